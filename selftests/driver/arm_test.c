@@ -85,7 +85,6 @@ TEST(look, "one event, and one for all that came meanwhile")
 	u64 *word = map_fd(fd, PAGE);
 	struct rashpa_event e;
 
-	REQUIRE(word, "no memory");
 	id = add_word(ch, fd, RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT);
 	CHECK(id > 0, "SOURCE_ADD: %s", reason);
 	CHECK(arm(ch, id) == 0, "there is an event at once, of nothing");
@@ -112,7 +111,6 @@ TEST(poll, "a timer rests, too")
 	u64 *word = map_fd(fd, PAGE), before, end;
 	struct rashpa_event e;
 
-	REQUIRE(word, "no memory");
 	id = add_word(ch, fd, RASHPA_SOURCE_POLL | RASHPA_SOURCE_ONE_SHOT);
 	CHECK(id > 0, "SOURCE_ADD: %s", reason);
 	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
@@ -219,8 +217,7 @@ TEST(vector, "a vector is masked while all who listen rest")
 	struct rig r;
 
 	SKIP_IF(!have_fpga, "no software FPGA");
-	if (!rig_up(&r, &f, -1, 0, 0))
-		goto out;
+	rig_up(&r, &f, -1, 0, 0);
 	/* the rig's own channel listens to that vector, and never rests */
 	close(r.channel);
 	r.channel = -1;
@@ -260,7 +257,6 @@ TEST(vector, "a vector is masked while all who listen rest")
 		sched_yield();
 	close(other);
 	close(ch);
-out:
 	rig_down(&r);
 }
 

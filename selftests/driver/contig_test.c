@@ -458,10 +458,8 @@ static void aligned(u64 length, u64 alignment)
 		   reason))
 		return;
 	p = map_fd(fd, length);
-	if (p) {
-		CHECK(!(pfn_of(p) * PAGE & (alignment - 1)), "it is not aligned");
-		munmap(p, length);
-	}
+	CHECK(!(pfn_of(p) * PAGE & (alignment - 1)), "it is not aligned");
+	munmap(p, length);
 	close(fd);
 }
 

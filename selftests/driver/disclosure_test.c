@@ -422,17 +422,16 @@ static void make_traces(void)
 	struct rashpa_event e;
 	struct rig r;
 
-	if (rig_up(&r, &f, -1, 0, 0)) {
-		learn_map(r.map, r.made.out_table_size, r.memory);
-		/* until an event has found somebody asleep */
-		while (rig_send_image(&r, 0, &e) && !check_trace("rashpa_wakeup") && now_ns() < end)
-			rig_wait_stopped(&r, 0);
-		CHECK(source_add(r.channel, RASHPA_SOURCE_SOFTWARE, 0) > 0, "%s", reason);
-		CHECK(source_add(r.channel, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
-		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
-		ANSWERED(call(r.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
-		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
-	}
+	rig_up(&r, &f, -1, 0, 0);
+	learn_map(r.map, r.made.out_table_size, r.memory);
+	/* until an event has found somebody asleep */
+	while (rig_send_image(&r, 0, &e) && !check_trace("rashpa_wakeup") && now_ns() < end)
+		rig_wait_stopped(&r, 0);
+	CHECK(source_add(r.channel, RASHPA_SOURCE_SOFTWARE, 0) > 0, "%s", reason);
+	CHECK(source_add(r.channel, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
+	CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
+	ANSWERED(call(r.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
 	rig_down(&r);
 }
 

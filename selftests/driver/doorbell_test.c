@@ -140,8 +140,7 @@ TEST(ring, "a user rings his doorbell, and reaches no byte beside it")
 	int cache = 0;
 
 	ANSWERED(fpga_profile(&f, 0, windows, 2), 0, NULL);
-	if (!rig_up(&rig, &f, -1, 0, 0))
-		goto out;
+	rig_up(&rig, &f, -1, 0, 0);
 	rig_configure(&rig, DTP, 0, 0, rig.made.out_segments, 2 * IMAGES);
 	rig_start(&rig, DTP);
 	/* as many stacks as there are slots, then it waits */
@@ -164,12 +163,10 @@ TEST(combined, "write-combined where the BAR is prefetchable")
 		 "prefetchable");
 	REQUIRE(wc >= 0, "%s", reason);
 	p = map_fd(wc, PAGE);
-	if (p) {
-		p[3] = 77;
-		__sync_synchronize();
-		CHECK(*(volatile uint32_t *)(p + 3) == 77, "it did not arrive");
-		munmap(p, PAGE);
-	}
+	p[3] = 77;
+	__sync_synchronize();
+	CHECK(*(volatile uint32_t *)(p + 3) == 77, "it did not arrive");
+	munmap(p, PAGE);
 	close(wc);
 }
 

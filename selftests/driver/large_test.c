@@ -143,13 +143,11 @@ static void use(uint32_t backend, int registration)
 		      "%u segments, %llu bytes, backend %u", a.out_segments,
 		      a.out_length, a.out_backend);
 		p = map_fd(a.out_fd, LEN);
-		if (p) {
-			CHECK(starts_zero(p), "it is not zeroed");
-			check_no_faults(p);
-			if (!i)
-				check_registration(p, registration);
-			munmap(p, LEN);
-		}
+		CHECK(starts_zero(p), "it is not zeroed");
+		check_no_faults(p);
+		if (!i)
+			check_registration(p, registration);
+		munmap(p, LEN);
 		if (have_fpga && !i)
 			check_segments(a.out_fd);
 		close(a.out_fd);
@@ -356,12 +354,9 @@ static void alloc_gibs(u64 gib, u64 alignment)
 	took = now_ns() - start;
 	start = now_ns();
 	p = map_fd(a.out_fd, gib * GIB);
-	if (p) {
-		CHECK(all_zero(p, PAGE) && all_zero(p + gib * GIB - PAGE, PAGE),
-		      "it is not zeroed");
-		CHECK(!(pfn_of(p) * PAGE % (alignment ?: 2 * MIB)), "it is not aligned");
-		munmap(p, gib * GIB);
-	}
+	CHECK(all_zero(p, PAGE) && all_zero(p + gib * GIB - PAGE, PAGE), "it is not zeroed");
+	CHECK(!(pfn_of(p) * PAGE % (alignment ?: 2 * MIB)), "it is not aligned");
+	munmap(p, gib * GIB);
 	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
 	close(a.out_fd);
 	tap_note("%llu GiB%s: %.2f s, %.2f s a GiB, given back after %.2f s", gib, alignment ?

@@ -94,7 +94,6 @@ TEST(unbind_blank, "a blank window is ones when the function is gone")
 	again = w;
 	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w), 0, NULL);
 	regs = map_fd(w.out_fd, 4 * PAGE);
-	REQUIRE(regs, "no mapping");
 	CHECK(regs[RFPGA_ID / 4] == RFPGA_ID_VALUE, "no registers: %#x", regs[RFPGA_ID / 4]);
 	unbind();
 	for (unsigned int page = 0; page < 4; page++)
@@ -130,10 +129,8 @@ TEST(unbind_bound_again, "old files stay dead when the function is bound again")
 	ANSWERED(fpga_info(&old, &info), ENODEV, old.name);
 	win = fpga_window(&f, 0, 0, PAGE, 0);
 	regs = map_fd(win, PAGE);
-	if (regs) {
-		CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "registers");
-		munmap(regs, PAGE);
-	}
+	CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "registers");
+	munmap(regs, PAGE);
 	sigbus(t.regs, "a mapping of the old window");
 	ANSWERED(fpga_program(t.map, win, 0, NULL), ENODEV, old.name);
 	close(win);
@@ -305,7 +302,6 @@ TEST(kill_holder, "a killed holder leaves nothing in the function")
 	REQUIRE(!pipe(ready), "pipe");
 	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
-	REQUIRE(regs, "no registers");
 	fpga_info(&f, &before);
 	for (round = 0; round < 5; round++) {
 		pid = tap_fork_start(hold_all, ready);

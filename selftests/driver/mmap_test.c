@@ -39,19 +39,21 @@ static const struct { const char *key; bool aligned; } entries[] = {
 	}						\
 	static void both_##name(void)
 
-/* Mapped shared, readable and writable, or NULL after a failed check. */
+/* Mapped shared, readable and writable. */
 static char *map_here(int fd, u64 length)
 {
 	u64 room = length + 4 * MIB;
 	char *all = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p;
 
-	if (!CHECK(all != MAP_FAILED, "no room: %s", strerror(errno)))
-		return NULL;
+	if (all == MAP_FAILED)
+		tap_bail("no room: %s", strerror(errno));
 	p = all + (-(uintptr_t)all & (2 * MIB - 1)) + (aligned ? 0 : PAGE);
 	munmap(all, p - all);
 	munmap(p + length, room - length - (p - all));
 	p = mmap(p, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-	return CHECK(p != MAP_FAILED, "mmap: %s", strerror(errno)) ? p : NULL;
+	if (p == MAP_FAILED)
+		tap_bail("mmap: %s", strerror(errno));
+	return p;
 }
 
 /* mmap fails with @err and leaves no mapping counted. */
@@ -127,7 +129,6 @@ TEST_BOTH(range, "a part can be mapped, nothing beyond the end")
 	int fd = buffer_alloc(LEN, NULL);
 	char *p = map_here(fd, LEN), *q;
 
-	REQUIRE(p, "no mapping");
 	fill(p, LEN, 7);
 	q = try_map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, 3 * PAGE);
 	if (CHECK(q != MAP_FAILED, "mmap of a part: %s", strerror(errno))) {
@@ -289,7 +290,6 @@ static void page_tables(int fd)
 	long before = tables_kib(), after;
 	void *p = map_here(fd, 64 * MIB);
 
-	REQUIRE(p, "no mapping");
 	after = tables_kib();
 	if (aligned)
 		CHECK(after - before <= 16, "%ld KiB of page tables", after - before);
@@ -340,7 +340,6 @@ TEST_BOTH(mprotect, "a part can be protected")
 	int fd = buffer_alloc(4 * MIB, NULL);
 	char *p = map_here(fd, 4 * MIB);
 
-	REQUIRE(p, "no mapping");
 	fill(p, 4 * MIB, 9);
 	CHECK(!mprotect(p + MIB, PAGE, PROT_READ), "mprotect: %s", strerror(errno));
 	CHECK(filled(p, 4 * MIB, 9), "the content is lost");
@@ -364,7 +363,6 @@ TEST_BOTH(fork, "a child shares the mapping")
 	int fd = buffer_alloc(LEN, NULL);
 	void *p = map_here(fd, LEN);
 
-	REQUIRE(p, "no mapping");
 	fill(p, LEN, 3);
 	tap_fork(write_and_compare, p);
 	CHECK(filled(p, LEN, 4), "what the child wrote is not seen");
@@ -379,7 +377,6 @@ TEST_BOTH(dontneed, "MADV_DONTNEED loses no data")
 	int fd = buffer_alloc(4 * MIB, NULL);
 	char *p = map_here(fd, 4 * MIB);
 
-	REQUIRE(p, "no mapping");
 	fill(p, 4 * MIB, 5);
 	CHECK(!madvise(p, 4 * MIB, MADV_DONTNEED), "madvise: %s", strerror(errno));
 	CHECK(filled(p, 4 * MIB, 5), "the content is lost");
@@ -420,7 +417,6 @@ TEST_BOTH(fault_race, "threads fault the same pages")
 	char *p = map_here(fd, RACED);
 	struct toucher t[3] = {};
 
-	REQUIRE(p, "no mapping");
 	for (i = 0; i < 3; i++) {
 		t[i].p = p;
 		pthread_create(&t[i].thread, NULL, touch, &t[i]);
@@ -494,7 +490,6 @@ TEST_BOTH(killed_in_mmap, "a process is killed while it maps")
 	pid_t pid;
 
 	m.times = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	REQUIRE(p, "no mapping");
 	for (i = 0; i < kills && tap_ok(); i++) {
 		atomic_store(m.times, 0);
 		pid = tap_fork_start(map_for_ever, &m);
@@ -523,7 +518,6 @@ TEST_BOTH(partial_munmap, "a part can be unmapped")
 	int fd = buffer_alloc(4 * MIB, NULL);
 	char *p = map_here(fd, 4 * MIB);
 
-	REQUIRE(p, "no mapping");
 	fill(p, 4 * MIB, 6);
 	munmap(p + MIB, MIB);
 	CHECK(filled(p, MIB, 6), "the lower part is lost");
@@ -541,7 +535,6 @@ TEST_BOTH(mremap, "a mapping moves, but does not grow")
 	int fd = buffer_alloc(LEN, NULL);
 	char *p = map_here(fd, LEN), *q;
 
-	REQUIRE(p, "no mapping");
 	fill(p, LEN, 8);
 	q = mremap(p, LEN, 2 * LEN, MREMAP_MAYMOVE);
 	CHECK(q == MAP_FAILED, "a mapping was made longer than the buffer");
@@ -561,7 +554,6 @@ TEST_BOTH(outlives_fd, "a mapping outlives its file descriptor")
 	void *p = map_here(fd, LEN);
 
 	close(fd);
-	REQUIRE(p, "no mapping");
 	CHECK(bytes_allocated() == held, "memory was given back under a mapping");
 	fill(p, LEN, 1);
 	CHECK(filled(p, LEN, 1), "the content is lost");
@@ -623,7 +615,6 @@ TEST_BOTH(pin_short, "a contig buffer can be pinned for a moment")
 	void *p = map_here(fd, LEN);
 	struct iovec local = { data, sizeof(data) }, remote = { p, sizeof(data) };
 
-	REQUIRE(p, "no mapping");
 	fill(p, LEN, 11);
 	CHECK(process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof(data) &&
 	      filled(data, sizeof(data), 11), "read: %s", strerror(errno));
@@ -654,10 +645,8 @@ TEST_BOTH(splice, "pages that somebody holds stay when their buffer goes")
 	CHECK(bytes_allocated() == held - 2 * MIB, "%llu bytes are charged", bytes_allocated());
 	again = buffer_alloc(4 * MIB, NULL);
 	p = map_here(again, 4 * MIB);
-	if (p) {
-		memset(p, 0xee, 4 * MIB);
-		munmap(p, 4 * MIB);
-	}
+	memset(p, 0xee, 4 * MIB);
+	munmap(p, 4 * MIB);
 	CHECK(read(pipes[0], data, sizeof(data)) == sizeof(data) &&
 	      filled(data, sizeof(data), 31), "the pages were used again too early");
 	close(again);
@@ -677,7 +666,6 @@ TEST_BOTH(cma, "a CMA buffer is mapped, but not pinned")
 	SKIP_IF(!cma_here(), "no CMA area");
 	REQUIRE(!call(memory, RASHPA_IOC_ALLOC, &a), "ALLOC: %s", reason);
 	p = map_here(a.out_fd, a.length);
-	REQUIRE(p, "no mapping");
 	fill(p, a.length, 21);
 	CHECK(filled(p, a.length, 21), "the content is lost");
 	remote.iov_base = p;

@@ -36,20 +36,19 @@ static void transfer(u64 max_segment)
 {
 	struct rig r;
 
-	if (rig_up(&r, &f, -1, 0, max_segment)) {
-		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH,
-			  0, r.made.out_segments, IMAGES);
-		rig_start(&r, 0);
-		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "%llu bytes",
-		      reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES));
-		CHECK(wait_events(&r, 1) >= 1, "no event");
-		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
-			;
-		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-		CHECK(reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES) == IMAGES, "%llu images",
-		      reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES));
-		rig_is_idle(r.regs, 0);
-	}
+	rig_up(&r, &f, -1, 0, max_segment);
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH,
+		  0, r.made.out_segments, IMAGES);
+	rig_start(&r, 0);
+	CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "%llu bytes",
+	      reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES));
+	CHECK(wait_events(&r, 1) >= 1, "no event");
+	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
+		;
+	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+	CHECK(reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES) == IMAGES, "%llu images",
+	      reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES));
+	rig_is_idle(r.regs, 0);
 	rig_down(&r);
 }
 
@@ -74,26 +73,24 @@ TEST(events, "every event comes once, after its data")
 
 	fpga_info(&f, &info);
 	interrupts = info.out_interrupts;
-	if (rig_up(&r, &f, -1, 0, 0)) {
-		for (i = 0; i < IMAGES && rig_send_image(&r, i, &e); i++) {
-			CHECK(e.kind == RASHPA_SOURCE_VECTOR && e.value == 1 && e.source == 1 &&
-			      !e.lost, "kind %u, value %llu", e.kind, e.value);
-			CHECK(!last || e.sequence == last + 1, "sequence %llu after %llu",
-			      e.sequence, last);
-			last = e.sequence;
-			CHECK(filled(r.memory + i * IMAGE, IMAGE, SEED + i * IMAGE / 8),
-			      "image %d differs when its event is there", i);
-			/* the event comes first, and START while it runs is ignored */
-			rig_wait_stopped(&r, 0);
-		}
-		rig_settle(&r);
-		CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == EAGAIN,
-		      "there are more events");
-		fpga_info(&f, &info);
-		CHECK(info.out_interrupts == interrupts + IMAGES + RIG_SETTLE, "%llu interrupts",
-		      (info.out_interrupts - interrupts));
-		rig_is_idle(r.regs, 0);
+	rig_up(&r, &f, -1, 0, 0);
+	for (i = 0; i < IMAGES && rig_send_image(&r, i, &e); i++) {
+		CHECK(e.kind == RASHPA_SOURCE_VECTOR && e.value == 1 && e.source == 1 &&
+		      !e.lost, "kind %u, value %llu", e.kind, e.value);
+		CHECK(!last || e.sequence == last + 1, "sequence %llu after %llu",
+		      e.sequence, last);
+		last = e.sequence;
+		CHECK(filled(r.memory + i * IMAGE, IMAGE, SEED + i * IMAGE / 8),
+		      "image %d differs when its event is there", i);
+		/* the event comes first, and START while it runs is ignored */
+		rig_wait_stopped(&r, 0);
 	}
+	rig_settle(&r);
+	CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == EAGAIN, "there are more events");
+	fpga_info(&f, &info);
+	CHECK(info.out_interrupts == interrupts + IMAGES + RIG_SETTLE, "%llu interrupts",
+	      (info.out_interrupts - interrupts));
+	rig_is_idle(r.regs, 0);
 	rig_down(&r);
 }
 
@@ -112,20 +109,19 @@ TEST(unmap_running, "closing the map of a running stream stops it first")
 
 	regs = own_regs(&win);
 	for (i = 0; regs && i < 5 && tap_ok(); i++) {
-		if (rig_up(&r, &f, -1, 0, 64 * KIB)) {
-			rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-			rig_start(&r, 0);
-			CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
-			close(r.map);
-			r.map = -1;
-			rig_is_idle(regs, 0);
-			rig_entries_clear(regs, r.made.out_segments);
-			/* the memory is ours again: nobody writes into it */
-			memset(r.memory, 0, IMAGES * IMAGE);
-			CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
-			rig_is_idle(regs, 0);
-			CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
-		}
+		rig_up(&r, &f, -1, 0, 64 * KIB);
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
+		rig_start(&r, 0);
+		CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+		close(r.map);
+		r.map = -1;
+		rig_is_idle(regs, 0);
+		rig_entries_clear(regs, r.made.out_segments);
+		/* the memory is ours again: nobody writes into it */
+		memset(r.memory, 0, IMAGES * IMAGE);
+		CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
+		rig_is_idle(regs, 0);
+		CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
 		rig_down(&r);
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
@@ -138,10 +134,7 @@ TEST(unbind_running, "unbind stops a running stream first")
 	u64 i;
 	int err;
 
-	if (!rig_up(&r, &f, -1, 0, 64 * KIB)) {
-		rig_down(&r);
-		return;
-	}
+	rig_up(&r, &f, -1, 0, 64 * KIB);
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
 	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
@@ -160,8 +153,7 @@ static void stream_for_ever(void *arg)
 	int *ready = arg;
 	struct rig r;
 
-	if (!rig_up(&r, &f, -1, 0, 64 * KIB))
-		return;
+	rig_up(&r, &f, -1, 0, 64 * KIB);
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
 	if (!rig_wait_bytes(&r, 0, IMAGE) || write(ready[1], "x", 1) != 1)
@@ -219,19 +211,18 @@ TEST(invalid_entry, "an entry that is not valid is a fault, and nothing is writt
 {
 	struct rig r;
 
-	if (rig_up(&r, &f, -1, 0, 0)) {
-		/* entry 100 is nobody's */
-		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 100, 1, 1);
-		rig_start(&r, 0);
-		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
-			;
-		CHECK(reg64(r.regs, RFPGA_FAULTS) == 1, "%llu faults", reg64(r.regs, RFPGA_FAULTS));
-		CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
-		      reg32(r.regs, RFPGA_FAULT_CAUSE));
-		CHECK(!reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES), "bytes were written");
-		CHECK(all_zero(r.memory, IMAGES * IMAGE), "something was written");
-		set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	}
+	rig_up(&r, &f, -1, 0, 0);
+	/* entry 100 is nobody's */
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 100, 1, 1);
+	rig_start(&r, 0);
+	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
+		;
+	CHECK(reg64(r.regs, RFPGA_FAULTS) == 1, "%llu faults", reg64(r.regs, RFPGA_FAULTS));
+	CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
+	      reg32(r.regs, RFPGA_FAULT_CAUSE));
+	CHECK(!reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES), "bytes were written");
+	CHECK(all_zero(r.memory, IMAGES * IMAGE), "something was written");
+	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	rig_down(&r);
 }
 
@@ -243,30 +234,28 @@ TEST(stale_address, "an address whose map is gone is refused")
 	struct rig r;
 
 	SKIP_IF(!iommu, "without an IOMMU nothing refuses an address");
-	if (rig_up(&r, &f, -1, 0, 0)) {
-		t = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, r.map, 0);
-		address = t->segment[0].address;
-		munmap((void *)t, PAGE);
-		close(r.map);
-		r.map = -1;
-		/* as firmware with a defect would use it */
-		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, address);
-		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGES * IMAGE);
-		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_SUM, 0);
-		set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
-		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
-		rig_start(&r, 0);
-		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) &
-			 (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
-			;
-		CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_BUS, "cause %u",
-		      reg32(r.regs, RFPGA_FAULT_CAUSE));
-		CHECK(all_zero(r.memory, IMAGES * IMAGE), "it was written all the same");
-		set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, 0);
-		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, 0);
-		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, 0);
-		set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	}
+	rig_up(&r, &f, -1, 0, 0);
+	t = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, r.map, 0);
+	address = t->segment[0].address;
+	munmap((void *)t, PAGE);
+	close(r.map);
+	r.map = -1;
+	/* as firmware with a defect would use it */
+	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, address);
+	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGES * IMAGE);
+	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_SUM, 0);
+	set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
+	rig_start(&r, 0);
+	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
+		;
+	CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_BUS, "cause %u",
+	      reg32(r.regs, RFPGA_FAULT_CAUSE));
+	CHECK(all_zero(r.memory, IMAGES * IMAGE), "it was written all the same");
+	set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, 0);
+	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, 0);
+	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, 0);
+	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	rig_down(&r);
 }
 
@@ -304,22 +293,20 @@ TEST(quiesce_running, "QUIESCE stops a stream, and it can go on")
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rig r;
 
-	if (rig_up(&r, &f, -1, 0, 64 * KIB)) {
-		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-		rig_start(&r, 0);
-		CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
-		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
-		rig_is_idle(r.regs, 0);
-		/* the map is still good: go on */
-		memset(r.memory, 0, IMAGES * IMAGE);
-		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0,
-			  r.made.out_segments, IMAGES);
-		rig_start(&r, 0);
-		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
-		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
-			;
-		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-	}
+	rig_up(&r, &f, -1, 0, 64 * KIB);
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
+	rig_start(&r, 0);
+	CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	rig_is_idle(r.regs, 0);
+	/* the map is still good: go on */
+	memset(r.memory, 0, IMAGES * IMAGE);
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, r.made.out_segments, IMAGES);
+	rig_start(&r, 0);
+	CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
+	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
+		;
+	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 	rig_down(&r);
 }
 
@@ -331,20 +318,19 @@ TEST(no_profile, "without a profile closing a map ends bus mastering")
 
 	if (fpga_profile_none(&f))
 		tap_bail("profile: %s", reason);
-	if (rig_up(&r, &f, -1, 0, 64 * KIB)) {
-		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-		rig_start(&r, 0);
-		CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
-		close(r.map);
-		r.map = -1;
-		fpga_info(&f, &info);
-		CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
-		memset(r.memory, 0, IMAGES * IMAGE);
-		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
-			;
-		CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
-		set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	}
+	rig_up(&r, &f, -1, 0, 64 * KIB);
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
+	rig_start(&r, 0);
+	CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
+	close(r.map);
+	r.map = -1;
+	fpga_info(&f, &info);
+	CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
+	memset(r.memory, 0, IMAGES * IMAGE);
+	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
+		;
+	CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
+	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	rig_down(&r);
 	if (fpga_profile(&f, 0, NULL, 0))
 		tap_bail("profile: %s", reason);

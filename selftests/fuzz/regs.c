@@ -119,13 +119,12 @@ static bool known_good_stream(void)
 	struct rig r;
 	bool ok = false;
 
-	if (rig_up(&r, &fpga, -1, 0, 0)) {
-		rig_configure(&r, 0, RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH, 0, r.made.out_segments,
-			      IMAGES);
-		rig_start(&r, 0);
-		ok = CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "the stream stopped half-way") &&
-		     CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "wrong data after a reset");
-	}
+	rig_up(&r, &fpga, -1, 0, 0);
+	rig_configure(&r, 0, RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH, 0, r.made.out_segments,
+		      IMAGES);
+	rig_start(&r, 0);
+	ok = CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "the stream stopped half-way") &&
+	     CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "wrong data after a reset");
 	rig_down(&r);
 	streams += ok;
 	return ok;
@@ -180,7 +179,7 @@ TEST(registers, "random registers")
 
 	SKIP_IF(!getenv("RASHPA_IOMMU") || strcmp(getenv("RASHPA_IOMMU"), "on"),
 		"without an IOMMU a wrong table entry reaches any memory");
-	REQUIRE(rig_load(&fpga), "no dataset");
+	rig_load(&fpga);
 	regs_fd = fpga_window(&fpga, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	doorbell_fd = fpga_window(&fpga, RFPGA_BAR_DOORBELL, 0, RFPGA_BAR_DOORBELL_SIZE, 0);
 	fd[0] = guard_alloc(0);

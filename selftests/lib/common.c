@@ -268,8 +268,8 @@ int buffer_alloc(u64 length, const char *name)
 
 	if (name)
 		snprintf(a.name, sizeof(a.name), "%s", name);
-	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
-		return -1;
+	if (call(memory, RASHPA_IOC_ALLOC, &a))
+		tap_bail("ALLOC: %s", reason);
 	return a.out_fd;
 }
 
@@ -345,8 +345,8 @@ void *map_fd(int fd, u64 length)
 {
 	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	if (!CHECK(p != MAP_FAILED, "mmap of %llu bytes: %s", length, strerror(errno)))
-		return NULL;
+	if (p == MAP_FAILED)
+		tap_bail("mmap of %llu bytes: %s, %s", length, strerror(errno), reason);
 	return p;
 }
 

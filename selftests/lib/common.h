@@ -73,7 +73,7 @@ void drop_privileges(void);
 
 /* ----------------------------------------------------------- buffers ---- */
 
-/* fd, or -1 after a failed check. @name may be NULL. */
+/* The test ends where it fails. @name may be NULL. */
 int buffer_alloc(u64 length, const char *name);
 /* Returns 0 or a negative errno. */
 int buffer_remove(const char *name);
@@ -86,7 +86,7 @@ int buffer_permit(const char *name, int uid, int gid, int mode);
 int buffer_info(int fd, struct rashpa_info *info);
 bool cma_here(void);
 
-/* Mapped shared, readable and writable, or NULL after a failed check. */
+/* Mapped shared, readable and writable; the test ends where it fails. */
 void *map_fd(int fd, u64 length);
 void fill(void *p, size_t length, u64 seed);
 /* Does it hold what fill() wrote? */

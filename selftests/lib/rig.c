@@ -9,28 +9,21 @@ char *rig_dtp(const struct rig *r, unsigned int n)
 	return r->regs + RFPGA_DTP(n);
 }
 
-bool rig_load(const struct fpga *fpga)
+void rig_load(const struct fpga *fpga)
 {
 	int win = fpga_window(fpga, RFPGA_BAR_MEMORY, 0, IMAGES * IMAGE, RASHPA_CACHE_WC);
-	void *p;
+	void *p = map_fd(win, IMAGES * IMAGE);
 
-	if (!CHECK(win >= 0, "window: %s", reason))
-		return false;
-	p = map_fd(win, IMAGES * IMAGE);
 	close(win);
-	if (!p)
-		return false;
 	fill(p, IMAGES * IMAGE, SEED);
 	munmap(p, IMAGES * IMAGE);
-	return true;
 }
 
 bool rig_try(struct fpga *fpga, unsigned int nth)
 {
 	if (!fpga_try(fpga, nth))
 		return false;
-	if (!rig_load(fpga))
-		tap_bail("no dataset: %s", reason);
+	rig_load(fpga);
 	return true;
 }
 
@@ -98,33 +91,31 @@ void rig_down(struct rig *r)
 		close(r->window);
 }
 
-bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags, u64 max_segment)
+void rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags, u64 max_segment)
 {
 	memset(r, 0, sizeof(*r));
 	r->fpga = fpga;
-	r->map = -1;
 	r->window = fpga_window(fpga, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
 	r->channel = fpga_events(fpga, 0);
+	fcntl(r->channel, F_SETFL, O_NONBLOCK);
+	if (source_add(r->channel, RASHPA_SOURCE_VECTOR, 1) != 1)
+		tap_bail("a channel: %s", reason);
 	r->buffer = memory_fd < 0 ? buffer_alloc(IMAGES * IMAGE, NULL) :
 				    fcntl(memory_fd, F_DUPFD_CLOEXEC, 0);
-	if (!CHECK(r->window >= 0 && r->channel >= 0 && r->buffer >= 0, "%s", reason))
-		return false;
-	fcntl(r->channel, F_SETFL, O_NONBLOCK);
-	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
 	if (memory_fd < 0)
 		r->memory = map_fd(r->buffer, IMAGES * IMAGE);
-	CHECK(source_add(r->channel, RASHPA_SOURCE_VECTOR, 1) == 1, "%s", reason);
 	r->made = (struct rashpa_map_make) { .head = { .size = sizeof(r->made), .flags = flags },
 					.fd = r->buffer,
 					/* the flush before an event reads back */
 					.direction = RASHPA_BIDIRECTIONAL,
 					.max_segment = max_segment };
-	if (!r->regs || (memory_fd < 0 && !r->memory) ||
-	    !ANSWERED(call(fpga->fd, RASHPA_IOC_MAP_MAKE, &r->made), 0, NULL))
-		return false;
+	if (call(fpga->fd, RASHPA_IOC_MAP_MAKE, &r->made))
+		tap_bail("MAP_MAKE: %s", reason);
 	r->map = r->made.out_fd;
 	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	return ANSWERED(fpga_program(r->map, r->window, 0, NULL), 0, NULL);
+	if (fpga_program(r->map, r->window, 0, NULL))
+		tap_bail("PROGRAM: %s", reason);
 }
 
 void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t first,

@@ -22,7 +22,7 @@ struct rig {
 };
 
 /* The dataset in on-board memory. */
-bool rig_load(const struct fpga *fpga);
+void rig_load(const struct fpga *fpga);
 
 /* As fpga_try() and fpga_need(), with the dataset. */
 bool rig_try(struct fpga *fpga, unsigned int nth);
@@ -34,9 +34,9 @@ const struct rashpa_profile_table *rig_chain(void);
 
 /*
  * Registers, a channel on vector 1, a mapped and programmed memory: @memory_fd, or a new
- * buffer if it is -1. False after a failed check; rig_down() in both cases.
+ * buffer if it is -1. The test ends where that fails.
  */
-bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags,
+void rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags,
 	    u64 max_segment);
 void rig_down(struct rig *r);
 
