@@ -862,7 +862,7 @@ enum rashpa_fetch_kind {
 	RASHPA_FETCH_COUNT = 7,
 };
 
-/** RASHPA_FIELD_MINUS_ONE - what is stored is one less; of LENGTH, INDEX or COUNT */
+/** RASHPA_FIELD_MINUS_ONE - the stored value is one less; for LENGTH and COUNT */
 #define RASHPA_FIELD_MINUS_ONE	_BITUL(0)
 /** RASHPA_FIELD_FIRST - a CONSTANT that only the first descriptor has, the others have 0 there */
 #define RASHPA_FIELD_FIRST	_BITUL(1)
