@@ -237,8 +237,8 @@ TEST(vector, "a vector is masked while all who listen rest")
 	rig_wait_stopped(&r, 0);
 	rig_settle(&r);
 	/* one that had its handler masked it, another one may have been on its way */
-	CHECK(interrupts() - before <= 2 + RIG_SETTLE, "%llu interrupts of %llu stacks while it rests",
-	      (interrupts() - before), stacks);
+	CHECK(interrupts() - before <= 2 + RIG_SETTLE,
+	      "%llu interrupts of %llu stacks while it rests", interrupts() - before, stacks);
 	CHECK(!next(ch, &e), "there is an event while it rests");
 	/* what is pending comes when it is armed, in whatever call */
 	CHECK(arm(ch, a.out_id) >= 0, "ARM: %s", reason);

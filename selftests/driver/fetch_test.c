@@ -772,9 +772,9 @@ TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 		ANSWERED(call(boards[board].fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 		/* the record of the other map is the only one */
 		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
-		close(asked);
 		CHECK(!wait_fd(r.channel, POLLIN, 0), "a record");
 		entry_clear(&r);
+		close(asked);
 		stream(&r, 1);
 		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
 		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
@@ -836,7 +836,7 @@ void setup(void)
 
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		if (!function_open(&boards[i], RFPGA_PCI_VENDOR, ids[i], 0))
-			tap_skip_all("no boards that fetch addresses (lab run --fpga-option --fetch=array)");
+			tap_skip_all("no boards that fetch (--fpga-option N:--fetch=array)");
 		profile(i);
 		rig_load(&boards[i]);
 	}

@@ -551,7 +551,7 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	CHECK(records + lost == events, "%llu events: %llu records, %llu lost",
 	      events, records, lost);
 	CHECK(after.out_interrupts - before.out_interrupts == events + IMAGES + RIG_SETTLE,
-	      "%llu interrupts, %llu events", 
+	      "%llu interrupts, %llu events",
 	      (after.out_interrupts - before.out_interrupts), events);
 	tap_note("%llu interrupts sent, %llu arrived, %llu lost", sent, events, lost);
 	/* the kernel has not given the vector up */

@@ -317,7 +317,8 @@ TEST(cma, "CMA serves, or says that it is not there")
 
 static const struct { const char *key; u64 length, alignment; } pieces[] = {
 	{ "1-byte", 1, 0 }, { "a-page", PAGE, 1 }, { "a-page-and-1-byte", PAGE + 1, 0 },
-	{ "100-kib-aligned-to-64-kib", 100 * KIB, 64 * KIB }, { "a-page-aligned-to-1-mib", PAGE, MIB },
+	{ "100-kib-aligned-to-64-kib", 100 * KIB, 64 * KIB },
+	{ "a-page-aligned-to-1-mib", PAGE, MIB },
 	{ "2-mib", 2 * MIB, 0 }, { "2-mib-and-1-byte", 2 * MIB + 1, 0 },
 	{ "5-mib-aligned-to-4-mib", 5 * MIB, 4 * MIB },
 	{ "a-page-aligned-to-16-mib", PAGE, 16 * MIB }, { "64-mib", 64 * MIB, 0 },
@@ -351,7 +352,6 @@ TEST_EACH(contiguous, pieces, "%s: one zeroed piece")
 	munmap(p, whole);
 	close(a.out_fd);
 }
-
 
 TEST(zeroed, "nobody sees the data of the buffer before")
 {

@@ -770,7 +770,8 @@ static void profile(uint32_t flags)
 {
 	static bool done;
 
-	if (!done && fpga_profile(&f, flags | RASHPA_PROFILE_NO_RESET, windows, ARRAY_SIZE(windows)))
+	if (!done && fpga_profile(&f, flags | RASHPA_PROFILE_NO_RESET, windows,
+				  ARRAY_SIZE(windows)))
 		tap_bail("profile: %s", reason);
 	done = true;
 }

@@ -160,7 +160,8 @@ void parameters_keep(void)
 		snprintf(parameters[n].path, sizeof(parameters[n].path), PARAMETERS "%.48s",
 			 entry->d_name);
 		n += entry->d_name[0] != '.' &&
-		     read_text(parameters[n].path, parameters[n].value, sizeof(parameters[n].value));
+		     read_text(parameters[n].path, parameters[n].value,
+			       sizeof(parameters[n].value));
 	}
 	if (dir)
 		closedir(dir);

@@ -65,7 +65,7 @@ unsigned int fds_open(void);
 u64 bytes_allocated(void);
 u64 ram_bytes(void);
 
-/* What the administrator allows of host bridges: QEMU's routes, but newer kernels do not know it. */
+/* Set the policy for host bridges: newer kernels do not know that the one of QEMU routes. */
 void p2p_bridge(const char *policy);
 
 /* Become nobody, without capabilities, for good: in children only. */

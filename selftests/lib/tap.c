@@ -29,11 +29,11 @@ static const struct tap_test *test_now;	/* in the process of a test */
 static char skipped_because[200];
 static bool failed_now, broken;
 
-/* What the process of a test leaves to the program. */
+/* The process of a test writes it, the program reads it. */
 static struct {
 	unsigned int passed, failed, skipped;
 	size_t row;		/* the next one */
-	time_t end;		/* of its time */
+	time_t end;		/* the test has to be over then */
 } *shared;
 
 void tap_add(struct tap_test *test)
@@ -159,7 +159,7 @@ static void row_end(void)
 		shared->passed++;
 		ksft_test_result_code(KSFT_PASS, name, NULL);
 	}
-	/* for who asks where the time of a check goes */
+	/* slow tests are listed with their seconds */
 	if (took > 1)
 		tap_note("%ld s", (long)took);
 	fflush(stdout);
@@ -374,7 +374,8 @@ int tap_main(int argc, char **argv)
 		fprintf(stderr, "%s: no such test, see -l\n", argv[0]);
 		return KSFT_FAIL;
 	}
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
 	if (shared == MAP_FAILED)
 		ksft_exit_fail_msg("mmap: %s\n", strerror(errno));
 	ksft_print_header();

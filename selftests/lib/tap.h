@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests as in the kernel's kselftest_harness.h, in the words of its kselftest.h: registered where
- * they are defined, each in a process of its own, with limits of time, children and tables.
+ * Tests as in the kernel's kselftest_harness.h, printed by its kselftest.h. A test is registered
+ * where it is defined. Each one runs in a separate process, with a limit of time. A test may have
+ * children, or a row for each element of a table.
  *
  *	void setup(void)
  *	{
@@ -48,7 +49,7 @@ struct tap_test {
 	const char *id, *sentence;	/* its %s: the row's key in words */
 	void (*fn)(void);
 	void (*row)(size_t i);
-	/* NULL behind the last one; "": there is no such row */
+	/* NULL after the last row; "": there is no such row */
 	const char *(*key)(size_t i);
 	struct tap_test *next;
 };
@@ -69,26 +70,26 @@ void tap_add(struct tap_test *test);
 
 /* For each row of @table for which @cond is true; .key is a part of the id. */
 #define TEST_EACH_IF(name, table, cond, text)					\
-	static void test_##name(const __typeof__(*(table)) *row);		\
+	static void test_##name(const typeof(*(table)) *row);		\
 	static void tap_row_##name(size_t i)					\
 	{									\
 		test_##name(&(table)[i]);					\
 	}									\
 	static const char *tap_key_##name(size_t i)				\
 	{									\
-		const __typeof__(*(table)) *row = &(table)[i];			\
+		const typeof(*(table)) *row = &(table)[i];			\
 										\
 		return i >= ARRAY_SIZE(table) ? NULL : (cond) ? row->key : "";	\
 	}									\
 	TAP_TEST(name, .sentence = text, .row = tap_row_##name, .key = tap_key_##name) \
-	static void test_##name(const __typeof__(*(table)) *row)
+	static void test_##name(const typeof(*(table)) *row)
 
 #define TEST_EACH(name, table, text)	TEST_EACH_IF(name, table, true, text)
 
-/* What a program defines of these is called in the process of each test, before and after it. */
+/* A program may define these. They run in the process of each test, before and after it. */
 void setup(void);
 void teardown(void);
-/* And these in the program's own: before the first test, after the last. */
+/* These run in the program itself: before the first test, after the last. */
 void setup_all(void);
 void teardown_all(void);
 
@@ -107,9 +108,9 @@ int tap_main(int argc, char **argv);
 
 /* Limits of time are to be multiplied by this (RASHPA_SLOW, 1 by default). */
 unsigned int tap_slow(void);
-/* How often: @check in RASHPA_TIER=check, else @all. */
+/* A number of repetitions: @check where RASHPA_TIER is check, else @all. */
 unsigned int tap_times(unsigned int check, unsigned int all);
-/* For what is random: RASHPA_SEED, or always the same. It is printed. */
+/* The seed of random numbers: RASHPA_SEED, or else always the same. It is printed. */
 unsigned int tap_seed(void);
 void tap_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tap_fail(const char *file, int line, const char *fmt, ...)
@@ -120,7 +121,7 @@ void tap_limit(unsigned int seconds);
 bool tap_ok(void);
 /* The test has failed, and cannot go on. */
 _Noreturn void tap_bail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* In setup(): skip, and return from nowhere. */
+/* In setup(): skip the test. It does not return. */
 _Noreturn void tap_skip_all(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Run @fn in a child; what it checks counts. */
