@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check */
+/* test: tier=check seconds=2 */
 /*
  * What the driver writes into the struct of a call: all that it answers where the call succeeds,
  * nothing where it fails, and never what was in memory before.

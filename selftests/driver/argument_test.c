@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
+/* test: tier=check kernel=any,debug seconds=5 */
 /*
  * Wrong pointers and wrong file descriptors, in every place of every call that takes one;
  * nodes that are open read-only.
@@ -55,7 +55,7 @@ static void efault_cut(const struct op *op, uint32_t missing, const char *what)
 	efault(op, (unsigned long)at, what);
 }
 
-TEST_OPS(struct, !op->variant,
+TEST_OPS(bad_struct, !op->variant,
 	 "%s: a struct that is not there, or read-only, is EFAULT, and leaves nothing")
 {
 	begin();

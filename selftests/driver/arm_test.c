@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
+/* test: tier=check kernel=any,debug seconds=1 */
 /* One-shot sources: they rest after an event, and nothing is lost while they do. */
 #include <poll.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
+/* test: tier=check kernel=any,debug seconds=2 */
 /*
  * Random work of several processes at a time: maps of buffers and of other drivers' memory,
  * many channels, buffers of all sizes while somebody breaks memory into pieces.
@@ -232,6 +232,7 @@ static void write_counts(void)
 {
 	const char *json = getenv("RASHPA_CHURN_JSON");
 	char text[400];
+	FILE *out;
 
 	snprintf(text, sizeof(text), "{\"seed\":%u,\"maps\":%llu,\"foreign_maps\":%llu,"
 		 "\"channels\":%llu,\"events\":%llu,\"lost\":%llu,\"buffers\":%llu,"
@@ -239,11 +240,11 @@ static void write_counts(void)
 		 done->channels, done->events, done->lost, done->buffers, done->refused,
 		 done->largest);
 	tap_note("%s", text);
-	if (json) {
-		FILE *out = fopen(json, "w");
-
-		CHECK(out && fprintf(out, "%s\n", text) > 0 && !fclose(out), "%s", json);
-	}
+	out = json ? fopen(json, "w") : NULL;
+	if (!json || !CHECK(out, "%s", json))
+		return;
+	fprintf(out, "%s\n", text);
+	fclose(out);
 }
 
 TEST(churn, "random work of several processes")

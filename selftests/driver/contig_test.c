@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: needs=contig iommu=off kernel=6.12,any */
+/* test: needs=contig iommu=off kernel=6.12,any seconds=20 */
 /* What contig takes and leaves alone, and what comes from areas of CMA. */
 #include <linux/fuse.h>
 #include <linux/loop.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on */
+/* test: tier=check kernel=any,debug iommu=on seconds=1 */
 /* A user rings the doorbell that the profile gives him, and reaches nothing beside it. */
 #include <setjmp.h>
 #include <signal.h>

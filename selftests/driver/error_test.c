@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
+/* test: tier=check kernel=any,debug seconds=2 */
 /* Errors that the PCI core reports of a function are events. */
 #include <poll.h>
 #include <stdio.h>

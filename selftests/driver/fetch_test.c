@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: needs=fetch kernel=any,debug iommu=on */
-/* test: needs=fetch iommu=off */
+/* test: needs=fetch kernel=any,debug iommu=on seconds=15 */
+/* test: needs=fetch iommu=off seconds=15 */
 /*
  * Boards that fetch addresses: what is in the rings, compared with bytes as the board reads them;
  * how they end; and maps that the kernel programs again by itself. The lab gives three such boards,

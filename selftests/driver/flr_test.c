@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: needs=switch iommu=on */
+/* test: needs=switch iommu=on seconds=65 */
 /*
  * A function that does not come back from its function-level reset. The PCI core waits a minute
  * for it, so one guest runs this.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=off */
-/* test: needs=bounce kernel=6.12 iommu=off */
+/* test: tier=check kernel=each,debug iommu=off seconds=3 */
+/* test: needs=bounce kernel=6.12 iommu=off seconds=3 */
 /*
  * Another driver imports our dma-buf: vgem, which knows nothing of us. What it cannot do
  * with it on some kernel is tested as well.

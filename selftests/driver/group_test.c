@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
-/* test: needs=intx iommu=on */
+/* test: tier=check kernel=any,debug seconds=5 */
+/* test: needs=intx iommu=on seconds=5 */
 /* Groups: one event when all members have got equally far, who fills up, who laps. */
 #include <limits.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=both */
+/* test: tier=check kernel=each,debug iommu=both seconds=8 */
 /*
  * Importers of windows, and exporters of memory, as others write them: cards that pin, cards that
  * can be stopped, GPUs that move what nobody has pinned, or that move it because somebody has.
@@ -177,7 +177,7 @@ TEST(pinning, "a card that pins gets no window")
 	refused(RASHPA_NIC_PINNED);
 }
 
-TEST(static, "a card that knows nothing of memory that moves gets none")
+TEST(static_card, "a card that knows nothing of memory that moves gets none")
 {
 	refused(RASHPA_NIC_STATIC);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: needs=large kernel=6.12 iommu=on */
-/* test: needs=large iommu=off */
+/* test: needs=large kernel=6.12 iommu=on seconds=90 */
+/* test: needs=large iommu=off seconds=90 */
 /*
  * A buffer of 1 GiB: in one piece on a machine that has just booted, and with a clear
  * answer on one whose memory is in pieces. Needs a guest of its own with at least 4 GiB.

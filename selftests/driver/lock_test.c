@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
+/* test: tier=check kernel=any,debug seconds=1 */
 /* Lock memory, and words of memory as sources of events. */
 #include <limits.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: needs=contig iommu=off */
-/* test: needs=intx iommu=on */
+/* test: needs=contig iommu=off seconds=1 */
+/* test: needs=intx iommu=on seconds=1 */
 /*
  * A kernel that is locked down: what leads through registers to all memory is refused, also to
  * root. Locks the kernel down for good, so a guest runs it last.

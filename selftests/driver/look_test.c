@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
+/* test: tier=check kernel=any,debug seconds=2 */
 /*
  * Channels that belong to no function, and words that a program writes: who listens to a board
  * listens to a program in the same way.

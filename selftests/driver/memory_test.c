@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=off */
+/* test: tier=check kernel=each,debug iommu=off seconds=9 */
 /* /dev/rashpa/memory and buffer nodes: ALLOC, OPEN, REMOVE, QUERY, INFO, DMABUF. */
 #include <limits.h>
 #include <linux/dma-buf.h>
@@ -368,7 +368,7 @@ TEST(zeroed, "nobody sees the data of the buffer before")
 	}
 }
 
-TEST(auto, "AUTO takes CMA only where it is")
+TEST(auto_backend, "AUTO takes CMA only where it is")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = MIB };
 

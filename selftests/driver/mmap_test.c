@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=off */
+/* test: tier=check kernel=each,debug iommu=off seconds=9 */
 /* CPU mappings of buffers. */
 #include <linux/io_uring.h>
 #include <pthread.h>

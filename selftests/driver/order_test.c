@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check iommu=on */
+/* test: tier=check iommu=on seconds=4 */
 /*
  * Litmus tests of Documentation/memory-order.rst: what a CPU may believe when it has seen a
  * lock record or an interrupt. For each place of payload and lock record: an honest board

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
+/* test: tier=check kernel=any,debug seconds=2 */
 /*
  * Files that go elsewhere: over a socket to a process without privileges, to duplicates,
  * through exec. What may be done follows the file, not who opened it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check */
+/* test: tier=check seconds=4 */
 /*
  * Who may do what: every row of Documentation/privileges.rst, tried as nobody, as a member
  * of the group rashpa, as a member with CAP_SYS_RAWIO, and as root. What a capability opens

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug */
+/* test: tier=check kernel=any,debug seconds=3 */
 /* The queue as memory, eventfds that wait, level semantics, slow listeners, map events. */
 #include <limits.h>
 #include <poll.h>

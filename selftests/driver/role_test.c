@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check */
+/* test: tier=check seconds=1 */
 /* Roles at a named buffer: one producer, one consumer, and who asks. */
 #include <signal.h>
 
