@@ -4,7 +4,7 @@
 # the tests. Prints compiler output only when something is wrong or warned about.
 # build.sh [--only PART]... [SERIES...]
 # PART: module, modules (of the tests), tools, tests, compat (32-bit), demo (the module, and the
-# tools of "make demo"), or the name of one test, which builds the module, too. Default: all.
+# tools of "make demo"), or the name of one test ("test NAME", too), which builds the module, too. Default: all.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,6 +13,7 @@ log=$build/build.log
 tests=()
 declare -A only=()
 while [[ ${1-} == --only ]]; do
+	[[ ${2-} != test ]] || set -- --only "${@:3}"
 	case ${2-} in
 	module | modules | tools | tests | compat) only[$2]=yes ;;
 	demo) only[module]=yes only[demo]=yes ;;
