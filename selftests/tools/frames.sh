@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=60
+# test: tier=all where=guest kernel=any iommu=off seconds=120
 # rashpa-inject, in a network namespace of its own, sends to soft-RoCE, which is of the kernel: what
 # is right lands where it belongs, and what is wrong is accounted as the kernel accounts it.
 # rashpa-capture-check looks at the receiver's interface meanwhile.

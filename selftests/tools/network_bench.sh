@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=40
+# test: tier=all where=guest kernel=any iommu=off seconds=90
 # rashpa-bench network: a writer and a sink count the same messages, also those that were dropped on
 # purpose, or came with a wrong check sum. What it measures is not judged here, nor is what a line loses
 # by itself.

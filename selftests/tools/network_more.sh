@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=60
+# test: tier=all where=guest kernel=any iommu=off seconds=140
 # Streams over RoCE v2: several receivers and senders, reliable connections, torn messages, what a mode is
 # blind to, and processes that are killed. RASHPA_SEED: of the moments; RASHPA_ROUNDS: more of these.
 # Numbers that go round, and strangers: network_hostile.sh.

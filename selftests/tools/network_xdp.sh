@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=40
+# test: tier=all where=guest kernel=any iommu=off seconds=70
 # Packets of UDP that come by AF_XDP: what is taken, what is left to the kernel, and what is left
 # behind.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=90
+# test: tier=all where=guest kernel=any iommu=on seconds=200
 # romulu processes a stream: raw frames of a JUNGFRAU become photons; results in files and streams; and
 # receivers that are killed or cannot write. Stages, vetoes and wrong pipelines: processing-selftest.
 . "$(dirname "$0")/../lib/shell.sh"
@@ -262,7 +262,7 @@ holds "results-end: profiles and peaks are streams: $result" "result == 0 || res
 wait "$remu"
 wait "$reader"
 ok $? "results: a program in Python has them, and what was kept" || sed 's/^/# /' "$work/err"
-start generate:4 --images 1000000 --bunch 2
+start generate:4 --images 1000000 --bunch 2 --slots 8
 attach "$work/results.json"
 seen() {
 	rashpactl top --once --interval 0.2 --json process >"$work/top" &&
@@ -312,7 +312,7 @@ END
 ok $? "hdf5-killed: both files have all images, and no more than a stack twice" || sed 's/^/# /' "$work/err"
 
 # --- a stream that ends in the middle: what came is in the file, which is not called complete
-start generate:4 --images 1000000 --bunch 2
+start generate:4 --images 1000000 --bunch 2 --slots 8
 attach "{\"sinks\": {\"nexus\": {\"file\": \"$work/part.h5\"}}}"
 has_part() { (($(stat -c %s "$work/part.h5" 2>/dev/null || echo 0) > 2 * float)); }
 wait_for 60 has_part
