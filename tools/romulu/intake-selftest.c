@@ -16,7 +16,12 @@
 /* A stream of two processes, in a buffer of files. */
 static bool begin(struct intake *in, struct rashpa_stream **stream, uint32_t policy)
 {
-	struct rashpa_stream_process process[FLOWS] = {};
+	static const struct rashpa_stream_process process[FLOWS] = {
+		{ .function = RASHPA_STREAM_SOFTWARE, .width = 4, .height = 2,
+		  .messages = PER_STACK, .message_lines = 1 },
+		{ .function = RASHPA_STREAM_SOFTWARE, .number = 1, .y = 2, .width = 4, .height = 2,
+		  .messages = PER_STACK, .message_lines = 1 },
+	};
 	const struct rashpa_stream_plan plan = {
 		.header = {
 			.width = 4, .height = 4, .pixel = RASHPA_PIXEL_U16, .bunch = 2,
@@ -25,11 +30,6 @@ static bool begin(struct intake *in, struct rashpa_stream **stream, uint32_t pol
 		.processes = FLOWS, .process = process,
 	};
 
-	for (uint32_t i = 0; i < FLOWS; i++)
-		process[i] = (struct rashpa_stream_process) {
-			.function = RASHPA_STREAM_SOFTWARE, .number = i, .y = 2 * i, .width = 4,
-			.height = 2, .messages = PER_STACK, .message_lines = 1,
-		};
 	*in = (struct intake) { .flows = FLOWS, .close_after = 1, .settle_ns = SETTLE_NS };
 	intake_init(in);
 	in->flow = calloc(FLOWS, sizeof(*in->flow));
