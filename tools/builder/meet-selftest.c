@@ -127,7 +127,7 @@ static void test_all(uint32_t size, bool first)
 	}
 	for (uint32_t i = 0; i < size; i++)
 		good &= ended(i, 0, NULL);
-	ok(good, "%u processes meet, rank 0 %s: each has its pieces", size, first ? "first" : "last");
+	ok(good, "processes-meet-rank/pieces: %u processes meet, rank 0 %s: each has its pieces", size, first ? "first" : "last");
 }
 
 static void test_ipv6(void)
@@ -142,7 +142,7 @@ static void test_ipv6(void)
 	if (s >= 0)
 		close(s);
 	if (!good) {
-		ok(true, "an address of IPv6 # SKIP this machine has none");
+		ok(true, "address-ipv6-skip: an address of IPv6 # SKIP this machine has none");
 		return;
 	}
 	choose_port();
@@ -152,7 +152,7 @@ static void test_ipv6(void)
 	start(1, 1, 2, LIMIT_MS, false);
 	good = ended(0, 0, NULL);
 	good &= ended(1, 0, NULL);
-	ok(good, "an address of IPv6");
+	ok(good, "address-ipv6: an address of IPv6");
 }
 
 /* --- strangers --- */
@@ -225,7 +225,7 @@ static void test_strangers(void)
 	start(0, 0, 3, LIMIT_MS, false);
 	s = visit();
 	say_as(s, request, sizeof(request));
-	ok(sent_away(s, NULL), "nonsense is sent away");
+	ok(sent_away(s, NULL), "nonsense-sent-away: nonsense is sent away");
 	h.size = 4;
 	good &= visit_as(h, "not the one of 4");
 	h = right;
@@ -244,7 +244,7 @@ static void test_strangers(void)
 	h = right;
 	h.magic = 0x6d657431;
 	good &= visit_as(h, NULL);
-	ok(good, "so are another run, another size, ranks that there are not, another byte order");
+	ok(good, "another-run-another: so are another run, another size, ranks that there are not, another byte order");
 	srand(1);
 	for (unsigned int i = 0; i < 500; i++) {
 		s = visit();
@@ -269,7 +269,7 @@ static void test_strangers(void)
 	good = ended(0, 0, NULL);
 	good &= ended(1, 0, NULL);
 	good &= ended(2, 0, NULL);
-	ok(good, "neither these, nor noise, nor who says nothing or half of it, hold a run up");
+	ok(good, "noise-nothing-half: neither these, nor noise, nor who says nothing or half of it, hold a run up");
 	for (unsigned int i = 0; i < 2 * MEET_STRANGERS; i++)
 		close(silent[i]);
 }
@@ -287,10 +287,10 @@ static void test_missing(void)
 	good = ended(0, ETIMEDOUT, "rank 2 did not come to 127.0.0.1:");
 	good &= ended(1, ETIMEDOUT, "rank 2 did not come");
 	good &= ended(3, ETIMEDOUT, "rank 2 did not come");
-	ok(good, "all say which one did not come");
+	ok(good, "all-one-not: all say which one did not come");
 	choose_port();
 	start(1, 1, 2, 100, false);
-	ok(ended(1, ETIMEDOUT, "rank 0 did not answer"), "also where it is rank 0");
+	ok(ended(1, ETIMEDOUT, "rank 0 did not answer"), "rank-0: also where it is rank 0");
 }
 
 static void test_twice(void)
@@ -309,7 +309,7 @@ static void test_twice(void)
 			       ended(3, EPROTO, "rank 1 is there already") && ended(1, 0, NULL);
 	good &= ended(0, 0, NULL);
 	good &= ended(2, 0, NULL);
-	ok(good, "the same rank twice: one of both is sent away, and the run goes on");
+	ok(good, "same-rank-twice/one-sent-away: the same rank twice: one of both is sent away, and the run goes on");
 }
 
 static void test_leaving(void)
@@ -323,7 +323,7 @@ static void test_leaving(void)
 	good = ended(0, EPIPE, "rank 2 left");
 	good &= ended(1, EPROTO, "rank 2 left");
 	good &= ended(2, 0, NULL);
-	ok(good, "one that leaves in between is named by all");
+	ok(good, "one-leaves-between: one that leaves in between is named by all");
 }
 
 /* Rank 0 that is none says this. */
@@ -359,7 +359,7 @@ static void test_liars(void)
 	good &= told_by(&a, sizeof(a), NULL);
 	good &= told_by(&a, 10, NULL);
 	good &= told_by(&a, 0, NULL);
-	ok(good, "who is not rank 0 is not believed, and what it says harms no terminal");
+	ok(good, "not-rank-0-not: who is not rank 0 is not believed, and what it says harms no terminal");
 }
 
 static void test_addresses(void)
@@ -389,7 +389,7 @@ void test_meet(void)
 	ends = mmap(NULL, MOST * sizeof(*ends), PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (ends == MAP_FAILED) {
-		ok(false, "memory");
+		ok(false, "memory: memory");
 		return;
 	}
 	test_all(1, true);

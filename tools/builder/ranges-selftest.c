@@ -36,12 +36,12 @@ void test_ranges(void)
 {
 	struct ranges r;
 
-	ok(!ranges_open(&r, BLOCKS / 2), "ranges");
+	ok(!ranges_open(&r, BLOCKS / 2), "ranges: ranges");
 	ok(add(&r, 1, 2) && r.n == BLOCKS / 2 && ordered(&r),
-	   "500 ranges that do not touch are there, in order: %u", r.n);
-	ok(r.events == BLOCKS / 2 * EVENTS, "with all their events");
-	ok(!ranges_add(&r, BLOCKS * EVENTS * 2, 1) && r.n == BLOCKS / 2, "and no more than have room");
+	   "500-ranges-not: 500 ranges that do not touch are there, in order: %u", r.n);
+	ok(r.events == BLOCKS / 2 * EVENTS, "all-events: with all their events");
+	ok(!ranges_add(&r, BLOCKS * EVENTS * 2, 1) && r.n == BLOCKS / 2, "no-room: and no more than have room");
 	ok(add(&r, 0, 2) && r.n == 1 && !r.range[0].first && r.range[0].last == BLOCKS * EVENTS - 1,
-	   "what is between them makes one of them");
+	   "between-one: what is between them makes one of them");
 	ranges_close(&r);
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,23 +13,11 @@
 
 #include "selftest.h"
 #include "shm.h"
+#define TAP_LINKAGE	/* of other files, too */
+#include "../tests/tap.h"
 
 #define SECOND		INT64_C(1000000000)
 #define LIMIT_S		120		/* of a test: a run that hangs ends */
-
-static unsigned int tests, failures;
-
-void ok(bool good, const char *format, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", good ? "" : "not ", ++tests);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	failures += !good;
-}
 
 void refused(int got, int error, const char *word, const char *what)
 {
@@ -49,17 +36,17 @@ static void test_ring(void)
 	uint32_t value, wrong = 0;
 
 	ring_open(&r, 3, NULL);	/* four cells */
-	ok(!ring_pop(&r, &value), "an empty queue has nothing");
+	ok(!ring_pop(&r, &value), "empty-queue-nothing: an empty queue has nothing");
 	for (uint32_t i = 0; i < 4; i++)
 		wrong += !ring_push(&r, i);
-	ok(!wrong && !ring_push(&r, 4) && ring_fill(&r) == 4, "a full one takes no more");
+	ok(!wrong && !ring_push(&r, 4) && ring_fill(&r) == 4, "full-one-takes: a full one takes no more");
 	atomic_store(&r.in, UINT32_MAX - 5);	/* counters go round */
 	atomic_store(&r.out, UINT32_MAX - 5);
 	for (uint32_t i = 0; i < 4; i++)
 		atomic_store(&r.cell[(UINT32_MAX - 5 + i) & 3].turn, UINT32_MAX - 5 + i);
 	for (uint32_t i = 0; i < 1000; i++)
 		wrong += !ring_push(&r, i) || !ring_pop(&r, &value) || value != i;
-	ok(!wrong, "what goes in comes out, also when counters go round");
+	ok(!wrong, "counters-round: what goes in comes out, also when counters go round");
 	ring_close(&r);
 }
 
@@ -101,10 +88,10 @@ static void test_threads(void)
 	for (unsigned int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
 	ok(atomic_load(&sum) == UINT64_C(2) * NUMBERS * (NUMBERS + 1) / 2,
-	   "two threads push, two pop: each number comes out once");
-	ok(!ring_wait(&shared_ring, &value, SECOND / 100), "a wait ends with its time");
+	   "two-threads-push: two threads push, two pop: each number comes out once");
+	ok(!ring_wait(&shared_ring, &value, SECOND / 100), "wait-ends-time: a wait ends with its time");
 	bell_end(&bell);
-	ok(!ring_wait(&shared_ring, &value, -1), "and with all");
+	ok(!ring_wait(&shared_ring, &value, -1), "all: and with all");
 	ring_close(&shared_ring);
 }
 
@@ -154,10 +141,10 @@ static void test_waiters(struct rashpa_pool *p, struct rashpa_pool *other)
 		sched_yield();
 	rashpa_pool_give(other, left[3]);
 	pthread_join(thread[1], &got);
-	ok(got == left[3], "two wait for two pools: the right one is woken");
+	ok(got == left[3], "two-wait-two: two wait for two pools: the right one is woken");
 	rashpa_fabric_wake(p->arena->fabric);
 	pthread_join(thread[0], &mine);
-	ok(!mine, "the other one in the end");
+	ok(!mine, "other-one-end: the other one in the end");
 }
 
 static void test_pool(void)
@@ -171,9 +158,9 @@ static void test_pool(void)
 	uint32_t wrong = 0;
 
 	ok(!rashpa_arena_allocate(f, rashpa_pool_room(5000, 4) + rashpa_pool_room(100, 8), &a),
-	   "memory");
+	   "memory: memory");
 	ok(!rashpa_pool_open(a, 5000, 4, &p) && !rashpa_pool_open(a, 100, 8, &other),
-	   "two pools fill it");
+	   "two-pools-fill: two pools fill it");
 	refused(rashpa_pool_open(a, 64, 1, &p), ENOSPC, "0 buffers fit", "a third one");
 	refused(rashpa_pool_open(a, 0, 1, &p), EINVAL, "0 bytes", "buffers of nothing");
 	refused(rashpa_pool_open(a, 64, 0, &p), EINVAL, "0 buffers", "no buffers");
@@ -181,20 +168,20 @@ static void test_pool(void)
 		buffer[i] = rashpa_pool_take(p, 0);
 		wrong += !buffer[i] || (uintptr_t)buffer[i] % PAGE;
 	}
-	ok(!wrong, "four buffers, each at a page");
+	ok(!wrong, "four-buffers-page: four buffers, each at a page");
 	ok(!rashpa_pool_take(p, 0) && !rashpa_pool_take(p, SECOND / 100),
-	   "a fifth there is not, and nothing is allocated");
+	   "fifth-not-nothing: a fifth there is not, and nothing is allocated");
 	rashpa_pool_count(p, &c);
-	ok(c.buffers == 4 && !c.free && !c.low && c.empty == 2, "the pool counts that");
+	ok(c.buffers == 4 && !c.free && !c.low && c.empty == 2, "pool-counts: the pool counts that");
 	refused(rashpa_pool_give(p, (char *)buffer[0] + 64), EINVAL, "none of the pool", "the middle of a buffer");
 	refused(rashpa_pool_give(other, buffer[0]), EINVAL, "none of the pool", "another's buffer");
-	ok(!rashpa_pool_give(p, buffer[1]), "a buffer goes back");
+	ok(!rashpa_pool_give(p, buffer[1]), "buffer-back: a buffer goes back");
 	refused(rashpa_pool_give(p, buffer[1]), EALREADY, "twice", "a buffer that is back");
-	ok(rashpa_pool_take(p, 0) == buffer[1], "and is taken again");
+	ok(rashpa_pool_take(p, 0) == buffer[1], "taken-again: and is taken again");
 	give_later = p;
 	later = buffer[2];
 	pthread_create(&thread, NULL, give_back, NULL);
-	ok(rashpa_pool_take(p, LIMIT_S * SECOND) == buffer[2], "who waits gets what comes back");
+	ok(rashpa_pool_take(p, LIMIT_S * SECOND) == buffer[2], "waits-back: who waits gets what comes back");
 	pthread_join(thread, NULL);
 	test_waiters(p, other);
 	rashpa_fabric_close(f);
@@ -205,7 +192,7 @@ static void apart(int32_t device, int32_t memory, int32_t thread, const char *sa
 	const struct rashpa_fabric_nodes n = { device, memory, thread };
 	const char *sentence = rashpa_fabric_apart(&n);
 
-	ok(said ? sentence && strstr(sentence, said) : !sentence, "NUMA: card %d, memory %d, thread %d: %s",
+	ok(said ? sentence && strstr(sentence, said) : !sentence, "numa/card-memory-thread: NUMA: card %d, memory %d, thread %d: %s",
 	   device, memory, thread, said ? said : "together");
 }
 
@@ -216,10 +203,10 @@ static void test_nodes(void)
 	struct rashpa_arena *a;
 
 	rashpa_fabric_nodes(f, &n);
-	ok(n.device == -1 && n.memory == -1 && n.thread == -1, "nothing is known in the beginning");
-	ok(!rashpa_arena_allocate(f, PAGE, &a) && !rashpa_fabric_connect(f), "one that is connected");
+	ok(n.device == -1 && n.memory == -1 && n.thread == -1, "nothing-known-beginning: nothing is known in the beginning");
+	ok(!rashpa_arena_allocate(f, PAGE, &a) && !rashpa_fabric_connect(f), "one-connected: one that is connected");
 	rashpa_fabric_nodes(f, &n);
-	ok(n.device == -1 && n.memory >= 0 && n.thread >= 0, "memory and thread have a node");
+	ok(n.device == -1 && n.memory >= 0 && n.thread >= 0, "memory-thread-node: memory and thread have a node");
 	rashpa_fabric_close(f);
 	apart(-1, -1, -1, NULL);
 	apart(1, 1, 1, NULL);
@@ -237,7 +224,7 @@ static void test_options(void)
 
 	o.transport = "pigeon";
 	refused(rashpa_fabric_open(&o, &f), EOPNOTSUPP, "pigeon", "a transport that is none");
-	ok(!rashpa_fabric_has("shm") && rashpa_fabric_has("pigeon"), "shm is there, others are not");
+	ok(!rashpa_fabric_has("shm") && rashpa_fabric_has("pigeon"), "shm-others-not: shm is there, others are not");
 	o.transport = "shm";
 	o.depth = 65;
 	refused(rashpa_fabric_open(&o, &f), EINVAL, "1 to 64", "a depth of 65");
@@ -255,7 +242,7 @@ static void test_options(void)
 	launch = (struct rashpa_launch) { .size = 2 };
 	snprintf(launch.job, sizeof(launch.job), "options-%d", getpid());
 	o.timeout_ms = 50;
-	ok(!rashpa_fabric_open(&o, &f), "one of two");
+	ok(!rashpa_fabric_open(&o, &f), "one-two: one of two");
 	refused(rashpa_fabric_open(&o, &second), EADDRINUSE, "rank 0", "the same rank twice");
 	refused(rashpa_fabric_connect(f), ETIMEDOUT, "rank 1 of 2", "the other one does not come");
 	rashpa_fabric_close(f);
@@ -275,11 +262,11 @@ static void test_launch(void)
 	refused(rashpa_launch_read(&l), EINVAL, "RASHPA_JOB", "no name");
 	setenv("RASHPA_JOB", "test", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 1 && l.size == 4 && !strcmp(l.job, "test"),
-	   "rank 1 of 4 by hand");
+	   "rank-1-4-hand: rank 1 of 4 by hand");
 	unsetenv("RASHPA_JOB");
 	setenv("RASHPA_MEET", "node0:7000", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 1 && !strcmp(l.job, "node0:7000"),
-	   "where processes meet names the run, too");
+	   "processes-meet-names: where processes meet names the run, too");
 	unsetenv("RASHPA_MEET");
 	setenv("RASHPA_RANK", "-1", 1);
 	refused(rashpa_launch_read(&l), EINVAL, "-1", "rank -1");
@@ -293,12 +280,12 @@ static void test_launch(void)
 	setenv("SLURM_JOB_ID", "77", 1);
 	setenv("SLURM_STEP_ID", "0", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 2 && l.size == 3 && !strcmp(l.job, "77.0"),
-	   "rank 2 of 3 by Slurm");
+	   "rank-2-3-slurm: rank 2 of 3 by Slurm");
 	setenv("OMPI_COMM_WORLD_RANK", "0", 1);
 	setenv("OMPI_COMM_WORLD_SIZE", "8", 1);
 	setenv("PMIX_NAMESPACE", "prterun-here-1@1", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 0 && l.size == 8 &&
-	   !strcmp(l.job, "prterun-here-1@1"), "rank 0 of 8 by mpirun");
+	   !strcmp(l.job, "prterun-here-1@1"), "rank-0-8-mpirun: rank 0 of 8 by mpirun");
 	for (const char * const *name = (const char * const []) { "SLURM_PROCID",
 		"OMPI_COMM_WORLD_RANK", "RASHPA_SIZE", "RASHPA_JOB", NULL }; *name; name++)
 		unsetenv(*name);
@@ -315,7 +302,7 @@ static void test_requests(void)
 	char stranger[100];
 	int got, wrong = 0;
 
-	ok(!rashpa_arena_allocate(f, 1 << 20, &a) && !rashpa_pool_open(a, 4096, 16, &p), "memory");
+	ok(!rashpa_arena_allocate(f, 1 << 20, &a) && !rashpa_pool_open(a, 4096, 16, &p), "rank/memory: memory");
 	r.pool = p;
 	r.buffer = rashpa_pool_take(p, 0);
 	r.peer = 1;
@@ -340,12 +327,12 @@ static void test_requests(void)
 	r.buffer = rashpa_arena_base(a);
 	for (r.tag = 0; r.tag < 4; r.tag++)
 		wrong += rashpa_fabric_send(f, &r);
-	ok(!wrong, "four messages wait");
+	ok(!wrong, "four-messages-wait: four messages wait");
 	refused(rashpa_fabric_send(f, &r), EAGAIN, "full", "a fifth: back-pressure");
-	ok(!rashpa_fabric_connect(f), "it begins");
+	ok(!rashpa_fabric_connect(f), "begins: it begins");
 	refused(rashpa_fabric_connect(f), EISCONN, "already", "it begins once");
 	refused(rashpa_arena_bring(f, stranger, 100, &a), EISCONN, "before", "memory afterwards");
-	ok(!rashpa_fabric_next(f, e, 8, SECOND / 50), "nothing is sent before there is room");
+	ok(!rashpa_fabric_next(f, e, 8, SECOND / 50), "nothing-sent-before: nothing is sent before there is room");
 	memset(r.buffer, 7, 100);
 	r.buffer = (char *)r.buffer + 8192;
 	r.length = 4096;
@@ -361,19 +348,19 @@ static void test_requests(void)
 			break;
 		got += n;
 	}
-	ok(got == 8 && !wrong, "with room there are eight events");
+	ok(got == 8 && !wrong, "room-eight-events: with room there are eight events");
 	for (int i = 0; i < got; i++) {
 		const bool last = e[i].request.tag == 3;
 
 		wrong += e[i].status != (last ? -EMSGSIZE : 0) || e[i].length != (last ? 0 : 100) ||
 			 e[i].received != (e[i].request.length != 100);
 	}
-	ok(!wrong, "the tag comes with the message, and one that is too long is told at both ends");
+	ok(!wrong, "tag-message-one: the tag comes with the message, and one that is too long is told at both ends");
 	rashpa_fabric_count(f, 0, &send, &receive);
 	ok(send.posted == 4 && send.done == 4 && send.bytes == 300 && receive.posted == 4 &&
-	   receive.bytes == 300, "queues count");
+	   receive.bytes == 300, "queues-count: queues count");
 	rashpa_fabric_wake(f);
-	ok(!rashpa_fabric_next(f, e, 8, -1), "who waits for ever is woken in the end");
+	ok(!rashpa_fabric_next(f, e, 8, -1), "waits-ever-woken: who waits for ever is woken in the end");
 	rashpa_fabric_close(f);
 }
 
@@ -430,7 +417,7 @@ static void test_fairness(void)
 	uint32_t done[4] = {}, wrong = 0, total = 0;
 
 	ok(!fabric_open_with(&fake, &o, &f) && !rashpa_arena_allocate(f, PAGE, &a),
-	   "a transport of the test");
+	   "transport-test: a transport of the test");
 	r.buffer = rashpa_arena_base(a);
 	/* peer 0 has most, and has it first */
 	for (r.peer = 0; r.peer < 4; r.peer++) {
@@ -445,14 +432,14 @@ static void test_fairness(void)
 		for (unsigned int i = 1; i < 4; i++)
 			wrong += done[i] < 60 && (done[0] > done[i] + 3 || done[i] > done[0] + 3);
 	}
-	ok(total == 480 && !wrong, "nobody is ahead by more than a round of the pipeline");
+	ok(total == 480 && !wrong, "nobody-ahead-round: nobody is ahead by more than a round of the pipeline");
 	r.peer = 0;
 	for (r.context = &done[0]; r.context != &done[3]; r.context = (uint32_t *)r.context + 1)
 		wrong += rashpa_fabric_receive(f, &r);
 	for (total = 0; total < 3; total++)
 		wrong += rashpa_fabric_next(f, &e, 1, LIMIT_S * SECOND) != 1 ||
 			 e.request.context != &done[total];
-	ok(!wrong, "messages are told in their order, however they are found");
+	ok(!wrong, "messages-order-however: messages are told in their order, however they are found");
 	rashpa_fabric_close(f);
 }
 
@@ -637,7 +624,7 @@ static void test_everyone(void)
 			};
 
 			ok(run(&t, everyone, NULL) == t.size,
-			   "%u to %u processes, depth %u: each message is right, in order",
+			   "processes-depth/message-right-order: %u to %u processes, depth %u: each message is right, in order",
 			   t.size, t.size, t.depth);
 		}
 	}
@@ -648,7 +635,7 @@ static void test_everyone(void)
 		};
 		const unsigned int good = run(&t, everyone, NULL);
 
-		ok(good == t.size, "3 to 3, memory of their own, queues of %u", t.queue);
+		ok(good == t.size, "3-3-memory-queues: 3 to 3, memory of their own, queues of %u", t.queue);
 	}
 }
 
@@ -816,15 +803,15 @@ static void test_peers(void)
 	unsigned int good = 0, killed;
 	struct part t = { .size = 2, .depth = 4, .queue = 32 };
 
-	ok(run(&t, pressure, NULL) == 2, "a full queue waits for room, and loses nothing");
+	ok(run(&t, pressure, NULL) == 2, "full-queue-waits: a full queue waits for room, and loses nothing");
 	for (unsigned int i = 0; i < 10; i++) {
 		good += run(&t, die, &killed) == 1;
 		good += killed == 1;
 	}
-	ok(run(&t, hear, NULL) == 2, "a bell that was rung before a sleep is heard");
-	ok(good == 20, "kill -9 of a peer: all that was under way ends");
+	ok(run(&t, hear, NULL) == 2, "bell-rung-before: a bell that was rung before a sleep is heard");
+	ok(good == 20, "kill-9-peer-all: kill -9 of a peer: all that was under way ends");
 	for (mischief = 0; mischief < 7; mischief++)
-		ok(run(&t, lie, NULL) == 2, "a peer that says %s is not believed", lies[mischief]);
+		ok(run(&t, lie, NULL) == 2, "peer-not-believed: a peer that says %s is not believed", lies[mischief]);
 }
 
 int main(void)
@@ -842,6 +829,5 @@ int main(void)
 	test_peers();
 	test_meet();
 	test_ranges();
-	printf("1..%u\n", tests);
-	return failures ? 1 : 0;
+	return tap_end();
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 __attribute__((format(printf, 2, 3)))
-void ok(bool good, const char *format, ...);
+bool ok(bool good, const char *format, ...);
 /* The call was refused so, and the sentence has this word. */
 void refused(int got, int error, const char *word, const char *what);
 

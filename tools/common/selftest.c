@@ -8,7 +8,6 @@
 #include <regex.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,21 +34,7 @@
 #include "stop.h"
 #include "text-file.h"
 #include "versions.h"
-
-static unsigned int tests, failures;
-
-__attribute__((format(printf, 2, 3)))
-static void ok(bool good, const char *format, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", good ? "" : "not ", ++tests);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	failures += !good;
-}
+#include "../tests/tap.h"
 
 /* --- sizes --- */
 
@@ -71,11 +56,11 @@ static void test_sizes(void)
 	uint64_t value;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-		ok(parse_size(good[i].text, &value) && value == good[i].value, "size \"%s\"",
+		ok(parse_size(good[i].text, &value) && value == good[i].value, "size: size \"%s\"",
 		   good[i].text);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ok(!parse_size(bad[i], &value), "size \"%s\" is refused", bad[i]);
-	ok(parse_u64("7", 7, &value) && !parse_u64("8", 7, &value), "a number above its maximum is refused");
+		ok(!parse_size(bad[i], &value), "size-refused: size \"%s\" is refused", bad[i]);
+	ok(parse_u64("7", 7, &value) && !parse_u64("8", 7, &value), "number-above-maximum: a number above its maximum is refused");
 }
 
 static void test_modes(void)
@@ -86,9 +71,9 @@ static void test_modes(void)
 	uint32_t mode;
 
 	ok(parse_mode("0640", &mode) && mode == 0640 && parse_mode("6", &mode) && mode == 6 &&
-	   parse_mode("0", &mode) && !mode, "permission bits are octal");
+	   parse_mode("0", &mode) && !mode, "permission-bits-octal: permission bits are octal");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ok(!parse_mode(bad[i], &mode), "mode \"%s\" is refused", bad[i]);
+		ok(!parse_mode(bad[i], &mode), "mode-refused: mode \"%s\" is refused", bad[i]);
 }
 
 /* --- regions --- */
@@ -105,11 +90,11 @@ static void test_regions(void)
 	bool follow = true;
 
 	ok(parse_region("1,2,30x40", &r) && r.x == 1 && r.y == 2 && r.width == 30 &&
-	   r.height == 40 && r.to_x == 1 && r.to_y == 2, "a region stays where it is");
+	   r.height == 40 && r.to_x == 1 && r.to_y == 2, "region-stays: a region stays where it is");
 	ok(parse_region("1,2,30x40@50,60", &r) && r.x == 1 && r.y == 2 && r.to_x == 50 &&
-	   r.to_y == 60, "a region is moved");
+	   r.to_y == 60, "region-moved: a region is moved");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ok(!parse_region(bad[i], &r), "region \"%s\" is refused", bad[i]);
+		ok(!parse_region(bad[i], &r), "region-refused: region \"%s\" is refused", bad[i]);
 
 	for (unsigned int n = 1; n <= 16; n++) {
 		split_regions(1024, 512, n, s);
@@ -121,12 +106,12 @@ static void test_regions(void)
 		}
 		follow &= sum == 512;
 	}
-	ok(follow, "1 to 16 bands make the whole image");
+	ok(follow, "1-16-bands-whole: 1 to 16 bands make the whole image");
 	parse_region("0,0,10x10", &s[0]);
 	parse_region("0,0,10x10@10,0", &s[1]);
 	parse_region("0,0,10x10@9,9", &s[2]);
 	ok(!regions_overlap(&s[0], &s[1]) && regions_overlap(&s[0], &s[2]) &&
-	   regions_overlap(&s[1], &s[2]), "overlapping targets are seen");
+	   regions_overlap(&s[1], &s[2]), "overlapping-targets-seen: overlapping targets are seen");
 }
 
 /* --- percentiles --- */
@@ -142,7 +127,7 @@ static void test_choice(void)
 	for (uint64_t i = 1; i <= CHOICE; i++)
 		samples_add(&samples, i);
 	ok(samples.count == CHOICE && samples.value[CHOICE - 1] == CHOICE,
-	   "as many as are kept: all of them");
+	   "kept-all: as many as are kept: all of them");
 	for (uint64_t i = CHOICE + 1; i <= 1000 * CHOICE; i++)
 		samples_add(&samples, i);
 	samples_add(&samples, 0);
@@ -150,9 +135,9 @@ static void test_choice(void)
 	median = percentile(samples.value, samples.count, 50);
 	/* 6 standard deviations of a median, and the choice is the same each time */
 	ok(samples.count == CHOICE && samples.room < 8 * CHOICE && median > 400 * CHOICE &&
-	   median < 600 * CHOICE, "a thousand of a million: median %" PRIu64, median);
+	   median < 600 * CHOICE, "thousand-million-median: a thousand of a million: median %" PRIu64, median);
 	ok(samples.all == 1000 * CHOICE + 1 && samples.max == 1000 * CHOICE,
-	   "all are counted, and the largest is known");
+	   "all-counted-largest: all are counted, and the largest is known");
 	samples_free(&samples);
 }
 
@@ -163,16 +148,16 @@ static void test_percentiles(void)
 
 	for (uint64_t i = 0; i < 10; i++)
 		ten[i] = i + 1;
-	ok(percentile(ten, 0, 50) == 0, "no samples");
-	ok(percentile(ten, 1, 0) == 1 && percentile(ten, 1, 100) == 1, "one sample");
-	ok(percentile(ten, 10, 50) == 5, "median of ten");
-	ok(percentile(ten, 10, 99) == 10, "99th percentile of ten is the largest");
-	ok(percentile(ten, 10, 0) == 1 && percentile(ten, 10, 100) == 10, "smallest and largest");
+	ok(percentile(ten, 0, 50) == 0, "no-samples: no samples");
+	ok(percentile(ten, 1, 0) == 1 && percentile(ten, 1, 100) == 1, "one-sample: one sample");
+	ok(percentile(ten, 10, 50) == 5, "median-ten: median of ten");
+	ok(percentile(ten, 10, 99) == 10, "99th-percentile-ten: 99th percentile of ten is the largest");
+	ok(percentile(ten, 10, 0) == 1 && percentile(ten, 10, 100) == 10, "smallest-largest: smallest and largest");
 	for (uint64_t i = 0; i < 10000; i++)
 		samples_add(&samples, 10000 - i);
 	samples_sort(&samples);
 	ok(samples.count == 10000 && percentile(samples.value, samples.count, 99) == 9900,
-	   "99th percentile of ten thousand, sorted");
+	   "99th-percentile-ten-thousand: 99th percentile of ten thousand, sorted");
 	samples_free(&samples);
 	test_choice();
 }
@@ -199,42 +184,42 @@ static void test_generated(void)
 	size_t image;
 
 	ok(!load(&a, "generate:3:7", NULL, why) && a.images == 3 && a.held == 3,
-	   "three images are generated");
+	   "three-images-generated: three images are generated");
 	image = dataset_bytes(&a);
 	ok(!load(&b, "generate:3:7", NULL, why) && !memcmp(a.pixels, b.pixels, 3 * image),
-	   "the same seed makes the same images");
+	   "same-seed-same: the same seed makes the same images");
 	ok(!load(&c, "generate:2:8", NULL, why) && c.images == 2 && c.sum[1] != a.sum[1] &&
-	   memcmp(a.pixels, c.pixels, 2 * image), "another seed makes others");
+	   memcmp(a.pixels, c.pixels, 2 * image), "another-seed-others: another seed makes others");
 	dataset_close(&c);
 	ok(!load(&c, "generate:1:7", NULL, why) && !memcmp(a.pixels, c.pixels, image),
-	   "fewer images are the beginning of more");
+	   "fewer-images-beginning: fewer images are the beginning of more");
 	ok(a.sum[2] && a.sum[2] == b.sum[2] && a.sum[0] == c.sum[0] && a.sum[0] != a.sum[2],
-	   "the sum of images is that of the same images elsewhere");
+	   "sum-images-same: the sum of images is that of the same images elsewhere");
 	ok(memcmp(dataset_line(&a, 0, 0), dataset_line(&a, 1, 0), image),
-	   "the images differ from each other");
+	   "images-differ-other: the images differ from each other");
 	dataset_close(&c);
 	for (size_t i = 0; i < 3 * image / sizeof(uint16_t); i++)
 		stage[DATASET_GAIN(((const uint16_t *)(const void *)a.pixels)[i])]++;
-	ok(stage[0] && stage[1] && stage[3], "gain stages 0, 1 and 3 all occur");
-	ok(!stage[2], "gain stage 2, which does not exist, never does");
-	ok(stage[0] > stage[1] && stage[1] > stage[3], "few pixels are bright");
+	ok(stage[0] && stage[1] && stage[3], "gain-stages-0: gain stages 0, 1 and 3 all occur");
+	ok(!stage[2], "gain-stage-2: gain stage 2, which does not exist, never does");
+	ok(stage[0] > stage[1] && stage[1] > stage[3], "few-pixels-bright: few pixels are bright");
 	dataset_close(&a);
 	dataset_close(&b);
 
 	ok(load(&c, "generate:0", NULL, why) && strstr(why, "generate:0"),
-	   "no images are refused: %s", why);
-	ok(load(&c, "generate:x", NULL, why), "a wrong number is refused: %s", why);
-	ok(load(&c, "generate:1:", NULL, why), "an empty seed is refused: %s", why);
+	   "no-images-refused: no images are refused: %s", why);
+	ok(load(&c, "generate:x", NULL, why), "wrong-number-refused: a wrong number is refused: %s", why);
+	ok(load(&c, "generate:1:", NULL, why), "empty-seed-refused: an empty seed is refused: %s", why);
 	ok(load(&c, "generate:1", &(struct geometry) { 100, 15, RASHPA_PIXEL_U16 }, why) &&
-	   strstr(why, "100 x 15 u16"), "images without room for a peak are refused: %s", why);
+	   strstr(why, "100 x 15 u16"), "images-without-room: images without room for a peak are refused: %s", why);
 	ok(load(&c, "generate:1", &(struct geometry) { 100, 100, RASHPA_PIXEL_U8 }, why) &&
-	   strstr(why, "100 x 100 u8"), "another type is refused: %s", why);
+	   strstr(why, "100 x 100 u8"), "another-type-refused: another type is refused: %s", why);
 	ok(!load(&c, "generate:1", &(struct geometry) { 100, 16, RASHPA_PIXEL_U16 }, why) &&
-	   c.geometry.width == 100 && c.geometry.height == 16, "another size is made");
+	   c.geometry.width == 100 && c.geometry.height == 16, "another-size: another size is made");
 	dataset_close(&c);
 	ok(load(&c, "/nowhere", NULL, why) && strstr(why, "/nowhere"),
-	   "a folder that is not there: %s", why);
-	ok(load(&c, "/dev/null", NULL, why), "no file and no folder: %s", why);
+	   "folder-not: a folder that is not there: %s", why);
+	ok(load(&c, "/dev/null", NULL, why), "no-file-no-folder: no file and no folder: %s", why);
 }
 
 /* A file of so many images of the dataset, from one on. */
@@ -255,40 +240,42 @@ static void test_dataset(void)
 	size_t image;
 
 	test_generated();
-	if (load(&a, "generate:3:7", NULL, why) || !mkdtemp(dir))
-		return ok(false, "a folder, and images for it");
+	if (load(&a, "generate:3:7", NULL, why) || !mkdtemp(dir)) {
+		ok(false, "folder-images: a folder, and images for it");
+		return;
+	}
 	image = dataset_bytes(&a);
-	ok(load(&c, dir, NULL, why), "an empty folder is refused: %s", why);
+	ok(load(&c, dir, NULL, why), "empty-folder-refused: an empty folder is refused: %s", why);
 	/* raw10 comes after raw9 */
 	for (int i = 9; i <= 10; i++) {
 		snprintf(path, sizeof(path), "%s/raw%d.bin", dir, i);
 		write_raw(path, &a, i - 9, 1);
 	}
 	ok(!load(&c, dir, NULL, why) && c.images == 2 && !memcmp(c.pixels, a.pixels, 2 * image),
-	   "files are read in the order of their numbers");
+	   "files-read-order: files are read in the order of their numbers");
 	dataset_close(&c);
 	ok(!load(&c, dir, &wide, why) && c.geometry.pixel == RASHPA_PIXEL_U32 &&
-	   !memcmp(c.pixels, a.pixels, 2 * image), "raw images have the geometry that is said");
+	   !memcmp(c.pixels, a.pixels, 2 * image), "raw-images-geometry: raw images have the geometry that is said");
 	dataset_close(&c);
-	ok(load(&c, dir, &half, why) && strstr(why, "512 x 512 u16"), "if it fits: %s", why);
+	ok(load(&c, dir, &half, why) && strstr(why, "512 x 512 u16"), "fits: if it fits: %s", why);
 	if (truncate(path, 1000))
-		ok(false, "truncate");
-	ok(load(&c, dir, NULL, why) && strstr(why, "raw10.bin"), "a short file is refused: %s",
+		ok(false, "truncate: truncate");
+	ok(load(&c, dir, NULL, why) && strstr(why, "raw10.bin"), "short-file-refused: a short file is refused: %s",
 	   why);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/raw9.bin", dir);
 	write_raw(path, &a, 0, 3);
 	ok(!load(&c, path, NULL, why) && c.images == 3 && !memcmp(c.pixels, a.pixels, 3 * image),
-	   "a file has images one behind the other");
+	   "file-images-one: a file has images one behind the other");
 	dataset_close(&c);
-	ok(!load(&c, path, &half, why) && c.images == 6, "smaller ones are more");
+	ok(!load(&c, path, &half, why) && c.images == 6, "smaller-ones: smaller ones are more");
 	dataset_close(&c);
 	if (truncate(path, 3 * image - 1))
-		ok(false, "truncate");
+		ok(false, "smaller/truncate: truncate");
 	ok(load(&c, path, NULL, why) && strstr(why, "neither HDF5 nor TIFF"),
-	   "a part of an image is refused: %s", why);
+	   "part-image-refused: a part of an image is refused: %s", why);
 	strcat(path, ":/inside");
-	ok(load(&c, path, NULL, why) && strstr(why, "/inside"), "nothing is inside: %s", why);
+	ok(load(&c, path, NULL, why) && strstr(why, "/inside"), "nothing-inside: nothing is inside: %s", why);
 	*strrchr(path, ':') = '\0';
 	unlink(path);
 	rmdir(dir);
@@ -313,11 +300,11 @@ static void test_depth(void)
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		ok(parse_depth(good[i].text, 20, &d) && depth_images(&d, 8) == good[i].images &&
-		   depth_stacks(&d, 8) == good[i].stacks, "depth \"%s\"", good[i].text);
+		   depth_stacks(&d, 8) == good[i].stacks, "depth: depth \"%s\"", good[i].text);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ok(!parse_depth(bad[i], 100, &d), "depth \"%s\" is refused", bad[i]);
+		ok(!parse_depth(bad[i], 100, &d), "depth-refused: depth \"%s\" is refused", bad[i]);
 	ok(parse_depth("0xffffffffffffffstacks", UINT64_MAX, &d) &&
-	   depth_images(&d, 1 << 20) == UINT64_MAX, "too many images are not few");
+	   depth_images(&d, 1 << 20) == UINT64_MAX, "images-not-few: too many images are not few");
 }
 
 static void test_geometry(void)
@@ -330,12 +317,12 @@ static void test_geometry(void)
 	struct geometry g;
 
 	ok(parse_geometry("1030x514", &g) && g.width == 1030 && g.height == 514 &&
-	   g.pixel == RASHPA_PIXEL_U16, "a geometry without a type is u16");
+	   g.pixel == RASHPA_PIXEL_U16, "geometry-without-type: a geometry without a type is u16");
 	ok(parse_geometry("65536x65536,u32", &g) && g.pixel == RASHPA_PIXEL_U32 &&
-	   !strcmp(format_geometry(text, &g), "65536 x 65536 u32"), "one with a type: %s", text);
-	ok(parse_geometry("1x1,u8", &g) && pixel_bytes(g.pixel) == 1, "a small one");
+	   !strcmp(format_geometry(text, &g), "65536 x 65536 u32"), "one-type: one with a type: %s", text);
+	ok(parse_geometry("1x1,u8", &g) && pixel_bytes(g.pixel) == 1, "small-one: a small one");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ok(!parse_geometry(bad[i], &g), "geometry \"%s\" is refused", bad[i]);
+		ok(!parse_geometry(bad[i], &g), "geometry-refused: geometry \"%s\" is refused", bad[i]);
 }
 
 /* --- profiles --- */
@@ -375,8 +362,10 @@ static void test_broken_profiles(const char *good)
 	char said[2048] = "";
 	int saved;
 
-	if (!mkdtemp(dir) || !file)
-		return ok(false, "a folder of profiles");
+	if (!mkdtemp(dir) || !file) {
+		ok(false, "folder-profiles: a folder of profiles");
+		return;
+	}
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 	fclose(file);
 	put_text(dir, "0-profile.schema.json", "{}");
@@ -389,10 +378,10 @@ static void test_broken_profiles(const char *good)
 	saved = dup(STDERR_FILENO);
 	dup2(fileno(errors), STDERR_FILENO);
 	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1 &&
-	   !strcmp(p.name, "rashpa-fpga"), "broken files do not hide a good one");
-	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nor make one of their own");
+	   !strcmp(p.name, "rashpa-fpga"), "broken-files-not: broken files do not hide a good one");
+	ok(!profile_find(&p, 0xdead, 0xbeef, why), "one: nor make one of their own");
 	ok(profile_find(&p, 1, 2, why) == -1 && strstr(why, "2-other.json"),
-	   "for the ids of a broken one there is none: %s", why);
+	   "ids-broken-one: for the ids of a broken one there is none: %s", why);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	rewind(errors);
@@ -400,10 +389,10 @@ static void test_broken_profiles(const char *good)
 	fclose(errors);
 	ok(strstr(said, "1-nothing.json") && strstr(said, "2-other.json") &&
 	   !strstr(strstr(said, "1-nothing.json") + 1, "1-nothing.json"),
-	   "each is named in a warning, once");
-	ok(!strstr(said, "schema"), "a schema beside them is none");
+	   "named-warning-once: each is named in a warning, once");
+	ok(!strstr(said, "schema"), "schema-beside-none: a schema beside them is none");
 	snprintf(command, sizeof(command), "rm -r %s", dir);
-	ok(!system(command), "the folder goes");
+	ok(!system(command), "folder: the folder goes");
 }
 
 /* Each DTP and each ring, and where the interface has its registers. */
@@ -431,11 +420,11 @@ static void test_engines(const struct profile *p)
 		       e->step[1].mask == RFPGA_DTP_RUNNING && !e->step[1].value;
 		next = e->about.first + e->about.count;
 	}
-	ok(good && next <= RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE, "its engines");
+	ok(good && next <= RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE, "engines: its engines");
 	ok(p->engine[3].about.lock_size == RFPGA_LOCK_SIZE &&
 	   p->engine[3].about.lock_offset == RFPGA_LOCK_STACKS &&
 	   p->engine[3].about.lock_bits == 64 && !strcmp(p->engine[3].about.doorbell, "doorbell3"),
-	   "what an engine tells of itself");
+	   "engine-itself: what an engine tells of itself");
 }
 
 static void test_profile(const char *folder)
@@ -572,8 +561,10 @@ static void test_profile(const char *folder)
 	FILE *file;
 	int fd = mkstemp(path);
 
-	if (fd < 0)
-		return ok(false, "mkstemp");
+	if (fd < 0) {
+		ok(false, "mkstemp: mkstemp");
+		return;
+	}
 	close(fd);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		file = fopen(path, "w");
@@ -587,36 +578,36 @@ static void test_profile(const char *folder)
 	fputs(HEAD " }", file);
 	fclose(file);
 	ok(!profile_load(&p, path, why) && p.match[0].vendor == 1 && p.match[0].device == 2 &&
-	   !p.has_table, "the smallest profile");
+	   !p.has_table, "smallest-profile: the smallest profile");
 	unlink(path);
-	ok(profile_load(&p, path, why) && strstr(why, path), "a file that is not there: %s", why);
+	ok(profile_load(&p, path, why) && strstr(why, path), "file-not: a file that is not there: %s", why);
 
 	snprintf(real, sizeof(real), "%s/rashpa-fpga.json", folder);
 	why[0] = '\0';
-	ok(!profile_load(&p, real, why), "%s%s", real, why);
-	ok(p.match[0].vendor == RFPGA_PCI_VENDOR && p.match[0].device == RFPGA_PCI_DEVICE, "its ids");
+	ok(!profile_load(&p, real, why), "profile: %s%s", real, why);
+	ok(p.match[0].vendor == RFPGA_PCI_VENDOR && p.match[0].device == RFPGA_PCI_DEVICE, "ids: its ids");
 	ok(p.n_windows == 20 && p.window[0].length == RFPGA_BOUNDS &&
 	   p.window[1].offset == RFPGA_TABLE && p.window[1].length == RFPGA_TABLE_SIZE &&
 	   p.window[17].offset == 15 * RFPGA_DOORBELL_PAGE &&
 	   p.window[17].flags == RASHPA_PWINDOW_USER &&
-	   p.window[19].cache == RASHPA_CACHE_WC && !p.window[19].flags, "its windows");
+	   p.window[19].cache == RASHPA_CACHE_WC && !p.window[19].flags, "windows: its windows");
 	ok(p.n_steps == 2 && p.step[0].op == RASHPA_STEP_WRITE &&
 	   p.step[0].offset == RFPGA_CONTROL &&
 	   p.step[0].value == RFPGA_CONTROL_STOP && p.step[0].mask == UINT32_MAX &&
 	   p.step[1].op == RASHPA_STEP_WAIT && p.step[1].offset == RFPGA_STATUS &&
 	   p.step[1].mask == RFPGA_STATUS_BUSY && !p.step[1].value &&
-	   p.step[1].timeout_us == 500000, "its quiesce sequence");
+	   p.step[1].timeout_us == 500000, "quiesce-sequence: its quiesce sequence");
 	ok(p.has_table && p.table.layout.stride == RFPGA_ENTRY_STRIDE &&
 	   p.table.layout.length_offset == RFPGA_ENTRY_LEN && p.table.layout.length_bits == 64 &&
 	   p.table.layout.control_offset == RFPGA_ENTRY_CONTROL &&
 	   p.table.layout.control_set == RFPGA_ENTRY_VALID &&
 	   p.table.layout.sum_offset == RFPGA_ENTRY_SUM && p.table.layout.sum_bits == 64,
-	   "its address table");
+	   "address-table: its address table");
 	test_engines(&p);
 	test_broken_profiles(real);
 	setenv("RASHPA_PROFILES", folder, 1);
-	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1, "it is found by its ids");
-	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing is found for others");
+	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1, "found-ids: it is found by its ids");
+	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing-found-others: nothing is found for others");
 }
 
 /* --- functions, and files --- */
@@ -639,12 +630,12 @@ static void test_bdf(void)
 	char bdf[BDF_SIZE];
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-		ok(parse_bdf(good[i].text, bdf) && !strcmp(bdf, good[i].bdf), "function \"%s\": %s",
+		ok(parse_bdf(good[i].text, bdf) && !strcmp(bdf, good[i].bdf), "function: function \"%s\": %s",
 		   good[i].text, bdf);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		ok(!parse_bdf(bad[i], bdf), "function \"%s\" is refused", bad[i]);
+		ok(!parse_bdf(bad[i], bdf), "function-refused: function \"%s\" is refused", bad[i]);
 	ok(!strcmp(bdf_text(bdf, PCI_BDF(0x10000, 0xe1, 1 << 3 | 2)), "10000:e1:01.2"),
-	   "a domain of five digits is written");
+	   "domain-five-digits: a domain of five digits is written");
 }
 
 static void test_files(void)
@@ -653,14 +644,16 @@ static void test_files(void)
 	char path[] = "/tmp/rashpa-selftest-XXXXXX", text[16];
 	int fd = mkstemp(path), error;
 
-	if (fd < 0 || getrlimit(RLIMIT_FSIZE, &limit))
-		return ok(false, "mkstemp");
+	if (fd < 0 || getrlimit(RLIMIT_FSIZE, &limit)) {
+		ok(false, "domain/mkstemp: mkstemp");
+		return;
+	}
 	close(fd);
 	ok(!write_text("one\ntwo\n", "%s", path) && read_line(text, sizeof(text), "%s", path) &&
-	   !strcmp(text, "one"), "a text is written, and its first line read");
+	   !strcmp(text, "one"), "text-written-first: a text is written, and its first line read");
 	ok(write_text("x", "%s/x", path) == -ENOTDIR &&
 	   !read_line(text, sizeof(text), "%s/x", path),
-	   "what is not there can be neither");
+	   "not: what is not there can be neither");
 	/* of the second text a part fits; errno is still that of the first */
 	signal(SIGXFSZ, SIG_IGN);
 	small = (struct rlimit) { .rlim_cur = 4, .rlim_max = limit.rlim_max };
@@ -668,7 +661,7 @@ static void test_files(void)
 	errno = ENOENT;
 	error = write_text("12345678", "%s", path);
 	setrlimit(RLIMIT_FSIZE, &limit);
-	ok(error == -EIO, "a write of a part is an error of its own: %s", strerror(-error));
+	ok(error == -EIO, "write-part-error: a write of a part is an error of its own: %s", strerror(-error));
 	unlink(path);
 }
 
@@ -713,10 +706,10 @@ static void test_paths(void)
 
 		ok(meeting == cases[i].meeting && where == cases[i].where &&
 		   meeting == chains_meet(&cases[i].other, &board, &back) && back == where,
-		   "%s: %s", cases[i].what, meeting_name(meeting));
+		   "paths: %s: %s", cases[i].what, meeting_name(meeting));
 	}
 	ok(chains_meet(&CHAIN(AT(0, 31, 2)), &CHAIN(AT(0, 31, 3)),
-		       &where) == MEET_DEVICE, "two functions of a device of the root");
+		       &where) == MEET_DEVICE, "two-functions-device: two functions of a device of the root");
 }
 
 /* --- librashpa, as far as it needs no driver --- */
@@ -781,23 +774,25 @@ static void test_table(void)
 	store_table(SEGMENTS - 1);
 	taken.table.segment[1].length = 12345;
 	n = rashpa_table_read(&shared.table, &taken.table, 1);
-	ok(n == SEGMENTS && taken.table.count == SEGMENTS, "the segments of a table are counted");
+	ok(n == SEGMENTS && taken.table.count == SEGMENTS, "segments-table-counted: the segments of a table are counted");
 	ok(taken.table.segment[0].length == SEGMENTS - 1 && taken.table.segment[1].length == 12345,
-	   "and no more are copied than there is room for");
+	   "no-copied-room: and no more are copied than there is room for");
 
-	if (pthread_create(&writer, NULL, change_table, NULL))
-		return ok(false, "pthread_create");
+	if (pthread_create(&writer, NULL, change_table, NULL)) {
+		ok(false, "pthread-create: pthread_create");
+		return;
+	}
 	do {
 		n = rashpa_table_read(&shared.table, &taken.table, SEGMENTS);
 		torn += n != -EAGAIN && !table_is_whole(&taken.table, n);
 		readings++;
 	} while (taken.table.generation != 2 * CHANGES);
 	pthread_join(writer, NULL);
-	ok(!torn, "%u of %u readings of a changing table are torn", torn, readings);
+	ok(!torn, "readings-changing-table: %u of %u readings of a changing table are torn", torn, readings);
 
 	shared.table.generation++;
 	n = rashpa_table_read(&shared.table, &taken.table, SEGMENTS);
-	ok(n == -EAGAIN && strstr(rashpa_reason(), "changed"), "a change without an end: %s",
+	ok(n == -EAGAIN && strstr(rashpa_reason(), "changed"), "change-without-end: a change without an end: %s",
 	   rashpa_reason());
 }
 
@@ -808,32 +803,34 @@ static void test_mmap(void)
 	unsigned char resident;
 	char *p, *q;
 
-	if (fd < 0 || ftruncate(fd, 2 * length))
-		return ok(false, "memfd_create");
+	if (fd < 0 || ftruncate(fd, 2 * length)) {
+		ok(false, "memfd-create: memfd_create");
+		return;
+	}
 	ok(!rashpa_mmap(fd, 0, length, PROT_READ | PROT_WRITE, (void **)&p) &&
-	   !((uintptr_t)p % huge), "a large mapping begins where a huge entry can");
+	   !((uintptr_t)p % huge), "large-mapping-begins: a large mapping begins where a huge entry can");
 	p[0] = 1;
 	p[length - 1] = 2;
 	ok(mincore(p + length, page, &resident) && errno == ENOMEM &&
 	   mincore(p - page, page, &resident) && errno == ENOMEM,
-	   "and leaves nothing reserved around it");
+	   "leaves-nothing-reserved: and leaves nothing reserved around it");
 	ok(!rashpa_mmap(fd, page, length, PROT_READ, (void **)&q) &&
 	   (uintptr_t)q % huge == page && q[length - page - 1] == 2,
-	   "a mapping from the second page on begins a page behind such an address");
+	   "mapping-second-page: a mapping from the second page on begins a page behind such an address");
 	munmap(q, length);
 	munmap(p, length);
-	ok(!rashpa_mmap(fd, 0, 5, PROT_READ, (void **)&p) && p[0] == 1, "a small mapping");
+	ok(!rashpa_mmap(fd, 0, 5, PROT_READ, (void **)&p) && p[0] == 1, "small-mapping: a small mapping");
 	munmap(p, 5);
 	ok(!rashpa_mmap(fd, 0, huge + 5, PROT_READ, (void **)&p) && !((uintptr_t)p % huge),
-	   "a large one that is not whole pages");
+	   "large-one-not: a large one that is not whole pages");
 	munmap(p, huge + 5);
 	ok(rashpa_mmap(fd, 0, UINT64_MAX - 5, PROT_READ, (void **)&p) == -ENOMEM && !p,
-	   "absurdly many bytes: %s", rashpa_reason());
+	   "absurdly-bytes: absurdly many bytes: %s", rashpa_reason());
 	ok(rashpa_mmap(fd, 1, huge, PROT_READ, (void **)&p) == -EINVAL &&
-	   strstr(rashpa_reason(), "offset 1"), "an offset that is no page: %s", rashpa_reason());
+	   strstr(rashpa_reason(), "offset 1"), "offset-no-page: an offset that is no page: %s", rashpa_reason());
 	ok(rashpa_sync_begin(fd, PROT_READ) == -ENOTTY && strstr(rashpa_reason(), "not a dma-buf"),
-	   "synchronising a file: %s", rashpa_reason());
-	ok(rashpa_sync_end(fd, PROT_NONE) == -EINVAL, "synchronising for nothing: %s",
+	   "synchronising-file: synchronising a file: %s", rashpa_reason());
+	ok(rashpa_sync_end(fd, PROT_NONE) == -EINVAL, "synchronising-nothing: synchronising for nothing: %s",
 	   rashpa_reason());
 	close(fd);
 }
@@ -886,34 +883,34 @@ static void test_ring(void)
 	struct rashpa_event event = {};
 	uint64_t n = 0, right = 0;
 
-	ok(!rashpa_ring_next(&queue, &event) && !rashpa_ring_wait(&queue, 0), "an empty ring");
+	ok(!rashpa_ring_next(&queue, &event) && !rashpa_ring_wait(&queue, 0), "empty-ring: an empty ring");
 	for (unsigned int i = 0; i < 5; i++) {
 		for (unsigned int j = 0; j < 6; j++)
 			queue_record(++n);
-		ok(rashpa_ring_wait(&queue, -1) == 1, "a ring with records does not wait");
+		ok(rashpa_ring_wait(&queue, -1) == 1, "ring-records-not: a ring with records does not wait");
 		while (rashpa_ring_next(&queue, &event))
 			right += event.sequence == right + 1 &&
 				 consumer.page.tail == event.sequence;
 	}
-	ok(right == n && n == 30, "records come in order, round and round");
+	ok(right == n && n == 30, "records-order-round: records come in order, round and round");
 	consumer.page.tail = 12345;
 	queue_record(31);
 	ok(rashpa_ring_next(&queue, &event) && event.sequence == 26 && consumer.page.tail == 26,
-	   "a tail that cannot be: nothing was consumed");
+	   "tail-cannot-nothing: a tail that cannot be: nothing was consumed");
 	ok(!rashpa_ring_ack(&queue, IDS, 7) && consumer.page.ack[IDS - 1] == 7 &&
 	   rashpa_ring_ack(&queue, 0, 7) == -EINVAL &&
 	   rashpa_ring_ack(&queue, IDS + 1, 7) == -EINVAL,
-	   "an acknowledgement: %s", rashpa_reason());
+	   "acknowledgement: an acknowledgement: %s", rashpa_reason());
 	queue.channel = dup(STDOUT_FILENO);
 	close(queue.channel);
 	consumer.page.tail = kernel.ring.head;
-	ok(rashpa_ring_wait(&queue, -1) == -EBADF, "a channel that was closed: %s",
+	ok(rashpa_ring_wait(&queue, -1) == -EBADF, "channel-closed: a channel that was closed: %s",
 	   rashpa_reason());
 	consumer.page.tail--;
 	kernel.ring.gone = 1;
-	ok(rashpa_ring_wait(&queue, -1) == 1, "what came before the function went can be read");
+	ok(rashpa_ring_wait(&queue, -1) == 1, "before-function-went: what came before the function went can be read");
 	consumer.page.tail = kernel.ring.head;
-	ok(rashpa_ring_wait(&queue, -1) == -ENODEV, "and then: %s", rashpa_reason());
+	ok(rashpa_ring_wait(&queue, -1) == -ENODEV, "and-then: and then: %s", rashpa_reason());
 }
 
 /* Somebody else takes each record that wakes us, and the last one is ours. */
@@ -937,15 +934,19 @@ static void test_vain_wakes(void)
 	pthread_t other;
 	char c[8];
 
-	if (write(wake[1], "", 1) != 1)
-		return ok(false, "write");
+	if (write(wake[1], "", 1) != 1) {
+		ok(false, "write: write");
+		return;
+	}
 	ok(!rashpa_ring_wait(&queue, 30) && now_ns() - begin >= 30000000,
-	   "0 is not returned before the time is over, whatever wakes it");
-	if (pthread_create(&other, NULL, wake_in_vain, NULL))
-		return ok(false, "pthread_create");
-	ok(rashpa_ring_wait(&queue, -1) == 1, "wakes without a record do not end the wait");
+	   "0-not-returned: 0 is not returned before the time is over, whatever wakes it");
+	if (pthread_create(&other, NULL, wake_in_vain, NULL)) {
+		ok(false, "0/pthread-create: pthread_create");
+		return;
+	}
+	ok(rashpa_ring_wait(&queue, -1) == 1, "wakes-without-record: wakes without a record do not end the wait");
 	pthread_join(other, NULL);
-	ok(read(wake[0], c, sizeof(c)) > 0, "the wakes were there");
+	ok(read(wake[0], c, sizeof(c)) > 0, "wakes: the wakes were there");
 }
 
 /* --- waiting for a word --- */
@@ -981,8 +982,10 @@ static void wait_for_words(struct rashpa_wait *wait, long pause, const char *wha
 
 	__atomic_store_n(&word, 0, __ATOMIC_RELEASE);
 	memset((void *)(uintptr_t)waited, 0, sizeof(waited));
-	if (pthread_create(&writer, NULL, write_words, &pause))
-		return ok(false, "pthread_create");
+	if (pthread_create(&writer, NULL, write_words, &pause)) {
+		ok(false, "wakes/pthread-create: pthread_create");
+		return;
+	}
 	for (uint64_t i = 1; i <= STEPS; i++) {
 		wait->value = wait->condition == RASHPA_CONDITION_CHANGED ? i - 1 : i;
 		wrong += rashpa_lock_wait(wait, 10000, &seen) || seen != i;
@@ -991,7 +994,7 @@ static void wait_for_words(struct rashpa_wait *wait, long pause, const char *wha
 		waited[i] = true;
 	}
 	pthread_join(writer, NULL);
-	ok(!wrong, "%s: %" PRIu64 " of %u waits slept, %" PRIu64 " us spent spinning", what,
+	ok(!wrong, "wait-for-words: %s: %" PRIu64 " of %u waits slept, %" PRIu64 " us spent spinning", what,
 	   wait->slept, STEPS, wait->spent_ns / 1000);
 }
 
@@ -1007,11 +1010,11 @@ static void test_wait(void)
 	wait.spin_max_ns = 20000000;
 	wait.budget = 1000;
 	wait_for_words(&wait, 1000, "words that come soon");
-	ok(wait.slept < STEPS, "some of them are seen without sleeping");
+	ok(wait.slept < STEPS, "seen-without-sleeping: some of them are seen without sleeping");
 	wait.budget = 10;
 	wait.credit_ns = wait.last_ns = wait.spent_ns = wait.slept = 0;
 	wait_for_words(&wait, 1000, "with a small budget");
-	ok(wait.slept > STEPS / 2, "most of them sleep");
+	ok(wait.slept > STEPS / 2, "sleep: most of them sleep");
 	wait = (struct rashpa_wait) {
 		.word = &word, .bits = 64, .condition = RASHPA_CONDITION_CHANGED, .queue = &queue,
 		.spin_max_ns = 1000,
@@ -1020,29 +1023,29 @@ static void test_wait(void)
 	wait.queue = NULL;
 	wait.condition = RASHPA_CONDITION_EQUAL;
 	wait.value = STEPS + 1;
-	ok(rashpa_lock_wait(&wait, 20, &seen) == -ETIMEDOUT, "a word that does not come: %s",
+	ok(rashpa_lock_wait(&wait, 20, &seen) == -ETIMEDOUT, "word-not: a word that does not come: %s",
 	   rashpa_reason());
 	queue = fake_queue();
 	kernel.ring.gone = 1;
 	wait.queue = &queue;
 	ok(rashpa_lock_wait(&wait, 10000, &seen) == -ENODEV &&
 	   rashpa_lock_wait(&wait, 0, &seen) == -ENODEV,
-	   "a word of a function that is gone: %s", rashpa_reason());
+	   "word-function: a word of a function that is gone: %s", rashpa_reason());
 	wait.value = STEPS;
-	ok(!rashpa_lock_wait(&wait, 0, &seen) && seen == STEPS, "its last one is seen nevertheless");
+	ok(!rashpa_lock_wait(&wait, 0, &seen) && seen == STEPS, "last-one-seen: its last one is seen nevertheless");
 	wait.queue = NULL;
 	wait.value = STEPS + 1;
-	ok(rashpa_lock_wait(&wait, 0, &seen) == -ETIMEDOUT, "who has no channel hears nothing of it");
+	ok(rashpa_lock_wait(&wait, 0, &seen) == -ETIMEDOUT, "no-channel-hears: who has no channel hears nothing of it");
 	wait.word = &narrow;
 	wait.bits = 32;
 	wait.mask = 0xff;
 	wait.value = 0x45;
-	ok(!rashpa_lock_wait(&wait, 0, &seen) && seen == 0x45, "a part of a word of 32 bits");
+	ok(!rashpa_lock_wait(&wait, 0, &seen) && seen == 0x45, "part-word-32: a part of a word of 32 bits");
 	wait.bits = 16;
-	ok(rashpa_lock_wait(&wait, 0, NULL) == -EINVAL, "a word of 16 bits: %s", rashpa_reason());
+	ok(rashpa_lock_wait(&wait, 0, NULL) == -EINVAL, "word-16-bits: a word of 16 bits: %s", rashpa_reason());
 	wait.bits = 32;
 	wait.word = (char *)&narrow + 1;
-	ok(rashpa_lock_wait(&wait, 0, NULL) == -EINVAL, "a crooked word: %s", rashpa_reason());
+	ok(rashpa_lock_wait(&wait, 0, NULL) == -EINVAL, "crooked-word: a crooked word: %s", rashpa_reason());
 }
 
 static void test_names(void)
@@ -1053,9 +1056,9 @@ static void test_names(void)
 	   !strcmp(rashpa_source_name(RASHPA_SOURCE_FULL), "full") &&
 	   !strcmp(rashpa_condition_name(RASHPA_CONDITION_REACHED), "reached") &&
 	   !strcmp(rashpa_direction_name(RASHPA_FROM_MEMORY), "from-memory") &&
-	   !strcmp(rashpa_map_state_name(RASHPA_MAP_STATE_REVOKED), "revoked"), "names of numbers");
+	   !strcmp(rashpa_map_state_name(RASHPA_MAP_STATE_REVOKED), "revoked"), "names-numbers: names of numbers");
 	ok(!strcmp(rashpa_class_name(0), "?") && !strcmp(rashpa_class_name(99), "?"),
-	   "a number without a name");
+	   "number-without-name: a number without a name");
 }
 
 /* --- signatures, Secure Boot --- */
@@ -1130,7 +1133,7 @@ static void test_signing(void)
 
 		strcpy(root, "/tmp/rashpa-signing.XXXXXX");
 		if (!mkdtemp(root)) {
-			ok(false, "%s", root);
+			ok(false, "signing-2: %s", root);
 			return;
 		}
 		if (cases[i].secure) {
@@ -1206,12 +1209,14 @@ static void test_unloaded(void)
 	unsigned int *numbers = NULL;
 	char **names;
 
-	if (!mkdtemp(dir))
-		return ok(false, "mkdtemp");
+	if (!mkdtemp(dir)) {
+		ok(false, "mkdtemp: mkdtemp");
+		return;
+	}
 	setenv("RASHPA_DEV", dir, 1);
 #define UNLOADED(call)	ok((call) == -ENOENT && strstr(rashpa_reason(), "modprobe rashpa"), \
-			   "without a driver: " #call ": %s", rashpa_reason())
-	ok(!strcmp(rashpa_version(), RASHPA_VERSION), "the library is %s", rashpa_version());
+			   "no-driver: without a driver: " #call ": %s", rashpa_reason())
+	ok(!strcmp(rashpa_version(), RASHPA_VERSION), "library: the library is %s", rashpa_version());
 	UNLOADED(rashpa_memory_open());
 	UNLOADED(rashpa_buffer_open("x", O_RDWR));
 	UNLOADED(rashpa_device_open(0));
@@ -1219,9 +1224,9 @@ static void test_unloaded(void)
 	snprintf(path, sizeof(path), "%s/memory", dir);
 	close(creat(path, 0600));
 	ok(!rashpa_buffer_list(&names) && !rashpa_device_list(&numbers),
-	   "with one, there may be no buffers and no functions");
+	   "one-no-buffers: with one, there may be no buffers and no functions");
 	ok(rashpa_device_open(0) == -ENOENT && strstr(rashpa_reason(), "rashpactl bind"),
-	   "and a function is missing for another reason: %s", rashpa_reason());
+	   "function-missing-another: and a function is missing for another reason: %s", rashpa_reason());
 	free(numbers);
 	unlink(path);
 	rmdir(dir);
@@ -1238,17 +1243,17 @@ static void test_poll(void)
 	uint64_t end = now_ns() + 1500000;
 	char c;
 
-	ok(!t.tv_sec && t.tv_nsec == 300000001, "what is left of a wait, to the nanosecond");
+	ok(!t.tv_sec && t.tv_nsec == 300000001, "left-wait-nanosecond: what is left of a wait, to the nanosecond");
 	t = time_left(5, UINT64_MAX, 2500000000);
-	ok(t.tv_sec == 2 && t.tv_nsec == 500000000, "no more than is to be waited at once");
+	ok(t.tv_sec == 2 && t.tv_nsec == 500000000, "no-waited-once: no more than is to be waited at once");
 	t = time_left(7, 6, 1);
-	ok(!t.tv_sec && !t.tv_nsec, "nothing is left when it is over");
-	ok(!stop_poll(&pollfd, 1, end) && now_ns() >= end, "a wait does not end too early");
+	ok(!t.tv_sec && !t.tv_nsec, "nothing-left: nothing is left when it is over");
+	ok(!stop_poll(&pollfd, 1, end) && now_ns() >= end, "wait-not-end: a wait does not end too early");
 	ok(write(wake[1], "", 1) == 1 && stop_poll(&pollfd, 1, UINT64_MAX) == 1 &&
-	   stop_poll(&pollfd, 1, 0) == 1, "what is ready is ready");
-	ok(read(wake[0], &c, 1) == 1, "and is taken");
+	   stop_poll(&pollfd, 1, 0) == 1, "ready-ready: what is ready is ready");
+	ok(read(wake[0], &c, 1) == 1, "taken: and is taken");
 	ok(!*stop_on_signals() && !raise(SIGHUP) && *stop_on_signals() &&
-	   stop_poll(&pollfd, 1, UINT64_MAX) <= 0, "a signal ends a wait without an end");
+	   stop_poll(&pollfd, 1, UINT64_MAX) <= 0, "signal-ends-wait: a signal ends a wait without an end");
 }
 
 /* --- IOMMU --- */
@@ -1258,19 +1263,21 @@ static void test_iommu(void)
 	char root[] = "/tmp/rashpa-iommu.XXXXXX", command[64];
 	struct iommu iommu;
 
-	if (!mkdtemp(root))
-		return ok(false, "%s", root);
+	if (!mkdtemp(root)) {
+		ok(false, "iommu: %s", root);
+		return;
+	}
 	iommu_look(&iommu, root);
-	ok(!iommu.units && !iommu.groups && !iommu.translated, "a machine without IOMMU");
+	ok(!iommu.units && !iommu.groups && !iommu.translated, "machine-without-iommu: a machine without IOMMU");
 	put_file(root, "/sys/class/iommu/dmar0", "", 0);
 	put_file(root, "/sys/kernel/iommu_groups/0/type", "identity\n", 9);
 	put_file(root, "/sys/kernel/iommu_groups/1/type", "identity\n", 9);
 	iommu_look(&iommu, root);
 	ok(iommu.units == 1 && iommu.groups == 2 && !iommu.translated,
-	   "one that passes through has groups, and translates nothing");
+	   "one-passes-through: one that passes through has groups, and translates nothing");
 	put_file(root, "/sys/kernel/iommu_groups/1/type", "DMA-FQ\n", 7);
 	iommu_look(&iommu, root);
-	ok(iommu.groups == 2 && iommu.translated == 1, "one that translates for some");
+	ok(iommu.groups == 2 && iommu.translated == 1, "one-translates: one that translates for some");
 	snprintf(command, sizeof(command), "rm -rf %s", root);
 	if (system(command))
 		perror(root);
@@ -1306,8 +1313,10 @@ static void test_going(void)
 	char *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int result, left;
 
-	if (p == MAP_FAILED)
-		return ok(false, "mmap");
+	if (p == MAP_FAILED) {
+		ok(false, "mmap: mmap");
+		return;
+	}
 	going.behind = p + size;
 	going.size = size;
 	going.ring = (void *)(going.behind - offsetof(struct rashpa_ring, gone));
@@ -1315,13 +1324,15 @@ static void test_going(void)
 	going.ring->record_size = sizeof(event);
 	going.ring->slots = going.ring->depth = 1;
 	queue.ring = going.ring;
-	if (mprotect(going.behind, size, PROT_NONE) || sigaction(SIGSEGV, &action, NULL))
-		return ok(false, "mprotect");
+	if (mprotect(going.behind, size, PROT_NONE) || sigaction(SIGSEGV, &action, NULL)) {
+		ok(false, "mprotect: mprotect");
+		return;
+	}
 	result = rashpa_ring_wait(&queue, 0);
 	left = rashpa_ring_next(&queue, &event);
 	ok(result == 1 && left == 1 && event.sequence == 1,
-	   "the last record comes before the end: %d with %d left", result, left);
-	ok(rashpa_ring_wait(&queue, 0) == -ENODEV, "and then: %s", rashpa_reason());
+	   "last-record-before: the last record comes before the end: %d with %d left", result, left);
+	ok(rashpa_ring_wait(&queue, 0) == -ENODEV, "going: and then: %s", rashpa_reason());
 	munmap(p, 2 * size);
 }
 
@@ -1374,9 +1385,11 @@ static void test_gpus(void)
 	struct gpu gpu[CASES];
 	unsigned int n, at = 0;
 
-	if (!mkdtemp(root))
-		return ok(false, "%s", root);
-	ok(!gpus_look(gpu, CASES, root), "a machine without GPUs");
+	if (!mkdtemp(root)) {
+		ok(false, "gpus: %s", root);
+		return;
+	}
+	ok(!gpus_look(gpu, CASES, root), "machine-without-gpus: a machine without GPUs");
 	for (size_t i = 0; i < CASES; i++) {
 		put_line(root, cases[i].bdf, "class", cases[i].class);
 		put_line(root, cases[i].bdf, "vendor", cases[i].vendor);
@@ -1395,7 +1408,7 @@ static void test_gpus(void)
 		perror(link);
 	put_file(root, "/proc/driver/nvidia/version", open_text, strlen(open_text));
 	n = gpus_look(gpu, CASES, root);
-	ok(n == CASES - 1 && gpus_look(gpu, 2, root) == n, "%u GPUs, some of them wanted", n);
+	ok(n == CASES - 1 && gpus_look(gpu, 2, root) == n, "gpus-wanted: %u GPUs, some of them wanted", n);
 	n = gpus_look(gpu, CASES, root);
 	for (size_t i = 0; i < CASES && at < n; i++) {
 		enum gpu_verdict verdict;
@@ -1410,18 +1423,18 @@ static void test_gpus(void)
 		regfree(&says);
 		ok(right && verdict == cases[i].verdict && !strcmp(gpu[at].bdf, cases[i].bdf) &&
 		   !remedy == !cases[i].remedy && (!remedy || strstr(remedy, cases[i].remedy)),
-		   "GPU: %s", text);
+		   "gpu: GPU: %s", text);
 		at++;
 	}
 	ok(gpu[0].function == PCI_BDF(0, 1, 0) && gpu[6].function == PCI_BDF(0x10000, 7, 0),
-	   "domains of any length");
-	ok(!gpu[0].windows, "windows of boards are root's");
+	   "domains-length: domains of any length");
+	ok(!gpu[0].windows, "windows-boards-root: windows of boards are root's");
 	put_file(root, "/proc/driver/nvidia/params", params_text, strlen(params_text));
 	put_file(root, "/proc/driver/nvidia/version", closed_text, strlen(closed_text));
 	gpus_look(gpu, 1, root);
 	ok(gpu_judge(&gpu[0], true, text, sizeof(text), &remedy) == GPU_NOTE && remedy &&
-	   strstr(text, "closed modules) gives its memory to no board"), "GPU: %s", text);
-	ok(gpu[0].windows, "or everybody's");
+	   strstr(text, "closed modules) gives its memory to no board"), "gpus-2: GPU: %s", text);
+	ok(gpu[0].windows, "everybody: or everybody's");
 	snprintf(command, sizeof(command), "rm -rf %s", root);
 	if (system(command))
 		perror(root);
@@ -1458,7 +1471,6 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		test_profile(argv[1]);
 	else
-		printf("ok %u - profiles # SKIP no folder was given\n", ++tests);
-	printf("1..%u\n", tests);
-	return failures ? EXIT_FAILED : 0;
+		ok(true, "profiles-skip-no: profiles # SKIP no folder was given");
+	return tap_end();
 }

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,33 +16,17 @@
 #include <unistd.h>
 
 #include "rashpa.h"
+#define TAP_WHY rashpa_reason()
+#include "../tests/tap.h"
 
 #define NAME	"librashpa-selftest"
 #define HUGE	(UINT64_C(2) << 20)
 #define LENGTH	(4 * HUGE)
 
-static unsigned int tests, failures;
-
-__attribute__((format(printf, 2, 3)))
-static bool ok(bool good, const char *format, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", good ? "" : "not ", ++tests);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	if (!good)
-		printf("# %s\n", rashpa_reason());
-	failures += !good;
-	return good;
-}
-
 /* Was it refused with this errno, and a sentence that holds this word? */
 static void refused(int got, int error, const char *word, const char *what)
 {
-	ok(got == -error && strstr(rashpa_reason(), word), "%s: %d, \"%s\"", what, got,
+	ok(got == -error && strstr(rashpa_reason(), word), "refused: %s: %d, \"%s\"", what, got,
 	   rashpa_reason());
 }
 
@@ -54,7 +37,7 @@ static void test_leases(int memory, int first)
 	int a, b, node;
 
 	ok(!rashpa_memory_info(memory, &info) && info.out_flags & RASHPA_INFO_EXCLUSIVE &&
-	   info.out_leases == 1, "a buffer is made with an exclusive lease");
+	   info.out_leases == 1, "buffer-exclusive-lease: a buffer is made with an exclusive lease");
 	snprintf(holder, sizeof(holder), "process %d of user %d", getpid(), getuid());
 	refused(rashpa_open(NAME, O_RDWR), EBUSY, holder, "nobody else gets one");
 	refused(rashpa_buffer_open(NAME, O_RDONLY), EBUSY, "exclusive", "nor the node");
@@ -64,9 +47,9 @@ static void test_leases(int memory, int first)
 	b = rashpa_open(NAME, O_RDONLY);
 	info = (struct rashpa_info) { .fd = b };
 	ok(a >= 0 && b >= 0 && !rashpa_memory_info(memory, &info) && info.out_leases == 2,
-	   "two share it");
+	   "two-share: two share it");
 	ok(mmap(NULL, LENGTH, PROT_WRITE, MAP_SHARED, b, 0) == MAP_FAILED && errno == EACCES,
-	   "what was opened for reading cannot be written");
+	   "opened-reading-cannot: what was opened for reading cannot be written");
 	refused(rashpa_open(NAME, O_RDWR | O_EXCL), EBUSY, NAME,
 		"no exclusive lease while others have one");
 	refused(rashpa_buffer_open(NAME, O_RDWR | O_EXCL), EBUSY, "nobody else",
@@ -74,7 +57,7 @@ static void test_leases(int memory, int first)
 	close(a);
 	close(b);
 	node = rashpa_buffer_open(NAME, O_RDWR | O_EXCL);
-	ok(node >= 0 && rashpa_open(NAME, O_RDWR) == -EBUSY, "the node can be leased exclusively");
+	ok(node >= 0 && rashpa_open(NAME, O_RDWR) == -EBUSY, "node-leased-exclusively: the node can be leased exclusively");
 	close(node);
 	refused(rashpa_open("nosuch", O_RDWR), ENOENT, "nosuch", "a buffer that is not there");
 	refused(rashpa_buffer_remove("nosuch"), ENOENT, "nosuch", "nor can it be removed");
@@ -86,13 +69,13 @@ static void test_mapping(void)
 	volatile char *p, *q;
 
 	if (!ok(!rashpa_mmap(fd, 0, LENGTH, PROT_READ | PROT_WRITE, (void **)&p) &&
-		!((uintptr_t)p % HUGE), "a dma-buf is mapped where huge entries can be"))
+		!((uintptr_t)p % HUGE), "dma-buf-mapped-huge: a dma-buf is mapped where huge entries can be"))
 		return;
 	ok(!rashpa_mmap(fd, HUGE, HUGE, PROT_READ, (void **)&q) && !((uintptr_t)q % HUGE),
-	   "and a part of it");
-	ok(!rashpa_sync_begin(fd, PROT_READ | PROT_WRITE), "sync begin");
+	   "part: and a part of it");
+	ok(!rashpa_sync_begin(fd, PROT_READ | PROT_WRITE), "sync-begin: sync begin");
 	p[HUGE] = 42;
-	ok(!rashpa_sync_end(fd, PROT_READ | PROT_WRITE) && q[0] == 42, "sync end");
+	ok(!rashpa_sync_end(fd, PROT_READ | PROT_WRITE) && q[0] == 42, "sync-end: sync end");
 	munmap((void *)q, HUGE);
 	munmap((void *)p, LENGTH);
 	close(fd);
@@ -109,10 +92,10 @@ static void test_pin(int memory)
 
 	pin.address = (uintptr_t)p;
 	fd = rashpa_memory_pin(memory, &pin);
-	if (ok(fd >= 0, "memory of a process is pinned")) {
+	if (ok(fd >= 0, "memory-process-pinned: memory of a process is pinned")) {
 		info = (struct rashpa_info) { .fd = fd };
 		ok(!rashpa_memory_info(memory, &info) && info.out_length == pin.length &&
-		   !strcmp(rashpa_kind_name(info.out_kind), "pinned"), "and is that");
+		   !strcmp(rashpa_kind_name(info.out_kind), "pinned"), "and-is-that: and is that");
 		close(fd);
 	}
 	pin.address++;
@@ -127,9 +110,9 @@ static void test_query(int memory)
 	struct rashpa_progress progress = {};
 	struct rashpa_query query = {};
 
-	ok(!rashpa_memory_query(memory, &query) && query.out_total && query.out_backend, "query");
+	ok(!rashpa_memory_query(memory, &query) && query.out_total && query.out_backend, "query: query");
 	ok(!rashpa_memory_progress(memory, &progress) && progress.out_stage == RASHPA_STAGE_IDLE,
-	   "progress of nothing");
+	   "progress-nothing: progress of nothing");
 }
 
 static void test_map(unsigned int number)
@@ -142,21 +125,21 @@ static void test_map(unsigned int number)
 	uint64_t bytes = 0;
 
 	map = rashpa_device_map(device, &arg);
-	if (!ok(map >= 0, "a map"))
+	if (!ok(map >= 0, "map: a map"))
 		return;
 	copy = calloc(1, sizeof(*copy) + arg.out_segments * sizeof(copy->segment[0]));
-	if (!ok(copy, "room for its table"))
+	if (!ok(copy, "room-table: room for its table"))
 		return;
-	ok(!rashpa_table_map(map, arg.out_table_size, &table), "its table is mapped");
+	ok(!rashpa_table_map(map, arg.out_table_size, &table), "table-mapped: its table is mapped");
 	ok(rashpa_table_read(table, copy, arg.out_segments) == (int)arg.out_segments &&
 	   copy->generation == arg.out_generation && copy->state == RASHPA_MAP_STATE_VALID &&
-	   copy->map_class == arg.out_class, "and read");
+	   copy->map_class == arg.out_class, "read: and read");
 	for (unsigned int i = 0; i < copy->count; i++)
 		bytes += copy->segment[i].length;
-	ok(bytes == LENGTH, "its segments are the buffer");
+	ok(bytes == LENGTH, "segments-buffer: its segments are the buffer");
 	ok(!rashpa_map_restore(map, &restore) && restore.out_generation == arg.out_generation &&
 	   restore.out_segments == arg.out_segments && restore.out_class == arg.out_class,
-	   "restoring a valid map changes nothing");
+	   "restoring-valid-map: restoring a valid map changes nothing");
 	rashpa_table_unmap(table, arg.out_table_size);
 	free(copy);
 	close(map);
@@ -195,24 +178,24 @@ static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t
 	member[0].source = add_word(queue->channel, memory, 0, RASHPA_SOURCE_QUIET);
 	member[1].source = add_word(queue->channel, memory, 64, RASHPA_SOURCE_QUIET);
 	id = rashpa_channel_group(queue->channel, &group);
-	if (!ok(id > 0, "a group of two words"))
+	if (!ok(id > 0, "group-two-words: a group of two words"))
 		return;
 	word[0] = 3;
-	ok(!rashpa_ring_wait(queue, 50), "makes no event when one has changed");
+	ok(!rashpa_ring_wait(queue, 50), "no-event-one: makes no event when one has changed");
 	word[8] = 2;
 	ok(rashpa_ring_wait(queue, 5000) == 1 && rashpa_ring_next(queue, &e) &&
 	   e.kind == RASHPA_SOURCE_GROUP && e.source == (uint32_t)id && e.value == 2,
-	   "but when both have: the smaller one");
+	   "but-when-both/smaller-one: but when both have: the smaller one");
 	rashpa_ring_ack(queue, id, 2);
 	word[0] = 7;
 	ok(rashpa_ring_wait(queue, 5000) == 1 && rashpa_ring_next(queue, &e) &&
 	   e.kind == RASHPA_SOURCE_OVERRUN && e.source == member[0].source && e.value == 7,
-	   "who laps the consumer is told");
+	   "laps-consumer: who laps the consumer is told");
 	info.id = id;
 	ok(!rashpa_group_status(queue->channel, &info) && info.out_ack == 2 &&
-	   info.out_position == 2 && info.out_overruns == 1 && members[0].position == 7, "and counted");
+	   info.out_position == 2 && info.out_overruns == 1 && members[0].position == 7, "counted: and counted");
 	ok(!rashpa_channel_ack(queue->channel, id, 5) && queue->consumer->ack[id - 1] == 5,
-	   "acknowledging by a call is the same as by the page");
+	   "acknowledging-call-same: acknowledging by a call is the same as by the page");
 	refused(rashpa_channel_del(queue->channel, member[0].source), EBUSY, "group",
 		"a member cannot go");
 	rashpa_channel_del(queue->channel, id);
@@ -229,17 +212,17 @@ static void test_signals(struct rashpa_queue *queue)
 
 	id = rashpa_channel_add(queue->channel, RASHPA_SOURCE_SOFTWARE, 0);
 	ok(id > 0 && !rashpa_channel_eventfd_every(queue->channel, id, fd, 4, 0),
-	   "an eventfd for each four events");
+	   "eventfd-four-events: an eventfd for each four events");
 	for (int i = 0; i < 7; i++)
 		rashpa_channel_signal(queue->channel, i);
 	ok(read(fd, &signals, sizeof(signals)) == sizeof(signals) && signals == 1,
-	   "seven signal it once");
+	   "seven-signal-once: seven signal it once");
 	info.id = id;
 	ok(!rashpa_source_status(queue->channel, &info) && info.out_events == 7 &&
-	   info.out_value == 6, "the source has counted seven");
+	   info.out_value == 6, "source-counted-seven: the source has counted seven");
 	while (rashpa_ring_next(queue, &e))
 		signals += e.kind == RASHPA_SOURCE_SOFTWARE && e.value + 1 == signals;
-	ok(signals == 8, "and the ring has them all");
+	ok(signals == 8, "ring-all: and the ring has them all");
 	close(fd);
 }
 
@@ -253,7 +236,7 @@ static void test_word(struct rashpa_queue *queue, int memory, volatile uint64_t 
 	pid_t child;
 
 	if (wait == MAP_FAILED) {
-		ok(0, "mmap");
+		ok(0, "mmap: mmap");
 		return;
 	}
 	*wait = (struct rashpa_wait) {
@@ -269,7 +252,7 @@ static void test_word(struct rashpa_queue *queue, int memory, volatile uint64_t 
 		_exit(0);
 	}
 	ok(child > 0 && !rashpa_lock_wait(wait, 10000, &seen) && seen == 6 && wait->value == 6 &&
-	   wait->slept == 1, "a word that another process writes ends the wait");
+	   wait->slept == 1, "word-another-process: a word that another process writes ends the wait");
 	waitpid(child, NULL, 0);
 	refused(rashpa_lock_wait(wait, 20, &seen), ETIMEDOUT, "20 ms", "and if it does not");
 	rashpa_channel_del(queue->channel, id);
@@ -290,11 +273,11 @@ static void test_events(int node, unsigned int number)
 	memory = rashpa_memory_alloc(node, &lock);
 	if (!ok(memory >= 0 &&
 		!rashpa_mmap(memory, 0, lock.out_length, PROT_READ | PROT_WRITE, &word),
-		"lock memory"))
+		"lock-memory: lock memory"))
 		return;
 	channel = rashpa_channel_create(device, &events);
 	if (!ok(channel >= 0 && !rashpa_ring_map(channel, &events, &queue),
-		"a channel, and its ring"))
+		"channel-ring: a channel, and its ring"))
 		return;
 	test_group(&queue, memory, word);
 	test_signals(&queue);
@@ -316,8 +299,8 @@ int main(int argc, char **argv)
 	puts("TAP version 13");
 	memory = rashpa_memory_open();
 	fd = memory < 0 ? memory : rashpa_memory_alloc(memory, &alloc);
-	if (!ok(fd >= 0, "a buffer")) {
-		printf("1..%u\n", tests);
+	if (!ok(fd >= 0, "buffer: a buffer")) {
+		tap_end();
 		return 1;
 	}
 	test_leases(memory, fd);
@@ -328,10 +311,9 @@ int main(int argc, char **argv)
 		test_map(strtoul(argv[1], NULL, 10));
 		test_events(memory, strtoul(argv[1], NULL, 10));
 	} else {
-		printf("ok %u - maps, events # SKIP no function was given\n", ++tests);
+		ok(true, "maps-events-skip: maps, events # SKIP no function was given");
 	}
-	ok(!rashpa_buffer_remove(NAME), "remove");
+	ok(!rashpa_buffer_remove(NAME), "remove: remove");
 	close(memory);
-	printf("1..%u\n", tests);
-	return failures ? 1 : 0;
+	return tap_end();
 }

@@ -3,7 +3,6 @@
 /* Tests of what the library believes of a stream, which need no driver: TAP. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,27 +11,13 @@
 
 #include "fake-driver.h"
 #include "stream.h"
+#include "../tests/tap.h"
 
 #define LENGTH		(UINT64_C(64) << 20)
 #define STRIDE		(UINT64_C(8) << 20)	/* of the slots of good_stream() */
 #define HEADER		((uint64_t)sizeof(struct rashpa_stream_header))
 #define WORK		sizeof(struct rashpa_stream_work)
 #define PROCESSES	2
-
-static unsigned int tests, failures;
-
-__attribute__((format(printf, 2, 3)))
-static void ok(bool good, const char *format, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", good ? "" : "not ", ++tests);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	failures += !good;
-}
 
 /* 7 slots of 8 MiB, their metadata, records and maps: 58740720 bytes with all in front */
 static void good_stream(struct rashpa_stream_header *h)
@@ -50,7 +35,7 @@ static void good_stream(struct rashpa_stream_header *h)
 		.record_size = sizeof(struct rashpa_stream_record),
 	};
 	if (stream_layout(h, 128, true, LENGTH, 0))
-		ok(false, "%s", rashpa_reason());
+		ok(false, "good-stream: %s", rashpa_reason());
 }
 
 static void good_processes(struct rashpa_stream_process process[PROCESSES])
@@ -166,7 +151,7 @@ static void judge(const struct value *v, int error)
 {
 	const bool good = v->good ? !error : error == -EPROTO && *rashpa_reason();
 
-	ok(good, "%s = %#" PRIx64 "%s%s", v->field, v->value, error ? ": " : "",
+	ok(good, "judge: %s = %#" PRIx64 "%s%s", v->field, v->value, error ? ": " : "",
 	   error ? rashpa_reason() : "");
 }
 
@@ -175,7 +160,7 @@ static void test_header(void)
 	struct rashpa_stream_header h;
 
 	good_stream(&h);
-	ok(!stream_check(&h, LENGTH), "a good header");
+	ok(!stream_check(&h, LENGTH), "good-header: a good header");
 	for (size_t i = 0; i < sizeof(header_values) / sizeof(header_values[0]); i++) {
 		const struct value *v = &header_values[i];
 
@@ -193,46 +178,46 @@ static void test_together(void)
 	good_stream(&h);
 	h.sampling = 2;
 	h.phase = 1;
-	ok(!stream_check(&h, LENGTH), "one image of two, and the other one");
+	ok(!stream_check(&h, LENGTH), "one-image-two: one image of two, and the other one");
 	good_stream(&h);
 	h.meta_slot = 0;
 	h.live = 1;
-	ok(stream_check(&h, LENGTH), "a live stream without metadata: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "live-stream-without: a live stream without metadata: %s", rashpa_reason());
 	h.live = 0;
 	h.policy = RASHPA_STREAM_DROP;
-	ok(!stream_check(&h, LENGTH), "a stream that drops, whose records tell what");
+	ok(!stream_check(&h, LENGTH), "stream-drops-records: a stream that drops, whose records tell what");
 	h.record_size = 0;
-	ok(stream_check(&h, LENGTH), "one that tells nothing of it: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "one-nothing: one that tells nothing of it: %s", rashpa_reason());
 
 	/* where there is none, its place says nothing */
 	good_stream(&h);
 	h.meta_slot = h.record_size = h.map_slot = 0;
 	h.meta_offset = h.record_offset = h.map_offset = UINT64_MAX;
-	ok(!stream_check(&h, LENGTH), "neither metadata nor records nor maps");
+	ok(!stream_check(&h, LENGTH), "metadata-records-maps: neither metadata nor records nor maps");
 
 	good_stream(&h);
 	h.slots = INT32_MAX;
 	h.slot_stride = UINT64_C(1) << 62;
-	ok(stream_check(&h, UINT64_MAX - 1), "more than any buffer could have: %s",
+	ok(stream_check(&h, UINT64_MAX - 1), "buffer: more than any buffer could have: %s",
 	   rashpa_reason());
 	good_stream(&h);
 	h.line_stride = h.image_stride = h.slot_stride = UINT64_MAX;
 	h.pixel = RASHPA_PIXEL_U8;
-	ok(stream_check(&h, UINT64_MAX - 1), "strides that lead around the world: %s",
+	ok(stream_check(&h, UINT64_MAX - 1), "strides-lead-around: strides that lead around the world: %s",
 	   rashpa_reason());
 
 	/* numbers of frames do not wrap */
 	good_stream(&h);
 	h.images = 0;
 	h.first_stack = h.consumed = h.credit = (UINT64_C(1) << 40) - 1;
-	ok(!stream_check(&h, LENGTH), "a late stack");
+	ok(!stream_check(&h, LENGTH), "late-stack: a late stack");
 	h.first_stack = h.consumed = h.credit = UINT64_C(1) << 40;
-	ok(stream_check(&h, LENGTH), "one that is too late: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "one-late: one that is too late: %s", rashpa_reason());
 	h.first_stack = 0;
 	h.consumed = h.credit = (UINT64_C(1) << 41) - 1;
-	ok(!stream_check(&h, LENGTH), "many stacks were consumed");
+	ok(!stream_check(&h, LENGTH), "stacks-consumed: many stacks were consumed");
 	h.consumed = UINT64_C(1) << 41;
-	ok(stream_check(&h, LENGTH), "too many: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "too-many: too many: %s", rashpa_reason());
 }
 
 static void test_names(void)
@@ -246,38 +231,38 @@ static void test_names(void)
 		good_stream(&h);
 		strcpy(h.lock_name, bad[i]);
 		ok(stream_check(&h, LENGTH) && !strstr(rashpa_reason(), bad[i]),
-		   "lock_name number %zu is refused: %s", i, rashpa_reason());
+		   "lock-name-number-refused: lock_name number %zu is refused: %s", i, rashpa_reason());
 		good_stream(&h);
 		strcpy(h.payload_name, bad[i]);
 		ok(stream_check(&h, LENGTH) && !strstr(rashpa_reason(), bad[i]),
-		   "payload_name number %zu is refused: %s", i, rashpa_reason());
+		   "payload-name-number-refused: payload_name number %zu is refused: %s", i, rashpa_reason());
 	}
 	good_stream(&h);
 	memset(h.lock_name, 'x', sizeof(h.lock_name));
-	ok(stream_check(&h, LENGTH), "a name without an end: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "name-without-end: a name without an end: %s", rashpa_reason());
 	good_stream(&h);
 	memset(h.payload_name, 'x', sizeof(h.payload_name));
-	ok(stream_check(&h, LENGTH), "a name without an end: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "name/name-without-end: a name without an end: %s", rashpa_reason());
 	good_stream(&h);
 	memset(h.dataset, 'x', sizeof(h.dataset));
-	ok(stream_check(&h, LENGTH), "a name without an end: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "name-without-end-2: a name without an end: %s", rashpa_reason());
 	strcpy(h.dataset, "Lysozyme, 2 \xc2\xb5m");
-	ok(!stream_check(&h, LENGTH), "a dataset has a name for people");
+	ok(!stream_check(&h, LENGTH), "dataset-name-people: a dataset has a name for people");
 	strcpy(h.dataset, "\033[2J");
-	ok(stream_check(&h, LENGTH), "but none for their terminal: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "none-terminal: but none for their terminal: %s", rashpa_reason());
 
 	good_stream(&h);
 	strcpy(h.lock_name, "Ring-0_1.locks");
 	h.lock_offset = 1;
-	ok(!stream_check(&h, LENGTH), "a place in other memory is not asked of this one");
+	ok(!stream_check(&h, LENGTH), "place-other-memory: a place in other memory is not asked of this one");
 	good_stream(&h);
 	strcpy(h.payload_name, "p");
 	h.data_offset = UINT64_C(1) << 40;
-	ok(!stream_check(&h, LENGTH), "the same with the payload");
+	ok(!stream_check(&h, LENGTH), "same-payload: the same with the payload");
 	h.data_offset++;
-	ok(stream_check(&h, LENGTH), "which begins with a page: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "begins-page: which begins with a page: %s", rashpa_reason());
 	h.data_offset = UINT64_MAX - 4095;
-	ok(stream_check(&h, LENGTH), "and has an end: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "end: and has an end: %s", rashpa_reason());
 }
 
 /* --- processes --- */
@@ -312,7 +297,7 @@ static void test_processes(void)
 
 	good_stream(&h);
 	good_processes(process);
-	ok(!stream_check_processes(&h, process), "good processes");
+	ok(!stream_check_processes(&h, process), "good-processes: good processes");
 	for (size_t i = 0; i < sizeof(process_values) / sizeof(process_values[0]); i++) {
 		const struct value *v = &process_values[i];
 
@@ -322,20 +307,20 @@ static void test_processes(void)
 	}
 	good_processes(process);
 	process[0].width = 0;
-	ok(stream_check_processes(&h, process), "the first one is looked at as well: %s",
+	ok(stream_check_processes(&h, process), "first-one-looked: the first one is looked at as well: %s",
 	   rashpa_reason());
 	good_processes(process);
 	process[1].lock = 0;
 	process[0].function = RASHPA_STREAM_SOFTWARE;
-	ok(stream_check_processes(&h, process), "a program shares no lock record with a function: %s",
+	ok(stream_check_processes(&h, process), "program-shares-no: a program shares no lock record with a function: %s",
 	   rashpa_reason());
 	process[1].function = RASHPA_STREAM_SOFTWARE;
-	ok(!stream_check_processes(&h, process), "programs share one");
+	ok(!stream_check_processes(&h, process), "programs-share-one: programs share one");
 	h.map_slot = 0;
 	process[0].messages = process[1].message = process[1].messages = 0;
-	ok(!stream_check_processes(&h, process), "no map, no messages");
+	ok(!stream_check_processes(&h, process), "no-map-no-messages: no map, no messages");
 	process[1].messages = 1;
-	ok(stream_check_processes(&h, process), "no map, and one: %s", rashpa_reason());
+	ok(stream_check_processes(&h, process), "no-map-one: no map, and one: %s", rashpa_reason());
 }
 
 /* --- places --- */
@@ -355,53 +340,53 @@ static void test_layout(void)
 	ok(h.slots == 7 && h.process_offset == 4096 && h.module_offset == 4096 + 2 * 72 &&
 	   h.lock_offset == 8192 && h.data_offset == 12288 && h.line_stride == 2048 &&
 	   h.image_stride == 1 << 20 && h.slot_stride == STRIDE,
-	   "tables, lock records, slots");
+	   "tables-lock-records: tables, lock records, slots");
 	ok(h.meta_offset == h.data_offset + 7 * STRIDE && h.meta_slot == 512 &&
 	   h.record_offset == h.meta_offset + UINT64_C(2) * 7 * 512 && h.map_slot == 16 &&
-	   h.map_offset == h.record_offset + UINT64_C(7) * 128, "and what is known of them");
+	   h.map_offset == h.record_offset + UINT64_C(7) * 128, "known: and what is known of them");
 
 	/* as many as fit, and not one more */
 	end = end_of(&h);
 	one = h;
 	one.slots = 0;
 	ok(!stream_layout(&one, 128, true, end, 0) && one.slots == 7 &&
-	   !stream_check(&one, end) && end_of(&one) == end, "7 slots fill a buffer");
+	   !stream_check(&one, end) && end_of(&one) == end, "7-slots-fill: 7 slots fill a buffer");
 	one.slots = 0;
 	ok(!stream_layout(&one, 128, true, end - 1, 0) && one.slots == 6 &&
-	   !stream_check(&one, end - 1), "of one byte less 6 slots");
+	   !stream_check(&one, end - 1), "one-byte-less: of one byte less 6 slots");
 	one.slots = 7;
-	ok(stream_layout(&one, 128, true, end - 1, 0) == -ENOSPC, "7 are refused: %s",
+	ok(stream_layout(&one, 128, true, end - 1, 0) == -ENOSPC, "7-refused: 7 are refused: %s",
 	   rashpa_reason());
 	one.slots = 0;
-	ok(stream_layout(&one, 128, true, 2 * STRIDE, 0) == -ENOSPC, "fewer than two: %s",
+	ok(stream_layout(&one, 128, true, 2 * STRIDE, 0) == -ENOSPC, "fewer-two: fewer than two: %s",
 	   rashpa_reason());
 	one.slots = 1;
-	ok(!stream_layout(&one, 128, true, 2 * STRIDE, 0) && one.slots == 1, "one that is wanted");
+	ok(!stream_layout(&one, 128, true, 2 * STRIDE, 0) && one.slots == 1, "one-wanted: one that is wanted");
 	one.slots = 0;
 	ok(stream_layout(&one, 128, true, 4096, 0) == -ENOSPC &&
-	   stream_layout(&one, 128, true, 0, 0) == -ENOSPC, "no room for the tables: %s",
+	   stream_layout(&one, 128, true, 0, 0) == -ENOSPC, "no-room-tables: no room for the tables: %s",
 	   rashpa_reason());
 
 	one = h;
 	one.width = one.height = one.bunch = UINT32_MAX;
 	one.slots = 0;
-	ok(stream_layout(&one, 128, true, LENGTH, 0) == -ENOSPC, "images larger than anything: %s",
+	ok(stream_layout(&one, 128, true, LENGTH, 0) == -ENOSPC, "images-larger-anything: images larger than anything: %s",
 	   rashpa_reason());
 	one = h;
 	one.slots = UINT32_MAX;
 	ok(stream_layout(&one, UINT32_MAX / 2, true, LENGTH, 0) == -ENOSPC,
-	   "more than fit: %s", rashpa_reason());
+	   "fit: more than fit: %s", rashpa_reason());
 	one = h;
 	one.record_size = 0;
 	one.slots = 0;
 	ok(!stream_layout(&one, 0, false, LENGTH, 0) && !one.meta_offset && !one.meta_slot &&
 	   !one.record_offset && !one.map_offset && !one.map_slot && !stream_check(&one, LENGTH),
-	   "nothing is kept of them");
+	   "nothing-kept: nothing is kept of them");
 	one.slots = 0;
 	ok(!stream_layout(&one, 1, false, LENGTH, 0) && one.map_slot == 8 &&
 	   !stream_layout(&one, 64, false, LENGTH, 0) && one.map_slot == 8 &&
 	   !stream_layout(&one, 65, false, LENGTH, 0) && one.map_slot == 16,
-	   "a bit for each message, in words");
+	   "bit-message-words: a bit for each message, in words");
 }
 
 static void test_layout_elsewhere(void)
@@ -412,28 +397,28 @@ static void test_layout_elsewhere(void)
 	strcpy(h.lock_name, "locks");
 	h.slots = 0;
 	ok(!stream_layout(&h, 128, true, LENGTH, 0) && !h.lock_offset && h.data_offset == 8192 &&
-	   !stream_check(&h, LENGTH), "lock records in other memory");
+	   !stream_check(&h, LENGTH), "lock-records-other: lock records in other memory");
 	good_stream(&h);
 	strcpy(h.payload_name, "payload");
 	h.slots = 0;
 	ok(!stream_layout(&h, 128, true, LENGTH, 9 * STRIDE + 1) && h.slots == 9 &&
 	   !h.data_offset && h.meta_offset == 12288 && !stream_check(&h, LENGTH),
-	   "slots in other memory");
+	   "slots-other-memory: slots in other memory");
 	h.slots = 0;
 	ok(!stream_layout(&h, 128, true, 12288 + 3 * (2 * 512 + 128 + 16), 9 * STRIDE) &&
-	   h.slots == 3, "what is kept of them has to fit as well");
+	   h.slots == 3, "kept-fit-well: what is kept of them has to fit as well");
 	h.slots = 10;
 	ok(stream_layout(&h, 128, true, LENGTH, 10 * STRIDE - 1) == -ENOSPC,
-	   "more than the other memory has: %s", rashpa_reason());
+	   "other-memory: more than the other memory has: %s", rashpa_reason());
 	h.record_size = 0;
 	h.slots = 0;
 	ok(!stream_layout(&h, 0, false, LENGTH, 9 * STRIDE) && h.slots == 9,
-	   "slots in other memory, and nothing kept of them");
+	   "slots-other-memory-nothing: slots in other memory, and nothing kept of them");
 	h.slots = 0;
 	ok(!stream_layout(&h, 0, false, 12288, 9 * STRIDE) && h.slots == 9 &&
-	   !stream_check(&h, 12288), "in a buffer that has no more than the tables");
+	   !stream_check(&h, 12288), "buffer-no-tables: in a buffer that has no more than the tables");
 	h.slots = 0;
-	ok(stream_layout(&h, 0, false, 12287, 9 * STRIDE) == -ENOSPC, "or not even those: %s",
+	ok(stream_layout(&h, 0, false, 12287, 9 * STRIDE) == -ENOSPC, "not-even: or not even those: %s",
 	   rashpa_reason());
 }
 
@@ -446,12 +431,12 @@ static void test_extent(void)
 	good_stream(&h);
 	image = h.image_stride;
 	ok(stream_extent(&h, 0) == 0 && stream_extent(&h, 1) == image &&
-	   stream_extent(&h, 8) == 8 * image, "images without gaps");
+	   stream_extent(&h, 8) == 8 * image, "images-without-gaps: images without gaps");
 	h.meta_slot = 64;
 	h.bunch = 1;
 	h.image_stride = UINT64_C(1) << 40;
 	ok(!stream_check(&h, LENGTH) && h.data_offset + stream_extent(&h, 1) <= LENGTH,
-	   "a stride that no second image follows");
+	   "stride-no-second: a stride that no second image follows");
 	good_stream(&h);
 	h.meta_slot = 128;
 	h.bunch = 2;
@@ -459,10 +444,10 @@ static void test_extent(void)
 	h.image_stride = 512 * h.line_stride + 4096;
 	h.slot_stride = stream_extent(&h, 2);
 	ok(!stream_check(&h, LENGTH) && h.slot_stride == h.image_stride + 512 * 2112 - 64,
-	   "padded lines and images, and slots without a gap");
+	   "padded-lines-images: padded lines and images, and slots without a gap");
 	h.width = h.height = UINT32_MAX;
 	h.line_stride = UINT64_MAX;
-	ok(stream_extent(&h, UINT32_MAX) == UINT64_MAX, "too much is as much as there can be");
+	ok(stream_extent(&h, UINT32_MAX) == UINT64_MAX, "too-much-is-as: too much is as much as there can be");
 }
 
 static void test_places(void)
@@ -477,12 +462,12 @@ static void test_places(void)
 	s.head.map_offset = 256;
 	ok(stream_meta(&s, 0, 7, 0) == s.buffer.base + 64 &&
 	   stream_meta(&s, 1, 13, 7) == s.buffer.base + 64 + (2 * 7 * 8 - 1) * RFPGA_META_SIZE,
-	   "metadata by process, slot and image");
+	   "metadata-process-slot: metadata by process, slot and image");
 	ok((uint8_t *)stream_record(&s, 14) == s.buffer.base + 128 &&
-	   (uint8_t *)stream_record(&s, 20) == s.buffer.base + 128 + 6 * 128, "records by slot");
+	   (uint8_t *)stream_record(&s, 20) == s.buffer.base + 128 + 6 * 128, "records-slot: records by slot");
 	ok((uint8_t *)stream_map(&s, 14) == s.buffer.base + 256 &&
 	   (uint8_t *)stream_map(&s, UINT64_MAX / 7 * 7 - 1) == s.buffer.base + 256 + 6 * 16,
-	   "maps by slot");
+	   "maps-slot: maps by slot");
 }
 
 /* --- numbers --- */
@@ -495,36 +480,36 @@ static void test_numbers(void)
 
 	for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
 		good &= stream_pixel_bytes(i) == bytes[i];
-	ok(good && !stream_pixel_bytes(UINT32_MAX), "bytes of a pixel");
+	ok(good && !stream_pixel_bytes(UINT32_MAX), "bytes-pixel: bytes of a pixel");
 
 	good_stream(&h);
 	ok(stream_end(&h) == 17 && stream_images(&h, 4, 5) == 8 && stream_images(&h, 15, 16) == 8 &&
 	   stream_images(&h, 16, 17) == 4 && !stream_images(&h, 17, 18),
-	   "100 images are 12 stacks of 8 and one of 4");
+	   "100-images-12: 100 images are 12 stacks of 8 and one of 4");
 	ok(stream_images(&h, 4, 17) == 100 && stream_images(&h, 15, 17) == 12 &&
 	   stream_images(&h, 5, 5) == 0 && stream_images(&h, 16, UINT64_MAX) == 4 &&
-	   stream_images(&h, 0, 5) == 8, "images of several stacks");
+	   stream_images(&h, 0, 5) == 8, "images-several-stacks: images of several stacks");
 	ok(stream_possible(&h, 0) && stream_possible(&h, 17) && !stream_possible(&h, 18) &&
-	   !stream_possible(&h, UINT64_MAX), "no more stacks than the run has");
+	   !stream_possible(&h, UINT64_MAX), "no-stacks-run: no more stacks than the run has");
 	h.images = 104;
-	ok(stream_end(&h) == 17, "the last stack may be a whole one");
+	ok(stream_end(&h) == 17, "last-stack-whole: the last stack may be a whole one");
 	h.images = 0;
 	ok(stream_end(&h) == UINT64_MAX && stream_images(&h, 1000, 1001) == 8 &&
-	   stream_images(&h, 10, 1010) == 8000, "an endless stream");
+	   stream_images(&h, 10, 1010) == 8000, "endless-stream: an endless stream");
 	ok(stream_possible(&h, UINT64_C(1) << 41) &&
 	   stream_possible(&h, (UINT64_C(1) << 53) + 3) &&
 	   !stream_possible(&h, (UINT64_C(1) << 53) + 4) &&
 	   !stream_possible(&h, UINT64_C(1) << 62) && !stream_possible(&h, UINT64_MAX),
-	   "no stacks in absurd numbers");
+	   "no-stacks-absurd: no stacks in absurd numbers");
 
 	good_stream(&h);
 	ok(stream_index(&h, 32) == 0 && stream_index(&h, 45) == 13,
-	   "how many images there were before one of a dataset");
+	   "images-before-one: how many images there were before one of a dataset");
 	h.live = 1;
 	h.sampling = 3;
 	h.phase = 2;
 	ok(stream_index(&h, 2) == 0 && stream_index(&h, 32) == 10,
-	   "and before one of a live source");
+	   "before-one-live: and before one of a live source");
 }
 
 /* Which slots are written while somebody reads. */
@@ -562,7 +547,7 @@ static void test_oldest(void)
 		h.slots = cases[i].slots;
 		h.images = cases[i].images;
 		oldest = stream_oldest(&h, cases[i].most, cases[i].credit);
-		ok(oldest == cases[i].oldest, "%s: stack %" PRIu64 " is the oldest", cases[i].what,
+		ok(oldest == cases[i].oldest, "stack: %s: stack %" PRIu64 " is the oldest", cases[i].what,
 		   oldest);
 	}
 }
@@ -595,7 +580,7 @@ static struct rashpa_stream *produce(const char *payload, uint32_t policy)
 	strcpy(plan.header.payload_name, payload);
 	fake_has_producer = true;
 	if (rashpa_stream_create("b", &plan, &s) || rashpa_stream_start(s, 0, 0)) {
-		ok(false, "a producer: %s", rashpa_reason());
+		ok(false, "producer: a producer: %s", rashpa_reason());
 		exit(1);
 	}
 	return s;
@@ -607,7 +592,7 @@ static void publish(struct rashpa_stream *s, unsigned int stacks)
 
 	while (stacks--) {
 		if (rashpa_stream_slot(s, &stack, 0) != 1 || rashpa_stream_publish(s, &stack)) {
-			ok(false, "a stack: %s", rashpa_reason());
+			ok(false, "publish: a stack: %s", rashpa_reason());
 			exit(1);
 		}
 	}
@@ -618,7 +603,7 @@ static struct rashpa_stream *consume(unsigned int flags)
 	struct rashpa_stream *s;
 
 	if (rashpa_stream_open("b", flags, &s) || rashpa_stream_begin(s, 0)) {
-		ok(false, "a consumer: %s", rashpa_reason());
+		ok(false, "consumer: a consumer: %s", rashpa_reason());
 		exit(1);
 	}
 	return s;
@@ -638,17 +623,17 @@ static void test_leap(void)
 		int got;
 
 		publish(producer, 3);
-		ok(rashpa_stream_next(s, &held, 0) == 1, "a stack");
+		ok(rashpa_stream_next(s, &held, 0) == 1, "consumer/stack: a stack");
 		*lock_word(producer, RFPGA_LOCK_STACKS) = far;
 		alarm(HANG_S);
 		got = rashpa_stream_next(s, &last, 0);
 		ok(got == 1 && last.number < far && last.number + 256 >= far,
-		   "and one %" PRIu64 " stacks later", last.number - held.number);
-		ok(s->credit == held.number, "what is held is not given back");
+		   "one: and one %" PRIu64 " stacks later", last.number - held.number);
+		ok(s->credit == held.number, "held-not-given: what is held is not given back");
 		/* its record is none of that one */
-		ok(rashpa_stream_release(s, &last) == -ESTALE, "%s", rashpa_reason());
+		ok(rashpa_stream_release(s, &last) == -ESTALE, "leap: %s", rashpa_reason());
 		ok(rashpa_stream_release(s, &held) == -ESTALE && s->credit == last.number + 1,
-		   "up to the last stack all is given back");
+		   "last-stack-all: up to the last stack all is given back");
 		alarm(0);
 		rashpa_stream_close(s);
 		rashpa_stream_close(producer);
@@ -662,24 +647,24 @@ static void test_payloads(void)
 	struct rashpa_stack old, stack;
 
 	publish(producer, 1);
-	ok(rashpa_stream_next(s, &old, 0) == 1, "a stack in other memory");
+	ok(rashpa_stream_next(s, &old, 0) == 1, "stack-other-memory: a stack in other memory");
 	memset(old.data, 0x5a, 4096);
 	rashpa_stream_close(producer);
-	ok(rashpa_stream_next(s, &stack, 0) == 0, "the stream ends");
+	ok(rashpa_stream_next(s, &stack, 0) == 0, "stream-ends: the stream ends");
 	producer = produce("p", RASHPA_STREAM_OVERWRITE);
 	publish(producer, 1);
 	ok(rashpa_stream_next(s, &stack, 0) == 1 && !rashpa_stream_release(s, &stack),
-	   "another stream in the same memory");
+	   "another-stream-same: another stream in the same memory");
 	rashpa_stream_close(producer);
-	ok(rashpa_stream_next(s, &stack, 0) == 0, "ends as well");
+	ok(rashpa_stream_next(s, &stack, 0) == 0, "ends-well: ends as well");
 	producer = produce("q", RASHPA_STREAM_OVERWRITE);
 	publish(producer, 1);
-	ok(rashpa_stream_next(s, &stack, 0) == -EBUSY, "one elsewhere has to wait: %s",
+	ok(rashpa_stream_next(s, &stack, 0) == -EBUSY, "one-elsewhere-wait: one elsewhere has to wait: %s",
 	   rashpa_reason());
-	ok(*(volatile uint8_t *)old.data == 0x5a, "as long as the first stack is held");
-	ok(rashpa_stream_release(s, &old) == -ESTALE, "which is of no stream now: %s",
+	ok(*(volatile uint8_t *)old.data == 0x5a, "long-first-stack: as long as the first stack is held");
+	ok(rashpa_stream_release(s, &old) == -ESTALE, "no-stream: which is of no stream now: %s",
 	   rashpa_reason());
-	ok(rashpa_stream_next(s, &stack, 0) == 1, "and then it comes: %s", rashpa_reason());
+	ok(rashpa_stream_next(s, &stack, 0) == 1, "and-then-it: and then it comes: %s", rashpa_reason());
 	rashpa_stream_close(s);
 	rashpa_stream_close(producer);
 }
@@ -693,17 +678,17 @@ static void test_polled(void)
 
 	publish(producer, 1);
 	ok(rashpa_stream_next(s, &stack, 0) == 1 && !rashpa_stream_release(s, &stack) &&
-	   rashpa_stream_next(s, &stack, 0) == -ETIMEDOUT, "all of a stream, so far");
+	   rashpa_stream_next(s, &stack, 0) == -ETIMEDOUT, "all-stream-far: all of a stream, so far");
 	publish(producer, 1);
 	fake_has_producer = false;
 	ok(rashpa_stream_next(s, &stack, 0) == 1 && !rashpa_stream_release(s, &stack),
-	   "and what its producer sent last");
+	   "producer-sent-last: and what its producer sent last");
 	alarm(HANG_S);
 	do {
 		got = rashpa_stream_next(s, &stack, 0);
 	} while (got == -ETIMEDOUT);
 	alarm(0);
-	ok(got == -EOWNERDEAD, "then it is gone: %s", rashpa_reason());
+	ok(got == -EOWNERDEAD, "then-it-is: then it is gone: %s", rashpa_reason());
 	rashpa_stream_close(s);
 	rashpa_stream_close(producer);
 }
@@ -717,19 +702,19 @@ static void test_mistaken(void)
 
 	ok(rashpa_stream_slot(producer, &out, 0) == 1 &&
 	   rashpa_stream_release(producer, &out) == -EINVAL &&
-	   rashpa_stream_done(producer, &out) == -EINVAL, "a producer holds no stack: %s",
+	   rashpa_stream_done(producer, &out) == -EINVAL, "producer-holds-no: a producer holds no stack: %s",
 	   rashpa_reason());
 	ok(rashpa_stream_valid(&out, 0, 2) == -ERANGE &&
 	   rashpa_stream_valid(&out, 1, 0) == -ERANGE &&
 	   rashpa_stream_valid(&out, 0, 1) == 1 && rashpa_stream_valid(&out, 0, 1) == -EEXIST &&
-	   rashpa_stream_valid(&out, 0, 0) == 0, "messages are counted once");
+	   rashpa_stream_valid(&out, 0, 0) == 0, "messages-counted-once: messages are counted once");
 	memset(buffer + rashpa_stream_about(producer)->map_offset, 0, 8);
-	ok(rashpa_stream_valid(&out, 0, 0) == -EEXIST, "whatever becomes of the map");
+	ok(rashpa_stream_valid(&out, 0, 0) == -EEXIST, "whatever-becomes-map: whatever becomes of the map");
 	ok(!rashpa_stream_publish(producer, &out) && rashpa_stream_next(s, &in, 0) == 1,
-	   "a stack");
+	   "whatever/stack: a stack");
 	ok(rashpa_stream_valid(&in, 0, 0) == -EINVAL &&
 	   rashpa_stack_describe(&in, 0, 0, &image) == -EINVAL &&
-	   rashpa_stream_publish(s, &in) == -EINVAL, "a consumer fills none: %s", rashpa_reason());
+	   rashpa_stream_publish(s, &in) == -EINVAL, "consumer-fills-none: a consumer fills none: %s", rashpa_reason());
 	rashpa_stream_close(s);
 	rashpa_stream_close(producer);
 }
@@ -748,7 +733,7 @@ int main(void)
 	test_numbers();
 	test_oldest();
 	if (fake_driver_load())
-		ok(false, "no nodes");
+		ok(false, "no-nodes: no nodes");
 	buffer = fake_buffer("b", BUFFER);
 	if (buffer && fake_buffer("p", BUFFER) && fake_buffer("q", BUFFER)) {
 		test_leap();
@@ -756,9 +741,8 @@ int main(void)
 		test_polled();
 		test_mistaken();
 	} else {
-		ok(false, "no buffers");
+		ok(false, "no-buffers: no buffers");
 	}
 	fake_driver_unload();
-	printf("1..%u\n", tests);
-	return failures ? 1 : 0;
+	return tap_end();
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 __attribute__((format(printf, 2, 3)))
-void ok(bool good, const char *format, ...);
+bool ok(bool good, const char *format, ...);
 
 void test_intake(void);
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,20 +20,8 @@
 #include "control-link.h"
 #include "network-selftest.h"
 #include "say.h"
-
-static unsigned int tests, failures;
-
-void ok(bool good, const char *format, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", good ? "" : "not ", ++tests);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	failures += !good;
-}
+#define TAP_LINKAGE	/* of other files, too */
+#include "../tests/tap.h"
 
 /* --- regions --- */
 
@@ -75,7 +62,7 @@ static void test_cut(void)
 
 		ok(c.lines == cases[i].lines && (c.lines || c.parts == cases[i].parts) &&
 		   c.messages == cases[i].messages && covers(&c, cases[i].most),
-		   "%u x %u pixels of %u bytes, messages of %u: %u messages", cases[i].width,
+		   "x-pixels-bytes: %u x %u pixels of %u bytes, messages of %u: %u messages", cases[i].width,
 		   cases[i].height, cases[i].pixel, cases[i].most, c.messages);
 	}
 }
@@ -116,7 +103,7 @@ static void test_hello(void)
 	same = same && !memcmp(read.process, processes, sizeof(processes));
 	free(read.process);
 	read.process = processes;
-	ok(same && !memcmp(&read, &hello, sizeof(read)), "a hello is read as it was written");
+	ok(same && !memcmp(&read, &hello, sizeof(read)), "hello-read-written: a hello is read as it was written");
 	json_object_put(o);
 }
 
@@ -130,7 +117,7 @@ static void test_accept(void)
 	same = same && !memcmp(read.end, ends, sizeof(ends));
 	free(read.end);
 	read.end = ends;
-	ok(same && !memcmp(&read, &accept_, sizeof(read)), "an acceptance is read as it was written");
+	ok(same && !memcmp(&read, &accept_, sizeof(read)), "acceptance-read-written: an acceptance is read as it was written");
 	json_object_put(o);
 }
 
@@ -194,7 +181,7 @@ static void test_refusals(void)
 		}
 		printf("# %s: %s is taken, or not named\n", cases[i].key, value ?: "nothing");
 	}
-	ok(refused == n, "%u of %u wrong members are refused by name", refused, n);
+	ok(refused == n, "wrong-members-refused: %u of %u wrong members are refused by name", refused, n);
 }
 
 /* Each member may be; what they are together may not. */
@@ -220,11 +207,11 @@ static void test_together(void)
 	many.transport = udp.transport = CONTRACT_UDP;
 	/* 2^31, and as many as a stack has room for */
 	many.bunch = 32768;
-	ok(refuses_all(&many, "too many in a stack"), "more messages than can be counted are refused");
+	ok(refuses_all(&many, "too many in a stack"), "messages-counted-refused: more messages than can be counted are refused");
 	many.bunch--;
-	ok(!refuses_all(&many, ""), "one image less is not");
+	ok(!refuses_all(&many, ""), "one-image-less: one image less is not");
 	udp.immediate = CONTRACT_STACK;
-	ok(refuses_all(&udp, "immediate"), "packets of UDP without numbers of their own are refused");
+	ok(refuses_all(&udp, "immediate"), "packets-udp-without: packets of UDP without numbers of their own are refused");
 }
 
 static void test_element(void)
@@ -235,9 +222,9 @@ static void test_element(void)
 	uint64_t value = 0;
 	unsigned int refused = 0, n = sizeof(wrong) / sizeof(wrong[0]);
 
-	ok(link_element(list, "sent", 1, 7, 100, &value, why) && value == 100, "an element is read");
+	ok(link_element(list, "sent", 1, 7, 100, &value, why) && value == 100, "element-read: an element is read");
 	ok(!link_element(list, "sent", 2, 0, 100, &value, why) && strstr(why, "sent[2]"),
-	   "one that is not there is missed: %s", why);
+	   "one-not-missed: one that is not there is missed: %s", why);
 	json_object_put(list);
 	for (unsigned int i = 0; i < n; i++) {
 		list = json_object_new_array();
@@ -245,7 +232,7 @@ static void test_element(void)
 		refused += !link_element(list, "sent", 0, 0, 100, &value, why);
 		json_object_put(list);
 	}
-	ok(refused == n, "%u of %u wrong elements are refused", refused, n);
+	ok(refused == n, "wrong-elements-refused: %u of %u wrong elements are refused", refused, n);
 }
 
 /* --- the link --- */
@@ -283,7 +270,7 @@ static void test_link(void)
 	o = link_message("credit");
 	put_u64(o, "credit", 5);
 	ok(!link_send(&a, o, why) && link_take(&b, &o, why) == 1 && !strcmp(link_kind(o), "credit"),
-	   "a message comes as it was sent");
+	   "message-sent: a message comes as it was sent");
 	json_object_put(o);
 	/* byte by byte */
 	for (const char *c = "\0\0\0\x0e{\"kind\":\"end\"}", *end = c + 18; c < end; c++) {
@@ -291,18 +278,18 @@ static void test_link(void)
 
 		whole &= found == (c + 1 == end);
 	}
-	ok(whole && o && !strcmp(link_kind(o), "end"), "a message in pieces is one when all are there");
+	ok(whole && o && !strcmp(link_kind(o), "end"), "message-pieces-one: a message in pieces is one when all are there");
 	json_object_put(o);
 	close(a.fd);
 	a.fd = -1;
-	ok(link_take(&b, &o, why) < 0 && strstr(why, "closed"), "an end is told: %s", why);
+	ok(link_take(&b, &o, why) < 0 && strstr(why, "closed"), "end: an end is told: %s", why);
 	link_close(&b);
 	if (!two_ends(&a, &b))
 		return;
 	ok(!link_send(&a, link_message("hello"), why) && !link_gone(&b, why),
-	   "one that has said something has not gone");
+	   "one-something-not: one that has said something has not gone");
 	link_close(&a);
-	ok(link_gone(&b, why) && strstr(why, "closed"), "one that has closed has, whatever it said");
+	ok(link_gone(&b, why) && strstr(why, "closed"), "one-closed-whatever: one that has closed has, whatever it said");
 	link_close(&b);
 }
 
@@ -337,9 +324,9 @@ static void test_nonsense(void)
 		else
 			printf("# %s is taken\n", texts[i]);
 	}
-	ok(refused == sizeof(texts) / sizeof(texts[0]), "what is no message is refused");
+	ok(refused == sizeof(texts) / sizeof(texts[0]), "no-message-refused: what is no message is refused");
 	ok(is_refused(0, "") && is_refused(LINK_MOST + 1, "x") && is_refused(0x47455420, "/ HTTP"),
-	   "lengths that cannot be are refused before anything is read");
+	   "lengths-cannot-refused: lengths that cannot be are refused before anything is read");
 }
 
 /* The first byte: in how large pieces it comes. */
@@ -405,7 +392,7 @@ static void test_cpus(void)
 		n++;
 	}
 	hwloc_bitmap_foreach_end();
-	ok(n && !wrong, "threads are on the processors of a list, in turn");
+	ok(n && !wrong, "threads-processors-list: threads are on the processors of a list, in turn");
 	hwloc_bitmap_free(list);
 }
 
@@ -423,6 +410,5 @@ int main(int argc, char **argv)
 	test_nonsense();
 	test_cpus();
 	test_intake();
-	printf("1..%u\n", tests);
-	return failures ? 1 : 0;
+	return tap_end();
 }

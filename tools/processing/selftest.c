@@ -10,7 +10,6 @@
 #include <math.h>
 #include <omp.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "plane.h"
 #include "rashpa-processing.h"
 #include "say.h"
+#include "../tests/tap.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define FRAMES		10
@@ -31,22 +31,8 @@
 #define UNKNOWN		32678	/* what the expected frames have where there is no result */
 #define CLOSE		0.001	/* photons */
 
-static unsigned int tests, failures;
 static char folder[PATH_MAX], why[WHY_SIZE];
 static const struct rpu_engine * const engines[] = { &rpu_reference, &rpu_cpu };
-
-__attribute__((format(printf, 2, 3)))
-static void ok(bool good, const char *format, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", good ? "" : "not ", ++tests);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	failures += !good;
-}
 
 static void *must(void *memory)
 {
@@ -125,7 +111,7 @@ static void of_frames(const char *path, const char *config, const char *engine, 
 	size_t invalid = 0, wrong = 0;
 	double worst = 0;
 
-	ok(r, "%s: the JUNGFRAU's calibration is read%s%s", engine, r ? "" : ": ", r ? "" : why);
+	ok(r, "jungfrau-calibration-read: %s: the JUNGFRAU's calibration is read%s%s", engine, r ? "" : ": ", r ? "" : why);
 	for (unsigned int i = 0; i < FRAMES && r; i++) {
 		wrong += !read_frame(path, i, pixel, expected);
 		r->role = RASHPA_IMAGE_SIGNAL;
@@ -140,7 +126,7 @@ static void of_frames(const char *path, const char *config, const char *engine, 
 		}
 	}
 	ok(!wrong && invalid == 31 && worst < CLOSE,
-	   "%s: ten frames, in photons times %g: worst pixel %.2g off, %zu of 31 invalid, %zu wrong",
+	   "ten-frames-photons: %s: ten frames, in photons times %g: worst pixel %.2g off, %zu of 31 invalid, %zu wrong",
 	   engine, unit, worst, invalid, wrong);
 	rashpa_result_free(r);
 	rashpa_pipeline_close(p);
@@ -163,7 +149,7 @@ static void test_frames(const char *engine)
 	char path[PATH_MAX], config[7 * PATH_MAX];
 
 	if (!data_folder(path, sizeof(path))) {
-		printf("ok %u - ten frames # SKIP there is no $RASHPA_DATA/jungfrau\n", ++tests);
+		ok(true, "ten-frames-skip: ten frames # SKIP there is no $RASHPA_DATA/jungfrau");
 		return;
 	}
 	calibrated(config, sizeof(config), path, "");
@@ -223,10 +209,10 @@ static void of_drive(struct rashpa_pipeline *p, const char *engine, uint32_t way
 		rashpa_drive_status(drive, &stat);
 	ok(got == -ENODATA && right && results == right && !wrong && worst < CLOSE &&
 	   stat.images == ROUNDS * FRAMES && stat.accepted == right && !stat.dropped,
-	   "%s: %s: %u of %u frames, %llu vetoed, worst pixel %.2g off, %u wrong%s%s", engine,
+	   "frames-vetoed-worst: %s: %s: %u of %u frames, %llu vetoed, worst pixel %.2g off, %u wrong%s%s", engine,
 	   drive_ways[way], results, right, (unsigned long long)stat.vetoed, worst, wrong,
 	   got == -ENODATA ? "" : ": ", got == -ENODATA ? "" : why);
-	ok(!drive || !rashpa_drive_close(drive, why), "%s: and it ends", engine);
+	ok(!drive || !rashpa_drive_close(drive, why), "ends: %s: and it ends", engine);
 }
 
 static int by_count(const void *a, const void *b)
@@ -274,8 +260,7 @@ static void test_drive(const char *engine)
 	uint32_t least;
 
 	if (!data_folder(path, sizeof(path))) {
-		printf("ok %u - ten frames, driven # SKIP there is no $RASHPA_DATA/jungfrau\n",
-		       ++tests);
+		ok(true, "ten-frames-driven: ten frames, driven # SKIP there is no $RASHPA_DATA/jungfrau");
 		goto out;
 	}
 	snprintf(more, sizeof(more), veto, 1);
@@ -284,7 +269,7 @@ static void test_drive(const char *engine)
 	snprintf(more, sizeof(more), veto, least);
 	calibrated(config, sizeof(config), path, more);
 	p = opened(config, engine, &module);
-	ok(p && least > 1, "%s: frames with %u pixels are accepted%s%s", engine, least,
+	ok(p && least > 1, "frames-pixels-accepted: %s: frames with %u pixels are accepted%s%s", engine, least,
 	   p ? "" : ": ", p ? "" : why);
 	for (uint32_t way = 0; way < ARRAY_SIZE(drive_ways) && p; way++)
 		of_drive(p, engine, way, ring, expected, accepted);
@@ -316,26 +301,26 @@ static void test_round(void)
 	ok(!wrong && rpu_round(8388609) == 8388609 && rpu_round(-8388609) == -8388609 &&
 	   !rpu_round(0.49999997f) && !rpu_round(-0.5f) && rpu_round(-0.50000006f) == -1 &&
 	   rpu_round(INFINITY) == INFINITY && rpu_round(16777215) == 16777215,
-	   "floats of all sizes are rounded as doubles are: %u are not (%#x)", wrong, worst);
+	   "floats-all-sizes: floats of all sizes are rounded as doubles are: %u are not (%#x)", wrong, worst);
 }
 
 static void test_arithmetic(void)
 {
 	ok(rpu_valid(0) && rpu_valid(0x7fff) && rpu_valid(0xc001) && !rpu_valid(0xc000) &&
-	   !rpu_valid(0x8000) && !rpu_valid(0xbfff), "which raw words are valid");
+	   !rpu_valid(0x8000) && !rpu_valid(0xbfff), "raw-words-valid: which raw words are valid");
 	ok(rpu_stage(0x3fff) == 0 && rpu_stage(0x4000) == 1 && rpu_stage(0xffff) == 2,
-	   "codes 0, 1, 3 are the stages 0, 1, 2");
-	ok(rpu_convert(0x4000 | 1000, 5000, -0.01f) == -0.01f * -4000, "gain is negative in stage 1");
+	   "codes-0-1-3: codes 0, 1, 3 are the stages 0, 1, 2");
+	ok(rpu_convert(0x4000 | 1000, 5000, -0.01f) == -0.01f * -4000, "gain-negative-stage: gain is negative in stage 1");
 	ok(rpu_dark_mean(100, 50, 1) == 50 && rpu_dark_mean(100, 50, 0.25f) == 87.5f &&
 	   rpu_dark_mean(100, 0x4032, 1) == 100,
-	   "a dark image replaces, or moves the mean, and only at the highest gain");
+	   "dark-image-replaces: a dark image replaces, or moves the mean, and only at the highest gain");
 	ok(rpu_dark_mean(NAN, 50, 1) == 50 && rpu_dark_mean(-INFINITY, 50, 1) == 50 &&
 	   rpu_dark_mean(1e30f, 50, 1) == 50 && isnan(rpu_dark_mean(NAN, 50, 0.5f)),
-	   "it replaces also what is huge, or no number");
+	   "replaces-huge-no: it replaces also what is huge, or no number");
 	ok(rpu_round(2.5f) == 3 && rpu_round(-2.5f) == -2 && rpu_round(-0.4f) == 0 &&
-	   isnan(rpu_round(NAN)), "halves are rounded upwards");
+	   isnan(rpu_round(NAN)), "halves-rounded-upwards: halves are rounded upwards");
 	ok(!rpu_above(1, 1) && !rpu_above(NAN, -INFINITY) && rpu_above(INFINITY, 1),
-	   "above is not equal, and what is no number is not above");
+	   "above-not-equal: above is not equal, and what is no number is not above");
 }
 
 /* --- engines against the reference --- */
@@ -439,7 +424,7 @@ static void against_reference(const struct rpu_engine *e)
 		memcpy(m.calibration.pedestal[0], moved, n * sizeof(*moved));
 		e->dark(&m.calibration, &m.raw);
 		good = good && same(m.calibration.pedestal[0], right, n, 0.000001);
-		ok(good, "%s: as the reference: %u x %u, %u bytes a pixel, gaps of %zu, %s",
+		ok(good, "reference-x-bytes: %s: as the reference: %u x %u, %u bytes a pixel, gaps of %zu, %s",
 		   e->name, m.width, m.height, 1u << (m.pixel - RASHPA_PIXEL_U8), m.gap,
 		   tried[c].gains == FEW ? "few in another gain" :
 		   tried[c].gains == THREE ? "three gains" : "one gain");
@@ -468,7 +453,7 @@ static void test_bin(const struct rpu_engine *e)
 	e->bin(&b, pixel, got);
 	for (unsigned int i = 0; i < 6; i++)
 		good = good && right[i] > 1 << 24 && got[i] == (float)right[i];
-	ok(good, "%s: blocks of 64 x 64 are their sums: %.9g, and not %.9g", e->name, got[0],
+	ok(good, "blocks-64-x-64: %s: blocks of 64 x 64 are their sums: %.9g, and not %.9g", e->name, got[0],
 	   right[0] * 1.);
 	free(pixel);
 }
@@ -526,13 +511,13 @@ static void test_compress(const struct rpu_engine *e)
 		e->compress(pixel, width, height, 2.5f, &csr);
 		ok(csr_is(&csr, pixel, width, height, 2.5f) &&
 		   e->above(pixel, n, 2.5f) == above,
-		   "%s: of %u x %u pixels %zu are kept, in order", e->name, width, height, above);
+		   "x-pixels-kept: %s: of %u x %u pixels %zu are kept, in order", e->name, width, height, above);
 		if (above) {
 			csr.capacity = above - 1;
 			csr.column[above - 1] = csr.row[0] = 7;
 			e->compress(pixel, width, height, 2.5f, &csr);
 			ok(csr.count == above && csr.column[above - 1] == 7,
-			   "%s: one more than fits is counted, and written nowhere", e->name);
+			   "one-fits-counted: %s: one more than fits is counted, and written nowhere", e->name);
 		}
 		free(pixel);
 		free(csr.row);
@@ -572,7 +557,7 @@ static void test_correct(const struct rpu_engine *e)
 		memcpy(got, right, n * sizeof(*got));
 		rpu_reference.correct(&c, right);
 		e->correct(&c, got);
-		ok(same(got, right, n, 0.00001), "%s: %u x %u pixels are corrected as the reference does",
+		ok(same(got, right, n, 0.00001), "x-pixels-corrected: %s: %u x %u pixels are corrected as the reference does",
 		   e->name, c.width, c.height);
 		free(right);
 		free(got);
@@ -612,7 +597,7 @@ static void test_corrections(const char *engine)
 		struct rashpa_result *r = p ? rashpa_result_new(p) : NULL;
 
 		ok(r && rashpa_pipeline_run(p, tried[t].image, 8, r) == 1 &&
-		   same(r->image, tried[t].right[0], 12, 0), "%s: %s", engine, tried[t].name);
+		   same(r->image, tried[t].right[0], 12, 0), "corrections: %s: %s", engine, tried[t].name);
 		rashpa_result_free(r);
 		rashpa_pipeline_close(p);
 	}
@@ -655,7 +640,7 @@ static void test_assemble(const char *engine)
 		ok(r && rashpa_pipeline_run(p, image, 4, r) == 1 && r->width == tried[t].width &&
 		   r->height == tried[t].height &&
 		   same(r->image, tried[t].right, tried[t].width * tried[t].height, 0),
-		   "%s: assemble %s", engine, tried[t].config);
+		   "assemble: %s: assemble %s", engine, tried[t].config);
 		rashpa_result_free(r);
 		rashpa_pipeline_close(p);
 	}
@@ -696,7 +681,7 @@ static void test_statistics(const struct rpu_engine *e)
 		ok_counts = ok_counts && n == s.n[i];
 		worst = fmax(worst, fabs(s.mean[i] - sum / n) + fabs(s.m2[i] - square));
 	}
-	ok(ok_counts && worst < 0.000001, "%s: mean and deviation are those of two passes, within %.1g",
+	ok(ok_counts && worst < 0.000001, "mean-deviation-two: %s: mean and deviation are those of two passes, within %.1g",
 	   e->name, worst);
 	free(s.mean);
 	free(s.m2);
@@ -763,7 +748,7 @@ static void test_pipeline(const char *engine)
 	uint16_t pixel[8][16];
 
 	if (!r) {
-		ok(false, "%s: a pipeline is opened: %s", engine, why);
+		ok(false, "pipeline-opened: %s: a pipeline is opened: %s", engine, why);
 		return;
 	}
 	memset(pixel, 0, sizeof(pixel));
@@ -771,26 +756,26 @@ static void test_pipeline(const char *engine)
 		pixel[i / 16][i % 16] = 100;
 	r->role = RASHPA_IMAGE_DARK;
 	ok(!rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) && !r->image,
-	   "%s: a dark image is not kept", engine);
+	   "dark-image-not: %s: a dark image is not kept", engine);
 	r->role = RASHPA_IMAGE_SIGNAL;
 	pixel[3][5] = 150;
 	ok(!rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) && r->above == 1 && !r->kept &&
 	   (r->image ? r->image[3 * 16 + 5] == 5 :
 	    strcmp(engine, "cpu") && strcmp(engine, "reference")),
-	   "%s: a pixel is 5 above a dark image: too few", engine);
+	   "pixel-5-above: %s: a pixel is 5 above a dark image: too few", engine);
 	pixel[7][15] = 200;
 	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->kept && r->elements == 2 &&
 	   r->row[4] == 1 && r->row[8] == 2 && r->column[1] == 15 && r->value[1] == 10 &&
 	   !r->images,
-	   "%s: two are kept", engine);
+	   "two-kept: %s: two are kept", engine);
 	pixel[0][0] = pixel[0][1] = 1000;
 	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->elements == 4 && !r->row &&
 	   r->images == 2 && r->mean[0] == 45 && r->deviation[7 * 16 + 15] == 0,
-	   "%s: four do not fit into three, and the mean of two images is there", engine);
+	   "four-not-fit: %s: four do not fit into three, and the mean of two images is there", engine);
 	rashpa_pipeline_status(p, &stat);
 	ok(stat.images == 3 && stat.dark == 1 && stat.vetoed == 1 && stat.overflow == 1 &&
 	   stat.stage[0].images == 4 && stat.stage[0].bytes_in == 4 * sizeof(pixel),
-	   "%s: all is counted", engine);
+	   "all-counted: %s: all is counted", engine);
 	rashpa_result_free(r);
 	rashpa_pipeline_close(p);
 }
@@ -814,28 +799,28 @@ static void test_order(const char *engine)
 	ok(r && never && q && !rashpa_pipeline_open(config, engine, why, &early) &&
 	   !rashpa_pipeline_open("{\"pretreat\": {\"mask\": \"/nonexistent\"}}", engine, why,
 				 &broken),
-	   "%s: pipelines are opened", engine);
+	   "pipelines-opened: %s: pipelines are opened", engine);
 	if (!r || !never || !q || !early || !broken)
 		return;
 	ok(rashpa_pipeline_run(early, pixel, 32, r) == -EINVAL &&
 	   strstr(rashpa_pipeline_reason(early), "has not begun") &&
 	   rashpa_pipeline_run(early, pixel, 32, r) == -EINVAL,
-	   "%s: a pipeline that has not begun runs nothing", engine);
+	   "pipeline-not-begun: %s: a pipeline that has not begun runs nothing", engine);
 	ok(rashpa_pipeline_begin(broken, &g, why) == -EINVAL &&
 	   rashpa_pipeline_run(broken, pixel, 32, r) == -EINVAL &&
 	   rashpa_pipeline_run(broken, pixel, 32, r) == -EINVAL &&
 	   !strcmp(rashpa_pipeline_reason(broken),
 		   "the pipeline could not begin: /nonexistent: No such file or directory"),
-	   "%s: nor does one that could not: %s", engine, rashpa_pipeline_reason(broken));
+	   "one-not: %s: nor does one that could not: %s", engine, rashpa_pipeline_reason(broken));
 	ok(rashpa_pipeline_run(q, pixel, 3200, r) == -EINVAL &&
 	   strstr(rashpa_pipeline_reason(q), "another pipeline's"),
-	   "%s: a result has the size of its pipeline's images", engine);
+	   "result-size-pipeline: %s: a result has the size of its pipeline's images", engine);
 	ok(!rashpa_pipeline_run(p, pixel, 32, r) && rashpa_pipeline_put(p, r, why) == -EINVAL &&
 	   rashpa_pipeline_put(p, never, why) == -EINVAL && strstr(why, "has kept"),
-	   "%s: what is vetoed, or was never run, is not put", engine);
+	   "vetoed-never-run: %s: what is vetoed, or was never run, is not put", engine);
 	pixel[3][3] = 5;
 	ok(rashpa_pipeline_run(p, pixel, 32, r) == 1 && !rashpa_pipeline_put(p, r, why) &&
-	   !rashpa_pipeline_finish(p, why), "%s: what is kept is", engine);
+	   !rashpa_pipeline_finish(p, why), "kept: %s: what is kept is", engine);
 	rashpa_result_free(r);
 	rashpa_result_free(never);
 	rashpa_pipeline_close(p);
@@ -854,7 +839,7 @@ static const char *file_with(const char *name, const void *data, size_t size)
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	file = must(fopen(path, "w"));
 	if (fwrite(data, 1, size, file) != size || fclose(file))
-		ok(false, "%s is written", path);
+		ok(false, "written: %s is written", path);
 	return path;
 }
 
@@ -954,7 +939,7 @@ static void gpu_against_reference(const char *engine)
 			good = good && (!r[1]->kept || same_result(r[0], r[1], tried[c].whole));
 			shuffle(&m);
 		}
-		ok(good, "%s: as the reference: %u x %u, %u bytes a pixel, gaps of %zu, %s, room for %u: %llu kept%s%s",
+		ok(good, "reference-x-bytes-pixel: %s: as the reference: %u x %u, %u bytes a pixel, gaps of %zu, %s, room for %u: %llu kept%s%s",
 		   engine, m.width, m.height, 1u << (m.pixel - RASHPA_PIXEL_U8), m.gap,
 		   jungfrau ? "three gains" : "one gain", tried[c].capacity,
 		   r[1] ? (unsigned long long)r[1]->elements : 0, p[0] ? "" : ": ",
@@ -998,7 +983,7 @@ static void integrated(const char *engine, const char *more)
 	}
 	ok(good && same(result[0]->intensity, result[1]->intensity, 50, 0.000001) &&
 	   (!result[0]->sigma || same(result[0]->sigma, result[1]->sigma, 50, 0.000001)),
-	   "%s: integrates as the reference%s%s%s", engine, more, good ? "" : ": ",
+	   "integrates-reference: %s: integrates as the reference%s%s%s", engine, more, good ? "" : ": ",
 	   good ? "" : why);
 	for (unsigned int i = 0; i < 2; i++) {
 		rashpa_result_free(result[i]);
@@ -1049,7 +1034,7 @@ static void found_peaks(const char *engine, const char *finder, uint32_t width,
 	for (uint32_t i = 0; good && i < result[0]->peaks; i++)
 		good = same(&result[0]->peak[i].x, &result[1]->peak[i].x, 5, 0.0001) &&
 		       result[0]->peak[i].pixels == result[1]->peak[i].pixels;
-	ok(good, "%s: %u x %u pixels: peaks are those of the reference (%u, room for 20): %s",
+	ok(good, "x-pixels-peaks: %s: %u x %u pixels: peaks are those of the reference (%u, room for 20): %s",
 	   engine, width, height, result[0] ? result[0]->peaks_found : 0, finder);
 	for (unsigned int i = 0; i < 2; i++) {
 		rashpa_result_free(result[i]);
@@ -1141,19 +1126,19 @@ static void test_planes(void)
 
 	path = file_with("a.npy", npy, sizeof(npy));
 	ok(!rpu_planes_read(&path, 1, &shape, got, why) && got[0] == 1 && got[5] == 6,
-	   "numbers of NumPy");
+	   "numbers-numpy: numbers of NumPy");
 	ok(rpu_planes_read(&path, 1, &less, got, why) && strstr(why, "it has (2, 3), not 1 x 5"),
-	   "%s", why);
+	   "planes: %s", why);
 	ok(rpu_planes_read(&path, 1, &turned, got, why) && strstr(why, "not 3 x 2") &&
 	   rpu_planes_read(&path, 1, &three, got, why) &&
 	   !rpu_planes_read(&path, 1, &two, got, why) &&
-	   rpu_planes_read(&path, 1, &flat, got, why), "as many numbers in another shape are refused");
+	   rpu_planes_read(&path, 1, &flat, got, why), "numbers-another-shape: as many numbers in another shape are refused");
 	memcpy(wrong, npy, sizeof(npy));
 	memcpy(strstr(wrong + 10, "<u2"), "|i1", 3);
 	wrong[sizeof(npy) - 11] = -7;
 	path = file_with("a.npy", wrong, sizeof(npy));
 	ok(!rpu_planes_read(&path, 1, &shape, got, why) && got[1] == -7,
-	   "signed numbers keep their sign: %g", got[1]);
+	   "signed-numbers-keep: signed numbers keep their sign: %g", got[1]);
 	/* whatever is changed, nothing is read that is not there */
 	for (size_t i = 0; i < sizeof(npy); i++) {
 		memcpy(wrong, npy, sizeof(npy));
@@ -1163,7 +1148,7 @@ static void test_planes(void)
 		path = file_with("a.npy", npy, i);
 		bad += !rpu_planes_read(&path, 1, &shape, got, why);
 	}
-	ok(bad < 40, "files of NumPy that are wrong or cut off: %d can be read", bad);
+	ok(bad < 40, "files-numpy-wrong: files of NumPy that are wrong or cut off: %d can be read", bad);
 	for (int kind = 0; kind < 2; kind++) {
 		float f32[6] = { 1, 2, 3, 4, 5, 6 };
 
@@ -1172,12 +1157,12 @@ static void test_planes(void)
 		memset(got, 0, sizeof(got));
 		ok(!rpu_planes_read(&path, 1, &shape, got, why) && got[5] == 6 &&
 		   !rpu_planes_read(&path, 1, &two, got, why),
-		   "raw numbers of %d bytes, also as two planes", kind ? 8 : 4);
+		   "raw-numbers-bytes: raw numbers of %d bytes, also as two planes", kind ? 8 : 4);
 	}
 	ok(rpu_planes_read((const char *[]) { path, path }, 2, &three, got, why) &&
-	   strstr(why, "2 files for 3 planes"), "%s", why);
+	   strstr(why, "2 files for 3 planes"), "planes-2: %s", why);
 	ok(rpu_planes_read((const char *[]) { "/proc/self/exe:/x" }, 1, &shape, got, why) &&
-	   strstr(why, "not HDF5"), "%s", why);
+	   strstr(why, "not HDF5"), "planes-3: %s", why);
 }
 
 /* A machine that hwloc makes up, of this one's processors: with a node for each. */
@@ -1189,17 +1174,17 @@ static void test_near(void)
 
 	sched_getaffinity(0, sizeof(mine), &mine);
 	if (!CPU_ISSET(0, &mine) || !CPU_ISSET(1, &mine)) {
-		printf("ok %u - threads are where the memory is # SKIP %s\n", ++tests, skipped);
+		ok(true, "threads-memory-skip: threads are where the memory is # SKIP %s", skipped);
 		return;
 	}
 	setenv("HWLOC_SYNTHETIC", "numa:2 pu:1", 1);
 	setenv("HWLOC_THISSYSTEM", "1", 1);
 	unsetenv("OMP_NUM_THREADS");
 	setenv("OMP_PLACES", "threads", 1);
-	ok(!rashpa_pipeline_near(1, why), "threads are where OMP_PLACES says");
+	ok(!rashpa_pipeline_near(1, why), "threads-omp-places: threads are where OMP_PLACES says");
 	unsetenv("OMP_PLACES");
 	ok(!rashpa_pipeline_near(-1, why) && !rashpa_pipeline_near(7, why),
-	   "a node that is not known is no place");
+	   "node-not-known: a node that is not known is no place");
 	/* in a thread of its own this would be undone by its end; the process ends soon */
 	bound = rashpa_pipeline_near(1, why);
 	threads = omp_get_max_threads();
@@ -1210,7 +1195,7 @@ static void test_near(void)
 		sched_getaffinity(0, sizeof(now), &now);
 		wrong = CPU_COUNT(&now) != 1 || !CPU_ISSET(1, &now);
 	}
-	ok(bound == 1 && threads == 1 && !wrong, "threads are where the memory is: %d, %d", bound,
+	ok(bound == 1 && threads == 1 && !wrong, "threads-memory: threads are where the memory is: %d, %d", bound,
 	   threads);
 }
 
@@ -1269,7 +1254,6 @@ int main(int argc, char **argv)
 	} else {
 		test_all();
 	}
-	printf("1..%u\n", tests);
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		char path[PATH_MAX + 32];
 
@@ -1277,5 +1261,5 @@ int main(int argc, char **argv)
 		unlink(path);
 	}
 	rmdir(folder);
-	return failures > 0;
+	return tap_end();
 }

@@ -26,29 +26,15 @@
 
 #include "say.h"
 #include "wire.h"
+#include "../tests/tap.h"
 
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
 #define WAIT_MS		20000		/* that a test waits for what has to come */
 #define STEPS		1000		/* turns of a loop; more: it spins */
 #define DAY		86400
 
-static unsigned int tests, failures;
 static char folder[] = "/tmp/wire-selftest.XXXXXX";
 static char why[WHY_SIZE];
-
-__attribute__((format(printf, 2, 3)))
-static bool ok(bool good, const char *format, ...)
-{
-	va_list args;
-
-	printf("%sok %u - ", good ? "" : "not ", ++tests);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	failures += !good;
-	return good;
-}
 
 /* A sentence with this word in it. */
 __attribute__((format(printf, 3, 4)))
@@ -60,7 +46,7 @@ static void says(const char *sentence, const char *word, const char *format, ...
 	va_start(args, format);
 	vsnprintf(title, sizeof(title), format, args);
 	va_end(args);
-	if (!ok(strstr(sentence, word), "%s", title))
+	if (!ok(strstr(sentence, word), "says: %s", title))
 		printf("# it says \"%s\", without \"%s\"\n", sentence, word);
 }
 
@@ -442,14 +428,14 @@ static bool join(const struct place *place, struct side *s)
 	memset(s, 0, 2 * sizeof(*s));
 	strcpy(why, "?");
 	if (wire_listen(place->at, place->server, &listener, why))
-		return ok(false, "%s: %s", place->at, why);
+		return ok(false, "join: %s: %s", place->at, why);
 	if (!wire_connect(listener.at, place->client, place->name, &s[1].wire, why))
 		s[0].wire = accept_one(&listener);
 	wire_unlisten(&listener);
 	if (s[0].wire)
 		return true;
 	end(&s[1]);
-	return ok(false, "%s: %s", place->at, why);
+	return ok(false, "join-2: %s: %s", place->at, why);
 }
 
 /* --- sockets without our code behind them --- */
@@ -545,11 +531,11 @@ static void test_addresses(void)
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		strcpy(why, "no");
 		ok(wire_listen(bad[i].at, NULL, &listener, why) == -1 && listener.fd == -1 &&
-		   strstr(why, bad[i].word), "no listening at \"%s\"", bad[i].at);
+		   strstr(why, bad[i].word), "no-listening: no listening at \"%s\"", bad[i].at);
 		wire_unlisten(&listener);
 		strcpy(why, "no");
 		ok(wire_connect(bad[i].at, NULL, NULL, &wire, why) == -1 && !wire &&
-		   strstr(why, bad[i].word), "no connecting to \"%s\"", bad[i].at);
+		   strstr(why, bad[i].word), "no-connecting: no connecting to \"%s\"", bad[i].at);
 	}
 	memset(path, 'x', sizeof(path));
 	memcpy(path, "unix:/", 6);
@@ -582,35 +568,35 @@ static void test_unix_paths(void)
 	for (size_t i = 0; i < COUNT(masks); i++) {
 		umask(masks[i]);
 		ok(!wire_listen(unix_at("s"), NULL, &listener, why) && is_socket("s", 0660) &&
-		   (fcntl(listener.fd, F_GETFD) & FD_CLOEXEC), "mode 0660 where the mask is 0%o",
+		   (fcntl(listener.fd, F_GETFD) & FD_CLOEXEC), "mode-0660-mask: mode 0660 where the mask is 0%o",
 		   masks[i]);
-		ok(umask(022) == masks[i], "and the mask is as before");
+		ok(umask(022) == masks[i], "mask-before: and the mask is as before");
 		wire_unlisten(&listener);
-		ok(!is_socket("s", 0660) && errno == ENOENT, "it is gone when nobody listens");
+		ok(!is_socket("s", 0660) && errno == ENOENT, "nobody-listens: it is gone when nobody listens");
 	}
 	close(raw_unix("s", true));
 	ok(!wire_listen(unix_at("s"), NULL, &listener, why) && is_socket("s", 0660),
-	   "a socket of somebody who died is replaced");
+	   "socket-somebody-died: a socket of somebody who died is replaced");
 	strcpy(why, "no");
-	ok(wire_listen(unix_at("s"), NULL, &second, why), "not one of somebody who lives");
+	ok(wire_listen(unix_at("s"), NULL, &second, why), "not-one-somebody: not one of somebody who lives");
 	says(why, "somebody listens there already", "and why");
-	ok(is_socket("s", 0660), "it is still there");
+	ok(is_socket("s", 0660), "it-is-still-there: it is still there");
 	unlink(path_of("s"));
 	fd = raw_unix("s", true);
 	wire_unlisten(&listener);
-	ok(!lstat(path_of("s"), &st) && S_ISSOCK(st.st_mode), "the socket of somebody else stays");
-	ok(wire_listen(unix_at("s"), NULL, &second, why), "even one that is not ours");
+	ok(!lstat(path_of("s"), &st) && S_ISSOCK(st.st_mode), "socket-somebody-else: the socket of somebody else stays");
+	ok(wire_listen(unix_at("s"), NULL, &second, why), "even-one-not: even one that is not ours");
 	close(fd);
 	unlink(path_of("s"));
 	write_file("file", "", &text, 0644);
 	strcpy(why, "no");
 	ok(wire_listen(unix_at("file"), NULL, &listener, why) && !lstat(path_of("file"), &st) &&
-	   S_ISREG(st.st_mode) && st.st_size == 4, "what is no socket is not touched");
+	   S_ISREG(st.st_mode) && st.st_size == 4, "no-socket-not: what is no socket is not touched");
 	says(why, "is no socket", "and why");
 	if (symlink("nowhere", path_of("link")))
 		give_up("symlink");
-	ok(wire_listen(unix_at("link"), NULL, &listener, why), "nor a link to nowhere");
-	ok(wire_listen(unix_at("none/s"), NULL, &listener, why), "nor is a folder made");
+	ok(wire_listen(unix_at("link"), NULL, &listener, why), "link-nowhere: nor a link to nowhere");
+	ok(wire_listen(unix_at("none/s"), NULL, &listener, why), "folder: nor is a folder made");
 }
 
 static void test_unix_peer(void)
@@ -624,7 +610,7 @@ static void test_unix_peer(void)
 		const struct wire_peer *peer = wire_peer(s[i].wire);
 
 		ok(peer->kind == WIRE_UNIX && peer->uid == getuid() && peer->gid == getgid() &&
-		   peer->pid == getpid(), "who is at the other side of a UNIX socket");
+		   peer->pid == getpid(), "other-side-unix: who is at the other side of a UNIX socket");
 		says(peer->name, "/s, user ", "and its name");
 	}
 	end(&s[0]);
@@ -675,29 +661,29 @@ static void test_frames(const struct place *place)
 		free(data);
 		return;
 	}
-	ok(exchange(s, 1, 1), "%s: a frame of one byte, sent before hands are shaken", place->at);
+	ok(exchange(s, 1, 1), "frame-one-byte: %s: a frame of one byte, sent before hands are shaken", place->at);
 	ok(both_ready(s) && (fcntl(wire_fd(s[0].wire), F_GETFD) & FD_CLOEXEC) &&
-	   (fcntl(wire_fd(s[1].wire), F_GETFD) & FD_CLOEXEC), "%s: both are ready", place->at);
-	ok(exchange(s, WIRE_MOST, 1), "%s: the longest frame", place->at);
-	ok(exchange(s, 65533, 40), "%s: 40 frames of 65533 bytes", place->at);
-	ok(exchange(s, 11, 2000), "%s: 2000 frames of 11 bytes", place->at);
-	ok(idle(s), "%s: nothing wakes who waits", place->at);
+	   (fcntl(wire_fd(s[1].wire), F_GETFD) & FD_CLOEXEC), "ready: %s: both are ready", place->at);
+	ok(exchange(s, WIRE_MOST, 1), "longest-frame: %s: the longest frame", place->at);
+	ok(exchange(s, 65533, 40), "40-frames-65533: %s: 40 frames of 65533 bytes", place->at);
+	ok(exchange(s, 11, 2000), "2000-frames-11: %s: 2000 frames of 11 bytes", place->at);
+	ok(idle(s), "nothing-wakes-waits: %s: nothing wakes who waits", place->at);
 	strcpy(why, "no");
-	ok(wire_send(s[0].wire, data, WIRE_MOST + 1, why), "%s: a frame that is too long",
+	ok(wire_send(s[0].wire, data, WIRE_MOST + 1, why), "frame-long: %s: a frame that is too long",
 	   place->at);
 	says(why, "not 1048577", "%s: and why", place->at);
-	ok(wire_send(s[0].wire, data, 0, why), "%s: a frame of nothing", place->at);
-	ok(exchange(s, 3, 1), "%s: the link goes on", place->at);
+	ok(wire_send(s[0].wire, data, 0, why), "frame-nothing: %s: a frame of nothing", place->at);
+	ok(exchange(s, 3, 1), "link: %s: the link goes on", place->at);
 	/* what was said before the end is heard */
-	ok(!wire_send(s[1].wire, "bye", 3, why), "%s: goodbye", place->at);
+	ok(!wire_send(s[1].wire, "bye", 3, why), "goodbye: %s: goodbye", place->at);
 	end(&s[1]);
 	s[0].frames = 0;
 	ok(drive(s, 1, first_over) && s[0].frames == 1 && !memcmp(s[0].last, "bye", 3) &&
-	   !s[0].why[0], "%s: it comes, and then the end, which has no reason", place->at);
+	   !s[0].why[0], "end-no-reason: %s: it comes, and then the end, which has no reason", place->at);
 	strcpy(why, "no");
-	ok(wire_send(s[0].wire, "x", 1, why), "%s: nothing can be sent to nobody", place->at);
+	ok(wire_send(s[0].wire, "x", 1, why), "nothing-sent-nobody: %s: nothing can be sent to nobody", place->at);
 	says(why, "closed", "%s: and why", place->at);
-	ok(!wire_deadline(s[0].wire) && !wire_sent(s[0].wire), "%s: the end is told at once",
+	ok(!wire_deadline(s[0].wire) && !wire_sent(s[0].wire), "end-once: %s: the end is told at once",
 	   place->at);
 	end(&s[0]);
 	free(data);
@@ -711,7 +697,7 @@ static void test_last_words(const struct place *place)
 
 	if (!join(place, s))
 		return;
-	ok(exchange(s, 1, 1), "%s: both are ready", place->at);
+	ok(exchange(s, 1, 1), "end/ready: %s: both are ready", place->at);
 	wire_send(s[1].wire, "refused", 7, why);
 	for (unsigned int i = 0; i < 30; i++)
 		wire_send(s[0].wire, data, sizeof(data), why);
@@ -720,7 +706,7 @@ static void test_last_words(const struct place *place)
 	for (unsigned int i = 0; i < 3; i++)
 		wire_send(s[0].wire, data, sizeof(data), why);
 	ok(drive(s, 1, first_over) && s[0].frames == 1 && !memcmp(s[0].last, "refused", 7),
-	   "%s: last words are heard by who sends", place->at);
+	   "last-words-heard: %s: last words are heard by who sends", place->at);
 	end(&s[0]);
 }
 
@@ -733,18 +719,18 @@ static void test_queue(const struct place *place)
 
 	if (!join(place, s))
 		return;
-	ok(exchange(s, 1, 1), "%s: both are ready", place->at);
+	ok(exchange(s, 1, 1), "last/ready: %s: both are ready", place->at);
 	before = mallinfo2().hblkhd + mallinfo2().uordblks;
 	for (unsigned int i = 0; !result && i < 100; i++) {
 		result = wire_send(s[0].wire, data, sizeof(data), s[0].why);
 		if (mallinfo2().hblkhd + mallinfo2().uordblks > most)
 			most = mallinfo2().hblkhd + mallinfo2().uordblks;
 	}
-	ok(result == -1, "%s: a peer that does not read has an end", place->at);
+	ok(result == -1, "peer-not-read: %s: a peer that does not read has an end", place->at);
 	says(s[0].why, "does not read", "%s: and why", place->at);
-	ok(most <= before + WIRE_QUEUE + (WIRE_QUEUE >> 4), "%s: so much waits, and no more",
+	ok(most <= before + WIRE_QUEUE + (WIRE_QUEUE >> 4), "waits-no: %s: so much waits, and no more",
 	   place->at);
-	ok(wire_events(s[0].wire) == 0 && drive(s, 1, first_over), "%s: the link is over",
+	ok(wire_events(s[0].wire) == 0 && drive(s, 1, first_over), "waits/link: %s: the link is over",
 	   place->at);
 	says(s[0].why, "does not read", "%s: for the same reason", place->at);
 	end(&s[0]);
@@ -766,14 +752,14 @@ static void test_raw_frames(void)
 		early |= i < 8 && wire_deadline(s.wire) > now_ns() + 10000000000;
 	}
 	ok(!early && s.frames == 1 && s.size == 5 && !memcmp(s.last, "hello", 5) && !s.wrong,
-	   "a frame that comes byte by byte");
-	ok(wire_deadline(s.wire) == UINT64_MAX, "it has time only while it comes");
+	   "frame-byte-byte: a frame that comes byte by byte");
+	ok(wire_deadline(s.wire) == UINT64_MAX, "time: it has time only while it comes");
 	put(fd, frame, sizeof(frame) - 1);
 	take_all(&s);
-	ok(s.frames == 3 && s.size == 1, "two that come together");
+	ok(s.frames == 3 && s.size == 1, "two-together: two that come together");
 	close(fd);
 	take_all(&s);
-	ok(s.over && !s.why[0], "the end after a frame needs no words");
+	ok(s.over && !s.why[0], "end-after-frame: the end after a frame needs no words");
 	end(&s);
 }
 
@@ -800,7 +786,7 @@ static void test_bad_frames(void)
 		put(fd, cases[i].data, cases[i].size);
 		if (cases[i].close)
 			shutdown(fd, SHUT_WR);
-		ok(drive(&s, 1, first_over) && !s.frames, "no frame %zu", i);
+		ok(drive(&s, 1, first_over) && !s.frames, "no-frame: no frame %zu", i);
 		says(s.why, cases[i].word, "and why");
 		end(&s);
 		close(fd);
@@ -816,17 +802,17 @@ static void test_frame_limits(void)
 	put(fd, "\0\x10\0\0some", 8);
 	take_all(&s);
 	ok(!s.over && mallinfo2().hblkhd + mallinfo2().uordblks < before + 65536,
-	   "what a length claims takes no memory");
+	   "length-claims-takes: what a length claims takes no memory");
 	ok(wire_deadline(s.wire) <= now_ns() + WIRE_FRAME_MS * UINT64_C(1000000),
-	   "from its first byte on a frame has a limit");
+	   "first-byte-frame: from its first byte on a frame has a limit");
 	later(WIRE_FRAME_MS - 100);
 	put(fd, "more", 4);
 	take_all(&s);
-	ok(!s.over, "it is not over too early");
+	ok(!s.over, "not-early: it is not over too early");
 	later(200);
 	put(fd, "more", 4);
 	take_all(&s);
-	ok(s.over, "nor does it begin again with each byte");
+	ok(s.over, "begin-again-byte: nor does it begin again with each byte");
 	says(s.why, "did not come to its end", "and why");
 	end(&s);
 	close(fd);
@@ -849,24 +835,24 @@ static void test_connect(void)
 	} while (wire_ready(wires[n]) && ++n < COUNT(wires) - 1);
 	s.wire = wires[n];
 	take_all(&s);
-	ok(!s.over && !wire_ready(s.wire) && wire_events(s.wire) == POLLOUT, "no answer yet");
-	ok(!wire_send(s.wire, "x", 1, why), "what is sent waits");
+	ok(!s.over && !wire_ready(s.wire) && wire_events(s.wire) == POLLOUT, "no-answer: no answer yet");
+	ok(!wire_send(s.wire, "x", 1, why), "sent-waits: what is sent waits");
 	later(WIRE_BEGIN_MS - 1000);
 	take_all(&s);
-	ok(!s.over, "it has ten seconds");
+	ok(!s.over, "ten-seconds: it has ten seconds");
 	later(2000);
 	take_all(&s);
-	ok(s.over, "and no more");
+	ok(s.over, "no: and no more");
 	says(s.why, "timed out", "and why");
 	end(&s);
 	while (n)
 		wire_close(wires[--n]);
 	close(fd);
 	strcpy(why, "no");
-	ok(wire_connect(at, NULL, NULL, &none, why), "a port where nobody listens");
+	ok(wire_connect(at, NULL, NULL, &none, why), "port-nobody-listens: a port where nobody listens");
 	says(why, "nobody listens", "and why");
 	strcpy(why, "no");
-	ok(wire_connect(unix_at("nobody"), NULL, NULL, &none, why), "a path where nobody is");
+	ok(wire_connect(unix_at("nobody"), NULL, NULL, &none, why), "path-nobody: a path where nobody is");
 	says(why, "nobody listens", "and why");
 }
 
@@ -895,34 +881,34 @@ static void test_files(void)
 	struct wire_tls *tls;
 
 	strcpy(why, "no");
-	ok(wire_tls_open(&files, &tls, why) && !tls, "no files");
+	ok(wire_tls_open(&files, &tls, why) && !tls, "no-files: no files");
 	says(why, "three files", "and why");
 	write_file("garbage", ".crt", &text, 0644);
 	write_file("garbage", ".crl", &text, 0644);
 	strcpy(why, "no");
-	ok(open_keys("nobody", "client", NULL, &tls), "no authority");
+	ok(open_keys("nobody", "client", NULL, &tls), "no-authority: no authority");
 	says(why, "nobody.crt: No such file", "and why");
-	ok(open_keys("garbage", "client", NULL, &tls), "an authority that is none");
+	ok(open_keys("garbage", "client", NULL, &tls), "authority-none: an authority that is none");
 	says(why, "garbage.crt", "and why");
-	ok(open_keys("ca", "nobody", NULL, &tls), "no certificate");
+	ok(open_keys("ca", "nobody", NULL, &tls), "no-certificate: no certificate");
 	says(why, "nobody.crt: No such file", "and why");
-	ok(open_keys("ca", "garbage", NULL, &tls), "a certificate that is none");
+	ok(open_keys("ca", "garbage", NULL, &tls), "certificate-none: a certificate that is none");
 	says(why, "garbage", "and why");
-	ok(open_keys("ca", "client", "nobody", &tls), "no list");
+	ok(open_keys("ca", "client", "nobody", &tls), "no-list: no list");
 	says(why, "nobody.crl: No such file", "and why");
-	ok(open_keys("ca", "client", "garbage", &tls), "a list that is none");
+	ok(open_keys("ca", "client", "garbage", &tls), "list-none: a list that is none");
 	says(why, "garbage.crl: there is no list", "and why");
-	ok(open_keys("ca", "client", "foreign", &tls), "a list of somebody else");
+	ok(open_keys("ca", "client", "foreign", &tls), "list-somebody-else: a list of somebody else");
 	says(why, "foreign.crl: our authority has not signed", "and why");
-	ok(open_keys("ca", "client", "old", &tls), "a list that is too old");
+	ok(open_keys("ca", "client", "old", &tls), "list-old: a list that is too old");
 	says(why, "too old", "and why");
 	files.authority = path_of("ca.crt");
 	files.certificate = path_of("client.crt");
 	files.key = path_of("server.key");
-	ok(wire_tls_open(&files, &tls, why) && !tls, "the key of something else");
+	ok(wire_tls_open(&files, &tls, why) && !tls, "key-something-else: the key of something else");
 	says(why, "is not the key of", "and why");
 	files.key = folder;
-	ok(wire_tls_open(&files, &tls, why) && !tls, "a folder for a key");
+	ok(wire_tls_open(&files, &tls, why) && !tls, "folder-key: a folder for a key");
 	says(why, "is no file", "and why");
 }
 
@@ -942,7 +928,7 @@ static void test_key_modes(void)
 			give_up("chmod");
 		strcpy(why, "");
 		ok(!open_keys("ca", "client", NULL, &tls) == modes[i].good,
-		   "a key of mode %04o is %s", modes[i].mode, modes[i].good ? "good" : "refused");
+		   "key-mode: a key of mode %04o is %s", modes[i].mode, modes[i].good ? "good" : "refused");
 		if (!modes[i].good)
 			says(why, "chmod 600", "and what is to be done");
 		wire_tls_close(tls);
@@ -960,32 +946,32 @@ static void test_tls_peers(struct wire_tls *server, struct wire_tls *client)
 
 	if (join(&place, s)) {
 		ok(!wire_ready(s[0].wire) && !wire_ready(s[1].wire) &&
-		   !wire_peer(s[0].wire)->common_name[0], "nobody is anybody at first");
-		ok(drive(s, 2, both_ready), "the certificate has the address");
+		   !wire_peer(s[0].wire)->common_name[0], "nobody-anybody-first: nobody is anybody at first");
+		ok(drive(s, 2, both_ready), "certificate-address: the certificate has the address");
 		peer = wire_peer(s[0].wire);
 		ok(peer->kind == WIRE_TLS && !strcmp(peer->common_name, "manager.lab") &&
-		   !peer->dns_names, "the server knows the client's name");
+		   !peer->dns_names, "server-knows-client: the server knows the client's name");
 		says(peer->name, ", manager.lab", "which is in messages");
 		peer = wire_peer(s[1].wire);
 		ok(!strcmp(peer->common_name, "server") && peer->dns_names == 2 &&
 		   !strcmp(peer->dns[0], "daemon.lab") && !strcmp(peer->dns[1], "localhost"),
-		   "the client knows the server's names");
+		   "client-knows-server: the client knows the server's names");
 		end(&s[0]);
-		ok(drive(&s[1], 1, first_over) && !s[1].why[0], "the server says goodbye");
+		ok(drive(&s[1], 1, first_over) && !s[1].why[0], "server-goodbye: the server says goodbye");
 		end(&s[1]);
 	}
 	place = (struct place){ "tls:127.0.0.1:0", any, any, "daemon.lab" };
 	if (join(&place, s)) {
 		ok(drive(s, 2, both_ready) &&
 		   !strcmp(wire_peer(s[0].wire)->common_name, "M\xc3\xbcller"),
-		   "a certificate for all purposes, other names, and a list of revoked ones");
+		   "certificate-all-purposes: a certificate for all purposes, other names, and a list of revoked ones");
 		end(&s[0]);
 		end(&s[1]);
 	}
 	place = (struct place){ "tls:127.0.0.1:0", many, any, "daemon.lab" };
 	if (join(&place, s)) {
 		ok(drive(s, 2, both_ready) && wire_peer(s[1].wire)->dns_names == 8,
-		   "eight names, of more");
+		   "eight-names: eight names, of more");
 		end(&s[0]);
 		end(&s[1]);
 	}
@@ -999,13 +985,13 @@ static void test_everywhere(struct wire_tls *server, struct wire_tls *client)
 	struct side s[2] = { 0 };
 	char at[64];
 
-	ok(!wire_listen("tls:0", server, &listener, why), "a listener at all addresses");
+	ok(!wire_listen("tls:0", server, &listener, why), "listener-all-addresses: a listener at all addresses");
 	snprintf(at, sizeof(at), "tls:127.0.0.1:%u", port_of(listener.fd));
 	if (wire_connect(at, client, NULL, &s[1].wire, why))
 		give_up(why);
 	s[0].wire = accept_one(&listener);
 	says(wire_peer(s[0].wire)->name, "tls:127.0.0.1:", "IPv4 is shown as it is");
-	ok(drive(s, 2, both_ready), "both are ready");
+	ok(drive(s, 2, both_ready), "listener/ready: both are ready");
 	end(&s[0]);
 	end(&s[1]);
 	wire_unlisten(&listener);
@@ -1066,7 +1052,7 @@ static void test_tls_refusals(void)
 		struct side s[2];
 
 		if (join(&place, s)) {
-			ok(drive(s, 2, both_over) && !s[0].frames && !s[1].frames, "%s",
+			ok(drive(s, 2, both_over) && !s[0].frames && !s[1].frames, "tls-refusals: %s",
 			   cases[i].title);
 			says(s[0].why, cases[i].server_says, "what the server says of it");
 			says(s[1].why, cases[i].client_says, "what the client says of it");
@@ -1092,12 +1078,12 @@ static void test_tls_hasty(struct wire_tls *server)
 		for (unsigned int i = 0; i < 3; i++)
 			wire_send(in_turn[0].wire, data, sizeof(data), why);
 		ok(drive(in_turn, 2, second_over) && !in_turn[0].over,
-		   "the server does not wait for the end of it");
+		   "server-not-wait: the server does not wait for the end of it");
 		end(&in_turn[1]);
 		strcpy(why, "no");
 		for (unsigned int i = 0; i < 2; i++)
 			wire_send(in_turn[0].wire, data, sizeof(data), why);
-		ok(drive(in_turn, 1, first_over), "who sends much is refused, too");
+		ok(drive(in_turn, 1, first_over), "sends-refused: who sends much is refused, too");
 		says(in_turn[0].why, "refuses our certificate", "and learns why");
 		end(&in_turn[0]);
 	}
@@ -1123,9 +1109,9 @@ static void test_tls_pending(const struct place *place)
 	}
 	for (result = 0; !result;)
 		result = size ? 1 : wire_take(s[0].wire, &frame, &size, why);
-	ok(result == 1 && size == 3 && wire_pending(s[0].wire), "more has been read than taken");
+	ok(result == 1 && size == 3 && wire_pending(s[0].wire), "read-taken: more has been read than taken");
 	ok(wire_take(s[0].wire, &frame, &size, why) == 1 && !memcmp(frame, "two", 4) &&
-	   !wire_pending(s[0].wire), "it is there, and then nothing");
+	   !wire_pending(s[0].wire), "nothing: it is there, and then nothing");
 	end(&s[0]);
 	end(&s[1]);
 }
@@ -1139,14 +1125,14 @@ static void test_no_tls(struct wire_tls *server, struct wire_tls *client)
 
 	fd = join_raw(&s, server);
 	put(fd, "\0\0\0\5hello", 9);
-	ok(drive(&s, 1, first_over), "a client that does not speak TLS");
+	ok(drive(&s, 1, first_over), "client-not-speak: a client that does not speak TLS");
 	says(s.why, "does not speak TLS", "and why");
 	end(&s);
 	close(fd);
 	fd = join_raw(&s, server);
 	take_all(&s);
 	ok(!s.over && wire_deadline(s.wire) <= now_ns() + WIRE_BEGIN_MS * UINT64_C(1000000) &&
-	   wire_events(s.wire) == POLLIN, "a client that says nothing has time");
+	   wire_events(s.wire) == POLLIN, "client-nothing-time: a client that says nothing has time");
 	later(WIRE_BEGIN_MS);
 	take_all(&s);
 	says(s.why, "hands were not shaken", "but not for ever");
@@ -1154,7 +1140,7 @@ static void test_no_tls(struct wire_tls *server, struct wire_tls *client)
 	close(fd);
 	fd = join_raw(&s, server);
 	close(fd);
-	ok(drive(&s, 1, first_over), "a client that only looks who is there");
+	ok(drive(&s, 1, first_over), "client-looks: a client that only looks who is there");
 	says(s.why, "closed the link before", "and why");
 	end(&s);
 
@@ -1168,7 +1154,7 @@ static void test_no_tls(struct wire_tls *server, struct wire_tls *client)
 		if (!i)
 			put(other, "HTTP/1.1 400 Bad Request\r\n\r\n", 28);
 		shutdown(other, SHUT_WR);
-		ok(drive(&s, 1, first_over), "a server that does not speak TLS");
+		ok(drive(&s, 1, first_over), "server-not-speak: a server that does not speak TLS");
 		says(s.why, i ? "does it speak TLS" : "does not speak TLS", "and why");
 		end(&s);
 		close(other);
@@ -1260,22 +1246,22 @@ static void test_other_versions(struct wire_tls *server)
 	struct side s;
 
 	join_other(&o, &s, server, "NORMAL:-VERS-ALL:+VERS-TLS1.1", "client");
-	ok(shake_other(&o, &s) && s.over, "a client of TLS 1.1");
+	ok(shake_other(&o, &s) && s.over, "client-tls-1: a client of TLS 1.1");
 	says(s.why, "our versions of TLS", "and why");
 	end(&s);
 	end_other(&o);
 	join_other(&o, &s, server, "NORMAL:-VERS-ALL:+VERS-TLS1.2", "client");
-	ok(!shake_other(&o, &s) && !s.over && wire_ready(s.wire), "a client of TLS 1.2");
-	ok(!strcmp(wire_peer(s.wire)->common_name, "manager.lab"), "it has a name");
+	ok(!shake_other(&o, &s) && !s.over && wire_ready(s.wire), "client-tls-1-2: a client of TLS 1.2");
+	ok(!strcmp(wire_peer(s.wire)->common_name, "manager.lab"), "name: it has a name");
 	shake_other(&o, &s);
-	ok(drive(&s, 1, first_over), "it wants to shake hands once more");
+	ok(drive(&s, 1, first_over), "wants-shake-hands: it wants to shake hands once more");
 	says(s.why, "once more", "and is refused");
 	end(&s);
 	end_other(&o);
 	for (unsigned int i = 0; i < 2; i++) {
 		join_other(&o, &s, server, i ? "NORMAL:-VERS-ALL:+VERS-TLS1.2" : "NORMAL", NULL);
 		shake_other(&o, &s);
-		ok(s.over, "a client without a certificate, TLS 1.%u", 3 - i);
+		ok(s.over, "client-without-certificate: a client without a certificate, TLS 1.%u", 3 - i);
 		says(s.why, "gives no certificate", "and why");
 		end(&s);
 		end_other(&o);
@@ -1303,7 +1289,7 @@ static void test_other_servers(struct wire_tls *client)
 			give_up(why);
 		begin_other(&o, accept(fd, NULL, NULL), GNUTLS_SERVER, cases[i].priority,
 			    cases[i].certificate);
-		ok(shake_other(&o, &s) && s.over, "%s", cases[i].title);
+		ok(shake_other(&o, &s) && s.over, "other-servers: %s", cases[i].title);
 		says(s.why, cases[i].word, "and why");
 		end(&s);
 		end_other(&o);
@@ -1318,27 +1304,27 @@ static void test_other_ends(struct wire_tls *server)
 	char data[8];
 
 	join_other(&o, &s, server, "NORMAL", "client");
-	ok(!shake_other(&o, &s) && wire_ready(s.wire), "a client of TLS 1.3");
+	ok(!shake_other(&o, &s) && wire_ready(s.wire), "client-tls-1-3: a client of TLS 1.3");
 	good(gnutls_record_send(o.session, "\0\0\0\1!\0\0", 7), "send");
-	ok(drive(&s, 1, one_frame), "a frame of it");
+	ok(drive(&s, 1, one_frame), "frame: a frame of it");
 	end_other(&o);
-	ok(drive(&s, 1, first_over), "it dies in the middle of a frame");
+	ok(drive(&s, 1, first_over), "dies-middle-frame: it dies in the middle of a frame");
 	says(s.why, "middle of a frame", "and why");
 	end(&s);
 	join_other(&o, &s, server, "NORMAL", "client");
-	ok(!shake_other(&o, &s) && wire_ready(s.wire), "a client that does not say goodbye");
+	ok(!shake_other(&o, &s) && wire_ready(s.wire), "client-not-goodbye: a client that does not say goodbye");
 	end_other(&o);
-	ok(drive(&s, 1, first_over) && !s.why[0], "where a frame ends, that is an end");
+	ok(drive(&s, 1, first_over) && !s.why[0], "frame-ends-end: where a frame ends, that is an end");
 	end(&s);
 	join_other(&o, &s, server, "NORMAL", "client");
-	ok(!shake_other(&o, &s) && wire_ready(s.wire), "a client that changes its keys");
+	ok(!shake_other(&o, &s) && wire_ready(s.wire), "client-changes-keys: a client that changes its keys");
 	good(gnutls_session_key_update(o.session, GNUTLS_KU_PEER), "key update");
 	good(gnutls_record_send(o.session, "\0\0\0\1!", 5), "send");
-	ok(drive(&s, 1, one_frame), "a frame with new keys");
+	ok(drive(&s, 1, one_frame), "frame-new-keys: a frame with new keys");
 	ok(!wire_send(s.wire, "yes", 3, why) && receive_other(&o, data, 8) == 7 &&
-	   !memcmp(data, "\0\0\0\3yes", 7), "both go on with new keys");
+	   !memcmp(data, "\0\0\0\3yes", 7), "new-keys: both go on with new keys");
 	put(o.fd, "\x17\3\3\0\x20nonsense nonsense nonsense nonse", 37);
-	ok(drive(&s, 1, first_over), "what is not encrypted with them is refused");
+	ok(drive(&s, 1, first_over), "not-encrypted-refused: what is not encrypted with them is refused");
 	says(s.why, "TLS: ", "and why");
 	end(&s);
 	end_other(&o);
@@ -1428,7 +1414,7 @@ int main(void)
 	if (has_ipv6())
 		test_frames(&place);
 	else
-		ok(true, "%s # SKIP there is no IPv6", place.at);
+		ok(true, "skip-no-ipv6: %s # SKIP there is no IPv6", place.at);
 	test_raw_frames();
 	test_bad_frames();
 	test_frame_limits();
@@ -1437,7 +1423,6 @@ int main(void)
 	test_files();
 	test_key_modes();
 	test_tls();
-	ok(open_files() == files, "no file is left open");
-	printf("1..%u\n", tests);
-	return failures ? 1 : 0;
+	ok(open_files() == files, "no-file-left: no file is left open");
+	return tap_end();
 }
