@@ -5,7 +5,7 @@
 # finding stays open; what is left out, and why, stands in selftests/static/. TAP, and the
 # seconds of processor time of each tool. static.sh [--files LIST] [TOOL...]: only these; of files
 # only those that the file LIST names, where a tool looks at one after the other (checkpatch, codespell,
-# pyflakes, shellcheck, licence).
+# ids, pyflakes, shellcheck, licence). In the tier check: only what is quick, and there.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -17,6 +17,10 @@ list=
 # beside a run of all files
 [[ ${1-} != --files ]] || { list=$(realpath "$2"); out=$out-changed; shift 2; }
 only=" $* "
+if [[ ${RASHPA_TIER-} == check && $only == "  " ]]; then
+	only=" licence ids "
+	! command -v shellcheck >/dev/null || only+="checkpatch codespell pyflakes shellcheck " # not in a small root
+fi
 rm -rf "$out"
 mkdir -p "$out"
 
@@ -34,9 +38,9 @@ tool() {
 	if [[ -s $log ]]; then
 		head -n 200 "$log" | sed 's/^/# /'
 		bad=1
-		echo "not ok $n - $2 ($used s)"
+		echo "not ok $n - ${1// /-}: $2 ($used s)"
 	else
-		echo "ok $n - $2 ($used s)"
+		echo "ok $n - ${1// /-}: $2 ($used s)"
 	fi
 }
 
@@ -100,8 +104,7 @@ run_checkpatch() {
 	printf 'int f(void)\n{\n        return(0);\n}\n' >planted.c
 	[[ $(run_checkpatch_on planted.c 2>&1) == *RETURN_PARENTHESES* ]] ||
 		echo "checkpatch finds nothing"
-	sources "$top/drivers" "$top/uapi" "$top/tools" "$top/selftests" |
-		grep -v "^$top/selftests/abi/[0-9]" | wanted "$top/" |
+	sources "$top/drivers" "$top/uapi" | wanted "$top/" |
 		xargs -r -P "$jobs" -n 8 bash -c 'run_checkpatch_on "$@"' checkpatch 2>checkpatch.err |
 		sed "s,^$top/,," >checkpatch.all
 	# it says these two of itself wherever there is no kernel tree
@@ -148,22 +151,16 @@ analyze() {
 }
 export -f analyze
 
+# What reads what others have written: files, packets, telegrams, requests of a socket, registers.
 # Shallow: a sixth of the time, and it does not doubt what a function of another file returns.
 run_analyzer() {
-	local flags good=0 romulu=$PWD/$out/tools/obj/romulu file
-	local processing=${romulu%/*}/processing shaders=()
-	for file in tools/processing/*.comp; do
-		shaders+=("$processing/$(basename "$file" .comp).spv.h")
-	done
-	make -s -C tools O="${romulu%/obj/*}" "$romulu/xdp.skel.h" "$processing/cuda-kernels.h" "${shaders[@]}" || return
-	make -s -C tools/bench O="${romulu%/obj/*}" "${romulu%/*}/bench/"{gpu-touch,loop/loop}.spv.h || return
-	flags=$(pkg-config --cflags mpi-c pmix gnutls hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libxml-2.0 libzmq libzstd ncursesw) || return
-	# shellcheck disable=SC2086 # flags
-	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -name wire-selftest.c ! -name meet-selftest.c ! -path 'tools/software-fpga/selftest/*' ! -path '*/tests/*' | sort |
+	local flags good=0
+	flags=$(pkg-config --cflags gnutls hdf5 hwloc json-c libibverbs libpci libtiff-4 libudev libxml-2.0 libzstd) || return
+	# shellcheck disable=SC2046,SC2086 # patterns, flags
+	printf '%s\n' $(entries foreign) |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
-			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
-			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/builder -Itools/telegram -Itools/daemon -Itools/screen -Itools/bench -Iselftests/modules -I"$romulu" -I"$processing" -I"${romulu%/*}/bench" \
-			-DROMULU_NO_XDP='""' -DTELEGRAM_SCHEMA='""' -DPROFILE_SCHEMA='""' $flags -idirafter selftests/static/openmp \
+			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' -DTELEGRAM_SCHEMA='""' -DPROFILE_SCHEMA='""' \
+			-Iuapi -Itools/{lib,common,dataset,network,processing,builder,telegram,daemon} $flags \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
 		grep -vEf <(entries analyzer)
@@ -207,8 +204,17 @@ run_pyflakes() {
 		wanted | xargs -r python3 -m pyflakes
 }
 
+# what is sourced counts as well
 run_shellcheck() {
-	shell_scripts | xargs -r shellcheck -x -f gcc
+	local rules
+	rules=$(cat .shellcheckrc selftests/lib/*.sh selftests/lab/*.sh selftests/*/rules.sh | sha256sum)
+	shell_scripts | xargs -r -P "$jobs" -I '{}' bash -c \
+		'remembered "$1 $(cat "$1" | sha256sum) $2" shellcheck -x -f gcc "$1"' shellcheck '{}' "$rules"
+}
+
+run_ids() {
+	{ shell_scripts | xargs grep -l 'lib/shell\.sh"$'; ls tools/*/tests/*.py tools/tests/*.py tools/*/*selftest.c; } | wanted |
+		xargs -r python3 -B selftests/static/ids.py
 }
 
 # What runs in the kernel is GPL-2.0-only; all else can be linked with what anybody has.
@@ -220,7 +226,7 @@ run_licence() {
 		./uapi/* | ./selftests/abi/0.* | ./selftests/modules/rashpa_bare.h)
 			want="GPL-2\.0-only WITH Linux-syscall-note"
 			;;
-		./drivers/* | ./Documentation/patches/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
+		./drivers/* | ./Documentation/patches/* | ./Kbuild | ./dkms.conf | ./selftests/modules/* | ./selftests/units/*.[ch]) want="GPL-2\.0-only$" ;;
 		./tools/packaging/debian/rules | ./tools/packaging/debian/*.post*) want="LGPL-2\.1-or-later" ;;
 		./tools/packaging/debian/*) continue ;; # copyright says it
 		./README.md | ./Documentation/*.png | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
@@ -247,15 +253,16 @@ tool "sparse 6.1" "sparse is clean on 6.1" run_sparse
 tool "sparse 6.12" "sparse is clean on 6.12" run_sparse
 if [[ $only == "  " || $only == *" sparse "* ]]; then
 	n=$((n + 1))
-	echo "ok $n - sparse on the newest # SKIP sparse 0.6.4 does not parse the headers of this kernel"
+	echo "ok $n - sparse-newest: sparse on the newest # SKIP sparse 0.6.4 does not parse the headers of this kernel"
 fi
 tool checkpatch "checkpatch --strict has no complaint" run_checkpatch
 tool coccinelle "the kernel's coccinelle rules find nothing" run_coccinelle
 tool cppcheck "cppcheck finds nothing in tools and tests" run_cppcheck
-tool analyzer "clang's analyzer finds nothing in the tools" run_analyzer
+tool analyzer "clang's analyzer finds nothing where tools read what others wrote" run_analyzer
 tool c++ "programs in C++ can include the library's headers" run_c++
 tool arithmetic "the arithmetic of pixels is a shader and a CUDA kernel, too" run_arithmetic
 tool codespell "codespell finds no mistyped word" run_codespell
+tool ids "each verdict has an id of its own" run_ids
 tool pyflakes "pyflakes has no complaint" run_pyflakes
 tool shellcheck "shellcheck has no complaint" run_shellcheck
 echo "1..$n"
