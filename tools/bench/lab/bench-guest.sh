@@ -43,4 +43,6 @@ if ((${#device[@]})); then
 	rashpa-bench roundtrip "${device[@]}" --json="$out/roundtrip.json" --svg "$out/roundtrip.svg"
 	echo
 	tools/bench/lab/bench-trace.sh "${device[1]}" "$out"
+	echo
+	tools/bench/lab/bench-keepup.sh "${device[1]}" "$out"
 fi
