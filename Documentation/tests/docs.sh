@@ -3,42 +3,29 @@
 # test: seconds=60
 # Runs inside the lab's root: kernel-doc has no complaint about any comment, the site is made without
 # a warning, the reference in it is complete, and pages say what is so. TAP.
-set -uo pipefail
-
-cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=../../selftests/lib/shell.sh
+. "$(dirname "$0")/../../selftests/lib/shell.sh"
 kernel_doc=$(ls /usr/lib/linux-kbuild-6.12*/scripts/kernel-doc | tail -n 1)
-n=0 bad=0
-
-verdict() { # STATUS NAME
-	n=$((n + 1))
-	if (($1)); then
-		bad=1
-		echo "not ok $n - $2"
-	else
-		echo "ok $n - $2"
-	fi
-	return "$1"
-}
 
 for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-gpu.h tools/lib/rashpa-stream.h \
 	tools/builder/rashpa-builder.h tools/network/rashpa-network.h tools/processing/rashpa-processing.h tools/software-fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }
-	verdict "$clean" "kernel-doc is content with $file"
+	ok "$clean" "kernel-doc/${file##*/}: kernel-doc is content"
 done
 
 # what a command says is shown if it fails
 said() { "$@" >/tmp/said 2>&1 || { tail -n 60 /tmp/said | sed 's/^/# /'; return 1; }; }
 
 said Documentation/build.sh
-verdict $? "the site can be made, and Sphinx has no warning"
+ok $? "site-sphinx-no: the site can be made, and Sphinx has no warning"
 missing=$(for file in Documentation/*.rst Documentation/*/*.rst; do
 	page=build/docs/html/${file#Documentation/}
 	[[ -s ${page%.rst}.html || $file == *.head.rst ]] || echo "$file"
 done)
 [[ ! $missing ]]
-verdict $? "each page is in it" || echo "# $missing"
+ok $? "page: each page is in it" || echo "# $missing"
 # links that lead nowhere are warnings: planted ones
 rm -rf /tmp/planted && mkdir /tmp/planted
 printf '%s\n' Planted ======= '' '`a <nowhere.rst>`__, `b <index.rst#nowhere>`__, `c <../drivers/nowhere.c>`__, `d <index.rst#planted>`__' \
@@ -46,13 +33,13 @@ printf '%s\n' Planted ======= '' '`a <nowhere.rst>`__, `b <index.rst#nowhere>`__
 planted=$(RASHPA_TOP=$PWD sphinx-build -q -W --keep-going -c Documentation /tmp/planted /tmp/planted/html 2>&1)
 (($(grep -c "WARNING: link to what is not there" <<<"$planted") == 2 && $(grep -c "WARNING: " <<<"$planted") == 3)) &&
 	[[ $planted == *"no chapter \"nowhere\""* ]]
-verdict $? "links that lead nowhere are told" || sed 's/^/# /' <<<"$planted"
+ok $? "links-lead-nowhere: links that lead nowhere are told" || sed 's/^/# /' <<<"$planted"
 said python3 -B Documentation/tests/tutorials.py check Documentation/tutorials/*.rst && [[ ! -s /tmp/said ]]
-verdict $? "blocks of commands in tutorials say who runs them" || sed 's/^/# /' /tmp/said
+ok $? "blocks-commands-tutorials: blocks of commands in tutorials say who runs them" || sed 's/^/# /' /tmp/said
 printf '%s\n' '.. not run: tests/nothing.sh does' '' '::' '' '    ls' '' 'More::' '' '    ls' '' '.. run: any' '' '::' '' '    ls' >/tmp/planted/tutorial.rst
 is_told=$(python3 -B Documentation/tests/tutorials.py check /tmp/planted/tutorial.rst)
 [[ $(wc -l <<<"$is_told") == 2 && $is_told == *"there is no tests/nothing.sh"*"says not whether"* ]]
-verdict $? "and those that do not are told" || echo "# $is_told"
+ok $? "not: and those that do not are told" || echo "# $is_told"
 reference=build/docs/source/uapi-reference.rst
 while read -r name; do
 	grep -qE "^\.\. c:[a-z]+:: .*\b$name\b" "$reference" || echo "$name"
@@ -60,7 +47,7 @@ done < <(sed -nE 's/^(struct|enum) (rashpa_[a-z_]+) \{$/\2/p
 	s/^#define (RASHPA_[A-Z0-9_]+)\t+_BITUL.*/\1/p' uapi/linux/rashpa.h) >/tmp/missing
 sed 's/^/# missing: /' /tmp/missing
 [[ ! -s /tmp/missing ]]
-verdict $? "it has every struct, enum and flag of the header"
+ok $? "struct-enum-flag: it has every struct, enum and flag of the header"
 
 # what programs may call: the headers, the map, and what the library has
 # functions LIBRARY FOLDER
@@ -74,7 +61,7 @@ functions() {
 		diff /tmp/declared "/tmp/$other" |
 			sed -n "s/^</# not $other:/p; s/^>/# $other, and in no header:/p"
 		[[ -s /tmp/declared ]] && cmp -s /tmp/declared "/tmp/$other"
-		verdict $? "$1: the functions that are $other are those that the headers declare"
+		ok $? "functions/$1/$other: they are those that the headers declare"
 	done
 }
 functions rashpa-builder tools/builder
@@ -83,13 +70,13 @@ functions rashpa-processing tools/processing
 functions rashpa tools/lib
 PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so \
 	RASHPA_PROCESSING_LIBRARY=build/tools/librashpa-processing.so python3 -B tools/python/tests/abi.py
-verdict $? "the declarations of the Python package are those of the headers"
+ok $? "declarations-python-package: the declarations of the Python package are those of the headers"
 # a C++ program has no other way to call one than by a name of its own
 sed -nE 's/^(struct|union|enum) (rashpa_[a-z0-9_]+).*/\2/p' uapi/linux/rashpa.h tools/lib/rashpa*.h |
 	sort -u | comm -12 - /tmp/exported >/tmp/twice
 sed 's/^/# function and type: /' /tmp/twice
 [[ ! -s /tmp/twice ]]
-verdict $? "no function has the name of a type"
+ok $? "no-function-name: no function has the name of a type"
 
 # the table of the stream header in stream.rst: as assertions, for a compiler
 python3 - Documentation/stream.rst >/tmp/offsets.c <<'P'
@@ -120,25 +107,25 @@ row()
 P
 [[ $(grep -c _Static_assert /tmp/offsets.c) -gt 60 ]] &&
 	gcc -Wall -Iuapi -Itools/lib -fsyntax-only /tmp/offsets.c
-verdict $? "stream.rst has the offsets and sizes of the header"
+ok $? "stream-rst-offsets: stream.rst has the offsets and sizes of the header"
 
 missing=$(for folder in tools/*/ drivers/ selftests/ Documentation/; do
 	grep -q "^\`\`${folder%/}\`\`" Documentation/house.rst || echo "$folder"
 done)
 [[ ! $missing ]]
-verdict $? "house.rst has each folder" || echo "# $missing"
+ok $? "house-rst-folder: house.rst has each folder" || echo "# $missing"
 # rows of one word and more words, between commas; who knows nothing says so
 sed -n '/^folder  *knows$/,/^The driver/{s/,//g; s/  *nothing here:.*//; /^[a-z-]/{s/  */ /; p}}' Documentation/house.rst |
 	grep -v "^folder\|^The" | sort >/tmp/drawn
 python3 -B selftests/static/arrows.py | sort >/tmp/arrows && ! diff /tmp/drawn /tmp/arrows | sed 's/^/# /' | grep .
-verdict $? "and who knows whom, as files include headers, and not round and round"
+ok $? "knows-files-include: and who knows whom, as files include headers, and not round and round"
 
 # what conformance.rst explains: the beginning of a line; what the program has
 sed -nE 's/^``([a-z]+\/[a-z-]+)`` \(.*/\1/p' Documentation/conformance.rst | sort >/tmp/explained
 build/tools/rashpa-fpga-conformance --list | cut -d' ' -f1 | sort >/tmp/listed
 diff /tmp/explained /tmp/listed | sed -n 's/^</# there is no/p; s/^>/# not explained:/p'
 [[ -s /tmp/listed ]] && cmp -s /tmp/explained /tmp/listed
-verdict $? "conformance.rst explains each test of rashpa-fpga-conformance, and no other"
+ok $? "conformance-rst-explains: conformance.rst explains each test of rashpa-fpga-conformance, and no other"
 # chapters of the document that it names, in both places
 sed -nE 's/^``[a-z]+\/[a-z-]+`` \((.*)\)/\1/p' Documentation/conformance.rst | sed 's/, /\n/g' |
 	sort -u >/tmp/chapters
@@ -147,7 +134,7 @@ while read -r name; do
 done </tmp/chapters >/tmp/missing
 sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
-verdict $? "the chapters that it names are those of fpga-interface.rst"
+ok $? "chapters-names-fpga-interface: the chapters that it names are those of fpga-interface.rst"
 
 # sentences that troubleshooting.rst explains: the pieces of each are somewhere in the sources
 sed -nE 's/^``(.*)``$/\1/p' Documentation/troubleshooting.rst >/tmp/sentences
@@ -159,12 +146,12 @@ while read -r sentence; do
 done </tmp/sentences >/tmp/missing
 cat /tmp/missing
 [[ $(wc -l </tmp/sentences) -gt 30 && ! -s /tmp/missing ]]
-verdict $? "troubleshooting.rst has sentences that the driver and the tools say"
+ok $? "troubleshooting-rst-sentences: troubleshooting.rst has sentences that the driver and the tools say"
 
 # the page of telegrams is made of their schema; settings are the options of the tools, but for those
 # of daemons and of reports
 Documentation/telegrams.py --check
-verdict $? "telegrams.rst is what telegrams.py makes of the schema"
+ok $? "telegrams-rst-telegrams: telegrams.rst is what telegrams.py makes of the schema"
 # settings ROLE TOOL
 settings() {
 	Documentation/telegrams.py --settings "$1" | sort >/tmp/settings
@@ -172,9 +159,20 @@ settings() {
 		grep -vxE 'daemon|leader|tls-.*|json|progress|help|usage|version' | sort -u >/tmp/options
 	diff /tmp/settings /tmp/options | sed -n 's/^</# no option/p; s/^>/# no setting/p'
 	[[ -s /tmp/settings ]] && cmp -s /tmp/settings /tmp/options
-	verdict $? "the settings of a $1 are the options of $2"
+	ok $? "settings/$1: they are the options of $2"
 }
 settings detector remu
 settings receiver romulu
-echo "1..$n"
-exit "$bad"
+# a transport is known everywhere: by the schema, the page of the manager, and that of the network, or of a board
+build/tools/remu --help | sed -nE 's/^ +--transport=//p' | tr '|' '\n' | sort >"$work/transports"
+transports() { # NAME: those of a list, a line each
+	sort | diff "$work/transports" - | sed 's/^/# /' >"$work/said"
+	[[ -s $work/transports && ! -s $work/said ]]
+	ok $? "$1" || cat "$work/said"
+}
+transports "transports/schema: the schema of telegrams has those of remu" < <(
+	sed -n '/simpleType name="transport"/,/<\/xs:simpleType>/s/.*enumeration value="\([a-z]*\)".*/\1/p' tools/telegram/rashpa.xsd)
+transports "transports/manager: manager.rst has those of remu" < <(
+	sed -n '/^    transport  /,/^``/s/^    \([a-z]*\(, [a-z]*\)*\)  .*/\1/p' Documentation/manager.rst | sed 's/, /\n/g' |
+		grep -vx 'transport\|')
+finish

@@ -8,6 +8,8 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=../lib/sanitized.sh
+. selftests/lib/sanitized.sh
 tools=${RASHPA_TOOLS:-build/tools}
 program=rashpa-fpga board='' suites=()	# all of them
 
@@ -57,12 +59,12 @@ all() { # NAME OPTION...
 		if [[ $line =~ ^(not )?ok\ [0-9]+\ -\ (.*) ]]; then
 			n=$((n + 1))
 			[[ $line == ok* ]] || bad=1
-			echo "${BASH_REMATCH[1]}ok $n - $name: ${BASH_REMATCH[2]}"
+			echo "${BASH_REMATCH[1]}ok $n - $name/${BASH_REMATCH[2]}"
 		elif [[ $line == "#"* ]]; then
 			echo "$line"
 		fi
 	done <"$work/out"
-	ok "$status" "$name: it ends with 0"
+	ok "$status" "$name/end: it ends with 0"
 }
 
 # notices COMMAND TEST: a board that was told this fails this test
@@ -72,7 +74,7 @@ notices() {
 	tell "$1"
 	conformance "$2" || status=$?
 	((status == 1)) && grep -q "^not ok 1 - $2:" "$work/out"
-	ok $? "\"$1\" is noticed by $2"
+	ok $? "notices/${1// /-}: \"$1\" is noticed by $2"
 }
 
 # Told to the control socket; there is always somebody else at the other one.
@@ -92,7 +94,7 @@ ends() {
 	shift 2
 	timeout 60 "$tools/rashpa-fpga-conformance" "$@" >"$work/out" 2>&1 || status=$?
 	((status == wanted)) && grep -q -- "$text" "$work/out"
-	ok $? "${*//$work/} ends with $wanted: $text"
+	ok $? "ends: ${*//$work/} ends with $wanted: $text"
 }
 
 # lacks TEXT...: of the board before, these tests were skipped, for reasons that say this
@@ -100,47 +102,48 @@ lacks() {
 	local text
 	for text; do
 		grep -q "# SKIP .*$text" "$work/out"
-		ok $? "a test is skipped: $text"
+		ok $? "lacks: a test is skipped: $text"
 	done
 }
 
 # What was skipped, but for a clock that is slow where others want the processor as well.
 skipped() { grep "# SKIP" "$work/out" | grep -cv "times as slow as ours"; }
 
-all "a board" --memory 16M --dtps 4 --vectors 4
+all plain --memory 16M --dtps 4 --vectors 4
 (($(skipped) == 1)) && grep -q "# SKIP it has all features" "$work/out"
-ok $? "of a board that has all, what is lacking is skipped, and nothing else"
-# Boards of all kinds; sanitizers have nothing to see here that the first one did not show.
+ok $? "board-all-lacking: of a board that has all, what is lacking is skipped, and nothing else"
+# Boards of all kinds, without sanitizers: they have nothing to see here that the first one did not show.
 boards() {
-	all "a small board" --memory 256K --dtps 1 --vectors 1 --entries 2
-	all "a board with one entry" --memory 16M --dtps 4 --vectors 4 --entries 1
+	local tools=build/tools
+	all small --memory 256K --dtps 1 --vectors 1 --entries 2
+	all one-entry --memory 16M --dtps 4 --vectors 4 --entries 1
 	lacks "needs 2 entries, the board has 1"
 	(($(grep -c "^ok [^#]*$" "$work/out") > 50))
-	ok $? "most tests need no more than one entry"
-	all "a board with little memory" --memory 4K --dtps 4 --vectors 4
+	ok $? "tests-need-no: most tests need no more than one entry"
+	all little-memory --memory 4K --dtps 4 --vectors 4
 	lacks "bytes of on-board memory, tests see 4096"
 	(($(grep -c "^ok [^#]*$" "$work/out") > 70))
-	ok $? "nearly all tests need no more than 4 KiB of memory"
-	all "a board that moves pages" --memory 16M --dtps 4 --vectors 4 --align 4096
+	ok $? "nearly-all-tests: nearly all tests need no more than 4 KiB of memory"
+	all pages --memory 16M --dtps 4 --vectors 4 --align 4096
 	(($(skipped) == 1))
-	ok $? "tests find images for a board that moves pages"
-	all "a board that moves its memory as one page" --memory 4K --align 4096
-	all "a board without features" --without lock --without freerun --without flush \
+	ok $? "tests-find-images: tests find images for a board that moves pages"
+	all one-page --memory 4K --align 4096
+	all no-features --without lock --without freerun --without flush \
 		--without group --without drop --without meta --without verdict
 
-	all "an aligned board" --memory 16M --dtps 4 --vectors 4 --align 64
+	all aligned --memory 16M --dtps 4 --vectors 4 --align 64
 	program=rashpa-fpga-second
-	all "a second board" --memory 16M --dtps 4 --vectors 4
+	all second --memory 16M --dtps 4 --vectors 4
 	# what limits are of
 	suites=(registers table stream pacing)
-	all "a second board with other limits" --memory 1M --limits 40,24,20,3
-	all "a second board with 32 bits" --memory 1M --dtps 4 --vectors 4 --limits 32,24,20,3
-	all "a second board with few bits" --memory 4K --limits 12,12,12,0
+	all second-limits --memory 1M --limits 40,24,20,3
+	all second-32-bits --memory 1M --dtps 4 --vectors 4 --limits 32,24,20,3
+	all second-few-bits --memory 4K --limits 12,12,12,0
 	lacks "needs a FIRST_STACK of 4294967294, LIMITS allow 4095"
-	all "a second board with many bits" --memory 1M --limits 63,32,31,12
+	all second-many-bits --memory 1M --limits 63,32,31,12
 	program=rashpa-fpga suites=()
 }
-[[ $tools != build/tools ]] || boards
+boards
 
 notices "ring lose 3" ring/loop
 notices "ring stale" ring/stale
@@ -202,12 +205,12 @@ assert (identity["name"], identity["result"]) == ("registers/identity", "passed"
 assert (scratch["name"], scratch["result"]) == ("registers/scratch", "ended")
 assert scratch["reason"] == said["ended"] and why in open(sys.argv[1] + "/err").read()
 END
-ok $? "--json tells what was known before the board went away, and where that was"
+ok $? "json-known-before: --json tells what was known before the board went away, and where that was"
 conformance --json --socket "$work/nothing"
 (($? == 2)) && python3 -c 'import json, sys
 said = json.load(sys.stdin)
 assert not said["tests"] and said["ended"].startswith(said["target"] + ": No such file")' <"$work/out"
-ok $? "--json tells that there was no board"
+ok $? "json-no-board: --json tells that there was no board"
 pretend leave=hello
 ends 2 "$work/socket: it hung up at the first message: it is no vfio-user server" \
 	--socket "$work/socket"
@@ -218,11 +221,11 @@ for ((i = 0; i < 3000; i++)); do
 	! grep -q "socket: no answer yet: it has one client at a time: end the" "$work/err" || break
 	sleep 0.01
 done
-ok $((i == 3000)) "one that does not answer is told while it is waited for"
+ok $((i == 3000)) "one-not-answer: one that does not answer is told while it is waited for"
 kill -9 "$board"
 wait "$board" "$client" 2>/dev/null
 grep -q "socket: it hung up at the first message" "$work/err"
-ok $? "and its end is noticed"
+ok $? "end-noticed: and its end is noticed"
 pretend
 kill -9 "$board"
 wait "$board" 2>/dev/null
@@ -237,7 +240,7 @@ chmod 0 "$work/socket"
 setpriv --reuid=65534 --clear-groups "$tools/rashpa-fpga-conformance" --socket "$work/socket" \
 	>"$work/out" 2>&1
 (($? == 2)) && grep -q "socket: Permission denied: be the user who has started" "$work/out"
-ok $? "a socket of another user ends with 2: who may use it"
+ok $? "socket-another-user: a socket of another user ends with 2: who may use it"
 end_board
 ends 2 "the name is empty: give a PCI function" --vfio ""
 ends 2 "there is no such PCI function" --vfio 0000:99:00.0

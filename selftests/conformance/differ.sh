@@ -47,15 +47,15 @@ takes_along() { # BOARDS COMMAND...
 	return "$((status || i == 1000))"
 }
 
-good "the model and itself" "$differ" "$model" "$model" --seconds 2
+good "model-itself: the model and itself" "$differ" "$model" "$model" --seconds 2
 for word in "lose lock 2" "lose interrupt 3" "twice interrupt 0" "wild 0x100000000" "drop on"; do
-	good "the model and one that was told: $word" found "$word"
+	good "model-one: the model and one that was told: $word" found "$word"
 done
 if [[ -x $second ]]; then
-	good "the model and the second implementation" "$differ" selftests/conformance/model.sh "$second" --seconds 4
+	good "model-second-implementation: the model and the second implementation" "$differ" selftests/conformance/model.sh "$second" --seconds 4
 fi
-good "differ, killed, leaves no board behind" \
+good "differ-killed-leaves: differ, killed, leaves no board behind" \
 	takes_along 2 "$differ" "$model" "$model" --seconds 60
-good "the self-test, killed, leaves no board behind" takes_along 1 "$selftest" program/speed
-good "some tests of the self-test leave no board behind" takes_along 0 "$selftest" clock/held
+good "self-test-killed-leaves: the self-test, killed, leaves no board behind" takes_along 1 "$selftest" program/speed
+good "tests-self-test-leave: some tests of the self-test leave no board behind" takes_along 0 "$selftest" clock/held
 finish

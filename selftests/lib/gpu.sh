@@ -9,13 +9,13 @@ have_gpu() {
 	have_fpga || { skip "$1" "no software FPGA in this guest"; finish; }
 	modprobe virtio-gpu
 	wait_for 20 compgen -G "/dev/dri/renderD*" >"$work/node"
-	ok $? "the GPU has a render node" || finish
+	ok $? "gpu-render-node: the GPU has a render node" || finish
 	# that one alone: others look for their devices first
 	export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json RASHPA_RUN=$work
 	# newer kernels do not know QEMU's host bridge, which routes
 	echo allow >/sys/module/rashpa/parameters/p2p_bridge
 	rashpactl buffer create "$buffer" 64M >/dev/null
-	ok $? "buffer"
+	ok $? "buffer: buffer"
 }
 
 offered() { [[ -S $work/gpu ]] || gone "$romulu"; }
@@ -55,11 +55,11 @@ as_reference() {
 			more=()
 		fi
 		start generate:4 --images 12 --bunch 1 --slots 5 --darks generate:2:7 --dark-every 3 "${more[@]}"
-		both 0 "$1, dark images, engine $engine"
+		both 0 "dark-images-engine/$engine: $1, dark images, engine $engine"
 		says '.processing | [.images, .dark, .vetoed, .overflow, .lost]' >"$work/$engine.counts"
 	done
-	is "$1: the path" "$(says .class)" "\"$(path_class)\""
-	is "$1: the GPU counts as the reference" "$(<"$work/vulkan.counts")" "$(<"$work/reference.counts")"
+	is "path: $1: the path" "$(says .class)" "\"$(path_class)\""
+	is "gpu-counts-reference: $1: the GPU counts as the reference" "$(<"$work/vulkan.counts")" "$(<"$work/reference.counts")"
 	python3 -B - "$work/reference.h5" "$work/vulkan.h5" >"$work/err" 2>&1 <<-END
 		import sys
 		import h5py
@@ -76,21 +76,21 @@ as_reference() {
 		    if "time" not in k:
 		        np.testing.assert_allclose(b[k], a[k], rtol=1e-5, atol=1e-5, err_msg=k)
 	END
-	ok $? "$1: and keeps the same pixels" || tail -n 20 "$work/err" | sed 's/^/# /'
+	ok $? "keeps-same-pixels: $1: and keeps the same pixels" || tail -n 20 "$work/err" | sed 's/^/# /'
 }
 
 # jungfrau NAME: ten real frames
 jungfrau() {
 	if [[ ! -d ${RASHPA_DATA-}/jungfrau ]]; then
-		skip "$1, ten real frames" "there is no RASHPA_DATA/jungfrau"
+		skip "ten-real-frames: $1, ten real frames" "there is no RASHPA_DATA/jungfrau"
 		return
 	fi
 	real_frames
 	on_gpu "$work/photons.json" 8M
 	start "$data" --images 10 --bunch 1 --slots 4 --payload gpu
-	both 0 "$1, ten real frames"
-	is "$1: all were in memory of the GPU" "$(says '.processing | [.engine, .in_place, .images, .lost]')" \
+	both 0 "ten/ten-real-frames: $1, ten real frames"
+	is "all-memory-gpu: $1: all were in memory of the GPU" "$(says '.processing | [.engine, .in_place, .images, .lost]')" \
 		'["vulkan",true,10,0]'
-	is "$1: the path" "$(says .class)" "\"$(path_class)\""
-	right "$1: the file has the expected photons, within 1e-3"
+	is "all/path: $1: the path" "$(says .class)" "\"$(path_class)\""
+	right "file-expected-photons: $1: the file has the expected photons, within 1e-3"
 }

@@ -9,17 +9,36 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 exec {silence}<> <(:)	# says nothing, for ever
 
+declare -A times=()	# how often an id came
+only=("$@")	# patterns of ids: only these verdicts are printed
+
+# wanted "ID: SENTENCE": sets title; one that comes again gets a number
+wanted() {
+	local id=${1%%: *} pattern
+	times[$id]=$((${times[$id]-0} + 1))
+	((times[$id] == 1)) || id+=.${times[$id]}
+	title="$id${1#"${1%%: *}"}"
+	((${#only[@]})) || return 0
+	for pattern in "${only[@]}"; do
+		# shellcheck disable=SC2053 # a pattern
+		[[ $id != $pattern ]] || return 0
+	done
+	return 1
+}
+
 # One test; its status is returned: ok ... || say more
-ok() { # CONDITION-STATUS NAME
-	n=$((n + 1))
+ok() { # CONDITION-STATUS "ID: SENTENCE"
+	local title
 	# where the time goes, as tap.c tells it
 	((SECONDS - told_at < 5)) || echo "# $((SECONDS - told_at)) s: $2"
 	told_at=$SECONDS
+	wanted "$2" || return "$1"
+	n=$((n + 1))
 	if (($1)); then
-		echo "not ok $n - $2"
+		echo "not ok $n - $title"
 		bad=1
 	else
-		echo "ok $n - $2"
+		echo "ok $n - $title"
 	fi
 	return "$1"
 }
@@ -58,9 +77,26 @@ json() {
 	return 1
 }
 
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+skip() { # "ID: SENTENCE" REASON
+	local title
+	! wanted "$1" || { n=$((n + 1)); echo "ok $n - $title # SKIP $2"; }
+}
 
-finish() { echo "1..$n"; exit "$bad"; }
+bound_functions() { (cd /sys/bus/pci/drivers/rashpa 2>/dev/null && compgen -G "0000:*"); }
+bound_before=$(bound_functions)
+
+# the next test finds the functions bound that were bound
+finish() {
+	local bdf
+	for bdf in $(bound_functions | grep -vxF "$bound_before"); do
+		rashpactl unbind "$bdf" >/dev/null
+	done
+	for bdf in $(grep -vxF "$(bound_functions)" <<<"$bound_before"); do
+		rashpactl bind "$bdf" >/dev/null
+	done
+	echo "1..$n"
+	exit "$bad"
+}
 
 # have_fpga [NUMBER]: the first software FPGA on the bus (number 0 of the lab), or another one, bound
 # with its profile; sets fpga (N of fpgaN), which need not be 0: other tests bind and unbind.
@@ -72,7 +108,7 @@ have_fpga() {
 	node=$(rashpactl --json bind "$bdf" | jq -r .node)
 	fpga=${node#fpga}
 	# its tests would be skipped
-	[[ $fpga ]] || { ok 1 "the software FPGA at $bdf is bound"; finish; }
+	[[ $fpga ]] || { ok 1 "have-fpga: the software FPGA at $bdf is bound"; finish; }
 }
 
 # status FILTER: of the FPGA's registers and counters

@@ -5,6 +5,7 @@
 # same. TAP.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
+only=()	# arguments are others here
 debs=build/deb
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
@@ -17,29 +18,29 @@ mapfile -t names < <(sed -n 's/^Package: //p' tools/packaging/debian/control)
 for name in "${names[@]}"; do
 	[[ -s $(deb "$name") ]] || missing+=" $name"
 done
-is "all packages are there" "${missing-}" ""
+is "all-packages: all packages are there" "${missing-}" ""
 
-good "lintian" lintian --allow-root --fail-on error,warning "$debs/rashpa_${version}_amd64.changes"
+good "lintian: lintian" lintian --allow-root --fail-on error,warning "$debs/rashpa_${version}_amd64.changes"
 ! grep -q . "$work/log"
-ok $? "has nothing to say" || sed 's/^/# /' "$work/log"
+ok $? "nothing: has nothing to say" || sed 's/^/# /' "$work/log"
 
 # each has what it needs, and not what others need
-is "the library needs libc only" "$(needs librashpa0 | xargs)" libc6
-is "the driver needs dkms only" "$(needs rashpa-dkms | xargs)" dkms
+is "library-needs-libc: the library needs libc only" "$(needs librashpa0 | xargs)" libc6
+is "driver-needs-dkms: the driver needs dkms only" "$(needs rashpa-dkms | xargs)" dkms
 for name in rashpa-tools librashpa0 librashpa-network0 rashpa-network; do
-	is "$name needs no MPI, no messages, no XDP" "$(needs "$name" | grep -E 'mpi|pmix|zmq|cbor|xdp' | xargs)" ""
+	is "needs-no-mpi: $name needs no MPI, no messages, no XDP" "$(needs "$name" | grep -E 'mpi|pmix|zmq|cbor|xdp' | xargs)" ""
 done
-is "rashpactl needs no files of images, no RDMA, no TLS" "$(needs rashpa-tools | grep -E 'hdf5|tiff|ibverbs|gnutls' | xargs)" ""
+is "rashpactl-needs-no: rashpactl needs no files of images, no RDMA, no TLS" "$(needs rashpa-tools | grep -E 'hdf5|tiff|ibverbs|gnutls' | xargs)" ""
 [[ $(needs rashpa-builder) == *mpi* && $(needs rashpa-network) == *ibverbs* ]]
-ok $? "who needs them says so"
+ok $? "needs: who needs them says so"
 for name in "${names[@]}"; do
 	if [[ $name == lib* ]]; then
-		is "$name: for several architectures at a time" "$(dpkg-deb -f "$(deb "$name")" Multi-Arch)" same
+		is "several-architectures-time: $name: for several architectures at a time" "$(dpkg-deb -f "$(deb "$name")" Multi-Arch)" same
 	fi
 done
-is "libraries are where their architecture has them" "$(for name in "${names[@]}"; do
+is "libraries-architecture: libraries are where their architecture has them" "$(for name in "${names[@]}"; do
 	dpkg-deb -c "$(deb "$name")"; done | grep -oE '[^ ]*/lib[a-z-]*rashpa[a-z-]*\.(so|a)[^ ]*' | grep -v '^./usr/lib/x86_64-linux-gnu/' | xargs)" ""
-is "nothing is in two packages" "$(for name in "${names[@]}"; do
+is "nothing-two-packages: nothing is in two packages" "$(for name in "${names[@]}"; do
 	dpkg-deb --fsys-tarfile "$(deb "$name")" | tar -t | grep -v '/$'; done | sort | uniq -d | xargs)" ""
 # that all is in one that make installs, debhelper sees to (dh_missing)
 
@@ -49,7 +50,7 @@ if (($#)); then
 		other=$(echo "$1/${name}_${version}"_*.deb)
 		cmp -s "$(deb "$name")" "$other" || differ+=" $name"
 	done
-	is "another build has the same packages, to the byte" "$differ" ""
+	is "another-build-same: another build has the same packages, to the byte" "$differ" ""
 fi
 
 # --- installed and purged; "rashpa-doc" has a dependency that is not here
@@ -59,29 +60,29 @@ for name in "${names[@]}"; do
 	[[ $name == rashpa-doc ]] || install+=("$(deb "$name")")
 done
 echo 'sign_file="/nonexistent"' >/etc/dkms/framework.conf.d/unsigned.conf
-good "dpkg installs them" dpkg -i "${install[@]}"
+good "dpkg-installs: dpkg installs them" dpkg -i "${install[@]}"
 [[ $(rashpactl --version) == *"$version"* && $(romulu --version) == *"$version"* && $(remu --version) == *"$version"* ]]
-ok $? "tools run"
-is "Python finds the package, and it the library" "$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
+ok $? "tools-run: tools run"
+is "python-finds-package: Python finds the package, and it the library" "$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
 # the lab leaves documentation out
 cp -r tools/examples "$work/examples"
-good "examples compile with what is installed" make -C "$work/examples"
+good "examples-compile-installed: examples compile with what is installed" make -C "$work/examples"
 [[ $(ldd "$work/examples/consumer") == *"librashpa.so.0 => /"*"lib/x86_64-linux-gnu/librashpa.so.0"* ]]
-ok $? "and find the library"
+ok $? "find-library: and find the library"
 [[ $(dkms status rashpa) == "rashpa/$version,"*": installed"* ]]
-ok $? "DKMS has built the module" || dkms status rashpa | sed 's/^/# /'
+ok $? "dkms-built-module: DKMS has built the module" || dkms status rashpa | sed 's/^/# /'
 getent group rashpa >/dev/null
-ok $? "there is the group"
+ok $? "group: there is the group"
 [[ -L /etc/systemd/system/sysinit.target.wants/rashpa-apply.service && -d /etc/rashpa/buffers.d ]]
-ok $? "what is made at boot is enabled"
-is "and nothing else is" "$(find /etc/systemd/system -name '*rashpa*' -o -name 'remu*' -o -name 'romulu*' | wc -l)" 1
+ok $? "boot-enabled: what is made at boot is enabled"
+is "nothing-else: and nothing else is" "$(find /etc/systemd/system -name '*rashpa*' -o -name 'remu*' -o -name 'romulu*' | wc -l)" 1
 echo '{ "buffers": [ ] }' >/etc/rashpa/buffers.d/mine.conf
-good "an upgrade" dpkg -i "$(deb rashpa-tools)" "$(deb rashpa-dkms)"
+good "upgrade: an upgrade" dpkg -i "$(deb rashpa-tools)" "$(deb rashpa-dkms)"
 [[ -s /etc/rashpa/buffers.d/mine.conf && $(dkms status rashpa) == *": installed"* ]]
-ok $? "keeps what was written, and the module"
-good "dpkg purges them" dpkg --purge "${names[@]}"
+ok $? "keeps-written-module: keeps what was written, and the module"
+good "dpkg-purges: dpkg purges them" dpkg --purge "${names[@]}"
 after=$(find / -xdev \( -path /proc -o -path /sys -o -path /rashpa -o -path /tmp -o -path /var/cache \) -prune -o -print | sort)
-is "what was written is left, and nothing else of ours" \
+is "written-left-nothing: what was written is left, and nothing else of ours" \
 	"$(comm -13 <(echo "$before") <(echo "$after") | grep -E 'rashpa|remu|romulu' | xargs)" \
 	"/etc/rashpa /etc/rashpa/buffers.d /etc/rashpa/buffers.d/mine.conf"
 finish

@@ -11,36 +11,32 @@ release=$(uname -r)
 enforce=/sys/module/module/parameters/sig_enforce
 
 refused() { # NAME WORDS: modprobe fails with them
-	modprobe rashpa 2>"$work/said"
-	ok $((! $?)) "$1: refused"
-	grep -q "$2" "$work/said"
-	ok $? "$1: $2" || sed 's/^/# /' "$work/said"
-	[[ ! -d /sys/module/rashpa ]]
-	ok $? "$1: not loaded"
+	! modprobe rashpa 2>"$work/said" && grep -q "$2" "$work/said" && [[ ! -d /sys/module/rashpa ]]
+	ok $? "refused-not-loaded: $1: refused, and not loaded" || sed 's/^/# /' "$work/said"
 }
 
 told() { # NAME WORDS: the kernel's log has them since the last look
 	dmesg -c | grep -q "$2"
-	ok $? "$1: the log says: $2"
+	ok $? "log: $1: the log says: $2"
 }
 
 doctor_says() { # NAME WORDS REMEDY
 	rashpactl doctor >"$work/doctor"
 	grep -A1 "^problem *signing .*$2" "$work/doctor" | grep -q "$3"
-	ok $? "$1: doctor tells why, and what to do" || sed 's/^/# /' "$work/doctor"
+	ok $? "doctor-why: $1: doctor tells why, and what to do" || sed 's/^/# /' "$work/doctor"
 }
 
 tar -xf build/dkms/installed.tar -C /
 file=$(modinfo -n rashpa)
 [[ $file == /lib/modules/$release/updates/dkms/rashpa.ko* ]]
-ok $? "modprobe would take the file of DKMS"
+ok $? "modprobe-take-file: modprobe would take the file of DKMS"
 modprobe rashpa
-ok $? "modprobe loads it"
+ok $? "modprobe-loads: modprobe loads it"
 [[ -c /dev/rashpa/memory ]]
-ok $? "and it serves its node"
-is "its version" "$(cat /sys/module/rashpa/version)" "$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)"
+ok $? "serves-node: and it serves its node"
+is "version: its version" "$(cat /sys/module/rashpa/version)" "$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)"
 modprobe -r rashpa
-ok $? "modprobe -r unloads it"
+ok $? "modprobe-r-unloads: modprobe -r unloads it"
 
 # What the README says after "make install", with the address of this board, and fewer images.
 (
@@ -52,16 +48,16 @@ ok $? "modprobe -r unloads it"
 		sed "s/0000:03:00.0/$board/; s/--images 10000/--images 100/"
 	echo 'wait $!'
 ) >"$work/commands"
-is "the README has commands" "$(grep -c "^rashpactl\|^re\|^ro\|^mod\|^gr" "$work/commands")" 7
+is "readme-commands: the README has commands" "$(grep -c "^rashpactl\|^re\|^ro\|^mod\|^gr" "$work/commands")" 7
 (cd "$work" && PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -x "$work/commands") \
 	>"$work/said" 2>&1
-ok $? "its commands run as they stand there" || sed 's/^/# /' "$work/said"
-is "100 images are in the file" "$(stat -c %s "$work/out.raw")" $((100 * 1024 * 512 * 2))
+ok $? "commands-run-stand: its commands run as they stand there" || sed 's/^/# /' "$work/said"
+is "100-images-file: 100 images are in the file" "$(stat -c %s "$work/out.raw")" $((100 * 1024 * 512 * 2))
 grep -q "^frames *100 in " "$work/said" && grep -q "^images *100 in " "$work/said"
-ok $? "and both tools tell so" || sed 's/^/# /' "$work/said"
+ok $? "tools: and both tools tell so" || sed 's/^/# /' "$work/said"
 rm -f "$work/out.raw"
 rashpactl unbind fpga0 && rashpactl buffer remove ring0 && modprobe -r rashpa
-ok $? "and all of it can be taken back"
+ok $? "all-taken-back: and all of it can be taken back"
 
 rashpactl doctor >"$work/doctor"
 grep -q '^ok *signing .*not required; rashpa.ko is not signed' "$work/doctor"
@@ -76,7 +72,7 @@ doctor_says "locked down, unsigned module" 'required; rashpa.ko is not signed' \
 	'Operation not permitted'
 
 echo 1 >$enforce
-is "the kernel asks for signatures now" "$(cat $enforce)" Y
+is "kernel-asks-signatures: the kernel asks for signatures now" "$(cat $enforce)" Y
 refused "unsigned module" "Key was rejected by service"
 told "unsigned module" 'Loading of unsigned module is rejected'
 doctor_says "unsigned module" 'required; rashpa.ko is not signed' 'Key was rejected by service'
@@ -86,9 +82,9 @@ if [[ -s build/dkms/key.pem ]]; then
 	rm "$file"
 	"/lib/modules/$release/build/scripts/sign-file" sha256 build/dkms/key.pem \
 		build/dkms/key.x509 "$work/rashpa.ko" "${file%.xz}"
-	ok $? "the kernel's sign-file signs it"
+	ok $? "kernel-sign-file-signs: the kernel's sign-file signs it"
 	depmod
-	is "modinfo tells the signer" "$(modinfo -F signer rashpa)" "rashpa test key"
+	is "modinfo-signer: modinfo tells the signer" "$(modinfo -F signer rashpa)" "rashpa test key"
 	refused "signed by an unknown key" "Key was rejected by service"
 	told "signed by an unknown key" 'Loading of module with unavailable key is rejected'
 	doctor_says "signed by an unknown key" \
@@ -97,8 +93,8 @@ if [[ -s build/dkms/key.pem ]]; then
 	# a byte of the module is changed: the signature does not fit
 	printf 'X' | dd of="${file%.xz}" bs=1 seek=4096 conv=notrunc status=none
 	modprobe rashpa 2>/dev/null
-	ok $((! $?)) "a module that was changed after it was signed: refused"
+	ok $((! $?)) "module-changed-after: a module that was changed after it was signed: refused"
 else
-	skip "a signed module" "no openssl on this machine to make a key"
+	skip "signed-module: a signed module" "no openssl on this machine to make a key"
 fi
 finish

@@ -41,16 +41,16 @@ ours() {
 
 ( # what the file says is what the sources say
 	. ./dkms.conf
-	is "dkms.conf has the name, and the version of the driver" "$PACKAGE_NAME/$PACKAGE_VERSION" \
+	is "dkms-conf-name: dkms.conf has the name, and the version of the driver" "$PACKAGE_NAME/$PACKAGE_VERSION" \
 		"rashpa/$(sed -n 's/^MODULE_VERSION("\(.*\)");$/\1/p' drivers/rashpa_main.c)"
-	is "it names one module, built for each new kernel" \
+	is "names-one-module: it names one module, built for each new kernel" \
 		"${BUILT_MODULE_NAME[*]} ${DEST_MODULE_LOCATION[*]} $AUTOINSTALL" "rashpa /updates/dkms yes"
 	for kernel in "$first" "$second" "$later" 7.10.1+deb14-amd64 10.0.0-1-amd64; do
 		[[ $kernel =~ $BUILD_EXCLUSIVE_KERNEL ]]
-		ok $? "it is for $kernel"
+		ok $? "for/$kernel: it is for $kernel"
 	done
 	[[ 5.10.0-30-amd64 =~ $BUILD_EXCLUSIVE_KERNEL || 6.0.0-6-amd64 =~ $BUILD_EXCLUSIVE_KERNEL ]]
-	ok $((! $?)) "it is not for 5.10 and 6.0"
+	ok $((! $?)) "not-5-10-6: it is not for 5.10 and 6.0"
 	exit $((n + 100 * bad))
 )
 status=$?
@@ -59,97 +59,97 @@ n=$((status % 100)) bad=$((status / 100))
 # A guest tries what was not signed; where there is openssl, DKMS would make a key, and sign it.
 echo 'sign_file="/nonexistent"' >/etc/dkms/framework.conf.d/unsigned.conf
 
-is "nothing of ours is there before" "$(ours)" ""
+is "nothing-before: nothing of ours is there before" "$(ours)" ""
 # a kernel that is not here yet
 mkdir "$work/later"
 mv "/lib/modules/$later/build" "$work/later/"
 
 quietly make install-dkms KREL="$first"
-ok $? "make install-dkms for $first"
-is "the module of $first is there" "$(installed "$first")" "$version"
+ok $? "install-dkms: make install-dkms for $first"
+is "module: the module of $first is there" "$(installed "$first")" "$version"
 [[ $(modinfo -k "$first" -n rashpa) == /lib/modules/$first/updates/dkms/rashpa.ko* ]]
-ok $? "where dkms.conf says"
+ok $? "dkms-conf: where dkms.conf says"
 quietly dkms install -m rashpa -v "$version" -k "$second"
-ok $? "dkms install for $second"
-is "the module of $second is there" "$(installed "$second")" "$version"
-is "dkms status tells both" "$(dkms status -m rashpa | sed 's/ (.*//' | sort)" \
+ok $? "dkms-install: dkms install for $second"
+is "dkms/module: the module of $second is there" "$(installed "$second")" "$version"
+is "dkms-status: dkms status tells both" "$(dkms status -m rashpa | sed 's/ (.*//' | sort)" \
 	"$(printf "rashpa/$version, %s, x86_64: installed\n" "$second" "$first" | sort)"
 
 # what the guest gets: modprobe must find it by itself
 tar -C / -cf "$out/installed.tar" "lib/modules/$first/updates" \
 	"usr/lib/modules/$first/"modules.{dep,alias,symbols,softdep,devname}{,.bin} 2>/dev/null
 tar -tf "$out/installed.tar" | grep -q 'updates/dkms/rashpa.ko'
-ok $? "the module is kept for the guest"
+ok $? "module-kept-guest: the module is kept for the guest"
 
 new=99.0.1
 grep -rl --include=Makefile --include=dkms.conf --include='*.c' --include='*.h' -F "$version" . |
 	xargs sed -i "s/${version//./\\.}/$new/"
 quietly make install-dkms KREL="$first"
-ok $? "upgrade to $new"
+ok $? "upgrade: upgrade to $new"
 for kernel in "$first" "$second"; do
-	is "$kernel has the new module" "$(installed "$kernel")" "$new"
+	is "new-module/$kernel: $kernel has the new module" "$(installed "$kernel")" "$new"
 done
-is "the old version is gone" "$(dkms status -m rashpa -v "$version" 2>/dev/null)$(ls -d /usr/src/rashpa-"$version" \
+is "old-version: the old version is gone" "$(dkms status -m rashpa -v "$version" 2>/dev/null)$(ls -d /usr/src/rashpa-"$version" \
 	/var/lib/dkms/rashpa/"$version" 2>/dev/null)" ""
 
 mv "$work/later/build" "/lib/modules/$later/"
 quietly dkms autoinstall -k "$later"
-ok $? "dkms autoinstall for a kernel that came later, $later"
-is "and it has the module" "$(installed "$later")" "$new"
+ok $? "dkms-autoinstall-kernel: dkms autoinstall for a kernel that came later, $later"
+is "module-2: and it has the module" "$(installed "$later")" "$new"
 
 quietly make uninstall
-ok $? "make uninstall"
-is "nothing of ours is left" "$(ours)" ""
-is "dkms knows nothing of us" "$(dkms status -m rashpa)" ""
+ok $? "uninstall: make uninstall"
+is "nothing-left: nothing of ours is left" "$(ours)" ""
+is "dkms-knows-nothing: dkms knows nothing of us" "$(dkms status -m rashpa)" ""
 for kernel in "$first" "$second" "$later"; do
-	is "modprobe does not find it on $kernel" "$(installed "$kernel")" ""
+	is "modprobe-not-find/$kernel: modprobe does not find it on $kernel" "$(installed "$kernel")" ""
 done
 find /lib/modules/*/updates -name 'rashpa*' 2>/dev/null | grep .
-ok $((! $?)) "no module file is left"
+ok $((! $?)) "no-module-file: no module file is left"
 
 # --- tools, as a user and as a packager installs them ---
 cd "$source" || exit 1
 quietly make install-tools
-ok $? "make install-tools"
+ok $? "install-tools: make install-tools"
 for tool in rashpactl remu romulu rashpa-{bench,fpga-conformance,inject,capture-check}; do
 	[[ $("$tool" --version 2>&1) == *"$version"* ]]
-	ok $? "$tool runs from where it was installed"
+	ok $? "runs-installed/$tool: $tool runs from where it was installed"
 done
-is "Python finds the package, and it the library" \
+is "python-finds-package: Python finds the package, and it the library" \
 	"$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
 # packages that the README asks for
 packages=$(sed -n '/^    apt install/ { :more; /\\$/ { N; b more }; p }' README.md | tr '\134' ' ' |
 	sed 's/#.*//; s/apt install//; s/linux-headers-[^)]*)//')
 # shellcheck disable=SC2086 # words
 quietly dpkg -s $packages
-ok $? "the packages that the README names are there"
+ok $? "packages-readme-names: the packages that the README names are there"
 tar -C / -cf "$out/tools.tar" usr/local etc/udev/rules.d
-ok $? "the tools are kept for the guest"
+ok $? "tools-kept-guest: the tools are kept for the guest"
 # programs of a user, with what was installed
 cp -r tools/examples "$work/examples"
 quietly make -C "$work/examples"
-ok $? "examples compile with make and pkg-config"
+ok $? "examples-compile-pkg-config: examples compile with make and pkg-config"
 quietly cmake -S "$work/examples" -B "$work/examples/cmake" && quietly cmake --build "$work/examples/cmake"
-ok $? "examples compile with CMake"
+ok $? "examples-compile-cmake: examples compile with CMake"
 for example in "$work/examples/consumer" "$work/examples/cmake/consumer"; do
 	[[ $(ldd "$example") == *"librashpa.so.0 => /usr/local/lib/librashpa.so.0"* ]]
-	ok $? "${example#"$work/"} runs with the library that was installed"
+	ok $? "runs-library-installed: ${example#"$work/"} runs with the library that was installed"
 done
 quietly make uninstall
-ok $? "make uninstall"
-is "no tool, header, rule or manual is left" "$(find /usr/local /etc/udev -newer "$work/src/dkms.conf" -type f)$(ours)" ""
+ok $? "runs/uninstall: make uninstall"
+is "no-tool-header: no tool, header, rule or manual is left" "$(find /usr/local /etc/udev -newer "$work/src/dkms.conf" -type f)$(ours)" ""
 before=$(find / -xdev -newer "$work/said" -type f \( -name '*rashpa*' \) -not -path '/tmp/*' 2>/dev/null)
 quietly make install DESTDIR="$work/package" PREFIX=/usr
-ok $? "make install DESTDIR= for a package"
-is "it writes nowhere else" "$(ours)$before" ""
+ok $? "install-destdir-package: make install DESTDIR= for a package"
+is "writes-nowhere-else: it writes nowhere else" "$(ours)$before" ""
 for file in usr/bin/rashpactl usr/lib/librashpa.so.0 usr/include/linux/rashpa.h \
 	etc/udev/rules.d/70-rashpa.rules usr/src/rashpa-"$version"/dkms.conf \
 	usr/share/man/man1/rashpa-{bench,fpga-conformance,inject,capture-check}.1 \
 	usr/lib/python3/dist-packages/rashpa/__init__.py; do
 	[[ -s $work/package/$file ]]
-	ok $? "the package has $file"
+	ok $? "package: the package has $file"
 done
 quietly make uninstall DESTDIR="$work/package" PREFIX=/usr
-ok $? "make uninstall DESTDIR="
-is "leaves no file" "$(find "$work/package" -not -type d)" ""
+ok $? "uninstall-destdir: make uninstall DESTDIR="
+is "leaves-no-file: leaves no file" "$(find "$work/package" -not -type d)" ""
 finish

@@ -76,10 +76,10 @@ reap() {
 	if ((status)); then
 		bad=1
 		result[$name]=no
-		echo "not ok $n - $name ($seconds s)"
+		echo "not ok $n - ${name// /-}: it compiles without a warning ($seconds s)"
 		tail -n 25 "$out/${name// /-}.log" | sed 's/^/# /'
 	else
-		echo "ok $n - $name ($seconds s)"
+		echo "ok $n - ${name// /-}: it compiles without a warning ($seconds s)"
 	fi
 }
 
@@ -107,10 +107,10 @@ if [[ $pattern == '*' ]]; then
 			n=$((n + 1))
 			if awk -v a="$arch" -v s="$suite" '$2 == a && $4 ~ s { found = 1 }
 					END { exit !found }' /etc/lab-headers; then
-				echo "ok $n - there are kernels of $suite for $arch"
+				echo "ok $n - suites/$suite-$arch: there are kernels"
 			else
 				bad=1
-				echo "not ok $n - there are kernels of $suite for $arch"
+				echo "not ok $n - suites/$suite-$arch: there are kernels"
 			fi
 		done
 	done

@@ -16,7 +16,7 @@ chmod 755 "$work"
 ok() { # STATUS NAME
 	n=$((n + 1))
 	(($1)) && printf 'not '
-	echo "ok $n - $stage: $2"
+	echo "ok $n - $stage/$2"
 	return "$1"
 }
 
@@ -62,25 +62,25 @@ version_of() { dpkg-query -W -f '${Version}' "$1"; }
 
 # what stands in /etc/rashpa is there, and a member of the group can use it
 there() {
-	is "the module is loaded" "$(cat /sys/module/rashpa/version)" "$(version_of rashpa-dkms)"
-	is "rashpa-apply ran" "$(systemctl show -P Result -P ActiveState rashpa-apply | xargs)" "success active"
+	is "module-loaded: the module is loaded" "$(cat /sys/module/rashpa/version)" "$(version_of rashpa-dkms)"
+	is "rashpa-apply-ran: rashpa-apply ran" "$(systemctl show -P Result -P ActiveState rashpa-apply | xargs)" "success active"
 	[[ $(systemctl show -P ExecMainExitTimestampMonotonic rashpa-apply) -lt \
 		$(systemctl show -P ActiveEnterTimestampMonotonic sysinit.target) ]]
-	ok $? "before the system was initialized"
-	is "the buffer is there" "$(stat -c '%U:%G %a' /dev/rashpa/buffer/ring0)" "root:rashpa 660"
-	is "the board is there, with its profile" "$(board node) $(board profile)" "fpga0 true"
+	ok $? "before-system-initialized: before the system was initialized"
+	is "buffer: the buffer is there" "$(stat -c '%U:%G %a' /dev/rashpa/buffer/ring0)" "root:rashpa 660"
+	is "board-profile: the board is there, with its profile" "$(board node) $(board profile)" "fpga0 true"
 	udevadm settle
-	is "nodes are the group's" "$(stat -c '%G %a' /dev/rashpa/memory /dev/rashpa/fpga0 | xargs)" "rashpa 660 rashpa 660"
-	good "doctor has no problem" rashpactl doctor
-	is "no unit failed" "$(systemctl --failed --plain --no-legend | grep -v packages-test)" ""
+	is "nodes-group: nodes are the group's" "$(stat -c '%G %a' /dev/rashpa/memory /dev/rashpa/fpga0 | xargs)" "rashpa 660 rashpa 660"
+	good "doctor-no-problem: doctor has no problem" rashpactl doctor
+	is "no-unit-failed: no unit failed" "$(systemctl --failed --plain --no-legend | grep -v packages-test)" ""
 }
 
 daemons_are_there() { [[ -S /run/remu-one/socket && -S /run/romulu-one/socket ]]; }
 
 daemons() {
-	good "daemons start" systemctl start remu@one romulu@one
+	good "daemons-start: daemons start" systemctl start remu@one romulu@one
 	wait_for 60 daemons_are_there
-	ok $? "and listen"
+	ok $? "listen: and listen"
 }
 
 # experiment DETECTOR RECEIVER FLOW: what else stands in it of these
@@ -97,18 +97,18 @@ experiment() {
 }
 
 run() { # NAME: the experiment, led by a member of the group
-	good "a member of the group streams $1" as_user rashpa-manager run --json=/tmp/report.json "$work/experiment.xml"
-	is "all that was sent came $1" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' /tmp/report.json)" "[40,40,0,0]"
+	good "member-group-streams: a member of the group streams $1" as_user rashpa-manager run --json=/tmp/report.json "$work/experiment.xml"
+	is "all-sent: all that was sent came $1" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' /tmp/report.json)" "[40,40,0,0]"
 	rm -f /tmp/report.json
 }
 
 # a member of the group leads daemons that are units, over PCIe
 streams() {
 	daemons
-	is "who is in no group may not" "$(runuser -u nobody -- rashpactl buffer info ring0 >/dev/null 2>&1; echo $?)" 1
+	is "no-group-not: who is in no group may not" "$(runuser -u nobody -- rashpactl buffer info ring0 >/dev/null 2>&1; echo $?)" 1
 	experiment "<fpga>0</fpga> <images>40</images>" "" 'transport="pcie"'
 	run "over PCIe"
-	good "Python finds the library" as_user python3 -c 'import rashpa; rashpa.Buffer'
+	good "python-finds-library: Python finds the library" as_user python3 -c 'import rashpa; rashpa.Buffer'
 	systemctl stop remu@one romulu@one
 }
 
@@ -126,10 +126,10 @@ by_hand() {
 	wait_for 60 listens
 	as_user remu --transport "$1" --to "$2:5001" "${from[@]}" --dataset generate:4 --bunch 4 --images 40 --timeout 120 \
 		>"$work/remu" 2>&1
-	ok $? "$1: a member of the group sends" || sed 's/^/# /' "$work/remu"
+	ok $? "member-group-sends: $1: a member of the group sends" || sed 's/^/# /' "$work/remu"
 	wait "$receiver"
-	ok $? "$1: and receives" || sed 's/^/# /' "$work/romulu"
-	is "$1: all that was sent came" "$(jq -c '[.frames, .corrupt, .lost, .incomplete]' /tmp/romulu.json)" "[40,0,0,0]" ||
+	ok $? "receives: $1: and receives" || sed 's/^/# /' "$work/romulu"
+	is "receives/all-sent: $1: all that was sent came" "$(jq -c '[.frames, .corrupt, .lost, .incomplete]' /tmp/romulu.json)" "[40,0,0,0]" ||
 		{ jq -c . /tmp/romulu.json; grep ^Udp: /proc/net/snmp; ip -s link show lo; } | sed 's/^/# /'
 	rm -f /tmp/romulu.json
 }
@@ -138,7 +138,7 @@ by_hand() {
 # administrator grants: what network.rst says, and a rate that an emulated machine can follow.
 network() {
 	echo 67108864 >/proc/sys/net/core/rmem_max
-	good "soft-RoCE at both ends of a cable" bash "$here/rxe.sh"
+	good "soft-roce-ends-cable: soft-RoCE at both ends of a cable" bash "$here/rxe.sh"
 	by_hand udp 127.0.0.1
 	by_hand roce 10.77.0.2 devices
 	daemons
@@ -162,41 +162,41 @@ upgrade() {
 	as_user rashpa-manager run --json=/tmp/report.json "$work/experiment.xml" >"$work/manager" 2>&1 &
 	manager=$!
 	wait_for 120 went_on 0
-	ok $? "a stream runs that has no end" || sed 's/^/# /' "$work/manager"
+	ok $? "stream-runs-no: a stream runs that has no end" || sed 's/^/# /' "$work/manager"
 	# changed by the administrator: in a file of the package, and in one of his own
 	echo '# mine' >>/etc/security/limits.d/rashpa.conf
-	good "new packages are installed" sh -c "apt-get install -y $here/new/*.deb </dev/null"
+	good "new-packages-installed: new packages are installed" sh -c "apt-get install -y $here/new/*.deb </dev/null"
 	grep '^rashpa' "$work/said" | sort -u | sed 's/^/# /'
-	is "they are" "$old $(version_of rashpa-tools) $(version_of rashpa-dkms)" "$(cat "$here/versions")"
+	is "they-are: they are" "$old $(version_of rashpa-tools) $(version_of rashpa-dkms)" "$(cat "$here/versions")"
 	before=$(counted)
 	wait_for 60 went_on "$before"
-	ok $? "the stream goes on, behind stack $before" || sed 's/^/# /' "$work/manager"
-	is "so do module, buffer and board" "$(cat /sys/module/rashpa/version) $(ls /dev/rashpa/buffer) $(board node) $(board profile)" \
+	ok $? "stream-behind-stack: the stream goes on, behind stack $before" || sed 's/^/# /' "$work/manager"
+	is "module-buffer-board: so do module, buffer and board" "$(cat /sys/module/rashpa/version) $(ls /dev/rashpa/buffer) $(board node) $(board profile)" \
 		"$old ring0 fpga0 true"
-	is "and daemons" "$(systemctl is-active remu@one romulu@one rashpa-apply | xargs)" "active active active"
+	is "daemons: and daemons" "$(systemctl is-active remu@one romulu@one rashpa-apply | xargs)" "active active active"
 	kill -INT "$(grep -lx rashpa-manager /proc/[0-9]*/comm | cut -d/ -f3)"
 	wait "$manager"
-	is "it ends when it is told to" $? 0 || sed 's/^/# /' "$work/manager"
-	is "and all is accounted for" "$(jq -c '.flows[0] | [.sent == .received, .received > 0, .lost, .unaccounted]' /tmp/report.json)" \
+	is "ends: it ends when it is told to" $? 0 || sed 's/^/# /' "$work/manager"
+	is "all-accounted: and all is accounted for" "$(jq -c '.flows[0] | [.sent == .received, .received > 0, .lost, .unaccounted]' /tmp/report.json)" \
 		"[true,true,0,0]"
 	rm -f /tmp/report.json
 	# what has to be done, and by whom
 	rashpactl doctor >"$work/doctor"
 	grep -A 1 "^note *module .*loaded, version $old, but the tools are $(version_of rashpa-tools), and the module that is installed is $(version_of rashpa-dkms)" \
 		"$work/doctor" | grep -q "modprobe -r rashpa; modprobe rashpa; rashpactl apply; or reboot"
-	ok $? "doctor has a plan" || sed 's/^/# /' "$work/doctor"
-	is "DKMS has the new module, and not the old one" "$(dkms status rashpa | cut -d, -f1 | sort -u)" "rashpa/$(version_of rashpa-dkms)"
-	is "what the administrator changed is kept" "$(tail -n 1 /etc/security/limits.d/rashpa.conf)" "# mine"
+	ok $? "doctor-plan: doctor has a plan" || sed 's/^/# /' "$work/doctor"
+	is "dkms-new-module: DKMS has the new module, and not the old one" "$(dkms status rashpa | cut -d, -f1 | sort -u)" "rashpa/$(version_of rashpa-dkms)"
+	is "administrator-changed-kept: what the administrator changed is kept" "$(tail -n 1 /etc/security/limits.d/rashpa.conf)" "# mine"
 	systemctl stop remu@one romulu@one
 	# by that plan, without a reboot
-	good "the plan: buffers go" rashpactl buffer remove ring0
-	good "the module goes, and comes" sh -c "modprobe -r rashpa; modprobe rashpa; rashpactl apply"
-	is "it is the new one, with buffer and board" \
+	good "plan/buffers: the plan: buffers go" rashpactl buffer remove ring0
+	good "module: the module goes, and comes" sh -c "modprobe -r rashpa; modprobe rashpa; rashpactl apply"
+	is "new-one-buffer: it is the new one, with buffer and board" \
 		"$(cat /sys/module/rashpa/version) $(ls /dev/rashpa/buffer) $(board node) $(board profile)" \
 		"$(version_of rashpa-dkms) ring0 fpga0 true"
-	good "doctor has no problem" rashpactl doctor
+	good "new/doctor-no-problem: doctor has no problem" rashpactl doctor
 	rashpactl doctor | grep -q "^ok *module "
-	ok $? "nor a plan"
+	ok $? "plan: nor a plan"
 }
 
 # both daemons have something to say: of who talks nonsense to them
@@ -210,7 +210,7 @@ nonsense() {
 		        s.recv(1)
 	END
 	daemons
-	good "nonsense is answered by the end of the connection" as_user python3 "$work/nonsense.py"
+	good "nonsense-answered-end: nonsense is answered by the end of the connection" as_user python3 "$work/nonsense.py"
 	systemctl stop remu@one romulu@one
 	journalctl --sync
 }
@@ -218,11 +218,11 @@ nonsense() {
 # a page of Prometheus, from the socket that systemd has
 scraped() { python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9879/metrics", timeout=100).read().decode())'; }
 metrics() {
-	good "the exporter's socket starts" systemctl start rashpa-exporter.socket
-	is "nothing runs before somebody asks" "$(systemctl is-active rashpa-exporter.service)" inactive
-	good "whoever asks gets metrics" scraped
+	good "exporter-socket-starts: the exporter's socket starts" systemctl start rashpa-exporter.socket
+	is "nothing-runs-before: nothing runs before somebody asks" "$(systemctl is-active rashpa-exporter.service)" inactive
+	good "whoever-asks-metrics: whoever asks gets metrics" scraped
 	# of a stream that has ended they say just that
-	is "with version and stream" "$(grep -c "^rashpa_build_info{version=\"$(version_of rashpa-tools)" "$work/said") \
+	is "version-stream: with version and stream" "$(grep -c "^rashpa_build_info{version=\"$(version_of rashpa-tools)" "$work/said") \
 $(sed -n 's/^rashpa_stream_state{buffer="ring0",state="ended"} //p' "$work/said")" "1 1" || sed 's/^/# /' "$work/said"
 	systemctl stop rashpa-exporter.socket rashpa-exporter.service
 }
@@ -237,7 +237,7 @@ fields() { journalctl -b -o json -u "$2" | jq -r ".$1 // empty" | sort -u | xarg
 
 case $stage in
 first)
-	is "the user is in one group more" "$(id -Gn daq)" "daq rashpa"
+	is "user-one-group: the user is in one group more" "$(id -Gn daq)" "daq rashpa"
 	there
 	streams
 	network
@@ -249,70 +249,70 @@ second)
 	streams
 	metrics
 	nonsense
-	is "the journal knows what lines are about" "$(fields RASHPA_BUFFER rashpa-apply) $(fields RASHPA_DETECTOR remu@one) $(fields RASHPA_RECEIVER romulu@one)" \
+	is "journal-knows-lines: the journal knows what lines are about" "$(fields RASHPA_BUFFER rashpa-apply) $(fields RASHPA_DETECTOR remu@one) $(fields RASHPA_RECEIVER romulu@one)" \
 		"ring0 one one"
 	for unit in rashpa-apply rashpa-exporter rashpa-metrics rashpa-board@fpga0 rashpa-manager@one remu@one romulu@one; do
-		good "systemd-analyze security: $unit" systemd-analyze security --threshold=40 "$unit.service"
+		good "systemd-analyze-security/${unit/@/-}: systemd-analyze security: $unit" systemd-analyze security --threshold=40 "$unit.service"
 	done
 	# what the administrator changes stays, also where he changes it in a running system
 	echo '{ "buffers": [ { "name": "more", "size": "2M" } ] }' >/etc/rashpa/buffers.d/more.conf
-	good "the same version again" apt-get install -y --reinstall "$here"/new/rashpa-tools_*.deb
-	is "buffer and board are still there" "$(ls /dev/rashpa/buffer/ring0) $(board node)" "/dev/rashpa/buffer/ring0 fpga0"
-	good "configuration is kept" test -s /etc/rashpa/buffers.d/more.conf -a -s /etc/rashpa/boards.d/one.conf
-	good "apply makes what is new" rashpactl apply
+	good "same-version-again: the same version again" apt-get install -y --reinstall "$here"/new/rashpa-tools_*.deb
+	is "buffer-board: buffer and board are still there" "$(ls /dev/rashpa/buffer/ring0) $(board node)" "/dev/rashpa/buffer/ring0 fpga0"
+	good "configuration-kept: configuration is kept" test -s /etc/rashpa/buffers.d/more.conf -a -s /etc/rashpa/boards.d/one.conf
+	good "apply-new: apply makes what is new" rashpactl apply
 	# everything goes
 	rashpactl unbind fpga0
 	rashpactl buffer remove ring0
 	rashpactl buffer remove more
-	good "the module can be unloaded" modprobe -r rashpa
+	good "module-unloaded: the module can be unloaded" modprobe -r rashpa
 	mapfile -t names < <(packages ii)
-	good "packages are removed" apt-get remove -y "${names[@]}"
-	is "configuration is kept" "$(find /etc/rashpa -type f | wc -l)" 5
+	good "packages-removed: packages are removed" apt-get remove -y "${names[@]}"
+	is "packages/configuration-kept: configuration is kept" "$(find /etc/rashpa -type f | wc -l)" 5
 	mapfile -t names < <(packages rc)
-	good "packages are purged: ${names[*]}" apt-get purge -y "${names[@]}"
-	is "none is left" "$(packages ii)$(packages rc)" ""
-	is "nothing of ours is left but what the administrator wrote" "$(find / -xdev \( -path /proc -o -path /sys -o \
+	good "packages-purged: packages are purged: ${names[*]}" apt-get purge -y "${names[@]}"
+	is "none-left: none is left" "$(packages ii)$(packages rc)" ""
+	is "nothing-left-administrator: nothing of ours is left but what the administrator wrote" "$(find / -xdev \( -path /proc -o -path /sys -o \
 		-path "$here" -o -path /tmp -o -path /run -o -path /var/log -o -path /var/lib/dpkg -o -path /var/cache \) -prune -o \
 		-path /etc/rashpa -prune -print -o \( -iname '*rashpa*' -o -name 'remu*' -o -name 'romulu*' \) -print | sort | xargs)" \
 		"/etc/rashpa"
-	is "that is" "$(find /etc/rashpa -type f | sort | xargs)" \
+	is "that-is: that is" "$(find /etc/rashpa -type f | sort | xargs)" \
 		"$(echo /etc/rashpa/{boards.d/one,buffers.d/more,buffers.d/one,remu-one,romulu-one}.conf)"
-	is "the kernel finds no module" "$(modinfo rashpa 2>&1 | grep -c "not found")" 1
+	is "kernel-finds-no: the kernel finds no module" "$(modinfo rashpa 2>&1 | grep -c "not found")" 1
 	next third
 	;;
 third)
 	[[ ! -e /dev/rashpa && ! -d /sys/module/rashpa ]]
-	ok $? "nothing of ours came back"
-	is "no unit failed" "$(systemctl --failed --plain --no-legend)" ""
+	ok $? "nothing-back: nothing of ours came back"
+	is "nothing/no-unit-failed: no unit failed" "$(systemctl --failed --plain --no-legend)" ""
 	last
 	;;
 # a kernel that wants signatures, and does not know the key of DKMS
 refused)
 	signer=$(modinfo -F signer rashpa)
 	[[ $signer ]]
-	ok $? "DKMS has signed the module: $signer"
-	is "the kernel wants signatures" "$(cat /sys/module/module/parameters/sig_enforce)" Y
+	ok $? "dkms-signed-module: DKMS has signed the module: $signer"
+	is "kernel-wants-signatures: the kernel wants signatures" "$(cat /sys/module/module/parameters/sig_enforce)" Y
 	[[ ! -d /sys/module/rashpa ]]
-	ok $? "the module is not loaded"
+	ok $? "module-not-loaded: the module is not loaded"
 	modprobe rashpa >"$work/said" 2>&1
-	is "modprobe says why" "$? $(grep -o "Key was rejected by service" "$work/said")" "1 Key was rejected by service"
+	is "modprobe-why: modprobe says why" "$? $(grep -o "Key was rejected by service" "$work/said")" "1 Key was rejected by service"
 	rashpactl doctor >"$work/doctor"
 	grep -A 1 "^problem *signing .*signed modules required; rashpa.ko is signed by \"$signer\", it does not know that key" \
 		"$work/doctor" | grep -q "Key was rejected by service.*mokutil --import /var/lib/dkms/mok.pub"
-	ok $? "doctor says why, and what to do" || sed 's/^/# /' "$work/doctor"
-	is "the rest of the system is up" "$(systemctl --failed --plain --no-legend | grep -vE 'packages-test|rashpa-apply')" ""
+	ok $? "doctor-why: doctor says why, and what to do" || sed 's/^/# /' "$work/doctor"
+	is "rest-system: the rest of the system is up" "$(systemctl --failed --plain --no-legend | grep -vE 'packages-test|rashpa-apply')" ""
 	# its script but for what builds the module once more
 	sed '/^# Automatically added by dh_dkms/,/^# End automatically added/d' /var/lib/dpkg/info/rashpa-dkms.postinst |
 		sh -s configure >"$work/said" 2>&1
 	grep -q "^rashpa-dkms: .*mokutil --import /var/lib/dkms/mok.pub" "$work/said"
-	ok $? "so does the package when it is installed" || sed 's/^/# /' "$work/said"
+	ok $? "package-installed: so does the package when it is installed" || sed 's/^/# /' "$work/said"
 	last
 	;;
 # Secure Boot, and firmware that knows the key of DKMS
 signed)
-	is "Secure Boot is on" "$(mokutil --sb-state)" "SecureBoot enabled"
+	is "secure-boot: Secure Boot is on" "$(mokutil --sb-state)" "SecureBoot enabled"
 	grep -q '\[integrity\]' /sys/kernel/security/lockdown
-	ok $? "the kernel is locked down"
+	ok $? "kernel-locked: the kernel is locked down"
 	rashpactl doctor >"$work/doctor"
 	grep -q "^[a-z]* *signing .*secure boot on, lockdown integrity, signed modules required; rashpa.ko is signed by \"$(modinfo -F signer rashpa)\", it knows" "$work/doctor"
 	ok $? "doctor: the kernel knows the key" || sed 's/^/# /' "$work/doctor"
@@ -325,11 +325,11 @@ signed)
 	openssl req -new -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=stranger -outform DER -keyout "$work/key" \
 		-out "$work/certificate" 2>/dev/null
 	strip --strip-debug "$work/rashpa.ko"
-	good "a module that a stranger has signed" "/lib/modules/$(uname -r)/build/scripts/sign-file" sha256 "$work/key" "$work/certificate" \
+	good "module-stranger-signed: a module that a stranger has signed" "/lib/modules/$(uname -r)/build/scripts/sign-file" sha256 "$work/key" "$work/certificate" \
 		"$work/rashpa.ko"
-	is "is refused" "$(insmod "$work/rashpa.ko" 2>&1 | grep -oE "Key was rejected by service|Operation not permitted") $(ls -d /sys/module/rashpa 2>/dev/null)" \
+	is "refused: is refused" "$(insmod "$work/rashpa.ko" 2>&1 | grep -oE "Key was rejected by service|Operation not permitted") $(ls -d /sys/module/rashpa 2>/dev/null)" \
 		"Key was rejected by service "
-	good "that of DKMS is not" modprobe rashpa
+	good "dkms-not: that of DKMS is not" modprobe rashpa
 	last
 	;;
 esac

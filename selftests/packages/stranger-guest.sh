@@ -25,7 +25,7 @@ END
 # each line as it stands there; one that begins a process of the background is there when it listens
 while read -r command; do
 	eval "$command" >said 2>&1
-	ok $? "${command%%#*}" || sed 's/^/# /' said
+	ok $? "command: ${command%%#*}" || sed 's/^/# /' said
 	if [[ $command =~ unix:([^ ]*) ]]; then
 		for _ in {1..200}; do
 			[[ ! -S ${BASH_REMATCH[1]} ]] || break
@@ -34,7 +34,7 @@ while read -r command; do
 	elif [[ $command == "remu "* ]]; then
 		wait
 		[[ $(stat -c %s out.raw) == $((100 * 1024 * 512 * 2)) ]]
-		ok $? "the images are in the file"
+		ok $? "images: the images are in the file"
 	fi
 done </root/test/guest.commands
 kill %1 %2 2>/dev/null

@@ -6,6 +6,7 @@
 # software FPGAs: one streams, the other is for random work beside it, since every map that
 # ends stops the streams of its function.
 . "$(dirname "$0")/../lib/shell.sh"
+only=()	# arguments are others here
 export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
 out=$1 minutes=$2 seed=$3
 RANDOM=$seed

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=100
-# Runs inside the lab's root: tools, software FPGA and tests with the address and the
-# undefined behaviour sanitizer, and the fuzzers, in build/sanitize; then what needs no kernel
-# of ours. TAP. Tests with needs=sanitized run in a guest.
+# Runs inside the lab's root: self-tests of the tools and fuzzers with the address and the undefined
+# behaviour sanitizer, engines and builder with that of threads, in build/sanitize. TAP.
+# sanitize.sh build: only the tools, for those who run them so (lib/sanitized.sh).
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
@@ -13,29 +13,19 @@ flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-fr
 MAKEFLAGS=-j$(nproc)
 export MAKEFLAGS
 mkdir -p "$out"
+# one at a time
+build() { flock "$out/lock" make -s -C tools O="$out/tools" EXTRA_CFLAGS="$flags"; }
+[[ ${1-} != build ]] || { build; exit; }
 
-good "tools and software FPGA are built with sanitizers" \
-	make -s -C tools O="$out/tools" EXTRA_CFLAGS="$flags"
-good "tests are built with sanitizers" \
-	make -s -C selftests O="$out/selftests" EXTRA_CFLAGS="$flags"
-good "software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest" --all
-good "conformance: nothing to say of the program" \
-	env RASHPA_TOOLS=build/sanitize/tools selftests/conformance/boards.sh
-good "frames: nothing to say of the programs" \
-	env RASHPA_TOOLS=build/sanitize/tools tools/frames/tests/inject.sh
-good "usage: nothing to say of what needs no driver" \
-	env RASHPA_TOOLS=build/sanitize/tools tools/tests/usage.sh
+good "tools-software-fpga: tools and software FPGA are built with sanitizers" build
+good "software-fpga/nothing-self-test: software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest" --all
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
-good "streams: nothing to say of their self-test" "$out/tools/stream-selftest"
-good "network: nothing to say of its self-test" "$out/tools/network-selftest"
-good "processing: nothing to say of its self-test" "$out/tools/processing-selftest"
+for name in stream network processing builder wire; do
+	good "nothing-self-test: $name: nothing to say of its self-test" "$out/tools/$name-selftest"
+done
 # takes minutes: most of it is a compiler that is not ours
-[[ ! ${RASHPA_LONG-} ]] || good "processing on a GPU: nothing to say of its self-test" \
+[[ ! ${RASHPA_LONG-} ]] || good "processing-gpu/nothing-self-test: processing on a GPU: nothing to say of its self-test" \
 	env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json "$out/tools/processing-selftest" vulkan
-good "builder: nothing to say of its self-test" "$out/tools/builder-selftest"
-good "links: nothing to say of their self-test" "$out/tools/wire-selftest"
-good "telegrams: nothing to say of daemons" \
-	env RASHPA_TOOLS=build/sanitize/tools tools/telegram/tests/telegrams.sh
 
 # clang's OpenMP tells the thread sanitizer what threads wait for (libarcher), gcc's does not
 threads="-fsanitize=thread -O1 -g"
@@ -56,35 +46,35 @@ cat >"$out/race.c" <<-END
 	}
 END
 # shellcheck disable=SC2086 # options
-good "a race is built" clang -fopenmp $threads -o "$out/race" "$out/race.c"
+good "race-built: a race is built" clang -fopenmp $threads -o "$out/race" "$out/race.c"
 raced "$out/race"
-is "the thread sanitizer sees it" $? 66
-good "engines are built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang EXTRA_CFLAGS="$threads" \
+is "thread-sanitizer-sees: the thread sanitizer sees it" $? 66
+good "engines-built-thread: engines are built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang EXTRA_CFLAGS="$threads" \
 	"$out/threads/processing-selftest"
 raced "$out/threads/processing-selftest"
 ok $? "engines: no race in their self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
 
-good "builder's self-test is built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang \
+good "builder-self-test-built: builder's self-test is built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang \
 	EXTRA_CFLAGS="$threads" "$out/threads/builder-selftest"
 # a library of MPI starts a thread before main(), which is not in processes that are forked
 tsan=report_thread_leaks=0 raced "$out/threads/builder-selftest"
 ok $? "builder: no race in its self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
 
-good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
+good "fuzzers-built: fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 # the second input begins with a board that knows nothing of the first
 printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"
-good "fuzzer of control: what one input told has ended" \
+good "fuzzer-control/one-input-ended: fuzzer of control: what one input told has ended" \
 	"$out/fuzz/control_fuzz" "$out/told" "$out/told"
 for name in vfu control stream share text telegram; do
-	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
+	good "fuzzer/thousand-inputs: fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		-dict=selftests/fuzz/words.dict
 done
 rm -rf "$out/seeds"
 mkdir -p "$out/seeds/"{frame,link}
-good "frames for a fuzzer are made" python3 -B tools/frames/tests/oracle.py seeds "$out/seeds/frame"
-good "messages for a fuzzer are made" "$out/tools/network-selftest" "$out/seeds/link"
+good "frames-fuzzer: frames for a fuzzer are made" python3 -B tools/frames/tests/oracle.py seeds "$out/seeds/frame"
+good "messages-fuzzer: messages for a fuzzer are made" "$out/tools/network-selftest" "$out/seeds/link"
 for name in frame link; do
-	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
+	good "fuzzer/thousand-inputs-2: fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		"$out/seeds/$name"
 done
 finish

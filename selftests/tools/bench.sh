@@ -19,7 +19,7 @@ def check($name; f): "\(if f then 0 else 1 end) \($name)";
 check_json() {
 	local results line
 	mapfile -t results < <(jq -r --arg kernel "$(uname -r)" "$checks $1" "${2:-$work/memory.json}")
-	is "the JSON can be read" "$((${#results[@]} > 0))" 1
+	is "json-read: the JSON can be read" "$((${#results[@]} > 0))" 1
 	for line in "${results[@]}"; do
 		ok "${line%% *}" "${line#* }"
 	done
@@ -29,72 +29,72 @@ device=()
 have_fpga && device=(--fpga "fpga$fpga")
 rashpa-bench memory --sizes 2M --repeat 1 --json="$work/memory.json" "${device[@]}" \
 	>"$work/out" 2>"$work/err"
-is "it measures" $? 0
+is "measures: it measures" $? 0
 check_json '
-check("what was measured, how often"; .bench == "memory" and .repetitions == 1),
-check("the machine"; .machine | .kernel == $kernel and (.cpu | length > 0) and .cpus > 0 and
+check("measured-often: what was measured, how often"; .bench == "memory" and .repetitions == 1),
+check("machine: the machine"; .machine | .kernel == $kernel and (.cpu | length > 0) and .cpus > 0 and
 	(.iommu | type == "boolean")),
-check("every row has its fields"; .rows | length > 0 and all(
+check("row-fields: every row has its fields"; .rows | length > 0 and all(
 	(.name | type == "string") and .size_bytes == 2097152 and (.ours | type == "number") and
 	(.unit | IN("us", "ns", "GB/s", "faults")) and (.better | IN("lower", "higher")) and
 	has("peer") and has("theirs") and has("ratio"))),
-check("a ratio is ours by theirs"; [.rows[] | select(.theirs and .theirs > 0)] |
+check("ratio-theirs: a ratio is ours by theirs"; [.rows[] | select(.theirs and .theirs > 0)] |
 	length > 0 and all((.ratio - .ours / .theirs) | fabs < 1e-3)),
-check("no page fault after mmap"; row("faults after mmap") | length > 0 and all(.ours == 0)),
+check("no-page-fault: no page fault after mmap"; row("faults after mmap") | length > 0 and all(.ours == 0)),
 (("alloc, zeroed", "mmap", "read, in sequence", "read, at random", "write, in sequence") as $name |
-	check("beside hugetlbfs: \($name)"; row($name) | beside("hugetlbfs") |
+	check("beside-hugetlbfs: beside hugetlbfs: \($name)"; row($name) | beside("hugetlbfs") |
 		length > 0 and all(.ours > 0 and .theirs > 0))),
-check("what was left out has a reason"; .left_out | length > 0 and
+check("left-reason: what was left out has a reason"; .left_out | length > 0 and
 	all((.name | length > 0) and (.reason | length > 0))),
-check("VFIO was left out, or all maps were"; .left_out | any(.name | test("VFIO|map")))'
+check("vfio-left-all: VFIO was left out, or all maps were"; .left_out | any(.name | test("VFIO|map")))'
 grep -q "^not measured: VFIO\|^not measured: map" "$work/out"
-ok $? "and people read it too"
-is "huge pages are as they were" "$(<"$pool")" "$pages"
-is "buffers are as they were" "$(rashpactl --json buffer list)" "$buffers"
+ok $? "people-read: and people read it too"
+is "huge-pages: huge pages are as they were" "$(<"$pool")" "$pages"
+is "buffers: buffers are as they were" "$(rashpactl --json buffer list)" "$buffers"
 
 if ((${#device[@]})); then
 	# beside an import without any driver around it
 	insmod "build/modules/$RASHPA_KERNEL/tests/rashpa_bare.ko"
-	ok $? "the module for comparison loads"
+	ok $? "module-comparison-loads: the module for comparison loads"
 	rashpa-bench memory --sizes 64K --repeat 1 --json "${device[@]}" \
 		>"$work/memory.json" 2>"$work/err"
 	check_json '
 	check("map: beside a bare import"; row("map") | beside("bare") |
 		length == 2 and all(.ours > 0 and .theirs > 0)),
-	check("map + unmap"; row("map + unmap (closing stops the function)") | beside("bare") |
+	check("map-unmap: map + unmap"; row("map + unmap (closing stops the function)") | beside("bare") |
 		length == 2 and all(.ours > 0 and .theirs > 0))'
 	rmmod rashpa_bare
-	ok $? "and unloads"
+	ok $? "unloads: and unloads"
 	maps=$(rashpactl --json list | jq ".devices[] | select(.node == \"fpga$fpga\").maps")
-	is "no map is left" "$maps" 0
+	is "no-map-left: no map is left" "$maps" 0
 else
-	skip "maps" "no software FPGA in this guest"
+	skip "maps: maps" "no software FPGA in this guest"
 fi
 
 # --- events ---
 
 # what all rows of latency have to fulfil
 latency_rows='
-check("latency: what was measured, how often"; .bench == "latency" and .repetitions == 2 and
+check("latency/measured-often: latency: what was measured, how often"; .bench == "latency" and .repetitions == 2 and
 	.events == 20),
-check("latency: every row has its fields"; .rows | length > 0 and all(
+check("latency/row-fields: latency: every row has its fields"; .rows | length > 0 and all(
 	(.path | length > 0) and has("ratio") and has("max_rate_hz") and has("overload") and
 	([.p50_ns, .p99_ns, .p999_ns, .cpu_ns_per_event, .sent, .received, .events_lost] |
 	all(type == "number" and . >= 0)))),
-check("latency: percentiles are in order"; .rows | all(.p50_ns > 0 and .p50_ns <= .p99_ns and
+check("latency/percentiles-order: latency: percentiles are in order"; .rows | all(.p50_ns > 0 and .p50_ns <= .p99_ns and
 	.p99_ns <= .p999_ns)),
-check("latency: sent is received and lost"; .rows | all(.sent > 0 and
+check("latency/sent-received-lost: latency: sent is received and lost"; .rows | all(.sent > 0 and
 	.sent == .received + .events_lost)),
-check("latency: each path is there or has a reason"; . as $all |
+check("latency/path-reason: latency: each path is there or has a reason"; . as $all |
 	["channel, read", "channel, eventfd", "channel, ring", "lock, spinning", "lock, timer",
 	 "vfio-pci, eventfd", "uio_pci_generic, read"] | all(. as $path | ([$all.rows[].path, $all.left_out[].name] |
 	index($path)) != null)),
-check("latency: this driver is there"; [.rows[].path] | contains(["channel, read",
+check("latency/driver: latency: this driver is there"; [.rows[].path] | contains(["channel, read",
 	"channel, eventfd", "channel, ring", "lock, spinning", "lock, timer"])),
-check("latency: what a full queue drops is counted exactly"; [.rows[] | .overload //empty] |
+check("latency/full-queue-drops: latency: what a full queue drops is counted exactly"; [.rows[] | .overload //empty] |
 	length == 2 and all(.exact and .events_lost > 0 and .sent == .received + .events_lost and
 	.sent == .interrupts and .sent <= .stacks)),
-check("latency: what was left out has a reason"; .left_out | all(.reason |
+check("latency/left-reason: latency: what was left out has a reason"; .left_out | all(.reason |
 	length > 0))'
 
 vfio=() pin=0
@@ -106,47 +106,47 @@ if ((${#device[@]})); then
 	domain=$(cat "/sys/bus/pci/devices/$bdf/iommu_group/type" 2>/dev/null)
 	rashpa-bench latency "${device[@]}" "${vfio[@]}" --uio --repeat 2 --events 20 --max-rate 500 \
 		--json="$work/latency.json" >"$work/out" 2>"$work/err"
-	is "latency is measured" $? 0 || sed 's/^/# /' "$work/out" "$work/err"
+	is "latency-measured: latency is measured" $? 0 || sed 's/^/# /' "$work/out" "$work/err"
 	check_json "$latency_rows" "$work/latency.json"
 	grep -q "^channel, read  *[0-9]" "$work/out"
-	ok $? "latency: and people read it too"
-	is "the function is back" "$(rashpactl --json list | jq -r ".devices[] |
+	ok $? "latency/people-read: latency: and people read it too"
+	is "function-back: the function is back" "$(rashpactl --json list | jq -r ".devices[] |
 		select(.bdf == \"$bdf\") | .node")" "fpga$fpga"
 	if ((${#vfio[@]})); then
 		check_json '
-		check("latency: beside vfio-pci"; [.rows[].path] | contains(["vfio-pci, eventfd"])),
-		check("latency: with ratios"; .rows | all(.ratio |
+		check("latency/beside-vfio-pci: latency: beside vfio-pci"; [.rows[].path] | contains(["vfio-pci, eventfd"])),
+		check("latency/ratios: latency: with ratios"; .rows | all(.ratio |
 			if type == "number" then . > 0 else . == null end) and
 			([.[] | select(.ratio)] | length) == length - 1)' "$work/latency.json"
 	else
-		skip "latency: ratios" "VFIO needs an IOMMU"
+		skip "latency/ratios-2: latency: ratios" "VFIO needs an IOMMU"
 	fi
 	if ((pin)); then
 		check_json '
-		check("latency: beside uio_pci_generic, and nothing is lost"; .rows[] |
+		check("latency/beside-uio-pci-generic-nothing: latency: beside uio_pci_generic, and nothing is lost"; .rows[] |
 			select(.path == "uio_pci_generic, read") | .events_lost == 0 and .max_rate_hz > 0)' \
 			"$work/latency.json"
-		is "the IOMMU domain is as it was" \
+		is "iommu-domain: the IOMMU domain is as it was" \
 			"$(cat "/sys/bus/pci/devices/$bdf/iommu_group/type" 2>/dev/null)" "$domain"
 	else
 		check_json '
-		check("latency: uio_pci_generic needs a pin"; .left_out | any(
+		check("latency/uio-pci-generic-needs-pin: latency: uio_pci_generic needs a pin"; .left_out | any(
 			.name == "uio_pci_generic, read" and (.reason | test("no interrupt pin"))))' \
 			"$work/latency.json"
 	fi
 	rashpa-bench roundtrip "${device[@]}" --sizes 1K,64K --repeat 2 --events 10 --json \
 		>"$work/roundtrip.json" 2>"$work/err"
-	is "the round trip is measured" $? 0 || sed 's/^/# /' "$work/err"
+	is "round-trip-measured: the round trip is measured" $? 0 || sed 's/^/# /' "$work/err"
 	check_json '
-	check("roundtrip: every row has its fields"; .bench == "roundtrip" and .tick_ns == 4 and
+	check("roundtrip/row-fields: roundtrip: every row has its fields"; .bench == "roundtrip" and .tick_ns == 4 and
 		(.rows | length > 0 and all((.path | length > 0) and .trips == 20 and
 		.dma_ns > 0 and .min_ns <= .p50_ns and .p50_ns <= .p99_ns))),
-	check("roundtrip: all sizes"; [.rows[].size_bytes] | unique == [1024, 65536])' \
+	check("roundtrip/all-sizes: roundtrip: all sizes"; [.rows[].size_bytes] | unique == [1024, 65536])' \
 		"$work/roundtrip.json"
-	is "no map is left by events" "$(rashpactl --json list |
+	is "no-map-left-events: no map is left by events" "$(rashpactl --json list |
 		jq ".devices[] | select(.node == \"fpga$fpga\").maps")" 0
 else
-	skip "events" "no software FPGA in this guest"
+	skip "events: events" "no software FPGA in this guest"
 fi
 # --- what is refused ---
 
@@ -157,7 +157,7 @@ refuses() {
 	rashpa-bench "$@" >"$work/out" 2>&1
 	got=$?
 	[[ $(<"$work/out") =~ $pattern ]]
-	ok $(($? || got != 1)) "refused: rashpa-bench $*"
+	ok $(($? || got != 1)) "refused/rashpa-bench: refused: rashpa-bench $*"
 }
 refuses "fpga77" latency --fpga fpga77
 refuses "fpga77" roundtrip --fpga fpga77
@@ -166,5 +166,5 @@ refuses "fpga77" memory --sizes 64K --repeat 1 --fpga fpga77
 PATH=build/tools rashpa-bench memory --sizes 64K --repeat 1 --svg "$work/x.svg" 2>"$work/out"
 got=$?
 [[ $(<"$work/out") == *"apt install gnuplot-nox"* ]]
-ok $(($? || got != 1)) "refused: a picture without gnuplot"
+ok $(($? || got != 1)) "refused/picture-without-gnuplot: refused: a picture without gnuplot"
 finish

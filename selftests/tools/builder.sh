@@ -13,47 +13,47 @@ buffer() { rashpactl buffer create "$@" >/dev/null; }
 # --- messages
 
 buffer mesh0 8M && buffer mesh1 8M
-ok $? "buffers"
+ok $? "buffers: buffers"
 by_hand 2 nxn --buffer mesh --messages 500 --size 30K --jitter 50 --verify --json --timeout 60
 reap
-is "messages in named buffers" "$statuses" "0 0" || sed 's/^/# /' "$work"/err.*
+is "messages-named-buffers: messages in named buffers" "$statuses" "0 0" || sed 's/^/# /' "$work"/err.*
 json ".received == 2000 and .lost + .duplicate + .late + .wrong == 0 and all(.ranks[]; .registrations == 1)" \
 	cat "$work/out.0"
-ok $? "each is right"
+ok $? "right: each is right"
 by_hand 2 nxn --buffer mesh --messages 10 --size 4M --timeout 60
 reap
-is "a buffer that is too small" "$statuses $(cat "$work"/err.* | grep -c "need .* bytes, and .* are left: .* buffers fit")" "1 1 2"
+is "buffer-small: a buffer that is too small" "$statuses $(cat "$work"/err.* | grep -c "need .* bytes, and .* are left: .* buffers fit")" "1 1 2"
 by_hand 1 nxn --buffer nowhere --messages 10
 reap
-is "a buffer that is not there" "$statuses $(grep -c "nowhere0" "$work/err.0")" "1 1"
+is "buffer-not: a buffer that is not there" "$statuses $(grep -c "nowhere0" "$work/err.0")" "1 1"
 
 # --- images
 
 buffer part0 16M && buffer part1 16M && buffer whole0 32M
-ok $? "buffers of streams"
+ok $? "buffers-streams: buffers of streams"
 timeout 200 "$examples/consumer" whole0 >"$work/means" 2>"$work/seen" &
 consumer=$!
 by_hand 4 build --readouts 2 --from part --geometry 256x128 --to whole --json --timeout 120
 timeout 200 "$examples/producer" part0 1003 2>"$work/err" &
 producer=$!
 timeout 200 "$examples/producer" part1 1003 2>>"$work/err"
-ok $? "a producer sends 1003 frames" || sed 's/^/# /' "$work/err"
+ok $? "producer-sends-1003: a producer sends 1003 frames" || sed 's/^/# /' "$work/err"
 wait "$producer"
-ok $? "and another one" || sed 's/^/# /' "$work/err"
+ok $? "another-one: and another one" || sed 's/^/# /' "$work/err"
 reap
-is "the run ends with the streams" "$statuses" "0 0 0 0" || sed 's/^/# /' "$work"/err.*
+is "run-ends-streams: the run ends with the streams" "$statuses" "0 0 0 0" || sed 's/^/# /' "$work"/err.*
 wait "$consumer"
-ok $? "so does the stream of whole images" || sed 's/^/# /' "$work/seen"
+ok $? "stream-whole-images: so does the stream of whole images" || sed 's/^/# /' "$work/seen"
 seq 0 1002 | sed 's/.*/& &.000/' | cmp - "$work/means" 2>&1 | sed 's/^/# /'
-is "each image is there, once, in order, with its pixels" "${PIPESTATUS[2]}" 0
+is "image-once-order: each image is there, once, in order, with its pixels" "${PIPESTATUS[2]}" 0
 json ".events == 1003 and .built == 1003 and .incomplete == 0" cat "$work/out.0"
-ok $? "and rank 0 says so"
+ok $? "rank-0: and rank 0 says so"
 
 by_hand 3 build --readouts 1 --from part --geometry 100x100 --timeout 60
 timeout 200 "$examples/producer" part0 100 2>"$work/err" &
 producer=$!
 reap
-is "another geometry" "${statuses##* } $(grep -c "256 x 128 pixels of 2 bytes: give them as --geometry" "$work/err.1")" "1 1"
+is "another-geometry: another geometry" "${statuses##* } $(grep -c "256 x 128 pixels of 2 bytes: give them as --geometry" "$work/err.1")" "1 1"
 kill "$producer" 2>/dev/null
 wait "$producer" 2>/dev/null
 for name in mesh0 mesh1 part0 part1 whole0; do
@@ -63,7 +63,7 @@ done
 # --- verbs, over soft-RoCE
 
 if ! selftests/lib/rxe.sh >"$work/err" 2>&1; then
-	skip "messages over verbs" "no soft-RoCE: $(tail -n 1 "$work/err")"
+	skip "messages-verbs: messages over verbs" "no soft-RoCE: $(tail -n 1 "$work/err")"
 	finish
 fi
 # a launcher takes most of the time of a short run, so it starts few of them
@@ -78,12 +78,12 @@ verbs() { # N ARGUMENT...
 }
 mkdir "$work/events"
 json ".received == 80 and .lost + .duplicate + .late + .wrong == 0" verbs 2 nxn --messages 20 --size 6000 --verify --json
-ok $? "messages over verbs, started by mpirun"
+ok $? "messages-verbs-started: messages over verbs, started by mpirun"
 json ".events == 501 and .built == 501 and .incomplete + .lost + .unknown + .foreign == 0" \
 	verbs 5 build --events 501 --files "$work/events" --json &&
 	json '.ranges == [[0, 500]] and .twice == [] and .wrong == []' \
 		python3 -B tools/builder/tests/events.py "$work/events" 2 4
-ok $? "verbs: 2 readouts, 2 builders: all events, once"
+ok $? "verbs/2-readouts-2: verbs: 2 readouts, 2 builders: all events, once"
 
 # without a launcher, which would end all when one dies
 export RASHPA_MEET=127.0.0.1:7000
@@ -97,7 +97,7 @@ for count in 2 4 8; do
 			json ".received == $total and .lost + .duplicate + .late + .wrong == 0 and (.ranks | length) == $count
 				and all(.ranks[]; .registrations == 1 and .resident_bytes < $((64 + count * depth / 10)) * 1048576)" \
 				cat "$work/out.0"
-		ok $? "verbs: $count to $count, depth $depth: each message is right, and memory is bounded" ||
+		ok $? "verbs/depth-message-right/$count/$count/$depth: verbs: $count to $count, depth $depth: each message is right, and memory is bounded" ||
 			sed 's/^/# /' "$work"/err.*
 	done
 done
@@ -107,9 +107,9 @@ for ((round = 0; round < kills; round++)); do
 		good=$((good + 1))
 	other_died $((round % 3)) --transport verbs --device rxe0 --timeout 60 --fragment 256 && good=$((good + 1))
 done
-is "verbs: kill -9 of a builder, and of another rank: no event wrong, twice, or lost without a word" "$good" $((2 * kills))
+is "verbs/kill-9-builder: verbs: kill -9 of a builder, and of another rank: no event wrong, twice, or lost without a word" "$good" $((2 * kills))
 unset RASHPA_MEET
 verbs 2 nxn --device nowhere --messages 1 >"$work/out" 2>&1
 # the second one may be told to end before it has looked
-is "a device that is not there" "$? $(($(grep -c "no RDMA device" "$work/err") > 0))" "1 1"
+is "device-not: a device that is not there" "$? $(($(grep -c "no RDMA device" "$work/err") > 0))" "1 1"
 finish

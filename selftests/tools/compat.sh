@@ -15,33 +15,33 @@ part() {
 	# no process for a line: on the debug kernel they begin slowly
 	while IFS= read -r line; do
 		if [[ $line =~ ^ok\ *[0-9]*\ *-?\ *(.*[^ ])\ *"# SKIP "(.*) ]]; then
-			skip "$name: ${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+			skip "$name/${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
 		elif [[ $line =~ ^(not\ )?ok\ *[0-9]*\ *-?\ *(.*) ]]; then
-			ok "$((!!${#BASH_REMATCH[1]}))" "$name: ${BASH_REMATCH[2]}"
+			ok "$((!!${#BASH_REMATCH[1]}))" "$name/${BASH_REMATCH[2]}"
 		elif [[ $line == "#"* || $line == "Bail out!"* ]]; then
 			echo "# ${line#"# "}"
 		fi
 	done <"$work/out"
 	((status == 0 || status == 4))
-	ok $? "$name: ends well"
+	ok $? "$name/ends: the program ends well"
 }
 
 node=
 if have_fpga; then
 	node=/dev/rashpa/fpga$fpga
-	part "first header" build/selftests/old/first-header "$node"
+	part first-header build/selftests/old/first-header "$node"
 else
-	skip "first header" "no software FPGA"
+	skip "first-header: first header" "no software FPGA"
 fi
 
 # Debian 13 leaves 32-bit programs on; others want ia32_emulation=1 on the command line.
 if ! build/selftests/32/old/first-header /dev/null >"$work/out" 2>&1 &&
 	! grep -q "^Bail out!\|^ok\|^not ok" "$work/out"; then
-	skip "32 bits" "this kernel runs no 32-bit programs (ia32_emulation=1)"
+	skip "32-bits: 32 bits" "this kernel runs no 32-bit programs (ia32_emulation=1)"
 	finish
 fi
-[[ ! $node ]] || part "first header, 32 bits" build/selftests/32/old/first-header "$node"
+[[ ! $node ]] || part first-header-32 build/selftests/32/old/first-header "$node"
 for t in ${RASHPA_COMPAT_TESTS:-abi event map memory mmap name pin ring}; do
-	part "$t, 32 bits" "build/selftests/32/${t}_test"
+	part "$t-32" "build/selftests/32/${t}_test"
 done
 finish

@@ -6,30 +6,30 @@
 
 examples=build/tools/examples
 rashpactl buffer create example 16M >/dev/null
-ok $? "buffer"
+ok $? "buffer: buffer"
 "$examples/consumer" example >"$work/means" 2>"$work/err" &
 consumer=$!
 "$examples/producer" example 1003 2>>"$work/err"
-ok $? "the producer sends 1003 frames" || sed 's/^/# /' "$work/err"
+ok $? "producer-sends-1003: the producer sends 1003 frames" || sed 's/^/# /' "$work/err"
 wait "$consumer"
-ok $? "the consumer ends with it" || sed 's/^/# /' "$work/err"
+ok $? "consumer-ends: the consumer ends with it" || sed 's/^/# /' "$work/err"
 seq 0 1002 | sed 's/.*/& &.000/' | cmp - "$work/means" 2>&1 | sed 's/^/# /'
-is "each frame was there, once, with its pixels" "${PIPESTATUS[2]}" 0
+is "frame-once-pixels: each frame was there, once, with its pixels" "${PIPESTATUS[2]}" 0
 romulu --buffer example --from-start --no-check --json="$work/romulu.json" --timeout 10 >/dev/null 2>&1
-holds "romulu takes what a program streams" "$(jq .frames "$work/romulu.json") > 0"
+holds "romulu-takes-program: romulu takes what a program streams" "$(jq .frames "$work/romulu.json") > 0"
 lines=$(sed -n '/^int main/,/^}/p' tools/examples/consumer.c | grep -vcE '^(int main.*|[{}]|)$')
-holds "a consumer has 15 lines at most ($lines)" "$lines <= 15"
+holds "consumer-15-lines: a consumer has 15 lines at most ($lines)" "$lines <= 15"
 
 if have_fpga; then
 	"$examples/consumer" example >"$work/means" 2>"$work/err" &
 	consumer=$!
 	remu --buffer example --fpga "$fpga" --bunch 2 --images 40 --timeout 60 >/dev/null
-	ok $? "a board streams"
+	ok $? "board-streams: a board streams"
 	wait "$consumer"
-	ok $? "the consumer does not care" || sed 's/^/# /' "$work/err"
-	is "40 frames" "$(wc -l <"$work/means")" 40
+	ok $? "consumer-not-care: the consumer does not care" || sed 's/^/# /' "$work/err"
+	is "40-frames: 40 frames" "$(wc -l <"$work/means")" 40
 else
-	skip "a board streams" "no software FPGA in this guest"
+	skip "board-streams: a board streams" "no software FPGA in this guest"
 fi
 rashpactl buffer remove example
 finish

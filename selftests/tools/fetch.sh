@@ -16,8 +16,8 @@ unbind() {
 # a profile that another test has given them has not all windows
 unbind
 for format in array chain packed; do
-	good "frames arrive by $format" env RASHPA_BOARD="$format" selftests/demo/demo-guest.sh "$work/$format.json" 64
-	good "$format: none is lost or changed" \
+	good "frames-arrive/$format: frames arrive by $format" env RASHPA_BOARD="$format" selftests/demo/demo-guest.sh "$work/$format.json" 64
+	good "none-lost-changed/$format: $format: none is lost or changed" \
 		jq -e '.frames >= 64 and .lost == 0 and .corrupt == 0 and .fpga.faults == 0' "$work/$format.json"
 done
 
@@ -28,10 +28,10 @@ bdf=$(lspci -D -d 1234:5251 | cut -d' ' -f1)
 sed -n '/^cat >fetch.json/,/^END$/p' "$work/guide/board.sh" >"$work/guide/fetch.sh"
 (cd "$work/guide" && bash fetch.sh)
 rashpactl unbind "$bdf" >/dev/null
-good "the guide's profile binds a board" rashpactl bind --profile "$work/guide/fetch.json" "$bdf"
+good "guide-profile-binds: the guide's profile binds a board" rashpactl bind --profile "$work/guide/fetch.json" "$bdf"
 node=$(rashpactl --json list | jq -r ".devices[] | select(.bdf == \"$bdf\").node")
 rashpactl buffer create guide 1M >/dev/null
-good "and maps a buffer for it" rashpactl map guide "$node"
+good "maps-buffer: and maps a buffer for it" rashpactl map guide "$node"
 rashpactl buffer remove guide >/dev/null
 unbind
 finish

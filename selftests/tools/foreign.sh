@@ -51,12 +51,12 @@ find_disk() {
 for b in "${buffers[@]}"; do
 	rashpactl buffer create "$b" 16M --backend contig >/dev/null || bad=1
 done
-ok "$bad" "buffers"
+ok "$bad" "buffers: buffers"
 
 # --- perftest over soft-RoCE: registered by address at both ends
 if selftests/lib/rxe.sh >"$work/rxe" 2>&1; then
 	write_bw perf-server perf-client
-	is "ib_write_bw --mmap: server and client succeed" "$server_status $client_status" "0 0" ||
+	is "ib-write-bw-mmap/server-client-succeed: ib_write_bw --mmap: server and client succeed" "$server_status $client_status" "0 0" ||
 		said "$work/server" "$work/client"
 	# It allocates two messages each: the first to send from, the second to write to.
 	python3 - <<'P'
@@ -67,19 +67,19 @@ def message(name, n):
 there, sent = message("perf-server", 1), message("perf-client", 0)
 sys.exit(0 if any(sent) and there == sent else 1)
 P
-	ok $? "ib_write_bw --mmap: what the client sent is in the server's buffer"
+	ok $? "ib-write-bw-mmap/client-sent-server: ib_write_bw --mmap: what the client sent is in the server's buffer"
 else
 	sed 's/^/#   /' "$work/rxe"
-	ok 1 "soft-RoCE in this kernel"
+	ok 1 "soft-roce-kernel: soft-RoCE in this kernel"
 fi
 
 # --- a disk that moves data by DMA between itself and the buffer
 disk=$(find_disk)
 if [[ $disk ]]; then
 	fio_on disk-io
-	is "fio: direct I/O in our buffer ends well, checksums verified" $? 0 ||
+	is "fio/direct-i-o-buffer: fio: direct I/O in our buffer ends well, checksums verified" $? 0 ||
 		said "$work/fio"
-	is "fio: all was written, and read back" \
+	is "fio/all-written-read: fio: all was written, and read back" \
 		"$(jq -c '.jobs[0] | [.error, .write.io_bytes, .read.io_bytes]' "$work/fio.json")" \
 		"[0,8388608,8388608]"
 	python3 - "/dev/$disk" <<'P'
@@ -98,9 +98,9 @@ os.posix_fadvise(cached, 0, 0, os.POSIX_FADV_DONTNEED)
 good = out == back == half and m[:half] == m[half:] == os.pread(cached, half, 0)
 sys.exit(0 if good else 1)
 P
-	ok $? "O_DIRECT: 8 MiB in one call, to the disk and back, are the same"
+	ok $? "o-direct/8-mib-one-call: O_DIRECT: 8 MiB in one call, to the disk and back, are the same"
 else
-	skip "fio, O_DIRECT" "no disk in this guest (lab run --disk 64M)"
+	skip "fio-o-direct: fio, O_DIRECT" "no disk in this guest (lab run --disk 64M)"
 fi
 
 # --- NumPy: detector frames as an array, and as bytes in another process
@@ -122,15 +122,15 @@ frames.flush()
 print("flushed")
 print("bytes", numpy.memmap(node, dtype="u1", mode="r").shape)
 P
-ok $? "numpy.memmap: 16 frames of 512 x 1024 pixels, and flush()" || said "$work/numpy.err"
-is "numpy.memmap: the array is what was asked for" "$(sed -n 1p "$work/numpy")" \
+ok $? "numpy-memmap/16-frames-512: numpy.memmap: 16 frames of 512 x 1024 pixels, and flush()" || said "$work/numpy.err"
+is "numpy-memmap/array-asked: numpy.memmap: the array is what was asked for" "$(sed -n 1p "$work/numpy")" \
 	"shape (16, 512, 1024) empty True"
 # the sum over rows 0..511 and columns 0..1023 of row + column + 7
-is "numpy.memmap: it reads what it wrote" "$(sed -n 2p "$work/numpy")" \
+is "numpy-memmap/reads-wrote: numpy.memmap: it reads what it wrote" "$(sed -n 2p "$work/numpy")" \
 	"sum $((1024 * 511 * 512 / 2 + 512 * 1023 * 1024 / 2 + 7 * 512 * 1024))"
-is "numpy.memmap: it cannot make the buffer longer" "$(sed -n 3p "$work/numpy")" \
+is "numpy-memmap/cannot-buffer-longer: numpy.memmap: it cannot make the buffer longer" "$(sed -n 3p "$work/numpy")" \
 	"17 frames: Invalid argument"
-is "numpy.memmap: without a shape it is all of the buffer" "$(sed -n 5p "$work/numpy")" \
+is "numpy-memmap/without-shape-all: numpy.memmap: without a shape it is all of the buffer" "$(sed -n 5p "$work/numpy")" \
 	"bytes ($((16 << 20)),)"
 python3 - >"$work/pixel" <<'P'
 import mmap, os
@@ -139,7 +139,7 @@ m = mmap.mmap(fd, 16 << 20, prot=mmap.PROT_READ)
 at = (7 * 512 * 1024 + 300 * 1024 + 900) * 2
 print(int.from_bytes(m[at:at + 2], "little"))
 P
-is "numpy.memmap: another program finds pixel (300, 900) of frame 7" \
+is "numpy-memmap/another-program-finds: numpy.memmap: another program finds pixel (300, 900) of frame 7" \
 	"$(cat "$work/pixel")" $((300 + 900 + 7))
 
 # --- CMA memory is not for registration by address: an error, at once
@@ -148,32 +148,32 @@ if (($? == 0)); then
 	for pair in "reserved perf-client" "perf-server reserved"; do
 		# shellcheck disable=SC2086
 		write_bw $pair
-		holds "CMA ($pair): ib_write_bw fails" "$server_status || $client_status"
-		holds "CMA ($pair): it does not hang" \
+		holds "cma/ib-write-bw-fails: CMA ($pair): ib_write_bw fails" "$server_status || $client_status"
+		holds "cma/not-hang: CMA ($pair): it does not hang" \
 			"$server_status != 124 && $client_status != 124"
 		grep -qi "failed to create MR" "$work/server" "$work/client"
-		ok $? "CMA ($pair): it says that the memory cannot be registered" ||
+		ok $? "cma/memory-cannot-registered: CMA ($pair): it says that the memory cannot be registered" ||
 			said "$work/server" "$work/client"
 	done
 	if [[ $disk ]]; then
 		fio_on reserved
 		status=$?
-		holds "CMA: fio fails and does not hang" "$status && $status != 124"
-		is "CMA: it says Bad address" "$(jq '.jobs[0].error' "$work/fio.json")" 14 ||
+		holds "cma/fio-fails-not: CMA: fio fails and does not hang" "$status && $status != 124"
+		is "cma/bad-address: CMA: it says Bad address" "$(jq '.jobs[0].error' "$work/fio.json")" 14 ||
 			said "$work/fio"
 	else
-		skip "CMA: fio" "no disk in this guest (lab run --disk 64M)"
+		skip "cma/fio: CMA: fio" "no disk in this guest (lab run --disk 64M)"
 	fi
 	rashpactl buffer remove reserved
-	ok $? "CMA: nothing holds the buffer"
+	ok $? "cma/nothing-holds-buffer: CMA: nothing holds the buffer"
 else
 	grep -q "CMA.*\(cma=\|contig\)" "$work/out"
-	ok $? "CMA: without an area the answer says what would help" ||
+	ok $? "cma/without-area-answer: CMA: without an area the answer says what would help" ||
 		said "$work/out"
 fi
 
 for b in "${buffers[@]}"; do
 	rashpactl buffer remove "$b"
-	ok $? "nothing holds $b"
+	ok $? "nothing-holds: nothing holds $b"
 done
 finish

@@ -24,17 +24,17 @@ runs() {
 	ok "$status" "$name"
 }
 
-runs "system calls, one thread" "$fuzz/fuzz" --seed 1 --calls 2500
-holds "a part of the calls gets past the door" "$(value .succeeded) * 20 > $(value .ioctls)"
+runs "system-calls-one: system calls, one thread" "$fuzz/fuzz" --seed 1 --calls 2500
+holds "part-calls-past: a part of the calls gets past the door" "$(value .succeeded) * 20 > $(value .ioctls)"
 # Which calls it made, and how often. What the kernel answers to some hangs on how busy the
 # machine is.
 made() { "$fuzz/fuzz" --seed "$1" --calls 600 | sed -n 's/ tried, .*//p'; }
 once=$(made 3)
 [[ $once && $once == "$(made 3)" ]]
-ok $? "with one seed, one thread makes the same calls"
+ok $? "one-seed-one: with one seed, one thread makes the same calls"
 [[ $once != "$(made 4)" ]]
-ok $? "... and others with another one"
-runs "system calls, three threads" "$fuzz/fuzz" --seed 2 --calls 800 --threads 3
-runs "registers of the board" "$fuzz/regs" 1 2 &&
-	holds "the board streams after a reset" "$(value .streams) > 0"
+ok $? "others-another-one: ... and others with another one"
+runs "system-calls-three: system calls, three threads" "$fuzz/fuzz" --seed 2 --calls 800 --threads 3
+runs "registers-board: registers of the board" "$fuzz/regs" 1 2 &&
+	holds "board-streams-after: the board streams after a reset" "$(value .streams) > 0"
 finish

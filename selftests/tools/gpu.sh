@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib/gpu.sh"
 
 buffer=frames
-have_gpu "frames in memory of a GPU"
+have_gpu "frames-memory-gpu: frames in memory of a GPU"
 
 # --- real frames
 jungfrau "the first board"
@@ -21,13 +21,13 @@ pipeline='{"pretreat": {"gain": 64, "saturated": 30000}, "veto": {"threshold": 1
 	"sinks": {"raw": {"file": "WHERE", "overwrite": true}}}'
 attach "${pipeline/WHERE/$work/reference.f32}" --engine reference
 start generate:4 --images 7 --bunch 2 --slots 4
-both 0 "stacks of two, engine reference"
+both 0 "stacks-two-engine: stacks of two, engine reference"
 says '.processing | [.images, .vetoed, .overflow, .lost]' >"$work/reference.counts"
 # the other ways: tools/processing/tests/vulkan.sh
 on_gpu "${pipeline/WHERE/$work/ahead.f32}" 16M --drive ahead
 start generate:4 --images 7 --bunch 2 --slots 4 --payload gpu
-both 0 "the GPU takes them by itself"
-is "it counts as the reference" "$(says '.processing | [.images, .vetoed, .overflow, .lost]')" "$(<"$work/reference.counts")"
+both 0 "gpu-takes-itself: the GPU takes them by itself"
+is "counts-reference: it counts as the reference" "$(says '.processing | [.images, .vetoed, .overflow, .lost]')" "$(<"$work/reference.counts")"
 python3 -B - "$work"/{reference,ahead}.f32 >"$work/err" 2>&1 <<-END
 	import sys
 	import numpy as np
@@ -35,7 +35,7 @@ python3 -B - "$work"/{reference,ahead}.f32 >"$work/err" 2>&1 <<-END
 	assert len(right) >= $width * $height
 	np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
 END
-ok $? "and has the same pixels" || tail -n 20 "$work/err" | sed 's/^/# /'
+ok $? "same-pixels: and has the same pixels" || tail -n 20 "$work/err" | sed 's/^/# /'
 
 # --- a receiver that is killed: its memory stays under the map, and the next one offers its own
 mkfifo "$work/pipe"
@@ -49,12 +49,12 @@ exec {reader}<&-
 kill "$remu"
 wait "$remu"
 rashpactl buffer remove frames && rashpactl buffer create frames 64M >/dev/null
-ok $? "nothing holds the buffer after it"
-is "the board is at rest after it" "$(status '.busy')" false
+ok $? "nothing-holds-buffer: nothing holds the buffer after it"
+is "board-rest-after: the board is at rest after it" "$(status '.busy')" false
 on_gpu "{\"sinks\": {\"raw\": {\"file\": \"$work/all\", \"overwrite\": true}}}"
 start generate:7 --images 10 --bunch 2 --slots 4 --payload gpu
-both 0 "the next receiver, stacks of two"
-is "has all" "$(stat -c %s "$work/all")" $((10 * float))
+both 0 "next-receiver-stacks: the next receiver, stacks of two"
+is "all: has all" "$(stat -c %s "$work/all")" $((10 * float))
 
 # --- the same while a kernel stays on the GPU: kernel, map and stream go together
 on_gpu "{\"pretreat\": {\"gain\": 64}, \"veto\": {\"threshold\": 100, \"pixels\": 60},
@@ -62,24 +62,24 @@ on_gpu "{\"pretreat\": {\"gain\": 64}, \"veto\": {\"threshold\": 100, \"pixels\"
 start generate:7 --images 100000 --bunch 1 --slots 7 --payload gpu
 goes_on() { json '.streams[0].processing.images >= 20' rashpactl --json top --once --interval 0.1 >"$work/goes" || gone "$romulu"; }
 wait_for 120 goes_on
-is "a kernel that stays takes what the board streams" "$(gone "$romulu" && echo gone; status '.busy')" true
+is "kernel-stays-takes: a kernel that stays takes what the board streams" "$(gone "$romulu" && echo gone; status '.busy')" true
 kill -9 "$romulu"
 wait "$romulu" 2>/dev/null
 kill "$remu"
 wait "$remu"
 rashpactl buffer remove frames && rashpactl buffer create frames 64M >/dev/null
-ok $? "killed with it: nothing holds the buffer"
-is "killed with it: the board is at rest" "$(status '.busy')" false
+ok $? "killed/nothing-holds-buffer: killed with it: nothing holds the buffer"
+is "killed/board-rest: killed with it: the board is at rest" "$(status '.busy')" false
 on_gpu "{\"pretreat\": {\"gain\": 64}, \"veto\": {\"threshold\": 100, \"pixels\": 60},
 	\"sinks\": {\"raw\": {\"file\": \"$work/next\", \"overwrite\": true}}}" 16M --drive persistent --deadline 1
 start generate:7 --images 14 --bunch 1 --slots 7 --payload gpu
-both 0 "killed with it: the next one has GPU and board"
-is "all its results are behind 1 us, and late" "$(says '.processing | .late == .images - .vetoed - .overflow')" true
+both 0 "killed/next-one-gpu: killed with it: the next one has GPU and board"
+is "all-results-behind: all its results are behind 1 us, and late" "$(says '.processing | .late == .images - .vetoed - .overflow')" true
 
 # --- a ring in memory of the GPU: descriptors, events and payload go over the BAR
 rashpa-bench loop --fpga "fpga$fpga" --memory vulkan --events 4000 --json="$work/loop.json" >"$work/out" 2>&1
-is "a ring in memory of the GPU" $? 0 || sed 's/^/# /' "$work/out"
-is "each event and datagram came once" \
+is "ring-memory-gpu: a ring in memory of the GPU" $? 0 || sed 's/^/# /' "$work/out"
+is "event-datagram-once: each event and datagram came once" \
 	"$(jq -c '.rows[0] | [.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .board.lost]' "$work/loop.json")" \
 	"[4000,2000,0,0,0,0,0]"
 
@@ -93,29 +93,29 @@ driven() { # NAME PATTERN OPTION...
 }
 all="^all: 20 images, 13 results, 0 wrong, 7 vetoed, lost none, copies ahead in credit$"
 for way in launch ahead poll; do
-	driven "$way: what was accepted is right, and nothing else came" "$all" "$way" direct=1 images=20
+	driven "accepted-right-nothing/$way: $way: what was accepted is right, and nothing else came" "$all" "$way" direct=1 images=20
 done
 driven "ahead: a window of two halves, which are smaller than an image" "$all" ahead window=1000 images=20
-driven "a GPU that takes no memory of the host says so" "^refused: .*memory of the host" ahead
+driven "gpu-takes-no: a GPU that takes no memory of the host says so" "^refused: .*memory of the host" ahead
 
 # --- a program is killed while its kernel stays on the GPU, which lets go of it by itself
 LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/selftests/gpu-libraries/drive poll direct=1 \
 	vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
 wait $! 2>/dev/null
-is "a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "
+is "program-killed-kernel: a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "
 driven "poll: and the next one has the GPU" "$all" poll direct=1 images=20
 
 # --- what the engine cannot take
 on_gpu '{}' 256K --timeout 20
 start generate:4 --images 40 --bunch 1 --slots 5 --payload gpu --timeout 20
 wait "$remu"
-holds "more slots than there is memory: the detector says so" "$?" || sed 's/^/# /' "$work/remu.out"
+holds "slots-memory-detector: more slots than there is memory: the detector says so" "$?" || sed 's/^/# /' "$work/remu.out"
 kill "$romulu"
 wait "$romulu"
 romulu --buffer frames --pipeline '{}' --engine vulkan:7 --offer gpu >"$work/out" 2>&1
-is "a GPU that is not there" $? 1
+is "gpu-not: a GPU that is not there" $? 1
 grep -q "vulkan:7" "$work/out"
-ok $? "is named" || sed 's/^/# /' "$work/out"
+ok $? "named: is named" || sed 's/^/# /' "$work/out"
 rashpactl buffer remove frames
-ok $? "nothing holds the buffer"
+ok $? "named/nothing-holds-buffer: nothing holds the buffer"
 finish

@@ -9,10 +9,10 @@
 . "$(dirname "$0")/../lib/gpu.sh"
 
 buffer=paths
-have_gpu "frames in memory of a GPU, from each board"
+have_gpu "frames-memory-gpu: frames in memory of a GPU, from each board"
 for ((board = 1; board <= RASHPA_FPGAS; board++)); do
 	have_fpga "$board"
-	ok $? "board $board is bound" || continue
+	ok $? "board-bound: board $board is bound" || continue
 	case $(<"/sys/bus/pci/devices/$bdf/../device") in
 	0x8233) place="board $board, below the switch" ;;
 	*) place="board $board, at a root port" ;;
@@ -21,5 +21,5 @@ for ((board = 1; board <= RASHPA_FPGAS; board++)); do
 	jungfrau "$place"
 done
 rashpactl buffer remove "$buffer"
-ok $? "nothing holds the buffer"
+ok $? "nothing-holds-buffer: nothing holds the buffer"
 finish

@@ -5,9 +5,9 @@
 # when the stream's process has been killed, also if the board does not stop.
 . "$(dirname "$0")/../lib/shell.sh"
 
-have_fpga || { skip "hostile" "no software FPGA in this guest"; finish; }
+have_fpga || { skip "hostile: hostile" "no software FPGA in this guest"; finish; }
 selftests/lab/host fpga 0 honest >/dev/null 2>&1 || {
-	skip "hostile" "no way to reach the FPGA's control socket"
+	skip "hostile: hostile" "no way to reach the FPGA's control socket"
 	finish
 }
 # a short one: it is made and loaded again for each stream
@@ -24,26 +24,26 @@ stream_on() {
 for fault in "stuck on" "dead on"; do
 	rashpactl buffer create ring1 64M >/dev/null
 	stream_on
-	ok $? "$fault: data flows"
+	ok $? "data-flows: $fault: data flows"
 	rmmod rashpa 2>"$work/out"
-	holds "$fault: the module stays while a stream runs" "$? != 0"
+	holds "module-stays-stream: $fault: the module stays while a stream runs" "$? != 0"
 	grep -q "in use" "$work/out"
-	ok $? "$fault: and rmmod says why"
+	ok $? "rmmod-why: $fault: and rmmod says why"
 	# a removal that waits could be without end: nothing has been stopped
 	wait_for 30 bytes_pass $(($(status .bytes) + 1000000))
-	ok $? "$fault: the stream goes on"
+	ok $? "stream: $fault: the stream goes on"
 	selftests/lab/host fpga 0 "$fault" >/dev/null
 	kill -9 "$remu"
 	wait "$remu" 2>/dev/null
 	rashpactl buffer remove ring1
 	wait_for 10 rmmod rashpa 2>/dev/null
-	ok $? "$fault: the module goes when the process has been killed, soon"
+	ok $? "module-process-killed: $fault: the module goes when the process has been killed, soon"
 	[[ $fault == dead* ]] && selftests/lab/host fpga 0 dead off >/dev/null
 	insmod "$module"
-	ok $? "$fault: and comes again"
+	ok $? "again: $fault: and comes again"
 	have_fpga
-	ok $? "$fault: the board can be bound"
-	is "$fault: and is ready" \
+	ok $? "board-bound: $fault: the board can be bound"
+	is "ready: $fault: and is ready" \
 		"$(rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state")" ready
 done
 rashpactl buffer create ring1 64M >/dev/null
@@ -52,7 +52,7 @@ romulu=$!
 remu --buffer ring1 --fpga "$fpga" --dataset $dataset --bunch 4 --slots 2 --images 40 \
 	--timeout 60 >"$work/remu.out" 2>&1
 wait "$romulu"
-ok $? "it streams again, and every byte is right"
-is "all images arrived" "$(jq .frames "$work/romulu.json")" 40
+ok $? "streams-again-byte: it streams again, and every byte is right"
+is "all-images-arrived: all images arrived" "$(jq .frames "$work/romulu.json")" 40
 rashpactl buffer remove ring1
 finish

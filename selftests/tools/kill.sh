@@ -6,10 +6,11 @@
 # restart streams again.
 . "$(dirname "$0")/../lib/shell.sh"
 
-have_fpga || { skip "kill" "no software FPGA in this guest"; finish; }
+have_fpga || { skip "kill: kill" "no software FPGA in this guest"; finish; }
 rounds=2
+[[ ${RASHPA_TIER-} != check ]] || rounds=1
 rashpactl buffer create ring1 64M >/dev/null
-ok $? "buffer"
+ok $? "buffer: buffer"
 
 # small ones, where all is emulated: it is not about pixels
 images=(--dataset generate:10 --geometry 256x128)
@@ -37,33 +38,33 @@ for ((i = 0; i < rounds; i++)); do
 	# --- the producer dies, free-running: nobody holds the FPGA back
 	stream_on --free-run
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
-	ok $? "round $i: data flows"
+	ok $? "round/data-flows/$i: round $i: data flows"
 	kill -9 "$remu"
 	wait "$remu" 2>/dev/null
 	wait_for 30 maps_gone
-	ok $? "round $i: the map of a killed producer goes"
-	is "round $i: the FPGA is idle" "$(status .busy)" false
+	ok $? "round/map-killed-producer/$i: round $i: the map of a killed producer goes"
+	is "round/fpga-idle/$i: round $i: the FPGA is idle" "$(status .busy)" false
 	before=$(status .bytes)
 	rashpactl buffer info ring1 >"$work/info"
-	ok $? "round $i: the buffer is there"
-	is "round $i: no byte was written after the map went" "$(status .bytes)" "$before"
-	is "round $i: no write hit memory that had been taken away" "$(status .faults)" "$faults"
+	ok $? "round/buffer/$i: round $i: the buffer is there"
+	is "round/no-byte-written/$i: round $i: no byte was written after the map went" "$(status .bytes)" "$before"
+	is "round/no-write-hit/$i: round $i: no write hit memory that had been taken away" "$(status .faults)" "$faults"
 
 	# --- the receiver dies, paced: a new one goes on where it stopped
 	stream_and_receive
 	wait_for 30 bytes_pass $((before + 3000000))
 	kill -9 "$romulu"
-	ok $? "round $i: the receiver is killed in mid-stream"
+	ok $? "round/receiver-killed-mid-stream/$i: round $i: the receiver is killed in mid-stream"
 	wait "$romulu" 2>/dev/null
 	receive --images 200
 	wait "$romulu"
-	ok $? "round $i: a second receiver takes over and finds every frame right"
-	is "round $i: as many as it wanted" "$(jq .frames "$work/romulu.json")" 200
+	ok $? "round/second-receiver-takes/$i: round $i: a second receiver takes over and finds every frame right"
+	is "round/wanted/$i: round $i: as many as it wanted" "$(jq .frames "$work/romulu.json")" 200
 	kill -INT "$remu"
 	wait "$remu"
-	ok $? "round $i: the producer ends well"
-	holds "round $i: it sent them" "$(jq .images "$work/remu.json") >= 200"
-	is "round $i: the FPGA counted no fault" "$(jq .faults "$work/remu.json")" 0
+	ok $? "round/producer-ends-well/$i: round $i: the producer ends well"
+	holds "round/sent/$i: round $i: it sent them" "$(jq .images "$work/remu.json") >= 200"
+	is "round/fpga-counted-no/$i: round $i: the FPGA counted no fault" "$(jq .faults "$work/remu.json")" 0
 	faults=$(status .faults)
 done
 
@@ -79,7 +80,7 @@ fd = os.open("/dev/rashpa/buffer/ring1", os.O_RDONLY)
 m = mmap.mmap(fd, 64 << 20, prot=mmap.PROT_READ)
 print(hashlib.sha256(m).hexdigest(), any(m[1 << 17:1 << 18]))
 P
-is "there is data in the buffer" "$(cut -d' ' -f2 "$work/sum1")" True
+is "data-buffer: there is data in the buffer" "$(cut -d' ' -f2 "$work/sum1")" True
 rashpactl buffer create other 64M >/dev/null && rashpactl buffer remove other
 python3 - >"$work/sum2" <<'P'
 import hashlib, mmap, os
@@ -87,7 +88,7 @@ fd = os.open("/dev/rashpa/buffer/ring1", os.O_RDONLY)
 m = mmap.mmap(fd, 64 << 20, prot=mmap.PROT_READ)
 print(hashlib.sha256(m).hexdigest(), any(m[1 << 17:1 << 18]))
 P
-is "it does not change any more" "$(cat "$work/sum2")" "$(cat "$work/sum1")"
+is "not-change: it does not change any more" "$(cat "$work/sum2")" "$(cat "$work/sum1")"
 
 # A receiver dies, and its producer when all slots are full.
 all_wait() { [[ $(status '[.dtps[0, 1].waiting] | all') == true ]]; }
@@ -99,22 +100,22 @@ wait_for 30 all_wait
 kill -9 "$remu"
 wait "$remu" 2>/dev/null
 wait_for 30 maps_gone
-is "both killed: the FPGA is idle" "$(status .busy)" false
-is "both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
+is "killed/fpga-idle: both killed: the FPGA is idle" "$(status .busy)" false
+is "killed/top-knows: both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 
 # Nor does it come to life when the FPGA gets a map of something else.
 rashpactl buffer create other 2M >/dev/null && rashpactl map --keep other "fpga$fpga" >/dev/null
-ok $? "both killed: the FPGA has a map of another buffer"
+ok $? "killed/fpga-map-another: both killed: the FPGA has a map of another buffer"
 romulu --buffer ring1 "${images[@]}" --timeout 10 --json="$work/romulu.json" >"$work/out" 2>&1
-is "both killed: a receiver says that the producer is gone" "$? $(grep -c "the producer is gone" "$work/out")" "1 1"
+is "killed/receiver-producer: both killed: a receiver says that the producer is gone" "$? $(grep -c "the producer is gone" "$work/out")" "1 1"
 # Two stacks, or one if the receiver died after its note of a stack and before its doorbell.
-is "both killed: and takes first what was complete" \
+is "killed/takes-first-complete: both killed: and takes first what was complete" \
 	"$(jq -r '"\(.frames == 4 or .frames == 8) \(.corrupt)"' "$work/romulu.json")" "true 0"
 romulu --buffer ring1 --timeout 1 >"$work/out" 2>&1
-is "both killed: the next one finds no stream" $? 3
-is "both killed: top knows it still" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
+is "killed/next-one-finds: both killed: the next one finds no stream" $? 3
+is "killed/top-knows-2: both killed: top knows it still" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other
-ok $? "both killed: that map ends"
+ok $? "killed/map-ends: both killed: that map ends"
 
 # A receiver that was asleep when its producer died and another stream began.
 for number in 1000000 0; do
@@ -126,14 +127,14 @@ for number in 1000000 0; do
 	wait_for 30 maps_gone
 	stream_on --free-run --bunch 3 --images 300
 	wait "$remu"
-	ok $? "asleep, of $number: another stream was here"
+	ok $? "asleep/another-stream/$number: asleep, of $number: another stream was here"
 	kill -CONT "$romulu"
 	wait "$romulu"
-	is "asleep, of $number: the receiver fails" $? 1
+	is "asleep/receiver-fails/$number: asleep, of $number: the receiver fails" $? 1
 	grep -q "another stream" "$work/romulu.out"
-	ok $? "asleep, of $number: and says so"
-	holds "asleep, of $number: what it had seen is lost" "$(jq .lost "$work/romulu.json") <= 8"
-	is "asleep, of $number: nothing of the other stream is taken for its own" \
+	ok $? "asleep/and-says-so/$number: asleep, of $number: and says so"
+	holds "asleep/seen-lost/$number: asleep, of $number: what it had seen is lost" "$(jq .lost "$work/romulu.json") <= 8"
+	is "asleep/nothing-other-stream/$number: asleep, of $number: nothing of the other stream is taken for its own" \
 		"$(jq .corrupt "$work/romulu.json")" 0
 done
 
@@ -153,18 +154,18 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 		both+=($!)
 	done
 	wait_for 60 one_ended
-	ok $? "$1: one ends" || kill -INT "${both[@]}"
+	ok $? "one-ends: $1: one ends" || kill -INT "${both[@]}"
 	gone "${both[0]}" && i=1 || i=0
 	wait "${both[1 - i]}"
-	is "$1: it failed" $? 1
+	is "failed: $1: it failed" $? 1
 	grep -Eq "producer first|has a producer: process" "$work/both$((1 - i))" || ! sed 's/^/# /' "$work/both$((1 - i))"
-	ok $? "$1: and says that there is another one"
+	ok $? "another-one: $1: and says that there is another one"
 	wait_for 30 stacks_pass "${buffers[i]}"
-	ok $? "$1: the other one streams, and nobody says that it ended"
+	ok $? "other-one-streams: $1: the other one streams, and nobody says that it ended"
 	kill -INT "${both[i]}"
 	wait "${both[i]}"
-	is "$1: until we end it" $? 0
-	holds "$1: with data" "$(jq .bytes "$work/both$i.json") > 0"
+	is "until-end: $1: until we end it" $? 0
+	holds "data: $1: with data" "$(jq .bytes "$work/both$i.json") > 0"
 }
 # A board that another program has to itself: it is named.
 coproc holder { exec python3 -c "import fcntl, signal
@@ -175,7 +176,7 @@ signal.pause()"; }
 claims=$!
 read -r -u "${holder[0]}"
 remu --buffer ring1 --fpga "$fpga" "${images[@]}" --images 1 >"$work/out" 2>&1
-is "a board that a program has to itself" "$? $(grep -c \
+is "board-program-itself: a board that a program has to itself" "$? $(grep -c \
 	"fpga$fpga: process $claims (python3) has it to itself" "$work/out")" "1 1"
 kill "$claims"
 wait "$claims" 2>/dev/null
@@ -189,7 +190,7 @@ if [[ $second ]]; then
 		"$(rashpactl --json bind "$second" | jq -r .number)"
 	rashpactl unbind "$second"
 else
-	skip "one buffer, two boards" "fewer than two software FPGAs in this guest"
+	skip "one-buffer-two: one buffer, two boards" "fewer than two software FPGAs in this guest"
 fi
 rashpactl buffer remove ring2
 
@@ -199,17 +200,17 @@ if selftests/lab/host fpga 0 honest >/dev/null 2>&1; then
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	selftests/lab/host fpga 0 dead on >/dev/null
 	wait "$remu"
-	is "a board that goes blank: remu fails" $? 1
+	is "board-blank-remu: a board that goes blank: remu fails" $? 1
 	grep -q "does not answer any more" "$work/remu.out"
-	ok $? "a board that goes blank: and says why"
-	is "a board that goes blank: there are no figures" "$(jq -c '[.images, .stacks, .bytes,
+	ok $? "board-blank-why: a board that goes blank: and says why"
+	is "board-blank-no: a board that goes blank: there are no figures" "$(jq -c '[.images, .stacks, .bytes,
 		.descriptors, .events, .overruns, .faults, .start_ticks, .stop_ticks, .seconds,
 		.bytes_per_second] | unique' "$work/remu.json")" "[null]"
 	selftests/lab/host fpga 0 dead off >/dev/null
 	rashpactl reset "fpga$fpga"
-	ok $? "a board that goes blank: it is back"
+	ok $? "board-blank-back: a board that goes blank: it is back"
 else
-	skip "a board that goes blank" "no way to reach the FPGA's control socket"
+	skip "board-blank: a board that goes blank" "no way to reach the FPGA's control socket"
 fi
 
 # A board that does not obey: its bus mastering ends instead, and a reset repairs it.
@@ -222,31 +223,31 @@ if selftests/lab/host fpga 0 stuck on >/dev/null; then
 	kill -9 "$remu"
 	wait "$remu" 2>/dev/null
 	wait_for 30 maps_gone
-	ok $? "a board that does not stop: the map goes all the same"
-	is "a board that does not stop: fpga$fpga is stuck" "$(state)" stuck
-	is "a board that does not stop: its bus mastering is off" \
+	ok $? "board-not-stop: a board that does not stop: the map goes all the same"
+	is "board-not-stop-fpga: a board that does not stop: fpga$fpga is stuck" "$(state)" stuck
+	is "board-not-stop-bus: a board that does not stop: its bus mastering is off" \
 		$((16#$(setpci -s "$bdf" COMMAND) & 4)) 0
 	# what it tries then is refused, and nothing comes through
 	wait_for 30 refused
-	ok $? "a board that does not stop: its writes are refused"
+	ok $? "board-not-stop-writes: a board that does not stop: its writes are refused"
 	before=$(status .bytes)
 	rashpactl buffer info ring1 >/dev/null
-	is "a board that does not stop: it writes no more" "$(status .bytes)" "$before"
+	is "board-not-stop-writes-no: a board that does not stop: it writes no more" "$(status .bytes)" "$before"
 	rashpactl map ring1 "fpga$fpga" >"$work/out" 2>&1
-	holds "a stuck board gets no map" "$? == 1"
+	holds "stuck-board-no: a stuck board gets no map" "$? == 1"
 	grep -q "fpga$fpga.*reset" "$work/out"
-	ok $? "and the message says: reset it"
+	ok $? "message/reset: and the message says: reset it"
 	selftests/lab/host fpga 0 stuck off >/dev/null
 	rashpactl reset "fpga$fpga"
-	ok $? "reset"
-	is "after a reset it is ready" "$(state)" ready
+	ok $? "reset: reset"
+	is "after-reset-ready: after a reset it is ready" "$(state)" ready
 	stream_and_receive --images 40
 	wait "$romulu"
-	ok $? "and streams again"
+	ok $? "streams-again: and streams again"
 	wait "$remu"
 else
-	skip "a board that does not stop" "no way to reach the FPGA's control socket"
+	skip "streams/board-not-stop: a board that does not stop" "no way to reach the FPGA's control socket"
 fi
 rashpactl buffer remove ring1
-ok $? "the buffer can be removed: nobody holds it"
+ok $? "buffer-removed-nobody: the buffer can be removed: nobody holds it"
 finish

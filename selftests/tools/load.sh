@@ -23,19 +23,19 @@ refused() {
 	local before status=0
 	before=$(dmesg | wc -l)
 	insmod "$module" "$3" 2>"$work/out" || status=$?
-	holds "$1: the module is not loaded" "$status != 0"
+	holds "module-not-loaded: $1: the module is not loaded" "$status != 0"
 	dmesg | tail -n +$((before + 1)) | grep -q "rashpa: $2"
-	ok $? "$1: the log names the value" || dmesg | tail -n 5 | sed 's/^/#   /'
+	ok $? "log-names-value: $1: the log names the value" || dmesg | tail -n 5 | sed 's/^/#   /'
 	[[ ! -e /sys/module/rashpa && ! -e /sys/bus/pci/drivers/rashpa && ! -e /dev/rashpa ]]
-	ok $? "$1: nothing is left"
+	ok $? "nothing-left: $1: nothing is left"
 	# a node that somebody opens would hold a module that goes all the same
 	dmesg | tail -n +$((before + 1)) | grep -q "bound as"
-	holds "$1: and nothing was bound meanwhile" "$? == 1"
+	holds "nothing-bound-meanwhile: $1: and nothing was bound meanwhile" "$? == 1"
 	((status)) || rmmod rashpa
 }
 
 rmmod rashpa
-ok $? "the module goes"
+ok $? "module: the module goes"
 # tests before this one have bound some, for as long as there is a driver of that name
 for override in /sys/bus/pci/devices/*/driver_override; do
 	echo >"$override"
@@ -47,29 +47,29 @@ if [[ $edu ]]; then
 	refused "ids, more behind it" '.*"1234:11e8-y" is not' ids=1234:11e8-y
 	refused "ids, the second is none" '.*"" is not' ids=1234:11e8,
 	insmod "$module" ids=1234:11e8
-	ok $? "ids: it loads"
-	is "ids: all functions with this id are bound" "$(bound 1234:11e8)" "$edu"
-	is "ids: and can be read" "$(cat /sys/module/rashpa/parameters/ids)" 1234:11e8
-	is "ids: they have nodes" "$(rashpactl --json list | jq '.devices | length')" \
+	ok $? "ids/loads: ids: it loads"
+	is "ids/all-functions-id: ids: all functions with this id are bound" "$(bound 1234:11e8)" "$edu"
+	is "ids/read: ids: and can be read" "$(cat /sys/module/rashpa/parameters/ids)" 1234:11e8
+	is "ids/nodes: ids: they have nodes" "$(rashpactl --json list | jq '.devices | length')" \
 		"$(wc -w <<<"$edu")"
-	is "ids: others are not bound" "$(bound 1234:5250)" ""
+	is "ids/others-not-bound: ids: others are not bound" "$(bound 1234:5250)" ""
 	rmmod rashpa
-	ok $? "ids: the module goes"
+	ok $? "ids/module: ids: the module goes"
 	both=$(bound 1234:11e8)
-	is "ids: and the functions are free" "$both" ""
+	is "ids/functions-free: ids: and the functions are free" "$both" ""
 	insmod "$module" ids=1234:5250,1234:11e8
-	is "ids, two: functions of both are bound" "$(bound 1234:5250; bound 1234:11e8)" \
+	is "ids-two/functions-bound: ids, two: functions of both are bound" "$(bound 1234:5250; bound 1234:11e8)" \
 		"$(functions 1234:5250; functions 1234:11e8)"
 	rmmod rashpa
-	ok $? "ids, two: the module goes"
+	ok $? "ids-two/module: ids, two: the module goes"
 	insmod "$module" ids=
-	is "ids, empty: it loads, and binds nothing" "$?$(bound 1234:11e8)" 0
+	is "ids-empty/loads-binds-nothing: ids, empty: it loads, and binds nothing" "$?$(bound 1234:11e8)" 0
 	rmmod rashpa
 else
-	skip "ids" "no edu in this guest (lab run --device edu)"
+	skip "ids: ids" "no edu in this guest (lab run --device edu)"
 fi
 refused "p2p_bridge" ".*maybe.*" p2p_bridge=maybe
 refused "limit_mib" ".*-1.*" limit_mib=-1
 insmod "$module"
-ok $? "the module comes again"
+ok $? "module-again: the module comes again"
 finish

@@ -6,7 +6,7 @@
 # their addresses. Each event is looked for; what software or the board does wrong is found.
 . "$(dirname "$0")/../lib/shell.sh"
 
-have_fpga || { skip "a program drives the board" "no software FPGA in this guest"; finish; }
+have_fpga || { skip "program-drives-board: a program drives the board" "no software FPGA in this guest"; finish; }
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
 events=${RASHPA_LOOP_EVENTS:-100000}
 
@@ -24,49 +24,49 @@ loop() {
 says() { jq -c "$1" "$work/loop.json"; }
 
 rashpactl buffer create loop 16M >/dev/null
-ok $? "a buffer for ring, queue and payload"
+ok $? "buffer-ring-queue: a buffer for ring, queue and payload"
 
 # --- all of it, side by side
-loop 0 "$events events by this machine, then by a shader" --events "$events" --buffer loop --gpu vulkan \
+loop 0 "events-machine-shader: $events events by this machine, then by a shader" --events "$events" --buffer loop --gpu vulkan \
 	--deadline 1000000
 sed 's/^/# /' "$work/out"
-is "two drives" "$(says '[.rows[].drive] | length')" 2
-is "all events, none missing, doubled, wrong or out of turn" \
+is "two-drives: two drives" "$(says '[.rows[].drive] | length')" 2
+is "all-events-none: all events, none missing, doubled, wrong or out of turn" \
 	"$(says '.rows | map([.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .stale])')" \
 	"[[$events,$((events / 2)),0,0,0,0,0],[$events,$((events / 2)),0,0,0,0,0]]"
-is "the board counts the same" "$(says '.rows | map(.board | [.sent, .received, .events, .lost, .errors])')" \
+is "board-counts-same: the board counts the same" "$(says '.rows | map(.board | [.sent, .received, .events, .lost, .errors])')" \
 	"[[$((events / 2)),$((events / 2)),$events,0,0],[$((events / 2)),$((events / 2)),$events,0,0]]"
-is "the ring is at rest" "$(status .busy)" false
+is "ring-rest: the ring is at rest" "$(status .busy)" false
 
 # --- a full queue: the board holds, and nothing is lost
-loop 0 "more under way than the queue has room for" --events 4000 --window 32 --ring 32 --queue 32 --gpu vulkan
-is "the board has held, and all came" "$(says '.rows | map(.board.held > 0 and .missing == 0 and .out_of_turn == 0)')" "[true,true]"
+loop 0 "way-queue-room: more under way than the queue has room for" --events 4000 --window 32 --ring 32 --queue 32 --gpu vulkan
+is "board-held-all: the board has held, and all came" "$(says '.rows | map(.board.held > 0 and .missing == 0 and .out_of_turn == 0)')" "[true,true]"
 
 # --- what software does wrong
-loop 0 "a descriptor that was not written" --events 2000 --stale 777 --gpu vulkan
-is "the board tells of it, and it is sent again" \
+loop 0 "descriptor-not-written: a descriptor that was not written" --events 2000 --stale 777 --gpu vulkan
+is "board-sent-again: the board tells of it, and it is sent again" \
 	"$(says '.rows | map([.stale, .board.errors, .missing, .doubled])')" "[[1,1,0,0],[1,1,0,0]]"
-loop 0 "one of the lap before" --events 2000 --stale 3 --ring 4
-is "is found as well" "$(says '.rows | map([.stale, .missing])')" "[[1,0]]"
-loop 1 "a doorbell for more than there is" --events 2000 --overrun 500 --gpu vulkan
-is "ends the ring with a fault, which is told" "$(says '.rows | map(.wrong | test("fault: config")) | all')" true
-is "and the next loop begins anew" "$(status .busy)" false
-loop 0 "the next loop" --events 200 --gpu vulkan
+loop 0 "one-lap-before: one of the lap before" --events 2000 --stale 3 --ring 4
+is "found-well: is found as well" "$(says '.rows | map([.stale, .missing])')" "[[1,0]]"
+loop 1 "doorbell: a doorbell for more than there is" --events 2000 --overrun 500 --gpu vulkan
+is "ends-ring-fault: ends the ring with a fault, which is told" "$(says '.rows | map(.wrong | test("fault: config")) | all')" true
+is "next-loop-begins: and the next loop begins anew" "$(status .busy)" false
+loop 0 "next-loop: the next loop" --events 200 --gpu vulkan
 
 # --- deadlines
-loop 0 "answers that cannot be in time" --events 400 --deadline 1
+loop 0 "answers-cannot-time: answers that cannot be in time" --events 400 --deadline 1
 late=$(says '.rows[0].late')
-holds "are late, and sent all the same" "$late > 100 && $(says '.rows[0].datagrams') == 200"
-is "the board has counted them" "$(says '.rows[0].board.late')" "$late"
+holds "late-sent-all: are late, and sent all the same" "$late > 0 && $(says '.rows[0].datagrams') == 200"
+is "board-counted: the board has counted them" "$(says '.rows[0].board.late')" "$late"
 
 # --- success and failure of stacks, told by one store each: of eight images one is bad
-loop 0 "verdicts of 4000 stacks" --verdicts --events 4000 --gpu vulkan
-is "each is counted as it was told" "$(says '.rows | map([.stacks, .bad, .successes, .failures, .missed])')" \
+loop 0 "verdicts-4000-stacks: verdicts of 4000 stacks" --verdicts --events 4000 --gpu vulkan
+is "counted: each is counted as it was told" "$(says '.rows | map([.stacks, .bad, .successes, .failures, .missed])')" \
 	"[[4000,500,3500,500,0],[4000,500,3500,500,0]]"
-is "and when, of both: the last one of eight is good" \
+is "and-when-of/last-one-eight: and when, of both: the last one of eight is good" \
 	"$(says '.rows | map(.start_ticks < .last_failure_ticks and .last_failure_ticks < .last_success_ticks) | all')" true
-loop 0 "several stacks under way" --verdicts --events 4000 --window 8
-is "what the board did not see is counted as well" \
+loop 0 "several-stacks-way: several stacks under way" --verdicts --events 4000 --window 8
+is "board-not-see: what the board did not see is counted as well" \
 	"$(says '.rows | map(.successes + .failures + .missed)')" "[4000]"
 
 # --- who watches
@@ -76,41 +76,41 @@ runs() { [[ $(status '.rings[0].events // 0') -gt 1000 ]] || gone "$looper"; }
 wait_for 60 runs
 json '.busy and (.rings[0] | .kind == "wire" and .running and .errors == 0 and .sent > 400)' \
 	rashpactl --json fpga status "fpga$fpga"
-ok $? "rashpactl fpga status has the counters of a ring"
+ok $? "rashpactl-fpga-status: rashpactl fpga status has the counters of a ring"
 json ".rings == [.rings[0]] and (.rings[0] | .fpga == $fpga and .ring == 0 and .running and .events_per_second > 0 and
 	.lost == 0 and .errors == 0 and has(\"held\") and has(\"late\"))" rashpactl --json top --once --interval 0.5
-ok $? "and so has rashpactl top"
+ok $? "rashpactl-top: and so has rashpactl top"
 rashpactl top --once --interval 0.1 | grep -q "^fpga$fpga ring 0 .*events/s.*held.*late"
-ok $? "and for people"
+ok $? "people: and for people"
 rashpa-bench loop --fpga "fpga$fpga" --events 100 >"$work/out" 2>&1
-is "a second one is refused" "$? $(grep -c "has it to itself" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
+is "second-one-refused: a second one is refused" "$? $(grep -c "has it to itself" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
 kill -INT "$looper"
 wait "$looper"
-is "an interrupted one ends with 1" $? 1
-is "and leaves nothing running" "$(status .busy)" false
+is "interrupted-one-ends: an interrupted one ends with 1" $? 1
+is "leaves-nothing-running: and leaves nothing running" "$(status .busy)" false
 rashpa-bench loop --fpga "fpga$fpga" --events 4000000 >"$work/out" 2>&1 &
 looper=$!
 wait_for 60 runs
 faults=$(status .faults)
 kill -KILL "$looper"
 wait "$looper" 2>/dev/null
-is "nor does one that is killed" "$(status '[.busy, .faults] | tostring')" "[false,$faults]"
+is "one-killed: nor does one that is killed" "$(status '[.busy, .faults] | tostring')" "[false,$faults]"
 
 # --- what the board does wrong
 if told ring lose 500; then
-	loop 1 "a board that loses events" --events 2000
+	loop 1 "board-loses-events: a board that loses events" --events 2000
 	says '.rows[0].wrong' | grep -q "event 499 is missing"
-	ok $? "which one is missing" || says '.rows[0].wrong'
+	ok $? "one-missing: which one is missing" || says '.rows[0].wrong'
 	told ring full
-	loop 1 "a board that writes into a full queue" --events 4000 --window 32 --ring 32 --queue 32
+	loop 1 "board-writes-full: a board that writes into a full queue" --events 4000 --window 32 --ring 32 --queue 32
 	says '.rows[0].wrong' | grep -q "was overwritten"
-	ok $? "which one was overwritten" || says '.rows[0].wrong'
+	ok $? "one-overwritten: which one was overwritten" || says '.rows[0].wrong'
 	told ring stale
-	loop 1 "a board that sends what is stale" --events 2000 --stale 777
+	loop 1 "board-sends-stale: a board that sends what is stale" --events 2000 --stale 777
 	told ring honest
-	ok $? "the board is honest again"
+	ok $? "board-honest-again: the board is honest again"
 else
-	skip "a board that is wrong" "its control socket does not answer"
+	skip "board-wrong: a board that is wrong" "its control socket does not answer"
 fi
 
 # --- a board that goes while top shows it: top tells, and goes on
@@ -122,7 +122,7 @@ shows_or_gone() { shows "$1" || gone "$top"; }
 sees() { # NAME FILTER
 	wait_for 20 shows_or_gone "$2"
 	! gone "$top" && shows "$2"
-	ok $? "rashpactl top $1" || sed 's/^/# /' "$work/err"
+	ok $? "board/rashpactl-top: rashpactl top $1" || sed 's/^/# /' "$work/err"
 }
 # held [PROCESS]: it has stopped between two registers
 held() {
@@ -146,7 +146,7 @@ held() {
 }
 sees "shows a ring" '.rings[0].gone == false'
 wait_for 60 held "$top"
-ok $? "rashpactl top is held between two registers"
+ok $? "rashpactl-top-held: rashpactl top is held between two registers"
 rashpactl unbind "$bdf"
 kill -CONT "$top"
 sees "says that its board is gone" '.rings[0] | .gone and (.running | not)'
@@ -161,25 +161,25 @@ sees "goes on, with the next stream" '.streams[0] | .state == "running" and .sta
 rashpactl unbind "$bdf"
 sees "says that the stream's board is gone" '.streams[0] | .state == "gone" and (.why | test("removed, or unbound"))'
 wait "$remu"
-is "whose producer fails" $? 1 || sed 's/^/# /' "$work/remu"
+is "producer-fails: whose producer fails" $? 1 || sed 's/^/# /' "$work/remu"
 sees "still does when the producer has ended" '.streams[0].state == "gone"'
 rashpactl top --once --interval 0.01 | grep -q "^loop  *fpga$fpga  *gone"
-ok $? "and for people"
+ok $? "producer/people: and for people"
 kill -INT "$top"
 wait "$top"
-is "it ends well, and had nothing else to say" "$? $(<"$work/err")" "0 "
+is "ends-well-nothing: it ends well, and had nothing else to say" "$? $(<"$work/err")" "0 "
 have_fpga
 
 # --- others
 rashpa-bench loop --fpga "fpga$fpga" --gpu vulkan:7 --events 100 >"$work/out" 2>&1
-is "a GPU that is not there" $? 1
+is "gpu-not: a GPU that is not there" $? 1
 grep -q "vulkan:7" "$work/out"
-ok $? "is named" || sed 's/^/# /' "$work/out"
+ok $? "named: is named" || sed 's/^/# /' "$work/out"
 rashpactl buffer create short 64K >/dev/null
 rashpa-bench loop --fpga "fpga$fpga" --buffer short >"$work/out" 2>&1
-is "a buffer that is too short" $? 1
+is "buffer-short: a buffer that is too short" $? 1
 grep -q "buffer short has 65536 bytes" "$work/out"
-ok $? "and the sizes are told" || sed 's/^/# /' "$work/out"
+ok $? "sizes: and the sizes are told" || sed 's/^/# /' "$work/out"
 rashpactl buffer remove short && rashpactl buffer remove loop
-ok $? "nothing holds the buffers"
+ok $? "nothing-holds-buffers: nothing holds the buffers"
 finish

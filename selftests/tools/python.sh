@@ -9,7 +9,7 @@ RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0
 # one thread: the check forks. A cache of fonts takes long to make
 export RASHPA_LIBRARY MPLCONFIGDIR=$PWD/build/matplotlib OPENBLAS_NUM_THREADS=1
 
-have_fpga || { fpga=-; skip "frames of remu" "no software FPGA in this guest"; }
+have_fpga || { fpga=-; skip "frames-remu: frames of remu" "no software FPGA in this guest"; }
 mkdir "$work/data"
 last=
 while IFS= read -r line; do
@@ -20,14 +20,14 @@ while IFS= read -r line; do
 	esac
 	last=$line
 done < <(python3 tools/python/tests/check.py "$fpga" "$work/data" 2>&1)
-is "all checks were made" "$last" end
+is "all-checks: all checks were made" "$last" end
 
 # --- as it is installed, in a folder that a user's Python finds
 make -s -C tools install-python DESTDIR="$work/root" PYTHONDIR=/python >"$work/err" 2>&1
-ok $? "make install-python" || sed 's/^/# /' "$work/err"
-is "which installs all of it" "$(cd "$work/root/python/rashpa" && printf '%s ' *.py)" \
+ok $? "install-python: make install-python" || sed 's/^/# /' "$work/err"
+is "installs-all: which installs all of it" "$(cd "$work/root/python/rashpa" && printf '%s ' *.py)" \
 	"$(cd tools/python/rashpa && printf '%s ' *.py)"
-is "and it can be imported" "$(PYTHONPATH=$work/root/python python3 -c \
+is "imported: and it can be imported" "$(PYTHONPATH=$work/root/python python3 -c \
 	'import rashpa; print(rashpa.buffers(), rashpa.__file__.split("/")[-3])')" "[] python"
 [[ $fpga != - ]] || finish
 
@@ -44,24 +44,24 @@ is_png() { [[ $(head -c 4 "$1" | tail -c 3) == PNG ]]; }
 head -c 64K /dev/urandom >"$work/small.raw"
 images=1000000 stream "$work/small.raw" --geometry 128x64,u16 --rate 10
 timeout $((300 * ${RASHPA_SLOW:-1})) python3 -m rashpa.view ring5 --log --save "$work/view.png" --looks 2 >"$work/out" 2>&1
-ok $? "the viewer, without a window" || sed 's/^/# /' "$work/out"
+ok $? "viewer-without-window: the viewer, without a window" || sed 's/^/# /' "$work/out"
 grep -Eq '^rate +[0-9.]+ images/s' "$work/out" && ! grep -q '^looked at  [01]$' "$work/out"
-ok $? "shows several images, and a rate" || sed 's/^/# /' "$work/out"
+ok $? "shows-several-images: shows several images, and a rate" || sed 's/^/# /' "$work/out"
 is_png "$work/view.png"
-ok $? "in a PNG"
+ok $? "png: in a PNG"
 kill "$remu"
 wait "$remu"
 
 stream "$work/data"
 tools/examples/consumer.py ring5 "$work/plot.png" >"$work/out" 2>&1
-ok $? "the example" || sed 's/^/# /' "$work/out"
-is "it takes all images" "$(cat "$work/out")" "$images images, 0 lost, 0 left out"
+ok $? "example: the example" || sed 's/^/# /' "$work/out"
+is "takes-all-images: it takes all images" "$(cat "$work/out")" "$images images, 0 lost, 0 left out"
 is_png "$work/plot.png"
-ok $? "and plots them"
+ok $? "plots: and plots them"
 lines=$(sed '1,/"""/d' tools/examples/consumer.py | grep -vcE '^( *#.*)?$')
-holds "it has 15 lines at most ($lines)" "$lines > 0 && $lines <= 15"
+holds "15-lines: it has 15 lines at most ($lines)" "$lines > 0 && $lines <= 15"
 wait "$remu"
-ok $? "remu ends well" || sed 's/^/# /' "$work/remu.out"
+ok $? "remu-ends-well: remu ends well" || sed 's/^/# /' "$work/remu.out"
 rashpactl buffer remove ring5
-ok $? "nobody holds the buffer"
+ok $? "nobody-holds-buffer: nobody holds the buffer"
 finish

@@ -5,10 +5,10 @@
 # that take nothing more, streams that end too early or are replaced.
 . "$(dirname "$0")/../lib/shell.sh"
 
-have_fpga || { skip "receive" "no software FPGA in this guest"; finish; }
+have_fpga || { skip "receive: receive" "no software FPGA in this guest"; finish; }
 image=$((1024 * 512 * 2)) # bytes
 rashpactl buffer create ring3 64M >/dev/null
-ok $? "buffer"
+ok $? "buffer: buffer"
 mkfifo "$work/fifo"
 mkdir "$work/small"
 
@@ -62,36 +62,36 @@ into_pipe() { # more arguments of romulu; the pipe is open when this returns
 produce generate:4 --slots 4 --images 4
 poke $image_stride $((1 << 40))
 receive --dataset generate:4
-ok $? "a stride to no second image leads out of the buffer: nothing is there to touch"
-is "and all images are right" "$(get frames)" 4
+ok $? "stride-no-second: a stride to no second image leads out of the buffer: nothing is there to touch"
+is "all-images-right: and all images are right" "$(get frames)" 4
 produce generate:4 --slots 4 --images 4
 poke $image_stride $((image + 4096))
 receive --dataset generate:4
-ok $? "a pattern in one slot does not reach the next one"
-is "where all images are right" "$(get frames) $(get corrupt)" "4 0"
+ok $? "pattern-one-slot: a pattern in one slot does not reach the next one"
+is "pattern/all-images-right: where all images are right" "$(get frames) $(get corrupt)" "4 0"
 
 # --- images of another dataset: said at once, and not as frames that are corrupt
 produce generate:4:1 --slots 4 --images 4
 receive --dataset generate:4:2
-is "another dataset: a failure" $? 1
+is "another-dataset/failure: another dataset: a failure" $? 1
 says "shows other images than those of the dataset generate:4:2"
-ok $? "that is explained"
+ok $? "explained: that is explained"
 receive --dataset generate:5:1
-ok $? "more of the same images are the dataset"
+ok $? "same-images-dataset: more of the same images are the dataset"
 
 # --- another run begins while the last stack of one is on its way to a file
 produce generate:1:1 --slots 2 --images 2
 into_pipe
 head -c $((image + 1)) <&"$pipe" >"$work/got" # and no more: the pipe is full
 produce generate:1:2 --slots 2 --images 2
-ok $? "another run, while the last stack is written"
+ok $? "another-run-last: another run, while the last stack is written"
 cat <&"$pipe" >>"$work/got"
 exec {pipe}<&-
 ended
-ok $? "what was copied before is a good stack"
-is "it is whole" "$(stat -c %s "$work/got")" $((2 * image))
+ok $? "copied-before-good: what was copied before is a good stack"
+is "whole: it is whole" "$(stat -c %s "$work/got")" $((2 * image))
 cmp <(head -c $image "$work/got") <(tail -c $image "$work/got") | sed 's/^/# /'
-is "and of the first run" "${PIPESTATUS[0]}" 0
+is "first-run: and of the first run" "${PIPESTATUS[0]}" 0
 
 # --- a file that takes nothing: the stack is not given back, until it has been taken whole
 produce generate:2 --slots 2 --images 2
@@ -99,27 +99,27 @@ into_pipe
 head -c 1 <&"$pipe" >/dev/null
 kill -TERM "$romulu"
 ended
-is "a receiver can be interrupted while nobody reads what it writes" \
+is "receiver-interrupted-nobody: a receiver can be interrupted while nobody reads what it writes" \
 	"$? $(get interrupted) $(get frames)" "0 true 0"
 exec {pipe}<&-
 into_pipe --timeout 0.1
 head -c 1 <&"$pipe" >/dev/null
 ended
-is "and gives up when the time is over" $? 3
+is "gives-time: and gives up when the time is over" $? 3
 exec {pipe}<&-
 mount -t tmpfs -o size=$((image * 3 / 2)) none "$work/small"
 receive --write "$work/small/out"
-is "a full file system: a failure" $? 1
+is "full-file-system/failure: a full file system: a failure" $? 1
 says "No space left"
-ok $? "that is explained"
-is "a stack in its file is a whole one" "$(stat -c %s "$work/small/out")" $image
+ok $? "full/explained: that is explained"
+is "stack-file-whole: a stack in its file is a whole one" "$(stat -c %s "$work/small/out")" $image
 mount -o remount,size=$((image * 4)) "$work/small"
 receive --write "$work/small/out"
-ok $? "the next receiver goes on behind it"
+ok $? "next-receiver-behind: the next receiver goes on behind it"
 receive --from-start --write "$work/all"
-ok $? "all of a paced stream that has ended is still there"
+ok $? "all-paced-stream: all of a paced stream that has ended is still there"
 cmp "$work/all" "$work/small/out" | sed 's/^/# /'
-is "and the same" "${PIPESTATUS[0]}" 0
+is "same: and the same" "${PIPESTATUS[0]}" 0
 umount "$work/small"
 
 # --- the time of a report lasts until the last stack was taken, and not until the last wait
@@ -134,17 +134,17 @@ exec {pipe}<&-
 ended
 stop
 if (($(get lost))); then
-	skip "a slow file is in the time" "this machine is slower than 20 images a second"
+	skip "slow-file-time: a slow file is in the time" "this machine is slower than 20 images a second"
 else
-	holds "a slow file is in the time" "$(get 'seconds * 1e9 | floor') >= $end - $begin"
+	holds "slow/slow-file-time: a slow file is in the time" "$(get 'seconds * 1e9 | floor') >= $end - $begin"
 fi
 
 # --- a file does not keep a receiver from giving up when no stack comes
 start generate:1 --rate 0.02
 receive --write "$work/seldom" --timeout 1
-is "nothing comes while a file is written to: the time is over" $? 3
+is "nothing-file-written: nothing comes while a file is written to: the time is over" $? 3
 says "no stack arrived for 1 s after 1 frames"
-ok $? "that is explained"
+ok $? "nothing/explained: that is explained"
 stop
 
 # --- a lock record that cannot be
@@ -152,9 +152,9 @@ start generate:1 --slots 2
 wait_for 30 waits
 poke $lock_stacks $((1 << 62))
 receive --no-check
-is "a bad lock record: a failure" $? 1
+is "bad-lock-record/failure: a bad lock record: a failure" $? 1
 says "4611686018427387904 complete stacks, which cannot be"
-ok $? "that is explained"
+ok $? "bad/explained: that is explained"
 stop
 
 # --- a producer that ends before all images came
@@ -164,9 +164,9 @@ attach --no-check --images 100000
 wait_for 30 sent 10
 stop
 ended
-is "fewer images than were asked for: a failure" $? 1
+is "fewer-images-asked: fewer images than were asked for: a failure" $? 1
 says "after .* of 100000 images"
-ok $? "that is explained"
+ok $? "fewer/explained: that is explained"
 
 # --- the function is stopped while stacks are complete that nobody has taken yet
 start generate:4 --slots 4 --images 400
@@ -174,48 +174,48 @@ wait_for 30 waits
 into_pipe
 head -c 1 <&"$pipe" >/dev/null # it has the first one, and its event channel
 rashpactl quiesce "fpga$fpga" >/dev/null
-ok $? "the function is stopped"
+ok $? "function-stopped: the function is stopped"
 wait "$remu"
-is "remu fails" $? 1
+is "remu-fails: remu fails" $? 1
 cat <&"$pipe" >"$work/rest"
 exec {pipe}<&-
 ended
-is "a stream that was stopped: a failure" $? 1
+is "stream-stopped-failure: a stream that was stopped: a failure" $? 1
 says "after 4 of 400 images"
-ok $? "that is explained"
-is "but what was complete is taken first" "$(get frames) $(stat -c %s "$work/rest")" \
+ok $? "stream/explained: that is explained"
+is "complete-taken-first: but what was complete is taken first" "$(get frames) $(stat -c %s "$work/rest")" \
 	"4 $((4 * image - 1))"
 
 # --- one consumer of a stream
 start generate:1 --slots 2
 attach --dataset generate:1
 wait_for 30 sent 10
-is "buffer info names both" "$(rashpactl --json buffer info ring3 | jq -c '[.producer.pid, .consumer.pid]')" \
+is "buffer-info-names: buffer info names both" "$(rashpactl --json buffer info ring3 | jq -c '[.producer.pid, .consumer.pid]')" \
 	"[$remu,$romulu]"
-is "in words, too" "$(rashpactl buffer info ring3 |
+is "words: in words, too" "$(rashpactl buffer info ring3 |
 	grep -cE "^(producer +process $remu|consumer +process $romulu) of root$")" 2
 romulu --buffer ring3 --no-check --timeout 1 >"$work/second" 2>&1
-is "a second consumer: a failure" $? 1
+is "second-consumer/failure: a second consumer: a failure" $? 1
 grep -q "ring3 has a consumer: process $romulu " "$work/second"
-ok $? "that names the first one" || sed 's/^/# /' "$work/second"
+ok $? "names-first-one: that names the first one" || sed 's/^/# /' "$work/second"
 stop
 ended
-ok $? "which has lost nothing"
+ok $? "lost-nothing: which has lost nothing"
 
 # --- without a profile there is no window of doorbells: a BAR is not guessed at
 rashpactl unbind "$bdf"
 fpga=$(RASHPA_PROFILES='' rashpactl --json bind "$bdf" 2>"$work/err" | jq -r .number)
 grep -q "no profile knows 1234:5250" "$work/err"
-ok $? "bound without a profile" || sed 's/^/# /' "$work/err"
+ok $? "bound-without-profile: bound without a profile" || sed 's/^/# /' "$work/err"
 start generate:2 --slots 2 --images 20
 wait_for 30 waits
 receive --dataset generate:2
-is "no profile: who has to give credit fails" $? 1
+is "no-profile/give-credit-fails: no profile: who has to give credit fails" $? 1
 says "fpga$fpga: no doorbells: "
-ok $? "that is explained"
+ok $? "no/explained: that is explained"
 stop
 have_fpga
 
 rashpactl buffer remove ring3
-ok $? "the buffer can be removed: nobody holds it"
+ok $? "buffer-removed-nobody: the buffer can be removed: nobody holds it"
 finish

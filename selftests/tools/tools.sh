@@ -13,20 +13,23 @@ state() {
 	[[ ! ${fpga:-} ]] || build/tools/rashpactl --json list
 }
 
-# refuses STATUS PATTERN COMMAND...: and leaves everything as it was
+# refuses STATUS PATTERN COMMAND...; the verdict is that of all up to refused, which leave everything as it was
+wrong=0 before=
 refuses() {
-	local want=$1 pattern=$2 got before
+	local want=$1 pattern=$2 got
 	shift 2
-	before=$(state)
+	[[ $before ]] || before=$(state)
 	timeout 20 "$@" >"$work/out" 2>"$work/err"
 	got=$?
-	if ((got == want)) && [[ $(<"$work/err") =~ $pattern && $before == "$(state)" ]]; then
-		ok 0 "refused: $*"
-	else
-		echo "# exit status $got, expected $want; expected a message like \"$pattern\", got:"
-		sed 's/^/#   /' "$work/err" "$work/out"
-		ok 1 "refused: $*"
-	fi
+	((got == want)) && [[ $(<"$work/err") =~ $pattern ]] && return
+	wrong=1
+	echo "# $*: exit status $got, expected $want; expected a message like \"$pattern\", got:"
+	sed 's/^/#   /' "$work/err" "$work/out"
+}
+refused() {
+	[[ $before == "$(state)" ]] || { wrong=1; echo "# there was: $before"; echo "# there is: $(state)"; }
+	ok "$wrong" "$1"
+	wrong=0 before=
 }
 
 rashpactl buffer create here 4M >/dev/null
@@ -45,10 +48,9 @@ refuses 1 "fpga77" rashpactl event watch fpga77
 refuses 1 "nosuch.*rashpactl buffer create" remu --buffer nosuch --images 1
 refuses 1 "nosuch.*rashpactl buffer create" romulu --buffer nosuch
 refuses 1 "nosuch" romulu --buffer nosuch --write "$work/frames"
+refused "refused/names: what there is not, and names that cannot be"
 [[ ! -e $work/frames ]]
-ok $? "no file is made of the frames of no buffer"
-
-
+ok $? "no-file-frames: no file is made of the frames of no buffer"
 refuses 1 "nosuch" rashpactl buffer permit nosuch --mode 0600
 refuses 1 "node 7" rashpactl buffer query --node 7
 refuses 1 "fpga77" rashpactl map explain here --for fpga77
@@ -58,6 +60,7 @@ refuses 1 "fpga77" rashpactl window list fpga77
 refuses 1 "what:ever.*fpgaN:WINDOW" rashpactl window info what:ever
 refuses 1 "nosuch.*rashpactl buffer create" rashpactl top --once nosuch
 refuses 3 "remu" rashpactl top --once here --timeout 0.1
+refused "refused/places: nodes, functions and windows that are not there"
 
 rashpactl --json doctor >"$work/json"
 jq -e '([.checks[].check] | contains(["kernel", "module", "signing", "iommu", "memory",
@@ -65,39 +68,39 @@ jq -e '([.checks[].check] | contains(["kernel", "module", "signing", "iommu", "m
 	and all(.checks[]; .verdict | IN("ok", "note", "problem"))
 	and .problems == ([.checks[] | select(.verdict == "problem")] | length)' \
 	"$work/json" >/dev/null
-ok $? "doctor --json looks at everything"
+ok $? "doctor-json-looks: doctor --json looks at everything"
 json '.[] | select(.name == "here" and .length_bytes == 4194304 and .kind == "buffer" and
 	.owner == "root" and .leases == 0 and .unknown == null and
 	.registrable == (.backend == "contig") and .page_bytes >= 4096)' \
 	rashpactl --json buffer list
-ok $? "buffer list --json tells what it is and whose"
+ok $? "buffer-list-json: buffer list --json tells what it is and whose"
 json '.streams == [] and .skipped == [{buffer: "here", why: "there is no stream in it"}]' \
 	rashpactl --json top --once --interval 0.01
-ok $? "top --json tells where no stream is"
+ok $? "top-json-no-stream: top --json tells where no stream is"
 mkdir -p "$work/dev/buffer" && touch "$work/dev/buffer/b"{1..130}
 json '.skipped | length == 130' env RASHPA_DEV="$work/dev" rashpactl --json top --once --interval 0.01
-ok $? "top leaves no buffer out, however many there are"
+ok $? "top-leaves-no: top leaves no buffer out, however many there are"
 # A terminal: the picture has a screen of its own, q ends it, and the rest of it is as before.
 on_terminal() { # INPUT COMMAND
 	printf '%s' "$1" | TERM=xterm timeout 60 script -qec "$2" "$work/typescript" >/dev/null
 }
 on_terminal q "rashpactl top --interval 0.1"
-is "top on a terminal ends with q" $? 0
+is "top-terminal-ends: top on a terminal ends with q" $? 0
 grep -q "BUFFER.*STATE" "$work/typescript" && grep -q "arrows scroll" "$work/typescript" &&
 	grep -q "here: there is no stream in it" "$work/typescript"
-ok $? "top on a terminal draws the table"
+ok $? "top-terminal-draws: top on a terminal draws the table"
 grep -q $'\e\[?1049h.*' "$work/typescript" && tail -n 2 "$work/typescript" | grep -q $'\e\[?1049l'
-ok $? "and gives the terminal back"
+ok $? "gives-terminal-back: and gives the terminal back"
 TERM=nosuch timeout 60 script -qec "rashpactl top --interval 0.1 --count 2" /dev/null >"$work/out" </dev/null
-is "top on a terminal that nobody knows writes lines" "$? $(grep -c "BUFFER" "$work/out")" "0 2"
+is "top-terminal-nobody: top on a terminal that nobody knows writes lines" "$? $(grep -c "BUFFER" "$work/out")" "0 2"
 rashpactl --json="$work/file" buffer info here >"$work/out" && rashpactl buffer info here -j >"$work/json"
-is "--json=FILE writes the same there, and nothing here" \
+is "json-file-writes: --json=FILE writes the same there, and nothing here" \
 	"$(cmp "$work/file" "$work/json" && stat -c %s "$work/out")" 0
 text=$(rashpactl buffer info here)
-ok $? "buffer info"
+ok $? "buffer-info: buffer info"
 for line in "owner +root:" "mode +0[0-7]{3}" "leases +0" "by address +can" "page size"; do
 	[[ $text =~ (^|$'\n')$line ]]
-	ok $? "and tells: $line"
+	ok $? "and-tells: and tells: $line"
 done
 
 # What cannot be written is a failure, and said once.
@@ -105,7 +108,7 @@ for command in "rashpactl --help" "rashpactl buffer list" "rashpactl --json buff
 	"rashpactl top --once --interval 0.01"; do
 	read -ra words <<<"$command"
 	"${words[@]}" >/dev/full 2>"$work/err"
-	is "$command: to a full device" \
+	is "full-device: $command: to a full device" \
 		"$? $(grep -c "cannot write standard output: No space" "$work/err")" "1 1"
 done
 
@@ -115,26 +118,26 @@ node=/dev/rashpa/buffer/owned
 as_nobody() { setpriv --reuid nobody --regid nogroup --clear-groups "$@"; }
 
 rashpactl buffer create owned 4M --owner daemon:mail --mode 0640 --cache uc --align 1M >/dev/null
-ok $? "create with owner, mode, cache and alignment"
-is "the node is theirs" "$(stat -c %U:%G:%a "$node")" daemon:mail:640
+ok $? "create-owner-mode: create with owner, mode, cache and alignment"
+is "node-theirs: the node is theirs" "$(stat -c %U:%G:%a "$node")" daemon:mail:640
 json '.owner == "daemon" and .group == "mail" and .mode == "0640" and .cache == "uc"' \
 	rashpactl --json buffer info owned
-ok $? "and the buffer"
+ok $? "buffer: and the buffer"
 as_nobody head -c 1 "$node" 2>"$work/err"
 grep -q "Permission denied" "$work/err"
-ok $? "it is not for others"
+ok $? "not-others: it is not for others"
 json '.[] | select(.name == "owned" and .unknown == "not for you" and .owner == "daemon" and
 	(has("length_bytes") | not))' as_nobody rashpactl --json buffer list
-ok $? "who see owner and mode only"
+ok $? "see-owner-mode: who see owner and mode only"
 as_nobody rashpactl buffer list | grep -q "owned.*daemon:mail.*0640.*not for you"
-ok $? "also as text"
+ok $? "text: also as text"
 rashpactl buffer permit owned --mode 0644 --owner :nogroup
-ok $? "permit"
-is "sets the node as well" "$(stat -c %U:%G:%a "$node")" daemon:nogroup:644
+ok $? "permit: permit"
+is "sets-node-well: sets the node as well" "$(stat -c %U:%G:%a "$node")" daemon:nogroup:644
 as_nobody rashpactl buffer info owned | grep -q "^mode *0644"
-ok $? "and others can open it"
+ok $? "others-open: and others can open it"
 as_nobody rashpactl buffer permit owned --mode 0666 2>"$work/err"
-ok $((! $?)) "what they may not permit"
+ok $((! $?)) "not-permit: what they may not permit"
 
 coproc holder { exec python3 -c "import os
 os.open('$node', os.O_RDWR | os.O_EXCL)
@@ -144,47 +147,49 @@ holder_pid=$!
 read -r _ <&"${holder[0]}"
 json '.[] | select(.name == "owned" and .exclusive and .lease_pid == '"$holder_pid"' and .mode == "0644")' \
 	rashpactl --json buffer list
-ok $? "list tells who has an exclusive lease"
+ok $? "list-exclusive-lease: list tells who has an exclusive lease"
 rashpactl buffer info owned | grep -q "exclusive: process $holder_pid of root"
-ok $? "and info"
+ok $? "info: and info"
 echo >&"${holder[1]}"
 wait "$holder_pid"
 exec {held}<"$node"
 json '.leases == 1' rashpactl --json buffer info owned
-ok $? "leases of others are counted"
+ok $? "leases-others-counted: leases of others are counted"
 exec {held}<&-
 rashpactl buffer remove owned
-ok $? "an owned buffer is removed"
+ok $? "owned-buffer-removed: an owned buffer is removed"
 
 # --- what fits ---
 
 limits=/sys/module/rashpa/parameters
 json '.fits_bytes > 0 and .tried == false and (.text | length > 0) and (.backends | length == 2) and
 	.user_allocated_bytes >= 4194304 and .limit_bytes == 0' rashpactl --json buffer query
-ok $? "buffer query --json"
+ok $? "buffer-query-json: buffer query --json"
 # room is made while it tries: more may fit than was free at its beginning
 total=$(awk '/MemTotal/ { print $4 * 1024 }' /sys/devices/system/node/node0/meminfo)
 json ".tried and .fits_bytes > 0 and .fits_bytes < $total and .backends[0].backend == \"contig\"" \
 	rashpactl --json buffer query --try --backend contig --node 0
-ok $? "--try finds some, and less than all memory"
+ok $? "try-finds-less: --try finds some, and less than all memory"
 rashpactl buffer query | grep -q "^would fit: .* at most"
-ok $? "buffer query says so in words"
+ok $? "buffer-query-words: buffer query says so in words"
 echo 8 >$limits/limit_mib
 refuses 1 "hold.*limit_mib" rashpactl buffer create more 8M
+refused "refused/limit: more than a user may hold"
 json '.limit_bytes == 8388608 and .fits_bytes <= 4194304' rashpactl --json buffer query
-ok $? "a limit is what fits"
+ok $? "limit-fits: a limit is what fits"
 echo 0 >$limits/limit_mib
 refuses 1 "contig: there is no more memory than .*B" rashpactl buffer create large 512G --node 0
+refused "refused/too-large: more than there is"
 
 # a terminal, so that there is progress from the third second on
 seconds=$SECONDS
 script -qec "rashpactl buffer create slow 512M --backend contig" "$work/typescript" >/dev/null
 slow=$?
 if ((SECONDS - seconds < 4)); then
-	skip "progress" "512 MiB are made in less than two seconds here"
+	skip "progress: progress" "512 MiB are made in less than two seconds here"
 else
 	grep -Eq "slow: (making room|zeroing|[0-9]+ s)" "$work/typescript"
-	ok $? "what takes long tells how far it is"
+	ok $? "takes-long-far: what takes long tells how far it is"
 fi
 ((slow)) || rashpactl buffer remove slow
 
@@ -195,36 +200,38 @@ if have_fpga; then
 	refuses 1 "/nowhere" remu --buffer here --fpga "$fpga" --dataset /nowhere
 	refuses 1 "vector 999" rashpactl event watch "fpga$fpga" --vector 999
 	refuses 1 "here:4194304 .*outside" rashpactl event watch "fpga$fpga" --lock here:4194304
+	refused "refused/bound: what a bound function does not do"
 	json '.device.state == "ready" and (.sources | length == 3) and
 		.sources[1].label == "lock here:64 changed" and .sources[1].looks > 0 and
 		.sources[2].kind == "group" and .sources[2].acknowledged == 0 and
 		(.sources[2].members | map(.source) == [1, 2])' rashpactl --json event stat \
 		"fpga$fpga" --lock here:0 --lock here:64,poll=1000 --group 1,2 --time 0.1
-	ok $? "event stat --json"
-	refuses 3 "no stream" romulu --buffer here --timeout 1
+	ok $? "event-stat-json: event stat --json"
 	rashpactl --json map here "fpga$fpga" >"$work/json"
-	is "map --json: one segment" "$(jq .segments "$work/json")" 1
+	is "map-json/one-segment: map --json: one segment" "$(jq .segments "$work/json")" 1
+	refuses 3 "no stream" romulu --buffer here --timeout 1
 	refuses 1 "nosuch" rashpactl window info "fpga$fpga:nosuch"
 	refuses 1 "\"\" is not the name of a window" rashpactl window info "fpga$fpga:"
 	refuses 1 "here.*lies in the host" rashpactl map here "fpga$fpga" --device-memory
 	refuses 1 "boundary must be a power of two" rashpactl map here "fpga$fpga" --boundary 5000
 	refuses 2 "not fpgaN" rashpactl map explain here --for "fpga$fpga:1"
+	refused "refused/maps: maps and windows that cannot be"
 	json 'length == 20 and all(.[]; .state == "ok") and
 		(.[] | select(.name == "memory" and .cache == "wc" and .bar == 4))' \
 		rashpactl --json window list "fpga$fpga"
-	ok $? "window list --json"
+	ok $? "window-list-json: window list --json"
 	rashpactl window list "fpga$fpga" | grep -Eq "^doorbell3 +2 +0x3000 +4 KiB .*yes +ok"
-	ok $? "window list"
+	ok $? "window-list: window list"
 	json '.kind == "window" and .bdf == "'"$bdf"'" and .bar == 4 and .cache == "wc" and
 		.revoked == false and .importers == 0' \
 		rashpactl --json window info "fpga$fpga:memory"
-	ok $? "window info --json"
+	ok $? "window-info-json: window info --json"
 	rashpactl window info "fpga$fpga:memory" | grep -q "^function *$bdf BAR 4"
-	ok $? "window info"
+	ok $? "window-info: window info"
 	json '.segments == 4 and .direction == "to-memory" and (.addresses | length == 4) and
 		all(.addresses[]; .length_bytes == 1048576)' rashpactl --json map here "fpga$fpga" \
 		--direction to-memory --max-segment 1M --boundary 2M --alignment 4K
-	ok $? "a map has the segments that were asked for"
+	ok $? "map-segments-asked: a map has the segments that were asked for"
 	class=host
 	[[ $RASHPA_IOMMU == on ]] && class=iova
 	json '.memory.kind == "buffer" and .path.up[0] == "'"$bdf"'" and .path.meets == "memory" and
@@ -232,22 +239,23 @@ if have_fpga; then
 		.iommu == ("'$class'" == "iova") and .checked.class == "'$class'" and
 		.checked.segments == 1 and (.refused | not) and .reason == null' \
 		rashpactl --json map explain here --for "fpga$fpga"
-	ok $? "map explain --json"
+	ok $? "map-explain-json: map explain --json"
 	text=$(rashpactl map explain here --for "fpga$fpga")
 	for line in "memory +4 MiB of host memory" "function +fpga$fpga, $bdf" \
 		"path +$bdf .*host bridge > memory" "cost " "checked +class $class"; do
 		[[ $text =~ (^|$'\n')$line ]]
-		ok $? "map explain tells: $line"
+		ok $? "map-explain: map explain tells: $line"
 	done
 	rashpactl --json map here "fpga$fpga" --keep >"$work/json"
-	is "a map is kept" "$(jq .kept "$work/json") $(rashpactl --json list |
+	is "map-kept: a map is kept" "$(jq .kept "$work/json") $(rashpactl --json list |
 		jq ".devices[] | select(.number == $fpga) | .kept")" "true 1"
 	json '.checked == null and (.refused | not) and (.reason | test("1 maps"))' \
 		rashpactl --json map explain here --for "fpga$fpga"
-	ok $? "map explain does not stop what runs"
+	ok $? "map-explain-not: map explain does not stop what runs"
 	refuses 1 "fpga$fpga.*stop the producer" rashpactl map here "fpga$fpga"
+	refused "refused/kept-map: a second map, where releasing it would stop the first one"
 	rashpactl quiesce "fpga$fpga" >/dev/null
-	is "and quiesce ends it" "$(rashpactl --json list |
+	is "quiesce-ends: and quiesce ends it" "$(rashpactl --json list |
 		jq ".devices[] | select(.number == $fpga) | .maps")" 0
 	watch_quiesce() { # FILE: one event, into it
 		local watcher
@@ -261,11 +269,11 @@ if have_fpga; then
 		wait "$watcher"
 	}
 	watch_quiesce "$work/event"
-	ok $? "event watch sees a quiesce"
+	ok $? "event-watch-sees: event watch sees a quiesce"
 	jq -e . "$work/event" >/dev/null
-	ok $? "and prints it as JSON"
+	ok $? "prints-json: and prints it as JSON"
 	watch_quiesce /dev/full
-	is "event watch ends where nobody can read it" \
+	is "event-watch-ends: event watch ends where nobody can read it" \
 		"$? $(grep -c "cannot write standard output" "$work/err")" "1 1"
 
 	# What a producer has claimed, although there is no map yet: so it is while remu loads
@@ -276,16 +284,17 @@ if have_fpga; then
 	exec {claim}<"/dev/rashpa/fpga$fpga"
 	flock -n "$claim"
 	refuses 1 "fpga$fpga.*stop the producer" rashpactl map here "fpga$fpga"
+	refuses 1 "fpga$fpga.*stop the producer" "${brief[@]}"
+	refused "refused/claimed: a map and a producer, where another producer begins"
 	json '.checked == null and (.refused | not) and (.reason | test("stop the producer"))' \
 		rashpactl --json map explain here --for "fpga$fpga"
-	ok $? "map explain does not stop what begins"
-	refuses 1 "fpga$fpga.*stop the producer" "${brief[@]}"
+	ok $? "map-explain-not-stop: map explain does not stop what begins"
 	exec {claim}<&-
 	# a lock, a reader, a map that writes nothing: none of them is a producer
 	exec {claim}</dev/rashpa/buffer/roomy
 	flock -n "$claim"
 	"${brief[@]}" >/dev/null
-	ok $? "a stranger's lock of a buffer keeps no producer out"
+	ok $? "stranger-lock-buffer: a stranger's lock of a buffer keeps no producer out"
 	exec {claim}<&-
 
 	# Whoever reads what we print may be slow: nothing is held meanwhile.
@@ -299,70 +308,72 @@ if have_fpga; then
 		rashpactl --json "${words[@]}" >&"$pipe" &
 		printer=$!
 		wait_for 20 writes "$printer"
-		is "$command: nobody reads it, and there is no map" "$? $(rashpactl --json list |
+		is "nobody-reads-no: $command: nobody reads it, and there is no map" "$? $(rashpactl --json list |
 			jq ".devices[] | select(.number == $fpga) | .maps")" "0 0"
 		"${brief[@]}" >/dev/null
-		ok $? "$command: a stream does not wait for its reader"
+		ok $? "stream-not-wait: $command: a stream does not wait for its reader"
 		head -c 65536 <&"$pipe" >/dev/null
 		wait "$printer"
-		ok $? "$command: and it ends"
+		ok $? "ends: $command: and it ends"
 		exec {pipe}>&-
 	done
 	rashpactl buffer remove roomy
 
 	# what the board has, by its list of blocks; nothing of it is running
+	rashpactl --json fpga status "fpga$fpga" >"$work/status"
 	json '[.blocks[].name] as $b |
 		(["dtp", "table", "source", "sensor", "mailbox"] - $b == []) and
 		(.blocks[] | select(.name == "dtp").count) == (.dtps | length) and
 		(.build_id | test("^[0-9a-f]{40}$")) and (.build_id | test("[1-9a-f]")) and
-		.align == 1' rashpactl --json fpga status "fpga$fpga"
-	ok $? "fpga status: blocks, identity"
+		.align == 1' cat "$work/status"
+	ok $? "fpga-status/blocks-identity: fpga status: blocks, identity"
 	json 'all(.dtps[];
 		has("stall_ticks") and has("stall_bus_ticks") and has("stall_source_ticks") and
 		has("dropped") and has("lost") and has("fifo_peak"))' \
-		rashpactl --json fpga status "fpga$fpga"
-	ok $? "fpga status: what a process was stalled by, has dropped and lost"
+		cat "$work/status"
+	ok $? "fpga-status/process-stalled-dropped: fpga status: what a process was stalled by, has dropped and lost"
 	json '.sources == [.sources[0]] and
 		(.sources[0] | .running == false and .source == 0 and .fifo == 16 and
 		 (has("frames") and has("missed") and has("rate")))' \
-		rashpactl --json fpga status "fpga$fpga"
-	ok $? "fpga status: a live source that stands"
+		cat "$work/status"
+	ok $? "fpga-status/live-source-stands: fpga status: a live source that stands"
 	json '.units == [{"unit": 0, "kind": "pretreat", "running": false, "waiting": false,
 		"faulted": false, "images": 0, "results": 0, "dark": 0, "invalid_pixels": 0}]' \
-		rashpactl --json fpga status "fpga$fpga"
-	ok $? "fpga status: a processing unit that stands"
+		cat "$work/status"
+	ok $? "fpga-status/processing-unit-stands: fpga status: a processing unit that stands"
 	if selftests/lab/host fpga 0 sensor 0 -5500 >/dev/null; then
 		json '[.sensors[] |
 			"\(.name) \(.kind) \(.value) \(.unit)"] == ["die temperature -5.5 °C",
 			"vccint voltage 0.85 V", "12v current 2.4 A"]' \
 			rashpactl --json fpga status "fpga$fpga"
-	ok $? "fpga status: sensors with units"
+		ok $? "fpga-status/sensors-units: fpga status: sensors with units"
+		rashpactl fpga status "fpga$fpga" | grep -q "^sensor 0 .*temperature -5.500 °C, die$"
+		ok $? "fpga-status/people: fpga status: and for people"
+		selftests/lab/host fpga 0 sensor 0 41250 >/dev/null
+	else
+		skip "sensors: sensors" "no way to reach the FPGA's control socket"
+	fi
 	json '(.engines | length == 20 and .[0].name == "dtp0" and .[0].entries == 512 and
 		.[1].first == 512 and .[16].name == "ring0") and
 		all(.engines[]; .failures == 0 and .maps == 0) and (.engine_stops | type == "number")' \
 		rashpactl --json fpga status "fpga$fpga"
-	ok $? "fpga status: what can be stopped without the rest"
+	ok $? "fpga-status/stopped-without-rest: fpga status: what can be stopped without the rest"
 	rashpactl fpga status "fpga$fpga" | grep -Eq "^engines +[0-9]+, stopped without the rest"
-	ok $? "also as text"
-	is "reg read" "$(rashpactl reg read "fpga$fpga" 0:0)" 0x50485352
-	is "reg write tells what is there then" "$(rashpactl reg write "fpga$fpga" 0:0x28 0x1234)" 0x00001234
+	ok $? "fpga/text: also as text"
+	is "reg-read: reg read" "$(rashpactl reg read "fpga$fpga" 0:0)" 0x50485352
+	is "reg-write: reg write tells what is there then" "$(rashpactl reg write "fpga$fpga" 0:0x28 0x1234)" 0x00001234
 	rashpactl reg write "fpga$fpga" 0:0x28 0 >/dev/null
 	json 'length == 3 and .[0] == {bar: 0, offset: "0x0", value: "0x50485352"} and .[2].offset == "0x8"' \
 		rashpactl --json reg dump "fpga$fpga" 0:0 12
-	ok $? "reg dump --json"
-	is "reg dump begins a line each 16 bytes" "$(rashpactl reg dump "fpga$fpga" 0:0xff0 32 | cut -d: -f1 | xargs)" \
+	ok $? "reg-dump-json: reg dump --json"
+	is "reg-dump-begins: reg dump begins a line each 16 bytes" "$(rashpactl reg dump "fpga$fpga" 0:0xff0 32 | cut -d: -f1 | xargs)" \
 		"0x0ff0 0x1000"
 	refuses 2 "not BAR:OFFSET" rashpactl reg read "fpga$fpga" 0:2
 	refuses 2 "not BAR:OFFSET" rashpactl reg read "fpga$fpga" 6:0
 	refuses 2 "not a length" rashpactl reg dump "fpga$fpga" 0:0 2M
 	refuses 1 "BAR 0" rashpactl reg read "fpga$fpga" 0:0x10000
 	refuses 1 "bounds of engines" rashpactl reg read "fpga$fpga" 0:0x7000
-		rashpactl fpga status "fpga$fpga" | grep -q "^sensor 0 .*temperature -5.500 °C, die$"
-		ok $? "fpga status: and for people"
-		selftests/lab/host fpga 0 sensor 0 41250 >/dev/null
-	else
-		skip "sensors" "no way to reach the FPGA's control socket"
-	fi
+	refused "refused/registers: places that are none, and those of the driver"
 
 	# A terminal that nobody reads holds it between two registers, and the function goes.
 	python3 - "fpga$fpga" >"$work/out" 2>&1 <<'P'
@@ -394,9 +405,9 @@ except OSError:
 print(p.wait(), p.stderr.read().decode())
 P
 	[[ $(<"$work/out") == "1 "*"the function was removed"* ]] || ! sed 's/^/#   /' "$work/out"
-	ok $? "fpga status says that the function was removed"
+	ok $? "fpga-status-function: fpga status says that the function was removed"
 	have_fpga
-	ok $? "and is bound again"
+	ok $? "bound-again: and is bound again"
 
 	# A profile that the board refuses, and one that differs from what is installed.
 	modprobe -q pci-stub
@@ -408,30 +419,33 @@ P
 		echo pci-stub >"$override"
 		echo "$bdf" >$drivers/pci-stub/bind
 		refuses 1 "beyond.json" rashpactl bind --force --profile "$work/beyond.json" "$bdf"
-		is "the function has its driver and its driver_override again" \
+		refused "refused/profile-force: a profile that the board has no room for"
+		is "function-driver-driver-override: the function has its driver and its driver_override again" \
 			"$(readlink "${override%/*}/driver" | sed 's,.*/,,') $(<"$override")" \
 			"pci-stub pci-stub"
 		echo "$bdf" >$drivers/pci-stub/unbind
 		echo >"$override"
 	else
-		skip "bind --force gives back" "a kernel without pci-stub"
+		skip "bind-force-gives: bind --force gives back" "a kernel without pci-stub"
 	fi
 	# A profile of another board; and files that are broken, before the one that is right.
 	jq '.match[0].device = "0x5251"' tools/profiles/rashpa-fpga.json >"$work/stranger.json"
 	refuses 1 "stranger.json.*is for 1234:5251, and $bdf is 1234:5250" \
 		rashpactl bind --profile "$work/stranger.json" "$bdf"
+	refused "refused/profile-other: a profile of another board"
 	mkdir "$work/profiles"
 	echo "{" >"$work/profiles/1.json"
 	jq '.match[0].device = "0x5251" | .dma_bits = 7' tools/profiles/rashpa-fpga.json \
 		>"$work/profiles/2.json"
 	json '.candidates | any(.bdf == "'"$bdf"'" and .profile == "rashpa-fpga")' \
 		env RASHPA_PROFILES="$work/profiles:$PWD/tools/profiles" rashpactl --json list 2>"$work/err"
-	ok $? "broken profiles do not hide those of others"
-	is "and are named, once" "$(grep -o "$work/profiles/[12].json" "$work/err" | xargs)" \
+	ok $? "broken-profiles-not: broken profiles do not hide those of others"
+	is "named-once: and are named, once" "$(grep -o "$work/profiles/[12].json" "$work/err" | xargs)" \
 		"$work/profiles/1.json $work/profiles/2.json"
 	jq '.dma_bits = 7' tools/profiles/rashpa-fpga.json >"$work/profiles/2.json"
 	refuses 1 "2.json: dma_bits" env RASHPA_PROFILES="$work/profiles:$PWD/tools/profiles" \
 		rashpactl bind "$bdf"
+	refused "refused/profile-broken: a broken profile of this board"
 	# A node that belongs to somebody else at first: the device manager takes its time.
 	attributes=("$drivers/rashpa/bind" "$override")
 	chown daemon "${attributes[@]}"
@@ -443,25 +457,25 @@ P
 	wait_for 20 waits_or_ends "$binder"
 	chown daemon /dev/rashpa/fpga*
 	wait "$binder"
-	ok $? "bind waits until the node is its own" || sed 's/^/# /' "$work/out"
+	ok $? "bind-waits-until: bind waits until the node is its own" || sed 's/^/# /' "$work/out"
 	chown root "${attributes[@]}" /dev/rashpa/fpga*
 	rashpactl unbind "$bdf"
 	jq '(.windows[] | select(.name == "memory")).length = 8192' \
 		tools/profiles/rashpa-fpga.json >"$work/other.json"
 	json '.table.sum == {offset_bytes: 24, bits: 64}' \
 		rashpactl --json bind --profile "$work/other.json" "$bdf"
-	ok $? "bind --json tells of the table and its sums"
+	ok $? "bind-json-table: bind --json tells of the table and its sums"
 	fpga=$(jq -r .number "$work/json")
 	json 'all(.[]; (.state == "ok") == (.name != "memory")) and (.[] |
 		select(.name == "memory") | .state == "differs" and .length_bytes == 8192 and
 		.offset_bytes == null and .user == null and .bar == 4)' rashpactl --json window list "fpga$fpga"
-	ok $? "window list tells of a window that is another profile's"
+	ok $? "window-list-window: window list tells of a window that is another profile's"
 	rashpactl window list "fpga$fpga" | grep -Eq "^memory +4 +- +8 KiB +wc +- +differs"
-	ok $? "also as text"
+	ok $? "window/text: also as text"
 	have_fpga
-	ok $? "the installed profile is back"
+	ok $? "installed-profile-back: the installed profile is back"
 else
-	skip "bound functions" "no software FPGA in this guest"
+	skip "bound-functions: bound functions" "no software FPGA in this guest"
 fi
 
 peer_bdf=$(lspci -D -d 1234:5250 | sed -n '2s/ .*//p')
@@ -470,25 +484,25 @@ if [[ $peer_bdf ]]; then
 	mkdir "$work/nodes"
 	touch "$work/nodes/fpga$fpga"
 	RASHPA_DEV="$work/nodes" rashpactl --json list >"$work/json" 2>"$work/err"
-	is "list: a function that cannot be asked is a failure" \
+	is "list/function-cannot-asked: list: a function that cannot be asked is a failure" \
 		"$? $(grep -c "^rashpactl.*: $bdf: " "$work/err")" "1 1"
-	is "list: and hides no other one" "$(jq -r '.candidates[] | select(.bdf == "'"$peer_bdf"'").profile' "$work/json")" \
+	is "list/hides-no-other: list: and hides no other one" "$(jq -r '.candidates[] | select(.bdf == "'"$peer_bdf"'").profile' "$work/json")" \
 		rashpa-fpga
 	peer=$(rashpactl --json bind "$peer_bdf" | jq -r .node)
 	rashpactl --json map explain "$peer:memory" --for "fpga$fpga" >"$work/json"
 	explained=$?
-	is "map explain of a peer: refused is exit status 1" $explained "$(jq 'if .refused then 1 else 0 end' "$work/json")"
+	is "map-explain-peer: map explain of a peer: refused is exit status 1" $explained "$(jq 'if .refused then 1 else 0 end' "$work/json")"
 	rashpactl map "$peer:memory" "fpga$fpga" >"$work/out" 2>&1
-	is "and so it is to map it" $? $explained
+	is "map: and so it is to map it" $? $explained
 	jq -e '.memory.kind == "window" and .memory.bdf == "'"$peer_bdf"'" and
 		.memory.bar == 4 and .path.up[0] == "'"$bdf"'" and
 		.path.down[0] == "'"$peer_bdf"'" and
 		(.path.meets | IN("switch", "host-bridge")) and
 		(.refused or .checked == null or .checked.peer == "'"$peer_bdf"'")' "$work/json" >/dev/null
-	ok $? "and tells where it is, and where they meet"
+	ok $? "meet: and tells where it is, and where they meet"
 	rashpactl unbind "$peer_bdf"
 else
-	skip "peers" "fewer than two software FPGAs in this guest"
+	skip "peers: peers" "fewer than two software FPGAs in this guest"
 fi
 
 # --- completion of what there is ---
@@ -501,18 +515,18 @@ complete_line() { # WORD...: as readline has torn them; the last one is being wr
 }
 first=$(printf '%s\n' /sys/bus/pci/devices/0000:00:00.* | sed -n '1s,.*/0000:,,p')
 [[ " $(complete_line rashpactl bind 0000 :) " == *" $first "* ]]
-ok $? "colons of functions do not confuse the completion"
+ok $? "colons-functions-not: colons of functions do not confuse the completion"
 [[ ! ${fpga:-} || " $(complete_line rashpactl bind "") " != *" $bdf "* ]]
-ok $? "a function that is bound is not offered to bind"
-is "nor a second argument where there is one" "$(complete_line rashpactl buffer remove here "")" --help
-is "the groups are completed" "$(COMP_WORDS=(rashpactl buffer "") COMP_CWORD=2
+ok $? "function-bound-not: a function that is bound is not offered to bind"
+is "second-argument-one: nor a second argument where there is one" "$(complete_line rashpactl buffer remove here "")" --help
+is "groups-completed: the groups are completed" "$(COMP_WORDS=(rashpactl buffer "") COMP_CWORD=2
 	_rashpactl; echo "${COMPREPLY[*]}")" "create list info permit query remove"
 
 # --- librashpa ---
 
 librashpa-selftest ${fpga:+"$fpga"} >"$work/tap"
-ok $? "librashpa-selftest"
+ok $? "librashpa-selftest: librashpa-selftest"
 grep -v "^ok\|^TAP\|^1\.\." "$work/tap" | sed 's/^/# /'
 rashpactl buffer remove here
-ok $? "remove"
+ok $? "remove: remove"
 finish

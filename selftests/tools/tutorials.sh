@@ -22,7 +22,7 @@ END
 { declare -f wait_for; declare -p silence; } >>"$work/begin"
 mkdir "$work/blocks"
 python3 -B Documentation/tests/tutorials.py scripts "$work/blocks" Documentation/tutorials/*.rst
-is "there are five tutorials" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 5
+is "five-tutorials: there are five tutorials" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 5
 for blocks in "$work"/blocks/*.sh; do
 	name=$(basename "$blocks" .sh)
 	if [[ ! $bdf ]] && grep -q "^between fpga" "$blocks"; then
@@ -31,12 +31,12 @@ for blocks in "$work"/blocks/*.sh; do
 	fi
 	{ cat "$work/begin"; sed "s/0000:03:00\.0/$bdf/; s/fpga0/fpga$fpga/; s/--fpga 0/--fpga $fpga/" "$blocks"; echo wait; } >"$work/script"
 	(cd "$work/home" && exec bash "$work/script") >"$work/said" 2>&1
-	ok $? "$name: its commands do what it says" || {
+	ok $? "commands: $name: its commands do what it says" || {
 		tail -n 40 "$work/said" | sed 's/^/# /'
 		rashpactl unbind "$bdf"
 		for buffer in ring0 frames; do rashpactl buffer remove "$buffer"; done
 	} 2>/dev/null
 done
 rm -f /etc/rashpa/profiles.d/board.json
-is "nothing is left" "$(left)" "$before"
+is "nothing-left: nothing is left" "$(left)" "$before"
 finish

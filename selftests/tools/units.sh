@@ -5,16 +5,16 @@
 # namespace of their own, in which systemd is the first one, as in a container.
 . "$(dirname "$0")/../lib/shell.sh"
 
-have_fpga || { skip "units" "no software FPGA in this guest"; finish; }
+have_fpga || { skip "units: units" "no software FPGA in this guest"; finish; }
 systemd=/usr/lib/systemd/systemd
-[[ -x $systemd ]] || { skip "units" "no systemd"; finish; }
+[[ -x $systemd ]] || { skip "units: units" "no systemd"; finish; }
 groupadd -rf rashpa
 chgrp -R rashpa /dev/rashpa
 install -m 755 build/tools/{remu,romulu,rashpa-manager} /usr/local/bin
 install -m 644 build/tools/{remu,romulu}@.service /etc/systemd/system
 mkdir -p /etc/rashpa
 rashpactl buffer create led 64M >/dev/null && chgrp rashpa /dev/rashpa/buffer/led
-ok $? "buffer"
+ok $? "buffer: buffer"
 mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup2 /sys/fs/cgroup
 container=lab unshare --pid --mount --fork --mount-proc "$systemd" --system --unit=basic.target \
 	--log-target=null --show-status=false >"$work/systemd" 2>&1 &
@@ -22,17 +22,17 @@ unshare=$!
 in_it() { nsenter -t "$(pgrep -P "$unshare")" -p -m "$@"; }
 answers() { in_it systemctl list-units >/dev/null 2>&1; }
 wait_for 120 answers
-ok $? "systemd answers" || sed 's/^/# /' "$work/systemd"
+ok $? "systemd-answers: systemd answers" || sed 's/^/# /' "$work/systemd"
 
 for tool in remu romulu; do
 	in_it systemctl start "$tool@one" >"$work/out" 2>&1
-	ok $? "$tool@one starts" || { sed 's/^/# /' "$work/out"; in_it systemctl status "$tool@one" | sed 's/^/# /'; }
+	ok $? "one-starts/$tool: $tool@one starts" || { sed 's/^/# /' "$work/out"; in_it systemctl status "$tool@one" | sed 's/^/# /'; }
 	wait_for 30 in_it test -S "/run/$tool-one/socket"
-	ok $? "it listens" || in_it systemctl status "$tool@one" | sed 's/^/# /'
+	ok $? "listens: it listens" || in_it systemctl status "$tool@one" | sed 's/^/# /'
 	pid=$(in_it systemctl show -P MainPID "$tool@one")
-	holds "as a user that is not root" "$(in_it stat -c %u "/proc/$pid") > 0"
-	is "in the group rashpa" "$(in_it stat -c %G "/proc/$pid")" rashpa
-	is "who is not of the group cannot come to it" "$(in_it stat -c %a "/run/$tool-one")" 750
+	holds "user-not-root: as a user that is not root" "$(in_it stat -c %u "/proc/$pid") > 0"
+	is "group-rashpa: in the group rashpa" "$(in_it stat -c %G "/proc/$pid")" rashpa
+	is "not-group-cannot: who is not of the group cannot come to it" "$(in_it stat -c %a "/run/$tool-one")" 750
 done
 cat >"$work/experiment.xml" <<-END
 	<experiment xmlns="urn:rashpa:1" version="1.0" name="units">
@@ -46,18 +46,18 @@ cat >"$work/experiment.xml" <<-END
 	</experiment>
 END
 in_it rashpa-manager run --json="$work/report.json" "$work/experiment.xml" >"$work/out" 2>&1
-is "a run" $? 0 || sed 's/^/# /' "$work/out"
-is "what was sent came" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' "$work/report.json")" "[80,80,0,0]"
-is "and is where the unit may write" "$(in_it stat -L -c %s /var/lib/rashpa/romulu-one/images.raw)" \
+is "run: a run" $? 0 || sed 's/^/# /' "$work/out"
+is "sent: what was sent came" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' "$work/report.json")" "[80,80,0,0]"
+is "unit-write: and is where the unit may write" "$(in_it stat -L -c %s /var/lib/rashpa/romulu-one/images.raw)" \
 	$((80 * 1024 * 512 * 2))
 sed -i 's|<write>images.raw|<write>/usr/images.raw|' "$work/experiment.xml"
 in_it rashpa-manager run "$work/experiment.xml" >"$work/out" 2>&1
-is "elsewhere it may not" "$? $(grep -m 1 -o "/usr/images.raw: Read-only" "$work/out")" \
+is "elsewhere-not: elsewhere it may not" "$? $(grep -m 1 -o "/usr/images.raw: Read-only" "$work/out")" \
 	"1 /usr/images.raw: Read-only" || sed 's/^/# /' "$work/out"
 for tool in remu romulu; do
 	in_it systemctl stop "$tool@one"
-	ok $? "$tool@one stops"
-	is "without an error" "$(in_it systemctl show -P Result "$tool@one")" success
+	ok $? "one-stops/$tool: $tool@one stops"
+	is "without-error: without an error" "$(in_it systemctl show -P Result "$tool@one")" success
 done
 # metrics, which are root's, for a collector's folder
 folder=/var/lib/prometheus/node-exporter
@@ -67,11 +67,11 @@ install -m 644 build/tools/rashpa-metrics.service /etc/systemd/system
 echo INTERVAL=0.2 >/etc/rashpa/metrics.conf
 in_it systemctl daemon-reload
 in_it systemctl start rashpa-metrics >"$work/out" 2>&1
-ok $? "rashpa-metrics starts" || sed 's/^/# /' "$work/out"
+ok $? "rashpa-metrics-starts: rashpa-metrics starts" || sed 's/^/# /' "$work/out"
 wait_for 30 grep -qs '^rashpa_stream_state{buffer="led",state="ended"} 1$' "$folder/rashpa.prom"
-ok $? "its file tells of the stream" || in_it systemctl status rashpa-metrics | sed 's/^/# /'
+ok $? "file-stream: its file tells of the stream" || in_it systemctl status rashpa-metrics | sed 's/^/# /'
 in_it systemctl stop rashpa-metrics
-is "it stops without an error, and takes its file away" \
+is "stops-without-error: it stops without an error, and takes its file away" \
 	"$(in_it systemctl show -P Result rashpa-metrics) $(ls "$folder")" "success "
 # what shall be there after a boot, made with few rights
 install -m 644 build/tools/rashpa-{apply,board@}.service /etc/systemd/system
@@ -82,17 +82,17 @@ echo "{ \"boards\": [ { \"function\": \"$bdf\" } ] }" >/etc/rashpa/boards.d/one.
 rashpactl unbind "$bdf"
 in_it systemctl daemon-reload
 in_it systemctl start rashpa-apply >"$work/out" 2>&1
-ok $? "rashpa-apply starts" || { sed 's/^/# /' "$work/out"; in_it systemctl status rashpa-apply | sed 's/^/# /'; }
-is "the buffer is the group's" "$(stat -c '%U:%G' /dev/rashpa/buffer/early)" root:rashpa
+ok $? "rashpa-apply-starts: rashpa-apply starts" || { sed 's/^/# /' "$work/out"; in_it systemctl status rashpa-apply | sed 's/^/# /'; }
+is "buffer-group: the buffer is the group's" "$(stat -c '%U:%G' /dev/rashpa/buffer/early)" root:rashpa
 node=$(rashpactl --json list | jq -r "[.. | objects | select(.bdf? == \"$bdf\")][0] | select(.profile) | .node")
 [[ $node == fpga* ]]
-ok $? "the board is bound, with its profile"
+ok $? "board-bound-profile: the board is bound, with its profile"
 in_it systemctl start "rashpa-board@$node"
-ok $? "what udev starts for a board has nothing to do then"
+ok $? "udev-starts-board: what udev starts for a board has nothing to do then"
 rashpactl buffer remove early
 rm -r /etc/rashpa/{buffers,boards,profiles}.d
 in_it systemctl poweroff --force >/dev/null 2>&1 || kill -KILL "$(pgrep -P "$unshare")"
 wait "$unshare" 2>/dev/null
 rashpactl buffer remove led
-ok $? "the buffer is not held"
+ok $? "buffer-not-held: the buffer is not held"
 finish

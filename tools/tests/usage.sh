@@ -8,6 +8,8 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../selftests/lib/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=../../selftests/lib/sanitized.sh
+. selftests/lib/sanitized.sh
 PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 
 # --- wrong usage
@@ -194,18 +196,18 @@ json '.table == {window: "table", offset_bytes: 0, length_bytes: 32768, stride_b
 	control: {offset_bytes: 16, bits: 32, set: 1, clear: 0}, sum: {offset_bytes: 24, bits: 64}} and
 	.name == "rashpa-fpga" and .windows == 20 and .engines == 20 and .quiesce_steps == 2' \
 	rashpactl profile --json "$reference"
-ok $? "profile --json has the layout of the table"
-is "profile tells it as text" "$(rashpactl profile "$reference" | tail -n 1)" \
+ok $? "profile-json-layout: profile --json has the layout of the table"
+is "profile-text: profile tells it as text" "$(rashpactl profile "$reference" | tail -n 1)" \
 	"table: 1024 entries of 32 bytes, address 64 bits at 0, length 64 bits at 8, control 32 bits at 16, running sum 64 bits at 24"
 jq 'del(.table.sum, .table.length_field) | .table.segment_size = 4096' "$reference" >"$work/plain.json"
 json '.table | .sum == null and .length == null and .segment_bytes == 4096' \
 	rashpactl profile --json "$work/plain.json"
-ok $? "and what there is not"
-is "also as text" "$(rashpactl profile "$work/plain.json" | tail -n 1)" \
+ok $? "not: and what there is not"
+is "text: also as text" "$(rashpactl profile "$work/plain.json" | tail -n 1)" \
 	"table: 1024 entries of 32 bytes, address 64 bits at 0, no length, control 32 bits at 16, no running sum, segments of 4096 bytes"
 jq 'del(.table, .engines)' "$reference" >"$work/plain.json"
 json 'has("table") and .table == null' rashpactl profile --json "$work/plain.json"
-ok $? "without a table as well"
+ok $? "without-table-well: without a table as well"
 
 # --- a driver that is loaded, and nobody has made a buffer yet
 mkdir -p "$work/empty/buffer"
@@ -219,7 +221,7 @@ is "no-buffer/report: so does report" $? 0
 
 # --- by HTTP, at a socket of systemd
 rashpactl top --serve 2>"$work/said"
-is "without one" "$? $(grep -c "no socket that listens: start rashpa-exporter.socket" "$work/said")" "1 1"
+is "without-one: without one" "$? $(grep -c "no socket that listens: start rashpa-exporter.socket" "$work/said")" "1 1"
 for from in empty none; do
 	RASHPA_DEV=$work/$from systemd-socket-activate -E RASHPA_DEV -l "$work/$from.socket" rashpactl top --serve >"$work/served" 2>&1 &
 	server=$!
@@ -241,7 +243,7 @@ echo '{ "boards": [ { "function": "1234:5250" }, { "function": "03:00.0", "take"
 	>"$RASHPA_CONFIG/boards.d/one.conf"
 json '. == {buffers: [{name: "ring0", length_bytes: 1073741824}], boards: [{function: "1234:5250", take: false},
 	{function: "03:00.0", take: true}]}' rashpactl --json apply --check
-ok $? "apply --check tells what would be made"
+ok $? "apply-check: apply --check tells what would be made"
 wrong_file() { # PATTERN TEXT: of a file of buffers
 	local pattern=$1
 	echo "$2" >"$RASHPA_CONFIG/buffers.d/two.conf"
@@ -267,7 +269,7 @@ unset RASHPA_CONFIG
 for unit in build/tools/*.service; do
 	good "security/$(basename "${unit/@/}" .service): the service has little to reach" systemd-analyze security --offline=yes --threshold=40 "$unit"
 done
-good "the rules of udev are well-formed" udevadm verify --resolve-names=never tools/udev/70-rashpa.rules
+good "rules-udev-well-formed: the rules of udev are well-formed" udevadm verify --resolve-names=never tools/udev/70-rashpa.rules
 
 # --- help, manual, completion
 
@@ -276,22 +278,22 @@ commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "b
 	"map program" "map release" "map end"
 	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status" "reg read" "reg write" "reg dump")
 
-is "the help names all commands" \
+is "help-names-all: the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
 measures="gpu latency loop memory network process roundtrip"
-is "so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
+is "rashpa-bench: so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
 . tools/completion/rashpa-bench
 completed() { # TOOL: what may be its first word, but for options
 	COMP_WORDS=("$1" "") COMP_CWORD=1
 	"_${1//-/_}"
 	printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs
 }
-is "which are completed" "$(completed rashpa-bench)" "$measures"
+is "completed: which are completed" "$(completed rashpa-bench)" "$measures"
 . tools/completion/rashpa-manager
-is "commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
+is "commands-rashpa-manager-completed: commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
 . tools/completion/rashpa-builder
-is "commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build burst model nton nxn"
+is "commands-rashpa-builder-completed: commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build burst model nton nxn"
 # The headlines of a manual, as text: those of rashpactl only behind a command's, up to the next one's.
 headlines() { # FILE [COMMAND]
 	sed -n '/^\.TP/{n;s/\\f[A-Z]//g;s/\\-/-/g;s/\\~/ /g;s/^\.[A-Z]* //;s/[" ]\{1,\}/ /g;s/^ //;p}' "$1" |
@@ -360,7 +362,7 @@ for gone in "/policy =/d" "/policy =/s/|drop//" "s/wait overwrite drop/wait drop
 	expects "$gone" "$(grep -c -- " --policy" <<<"$missing")" 1
 done
 refused "planted: what is gone from the manual or the completion is missed"
-is "a letter means the same everywhere" \
+is "letter-means-same: a letter means the same everywhere" \
 	"$(sort -u <<<"$letters" | cut -d' ' -f1 | uniq -d | xargs)" ""
 
 # --- the viewer's window
@@ -368,9 +370,9 @@ is "a letter means the same everywhere" \
 Xvfb -displayfd 9 -screen 0 1280x900x24 9>"$work/display" >/dev/null 2>&1 &
 server=$!
 wait_for 30 test -s "$work/display"
-good "the window of the viewer shows a stream" env MPLBACKEND=TkAgg DISPLAY=:"$(cat "$work/display")" PYTHONPATH=tools/python \
+good "window-viewer-shows: the window of the viewer shows a stream" env MPLBACKEND=TkAgg DISPLAY=:"$(cat "$work/display")" PYTHONPATH=tools/python \
 	PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY="$PWD/build/tools/librashpa.so.0" MPLCONFIGDIR="$PWD/build/matplotlib" \
-	timeout 120 python3 tools/tests/window.py
+	timeout 300 python3 tools/tests/window.py
 kill "$server"
 wait "$server"
 finish

@@ -8,6 +8,7 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../../selftests/lib/shell.sh"
+only=()	# arguments are others here
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/cable.sh
 . selftests/lib/cable.sh
 series=${1:-newest} images=${2:-200}
@@ -47,7 +48,7 @@ second=$!
 wait "$first"
 one=$?
 wait "$second"
-is "both machines end well" "$one $?" "0 0" || sed 's/^/# /' "$out"/said.*
+is "machines-end-well: both machines end well" "$one $?" "0 0" || sed 's/^/# /' "$out"/said.*
 
 # jq comes with the lab's root: the machine needs none
 check() { # NAME FILTER FILE...
@@ -59,23 +60,23 @@ check() { # NAME FILTER FILE...
 said() { cat "$out/$1"/err.* | grep -o "event .*" | sort -u; }
 
 both=("$out"/good/whole-{0,1}.json)
-check "$images images of two detectors are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
-check "each builder has built some" 'all(.[]; .frames | length > 0)' "${both[@]}"
-check "each byte is that of the detectors" 'all(.[]; .wrong == [] and .incomplete == [])' "${both[@]}"
-check "the manager says so" '.[0] | .events == $images and .built == $images and .incomplete + .lost + .unknown + .foreign == 0' \
+check "images-two-detectors: $images images of two detectors are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
+check "builder-built: each builder has built some" 'all(.[]; .frames | length > 0)' "${both[@]}"
+check "byte-detectors: each byte is that of the detectors" 'all(.[]; .wrong == [] and .incomplete == [])' "${both[@]}"
+check "manager: the manager says so" '.[0] | .events == $images and .built == $images and .incomplete + .lost + .unknown + .foreign == 0' \
 	"$out/good/build.json"
-is "nobody complains" "$(said good)" ""
+is "nobody-complains: nobody complains" "$(said good)" ""
 
 both=("$out"/bad/whole-{0,1}.json)
 at=$((images / 3)) gap=$((images / 2))
-check "again, with faults: all are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
-check "one byte of one fragment is wrong, and found where it is" \
+check "again-faults/all-once: again, with faults: all are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
+check "one-byte-one: one byte of one fragment is wrong, and found where it is" \
 	"[.[].wrong[]] == [{frame: $at, line: 63, byte: 511, bytes: 1}]" "${both[@]}"
-check "these images say of themselves that half of them is not to be believed" \
+check "images-themselves-half: these images say of themselves that half of them is not to be believed" \
 	"[.[].incomplete[]] | sort_by(.frame) == [{frame: $at, missing_lines: 64}, {frame: $gap, missing_lines: 64}]" "${both[@]}"
-check "what is missing is zeros, and counted" '.[0] | .built == $images and .incomplete == 2 and .corrupt == 1 and .missing == 1
+check "missing-zeros-counted: what is missing is zeros, and counted" '.[0] | .built == $images and .incomplete == 2 and .corrupt == 1 and .missing == 1
 	and .lost + .unknown + .foreign == 0' "$out/bad/build.json"
-is "builders name both" "$(said bad)" "$(printf '%s\n' \
+is "builders-name: builders name both" "$(said bad)" "$(printf '%s\n' \
 	"event $at: the fragment of source 0 of readout 0 has another checksum than its readout has sent" \
 	"event $gap: the fragment of source 0 of readout 1 is missing" | sort)"
 finish

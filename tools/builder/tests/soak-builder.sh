@@ -11,6 +11,7 @@ transports=("${@:2}")
 ((${#transports[@]})) || transports=(shm mpi)
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../../selftests/lib/shell.sh"
+only=()	# arguments are others here
 PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/mpi.sh
 . "$(dirname "$0")/../../../selftests/lib/mpi.sh"
@@ -18,7 +19,7 @@ PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 # of a transport
 declare -A device=([verbs]="--device rxe0")
 if [[ " ${transports[*]} " == *" verbs "* ]] && ! selftests/lib/rxe.sh >"$work/err" 2>&1; then
-	skip "messages over verbs" "no soft-RoCE: $(tail -n 1 "$work/err")"
+	skip "messages-verbs: messages over verbs" "no soft-RoCE: $(tail -n 1 "$work/err")"
 	finish
 fi
 
@@ -84,13 +85,13 @@ done
 for name in "${runs[@]}"; do
 	status=0
 	wait "${job[$name]}" || status=$?
-	is "$name ends in order" "$status" 0 || grep '^rashpa-builder' "$out/$name.err" | sed 's/^/# /'
+	is "ends-order: $name ends in order" "$status" 0 || grep '^rashpa-builder' "$out/$name.err" | sed 's/^/# /'
 	case $name in
 	*nxn*)	right='.received > 0 and .received == .sent and .lost + .duplicate + .late + .wrong == 0' ;;
 	*)	right='.built > 0 and .built == .events and .incomplete + .lost + .unknown + .foreign == 0' ;;
 	esac
 	json "$right" cat "$out/$name.json"
-	ok $? "$name: all came, and was right: $(jq -r '.received // .built' "$out/$name.json")"
+	ok $? "all-right: $name: all came, and was right: $(jq -r '.received // .built' "$out/$name.json")"
 	# of each process: after the beginning, at the end, and most in between
 	awk -v settled="$settled" '
 		$1 >= settled && !($2 in first) { first[$2] = $3 }
@@ -104,7 +105,7 @@ for name in "${runs[@]}"; do
 		}' name="$name" "$out/$name.resident" >"$work/grown"
 	grep '^#' "$work/grown"
 	read -r samples grown < <(tail -n 1 "$work/grown")
-	holds "$name: memory grew by $grown KiB in $((seconds - settled)) s, of at most $growth_kib" \
+	holds "memory-grew-kib: $name: memory grew by $grown KiB in $((seconds - settled)) s, of at most $growth_kib" \
 		"$samples > 4 && $grown <= $growth_kib"
 done
 finish

@@ -8,6 +8,8 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../../selftests/lib/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/sanitized.sh
+. selftests/lib/sanitized.sh
 tools=${RASHPA_TOOLS:-build/tools}
 
 inject() { # OPTION...: a file
@@ -32,12 +34,12 @@ for transport in uc rc; do
 		inject --transport "$transport" --size "$size" --messages 7 --first-psn 0xfffff8 \
 			--rkey 0x99 --address 0x1000 --immediate 0xfffffffe \
 			--region "$region" --json="$work/report" >"$work/out" 2>"$work/err"
-		good "scapy makes the same frames: $transport, messages of $size bytes" \
+		good "scapy-same-frames/$transport/$size: scapy makes the same frames: $transport, messages of $size bytes" \
 			oracle compare "$work/file" "$work/report"
 	done
 done
 inject --payload tools/frames/tests/oracle.py --size 5000 --messages 2 >"$work/out"
-good "the payload is that of the file, which begins again where it ends" python3 -B - "$work/file" <<'END'
+good "payload-file-begins: the payload is that of the file, which begins again where it ends" python3 -B - "$work/file" <<'END'
 import sys
 from scapy.contrib.roce import BTH
 from scapy.utils import rdpcap
@@ -54,7 +56,7 @@ END
 while read -r kind status faults; do
 	oracle make "$kind" "$work/scapy.pcap"
 	check "$work/scapy.pcap"
-	is "scapy's frames, $kind: $faults" "$? $(named)" "$status ${faults#none}"
+	is "scapy-frames/$kind: scapy's frames, $kind: $faults" "$? $(named)" "$status ${faults#none}"
 done <<'END'
 uc 0 none
 rc 0 none
@@ -80,11 +82,11 @@ nothing 1 none
 END
 oracle make uc "$work/scapy.pcapng"
 check "$work/scapy.pcapng"
-is "pcapng is read as well" "$? $(jq -r '.queue_pairs[0] | "\(.packets) \(.messages) \(.bytes) \(.path_mtu)"' "$work/json")" \
+is "pcapng-read-well: pcapng is read as well" "$? $(jq -r '.queue_pairs[0] | "\(.packets) \(.messages) \(.bytes) \(.path_mtu)"' "$work/json")" \
 	"0 16 10 9229 1024"
 oracle make cut "$work/scapy.pcap"
 check "$work/scapy.pcap"
-is "frames that are not whole in the capture have no ICRC, which is told and no fault" \
+is "frames-not-whole: frames that are not whole in the capture have no ICRC, which is told and no fault" \
 	"$? $(jq .icrc_unknown "$work/json") $(grep -c "13 frames are not whole in the capture" "$work/err")" "0 13 1"
 
 # --- each fault of the injector, and what follows from it
@@ -93,7 +95,7 @@ stream=(--messages 20 --size 4000 --first-psn 0xffffec --immediate 0xfffffffc)
 while read -r fault faults; do
 	inject "${stream[@]}" --fault "$fault" --json="$work/report" >"$work/out"
 	check --queue-pair 0x11:0xffffec --path-mtu 1024 --mtu 1100 "$work/file"
-	is "$fault: $faults" "$? $(named)" "$((4 * !!${#faults})) $faults"
+	is "inject/fault: $fault: $faults" "$? $(named)" "$((4 * !!${#faults})) $faults"
 done <<'END'
 icrc@6 6:icrc
 icrc@6:0x80000000 6:icrc
@@ -140,35 +142,35 @@ END
 ip="10.0.0.1 > 10.0.0.2 queue pair 0x000011"
 inject --messages 3 --first-psn 0x22 >"$work/out"
 check --queue-pair 0x11:0x11 "$work/file"
-is "an FPGA that begins with another PSN: one line" "$(head -n -2 "$work/out")" \
+is "fpga-begins-another: an FPGA that begins with another PSN: one line" "$(head -n -2 "$work/out")" \
 	"frame 1: $ip: wrong first PSN: expected 0x000011, got 0x000022"
 inject --messages 3 --fault icrc@4:swapped >"$work/out"
 check "$work/file"
-is "an FPGA with a wrong ICRC: one line, and why" "$(head -n -2 "$work/out" | sed -E 's/0x[0-9a-f]{8}/N/g')" \
+is "fpga-wrong-icrc: an FPGA with a wrong ICRC: one line, and why" "$(head -n -2 "$work/out" | sed -E 's/0x[0-9a-f]{8}/N/g')" \
 	"frame 4: $ip: wrong ICRC: expected N, got N: its bytes are in the wrong order"
-is "it counts by queue pair, and in all" "$(tail -n 2 "$work/out")" \
+is "counts-queue-pair: it counts by queue pair, and in all" "$(tail -n 2 "$work/out")" \
 	"$ip: UC, 12 packets, 3 messages, 12288 bytes, PSN 0x000000 to 0x00000b, path MTU 1024: 1 fault (icrc 1)
 12 frames, 12 of RoCE v2: 1 fault"
 
 # --- what was sent is told
 inject --messages 3 --fault drop@2 --fault duplicate@3 --fault reorder@5:2 --fault icrc@9 --json="$work/report" >"$work/out"
-is "the report says which frame has which fault" \
+is "report-frame-fault: the report says which frame has which fault" \
 	"$(jq -r '"\(.packets) \(.frames) \(.next_psn)", (.faults[] | "\(.kind) \(.packet) \(.frame)")' "$work/report" | paste -sd,)" \
 	"12 12 12,drop 2 null,duplicate 3 3,reorder 5 7,icrc 9 9"
 inject --messages 25 --rate 1000 --json="$work/report" >"$work/out"
-is "frames of a file are at their pace" "$(jq '.seconds * 1e6 | round' "$work/report")" 99000
+is "frames-file-pace: frames of a file are at their pace" "$(jq '.seconds * 1e6 | round' "$work/report")" 99000
 inject --messages 25 --size 1000 --rate 8Mbit --json="$work/report" >"$work/out"
 # 1078 bytes and 24 on the cable
-is "also in bits a second" "$(jq '.seconds * 1e6 | round' "$work/report")" $((1102 * 24))
+is "bits-second: also in bits a second" "$(jq '.seconds * 1e6 | round' "$work/report")" $((1102 * 24))
 inject --messages 3 --no-immediate >"$work/out"
 check "$work/file"
-is "messages without immediate" "$? $(named)" "0 "
+is "messages-without-immediate: messages without immediate" "$? $(named)" "0 "
 inject --messages 200 --no-immediate --fault psn@6 --fault icrc@7 >"$work/out"
 "$tools/rashpa-capture-check" --faults 1 "$work/file" >"$work/out"
-is "--faults says how many are named" "$(grep -c ^frame "$work/out") $(grep -c "^1 more" "$work/out")" "1 1"
+is "faults-named: --faults says how many are named" "$(grep -c ^frame "$work/out") $(grep -c "^1 more" "$work/out")" "1 1"
 inject --messages 300 --size 0 >"$work/out"
 "$tools/rashpa-capture-check" --frames 7 "$work/file" >"$work/out"
-is "--frames ends earlier" "$(tail -n 1 "$work/out")" "7 frames, 7 of RoCE v2: 0 faults"
+is "frames-ends-earlier: --frames ends earlier" "$(tail -n 1 "$work/out")" "7 frames, 7 of RoCE v2: 0 faults"
 # each message has 5 as its immediate
 for ((i = 0; i < 3; i++)); do
 	inject --size 0 --first-psn "$i" --immediate 5 >"$work/out"
@@ -178,9 +180,9 @@ python3 -c 'import sys
 parts = [open(name, "rb").read() for name in sys.argv[2:]]
 open(sys.argv[1], "wb").write(parts[0] + b"".join(p[24:] for p in parts[1:]))' "$work/file" "$work"/part?
 check "$work/file"
-is "one immediate for all" "$? $(named)" "4 2:immediate-duplicate 3:immediate-duplicate"
+is "one-immediate-all: one immediate for all" "$? $(named)" "4 2:immediate-duplicate 3:immediate-duplicate"
 check --no-immediate "$work/file"
-is "which --no-immediate allows" "$? $(named)" "0 "
+is "no-immediate-allows: which --no-immediate allows" "$? $(named)" "0 "
 
 # --- wrong usage, and files that are none
 ends() { # STATUS PATTERN COMMAND...

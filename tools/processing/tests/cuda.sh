@@ -38,10 +38,10 @@ if command -v "$nvcc" >/dev/null; then
 	done
 	header=$(dirname "$(readlink -f "$(command -v "$nvcc")")")/../include
 	if [[ -e $header/cuda.h ]]; then
-		silent "what is declared of CUDA here is what its cuda.h has" "${CC:-cc}" -std=gnu17 -Wall -Wextra -Werror \
+		silent "declared-cuda-cuda: what is declared of CUDA here is what its cuda.h has" "${CC:-cc}" -std=gnu17 -Wall -Wextra -Werror \
 			-isystem "$header" -fsyntax-only tools/lib/tests/gpu-libraries/cuda-header.c
 	else
-		skip "what is declared of CUDA here is what its cuda.h has" "there is no $header/cuda.h"
+		skip "declared-cuda-cuda: what is declared of CUDA here is what its cuda.h has" "there is no $header/cuda.h"
 	fi
 else
 	skip "nvcc: sm_80 to sm_120" "no $nvcc is at hand"
@@ -66,17 +66,17 @@ if command -v "$clang" >/dev/null; then
 		fi
 		silent "clang: PTX of sm_$a" ptx "$a" "$work/$a.ptx"
 	done
-	is "the oldest one is what the build takes" "$(grep -o '^\.target sm_80' "$work/80.ptx")" ".target sm_80"
+	is "oldest-one-build: the oldest one is what the build takes" "$(grep -o '^\.target sm_80' "$work/80.ptx")" ".target sm_80"
 	# the driver's compiler of PTX is this one
 	codes=$("$ptxas" --help 2>/dev/null)
 	for a in $all; do
 		if ! command -v "$ptxas" >/dev/null; then
-			skip "PTX of sm_80 becomes code for sm_80 to sm_120" "no $ptxas is at hand"
+			skip "ptx-sm-80-becomes: PTX of sm_80 becomes code for sm_80 to sm_120" "no $ptxas is at hand"
 			break
 		elif ! grep -q "'sm_$a'" <<<"$codes"; then
-			skip "PTX of sm_80 becomes code for sm_$a" "this ptxas does not know it"
+			skip "ptx-sm-80-becomes/$a: PTX of sm_80 becomes code for sm_$a" "this ptxas does not know it"
 		else
-			silent "PTX of sm_80 becomes code for sm_$a" "$ptxas" --warning-as-error -arch "sm_$a" -o "$work/code" "$work/80.ptx"
+			silent "ptx-sm-80-becomes-code/$a: PTX of sm_80 becomes code for sm_$a" "$ptxas" --warning-as-error -arch "sm_$a" -o "$work/code" "$work/80.ptx"
 		fi
 	done
 else

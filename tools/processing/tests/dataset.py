@@ -28,7 +28,7 @@ def run(*arguments):
 def made_up():
     status, said = run("jungfrau", "ssx.h5", "--images", 40, "--darks", 3, "--size", "512x300",
                        "--hit-rate", 0.3, "--peaks", 20, "--seed", 5)
-    ok(not status and "ssx.h5: 40 images of 512 x 300 u16" in said, f"made up: {said.strip()}")
+    ok(not status and "ssx.h5: 40 images of 512 x 300 u16" in said, f"made-up: made up: {said.strip()}")
     file = h5py.File("ssx.h5")
     hit, photons = file["truth/hit"][...], file["truth/photons"][...]
     calibration = {"detector": "jungfrau", "pedestal": "ssx.h5:/calibration/pedestal",
@@ -39,13 +39,13 @@ def made_up():
         results = [pipeline(image, frame=i) for i, image in enumerate(file["entry/data/data"])]
         found = numpy.array([r.kept for r in results])
         ok((found == hit).all() and 3 < hit.sum() < 25,
-           f"{engine}: {found.sum()} images of 40 are hits, those that were made as such")
+           f"images-40-hits/{engine}: {engine}: {found.sum()} images of 40 are hits, those that were made as such")
         empty = numpy.mean([numpy.nansum(r.image) for r in results if not r.kept])
         ratio = [(numpy.nansum(r.image) - empty) / p for r, p in zip(results, photons) if r.kept]
         ok(0.98 < min(ratio) and max(ratio) < 1.02,
-           f"{engine}: they have the photons that were put there, within 2 percent, by three gains")
+           f"photons-put-within/{engine}: {engine}: they have the photons that were put there, within 2 percent, by three gains")
         ok(min(len(numpy.unique(file["entry/data/data"][i] >> 14)) for i in hit.nonzero()[0]) >= 2,
-           "pixels of a hit have more than one gain")
+           "pixels-hit-one: pixels of a hit have more than one gain")
 
 
 def converted():
@@ -75,7 +75,7 @@ def converted():
         if not status or sentence not in said:
             print("#", said)
     ok(all(status and sentence in said and "Traceback" not in said
-           for (status, said), sentence in zip(refused, sentences)), "what is wrong is refused")
+           for (status, said), sentence in zip(refused, sentences)), "wrong-refused: what is wrong is refused")
 
 
 def limited(*arguments):
@@ -141,21 +141,21 @@ def failed():
     for output in "out.h5", "out.raw":
         status, said = run("convert", "five.npy", "small.npy", output)
         ok(status == 1 and "the first one (100, 200)" in said and set(os.listdir()) == before,
-           f"{output}: nothing is left if the second input differs")
+           f"nothing-left-second: {output}: nothing is left if the second input differs")
         status, said = limited("convert", "five.npy", output)
         ok(status == 1 and said == f"rashpa.dataset: {output}: File too large\n" and
-           set(os.listdir()) == before or print("#", status, said), f"{output}: nor if there is no room")
+           set(os.listdir()) == before or print("#", status, said), f"no-room: {output}: nor if there is no room")
     status, said = limited("jungfrau", "out.h5", "--images", "2")
     ok(status == 1 and said == "rashpa.dataset: out.h5: File too large\n" and set(os.listdir()) == before or
-       print("#", status, said), "nor of what is made up")
+       print("#", status, said), "nor-of-what-is: nor of what is made up")
     ok(all(sentence in run("convert", *arguments)[1] for *arguments, sentence in (
         ("five.npy", "dangling.h5", "is there already"),
         ("five.raw", "out.h5", "--geometry", "3x0x8", "not WIDTHxHEIGHT"),
-        ("five.raw", "out.h5", "--geometry", "1_0x1_0", "not WIDTHxHEIGHT"))), "what is no size, or is a link")
+        ("five.raw", "out.h5", "--geometry", "1_0x1_0", "not WIDTHxHEIGHT"))), "no-size-link: what is no size, or is a link")
     good = [run("convert", "links.h5:/soft", "a.raw")[0] == 0, run("convert", "sub[1]", "b.raw", "--geometry",
                                                                    "200x100")[0] == 0]
     ok(all(good) and (numpy.fromfile("a.raw", "<u2") == images.ravel()).all() and
-       (numpy.fromfile("b.raw", "<u2") == images[0].ravel()).all(), "links and odd names are followed")
+       (numpy.fromfile("b.raw", "<u2") == images[0].ravel()).all(), "links-odd-names: links and odd names are followed")
 
 
 if __name__ == "__main__":

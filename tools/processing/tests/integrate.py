@@ -102,7 +102,7 @@ def compare(name, shape):
             sigma = worst(result.sigma[inner], right_sigma[inner]) if error else 0
             moved = numpy.abs(axis - theirs.radial).max() / abs(high)
             ok(good and off < 1e-6 and sigma < 2e-5 and moved < 1e-6 and said == unit,
-               f"{engine}: {shape[1]} x {shape[0]}, {name}, {unit}, split {split}: {off:.1e} off, "
+               f"integrals/{engine}/{unit}: {engine}: {shape[1]} x {shape[0]}, {name}, {unit}, split {split}: {off:.1e} off, "
                f"error {error}: {sigma:.1e}")
 
 

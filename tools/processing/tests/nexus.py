@@ -81,12 +81,12 @@ def content(folder, packing, whole):
         entry = h5["entry"]
         same = numpy.array_equal(entry["data/data"][:], want, equal_nan=not whole)
         ok(same and entry["data/data"].dtype == ("<i4" if whole else "<f4"),
-           f"{packing}, whole numbers {whole}: images")
+           f"whole-numbers/images: {packing}, whole numbers {whole}: images")
         ok((entry["statistics/images"][:] == [3, 3]).all() and
            (entry["statistics/last_sequence_number"][:] == [102, 105]).all() and
            numpy.array_equal(entry["statistics/mean"][1], results[5].mean, equal_nan=True) and
            numpy.array_equal(entry["statistics/deviation"][1], results[5].deviation, equal_nan=True),
-           f"{packing}, whole numbers {whole}: mean and deviation")
+           f"whole-numbers/mean-deviation: {packing}, whole numbers {whole}: mean and deviation")
         csr, good = entry["compressed"], True
         begin = csr["offset"][:]
         for i, r in enumerate(results):
@@ -96,14 +96,14 @@ def content(folder, packing, whole):
                      numpy.array_equal(csr["column"][at], column) and
                      numpy.array_equal(csr["value"][at], value))
         ok(good and len(begin) == 8 and begin[5] == begin[6] and csr["elements"][5] > 2000,
-           f"{packing}, whole numbers {whole}: sparse images, and how many did not fit")
+           f"whole-numbers/sparse-images-not: {packing}, whole numbers {whole}: sparse images, and how many did not fit")
         detector = entry["instrument/detector"]
         ok((detector["sequence_number"][:] == range(100, 107)).all() and
            (detector["role"][:] == 0).all() and len(detector["role"]) == 7 and
            (detector["pixels_above_threshold"][:] == [r.above for r in results]).all(),
-           f"{packing}, whole numbers {whole}: numbers of images")
+           f"whole-numbers/numbers-images: {packing}, whole numbers {whole}: numbers of images")
         ok(entry["complete"][()] == 1 and entry["end_time"][()] >= entry["start_time"][()] > b"2" and
-           stat["images"] == 7 and stat["lost"] == 0, f"{packing}, whole numbers {whole}: complete")
+           stat["images"] == 7 and stat["lost"] == 0, f"whole-numbers/complete: {packing}, whole numbers {whole}: complete")
 
 
 def sizes(folder):
@@ -120,7 +120,7 @@ def sizes(folder):
                        for i in range(2)]
             if not numpy.array_equal(got, want, equal_nan=True):
                 bad.append((packing, shape))
-    ok(not bad or print("#", *bad), "images of odd sizes, and noise, are the same after compression")
+    ok(not bad or print("#", *bad), "images-odd-sizes: images of odd sizes, and noise, are the same after compression")
 
 
 def unpack_zstd(data, i):
@@ -145,20 +145,20 @@ def others(folder):
         last = [pipeline(image(f), frame=f).image for f in range(3)][-1]
     with silx.io.open(path) as h5:
         shown = silx.io.nxdata.get_default(h5)
-        ok(shown.is_valid and shown.signal.shape == (3, 64, 80), "silx finds what it shows by default")
+        ok(shown.is_valid and shown.signal.shape == (3, 64, 80), "silx-finds-shows: silx finds what it shows by default")
     ok(numpy.array_equal(fabio.open(f"{path}::/{IMAGES}").get_frame(2).data, last, equal_nan=True),
-       "fabio reads an image")
+       "fabio-reads-image: fabio reads an image")
     with pyFAI.io.nexus.Nexus(path, "r") as nexus:
         ok([d.name for d in nexus.find_detector(all=True)] == ["/entry/instrument/detector"] and
-           nexus.get_default_NXdata()["data"].shape == (3, 64, 80), "pyFAI finds it, and the detector")
+           nexus.get_default_NXdata()["data"].shape == (3, 64, 80), "pyfai-finds-detector: pyFAI finds it, and the detector")
     with h5py.File(path) as h5:
         detector = h5["entry/instrument/detector"]
         at = numpy.argwhere(detector["pixel_mask"][:])
         ok(h5["entry/definition"][()] == b"NXmx" and h5.attrs["creator"] == "rashpa" and
-           (at == [[7, 9]]).all() and detector["data"] == h5[IMAGES], "it is NXmx, with a mask")
+           (at == [[7, 9]]).all() and detector["data"] == h5[IMAGES], "nxmx-mask: it is NXmx, with a mask")
         beam = h5["entry/instrument/beam"]
         ok(abs(beam["incident_wavelength"][()] - 0.99987) < 1e-5 and
-           beam["incident_energy"][()] == 12400, "the beam is known by its photons")
+           beam["incident_energy"][()] == 12400, "beam-known-photons: the beam is known by its photons")
 
 
 def assembled(folder):
@@ -176,7 +176,7 @@ def assembled(folder):
             data, got = h5[IMAGES], h5["entry/instrument/detector/pixel_mask"][:]
             ok(data.shape == (1, *shape) and data.dtype == dtype and right.sum() > 1 and
                ((got != 0) == right).all() and ((data[0] == NONE) | numpy.isnan(data[0]) == right).all(),
-               f"assembled images and their mask: {' '.join(more)}")
+               f"assembled-images-mask: assembled images and their mask: {' '.join(more)}")
 
 
 def profiles(folder):
@@ -205,28 +205,28 @@ def profiles(folder):
             shown = silx.io.nxdata.get_default(h5)
             ok(shown.is_valid and shown.is_curve and shown.signal.shape == (4, 30) and
                shown.axes_dataset_names == [None, "q"] and (shown.axes[-1][()] == axis).all() and
-               (shown.errors is None) == (error == "none"), f"silx shows profiles, error {error}")
+               (shown.errors is None) == (error == "none"), f"silx-shows-profiles: silx shows profiles, error {error}")
         with h5py.File(path) as h5:
             got = h5["entry/profiles"]
             ok(numpy.array_equal(got["intensity"][:], [r.intensity for r in results], equal_nan=True) and
                (error == "none" or
                 numpy.array_equal(got["intensity_errors"][:], [r.sigma for r in results], equal_nan=True)) and
                got["q"].attrs["units"] == "nm^-1" and "data" not in h5["entry"],
-               f"profiles, error {error}, and nothing else")
+               f"profiles-error-nothing: profiles, error {error}, and nothing else")
     with h5py.File(path) as h5:
         peaks, good = h5["entry/peaks"], True
         for i, r in enumerate(results):
             at = slice(*peaks["offset"][i:i + 2])
             good &= all(numpy.array_equal(peaks[k][at], r.peaks[k]) for k in r.peaks.dtype.names)
         ok(good and list(peaks["offset"][:]) == [0, 0, 1, 1, 2] and
-           list(peaks["found"][:]) == [0, 2, 0, 2], "peaks, and how many found no room")
+           list(peaks["found"][:]) == [0, 2, 0, 2], "peaks-found-no: peaks, and how many found no room")
         detector, right_ = h5["entry/instrument/detector"], ai.getFit2D()
         at = [detector[k][()] for k in ("distance", "beam_center_x", "beam_center_y", "x_pixel_size",
                                         "y_pixel_size")]
         ok(numpy.allclose(at, [right_["directDist"] / 1000, right_["centerX"], right_["centerY"], 100e-6,
                                75e-6]) and
            abs(h5["entry/instrument/beam/incident_wavelength"][()] - 1) < 1e-12,
-           "the beam and the distance are pyFAI's")
+           "beam-distance-pyfai: the beam and the distance are pyFAI's")
 
 
 def wrong(folder):
@@ -238,17 +238,17 @@ def wrong(folder):
 
     open(path, "w").write("precious")
     ok(fails(run, "it exists: give another name, or \"overwrite\": true") and
-       open(path).read() == "precious", "a file that exists is not touched")
+       open(path).read() == "precious", "file-exists-not: a file that exists is not touched")
     run(overwrite=True)
     with h5py.File(path) as h5:
-        ok(right(h5) == 1, "but where that is wished")
+        ok(right(h5) == 1, "wished: but where that is wished")
     ok(fails(lambda: run(path="/nonexistent/x.h5"), "/nonexistent/x.h5: No such file or directory") and
        fails(lambda: run(path=folder), "it exists") and
        fails(lambda: run(what=["compressed"], overwrite=True), "no stage \"compress\"") and
        fails(lambda: run(what=[]), "nothing is to be kept") and
        fails(lambda: run(what=["all"]), "is not one of") and
        fails(lambda: run(compression="gzip"), "is not one of none, bitshuffle-lz4"),
-       "what is wrong is refused")
+       "wrong-refused: what is wrong is refused")
     run(what=["images"], overwrite=True)
 
 
@@ -316,12 +316,13 @@ def growing(folder):
         write("finish")
         for dataset in IMAGES, FRAMES, "entry/complete":
             h5[dataset].id.refresh()
-        ok(seen == [3, 6, 9, 12, 15] and good, f"a reader sees each flush: {seen}")
-        ok(right(h5) == 20 and h5["entry/complete"][()] == 1, "and that it is complete")
+        ok(seen == [3, 6, 9, 12, 15] and good, f"reader-sees-flush: a reader sees each flush: {seen}")
+        ok(right(h5) == 20 and h5["entry/complete"][()] == 1, "complete: and that it is complete")
     write.end()
 
 
 def killed(folder, times=6):
+    moments = random.Random(os.environ.get("RASHPA_SEED", "1"))
     found, good = [], True
     for i in range(times):
         path = f"{folder}/killed{i}.h5"
@@ -330,7 +331,7 @@ def killed(folder, times=6):
         flushed = 0
         while flushed < 20 * i + 4:
             flushed = int(write.child.stdout.readline())
-        time.sleep(random.random() / 100)  # anywhere in a write
+        time.sleep(moments.random() / 100)  # anywhere in a write
         write.child.kill()
         flushed = max([flushed, *map(int, write.child.stdout.read().split())])
         write.child.wait()
@@ -355,14 +356,14 @@ def no_room(folder):
         kept = right(h5)
         ok(ended == 0 and said == ["done"] * 6 and images == 23 and kept is not None and
            kept >= 3 and images == kept + lost and h5["entry/complete"][()] == 0,
-           f"no room, and the others go on: {kept} kept, {lost} lost of {images}")
+           f"no-room-others: no room, and the others go on: {kept} kept, {lost} lost of {images}")
     write = Writer(f"{folder}/full2.h5")
     said = [write("3"), write("flush"), write("little room"), write("20"), write("room"),
             write("finish")]
     ended, _ = write.end()
     with h5py.File(f"{folder}/full2.h5", swmr=True) as h5:
         ok(ended == 0 and "full2.h5: File too large" in said[3] and "not complete" in said[5] and
-           right(h5) >= 3 and h5["entry/complete"][()] == 0, f"no room, and it stops: {said[3]}")
+           right(h5) >= 3 and h5["entry/complete"][()] == 0, f"no-room-stops: no room, and it stops: {said[3]}")
 
 
 def removed(folder):
@@ -371,7 +372,7 @@ def removed(folder):
     said = [write("3"), write("flush"), write("remove"), write("5"), write("flush")]
     ended, (images, lost) = write.end()
     ok(ended == 0 and said[:4] == ["done"] * 4 and said[4].endswith("it, or its folder, was removed") and
-       (images, lost) == (8, 5), f"a folder that is removed is told of: {said[4]}")
+       (images, lost) == (8, 5), f"folder-removed: a folder that is removed is told of: {said[4]}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The example of OpenCL beside pyFAI's own integration, on a stream of a driver that is a file of this
-process (librashpa-fake.so). A line "ok NAME", "not ok NAME" or "skip NAME: REASON" each, then "end"."""
+process (librashpa-fake.so). A line "ok NAME", "not ok NAME" or "skip NAME # REASON" each, then "end"."""
 import ctypes
 import functools
 import os
@@ -66,9 +66,9 @@ def main(example):
     right = [geometry.integrate1d(image.astype("f4"), BINS, unit="q_nm^-1", method=("bbox", "csr", "cython"),
                                   correctSolidAngle=False).intensity for image in images]
     signal = numpy.delete(right, (DARK, WRONG), 0)
-    ok(profiles.shape == signal.shape, "each image of the stream has a profile, but dark and wrong ones")
+    ok(profiles.shape == signal.shape, "image-stream-profile: each image of the stream has a profile, but dark and wrong ones")
     ok(profiles.shape == signal.shape and numpy.allclose(profiles, signal, rtol=1e-5),
-       "which is that of pyFAI's own integration")
+       "pyfai-integration: which is that of pyFAI's own integration")
 
     # in place: the kernel has the image's own buffer, which shows what comes into the slot later
     ocl = example.integrator("geometry.poni", SHAPE, BINS)
@@ -76,17 +76,17 @@ def main(example):
     there = example.here(ocl, image)
     image[:] = images[1]
     profile = ocl.integrate_ng(there).intensity
-    ok(ocl.cl_kernel_args["corrections4a"]["image"] == there.data, "pyFAI copies nothing")
+    ok(ocl.cl_kernel_args["corrections4a"]["image"] == there.data, "pyfai-copies-nothing: pyFAI copies nothing")
     if ocl.ctx.devices[0].type & example.pyopencl.device_type.CPU:
-        ok(numpy.allclose(profile, right[1], rtol=1e-5), "nor does OpenCL")
+        ok(numpy.allclose(profile, right[1], rtol=1e-5), "opencl: nor does OpenCL")
     else:
-        print("skip nor does OpenCL: a device that is no processor may copy what is the host's")
+        print("skip opencl: nor does OpenCL # a device that is no processor may copy what is the host's")
     said = None
     try:
         example.here(ocl, numpy.zeros((SHAPE[0], SHAPE[1] + 4), "u2")[:, :SHAPE[1]])
     except (SystemExit, ValueError) as failure:
         said = str(failure)
-    ok(said and "gaps between its lines" in said, "lines that are not packed are refused by a sentence")
+    ok(said and "gaps between its lines" in said, "lines-not-packed: lines that are not packed are refused by a sentence")
     driver.fake_driver_unload()
 
 
@@ -96,5 +96,5 @@ if __name__ == "__main__":
         os.chdir(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
         main(found)
     else:
-        print(f"skip integration by OpenCL: {reason}")
+        print(f"skip image-stream-profile: integration by OpenCL # {reason}")
     print("end")

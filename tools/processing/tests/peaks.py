@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Peak finders beside NumPy, written once more from their descriptions, and beside pyFAI's kernels
-where there is OpenCL. A line "ok NAME", "not ok NAME" or "skip NAME: REASON" each, then "end"."""
+where there is OpenCL. A line "ok NAME", "not ok NAME" or "skip NAME # REASON" each, then "end"."""
 import tempfile
 import warnings
 
@@ -172,7 +172,7 @@ def compare(finder, options, image, floating, name, where=(), r=RADIUS, beam=Non
                   "veto": {"peaks": max(len(right), 1)}}
         result = Pipeline(config, engine)(image)
         ok(same(result.peaks, right) and result.kept == bool(right),
-           f"{engine}: {finder}, {name}: {len(result.peaks)} peaks are NumPy's; {hits} of {len(where)} "
+           f"peaks-numpy-put/{engine}/{finder}: {engine}: {finder}, {name}: {len(result.peaks)} peaks are NumPy's; {hits} of {len(where)} "
            "that were put there")
     return right
 
@@ -183,9 +183,9 @@ def is_pyfai(finder, options, image, floating, name):
     try:
         theirs = of_pyfai(floating, RADIUS, *options.values())
     except Exception as failure:    # no OpenCL, or none that works: each fails in its own way
-        print(f"skip peaks as pyFAI's kernels find them, {name}: there is no OpenCL ({type(failure).__name__})")
+        print(f"skip peaks-pyfai-kernels: peaks as pyFAI's kernels find them, {name} # there is no OpenCL ({type(failure).__name__})")
         return
-    ok(same(result.peaks, theirs), f"{name}: {len(result.peaks)} peaks are those of pyFAI's kernels")
+    ok(same(result.peaks, theirs), f"peaks-pyfai-kernels: {name}: {len(result.peaks)} peaks are those of pyFAI's kernels")
 
 
 def main():
@@ -213,7 +213,7 @@ def main():
     few = Pipeline({"peaks": {"finder": "peakfinder8", "centre": CENTRE, **many, "capacity": 300}})
     result = few(image)
     ok(len(right) > 400 and len(result.peaks) == 300 and same(result.peaks, right[:300]) and
-       few.stat()["overflow"] == 1, f"of {len(right)} peaks the first 300 are kept, and it is counted")
+       few.stat()["overflow"] == 1, f"peaks-first-300: of {len(right)} peaks the first 300 are kept, and it is counted")
     # a shade around the beam, peaks at the edges, a streak that is too long for a peak
     image, where = made_up(random, 8, 100)
     image[RADIUS < 25] = 65535
@@ -225,9 +225,9 @@ def main():
         right = compare(finder, options, image, floating, "shade, edges, streak", where)
         rim = [p for p in right if abs(numpy.hypot(p[0] - CENTRE[0], p[1] - CENTRE[1]) - 26) < 2]
         pieces = [p for p in right if 118 < p[0] < 182 and 98 < p[1] < 105]
-        ok(not rim, f"{finder}: no peak is at the shade's rim")
+        ok(not rim, f"no-peak-shade/{finder}: {finder}: no peak is at the shade's rim")
         if finder == "peakfinder8":
-            ok(not pieces, f"{finder}: no peak is a piece of the streak")
+            ok(not pieces, f"no-peak-piece/{finder}: {finder}: no peak is a piece of the streak")
     # rings of the same angle, as a file of pyFAI says
     ai = AzimuthalIntegrator(detector=Detector(1e-4, 1e-4, max_shape=SHAPE), dist=0.02, poni1=0.004,
                              poni2=0.009, rot1=0.3, rot2=-0.2, rot3=0.1)

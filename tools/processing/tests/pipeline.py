@@ -54,7 +54,7 @@ def frames(engine):
         worst = max(worst, numpy.abs(got - right)[~unknown].max())
         if (numpy.isnan(got) != unknown).any():
             worst = numpy.inf
-    ok(worst < 1e-3, f"{engine}: ten real frames, within 1e-3 photons")
+    ok(worst < 1e-3, f"ten-real-frames/{engine}: {engine}: ten real frames, within 1e-3 photons")
 
 
 def made_up(engine, dtype):
@@ -75,10 +75,10 @@ def made_up(engine, dtype):
     mean, deviation = (images[:5] / 2).mean(0), (images[:5] / 2).std(0, ddof=1)
     last = (results[-1].images == 5 and numpy.allclose(results[-1].mean, mean) and
             numpy.allclose(results[-1].deviation, deviation) and results[0].mean is None)
-    ok(good, f"{engine}: {numpy.dtype(dtype)}: images, and what is kept, are NumPy's; results outlive "
+    ok(good, f"images-kept-numpy/{engine}: {engine}: {numpy.dtype(dtype)}: images, and what is kept, are NumPy's; results outlive "
        "their pipeline")
-    ok(last, f"{engine}: {numpy.dtype(dtype)}: mean and deviation are NumPy's")
-    ok(stat["images"] == 5 and stat["stages"]["compress"]["images"] == 5, "it counts")
+    ok(last, f"mean-deviation-numpy/{engine}: {engine}: {numpy.dtype(dtype)}: mean and deviation are NumPy's")
+    ok(stat["images"] == 5 and stat["stages"]["compress"]["images"] == 5, "counts: it counts")
 
 
 def wrong():
@@ -89,10 +89,10 @@ def wrong():
        fails(lambda: Pipeline({})(numpy.zeros(5, "u2")), ValueError, "dimensions") and
        fails(lambda: Pipeline({})(numpy.zeros((4, 5))), ValueError, "float64") and
        fails(lambda: Pipeline({"x": 1}), Error, "x: unknown key") and
-       fails(lambda: Pipeline({}, "abacus"), Error, "abacus"), "what is wrong is refused")
+       fails(lambda: Pipeline({}, "abacus"), Error, "abacus"), "wrong-refused: what is wrong is refused")
     big = numpy.arange(20, dtype=">u2").reshape(4, 5)
     ok((pipeline(big).image == big).all() and (pipeline(big[::-1]).image == big[::-1]).all(),
-       "arrays of any order of bytes and lines")
+       "arrays-order-bytes: arrays of any order of bytes and lines")
 
 
 def life(folder):
@@ -104,7 +104,7 @@ def life(folder):
         return {"sinks": {"raw": {"file": name, **more}}}
 
     with Pipeline(sink()) as pipeline:
-        ok(pipeline.axis() is None and not os.path.exists(path), "before an image there is no file")
+        ok(pipeline.axis() is None and not os.path.exists(path), "before-image-no: before an image there is no file")
     pipeline = Pipeline(sink())
     pipeline.finish()
     pipeline(image)
@@ -114,34 +114,34 @@ def life(folder):
     pipeline.flush()
     ok(os.path.getsize(path) == floats and
        fails(lambda: pipeline(image), ValueError, "is finished") and
-       os.path.getsize(path) == floats, "what is finished stays as it is")
+       os.path.getsize(path) == floats, "finished-stays: what is finished stays as it is")
     pipeline.close()
     pipeline.close()
     ok(all(fails(what, ValueError, "is closed") for what in
            (pipeline.finish, pipeline.flush, pipeline.axis, pipeline.stat)) and
        fails(lambda: Pipeline(sink()).flush(), Error, "has not begun"),
-       "a pipeline that is closed, or has not begun, says so")
+       "pipeline-closed-not: a pipeline that is closed, or has not begun, says so")
 
     pipeline = Pipeline(sink())
     again = fails(lambda: pipeline(image), Error, 'it exists: give another name, or "overwrite": true')
     ok(again and fails(lambda: pipeline(image), Error, "could not begin: " + path) and
        fails(pipeline.finish, Error, "could not begin: " + path) and
-       os.path.getsize(path) == floats, "a file that is there is not lost, and the reason stays")
+       os.path.getsize(path) == floats, "file-not-lost: a file that is there is not lost, and the reason stays")
     # refused by the stage behind, or by another sink: it is as it was
     refused = sink(overwrite=True)
     refused["sinks"]["nexus"] = {"file": f"{folder}/nowhere/x.h5"}
     ok(fails(lambda: Pipeline(refused)(image), Error, "nowhere") and os.path.getsize(path) == floats,
-       "nor by a pipeline that does not begin")
+       "pipeline-not-begin: nor by a pipeline that does not begin")
     with Pipeline(sink(overwrite=True)) as pipeline:
         for _ in range(3):
             pipeline(image)
-    ok(os.path.getsize(path) == 3 * floats, "unless that is said")
+    ok(os.path.getsize(path) == 3 * floats, "unless: unless that is said")
 
     pipe = f"{folder}/pipe"
     os.mkfifo(pipe)
     ok(all(fails(lambda: Pipeline({"pretreat": {"pedestal": name}})(image), Error, "not a file")
            for name in (pipe, pipe + ":/x", folder, folder + ":/x")),
-       "a pipe or a folder is no calibration, and not waited for")
+       "pipe-folder-no: a pipe or a folder is no calibration, and not waited for")
 
     with h5py.File(f"{folder}/leads.h5", "w") as file:
         file["plane"] = numpy.full((4, 5), 3, "f4")
@@ -167,7 +167,7 @@ def life(folder):
     ok(all(fails(lambda: pedestal(name), Error, "pipe, which is not a file")
            for name in ("link_pipe", "virtual_pipe", "external_pipe", "link_long", "deep")) and
        all((pedestal(name) == -2).all() for name in ("link_right", "virtual_right", "external_right")),
-       "nor is what a file of HDF5 leads to; other files are read")
+       "file-hdf5-leads: nor is what a file of HDF5 leads to; other files are read")
     # an image that is lost is not in a file that says that it is complete
     path = f"{folder}/full.h5"
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -182,7 +182,7 @@ def life(folder):
     lost &= fails(pipeline.finish, Error, "it is not complete")
     pipeline.close()
     with h5py.File(path) as file:
-        ok(lost and file["entry/complete"][()] == 0, "what has lost an image is not complete")
+        ok(lost and file["entry/complete"][()] == 0, "lost-image-not: what has lost an image is not complete")
 
 
 def forked(what):
@@ -216,22 +216,22 @@ def alone(folder):
             forked(lambda: pipeline(image)), forked(pipeline.finish), forked(pipeline.close)]
     many = len(os.sched_getaffinity(0)) > 1 and os.environ.get("OMP_NUM_THREADS") != "1"
     ok(("spawn or forkserver" in said[0] if many else said[0] == "True") or print("#", said),
-       "a fork does not wait for threads that it does not have")
+       "fork-not-wait: a fork does not wait for threads that it does not have")
     pipeline(image)
     pipeline.finish()
     with h5py.File(path) as file:
         ok(all("of which this one is a fork" in s for s in said[1:3]) and said[3] == "None" and
            len(file["entry/data/data"]) == 2 and file["entry/complete"][()] == 1 or print("#", said),
-           "a pipeline stays with its process, and so do its files")
+           "pipeline-stays-process: a pipeline stays with its process, and so do its files")
     # of a process where OpenMP has not run: there a fork may have threads of its own
     script = ("import os, numpy\nfrom rashpa.processing import Pipeline\nif not os.fork():\n"
               "    print(Pipeline({})(numpy.ones((300, 400), 'u2')).kept)\nelse: os.wait()")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False,
                           timeout=60)
-    ok(done.stdout == "True\n", "but one that is forked before may have its own")
+    ok(done.stdout == "True\n", "one-forked-before: but one that is forked before may have its own")
 
     ok(all(fails(lambda: what(pipeline), TypeError, "cannot be copied or pickled")
-           for what in (copy.copy, copy.deepcopy, pickle.dumps)), "a pipeline is not copied")
+           for what in (copy.copy, copy.deepcopy, pickle.dumps)), "pipeline-not-copied: a pipeline is not copied")
     many = [Pipeline({"compress": {"threshold": 1}}) for _ in range(30)]
     bad = []
 
@@ -252,17 +252,17 @@ def alone(folder):
         pipeline.close()
         for thread in threads:
             thread.join()
-    ok(not bad or print("#", bad[:3]), "it is closed when no thread runs it")
+    ok(not bad or print("#", bad[:3]), "closed-no-thread: it is closed when no thread runs it")
 
     reader, writer = os.pipe()
     os.write(writer, b' {"veto": {"threshold": 1, "pixels": 1}}')
     os.close(writer)
-    ok(Pipeline(f"/dev/fd/{reader}")(image).above == (image > 1).sum(), "a pipe has its configuration")
+    ok(Pipeline(f"/dev/fd/{reader}")(image).above == (image > 1).sum(), "pipe-configuration: a pipe has its configuration")
     os.close(reader)
     ok(fails(lambda: Pipeline({}, "cpu\0x"), ValueError, "a character 0") and
        fails(lambda: Pipeline('{}\0'), ValueError, "a character 0") and
        Pipeline(os.fsencode(write(f"{folder}/x.json", "{}")))(image).kept,
-       "names are taken as a whole")
+       "names-taken-whole: names are taken as a whole")
     path = f"{folder}/gone"
     try:
         with Pipeline({"sinks": {"raw": {"file": path}}}) as pipeline:
@@ -271,10 +271,10 @@ def alone(folder):
         closed = False
     except Error:
         closed = fails(pipeline.stat, ValueError, "is closed")
-    ok(closed, "what cannot be finished is closed, too")
+    ok(closed, "cannot-finished-closed: what cannot be finished is closed, too")
     ok((Pipeline({})(image[::-1][:1]).image == image[-1:]).all() and
        (Pipeline({})(numpy.frombuffer(b"x" + image.tobytes(), "u2", 120000, 1).reshape(300, 400)).image ==
-        image).all(), "arrays of one line, backwards, and that are not aligned")
+        image).all(), "arrays-one-line: arrays of one line, backwards, and that are not aligned")
 
 
 def write(path, text):
@@ -308,16 +308,16 @@ def files(folder):
     ok(refused("not supported", sinks(nexus=precious("old.h5"), **later)) and
        refused("not supported", sinks(raw=precious("old.raw"), **later)) and
        refused("not supported", sinks(nexus="new.h5", raw="new.raw", **later)),
-       "files are as they were, or not there, when a later sink is refused")
+       "files-not-later: files are as they were, or not there, when a later sink is refused")
     os.symlink("both", "link")
     os.link("old.raw", "old.hard")
     ok(refused("both: the sink raw writes it", sinks(raw="both", nexus="both")) and
        refused("link: the sink raw writes it", sinks(raw="both", nexus="link")) and
        refused("old.hard: the sink raw writes it", sinks(raw="old.raw", nexus="old.hard")),
-       "one file for two sinks is refused, also by links to it")
+       "one-file-two: one file for two sinks is refused, also by links to it")
     ok(all(refused("a link to what does not exist", sinks(**{sink: "link"})) and
            refused("is a folder", sinks(**{sink: "."})) for sink in ("raw", "nexus")),
-       "a link to nothing and a folder are refused as such")
+       "link-nothing-folder: a link to nothing and a folder are refused as such")
 
     plane = numpy.zeros((8, 8), "f4")
     numpy.save("plane.npy", plane)
@@ -340,7 +340,7 @@ def files(folder):
     with open("x.json", "w") as file:
         file.write('{"sinks": {"raw": {"file": "./x.json", "overwrite": true}}}')
     good.append(refused("the pipeline reads it (its configuration)", "x.json"))
-    ok(len(good) == 21 and all(good), "what the pipeline reads is no sink")
+    ok(len(good) == 21 and all(good), "pipeline-reads-no: what the pipeline reads is no sink")
 
     for sink in "raw", "nexus":
         first = Pipeline(sinks(**{sink: "one"}))
@@ -361,7 +361,7 @@ def files(folder):
         with Pipeline(sinks(**{sink: "one"})) as second:
             second(image)
         first.close()
-        ok(all(good), f"{sink}: a file has one writer at a time, in this process and others")
+        ok(all(good), f"file-one-writer: {sink}: a file has one writer at a time, in this process and others")
 
     pipeline = Pipeline(sinks(raw="gone"))
     pipeline(image)
@@ -371,7 +371,7 @@ def files(folder):
     pipeline(image)
     os.unlink("gone")
     ok(gone and fails(pipeline.finish, Error, "gone: it, or its folder, was removed"),
-       "a file that was removed is told")
+       "file-removed: a file that was removed is told")
     os.chdir("/")
 
 
@@ -389,7 +389,7 @@ def comma(folder):
     """Where numbers have a comma: that of C, with another character."""
     made = "/usr/lib/locale/C.utf8/LC_NUMERIC"
     if not os.path.exists(made):
-        print("skip numbers where others have a comma: there is no locale C.utf8")
+        print("skip numbers-point-user: numbers where others have a comma # there is no locale C.utf8")
         return
     with open(made, "rb") as file:
         content = bytearray(file.read())
@@ -401,7 +401,7 @@ def comma(folder):
     done = subprocess.run([sys.executable, "-c", COMMA, write(f"{folder}/comma.poni", PONI)],
                           env={**os.environ, "LOCPATH": folder}, capture_output=True, text=True, check=False)
     ok(done.stdout.startswith("2.0 0.4") or print("#", done.stdout, done.stderr),
-       "numbers have a point, also where the user's have a comma")
+       "numbers-point-user: numbers have a point, also where the user's have a comma")
 
 
 def told(folder):
@@ -451,7 +451,7 @@ def told(folder):
        fails(lambda: Pipeline({"pretreat": {"pedestal": f"{folder}/shapes.h5:/wrong"}})(image), Error,
              "shapes.h5:/wrong: it has 4 x 16, not 8 x 8") and
        (Pipeline({"pretreat": {"pedestal": f"{folder}/shapes.h5:/right"}})(image).image == -2).all(),
-       "a calibration has the shape of the image")
+       "calibration-shape-image: a calibration has the shape of the image")
     pedestal = numpy.zeros((8, 8), "f4")
     pedestal[1, :4] = numpy.inf, -numpy.inf, numpy.nan, 1e30
     numpy.save(f"{folder}/pedestal.npy", pedestal)
@@ -465,9 +465,9 @@ def told(folder):
             then = pipeline(image).image
             good.append((then == -2).all() if count == 1 else
                         numpy.isnan(then[1, :3]).all() and numpy.isnan(then).sum() == 3 and then[0, 0] == -0.5)
-        ok(all(good), f"{engine}: a pedestal that is not finite is invalid, until a dark image replaces it")
+        ok(all(good), f"pedestal-not-finite/{engine}: {engine}: a pedestal that is not finite is invalid, until a dark image replaces it")
     ok(Pipeline({"compress": {"threshold": 0, "capacity": 2147483647}})(image).elements == 64,
-       "there is room for no more elements than pixels")
+       "room-no-elements: there is room for no more elements than pixels")
     # a pixel that is valid in one gain only is in the profile
     gain = numpy.ones((3, 8, 8), "f4")
     gain[0, 2] = 0
@@ -479,7 +479,7 @@ def told(folder):
                          "integrate": {"poni": poni, "bins": 1, "unit": "r_mm", "solid_angle": False,
                                        "error": "poisson", "split": "no"}})
     sigma = pipeline(raw).sigma[0]
-    ok(abs(sigma - (5 / 64) ** .5) < 1e-6, "a pixel that is bad in one gain counts in the others")
+    ok(abs(sigma - (5 / 64) ** .5) < 1e-6, "pixel-bad-one: a pixel that is bad in one gain counts in the others")
 
 
 if __name__ == "__main__":
@@ -487,7 +487,7 @@ if __name__ == "__main__":
         if os.path.isdir(FRAMES):
             frames(name)
         else:
-            print("skip", f"{name}: ten real frames: there is no $RASHPA_DATA/jungfrau")
+            print("skip", f"ten-real-frames/{name}: ten real frames # there is no $RASHPA_DATA/jungfrau")
         for kind in "u1", "u2", "u4":
             made_up(name, kind)
     wrong()

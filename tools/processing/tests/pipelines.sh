@@ -11,19 +11,20 @@ export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
 export RASHPA_LIBRARY=$tools/librashpa.so.0 RASHPA_PROCESSING_LIBRARY=$tools/librashpa-processing.so.0
 export MPLCONFIGDIR=$work XDG_CACHE_HOME=$work POCL_CACHE_DIR=$work OPENBLAS_NUM_THREADS=1
 
-# check SCRIPT ARGUMENT...: lines "ok NAME", "not ok NAME", "skip NAME: REASON", and "end"
+# check SCRIPT ARGUMENT...: lines "ok NAME", "not ok NAME", "skip NAME # REASON", and "end"
 check() {
-	local line last=
+	local line last='' name
+	name=$(basename "$1" .py)
 	while IFS= read -r line; do
 		case $line in
-		"ok "*) ok 0 "${line#ok }" ;;
-		"not ok "*) ok 1 "${line#not ok }" ;;
-		"skip "*) line=${line#skip }; skip "${line%: *}" "${line##*: }" ;;
+		"ok "*) ok 0 "$name/${line#ok }" ;;
+		"not ok "*) ok 1 "$name/${line#not ok }" ;;
+		"skip "*) line=${line#skip }; skip "$name/${line%% # *}" "${line##* # }" ;;
 		*) echo "# ${line#\# }" ;;
 		esac
 		last=$line
 	done < <(python3 "$@" 2>&1)
-	is "all of $(basename "$1") was checked" "$last" end
+	is "$name/end: all was checked" "$last" end
 }
 
 check tools/processing/tests/pipeline.py

@@ -116,17 +116,17 @@ def series(context, folder):
                     results.append(r)
         start, *images, end = client.all()
         ok(lost == 1 and first.kept and images_are(images, results),
-           f"{packing}: images are sent when somebody is there")
+           f"images-sent-somebody: {packing}: images are sent when somebody is there")
         ok({m["type"] for m in images} == {"image"} and
            len({(m["series_id"], m["series_unique_id"]) for m in (start, *images, end)}) == 1 and
-           uuid.UUID(start["series_unique_id"]).version == 4, f"{packing}: they are a series")
-    ok(used == {("lz4", 0), ("bslz4", 4)}, "arrays are compressed, with these names")
+           uuid.UUID(start["series_unique_id"]).version == 4, f"series: {packing}: they are a series")
+    ok(used == {("lz4", 0), ("bslz4", 4)}, "arrays-compressed-names: arrays are compressed, with these names")
     at = numpy.argwhere(start["pixel_mask"]["threshold_1"])
     ok(start["type"] == "start" and start["channels"] == ["threshold_1"] and
        (start["image_size_y"], start["image_size_x"]) == SHAPE and (at == [[7, 9]]).all() and
        start["pixel_mask_enabled"] is True and start["user_data"].startswith("rashpa ") and
        start["incident_energy"] == 12400 and abs(start["incident_wavelength"] - 0.99987) < 1e-5 and
-       isinstance(start["arm_date"], datetime.datetime), "the start says what is known")
+       isinstance(start["arm_date"], datetime.datetime), "start-known: the start says what is known")
 
 
 def whole(context, folder):
@@ -145,7 +145,7 @@ def whole(context, folder):
         ok(start["type"] == "start" and "pixel_mask" not in start and end["type"] == "end" and
            images and images[-1]["data"]["photons"].dtype == "<i4" and
            images_are(images, results[-len(images):], "photons"),
-           "each subscriber of pub has the start, and whole numbers")
+           "subscriber-pub-start: each subscriber of pub has the start, and whole numbers")
 
 
 def until_lost(pipeline, more, start=0):
@@ -163,10 +163,10 @@ def slow_push(context, folder):
         pipeline(image(0))
         asleep = Client(context, zmq.PULL, endpoint, 3)
         meet(pipeline, [asleep])
-        ok(until_lost(pipeline, 20, 2000) < 40, "push: who does not read is not waited for, all is counted")
+        ok(until_lost(pipeline, 20, 2000) < 40, "push/not-read-not: push: who does not read is not waited for, all is counted")
         start, *images = [asleep() for _ in range(4)]
         frames = [m["image_id"] for m in images]
-        ok(start["type"] == "start" and frames == sorted(frames) or print("#", frames), "push: what found room is there, in order")
+        ok(start["type"] == "start" and frames == sorted(frames) or print("#", frames), "push/found-room-order: push: what found room is there, in order")
         asleep.socket.close(linger=0)
 
 
@@ -191,12 +191,12 @@ def slow_pub(context, folder):
                 break
         lost = pipeline.stat()["sinks"]["publish"]["lost"]
         ok(found < 100 and start["type"] == "start" and i == 29 and 0 < lost < 30,
-           "pub: who does not read is not waited for, others have all, and it is counted")
+           "pub/not-read-not: pub: who does not read is not waited for, others have all, and it is counted")
         kinds = []
         while asleep.socket.poll(100):
             kinds.append(asleep()["type"])
         ok(kinds[0] == "start" and len(kinds) < found + 10 and
-           until_lost(pipeline, 1) < 100, "pub: once it has read, it may be late again")
+           until_lost(pipeline, 1) < 100, "pub/once-read-late: pub: once it has read, it may be late again")
         awake.socket.close(linger=0)
         asleep.socket.close(linger=0)
 
@@ -215,11 +215,11 @@ def wrong(folder):
        says("\"99999\" is no port", endpoint="tcp://*:99999") and
        says("\"12x\" is no port", endpoint="tcp://127.0.0.1:12x") and
        says("is not one of push, pub", endpoint="ipc://x", pattern="pair") and
-       says("0 is not 1 to", endpoint="ipc://x", waiting=0), "what is wrong is refused")
+       says("0 is not 1 to", endpoint="ipc://x", waiting=0), "wrong-refused: what is wrong is refused")
     with open("precious", "w") as file:
         file.write("precious")
     ok(says("precious exists, and is no socket", endpoint="ipc://precious") and
-       open("precious").read() == "precious", "a file that has a socket's name is not removed")
+       open("precious").read() == "precious", "file-socket-name: a file that has a socket's name is not removed")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ n=$(grep -c '^\(not \)\?ok ' "$work/out")
 grep '^\(not \)\?ok \|^#' "$work/out"
 # what is neither a test nor the plan is the layers'
 said=$(grep -v '^\(not \)\?ok \|^#\|^1\.\.' "$work/out")
-is "Vulkan's validation layers say nothing" "$(head -n 40 <<<"$said")" ""
+is "vulkan-validation-layers: Vulkan's validation layers say nothing" "$(head -n 40 <<<"$said")" ""
 
 # drives NAME PATTERN WAY OPTION...: what came, and not a word of the layers
 drives() {
@@ -31,25 +31,25 @@ drives() {
 # of three images one is vetoed
 all="^all: 40 images, 27 results, 0 wrong, 13 vetoed, lost none, copies ahead in credit$"
 for way in launch ahead poll; do
-	drives "$way: a board's lock" "$all" "$way"
-	drives "$way: what is vetoed or dropped is not copied over results that are held" \
+	drives "board-lock/$way: $way: a board's lock" "$all" "$way"
+	drives "vetoed-dropped-not/$way: $way: what is vetoed or dropped is not copied over results that are held" \
 		"^all: 40 images, 3 results, 0 wrong, 13 vetoed, lost none, copies ahead in credit$" "$way" credits=3 hold=40
-	drives "$way: two GPUs in turn, and the program tells that an image is there" "$all" "$way" gpus=2 own=1
-	drives "$way: nothing is left where the host ends early" "^stopped: [0-9]+ images, 5 results, 0 wrong[^:]*$" "$way" close=5
-	drives "$way: the producer ends" \
+	drives "two-gpus-turn/$way: $way: two GPUs in turn, and the program tells that an image is there" "$all" "$way" gpus=2 own=1
+	drives "nothing-left-host/$way: $way: nothing is left where the host ends early" "^stopped: [0-9]+ images, 5 results, 0 wrong[^:]*$" "$way" close=5
+	drives "producer-ends/$way: $way: the producer ends" \
 		"nothing came for 500 ms: stream in waits for the lock to be 31, and it is 30: does its producer live\?: 30 images, 20 results, 0 wrong, 10 vetoed[^:]*$" \
 		"$way" stop=30 patience=500
 done
-drives "poll: the kernel owns the loop: it reads the lock, and gives stacks of four back itself" \
+drives "poll/kernel-owns-loop: poll: the kernel owns the loop: it reads the lock, and gives stacks of four back itself" \
 	"${all:0:-1}"$'\n'"given back: 10 stacks$" poll owner=1 bunch=4
-drives "poll: and over the end of a kernel that lets go now and then" \
+drives "poll/end-kernel-lets: poll: and over the end of a kernel that lets go now and then" \
 	"^all: 200 images, 133 results, 0 wrong, 67 vetoed.*"$'\n'"given back: 50 stacks$" poll owner=1 bunch=4 images=200 credits=200
 # with images to come, and a kernel that waits for them
 timeout 240 build/selftests/gpu-libraries/drive poll vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
 wait $! 2>/dev/null
-is "a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "
-drives "poll: and the next one has the GPU" "$all" poll
-drives "the kernel that stays lets go now and then, and begins again" "^all: 200 images, 133 results, 0 wrong, 67 vetoed" \
+is "program-killed-kernel: a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "
+drives "poll/next-one-gpu: poll: and the next one has the GPU" "$all" poll
+drives "kernel-stays-lets: the kernel that stays lets go now and then, and begins again" "^all: 200 images, 133 results, 0 wrong, 67 vetoed" \
 	poll images=200 credits=200
 
 # --- romulu, with a driver that is files: a stream, which a program has sent
@@ -81,13 +81,13 @@ refused() { # NAME PATTERN: the sentence
 counts() { jq -c '.processing | [.images, .vetoed, .overflow, .lost]' "$work/romulu.json"; }
 begin_program
 received reference 0 --engine reference
-is "three of seven images are accepted" "$(counts)" "[7,4,0,0]"
+is "three-seven-images: three of seven images are accepted" "$(counts)" "[7,4,0,0]"
 for way in launch ahead persistent; do
 	received "$way" 0 --engine vulkan --drive "$way"
-	is "$way: it counts as the reference" "$(jq -r .processing.drive "$work/romulu.json") $(counts)" "$way [7,4,0,0]"
+	is "counts-reference/$way: $way: it counts as the reference" "$(jq -r .processing.drive "$work/romulu.json") $(counts)" "$way [7,4,0,0]"
 	cmp "$work/reference.f32" "$work/$way.f32" | sed 's/^/# /'
-	is "$way: each pixel is the reference's" "${PIPESTATUS[0]}" 0
-	is "$way: the layers say nothing" "$(grep -c "VUID\|Validation" "$work/out")" 0 || sed 's/^/# /' "$work/out"
+	is "pixel-reference/$way: $way: each pixel is the reference's" "${PIPESTATUS[0]}" 0
+	is "layers-nothing/$way: $way: the layers say nothing" "$(grep -c "VUID\|Validation" "$work/out")" 0 || sed 's/^/# /' "$work/out"
 done
 # late ones, in each way: three are accepted. Time runs from the record, which a program made a while ago
 late() { jq -c '.processing | [.late, .deadline_us]' "$work/romulu.json"; }
@@ -95,19 +95,19 @@ for way in launch ahead persistent none; do
 	drive=(--engine vulkan --drive "$way")
 	[[ $way != none ]] || drive=(--engine reference)
 	received "late, drive $way" 0 "${drive[@]}" --deadline 1
-	is "drive $way: all results that come behind 1 us are late, and written" \
+	is "drive/all-results-behind/$way: drive $way: all results that come behind 1 us are late, and written" \
 		"$(late) $(stat -c %s "$work/late, drive $way.f32")" "[3,1] $(stat -c %s "$work/reference.f32")"
 	received "in time, drive $way" 0 "${drive[@]}" --deadline 4000000000
-	is "drive $way: none is behind an hour" "$(late)" "[0,4000000000]"
+	is "drive/none-behind-hour/$way: drive $way: none is behind an hour" "$(late)" "[0,4000000000]"
 done
-is "without a deadline nothing is late" "$(received none 0 --engine reference --deadline 0 >/dev/null; late)" "[0,0]"
+is "without-deadline-nothing: without a deadline nothing is late" "$(received none 0 --engine reference --deadline 0 >/dev/null; late)" "[0,0]"
 more='"compress": {"threshold": 1},'
 received "a stage that a drive leaves out" 1 --engine vulkan --drive ahead
-refused "is refused" "leave the other stages out"
+refused "refused: is refused" "leave the other stages out"
 end_program
 unset more
 begin_program short
 received "a stack behind a short one" 1 --engine vulkan --drive ahead
-refused "is refused too" "a stack before number 2 has less than 2 images, .*leave --drive out"
+refused "refused/refused: is refused too" "a stack before number 2 has less than 2 images, .*leave --drive out"
 end_program
 finish

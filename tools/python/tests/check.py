@@ -94,7 +94,7 @@ class Data:
             assert same, f"image {frame} is another one"
 
 
-@check("a consumer finds each of 400 frames right", "64M", True)
+@check("consumer-finds-400: a consumer finds each of 400 frames right", "64M", True)
 def consume(buffer, data):
     frames = 0
     with data.stream(buffer), rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
@@ -115,7 +115,7 @@ def consume(buffer, data):
     assert counts.sent == frames, counts
 
 
-@check("a one-shot source rests until it is armed")
+@check("one-shot-source-rests: a one-shot source rests until it is armed")
 def one_shot(buffer):
     def write(word, value):
         word[0] = value
@@ -159,7 +159,7 @@ def one_shot(buffer):
         pass
 
 
-@check("four threads release stacks in any order", "64M", True)
+@check("four-threads-release: four threads release stacks in any order", "64M", True)
 def threads(buffer, data):
     lock, have = threading.Lock(), threading.Semaphore(0)
     taken, order, failures = [], [], []
@@ -202,7 +202,7 @@ def threads(buffer, data):
     assert sorted(order) == list(range(len(order))) and order != sorted(order), order
 
 
-@check("a consumer of asyncio, beside others", "64M", True)
+@check("consumer-asyncio-beside: a consumer of asyncio, beside others", "64M", True)
 def asynchronous(buffer, data):
     with data.stream(buffer):
         asyncio.run(both(buffer, data))
@@ -227,7 +227,7 @@ async def both(buffer, data):
     assert ticks > 10, "nobody else ran"
 
 
-@check("two observers beside a slow consumer", "64M", True)
+@check("two-observers-beside: two observers beside a slow consumer", "64M", True)
 def observers(buffer, data):
     """It gets all, and what they see is right."""
     stop = threading.Event()
@@ -307,7 +307,7 @@ def fork(function, *arguments):
 KILLS = 20
 
 
-@check(f"kill -9, {KILLS} times: nothing is lost, and nothing that was released comes again",
+@check(f"kill-9-times/nothing-lost-nothing: kill -9, {KILLS} times: nothing is lost, and nothing that was released comes again",
        "64M", True)
 def killed(buffer, data):
     again, last, released = 0, -1, set()
@@ -340,7 +340,7 @@ def killed(buffer, data):
 
 # --- streams of programs ---
 
-@check("romulu writes what a producer sends")
+@check("romulu-writes-producer: romulu writes what a producer sends")
 def produce(buffer):
     images, rng, sent = 100, numpy.random.default_rng(2), []
     with tempfile.TemporaryDirectory() as folder:
@@ -359,7 +359,7 @@ def produce(buffer):
     assert numpy.array_equal(got, numpy.concatenate(sent))
 
 
-@check("all types of pixels, and what is known of images")
+@check("all-types-pixels: all types of pixels, and what is known of images")
 def roundtrip(buffer):
     """What the producer says of stacks is what the consumer gets, in any type of pixel."""
     for dtype in "u1", "<u2", ">u2", ">u4", "i8", "<f4", ">f8":
@@ -409,7 +409,7 @@ def send(producer, value=0):
         slot.images[:] = value
 
 
-@check("what was released is an error, and its memory stays")
+@check("released-error-memory: what was released is an error, and its memory stays")
 def released(buffer):
     """What is left of a stack after its release, and of arrays after the stream."""
     array = taken_away(buffer)
@@ -422,7 +422,7 @@ def released(buffer):
     assert mappings(buffer) == 0
 
 
-@check("a loop over a stream that nobody keeps, and another one")
+@check("loop-stream-nobody: a loop over a stream that nobody keeps, and another one")
 def nameless(buffer):
     """The stream is closed after the loop, though its last stack has a name."""
     for value in range(2):
@@ -475,7 +475,7 @@ def taken_away(buffer):
     return before
 
 
-@check("what others have by DLPack shows the slot, also when it was given back")
+@check("others-dlpack-shows: what others have by DLPack shows the slot, also when it was given back")
 def dlpack(buffer):
     with small(buffer, slots=2) as producer, rashpa.Stream(buffer) as stream:
         send(producer, 1)
@@ -497,7 +497,7 @@ def dlpack(buffer):
     assert (theirs == 3).all() and mappings(buffer) == 1
 
 
-@check("a slot that could not be filled is given out again")
+@check("slot-not-filled: a slot that could not be filled is given out again")
 def failing(buffer):
     """A slot that could not be filled is given out again, and consumers never saw it."""
     with small(buffer, images=2) as producer, rashpa.Stream(buffer) as stream:
@@ -513,7 +513,7 @@ def failing(buffer):
         assert [int(stack.images[0, 0, 0]) for stack in stream] == [2, 3]
 
 
-@check("errors have classes, and sentences")
+@check("errors-classes-sentences: errors have classes, and sentences")
 def errors(buffer):
     failure = raises(rashpa.Error, lambda: rashpa.Stream("nobody"))
     assert failure.errno == 2 and "nobody" in failure.strerror, failure
@@ -548,7 +548,7 @@ def errors(buffer):
             raises(rashpa.Timeout, lambda: list(observer))
 
 
-@check("a lock record that cannot be")
+@check("lock-record-cannot: a lock record that cannot be")
 def malformed(buffer):
     with small(buffer) as producer, rashpa.Stream(buffer, observe=True) as observer:
         memory = rashpa.Buffer(buffer, write=True)
@@ -583,7 +583,7 @@ class Victim:
         os.waitpid(self.child, 0)
 
 
-@check("a producer that is killed")
+@check("producer-killed: a producer that is killed")
 def died(buffer):
     """A producer that is killed: all that was complete comes first, and then the error."""
     victim = Victim(buffer)
@@ -600,7 +600,7 @@ def died(buffer):
         assert got == [0, 1, 2], got
 
 
-@check("a producer that is killed, for asyncio")
+@check("producer-killed-asyncio: a producer that is killed, for asyncio")
 def died_async(buffer):
     """The same where the loop of asyncio waits, and no event tells of it."""
     victim = Victim(buffer)
@@ -620,7 +620,7 @@ def died_async(buffer):
     assert asyncio.run(loop()) == [0, 1, 2]
 
 
-@check("another stream")
+@check("another-stream: another stream")
 def replaced(buffer):
     stream = rashpa.Stream(buffer)
     with small(buffer) as producer:
@@ -634,7 +634,7 @@ def replaced(buffer):
     stream.close()
 
 
-@check("Control-C")
+@check("control-c: Control-C")
 def interrupted(buffer):
     """Control-C reaches who waits without an end."""
     with rashpa.Stream(buffer) as stream:
@@ -647,7 +647,7 @@ def interrupted(buffer):
             raises(KeyboardInterrupt, wait)
 
 
-@check("close() while another thread waits")
+@check("close-another-thread: close() while another thread waits")
 def closed(buffer):
     """close() ends the wait of another thread, and nothing is called with what is gone."""
     stream = rashpa.Stream(buffer)
@@ -663,7 +663,7 @@ def closed(buffer):
     assert failures, "it waits still"
 
 
-@check("a stack that was overwritten")
+@check("stack-overwritten: a stack that was overwritten")
 def overwritten(buffer):
     """A consumer that is lapped: release() says so, and what was lost is counted."""
     with small(buffer, slots=4, policy="overwrite") as producer:
@@ -681,7 +681,7 @@ def overwritten(buffer):
             assert (stack.images == stack.number).all() and stack.release()
 
 
-@check("stacks that were left out")
+@check("stacks-left: stacks that were left out")
 def dropped(buffer):
     with small(buffer, slots=2, policy="drop") as producer, rashpa.Stream(buffer) as stream:
         stream.begin(TIMEOUT)
@@ -695,7 +695,7 @@ def dropped(buffer):
         assert frames == [1, 4], frames
 
 
-@check("slots in another buffer, and in memory of a program")
+@check("slots-another-buffer: slots in another buffer, and in memory of a program")
 def elsewhere(buffer):
     """What the header names, as rashpa_payload_listen() would offer it."""
     other, folder = buffer + "-slots", tempfile.mkdtemp()
@@ -729,7 +729,7 @@ def elsewhere(buffer):
     run("rashpactl", "buffer", "remove", other)
 
 
-@check("buffers are arrays")
+@check("buffers-arrays: buffers are arrays")
 def memory(buffer):
     """Buffers as arrays."""
     assert buffer in rashpa.buffers()
@@ -744,7 +744,7 @@ def memory(buffer):
     raises(rashpa.Busy, lambda: rashpa.Buffer(buffer, write=True, exclusive=True))
 
 
-@check("the viewer says what is missing")
+@check("viewer-missing: the viewer says what is missing")
 def viewer(buffer):
     from rashpa import view     # takes its time
 

@@ -8,6 +8,7 @@ place. Keys of the schema are those of profile.c. With python3-jsonschema the sc
 Quiesce sequences of the profiles are played against models of their boards' registers: they end when the board has
 stopped, and not before.
 """
+import collections
 import glob
 import json
 import os
@@ -130,6 +131,7 @@ RIGHT = [
 ]
 
 tests = 0
+times = collections.Counter()
 ALL_ONES = 0xffffffff
 READS = 1000        # as long as any step waits
 
@@ -261,25 +263,27 @@ def stops(steps, kind, stuck=None):
 
 def test_quiesce(path, steps, kind):
     said, true = stops(steps, kind)
-    ok(said == "idle" and true, f"{path}: stops its board", said)
+    ok(said == "idle" and true, f"stops-board: {path}: stops its board", said)
     for part in kind(steps).running:
         said, true = stops(steps, kind, part)
-        ok(said == "timed out", f"{path}: waits in vain if {part} does not stop", said)
+        ok(said == "timed out", f"waits-vain-not: {path}: waits in vain if {part} does not stop", said)
     said = play(steps, Dead())
-    ok(said == "does not answer", f"{path}: a dead board has not stopped", said)
+    ok(said == "does not answer", f"dead-board-not: {path}: a dead board has not stopped", said)
     # Each step counts: without it something runs and nobody notices, or is not told to stop.
     for i in range(len(steps) if kind is not Reference else 0):
         rest = steps[:i] + steps[i + 1:]
         results = [stops(rest, kind, part) for part in (None, *kind(steps).running)]
         noticed = results[0][0] != "idle" or not all(true for _, true in results)
-        ok(noticed, f"{path}: step {i} counts")
+        ok(noticed, f"step-counts: {path}: step {i} counts")
 
 
 
 def ok(good, name, *notes):
     global tests
     tests += 1
-    print(f"{'ok' if good else 'not ok'} {tests} - {name}", *(() if good else (f"# {note}" for note in notes)), sep="\n",
+    key, _, sentence = name.partition(": ")
+    times[key] += 1
+    print(f"{'ok' if good else 'not ok'} {tests} - {key}{f'.{times[key]}' if times[key] > 1 else ''}: {sentence}", *(() if good else (f"# {note}" for note in notes)), sep="\n",
           flush=True)
     return good
 
@@ -420,15 +424,15 @@ def test_keys(schema):
     described = set(objects(schema, schema))
     wide = [place for full in (FULL, FETCH) for part, place, _ in parts(schema, schema, (), full)
             if part.get("type") == "object" and part.get("additionalProperties") is not False]
-    ok(not wide, "the schema takes no other keys", *map(key, wide))
-    ok(read == described, "the schema has the keys that are read, and what is required",
+    ok(not wide, "schema-takes-no: the schema takes no other keys", *map(key, wide))
+    ok(read == described, "schema-keys-read: the schema has the keys that are read, and what is required",
        f"read only: {[sorted(keys) for keys in read - described]}",
        f"in the schema only: {[sorted(keys) for keys in described - read]}")
 
 
 def test_full(judge, schema):
     said = judge.tool(FULL) + judge.tool(FETCH)
-    ok(not said, "profiles with all keys are taken", said)
+    ok(not said, "profiles-all-keys: profiles with all keys are taken", said)
     seen = set(objects(schema, schema))
     used = set()
 
@@ -444,7 +448,7 @@ def test_full(judge, schema):
     walk(schema, FULL)
     walk(schema, FETCH)
     left = [name for keys in seen for name, _ in keys if (frozenset(name for name, _ in keys), name) not in used]
-    ok(not left, "they have all keys of the schema", f"not: {left}")
+    ok(not left, "all-keys-schema: they have all keys of the schema", f"not: {left}")
 
 
 def test_broken(judge, schema):
@@ -463,10 +467,10 @@ def test_broken(judge, schema):
             elsewhere.append(f"{what}: {said.strip()}")
         if judge.takes(profile):
             missed.append(what)
-    ok(count > 150 and not taken, f"{count} broken rules of the schema are refused by rashpactl", *taken)
-    ok(not elsewhere, "and each is told at its place", *elsewhere)
+    ok(count > 150 and not taken, f"broken-rules-schema: {count} broken rules of the schema are refused by rashpactl", *taken)
+    ok(not elsewhere, "place: and each is told at its place", *elsewhere)
     if jsonschema:
-        ok(not missed, "and by the schema", *missed)
+        ok(not missed, "schema: and by the schema", *missed)
     # At the limit something else may be wrong, as in a table of one word; not the limit.
     narrow = []
     for full, part, place, value in ((full, *part) for full in (FULL, FETCH)
@@ -475,7 +479,7 @@ def test_broken(judge, schema):
             said = judge.tool(changed(place, limit, full))
             if re.search(f"{re.escape(key(place))}: .*(must be|does not fit|not one of|longer|at most)", said):
                 narrow.append(f"{json.dumps(limit)[:60]}: {said.strip()}")
-    ok(not narrow, "no rule of rashpactl is narrower", *narrow)
+    ok(not narrow, "no-rule-rashpactl: no rule of rashpactl is narrower", *narrow)
 
 
 def test_tables(judge):
@@ -484,7 +488,7 @@ def test_tables(judge):
         said = judge.tool(profile)
         by_schema = judge.takes(profile)
         ok(words in said and by_schema in (None, not both),
-           f"refused{'' if both else ', by rashpactl alone'}: {key(place)}: {words}", f"rashpactl: {said.strip()}",
+           f"refused: refused{'' if both else ', by rashpactl alone'}: {key(place)}: {words}", f"rashpactl: {said.strip()}",
            f"the schema takes it: {by_schema}")
     for place, value in RIGHT:
         profile = changed(place, value)
@@ -502,13 +506,13 @@ def test_installed(judge):
         ok(not said and not errors, path, said, *errors)
         # a board that nobody has tried says so where it is seen
         untried = "untried" in path
-        ok(untried == ("(never tried on hardware)" in profile["name"]), f"{path}: tells whether it was tried")
+        ok(untried == ("(never tried on hardware)" in profile["name"]), f"whether-tried: {path}: tells whether it was tried")
         kind = BOARDS[os.path.basename(path).removesuffix(".json")]
         test_quiesce(path, profile["quiesce"], kind)
         wrong = [engine["name"] for engine in profile.get("engines", ())
                  if stops(engine["quiesce"], Reference) != ("idle", True) or
                  stops(engine["quiesce"], Reference, "it")[0] != "timed out"]
-        ok(not wrong, f"{path}: its engines are stopped, and waited for", *wrong)
+        ok(not wrong, f"engines-stopped-waited: {path}: its engines are stopped, and waited for", *wrong)
 
 
 def main():
@@ -516,15 +520,15 @@ def main():
         text = file.read()
     schema = json.loads(text)
     ok(subprocess.run([RASHPACTL, "profile", "--schema"], capture_output=True, text=True, check=False).stdout == text,
-       "rashpactl profile --schema prints it")
+       "rashpactl-profile-schema: rashpactl profile --schema prints it")
     if jsonschema:
         try:
             jsonschema.Draft202012Validator.check_schema(schema)
-            ok(True, "the schema is one")
+            ok(True, "schema-one: the schema is one")
         except jsonschema.SchemaError as error:
-            ok(False, "the schema is one", error.message)
+            ok(False, "schema/schema-one: the schema is one", error.message)
     else:
-        ok(True, "the schema judges itself # SKIP there is no python3-jsonschema")
+        ok(True, "schema-judges-itself: the schema judges itself # SKIP there is no python3-jsonschema")
     with tempfile.TemporaryDirectory() as folder:
         judge = Judge(schema, folder)
         test_keys(schema)

@@ -2,6 +2,7 @@
 """Every telegram in every state of a detector's daemon, by the table in the schema; then what is no
 telegram, two managers, and processes that die. TAP. telegrams.py TOOLS SCHEMA
 """
+import collections
 import contextlib
 import os
 import signal
@@ -19,12 +20,15 @@ TOOLS, SCHEMA = sys.argv[1:]
 XS = "{http://www.w3.org/2001/XMLSchema}"
 work = tempfile.mkdtemp()
 count = bad = 0
+times = collections.Counter()
 
 
 def ok(good, title, *more):
     global count, bad
     count += 1
-    print("ok" if good else "not ok", count, "-", title)
+    key, _, sentence = title.partition(": ")
+    times[key] += 1
+    print("ok" if good else "not ok", count, "-", f"{key}{f'.{times[key]}' if times[key] > 1 else ''}: {sentence}")
     if not good:
         bad += 1
         for line in more:
@@ -268,7 +272,7 @@ def every_telegram_in_every_state():
                 wrong.append(f"{state}: it is {rig.state()} then")
             tried += 1
         same(f"{name}: where it may be said it does what it should", wrong, [])
-    ok(tried > 150, f"{tried} were tried")
+    ok(tried > 150, f"tried: {tried} were tried")
     same("the daemon ends well", rig.end(), 0)
 
 
@@ -319,7 +323,7 @@ def what_is_no_telegram():
             ended = False
         except (EOFError, ConnectionError):
             ended = True
-        ok(ended, f"{title}: the link ends")
+        ok(ended, f"link-ends: {title}: the link ends")
     for size in (1, 3, 4, 30):
         link = Daemon(rig.path)
         link.socket.sendall((struct.pack(">I", 200) + b"<" * 200)[:size])
@@ -338,12 +342,12 @@ def what_is_no_telegram():
         ended = False
     except (TimeoutError, ConnectionError):
         ended = True
-    ok(ended, "who asks and does not read is not served for ever")
+    ok(ended, "asks-not-read: who asks and does not read is not served for ever")
     same("and the daemon lives", rig.state(), "armed")
     with open(f"/proc/{rig.process.pid}/status") as file:
         peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
     most = 200000 * (5 if "sanitize" in TOOLS else 1)
-    ok(peak < most, f"and has not grown: {peak} KiB")
+    ok(peak < most, f"not-grown/kib: and has not grown: {peak} KiB")
     deaf.socket.close()
     same("it ends well", rig.end(), 0)
 
@@ -358,7 +362,7 @@ def two_managers():
     same("and is told nothing", other.ask("<stop/>").get("code"), "leader")
     rig.leader.socket.close()
     ok(wait_for(lambda: rig.observer.ask("<get-status/>").get("leader") is None),
-       "the leader's link has gone")
+       "leader-link: the leader's link has gone")
     same("who does not take over is refused", other.ask('<hello name="other" role="leader"/>').get("code"),
          "busy")
     same("nor of another experiment", other.ask(
@@ -393,13 +397,13 @@ def those_who_die():
         rig.must("<arm/>")
         rig.must("<start/>")
         rig.leader.socket.close()
-        ok(wait_for(lambda: "leader" not in rig.observer.ask("<get-status/>").attrib), "the manager dies")
+        ok(wait_for(lambda: "leader" not in rig.observer.ask("<get-status/>").attrib), "manager-dies: the manager dies")
         if state == "ended":
-            ok(wait_for(lambda: rig.state() == state, 40), f"orphan {orphan}: the run is {state}")
+            ok(wait_for(lambda: rig.state() == state, 40), f"orphan/run: orphan {orphan}: the run is {state}")
         else:
             # it says so when nobody has come
             ok(wait_for(lambda: "goes on to its end" in open(f"{work}/remu.log").read(), 40) and
-               rig.state() == state, f"orphan {orphan}: the run is {state}")
+               rig.state() == state, f"orphan/run-2: orphan {orphan}: the run is {state}")
         rig.leader = Daemon(rig.path)
         rig.leader.ask('<hello name="next" role="leader" experiment="e" take-over="true"/>')
     same("what does not end when it is stopped is killed", (kind(stuck.leader.answer(number)),
@@ -420,15 +424,15 @@ def those_who_die():
     child = children(rig.process)[0]
     rig.process.kill()
     rig.process.wait()
-    ok(wait_for(lambda: gone(child)), "a daemon that is killed leaves no child")
+    ok(wait_for(lambda: gone(child)), "daemon-killed-leaves: a daemon that is killed leaves no child")
     process, path = start()
     ok(process.poll() is None and kind(Daemon(path).ask('<hello name="t" role="leader"/>')) ==
-       "capabilities", "and the next one begins where it listened")
+       "capabilities", "next-one-begins: and the next one begins where it listened")
     link = Daemon(path)
     link.ask('<hello name="x" role="observer"/>')
     process.terminate()
     same("it ends well", process.wait(), 0)
-    ok(not os.path.exists(path), "and takes its socket away")
+    ok(not os.path.exists(path), "takes-socket-away: and takes its socket away")
 
 
 every_telegram_in_every_state()

@@ -6,6 +6,8 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../../selftests/lib/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/sanitized.sh
+. selftests/lib/sanitized.sh
 tools=$PWD/${RASHPA_TOOLS:-build/tools}
 export PATH=$tools:$PATH PYTHONPATH=$PWD/tools/telegram/tests PYTHONDONTWRITEBYTECODE=1
 
@@ -23,13 +25,13 @@ daemon() {
 }
 daemon remu client "unix:$work/client" --dataset generate:2
 wait_for 60 test -S "$work/client"
-ok $? "a daemon listens"
+ok $? "daemon-listens: a daemon listens"
 mkdir "$work/said"
-is "a client of a few lines leads a run" "$(python3 tools/telegram/tests/telegram.py "$work/client" run \
+is "client-few-lines: a client of a few lines leads a run" "$(python3 tools/telegram/tests/telegram.py "$work/client" run \
 	"<transport>jungfrau</transport><to>127.0.0.1:5009</to><rate>50</rate><split>1</split><images>20</images>" "$work/said")" \
 	"done 20"
-good "all telegrams are of the schema" xmllint --noout --nonet --schema tools/telegram/rashpa.xsd "$work"/said/*.xml
-holds "there were some: $(find "$work/said" -name '*.xml' | wc -l)" "$(find "$work/said" -name '*.xml' | wc -l) > 13"
+good "all-telegrams-schema: all telegrams are of the schema" xmllint --noout --nonet --schema tools/telegram/rashpa.xsd "$work"/said/*.xml
+holds "there-were-some: there were some: $(find "$work/said" -name '*.xml' | wc -l)" "$(find "$work/said" -name '*.xml' | wc -l) > 13"
 
 # --- certificates
 keys=$work/keys
@@ -63,11 +65,11 @@ experiment() { # ADDRESS [CERTIFICATE]
 }
 answers() { ss -Hltn "sport = :$1" | grep -q .; }
 wait_for 60 answers "$good"
-ok $? "a daemon listens at its port"
+ok $? "daemon-listens-port: a daemon listens at its port"
 wait_for 60 answers "$old"
-ok $? "and another one"
+ok $? "another-one: and another one"
 wait_for 60 test -S "$work/romulu"
-ok $? "and a third one at its socket"
+ok $? "third-one-socket: and a third one at its socket"
 
 # says NAME TEXT OPTION...: what the manager says of the detector; TEXT may be a pattern
 says() {
@@ -82,29 +84,29 @@ says() {
 	experiment "tls:127.0.0.1:$good" detector
 	rashpa-manager check $(tls manager) "$work/experiment.xml" >"$work/out" 2>&1
 	grep -q "no buffer none" "$work/out" && ! grep -q "board" "$work/out"
-	ok $? "who is named leads" || sed 's/^/# /' "$work/out"
-	says "who is not named does not" "may not lead" $(tls stranger)
-	says "who has no certificate is refused" "certificate"
-	says "a certificate of another authority is refused" "certificate" --tls-ca "$keys/ca.pem" \
+	ok $? "named-leads: who is named leads" || sed 's/^/# /' "$work/out"
+	says "not-named-not: who is not named does not" "may not lead" $(tls stranger)
+	says "no-certificate-refused: who has no certificate is refused" "certificate"
+	says "certificate-another-authority: a certificate of another authority is refused" "certificate" --tls-ca "$keys/ca.pem" \
 		--tls-cert "$keys/foreign.pem" --tls-key "$keys/foreign.key"
-	says "an expired one is refused" "expired" $(tls expired)
+	says "expired-one-refused: an expired one is refused" "expired" $(tls expired)
 	experiment "tls:127.0.0.1:$good" another
-	says "a daemon of another name is refused" "another" $(tls manager)
+	says "daemon-another-name: a daemon of another name is refused" "another" $(tls manager)
 	experiment "tls:127.0.0.1:$good"
-	says "and one whose name is not its host" "127.0.0.1" $(tls manager)
+	says "one-name-not: and one whose name is not its host" "127.0.0.1" $(tls manager)
 	experiment "tls:127.0.0.1:$old" late
-	says "a daemon whose certificate has expired is refused" "expired" $(tls manager)
+	says "daemon-certificate-expired: a daemon whose certificate has expired is refused" "expired" $(tls manager)
 	experiment "plain:192.0.2.1:5000"
-	says "a plain link to another machine is refused" "tls:"
+	says "plain-link-another: a plain link to another machine is refused" "tls:"
 	experiment "plain:127.0.0.1:$good"
-	says "a plain link finds no plain daemon" "" --timeout 5
+	says "plain-link-finds: a plain link finds no plain daemon" "" --timeout 5
 }
 remu --daemon plain:192.0.2.1:5000 >"$work/out" 2>&1
-is "nobody listens plainly to other machines" "$? $(grep -c tls: "$work/out")" "1 1"
+is "nobody-listens-plainly: nobody listens plainly to other machines" "$? $(grep -c tls: "$work/out")" "1 1"
 chmod 644 "$keys/detector.key"
 # shellcheck disable=SC2046
 remu --daemon "tls:127.0.0.1:$(port)" $(tls detector) >"$work/out" 2>&1
-is "a key that all can read is refused" "$? $(grep -c chmod "$work/out")" "1 1"
+is "key-all-read: a key that all can read is refused" "$? $(grep -c chmod "$work/out")" "1 1"
 
 # --- ways that do not carry a packet: a detector, a router and a receiver, each with a network of its own
 # machine NAME: sets NAME to a process that has it
@@ -130,25 +132,25 @@ cable() {
 {
 	machine sender && machine router && machine taker && cable "$sender" 1 9000 && cable "$taker" 2 1500 &&
 		at "$router" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
-	ok $? "a router between 9000 and 1500 bytes"
+	ok $? "router-between-9000: a router between 9000 and 1500 bytes"
 	# not by at(): the process to be ended is then a shell, and the daemon stays
 	nsenter -t "$sender" -n remu --daemon "unix:$work/far" --dataset generate:2 --split 1 >"$work/far.log" 2>&1 &
 	pids+=($!)
 	nsenter -t "$taker" -n romulu --daemon "unix:$work/near" >"$work/near.log" 2>&1 &
 	pids+=($!)
 	wait_for 60 test -S "$work/far" && wait_for 60 test -S "$work/near"
-	ok $? "daemons at both ends of it"
+	ok $? "daemons-ends: daemons at both ends of it"
 	# way TO TRANSPORT MORE: bytes of its longest packet, and what the way carries
 	way() { python3 tools/telegram/tests/telegram.py "$work/far" paths "<transport>$2</transport><to>$1</to><rate>1</rate>${3-}"; }
-	is "short packets come through" "$(way 10.4.2.1:5001 udp)" 1480/1480
+	is "short-packets-through: short packets come through" "$(way 10.4.2.1:5001 udp)" 1480/1480
 	short() { [[ $(way '[fd04:2::1]:5001' udp) == 1500/1500 ]]; }
 	wait_for 20 short # neighbours of IPv6 are there a little later
-	ok $? "by IPv6, too"
-	is "those of a JUNGFRAU do not" "$(way 10.4.2.1:5001 jungfrau)" 8268/1500
-	is "nor by IPv6" "$(way '[fd04:2::1]:5001' jungfrau)" 8288/1500
-	is "nor several lines at once" "$(way 10.4.2.1:5001 udp '<message>5000</message>')" 4140/1500
-	is "two ways at once" "$(way 10.4.2.1:5001 jungfrau '<to>10.4.1.2:5001</to>')" "8268/1500 8268/8268"
-	is "nobody answers: nothing is said" "$(way 10.4.3.1:5001 jungfrau)" ""
+	ok $? "ipv6: by IPv6, too"
+	is "jungfrau-not: those of a JUNGFRAU do not" "$(way 10.4.2.1:5001 jungfrau)" 8268/1500
+	is "jungfrau/ipv6: nor by IPv6" "$(way '[fd04:2::1]:5001' jungfrau)" 8288/1500
+	is "several-lines-once: nor several lines at once" "$(way 10.4.2.1:5001 udp '<message>5000</message>')" 4140/1500
+	is "two-ways-once: two ways at once" "$(way 10.4.2.1:5001 jungfrau '<to>10.4.1.2:5001</to>')" "8268/1500 8268/8268"
+	is "nobody-answers/nothing: nobody answers: nothing is said" "$(way 10.4.3.1:5001 jungfrau)" ""
 	cat >"$work/experiment.xml" <<-END
 		<experiment xmlns="urn:rashpa:1" version="1.0" name="far">
 			<detector name="board" at="unix:$work/far"> <message>5000</message> </detector>
@@ -159,15 +161,15 @@ cable() {
 	rashpa-manager check "$work/experiment.xml" >"$work/out" 2>&1
 	grep -q "board .*4140 bytes.* 1500 unfragmented: raise the MTU .* to 4140, or give board <message>1416</message>" \
 		"$work/out"
-	ok $? "check tells of it" || sed 's/^/# /' "$work/out"
+	ok $? "check: check tells of it" || sed 's/^/# /' "$work/out"
 	sed -i 's/<message>5000/<message>1416/' "$work/experiment.xml"
 	rashpa-manager check "$work/experiment.xml" >"$work/out" 2>&1
-	is "and is content with its own remedy" "$(grep -c board "$work/out")" 0
+	is "content-remedy: and is content with its own remedy" "$(grep -c board "$work/out")" 0
 	at "$sender" ip link set eth0 mtu 1400
-	is "an interface that is too small" "$(way 10.4.2.1:5001 jungfrau)" 8268/1400
+	is "interface-small: an interface that is too small" "$(way 10.4.2.1:5001 jungfrau)" 8268/1400
 	at "$sender" ip link set eth0 mtu 9000
 	at "$router" ip link set eth2 mtu 9000
-	is "what was raised carries them" "$(way 10.4.2.1:5001 jungfrau) $(way '[fd04:2::1]:5001' jungfrau)" \
+	is "raised-carries: what was raised carries them" "$(way 10.4.2.1:5001 jungfrau) $(way '[fd04:2::1]:5001' jungfrau)" \
 		"8268/8268 8288/8288"
 }
 
@@ -175,9 +177,9 @@ mkdir "$work/units"
 for unit in tools/systemd/*.in; do
 	sed "s|@PREFIX@/bin|$tools|" "$unit" >"$work/units/$(basename "$unit" .in)"
 done
-good "units of systemd are right" systemd-analyze verify --man=no "$work/units/remu@x.service" \
+good "units-systemd-right: units of systemd are right" systemd-analyze verify --man=no "$work/units/remu@x.service" \
 	"$work/units/romulu@x.service"
-good "and their programs are shut in" systemd-analyze security --offline=true --threshold=30 \
+good "programs-shut: and their programs are shut in" systemd-analyze security --offline=true --threshold=30 \
 	"$work"/units/*.service
-is "sockets are not for everybody" "$(stat -c %a "$work/romulu")" 660
+is "sockets-not-everybody: sockets are not for everybody" "$(stat -c %a "$work/romulu")" 660
 finish
