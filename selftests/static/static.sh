@@ -159,7 +159,7 @@ run_analyzer() {
 	# shellcheck disable=SC2046,SC2086 # patterns, flags
 	printf '%s\n' $(entries foreign) |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
-			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' -DTELEGRAM_SCHEMA='""' -DPROFILE_SCHEMA='""' \
+			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' -DROMULU_NO_XDP='""' -DTELEGRAM_SCHEMA='""' -DPROFILE_SCHEMA='""' \
 			-Iuapi -Itools/{lib,common,dataset,network,processing,builder,telegram,daemon} $flags \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
