@@ -346,7 +346,7 @@ static void finds(const char *dma32, const char *normal, const char *other, unsi
 #define FINDS(is, blocks, at)	finds(NULL, is, NULL, blocks, 1, NUMA_NO_NODE, U64_MAX, at)
 #define NOTHING			(-ENOMEM)
 
-static void test_free(void)
+TEST(free, "a search finds free runs: exact fit, at the end, none")
 {
 	FINDS("....", 4, 0);
 	FINDS("....", 5, NOTHING);
@@ -364,7 +364,7 @@ static void test_free(void)
 	FINDS("umm...u...", 4, 1);
 }
 
-static void test_obstacles(void)
+TEST(obstacles, "obstacles of each kind end a run, movable blocks do not")
 {
 	static const char obstacles[] = "uUvrhplwGcCb";
 	char is[7];
@@ -388,7 +388,7 @@ static void test_obstacles(void)
 	}
 }
 
-static void test_aligned(void)
+TEST(aligned, "runs are aligned")
 {
 	finds(NULL, "u.......", NULL, 4, 4, NUMA_NO_NODE, U64_MAX, 4);
 	finds(NULL, "u......", NULL, 4, 4, NUMA_NO_NODE, U64_MAX, NOTHING);
@@ -402,7 +402,7 @@ static void test_aligned(void)
 #define END_OF(block)	((u64)((block) * RASHPA_BLOCK_PAGES) * PAGE_SIZE - 1)
 
 /* Nodes, memory below 4 GiB, highest address that the device reaches. */
-static void test_zones(void)
+TEST(zones, "runs end with their zone, their node and what the device reaches")
 {
 	finds(NULL, "..", "..", 3, 1, NUMA_NO_NODE, U64_MAX, NOTHING);
 	finds(NULL, "..", "..", 2, 1, NUMA_NO_NODE, U64_MAX, 0);
@@ -422,7 +422,7 @@ static void test_zones(void)
 }
 
 /* Zones that begin and end within a block. */
-static void test_crooked(void)
+TEST(crooked, "zones that begin or end within a block")
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
 
@@ -478,7 +478,7 @@ static long first_run(const char *is, unsigned long blocks, unsigned long align,
 	return NOTHING;
 }
 
-static void test_random(void)
+TEST(random, "4000 random memories agree with a model")
 {
 	char is[41];
 	int i;
@@ -500,7 +500,7 @@ static void test_random(void)
 
 /* ------------------------------------------------------------- pieces ---- */
 
-static void test_piece_blocks(void)
+TEST(piece_blocks, "pieces grow with the search, up to 1 GiB")
 {
 	static const struct { unsigned long blocks, align, piece; } rows[] = {
 		{ 1, 1, 1 }, { 31, 1, 1 }, { 32, 1, 1 }, { 63, 1, 1 }, { 64, 1, 2 }, { 127, 1, 2 },
@@ -537,7 +537,7 @@ static void asks_are(const char *what, const unsigned long (*of)[2], size_t n)
 	asks_are(what, _of, ARRAY_SIZE(_of));				\
 } while (0)
 
-static void test_pieces(void)
+TEST(pieces, "pieces are aligned, and halved where one fails")
 {
 	int i;
 
@@ -566,7 +566,7 @@ static void test_pieces(void)
 }
 
 /* The first block that fails counts, in whatever order processors fail. */
-static void test_fails(void)
+TEST(fails, "a run ends at the first block that fails")
 {
 	struct rashpa_take take = { .failed = 16, .blocks = 16 };
 
@@ -578,7 +578,7 @@ static void test_fails(void)
 }
 
 /* A block is asked for once where it can be had, and free blocks of CMA not again and again. */
-static void test_asked(void)
+TEST(asked, "free CMA blocks are tried once")
 {
 	unsigned long i;
 
@@ -613,7 +613,7 @@ static void others_come(void)
 }
 
 /* Whenever the others come: the same is found, and nothing is left. */
-static void test_hands(void)
+TEST(hands, "several processors find the same run")
 {
 	static const struct { const char *is; unsigned long blocks; long at; } rows[] = {
 		{ "................................", 32, 0 },
@@ -642,7 +642,7 @@ static void test_hands(void)
 }
 
 /* A signal, whenever it comes: nothing is left. */
-static void test_signals(void)
+TEST(signals, "a signal at any moment gives all blocks back")
 {
 	int at, done = 0, ended = 0;
 	long is;
@@ -688,7 +688,7 @@ static void longest(const char *is, unsigned long most)
 	CHECK(!memchr(map, 'X', sizeof(map)), "\"%s\": something is left", is);
 }
 
-static void test_longest(void)
+TEST(longest, "QUERY_TRY finds the longest run of 3000 random memories")
 {
 	char is[41];
 	int i;
@@ -705,7 +705,7 @@ static void test_longest(void)
 	}
 }
 
-static void test_query(void)
+TEST(query, "QUERY leaves CMA out")
 {
 	struct rashpa_query q = { };
 
@@ -725,7 +725,7 @@ static void test_query(void)
 
 /* ------------------------------------------------------------- reserve ---- */
 
-static void test_reserve(void)
+TEST(reserve, "a search leaves the reserve of the zone")
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
 
@@ -775,7 +775,7 @@ static void test_reserve(void)
 }
 
 /* As many blocks as leave the reserve, and not one more. */
-static void test_reserve_search(void)
+TEST(reserve_search, "a search takes all but the reserve, to the block")
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
 	char is[65];
@@ -835,7 +835,7 @@ static void __free_pages(struct page *page, unsigned int order)
 }
 
 /* The driver reclaims missing pages one by one, then gives them back. */
-static void test_refill(void)
+TEST(refill, "a search reclaims missing pages")
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
 	static const struct { unsigned long cache, pages; bool had; } rows[] = {
@@ -865,7 +865,7 @@ static void test_refill(void)
 }
 
 /* Up to one block from the page allocator, where it is what is wanted. */
-static void test_small(void)
+TEST(small, "the page allocator serves up to one block")
 {
 	memory("....", "....", NULL);
 	small_page = &mem[2 * RASHPA_BLOCK_PAGES];
@@ -911,7 +911,7 @@ static void next_waits(void)
 }
 
 /* The higher rank goes first, then the search that came first. */
-static void test_turn_order(void)
+TEST(turn_order, "searches take turns by rank, then by time")
 {
 	static const size_t order[] = { 3, 1, 4, 0, 2 };
 	static const enum rashpa_rank ranks[] = {
@@ -939,7 +939,7 @@ static void test_turn_order(void)
 }
 
 /* A search that hangs makes way only for an administrator, after two seconds. */
-static void test_turn_hangs(void)
+TEST(turn_hangs, "only an administrator takes the turn of a search that hangs")
 {
 	struct rashpa_search holder = { .rank = RASHPA_RANK_ADMIN_ALLOC };
 	struct rashpa_search user = { .rank = RASHPA_RANK_ALLOC };
@@ -978,7 +978,7 @@ static void other_is_done(void)
 }
 
 /* A search that made way begins again, and finds the same run. */
-static void test_makes_way(void)
+TEST(makes_way, "a search makes way for a higher rank, then begins again")
 {
 	int at, made_way = 0;
 
@@ -1000,7 +1000,7 @@ static void test_makes_way(void)
 
 /* ------------------------------------------------------- given back ---- */
 
-static void test_held(void)
+TEST(held, "pinned blocks are kept until the pin ends")
 {
 	const u64 block = RASHPA_BLOCK_PAGES * PAGE_SIZE;
 
@@ -1022,7 +1022,7 @@ static void test_held(void)
 	gives_back("dropped", -1, 0);
 }
 
-static void test_damaged(void)
+TEST(damaged, "damaged blocks are kept for good")
 {
 	memory(NULL, "................", NULL);
 	unit_CONFIG_MEMORY_FAILURE = true;
@@ -1096,7 +1096,7 @@ static void area_finds(unsigned long pages, unsigned long align, unsigned long w
 	CHECK(!used && !fallbacks, "%lu pages are left, %d fallbacks", used, fallbacks);
 }
 
-static void test_area(void)
+TEST(area, "aligned memory is found in a CMA area")
 {
 	memory(NULL, "................................................................"
 	       "....................................", NULL);
@@ -1113,33 +1113,4 @@ static void test_area(void)
 	area_finds(577, 1024, 0);
 	area_finds(2, 2048, 0);
 	area_finds(1, 1, 0);
-}
-
-int main(void)
-{
-	tap_run("a search finds free runs: exact fit, at the end, none", test_free);
-	tap_run("obstacles of each kind end a run, movable blocks do not", test_obstacles);
-	tap_run("runs are aligned", test_aligned);
-	tap_run("runs end with their zone, their node and what the device reaches", test_zones);
-	tap_run("zones that begin or end within a block", test_crooked);
-	tap_run("4000 random memories agree with a model", test_random);
-	tap_run("pieces grow with the search, up to 1 GiB", test_piece_blocks);
-	tap_run("pieces are aligned, and halved where one fails", test_pieces);
-	tap_run("a run ends at the first block that fails", test_fails);
-	tap_run("free CMA blocks are tried once", test_asked);
-	tap_run("several processors find the same run", test_hands);
-	tap_run("a signal at any moment gives all blocks back", test_signals);
-	tap_run("QUERY_TRY finds the longest run of 3000 random memories", test_longest);
-	tap_run("QUERY leaves CMA out", test_query);
-	tap_run("a search leaves the reserve of the zone", test_reserve);
-	tap_run("a search takes all but the reserve, to the block", test_reserve_search);
-	tap_run("a search reclaims missing pages", test_refill);
-	tap_run("the page allocator serves up to one block", test_small);
-	tap_run("searches take turns by rank, then by time", test_turn_order);
-	tap_run("only an administrator takes the turn of a search that hangs", test_turn_hangs);
-	tap_run("a search makes way for a higher rank, then begins again", test_makes_way);
-	tap_run("pinned blocks are kept until the pin ends", test_held);
-	tap_run("damaged blocks are kept for good", test_damaged);
-	tap_run("aligned memory is found in a CMA area", test_area);
-	return tap_exit();
 }

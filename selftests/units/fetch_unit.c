@@ -197,7 +197,7 @@ static const struct {
 	{ R(2, offset), 8, NULL },
 };
 
-static void test_checks(void)
+TEST(checks, "fields and registers that make no sense are refused")
 {
 	size_t i;
 
@@ -216,7 +216,7 @@ static void test_checks(void)
 }
 
 /* Values that are wrong only in combination. */
-static void test_checks_together(void)
+TEST(checks_together, "values that are wrong only in combination are refused")
 {
 	static const struct rashpa_fetch_field chain[] = {
 		FIELD(ADDRESS, 0, 64, 0, 64), FIELD(NEXT, 8, 64, 0, 64), { } };
@@ -260,7 +260,7 @@ static void test_checks_together(void)
 	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "field 3: overlaps");
 }
 
-static void test_copy(void)
+TEST(copy, "a profile is copied and freed")
 {
 	struct rashpa_fetching from = plan(16, 0, array, usual), to = { };
 	struct rashpa_profile_table t = { .fetch = (uintptr_t)&from.about,
@@ -288,7 +288,7 @@ static void test_copy(void)
 
 /* --------------------------------------------------------------- bits ---- */
 
-static void test_bits(void)
+TEST(bits, "fields shift, divide and subtract one, or lose bits")
 {
 	static const struct {
 		struct rashpa_fetch_field f;
@@ -328,7 +328,7 @@ static void test_bits(void)
 }
 
 /* Constants of some descriptors. */
-static void test_some(void)
+TEST(some, "constants go into the first, the last, all but the last")
 {
 	static const u32 flags[] = { 0, RASHPA_FIELD_FIRST, RASHPA_FIELD_LAST,
 				     RASHPA_FIELD_NOT_LAST };
@@ -349,7 +349,7 @@ static void test_some(void)
 }
 
 /* An address in several fields: each bit that one leaves out needs another field. */
-static void test_parts(void)
+TEST(parts, "an address in several fields loses no bit")
 {
 	struct rashpa_fetch_field f[] = {
 		FIELD(ADDRESS, 0, 32, 0, 20, .unit = 12), FIELD(ADDRESS, 4, 32, 0, 16, .unit = 32),
@@ -540,7 +540,7 @@ static void compare(const struct way *way, u32 n, u32 most)
 	done();
 }
 
-static void test_memory(void)
+TEST(memory, "descriptors agree with their description, then are cleared")
 {
 	static const u32 numbers[] = { 1, 2, 3, 341, 342, SEGMENTS };
 	size_t i, j;
@@ -556,7 +556,7 @@ static void test_memory(void)
 }
 
 /* Chains may be in pieces, down to a page, where there is no larger memory. */
-static void test_pieces(void)
+TEST(pieces, "rings in pieces, rings without memory")
 {
 	/* pieces that are not cleared at once, and of which the parts are not equal */
 	piece_max = 2 * SZ_64K;
@@ -598,7 +598,7 @@ static void test_pieces(void)
 	interrupted = false;
 }
 
-static void test_most(void)
+TEST(most, "the profile limits the descriptors of a ring")
 {
 	segments(SEGMENTS);
 	dev.fetch = plan(16, 0, array, usual);
@@ -628,7 +628,7 @@ static void fits(const struct way *way, u32 i, u64 address, u64 length, int err,
 	done();
 }
 
-static void test_fits(void)
+TEST(fits, "segments that do not fit into descriptors are refused")
 {
 	fits(&ways[0], 2, 0x1000, U32_MAX, 0, "");
 	fits(&ways[0], 2, 0, 1ULL << 32, -EOVERFLOW, "descriptor 2: a length");
@@ -663,7 +663,7 @@ static void test_fits(void)
 }
 
 /* Without a length each segment is as long as the function takes it to be. */
-static void test_fixed(void)
+TEST(fixed, "descriptors without a length need segments of one size")
 {
 	static const struct way fixed = { "", 8, 0, { FIELD(ADDRESS, 0, 64, 0, 64) }, NULL };
 	u64 sum = 0;
@@ -684,7 +684,7 @@ static void test_fixed(void)
 /* ----------------------------------------------------------- registers ---- */
 
 /* Words in order, each once, with all its fields; then cleared from the last to the first. */
-static void test_registers(void)
+TEST(registers, "registers are written in order, and cleared in reverse")
 {
 	static const struct rashpa_fetch_field some[] = {
 		FIELD(ADDRESS, 0, 32, 0, 32), FIELD(ADDRESS, 4, 32, 0, 32, .unit = 32),
@@ -730,23 +730,14 @@ static void test_registers(void)
 	done();
 }
 
-int main(void)
+void setup(void)
 {
 	table = calloc(1, sizeof(*table) + SEGMENTS * sizeof(table->segment[0]));
 	map.table = table;
 	dev.pdev = &pdev;
-	tap_run("fields and registers that make no sense are refused", test_checks);
-	tap_run("values that are wrong only in combination are refused", test_checks_together);
-	tap_run("a profile is copied and freed", test_copy);
-	tap_run("fields shift, divide and subtract one, or lose bits", test_bits);
-	tap_run("constants go into the first, the last, all but the last", test_some);
-	tap_run("an address in several fields loses no bit", test_parts);
-	tap_run("descriptors agree with their description, then are cleared", test_memory);
-	tap_run("rings in pieces, rings without memory", test_pieces);
-	tap_run("the profile limits the descriptors of a ring", test_most);
-	tap_run("segments that do not fit into descriptors are refused", test_fits);
-	tap_run("descriptors without a length need segments of one size", test_fixed);
-	tap_run("registers are written in order, and cleared in reverse", test_registers);
+}
+
+void teardown(void)
+{
 	free(table);
-	return tap_exit();
 }

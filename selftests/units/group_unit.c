@@ -149,7 +149,7 @@ static u64 *ack(u32 id)
 
 /* ---------------------------------------------------------- positions ---- */
 
-static void test_least(void)
+TEST(least, "the slowest member counts, and no position goes back")
 {
 	static const struct { u32 id; u64 value, position, records; } rows[] = {
 		{ 1, 5, 0, 0 }, { 2, 3, 0, 0 }, { 3, 4, 3, 1 }, { 2, 10, 4, 2 }, { 3, 4, 4, 2 },
@@ -202,7 +202,7 @@ static void many(u32 n, int events)
 		CHECK(rashpa_member_position(&of(id)->member[j]) == at[j + 1], "member %u", j);
 }
 
-static void test_many(void)
+TEST(many, "1 to 1024 members agree with a model")
 {
 	static const u32 sizes[] = { 1, 2, 3, 5, 8, 63, 64, 65, 127, 600 };
 	size_t i;
@@ -214,7 +214,7 @@ static void test_many(void)
 }
 
 /* Vectors are counted, whatever their value. */
-static void test_counts(void)
+TEST(counts, "vectors count events")
 {
 	u32 id;
 
@@ -233,7 +233,7 @@ static void test_counts(void)
 
 /* ---------------------------------------------------------- made late ---- */
 
-static void test_late(void)
+TEST(late, "a group that is made late begins where its members are")
 {
 	static const struct { u32 condition; u64 word, event, first, position; } rows[] = {
 		{ RASHPA_CONDITION_CHANGED, 7, 0, 0, 7 }, { RASHPA_CONDITION_CHANGED, 7, 0, 5, 7 },
@@ -260,7 +260,7 @@ static void test_late(void)
 }
 
 /* One that is too far ahead when the group is made laps the consumer, or fills what it has. */
-static void test_late_told(void)
+TEST(late_told, "a group that is made late reports FULL and OVERRUN at once")
 {
 	u32 id;
 
@@ -283,7 +283,7 @@ static void test_late_told(void)
 
 /* ---------------------------------------------------- full and overrun ---- */
 
-static void test_full(void)
+TEST(full, "FULL is reported once")
 {
 	static const struct { u64 slots, full, ack, from, to, by; bool told; } rows[] = {
 		{ 4, 0, 0, 0, 3, 0, false }, { 4, 0, 0, 0, 4, 4, true }, { 4, 0, 0, 3, 5, 5, true },
@@ -316,7 +316,7 @@ static void test_full(void)
 }
 
 /* Each position is lapped once or never: it was more than @slots ahead when it came. */
-static void test_overrun(void)
+TEST(overrun, "OVERRUN counts each position once")
 {
 	u64 at = 0, done = 0, lost = 0, before, p;
 	u32 id, i, told = 0;
@@ -344,7 +344,7 @@ static void test_overrun(void)
 	CHECK(!of(id)->member[1].overruns && !of(id)->position, "the other one");
 }
 
-static void test_overrun_ends(void)
+TEST(overrun_ends, "limits do not wrap, and do not go back")
 {
 	u32 id;
 
@@ -374,7 +374,7 @@ static void test_overrun_ends(void)
 
 /* --------------------------------------------------- groups of groups ---- */
 
-static void test_nested(void)
+TEST(nested, "groups contain groups")
 {
 	u32 left, right, outer, i;
 
@@ -403,7 +403,7 @@ static void test_nested(void)
 	CHECK(of(outer)->position == 4, "%llu", of(outer)->position);
 }
 
-static void test_ends(void)
+TEST(ends, "members stay when a group ends")
 {
 	u32 id, other, i;
 
@@ -422,7 +422,7 @@ static void test_ends(void)
 
 /* ------------------------------------------------------------ refused ---- */
 
-static void test_refused(void)
+TEST(refused, "members that cannot be are refused")
 {
 	struct rashpa_member members[3] = { { 1 }, { 2 }, { 3 } };
 	struct rashpa_group_make arg = { };
@@ -464,7 +464,7 @@ static void test_refused(void)
 
 /* --------------------------------------------------------------- INFO ---- */
 
-static void test_info(void)
+TEST(info, "GROUP_INFO lists as many members as fit")
 {
 	static const u32 sizes[] = { 1, 63, 64, 65, 128, 130 };
 	static struct rashpa_member_info to[131];
@@ -507,7 +507,7 @@ static void test_info(void)
 	ANSWERS(rashpa_ioc_group_info(&call, &info), -ENOENT, "no group 1");
 }
 
-static void test_ack(void)
+TEST(ack, "ACK needs a group")
 {
 	struct rashpa_ack arg = { .position = 77 };
 
@@ -521,23 +521,13 @@ static void test_ack(void)
 	ANSWERS(rashpa_ioc_ack(&call, &arg), -EINVAL, "reserved");
 }
 
-int main(void)
+void setup(void)
 {
 	channel.consumer = calloc(1, sizeof(*channel.consumer) + IDS * sizeof(u64));
-	tap_run("the slowest member counts, and no position goes back", test_least);
-	tap_run("1 to 1024 members agree with a model", test_many);
-	tap_run("vectors count events", test_counts);
-	tap_run("a group that is made late begins where its members are", test_late);
-	tap_run("a group that is made late reports FULL and OVERRUN at once", test_late_told);
-	tap_run("FULL is reported once", test_full);
-	tap_run("OVERRUN counts each position once", test_overrun);
-	tap_run("limits do not wrap, and do not go back", test_overrun_ends);
-	tap_run("groups contain groups", test_nested);
-	tap_run("members stay when a group ends", test_ends);
-	tap_run("members that cannot be are refused", test_refused);
-	tap_run("GROUP_INFO lists as many members as fit", test_info);
-	tap_run("ACK needs a group", test_ack);
+}
+
+void teardown(void)
+{
 	all_end();
 	free(channel.consumer);
-	return tap_exit();
 }

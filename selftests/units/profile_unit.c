@@ -65,7 +65,7 @@ u32 readl(const void *at)
 #define WAIT(_at, _value, _mask, _us, ...)	{ .op = RASHPA_STEP_WAIT, .offset = (_at),	\
 	.value = (_value), .mask = (_mask), .timeout_us = (_us), __VA_ARGS__ }
 
-static void test_steps(void)
+TEST(steps, "steps of a quiesce sequence are checked")
 {
 	static const struct {
 		struct rashpa_profile_step s;
@@ -114,7 +114,7 @@ static int run(const struct rashpa_profile_step *in, u32 n, s64 us)
 	return err;
 }
 
-static void test_run(void)
+TEST(run, "steps write, wait, and notice an absent function")
 {
 	static const struct rashpa_profile_step masked[] = { WRITE(0, 0xff, .mask = 0xf0) };
 	static const struct rashpa_profile_step whole[] = { WRITE(0, 0xff) };
@@ -145,7 +145,7 @@ static void test_run(void)
 }
 
 /* Each step has its limit, and all together have one. */
-static void test_time(void)
+TEST(time, "each step has a time limit, and so has the sequence")
 {
 	static const struct rashpa_profile_step s[] = { WAIT(4, 0, 1, 1000), WAIT(4, 0, 2, 5000) };
 	static const struct { u32 first; s64 at, us; int err; s64 most; } rows[] = {
@@ -178,7 +178,7 @@ static void test_time(void)
 	mutex_unlock(&dev.hw_lock);
 }
 
-static void test_map_fails(void)
+TEST(map_fails, "registers are given back when one cannot be mapped")
 {
 	static const struct rashpa_profile_step s[5] = { WRITE(0, 1) };
 	const struct rashpa_step *steps = rashpa_steps_map(&dev, s, 5);
@@ -186,7 +186,7 @@ static void test_map_fails(void)
 	CHECK(IS_ERR(steps) && PTR_ERR(steps) == -ENOMEM && !mapped, "%d are mapped", mapped);
 }
 
-static void test_answers(void)
+TEST(answers, "all ones are an answer only if a step waits for them")
 {
 	static const struct { u32 n, value, is; bool answers; } rows[] = {
 		{ 0, 0, 0, true }, { 1, 0, 0, true }, { 1, 0, ~0U, false }, { 1, ~0U, ~0U, true },
@@ -213,7 +213,7 @@ static void test_answers(void)
 #define WINDOW(_name, _offset, _length, ...)	{ .name = (_name), .offset = (_offset),	\
 						  .length = (_length), __VA_ARGS__ }
 
-static void test_windows(void)
+TEST(windows, "windows are checked")
 {
 	static const struct {
 		struct rashpa_profile_window w;
@@ -256,7 +256,7 @@ static void test_windows(void)
 	}
 }
 
-static void test_cover(void)
+TEST(cover, "a window that covers a range is found")
 {
 	static struct rashpa_profile_window w[] = {
 		WINDOW("root", 0, 4 * PAGE_SIZE), WINDOW("user", PAGE_SIZE, 2 * PAGE_SIZE,
@@ -298,7 +298,7 @@ int rashpa_fetch_check(struct rashpa_call *c, struct rashpa_fetching *f)
 	return rashpa_fail(c, -EINVAL, "fetch");
 }
 
-static void test_table(void)
+TEST(table, "a table is checked, and overlaps no window for users")
 {
 	static const struct {
 		struct rashpa_profile_table t;
@@ -345,7 +345,7 @@ static void test_table(void)
 
 /* -------------------------------------------------------------- limits ---- */
 
-static void test_limits(void)
+TEST(limits, "limits of a profile are checked")
 {
 	static const struct {
 		struct rashpa_profile_set p;
@@ -371,18 +371,4 @@ static void test_limits(void)
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
 		ANSWERS(rashpa_limits_check(&call, &rows[i].p), rows[i].word ? -EINVAL : 0,
 			rows[i].word ?: "");
-}
-
-int main(void)
-{
-	tap_run("steps of a quiesce sequence are checked", test_steps);
-	tap_run("steps write, wait, and notice an absent function", test_run);
-	tap_run("each step has a time limit, and so has the sequence", test_time);
-	tap_run("registers are given back when one cannot be mapped", test_map_fails);
-	tap_run("all ones are an answer only if a step waits for them", test_answers);
-	tap_run("windows are checked", test_windows);
-	tap_run("a window that covers a range is found", test_cover);
-	tap_run("a table is checked, and overlaps no window for users", test_table);
-	tap_run("limits of a profile are checked", test_limits);
-	return tap_exit();
 }

@@ -109,7 +109,7 @@ static const struct {
 	{ L(sum_offset), 28, "field at 28" }, { L(sum_offset), 22, "field at 22" },
 };
 
-static void test_layouts(void)
+TEST(layouts, "layouts that make no sense are refused")
 {
 	struct rashpa_layout l;
 	size_t i;
@@ -161,7 +161,7 @@ static void wrote(const char *what, const u32 (*rows)[2], size_t n)
 } while (0)
 
 /* Invalid, barrier, the rest, barrier, valid. */
-static void test_entry(void)
+TEST(entry, "an entry is written in order, and valid last")
 {
 	n_writes = 0;
 	rashpa_entry_set(memory, &usual, &one, 0xabcdef0123);
@@ -179,7 +179,7 @@ static void test_entry(void)
 	      { BARRIER, 0 }, { 8, 7 });
 }
 
-static void test_entry_clear(void)
+TEST(entry_clear, "an entry is invalid before it is cleared")
 {
 	n_writes = 0;
 	rashpa_entry_clear(memory, &usual);
@@ -194,7 +194,7 @@ static void test_entry_clear(void)
 }
 
 /* All ones, or an absent function, mean that the writes were lost. */
-static void test_flush(void)
+TEST(flush, "a flush reports an absent function")
 {
 	static const struct { bool ones, reachable, answers; int err; } rows[] = {
 		{ false, true, true, 0 }, { true, true, true, 0 }, { true, true, false, -EIO },
@@ -227,7 +227,7 @@ static void segments(u32 n, u64 address, u64 length)
 							      .length = length };
 }
 
-static void test_fits(void)
+TEST(fits, "segments that are wider than their fields are refused")
 {
 	static const struct {
 		const struct rashpa_layout *l;
@@ -289,7 +289,7 @@ static void leave(void)
 }
 
 /* More entries than are written at once, each with the sum of all before. */
-static void test_batches(void)
+TEST(batches, "entries are written in batches, and cleared")
 {
 	static const u32 numbers[] = { 1, BATCH - 1, BATCH, BATCH + 1, ENTRIES - 2 };
 	u32 i, k;
@@ -317,7 +317,7 @@ static void test_batches(void)
 	}
 }
 
-static void test_range(void)
+TEST(range, "maps fill the table to its last entry")
 {
 	segments(4, 0, 0x1000);
 	ANSWERS(place(&narrow, 0, 4 * 20), 0, "");
@@ -335,7 +335,7 @@ static void test_range(void)
 }
 
 /* Two maps are never in one entry; a map may be where it is. */
-static void test_beside(void)
+TEST(beside, "maps are not programmed over each other")
 {
 	struct rashpa_map other = { .dev = &dev, .regs_phys = 5 * 32, .place = 3 * 32 };
 	static const struct { u32 first; int err; } rows[] = {
@@ -360,7 +360,7 @@ static void test_beside(void)
 }
 
 /* A reset, or the end of the addresses, between two batches. */
-static void test_meanwhile(void)
+TEST(meanwhile, "reset, revocation and loss between two batches")
 {
 	struct rashpa_so_far so_far = { .generation = 1, .resets = dev.resets };
 
@@ -388,7 +388,7 @@ static void test_meanwhile(void)
 }
 
 /* The whole table, as many entries as are in it. */
-static void test_table_clear(void)
+TEST(table_clear, "the whole table is cleared")
 {
 	dev.table = (struct rashpa_bar_range) { .bar = 1, .offset = 20, .length = 3 * 20 + 19 };
 	dev.table_layout = narrow;
@@ -401,7 +401,7 @@ static void test_table_clear(void)
 	CHECK(memory[1024 + 4] == 0x55555555 && memory[1024 + 20] == 0x55555555, "the next entry was written");
 }
 
-int main(void)
+void setup(void)
 {
 	table = calloc(1, sizeof(*table) + ENTRIES * sizeof(table->segment[0]));
 	map.table = table;
@@ -409,16 +409,9 @@ int main(void)
 	INIT_LIST_HEAD(&dev.again);
 	INIT_LIST_HEAD(&map.again);
 	INIT_LIST_HEAD(&map.stale);
-	tap_run("layouts that make no sense are refused", test_layouts);
-	tap_run("an entry is written in order, and valid last", test_entry);
-	tap_run("an entry is invalid before it is cleared", test_entry_clear);
-	tap_run("a flush reports an absent function", test_flush);
-	tap_run("segments that are wider than their fields are refused", test_fits);
-	tap_run("entries are written in batches, and cleared", test_batches);
-	tap_run("maps fill the table to its last entry", test_range);
-	tap_run("maps are not programmed over each other", test_beside);
-	tap_run("reset, revocation and loss between two batches", test_meanwhile);
-	tap_run("the whole table is cleared", test_table_clear);
+}
+
+void teardown(void)
+{
 	free(table);
-	return tap_exit();
 }

@@ -110,7 +110,7 @@ static void looks(const char *what, struct rashpa_source_add add, u64 first,
 #define UNPACK(...)	__VA_ARGS__
 #define CONDITION(c)	.condition = RASHPA_CONDITION_##c
 
-static void test_changed(void)
+TEST(changed, "CHANGED: bits under the mask")
 {
 	LOOKS("64 bits", 5,
 	      ({ 5, NONE }, { 6, 6 }, { 6, NONE }, { 0, 0 }, { 1ULL << 63, 1ULL << 63 }),
@@ -123,7 +123,7 @@ static void test_changed(void)
 	      CONDITION(CHANGED), .bits = 32);
 }
 
-static void test_equal(void)
+TEST(equal, "EQUAL: once each time it becomes true")
 {
 	LOOKS("once each time", 0,
 	      ({ 7, 7 }, { 7, NONE }, { 8, NONE }, { 7, 7 }),
@@ -139,7 +139,7 @@ static void test_equal(void)
 	      CONDITION(EQUAL), .bits = 32, .value = 0);
 }
 
-static void test_reached(void)
+TEST(reached, "REACHED: each step once, until the last step")
 {
 	LOOKS("each step once", 0,
 	      ({ 9, NONE }, { 10, 10 }, { 14, NONE }, { 15, 15 }, { 15, NONE }, { 14, NONE },
@@ -162,7 +162,7 @@ static void test_reached(void)
 	      CONDITION(REACHED), .bits = 64, .value = 1, .step = 1ULL << 63);
 }
 
-static void test_reached_again(void)
+TEST(reached_again, "REACHED without a step: again only after it was less")
 {
 	LOOKS("after it was less", 0,
 	      ({ 9, NONE }, { 10, 10 }, { 11, NONE }, { 9, NONE }, { 12, 12 }),
@@ -171,7 +171,7 @@ static void test_reached_again(void)
 }
 
 /* The greatest word equals NONE, so this test reads the result itself. */
-static void test_greatest(void)
+TEST(greatest, "REACHED: the greatest word of all is one event")
 {
 	struct rashpa_watch *w;
 	bool fires;
@@ -190,7 +190,7 @@ static void test_greatest(void)
 
 #define G4	(1ULL << 32)
 
-static void test_wrap(void)
+TEST(wrap, "words of 32 bits have positions of 64")
 {
 	LOOKS("it wraps", 0xfffffff0,
 	      ({ 0xfffffff8, 0xfffffff8 }, { 8, G4 + 8 }, { 0x80000000, G4 + 0x80000000 },
@@ -221,7 +221,7 @@ static void test_wrap(void)
 }
 
 /* Against a counter of 64 bits of which the word shows the lower half. */
-static void test_wrap_random(void)
+TEST(wrap_random, "100000 random moves agree with a counter of 64 bits")
 {
 	struct rashpa_watch *w;
 	u64 at = 0, is;
@@ -287,7 +287,7 @@ static int refusal(const struct rashpa_source_add *add)
 	return IS_ERR(w) ? PTR_ERR(w) : 0;
 }
 
-static void test_refused(void)
+TEST(refused, "words and conditions that cannot be are refused")
 {
 	const struct rashpa_source_add good = { CONDITION(CHANGED), .bits = 64 };
 	size_t i;
@@ -304,7 +304,7 @@ static void test_refused(void)
 }
 
 /* Memory in several pieces. */
-static void test_pieces(void)
+TEST(pieces, "a word is found in memory of several pieces")
 {
 	static const struct {
 		u64 offset;
@@ -330,7 +330,7 @@ static void test_pieces(void)
 
 /* ------------------------------------------------------------- timers ---- */
 
-static void test_timer(void)
+TEST(timer, "a timer makes events, and a one-shot source rests")
 {
 	struct rashpa_watch *w;
 
@@ -359,7 +359,7 @@ static void test_timer(void)
 }
 
 /* Looks that cost more are fewer: never more than so many thousandths of a processor. */
-static void test_budget(void)
+TEST(budget, "the period follows the budget")
 {
 	static const struct { u64 cost; u32 budget; u64 period; } rows[] = {
 		{ 0, 1000, 100000 }, { 49000, 1000, 100000 }, { 199000, 1000, 200000 },
@@ -443,7 +443,7 @@ static void look_at(u32 n, u32 per, u32 every, u32 tells)
 	CHECK(i == n, "%u words are left of %u", i, n);
 }
 
-static void test_look(void)
+TEST(look, "LOOK checks each word once, and notifies each channel")
 {
 	look_at(0, 1, 1, 0);
 	look_at(1, 1, 1, 1);
@@ -461,7 +461,7 @@ static void test_look(void)
 	look_at(100, 1, 1, 94);
 }
 
-static void test_look_changes(void)
+TEST(look_changes, "words come and go during LOOK")
 {
 	static struct rashpa_channel ch;
 	static struct rashpa_listener of[ARRAY_SIZE(fired)];
@@ -489,22 +489,4 @@ static void test_look_changes(void)
 	mutex_unlock(&words.lock);
 	CHECK(made == 40 && fired[39] == 1 && fired[40] == 1,
 	      "%u events, %u of the removed word", made, fired[39]);
-}
-
-int main(void)
-{
-	tap_run("CHANGED: bits under the mask", test_changed);
-	tap_run("EQUAL: once each time it becomes true", test_equal);
-	tap_run("REACHED: each step once, until the last step", test_reached);
-	tap_run("REACHED without a step: again only after it was less", test_reached_again);
-	tap_run("REACHED: the greatest word of all is one event", test_greatest);
-	tap_run("words of 32 bits have positions of 64", test_wrap);
-	tap_run("100000 random moves agree with a counter of 64 bits", test_wrap_random);
-	tap_run("words and conditions that cannot be are refused", test_refused);
-	tap_run("a word is found in memory of several pieces", test_pieces);
-	tap_run("a timer makes events, and a one-shot source rests", test_timer);
-	tap_run("the period follows the budget", test_budget);
-	tap_run("LOOK checks each word once, and notifies each channel", test_look);
-	tap_run("words come and go during LOOK", test_look_changes);
-	return tap_exit();
 }
