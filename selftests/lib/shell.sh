@@ -64,7 +64,7 @@ good() {
 	local name=$1 status=0
 	shift
 	"$@" >"$work/log" 2>&1 || status=1
-	((status == 0)) || grep -v '^ok \|^1\.\.' "$work/log" | tail -n 60 | sed 's/^/# /'
+	((status == 0)) || { grep '^not ok' "$work/log"; grep -v '^ok \|^1\.\.' "$work/log" | tail -n 60; } | sed 's/^/# /'
 	ok "$status" "$name"
 }
 
@@ -87,13 +87,8 @@ bound_before=$(bound_functions)
 
 # the next test finds the functions bound that were bound
 finish() {
-	local bdf
-	for bdf in $(bound_functions | grep -vxF "$bound_before"); do
-		rashpactl unbind "$bdf" >/dev/null
-	done
-	for bdf in $(grep -vxF "$(bound_functions)" <<<"$bound_before"); do
-		rashpactl bind "$bdf" >/dev/null
-	done
+	bound_functions | grep -vxF "$bound_before" | xargs -rn1 rashpactl unbind >/dev/null
+	grep -vxF "$(bound_functions)" <<<"$bound_before" | xargs -rn1 rashpactl bind >/dev/null
 	echo "1..$n"
 	exit "$bad"
 }

@@ -10,10 +10,11 @@ import sys
 
 # where the name of a verdict stands among the arguments
 SHELL = {"ok": 1, "is": 0, "holds": 0, "good": 0, "skip": 0}
-COMMAND = r"(?:^\t*|[;&|{][ \t]*|(?:^\t*|; )(?:then|do|else|if|!)[ \t]+)(%s)[ \t]+"
+COMMAND = (r"(?:^\t*|[;&|{][ \t]*|(?:^\t*|; )(?:then|do|else|if|!)[ \t]+)"
+           r"(?:\w+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'])*[ \t]+)*(%s)[ \t]+")
 FUNCTION = re.compile(r"^(\t*)(\w+)\(\) \{( *(?:#[^\n]*)?\n.*?\n\1|[^\n]*)\}", re.M | re.S)
 LIBRARY = sorted(glob.glob("selftests/lib/*.sh"))
-PYTHON = {"ok": 1, "check": 0, "skip": 0}
+PYTHON = {"ok": 1, "check": 0, "same": 0, "skip": 0}
 ID = re.compile(r"[a-z0-9_./-]*[a-z0-9][a-z0-9_./-]*")
 VALUES = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\$\w+|\{[^}]*\}|%[a-z]+")
 

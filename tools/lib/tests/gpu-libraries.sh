@@ -60,7 +60,7 @@ export STAND_IN=root
 says "window-root: a window, where only root may" "^EPERM: .*only root.*doctor" "$here/memory" cuda window 4096
 export STAND_IN=
 says "half-page: half a page" "^EINVAL: .*whole pages" "$here/memory" cuda register 6000
-LD_LIBRARY_PATH='' says "no CUDA" "^EOPNOTSUPP: there is no CUDA on this machine" "$here/memory" cuda about
+LD_LIBRARY_PATH='' says "no-cuda: no CUDA" "^EOPNOTSUPP: there is no CUDA on this machine" "$here/memory" cuda about
 
 # --- Vulkan: memory of the host, on lavapipe
 
@@ -78,11 +78,11 @@ is "memory/memory-host: memory of the host" "$(calls "$here/memory" rocm registe
 	"init;lock 8192 agent2;lock 8192 agent2;unlock;unlock;shut_down"
 says "no-window: no window" "^EOPNOTSUPP: .*no windows" "$here/memory" rocm window 4096
 says "no/second-one-not: a second one that is not there" "^ENODEV: rocm:1.*1 GPUs" "$here/memory" rocm:1 about
-STAND_IN=full says "one that is full" "^ENOMEM: stand-in" "$here/memory" rocm alloc 4096
-STAND_IN=offset says "a dma-buf that begins before the memory" "^EIO: .*byte 4096" "$here/memory" rocm alloc 4096
-STAND_IN=none says "no GPU" "^EOPNOTSUPP: ROCm does not begin.*amdgpu" "$here/memory" rocm about
+STAND_IN=full says "no/one-full: one that is full" "^ENOMEM: stand-in" "$here/memory" rocm alloc 4096
+STAND_IN=offset says "dma-buf-begins-before: a dma-buf that begins before the memory" "^EIO: .*byte 4096" "$here/memory" rocm alloc 4096
+STAND_IN=none says "dma/no-gpu: no GPU" "^EOPNOTSUPP: ROCm does not begin.*amdgpu" "$here/memory" rocm about
 # the library may be there, as another one's dependency
-LD_LIBRARY_PATH='' says "no ROCm" "^EOPNOTSUPP: (there is no ROCm|ROCm does not begin)" "$here/memory" rocm about
+LD_LIBRARY_PATH='' says "no-rocm: no ROCm" "^EOPNOTSUPP: (there is no ROCm|ROCm does not begin)" "$here/memory" rocm about
 is "no/no-mistakes: no mistakes" "$(mistakes)" ""
 says "level-zero/gpu-no-other: Level Zero: a GPU, and no other accelerator" "^stand-in for a GPU of Level Zero, Level Zero, 16384 MiB, at 0000:3a, flags 1$" \
 	"$here/memory" level-zero about
@@ -91,10 +91,10 @@ is "memory: memory" "$(calls "$here/memory" level-zero alloc 5000 | paste -sd';'
 dma-buf of 8192 bytes, address yes"
 says "takes-no-memory: it takes no memory of the host" "^EOPNOTSUPP: .*no memory of the host" "$here/memory" level-zero register 4096
 says "takes/second-one-not: a second one that is not there" "^ENODEV: level-zero:1.*1 GPUs" "$here/memory" level-zero:1 about
-STAND_IN=full says "one that is full" "^ENOMEM: stand-in" "$here/memory" level-zero alloc 4096
-STAND_IN=no-dmabuf says "one that gives no dma-buf" "^EOPNOTSUPP: .*no dma-buf" "$here/memory" level-zero alloc 4096
-STAND_IN=none says "no GPU" "^EOPNOTSUPP: Level Zero has no GPU.*xe" "$here/memory" level-zero about
-LD_LIBRARY_PATH='' says "no Level Zero" "^EOPNOTSUPP: (there is no Level Zero|Level Zero has no GPU)" "$here/memory" level-zero about
+STAND_IN=full says "takes/one-full: one that is full" "^ENOMEM: stand-in" "$here/memory" level-zero alloc 4096
+STAND_IN=no-dmabuf says "one-gives-no: one that gives no dma-buf" "^EOPNOTSUPP: .*no dma-buf" "$here/memory" level-zero alloc 4096
+STAND_IN=none says "one/no-gpu: no GPU" "^EOPNOTSUPP: Level Zero has no GPU.*xe" "$here/memory" level-zero about
+LD_LIBRARY_PATH='' says "no-level-zero: no Level Zero" "^EOPNOTSUPP: (there is no Level Zero|Level Zero has no GPU)" "$here/memory" level-zero about
 is "takes/no-mistakes: no mistakes" "$(mistakes)" ""
 
 # --- NVML: what rashpactl doctor says of BAR1
@@ -112,14 +112,14 @@ says "doctor: size and use of BAR1" \
 	"^gives: 0000:41:00.0: nvidia \(open modules\) gives memory of .* to boards, BAR1 128 GiB, 3 MiB of it used$" "${gpus[@]}"
 is "library-begun-asked: the library is begun, asked for this function, and let go of" "$(calls "${gpus[@]}" | paste -sd';'; mistakes)" \
 	"nvmlInit;nvmlDeviceGetHandleByPciBusId 0000:41:00.0;nvmlDeviceGetBAR1MemoryInfo;nvmlDeviceGetMemoryInfo;nvmlShutdown"
-STAND_IN=small says "a BAR that is smaller than the memory" \
+STAND_IN=small says "bar-smaller-memory: a BAR that is smaller than the memory" \
 	"^note: .*but only 256 MiB of 80 GiB are in its BAR, BAR1 256 MiB, 3 MiB of it used -> switch on Resizable BAR" "${gpus[@]}"
-STAND_IN=no-total says "a GPU that does not tell how much memory it has" "^gives: .*BAR1 128 GiB, 3 MiB of it used$" "${gpus[@]}"
-STAND_IN=none says "a driver that does not answer" "^gives: .*, BAR 256 MiB; NVML does not begin: said by a stand-in$" "${gpus[@]}"
-STAND_IN=lost says "a GPU that it does not know" "^gives: .*, BAR 256 MiB; NVML does not tell of BAR1: said by a stand-in$" "${gpus[@]}"
+STAND_IN=no-total says "gpu-not-memory: a GPU that does not tell how much memory it has" "^gives: .*BAR1 128 GiB, 3 MiB of it used$" "${gpus[@]}"
+STAND_IN=none says "driver-not-answer: a driver that does not answer" "^gives: .*, BAR 256 MiB; NVML does not begin: said by a stand-in$" "${gpus[@]}"
+STAND_IN=lost says "gpu-not-know: a GPU that it does not know" "^gives: .*, BAR 256 MiB; NVML does not tell of BAR1: said by a stand-in$" "${gpus[@]}"
 is "library/nothing-left-failure: nothing is left of a failure" "$(STAND_IN=lost calls "${gpus[@]}" | paste -sd';'; mistakes)" \
 	"nvmlInit;nvmlDeviceGetHandleByPciBusId 0000:41:00.0;nvmlShutdown"
-LD_LIBRARY_PATH='' says "no NVML" "^gives: .*, BAR 256 MiB; how much of BAR1 is used is not known: there is no libnvidia-ml.so.1$" \
+LD_LIBRARY_PATH='' says "no-nvml: no NVML" "^gives: .*, BAR 256 MiB; how much of BAR1 is used is not known: there is no libnvidia-ml.so.1$" \
 	"${gpus[@]}"
 
 # --- CUDA: the engine
@@ -147,7 +147,7 @@ for way in launch ahead poll; do
 	drives "program-image/$way: $way: the program tells that an image is there" "$all" "$way" own=1
 	drives "one-credit/$way: $way: one credit" "^all: 40 images, [0-9]+ results, 0 wrong, 13 vetoed, lost none, copies ahead in credit$" \
 		"$way" credits=1
-	STAND_IN=two drives "$way: two GPUs in turn" "$all" "$way" gpus=2
+	STAND_IN=two drives "two-gpus-turn/$way: $way: two GPUs in turn" "$all" "$way" gpus=2
 	drives "vetoed-dropped-not/$way: $way: what is vetoed or dropped is not copied over results that are held" \
 		"^all: 40 images, 3 results, 0 wrong, 13 vetoed" "$way" credits=3 hold=40
 	drives "payload-memory-gpu/$way: $way: payload in memory of the GPU" "$all" "$way" direct=1
@@ -158,10 +158,10 @@ for way in launch ahead poll; do
 	drives "producer-ends-program/$way: $way: the producer ends, and the program holds all results" \
 		"nothing came for 300 ms: .*: 30 images, 20 results, 0 wrong" "$way" stop=30 patience=300 hold=25
 done
-STAND_IN=two drives "two GPUs, an odd number of images" "^all: 41 images, 27 results, 0 wrong, 14 vetoed" \
+STAND_IN=two drives "two-gpus-odd: two GPUs, an odd number of images" "^all: 41 images, 27 results, 0 wrong, 14 vetoed" \
 	ahead gpus=2 images=41
 drives "results-held-not: results that are held do not end a drive" "^all: 40 images, [0-9]+ results, 0 wrong" ahead hold=3 patience=2000
-STAND_IN=two drives "two GPUs: one of them has a credit left, and the producer ends" \
+STAND_IN=two drives "two-gpus/one-credit-left: two GPUs: one of them has a credit left, and the producer ends" \
 	"nothing came for 300 ms: .*: 29 images, 19 results, 0 wrong" ahead gpus=2 credits=10 stop=29 patience=300 hold=25
 drives "without-credit-program: without a credit the program may be what the producer waits for" "^stopped: 30 images, 5 results, 0 wrong" \
 	ahead credits=5 stop=30 patience=300 hold=25 vain=1

@@ -248,8 +248,8 @@ def every_telegram_in_every_state():
             if (kind(answer), answer.get("code")) != ("error", "unable"):
                 wrong.append(f"{name}: {ET.tostring(answer)}")
             tried += 1
-        same(f"{state}: what may not be said is an error", wrong, [])
-        same(f"{state}: and nothing has changed", rig.state(), state)
+        same(f"not-error: {state}: what may not be said is an error", wrong, [])
+        same(f"nothing-changed: {state}: and nothing has changed", rig.state(), state)
     after = {"configure": "configured", "arm": "armed", "start": "running", "pause": "paused",
              "resume": "running", "stop": "ended", "reset": "idle"}
     for name, (allowed, leads) in requests.items():
@@ -271,9 +271,9 @@ def every_telegram_in_every_state():
             if rig.state() != after.get(name, state):
                 wrong.append(f"{state}: it is {rig.state()} then")
             tried += 1
-        same(f"{name}: where it may be said it does what it should", wrong, [])
+        same(f"should: {name}: where it may be said it does what it should", wrong, [])
     ok(tried > 150, f"tried: {tried} were tried")
-    same("the daemon ends well", rig.end(), 0)
+    same("daemon-ends-well: the daemon ends well", rig.end(), 0)
 
 
 def what_is_no_telegram():
@@ -309,11 +309,11 @@ def what_is_no_telegram():
     for title, text in nothing.items():
         rig.leader.send_bytes(text)
         answer = rig.leader.receive()
-        same(f"{title}: an error", (kind(answer[0]), answer[0].get("code")), ("error", "syntax"))
-    same("and nothing has changed", rig.state(), "armed")
+        same(f"error: {title}: an error", (kind(answer[0]), answer[0].get("code")), ("error", "syntax"))
+    same("error/nothing-changed: and nothing has changed", rig.state(), "armed")
     rig.leader.send_bytes(head.encode() + b"<get-status/></telegram>")
     rig.leader.send_bytes(head.encode() + b"<get-status/></telegram>")
-    same("twice the same: two answers", [rig.leader.receive().get("re") for _ in range(2)], ["5", "5"])
+    same("twice-same/two-answers: twice the same: two answers", [rig.leader.receive().get("re") for _ in range(2)], ["5", "5"])
     for title, data in {"a length of 0": struct.pack(">I", 0), "a length of 4 GiB": b"\xff" * 4,
                         "2 MiB": struct.pack(">I", 2 << 20) + b" " * 4096}.items():
         link = Daemon(rig.path, 20)
@@ -328,9 +328,9 @@ def what_is_no_telegram():
         link = Daemon(rig.path)
         link.socket.sendall((struct.pack(">I", 200) + b"<" * 200)[:size])
         link.socket.close()
-    same("links that end in the middle change nothing", rig.state(), "armed")
+    same("links-end-middle: links that end in the middle change nothing", rig.state(), "armed")
     crowd = [Daemon(rig.path, 20) for _ in range(40)]
-    same("many managers at once change nothing", rig.state(), "armed")
+    same("managers-once-change: many managers at once change nothing", rig.state(), "armed")
     for link in crowd:
         link.socket.close()
     deaf = Daemon(rig.path)
@@ -343,47 +343,47 @@ def what_is_no_telegram():
     except (TimeoutError, ConnectionError):
         ended = True
     ok(ended, "asks-not-read: who asks and does not read is not served for ever")
-    same("and the daemon lives", rig.state(), "armed")
+    same("daemon-lives: and the daemon lives", rig.state(), "armed")
     with open(f"/proc/{rig.process.pid}/status") as file:
         peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
     most = 200000 * (5 if "sanitize" in TOOLS else 1)
     ok(peak < most, f"not-grown/kib: and has not grown: {peak} KiB")
     deaf.socket.close()
-    same("it ends well", rig.end(), 0)
+    same("ends-well: it ends well", rig.end(), 0)
 
 
 def two_managers():
     rig = Rig()
     rig.reach("running")
     other = Daemon(rig.path)
-    same("another leader is refused",
+    same("another-leader-refused: another leader is refused",
          other.ask('<hello name="other" role="leader" experiment="e" take-over="true"/>').get("code"),
          "busy")
-    same("and is told nothing", other.ask("<stop/>").get("code"), "leader")
+    same("nothing: and is told nothing", other.ask("<stop/>").get("code"), "leader")
     rig.leader.socket.close()
     ok(wait_for(lambda: rig.observer.ask("<get-status/>").get("leader") is None),
        "leader-link: the leader's link has gone")
-    same("who does not take over is refused", other.ask('<hello name="other" role="leader"/>').get("code"),
+    same("not-take-refused: who does not take over is refused", other.ask('<hello name="other" role="leader"/>').get("code"),
          "busy")
-    same("nor of another experiment", other.ask(
+    same("another-experiment: nor of another experiment", other.ask(
         '<hello name="other" role="leader" experiment="f" take-over="true"/>').get("code"), "busy")
     answer = other.ask('<hello name="other" role="leader" experiment="e" take-over="true"/>')
-    same("who takes over leads", (kind(answer), answer.get("experiment"), answer.get("run")),
+    same("takes-leads: who takes over leads", (kind(answer), answer.get("experiment"), answer.get("run")),
          ("capabilities", "e", "7"))
-    same("and can end it", kind(other.ask("<stop/>")), "done")
+    same("end: and can end it", kind(other.ask("<stop/>")), "done")
     rig.leader = other
-    same("its account is told", other.wait("ended").get("outcome"), "stopped")
+    same("account: its account is told", other.wait("ended").get("outcome"), "stopped")
     rig.reach("ended")
     other.socket.close()
     late = Daemon(rig.path)
     late.ask('<hello name="late" role="leader"/>')
-    same("who comes late hears it, too", late.wait("ended").get("outcome"), "stopped")
+    same("late-hears: who comes late hears it, too", late.wait("ended").get("outcome"), "stopped")
     rig.leader = late
     kept = configure(SETTINGS + '<n:note xmlns:n="urn:notes">of ours</n:note>')
     rig.must(kept)
     status = rig.leader.ask("<get-status/>")
-    same("what others know is kept", [e.text for e in status.iter("{urn:notes}note")], ["of ours"])
-    same("it ends well", rig.end(), 0)
+    same("others-know-kept: what others know is kept", [e.text for e in status.iter("{urn:notes}note")], ["of ours"])
+    same("others/ends-well: it ends well", rig.end(), 0)
 
 
 def those_who_die():
@@ -406,10 +406,10 @@ def those_who_die():
                rig.state() == state, f"orphan/run-2: orphan {orphan}: the run is {state}")
         rig.leader = Daemon(rig.path)
         rig.leader.ask('<hello name="next" role="leader" experiment="e" take-over="true"/>')
-    same("what does not end when it is stopped is killed", (kind(stuck.leader.answer(number)),
+    same("not-end-stopped: what does not end when it is stopped is killed", (kind(stuck.leader.answer(number)),
                                                          stuck.leader.wait("ended").get("outcome")),
          ("done", "killed"))
-    same("and its daemon ends well", stuck.end(), 0)
+    same("not/daemon-ends-well: and its daemon ends well", stuck.end(), 0)
     for kill in (signal.SIGKILL, signal.SIGSEGV):
         rig.reach("running")
         rig.leader.unasked.clear()
@@ -418,8 +418,8 @@ def those_who_die():
         ended = rig.leader.wait("ended")
         # the address sanitizer makes an exit of it
         told = "killed" if kill == signal.SIGKILL or "sanitize" not in TOOLS else "failed"
-        same(f"a child that dies of signal {int(kill)} is a telegram", ended.get("outcome"), told)
-        same("and the daemon takes the next run", kind(rig.must(configure())), "done")
+        same(f"child-dies-signal: a child that dies of signal {int(kill)} is a telegram", ended.get("outcome"), told)
+        same("daemon-takes-next: and the daemon takes the next run", kind(rig.must(configure())), "done")
     rig.reach("running")
     child = children(rig.process)[0]
     rig.process.kill()
@@ -431,7 +431,7 @@ def those_who_die():
     link = Daemon(path)
     link.ask('<hello name="x" role="observer"/>')
     process.terminate()
-    same("it ends well", process.wait(), 0)
+    same("next/ends-well: it ends well", process.wait(), 0)
     ok(not os.path.exists(path), "takes-socket-away: and takes its socket away")
 
 
