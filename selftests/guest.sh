@@ -23,9 +23,22 @@ end() { # NAME STATUS
 	((!$2 || $2 == 4)) || bad=1
 }
 
-# Processes of user space, and the functions that the driver has.
+# Processes of user space; functions that the driver has; software FPGAs, which it should have.
 processes() { ps -N --ppid 2 -o pid= | tr -s '\n' ' '; }
-bindings() { (cd /sys/bus/pci/drivers/rashpa && echo 0000:*); }
+bound() { (cd /sys/bus/pci/drivers/rashpa && compgen -G '0000:*'); }
+boards() { grep -l 0x5250 /sys/bus/pci/devices/*/device | cut -d/ -f6; }
+
+# All programs find the software FPGAs bound, and nothing else.
+bind_boards() {
+	local function
+
+	for function in $(comm -13 <(boards) <(bound)); do
+		rashpactl unbind "$function"
+	done
+	for function in $(comm -23 <(boards) <(bound)); do
+		rashpactl bind "$function" >/dev/null
+	done
+}
 
 # Where the processes of a test are that does not end.
 where_it_hangs() { # SESSION
@@ -52,8 +65,9 @@ leftovers() {
 		rashpactl buffer remove "${buffer##*/}"
 		found=1
 	done
-	if [[ $(bindings) != "$bindings_before" ]]; then
-		echo "# $1 left other functions bound: $(bindings) instead of $bindings_before"
+	if [[ $(bound) != "$(boards)" ]]; then
+		echo "# $1 left other functions bound than the software FPGAs: $(bound | tr '\n' ' ')"
+		bind_boards
 		found=1
 	fi
 	if compgen -G "/tmp/sanitizer.*" >/dev/null; then
@@ -70,7 +84,7 @@ run() {
 	local name=$1 limit=$(($2 * ${RASHPA_SLOW:-1})) status=0 test timer ended
 	shift 2
 
-	processes_before=$(processes) bindings_before=$(bindings)
+	processes_before=$(processes)
 	begin "$name"
 	# a shell lets its background processes ignore Control-C
 	setsid env --default-signal=INT,QUIT "$@" 2>&1 &
@@ -102,10 +116,7 @@ verdict() {
 }
 
 verdict module load "the module loads on $(uname -r)" insmod "build/modules/${RASHPA_MODULE:?}/$module.ko"
-# all programs find the software FPGAs bound
-for function in $(lspci -D -d 1234:5250 | cut -d' ' -f1); do
-	rashpactl bind "$function" >/dev/null
-done
+bind_boards
 for line; do
 	eval "run $line"
 done

@@ -228,4 +228,8 @@ void teardown_all(void)
 {
 	if (system("modprobe -rq aer_inject"))
 		tap_note("aer_inject cannot be removed");
+	if (function_open(&f, VENDOR, DEVICE, 0)) {
+		close(f.fd);
+		fpga_unbind(&f);
+	}
 }
