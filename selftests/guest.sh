@@ -25,7 +25,7 @@ end() { # NAME STATUS
 
 # Processes of user space; functions that the driver has; software FPGAs, which it should have.
 processes() { ps -N --ppid 2 -o pid= | tr -s '\n' ' '; }
-bound() { (cd /sys/bus/pci/drivers/rashpa && compgen -G '0000:*'); }
+bound() { (cd /sys/bus/pci/drivers/rashpa && compgen -G '0000:*' | sort); }
 boards() { grep -l 0x5250 /sys/bus/pci/devices/*/device | cut -d/ -f6; }
 
 # All programs find the software FPGAs bound, and nothing else.
