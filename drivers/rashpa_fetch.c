@@ -607,6 +607,7 @@ static void rashpa_register_values(const struct rashpa_map *map, struct rashpa_v
 	v->of[RASHPA_FETCH_COUNT] = map->table->count;
 }
 
+/* Only names: the values are addresses, some of them. */
 static const char * const rashpa_kind_names[] = {
 	[RASHPA_FETCH_ADDRESS] = "an address",
 	[RASHPA_FETCH_LENGTH] = "a length",
@@ -644,8 +645,8 @@ int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u3
 		lost = rashpa_fields_lose(fetch->fields, fetch->about.n_fields, &v);
 		if (lost)
 			return rashpa_fail(call, -EOVERFLOW,
-					   "descriptor %u: %s (0x%llx) is wider than its field, or not a multiple of its unit: see segments in the profile",
-					   i, rashpa_kind_names[lost], v.of[lost]);
+					   "descriptor %u: %s is wider than its field, or not a multiple of its unit: see segments in the profile",
+					   i, rashpa_kind_names[lost]);
 		*sum += map->table->segment[i].length;
 	}
 	return 0;
@@ -669,8 +670,8 @@ int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_ma
 	lost = rashpa_fields_lose(fetch->registers, fetch->about.n_registers, &v);
 	if (lost)
 		return rashpa_fail(call, -EOVERFLOW,
-				   "%s of the ring (0x%llx) is wider than its register, or not a multiple of its unit",
-				   rashpa_kind_names[lost], v.of[lost]);
+				   "%s of the ring is wider than its register, or not a multiple of its unit",
+				   rashpa_kind_names[lost]);
 	return 0;
 }
 
