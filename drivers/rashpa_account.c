@@ -488,6 +488,8 @@ static void rashpa_holding_fill(struct rashpa_holding *h, struct rashpa_charge *
 		h->flags |= RASHPA_HOLDING_KEPT;
 	if (test_bit(RASHPA_CHARGE_PROGRAMMED, &charge->flags))
 		h->flags |= RASHPA_HOLDING_PROGRAMMED;
+	if (test_bit(RASHPA_CHARGE_TOLD, &charge->flags))
+		h->flags |= RASHPA_HOLDING_TOLD;
 	BUILD_BUG_ON(sizeof(h->comm) != sizeof(charge->comm));
 	memcpy(h->comm, charge->comm, sizeof(h->comm));
 	memcpy(h->name, charge->name, sizeof(h->name));

@@ -161,7 +161,7 @@ struct rashpa_bar_range {
  * @max_segment: limits of the segments of maps (@lock)
  * @boundary: likewise
  * @alignment: likewise
- * @maps: maps of this importer (@lock)
+ * @maps: maps of this importer (written under @lock and @hw_lock)
  * @n_maps: their number
  * @n_kept: those that no process holds any more
  * @n_imports: memories that are attached, or about to be; removal waits until there is none

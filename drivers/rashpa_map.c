@@ -304,7 +304,9 @@ static void rashpa_map_detach(struct rashpa_map *map)
 static void rashpa_map_end(struct rashpa_map *map, struct list_head *ended)
 {
 	lockdep_assert_held(&map->dev->lock);
+	mutex_lock(&map->dev->hw_lock);
 	list_move_tail(&map->entry, ended);
+	mutex_unlock(&map->dev->hw_lock);
 	map->dev->n_maps--;
 	if (map->kept)
 		map->dev->n_kept--;
@@ -343,6 +345,37 @@ int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
 	return rashpa_fail(call, -EPERM,
 			   "fpga%d has addresses of map %u, which is somebody else's: end your own maps (RASHPA_QUIESCE_MAP), be the owner of the node, or use CAP_SYS_ADMIN",
 			   dev->id, other->id);
+}
+
+/**
+ * rashpa_map_check_others() - may the function get the addresses of a map?
+ * @call: the ioctl, for the reason; or NULL
+ * @map: the map; hw_lock of its function held
+ * @engine: the bit for the one that will have them; 0 for the function
+ *
+ * The end of the map stops that engine, or the function. Refused if another user's stream may
+ * run there, unless the caller has CAP_SYS_RAWIO: he could write the registers as well.
+ *
+ * Return: 0, -EBUSY.
+ */
+int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine)
+{
+	const struct rashpa_map *other;
+
+	lockdep_assert_held(&map->dev->hw_lock);
+	list_for_each_entry(other, &map->dev->maps, entry) {
+		if (other->charge.user == map->charge.user)
+			continue;
+		if (!other->told && !(other->engines & (engine ?: ~0ULL)))
+			continue;
+		if (capable(CAP_SYS_RAWIO))
+			return 0;
+		return call ? rashpa_fail(call, -EBUSY,
+					  "%s of fpga%d has addresses of map %u, which is somebody else's: it would be stopped with this map. Use another engine, wait for the end of that map (rashpactl list names its process), or use CAP_SYS_RAWIO",
+					  engine ? "the engine" : "something", map->dev->id,
+					  other->id) : -EBUSY;
+	}
+	return 0;
 }
 
 /**
@@ -484,6 +517,7 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct rashpa_map_file *mf = file->private_data;
 	struct rashpa_map *map = mf->map;
+	int err;
 
 	if (!rashpa_map_discloses(map->dev))
 		return -EPERM;
@@ -491,9 +525,14 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EACCES;
 	vm_flags_clear(vma, VM_MAYWRITE);
 	mutex_lock(&map->dev->hw_lock);
-	map->told = true;
+	/* the addresses of a map that has ended are not in use */
+	err = map->told || map->ended ? 0 : rashpa_map_check_others(NULL, map, 0);
+	if (!err) {
+		map->told = true;
+		set_bit(RASHPA_CHARGE_TOLD, &map->charge.flags);
+	}
 	mutex_unlock(&map->dev->hw_lock);
-	return rashpa_table_mmap(map->table, vma);
+	return err ?: rashpa_table_mmap(map->table, vma);
 }
 
 /*
@@ -1319,7 +1358,9 @@ static int rashpa_map_add(struct rashpa_call *call, struct rashpa_map *map)
 	call->new_file = file;
 	mutex_lock(&map->lock);
 	kref_get(&map->ref);
+	mutex_lock(&dev->hw_lock);
 	list_add_tail(&map->entry, &dev->maps);
+	mutex_unlock(&dev->hw_lock);
 	dev->n_maps++;
 	atomic_inc(&dev->n_imports);
 	return 0;

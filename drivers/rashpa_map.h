@@ -33,7 +33,8 @@ struct rashpa_descriptors;
  * @ref: one for the file, one for the list that it is in
  * @dev: the importer; one reference
  * @id: in events
- * @entry: in rashpa_device.maps (its lock), then in the list of who has ended it
+ * @entry: in rashpa_device.maps (written under its lock and hw_lock), then in the list of who has
+ *	ended it
  * @lock: held while the exporter attaches, maps or lets go, which may take it long; only
  *	reservation locks and hw_lock inside
  * @dmabuf: the memory; one reference, until it is detached
@@ -138,6 +139,7 @@ struct rashpa_map_file {
 };
 
 void rashpa_map_event(struct rashpa_map *map, u32 state);
+int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);
 int rashpa_unprogram(struct rashpa_map *map);
 void rashpa_program_again(struct rashpa_map *map);
 int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,

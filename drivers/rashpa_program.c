@@ -355,6 +355,20 @@ static int rashpa_program_deaf(struct rashpa_call *call, const struct rashpa_map
 	return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
 }
 
+/*
+ * May the end of this map stop what reads these entries? The end of a map in entries of no engine
+ * stops the whole function: where there are engines, that needs CAP_SYS_RAWIO.
+ */
+static int rashpa_program_alone(struct rashpa_call *call, const struct rashpa_map *map,
+				u32 first, u64 engine)
+{
+	if (map->dev->n_engines && !engine && !capable(CAP_SYS_RAWIO))
+		return rashpa_fail(call, -EPERM,
+				   "entries from %u on are not in one engine of fpga%d alone: its end would stop all engines. Choose entries of an engine that the board has, or use CAP_SYS_RAWIO",
+				   first, map->dev->id);
+	return rashpa_map_check_others(call, map, engine);
+}
+
 /* Leave the old place for a new one, which is still empty. */
 static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map, u32 first,
 			       const struct rashpa_place *at)
@@ -381,6 +395,10 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	err = rashpa_program_free(call, map, at->phys + start, length);
 	if (err)
 		return err;
+	engine = rashpa_engine_of(map->dev, at->phys + start, length);
+	err = rashpa_program_alone(call, map, first, engine);
+	if (err)
+		return err;
 	regs = rashpa_entries_map(map->dev, at->phys + start, length);
 	if (!regs)
 		return -ENOMEM;
@@ -398,7 +416,6 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	list_del_init(&map->again);
 	if (at->again)
 		list_add_tail(&map->again, &map->dev->again);
-	engine = rashpa_engine_of(map->dev, map->regs_phys, length);
 	WRITE_ONCE(map->engines, map->engines | engine);
 	map->told |= !engine;
 	set_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);

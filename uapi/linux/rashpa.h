@@ -425,6 +425,8 @@ enum rashpa_resource {
 #define RASHPA_HOLDING_KEPT		_BITUL(1)
 /** RASHPA_HOLDING_PROGRAMMED - a map whose addresses the function has */
 #define RASHPA_HOLDING_PROGRAMMED	_BITUL(2)
+/** RASHPA_HOLDING_TOLD - a map whose addresses were seen (mmap): the function may have them */
+#define RASHPA_HOLDING_TOLD		_BITUL(3)
 
 /** RASHPA_COMM_SIZE - bytes of the name of a process, the final NUL included */
 #define RASHPA_COMM_SIZE	16
@@ -1410,7 +1412,9 @@ enum rashpa_map_state {
  * @segment: the segments in order of the memory
  *
  * mmap is allowed with CAP_SYS_RAWIO, or if the profile discloses addresses; else
- * EPERM: use RASHPA_IOC_PROGRAM.
+ * EPERM: use RASHPA_IOC_PROGRAM. Who has seen addresses may have given them to the function, which
+ * is stopped when the map ends: without CAP_SYS_RAWIO mmap answers EBUSY while the function may
+ * have addresses of a map that another user is charged with.
  *
  * read() of the map fd returns this header without segments, 64 bytes, and blocks (or is not
  * readable for poll) until its generation differs from the one read last.
@@ -1453,18 +1457,23 @@ struct rashpa_table {
  * cleared before the map goes. With RASHPA_PROGRAM_AGAIN the place stays the map's while it is
  * revoked; a second call without ends that.
  *
+ * When the map ends, the engine that has its entries is stopped, or the function where the profile
+ * has no engines. So the engine, or the function, is of one user at a time: EBUSY while it may have
+ * addresses of a map that another user is charged with. Where there are engines, entries that are
+ * not in one engine alone, or in one that is absent, are refused: EPERM. CAP_SYS_RAWIO lifts both.
+ *
  * Memory of a ring is charged as RASHPA_RESOURCE_MEMORY to who made the map (EDQUOT), and lives as
  * long as the map. It is given back when the function, or the engine, has stopped and forgotten it.
  *
  * Errors: EPERM (a window without CAP_SYS_RAWIO, or where the kernel is locked down and no IOMMU
- * keeps the function to its maps), ENOENT (the profile has no table), EBADF, EINVAL (also: a
- * segment is not what an entry without a length covers), E2BIG (a layout that has more than this
- * kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the window, or
- * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
- * address, length or sum wider than its field, or not a multiple of its unit), E2BIG (more segments
- * than a ring may have descriptors), ESTALE (the map is revoked: restore it; or the
- * function was reset meanwhile: once more), EIO (the function does not answer: reset it), ENOMEM,
- * EDQUOT, EINTR, ENODEV.
+ * keeps the function to its maps; entries of no engine), ENOENT (the profile has no table), EBADF,
+ * EINVAL (also: a segment is not what an entry without a length covers), E2BIG (a layout that has
+ * more than this kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the
+ * window, or more segments than entries), EBUSY (another map is programmed there, or the engine is
+ * another user's), EOVERFLOW (an address, length or sum wider than its field, or not a multiple of
+ * its unit), E2BIG (more segments than a ring may have descriptors), ESTALE (the map is revoked:
+ * restore it; or the function was reset meanwhile: once more), EIO (the function does not answer:
+ * reset it), ENOMEM, EDQUOT, EINTR, ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
