@@ -573,9 +573,12 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
  */
 void rashpa_fetch_end(struct rashpa_map *map)
 {
-	if (map->ring)
-		rashpa_ring_free(&map->dev->pdev->dev, map->ring);
+	if (!map->ring)
+		return;
+	rashpa_ring_free(&map->dev->pdev->dev, map->ring);
 	map->ring = NULL;
+	/* the DMA core gives the pages back by itself, a moment before this */
+	rashpa_path_flush(map->dev->pdev);
 }
 
 /* ----------------------------------------------------------- writing ---- */

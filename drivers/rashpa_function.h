@@ -389,6 +389,7 @@ u64 rashpa_dma_limit(struct device *dev);
 bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length);
 int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 			struct pci_dev *peer);
+void rashpa_path_flush(struct pci_dev *pdev);
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
 					struct sg_table *sgt, enum dma_data_direction dir,
 					u64 offset, u64 length);

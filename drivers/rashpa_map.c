@@ -56,13 +56,21 @@ void rashpa_map_event(struct rashpa_map *map, u32 state)
 	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
 }
 
+/* From here on an IOMMU refuses the addresses, also if the function still sends them. */
+static void rashpa_map_refuse(struct rashpa_map *map, struct dma_buf_attachment *attach,
+			      struct rashpa_pieces *pieces, struct sg_table *sgt)
+{
+	dma_resv_assert_held(attach->dmabuf->resv);
+	rashpa_pieces_put(pieces);
+	dma_buf_unmap_attachment(attach, sgt, map->dir);
+	rashpa_path_flush(map->dev->pdev);
+}
+
 /* The function cannot use the addresses any more: give them back to the exporter. */
 static void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach)
 {
-	dma_resv_assert_held(attach->dmabuf->resv);
-	rashpa_pieces_put(map->pieces);
+	rashpa_map_refuse(map, attach, map->pieces, map->sgt);
 	map->pieces = NULL;
-	dma_buf_unmap_attachment(attach, map->sgt, map->dir);
 	map->sgt = NULL;
 }
 
@@ -288,6 +296,8 @@ static void rashpa_map_detach(struct rashpa_map *map)
 			dma_buf_unpin(map->attach);
 		dma_resv_unlock(map->dmabuf->resv);
 		dma_buf_detach(map->dmabuf, map->attach);
+		/* some exporters unmap only now */
+		rashpa_path_flush(map->dev->pdev);
 		map->attach = NULL;
 	}
 	mutex_unlock(&map->lock);
@@ -923,7 +933,7 @@ static bool rashpa_map_settled(struct rashpa_map *map)
  */
 static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *map)
 {
-	struct rashpa_pieces *pieces;
+	struct rashpa_pieces *pieces = NULL;
 	struct sg_table *sgt;
 	int err;
 
@@ -940,29 +950,28 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 		return rashpa_map_refused(call, map, PTR_ERR(sgt));
 	if (!rashpa_map_settled(map)) {
 		err = -EINPROGRESS;
-		goto out_unmap;
+		goto out_refuse;
 	}
 	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
 	if (IS_ERR(pieces)) {
 		err = PTR_ERR(pieces);
-		goto out_unmap;
+		pieces = NULL;
+		goto out_refuse;
 	}
 	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_map_of_host(map),
 				  map->device_only);
 	if (!err)
 		err = rashpa_map_build(call, map, pieces);
 	if (err)
-		goto out_pieces;
+		goto out_refuse;
 	map->pieces = pieces;
 	map->sgt = sgt;
 	map->restored = jiffies;
 	wake_up_all(&map->wait);
 	return 0;
 
-out_pieces:
-	rashpa_pieces_put(pieces);
-out_unmap:
-	dma_buf_unmap_attachment(map->attach, sgt, map->dir);
+out_refuse:
+	rashpa_map_refuse(map, map->attach, pieces, sgt);
 	return err;
 }
 

@@ -133,6 +133,19 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 	return RASHPA_CLASS_BRIDGE;
 }
 
+/**
+ * rashpa_path_flush() - what was unmapped for a function cannot be reached from here on
+ * @pdev: the function
+ *
+ * The DMA core clears the tables of the IOMMU at once, and flushes what the IOMMU has read of
+ * them later, unless it is strict (iommu.strict=1, not the default of distributions).
+ */
+void rashpa_path_flush(struct pci_dev *pdev)
+{
+	if (rashpa_pci_translated(pdev))
+		iommu_flush_iotlb_all(iommu_get_domain_for_dev(&pdev->dev));
+}
+
 /* --------------------------------------------------------- addresses ---- */
 
 /**

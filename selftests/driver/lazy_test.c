@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * An IOMMU refuses what was unmapped at once, also where the kernel flushes it lazily: a transfer
+ * of QEMU's edu that is on its way when its map ends reaches no memory. Its quiesce sequence lies,
+ * as firmware may: the function does not stop. Skipped where the IOMMU has caching mode (CM=1).
+ * test: tier=all kernel=each iommu=on seconds=20
+ */
+#include "common.h"
+
+#define EDU_VENDOR	0x1234
+#define EDU_DEVICE	0x11e8
+#define EDU_ID		0x00
+#define EDU_ID_MAGIC	0x010000edU
+#define EDU_DMA_SRC	0x80
+#define EDU_DMA_DST	0x88
+#define EDU_DMA_COUNT	0x90
+#define EDU_DMA_CMD	0x98
+#define EDU_DMA_RUN	1U
+#define EDU_DMA_TO	2U	/* edu to host */
+#define EDU_BUFFER	0x40000
+#define CHUNK		2048
+#define TRANSFER_MS	100	/* between the command and the transfer */
+#define ROUNDS		60
+#define ENOUGH		5	/* transfers that came behind the end of their map */
+
+static struct fpga edu;
+
+/* "DMA-FQ": the kernel's IOMMU code collects what is to be flushed. */
+static bool is_lazy(void)
+{
+	char path[96], type[32] = "";
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/iommu_group/type", edu.bdf);
+	return read_text(path, type, sizeof(type)) && !strcmp(type, "DMA-FQ");
+}
+
+/* What it waits for is always so. */
+static int profile(void)
+{
+	const struct rashpa_profile_step wait = {
+		.op = RASHPA_STEP_WAIT, .bar = 0, .offset = EDU_ID, .mask = ~0U,
+		.value = EDU_ID_MAGIC, .timeout_us = 1000 };
+	struct rashpa_profile_set p = { HEAD(p), STEP(wait), .dma_bits = 64 };
+
+	return call(edu.fd, RASHPA_IOC_PROFILE_SET, &p);
+}
+
+static void set_once64(volatile char *regs, uint32_t offset, uint64_t value)
+{
+	*(volatile uint64_t *)(regs + offset) = value;
+}
+
+static void start(volatile char *regs, uint64_t to)
+{
+	set_once64(regs, EDU_DMA_SRC, EDU_BUFFER);
+	set_once64(regs, EDU_DMA_DST, to);
+	set_once64(regs, EDU_DMA_COUNT, CHUNK);
+	set_once64(regs, EDU_DMA_CMD, EDU_DMA_TO | EDU_DMA_RUN);
+}
+
+static bool runs(volatile char *regs)
+{
+	return reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN;
+}
+
+static void wait_until(uint64_t ns)
+{
+	while (now_ns() < ns)
+		;
+}
+
+/* Its bus address, -1 after a failed check. */
+static uint64_t map(int buffer, struct rashpa_map_make *m)
+{
+	const struct rashpa_table *table;
+	uint64_t address;
+
+	*m = (struct rashpa_map_make) { HEAD(*m), .fd = buffer };
+	if (!ANSWERED(call(edu.fd, RASHPA_IOC_MAP_MAKE, m), 0, NULL))
+		return -1;
+	table = mmap(NULL, m->out_table_size, PROT_READ, MAP_SHARED, m->out_fd, 0);
+	if (!CHECK(table != MAP_FAILED, "mmap: %s", strerror(errno)))
+		return -1;
+	address = table->segment[0].address;
+	munmap((void *)table, m->out_table_size);
+	return address;
+}
+
+/*
+ * The map ends shortly before the transfer. When exactly that is nobody knows here: the time is
+ * tried later and later, until transfers are too early.
+ *
+ * Return: did the transfer come behind the end?
+ */
+static bool late(volatile char *regs, char *p, int buffer, uint64_t after_us)
+{
+	struct rashpa_map_make m;
+	uint64_t address = map(buffer, &m), begin;
+	bool was_late;
+
+	/* the IOMMU has read the entry now */
+	memset(p, 1, CHUNK);
+	start(regs, address);
+	while (runs(regs))
+		;
+	CHECK(p[0] != 1, "no transfer while it is mapped");
+	memset(p, 1, CHUNK);
+	begin = now_ns();
+	start(regs, address);
+	wait_until(begin + after_us * 1000);
+	close(m.out_fd);
+	was_late = runs(regs) && p[0] == 1;
+	while (runs(regs))
+		;
+	if (was_late)
+		CHECK(p[0] == 1 && p[CHUNK - 1] == 1,
+		      "edu wrote where nothing is mapped, %llu us after it was told to",
+		      (unsigned long long)after_us);
+	return was_late;
+}
+
+static void test_refused(void)
+{
+	int log = open("/dev/kmsg", O_WRONLY | O_CLOEXEC), buffer = buffer_alloc(PAGE, NULL);
+	int other = buffer_alloc(PAGE, NULL), win;
+	struct rashpa_map_make stays;
+	unsigned int i, n = 0;
+	char *p = map_fd(buffer, PAGE);
+	volatile char *regs;
+
+	SKIP_IF(!is_lazy(), "the IOMMU is flushed at once here");
+	win = fpga_window(&edu, 0, 0, PAGE, 0);
+	regs = map_fd(win, PAGE);
+	REQUIRE(regs && p && map(other, &stays) != (uint64_t)-1, "%s", reason);
+	dprintf(log, "lab: expects: DMAR\n");	/* else the run fails for it */
+	for (i = 0; i < ROUNDS && tap_ok(); i++)
+		n += late(regs, p, buffer, (TRANSFER_MS - 12) * 1000 + i % 20 * 600);
+	dprintf(log, "lab: expects:\n");
+	tap_note("%u of %u transfers came behind the end of their map", n, i);
+	CHECK(!tap_ok() || n >= ENOUGH, "only %u transfers came behind the end of their map", n);
+	close(stays.out_fd);
+	munmap((void *)regs, PAGE);
+	munmap(p, PAGE);
+	close(win);
+	close(other);
+	close(buffer);
+	close(log);
+}
+
+int main(void)
+{
+	common_init();
+	if (!function_open(&edu, EDU_VENDOR, EDU_DEVICE, 0)) {
+		tap_skip_all("lazy", "no edu device");
+		return tap_exit();
+	}
+	if (profile())
+		tap_bail("profile: %s", reason);
+	tap_run("refused: a transfer that is late reaches no memory", test_refused);
+	fpga_close(&edu);
+	fpga_unbind(&edu);
+	return tap_exit();
+}
