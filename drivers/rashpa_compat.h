@@ -10,6 +10,9 @@
 #include <linux/dma-direct.h>
 #include <linux/dma-map-ops.h>
 #include <linux/eventfd.h>
+#ifdef RASHPA_HAVE_FILELOCK
+#include <linux/filelock.h>
+#endif
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>

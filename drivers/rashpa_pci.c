@@ -519,10 +519,17 @@ static long rashpa_fpga_ioctl(struct file *file, unsigned int cmd,
 	return rashpa_ioctl(RASHPA_NODE_FPGA, file, cmd, arg);
 }
 
+/* Programs claim a function by flock(): not those that may only look at it. */
+static int rashpa_fpga_flock(struct file *file, int cmd, struct file_lock *lock)
+{
+	return file->f_mode & FMODE_WRITE ? locks_lock_file_wait(file, lock) : -EBADF;
+}
+
 static const struct file_operations rashpa_fpga_fops = {
 	.owner = THIS_MODULE,
 	.open = rashpa_fpga_open,
 	.release = rashpa_fpga_release,
+	.flock = rashpa_fpga_flock,
 	.unlocked_ioctl = rashpa_fpga_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,

@@ -106,10 +106,8 @@ static int ours_open(struct board *b, const char *device, size_t room, char *why
 		return -1;
 	bdf_text(b->bdf, PCI_BDF(b->fpga.info.out_domain, b->fpga.info.out_bus,
 				 b->fpga.info.out_devfn));
-	if (b->fpga.info.out_maps)
-		return because(why, -1,
-			       "fpga%u has %" PRIu32 " maps, and to end ours would stop its DMA: stop the producer first",
-			       number, b->fpga.info.out_maps);
+	if (fpga_idle(&b->fpga, why))
+		return -1;
 	if (fpga_registers(&b->fpga, why) ||
 	    view_open(&b->doorbells, &b->fpga, "doorbells", RFPGA_BAR_DOORBELL, 0, 0, true, why))
 		return -1;

@@ -197,10 +197,8 @@ static int device_open(struct maps *m, const char *device, char *why)
 		return because(why, -1, "\"%s\" is not fpgaN: see rashpactl list", device);
 	if (fpga_open(&m->fpga, number, why))
 		return -1;
-	if (m->fpga.info.out_maps)
-		return because(why, -1,
-			       "fpga%u has %" PRIu32 " maps, and to end ours would stop its DMA: stop the producer first",
-			       number, m->fpga.info.out_maps);
+	if (fpga_idle(&m->fpga, why))
+		return -1;
 	m->channel = rashpa_channel_open(m->fpga.device, 0);
 	if (m->channel < 0)
 		return because(why, -1, "fpga%u: %s", number, rashpa_reason());

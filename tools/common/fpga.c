@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -47,7 +48,7 @@ int fpga_open(struct fpga *fpga, unsigned int number, char *why)
 }
 
 /* Who has it to itself: a line of /proc/locks names the process and the node. */
-static const char *claimant(const struct fpga *fpga, char *text, size_t size)
+static int because_claimed(const struct fpga *fpga, char *why)
 {
 	FILE *locks = fopen("/proc/locks", "re");
 	char line[256], name[64] = "";
@@ -63,25 +64,45 @@ static const char *claimant(const struct fpga *fpga, char *text, size_t size)
 	if (locks)
 		fclose(locks);
 	if (!found)
-		return "another program";
+		return because(why, -1, "fpga%u: another program has it to itself: stop the producer first",
+			       fpga->number);
 	read_line(name, sizeof(name), "/proc/%d/comm", pid);
-	snprintf(text, size, "process %d%s%s%s", pid, *name ? " (" : "", name, *name ? ")" : "");
-	return text;
+	return because(why, -1, "fpga%u: process %d%s%s%s has it to itself: stop the producer first (kill %d)",
+		       fpga->number, pid, *name ? " (" : "", name, *name ? ")" : "", pid);
+}
+
+int fpga_idle(struct fpga *fpga, char *why)
+{
+	const struct rashpa_holding *first = NULL;
+	struct rashpa_holding *held;
+	int n, maps = 0;
+
+	if (rashpa_device_status(fpga->device, &fpga->info))
+		return because(why, -1, "fpga%u: %s", fpga->number, rashpa_reason());
+	if (!fpga->info.out_maps)
+		return 0;
+	n = rashpa_node_list(fpga->device, &held);
+	if (n < 0)
+		return because(why, -1, "fpga%u: %s", fpga->number, rashpa_reason());
+	for (int i = 0; i < n; i++) {
+		if (held[i].resource != RASHPA_RESOURCE_MAPS ||
+		    !(held[i].flags & (RASHPA_HOLDING_PROGRAMMED | RASHPA_HOLDING_TOLD)))
+			continue;
+		first = maps++ ? first : &held[i];
+	}
+	if (maps)
+		because(why, -1, "fpga%u: it has addresses of %d maps, and to release one more would stop its DMA: stop the producer first (process %d (%s) of user %u made map %u: rashpactl map end %u)",
+			fpga->number, maps, first->pid, first->comm, first->uid, first->id,
+			first->id);
+	free(held);
+	return maps ? -1 : 0;
 }
 
 int fpga_claim(struct fpga *fpga, char *why)
 {
-	char who[96];
-
 	if (flock(fpga->device, LOCK_EX | LOCK_NB))
-		return because(why, -1, "fpga%u: %s has it to itself: stop the producer first",
-			       fpga->number, claimant(fpga, who, sizeof(who)));
-	if (rashpa_device_status(fpga->device, &fpga->info))
-		because(why, -1, "fpga%u: %s", fpga->number, rashpa_reason());
-	else if (fpga->info.out_maps)
-		because(why, -1, "fpga%u: it has %" PRIu32 " maps, and to release one more would stop its DMA: stop the producer first (rashpactl quiesce fpga%u)",
-			fpga->number, fpga->info.out_maps, fpga->number);
-	else
+		return because_claimed(fpga, why);
+	if (!fpga_idle(fpga, why))
 		return 0;
 	fpga_unclaim(fpga);
 	return -1;

@@ -36,10 +36,15 @@ int fpga_registers(struct fpga *fpga, char *why);
 void fpga_close(struct fpga *fpga);
 
 /*
- * Have the function to ourselves, as who is going to map memory for it: whoever releases a map
- * stops all its DMA. Refused while another program has claimed it, or it has maps; looks anew
- * each time. It ends with the program, with fpga_close(), or with fpga_unclaim(). 0, or -1 with
- * the reason in why[WHY_SIZE].
+ * Does the function have no addresses? The end of one more map could stop the stream that uses
+ * them. A map that was never programmed, nor seen, is in nobody's way. 0, or -1 with the reason in
+ * why[WHY_SIZE].
+ */
+int fpga_idle(struct fpga *fpga, char *why);
+/*
+ * Have the function to ourselves, as who is going to map memory for it. Refused while another
+ * program has claimed it, or it is not idle; looks anew each time. It ends with the program, with
+ * fpga_close(), or with fpga_unclaim(). 0, or -1 with the reason in why[WHY_SIZE].
  */
 int fpga_claim(struct fpga *fpga, char *why);
 void fpga_unclaim(struct fpga *fpga);

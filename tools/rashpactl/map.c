@@ -196,7 +196,7 @@ static int show(struct options *o, const struct memory *memory, struct fpga *fpg
 	char why[WHY_SIZE];
 	int result;
 
-	/* Release of a map stops all DMA of its function: not while others use it. */
+	/* Release of a map that was looked at stops its function: not while others use it. */
 	if (!keep && fpga_claim(fpga, why))
 		return fail("%s", why);
 	result = make(o, memory, fpga, &table);
@@ -215,7 +215,7 @@ int cmd_map(int argc, char **argv)
 	static const struct argp argp = {
 		options, parse, "NAME|fpgaN:WINDOW fpgaM",
 		"Map a buffer or a window for a function, show the result, and release it again. "
-		"Releasing stops all DMA of the function: refused while it has other maps.",
+		"Releasing stops all DMA of the function: refused while it has addresses of other maps.",
 		NULL, NULL, NULL,
 	};
 	struct options o = { .json = want_json };
