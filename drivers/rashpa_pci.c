@@ -8,6 +8,7 @@
 #include <linux/interrupt.h>
 #include <linux/iommu.h>
 #include <linux/module.h>
+#include <linux/pm.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 
@@ -969,6 +970,48 @@ static const struct pci_error_handlers rashpa_err_handlers = {
 	.reset_done = rashpa_reset_done,
 };
 
+/* --------------------------------------------------- sleep, shutdown --- */
+
+/*
+ * To sleep is a reset that takes longer: the function forgets what it was told. No process runs
+ * meanwhile that could touch a window, so bars_lock is not held until the end, which may be in
+ * another thread.
+ */
+static int rashpa_suspend(struct device *d)
+{
+	struct rashpa_device *dev = dev_get_drvdata(d);
+
+	rashpa_reset_prepare(dev->pdev);
+	up_write(&dev->bars_lock);
+	return 0;
+}
+
+static int rashpa_resume(struct device *d)
+{
+	struct rashpa_device *dev = dev_get_drvdata(d);
+
+	down_write(&dev->bars_lock);
+	rashpa_reset_done(dev->pdev);
+	return 0;
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(rashpa_pm_ops, rashpa_suspend, rashpa_resume);
+
+/*
+ * The next kernel knows nothing of what this one has mapped. Programs may go on until then, and
+ * find the function stuck. Not with @dev->lock, which they may hold for long.
+ */
+static void rashpa_shutdown(struct pci_dev *pdev)
+{
+	struct rashpa_device *dev = pci_get_drvdata(pdev);
+
+	rashpa_device_stop(dev);
+	mutex_lock(&dev->hw_lock);
+	rashpa_master_off(dev);
+	dev->state = RASHPA_STATE_STUCK;
+	mutex_unlock(&dev->hw_lock);
+}
+
 /* --------------------------------------------------- bind and removal --- */
 
 static void rashpa_device_release(struct device *d)
@@ -1158,7 +1201,9 @@ static struct pci_driver rashpa_pci_driver = {
 	.id_table = NULL,
 	.probe = rashpa_probe,
 	.remove = rashpa_remove,
+	.shutdown = rashpa_shutdown,
 	.err_handler = &rashpa_err_handlers,
+	.driver.pm = pm_sleep_ptr(&rashpa_pm_ops),
 };
 
 static int rashpa_add_id(unsigned int vendor, unsigned int device)

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Sleep, hibernation and shutdown: nothing is written meanwhile, and afterwards maps and events say
+ * what is true. The module rashpa_sleep has one function sleep as the PCI core would.
+ * test: tier=all kernel=each iommu=both seconds=15
+ */
+#include <poll.h>
+
+#include "common.h"
+#include "foreign.h"
+#include "rig.h"
+
+#define DATA		((uint64_t)IMAGES * IMAGE)
+#define GOES_ON		20u	/* images after which a stream is taken to run */
+
+static struct fpga f;
+static int node = -1;		/* of the module */
+
+static int tell(const char *what)
+{
+	char text[64];
+	const int n = snprintf(text, sizeof(text), "%s %s", what, f.bdf);
+
+	return write(node, text, n) == n ? 0 : -errno;
+}
+
+/* With a table: the kernel programs what asks for it. */
+static void profile(void)
+{
+	static struct rashpa_profile_step steps[2];
+	struct rashpa_profile_set p = { HEAD(p), STEPS(steps), TABLE(fpga_table), .dma_bits = 64 };
+
+	steps[0] = (struct rashpa_profile_step) {
+		.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
+		.value = RFPGA_CONTROL_STOP, .mask = ~0U };
+	steps[1] = (struct rashpa_profile_step) {
+		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
+		.mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 };
+	if (call(f.fd, RASHPA_IOC_PROFILE_SET, &p))
+		tap_bail("profile: %s", reason);
+}
+
+/* A stream without an end into a new buffer. */
+static bool up(struct rig *r, uint32_t flags)
+{
+	struct rashpa_program p = { HEAD(p), .window = -1 };
+
+	p.head.flags = flags;
+	*r = (struct rig) { .fpga = &f, .map = -1 };
+	r->window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	r->channel = fpga_events(&f, 0);
+	r->buffer = buffer_alloc(DATA, NULL);
+	if (!CHECK(r->window >= 0 && r->channel >= 0 && r->buffer >= 0, "%s", reason))
+		return false;
+	fcntl(r->channel, F_SETFL, O_NONBLOCK);
+	CHECK(source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) == 1 &&
+	      source_add(r->channel, RASHPA_SOURCE_MAP, 0) == 2, "%s", reason);
+	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
+	r->memory = map_fd(r->buffer, DATA);
+	r->made = (struct rashpa_map_make) { HEAD(r->made), .fd = r->buffer };
+	if (!r->regs || !r->memory ||
+	    !ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &r->made), 0, NULL))
+		return false;
+	r->map = r->made.out_fd;
+	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	return ANSWERED(call(r->map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+}
+
+static void stream(const struct rig *r)
+{
+	rig_configure(r, 0, RFPGA_MODE_FREERUN, 0, 1, 0);
+	rig_start(r, 0);
+	CHECK(rig_wait_bytes(r, 0, GOES_ON * IMAGE), "there is no stream");
+}
+
+/* All that the map holds arrives. */
+static void streams(const struct rig *r)
+{
+	memset(r->memory, 0, DATA);
+	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, 1, IMAGES);
+	rig_start(r, 0);
+	rig_wait_stopped(r, 0);
+	CHECK(reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS) == RFPGA_DTP_DONE, "status 0x%x, cause %u",
+	      reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS), reg32(rig_dtp(r, 0), RFPGA_DTP_FAULT_CAUSE));
+	CHECK(filled(r->memory, DATA, SEED), "the data differ");
+}
+
+/* Records until one of this kind with this value comes. */
+static bool heard(const struct rig *r, uint32_t kind, uint32_t value)
+{
+	struct rashpa_event e;
+
+	while (wait_fd(r->channel, POLLIN, 5000) && read(r->channel, &e, sizeof(e)) == sizeof(e))
+		if (e.kind == kind && (uint32_t)e.value == value)
+			return true;
+	return false;
+}
+
+static bool fall_asleep(const struct rig *r)
+{
+	int err = tell("suspend");
+
+	if (!CHECK(!err, "the driver does not stop the function: %s", strerror(-err)))
+		return false;
+	CHECK(heard(r, RASHPA_SOURCE_DEVICE, RASHPA_DEVICE_EVENT_QUIESCED), "it was not stopped");
+	/* what it might still write is there by now */
+	fill(r->memory, DATA, 7);
+	return true;
+}
+
+static void wake_up(const struct rig *r)
+{
+	struct rashpa_device_info info;
+	int err;
+
+	CHECK(filled(r->memory, DATA, 7), "it has written while it was asleep");
+	err = tell("resume");
+	CHECK(!err, "resume: %s", strerror(-err));
+	CHECK(heard(r, RASHPA_SOURCE_DEVICE, RASHPA_DEVICE_EVENT_RESET), "nobody is told");
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_state == RASHPA_STATE_READY && info.out_flags & RASHPA_DEVICE_MASTER,
+	      "state %u, flags 0x%x", info.out_state, info.out_flags);
+}
+
+static void test_again(void)
+{
+	struct rig r;
+
+	if (up(&r, RASHPA_PROGRAM_AGAIN)) {
+		stream(&r);
+		if (fall_asleep(&r)) {
+			wake_up(&r);
+			CHECK(heard(&r, RASHPA_SOURCE_MAP, RASHPA_MAP_STATE_PROGRAMMED),
+			      "the map was not programmed again");
+			streams(&r);
+		}
+	}
+	rig_down(&r);
+}
+
+static void test_by_hand(void)
+{
+	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rig r;
+
+	if (up(&r, 0)) {
+		stream(&r);
+		if (fall_asleep(&r)) {
+			wake_up(&r);
+			CHECK(!reg64(r.regs + RFPGA_TABLE, RFPGA_ENTRY_ADDR),
+			      "the board has not forgotten the map");
+			ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+			streams(&r);
+		}
+	}
+	rig_down(&r);
+}
+
+static void test_ends(void)
+{
+	struct rig r;
+
+	if (up(&r, RASHPA_PROGRAM_AGAIN)) {
+		stream(&r);
+		CHECK(!tell("suspend") && !tell("resume"), "no sleep");
+		close(r.map);
+		r.map = -1;
+		rig_is_idle(r.regs, 0);
+		rig_entries_clear(r.regs, 1);
+	}
+	rig_down(&r);
+}
+
+static void test_shutdown(void)
+{
+	struct rashpa_map_make m = { HEAD(m) };
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rig r;
+	int err;
+
+	if (up(&r, 0)) {
+		stream(&r);
+		err = tell("shutdown");
+		if (CHECK(!err, "the driver does not stop the function: %s", strerror(-err))) {
+			fill(r.memory, DATA, 8);
+			rig_start(&r, 0);
+			m.fd = r.buffer;
+			ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), EIO, "reset it");
+			CHECK(filled(r.memory, DATA, 8), "it has written after the shutdown");
+			ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		}
+	}
+	rig_down(&r);
+}
+
+int main(void)
+{
+	const char *why;
+
+	if (!rig_open("sleep", &f))
+		return tap_exit();
+	why = module_load("sleep", &node);
+	if (why) {
+		tap_skip_all("sleep", why);
+		return tap_exit();
+	}
+	profile();
+	tap_run("again: a map is programmed again after sleep", test_again);
+	tap_run("by-hand: another one is programmed by its holder", test_by_hand);
+	tap_run("ends: a map that ends after sleep leaves nothing", test_ends);
+	tap_run("shutdown: nothing is written after a shutdown", test_shutdown);
+	close(node);
+	module_unload("sleep");
+	fpga_close(&f);
+	return tap_exit();
+}
