@@ -56,7 +56,7 @@ static const struct kernel_param_ops rashpa_p2p_ops = {
 };
 
 module_param_cb(p2p_bridge, &rashpa_p2p_ops, NULL, 0644);
-MODULE_PARM_DESC(p2p_bridge, "peer-to-peer through the host bridge: auto (what the kernel knows of it), allow, deny");
+MODULE_PARM_DESC(p2p_bridge, "peer-to-peer through the host bridge: auto (what the kernel knows of it: nothing without CONFIG_PCI_P2PDMA), allow, deny");
 
 /* ---------------------------------------------------------- topology ---- */
 
@@ -128,7 +128,7 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 				   pci_name(importer), pci_name(peer));
 	if (policy == RASHPA_P2P_AUTO && !rashpa_p2p_known(importer, peer))
 		return rashpa_fail(call, -ENXIO,
-				   "the path from %s to %s goes through a host bridge that the kernel does not know to route: put both behind one switch, which helps without an IOMMU, or set the module parameter p2p_bridge=allow if it does",
+				   "the path from %s to %s goes through a host bridge that this kernel does not know to route: put both behind one switch, which helps without an IOMMU, or set the module parameter p2p_bridge=allow if it does",
 				   pci_name(importer), pci_name(peer));
 	return RASHPA_CLASS_BRIDGE;
 }

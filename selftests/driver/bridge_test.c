@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A host bridge of which the kernel knows nothing is not taken for one that routes between
+ * functions.
+ * test: tier=all kernel=6.1,6.12 iommu=both seconds=3
+ */
+#include <sys/utsname.h>
+
+#include "../../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+#define POLICY	"/sys/module/rashpa/parameters/p2p_bridge"
+
+static struct fpga f, peer;
+
+/* Has the kernel a list of host bridges? */
+static bool kernel_knows(void)
+{
+	static char config[1 << 20];
+	struct utsname name;
+	char path[128];
+
+	uname(&name);
+	snprintf(path, sizeof(path), "/boot/config-%s", name.release);
+	if (!read_file(path, config, sizeof(config)))
+		return true;
+	return strstr(config, "CONFIG_PCI_P2PDMA=y");
+}
+
+static void try_it(int want, const char *says)
+{
+	struct rashpa_map_make m;
+	int win = fpga_window(&peer, RFPGA_BAR_MEMORY, 0, PAGE, 0), err;
+
+	CHECK(win >= 0, "%s", reason);
+	err = fpga_map(&f, win, RASHPA_TO_MEMORY, &m);
+	ANSWERED(err < 0 ? err : 0, want, says);
+	if (err >= 0)
+		close(err);
+	close(win);
+}
+
+static void test_auto(void)
+{
+	char before[16];
+
+	SKIP_IF(kernel_knows(), "the kernel has a list of host bridges");
+	REQUIRE(read_text(POLICY, before, sizeof(before)), "no p2p_bridge");
+	CHECK(!write_text(POLICY, "auto"), "p2p_bridge=auto");
+	try_it(ENXIO, "host bridge|p2p_bridge=allow");
+	CHECK(!write_text(POLICY, "allow"), "p2p_bridge=allow");
+	try_it(0, NULL);
+	CHECK(!write_text(POLICY, before), "p2p_bridge=%s", before);
+}
+
+int main(void)
+{
+	common_init();
+	if (!fpga_open(&f, 0) || !fpga_open(&peer, 1)) {
+		tap_skip_all("bridge", "no two software FPGAs");
+		return tap_exit();
+	}
+	if (fpga_profile(&f, 0, NULL, 0) || fpga_profile(&peer, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	tap_run("auto: it refuses where the kernel knows nothing", test_auto);
+	fpga_close(&peer);
+	fpga_close(&f);
+	return tap_exit();
+}
