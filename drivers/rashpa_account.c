@@ -92,7 +92,12 @@ RASHPA_LIMIT(user_poll_budget, TIMERS, user,
 static unsigned int user_limit_listeners = RASHPA_LISTENERS_USER / 2;
 module_param(user_limit_listeners, uint, 0644);
 MODULE_PARM_DESC(user_limit_listeners,
-		 "sources of one user that listen to one vector, or LOOK at one memory, 0 for no limit but that for all users of 256 (128)");
+		 "sources of one user that LOOK at one memory, or listen to the state of one function or its maps, 0 for no limit but that for all users of 256 (128)");
+
+static unsigned int user_limit_interrupt = RASHPA_LISTENERS_VECTOR / 2;
+module_param(user_limit_interrupt, uint, 0644);
+MODULE_PARM_DESC(user_limit_interrupt,
+		 "sources of one user that listen to one vector, each counted once more for each of its groups, 0 for no limit but that for all users of 64 (32)");
 
 /**
  * struct rashpa_user - what one user holds; there while it is anything
@@ -193,10 +198,10 @@ static u64 rashpa_limit_user(const struct rashpa_budget *b)
 	return rashpa_limit_of(b, READ_ONCE(b->user));
 }
 
-/* Sources of one user at one vector or memory, 0 for no limit. */
-u32 rashpa_limit_listeners(void)
+/* Sources of one user at one vector (@hard), memory or function, 0 for no limit. */
+u32 rashpa_limit_listeners(bool hard)
 {
-	return READ_ONCE(user_limit_listeners);
+	return hard ? READ_ONCE(user_limit_interrupt) : READ_ONCE(user_limit_listeners);
 }
 
 /*

@@ -66,7 +66,7 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 u64 rashpa_memory_room(void);
 void rashpa_charge_less(struct rashpa_charge *charge, u64 memory);
 void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name);
-u32 rashpa_limit_listeners(void);
+u32 rashpa_limit_listeners(bool hard);
 bool rashpa_charge_is_mine(struct rashpa_charge *charge);
 void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid);
 void rashpa_uncharge(struct rashpa_charge *charge);

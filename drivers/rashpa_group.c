@@ -303,14 +303,22 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 			    1, rashpa_group_bytes(arg->n_members));
 	if (err)
 		goto out_listener;
+	for (i = 0; i < g->n && !err; i++)
+		err = rashpa_origin_weigh(call, &g->member[i].listener->ear);
+	if (err) {
+		i--;		/* the one that was refused */
+		goto out_weight;
+	}
 	err = rashpa_listener_place(call, ch, l);
 	if (err)
-		goto out_uncharge;
+		goto out_weight;
 	rashpa_group_join(ch, g);
 	arg->out_id = l->id;
 	return 0;
 
-out_uncharge:
+out_weight:
+	while (i--)
+		rashpa_origin_lighten(&g->member[i].listener->ear);
 	rashpa_uncharge(&l->charge);
 out_listener:
 	kfree(l);
@@ -364,6 +372,8 @@ void rashpa_group_end(struct rashpa_listener *l)
 		}
 		spin_unlock_irq(&l->channel->lock);
 	}
+	for (i = 0; i < g->n; i++)
+		rashpa_origin_lighten(&g->member[i].listener->ear);
 	rashpa_group_free(g);
 	l->group = NULL;
 }

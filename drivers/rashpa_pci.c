@@ -463,6 +463,7 @@ static int rashpa_vectors_init(struct rashpa_device *dev)
 		struct rashpa_vector *vector = &dev->vectors[i];
 
 		rashpa_origin_init(&vector->origin);
+		vector->origin.hard = true;
 		vector->dev = dev;
 		vector->index = i;
 		vector->irq = pci_irq_vector(dev->pdev, i);

@@ -1644,9 +1644,15 @@ enum rashpa_device_event {
 #define RASHPA_PERIOD_MAX	1000000
 
 /**
- * RASHPA_LISTENERS_USER - sources without CAP_SYS_RESOURCE that may listen to one vector, or LOOK
- * at one memory, of all users; of one user half of that (module parameter
- * ``user_limit_listeners``)
+ * RASHPA_LISTENERS_VECTOR - sources without CAP_SYS_RESOURCE that may listen to one vector, of all
+ * users; of one user half of that (module parameter ``user_limit_interrupt``). Each counts once
+ * more for each group that it is a member of
+ */
+#define RASHPA_LISTENERS_VECTOR	64
+/**
+ * RASHPA_LISTENERS_USER - sources without CAP_SYS_RESOURCE that may LOOK at one memory, or listen
+ * to the state or the maps of one function, of all users; of one user half of that (module
+ * parameter ``user_limit_listeners``)
  */
 #define RASHPA_LISTENERS_USER	256
 /** RASHPA_LISTENERS_MAX - sources in all, those with CAP_SYS_RESOURCE included */
@@ -1693,9 +1699,10 @@ enum rashpa_device_event {
  * All timers together take no more than the module parameter ``poll_budget``: a source has its
  * part of that until it is deleted or its channel is closed, also when the function is gone.
  *
- * Each source costs time in the interrupt: at most RASHPA_LISTENERS_USER may listen to one
- * vector, to the maps or the state of one function, or LOOK at one memory, half of them of one
- * user. Those with CAP_SYS_RESOURCE do not count there; in all there are RASHPA_LISTENERS_MAX.
+ * Each source costs time in the interrupt: at most RASHPA_LISTENERS_VECTOR may listen to one
+ * vector, and RASHPA_LISTENERS_USER to the maps or the state of one function, or LOOK at one
+ * memory, half of them of one user. Those with CAP_SYS_RESOURCE do not count there; in all there
+ * are RASHPA_LISTENERS_MAX.
  *
  * A source with RASHPA_SOURCE_ONE_SHOT makes one event, and rests until RASHPA_IOC_ARM: a million
  * interrupts a second are for a consumer that is busy one, because the vector is masked while all

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Time of others: what a member of the group can take of it is bounded.
+ * test: tier=check iommu=any seconds=10
+ */
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "common.h"
+#include "trace.h"
+
+#define PARAMETER	"/sys/module/rashpa/parameters/user_limit_interrupt"
+#define PLACES		(RASHPA_LISTENERS_VECTOR / 2)	/* of one user at a vector */
+
+static struct fpga f;
+
+static int channel(void)
+{
+	struct rashpa_channel_make c = { HEAD(c), .sources = 256 };
+
+	return ANSWERED(call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &c), 0, NULL) ? c.out_fd : -1;
+}
+
+/* A word that is looked at in the interrupt of vector 0. Its id, or a negative errno. */
+static int listen_to(int ch, int words)
+{
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = words, .bits = 64,
+		.condition = RASHPA_CONDITION_CHANGED,
+	};
+	int err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
+
+	return err ? err : (int)a.out_id;
+}
+
+static int group(int ch, struct rashpa_member *members, uint32_t n)
+{
+	struct rashpa_group_make g = { HEAD(g), .members = (uintptr_t)members, .n_members = n,
+				       .member_size = sizeof(*members) };
+	int err = call(ch, RASHPA_IOC_GROUP_MAKE, &g);
+
+	return err ? err : (int)g.out_id;
+}
+
+static int end_source(int ch, int id)
+{
+	struct rashpa_source_del d = { HEAD(d), .id = id };
+
+	return call(ch, RASHPA_IOC_SOURCE_DEL, &d);
+}
+
+struct listeners {
+	int ch, words, most;
+	const char *why;
+};
+
+/* As user 1001 or 1002. */
+static void many(void *arg)
+{
+	const struct listeners *l = arg;
+	int n = 0, id;
+
+	do
+		id = listen_to(l->ch, l->words);
+	while (id > 0 && ++n <= RASHPA_LISTENERS_VECTOR);
+	ANSWERED(id, ENOSPC, l->why);
+	CHECK(n == l->most, "%d sources", n);
+}
+
+static void many_1(void *arg)
+{
+	if (setresgid(1001, 1001, 1001) || setresuid(1001, 1001, 1001))
+		tap_bail("setresuid");
+	many(arg);
+}
+
+static void many_2(void *arg)
+{
+	if (setresgid(1002, 1002, 1002) || setresuid(1002, 1002, 1002))
+		tap_bail("setresuid");
+	many(arg);
+}
+
+static void test_vector(void)
+{
+	struct listeners l = { channel(), buffer_alloc(PAGE, NULL), PLACES,
+			       "this user|user_limit_interrupt|CAP_SYS_RESOURCE" };
+
+	tap_fork(many_1, &l);
+	/* two of them have all that there is for users; root has more */
+	l.why = "64 sources of users|CAP_SYS_RESOURCE";
+	tap_fork(many_2, &l);
+	CHECK(listen_to(l.ch, l.words) > 0, "%s", reason);
+	close(l.ch);
+	/* an administrator can give one user all */
+	l.ch = channel();
+	l.most = RASHPA_LISTENERS_VECTOR;
+	ANSWERED(write_text(PARAMETER, "0"), 0, NULL);
+	tap_fork(many_1, &l);
+	ANSWERED(write_text(PARAMETER, "32"), 0, NULL);
+	close(l.ch);
+	close(l.words);
+}
+
+/* A source counts once more for each of its groups, and not any more without them. */
+static void groups(void *arg)
+{
+	struct rashpa_member members[PLACES] = {};
+	int ch = channel(), words = buffer_alloc(PAGE, NULL), first, second, i;
+
+	(void)arg;
+	drop_privileges();
+	for (i = 0; i < PLACES / 2; i++) {
+		members[i].source = listen_to(ch, words);
+		CHECK((int)members[i].source > 0, "%s", reason);
+	}
+	first = group(ch, members, PLACES / 2);
+	CHECK(first > 0, "%s", reason);
+	ANSWERED(listen_to(ch, words), ENOSPC, "groups|user_limit_interrupt");
+	ANSWERED(group(ch, members, 1), ENOSPC, "groups|user_limit_interrupt");
+	ANSWERED(end_source(ch, first), 0, NULL);
+	/* two groups of half of them; of the second what did not fit is taken back */
+	first = group(ch, members, PLACES / 4);
+	CHECK(first > 0, "%s", reason);
+	ANSWERED(group(ch, members, PLACES / 2), ENOSPC, "groups");
+	second = group(ch, members, PLACES / 4);
+	CHECK(second > 0, "%s", reason);
+	ANSWERED(listen_to(ch, words), ENOSPC, "groups");
+	ANSWERED(end_source(ch, second), 0, NULL);
+	for (i = 0; i < PLACES / 4; i++)
+		CHECK(listen_to(ch, words) > 0, "%s", reason);
+	ANSWERED(listen_to(ch, words), ENOSPC, "groups");
+	close(ch);
+	ch = channel();
+	CHECK(listen_to(ch, words) > 0, "%s", reason);
+	close(ch);
+	close(words);
+}
+
+static void test_groups(void)
+{
+	tap_fork(groups, NULL);
+}
+
+/* Was a function called by this process itself, not by an interrupt in it? */
+static bool called_here(void)
+{
+	char line[512], *flags, task[32];
+	FILE *file = fopen("/sys/kernel/tracing/trace", "re");
+	bool here = false;
+
+	snprintf(task, sizeof(task), "-%d ", getpid());
+	while (file && !here && fgets(line, sizeof(line), file)) {
+		flags = strstr(line, "] ");
+		here = flags && strstr(line, " call: ") && strstr(line, task) &&
+		       flags[4] != 's' && flags[4] != 'h' && flags[4] != 'H';
+	}
+	if (file)
+		fclose(file);
+	return here;
+}
+
+/* Who tells of words does not wait for those who are told. */
+static void test_look(void)
+{
+	struct rashpa_look l = { HEAD(l), .fd = buffer_alloc(PAGE, NULL) };
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = l.fd, .bits = 64,
+		.condition = RASHPA_CONDITION_CHANGED,
+	};
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel();
+	uint64_t *p = map_fd(l.fd, PAGE);
+
+	a.head.flags = RASHPA_SOURCE_LOOK;
+	ANSWERED(call(ch, RASHPA_IOC_SOURCE_ADD, &a), 0, NULL);
+	ANSWERED(bind_eventfd(ch, event, 0, 0, 0), 0, NULL);
+	if (trace_begin("eventfd_signal_mask")) {
+		*p = 1;
+		ANSWERED(call(memory, RASHPA_IOC_LOOK, &l), 0, NULL);
+		CHECK(l.out_events == 1 && wait_fd(event, POLLIN, 20000), "no signal");
+		CHECK(traced("call:", "eventfd_signal_mask"), "no signal is traced");
+		CHECK(!called_here(), "the producer gave the signal");
+		trace_end();
+	}
+	munmap(p, PAGE);
+	close(ch);
+	close(event);
+	close(l.fd);
+}
+
+static void alloc(void *arg)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 128 * MIB,
+				  .backend = RASHPA_BACKEND_CONTIG };
+
+	if (arg)
+		drop_privileges();
+	if (ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		close(a.out_fd);
+}
+
+/* Processors of a member are those that he has by his nice value and his control group. */
+static void test_workers(void)
+{
+	if (!trace_begin("rashpa:rashpa_hand_work"))
+		return;
+	tap_fork(alloc, "");
+	CHECK(!traced("call:", "rashpa_hand_work"), "workers of the kernel worked for a member");
+	tap_fork(alloc, NULL);
+	if (!traced("call:", "rashpa_hand_work"))
+		tap_note("none worked for root either: one processor?");
+	trace_end();
+}
+
+/* A quarter of the memory, unless somebody has said more. */
+static void test_memory(void)
+{
+	char text[32] = "";
+
+	CHECK(read_text("/sys/module/rashpa/parameters/user_limit_mib", text, sizeof(text)), "no limit");
+	CHECK(strtoull(text, NULL, 10) <= ram_bytes() / MIB / 4 + 1, "%s MiB", text);
+}
+
+int main(void)
+{
+	common_init();
+	if (!fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0)) {
+		tap_skip_all("time", "no software FPGA");
+		return tap_exit();
+	}
+	fpga_watch(&f);
+	tap_run("vector: users have few places at a vector", test_vector);
+	tap_run("groups: a group of a source takes a place", test_groups);
+	tap_run("look: LOOK wakes nobody by itself", test_look);
+	tap_run("workers: members have no workers", test_workers);
+	tap_run("memory: one user has a quarter of it", test_memory);
+	fpga_close(&f);
+	return tap_exit();
+}
