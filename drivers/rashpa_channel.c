@@ -142,14 +142,12 @@ static void rashpa_channel_teller(struct tasklet_struct *teller)
 	tasklet_schedule(teller);
 }
 
-/**
- * rashpa_channel_tell() - tell who waits
- * @ch: the channel; nothing locked
- *
- * When this returns everybody has been woken for what was queued before, unless the caller is
- * killed. Of signals that it is behind with an eventfd may still get some.
+/*
+ * Tell who waits; nothing is locked. When this returns everybody has been woken for what was queued
+ * before, unless the caller is killed. Of signals that it is behind with an eventfd may still get
+ * some.
  */
-void rashpa_channel_tell(struct rashpa_channel *ch)
+static void rashpa_channel_tell(struct rashpa_channel *ch)
 {
 	u32 left = RASHPA_TELL_MOST;
 
@@ -382,24 +380,6 @@ static void rashpa_channel_free(struct rashpa_channel *ch)
 	kfree(ch);
 }
 
-static void rashpa_channel_last(struct kref *ref)
-{
-	struct rashpa_channel *ch = container_of(ref, struct rashpa_channel, ref);
-
-	/* nobody is left who could ask for it */
-	tasklet_kill(&ch->teller);
-	rashpa_channel_free(ch);
-}
-
-/**
- * rashpa_channel_put() - somebody has done with it
- * @ch: the channel; nothing locked
- */
-void rashpa_channel_put(struct rashpa_channel *ch)
-{
-	kref_put(&ch->ref, rashpa_channel_last);
-}
-
 static int rashpa_channel_release(struct inode *inode, struct file *file)
 {
 	struct rashpa_channel *ch = file->private_data;
@@ -416,7 +396,9 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 		if (ch->listeners[i])
 			rashpa_listener_free(ch->listeners[i]);
 	rashpa_notifier_free(ch->notifier);
-	rashpa_channel_put(ch);
+	/* nobody is left who could ask for it */
+	tasklet_kill(&ch->teller);
+	rashpa_channel_free(ch);
 	return 0;
 }
 
@@ -461,7 +443,6 @@ static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call, s32
 	}
 	mutex_init(&ch->sources_lock);
 	mutex_init(&ch->read_lock);
-	kref_init(&ch->ref);
 	spin_lock_init(&ch->tell_lock);
 	tasklet_setup(&ch->teller, rashpa_channel_teller);
 	spin_lock_init(&ch->lock);

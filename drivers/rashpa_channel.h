@@ -12,7 +12,7 @@
  *   rashpa_channel.read_lock	one reader at a time
  *
  * How many wait, and for how many eventfds, is up to users. An interrupt only queues records and
- * notes who is to be told; that is done later, with interrupts on, see rashpa_channel_tell().
+ * notes who is to be told; that is done later, with interrupts on, see rashpa_channel_tell_soon().
  */
 #ifndef RASHPA_CHANNEL_H
 #define RASHPA_CHANNEL_H
@@ -20,7 +20,6 @@
 #include <linux/eventfd.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
-#include <linux/kref.h>
 #include <linux/wait.h>
 
 #include "rashpa_compat.h"
@@ -249,7 +248,6 @@ struct rashpa_listener {
 
 /**
  * struct rashpa_channel - a queue of records
- * @ref: one of its file, one of each who is telling
  * @dev: the function, one reference; or NULL: then it has no end
  * @end: listens to the end of @dev
  * @sources_lock: protects @listeners and @software against concurrent ioctls
@@ -279,7 +277,6 @@ struct rashpa_listener {
  * @charge: of the channel and its queue
  */
 struct rashpa_channel {
-	struct kref ref;
 	struct rashpa_device *dev;
 	struct rashpa_ear end;
 	struct mutex sources_lock;	/* listeners, software */
@@ -313,8 +310,6 @@ void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64
 bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
 void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
 void rashpa_channel_tell_soon(struct rashpa_channel *ch);
-void rashpa_channel_tell(struct rashpa_channel *ch);
-void rashpa_channel_put(struct rashpa_channel *ch);
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
 int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 			  struct rashpa_listener *l);

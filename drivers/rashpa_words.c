@@ -355,30 +355,16 @@ void rashpa_watch_free(struct rashpa_watch *w)
  * @words: at what; locked
  * @park: among those who watch, behind the last one that has looked
  * @left: how many are still to look; who comes meanwhile has looked by himself
- * @channels: to be told, one reference each
- * @n_channels: their number
  * @events: so far
  */
 struct rashpa_looking {
 	struct rashpa_words *words;
 	struct rashpa_ear park;
 	u32 left;
-	struct rashpa_channel *channels[RASHPA_LOOK_BATCH];
-	u32 n_channels;
 	u32 events;
 };
 
-/* Its origin and its channel are locked. */
-static void rashpa_looking_event(struct rashpa_looking *k, struct rashpa_channel *ch)
-{
-	k->events++;
-	/* the sources of one channel follow one another, as a rule: it is told once */
-	if (k->n_channels && k->channels[k->n_channels - 1] == ch)
-		return;
-	kref_get(&ch->ref);
-	k->channels[k->n_channels++] = ch;
-}
-
+/* Readers decide how many wait, and for how many eventfds: the producer does not wait for them. */
 static void rashpa_looking_next(struct rashpa_looking *k, u64 time)
 {
 	struct rashpa_ear *ear = list_next_entry(&k->park, entry);
@@ -387,8 +373,8 @@ static void rashpa_looking_next(struct rashpa_looking *k, u64 time)
 
 	list_move(&k->park.entry, &ear->entry);
 	spin_lock(&ch->lock);
-	if (rashpa_listener_fire(l, k->words->origin.sequence, time, 0))
-		rashpa_looking_event(k, ch);
+	k->events += rashpa_listener_fire(l, k->words->origin.sequence, time, 0);
+	rashpa_channel_tell_soon(ch);
 	spin_unlock(&ch->lock);
 }
 
@@ -406,22 +392,10 @@ static bool rashpa_looking_some(struct rashpa_looking *k)
 			k->left = 0;
 			break;
 		}
-		if (k->n_channels == ARRAY_SIZE(k->channels))
-			break;
 		rashpa_looking_next(k, time);
 	}
 	spin_unlock_irq(&origin->lock);
 	return k->left;
-}
-
-static void rashpa_looking_tell(struct rashpa_looking *k)
-{
-	while (k->n_channels) {
-		struct rashpa_channel *ch = k->channels[--k->n_channels];
-
-		rashpa_channel_tell(ch);
-		rashpa_channel_put(ch);
-	}
 }
 
 /* The words are locked. Return: the events that this made. */
@@ -439,8 +413,6 @@ static u32 rashpa_words_look(struct rashpa_words *words)
 	spin_unlock_irq(&origin->lock);
 	do {
 		more = rashpa_looking_some(&k);
-		if (!more || k.n_channels == ARRAY_SIZE(k.channels))
-			rashpa_looking_tell(&k);
 		cond_resched();
 	} while (more);
 	spin_lock_irq(&origin->lock);

@@ -530,8 +530,9 @@ struct rashpa_limit {
  * For producers that are programs, e.g. the thread that takes a network card's completions: write
  * the payload, store the words (release), then call this once for all of them. Each source with
  * RASHPA_SOURCE_LOOK of a word in this memory, in whatever channel, looks at its word, as it
- * would at an interrupt; through which dma-buf of the memory makes no difference. When the call
- * returns all waiters have been woken. One call waits for another one at the same memory.
+ * would at an interrupt; through which dma-buf of the memory makes no difference. The
+ * kernel wakes waiters and signals eventfds by itself, soon after: their number is no matter of the
+ * producer. One call waits for another one at the same memory.
  *
  * Errors: EBADF, EINVAL (not a dma-buf), EXDEV (memory of somebody else, or a window), EACCES (not
  * open for writing), EINTR.
