@@ -72,7 +72,7 @@ static struct rashpa_budget rashpa_budgets[] = {
 
 RASHPA_LIMIT(limit_mib, MEMORY, all, "memory for all in MiB, 0 for no limit (0)");
 RASHPA_LIMIT(user_limit_mib, MEMORY, user,
-	     "memory for one user in MiB, 0 for no limit (half of the RAM); like all user limits not for CAP_SYS_RESOURCE");
+	     "memory for one user in MiB, 0 for no limit (a quarter of the RAM); like all user limits not for CAP_SYS_RESOURCE");
 RASHPA_LIMIT(limit_names, NAMES, all, "named buffers for all, 0 for no limit (15360)");
 RASHPA_LIMIT(user_limit_names, NAMES, user, "named buffers for one user, 0 for no limit (1024)");
 RASHPA_LIMIT(limit_windows, WINDOWS, all, "windows for all, 0 for no limit (4096)");
@@ -118,13 +118,13 @@ static LIST_HEAD(rashpa_users);
 static LIST_HEAD(rashpa_charges);
 static u64 rashpa_serial;
 
-/* Half of the memory: who fills that has not filled the machine. */
+/* A quarter of the memory: three who fill theirs have not filled the machine. */
 void rashpa_account_init(void)
 {
 	struct rashpa_budget *b = &rashpa_budgets[RASHPA_RESOURCE_MEMORY];
 
 	if (b->user == RASHPA_LIMIT_UNSET)
-		b->user = max_t(u64, (u64)totalram_pages() << PAGE_SHIFT >> b->shift, 2) / 2;
+		b->user = max_t(u64, (u64)totalram_pages() << PAGE_SHIFT >> b->shift, 4) / 4;
 }
 
 /*

@@ -313,6 +313,15 @@ static void rashpa_hand_work(struct work_struct *entry)
 	hand->work(hand->job);
 }
 
+/*
+ * The control group and the nice value of the caller do not bound workers. So an ordinary user has
+ * none: his own thread does the job.
+ */
+static bool rashpa_hands_allowed(void)
+{
+	return ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+}
+
 /**
  * rashpa_hands() - have a job done by several processors, this one included
  * @node: whose processors
@@ -328,7 +337,7 @@ static void rashpa_hands(int node, unsigned long most, void (*work)(void *job), 
 	struct rashpa_hand *hands;
 
 	/* the caller is one; without memory for the others it does it alone */
-	hands = n > 1 ? kcalloc(n - 1, sizeof(*hands), GFP_KERNEL) : NULL;
+	hands = n > 1 && rashpa_hands_allowed() ? kcalloc(n - 1, sizeof(*hands), GFP_KERNEL) : NULL;
 	for (i = 0; hands && i < n - 1; i++) {
 		hands[i].work = work;
 		hands[i].job = job;
