@@ -1457,7 +1457,8 @@ static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 	}
 }
 
-static void rashpa_query_contig(struct rashpa_query *query, int node)
+/* Of a part of the memory it would be no answer. */
+static int rashpa_query_contig(struct rashpa_query *query, int node)
 {
 	struct zone *zone;
 	size_t z;
@@ -1466,6 +1467,7 @@ static void rashpa_query_contig(struct rashpa_query *query, int node)
 	query->out_backend = RASHPA_BACKEND_CONTIG;
 	rashpa_for_each_zone(z, nid, zone, node)
 		rashpa_query_zone(query, zone);
+	return task_sigpending(current) ? -EINTR : 0;
 }
 
 /* Each try is this much smaller: 18 tries from all to one in a hundred. */
@@ -1546,6 +1548,7 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 		       int node, u64 charged)
 {
 	bool cma = rashpa_cma_present();
+	int err = 0;
 
 	query->out_total = 0;
 	query->out_free = 0;
@@ -1559,7 +1562,9 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 	if (query->backend != RASHPA_BACKEND_CONTIG && cma)
 		rashpa_query_cma(query, node);
 	else
-		rashpa_query_contig(query, node);
+		err = rashpa_query_contig(query, node);
+	if (err)
+		return rashpa_fail(call, err, "interrupted by a signal");
 	if (!(query->head.flags & RASHPA_QUERY_TRY))
 		return 0;
 	return rashpa_query_try(call, query, node, charged);
