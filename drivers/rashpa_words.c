@@ -18,6 +18,9 @@ static u64 rashpa_watch_read(const struct rashpa_watch *w)
 {
 	u64 v;
 
+	/* to read it again would be another memory error, in an interrupt this time */
+	if (PageHWPoison(virt_to_page(w->word)))
+		return w->last & w->mask;
 	/* hardware writes little-endian words */
 	if (w->bits == 32)
 		v = le32_to_cpu(READ_ONCE(*(const __le32 *)w->word));
