@@ -997,6 +997,8 @@ static bool rashpa_listener_rearm(struct rashpa_listener *l, bool *woken)
 	*woken = l->rests;
 	event = rashpa_listener_arm(l);
 	*woken &= !l->rests;
+	if (l->watch && *woken)
+		rashpa_watch_again(l->watch);
 	rashpa_channel_tell_soon(ch);
 	spin_unlock_irqrestore(&ch->lock, flags);
 	return event;
@@ -1020,8 +1022,6 @@ static bool rashpa_source_arm(struct rashpa_listener *l)
 	} else {
 		event = rashpa_listener_rearm(l, &woken);
 	}
-	if (l->watch && woken)
-		rashpa_watch_again(l->watch);
 	return event;
 }
 

@@ -131,7 +131,7 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 	struct rashpa_listener *l = w->listener;
 	struct rashpa_channel *ch = l->channel;
 	const u64 time = ktime_get_ns();
-	enum hrtimer_restart again;
+	enum hrtimer_restart again = HRTIMER_NORESTART;
 	unsigned long flags;
 	u64 value;
 
@@ -140,9 +140,11 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 		rashpa_listener_event(l, ++l->sequence, time, value);
 	rashpa_channel_tell_soon(ch);
 	rashpa_watch_account(w, ktime_get_ns() - time);
-	hrtimer_forward_now(timer, ns_to_ktime(w->period_now));
-	/* one that rests is started again when it is armed */
-	again = l->rests ? HRTIMER_NORESTART : HRTIMER_RESTART;
+	/* one that rests is started again when it is armed, perhaps before we had the lock */
+	if (!l->rests && !hrtimer_is_queued(timer)) {
+		hrtimer_forward_now(timer, ns_to_ktime(w->period_now));
+		again = HRTIMER_RESTART;
+	}
 	spin_unlock_irqrestore(&ch->lock, flags);
 	return again;
 }
@@ -318,10 +320,11 @@ void rashpa_watch_start(struct rashpa_watch *w)
 
 /**
  * rashpa_watch_again() - it does not rest any more: its timer, if it has one, looks again
- * @w: the word
+ * @w: the word; the channel's lock held, as by the timer
  */
 void rashpa_watch_again(struct rashpa_watch *w)
 {
+	lockdep_assert_held(&w->listener->channel->lock);
 	if (w->polled)
 		hrtimer_start(&w->timer, ns_to_ktime(w->period_now), HRTIMER_MODE_REL);
 }
