@@ -187,13 +187,19 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 	return have_huge ? 0 : err;
 }
 
+/*
+ * Of each page that is mapped by itself the whole piece has a reference, and a piece may be of
+ * 1 GiB: more mappings could make its count wrap. Those that fork() adds count as well.
+ */
+#define RASHPA_MAPPINGS_MAX	4096
+
 /**
  * rashpa_buffer_mmap() - map a buffer, wholly and at once
  * @buffer: the buffer; the file that is mapped keeps it alive
  * @vma: where; the caller (mmap) holds mmap_lock for writing
  *
  * Return: 0 (wholly, unless memory for page tables is missing), -EINVAL (private, or outside
- * the buffer), -ENOMEM, -EINTR.
+ * the buffer), -ENOMEM (also: mapped too often), -EINTR.
  */
 int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
 {
@@ -206,6 +212,8 @@ int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
 		return -EINVAL;
+	if (atomic_read(&buffer->mappings) >= RASHPA_MAPPINGS_MAX)
+		return -ENOMEM;
 	chunk = kmalloc_array(RASHPA_INSERT_CHUNK, sizeof(*chunk), GFP_KERNEL);
 	if (!chunk)
 		return -ENOMEM;
