@@ -134,9 +134,14 @@ static vm_fault_t rashpa_window_fault(struct vm_fault *vmf)
 		return ret;
 	ret = VM_FAULT_NOPAGE;
 	if (win->revoked) {
-		/* one page in the place of all: what is written there, nobody reads */
-		ret = win->blank ? vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
-						  page_to_pfn(win->blank)) : VM_FAULT_SIGBUS;
+		/*
+		 * One page in the place of all: what is written there, nobody reads. Cached as the
+		 * kernel has it, or what is in memory would show on some machines, not the ones.
+		 */
+		ret = win->blank ? vmf_insert_pfn_prot(vma, vmf->address & PAGE_MASK,
+						       page_to_pfn(win->blank),
+						       vm_get_page_prot(vma->vm_flags)) :
+				   VM_FAULT_SIGBUS;
 		addr = end;
 	}
 	for (; addr < end && ret == VM_FAULT_NOPAGE; addr += PAGE_SIZE)
