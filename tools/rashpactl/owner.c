@@ -66,12 +66,20 @@ int apply_owner(const char *name, const struct owner *owner)
 
 const char *user_name(char *buf, size_t size, uint32_t uid)
 {
-	const struct passwd *user = getpwuid(uid);
+	/* a list names few users, each many times, and looks files up for each */
+	static char name[64];
+	static uint32_t last;
+	const struct passwd *user;
 
-	if (user)
-		snprintf(buf, size, "%s", user->pw_name);
-	else
-		snprintf(buf, size, "%" PRIu32, uid);
+	if (!*name || uid != last) {
+		user = getpwuid(uid);
+		if (user)
+			snprintf(name, sizeof(name), "%s", user->pw_name);
+		else
+			snprintf(name, sizeof(name), "%" PRIu32, uid);
+		last = uid;
+	}
+	snprintf(buf, size, "%s", name);
 	return buf;
 }
 

@@ -8,12 +8,13 @@
 
 #include "rashpactl.h"
 
-/* All of a subsystem, until *scan is unreferenced; NULL: none. */
+/* Devices of a subsystem with such names, until *scan is unreferenced; NULL: none. */
 static struct udev_list_entry *scan_for(struct udev_enumerate **scan, struct udev *udev,
-					const char *subsystem)
+					const char *subsystem, const char *names)
 {
 	*scan = udev_enumerate_new(udev);
 	if (!*scan || udev_enumerate_add_match_subsystem(*scan, subsystem) < 0 ||
+	    udev_enumerate_add_match_sysname(*scan, names) < 0 ||
 	    udev_enumerate_scan_devices(*scan) < 0)
 		return NULL;
 	return udev_enumerate_get_list_entry(*scan);
@@ -31,11 +32,14 @@ static int number_of(struct udev_device *node, const char *bdf)
 	return n;
 }
 
-/* N of the function's /dev/rashpa/fpgaN, or -1: the class device below it has the number. */
+/*
+ * N of the function's /dev/rashpa/fpgaN, or -1: the class device below it has the number. Named
+ * buffers have class devices, too, and there may be thousands.
+ */
 static int fpga_number(struct udev *udev, const char *bdf)
 {
 	struct udev_enumerate *scan;
-	struct udev_list_entry *entry, *nodes = scan_for(&scan, udev, "rashpa");
+	struct udev_list_entry *entry, *nodes = scan_for(&scan, udev, "rashpa", "fpga*");
 	struct udev_device *node;
 	int n = -1;
 
@@ -96,7 +100,7 @@ int pci_list(struct pci_function **functions)
 {
 	struct udev *udev = udev_new();
 	struct udev_enumerate *scan = NULL;
-	struct udev_list_entry *all = udev ? scan_for(&scan, udev, "pci") : NULL, *entry;
+	struct udev_list_entry *all = udev ? scan_for(&scan, udev, "pci", "*") : NULL, *entry;
 	struct udev_device *device;
 	int n = 0;
 

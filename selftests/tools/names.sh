@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What rashpactl list does does not grow with the named buffers, of which a user may have a thousand.
+# test: tier=all iommu=any seconds=15
+. "$(dirname "$0")/../lib/shell.sh"
+
+names=100
+command -v strace >/dev/null || { skip "list: with many names" "no strace here"; finish; }
+
+# system calls of rashpactl list
+calls() {
+	strace -f -qq -o "$work/trace" rashpactl list >/dev/null 2>&1
+	wc -l <"$work/trace"
+}
+
+few=$(calls)
+for ((i = 0; i < names; i++)); do
+	rashpactl buffer create "names-$i" 4K >/dev/null || break
+done
+is "made: as many buffers as are needed" "$i" "$names"
+many=$(calls)
+echo "# $few system calls without names, $many with $names"
+holds "list: it does not look at each buffer for each function" "$many - $few < 10 * $names"
+for ((i = 0; i < names; i++)); do
+	rashpactl buffer remove "names-$i"
+done
+finish
