@@ -40,7 +40,7 @@ static void try_it(int want, const char *says)
 	close(win);
 }
 
-static void test_auto(void)
+TEST(auto, "it refuses where the kernel knows nothing")
 {
 	char before[16];
 
@@ -53,17 +53,11 @@ static void test_auto(void)
 	CHECK(!write_text(POLICY, before), "p2p_bridge=%s", before);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0) || !fpga_open(&peer, 1)) {
-		tap_skip_all("bridge", "no two software FPGAs");
-		return tap_exit();
-	}
+	fpga_need(&f);
+	if (!fpga_try(&peer, 1))
+		tap_skip_all("no second software FPGA");
 	if (fpga_profile(&f, 0, NULL, 0) || fpga_profile(&peer, 0, NULL, 0))
 		tap_bail("profile: %s", reason);
-	tap_run("auto: it refuses where the kernel knows nothing", test_auto);
-	fpga_close(&peer);
-	fpga_close(&f);
-	return tap_exit();
 }

@@ -26,7 +26,7 @@ static int lock(int flags, int how)
 	return err ? err : fd;
 }
 
-static void test_reader(void)
+TEST(reader, "who may only read cannot claim")
 {
 	int how[] = { LOCK_EX, LOCK_SH }, fd;
 	size_t i;
@@ -43,7 +43,7 @@ static void test_reader(void)
 	close(fd);
 }
 
-static void test_writer(void)
+TEST(writer, "one writer at a time can")
 {
 	int fd = lock(O_RDWR, LOCK_EX), other;
 
@@ -130,7 +130,7 @@ static void maps_freely(bool wanted, const char *says)
 	CHECK(!says || strstr(text, says), "\"%s\" does not say \"%s\"", text, says);
 }
 
-static void test_idle(void)
+TEST(idle, "a map that was never programmed keeps nobody out")
 {
 	struct member m;
 
@@ -139,7 +139,7 @@ static void test_idle(void)
 	member_end(&m);
 }
 
-static void test_programmed(void)
+TEST(programmed, "one that was does, and is named")
 {
 	char says[64], command[64], text[512], byte = 0;
 	struct member m;
@@ -157,7 +157,7 @@ static void test_programmed(void)
 }
 
 /* And who has claimed it is named, with what ends that. */
-static void test_named(void)
+TEST(named, "the process that has a claim is named")
 {
 	int fd = lock(O_RDWR, LOCK_EX);
 	char says[64];
@@ -168,7 +168,7 @@ static void test_named(void)
 	maps_freely(true, NULL);
 }
 
-static void test_reader_excludes(void)
+TEST(reader_excludes, "a reader keeps nobody out")
 {
 	int fd = lock(O_RDONLY, LOCK_EX);
 
@@ -191,24 +191,16 @@ static int profile(void)
 	return call(f.fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("claim", "no software FPGA");
-		return tap_exit();
-	}
-	tap_run("reader: who may only read cannot claim", test_reader);
-	tap_run("writer: one writer at a time can", test_writer);
+	fpga_need(&f);
 	if (profile())
 		tap_bail("profile: %s", reason);
 	shared = buffer_alloc(MIB, "st-claim");
-	tap_run("excludes: a reader keeps nobody out", test_reader_excludes);
-	tap_run("idle: a map that was never programmed keeps nobody out", test_idle);
-	tap_run("programmed: one that was does, and is named", test_programmed);
-	tap_run("named: the process that has a claim is named", test_named);
+}
+
+void teardown(void)
+{
 	close(shared);
 	buffer_remove("st-claim");
-	fpga_close(&f);
-	return tap_exit();
 }

@@ -119,7 +119,7 @@ static bool late(volatile char *regs, char *p, int buffer, uint64_t after_us)
 	return was_late;
 }
 
-static void test_refused(void)
+TEST(refused, "a transfer that is late reaches no memory")
 {
 	int log = open("/dev/kmsg", O_WRONLY | O_CLOEXEC), buffer = buffer_alloc(PAGE, NULL);
 	int other = buffer_alloc(PAGE, NULL), win;
@@ -147,17 +147,18 @@ static void test_refused(void)
 	close(log);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!function_open(&edu, EDU_VENDOR, EDU_DEVICE, 0)) {
-		tap_skip_all("lazy", "no edu device");
-		return tap_exit();
-	}
+	if (!function_open(&edu, EDU_VENDOR, EDU_DEVICE, 0))
+		tap_skip_all("no edu device");
 	if (profile())
 		tap_bail("profile: %s", reason);
-	tap_run("refused: a transfer that is late reaches no memory", test_refused);
-	fpga_close(&edu);
-	fpga_unbind(&edu);
-	return tap_exit();
+}
+
+void teardown_all(void)
+{
+	if (function_open(&edu, EDU_VENDOR, EDU_DEVICE, 0)) {
+		close(edu.fd);
+		fpga_unbind(&edu);
+	}
 }

@@ -202,29 +202,29 @@ static const struct attack in_engine = {
 	.first = ENTRIES / 2, .want = EBUSY, .says = "engine|somebody else|CAP_SYS_RAWIO",
 };
 
-static void test_inside(void)
+TEST(inside, "a map in the engine of somebody else's stream")
 {
 	survives(false, in_engine);
 }
 
-static void test_inside_root(void)
+TEST(inside_root, "a map in the engine of root's stream")
 {
 	survives(true, in_engine);
 }
 
-static void test_outside(void)
+TEST(outside, "a map in entries of no engine")
 {
 	survives(false, (struct attack) { .first = 1023, .want = EPERM,
 					    .says = "engine|CAP_SYS_RAWIO" });
 }
 
-static void test_absent(void)
+TEST(absent, "a map in entries of an engine that the board does not have")
 {
 	survives(false, (struct attack) { .first = ABSENT * ENTRIES, .want = EPERM,
 					    .says = "engine|CAP_SYS_RAWIO" });
 }
 
-static void test_border(void)
+TEST(border, "who has the registers programs across two engines")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = 2 * PAGE,
 				     .max_segment = PAGE };
@@ -237,12 +237,12 @@ static void test_border(void)
 }
 
 /* Another engine is free, and its end does not stop that of somebody else. */
-static void test_beside(void)
+TEST(beside, "a map in a free engine ends without the stream of another")
 {
 	survives(false, (struct attack) { .first = ENTRIES });
 }
 
-static void test_looked_at(void)
+TEST(looked_at, "a map whose addresses are seen")
 {
 	disclose = true;
 	ANSWERED(profile(ENGINES + 1), 0, NULL);
@@ -252,7 +252,7 @@ static void test_looked_at(void)
 }
 
 /* Without engines the function is of one user at a time; two maps of one user are his own. */
-static void test_no_engines(void)
+TEST(no_engines, "a function without engines is of one user at a time")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = PAGE };
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = 600 };
@@ -271,7 +271,7 @@ static void test_no_engines(void)
 }
 
 /* CAP_SYS_RAWIO lifts it: he could write the registers. */
-static void test_privileged(void)
+TEST(privileged, "CAP_SYS_RAWIO lifts it")
 {
 	struct victim v;
 	struct attack a = in_engine;
@@ -287,7 +287,7 @@ static void test_privileged(void)
 }
 
 /* When the map has ended the engine is free. */
-static void test_free_again(void)
+TEST(free_again, "an engine is free when its map has ended")
 {
 	struct attack a = in_engine;
 	struct victim v;
@@ -300,24 +300,10 @@ static void test_free_again(void)
 	tap_fork(attack, &a);
 }
 
-int main(void)
+void setup(void)
 {
-	if (!rig_open("owner", &f))
-		return tap_exit();
+	rig_need(&f);
 	if (profile(ENGINES + 1))
 		tap_bail("profile: %s", reason);
 	shared = buffer_alloc(IMAGES * IMAGE, NULL);
-	tap_run("inside: a map in the engine of somebody else's stream", test_inside);
-	tap_run("inside-root: a map in the engine of root's stream", test_inside_root);
-	tap_run("outside: a map in entries of no engine", test_outside);
-	tap_run("absent: a map in entries of an engine that the board does not have", test_absent);
-	tap_run("border: who has the registers programs across two engines", test_border);
-	tap_run("beside: a map in a free engine ends without the stream of another", test_beside);
-	tap_run("looked-at: a map whose addresses are seen", test_looked_at);
-	tap_run("no-engines: a function without engines is of one user at a time", test_no_engines);
-	tap_run("privileged: CAP_SYS_RAWIO lifts it", test_privileged);
-	tap_run("free-again: an engine is free when its map has ended", test_free_again);
-	close(shared);
-	fpga_close(&f);
-	return tap_exit();
 }

@@ -68,33 +68,24 @@ static void test_of(uint32_t address, uint32_t next, uint32_t ring)
 	close(fd);
 }
 
-static void test_address(void)
+TEST(address, "of a segment")
 {
 	test_of(12, 64, 64);
 }
 
-static void test_next(void)
+TEST(next, "of the next descriptor")
 {
 	test_of(64, 12, 64);
 }
 
-static void test_ring(void)
+TEST(ring, "of the ring")
 {
 	test_of(64, 64, 12);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!function_open(&f, RFPGA_PCI_VENDOR, RFPGA_PCI_FETCH_CHAIN, 0)) {
-		tap_skip_all("reason", "no board that fetches");
-		return tap_exit();
-	}
+	if (!function_open(&f, RFPGA_PCI_VENDOR, RFPGA_PCI_FETCH_CHAIN, 0))
+		tap_skip_all("no board that fetches");
 	fpga_watch(&f);
-	tap_run("address: of a segment", test_address);
-	tap_run("next: of the next descriptor", test_next);
-	tap_run("ring: of the ring", test_ring);
-	fpga_close(&f);
-	fpga_unbind(&f);
-	return tap_exit();
 }

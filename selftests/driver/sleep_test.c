@@ -122,7 +122,7 @@ static void wake_up(const struct rig *r)
 	      "state %u, flags 0x%x", info.out_state, info.out_flags);
 }
 
-static void test_again(void)
+TEST(again, "a map is programmed again after sleep")
 {
 	struct rig r;
 
@@ -138,7 +138,7 @@ static void test_again(void)
 	rig_down(&r);
 }
 
-static void test_by_hand(void)
+TEST(by_hand, "another one is programmed by its holder")
 {
 	struct rashpa_program p = { HEAD(p), .window = -1 };
 	struct rig r;
@@ -156,7 +156,7 @@ static void test_by_hand(void)
 	rig_down(&r);
 }
 
-static void test_ends(void)
+TEST(ends, "a map that ends after sleep leaves nothing")
 {
 	struct rig r;
 
@@ -171,7 +171,7 @@ static void test_ends(void)
 	rig_down(&r);
 }
 
-static void test_shutdown(void)
+TEST(shutdown, "nothing is written after a shutdown")
 {
 	struct rashpa_map_make m = { HEAD(m) };
 	struct rashpa_reset reset = { HEAD(reset) };
@@ -193,24 +193,18 @@ static void test_shutdown(void)
 	rig_down(&r);
 }
 
-int main(void)
+void setup(void)
 {
 	const char *why;
 
-	if (!rig_open("sleep", &f))
-		return tap_exit();
+	rig_need(&f);
 	why = module_load("sleep", &node);
-	if (why) {
-		tap_skip_all("sleep", why);
-		return tap_exit();
-	}
+	if (why)
+		tap_skip_all("%s", why);
 	profile();
-	tap_run("again: a map is programmed again after sleep", test_again);
-	tap_run("by-hand: another one is programmed by its holder", test_by_hand);
-	tap_run("ends: a map that ends after sleep leaves nothing", test_ends);
-	tap_run("shutdown: nothing is written after a shutdown", test_shutdown);
-	close(node);
+}
+
+void teardown_all(void)
+{
 	module_unload("sleep");
-	fpga_close(&f);
-	return tap_exit();
 }

@@ -81,7 +81,7 @@ static void many_2(void *arg)
 	many(arg);
 }
 
-static void test_vector(void)
+TEST(vector, "users have few places at a vector")
 {
 	struct listeners l = { channel(), buffer_alloc(PAGE, NULL), PLACES,
 			       "this user|user_limit_interrupt|CAP_SYS_RESOURCE" };
@@ -137,7 +137,7 @@ static void groups(void *arg)
 	close(words);
 }
 
-static void test_groups(void)
+TEST(groups, "a group of a source takes a place")
 {
 	tap_fork(groups, NULL);
 }
@@ -161,7 +161,7 @@ static bool called_here(void)
 }
 
 /* Who tells of words does not wait for those who are told. */
-static void test_look(void)
+TEST(look, "LOOK wakes nobody by itself")
 {
 	struct rashpa_look l = { HEAD(l), .fd = buffer_alloc(PAGE, NULL) };
 	struct rashpa_source_add a = {
@@ -200,7 +200,7 @@ static void alloc(void *arg)
 }
 
 /* Processors of a member are those that he has by his nice value and his control group. */
-static void test_workers(void)
+TEST(workers, "members have no workers")
 {
 	if (!trace_begin("rashpa:rashpa_hand_work"))
 		return;
@@ -213,7 +213,7 @@ static void test_workers(void)
 }
 
 /* A quarter of the memory, unless somebody has said more. */
-static void test_memory(void)
+TEST(memory, "one user has a quarter of it")
 {
 	char text[32] = "";
 
@@ -221,19 +221,10 @@ static void test_memory(void)
 	CHECK(strtoull(text, NULL, 10) <= ram_bytes() / MIB / 4 + 1, "%s MiB", text);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0)) {
-		tap_skip_all("time", "no software FPGA");
-		return tap_exit();
-	}
+	fpga_need(&f);
+	if (fpga_profile(&f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
 	fpga_watch(&f);
-	tap_run("vector: users have few places at a vector", test_vector);
-	tap_run("groups: a group of a source takes a place", test_groups);
-	tap_run("look: LOOK wakes nobody by itself", test_look);
-	tap_run("workers: members have no workers", test_workers);
-	tap_run("memory: one user has a quarter of it", test_memory);
-	fpga_close(&f);
-	return tap_exit();
 }

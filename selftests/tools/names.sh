@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # What rashpactl list does does not grow with the named buffers, of which a user may have a thousand.
-# test: tier=all iommu=any seconds=15
+# test: tier=all iommu=any seconds=20
 . "$(dirname "$0")/../lib/shell.sh"
 
-names=100
+names=20
 command -v strace >/dev/null || { skip "list: with many names" "no strace here"; finish; }
 
 # system calls of rashpactl list

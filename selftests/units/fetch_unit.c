@@ -55,6 +55,7 @@ int rashpa_pages_alloc(struct rashpa_call *c, struct rashpa_pages *p,
 	return 0;
 }
 
+void rashpa_path_flush(struct pci_dev *p) { }
 void rashpa_pages_drop(struct rashpa_pages *p) { free(large); large = NULL; }
 void *page_address(const struct page *page) { return large; }
 dma_addr_t dma_map_page(struct device *d, struct page *page, size_t offset, size_t size,
@@ -636,7 +637,7 @@ TEST(fits, "segments that do not fit into descriptors are refused")
 	fits(&ways[1], 3, 0x1000, 4096 * 2049, -EOVERFLOW, "descriptor 3: a length");
 	fits(&ways[1], 0, 0x1800, 4096, -EOVERFLOW, "descriptor 0: an address");
 	fits(&ways[1], 0, 0x1000, 4100, -EOVERFLOW, "a length");
-	fits(&ways[4], 0, 1ULL << 60, 4096, -EOVERFLOW, "an address (0x1000000000000000)");
+	fits(&ways[4], 0, 1ULL << 60, 4096, -EOVERFLOW, "an address is");
 	fits(&ways[4], 0, (1ULL << 60) - 4096, 4096, 0, "");
 	/* the sum is that of all before */
 	fits(&ways[4], 3, 0, 0xffff000, 0, "");
