@@ -426,7 +426,7 @@ TEST_EACH(reserve, rows, "%s: what is kept for root is there")
 
 TEST(defaults, "each resource has a limit for one user, and a reserve")
 {
-	const u64 half = ram_bytes() / 2;
+	const u64 quarter = ram_bytes() / 4;
 	struct rashpa_limit l;
 	uint32_t r;
 
@@ -439,9 +439,9 @@ TEST(defaults, "each resource has a limit for one user, and a reserve")
 		      l.out_shared_limit);
 	}
 	l = limit_of(RASHPA_RESOURCE_MEMORY);
-	CHECK(l.out_user_limit <= half + MIB && l.out_user_limit >= half * 9 / 10,
-	      "%llu bytes for one user, the half is %llu", l.out_user_limit, half);
-	CHECK(l.out_shared_limit <= half * 2 - half / 4, "%llu bytes for all but root",
+	CHECK(l.out_user_limit <= quarter + MIB && l.out_user_limit >= quarter * 9 / 10,
+	      "%llu bytes for one user, a quarter is %llu", l.out_user_limit, quarter);
+	CHECK(l.out_shared_limit <= quarter * 4 - quarter / 2, "%llu bytes for all but root",
 	      l.out_shared_limit);
 	l = (struct rashpa_limit){ HEAD(l) };
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &l), EINVAL, "resource 0");

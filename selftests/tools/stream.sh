@@ -82,7 +82,10 @@ kill "$producer"
 wait "$producer"
 wait "$receiver"
 lost=$(jq .lost "$work/lossy.json") frames=$(jq .frames "$work/lossy.json")
-is "received-lost-add: received and lost add up to what was sent" $((lost + frames)) "$(jq .images "$work/lossy-remu.json")"
+sent=$(jq .images "$work/lossy-remu.json")
+# the board may have stopped within a stack of four
+holds "received-lost-add: received and lost add up to the stacks that were sent" \
+	"lost + frames <= sent && sent < lost + frames + 4"
 holds "receiver-stands-loses: a receiver that stands still loses frames" "$lost > 0"
 is "kept-right: what it kept is right" "$(jq .corrupt "$work/lossy.json")" 0
 holds "group-counted-overruns: the group counted overruns" "$(jq .overruns "$work/lossy.json") > 0"
