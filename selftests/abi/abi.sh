@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check seconds=10
+# test: tier=check seconds=6
 # Runs inside the lab's root: the header keeps its promises. Layouts and numbers are those
 # that are written down (abi/rashpa.abi; "make abi" adds what is new), on every machine and
 # with every compiler; what the first header had is still there; the header stands alone. And the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check seconds=6 */
+/* test: tier=check seconds=10 */
 /* The rules that every ioctl keeps, tried on every ioctl. */
 #include <limits.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug seconds=5 */
+/* test: tier=check kernel=any,debug seconds=10 */
 /*
  * Wrong pointers and wrong file descriptors, in every place of every call that takes one;
  * nodes that are open read-only.

@@ -2,7 +2,7 @@
 /*
  * What keeps a producer from a function: the claim of another one, by flock(), and programmed maps.
  * Not a reader, and not a map that does nothing.
- * test: tier=check iommu=any seconds=10
+ * test: tier=check iommu=any seconds=6
  */
 #include <sys/file.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check seconds=4 */
+/* test: tier=check seconds=14 */
 /*
  * librashpa's streams, between programs: whatever happens to one of them, the others lose nothing,
  * and are told. No board is needed: a program fills the slots.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug seconds=2 */
+/* test: tier=check kernel=each,debug seconds=10 */
 /* Memory errors in buffers: who hears of them, and who does not live on. */
 #include <poll.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=10 */
+/* test: tier=check kernel=any,debug iommu=on seconds=23 */
 /*
  * What nobody gets to see: bus and kernel addresses without privilege, and what was in
  * memory, in a struct or in a page before.

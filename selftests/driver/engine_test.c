@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=13 */
+/* test: tier=check kernel=any,debug iommu=on seconds=26 */
 /* test: needs=crowd iommu=on seconds=13 */
 /*
  * Engines: a map ends with the one that has its addresses, and the others go on; and the function

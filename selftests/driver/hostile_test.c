@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=8 */
+/* test: tier=check kernel=any,debug iommu=on seconds=17 */
 /*
  * Hardware that misbehaves in mid-stream, and comes back: what was delivered stays right,
  * every call answers in time and says what is wrong, and no memory is given back that the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=both seconds=8 */
+/* test: tier=check kernel=each,debug iommu=both seconds=22 */
 /*
  * Importers of windows, and exporters of memory, as others write them: cards that pin, cards that
  * can be stopped, GPUs that move what nobody has pinned, or that move it because somebody has.

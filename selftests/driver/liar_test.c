@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=both seconds=5 */
+/* test: tier=check kernel=each,debug iommu=both seconds=11 */
 /*
  * Exporters that lie, and exporters that take their memory back: rashpa_liar.ko does both
  * on request. What is not true is refused; what is taken back is not written any more. Who

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=5 */
+/* test: tier=check kernel=any,debug iommu=on seconds=15 */
 /*
  * Files that outlive things: the function is taken away under open files, mappings and
  * maps; holders are killed; the module must stay while somebody needs it.

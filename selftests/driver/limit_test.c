@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=5 */
+/* test: tier=check kernel=any,debug iommu=on seconds=14 */
 /*
  * Who holds what, and how much of it: what a member of the group can take is bounded, counted,
  * and named, and what is kept for root is there for root.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=both seconds=4 */
+/* test: tier=check kernel=each,debug iommu=both seconds=15 */
 /* Maps: segments, table, programming the function, and what is refused. */
 #include <limits.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=both seconds=2 */
+/* test: tier=check kernel=any,debug iommu=both seconds=6 */
 /*
  * Devices that are not ours, served unchanged: QEMU's edu, a conventional PCI function
  * with registers, an interrupt and DMA of its own (docs/specs/edu of QEMU), and ivshmem,

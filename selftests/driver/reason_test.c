@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Sentences of PROGRAM for boards that fetch addresses have none of them, whatever does not fit.
- * test: tier=check iommu=both needs=fetch seconds=5
+ * test: tier=check iommu=both needs=fetch seconds=1
  */
 #include "common.h"
 #include "rig.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=6 */
+/* test: tier=check kernel=any,debug iommu=on seconds=11 */
 /*
  * Many callers at once, for a while: each call against close() of its file and against unbind
  * of its function, eight threads with whatever comes, processes that are killed. Who wins is

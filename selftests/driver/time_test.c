@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Time of others: what a member of the group can take of it is bounded.
- * test: tier=check iommu=any seconds=10
+ * test: tier=check iommu=any seconds=5
  */
 #include <poll.h>
 #include <sys/eventfd.h>

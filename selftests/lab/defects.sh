@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check where=host kernel=newest,debug seconds=30
+# test: tier=check where=host kernel=newest,debug seconds=40
 # Does the kernel notice what it is there for, and does the lab fail for it? Plants
 # one defect a class (modules/rashpa_defect.c) and looks for its name in the kernel's log,
 # among the lines that fail a run. That a run without a defect is good, the check's other

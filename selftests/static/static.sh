@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check seconds=60
+# test: tier=check seconds=6
 # Runs inside the lab's root: what tools find in the sources without running them. No
 # finding stays open; what is left out, and why, stands in selftests/static/. TAP, and the
 # seconds of processor time of each tool. static.sh [--files LIST] [TOOL...]: only these; of files

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=on seconds=12
+# test: tier=check iommu=any seconds=25
 # What shall be there after every boot: rashpactl apply, --exist-ok, boards of other drivers, boards that the
 # kernel gave to the driver by their ids.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=on seconds=30
+# test: tier=check iommu=any seconds=48
 # The module under a board that misbehaves: it stays while a stream runs, and can go at once
 # when the stream's process has been killed, also if the board does not stop.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=on seconds=30
+# test: tier=check iommu=any seconds=30
 # A receiver that things happen to: headers and lock records that are not what remu writes, files
 # that take nothing more, streams that end too early or are replaced.
 . "$(dirname "$0")/../lib/shell.sh"
