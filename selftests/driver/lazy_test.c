@@ -3,7 +3,7 @@
  * An IOMMU refuses what was unmapped at once, also where the kernel flushes it lazily: a transfer
  * of QEMU's edu that is on its way when its map ends reaches no memory. Its quiesce sequence lies,
  * as firmware may: the function does not stop. Skipped where the IOMMU has caching mode (CM=1).
- * test: tier=all kernel=each iommu=on seconds=20
+ * test: tier=all kernel=each iommu=on needs=lazy seconds=20
  */
 #include "common.h"
 

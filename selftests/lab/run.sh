@@ -261,7 +261,7 @@ disk() { # number, size
 }
 
 cmd_run() {
-	local kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=probe checks=yes
+	local caching='' kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=probe checks=yes
 	local room limit=300 keep=0 append='' log='' name i bus lib status=0 gpus=0 display=none
 	local -a devices=() disks=() preload=()
 
@@ -298,7 +298,7 @@ cmd_run() {
 		shift 2
 	done
 	(($#)) || die "run: no command"
-	[[ $iommu == on || $iommu == off ]] || die "run: --iommu on or off"
+	[[ $iommu =~ ^(on|off|lazy)$ ]] || die "run: --iommu on, off or lazy"
 	[[ $topology =~ ^(port|switch|both)$ ]] || die "run: --topology port, switch or both"
 	[[ $accel =~ ^(tcg|kvm|probe)$ ]] || die "run: --accel tcg, kvm or probe"
 	[[ $fpgas =~ ^[0-9]+$ && $spare =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
@@ -330,9 +330,11 @@ cmd_run() {
 		-object "memory-backend-memfd,id=ram0,size=$memory,share=on"
 		-serial "file:${LOG//,/,,}"
 		-kernel "$VMLINUZ" -initrd "$INITRAMFS" "${ACCEL[@]}")
-	if [[ $iommu == on ]]; then
+	if [[ $iommu != off ]]; then
+		# without caching mode the kernel flushes lazily; software FPGAs need it
+		[[ $iommu == lazy ]] || caching=,caching-mode=on
 		QEMU+=(-machine "q35,memory-backend=ram0,kernel-irqchip=split"
-			-device "intel-iommu,intremap=on,caching-mode=on")
+			-device "intel-iommu,intremap=on$caching")
 		append="intel_iommu=on iommu=nopt$append"
 	else
 		QEMU+=(-machine "q35,memory-backend=ram0")

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check iommu=on seconds=60
+# test: needs=sanitized iommu=on seconds=90
 # The main job, end to end: frames, two transfer processes, every byte compared.
 . "$(dirname "$0")/../lib/shell.sh"
 
