@@ -546,24 +546,3 @@ TEST(hangs, "root does not wait for a search that hangs")
 	}
 	server_end(&s, server, pids, n);
 }
-
-/* What is an area's, contig never gets. */
-TEST(query, "QUERY does not count areas of CMA for contig")
-{
-	u64 area = meminfo("CmaTotal:"), free_before;
-	struct rashpa_query q;
-	int fd;
-
-	SKIP_IF(!cma_here(), "no area of CMA (lab run --append cma=256M)");
-	query(RASHPA_BACKEND_CONTIG, &q);
-	CHECK(q.out_total <= meminfo("MemTotal:") - area, "%llu MiB of %llu, %llu of them CMA",
-	      (q.out_total / MIB), (meminfo("MemTotal:") / MIB), (area / MIB));
-	free_before = q.out_free;
-	/* half of the area is taken, and contig has not less */
-	fd = alloc_cma(area / 2 & -PAGE, 0);
-	CHECK(fd >= 0, "%s", reason);
-	query(RASHPA_BACKEND_CONTIG, &q);
-	CHECK(q.out_free + area / 4 > free_before, "%llu MiB are free, before it was %llu",
-	      (q.out_free / MIB), (free_before / MIB));
-	close(fd);
-}

@@ -238,43 +238,6 @@ TEST_EACH(bad_profile, bad_profiles, "a profile %s is refused")
 	      "something changed");
 }
 
-TEST(step_rows, "steps that wait have limits")
-{
-	struct rashpa_profile_step steps[2];
-	struct rashpa_profile_set p = { HEAD(p), STEPS(steps) };
-
-	memcpy(steps, good_steps, sizeof(steps));
-	steps[1].timeout_us = 0;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 1|time limit");
-	steps[1].timeout_us = RASHPA_QUIESCE_US_MAX + 1;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 1|time limit");
-	steps[1].timeout_us = 1000;
-	steps[1].value = 2;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 1|mask");
-	/* a sequence that does not look whether the function has stopped */
-	steps[1].value = 0;
-	steps[1].mask = 0;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 1|last");
-	p.n_steps = 1;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 0|last");
-}
-
-/* Who can write the address table can make the function write anywhere. */
-TEST(user_table, "a user's window cannot hold the address table")
-{
-	struct rashpa_profile_window w = { .name = "leak", .bar = RFPGA_BAR_REGS,
-					   .flags = RASHPA_PWINDOW_USER, .length = PAGE };
-
-	w.offset = RFPGA_TABLE + RFPGA_TABLE_SIZE - PAGE;
-	ANSWERED(fpga_profile(&f, 0, &w, 1), EINVAL, "leak|table");
-	w.offset = RFPGA_TABLE - PAGE;
-	w.length = 2 * PAGE;
-	ANSWERED(fpga_profile(&f, 0, &w, 1), EINVAL, "leak|table");
-	w.length = PAGE;
-	ANSWERED(fpga_profile(&f, 0, &w, 1), 0, NULL);
-	ANSWERED(fpga_profile_none(&f), 0, NULL);
-}
-
 /* A refused profile leaves the one before in place. */
 TEST(profile_kept, "a refused profile leaves the one before")
 {

@@ -428,21 +428,6 @@ TEST_EACH(bad, bad, "a profile that fetches %s is refused")
 	ANSWERED(apply(&boards[0], p), row->err, row->says);
 }
 
-/* One less than a value, in two parts: the borrow would be lost. */
-TEST(parts, "one less than a value that is in two parts is refused")
-{
-	struct plan *p = plan_make(&ways[0]);
-
-	p->fields[1].flags = RASHPA_FIELD_MINUS_ONE;
-	p->fields[1].width = 16;
-	p->fields[2] = p->fields[1];
-	p->fields[2].flags = 0;
-	p->fields[2].unit = 16;
-	p->fields[2].shift = 16;
-	ANSWERED(apply(&boards[0], p), EINVAL, "field 1|another part");
-	profile(0);
-}
-
 /* What does not fit is found out for each map, before anything is written. */
 TEST(unfit, "a map that does not fit into descriptors is refused")
 {

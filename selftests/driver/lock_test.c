@@ -222,41 +222,6 @@ static void nothing(struct slot *s)
 	CHECK(!wait_fd(s->ch, POLLIN, 0) && !next(s->ch, &e), "an event without a reason");
 }
 
-TEST(changed, "CHANGED: bits under the mask, since it was added")
-{
-	int id;
-
-	*slot.p = 0xffff0005;
-	id = polled(&slot, RASHPA_CONDITION_CHANGED, 0xffff, 0, 0, 64);
-	CHECK(id > 0, "%s", reason);
-	looked(slot.ch, id);
-	nothing(&slot);	/* it was 5 before */
-	set_word(&slot, id, 0x70005);
-	nothing(&slot);	/* not under the mask */
-	set_word(&slot, id, 0x70006);
-	expect(&slot, id, 1, 6);
-	set_word(&slot, id, 3);
-	expect(&slot, id, 2, 3);
-	nothing(&slot);
-}
-
-TEST(equal, "EQUAL: once each time it becomes true")
-{
-	int id;
-
-	id = polled(&slot, RASHPA_CONDITION_EQUAL, 0, 7, 0, 32);
-	CHECK(id > 0, "%s", reason);
-	set_word(&slot, id, 8);
-	nothing(&slot);
-	set_word(&slot, id, 0x100000007);	/* 32 bits are looked at */
-	expect(&slot, id, 1, 7);
-	looked(slot.ch, id);
-	nothing(&slot);	/* once */
-	set_word(&slot, id, 0);
-	set_word(&slot, id, 7);
-	expect(&slot, id, 2, 7);
-}
-
 TEST(reached, "REACHED: step by step, none twice, until there is no next")
 {
 	int id;
@@ -278,65 +243,6 @@ TEST(reached, "REACHED: step by step, none twice, until there is no next")
 	set_word(&slot, id, 0);
 	set_word(&slot, id, UINT64_MAX);
 	nothing(&slot);	/* there is no next value */
-}
-
-/* The number of the next value fits into no word. */
-TEST(reached_all, "REACHED: the greatest word of all is one event")
-{
-	int id;
-
-	*slot.p = UINT64_MAX;
-	id = polled(&slot, RASHPA_CONDITION_REACHED, 0, 0, 1, 64);
-	CHECK(id > 0, "%s", reason);
-	expect(&slot, id, 1, UINT64_MAX);
-	looked(slot.ch, id);
-	nothing(&slot);
-}
-
-/*
- * What a word says when its source is added may be all that its writer says before somebody
- * answers: the interrupt has come already.
- */
-TEST(there_already, "what a word says when it is added is told, without an interrupt")
-{
-	struct rashpa_source_add a = {
-		.condition = RASHPA_CONDITION_REACHED, .value = 10, .step = 10, .bits = 64,
-	};
-	int id;
-
-	a.memory = slot.lock.out_fd;
-	*slot.p = 25;
-	id = add(slot.ch, &a);
-	CHECK(id > 0, "%s", reason);
-	expect(&slot, id, 1, 25);
-	nothing(&slot);
-	a.condition = RASHPA_CONDITION_EQUAL;
-	a.value = 25;
-	a.step = 0;
-	id = add(slot.ch, &a);
-	CHECK(id > 0, "%s", reason);
-	expect(&slot, id, 1, 25);
-	a.condition = RASHPA_CONDITION_CHANGED;
-	a.value = 0;
-	id = add(slot.ch, &a);
-	CHECK(id > 0, "%s", reason);
-	nothing(&slot);	/* since it was added */
-}
-
-TEST(reached_again, "REACHED without a step: again only after it was less")
-{
-	int id;
-
-	*slot.p = 100;
-	id = polled(&slot, RASHPA_CONDITION_REACHED, 0, 10, 0, 64);
-	CHECK(id > 0, "%s", reason);
-	expect(&slot, id, 1, 100);	/* it was there already */
-	set_word(&slot, id, 200);
-	nothing(&slot);
-	set_word(&slot, id, 9);
-	nothing(&slot);
-	set_word(&slot, id, 10);
-	expect(&slot, id, 2, 10);
 }
 
 /* ------------------------------------------------------------ budget --- */

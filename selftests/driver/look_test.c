@@ -548,69 +548,6 @@ TEST(look_refused, "who may not write the memory may not say that he did")
 
 /* ------------------------------------------------------- 32 bits wrap --- */
 
-TEST(wrap, "words of 32 bits have positions of 64")
-{
-	struct rashpa_source_add masked = {
-		.head.flags = RASHPA_SOURCE_LOOK, .kind = RASHPA_SOURCE_LOCK, .bits = 32,
-		.condition = RASHPA_CONDITION_CHANGED, .mask = 0x7fffffff,
-	};
-	int fd = buffer_alloc(PAGE, NULL), ch = channel();
-	uint32_t *p = map_fd(fd, PAGE);
-
-	set_word(p, 0xfffffffe, 32);
-	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 32, 0) == 1, "%s", reason);
-	CHECK(add_word(ch, fd, RASHPA_CONDITION_REACHED, 0xffffffff, 32, 0) == 2, "%s", reason);
-	CHECK(add_word(ch, fd, RASHPA_CONDITION_REACHED, 0x100000002, 32, 0) == 3, "%s", reason);
-	CHECK(add_word(ch, fd, RASHPA_CONDITION_EQUAL, 2, 32, 0) == 4, "%s", reason);
-	masked.memory = fd;
-	CHECK(add(ch, &masked) == 5, "%s", reason);
-	set_word(p, 0xffffffff, 32);
-	CHECK(look(fd) == 3, "the last before the end");
-	expect(ch, 1, 1, 0xffffffff);
-	expect(ch, 2, 1, 0xffffffff);
-	expect(ch, 5, 1, 0x7fffffff);
-	set_word(p, 1, 32);
-	CHECK(look(fd) == 3, "behind it");
-	expect(ch, 1, 2, 0x100000001);
-	expect(ch, 2, 2, 0x100000001);
-	expect(ch, 5, 2, 1);	/* bits under a mask are no counter */
-	set_word(p, 2, 32);
-	CHECK(look(fd) == 5, "a value of more than 32 bits, and one of 32");
-	expect(ch, 1, 3, 0x100000002);
-	expect(ch, 2, 3, 0x100000002);
-	expect(ch, 3, 1, 0x100000002);
-	expect(ch, 4, 1, 2);
-	expect(ch, 5, 3, 2);
-	/* back to where it came from */
-	set_word(p, 0xfffffff0, 32);
-	CHECK(look(fd) == 2, "back");
-	expect(ch, 1, 4, 0xfffffff0);
-	expect(ch, 5, 4, 0x7ffffff0);
-	nothing(ch);
-	munmap(p, PAGE);
-	close(ch);
-	close(fd);
-}
-
-/* Before the beginning there is nothing: a word that seems to go back went a long way. */
-TEST(wrap_first, "from the first look on")
-{
-	int fd = buffer_alloc(PAGE, NULL), ch = channel();
-	uint32_t *p = map_fd(fd, PAGE);
-
-	set_word(p, 5, 32);
-	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 32, 0) == 1, "%s", reason);
-	set_word(p, 0xfffffff0, 32);
-	CHECK(look(fd) == 1, "%s", reason);
-	expect(ch, 1, 1, 0xfffffff0);
-	set_word(p, 3, 32);
-	CHECK(look(fd) == 1, "%s", reason);
-	expect(ch, 1, 2, 0x100000003);
-	munmap(p, PAGE);
-	close(ch);
-	close(fd);
-}
-
 /* ------------------------------------ one consumer, two kinds of producer --- */
 
 #define MODULES		2

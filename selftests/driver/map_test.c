@@ -260,35 +260,6 @@ TEST_IDLE(fixed_segments, "segments are as long as entries without a length")
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
 
-/* The same at a place of one's own. */
-TEST(program_fixed, "PROGRAM refuses segments that an entry without a length does not cover")
-{
-	struct rashpa_layout layout = fpga_layout;
-	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
-				    .length = RFPGA_TABLE_SIZE, .layout = (uintptr_t)&layout,
-				    .layout_size = sizeof(layout) };
-	int fd = buffer_alloc(64 * KIB, NULL);
-	struct rashpa_map_make map = default_map(fd);
-
-	layout.length_bits = 0;
-	layout.length_offset = 0;
-	layout.segment_size = 64 * KIB;
-	map.max_segment = PAGE;
-	REQUIRE(!make(&map), "MAP: %s", reason);
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "0x1000|0x10000");
-	CHECK(entry_is_clear(0), "an entry was written");
-	layout.segment_size = PAGE;
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-	CHECK(p.out_entries == 16 && entry_control(15) == RFPGA_ENTRY_VALID, "%u entries",
-	      p.out_entries);
-	CHECK(!entry_length(0), "a length was written");
-	layout.control_bits = 0;
-	layout.control_offset = 0;
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "neither|address 0");
-	close(map.out_fd);
-	close(fd);
-}
-
 /* A function that is idle only as long as its table is there: the second stop finds it out. */
 TEST_IDLE(stuck_second, "a function that is stuck at the second stop says so")
 {
@@ -792,71 +763,6 @@ TEST(program_twice, "entries of another map are left alone")
 	close(fd);
 }
 
-TEST(program_many, "PROGRAM refuses more segments than entries")
-{
-	int fd = buffer_alloc(8 * MIB, NULL);
-	struct rashpa_map_make map = default_map(fd);
-	uint32_t entries, i;
-
-	map.max_segment = PAGE;
-	REQUIRE(!make(&map), "MAP: %s", reason);
-	CHECK(map.out_segments == 2048, "%u segments", map.out_segments);
-	ANSWERED(fpga_program(map.out_fd, window, 0, NULL), ERANGE, "2048 segments|1024 entries");
-	close(map.out_fd);
-	map = default_map(fd);
-	map.max_segment = 2 * PAGE;
-	map.boundary = 2 * PAGE;
-	ANSWERED(make(&map), 0, NULL);
-	ANSWERED(fpga_program(map.out_fd, window, 0, &entries), 0, NULL);
-	CHECK(entries == 1024, "%u entries", entries);
-	CHECK(entry_control(1023) == RFPGA_ENTRY_VALID, "the last one is not valid");
-	for (i = 0; i < 1024; i++)
-		if (!CHECK(entry_sum(i) == i * 2 * PAGE, "the sum of entry %u is 0x%llx", i,
-			   entry_sum(i)))
-			break;
-	close(map.out_fd);
-	CHECK(entry_is_clear(0) && entry_is_clear(1023), "entries were left");
-	close(fd);
-}
-
-TEST(program_narrow, "PROGRAM fills narrow fields only if they are wide enough")
-{
-	int fd = buffer_alloc(MIB, NULL);
-	struct rashpa_map_make map = default_map(fd);
-	struct rashpa_layout layout = fpga_layout;
-	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
-				    .length = RFPGA_TABLE_SIZE, .layout = (uintptr_t)&layout,
-				    .layout_size = sizeof(layout) };
-	const struct rashpa_table *t;
-	bool high;
-
-	REQUIRE(!make(&map), "MAP: %s", reason);
-	t = table_of(&map);
-	REQUIRE(t, "no table");
-	high = t->segment[0].address >> 32;
-	layout.address_bits = 32;
-	layout.length_bits = 32;
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), high ? EOVERFLOW : 0, "4 GiB|32 bits");
-	if (!high)
-		CHECK(entry_address(0) == t->segment[0].address &&
-		      entry_length(0) == MIB, "the entry differs");
-	munmap((void *)t, map.out_table_size);
-	close(map.out_fd);
-	CHECK(entry_is_clear(0), "the entry was left");
-	close(fd);
-}
-
-/* As PROGRAM with a window, but with this layout, or the first bytes of it. */
-static int program_with(int map, uint32_t first, const struct rashpa_layout *layout, uint32_t size)
-{
-	struct rashpa_program p = {
-		HEAD(p), .window = window, .first = first, .offset = RFPGA_TABLE,
-		.length = RFPGA_TABLE_SIZE, .layout = (uintptr_t)layout, .layout_size = size,
-	};
-
-	return call(map, RASHPA_IOC_PROGRAM, &p);
-}
-
 /* Each map begins with 0, wherever its entries are. */
 TEST(program_sums, "PROGRAM tells each entry what is before it in its map")
 {
@@ -878,76 +784,6 @@ TEST(program_sums, "PROGRAM tells each entry what is before it in its map")
 	close(one.out_fd);
 	close(many.out_fd);
 	CHECK(entry_is_clear(1) && entry_is_clear(8) && entry_is_clear(9), "entries were left");
-	close(fd);
-}
-
-/* Programs that know nothing of sums: those of before are not theirs to write. */
-TEST(program_without_sums, "PROGRAM writes no sums where the layout has none")
-{
-	const uint32_t old = offsetof(struct rashpa_layout, sum_offset);
-	int fd = buffer_alloc(128 * KIB, NULL);
-	struct rashpa_map_make map = default_map(fd);
-	struct rashpa_layout layout = fpga_layout;
-
-	map.max_segment = map.boundary = 64 * KIB;
-	REQUIRE(!make(&map), "MAP: %s", reason);
-	ANSWERED(program_with(map.out_fd, 0, &layout, old), 0, NULL);
-	CHECK(entry_length(1) == 64 * KIB && !entry_sum(1), "a sum was written");
-	layout.sum_offset = 0;
-	layout.sum_bits = 0;
-	ANSWERED(program_with(map.out_fd, 0, &layout, sizeof(layout)), 0, NULL);
-	CHECK(entry_length(1) == 64 * KIB && !entry_sum(1), "a sum was written");
-	close(map.out_fd);
-	CHECK(entry_is_clear(0) && entry_is_clear(1), "entries were left");
-	close(fd);
-}
-
-/*
- * The same memory again and again is as good as 4 GiB: sums of 32 bits end where an entry would
- * begin there.
- */
-TEST(program_narrow_sums, "PROGRAM refuses sums that are wider than their field")
-{
-	const u64 piece = 64 * MIB;
-	const size_t length = (size_t)(4 * GIB + piece);
-	struct rashpa_pin pin = { HEAD(pin), .length = length };
-	struct rashpa_layout layout = fpga_layout;
-	struct rashpa_map_make map;
-	uint32_t i;
-	size_t at;
-	char *base;
-	int fd;
-
-	SKIP_IF(sizeof(void *) < 8, "no room for 4 GiB in a 32-bit program");
-	fd = buffer_alloc(piece, NULL);
-	base = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	REQUIRE(base != MAP_FAILED, "mmap: %s", strerror(errno));
-	for (at = 0; at < length; at += piece)
-		REQUIRE(mmap(base + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-			     0) != MAP_FAILED, "mmap: %s", strerror(errno));
-	pin.address = (uintptr_t)base;
-	REQUIRE(!call(memory, RASHPA_IOC_PIN, &pin), "PIN: %s", reason);
-	layout.sum_bits = 32;
-	map = default_map(pin.out_fd);
-	map.max_segment = map.boundary = piece;
-	if (ANSWERED(make(&map), 0, NULL)) {
-		ANSWERED(program_with(map.out_fd, 0, &layout, sizeof(layout)), EOVERFLOW,
-			 "0x100000000 bytes|sum field");
-		CHECK(entry_is_clear(0), "an entry was written");
-		close(map.out_fd);
-	}
-	/* the last entry ends at 4 GiB, and does not begin there */
-	map = default_map(pin.out_fd);
-	map.max_segment = map.boundary = piece;
-	map.length = 4 * GIB;
-	if (ANSWERED(make(&map), 0, NULL)) {
-		ANSWERED(program_with(map.out_fd, 0, &layout, sizeof(layout)), 0, NULL);
-		i = map.out_segments - 1;
-		CHECK(entry_sum(i) + entry_length(i) == 4 * GIB, "0x%llx", entry_sum(i));
-		close(map.out_fd);
-	}
-	close(pin.out_fd);
-	munmap(base, length);
 	close(fd);
 }
 
