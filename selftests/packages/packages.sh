@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Packages as an administrator meets them: the version before is installed in a plain Debian root, for whose kernel DKMS
 # builds the module; guests boot from it. One upgrades while a stream runs, reboots, and removes all; in one the kernel
-# wants signatures; one has Secure Boot. packages.sh [12|13] [main|refused|signed]. TAP. Slow: not in "make check".
+# wants signatures; one has Secure Boot. packages.sh [12|13] [main|refused|signed]. TAP. Slow: part of "make check-packages".
 # RASHPA_BEFORE: a folder with packages of an earlier version; else they are the same ones, called 0.1.9.
 set -uo pipefail
 
