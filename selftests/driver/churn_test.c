@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug seconds=2 */
+/* test: tier=check kernel=any seconds=2 */
+/* test: kernel=any,debug iommu=on smp=2 seconds=2 */
 /*
  * Random work of several processes at a time: maps of buffers and of other drivers' memory,
  * many channels, buffers of all sizes while somebody breaks memory into pieces.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug seconds=2 */
 /* test: needs=intx iommu=on seconds=2 */
+/* test: tier=nightly kernel=rt iommu=on smp=2 seconds=5 */
 /* Event channels: sources, records, loss, waiting, eventfds. */
 #include <limits.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=11 */
+/* test: tier=check kernel=any iommu=on seconds=11 */
+/* test: kernel=any,debug iommu=on smp=2 seconds=11 */
 /*
  * Races that cannot be missed: calls stand still while they read or write user memory, and
  * what they are about is taken away meanwhile.
