@@ -360,6 +360,8 @@ int tap_main(int argc, char **argv)
 	unsigned int n = 0;
 	size_t row;
 
+	/* a program with arguments of its own passes none of them on */
+	argv[argc] = NULL;
 	wanted = argv + 1 + list;
 	for (test = tests; test; test = test->next) {
 		for (row = next_row(test, 0); row != SIZE_MAX; row = next_row(test, row + 1)) {
