@@ -12,7 +12,8 @@
  *   rashpa_channel.read_lock	one reader at a time
  *
  * How many wait, and for how many eventfds, is up to users. An interrupt only queues records and
- * notes who is to be told; that is done later, with interrupts on, see rashpa_channel_tell_soon().
+ * notes which readers to wake. A tasklet wakes them later, with interrupts on, see
+ * rashpa_channel_tell_soon().
  */
 #ifndef RASHPA_CHANNEL_H
 #define RASHPA_CHANNEL_H

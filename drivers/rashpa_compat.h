@@ -323,7 +323,7 @@ static inline bool rashpa_p2p_known(struct pci_dev *importer, struct pci_dev *pe
 #else
 static inline bool rashpa_p2p_known(struct pci_dev *importer, struct pci_dev *peer)
 {
-	/* nobody knows: on many platforms such writes are dropped, or come late */
+	/* unknown: many platforms drop such writes, or deliver them late */
 	return false;
 }
 #endif

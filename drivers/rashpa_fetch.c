@@ -577,7 +577,7 @@ void rashpa_fetch_end(struct rashpa_map *map)
 		return;
 	rashpa_ring_free(&map->dev->pdev->dev, map->ring);
 	map->ring = NULL;
-	/* the DMA core gives the pages back by itself, a moment before this */
+	/* the DMA core has given the pages back a moment before this */
 	rashpa_path_flush(map->dev->pdev);
 }
 

@@ -188,8 +188,8 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 }
 
 /*
- * Of each page that is mapped by itself the whole piece has a reference, and a piece may be of
- * 1 GiB: more mappings could make its count wrap. Those that fork() adds count as well.
+ * Each page with an entry of its own takes a reference on its whole piece, and a piece may have
+ * 1 GiB: more mappings could make its count wrap. Mappings that fork() adds count as well.
  */
 #define RASHPA_MAPPINGS_MAX	4096
 

@@ -122,7 +122,7 @@ int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 }
 
 /**
- * rashpa_origin_weigh() - one more group is to be told of what is heard
+ * rashpa_origin_weigh() - one more group takes the events of a source
  * @call: the ioctl, for the reason
  * @ear: listens, or not; stays until rashpa_origin_lighten()
  *

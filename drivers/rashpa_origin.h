@@ -18,7 +18,7 @@ struct rashpa_user;
  * @sequence: events so far
  * @ears: who listens
  * @n_ears: their number, bounded: each costs time in the interrupt
- * @n_shared: what those of users weigh
+ * @n_shared: sum of the weights of users' listeners
  * @hard: it fires in a hard interrupt: each of them takes time of everybody
  * @rest: called with the lock held when nobody who listens wants to hear of it, with true, and
  *	when somebody does again, with false; or NULL
@@ -40,7 +40,7 @@ struct rashpa_origin {
  * @entry: in rashpa_origin.ears (its lock)
  * @origin: what it listens to, NULL for nothing
  * @user: whose it is; NULL with CAP_SYS_RESOURCE
- * @weight: 1, and 1 for each group that is told of it (rashpa_origin.lock)
+ * @weight: 1, and 1 for each group that takes its events (rashpa_origin.lock)
  * @hear: called for each event, with the lock of the origin held and interrupts off. Returns
  *	whether it wants to hear of the next one: if nobody does, there need not be one
  */

@@ -974,7 +974,7 @@ static const struct pci_error_handlers rashpa_err_handlers = {
 /* --------------------------------------------------- sleep, shutdown --- */
 
 /*
- * To sleep is a reset that takes longer: the function forgets what it was told. No process runs
+ * Sleep is a reset that takes longer: the function loses its registers. No process runs
  * meanwhile that could touch a window, so bars_lock is not held until the end, which may be in
  * another thread.
  */

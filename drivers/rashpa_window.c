@@ -135,7 +135,7 @@ static vm_fault_t rashpa_window_fault(struct vm_fault *vmf)
 	ret = VM_FAULT_NOPAGE;
 	if (win->revoked) {
 		/*
-		 * One page in the place of all: what is written there, nobody reads. Cached as the
+		 * One page in the place of all; its content is never read. Cached as the
 		 * kernel has it, or what is in memory would show on some machines, not the ones.
 		 */
 		ret = win->blank ? vmf_insert_pfn_prot(vma, vmf->address & PAGE_MASK,

@@ -531,7 +531,7 @@ struct rashpa_limit {
  * the payload, store the words (release), then call this once for all of them. Each source with
  * RASHPA_SOURCE_LOOK of a word in this memory, in whatever channel, looks at its word, as it
  * would at an interrupt; through which dma-buf of the memory makes no difference. The
- * kernel wakes waiters and signals eventfds by itself, soon after: their number is no matter of the
+ * kernel wakes waiters and signals eventfds soon after: their number takes no time of the
  * producer. One call waits for another one at the same memory.
  *
  * Errors: EBADF, EINVAL (not a dma-buf), EXDEV (memory of somebody else, or a window), EACCES (not
@@ -1413,8 +1413,8 @@ enum rashpa_map_state {
  * @segment: the segments in order of the memory
  *
  * mmap is allowed with CAP_SYS_RAWIO, or if the profile discloses addresses; else
- * EPERM: use RASHPA_IOC_PROGRAM. Who has seen addresses may have given them to the function, which
- * is stopped when the map ends: without CAP_SYS_RAWIO mmap answers EBUSY while the function may
+ * EPERM: use RASHPA_IOC_PROGRAM. A reader of addresses may give them to the function, which stops
+ * when the map ends: without CAP_SYS_RAWIO mmap answers EBUSY while the function may
  * have addresses of a map that another user is charged with.
  *
  * read() of the map fd returns this header without segments, 64 bytes, and blocks (or is not
