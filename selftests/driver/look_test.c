@@ -319,16 +319,6 @@ TEST(look_and_poll, "beside a timer, too")
 
 #define WORDS	40
 
-/* The signals of an eventfd, which come after LOOK has returned: until there are @n. */
-static int signals(int event, int n)
-{
-	int sum = 0;
-
-	while (sum < n && wait_fd(event, POLLIN, 20000))
-		sum += (int)count_of(event);
-	return sum;
-}
-
 /* Each of an eventfd's signals counts, how many there are at once; a sleeper needs one. */
 TEST(look_counts, "eventfds count each of its events")
 {
@@ -345,9 +335,9 @@ TEST(look_counts, "eventfds count each of its events")
 	for (i = 0; i < WORDS; i++)
 		set_word(p + i, 1, 64);
 	CHECK(look(fd) == WORDS, "%s", reason);
-	n = signals(event, WORDS);
+	n = (int)signals_of(event, WORDS);
 	CHECK(n == WORDS, "the eventfd of the sources counts %d", n);
-	n = signals(all, WORDS);
+	n = (int)signals_of(all, WORDS);
 	CHECK(n == WORDS, "the eventfd of the channel counts %d", n);
 	munmap(p, PAGE);
 	close(ch);
@@ -372,7 +362,7 @@ TEST(told_open, "who waits is told with interrupts on")
 	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	ANSWERED(bind_eventfd(ch, event, 0, 0, 0), 0, NULL);
 	set_word(p, 1, 64);
-	CHECK(look(fd) == 1 && signals(event, 1) == 1, "%s", reason);
+	CHECK(look(fd) == 1 && signals_of(event, 1) == 1, "%s", reason);
 	CHECK(traced("call:", "eventfd_signal_mask"), "no signal is traced");
 	s.memory = fd;
 	CHECK(add(ch, &s) == 2, "%s", reason);

@@ -725,6 +725,15 @@ u64 count_of(int event)
 	return read(event, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
+u64 signals_of(int event, u64 n)
+{
+	u64 sum = 0;
+
+	while (sum < n && wait_fd(event, POLLIN, 20000))
+		sum += count_of(event);
+	return sum;
+}
+
 int wait_fd(int fd, int events, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
