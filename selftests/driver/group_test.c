@@ -339,7 +339,7 @@ TEST(full, "who fills the slots is told once, before anything is lost")
 	nothing(&b);
 	put(&b, 0, FIRST + 4);
 	expect(&b, b.member[0], RASHPA_SOURCE_FULL, 4, FIRST + 4);
-	n = signals_of(event, 2);
+	n = eventfd_signals(event, 2);
 	CHECK(n == 2, "the eventfd of a member counts %llu", n);
 	put(&b, 0, FIRST + 5);	/* full still, which was told, and one is lost */
 	expect(&b, b.member[0], RASHPA_SOURCE_OVERRUN, 1, FIRST + 5);

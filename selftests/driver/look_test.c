@@ -335,9 +335,9 @@ TEST(look_counts, "eventfds count each of its events")
 	for (i = 0; i < WORDS; i++)
 		set_word(p + i, 1, 64);
 	CHECK(look(fd) == WORDS, "%s", reason);
-	n = (int)signals_of(event, WORDS);
+	n = (int)eventfd_signals(event, WORDS);
 	CHECK(n == WORDS, "the eventfd of the sources counts %d", n);
-	n = (int)signals_of(all, WORDS);
+	n = (int)eventfd_signals(all, WORDS);
 	CHECK(n == WORDS, "the eventfd of the channel counts %d", n);
 	munmap(p, PAGE);
 	close(ch);
@@ -362,7 +362,7 @@ TEST(told_open, "who waits is told with interrupts on")
 	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	ANSWERED(bind_eventfd(ch, event, 0, 0, 0), 0, NULL);
 	set_word(p, 1, 64);
-	CHECK(look(fd) == 1 && signals_of(event, 1) == 1, "%s", reason);
+	CHECK(look(fd) == 1 && eventfd_signals(event, 1) == 1, "%s", reason);
 	CHECK(traced("call:", "eventfd_signal_mask"), "no signal is traced");
 	s.memory = fd;
 	CHECK(add(ch, &s) == 2, "%s", reason);

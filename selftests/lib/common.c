@@ -725,7 +725,7 @@ u64 count_of(int event)
 	return read(event, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
-u64 signals_of(int event, u64 n)
+u64 eventfd_signals(int event, u64 n)
 {
 	u64 sum = 0;
 

@@ -182,7 +182,7 @@ int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t dela
 /* What an eventfd that does not block has counted since the last look. */
 u64 count_of(int event);
 /* The same where signals come later, as after LOOK: until there are @n. */
-u64 signals_of(int event, u64 n);
+u64 eventfd_signals(int event, u64 n);
 u64 now_ns(void);
 /* The time at which to give up, for loops that poll; longer on slow machines, as wait_fd(). */
 u64 end_of_wait(unsigned int ms);
