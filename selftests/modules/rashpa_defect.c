@@ -95,13 +95,21 @@ static void defect_read_after_free(void)
 static void defect_page_after_free(void)
 {
 	unsigned long p = __get_free_page(GFP_KERNEL);
+	unsigned long again[64] = {};
+	int i;
 
 	if (!p)
 		return;
 	free_page(p);
 	WRITE_ONCE(((char *)hidden((void *)p))[8], 1);
-	/* the same one, most likely: pages are looked at when they are allocated */
-	free_page(__get_free_page(GFP_KERNEL));
+	/* the kernel checks a page when it is allocated: until it is the same page */
+	for (i = 0; i < ARRAY_SIZE(again); i++) {
+		again[i] = __get_free_page(GFP_KERNEL);
+		if (again[i] == p)
+			break;
+	}
+	for (i = 0; i < ARRAY_SIZE(again); i++)
+		free_page(again[i]);
 }
 
 static void defect_out_of_bounds(void)
