@@ -493,7 +493,13 @@ int fpga_bind(const struct fpga *f)
 
 int fpga_unbind(const struct fpga *f)
 {
-	return write_text(PCI_DRIVER "/unbind", f->bdf);
+	char path[64];
+	int err;
+
+	/* otherwise the module binds it again when it is loaded */
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver_override", f->bdf);
+	err = write_text(path, "\n");
+	return err ? err : write_text(PCI_DRIVER "/unbind", f->bdf);
 }
 
 static void watch(const struct fpga *f, bool on)
