@@ -21,7 +21,7 @@ static void prepare(const struct op *op)
 	op_prepare(op, &arg);
 }
 
-/* Call with @arg as it is; what it made is taken away again. */
+/* Call with @arg as it is, then release the object that the call made. */
 static int run(const struct op *op)
 {
 	return op_run(op, calls.nodes[op->node], &arg);
@@ -51,7 +51,7 @@ static void test_first(const struct op *op)
 		return;
 	prepare(op);
 	arg.head.size = op->first;
-	/* what the caller does not know of is neither read nor written */
+	/* the kernel neither reads nor writes fields that the caller does not know */
 	memset(arg.bytes + op->first, 0xa5, op->size - op->first);
 	ANSWERED(run(op), 0, NULL);
 	for (size = op->first; size < op->size; size++)
@@ -92,8 +92,8 @@ static void test_long(const struct op *op)
 }
 
 /*
- * A flag that is defined is understood: taken, or refused for what it asks of the other
- * fields, with a sentence.
+ * The driver knows each defined flag: it takes the flag, or refuses it with a sentence, as the
+ * other fields do not allow it.
  */
 static void test_defined_flag(const struct op *op, uint32_t flag)
 {
@@ -183,7 +183,7 @@ TEST(all_numbers, "every call of the header is in the table")
 			CHECK(numbers[i].cmd != numbers[j].cmd, "%s and %s have one number",
 			      numbers[i].name, numbers[j].name);
 	}
-	/* and no row is of a call that is gone: its macro would not compile */
+	/* a row of a removed call would not compile */
 }
 
 static const struct { const char *key; enum node node; } nodes[] = {
@@ -226,7 +226,7 @@ static int fail_with(u64 to, uint32_t size)
 	return ioctl(memory, RASHPA_IOC_ALLOC, &a) ? -errno : 0;
 }
 
-TEST(reason, "the reason is a sentence, cut where the room ends")
+TEST(reason, "the reason is a sentence, cut to the caller's room")
 {
 	char text[RASHPA_REASON_SIZE + 1];
 	char whole[RASHPA_REASON_SIZE];
@@ -281,7 +281,7 @@ TEST(reason_success, "a success leaves the reason alone")
 	CHECK(text[0] == 0x7f, "a sentence without a failure");
 }
 
-/* --- what is said in the first reading counts --- */
+/* --- the first reading counts --- */
 
 static struct rashpa_info racing;
 static volatile bool racing_done;

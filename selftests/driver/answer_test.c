@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=2 */
 /*
- * What the driver writes into the struct of a call: all that it answers where the call succeeds,
- * nothing where it fails, and never what was in memory before.
+ * A successful call writes its whole answer, a failed one writes nothing, and no call writes
+ * old content of memory.
  */
 #include <sys/resource.h>
 
@@ -12,7 +12,7 @@
 
 static union call_arg arg, given;
 
-/* What it points to and the kernel writes, or NULL. */
+/* The memory at the call's pointer, if the kernel writes there, or NULL. */
 static unsigned char *out_target(const struct op *op, size_t *bytes)
 {
 	const struct pointer_field *p = &op->pointers[0];
@@ -40,7 +40,7 @@ static void prepare(const struct op *op, unsigned char pattern)
 		memset(target, pattern, bytes);
 }
 
-/* Count for each byte how often it was kept as it was: an answer may be like a pattern once. */
+/* Count for each byte how often it stayed the same: an answer may equal a pattern once. */
 static bool count_kept(const struct op *op, unsigned int *kept, unsigned int *kept_target,
 		       unsigned char pattern)
 {
@@ -62,7 +62,7 @@ static bool count_kept(const struct op *op, unsigned int *kept, unsigned int *ke
 	return true;
 }
 
-/* With @fd in its first field for one, if it has any. */
+/* @fd: value of the call's first field for a file descriptor, or NULL */
 static void check_written(const struct op *op, const int *fd)
 {
 	static const unsigned char patterns[] = { LEFT, 0x5a, 0x3c, 0xc3 };
@@ -82,7 +82,7 @@ static void check_written(const struct op *op, const int *fd)
 	}
 }
 
-TEST_OPS(written, op_answers(op), "%s: what it answers is written whole")
+TEST_OPS(written, op_answers(op), "%s: a successful call writes its whole answer")
 {
 	const struct fd_field *f0 = &op->fds[0];
 	enum fd_kind kind;
@@ -126,7 +126,7 @@ static void fails_u32(const struct op *op, size_t at, uint32_t value, const char
 	fails(op, why);
 }
 
-TEST_OPS(failures, op_answers(op), "%s: where it fails nothing is written")
+TEST_OPS(failures, op_answers(op), "%s: a failed call writes nothing")
 {
 	struct rlimit limit, none;
 	u64 nowhere = 8;
@@ -152,8 +152,7 @@ TEST_OPS(failures, op_answers(op), "%s: where it fails nothing is written")
 	}
 }
 
-/* Most of them fail now, without a word of their own. */
-TEST(failures_gone, "where a function is gone nothing is written")
+TEST(failures_gone, "calls that fail after the function's removal write nothing")
 {
 	unsigned int failed = 0;
 	size_t i;

@@ -45,7 +45,7 @@ static void efault(const struct op *op, unsigned long at, const char *what)
 	      strerror(errno));
 }
 
-/* The struct ends @missing bytes behind the end of what is mapped. */
+/* The struct ends @missing bytes after the end of the mapped page. */
 static void efault_cut(const struct op *op, uint32_t missing, const char *what)
 {
 	char *at = pages + PAGE - (op->size - missing);
@@ -105,7 +105,7 @@ static void refused_pointer(const struct op *op, const struct pointer_field *p, 
 		tap_note("the pointer at %zu is %s", p->at, what);
 }
 
-/* What the field of a valid argument points to, at @to. */
+/* Copy the target of a valid argument's pointer to @to. */
 static void copy_target(const struct op *op, const struct pointer_field *p, char *to)
 {
 	u64 from;
@@ -230,7 +230,7 @@ static void try_fd_again(const struct op *op, const struct fd_field *f)
 	end(op);
 }
 
-TEST_OPS(fd_again, op->fds[0].at, "%s: an fd that is closed and used again is what it is now")
+TEST_OPS(fd_again, op->fds[0].at, "%s: an fd that is closed and used again names the new file")
 {
 	for (size_t i = 0; i < ARRAY_SIZE(op->fds) && op->fds[i].at; i++)
 		try_fd_again(op, &op->fds[i]);

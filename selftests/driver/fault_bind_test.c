@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: kernel=debug iommu=off seconds=60 */
 /*
- * Bind, unbind and load of the module while an allocation fails: they fail, or do without; and
- * can be tried again.
+ * Bind, unbind and load of the module while an allocation fails: they fail, or succeed without
+ * it, and a second try works.
  */
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,10 +30,10 @@ static bool bound(void)
 }
 
 /*
- * There are hundreds of places. What is tried is the driver's own: its beginning, and its
- * node, which is the end. Between them the core makes files of each interrupt in /proc, goes
- * on where that fails, and warns when it cannot remove what it has not made (lab/allow): the
- * number of places is not always the same, so some of these may be tried.
+ * There are hundreds of places. The test tries those of the driver: at the beginning, and at
+ * the end, where it makes its node. Between them the core makes files of each interrupt in
+ * /proc, ignores failures of that, and warns when it cannot remove a missing file (lab/allow).
+ * The number of places varies, so the test may hit some of these.
  */
 #define BIND_FIRST	20
 #define BIND_LAST	20
@@ -50,7 +50,7 @@ static bool bind_at(unsigned int n)
 	      bound() ? "bound" : "not bound");
 	if (!failed)
 		return false;
-	/* busy: what a BAR answers for which there is no struct resource */
+	/* EBUSY: a BAR without a struct resource */
 	CHECK(fault_answer(failed) || failed == -EBUSY, "place %u: %s", n, strerror(-failed));
 	err = write_bdf(bind_fd);
 	CHECK(!err && bound(), "bind after place %u: %s", n, strerror(-err));
@@ -74,7 +74,7 @@ TEST(bind, "bind: a place in it fails")
 			n = all - BIND_LAST;
 		failed += bind_at(n);
 	}
-	CHECK(failed, "none of %u places made it fail", all);
+	CHECK(failed, "no place of %u made it fail", all);
 	tap_note("bind: %u places, %u made it fail", all, failed);
 }
 
@@ -104,7 +104,7 @@ TEST(unbind, "unbind: each place in it fails")
 #define MODULE_PLACES	7
 #define MODULE_STEP	7
 
-/* Read once: the file system that the file is on shall not meet the faults. */
+/* Read once: the faults must not reach the file system of the file. */
 static void *image;
 static size_t image_size;
 
@@ -149,8 +149,8 @@ static int load_failing(unsigned int n, const char *parameters, unsigned int *le
 }
 
 /*
- * Thousands of places are the kernel's own. The module begins behind its parameters, so a wrong
- * one tells where that is; from there some are tried: a load takes seconds here.
+ * Thousands of places are the kernel's own. The module begins after its parameters, so a wrong
+ * parameter shows where that is. From there the test tries some: a load takes seconds here.
  */
 TEST(module, "load: a place in it fails")
 {
@@ -182,10 +182,10 @@ TEST(module, "load: a place in it fails")
 		err = load("");
 		CHECK(!err, "load after place %u: %s", n, strerror(-err));
 	}
-	CHECK(failed, "none of the places from %u to %u made it fail", first, n);
+	CHECK(failed, "no place from %u to %u made it fail", first, n);
 	tap_note("load: each %u. place from %u to %u of %u, %u made it fail", MODULE_STEP, first,
 		 n, all, failed);
-	/* what would be compared is asked of a node that went with the module */
+	/* the state is not compared: its node went with the module */
 	tap_after = NULL;
 }
 

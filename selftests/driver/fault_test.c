@@ -17,12 +17,12 @@ static unsigned int no_copy, no_memory;
 
 /* ------------------------------------------------- one thing at a time --- */
 
-/* What is tried: @run answers 0 or -errno, @undo takes a success back. */
+/* A thing to try: @run answers 0 or -errno, @undo takes a success back. */
 struct thing {
 	const char *name;
 	int (*run)(void *data);
 	void (*undo)(void *data);
-	void (*lost)(void *data);	/* EFAULT: what may stay */
+	void (*lost)(void *data);	/* undoes the part that may stay after EFAULT */
 	void *data;
 };
 
@@ -73,7 +73,7 @@ static void fail_everywhere(const struct thing *t)
 {
 	unsigned int n = 0, all = places(t);
 
-	/* softirqs that a busy host lets pile up allocate in our name, too */
+	/* pending softirqs of a busy host allocate in this process's name, too */
 	for (unsigned int again = 0; all > POINTS && again < 3; again++)
 		all = places(t);
 	if (!CHECK(all <= POINTS, "%s: %u places", t->name, all))
@@ -120,12 +120,12 @@ TEST_OPS(call, true, "%s: each place in it fails")
 	no_copy = 0;
 	op_prepare(op, &arg);
 	fail_everywhere(&t);
-	/* each call copies its argument, and what makes an object allocates */
+	/* each call copies its argument, and a call that makes an object allocates */
 	CHECK(no_copy, "no copy was made to fail");
 	CHECK(!op->out_fd || no_memory > memory_before, "no allocation was made to fail");
 }
 
-/* --- the sentence: its errno is what counts --- */
+/* --- the sentence: only its errno counts --- */
 
 static char sentence[RASHPA_REASON_SIZE];
 
@@ -226,7 +226,7 @@ static void try_mmap(const char *name, int fd, int prot, off_t offset, size_t le
 }
 
 /* An object whose last file is closed goes, whatever fails. */
-TEST_OPS(close, op->out_fd && !op->variant, "%s: each place in close() of what it makes fails")
+TEST_OPS(close, op->out_fd && !op->variant, "%s: each place in close() of its object fails")
 {
 	unsigned int n, left = 0;
 

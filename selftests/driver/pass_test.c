@@ -2,7 +2,7 @@
 /* test: tier=check kernel=any,debug seconds=2 */
 /*
  * Files that go elsewhere: over a socket to a process without privileges, to duplicates,
- * through exec. What may be done follows the file, not who opened it.
+ * through exec. Rights follow the file, not the process that opened it.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ static int receive_fd(int sock)
 	return fd;
 }
 
-/* What is passed: a file of @kind, and what nobody in particular may do with it. */
+/* A file to pass, and the calls that a process without privileges may make with it. */
 struct passed {
 	const char *key;
 	int (*make)(void);
@@ -101,7 +101,7 @@ static void maps(int fd, int prot, int err)
 		munmap(p, PAGE);
 }
 
-/* Opened by who was allowed to. */
+/* A node that a process with privileges has opened. */
 static void use_node(int fd)
 {
 	struct rashpa_export d = { HEAD(d) };
@@ -195,7 +195,7 @@ static void use_map(int fd)
 
 	maps(fd, PROT_READ, EPERM);	/* the profile discloses no addresses */
 	ANSWERED(fpga_program(fd, -1, 0, NULL), 0, NULL);
-	/* windows are not asked for by who may not write them himself */
+	/* a caller that may not write registers cannot name a window */
 	ANSWERED(fpga_program(fd, 0, 0, NULL), EPERM, "CAP_SYS_RAWIO");
 	ANSWERED(call(fd, RASHPA_IOC_RESTORE, &restore), 0, NULL);
 }
@@ -233,7 +233,7 @@ struct receiver {
 	int sock;
 };
 
-/* Nobody, with one file and nothing else of ours. */
+/* A process without privileges, with one file and nothing else of ours. */
 static void receive(void *arg)
 {
 	struct receiver *r = arg;
@@ -242,7 +242,7 @@ static void receive(void *arg)
 	if (dup3(r->sock, 3, O_CLOEXEC) != 3 || close_range(4, ~0U, 0))
 		tap_bail("files cannot be closed");
 	drop_privileges();
-	CHECK(open("/dev/rashpa/memory", O_RDONLY) < 0, "nobody may open the node");
+	CHECK(open("/dev/rashpa/memory", O_RDONLY) < 0, "the receiver can open the node");
 	fd = receive_fd(3);
 	if (CHECK(fd >= 0, "nothing was received"))
 		r->p->use(fd);
@@ -260,14 +260,14 @@ static void pass_on(const struct passed *p)
 	fd = p->make();
 	CHECK(fd >= 0, "%s", reason);
 	CHECK(send_fd(sock[0], fd), "send: %s", strerror(errno));
-	/* from now on it is only in the message, or with who receives it */
+	/* from now on only the message, or its receiver, has the file */
 	close(fd);
 	tap_fork_end(pid);
 	close(sock[0]);
 	close(sock[1]);
 }
 
-/* A message that nobody reads ends with its socket. */
+/* An unread message ends with its socket. */
 static void drop_message(const struct passed *p)
 {
 	int sock[2], fd = p->make();
@@ -279,7 +279,7 @@ static void drop_message(const struct passed *p)
 	close(sock[1]);
 }
 
-TEST_EACH(pass, passed, "%s is passed to nobody: what works follows the file")
+TEST_EACH(pass, passed, "%s is passed to a process without privileges: rights follow the file")
 {
 	SKIP_IF(row->function && !calls.have_fpga, "no software FPGA");
 	pass_on(row);
@@ -297,7 +297,7 @@ static void duplicate(const struct op *op)
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 800);
 	op_prepare(op, &arg);
 	close(fd);
-	if (op->node == CHANNEL) {	/* what it undoes is in this channel */
+	if (op->node == CHANNEL) {	/* its undo works on this channel */
 		fd = calls.nodes[CHANNEL];
 		calls.nodes[CHANNEL] = copy;
 		ANSWERED(op_run(op, copy, &arg), 0, NULL);
@@ -305,7 +305,7 @@ static void duplicate(const struct op *op)
 	} else {
 		ANSWERED(op_run(op, copy, &arg), 0, NULL);
 	}
-	/* another file in its place: it is what it is now, and the first one is gone */
+	/* another file in its place: the number names the new file, and the first one is gone */
 	dup3(calls.fds[FD_PIPE], copy, O_CLOEXEC);
 	op_prepare(op, &arg);
 	CHECK(call(copy, op->cmd, &arg) == -ENOTTY, "%s on a pipe", op_name(op));

@@ -2,8 +2,8 @@
 /* test: tier=check kernel=any iommu=on seconds=11 */
 /* test: kernel=any,debug iommu=on smp=2 seconds=11 */
 /*
- * Races that cannot be missed: calls stand still while they read or write user memory, and
- * what they are about is taken away meanwhile.
+ * Races that cannot be missed: calls stall while they read or write user memory, and the test
+ * takes their objects away meanwhile.
  */
 #include <poll.h>
 
@@ -16,7 +16,7 @@ static const char *const places[] = {
 	"the size", "the struct", "a pointer", "the sentence", "the answer", "read()",
 };
 
-/* Does @op stand still there? */
+/* Does @op stall there? */
 static bool can_stall(const struct op *op, enum stall_at at)
 {
 	if ((op->node > BUFFER || op->function) && !calls.have_fpga)
@@ -35,7 +35,7 @@ static void told(const struct stall *s, bool ok)
 			 s->op ? op_name(s->op) : "read", places[s->at], -s->err, s->reason);
 }
 
-/* What a call answers that was stalled but not disturbed. */
+/* Is this the answer of a call that was stalled, but not disturbed? */
 static bool undisturbed(const struct stall *s)
 {
 	if (s->at == STALL_REASON)
@@ -78,7 +78,7 @@ static void close_file(const struct op *op, enum stall_at at)
 	stalls_close();
 }
 
-TEST(close, "calls end well whose file is closed under them")
+TEST(close, "calls whose file is closed under them end well")
 {
 	enum stall_at at;
 
@@ -99,7 +99,7 @@ static void exchange(const struct op *op, const struct fd_field *f, int with)
 		return;
 	stall_begin(s, op, STALL_SIZE, calls.nodes[op->node]);
 	if (stalls_wait()) {
-		/* the number that was there all the time is what counts when it goes on */
+		/* the number that was there all the time counts when it goes on */
 		memcpy(&fd, s->rest + f->at - 8, sizeof(fd));
 		dup3(fd, own, O_CLOEXEC);
 		memcpy(s->rest + f->at - 8, &own, sizeof(own));
@@ -119,7 +119,7 @@ static void exchange(const struct op *op, const struct fd_field *f, int with)
 	stalls_close();
 }
 
-TEST(exchange, "calls see what an fd is when they use it")
+TEST(exchange, "calls see the file that an fd names when they use it")
 {
 	size_t i;
 
@@ -205,7 +205,7 @@ static void lose_page(const struct op *op, enum stall_at at, unsigned int page)
 		told(s, CHECK(s->err == -EFAULT, "stored in a read-only page"));
 	if (op_stays(op)) {
 		calls_state_get(&now);
-		told(s, CHECK(now.holdings > before.holdings, "what it made is not listed"));
+		told(s, CHECK(now.holdings > before.holdings, "its object is not listed"));
 		op_lost(op, (union call_arg *)s->arg);
 	}
 	calls_function_idle(false);
@@ -255,7 +255,7 @@ static void take_name(void)
 	stalls_close();
 }
 
-/* The name goes before its buffer is known of, and somebody makes another one of that name. */
+/* The name goes before the call answers, and another buffer gets that name. */
 static void exchange_name(const struct op *op, size_t at, bool lost)
 {
 	char name[RASHPA_NAME_SIZE];
@@ -277,7 +277,7 @@ static void exchange_name(const struct op *op, size_t at, bool lost)
 	told(s, CHECK(s->err == (lost ? -EFAULT : 0), "removed"));
 	if (!s->err) {
 		CHECK(!buffer_info(op_fd(op, (union call_arg *)s->arg), &info) &&
-		      info.out_length == PAGE, "%s: not what was made", op_name(op));
+		      info.out_length == PAGE, "%s: another buffer", op_name(op));
 		close(op_fd(op, (union call_arg *)s->arg));
 	}
 	again = buffer_open(name, O_RDWR);
@@ -327,7 +327,7 @@ static void *read_one(void *arg)
 	return (void *)(intptr_t)read(*(int *)arg, &e, sizeof(e));
 }
 
-TEST(read, "read() that waits for its memory holds up nobody")
+TEST(read, "read() that waits for its memory holds up no other caller")
 {
 	struct stall *s = &stalls[0];
 	pthread_t other;
@@ -351,7 +351,7 @@ TEST(read, "read() that waits for its memory holds up nobody")
 	if (s->err == sizeof(struct rashpa_event)) {
 		pthread_join(other, &got);
 		CHECK((intptr_t)got == sizeof(struct rashpa_event), "the second reader");
-	} else {	/* both records at once: there is none for the other */
+	} else {	/* both records at once: the other reader needs a third one */
 		signal_once(fd);
 		pthread_join(other, &got);
 		CHECK((intptr_t)got == sizeof(struct rashpa_event), "the second reader");
@@ -360,8 +360,7 @@ TEST(read, "read() that waits for its memory holds up nobody")
 	stalls_close();
 }
 
-/* A record that could not be stored is there for who reads next. */
-TEST(read_lost, "a record that could not be stored is not lost")
+TEST(read_lost, "a record that could not be stored is there for the next reader")
 {
 	struct stall *s = &stalls[0];
 	struct rashpa_event e;
@@ -400,7 +399,7 @@ static unsigned int begin_all(void)
 	return n;
 }
 
-/* One after the other: all is done, and nobody knows of it yet. */
+/* One after the other: all calls are done, but not a single answer is stored. */
 static unsigned int begin_answers(void)
 {
 	unsigned int n = 0;
@@ -453,14 +452,14 @@ static void unbind(void *f)
 	CHECK(!err, "unbind: %s", strerror(-err));
 }
 
-/* Calls that ask nothing of the function: they answer as before. */
+/* Calls that do not need the function: they answer as before. */
 static bool needs_no_function(const struct op *op)
 {
 	return op->cmd == RASHPA_IOC_SOURCE_INFO || op->cmd == RASHPA_IOC_GROUP_INFO ||
 	       op->cmd == RASHPA_IOC_ACK || op->cmd == RASHPA_IOC_ARM;
 }
 
-/* What was made before knows that its function is gone. */
+/* Objects from before show that their function is gone. */
 static void check_gone(const struct op *op, int fd)
 {
 	struct rashpa_table table = {};
@@ -502,7 +501,7 @@ static void unbind_under(unsigned int (*begin)(void), bool lost)
 	if (!stalls_open())
 		return;
 	n = begin();
-	/* no lock is held while user memory is waited for: it ends before they go on */
+	/* the driver holds no lock while it waits for user memory: unbind ends before they go on */
 	pid = tap_fork_start(unbind, &calls.fpga);
 	tap_fork_end(pid);
 	for (i = 0; i < n; i++) {
@@ -515,11 +514,11 @@ static void unbind_under(unsigned int (*begin)(void), bool lost)
 		stall_end(s);
 		if (!s->op)
 			told(s, CHECK(s->err > 0, "the record that was there"));
-		/* LIST has asked for it already when it stores what it found */
+		/* LIST stores its holdings after it has used the function */
 		else if (needs_no_function(s->op) ||
 			 (s->op->cmd == RASHPA_IOC_LIST && s->at == STALL_POINTER))
 			told(s, CHECK(!s->err, "unbound"));
-		/* what it has can be given back, once */
+		/* a source can be removed, once */
 		else if (s->op->cmd == RASHPA_IOC_SOURCE_DEL)
 			told(s, CHECK(!s->err || s->err == -ENOENT, "unbound"));
 		else

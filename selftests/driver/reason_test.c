@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Sentences of PROGRAM for boards that fetch addresses have none of them, whatever does not fit.
+ * If an address does not fit, PROGRAM's reason for boards that fetch addresses does not show it.
  * test: tier=check iommu=both needs=fetch seconds=1
  */
 #include "common.h"
@@ -12,7 +12,7 @@ static struct fpga f;
 	{ .kind = RASHPA_FETCH_##_kind, .offset = _offset, .bits = _bits, .shift = _shift, \
 	  .width = _width, __VA_ARGS__ }
 
-/* A chain in fields of @bits bits: of the address, of the next one, of the ring in the register. */
+/* A chain with the bits of its fields: the address, the next descriptor, the ring's register. */
 static int profile(uint32_t address, uint32_t next, uint32_t ring)
 {
 	struct rashpa_fetch_field fields[] = {
@@ -46,7 +46,7 @@ static int profile(uint32_t address, uint32_t next, uint32_t ring)
 	return call(f.fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
-/* As a member, who learns what is wrong, and no number that is an address. */
+/* As a member, who gets the reason, but no address. */
 static void program(void *arg)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = *(int *)arg, .max_segment = PAGE };
@@ -68,17 +68,17 @@ static void test_of(uint32_t address, uint32_t next, uint32_t ring)
 	close(fd);
 }
 
-TEST(address, "of a segment")
+TEST(address, "the address of a segment is not shown")
 {
 	test_of(12, 64, 64);
 }
 
-TEST(next, "of the next descriptor")
+TEST(next, "the address of the next descriptor is not shown")
 {
 	test_of(64, 12, 64);
 }
 
-TEST(ring, "of the ring")
+TEST(ring, "the address of the ring is not shown")
 {
 	test_of(64, 64, 12);
 }

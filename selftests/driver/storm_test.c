@@ -3,9 +3,9 @@
 /* test: kernel=any,debug iommu=on smp=2 seconds=11 */
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=15 */
 /*
- * Many callers at once, for a while: each call against close() of its file and against unbind
- * of its function, eight threads with whatever comes, processes that are killed. Who wins is
- * left to chance; what must hold afterwards is not: nothing is left, and every call works.
+ * Many callers at once: each call against close() of its file and against unbind of its function,
+ * eight threads with random calls, processes that are killed. The winner is random, but
+ * afterwards nothing may be left, and every call must work.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -70,7 +70,7 @@ static void against_close(const struct op *op)
 		err = ioctl(fd, op->cmd, &arg) ? errno : 0;
 		while (atomic_load(&to_close) != -1)
 			sched_yield();
-		/* what belongs to a map or a channel has gone with it */
+		/* objects of a map or a channel have gone with it */
 		if (!err && op->node <= FPGA)
 			op_undo(op, &arg);
 		if (!CHECK(!err || err == EBADF || (op->idle && err == EBUSY),
@@ -96,7 +96,7 @@ TEST(close, "each call while its file is closed")
 	every_call_works();
 }
 
-/* --- whatever comes --- */
+/* --- random calls --- */
 
 struct caller {
 	pthread_t thread;
@@ -128,7 +128,7 @@ static bool expected(const struct caller *c, int err)
 	}
 }
 
-/* ids come from the call itself, or out of the air: sources that others are about to make */
+/* ids come from the call itself, or are guessed: sources that others are about to make */
 static void change_id(struct caller *c, const struct op *op, union call_arg *arg)
 {
 	uint32_t id = rand_r(&c->seed) % 12;
@@ -198,14 +198,14 @@ static void storm_end(void)
 	atomic_store(&storming, false);
 	for (i = 0; i < THREADS; i++) {
 		pthread_join(callers[i].thread, NULL);
-		CHECK(!callers[i].failed, "%u calls failed otherwise than they may",
+		CHECK(!callers[i].failed, "%u calls failed with a wrong errno",
 		      callers[i].failed);
 		n += callers[i].calls;
 	}
 	tap_note("%u calls", n);
 }
 
-/* Objects as they were: the channel with sources that nobody counts is another one. */
+/* Make all objects anew: the old channel has an unknown number of sources. */
 static void all_anew(void)
 {
 	calls_close();
@@ -220,7 +220,7 @@ static void wait_ms(unsigned int ms)
 	nanosleep(&t, NULL);
 }
 
-TEST(threads, "eight threads call whatever comes on the same files")
+TEST(threads, "eight threads make random calls on the same files")
 {
 	calls_state_get(&before);
 	storm_begin(false);
@@ -230,7 +230,7 @@ TEST(threads, "eight threads call whatever comes on the same files")
 	calls_state_same(&before, "eight threads");
 }
 
-TEST(unbind, "eight threads, and the function goes")
+TEST(unbind, "eight threads make random calls, and the function goes")
 {
 	int round, err;
 
@@ -288,7 +288,7 @@ TEST(killed, "processes are killed in the middle of calls on shared files")
 	calls_state_same(&before, "killed");
 }
 
-/* It ends while the other goes on with the same files. */
+/* The child ends while its parent goes on with the same files. */
 static void one_of_each(void *unused)
 {
 	(void)unused;
