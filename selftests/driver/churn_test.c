@@ -3,10 +3,10 @@
 /* test: kernel=any,debug iommu=on smp=2 seconds=2 */
 /*
  * Random work of several processes at a time: maps of buffers and of other drivers' memory,
- * many channels, buffers of all sizes while somebody breaks memory into pieces.
+ * many channels, buffers of all sizes. Another process fragments memory.
  *
  *   RASHPA_CHURN_SECONDS   how long (3)
- *   RASHPA_CHURN_SEED      of what is random (by the clock); printed
+ *   RASHPA_CHURN_SEED      seed of random numbers (that of RASHPA_SEED); printed
  *   RASHPA_CHURN_FPGA      which software FPGA (the last one)
  *   RASHPA_CHURN_MIB       the largest buffer (16)
  *   RASHPA_CHURN_JSON      file for the counts
@@ -24,7 +24,7 @@ static struct fpga f;
 static u64 end_ns, largest_mib;
 static unsigned int seed;
 
-/* What was done; shared with the children, each of which writes its own counters. */
+/* Counts of the work, shared with the children, each of which writes its own counters. */
 static struct counts {
 	u64 maps, foreign, channels, events, lost, buffers, refused, largest;
 } *done;
@@ -172,9 +172,9 @@ static void slot_fill(struct slot *s)
 		length = largest_mib * MIB;
 	a.length = length - pick(length / 2 / PAGE + 1) * PAGE;
 	err = call(memory, RASHPA_IOC_ALLOC, &a);
-	/* to have none is no mistake, and said so; a backend may not be there */
+	/* a refusal for want of memory has a reason; a backend may be missing */
 	if (err == -ENOMEM || err == -EOPNOTSUPP) {
-		CHECK(reason[0], "refused without a word");
+		CHECK(reason[0], "refused without a reason");
 		done->refused += err == -ENOMEM;
 		return;
 	}
@@ -266,12 +266,12 @@ TEST(churn, "random work of several processes")
 
 void setup(void)
 {
-	/* the soak test, which streams beside it, and measures at its own end */
+	/* run by the soak test, which streams at the same time and measures at its own end */
 	if (getenv("RASHPA_CHURN_JSON"))
 		not_alone();
 	seed = (unsigned int)number("RASHPA_CHURN_SEED", tap_seed());
 	largest_mib = number("RASHPA_CHURN_MIB", 16);
-	/* the last one: others may stream with the first, and every map that ends stops that */
+	/* the last one: others may stream with the first, which each end of a map would stop */
 	if (!fpga_try(&f, (unsigned int)number("RASHPA_CHURN_FPGA", 1)))
 		fpga_need(&f);
 	done = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

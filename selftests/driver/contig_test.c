@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: needs=contig iommu=off kernel=6.12,any seconds=20 */
-/* What contig takes and leaves alone, and what comes from areas of CMA. */
+/* Memory that contig takes, memory that it leaves alone, and areas of CMA. */
 #include <linux/fuse.h>
 #include <linux/loop.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 
 #include "common.h"
 
-/* ------------------------------------------- what a server never answers --- */
+/* ------------------------------------------- a server that never answers --- */
 
 #define FOLDER		"/tmp/st-contig"
 #define ROOM		(64 * KIB)	/* for a request of FUSE */
@@ -32,7 +32,7 @@ static void answer(int fuse, const struct fuse_in_header *in, int err, void *dat
 	};
 	struct iovec parts[] = { { &out, sizeof(out) }, { data, size } };
 
-	/* who asked may have gone */
+	/* the process that asked may have gone */
 	if (writev(fuse, parts, 2) < 0)
 		return;
 }
@@ -102,7 +102,7 @@ static void read_for_ever(void *arg)
 		tap_note("read: %s", strerror(errno));
 }
 
-/* Who opens a file again wants what is in it now: what is not written yet is, before. */
+/* Opening a file again first writes its dirty pages, which the server never answers. */
 static void write_for_ever(void *arg)
 {
 	const struct server *s = arg;
@@ -115,7 +115,7 @@ static void write_for_ever(void *arg)
 		tap_note("open: %s", strerror(errno));
 }
 
-/* All that can be had, and so each block that looks as if it could. */
+/* Take all free blocks, and so try each block that looks free. */
 static void take_all(void *arg)
 {
 	static const u64 lengths[] = { 64 * MIB, 16 * MIB, 4 * MIB };
@@ -138,8 +138,8 @@ static void take_all(void *arg)
 }
 
 /*
- * Small pages, until the holes in blocks that cannot be emptied are full: what others get next
- * is in blocks that can.
+ * Small pages, until the holes in blocks that cannot be emptied are full: later pages of other
+ * processes lie in blocks that can.
  */
 static char *fill_holes(void)
 {
@@ -159,7 +159,7 @@ static int patience_ms(void)
 	return (int)seconds * 1000;
 }
 
-/* A file system that answers no reads and writes; false: there is none. */
+/* Mount a file system that answers no reads and writes; false: the kernel has no FUSE. */
 static bool server_begin(struct server *s, pid_t *pid)
 {
 	char options[80];
@@ -180,7 +180,7 @@ static bool server_begin(struct server *s, pid_t *pid)
 	return true;
 }
 
-/* Without a server all requests end, and so does whoever waits for one: @pids. */
+/* End the server: all requests end, and so do the processes that wait for one, @pids. */
 static void server_end(struct server *s, pid_t server, const pid_t *pids, size_t n)
 {
 	size_t i;
@@ -197,7 +197,7 @@ static void server_end(struct server *s, pid_t server, const pid_t *pids, size_t
 	close(s->done[1]);
 }
 
-/* The page stays locked: who waits for it waits for ever. */
+/* The page stays locked: a process that waits for it waits for ever. */
 static void unanswered(void (*ask)(void *arg))
 {
 	pid_t server, pids[2];
@@ -226,7 +226,7 @@ TEST(unanswered_write, "contig does not wait for a page that is being written")
 	unanswered(write_for_ever);
 }
 
-/* Of /proc/meminfo, in bytes. */
+/* @name in /proc/meminfo, in bytes. */
 static u64 meminfo(const char *name)
 {
 	static char text[8192];
@@ -238,7 +238,7 @@ static u64 meminfo(const char *name)
 	return at ? strtoull(at + strlen(name), NULL, 10) * KIB : 0;
 }
 
-/* Of @name in /proc/meminfo, what is not in an area of CMA: contig gets nothing from there. */
+/* @name in /proc/meminfo, without the areas of CMA: contig gets nothing from there. */
 static u64 beside_cma(const char *name)
 {
 	return meminfo(name) - meminfo("CmaFree:");
@@ -291,8 +291,7 @@ static void take_cached(void *arg)
 	CHECK(held >= want, "%llu MiB of %llu: \"%s\"", (held / MIB), (want / MIB), reason);
 }
 
-/* What is only cached is as good as free. */
-TEST(full_cache, "contig gets what the page cache holds")
+TEST(full_cache, "contig gets memory of the page cache")
 {
 	const u64 length = (ram_bytes() + ram_bytes() / 4) & -PIECE;
 	static char piece[PIECE];
@@ -304,7 +303,7 @@ TEST(full_cache, "contig gets what the page cache holds")
 	for (done = 0; done < length && tap_ok() &&
 	     beside_cma("MemFree:") > beside_cma("MemAvailable:") / 8; done += PIECE)
 		CHECK(read(disk, piece, PIECE) == (ssize_t)PIECE, "read: %s", strerror(errno));
-	/* more than is free: half of the rest is what is only cached */
+	/* more than is free: half of the cached memory, too */
 	want = beside_cma("MemFree:");
 	want += (beside_cma("MemAvailable:") - want) / 2;
 	tap_fork(take_cached, &want);
@@ -348,7 +347,7 @@ static void take_and_hold(void *arg)
 	pause();
 }
 
-/* What works beside needs memory now and then, and gives it back. */
+/* Another process takes memory and gives it back, again and again. */
 static void work_beside(void *arg)
 {
 	const u64 length = *(u64 *)arg;
@@ -362,8 +361,8 @@ static void work_beside(void *arg)
 	}
 }
 
-/* Root may have all of the memory, but what others need to go on: nobody is killed for it. */
-TEST(reserve, "who takes all leaves others what they need")
+/* Root may take all memory except the reserve of other processes: the kernel kills none. */
+TEST(reserve, "root takes all memory, and other processes go on")
 {
 	u64 length = ram_bytes() / 256 & -PAGE;
 	const unsigned long before = oom_kills();
@@ -422,7 +421,7 @@ static void take_cma(void *arg)
 		ANSWERED(fd < 0 ? fd : 0, ENOMEM, "CMA");
 	}
 	CHECK(held && held <= q.out_total, "%llu MiB of %llu", (held / MIB), (q.out_total / MIB));
-	/* there is none left, so this comes from elsewhere */
+	/* CMA is used up, so this comes from elsewhere */
 	if (ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
 		CHECK(a.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", a.out_backend);
 }
@@ -433,7 +432,7 @@ TEST(cma_full, "an area of CMA hands out what it has, and no more")
 	tap_fork(take_cma, NULL);
 }
 
-/* Of the areas of nodes the DMA core takes no single page. */
+/* The DMA core takes no single page from the areas of nodes. */
 TEST(cma_page, "a single page comes from an area, or not from CMA")
 {
 	struct rashpa_query q;
@@ -479,7 +478,7 @@ TEST(cma_aligned, "alignment that an area has room for is found")
 	close(odd);
 }
 
-/* All but what is an area's, until it is killed: what others read is in the area then. */
+/* Hold all memory outside the area until killed: pages that others read lie in the area then. */
 static void hold_all(void *arg)
 {
 	take_all(arg);
@@ -535,14 +534,14 @@ TEST(hangs, "root does not wait for a search that hangs")
 	holder = tap_fork_start(hold_all, &s);
 	CHECK(wait_fd(s.done[0], POLLIN, patience_ms()) && read(s.done[0], &c, 1) == 1, "no memory");
 	pids[n++] = tap_fork_start(read_for_ever, &s);
-	CHECK(wait_fd(s.asked[0], POLLIN, 20000), "nobody reads");
+	CHECK(wait_fd(s.asked[0], POLLIN, 20000), "the file is not read");
 	tap_fork_kill(holder);
 	pids[n++] = tap_fork_start(take_area, &s);
 	if (waits_for_page(pids[1])) {
 		pids[n++] = tap_fork_start(take_some, &s);
 		CHECK(wait_fd(s.done[0], POLLIN, 30000), "root waits for a search that hangs");
 	} else {
-		tap_skip("what is being read is not in the area");
+		tap_skip("the page that is being read is not in the area");
 	}
 	server_end(&s, server, pids, n);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=each,debug seconds=10 */
-/* Memory errors in buffers: who hears of them, and who does not live on. */
+/* Memory errors in buffers: events, SIGBUS, and damaged pages that are kept back. */
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -85,7 +85,7 @@ static bool told(struct bad *b, u64 offset)
 		     e.kind, e.source, e.value);
 }
 
-/* It is taken out of mappings a moment after it was told. */
+/* The kernel unmaps the page a moment after it reports the error. */
 static bool gone_within(char *p, int ms)
 {
 	const u64 end = end_of_wait(ms);
@@ -100,8 +100,8 @@ static void in_child(void *arg)
 {
 	struct bad *b = arg;
 
-	/* who was mapped and does not touch it lives; what is around it is as it was */
-	CHECK(filled(b->p, BAD, 7), "what is before it has changed");
+	/* a process that does not touch the page lives; the memory around it is intact */
+	CHECK(filled(b->p, BAD, 7), "the memory before it has changed");
 	CHECK(!touch(b->p + BAD - 1) && !touch(b->p + BAD + PAGE), "its neighbours are gone");
 	CHECK(touch(b->p + BAD) == BUS_MCEERR_AR, "it can be touched: %d", touch(b->p + BAD));
 }
@@ -134,7 +134,7 @@ static void after(struct bad *b)
 	fpga_close(&f);
 }
 
-TEST(refused, "what has no errors of ours is refused")
+TEST(refused, "a source of damage needs a buffer of the driver")
 {
 	int ch = memory_channel(), foreign = foreign_dmabuf(PAGE), fd = buffer_alloc(PAGE, NULL);
 	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_DAMAGE, .memory = fd };
@@ -155,8 +155,8 @@ TEST(refused, "what has no errors of ours is refused")
 	close(ch);
 }
 
-/* The page that the kernel was told of, by the process that has it mapped. */
-TEST(advised, "an error becomes an event, and SIGBUS for who touches it")
+/* The process that has the page mapped reports the error. */
+TEST(advised, "an error becomes an event, and SIGBUS for a process that touches the page")
 {
 	struct bad b;
 
@@ -169,8 +169,7 @@ TEST(advised, "an error becomes an event, and SIGBUS for who touches it")
 	bad_end(&b);
 }
 
-/* And as firmware would tell of it: by its number. */
-TEST(told, "so does one that the kernel is told of by its number")
+TEST(told, "an error that is reported by the page's number, as firmware does, is an event, too")
 {
 	char number[32];
 	struct bad b;
@@ -183,15 +182,14 @@ TEST(told, "so does one that the kernel is told of by its number")
 		"the kernel has no " DEBUGFS "/hwpoison (CONFIG_HWPOISON_INJECT)");
 	if (bad_begin(&b)) {
 		snprintf(number, sizeof(number), "%#llx", pfn_of(b.p + BAD));
-		/* that nothing can be done about it is what it answers */
+		/* it answers that nothing can be done about the error */
 		write_text(DEBUGFS "/hwpoison/corrupt-pfn", number);
 		after(&b);
 	}
 	bad_end(&b);
 }
 
-/* What is broken comes to nobody any more. */
-TEST(kept_back, "what is broken is given to nobody")
+TEST(kept_back, "a damaged page is not allocated again")
 {
 	u64 pfn, i, j;
 	int fd[8];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=on seconds=23 */
 /*
- * What nobody gets to see: bus and kernel addresses without privilege, and what was in
- * memory, in a struct or in a page before.
+ * A process never sees old content of memory, of structs or of pages. Without privilege, it
+ * sees no bus or kernel addresses.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -22,7 +22,7 @@ static struct fpga f;
 
 /* --------------------------------------------------------- addresses --- */
 
-/* of BARs, of a map's segments, of a buffer's pages; not 0 */
+/* addresses of BARs, of a map's segments, of a buffer's pages; never 0 */
 static u64 secrets[64];
 static unsigned int n_secrets;
 
@@ -38,7 +38,7 @@ static unsigned int digits(u64 n)
 
 static void keep_secret(u64 address)
 {
-	/* small numbers stand everywhere, and so do round ones: offsets, flags (02000000) */
+	/* small and round numbers are everywhere: offsets, flags (02000000) */
 	if (address >= MIB && digits(address) >= 2 && n_secrets < ARRAY_SIZE(secrets))
 		secrets[n_secrets++] = address;
 }
@@ -57,7 +57,7 @@ static bool is_secret(u64 word)
 	return false;
 }
 
-/* A number in decimal. One of pages is as short as any other, and says nothing. */
+/* A number in decimal. A page's number is as short as any other, and proves nothing. */
 static bool is_secret_decimal(u64 number)
 {
 	unsigned int i;
@@ -68,7 +68,7 @@ static bool is_secret_decimal(u64 number)
 	return number >> 47 == 0x1ffff;
 }
 
-/* Does a word of the text, in hexadecimal or decimal, tell an address? */
+/* Is a word of the text, in hexadecimal or decimal, an address? */
 static void check_text(const char *where, const char *text)
 {
 	const char *p = text;
@@ -85,7 +85,7 @@ static void check_text(const char *where, const char *text)
 			end = (char *)p + 2;	/* 0x */
 		else if (word >= 0x1000 &&
 			 !CHECK(!is_secret(word) && !is_secret_decimal(strtoull(p, NULL, 10)),
-				"%s tells \"%.*s\"", where, (int)(end - p), p))
+				"%s shows \"%.*s\"", where, (int)(end - p), p))
 			return;
 		p = end;
 	}
@@ -99,7 +99,7 @@ static void check_file(const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
-		return;		/* so it tells nothing */
+		return;		/* so it shows nothing */
 	while ((n = read(fd, text + have, sizeof(text) - 1 - have)) > 0)
 		have += n;
 	close(fd);
@@ -107,7 +107,7 @@ static void check_file(const char *path)
 	check_text(path, text);
 }
 
-/* The files of a folder and of those below; links lead to what is not ours. */
+/* The files of a folder and of those below, without links, which lead elsewhere. */
 static unsigned int check_folder(const char *path)
 {
 	char child[512];
@@ -134,7 +134,7 @@ static unsigned int check_folder(const char *path)
 	return n;
 }
 
-/* What a process has that uses all of it. */
+/* The objects of a process that uses all calls. */
 static struct {
 	int buffer, window, map, channel, lock;
 	void *memory, *regs;
@@ -207,8 +207,7 @@ static void let_go(void)
 	fpga_profile_none(&f);
 }
 
-/* The test itself: it sees what is there to see. */
-TEST(finds, "an address would be found")
+TEST(finds, "this test finds an address")
 {
 	char text[32];
 	u64 word;
@@ -218,7 +217,7 @@ TEST(finds, "an address would be found")
 	word = strtoull(text + 3, NULL, 16);
 	CHECK(is_secret(word) && is_secret(secrets[1]) && is_secret(0xffff888012345678),
 	      "an address is not known for one");
-	CHECK(!is_secret(0x1000) && !is_secret(0x7fff12345678), "what is none is");
+	CHECK(!is_secret(0x1000) && !is_secret(0x7fff12345678), "a number is taken for one");
 	let_go();
 }
 
@@ -246,7 +245,7 @@ static void look_as_user(void *arg)
 	      MAP_FAILED && errno == EPERM, "the table can be mapped");
 }
 
-TEST(files, "no file tells an address to nobody")
+TEST(files, "no file shows an address to a user")
 {
 	hold();
 	tap_fork(look_as_user, NULL);
@@ -274,7 +273,7 @@ static void read_as_user(void *arg)
 }
 
 /* A map has something to read when its state has changed: the function is gone. */
-TEST(read, "read of a map tells no address")
+TEST(read, "read of a map returns no address")
 {
 	hold();
 	fcntl(held.map, F_SETFL, O_NONBLOCK);
@@ -319,14 +318,14 @@ static void fail_as_user(void *arg)
 	refuse(RASHPA_IOC_PIN, &pin, memory);
 }
 
-TEST(reasons, "no reason tells an address")
+TEST(reasons, "no reason contains an address")
 {
 	hold();
 	tap_fork(fail_as_user, NULL);
 	let_go();
 }
 
-TEST(log, "the log tells no address")
+TEST(log, "the log contains no address")
 {
 	char record[8192];
 	int fd = open("/dev/kmsg", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -392,7 +391,7 @@ TEST(tracepoints, "tracepoints have no addresses")
 	CHECK(access("/sys/kernel/debug/rashpa", F_OK), "there is a folder in debugfs");
 }
 
-/* Look at what @event has printed; the time before it looks like a page's number. */
+/* Check the lines of @event, without the time, which looks like a page's number. */
 static unsigned int check_trace(const char *event)
 {
 	char line[512], name[NAME_MAX + 3];
@@ -413,7 +412,7 @@ static unsigned int check_trace(const char *event)
 	return n;
 }
 
-/* All that makes the driver say something. */
+/* Do all that raises a tracepoint. */
 static void make_traces(void)
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
@@ -424,7 +423,7 @@ static void make_traces(void)
 
 	rig_up(&r, &f, -1, 0, 0);
 	learn_map(r.map, r.made.out_table_size, r.memory);
-	/* until an event has found somebody asleep */
+	/* until an event has woken a reader */
 	while (rig_send_image(&r, 0, &e) && !check_trace("rashpa_wakeup") && now_ns() < end)
 		rig_wait_stopped(&r, 0);
 	CHECK(source_add(r.channel, RASHPA_SOURCE_SOFTWARE, 0) > 0, "%s", reason);
@@ -435,7 +434,7 @@ static void make_traces(void)
 	rig_down(&r);
 }
 
-TEST(traces, "no trace tells an address")
+TEST(traces, "no trace contains an address")
 {
 	DIR *dir = open_tracepoints();
 	struct dirent *e;
@@ -477,7 +476,7 @@ static int make_lock(u64 length)
 	       lock.out_fd : -1;
 }
 
-/* One bit for each page that somebody has filled and given back, of the first 16 GiB. */
+/* One bit for each page of the first 16 GiB that was filled and given back. */
 static u64 left[16 * GIB / PAGE / 64];
 
 static void leave(char *p, u64 length)
@@ -494,7 +493,7 @@ static void leave(char *p, u64 length)
 	}
 }
 
-/* a process's, which it has filled */
+/* private memory of this process, filled */
 static char *leave_private(u64 length)
 {
 	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
@@ -506,7 +505,7 @@ static char *leave_private(u64 length)
 	return p;
 }
 
-/* How many of them does the contiguous memory at @p have? */
+/* Number of such pages in the contiguous memory at @p. */
 static unsigned int has_left(const char *p, u64 length)
 {
 	const u64 first = pfn_of(p);
@@ -518,7 +517,7 @@ static unsigned int has_left(const char *p, u64 length)
 	return n;
 }
 
-/* Nearly all that is free: so whatever is given out next has been somebody's. */
+/* Fill nearly all free memory, so that later owners get used pages. */
 static void leave_all(void)
 {
 	const u64 spare = 128 * MIB;
@@ -530,7 +529,7 @@ static void leave_all(void)
 		       s.freeram * s.mem_unit - spare);
 }
 
-/* The next owners look, and write. Returns how many pages they have that were left. */
+/* The next owners check and write their memory. Returns how many of its pages were left. */
 static unsigned int again(int (*make)(u64 length), u64 length, unsigned int owners)
 {
 	char *p[OWNERS_MAX];
@@ -556,7 +555,7 @@ static unsigned int again(int (*make)(u64 length), u64 length, unsigned int owne
 	return n;
 }
 
-TEST(old_memory, "memory is zeroed whoever had it before")
+TEST(old_memory, "memory is zeroed, whichever process had it before")
 {
 	static const struct {
 		int (*make)(u64 length);
@@ -585,12 +584,12 @@ TEST(old_memory, "memory is zeroed whoever had it before")
 		}
 		/* else nothing was tried */
 		CHECK(same, "%s: nothing was ever given out twice", kinds[k].name);
-		tap_note("%s: %u of %zu times what somebody had", kinds[k].name, same, i);
+		tap_note("%s: %u of %zu times used memory", kinds[k].name, same, i);
 	}
 }
 
-/* what was pinned is an ordinary process's again, and buffers may get it */
-TEST(old_pinned, "what was pinned comes back zeroed")
+/* pinned pages belong to an ordinary process again, and buffers may get them */
+TEST(old_pinned, "pages that were pinned come back zeroed")
 {
 	struct rashpa_pin pin = { HEAD(pin), .length = 2 * MIB };
 	unsigned int i, same = 0;
@@ -610,12 +609,12 @@ TEST(old_pinned, "what was pinned comes back zeroed")
 		munmap(p, pin.length);
 	}
 	/* else nothing was tried */
-	CHECK(same, "no buffer has got what was pinned");
+	CHECK(same, "no buffer has got pages that were pinned");
 }
 
 /* ------------------------------------------------------------- pages ----- */
 
-/* Pages that the kernel shares hold what the header says, and behind it nothing. */
+/* Pages that the kernel shares hold the fields of the header, then zeroes. */
 TEST(pages, "shared pages hold nothing else")
 {
 	struct rashpa_channel_make e = { HEAD(e), .depth = 16 };

@@ -2,8 +2,8 @@
 /* test: needs=large kernel=6.12 iommu=on seconds=90 */
 /* test: needs=large iommu=off seconds=90 */
 /*
- * A buffer of 1 GiB: in one piece on a machine that has just booted, and with a clear
- * answer on one whose memory is in pieces. Needs a guest of its own with at least 4 GiB.
+ * A buffer of 1 GiB: in one piece on a machine that has just booted, with a clear answer if
+ * memory is in pieces. Needs a separate guest with at least 4 GiB.
  */
 #include <infiniband/verbs.h>
 #include <linux/io_uring.h>
@@ -226,7 +226,7 @@ static bool hog_pin(struct hog *h)
 	return true;
 }
 
-/* Unregistered first: what closing a ring unpins, it unpins some time later. */
+/* Unregistered first: closing a ring unpins its pages some time later. */
 static void hog_unpin(struct hog *h)
 {
 	if (h->ring < 0)
@@ -268,7 +268,7 @@ static u64 bytes_free(void)
 	return q.out_free + bytes_of_processors();
 }
 
-/* What a refusal tells to fit instead, in MiB. */
+/* The largest run in MiB, from the sentence of a refusal. */
 static unsigned long largest_run(void)
 {
 	static const char words[] = "largest run is ";
@@ -277,7 +277,7 @@ static unsigned long largest_run(void)
 	return at ? strtoul(at + strlen(words), NULL, 10) : 0;
 }
 
-/* Success, or a sentence that tells the largest run, which is shorter. */
+/* Success, or a sentence that names the largest run, which is shorter. */
 static int either(uint32_t backend)
 {
 	struct rashpa_alloc a;
@@ -293,7 +293,7 @@ static int either(uint32_t backend)
 	return 0;
 }
 
-/* "largest run is N MiB": N MiB can be had. */
+/* "largest run is N MiB": N MiB can be allocated. */
 static void test_what_fits(unsigned long mib)
 {
 	struct rashpa_alloc a = {
@@ -332,7 +332,7 @@ TEST(giant_page, "a page of 1 GiB can be pinned, as one segment")
 
 /* --- as many GiB as there are --- */
 
-/* What it costs is a note: in pieces of a 32nd, or of 1 GiB, which that alignment asks for. */
+/* Print the time as a note: in pieces of a 32nd, or of 1 GiB by that alignment. */
 static void alloc_gibs(u64 gib, u64 alignment)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = gib * GIB, .alignment = alignment,
@@ -343,7 +343,7 @@ static void alloc_gibs(u64 gib, u64 alignment)
 
 	tap_limit(SECONDS + (unsigned int)gib * 60);
 	err = call(memory, RASHPA_IOC_ALLOC, &a);
-	/* something of the kernel's may be in each place that is so aligned, or so large */
+	/* the kernel may have a page in each place that is so aligned, or so large */
 	if (err && (alignment || gib > 1)) {
 		ANSWERED(err, ENOMEM, "largest run");
 		tap_note("%llu GiB%s: %s", gib, alignment ? " in pieces of 1 GiB" : "", reason);
@@ -364,8 +364,8 @@ static void alloc_gibs(u64 gib, u64 alignment)
 		 (double)(now_ns() - start) / 1e9);
 }
 
-/* RASHPA_GIB=N: up to so many, in a guest that has them. */
-TEST(gibs, "so many GiB, also in pieces of 1 GiB")
+/* RASHPA_GIB=N: up to N GiB, in a guest that has them. */
+TEST(gibs, "several GiB, also in pieces of 1 GiB")
 {
 	const char *text = getenv("RASHPA_GIB");
 	const u64 most = text ? strtoull(text, NULL, 10) : 1;
@@ -403,11 +403,11 @@ TEST(pieces, "1 GiB where memory is in pieces: success, or the reason")
 		if (cma_here())
 			CHECK(!either(RASHPA_BACKEND_CMA), "the reserved memory is not there");
 		hog_unpin(&h);
-		/* what is in the way now can be moved */
+		/* the kernel can move the remaining pages */
 		err = either(RASHPA_BACKEND_CONTIG);
 	}
 	hog_free(&h);
-	/* what was freed may still be kept by others: then the answer must be one to rely on */
+	/* others may still keep freed pages: then the largest run must be true */
 	if (err && either(RASHPA_BACKEND_CONTIG))
 		test_what_fits(largest_run());
 	CHECK(bytes_free() + 256 * MIB > before, "%llu MiB were free before, %llu after",

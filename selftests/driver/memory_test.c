@@ -198,7 +198,7 @@ static void *alloc_one(void *arg)
 	return NULL;
 }
 
-TEST(name_race, "of many who want one name at once one wins")
+TEST(name_race, "one of many threads gets a name that all want at once")
 {
 	pthread_t thread[THREADS];
 	int result[THREADS];
@@ -271,7 +271,7 @@ TEST_EACH(bad_alloc, bad_allocs, "a buffer %s is refused")
 	ANSWERED(buffer_remove("st-bad"), ENOENT, NULL);
 }
 
-TEST(too_large, "more than the memory is refused with what would fit")
+TEST(too_large, "a buffer larger than memory is refused, with the size that would fit")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 2 * ram_bytes() };
 
@@ -289,7 +289,7 @@ TEST(reserved, "a reserved field must be zero")
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "reserved");
 }
 
-TEST(cma, "CMA serves, or says that it is not there")
+TEST(cma, "CMA serves, or the reason says that it is missing")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 4 * MIB,
 				  .backend = RASHPA_BACKEND_CMA };
@@ -355,7 +355,7 @@ TEST_EACH(contiguous, pieces, "%s: one zeroed piece")
 	close(a.out_fd);
 }
 
-TEST(zeroed, "nobody sees the data of the buffer before")
+TEST(zeroed, "a new buffer has no data of an earlier one")
 {
 	int i, fd;
 	void *p;
@@ -364,7 +364,7 @@ TEST(zeroed, "nobody sees the data of the buffer before")
 		fd = buffer_alloc(64 * MIB, NULL);
 		p = map_fd(fd, 64 * MIB);
 		close(fd);
-		CHECK(all_zero(p, 64 * MIB), "somebody's data is in it (round %d)", i);
+		CHECK(all_zero(p, 64 * MIB), "old data are in it (round %d)", i);
 		memset(p, 0x5a, 64 * MIB);
 		munmap(p, 64 * MIB);
 	}
@@ -461,7 +461,7 @@ static void second_user(void *arg)
 	CHECK(q.out_user_used == 8 * MIB && q.out_user_limit == 12 * MIB, "%llu of %llu",
 	      q.out_user_used, q.out_user_limit);
 	close(fd);
-	/* what was given back can be had again */
+	/* memory that was given back can be allocated again */
 	fd = buffer_alloc(8 * MIB, NULL);
 	close(fd);
 }
@@ -482,7 +482,7 @@ struct ids {
 	int ready[2], go[2];
 };
 
-/* Two ids of one namespace: two users, or one who has made it. */
+/* Two ids of one namespace: two users, or both the user that made it. */
 static void two_ids(void *arg)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB };
@@ -541,7 +541,7 @@ static void cache_mode(uint32_t cache, uint32_t backend, u64 length)
 	p = map_fd(a.out_fd, length);
 	CHECK(all_zero(p, length), "the memory is not zero");
 	fill(p, length, cache);
-	CHECK(filled(p, length, cache), "what was written is not there");
+	CHECK(filled(p, length, cache), "the written data are lost");
 	munmap(p, length);
 	close(a.out_fd);
 	/* given back, the same memory is cached again for others */
@@ -732,9 +732,9 @@ static void as_nobody(void *arg)
 	(void)arg;
 	drop_privileges();
 	CHECK(open("/dev/rashpa/memory", O_RDWR) < 0 && errno == EACCES,
-	      "nobody may open /dev/rashpa/memory");
-	CHECK(buffer_node("st-mine", O_RDONLY) < 0 && errno == EACCES, "nobody may open a buffer");
-	/* who was given the fd may use it */
+	      "a user can open /dev/rashpa/memory");
+	CHECK(buffer_node("st-mine", O_RDONLY) < 0 && errno == EACCES, "a user can open a buffer");
+	/* a process that was given the fd may use it */
 	fd = buffer_alloc(PAGE, NULL);
 	CHECK(fd >= 0, "an inherited fd is of no use");
 }
@@ -750,7 +750,7 @@ TEST(unprivileged, "a user outside the group opens nothing")
 
 /* ------------------------------------------------- QUERY, INFO, nodes --- */
 
-TEST(query, "QUERY answers what would fit")
+TEST(query, "QUERY answers the size that would fit")
 {
 	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
 
@@ -793,7 +793,7 @@ TEST(query_try, "QUERY finds out by trying")
 	ANSWERED(call(memory, RASHPA_IOC_PROGRESS, &p), 0, NULL);
 	CHECK(!p.out_stage && !p.out_todo, "stage %u of nothing", p.out_stage);
 	CHECK(!q.out_area[0], "contig has no area");
-	/* what it says can be had */
+	/* the size that it reports can be allocated */
 	a.length = q.out_largest / 2;
 	if (ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
 		close(a.out_fd);
@@ -809,7 +809,7 @@ TEST(query_try, "QUERY finds out by trying")
 
 /* --- searches that take long: a second of all memory at least --- */
 
-/* What a child does with memory nodes of its own, as a member of the group. */
+/* A child that searches through a separate memory node, perhaps as a member of the group. */
 struct searcher {
 	int node;
 	bool member;
@@ -862,9 +862,9 @@ static void searcher_end(struct searcher *s)
 	munmap(s->answer, PAGE);
 }
 
-#define SEARCHES	8	/* of one at least we come in time */
+#define SEARCHES	8	/* the test comes in time for at least one of them */
 
-TEST(try_time, "QUERY tries as long as it may, and says so")
+TEST(try_time, "QUERY tries as long as it may, and reports an unfinished try")
 {
 	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG, .try_ms = 1 };
 
@@ -894,8 +894,8 @@ TEST(try_interrupted, "a try can be interrupted")
 	searcher_end(&s);
 }
 
-/* Who needs memory and has CAP_SYS_RESOURCE waits for no search of others. */
-TEST(root_first, "who tries makes way for root's ALLOC")
+/* An ALLOC with CAP_SYS_RESOURCE does not wait for a search of others. */
+TEST(root_first, "a try makes way for root's ALLOC")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB, .backend = RASHPA_BACKEND_CONTIG };
 	struct searcher s;
@@ -916,7 +916,7 @@ TEST(root_first, "who tries makes way for root's ALLOC")
 	searcher_end(&s);
 }
 
-/* Nor does root's search make way for theirs; theirs begins again, and finds what there is. */
+/* A member's ALLOC, which makes way for root's, begins again, and succeeds. */
 static void alloc_much(void *arg)
 {
 	const struct searcher *s = arg;
@@ -971,7 +971,7 @@ static void *watch_progress(void *arg)
 	return NULL;
 }
 
-TEST(progress, "QUERY tells how far an allocation is")
+TEST(progress, "PROGRESS reports how far an allocation is")
 {
 	const u64 length = ram_bytes() / 4 & -(2 * MIB);
 	struct watch w = {};
@@ -987,7 +987,7 @@ TEST(progress, "QUERY tells how far an allocation is")
 	close(fd);
 }
 
-TEST(allocated, "QUERY counts what buffers hold")
+TEST(allocated, "QUERY counts the memory of buffers")
 {
 	u64 before = bytes_allocated();
 	int fd = buffer_alloc(6 * MIB, NULL);
@@ -997,7 +997,7 @@ TEST(allocated, "QUERY counts what buffers hold")
 	CHECK(bytes_allocated() == before, "it did not come back");
 }
 
-TEST(info_wrong_fds, "INFO refuses what is no dma-buf")
+TEST(info_wrong_fds, "INFO refuses a file that is not a dma-buf")
 {
 	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC), event = eventfd(0, 0);
 	int closed = 999;
@@ -1018,7 +1018,7 @@ TEST(info_wrong_fds, "INFO refuses what is no dma-buf")
 	close(event);
 }
 
-TEST(info, "INFO tells what a buffer is")
+TEST(info, "INFO describes a buffer")
 {
 	struct rashpa_info info;
 	int fd = buffer_alloc(3 * PAGE, "st-info");

@@ -89,7 +89,7 @@ TEST_BOTH(shared, "all mappings show the same memory")
 	CHECK(filled(r, LEN, 1), "the node shows something else");
 	CHECK(filled(s, LEN, 1), "the opened dma-buf shows something else");
 	fill(r, LEN, 2);
-	CHECK(filled(p, LEN, 2), "what the node wrote is not seen");
+	CHECK(filled(p, LEN, 2), "data written through the node are not seen");
 	munmap(p, LEN);
 	munmap(q, LEN);
 	munmap(r, LEN);
@@ -168,7 +168,7 @@ TEST(range_overflow, "offsets that overflow are refused")
 	ANSWERED(buffer_remove("st-over"), 0, NULL);
 }
 
-TEST_BOTH(read_only, "who opened read-only maps read-only, also after mprotect")
+TEST_BOTH(read_only, "a read-only file maps read-only, also after mprotect")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(LEN, "st-ro");
@@ -194,7 +194,7 @@ TEST_BOTH(read_only, "who opened read-only maps read-only, also after mprotect")
 		CHECK(mprotect(p, LEN, PROT_READ | PROT_WRITE) && errno == EACCES,
 		      "mprotect makes it writable");
 		w[5] ^= 1;
-		CHECK(p[5] == w[5], "what is written later is not seen");
+		CHECK(p[5] == w[5], "data written later are not seen");
 		w[5] ^= 1;
 		munmap(p, LEN);
 	}
@@ -228,7 +228,7 @@ TEST(read_only_signal, "a write into a read-only mapping is a SIGSEGV")
 	ANSWERED(buffer_remove("st-segv"), 0, NULL);
 }
 
-TEST(write_only, "who opened write-only maps nothing")
+TEST(write_only, "a write-only file maps nothing")
 {
 	int fd = buffer_alloc(LEN, "st-wo");
 	int node = buffer_node("st-wo", O_WRONLY);
@@ -317,7 +317,6 @@ TEST_BOTH(page_tables, "as few page tables as possible")
 	close(a.out_fd);
 }
 
-/* The node finds an aligned address by itself. */
 TEST(node_aligns, "a node finds an aligned address")
 {
 	int fd, node;
@@ -347,7 +346,7 @@ TEST_BOTH(mprotect, "a part can be protected")
 	CHECK(!mprotect(p + MIB, PAGE, PROT_READ | PROT_WRITE), "mprotect: %s", strerror(errno));
 	fill(p, 4 * MIB, 10);
 	CHECK(!mprotect(p, 4 * MIB, PROT_READ), "mprotect: %s", strerror(errno));
-	CHECK(filled(p, 4 * MIB, 10), "what was written is lost");
+	CHECK(filled(p, 4 * MIB, 10), "the written data are lost");
 	munmap(p, 4 * MIB);
 	close(fd);
 }
@@ -366,7 +365,7 @@ TEST_BOTH(fork, "a child shares the mapping")
 
 	fill(p, LEN, 3);
 	tap_fork(write_and_compare, p);
-	CHECK(filled(p, LEN, 4), "what the child wrote is not seen");
+	CHECK(filled(p, LEN, 4), "data of the child are not seen");
 	ANSWERED(buffer_info(fd, &info), 0, NULL);
 	CHECK(info.out_mappings == 1, "%u mappings", info.out_mappings);
 	munmap(p, LEN);
@@ -396,7 +395,7 @@ struct toucher {
 	u64 refused;
 };
 
-/* Through a call, which tells where a fault cannot be served. */
+/* Through a call, which fails if a fault cannot be served. */
 static void *touch(void *arg)
 {
 	struct toucher *t = arg;
@@ -454,7 +453,7 @@ static unsigned int pages_lost(const char *p, size_t length)
 		if (pread(map, &entry, 8, (off_t)(((uintptr_t)p + i) / PAGE * 8)) != 8 ||
 		    !(entry & PM_PRESENT) ||
 		    pread(flags, &flag, 8, (off_t)((entry & PM_FRAME) * 8)) != 8) {
-			lost = UINT32_MAX;	/* it cannot be looked at */
+			lost = UINT32_MAX;	/* it cannot be checked */
 			break;
 		}
 		lost += !(flag & KPF_COMPOUND);
@@ -627,7 +626,7 @@ TEST_BOTH(pin_short, "a contig buffer can be pinned for a moment")
 }
 
 /* A pipe holds pages of a buffer that is gone. */
-TEST_BOTH(splice, "pages that somebody holds stay when their buffer goes")
+TEST_BOTH(splice, "pages that a pipe holds stay when their buffer goes")
 {
 	int fd = buffer_alloc(4 * MIB, NULL), again, pipes[2];
 	u64 held = bytes_allocated();

@@ -78,14 +78,14 @@ TEST(exclusive, "an exclusive lease keeps others out")
 	int a = alloc_with(0, 0), b;
 	void *p;
 
-	CHECK(open_name(O_RDWR | O_EXCL) == -EBUSY, "an exclusive lease beside another");
+	CHECK(open_name(O_RDWR | O_EXCL) == -EBUSY, "an exclusive lease next to another");
 	close(a);
 	a = open_name(O_RDWR | O_EXCL);
 	REQUIRE(a >= 0, "no exclusive lease: %s", reason);
 	if (!buffer_info(a, &info))
 		CHECK(info.out_flags & RASHPA_INFO_EXCLUSIVE, "INFO does not say so");
-	CHECK(open_name(O_RDWR) == -EBUSY, "a lease beside an exclusive one");
-	CHECK(open_name(O_RDONLY) == -EBUSY, "a lease for reading beside an exclusive one");
+	CHECK(open_name(O_RDWR) == -EBUSY, "a lease next to an exclusive one");
+	CHECK(open_name(O_RDONLY) == -EBUSY, "a lease for reading next to an exclusive one");
 	/* a mapping is a lease as well */
 	p = map_fd(a, PAGE);
 	close(a);
@@ -97,8 +97,8 @@ TEST(exclusive, "an exclusive lease keeps others out")
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-/* Without a lease: what it is, who has it, and its end. */
-TEST(no_lease, "access mode 3 takes no lease, and tells who has one")
+/* Without a lease: INFO, also of the holder, and REMOVE. */
+TEST(no_lease, "access mode 3 takes no lease, and names the holder of one")
 {
 	struct rashpa_export e = { HEAD(e) };
 	struct rashpa_info info;
@@ -130,7 +130,7 @@ TEST(exclusive_node, "ALLOC and O_EXCL make exclusive leases")
 	int a = alloc_with(RASHPA_ALLOC_EXCLUSIVE, 0), b;
 
 	REQUIRE(a >= 0, "ALLOC: %s", reason);
-	CHECK(open_name(O_RDWR) == -EBUSY, "a lease beside that of ALLOC");
+	CHECK(open_name(O_RDWR) == -EBUSY, "a lease next to that of ALLOC");
 	close(a);
 	a = open(NODE, O_RDWR | O_EXCL | O_CLOEXEC);
 	CHECK(a >= 0, "open with O_EXCL: %s", strerror(errno));
@@ -140,9 +140,9 @@ TEST(exclusive_node, "ALLOC and O_EXCL make exclusive leases")
 	b = open(NODE, O_RDONLY | O_CLOEXEC);
 	CHECK(b >= 0, "open: %s", strerror(errno));
 	a = open(NODE, O_RDWR | O_EXCL | O_CLOEXEC);
-	CHECK(a < 0 && errno == EBUSY, "an exclusive open beside another");
+	CHECK(a < 0 && errno == EBUSY, "an exclusive open next to another");
 	close(b);
-	/* who only reads keeps nobody out */
+	/* a reader excludes no process */
 	b = open(NODE, O_RDONLY | O_EXCL | O_CLOEXEC);
 	CHECK(b < 0 && errno == EACCES, "an exclusive open for reading");
 	close(b);
@@ -217,9 +217,7 @@ TEST(node_mode, "a node has its owner and mode when it appears")
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-/* udev sets owner and mode that an event tells: at each event, whatever chmod() has done. */
-/* No permission at all is a mode, too. */
-TEST(no_mode, "a node of mode 0 is for nobody")
+TEST(no_mode, "a node can have mode 0")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0);
 	struct stat node;
@@ -231,7 +229,8 @@ TEST(no_mode, "a node of mode 0 is for nobody")
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-TEST(event_tells_no_mode, "an event tells udev no owner and no mode")
+/* At each event, udev would set owner and mode of the event, whatever chmod() has done. */
+TEST(event_tells_no_mode, "an event for udev has no owner and no mode")
 {
 	char event[1024];
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0640);
@@ -284,7 +283,7 @@ static void reader(void *arg)
 	close(fd);
 }
 
-TEST(reader, "who may only read, reads")
+TEST(reader, "a user who may only read can read")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0664);
 
@@ -305,7 +304,7 @@ static void new_owner(void *arg)
 	CHECK(fd >= 0, "the owner cannot open it: %s", reason);
 	close(fd);
 	ANSWERED(buffer_permit(NAME, -1, -1, 0400), 0, NULL);
-	CHECK(open_name(O_RDWR) == -EACCES, "the mode is not asked");
+	CHECK(open_name(O_RDWR) == -EACCES, "the mode is ignored");
 	CHECK(buffer_permit(NAME, 0, -1, -1) == -EPERM, "it was given away");
 	CHECK(buffer_permit(NAME, -1, 0, -1) == -EPERM, "given to a group of others");
 	ANSWERED(buffer_permit(NAME, -1, 65534, -1), 0, NULL);
@@ -325,7 +324,7 @@ TEST(hand_over, "root hands a buffer to a user")
 	ANSWERED(buffer_remove(NAME), ENOENT, NULL);
 }
 
-/* What root has given away is not its maker's any more, who may still have it open. */
+/* The maker of a buffer that root has given away loses its rights, even with an open file. */
 static void old_owner(void *arg)
 {
 	struct rashpa_remove r = { HEAD(r) };
@@ -341,7 +340,7 @@ static void old_owner(void *arg)
 	CHECK(buffer_permit(NAME, -1, -1, 0666) == -EPERM, "its mode was changed");
 }
 
-TEST(taken_away, "what root gives away is its maker's no more")
+TEST(taken_away, "a buffer that root gives away is not its maker's any more")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600), turn[4];
 	pid_t pid;
@@ -360,14 +359,14 @@ TEST(taken_away, "what root gives away is its maker's no more")
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-/* Root of a namespace of one's own is no root here. */
+/* Root of another namespace. */
 static void root_in_namespace(void *arg)
 {
 	const int *node = arg;
 	struct rashpa_remove r = { HEAD(r) };
 
 	drop_privileges();
-	/* who has changed its ids cannot write its own files in /proc else */
+	/* a process that has changed its ids needs this to write its files in /proc */
 	CHECK(!prctl(PR_SET_DUMPABLE, 1) && !unshare(CLONE_NEWUSER), "unshare: %s",
 	      strerror(errno));
 	CHECK(!write_text("/proc/self/uid_map", "0 65534 1") &&
@@ -391,7 +390,7 @@ TEST(namespace, "root of another namespace is not the owner")
 
 #define RACES	50
 
-/* Makes and removes a name all the time, and counts how often it could. */
+/* Makes and removes a name all the time, and counts the successes. */
 static void name_for_ever(void *arg)
 {
 	atomic_uint *times = arg;
@@ -408,8 +407,7 @@ static void name_for_ever(void *arg)
 	}
 }
 
-/* One name has one buffer and one node at a time, whoever makes and removes it. */
-TEST(name_race, "a name that two make and remove has one buffer")
+TEST(name_race, "a name that two processes make and remove has one buffer and one node")
 {
 	atomic_uint *times = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -53,7 +53,7 @@ static long pinned_kib(void)
 	return kib;
 }
 
-TEST(info, "INFO tells what pinned memory is, and it is charged")
+TEST(info, "INFO describes pinned memory, and it is charged")
 {
 	void *p = anonymous(LEN, 0);
 	struct rashpa_info info;
@@ -80,7 +80,7 @@ static void bad(const void *p, u64 length, int err, const char *says)
 	ANSWERED(pin(p, length), err, says);
 }
 
-TEST(bad_ranges, "ranges that are no memory are refused")
+TEST(bad_ranges, "ranges without memory are refused")
 {
 	char *p = anonymous(4 * PAGE, 0);
 
@@ -365,8 +365,8 @@ TEST(part, "a part of a huge page is charged as all of it")
 	munmap(map, 2 * HUGE);
 }
 
-/* A pipe has a page of each block of a buffer that nobody has any more: the blocks stay. */
-TEST(lingers, "what others hold of a buffer stays charged")
+/* A pipe has a page of each block of a buffer that is closed: the blocks stay. */
+TEST(lingers, "blocks of a buffer that others hold stay charged")
 {
 	const u64 before = bytes_allocated();
 	int fd = buffer_alloc(4 * HUGE, NULL), pipes[2];
