@@ -33,7 +33,7 @@ TEST(buffer, "a buffer that would be bounced is refused")
 	refused(buffer_alloc(4 * MIB, NULL));
 }
 
-TEST(foreign, "memory of another driver, too")
+TEST(foreign, "memory of another driver that would be bounced is refused")
 {
 	int fd = foreign_dmabuf(MIB);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A host bridge of which the kernel knows nothing is not taken for one that routes between
- * functions.
+ * The driver does not assume that an unknown host bridge routes between functions.
  * test: tier=all kernel=6.1,6.12 iommu=both seconds=3
  */
 #include <sys/utsname.h>
@@ -13,7 +12,7 @@
 
 static struct fpga f, peer;
 
-/* Has the kernel a list of host bridges? */
+/* Does the kernel have a list of host bridges? */
 static bool kernel_knows(void)
 {
 	static char config[1 << 20];
@@ -40,7 +39,7 @@ static void try_it(int want, const char *says)
 	close(win);
 }
 
-TEST(auto, "it refuses where the kernel knows nothing")
+TEST(auto, "p2p_bridge=auto refuses an unknown host bridge")
 {
 	char before[16];
 

@@ -2,9 +2,8 @@
 /* test: needs=fetch kernel=any,debug iommu=on seconds=15 */
 /* test: needs=fetch iommu=off seconds=15 */
 /*
- * Boards that fetch addresses: what is in the rings, compared with bytes as the board reads them;
- * how they end; and maps that the kernel programs again by itself. The lab gives three such boards,
- * one of each format.
+ * Boards that fetch addresses: bytes of the rings as the board reads them, ends of rings, and maps
+ * that the kernel programs again. The lab gives three such boards, one of each format.
  */
 #include <linux/udmabuf.h>
 #include <poll.h>
@@ -16,8 +15,8 @@
 #include "rig.h"
 
 #define DATA	((u64)IMAGES * IMAGE)
-#define PAGES	5u		/* segments of the maps that are looked at */
-#define ENTRY	7u		/* of the table, for all of them */
+#define PAGES	5u		/* segments of the maps to check */
+#define ENTRY	7u		/* entry in the table, for all maps */
 
 static const unsigned int ids[] = {
 	RFPGA_PCI_FETCH_ARRAY, RFPGA_PCI_FETCH_CHAIN, RFPGA_PCI_FETCH_PACKED,
@@ -77,7 +76,7 @@ static void expect_packed(const struct want *w, uint8_t *d)
 	le(d, 0, w->address | (w->length / 4096 - 1) << 1 | 1, 8);
 }
 
-/* A chain with an end, whose first one says so, too; numbers, words in the wrong order. */
+/* A chain with an end mark, also in its first one; numbers, words in the wrong order. */
 static void expect_odd(const struct want *w, uint8_t *d)
 {
 	le(d, 0, w->address >> 32, 4);
@@ -343,7 +342,7 @@ TEST_EACH(bytes, ways, "%s: in memory as it was described")
 		close(r.map);
 		r.map = -1;
 		entry_clear(&r);
-		/* behind an IOMMU it is not there any more; else it may be anybody's */
+		/* an IOMMU has unmapped it; without one, the memory may have a new owner */
 		if (!strcmp(getenv("RASHPA_IOMMU") ?: "", "on"))
 			CHECK(!peek(0, base, 8, is), "the ring is still mapped");
 	}
@@ -351,7 +350,7 @@ TEST_EACH(bytes, ways, "%s: in memory as it was described")
 	profile(0);
 }
 
-/* ------------------------------------------------------ what is refused --- */
+/* ------------------------------------------------------------ refused --- */
 
 enum part { TABLE_OF, FETCH, FIELD_OF, REGISTER };
 
@@ -360,7 +359,7 @@ enum part { TABLE_OF, FETCH, FIELD_OF, REGISTER };
 #define D(field)	FIELD_OF, offsetof(struct rashpa_fetch_field, field)
 #define R(field)	REGISTER, offsetof(struct rashpa_fetch_field, field)
 
-/* one value of that of the array is made wrong: of field 1, the length, and of register 1, COUNT */
+/* one wrong value in the array's profile: of field 1, the length, or of register 1, COUNT */
 static const struct bad_field bad[] = {
 	{ "and-does-not-say-so", T(flags), 4, 0, EINVAL, "RASHPA_PTABLE_FETCH" },
 	{ "with-an-undefined-flag-of-the-table", T(flags), 4, 3, EINVAL, "undefined flag" },
@@ -428,7 +427,7 @@ TEST_EACH(bad, bad, "a profile that fetches %s is refused")
 	ANSWERED(apply(&boards[0], p), row->err, row->says);
 }
 
-/* What does not fit is found out for each map, before anything is written. */
+/* The driver checks each map before it writes a descriptor. */
 TEST(unfit, "a map that does not fit into descriptors is refused")
 {
 	struct plan *p = plan_make(&ways[0]);
@@ -465,8 +464,7 @@ TEST(unfit, "a map that does not fit into descriptors is refused")
 	close(fd);
 }
 
-/* A ring is memory that its user is charged with. */
-TEST(charged, "a ring is charged, and given back")
+TEST(charged, "a ring is charged to its user, and given back")
 {
 	struct rashpa_program program = { HEAD(program), .window = -1 };
 	struct rashpa_limit before = { HEAD(before), .resource = RASHPA_RESOURCE_MEMORY }, now;
@@ -536,7 +534,6 @@ TEST_EACH(unbound, formats, "a board that streams by %s is unbound")
 	}
 }
 
-/* What comes of a read that fails, and of descriptors that make no sense. */
 TEST(poison, "fetches that fail, descriptors that make no sense")
 {
 	struct plan *p = plan_make(&ways[0]);
@@ -551,7 +548,7 @@ TEST(poison, "fetches that fail, descriptors that make no sense")
 		      reg32(entry(&r), RFPGA_FETCH_STATUS));
 		CHECK(rig_tell(0, "poison off"), "no control");
 		streams(&r);
-		/* where nothing is */
+		/* an address without memory */
 		set64(entry(&r), RFPGA_FETCH_BASE, 1ULL << 46);
 		stream(&r, 1);
 		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS &&
@@ -576,7 +573,7 @@ TEST(poison, "fetches that fail, descriptors that make no sense")
 /* ------------------------------------------------------------ many --- */
 
 #define MANY		(20u << 10)	/* more than 4 MiB; RASHPA_SEGMENTS=16777216 is the most */
-#define ITEM		(64 * MIB)	/* of a memory that has the same pages again and again */
+#define ITEM		(64 * MIB)	/* bytes after which the memory repeats its pages */
 
 static uint32_t segments_wanted(void)
 {
@@ -596,7 +593,7 @@ static int many_pages(uint32_t n)
 	u64 left = length;
 	int dev, memfd, fd;
 
-	/* of one item; and what is possible */
+	/* a first udmabuf, of one item, shows whether the kernel has them */
 	fd = foreign_dmabuf(PAGE);
 	if (fd < 0)
 		return -1;
@@ -624,7 +621,7 @@ static double since(u64 start)
 	return (double)(now_ns() - start) / 1e9;
 }
 
-/* How long others wait for the function, at most: the answer is a note. */
+/* Measure how long others wait for the function, at most. */
 static void ask_always(void *arg)
 {
 	const int *end = arg;
@@ -684,8 +681,8 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
 }
 
 /*
- * A ring that the page allocator has no piece for: behind an IOMMU it may be in many, without one
- * it is found as a buffer is.
+ * A ring that is too large for the page allocator. With an IOMMU it may be in many pieces. Without
+ * one the driver allocates it like a buffer.
  */
 TEST(many, "a ring that is larger than one piece of the page allocator")
 {
@@ -711,7 +708,7 @@ TEST(many, "a ring that is larger than one piece of the page allocator")
 
 /* --------------------------------------------------------- once more --- */
 
-/* The next state of the map that a record tells; 0: none came. */
+/* The map's state in the next record; 0: no record. */
 static uint32_t told(const struct rig *r)
 {
 	struct rashpa_event e;
@@ -749,7 +746,7 @@ TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 		streams(&r);
 	}
 	rig_down(&r);
-	/* nobody has asked for it */
+	/* a map without RASHPA_PROGRAM_AGAIN is not programmed again */
 	if (up(&r, board, 0)) {
 		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
 		asked = fpga_map(&boards[board], r.buffer, RASHPA_BIDIRECTIONAL, &map);
@@ -768,7 +765,7 @@ TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 }
 
 /* Memory that moves under a stream: the same place, other addresses. */
-TEST(moves, "after a revocation, too, and not while it lasts")
+TEST(moves, "the kernel programs a map again after a revocation, not during it")
 {
 	struct rashpa_liar_export export = {
 		.kind = RASHPA_LIAR_HONEST, .length = DATA, .error = EBUSY,
@@ -796,7 +793,7 @@ TEST(moves, "after a revocation, too, and not while it lasts")
 		rig_is_idle(r.regs, 0);
 		entry_clear(&r);
 		is_told(&r, RASHPA_MAP_STATE_REVOKED);
-		/* the place stays its own, and nothing is there */
+		/* the map keeps its place, which is empty */
 		REQUIRE(fpga_map(&boards[0], r.buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s",
 			reason);
 		other = (struct rashpa_program) { HEAD(other), .window = -1, .first = ENTRY };

@@ -2,8 +2,8 @@
 /* test: tier=check kernel=each,debug iommu=off seconds=3 */
 /* test: needs=bounce kernel=6.12 iommu=off seconds=3 */
 /*
- * Another driver imports our dma-buf: vgem, which knows nothing of us. What it cannot do
- * with it on some kernel is tested as well.
+ * Another driver, vgem, imports our dma-buf. The tests also cover operations that fail on some
+ * kernels.
  */
 #include <drm/drm.h>
 #include <drm/drm_mode.h>
@@ -78,7 +78,7 @@ TEST(import, "vgem imports a buffer, and is counted until it lets go")
 	int fd = buffer_alloc(LEN, NULL);
 	uint32_t handle;
 
-	REQUIRE(importers(fd) == 0, "an importer before anybody imports");
+	REQUIRE(importers(fd) == 0, "an importer before the import");
 	handle = import(vgem, fd);
 	if (CHECK(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno))) {
 		CHECK(importers(fd) == 1, "%u importers", importers(fd));
@@ -88,7 +88,7 @@ TEST(import, "vgem imports a buffer, and is counted until it lets go")
 	close(fd);
 }
 
-TEST(twice, "two importers are two; a closed file lets go")
+TEST(twice, "two importers are counted; a closed file lets go")
 {
 	int fd = buffer_alloc(LEN, NULL), second = vgem_open();
 	uint32_t a = import(vgem, fd), b = import(second, fd);
@@ -102,8 +102,7 @@ TEST(twice, "two importers are two; a closed file lets go")
 	close(fd);
 }
 
-/* What comes out of vgem is our dma-buf again, and shows our memory. */
-TEST(export, "vgem hands out our dma-buf again")
+TEST(export, "vgem exports our dma-buf again, with our memory")
 {
 	int fd = buffer_alloc(LEN, NULL), again;
 	uint32_t handle = import(vgem, fd);
@@ -117,9 +116,9 @@ TEST(export, "vgem hands out our dma-buf again")
 	q = map_fd(again, LEN);
 	if (p && q) {
 		fill(p, LEN, 41);
-		CHECK(filled(q, LEN, 41), "what comes out of vgem shows something else");
+		CHECK(filled(q, LEN, 41), "the dma-buf of vgem shows other memory");
 		fill(q, LEN, 42);
-		CHECK(filled(p, LEN, 42), "what was written behind vgem is not seen");
+		CHECK(filled(p, LEN, 42), "data written to the dma-buf of vgem are not seen");
 		munmap(p, LEN);
 		munmap(q, LEN);
 	}
@@ -179,7 +178,7 @@ TEST(outlives_fd, "a buffer that only vgem holds lives")
 	CHECK(bytes_allocated() == before, "the memory did not come back");
 }
 
-TEST(cma, "CMA memory as a dma-buf is good for vgem")
+TEST(cma, "vgem imports CMA memory")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = LEN, .backend = RASHPA_BACKEND_CMA };
 	int err = call(memory, RASHPA_IOC_ALLOC, &a);
@@ -206,8 +205,8 @@ static int sync_of(int fd, u64 flags)
 }
 
 /*
- * Where all DMA is copied (swiotlb=force) an importer that maps has a bounce buffer, which is
- * what its device would have written. Whoever holds another dma-buf gets to see that.
+ * Where all DMA is copied (swiotlb=force), an importer that maps has a bounce buffer, with the
+ * data of its device. A process that holds another dma-buf gets to see those data.
  */
 TEST(sync, "CPU access through another dma-buf than that of vgem")
 {
@@ -225,12 +224,12 @@ TEST(sync, "CPU access through another dma-buf than that of vgem")
 	CHECK(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
 	fill(p, PAGE, 2);
 	CHECK(!sync_of(other, DMA_BUF_SYNC_START), "start");
-	CHECK(filled(p, PAGE, copied ? 1 : 2), "what the device has is not seen");
+	CHECK(filled(p, PAGE, copied ? 1 : 2), "the data of the device are not seen");
 	fill(p, PAGE, 3);
 	CHECK(!sync_of(other, DMA_BUF_SYNC_END), "end");
 	fill(p, PAGE, 4);
 	CHECK(!sync_of(fd, DMA_BUF_SYNC_START), "start");
-	CHECK(filled(p, PAGE, copied ? 3 : 4), "the device has not got what was written");
+	CHECK(filled(p, PAGE, copied ? 3 : 4), "the device has not got the data");
 	CHECK(!sync_of(fd, DMA_BUF_SYNC_END), "end");
 	gem_close(vgem, handle);
 	munmap(p, PAGE);

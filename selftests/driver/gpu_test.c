@@ -20,7 +20,7 @@
 
 static struct fpga f;
 static bool behind_switch, iommu;
-static const char *no_liar;	/* why there is no exporter that revokes; NULL: there is */
+static const char *no_liar;	/* why there is no exporter that revokes, or NULL */
 
 /* Below the lab's switch, where the GPU is as well if there is one. */
 static bool is_behind_switch(void)
@@ -114,7 +114,7 @@ static void stream_once(const struct rig *r)
 	rig_is_idle(r->regs, 0);
 }
 
-/* Where the lab's GPU is, as a map tells of a peer; 0: nowhere. */
+/* The lab's GPU, in the form of a map's out_peer; 0: there is no GPU. */
 static uint64_t gpu_address(char *bdf, size_t size)
 {
 	unsigned int domain, bus, device, function;
@@ -132,7 +132,7 @@ static uint64_t gpu_address(char *bdf, size_t size)
 	return (uint64_t)domain << 16 | bus << 8 | device << 3 | function;
 }
 
-TEST(about, "it is what it is")
+TEST(about, "the GPU's name, address and memory")
 {
 	struct rashpa_gpu_info info;
 	struct stand s;
@@ -151,7 +151,7 @@ TEST(about, "it is what it is")
 	end(&s);
 }
 
-TEST(names, "names of GPUs that are none")
+TEST(names, "names that are not those of GPUs")
 {
 	static const struct {
 		const char *name;
@@ -173,7 +173,7 @@ TEST(names, "names of GPUs that are none")
 	}
 }
 
-TEST(lengths, "lengths that no memory has")
+TEST(lengths, "invalid lengths")
 {
 	struct rashpa_gpu_memory *none;
 	struct stand s;
@@ -185,7 +185,7 @@ TEST(lengths, "lengths that no memory has")
 	end(&s);
 }
 
-/* The FPGA writes into the BAR, and nobody else moves a byte. */
+/* The FPGA writes into the BAR, without a copy. */
 TEST_WHERE(stream, "the FPGA streams into it")
 {
 	struct rashpa_map_make map = {};
@@ -248,11 +248,11 @@ static void victim(void *arg)
 	if (!begin(&s))
 		return;
 	stream_on(&s.rig);
-	CHECK(write(v->ready[1], "", 1) == 1, "nobody waits");
+	CHECK(write(v->ready[1], "", 1) == 1, "write");
 	pause();
 }
 
-/* What was mapped and allocated goes, and the FPGA stops before. */
+/* The FPGA stops before the kernel frees map and memory. */
 TEST_WHERE(killed, "a program that is killed while the FPGA streams")
 {
 	struct victim v;
@@ -274,17 +274,17 @@ TEST_WHERE(killed, "a program that is killed while the FPGA streams")
 	close(window);
 }
 
-/* Nobody writes any more, and the FPGA has no address of it. */
+/* The FPGA does not write any more, and has no address of the memory. */
 static void is_at_rest(const struct stand *s)
 {
 	rig_is_idle(s->rig.regs, 0);
 	rig_entries_clear(s->rig.regs, s->rig.made.out_segments);
 	memset(s->own, 0, SIZE);
 	rig_is_idle(s->rig.regs, 0);
-	CHECK(all_zero(s->own, SIZE), "somebody writes");
+	CHECK(all_zero(s->own, SIZE), "the FPGA still writes");
 }
 
-/* The map stays, and the FPGA has forgotten it: nothing is written until it is programmed again. */
+/* The map stays, but not in the FPGA, which writes nothing until it is programmed again. */
 TEST_WHERE(reset, "the FPGA is reset while it streams")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
@@ -300,7 +300,7 @@ TEST_WHERE(reset, "the FPGA is reset while it streams")
 	end(&s);
 }
 
-/* The BAR with this address, of a function, and where in it; -1: none. */
+/* The function's BAR with this address, and the offset in it; -1: no BAR. */
 static int bar_of(const char *bdf, uint64_t address, __u64 *offset)
 {
 	unsigned long long first = 0, last;
@@ -319,7 +319,7 @@ static int bar_of(const char *bdf, uint64_t address, __u64 *offset)
 	return bars && bar < 6 ? bar : -1;
 }
 
-/* The same pages of its BAR, of an exporter that takes them back, as virtio_gpu never does. */
+/* The same pages, from an exporter that revokes them, which virtio_gpu never does. */
 static bool begin_revoking(struct stand *s, struct rashpa_liar_export *arg)
 {
 	uint64_t address;
@@ -351,7 +351,7 @@ TEST_WHERE(revoked, "the memory is taken back while the FPGA streams")
 	struct stand s;
 
 	SKIP_IF(no_liar, "%s", no_liar);
-	SKIP_IF(iommu, "with an IOMMU the table does not tell where in its BAR the memory is");
+	SKIP_IF(iommu, "with an IOMMU the table does not show where in its BAR the memory is");
 	arg.out_fd = -1;
 	if (begin_revoking(&s, &arg)) {
 		stream_on(&s.rig);
@@ -370,7 +370,7 @@ TEST_WHERE(revoked, "the memory is taken back while the FPGA streams")
 		close(arg.out_fd);
 }
 
-/* A program on this machine's processors has memory of the host, however it calls it. */
+/* A Vulkan device on the CPU (lavapipe) has host memory, whatever its name. */
 TEST(host, "memory of the host is refused")
 {
 	struct rashpa_map_make map = {};
@@ -391,7 +391,7 @@ TEST(host, "memory of the host is refused")
 	setenv("VK_DRIVER_FILES", DRIVERS "virtio_icd.json", 1);
 }
 
-/* Memory of ours for a GPU that can take it: that of lavapipe, which is here. */
+/* A Vulkan device that can import our memory: lavapipe. */
 TEST(import, "a buffer for a GPU")
 {
 	int buffer = buffer_alloc(SIZE, NULL), other = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -417,7 +417,7 @@ TEST(import, "a buffer for a GPU")
 	setenv("VK_DRIVER_FILES", DRIVERS "virtio_icd.json", 1);
 }
 
-/* What Vulkan opens is there. */
+/* Does the GPU have its render node? */
 static bool wait_node(void)
 {
 	const uint64_t give_up = end_of_wait(20000);
@@ -433,7 +433,7 @@ static bool wait_node(void)
 	return !missing;
 }
 
-/* No function of ours is in a report of the kernel. */
+/* No report of the kernel names a function of our driver. */
 static void log_is_others(void)
 {
 	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -449,9 +449,9 @@ static void log_is_others(void)
 }
 
 /*
- * The driver of the GPU goes while the FPGA writes there: it does not take its memory back, so the
- * map stays, and what is written goes into the BAR that is left. A program that has the GPU open
- * by Vulkan would end with SIGBUS, as that is how Vulkan talks to it: this one has not.
+ * The driver of the GPU goes while the FPGA writes there. It does not revoke its memory, so the map
+ * stays, and the FPGA writes into the BAR. This program has closed the GPU: with Vulkan open, it
+ * would end with SIGBUS.
  */
 TEST(unbound, "the GPU's driver goes while the FPGA streams")
 {
@@ -459,7 +459,7 @@ TEST(unbound, "the GPU's driver goes while the FPGA streams")
 	struct stand s;
 
 	SKIP_IF(!getenv("RASHPA_GPU_UNBIND"),
-		"virtio_gpu warns of what it leaves behind: in a guest of its own (RASHPA_GPU_UNBIND)");
+		"virtio_gpu warns of memory that it leaves: only with RASHPA_GPU_UNBIND");
 	REQUIRE(begin(&s) && gpu_address(bdf, sizeof(bdf)), "nothing to write to: %s",
 		rashpa_reason());
 	stream_on(&s.rig);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=each,debug iommu=both seconds=22 */
 /*
- * Importers of windows, and exporters of memory, as others write them: cards that pin, cards that
- * can be stopped, GPUs that move what nobody has pinned, or that move it because somebody has.
+ * Importers of windows, and exporters of memory, as in other drivers: cards that pin, cards that
+ * can be stopped, GPUs that move memory until, or when, it is pinned.
  */
 #include <poll.h>
 
@@ -11,7 +11,7 @@
 #include "rig.h"
 
 #define DATA		((u64)IMAGES * IMAGE)
-#define ENOTSUPP	524	/* of the kernel: user space has no name for it */
+#define ENOTSUPP	524	/* an errno of the kernel, without a name in user space */
 #define ERESTARTSYS	512
 
 static struct fpga f, f2;
@@ -69,8 +69,8 @@ static uint32_t importers(int win)
 	return info.out_importers;
 }
 
-/* Told when the addresses end, and back when they can be used again: as on-demand paging is. */
-TEST(revocable, "a card that can be stopped is told, and comes back")
+/* Notified when its addresses end, and mapped again later: as on-demand paging. */
+TEST(revocable, "a card that can be stopped is notified, and comes back")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_nic_state before, after;
@@ -82,18 +82,18 @@ TEST(revocable, "a card that can be stopped is told, and comes back")
 	err = import(card, win, RASHPA_NIC_REVOCABLE);
 	REQUIRE(!err, "import: %s", strerror(-err));
 	before = card_state(card);
-	CHECK(before.out_mapped && before.out_address && !before.out_told, "mapped %u, told %u",
+	CHECK(before.out_mapped && before.out_address && !before.out_told, "mapped %u, notified %u",
 	      before.out_mapped, before.out_told);
 	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 	after = card_state(card);
-	CHECK(!after.out_mapped && after.out_told, "mapped %u, told %u times", after.out_mapped,
+	CHECK(!after.out_mapped && after.out_told, "mapped %u, notified %u times", after.out_mapped,
 	      after.out_told);
 	CHECK(!card_again(card), "it does not come back");
 	CHECK(importers(win) == 1, "%u importers", importers(win));
 	before = card_state(card);
 	CHECK(!fpga_unbind(&f2), "unbind");
 	after = card_state(card);
-	CHECK(!after.out_mapped && after.out_told > before.out_told, "mapped %u, told %u times",
+	CHECK(!after.out_mapped && after.out_told > before.out_told, "mapped %u, notified %u times",
 	      after.out_mapped, after.out_told);
 	err = card_again(card);
 	CHECK(err == -ENODEV, "after the removal: %s", strerror(-err));
@@ -114,8 +114,8 @@ static int by_unbind(struct caller *c)
 	return fpga_unbind(c->arg);
 }
 
-/* It may look at the memory until it has unmapped it: the function does not go before. */
-TEST(late, "a card that lets go later is waited for")
+/* The card may use the memory until it has unmapped it: the function does not go before. */
+TEST(late, "the driver waits for a card that lets go later")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct caller resets = { .fd = f2.fd, .cmd = RASHPA_IOC_RESET, .arg = &reset };
@@ -130,7 +130,7 @@ TEST(late, "a card that lets go later is waited for")
 	REQUIRE(!err, "import: %s", strerror(-err));
 	CHECK(caller_waits(&resets, "rashpa_window"), "RESET does not wait for the importer");
 	s = card_state(card);
-	CHECK(s.out_mapped && s.out_told, "mapped %u, told %u times", s.out_mapped, s.out_told);
+	CHECK(s.out_mapped && s.out_told, "mapped %u, notified %u times", s.out_mapped, s.out_told);
 	card_let_go(card);
 	CHECK(!caller_ends(&resets), "RESET: %s", strerror(-resets.err));
 	CHECK(!card_again(card), "it does not come back");
@@ -142,8 +142,8 @@ TEST(late, "a card that lets go later is waited for")
 	fpga_again(&f2);
 }
 
-/* What anybody can add to a window that nobody has mapped is not waited for. */
-TEST(fence_of_nobody, "a fence of a window that nobody has is not")
+/* Any process can add a fence to a window. */
+TEST(fence_of_nobody, "RESET does not wait for a fence of a window without importers")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct caller resets = { .fd = f.fd, .cmd = RASHPA_IOC_RESET, .arg = &reset };
@@ -157,7 +157,7 @@ TEST(fence_of_nobody, "a fence of a window that nobody has is not")
 	close(win);
 }
 
-/* What cannot be taken back is not given: nobody writes to a board that was replaced. */
+/* A card that cannot be stopped gets no window: it could write to a board that was replaced. */
 static void refused(uint32_t how)
 {
 	int win, card, err;
@@ -177,13 +177,13 @@ TEST(pinning, "a card that pins gets no window")
 	refused(RASHPA_NIC_PINNED);
 }
 
-TEST(static_card, "a card that knows nothing of memory that moves gets none")
+TEST(static_card, "a card without move notification gets no window")
 {
 	refused(RASHPA_NIC_STATIC);
 }
 
 /*
- * It pins, and stops when it is told. Newer kernels know such cards by their callback; in older
+ * It pins, and stops when it is notified. Newer kernels know such cards by their callback; in older
  * ones all cards that pin have one, which does nothing.
  */
 TEST(revoked_once, "a card that pins and can be stopped, where the kernel knows it")
@@ -203,14 +203,14 @@ TEST(revoked_once, "a card that pins and can be stopped, where the kernel knows 
 	if (!err) {
 		ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 		s = card_state(card);
-		CHECK(!s.out_mapped && s.out_told, "mapped %u, told %u times", s.out_mapped,
+		CHECK(!s.out_mapped && s.out_told, "mapped %u, notified %u times", s.out_mapped,
 		      s.out_told);
 	}
 	close(card);
 	close(win);
 }
 
-/* Host memory never goes away under who has it: any card may have it, and pin it. */
+/* Host memory never goes away under an importer: any card may have it, and pin it. */
 TEST(host_memory, "host memory is for any card")
 {
 	uint32_t how;
@@ -272,13 +272,13 @@ static void becomes(int map, uint32_t state, struct rashpa_table *t)
 {
 	*t = (struct rashpa_table) { .state = UINT32_MAX };
 	while (t->state != state)
-		if (!CHECK(wait_fd(map, POLLIN, 5000), "it tells nothing after state %u",
+		if (!CHECK(wait_fd(map, POLLIN, 5000), "no news after state %u",
 			   t->state) ||
 		    !CHECK(read(map, t, sizeof(*t)) == sizeof(*t), "read: %s", strerror(errno)))
 			break;
 }
 
-/* Memory of its own moves, and comes back to a map of @fpga: what came before has been tried. */
+/* Move other memory until it is back in a map of @fpga: earlier restores are done by then. */
 static void others_come_back(const struct fpga *fpga)
 {
 	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
@@ -299,7 +299,7 @@ static uint32_t pins(int fd)
 	return liar_tell(RASHPA_LIAR_COUNT, fd, 0).out_pinned;
 }
 
-TEST(not_pinned, "memory is pinned only if that was asked for")
+TEST(not_pinned, "memory is pinned only by request")
 {
 	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
 	struct rashpa_map_make map;
@@ -316,7 +316,7 @@ TEST(not_pinned, "memory is pinned only if that was asked for")
 	close(fd);
 }
 
-/* As amdgpu does: device memory, which goes to the host for who pins it. */
+/* As amdgpu does: pinning moves device memory to the host. */
 TEST(migrates, "memory that moves when it is pinned stays a device's")
 {
 	struct rashpa_map_make map, pinned;
@@ -383,8 +383,8 @@ TEST(pageless, "an exporter without pages and pinning")
 	close(fd);
 }
 
-/* As VFIO's: only for who can be told. */
-TEST(demanding, "an exporter that demands to be obeyed")
+/* As VFIO does: only for importers that can be notified. */
+TEST(demanding, "an exporter that serves only importers it can stop")
 {
 	struct rashpa_map_make map;
 	struct rashpa_table t;
@@ -409,7 +409,7 @@ TEST(demanding, "an exporter that demands to be obeyed")
 	close(fd);
 }
 
-/* As Grace's: it has pages, and is a device's all the same. */
+/* As on Grace: memory of a device, although it has pages. */
 TEST(coherent, "coherent memory of a device is a device's")
 {
 	struct rashpa_liar_export arg = memory_of(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_COHERENT);
@@ -429,8 +429,7 @@ TEST(coherent, "coherent memory of a device is a device's")
 	close(arg.out_fd);
 }
 
-/* What it answers is said in words that user space knows. */
-TEST(errors, "errors of exporters are errors of user space")
+TEST(errors, "errors of exporters become errnos of user space")
 {
 	static const struct {
 		uint32_t kind, flags, error;
@@ -463,7 +462,7 @@ TEST(errors, "errors of exporters are errors of user space")
 	}
 }
 
-TEST(errors_restore, "also those of RESTORE")
+TEST(errors_restore, "errors of exporters become errnos of user space in RESTORE, too")
 {
 	struct rashpa_liar_export arg = memory_of(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
 	struct rashpa_map_make map;
@@ -522,10 +521,10 @@ static void stream(const struct rig *r, u64 images)
 }
 
 /*
- * It moves under a running stream: stopped, cleared, told; and there again without a call. What
- * stood in the board's table is for its holder to write again.
+ * It moves under a running stream. The driver stops the function, clears the entry, notifies the
+ * holder, and maps the memory again. The holder must program the board again.
  */
-TEST(moves, "memory that has moved is mapped again by itself")
+TEST(moves, "memory that has moved is mapped again without a call")
 {
 	struct rashpa_table t;
 	struct lent l;
@@ -552,7 +551,7 @@ TEST(moves, "memory that has moved is mapped again by itself")
 	lent_down(&l);
 }
 
-/* What moves all the time is followed once a second, so that its function gets something done. */
+/* The driver follows such memory once a second, so that the function makes progress. */
 TEST(moves_often, "memory that moves all the time")
 {
 	const u64 begin = now_ns(), second = 990000000;	/* but for a tick */
@@ -591,7 +590,7 @@ TEST(moves_elsewhere, "memory that moves to the host and back")
 		CHECK(is_peer(t.map_class), "class %u", t.map_class);
 		close(map.out_fd);
 	}
-	/* where only a device's will do, the host is no place to come back to */
+	/* a map of device memory only does not come back to the host */
 	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
 		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
 		ANSWERED(restore(map.out_fd), EREMOTEIO, "host");
@@ -606,8 +605,8 @@ TEST(moves_elsewhere, "memory that moves to the host and back")
 	close(fd);
 }
 
-/* It says that it has moved, and a fence that the data are still on their way. */
-TEST(moves_slowly, "memory that is still moved is not mapped before")
+/* The exporter reports the move, and a fence that the data are still on their way. */
+TEST(moves_slowly, "memory is not mapped before its move has ended")
 {
 	struct rashpa_map_make map;
 	struct rashpa_table t;
@@ -628,8 +627,8 @@ TEST(moves_slowly, "memory that is still moved is not mapped before")
 	close(fd);
 }
 
-/* What waits to be restored ends with its file, and with its function. */
-TEST(closed_while_moving, "what moves is closed, and its function unbound")
+/* A map that waits to be restored ends with its file, and with its function. */
+TEST(closed_while_moving, "a map of moving memory is closed, and its function unbound")
 {
 	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), fence;
 	struct rashpa_map_make map;
@@ -663,10 +662,10 @@ static bool is_master(void)
 	return !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_MASTER;
 }
 
-/* Nobody said how to stop it: it was cut off, and goes on only when its driver says so. */
-TEST(moves_unstoppable, "a function that cannot be stopped is not let loose by itself")
+/* Without a quiesce sequence the driver disables bus mastering, and enables it at RESTORE. */
+TEST(moves_unstoppable, "a function that cannot be stopped goes on only after RESTORE")
 {
-	/* what nobody has said anything of reaches 32 bits */
+	/* a function without a profile reaches 32 bits */
 	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_LOW);
 	struct rashpa_map_make map;
 	struct rashpa_table t;
@@ -681,7 +680,7 @@ TEST(moves_unstoppable, "a function that cannot be stopped is not let loose by i
 		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
 		if (have_f2)
 			others_come_back(&f2);
-		CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it came back by itself");
+		CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it came back without a call");
 		CHECK(!is_master(), "bus mastering is on");
 		ANSWERED(restore(map.out_fd), 0, NULL);
 		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
@@ -693,8 +692,7 @@ TEST(moves_unstoppable, "a function that cannot be stopped is not let loose by i
 	close(fd);
 }
 
-/* An exporter that takes its time holds up nobody else: not this function, not its own memory. */
-TEST(slow_exporter, "an exporter that takes its time holds up nobody")
+TEST(slow_exporter, "a slow exporter holds up neither its function nor its memory")
 {
 	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), buffer = buffer_alloc(MIB, NULL);
 	int fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
@@ -722,7 +720,7 @@ TEST(slow_exporter, "an exporter that takes its time holds up nobody")
 
 /* ---------------------------------------------------------- addresses --- */
 
-/* What a function can send is asked of the addresses, not of the machine. */
+/* The driver compares the mask with the addresses, not with the machine. */
 TEST(low, "memory below 4 GiB is within reach of 32 bits, above it is not")
 {
 	struct rashpa_profile_set p = { HEAD(p), .dma_bits = 32 };
@@ -746,7 +744,7 @@ TEST(low, "memory below 4 GiB is within reach of 32 bits, above it is not")
 	close(high);
 }
 
-TEST(ids, "maps have names of their own")
+TEST(ids, "each map has another id")
 {
 	struct rashpa_map_make first, second;
 	int fd = buffer_alloc(MIB, NULL);

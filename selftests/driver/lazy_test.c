@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * An IOMMU refuses what was unmapped at once, also where the kernel flushes it lazily: a transfer
+ * An IOMMU refuses an unmapped address at once, also where the kernel flushes it lazily. A transfer
  * of QEMU's edu that is on its way when its map ends reaches no memory. Its quiesce sequence lies,
  * as firmware may: the function does not stop. Skipped where the IOMMU has caching mode (CM=1).
  * test: tier=all kernel=each iommu=on needs=lazy seconds=20
@@ -21,11 +21,11 @@
 #define CHUNK		2048
 #define TRANSFER_MS	100	/* between the command and the transfer */
 #define ROUNDS		60
-#define ENOUGH		5	/* transfers that came behind the end of their map */
+#define ENOUGH		5	/* transfers that came after the end of their map */
 
 static struct fpga edu;
 
-/* "DMA-FQ": the kernel's IOMMU code collects what is to be flushed. */
+/* "DMA-FQ": the kernel's IOMMU code collects addresses before it flushes them. */
 static bool is_lazy(void)
 {
 	char path[96], type[32] = "";
@@ -34,7 +34,7 @@ static bool is_lazy(void)
 	return read_text(path, type, sizeof(type)) && !strcmp(type, "DMA-FQ");
 }
 
-/* What it waits for is always so. */
+/* A profile whose condition is always true. */
 static int profile(void)
 {
 	const struct rashpa_profile_step wait = {
@@ -69,7 +69,7 @@ static void wait_until(uint64_t ns)
 		;
 }
 
-/* Its bus address, -1 after a failed check. */
+/* The buffer's bus address, -1 after a failed check. */
 static uint64_t map(int buffer, struct rashpa_map_make *m)
 {
 	const struct rashpa_table *table;
@@ -87,10 +87,10 @@ static uint64_t map(int buffer, struct rashpa_map_make *m)
 }
 
 /*
- * The map ends shortly before the transfer. When exactly that is nobody knows here: the time is
- * tried later and later, until transfers are too early.
+ * End the map shortly before the transfer, whose time is not known: the caller tries later and
+ * later times, until transfers are too early.
  *
- * Return: did the transfer come behind the end?
+ * Return: did the transfer come after the end?
  */
 static bool late(volatile char *regs, char *p, int buffer, uint64_t after_us)
 {
@@ -114,7 +114,7 @@ static bool late(volatile char *regs, char *p, int buffer, uint64_t after_us)
 		;
 	if (was_late)
 		CHECK(p[0] == 1 && p[CHUNK - 1] == 1,
-		      "edu wrote where nothing is mapped, %llu us after it was told to",
+		      "edu wrote where nothing is mapped, %llu us after its command",
 		      (unsigned long long)after_us);
 	return was_late;
 }
@@ -136,8 +136,8 @@ TEST(refused, "a transfer that is late reaches no memory")
 	for (i = 0; i < ROUNDS && tap_ok(); i++)
 		n += late(regs, p, buffer, (TRANSFER_MS - 12) * 1000 + i % 20 * 600);
 	dprintf(log, "lab: expects:\n");
-	tap_note("%u of %u transfers came behind the end of their map", n, i);
-	CHECK(!tap_ok() || n >= ENOUGH, "only %u transfers came behind the end of their map", n);
+	tap_note("%u of %u transfers came after the end of their map", n, i);
+	CHECK(!tap_ok() || n >= ENOUGH, "only %u transfers came after the end of their map", n);
 	close(stays.out_fd);
 	munmap((void *)regs, PAGE);
 	munmap(p, PAGE);

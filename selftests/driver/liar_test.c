@@ -2,8 +2,8 @@
 /* test: tier=check kernel=each,debug iommu=both seconds=11 */
 /*
  * Exporters that lie, and exporters that take their memory back: rashpa_liar.ko does both
- * on request. What is not true is refused; what is taken back is not written any more. Who
- * needs time gets it.
+ * on request. The driver refuses lies, and stops writes to memory that is taken back. It waits
+ * for exporters that need time.
  */
 #include <limits.h>
 #include <poll.h>
@@ -73,13 +73,13 @@ static int restore(int map, struct rashpa_restore *r)
 	return call(map, RASHPA_IOC_RESTORE, r);
 }
 
-/* As read() tells it: there must be news. */
+/* Read the header of a map: there must be news. */
 static void news(int map, struct rashpa_table *head)
 {
 	memset(head, 0, sizeof(*head));
-	if (CHECK(wait_fd(map, POLLIN, 1000) & POLLIN, "the map does not tell"))
+	if (CHECK(wait_fd(map, POLLIN, 1000) & POLLIN, "the map has no news"))
 		CHECK(read(map, head, sizeof(*head)) == sizeof(*head), "read: %s", strerror(errno));
-	CHECK(!wait_fd(map, POLLIN, 0), "read once, it still tells");
+	CHECK(!wait_fd(map, POLLIN, 0), "read once, it still has news");
 }
 
 static void is_revoked(int map, u64 before)
@@ -123,7 +123,7 @@ static u64 first_address(const struct rashpa_map_make *map)
 
 /* ------------------------------------------------------------ streams --- */
 
-/* Registers of one's own, which stay when everything else goes. */
+/* A separate window of registers, which stays when everything else goes. */
 static bool open_regs(void)
 {
 	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
@@ -145,7 +145,7 @@ TEST(load, "on-board memory takes a dataset")
 	rig_load(&f);
 }
 
-/* All of the dataset, once; true when it is there. */
+/* Stream the dataset once; true when all of it has arrived. */
 static bool stream_mode(const struct rig *rig, uint32_t mode, uint32_t entries)
 {
 	u64 end = end_of_wait(5000);
@@ -168,7 +168,7 @@ static bool stream_once(const struct rig *rig, uint32_t entries)
 	return stream_mode(rig, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, entries);
 }
 
-/* For ever, and it has begun. */
+/* Stream endlessly; return when the stream has begun. */
 static void stream_runs(const struct rig *rig, uint32_t entries)
 {
 	rig_configure(rig, 0, RFPGA_MODE_FREERUN, 0, entries, 0);
@@ -180,7 +180,7 @@ static void stream_runs(const struct rig *rig, uint32_t entries)
  * struct lent - an exporter's memory, mapped and programmed
  * @fd: the dma-buf
  * @memory: its host memory
- * @rig: what streams into it
+ * @rig: board and map that stream into it
  */
 struct lent {
 	int fd;
@@ -211,7 +211,7 @@ static bool lent_up(struct lent *l, uint32_t kind)
 
 /* ------------------------------------------- bare addresses of a BAR ---- */
 
-/* What a map of the second function's on-board memory must say of itself. */
+/* Check a map of the second function's on-board memory. */
 static void is_peer(const struct rashpa_map_make *map, u64 bare)
 {
 	u64 address = first_address(map);
@@ -433,7 +433,7 @@ struct lie_row {
 	uint32_t kind;
 	enum where where;
 	uint32_t dma_bits;
-	uint32_t error;		/* that the exporter answers */
+	uint32_t error;		/* errno of the exporter */
 	int err;
 	const char *says;
 	bool peer;		/* needs a second function */
@@ -471,7 +471,7 @@ static const struct lie_row lies[] = {
 	  EREMOTEIO, "exporter|map|4095", false, false },
 };
 
-/* End of the BAR that lies are about. */
+/* End of the BAR whose addresses lies use. */
 static u64 bar_end(void)
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_HONEST);
@@ -521,7 +521,7 @@ static struct rashpa_liar_export lie_of(const struct lie_row *row)
 	return arg;
 }
 
-/* Is there what the row needs? Else a skip with its reason. */
+/* Has the machine all that the row needs? Else skip with a reason. */
 static bool can_lie(const struct lie_row *row)
 {
 	if (row->peer && !have_f2)
@@ -554,7 +554,7 @@ static void map_lie(const struct lie_row *row)
 	close(fd);
 }
 
-/* a mask needs no maps, and no windows */
+/* a row with a mask sets a profile, which windows and maps would prevent */
 TEST_EACH(lie, lies, "%s: refused by MAP")
 {
 	if (row->dma_bits) {
@@ -568,7 +568,7 @@ TEST_EACH(lie, lies, "%s: refused by MAP")
 	}
 }
 
-/* What was honest at first may come back as a lie. A mask needs no maps. */
+/* An honest exporter may lie at RESTORE. A map prevents the profile of rows with a mask. */
 TEST_EACH_IF(restored_lie, lies, !row->dma_bits, "%s: refused by RESTORE")
 {
 	struct rashpa_liar_export arg;
@@ -602,7 +602,7 @@ TEST_EACH_IF(restored_lie, lies, !row->dma_bits, "%s: refused by RESTORE")
 
 /* ---------------------------------------------------------- revoking ---- */
 
-TEST(revoke_running, "memory that is taken back in use: stopped, cleared, told, restored")
+TEST(revoke_running, "memory that is taken back in use: stopped, cleared, notified, restored")
 {
 	struct rashpa_restore res;
 	u64 before;
@@ -619,10 +619,10 @@ TEST(revoke_running, "memory that is taken back in use: stopped, cleared, told, 
 	/* the memory is the exporter's again */
 	memset(l.memory, 0, DATA);
 	rig_is_idle(regs, 0);
-	CHECK(all_zero(l.memory, DATA), "somebody writes");
+	CHECK(all_zero(l.memory, DATA), "the FPGA still writes");
 
 	ANSWERED(restore(l.rig.map, &res), ENODEV, "exporter");
-	CHECK(!wait_fd(l.rig.map, POLLIN, 0), "a refused RESTORE tells");
+	CHECK(!wait_fd(l.rig.map, POLLIN, 0), "a refused RESTORE makes news");
 	ANSWERED(fpga_program(l.rig.map, window, 0, NULL), ESTALE, "revoked");
 	allow(l.fd, RASHPA_LIAR_HONEST);
 	if (!ANSWERED(restore(l.rig.map, &res), 0, NULL))
@@ -652,7 +652,7 @@ TEST(restore_valid, "RESTORE of a valid map does nothing")
 		      res.out_class == l.rig.made.out_class &&
 		      res.out_segments == l.rig.made.out_segments, "generation %llu, class %u",
 		      res.out_generation, res.out_class);
-		CHECK(!wait_fd(l.rig.map, POLLIN, 0), "it tells of a change");
+		CHECK(!wait_fd(l.rig.map, POLLIN, 0), "it reports a change");
 		CHECK(address && reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR) == address,
 		      "the entry has changed");
 		CHECK(reg32(rig_dtp(&l.rig, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING,
@@ -702,7 +702,7 @@ TEST(restore_fewer, "RESTORE of fewer segments works")
 }
 
 /* As memory of a GPU moves to the host and back. */
-TEST(restore_elsewhere, "RESTORE tells when the memory is elsewhere")
+TEST(restore_elsewhere, "RESTORE reports that the memory is elsewhere")
 {
 	struct rashpa_restore res;
 	struct lent l;
@@ -759,7 +759,7 @@ TEST(map_revoked, "memory that was taken back is not mapped")
 	close(fd);
 }
 
-/* Maps of one memory end together; what is streamed elsewhere may stop, but stays valid. */
+/* Maps of one memory end together; other streams may stop, but their maps stay valid. */
 TEST(revoke_several, "only the maps of that memory are revoked")
 {
 	struct rashpa_map_make a, b, other;
@@ -777,7 +777,7 @@ TEST(revoke_several, "only the maps of that memory are revoked")
 	rig_entries_clear(regs, 2);
 	CHECK(reg32(regs, RFPGA_TABLE + 2 * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL) ==
 	      RFPGA_ENTRY_VALID, "the entry of another memory is gone");
-	CHECK(!wait_fd(other.out_fd, POLLIN, 0), "the map of another memory tells");
+	CHECK(!wait_fd(other.out_fd, POLLIN, 0), "the map of another memory has news");
 	ANSWERED(fpga_program(a.out_fd, window, 0, NULL), ESTALE, "revoked");
 	allow(fd, RASHPA_LIAR_HONEST);
 	ANSWERED(restore(b.out_fd, &res), 0, NULL);
@@ -829,7 +829,7 @@ static void stream_for_ever(void *arg)
 		pause();
 }
 
-TEST(kill_running, "killing who streams into foreign memory stops the stream first")
+TEST(kill_running, "killing a process that streams into foreign memory stops the stream first")
 {
 	int ready[2], i;
 	pid_t pid;
@@ -856,7 +856,7 @@ struct revoker {
 	char *memory;		/* checked while it is away, or NULL */
 	unsigned int most;	/* rounds */
 	unsigned int rounds;	/* done; atomic */
-	unsigned int tries;	/* of the importer; atomic */
+	unsigned int tries;	/* the importer's; atomic */
 	bool stop;		/* atomic */
 	unsigned int failed;
 	unsigned int outlived;
@@ -882,7 +882,7 @@ static void wait_try(struct revoker *r)
 		sched_yield();
 }
 
-/* While it is away nobody writes: what is cleared stays so. */
+/* Check that the memory is not written while it is away. */
 static void look(struct revoker *r)
 {
 	if (!r->memory)
@@ -924,7 +924,7 @@ static void revoker_join(struct revoker *r, pthread_t thread)
 	CHECK(!r->written, "%u times it was written afterwards", r->written);
 }
 
-/* Answers that are right whatever the other side did just before. */
+/* Answers that are right at any state of the other side. */
 static bool use_once(const struct rig *rig, unsigned int *used)
 {
 	struct rashpa_restore res;
@@ -979,7 +979,7 @@ TEST(revoke_race, "taking memory back against RESTORE and PROGRAM")
 
 /*
  * Started again at any moment, also between the steps that stop it: then it may be found
- * stuck, and needs a reset. What counts is that no write comes late.
+ * stuck, and needs a reset. The test checks that no write comes late.
  */
 static bool stream_against(const struct rig *rig, unsigned int *used, unsigned int *resets)
 {
@@ -1004,7 +1004,7 @@ static bool stream_against(const struct rig *rig, unsigned int *used, unsigned i
 		rig_configure(rig, 0, RFPGA_MODE_FREERUN, 0, 1, 0);
 		rig_start(rig, 0);
 	}
-	/* an entry that was just cleared is a fault of its own kind, and harmless */
+	/* an entry that was just cleared makes another fault, which is harmless */
 	return CHECK(reg32(regs, RFPGA_FAULT_CAUSE) != RFPGA_FAULT_BUS,
 		     "a write to 0x%llx came after its address had ended",
 		     reg64(regs, RFPGA_FAULT_ADDR));
@@ -1066,8 +1066,7 @@ TEST(revoke_and_map, "taking memory back against MAP")
 
 /* ------------------------------------------------------ waiting for fences --- */
 
-/* Memory that is on its way to where it is mapped: neither MAP nor RESTORE is ahead of it. */
-TEST(moving, "memory that is still moved is waited for")
+TEST(moving, "MAP and RESTORE wait for memory that is still moving")
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), node = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
 	struct rashpa_map_make map = default_map(fd);
@@ -1097,7 +1096,7 @@ static void on_signal(int number)
 	(void)number;
 }
 
-TEST(moving_signal, "a signal ends that waiting")
+TEST(moving_signal, "a signal ends the wait of MAP")
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), node = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
 	struct sigaction sa = { .sa_handler = on_signal }, old;
@@ -1120,7 +1119,7 @@ static int by_unbind(struct caller *c)
 }
 
 /* An importer whose DMA goes on for a while: the function with the window does not go before. */
-TEST(slow_importer, "unbinding waits for who imports a window")
+TEST(slow_importer, "unbinding waits for the importer of a window")
 {
 	struct caller c = { .what = by_unbind, .arg = &f2 };
 	int win, node;
@@ -1147,7 +1146,7 @@ static void bus(const struct fpga *fpga, u64 limit, u64 offset)
 	CHECK(!ioctl(liar, RASHPA_LIAR_BUS, &arg), "BUS: %s", strerror(errno));
 }
 
-/* A bus that carries less than the function sends: nothing is copied where it reaches. */
+/* A bus with fewer address bits than the function: the driver does not bounce the memory. */
 TEST(narrow_bus, "memory beyond what the bus carries is refused")
 {
 	int buffer, fd;
@@ -1175,7 +1174,7 @@ TEST(narrow_bus, "memory beyond what the bus carries is refused")
 
 #define ELSEWHERE	(1ULL << 40)
 
-/* A host bridge whose registers are elsewhere on the bus: there a function has to send. */
+/* A host bridge that has other addresses on the bus: a function has to use those. */
 TEST(bus_offset, "a window's address is that on the bus")
 {
 	struct rashpa_liar_export cpu = lie(RASHPA_LIAR_BAR), there = lie(RASHPA_LIAR_ADDRESS);
@@ -1219,7 +1218,7 @@ static int show(int fd)
 }
 
 /* Another driver's file is open for writing; the dma-buf that it shows is not. */
-TEST(read_only_through_another, "read-only memory is that through another driver's file, too")
+TEST(read_only_through_another, "read-only memory stays so through another driver's file")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = MIB, .name = "st-shown" };
 	struct rashpa_export get = { HEAD(get), .out_fd = -1 };
@@ -1239,7 +1238,7 @@ TEST(read_only_through_another, "read-only memory is that through another driver
 		munmap(p, MIB);
 	}
 	close(shown);
-	/* who may write it still can */
+	/* a file that is open for writing still can */
 	shown = show(a.out_fd);
 	p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, shown, 0);
 	if (CHECK(p != MAP_FAILED, "it cannot be written: %s", strerror(errno))) {

@@ -2,7 +2,7 @@
 /* test: tier=check kernel=each,debug iommu=both seconds=15 */
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=15 */
 /* test: tier=nightly needs=passthrough iommu=on seconds=15 */
-/* Maps: segments, table, programming the function, and what is refused. */
+/* Maps: segments, table, programming the function, refusals. */
 #include <limits.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -88,8 +88,8 @@ static bool entry_is_clear(uint32_t i)
 
 struct want {
 	const char *key;
-	u64 length, alloc_align;		/* of the buffer */
-	u64 offset, part;			/* of the map */
+	u64 length, alloc_align;		/* buffer */
+	u64 offset, part;			/* map */
 	u64 max_segment, boundary, alignment;
 	uint32_t segments;			/* exactly; 0: any number */
 };
@@ -197,7 +197,7 @@ TEST_IDLE(profile_limits, "the profile's limits can be made narrower, not wider"
 	ANSWERED(make(&map), 0, NULL);
 	CHECK(map.out_segments == 16 || map.out_segments == 17, "%u segments", map.out_segments);
 	close(map.out_fd);
-	/* what the profile limits nobody makes wider */
+	/* a map cannot widen the limits of the profile */
 	map = default_map(fd);
 	map.max_segment = 16 * MIB;
 	map.boundary = 16 * MIB;
@@ -230,7 +230,7 @@ TEST_IDLE(fixed_segments, "segments are as long as entries without a length")
 	layout.length_offset = 0;
 	layout.segment_size = 64 * KIB;
 	table.layout = (uintptr_t)&layout;
-	/* what is cleared must lead nowhere, and address 0 is memory */
+	/* a cleared entry must lead nowhere, and address 0 is memory */
 	layout.control_bits = 0;
 	layout.control_offset = 0;
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "neither|address 0");
@@ -263,7 +263,7 @@ TEST_IDLE(fixed_segments, "segments are as long as entries without a length")
 }
 
 /* A function that is idle only as long as its table is there: the second stop finds it out. */
-TEST_IDLE(stuck_second, "a function that is stuck at the second stop says so")
+TEST_IDLE(stuck_second, "a function that is stuck at the second stop is reported")
 {
 	const struct rashpa_profile_step step = {
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
@@ -362,7 +362,7 @@ TEST_EACH(refused, refused, "a map %s is refused")
 	close(a.out_fd);
 }
 
-TEST(wrong_fds, "what is no dma-buf is not mapped")
+TEST(wrong_fds, "a file that is not a dma-buf is not mapped")
 {
 	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
@@ -430,7 +430,7 @@ TEST(remove_mapped, "a buffer that a function maps is not removed")
 	ANSWERED(buffer_remove("st-map"), 0, NULL);
 }
 
-/* What a narrow function cannot reach must not be mapped to something else. */
+/* Memory out of reach of a narrow function must not be replaced by other memory. */
 TEST_IDLE(mask, "a function that cannot reach the memory gets no map")
 {
 	struct rashpa_profile_set p = { HEAD(p), .dma_bits = 24 };
@@ -493,7 +493,7 @@ static void table_disclosed(void *arg)
 		CHECK(t->count == map->out_segments, "%u segments", t->count);
 }
 
-TEST(table, "the table is read-only, and for who may see addresses")
+TEST(table, "the table is read-only, and needs the right to see addresses")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -530,7 +530,7 @@ TEST(table, "the table is read-only, and for who may see addresses")
 	close(fd);
 }
 
-TEST(read, "a map tells when it changes")
+TEST(read, "a map reports its changes")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -716,7 +716,7 @@ TEST_EACH(bad_program, bad_programs, "PROGRAM with %s is refused")
 	close(fd);
 }
 
-TEST(program_fds, "PROGRAM refuses what is no window")
+TEST(program_fds, "PROGRAM refuses a file that is not a window")
 {
 	int fd = buffer_alloc(PAGE, NULL), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
@@ -766,7 +766,7 @@ TEST(program_twice, "entries of another map are left alone")
 }
 
 /* Each map begins with 0, wherever its entries are. */
-TEST(program_sums, "PROGRAM tells each entry what is before it in its map")
+TEST(program_sums, "PROGRAM writes into each entry the bytes of its map before it")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make one = default_map(fd), many = default_map(fd);
@@ -825,7 +825,7 @@ TEST(foreign, "memory of another driver is mapped")
 	close(fd);
 }
 
-/* Their frame numbers are hidden from /proc: the addresses tell. */
+/* /proc hides their frame numbers, so the test uses addresses. */
 TEST(cma, "a CMA buffer is one segment")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB,

@@ -15,7 +15,7 @@
 #include "trace.h"
 
 #define POLICY	"/sys/module/rashpa/parameters/p2p_bridge"
-/* in the peer's on-board memory, behind its dataset */
+/* offset in the peer's on-board memory, after its dataset */
 #define PLACE	(4 * MIB)
 #define STREAM	(RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH)
 
@@ -31,13 +31,13 @@ static int peer_window(char **p)
 	return win;
 }
 
-/* Read the map until it has come to @state; its generation then. */
+/* Read the map until it has come to @state; return its generation then. */
 static u64 map_becomes(int map, uint32_t state, u64 before)
 {
 	struct rashpa_table t = { .state = UINT32_MAX };
 
 	while (t.state != state) {
-		if (!CHECK(wait_fd(map, POLLIN, 5000), "the map tells nothing after state %u",
+		if (!CHECK(wait_fd(map, POLLIN, 5000), "no news of the map after state %u",
 			   t.state) ||
 		    !CHECK(read(map, &t, sizeof(t)) == sizeof(t), "read: %s", strerror(errno)))
 			return before;
@@ -164,7 +164,7 @@ static void peer_reset(const char *bus)
 	/* stopped before the peer was reset: nothing went astray */
 	rig_is_idle(r.regs, 0);
 	rig_entries_clear(r.regs, r.made.out_segments);
-	/* it ended, and comes back by itself: maybe before we look */
+	/* the map ended, and comes back without a call, maybe before this check */
 	CHECK(map_becomes(r.map, RASHPA_MAP_STATE_VALID, generation) >= generation + 4,
 	      "it was never revoked");
 	ANSWERED(restore(r.map), 0, NULL);
@@ -186,10 +186,10 @@ TEST(peer_reset, "the reset of a peer ends its maps, and restores them")
 }
 
 /*
- * A map that has come back is told before its exporter can end it again, which needs the lock
- * of the memory: else the last record could say VALID of a map that is not.
+ * The driver reports a restored map before its exporter can end it again, which needs the lock
+ * of the memory. Otherwise the last record could say VALID of a map that is not.
  */
-TEST(restored_told, "a restored map is told before it can end again")
+TEST(restored_told, "a restored map is reported before it can end again")
 {
 	int win, m = -1, ch = fpga_events(&f, 0);
 	struct rashpa_reset reset = { HEAD(reset) };
@@ -206,7 +206,7 @@ TEST(restored_told, "a restored map is told before it can end again")
 	CHECK(m >= 0, "%s", reason);
 	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 	map_becomes(m, RASHPA_MAP_STATE_VALID, map.out_generation);
-	/* waits for who has restored it */
+	/* waits for the end of the restore */
 	ANSWERED(restore(m), 0, NULL);
 	snprintf(words, sizeof(words), " value=%llu ",
 		 (u64)map.out_id << 32 | RASHPA_MAP_STATE_VALID);
@@ -221,10 +221,10 @@ out:
 }
 
 /*
- * What a function has written to a peer is there before the memory is let go: the answer that it
- * has stopped came another way, so the peer is asked for something.
+ * A function's writes to a peer arrive before the memory is let go. The answer that the function
+ * has stopped took another path, so the driver reads from the peer.
  */
-TEST(peer_flushed, "writes to a peer are there before it is let go")
+TEST(peer_flushed, "writes to a peer arrive before its memory is let go")
 {
 	int win, m, ch = fpga_events(&f, 0);
 	struct rashpa_map_make map;
@@ -240,7 +240,7 @@ TEST(peer_flushed, "writes to a peer are there before it is let go")
 		snprintf(words, sizeof(words), " value=%llu ",
 			 (u64)map.out_id << 32 | RASHPA_MAP_STATE_REVOKED);
 		CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
-		CHECK(called_after("rashpa_event:", words), "the peer was not asked");
+		CHECK(called_after("rashpa_event:", words), "the peer was not read");
 		trace_end();
 	}
 	munmap(p, IMAGES * IMAGE);
@@ -268,8 +268,8 @@ static bool common_bridge(char *path, size_t size)
 }
 
 /*
- * The functions are stopped one after the other, by one thread: what it revokes for the
- * second may be a map of the first.
+ * One thread stops the functions one after the other: a map that it revokes for the second
+ * may be a map of the first.
  */
 TEST(bus_reset, "a reset of the bus with a map of the one in the other")
 {
@@ -282,10 +282,10 @@ TEST(bus_reset, "a reset of the bus with a map of the one in the other")
 }
 
 /*
- * The port above is reset and closed before the function is told: nothing of it says that it
- * is stuck, and who has used it goes on.
+ * The port above is reset and closed before the driver is notified: the driver reports no stuck
+ * function, and the function's users go on.
  */
-TEST(bus_reset_quiet, "a reset of the bus reports nothing that is not")
+TEST(bus_reset_quiet, "a reset of the bus reports no stuck function")
 {
 	struct rashpa_device_info info;
 	char path[PATH_MAX + 32];
@@ -361,8 +361,7 @@ static void *touch(void *arg)
 	return NULL;
 }
 
-/* Nobody sees a register while the function is being reset. */
-TEST(touch_reset, "who touches a register waits for the end of a reset")
+TEST(touch_reset, "an access to a register waits for the end of a reset")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct toucher t = {};
@@ -402,7 +401,7 @@ static void *reset_often(void *arg)
 	return NULL;
 }
 
-/* Does it wait for the end of a reset, and has since it had made @reads? */
+/* Does it wait for the end of a reset, without a read after @reads? */
 static bool waits_since(struct toucher *t, u64 reads)
 {
 	char path[64], where[64] = "";
@@ -413,7 +412,7 @@ static bool waits_since(struct toucher *t, u64 reads)
 }
 
 /* While a thread waits for a register, other threads of its process can map and unmap. */
-TEST(touch_alone, "who waits for a register holds up no other thread")
+TEST(touch_alone, "a thread that waits for a register holds up no other one")
 {
 	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	void *p = map_fd(win, RFPGA_BAR_REGS_SIZE), *q;
@@ -451,7 +450,7 @@ static bool is_master(void)
 	return !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_MASTER;
 }
 
-/* Without a quiesce sequence QUIESCE takes bus mastering away: RESTORE is no way back. */
+/* Without a quiesce sequence QUIESCE disables bus mastering, and RESTORE must not enable it. */
 TEST(restore_quiesced, "RESTORE of a valid map does not undo QUIESCE")
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
@@ -480,7 +479,7 @@ TEST(restore_valid, "RESTORE of a valid map does nothing")
 	ANSWERED(call(m, RASHPA_IOC_RESTORE, &arg), 0, NULL);
 	CHECK(arg.out_generation == map.out_generation && arg.out_class == map.out_class &&
 	      arg.out_segments == map.out_segments, "it has changed");
-	CHECK(!wait_fd(m, POLLIN, 0), "it tells of a change");
+	CHECK(!wait_fd(m, POLLIN, 0), "it reports a change");
 	close(m);
 	close(fd);
 }
@@ -533,7 +532,7 @@ TEST(oracle, "limits of segments are no oracle for addresses")
 #define TABLE_MEMORY	(64 * MIB)
 #define TABLE_BYTES	(TABLE_MEMORY / PAGE * sizeof(struct rashpa_segment))
 
-/* So many maps with large tables at the same time. */
+/* Number of maps with large tables at the same time. */
 static void map_tables(int buffer, int *maps)
 {
 	int i;
@@ -611,8 +610,8 @@ static int64_t vmalloc_used(void)
 	return kb;
 }
 
-/* Tables are not taken from vmalloc(): they must not be given back to it. */
-TEST(table_counted, "tables leave the kernel's own count as it was")
+/* Tables do not come from vmalloc(), and must not be given back to it. */
+TEST(table_counted, "tables do not change the kernel's count of vmalloc()")
 {
 	int fd = buffer_alloc(TABLE_MEMORY, NULL), maps[TABLES], round, i;
 	int64_t before = vmalloc_used(), after;
@@ -648,11 +647,10 @@ static void *reset_by_sysfs(void *arg)
 }
 
 /*
- * A kept map of a window is closed when its restoring, after the reset of the window's
- * function, waits already: QUIESCE holds the function while a register is not what its
- * sequence waits for.
+ * A kept map of a window is closed while its restore, after the reset of the window's function,
+ * waits already: QUIESCE holds the function until a register has the value of its sequence.
  */
-TEST(restore_closed, "a kept map is closed while its restoring waits")
+TEST(restore_closed, "a kept map is closed while its restore waits")
 {
 	struct rashpa_profile_step step = {
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
@@ -672,7 +670,7 @@ TEST(restore_closed, "a kept map is closed while its restoring waits")
 	regs_fd = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	regs = map_fd(regs_fd, RFPGA_BAR_REGS_SIZE);
 	win = peer_window(&mem);
-	/* the last one made is the first one that ends: when we see this one's end, both have */
+	/* maps end in reverse order of making: when this one has ended, both have */
 	seen = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	map = (struct rashpa_map_make) { HEAD(map), .fd = win, .direction = RASHPA_TO_MEMORY };
 	map.head.flags = RASHPA_MAP_KEEP;
@@ -734,7 +732,7 @@ static bool keep(struct keeper *k)
 	return CHECK(kept() == 1, "%u kept maps", kept());
 }
 
-/* Its process was killed, the DMA goes on, until it is told to stop. */
+/* Its process was killed, and the DMA goes on until QUIESCE. */
 TEST(keep, "a kept map outlives its killed process until QUIESCE")
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };

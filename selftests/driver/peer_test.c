@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=both seconds=6 */
 /*
- * Devices that are not ours, served unchanged: QEMU's edu, a conventional PCI function
- * with registers, an interrupt and DMA of its own (docs/specs/edu of QEMU), and ivshmem,
- * whose BAR 2 is memory. What edu reads and writes goes through addresses that maps told.
+ * Devices that are not ours, served unchanged. QEMU's edu (docs/specs/edu of QEMU) is a
+ * conventional PCI function with registers, an interrupt and DMA. It reads and writes by
+ * addresses from the tables of maps. BAR 2 of ivshmem is memory.
  */
 #include <poll.h>
 
@@ -27,7 +27,7 @@
 #define EDU_DMA_FROM	0U	/* host to edu */
 #define EDU_DMA_TO	2U	/* edu to host */
 #define EDU_DMA_IRQ	4U
-#define EDU_DMA_VALUE	0x100U	/* of the interrupt's status */
+#define EDU_DMA_VALUE	0x100U	/* interrupt status */
 #define EDU_BUFFER	0x40000	/* 4 KiB inside edu, as its DMA counts */
 
 #define SHM_VENDOR	0x1af4
@@ -46,7 +46,7 @@ struct mapped {
 	struct rashpa_table *table;
 };
 
-/* Nobody knows what it reaches: not more than each function does. */
+/* The driver assumes the 32 bits that each function reaches. */
 TEST(no_profile, "edu: 32 bits without a profile")
 {
 	struct rashpa_device_info info;
@@ -200,7 +200,7 @@ TEST(dma, "edu: DMA out of a buffer and into it")
 	close(buffer);
 }
 
-TEST(class, "edu: addresses are what their class says")
+TEST(class, "edu: addresses match their class")
 {
 	int buffer = buffer_alloc(LEN, NULL);
 	u64 phys;
@@ -246,7 +246,7 @@ static void test_peer(void)
 		CHECK(all_zero(bar, CHUNK) && all_zero(bar + 2 * CHUNK, 2 * CHUNK),
 		      "edu wrote somewhere else, too");
 		CHECK(copy(regs, address(&peer, CHUNK), address(&host, MIB)), "no copy");
-		CHECK(filled(p + MIB, CHUNK, 61), "what came back is something else");
+		CHECK(filled(p + MIB, CHUNK, 61), "other data came back");
 		unmap(&peer);
 		unmap(&host);
 	}
@@ -332,7 +332,7 @@ static bool logged(int log, const char *what, const char *where)
 	return false;
 }
 
-/* What is not mapped any more is the IOMMU's to refuse: edu was told the address, and uses it. */
+/* edu still has the address of an ended map, and uses it: the IOMMU must refuse it. */
 static void refused(volatile void *regs, char *p, u64 old)
 {
 	int log = open("/dev/kmsg", O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -443,7 +443,7 @@ TEST(narrow, "28 bits: memory that is too high is refused, or the IOMMU helps")
 	close(buffer);
 }
 
-/* More than 28 bits can tell apart: an error, also behind the IOMMU. */
+/* More than 28 bits can address: an error, also with an IOMMU. */
 TEST(narrow_full, "28 bits: 300 MiB are refused")
 {
 	const bool translated = fpga_iommu(&edu);
@@ -469,7 +469,7 @@ void setup(void)
 		tap_skip_all("no edu in this guest (lab run --device edu,dma_mask=...)");
 	have_narrow = function_open(&narrow, EDU_VENDOR, EDU_DEVICE, 1);
 	have_shm = function_open(&shm, SHM_VENDOR, SHM_DEVICE, 0);
-	/* narrow: one test needs it as it was bound */
+	/* narrow: one test needs it without a profile */
 	if (profile(&edu, 64))
 		tap_bail("PROFILE: %s", reason);
 	fpga_watch(&edu);
