@@ -56,7 +56,7 @@ static u64 looks(int ch, uint32_t id)
 	return i.out_looks;
 }
 
-TEST(refused, "what cannot rest is refused")
+TEST(refused, "a source that cannot rest is refused")
 {
 	struct rashpa_member member = {};
 	struct rashpa_group_make g = {
@@ -78,8 +78,7 @@ TEST(refused, "what cannot rest is refused")
 	close(ch);
 }
 
-/* One event, whatever comes; then one for all that came. */
-TEST(look, "one event, and one for all that came meanwhile")
+TEST(look, "one event, then one for all later values")
 {
 	int ch = memory_channel(), fd = buffer_alloc(PAGE, NULL), id;
 	u64 *word = map_fd(fd, PAGE);
@@ -87,18 +86,18 @@ TEST(look, "one event, and one for all that came meanwhile")
 
 	id = add_word(ch, fd, RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT);
 	CHECK(id > 0, "SOURCE_ADD: %s", reason);
-	CHECK(arm(ch, id) == 0, "there is an event at once, of nothing");
+	CHECK(arm(ch, id) == 0, "arming makes an event without a new value");
 	*word = 1;
 	CHECK(look(fd) == 1 && next(ch, &e) && e.value == 1, "no event");
 	*word = 2;
 	CHECK(!look(fd) && !next(ch, &e), "there is an event while it rests");
 	*word = 7;
-	CHECK(arm(ch, id) == 1 && next(ch, &e) && e.value == 7, "what came is not told");
+	CHECK(arm(ch, id) == 1 && next(ch, &e) && e.value == 7, "the value is not reported");
 	CHECK(!next(ch, &e), "there is another one");
-	CHECK(arm(ch, id) == 0 && !next(ch, &e), "there is an event of nothing");
+	CHECK(arm(ch, id) == 0 && !next(ch, &e), "there is an event without a new value");
 	CHECK(arm(ch, id) == 0, "armed twice: %s", reason);
 	*word = 8;
-	CHECK(look(fd) == 1 && next(ch, &e) && e.value == 8, "it does not hear again");
+	CHECK(look(fd) == 1 && next(ch, &e) && e.value == 8, "there is no event after arming");
 	munmap(word, PAGE);
 	close(fd);
 	close(ch);
@@ -117,18 +116,18 @@ TEST(poll, "a timer rests, too")
 	CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next(ch, &e) && e.value == 1, "no event");
 	before = looks(ch, id);
 	__atomic_store_n(word, 5, __ATOMIC_RELEASE);
-	/* another timer is the clock: it has looked when this one could have */
+	/* another timer is the clock: when it has polled, this one could have, too */
 	end = add_word(ch, fd, RASHPA_SOURCE_POLL);
 	__atomic_store_n(word, 6, __ATOMIC_RELEASE);
 	CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next(ch, &e) && e.source == end,
-	      "the other source tells of nothing");
-	CHECK(looks(ch, id) <= before + 1, "it has looked %llu times while it rests",
+	      "the other source has no event");
+	CHECK(looks(ch, id) <= before + 1, "polled %llu times while it rests",
 	      (looks(ch, id) - before));
-	CHECK(arm(ch, id) == 1 && next(ch, &e) && e.value == 6, "what came is not told");
+	CHECK(arm(ch, id) == 1 && next(ch, &e) && e.value == 6, "the value is not reported");
 	CHECK(arm(ch, id) == 0, "it is not armed");
 	__atomic_store_n(word, 9, __ATOMIC_RELEASE);
 	do
-		CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next(ch, &e), "it looks no more");
+		CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next(ch, &e), "it polls no more");
 	while (tap_ok() && (e.source != (uint32_t)id || e.value != 9));
 	munmap(word, PAGE);
 	close(fd);
@@ -158,8 +157,8 @@ static void *produce(void *arg)
 }
 
 /*
- * Words change and are looked at while the consumer takes what there is and arms again. Would
- * something come between, and not be told, the last one would be waited for in vain.
+ * Another thread changes the word and calls LOOK while the consumer takes events and arms again.
+ * If a change in between went unreported, the consumer would wait for the last value in vain.
  */
 static void consume(int ch, int id)
 {
@@ -178,10 +177,10 @@ static void consume(int ch, int id)
 		CHECK(arm(ch, id) >= 0, "ARM: %s", reason);
 	}
 	CHECK(seen == WORDS, "%llu", seen);
-	tap_note("%d steps were told by %llu events", WORDS, events);
+	tap_note("%d steps in %llu events", WORDS, events);
 }
 
-TEST(race, "nothing is lost between the last look and arming")
+TEST(race, "no change between the last poll and arming is lost")
 {
 	int ch = memory_channel(), id;
 	struct producer p = { .fd = buffer_alloc(PAGE, NULL) };
@@ -207,8 +206,8 @@ static u64 interrupts(void)
 	return fpga_info(&f, &info) ? 0 : info.out_interrupts;
 }
 
-/* A board that sends as fast as it can is heard once, and then when it is wanted to be. */
-TEST(vector, "a vector is masked while all who listen rest")
+/* A board that sends at full speed interrupts once, then only after the source was armed. */
+TEST(vector, "a vector is masked while all its sources rest")
 {
 	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_VECTOR, .index = 1 };
 	u64 before, sequence = 0, stacks = 0, end;
@@ -218,7 +217,7 @@ TEST(vector, "a vector is masked while all who listen rest")
 
 	SKIP_IF(!have_fpga, "no software FPGA");
 	rig_up(&r, &f, -1, 0, 0);
-	/* the rig's own channel listens to that vector, and never rests */
+	/* the rig's own channel has a source of that vector, which never rests */
 	close(r.channel);
 	r.channel = -1;
 	ch = fpga_events(&f, 0);
@@ -232,26 +231,26 @@ TEST(vector, "a vector is masked while all who listen rest")
 	sequence = e.sequence;
 	rig_wait_stopped(&r, 0);
 	stacks = reg64(rig_dtp(&r, 0), RFPGA_DTP_C_STACKS);
-	/* once more: of all that was sent before, a slow machine may have made one interrupt */
+	/* once more: a slow machine may have merged all stacks so far into one interrupt */
 	rig_start(&r, 0);
 	rig_wait_stopped(&r, 0);
 	rig_settle(&r);
-	/* one that had its handler masked it, another one may have been on its way */
+	/* the first interrupt masked the vector, another one may have been on its way */
 	CHECK(interrupts() - before <= 2 + RIG_SETTLE,
 	      "%llu interrupts of %llu stacks while it rests", interrupts() - before, stacks);
 	CHECK(!next(ch, &e), "there is an event while it rests");
-	/* what is pending comes when it is armed, in whatever call */
+	/* arming delivers the pending event, in this call or a later one */
 	CHECK(arm(ch, a.out_id) >= 0, "ARM: %s", reason);
 	CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN && next(ch, &e) && e.sequence > sequence,
-	      "what was pending does not come");
-	/* who does not rest takes the mask away */
+	      "the pending event does not come");
+	/* a source that does not rest unmasks the vector */
 	other = fpga_events(&f, 0);
 	CHECK(source_add(other, RASHPA_SOURCE_VECTOR, 1) > 0, "SOURCE_ADD: %s", reason);
 	before = interrupts();
 	rig_configure(&r, 0, RFPGA_MODE_MSIX, 0, 1, 1);
 	rig_start(&r, 0);
-	CHECK(wait_fd(other, POLLIN, 10000) & POLLIN, "another one hears nothing");
-	/* that may be of one which was on its way before: this one comes, too */
+	CHECK(wait_fd(other, POLLIN, 10000) & POLLIN, "the other channel has no event");
+	/* that event may stem from an interrupt that was on its way: the new one comes, too */
 	end = end_of_wait(10000);
 	while (interrupts() <= before && CHECK(now_ns() < end, "no interrupt"))
 		sched_yield();

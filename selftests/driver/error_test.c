@@ -14,14 +14,14 @@
 #define DEVICE	0x10d3
 #define STATUS	0x8	/* a register in BAR 0 */
 
-/* what /dev/aer_inject takes, see drivers/pci/pcie/aer_inject.c of Linux */
+/* format of /dev/aer_inject, see drivers/pci/pcie/aer_inject.c of Linux */
 struct injection {
 	uint8_t bus, dev, fn;
 	uint32_t uncorrectable, correctable, header[4];
 	uint32_t domain;
 };
 
-/* An error, and where the PCI core counts it: of the function, and of the port that told it. */
+/* An error, and its counters in the PCI core: of the function, and of the port above it. */
 struct error {
 	uint32_t uncorrectable, correctable;
 	const char *function, *total, *port;
@@ -50,7 +50,7 @@ static const struct error data_link = {
 
 static struct fpga f;
 
-/* The number behind @word in a file of the function in sysfs. */
+/* The number after @word in a file of the function in sysfs. */
 static u64 counted(const char *name, const char *word)
 {
 	char path[96], text[4096], *at;
@@ -62,7 +62,7 @@ static u64 counted(const char *name, const char *word)
 	return CHECK(at, "%s has no %s", path, word) ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Until the kernel's log, read from where @log is, has a line with @text. */
+/* Wait until the kernel's log, read from the position of @log, has a line with @text. */
 static bool logged(int log, const char *text)
 {
 	char line[1024];
@@ -94,7 +94,7 @@ static bool write_injection(const struct error *error)
 	i.bus = (uint8_t)bus;
 	i.dev = (uint8_t)dev;
 	i.fn = (uint8_t)fn;
-	/* EBUSY: the registers tell it, and an interrupt that was injected before is to come */
+	/* EBUSY: the registers show the error, and the interrupt of an earlier one is to come */
 	good = good && CHECK(write(fd, &i, sizeof(i)) == sizeof(i) || errno == EBUSY,
 			     "injecting: %s", strerror(errno));
 	close(fd);
@@ -102,10 +102,10 @@ static bool write_injection(const struct error *error)
 }
 
 /*
- * Inject an error, and wait until the PCI core has told it, and has done with it: it tells
- * drivers first and clears the function's status later, and what comes between is one and the
- * same error for it. The second is told by the port then, and not found in the function. What
- * the core has not told is not ours to tell: the test is skipped.
+ * Inject an error, and wait until the PCI core has reported and handled it. The core notifies
+ * drivers first and clears the function's status later; it merges errors in between into one.
+ * The port then reports the second one, which the core does not find in the function. If the
+ * core does not report the error, the test is skipped.
  */
 static bool inject(const struct error *error)
 {
@@ -124,7 +124,7 @@ static bool inject(const struct error *error)
 		done = told && (!error->done || logged(log, error->done));
 		if (tap_ok() && !done)
 			tap_skip("the PCI core has not %s it (%s: %llu more of the port, %llu of the function)",
-				 told ? "done with" : "told", error->total,
+				 told ? "handled" : "reported", error->total,
 				 (counted(error->port, "") - port),
 				 (counted(error->function, error->total) -
 						      before));
@@ -141,21 +141,21 @@ TEST(error, "an error that the PCI core reports is an event")
 	REQUIRE(ch >= 0, "EVENTS: %s", reason);
 	fcntl(ch, F_SETFL, O_NONBLOCK);
 	id = source_add(ch, RASHPA_SOURCE_DEVICE, 0);
-	/* what hardware has corrected is no event */
+	/* an error that hardware has corrected makes no event */
 	if (inject(&poisoned_tlp) && CHECK(read(ch, &e, sizeof(e)) == sizeof(e) &&
 					   e.value == RASHPA_DEVICE_EVENT_ERROR &&
 					   (int)e.source == id && e.kind == RASHPA_SOURCE_DEVICE,
 					   "value %llu of kind %u", e.value, e.kind) &&
 	    inject(&bad_tlp) && CHECK(read(ch, &second, sizeof(second)) < 0 && errno == EAGAIN,
-				      "value %llu of what was corrected", second.value) &&
+				      "value %llu of a corrected error", second.value) &&
 	    inject(&poisoned_tlp))
 		CHECK(read(ch, &second, sizeof(second)) == sizeof(second) &&
 		      second.sequence == e.sequence + 1 && read(ch, &second, sizeof(second)) < 0,
-		      "sequence %llu behind %llu", second.sequence, e.sequence);
+		      "sequence %llu after %llu", second.sequence, e.sequence);
 	close(ch);
 }
 
-/* Until the link was reset and the function has answered; what comes before is left out. */
+/* Read events until the link was reset and the function has answered. */
 static bool wait_stuck(int channel)
 {
 	struct rashpa_event e = {};
@@ -168,7 +168,7 @@ static bool wait_stuck(int channel)
 	return true;
 }
 
-/* RESET of what has its registers makes it whole. */
+/* RESET makes a function that has its registers usable again. */
 static void reset_helps(void *regs)
 {
 	struct rashpa_reset reset = { HEAD(reset) };
@@ -188,10 +188,10 @@ static void reset_helps(void *regs)
 }
 
 /*
- * The link is reset, and with it all that the function had: it answers, until it is reset.
- * And once more: some kernels have forgotten after a reset what is to be restored.
+ * The reset of the link clears the function's state: the function answers, but needs a RESET.
+ * The test does this twice, as some kernels lose the saved state in the first reset.
  */
-TEST(fatal, "after a fatal one the function is there, and to be reset")
+TEST(fatal, "after a fatal error the function answers, and needs a reset")
 {
 	int ch = fpga_events(&f, 0), win = fpga_window(&f, 0, 0, PAGE, 0), i;
 	struct rashpa_device_info info;
@@ -221,8 +221,8 @@ void setup(void)
 }
 
 /*
- * It stands between every configuration access and the bus, with a lock that may sleep on some
- * kernels: lockdep would see that later, and look no further.
+ * aer_inject intercepts every configuration access, with a lock that may sleep on some kernels:
+ * lockdep would report that later, and then turn itself off.
  */
 void teardown_all(void)
 {

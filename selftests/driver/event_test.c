@@ -69,7 +69,7 @@ TEST(depth, "the depth of a queue has limits")
 	}
 }
 
-TEST(sources, "sources that cannot be are refused")
+TEST(sources, "invalid sources are refused")
 {
 	struct rashpa_device_info info;
 	int ch = fpga_events(&f, 0);
@@ -101,7 +101,7 @@ TEST(sources, "sources that cannot be are refused")
 	close(ch);
 }
 
-TEST(eventfd_fds, "what is no eventfd is refused")
+TEST(eventfd_fds, "a file that is not an eventfd is refused")
 {
 	int ch = software(0), fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int event = eventfd(0, EFD_CLOEXEC), buf = buffer_alloc(PAGE, NULL);
@@ -150,7 +150,7 @@ TEST(records, "a signal makes a record")
 	close(ch);
 }
 
-TEST(lost, "what finds no room is counted")
+TEST(lost, "records that find no room are counted")
 {
 	struct rashpa_event e[4] = {};
 	int ch = software(2), i;
@@ -164,7 +164,7 @@ TEST(lost, "what finds no room is counted")
 	CHECK(read_events(ch, e, 4) == 1, "no record");
 	CHECK(e[0].sequence == 6 && e[0].lost == 3 && e[0].value == 9, "sequence %llu, lost %llu",
 	      e[0].sequence, e[0].lost);
-	/* no multiple of two, and round and round */
+	/* a depth that is no power of two, and many rounds */
 	close(ch);
 	ch = software(3);
 	for (i = 0; i < 100; i++) {
@@ -196,13 +196,13 @@ TEST(del_keeps, "records of a removed source stay")
 	close(ch);
 }
 
-TEST(independent, "channels do not hear each other")
+TEST(independent, "a channel gets no events of another one")
 {
 	struct rashpa_event e[2];
 	int a = software(0), b = software(0);
 
 	ANSWERED(signal_one(a, 1), 0, NULL);
-	CHECK(read_events(b, e, 2) == -EAGAIN, "a channel hears the other's signal");
+	CHECK(read_events(b, e, 2) == -EAGAIN, "a channel gets the other's signal");
 	CHECK(read_events(a, e, 2) == 1, "no record");
 	close(a);
 	close(b);
@@ -255,7 +255,7 @@ TEST(read_bad_pointer, "a bad pointer takes no record away")
 	close(ch);
 }
 
-TEST(poll, "poll says when there is something")
+TEST(poll, "poll reports records")
 {
 	struct rashpa_event e[2];
 	int ch = software(0);
@@ -351,10 +351,10 @@ TEST(interrupted, "a blocking read is woken by a signal")
 }
 
 /*
- * A reader stands still in its own memory, and who must not wait does not: not even for it. If
- * it does, the limit of the test ends it.
+ * A reader stalls on its own memory; a non-blocking reader does not wait for it. If it does, the
+ * limit of the test ends it.
  */
-TEST(nonblocking, "who does not block does not wait for another reader")
+TEST(nonblocking, "a non-blocking reader does not wait for another reader")
 {
 	static struct stall s;
 	struct rashpa_event e;
@@ -370,7 +370,7 @@ TEST(nonblocking, "who does not block does not wait for another reader")
 		CHECK(got == -EAGAIN, "answer %d", got);
 	}
 	got = stall_end(&s);
-	CHECK(got == sizeof(e), "the reader that stood still got %d", got);
+	CHECK(got == sizeof(e), "the stalled reader got %d", got);
 	CHECK(read_events(ch, &e, 1) == -EAGAIN, "read twice");
 	stalls_close();
 out:
@@ -420,7 +420,7 @@ static void *signal_many(void *arg)
 	return NULL;
 }
 
-/* reason[] is shared by the threads, which do not look at it */
+/* the threads share reason[], and do not read it */
 TEST(many_writers, "several signallers make one sequence")
 {
 	pthread_t thread[4];
@@ -477,7 +477,6 @@ TEST(eventfd, "eventfds count every event")
 	close(all);
 }
 
-/* Who wants only to be signalled: no record, and no queue that fills. */
 TEST(eventfd_quiet, "a quiet source signals its eventfd, and makes no record")
 {
 	struct rashpa_source_add add = {
@@ -504,7 +503,7 @@ TEST(eventfd_quiet, "a quiet source signals its eventfd, and makes no record")
 
 /* ------------------------------------------------------ device events --- */
 
-TEST(quiesced, "QUIESCE is an event, for every listener the same")
+TEST(quiesced, "QUIESCE is one event, the same on every channel")
 {
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_event e[4];
@@ -521,7 +520,7 @@ TEST(quiesced, "QUIESCE is an event, for every listener the same")
 	      e[0].kind == RASHPA_SOURCE_DEVICE && (int)e[0].source == id,
 	      "%d events, value %llu", n, e[0].value);
 	CHECK(read_events(other, e + 1, 1) == 1 && e[1].sequence == e[0].sequence,
-	      "the other listener did not get the same event");
+	      "the other channel did not get the same event");
 	close(ch);
 	close(other);
 }

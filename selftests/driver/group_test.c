@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug seconds=5 */
 /* test: needs=intx iommu=on seconds=5 */
-/* Groups: one event when all members have got equally far, who fills up, who laps. */
+/* Groups: one event when all members have reached a position; full slots, overruns. */
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct bench {
 	int fd, ch;
 	char *p;
 	u64 bytes, consumer_bytes;
-	uint32_t width;		/* of the words, bits */
+	uint32_t width;		/* bits of a word */
 	uint32_t member[RASHPA_MEMBERS_MAX], group, n;
 	struct rashpa_consumer *consumer;
 };
@@ -79,7 +79,7 @@ static void store(struct bench *b, uint32_t i, u64 value)
 		__atomic_store_n((u64 *)word, value, __ATOMIC_RELEASE);
 }
 
-/* Events that looking made. */
+/* Events that LOOK made. */
 static uint32_t look(struct bench *b)
 {
 	struct rashpa_look l = { HEAD(l), .fd = b->fd };
@@ -193,7 +193,7 @@ static void info_of(struct bench *b, struct rashpa_group_info *info, struct rash
 
 /* ------------------------------------------------------------- words --- */
 
-TEST(all, "one event when all have got there, and the slowest counts")
+TEST(all, "one event when all members have reached a position: the slowest counts")
 {
 	struct rashpa_member_info m[WORDS];
 	struct rashpa_group_info info;
@@ -214,7 +214,7 @@ TEST(all, "one event when all have got there, and the slowest counts")
 	put(&b, WORDS - 1, FIRST + 1);
 	expect(&b, b.group, RASHPA_SOURCE_GROUP, 1, FIRST + 1);
 	nothing(&b);
-	/* some are faster than others: the slowest counts, and stacks are told together */
+	/* some are faster than others: the slowest counts, and one event reports several stacks */
 	put(&b, 0, FIRST + 9);
 	put(&b, 1, FIRST + 3);
 	put(&b, 2, FIRST + 4);
@@ -229,8 +229,7 @@ out:
 	bench_down(&b);
 }
 
-/* Words that go back, or come twice, move nothing. */
-TEST(repeats, "what comes twice or goes back moves nothing")
+TEST(repeats, "a word that comes twice or goes back moves nothing")
 {
 	struct rashpa_member_info m[WORDS];
 	struct rashpa_group_info info;
@@ -240,7 +239,7 @@ TEST(repeats, "what comes twice or goes back moves nothing")
 		goto out;
 	put_all(&b, FIRST + 2);
 	expect(&b, b.group, RASHPA_SOURCE_GROUP, 1, FIRST + 2);
-	put(&b, 3, FIRST + 1);	/* the record of a stack that was told already */
+	put(&b, 3, FIRST + 1);	/* the record of an earlier stack */
 	put(&b, 3, FIRST + 2);
 	CHECK(!look(&b), "the same word is an event");
 	nothing(&b);
@@ -252,8 +251,7 @@ out:
 	bench_down(&b);
 }
 
-/* A group that is made while its members are on their way begins where they are. */
-TEST(late_group, "a group that is made late begins where its members are")
+TEST(late_group, "a late group begins at the position of its members")
 {
 	struct bench b;
 	int id;
@@ -269,7 +267,7 @@ TEST(late_group, "a group that is made late begins where its members are")
 	nothing(&b);
 	put(&b, 2, FIRST + 5);
 	expect(&b, (uint32_t)id, RASHPA_SOURCE_GROUP, 2, FIRST + 5);
-	/* one that begins ahead of its members waits for them */
+	/* a group that begins ahead of its members waits for them */
 	id = group_make(b.ch, b.member, 2, 0, FIRST + 6);
 	nothing(&b);
 	put(&b, 0, FIRST + 7);
@@ -287,8 +285,8 @@ static void ack(struct bench *b, u64 position)
 	CHECK(b->consumer->ack[b->group - 1] == position, "the page does not show it");
 }
 
-/* Two slots: positions up to ack + 2 are fine, each one behind is an overrun, once. */
-TEST(overrun, "who laps the consumer is told and counted exactly")
+/* Two slots: positions up to ack + 2 are fine, each later one is an overrun, once. */
+TEST(overrun, "a member that laps the consumer is reported, and counted exactly")
 {
 	struct rashpa_member_info m[WORDS];
 	struct rashpa_group_info info;
@@ -303,7 +301,7 @@ TEST(overrun, "who laps the consumer is told and counted exactly")
 	expect(&b, b.member[2], RASHPA_SOURCE_OVERRUN, 1, FIRST + 3);
 	put(&b, 2, FIRST + 6);
 	expect(&b, b.member[2], RASHPA_SOURCE_OVERRUN, 4, FIRST + 6);
-	/* by a store, without a call; what has happened is not forgotten */
+	/* credit by a store, without a call; earlier overruns still count */
 	__atomic_store_n(&b.consumer->ack[b.group - 1], FIRST + 2, __ATOMIC_RELEASE);
 	put(&b, 2, FIRST + 7);
 	expect(&b, b.member[2], RASHPA_SOURCE_OVERRUN, 5, FIRST + 7);
@@ -315,7 +313,7 @@ TEST(overrun, "who laps the consumer is told and counted exactly")
 	info_of(&b, &info, m);
 	CHECK(info.out_overruns == 6 && m[2].overruns == 5 && m[3].overruns == 1 &&
 	      info.out_ack == FIRST + 7, "%llu overruns", info.out_overruns);
-	/* nonsense harms nobody else */
+	/* an absurd position does no harm */
 	ack(&b, UINT64_MAX);
 	put_all(&b, FIRST + 50);
 	expect(&b, b.group, RASHPA_SOURCE_GROUP, 2, FIRST + 50);
@@ -325,7 +323,7 @@ out:
 }
 
 /* Four slots: the fourth stack that was not given back fills them, the fifth is an overrun. */
-TEST(full, "who fills the slots is told once, before anything is lost")
+TEST(full, "a member that fills the slots is reported once, before anything is lost")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	struct bench b;
@@ -333,7 +331,7 @@ TEST(full, "who fills the slots is told once, before anything is lost")
 
 	if (!bench_full(&b, 4, 0))
 		goto out;
-	/* its own counts what it does, not what is said of it */
+	/* a member's eventfd counts its words, not events about it */
 	ANSWERED(bind_eventfd(b.ch, event, b.member[0], 0, 0), 0, NULL);
 	put(&b, 0, FIRST + 3);
 	nothing(&b);
@@ -341,10 +339,10 @@ TEST(full, "who fills the slots is told once, before anything is lost")
 	expect(&b, b.member[0], RASHPA_SOURCE_FULL, 4, FIRST + 4);
 	n = eventfd_signals(event, 2);
 	CHECK(n == 2, "the eventfd of a member counts %llu", n);
-	put(&b, 0, FIRST + 5);	/* full still, which was told, and one is lost */
+	put(&b, 0, FIRST + 5);	/* still full, which is not repeated, and one is lost */
 	expect(&b, b.member[0], RASHPA_SOURCE_OVERRUN, 1, FIRST + 5);
 	nothing(&b);
-	/* what is given back makes room; who fills that as well is told again */
+	/* slots that are given back make room; filling that as well is reported again */
 	ack(&b, FIRST + 2);
 	put(&b, 0, FIRST + 6);
 	expect(&b, b.member[0], RASHPA_SOURCE_FULL, 4, FIRST + 6);
@@ -395,7 +393,7 @@ TEST(nested, "2 halves of 32 modules of 2 boards: groups of groups")
 	b.group = (uint32_t)id;
 	CHECK(id > 0, "%s", reason);
 	ANSWERED(source_del(b.ch, board[0]), EBUSY, "member of group");
-	/* all but one of the words, in the order of a bad day */
+	/* all but one of the words, out of order */
 	for (i = n; --i;)
 		store(&b, (i * 37) % n, FIRST + 3);
 	CHECK(look(&b) == n - 1, "not all were events");
@@ -416,7 +414,7 @@ TEST(nested, "2 halves of 32 modules of 2 boards: groups of groups")
 		      "record %u: group %u at %llu", i, e.source, e.value);
 	}
 	nothing(&b);
-	/* one that is made late is where its members, groups, are */
+	/* a late group of groups begins at their position */
 	ANSWERED(source_del(b.ch, b.group), 0, NULL);
 	id = group_full(b.ch, board, BOARDS, 2, 0, FIRST);
 	CHECK(id > 0, "%s", reason);
@@ -429,7 +427,7 @@ out:
 	bench_down(&b);
 }
 
-TEST(refused, "what is no group is refused; members stay while it is there")
+TEST(refused, "an invalid group is refused; members stay while their group exists")
 {
 	uint32_t twice[2], none = 60, i;
 	struct rashpa_group_info info = { HEAD(info) };
@@ -474,7 +472,7 @@ TEST(refused, "what is no group is refused; members stay while it is there")
 	info.members = (uintptr_t)&large;
 	large.more = 1;
 	ANSWERED(call(b.ch, RASHPA_IOC_GROUP_INFO, &info), 0, NULL);
-	CHECK(large.known.source == b.member[0] && !large.more, "what is not known is not 0");
+	CHECK(large.known.source == b.member[0] && !large.more, "an unknown field is not 0");
 	info.member_size = sizeof(large.known) - 1;
 	ANSWERED(call(b.ch, RASHPA_IOC_GROUP_INFO, &info), EINVAL, "bytes");
 	info.members = 0;
@@ -552,7 +550,7 @@ static void credit(char *const bells[2], u64 value)
 		set32(bells[i < 3 ? 0 : 1] + (i < 3 ? i : i - 3) * PAGE, 0, (uint32_t)value);
 }
 
-/* Each event is true, none is missing at the end, and none comes for a lapped consumer. */
+/* Each event is true, the last one comes, and the consumer is never lapped. */
 static void follow(int ch, const char *words, char *const bells[2], uint32_t group)
 {
 	struct rashpa_ack a = { HEAD(a), .id = group };
@@ -588,7 +586,7 @@ static char *bells_of(const struct fpga *fpga)
 	return p;
 }
 
-/* Both functions, with what is told to them first. */
+/* Both functions, each with a command of @told first. */
 static void two_functions(const char *const told[2])
 {
 	struct rashpa_alloc lock = { .out_fd = -1 };
@@ -600,7 +598,7 @@ static void two_functions(const char *const told[2])
 
 	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
 	for (i = 0; i < 2; i++)
-		SKIP_IF(told[i] && !rig_tell(i, told[i]), "the FPGA cannot be told to misbehave");
+		SKIP_IF(told[i] && !rig_tell(i, told[i]), "the FPGA has no command to misbehave");
 	rig_up(&r, &f, -1, 0, 0);
 	rig_up(&r2, &f2, -1, 0, 0);
 	ANSWERED(lock_alloc(f.fd, WORDS, NULL, &lock), 0, NULL);

@@ -143,7 +143,7 @@ TEST(named, "lock memory with a name is for all programs")
 
 /* -------------------------------------------------------- conditions --- */
 
-/* A word, a channel, and an interrupt that makes the kernel look: a timer every 20 us. */
+/* A word, a channel, and a timer that polls the word every 20 us. */
 struct slot {
 	struct rashpa_alloc lock;
 	u64 *p;
@@ -168,7 +168,7 @@ static void slot_down(struct slot *s)
 	close(s->ch);
 }
 
-/* Looks of the timer so far. */
+/* Polls of the timer so far. */
 static u64 looks(int ch, uint32_t id)
 {
 	struct rashpa_source_info info = { HEAD(info), .id = id };
@@ -177,14 +177,14 @@ static u64 looks(int ch, uint32_t id)
 	return info.out_looks;
 }
 
-/* Until the word has been looked at once more for sure. */
+/* Wait until the timer has polled the word once more for sure. */
 static void looked(int ch, uint32_t id)
 {
 	u64 before = looks(ch, id), end = end_of_wait(5000);
 
 	while (looks(ch, id) < before + 2 && now_ns() < end)
 		;
-	CHECK(looks(ch, id) >= before + 2, "the timer does not look");
+	CHECK(looks(ch, id) >= before + 2, "the timer does not poll");
 }
 
 static void set_word(struct slot *s, int id, u64 value)
@@ -247,7 +247,7 @@ TEST(reached, "REACHED: step by step, none twice, until there is no next")
 
 /* ------------------------------------------------------------ budget --- */
 
-TEST(budget, "looking keeps its budget")
+TEST(budget, "polling keeps its budget")
 {
 	struct rashpa_source_info info = { HEAD(info) };
 	struct rashpa_source_add a = {
@@ -259,14 +259,14 @@ TEST(budget, "looking keeps its budget")
 	info.id = add(slot.ch, &a);
 	CHECK((int)info.id > 0, "%s", reason);
 	/*
-	 * A look that was interrupted by the machine itself is paid back by longer periods:
+	 * Longer periods pay back a poll that was interrupted by the machine itself:
 	 * the budget holds in the long run. Else the test ends by its limit of time.
 	 */
 	do
 		ANSWERED(call(slot.ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	while (tap_ok() && (info.out_looks < 500 ||
 			    info.out_look_ns * 1000 > info.out_since_ns * a.budget));
-	tap_note("%llu looks of %llu ns in %llu us, one every %llu us", info.out_looks,
+	tap_note("%llu polls of %llu ns in %llu us, one every %llu us", info.out_looks,
 		 (info.out_look_ns / info.out_looks), (info.out_since_ns / 1000),
 		 (info.out_period_ns / 1000));
 }
@@ -323,7 +323,7 @@ static void bad_look(struct rashpa_source_add *a, u64 v)
 	a->index = v;
 }
 
-TEST(refused, "what is no word and no condition is refused")
+TEST(refused, "invalid words and conditions are refused")
 {
 	struct rashpa_source_add good = { .condition = RASHPA_CONDITION_CHANGED, .bits = 32 };
 	struct rashpa_info info;
@@ -378,7 +378,7 @@ TEST(refused, "what is no word and no condition is refused")
 
 #define MODE	(RFPGA_MODE_MSIX | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN)
 
-/* The FPGA's lock record in lock memory of its own, looked at in the interrupt. */
+/* The FPGA's lock record in separate lock memory, checked in the interrupt. */
 TEST(hardware, "a record that the function writes is seen in its interrupt")
 {
 	struct rashpa_source_add a = { .index = 1, .condition = RASHPA_CONDITION_REACHED,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug seconds=2 */
 /*
- * Channels that belong to no function, and words that a program writes: who listens to a board
- * listens to a program in the same way.
+ * Channels that belong to no function, and words that a program writes: a consumer treats a
+ * program like a board.
  */
 #include <limits.h>
 #include <grp.h>
@@ -129,8 +129,7 @@ TEST(channel, "a channel of the memory node needs no function")
 	close(ch);
 }
 
-/* What only a function has is refused, and says how to name one. */
-TEST(needs_function, "what only a function has is refused there")
+TEST(needs_function, "such a channel refuses a function's sources, unless they name it")
 {
 	static const uint32_t kinds[] = {
 		RASHPA_SOURCE_VECTOR, RASHPA_SOURCE_DEVICE, RASHPA_SOURCE_MAP,
@@ -166,7 +165,7 @@ TEST(needs_function, "what only a function has is refused there")
 	close(fd);
 }
 
-TEST(of, "it listens to a function, and outlives it")
+TEST(of, "such a channel gets events of a function, and outlives it")
 {
 	struct rashpa_source_info info = { HEAD(info), .id = 1 };
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
@@ -186,14 +185,14 @@ TEST(of, "it listens to a function, and outlives it")
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
 	CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && e.source == 1 &&
 	      e.value == RASHPA_DEVICE_EVENT_QUIESCED, "value %llu", e.value);
-	/* the function goes, the channel stays: it is not its */
+	/* the function goes, the channel stays: it does not belong to it */
 	fpga_close(&f);
 	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
 	while (read(ch, &e, sizeof(e)) == sizeof(e))
 		;
 	CHECK(errno == EAGAIN, "the channel has gone: %s", strerror(errno));
 	CHECK(e.source == 1 && e.value == RASHPA_DEVICE_EVENT_GONE, "value %llu", e.value);
-	CHECK(!wait_fd(ch, POLLIN, 0) && !count_of(event), "poll, or the eventfd, say that it has");
+	CHECK(!wait_fd(ch, POLLIN, 0) && !count_of(event), "poll, or the eventfd, report an end");
 	ANSWERED(signal_one(ch, 3), 0, NULL);
 	expect(ch, 2, 1, 3);
 	CHECK(!fpga_bind(&f) && fpga_open(&f, 0), "it does not come back");
@@ -201,8 +200,7 @@ TEST(of, "it listens to a function, and outlives it")
 	close(event);
 }
 
-/* As many sources as were asked for, and room to acknowledge for each. */
-TEST(sources, "a channel has as many sources as it was made for")
+TEST(sources, "a channel has as many sources as it was made for, with an acknowledgement each")
 {
 	struct rashpa_group_make g = { HEAD(g), .n_members = 1,
 				       .member_size = sizeof(struct rashpa_member) };
@@ -242,7 +240,7 @@ TEST(sources, "a channel has as many sources as it was made for")
 
 /* ------------------------------------------------------------- look --- */
 
-/* Through whatever fd of the memory, for whoever listens; what did not change is no event. */
+/* Through any fd of the memory, for all channels; a word that did not change makes no event. */
 TEST(look, "LOOK makes the events of words that have changed")
 {
 	struct rashpa_export get = { HEAD(get) };
@@ -252,13 +250,13 @@ TEST(look, "LOOK makes the events of words that have changed")
 
 	REQUIRE(p && node >= 0, "no memory");
 	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
-	CHECK(look(fd) == 0, "nobody listens");
+	CHECK(look(fd) == 0, "an event without a source");
 	CHECK(add_word(a, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	CHECK(add_word(a, fd, RASHPA_CONDITION_EQUAL, 5, 64, 0) == 2, "%s", reason);
 	CHECK(add_word(b, get.out_fd, RASHPA_CONDITION_REACHED, 2, 64, PAGE) == 1, "%s", reason);
 	CHECK(add_word(b, other, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 2, "%s", reason);
 	set_word(p, 4, 64);
-	nothing(a);	/* it is looked at when we say so */
+	nothing(a);	/* LOOK was not called yet */
 	CHECK(look(other) == 0, "another memory");
 	nothing(a);
 	CHECK(look(get.out_fd) == 1, "one event");
@@ -270,12 +268,12 @@ TEST(look, "LOOK makes the events of words that have changed")
 	expect(a, 2, 1, 5);
 	expect(b, 1, 1, 3);
 	CHECK(look(fd) == 0, "nothing has changed");
-	/* what is there when a source is added is told without a look */
+	/* a new source reports the present value without LOOK */
 	CHECK(add_word(a, fd, RASHPA_CONDITION_REACHED, 5, 64, 0) == 3, "%s", reason);
 	expect(a, 3, 1, 5);
 	nothing(a);
 	nothing(b);
-	/* a source outlives all fds of its memory; who has none left cannot look */
+	/* a source outlives all fds of its memory */
 	close(fd);
 	close(get.out_fd);
 	set_word(p, 6, 64);
@@ -290,8 +288,8 @@ TEST(look, "LOOK makes the events of words that have changed")
 	CHECK(!buffer_remove("st-look"), "%s", reason);
 }
 
-/* By a timer as well: who listens is not lost where a producer forgets to say so. */
-TEST(look_and_poll, "beside a timer, too")
+/* The timer helps where a producer forgets to call LOOK. */
+TEST(look_and_poll, "LOOK works with a source that has a timer, too")
 {
 	struct rashpa_source_add s = {
 		.head.flags = RASHPA_SOURCE_LOOK | RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK,
@@ -307,7 +305,7 @@ TEST(look_and_poll, "beside a timer, too")
 	CHECK(n == 0 || n == 1, "%d events", n);
 	expect(ch, 1, 1, 1);
 	set_word(p, 2, 64);
-	CHECK(wait_fd(ch, POLLIN, 5000), "the timer does not look");
+	CHECK(wait_fd(ch, POLLIN, 5000), "the timer does not poll");
 	expect(ch, 1, 2, 2);
 	nothing(ch);
 	munmap(p, PAGE);
@@ -315,12 +313,11 @@ TEST(look_and_poll, "beside a timer, too")
 	close(fd);
 }
 
-/* ----------------------------------------------------------- telling --- */
+/* ------------------------------------------------------- notification --- */
 
 #define WORDS	40
 
-/* Each of an eventfd's signals counts, how many there are at once; a sleeper needs one. */
-TEST(look_counts, "eventfds count each of its events")
+TEST(look_counts, "eventfds count each event of a LOOK")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL), i;
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel(), n;
@@ -346,8 +343,8 @@ TEST(look_counts, "eventfds count each of its events")
 	close(fd);
 }
 
-/* How long telling takes is up to who waits: not with interrupts off, neither LOOK nor a timer. */
-TEST(told_open, "who waits is told with interrupts on")
+/* The time of a wake-up depends on the waiters, so interrupts are on: in LOOK, and in a timer. */
+TEST(told_open, "waiters are woken with interrupts on")
 {
 	struct rashpa_source_add s = {
 		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK, .bits = 64,
@@ -367,7 +364,7 @@ TEST(told_open, "who waits is told with interrupts on")
 	s.memory = fd;
 	CHECK(add(ch, &s) == 2, "%s", reason);
 	set_word(p + 1, 1, 64);
-	CHECK(wait_fd(event, POLLIN, 20000), "the timer does not look");
+	CHECK(wait_fd(event, POLLIN, 20000), "the timer does not poll");
 	CHECK(!traced_off("call:", "eventfd_signal_mask"), "a signal with interrupts off");
 	trace_end();
 out:
@@ -418,8 +415,8 @@ static void lookers_end(struct looker k[LOOKERS])
 	}
 }
 
-/* Several who LOOK at once: the records of a source are in the order of their times. */
-TEST(look_order, "several who LOOK make one order")
+/* The records of a source are in the order of their times. */
+TEST(look_order, "several threads that LOOK make one order")
 {
 	int fd = buffer_alloc(PAGE, NULL), ch = channel();
 	struct rashpa_event e = {}, last = {};
@@ -444,8 +441,7 @@ TEST(look_order, "several who LOOK make one order")
 	close(fd);
 }
 
-/* What ends while it is being looked at, or told, ends: sources, eventfds, channels. */
-TEST(look_ends, "what is looked at, or told, can end")
+TEST(look_ends, "sources, eventfds and channels can end during LOOK and polls")
 {
 	struct rashpa_source_add polled = {
 		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK, .bits = 64,
@@ -482,7 +478,7 @@ TEST(look_ends, "what is looked at, or told, can end")
 	close(fd);
 }
 
-TEST(look_pinned, "in pinned memory, too")
+TEST(look_pinned, "LOOK works in pinned memory, too")
 {
 	struct rashpa_pin pin = { HEAD(pin), .length = 2 * PAGE };
 	char *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -499,7 +495,7 @@ TEST(look_pinned, "in pinned memory, too")
 	munmap(p, 2 * PAGE);
 }
 
-TEST(look_refused, "who may not write the memory may not say that he did")
+TEST(look_refused, "LOOK needs a file that is open for writing")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(PAGE, "st-look"), node = buffer_node("st-look", O_RDONLY);
@@ -517,7 +513,7 @@ TEST(look_refused, "who may not write the memory may not say that he did")
 		ANSWERED(look(window), EXDEV, "host memory");
 		close(window);
 	}
-	/* who may only read listens, and does not tell */
+	/* a reader may add a source, but not call LOOK */
 	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
 	CHECK(add_word(ch, get.out_fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	set_word(p, 1, 64);
@@ -545,10 +541,10 @@ TEST(look_refused, "who may not write the memory may not say that he did")
 #define STACKS		60
 #define WORD_OF(m)	((m) * RASHPA_LOCK_SLOT)
 
-/* What a stream's description tells its consumer. */
+/* A stream's description for its consumer. */
 struct stream {
-	int node;		/* where its channel is made */
-	uint32_t flags, index;	/* how its words are looked at */
+	int node;		/* node that makes its channel */
+	uint32_t flags, index;	/* flags and index of its words' sources */
 	int words_fd;
 	const char *words;	/* one of each module */
 	bool eventfd;		/* wait for that, or for the channel */
@@ -557,7 +553,7 @@ struct stream {
 	void *priv;
 };
 
-/* It knows nothing of who produces: complete stacks come once each, in order, and are right. */
+/* It does not know the producer: complete stacks come once each, in order, and are right. */
 static void consume(const struct stream *s)
 {
 	struct rashpa_member m[MODULES] = {};
@@ -637,7 +633,7 @@ static void program_credit(const struct stream *s, u64 stacks)
 	      strerror(errno));
 }
 
-/* 0, or where it went wrong. It has what a producer has: memories, and a way to get credit. */
+/* Returns 0, or the failed step. It has what a producer has: memories, and credit by a pipe. */
 static int produce(const struct program *p, int credit_fd)
 {
 	u64 stack, given = 0;
@@ -683,7 +679,7 @@ static void program_stream(bool with_eventfd)
 	}
 	consume(&s);
 	close(credit[1]);	/* one that waits ends */
-	close(credit[0]);	/* not before: the last credit may find nobody who reads it */
+	close(credit[0]);	/* not before: the last credit needs a reader */
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status),
 	      "the producer: status 0x%x", status);
 	munmap(p.payload, SLOTS * MODULES * PART);
@@ -777,14 +773,14 @@ out:
 
 /* ------------------------------------------------------------ limits --- */
 
-/* Somebody who is nobody special, with a channel and a memory. */
+/* An ordinary user with a channel and a memory. */
 struct somebody {
 	uid_t uid;
 	int ch, fd, most;
 	const char *why;
 };
 
-/* As many as he gets, and why there are no more. */
+/* Add sources, and check the reason when there are no more. */
 static void many_listeners(void *arg)
 {
 	const struct somebody *who = arg;
@@ -801,7 +797,7 @@ static void many_listeners(void *arg)
 			 who->why);
 }
 
-/* Sources that LIST has of that memory. */
+/* Number of that memory's sources in LIST. */
 static int listed(const char *name)
 {
 	static struct rashpa_holding held[RASHPA_HOLDINGS_MAX];
@@ -817,8 +813,8 @@ static int listed(const char *name)
 	return n;
 }
 
-/* What an interrupt may take is for all: nobody has it alone, not even root. */
-TEST(share, "nobody takes all places at one memory")
+/* The time of an interrupt is for all: no user has it alone, not even root. */
+TEST(share, "no user takes all places at one memory")
 {
 	const int half = RASHPA_LISTENERS_USER / 2;
 	struct somebody a = { .uid = 1001, .most = half, .why = "this user|user_limit_listeners" };
@@ -859,7 +855,7 @@ TEST(share, "nobody takes all places at one memory")
 	CHECK(!buffer_remove("st-share"), "%s", reason);
 }
 
-/* Without a place nothing is looked at, not even for the time of the call. */
+/* Without a place the kernel does not check the word, not even during the call. */
 static void no_place(void *arg)
 {
 	struct rashpa_source_add s = {
@@ -883,12 +879,12 @@ static void no_place(void *arg)
 	close(fd);
 }
 
-TEST(no_place, "without a place nothing is looked at")
+TEST(no_place, "without a place no word is checked")
 {
 	tap_fork(no_place, NULL);
 }
 
-TEST(limit, "so many listen to one memory, and no more")
+TEST(limit, "one memory has a limited number of sources")
 {
 	int fd = buffer_alloc(PAGE, NULL), ch[2], i, id = 0;
 	struct rashpa_channel_make e;
@@ -907,7 +903,7 @@ TEST(limit, "so many listen to one memory, and no more")
 	begin = now_ns();
 	CHECK(look(fd) == RASHPA_LISTENERS_MAX, "not all were events");
 	busy = now_ns() - begin;
-	tap_note("%d words looked at in %llu us; with an event each in %llu us",
+	tap_note("%d words checked in %llu us; with an event each in %llu us",
 		 RASHPA_LISTENERS_MAX, idle / 1000, busy / 1000);
 	close(ch[0]);
 	CHECK(add_word(ch[1], fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);

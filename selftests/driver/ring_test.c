@@ -62,7 +62,7 @@ static int signal_one(int ch, u64 value)
 	return call(ch, RASHPA_IOC_SIGNAL, &s);
 }
 
-/* As a consumer does it: false if there is none. */
+/* Take the next record as a consumer does; false: no record. */
 static bool next(struct queue *q, struct rashpa_event *e)
 {
 	u64 tail = q->consumer->tail;
@@ -143,7 +143,7 @@ TEST(ring, "the ring shows what read returns")
 		ANSWERED(signal_one(q.fd, i), 0, NULL);
 	CHECK(q.ring->lost == 2 && q.ring->head == 13, "%llu lost, head %llu",
 	      q.ring->lost, q.ring->head);
-	/* the one and the other way from the same queue */
+	/* read() and the ring, from the same queue */
 	CHECK(next(&q, e) && e->value == 0, "the first");
 	CHECK(read(q.fd, e, sizeof(e)) == 2 * sizeof(*e) && e[0].value == 1 && e[1].value == 2,
 	      "read after the ring");
@@ -193,8 +193,8 @@ static void *take_back(void *arg)
 	return NULL;
 }
 
-/* However often the tail moves back: read ends with what there can be at once. */
-TEST(read_ends, "and makes no read endless")
+/* However often the tail moves back: read returns no more than the queue can hold. */
+TEST(read_ends, "a tail that moves back makes no read endless")
 {
 	static struct rashpa_event e[4096];
 	const ssize_t most = 16 * sizeof(*e);
@@ -254,7 +254,7 @@ out:
 	close(one);
 }
 
-TEST(delay, "or after a time")
+TEST(delay, "an eventfd is signalled after a time")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
 	struct queue q;
@@ -269,7 +269,7 @@ TEST(delay, "or after a time")
 		ANSWERED(signal_one(q.fd, i), 0, NULL);
 	CHECK(wait_fd(event, POLLIN, 10000) == POLLIN, "never signalled");
 	CHECK(now_ns() - start >= 20000000 || count_of(event) > 1, "signalled before its time");
-	/* many, before the time is over: at once; those behind wait for it */
+	/* many events before the time is over signal at once; later ones wait for the time */
 	ANSWERED(bind_eventfd(q.fd, event, 1, 3, 10000000), 0, NULL);
 	count_of(event);
 	for (i = 0; i < 4; i++)
@@ -282,7 +282,7 @@ out:
 	close(event);
 }
 
-/* Events that a delay holds back: whoever takes the eventfd away signals it first. */
+/* A delay holds events back: a call that takes the eventfd away signals it first. */
 TEST(promise, "an eventfd that is replaced or ends keeps its promise")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
@@ -341,8 +341,8 @@ static void *produce(void *arg)
 }
 
 /*
- * Ready means that there is something, and something means ready: whoever waits and is not
- * woken although a record is there waits for good, since it is the last one.
+ * poll() says ready if and only if a record is there. Otherwise a consumer that is not woken for
+ * the last record would wait for ever.
  */
 TEST(level, "ready and readable are the same, under load")
 {
@@ -403,7 +403,7 @@ struct heard {
 	u64 events[SOURCES + 1], sequence[SOURCES + 1], lost;
 };
 
-/* Take what is there; what was not lost follows without a gap. */
+/* Take all records, which follow without a gap. */
 static void hear(struct queue *q, struct heard *h)
 {
 	struct rashpa_event e;
@@ -445,8 +445,8 @@ static u64 sum(const struct heard *h)
 }
 
 /*
- * Have those that are not slow heard what came, and the same, and is what the slow one lost told
- * alike? All of it is looked at in one go: more can come at any time.
+ * Have the fast listeners got the same events, and all of them, and do ring and INFO agree on the
+ * losses of the slow one? The check reads all in one go: more can come at any time.
  */
 static bool all_heard(struct queue q[LISTENERS], struct heard h[LISTENERS],
 		      u64 events[LISTENERS], u64 lost[LISTENERS])
@@ -479,7 +479,7 @@ static bool listeners_add(struct queue q[LISTENERS], uint32_t vectors)
 	return true;
 }
 
-/* One stack at a time, so that each has an interrupt of its own. */
+/* One stack at a time, so that each makes one interrupt. */
 static void slow_start(const struct rig *r, uint32_t dtp, uint32_t vector)
 {
 	rig_configure(r, dtp, RFPGA_MODE_MSIX, 0, r->made.out_segments, STACKS);
@@ -489,7 +489,7 @@ static void slow_start(const struct rig *r, uint32_t dtp, uint32_t vector)
 }
 
 /*
- * The next stack when all that are not slow have heard of the one before: no interrupt is merged
+ * The next stack when all fast listeners have the event of the one before: no interrupt is merged
  * with another one, however long they take.
  */
 static bool slow_credit(char *bells, uint32_t dtps, uint32_t vector,
@@ -555,13 +555,13 @@ TEST(slow, "eight sources, three listeners, one slow: the others notice nothing"
 		CHECK(events[i] == SOURCES * STACKS, "listener %u: %llu events", i, events[i]);
 		if (i != SLOW)
 			CHECK(!lost[i] && !h[i].lost && sum(&h[i]) == events[i],
-			      "listener %u: %llu lost, %llu of %llu events heard", i, lost[i],
+			      "listener %u: %llu lost, %llu of %llu events seen", i, lost[i],
 			      sum(&h[i]), events[i]);
 		else
 			CHECK(lost[i] == events[i] - SLOW_DEPTH && q[i].ring->lost >= lost[i] &&
 			      q[i].ring->head == SLOW_DEPTH, "the slow one: %llu of %llu lost",
 			      lost[i], events[i]);
-		CHECK(sum(&h[i]) == sum(&h[0]) || i == SLOW, "listeners heard %llu and %llu",
+		CHECK(sum(&h[i]) == sum(&h[0]) || i == SLOW, "listeners have seen %llu and %llu",
 		      sum(&h[i]), sum(&h[0]));
 	}
 	tap_note("%llu interrupts of %u vectors, %llu lost by the slow listener",
@@ -672,7 +672,7 @@ static bool wakeup_traced(struct queue *q)
 	return found;
 }
 
-TEST(trace, "tracepoints tell of a record, a wake-up, a reader and a doorbell's mapping")
+TEST(trace, "tracepoints report a record, a wake-up, a reader and a doorbell's mapping")
 {
 	struct rashpa_event e;
 	char words[80];
@@ -732,7 +732,7 @@ TEST(other_function, "a source of another function comes and goes")
 	      e.source, e.value);
 	CHECK(!q.ring->gone && !(wait_fd(q.fd, POLLIN, 0) & POLLHUP), "the channel is gone");
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
-	CHECK(next(&q, &e) && e.source == 1, "its own function is not heard any more");
+	CHECK(next(&q, &e) && e.source == 1, "no more events of the channel's function");
 out:
 	queue_close(&q);
 	close(f2.fd);
@@ -747,8 +747,7 @@ static void come_back(void)
 	CHECK(!fpga_bind(&f) && fpga_open(&f, 0), "it does not come back");
 }
 
-/* Who waits for events that do not come any more is told all the same, once. */
-TEST(gone_eventfd, "and by who sleeps on an eventfd")
+TEST(gone_eventfd, "a removed function signals each eventfd once")
 {
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
 	int one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -767,7 +766,7 @@ TEST(gone_eventfd, "and by who sleeps on an eventfd")
 	wait_fd(one, POLLIN, 20000);
 	i = (int)count_of(one);
 	CHECK(i == 1, "the eventfd of a source counts %d", i);
-	/* what it had can be given back, more it does not get */
+	/* its objects can be removed, but not added */
 	ANSWERED(bind_eventfd(q.fd, one, 1, 0, 0), ENODEV, f.name);
 	ANSWERED(bind_eventfd(q.fd, -1, 1, 0, 0), 0, NULL);
 	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
@@ -780,8 +779,7 @@ out:
 	come_back();
 }
 
-/* GONE says that no interrupt will come: it is told when none can. */
-TEST(gone_last, "GONE comes when no interrupt can")
+TEST(gone_last, "GONE comes when no interrupt can come any more")
 {
 	struct rashpa_event e = {};
 	char words[96];

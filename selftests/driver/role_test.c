@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=1 */
-/* Roles at a named buffer: one producer, one consumer, and who asks. */
+/* Roles at a named buffer: one producer, one consumer, and their readers. */
 #include <signal.h>
 
 #include "common.h"
@@ -31,7 +31,7 @@ TEST(take_and_ask, "a role is taken, and each open node may ask")
 	REQUIRE(a >= 0 && b >= 0 && c >= 0 && d >= 0, "open: %s", strerror(errno));
 	ANSWERED(role(a, 0, 0, &r), 0, NULL);
 	CHECK(!r.out_mine && !r.out_held && !r.out_pid[0] && !r.out_pid[1] && !r.out_uid[0] &&
-	      !r.out_uid[1], "somebody has %#x of a new buffer", r.out_held);
+	      !r.out_uid[1], "a new buffer has roles %#x", r.out_held);
 	ANSWERED(role(a, RASHPA_ROLE_PRODUCER, 0, &r), 0, NULL);
 	CHECK(r.out_mine == RASHPA_ROLE_PRODUCER && r.out_held == RASHPA_ROLE_PRODUCER &&
 	      r.out_pid[0] == getpid() && r.out_uid[0] == getuid() && !r.out_pid[1],
@@ -62,7 +62,7 @@ TEST(take_and_ask, "a role is taken, and each open node may ask")
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-TEST(one_of_a_kind, "there is one of a kind")
+TEST(one_of_a_kind, "each role has one holder")
 {
 	int a = make(), b = buffer_node(NAME, O_RDWR);
 	struct rashpa_role r;
@@ -72,12 +72,12 @@ TEST(one_of_a_kind, "there is one of a kind")
 	REQUIRE(a >= 0 && b >= 0, "open: %s", strerror(errno));
 	ANSWERED(role(a, RASHPA_ROLE_CONSUMER, 0, &r), 0, NULL);
 	ANSWERED(role(b, RASHPA_ROLE_CONSUMER, 0, &r), EBUSY, who);
-	/* all or nothing, of what is given back as well */
+	/* all or nothing, also of roles that are given back */
 	ANSWERED(role(b, RASHPA_ROLE_PRODUCER, 0, &r), 0, NULL);
 	ANSWERED(role(b, BOTH, RASHPA_ROLE_PRODUCER, &r), EBUSY, "consumer");
 	ANSWERED(role(b, 0, 0, &r), 0, NULL);
 	CHECK(r.out_mine == RASHPA_ROLE_PRODUCER, "mine %#x", r.out_mine);
-	/* nobody gives back what is another's */
+	/* a file cannot give back the role of another one */
 	ANSWERED(role(b, 0, RASHPA_ROLE_CONSUMER, &r), 0, NULL);
 	CHECK(r.out_held == BOTH, "held %#x", r.out_held);
 	ANSWERED(role(a, 0, RASHPA_ROLE_CONSUMER, &r), 0, NULL);
@@ -90,8 +90,7 @@ TEST(one_of_a_kind, "there is one of a kind")
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-/* The file has it, not what came of the file. */
-TEST(ends_with_file, "a role ends with its file, whatever came of the file")
+TEST(ends_with_file, "a role ends with its file, even if a dma-buf of the file stays")
 {
 	int a = make(), b = buffer_node(NAME, O_RDWR), copy = dup(a);
 	struct rashpa_export e = { HEAD(e) };

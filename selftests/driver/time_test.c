@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Time of others: what a member of the group can take of it is bounded.
+ * Limits of the processor time of others that a member of the group can take.
  * test: tier=check iommu=any seconds=5
  */
 #include <poll.h>
@@ -21,7 +21,7 @@ static int channel(void)
 	return ANSWERED(call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &c), 0, NULL) ? c.out_fd : -1;
 }
 
-/* A word that is looked at in the interrupt of vector 0. Its id, or a negative errno. */
+/* A source that the interrupt of vector 0 checks. Returns its id, or a negative errno. */
 static int listen_to(int ch, int words)
 {
 	struct rashpa_source_add a = {
@@ -87,7 +87,7 @@ TEST(vector, "users have few places at a vector")
 			       "this user|user_limit_interrupt|CAP_SYS_RESOURCE" };
 
 	tap_fork(many_1, &l);
-	/* two of them have all that there is for users; root has more */
+	/* two users have all places for users; root has more */
 	l.why = "64 sources of users|CAP_SYS_RESOURCE";
 	tap_fork(many_2, &l);
 	CHECK(listen_to(l.ch, l.words) > 0, "%s", reason);
@@ -102,7 +102,7 @@ TEST(vector, "users have few places at a vector")
 	close(l.words);
 }
 
-/* A source counts once more for each of its groups, and not any more without them. */
+/* A source counts once more for each of its groups, as long as they exist. */
 static void groups(void *arg)
 {
 	struct rashpa_member members[PLACES] = {};
@@ -119,7 +119,7 @@ static void groups(void *arg)
 	ANSWERED(listen_to(ch, words), ENOSPC, "groups|user_limit_interrupt");
 	ANSWERED(group(ch, members, 1), ENOSPC, "groups|user_limit_interrupt");
 	ANSWERED(end_source(ch, first), 0, NULL);
-	/* two groups of half of them; of the second what did not fit is taken back */
+	/* a second group that does not fit gives its places back, so that a smaller one fits */
 	first = group(ch, members, PLACES / 4);
 	CHECK(first > 0, "%s", reason);
 	ANSWERED(group(ch, members, PLACES / 2), ENOSPC, "groups");
@@ -160,8 +160,8 @@ static bool called_here(void)
 	return here;
 }
 
-/* Who tells of words does not wait for those who are told. */
-TEST(look, "LOOK wakes nobody by itself")
+/* A producer that calls LOOK does not wait for consumers. */
+TEST(look, "LOOK leaves wake-ups to another thread")
 {
 	struct rashpa_look l = { HEAD(l), .fd = buffer_alloc(PAGE, NULL) };
 	struct rashpa_source_add a = {
@@ -199,8 +199,8 @@ static void alloc(void *arg)
 		close(a.out_fd);
 }
 
-/* Processors of a member are those that he has by his nice value and his control group. */
-TEST(workers, "members have no workers")
+/* A member gets processors by his nice value and his control group only. */
+TEST(workers, "the kernel's workers do not work for members")
 {
 	if (!trace_begin("rashpa:rashpa_hand_work"))
 		return;
@@ -212,8 +212,8 @@ TEST(workers, "members have no workers")
 	trace_end();
 }
 
-/* A quarter of the memory, unless somebody has said more. */
-TEST(memory, "one user has a quarter of it")
+/* Unless the administrator has changed the limit. */
+TEST(memory, "one user may hold a quarter of the memory")
 {
 	char text[32] = "";
 
