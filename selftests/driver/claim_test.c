@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What keeps a producer from a function: the claim of another one, by flock(), and programmed maps.
- * Not a reader, and not a map that does nothing.
+ * A claim of another producer, by flock(), and programmed maps keep a producer from a function.
+ * A reader and an idle map do not.
  * test: tier=check iommu=any seconds=6
  */
 #include <sys/file.h>
@@ -26,7 +26,7 @@ static int lock(int flags, int how)
 	return err ? err : fd;
 }
 
-TEST(reader, "who may only read cannot claim")
+TEST(reader, "a process that may only read cannot claim")
 {
 	int how[] = { LOCK_EX, LOCK_SH }, fd;
 	size_t i;
@@ -43,14 +43,14 @@ TEST(reader, "who may only read cannot claim")
 	close(fd);
 }
 
-TEST(writer, "one writer at a time can")
+TEST(writer, "one writer at a time can claim")
 {
 	int fd = lock(O_RDWR, LOCK_EX), other;
 
 	CHECK(fd >= 0, "%s", strerror(-fd));
 	CHECK(lock(O_RDWR, LOCK_EX) == -EWOULDBLOCK, "two have it");
 	CHECK(lock(O_WRONLY, LOCK_SH) == -EWOULDBLOCK, "two have it");
-	/* the end of the file is that of the lock */
+	/* closing the file ends the lock */
 	close(fd);
 	other = lock(O_WRONLY, LOCK_EX);
 	CHECK(other >= 0, "%s", strerror(-other));
@@ -67,7 +67,7 @@ struct member {
 	pid_t pid;
 };
 
-/* It has a map, and programs it when it is told to. */
+/* Make a map, and program it after a byte from the parent. */
 static void member(void *arg)
 {
 	const struct member *m = arg;
@@ -130,7 +130,7 @@ static void maps_freely(bool wanted, const char *says)
 	CHECK(!says || strstr(text, says), "\"%s\" does not say \"%s\"", text, says);
 }
 
-TEST(idle, "a map that was never programmed keeps nobody out")
+TEST(idle, "a map that was never programmed excludes no process")
 {
 	struct member m;
 
@@ -139,7 +139,7 @@ TEST(idle, "a map that was never programmed keeps nobody out")
 	member_end(&m);
 }
 
-TEST(programmed, "one that was does, and is named")
+TEST(programmed, "a programmed map excludes others, and the refusal names it")
 {
 	char says[64], command[64], text[512], byte = 0;
 	struct member m;
@@ -148,7 +148,7 @@ TEST(programmed, "one that was does, and is named")
 	CHECK(write(m.go[1], &byte, 1) == 1 && read(m.ready[0], &byte, 1) == 1, "not programmed");
 	snprintf(says, sizeof(says), "process %d (", m.pid);
 	maps_freely(false, says);
-	/* the sentence has the remedy */
+	/* the sentence names the remedy */
 	snprintf(command, sizeof(command), "rashpactl map end %u", m.map);
 	maps_freely(false, command);
 	CHECK(!run(command, text, sizeof(text)), "%s: %s", command, text);
@@ -156,8 +156,7 @@ TEST(programmed, "one that was does, and is named")
 	member_end(&m);
 }
 
-/* And who has claimed it is named, with what ends that. */
-TEST(named, "the process that has a claim is named")
+TEST(named, "the refusal names the process that has a claim, and how to end it")
 {
 	int fd = lock(O_RDWR, LOCK_EX);
 	char says[64];
@@ -168,7 +167,7 @@ TEST(named, "the process that has a claim is named")
 	maps_freely(true, NULL);
 }
 
-TEST(reader_excludes, "a reader keeps nobody out")
+TEST(reader_excludes, "a reader excludes no process")
 {
 	int fd = lock(O_RDONLY, LOCK_EX);
 

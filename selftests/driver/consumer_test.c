@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=14 */
 /*
- * librashpa's streams, between programs: whatever happens to one of them, the others lose nothing,
- * and are told. No board is needed: a program fills the slots.
+ * librashpa's streams, between programs: whatever happens to one of them, the others are notified
+ * and lose nothing. No board is needed: a program fills the slots.
  */
 #include <dirent.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #define LENGTH	(4u << 20)
 #define SECOND	1000000000ll
 
-/* What two processes tell each other. */
+/* Shared by two processes. */
 struct talk {
 	uint32_t allowed;	/* stacks that the producer may publish */
 	uint32_t published;
@@ -35,7 +35,7 @@ static void set(uint32_t *word, uint32_t value)
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-/* Until it is there, or ten seconds have passed. */
+/* Wait for *@word to reach @least, ten seconds at most. */
 static bool await(uint32_t *word, uint32_t least)
 {
 	for (unsigned int i = 0; i < 100000 * tap_slow(); i++) {
@@ -168,7 +168,7 @@ TEST(all_arrive, "all stacks arrive, and the end")
 	}
 	CHECK(!got && n == 300, "%llu stacks, then %d: %s", (unsigned long long)n, got,
 	      rashpa_reason());
-	/* all frames that were to come are here, perhaps before the producer says that it ended */
+	/* all frames have arrived, perhaps before the producer reports its end */
 	tap_fork_end(pid);
 	rashpa_stream_status(s, &stat);
 	CHECK(stat.stacks == 300 && stat.frames == 1200 && !stat.lost && !stat.held &&
@@ -176,7 +176,7 @@ TEST(all_arrive, "all stacks arrive, and the end")
 	      (unsigned long long)stat.lost, (unsigned long long)stat.held);
 	CHECK(stat.state == RASHPA_STREAM_ENDED && stat.consumer == getpid(),
 	      "state %u, consumer %d", stat.state, stat.consumer);
-	/* what has ended is nobody's stream, until there is another one */
+	/* a stream that has ended is not delivered again */
 	CHECK(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT, "an old stream again");
 	plan.header.images = 8;
 	pid = tap_fork_start(produce, &plan);
@@ -202,7 +202,7 @@ static struct {
 	uint32_t wrong, done;
 } pool;
 
-/* Takes stacks from its own two places, looks, looks elsewhere, looks again. */
+/* Takes stacks from its own two places in turn, checks each twice, and releases it. */
 static void *work(void *arg)
 {
 	struct job *mine = (struct job *)arg;
@@ -277,10 +277,10 @@ TEST(held, "a slot that is held is not written")
 		CHECK(next(s, &st[i]) == 1, "next: %s", rashpa_reason());
 	}
 	CHECK(rashpa_stream_slot(p, &slot, 0) == -ETIMEDOUT, "a slot that is held");
-	/* credit goes on only as far as nothing is held */
+	/* credit ends at the first slot that is held */
 	ANSWERED(rashpa_stream_release(s, &st[1]), 0, NULL);
 	ANSWERED(rashpa_stream_release(s, &st[2]), 0, NULL);
-	CHECK(rashpa_stream_slot(p, &slot, 0) == -ETIMEDOUT, "a slot behind one that is held");
+	CHECK(rashpa_stream_slot(p, &slot, 0) == -ETIMEDOUT, "a slot after one that is held");
 	CHECK(right(&st[0]) && rashpa_stack_intact(&st[0]), "it is not what it was");
 	ANSWERED(rashpa_stream_release(s, &st[0]), 0, NULL);
 	for (unsigned int i = 0; i < 3; i++) {
@@ -310,8 +310,8 @@ TEST(one_consumer, "there is one consumer")
 	drop();
 }
 
-/* The producer waits for nobody; each stack is seen by both observers before the next one comes. */
-TEST(observers, "only who is slow is told of loss")
+/* The producer does not wait; both observers see each stack before the next one comes. */
+TEST(observers, "only a slow observer has losses")
 {
 	struct rashpa_stream_plan plan = plan_of(50, 4, RASHPA_STREAM_OVERWRITE);
 	struct rashpa_stream *p, *slow, *watch[2];
@@ -341,7 +341,7 @@ TEST(observers, "only who is slow is told of loss")
 		if (n == 9)
 			CHECK(!rashpa_stack_intact(&held) &&
 			      rashpa_stream_release(slow, &held) == -ESTALE,
-			      "it was overwritten, and nobody says so");
+			      "it was overwritten, without an error");
 		CHECK(next(slow, &st) == 1 && right(&st) && !rashpa_stream_release(slow, &st),
 		      "the slow one: %s", rashpa_reason());
 		lost += st.lost;
@@ -361,7 +361,7 @@ TEST(observers, "only who is slow is told of loss")
 	}
 	rashpa_stream_status(slow, &stat);
 	CHECK(lost && lost + 4 == stat.lost && got + stat.lost == 200,
-	      "%llu frames, %llu lost, %llu told", (unsigned long long)got,
+	      "%llu frames, %llu lost, %llu reported", (unsigned long long)got,
 	      (unsigned long long)stat.lost, (unsigned long long)lost);
 	rashpa_stream_close(slow);
 	rashpa_stream_close(p);
@@ -428,7 +428,7 @@ static void keep(void *arg)
 	pause();
 }
 
-TEST(holder_killed, "what a killed consumer held is the next one's")
+TEST(holder_killed, "the next consumer gets the stack that a killed one held")
 {
 	struct rashpa_stream_plan plan = plan_of(5, 3, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s;
@@ -453,8 +453,7 @@ TEST(holder_killed, "what a killed consumer held is the next one's")
 	drop();
 }
 
-/* What a producer left is not for who wants a stream that begins now. */
-TEST(fresh, "and not by who wants a stream that begins now")
+TEST(fresh, "a consumer that wants a fresh stream gets nothing of a killed producer")
 {
 	struct rashpa_stream_plan plan = plan_of(5, 8, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s, *none;
@@ -484,8 +483,7 @@ TEST(fresh, "and not by who wants a stream that begins now")
 	drop();
 }
 
-/* A producer that goes on in the middle waits until the consumer has given all back. */
-TEST(again, "hardware goes on when all was given back")
+TEST(again, "a producer that goes on in the middle waits until all stacks are given back")
 {
 	struct rashpa_stream_plan plan = plan_of(8, 4, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *producer, *s;
@@ -516,7 +514,7 @@ TEST(again, "hardware goes on when all was given back")
 	drop();
 }
 
-TEST(producer_killed, "what a killed producer left is taken first")
+TEST(producer_killed, "a late consumer gets the stacks of a killed producer, then the error")
 {
 	struct rashpa_stream_plan plan = plan_of(100, 8, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s;
@@ -530,7 +528,7 @@ TEST(producer_killed, "what a killed producer left is taken first")
 	pid = tap_fork_start(produce, &plan);
 	CHECK(await(&talk->published, 5), "no stacks");
 	tap_fork_kill(pid);
-	/* nobody looked while it lived, and what it left is there */
+	/* no consumer was there while it lived, and its stacks are kept */
 	s = open_as(0);
 	while ((got = next(s, &st)) > 0) {
 		CHECK(st.number == n++ && right(&st), "stack %llu", (unsigned long long)st.number);
@@ -538,7 +536,7 @@ TEST(producer_killed, "what a killed producer left is taken first")
 	}
 	CHECK(n == 5 && got == -EOWNERDEAD, "%u stacks, then %d: %s", n, got, rashpa_reason());
 	CHECK(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT, "the dead one is a stream again");
-	/* the next one is not kept out by what the dead one left */
+	/* the rest of the dead producer does not exclude the next one */
 	set(&talk->allowed, UINT32_MAX);
 	pid = tap_fork_start(produce, &plan);
 	for (n = 0; next(s, &st) > 0; n++)
@@ -577,7 +575,7 @@ TEST(replaced, "a stream that replaces another one")
 	drop();
 }
 
-/* --- what a stack can be --- */
+/* --- kinds of stacks --- */
 
 TEST(incomplete, "messages that are missing are named")
 {
@@ -615,7 +613,7 @@ TEST(incomplete, "messages that are missing are named")
 	      rashpa_stack_missing(&st, 0, 3) == -ERANGE, "others are missing");
 	CHECK(rashpa_stream_valid(&slot[0], 0, 0) == -ESTALE, "it is late");
 	ANSWERED(rashpa_stream_release(s, &st), 0, NULL);
-	/* in any order, consumers see them in theirs */
+	/* published in any order, seen in order */
 	for (uint32_t i = 0; i < 70; i++)
 		rashpa_stream_valid(&slot[2], 1, i);
 	for (uint32_t i = 0; i < 3; i++)
@@ -666,7 +664,7 @@ TEST(metadata, "metadata of images")
 	CHECK(!rashpa_stack_image(&st, 3, &image) && image.frame == 7006 && !image.role,
 	      "image 3 is another one");
 	CHECK(rashpa_stack_image(&st, 4, &image) == -ERANGE, "image 4");
-	/* without its metadata nobody knows what it is */
+	/* a stack without metadata of its images is marked */
 	rashpa_stream_release(s, &st);
 	CHECK(rashpa_stream_slot(p, &st, 0) == 1 && !rashpa_stream_publish(p, &st), "slot");
 	CHECK(next(s, &st) == 1 && st.flags & RASHPA_STACK_WRONG, "flags %u", st.flags);
@@ -675,7 +673,7 @@ TEST(metadata, "metadata of images")
 	drop();
 }
 
-/* Images of which every third is dark, as the header tells; a detector's own role goes before. */
+/* Every third image is dark, as the header says; a role from the detector takes precedence. */
 TEST(darks, "dark images")
 {
 	static const uint32_t wanted[2][8] = {
@@ -771,8 +769,7 @@ TEST(shapes, "images of any size and type")
 	drop();
 }
 
-/* What is no pixel of any process shows nothing of the stream before. */
-TEST(unfilled, "pixels that nobody fills are cleared")
+TEST(unfilled, "pixels that no DTP fills are cleared, and show no earlier stream")
 {
 	struct rashpa_stream_process upper = { .width = 64, .height = 31 };
 	struct rashpa_stream_process twice[2] = { upper, { .y = 30, .width = 64, .height = 2 } };
@@ -892,7 +889,7 @@ static void own(void *arg)
 			error = rashpa_payload_hand(o->listener, o->dmabuf);
 		else
 			answer_badly(o);
-		/* one that only looks whether there is an owner does not wait for the memory */
+		/* a client that only checks for an owner does not wait for the memory */
 		CHECK(!error || error == -EPIPE, "%s", rashpa_reason());
 	}
 }

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check iommu=on seconds=4 */
 /*
- * Litmus tests of Documentation/memory-order.rst: what a CPU may believe when it has seen a
- * lock record or an interrupt. For each place of payload and lock record: an honest board
- * is never caught, one that is told to misbehave always is, by a consumer that follows the
- * rules, and FLUSH helps where it must. What is late stays so until it is released: nothing
- * here depends on time.
+ * Litmus tests of Documentation/memory-order.rst: data that a CPU may rely on after a lock record
+ * or an interrupt. At each place of payload and lock record, a consumer that follows the rules
+ * never catches an honest board, and always one that misbehaves. FLUSH helps where it must. Late
+ * writes wait until the test releases them, so nothing here depends on time.
  */
 #include <poll.h>
 
 #include "rig.h"
 
-#define PLACE		(4 * MIB)	/* in the peer's memory, behind its dataset */
-#define RECORD		(IMAGES * IMAGE / 2)	/* where it is in the payload's memory */
+#define PLACE		(4 * MIB)	/* offset in the peer's memory, after its dataset */
+#define RECORD		(IMAGES * IMAGE / 2)	/* offset in the payload's memory */
 #define MANY		tap_times(30, 100)	/* stacks of an honest board */
 #define FEW		tap_times(3, 6)	/* of one that misbehaves */
 #define PERIOD		50000		/* of free-running images: 200 us */
-#define WAIT_MS		30000		/* a machine may be busy; nobody waits that long */
+#define WAIT_MS		30000		/* the limit of a busy machine */
 
 static struct fpga f, f2;
 static bool have_f2, have_control;
@@ -35,7 +34,7 @@ static const struct row rows[] = {
 	{ "payload-in-a-peer-lock-record-in-host-memory", true, false },
 };
 
-/* One consumer, and what it finds out by following the rules. */
+/* One consumer, and its findings when it follows the rules. */
 struct place {
 	const struct row *row;
 	struct rig r;
@@ -48,10 +47,10 @@ struct place {
 
 	u64 next;		/* the stack to consume */
 	u64 right, wrong;	/* stacks, by what they hold */
-	u64 jumps;		/* looks that found several new ones at once */
+	u64 jumps;		/* looks that found several new stacks */
 	u64 nothing;	/* looks that found none */
-	u64 overrun;	/* stacks that were gone, or going */
-	u64 base, sequence;	/* of the interrupts */
+	u64 overrun;	/* stacks that were overwritten, or perhaps */
+	u64 base, sequence;	/* interrupts: before the first, and so far */
 };
 
 /* --------------------------------------------------------------- places -- */
@@ -148,7 +147,7 @@ static void tell(const char *command)
 
 /* ------------------------------------------------------------- the rules -- */
 
-/* What was written before the word is seen by what is read after this. */
+/* Later reads see all data that were written before the word. */
 static u64 stacks(const struct place *p)
 {
 	u64 n = __atomic_load_n(&p->record[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE);
@@ -166,7 +165,7 @@ static u64 stacks_again(const struct place *p)
 	return __atomic_load_n(&p->record[RFPGA_LOCK_STACKS / 8], __ATOMIC_RELAXED);
 }
 
-/* Does the slot of stack @k hold what only this stack has? */
+/* Does the slot of stack @k hold the data of only this stack? */
 static bool is_there(const struct place *p, u64 k)
 {
 	return filled(p->payload + k % p->slots * IMAGE, IMAGE, SEED + k % IMAGES * (IMAGE / 8));
@@ -185,7 +184,7 @@ static void consume(struct place *p, u64 k)
 		p->wrong++;
 }
 
-/* Whatever the hint was: the lock word tells what there is. False: nothing. */
+/* Consume new stacks by the lock word, whatever the hint was. False: no new stack. */
 static bool look(struct place *p)
 {
 	u64 n = stacks(p);
@@ -270,7 +269,7 @@ static void follow_lock(struct place *p, uint32_t mode, u64 count)
 	found(p, count, jumps, 0);
 }
 
-/* What both in one place needs no flush for, and what only FLUSH makes sure. */
+/* Payload in a peer needs FLUSH, unless the signal is a lock record in the same memory. */
 static uint32_t needed(const struct row *row, bool signal_is_lock)
 {
 	return row->peer && !(signal_is_lock && row->together) ? RFPGA_MODE_FLUSH : 0;
@@ -297,7 +296,7 @@ static void honest_interrupt(struct place *p)
 	found(p, MANY, 0, 0);
 }
 
-/* Faster than this consumer, now and then: what the second look accepts is right. */
+/* At times faster than this consumer: stacks that the second look accepts are right. */
 static void free_running(struct place *p)
 {
 	const u64 count = 4 * MANY;
@@ -340,7 +339,7 @@ static void caught(struct place *p, uint32_t mode, u64 k, bool lock, bool interr
 	if (lock && !wait_stacks(p, k + 1))
 		return;
 	if (lock) {
-		/* the record says yes, and what is in the slot says no */
+		/* the record is there, and the payload in the slot is not */
 		look(p);
 		CHECK(p->wrong == wrong + 1, "the payload is there already");
 	} else {
@@ -409,7 +408,7 @@ static void twice_lock(struct place *p)
 		if (!wait_stacks(p, k + 1) || !wait_interrupt(p))
 			return;
 		look(p);
-		/* only to know that it comes again: a consumer writes nothing here */
+		/* to see that it comes again; a real consumer writes nothing here */
 		__atomic_store_n(&p->record[RFPGA_LOCK_TICKS / 8], 0, __ATOMIC_SEQ_CST);
 		tell("release");
 		if (!becomes_idle(p))
@@ -439,7 +438,7 @@ static void twice_interrupt(struct place *p)
 	CHECK(interrupts(p) == 2 * FEW, "%llu interrupts", interrupts(p));
 }
 
-/* Every other record is missing: the next one tells of both stacks, none is lost. */
+/* Every other record is missing: the next one counts both stacks, and no stack is lost. */
 static void lost_lock(struct place *p)
 {
 	const u64 count = 2 * FEW + 1;
@@ -453,7 +452,7 @@ static void lost_lock(struct place *p)
 	found(p, count, FEW, 0);
 }
 
-/* Every other interrupt is missing: the lock word counts on, and tells how many. */
+/* Every other interrupt is missing: the lock word counts on, and shows how many. */
 static void lost_interrupt(struct place *p)
 {
 	const u64 count = 2 * FEW + 1;
@@ -477,8 +476,8 @@ static void lost_interrupt(struct place *p)
 }
 
 /*
- * Of the record only the first word is there. Who waits for the last one has not seen anything,
- * and who reads the whole record knows that it is none.
+ * Only the first word of the record is there. A consumer that waits for the last word sees no
+ * stack, and a consumer that reads the whole record rejects it.
  */
 static void torn_lock(struct place *p)
 {
@@ -530,9 +529,9 @@ static void run(const struct row *row, void (*fn)(struct place *p), bool told)
 	place_down(&p);
 }
 
-TEST_ORDER(honest_lock, false, "who saw the lock record sees the payload")
-TEST_ORDER(honest_interrupt, false, "who saw the interrupt sees both")
-TEST_ORDER(free_running, false, "free-running, what the second look accepts is right")
+TEST_ORDER(honest_lock, false, "after the lock record the payload is visible")
+TEST_ORDER(honest_interrupt, false, "after the interrupt both are visible")
+TEST_ORDER(free_running, false, "free-running, stacks that the second look accepts are right")
 TEST_ORDER(reordered, true, "lines in another order do no harm")
 TEST_ORDER(early_lock, true, "a lock record before its payload is caught")
 TEST_ORDER(early_lock_flushed, true,
@@ -545,7 +544,7 @@ TEST_ORDER(twice_lock, true, "a lock record that comes twice is one stack")
 TEST_ORDER(twice_interrupt, true, "an interrupt that comes twice is one stack")
 TEST_ORDER(lost_lock, true, "a lock record that is lost loses no stack")
 TEST_ORDER(lost_interrupt, true, "interrupts that are lost are counted")
-TEST_ORDER(torn_lock, true, "a torn lock record is none")
+TEST_ORDER(torn_lock, true, "a torn lock record is rejected")
 
 void setup(void)
 {

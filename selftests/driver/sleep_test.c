@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Sleep, hibernation and shutdown: nothing is written meanwhile, and afterwards maps and events say
- * what is true. The module rashpa_sleep has one function sleep as the PCI core would.
+ * Sleep, hibernation and shutdown: nothing is written meanwhile, and afterwards maps and events
+ * are right. The module rashpa_sleep puts one function to sleep as the PCI core would.
  * test: tier=all kernel=each iommu=both seconds=15
  */
 #include <poll.h>
@@ -14,7 +14,7 @@
 #define GOES_ON		20u	/* images after which a stream is taken to run */
 
 static struct fpga f;
-static int node = -1;		/* of the module */
+static int node = -1;		/* the module's node */
 
 static int tell(const char *what)
 {
@@ -24,7 +24,7 @@ static int tell(const char *what)
 	return write(node, text, n) == n ? 0 : -errno;
 }
 
-/* With a table: the kernel programs what asks for it. */
+/* With a table, so that the kernel can program maps again. */
 static void profile(void)
 {
 	static struct rashpa_profile_step steps[2];
@@ -103,7 +103,7 @@ static bool fall_asleep(const struct rig *r)
 	if (!CHECK(!err, "the driver does not stop the function: %s", strerror(-err)))
 		return false;
 	CHECK(heard(r, RASHPA_SOURCE_DEVICE, RASHPA_DEVICE_EVENT_QUIESCED), "it was not stopped");
-	/* what it might still write is there by now */
+	/* late writes have arrived by now */
 	fill(r->memory, DATA, 7);
 	return true;
 }
@@ -116,7 +116,7 @@ static void wake_up(const struct rig *r)
 	CHECK(filled(r->memory, DATA, 7), "it has written while it was asleep");
 	err = tell("resume");
 	CHECK(!err, "resume: %s", strerror(-err));
-	CHECK(heard(r, RASHPA_SOURCE_DEVICE, RASHPA_DEVICE_EVENT_RESET), "nobody is told");
+	CHECK(heard(r, RASHPA_SOURCE_DEVICE, RASHPA_DEVICE_EVENT_RESET), "no event of the reset");
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_READY && info.out_flags & RASHPA_DEVICE_MASTER,
 	      "state %u, flags 0x%x", info.out_state, info.out_flags);
@@ -138,7 +138,7 @@ TEST(again, "a map is programmed again after sleep")
 	rig_down(&r);
 }
 
-TEST(by_hand, "another one is programmed by its holder")
+TEST(by_hand, "a map without RASHPA_PROGRAM_AGAIN is programmed by its holder after sleep")
 {
 	struct rashpa_program p = { HEAD(p), .window = -1 };
 	struct rig r;

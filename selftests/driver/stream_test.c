@@ -94,7 +94,7 @@ TEST(events, "every event comes once, after its data")
 	rig_down(&r);
 }
 
-/* A register window of its own, so that everything else can go. */
+/* A separate register window, so that everything else can go. */
 static char *own_regs(int *win)
 {
 	*win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
@@ -117,11 +117,11 @@ TEST(unmap_running, "closing the map of a running stream stops it first")
 		r.map = -1;
 		rig_is_idle(regs, 0);
 		rig_entries_clear(regs, r.made.out_segments);
-		/* the memory is ours again: nobody writes into it */
+		/* the memory is ours again: the FPGA does not write into it */
 		memset(r.memory, 0, IMAGES * IMAGE);
-		CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
+		CHECK(all_zero(r.memory, IMAGES * IMAGE), "the FPGA still writes");
 		rig_is_idle(regs, 0);
-		CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
+		CHECK(all_zero(r.memory, IMAGES * IMAGE), "the FPGA still writes");
 		rig_down(&r);
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
@@ -142,7 +142,7 @@ TEST(unbind_running, "unbind stops a running stream first")
 	CHECK(!err, "unbind: %s", strerror(-err));
 	memset(r.memory, 0, IMAGES * IMAGE);
 	for (i = 0; i < 20; i++)
-		if (!CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes"))
+		if (!CHECK(all_zero(r.memory, IMAGES * IMAGE), "the FPGA still writes"))
 			break;
 	rig_down(&r);
 	fpga_again(&f);
@@ -162,7 +162,7 @@ static void stream_for_ever(void *arg)
 		pause();
 }
 
-TEST(kill_running, "killing who streams stops the stream first, 20 times")
+TEST(kill_running, "killing a streaming process stops the stream first, 20 times")
 {
 	int ready[2], win, i;
 	char *regs, c;
@@ -212,7 +212,7 @@ TEST(invalid_entry, "an entry that is not valid is a fault, and nothing is writt
 	struct rig r;
 
 	rig_up(&r, &f, -1, 0, 0);
-	/* entry 100 is nobody's */
+	/* entry 100 has no map */
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 100, 1, 1);
 	rig_start(&r, 0);
 	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
@@ -259,7 +259,7 @@ TEST(stale_address, "an address whose map is gone is refused")
 	rig_down(&r);
 }
 
-/* Bus mastering is off until somebody has a map or a channel. */
+/* Bus mastering is off until a process has a map or a channel. */
 TEST(master_off, "a function that was just bound can do no DMA")
 {
 	struct rashpa_device_info info;
@@ -329,7 +329,7 @@ TEST(no_profile, "without a profile closing a map ends bus mastering")
 	memset(r.memory, 0, IMAGES * IMAGE);
 	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
 		;
-	CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
+	CHECK(all_zero(r.memory, IMAGES * IMAGE), "the FPGA still writes");
 	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	rig_down(&r);
 	if (fpga_profile(&f, 0, NULL, 0))
