@@ -23,7 +23,7 @@ static u64 bar_length(uint32_t bar)
 
 /* ---------------------------------------------------------- identity ---- */
 
-TEST(info, "DEVICE_INFO tells who it is")
+TEST(info, "DEVICE_INFO identifies the function")
 {
 	struct rashpa_device_info info;
 	unsigned int domain, bus, device, function;
@@ -42,7 +42,7 @@ TEST(info, "DEVICE_INFO tells who it is")
 	      info.out_windows);
 }
 
-TEST(regions, "REGION_INFO tells what BARs there are")
+TEST(regions, "REGION_INFO reports the BARs")
 {
 	static const struct {
 		uint32_t flags;
@@ -69,7 +69,7 @@ TEST(regions, "REGION_INFO tells what BARs there are")
 	}
 }
 
-TEST(bad_regions, "REGION_INFO refuses BARs that cannot be")
+TEST(bad_regions, "REGION_INFO refuses invalid BARs")
 {
 	static const uint32_t bars[] = { 6, 7, 255, 0x80000000, UINT_MAX };
 	size_t i;
@@ -210,10 +210,10 @@ static const struct rashpa_profile_step good_steps[] = {
 
 TEST_EACH(bad_profile, bad_profiles, "a profile %s is refused")
 {
-	/* one more than is allowed, so that only the count can be what is wrong */
+	/* one more than is allowed, so that only the count can be wrong */
 	static struct rashpa_profile_window windows[65];
 	static struct rashpa_profile_step steps[33];
-	/* and what a newer program would give more */
+	/* and a field of a newer program */
 	struct { struct rashpa_profile_table table; u64 more; } tables = { .more = 1 };
 	struct { struct rashpa_layout layout; u64 more; } layouts = { .more = 1 };
 	struct rashpa_device_info before, after;
@@ -238,8 +238,7 @@ TEST_EACH(bad_profile, bad_profiles, "a profile %s is refused")
 	      "something changed");
 }
 
-/* A refused profile leaves the one before in place. */
-TEST(profile_kept, "a refused profile leaves the one before")
+TEST(profile_kept, "a refused profile leaves the one before in place")
 {
 	struct rashpa_profile_set bad = { HEAD(bad), .dma_bits = 99 };
 	struct rashpa_window_make w = { HEAD(w), .name = "a1" };
@@ -289,7 +288,7 @@ TEST(dma_bits, "the profile sets the DMA mask")
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_dma_bits == 64, "%u bits", info.out_dma_bits);
-	/* who does not say what it can send gets what each function can */
+	/* a function without a profile gets a mask that each function supports */
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_dma_bits == 32, "%u bits", info.out_dma_bits);
@@ -301,7 +300,7 @@ TEST(dma_bits, "the profile sets the DMA mask")
 	fpga_watch(&f);
 }
 
-/* What was there before the profile leads anywhere; a reset need not clear it. */
+/* Entries from before the profile lead anywhere; a reset need not clear them. */
 TEST(profile_clears, "a profile clears its table, and resets if it may")
 {
 	struct rashpa_profile_set p = { HEAD(p), STEPS(good_steps), TABLE(fpga_table) };
@@ -332,7 +331,7 @@ TEST(profile_clears, "a profile clears its table, and resets if it may")
 	close(win);
 }
 
-/* A profile whose function does not stop is there, and the function is not to be had. */
+/* If the function does not stop, the profile is set, but the function cannot be used. */
 TEST(profile_stuck, "a profile of a function that does not stop")
 {
 	struct rashpa_profile_step step = { .op = RASHPA_STEP_WAIT, .bar = 0,
@@ -352,8 +351,7 @@ TEST(profile_stuck, "a profile of a function that does not stop")
 	CHECK(info.out_state == RASHPA_STATE_READY, "state %u", info.out_state);
 }
 
-/* Who listens before there is a profile is served by it. */
-TEST(profile_listened, "a profile while somebody listens")
+TEST(profile_listened, "a profile serves a channel that is older")
 {
 	int channel = fpga_events(&f, 0);
 	struct rashpa_device_info info;
@@ -456,9 +454,9 @@ TEST(window, "a window shows the registers")
 }
 
 /*
- * O_PATH keeps the name of the window's file, and with it the window, when the file itself is
- * gone: what has taken its place in memory is not ours to look at. A private page of somebody
- * else would be lost by that.
+ * O_PATH keeps the name of the window's file, and with it the window, after the file itself is
+ * freed. The driver must not touch it then: another file may have taken its place in memory,
+ * and would lose a page.
  */
 TEST(window_name_stays, "RESET with a window of which only the name is open")
 {
@@ -585,7 +583,7 @@ TEST(window_modes, "registers have one cache mode at a time")
 		 "BAR 4|write-combined");
 	uc = fpga_window(&f, RFPGA_BAR_MEMORY, MIB, PAGE, RASHPA_CACHE_UC);
 	same = fpga_window(&f, RFPGA_BAR_MEMORY, PAGE, MIB, RASHPA_CACHE_WC);
-	CHECK(uc >= 0, "beside it: %s", reason);
+	CHECK(uc >= 0, "next to it: %s", reason);
 	ANSWERED(same, EBUSY, "uncached");
 	close(uc);
 	same = fpga_window(&f, RFPGA_BAR_MEMORY, PAGE, MIB, RASHPA_CACHE_WC);
@@ -597,7 +595,7 @@ TEST(window_modes, "registers have one cache mode at a time")
 	close(uc);
 }
 
-/* What the kernel has of it already, uncached, cannot be combined as well. */
+/* The kernel maps the register of a quiesce step uncached. */
 TEST(window_mode_kernel, "registers that the kernel has mapped are not combined")
 {
 	const struct rashpa_profile_step step = { .op = RASHPA_STEP_WAIT,
@@ -615,7 +613,7 @@ TEST(window_mode_kernel, "registers that the kernel has mapped are not combined"
 		 "BAR 4|quiesce step|uncached");
 	ANSWERED(fpga_window(&f, RFPGA_BAR_MEMORY, 0, MIB, RASHPA_CACHE_WC), EBUSY, "BAR 4");
 	wc = fpga_window(&f, RFPGA_BAR_MEMORY, 8 * PAGE, PAGE, RASHPA_CACHE_WC);
-	CHECK(wc >= 0, "beside it: %s", reason);
+	CHECK(wc >= 0, "next to it: %s", reason);
 	close(wc);
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
 	wc = fpga_window(&f, RFPGA_BAR_MEMORY, 4 * PAGE, PAGE, RASHPA_CACHE_WC);
@@ -623,8 +621,8 @@ TEST(window_mode_kernel, "registers that the kernel has mapped are not combined"
 	close(wc);
 }
 
-/* What is left of a window, when its function has gone, keeps no cache mode. */
-TEST(window_mode_ends, "a function that goes takes its cache modes along")
+/* A window that outlives its function keeps no cache mode. */
+TEST(window_mode_ends, "the cache modes of a function end when it goes")
 {
 	const u64 start = bar_address(RFPGA_BAR_MEMORY);
 	int wc, before, during, after;
@@ -675,7 +673,7 @@ TEST(quiesce, "QUIESCE stops the function and is counted")
 	ANSWERED(fpga_info(&f, &after), 0, NULL);
 	CHECK(after.out_quiesces == before.out_quiesces + 1, "%llu quiesces",
 	      (after.out_quiesces - before.out_quiesces));
-	/* the end of a map whose addresses were seen looks twice, and stops once */
+	/* the end of a map whose addresses were seen checks twice, and stops once */
 	fd = buffer_alloc(PAGE, NULL);
 	fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
 	munmap(mmap(NULL, map.out_table_size, PROT_READ, MAP_SHARED, map.out_fd, 0),
@@ -767,8 +765,7 @@ static void *quiesce_slowly(void *arg)
 	return (void *)(intptr_t)call(f.fd, RASHPA_IOC_QUIESCE, &q);
 }
 
-/* Whoever asks, and does not want to wait, has an answer while the function still stops. */
-TEST(quiesce_meanwhile, "nobody who asks waits for a function that stops")
+TEST(quiesce_meanwhile, "queries do not wait for a function that still stops")
 {
 	void *regs = busy_profile(RASHPA_QUIESCE_US_MAX, RASHPA_QUIESCE_US_MAX), *result;
 	int fd = buffer_alloc(PAGE, NULL), channel = fpga_events(&f, 0), m;
@@ -792,7 +789,7 @@ TEST(quiesce_meanwhile, "nobody who asks waits for a function that stops")
 	ANSWERED(call(f.fd, RASHPA_IOC_REGION_INFO, &region), 0, NULL);
 	CHECK(read(m, &table, sizeof(table)) < 0 && errno == EAGAIN, "map: %s", strerror(errno));
 	CHECK(read(channel, &e, sizeof(e)) < 0 && errno == EAGAIN, "channel: %s", strerror(errno));
-	/* it has not given up yet: they have not waited for that */
+	/* QUIESCE has not given up yet: the queries have not waited for that */
 	set32(regs, RFPGA_SCRATCH, 0);
 	pthread_join(thread, &result);
 	CHECK(!result, "QUIESCE: %s", strerror(-(int)(intptr_t)result));
@@ -843,7 +840,7 @@ static void as_user(void *arg)
 	(void)arg;
 	drop_privileges();
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", f.name);
-	CHECK(open(path, O_RDWR) < 0 && errno == EACCES, "nobody may open %s", path);
+	CHECK(open(path, O_RDWR) < 0 && errno == EACCES, "a user can open %s", path);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EPERM, "CAP_SYS_ADMIN");
 	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), EPERM, "CAP_SYS_RAWIO");
@@ -888,8 +885,7 @@ static void as_admin(void *arg)
 	      before.out_flags);
 }
 
-/* Who has a channel is to be served: what would refuse that is found out before. */
-TEST(profile_in_use, "a profile that would end the service of channels is refused before")
+TEST(profile_in_use, "a profile that could not serve open channels is refused before a change")
 {
 	int channel = fpga_events(&f, 0);
 

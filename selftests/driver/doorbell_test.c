@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=on seconds=1 */
-/* A user rings the doorbell that the profile gives him, and reaches nothing beside it. */
+/* A user rings the doorbell that the profile gives him, and reaches nothing else. */
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static int named(const char *name)
 	return err ? err : w.out_fd;
 }
 
-/* Neither by the page beside, nor through /proc, nor by making it longer. */
+/* Neither the next page, nor /proc, nor a longer mapping reaches more. */
 static void try_beside(char *bell, int win)
 {
 	u64 word = 0;
@@ -77,11 +77,11 @@ static void try_beside(char *bell, int win)
 	CHECK(faults((uint8_t *)bell - 1, false) && faults((uint8_t *)bell - 1, true),
 	      "the byte before it can be reached");
 	CHECK(faults((uint8_t *)bell + PAGE, false) && faults((uint8_t *)bell + PAGE, true),
-	      "the byte behind it can be reached");
+	      "the byte after it can be reached");
 	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, win, 0);
 	CHECK(p == MAP_FAILED, "two pages of one");
 	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, win, PAGE);
-	CHECK(p == MAP_FAILED, "the page behind it");
+	CHECK(p == MAP_FAILED, "the page after it");
 	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, win, -(off_t)PAGE);
 	CHECK(p == MAP_FAILED, "the page before it");
 	p = mremap(bell, PAGE, 2 * PAGE, MREMAP_MAYMOVE);
@@ -97,7 +97,7 @@ static void try_beside(char *bell, int win)
 	CHECK(faults((uint8_t *)bell + PAGE, false), "afterwards");
 }
 
-/* A page that nobody has, then the doorbell, then another: what is beside it is known. */
+/* Map the doorbell between two unmapped pages, so that its neighbours are known. */
 static char *map_alone(int win)
 {
 	char *p = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -128,8 +128,8 @@ static void as_user(void *arg)
 	try_beside(bell, win);
 }
 
-/* It rings: the function goes on because of what the user wrote. */
-TEST(ring, "a user rings his doorbell, and reaches no byte beside it")
+/* It rings: the function goes on after the user's write. */
+TEST(ring, "a user rings his doorbell, and reaches no byte next to it")
 {
 	static const struct rashpa_profile_window windows[] = {
 		{ .name = "bell", .bar = RFPGA_BAR_DOORBELL, .flags = RASHPA_PWINDOW_USER,
@@ -147,7 +147,7 @@ TEST(ring, "a user rings his doorbell, and reaches no byte beside it")
 	if (!CHECK(rig_wait_bytes(&rig, DTP, IMAGES * IMAGE), "it does not start"))
 		goto out;
 	tap_fork(as_user, &cache);
-	CHECK(rig_wait_bytes(&rig, DTP, 2 * IMAGES * IMAGE), "the doorbell was not heard");
+	CHECK(rig_wait_bytes(&rig, DTP, 2 * IMAGES * IMAGE), "the doorbell has no effect");
 out:
 	rig_down(&rig);
 	ANSWERED(fpga_profile_none(&f), 0, NULL);

@@ -2,8 +2,8 @@
 /* test: tier=check kernel=any,debug iommu=on seconds=26 */
 /* test: needs=crowd iommu=on seconds=13 */
 /*
- * Engines: a map ends with the one that has its addresses, and the others go on; and the function
- * stops as a whole wherever that would not be safe.
+ * Engines: the end of a map stops the engine that has its addresses, and the others go on. If that
+ * is not safe, the whole function stops.
  */
 #include <poll.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #include "common.h"
 #include "rig.h"
 
-#define ENTRIES		64u	/* of each engine */
+#define ENTRIES		64u	/* per engine */
 #define OWN		4u	/* engines with entries */
 #define NONE		5u	/* engines without, of which the board need not have all */
 #define ENGINES		(OWN + NONE)
@@ -24,7 +24,7 @@
 #define ROUNDS		tap_times(2, 5)
 
 static struct fpga f;
-static bool fetches;		/* it: an entry says where a ring of descriptors is */
+static bool fetches;		/* an entry says where a ring of descriptors is */
 
 /* ----------------------------------------------------------- profile --- */
 
@@ -103,7 +103,7 @@ static struct plan *plan_make(void)
 		ARRAY(window, p.windows, ARRAY_SIZE(p.windows)), .dma_bits = 64,
 		.engines = (uintptr_t)p.engines, .n_engines = ENGINES,
 		.engine_size = sizeof(p.engines[0].e) };
-	/* which takes its time, and is tried elsewhere */
+	/* a reset takes its time, and other tests cover it */
 	p.set.head.flags = RASHPA_PROFILE_NO_RESET;
 	/* an element is as large as engine_size says */
 	for (i = 0; i < ENGINES; i++)
@@ -128,7 +128,7 @@ static void profile(void)
 		tap_bail("profile: %s", reason);
 }
 
-/* --------------------------------------------------------- what is told --- */
+/* ---------------------------------------------------------- information --- */
 
 struct counts {
 	u64 quiesces, stops, engine[OWN], failures[OWN];
@@ -165,7 +165,7 @@ static void stopped(const struct counts *before, u64 alone, u64 whole)
 	      (now.quiesces - before->quiesces));
 }
 
-TEST(info, "what the profile says of engines is told")
+TEST(info, "ENGINE_INFO reports the engines of the profile")
 {
 	struct rashpa_device_info info;
 	unsigned int i;
@@ -191,7 +191,7 @@ TEST(info, "what the profile says of engines is told")
 	}
 }
 
-TEST(info_none, "an engine that is not there is not told of")
+TEST(info_none, "ENGINE_INFO refuses an index without an engine")
 {
 	struct rashpa_engine_info e = { HEAD(e), .index = ENGINES };
 
@@ -200,7 +200,7 @@ TEST(info_none, "an engine that is not there is not told of")
 	ANSWERED(call(f.fd, RASHPA_IOC_ENGINE_INFO, &e), ENOENT, "4294967295");
 }
 
-/* What the board has not reads 0: DTP 12 is none of it. */
+/* Registers that the board does not have read 0, as those of DTP 12. */
 TEST(absent, "engines that the board does not have, or does not bound")
 {
 	struct plan *p = plan_make();
@@ -219,7 +219,7 @@ TEST(absent, "engines that the board does not have, or does not bound")
 	CHECK(e.out_flags == RASHPA_ENGINE_ABSENT, "flags %u", e.out_flags);
 	none->flags = 0;
 	ANSWERED(apply(p), EIO, "bounds|declare none");
-	/* a register that says what it likes is none of bounds */
+	/* a register with arbitrary values is not one of bounds */
 	p = plan_make();
 	engine_at(p, 1)->first_offset = RFPGA_TICK_RATE;
 	p->windows[1].offset = PAGE;
@@ -327,7 +327,7 @@ TEST(windows, "no window holds bounds")
 	win = fpga_window(&f, RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE, 0);
 	CHECK(win >= 0, "behind them: %s", reason);
 	close(win);
-	/* as anybody in the group */
+	/* as a user in the group */
 	if (!fork()) {
 		drop_privileges();
 		win = fpga_window(&f, RFPGA_BAR_REGS, RFPGA_BOUNDS, PAGE, 0);
@@ -432,11 +432,11 @@ static void nobody_writes(void *p)
 
 	memset(p, 0, DATA);
 	for (i = 0; i < 20; i++)
-		if (!CHECK(all_zero(p, DATA), "somebody writes"))
+		if (!CHECK(all_zero(p, DATA), "the memory is still written"))
 			break;
 }
 
-/* An engine that is given another one's entries: not a byte. */
+/* An engine that is given another engine's entries writes no byte. */
 static void foreign_entries(void)
 {
 	int buffer = buffer_alloc(DATA, NULL), map;
@@ -447,14 +447,14 @@ static void foreign_entries(void)
 	map = place(buffer, 0, &made);
 	start(1, 0, made.out_segments);
 	wait_faulted(1);
-	/* from its own on into them: as far as they are its own; here nothing is valid there */
+	/* from its own entries into the other's: it stops at the bounds */
 	start(1, ENTRIES - 1, 2);
 	wait_faulted(1);
 	/* and one without any */
 	start(OWN, 0, made.out_segments);
 	wait_faulted(OWN);
 	CHECK(all_zero(p, DATA), "memory of another engine was written");
-	/* whose they are can */
+	/* the engine that has the entries can write */
 	start(0, 0, made.out_segments);
 	runs(0);
 	close(map);
@@ -469,7 +469,7 @@ TEST(bounds, "an engine cannot use the entries of another one")
 	close_regs();
 }
 
-/* A stream that waits for its consumer, who looks at each byte. */
+/* A stream that waits for its consumer, which checks each byte. */
 struct consumer {
 	atomic_ullong stacks;		/* consumed */
 	atomic_bool stop;
@@ -512,7 +512,7 @@ static bool survivor_up(struct survivor *s, unsigned int n, int buffer, u64 offs
 	return true;
 }
 
-/* One stack after the other: none is missing, each has its data. */
+/* Stacks come one after the other, without a gap, each with its data. */
 static void survive_in(unsigned int n, int buffer, u64 offset)
 {
 	struct survivor s = { .map = -1 };
@@ -585,7 +585,7 @@ static pid_t begin(void (*fn)(void *), void *arg)
 	return pid;
 }
 
-/* kill -9 of who streams, again and again; the other one loses nothing, and is not stopped. */
+/* Kill a streaming process again and again; the other one loses nothing, and is not stopped. */
 static void kill_one(void *p)
 {
 	unsigned int other = 1, i;
@@ -627,7 +627,7 @@ TEST(kill_one, "kill -9 of one stream: the other one loses nothing")
 	close(ready[1]);
 }
 
-/* With memory of its own, which is freed by its end. */
+/* With a buffer that the end of the process frees. */
 static void victim_alone(void *arg)
 {
 	victim_buffer = buffer_alloc(DATA, NULL);
@@ -649,9 +649,9 @@ static void kept_until_stopped(bool disobeys)
 	kill(pid, SIGKILL);
 	while (bytes_allocated() - free >= DATA && tap_ok())
 		waited |= !!(status(0) & RFPGA_DTP_RUNNING);
-	/* behind the look at the memory */
+	/* after the check of the memory */
 	CHECK(!(status(0) & RFPGA_DTP_RUNNING), "the memory is free, and the engine runs");
-	CHECK(!disobeys || waited, "nobody was there when it did not stop");
+	CHECK(!disobeys || waited, "the engine was not seen running after the kill");
 	CHECK(WIFSIGNALED(tap_fork_wait(pid)), "the child had ended before");
 	stopped(&before, !disobeys, disobeys);
 	entries_clear(0);
@@ -689,7 +689,7 @@ static void heard(int channel, u64 value)
 	CHECK(read(channel, &e, sizeof(e)) < 0, "and %#llx", e.value);
 }
 
-/* What streams by DTP @n into entries from @first on, and is closed. */
+/* Close a map while DTP @n streams into it by entries from @first on. */
 static void close_running(unsigned int n, uint32_t first, bool shown, u64 alone)
 {
 	struct rashpa_map_make made;
@@ -703,7 +703,7 @@ static void close_running(unsigned int n, uint32_t first, bool shown, u64 alone)
 		CHECK(t != MAP_FAILED, "mmap of the table");
 		munmap(t, made.out_table_size);
 	}
-	/* where it is not all in its bounds it stops by itself */
+	/* an engine that leaves its bounds stops without the driver */
 	start(n, first, made.out_segments);
 	count(&before);
 	close(map);
@@ -735,7 +735,7 @@ TEST(not_alone, "a map elsewhere, or one that was shown, stops the function")
 	close_regs();
 }
 
-/* It was in two engines' entries: both stop, and a third goes on. */
+/* The map was in two engines' entries: both stop, and a third one goes on. */
 TEST(moved, "a map that was in two engines' entries stops both")
 {
 	struct rashpa_map_make made;
@@ -759,7 +759,7 @@ TEST(moved, "a map that was in two engines' entries stops both")
 	close_regs();
 }
 
-/* Nothing of it stops: bus mastering goes, the memory is safe, and a reset helps. */
+/* Nothing stops: the driver disables bus mastering, memory is safe, and a reset helps. */
 TEST(stuck, "neither engine nor function stops: cut off, and reset")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
@@ -784,13 +784,13 @@ TEST(stuck, "neither engine nor function stops: cut off, and reset")
 	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 	munmap(p, DATA);
 	close(buffer);
-	/* it has forgotten its bounds, and has them again */
+	/* the board has lost its bounds, and the driver has set them again */
 	foreign_entries();
 	close_running(0, 0, false, 1);
 	close_regs();
 }
 
-TEST(reset, "bounds are there again behind a reset")
+TEST(reset, "bounds are there again after a reset")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 
@@ -800,7 +800,7 @@ TEST(reset, "bounds are there again behind a reset")
 	close_regs();
 }
 
-/* Who has all registers resets the board: its bounds are open, and what they proved is not true. */
+/* A process with all registers resets the board: its bounds are open, and prove nothing. */
 TEST(lost, "bounds that were lost: the function is stopped, and they come back")
 {
 	open_regs();
@@ -977,8 +977,7 @@ static void churn(void *arg)
 	}
 }
 
-/* Stops of engines beside stops, resets and losses of the whole. */
-TEST(races, "engines are stopped beside quiesce, reset and loss")
+TEST(races, "engines are stopped during quiesce, reset and loss of the function")
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_reset reset = { HEAD(reset) };
@@ -1023,7 +1022,7 @@ TEST(races, "engines are stopped beside quiesce, reset and loss")
 	for (i = 0; i < OWN; i++)
 		entries_clear(i * ENTRIES);
 	close_regs();
-	/* the last loss may not have been noticed by anybody */
+	/* the last loss may not have been noticed */
 	profile();
 }
 

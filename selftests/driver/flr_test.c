@@ -12,8 +12,8 @@
 
 static struct fpga f;
 
-/* A reset that failed is not the same as none: nothing that ran before has been stopped by it. */
-TEST(dies, "a board that dies of its reset is stuck, until it is bound again")
+/* A reset that failed has not stopped the function's DMA. */
+TEST(dies, "a board that does not survive its reset is stuck until it is bound again")
 {
 	struct rashpa_device_info info;
 	struct rashpa_map_make map;
@@ -25,7 +25,7 @@ TEST(dies, "a board that dies of its reset is stuck, until it is bound again")
 	CHECK(info.out_state == RASHPA_STATE_STUCK && !(info.out_flags & RASHPA_DEVICE_MASTER),
 	      "state %u, flags 0x%x", info.out_state, info.out_flags);
 	ANSWERED(fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
-	/* it answers again, but has forgotten where its registers are */
+	/* it answers again, but has lost its BARs */
 	CHECK(rig_tell(0, "dead off"), "no control of the FPGA");
 	ANSWERED(fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
 	close(f.fd);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=on seconds=17 */
 /*
- * Hardware that misbehaves in mid-stream, and comes back: what was delivered stays right,
- * every call answers in time and says what is wrong, and no memory is given back that the
- * function can still write. unplug_test.c has the functions that go for good.
+ * Hardware that misbehaves in mid-stream, and comes back. Delivered data stay right, every call
+ * answers in time with a reason, and memory is kept while the function can still write it.
+ * Functions that go for good are in unplug_test.c.
  */
 #include <linux/pci_regs.h>
 #include <poll.h>
@@ -33,7 +33,7 @@ static void start(const struct rig *r, uint32_t mode, u64 images)
 	rig_start(r, 0);
 }
 
-/* The dataset goes round and round in as many slots: the buffer never changes again. */
+/* The dataset has as many images as there are slots: the buffer never changes again. */
 static bool stream(struct rig *r)
 {
 	rig_up(r, &f, -1, 0, 64 * KIB);
@@ -66,7 +66,7 @@ static void state_is(uint32_t state)
 		CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
 }
 
-/* The DTP was stopped by what keeps memory safe, not by itself: by one of two things. */
+/* A fault of cause @cause or @other has stopped the DTP. */
 static void refused_for(const struct rig *r, uint32_t cause, uint32_t other)
 {
 	u64 end = end_of_wait(IN_TIME_MS);
@@ -91,7 +91,7 @@ static void nobody_writes(void *p)
 
 	memset(p, 0, IMAGES * IMAGE);
 	for (i = 0; i < 20; i++)
-		if (!CHECK(all_zero(p, IMAGES * IMAGE), "somebody writes"))
+		if (!CHECK(all_zero(p, IMAGES * IMAGE), "the memory is still written"))
 			break;
 }
 
@@ -102,7 +102,7 @@ static void streams_again(void)
 	struct rig r;
 
 	state_is(RASHPA_STATE_READY);
-	/* what is on board may be another board's by now */
+	/* the dataset on board may be lost by now */
 	rig_load(&f);
 	rig_up(&r, &f, -1, 0, 0);
 	start(&r, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, IMAGES);
@@ -148,7 +148,7 @@ TEST(dead, "all ones: not taken for idle, and not for reset")
 	if (stream(&r)) {
 		tell("dead on");
 		CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
-		/* not noticed yet: a map is made, but its table cannot be written */
+		/* the driver has not noticed: it makes a map, but cannot write the board's table */
 		m = fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map);
 		CHECK(m >= 0, "MAP: %s", reason);
 		ANSWERED(fpga_program(m, -1, 100, NULL), EIO, "does not answer|reset");
@@ -169,7 +169,7 @@ TEST(dead, "all ones: not taken for idle, and not for reset")
 	streams_again();
 }
 
-/* A step that looks at the whole register, and waits for other than all ones. */
+/* A step that checks the whole register, and waits for a value other than all ones. */
 TEST(dead_whole, "all ones: not taken for a whole register that is idle")
 {
 	const struct rashpa_profile_step step = {
@@ -196,7 +196,7 @@ TEST(dead_whole, "all ones: not taken for a whole register that is idle")
 	streams_again();
 }
 
-/* Closing the last map is all that anybody does, and the memory is free at once. */
+/* Only the last map is closed, and the memory is free at once. */
 TEST(dead_close, "all ones: the memory of a map that is closed is safe")
 {
 	struct rig r;
@@ -208,7 +208,7 @@ TEST(dead_close, "all ones: the memory of a map that is closed is safe")
 		state_is(RASHPA_STATE_STUCK);
 		nobody_writes(r.memory);
 		tell("dead off");
-		/* it went on until it was refused: that, and nothing else, has stopped it */
+		/* it went on until it was refused: only that has stopped it */
 		refused(&r, RFPGA_FAULT_MASTER);
 		ANSWERED(reset(), 0, NULL);
 	}
@@ -258,8 +258,7 @@ TEST(link, "link lost: answers at once, removal and scan bring it back")
 	streams_again();
 }
 
-/* Nobody has noticed that it has gone when the first one comes. */
-TEST(link_idle, "link lost before anybody has noticed")
+TEST(link_idle, "link lost while idle: the first calls notice it")
 {
 	struct rashpa_map_make map;
 	int buffer = buffer_alloc(PAGE, NULL);
@@ -270,16 +269,16 @@ TEST(link_idle, "link lost before anybody has noticed")
 	state_is(RASHPA_STATE_READY);
 	close(buffer);
 	tell("dead off");
-	/* what has lost its link has forgotten its BARs */
+	/* a function that has lost its link has lost its BARs */
 	fpga_close(&f);
 	CHECK(!fpga_unbind(&f), "unbind");
 	fpga_again(&f);
 	streams_again();
 }
 
-/* --------------------------------------------- what others left running --- */
+/* ------------------------------------------- left running by others --- */
 
-/* As the kernel finds it, when it looks what there is. */
+/* Remove the function, and let the kernel find it again. */
 static void scan_again(void)
 {
 	char remove[40];
@@ -291,8 +290,8 @@ static void scan_again(void)
 }
 
 /*
- * A board without a function-level reset, in mid-stream when nobody can reach it: what it was told
- * stays in its table, and it only waits until it may go on.
+ * A board without a function-level reset is unbound in mid-stream, when the driver cannot reach
+ * it. Its table keeps the entries, and the board waits until it may go on.
  */
 TEST(left_running, "left running by others: stopped, and its table cleared, before a map")
 {
@@ -332,8 +331,7 @@ TEST(left_running, "left running by others: stopped, and its table cleared, befo
 	streams_again();
 }
 
-/* Nobody can stop it: then nobody gets it. */
-TEST(left_deaf, "left by others, and deaf: stuck, and no map")
+TEST(left_deaf, "left running by others, and does not stop: stuck, and no map")
 {
 	int buffer = buffer_alloc(PAGE, NULL);
 	struct rashpa_map_make map;
@@ -363,7 +361,7 @@ TEST(stuck_close, "never idle: the memory of a map that is closed is safe")
 		r.map = -1;
 		state_is(RASHPA_STATE_STUCK);
 		nobody_writes(r.memory);
-		/* its entry is cleared as well: a slow one may look only now */
+		/* its entry is cleared as well: a slow board may read it only now */
 		refused_for(&r, RFPGA_FAULT_MASTER, RFPGA_FAULT_ENTRY);
 		ANSWERED(reset(), 0, NULL);
 	}
@@ -388,7 +386,7 @@ TEST(stuck_unbind, "never idle: unbind, and bind again")
 
 /* ------------------------------------------------- it writes elsewhere --- */
 
-TEST(wild, "addresses that nobody gave it are refused")
+TEST(wild, "addresses outside its maps are refused")
 {
 	char command[40], *victim;
 	u64 where[3];
@@ -400,7 +398,7 @@ TEST(wild, "addresses that nobody gave it are refused")
 	fd = buffer_alloc(IMAGES * IMAGE, NULL);
 	victim = map_fd(fd, IMAGES * IMAGE);
 	fill(victim, IMAGES * IMAGE, 7);
-	where[0] = pfn_of(victim) * PAGE;	/* memory that is there, but not for it */
+	where[0] = pfn_of(victim) * PAGE;	/* real memory, but of another process */
 	where[1] = 0;
 	where[2] = 1ULL << 46;
 	for (i = 0; i < ARRAY_SIZE(where) && tap_ok(); i++) {
@@ -421,7 +419,7 @@ TEST(wild, "addresses that nobody gave it are refused")
 	close(fd);
 }
 
-/* Writes only: a flush would be answered, and tell. */
+/* Writes only: the answer to a flush would report the fault. */
 static bool stream_unflushed(struct rig *r)
 {
 	rig_up(r, &f, -1, 0, 64 * KIB);
@@ -430,8 +428,8 @@ static bool stream_unflushed(struct rig *r)
 	return CHECK(rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE), "it does not run");
 }
 
-/* Nobody hears of what is refused: it is refused all the same, and the stream goes on. */
-TEST(drop, "what is refused, and nobody told of it, is refused")
+/* The board gets no error for a refused write, and the stream goes on. */
+TEST(drop, "a write is refused without an error to the board")
 {
 	struct rig r;
 
@@ -441,7 +439,7 @@ TEST(drop, "what is refused, and nobody told of it, is refused")
 		tell("wild 0x400000000000");
 		CHECK(rig_wait_bytes(&r, 0, reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES) +
 				     2 * IMAGES * IMAGE), "it does not go on");
-		CHECK(!reg64(r.regs, RFPGA_FAULTS), "it heard of a fault");
+		CHECK(!reg64(r.regs, RFPGA_FAULTS), "the board counts a fault");
 		nobody_writes(r.memory);
 		tell("honest");
 		ANSWERED(quiesce(), 0, NULL);
@@ -450,8 +448,8 @@ TEST(drop, "what is refused, and nobody told of it, is refused")
 	streams_again();
 }
 
-/* It says that it is idle, and its last image arrives when the memory is no longer its own. */
-TEST(linger, "what arrives after \"idle\" finds nothing")
+/* The board says that it is idle, and sends its last image after the end of the map. */
+TEST(linger, "an image that arrives after \"idle\" reaches no memory")
 {
 	struct rig r;
 
@@ -533,11 +531,11 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	}
 	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 	rig_is_idle(r.regs, 0);
-	/* a listener can go, another one come */
+	/* a channel can go, another one come */
 	close(quiet);
 	quiet = fpga_events(&f, 16);
 	CHECK(source_add(quiet, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
-	CHECK(wait_fd(quiet, POLLIN, 5000), "the new listener hears nothing");
+	CHECK(wait_fd(quiet, POLLIN, 5000), "the new channel has no event");
 	end = end_of_wait(IN_TIME_MS);
 	while (!lost_of(flooded, 1, &events) && tap_ok())
 		CHECK(now_ns() < end, "%llu events only", events);
@@ -559,7 +557,7 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	CHECK(wait_fd(flooded, POLLIN, 5000), "the vector is dead");
 	rig_down(&r);
 	close(quiet);
-	/* the last one goes while it rains */
+	/* the last channel goes during the flood */
 	tell("flood max 5");
 	close(flooded);
 	tell("flood off");
@@ -612,7 +610,7 @@ TEST(late_consumer, "a consumer stopped for longer than its queue holds")
 	kill(pid, SIGSTOP);
 	waitpid(pid, NULL, WUNTRACED);
 	end = end_of_wait(IN_TIME_MS);
-	/* PCI merges interrupts where this processor is slow: send what it takes */
+	/* PCI merges interrupts where this processor is slow: send until enough arrive */
 	do {
 		start(&r, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, STACKS);
 		rig_wait_stopped(&r, 0);
@@ -622,22 +620,22 @@ TEST(late_consumer, "a consumer stopped for longer than its queue holds")
 	CHECK(events <= sent && events == lost + 16, "%llu sent, %llu arrived, %llu lost",
 	      sent, events, lost);
 	kill(pid, SIGCONT);
-	/* one more when there is room again: it tells how many were lost */
+	/* one more when there is room again: its record has the number of lost ones */
 	end = end_of_wait(IN_TIME_MS);
 	while (wait_fd(c.channel, POLLIN, 0))
 		if (!CHECK(now_ns() < end, "the consumer does not go on"))
 			break;
 	start(&r, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 1);
 	rig_wait_stopped(&r, 0);
-	/* the signal is to come behind it */
+	/* the signal must come after it */
 	end = end_of_wait(IN_TIME_MS);
-	/* a late one of before may be lost meanwhile, and is none */
+	/* an earlier interrupt that is late may be lost meanwhile, and does not count */
 	do
 		lost = lost_of(c.channel, 1, &now);
 	while (now - lost <= 16 && CHECK(now_ns() < end, "no event"));
 	ANSWERED(call(c.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
 	CHECK(read(c.ready[0], &counted, sizeof(counted)) == sizeof(counted), "read");
-	/* what arrived is seen or counted as lost; interrupts may still be on their way */
+	/* events that arrived are seen or counted as lost; interrupts may still be on their way */
 	lost_of(c.channel, 1, &events);
 	seen = counted >> 32;
 	counted &= UINT32_MAX;
@@ -683,7 +681,7 @@ TEST(reset_running, "a reset in mid-stream, by RESET and by sysfs")
 }
 
 /* setpci switches bus mastering off */
-TEST(master, "bus mastering is switched off behind our back")
+TEST(master, "bus mastering is switched off by another program")
 {
 	struct rig r;
 
@@ -691,7 +689,7 @@ TEST(master, "bus mastering is switched off behind our back")
 		refused(&r, RFPGA_FAULT_MASTER);
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 		ANSWERED(quiesce(), 0, NULL);
-		/* a reset puts it right for those who have maps */
+		/* a reset switches bus mastering on again if there are maps */
 		ANSWERED(reset(), 0, NULL);
 		memset(r.memory, 0, IMAGES * IMAGE);
 		ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
@@ -705,7 +703,7 @@ TEST(master, "bus mastering is switched off behind our back")
 }
 
 /* setpci switches the BARs off, and on again */
-TEST(decoding, "the BARs are switched off behind our back")
+TEST(decoding, "the BARs are switched off by another program")
 {
 	struct rig r;
 
@@ -720,7 +718,7 @@ TEST(decoding, "the BARs are switched off behind our back")
 		close(r.map);
 		r.map = -1;
 		nobody_writes(r.memory);
-		/* a reset does not switch them on; what it has reset tells nothing any more */
+		/* a reset does not switch them on; after it the registers show nothing */
 		set_command(0, PCI_COMMAND_MEMORY);
 		ANSWERED(reset(), 0, NULL);
 	}
@@ -729,8 +727,8 @@ TEST(decoding, "the BARs are switched off behind our back")
 }
 
 /*
- * Bus mastering is off already, and nobody stops it any more: what it still has of a map that ends
- * must not come to life with the next one.
+ * Bus mastering is off already, so the driver does not stop the function again. Entries of a map
+ * that ends must not become valid with the next map.
  */
 TEST(uncleared, "entries that cannot be cleared cut the function off")
 {
@@ -743,7 +741,7 @@ TEST(uncleared, "entries that cannot be cleared cut the function off")
 	ANSWERED(fpga_program(m, -1, 0, NULL), 0, NULL);
 	ANSWERED(quiesce(), 0, NULL);
 	set_command(PCI_COMMAND_MEMORY, 0);
-	/* it stays where it is, if it cannot be cleared there */
+	/* the map keeps its place, as it cannot be cleared there */
 	ANSWERED(fpga_program(m, -1, 100, NULL), EIO, "does not answer|reset");
 	close(m);
 	state_is(RASHPA_STATE_STUCK);
@@ -757,10 +755,10 @@ TEST(uncleared, "entries that cannot be cleared cut the function off")
 }
 
 /*
- * As the PCI core does when a link fails, before it tells the driver: the function has
- * forgotten its BARs, and a RESET just then must not keep that.
+ * As the PCI core does when a link fails, before it notifies the driver. The function has lost
+ * its BARs, and a RESET just then must not save that state.
  */
-TEST(link_reset, "the link is reset behind our back")
+TEST(link_reset, "the link is reset by another program")
 {
 	struct rig r;
 

@@ -2,7 +2,7 @@
 /* test: tier=check kernel=any,debug iommu=on seconds=15 */
 /*
  * Files that outlive things: the function is taken away under open files, mappings and
- * maps; holders are killed; the module must stay while somebody needs it.
+ * maps, and holders are killed. The module must stay while it is in use.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -80,10 +80,10 @@ TEST(unbind_idle, "a function can be bound again and again")
 }
 
 /*
- * Nobody has a handler for SIGBUS here. Pages that were touched before are taken away, others
- * come for the first time; of all of them the page of ones is the only one.
+ * The test has no handler for SIGBUS. Some pages were touched before, others are touched for the
+ * first time: all of them show the same page of ones.
  */
-TEST(unbind_blank, "a blank window is ones when the function is gone")
+TEST(unbind_blank, "a blank window reads as ones when the function is gone")
 {
 	struct rashpa_window_make w = { HEAD(w), .bar = RFPGA_BAR_REGS, .length = 4 * PAGE };
 	struct rashpa_window_make again;
@@ -104,7 +104,7 @@ TEST(unbind_blank, "a blank window is ones when the function is gone")
 	CHECK(regs[2 * PAGE / 4] == 0x5678, "there is more than one page");
 	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &again), ENODEV, NULL);
 	bind_again();
-	/* the board's own are another's */
+	/* the old window does not show the registers of the new function */
 	CHECK(regs[RFPGA_ID / 4] == 0x5678, "the registers came back");
 	munmap((void *)(uintptr_t)regs, 4 * PAGE);
 	close(w.out_fd);
@@ -137,7 +137,7 @@ TEST(unbind_bound_again, "old files stay dead when the function is bound again")
 	close_all(&t);
 }
 
-/* --- who waits when it goes --- */
+/* --- waiters, when the function goes --- */
 
 struct waiter {
 	pthread_t thread;
@@ -187,7 +187,7 @@ static void waiter_join(struct waiter *w, const char *what)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 5;
 	if (!CHECK(!pthread_timedjoin_np(w->thread, NULL, &until),
-		   "who waits for %s is not woken", what)) {
+		   "the waiter for %s is not woken", what)) {
 		pthread_kill(w->thread, SIGUSR1);
 		pthread_join(w->thread, NULL);
 	}
@@ -198,7 +198,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-TEST(unbind_waiting, "who waits is woken by unbind")
+TEST(unbind_waiting, "unbind wakes waiters")
 {
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct waiter channel, quiet, map;
@@ -221,7 +221,7 @@ TEST(unbind_waiting, "who waits is woken by unbind")
 	bind_again();
 }
 
-/* --- who works when it goes --- */
+/* --- threads at work, when the function goes --- */
 
 static volatile bool working;
 static atomic_uint worked;	/* how often */
@@ -276,7 +276,7 @@ TEST(unbind_busy, "unbind while others work with the function")
 	}
 }
 
-/* --- who dies --- */
+/* --- processes that die --- */
 
 static void hold_all(void *arg)
 {

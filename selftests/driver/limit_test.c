@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=on seconds=14 */
 /*
- * Who holds what, and how much of it: what a member of the group can take is bounded, counted,
- * and named, and what is kept for root is there for root.
+ * Limits of resources: the holdings of a member of the group are bounded, counted and listed,
+ * and root gets its reserve.
  */
 #include <sched.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ static struct rashpa_limit limit_of(uint32_t resource)
 	return limit;
 }
 
-/* All that is held; how many. */
+/* Store up to @n holdings at @to; return the number of all holdings. */
 static unsigned int list(int node, struct rashpa_holding *to, unsigned int n, u64 after)
 {
 	struct rashpa_list list = { HEAD(list), .holdings = (uintptr_t)to, .n_holdings = n,
@@ -40,7 +40,7 @@ static unsigned int list(int node, struct rashpa_holding *to, unsigned int n, u6
 	return list.out_count;
 }
 
-/* --- things to make: a file or what stays, 0 or -errno --- */
+/* --- things to make: a file or a kept object, 0 or -errno --- */
 
 static int shared_memory = -1;	/* root's, for maps */
 
@@ -238,7 +238,7 @@ static const struct row rows[] = {
 	  40, 4 },
 };
 
-/* As many as can be had; the last answer must name @param. */
+/* Make as many as possible; the last answer must name @param. */
 static unsigned int take(const struct row *row, const char *param)
 {
 	unsigned int n = 0;
@@ -247,9 +247,9 @@ static unsigned int take(const struct row *row, const char *param)
 	do
 		err = row->make();
 	while (!err && ++n < MANY);
-	CHECK(n < MANY, "%u were had, and no end of it", n);
+	CHECK(n < MANY, "%u were made, without a refusal", n);
 	ANSWERED(err, EDQUOT, param);
-	CHECK(strstr(reason, "rashpactl list"), "\"%s\" does not say who tells who holds it",
+	CHECK(strstr(reason, "rashpactl list"), "\"%s\" does not say how to list holders",
 	      reason);
 	return n;
 }
@@ -285,7 +285,7 @@ static void take_none(void *arg)
 	const struct row *row = arg;
 
 	drop_privileges();
-	CHECK(!take(row, row->all), "a member gets what is root's");
+	CHECK(!take(row, row->all), "a member gets root's reserve");
 }
 
 static void clean(pid_t pid)
@@ -297,7 +297,7 @@ static void clean(pid_t pid)
 		call(f.fd, RASHPA_IOC_QUIESCE, &q);
 }
 
-/* In a child, whose end ends it all but for what is kept or has a name: that, clean() ends. */
+/* In a child, whose end ends all but kept and named objects, which clean() ends. */
 static pid_t child(void (*fn)(void *), const struct row *row)
 {
 	pid_t pid = tap_fork_start(fn, (void *)row);
@@ -319,7 +319,7 @@ static void down(void)
 	sources = -1;
 }
 
-/* Does the row need what is not here? Then the test is skipped. */
+/* Skip the test if the row needs something that is missing. */
 static bool lacks(const struct row *row)
 {
 	if (!have_fpga && row->make != make_name && row->make != make_pinned)
@@ -352,7 +352,7 @@ TEST_EACH(user, rows, "%s: one user has a limit, root another")
 	      limit_of(row->resource).out_used, before);
 }
 
-/* What a child holds as long as it lives, for others to look at. */
+/* A child that holds an object as long as it lives. */
 struct holder {
 	const struct row *row;
 	void (*fn)(void *arg);
@@ -396,7 +396,7 @@ static void hold_end(struct holder *h)
 }
 
 /* Members take all that they can get: the reserve is left, and root gets it. */
-TEST_EACH(reserve, rows, "%s: what is kept for root is there")
+TEST_EACH(reserve, rows, "%s: root gets its reserve")
 {
 	const struct rashpa_limit before = limit_of(row->resource);
 	const unsigned int shift = row->resource == RASHPA_RESOURCE_MEMORY ? 20 : 0;
@@ -457,12 +457,12 @@ static void try_as_member(void *arg)
 	drop_privileges();
 	q.head.flags = RASHPA_QUERY_TRY;
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
-	CHECK(q.out_largest && q.out_largest <= 9 * MIB, "%llu MiB are told",
+	CHECK(q.out_largest && q.out_largest <= 9 * MIB, "%llu MiB are reported",
 	      (q.out_largest / MIB));
 }
 
-/* Nobody is charged with what a try takes for a moment: it takes no more than one could be. */
-TEST(try, "a try takes no more than who tries may hold")
+/* The memory of a try is not charged, so a try takes no more than its caller could allocate. */
+TEST(try, "a try takes no more than its caller may hold")
 {
 	static const uint32_t backends[] = { RASHPA_BACKEND_CONTIG, RASHPA_BACKEND_CMA };
 	size_t i;
@@ -479,8 +479,7 @@ TEST(try, "a try takes no more than who tries may hold")
 	}
 }
 
-/* What is one, and not more, is root's. */
-TEST(one, "a limit of one is root's")
+TEST(one, "a limit of one is for root alone")
 {
 	static const struct row name = { .make = make_name, .all = "limit_names" };
 
@@ -491,7 +490,7 @@ TEST(one, "a limit of one is root's")
 	clean(child(take_as_root, &name));
 }
 
-/* Minor numbers that names cannot take: boards can be bound whatever there is. */
+/* Names leave some minor numbers free, so that boards can always be bound. */
 TEST(minors, "names leave minor numbers to functions")
 {
 	char path[64];
@@ -541,8 +540,8 @@ static void make_one(void *arg)
 	CHECK(!row->make(), "%s", reason);
 }
 
-/* Named: who, what, since when; and when nobody holds it any more, too. */
-TEST(list, "LIST names who holds what, also when nobody is left")
+/* Holder, object and time, also after the holder's end. */
+TEST(list, "LIST names holders and their holdings, also after their end")
 {
 	static const struct row kept = { .make = make_kept };
 	const u64 before = last_serial();
@@ -571,7 +570,7 @@ TEST(list, "LIST names who holds what, also when nobody is left")
 		      "uid %u, memory %llu", h->uid, h->memory);
 	close(holder.go[1]);
 	tap_fork_end(holder.pid);
-	/* nobody is left, and still it is known whose it is */
+	/* the process has ended, and LIST still names it */
 	h = find(RASHPA_RESOURCE_MAPS, before);
 	if (h)
 		CHECK(h->uid == NOBODY_ID && h->pid == holder.pid && h->serial == one.serial &&
@@ -587,7 +586,7 @@ TEST(list, "LIST names who holds what, also when nobody is left")
 
 static int scattered = -1;	/* 1024 pieces, each a page */
 
-/* What a map of @length is charged with. */
+/* Bytes that a map of @length is charged with. */
 static u64 charged(u64 length)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = scattered, .length = length };
@@ -601,8 +600,8 @@ static u64 charged(u64 length)
 	return h ? h->memory : 0;
 }
 
-/* By its segments, its pieces, and those of the exporter, which are of the whole memory. */
-TEST(scattered, "maps of scattered memory are charged with all that it takes")
+/* Charged are its segments, its pieces, and the exporter's pieces of the whole memory. */
+TEST(scattered, "maps of scattered memory are charged with all that they take")
 {
 	const u64 each = 24, n = 1024;
 	u64 bytes;
@@ -677,8 +676,8 @@ TEST(pinned, "pinned memory is listed as what it holds")
 	munmap(p, 4 * MIB);
 }
 
-/* Whoever has the file: who made it is charged. The child shares the table of files. */
-TEST(passed, "who made it is charged, whoever has the file")
+/* The child shares the table of files. */
+TEST(passed, "the maker of an object is charged, even if another process has the file")
 {
 	const u64 before = last_serial();
 	struct rashpa_channel_make *c;
@@ -707,7 +706,7 @@ TEST(passed, "who made it is charged, whoever has the file")
 	munmap(c, PAGE);
 }
 
-/* A function's node tells of that function only. */
+/* A function's node lists holdings of that function only. */
 TEST(of_function, "LIST of one function")
 {
 	const u64 before = last_serial();
@@ -748,7 +747,7 @@ static void make_and_close(void *arg)
 }
 
 /* A map that the function cannot know of ends without stopping the streams of others. */
-TEST(untold, "a map that nobody told the function ends without stopping it")
+TEST(untold, "a map that was never programmed ends without stopping the function")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
 	u64 before;
@@ -807,8 +806,7 @@ static void stop_root(void *arg)
 		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
 }
 
-/* A member of the group does not stop the stream of somebody else. */
-TEST(quiesce_others, "nobody stops the stream of somebody else")
+TEST(quiesce_others, "a member of the group cannot stop the stream of another user")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
 	struct rashpa_program p = { HEAD(p), .window = -1 };
@@ -818,7 +816,7 @@ TEST(quiesce_others, "nobody stops the stream of somebody else")
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
 	before = quiesces();
 	tap_fork(stop_root, NULL);
-	CHECK(quiesces() == before + 1, "one that the function does not know of keeps it from being stopped");
+	CHECK(quiesces() == before + 1, "a map that was never programmed prevents the stop");
 	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
 	before = quiesces();
 	tap_fork(stop_root, "");
@@ -846,7 +844,7 @@ TEST(quiesce_map, "QUIESCE ends one map, for its owner and for root")
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ENOENT, NULL);
 	q.map = 0;
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ENOENT, "no map 0");
-	/* who has its file sees it, and nothing brings it back */
+	/* its file shows the end, and no call brings it back */
 	CHECK(read(m.out_fd, &table, sizeof(table)) == sizeof(table) &&
 	      table.state == RASHPA_MAP_STATE_REVOKED, "state %u", table.state);
 	ANSWERED(call(m.out_fd, RASHPA_IOC_RESTORE, &r), ENODEV, "ended for good");
@@ -865,12 +863,12 @@ static void quiesce_one(void *arg)
 	drop_privileges();
 	CHECK(!make_kept(), "%s", reason);
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
-	/* root's is there: what nobody may end alone is not ended together either */
+	/* root's map stays: a member may end it neither alone nor with all others */
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_kept == 1, "%u kept maps", info.out_kept);
 }
 
-TEST(quiesce_kept, "QUIESCE ends one's own kept maps, or all for root")
+TEST(quiesce_kept, "QUIESCE ends the caller's kept maps, or all for root")
 {
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_device_info info;
@@ -895,7 +893,7 @@ void setup(void)
 	have_fpga = fpga_try(&f, 0);
 	if (!have_fpga)
 		return;
-	/* the one before has left it so, mostly */
+	/* mostly the test before has left it so */
 	if (!call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w))
 		close(w.out_fd);
 	else if (fpga_profile(&f, RASHPA_PROFILE_NO_RESET, windows, ARRAY_SIZE(windows)))

@@ -2,8 +2,8 @@
 /* test: needs=contig iommu=off seconds=1 */
 /* test: needs=intx iommu=on seconds=1 */
 /*
- * A kernel that is locked down: what leads through registers to all memory is refused, also to
- * root. Locks the kernel down for good, so a guest runs it last.
+ * A kernel that is locked down refuses, also to root, calls that lead through registers to all
+ * memory. Locks the kernel down for good, so a guest runs it last.
  */
 #include <sys/mount.h>
 
@@ -88,7 +88,7 @@ void setup(void)
 	mount("securityfs", "/sys/kernel/security", "securityfs", 0, NULL);
 	if (write_text(LOCKDOWN, "integrity"))
 		tap_skip_all("this kernel cannot be locked down, or is already");
-	/* behind an IOMMU a function reaches what is mapped for it, whoever has its registers */
+	/* with an IOMMU a function reaches only its maps, even if a process has its registers */
 	if (!fpga_iommu(&f)) {
 		refused = EPERM;
 		says = "locked down|IOMMU";

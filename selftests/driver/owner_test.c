@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Whose an engine is: no member of the group stops the stream of somebody else, whatever map he
+ * Owners of engines: no member of the group stops the stream of another user, whatever map he
  * makes, programs, looks at and closes.
  * test: tier=check iommu=both seconds=10
  */
@@ -9,9 +9,9 @@
 #include "common.h"
 #include "rig.h"
 
-#define ENTRIES		64u	/* of each engine */
-#define ENGINES		2u	/* that the board has, */
-#define ABSENT		ENGINES	/* and one that it has not */
+#define ENTRIES		64u	/* per engine */
+#define ENGINES		2u	/* engines of the board */
+#define ABSENT		ENGINES	/* an engine that the board does not have */
 #define GOES_ON		20u	/* images after which a stream is taken to go on */
 #define VICTIM		1000	/* user */
 
@@ -21,7 +21,7 @@ static bool disclose;
 
 static struct rashpa_profile_engine engine_of(unsigned int i, struct rashpa_profile_step *steps)
 {
-	/* bounds of a process that the board does not have read as zero */
+	/* bounds of a DTP that the board does not have read as zero */
 	const uint32_t n = i == ABSENT ? RFPGA_DTPS_MAX - 1 : i;
 	const uint32_t bounds = RFPGA_BOUNDS + n * RFPGA_BOUNDS_STRIDE;
 	struct rashpa_profile_engine e = {
@@ -80,7 +80,7 @@ struct victim {
 	bool as_root;
 };
 
-/* A user whose map is programmed at entry 0, until he is told to end. */
+/* A user whose map is programmed at entry 0, until the test closes the pipe. */
 static void hold(void *arg)
 {
 	const struct victim *v = arg;
@@ -202,7 +202,7 @@ static const struct attack in_engine = {
 	.first = ENTRIES / 2, .want = EBUSY, .says = "engine|somebody else|CAP_SYS_RAWIO",
 };
 
-TEST(inside, "a map in the engine of somebody else's stream")
+TEST(inside, "a map in the engine of another user's stream")
 {
 	survives(false, in_engine);
 }
@@ -224,20 +224,19 @@ TEST(absent, "a map in entries of an engine that the board does not have")
 					    .says = "engine|CAP_SYS_RAWIO" });
 }
 
-TEST(border, "who has the registers programs across two engines")
+TEST(border, "a user with the registers may program across two engines")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = 2 * PAGE,
 				     .max_segment = PAGE };
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRIES - 1 };
 
-	/* who has the registers may, and the map is two segments long */
+	/* the map is two segments long */
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
 	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
 	close(m.out_fd);
 }
 
-/* Another engine is free, and its end does not stop that of somebody else. */
-TEST(beside, "a map in a free engine ends without the stream of another")
+TEST(beside, "a map in a free engine ends without stopping the stream of another user")
 {
 	survives(false, (struct attack) { .first = ENTRIES });
 }
@@ -251,8 +250,8 @@ TEST(looked_at, "a map whose addresses are seen")
 	ANSWERED(profile(ENGINES + 1), 0, NULL);
 }
 
-/* Without engines the function is of one user at a time; two maps of one user are his own. */
-TEST(no_engines, "a function without engines is of one user at a time")
+/* One user may have several maps. */
+TEST(no_engines, "a function without engines belongs to one user at a time")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = PAGE };
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = 600 };
@@ -270,8 +269,8 @@ TEST(no_engines, "a function without engines is of one user at a time")
 	ANSWERED(profile(ENGINES + 1), 0, NULL);
 }
 
-/* CAP_SYS_RAWIO lifts it: he could write the registers. */
-TEST(privileged, "CAP_SYS_RAWIO lifts it")
+/* With CAP_SYS_RAWIO a user could write the registers himself. */
+TEST(privileged, "CAP_SYS_RAWIO lifts that limit")
 {
 	struct victim v;
 	struct attack a = in_engine;
@@ -286,7 +285,6 @@ TEST(privileged, "CAP_SYS_RAWIO lifts it")
 	victim_end(&v);
 }
 
-/* When the map has ended the engine is free. */
 TEST(free_again, "an engine is free when its map has ended")
 {
 	struct attack a = in_engine;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=4 */
 /*
- * Who may do what: every row of Documentation/privileges.rst, tried as nobody, as a member
- * of the group rashpa, as a member with CAP_SYS_RAWIO, and as root. What a capability opens
- * is tried with that one alone, and with all others.
+ * Privileges: every row of Documentation/privileges.rst, tried as an outsider, as a member of the
+ * group rashpa, as a member with CAP_SYS_RAWIO, and as root. A call that a capability allows is
+ * tried with that one alone, and with all others.
  */
 #include <grp.h>
 #include <linux/capability.h>
@@ -139,7 +139,7 @@ static int do_remove(void)
 	struct rashpa_remove r = { HEAD(r) };
 	int err = call_node("buffer/" SHARED, O_ACCMODE, RASHPA_IOC_REMOVE, &r);
 
-	/* root may, if nobody maps it: somebody does */
+	/* root may, unless the buffer is mapped, as it is here */
 	return err == -EBUSY ? 0 : err;
 }
 
@@ -231,7 +231,7 @@ static int do_region_info(void)
 	return call_node(f.name, O_RDONLY, RASHPA_IOC_REGION_INFO, &info);
 }
 
-/* the same again: busy or not, who may not is told so first */
+/* an invalid profile: privileges are checked first, even if the function is busy */
 static int do_profile(void)
 {
 	struct rashpa_profile_set p = { HEAD(p), .dma_bits = 1 };
@@ -312,7 +312,7 @@ static int do_read_map(void)
 
 	if (err)
 		return err;
-	/* nothing has changed since MAP: there is nothing to read, and nobody is refused */
+	/* nothing has changed since MAP: there is nothing to read, and no reader is refused */
 	fcntl(m.out_fd, F_SETFL, O_NONBLOCK);
 	if (read(m.out_fd, &t, sizeof(t)) == sizeof(t) || errno == EAGAIN)
 		return 0;
@@ -340,7 +340,7 @@ static int do_program_window(void)
 
 	if (err)
 		return err;
-	/* who gets no other window tries with his own */
+	/* a caller without the registers tries with the window for users */
 	p.window = on_fpga(RASHPA_IOC_WINDOW_MAKE, &w) ? user_window() : w.out_fd;
 	return call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
 }
@@ -383,7 +383,7 @@ static int do_quiesce_read_only(void)
 	return call_node(f.name, O_RDONLY, RASHPA_IOC_QUIESCE, &q);
 }
 
-/* root's, made by try_function(): for each role another, who may ends it */
+/* root's maps, made by try_function(): one for each role, which ends it if it may */
 static uint32_t maps_of_root[OTHERS + 1];
 static enum role trying;
 
@@ -395,7 +395,7 @@ static int do_quiesce_map(void)
 	return on_fpga(RASHPA_IOC_QUIESCE, &q);
 }
 
-/* two of what there may be one of */
+/* two objects where there may be one */
 static int twice(int (*make)(void))
 {
 	int err = make();
@@ -456,7 +456,7 @@ static int do_reset(void)
 	return on_fpga(RASHPA_IOC_RESET, &r);
 }
 
-/* A channel without a function, with @n words that are looked at when told. */
+/* A channel without a function, with @n words for LOOK. */
 static int words_of(uint32_t n)
 {
 	struct rashpa_channel_make e = { HEAD(e), .sources = n };
@@ -495,7 +495,7 @@ static int do_channel_read_only(void)
 	return call_node("memory", O_RDONLY, RASHPA_IOC_CHANNEL_MAKE, &e);
 }
 
-/* A word of somebody's memory that may only be read can be watched, and not told of. */
+/* A reader of a buffer may add a source of its words, but not call LOOK. */
 static int do_look_shared(void)
 {
 	int node = open("/dev/rashpa/buffer/" SHARED, O_RDONLY | O_CLOEXEC);
@@ -507,7 +507,7 @@ static int do_look_shared(void)
 	return err ?: on_memory(RASHPA_IOC_LOOK, &look);
 }
 
-/* It would say who else may overwrite what is there. */
+/* A role would let a reader decide about writers. */
 static int do_role_read_only(void)
 {
 	struct rashpa_role r = { HEAD(r), .take = RASHPA_ROLE_CONSUMER };
@@ -515,7 +515,7 @@ static int do_role_read_only(void)
 	return call_node("buffer/" SHARED, O_RDONLY, RASHPA_IOC_ROLE, &r);
 }
 
-/* Opens only: what is written there would be another test's. */
+/* Opens only: writing there would disturb another test. */
 static int may_open(const char *path, int flags)
 {
 	int fd = open(path, flags | O_CLOEXEC);
@@ -570,7 +570,7 @@ struct row {
 	int (*fn)(void);
 	struct {
 		int to[ROLES];	/* errno */
-		u64 cap;	/* which lets a member do it, 0: none alone */
+		u64 cap;	/* the capability that lets a member do it; 0: no single one */
 	} answer;
 	const char *says;	/* where EPERM is answered */
 };
@@ -732,14 +732,14 @@ static void check_mode(const char *name)
 	CHECK(!st.st_uid, "%s belongs to %u", path, st.st_uid);
 }
 
-TEST(modes, "nodes belong to root and are for nobody else")
+TEST(modes, "nodes belong to root, and other users have no access")
 {
 	check_mode("memory");
 	if (f.fd >= 0)
 		check_mode(f.name);
 }
 
-/* What the udev rule does; there is no udev in the lab's guests. */
+/* As the udev rule does; there is no udev in the lab's guests. */
 static void give_node(const char *name, gid_t gid)
 {
 	char path[96];

@@ -2,7 +2,7 @@
 /* test: tier=check kernel=any,debug iommu=on seconds=3 */
 /*
  * Functions that go for good while all sorts of things are open: QEMU's edu is unplugged, a
- * board loses its power. Another board takes its slot's neighbour and streams.
+ * board loses its power. Another board is plugged into the next slot, and streams.
  */
 #include <glob.h>
 #include <poll.h>
@@ -18,9 +18,9 @@
 #define PLUG_MS		30000
 #define HOST		"selftests/lab/host"	/* from the folder that the lab starts tests in */
 
-static unsigned int boards;	/* that the guest began with; the next port is free */
+static unsigned int boards;	/* boards at the guest's start; the next port is free */
 
-/* Ask the host, and tell what it says against it; see selftests/lab/host. */
+/* Ask the host, and print its error; see selftests/lab/host. */
 static bool host(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static bool host(const char *fmt, ...)
@@ -84,7 +84,7 @@ static bool appears(struct fpga *f, unsigned int vendor, unsigned int device, un
 	return CHECK(function_open(f, vendor, device, before), "it is not the last one");
 }
 
-/* --- who waits for it without end --- */
+/* --- a thread that waits for ever --- */
 
 struct sleeper {
 	pthread_t thread;
@@ -115,11 +115,11 @@ static void sleeper_woken(struct sleeper *s)
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 5 * tap_slow();
-	if (!CHECK(!pthread_timedjoin_np(s->thread, NULL, &until), "who sleeps is not woken")) {
+	if (!CHECK(!pthread_timedjoin_np(s->thread, NULL, &until), "the sleeper is not woken")) {
 		pthread_cancel(s->thread);
 		pthread_join(s->thread, NULL);
 	}
-	CHECK(s->revents & (POLLHUP | POLLERR), "it was told 0x%x", s->revents);
+	CHECK(s->revents & (POLLHUP | POLLERR), "poll returned 0x%x", s->revents);
 }
 
 static int signals_of(int channel)
@@ -135,7 +135,7 @@ static void eventfd_signalled(int fd)
 	u64 n = 0;
 
 	wait_fd(fd, POLLIN, 20000);
-	CHECK(read(fd, &n, sizeof(n)) == sizeof(n) && n, "the eventfd says nothing");
+	CHECK(read(fd, &n, sizeof(n)) == sizeof(n) && n, "the eventfd is not signalled");
 	close(fd);
 }
 
@@ -169,7 +169,7 @@ static void lock_stays(int fd, u64 *words)
 
 /* ------------------------------------------------------------------------ */
 
-/* Ordered, but nobody asks us: the driver is told when the slot is being emptied. */
+/* An orderly unplug: the driver is notified when the slot is being emptied. */
 TEST(edu, "edu is unplugged under a map, mappings and sleepers")
 {
 	const unsigned int before = count(EDU_VENDOR, EDU_DEVICE);
@@ -199,7 +199,7 @@ TEST(edu, "edu is unplugged under a map, mappings and sleepers")
 	CHECK(port_is_empty("unplug"), "edu stays in its port");
 }
 
-/* The process that is the board ends in mid-stream, without a word. */
+/* The process that is the board ends in mid-stream, without notice. */
 static void lose_power(struct rig *r, struct open_things *t)
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
@@ -210,7 +210,7 @@ static void lose_power(struct rig *r, struct open_things *t)
 	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, r->made.out_segments, 0);
 	rig_start(r, 0);
 	CHECK(rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE), "it does not run");
-	/* there is nobody left to answer */
+	/* no process is left to answer */
 	CHECK(!rig_tell(boards - 1, "exit"), "it is still there");
 	CHECK(reg32(r->regs, RFPGA_ID) == ~0U, "the registers answer");
 	ANSWERED(call(t->f.fd, RASHPA_IOC_QUIESCE, &quiesce), ETIMEDOUT, "idle|reset");
