@@ -267,19 +267,36 @@ def gone():
     print([d.link.hear("bye")["missing"] for d in both])
 
 
+def unready():
+    """Detectors that are never ready. A right one then streams."""
+    wide = {"width": 32768, "height": 32768, "origin_y": 0, "y": 0}
+    large = Detector(processes=[half(0, **wide)])
+    answers = [large.link.hear("accept", "error")["kind"]]
+    closes = Detector()
+    closes.link.hear("accept")
+    closes.link.socket.close()
+    ends = Detector()
+    ends.link.hear("accept")
+    ends.count("end")
+    answers.append("instead of" in ends.link.hear("error")["text"])
+    silent = Detector()
+    silent.link.hear("accept")
+    d = Detector()
+    d.begin()
+    answers.append("in time" in silent.link.hear("error")["text"])
+    d.stream()
+    print(answers, d.end()["missing"])
+
+
 def counts():
     """One lie about what was sent; what is said to that."""
     d = Detector()
-    if lie == "early":
-        d.link.hear("accept")
-        d.count("end")
-    else:
-        d.begin()
-        d.count("progress", sent=[10, 10], images=1)
-        d.count("progress", **{
-            "negative": {"sent": [-1, 10]}, "text": {"sent": ["11", "11"]},
-            "less": {"sent": [10, 9]}, "more": {"sent": [10, IMAGES * LINES + 1]},
-            "few": {"sent": [11]}, "images": {"images": IMAGES + 1}}[lie])
+    d.begin()
+    d.count("progress", sent=[10, 10], images=1)
+    d.count("progress", **{
+        "negative": {"sent": [-1, 10]}, "text": {"sent": ["11", "11"]},
+        "less": {"sent": [10, 9]}, "more": {"sent": [10, IMAGES * LINES + 1]},
+        "few": {"sent": [11]}, "images": {"images": IMAGES + 1}}[lie])
     print(d.link.hear("error", "bye"))
 
 

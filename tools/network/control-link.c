@@ -324,7 +324,7 @@ int link_await(struct link *l, const char *kind, bool others, int timeout_ms,
 		if (stop && *stop)
 			return because(why, -1, "%s: stopped by a signal", l->peer);
 		if (now_ns() >= end)
-			return because(why, -1, "%s: it said nothing in %g s", l->peer,
+			return because(why, -2, "%s: it said nothing in %g s", l->peer,
 				       timeout_ms / 1e3);
 		if (!result)
 			ready(l->fd, POLLIN, TICK_MS);

@@ -55,7 +55,7 @@ bool link_gone(struct link *link, char *why);
 
 /*
  * The next one, of this kind; others: those of other kinds may come before.
- * {"kind": "error", "text": ...} becomes why. 0 or -1.
+ * {"kind": "error", "text": ...} becomes why. 0 or -1; -2: the time is over.
  */
 int link_await(struct link *link, const char *kind, bool others, int timeout_ms,
 	       const volatile bool *stop, struct json_object **message, char *why);

@@ -30,8 +30,10 @@ static bool begin(struct intake *in, struct rashpa_stream **stream, uint32_t pol
 		.processes = FLOWS, .process = process,
 	};
 
-	*in = (struct intake) { .flows = FLOWS, .close_after = 1, .settle_ns = SETTLE_NS };
 	intake_init(in);
+	in->flows = FLOWS;
+	in->close_after = 1;
+	in->settle_ns = SETTLE_NS;
 	in->flow = calloc(FLOWS, sizeof(*in->flow));
 	for (uint32_t i = 0; in->flow && i < FLOWS; i++) {
 		in->flow[i].peer = "detector";

@@ -363,7 +363,7 @@ void intake_init(struct intake *in)
 {
 	pthread_rwlockattr_t attr;
 
-	in->progress = -1;
+	*in = (struct intake) { .progress = -1 };
 	pthread_mutex_init(&in->lock, NULL);
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);

@@ -32,7 +32,7 @@ struct network {
 	struct rashpa_stream_process *process;
 	struct intake in;
 	pthread_t links, credit;
-	bool have_links, have_credit;
+	bool armed, have_links, have_credit;
 	pthread_mutex_t offering;	/* credit that was told: */
 	uint64_t offered;		/* stacks */
 	/* for the threads to end; the thread of the links has ended the stream */

@@ -16,12 +16,14 @@
 #include "packet.h"
 #include "rashpa.h"
 
-#define READY_MS	30000		/* for a sender that was accepted */
+#define READY_NS	30000000000ull	/* for a sender that was accepted */
+#define READY_SOON_NS	10000000000ull	/* the same while another sender waits */
 #define HELLO_NS	30000000000ull
 #define STRANGERS	16		/* links that have not said hello */
 #define END_NS		10000000000ull	/* for a sender to end */
 #define IMAGES		(UINT64_C(1) << 48)
 #define MESSAGES	(UINT64_C(1) << 56)	/* of a process, at most */
+#define COME_AGAIN	(-1)		/* no exit code: these senders make no stream, others may */
 
 /* --- links --- */
 
@@ -292,10 +294,10 @@ static void *watch_links(void *arg)
 
 /* --- the contract --- */
 
-static int refuse(struct sender *s, const char *why)
+static void refuse(struct sender *s, const char *why)
 {
 	turn_away(s, why);
-	return fail("%s: %s", s->link.peer, why);
+	say("%s: %s", s->link.peer, why);
 }
 
 /* All senders fill one stream. */
@@ -452,11 +454,10 @@ static void poll_waiting(const struct network *n, const struct waiting *w, bool 
 	*comes = poll(fds, STRANGERS + 1, TICK_MS) > 0 && fds[STRANGERS].revents;
 }
 
-static int await_senders(struct network *n)
+static int await_senders(struct network *n, uint64_t end_ns)
 {
 	struct progress progress;
 	struct waiting waiting;
-	const uint64_t begin = now_ns();
 	int result = 0;
 	bool comes;
 
@@ -464,7 +465,7 @@ static int await_senders(struct network *n)
 		waiting.link[i] = (struct link)LINK_NONE;
 	progress_init(&progress, false);
 	while (n->senders < n->config->senders && !*n->stop && !result) {
-		if (n->config->timeout > 0 && now_ns() - begin >= n->config->timeout * 1e9) {
+		if (now_ns() >= end_ns) {
 			say("%s: %" PRIu32 " of %" PRIu32 " senders came within %g s: start them (remu --transport %s --to)",
 			    n->config->listen, n->senders, n->config->senders, n->config->timeout,
 			    n->transport->name);
@@ -550,6 +551,7 @@ static int create_stream(struct network *n)
 		.processes = n->in.flows,
 		.flags = n->transport->linked ? 0 : RASHPA_PLAN_META,
 	};
+	int error;
 
 	n->process = calloc(n->in.flows, sizeof(*n->process));
 	n->in.flow = calloc(n->in.flows, sizeof(*n->in.flow));
@@ -576,8 +578,13 @@ static int create_stream(struct network *n)
 		snprintf(plan.header.payload_name, sizeof(plan.header.payload_name), "%s",
 			 n->config->payload);
 	plan.process = n->process;
-	if (rashpa_stream_create(n->buffer, &plan, &n->stream))
-		return fail("%s", rashpa_reason());
+	error = rashpa_stream_create(n->buffer, &plan, &n->stream);
+	if (error) {
+		say("%s", rashpa_reason());
+		/* the senders chose what does not fit */
+		return error == -ENOSPC || error == -EINVAL || error == -EPROTO ? COME_AGAIN :
+		       EXIT_FAILED;
+	}
 	n->about = rashpa_stream_about(n->stream);
 	n->in.close_after = n->config->close_after;
 	n->in.settle_ns = n->config->settle_ms * UINT64_C(1000000);
@@ -600,41 +607,69 @@ static int accept_sender(struct network *n, struct sender *s)
 
 	if (!accept.end)
 		return fail("no memory");
-	if (n->transport->accept(n, s, &accept, why))
-		result = refuse(s, why);
-	else if (link_send(&s->link, accept_write(&s->hello, &accept), why))
-		result = fail("%s", why);
+	if (n->transport->accept(n, s, &accept, why)) {
+		refuse(s, why);
+		link_close(&s->link);
+		result = COME_AGAIN;
+	} else if (link_send(&s->link, accept_write(&s->hello, &accept), why)) {
+		say("%s", why);
+		link_close(&s->link);
+		result = COME_AGAIN;
+	}
 	free(accept.end);
 	return result;
 }
 
-/* Those that wait hear that it does not begin; the reason is said here. */
-static void turn_all_away(struct network *n)
+/* The senders that are still there get @why instead of a stream. */
+static void turn_all_away(struct network *n, const char *why)
 {
 	for (uint32_t i = 0; i < n->senders; i++) {
 		if (n->sender[i].link.fd >= 0)
-			turn_away(&n->sender[i],
-				  "the receiver cannot begin the stream, and says there why");
+			turn_away(&n->sender[i], why);
 	}
+}
+
+static bool another_waits(const struct network *n)
+{
+	struct pollfd pollfd = { .fd = n->listener, .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) > 0;
+}
+
+/* A sender that closes its link, or stays silent, keeps no other one out. */
+static int await_ready(struct network *n, struct sender *s)
+{
+	const uint64_t begin = now_ns();
+	struct json_object *message;
+	char why[WHY_SIZE];
+	int result;
+
+	do {
+		result = link_await(&s->link, "ready", false, TICK_MS, n->stop, &message, why);
+	} while (result == -2 &&
+		 now_ns() - begin < (another_waits(n) ? READY_SOON_NS : READY_NS));
+	if (!result) {
+		json_object_put(message);
+		return 0;
+	}
+	if (result == -2)
+		because(why, -1, "it was accepted and did not say \"ready\" in time");
+	if (!*n->stop)
+		refuse(s, why);
+	link_close(&s->link);
+	return COME_AGAIN;
 }
 
 static int agree(struct network *n)
 {
-	struct json_object *message;
-	char why[WHY_SIZE];
 	int result = 0;
 
 	if (!n->transport->linked)
 		return 0;
 	for (uint32_t i = 0; i < n->senders && !result; i++)
 		result = accept_sender(n, &n->sender[i]);
-	for (uint32_t i = 0; i < n->senders && !result; i++) {
-		if (link_await(&n->sender[i].link, "ready", false, READY_MS, n->stop, &message,
-			       why))
-			result = fail("%s", why);
-		else
-			json_object_put(message);
-	}
+	for (uint32_t i = 0; i < n->senders && !result; i++)
+		result = await_ready(n, &n->sender[i]);
 	return result;
 }
 
@@ -669,33 +704,70 @@ static int start(struct network *n)
 	return 0;
 }
 
-/* Agree with the senders. */
-static int begin(struct network *n)
+/* All that was made for these senders. */
+static void undo(struct network *n)
+{
+	for (uint32_t i = 0; i < n->senders; i++) {
+		link_close(&n->sender[i].link);
+		hello_free(&n->sender[i].hello);
+	}
+	n->senders = 0;
+	if (n->path)
+		n->transport->close(n);
+	n->path = NULL;
+	rashpa_stream_close(n->stream);
+	n->stream = NULL;
+	intake_close(&n->in);
+	free(n->process);
+	n->process = NULL;
+}
+
+/* Agree with senders that come until @end_ns. */
+static int begin_with_senders(struct network *n, uint64_t end_ns)
 {
 	int result = n->transport->open(n);
-	char why[WHY_SIZE];
 
-	if (result)
-		return result;
-	if (n->transport->linked) {
-		n->listener = link_listen(n->config->listen, why);
-		if (n->listener < 0)
-			return fail("%s", why);
+	if (!result && !n->armed) {
 		led_say("armed", NULL);
-		result = await_senders(n);
-	} else {
-		result = plan_modules(n);
-		if (!result)
-			led_say("armed", NULL);
+		n->armed = true;
 	}
+	if (!result)
+		result = n->transport->linked ? await_senders(n, end_ns) : plan_modules(n);
 	if (result || *n->stop)
 		return result;
 	result = create_stream(n);
 	if (!result)
 		result = n->transport->prepare(n);
+	return result ? result : agree(n);
+}
+
+static int begin(struct network *n)
+{
+	const double timeout = n->config->timeout;
+	const uint64_t end_ns = timeout > 0 ? now_ns() + timeout * 1e9 : UINT64_MAX;
+	char why[WHY_SIZE];
+	int result;
+
+	if (n->transport->linked) {
+		n->listener = link_listen(n->config->listen, why);
+		if (n->listener < 0)
+			return fail("%s", why);
+	}
+	for (;;) {
+		result = begin_with_senders(n, end_ns);
+		if (*n->stop)
+			return 0;
+		if (result != COME_AGAIN)
+			break;
+		turn_all_away(n, "no stream begins with all of these senders, and the receiver prints why: come again");
+		undo(n);
+		intake_init(&n->in);
+	}
 	if (!result)
-		result = agree(n);
-	return result || *n->stop ? result : start(n);
+		result = start(n);
+	if (result)
+		turn_all_away(n, "the receiver cannot begin the stream, and prints why");
+	return result;
 }
 
 int network_open(const struct network_config *config, const char *buffer,
@@ -706,7 +778,6 @@ int network_open(const struct network_config *config, const char *buffer,
 		[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
 	};
 	struct network *n = calloc(1, sizeof(*n));
-	int result;
 
 	if (!n)
 		return fail("no memory");
@@ -721,10 +792,7 @@ int network_open(const struct network_config *config, const char *buffer,
 	n->sender = calloc(config->senders, sizeof(*n->sender));
 	if (!n->sender)
 		return fail("no memory");
-	result = begin(n);
-	if (result)
-		turn_all_away(n);
-	return result;
+	return begin(n);
 }
 
 void network_await(struct network *n)
@@ -793,18 +861,10 @@ void network_close(struct network *n)
 	if (!n)
 		return;
 	join(n);
-	for (uint32_t i = 0; i < n->senders; i++) {
-		link_close(&n->sender[i].link);
-		hello_free(&n->sender[i].hello);
-	}
-	if (n->path)
-		n->transport->close(n);
-	rashpa_stream_close(n->stream);
+	undo(n);
 	if (n->listener >= 0)
 		close(n->listener);
-	intake_close(&n->in);
 	pthread_mutex_destroy(&n->offering);
-	free(n->process);
 	free(n->sender);
 	free(n);
 }
