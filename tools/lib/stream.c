@@ -147,10 +147,16 @@ static bool left_over(struct rashpa_stream *s)
 static int begins(struct rashpa_stream *s)
 {
 	const struct rashpa_stream_header *h = &s->head;
+	int alive;
 
 	if (h->generation != s->generation || s->flags & RASHPA_STREAM_FROM_START)
 		return h->state != RASHPA_STREAM_IDLE;
-	return h->state == RASHPA_STREAM_RUNNING ? stream_has_producer(s) : 0;
+	if (h->state != RASHPA_STREAM_RUNNING || s->dead)
+		return 0;
+	alive = stream_has_producer(s);
+	/* the next producer has its role before its stream replaces this one */
+	s->dead = !alive;
+	return alive;
 }
 
 static int attach(struct rashpa_stream *s)
@@ -182,6 +188,7 @@ static int attach(struct rashpa_stream *s)
 		return error;
 	s->attached = s->known = true;
 	s->generation = h->generation;
+	s->dead = false;
 	stream_forget_work(s);
 	/* If the consumer before us was killed between storing consumed and ringing: ring now. */
 	if (alive && !observes(s))

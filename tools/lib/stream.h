@@ -70,6 +70,7 @@ struct rashpa_stream {
 	uint64_t first;			/* that we took */
 	uint64_t pending;		/* frames lost, not told yet */
 	uint64_t generation;		/* of the stream that is none for us */
+	bool dead;			/* that one ran without a producer: none comes back to it */
 	struct rashpa_stream_stat stat;
 	pthread_mutex_t lock;		/* the next four, stat.held, .lost */
 	uint64_t out;			/* stacks that somebody has, of this stream or one before */
