@@ -4,13 +4,13 @@
 
 job=0
 pids=()
-# options of one rank only, behind those of all
+# options of single ranks, after the common ones
 declare -A extra
-# in front of all, where it is set
+# prefix of all commands
 apart=()
 
-# by_hand N ARGUMENT...: output of rank R is in $work/out.R and err.R; sets pids. RASHPA_MEET, where
-# it is set, is the name of the run.
+# by_hand N ARGUMENT...: output of rank R is in $work/out.R and err.R; sets pids. RASHPA_MEET, if
+# set, is the name of the run.
 by_hand() {
 	local count=$1 rank
 	local -a name
@@ -19,14 +19,14 @@ by_hand() {
 	pids=()
 	[[ ${RASHPA_MEET-} ]] || name=("RASHPA_JOB=test-$$-$job")
 	for ((rank = 0; rank < count; rank++)); do
-		# shellcheck disable=SC2154,SC2086 # work is of shell.sh; options are words
+		# shellcheck disable=SC2154,SC2086 # shell.sh sets work; options are words
 		"${apart[@]}" env RASHPA_RANK="$rank" RASHPA_SIZE="$count" "${name[@]}" \
 			rashpa-builder "$@" ${extra[$rank]-} >"$work/out.$rank" 2>"$work/err.$rank" &
 		pids+=($!)
 	done
 }
 
-# reap: sets statuses, of all that by_hand started
+# reap: sets statuses of all processes that by_hand started
 reap() {
 	local pid status
 	statuses=
@@ -40,14 +40,14 @@ reap() {
 
 # --- events in files
 
-# built READOUTS SOURCES FILTER: of the files in $work/events, as another program sees them
+# built READOUTS SOURCES FILTER: another program reads $work/events; is FILTER true of its output?
 built() {
 	json "$3" python3 -B tools/builder/tests/events.py "$work/events" "$1" "$2"
 }
 fresh() { rm -rf "$work/events"; mkdir "$work/events"; }
 some_files() { (($(find "$work/events" -name 'events-*' | wc -l) >= $1)); }
 
-# --- kill -9 while events are assembled: 2 readouts, 3 builders; at moments of RASHPA_SEED
+# --- kill -9 while events are assembled: 2 readouts, 3 builders; RASHPA_SEED selects the moments
 
 RANDOM=${RASHPA_SEED:=1}
 echo "# RASHPA_SEED=$RASHPA_SEED"
@@ -63,7 +63,7 @@ killed() {
 	reap
 }
 
-# consistent: what rank 0 says, and the files
+# consistent: rank 0's report matches the files
 consistent() {
 	python3 -B tools/builder/tests/events.py "$work/events" 2 4 >"$work/files"
 	jq -se '
@@ -79,13 +79,14 @@ consistent() {
 		$said.built + $said.lost + $said.unknown == $said.events' "$work/out.0" "$work/files" >/dev/null
 }
 
-# builder_died RANK ARGUMENT...: and no event is wrong, twice, or lost without a word; with --hold, none is lost
+# builder_died RANK ARGUMENT...: no event is wrong, written twice, or lost without a report; --hold
+# keeps all of them
 builder_died() {
 	local expected=(4 0 0 0 0 0) hold
 	hold=$([[ " ${*:2} " != *" --hold "* ]] || echo yes)
 	killed "$@"
 	expected[$1]=137
-	# held events are built elsewhere: all may be well
+	# held events are built elsewhere: the run may succeed
 	[[ $hold ]] && jq -e '.lost + .unknown == 0' "$work/out.0" >/dev/null && expected[0]=0
 	[[ $statuses == "${expected[*]}" ]] && consistent &&
 		{ [[ ! $hold ]] || jq -e '.lost == 0' "$work/out.0" >/dev/null; } && return
@@ -94,7 +95,7 @@ builder_died() {
 	return 1
 }
 
-# named RANK FILE...: whom does who ended name? That rank, and no other one
+# named RANK FILE...: each file's process names RANK as the one that ended, and no other rank
 named() {
 	local said="readout $(($1 - 1)) (rank $1) has gone" file
 	(($1)) || said="the event manager (rank 0) has gone"
@@ -103,7 +104,7 @@ named() {
 	done
 }
 
-# other_died RANK ARGUMENT...: the run ends, each says who it was, and nobody else, and files are whole
+# other_died RANK ARGUMENT...: the run ends, each rank names RANK and no other, files are complete
 other_died() {
 	local expected=(1 1 1 1 1 1) others=() rank
 	killed "$@"
@@ -117,14 +118,15 @@ other_died() {
 	return 1
 }
 
-# stopped RANK ARGUMENT...: SIGSTOP while 2 readouts and 3 builders work; all others end in time, and name that rank
+# stopped RANK ARGUMENT...: SIGSTOP while 2 readouts and 3 builders work; all others end in time and
+# name RANK
 stopped() {
 	local victim=$1 rank who="builder $(($1 - 3)) (rank $1)" expected=(3 3 3 3 3 3)
 	((victim > 2)) || who="readout $((victim - 1)) (rank $victim)"
 	((victim)) || who="the event manager (rank 0)"
 	shift
 	fresh
-	# where who has started this test ends, a group with one that is stopped would be hung up
+	# if this test's parent ends, the kernel hangs up process groups with a stopped process
 	apart=(setsid)
 	by_hand 6 build --readouts 2 --block 1 --timeout 3 --gather 60 --files "$work/events" --json "$@"
 	apart=()
@@ -135,7 +137,7 @@ stopped() {
 	done
 	kill -CONT "${pids[victim]}"
 	reap
-	# who was stopped may hear why the run has ended, or find the others gone
+	# the stopped rank may receive the reason for the end, or find the others gone
 	expected[victim]=${statuses:$((2 * victim)):1}
 	for rank in "${!pids[@]}"; do
 		((rank == victim)) || grep -q "$who has said nothing for 3 s" "$work/err.$rank" || expected=()

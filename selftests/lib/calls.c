@@ -43,7 +43,7 @@ enum { SOURCE_SOFTWARE = 1, SOURCE_DEVICE, SOURCE_GROUP, SOURCE_ONE_SHOT };
 			 RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT)
 #define DMABUFS		(HOST_MEMORY | 1U << FD_FOREIGN | 1U << FD_WINDOW)
 
-/* --- a valid argument for each; what it made is taken away again --- */
+/* --- a valid argument for each call, and how to undo the call --- */
 
 static void valid_alloc(void *arg)
 {
@@ -81,7 +81,7 @@ static void valid_alloc_device(void *arg)
 	alloc->device = calls.fpga.fd;
 }
 
-/* The node of what REMOVE takes, under the same file descriptor each time. */
+/* Node of the buffer that REMOVE takes, with the same file descriptor each time. */
 static void open_doomed(void *arg)
 {
 	int node = buffer_node(NAME_GONE, O_ACCMODE);
@@ -163,7 +163,7 @@ static void valid_profile(void *arg)
 		  .offset = RFPGA_STATUS, .mask = RFPGA_STATUS_BUSY,
 		  .timeout_us = 1000000 },
 	};
-	/* bounds that no window of these tests has: on-board memory keeps what is written */
+	/* bounds outside all windows of these tests: on-board memory keeps what is written */
 	static struct rashpa_profile_engine engine = {
 		.name = "all", .bar = RFPGA_BAR_MEMORY, .first_offset = MIB,
 		.limit_offset = MIB + 4, .count = RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE,
@@ -305,7 +305,7 @@ static void valid_source_del(void *arg)
 	((struct rashpa_source_del *)arg)->id = SOURCE_DEVICE;
 }
 
-/* ids are given from the lowest one on: it gets the same */
+/* the lowest free id is given: it gets the same one */
 static void make_source(void *arg)
 {
 	(void)arg;
@@ -381,7 +381,7 @@ static void valid_group_info(void *arg)
 #define AT(type, field)	offsetof(struct rashpa_##type, field)
 #define END(type, field) \
 	(offsetof(struct rashpa_##type, field) + sizeof(((struct rashpa_##type *)0)->field))
-/* one whose struct has grown behind @last */
+/* a call whose struct has grown after @last */
 #define GREW(at, call, type, last, ...) {				\
 	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
 	.size = sizeof(struct rashpa_##type), .first = END(type, last), __VA_ARGS__ }
@@ -424,7 +424,7 @@ const struct op ops[] = {
 	   .fds = { { AT(look, fd), HOST_MEMORY, "" } }),
 	OP(MEMORY, CHANNEL_MAKE, channel_make, .write = true, .out_fd = AT(channel_make, out_fd),
 	   .reserved = { AT(channel_make, __reserved) }),
-	/* another process may have taken it, and made the next one */
+	/* another process may have removed it and made the next one */
 	OP(DOOMED, REMOVE, remove, .valid = open_doomed, .undo = make_doomed),
 	OP(BUFFER, INFO, info, .valid = valid_buffer_info,
 	   .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
@@ -520,7 +520,7 @@ const struct op ops[] = {
 
 const size_t n_ops = ARRAY_SIZE(ops);
 
-/* all fields named out_ that the header has, see Makefile */
+/* all fields of the header that are named out_, see Makefile */
 #define OUT(type, field)	{ #type, AT(type, field), END(type, field) },
 static const struct { const char *tag; size_t at, end; } outs[] = {
 #include "outs.h"
@@ -550,7 +550,7 @@ static int map_new(void)
 	return fpga_map(&calls.fpga, calls.fds[FD_BUFFER], RASHPA_BIDIRECTIONAL, &map);
 }
 
-/* With the sources and the group that arguments name. */
+/* A channel with the sources and the group that arguments name. */
 static int channel_new(void)
 {
 	struct rashpa_group_make group = { HEAD(group) };
@@ -682,7 +682,7 @@ void calls_open(void)
 		tap_bail("pipe: %s", strerror(errno));
 	close(pipes[1]);
 	calls.fds[FD_PIPE] = pipes[0];
-	/* far above what anybody gets */
+	/* far above all open file descriptors */
 	calls.fds[FD_CLOSED] = 1000;
 	calls_function_open();
 }
@@ -789,7 +789,7 @@ bool op_out(const struct op *op, size_t at)
 
 bool op_stays(const struct op *op)
 {
-	/* a map that is kept outlives its file, but it must have had one */
+	/* a kept map outlives its file, but only if the file was made */
 	return op->undo && op_answers(op) && op->cmd != RASHPA_IOC_MAP_MAKE;
 }
 
@@ -857,7 +857,7 @@ static unsigned int count_names(void)
 	return n;
 }
 
-/* all that somebody is charged with */
+/* number of holdings that are charged to a user */
 static unsigned int count_holdings(void)
 {
 	struct rashpa_list list = { HEAD(list) };
@@ -872,7 +872,7 @@ static unsigned int count_sources(void)
 	struct rashpa_source_info info = { HEAD(info) };
 	unsigned int n = 0;
 
-	/* ids are given from the lowest one on */
+	/* the lowest free id is given */
 	for (info.id = 1; info.id <= 16; info.id++)
 		n += !ioctl(calls.nodes[CHANNEL], RASHPA_IOC_SOURCE_INFO, &info);
 	return n;

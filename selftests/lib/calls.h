@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Every call of the driver in one table: arguments that are valid, what is wrong in each
- * field, and how to take back what it made. A call that is added to the header and not here
- * fails abi_test.
+ * All calls of the driver in one table: valid arguments, errors for each field, and how to undo
+ * the call. A call that is added to the header and not here fails abi_test.
  */
 #ifndef CALLS_H
 #define CALLS_H
 
 #include "common.h"
 
-/* DOOMED: of a buffer that is there to be removed */
+/* DOOMED: node of the buffer that REMOVE takes */
 enum node { MEMORY, DOOMED, BUFFER, FPGA, MAP, CHANNEL, NODES };
 
-/* What a file descriptor can be. */
+/* Kinds of file descriptors. */
 enum fd_kind {
 	FD_NONE,		/* -1 */
 	FD_CLOSED,
@@ -21,7 +20,7 @@ enum fd_kind {
 	FD_PIPE,
 	FD_EVENTFD,
 	FD_MEMORY,
-	FD_NODE,		/* of a named buffer */
+	FD_NODE,		/* node of a named buffer */
 	FD_BUFFER,		/* dma-bufs from here on */
 	FD_PINNED,
 	FD_FOREIGN,
@@ -38,7 +37,7 @@ enum fd_kind {
 struct fd_field {
 	size_t at;
 	unsigned int takes;	/* 1 << enum fd_kind */
-	const char *says;	/* that the sentence names for all others, "a|b" */
+	const char *says;	/* words of the sentence that refuses all others, "a|b" */
 };
 
 /* A field with a pointer to @bytes. */
@@ -46,30 +45,30 @@ struct pointer_field {
 	size_t at;
 	uint32_t bytes;
 	bool out;		/* the kernel writes there */
-	bool pages;		/* takes whole pages only */
+	bool pages;		/* whole pages only */
 	uint32_t reserved;	/* offset of a reserved u32 in what it points to, 0: none */
 	int null;		/* errno for NULL */
 };
 
 struct op {
 	const char *name;
-	const char *variant;	/* another way to use a call that is in the table already */
-	const char *tag;	/* of its struct, without rashpa_ */
+	const char *variant;	/* another use of a call that is already in the table */
+	const char *tag;	/* name of its struct, without rashpa_ */
 	enum node node;
 	unsigned int cmd;
 	uint32_t size;
 	uint32_t first;		/* size as first published */
-	uint32_t flags;		/* that are defined */
-	uint32_t apart;		/* of these, tried by another row or test */
+	uint32_t flags;		/* defined flags */
+	uint32_t apart;		/* those that another row or test tries */
 	bool write;		/* refused on a node that is open read-only */
 	bool function;		/* names a function */
 	bool idle;		/* refused while the function has maps and windows */
 	size_t out_fd;		/* field with the new file, 0: none */
 	/* Makes an argument that succeeds, if zeros do not. */
 	void (*valid)(void *arg);
-	/* Takes back what a success did, besides the new file. */
+	/* Undoes what a success did, except for the new file. */
 	void (*undo)(void *arg);
-	size_t reserved[2];	/* of u32 fields, besides that of the head; 0: none */
+	size_t reserved[2];	/* further reserved u32 fields (the head has one); 0: none */
 	struct fd_field fds[2];
 	struct pointer_field pointers[4];
 };
@@ -83,7 +82,7 @@ union call_arg {
 	char bytes[3 * 4096];
 };
 
-/* What the arguments name; made by calls_open(), -1 if it is not there. */
+/* Files and names that the arguments use; calls_open() makes them, -1: missing. */
 struct calls {
 	struct fpga fpga;
 	bool have_fpga;
@@ -101,16 +100,16 @@ void calls_open(void);
 void calls_close(void);
 /* Maps with RASHPA_MAP_KEEP whose files are closed. */
 void calls_end_kept(void);
-/* Only what belongs to the function, to have it unbound between these. */
+/* The same for the function's objects only; between these it may be unbound. */
 void calls_function_open(void);
 void calls_function_close(void);
-/* After it was unbound: bind it, and make all of that again. */
+/* Bind the function after an unbind, and make its objects again. */
 void calls_function_again(void);
 /* Close the windows and maps that arguments name, or open them again. */
 void calls_function_idle(bool idle);
 /* The name of @op as a part of a test's id. */
 const char *op_key(const struct op *op);
-/* Bring about what @op needs, and run @test of it; without a software FPGA it may be skipped. */
+/* Prepare what @op needs and run @test of it; it may be skipped without a software FPGA. */
 void op_test(const struct op *op, void (*test)(const struct op *op));
 
 /* A test with a row for each @op of which @cond is true. */
@@ -134,20 +133,20 @@ int calls_node(enum node node);
 
 /* The name of @op for people. */
 const char *op_name(const struct op *op);
-/* Is @cmd served on @node, as the table says? */
+/* Does the table say that @node serves @cmd? */
 bool op_served(enum node node, unsigned int cmd);
-/* Is byte @at of the struct of a field named out_? */
+/* Is byte @at of the struct in a field named out_? */
 bool op_out(const struct op *op, size_t at);
-/* Has the struct any? */
+/* Does the struct have any such field? */
 bool op_answers(const struct op *op);
-/* What it makes has a name or an id, and stays when the answer cannot be stored. */
+/* Does its object have a name or an id, and stay when the answer cannot be stored? */
 bool op_stays(const struct op *op);
 void op_prepare(const struct op *op, union call_arg *arg);
-/* Close the new file, take back what else was done. */
+/* Close the new file, and undo the rest. */
 void op_undo(const struct op *op, union call_arg *arg);
-/* Its answer could not be stored: take what it did back nevertheless. */
+/* Undo a call whose answer could not be stored. */
 void op_lost(const struct op *op, union call_arg *arg);
-/* Call with @arg on @fd; what it made is taken away again. Returns 0 or -errno. */
+/* Call with @arg on @fd, and undo it. Returns 0 or -errno. */
 int op_run(const struct op *op, int fd, union call_arg *arg);
 
 static inline int op_fd(const struct op *op, const union call_arg *arg)
@@ -158,7 +157,7 @@ static inline int op_fd(const struct op *op, const union call_arg *arg)
 	return fd;
 }
 
-/* --- nothing may be left: what is cheap to ask after each call --- */
+/* --- nothing may be left: state that is cheap to check after each call --- */
 
 struct calls_state {
 	unsigned int fds, names, holdings, sources, importers, mappings, maps, windows, kept;
@@ -166,7 +165,7 @@ struct calls_state {
 };
 
 void calls_state_get(struct calls_state *s);
-/* Check that it is as it was. */
+/* Check that the state has not changed. */
 bool calls_state_same(const struct calls_state *before, const char *what);
 
 #endif /* CALLS_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the tests share: calls with their reasons, buffers, the software FPGA. */
+/* Helpers that all tests share: calls with their reasons, buffers, the software FPGA. */
 #include <dirent.h>
 #include <grp.h>
 #include <linux/udmabuf.h>
@@ -546,7 +546,7 @@ bool fpga_open(struct fpga *f, unsigned int nth)
 	return function_open(f, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, nth);
 }
 
-/* Is it as with_profile() has left it? */
+/* Is it still as with_profile() left it? */
 static bool has_profile(const struct fpga *f)
 {
 	struct rashpa_device_info info;
@@ -557,7 +557,7 @@ static bool has_profile(const struct fpga *f)
 	       info.out_state == RASHPA_STATE_READY;
 }
 
-/* A reset takes its time, and so does the table: only where something may have changed. */
+/* A reset takes time, and so does the table: only where something may have changed. */
 static void with_profile(struct fpga *f)
 {
 	if ((tap_fresh || !has_profile(f)) && fpga_profile(f, 0, NULL, 0))
@@ -685,7 +685,7 @@ struct rashpa_profile_table fpga_table = {
 	.layout_size = sizeof(fpga_layout),
 };
 
-/* for 32-bit programs an address is no constant of 64 bits */
+/* in 32-bit programs an address is not a 64-bit constant */
 __attribute__((constructor)) static void fpga_table_layout(void)
 {
 	fpga_table.layout = (uintptr_t)&fpga_layout;

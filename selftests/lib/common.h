@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the tests share: calls with their reasons, buffers, the software FPGA. */
+/* Helpers that all tests share: calls with their reasons, buffers, the software FPGA. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -13,7 +13,7 @@
 
 #include "tap.h"
 
-/* as __u64 is: printed by %llu */
+/* like __u64: printed by %llu */
 typedef unsigned long long u64;
 
 #define KIB	(1ULL << 10)
@@ -34,17 +34,17 @@ int call(int fd, unsigned long cmd, void *arg);
 
 /*
  * Did a call answer with @want (a positive errno, 0 for success), and does the
- * reason hold all words of @says ("a|b": both)? NULL: no sentence is asked for.
+ * reason contain all words of @says ("a|b": both)? NULL: the reason is not checked.
  */
 bool answered(const char *file, int line, int got, int want, const char *says);
 #define ANSWERED(got, want, says) answered(__FILE__, __LINE__, got, want, says)
 
 /*
- * Open /dev/rashpa/memory; check after each test that nothing leaked. Where the module is not
- * loaded the test ends here, skipped. It is done before setup().
+ * Open /dev/rashpa/memory; check after each test that nothing leaked. If the module is not
+ * loaded, the test is skipped. Called before setup().
  */
 void common_init(void);
-/* Others hold and give back memory meanwhile: what all hold is not compared. */
+/* Other processes allocate and free memory meanwhile: do not compare the sum of all. */
 void not_alone(void);
 
 /* A small file in @buf, as a string; false if it cannot be read. */
@@ -57,7 +57,7 @@ bool read_fdinfo(int fd, char *buf, size_t size);
 int write_text(const char *path, const char *text);
 
 #define PARAMETERS	"/sys/module/rashpa/parameters/"
-/* All parameters of the module, as they are now, and then are again: done around each test. */
+/* Save and restore all parameters of the module; called around each test. */
 void parameters_keep(void);
 void parameters_restore(void);
 void param_set(const char *name, unsigned int value);
@@ -68,7 +68,7 @@ u64 ram_bytes(void);
 /* Set the policy for host bridges: newer kernels do not know that the one of QEMU routes. */
 void p2p_bridge(const char *policy);
 
-/* Become nobody, without capabilities, for good: in children only. */
+/* Switch to the user nobody, without capabilities, for good: in children only. */
 void drop_privileges(void);
 
 /* ----------------------------------------------------------- buffers ---- */
@@ -89,12 +89,12 @@ bool cma_here(void);
 /* Mapped shared, readable and writable; the test ends where it fails. */
 void *map_fd(int fd, u64 length);
 void fill(void *p, size_t length, u64 seed);
-/* Does it hold what fill() wrote? */
+/* Does it contain what fill() wrote? */
 bool filled(const void *p, size_t length, u64 seed);
 bool all_zero(const void *p, size_t length);
 /* Page frame numbers of @n mapped pages, 0 where unknown. */
 void pfns_of(const void *p, u64 *pfns, size_t n);
-/* That of one address. */
+/* Page frame number of one address. */
 u64 pfn_of(const void *p);
 /*
  * Lock memory of @slots near @fd, a function, or -1 for anywhere. @name may be NULL. Returns
@@ -114,20 +114,20 @@ struct fpga {
 };
 
 /*
- * Find the @nth software FPGA, bind it if nobody has, open its node. False if there
- * is none.
+ * Find the @nth software FPGA, bind it if it is not bound, open its node. False if it does
+ * not exist.
  */
 bool fpga_open(struct fpga *f, unsigned int nth);
 /* The same for the @nth function with these ids: a device that is not ours. */
 bool function_open(struct fpga *f, unsigned int vendor, unsigned int device,
 		   unsigned int nth);
-/* The same, with an empty profile; it is watched. */
+/* The same, with an empty profile, and watched by fpga_watch(). */
 bool fpga_try(struct fpga *f, unsigned int nth);
-/* In setup(): the first one; without it the test is skipped. */
+/* In setup(): open the first one, or skip the test. */
 void fpga_need(struct fpga *f);
-/* After it was unbound: bind it, and open it as fpga_try() does. */
+/* Bind it after an unbind, and open it as fpga_try() does. */
 void fpga_again(struct fpga *f);
-/* Is there an IOMMU before it? */
+/* Does an IOMMU translate its addresses? */
 bool fpga_iommu(const struct fpga *f);
 /* Check after every test that maps, windows and state are as before. */
 void fpga_watch(const struct fpga *f);
@@ -146,16 +146,16 @@ int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length,
 		uint32_t cache);
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 	     struct rashpa_map_make *map);
-/* Of the memory node, and reading it does not block; -1 after a failed check. */
+/* A channel of the memory node that does not block; -1 after a failed check. */
 int memory_channel(void);
 int fpga_events(const struct fpga *f, uint32_t depth);
 /* The FPGA's address table: entries from @first on. Returns 0 or -errno. */
 int fpga_program(int map, int window, uint32_t first, uint32_t *entries);
-/* What the software FPGA's table looks like, and where it is. */
+/* Layout and place of the software FPGA's table. */
 extern const struct rashpa_layout fpga_layout;
 extern struct rashpa_profile_table fpga_table;
 
-/* Of a table: one field of something valid is made wrong. */
+/* Row of a table: one field of a valid struct is made wrong. */
 struct bad_field {
 	const char *key;
 	int part;		/* of it */
@@ -176,12 +176,12 @@ int source_add(int channel, uint32_t kind, uint32_t index);
 /* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */
 int wait_fd(int fd, int events, int ms);
 
-/* RASHPA_IOC_EVENTFD_BIND: of source @id, or 0 for all. */
+/* RASHPA_IOC_EVENTFD_BIND for source @id, or 0 for all. */
 int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t delay_us);
 
-/* What an eventfd that does not block has counted since the last look. */
+/* Count of a non-blocking eventfd since it was last read. */
 u64 count_of(int event);
-/* The same where signals come later, as after LOOK: until there are @n. */
+/* The same, waiting for @n signals that may come later, as after LOOK. */
 u64 eventfd_signals(int event, u64 n);
 u64 now_ns(void);
 /* The time at which to give up, for loops that poll; longer on slow machines, as wait_fd(). */

@@ -9,7 +9,7 @@
 
 static int nth = -1;
 
-/* Without it nothing would fail, and the tests would be good. */
+/* Bail out on errors: without it nothing would fail, and all tests would pass. */
 static void set(const char *what, const char *attribute, const char *value)
 {
 	char path[96];
@@ -32,7 +32,7 @@ bool faults_open(void)
 	if (access(DEBUGFS "/failslab", F_OK))
 		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		/* a stack for each fault would look like a bug in the log */
+		/* a stack trace for each fault would look like a bug in the log */
 		set(kinds[i], "verbose", "0");
 	set("failslab", "ignore-gfp-wait", "N");
 	set("fail_page_alloc", "ignore-gfp-wait", "N");
@@ -55,7 +55,7 @@ unsigned int faults_disarm(void)
 	unsigned int left = 1;
 	char text[16] = "";
 
-	/* what is left may hit this read: then it has not hit the call */
+	/* the fault may hit this read if it has not hit the call */
 	if (pread(nth, text, sizeof(text) - 1, 0) > 0)
 		left = strtoul(text, NULL, 10);
 	while (pwrite(nth, "0", 1, 0) < 0)

@@ -14,11 +14,11 @@
 /* False: this kernel injects nothing. */
 bool faults_open(void);
 void faults_close(void);
-/* From here on the @n-th place that can fail fails; and end that. */
+/* Make the @n-th place that can fail from here on fail; and stop that. */
 void faults_arm(unsigned int n);
 /* Returns how many places were left; 0: one has failed. */
 unsigned int faults_disarm(void);
-/* Is that what a call may answer whose place failed? */
+/* Is @err an answer that an injected failure explains? */
 bool fault_answer(int err);
 
 #endif /* FAULT_H */

@@ -14,12 +14,12 @@ const char *module_load(const char *name, int *fd);
 /* Returns 0 or a negative errno. */
 int module_unload(const char *name);
 
-/* As the modules want to have it: domain << 16 | bus << 8 | devfn. */
+/* The format of the modules: domain << 16 | bus << 8 | devfn. */
 uint32_t bdf_of(const struct fpga *fpga);
 
 /* ----------------------------------------------------- calls that wait - */
 
-/* A call in a thread of its own, and whether it has come back. */
+/* A call in a separate thread, and whether it has returned. */
 struct caller {
 	pthread_t thread;
 	int (*what)(struct caller *c);	/* NULL: the ioctl @cmd on @fd with @arg */
@@ -31,9 +31,9 @@ struct caller {
 	int err;
 };
 
-/* Begin it: true when it sleeps in @function of the kernel, false if it comes back before. */
+/* Start it: true when it sleeps in @function of the kernel, false if it returns before. */
 bool caller_waits(struct caller *c, const char *function);
-/* Its end; returns 0 or a negative errno. */
+/* Wait for its end; returns 0 or a negative errno. */
 int caller_ends(struct caller *c);
 
 /* ------------------------------------------------------- rashpa_liar ---- */
@@ -46,9 +46,9 @@ int liar_export(struct rashpa_liar_export *arg);
 struct rashpa_liar_state liar_tell(unsigned long cmd, int fd, uint32_t kind);
 /* A new open file of the module with a fence of @fd, or with @bdf its importer's. */
 int liar_fence(unsigned long cmd, int fd, uint32_t bdf);
-/* The memory of @fence is where it was moved to. */
+/* Complete the move of @fence's memory. */
 void liar_arrive(int fence);
-/* Check: nobody has it mapped or pinned. */
+/* Check that no mapping and no pin is left. */
 void liar_is_free(int fd);
 
 #endif /* FOREIGN_H */

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The lab's GPU as a receiver, at the buffer $buffer. Sourced, behind shell.sh and pipeline.sh.
+# The lab's GPU as a receiver, at the buffer $buffer. Sourced after shell.sh and pipeline.sh.
 # shellcheck disable=SC2154 # bdf, buffer, data, romulu, work
 
 # have_gpu NAME: a GPU, and a software FPGA; else the test is skipped
@@ -10,16 +10,16 @@ have_gpu() {
 	modprobe virtio-gpu
 	wait_for 20 compgen -G "/dev/dri/renderD*" >"$work/node"
 	ok $? "gpu-render-node: the GPU has a render node" || finish
-	# that one alone: others look for their devices first
+	# only this driver: others search for their devices first
 	export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json RASHPA_RUN=$work
-	# newer kernels do not know QEMU's host bridge, which routes
+	# newer kernels do not know that QEMU's host bridge routes
 	echo allow >/sys/module/rashpa/parameters/p2p_bridge
 	rashpactl buffer create "$buffer" 64M >/dev/null
 	ok $? "buffer: buffer"
 }
 
 offered() { [[ -S $work/gpu ]] || gone "$romulu"; }
-# on_gpu PIPELINE [SIZE [OPTION...]]: the same with memory of the GPU, until that is offered
+# on_gpu PIPELINE [SIZE [OPTION...]]: attach with memory of the GPU; wait until it is offered
 on_gpu() {
 	local pipeline=$1
 	rm -f "$work/gpu"
@@ -28,8 +28,8 @@ on_gpu() {
 }
 says() { jq -c "$1" "$work/romulu.json"; }
 
-# path_class: how the board comes to the GPU: peer below the lab's switch, else bridge; with an IOMMU
-# all goes up to it
+# path_class: class of the path from board to GPU: peer below the lab's switch, else bridge; all
+# traffic goes up to an IOMMU
 path_class() {
 	local above
 	above=$(<"/sys/bus/pci/devices/$bdf/../device")
@@ -40,8 +40,8 @@ path_class() {
 	fi
 }
 
-# as_reference NAME: dark images, a veto, and what is kept, in memory of the GPU: as the engine reference
-# has it, which has the same stream in the host's memory
+# as_reference NAME: dark images, a veto and compression in memory of the GPU give the same results
+# as the engine reference, which processes the same stream in the host's memory
 as_reference() {
 	local engine more pipeline='{"pretreat": {"dark": "move", "dark_images": 4, "gain": 64, "saturated": 30000},
 		"veto": {"threshold": 100, "pixels": 60}, "compress": {"threshold": 200, "capacity": 32768},
@@ -79,7 +79,7 @@ as_reference() {
 	ok $? "keeps-same-pixels: $1: and keeps the same pixels" || tail -n 20 "$work/err" | sed 's/^/# /'
 }
 
-# jungfrau NAME: ten real frames
+# jungfrau NAME: ten real frames of a JUNGFRAU
 jungfrau() {
 	if [[ ! -d ${RASHPA_DATA-}/jungfrau ]]; then
 		skip "ten-real-frames: $1, ten real frames" "there is no RASHPA_DATA/jungfrau"

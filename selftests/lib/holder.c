@@ -12,7 +12,7 @@ bool open_all(struct open_things *t, const struct fpga *f)
 	t->window = fpga_window(f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	t->map = fpga_map(f, t->buffer, RASHPA_BIDIRECTIONAL, &t->made);
 	t->channel = fpga_events(f, 0);
-	t->quiet = fpga_events(f, 0);	/* does not listen to the device */
+	t->quiet = fpga_events(f, 0);	/* no source for the device */
 	if (!CHECK(t->buffer >= 0 && t->window >= 0 && t->map >= 0 && t->channel >= 0 &&
 		   t->quiet >= 0, "%s", reason))
 		return false;
@@ -142,7 +142,7 @@ static void calls_answer_enodev(struct open_things *t)
 	ANSWERED(fpga_program(t->map, t->window, 0, &n), ENODEV, f->name);
 	ANSWERED(source_add(t->channel, RASHPA_SOURCE_VECTOR, 0), ENODEV, f->name);
 	ANSWERED(call(t->channel, RASHPA_IOC_SIGNAL, &signal), ENODEV, f->name);
-	/* what it has can be given back */
+	/* its resources can be released */
 	ANSWERED(call(t->channel, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
 	ANSWERED(call(t->channel, RASHPA_IOC_EVENTFD_BIND, &eventfd), 0, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Everything that can be open on a function, and what becomes of it when that goes. */
+/* Everything that can be open on a function, and checks of it after the function is removed. */
 #ifndef HOLDER_H
 #define HOLDER_H
 
@@ -8,10 +8,10 @@
 struct open_things {
 	struct fpga f;			/* owns f.fd */
 	int window, map, channel, quiet, buffer;
-	void *regs, *untouched;		/* of the window */
+	void *regs, *untouched;		/* mappings of the window */
 	const struct rashpa_table *table;
 	struct rashpa_map_make made;
-	u64 generation;		/* of the map when it was made */
+	u64 generation;		/* generation of the map when it was made */
 };
 
 /* False after a failed check. The node's fd goes with the rest. */
@@ -22,7 +22,7 @@ void close_all(struct open_things *t);
 void sigbus(void *p, const char *what);
 
 /*
- * Check: the function is gone for all of them, after a RASHPA_DEVICE_* event that says how
+ * Check: the function is gone for all of them, after a RASHPA_DEVICE_* event that reports how
  * it was stopped.
  */
 void all_gone(struct open_things *t, u64 stopped);

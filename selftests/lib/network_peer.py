@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The other end of a stream over a network, which lies.
+"""The other end of a stream over a network, which breaks the protocol.
 
-network_peer.py NAME [HOST:]PORT DATA [LIE]: NAME is a function below. DATA becomes the images that a
-receiver compares, where there are some. What is printed is what the test asks for.
+network_peer.py NAME [HOST:]PORT DATA [LIE]: NAME is a function below. DATA is a file with the
+images that a receiver compares; it may be missing. The test checks the output.
 """
 import json
 import os
@@ -14,12 +14,12 @@ import threading
 
 WIDTH, HEIGHT, IMAGES = 256, 64, 8
 LINE = WIDTH * 2
-LINES = HEIGHT // 2  # of a process: messages of an image
+LINES = HEIGHT // 2  # lines of one process: messages of an image
 MAGIC = 0x53555352
 
 
 class Link:
-    """Messages of JSON, each behind its length."""
+    """Messages of JSON, each after its length."""
 
     def __init__(self, connection):
         self.socket = connection
@@ -41,7 +41,7 @@ class Link:
         return data
 
     def hear(self, *kinds):
-        """The next message, of these kinds; None: there are no more."""
+        """The next message of these kinds; None: no more messages."""
         while True:
             try:
                 size, = struct.unpack(">I", self.bytes(4))
@@ -70,7 +70,7 @@ def connect():
 
 
 class Detector:
-    """Halves of images, a line each packet."""
+    """Sends halves of images, a line in each packet."""
 
     def __init__(self, **changes):
         self.hello = hello(**changes)
@@ -116,7 +116,7 @@ class Detector:
 
 
 def strangers_to(detector, process, number):
-    """Packets that are none, around the one that comes next."""
+    """Invalid packets that resemble the next valid one."""
     good = detector.packet(process, number)
     first = detector.hello["processes"][process]["first"]
     magic, token, owner, n = struct.unpack("<4I", good[:16])
@@ -135,7 +135,7 @@ def strangers_to(detector, process, number):
 
 
 def packets():
-    """How many packets of strangers there were between those of a stream, and the missing ones."""
+    """A stream with invalid packets in between. Prints the number of these, and of missing ones."""
     d = Detector()
     d.begin()
     elsewhere = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -155,7 +155,7 @@ def packets():
         d.send(process, bytes(1000), together)
         sent += len(wrong) + 1 + 10
         if number == IMAGES * LINES - 1:
-            # the same again, of a slot that is another stack's, and of this one
+            # packets again: of a slot that another stack uses now, and of this stack
             d.send(process, d.packet(process, 0)[:16] + bytes(LINE))
             d.send(process, d.packet(process, number - 1))
 
@@ -164,7 +164,7 @@ def packets():
 
 
 def jungfrau():
-    """Two modules, and packets that cannot be theirs. How many of these."""
+    """Two modules, and packets that cannot be theirs. Prints the number of these."""
     first, images, sent = 5, 4, 0
     out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
@@ -198,7 +198,7 @@ def jungfrau():
 
 
 def hellos():
-    """What is refused, one by one; then a stream."""
+    """Invalid hellos, which must be refused one by one; then a stream."""
     cases = {
         "version": hello(version=2), "immediate": hello(immediate=1),
         "transport": hello(transport="roce", processes=[
@@ -237,7 +237,7 @@ def hellos():
         link.socket.sendall(text)  # and no more
         kept.append(link)
     kept[0].socket.close()
-    kept += [connect() for _ in range(20)]  # more than it waits for, and they say nothing
+    kept += [connect() for _ in range(20)]  # more than it waits for, all silent
     d = Detector()
     d.begin()
     d.stream()
@@ -245,7 +245,7 @@ def hellos():
 
 
 def gone():
-    """A detector of two goes away again before the other one is there, and comes again."""
+    """One of two detectors disconnects before the other one connects, and connects again."""
     Detector(processes=[half(0)]).link.socket.close()
     both = [Detector(processes=[half(i)]) for i in range(2)]
     for d in both:
@@ -289,7 +289,7 @@ def unready():
 
 
 def counts():
-    """One lie about what was sent; what is said to that."""
+    """One false count of what was sent. Prints the answer."""
     d = Detector()
     d.begin()
     d.count("progress", sent=[10, 10], images=1)
@@ -301,7 +301,7 @@ def counts():
 
 
 def twice():
-    """An end, and what comes behind it."""
+    """Further messages after the end."""
     d = Detector()
     d.begin()
     d.stream()
@@ -312,12 +312,12 @@ def twice():
 
 
 def ask():
-    """What is said to a hello."""
+    """Prints the answer to a hello."""
     print(Detector().link.hear())
 
 
 def flood():
-    """Messages without an end, which mean nothing, from when DATA.flood is there."""
+    """Endless messages without meaning, from when DATA.flood exists."""
     d = Detector()
     d.begin()
     many = (struct.pack(">I", 12) + b'{"kind":"x"}') * 4096
@@ -331,7 +331,7 @@ def flood():
 
 
 def receiver():
-    """A receiver of a detector's packets, which are nothing to it."""
+    """A receiver of a detector's packets, which ignores them."""
     listener = socket.create_server((host, port))
     link = Link(listener.accept()[0])
     asked = link.hear("hello")

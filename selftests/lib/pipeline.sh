@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# A detector and a receiver that processes, at the buffer $buffer. Sourced, behind shell.sh.
-# shellcheck disable=SC2154,SC2034 # buffer, fpga, work; float is for who sources this
+# A detector and a receiver that processes, at the buffer $buffer. Sourced after shell.sh.
+# shellcheck disable=SC2154,SC2034 # buffer, fpga, work; float is for scripts that source this
 
-width=256 height=128		# of images that are generated: small, where all is emulated
-float=$((width * height * 4))	# bytes of one that is processed
+width=256 height=128		# generated images: small, for emulated hardware
+float=$((width * height * 4))	# bytes of a processed image
 
-# start DATASET OPTION...: in the background
+# start DATASET OPTION...: start the detector in the background
 start() {
 	local dataset=$1
 	shift
@@ -14,21 +14,21 @@ start() {
 	remu --buffer "$buffer" --fpga "$fpga" --dataset "$dataset" --timeout 60 "$@" >"$work/remu.out" 2>&1 &
 	remu=$!
 }
-attach() { # PIPELINE OPTION...: in the background
+attach() { # PIPELINE OPTION...: start the receiver in the background
 	local pipeline=$1
 	shift
 	romulu --buffer "$buffer" --timeout 60 --json="$work/romulu.json" --pipeline "$pipeline" "$@" \
 		>"$work/out" 2>&1 &
 	romulu=$!
 }
-both() { # STATUS "ID: SENTENCE": the detector ends well, the receiver as expected
+both() { # STATUS "ID: SENTENCE": the detector succeeds, the receiver ends with STATUS
 	wait "$romulu"
 	is "$2" $? "$1" || sed 's/^/# /' "$work/out"
 	wait "$remu"
 	ok $? "${2/:/-detector:}, and the detector ends" || sed 's/^/# /' "$work/remu.out"
 }
 
-# Those of a JUNGFRAU: sets data, their folder, writes the pipeline $work/photons.json, which makes
+# Frames of a JUNGFRAU: sets data, their folder; writes the pipeline $work/photons.json, which makes
 # $work/photons.f32
 real_frames() {
 	data=$RASHPA_DATA/jungfrau
@@ -52,7 +52,7 @@ real_frames() {
 		    assert worst < 1e-3, (i, worst)
 	END
 }
-right() { # "ID: SENTENCE": the file has what it has to have
+right() { # "ID: SENTENCE": the file contains the expected photons
 	python3 -B "$work/photons.py" "$work/photons.f32" "$data" >"$work/err" 2>&1
 	ok $? "$1" || sed 's/^/# /' "$work/err"
 }

@@ -172,9 +172,9 @@ bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e)
 }
 
 /*
- * One vector's interrupt says nothing of another one's, whatever was sent first: the emulator looks
- * at all of them, and only then at all of them again. So the second marker comes after all that was
- * sent before the first one. Each processor takes what is pending before a program goes on there.
+ * The order of interrupts of two vectors is not kept: the emulator polls all vectors in rounds. So
+ * the second marker comes after all interrupts sent before the first one. Each processor handles
+ * its pending interrupts before a program continues there.
  */
 void rig_settle(const struct rig *r)
 {
@@ -190,7 +190,7 @@ void rig_settle(const struct rig *r)
 	for (i = 0; i < RIG_SETTLE; i++) {
 		rig_configure(r, dtp, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0,
 			      r->made.out_segments, 1);
-		/* a pixel, as it is there already */
+		/* one pixel, with the value that is already there */
 		set32(rig_dtp(r, dtp), RFPGA_DTP_WIDTH, 1);
 		set32(rig_dtp(r, dtp), RFPGA_DTP_HEIGHT, 1);
 		set32(rig_dtp(r, dtp), RFPGA_DTP_VECTOR, info.out_vectors - 1);

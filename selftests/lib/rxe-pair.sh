@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Two network namespaces, a (10.1.0.1, va, rxa) and b (10.1.0.2, vb, rxb), with soft-RoCE at both ends
-# of a cable between them. rxe_routed makes another way, by a router: a (10.3.1.1, va1, rxa1), b
+# of a cable between them. rxe_routed adds a path through a router: a (10.3.1.1, va1, rxa1), b
 # (10.3.2.1, vb1, rxb1), with packets of 1500 bytes. Sourced; needs the newest kernel.
 
 at() { ip netns exec "$@"; }
 
-# await_gids ADDRESS DEVICE...: addresses become entries of the tables of global identifiers, a little later
+# await_gids ADDRESS DEVICE...: wait until the tables of global identifiers list the address
 await_gids() {
 	local address=$1 device end=$((SECONDS + 20 * ${RASHPA_SLOW:-1}))
 	for device in "${@:2}"; do
@@ -16,8 +16,8 @@ await_gids() {
 	done
 }
 
-# rxe_pair: fails where this kernel has no soft-RoCE for namespaces, and says why. Does nothing where
-# they are already.
+# rxe_pair: fails, with the reason, if this kernel has no soft-RoCE for namespaces. Does nothing if
+# the namespaces exist.
 rxe_pair() {
 	local side i=1
 
@@ -30,7 +30,7 @@ rxe_pair() {
 		ip netns add $side || return
 	done
 	ip link add va netns a mtu 9000 type veth peer name vb netns b mtu 9000 || return
-	# what is lost is lost because of us
+	# large enough that the kernel drops nothing
 	sysctl -q net.core.netdev_max_backlog=20000
 	for side in a b; do
 		at $side ip link set lo up

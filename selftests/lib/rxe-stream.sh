@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Streams between the namespaces of rxe-pair.sh: remu in a, receivers in b. Sourced.
-# shellcheck disable=SC2154 # work: of shell.sh
+# shellcheck disable=SC2154 # work is set by shell.sh
 
-# line: where packets are dropped; part: the first part of ids
+# line: place where packets are dropped; part: first part of ids
 way=10.1.0.2 devices=(rxa rxb) line=(b vb ingress) part=stream
 
-# listens PROCESS PORT: without a process of its own, which would take the processor from that one
+# listens PROCESS PORT: starts no other process, which would take the processor from that one
 listens() {
 	local at state port
 	printf -v port %04X "$2"
@@ -16,7 +16,7 @@ listens() {
 	return 1
 }
 
-# receive [-N] OPTION...: begins receiver N (0) of buffer netN, which listens at port 5001 + N
+# receive [-N] OPTION...: starts receiver N (0) of buffer netN, which listens at port 5001 + N
 receive() {
 	local i=0
 	[[ ${1-} != -[0-9] ]] || { i=${1#-}; shift; }
@@ -26,7 +26,7 @@ receive() {
 	receiver[i]=$!
 	wait_for 60 listens "${receiver[i]}" $((5001 + i))
 }
-# received STATUS [N]: 0/4 is one of these, where a network may lose packets, or not
+# received STATUS [N]: 0/4 allows both statuses, as the network may lose packets
 received() {
 	local i=${2:-0} status=0
 	wait "${receiver[i]}" || status=$?
@@ -40,13 +40,13 @@ send() {
 	at a remu --transport roce "${to[@]}" --device "${devices[0]}" --dataset generate:4 --bunch 4 \
 		--timeout 60 --json="$work/remu.json" "$@" >"$work/err" 2>&1
 }
-# sent STATUS TEXT: of send
+# sent STATUS TEXT: verdict of send's status
 sent() { ok "$1" "$part-sender: remu sends $2" || sed 's/^/# /' "$work/err"; }
 # romulu_says FILTER [N]
 romulu_says() { jq -c "$1" "$work/romulu${2:-0}.json"; }
 remu_says() { jq -c "$1" "$work/remu.json"; }
-# adds_up IMAGES: by UDP, of which nobody knows how much is lost: all images, nothing that is wrong, and
-# each message that was sent has come or is missing
+# adds_up IMAGES: UDP may lose any number of messages. All images are counted, none is corrupt, and
+# each message that was sent was received or is counted as missing
 adds_up() {
 	is "$part-account: all images, none is wrong, and each message that did not come is missing" \
 		"$(romulu_says '[.frames + .lost, .corrupt, .network.received_messages +
@@ -54,9 +54,10 @@ adds_up() {
 		"[$1,0,$(remu_says .receivers[0].messages)]" || romulu_says .network | sed 's/^/# /'
 }
 
-# dropping AT MATCH...: 1 of 128 packets, or of $one_of (a power of two), by the last bits of the byte there
+# dropping AT MATCH...: drop 1 of 128 packets, or of $one_of (a power of two), by the last bits of
+# byte AT
 dropping() { drop match u8 0x07 "$(printf 0x%x $((${one_of:-128} - 1)))" at "$@"; }
-# drop MATCH...: all packets of UDP that are so
+# drop MATCH...: drop all matching packets of UDP
 drop() {
 	at "${line[0]}" tc qdisc add dev "${line[1]}" clsact &&
 		at "${line[0]}" tc filter add dev "${line[@]:1}" protocol ip u32 match ip protocol 17 0xff \

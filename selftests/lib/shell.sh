@@ -1,18 +1,18 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Sourced by the tests in selftests/tools and by others: TAP, and what they all need.
+# Sourced by the tests in selftests/tools and by others: TAP and common helpers.
 # The former run in the guest, with the module loaded and the tools in PATH.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 n=0 bad=0 told_at=$SECONDS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-exec {silence}<> <(:)	# says nothing, for ever
+exec {silence}<> <(:)	# never readable
 
-declare -A times=()	# how often an id came
+declare -A times=()	# how often an id was used
 only=("$@")	# patterns of ids: only these verdicts are printed
 
-# wanted "ID: SENTENCE": sets title; one that comes again gets a number
+# wanted "ID: SENTENCE": sets title; a repeated id gets a number
 wanted() {
 	local id=${1%%: *} pattern
 	times[$id]=$((${times[$id]-0} + 1))
@@ -26,10 +26,10 @@ wanted() {
 	return 1
 }
 
-# One test; its status is returned: ok ... || say more
+# One test; returns its status: ok ... || say more
 ok() { # CONDITION-STATUS "ID: SENTENCE"
 	local title
-	# where the time goes, as tap.c tells it
+	# list slow tests, as tap.c does
 	((SECONDS - told_at < 5)) || echo "# $((SECONDS - told_at)) s: $2"
 	told_at=$SECONDS
 	wanted "$2" || return "$1"
@@ -59,7 +59,7 @@ holds() {
 	ok "$bad_" "$1"
 }
 
-# good NAME COMMAND...: its status is the test, and what it says is shown where it fails
+# good NAME COMMAND...: tests its status, and prints its output if it fails
 good() {
 	local name=$1 status=0
 	shift
@@ -68,7 +68,7 @@ good() {
 	ok "$status" "$name"
 }
 
-# json FILTER COMMAND...: is its JSON true of this filter?
+# json FILTER COMMAND...: is FILTER true of its JSON?
 json() {
 	local filter=$1
 	shift
@@ -85,7 +85,7 @@ skip() { # "ID: SENTENCE" REASON
 bound_functions() { (cd /sys/bus/pci/drivers/rashpa 2>/dev/null && compgen -G "0000:*"); }
 bound_before=$(bound_functions)
 
-# the next test finds the functions bound that were bound
+# restores which functions are bound, for the next test
 finish() {
 	bound_functions | grep -vxF "$bound_before" | xargs -rn1 rashpactl unbind >/dev/null
 	grep -vxF "$(bound_functions)" <<<"$bound_before" | xargs -rn1 rashpactl bind >/dev/null
@@ -102,25 +102,25 @@ have_fpga() {
 	rashpactl unbind "$bdf" >/dev/null 2>&1 # bound by a test, maybe without a profile
 	node=$(rashpactl --json bind "$bdf" | jq -r .node)
 	fpga=${node#fpga}
-	# its tests would be skipped
+	# an unbound FPGA would skip its tests
 	[[ $fpga ]] || { ok 1 "have-fpga: the software FPGA at $bdf is bound"; finish; }
 }
 
-# status FILTER: of the FPGA's registers and counters
+# status FILTER: the FPGA's registers and counters
 status() { rashpactl --json fpga status "fpga$fpga" | jq -r "$1"; }
 
-# gone PROCESS: it has ended. kill -0 would not do: where the shell has missed that a child of it
-# ended, which happens beside "read -t", the process is there until it is waited for.
+# gone PROCESS: it has ended. kill -0 does not show that: the shell can miss the end of a child
+# during "read -t", and the process exists until the shell waits for it.
 gone() { [[ ! -e /proc/$1/exe ]]; }
 
-# wait_for SECONDS COMMAND...: until it succeeds; a bounded wait for what has no fd, longer on
-# slow machines (RASHPA_SLOW, as in tap.c)
+# wait_for SECONDS COMMAND...: wait until it succeeds; for conditions without a file descriptor.
+# Slow machines wait longer (RASHPA_SLOW, as in tap.c)
 wait_for() {
 	local end=$((SECONDS + $1 * ${RASHPA_SLOW:-1}))
 	shift
 	until "$@"; do
 		((SECONDS < end)) || { echo "# waited in vain: $*"; return 1; }
-		# what looks all the time takes the processor from what it waits for
+		# polling without a pause would take the processor from the other process
 		read -rt 0.01 -u "$silence" || :
 	done
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Calls that stand still in the middle. */
+/* Calls that stall half-way. */
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -50,7 +50,7 @@ static void *run(void *data)
 	return NULL;
 }
 
-/* Pages and an argument in them; its end, or what it points to, goes to @s->rest. */
+/* Put the argument into the pages; its end, or its pointer's target, goes to @s->rest. */
 static void place(struct stall *s)
 {
 	static union call_arg arg;
@@ -86,7 +86,7 @@ static void place(struct stall *s)
 	memcpy(s->arg, &arg, s->op->size);
 }
 
-/* May @pages be written? Whoever waits for that goes on. */
+/* Write-protect @pages, or allow writes and wake the threads that wait for that. */
 static void protect(const char *pages, size_t length, bool on)
 {
 	struct uffdio_writeprotect wp = {
@@ -132,9 +132,9 @@ void stall_begin(struct stall *s, const struct op *op, enum stall_at at, int fd)
 }
 
 /*
- * It waits for the page at @address: is that where it should stand? The driver stores twice:
- * first what it has read, to know that it can, and then the answer. The first time it is let
- * into the second page, and the first page is closed behind it: the answer finds it so.
+ * It waits for the page at @address: is that where it should stall? The driver stores twice:
+ * first the struct it has read, as a probe, and then the answer. The probe may write the second
+ * page; then the first page is protected again, and stalls the answer.
  */
 static bool stands(struct stall *s, const char *address)
 {
@@ -190,7 +190,7 @@ int stall_end_undo(struct stall *s)
 
 	if (err || !s->op)
 		return err;
-	/* of the file it was called on */
+	/* undo on the file that it was called on */
 	node = calls.nodes[s->op->node];
 	calls.nodes[s->op->node] = s->fd;
 	op_undo(s->op, (union call_arg *)s->arg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls that stand still in the middle: the kernel waits in copy_from_user() or
- * copy_to_user() for a page that userfaultfd withholds, until the test lets it go on.
+ * Calls that stall half-way: the kernel waits in copy_from_user() or copy_to_user() for a page
+ * that userfaultfd withholds, until the test supplies it.
  */
 #ifndef STALL_H
 #define STALL_H
@@ -12,13 +12,13 @@
 
 #define STALLS_MAX	64
 
-/* Where it stands. */
+/* Where it stalls. */
 enum stall_at {
 	STALL_SIZE,		/* the size was read, the rest of the head was not */
 	STALL_STRUCT,		/* the head was read, the rest of the struct was not */
 	STALL_POINTER,		/* at what a field points to */
 	STALL_REASON,		/* a call that fails, at its sentence */
-	STALL_ANSWER,		/* all is done, the answer is to be stored */
+	STALL_ANSWER,		/* all is done except storing the answer */
 	STALL_READ,		/* read() */
 };
 
@@ -27,26 +27,26 @@ struct stall {
 	const struct pointer_field *field;
 	enum stall_at at;
 	int fd;
-	char *pages;		/* two: the first is there; ANSWER: both, not to be written */
+	char *pages;		/* two: the first exists; ANSWER: both do, write-protected */
 	char *arg;		/* the struct, in @pages; ANSWER: the size in the first one */
 	bool probed;		/* ANSWER: the driver knows that the struct can be written */
-	char rest[PAGE];	/* what the second page will hold */
+	char rest[PAGE];	/* future contents of the second page */
 	char reason[RASHPA_REASON_SIZE];
 	pthread_t thread;
-	int err;		/* answer: 0 or -errno; of read() the bytes */
+	int err;		/* answer: 0 or -errno; read(): number of bytes */
 };
 
 /* False: this kernel cannot, and the test that runs is skipped. */
 bool stalls_open(void);
 void stalls_close(void);
 
-/* Begin the call on @fd in a thread of its own. @s is free afterwards for changes of arg. */
+/* Start the call on @fd in a separate thread. Afterwards the test may change @s's arg. */
 void stall_begin(struct stall *s, const struct op *op, enum stall_at at, int fd);
-/* Wait until all that were begun stand still. */
+/* Wait until all calls that were started are stalled. */
 bool stalls_wait(void);
-/* Let it go on; check that it ends. Returns its answer. */
+/* Continue the call; check that it ends. Returns its answer. */
 int stall_end(struct stall *s);
-/* The same, and take back what it did. */
+/* The same, and undo the call. */
 int stall_end_undo(struct stall *s);
 
 #endif /* STALL_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A layer on the kernel's kselftest.h, or on what stands in for it (lib/plain), which prints each
- * line: a process for each test, limits of time, children, rows of tables.
+ * A layer on the kernel's kselftest.h, or on its substitute (lib/plain), which prints each
+ * line: a process for each test, time limits, children, rows of tables.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -29,7 +29,7 @@ static const struct tap_test *test_now;	/* in the process of a test */
 static char skipped_because[200];
 static bool failed_now, broken;
 
-/* The process of a test writes it, the program reads it. */
+/* The process of a test writes this, the program reads it. */
 static struct {
 	unsigned int passed, failed, skipped;
 	size_t row;		/* the next one */
@@ -58,7 +58,7 @@ __attribute__((weak)) void teardown_all(void)
 {
 }
 
-/* How much slower this machine is than those that the limits of time are made for. */
+/* How much slower this machine is than those that the time limits are made for. */
 unsigned int tap_slow(void)
 {
 	const char *text = getenv("RASHPA_SLOW");
@@ -119,7 +119,7 @@ static bool is_wanted(const struct tap_test *test, size_t row)
 	return w == wanted;
 }
 
-/* The first row from @row on that is wanted, or SIZE_MAX. */
+/* The first wanted row at or after @row, or SIZE_MAX. */
 static size_t next_row(const struct tap_test *test, size_t row)
 {
 	for (; key_of(test, row); row++)
@@ -278,7 +278,7 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* Where all of its processes are. */
+/* Print where all processes of the group are. */
 static void print_stacks(pid_t group)
 {
 	char command[300];
@@ -291,7 +291,7 @@ static void print_stacks(pid_t group)
 		tap_note("no sh");
 }
 
-/* Wait for the end of a test's process, and of all that it has left behind. */
+/* Wait for the end of a test's process, and of all processes that it left. */
 static int wait_for(pid_t pid)
 {
 	int status = 0;
@@ -360,7 +360,7 @@ int tap_main(int argc, char **argv)
 	unsigned int n = 0;
 	size_t row;
 
-	/* a program with arguments of its own passes none of them on */
+	/* programs with other arguments do not pass them on */
 	argv[argc] = NULL;
 	wanted = argv + 1 + list;
 	for (test = tests; test; test = test->next) {

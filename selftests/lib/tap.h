@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests as in the kernel's kselftest_harness.h, printed by its kselftest.h. A test is registered
- * where it is defined. Each one runs in a separate process, with a limit of time. A test may have
- * children, or a row for each element of a table.
+ * Tests as in the kernel's kselftest_harness.h, printed by its kselftest.h. A test's definition
+ * registers it. Each test runs in a separate process, with a time limit. A test may have children,
+ * or a row for each element of a table.
  *
  *	void setup(void)
  *	{
@@ -22,10 +22,10 @@
  *		ANSWERED(set(row->value), EINVAL, NULL);
  *	}
  *
- * The program's ids are thing, refused/too-large and so on: -l lists them, as arguments they run
- * alone ("refused" or "refu*": all rows). The rows of a table share one process; after a crash
- * the next row has a new one. A test that lasts longer than TAP_SECONDS is killed, after the
- * program has printed where its processes are: the slowest test takes less than half of that.
+ * The program's ids are thing, refused/too-large and so on. -l lists them; as arguments they select
+ * tests ("refused" or "refu*": all rows). The rows of a table share one process; after a crash
+ * the next row gets a new one. A test that lasts longer than TAP_SECONDS is killed, after the
+ * program has printed where its processes are. The slowest test takes less than half of that.
  */
 #ifndef TAP_H
 #define TAP_H
@@ -49,7 +49,7 @@ struct tap_test {
 	const char *id, *sentence;	/* its %s: the row's key in words */
 	void (*fn)(void);
 	void (*row)(size_t i);
-	/* NULL after the last row; "": there is no such row */
+	/* NULL after the last row; "": no such row */
 	const char *(*key)(size_t i);
 	struct tap_test *next;
 };
@@ -100,35 +100,35 @@ extern void (*tap_restore)(void);
 extern void (*tap_init)(void);
 extern void (*tap_before)(void);
 extern void (*tap_after)(void);
-/* This is the first test of the program, or the one before has failed. */
+/* Is this the first test of the program, or has the previous one failed? */
 extern bool tap_fresh;
 
-/* main() of a program that has no other one */
+/* main() of a program that does not define one */
 int tap_main(int argc, char **argv);
 
-/* Limits of time are to be multiplied by this (RASHPA_SLOW, 1 by default). */
+/* Factor for time limits (RASHPA_SLOW, 1 by default). */
 unsigned int tap_slow(void);
-/* A number of repetitions: @check where RASHPA_TIER is check, else @all. */
+/* Number of repetitions: @check where RASHPA_TIER is check, else @all. */
 unsigned int tap_times(unsigned int check, unsigned int all);
-/* The seed of random numbers: RASHPA_SEED, or else always the same. It is printed. */
+/* Seed of random numbers: RASHPA_SEED, or a fixed default. It is printed. */
 unsigned int tap_seed(void);
 void tap_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tap_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void tap_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* From now on the test may last so long, instead of TAP_SECONDS. */
+/* From now on the test may last @seconds instead of TAP_SECONDS. */
 void tap_limit(unsigned int seconds);
 bool tap_ok(void);
-/* The test has failed, and cannot go on. */
+/* Fail the test and end it. */
 _Noreturn void tap_bail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* In setup(): skip the test. It does not return. */
+/* In setup(): skip the test. Does not return. */
 _Noreturn void tap_skip_all(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Run @fn in a child; what it checks counts. */
+/* Run @fn in a child; its checks count. */
 void tap_fork(void (*fn)(void *arg), void *arg);
 /*
- * The same for a child that the test wants to talk to or kill: what it checks counts when its
- * end is waited for by one of these. The last one returns the status of waitpid().
+ * The same for a child that the test wants to talk to or kill: its checks count after one of
+ * these has waited for its end. The last one returns the status of waitpid().
  */
 pid_t tap_fork_start(void (*fn)(void *arg), void *arg);
 void tap_fork_end(pid_t pid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the kernel has traced. */
+/* Reads the kernel's trace. */
 #include "common.h"
 #include "trace.h"
 
@@ -59,7 +59,7 @@ bool traced_off(const char *event, const char *words)
 	FILE *file = fopen(TRACING "trace", "re");
 
 	while (file && !off && fgets(line, sizeof(line), file)) {
-		/* behind the CPU, which is in brackets; Z: a probe that traps, and says nothing */
+		/* flags follow the CPU in brackets; Z: a probe that traps, no information */
 		flags = strstr(line, "] ");
 		off = flags && strstr(line, event) && strstr(line, words) &&
 		      (flags[2] == 'd' || flags[2] == 'D') && flags[4] != 'Z' && flags[4] != 'z';
@@ -76,7 +76,7 @@ bool called_after(const char *event, const char *words)
 	FILE *file = fopen(TRACING "trace", "re");
 
 	while (file && !called && fgets(line, sizeof(line), file)) {
-		/* name and number stand in front of the CPU, in brackets */
+		/* name and number precede the CPU in brackets */
 		if (task[0])
 			called = strstr(line, " call: ") && !strncmp(line, task, strlen(task));
 		else if (strstr(line, event) && strstr(line, words))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the kernel has traced: events of the driver, and calls of one function. */
+/* Reads the kernel's trace: events of the driver, and calls of one function. */
 #ifndef TRACE_H
 #define TRACE_H
 
@@ -10,14 +10,14 @@
  * that runs is skipped.
  */
 bool trace_begin(const char *function);
-/* Look before: what was traced is forgotten with the function. */
+/* Removes the function's probe; its trace is lost, so read that before. */
 void trace_end(void);
 
 /* Is there a line of @event with these words? */
 bool traced(const char *event, const char *words);
 /* Is there one that was traced with interrupts off? */
 bool traced_off(const char *event, const char *words);
-/* Has the task of the first such line called the function later on? */
+/* Has the task of the first such line called the function afterwards? */
 bool called_after(const char *event, const char *words);
 
 #endif /* TRACE_H */

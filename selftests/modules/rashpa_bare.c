@@ -21,8 +21,8 @@ static const enum dma_data_direction bare_directions[] = {
 };
 
 /*
- * The reservation lock is held around mapping and unmapping: newer kernels ask every
- * importer for it, older ones only those of dynamic exporters, as a buffer is one.
+ * The reservation lock is held around mapping and unmapping: newer kernels require that of every
+ * importer, older ones only with dynamic exporters, and buffers are dynamic.
  */
 static int bare_once(struct rashpa_bare *bare, struct dma_buf *dmabuf, struct device *dev)
 {
@@ -70,7 +70,7 @@ static int bare_repeat(struct rashpa_bare *bare, struct dma_buf *dmabuf, struct 
 	return 0;
 }
 
-/* The device lock keeps the driver bound: without one nobody has set the DMA mask. */
+/* The device lock keeps the driver bound: only a driver sets the DMA mask. */
 static int bare_for_function(struct rashpa_bare *bare, struct dma_buf *dmabuf)
 {
 	struct pci_dev *pdev;
@@ -133,8 +133,8 @@ static struct miscdevice bare_misc = {
 };
 module_misc_device(bare_misc);
 
-MODULE_DESCRIPTION("What mapping a dma-buf costs without a driver around it");
+MODULE_DESCRIPTION("Measures the mapping of a dma-buf without a driver around it");
 MODULE_AUTHOR("rashpa authors");
 MODULE_LICENSE("GPL");
-/* written out, because the macro wants a symbol on older kernels, a string on newer */
+/* written out, because the macro takes a symbol on older kernels, a string on newer ones */
 MODULE_INFO(import_ns, "DMA_BUF");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * /dev/rashpa-bare: what the kernel's own calls cost that map a dma-buf for a PCI
- * function, with nothing around them. Shared by the module and by rashpa-bench.
+ * /dev/rashpa-bare: measures the kernel's calls that map a dma-buf for a PCI function, and
+ * nothing else. Shared by the module and by rashpa-bench.
  */
 #ifndef RASHPA_BARE_H
 #define RASHPA_BARE_H
@@ -19,13 +19,13 @@
  * @direction: 0 both, 1 the function writes the memory, 2 it reads it
  * @bdf: the PCI function, bound to a driver: domain << 16 | bus << 8 | devfn
  * @repeat: 1 to RASHPA_BARE_REPEAT_MAX
- * @out_map_ns: of all repetitions together: dma_buf_attach() and mapping
- * @out_unmap_ns: likewise: unmapping and dma_buf_detach()
+ * @out_map_ns: time of dma_buf_attach() and mapping, sum of all repetitions
+ * @out_unmap_ns: time of unmapping and dma_buf_detach(), sum of all repetitions
  * @out_segments: entries of the table
  * @__reserved: must be zero
  *
  * Errors: EPERM (without CAP_SYS_ADMIN), EINVAL, EBADF, ENODEV (no such function, or
- * no driver bound to it), EINTR, and what the exporter answers.
+ * no driver bound to it), EINTR, and errors of the exporter.
  */
 struct rashpa_bare {
 	__s32 fd;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Defects on purpose, one a class: they show that the kernel notices them and that
- * the lab fails for them. Writing a name to /sys/kernel/debug/rashpa-defect plants one;
- * reading lists the names, in an order in which each is still noticed: lockdep ends with
- * its first report, and with the first corruption that another detector finds.
+ * Defects on purpose, one for each class: they show that the kernel notices them and that
+ * the lab fails for them. Writing a name to /sys/kernel/debug/rashpa-defect plants one.
+ * Reading lists the names, in an order in which each is still noticed: lockdep ends after
+ * its first report, and after the first corruption that another detector finds.
  * Only in guests: without the detectors of their kernels most of these corrupt memory.
  */
 #include <linux/debugfs.h>
@@ -28,7 +28,7 @@ static DEFINE_MUTEX(defect_second);
 static DEFINE_SPINLOCK(defect_spinlock);
 static struct platform_device *defect_device;
 
-/* What the compiler cannot see through: it would warn, or leave the defect out. */
+/* Hide a pointer from the compiler, which would warn, or optimize the defect away. */
 static __always_inline void *hidden(void *p)
 {
 	OPTIMIZER_HIDE_VAR(p);
@@ -74,7 +74,7 @@ static void defect_use_after_free(void)
 	WRITE_ONCE(((char *)hidden(p))[8], 1);
 }
 
-/* Stock kernels notice a read only of what KFENCE guards: an allocation once in a while. */
+/* Stock kernels notice such reads only where KFENCE guards the allocation, which is rare. */
 static void defect_read_after_free(void)
 {
 	char *p = NULL;
@@ -102,7 +102,7 @@ static void defect_page_after_free(void)
 		return;
 	free_page(p);
 	WRITE_ONCE(((char *)hidden((void *)p))[8], 1);
-	/* the kernel checks a page when it is allocated: until it is the same page */
+	/* the kernel checks a page when it allocates it: allocate until it is the same page */
 	for (i = 0; i < ARRAY_SIZE(again); i++) {
 		again[i] = __get_free_page(GFP_KERNEL);
 		if (again[i] == p)
@@ -134,7 +134,7 @@ static void defect_leak(void)
 {
 	int i;
 
-	/* several: an old copy of one address in a register or on a stack hides it */
+	/* several: an old copy of an address in a register or on a stack hides a leak */
 	for (i = 0; i < 16; i++)
 		hidden(kzalloc(200, GFP_KERNEL));
 }
@@ -214,8 +214,8 @@ static void defect_dma_unchecked(void)
 }
 
 /*
- * A driver goes and leaves a mapping behind; its probe function makes it. Only PCI drivers
- * are watched: this one takes a function that every Q35 machine has, and nobody uses.
+ * A driver is removed and leaves a mapping that its probe function made. Only PCI drivers
+ * are watched: this one takes an unused function that every Q35 machine has.
  */
 static int defect_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
@@ -333,5 +333,5 @@ static void __exit defect_exit(void)
 }
 module_exit(defect_exit);
 
-MODULE_DESCRIPTION("Defects on purpose, for tests of what kernels notice");
+MODULE_DESCRIPTION("Defects on purpose, to test what kernels notice");
 MODULE_LICENSE("GPL");

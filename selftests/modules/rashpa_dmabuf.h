@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What dma-bufs of older kernels are called otherwise, for the modules of the tests. */
+/* Names that older kernels give to functions of dma-bufs, for the modules of the tests. */
 #ifndef RASHPA_DMABUF_H
 #define RASHPA_DMABUF_H
 

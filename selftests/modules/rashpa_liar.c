@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An exporter of dma-bufs that lies to its importers on request, as real ones did by
- * mistake, that takes its memory back while it is in use, and that demands of importers what
- * drivers of GPUs do; an importer that is slow; a bus that is not what it seems. Only for tests.
+ * Only for tests: an exporter of dma-bufs, a slow importer, and a bus with altered addresses. On
+ * request, the exporter gives importers false tables, as real exporters did by mistake. It takes
+ * its memory back during use, and demands the same of importers as drivers of GPUs.
  */
 #include <linux/capability.h>
 #include <linux/dma-fence.h>
@@ -29,11 +29,11 @@
  * @page: first page of its host memory, one compound page
  * @bar: address of the BAR, and @bar_length bytes of it; 0 for none
  * @bar_length: see @bar
- * @address: of RASHPA_LIAR_ADDRESS
+ * @address: address that RASHPA_LIAR_ADDRESS gives to importers
  * @length: bytes
  * @error: negative errno
  * @model: enum rashpa_liar_model
- * @coherent: of RASHPA_LIAR_COHERENT, or NULL
+ * @coherent: memory of RASHPA_LIAR_COHERENT, or NULL
  * @kind: enum rashpa_liar_kind (reservation lock)
  * @revoked: mapping fails (reservation lock)
  * @mapped: mappings now (reservation lock)
@@ -55,10 +55,10 @@ struct liar {
 };
 
 /**
- * struct liar_mapping - what one importer was told
- * @sgt: the table that it has
- * @kind: what that is, enum rashpa_liar_kind
- * @host: where the host memory, or the coherent one, is really mapped for it
+ * struct liar_mapping - mapping for one importer
+ * @sgt: table that the importer got
+ * @kind: kind of that table, enum rashpa_liar_kind
+ * @host: its real mapping of the host memory, or of the coherent one
  */
 struct liar_mapping {
 	struct sg_table sgt;
@@ -67,7 +67,7 @@ struct liar_mapping {
 };
 
 /**
- * struct liar_fence - one that is signalled when user space says so
+ * struct liar_fence - a fence that user space signals
  * @base: the fence
  * @lock: its lock
  */
@@ -79,10 +79,10 @@ struct liar_fence {
 /**
  * struct liar_file - one open file
  * @lock: protects all fields
- * @shown: what its mmap shows, or NULL
- * @fence: of RASHPA_LIAR_FENCE or RASHPA_LIAR_IMPORT, or NULL
- * @attach: of RASHPA_LIAR_IMPORT, or NULL
- * @sgt: its mapping
+ * @shown: dma-buf that its mmap maps, or NULL
+ * @fence: fence of RASHPA_LIAR_FENCE or RASHPA_LIAR_IMPORT, or NULL
+ * @attach: attachment of RASHPA_LIAR_IMPORT, or NULL
+ * @sgt: mapping of @attach
  */
 struct liar_file {
 	struct mutex lock;	/* all fields */
@@ -94,7 +94,7 @@ struct liar_file {
 
 /* --------------------------------------------------------------- lies --- */
 
-/* What an importer is told now. */
+/* The kind of table that importers get now. */
 static u32 liar_kind(const struct liar *liar)
 {
 	return liar->model == RASHPA_LIAR_MIGRATES && liar->pinned ? RASHPA_LIAR_HONEST :
@@ -177,7 +177,7 @@ static void liar_fill(const struct liar *liar, struct liar_mapping *m)
 
 /* ----------------------------------------------------------- coherent --- */
 
-/* Its page tables want whole sections: this is one on x86. */
+/* Its page tables need whole sections: this is one on x86. */
 #define LIAR_COHERENT	SZ_128M
 
 #if defined(CONFIG_ZONE_DEVICE) && defined(CONFIG_GET_FREE_REGION)
@@ -262,7 +262,7 @@ static int liar_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach
 	return 0;
 }
 
-/* Pinned memory cannot move, but can be revoked: that is what REVOKE is. */
+/* Pinned memory cannot move, but REVOKE can revoke it. */
 static int liar_pin(struct dma_buf_attachment *attach)
 {
 	struct liar *liar = attach->dmabuf->priv;
@@ -270,7 +270,7 @@ static int liar_pin(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (liar->kind == RASHPA_LIAR_NO_PIN)
 		return liar->error;
-	/* the first one: it moves, away from who has not pinned it */
+	/* the first pin moves the memory, which ends the mappings of importers without a pin */
 	if (!liar->pinned++ && liar->model == RASHPA_LIAR_MIGRATES)
 		dma_buf_invalidate_mappings(attach->dmabuf);
 	return 0;
@@ -291,7 +291,7 @@ static struct sg_table *liar_map(struct dma_buf_attachment *attach,
 	struct liar_mapping *m;
 	int err;
 
-	/* older kernels hold it only for who can pin */
+	/* older kernels hold it only for importers that can pin */
 	if (liar->model != RASHPA_LIAR_STATIC)
 		dma_resv_assert_held(attach->dmabuf->resv);
 	if (liar->revoked || liar->kind == RASHPA_LIAR_NO_MAP)
@@ -358,7 +358,7 @@ static void liar_release(struct dma_buf *dmabuf)
 {
 	struct liar *liar = dmabuf->priv;
 
-	/* an importer that leaves something behind is to be seen in the kernel's log */
+	/* the kernel's log shows an importer that leaves a mapping or a pin */
 	WARN_ON(liar->mapped || liar->pinned);
 	liar_free(liar);
 }
@@ -373,7 +373,7 @@ static const struct dma_buf_ops liar_ops = {
 	.release = liar_release,
 };
 
-/* Nothing that it has ever moves. */
+/* Its memory never moves. */
 static const struct dma_buf_ops liar_static_ops = {
 	.attach = liar_attach,
 	.map_dma_buf = liar_map,
@@ -547,8 +547,8 @@ static int liar_change(struct dma_buf *dmabuf, unsigned int cmd, u32 kind)
 }
 
 /*
- * As a shrinker: lockdep takes whatever is done until liar_leave() as part of any allocation. It
- * must not wait for a reservation lock, with which others allocate.
+ * Act as a shrinker: until liar_leave(), lockdep treats all locks as taken within an allocation.
+ * It must not wait for a reservation lock, as others allocate while they hold one.
  */
 static void liar_enter(struct dma_buf *dmabuf, unsigned int cmd)
 {
@@ -692,7 +692,7 @@ static void liar_import_end(struct liar_file *lf)
 	lf->attach = NULL;
 }
 
-/* It has stopped, or arrived. */
+/* The DMA has stopped, or the memory has arrived. */
 static void liar_fence_end(struct liar_file *lf)
 {
 	dma_fence_signal(lf->fence);
@@ -700,7 +700,7 @@ static void liar_fence_end(struct liar_file *lf)
 		liar_import_end(lf);
 }
 
-/* The function stays bound meanwhile: its driver has set the DMA mask. */
+/* The function stays bound meanwhile: its driver sets the DMA mask. */
 static int liar_import_for(struct liar_file *lf, struct dma_buf *dmabuf, u32 bdf)
 {
 	struct pci_dev *pdev = liar_function(bdf);
@@ -821,7 +821,7 @@ static int liar_close(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* As drivers of GPUs do: it is their file whose mode the kernel has looked at. */
+/* As drivers of GPUs do: the kernel checked the mode of this file, not of the dma-buf. */
 static int liar_show(struct file *file, struct vm_area_struct *vma)
 {
 	struct liar_file *lf = file->private_data;
@@ -875,8 +875,8 @@ static struct miscdevice liar_misc = {
 };
 module_misc_device(liar_misc);
 
-MODULE_DESCRIPTION("Exporter of dma-bufs that lies, to test importers");
+MODULE_DESCRIPTION("Exporter of dma-bufs with false tables, to test importers");
 MODULE_AUTHOR("rashpa authors");
 MODULE_LICENSE("GPL");
-/* written out, because the macro wants a symbol on older kernels, a string on newer */
+/* written out, because the macro takes a symbol on older kernels, a string on newer ones */
 MODULE_INFO(import_ns, "DMA_BUF");

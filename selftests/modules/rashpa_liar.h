@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Between liar_test and rashpa_liar.ko: an exporter of dma-bufs that lies on request, an
- * importer that is slow, and a bus that is not what it seems.
+ * Interface of rashpa_liar.ko for tests: an exporter of dma-bufs that gives false tables on
+ * request, a slow importer, and a bus with altered addresses.
  */
 #ifndef RASHPA_LIAR_H
 #define RASHPA_LIAR_H
@@ -9,26 +9,25 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/** RASHPA_LIAR_LENGTH_MAX - bytes that an export can have */
+/** RASHPA_LIAR_LENGTH_MAX - maximum bytes of an export */
 #define RASHPA_LIAR_LENGTH_MAX	(1 << 22)
 
 /**
- * enum rashpa_liar_kind - what the exporter tells importers
+ * enum rashpa_liar_kind - the table that the exporter gives to importers
  * @RASHPA_LIAR_HONEST: host memory, mapped for the importer, in one piece
  * @RASHPA_LIAR_SCATTERED: the same, its pages in reverse order: one piece each
  * @RASHPA_LIAR_SHORT: the same in one piece, without the last page
  * @RASHPA_LIAR_EMPTY: one half, nothing, the other half, nothing
  * @RASHPA_LIAR_NOTHING: one entry of no bytes
- * @RASHPA_LIAR_BAR: the bare address of a BAR, not mapped for anybody
+ * @RASHPA_LIAR_BAR: the bare address of a BAR, not mapped for the importer
  * @RASHPA_LIAR_MIX: host memory first, from the middle on a BAR
- * @RASHPA_LIAR_ADDRESS: any address, not mapped for anybody
+ * @RASHPA_LIAR_ADDRESS: any address, not mapped for the importer
  * @RASHPA_LIAR_NO_PIN: pinning fails
  * @RASHPA_LIAR_NO_MAP: mapping fails
  * @RASHPA_LIAR_NO_ATTACH: attaching fails
- * @RASHPA_LIAR_COHERENT: memory of a device with pages, which CPUs reach as they do their own;
- *	there is nothing behind its addresses. Only if it is exported so, EOPNOTSUPP where the
- *	kernel cannot
- * @RASHPA_LIAR_LOW: as HONEST, below 4 GiB; only if it is exported so
+ * @RASHPA_LIAR_COHERENT: memory of a device with pages, coherent for CPUs; its addresses lead
+ *	nowhere. Only as the kind of an export; EOPNOTSUPP where the kernel cannot
+ * @RASHPA_LIAR_LOW: as HONEST, below 4 GiB; only as the kind of an export
  */
 enum rashpa_liar_kind {
 	RASHPA_LIAR_HONEST = 0,
@@ -48,12 +47,12 @@ enum rashpa_liar_kind {
 };
 
 /**
- * enum rashpa_liar_model - what the exporter asks of importers
+ * enum rashpa_liar_model - requirements of the exporter for importers
  * @RASHPA_LIAR_MOVABLE: nothing; it moves its memory, unless that is pinned
- * @RASHPA_LIAR_STATIC: a PCI function that takes tables without pages, and peer-to-peer; it never
- *	moves anything, and cannot pin: as NVIDIA's
- * @RASHPA_LIAR_MIGRATES: who pins it has it in the host, whatever kind it is: as amdgpu's
- * @RASHPA_LIAR_REVOKES: to be told when a mapping ends: as VFIO's
+ * @RASHPA_LIAR_STATIC: a PCI function that takes tables without pages, and peer-to-peer; the
+ *	exporter never moves anything and cannot pin, as NVIDIA's
+ * @RASHPA_LIAR_MIGRATES: a pin moves the memory to the host, whatever its kind, as amdgpu's
+ * @RASHPA_LIAR_REVOKES: a callback for the end of a mapping, as VFIO's
  */
 enum rashpa_liar_model {
 	RASHPA_LIAR_MOVABLE = 0,
@@ -70,9 +69,8 @@ enum rashpa_liar_model {
  * @bar: 0 to 5
  * @error: positive errno that failing calls answer with, 1 to 4095
  * @offset: in the BAR, whole pages
- * @length: of the dma-buf in bytes, whole pages, two at least; mmap shows its host
- *	memory
- * @address: what RASHPA_LIAR_ADDRESS tells
+ * @length: bytes of the dma-buf, whole pages, two at least; mmap maps its host memory
+ * @address: address that RASHPA_LIAR_ADDRESS gives to importers
  * @out_bar_address: bus address of the BAR at @offset
  * @out_bar_length: bytes from there to the end of the BAR
  * @out_fd: the dma-buf
@@ -99,13 +97,13 @@ struct rashpa_liar_export {
  * struct rashpa_liar_state - RASHPA_LIAR_REVOKE, RASHPA_LIAR_ALLOW, RASHPA_LIAR_MOVE,
  *	RASHPA_LIAR_COUNT
  * @fd: dma-buf of RASHPA_LIAR_EXPORT
- * @kind: with ALLOW and MOVE what it tells from now on, enum rashpa_liar_kind; else 0
+ * @kind: ALLOW, MOVE: kind from now on, enum rashpa_liar_kind; else 0
  * @out_mapped: importers' mappings now
  * @out_pinned: importers' pins now
  *
- * REVOKE ends all mappings, and new ones are answered with @error of the export, until
- * ALLOW. MOVE ends all mappings, and can be mapped again at once; it does so as a driver that is
- * asked to give memory back to the system, which may have been any allocation.
+ * REVOKE ends all mappings; new ones fail with @error of the export until ALLOW. MOVE ends all
+ * mappings; importers can map again at once. MOVE acts as a driver that must give memory back to
+ * the system, which any allocation can demand.
  *
  * Errors: EPERM, EBADF, EINVAL.
  */
@@ -117,11 +115,11 @@ struct rashpa_liar_state {
 };
 
 /**
- * struct rashpa_liar_show - RASHPA_LIAR_SHOW: mmap of this file shows somebody's dma-buf
- * @fd: dma-buf, as drivers of GPUs import it and map it for who has opened them
+ * struct rashpa_liar_show - RASHPA_LIAR_SHOW: mmap of this file maps a dma-buf of any exporter
+ * @fd: dma-buf; drivers of GPUs import one in the same way and map it for their users
  * @__reserved: must be zero
  *
- * Errors: EPERM, EBADF, EINVAL, EBUSY (it shows one already).
+ * Errors: EPERM, EBADF, EINVAL, EBUSY (the file maps one already).
  */
 struct rashpa_liar_show {
 	__s32 fd;
@@ -130,16 +128,15 @@ struct rashpa_liar_show {
 
 /**
  * struct rashpa_liar_fence - RASHPA_LIAR_FENCE, RASHPA_LIAR_IMPORT, RASHPA_LIAR_SIGNAL
- * @fd: FENCE, IMPORT: dma-buf of anybody; SIGNAL: 0
+ * @fd: FENCE, IMPORT: dma-buf of any exporter; SIGNAL: 0
  * @bdf: IMPORT: function that imports it, bound to a driver; else 0
  *
- * FENCE says that the memory is on its way to where it is mapped. IMPORT maps a dma-buf, and
- * says when the exporter ends the mapping that its DMA goes on. SIGNAL ends either: it has
- * arrived; it has stopped, and lets go of the memory. There is one of them in an open file, and it
- * ends with that.
+ * FENCE marks the memory as still moving to where it is mapped; SIGNAL completes the move. IMPORT
+ * maps a dma-buf; when the exporter ends the mapping, the DMA continues until SIGNAL, which
+ * releases the memory. An open file has at most one of them, and its close ends it.
  *
- * Errors: EPERM, EBADF, EINVAL, EBUSY (there is one already), ENODEV (no such function),
- * ENOMEM, and what the exporter answers.
+ * Errors: EPERM, EBADF, EINVAL, EBUSY (the file has one already), ENODEV (no such function),
+ * ENOMEM, and errors of the exporter.
  */
 struct rashpa_liar_fence {
 	__s32 fd;
@@ -147,14 +144,14 @@ struct rashpa_liar_fence {
 };
 
 /**
- * struct rashpa_liar_bus - RASHPA_LIAR_BUS: let the kernel believe things of a bus
+ * struct rashpa_liar_bus - RASHPA_LIAR_BUS: give the kernel false properties of a bus
  * @bdf: function
- * @bar: of it, 0 to 5
+ * @bar: BAR of the function, 0 to 5
  * @limit: last address that the bus carries from the function, 0 for any
- * @offset: what is to be subtracted from the CPU's address of the BAR, and of all that the host
- *	bridge shows in the same window, to have that on the bus
+ * @offset: CPU address minus bus address, for the BAR and all else in the same window of the host
+ *	bridge
  *
- * Nothing is what it was until both are 0 again.
+ * The change lasts until both are 0 again.
  *
  * Errors: EPERM, EINVAL, ENODEV (no such function, no such window).
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Importers of dma-bufs as network cards are: one that can be stopped at any time, one that
- * cannot, one that knows nothing of it. There is no DMA. Only for tests.
+ * Importers of dma-bufs that act as network cards: one that can be stopped at any time, one that
+ * cannot, one without move notification. They do no DMA. Only for tests.
  */
 #include <linux/capability.h>
 #include <linux/dma-resv.h>
@@ -17,13 +17,13 @@
 #include "rashpa_nic.h"
 
 /**
- * struct nic - one open file, which has at most one memory
+ * struct nic - one open file, with at most one memory
  * @lock: protects @attach; outside of the reservation lock
  * @attach: the memory, or NULL
  * @how: enum rashpa_nic_how
  * @sgt: its mapping, or NULL (reservation lock)
- * @pinned: it is (reservation lock)
- * @told: how often it has ended (reservation lock)
+ * @pinned: the memory is pinned (reservation lock)
+ * @told: number of mappings that the exporter ended (reservation lock)
  */
 struct nic {
 	struct mutex lock;	/* attach */
@@ -59,7 +59,7 @@ static const struct dma_buf_attach_ops nic_revocable_ops = {
 	.invalidate_mappings = nic_told,
 };
 
-/* Older kernels want a callback of every dynamic importer, and RDMA has one that does nothing. */
+/* Older kernels require a callback of dynamic importers; RDMA's does nothing. */
 #ifdef RASHPA_HAVE_DMABUF_INVALIDATE
 #define nic_deaf	NULL
 #else
@@ -130,7 +130,7 @@ static int nic_attach(struct nic *nic, struct dma_buf *dmabuf, struct device *de
 	return 0;
 }
 
-/* The function stays bound meanwhile: its driver has set the DMA mask. */
+/* The function stays bound meanwhile: its driver sets the DMA mask. */
 static int nic_attach_for(struct nic *nic, struct dma_buf *dmabuf, u32 bdf)
 {
 	struct pci_dev *pdev = pci_get_domain_bus_and_slot(bdf >> 16, (bdf >> 8) & 0xff,
@@ -256,8 +256,8 @@ static struct miscdevice nic_misc = {
 };
 module_misc_device(nic_misc);
 
-MODULE_DESCRIPTION("Importers of dma-bufs as network cards are, to test exporters");
+MODULE_DESCRIPTION("Importers of dma-bufs that act as network cards, to test exporters");
 MODULE_AUTHOR("rashpa authors");
 MODULE_LICENSE("GPL");
-/* written out, because the macro wants a symbol on older kernels, a string on newer */
+/* written out, because the macro takes a symbol on older kernels, a string on newer ones */
 MODULE_INFO(import_ns, "DMA_BUF");

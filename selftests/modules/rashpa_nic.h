@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Between path_test and rashpa_nic.ko: importers of dma-bufs as network cards are. */
+/* Interface of rashpa_nic.ko for path_test: importers of dma-bufs that act as network cards. */
 #ifndef RASHPA_NIC_H
 #define RASHPA_NIC_H
 
@@ -8,12 +8,12 @@
 
 /**
  * enum rashpa_nic_how - how a card imports memory
- * @RASHPA_NIC_REVOCABLE: it faults pages in by itself (on-demand paging): told that its mapping
- *	ends, it has stopped before it answers, and can map again
- * @RASHPA_NIC_PINNED: it pins, and goes on whatever it is told: most of them
- * @RASHPA_NIC_REVOKED_ONCE: it pins, stops when it is told, and does not come back
- * @RASHPA_NIC_STATIC: it knows nothing of memory that moves
- * @RASHPA_NIC_LATE: as REVOCABLE, but it lets go of the mapping when RASHPA_NIC_LET_GO says so
+ * @RASHPA_NIC_REVOCABLE: handles page faults (on-demand paging): when its mapping ends, it stops
+ *	before the callback returns, and can map again
+ * @RASHPA_NIC_PINNED: pins, and ignores the end of its mapping, as most cards do
+ * @RASHPA_NIC_REVOKED_ONCE: pins, stops when its mapping ends, and cannot map again
+ * @RASHPA_NIC_STATIC: does not support move notification
+ * @RASHPA_NIC_LATE: as REVOCABLE, but keeps the mapping until RASHPA_NIC_LET_GO
  */
 enum rashpa_nic_how {
 	RASHPA_NIC_REVOCABLE = 0,
@@ -26,13 +26,13 @@ enum rashpa_nic_how {
 
 /**
  * struct rashpa_nic_import - RASHPA_NIC_IMPORT: map a dma-buf, until the file is closed
- * @fd: dma-buf of anybody
+ * @fd: dma-buf of any exporter
  * @bdf: function that imports it, bound to a driver: domain << 16 | bus << 8 | devfn
  * @how: enum rashpa_nic_how
  * @out_deaf: an importer without a callback is possible in this kernel; written on failure, too
  *
- * Errors: EPERM (without CAP_SYS_ADMIN), EINVAL, EBADF, EBUSY (there is one already),
- * ENODEV (no such function, or no driver bound to it), ENOMEM, and what the exporter answers.
+ * Errors: EPERM (without CAP_SYS_ADMIN), EINVAL, EBADF, EBUSY (the file has one already),
+ * ENODEV (no such function, or no driver bound to it), ENOMEM, and errors of the exporter.
  */
 struct rashpa_nic_import {
 	__s32 fd;
@@ -43,14 +43,14 @@ struct rashpa_nic_import {
 
 /**
  * struct rashpa_nic_state - RASHPA_NIC_STATE, RASHPA_NIC_AGAIN, RASHPA_NIC_LET_GO
- * @out_told: how often the exporter has ended the mapping
- * @out_mapped: whether it is mapped
- * @out_address: of its first byte, while it is
+ * @out_told: number of mappings that the exporter ended
+ * @out_mapped: 1 while the memory is mapped
+ * @out_address: address of its first byte while it is mapped
  *
  * AGAIN maps it again, LET_GO unmaps it.
  *
- * Errors: EPERM, EINVAL (nothing was imported), EBUSY (it is mapped), and what the exporter
- * answers.
+ * Errors: EPERM, EINVAL (nothing was imported), EBUSY (it is mapped), and errors of the
+ * exporter.
  */
 struct rashpa_nic_state {
 	__u32 out_told;

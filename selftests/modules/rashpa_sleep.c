@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sleep of one PCI function, as the PCI core has it sleep: /dev/rashpa-sleep takes "suspend BDF",
- * "resume BDF" and "shutdown BDF". Between the first two the function forgets its registers. A
+ * Sleep of one PCI function by the calls of the PCI core: /dev/rashpa-sleep takes "suspend BDF",
+ * "resume BDF" and "shutdown BDF". Between the first two the function loses its registers. A
  * guest of the lab cannot sleep as a whole: it would lose the file system of its tests.
  */
 #include <linux/device.h>

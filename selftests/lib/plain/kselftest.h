@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What tap.c calls of the kernel's kselftest.h, for builds without a kernel's source. With
- * KSRC= the kernel's header is found instead of this one.
+ * The functions of the kernel's kselftest.h that tap.c calls, for builds without a kernel's
+ * source. With KSRC= the kernel's header is found instead of this one.
  */
 #ifndef KSELFTEST_PLAIN_H
 #define KSELFTEST_PLAIN_H
@@ -14,7 +14,7 @@
 #define KSFT_FAIL	1
 #define KSFT_SKIP	4
 
-static unsigned int ksft_plain[KSFT_SKIP + 1];	/* how many tests ended so */
+static unsigned int ksft_plain[KSFT_SKIP + 1];	/* number of tests by result */
 
 static inline void ksft_print_header(void)
 {
