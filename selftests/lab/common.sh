@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2034
-# Shared by the lab's parts: messages, sudo, where things are.
+# Shared by the lab's parts: messages, sudo, paths.
 
 LAB=$TOP/selftests/lab
 CACHE=${RASHPA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rashpa}
@@ -9,7 +9,7 @@ SUDO=()
 ((EUID == 0)) || SUDO=(sudo)
 
 E_LOG=100	# the kernel log has a line that must not be there
-E_DEAD=101	# the guest ended without telling an exit status (panic)
+E_DEAD=101	# the guest ended without an exit status (panic)
 E_LAB=102	# the lab itself failed: usage, missing program, no root
 E_FPGA=103	# a software FPGA died
 E_TIME=124	# time limit
@@ -17,7 +17,7 @@ E_TIME=124	# time limit
 say() { printf 'lab: %s\n' "$*" >&2; }
 die() { say "$*"; exit "$E_LAB"; }
 
-# DATA: folder with frames of real detectors; empty: there is none.
+# Sets DATA: folder with frames of real detectors, empty without one.
 find_data() {
 	DATA=${RASHPA_DATA:-$TOP/../shared/data}
 	if [[ -d $DATA ]]; then

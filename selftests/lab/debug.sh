@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2034
-# The debug kernel, series "debug": made of the root's Linux source with the detectors
-# of debug.config, once, outside the checkout. It lies in $DEBUG:
-#   release, vmlinuz, config, lost (what of debug.config this source does not have)
-#   modules/             what is /usr/lib/modules/RELEASE in the root and in guests
-#   modules/build/       what modules out of the tree are built with
+# The debug kernel, series "debug": made once from the root's Linux source with the detectors
+# of debug.config, outside the checkout. $DEBUG contains:
+#   release, vmlinuz, config, lost (lines of debug.config that this source does not support)
+#   modules/             /usr/lib/modules/RELEASE in the root and in guests
+#   modules/build/       headers and programs that build modules out of the tree
 
-DEBUG_VERSION=1	# raise it when the steps below change what is made
+DEBUG_VERSION=1	# raise it when the steps below change the result
 
-# Versions of what the kernel is made of and with, as the root has them.
+# Versions of the kernel's source and of its compiler in the root.
 debug_tools() {
 	awk '/^Package: / { wanted = $2 ~ /^(linux-source-[0-9.]+|gcc-[0-9]+|binutils)$/; name = $2 }
 		/^Version: / && wanted { print name, $2 }' "$ROOT/var/lib/dpkg/status"
 }
 
-# Sets DEBUG, made or not.
+# Sets DEBUG, whether it exists or not.
 find_debug() {
 	local hash
 	hash=$({ echo "$DEBUG_VERSION"; debug_tools; cat "$LAB/debug.config"; } | sha256sum)
 	DEBUG=$CACHE/debug-${hash:0:12}
 }
 
-# The root is read-only where it is used, so the mount point must be in it before.
+# The root is read-only in use, so the mount point must exist before.
 debug_mount_point() {
 	local dir
 	dir=$ROOT/usr/lib/modules/$(<"$DEBUG/release")
@@ -37,9 +37,9 @@ in_source() {
 		nice "$@"
 }
 
-# Which lines of the fragment are not true of this configuration? A newer kernel may have no such
-# symbol any more, or other dependencies. That does not stop what works: it is told, and
-# defects.sh says what is not noticed then.
+# Print the lines of the fragment that are not true of this configuration. A newer kernel may lack
+# the symbol, or have other dependencies. The build goes on with the rest, and defects.sh reports
+# defects that are not noticed then.
 check_config() { # folder of the source
 	local line name
 
@@ -72,7 +72,7 @@ configure_debug() { # folder
 }
 
 install_debug() { # folder
-	# shellcheck disable=SC2016 # the variables are those of the inner shell, and of make
+	# shellcheck disable=SC2016 # variables of the inner shell, and of make
 	(in_source "$1" sh -euc '
 		release=$(make -s kernelrelease)
 		echo "$release" >/mnt/release
@@ -117,7 +117,7 @@ build_debug() {
 	say "debug kernel complete: $(du -sh "$DEBUG" 2>/dev/null | cut -f1), ${SECONDS} s"
 }
 
-# Make the debug kernel unless it is there; sets DEBUG.
+# Make the debug kernel unless it exists; sets DEBUG.
 have_debug() {
 	FULL=yes
 	have_root

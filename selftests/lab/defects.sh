@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check where=host kernel=newest,debug seconds=40
-# Does the kernel notice what it is there for, and does the lab fail for it? Plants
-# one defect a class (modules/rashpa_defect.c) and looks for its name in the kernel's log,
-# among the lines that fail a run. That a run without a defect is good, the check's other
-# guests show. defects.sh [debug|newest]: the kernel; default: RASHPA_KERNEL, or debug. TAP.
+# Does the kernel's log name each planted defect, and does the lab fail for it? Plants one
+# defect of each class (modules/rashpa_defect.c) and searches the kernel's log for its name,
+# among the lines that fail a run. The check's other guests show that a run without a defect
+# succeeds. defects.sh [debug|newest]: the kernel; default: RASHPA_KERNEL, or debug. TAP.
 set -uo pipefail
 
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit
@@ -18,7 +18,7 @@ mkdir -p build/lab
 log=build/lab/defects-$kernel.log
 n=0 failed=0
 
-# What reports of each defect say. A stock kernel does not notice the others, or ends with a
+# Words of each defect's report. A stock kernel does not notice the other defects, or dies of a
 # corrupted list.
 declare -A says=(
 	[refcount]="refcount_t: underflow"
@@ -42,7 +42,7 @@ debug) says+=(
 	[out-of-bounds]="BUG: KASAN: slab-out-of-bounds in defect_out_of_bounds"
 	[double-free]="BUG: KASAN: double-free in defect_double_free"
 ) ;;
-*) says+=( # KFENCE guards one allocation in a while, and the slab's own checks all others
+*) says+=( # KFENCE guards a few allocations, and the slab's own checks all others
 	[use-after-free]="Poison overwritten|BUG: KFENCE: use-after-free write in defect_use_after_free"
 	[read-after-free]="BUG: KFENCE: use-after-free read in defect_read_after_free"
 	[page-after-free]="pagealloc: memory corruption"
@@ -62,7 +62,7 @@ ok() { # CONDITION-STATUS ID: SENTENCE
 	return "$1"
 }
 
-# guest OPTION... -- COMMAND: sets status; what the lab prints is in $work/said
+# guest OPTION... -- COMMAND: sets status; $work/said contains the lab's messages
 guest() {
 	status=0
 	"$lab" run --kernel "$kernel" --smp 1 --timeout 900 --log "$log" "$@" \
@@ -75,13 +75,13 @@ ends() {
 	ok $? "$2" || { echo "# exit status $status, expected $1"; sed 's/^/# /' "$work/said" | tail -n 20; }
 }
 
-# Lines of the log until the next defect. Leaks are looked for at the end, after the last defect.
+# Lines of the log until the next defect. Leaks are searched at the end, after the last defect.
 lines_of() { # NAME
 	awk -v name="${1/#leak/double-free}" '/rashpa-defect: planting / { inside = $0 ~ " " name "\r?$" } inside' "$log"
 }
 
-# All in one guest; of what is only reported once, all reports are wanted. Slabs are looked at
-# when they are used next: that is asked for.
+# All defects in one guest. kasan_multi_shot: report each defect, not only the first one. Slabs
+# are checked when they are used next, so ask for a check.
 # shellcheck disable=SC2016 # the variables are the guest's
 guest --keep-going --append kasan_multi_shot -- sh -ec '
 	'"$load"'
@@ -94,7 +94,7 @@ guest --keep-going --append kasan_multi_shot -- sh -ec '
 		done
 		echo "$defect"
 	done' sh "${!says[@]}"
-ends 0 "all: a guest in which every defect was planted, and the lab was told to go on"
+ends 0 "all: with --keep-going, a guest with every defect succeeds"
 while read -r defect; do
 	lines_of "$defect" >"$work/lines"
 	grep -Eq -- "${says[$defect]}" "$work/lines"
@@ -104,18 +104,18 @@ while read -r defect; do
 	ok $? "$defect.fails: in a line that fails a run"
 	unset "says[$defect]"
 done <"$work/out"
-# the line that fails a run counts leaks; that the planted one is among them, the traces show
+# the line that fails a run only counts leaks; the traces show the planted one
 [[ $kernel != debug ]] || {
 	lines_of leak | grep -a "kmemleak: .*defect_leak" >/dev/null
-	ok $? "leak.planted: it is the planted one"
+	ok $? "leak.planted: the planted leak is among them"
 }
 ((${#says[@]} == 0))
-ok $? "each: all were planted" || echo "# not: ${!says[*]}"
+ok $? "each: all defects were planted" || echo "# not: ${!says[*]}"
 
 guest -- sh -ec "$load; echo double-free >$plant"
 ends 100 "status: a defect ends the run with status 100"
 grep -Eq "double-free|already free|invalid free" "$work/said"
-ok $? "names: the lab prints which"
+ok $? "names: the lab prints the defect"
 
 echo "1..$n"
 ((failed == 0))

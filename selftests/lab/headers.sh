@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2034
-# The headers of Debian's kernels, many more than the root has: downloaded and unpacked,
-# not installed. They lie over the root for "lab exec --headers".
+# The headers of Debian's kernels, many more than in the root: downloaded and unpacked, not
+# installed. "lab exec --headers" mounts them over the root.
 
-# Suites that carry kernels, and the release that a suite belongs to. Per release, series
-# and flavour the newest kernel is taken; of the stock flavour also the oldest that is
-# still there.
+# Suites that carry kernels. Per release, series and flavour the newest kernel is taken; of the
+# stock flavour also the oldest one in the archive.
 HEADERS_SUITES="bookworm bookworm-security bookworm-backports
 	trixie trixie-security trixie-backports sid"
 HEADERS_FLAVOURS="amd64|rt-amd64|cloud-amd64|arm64|arm64-16k"
 
-# apt COMMAND...: with lists and settings of our own, for two architectures
+# headers_apt COMMAND...: apt with separate lists and settings, for two architectures
 headers_apt() {
 	APT_CONFIG=$CACHE/apt/apt.conf "$@"
 }
@@ -25,7 +24,7 @@ headers_sources() { # main, security
 		[[ $suite != *-security ]] || uri=$2
 		[[ ! $uri ]] || echo "deb [signed-by=$ROOT/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64,arm64] $uri $suite main"
 	done >"$dir/sources.list"
-	# The rest, how this machine reaches its archive, is the machine's.
+	# Other settings, such as a proxy, are those of this machine.
 	cat >"$dir/apt.conf" <<-END
 	Dir::State::lists "$dir/lists";
 	Dir::State::status "$dir/status";
@@ -74,8 +73,8 @@ headers_choose() {
 		}' | sort -u -V -k1,1 | sort -u -V
 }
 
-# Package names for apt-get download: reads what headers_choose prints. The programs
-# that a build runs (linux-kbuild) are always those of this machine's architecture.
+# Package names for apt-get download: reads the output of headers_choose. Packages with the
+# programs of a build (linux-kbuild) are always for this machine's architecture.
 headers_packages() {
 	awk '{ print "linux-headers-" $1 ":" $2 "=" $3 }' |
 		headers_apt xargs -r apt-cache show | awk '
@@ -110,8 +109,8 @@ unpack_headers() { # list of kernels, list of packages, final path
 	mv -T "$new" "$3"
 }
 
-# Make the headers unless they are there; sets HEADERS. A machine that does not reach its
-# archive keeps what it has.
+# Make the headers unless they exist; sets HEADERS. A machine that cannot reach its archive keeps
+# its headers.
 have_headers() {
 	local main security work
 
@@ -127,13 +126,13 @@ have_headers() {
 	STEP_LOG=$CACHE/headers.log
 	: >"$STEP_LOG"
 	work=$(mktemp -d)
-	headers_apt apt-get update >>"$STEP_LOG" 2>&1 || say "package lists cannot be brought up to date"
+	headers_apt apt-get update >>"$STEP_LOG" 2>&1 || say "package lists cannot be updated"
 	headers_choose >"$work/kernels"
 	if [[ ! -s $work/kernels ]]; then
-		# shellcheck disable=SC2012 # names of our own
+		# shellcheck disable=SC2012 # the names are known
 		HEADERS=$(ls -td "$CACHE"/headers-*/ 2>/dev/null | head -n 1)
 		[[ $HEADERS ]] || die "the archive has no kernel headers (log: $STEP_LOG)"
-		say "the archive cannot be asked: these are the headers of an earlier time"
+		say "the archive cannot be reached: using headers of an earlier download"
 	else
 		HEADERS=$CACHE/headers-$(sha256sum <"$work/kernels" | cut -c1-12)
 		if [[ ! -d $HEADERS ]]; then

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2034,SC2153
-# Cached roots of plain Debian machines, with a stock kernel and what packages depend on: guests that
-# install packages boot from an image of one.
+# Cached roots of plain Debian machines, with a stock kernel and the dependencies of packages.
+# Guests that install packages boot from an image of one.
 
-PLAIN_VERSION=2	# raise it when the steps below change what is in such a root
+PLAIN_VERSION=2	# raise it when the steps below change the contents of such a root
 MAKER_VERSION=1
 
 declare -A PLAIN_SUITES=([12]=bookworm [13]=trixie)
@@ -63,12 +63,12 @@ extend_plain() { # final path, suite, root, dependencies
 	finish_root "$1"
 }
 
-# where packages of a Debian are made, that is not the lab's own
+# a root in which packages of another Debian are made
 build_maker() { # final path, suite, dependencies as apt writes them
 	local new
 
 	begin_plain "$1" "$2"
-	step "what makes packages" build_in "$new" apt-get satisfy -y "build-essential, ccache, $3"
+	step "packaging tools" build_in "$new" apt-get satisfy -y "build-essential, ccache, $3"
 	step "places" build_in "$new" sh -euc '
 		mkdir -p /rashpa /rashpa-data /var/cache/rashpa
 		ln -sf ../../bin/ccache /usr/lib/ccache/cc
@@ -76,7 +76,7 @@ build_maker() { # final path, suite, dependencies as apt writes them
 	finish_root "$1"
 }
 
-# Make the root unless it is there, of one without dependencies; sets PLAIN.
+# Make the root, from one without dependencies, unless it exists; sets PLAIN.
 have_plain() { # 12|13 [DEPENDENCY,...]
 	local suite bare
 
@@ -88,14 +88,14 @@ have_plain() { # 12|13 [DEPENDENCY,...]
 	make_once "$PLAIN" extend_plain "$PLAIN" "$suite" "$bare" "${2-}"
 }
 
-# The same of a root with what debian/control asks for; sets ROOT.
+# Make a root with the build dependencies of debian/control unless it exists; sets ROOT.
 have_maker() { # 12
 	local suite depends
 
 	suite=$(suite_of_debian "$1") || exit
 	depends=$(sed -n '/^Build-Depends/,/^$/{/@\|^$/d; s/^[^ ]*: *//; s/<[^>]*>//; s/[ ,]*$//; p}' \
 		"$TOP/tools/packaging/debian/control" | sed 's/^ *//' | sort | paste -sd,)
-	# kernel-doc is in what these need
+	# these depend on the package with kernel-doc
 	depends+=,linux-headers-amd64
 	ROOT=$(plain_path maker "$1" "$MAKER_VERSION" "$depends")
 	make_once "$ROOT" build_maker "$ROOT" "$suite" "$depends"
@@ -103,13 +103,13 @@ have_maker() { # 12
 
 # plain DEBIAN [DEPENDENCY,...]
 cmd_plain() {
-	(($#)) || die "plain: of which Debian, 12 or 13?"
+	(($#)) || die "plain: Debian 12 or 13 is missing"
 	have_plain "$1" "${2-}"
 	echo "$PLAIN"
 }
 
-# in_image ROOT IMAGE SIZE COMMAND...: the command runs on this machine, as root, with a copy of the root as
-# its folder; what it leaves becomes an image with ext4, which guests boot from. Kernel and initramfs: $2.vmlinuz,
+# in_image ROOT IMAGE SIZE COMMAND...: run the command on this machine, as root, in a copy of ROOT.
+# The copy becomes an image with ext4, which guests boot from. Kernel and initramfs: $2.vmlinuz,
 # $2.initrd.
 in_image() {
 	local root=$1 image=$2 size=$3
@@ -132,16 +132,17 @@ in_image() {
 		rmdir "$over"' bash "$root" "$image" "$size" "$TOP" "$@"
 }
 
-# boot_image IMAGE LIMIT LOG [APPEND [FIRMWARE]]: until the guest switches itself off; it may reboot, and finds what it
-# wrote, which goes with the run. It has a software FPGA. What it writes to /dev/virtio-ports/out is standard output.
-# APPEND: more kernel arguments. FIRMWARE: variables of UEFI, which then looks at signatures, as they say.
+# boot_image IMAGE LIMIT LOG [APPEND [FIRMWARE]]: boot the image with a software FPGA, until the
+# guest switches itself off. The guest may reboot and keeps its changes, until the run ends.
+# Standard output is the guest's /dev/virtio-ports/out. APPEND: more kernel arguments. FIRMWARE:
+# variables of UEFI, which make it check signatures.
 boot_image() {
 	local image=$1 limit=$2 status=0 lib machine=q35 append=${4-} smp=2
 	local -a firmware=()
 
-	# where processors are few, the second one only waits for the first
+	# on few processors, the second one only waits for the first
 	(($(nproc) > 2)) || smp=1
-	# firmware is in the full root
+	# the full root contains the firmware
 	[[ ! ${5-} ]] || FULL=yes
 	have_root
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
@@ -156,7 +157,7 @@ boot_image() {
 	mkfifo "$JOB/out"
 	if [[ ${5-} ]]; then
 		cp "$5" "$JOB/variables"
-		# registers of a board are nobody's there without an IOMMU
+		# with this firmware and no IOMMU, registers of a board are not reachable
 		machine+=,smm=on,kernel-irqchip=split
 		firmware=(-device "intel-iommu,intremap=on,caching-mode=on"
 			-global driver=cfi.pflash01,property=secure,value=on

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# The cached Debian 13 roots. The core root has what the tools, the module for the newest kernel
-# and most guests need. The full root is a copy of it, with everything else: other kernels, other
-# compilers, the source of the kernel. It is made when something asks for it.
+# The cached Debian 13 roots. The core root serves the tools, the module for the newest kernel and
+# most guests. The full root is a copy of it, with everything else: other kernels, other
+# compilers, the source of the kernel. It is made on first use.
 
-ROOT_VERSION=6	# raise it when the steps below change what is in the core root
-FULL_VERSION=1	# or in the full one
+ROOT_VERSION=6	# raise it when the steps below change the contents of the core root
+FULL_VERSION=1	# the same for the full one
 FULL=${RASHPA_FULL-}	# not empty: ROOT is the full one
 
 # section NAME: its lines of "packages"
@@ -13,7 +13,7 @@ section() {
 	entries "$LAB/packages" | awk -v s="[$1]" '/^\[/ { inside = $0 == s; next } inside'
 }
 
-# Series of the core root, with its suite: the last line; and the lines before it.
+# Series and suite of the core root: the last line; those of the full root: the lines before it.
 core_kernel() { entries "$LAB/kernels" | tail -n 1; }
 full_kernels() { entries "$LAB/kernels" | head -n -1; }
 
@@ -29,7 +29,7 @@ full_path() {
 	echo "$CACHE/full-${hash:0:12}"
 }
 
-# The archive to use is this machine's own: prints "main security".
+# Prints "main security": addresses of the archive that this machine uses.
 mirrors() {
 	local uri label main='' security=''
 
@@ -60,7 +60,7 @@ write_sources() { # root, main, security
 		fi
 	} | "${SUDO[@]}" tee "$1/etc/apt/sources.list"
 
-	# bookworm only for what trixie does not have; from backports QEMU, and what its kernels need
+	# bookworm only for packages that trixie lacks; from backports QEMU, and what its kernels need
 	"${SUDO[@]}" tee "$1/etc/apt/preferences.d/lab" <<-END
 	Package: *
 	Pin: release n=bookworm*
@@ -72,9 +72,9 @@ write_sources() { # root, main, security
 	END
 }
 
-# What lets apt work while a root is made; finish_root takes most of it out again.
+# Files that apt needs while a root is made; finish_root removes most of them.
 write_access() { # root, main, security
-	# How this machine reaches its archive; taken out again when all is there.
+	# Settings to reach the archive; removed at the end.
 	{
 		apt-config dump | grep -E '^Acquire::(https?|ftp)::|^Acquire::(Check-Valid-Until|Check-Date|Retries)' || true
 		echo 'APT::Install-Recommends "false";'
@@ -103,9 +103,9 @@ build_in() {
 			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$root" "$@"
 }
 
-# Newest kernel of a series, e.g. 6.1 -> 6.1.0-45-amd64; of all of them for "newest", and of those
-# that can be preempted everywhere for "rt". It has headers and an image: that is signed, and
-# comes to the archive later.
+# Newest kernel of a series, e.g. 6.1 -> 6.1.0-45-amd64; of all series for "newest", and of those
+# with PREEMPT_RT for "rt". It must have headers and an image: the image is signed, and reaches
+# the archive later.
 newest() { # root, series
 	local series=${2//./\\.} flavour=amd64
 
@@ -129,8 +129,8 @@ install_packages() {
 	done <<<"$2"
 	build_in "$root" apt-get install -y "${@:3}" "${releases[@]/#/linux-image-}" \
 		"${releases[@]/#/linux-headers-}"
-	# The packages' scripts run depmod; nobody needs Debian's initramfs here.
-	# shellcheck disable=SC2016 # since 7.2 the image lies beside the modules
+	# The packages' scripts run depmod; Debian's initramfs is not needed here.
+	# shellcheck disable=SC2016 # since 7.2 the image is in the folder of the modules
 	build_in "$root" sh -euc '
 		for release; do
 			[ -e "/boot/vmlinuz-$release" ] || cp "/usr/lib/modules/$release/vmlinuz" "/boot/vmlinuz-$release"
@@ -140,13 +140,13 @@ install_packages() {
 		done' sh "${releases[@]}"
 }
 
-# Newest source of the archive: of it, the debug kernel is made.
+# Newest source of the archive; the debug kernel is made from it.
 newest_source() { # root
 	build_in "$1" apt-cache search --names-only '^linux-source-[0-9.]+$' | cut -d' ' -f1 |
 		sort -V | tail -n 1
 }
 
-# checkpatch, coccinelle's rules and what they read, beside the source package.
+# Unpack checkpatch, coccinelle's rules and the files that they read, next to the source package.
 unpack_scripts() { # root
 	build_in "$1" sh -euc '
 		cd /usr/src
@@ -156,7 +156,7 @@ unpack_scripts() { # root
 			"linux-source-*/scripts" "linux-source-*/.clang-format" "linux-source-*/COPYING"'
 }
 
-# What makes roots, and where from: sets the caller's main, security.
+# Install debootstrap and find the archive: sets the caller's main, security.
 find_archive() {
 	need debootstrap=debootstrap unshare=util-linux
 	[[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || need /=debian-archive-keyring
@@ -206,7 +206,7 @@ finish_root() { # final path
 	say "complete: $(du -sh "$1" 2>/dev/null | cut -f1), ${SECONDS} s"
 }
 
-# One empty package, which provides what packages depend on and nothing here needs.
+# One empty package that provides unneeded dependencies of other packages.
 stand_in() { # root
 	local dir
 	dir=$(mktemp -d)
@@ -257,7 +257,7 @@ build_full() { # final path
 	finish_root "$1"
 }
 
-# make_once PATH COMMAND...: it makes PATH, unless that is there.
+# make_once PATH COMMAND...: run the command, which makes PATH, unless PATH exists.
 make_once() {
 	[[ ! -e $1 ]] || return 0
 	mkdir -p "$CACHE"
@@ -270,8 +270,8 @@ make_once() {
 	exec 9>&-
 }
 
-# Make the root unless it is there, and the full one if FULL is set; sets ROOT. The disk of
-# guests is made while others go on.
+# Make the root unless it exists, and the full one if FULL is set; sets ROOT. The disk of guests
+# is made in the background.
 have_root() {
 	ROOT=$(core_path)
 	if [[ ! -d $ROOT ]]; then
@@ -299,13 +299,13 @@ build_image() {
 	trap - EXIT
 }
 
-# Make it unless it is there; sets IMAGE.
+# Make the disk of guests unless it exists; sets IMAGE.
 have_image() {
 	IMAGE=$ROOT.img
 	make_once "$IMAGE" build_image
 }
 
-# Make the kernel of a series unless it is there; "coverage" is a build for the debug kernel.
+# Make the kernel of a series unless it exists; "coverage" is a build for the debug kernel.
 have_kernel() { # series
 	{ entries "$LAB/kernels" | cut -f1; printf '%s\n' debug coverage; } |
 		grep -xF -- "$1" >/dev/null ||
@@ -341,7 +341,7 @@ cmd_image() {
 }
 
 cmd_release() { # series
-	(($# == 1)) || die "release: of which series?"
+	(($# == 1)) || die "release: SERIES is missing"
 	have_kernel "$1" >&2
 	release "$1"
 }
@@ -370,14 +370,14 @@ cmd_clean() {
 		[[ $path == "$keep"* || $path == "$keep_debug"* || $path == "${ROOT-none}"* ]] ||
 			"${SUDO[@]}" rm -rf --one-file-system "$path"
 	done
-	# earlier ones of these cannot be told from those of another checkout
+	# earlier versions of these look the same as those of another checkout
 	[[ $keep != none ]] || "${SUDO[@]}" rm -rf --one-file-system "$CACHE"/plain-* "$CACHE"/maker-*
 }
 
 # enter [--over LAYER] [--scratch] [FOLDER TARGET]... -- COMMAND...: replaces this process by
 # the command inside the root, which is read-only here; each FOLDER is seen as TARGET.
-# --over: the root with that layer over it. --scratch: what is written to the root is kept
-# in memory while the command runs.
+# --over: mount that layer over the root. --scratch: keep changes of the root in memory while
+# the command runs.
 enter() {
 	local over='' scratch=''
 
@@ -420,8 +420,8 @@ enter() {
 		exec chroot "$root" "$@"' sh "$ROOT" "$over" "$scratch" "$@"
 }
 
-# Objects of the compiler (ccache) and sources that were checked, by what went into them: they
-# serve all checkouts. What is not asked for any more goes.
+# Objects of the compiler (ccache) and results of source checks, by hash of their inputs. All
+# checkouts share them. Unused ones are removed.
 kept_results() {
 	local dir=$CACHE/results
 
@@ -431,9 +431,9 @@ kept_results() {
 		"${SUDO[@]}" chown -R --reference="$TOP" "$dir"
 }
 
-# exec [--full] [--kernel SERIES]... [--headers] [--scratch] [--debian 12] COMMAND...: inside the root; the
-# checkout is /rashpa, and files get the owner of the checkout. With --scratch the command is root's. With --debian it is
-# another root, in which packages of that Debian are made.
+# exec [--full] [--kernel SERIES]... [--headers] [--scratch] [--debian 12] COMMAND...: run the
+# command inside the root; the checkout is /rashpa, and files get the owner of the checkout.
+# --scratch: as root. --debian: in a root that makes packages of that Debian.
 cmd_exec() {
 	local name scratch='' debian='' path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 	local -a pass=() layers=() folders=("$TOP" rashpa) who=() kernels=()

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 # Boot a kernel of the root with QEMU and run a command in the guest.
 
-# Make the kernel of a series unless it is there; sets RELEASE, VMLINUZ, MODULES.
+# Make the kernel of a series unless it exists; sets RELEASE, VMLINUZ, MODULES.
 find_kernel() { # series
 	have_kernel "$1"
 	RELEASE=$(release "$1")
@@ -13,7 +13,7 @@ find_kernel() { # series
 	MODULES=$DEBUG/modules
 }
 
-# Make the initramfs of this kernel unless it is there; sets INITRAMFS.
+# Make the initramfs of this kernel unless it exists; sets INITRAMFS.
 have_initramfs() {
 	local rel=$RELEASE dir mods=$MODULES hash wanted ko file
 
@@ -27,7 +27,7 @@ have_initramfs() {
 	cp "$ROOT/usr/bin/busybox" "$dir/bin/"
 	cp "$LAB/initramfs-init" "$dir/init"
 	: >"$dir/modules/order"
-	# ext4 of 6.1 asks for a checksum by its name
+	# ext4 of 6.1 requests a checksum by its name
 	for wanted in virtio_pci virtio_console virtio_blk crc32c_generic ext4 9pnet_virtio 9p overlay; do
 		[[ $wanted != crc32c_generic ]] || grep -q "/$wanted\.ko" "$mods/modules.dep" || continue
 		grep -q "/$wanted\.ko" "$mods/modules.dep" "$mods/modules.builtin" ||
@@ -52,7 +52,7 @@ have_initramfs() {
 	rm -rf "$dir"
 }
 
-# Compile what a process of QEMU loads, unless it is there; sets HELPER.
+# Compile a library that a process of QEMU loads, unless it exists; sets HELPER.
 have_helper() { # name, library
 	local hash
 
@@ -65,9 +65,8 @@ have_helper() { # name, library
 	mv "$TOP/build/lab/$1.$$" "$HELPER"
 }
 
-# A GPU whose memory is a BAR: what it is told to draw and compute, Mesa does on this processor.
-# QEMU wants a render node, and Mesa udmabuf: where there is none, helpers stand in for them.
-# Adds to "preload" what QEMU loads.
+# A GPU whose memory is a BAR; Mesa draws and computes for it on this processor. QEMU needs a render
+# node, and Mesa udmabuf; helpers replace those that are missing. Adds QEMU's helper to "preload".
 add_gpu() { # bus
 	local render=("${LOADER[@]}") node=''
 
@@ -83,7 +82,7 @@ add_gpu() { # bus
 		have_helper udmabuf
 		render+=(--preload "$HELPER")
 	fi
-	# it is a process of its own, which has the root's libraries as well
+	# a separate process, also with the root's libraries
 	printf '#!/bin/sh\nexec %s "$@"\n' "${render[*]@Q} '$ROOT/usr/libexec/virgl_render_server'" >"$JOB/render"
 	chmod 755 "$JOB/render"
 	export RENDER_SERVER_EXEC_PATH=$JOB/render VK_LOADER_LAYERS_DISABLE='~all~'
@@ -92,7 +91,7 @@ add_gpu() { # bus
 	QEMU+=(-device "virtio-gpu-gl-pci,bus=$1,hostmem=256M,blob=on,venus=on")
 }
 
-# start_fpga NUMBER: returns when the process listens.
+# start_fpga NUMBER: returns once the process listens.
 start_fpga() {
 	local i=$1 program=${RASHPA_FPGA:-$TOP/build/tools/rashpa-fpga} n
 	local socket=$JOB/fpga$i.sock
@@ -104,9 +103,9 @@ start_fpga() {
 		return 1
 	fi
 	rm -f "$socket"
-	# what was built in the root runs here with the root's libraries
+	# programs that were built in the root run here with the root's libraries
 	[[ $(head -c 4 "$program") != $'\x7fELF' ]] || start=("${LOADER[@]}" "$program")
-	# NUMBER:OPTION is for one of them
+	# NUMBER:OPTION is for one FPGA
 	for option in "${FPGA_OPTIONS[@]}"; do
 		if [[ ! $option =~ ^[0-9]+:- ]]; then
 			more+=("$option")
@@ -126,7 +125,7 @@ start_fpga() {
 	return 1
 }
 
-# Answer what "host" in the guest asks for, until QEMU ends.
+# Answer requests of "host" in the guest, until QEMU ends.
 serve_guest() {
 	local request number pid
 
@@ -172,7 +171,7 @@ stop_fpgas() {
 	((FPGA_DIED == 0))
 }
 
-# Does KVM boot a kernel here? The answer is kept until this machine reboots.
+# Does KVM boot a kernel here? The answer is stored until this machine reboots.
 probe_kvm() {
 	local note
 	note=$CACHE/kvm-$(</proc/sys/kernel/random/boot_id)
@@ -210,14 +209,14 @@ finish_run() {
 	fi
 	stop_fpgas || true
 	rm -rf "$JOB"
-	# what a root QEMU wrote belongs to the owner of the checkout
+	# files of a QEMU that ran as root get the owner of the checkout
 	if ((EUID == 0)) && [[ $(stat -c %u "$TOP") != 0 ]]; then
 		find "$TOP/build" -xdev -user 0 -exec chown -h --reference="$TOP" {} + || true
 	fi
 }
 
-# The log without what is allowed: single lines, and whole reports in which such a line is; and
-# without the lines that a test says it expects.
+# The log without allowed lines, without whole reports that contain one, and without the lines that
+# a test expects.
 without_allowed() {
 	tr -d '\r' <"$LOG" | ALLOWED=$(entries "$LAB/allow" | paste -sd'|') awk '
 		BEGIN { allowed = ENVIRON["ALLOWED"] }
@@ -253,7 +252,7 @@ port() { # name, chardev
 	QEMU+=(-chardev "$2" -device "virtserialport,chardev=${id%%,*},name=$1")
 }
 
-# An NVMe disk of zeros; what is written to it goes with the run.
+# An NVMe disk of zeros; its contents are lost when the run ends.
 disk() { # number, size
 	truncate -s "$2" "$JOB/disk$1" 2>/dev/null || die "run: --disk $2: not a size"
 	QEMU+=(-blockdev "driver=file,node-name=disk$1,filename=$JOB/disk$1"
@@ -303,7 +302,7 @@ cmd_run() {
 	[[ $accel =~ ^(tcg|kvm|probe)$ ]] || die "run: --accel tcg, kvm or probe"
 	[[ $fpgas =~ ^[0-9]+$ && $spare =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
 	find_kernel "$kernel"
-	# programs of the root run here without a chroot, so without privileges
+	# programs of the root run here without a chroot, so they need no privileges
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
 	have_initramfs
@@ -322,7 +321,7 @@ cmd_run() {
 	mkdir "$JOB/share"
 	mkfifo "$JOB/stdout" "$JOB/stderr" "$JOB/host.in" "$JOB/host.out"
 
-	# nobody looks at its screen
+	# no console on its screen
 	((!gpus)) || { display=egl-headless; append+=" drm_kms_helper.fbdev_emulation=0"; }
 	QEMU=("$ROOT/usr/bin/qemu-system-x86_64" -nodefaults -no-user-config -display "$display"
 		-L "$ROOT/usr/share/qemu" -L "$ROOT/usr/share/seabios" -L "$ROOT/usr/lib/ipxe/qemu"
@@ -331,7 +330,7 @@ cmd_run() {
 		-serial "file:${LOG//,/,,}"
 		-kernel "$VMLINUZ" -initrd "$INITRAMFS" "${ACCEL[@]}")
 	if [[ $iommu != off ]]; then
-		# without caching mode the kernel flushes lazily; software FPGAs need it
+		# software FPGAs need caching mode; without it the kernel flushes lazily
 		[[ $iommu == lazy ]] || caching=,caching-mode=on
 		QEMU+=(-machine "q35,memory-backend=ram0,kernel-irqchip=split"
 			-device "intel-iommu,intremap=on$caching")
@@ -341,13 +340,12 @@ cmd_run() {
 		append="intel_iommu=off$append"
 	fi
 	((keep)) || append="oops=panic $append"
-	# On a busy machine the clocks that watch each other disagree, and HPET is slow to read.
-	# Without checks the slabs keep what they handed out in arrays, where kmemleak finds
-	# the addresses of what is lost. While the kernel looks at its processor for the second
-	# time, it does not know for a moment that there are five levels of page tables: an
-	# interrupt just then, and KASAN takes a good address for a wild one.
-	# Stock kernels can look at what is written to memory that was freed, and behind the end; with
-	# U, reports would name who allocated it, and a boot takes a second longer.
+	# tsc=reliable: on a busy machine the clocks that watch each other disagree, and HPET is slow to
+	# read. slab_debug: without checks the slabs keep addresses of lost objects in arrays, where
+	# kmemleak finds them. no5lvl: while the kernel examines its processor for the second time, it
+	# briefly misses the fifth level of page tables. An interrupt at that moment makes KASAN report
+	# a valid address as wild. Stock kernels can check for writes to freed memory, and beyond the
+	# end; with U, reports would name the allocating function, and a boot takes a second longer.
 	case $kernel$checks in
 	debug*) append="tsc=reliable no5lvl slab_debug=F,kmalloc-* $append" ;;
 	6.1yes) append="slub_debug=FZP page_poison=1 $append" ;;
@@ -368,7 +366,7 @@ cmd_run() {
 		-device "virtio-blk-pci,drive=root,serial=root")
 	share rashpa "$TOP" ""
 	share job "$JOB/share" ""
-	# of the other kernels, the modules are in the root
+	# the root contains the modules of all other kernels
 	[[ $kernel != debug ]] || share modules "$MODULES" ,readonly=on
 	find_data
 	[[ ! $DATA ]] || share data "$DATA" ,readonly=on
@@ -377,8 +375,8 @@ cmd_run() {
 		QEMU+=(-device "pcie-root-port,id=switch-port,chassis=1,slot=1"
 			-device "x3130-upstream,id=switch,bus=switch-port")
 	fi
-	# more ports than FPGAs: for boards that are plugged in later; room for many is there
-	# only below 4 GiB, and only if each takes no more than it needs
+	# more ports than FPGAs, for boards that are plugged in later; many fit only below 4 GiB, and
+	# only if each takes no more than it needs
 	room=pref64-reserve=256M,mem-reserve=32M
 	((spare <= 1)) || room=pref64-reserve=64M,mem-reserve=2M
 	for ((i = 0; fpgas && i < fpgas + spare; i++)); do
@@ -426,7 +424,7 @@ cmd_run() {
 	serve_guest
 	wait "$QEMU_PID" 2>/dev/null || status=$?
 	QEMU_PID=
-	: <>"$JOB/stdout" # lets the readers end, even if QEMU never opened these
+	: <>"$JOB/stdout" # ends the readers, even if QEMU never opened these
 	: <>"$JOB/stderr"
 	wait "$out" "$err" || true
 	judge "$status" "$keep" "$limit"
@@ -434,7 +432,7 @@ cmd_run() {
 
 indent() { sed 's/^/lab:   /' >&2; }
 
-# Say what became of the run; ends the program with the exit status.
+# Report the result of the run; ends the program with the exit status.
 judge() { # status of timeout/QEMU, keep going, time limit
 	local status=$1 keep=$2 limit=$3 found='' fpga=0
 
@@ -448,7 +446,7 @@ judge() { # status of timeout/QEMU, keep going, time limit
 		say "time limit of $limit s"
 		status=$E_TIME
 	elif [[ ! -e $JOB/share/status ]]; then
-		say "QEMU ended with status $status and said:"
+		say "QEMU ended with status $status and printed:"
 		tail -n 12 "${LOG%.log}-qemu.log" | indent
 		! grep -q "no drm render node" "${LOG%.log}-qemu.log" ||
 			say "--gpu: this QEMU does not call the egl_init() of selftests/lab/surfaceless.c, and the host has no render node"

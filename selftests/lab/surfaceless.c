@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Loaded into QEMU where the host has no render node: "-display egl-headless" asks its egl_init()
- * for a context of OpenGL, which wants such a node. This one takes Mesa's platform without any
- * device, so that the processor draws. What is set here is QEMU's own (ui/egl-helpers.c).
+ * for a context of OpenGL, which needs such a node. This egl_init() takes Mesa's platform without
+ * any device, so that the processor draws. It sets variables of QEMU (ui/egl-helpers.c).
  */
 #include <EGL/egl.h>
 #include <EGL/eglext.h>

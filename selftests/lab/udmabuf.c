@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Loaded into virgl_render_server where the host has no /dev/udmabuf: Mesa's lavapipe asks it for
- * the dma-buf of a memfd, to share memory with QEMU. QEMU maps what it is given: a memfd does.
+ * Loaded into virgl_render_server where the host has no /dev/udmabuf: Mesa's lavapipe asks that for
+ * the dma-buf of a memfd, to share memory with QEMU. QEMU only maps the file, so a memfd suffices.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-static int device = -1;		/* what was opened as /dev/udmabuf */
+static int device = -1;		/* descriptor that stands for /dev/udmabuf */
 
 static int open_as(const char *name, const char *path, int flags, mode_t mode)
 {
@@ -61,6 +61,6 @@ int ioctl(int fd, unsigned long request, ...)
 	create = arg;
 	if (!create->offset)
 		return fcntl(create->memfd, F_DUPFD_CLOEXEC, 0);
-	errno = EINVAL;		/* a part of it has no descriptor of its own */
+	errno = EINVAL;		/* a part of the memfd has no separate descriptor */
 	return -1;
 }
