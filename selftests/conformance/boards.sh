@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=60
-# Runs inside the lab's root: rashpa-fpga-conformance against rashpa-fpga, as it is and with
-# less, and against a board that was written from the document alone; that it notices boards that
-# are wrong; how it ends. TAP.
+# Runs inside the lab's root: rashpa-fpga-conformance against rashpa-fpga, with all and with fewer
+# features, and against a board that was written from the document alone; it notices wrong
+# boards; its exit statuses. TAP.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
@@ -11,7 +11,7 @@ set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/sanitized.sh
 . selftests/lib/sanitized.sh
 tools=${RASHPA_TOOLS:-build/tools}
-program=rashpa-fpga board='' suites=()	# all of them
+program=rashpa-fpga board='' suites=()	# empty: all suites
 
 end_board() {
 	[[ ! $board ]] || { kill "$board"; wait "$board"; } 2>/dev/null
@@ -28,7 +28,7 @@ appears() { # SOCKET
 	return 1
 }
 
-# start OPTION...: a board with these
+# start OPTION...: start a board with these options
 start() {
 	end_board
 	"$tools/$program" --socket "$work/socket" --control "$work/control" --log "$work/log" "$@" &
@@ -36,7 +36,7 @@ start() {
 	appears "$work/control"
 }
 
-# pretend SETTING...: one that is none, and says so of itself
+# pretend SETTING...: start a false board, whose registers contain these settings
 pretend() {
 	end_board
 	rm -f "$work/socket"
@@ -49,7 +49,7 @@ conformance() {
 	"$tools/rashpa-fpga-conformance" --socket "$work/socket" "$@" "${suites[@]}" >"$work/out" 2>"$work/err"
 }
 
-# All that it says of a board becomes lines of ours.
+# Runs all suites on a board, and prints the verdicts as verdicts of this test.
 all() { # NAME OPTION...
 	local name=$1 line status=0
 	shift
@@ -67,17 +67,17 @@ all() { # NAME OPTION...
 	ok "$status" "$name/end: it ends with 0"
 }
 
-# notices COMMAND TEST: a board that was told this fails this test
+# notices COMMAND TEST: a board fails TEST after COMMAND at its control socket
 notices() {
 	local status=0
 	start --memory 16M --dtps 4 --vectors 4
 	tell "$1"
 	conformance "$2" || status=$?
 	((status == 1)) && grep -q "^not ok 1 - $2:" "$work/out"
-	ok $? "notices/${1// /-}: \"$1\" is noticed by $2"
+	ok $? "notices/${1// /-}: $2 notices \"$1\""
 }
 
-# Told to the control socket; there is always somebody else at the other one.
+# Send a command to the control socket; the other socket always has a client.
 tell() {
 	python3 - "$work/control" "$1" <<'END'
 import socket, sys
@@ -88,7 +88,7 @@ sys.exit(not s.recv(100).startswith(b"ok"))
 END
 }
 
-# ends STATUS TEXT OPTION...: with this status, saying this
+# ends STATUS TEXT OPTION...: it ends with this status, and prints TEXT
 ends() {
 	local wanted=$1 text=$2 status=0
 	shift 2
@@ -97,7 +97,7 @@ ends() {
 	ok $? "ends: ${*//$work/} ends with $wanted: $text"
 }
 
-# lacks TEXT...: of the board before, these tests were skipped, for reasons that say this
+# lacks TEXT...: for the previous board, tests were skipped for reasons with this text
 lacks() {
 	local text
 	for text; do
@@ -106,13 +106,13 @@ lacks() {
 	done
 }
 
-# What was skipped, but for a clock that is slow where others want the processor as well.
+# Number of skipped tests, except for a slow clock, which a busy machine can cause.
 skipped() { grep "# SKIP" "$work/out" | grep -cv "times as slow as ours"; }
 
 all plain --memory 16M --dtps 4 --vectors 4
 (($(skipped) == 1)) && grep -q "# SKIP it has all features" "$work/out"
-ok $? "board-all-lacking: of a board that has all, what is lacking is skipped, and nothing else"
-# Boards of all kinds, without sanitizers: they have nothing to see here that the first one did not show.
+ok $? "board-all-lacking: a board with all features skips one test only"
+# Boards of all kinds, without sanitizers, which cover no more code here than with the first board.
 boards() {
 	local tools=build/tools
 	all small --memory 256K --dtps 1 --vectors 1 --entries 2
@@ -134,7 +134,7 @@ boards() {
 	all aligned --memory 16M --dtps 4 --vectors 4 --align 64
 	program=rashpa-fpga-second
 	all second --memory 16M --dtps 4 --vectors 4
-	# what limits are of
+	# suites that depend on limits
 	suites=(registers table stream pacing)
 	all second-limits --memory 1M --limits 40,24,20,3
 	all second-32-bits --memory 1M --dtps 4 --vectors 4 --limits 32,24,20,3
@@ -166,7 +166,7 @@ tell "dead on"
 ends 2 "no board with the reference interface" --socket "$work/socket"
 end_board
 
-# what comes from a board is input
+# values that a board sends are untrusted input
 hostile() { # STATUS TEXT TEST SETTING...
 	local wanted=$1 text=$2 test=$3
 	shift 3
@@ -188,7 +188,7 @@ hostile 0 "^ok 1 - registers/identity" registers/identity 0x130=0x00010001 0x134
 hostile 2 "list of blocks does not end" registers/identity 0x5c=0xfffffffc
 hostile 2 "BAR 4 shows 0 bytes of on-board memory" registers/identity 0x18=0
 
-# one that goes away
+# a board that goes away
 pretend leave=0x28
 ends 2 "^Bail out! $work/socket: registers/scratch: it hung up" --socket "$work/socket" \
 	registers/identity registers/scratch
@@ -205,12 +205,12 @@ assert (identity["name"], identity["result"]) == ("registers/identity", "passed"
 assert (scratch["name"], scratch["result"]) == ("registers/scratch", "ended")
 assert scratch["reason"] == said["ended"] and why in open(sys.argv[1] + "/err").read()
 END
-ok $? "json-known-before: --json tells what was known before the board went away, and where that was"
+ok $? "json-known-before: --json reports earlier results, and the test in which the board went away"
 conformance --json --socket "$work/nothing"
 (($? == 2)) && python3 -c 'import json, sys
 said = json.load(sys.stdin)
 assert not said["tests"] and said["ended"].startswith(said["target"] + ": No such file")' <"$work/out"
-ok $? "json-no-board: --json tells that there was no board"
+ok $? "json-no-board: --json reports a missing board"
 pretend leave=hello
 ends 2 "$work/socket: it hung up at the first message: it is no vfio-user server" \
 	--socket "$work/socket"
@@ -221,11 +221,11 @@ for ((i = 0; i < 3000; i++)); do
 	! grep -q "socket: no answer yet: it has one client at a time: end the" "$work/err" || break
 	sleep 0.01
 done
-ok $((i == 3000)) "one-not-answer: one that does not answer is told while it is waited for"
+ok $((i == 3000)) "one-not-answer: while it waits for a board that does not answer, it reports that"
 kill -9 "$board"
 wait "$board" "$client" 2>/dev/null
 grep -q "socket: it hung up at the first message" "$work/err"
-ok $? "end-noticed: and its end is noticed"
+ok $? "end-noticed: it notices the end of that board"
 pretend
 kill -9 "$board"
 wait "$board" 2>/dev/null
@@ -240,7 +240,7 @@ chmod 0 "$work/socket"
 setpriv --reuid=65534 --clear-groups "$tools/rashpa-fpga-conformance" --socket "$work/socket" \
 	>"$work/out" 2>&1
 (($? == 2)) && grep -q "socket: Permission denied: be the user who has started" "$work/out"
-ok $? "socket-another-user: a socket of another user ends with 2: who may use it"
+ok $? "socket-another-user: a socket of another user ends with 2, and it names the allowed user"
 end_board
 ends 2 "the name is empty: give a PCI function" --vfio ""
 ends 2 "there is no such PCI function" --vfio 0000:99:00.0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One stream of operations, played into two device programs: what software can see of both has
- * to be the same. What the interface leaves open is not compared, and streams ask for nothing
- * that depends on who is faster.
+ * One stream of operations, played into two device programs: software must see the same state of
+ * both. Properties that the interface leaves open are not compared, and streams contain nothing
+ * that depends on the faster side.
  */
 #ifndef DIFFER_H
 #define DIFFER_H
@@ -10,14 +10,14 @@
 #include "../../tools/conformance/client.h"
 
 #define DTPS		4u
-#define BOUND_ENTRIES	16u		/* of each DTP */
+#define BOUND_ENTRIES	16u		/* entries of each DTP */
 #define HOST_ADDR	0x100000000ull
-#define AREA		(1u << 20)	/* of each DTP in host memory */
-#define RECORDS		(AREA - (64u << 10))	/* in it: lock record, metadata; before: payload */
+#define AREA		(1u << 20)	/* bytes of each DTP in host memory */
+#define RECORDS		(AREA - (64u << 10))	/* offset of records, after payload */
 #define HOST_SIZE	(DTPS * AREA)
 #define OPS_MAX		1024u
 
-/* Registers of a DTP that can be set: by the number of their line in the table of stream.c. */
+/* Writable registers of a DTP, numbered by their line in the table of stream.c. */
 enum {
 	R_MODE, R_VECTOR, R_PIXEL_BYTES, R_BUNCH, R_SLOTS, R_SRC_BASE, R_SRC_IMAGES, R_SRC_X,
 	R_SRC_Y, R_WIDTH, R_HEIGHT, R_DST_X, R_DST_Y, R_SRC_LINE, R_SRC_IMAGE, R_DST_BASE,
@@ -68,7 +68,7 @@ struct stream {
 void stream_add(struct stream *s, enum kind kind, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 		uint64_t e);
 bool stream_save(const struct stream *s, const char *path, const char *comment);
-void stream_load(struct stream *s, const char *path);	/* or the program ends */
+void stream_load(struct stream *s, const char *path);	/* ends the program on errors */
 
 /* generate.c */
 void generate(struct stream *s, uint64_t seed);
@@ -79,15 +79,15 @@ struct side {
 	struct client client;
 	uint8_t *host;
 	int host_fd;
-	uint32_t credit[DTPS];		/* that a DTP that waits has seen at last */
+	uint32_t credit[DTPS];		/* last credit that a waiting DTP has read */
 };
 
 #define WHY_SIZE	160
 
 extern struct side side[2];
-extern bool groups;		/* both can do it; else members are started one by one */
+extern bool groups;		/* both sides have groups; else members are started one by one */
 
-/* False: they differ, and @why says in what. */
+/* False: they differ, and @why names the difference. */
 bool play(const struct stream *s, char why[WHY_SIZE]);
 
 #endif /* DIFFER_H */

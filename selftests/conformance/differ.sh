@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=15
-# Runs inside the lab's root: the same streams into two device programs. TAP. The model and
-# itself must not differ, the model and one that was told to misbehave must; then the model and
-# the second implementation, where there is one; and who starts boards leaves none behind.
-# RASHPA_BUILD: the build folder.
+# Runs inside the lab's root: the same streams into two device programs. TAP. Two models must not
+# differ, a model and a misbehaving model must; then the model and the second implementation, if it
+# was built; programs that start boards leave no board behind. RASHPA_BUILD: the build folder.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
@@ -15,7 +14,8 @@ model=$build/tools/rashpa-fpga
 selftest=$build/tools/rashpa-fpga-selftest
 second=$build/tools/rashpa-fpga-second
 
-# It must be found, kept as a text, which shows it again, and is good for an honest model.
+# differ must find the misbehaviour and save the stream, which shows it again, but not for two good
+# models.
 found() { # COMMAND
 	local kept="$work/stream.txt"
 	rm -f "$kept"
@@ -25,7 +25,8 @@ found() { # COMMAND
 	"$differ" "$model" "$model" --replay "$kept"
 }
 
-# Killed when it has so many boards (0: it ends by itself): nobody holds its output any more.
+# Kill the command once it runs BOARDS boards (0: it ends without a kill): no process may keep its
+# output open.
 takes_along() { # BOARDS COMMAND...
 	local boards=$1 pid i status
 	shift
@@ -47,15 +48,18 @@ takes_along() { # BOARDS COMMAND...
 	return "$((status || i == 1000))"
 }
 
-good "model-itself: the model and itself" "$differ" "$model" "$model" --seconds 2
+good "model-itself: two models do not differ" "$differ" "$model" "$model" --seconds 2
 for word in "lose lock 2" "lose interrupt 3" "twice interrupt 0" "wild 0x100000000" "drop on"; do
-	good "model-one: the model and one that was told: $word" found "$word"
+	good "model-one: the model and one with \"$word\" differ" found "$word"
 done
 if [[ -x $second ]]; then
-	good "model-second-implementation: the model and the second implementation" "$differ" selftests/conformance/model.sh "$second" --seconds 4
+	good "model-second-implementation: the model and the second implementation do not differ" \
+	"$differ" selftests/conformance/model.sh "$second" --seconds 4
 fi
-good "differ-killed-leaves: differ, killed, leaves no board behind" \
+good "differ-killed-leaves: differ leaves no board when it is killed" \
 	takes_along 2 "$differ" "$model" "$model" --seconds 60
-good "self-test-killed-leaves: the self-test, killed, leaves no board behind" takes_along 1 "$selftest" program/speed
-good "tests-self-test-leave: some tests of the self-test leave no board behind" takes_along 0 "$selftest" clock/held
+good "self-test-killed-leaves: the self-test leaves no board when it is killed" \
+takes_along 1 "$selftest" program/speed
+good "tests-self-test-leave: some tests of the self-test leave no board" \
+takes_along 0 "$selftest" clock/held
 finish

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Streams from a seed. A DTP has at most one thing wrong at a time: of two, boards may find
- * either first.
+ * Streams from a seed. A DTP has at most one error at a time: of two errors, boards may find
+ * either one first.
  */
 #include "differ.h"
 
 #define PAGE		4096u
-#define SEGMENTS	10u		/* of a destination, at most */
-#define LOCK_ENTRY	14u		/* of the entries of a DTP: lock record, */
-#define META_ENTRY	15u		/* and metadata */
+#define SEGMENTS	10u		/* maximum segments of a destination */
+#define LOCK_ENTRY	14u		/* entry of a DTP for the lock record, */
+#define META_ENTRY	15u		/* and for metadata */
 
 struct plan {
 	struct stream *s;
 	uint64_t random;
 	bool master;
-	bool group;			/* what is configured starts together, */
-	uint32_t msix, vector;		/* with the same interrupt, whoever is last */
-	uint64_t length[DTPS];		/* of the destination's linear space */
+	bool group;			/* all configured DTPs start together, */
+	uint32_t msix, vector;		/* with the same interrupt for any last member */
+	uint64_t length[DTPS];		/* length of the destination's linear space */
 	uint32_t segments[DTPS];
-	uint64_t segment[DTPS][SEGMENTS];	/* where each begins in host memory */
+	uint64_t segment[DTPS][SEGMENTS];	/* first byte of each in host memory */
 	uint64_t sum[DTPS][SEGMENTS];		/* and in the linear space */
 	uint32_t run[DTPS];
 	uint64_t first_stack[DTPS];
@@ -81,7 +81,7 @@ static uint32_t random_mode(struct plan *p)
 	return p->group ? (mode & ~RFPGA_MODE_MSIX) | p->msix : mode;
 }
 
-/* All in range. False: it does not fit into the destination, which is wrong enough. */
+/* All in range. False: it does not fit into the destination, which is an error already. */
 static bool configure(struct plan *p, unsigned int n)
 {
 	const uint32_t pixel = 1u << draw(p, 4), width = 1 + (uint32_t)draw(p, 60);
@@ -126,8 +126,8 @@ static bool configure(struct plan *p, unsigned int n)
 }
 
 /*
- * Not where records go: their ticks would be among what is compared; nor what a group has in
- * common.
+ * Neither places of records, as their ticks would be compared, nor registers that a group must
+ * have in common.
  */
 static unsigned int any_reg(struct plan *p)
 {
@@ -140,7 +140,7 @@ static unsigned int any_reg(struct plan *p)
 	return reg;
 }
 
-/* One thing of a DTP that makes no sense, or is not there. */
+/* Make one value of a DTP invalid, or out of range. */
 static void spoil(struct plan *p, unsigned int n)
 {
 	const unsigned int base = n * BOUND_ENTRIES, some = (unsigned int)draw(p, p->segments[n]);
@@ -153,7 +153,7 @@ static void spoil(struct plan *p, unsigned int n)
 		set(p, n, any_reg(p), 0);
 		break;
 	case 2:
-		/* where sums do not ascend, what is found is the board's matter */
+		/* if sums do not ascend, the board may find any entry */
 		stream_add(p->s, ENTRY, base + some, area(n), PAGE, p->sum[n][some], 0);
 		break;
 	case 3:
@@ -178,7 +178,7 @@ static void give_credit(struct plan *p, unsigned int n)
 	uint64_t credit = p->first_stack[n] += draw(p, 4);
 
 	if (chance(p, 10))
-		credit += 1000;				/* of the future */
+		credit += 1000;				/* future stacks */
 	if (p->run[n] || chance(p, 10))
 		stream_add(p->s, TAGGED, n, (uint32_t)credit,
 			   p->run[n] - (chance(p, 10) && p->run[n]), 0, 0);

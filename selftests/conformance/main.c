@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Plays random streams of operations into two device programs until they differ. What is found is
- * made as short as can be, and kept as a text that can be played again.
+ * Plays random streams of operations into two device programs until they differ. Shortens the
+ * stream that differs as far as possible, and saves it as text that can be played again.
  */
 #include "differ.h"
 
@@ -31,12 +31,12 @@ static char folder[] = "/tmp/differ.XXXXXX";
 
 static const struct argp_option option_list[] = {
 	{ "seed", 's', "N", 0, "the first stream is made from this number (1)", 0 },
-	{ "seconds", 't', "N", 0, "for so long (5)", 0 },
-	{ "minutes", 'm', "N", 0, "for so long", 0 },
-	{ "streams", 'n', "N", 0, "so many streams, however long that takes", 0 },
-	{ "replay", 'r', "FILE", 0, "play this stream, and nothing else", 0 },
-	{ "save", 'o', "FILE", 0, "where a stream that differs is kept (differ.txt)", 0 },
-	{ "tell", 'c', "COMMAND", 0, "tell the second program at its control socket", 0 },
+	{ "seconds", 't', "N", 0, "play for N seconds (5)", 0 },
+	{ "minutes", 'm', "N", 0, "play for N minutes", 0 },
+	{ "streams", 'n', "N", 0, "play N streams, without a time limit", 0 },
+	{ "replay", 'r', "FILE", 0, "play only this stream", 0 },
+	{ "save", 'o', "FILE", 0, "save a stream that differs (differ.txt)", 0 },
+	{ "tell", 'c', "COMMAND", 0, "send this to the second program's control socket", 0 },
 	{ 0 },
 };
 
@@ -48,7 +48,7 @@ static uint64_t number(const char *text, const struct argp_state *state)
 	errno = 0;
 	value = strtoull(text, &end, 0);
 	if (*text < '0' || *text > '9' || *end || errno)
-		argp_error(state, "%s is no number", text);
+		argp_error(state, "%s is not a number", text);
 	return value;
 }
 
@@ -78,12 +78,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 1)
-			argp_error(state, "two programs, and no more");
+			argp_error(state, "more than two programs");
 		options.program[state->arg_num] = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (!options.program[1])
-			argp_error(state, "which two programs?");
+			argp_error(state, "two programs are needed");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -92,10 +92,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = option_list, .parser = parse_option, .args_doc = "PROGRAM PROGRAM",
-	.doc = "Plays random streams of operations into two device programs, and compares.",
+	.doc = "Plays random streams of operations into two device programs, and compares them.",
 };
 
-/* Also called by the client: a program that dies or does not answer is a finding. */
+/* The client calls this as well: a program that dies or does not answer is a finding. */
 void die(const char *fmt, ...)
 {
 	va_list args;
@@ -122,7 +122,7 @@ static void tell(struct client *c, const char *command)
 
 	if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length || poll(&p, 1, 5000) != 1 ||
 	    recv(fd, text, sizeof(text), 0) < 2 || memcmp(text, "ok", 2))
-		die("not obeyed: %s", command);
+		die("the second program refused: %s", command);
 	close(fd);
 }
 
@@ -160,7 +160,7 @@ static void close_sides(void)
 	rmdir(folder);
 }
 
-/* Two boards that are not the same have to differ; but one may know no groups. */
+/* Boards with different properties would differ anyway; but one may have no groups. */
 static void check_boards(void)
 {
 	static const uint32_t words[] = { RFPGA_FEATURES, RFPGA_ID, RFPGA_VERSION, RFPGA_CAPS,
@@ -184,7 +184,7 @@ static void check_boards(void)
 
 /* -------------------------------------------------------------- search --- */
 
-/* Do they differ in the same thing? What is behind " at " and ":" may be another one. */
+/* Is it the same difference? The text after " at " and ":" may change. */
 static bool same_thing(const char *why, const char *other)
 {
 	const char *end = strstr(why, " at ");
@@ -194,8 +194,8 @@ static bool same_thing(const char *why, const char *other)
 }
 
 /*
- * Without the operations [from, to): does it still differ, and in the same thing? Then they are
- * gone. Entries stay, for nobody knows what is found among sums that do not ascend.
+ * If the stream without the operations [from, to) still shows the same difference, remove them.
+ * Entries stay, as boards may find any entry if sums do not ascend.
  */
 static bool leave_out(unsigned int from, unsigned int to, char *why)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Before each operation both programs come to rest; before a start, and before credit, only the
- * DTP that it is for. So DTPs run beside each other, and nothing depends on who is faster.
+ * Before each operation both programs come to rest; before a start, and before credit, only its
+ * DTP does. So DTPs run concurrently, and nothing depends on the faster side.
  */
 #include "differ.h"
 
@@ -13,19 +13,19 @@
 
 #define CANARY		0xa5
 #define PATIENCE	5		/* seconds to come to rest */
-#define FREE_IMAGES	10000u		/* more of them free-running take too long, */
+#define FREE_IMAGES	10000u		/* more free-running images take too long, */
 #define FREE_PERIOD	25000u		/* and so does a longer period */
 
 bool groups = true;
 
 struct side side[2] = { { .name = "the first" }, { .name = "the second" } };
 
-/* What the streams so far have made uncertain; the same for both sides. */
+/* State that is uncertain after the streams so far; the same for both sides. */
 static bool master;
-static bool written[DTPS * BOUND_ENTRIES];	/* entries, since they were compared */
-static uint32_t configured;			/* DTPs, likewise */
+static bool written[DTPS * BOUND_ENTRIES];	/* entries written since the last comparison */
+static uint32_t configured;			/* DTPs configured since then */
 static uint32_t grouped;		/* DTPs that were started by GROUP_START */
-static bool group_lost;			/* a member had a fault: events of it are not certain */
+static bool group_lost;			/* a member had a fault: the group's events are uncertain */
 static bool bytes_lost;			/* BYTES: a DTP had a fault since CLEAR */
 
 static uint32_t dtp_read(struct side *s, unsigned int n, uint32_t offset)
@@ -62,7 +62,7 @@ static bool differs(char *why, const char *fmt, ...)
 
 /* ---------------------------------------------------------------- rest --- */
 
-/* Does a DTP that runs wait for credit that it has looked at? */
+/* Does a running DTP wait, after it has read the latest credit? */
 static bool waits(struct side *s, unsigned int n)
 {
 	uint32_t credit = dtp_read(s, n, RFPGA_DTP_C_CREDIT);
@@ -164,7 +164,7 @@ static bool free_running(unsigned int n)
 	return dtp_read(&side[0], n, RFPGA_DTP_MODE) & RFPGA_MODE_FREERUN;
 }
 
-/* One that would never come to rest is not started. */
+/* Would the DTP come to rest? If not, it is not started. */
 static bool ends(unsigned int n)
 {
 	uint64_t images = dtp_read64(&side[0], n, RFPGA_DTP_IMAGES);
@@ -173,7 +173,7 @@ static bool ends(unsigned int n)
 				    dtp_read64(&side[0], n, RFPGA_DTP_PERIOD) <= FREE_PERIOD);
 }
 
-/* Of a group it is open who is the last; what that one sends must not be. */
+/* Any member of a group may be the last one, so all must have the same interrupt. */
 static uint64_t interrupt(unsigned int n)
 {
 	uint32_t msix = dtp_read(&side[0], n, RFPGA_DTP_MODE) & RFPGA_MODE_MSIX;
@@ -237,7 +237,7 @@ static void ring(unsigned int n, bool tagged, uint32_t credit, uint32_t run)
 	}
 }
 
-/* Which DTPs have to rest before it. */
+/* DTPs that must be at rest before the operation. */
 static uint32_t affected(const struct op *op)
 {
 	const uint32_t all = (1u << DTPS) - 1;
@@ -363,7 +363,7 @@ static bool compare_counters(unsigned int n, bool torn, uint32_t status, char *w
 	return true;
 }
 
-/* Words of a record: but for those that are ticks. */
+/* Words of a record, except for ticks. */
 static bool compare_records(unsigned int n, char *why)
 {
 	const uint64_t *a = (const uint64_t *)(side[0].host + n * (size_t)AREA + RECORDS);
@@ -383,7 +383,7 @@ static bool compare_payload(unsigned int n, bool torn, char *why)
 	unsigned int i;
 
 	if (torn) {
-		/* how much of the last image there is is the board's matter */
+		/* the board may have sent any part of the last image */
 		memset(a, CANARY, RECORDS);
 		memset(b, CANARY, RECORDS);
 	} else if (memcmp(a, b, RECORDS)) {
@@ -450,7 +450,7 @@ static bool compare_global(char *why)
 	return true;
 }
 
-/* Which member of a group sends its interrupt is open; how many there are is not. */
+/* Any member of a group may send its interrupt; only the number of interrupts is compared. */
 static bool compare_events(char *why)
 {
 	uint64_t sum[2] = { 0 }, total[2] = { 0 }, count;
@@ -489,14 +489,14 @@ static bool compare(char *why)
 
 /* ------------------------------------------------------------ a stream --- */
 
-/* Both begin with nothing of the stream before. */
+/* Clear all state of the previous stream on both sides. */
 static void prepare(void)
 {
 	char why[WHY_SIZE];
 	unsigned int i;
 
 	reset(0);
-	/* which a reset need not clear */
+	/* a reset need not clear the table */
 	for (i = 0; i < DTPS * BOUND_ENTRIES; i++)
 		write_entry((const uint64_t[]){ i, 0, 0, 0, 0 });
 	memset(written, 0, sizeof(written));

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A board that is none: it answers at a vfio-user socket, and says of itself what it is told.
+"""A false board: it answers at a vfio-user socket, with given registers.
 
 pretend.py SOCKET [OFFSET=VALUE]... [leave=OFFSET|hello|never]: registers of BAR 0 are words that
-keep what is written; these words are as said here. When that one is read it hangs up, or at once;
-or it never does, and never answers.
+store what is written; OFFSET=VALUE sets one for good. leave=OFFSET hangs up when that register is
+read, leave=hello at once; leave=never keeps the connection and never answers.
 """
 import os
 import socket
@@ -72,7 +72,7 @@ def serve(client):
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1] + ".new")
 listener.listen()
-os.rename(sys.argv[1] + ".new", sys.argv[1])  # who sees it can connect
+os.rename(sys.argv[1] + ".new", sys.argv[1])  # it accepts connections once its name exists
 host = listener.accept()[0]
 if "never" in leave:
     while host.recv(4096):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Streams as text: a line for each operation, numbers as C has them, "#" begins a comment. */
+/* Streams as text: a line for each operation, numbers as in C, "#" begins a comment. */
 #include "differ.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ void stream_add(struct stream *s, enum kind kind, uint64_t a, uint64_t b, uint64
 		uint64_t e)
 {
 	if (s->count == OPS_MAX)
-		die("a stream has %u operations at most", OPS_MAX);
+		die("more than %u operations in a stream", OPS_MAX);
 	s->op[s->count++] = (struct op){ kind, { a, b, c, d, e } };
 }
 
@@ -83,7 +83,7 @@ static bool parse_arg(const struct op *op, unsigned int i, const char *word, uin
 	return *word >= '0' && *word <= '9' && !*end && !errno;
 }
 
-/* What is played has to stay inside of what is there. */
+/* Do all arguments stay within the limits? */
 static bool in_range(const struct op *op)
 {
 	const uint64_t *a = op->arg;
@@ -139,7 +139,7 @@ void stream_load(struct stream *s, const char *path)
 		if (!line[strspn(line, SPACE)])
 			continue;
 		if (!parse_op(line, &op))
-			die("%s:%u: no operation, or out of range", path, number);
+			die("%s:%u: not an operation, or out of range", path, number);
 		stream_add(s, op.kind, op.arg[0], op.arg[1], op.arg[2], op.arg[3], op.arg[4]);
 	}
 	fclose(file);

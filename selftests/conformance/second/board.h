@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The second board: what its registers and its engine share; see second.c. */
+/* The second board: shared by its registers and its engine; see second.c. */
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -13,7 +13,7 @@
 #include "rashpa-fpga.h"
 
 #define BOARD_TICK_NS		8
-#define BOARD_LATENCY_US	200	/* until the last request is known to have left */
+#define BOARD_LATENCY_US	200	/* until the last request has left for certain */
 #define BOARD_BLOCKS		0x0200
 #define BOARD_ENTRIES_MAX	1024
 #define BOARD_STOP_TIME		(HOST_PATIENCE * 1000000)
@@ -38,19 +38,19 @@ struct entry {
 	bool valid;
 };
 
-/* a pass through the configuration: the engine's alone while it runs */
+/* a pass through the configuration: only the engine uses it during a run */
 struct run {
 	uint64_t stack, frame, left;
 	bool endless;
 	uint32_t slot, index, image;
-	struct sum source, dest;	/* first line of: index 0; slot 0, image 0 */
-	struct sum slot_at, image_at;	/* what is added to dest */
-	uint64_t index_at;		/* what is added to source */
-	uint64_t step, round;		/* of that: INDEX_STEP and SRC_IMAGES images */
+	struct sum source, dest;	/* first line of index 0, and of slot 0, image 0 */
+	struct sum slot_at, image_at;	/* added to dest */
+	uint64_t index_at;		/* added to source */
+	uint64_t step, round;		/* its changes for INDEX_STEP and SRC_IMAGES */
 	uint64_t records;		/* metadata before this slot */
-	uint64_t due;			/* ticks: when the next image may begin */
+	uint64_t due;			/* ticks: earliest begin of the next image */
 	bool sent, lock_sent;
-	bool ending;			/* what is refused now does not count */
+	bool ending;			/* refused transactions do not count any more */
 	struct sum last;		/* last byte of payload that was sent */
 };
 
@@ -75,18 +75,18 @@ struct dtp {
 	uint32_t config[DTP_WORDS];
 	uint32_t status;
 	struct counters count;
-	uint64_t *stalled;		/* the stall that lasts, and since when */
+	uint64_t *stalled;		/* the current stall, and when it began */
 	uint64_t stalled_since;
-	uint32_t credit;		/* what counts */
+	uint32_t credit;		/* the valid credit */
 	uint32_t db_credit, db_tagged[2];
 
 	_Atomic uint64_t events;	/* raised by the server */
 
 	/* the engine */
-	atomic_bool stop;		/* makes no more transactions but an event */
+	atomic_bool stop;		/* no more transactions, except for an event */
 	struct run run;
 
-	/* the host's exclusion has these */
+	/* protected by the host's exclusion */
 	uint32_t table_first, table_limit;
 };
 
@@ -105,11 +105,11 @@ struct board {
 	uint32_t latch[RFPGA_BAR_REGS_SIZE / 4];
 
 	struct dtp dtp[RFPGA_DTPS_MAX];
-	atomic_bool halt;		/* no transaction is made: a reset */
-	struct dtp *turn;		/* whose image is next, and who has any to send */
+	atomic_bool halt;		/* a reset: no more transactions */
+	struct dtp *turn;		/* sends the next image; wanted: DTPs with images */
 	uint32_t wanted;
 
-	/* the host's exclusion has these */
+	/* protected by the host's exclusion */
 	struct entry table[BOARD_ENTRIES_MAX];
 };
 
@@ -175,7 +175,7 @@ static inline bool below(uint64_t value, unsigned int bits)
 /* "Faults": the first of a run counts; board->lock is held */
 void board_fault(struct dtp *dtp, uint32_t cause, uint64_t addr);
 
-/* "Reset values"; board->lock is held, and nothing is under way */
+/* "Reset values"; board->lock is held, and no transaction is under way */
 void board_reset_registers(struct board *board);
 
 /* the thread that makes the transactions of a DTP; @argument: the DTP */

@@ -46,8 +46,8 @@ static struct sum product(uint64_t value, uint32_t factor)
 }
 
 /*
- * "Linear destination space": the last of the entries with SUM <= @at, if @at is in it, and if the
- * DTP may use it. Between host_begin() and host_end().
+ * "Linear destination space": the last entry with SUM <= @at, if it contains @at and the DTP may
+ * use it. Between host_begin() and host_end().
  */
 static const struct entry *find(const struct dtp *dtp, uint32_t first, uint32_t entries,
 				uint64_t at)
@@ -78,7 +78,7 @@ static uint64_t modulo(const struct dtp *dtp, uint64_t offset)
 	return offset & (((uint64_t)1 << dtp->board->limits.offset) - 1);
 }
 
-/* a transaction that the table allows; *@cause and *@addr say why it was not made */
+/* a transaction that the table allows; on failure *@cause and *@addr give the reason */
 static bool execute(struct dtp *dtp, unsigned int how, const struct entry *entry, uint64_t at,
 		    void *data, size_t length, uint32_t *cause, uint64_t *addr)
 {
@@ -105,8 +105,8 @@ static bool execute(struct dtp *dtp, unsigned int how, const struct entry *entry
 }
 
 /*
- * One request, which does not cross 4 KiB, in the linear space of the entries that the registers
- * @first and the one behind it name. False: it was not made, and is a fault unless a reset is why.
+ * One request, which does not cross 4 KiB, in the linear space of the entries that register @first
+ * and the next register name. False: it was not made, which is a fault, except during a reset.
  */
 static bool transaction(struct dtp *dtp, unsigned int how, unsigned int first,
 			const struct sum *at, void *data, size_t length)
@@ -142,7 +142,7 @@ static void account(struct dtp *dtp, const struct sum *next, uint64_t bytes)
 	pthread_mutex_unlock(&dtp->board->lock);
 }
 
-/* "Descriptors": one of them */
+/* "Descriptors": send one */
 static bool send_line(struct dtp *dtp, const struct sum *source, struct sum dest)
 {
 	uint64_t memory = dtp->board->options.memory, length = line_length(dtp);
@@ -168,7 +168,7 @@ static bool send_line(struct dtp *dtp, const struct sum *source, struct sum dest
 	return true;
 }
 
-/* of metadata or a lock record: one write */
+/* metadata or a lock record: one write */
 static bool send_record(struct dtp *dtp, unsigned int first, const struct sum *at,
 			uint64_t *data)
 {
@@ -201,8 +201,7 @@ static bool send_metadata(struct dtp *dtp, uint64_t begun, uint64_t length)
 }
 
 /*
- * An image, and its metadata: these follow also if STOP has come meanwhile. False: told to stop, or
- * a fault.
+ * An image, and its metadata, which follow even after a STOP. False: stopped, or a fault.
  */
 static bool send_image(struct dtp *dtp)
 {
@@ -245,7 +244,7 @@ static bool read_back_lock(struct dtp *dtp)
 	return read_back(dtp, RFPGA_DTP_LOCK_FIRST, &at);
 }
 
-/* "Lock record", of a stack whose last image was the one before run.frame */
+/* "Lock record" of the stack whose last image precedes run.frame */
 static bool send_lock(struct dtp *dtp)
 {
 	const struct run *run = &dtp->run;
@@ -286,7 +285,7 @@ static bool was_last(const struct run *run)
 	return !run->endless && !run->left;
 }
 
-/* a stack is complete: it is sent, and if not it was dropped */
+/* count a complete stack as sent or dropped */
 static void account_stack(struct dtp *dtp, bool sent)
 {
 	pthread_mutex_lock(&dtp->board->lock);
@@ -309,7 +308,7 @@ static bool send_event(struct dtp *dtp)
 
 /* ------------------------------------------------------------------------ "Pacing" --- */
 
-/* the next one that wants to, from @number on; with board->lock */
+/* the next DTP with something to send, from @number on; with board->lock */
 static struct dtp *next_turn(struct board *board, unsigned int number)
 {
 	unsigned int n;
@@ -320,7 +319,7 @@ static struct dtp *next_turn(struct board *board, unsigned int number)
 	return NULL;
 }
 
-/* it has nothing to send for now; with board->lock */
+/* the DTP has nothing to send for now; with board->lock */
 static void leave_turns(struct dtp *dtp)
 {
 	struct board *board = dtp->board;
@@ -337,7 +336,7 @@ static bool has_credit(const struct dtp *dtp)
 	return (uint32_t)dtp->run.stack - dtp->credit < word(dtp, RFPGA_DTP_SLOTS);
 }
 
-/* a stall begins, or another one, or (NULL) none: what lasted is counted; with dtp->board->lock */
+/* end and count the current stall, and begin @counter's (NULL: none); with dtp->board->lock */
 static void stall(struct dtp *dtp, uint64_t *counter)
 {
 	uint64_t now = board_ticks();
@@ -360,7 +359,7 @@ static void sleep_until(struct dtp *dtp, uint64_t due)
 	pthread_cond_timedwait(&dtp->board->change, &dtp->board->lock, &until);
 }
 
-/* the time of the next image has come; false: told to stop */
+/* wait for the time of the next image; false: stopped */
 static bool wait_period(struct dtp *dtp)
 {
 	bool go;
@@ -378,7 +377,7 @@ static bool wait_period(struct dtp *dtp)
 	return go;
 }
 
-/* there is credit; false: told to stop */
+/* wait for credit; false: stopped */
 static bool wait_credit(struct dtp *dtp)
 {
 	bool go;
@@ -398,7 +397,7 @@ static bool wait_credit(struct dtp *dtp)
 	return go;
 }
 
-/* begin a stack; false: told to stop */
+/* begin a stack; false: stopped */
 static bool begin_stack(struct dtp *dtp, bool *drop)
 {
 	*drop = false;
@@ -482,7 +481,7 @@ static void next_stack(struct dtp *dtp)
 	}
 }
 
-/* "Running DTPs are served in turn", one stack at a time; false: told to stop */
+/* "Running DTPs are served in turn", one stack at a time; false: stopped */
 static bool take_turn(struct dtp *dtp)
 {
 	struct board *board = dtp->board;
@@ -511,7 +510,7 @@ static void pass_turn(struct dtp *dtp)
 	pthread_mutex_unlock(&board->lock);
 }
 
-/* false: told to stop, or a fault */
+/* false: stopped, or a fault */
 static bool run_stack(struct dtp *dtp)
 {
 	struct run *run = &dtp->run;
@@ -540,7 +539,7 @@ static bool run_stack(struct dtp *dtp)
 	return true;
 }
 
-/* "Stop and idle": the last writes have left; and RUNNING goes */
+/* "Stop and idle": wait until the last writes have left, and clear RUNNING */
 static void end_run(struct dtp *dtp)
 {
 	dtp->run.ending = true;
@@ -561,7 +560,7 @@ static void end_run(struct dtp *dtp)
 	pthread_mutex_unlock(&dtp->board->lock);
 }
 
-/* CONTROL.RESET, when no DTP has anything under way any more; with board->lock */
+/* CONTROL.RESET, when no DTP has a transaction under way any more; with board->lock */
 static void reset(struct board *board)
 {
 	pthread_mutex_unlock(&board->lock);

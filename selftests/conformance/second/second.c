@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A second board of the reference interface, written from Documentation/fpga-interface.rst alone:
- * what it and the software FPGA agree in is what the document says, and where they differ the
- * document says too little, or one of them is wrong.
+ * A second board of the reference interface, written from Documentation/fpga-interface.rst alone.
+ * If it differs from the software FPGA, the document says too little, or one of them is wrong.
  *
- * It is made as gateware would be. Every word of a register is a word. Products are shifts and
- * additions, made once in a run; then there are additions. Payload goes a line at a time, in
- * requests that end at the next 4 KiB, and each of them is looked up and checked when it is made.
- * Doorbells are registers, and nobody has to look at them. A stop and a reset take their time.
- * Tick rate and the place of the list of blocks are others than those of the software FPGA, and
- * limits may be.
+ * It works as gateware would. Every word of a register is a word. Products are shifts and
+ * additions, once in a run; the rest are additions. Payload goes a line at a time, in requests that
+ * end at the next 4 KiB; each request looks up the table and is checked when it is made. Doorbells
+ * are registers, so they need no polling. A stop and a reset take time. Tick rate and the
+ * place of the list of blocks differ from those of the software FPGA, and limits may.
  *
  * No live sources, sensors, mailbox, groups, verdicts, rings, INTx.
  *
- * Locks: that of the host first, then board.lock. The table and the bounds change under
+ * Locks: the host's exclusion first, then board.lock. The table and the bounds change under
  * host_exclude() and are read between host_begin() and host_end(); configuration does not change
  * while the DTP runs.
  */
@@ -27,7 +25,7 @@
 
 #include "board.h"
 
-/* --------------------------------------------- "Registers of a DTP": what is in range --- */
+/* --------------------------------------------- "Registers of a DTP": range of values --- */
 
 static bool aligned(const struct dtp *dtp, uint64_t bytes)
 {
@@ -118,7 +116,7 @@ static bool entry_first(const struct dtp *dtp, unsigned int reg, uint64_t value)
 	return value < dtp->board->options.entries;
 }
 
-/* FIRST is the register before, and was found to be right */
+/* FIRST is the previous register, and was checked before */
 static bool entry_count(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
 	return value && value <= dtp->board->options.entries - word(dtp, reg - 4);
@@ -145,7 +143,7 @@ static bool good_index(const struct dtp *dtp, unsigned int reg, uint64_t value)
 static const struct rule {
 	unsigned int reg;
 	unsigned int words;
-	uint32_t mode;		/* only checked with this one; 0: always */
+	uint32_t mode;		/* only checked in this mode; 0: always */
 	bool (*good)(const struct dtp *dtp, unsigned int reg, uint64_t value);
 } rules[] = {
 	{ RFPGA_DTP_MODE, 1, 0, good_mode },
@@ -189,7 +187,7 @@ static const struct rule {
 
 #define RULES	(sizeof(rules) / sizeof(rules[0]))
 
-/* the lowest register that is wrong, or 0 */
+/* the lowest invalid register, or 0 */
 static unsigned int wrong_register(const struct dtp *dtp)
 {
 	const struct rule *rule;
@@ -262,7 +260,7 @@ void board_reset_registers(struct board *board)
 
 /* ---------------------------------------------------------------- registers, read --- */
 
-/* a counter, and what it has of the stall that lasts */
+/* a counter, with its share of the current stall */
 static uint64_t stall_count(const struct dtp *dtp, const uint64_t *counter)
 {
 	return *counter + (dtp->stalled == counter ? board_ticks() - dtp->stalled_since : 0);
@@ -328,7 +326,7 @@ static bool dtp_pair(const struct dtp *dtp, uint32_t reg, uint64_t *value)
 	return false;
 }
 
-/* the DTP whose register is at @at of BAR 0, and which it is; or NULL */
+/* the DTP with a register at @at of BAR 0, and sets @reg; or NULL */
 static struct dtp *find_dtp(struct board *board, uint32_t at, uint32_t *reg)
 {
 	uint32_t n = (at - RFPGA_DTP(0)) / DTP_SIZE;
@@ -339,7 +337,7 @@ static struct dtp *find_dtp(struct board *board, uint32_t at, uint32_t *reg)
 	return &board->dtp[n];
 }
 
-/* likewise, of a bound */
+/* the bound at @at of BAR 0, or NULL */
 static uint32_t *find_bound(struct board *board, uint32_t at)
 {
 	uint32_t n = (at - RFPGA_BOUNDS) / RFPGA_BOUNDS_STRIDE;
@@ -526,7 +524,7 @@ static void clear(struct board *board)
 	board->fault_cause = board->fault_dtp = board->stops = 0;
 }
 
-/* an engine does the reset, when all have come to an end: see board_engine() */
+/* an engine does the reset, after all engines have ended: see board_engine() */
 static void begin_reset(struct board *board)
 {
 	unsigned int n;
@@ -646,7 +644,7 @@ static void take_credit(struct dtp *dtp, uint32_t credit)
 	dtp->credit = dtp->count.credit = credit;
 }
 
-/* of TAGGED the write of the high word is what counts */
+/* a write of TAGGED takes effect with its high word */
 static void write_doorbell(struct dtp *dtp, uint32_t at, uint32_t value)
 {
 	uint32_t run;
@@ -694,7 +692,7 @@ static void board_read(void *self, unsigned int bar, uint64_t offset, uint8_t *d
 	pthread_mutex_unlock(&board->lock);
 }
 
-/* whole words only; what else there is at both ends is ignored */
+/* whole words only; further bytes at both ends are ignored */
 static void board_write(void *self, unsigned int bar, uint64_t offset, const uint8_t *data,
 			uint32_t count)
 {
@@ -782,7 +780,7 @@ static void board_init(struct board *board)
 /* ------------------------------------------------------------------ the program --- */
 
 static const struct argp_option option_list[] = {
-	{ "limits", 'l', "OFFSET,STRIDE,COUNT,ALIGN", 0, "of values, in bits (48,32,31,0)", 0 },
+	{ "limits", 'l', "OFFSET,STRIDE,COUNT,ALIGN", 0, "LIMITS in bits (48,32,31,0)", 0 },
 	{ 0 },
 };
 
