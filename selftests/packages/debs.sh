@@ -1,30 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the lab's root, which it may write to ("lab exec --scratch"), after "make deb": what is in the packages,
-# what lintian says, and they are installed and purged. debs.sh [FOLDER]: packages of another build, which must be the
-# same. TAP.
+# Runs inside the lab's root, which it may write to ("lab exec --scratch"), after "make deb": checks
+# the contents of the packages, lintian's verdict, installation and purge. debs.sh [FOLDER]:
+# packages of another build, which must be the same. TAP.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
-only=()	# arguments are others here
+only=()	# the arguments are not patterns of ids
 debs=build/deb
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
 deb() { echo "$debs/$1_${version}"_*.deb; }
-# names of the packages that one depends on, but for ours
+# names of a package's dependencies, except for our packages
 needs() { dpkg-deb -f "$(deb "$1")" Depends | tr ',|' '\n' | awk '$1 !~ /rashpa/ { print $1 }' | sort -u; }
 mapfile -t names < <(sed -n 's/^Package: //p' tools/packaging/debian/control)
-# where the site was left out (-Pnodoc), there is no package of it
+# a build without the site (-Pnodoc) makes no package of it
 [[ -d $debs/rashpa-$version/build/docs ]] || mapfile -t names < <(printf '%s\n' "${names[@]}" | grep -v -- -doc)
 for name in "${names[@]}"; do
 	[[ -s $(deb "$name") ]] || missing+=" $name"
 done
 is "all-packages: all packages are there" "${missing-}" ""
 
-good "lintian: lintian" lintian --allow-root --fail-on error,warning "$debs/rashpa_${version}_amd64.changes"
+good "lintian: lintian succeeds" lintian --allow-root --fail-on error,warning "$debs/rashpa_${version}_amd64.changes"
 ! grep -q . "$work/log"
-ok $? "nothing: has nothing to say" || sed 's/^/# /' "$work/log"
+ok $? "nothing: lintian prints nothing" || sed 's/^/# /' "$work/log"
 
-# each has what it needs, and not what others need
+# each package depends on its own needs, and not on those of others
 is "library-needs-libc: the library needs libc only" "$(needs librashpa0 | xargs)" libc6
 is "driver-needs-dkms: the driver needs dkms only" "$(needs rashpa-dkms | xargs)" dkms
 for name in rashpa-tools librashpa0 librashpa-network0 rashpa-network; do
@@ -32,17 +32,17 @@ for name in rashpa-tools librashpa0 librashpa-network0 rashpa-network; do
 done
 is "rashpactl-needs-no: rashpactl needs no files of images, no RDMA, no TLS" "$(needs rashpa-tools | grep -E 'hdf5|tiff|ibverbs|gnutls' | xargs)" ""
 [[ $(needs rashpa-builder) == *mpi* && $(needs rashpa-network) == *ibverbs* ]]
-ok $? "needs: who needs them says so"
+ok $? "needs: the builder depends on MPI, network on ibverbs"
 for name in "${names[@]}"; do
 	if [[ $name == lib* ]]; then
-		is "several-architectures-time: $name: for several architectures at a time" "$(dpkg-deb -f "$(deb "$name")" Multi-Arch)" same
+		is "several-architectures-time: $name can be installed for several architectures" "$(dpkg-deb -f "$(deb "$name")" Multi-Arch)" same
 	fi
 done
-is "libraries-architecture: libraries are where their architecture has them" "$(for name in "${names[@]}"; do
+is "libraries-architecture: libraries are in the folder of their architecture" "$(for name in "${names[@]}"; do
 	dpkg-deb -c "$(deb "$name")"; done | grep -oE '[^ ]*/lib[a-z-]*rashpa[a-z-]*\.(so|a)[^ ]*' | grep -v '^./usr/lib/x86_64-linux-gnu/' | xargs)" ""
-is "nothing-two-packages: nothing is in two packages" "$(for name in "${names[@]}"; do
+is "nothing-two-packages: no file is in two packages" "$(for name in "${names[@]}"; do
 	dpkg-deb --fsys-tarfile "$(deb "$name")" | tar -t | grep -v '/$'; done | sort | uniq -d | xargs)" ""
-# that all is in one that make installs, debhelper sees to (dh_missing)
+# debhelper (dh_missing) checks that all installed files are in a package
 
 if (($#)); then
 	differ=
@@ -50,10 +50,10 @@ if (($#)); then
 		other=$(echo "$1/${name}_${version}"_*.deb)
 		cmp -s "$(deb "$name")" "$other" || differ+=" $name"
 	done
-	is "another-build-same: another build has the same packages, to the byte" "$differ" ""
+	is "another-build-same: another build makes identical packages" "$differ" ""
 fi
 
-# --- installed and purged; "rashpa-doc" has a dependency that is not here
+# --- installation and purge; a dependency of "rashpa-doc" is missing here
 before=$(find / -xdev \( -path /proc -o -path /sys -o -path /rashpa -o -path /tmp -o -path /var/cache \) -prune -o -print | sort)
 install=()
 for name in "${names[@]}"; do
@@ -63,26 +63,26 @@ echo 'sign_file="/nonexistent"' >/etc/dkms/framework.conf.d/unsigned.conf
 good "dpkg-installs: dpkg installs them" dpkg -i "${install[@]}"
 [[ $(rashpactl --version) == *"$version"* && $(romulu --version) == *"$version"* && $(remu --version) == *"$version"* ]]
 ok $? "tools-run: tools run"
-is "python-finds-package: Python finds the package, and it the library" "$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
-# the lab leaves documentation out
+is "python-finds-package: Python finds the package, and that finds the library" "$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
+# the lab's root omits documentation
 cp -r tools/examples "$work/examples"
-good "examples-compile-installed: examples compile with what is installed" make -C "$work/examples"
+good "examples-compile-installed: examples compile with the installed packages" make -C "$work/examples"
 [[ $(ldd "$work/examples/consumer") == *"librashpa.so.0 => /"*"lib/x86_64-linux-gnu/librashpa.so.0"* ]]
-ok $? "find-library: and find the library"
+ok $? "find-library: examples find the library"
 [[ $(dkms status rashpa) == "rashpa/$version,"*": installed"* ]]
 ok $? "dkms-built-module: DKMS has built the module" || dkms status rashpa | sed 's/^/# /'
 getent group rashpa >/dev/null
-ok $? "group: there is the group"
+ok $? "group: the group exists"
 [[ -L /etc/systemd/system/sysinit.target.wants/rashpa-apply.service && -d /etc/rashpa/buffers.d ]]
-ok $? "boot-enabled: what is made at boot is enabled"
-is "nothing-else: and nothing else is" "$(find /etc/systemd/system -name '*rashpa*' -o -name 'remu*' -o -name 'romulu*' | wc -l)" 1
+ok $? "boot-enabled: rashpa-apply is enabled at boot"
+is "nothing-else: no other unit is enabled" "$(find /etc/systemd/system -name '*rashpa*' -o -name 'remu*' -o -name 'romulu*' | wc -l)" 1
 echo '{ "buffers": [ ] }' >/etc/rashpa/buffers.d/mine.conf
-good "upgrade: an upgrade" dpkg -i "$(deb rashpa-tools)" "$(deb rashpa-dkms)"
+good "upgrade: an upgrade succeeds" dpkg -i "$(deb rashpa-tools)" "$(deb rashpa-dkms)"
 [[ -s /etc/rashpa/buffers.d/mine.conf && $(dkms status rashpa) == *": installed"* ]]
-ok $? "keeps-written-module: keeps what was written, and the module"
+ok $? "keeps-written-module: it keeps configuration and module"
 good "dpkg-purges: dpkg purges them" dpkg --purge "${names[@]}"
 after=$(find / -xdev \( -path /proc -o -path /sys -o -path /rashpa -o -path /tmp -o -path /var/cache \) -prune -o -print | sort)
-is "written-left-nothing: what was written is left, and nothing else of ours" \
+is "written-left-nothing: only written configuration is left" \
 	"$(comm -13 <(echo "$before") <(echo "$after") | grep -E 'rashpa|remu|romulu' | xargs)" \
 	"/etc/rashpa /etc/rashpa/buffers.d /etc/rashpa/buffers.d/mine.conf"
 finish

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Installs as users do, with DKMS (dkms.sh, in the lab's root), and loads what was
-# installed in a guest, unsigned and signed (dkms-guest.sh). TAP of both.
+# Installs as users do, with DKMS (dkms.sh, in the lab's root), and loads the installed
+# module in a guest, unsigned and signed (dkms-guest.sh). TAP of both.
 # Needs build/tools: make lab-build.
 set -uo pipefail
 

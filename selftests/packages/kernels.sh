@@ -3,7 +3,7 @@
 # Runs inside the lab's root, with the headers of all kernels ("lab exec --headers"): builds
 # the module for each of them with gcc, for the newest stock kernel of each series and suite
 # also with clang, and tools and tests for arm64 and with clang. A warning is a failure. TAP;
-# results, and a table of what was built, are in build/kernels.
+# build/kernels contains results, and a table of the builds.
 # kernels.sh [PATTERN]: only kernels whose release matches, as "7.*-arm64".
 # RASHPA_CHECK_JOBS: builds at a time (default: as many as processors).
 set -uo pipefail
@@ -16,10 +16,10 @@ n=0 bad=0
 rm -rf "$out"
 mkdir -p "$out"
 
-# What a build may say: that the compiler is another one, and that there is no BTF.
+# Messages that are allowed: another compiler, and missing BTF.
 expected='the compiler differs|pahole version differs|The kernel was built with:|The kernel was built by:|You are using: |Skipping BTF generation'
 
-# module RELEASE ARCHITECTURE gcc|clang: one build, in a process of its own
+# module RELEASE ARCHITECTURE gcc|clang MACHINE: one build, in a separate process
 module() {
 	local release=$1 dir=$out/$1-$3 log=$out/$1-$3.log cc want flags=-Werror
 	local -a with=()
@@ -29,13 +29,13 @@ module() {
 		# W=1 makes clang complain of the kernel's own headers
 		with+=(LLVM=1 CC="$PWD/selftests/static/clang-kernel")
 	else
-		# Debian's headers name the compiler of the kernel; another one will do.
+		# Debian's headers name the compiler of the kernel; another one suffices.
 		cc=
 		[[ $2 == arm64 ]] && cc=aarch64-linux-gnu-
 		want=$cc$(grep -oE 'gcc-[0-9]+' "/usr/lib/modules/$release/build/.kernelvariables" | head -n 1)
 		if ! command -v "$want" >/dev/null; then
 			want=${cc}gcc
-			# attributes that an older one does not know, in the kernel's headers
+			# the kernel's headers use attributes that an older compiler does not know
 			flags+=" -Wno-attributes"
 		fi
 		with+=(W=1 CC="$want")
@@ -45,7 +45,7 @@ module() {
 	if grep -vE "$expected" "$log" | grep -iE 'warning|error|undefined|missing'; then
 		return 1
 	fi
-	# modpost has looked every symbol up; it says for which kernel
+	# modpost has checked every symbol; vermagic names the kernel
 	[[ $(modinfo -F vermagic "$dir/rashpa.ko") == "$release "* ]] ||
 		{ echo "no rashpa.ko for $release" >>"$log"; return 1; }
 	[[ $(readelf -h "$dir/rashpa.ko") == *Machine:*"$4"* ]] ||
@@ -53,7 +53,7 @@ module() {
 	rm -rf "$dir"
 }
 
-# program NAME COMMAND...: also quiet
+# program NAME COMMAND...: a build without warnings
 program() {
 	local log=$out/$1.log
 
@@ -93,24 +93,24 @@ start() { # NAME COMMAND...
 
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
 
-# The list is in order: of each suite and series, the last stock kernel is the newest.
+# The list is sorted: the last stock kernel of each suite and series is the newest.
 stock=" $(awk '$1 !~ /-(rt|cloud)-|-16k$/ {
 		split($1, number, ".")
 		newest[$4 " " $2 " " number[1] "." number[2]] = $1
 	}
 	END { for (key in newest) printf "%s ", newest[key] }' /etc/lab-headers)"
 
-# an archive that lacks one would make a shorter list, and a good run
+# if the archive lacked a suite, the list would be shorter, and the run would pass
 if [[ $pattern == '*' ]]; then
 	for suite in bookworm trixie bookworm-backports trixie-backports sid; do
 		for arch in amd64 arm64; do
 			n=$((n + 1))
 			if awk -v a="$arch" -v s="$suite" '$2 == a && $4 ~ s { found = 1 }
 					END { exit !found }' /etc/lab-headers; then
-				echo "ok $n - suites/$suite-$arch: there are kernels"
+				echo "ok $n - suites/$suite-$arch: the archive has kernels"
 			else
 				bad=1
-				echo "not ok $n - suites/$suite-$arch: there are kernels"
+				echo "not ok $n - suites/$suite-$arch: the archive has kernels"
 			fi
 		done
 	done
@@ -128,8 +128,8 @@ while read -r release arch _ suite; do
 done </etc/lab-headers
 
 if [[ $pattern == '*' ]]; then
-	# Headers of foreign libraries serve every architecture, the libraries themselves
-	# do not: what needs none is linked, the rest is compiled.
+	# Headers of foreign libraries serve every architecture, the libraries themselves do not:
+	# link programs without foreign libraries, and only compile the others.
 	cross=(CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar OBJCOPY=aarch64-linux-gnu-objcopy
 		EXTRA_CFLAGS="-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu")
 	start "tools arm64" program tools-arm64 make -s -C tools O="$out/arm64" "${cross[@]}" objects

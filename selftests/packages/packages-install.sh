@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs in the folder of a plain Debian root (packages.sh), as its administrator: installs the packages of a version, says what
-# shall be there after a boot, and who may use it. The next version lies beside, for an upgrade.
-# packages-install.sh CHECKOUT PACKAGES NEXT KEY
+# Runs in the folder of a plain Debian root (packages.sh), as its administrator: installs the
+# packages of a version, and configures buffers and boards for a boot, and their users. Copies the
+# next version, for an upgrade. packages-install.sh CHECKOUT PACKAGES NEXT KEY
 set -eu
 mkdir -p root/test/debs root/test/new
 cp "$2"/*.deb root/test/debs
@@ -10,7 +10,7 @@ cp "$3"/*.deb root/test/new
 rm -f root/test/*/*-dbgsym_*
 cp "$1"/selftests/{packages/packages-guest,lib/rxe}.sh root/test/
 echo first >root/test/stage
-# versions: before, of tools and driver after
+# versions: before; tools and driver after
 version() { dpkg-deb -f "$(echo "$1"/rashpa-tools_*.deb)" Version; }
 echo "$(version "$2") $(version "$3") $(version "$3")" >root/test/versions
 mount -t proc proc proc
@@ -38,6 +38,6 @@ cat >etc/systemd/system/packages-test.service <<-UNIT
 UNIT
 run systemctl enable packages-test
 run dkms status rashpa
-# the key that firmware is to know
+# the key for the firmware
 cp var/lib/dkms/mok.pub "$4"
 umount -l dev proc

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Packages as an administrator meets them: the version before is installed in a plain Debian root, for whose kernel DKMS
-# builds the module; guests boot from it. One upgrades while a stream runs, reboots, and removes all; in one the kernel
-# wants signatures; one has Secure Boot. packages.sh [12|13] [main|refused|signed]. TAP. Slow: part of "make check-packages".
-# RASHPA_BEFORE: a folder with packages of an earlier version; else they are the same ones, called 0.1.9.
+# Packages from an administrator's view: a plain Debian root gets the previous version, and DKMS
+# builds the module for its kernel; guests boot from it. One guest upgrades while a stream runs,
+# reboots, and removes all; in another the kernel requires signatures; the third has Secure Boot.
+# packages.sh [12|13] [main|refused|signed]. TAP. Slow: part of "make check-packages".
+# RASHPA_BEFORE: a folder with packages of an earlier version; default: the same packages, renamed
+# to 0.1.9.
 set -uo pipefail
 
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
@@ -23,7 +25,7 @@ suite_of_debian "$debian" >/dev/null || exit
 out=build/packages/$debian
 image=$TOP/$out/image
 here=(exec) new=build/deb before=build/deb-before
-# packages of the lab's Debian are made in the lab's root
+# the lab's root makes packages of its own Debian
 [[ $debian == 13 ]] || here+=(--debian "$debian") new+=-$debian before+=-$debian
 
 mkdir -p "$out"
@@ -31,7 +33,7 @@ have_root
 compgen -G "$new/*.deb" >/dev/null ||
 	"$LAB/lab" "${here[@]}" -- env DEB_BUILD_OPTIONS=nocheck tools/packaging/deb.sh --out "$new" >"$out/deb.log" 2>&1 ||
 	{ tail -n 20 "$out/deb.log" >&2; die "no packages: $out/deb.log"; }
-# Packages of another version, to the same byte but for its number, which has as many characters.
+# Packages of another version, which differ only in its number; both have the same length.
 renamed() {
 	# shellcheck disable=SC2016 # expanded there
 	"$LAB/lab" exec -- bash -euc '
@@ -50,10 +52,10 @@ renamed() {
 if [[ ${RASHPA_BEFORE-} ]]; then
 	before=$RASHPA_BEFORE
 else
-	renamed || die "no packages of a version before: $before"
+	renamed || die "no packages of a previous version: $before"
 fi
 
-# what they depend on, but for each other
+# dependencies of the packages, except for each other
 depends() {
 	# shellcheck disable=SC2016 # expanded there
 	"$LAB/lab" exec -- bash -c 'for deb in "$@"; do dpkg-deb -f "$deb" Depends Pre-Depends; done' sh "$new"/*.deb "$before"/*.deb |
@@ -68,7 +70,7 @@ in_image "$PLAIN" "$image" 6G bash "$TOP/selftests/packages/packages-install.sh"
 
 "$LAB/lab" exec -- make -s tools >"$out/tools.log" 2>&1 || die "no software FPGA: $out/tools.log"
 
-# variables of firmware that knows two keys: of who has signed the kernel, and of DKMS
+# variables of firmware with two keys: the signer of the kernel, and DKMS
 # shellcheck disable=SC2016 # expanded there
 "$LAB/lab" exec -- sh -euc '
 	cd "$1"

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Commands of README.md as a stranger types them.
+"""Commands of README.md, for a test that runs them.
 
-readme.py script WHERE: those that run there (root: a Debian that has nothing yet; guest: the machine that
-boots from it), as a script for bash. readme.py list: blocks, and why some are not run. A block that is not
-spoken of here is an error.
+readme.py script WHERE: prints the commands for WHERE (root: a plain Debian; guest: the machine that
+boots from it) as a script for bash. readme.py list: prints all blocks, and why some are not run. A
+block without a rule is an error.
 """
 import re
 import sys
 
-# beginning of a line, or of a fenced block: where it runs, or why it does not
+# beginning of a line, or of a fenced block; place where it runs, or reason why it does not
 RULES = (
-    ("make demo", "not: makes a lab of its own, and machines in it: by hand, and parts of it in make check"),
+    ("make demo", "not: makes a separate lab with machines; make check runs parts of it"),
     ("make bench", "not: as make demo"),
-    ("make check", "not: runs this, but for the packages"),
-    ("apt install bpftool", "not: for romulu --xdp only; what is built without it is tried here"),
+    ("make check", "not: runs this, except for the packages"),
+    ("apt install bpftool", "not: only for romulu --xdp; this is a build without it"),
     ("apt install", "root"),
     ("make install", "root"),
     ("groupadd ", "guest"),
@@ -23,16 +23,16 @@ RULES = (
     ("romulu ", "guest"),
     ("remu ", "guest"),
     ("rashpa-manager ", "guest"),
-    ("```c", "not: a piece of a program; tools/examples has whole ones, which install.sh compiles"),
-    ("```python", "not: a piece of a program; selftests/tools/python.sh has whole ones"),
+    ("```c", "not: part of a program; install.sh compiles the complete ones of tools/examples"),
+    ("```python", "not: part of a program; selftests/tools/python.sh runs complete ones"),
     ("```", "not: a picture"),
 )
-# what is another one on each machine, and what an emulated processor has no time for
+# values that differ on each machine, or take too long on an emulated processor
 INSTEAD = (("0000:03:00.0", "$BOARD"), ("--images 10000", "--images 100"))
 
 
 def commands(text):
-    """Lines that are commands, with what continues them, and the first lines of fenced blocks."""
+    """Commands with their continuation lines, and the first lines of fenced blocks."""
     fenced, before, line = False, "", ""
     for part in text.splitlines():
         if part.startswith("```"):
@@ -56,7 +56,7 @@ def rule(command):
     for begin, where in RULES:
         if re.sub(" +", " ", command.strip()).startswith(begin):
             return where
-    sys.exit(f"readme.py: nothing is said of: {command.strip()}")
+    sys.exit(f"readme.py: no rule for: {command.strip()}")
 
 
 def main():

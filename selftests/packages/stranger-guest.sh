@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs in the guest of stranger.sh, as a unit of systemd: the commands of README that need the machine, one after the
-# other. What README leaves to the reader is here: the address of the board, and an experiment. TAP.
+# Runs in the guest of stranger.sh, as a unit of systemd: the commands of README that need the
+# machine, one after the other. Supplies the values that README leaves to the reader: the address of
+# the board, and an experiment. TAP.
 exec >/dev/virtio-ports/out 2>&1
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin BOARD
 BOARD=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
@@ -22,7 +23,7 @@ cat >experiment.xml <<-END
 		<flow from="board" to="judge" transport="pcie"/>
 	</experiment>
 END
-# each line as it stands there; one that begins a process of the background is there when it listens
+# run each line unchanged; if it starts a process in the background, wait until that listens
 while read -r command; do
 	eval "$command" >said 2>&1
 	ok $? "command: ${command%%#*}" || sed 's/^/# /' said
@@ -34,7 +35,7 @@ while read -r command; do
 	elif [[ $command == "remu "* ]]; then
 		wait
 		[[ $(stat -c %s out.raw) == $((100 * 1024 * 512 * 2)) ]]
-		ok $? "images: the images are in the file"
+		ok $? "images: the file contains the images"
 	fi
 done </root/test/guest.commands
 kill %1 %2 2>/dev/null

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs in the folder of a plain Debian root (stranger.sh), as its administrator: the commands of README that install.
-# What is not literal: apt does not ask, and "uname -r" is the kernel that will run. stranger-install.sh CHECKOUT COMMANDS
+# Runs in the folder of a plain Debian root (stranger.sh), as its administrator: the commands of
+# README that install. Differences: apt does not ask, and "uname -r" prints the kernel that will
+# run. stranger-install.sh CHECKOUT COMMANDS
 set -euo pipefail
 TOP=$1
 # shellcheck source-path=SCRIPTDIR source=../lab/common.sh

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The part of the soak test that runs in the guest: rounds of random work for so long.
-# soak-guest.sh FOLDER MINUTES SEED. FOLDER/rounds has a JSON object per round, FOLDER/memory
-# two: before and after. The same seed draws the same numbers (a round's "drawn"). Needs two
-# software FPGAs: one streams, the other is for random work beside it, since every map that
-# ends stops the streams of its function.
+# The part of the soak test that runs in the guest: rounds of random work for a given time.
+# soak-guest.sh FOLDER MINUTES SEED. Each round writes a JSON object to FOLDER/rounds, and
+# FOLDER/memory gets two: before and after. The same seed draws the same numbers (a round's
+# "drawn"). Needs two software FPGAs: one streams, the other does random work meanwhile, since
+# every map that ends stops the streams of its function.
 . "$(dirname "$0")/../lib/shell.sh"
-only=()	# arguments are others here
+only=()	# the arguments are not patterns of ids
 export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
 out=$1 minutes=$2 seed=$3
 RANDOM=$seed
@@ -27,15 +27,15 @@ expect() { # WHAT EXPRESSION
 same() { # WHAT ACTUAL EXPECTED
 	[[ $2 == "$3" ]] || complain "$1: \"$2\", expected \"$3\""
 }
-# pick VARIABLE FIRST LAST: so many, from FIRST to LAST. Not in a subshell: those begin with
-# another state of RANDOM each time, and the seed would not tell what was drawn.
+# pick VARIABLE FIRST LAST: sets a random number from FIRST to LAST. Not in a subshell: each one
+# starts with another state of RANDOM, and the numbers would not depend on the seed alone.
 pick() {
 	printf -v "$1" %d $(($2 + RANDOM % ($3 - $2 + 1)))
 	drawn+=("\"$1=${!1}\"")
 }
 host() { selftests/lab/host "$@" >/dev/null; }
 control() { host fpga "$board" "$@" || complain "the board does not know \"$*\""; }
-# A report without it, or none at all, is -1: no count is, so that the comparison complains.
+# A missing report or field is -1, which differs from every count, so the comparison complains.
 figure() { jq "${2} // -1" "$work/$1.json" 2>/dev/null || echo -1; }
 
 bind_board() {
@@ -45,14 +45,14 @@ bind_board() {
 	fpga=${node#fpga}
 	[[ $fpga ]] || complain "bind of $bdf"
 }
-# The one that is not for random work.
+# Find the board that streams.
 find_board() { bdf=$(lspci -D -d 1234:5250 | cut -d' ' -f1 | grep -vx "$other" | head -n 1); [[ $bdf ]]; }
 ours() { rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").$1"; }
 maps_gone() { [[ $(ours maps) == 0 ]]; }
 busy() { [[ $(status .busy) == true ]]; }
 passed() { (($(status .bytes) > $1)); }
 
-# Options of both programs at random, and how many images.
+# Random options of both programs, and a random number of images.
 shape() {
 	local split=0 bunch=0 slots=0
 	images=0
@@ -73,7 +73,7 @@ receive() {
 	romulu=$!
 }
 mapped() { (($(rashpactl --json buffer info soak | jq .mappings) > 0)); }
-# A receiver ends with 0 (all right), or with 4 where losses are part of the round.
+# A receiver ends with 0 (success), or with 4 in rounds that allow losses.
 received() { # ALLOWED-STATUS
 	local code=0
 	wait "$romulu" || code=$?
@@ -104,7 +104,7 @@ killed() { # PROCESS
 	wait "$1" 2>/dev/null
 	n_kills=$((n_kills + 1))
 }
-# What was stopped in mid-stream is idle, and nothing moves any more.
+# After a stop in mid-stream the board is idle, and nothing moves any more.
 quiet() {
 	local before
 	wait_for 30 maps_gone || complain "its maps stay"
@@ -116,7 +116,7 @@ quiet() {
 
 # ---------------------------------------------------------------- rounds ---
 
-round_stream() { # paced: nothing may be lost
+round_stream() { # paced: no losses are allowed
 	shape
 	receive
 	wait_for 60 mapped
@@ -127,7 +127,7 @@ round_stream() { # paced: nothing may be lost
 	same "lost" "$(figure romulu .lost)" 0
 }
 
-round_free() { # faster than the receiver: all that is lost is counted
+round_free() { # faster than the receiver: all losses are counted
 	shape
 	receive
 	wait_for 60 mapped
@@ -143,7 +143,7 @@ round_kill_producer() {
 	quiet
 }
 
-round_kill_receiver() { # a second one goes on where the first one was
+round_kill_receiver() { # a second receiver continues after the first one
 	local i pieces
 	shape
 	produce
@@ -155,7 +155,7 @@ round_kill_receiver() { # a second one goes on where the first one was
 			complain "receiver $i: no data"
 		((i == 2)) || killed "$romulu"
 	done
-	# the producer ends in good order: so does the receiver
+	# the producer ends normally, and so must the receiver
 	kill -INT "$remu"
 	produced
 	received 0
@@ -188,7 +188,7 @@ round_stuck() {
 	same "state after reset" "$(ours state)" ready
 }
 
-round_dead() { # reads all ones; goes on until bus mastering ends
+round_dead() { # registers read all ones; the DMA goes on until bus mastering ends
 	in_midstream
 	control dead on
 	killed "$remu"
@@ -212,10 +212,10 @@ round_link() { # the link is lost, and comes back
 	bind_board
 }
 
-round_power() { # the board is another one from now on
+round_power() { # another board takes its place
 	((board == 0 || board < boards + RASHPA_SOAK_SPARE - 1)) || { round_link; return; }
 	in_midstream
-	# QEMU 11.1 aborts (error_setv) where an access to a register waits for its answer
+	# QEMU 11.1 aborts (error_setv) if an access to a register waits for its answer
 	kill -STOP "$remu"
 	wait_for 10 eval '[[ $(ps -o state= -p "$remu") == T ]]'
 	host fpga "$board" exit 2>/dev/null
@@ -229,7 +229,7 @@ round_power() { # the board is another one from now on
 	bind_board
 }
 
-round_flood() { # interrupts without end beside a stream
+round_flood() { # a flood of interrupts during a stream
 	local rate=max
 	((RANDOM % 2)) && pick rate 10 5000
 	control flood "$rate" 7
@@ -237,9 +237,9 @@ round_flood() { # interrupts without end beside a stream
 	control flood off
 }
 
-# ----------------------------------------------------------------- beside ---
+# ----------------------------------------------------- concurrent work ---
 
-# Fewer free pages in a row: page cache, and huge pages that come and go.
+# Make free memory less contiguous: page cache, and huge pages that come and go.
 fragment() {
 	local huge cache
 	pick huge 0 96
@@ -274,7 +274,7 @@ run_round() { # KIND
 	n_images=0 n_bytes=0 n_events=0 n_lost=0 n_uncounted=0 n_kills=0 n_unplugs=0
 	rm -f "${work:?}"/*.json "$work"/*.out
 	fragment
-	# not while buses are scanned: which board is which would change
+	# not during scans of buses: the numbers of boards would change
 	[[ $kind == link || $kind == power ]] || with=$((RANDOM % 2))
 	((with)) && churn
 	"round_$kind"
@@ -291,15 +291,15 @@ run_round() { # KIND
 	((wrong)) && bind_board
 }
 
-# What is in use when nothing is going on.
+# Measure the memory in use when nothing runs.
 measure() {
 	echo 0 >/proc/sys/vm/nr_hugepages
 	rm -f /tmp/cache
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
-	# all of it, for who looks for what is missing
+	# complete files, to search for missing memory
 	cat /proc/meminfo /proc/pagetypeinfo /proc/buddyinfo >"$out/memory-$kind"
-	# since 6.7 each processor may keep an eighth of what was freed, which is not counted
+	# since 6.7 each processor may keep an eighth of its freed pages, which is not counted
 	awk '/^(MemTotal|MemAvailable|Slab|SUnreclaim|PageTables):/ {
 		printf "%s\"%s\": %d", n++ ? ", " : "{ ", substr($1, 1, length($1) - 1), $2 }
 		/^ +count:/ { kept += $2 * 4 }
@@ -315,10 +315,10 @@ other=${functions[1]}
 rashpactl bind "$other" >/dev/null
 find_board && bind_board
 rashpactl buffer create soak 64M >/dev/null || exit 1
-# weights; what is rare takes long, or can be had only so often
+# weights; rare kinds take long, or work only a few times
 kinds=(stream stream stream stream free free free kill_producer kill_producer kill_receiver
 	kill_receiver kill_both unbind unbind stuck dead link link flood flood power)
-run_round stream # what is made once is made now
+run_round stream # objects that are made only once are made now
 measure
 end=$((SECONDS + minutes * 60))
 while ((SECONDS < end)); do
@@ -326,7 +326,7 @@ while ((SECONDS < end)); do
 	echo "soak: round $round, $kind, $((end > SECONDS ? end - SECONDS : 0)) s left, $errors wrong"
 done
 kind=end
-measure # the same buffer and module as before
+measure # with the same buffer and module as before
 rashpactl buffer remove soak || complain "the buffer is still held"
 same "buffers" "$(find /dev/rashpa/buffer -mindepth 1 2>/dev/null | wc -l)" 0
 rmmod rashpa || complain "rmmod"

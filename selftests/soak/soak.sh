@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The soak test: random streams, kills, unplugged boards, and memory in pieces, for so long.
-# soak.sh SERIES MINUTES [SEED]. Writes build/soak.json, and the same as a table.
+# The soak test: random streams, kills, unplugged boards, and fragmented memory, for MINUTES.
+# soak.sh SERIES MINUTES [SEED]. Writes build/soak.json, and prints the same as a table.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -14,7 +14,7 @@ mkdir -p "$out"
 rm -f "$out"/* build/soak.json
 echo "soak: Linux $release, $minutes minutes, seed $seed (again: SOAK_SEED=$seed)"
 status=0
-# CMA, so that both backends are used on a kernel that has both
+# CMA, so that kernels with both backends use both
 selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --spare "$RASHPA_SOAK_SPARE" \
 	--smp 2 --memory 2G --append cma=256M --timeout $((minutes * 60 + 900)) \
 	--log "$out/soak.log" -- selftests/soak/soak-guest.sh "$out" "$minutes" "$seed" || status=$?
@@ -23,7 +23,7 @@ entries() { sed -n 's/^[^#].*/&/p' "selftests/lab/$1"; }
 found=$(tr -d '\r' <"$out/soak.log" | grep -avEf <(entries allow) | grep -acEf <(entries patterns))
 leaks=$(grep -ac "unreferenced object" "$out/soak.log")
 [[ -s $out/rounds && $(wc -l <"$out/memory") == 2 ]] || {
-	echo "soak: the guest did not come to its end (status $status)"
+	echo "soak: the guest did not complete (status $status)"
 	exit $((status ? status : 1))
 }
 
@@ -66,7 +66,7 @@ jq -r '
 	row("Slab"; "\(.memory_kib.start.Slab) KiB, at the end \(.memory_kib.end.Slab)"),
 	row("findings in the log"; .log_findings), row("kmemleak"; .kmemleak),
 	row("wrong"; .wrong)' build/soak.json
-# memory that nobody gave back: more than what an idle kernel does by itself
+# lost memory: more than the changes of an idle kernel
 jq -e '.status == 0 and .wrong == 0 and .uncounted == 0 and .log_findings == 0 and .kmemleak == 0
 	and (.memory_kib | (.start.MemAvailable + .start.Processors)
 		- (.end.MemAvailable + .end.Processors) < .start.MemTotal / 20)' \
