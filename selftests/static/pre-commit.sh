@@ -12,4 +12,4 @@ files=$(printf '%s\n' "$@")
 [[ $files ]] || { echo "pre-commit: nothing has changed"; exit 0; }
 mkdir -p build
 echo "$files" >build/changed
-selftests/lab/lab exec --full -- selftests/static/static.sh --files build/changed checkpatch codespell ids pyflakes shellcheck licence
+selftests/lab/lab exec --full -- selftests/static/static.sh --files build/changed checkpatch codespell ids pyflakes shellcheck shown licence

@@ -5,7 +5,7 @@
 # finding stays open; what is left out, and why, stands in selftests/static/. TAP, and the
 # seconds of processor time of each tool. static.sh [--files LIST] [TOOL...]: only these; of files
 # only those that the file LIST names, where a tool looks at one after the other (checkpatch, codespell,
-# ids, pyflakes, shellcheck, licence). In the tier check: only what is quick, and there.
+# ids, pyflakes, shellcheck, shown, licence). In the tier check: only what is quick, and there.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -18,7 +18,7 @@ list=
 [[ ${1-} != --files ]] || { list=$(realpath "$2"); out=$out-changed; shift 2; }
 only=" $* "
 if [[ ${RASHPA_TIER-} == check && $only == "  " ]]; then
-	only=" licence ids "
+	only=" licence ids shown "
 	! command -v shellcheck >/dev/null || only+="checkpatch codespell pyflakes shellcheck " # not in a small root
 fi
 rm -rf "$out"
@@ -197,6 +197,8 @@ run_codespell() {
 		xargs -r codespell -L "$(entries codespell | paste -sd,)"
 }
 
+run_shown() { find tools -name '*.c' | wanted | xargs -r python3 -B selftests/static/shown.py; }
+
 run_pyflakes() {
 	[[ $(echo "import planted" | python3 -m pyflakes 2>&1) == *"'planted' imported"* ]] ||
 		echo "pyflakes finds nothing"
@@ -263,6 +265,7 @@ tool c++ "programs in C++ can include the library's headers" run_c++
 tool arithmetic "the arithmetic of pixels is a shader and a CUDA kernel, too" run_arithmetic
 tool codespell "codespell finds no mistyped word" run_codespell
 tool ids "each verdict has an id of its own" run_ids
+tool shown "texts that others wrote are not printed as they are" run_shown
 tool pyflakes "pyflakes has no complaint" run_pyflakes
 tool shellcheck "shellcheck has no complaint" run_shellcheck
 echo "1..$n"

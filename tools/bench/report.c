@@ -13,6 +13,7 @@
 #include "iommu.h"
 #include "json-out.h"
 #include "parse.h"
+#include "shown.h"
 
 const char *unit_name(enum unit unit)
 {
@@ -283,7 +284,7 @@ void report_print_left_out(const struct report *report)
 {
 	for (size_t i = 0; i < report->left_outs; i++)
 		printf("%snot measured: %s: %s\n", i ? "" : "\n", report->left_out[i].what,
-		       report->left_out[i].reason);
+		       SHOWN(report->left_out[i].reason));
 }
 
 void report_print(const struct report *report)

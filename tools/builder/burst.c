@@ -15,6 +15,7 @@
 #include "json-out.h"
 #include "parse.h"
 #include "say.h"
+#include "shown.h"
 #include "stats.h"
 
 #define WINDOW		64u	/* messages of MPI alone that are waited for together */
@@ -397,7 +398,7 @@ static void text(struct json_object *list)
 
 		printf("%10u  %-20s %9.3f %9.3f %7.3f  %.3f to %.3f\n",
 		       (unsigned int)real(o, "size_bytes"),
-		       json_object_get_string(json_object_object_get(o, "name")), real(o, "ours"),
+		       SHOWN(json_object_get_string(json_object_object_get(o, "name"))), real(o, "ours"),
 		       real(o, "theirs"), real(o, "ratio"), real(o, "ratio_first_quartile"),
 		       real(o, "ratio_third_quartile"));
 	}

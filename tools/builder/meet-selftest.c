@@ -354,7 +354,7 @@ static void test_liars(void)
 	good = told_by("SSH-2.0-OpenSSH\r\n", 17, "is not rank 0 of a run");
 	memset(a.sentence, 'y', sizeof(a.sentence));
 	memcpy(a.sentence, "\033[2J\n", 5);
-	good &= told_by(&a, sizeof(a), "says: ?[2J?yyy");
+	good &= told_by(&a, sizeof(a), "says: \\x1b[2J\\x0ayyy");
 	a.error = 0;
 	good &= told_by(&a, sizeof(a), NULL);
 	good &= told_by(&a, 10, NULL);

@@ -7,7 +7,6 @@
  */
 #include "meet.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "exchange.h"
 #include "host.h"
 #include "internal.h"
+#include "shown.h"
 
 #define RETRY_NS	50000000	/* until rank 0 is called again */
 #define GRACE_NS	UINT64_C(5000000000)	/* rank 0 knows who is missing, and says so */
@@ -454,14 +454,13 @@ static int no_answer(const struct meet *m, int error)
 /* What it says may be anybody's: it is shown to people. */
 static int refused(const struct meet *m, struct meet_answer *a)
 {
+	const char *sentence;
+
 	a->sentence[sizeof(a->sentence) - 1] = 0;
-	for (char *c = a->sentence; *c; c++) {
-		if (!isprint((unsigned char)*c))
-			*c = '?';
-	}
+	sentence = SHOWN(a->sentence);
 	if (a->error == ETIMEDOUT)
-		return fabric_fail(ETIMEDOUT, "%s", a->sentence);
-	return fabric_fail(EPROTO, "rank 0 at %s says: %s", m->at, a->sentence);
+		return fabric_fail(ETIMEDOUT, "%s", sentence);
+	return fabric_fail(EPROTO, "rank 0 at %s says: %s", m->at, sentence);
 }
 
 static int hear_answer(const struct meet *m, void *theirs, uint64_t end)

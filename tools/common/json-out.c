@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "say.h"
+#include "shown.h"
 
 void put_real(struct json_object *to, const char *key, double value)
 {
@@ -53,13 +55,54 @@ bool json_elsewhere(void)
 	return to;
 }
 
+/* A character without a picture as JSON writes it, a byte that is no UTF-8 as the text \xNN. */
+static size_t put_escape(char *to, unsigned int code, bool character)
+{
+	if (!character)
+		return sprintf(to, "\\\\x%02x", code);
+	if (code < 0x10000)
+		return sprintf(to, "\\u%04x", code);
+	code -= 0x10000;
+	return sprintf(to, "\\u%04x\\u%04x", 0xd800 + (code >> 10), 0xdc00 + (code & 0x3ff));
+}
+
+/* Beyond ASCII there are only strings in it; control characters are escaped there already. */
+char *json_shown(struct json_object *object, int flags)
+{
+	const char *text = json_object_to_json_string_ext(object, flags);
+	/* a byte becomes six at most: DEL */
+	char *shown = malloc(6 * strlen(text) + 1), *to = shown;
+	unsigned int code;
+	size_t bytes;
+	bool plain;
+
+	while (shown && *text) {
+		bytes = shown_next(text, &code, &plain);
+		if (plain || (bytes == 1 && code < ' ')) {
+			memcpy(to, text, bytes);
+			to += bytes;
+		} else {
+			to += put_escape(to, code, bytes);
+		}
+		text += bytes ? bytes : 1;
+	}
+	if (shown)
+		*to = '\0';
+	return shown;
+}
+
 /* more: a line, which others may follow. */
 static int write_json(struct json_object *object, int flags, bool more)
 {
-	const char *text = json_object_to_json_string_ext(object, flags);
+	char *text = json_shown(object, flags);
 	static FILE *file;
 	int error = 0;
 
+	if (!text) {
+		json_object_put(object);
+		say("no memory to write JSON");
+		return -1;
+	}
 	if (to && !file)
 		file = fopen(to, "we");
 	if (!to)
@@ -71,6 +114,7 @@ static int write_json(struct json_object *object, int flags, bool more)
 			error = errno;
 		file = NULL;
 	}
+	free(text);
 	json_object_put(object);
 	if (error)
 		say("cannot write %s: %s", to, strerror(error));

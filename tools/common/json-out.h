@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Short names for making and printing JSON. */
+/*
+ * Short names for making and printing JSON. The printed JSON is always UTF-8. A byte of a text that is no
+ * UTF-8 becomes the text \xNN (shown.h).
+ */
 #ifndef JSON_OUT_H
 #define JSON_OUT_H
 
@@ -39,6 +42,8 @@ void json_to(const char *file);
 /* Is standard output free for text? */
 bool json_elsewhere(void);
 
+/* As it is printed. free() it; NULL: no memory. */
+char *json_shown(struct json_object *object, int flags);
 /* Write all there is, and free it. 0, or -1 after a message. */
 int json_finish(struct json_object *object);
 /* The same as one line of several. */

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shown.h"
+
 int because(char *why, int error, const char *format, ...)
 {
 	va_list args;
@@ -19,13 +21,22 @@ int because(char *why, int error, const char *format, ...)
 	return error;
 }
 
-/* One write, so that lines of tools that share a terminal stay whole. */
-static void vsay(const char *format, va_list args)
+/* Others may have named the thing that a sentence is about. */
+static char *sentence(char *to, size_t size, const char *format, va_list args)
 {
 	char text[WHY_SIZE + 256];
 
 	vsnprintf(text, sizeof(text), format, args);
-	fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
+	return show_text(to, size, text);
+}
+
+/* One write, so that lines of tools that share a terminal stay whole. */
+static void vsay(const char *format, va_list args)
+{
+	char text[2 * (WHY_SIZE + 256)];
+
+	fprintf(stderr, "%s: %s\n", program_invocation_short_name,
+		sentence(text, sizeof(text), format, args));
 }
 
 void say(const char *format, ...)
@@ -98,6 +109,7 @@ void progress_init_quiet(struct progress *progress)
 
 void progress_show(struct progress *progress, const char *format, ...)
 {
+	char text[2 * (WHY_SIZE + 256)];
 	double now = now_ns() / 1e9;
 	va_list args;
 
@@ -107,9 +119,9 @@ void progress_show(struct progress *progress, const char *format, ...)
 	progress->shown = true;
 	if (progress->terminal)
 		fputs("\r\033[K", stderr);
-	fprintf(stderr, "%s: ", program_invocation_short_name);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	fprintf(stderr, "%s: %s", program_invocation_short_name,
+		sentence(text, sizeof(text), format, args));
 	va_end(args);
 	if (!progress->terminal)
 		fputc('\n', stderr);

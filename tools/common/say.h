@@ -20,7 +20,7 @@ enum exit_code {
 __attribute__((format(printf, 3, 4)))
 int because(char *why, int error, const char *format, ...);
 
-/* Print a line on stderr, prefixed by the tool's name. */
+/* Print a line on stderr, prefixed by the tool's name; as shown.h, so it may carry others' texts. */
 __attribute__((format(printf, 1, 2)))
 void say(const char *format, ...);
 

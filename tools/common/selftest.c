@@ -23,12 +23,14 @@
 #include "geometry.h"
 #include "gpus.h"
 #include "iommu.h"
+#include "json-out.h"
 #include "parse.h"
 #include "path.h"
 #include "profile.h"
 #include "rashpa.h"
 #include "rashpa-fpga.h"
 #include "say.h"
+#include "shown.h"
 #include "signing.h"
 #include "stats.h"
 #include "stop.h"
@@ -342,7 +344,7 @@ static void test_geometry(void)
 	WAIT("\"value\": 0") " ], \"engines\": [ " list " ]"
 #define HEAD	"{ \"name\": \"x\", \"match\": [ { \"vendor\": 1, \"device\": \"0x2\" } ]"
 
-static bool put_text(const char *folder, const char *name, const char *text)
+static bool put_text_file(const char *folder, const char *name, const char *text)
 {
 	char path[600];
 	FILE *file;
@@ -368,10 +370,10 @@ static void test_broken_profiles(const char *good)
 	}
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 	fclose(file);
-	put_text(dir, "0-profile.schema.json", "{}");
-	put_text(dir, "1-nothing.json", "");
-	put_text(dir, "2-other.json", HEAD ", \"colour\": 1 }");
-	put_text(dir, "3-good.json", text);
+	put_text_file(dir, "0-profile.schema.json", "{}");
+	put_text_file(dir, "1-nothing.json", "");
+	put_text_file(dir, "2-other.json", HEAD ", \"colour\": 1 }");
+	put_text_file(dir, "3-good.json", text);
 	setenv("RASHPA_PROFILES", dir, 1);
 	/* what is said goes to a file meanwhile */
 	errors = tmpfile();
@@ -1440,6 +1442,73 @@ static void test_gpus(void)
 		perror(root);
 }
 
+/* --- texts that others wrote --- */
+
+/* Names of processes and labels of headers: some act on a terminal, some are no UTF-8. */
+static const struct {
+	const char *text, *shown, *json;
+} texts[] = {
+	{ "remu", "remu", "\"remu\"" },
+	{ "M\xc3\xbcnchen \xe2\x82\xac \xf0\x9f\x98\x80", "M\xc3\xbcnchen \xe2\x82\xac \xf0\x9f\x98\x80",
+	  "\"M\xc3\xbcnchen \xe2\x82\xac \xf0\x9f\x98\x80\"" },
+	/* ESC, a newline, DEL; in JSON they are what they are */
+	{ "\x1b[31m\"}\n\x7f", "\\x1b[31m\"}\\x0a\\x7f", "\"\\u001b[31m\\\"}\\n\\u007f\"" },
+	{ "\xc2\x9b" "2J", "\\xc2\\x9b2J", "\"\\u009b2J\"" },	/* CSI in one character */
+	{ "a\xe2\x80\xae" "b", "a\\xe2\\x80\\xaeb", "\"a\\u202eb\"" },	/* turns the order */
+	{ "\xf3\xa0\x81\xa1", "\\xf3\\xa0\\x81\\xa1", "\"\\udb40\\udc61\"" },	/* hides */
+	/* no UTF-8: a byte alone, one that is missing, longer than needed, a half of a pair, too much */
+	{ "\xff.", "\\xff.", "\"\\\\xff.\"" },
+	{ "\xe2\x82", "\\xe2\\x82", "\"\\\\xe2\\\\x82\"" },
+	{ "\xc0\xaf", "\\xc0\\xaf", "\"\\\\xc0\\\\xaf\"" },
+	{ "\xed\xa0\x80", "\\xed\\xa0\\x80", "\"\\\\xed\\\\xa0\\\\x80\"" },
+	{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\"\\\\xf4\\\\x90\\\\x80\\\\x80\"" },
+	{ "a\\x1b", "a\\x1b", "\"a\\\\x1b\"" },	/* a backslash stays */
+};
+
+static void test_shown(void)
+{
+	char small[8];
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct json_object *o = json_object_new_string(texts[i].text);
+		char *json = json_shown(o, JSON_C_TO_STRING_PLAIN);
+
+		ok(!strcmp(SHOWN(texts[i].text), texts[i].shown), "shown: it is shown as %s",
+		   texts[i].shown);
+		ok(json && !strcmp(json, texts[i].json), "shown-json: and in JSON as %s",
+		   texts[i].json);
+		ok(is_shown_as_is(texts[i].text) == !strcmp(texts[i].text, texts[i].shown),
+		   "shown-as-is: which is seen before");
+		free(json);
+		json_object_put(o);
+	}
+	ok(!strcmp(show_text(small, sizeof(small), "abcd\x1b"), "abcd"),
+	   "shown-cut: an escape that does not fit is left out");
+	ok(!strcmp(show_text(small, sizeof(small), "abcdef\xc3\xbc"), "abcdef"),
+	   "shown-cut-character: so is a character");
+}
+
+/* What say() writes to standard error. */
+static void test_said(void)
+{
+	FILE *said = tmpfile();
+	const int err = dup(STDERR_FILENO);
+	char text[256] = "";
+
+	if (!said || err < 0) {
+		ok(false, "said-file: a file for what is said");
+		return;
+	}
+	dup2(fileno(said), STDERR_FILENO);
+	say("process 7 (%s) has it", "\x1b[31m\n\xff");
+	dup2(err, STDERR_FILENO);
+	close(err);
+	rewind(said);
+	ok(fread(text, 1, sizeof(text) - 1, said) && strstr(text, "(\\x1b[31m\\x0a\\xff) has it\n"),
+	   "said: a sentence shows what others wrote");
+	fclose(said);
+}
+
 int main(int argc, char **argv)
 {
 	puts("TAP version 13");
@@ -1468,6 +1537,8 @@ int main(int argc, char **argv)
 	test_unloaded();
 	test_iommu();
 	test_gpus();
+	test_shown();
+	test_said();
 	if (argc > 1)
 		test_profile(argv[1]);
 	else

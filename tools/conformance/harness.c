@@ -3,13 +3,15 @@
 #include "dtp.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "../common/json-out.h"
+#include "../common/shown.h"
 
 bool failed;
 
@@ -64,7 +66,7 @@ static void tell(const char *text)
 	if (running->json)
 		json_object_array_add(said, json_object_new_string(text));
 	else
-		printf("# %s\n", text);
+		printf("# %s\n", SHOWN(text));
 }
 
 void wrong(const char *file, int line, const char *fmt, ...)
@@ -111,6 +113,7 @@ static void tell_result(const char *result, const char *reason, double seconds)
 static void tell_all(const char *why)
 {
 	struct json_object *o = json_object_new_object();
+	char *shown;
 
 	json_object_object_add(o, "target", json_object_new_string(running->target));
 	json_object_object_add(o, "tests", results);
@@ -119,17 +122,19 @@ static void tell_all(const char *why)
 	json_object_object_add(o, "skipped", json_object_new_int((int)running->skipped));
 	if (why)
 		json_object_object_add(o, "ended", json_object_new_string(why));
-	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
-						    JSON_C_TO_STRING_SPACED));
+	shown = json_shown(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+	if (shown)
+		puts(shown);
+	free(shown);
 	json_object_put(o);
 }
 
 void give_up(const char *text)
 {
 	if (planned)
-		printf("Bail out! %s\n", text);
+		printf("Bail out! %s\n", SHOWN(text));
 	else
-		fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
+		fprintf(stderr, "%s: %s\n", program_invocation_short_name, SHOWN(text));
 	if (running && running->json) {
 		if (*now)
 			tell_result("ended", text, (double)(now_us() - begun) / 1e6);

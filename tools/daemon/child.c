@@ -142,6 +142,7 @@ struct json_object *child_message(struct child *c)
 
 static const char *keep(struct child *c)
 {
+	char raw[sizeof(c->line)];
 	const char *colon;
 
 	c->line[c->line_bytes] = 0;
@@ -150,7 +151,8 @@ static const char *keep(struct child *c)
 	/* "romulu: no memory": who reads it knows whose words they are */
 	if (colon && !strncmp(c->line, program_invocation_short_name, colon - c->line))
 		memmove(c->line, colon + 2, strlen(colon + 2) + 1);
-	text_tame(c->line);
+	memcpy(raw, c->line, sizeof(raw));
+	text_line(c->line, sizeof(c->line), raw);
 	if (!*c->line)
 		return NULL;
 	/* the line before says what is wrong */

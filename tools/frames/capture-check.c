@@ -10,6 +10,7 @@
 #include "json-out.h"
 #include "opcode.h"
 #include "options.h"
+#include "shown.h"
 #include "stop.h"
 
 #define QUEUE_PAIRS_MAX	4096
@@ -137,7 +138,7 @@ static void tell(void *arg, const struct finding *f)
 	if (r->told++ >= r->most)
 		return;
 	if (r->text)
-		puts(f->text);
+		puts(SHOWN(f->text));
 	if (!r->faults)
 		return;
 	one = json_object_new_object();

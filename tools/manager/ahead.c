@@ -11,6 +11,7 @@
 
 #include "json-out.h"
 #include "parse.h"
+#include "shown.h"
 
 #define JUNGFRAU_MTU	8268	/* IP, UDP, a header of 48 bytes, and four lines of a half image */
 #define SLOTS_LEAST	2
@@ -153,7 +154,8 @@ static void find(struct findings *to, const struct party *p, bool problem, const
 	va_end(args);
 	to->problems += problem;
 	if (!to->list) {
-		printf("%-8s %-20s %s\n", problem ? "problem" : "note", p->name, text);
+		printf("%-8s %-20s %s\n", problem ? "problem" : "note", p->name,
+		       SHOWN(text));
 		return;
 	}
 	struct json_object *o = json_object_new_object();
@@ -513,9 +515,10 @@ static void plan_text(const struct flow *f, const struct planned *p)
 	printf("%-16s %-16s %-9s %-18s 1 of %-3u", f->from->name, f->to->name, f->transport, size,
 	       share_of(f));
 	if (p->rate)
-		printf(" %12.6g %10.4f %s\n", p->rate, p->rate * p->bytes / 1e9, p->limit);
+		printf(" %12.6g %10.4f %s\n", p->rate, p->rate * p->bytes / 1e9,
+		       SHOWN(p->limit));
 	else
-		printf(" %12s %10s %s\n", "as it goes", "-", p->limit);
+		printf(" %12s %10s %s\n", "as it goes", "-", SHOWN(p->limit));
 }
 
 int plan(struct experiment *e, const struct options *o, const volatile bool *stop)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "json-out.h"
+#include "shown.h"
 
 /* A flow as both ends tell of it. */
 struct account {
@@ -143,7 +144,7 @@ static void print_text(const struct experiment *e)
 		const struct party *p = &e->party[i];
 
 		printf("%-20s %-9s %s\n", p->name, outcome(p, how, sizeof(how)),
-		       reason(p, why, sizeof(why)));
+		       SHOWN(reason(p, why, sizeof(why))));
 	}
 }
 

@@ -17,6 +17,7 @@
 
 #include "host.h"
 #include "say.h"
+#include "shown.h"
 
 #define SEND_MS		20000		/* a peer that takes nothing for so long has died */
 #define DEPTH		8		/* of JSON */
@@ -345,10 +346,9 @@ static const char *plain_text(struct json_object *o)
 	const char *text = json_object_is_type(o, json_type_string) ? json_object_get_string(o) :
 								      NULL;
 
-	for (int i = text ? json_object_get_string_len(o) : 0; i-- > 0;) {
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			return NULL;
-	}
+	/* nor has it a NUL in it */
+	if (!text || strlen(text) != (size_t)json_object_get_string_len(o) || !is_shown_as_is(text))
+		return NULL;
 	return text;
 }
 

@@ -12,6 +12,7 @@
 #include "memory.h"
 #include "parse.h"
 #include "rashpactl.h"
+#include "shown.h"
 #include "topology.h"
 
 struct explanation {
@@ -238,12 +239,12 @@ static void print_text(const struct explanation *e)
 	print_path(e);
 	for (size_t i = 0; i < json_object_array_length(e->costs); i++)
 		printf("%-9s %s\n", i ? "" : "cost",
-		       json_object_get_string(json_object_array_get_idx(e->costs, i)));
+		       SHOWN(json_object_get_string(json_object_array_get_idx(e->costs, i))));
 	if (e->checked) {
 		printf("checked   class ");
 		print_map(&e->map);
 	} else {
-		printf("%-9s %s\n", e->refused ? "refused" : "unchecked", e->reason);
+		printf("%-9s %s\n", e->refused ? "refused" : "unchecked", SHOWN(e->reason));
 	}
 }
 

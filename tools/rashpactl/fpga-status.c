@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl fpga status: what the reference interface counts */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,6 +8,7 @@
 #include "parts.h"
 #include "rashpa.h"
 #include "rashpactl.h"
+#include "shown.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -78,7 +78,6 @@ struct sensor {
 	char name[9];
 };
 
-/* What the board calls it is printed: letters that are none are left out. */
 static void read_sensor(const struct fpga *f, size_t at, struct sensor *s)
 {
 	static const struct { const char *kind, *unit; } kinds[] = {
@@ -93,7 +92,7 @@ static void read_sensor(const struct fpga *f, size_t at, struct sensor *s)
 	s->value = (int32_t)fpga_read(f, at + RFPGA_SENSOR_VALUE) / 1000.0;
 	for (unsigned int i = 0; i < 8; i++) {
 		word = fpga_read(f, at + RFPGA_SENSOR_NAME + i / 4 * 4) >> i % 4 * 8 & 0xff;
-		if (isgraph((int)word))
+		if (word && word != ' ')
 			s->name[n++] = (char)word;
 	}
 	s->name[n] = '\0';
@@ -201,7 +200,7 @@ static void print_blocks(const struct fpga *f)
 	for (unsigned int i = 0; fpga_block_find(f, RFPGA_BLOCK_SENSOR, RFPGA_SENSOR_SIZE, &b) &&
 	     i < b.count; i++) {
 		read_sensor(f, b.base + i * b.step, &s);
-		printf("sensor %-3u %s %.3f %s, %s\n", i, s.kind, s.value, s.unit, s.name);
+		printf("sensor %-3u %s %.3f %s, %s\n", i, s.kind, s.value, s.unit, SHOWN(s.name));
 	}
 	for (unsigned int i = 0; fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &b) &&
 	     i < b.count; i++) {

@@ -14,6 +14,7 @@
 #include "parse.h"
 #include "rashpa.h"
 #include "rashpactl.h"
+#include "shown.h"
 
 /* What people look for; the others are parts of these. */
 static bool is_shown(const struct rashpa_holding *h)
@@ -64,14 +65,14 @@ static void holding_text(const struct rashpa_holding *h)
 		printf(h->resource == RASHPA_RESOURCE_SOURCES ? " index %" PRIu32 : " map %" PRIu32,
 		       h->id);
 	if (*h->name)
-		printf(" %s", h->name);
+		printf(" %s", SHOWN(h->name));
 	if (h->memory)
 		printf(", %s", format_size(size, h->memory));
 	if (h->resource == RASHPA_RESOURCE_TIMERS)
 		printf(", %" PRIu64 "/1000 of a CPU", (uint64_t)h->amount);
 	printf(": %s, pid %" PRId32 "%s (%s), since %" PRIu64 " s%s%s\n",
 	       user_name(user, sizeof(user), h->uid), h->pid,
-	       h->flags & RASHPA_HOLDING_ORPHAN ? ", which has ended" : "", h->comm,
+	       h->flags & RASHPA_HOLDING_ORPHAN ? ", which has ended" : "", SHOWN(h->comm),
 	       age_ns(h) / 1000000000,
 	       h->flags & RASHPA_HOLDING_PROGRAMMED ? ", programmed" : "",
 	       h->flags & RASHPA_HOLDING_KEPT ? ", kept" : "");

@@ -11,6 +11,7 @@
 #include "profile.h"
 #include "rashpa.h"
 #include "rashpactl.h"
+#include "shown.h"
 
 static struct json_object *bars_json(const struct fpga *fpga)
 {
@@ -120,8 +121,8 @@ static int list_candidate(const struct pci_function *f, struct json_object *to)
 	name = pci_name(text, sizeof(text), f->vendor, f->device);
 	if (!to) {
 		printf("-      %s  %04" PRIx32 ":%04" PRIx32 "  %s\n       profile %s, driver %s: rashpactl bind %s\n",
-		       f->bdf, f->vendor, f->device, name ? name : "", profile.name,
-		       *f->driver ? f->driver : "none", f->bdf);
+		       f->bdf, f->vendor, f->device, name ? name : "", SHOWN(profile.name),
+		       *f->driver ? SHOWN(f->driver) : "none", f->bdf);
 		return 0;
 	}
 	o = json_object_new_object();

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "rashpa.h"
+#include "shown.h"
 
 /* Samples of one name stand together, so each walks over all that has it. */
 static void family(FILE *to, const char *name, const char *type, const char *help)
@@ -18,15 +19,19 @@ static void family(FILE *to, const char *name, const char *type, const char *hel
 	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* each byte as \\xNN */
+#define LABEL_SIZE	(5 * RASHPA_STREAM_WORD + 3)
+
 /* As the value of a label: names of engines and stages are a consumer's own. */
-static const char *label(char *buf, size_t size, const char *text)
+static const char *label(char *buf, size_t size, const char *name)
 {
+	const char *text = SHOWN(name);
 	size_t n = 0;
 
 	for (; *text && n + 3 < size; text++) {
-		if (*text == '\n' || *text == '"' || *text == '\\')
+		if (*text == '"' || *text == '\\')
 			buf[n++] = '\\';
-		buf[n++] = *text == '\n' ? 'n' : *text;
+		buf[n++] = *text;
 	}
 	buf[n] = '\0';
 	return buf;
@@ -160,7 +165,7 @@ static void put_work(FILE *to, const struct metrics *m)
 		  "Stacks whose results found no room in that queue, and waited.",
 		  offsetof(struct rashpa_stream_work, queue_full), false },
 	};
-	char engine[2 * RASHPA_STREAM_WORD];
+	char engine[LABEL_SIZE];
 
 	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
 		family(to, values[v].name, values[v].type, values[v].help);
@@ -196,7 +201,7 @@ static void put_stages(FILE *to, const struct metrics *m)
 		{ "rashpa_stage_written_bytes_total", "Bytes that it wrote.",
 		  offsetof(struct rashpa_stream_stage, bytes_out), 1 },
 	};
-	char name[2 * RASHPA_STREAM_WORD];
+	char name[LABEL_SIZE];
 
 	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
 		family(to, values[v].name, "counter", values[v].help);

@@ -15,6 +15,7 @@
 #include "parse.h"
 #include "rashpa.h"
 #include "rashpactl.h"
+#include "shown.h"
 
 unsigned int ask(int memory, const struct question *q, struct answer *answer)
 {
@@ -256,7 +257,7 @@ static void print_text(const struct question *q, const struct answer *answer, un
 	char fit[SIZE_TEXT];
 
 	for (size_t i = 0; i < json_object_array_length(lines); i++)
-		puts(json_object_get_string(json_object_array_get_idx(lines, i)));
+		puts(SHOWN(json_object_get_string(json_object_array_get_idx(lines, i))));
 	json_object_put(lines);
 	for (const struct answer *a = answer; a < answer + n; a++) {
 		if (a->error)

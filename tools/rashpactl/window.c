@@ -12,6 +12,7 @@
 #include "parse.h"
 #include "profile.h"
 #include "rashpactl.h"
+#include "shown.h"
 
 /* A window as the profile file has it; of one that could be made, as the driver has it. */
 struct row {
@@ -73,7 +74,7 @@ static void print_row(const struct row *row)
 	}
 	printf("%-32s %3" PRIu32 " %10s %10s  %-7s %-4s  %s\n", w->name, w->bar, offset,
 	       w->length ? format_size(size, w->length) : "to its end",
-	       rashpa_cache_name(w->cache), user, row->state);
+	       rashpa_cache_name(w->cache), user, SHOWN(row->state));
 }
 
 static struct json_object *row_json(const struct row *row)

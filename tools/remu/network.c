@@ -800,10 +800,11 @@ static int report(const struct sender *s)
 	if (s->config->opt.json)
 		return json_finish(o);
 	for (uint32_t i = 0; i < s->receivers; i++) {
-		const struct json_object *one = json_object_array_get_idx(list, i);
+		char *one = json_shown(json_object_array_get_idx(list, i), JSON_C_TO_STRING_SPACED);
 
-		printf("%s\n", json_object_to_json_string_ext((struct json_object *)(uintptr_t)one,
-							      JSON_C_TO_STRING_SPACED));
+		if (one)
+			puts(one);
+		free(one);
 	}
 	printf("bytes       %" PRIu64 "\ntime        %.6f s, %.6f GB/s\n", bytes, seconds,
 	       bytes / seconds / 1e9);

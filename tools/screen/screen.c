@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "say.h"
+#include "shown.h"
 
 static struct screen *terminal;
 static int row, titles, above;	/* above: lines that have been scrolled away */
@@ -45,19 +46,20 @@ void screen_line(enum screen_look look, const char *format, ...)
 		[SCREEN_PLAIN] = A_NORMAL, [SCREEN_TITLE] = A_BOLD, [SCREEN_BAD] = A_BOLD,
 	};
 	int at = row < titles ? row : row - above;
+	char text[SHOWN_SIZE / 2];
 	va_list args;
 
 	row++;
 	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
 	if (!terminal) {
-		vprintf(format, args);
-		putchar('\n');
+		puts(SHOWN(text));
 	} else if (at >= (row <= titles ? 0 : titles) && at < LINES) {
 		attr_set(attributes[look], look == SCREEN_BAD && has_colors() ? look : 0, NULL);
 		move(at, 0);
-		vw_printw(stdscr, format, args);
+		addstr(SHOWN(text));
 	}
-	va_end(args);
 }
 
 void screen_show(void)

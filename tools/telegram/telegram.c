@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "say.h"
+#include "shown.h"
 
 #define LINE_MOST	1000	/* characters of "line" in the schema */
 
@@ -252,30 +253,21 @@ char *element_text_whole(const xmlNode *node)
 	return copy;
 }
 
-void text_tame(char *text)
+char *text_line(char *to, size_t size, const char *text)
 {
-	unsigned char *c = (unsigned char *)text;
+	char line[SHOWN_SIZE];
+	size_t n = 0;
 
-	for (; *c; c++) {
-		/* U+0080 to U+009F; U+200E, U+200F, U+202A to U+202E; U+2066 to U+2069 */
-		const bool control = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
-		const bool order = c[0] == 0xe2 &&
-				   ((c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f ||
-						      (c[2] >= 0xaa && c[2] <= 0xae))) ||
-				    (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
-
-		if (control || order)
-			memset(c, '?', control ? 2 : 3);
-		else if (*c < ' ' || *c == 0x7f)
-			*c = ' ';
-	}
+	for (; *text && n < sizeof(line) - 1; text++)
+		line[n++] = strchr("\t\n\r", *text) ? ' ' : *text;
+	line[n] = '\0';
+	return show_text(to, size, line);
 }
 
 static const char *take(xmlChar *from, char *to, size_t size)
 {
-	snprintf(to, size, "%s", from ? (const char *)from : "");
+	text_line(to, size, from ? (const char *)from : "");
 	xmlFree(from);
-	text_tame(to);
 	return to;
 }
 
@@ -357,25 +349,10 @@ void attributes_copy(xmlNode *to, const xmlNode *from)
 	to->properties = xmlCopyPropList(to, from->properties);
 }
 
-/* Programs, files and other machines wrote it: it may be no UTF-8. */
+/* The schema wants something there. */
 static void line_of(const char *text, char to[static LINE_MOST])
 {
-	size_t n = 0;
-
-	for (; *text && n < LINE_MOST - 1; text++) {
-		const unsigned char c = *text;
-
-		to[n++] = c < ' ' || c == 0x7f ? ' ' : c;
-	}
-	if (!n)
-		to[n++] = '-';
-	to[n] = 0;
-	if (xmlCheckUTF8((const xmlChar *)to))
-		return;
-	for (n = 0; to[n]; n++) {
-		if ((unsigned char)to[n] > 0x7e)
-			to[n] = '?';
-	}
+	text_line(to, LINE_MOST, *text ? text : "-");
 }
 
 void element_set_line(xmlNode *node, const char *text)

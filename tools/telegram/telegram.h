@@ -47,8 +47,8 @@ const char *attribute(const xmlNode *node, const char *name, char *to, size_t si
 bool attribute_number(const xmlNode *node, const char *name, uint64_t *value);
 bool attribute_is(const xmlNode *node, const char *name, const char *value);
 
-/* What moves a terminal, or turns the order of characters, becomes "?". Of UTF-8. */
-void text_tame(char *text);
+/* A line of what programs, files and other machines wrote, as shown.h has it; its end is lost if it does not fit. */
+char *text_line(char *to, size_t size, const char *text);
 
 /* A telegram to be sent; re: 0 is none. xmlFreeDoc() it. */
 xmlDoc *telegram_new(const char *name, uint64_t id, uint64_t re, xmlNode **content);

@@ -18,6 +18,7 @@
 #include "rashpa-gpu.h"
 #include "rashpa.h"
 #include "settings.h"
+#include "shown.h"
 
 /* what a drive tells: drive.h is no header of ours, but of who drives */
 enum {
@@ -425,7 +426,7 @@ static void print_verdicts(const struct config *c)
 			       o->drive, o->told[EVENTS], o->board.successes, o->board.failures,
 			       o->board.unjudged);
 		if (*o->why)
-			printf("%s: %s\n", o->drive, o->why);
+			printf("%s: %s\n", o->drive, SHOWN(o->why));
 	}
 }
 
@@ -441,7 +442,7 @@ static void print(const struct config *c)
 			       o->told[LATE], nth(o, 50) / 1e3, nth(o, 99) / 1e3,
 			       nth(o, 100) / 1e3);
 		if (*o->why)
-			printf("%s: %s\n", o->drive, o->why);
+			printf("%s: %s\n", o->drive, SHOWN(o->why));
 	}
 }
 
@@ -537,7 +538,7 @@ int cmd_loop(int argc, char **argv)
 	for (struct outcome *o = c.outcome; o < c.outcome + DRIVES; o++) {
 		bad |= *o->drive && (!o->ran || *o->why);
 		if (*o->drive && *o->why && !settings_text(&c.settings))
-			say("%s: %s", o->drive, o->why);
+			say("%s: %s", o->drive, SHOWN(o->why));
 		samples_free(&o->answer);
 	}
 	report_free(&report);

@@ -376,13 +376,19 @@ def names_of(enum, prefix):
     return {value: name.removeprefix(prefix).lower() for value, name in elements.items()}
 
 
+def shown(text):
+    """The text of another program, as the tools print it: see tools/common/shown.h."""
+    text = text.decode(errors="backslashreplace")
+    return "".join(c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in text)
+
+
 def plain(struct):
     """The fields of a struct as a dict of Python's own types."""
     fields = {}
     for name, field in struct_fields(struct):
         value = getattr(struct, name)
         if field.type.kind == "array":
-            value = ffi.string(value).decode() if field.type.item.cname == "char" else tuple(value)
+            value = shown(ffi.string(value)) if field.type.item.cname == "char" else tuple(value)
         fields[name] = value
     return fields
 

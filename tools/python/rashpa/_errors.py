@@ -2,7 +2,7 @@
 """Errors: an errno, and librashpa's sentence."""
 import errno
 
-from ._abi import ffi, lib
+from ._abi import ffi, lib, shown
 
 
 class Error(OSError):
@@ -54,7 +54,7 @@ _KINDS = {
 
 def error(result):
     """What a function of the library returned, as an exception; in the thread that called it."""
-    sentence = ffi.string(lib.rashpa_reason()).decode(errors="replace")
+    sentence = shown(ffi.string(lib.rashpa_reason()))
     return _KINDS.get(-result, Error)(-result, sentence)
 
 
