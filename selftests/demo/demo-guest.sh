@@ -28,7 +28,7 @@ status=0
 rashpactl event watch "$fpga" --quiet --lock ring0.lock:0 --lock ring0.lock:64 --group 1,2 \
 	--count 3 --timeout 60 >"$work/events" &
 watcher=$!
-romulu --buffer ring0 --progress --timeout 60 --json="$work/romulu.json" &
+romulu --buffer ring0 --check --progress --timeout 60 --json="$work/romulu.json" &
 receiver=$!
 remu --buffer ring0 --lock ring0.lock --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
 	--timeout 60 --json="$work/remu.json" &
@@ -43,7 +43,7 @@ echo "   rashpactl event watch: one event when both processes have completed a s
 sed 's/^/   | /' "$work/events"
 
 # Latency needs a receiver that waits: a frame every 5 ms, nothing to compare.
-romulu --buffer ring0 --no-check --timeout 60 --json="$work/latency.json" &
+romulu --buffer ring0 --timeout 60 --json="$work/latency.json" &
 receiver=$!
 remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 1 --images 500 \
 	--rate 200 --timeout 60 --json="$work/rate.json"

@@ -91,7 +91,7 @@ experiment() {
 			<detector name="board" at="unix:/run/remu-one/socket">
 				<dataset>generate:4</dataset> <bunch>4</bunch> $1
 			</detector>
-			<receiver name="judge" at="unix:/run/romulu-one/socket"> <buffer>ring0</buffer> $2 </receiver>
+			<receiver name="judge" at="unix:/run/romulu-one/socket"> <buffer>ring0</buffer> <check/> $2 </receiver>
 			<flow from="board" to="judge" $3/>
 		</experiment>
 	END
@@ -121,7 +121,7 @@ by_hand() {
 	local receiver
 	[[ $1 != udp ]] || from=(--rate 4)
 	[[ ! ${3-} ]] || { at=(--device rxe1); from=(--device rxe0); }
-	as_user romulu --buffer ring0 --transport "$1" --listen "$2:5001" "${at[@]}" --dataset generate:4 --timeout 120 \
+	as_user romulu --buffer ring0 --check --transport "$1" --listen "$2:5001" "${at[@]}" --dataset generate:4 --timeout 120 \
 		--json=/tmp/romulu.json >"$work/romulu" 2>&1 &
 	receiver=$!
 	wait_for 60 listens

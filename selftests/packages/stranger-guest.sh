@@ -19,7 +19,7 @@ cat >experiment.xml <<-END
 		<detector name="board" at="unix:/run/remu.socket">
 			<fpga>0</fpga> <dataset>generate:4</dataset> <bunch>4</bunch> <images>40</images>
 		</detector>
-		<receiver name="judge" at="unix:/run/romulu.socket"> <buffer>ring0</buffer> </receiver>
+		<receiver name="judge" at="unix:/run/romulu.socket"> <buffer>ring0</buffer> <check/> </receiver>
 		<flow from="board" to="judge" transport="pcie"/>
 	</experiment>
 END

@@ -68,7 +68,7 @@ produce() { # OPTION...
 	remu=$!
 }
 receive() {
-	romulu --buffer soak --dataset "$dataset" --timeout 60 \
+	romulu --buffer soak --check --dataset "$dataset" --timeout 60 \
 		--json="$work/romulu.json" >"$work/romulu.out" 2>&1 &
 	romulu=$!
 }

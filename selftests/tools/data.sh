@@ -19,7 +19,7 @@ produce() {
 }
 # receive OPTION...: what has been sent, from its beginning
 receive() {
-	romulu --buffer ring3 --timeout 60 --from-start --json="$work/romulu.json" "$@" \
+	romulu --buffer ring3 --check --timeout 60 --from-start --json="$work/romulu.json" "$@" \
 		>"$work/romulu.out" 2>&1 || { sed 's/^/# /' "$work/romulu.out"; false; }
 }
 remu_says() { jq -c "$1" "$work/remu.json"; }

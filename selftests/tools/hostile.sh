@@ -47,7 +47,7 @@ for fault in "stuck on" "dead on"; do
 		"$(rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state")" ready
 done
 rashpactl buffer create ring1 64M >/dev/null
-romulu --buffer ring1 --dataset $dataset --timeout 60 --json="$work/romulu.json" >"$work/out" 2>&1 &
+romulu --buffer ring1 --check --dataset $dataset --timeout 60 --json="$work/romulu.json" >"$work/out" 2>&1 &
 romulu=$!
 remu --buffer ring1 --fpga "$fpga" --dataset $dataset --bunch 4 --slots 2 --images 40 \
 	--timeout 60 >"$work/remu.out" 2>&1

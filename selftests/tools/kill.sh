@@ -20,7 +20,7 @@ stream_on() { # more arguments of remu
 	remu=$!
 }
 receive() { # more arguments of romulu
-	romulu --buffer ring1 "${images[@]}" --timeout 60 --json="$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
+	romulu --buffer ring1 --check "${images[@]}" --timeout 60 --json="$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
 	romulu=$!
 }
 busy() { [[ $(status .busy) == true ]]; }
@@ -106,12 +106,12 @@ is "killed/top-knows: both killed: top knows" "$(rashpactl top --once --interval
 # Nor does it come to life when the FPGA gets a map of something else.
 rashpactl buffer create other 2M >/dev/null && rashpactl map --keep other "fpga$fpga" >/dev/null
 ok $? "killed/fpga-map-another: both killed: the FPGA has a map of another buffer"
-romulu --buffer ring1 "${images[@]}" --timeout 10 --json="$work/romulu.json" >"$work/out" 2>&1
+romulu --buffer ring1 --check "${images[@]}" --timeout 10 --json="$work/romulu.json" >"$work/out" 2>&1
 is "killed/receiver-producer: both killed: a receiver says that the producer is gone" "$? $(grep -c "the producer is gone" "$work/out")" "1 1"
 # Two stacks, or one if the receiver died after its note of a stack and before its doorbell.
 is "killed/takes-first-complete: both killed: and takes first what was complete" \
 	"$(jq -r '"\(.frames == 4 or .frames == 8) \(.corrupt)"' "$work/romulu.json")" "true 0"
-romulu --buffer ring1 --timeout 1 >"$work/out" 2>&1
+romulu --buffer ring1 --check --timeout 1 >"$work/out" 2>&1
 is "killed/next-one-finds: both killed: the next one finds no stream" $? 3
 is "killed/top-knows-2: both killed: top knows it still" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other

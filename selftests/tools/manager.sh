@@ -34,14 +34,14 @@ experiment() {
 				<fpga>$fpga</fpga> <dataset>generate:4</dataset> $2
 			</detector>
 			<receiver name="judge" at="unix:$work/romulu">
-				<buffer>led</buffer> <dataset>generate:4</dataset> $3
+				<buffer>led</buffer> <check/> <dataset>generate:4</dataset> $3
 			</receiver>
 			<flow from="board" to="judge" transport="pcie"/>
 			$4
 		</experiment>
 	END
 }
-no_dataset() { sed -i '/name="judge"/,/receiver>/s|<dataset>generate:4</dataset>||' "$work/experiment.xml"; }
+no_dataset() { sed -i '/name="judge"/,/receiver>/s|<check/> <dataset>generate:4</dataset>||' "$work/experiment.xml"; }
 # by TRANSPORT ADDRESS: not over PCIe
 by() { sed -i "s|transport=\"pcie\"|transport=\"$1\" address=\"$2\"|" "$work/experiment.xml"; }
 # manage COMMAND OPTION...: its output is in out
@@ -245,9 +245,10 @@ done
 part "registers"
 # --- a hit writes a register of the board: the role of a source that this run does not use
 role=$((0x4018)) # of the first source of the software FPGA
-experiment "" "<bunch>1</bunch><slots>32</slots><rate>5</rate>" "<no-check/>" \
+experiment "" "<bunch>1</bunch><slots>32</slots><rate>5</rate>" "" \
 	"<rule of=\"judge\" count=\"images\" at-least=\"5\">
 	 <write-register at=\"board\" fpga=\"$fpga\" window=\"registers\" offset=\"$role\" value=\"4711\"/></rule>"
+no_dataset
 lead
 rashpa-manager watch "$work/experiment.xml" >"$work/seen" 2>&1 &
 watch=$!
@@ -274,7 +275,7 @@ cat >"$work/experiment.xml" <<-END
 			<dataset>generate:4</dataset> <bunch>2</bunch> <images>40</images>
 		</detector>
 		<receiver name="one" at="unix:$work/romulu"> <buffer>led</buffer> <slots>4</slots> <write>$work/pipe</write> </receiver>
-		<receiver name="two" at="unix:$work/romulu2"> <buffer>led2</buffer> <dataset>generate:4</dataset> </receiver>
+		<receiver name="two" at="unix:$work/romulu2"> <buffer>led2</buffer> <check/> <dataset>generate:4</dataset> </receiver>
 		<flow from="board" to="one" transport="udp" address="127.0.0.1:5001"/>
 		<flow from="board" to="two" transport="udp" address="127.0.0.1:5002"/>
 	</experiment>

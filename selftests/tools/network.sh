@@ -92,7 +92,7 @@ holds "udp-order: there were such packets" "$(romulu_says '[.network.flows[].dup
 part=jungfrau
 jungfrau_receiver() {
 	rm -f "$work/romulu0.json"
-	ip netns exec b romulu --buffer net0 --transport jungfrau --listen 10.1.0.2:5001 --modules 1x2 --images 16 \
+	ip netns exec b romulu --buffer net0 --check --transport jungfrau --listen 10.1.0.2:5001 --modules 1x2 --images 16 \
 		--timeout 30 --json="$work/romulu0.json" "$@" >"$work/out0" 2>&1 &
 	receiver[0]=$!
 	wait_for 20 grep -qsi ":138A " "/proc/${receiver[0]}/net/udp"

@@ -16,7 +16,7 @@ listens() { grep -qsi "0100007F:$(printf %04X "$1") 00000000:0000 0A" /proc/net/
 # receive OPTION...: begins a receiver
 receive() {
 	rm -f "$work/romulu.json"
-	romulu --buffer hostile0 --transport udp --listen $here --dataset "$work/data" \
+	romulu --buffer hostile0 --check --transport udp --listen $here --dataset "$work/data" \
 		--geometry 256x64,u16 --timeout 60 --settle 10000 --json="$work/romulu.json" "$@" \
 		>"$work/out" 2>&1 &
 	receiver=$!
@@ -52,7 +52,7 @@ for by in "${ways[@]}"; do
 		([.flows[] | .duplicate, .reordered, .late] | add)]')" "[$strangers,516,4]"
 
 	rm -f "$work/romulu.json"
-	romulu --buffer hostile0 --transport jungfrau "${option[@]}" --listen $here --modules 1x2 --bunch 1 --images 4 \
+	romulu --buffer hostile0 --check --transport jungfrau "${option[@]}" --listen $here --modules 1x2 --bunch 1 --images 4 \
 		--dataset "$work/modules" --geometry 1024x1024,u16 --timeout 60 --settle 10000 --idle 30 \
 		--json="$work/romulu.json" >"$work/out" 2>&1 &
 	receiver=$!
@@ -106,7 +106,7 @@ peer flood >"$work/flood" &
 flood=$!
 wait_for 30 test -e "$work/data.flood"
 # meanwhile the buffer is that receiver's
-romulu --buffer hostile0 --transport udp --listen 127.0.0.1:5002 --receive-only --timeout 30 \
+romulu --buffer hostile0 --check --transport udp --listen 127.0.0.1:5002 --receive-only --timeout 30 \
 	>"$work/second" 2>&1 &
 second=$!
 wait_for 20 listens 5002

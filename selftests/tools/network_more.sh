@@ -219,7 +219,7 @@ head -c 128K /dev/urandom >"$work/small"
 small=(--dataset "$work/small" --geometry 256x64,u16)
 for ((round = 1; round <= ${RASHPA_ROUNDS:-3}; round++)); do
 	receive --receive-only --settle 200
-	romulu --buffer net0 "${small[@]}" --timeout 60 >"$work/consumer" 2>&1 &
+	romulu --buffer net0 --check "${small[@]}" --timeout 60 >"$work/consumer" 2>&1 &
 	consumer=$!
 	long_stream "${small[@]}"
 	name=(sender receiver consumer)

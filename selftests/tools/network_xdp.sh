@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 . "$(dirname "$0")/../lib/rxe-stream.sh"
 
-romulu_at() { at b "${@:2}" romulu --buffer net0 --transport udp --xdp --listen "$1" >"$work/err" 2>&1; }
+romulu_at() { at b "${@:2}" romulu --buffer net0 --check --transport udp --xdp --listen "$1" >"$work/err" 2>&1; }
 attached() { at b ip -j link show dev vd | jq -e '.[0].xdp' >/dev/null; }
 # says ID WORDS: of romulu_at
 says() { grep -q "$2" "$work/err"; ok $? "$1: romulu refuses: $2" || sed 's/^/# /' "$work/err"; }
@@ -119,7 +119,7 @@ is "bits: nothing wrong is called right" "$(romulu_says '[.corrupt, .frames]')" 
 part=generic
 rm -f "$work/romulu0.json"
 head -c 4M /dev/urandom >"$work/module.raw"
-ip netns exec b romulu --buffer net0 --transport jungfrau --xdp --listen '[::1]:5001' --images 16 --settle 10000 \
+ip netns exec b romulu --buffer net0 --check --transport jungfrau --xdp --listen '[::1]:5001' --images 16 --settle 10000 \
 	--dataset "$work/module.raw" --geometry 1024x512,u16 --timeout 30 --json="$work/romulu0.json" \
 	>"$work/out0" 2>&1 &
 receiver[0]=$!

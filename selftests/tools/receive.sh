@@ -61,22 +61,22 @@ into_pipe() { # more arguments of romulu; the pipe is open when this returns
 # --- a stride that leads nowhere, images that are not packed: what is touched is in the slot
 produce generate:4 --slots 4 --images 4
 poke $image_stride $((1 << 40))
-receive --dataset generate:4
+receive --check --dataset generate:4
 ok $? "stride-no-second: a stride to no second image leads out of the buffer: nothing is there to touch"
 is "all-images-right: and all images are right" "$(get frames)" 4
 produce generate:4 --slots 4 --images 4
 poke $image_stride $((image + 4096))
-receive --dataset generate:4
+receive --check --dataset generate:4
 ok $? "pattern-one-slot: a pattern in one slot does not reach the next one"
 is "pattern/all-images-right: where all images are right" "$(get frames) $(get corrupt)" "4 0"
 
 # --- images of another dataset: said at once, and not as frames that are corrupt
 produce generate:4:1 --slots 4 --images 4
-receive --dataset generate:4:2
+receive --check --dataset generate:4:2
 is "another-dataset/failure: another dataset: a failure" $? 1
 says "shows other images than those of the dataset generate:4:2"
 ok $? "explained: that is explained"
-receive --dataset generate:5:1
+receive --check --dataset generate:5:1
 ok $? "same-images-dataset: more of the same images are the dataset"
 
 # --- another run begins while the last stack of one is on its way to a file
@@ -151,7 +151,7 @@ stop
 start generate:1 --slots 2
 wait_for 30 waits
 poke $lock_stacks $((1 << 62))
-receive --no-check
+receive
 is "bad-lock-record/failure: a bad lock record: a failure" $? 1
 says "4611686018427387904 complete stacks, which cannot be"
 ok $? "bad/explained: that is explained"
@@ -160,7 +160,7 @@ stop
 # --- a producer that ends before all images came
 start generate:1 --slots 2
 wait_for 30 waits
-attach --no-check --images 100000
+attach --images 100000
 wait_for 30 sent 10
 stop
 ended
@@ -188,13 +188,13 @@ is "complete-taken-first: but what was complete is taken first" "$(get frames) $
 
 # --- one consumer of a stream
 start generate:1 --slots 2
-attach --dataset generate:1
+attach --check --dataset generate:1
 wait_for 30 sent 10
 is "buffer-info-names: buffer info names both" "$(rashpactl --json buffer info ring3 | jq -c '[.producer.pid, .consumer.pid]')" \
 	"[$remu,$romulu]"
 is "words: in words, too" "$(rashpactl buffer info ring3 |
 	grep -cE "^(producer +process $remu|consumer +process $romulu) of root$")" 2
-romulu --buffer ring3 --no-check --timeout 1 >"$work/second" 2>&1
+romulu --buffer ring3 --timeout 1 >"$work/second" 2>&1
 is "second-consumer/failure: a second consumer: a failure" $? 1
 grep -q "ring3 has a consumer: process $romulu " "$work/second"
 ok $? "names-first-one: that names the first one" || sed 's/^/# /' "$work/second"
@@ -209,7 +209,7 @@ grep -q "no profile knows 1234:5250" "$work/err"
 ok $? "bound-without-profile: bound without a profile" || sed 's/^/# /' "$work/err"
 start generate:2 --slots 2 --images 20
 wait_for 30 waits
-receive --dataset generate:2
+receive --check --dataset generate:2
 is "no-profile/give-credit-fails: no profile: who has to give credit fails" $? 1
 says "fpga$fpga: no doorbells: "
 ok $? "no/explained: that is explained"

@@ -45,7 +45,7 @@ if [[ -e $trace/uprobe_events ]]; then
 	ok $? "probe-rashpa-doorbell64: a probe on rashpa_doorbell64"
 	echo 1 >"$trace/events/rashpa_user/enable"
 	rashpactl buffer create bells 16M >/dev/null
-	"$work/romulu" --buffer bells --timeout 60 >/dev/null &
+	"$work/romulu" --buffer bells --check --timeout 60 >/dev/null &
 	receiver=$!
 	remu --buffer bells --fpga "$fpga" --split 2 --bunch 1 --slots 4 --images 20 \
 		--timeout 60 >/dev/null
@@ -66,7 +66,7 @@ fi
 
 # A free-running detector overtakes a receiver that stands still: losses are counted.
 rashpactl buffer create lossy 64M >/dev/null
-romulu --buffer lossy --timeout 60 --json="$work/lossy.json" >"$work/out" 2>&1 &
+romulu --buffer lossy --check --timeout 60 --json="$work/lossy.json" >"$work/out" 2>&1 &
 receiver=$!
 # a detector that does not wait may be through before a busy machine has started its receiver
 mapped() { (($(rashpactl --json buffer info lossy | jq .mappings) > 0)); }
@@ -135,7 +135,7 @@ rashpactl buffer remove many
 # An FPGA whose events overtake the data: a receiver that checks must see it.
 if selftests/lab/host fpga 0 early on >/dev/null; then
 	rashpactl buffer create early 64M >/dev/null
-	romulu --buffer early --timeout 60 --json="$work/early.json" >"$work/out" 2>&1 &
+	romulu --buffer early --check --timeout 60 --json="$work/early.json" >"$work/out" 2>&1 &
 	receiver=$!
 	remu --buffer early --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 80 \
 		--timeout 60 --json="$work/early-remu.json" >/dev/null
@@ -150,7 +150,7 @@ if selftests/lab/host fpga 0 early on >/dev/null; then
 	selftests/lab/host fpga 0 late on hold >/dev/null
 	selftests/lab/host fpga 0 reorder on >/dev/null
 	rashpactl buffer create late 64M >/dev/null
-	romulu --buffer late --timeout 60 --json="$work/late.json" >"$work/out" 2>&1 &
+	romulu --buffer late --check --timeout 60 --json="$work/late.json" >"$work/out" 2>&1 &
 	receiver=$!
 	remu --buffer late --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 80 \
 		--timeout 60 --json="$work/late-remu.json" >/dev/null
@@ -170,7 +170,7 @@ live() { # NAME REMU-OPTION...: streams 400 frames, a receiver compares them; it
 	local status
 	name=$1
 	rashpactl buffer create "$name" 64M >/dev/null
-	romulu --buffer "$name" --timeout 60 --json="$work/$name.json" >"$work/out" 2>&1 &
+	romulu --buffer "$name" --check --timeout 60 --json="$work/$name.json" >"$work/out" 2>&1 &
 	receiver=$!
 	mapped() { (($(rashpactl --json buffer info "$name" | jq .mappings) > 0)); }
 	wait_for 30 mapped
@@ -212,7 +212,7 @@ rashpactl buffer create nobody 64M >/dev/null
 remu --buffer nobody --fpga "$fpga" --bunch 4 --slots 2 --images 402 --live --rate 10000 \
 	--policy drop --timeout 60 --json="$work/nobody-remu.json" >/dev/null
 ok $? "drop-without-receiver/remu-not-wait: drop without a receiver: remu does not wait"
-romulu --buffer nobody --timeout 60 --json="$work/nobody.json" >"$work/out" 2>&1
+romulu --buffer nobody --check --timeout 60 --json="$work/nobody.json" >"$work/out" 2>&1
 is "drop-without-receiver/romulu-frames-missing: drop without a receiver: romulu says that frames are missing" $? 4
 is "drop-without-receiver/two-stacks-101: drop without a receiver: two stacks of 101" "$(jq -r '"\(.frames) \(.dropped) \(.unaccounted)"' \
 	"$work/nobody.json")" "8 99 0"
@@ -238,7 +238,7 @@ remu --buffer roi --fpga "$fpga" --dtp 0,0,100x50@0,0 --dtp 924,0,100x50@100,0 \
 	--dtp 0,462,100x50@0,50 --dtp 924,462,100x50@100,50 --sampling 3 \
 	--bunch 5 --images 203 --timeout 60 --json="$work/roi-remu.json" >/dev/null
 ok $? "remu-sends-four: remu sends four regions, 1 image of 3, and a last stack that is not full"
-romulu --buffer roi --timeout 60 --json="$work/roi.json" >"$work/out" 2>&1
+romulu --buffer roi --check --timeout 60 --json="$work/roi.json" >"$work/out" 2>&1
 ok $? "romulu-finds-right: romulu finds the right pixels in all of them"
 sed 's/^/# /' "$work/out"
 is "203-images: 203 images" "$(jq .frames "$work/roi.json")" 203
@@ -253,7 +253,7 @@ rashpactl buffer create told 1M >/dev/null && rashpactl buffer create shown 64M 
 	rashpactl lock create "fpga$fpga" told.lock 2 >/dev/null
 ok $? "small-buffer-large: a small buffer, and a large one for images"
 for lock in "" told.lock; do
-	romulu --buffer told --timeout 60 --json="$work/told.json" >"$work/out" 2>&1 &
+	romulu --buffer told --check --timeout 60 --json="$work/told.json" >"$work/out" 2>&1 &
 	receiver=$!
 	payload ${lock:+--lock "$lock"}
 	ok $? "remu-streams: remu streams into it${lock:+, with lock memory}" || sed 's/^/# /' "$work/err"
@@ -286,7 +286,7 @@ is "member-group: which is the member's, and the group's" "$(stat -c %U:%G:%a /d
 	"daemon:$group:660"
 member rashpactl lock create "fpga$fpga" member.lock 2 >/dev/null
 ok $? "lock-memory: and lock memory"
-member romulu --buffer member --timeout 60 --json="$work/member.json" >"$work/out" 2>&1 &
+member romulu --buffer member --check --timeout 60 --json="$work/member.json" >"$work/out" 2>&1 &
 receiver=$!
 member --inh-caps +sys_rawio --ambient-caps +sys_rawio \
 	remu --buffer member --lock member.lock --fpga "$fpga" --split 2 --bunch 4 --slots 2 \

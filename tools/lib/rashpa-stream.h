@@ -250,7 +250,7 @@ int rashpa_stack_intact(const struct rashpa_stack *stack);
  * @index: below @stack->images
  * @image: filled in
  *
- * Return: 0 or -ERANGE.
+ * Return: 0, -ERANGE, or -ESTALE: the stream that the stack is of is over.
  */
 int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
 		       struct rashpa_image *image);
@@ -262,7 +262,7 @@ int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
  * @message: which of its messages, from 0 on
  *
  * Return: 1: it is missing, 0: it came, or a negative errno: -ERANGE, -ENODATA if the stream keeps
- * no map.
+ * no map, -ESTALE if the stream is over.
  */
 int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
 

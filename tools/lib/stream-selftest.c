@@ -699,6 +699,7 @@ static void test_mistaken(void)
 	struct rashpa_stream *producer = produce("", RASHPA_STREAM_WAIT), *s = consume(0);
 	const struct rashpa_image image = {};
 	struct rashpa_stack out, in;
+	struct rfpga_lock lock;
 
 	ok(rashpa_stream_slot(producer, &out, 0) == 1 &&
 	   rashpa_stream_release(producer, &out) == -EINVAL &&
@@ -715,6 +716,12 @@ static void test_mistaken(void)
 	ok(rashpa_stream_valid(&in, 0, 0) == -EINVAL &&
 	   rashpa_stack_describe(&in, 0, 0, &image) == -EINVAL &&
 	   rashpa_stream_publish(s, &in) == -EINVAL, "consumer-fills-none: a consumer fills none: %s", rashpa_reason());
+	/* its writer was killed in the middle of it */
+	++*lock_word(producer, RFPGA_LOCK_BEGUN);
+	ok(rashpa_stream_lock(s, 0, &lock) == -EAGAIN && strstr(rashpa_reason(), "lock record 0"),
+	   "lock-torn: a lock record that is never whole: %s", rashpa_reason());
+	--*lock_word(producer, RFPGA_LOCK_BEGUN);
+	ok(!rashpa_stream_lock(s, 0, &lock), "lock-whole: and one that is");
 	rashpa_stream_close(s);
 	rashpa_stream_close(producer);
 }

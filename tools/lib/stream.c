@@ -840,7 +840,10 @@ int rashpa_stream_lock(const struct rashpa_stream *s, uint32_t index, struct rfp
 {
 	if (!s->known || index >= s->head.locks)
 		return fail(ERANGE, "there is no lock record %" PRIu32, index);
-	return stream_lock_read(s, index, record) ? 0 : -EAGAIN;
+	if (!stream_lock_read(s, index, record))
+		return fail(EAGAIN, "buffer %s: lock record %" PRIu32 " is being written all the time",
+			    s->name, index);
+	return 0;
 }
 
 const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *s)

@@ -63,8 +63,11 @@ static int check_begin(struct run *r)
 	const struct geometry *g = &dataset->geometry;
 	int result;
 
+	if (!h->dataset_images && !r->config->opt.dataset)
+		return fail("buffer %s: the stream names no dataset to compare with: give --dataset, or leave out --check",
+			    buffer);
 	if (h->pixel != g->pixel || h->big_endian)
-		return fail("buffer %s: the stream's pixels are of another type than those of the dataset %s: give the producer's --dataset, or --no-check",
+		return fail("buffer %s: the stream's pixels are of another type than those of the dataset %s: give the producer's --dataset, or leave out --check",
 			    buffer, dataset->source);
 	if (h->dataset_images > dataset->images)
 		return fail("buffer %s: the stream shows %" PRIu32
@@ -82,7 +85,7 @@ static int check_begin(struct run *r)
 
 		if ((uint64_t)p->origin_x + p->width > g->width ||
 		    (uint64_t)p->origin_y + p->height > g->height)
-			return fail("buffer %s: process %" PRIu32 " shows a region outside the dataset's images: use --no-check",
+			return fail("buffer %s: process %" PRIu32 " shows a region outside the dataset's images: leave out --check",
 				    buffer, p->number);
 	}
 	return 0;
@@ -221,7 +224,7 @@ static int check_stack(struct run *r, const struct rashpa_stack *st)
 {
 	const struct finding *f = r->engine;
 
-	const int digits = 2 + 2 * st->pixel_bytes;
+	const int digits = 2 * st->pixel_bytes;
 
 	r->report->corrupt += f->n_wrong;
 	r->report->duplicate += f->duplicate;
@@ -230,7 +233,7 @@ static int check_stack(struct run *r, const struct rashpa_stack *st)
 		const struct mismatch *m = &f->wrong[i];
 
 		if (r->printed++ < MISMATCHES)
-			say("stack %" PRIu64 " image %" PRIu32 " line %" PRIu32 " pixel %" PRIu32 ": expected %#0*x, got %#0*x%s%s",
+			say("stack %" PRIu64 " image %" PRIu32 " line %" PRIu32 " pixel %" PRIu32 ": expected 0x%0*x, got 0x%0*x%s%s",
 			    m->stack, m->image, m->line, m->pixel, digits, m->expected, digits,
 			    m->got,
 			    m->unwritten ? " (never written)" : "",

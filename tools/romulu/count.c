@@ -2,4 +2,4 @@
 /* The engine that touches no pixel. */
 #include "romulu.h"
 
-const struct engine engine_count = { .name = "no-check" };
+const struct engine engine_count = { .name = "count" };

@@ -16,6 +16,7 @@
 #include "rashpa.h"
 #include "romulu.h"
 #include "say.h"
+#include "shown.h"
 #include "stop.h"
 
 #define HOLD_BYTES	(1u << 30)
@@ -23,7 +24,7 @@
 const char *argp_program_version = "romulu " RASHPA_VERSION;
 
 enum {
-	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
+	OPT_CHECK = 256, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE,
@@ -32,8 +33,8 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "check", OPT_CHECK, NULL, 0, "compare every frame with the dataset (default)", 0 },
-	{ "no-check", OPT_NO_CHECK, NULL, 0, "touch no pixel, only count", 0 },
+	{ "check", OPT_CHECK, NULL, 0,
+	  "compare every frame with the dataset (default: count, and touch no pixel)", 0 },
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
 	{ "pipeline", OPT_PIPELINE, "FILE|{JSON}", 0,
 	  "process the frames: what is done with them, see romulu(1)", 0 },
@@ -153,6 +154,13 @@ static void parse_offer(struct argp_state *state, char *arg, struct config *c)
 	c->offer = arg;
 }
 
+/* Images are given, and --check is not. Those of a daemon are for its runs. */
+static bool compares_not(const struct config *c)
+{
+	return c->engine == &engine_count && !c->only_receive && !is_daemon(&c->daemon) &&
+	       (c->opt.dataset || c->opt.darks || c->opt.geometry.width);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
@@ -165,9 +173,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_CHECK:
 		c->engine = &engine_check;
-		break;
-	case OPT_NO_CHECK:
-		c->engine = &engine_count;
 		break;
 	case OPT_WRITE:
 		c->engine = &engine_write;
@@ -269,9 +274,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (c->net.xdp && c->net.transport == TRANSPORT_ROCE)
 			argp_error(state, "--xdp: packets of what? Give --transport udp or jungfrau");
 		if (c->write && c->engine != &engine_write)
-			argp_error(state, "--write excludes --check, --no-check and --pipeline");
+			argp_error(state, "--write excludes --check and --pipeline");
 		if (c->pipeline && c->engine != &engine_process)
-			argp_error(state, "--pipeline excludes --check, --no-check and --write");
+			argp_error(state, "--pipeline excludes --check and --write");
+		if (compares_not(c))
+			argp_error(state, "--dataset, --geometry, --darks: to compare with? Give --check");
 		if (c->processor && !c->pipeline)
 			argp_error(state, "--engine: what is to be done? Give --pipeline");
 		if (c->offer && (!c->processor || !strcmp(c->processor, "cpu") ||
@@ -299,7 +306,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.children = children,
 	.doc = "Receive a stream of images from a buffer."
-	       "\vExit status: 0 all frames arrived and are right, 1 failed, 2 usage, "
+	       "\vExit status: 0 all frames arrived, and are right as far as they are compared, 1 failed, 2 usage, "
 	       "3 no progress in time, 4 frames were lost or are wrong.",
 };
 
@@ -331,7 +338,7 @@ static void print_processing(const struct json_object *o)
 		const uint64_t n = json_object_get_uint64(json_object_object_get(s, "images"));
 
 		printf("stage    %s: %" PRIu64 " images, %.3f ms each\n",
-		       json_object_get_string(json_object_object_get(s, "name")), n,
+		       SHOWN(json_object_get_string(json_object_object_get(s, "name"))), n,
 		       json_object_get_double(json_object_object_get(s, "seconds")) * 1e3 / n);
 	}
 }
@@ -463,7 +470,7 @@ int main(int argc, char **argv)
 {
 	volatile bool *stop = stop_on_signals();
 	struct config config = {
-		.engine = &engine_check,
+		.engine = &engine_count,
 		.net = {
 			.senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
 			.settle_ms = 1000, .stall_ms = 500, .options = NETWORK_DEFAULTS,

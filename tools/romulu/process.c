@@ -229,6 +229,20 @@ static int find_ring(struct run *r, struct processing *p, struct rashpa_raw_ring
 	return 0;
 }
 
+/* One for each image of a stack; process_close() frees them. 0, or -1: no memory. */
+static int make_results(const struct processing *p, struct batch *b)
+{
+	b->result = calloc(p->bunch, sizeof(*b->result));
+	if (!b->result)
+		return -1;
+	for (uint32_t k = 0; k < p->bunch; k++) {
+		b->result[k] = rashpa_result_new(p->pipeline);
+		if (!b->result[k])
+			return -1;
+	}
+	return 0;
+}
+
 static int process_begin(struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
@@ -238,6 +252,7 @@ static int process_begin(struct run *r)
 	struct processing *p = r->engine;
 	struct rashpa_pipeline_stat stat;
 	char why[RASHPA_PIPELINE_WHY];
+	int error;
 
 	if (h->big_endian)
 		return fail("buffer %s: pixels are big-endian, which no engine takes",
@@ -260,15 +275,13 @@ static int process_begin(struct run *r)
 	if (!p->batch || (h->policy == RASHPA_STREAM_OVERWRITE && !p->copy))
 		return fail("no memory to process images");
 	for (uint32_t i = 0; i < p->depth; i++) {
-		p->batch[i].result = calloc(p->bunch, sizeof(*p->batch[i].result));
-		for (uint32_t k = 0; p->batch[i].result && k < p->bunch; k++)
-			p->batch[i].result[k] = rashpa_result_new(p->pipeline);
-		if (!p->batch[i].result || !p->batch[i].result[p->bunch - 1])
+		if (make_results(p, &p->batch[i]))
 			return fail("no memory for results of %" PRIu32 " stacks of %" PRIu32
 				    " images: use a smaller --bunch", p->depth, p->bunch);
 	}
-	if (pthread_create(&p->writer, NULL, writer, p))
-		return fail("cannot make a thread: %s", strerror(errno));
+	error = pthread_create(&p->writer, NULL, writer, p);
+	if (error)
+		return fail("cannot make a thread: %s", strerror(error));
 	p->have_writer = true;
 	return 0;
 }

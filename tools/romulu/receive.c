@@ -137,7 +137,7 @@ static int use_stack(struct run *r, const struct rashpa_stack *st)
 		samples_add(&r->report->latency, st->woken_ns - st->event_ns);
 	r->report->stacks_without_wait += !st->woken_ns;
 	if (engine->look && !st->data)
-		return fail("buffer %s: the images are in memory %s, which no program can read: use --no-check",
+		return fail("buffer %s: the images are in memory %s, which no program can read: only count them (no --check, --write or --pipeline)",
 			    r->config->opt.buffer, r->about->payload_name);
 	result = engine->look ? engine->look(r, st) : 0;
 	account(st, &a);

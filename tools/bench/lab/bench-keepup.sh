@@ -12,7 +12,7 @@ send() { # NAME OPTION...
 		--json="$work/$1.json" "${@:2}" >/dev/null
 }
 send alone --free-run
-romulu --buffer keepup --no-check --timeout 60 >/dev/null 2>&1 &
+romulu --buffer keepup --timeout 60 >/dev/null 2>&1 &
 send with
 wait
 rashpactl buffer remove keepup
