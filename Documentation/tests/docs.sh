@@ -53,7 +53,7 @@ ok $? "struct-enum-flag: it has every struct, enum and flag of the header"
 # functions LIBRARY FOLDER
 functions() {
 	local other
-	sed -nE 's/^[a-z][a-z0-9_ *]*[ *](rashpa_[a-z0-9_]+)\(.*/\1/p' "$2"/rashpa*.h | sort >/tmp/declared
+	sed -nE '/^static inline/!s/^[a-z][a-z0-9_ *]*[ *](rashpa_[a-z0-9_]+)\(.*/\1/p' "$2"/rashpa*.h | sort >/tmp/declared
 	sed -nE 's/^\t\t(rashpa_[a-z0-9_]+);$/\1/p' "$2/lib$1.map" | sort >/tmp/mapped
 	nm -D --defined-only "build/tools/lib$1.so" | sed -nE 's/^[0-9a-f]+ T ([^@]+).*/\1/p' |
 		sort >/tmp/exported

@@ -388,14 +388,17 @@ const struct gpu_way gpu_cuda = {
 
 /* --- for programs with kernels --- */
 
-int rashpa_gpu_as_cuda(const struct rashpa_gpu *gpu, struct rashpa_gpu_cuda *cuda)
+int rashpa_gpu_as_cuda_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_cuda *cuda,
+			     size_t size)
 {
 	const struct cuda *c = (const struct cuda *)gpu;
+	struct rashpa_gpu_cuda all;
 
 	if (gpu->way != &gpu_cuda)
 		return fail(EOPNOTSUPP, "%s: it is not CUDA's", gpu->info.name);
-	*cuda = (struct rashpa_gpu_cuda) {
+	all = (struct rashpa_gpu_cuda) {
 		.library = c->library, .context = c->context, .device = c->device,
 	};
+	sized_copy(cuda, size, &all, sizeof(all));
 	return 0;
 }

@@ -644,18 +644,21 @@ const struct gpu_way gpu_vulkan = {
 
 /* --- for programs with shaders --- */
 
-int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan)
+int rashpa_gpu_as_vulkan_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan,
+			       size_t size)
 {
 	const struct vulkan *v = (const struct vulkan *)gpu;
+	struct rashpa_gpu_vulkan all;
 
 	if (gpu->way != &gpu_vulkan)
 		return fail(EOPNOTSUPP, "%s: it is not Vulkan's", gpu->info.name);
-	*vulkan = (struct rashpa_gpu_vulkan) {
+	all = (struct rashpa_gpu_vulkan) {
 		.get_instance_proc = (void *)v->get, .instance = v->instance,
 		.physical = v->physical, .device = v->device, .queue = v->queue,
 		.family = v->family, .queues = v->queues, .foreign = v->foreign,
 		.timeline = v->has_timeline,
 	};
+	sized_copy(vulkan, size, &all, sizeof(all));
 	return 0;
 }
 

@@ -20,10 +20,12 @@ static int no_vulkan(unsigned int number, struct rashpa_gpu **gpu)
 
 const struct gpu_way gpu_vulkan = { .name = "vulkan", .open = no_vulkan };
 
-int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan)
+int rashpa_gpu_as_vulkan_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan,
+			       size_t size)
 {
 	(void)gpu;
 	(void)vulkan;
+	(void)size;
 	return no_vulkan(0, NULL);
 }
 
@@ -72,9 +74,9 @@ void rashpa_gpu_close(struct rashpa_gpu *gpu)
 		gpu->way->close(gpu);
 }
 
-void rashpa_gpu_about(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info)
+void rashpa_gpu_about_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info, size_t size)
 {
-	*info = gpu->info;
+	sized_copy(info, size, &gpu->info, sizeof(gpu->info));
 }
 
 static int check_length(const struct rashpa_gpu *gpu, uint64_t length)
@@ -170,12 +172,16 @@ uint64_t rashpa_gpu_address(const struct rashpa_gpu_memory *memory)
 	return memory->address;
 }
 
-int rashpa_gpu_map(int device, const struct rashpa_gpu_memory *memory, struct rashpa_map_make *map)
+int rashpa_gpu_map_sized(int device, const struct rashpa_gpu_memory *memory,
+			 struct rashpa_map_make *map, size_t size)
 {
+	int error;
+
 	if (memory->dmabuf < 0)
 		return fail(EINVAL, "%s: memory of the host: map its own dma-buf",
 			    memory->gpu->info.name);
 	map->fd = memory->dmabuf;
 	map->head.flags |= RASHPA_MAP_DEVICE;
-	return rashpa_device_map(device, map);
+	error = rashpa_ioctl(device, RASHPA_IOC_MAP_MAKE, map, size);
+	return error ? error : map->out_fd;
 }

@@ -3,6 +3,8 @@
 #ifndef INTERNAL_H
 #define INTERNAL_H
 
+#include "sized.h"
+
 /* Keep the sentence of this thread's failure; -error. */
 __attribute__((format(printf, 2, 3)))
 int librashpa_fail(int error, const char *format, ...);

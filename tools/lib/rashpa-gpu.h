@@ -67,6 +67,17 @@ struct rashpa_gpu_info {
 	uint32_t flags;
 };
 
+struct rashpa_gpu_vulkan;
+struct rashpa_gpu_cuda;
+/* The functions without _sized call these: see "Growth" in rashpa.h. */
+void rashpa_gpu_about_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info, size_t size);
+int rashpa_gpu_map_sized(int device, const struct rashpa_gpu_memory *memory,
+			 struct rashpa_map_make *map, size_t size);
+int rashpa_gpu_as_vulkan_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan,
+			       size_t size);
+int rashpa_gpu_as_cuda_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_cuda *cuda,
+			     size_t size);
+
 /**
  * rashpa_gpu_open() - open a GPU
  * @name: "vulkan", the best one that Vulkan has: one of its own before one of the processor, and
@@ -94,7 +105,10 @@ void rashpa_gpu_close(struct rashpa_gpu *gpu);
  * @gpu: the handle
  * @info: filled in
  */
-void rashpa_gpu_about(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info);
+static inline void rashpa_gpu_about(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info)
+{
+	rashpa_gpu_about_sized(gpu, info, sizeof(*info));
+}
 
 /**
  * rashpa_gpu_alloc() - have memory of a GPU as a dma-buf
@@ -183,7 +197,11 @@ uint64_t rashpa_gpu_address(const struct rashpa_gpu_memory *memory);
  *
  * Return: the map's fd (also in @map->out_fd) or a negative errno, as rashpa_device_map().
  */
-int rashpa_gpu_map(int device, const struct rashpa_gpu_memory *memory, struct rashpa_map_make *map);
+static inline int rashpa_gpu_map(int device, const struct rashpa_gpu_memory *memory,
+				 struct rashpa_map_make *map)
+{
+	return rashpa_gpu_map_sized(device, memory, map, sizeof(*map));
+}
 
 /**
  * struct rashpa_gpu_vulkan - a GPU for programs with shaders of their own
@@ -214,7 +232,11 @@ struct rashpa_gpu_vulkan {
  *
  * Return: 0, or -EOPNOTSUPP: it is not Vulkan's.
  */
-int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan);
+static inline int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu,
+				       struct rashpa_gpu_vulkan *vulkan)
+{
+	return rashpa_gpu_as_vulkan_sized(gpu, vulkan, sizeof(*vulkan));
+}
 
 /**
  * rashpa_gpu_vulkan_buffer() - the VkBuffer that is all of a memory
@@ -247,7 +269,10 @@ struct rashpa_gpu_cuda {
  *
  * Return: 0, or -EOPNOTSUPP: it is not CUDA's.
  */
-int rashpa_gpu_as_cuda(const struct rashpa_gpu *gpu, struct rashpa_gpu_cuda *cuda);
+static inline int rashpa_gpu_as_cuda(const struct rashpa_gpu *gpu, struct rashpa_gpu_cuda *cuda)
+{
+	return rashpa_gpu_as_cuda_sized(gpu, cuda, sizeof(*cuda));
+}
 
 #ifdef __cplusplus
 }

@@ -158,6 +158,7 @@ struct rashpa_stream_header {
 	/* added later; the producer's, before the run */
 	uint32_t content;		/* enum rashpa_stream_content */
 	uint64_t work_offset;		/* struct rashpa_stream_work; 0: no room for it */
+	uint64_t __reserved[6];		/* 0 */
 };
 
 /** struct rashpa_stream_process - moves a region of each image */

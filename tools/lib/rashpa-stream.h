@@ -158,6 +158,34 @@ struct rashpa_stream_stat {
 	uint32_t __reserved;
 };
 
+/*
+ * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with the sizes
+ * that the program's header has. Of a stack that comes back from the program, the library reads only members
+ * that its first version had. The header that rashpa_stream_about() returns ends with zeros, up to a page.
+ */
+int rashpa_stream_next_sized(struct rashpa_stream *stream, struct rashpa_stack *stack,
+			     int64_t timeout_ns, size_t size);
+int rashpa_stack_image_sized(const struct rashpa_stack *stack, uint32_t index,
+			     struct rashpa_image *image, size_t size);
+void rashpa_stream_status_sized(struct rashpa_stream *stream, struct rashpa_stream_stat *stat,
+				size_t size);
+int rashpa_stream_tell_sized(struct rashpa_stream *stream, const struct rashpa_stream_work *work,
+			     size_t size);
+int rashpa_stream_told_sized(struct rashpa_stream *stream, struct rashpa_stream_work *work,
+			     size_t size);
+int rashpa_stream_counts_sized(struct rashpa_stream *stream, struct rashpa_stream_header *count,
+			       int64_t timeout_ns, size_t size);
+struct rashpa_stream_plan;
+int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_plan *plan,
+			       struct rashpa_stream **stream, size_t plan_size,
+			       size_t header_size, size_t process_size, size_t module_size);
+int rashpa_stream_end_sized(struct rashpa_stream *stream, const struct rashpa_stream_header *count,
+			    size_t size);
+int rashpa_stream_slot_sized(struct rashpa_stream *stream, struct rashpa_stack *stack,
+			     int64_t timeout_ns, size_t size);
+int rashpa_stack_describe_sized(const struct rashpa_stack *stack, uint32_t process, uint32_t index,
+				const struct rashpa_image *image, size_t size);
+
 /**
  * rashpa_stream_open() - take part in the stream of a buffer
  * @buffer: its name
@@ -206,8 +234,11 @@ int rashpa_stream_begin(struct rashpa_stream *stream, int64_t timeout_ns);
  * stopped), -ENODEV (removed), -ESTALE (another stream began before all was taken), -EPROTO
  * (what is there cannot be true).
  */
-int rashpa_stream_next(struct rashpa_stream *stream, struct rashpa_stack *stack,
-		       int64_t timeout_ns);
+static inline int rashpa_stream_next(struct rashpa_stream *stream, struct rashpa_stack *stack,
+				     int64_t timeout_ns)
+{
+	return rashpa_stream_next_sized(stream, stack, timeout_ns, sizeof(*stack));
+}
 
 /**
  * rashpa_stream_release() - a stack is not needed any more
@@ -252,8 +283,11 @@ int rashpa_stack_intact(const struct rashpa_stack *stack);
  *
  * Return: 0, -ERANGE, or -ESTALE: the stream that the stack is of is over.
  */
-int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
-		       struct rashpa_image *image);
+static inline int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
+				     struct rashpa_image *image)
+{
+	return rashpa_stack_image_sized(stack, index, image, sizeof(*image));
+}
 
 /**
  * rashpa_stack_missing() - which messages of a stack did not come
@@ -282,7 +316,11 @@ int rashpa_stream_fd(const struct rashpa_stream *stream);
  * @stream: the handle
  * @stat: filled in
  */
-void rashpa_stream_status(struct rashpa_stream *stream, struct rashpa_stream_stat *stat);
+static inline void rashpa_stream_status(struct rashpa_stream *stream,
+					struct rashpa_stream_stat *stat)
+{
+	rashpa_stream_status_sized(stream, stat, sizeof(*stat));
+}
 
 /**
  * rashpa_stream_tell() - say how the work goes, for who looks on
@@ -294,7 +332,11 @@ void rashpa_stream_status(struct rashpa_stream *stream, struct rashpa_stream_sta
  * Return: 0 or a negative errno: -EPERM: this is no consumer, -ENODATA: the stream has no room for
  * it, or is over.
  */
-int rashpa_stream_tell(struct rashpa_stream *stream, const struct rashpa_stream_work *work);
+static inline int rashpa_stream_tell(struct rashpa_stream *stream,
+				     const struct rashpa_stream_work *work)
+{
+	return rashpa_stream_tell_sized(stream, work, sizeof(*work));
+}
 
 /**
  * rashpa_stream_told() - what the consumer said of its work
@@ -303,7 +345,10 @@ int rashpa_stream_tell(struct rashpa_stream *stream, const struct rashpa_stream_
  *
  * Return: 0 or a negative errno: -ENODATA: nothing, -EAGAIN: it is always being written.
  */
-int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa_stream_work *work);
+static inline int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa_stream_work *work)
+{
+	return rashpa_stream_told_sized(stream, work, sizeof(*work));
+}
 
 /**
  * rashpa_stream_about() - what the stream is
@@ -343,8 +388,11 @@ int rashpa_stream_lock(const struct rashpa_stream *stream, uint32_t index,
  *
  * Return: 0; or a negative errno: -ETIMEDOUT, -EINTR, -EOWNERDEAD, -ESTALE.
  */
-int rashpa_stream_counts(struct rashpa_stream *stream, struct rashpa_stream_header *count,
-			 int64_t timeout_ns);
+static inline int rashpa_stream_counts(struct rashpa_stream *stream,
+				       struct rashpa_stream_header *count, int64_t timeout_ns)
+{
+	return rashpa_stream_counts_sized(stream, count, timeout_ns, sizeof(*count));
+}
 
 /* --- producers --- */
 
@@ -362,6 +410,7 @@ int rashpa_stream_counts(struct rashpa_stream *stream, struct rashpa_stream_head
  *	been begun; 0: not for that
  * @close_ns: or so long after it was begun; 0: not for that. Both are looked at in
  *	rashpa_stream_slot()
+ * @__reserved: 0
  */
 struct rashpa_stream_plan {
 	struct rashpa_stream_header header;
@@ -372,6 +421,7 @@ struct rashpa_stream_plan {
 	uint32_t flags;
 	uint32_t close_after;
 	uint64_t close_ns;
+	uint64_t __reserved[3];
 };
 
 /** RASHPA_PLAN_META - metadata of each image */
@@ -391,8 +441,12 @@ struct rashpa_stream_plan {
  * Return: 0 or a negative errno: -EBUSY (the sentence has the other's process), -ENOSPC (fewer
  * slots fit than are wanted, or than two), -EINVAL, -ENODATA (nothing to resume).
  */
-int rashpa_stream_create(const char *buffer, const struct rashpa_stream_plan *plan,
-			 struct rashpa_stream **stream);
+static inline int rashpa_stream_create(const char *buffer, const struct rashpa_stream_plan *plan,
+				       struct rashpa_stream **stream)
+{
+	return rashpa_stream_create_sized(buffer, plan, stream, sizeof(*plan), sizeof(plan->header),
+					  sizeof(*plan->process), sizeof(*plan->module));
+}
 
 /**
  * rashpa_stream_buffer() - the memory of a stream
@@ -496,7 +550,11 @@ int rashpa_stream_again(struct rashpa_stream *stream, uint64_t *first);
  *
  * Return: 0 or a negative errno, -ESTALE if it is not ours any more.
  */
-int rashpa_stream_end(struct rashpa_stream *stream, const struct rashpa_stream_header *count);
+static inline int rashpa_stream_end(struct rashpa_stream *stream,
+				    const struct rashpa_stream_header *count)
+{
+	return rashpa_stream_end_sized(stream, count, sizeof(*count));
+}
 
 /**
  * rashpa_stream_slot() - room for the next stack, where a program fills slots
@@ -508,8 +566,11 @@ int rashpa_stream_end(struct rashpa_stream *stream, const struct rashpa_stream_h
  * Return: 1; 0 if the stack was left out or all images were sent (see rashpa_stream_status()); or a
  * negative errno, -ETIMEDOUT, -EINTR.
  */
-int rashpa_stream_slot(struct rashpa_stream *stream, struct rashpa_stack *stack,
-		       int64_t timeout_ns);
+static inline int rashpa_stream_slot(struct rashpa_stream *stream, struct rashpa_stack *stack,
+				     int64_t timeout_ns)
+{
+	return rashpa_stream_slot_sized(stream, stack, timeout_ns, sizeof(*stack));
+}
 
 /**
  * rashpa_stream_valid() - a message of a stack has come
@@ -533,8 +594,11 @@ int rashpa_stream_valid(const struct rashpa_stack *stack, uint32_t process, uint
  *
  * Return: 0, -ERANGE, or -ENODATA if the stream has none.
  */
-int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process, uint32_t index,
-			  const struct rashpa_image *image);
+static inline int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process,
+					uint32_t index, const struct rashpa_image *image)
+{
+	return rashpa_stack_describe_sized(stack, process, index, image, sizeof(*image));
+}
 
 /**
  * rashpa_stream_publish() - a stack is complete, or given up

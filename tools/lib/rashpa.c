@@ -132,49 +132,26 @@ int rashpa_memory_open(void)
 	return fd;
 }
 
-int rashpa_memory_alloc(int memory, struct rashpa_alloc *alloc)
-{
-	int error = rashpa_ioctl(memory, RASHPA_IOC_ALLOC, alloc, sizeof(*alloc));
-
-	return error ? error : alloc->out_fd;
-}
-
-int rashpa_memory_progress(int memory, struct rashpa_progress *progress)
-{
-	return rashpa_ioctl(memory, RASHPA_IOC_PROGRESS, progress, sizeof(*progress));
-}
-
-int rashpa_memory_pin(int memory, struct rashpa_pin *pin)
-{
-	int error = rashpa_ioctl(memory, RASHPA_IOC_PIN, pin, sizeof(*pin));
-
-	return error ? error : pin->out_fd;
-}
-
-int rashpa_memory_query(int memory, struct rashpa_query *query)
-{
-	return rashpa_ioctl(memory, RASHPA_IOC_QUERY, query, sizeof(*query));
-}
-
-int rashpa_node_list(int node, struct rashpa_holding **holdings)
+int rashpa_node_list_sized(int node, struct rashpa_holding **holdings, size_t size)
 {
 	enum { STEP = 256 };
-	struct rashpa_holding *all = NULL, *more;
 	struct rashpa_list list = {};
+	char *all = NULL, *more;
+	uint64_t after = 0;
 	size_t n = 0;
 	int error;
 
 	*holdings = NULL;
 	do {
-		more = realloc(all, (n + STEP) * sizeof(*all));
+		more = realloc(all, (n + STEP) * size);
 		if (!more) {
 			free(all);
 			return fail(ENOMEM, "no memory for %zu holdings", n + STEP);
 		}
 		all = more;
 		list = (struct rashpa_list) {
-			.holdings = (uintptr_t)(all + n), .n_holdings = STEP,
-			.holding_size = sizeof(*all), .after = n ? all[n - 1].serial : 0,
+			.holdings = (uintptr_t)(all + n * size), .n_holdings = STEP,
+			.holding_size = size, .after = after,
 		};
 		error = rashpa_ioctl(node, RASHPA_IOC_LIST, &list, sizeof(list));
 		if (error) {
@@ -182,24 +159,15 @@ int rashpa_node_list(int node, struct rashpa_holding **holdings)
 			return error;
 		}
 		n += list.out_holdings;
+		if (n)
+			after = ((struct rashpa_holding *)(all + (n - 1) * size))->serial;
 	} while (list.out_count > list.out_holdings);
 	if (!n) {
 		free(all);
 		all = NULL;
 	}
-	*holdings = all;
+	*holdings = (struct rashpa_holding *)all;
 	return n;
-}
-
-int rashpa_memory_limit(int memory, uint32_t resource, struct rashpa_limit *limit)
-{
-	*limit = (struct rashpa_limit) { .resource = resource };
-	return rashpa_ioctl(memory, RASHPA_IOC_LIMIT, limit, sizeof(*limit));
-}
-
-int rashpa_memory_info(int node, struct rashpa_info *info)
-{
-	return rashpa_ioctl(node, RASHPA_IOC_INFO, info, sizeof(*info));
 }
 
 /*
@@ -366,11 +334,6 @@ int rashpa_buffer_remove(const char *name)
 	return error;
 }
 
-int rashpa_buffer_role(int buffer, struct rashpa_role *role)
-{
-	return rashpa_ioctl(buffer, RASHPA_IOC_ROLE, role, sizeof(*role));
-}
-
 int rashpa_buffer_list(char ***names)
 {
 	struct dirent **entries;
@@ -461,50 +424,6 @@ int rashpa_device_open(unsigned int number)
 	return fd;
 }
 
-int rashpa_device_status(int device, struct rashpa_device_info *info)
-{
-	memset(info, 0, sizeof(*info));
-	return rashpa_ioctl(device, RASHPA_IOC_DEVICE_INFO, info, sizeof(*info));
-}
-
-int rashpa_device_region(int device, unsigned int bar, struct rashpa_region_info *info)
-{
-	memset(info, 0, sizeof(*info));
-	info->bar = bar;
-	return rashpa_ioctl(device, RASHPA_IOC_REGION_INFO, info, sizeof(*info));
-}
-
-int rashpa_device_engine(int device, unsigned int index, struct rashpa_engine_info *info)
-{
-	memset(info, 0, sizeof(*info));
-	info->index = index;
-	return rashpa_ioctl(device, RASHPA_IOC_ENGINE_INFO, info, sizeof(*info));
-}
-
-int rashpa_device_profile(int device, struct rashpa_profile_set *profile)
-{
-	return rashpa_ioctl(device, RASHPA_IOC_PROFILE_SET, profile, sizeof(*profile));
-}
-
-int rashpa_device_window(int device, struct rashpa_window_make *window)
-{
-	int error = rashpa_ioctl(device, RASHPA_IOC_WINDOW_MAKE, window, sizeof(*window));
-
-	return error ? error : window->out_fd;
-}
-
-int rashpa_device_map(int device, struct rashpa_map_make *map)
-{
-	int error = rashpa_ioctl(device, RASHPA_IOC_MAP_MAKE, map, sizeof(*map));
-
-	return error ? error : map->out_fd;
-}
-
-int rashpa_map_program(int map, struct rashpa_program *program)
-{
-	return rashpa_ioctl(map, RASHPA_IOC_PROGRAM, program, sizeof(*program));
-}
-
 int rashpa_table_map(int map, uint64_t size, const struct rashpa_table **table)
 {
 	void *address = mmap(NULL, size, PROT_READ, MAP_SHARED, map, 0);
@@ -528,30 +447,34 @@ void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size)
 #define READ(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static uint32_t table_copy(const struct rashpa_table *table, struct rashpa_table *copy,
-			   uint32_t room)
+			   uint32_t room, size_t size)
 {
 	/* A later kernel may tell more of each segment than this library knows. */
 	const uint32_t stride = READ(table->segment_size);
 	const char *at = (const char *)table->segment;
+	char *to = (char *)copy->segment;
 	uint32_t n;
 
 	*copy = (struct rashpa_table) {
 		.state = READ(table->state),
 		.map_class = READ(table->map_class),
 		.count = READ(table->count),
-		.segment_size = sizeof(copy->segment[0]),
+		.segment_size = size,
 	};
 	n = copy->count < room ? copy->count : room;
-	for (uint32_t i = 0; i < n; i++, at += stride) {
+	for (uint32_t i = 0; i < n; i++, at += stride, to += size) {
 		const struct rashpa_segment *from = (const void *)at;
+		const struct rashpa_segment segment = {
+			.address = READ(from->address), .length = READ(from->length),
+		};
 
-		copy->segment[i].address = READ(from->address);
-		copy->segment[i].length = READ(from->length);
+		sized_copy(to, size, &segment, sizeof(segment));
 	}
 	return copy->count;
 }
 
-int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *copy, uint32_t room)
+int rashpa_table_read_sized(const struct rashpa_table *table, struct rashpa_table *copy,
+			    uint32_t room, size_t size)
 {
 	uint64_t before;
 	uint32_t count;
@@ -559,7 +482,7 @@ int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *cop
 	for (unsigned int i = 0; i < TABLE_TRIES; i++) {
 		before = __atomic_load_n(&table->generation, __ATOMIC_ACQUIRE);
 		if (!(before & 1)) {
-			count = table_copy(table, copy, room);
+			count = table_copy(table, copy, room, size);
 			/* The copy is complete before the generation is read again. */
 			__atomic_thread_fence(__ATOMIC_ACQUIRE);
 			copy->generation = READ(table->generation);
@@ -572,11 +495,6 @@ int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *cop
 }
 
 #undef READ
-
-int rashpa_map_restore(int map, struct rashpa_restore *restore)
-{
-	return rashpa_ioctl(map, RASHPA_IOC_RESTORE, restore, sizeof(*restore));
-}
 
 int rashpa_device_quiesce(int device, uint64_t *time_ns)
 {
@@ -604,13 +522,6 @@ int rashpa_device_reset(int device)
 
 /* --- events --- */
 
-int rashpa_channel_create(int node, struct rashpa_channel_make *make)
-{
-	int error = rashpa_ioctl(node, RASHPA_IOC_CHANNEL_MAKE, make, sizeof(*make));
-
-	return error ? error : make->out_fd;
-}
-
 int rashpa_channel_open(int node, unsigned int depth)
 {
 	struct rashpa_channel_make arg = { .depth = depth };
@@ -624,13 +535,6 @@ int rashpa_memory_look(int memory, int fd)
 	int error = rashpa_ioctl(memory, RASHPA_IOC_LOOK, &arg, sizeof(arg));
 
 	return error ? error : (int)arg.out_events;
-}
-
-int rashpa_channel_listen(int channel, struct rashpa_source_add *source)
-{
-	int error = rashpa_ioctl(channel, RASHPA_IOC_SOURCE_ADD, source, sizeof(*source));
-
-	return error ? error : (int)source->out_id;
 }
 
 int rashpa_channel_add(int channel, unsigned int kind, unsigned int index)
@@ -647,28 +551,11 @@ int rashpa_channel_del(int channel, unsigned int id)
 	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_DEL, &arg, sizeof(arg));
 }
 
-int rashpa_source_status(int channel, struct rashpa_source_info *info)
-{
-	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_INFO, info, sizeof(*info));
-}
-
-int rashpa_channel_group(int channel, struct rashpa_group_make *group)
-{
-	int error = rashpa_ioctl(channel, RASHPA_IOC_GROUP_MAKE, group, sizeof(*group));
-
-	return error ? error : (int)group->out_id;
-}
-
 int rashpa_channel_ack(int channel, unsigned int id, uint64_t position)
 {
 	struct rashpa_ack arg = { .id = id, .position = position };
 
 	return rashpa_ioctl(channel, RASHPA_IOC_ACK, &arg, sizeof(arg));
-}
-
-int rashpa_group_status(int channel, struct rashpa_group_info *info)
-{
-	return rashpa_ioctl(channel, RASHPA_IOC_GROUP_INFO, info, sizeof(*info));
 }
 
 int rashpa_channel_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <linux/rashpa.h>
 
 #ifdef __cplusplus
@@ -30,6 +31,17 @@ extern "C" {
  *   any thread.
  * - The nodes are searched in the directory of the environment variable ``RASHPA_DEV``, or in
  *   /dev/rashpa. Set-uid programs ignore the variable.
+ */
+
+/**
+ * DOC: Growth
+ *
+ * - Structs grow at their end. A program that was built with an older or a newer header runs with
+ *   this library: the functions that take such a struct are inline, and hand on its size in the
+ *   program. The library reads and writes so many bytes. Members that it does not know become 0.
+ * - Other languages call rashpa_ioctl(), or the function whose name ends with _sized, with the size of
+ *   the struct as they declare it.
+ * - &struct rashpa_event, &struct rashpa_queue and &struct rashpa_wait do not grow.
  */
 
 /**
@@ -64,6 +76,11 @@ const char *rashpa_device_directory(void);
  */
 int rashpa_ioctl(int fd, unsigned long request, void *arg, size_t size);
 
+/* rashpa_node_list() and rashpa_table_read(), with the size of one element of the caller's array. */
+int rashpa_node_list_sized(int node, struct rashpa_holding **holdings, size_t size);
+int rashpa_table_read_sized(const struct rashpa_table *table, struct rashpa_table *copy,
+			    uint32_t room, size_t size);
+
 /* --- memory --- */
 
 /**
@@ -80,7 +97,12 @@ int rashpa_memory_open(void);
  *
  * Return: its dma-buf fd (also in @alloc->out_fd) or a negative errno.
  */
-int rashpa_memory_alloc(int memory, struct rashpa_alloc *alloc);
+static inline int rashpa_memory_alloc(int memory, struct rashpa_alloc *alloc)
+{
+	int error = rashpa_ioctl(memory, RASHPA_IOC_ALLOC, alloc, sizeof(*alloc));
+
+	return error ? error : alloc->out_fd;
+}
 
 /**
  * rashpa_memory_progress() - how far is the rashpa_memory_alloc() that another thread called
@@ -89,7 +111,10 @@ int rashpa_memory_alloc(int memory, struct rashpa_alloc *alloc);
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_memory_progress(int memory, struct rashpa_progress *progress);
+static inline int rashpa_memory_progress(int memory, struct rashpa_progress *progress)
+{
+	return rashpa_ioctl(memory, RASHPA_IOC_PROGRESS, progress, sizeof(*progress));
+}
 
 /**
  * rashpa_memory_pin() - memory of this process as a dma-buf
@@ -99,7 +124,12 @@ int rashpa_memory_progress(int memory, struct rashpa_progress *progress);
  * Return: its dma-buf fd (also in @pin->out_fd) or a negative errno, -ENOMEM if
  * RLIMIT_MEMLOCK does not allow so much.
  */
-int rashpa_memory_pin(int memory, struct rashpa_pin *pin);
+static inline int rashpa_memory_pin(int memory, struct rashpa_pin *pin)
+{
+	int error = rashpa_ioctl(memory, RASHPA_IOC_PIN, pin, sizeof(*pin));
+
+	return error ? error : pin->out_fd;
+}
 
 /**
  * rashpa_memory_query() - what would fit
@@ -108,7 +138,10 @@ int rashpa_memory_pin(int memory, struct rashpa_pin *pin);
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_memory_query(int memory, struct rashpa_query *query);
+static inline int rashpa_memory_query(int memory, struct rashpa_query *query)
+{
+	return rashpa_ioctl(memory, RASHPA_IOC_QUERY, query, sizeof(*query));
+}
 
 /**
  * rashpa_node_list() - who holds what
@@ -119,7 +152,10 @@ int rashpa_memory_query(int memory, struct rashpa_query *query);
  *
  * Return: how many there are, or a negative errno.
  */
-int rashpa_node_list(int node, struct rashpa_holding **holdings);
+static inline int rashpa_node_list(int node, struct rashpa_holding **holdings)
+{
+	return rashpa_node_list_sized(node, holdings, sizeof(**holdings));
+}
 
 /**
  * rashpa_memory_limit() - how much of a resource there may be, and is
@@ -129,7 +165,12 @@ int rashpa_node_list(int node, struct rashpa_holding **holdings);
  *
  * Return: 0 or a negative errno, -EINVAL if the driver knows no such resource.
  */
-int rashpa_memory_limit(int memory, uint32_t resource, struct rashpa_limit *limit);
+static inline int rashpa_memory_limit(int memory, uint32_t resource, struct rashpa_limit *limit)
+{
+	memset(limit, 0, sizeof(*limit));
+	limit->resource = resource;
+	return rashpa_ioctl(memory, RASHPA_IOC_LIMIT, limit, sizeof(*limit));
+}
 
 /**
  * rashpa_memory_info() - what a memory is
@@ -138,7 +179,10 @@ int rashpa_memory_limit(int memory, uint32_t resource, struct rashpa_limit *limi
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_memory_info(int node, struct rashpa_info *info);
+static inline int rashpa_memory_info(int node, struct rashpa_info *info)
+{
+	return rashpa_ioctl(node, RASHPA_IOC_INFO, info, sizeof(*info));
+}
 
 /**
  * rashpa_mmap() - map a memory so that the CPU can use huge page-table entries
@@ -228,7 +272,10 @@ int rashpa_buffer_dmabuf(int buffer);
  *
  * Return: 0 or a negative errno, -EBUSY if another file has the role.
  */
-int rashpa_buffer_role(int buffer, struct rashpa_role *role);
+static inline int rashpa_buffer_role(int buffer, struct rashpa_role *role)
+{
+	return rashpa_ioctl(buffer, RASHPA_IOC_ROLE, role, sizeof(*role));
+}
 
 /**
  * rashpa_buffer_list() - names of all named buffers, sorted
@@ -270,7 +317,11 @@ int rashpa_device_open(unsigned int number);
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_device_status(int device, struct rashpa_device_info *info);
+static inline int rashpa_device_status(int device, struct rashpa_device_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	return rashpa_ioctl(device, RASHPA_IOC_DEVICE_INFO, info, sizeof(*info));
+}
 
 /**
  * rashpa_device_region() - one BAR
@@ -280,7 +331,13 @@ int rashpa_device_status(int device, struct rashpa_device_info *info);
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_device_region(int device, unsigned int bar, struct rashpa_region_info *info);
+static inline int rashpa_device_region(int device, unsigned int bar,
+				       struct rashpa_region_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->bar = bar;
+	return rashpa_ioctl(device, RASHPA_IOC_REGION_INFO, info, sizeof(*info));
+}
 
 /**
  * rashpa_device_engine() - one engine of the profile
@@ -290,7 +347,13 @@ int rashpa_device_region(int device, unsigned int bar, struct rashpa_region_info
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_device_engine(int device, unsigned int index, struct rashpa_engine_info *info);
+static inline int rashpa_device_engine(int device, unsigned int index,
+				       struct rashpa_engine_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->index = index;
+	return rashpa_ioctl(device, RASHPA_IOC_ENGINE_INFO, info, sizeof(*info));
+}
 
 /**
  * rashpa_device_profile() - tell the driver what differs from board to board
@@ -299,7 +362,10 @@ int rashpa_device_engine(int device, unsigned int index, struct rashpa_engine_in
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_device_profile(int device, struct rashpa_profile_set *profile);
+static inline int rashpa_device_profile(int device, struct rashpa_profile_set *profile)
+{
+	return rashpa_ioctl(device, RASHPA_IOC_PROFILE_SET, profile, sizeof(*profile));
+}
 
 /**
  * rashpa_device_window() - a range of a BAR as a memory
@@ -308,7 +374,12 @@ int rashpa_device_profile(int device, struct rashpa_profile_set *profile);
  *
  * Return: its dma-buf fd (also in @window->out_fd) or a negative errno.
  */
-int rashpa_device_window(int device, struct rashpa_window_make *window);
+static inline int rashpa_device_window(int device, struct rashpa_window_make *window)
+{
+	int error = rashpa_ioctl(device, RASHPA_IOC_WINDOW_MAKE, window, sizeof(*window));
+
+	return error ? error : window->out_fd;
+}
 
 /**
  * rashpa_device_map() - translate a memory for a function
@@ -317,7 +388,12 @@ int rashpa_device_window(int device, struct rashpa_window_make *window);
  *
  * Return: the map (also in @map->out_fd) or a negative errno.
  */
-int rashpa_device_map(int device, struct rashpa_map_make *map);
+static inline int rashpa_device_map(int device, struct rashpa_map_make *map)
+{
+	int error = rashpa_ioctl(device, RASHPA_IOC_MAP_MAKE, map, sizeof(*map));
+
+	return error ? error : map->out_fd;
+}
 
 /**
  * rashpa_map_program() - let the kernel write a map's table into the function
@@ -326,7 +402,10 @@ int rashpa_device_map(int device, struct rashpa_map_make *map);
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_map_program(int map, struct rashpa_program *program);
+static inline int rashpa_map_program(int map, struct rashpa_program *program)
+{
+	return rashpa_ioctl(map, RASHPA_IOC_PROGRAM, program, sizeof(*program));
+}
 
 /**
  * rashpa_table_map() - see the addresses of a map
@@ -357,7 +436,11 @@ void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size);
  * Return: segments of the table, which can be more than @room, or -EAGAIN if the kernel
  * did not end its change in a long time.
  */
-int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *copy, uint32_t room);
+static inline int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *copy,
+				    uint32_t room)
+{
+	return rashpa_table_read_sized(table, copy, room, sizeof(copy->segment[0]));
+}
 
 /**
  * rashpa_map_restore() - map the memory again after a revocation
@@ -366,7 +449,10 @@ int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *cop
  *
  * Return: 0 or a negative errno, -EAGAIN while the memory's function is being reset.
  */
-int rashpa_map_restore(int map, struct rashpa_restore *restore);
+static inline int rashpa_map_restore(int map, struct rashpa_restore *restore)
+{
+	return rashpa_ioctl(map, RASHPA_IOC_RESTORE, restore, sizeof(*restore));
+}
 
 /**
  * rashpa_device_quiesce() - stop all DMA of the function now
@@ -433,7 +519,12 @@ int rashpa_channel_open(int node, unsigned int depth);
  *
  * Return: the channel (also in @make->out_fd) or a negative errno.
  */
-int rashpa_channel_create(int node, struct rashpa_channel_make *make);
+static inline int rashpa_channel_create(int node, struct rashpa_channel_make *make)
+{
+	int error = rashpa_ioctl(node, RASHPA_IOC_CHANNEL_MAKE, make, sizeof(*make));
+
+	return error ? error : make->out_fd;
+}
 
 /**
  * rashpa_memory_look() - words of a memory were written: make the events of who watches them
@@ -466,7 +557,12 @@ int rashpa_channel_add(int channel, unsigned int kind, unsigned int index);
  * Return: id of the source in the records (> 0, also in @source->out_id) or a negative errno,
  * -E2BIG if the driver is older than what is asked for.
  */
-int rashpa_channel_listen(int channel, struct rashpa_source_add *source);
+static inline int rashpa_channel_listen(int channel, struct rashpa_source_add *source)
+{
+	int error = rashpa_ioctl(channel, RASHPA_IOC_SOURCE_ADD, source, sizeof(*source));
+
+	return error ? error : (int)source->out_id;
+}
 
 /**
  * rashpa_channel_del() - stop listening
@@ -484,7 +580,10 @@ int rashpa_channel_del(int channel, unsigned int id);
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_source_status(int channel, struct rashpa_source_info *info);
+static inline int rashpa_source_status(int channel, struct rashpa_source_info *info)
+{
+	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_INFO, info, sizeof(*info));
+}
 
 /**
  * rashpa_channel_group() - one event when all sources have got so far
@@ -493,7 +592,12 @@ int rashpa_source_status(int channel, struct rashpa_source_info *info);
  *
  * Return: id of the group in the records (> 0, also in @group->out_id) or a negative errno.
  */
-int rashpa_channel_group(int channel, struct rashpa_group_make *group);
+static inline int rashpa_channel_group(int channel, struct rashpa_group_make *group)
+{
+	int error = rashpa_ioctl(channel, RASHPA_IOC_GROUP_MAKE, group, sizeof(*group));
+
+	return error ? error : (int)group->out_id;
+}
 
 /**
  * rashpa_channel_ack() - the consumer of a group has got so far
@@ -514,7 +618,10 @@ int rashpa_channel_ack(int channel, unsigned int id, uint64_t position);
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_group_status(int channel, struct rashpa_group_info *info);
+static inline int rashpa_group_status(int channel, struct rashpa_group_info *info)
+{
+	return rashpa_ioctl(channel, RASHPA_IOC_GROUP_INFO, info, sizeof(*info));
+}
 
 /**
  * rashpa_channel_eventfd() - signal an eventfd as well

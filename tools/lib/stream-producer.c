@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -98,10 +99,16 @@ static void take_plan(struct rashpa_stream *s, const struct rashpa_stream_plan *
 	h->payload_name[sizeof(h->payload_name) - 1] = '\0';
 }
 
+/* The plan of a program, whose structs may be of another version. */
+struct wish {
+	struct rashpa_stream_plan plan;
+	size_t process_size, module_size;	/* elements of its arrays */
+};
+
 /* Processes, and how many lock records and messages they have. */
-static int take_processes(struct rashpa_stream *s, const struct rashpa_stream_plan *plan,
-			  uint64_t *messages)
+static int take_processes(struct rashpa_stream *s, const struct wish *wish, uint64_t *messages)
 {
+	const struct rashpa_stream_plan *plan = &wish->plan;
 	struct rashpa_stream_header *h = &s->head;
 	bool software = true;
 
@@ -118,7 +125,8 @@ static int take_processes(struct rashpa_stream *s, const struct rashpa_stream_pl
 	for (uint32_t i = 0; i < plan->processes; i++) {
 		struct rashpa_stream_process *p = &s->process[i];
 
-		*p = plan->process[i];
+		sized_copy(p, sizeof(*p), (const char *)plan->process + i * wish->process_size,
+			   wish->process_size);
 		software &= p->function == RASHPA_STREAM_SOFTWARE;
 		p->message = *messages;
 		*messages += p->messages;
@@ -155,8 +163,9 @@ static void clear_slots(struct rashpa_stream *s)
 		       stream_extent(&s->head, s->head.bunch));
 }
 
-static int prepare(struct rashpa_stream *s, const struct rashpa_stream_plan *plan)
+static int prepare(struct rashpa_stream *s, const struct wish *wish)
 {
+	const struct rashpa_stream_plan *plan = &wish->plan;
 	uint64_t messages = 0, first = plan->header.first_stack, left;
 	struct rashpa_role role = { .take = RASHPA_ROLE_PRODUCER };
 	int error = 0;
@@ -173,7 +182,7 @@ static int prepare(struct rashpa_stream *s, const struct rashpa_stream_plan *pla
 	if (error)
 		return error;
 	take_plan(s, plan, first);
-	error = take_processes(s, plan, &messages);
+	error = take_processes(s, wish, &messages);
 	if (!error)
 		error = stream_name_memory(s, &s->payload, s->head.payload_name, true);
 	if (!error)
@@ -207,31 +216,50 @@ static int prepare(struct rashpa_stream *s, const struct rashpa_stream_plan *pla
 	return 0;
 }
 
-static void store_tables(struct rashpa_stream *s, const struct rashpa_stream_plan *plan)
+static void store_tables(struct rashpa_stream *s, const struct wish *wish)
 {
 	const struct rashpa_stream_header *h = &s->head;
 	const struct rashpa_stream_module whole = { .width = h->width, .height = h->height };
+	const struct rashpa_stream_plan *plan = &wish->plan;
+	const char *from = plan->modules ? (const char *)plan->module : (const char *)&whole;
+	const size_t size = plan->modules ? wish->module_size : sizeof(whole);
+	uint8_t *to = s->buffer.base + h->module_offset;
 
 	memcpy(s->buffer.base + h->process_offset, s->process, h->processes * sizeof(*s->process));
-	memcpy(s->buffer.base + h->module_offset, plan->modules ? plan->module : &whole,
-	       h->modules * sizeof(whole));
+	for (uint32_t i = 0; i < h->modules; i++)
+		sized_copy(to + i * sizeof(whole), sizeof(whole), from + i * size, size);
 }
 
-int rashpa_stream_create(const char *buffer, const struct rashpa_stream_plan *plan,
-			 struct rashpa_stream **stream)
-{
-	struct rashpa_stream *s;
-	int error = stream_open(buffer, 0, true, stream);
+/* Nothing is between the header and the rest, in no version. */
+_Static_assert(offsetof(struct rashpa_stream_plan, process) == sizeof(struct rashpa_stream_header),
+	       "the rest of a plan follows its header");
 
+int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_plan *from,
+			       struct rashpa_stream **stream, size_t plan_size,
+			       size_t header_size, size_t process_size, size_t module_size)
+{
+	struct wish wish = { .process_size = process_size, .module_size = module_size };
+	struct rashpa_stream_plan *plan = &wish.plan;
+	struct rashpa_stream *s;
+	int error;
+
+	*stream = NULL;
+	if (plan_size < header_size)
+		return fail(EINVAL, "a plan of %zu bytes has no header of %zu", plan_size,
+			    header_size);
+	sized_copy(&plan->header, sizeof(plan->header), from, header_size);
+	sized_copy(&plan->process, sizeof(*plan) - sizeof(plan->header),
+		   (const char *)from + header_size, plan_size - header_size);
+	error = stream_open(buffer, 0, true, stream);
 	if (error)
 		return error;
 	s = *stream;
-	error = prepare(s, plan);
+	error = prepare(s, &wish);
 	if (!error) {
 		/* nobody looks here while magic is 0 */
 		__atomic_store_n(&s->shared->magic, 0, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		store_tables(s, plan);
+		store_tables(s, &wish);
 		s->next = s->complete = s->head.first_stack;
 		s->frame = s->head.first_stack * s->head.bunch;
 		s->end = stream_end(&s->head);
@@ -333,8 +361,11 @@ int rashpa_stream_again(struct rashpa_stream *s, uint64_t *first)
 	return 0;
 }
 
-int rashpa_stream_end(struct rashpa_stream *s, const struct rashpa_stream_header *count)
+int rashpa_stream_end_sized(struct rashpa_stream *s, const struct rashpa_stream_header *from,
+			    size_t size)
 {
+	struct rashpa_stream_header count;
+
 	if (!s->producer || !s->started || s->ended)
 		return fail(EINVAL, "the stream is not a producer's, or does not run");
 	s->ended = true;
@@ -342,11 +373,12 @@ int rashpa_stream_end(struct rashpa_stream *s, const struct rashpa_stream_header
 	if (!stream_same(s))
 		return fail(ESTALE, "buffer %s: somebody began another stream", s->name);
 	__atomic_store_n(&s->shared->state, RASHPA_STREAM_DRAINING, __ATOMIC_RELEASE);
-	if (count) {
-		s->shared->sent = count->sent;
-		s->shared->dropped = count->dropped;
-		s->shared->lost = count->lost;
-		s->shared->missed = count->missed;
+	if (from) {
+		sized_copy(&count, sizeof(count), from, size);
+		s->shared->sent = count.sent;
+		s->shared->dropped = count.dropped;
+		s->shared->lost = count.lost;
+		s->shared->missed = count.missed;
 	}
 	__atomic_store_n(&s->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
 	stream_tell(s, &s->buffer);
@@ -489,10 +521,12 @@ static int try_slot(struct rashpa_stream *s, struct rashpa_stack *stack)
 	return room;
 }
 
-int rashpa_stream_slot(struct rashpa_stream *s, struct rashpa_stack *stack, int64_t timeout_ns)
+int rashpa_stream_slot_sized(struct rashpa_stream *s, struct rashpa_stack *to, int64_t timeout_ns,
+			     size_t size)
 {
 	const struct rashpa_stream_header *h = &s->head;
 	const int64_t deadline = stream_deadline(timeout_ns);
+	struct rashpa_stack stack = {};
 	struct rashpa_event event;
 	int result = 0;
 
@@ -500,7 +534,7 @@ int rashpa_stream_slot(struct rashpa_stream *s, struct rashpa_stack *stack, int6
 		return fail(EINVAL, "the stream does not run, or no program fills its slots");
 	if (s->next >= s->end)
 		return 0;
-	while (!try_slot(s, stack)) {
+	while (!try_slot(s, &stack)) {
 		if (h->policy == RASHPA_STREAM_DROP) {
 			s->stat.skipped += h->bunch;
 			s->frame += h->bunch;
@@ -511,7 +545,7 @@ int rashpa_stream_slot(struct rashpa_stream *s, struct rashpa_stack *stack, int6
 			;
 		__atomic_store_n(&s->shared->waiting, 1, __ATOMIC_RELAXED);
 		__sync_synchronize();
-		if (try_slot(s, stack))
+		if (try_slot(s, &stack))
 			break;
 		s->stat.waits++;
 		result = stream_sleep(s, deadline);
@@ -522,7 +556,10 @@ int rashpa_stream_slot(struct rashpa_stream *s, struct rashpa_stack *stack, int6
 	if (result == -ETIMEDOUT)
 		return fail(ETIMEDOUT, "buffer %s: no slot became free in time: is there a consumer (romulu)?",
 			    s->name);
-	return result ? result : 1;
+	if (result)
+		return result;
+	sized_copy(to, size, &stack, sizeof(stack));
+	return 1;
 }
 
 int rashpa_stream_valid(const struct rashpa_stack *stack, uint32_t process, uint32_t message)
@@ -557,13 +594,14 @@ int rashpa_stream_valid(const struct rashpa_stack *stack, uint32_t process, uint
 	return result;
 }
 
-int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process, uint32_t index,
-			  const struct rashpa_image *image)
+int rashpa_stack_describe_sized(const struct rashpa_stack *stack, uint32_t process, uint32_t index,
+				const struct rashpa_image *from, size_t size)
 {
 	const struct rashpa_stream *s = stack->stream;
-	uint64_t at[2] = { image->frame, stack->number };
 	uint32_t word[RFPGA_META_SIZE / 4] = {};
-	uint32_t lines = image->missing_lines;
+	struct rashpa_image image;
+	uint64_t at[2];
+	uint32_t lines;
 
 	if (!s->producer)
 		return fail(EINVAL, "only a producer describes images");
@@ -572,13 +610,17 @@ int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process, ui
 	if (process >= s->head.processes || index >= s->head.bunch)
 		return fail(ERANGE, "there is no image %" PRIu32 " of process %" PRIu32, index,
 			    process);
+	sized_copy(&image, sizeof(image), from, size);
+	lines = image.missing_lines;
+	at[0] = image.frame;
+	at[1] = stack->number;
 	memcpy(word, at, sizeof(at));
 	if (lines)
 		word[RFPGA_META_STATUS / 4] = RFPGA_META_LINES |
 					      (lines < 0xffff ? lines : 0xffff) << 16;
-	word[RFPGA_META_ROLE / 4] = image->role;
-	memcpy(word + RFPGA_META_TRIGGER / 4, &image->trigger, sizeof(image->trigger));
-	memcpy(word + RFPGA_META_TIME / 4, &image->time, sizeof(image->time));
+	word[RFPGA_META_ROLE / 4] = image.role;
+	memcpy(word + RFPGA_META_TRIGGER / 4, &image.trigger, sizeof(image.trigger));
+	memcpy(word + RFPGA_META_TIME / 4, &image.time, sizeof(image.time));
 	word[RFPGA_META_RUN / 4] = s->head.run;
 	memcpy(stream_meta(s, process, stack->number, index), word, sizeof(word));
 	return 0;

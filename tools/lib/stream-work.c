@@ -29,11 +29,13 @@ void stream_forget_work(struct rashpa_stream *s)
 		__atomic_store_n(&place(s)->run, 0, __ATOMIC_RELAXED);
 }
 
-int rashpa_stream_tell(struct rashpa_stream *s, const struct rashpa_stream_work *work)
+int rashpa_stream_tell_sized(struct rashpa_stream *s, const struct rashpa_stream_work *work,
+			     size_t size)
 {
-	struct rashpa_stream_work copy = *work, *to;
+	struct rashpa_stream_work copy, *to;
 	int error = 0;
 
+	sized_copy(&copy, sizeof(copy), work, size);
 	if (s->producer || s->flags & RASHPA_STREAM_OBSERVE)
 		return fail(EPERM, "only the consumer tells of its work");
 	pthread_mutex_lock(&s->lock);
@@ -74,26 +76,28 @@ static bool copy_work(const struct rashpa_stream *s, struct rashpa_stream_work *
 	return !(sequence & 1) && __atomic_load_n(&from->sequence, __ATOMIC_RELAXED) == sequence;
 }
 
-int rashpa_stream_told(struct rashpa_stream *s, struct rashpa_stream_work *work)
+int rashpa_stream_told_sized(struct rashpa_stream *s, struct rashpa_stream_work *to, size_t size)
 {
 	int error = find(s), looks = 0;
+	struct rashpa_stream_work work;
 
 	if (error)
 		return error;
 	/* 0: its consumer has said nothing */
 	if (__atomic_load_n(&place(s)->run, __ATOMIC_RELAXED) != s->head.run)
 		return fail(ENODATA, "buffer %s: no consumer told of its work", s->name);
-	while (!copy_work(s, work)) {
+	while (!copy_work(s, &work)) {
 		if (++looks == LOOKS)
 			return fail(EAGAIN, "buffer %s: its consumer writes all the time, or was killed while it did",
 				    s->name);
 	}
-	if (work->run != s->head.run)
+	if (work.run != s->head.run)
 		return fail(ENODATA, "buffer %s: no consumer told of its work", s->name);
-	make_printable(work->engine);
-	if (work->stages > RASHPA_STREAM_STAGES)
-		work->stages = RASHPA_STREAM_STAGES;
-	for (uint32_t i = 0; i < work->stages; i++)
-		make_printable(work->stage[i].name);
+	make_printable(work.engine);
+	if (work.stages > RASHPA_STREAM_STAGES)
+		work.stages = RASHPA_STREAM_STAGES;
+	for (uint32_t i = 0; i < work.stages; i++)
+		make_printable(work.stage[i].name);
+	sized_copy(to, size, &work, sizeof(work));
 	return 0;
 }

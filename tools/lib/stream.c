@@ -366,10 +366,11 @@ static bool ours(const struct rashpa_stream *s, const struct rashpa_stack *stack
 	return s->known && stack->run == s->head.run;
 }
 
-int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
-		       struct rashpa_image *image)
+int rashpa_stack_image_sized(const struct rashpa_stack *stack, uint32_t index,
+			     struct rashpa_image *to, size_t size)
 {
 	struct rashpa_stream *s = stack->stream;
+	struct rashpa_image image = {};
 	int error = 0;
 
 	if (index >= stack->images)
@@ -379,13 +380,15 @@ int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
 	if (!ours(s, stack))
 		error = fail(ESTALE, "stack %" PRIu64 " is of a stream that is over",
 			     stack->number);
-	else if (!read_image(s, stack->number, index, image) && s->head.record_size)
-		image->frame = stack->frame + index;
+	else if (!read_image(s, stack->number, index, &image) && s->head.record_size)
+		image.frame = stack->frame + index;
 	if (!error && stack->missing && s->head.map_slot)
-		add_missing(s, stack->number, index, image);
+		add_missing(s, stack->number, index, &image);
 	if (!error)
-		image->role = role_of(s, image);
+		image.role = role_of(s, &image);
 	pthread_mutex_unlock(&s->lock);
+	if (!error)
+		sized_copy(to, size, &image, sizeof(image));
 	return error;
 }
 
@@ -749,10 +752,12 @@ static int look(struct rashpa_stream *s, struct rashpa_stack *st, uint64_t *comp
 	return 1;
 }
 
-int rashpa_stream_next(struct rashpa_stream *s, struct rashpa_stack *stack, int64_t timeout_ns)
+int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack,
+			     int64_t timeout_ns, size_t size)
 {
 	int64_t deadline = 0;
 	uint64_t complete = 0;
+	struct rashpa_stack taken;
 	bool ended, emptied = false;
 	int result, error;
 
@@ -768,7 +773,9 @@ int rashpa_stream_next(struct rashpa_stream *s, struct rashpa_stack *stack, int6
 	for (;;) {
 		if (s->next >= s->end)
 			return finish(s);
-		result = look(s, stack, &complete, &ended);
+		result = look(s, &taken, &complete, &ended);
+		if (result > 0)
+			sized_copy(stack, size, &taken, sizeof(taken));
 		if (result)
 			return result;
 		if (ended)
@@ -812,7 +819,8 @@ int32_t stream_who(const struct rashpa_role *role, uint32_t i)
 	return role->out_pid[i] ? role->out_pid[i] : -1;
 }
 
-void rashpa_stream_status(struct rashpa_stream *s, struct rashpa_stream_stat *stat)
+void rashpa_stream_status_sized(struct rashpa_stream *s, struct rashpa_stream_stat *stat,
+				size_t size)
 {
 	struct rashpa_group_info info = { .id = s->group };
 	struct rashpa_role role = {};
@@ -832,7 +840,7 @@ void rashpa_stream_status(struct rashpa_stream *s, struct rashpa_stream_stat *st
 		s->stat.behind = least > s->next ? least - s->next : 0;
 	}
 	pthread_mutex_lock(&s->lock);
-	*stat = s->stat;
+	sized_copy(stat, size, &s->stat, sizeof(s->stat));
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -857,10 +865,11 @@ const struct rashpa_stream_process *rashpa_stream_process_at(const struct rashpa
 	return s->known && index < s->head.processes ? &s->process[index] : NULL;
 }
 
-int rashpa_stream_counts(struct rashpa_stream *s, struct rashpa_stream_header *count,
-			 int64_t timeout_ns)
+int rashpa_stream_counts_sized(struct rashpa_stream *s, struct rashpa_stream_header *count,
+			       int64_t timeout_ns, size_t size)
 {
 	const int64_t deadline = stream_deadline(timeout_ns);
+	struct rashpa_stream_header now;
 	int result;
 
 	if (!s->known)
@@ -871,11 +880,12 @@ int rashpa_stream_counts(struct rashpa_stream *s, struct rashpa_stream_header *c
 
 		if (producer < 0)
 			return producer;
-		*count = s->head;
-		count->sent = s->shared->sent;
-		count->dropped = s->shared->dropped;
-		count->lost = s->shared->lost;
-		count->missed = s->shared->missed;
+		now = s->head;
+		now.sent = s->shared->sent;
+		now.dropped = s->shared->dropped;
+		now.lost = s->shared->lost;
+		now.missed = s->shared->missed;
+		sized_copy(count, size, &now, sizeof(now));
 		if (!undisturbed(s))
 			return fail(ESTALE, "buffer %s: another stream began", s->name);
 		if (state == RASHPA_STREAM_ENDED)

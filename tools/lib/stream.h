@@ -50,6 +50,8 @@ struct rashpa_stream {
 	uint8_t *data;			/* NULL: no processor reaches it */
 	volatile struct rashpa_stream_header *shared;
 	struct rashpa_stream_header head;	/* the checked copy */
+	/* zeros, for programs whose header is longer than ours */
+	uint8_t head_room[RASHPA_STREAM_PAGE - sizeof(struct rashpa_stream_header)];
 	struct rashpa_stream_process *process;
 	bool attached;			/* to a stream that has not ended for us */
 	bool polls;			/* nobody tells us of stacks */

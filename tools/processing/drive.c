@@ -203,12 +203,16 @@ static uint64_t sum_of_words(const struct rashpa_drive *d)
 	return sum;
 }
 
-int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
-		      const struct rashpa_drive_plan *plan, struct rashpa_drive **drive, char *why)
+int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t count,
+			    const struct rashpa_drive_plan *from, struct rashpa_drive **drive,
+			    char *why, size_t size)
 {
+	struct rashpa_drive_plan all, *plan = &all;
 	struct rashpa_drive *d;
-	int error = check(pipelines, count, plan, why);
+	int error;
 
+	sized_copy(&all, sizeof(all), from, size);
+	error = check(pipelines, count, plan, why);
 	*drive = NULL;
 	if (error)
 		return error;
@@ -519,17 +523,20 @@ static int step(struct rashpa_drive *d, struct rashpa_driven *result, char *why)
 	return 0;
 }
 
-int rashpa_drive_next(struct rashpa_drive *d, struct rashpa_driven *result, int timeout_ms,
-		      char *why)
+int rashpa_drive_next_sized(struct rashpa_drive *d, struct rashpa_driven *to, int timeout_ms,
+			    char *why, size_t size)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	const unsigned long long begin = now_ns();
+	struct rashpa_driven result = {};
 	int found;
 
 	for (;;) {
-		found = step(d, result, why);
+		found = step(d, &result, why);
 		if (found == -ENODATA)
 			return because(why, -ENODATA, "all images went through");
+		if (found > 0)
+			sized_copy(to, size, &result, sizeof(result));
 		if (found)
 			return found;
 		if (timeout_ms >= 0 && now_ns() - begin >= timeout_ms * 1000000ull)
@@ -542,7 +549,7 @@ int rashpa_drive_next(struct rashpa_drive *d, struct rashpa_driven *result, int 
 void rashpa_drive_result(const struct rashpa_drive *d, const struct rashpa_driven *from,
 			 struct rashpa_result *to)
 {
-	const struct rpu_work *w = (const struct rpu_work *)to;
+	const struct rpu_work *w = rpu_work_of(to);
 
 	memcpy(w->pretreated, from->image, d->pixels * sizeof(float));
 	*to = (struct rashpa_result) {
@@ -584,19 +591,22 @@ uint32_t rashpa_drive_taken(const struct rashpa_drive *d)
 	return taken == UINT32_MAX ? d->plan.images : taken;
 }
 
-void rashpa_drive_status(const struct rashpa_drive *d, struct rashpa_drive_stat *stat)
+void rashpa_drive_status_sized(const struct rashpa_drive *d, struct rashpa_drive_stat *to,
+			       size_t size)
 {
-	*stat = d->stat;
+	struct rashpa_drive_stat stat = d->stat;
+
 	for (uint32_t i = 0; i < d->count; i++) {
 		const struct rpu_wheel *w = &d->wheel[i];
 
-		stat->images += look(&w->control[RPU_CONTROL_COMPUTED]);
-		stat->accepted += look(&w->control[RPU_CONTROL_ACCEPTED]);
-		stat->dropped += look(&w->control[RPU_CONTROL_DROPPED]);
-		stat->copies_ahead += (d->way->by_image ? look(&w->control[RPU_CONTROL_ACCEPTED]) :
+		stat.images += look(&w->control[RPU_CONTROL_COMPUTED]);
+		stat.accepted += look(&w->control[RPU_CONTROL_ACCEPTED]);
+		stat.dropped += look(&w->control[RPU_CONTROL_DROPPED]);
+		stat.copies_ahead += (d->way->by_image ? look(&w->control[RPU_CONTROL_ACCEPTED]) :
 				       w->outs) - look(&w->control[RPU_CONTROL_TAKEN]);
 	}
-	stat->vetoed = stat->images - stat->accepted - stat->dropped;
+	stat.vetoed = stat.images - stat.accepted - stat.dropped;
+	sized_copy(to, size, &stat, sizeof(stat));
 }
 
 /* --- the end --- */

@@ -252,11 +252,13 @@ static size_t most_pixels(const struct rashpa_pipeline *p)
 	return before > rpu_pixels(p) ? before : rpu_pixels(p);
 }
 
-int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometry *geometry,
-			  char *why)
+int rashpa_pipeline_begin_sized(struct rashpa_pipeline *p, const struct rashpa_geometry *from,
+				char *why, size_t size)
 {
+	struct rashpa_geometry all, *geometry = &all;
 	int result;
 
+	sized_copy(&all, sizeof(all), from, size);
 	if (p->state != RPU_OPEN || rpu_is_elsewhere(p))
 		return rpu_unready(p, why);
 	if (!geometry->width || !geometry->height || geometry->pixel < RASHPA_PIXEL_U8 ||
@@ -287,9 +289,10 @@ int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometr
 	return 0;
 }
 
-struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *p)
+struct rashpa_result *rashpa_result_new_sized(const struct rashpa_pipeline *p, size_t size)
 {
-	struct rpu_work *w = p->state == RPU_BEGUN ? calloc(1, sizeof(*w)) : NULL;
+	const size_t more = size > sizeof(struct rashpa_result) ? size - sizeof(struct rashpa_result) : 0;
+	struct rpu_work *w = p->state == RPU_BEGUN ? calloc(1, sizeof(*w) + more) : NULL;
 
 	if (!w)
 		return NULL;
@@ -305,10 +308,11 @@ struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *p)
 
 void rashpa_result_free(struct rashpa_result *result)
 {
-	struct rpu_work *w = (struct rpu_work *)result;
+	struct rpu_work *w;
 
-	if (!w)
+	if (!result)
 		return;
+	w = rpu_work_of(result);
 	free(w->pretreated);
 	free(w->assembled);
 	free(w->csr.row);
@@ -357,7 +361,7 @@ static int run_stage(struct rashpa_pipeline *p, const struct rpu_stage *stage, s
 int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t line_stride,
 			struct rashpa_result *result)
 {
-	struct rpu_work *w = (struct rpu_work *)result;
+	struct rpu_work *w = rpu_work_of(result);
 	const bool dark = result->role == RASHPA_IMAGE_DARK;
 
 	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
@@ -409,13 +413,16 @@ const char *rashpa_pipeline_reason(const struct rashpa_pipeline *p)
 	return p->why;
 }
 
-void rashpa_pipeline_status(const struct rashpa_pipeline *p, struct rashpa_pipeline_stat *stat)
+void rashpa_pipeline_status_sized(const struct rashpa_pipeline *p, struct rashpa_pipeline_stat *to,
+				  size_t size)
 {
-	*stat = p->stat;
-	stat->stage = p->stage_stat;
-	stat->stages = RPU_STAGES;
-	stat->sink = p->sink_stat;
-	stat->sinks = RPU_SINKS;
+	struct rashpa_pipeline_stat stat = p->stat;
+
+	stat.stage = p->stage_stat;
+	stat.stages = RPU_STAGES;
+	stat.sink = p->sink_stat;
+	stat.sinks = RPU_SINKS;
+	sized_copy(to, size, &stat, sizeof(stat));
 }
 
 void rashpa_pipeline_close(struct rashpa_pipeline *p)

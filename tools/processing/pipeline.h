@@ -4,6 +4,7 @@
 #define RPU_PIPELINE_H
 
 #include <limits.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "board.h"
@@ -11,6 +12,7 @@
 #include "gpu.h"
 #include "json-in.h"
 #include "rashpa-processing.h"
+#include "sized.h"
 
 /* In the order in which an image goes through them. */
 enum rpu_stage_index {
@@ -105,7 +107,6 @@ void rpu_sinks_end(struct rashpa_pipeline *p);
 
 /* A result, and where stages write what it points to. free() has it all. */
 struct rpu_work {
-	struct rashpa_result result;	/* first */
 	const struct rashpa_pipeline *pipeline;
 	struct rpu_raw raw;
 	float *pretreated, *assembled;
@@ -114,7 +115,14 @@ struct rpu_work {
 	struct rashpa_peak *peak;
 	float *intensity, *sigma;
 	float *mean, *deviation;
+	/* last: a program with a newer header has a longer one */
+	struct rashpa_result result;
 };
+
+static inline struct rpu_work *rpu_work_of(const struct rashpa_result *result)
+{
+	return (struct rpu_work *)((uintptr_t)result - offsetof(struct rpu_work, result));
+}
 
 #define RPU_PATH	PATH_MAX
 #define RPU_MODULES	64

@@ -38,10 +38,12 @@ struct rashpa_pipeline;
  * @offset: of the first one, bytes
  * @step: from image to image, bytes; lines have no gaps
  * @slots: images that there is room for; 0: they are somewhere else
+ * @__reserved: 0
  */
 struct rashpa_raw_ring {
 	uint64_t offset, step;
 	uint32_t slots;
+	uint32_t __reserved;
 };
 
 /**
@@ -154,6 +156,29 @@ struct rashpa_pipeline_stat {
 	uint32_t sinks;
 };
 
+struct rashpa_drive;
+struct rashpa_drive_plan;
+struct rashpa_driven;
+struct rashpa_drive_stat;
+/*
+ * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with the size
+ * that the program's header has. &struct rashpa_peak and &struct rashpa_stage_stat, which come as arrays, do
+ * not grow. Of an image that comes back from the program, the library reads only members that the first
+ * version of &struct rashpa_driven had.
+ */
+int rashpa_pipeline_begin_sized(struct rashpa_pipeline *pipeline,
+				const struct rashpa_geometry *geometry, char *why, size_t size);
+struct rashpa_result *rashpa_result_new_sized(const struct rashpa_pipeline *pipeline, size_t size);
+void rashpa_pipeline_status_sized(const struct rashpa_pipeline *pipeline,
+				  struct rashpa_pipeline_stat *stat, size_t size);
+int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t count,
+			    const struct rashpa_drive_plan *plan, struct rashpa_drive **drive,
+			    char *why, size_t size);
+int rashpa_drive_next_sized(struct rashpa_drive *drive, struct rashpa_driven *result,
+			    int timeout_ms, char *why, size_t size);
+void rashpa_drive_status_sized(const struct rashpa_drive *drive, struct rashpa_drive_stat *stat,
+			       size_t size);
+
 /**
  * rashpa_pipeline_open() - read what is to be done
  * @config: a file with JSON; or JSON itself, which begins with "{"
@@ -211,8 +236,11 @@ int rashpa_pipeline_offer(struct rashpa_pipeline *pipeline, const void **base, u
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline, const struct rashpa_geometry *geometry,
-			  char *why);
+static inline int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline,
+					const struct rashpa_geometry *geometry, char *why)
+{
+	return rashpa_pipeline_begin_sized(pipeline, geometry, why, sizeof(*geometry));
+}
 
 /**
  * rashpa_result_new() - room for what becomes of an image
@@ -220,7 +248,10 @@ int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline, const struct rashpa_
  *
  * Return: the result, rashpa_result_free() it; NULL: no memory.
  */
-struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline);
+static inline struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline)
+{
+	return rashpa_result_new_sized(pipeline, sizeof(struct rashpa_result));
+}
 
 /**
  * rashpa_result_free() - and what is in it
@@ -307,8 +338,11 @@ int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
  * @pipeline: the handle
  * @stat: filled in; the array is the library's
  */
-void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline,
-			    struct rashpa_pipeline_stat *stat);
+static inline void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline,
+					  struct rashpa_pipeline_stat *stat)
+{
+	rashpa_pipeline_status_sized(pipeline, stat, sizeof(*stat));
+}
 
 /**
  * rashpa_pipeline_close() - let go of it, and not of results
@@ -370,6 +404,7 @@ enum rashpa_drive_way {
  * @given_is_window: @given is in a window of a board, which this program has mapped
  * @patience_ms: nothing moves for so long: that is an error, which says who waits for what; but
  *	not while the caller has all @credits
+ * @__reserved: 0
  */
 struct rashpa_drive_plan {
 	uint32_t way;
@@ -384,6 +419,7 @@ struct rashpa_drive_plan {
 	uint32_t lock_images;
 	uint32_t *given;
 	bool given_is_window;
+	uint8_t __reserved[7];
 };
 
 /**
@@ -425,8 +461,12 @@ struct rashpa_drive_stat {
  * drive), -ENOMEM, -EIO (a GPU refused something; one of Vulkan takes no memory of the host, or
  * its semaphores have no timeline).
  */
-int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
-		      const struct rashpa_drive_plan *plan, struct rashpa_drive **drive, char *why);
+static inline int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
+				    const struct rashpa_drive_plan *plan,
+				    struct rashpa_drive **drive, char *why)
+{
+	return rashpa_drive_open_sized(pipelines, count, plan, drive, why, sizeof(*plan));
+}
 
 /**
  * rashpa_drive_next() - the next image that was accepted
@@ -440,8 +480,11 @@ int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
  * Return: 1; 0: none in this time; or a negative errno: -ENODATA (all images went through),
  * -ETIMEDOUT (nothing moved for the plan's patience), -EIO.
  */
-int rashpa_drive_next(struct rashpa_drive *drive, struct rashpa_driven *result, int timeout_ms,
-		      char *why);
+static inline int rashpa_drive_next(struct rashpa_drive *drive, struct rashpa_driven *result,
+				    int timeout_ms, char *why)
+{
+	return rashpa_drive_next_sized(drive, result, timeout_ms, why, sizeof(*result));
+}
 
 /**
  * rashpa_drive_result() - a copy of an image that was accepted, for rashpa_pipeline_put()
@@ -479,7 +522,11 @@ uint32_t rashpa_drive_taken(const struct rashpa_drive *drive);
  * @drive: the handle
  * @stat: filled in
  */
-void rashpa_drive_status(const struct rashpa_drive *drive, struct rashpa_drive_stat *stat);
+static inline void rashpa_drive_status(const struct rashpa_drive *drive,
+				       struct rashpa_drive_stat *stat)
+{
+	rashpa_drive_status_sized(drive, stat, sizeof(*stat));
+}
 
 /**
  * rashpa_drive_close() - let go of it, before the pipelines

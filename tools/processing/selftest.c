@@ -780,6 +780,48 @@ static void test_pipeline(const char *engine)
 	rashpa_pipeline_close(p);
 }
 
+/* A program that was built with shorter structs than the library's, and one with longer ones. */
+static void test_growth(const char *engine)
+{
+	const struct rashpa_geometry g = {
+		.width = 16, .height = 8, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+		.ring.slots = UINT32_MAX,
+	};
+	struct { struct rashpa_pipeline_stat stat; uint64_t more[8]; } new, old;
+	const size_t shorter = offsetof(struct rashpa_pipeline_stat, sink);
+	struct rashpa_pipeline *p = NULL;
+	struct rashpa_result *r;
+	uint16_t pixel[8][16] = {};
+	bool behind = true;
+
+	/* the ring came later: an older program has none */
+	if (rashpa_pipeline_open("{}", engine, why, &p) ||
+	    rashpa_pipeline_begin_sized(p, &g, why, offsetof(struct rashpa_geometry, ring))) {
+		ok(false, "grown-begun: %s: a pipeline begins with an older geometry: %s", engine, why);
+		return;
+	}
+	memset(&new, 0xa5, sizeof(new));
+	memset(&old, 0xa5, sizeof(old));
+	rashpa_pipeline_status_sized(p, &new.stat, sizeof(new));
+	rashpa_pipeline_status_sized(p, &old.stat, shorter);
+	for (size_t i = shorter; i < sizeof(old); i++)
+		behind &= ((unsigned char *)&old)[i] == 0xa5;
+	ok(behind && old.stat.stages == new.stat.stages && new.stat.sink,
+	   "grown-status: %s: an older program gets the members that it has", engine);
+	ok(!new.more[0] && !new.more[7], "grown-status-new: %s: a newer one gets 0 in its own", engine);
+	/* the sanitizer sees what is not there */
+	r = rashpa_result_new_sized(p, sizeof(*r) + 64);
+	if (r) {
+		behind = !((char *)(r + 1))[0] && !((char *)(r + 1))[63];
+		memset(r + 1, 0xa5, 64);
+	}
+	ok(r && behind && rashpa_pipeline_run(p, pixel, 32, r) == 1 && r->width == 16 &&
+	   ((unsigned char *)(r + 1))[63] == 0xa5,
+	   "grown-result: %s: a result has room for the members of a newer program", engine);
+	rashpa_result_free(r);
+	rashpa_pipeline_close(p);
+}
+
 /* What is asked too early, or with a result that is none, is refused. */
 static void test_order(const char *engine)
 {
@@ -1207,6 +1249,7 @@ static void test_engine(const char *engine)
 	test_assemble(engine);
 	test_pipeline(engine);
 	test_order(engine);
+	test_growth(engine);
 	test_integrate(engine);
 	test_peaks(engine);
 }

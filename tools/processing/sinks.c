@@ -98,7 +98,7 @@ int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r
 
 	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
 		return rpu_unready(p, why);
-	if (!r->kept || ((const struct rpu_work *)r)->pipeline != p)
+	if (!r->kept || rpu_work_of(r)->pipeline != p)
 		return because(why, -EINVAL, "the result is not of an image that this pipeline has kept");
 	for (unsigned int i = 0; i < RPU_SINKS; i++) {
 		struct rashpa_stage_stat *stat = &p->sink_stat[i];

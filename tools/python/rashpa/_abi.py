@@ -156,7 +156,7 @@ struct rashpa_stream_header {
 	uint32_t waiting;
 	uint32_t content;
 	uint64_t work_offset;
-	uint64_t _pad_end[6];
+	uint64_t __reserved[6];
 };
 
 struct rashpa_stream_process {
@@ -243,40 +243,42 @@ struct rashpa_stream_plan {
 	uint32_t flags;
 	uint32_t close_after;
 	uint64_t close_ns;
-	uint64_t _pad_end[3];
+	uint64_t __reserved[3];
 };
 
 int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream);
 void rashpa_stream_close(struct rashpa_stream *stream);
 int rashpa_stream_begin(struct rashpa_stream *stream, int64_t timeout_ns);
-int rashpa_stream_next(struct rashpa_stream *stream, struct rashpa_stack *stack,
-		       int64_t timeout_ns);
+int rashpa_stream_next_sized(struct rashpa_stream *stream, struct rashpa_stack *stack,
+			     int64_t timeout_ns, size_t size);
 int rashpa_stream_release(struct rashpa_stream *stream, const struct rashpa_stack *stack);
 int rashpa_stream_done(struct rashpa_stream *stream, const struct rashpa_stack *stack);
 int rashpa_stream_payload(struct rashpa_stream *stream);
 int rashpa_stack_intact(const struct rashpa_stack *stack);
-int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
-		       struct rashpa_image *image);
+int rashpa_stack_image_sized(const struct rashpa_stack *stack, uint32_t index,
+			     struct rashpa_image *image, size_t size);
 int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
 int rashpa_stream_fd(const struct rashpa_stream *stream);
-void rashpa_stream_status(struct rashpa_stream *stream, struct rashpa_stream_stat *stat);
-int rashpa_stream_tell(struct rashpa_stream *stream, const struct rashpa_stream_work *work);
-int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa_stream_work *work);
+void rashpa_stream_status_sized(struct rashpa_stream *stream, struct rashpa_stream_stat *stat,
+				size_t size);
+int rashpa_stream_told_sized(struct rashpa_stream *stream, struct rashpa_stream_work *work,
+			     size_t size);
 const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *stream);
-int rashpa_stream_counts(struct rashpa_stream *stream, struct rashpa_stream_header *count,
-			 int64_t timeout_ns);
-int rashpa_stream_create(const char *buffer, const struct rashpa_stream_plan *plan,
-			 struct rashpa_stream **stream);
+int rashpa_stream_counts_sized(struct rashpa_stream *stream, struct rashpa_stream_header *count,
+			       int64_t timeout_ns, size_t size);
+int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_plan *plan,
+			       struct rashpa_stream **stream, size_t plan_size,
+			       size_t header_size, size_t process_size, size_t module_size);
 int rashpa_stream_start(struct rashpa_stream *stream, uint32_t segments, uint32_t map_class);
-int rashpa_stream_end(struct rashpa_stream *stream, const struct rashpa_stream_header *count);
-int rashpa_stream_slot(struct rashpa_stream *stream, struct rashpa_stack *stack,
-		       int64_t timeout_ns);
-int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process, uint32_t index,
-			  const struct rashpa_image *image);
+int rashpa_stream_slot_sized(struct rashpa_stream *stream, struct rashpa_stack *stack,
+			     int64_t timeout_ns, size_t size);
+int rashpa_stack_describe_sized(const struct rashpa_stack *stack, uint32_t process, uint32_t index,
+				const struct rashpa_image *image, size_t size);
 int rashpa_stream_publish(struct rashpa_stream *stream, const struct rashpa_stack *stack);
 """
 
 EVENTS = """
+#define RASHPA_IOC_SOURCE_ADD 59200
 #define RASHPA_SOURCE_LOOK 8
 #define RASHPA_SOURCE_ONE_SHOT 16
 
@@ -338,7 +340,7 @@ int rashpa_device_open(unsigned int number);
 int rashpa_buffer_dmabuf(int buffer);
 int rashpa_memory_look(int memory, int fd);
 int rashpa_channel_open(int node, unsigned int depth);
-int rashpa_channel_listen(int channel, struct rashpa_source_add *source);
+int rashpa_ioctl(int fd, unsigned long request, void *arg, size_t size);
 int rashpa_channel_arm(int channel, unsigned int id);
 """
 
@@ -374,6 +376,11 @@ def names_of(enum, prefix):
     """What an enum's numbers are called in Python: {0: "wait", ...}."""
     elements = ffi.typeof("enum " + enum).elements
     return {value: name.removeprefix(prefix).lower() for value, name in elements.items()}
+
+
+def size_of(struct):
+    """Bytes of a struct as it is declared here, for the functions whose names end with _sized."""
+    return ffi.sizeof(ffi.typeof(struct).item)
 
 
 def shown(text):

@@ -5,7 +5,7 @@ import errno
 import os
 import select
 
-from ._abi import ffi, lib, names_of
+from ._abi import ffi, lib, names_of, size_of
 from ._errors import Timeout, check
 
 _KINDS = names_of("rashpa_source", "RASHPA_SOURCE_")
@@ -87,7 +87,8 @@ class Channel:
     def _listen(self, flags, **fields):
         source = ffi.new("struct rashpa_source_add *", fields)
         source.head.flags = flags
-        return check(lib.rashpa_channel_listen(self.fileno(), source))
+        check(lib.rashpa_ioctl(self.fileno(), lib.RASHPA_IOC_SOURCE_ADD, source, size_of(source)))
+        return source.out_id
 
     def arm(self, source):
         """Have a one-shot source tell of the next event. True: there is one already.

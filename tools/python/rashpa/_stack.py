@@ -5,7 +5,7 @@ import warnings
 
 import numpy
 
-from ._abi import ffi, lib
+from ._abi import ffi, lib, size_of
 from ._buffer import as_array
 from ._errors import Released, check, error
 
@@ -162,7 +162,7 @@ class Stack(_Stack):
             with self._lock:
                 self._check()
                 for i in range(len(self)):
-                    check(lib.rashpa_stack_image(self._c, i, table + i))
+                    check(lib.rashpa_stack_image_sized(self._c, i, table + i, size_of(table)))
             self._table = numpy.frombuffer(ffi.buffer(table), _IMAGE_DTYPE)
         return self._table
 
@@ -263,7 +263,7 @@ class Slot(_Stack):
         })
         with self._lock:
             self._check()
-            check(lib.rashpa_stack_describe(self._c, 0, index, image))
+            check(lib.rashpa_stack_describe_sized(self._c, 0, index, image, size_of(image)))
 
     def publish(self, images=None):
         """It is complete; consumers see it when those before are. images: that it has fewer."""

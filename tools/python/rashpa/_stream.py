@@ -8,7 +8,7 @@ import types
 import warnings
 import weakref
 
-from ._abi import ffi, lib, names_of, new_aligned, plain
+from ._abi import ffi, lib, names_of, new_aligned, plain, size_of
 from ._buffer import mapped
 from ._errors import Released, Timeout, check, error
 from ._stack import Slot, Slots, Stack, dtype_of, pixel_of
@@ -90,7 +90,7 @@ class _Handle:
         """What happened so far in this run: the fields of struct rashpa_stream_stat."""
         stat = ffi.new("struct rashpa_stream_stat *")
         with self._turn:
-            lib.rashpa_stream_status(self._open(), stat)
+            lib.rashpa_stream_status_sized(self._open(), stat, size_of(stat))
         fields = plain(stat)
         fields["state"] = _STATES.get(stat.state, stat.state)
         return types.SimpleNamespace(**fields)
@@ -108,7 +108,7 @@ class _Handle:
         """What the consumer said of its work: the fields of struct rashpa_stream_work; or None."""
         work = ffi.new("struct rashpa_stream_work *")
         with self._turn:
-            result = lib.rashpa_stream_told(self._open(), work)
+            result = lib.rashpa_stream_told_sized(self._open(), work, size_of(work))
         if result in (-errno.ENODATA, -errno.EAGAIN):
             return None
         check(result)
@@ -148,7 +148,7 @@ class _Handle:
     def _take(self, handle, wait_ns):
         """Take a stack or a slot: returns it, or None at the end."""
         c = ffi.new("struct rashpa_stack *")
-        result = self._function(handle, c, wait_ns)
+        result = self._function(handle, c, wait_ns, size_of(c))
         return self._kind(self, c, self._slots_of(c)) if result > 0 else result or None
 
     def _slots_of(self, c):
@@ -172,7 +172,7 @@ class Stream(_Handle):
     stream that has ended. timeout: of loops, seconds; None: none.
     """
 
-    _function, _kind = lib.rashpa_stream_next, Stack
+    _function, _kind = lib.rashpa_stream_next_sized, Stack
 
     def __init__(self, name, observe=False, latest=False, from_start=False, timeout=None):
         handle = ffi.new("struct rashpa_stream **")
@@ -230,8 +230,8 @@ class Stream(_Handle):
     def counts(self, timeout=None):
         """What the producer counted; after the end of the stream, which may take so long."""
         header = new_aligned("struct rashpa_stream_header *")
-        self._repeat(lambda handle, wait_ns: lib.rashpa_stream_counts(handle, header, wait_ns),
-                     timeout)
+        self._repeat(lambda handle, wait_ns: lib.rashpa_stream_counts_sized(
+            handle, header, wait_ns, size_of(header)), timeout)
         return self._about(header)
 
     def _go_on(self):
@@ -271,7 +271,7 @@ class Producer(_Handle):
     number; other fields of struct rashpa_stream_header by their names.
     """
 
-    _function, _kind = lib.rashpa_stream_slot, Slot
+    _function, _kind = lib.rashpa_stream_slot_sized, Slot
 
     def __init__(self, name, shape, dtype="u2", bunch=1, images=0, slots=0, policy="wait",
                  meta=False, resume=False, content="image", **fields):
@@ -296,7 +296,9 @@ class Producer(_Handle):
                      (lib.RASHPA_PLAN_RESUME if resume else 0),
         })
         handle = ffi.new("struct rashpa_stream **")
-        check(lib.rashpa_stream_create(name.encode(), plan, handle))
+        check(lib.rashpa_stream_create_sized(
+            name.encode(), plan, handle, size_of(plan), ffi.sizeof("struct rashpa_stream_header"),
+            ffi.sizeof("struct rashpa_stream_process"), ffi.sizeof("struct rashpa_stream_module")))
         super().__init__(name, handle[0])
         self._kept = []
         check(lib.rashpa_stream_start(self.handle, 0, 0))

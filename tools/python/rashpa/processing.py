@@ -24,6 +24,7 @@ DECLARATIONS = """
 struct rashpa_raw_ring {
 	uint64_t offset, step;
 	uint32_t slots;
+	uint32_t __reserved;
 };
 
 struct rashpa_geometry {
@@ -73,9 +74,9 @@ struct rashpa_pipeline_stat {
 
 int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 			 struct rashpa_pipeline **pipeline);
-int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline, const struct rashpa_geometry *geometry,
-			  char *why);
-struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline);
+int rashpa_pipeline_begin_sized(struct rashpa_pipeline *pipeline,
+				const struct rashpa_geometry *geometry, char *why, size_t size);
+struct rashpa_result *rashpa_result_new_sized(const struct rashpa_pipeline *pipeline, size_t size);
 void rashpa_result_free(struct rashpa_result *result);
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
@@ -86,8 +87,8 @@ int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_re
 			char *why);
 int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
 int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
-void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline,
-			    struct rashpa_pipeline_stat *stat);
+void rashpa_pipeline_status_sized(const struct rashpa_pipeline *pipeline,
+				  struct rashpa_pipeline_stat *stat, size_t size);
 void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
 """
 
@@ -190,7 +191,7 @@ class Pipeline:
         self._end = weakref.finalize(self, _let_go, self._process, self._lock, self._handles)
         # the file is not read again: a pipe has it only once
         c = ffi.new("struct rashpa_pipeline_stat *")
-        lib.rashpa_pipeline_status(handle[0], c)
+        lib.rashpa_pipeline_status_sized(handle[0], c, ffi.sizeof(c[0]))
         self._sinks = c.sink[0].name != ffi.NULL
         self._kind, self._finished = None, False
 
@@ -218,7 +219,7 @@ class Pipeline:
         geometry = ffi.new("struct rashpa_geometry *",
                            {"width": width, "height": height, "bunch": 1,
                             "pixel": _PIXELS[image.dtype.str[1:]]})
-        _check(lib.rashpa_pipeline_begin(handle, geometry, self._why), self._why)
+        _check(lib.rashpa_pipeline_begin_sized(handle, geometry, self._why, ffi.sizeof(geometry[0])), self._why)
         self._kind = image.shape, image.dtype.newbyteorder("<")
 
     def __call__(self, image, frame=0, dark=False):
@@ -234,7 +235,7 @@ class Pipeline:
                                  f"{self._kind[0]} {self._kind[1]}")
             # strides of an array with one line may be anything
             image = numpy.require(image, self._kind[1], "CA")
-            c = lib.rashpa_result_new(handle)
+            c = lib.rashpa_result_new_sized(handle, ffi.sizeof("struct rashpa_result"))
             if not c:
                 raise MemoryError("no memory for a result")
             c = ffi.gc(c, lib.rashpa_result_free)
@@ -268,7 +269,7 @@ class Pipeline:
 
         c = ffi.new("struct rashpa_pipeline_stat *")
         with self._mine() as handle:
-            lib.rashpa_pipeline_status(handle, c)
+            lib.rashpa_pipeline_status_sized(handle, c, ffi.sizeof(c[0]))
             return {"images": c.images, "dark": c.dark, "vetoed": c.vetoed, "overflow": c.overflow,
                     "stages": each(c.stage, c.stages), "sinks": each(c.sink, c.sinks)}
 
