@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check seconds=6
-# Runs inside the lab's root: the header keeps its promises. Layouts and numbers are those
-# that are written down (abi/rashpa.abi; "make abi" adds what is new), on every machine and
-# with every compiler; what the first header had is still there; the header stands alone. And the
-# library's: a doorbell is ordered behind memory for a function, also on arm64. TAP.
+# Runs inside the lab's root: the header keeps its promises. Layouts and numbers match
+# abi/rashpa.abi ("make abi" adds new ones), on every machine and with every compiler. All that
+# the first header promised still holds. The header compiles alone. The library orders a doorbell
+# after writes to memory, also on arm64. TAP.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
 # shellcheck source-path=SCRIPTDIR source=rules.sh
 . selftests/abi/rules.sh
 header=uapi/linux/rashpa.h
 
-# A test is good if it found nothing to say.
+# A test passes if FILE is empty.
 silent() { # NAME FILE
 	[[ ! -s $2 ]]
 	ok $? "$1" || sed 's/^/# /' "$2"
@@ -28,7 +28,7 @@ for compiler in gcc i686-linux-gnu-gcc aarch64-linux-gnu-gcc clang \
 	else
 		echo "does not compile" >>"$work/out"
 	fi
-	silent "layouts: $compiler: layouts and numbers are those of $GOLDEN" "$work/out"
+	silent "layouts: $compiler: layouts and numbers match $GOLDEN" "$work/out"
 done
 
 unsound "$GOLDEN" >"$work/out"
@@ -39,9 +39,9 @@ if facts "$FIRST" >"$work/first" 2>"$work/out"; then
 else
 	echo "the first header does not compile" >>"$work/out"
 fi
-silent "first: what $FIRST promised is still true" "$work/out"
+silent "first: all that $FIRST promised is still true" "$work/out"
 
-# A changed header must not go unseen: NAME SED-EXPRESSION FILTER WORD: what is to be said of it
+# Checks must notice a changed header: NAME SED-EXPRESSION FILTER WORD: word of the report
 injected() {
 	sed -E "$2" "$header" >"$work/rashpa.h"
 	if ! cmp -s "$header" "$work/rashpa.h" && facts "$work/rashpa.h" >"$work/now" 2>"$work/out"; then
@@ -52,38 +52,38 @@ injected() {
 }
 broken_now() { broken "$GOLDEN" "$1"; }
 
-injected "noticed/moved: a field that moved" \
+injected "noticed/moved: a moved field is noticed" \
 	'/^struct rashpa_alloc \{/,/^\}/s/^\t__u32 node;/\t__u32 more;\n\t__u32 more2;\n&/' \
 	broken_now "field rashpa_alloc.node 40 4 __u32"
-injected "noticed/name: a field with another name" 's/^\t__u32 depth;/\t__u32 deep;/' \
+injected "noticed/name: another name of a field is noticed" 's/^\t__u32 depth;/\t__u32 deep;/' \
 	broken_now "field rashpa_channel_make.depth"
-injected "noticed/type: a field with another type" 's/^\t__s32 out_node;/\t__u32 out_node;/' \
+injected "noticed/type: another type is noticed" 's/^\t__s32 out_node;/\t__u32 out_node;/' \
 	broken_now "field rashpa_info.out_node 48 4 __s32"
-injected "noticed/number: an ioctl with another number" 's/(_IOC_PIN\t+.*)0x0/\10x7/' \
+injected "noticed/number: another number of an ioctl is noticed" 's/(_IOC_PIN\t+.*)0x0/\10x7/' \
 	broken_now "value RASHPA_IOC_PIN"
-injected "noticed/value: an enum with another value" 's/(RASHPA_KIND_PINNED =) 4/\1 6/' \
+injected "noticed/value: another value of an enum is noticed" 's/(RASHPA_KIND_PINNED =) 4/\1 6/' \
 	broken_now "value RASHPA_KIND_PINNED 4"
-injected "noticed/shrank: a struct that shrank" \
+injected "noticed/shrank: a smaller struct is noticed" \
 	'/^struct rashpa_quiesce \{/,/^\}/s/^\t__aligned_u64 .*//' \
 	broken_now "size rashpa_quiesce"
-injected "noticed/grew: a record of read() that grew" \
+injected "noticed/grew: a larger record of read() is noticed" \
 	'/^struct rashpa_event \{/,/^\}/s/^\t__aligned_u64 lost;/&\n\t__aligned_u64 more;/' \
 	broken_now "size rashpa_event"
-injected "noticed/narrower: a limit that became narrower" 's/(RASHPA_MEMBERS_MAX\t)1024/\1512/' \
+injected "noticed/narrower: a narrower limit is noticed" 's/(RASHPA_MEMBERS_MAX\t)1024/\1512/' \
 	broken_now "value RASHPA_MEMBERS_MAX"
-injected "noticed/hole: a hole" '/^struct rashpa_pin \{/,/^\}/s/^\t__s32 out_fd;/&\n\t__aligned_u64 more;/' \
+injected "noticed/hole: a hole is noticed" '/^struct rashpa_pin \{/,/^\}/s/^\t__s32 out_fd;/&\n\t__aligned_u64 more;/' \
 	unsound "rashpa_pin.more: a hole before it"
-injected "noticed/padding: padding at the end" \
+injected "noticed/padding: padding at the end is noticed" \
 	'/^struct rashpa_pin \{/,/^\}/s/^\t__u32 out_segments;//' unsound "rashpa_pin: padding"
-injected "noticed/type-everywhere: a type that is not the same everywhere" \
+injected "noticed/type-everywhere: a type that depends on the machine is noticed" \
 	'/^struct rashpa_pin \{/,/^\}/s/^\t__s32 out_fd;/\tint out_fd;/' \
 	unsound "rashpa_pin.out_fd: the type int"
-injected "noticed/pointer: a pointer" \
+injected "noticed/pointer: a pointer is noticed" \
 	'/^struct rashpa_pin \{/,/^\}/s/^\t__aligned_u64 address;/\tvoid *address;/' \
 	unsound "rashpa_pin.*: the type void"
 
-# Pedantic where the language has what the kernel's headers use everywhere: an array
-# without a length at the end of a struct (C99), a comma after the last enumerator (C99).
+# Pedantic only for languages with the features that the kernel's headers use everywhere: an
+# array without a length at the end of a struct (C99), a comma after the last enumerator (C99).
 echo '#include <linux/rashpa.h>' >"$work/alone.c"
 cp "$work/alone.c" "$work/alone.cc"
 while read -r compiler; do
@@ -107,5 +107,5 @@ aarch64-linux-gnu-gcc -O2 -Iuapi -c tools/lib/doorbell.c -o "$work/doorbell.o"
 aarch64-linux-gnu-objdump -d "$work/doorbell.o" |
 	awk '$3 == "dmb" { barrier = $4 } $3 == "str" && barrier == "osh" { good = 1 }
 		END { if (!good) print "a store behind dmb " barrier }' >"$work/out" 2>&1
-silent "arm64-doorbell: a doorbell is rung behind a barrier that holds for functions" "$work/out"
+silent "arm64-doorbell: a doorbell is rung after a barrier that holds for functions" "$work/out"
 finish

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the lab's root: what a program that was compiled with a header relies on,
-# one fact a line: facts.sh HEADER [COMPILER [OPTION...]].
+# Runs inside the lab's root: prints the facts of a header that compiled programs rely on, one a
+# line: facts.sh HEADER [COMPILER [OPTION...]].
 #
 #	size STRUCT BYTES
 #	field STRUCT.FIELD OFFSET BYTES TYPE
 #	value NAME NUMBER			constants, flags, ioctl numbers, enums
 #
-# Layouts are those of the debug information; values are what the compiler makes of them.
-# The facts of another machine can be had as well, since nothing of it runs.
+# Layouts come from debug information, values from the compiler. It runs nothing, so it can also
+# print the facts of another machine.
 set -euo pipefail
 
 header=$(readlink -f "$1")
@@ -17,12 +17,12 @@ shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# <linux/rashpa.h> is the one asked for, whatever its name
+# HEADER becomes <linux/rashpa.h>, whatever its name
 mkdir "$work/linux"
 cp "$header" "$work/linux/rashpa.h"
 echo '#include <linux/rashpa.h>' >"$work/all.c"
 
-# -g keeps only what is used: use every struct
+# -g keeps only used types: use every struct
 sed -nE 's/^struct (rashpa_[a-z_0-9]+) \{$/struct \1 *use_\1;/p' "$header" >>"$work/all.c"
 "$@" -I"$work" -g -c -o "$work/all.o" "$work/all.c"
 pahole "$work/all.o" >"$work/layout"
@@ -43,8 +43,8 @@ awk '
 	print "field", name "." field, offset, bytes, type
 }' "$work/layout" | sed 's/ struct rashpa_/ rashpa_/g'
 
-# numbers: an assembler line each, as the kernel makes its asm-offsets.h; in parts of 31 bits, since
-# an operand has 32 with a sign
+# numbers: an assembler line each, as in the kernel's asm-offsets.h; in parts of 31 bits, since an
+# operand has 32 with a sign
 {
 	echo '#include <linux/rashpa.h>'
 	echo '#define PART(x, n) "i" ((int)((unsigned long long)(x) >> (n) & 0x7fffffff))'

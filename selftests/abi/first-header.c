@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A program as it was written and compiled when the header was first promised (0.2/): it
- * knows nothing of what came since, and works. first-header NODE: of a software FPGA that
- * is bound with its profile. What lies behind a struct is not the kernel's to write.
+ * A program that is compiled with the first promised header (0.2/), without later additions,
+ * still works. first-header NODE: node of a software FPGA that is bound with its profile. The
+ * kernel must not write beyond a struct.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static const char *node = "";
 static int memory, fpga, buffer = -1;
 static char reason[RASHPA_REASON_SIZE];
 
-/* An argument, and behind it what the kernel must leave alone. */
+/* An argument, followed by bytes that the kernel must not write. */
 #define ARG(type)	struct { struct rashpa_##type arg; unsigned char behind[512]; }
 #define CLEAR(a) do {						\
 	memset(&(a).arg, 0, sizeof((a).arg));			\
@@ -65,7 +65,7 @@ void setup(void)
 	CHECK(a.arg.out_length == LENGTH && a.arg.out_segments == 1, "length or segments");
 }
 
-TEST(buffer, "ALLOC, mmap")
+TEST(buffer, "a buffer is allocated and mapped")
 {
 	ARG(alloc) a;
 	char *p;
@@ -80,7 +80,7 @@ TEST(buffer, "ALLOC, mmap")
 	CHECK(CALL(memory, RASHPA_IOC_ALLOC, a) == EINVAL && reason[0], "a length of 0");
 }
 
-TEST(function, "MAP_MAKE, its header, PROGRAM, QUIESCE")
+TEST(function, "a map is made, programmed, and its function stopped")
 {
 	ARG(map_make) m;
 	ARG(program) program;
@@ -134,7 +134,7 @@ static void comes(int channel, uint32_t id, uint32_t kind, uint64_t value)
 	      !record.lost && record.value == value, "the record is not the event");
 }
 
-TEST(events, "CHANNEL_MAKE, SOURCE_ADD, GROUP_MAKE, SIGNAL, read")
+TEST(events, "a channel delivers events of a source and its group")
 {
 	ARG(channel_make) channel;
 	ARG(group_make) group;

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Sourced: what may become of a published header.
+# Sourced: rules for changes of a published header.
 
-# shellcheck disable=SC2034 # for who sources this
+# shellcheck disable=SC2034 # for scripts that source this
 GOLDEN=selftests/abi/rashpa.abi
 # the header that is promised for ever, in a folder named as its version
 FIRST=$(echo selftests/abi/*/linux/rashpa.h)
 
-# broken OLD NEW: the facts of OLD that NEW took away or changed. A struct may grow, and only it
-# may: a size in OLD is kept by any size that is not smaller, except that of a record of read().
-# A limit may become more generous: _MAX greater, _MIN less. What was reserved may be used.
+# broken OLD NEW: the facts of OLD that NEW removed or changed. Structs may grow, except for a
+# record of read(). Limits may become more generous: _MAX greater, _MIN less. Reserved fields may
+# be used.
 broken() {
 	awk 'NR == FNR {
 		if ($1 == "size") size[$2] = $3

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the lab's root (make abi): write down what uapi/linux/rashpa.h promises now.
-# Refuses where a promise would be broken: structs and lists may only grow at the end.
-# "update.sh --anew VERSION" promises anew, with this header as the first: nobody uses the one
-# before it.
+# Runs inside the lab's root (make abi): record the promises of uapi/linux/rashpa.h in
+# selftests/abi/rashpa.abi. Refuses to break a promise: structs and lists may only grow at the
+# end. "update.sh --anew VERSION" drops all promises, and makes this header the first one; for
+# headers without users.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -20,7 +20,7 @@ if [[ ${1-} == --anew ]]; then
 else
 	lost=$(broken "$GOLDEN" "$new")
 	if [[ $lost ]]; then
-		echo "abi: programs rely on these, and they are gone or not the same:" >&2
+		echo "abi: programs rely on these facts, which were removed or changed:" >&2
 		echo "$lost" >&2
 		exit 1
 	fi

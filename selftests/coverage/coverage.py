@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Merge what several guests counted, by line.
+"""Merge the counts of several guests, by line.
 
-coverage.py BUILD RUNS RESULT: BUILD has the module's .gcno files, RUNS a folder of .gcda
-files for each guest.
+coverage.py BUILD RUNS RESULT: BUILD contains the module's .gcno files, RUNS a folder of
+.gcda files for each guest.
 """
 import collections
 import glob

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The arithmetic of pixels as a CUDA kernel: each function, so that each is compiled. What the
- * toolkit's headers have is here for compilers without them, as far as it is needed.
+ * The arithmetic of pixels as a CUDA kernel: each function, so that each is compiled. Compilers
+ * without the toolkit's headers use cuda-clang.cuh.
  */
 #ifndef __NVCC__
 #include "cuda-clang.cuh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which folder of tools includes headers of which others: a line each, as the table in house.rst has it. Exit
-status 1 where arrows go round."""
+"""Prints a line for each folder of tools: the other folders whose headers it includes, as in the
+table of house.rst. Exit status 1 if there is a cycle."""
 import collections
 import os
 import re
@@ -29,5 +29,5 @@ for folder in sorted(arrows):
 while done := [folder for folder, below in arrows.items() if not below]:
     arrows = {folder: below.difference(done) for folder, below in arrows.items() if folder not in done}
 if arrows:
-    print("round and round: " + ", ".join(sorted(arrows)), file=sys.stderr)
+    print("cycle: " + ", ".join(sorted(arrows)), file=sys.stderr)
 sys.exit(bool(arrows))

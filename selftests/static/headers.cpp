@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The library's headers as a program in C++ has them: static.sh compiles this. */
+/* The library's headers in a C++ program: static.sh compiles this. */
 #include <rashpa.h>
 #include <rashpa-gpu.h>
 #include <rashpa-stream.h>
@@ -9,7 +9,7 @@
 #include <rashpa-network.h>
 #include <rashpa-processing.h>
 
-/* The structs have their names for themselves. */
+/* The names of the structs are types in C++. */
 int first_stack(const char *buffer);
 int first_stack(const char *buffer)
 {

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each verdict in scripts and Python tests begins with an id, "id: sentence", that is written in the source and
-stands once in a file: ids.py FILE... prints those that do not."""
+"""Each verdict in scripts and Python tests begins with an id, "id: sentence", which is literal and
+unique in its file. ids.py FILE... prints verdicts without such an id."""
 import ast
 import glob
 import os
 import re
 import sys
 
-# where the name of a verdict stands among the arguments
+# position of a verdict's name among the arguments
 SHELL = {"ok": 1, "is": 0, "holds": 0, "good": 0, "skip": 0}
 COMMAND = (r"(?:^\t*|[;&|{][ \t]*|(?:^\t*|; )(?:then|do|else|if|!)[ \t]+)"
            r"(?:\w+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'])*[ \t]+)*(%s)[ \t]+")
@@ -59,7 +59,7 @@ def words(text, at):
 
 
 def emitters(text):
-    """Functions of a script whose argument is the name of a verdict: their places."""
+    """Functions of a script that take the name of a verdict, and the position of that argument."""
     found = {}
     for _, function, body in FUNCTION.findall(text):
         named = dict(re.findall(r"\b(\w+)=\$(\d)", body))
@@ -128,11 +128,11 @@ def main():
             key, colon, _ = name.partition(": ")
             fixed = VALUES.sub("", key)
             if not fixed.strip("-./"):
-                continue  # it came with its id
+                continue  # the caller supplies the id
             if not colon or not ID.fullmatch(fixed):
                 print(f"{path}:{line}: no id: {name}")
             elif key in seen and command != "skip":
-                print(f"{path}:{line}: once more: {key}")
+                print(f"{path}:{line}: duplicate id: {key}")
             else:
                 if command != "skip":
                     seen.add(key)

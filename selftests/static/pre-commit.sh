@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What is quick of static.sh, on the files that are about to be committed: those that git has staged, or
-# has seen change, or FILE... As a hook of git: ln -s ../../selftests/static/pre-commit.sh .git/hooks/pre-commit
-# Exit status 1: there is something to say. "make check" asks the same of all files.
+# The quick checks of static.sh, on the files of the next commit: staged files, else changed ones,
+# or FILE... As a hook of git: ln -s ../../selftests/static/pre-commit.sh .git/hooks/pre-commit
+# Exit status 1: findings. "make check" checks all files.
 set -euo pipefail
 
 cd "$(git rev-parse --show-toplevel)"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=100
 # Runs inside the lab's root: self-tests of the tools and fuzzers with the address and the undefined
-# behaviour sanitizer, engines and builder with that of threads, in build/sanitize. TAP.
-# sanitize.sh build: only the tools, for those who run them so (lib/sanitized.sh).
+# behaviour sanitizer, engines and builder with the thread sanitizer, in build/sanitize. TAP.
+# sanitize.sh build: only builds the tools, for tests that run them (lib/sanitized.sh).
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
@@ -18,16 +18,16 @@ build() { flock "$out/lock" make -s -C tools O="$out/tools" EXTRA_CFLAGS="$flags
 [[ ${1-} != build ]] || { build; exit; }
 
 good "tools-software-fpga: tools and software FPGA are built with sanitizers" build
-good "software-fpga/nothing-self-test: software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest" --all
-good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
+good "software-fpga/nothing-self-test: software FPGA: its self-test passes" "$out/tools/rashpa-fpga-selftest" --all
+good "tools: their self-test passes" "$out/tools/tools-selftest" tools/profiles
 for name in stream network processing builder wire; do
-	good "nothing-self-test: $name: nothing to say of its self-test" "$out/tools/$name-selftest"
+	good "nothing-self-test: $name: its self-test passes" "$out/tools/$name-selftest"
 done
-# takes minutes: most of it is a compiler that is not ours
-[[ ! ${RASHPA_LONG-} ]] || good "processing-gpu/nothing-self-test: processing on a GPU: nothing to say of its self-test" \
+# takes minutes, mostly for Mesa's compiler
+[[ ! ${RASHPA_LONG-} ]] || good "processing-gpu/nothing-self-test: processing on a GPU: its self-test passes" \
 	env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json "$out/tools/processing-selftest" vulkan
 
-# clang's OpenMP tells the thread sanitizer what threads wait for (libarcher), gcc's does not
+# clang's OpenMP reports waits of threads to the thread sanitizer (libarcher), gcc's does not
 threads="-fsanitize=thread -O1 -g"
 archer=$(readlink -f "$(clang -print-file-name=libarcher.so)")
 raced() {
@@ -48,7 +48,7 @@ END
 # shellcheck disable=SC2086 # options
 good "race-built: a race is built" clang -fopenmp $threads -o "$out/race" "$out/race.c"
 raced "$out/race"
-is "thread-sanitizer-sees: the thread sanitizer sees it" $? 66
+is "thread-sanitizer-sees: the thread sanitizer reports it" $? 66
 good "engines-built-thread: engines are built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang EXTRA_CFLAGS="$threads" \
 	"$out/threads/processing-selftest"
 raced "$out/threads/processing-selftest"
@@ -56,17 +56,17 @@ ok $? "engines: no race in their self-test" || grep -A 12 -m 3 -e "^WARNING" -e 
 
 good "builder-self-test-built: builder's self-test is built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang \
 	EXTRA_CFLAGS="$threads" "$out/threads/builder-selftest"
-# a library of MPI starts a thread before main(), which is not in processes that are forked
+# a library of MPI starts a thread before main(), which forked processes lack
 tsan=report_thread_leaks=0 raced "$out/threads/builder-selftest"
 ok $? "builder: no race in its self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
 
 good "fuzzers-built: fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
-# the second input begins with a board that knows nothing of the first
+# the second input starts with a board in its initial state
 printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"
-good "fuzzer-control/one-input-ended: fuzzer of control: what one input told has ended" \
+good "fuzzer-control/one-input-ended: fuzzer of control: effects of an input end with it" \
 	"$out/fuzz/control_fuzz" "$out/told" "$out/told"
 for name in vfu control stream share text telegram; do
-	good "fuzzer/thousand-inputs: fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
+	good "fuzzer/thousand-inputs: fuzzer of $name: a thousand inputs pass" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		-dict=selftests/fuzz/words.dict
 done
 rm -rf "$out/seeds"
@@ -74,7 +74,7 @@ mkdir -p "$out/seeds/"{frame,link}
 good "frames-fuzzer: frames for a fuzzer are made" python3 -B tools/frames/tests/oracle.py seeds "$out/seeds/frame"
 good "messages-fuzzer: messages for a fuzzer are made" "$out/tools/network-selftest" "$out/seeds/link"
 for name in frame link; do
-	good "fuzzer/thousand-inputs-2: fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
+	good "fuzzer/thousand-inputs-2: fuzzer of $name: a thousand inputs pass" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		"$out/seeds/$name"
 done
 finish

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check seconds=6
-# Runs inside the lab's root: what tools find in the sources without running them. No
-# finding stays open; what is left out, and why, stands in selftests/static/. TAP, and the
-# seconds of processor time of each tool. static.sh [--files LIST] [TOOL...]: only these; of files
-# only those that the file LIST names, where a tool looks at one after the other (checkpatch, codespell,
-# ids, pyflakes, shellcheck, shown, licence). In the tier check: only what is quick, and there.
+# Runs inside the lab's root: static checks of the sources. No finding stays open; lists in
+# selftests/static/ name exceptions and reasons. TAP, and the seconds of processor time of each
+# tool. static.sh [--files LIST] [TOOL...]: only these tools; tools that check file by file
+# (checkpatch, codespell, ids, pyflakes, shellcheck, shown, licence) check only the files that the file
+# LIST names. In the tier check: only quick tools that are installed.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -14,7 +14,7 @@ out=build/static
 jobs=$(nproc)
 n=0 bad=0
 list=
-# beside a run of all files
+# a separate folder, as a run of all files may go on
 [[ ${1-} != --files ]] || { list=$(realpath "$2"); out=$out-changed; shift 2; }
 only=" $* "
 if [[ ${RASHPA_TIER-} == check && $only == "  " ]]; then
@@ -24,10 +24,10 @@ fi
 rm -rf "$out"
 mkdir -p "$out"
 
-# the lines of a list; what stands behind '#' is the reason
+# the lines of a list without the reasons, which follow '#'
 entries() { sed -E 's/[[:space:]]*#.*//; /^$/d' "selftests/static/$1"; }
 
-# tool NAME TITLE FUNCTION: a test is good if the function succeeds and says nothing.
+# tool NAME TITLE FUNCTION: a test passes if the function succeeds and prints nothing.
 tool() {
 	local log=$out/${1// /-} used
 	[[ $only == "  " || $only == *" ${1%% *} "* ]] || return 0
@@ -44,7 +44,7 @@ tool() {
 	fi
 }
 
-# Of the names that are read, those that are wanted; PREFIX stands before each.
+# wanted [PREFIX]: prints the names of its input that LIST contains, each with PREFIX before it.
 wanted() { if [[ $list ]]; then grep -xFf <(sed "s,^,${1-}," "$list") || (($? == 1)); else cat; fi; }
 sources() { find "$@" -name '*.[ch]' | sort; }
 shell_scripts() { grep -rlE '^#!.*sh$|^# shellcheck shell=' selftests Documentation tools | sort | wanted; }
@@ -57,7 +57,7 @@ run_sparse() { # "sparse SERIES"
 	grep 'warning:\|error:' "$dir.log" || true
 }
 
-# remembered INPUTS COMMAND...: what it said of the same inputs, when it succeeded, is said again.
+# remembered INPUTS COMMAND...: repeats the output of an earlier success with the same inputs.
 remembered() {
 	local memo said
 	memo=/var/cache/rashpa/checked/$(sha256sum <<<"$*" | cut -c-40)
@@ -76,7 +76,7 @@ remembered() {
 }
 export -f remembered
 
-# FILE...: what it said of the same file before is said again.
+# FILE...: repeats the earlier output for an unchanged file.
 run_checkpatch_on() {
 	local file rules
 	local -a files=()
@@ -99,22 +99,22 @@ export -f run_checkpatch_on
 
 run_checkpatch() {
 	local top=$PWD
-	cd "$out" || return # it leaves a file where it runs
-	# one that finds nothing at all looks like clean sources
+	cd "$out" || return # it leaves a file in its folder
+	# plant an error: a broken checkpatch would look like clean sources
 	printf 'int f(void)\n{\n        return(0);\n}\n' >planted.c
 	[[ $(run_checkpatch_on planted.c 2>&1) == *RETURN_PARENTHESES* ]] ||
 		echo "checkpatch finds nothing"
 	sources "$top/drivers" "$top/uapi" | wanted "$top/" |
 		xargs -r -P "$jobs" -n 8 bash -c 'run_checkpatch_on "$@"' checkpatch 2>checkpatch.err |
 		sed "s,^$top/,," >checkpatch.all
-	# it says these two of itself wherever there is no kernel tree
+	# two messages that it always prints without a kernel tree
 	grep -v "uninitialized value \$root\|^find: ./include.: No such file" checkpatch.err
 	cd "$top" || return
 	grep -vEf <(entries checkpatch) "$out/checkpatch.all"
 	return 0
 }
 
-# one rule a process; what spatch says of the rule itself is not about our sources
+# one rule a process; messages about the rule itself do not concern our sources
 cocci_rule() {
 	local options
 	options=$(sed -n 's,^// Options:,,p' "$1" | paste -sd' ')
@@ -151,8 +151,8 @@ analyze() {
 }
 export -f analyze
 
-# What reads what others have written: files, packets, telegrams, requests of a socket, registers.
-# Shallow: a sixth of the time, and it does not doubt what a function of another file returns.
+# Checks code that reads untrusted input: files, packets, telegrams, requests of a socket,
+# registers. Shallow mode takes a sixth of the time, and trusts results of functions in other files.
 run_analyzer() {
 	local flags good=0
 	flags=$(pkg-config --cflags gnutls hdf5 hwloc json-c libibverbs libpci libtiff-4 libudev libxml-2.0 libzstd) || return
@@ -167,7 +167,7 @@ run_analyzer() {
 	return "$good"
 }
 
-# the kernel's header is the system's, as it is where it is installed
+# -isystem: the kernel's header is a system header once it is installed
 run_c++() {
 	local compiler
 
@@ -177,8 +177,7 @@ run_c++() {
 	done
 }
 
-# Each function of the arithmetic is compiled as a shader and as a kernel; of what is no GLSL both
-# would have to complain.
+# Each function of the arithmetic compiles as a shader and as a CUDA kernel.
 run_arithmetic() {
 	local header=tools/processing/arithmetic.h file name
 	while read -r name; do
@@ -206,7 +205,7 @@ run_pyflakes() {
 		wanted | xargs -r python3 -m pyflakes
 }
 
-# what is sourced counts as well
+# sourced files count as inputs, too
 run_shellcheck() {
 	local rules
 	rules=$(cat .shellcheckrc selftests/lib/*.sh selftests/lab/*.sh selftests/*/rules.sh | sha256sum)
@@ -219,7 +218,7 @@ run_ids() {
 		xargs -r python3 -B selftests/static/ids.py
 }
 
-# What runs in the kernel is GPL-2.0-only; all else can be linked with what anybody has.
+# Code of the kernel is GPL-2.0-only; all else is LGPL, to be linked with any program.
 run_licence() {
 	local file want
 	find . -path ./build -prune -o -path ./.git -prune -o -path ./LICENSES -prune -o \
@@ -230,7 +229,7 @@ run_licence() {
 			;;
 		./drivers/* | ./Documentation/patches/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
 		./tools/packaging/debian/rules | ./tools/packaging/debian/*.post*) want="LGPL-2\.1-or-later" ;;
-		./tools/packaging/debian/*) continue ;; # copyright says it
+		./tools/packaging/debian/*) continue ;; # the file copyright states it
 		./README.md | ./Documentation/*.png | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
 		./selftests/lab/debug.config | ./.git) continue ;;
 		*) want="LGPL-2\.1-or-later" ;;
@@ -240,7 +239,7 @@ run_licence() {
 	done
 }
 
-# It knows nothing of what git ignores: a copy without that.
+# reuse does not know which files git ignores: check a copy without them.
 run_reuse() {
 	local copy=/tmp/reuse
 	rm -rf "$copy"
@@ -250,23 +249,23 @@ run_reuse() {
 }
 
 tool licence "each file names its licence" run_licence
-tool reuse "REUSE: licences are where others look for them" run_reuse
+tool reuse "REUSE finds all licences" run_reuse
 tool "sparse 6.1" "sparse is clean on 6.1" run_sparse
 tool "sparse 6.12" "sparse is clean on 6.12" run_sparse
 if [[ $only == "  " || $only == *" sparse "* ]]; then
 	n=$((n + 1))
 	echo "ok $n - sparse-newest: sparse on the newest # SKIP sparse 0.6.4 does not parse the headers of this kernel"
 fi
-tool checkpatch "checkpatch --strict has no complaint" run_checkpatch
+tool checkpatch "checkpatch --strict finds nothing" run_checkpatch
 tool coccinelle "the kernel's coccinelle rules find nothing" run_coccinelle
 tool cppcheck "cppcheck finds nothing in tools and tests" run_cppcheck
-tool analyzer "clang's analyzer finds nothing where tools read what others wrote" run_analyzer
+tool analyzer "clang's analyzer finds nothing where tools read untrusted input" run_analyzer
 tool c++ "programs in C++ can include the library's headers" run_c++
 tool arithmetic "the arithmetic of pixels is a shader and a CUDA kernel, too" run_arithmetic
 tool codespell "codespell finds no mistyped word" run_codespell
-tool ids "each verdict has an id of its own" run_ids
-tool shown "texts that others wrote are not printed as they are" run_shown
-tool pyflakes "pyflakes has no complaint" run_pyflakes
-tool shellcheck "shellcheck has no complaint" run_shellcheck
+tool ids "each verdict has a unique id" run_ids
+tool shown "texts of others are not printed as they are" run_shown
+tool pyflakes "pyflakes finds nothing" run_pyflakes
+tool shellcheck "shellcheck finds nothing" run_shellcheck
 echo "1..$n"
 exit "$bad"

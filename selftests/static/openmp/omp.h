@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What we call of OpenMP, for an analyzer that has no header of its own: gcc's is for gcc. */
+/* The functions of OpenMP that we call, for an analyzer without a header: gcc's is for gcc. */
 #ifndef OMP_H
 #define OMP_H
 
