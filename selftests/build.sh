@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the lab's root: builds the module for the kernels named, the tools and
-# the tests. Prints compiler output only when something is wrong or warned about.
+# Runs inside the lab's root: builds the module for the named kernels, the tools and the
+# tests. Prints compiler output only after errors and warnings.
 # build.sh [--only PART]... [SERIES...]
 # PART: module, modules (of the tests), tools, tests, compat (32-bit), demo (the module, and the
-# tools of "make demo"), or the name of one test ("test NAME", too), which builds the module, too. Default: all.
+# tools of "make demo"), or NAME or "test NAME" (one test, and the module). Default: all.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -30,7 +30,7 @@ wanted() { ((!${#only[@]})) || [[ ${only[$1]-} ]]; }
 mkdir -p "$build"
 : >"$log"
 
-# run NAME COMMAND...: quiet, unless it fails or warns
+# run NAME COMMAND...: prints output only if it fails or warns
 run() {
 	local name=$1 out start=$SECONDS
 	shift
@@ -48,7 +48,7 @@ run() {
 }
 
 release() {
-	# "coverage" is a second build for the debug kernel: the module counts lines
+	# "coverage" is a second build for the debug kernel, in which the module counts lines
 	if [[ $1 == debug || $1 == coverage ]]; then
 		basename "$(compgen -G "/lib/modules/*-rashpa-debug" | sort -V | tail -n 1)"
 	else
@@ -56,7 +56,7 @@ release() {
 	fi
 }
 
-# modules NAME FOLDER RELEASE TARGET FLAGS SOURCE...: unless they are newer than their sources
+# modules NAME FOLDER RELEASE TARGET FLAGS SOURCE...: builds modules if a source is newer
 modules() {
 	local built=$4/.built
 
@@ -92,7 +92,7 @@ if wanted tests; then
 	run "tests" make -s -C "$top/selftests" O="$build/selftests"
 	run "tests of the first header" make -s -C "$top/selftests" old O="$build/selftests"
 fi
-# which it would make at each start in a guest, slowly
+# matplotlib's list of fonts; else each guest would make it, slowly
 if wanted tools || wanted demo; then
 	run "fonts" env MPLCONFIGDIR="$build/matplotlib" \
 		python3 -c "import matplotlib.font_manager"

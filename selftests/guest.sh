@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the guest: loads the module, runs programs one after the other, and looks after each
-# of them for what it left behind. guest.sh "NAME SECONDS PROGRAM ARGUMENT..."...
-# Output: lines "@@ begin NAME" and "@@ end NAME STATUS", and between them what the program prints.
+# Runs inside the guest: loads the module, runs programs one after the other, and checks what each
+# of them left behind. guest.sh "NAME SECONDS PROGRAM ARGUMENT..."...
+# Output: lines "@@ begin NAME" and "@@ end NAME STATUS", and between them the program's output.
 # RASHPA_MODULE: folder of the module under build/modules. RASHPA_TOOLS: folder of other tools.
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
 export PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH RASHPA_PROFILES=$PWD/tools/profiles
-# Leaks are left out: libpci and argp have some, and a guest needs too long to find out whose they are.
+# No leak detection: libpci and argp leak, and a guest takes too long to attribute leaks.
 export ASAN_OPTIONS=log_path=/tmp/sanitizer:detect_leaks=0
 export UBSAN_OPTIONS=log_path=/tmp/sanitizer:print_stacktrace=1
 module=rashpa bad=0
@@ -23,13 +23,13 @@ end() { # NAME STATUS
 	((!$2 || $2 == 4)) || bad=1
 }
 
-# Processes of user space; functions that the driver has; software FPGAs, which it should have. Those that
-# fetch descriptors are left out: tests bind them with profiles of their own.
+# Processes of user space; functions that are bound; software FPGAs, which should be bound. Boards
+# that fetch descriptors are left out: tests bind them with their own profiles.
 processes() { ps -N --ppid 2 -o pid= | tr -s '\n' ' '; }
 bound() { grep -Lx '0x525[1-3]' /sys/bus/pci/drivers/rashpa/0000:*/device | cut -d/ -f7; }
 boards() { grep -lx 0x5250 /sys/bus/pci/devices/*/device | cut -d/ -f6; }
 
-# All programs find the software FPGAs bound, and nothing else.
+# Before each program the software FPGAs are bound, and nothing else.
 bind_boards() {
 	local function
 
@@ -41,7 +41,7 @@ bind_boards() {
 	done
 }
 
-# Where the processes of a test are that does not end.
+# Print where the processes of a test are that does not end.
 where_it_hangs() { # SESSION
 	local pid
 	ps -s "$1" -o pid,stat,time,wchan:24,args | sed 's/^/# /'
@@ -50,11 +50,11 @@ where_it_hangs() { # SESSION
 	done 2>/dev/null
 }
 
-# leftovers NAME: prints what a program left behind, and takes it away; fails if there is something.
+# leftovers NAME: prints and removes what a program left behind; fails if it finds anything.
 leftovers() {
 	local found=0 pid buffer
 
-	for pid in $(processes); do # those that list processes have ended
+	for pid in $(processes); do # the processes of this list itself have ended
 		[[ " $processes_before " != *" $pid "* && -e /proc/$pid ]] || continue
 		echo "# $1 left a process behind: $(ps -o pid=,args= -p "$pid")"
 		kill -KILL "$pid" 2>/dev/null
@@ -67,7 +67,7 @@ leftovers() {
 		found=1
 	done
 	if [[ $(bound) != "$(boards)" ]]; then
-		echo "# $1 left other functions bound than the software FPGAs: $(bound | tr '\n' ' ')"
+		echo "# $1 left the wrong functions bound: $(bound | tr '\n' ' ')"
 		bind_boards
 		found=1
 	fi
@@ -87,7 +87,7 @@ run() {
 
 	processes_before=$(processes)
 	begin "$name"
-	# a shell lets its background processes ignore Control-C
+	# background processes of a shell ignore Control-C
 	setsid env --default-signal=INT,QUIT "$@" 2>&1 &
 	test=$!
 	sleep "$limit" &
@@ -106,7 +106,7 @@ run() {
 	end "$name" "$status"
 }
 
-# verdict NAME ID SENTENCE COMMAND...: a program of one test
+# verdict NAME ID SENTENCE COMMAND...: run the command as a program with one test
 verdict() {
 	local status=0
 	begin "$1"
@@ -122,7 +122,7 @@ for line; do
 	eval "run $line"
 done
 verdict module unload "the module unloads" rmmod "$module"
-# counters of covered lines, which the kernel keeps of a module that has gone; they are no plain files
+# the kernel keeps counters of covered lines of an unloaded module; they are not plain files
 if [[ ${RASHPA_COUNTERS-} ]]; then
 	mkdir -p "$RASHPA_COUNTERS"
 	find /sys/kernel/debug/gcov -name 'rashpa_*.gcda' |

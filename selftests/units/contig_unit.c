@@ -13,17 +13,17 @@
  * A letter for each page block of a zone:
  *	.  free			m  in use, can be moved		T  a huge page that can be moved
  *	f  half of it is free	s  single free pages		X  taken by the driver
- * blocks that cannot be taken, and look so:
- *	u  one page of the kernel	U  the last one		v  one behind free ones
+ * blocks that visibly cannot be taken:
+ *	u  one page of the kernel	U  the last one		v  one after free ones
  *	r  reserved			h  a hole
  *	p  pinned			l  locked		w  being written	G  hugetlb
- * blocks that look usable, and cannot be taken:
+ * blocks that look usable, but cannot be taken:
  *	c  free memory of CMA		C  CMA, in use		b  cannot be moved, for once
  */
 static char map[BLOCKS];
 static const char can_be_had[] = ".mTfs", looks_usable[] = ".mTfscCb";
 static unsigned long spare;		/* free pages of each zone elsewhere */
-static int asked[BLOCKS];		/* how often a block was asked for */
+static int asked[BLOCKS];		/* requests of a block */
 static struct { unsigned long pfn, count; } asks[256];
 static size_t n_asks;
 static void (*between)(void);		/* called before a range is taken */
@@ -112,7 +112,7 @@ static void block_make(unsigned long block)
 		page[RASHPA_BLOCK_PAGES - 1].flags = 0;
 }
 
-/* Free blocks of one zone, side by side and aligned, are one for the page allocator. */
+/* The page allocator merges free blocks of one zone that are adjacent and aligned. */
 static void merge(unsigned int order)
 {
 	const unsigned long n = 1UL << (order - RASHPA_BLOCK_ORDER);
@@ -179,7 +179,7 @@ static unsigned long zone_add(int nid, enum zone_type idx, unsigned long block, 
 	return block + n;
 }
 
-/* Memory below 4 GiB, more of it, and that of another node; NULL for none. */
+/* Memory below 4 GiB, above it, and of another node; NULL for none. */
 static void memory(const char *dma32, const char *normal, const char *other)
 {
 	memset(map, 0, sizeof(map));
@@ -209,7 +209,7 @@ static int rashpa_range_alloc(unsigned long pfn, unsigned long pages)
 		asks[n_asks++].count = pages;
 	}
 	for (i = 0; i < n; i++) {
-		/* the kernel would wait for what is locked, or warn */
+		/* the kernel would wait for locked pages, or warn */
 		CHECK(map[block + i] && strchr(looks_usable, map[block + i]) &&
 		      page_zone(&mem[pfn]) == page_zone(&mem[pfn + pages - 1]),
 		      "block %lu is asked for, which is '%c'", block + i, map[block + i]);
@@ -277,7 +277,7 @@ static bool queue_work_node(int node, struct workqueue_struct *q, struct work_st
 	return true;
 }
 
-/* Another processor comes to its work, and does all that is left. */
+/* Another processor starts its work, and does all that is left. */
 static void others_work(void)
 {
 	while (n_works) {
@@ -301,7 +301,7 @@ static void cancel_work_sync(struct work_struct *work)
 static struct rashpa_progress progress;
 static struct rashpa_pages got;
 
-/* The first block of what was found, or an error. */
+/* The first block of the run that was found, or an error. */
 static long search(unsigned long blocks, unsigned long align, int node, u64 last)
 {
 	const struct rashpa_want want = {
@@ -315,7 +315,7 @@ static long search(unsigned long blocks, unsigned long align, int node, u64 last
 	return err ? err : (long)(page_to_pfn(got.first) / RASHPA_BLOCK_PAGES);
 }
 
-/* Nothing else is taken, and all is given back. */
+/* Check that nothing else was taken; give the run back. */
 static void gives_back(const char *what, long first, unsigned long blocks)
 {
 	unsigned long block;
@@ -395,7 +395,7 @@ TEST(aligned, "runs are aligned")
 	finds(NULL, "u.......", NULL, 3, 2, NUMA_NO_NODE, U64_MAX, 2);
 	finds(NULL, "...b.m..", NULL, 3, 4, NUMA_NO_NODE, U64_MAX, 0);
 	finds(NULL, "..b..m..", NULL, 3, 4, NUMA_NO_NODE, U64_MAX, 4);
-	/* the zone begins less aligned than that */
+	/* the beginning of the zone is less aligned than that */
 	finds("u", "........", NULL, 4, 4, NUMA_NO_NODE, U64_MAX, 4);
 }
 
@@ -433,7 +433,7 @@ TEST(crooked, "zones that begin or end within a block")
 	CHECK(search(3, 1, NUMA_NO_NODE, U64_MAX) == NOTHING, "three");
 	CHECK(search(2, 1, NUMA_NO_NODE, U64_MAX) == 1, "two");
 	gives_back("two", 1, 2);
-	/* some pages of the first block are of another zone */
+	/* some pages of the first block belong to another zone */
 	memory("...", "....", NULL);
 	zone->zone_start_pfn--;
 	nodes[0].node_zones[ZONE_DMA32].end--;
@@ -461,7 +461,7 @@ static void random_map(char *is, size_t n, const char *kinds)
 {
 	size_t i, k = strlen(kinds);
 
-	/* runs of one kind, as memory is */
+	/* runs of one kind, as in real memory */
 	for (i = 0; i < n; i++)
 		is[i] = i && unit_random() % 2 ? is[i - 1] : kinds[unit_random() % k];
 	is[n] = '\0';
@@ -577,7 +577,7 @@ TEST(fails, "a run ends at the first block that fails")
 	CHECK(take.failed == 3, "%lu", take.failed);
 }
 
-/* A block is asked for once where it can be had, and free blocks of CMA not again and again. */
+/* A block that can be taken is requested once, and free blocks of CMA are not requested again. */
 TEST(asked, "free CMA blocks are tried once")
 {
 	unsigned long i;
@@ -612,7 +612,7 @@ static void others_come(void)
 		others_work();
 }
 
-/* Whenever the others come: the same is found, and nothing is left. */
+/* Whenever the other processors start: the same run is found, and nothing is left. */
 TEST(hands, "several processors find the same run")
 {
 	static const struct { const char *is; unsigned long blocks; long at; } rows[] = {
@@ -633,7 +633,7 @@ TEST(hands, "several processors find the same run")
 			others_at = at;
 			FINDS(rows[i].is, rows[i].blocks, rows[i].at);
 			CHECK(!n_works, "work is left");
-			/* they begin where the first one does not come to */
+			/* they begin beyond the part of the first one */
 			CHECK(i || at || asks[0].pfn == 4 * RASHPA_BLOCK_PAGES, "page %lu",
 			      asks[0].pfn);
 		}
@@ -774,7 +774,7 @@ TEST(reserve, "a search leaves the reserve of the zone")
 	cpus = 1;
 }
 
-/* As many blocks as leave the reserve, and not one more. */
+/* Takes as many blocks as leave the reserve, and not one more. */
 TEST(reserve_search, "a search takes all but the reserve, to the block")
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
@@ -792,7 +792,7 @@ TEST(reserve_search, "a search takes all but the reserve, to the block")
 	gives_back("57 blocks", -1, 0);
 	CHECK(search(56, 1, NUMA_NO_NODE, U64_MAX) == 0, "56 blocks");
 	gives_back("56 blocks", 0, 56);
-	/* no processor takes pages that another one has spoken for */
+	/* no processor takes pages that another one has reserved */
 	cpus = 4;
 	between = others_come;
 	for (others_at = 0; at < 60; others_at = ++at) {
@@ -857,14 +857,14 @@ TEST(refill, "a search reclaims missing pages")
 		CHECK(!rows[i].had || zone->state[NR_FREE_PAGES] >= 10 + rows[i].pages,
 		      "row %zu: %lu pages are free", i, zone->state[NR_FREE_PAGES]);
 	}
-	/* nothing is reclaimed where there is enough */
+	/* nothing is reclaimed if enough pages are free */
 	zone->state[NR_FREE_PAGES] = 100000;
 	CHECK(!rashpa_zone_spent(zone, 1000, NULL) && zone->state[NR_FREE_PAGES] == 100000,
 	      "enough");
 	CHECK(small_gfp & __GFP_THISNODE && !(small_gfp & GFP_DMA32), "flags 0x%x", small_gfp);
 }
 
-/* Up to one block from the page allocator, where it is what is wanted. */
+/* The page allocator serves up to one block, if its memory is suitable. */
 TEST(small, "the page allocator serves up to one block")
 {
 	memory("....", "....", NULL);
@@ -876,7 +876,7 @@ TEST(small, "the page allocator serves up to one block")
 	CHECK(search(1, 1, 0, U32_MAX) == 2 && small_gfp & __GFP_THISNODE && small_gfp & GFP_DMA32,
 	      "flags 0x%x", small_gfp);
 	bitmap_free(got.given);
-	/* too high: it is searched for */
+	/* too high: a search follows */
 	CHECK(search(1, 1, NUMA_NO_NODE, END_OF(2)) == 0, "beyond the reach of the device");
 	gives_back("beyond the reach of the device", 0, 1);
 	CHECK(search(1, 1, NUMA_NO_NODE, END_OF(3) - 1) == 0, "all but its last byte");
@@ -1039,7 +1039,7 @@ TEST(damaged, "damaged blocks are kept for good")
 static bool area[600];
 static int fallbacks;			/* pages that the page allocator gave instead of the area */
 
-/* As the DMA core: CMA has the first place that is free, aligned to its size, to 1 MiB at most. */
+/* As the DMA core: CMA gives the first free place, aligned to its size, to 1 MiB at most. */
 static struct page *dma_alloc_pages(struct device *d, size_t size, dma_addr_t *bus,
 				    enum dma_data_direction dir, gfp_t gfp)
 {

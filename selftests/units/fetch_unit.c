@@ -16,7 +16,7 @@ static struct pci_dev pdev;
 static struct rashpa_table *table;
 static struct rashpa_map map = { .dev = &dev };
 static size_t piece_max = SIZE_MAX;	/* largest allocation of the DMA core */
-static int pieces;			/* allocations that were not freed yet */
+static int pieces;			/* allocations that are not freed yet */
 static size_t given;			/* bytes of these allocations */
 static bool translated = true, interrupted;
 static struct page large_page;
@@ -81,7 +81,7 @@ int rashpa_charge_more(struct rashpa_call *c, struct rashpa_charge *charge, u64 
 
 void rashpa_charge_less(struct rashpa_charge *charge, u64 bytes) { charge->memory = bytes; }
 
-/* Registers are memory, and what is written is written down. */
+/* Registers are memory, and writes are logged. */
 static char registers[SZ_4K];
 static struct { u32 at, bytes; u64 value; } writes[32];
 static size_t n_writes;
@@ -198,7 +198,7 @@ static const struct {
 	{ R(2, offset), 8, NULL },
 };
 
-TEST(checks, "fields and registers that make no sense are refused")
+TEST(checks, "invalid fields and registers are refused")
 {
 	size_t i;
 
@@ -243,7 +243,7 @@ TEST(checks_together, "values that are wrong only in combination are refused")
 	fields[1].unit = 16;
 	fields[2].unit = 0;
 	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "another part");
-	/* a copy is no other part */
+	/* a copy is not another part */
 	fields[1].unit = 0;
 	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
 	f = plan(16, 0, array, parts);
@@ -333,7 +333,7 @@ TEST(some, "constants go into the first, the last, all but the last")
 {
 	static const u32 flags[] = { 0, RASHPA_FIELD_FIRST, RASHPA_FIELD_LAST,
 				     RASHPA_FIELD_NOT_LAST };
-	/* by flag: of the first of several, one in the middle, the last, the only one */
+	/* by flag: the first of several, one in the middle, the last, the only one */
 	static const bool there[][4] = { { 1, 1, 1, 1 }, { 1, 0, 0, 1 }, { 0, 0, 1, 1 },
 					 { 1, 1, 0, 0 } };
 	size_t i, j;
@@ -498,7 +498,7 @@ static void *descriptor(const struct rashpa_descriptors *ring, u32 i)
 	return (char *)ring->piece[i / ring->per].cpu + i % ring->per * ring->size;
 }
 
-/* All descriptors, written so many at a time, byte by byte. */
+/* All descriptors, written @most at a time, compared byte by byte. */
 static void compare(const struct way *way, u32 n, u32 most)
 {
 	struct rashpa_descriptors *ring;
@@ -556,10 +556,10 @@ TEST(memory, "descriptors agree with their description, then are cleared")
 	}
 }
 
-/* Chains may be in pieces, down to a page, where there is no larger memory. */
+/* Without larger memory, chains may be in pieces, down to a page. */
 TEST(pieces, "rings in pieces, rings without memory")
 {
-	/* pieces that are not cleared at once, and of which the parts are not equal */
+	/* pieces that are cleared in several steps, of unequal parts */
 	piece_max = 2 * SZ_64K;
 	compare(&ways[5], SEGMENTS, 1024);
 	ANSWERS(room(&ways[5]), 0, "");
@@ -586,7 +586,7 @@ TEST(pieces, "rings in pieces, rings without memory")
 	ANSWERS(room(&ways[3]), -ENOMEM, "12000 descriptors");
 	CHECK(!map.ring && !pieces && !map.charge.memory, "something is left");
 	mutex_unlock(&map.lock);
-	/* where no IOMMU puts pages together: as a buffer */
+	/* without an IOMMU that joins pages: as a buffer */
 	translated = false;
 	large_err = 0;
 	compare(&ways[0], SEGMENTS, 1024);
@@ -639,7 +639,7 @@ TEST(fits, "segments that do not fit into descriptors are refused")
 	fits(&ways[1], 0, 0x1000, 4100, -EOVERFLOW, "a length");
 	fits(&ways[4], 0, 1ULL << 60, 4096, -EOVERFLOW, "an address is");
 	fits(&ways[4], 0, (1ULL << 60) - 4096, 4096, 0, "");
-	/* the sum is that of all before */
+	/* the sum of all segments before */
 	fits(&ways[4], 3, 0, 0xffff000, 0, "");
 	segments(3);
 	table->segment[0].length = 1ULL << 32;
@@ -663,7 +663,7 @@ TEST(fits, "segments that do not fit into descriptors are refused")
 	done();
 }
 
-/* Without a length each segment is as long as the function takes it to be. */
+/* Without a length the function assumes a fixed size of segments. */
 TEST(fixed, "descriptors without a length need segments of one size")
 {
 	static const struct way fixed = { "", 8, 0, { FIELD(ADDRESS, 0, 64, 0, 64) }, NULL };

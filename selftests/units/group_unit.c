@@ -124,7 +124,7 @@ static int try_group(struct rashpa_group_make *arg, const struct rashpa_member *
 	return rashpa_ioc_group(&call, arg);
 }
 
-/* A group of the sources from @first to @end: its id */
+/* Make a group of the sources from @first to @end; returns its id */
 static u32 group(u32 first, u32 end, struct rashpa_group_make arg)
 {
 	static struct rashpa_member members[RASHPA_MEMBERS_MAX];
@@ -184,7 +184,7 @@ static void many(u32 n, int events)
 	id = GROUP(1, n);
 	while (events--) {
 		i = unit_random() % n + 1;
-		/* the slowest member is the next one more often */
+		/* the slowest member advances more often */
 		if (unit_random() % 2)
 			for (j = 1; j <= n; j++)
 				i = at[j] < at[i] ? j : i;
@@ -215,7 +215,7 @@ TEST(many, "1 to 1024 members agree with a model")
 	all_end();
 }
 
-/* Vectors are counted, whatever their value. */
+/* Vectors count their events, whatever the value. */
 TEST(counts, "vectors count events")
 {
 	u32 id;
@@ -235,7 +235,7 @@ TEST(counts, "vectors count events")
 
 /* ---------------------------------------------------------- made late ---- */
 
-TEST(late, "a group that is made late begins where its members are")
+TEST(late, "a group that is made late begins at its members' positions")
 {
 	static const struct { u32 condition; u64 word, event, first, position; } rows[] = {
 		{ RASHPA_CONDITION_CHANGED, 7, 0, 0, 7 }, { RASHPA_CONDITION_CHANGED, 7, 0, 5, 7 },
@@ -261,7 +261,7 @@ TEST(late, "a group that is made late begins where its members are")
 	}
 }
 
-/* One that is too far ahead when the group is made laps the consumer, or fills what it has. */
+/* A member that is too far ahead when the group is made laps the consumer, or fills its slots. */
 TEST(late_told, "a group that is made late reports FULL and OVERRUN at once")
 {
 	u32 id;
@@ -275,7 +275,7 @@ TEST(late_told, "a group that is made late reports FULL and OVERRUN at once")
 	      records[1].sequence == 5 && records[2].kind == RASHPA_SOURCE_FULL &&
 	      records[2].id == 2 && records[2].sequence == 4 && records[3].id == id &&
 	      records[3].value == 4, "%zu records", n_records);
-	/* no member is too far ahead of this beginning */
+	/* no member is too far ahead of this first position */
 	sources(2);
 	watches[1].last = 9;
 	watches[2].last = 6;
@@ -317,7 +317,7 @@ TEST(full, "FULL is reported once")
 	}
 }
 
-/* Each position is lapped once or never: it was more than @slots ahead when it came. */
+/* Each position that is more than @slots ahead on arrival laps the consumer once. */
 TEST(overrun, "OVERRUN counts each position once")
 {
 	u64 at = 0, done = 0, lost = 0, before, p;
@@ -357,7 +357,7 @@ TEST(overrun_ends, "limits do not wrap, and do not go back")
 	event(1, U64_MAX);
 	CHECK(!of(id)->member[0].overruns && of(id)->position == U64_MAX, "%llu lost",
 	      of(id)->member[0].overruns);
-	/* a consumer that goes back counts nothing twice */
+	/* if a consumer goes back, nothing counts twice */
 	sources(1);
 	id = GROUP(1, 1, .slots = 4, .full = RASHPA_FULL_NEVER);
 	event(1, 10);
@@ -424,7 +424,7 @@ TEST(ends, "members stay when a group ends")
 
 /* ------------------------------------------------------------ refused ---- */
 
-TEST(refused, "members that cannot be are refused")
+TEST(refused, "invalid members are refused")
 {
 	struct rashpa_member members[3] = { { 1 }, { 2 }, { 3 } };
 	struct rashpa_group_make arg = { };

@@ -3,7 +3,7 @@
  * Profiles: checks, and runs of quiesce sequences.
  * test: tier=check where=root seconds=2 run=build/selftests/units/profile_unit
  */
-/* no limit, 0, is for ever */
+/* a limit of 0 means no limit */
 #define readl_poll_timeout(reg, value, condition, sleep_us, timeout_us) ({		\
 	const ktime_t _end = (timeout_us) ? ktime_add_us(now, timeout_us) : LLONG_MAX;	\
 											\
@@ -18,12 +18,12 @@ static s64 now;
 
 /* ------------------------------------------------------------ the rest ---- */
 
-#define BAR	(4 * PAGE_SIZE)		/* BAR 0, and 2, of the function; there are no others */
+#define BAR	(4 * PAGE_SIZE)		/* size of BAR 0 and of BAR 2; the function has no others */
 
 static struct pci_dev pdev;
 static struct rashpa_device dev = { .pdev = &pdev };
 static u32 registers[BAR / sizeof(u32)];
-static u32 *slow;			/* becomes ready_value when it is ready_at */
+static u32 *slow;			/* becomes ready_value at ready_at */
 static s64 ready_at;
 static u32 ready_value;
 static int reads, mapped;
@@ -133,10 +133,10 @@ TEST(run, "steps write, wait, and notice an absent function")
 	registers[1] = 0x2f;
 	registers[0] = 0;
 	CHECK(run(wait, 2, 1000) == -ETIMEDOUT && !registers[0], "the step after the time-out was run");
-	/* a function that is gone answers so, also where a set bit is waited for */
+	/* reads of an absent function return all ones, also if a step waits for a set bit */
 	registers[1] = ~0U;
 	CHECK(run(low, 1, 1000) == -EIO && run(wait, 2, 1000) == -EIO, "a dead function is idle");
-	/* at once, unless all bits are waited for: they may say busy */
+	/* at once, unless a step waits for all bits: all ones may mean busy */
 	now = 0;
 	CHECK(run(low, 1, 1000) == -EIO && !now, "after %lld us", now / NSEC_PER_USEC);
 	CHECK(run(all, 1, 1000) == -EIO && now, "busy is taken for dead");
@@ -144,7 +144,7 @@ TEST(run, "steps write, wait, and notice an absent function")
 	CHECK(!run(ones, 0, 0), "no steps");
 }
 
-/* Each step has its limit, and all together have one. */
+/* Each step has a limit, and so has the sequence. */
 TEST(time, "each step has a time limit, and so has the sequence")
 {
 	static const struct rashpa_profile_step s[] = { WAIT(4, 0, 1, 1000), WAIT(4, 0, 2, 5000) };

@@ -78,7 +78,7 @@ static const struct rashpa_layout no_length = {
 #define L(field)	offsetof(struct rashpa_layout, field), \
 			sizeof(((struct rashpa_layout *)0)->field)
 
-/* One value of the usual layout is another one. */
+/* One value of the usual layout is changed. */
 static const struct {
 	size_t at, size;
 	u64 value;
@@ -110,7 +110,7 @@ static const struct {
 	{ L(sum_offset), 28, "field at 28" }, { L(sum_offset), 22, "field at 22" },
 };
 
-TEST(layouts, "layouts that make no sense are refused")
+TEST(layouts, "invalid layouts are refused")
 {
 	struct rashpa_layout l;
 	size_t i;
@@ -143,7 +143,7 @@ TEST(layouts, "layouts that make no sense are refused")
 
 static const struct rashpa_segment one = { .address = 0x123456789000, .length = 0x6789a000 };
 
-/* Each write, in order, is what the row says. */
+/* Check that each write, in order, is that of the row. */
 static void wrote(const char *what, const u32 (*rows)[2], size_t n)
 {
 	size_t i;
@@ -289,7 +289,7 @@ static void leave(void)
 	mutex_unlock(&dev.hw_lock);
 }
 
-/* More entries than are written at once, each with the sum of all before. */
+/* Entries for more than one batch, each with the sum of all before. */
 TEST(batches, "entries are written in batches, and cleared")
 {
 	static const u32 numbers[] = { 1, BATCH - 1, BATCH, BATCH + 1, ENTRIES - 2 };
@@ -335,7 +335,7 @@ TEST(range, "maps fill the table to its last entry")
 	ANSWERS(place(&narrow, 0, 10 * 20), -ESTALE, "revoked");
 }
 
-/* Two maps are never in one entry; a map may be where it is. */
+/* Two maps never share an entry; a map may be programmed again at its place. */
 TEST(beside, "maps are not programmed over each other")
 {
 	struct rashpa_map other = { .dev = &dev, .regs_phys = 5 * 32, .place = 3 * 32 };
@@ -360,7 +360,7 @@ TEST(beside, "maps are not programmed over each other")
 	INIT_LIST_HEAD(&dev.maps);
 }
 
-/* A reset, or the end of the addresses, between two batches. */
+/* A reset, or a revocation of the map, between two batches. */
 TEST(meanwhile, "reset, revocation and loss between two batches")
 {
 	struct rashpa_so_far so_far = { .generation = 1, .resets = dev.resets };
@@ -388,7 +388,7 @@ TEST(meanwhile, "reset, revocation and loss between two batches")
 	mutex_unlock(&dev.hw_lock);
 }
 
-/* The whole table, as many entries as are in it. */
+/* The whole table, with all its entries. */
 TEST(table_clear, "the whole table is cleared")
 {
 	dev.table = (struct rashpa_bar_range) { .bar = 1, .offset = 20, .length = 3 * 20 + 19 };

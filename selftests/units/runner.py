@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The runner of the tests: declarations, placement, verdicts, flaky programs; with a lab that only pretends.
+"""The runner of the tests: declarations, placement, verdicts, flaky programs; with a false lab.
 
 test: tier=check where=root seconds=3
 """
@@ -72,7 +72,7 @@ class TapTest(unittest.TestCase):
 
 
 class PlaceTest(unittest.TestCase):
-    """Which guest gets which program."""
+    """Assignment of programs to guests."""
 
     def place(self, given=None, **keys):
         """(kernel, iommu, needs) of the guests of one test."""
@@ -113,7 +113,7 @@ class RunTest(unittest.TestCase):
     """Jobs, in a lab that is a shell script."""
 
     def outcome(self, script, again=None, tier="check"):
-        """Exit status and totals; script and again are what the first and the second guest do."""
+        """Exit status and totals; script and again: commands of the first and the second guest."""
         with tempfile.TemporaryDirectory() as folder:
             first = pathlib.Path(folder, "first")
             lab = pathlib.Path(folder, "lab")

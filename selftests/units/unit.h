@@ -31,7 +31,7 @@ static inline void unit_answers(int line, const char *what, int is, int err, con
 			 call.reason, word);
 }
 
-/* Arrays of user space are arrays of the test. */
+/* Arrays of the test stand for arrays of user space. */
 void *rashpa_copy_array(struct rashpa_call *c, u64 from, u32 n, u32 usize, size_t min,
 			size_t size)
 {

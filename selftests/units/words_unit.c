@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 static bool poisoned;			/* all memory is bad */
-static void meanwhile(void);		/* called where LOOK lets others run */
+static void meanwhile(void);		/* called when LOOK lets other tasks run */
 
 #define virt_to_page(address)	((void)(address), NULL)
 #define PageHWPoison(page)	((void)(page), poisoned)
@@ -112,7 +112,7 @@ static void looks(const char *what, struct rashpa_source_add add, u64 first,
 	rashpa_watch_free(w);
 }
 
-/* @add, the word when it is added, then pairs of a word and what its event says. */
+/* @add, the word when it is added, then pairs of a word and the value of its event. */
 #define LOOKS(what, first, pairs, ...) do {						\
 	static const u64 _of[][2] = { UNPACK pairs };					\
 	looks(what, (struct rashpa_source_add) { __VA_ARGS__ }, first, _of, ARRAY_SIZE(_of)); \
@@ -120,7 +120,7 @@ static void looks(const char *what, struct rashpa_source_add add, u64 first,
 #define UNPACK(...)	__VA_ARGS__
 #define CONDITION(c)	.condition = RASHPA_CONDITION_##c
 
-TEST(changed, "CHANGED: bits under the mask")
+TEST(changed, "CHANGED makes events for bits under the mask")
 {
 	LOOKS("64 bits", 5,
 	      ({ 5, NONE }, { 6, 6 }, { 6, NONE }, { 0, 0 }, { 1ULL << 63, 1ULL << 63 }),
@@ -133,7 +133,7 @@ TEST(changed, "CHANGED: bits under the mask")
 	      CONDITION(CHANGED), .bits = 32);
 }
 
-TEST(equal, "EQUAL: once each time it becomes true")
+TEST(equal, "EQUAL makes one event each time it becomes true")
 {
 	LOOKS("once each time", 0,
 	      ({ 7, 7 }, { 7, NONE }, { 8, NONE }, { 7, 7 }),
@@ -149,7 +149,7 @@ TEST(equal, "EQUAL: once each time it becomes true")
 	      CONDITION(EQUAL), .bits = 32, .value = 0);
 }
 
-TEST(reached, "REACHED: each step once, until the last step")
+TEST(reached, "REACHED makes one event for each step, until the last step")
 {
 	LOOKS("each step once", 0,
 	      ({ 9, NONE }, { 10, 10 }, { 14, NONE }, { 15, 15 }, { 15, NONE }, { 14, NONE },
@@ -172,7 +172,7 @@ TEST(reached, "REACHED: each step once, until the last step")
 	      CONDITION(REACHED), .bits = 64, .value = 1, .step = 1ULL << 63);
 }
 
-TEST(reached_again, "REACHED without a step: again only after it was less")
+TEST(reached_again, "REACHED without a step makes the next event only after it was less")
 {
 	LOOKS("after it was less", 0,
 	      ({ 9, NONE }, { 10, 10 }, { 11, NONE }, { 9, NONE }, { 12, 12 }),
@@ -181,7 +181,7 @@ TEST(reached_again, "REACHED without a step: again only after it was less")
 }
 
 /* The greatest word equals NONE, so this test reads the result itself. */
-TEST(greatest, "REACHED: the greatest word of all is one event")
+TEST(greatest, "REACHED makes one event of the greatest word")
 {
 	struct rashpa_watch *w;
 	bool fires;
@@ -230,7 +230,7 @@ TEST(wrap, "words of 32 bits have positions of 64")
 	      CONDITION(REACHED), .bits = 32, .value = G4 + 16, .step = 16);
 }
 
-/* Against a counter of 64 bits of which the word shows the lower half. */
+/* Compared with a counter of 64 bits, whose lower half is the word. */
 TEST(wrap_random, "100000 random moves agree with a counter of 64 bits")
 {
 	struct rashpa_watch *w;
@@ -297,7 +297,7 @@ static int refusal(const struct rashpa_source_add *add)
 	return IS_ERR(w) ? PTR_ERR(w) : 0;
 }
 
-TEST(refused, "words and conditions that cannot be are refused")
+TEST(refused, "invalid words and conditions are refused")
 {
 	const struct rashpa_source_add good = { CONDITION(CHANGED), .bits = 64 };
 	size_t i;
@@ -318,7 +318,7 @@ TEST(pieces, "a word is found in memory of several pieces")
 {
 	static const struct {
 		u64 offset;
-		long page;	/* of all extents; -1: outside */
+		long page;	/* page of all extents; -1: outside */
 		u32 at;
 	} rows[] = {
 		{ 0, 0, 0 }, { 4088, 0, 4088 }, { 4096, 10, 0 }, { 3 * 4096 - 4, 11, 4092 },
@@ -368,7 +368,7 @@ TEST(timer, "a timer makes events, and a one-shot source rests")
 	rashpa_watch_free(w);
 }
 
-/* Looks that cost more are fewer: never more than so many thousandths of a processor. */
+/* Slow checks are made less often: they take a fixed share of a processor at most. */
 TEST(budget, "the period follows the budget")
 {
 	static const struct { u64 cost; u32 budget; u64 period; } rows[] = {
@@ -395,7 +395,7 @@ TEST(budget, "the period follows the budget")
 /* --------------------------------------------------------------- LOOK ---- */
 
 static u32 fired[100], told;
-static u32 quiet_from, quiet_end;	/* words that make no event */
+static u32 quiet_from, quiet_end;	/* these words make no event */
 static struct list_head *looked;
 static struct rashpa_ear *comes, *goes;	/* between the words of a LOOK */
 
@@ -423,7 +423,7 @@ static void meanwhile(void)
 	comes = NULL;
 }
 
-/* @n words, @per of each channel; of each @every-th this makes an event. */
+/* LOOK with @n words, @per for each channel; every @every-th word makes an event. */
 static void look_at(u32 n, u32 per, u32 every)
 {
 	static struct rashpa_channel channels[ARRAY_SIZE(fired)];

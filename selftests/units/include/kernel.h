@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel, as far as files of the driver need it to be compiled and called in a user program.
- * The Makefile includes this before all else, and lets the kernel's own headers be empty.
+ * The parts of the kernel that files of the driver need to be compiled and called in a user
+ * program. The Makefile includes this before all else, and makes the kernel's own headers empty.
  *
- * There is one thread. A lock only knows whether it is held: to take it twice, or to assert that it
- * is held where it is not, ends the program. A function that no test defines has only its
- * declaration here; the linker puts it at address 0.
+ * All tests have one thread. A lock only stores whether it is held: the program ends if a held lock
+ * is taken, or if a free one is asserted to be held. Functions that no test defines are only
+ * declared here; the linker puts them at address 0.
  */
 #ifndef UNITS_KERNEL_H
 #define UNITS_KERNEL_H
@@ -113,7 +113,7 @@ typedef struct { int unused; } wait_queue_head_t;
 #define WRITE_ONCE(x, v)	(*(volatile typeof(x) *)&(x) = (v))
 #define smp_load_acquire(p)	READ_ONCE(*(p))
 #define smp_store_release(p, v)	WRITE_ONCE(*(p), v)
-/* the driver asks for order here: unit_barrier() of a test that writes down what happens */
+/* barriers of the driver call unit_barrier() of a test, which may log them */
 #define mb()			unit_barrier()
 #define wmb()			unit_barrier()
 #define dma_wmb()		unit_barrier()
@@ -286,7 +286,7 @@ enum {
 #define bitmap_zalloc(n, gfp)	((unsigned long *)calloc(BITS_TO_LONGS(n), sizeof(long)))
 #define bitmap_free		free
 
-/* of what a page is made of, the fields that the driver uses, and what tests make of them */
+/* fields of a page that the driver uses, and fields for tests */
 struct page {
 	unsigned long private;
 	int count;
@@ -300,7 +300,7 @@ int page_to_nid(const struct page *page);
 phys_addr_t page_to_phys(const struct page *page);
 void *page_address(const struct page *page);
 
-/* ------------------------------------------------- what only has a name ---- */
+/* ------------------------------------------------------- only declared ---- */
 
 #define NUMA_NO_NODE		(-1)
 #define TASK_COMM_LEN		16
@@ -383,7 +383,7 @@ dma_addr_t dma_map_page(struct device *d, struct page *page, size_t offset, size
 void dma_unmap_page(struct device *d, dma_addr_t bus, size_t size, enum dma_data_direction dir);
 int dma_mapping_error(struct device *d, dma_addr_t bus);
 
-/* the driver's own header of what differs from kernel to kernel stays out */
+/* do not include the driver's header for differences between kernels */
 #define RASHPA_COMPAT_H
 void rashpa_hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *t));
 
