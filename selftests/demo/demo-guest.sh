@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The part of the demonstration that runs in the guest.
 # demo-guest.sh JSON [FRAMES]: streams, and writes the result to JSON. RASHPA_BOARD: array, chain or
-# packed, a board that fetches its addresses; else the one with a table.
+# packed: a board that fetches its addresses; default: the board with a table.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -21,10 +21,10 @@ echo "   rashpactl bind: $fpga"
 rashpactl buffer create ring0 64M | sed 's/^/   rashpactl buffer create: /'
 rashpactl lock create "$fpga" ring0.lock 2 | sed 's/^/   rashpactl lock create: /'
 
-echo "   $frames frames of 1024 x 512 u16, upper and lower half by a process each"
+echo "   $frames frames of 1024 x 512 u16, a DTP each for the upper and the lower half"
 echo "   remu: loads the dataset, programs the FPGA; romulu: compares every byte"
 status=0
-# each of the two processes writes its record into a slot of 64 bytes
+# each of the two DTPs writes its record into a slot of 64 bytes
 rashpactl event watch "$fpga" --quiet --lock ring0.lock:0 --lock ring0.lock:64 --group 1,2 \
 	--count 3 --timeout 60 >"$work/events" &
 watcher=$!
@@ -33,21 +33,21 @@ receiver=$!
 remu --buffer ring0 --lock ring0.lock --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
 	--timeout 60 --json="$work/remu.json" &
 producer=$!
-echo "   rashpactl top, while it streams:"
+echo "   rashpactl top, during the stream:"
 rashpactl top --once --interval 0.5 --timeout 20 ring0 | sed 's/^/   | /' ||
-	echo "   | the stream was over too soon"
+	echo "   | the stream ended too early"
 wait "$producer" || status=$?
 wait "$receiver" || status=$?
 wait "$watcher" || status=$?
-echo "   rashpactl event watch: one event when both processes have completed a stack"
+echo "   rashpactl event watch: one event when both DTPs have completed a stack"
 sed 's/^/   | /' "$work/events"
 
-# Latency needs a receiver that waits: a frame every 5 ms, nothing to compare.
+# Latency needs a receiver that waits: a frame every 5 ms, without comparison.
 romulu --buffer ring0 --timeout 60 --json="$work/latency.json" &
 receiver=$!
 remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 1 --images 500 \
 	--rate 200 --timeout 60 --json="$work/rate.json"
-# a detector with a rate of its own does not wait: a busy machine may lose frames (4) here
+# a detector with a fixed rate does not wait: a busy machine may lose frames (4) here
 wait "$receiver" || { code=$?; ((code == 4)) || status=$code; }
 rashpactl buffer remove ring0 >/dev/null
 rashpactl buffer remove ring0.lock >/dev/null

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The part of the demonstration over a network that runs in the guests.
-# demo-network-guest.sh detector|receiver FOLDER [FRAMES]: of each receiver. The folder is shared:
-# a file tells the detector that the receivers listen, results are written there.
+# demo-network-guest.sh detector|receiver FOLDER [FRAMES]: FRAMES for each receiver. The guests
+# share FOLDER: its files synchronize them, and it gets the results.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -16,7 +16,7 @@ data=$out/modules.raw
 [[ $side == detector ]] && end=1 || end=2
 cable_up "$end"
 
-# the link of the manager leaves the machine, so it is encrypted, and both ends have certificates
+# the manager's connection leaves the machine, so it is encrypted, and both ends have certificates
 keys=$out/keys
 if [[ $side == detector ]]; then
 	until [[ -e $keys/ready ]]; do sleep 0.2; done
@@ -39,7 +39,7 @@ head -c $((images * 4 * 1024 * 1024)) /dev/urandom >"$data"
 for i in 0 1; do
 	rashpactl buffer create --backend contig "net$i" 128M | sed 's/^/   rashpactl buffer create: /'
 done
-# of one packet in 128 the last seven bits of its number are these
+# drop 1 of 128 packets, by the last seven bits of its number
 lose() {
 	tc qdisc add dev "$device" clsact
 	tc filter add dev "$device" ingress protocol ip u32 match ip protocol 17 0xff \
@@ -63,7 +63,7 @@ for run in 1 2; do
 	manager run --progress --json="$out/report-$run.json" >"$out/report-$run.txt" || code=$?
 	# 4: messages are missing, in the second run
 	((code == 0 || (run == 2 && code == 4))) || {
-		echo "   rashpa-manager ends with $code: see report-$run.json in the folder of results"
+		echo "   rashpa-manager ended with $code: see report-$run.json in the folder of results"
 		exit 1
 	}
 	sed 's/^/   /' "$out/report-$run.txt"
@@ -80,7 +80,7 @@ for run in 1 2; do
 		bytes: ($r | map(.bytes) | add), seconds: ($r | map(.seconds) | max)
 	}' "$out/report-$run.json" >"$out/run-$run.json"
 	jq -r '"   \(.frames) frames, \(.lost) lost, \(.corrupt) corrupt; " +
-		"\(.messages) messages came, \(.injected) were dropped, \(.missing) are missing " +
+		"\(.messages) messages arrived, \(.injected) were dropped, \(.missing) are missing " +
 		"(\(.missing_lines) lines of \(.incomplete) frames); " +
 		"\(.bytes / .seconds / 1e6 | round) MB/s compared"' "$out/run-$run.json"
 done

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The demonstration over a network: a detector in one virtual machine writes by RDMA into named
-# buffers in another one, every byte is compared; then again, while packets are lost.
-# demo-network.sh [SERIES [FRAMES]]: of the kernel, and of each receiver. Writes build/demo-network.json. Exit: 0 all is as it
-# should be.
+# buffers in another one, and every byte is compared; then again, with lost packets.
+# demo-network.sh [SERIES [FRAMES]]: kernel, and frames for each receiver. Writes
+# build/demo-network.json. Exit: 0 success.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -45,7 +45,7 @@ detector=$!
 (side receiver) || { status=1; kill "$detector" 2>/dev/null || true; }
 wait "$detector" || { status=1; cat "$out/detector.txt"; }
 
-# jq comes with the lab's root: the machine needs none
+# jq from the lab's root, so that the machine needs none
 "$lab" exec -- jq -s '{runs: .}' "$out"/run-*.json >build/demo-network.json
 "$lab" exec -- jq -e --argjson frames "$frames" '.runs | length == 2 and
 	all(.frames == 2 * $frames and .corrupt == 0 and .lost == 0 and .unaccounted == 0 and
@@ -54,7 +54,7 @@ wait "$detector" || { status=1; cat "$out/detector.txt"; }
 if ((status)); then
 	echo "demo: FAILED (kernel logs in $out)"
 else
-	echo "demo: every frame arrived unchanged, and of those that were hit the missing lines are known;"
+	echo "demo: every frame arrived unchanged, except for the known missing lines of lost packets;"
 	echo "      figures in build/demo-network.json"
 fi
 exit "$status"

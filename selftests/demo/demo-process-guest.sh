@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The second act of the demonstration, in the guest: raw frames of serial crystallography become photons,
-# those without peaks are left out, the others are written as NeXus and integrated.
-# demo-process-guest.sh JSON SVG [FRAMES]: as many as fit into the memory of the board
+# The second part of the demonstration, in the guest: romulu converts raw frames of serial
+# crystallography to photons, drops those without peaks, and integrates the others and writes them
+# as NeXus. demo-process-guest.sh JSON SVG [FRAMES]: FRAMES must fit into the memory of the board
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,7 @@ export RASHPA_PROCESSING_LIBRARY=$PWD/build/tools/librashpa-processing.so.0
 json=$1 svg=$2 frames=${3:-64}
 work=$(mktemp -d)
 export MPLCONFIGDIR=$work
-cp build/matplotlib/fontlist* "$work" # else it looks for fonts, slowly
+cp build/matplotlib/fontlist* "$work" # avoids a slow search for fonts
 [[ -e /dev/rashpa/memory ]] || insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
 bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
 fpga=$(rashpactl --json bind "$bdf" | jq -r .node)
@@ -43,7 +43,7 @@ cat >pipeline.json <<END
  "integrate": {"poni": "geometry.poni", "bins": 300},
  "sinks": {"nexus": {"file": "hits.h5", "what": ["images", "compressed"], "compression": "bitshuffle-lz4"}}}
 END
-echo "   remu: a dark frame behind each three; romulu --engine cpu: photons, peaks, veto, NeXus"
+echo "   remu: a dark frame after every three; romulu --engine cpu: photons, peaks, veto, NeXus"
 status=0
 romulu --buffer raw --engine cpu --pipeline pipeline.json --progress --timeout 120 --json=romulu.json &
 receiver=$!

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The demonstration: detector frames from a software FPGA, by DMA, into a named
 # contiguous buffer of a virtual machine, checked byte for byte; IOMMU off, then on.
-# Then raw frames are processed. demo.sh [SERIES]: of the kernel. Writes build/demo.json,
-# demo-process.json and demo-process.svg. RASHPA_BOARD: array (or ring), chain or packed: a board that
-# fetches its addresses from memory of the host; it processes nothing.
+# Then raw frames are processed. demo.sh [SERIES]: kernel. Writes build/demo.json,
+# demo-process.json and demo-process.svg. RASHPA_BOARD: array (or ring), chain or packed: a board
+# that fetches its addresses from host memory, without processing.
 # Exit: 0 all frames arrived, and the hits were found.
 set -euo pipefail
 
@@ -45,7 +45,7 @@ for iommu in off on; do
 	fi
 done
 
-# jq comes with the lab's root: the machine needs none
+# jq from the lab's root, so that the machine needs none
 "$lab" exec -- jq -s '{runs: .}' "$out"/*.json >build/demo.json
 "$lab" exec -- jq -e '[.runs[] | select(.frames >= 2000 and .lost == 0 and .corrupt == 0)] | length == 2' \
 	build/demo.json >/dev/null || status=1

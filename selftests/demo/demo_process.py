@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Of the demonstration: what romulu has written is what was put into the frames, and a picture.
-demo_process.py IOMMU JSON SVG, in the folder with the files."""
+"""Part of the demonstration: checks that romulu's output matches the generated frames, and draws
+a picture. demo_process.py IOMMU JSON SVG, in the folder with the files."""
 import json
 import os
 import platform
@@ -22,7 +22,7 @@ def main():
         romulu = json.load(file)
     raw, hits = h5py.File("ssx.h5"), h5py.File("hits.h5")
     hit = raw["truth/hit"][...].astype(bool)
-    # three frames of the dataset, and a dark one
+    # a dark frame follows every three frames of the dataset
     right = [i + i // 3 for i in hit.nonzero()[0]]
     found = hits["entry/instrument/detector/sequence_number"][...].tolist()
     images = hits["entry/data/data"]
