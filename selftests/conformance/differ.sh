@@ -54,12 +54,12 @@ for word in "lose lock 2" "lose interrupt 3" "twice interrupt 0" "wild 0x1000000
 done
 if [[ -x $second ]]; then
 	good "model-second-implementation: the model and the second implementation do not differ" \
-	"$differ" selftests/conformance/model.sh "$second" --seconds 4
+		"$differ" selftests/conformance/model.sh "$second" --seconds 4
 fi
 good "differ-killed-leaves: differ leaves no board when it is killed" \
 	takes_along 2 "$differ" "$model" "$model" --seconds 60
 good "self-test-killed-leaves: the self-test leaves no board when it is killed" \
-takes_along 1 "$selftest" program/speed
+	takes_along 1 "$selftest" program/speed
 good "tests-self-test-leave: some tests of the self-test leave no board" \
-takes_along 0 "$selftest" clock/held
+	takes_along 0 "$selftest" clock/held
 finish

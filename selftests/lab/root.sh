@@ -60,7 +60,7 @@ write_sources() { # root, main, security
 		fi
 	} | "${SUDO[@]}" tee "$1/etc/apt/sources.list"
 
-	# bookworm only for packages that trixie lacks; from backports QEMU, and what its kernels need
+	# bookworm only for packages that trixie lacks; backports for QEMU and the needs of its kernels
 	"${SUDO[@]}" tee "$1/etc/apt/preferences.d/lab" <<-END
 	Package: *
 	Pin: release n=bookworm*

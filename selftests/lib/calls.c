@@ -528,7 +528,7 @@ static const struct { const char *tag; size_t at, end; } outs[] = {
 
 _Static_assert(ARRAY_SIZE(outs) > 50, "the header is not understood");
 
-/* ------------------------------------------------------- what they need -- */
+/* -------------------------------------------------------- requirements --- */
 
 static void node_close(int *fd)
 {
@@ -841,7 +841,7 @@ int op_run(const struct op *op, int fd, union call_arg *arg)
 	return err;
 }
 
-/* ------------------------------------------------------- what is left ---- */
+/* ----------------------------------------------------------- leftovers --- */
 
 static unsigned int count_names(void)
 {

@@ -46,7 +46,7 @@ struct pointer_field {
 	uint32_t bytes;
 	bool out;		/* the kernel writes there */
 	bool pages;		/* whole pages only */
-	uint32_t reserved;	/* offset of a reserved u32 in what it points to, 0: none */
+	uint32_t reserved;	/* offset of a reserved u32 in its target, 0: none */
 	int null;		/* errno for NULL */
 };
 
@@ -66,7 +66,7 @@ struct op {
 	size_t out_fd;		/* field with the new file, 0: none */
 	/* Makes an argument that succeeds, if zeros do not. */
 	void (*valid)(void *arg);
-	/* Undoes what a success did, except for the new file. */
+	/* Undoes a successful call, except for the new file. */
 	void (*undo)(void *arg);
 	size_t reserved[2];	/* further reserved u32 fields (the head has one); 0: none */
 	struct fd_field fds[2];

@@ -89,7 +89,7 @@ bool cma_here(void);
 /* Mapped shared, readable and writable; the test ends where it fails. */
 void *map_fd(int fd, u64 length);
 void fill(void *p, size_t length, u64 seed);
-/* Does it contain what fill() wrote? */
+/* Does it contain the pattern of fill()? */
 bool filled(const void *p, size_t length, u64 seed);
 bool all_zero(const void *p, size_t length);
 /* Page frame numbers of @n mapped pages, 0 where unknown. */

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Two network namespaces, a (10.1.0.1, va, rxa) and b (10.1.0.2, vb, rxb), with soft-RoCE at both ends
-# of a cable between them. rxe_routed adds a path through a router: a (10.3.1.1, va1, rxa1), b
+# Two network namespaces, a (10.1.0.1, va, rxa) and b (10.1.0.2, vb, rxb), and a cable with
+# soft-RoCE at both ends. rxe_routed adds a path through a router: a (10.3.1.1, va1, rxa1), b
 # (10.3.2.1, vb1, rxb1), with packets of 1500 bytes. Sourced; needs the newest kernel.
 
 at() { ip netns exec "$@"; }

@@ -45,8 +45,8 @@ sent() { ok "$1" "$part-sender: remu sends $2" || sed 's/^/# /' "$work/err"; }
 # romulu_says FILTER [N]
 romulu_says() { jq -c "$1" "$work/romulu${2:-0}.json"; }
 remu_says() { jq -c "$1" "$work/remu.json"; }
-# adds_up IMAGES: UDP may lose any number of messages. All images are counted, none is corrupt, and
-# each message that was sent was received or is counted as missing
+# adds_up IMAGES: UDP may lose any number of messages. All images are counted, no image is corrupt,
+# and each message that was sent was received or is counted as missing
 adds_up() {
 	is "$part-account: all images, none is wrong, and each message that did not come is missing" \
 		"$(romulu_says '[.frames + .lost, .corrupt, .network.received_messages +

@@ -383,7 +383,7 @@ int tap_main(int argc, char **argv)
 	ksft_print_header();
 	ksft_set_plan(n);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* wait_for() looks at the clock once a second */
+	/* wait_for() checks the clock once a second */
 	sigaction(SIGALRM, &(struct sigaction){ .sa_handler = nothing }, NULL);
 	setitimer(ITIMER_REAL, &second, NULL);
 	if (tap_begin)

@@ -13,9 +13,9 @@ bool trace_begin(const char *function);
 /* Removes the function's probe; its trace is lost, so read that before. */
 void trace_end(void);
 
-/* Is there a line of @event with these words? */
+/* Does the trace contain a line of @event with these words? */
 bool traced(const char *event, const char *words);
-/* Is there one that was traced with interrupts off? */
+/* Was such a line traced with interrupts off? */
 bool traced_off(const char *event, const char *words);
 /* Has the task of the first such line called the function afterwards? */
 bool called_after(const char *event, const char *words);

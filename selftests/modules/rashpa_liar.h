@@ -144,7 +144,7 @@ struct rashpa_liar_fence {
 };
 
 /**
- * struct rashpa_liar_bus - RASHPA_LIAR_BUS: give the kernel false properties of a bus
+ * struct rashpa_liar_bus - RASHPA_LIAR_BUS: set false properties of a bus
  * @bdf: function
  * @bar: BAR of the function, 0 to 5
  * @limit: last address that the bus carries from the function, 0 for any

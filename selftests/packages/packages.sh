@@ -25,7 +25,7 @@ suite_of_debian "$debian" >/dev/null || exit
 out=build/packages/$debian
 image=$TOP/$out/image
 here=(exec) new=build/deb before=build/deb-before
-# the lab's root makes packages of its own Debian
+# the lab's root makes packages for the lab's Debian
 [[ $debian == 13 ]] || here+=(--debian "$debian") new+=-$debian before+=-$debian
 
 mkdir -p "$out"
