@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=60
-# Runs inside the lab's root: rashpa-fpga-conformance against rashpa-fpga, with all and with fewer
-# features, and against a board that was written from the document alone; it notices wrong
-# boards; its exit statuses. TAP.
+# Runs inside the lab's root: rashpa-fpga-conformance tests rashpa-fpga, with all and with fewer
+# features, and a board that was written from the document alone. It must notice wrong boards, and
+# end with the right status. TAP.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh

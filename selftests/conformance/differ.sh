@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=15
 # Runs inside the lab's root: the same streams into two device programs. TAP. Two models must not
-# differ, a model and a misbehaving model must; then the model and the second implementation, if it
-# was built; programs that start boards leave no board behind. RASHPA_BUILD: the build folder.
+# differ, a model and a misbehaving model must. The model and the second implementation, if it was
+# built, must not differ. Programs that start boards leave no board. RASHPA_BUILD: the build folder.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The second part of the demonstration, in the guest: romulu converts raw frames of serial
-# crystallography to photons, drops those without peaks, and integrates the others and writes them
-# as NeXus. demo-process-guest.sh JSON SVG [FRAMES]: FRAMES must fit into the memory of the board
+# crystallography to photons and drops frames without peaks. It integrates the others and writes
+# them as NeXus. demo-process-guest.sh JSON SVG [FRAMES]: FRAMES must fit into the board's memory
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

@@ -345,7 +345,7 @@ cmd_run() {
 	# kmemleak finds them. no5lvl: while the kernel examines its processor for the second time, it
 	# briefly misses the fifth level of page tables. An interrupt at that moment makes KASAN report
 	# a valid address as wild. Stock kernels can check for writes to freed memory, and beyond the
-	# end; with U, reports would name the allocating function, and a boot takes a second longer.
+	# end. With U, reports would name the allocating function, but a boot takes a second longer.
 	case $kernel$checks in
 	debug*) append="tsc=reliable no5lvl slab_debug=F,kmalloc-* $append" ;;
 	6.1yes) append="slub_debug=FZP page_poison=1 $append" ;;

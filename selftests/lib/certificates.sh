@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# certificates.sh FOLDER AUTHORITY NAME...: makes an authority, if it is not there, and a certificate
-# and key for each name, valid for CERTIFICATE_DAYS (default 10; below 0: it has expired).
+# certificates.sh FOLDER AUTHORITY NAME...: makes an authority unless it exists, and a certificate
+# and key for each name. They are valid for CERTIFICATE_DAYS (default 10; below 0: expired).
 set -euo pipefail
 
 folder=$1 authority=$2

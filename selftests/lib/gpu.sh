@@ -40,8 +40,8 @@ path_class() {
 	fi
 }
 
-# as_reference NAME: dark images, a veto and compression in memory of the GPU give the same results
-# as the engine reference, which processes the same stream in the host's memory
+# as_reference NAME: dark images, a veto and compression in memory of the GPU. The results match
+# those of the engine reference, which processes the same stream in the host's memory
 as_reference() {
 	local engine more pipeline='{"pretreat": {"dark": "move", "dark_images": 4, "gain": 64, "saturated": 30000},
 		"veto": {"threshold": 100, "pixels": 60}, "compress": {"threshold": 200, "capacity": 32768},

@@ -93,8 +93,9 @@ finish() {
 	exit "$bad"
 }
 
-# have_fpga [NUMBER]: the first software FPGA on the bus (number 0 of the lab), or another one, bound
-# with its profile; sets fpga (N of fpgaN), which need not be 0: other tests bind and unbind.
+# have_fpga [NUMBER]: binds the first software FPGA on the bus (number 0 of the lab), or another
+# one, with its profile. Sets fpga (N of fpgaN), which may differ from 0: other tests bind and
+# unbind.
 have_fpga() {
 	local node
 	bdf=$(lspci -D -d 1234:5250 | sed -n "${1:-1}p" | cut -d' ' -f1)

@@ -2,8 +2,8 @@
 /*
  * Defects on purpose, one for each class: they show that the kernel notices them and that
  * the lab fails for them. Writing a name to /sys/kernel/debug/rashpa-defect plants one.
- * Reading lists the names, in an order in which each is still noticed: lockdep ends after
- * its first report, and after the first corruption that another detector finds.
+ * Reading lists the names, in an order in which each is still noticed. Lockdep stops after its
+ * first report, and after the first corruption that another detector finds.
  * Only in guests: without the detectors of their kernels most of these corrupt memory.
  */
 #include <linux/debugfs.h>

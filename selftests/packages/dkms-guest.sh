@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside a guest, after dkms.sh: modprobe finds and loads the module that DKMS installed; a
-# kernel that requires signatures refuses it unsigned, and signed by an unknown key, with the
-# words that the documentation and "rashpactl doctor" use. TAP.
+# Runs inside a guest, after dkms.sh: modprobe finds and loads the module that DKMS installed. A
+# kernel that requires signatures refuses it unsigned, and signed by an unknown key. Its words are
+# those of the documentation and of "rashpactl doctor". TAP.
 # install.sh makes build/dkms/key.pem and key.x509.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root, with the headers of all kernels ("lab exec --headers"): builds
-# the module for each of them with gcc, for the newest stock kernel of each series and suite
-# also with clang, and tools and tests for arm64 and with clang. A warning is a failure. TAP;
+# the module for each of them with gcc. Builds it with clang for the newest stock kernel of each
+# series and suite. Builds tools and tests for arm64, and with clang. A warning is a failure. TAP;
 # build/kernels contains results, and a table of the builds.
 # kernels.sh [PATTERN]: only kernels whose release matches, as "7.*-arm64".
 # RASHPA_CHECK_JOBS: builds at a time (default: as many as processors).

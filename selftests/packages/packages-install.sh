@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs in the folder of a plain Debian root (packages.sh), as its administrator: installs the
-# packages of a version, and configures buffers and boards for a boot, and their users. Copies the
-# next version, for an upgrade. packages-install.sh CHECKOUT PACKAGES NEXT KEY
+# packages of a version. Configures buffers, boards and a user for the next boot. Copies the next
+# version, for an upgrade. packages-install.sh CHECKOUT PACKAGES NEXT KEY
 set -eu
 mkdir -p root/test/debs root/test/new
 cp "$2"/*.deb root/test/debs

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root after "make rpm": the RPMs can be installed into an empty database,
-# where files verify; they contain the same files as Debian's packages; a shell can parse their
+# where files verify. They contain the same files as Debian's packages. A shell can parse their
 # scripts. No machine with RPMs runs them. TAP.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
