@@ -14,11 +14,11 @@ const char *module_load(const char *name, int *fd)
 	int file;
 
 	if (!series)
-		return "RASHPA_KERNEL does not say whose build/modules to load from";
+		return "RASHPA_KERNEL must name a folder of build/modules";
 	snprintf(path, sizeof(path), "build/modules/%s/tests/rashpa_%s.ko", series, name);
 	file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
-		return "the modules of the tests were not built for this kernel";
+		return "the tests' modules are not built for this kernel";
 	if (syscall(SYS_finit_module, file, "", 0) && errno != EEXIST)
 		tap_bail("%s: %s", path, strerror(errno));
 	close(file);

@@ -15,7 +15,7 @@ have_gpu() {
 	# newer kernels do not know that QEMU's host bridge routes
 	echo allow >/sys/module/rashpa/parameters/p2p_bridge
 	rashpactl buffer create "$buffer" 64M >/dev/null
-	ok $? "buffer: buffer"
+	ok $? "buffer: a buffer is created"
 }
 
 offered() { [[ -S $work/gpu ]] || gone "$romulu"; }
@@ -58,8 +58,9 @@ as_reference() {
 		both 0 "dark-images-engine/$engine: $1, dark images, engine $engine"
 		says '.processing | [.images, .dark, .vetoed, .overflow, .lost]' >"$work/$engine.counts"
 	done
-	is "path: $1: the path" "$(says .class)" "\"$(path_class)\""
-	is "gpu-counts-reference: $1: the GPU counts as the reference" "$(<"$work/vulkan.counts")" "$(<"$work/reference.counts")"
+	is "path: $1: the path has the expected class" "$(says .class)" "\"$(path_class)\""
+	is "gpu-counts-reference: $1: counts of the GPU match the reference" \
+		"$(<"$work/vulkan.counts")" "$(<"$work/reference.counts")"
 	python3 -B - "$work/reference.h5" "$work/vulkan.h5" >"$work/err" 2>&1 <<-END
 		import sys
 		import h5py
@@ -76,7 +77,7 @@ as_reference() {
 		    if "time" not in k:
 		        np.testing.assert_allclose(b[k], a[k], rtol=1e-5, atol=1e-5, err_msg=k)
 	END
-	ok $? "keeps-same-pixels: $1: and keeps the same pixels" || tail -n 20 "$work/err" | sed 's/^/# /'
+	ok $? "keeps-same-pixels: $1: pixels match" || tail -n 20 "$work/err" | sed 's/^/# /'
 }
 
 # jungfrau NAME: ten real frames of a JUNGFRAU
@@ -89,8 +90,8 @@ jungfrau() {
 	on_gpu "$work/photons.json" 8M
 	start "$data" --images 10 --bunch 1 --slots 4 --payload gpu
 	both 0 "ten/ten-real-frames: $1, ten real frames"
-	is "all-memory-gpu: $1: all were in memory of the GPU" "$(says '.processing | [.engine, .in_place, .images, .lost]')" \
+	is "all-memory-gpu: $1: all images were in memory of the GPU" "$(says '.processing | [.engine, .in_place, .images, .lost]')" \
 		'["vulkan",true,10,0]'
-	is "all/path: $1: the path" "$(says .class)" "\"$(path_class)\""
+	is "all/path: $1: the path has the expected class" "$(says .class)" "\"$(path_class)\""
 	right "file-expected-photons: $1: the file has the expected photons, within 1e-3"
 }

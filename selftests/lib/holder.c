@@ -90,7 +90,7 @@ static void map_gone(struct open_things *t)
 	struct rashpa_table head;
 	struct rashpa_info info;
 
-	CHECK(wait_fd(t->map, POLLIN, 0) & POLLIN, "the map does not tell");
+	CHECK(wait_fd(t->map, POLLIN, 0) & POLLIN, "the map is not ready");
 	CHECK(read(t->map, &head, sizeof(head)) == sizeof(head), "read: %s", strerror(errno));
 	CHECK(head.state == RASHPA_MAP_STATE_REVOKED && !head.count &&
 	      head.generation > t->generation && !(head.generation & 1),

@@ -48,7 +48,7 @@ remu_says() { jq -c "$1" "$work/remu.json"; }
 # adds_up IMAGES: UDP may lose any number of messages. All images are counted, no image is corrupt,
 # and each message that was sent was received or is counted as missing
 adds_up() {
-	is "$part-account: all images, none is wrong, and each message that did not come is missing" \
+	is "$part-account: all images are counted, no image is corrupt, and lost messages count as missing" \
 		"$(romulu_says '[.frames + .lost, .corrupt, .network.received_messages +
 		.network.missing_messages - ([.network.flows[].duplicate] | add)]')" \
 		"[$1,0,$(remu_says .receivers[0].messages)]" || romulu_says .network | sed 's/^/# /'
@@ -62,7 +62,7 @@ drop() {
 	at "${line[0]}" tc qdisc add dev "${line[1]}" clsact &&
 		at "${line[0]}" tc filter add dev "${line[@]:1}" protocol ip u32 match ip protocol 17 0xff \
 			"$@" action drop
-	ok $? "$part-line: a line that loses packets"
+	ok $? "$part-line: a filter drops packets"
 }
 dropped() {
 	at "${line[0]}" tc -s -j filter show dev "${line[@]:1}" |

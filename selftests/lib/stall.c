@@ -154,7 +154,7 @@ bool stalls_wait(void)
 	char *address;
 
 	while (standing < begun) {
-		if (!CHECK(wait_fd(uffd, POLLIN, 20000), "%u of %u calls stand still", standing,
+		if (!CHECK(wait_fd(uffd, POLLIN, 20000), "%u of %u calls are stalled", standing,
 			   begun))
 			return false;
 		if (read(uffd, &msg, sizeof(msg)) != sizeof(msg) ||

@@ -655,7 +655,7 @@ TEST(signals, "a signal at any moment gives all blocks back")
 		signals_after = at;
 		is = search(12, 1, NUMA_NO_NODE, U64_MAX);
 		signals_after = INT_MAX;
-		CHECK(is == -EINTR || is == 6, "after %d looks: %ld", at, is);
+		CHECK(is == -EINTR || is == 6, "after %d polls: %ld", at, is);
 		done += is >= 0;
 		ended += is < 0;
 		gives_back("a signal", is, 12);
@@ -955,9 +955,9 @@ TEST(turn_hangs, "only an administrator takes the turn of a search that hangs")
 	CHECK(rashpa_turn_begin(&admin) == -ETIME, "it has moved a second ago");
 	admin.until = 0;
 	CHECK(!rashpa_turn_begin(&admin), "an administrator waits");
-	CHECK(rashpa_turn_over(&holder) && !rashpa_turn_over(&admin), "whose turn is it");
+	CHECK(rashpa_turn_over(&holder) && !rashpa_turn_over(&admin), "wrong holder of the turn");
 	rashpa_turn_end(&holder);
-	CHECK(!rashpa_turn_over(&admin), "the end of one who has no turn");
+	CHECK(!rashpa_turn_over(&admin), "the end of a search without a turn");
 	rashpa_turn_end(&admin);
 }
 

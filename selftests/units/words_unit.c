@@ -224,7 +224,7 @@ TEST(wrap, "words of 32 bits have positions of 64")
 	      ({ 1, 1 }),
 	      CONDITION(CHANGED), .bits = 32, .mask = 0xffff);
 	LOOKS("not of 64 bits", 0xffffffff, ({ 1, 1 }), CONDITION(CHANGED), .bits = 64);
-	LOOKS("a value behind 2^32", 0xfffffff0,
+	LOOKS("a value after 2^32", 0xfffffff0,
 	      ({ 0xffffffff, NONE }, { 0, NONE }, { 0x10, G4 + 16 }, { 0x1f, NONE },
 	       { 0x20, G4 + 32 }),
 	      CONDITION(REACHED), .bits = 32, .value = G4 + 16, .step = 16);
@@ -353,13 +353,13 @@ TEST(timer, "a timer makes events, and a one-shot source rests")
 	word[0] = 1;
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_RESTART && events == 1 && listener.value == 1,
 	      "%llu events", events);
-	CHECK(forwarded == 100 * NSEC_PER_USEC, "the next look is in %lld ns", forwarded);
+	CHECK(forwarded == 100 * NSEC_PER_USEC, "the next check is in %lld ns", forwarded);
 	/* one event, then it rests until it is armed */
 	listener.one_shot = true;
 	word[0] = 2;
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 2, "it does not rest");
 	word[0] = 3;
-	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 2, "it looks");
+	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 2, "it checks while it rests");
 	listener.rests = false;
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 3 && listener.value == 3,
 	      "a change while it rested is no event");
@@ -447,7 +447,7 @@ static void look_at(u32 n, u32 per, u32 every)
 	CHECK(made == wanted, "%u words: %u events", n, made);
 	CHECK(told == n, "%u words: channels are notified %u times", n, told);
 	for (i = 0; i < n; i++)
-		CHECK(fired[i] == 1, "%u words: word %u was looked at %u times", n, i, fired[i]);
+		CHECK(fired[i] == 1, "%u words: word %u was checked %u times", n, i, fired[i]);
 	for (i = 0; words.origin.ears.next != &words.origin.ears; i++)
 		list_del_init(words.origin.ears.next);
 	CHECK(i == n, "%u words are left of %u", i, n);
