@@ -39,7 +39,7 @@ static void try_it(int want, const char *says)
 	close(win);
 }
 
-TEST(auto, "p2p_bridge=auto refuses an unknown host bridge")
+TEST(auto_policy, "p2p_bridge=auto refuses an unknown host bridge")
 {
 	char before[16];
 

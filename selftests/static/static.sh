@@ -137,7 +137,7 @@ run_coccinelle() {
 run_cppcheck() {
 	cppcheck -q -j "$jobs" --enable=warning,portability,performance --inline-suppr \
 		--suppressions-list=selftests/static/cppcheck \
-		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing \
+		--template='{file}:{line}: {id}: {message}' -UTAP_WHY -Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing \
 		-Itools/builder -Itools/bench \
 		-iselftests/modules -iselftests/units -iselftests/abi tools selftests
 }

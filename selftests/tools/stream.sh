@@ -84,7 +84,9 @@ kill -CONT "$receiver"
 kill "$producer"
 wait "$producer"
 wait "$receiver"
+# shellcheck disable=SC2034 # holds reads them
 lost=$(jq .lost "$work/lossy.json") frames=$(jq .frames "$work/lossy.json")
+# shellcheck disable=SC2034
 sent=$(jq .images "$work/lossy-remu.json")
 # the board may have stopped within a stack of four
 holds "received-lost-add: received and lost add up to the stacks that were sent" \

@@ -159,9 +159,10 @@ struct rashpa_stream_stat {
 };
 
 /*
- * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with the sizes
- * that the program's header has. Of a stack that comes back from the program, the library reads only members
- * that its first version had. The header that rashpa_stream_about() returns ends with zeros, up to a page.
+ * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with
+ * the sizes that the program's header has. Of a stack that comes back from the program, the library
+ * reads only members that its first version had. Zeros follow the header that
+ * rashpa_stream_about() returns, up to a page; none follow a &struct rashpa_stream_process.
  */
 int rashpa_stream_next_sized(struct rashpa_stream *stream, struct rashpa_stack *stack,
 			     int64_t timeout_ns, size_t size);

@@ -39,8 +39,8 @@ extern "C" {
  * - Structs grow at their end. A program that was built with an older or a newer header runs with
  *   this library: the functions that take such a struct are inline, and hand on its size in the
  *   program. The library reads and writes so many bytes. Members that it does not know become 0.
- * - Other languages call rashpa_ioctl(), or the function whose name ends with _sized, with the size of
- *   the struct as they declare it.
+ * - Other languages call rashpa_ioctl(), or the function whose name ends with _sized, with the size
+ *   of the struct as they declare it.
  * - &struct rashpa_event, &struct rashpa_queue and &struct rashpa_wait do not grow.
  */
 

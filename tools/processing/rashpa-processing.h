@@ -161,10 +161,10 @@ struct rashpa_drive_plan;
 struct rashpa_driven;
 struct rashpa_drive_stat;
 /*
- * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with the size
- * that the program's header has. &struct rashpa_peak and &struct rashpa_stage_stat, which come as arrays, do
- * not grow. Of an image that comes back from the program, the library reads only members that the first
- * version of &struct rashpa_driven had.
+ * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with
+ * the size that the program's header has. &struct rashpa_peak and &struct rashpa_stage_stat, which
+ * come as arrays, do not grow. Of an image that comes back from the program, the library reads only
+ * members that the first version of &struct rashpa_driven had.
  */
 int rashpa_pipeline_begin_sized(struct rashpa_pipeline *pipeline,
 				const struct rashpa_geometry *geometry, char *why, size_t size);
