@@ -171,7 +171,7 @@ static int ask(int socket, const char *name)
 	return fail(EPROTO, "memory %s: its owner's answer is none, or not about a dma-buf", name);
 }
 
-int payload_open(struct memory *m, const char *name, bool write)
+int payload_open(const struct rashpa_stream *s, struct memory *m, const char *name, bool write)
 {
 	const struct timeval patience = { .tv_sec = ANSWER_S };
 	struct sockaddr_un to;
@@ -179,6 +179,8 @@ int payload_open(struct memory *m, const char *name, bool write)
 	void *base;
 
 	*m = (struct memory)MEMORY_NONE;
+	if (!error)
+		error = stream_check_socket(s, name, to.sun_path);
 	if (error)
 		return error;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -209,13 +209,26 @@ int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_str
 void rashpa_stream_close(struct rashpa_stream *stream);
 
 /**
+ * rashpa_stream_accept() - use what the header names, whoever wrote it
+ * @stream: the handle, before rashpa_stream_begin()
+ * @name: of a memory (lock_name, payload_name), or "fpgaN" of a board; copied
+ *
+ * Whoever may write the buffer may write a header there. Without this call the library uses a name only
+ * if all of them may open that node themselves: it needs the same owner and group, and bits of its
+ * mode, or it is open for everybody. A consumer opens the payload and the board for writing.
+ *
+ * Return: 0; -EINVAL: no name; -ENOSPC: too many names.
+ */
+int rashpa_stream_accept(struct rashpa_stream *stream, const char *name);
+
+/**
  * rashpa_stream_begin() - wait until there is a stream
  * @stream: the handle
  * @timeout_ns: how long at most
  *
  * rashpa_stream_next() does so where that was not done.
  *
- * Return: 0, -ETIMEDOUT, -EINTR, or another negative errno.
+ * Return: 0, -ETIMEDOUT, -EINTR, -EPERM (rashpa_stream_accept()), or another negative errno.
  */
 int rashpa_stream_begin(struct rashpa_stream *stream, int64_t timeout_ns);
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -143,11 +144,17 @@ int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *na
 			    s->out);
 	memory_close(m);
 	error = *name ? memory_open(m, name, write) : 0;
+	if (*name && !error)
+		error = stream_check_node(s, name, m->node, write);
 	/* what is no buffer may be a program's */
-	if (error == -ENOENT && m == &s->payload)
-		error = payload_open(m, name, write);
+	else if (error == -ENOENT && m == &s->payload)
+		error = payload_open(s, m, name, write);
+	if (error) {
+		memory_close(m);
+		return error;
+	}
 	strcpy(m->name, name);
-	return error;
+	return 0;
 }
 
 int stream_open_memories(struct rashpa_stream *s, bool write)
@@ -259,14 +266,20 @@ static struct board *board_of(struct rashpa_stream *s, uint32_t number)
 	return NULL;
 }
 
-static int open_bells(struct board *b)
+static int open_bells(const struct rashpa_stream *s, struct board *b)
 {
 	struct rashpa_window_make window = {
 		.head.flags = RASHPA_WINDOW_BLANK, .name = "doorbells",
 	};
+	char name[16];
 	void *base;
 	int error;
 
+	/* a doorbell gives credit to whatever engine the header names */
+	snprintf(name, sizeof(name), "fpga%" PRIu32, b->number);
+	error = stream_check_node(s, name, b->device, true);
+	if (error)
+		return error;
 	b->window = rashpa_device_window(b->device, &window);
 	if (b->window < 0)
 		return b->window;
@@ -306,8 +319,8 @@ static int open_board(struct rashpa_stream *s, uint32_t number)
 		return b->device;
 	s->boards++;
 	if (gives)
-		error = open_bells(b);
-	if (error && s->head.policy == RASHPA_STREAM_OVERWRITE)
+		error = open_bells(s, b);
+	if (error && error != -EPERM && s->head.policy == RASHPA_STREAM_OVERWRITE)
 		error = 0;
 	if (error)
 		return librashpa_prefix(error, "fpga%" PRIu32 ": no doorbells: ", number);

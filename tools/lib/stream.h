@@ -12,6 +12,7 @@
 #include "rashpa-stream.h"
 
 #define STREAM_BOARDS	RFPGA_DTPS_MAX	/* functions of one stream */
+#define STREAM_ACCEPTED	8	/* names */
 #define HELD_DONE	(UINT64_C(1) << 63)
 #define STREAM_TICK_NS	500000000ll	/* between looks for what makes no event */
 #define STREAM_POLL_NS	10000000ll	/* between looks of those that get no events */
@@ -66,6 +67,9 @@ struct rashpa_stream {
 	uint64_t event_ns, woken_ns;	/* of the last wait */
 	int over;			/* negative errno: no more stacks will come */
 	int64_t looked;			/* when what makes no event was looked at */
+
+	char accepted[STREAM_ACCEPTED][RASHPA_STREAM_NAME];	/* whoever writes the header */
+	uint32_t n_accepted;
 
 	/* of who takes stacks */
 	uint64_t next, end;		/* stacks */
@@ -129,7 +133,11 @@ static inline uint8_t *stream_data(const struct rashpa_stream *s, uint64_t slot)
 void stream_forget_work(struct rashpa_stream *s);
 
 /* payload.c */
-int payload_open(struct memory *m, const char *name, bool write);
+int payload_open(const struct rashpa_stream *s, struct memory *m, const char *name, bool write);
+
+/* stream-trust.c: 0, or -EPERM: a writer of the header may not open what it names */
+int stream_check_node(const struct rashpa_stream *s, const char *name, int node, bool write);
+int stream_check_socket(const struct rashpa_stream *s, const char *name, const char *path);
 
 /* stream-attach.c */
 int memory_open(struct memory *m, const char *name, bool write);

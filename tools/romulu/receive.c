@@ -345,6 +345,21 @@ static int loop(struct run *r)
 	return enough(r) ? 0 : end(r, over, first);
 }
 
+/* The user's names, and those that are ours. */
+static int accept_names(struct run *r)
+{
+	const struct config *c = r->config;
+	int error = 0;
+
+	for (int i = 0; i < c->n_accept && !error; i++)
+		error = rashpa_stream_accept(r->stream, c->accept[i]);
+	if (!error && c->offer)
+		error = rashpa_stream_accept(r->stream, c->offer);
+	if (!error && c->net.payload)
+		error = rashpa_stream_accept(r->stream, c->net.payload);
+	return error ? fail("%s", rashpa_reason()) : 0;
+}
+
 static int run(struct run *r)
 {
 	const struct engine *engine = r->config->engine;
@@ -359,7 +374,9 @@ static int run(struct run *r)
 	/* Where there is no buffer no file is made. */
 	if (rashpa_stream_open(r->config->opt.buffer, flags, &r->stream))
 		return fail("%s", rashpa_reason());
-	result = engine->open ? engine->open(r) : 0;
+	result = accept_names(r);
+	if (!result && engine->open)
+		result = engine->open(r);
 	if (!result && !r->config->net.listen)
 		led_say("armed", NULL);
 	if (!result)

@@ -246,6 +246,7 @@ struct rashpa_stream_plan {
 	uint64_t __reserved[3];
 };
 
+int rashpa_stream_accept(struct rashpa_stream *stream, const char *name);
 int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream);
 void rashpa_stream_close(struct rashpa_stream *stream);
 int rashpa_stream_begin(struct rashpa_stream *stream, int64_t timeout_ns);

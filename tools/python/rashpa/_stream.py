@@ -169,12 +169,14 @@ class Stream(_Handle):
 
     observe: look on, give no credit, disturb nobody; arrays are read-only. latest: of what has
     come, only the last stack; for an observer. from_start: begin at the first stack, also of a
-    stream that has ended. timeout: of loops, seconds; None: none.
+    stream that has ended. timeout: of loops, seconds; None: none. accept: names of memories and
+    boards ("fpga0") to use although not all writers of the stream's header may open them.
     """
 
     _function, _kind = lib.rashpa_stream_next_sized, Stack
 
-    def __init__(self, name, observe=False, latest=False, from_start=False, timeout=None):
+    def __init__(self, name, observe=False, latest=False, from_start=False, timeout=None,
+                 accept=()):
         handle = ffi.new("struct rashpa_stream **")
         flags = lib.RASHPA_STREAM_OBSERVE if observe else 0
         flags |= lib.RASHPA_STREAM_LATEST if latest else 0
@@ -185,6 +187,8 @@ class Stream(_Handle):
         self._latest = latest
         self._timeout = timeout
         self._current = None
+        for one in accept:
+            check(lib.rashpa_stream_accept(self.handle, one.encode()))
 
     def begin(self, timeout=None):
         """Wait until there is a stream; returns what it is."""
