@@ -26,7 +26,7 @@ secret=$(sum_of secret)
 forge() {
 	coproc forger { member python3 -c "import os, mmap, sys, rashpa
 from rashpa._abi import ffi
-p = rashpa.Producer('shared', (8, 8), images=3, slots=4)
+p = rashpa.Producer('shared', (16, 16), images=3, slots=4)
 for i in range(3):
     s = p.slot(); s.images[:] = i; s.publish()
 node = os.open('/dev/rashpa/buffer/shared', os.O_RDWR)
@@ -52,7 +52,7 @@ is "write: romulu --write refuses the memory of root, and names it" "$? $(grep -
 	sed 's/^/# /' "$work/out"
 [[ ! -s $work/words ]]
 ok $? "write-file: its file has no word of it"
-romulu --buffer shared --check --dataset generate:3 --geometry 8x8 --timeout 10 >"$work/out" 2>&1
+romulu --buffer shared --check --dataset generate:3 --geometry 16x16 --timeout 10 >"$work/out" 2>&1
 is "check: romulu --check refuses it" "$? $(grep -c "secret.*--accept" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
 python3 -c "import rashpa, sys
 for options in {}, {'observe': True}:
@@ -63,7 +63,7 @@ for options in {}, {'observe': True}:
 is "python: so does Python, as a consumer and as an observer" "$(cat "$work/out")" $'1 True\n1 True'
 is "untouched: secret is as it was" "$(sum_of secret)" "$secret"
 romulu --buffer shared --accept secret --write "$work/words" --timeout 10 >"$work/out" 2>&1
-is "accept: root can accept it" "$? $(stat -c %s "$work/words")" "0 384" || sed 's/^/# /' "$work/out"
+is "accept: root can accept it" "$? $(stat -c %s "$work/words")" "0 1536" || sed 's/^/# /' "$work/out"
 over
 
 # what all writers of the header may open needs no option
