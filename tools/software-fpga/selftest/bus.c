@@ -123,6 +123,7 @@ static void test_whole_space(void)
 
 static void test_mute(void)
 {
+	const uint64_t before = c->remote_messages;
 	struct dtp d = remote_dtp();
 	uint64_t us;
 
@@ -130,7 +131,8 @@ static void test_mute(void)
 	c->remote_mute = true;
 	d.images = 0;
 	start(&d);
-	client_serve(c, 20);
+	for (int i = 0; i < 1000 && c->remote_messages == before; i++)
+		client_serve(c, 20);
 	CHECK_EQ(status(0) & RFPGA_DTP_RUNNING, RFPGA_DTP_RUNNING);
 	dma_unmap(REMOTE_ADDR, c->remote_size);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
