@@ -279,8 +279,14 @@ void request(struct daemon *d, struct client *c, const char *text, size_t size)
 {
 	char why[WHY_SIZE];
 	struct asked asked = { .client = c };
-	xmlDoc *doc = telegram_parse(text, size, &asked.id, why);
+	xmlDoc *doc;
 
+	if (size > TELEGRAM_ASKED && d->leader != c->number) {
+		client_refuse(d, c, 0, "leader", "a telegram of %zu bytes: you do not lead, and may say %u: say hello as leader",
+			      size, TELEGRAM_ASKED);
+		return;
+	}
+	doc = telegram_parse(text, size, &asked.id, why);
 	if (!doc) {
 		client_refuse(d, c, asked.id, "syntax", "%s", why);
 		return;

@@ -37,14 +37,20 @@ static void lose(struct party *p, const char *why)
 /* A link that is over is still read: what the other side said last tells why. */
 static void transmit(struct party *p, xmlDoc *telegram)
 {
-	char why[WHY_SIZE] = "no memory";
+	char why[WHY_SIZE] = "no memory", too_much[WHY_SIZE + 64];
+	struct telegram_counts counts;
 	size_t size;
 	char *text = telegram_write(telegram, &size);
 
-	if (!text || size > WIRE_MOST)
-		lose(p, text ? "what it is asked is longer than a telegram may be" : why);
-	else if (p->wire)
+	if (!text) {
+		lose(p, why);
+	} else if (telegram_scan(text, size, &counts, why)) {
+		snprintf(too_much, sizeof(too_much),
+			 "what it is asked is more than a telegram may be: %s", why);
+		lose(p, too_much);
+	} else if (p->wire) {
 		wire_send(p->wire, text, size, why);
+	}
 	xmlFree(text);
 }
 

@@ -197,7 +197,11 @@ xmlDoc *telegram_read(const char *text, size_t size, const char *root, char *why
 
 xmlDoc *telegram_parse(const char *text, size_t size, uint64_t *id, char *why)
 {
+	struct telegram_counts counts;
+
 	*id = 0;
+	if (telegram_scan(text, size, &counts, why))
+		return NULL;
 	return read_any(text, size, "telegram", id, why);
 }
 

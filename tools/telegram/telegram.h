@@ -16,8 +16,47 @@
 #define TELEGRAM_DEPTH		16	/* of elements */
 #define TELEGRAM_NAME		64	/* a name, with its end */
 
+/*
+ * What a telegram may have: more than the schema allows where it has a limit of its own, so that the
+ * longest answer of a daemon (256 buffers, 64 links of 16 counts) is half of it at most. All of it costs
+ * a few milliseconds.
+ */
+#define TELEGRAM_MOST		(1u << 20)	/* bytes: those of a frame */
+#define TELEGRAM_ASKED		8192		/* bytes that a daemon reads of who does not lead */
+#define TELEGRAM_NODES		8192		/* elements, attributes, comments, CDATA sections */
+#define TELEGRAM_ATTRIBUTES	64		/* of an element, with its name spaces */
+#define TELEGRAM_SPACES		256		/* declarations of name spaces */
+#define TELEGRAM_NAME_BYTES	256		/* of an element or attribute, with its prefix */
+
 /* The text of the schema. */
 extern const char telegram_schema[];
+
+/**
+ * struct telegram_counts - what a text has, counted before it is parsed
+ * @nodes: elements, attributes, comments and CDATA sections
+ * @attributes: most of one element
+ * @spaces: declarations of name spaces
+ * @depth: most elements in each other, without those that are empty (``<a/>``)
+ * @name: bytes of the longest name
+ */
+struct telegram_counts {
+	unsigned int nodes, attributes, spaces, depth;
+	size_t name;
+};
+
+/**
+ * telegram_scan() - whether a text keeps the limits above
+ * @text: bytes, of which nothing is believed
+ * @size: how many
+ * @counts: filled, up to where the text was refused
+ * @why: WHY_SIZE bytes, for the place and the limit
+ *
+ * Takes time that grows with @size only, and no memory. libxml2 finds no more than is counted here,
+ * whether the text is XML or not.
+ *
+ * Return: 0, or -1 and @why
+ */
+int telegram_scan(const char *text, size_t size, struct telegram_counts *counts, char *why);
 
 /*
  * A document of the schema whose root is @root. NULL: why[WHY_SIZE] has the line and what is wrong.
@@ -25,8 +64,8 @@ extern const char telegram_schema[];
 xmlDoc *telegram_read(const char *text, size_t size, const char *root, char *why);
 
 /*
- * A telegram, valid. Its content is the first element of the root. NULL: why; *id is then the
- * telegram's if that much could be read, else 0.
+ * A telegram, valid, and within the limits. Its content is the first element of the root. NULL: why;
+ * *id is then the telegram's if that much could be read, else 0: what is beyond a limit is not read.
  */
 xmlDoc *telegram_parse(const char *text, size_t size, uint64_t *id, char *why);
 xmlNode *telegram_content(xmlDoc *doc);

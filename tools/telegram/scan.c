@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * One look at each byte of a telegram, before XML is made of it: libxml2 takes quadratic time for
+ * some texts. What is counted is never less than what libxml2 finds, also in a text that is no XML
+ * and of which libxml2 reads on behind an error. So it is strict where the two could disagree:
+ * characters are those of XML, and no "<" is in a tag.
+ */
+#include "telegram.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "say.h"
+
+struct scan {
+	const char *text, *at, *end;
+	struct telegram_counts *n;
+	unsigned int depth;
+	char *why;
+};
+
+/* Where it is, too: no place that libxml2 tells is counted in bytes. */
+__attribute__((format(printf, 2, 3)))
+static bool refuse(const struct scan *s, const char *format, ...)
+{
+	char reason[WHY_SIZE / 2];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reason, sizeof(reason), format, args);
+	va_end(args);
+	because(s->why, -1, "byte %zu: %s", (size_t)(s->at - s->text), reason);
+	return false;
+}
+
+/* Bytes of a character of XML in UTF-8; 0: it is none. */
+static unsigned int character(const unsigned char *c, size_t left)
+{
+	const unsigned int more = c[0] < 0x80 ? 0 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : 3;
+	uint32_t value = more ? c[0] & (0x3f >> more) : c[0];
+	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+
+	if (more >= left || (c[0] >= 0x80 && c[0] < 0xc0) || c[0] >= 0xf8)
+		return 0;
+	for (unsigned int i = 1; i <= more; i++) {
+		if ((c[i] & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (c[i] & 0x3f);
+	}
+	if (value < least[more] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000) ||
+	    value == 0xfffe || value == 0xffff ||
+	    (value < ' ' && value != '\t' && value != '\n' && value != '\r'))
+		return 0;
+	return more + 1;
+}
+
+static bool characters(struct scan *s)
+{
+	for (s->at = s->text; s->at < s->end;) {
+		const unsigned int n = character((const unsigned char *)s->at, s->end - s->at);
+
+		if (!n)
+			return refuse(s, "that is no character of XML in UTF-8");
+		s->at += n;
+	}
+	s->at = s->text;
+	return true;
+}
+
+static bool begins(const struct scan *s, const char *word)
+{
+	const size_t n = strlen(word);
+
+	return (size_t)(s->end - s->at) >= n && !memcmp(s->at, word, n);
+}
+
+/* Goes behind this, or to the end: libxml2 misses it then. */
+static bool skip_to(struct scan *s, const char *word)
+{
+	const char *found = memmem(s->at, s->end - s->at, word, strlen(word));
+
+	s->at = found ? found + strlen(word) : s->end;
+	return true;
+}
+
+static bool another_node(struct scan *s)
+{
+	if (++s->n->nodes <= TELEGRAM_NODES)
+		return true;
+	return refuse(s, "it has more than %u elements, attributes and comments", TELEGRAM_NODES);
+}
+
+static bool another_attribute(struct scan *s, unsigned int *attributes)
+{
+	if (++*attributes > s->n->attributes)
+		s->n->attributes = *attributes;
+	if (*attributes > TELEGRAM_ATTRIBUTES)
+		return refuse(s, "an element has more than %u attributes", TELEGRAM_ATTRIBUTES);
+	return another_node(s);
+}
+
+/* Of an element or an attribute, or of what is none. */
+static bool name(struct scan *s)
+{
+	const char *begin = s->at;
+	size_t size;
+
+	while (s->at < s->end && !strchr(" \t\r\n=/>\"'<", *s->at))
+		s->at++;
+	size = s->at - begin;
+	if (size > s->n->name)
+		s->n->name = size;
+	if (size > TELEGRAM_NAME_BYTES)
+		return refuse(s, "a name has more than %u bytes", TELEGRAM_NAME_BYTES);
+	if (size >= 5 && !memcmp(begin, "xmlns", 5) && ++s->n->spaces > TELEGRAM_SPACES)
+		return refuse(s, "it declares more than %u name spaces", TELEGRAM_SPACES);
+	return true;
+}
+
+/* What is between quotes, or all that is left. */
+static bool value(struct scan *s)
+{
+	const char quote = *s->at++;
+
+	while (s->at < s->end && *s->at != quote && *s->at != '<')
+		s->at++;
+	if (s->at == s->end)
+		return true;
+	if (*s->at == '<')
+		return refuse(s, "a \"<\" is in a tag");
+	s->at++;
+	return true;
+}
+
+/* Behind its "<" or "</", to its ">". */
+static bool tag(struct scan *s, bool ends)
+{
+	unsigned int attributes = 0;
+
+	while (s->at < s->end && *s->at != '>') {
+		switch (*s->at) {
+		case '<':
+			return refuse(s, "a \"<\" is in a tag");
+		case '"':
+		case '\'':
+			if (!value(s))
+				return false;
+			break;
+		case '=':
+			if (!another_attribute(s, &attributes))
+				return false;
+			s->at++;
+			break;
+		case ' ': case '\t': case '\r': case '\n': case '/':
+			s->at++;
+			break;
+		default:
+			if (!name(s))
+				return false;
+		}
+	}
+	if (ends)
+		s->depth -= s->depth > 0;
+	else if (s->at < s->end && s->at[-1] != '/' && ++s->depth > s->n->depth)
+		s->n->depth = s->depth;
+	if (s->depth > TELEGRAM_DEPTH)
+		return refuse(s, "elements are too deep in each other");
+	s->at += s->at < s->end;
+	return true;
+}
+
+/* The declaration stands at the begin; other instructions are not for us. */
+static bool instruction(struct scan *s)
+{
+	const char *close = memchr(s->at, '>', s->end - s->at);
+
+	if (s->at != s->text || !begins(s, "<?xml ") || !close || close[-1] != '?' ||
+	    memchr(s->at + 1, '<', close - s->at - 1))
+		return refuse(s, "a processing instruction is not allowed");
+	s->at = close + 1;
+	return true;
+}
+
+static bool markup(struct scan *s)
+{
+	if (begins(s, "<?"))
+		return instruction(s);
+	if (begins(s, "</")) {
+		s->at += 2;
+		return tag(s, true);
+	}
+	if (!another_node(s))
+		return false;
+	if (begins(s, "<!--")) {
+		s->at += 4;
+		return skip_to(s, "-->");
+	}
+	if (begins(s, "<![CDATA[")) {
+		s->at += 9;
+		return skip_to(s, "]]>");
+	}
+	if (begins(s, "<!"))
+		return refuse(s, "a DOCTYPE is not allowed");
+	s->at++;
+	return tag(s, false);
+}
+
+int telegram_scan(const char *text, size_t size, struct telegram_counts *counts, char *why)
+{
+	struct scan s = { .text = text, .end = text + size, .n = counts, .why = why };
+
+	*counts = (struct telegram_counts){};
+	if (size > TELEGRAM_MOST)
+		return because(why, -1, "it has more than %u bytes", TELEGRAM_MOST);
+	if (!characters(&s))
+		return -1;
+	while ((s.at = memchr(s.at, '<', s.end - s.at))) {
+		if (!markup(&s))
+			return -1;
+	}
+	return 0;
+}
