@@ -32,6 +32,64 @@ void client_close(struct daemon *d, struct client *c)
 	*c = (struct client) {};
 }
 
+static unsigned int count(const struct daemon *d, bool hello, const uint64_t *origin)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		const struct client *c = &d->client[i];
+
+		n += c->number && c->hello == hello &&
+		     (!origin || wire_peer(c->wire)->origin == *origin);
+	}
+	return n;
+}
+
+/*
+ * Of strangers, or of observers, the user or machine that has most places gives one away: that of the
+ * stranger who has said nothing for longest, or of the observer who came last. So nobody can keep
+ * others out who does not come from where they come from, and whoever may lead always finds a place.
+ */
+static void client_yield(struct daemon *d, bool hello)
+{
+	struct client *goes = NULL;
+	unsigned int most = 0;
+
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		struct client *c = &d->client[i];
+		unsigned int n = most;
+
+		if (!c->number || c->hello != hello || c->number == d->leader)
+			continue;
+		if (!goes || wire_peer(c->wire)->origin != wire_peer(goes->wire)->origin)
+			n = count(d, hello, &wire_peer(c->wire)->origin);
+		if (!goes || n > most || (n == most && (c->number < goes->number) != hello)) {
+			goes = c;
+			most = n;
+		}
+	}
+	if (goes)
+		client_close(d, goes);
+}
+
+struct client *client_place(struct daemon *d)
+{
+	struct client *c = d->client;
+
+	if (count(d, false, NULL) == STRANGERS)
+		client_yield(d, false);
+	while (c->number)
+		c++;
+	return c;
+}
+
+void client_admit(struct daemon *d, struct client *c)
+{
+	if (!c->hello && count(d, true, NULL) == MANAGERS)
+		client_yield(d, true);
+	c->hello = true;
+}
+
 xmlDoc *client_telegram(struct client *c, const char *name, uint64_t re, xmlNode **content)
 {
 	return telegram_new(name, ++c->id, re, content);

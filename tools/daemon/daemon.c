@@ -13,7 +13,9 @@
 #include "fpga.h"
 #include "stop.h"
 
-#define FRAMES_AT_ONCE	16	/* of a client, before others have their turn */
+/* In a turn, which has one telegram at most of each client. */
+#define ACCEPTED	16	/* links of a listener */
+#define GREETED		8	/* strangers: to shake hands takes milliseconds */
 
 /* What poll() looks at: listeners, the child's three, clients. */
 enum { CHILD_PROCESS, CHILD_LED, CHILD_SAID, CHILD_FDS };
@@ -33,32 +35,8 @@ static int listen_all(struct daemon *d)
 	return 0;
 }
 
-/*
- * Where there is none, whoever has said nothing for longest goes, or the observer who came last:
- * who may lead always finds a place.
- */
-static struct client *free_place(struct daemon *d)
-{
-	struct client *silent = NULL, *observer = NULL;
-
-	for (unsigned int i = 0; i < CLIENTS; i++) {
-		struct client *c = &d->client[i];
-
-		if (!c->number)
-			return c;
-		if (!c->hello && (!silent || c->number < silent->number))
-			silent = c;
-		if (c->hello && c->number != d->leader &&
-		    (!observer || c->number > observer->number))
-			observer = c;
-	}
-	silent = silent ? silent : observer;
-	if (silent)
-		client_close(d, silent);
-	return silent;
-}
-
-static void accept_one(struct daemon *d, struct wire_listener *listener)
+/* False: nobody is there any more. */
+static bool accept_one(struct daemon *d, struct wire_listener *listener)
 {
 	struct client *c;
 	struct wire *wire;
@@ -68,17 +46,13 @@ static void accept_one(struct daemon *d, struct wire_listener *listener)
 	if (result < 0)
 		say("%s: %s", listener->at, why);
 	if (result <= 0)
-		return;
-	c = free_place(d);
-	if (!c) {
-		say("%s: %d managers are there already", listener->at, CLIENTS);
-		wire_close(wire);
-		return;
-	}
+		return false;
+	c = client_place(d);
 	*c = (struct client) {
 		.wire = wire, .number = ++d->clients, .due_ns = now_ns() + HELLO_NS,
 	};
 	snprintf(c->name, sizeof(c->name), "%s", wire_peer(wire)->name);
+	return true;
 }
 
 static void serve(struct daemon *d, struct client *c)
@@ -87,15 +61,12 @@ static void serve(struct daemon *d, struct client *c)
 	const char *frame;
 	char why[WHY_SIZE] = "";
 	size_t size;
-	int result = 1;
+	int result = wire_take(c->wire, &frame, &size, why);
 
-	for (unsigned int i = 0; i < FRAMES_AT_ONCE && result > 0; i++) {
-		result = wire_take(c->wire, &frame, &size, why);
-		if (result > 0 && !c->going)
-			request(d, c, frame, size);
-		if (c->number != number)
-			return;		/* it took too little */
-	}
+	if (result > 0 && !c->going)
+		request(d, c, frame, size);
+	if (c->number != number)
+		return;		/* it took too little */
 	if (result >= 0 && !(c->going && wire_sent(c->wire)))
 		return;
 	if (*why)
@@ -175,6 +146,7 @@ static void turn(struct daemon *d)
 	struct pollfd fds[DAEMON_ADDRESSES + CHILD_FDS + CLIENTS];
 	struct pollfd *const child = fds + d->listeners, *const clients = child + CHILD_FDS;
 	uint64_t number[CLIENTS];
+	unsigned int greeted = 0;
 
 	for (unsigned int i = 0; i < d->listeners; i++)
 		fds[i] = (struct pollfd) { .fd = d->listener[i].fd, .events = POLLIN };
@@ -194,17 +166,23 @@ static void turn(struct daemon *d)
 	/* what the child said before it ended is heard before its end */
 	if (child[CHILD_PROCESS].revents || child[CHILD_LED].revents || child[CHILD_SAID].revents)
 		run_look(d, child[CHILD_PROCESS].revents);
-	for (unsigned int i = 0; i < CLIENTS; i++) {
+	for (unsigned int n = 0, i = d->first; n < CLIENTS; n++, i = (i + 1) % CLIENTS) {
 		struct client *c = &d->client[i];
 
-		if (c->number && c->number == number[i] &&
-		    (clients[i].revents || wire_pending(c->wire) || c->going ||
-		     wire_deadline(c->wire) <= now_ns()))
+		if (!c->number || c->number != number[i] ||
+		    !(clients[i].revents || wire_pending(c->wire) || c->going ||
+		      wire_deadline(c->wire) <= now_ns()))
+			continue;
+		if (!c->hello && greeted++ == GREETED)
+			d->first = i;	/* of the next turn */
+		if (c->hello || greeted <= GREETED)
 			serve(d, c);
 	}
 	for (unsigned int i = 0; i < d->listeners; i++) {
-		if (fds[i].revents)
-			accept_one(d, &d->listener[i]);
+		for (unsigned int n = 0; fds[i].revents && n < ACCEPTED; n++) {
+			if (!accept_one(d, &d->listener[i]))
+				break;
+		}
 	}
 	look_at_time(d);
 }

@@ -8,7 +8,9 @@
 #include "say.h"
 #include "telegram.h"
 
-#define CLIENTS		32
+#define MANAGERS	32		/* who have said hello */
+#define STRANGERS	256		/* who have not yet */
+#define CLIENTS		(MANAGERS + STRANGERS)
 #define HELLO_NS	10000000000ull	/* for who connects to say it */
 #define ORPHAN_NS	10000000000ull	/* for another manager to take over */
 #define STOP_NS		20000000000ull	/* for a child to end, before it is killed */
@@ -45,6 +47,7 @@ struct daemon {
 	unsigned int listeners;
 	struct client client[CLIENTS];
 	uint64_t clients;		/* so many came */
+	unsigned int first;		/* place that is served first in the next turn */
 
 	enum state state;
 	enum state before;		/* a pause or a rate that was refused */
@@ -77,6 +80,10 @@ void client_refuse(struct daemon *d, struct client *c, uint64_t re, const char *
 		   const char *format, ...);
 void client_done(struct daemon *d, struct client *c, uint64_t re);
 void client_close(struct daemon *d, struct client *c);
+/* A place for a link; where strangers have all of theirs, one of them goes. */
+struct client *client_place(struct daemon *d);
+/* It says hello for the first time; where there are too many managers, an observer goes. */
+void client_admit(struct daemon *d, struct client *c);
 bool client_may_lead(const struct daemon *d, const struct client *c);
 
 /* --- requests.c: what a telegram asks for --- */

@@ -119,7 +119,7 @@ static void do_hello(struct daemon *d, const struct asked *a)
 		interval = INTERVAL_MOST;
 	c->interval_ns = interval * 1e9;
 	c->due_ns = c->interval_ns ? now_ns() : 0;
-	c->hello = true;
+	client_admit(d, c);
 	if (attribute_is(a->what, "role", "leader")) {
 		attribute(a->what, "experiment", experiment, sizeof(experiment));
 		lead(d, a, experiment, attribute_is(a->what, "take-over", "true") ||

@@ -24,7 +24,7 @@
 #define MS		UINT64_C(1000000)	/* in ns */
 #define UNSENT_MS	20000		/* TCP: a peer that takes nothing for so long has died */
 #define IDLE_S		10		/* TCP notices a machine that is gone after twice that */
-#define BACKLOG		64
+#define BACKLOG		4096		/* or what net.core.somaxconn allows */
 #define ROOM_FIRST	4096
 #define FRAME_ROOM	(sizeof(uint32_t) + WIRE_MOST + 1)
 #define ROOM_KEPT	65536		/* what is more is given back when it is empty */
@@ -366,7 +366,7 @@ static void name_user(struct wire *w)
 		over(w, "who is there: %s", strerror(errno));
 		return;
 	}
-	w->peer.uid = who.uid;
+	w->peer.uid = w->peer.origin = who.uid;
 	w->peer.gid = who.gid;
 	w->peer.pid = who.pid;
 	entry = getpwuid(who.uid);
@@ -385,6 +385,22 @@ static void connected(struct wire *w, bool client)
 	w->tls = tls_begin(w->keys, w->fd, client ? w->name : NULL);
 	if (!w->tls)
 		over(w, "no memory for TLS");
+}
+
+/* Of IPv6 the network: a machine has as many addresses in it as it likes. */
+static uint64_t origin_of(const struct sockaddr_storage *at)
+{
+	const struct sockaddr_in *v4 = (const void *)at;
+	const struct sockaddr_in6 *v6 = (const void *)at;
+	uint64_t origin = 0;
+
+	if (at->ss_family == AF_INET)
+		memcpy(&origin, &v4->sin_addr, 4);
+	else if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+		memcpy(&origin, v6->sin6_addr.s6_addr + 12, 4);
+	else
+		memcpy(&origin, &v6->sin6_addr, sizeof(origin));
+	return origin;
 }
 
 static int accepted(struct wire_listener *listener, int fd, struct wire **wire, char *why)
@@ -408,6 +424,8 @@ static int accepted(struct wire_listener *listener, int fd, struct wire **wire, 
 		return -1;
 	(*wire)->fd = fd;
 	(*wire)->keys = listener->tls;
+	if (listener->kind != WIRE_UNIX)
+		(*wire)->peer.origin = origin_of(&at);
 	connected(*wire, false);
 	return 0;
 }

@@ -25,6 +25,7 @@ struct wire_peer {
 	enum wire_kind kind;
 	/* for messages: "unix:/run/x, user daq", "tls:10.0.0.7:51812, manager.lab" */
 	char name[160];
+	uint64_t origin;	/* the same for links of one user (unix), or of one machine */
 	uid_t uid;		/* unix */
 	gid_t gid;		/* unix */
 	pid_t pid;		/* unix */
