@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Telegrams to a daemon, in any order and of any content: each has one answer, which is valid, or
- * waits for the child; and an experiment's file. The child is made up.
+ * waits for the child; and an experiment's file. The child is made up. libxml2 finds no more in a text
+ * than was counted before, and nothing beyond the limits, whether it is XML or not.
  */
 #include <assert.h>
+#include <libxml/SAX2.h>
+#include <libxml/parser.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +123,67 @@ void configured_add(xmlNode *to, struct json_object *configured)
 	(void)configured;
 }
 
+/* --- what libxml2 finds, also behind errors --- */
+
+static struct telegram_counts found;
+
+static void on_element(void *data, const xmlChar *name, const xmlChar *prefix, const xmlChar *space,
+		       int spaces, const xmlChar **all_spaces, int attributes, int defaults,
+		       const xmlChar **all_attributes)
+{
+	const xmlParserCtxt *context = data;
+	const unsigned int here = spaces + attributes, depth = context->nameNr;
+
+	(void)space;
+	(void)all_spaces;
+	(void)defaults;
+	(void)all_attributes;
+	found.nodes += 1 + here;
+	found.spaces += spaces;
+	found.attributes = here > found.attributes ? here : found.attributes;
+	found.depth = depth > found.depth ? depth : found.depth;
+	found.name = strlen((const char *)name) > found.name ? strlen((const char *)name) :
+							      found.name;
+	(void)prefix;
+}
+
+static void on_comment(void *data, const xmlChar *value)
+{
+	(void)data;
+	(void)value;
+	found.nodes++;
+}
+
+static void look_behind_errors(const char *text, size_t size)
+{
+	struct telegram_counts counts;
+	xmlParserCtxt *context;
+	char why[WHY_SIZE];
+
+	if (telegram_scan(text, size, &counts, why)) {
+		assert(*why);
+		return;
+	}
+	context = xmlNewParserCtxt();
+	assert(context);
+	found = (struct telegram_counts) {};
+	context->sax->startElementNs = on_element;
+	context->sax->endElementNs = NULL;
+	context->sax->characters = context->sax->ignorableWhitespace = NULL;
+	context->sax->comment = on_comment;
+	context->sax->error = context->sax->warning = NULL;
+	xmlFreeDoc(xmlCtxtReadMemory(context, text, size, NULL, "UTF-8", XML_PARSE_NONET |
+				     XML_PARSE_IGNORE_ENC | XML_PARSE_NOCDATA | XML_PARSE_RECOVER |
+				     XML_PARSE_NOERROR | XML_PARSE_NOWARNING));
+	xmlFreeParserCtxt(context);
+	assert(found.nodes <= counts.nodes && counts.nodes <= TELEGRAM_NODES);
+	assert(found.attributes <= counts.attributes && counts.attributes <= TELEGRAM_ATTRIBUTES);
+	assert(found.spaces <= counts.spaces && counts.spaces <= TELEGRAM_SPACES);
+	assert(found.name <= counts.name && counts.name <= TELEGRAM_NAME_BYTES);
+	/* the last one may be empty */
+	assert(found.depth <= counts.depth + 1 && counts.depth <= TELEGRAM_DEPTH);
+}
+
 /* --- telegrams --- */
 
 static const char * const known[] = {
@@ -132,6 +196,26 @@ static const char * const known[] = {
 	"<configure experiment=\"e\" run=\"1\"><detector>%s</detector></configure>",
 	"<write-register fpga=\"%s\" window=\"w\" offset=\"0\" value=\"1\"/>", "%s",
 };
+
+/* Much of the same: 64 times what the first byte says. */
+static char *many(uint8_t which, const char *what)
+{
+	static const char * const forms[][3] = {
+		{ "<hello ", "/>" }, { "<configure experiment='e' run='1'><detector>", "</detector></configure>" },
+		{ "<a:", "/>" }, { "", "" }, { "<log>", "</log>" }, { "<a b='", "'/>" }, { "<!--", "-->" },
+	};
+	const char *const *form = forms[which % (sizeof(forms) / sizeof(forms[0]))];
+	const size_t size = *what ? strlen(what + 1) : 0, times = (uint8_t)*what * 64;
+	char *text = malloc(strlen(form[0]) + size * times + strlen(form[1]) + 1), *at = text;
+
+	if (!text)
+		abort();
+	at = stpcpy(at, form[0]);
+	for (size_t i = 0; size && i < times; i++)
+		at = stpcpy(at, what + 1);
+	strcpy(at, form[1]);
+	return text;
+}
 
 static char *telegram(uint8_t which, const char *what, unsigned int id)
 {
@@ -166,6 +250,7 @@ static void ask(struct daemon *d, struct client *c, const char *text, size_t siz
 {
 	const enum state before = d->state;
 
+	look_behind_errors(text, size);
 	answers = 0;
 	d->pending = (struct pending) {};
 	request(d, c, text, size);
@@ -191,6 +276,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const size_t n = data[1] < size - 2 ? data[1] : size - 2;
 		char *what = strndup((const char *)data + 2, n), *text;
 
+		if ((which & 0x1f) > 24) {
+			text = many(which & 0x1f, what);
+			free(what);
+			what = text;
+		}
 		text = telegram(which & 0x1f, what, id++);
 		ask(&d, &d.client[which >> 7], text, strlen(text));
 		if (which & 0x40)

@@ -118,18 +118,35 @@ static bool name(struct scan *s)
 	return true;
 }
 
+/* Without a DOCTYPE there are five entities, and characters by number; others take libxml2 long. */
+static bool references(struct scan *s, const char *from, const char *to)
+{
+	static const char * const known[] = { "&#", "&amp;", "&apos;", "&gt;", "&lt;", "&quot;" };
+	size_t i;
+
+	while ((s->at = memchr(from, '&', to - from))) {
+		for (i = 0; i < sizeof(known) / sizeof(known[0]) && !begins(s, known[i]);)
+			i++;
+		if (i == sizeof(known) / sizeof(known[0]))
+			return refuse(s, "a \"&\" begins no entity that there is");
+		from = s->at + 1;
+	}
+	s->at = to;
+	return true;
+}
+
 /* What is between quotes, or all that is left. */
 static bool value(struct scan *s)
 {
-	const char quote = *s->at++;
+	const char quote = *s->at++, *const begin = s->at;
 
 	while (s->at < s->end && *s->at != quote && *s->at != '<')
 		s->at++;
-	if (s->at == s->end)
-		return true;
-	if (*s->at == '<')
+	if (s->at < s->end && *s->at == '<')
 		return refuse(s, "a \"<\" is in a tag");
-	s->at++;
+	if (!references(s, begin, s->at))
+		return false;
+	s->at += s->at < s->end;
 	return true;
 }
 
@@ -141,7 +158,8 @@ static bool tag(struct scan *s, bool ends)
 	while (s->at < s->end && *s->at != '>') {
 		switch (*s->at) {
 		case '<':
-			return refuse(s, "a \"<\" is in a tag");
+		case '&':
+			return refuse(s, "a \"%c\" is in a tag", *s->at);
 		case '"':
 		case '\'':
 			if (!value(s))
@@ -182,6 +200,15 @@ static bool instruction(struct scan *s)
 	return true;
 }
 
+/* Text up to the next "<"; false: there is none, or the text is refused. */
+static bool text_before(struct scan *s, bool *good)
+{
+	const char *next = memchr(s->at, '<', s->end - s->at);
+
+	*good = references(s, s->at, next ? next : s->end);
+	return *good && next;
+}
+
 static bool markup(struct scan *s)
 {
 	if (begins(s, "<?"))
@@ -209,15 +236,16 @@ static bool markup(struct scan *s)
 int telegram_scan(const char *text, size_t size, struct telegram_counts *counts, char *why)
 {
 	struct scan s = { .text = text, .end = text + size, .n = counts, .why = why };
+	bool good;
 
 	*counts = (struct telegram_counts){};
 	if (size > TELEGRAM_MOST)
 		return because(why, -1, "it has more than %u bytes", TELEGRAM_MOST);
 	if (!characters(&s))
 		return -1;
-	while ((s.at = memchr(s.at, '<', s.end - s.at))) {
+	while (text_before(&s, &good)) {
 		if (!markup(&s))
 			return -1;
 	}
-	return 0;
+	return good ? 0 : -1;
 }

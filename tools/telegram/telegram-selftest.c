@@ -74,7 +74,7 @@ static void test_limits(void)
 		  TELEGRAM_NODES - CONFIGURE_NODES },
 		{ "comments", CONFIGURE, "<!---->", CONFIGURED, "elements, attributes",
 		  TELEGRAM_NODES - CONFIGURE_NODES },
-		{ "attributes in all", CONFIGURE, "<x:y xmlns:x='u' z='1'/>", CONFIGURED, "name spaces",
+		{ "name spaces", CONFIGURE, "<x:y xmlns:x='u' z='1'/>", CONFIGURED, "name spaces",
 		  TELEGRAM_SPACES - 1 },
 		{ "attributes", HEAD "<hello name=\"a\" role=\"observer\"", " a='1'", "/>" TAIL, "attributes",
 		  TELEGRAM_ATTRIBUTES - 2 },
@@ -103,8 +103,46 @@ static void test_limits(void)
 	}
 }
 
+/* What libxml2 would read, and one who looks for quotes, comments and the like might not. */
+static void test_hidden(void)
+{
+	static const struct {
+		const char *title, *before, *after, *word;
+	} hidden[] = {
+		{ "plainly", "", "", "attributes" },
+		{ "in a declaration", "<?xml >", "?>", "instruction" },
+		{ "in an instruction", "<?x ", "?>", "instruction" },
+		{ "in a DOCTYPE", "<!DOCTYPE a [", "]>", "DOCTYPE" },
+		{ "behind a quote", "<a \"", "\">", "tag" },
+		{ "in a value", "<a b='", "'/>", "tag" },
+		{ "in an end", "</a ", ">", "tag" },
+		{ "in a comment that libxml2 leaves", "<!-- \x01", "-->", "character" },
+		{ "in CDATA that libxml2 leaves", "<a><![CDATA[\xed\xa0\x80", "]]></a>", "character" },
+		{ "behind no character", "<a>\xef\xbf\xbf", "</a>", "character" },
+		{ "behind an entity", "<a>&b;", "</a>", "entity" },
+		{ "behind an entity in a tag", "<a &b;>", "</a>", "tag" },
+		{ "behind an entity in a value", "<a b='&b;'>", "</a>", "entity" },
+	};
+
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		begin(hidden[i].before);
+		add("<hello", 1);
+		add(" a=''", 9000);
+		add("/>", 1);
+		add(hidden[i].after, 1);
+		ok(refused(hidden[i].word), "hidden: attributes %s", hidden[i].title);
+	}
+	make(HEAD "<!-- <a b='&c;' ", "=", 9000, "--><arm/>" TAIL);
+	ok(passes(), "comment: what is in a comment does not count");
+	make("<?xml version='1.0'?>" HEAD "<log><![CDATA[<", "=&", 9000, "]]></log>" TAIL);
+	ok(passes(), "cdata: nor does what is in CDATA");
+	begin("<?xml version='1.0' encoding='UTF-8'?>" HEAD "<log>&lt;&#60;&quot;\xf4\x8f\xbf\xbf</log>" TAIL);
+	ok(passes(), "entities: entities that there are");
+}
+
 int main(void)
 {
 	test_limits();
+	test_hidden();
 	return tap_end();
 }
