@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "serve.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +15,26 @@
 #define FIRST_FD	3		/* SD_LISTEN_FDS_START */
 #define REQUEST_MAX	8192		/* bytes, with all its headers */
 #define PATIENCE_NS	2000000000ull
+#define GRACE_NS	100000000ull	/* nobody goes for others before */
+#define ACCEPTED	16		/* at once */
 
-int serve_socket(void)
+struct asker {
+	int fd;				/* -1: the place is free */
+	uint64_t end;			/* of its patience: who came first has the first one */
+	bool asks;			/* its question is there, its answer is not */
+	char *answer;			/* NULL: none yet */
+	size_t size, sent;		/* of it */
+	char request[REQUEST_MAX];
+	size_t have;			/* of it */
+};
+
+struct server {
+	int listener;
+	uint64_t full_until;		/* nobody is taken before; 0: there are places */
+	struct asker asker[SERVE_MOST];
+};
+
+static int inherited(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
 	int listens = 0;
@@ -35,45 +51,26 @@ int serve_socket(void)
 	return FIRST_FD;
 }
 
-/*
- * All headers, which an empty line ends; what they say is of no interest. False: they did not come.
- */
-static bool take_request(int fd, char *request, uint64_t end)
+struct server *serve_open(void)
 {
-	size_t n = 0;
+	const int listener = inherited();
+	struct server *s = listener < 0 ? NULL : calloc(1, sizeof(*s));
 
-	while (n + 1 < REQUEST_MAX) {
-		struct pollfd ready = { .fd = fd, .events = POLLIN };
-		ssize_t got;
-
-		if (stop_poll(&ready, 1, end) <= 0)
-			return false;
-		got = recv(fd, request + n, REQUEST_MAX - 1 - n, 0);
-		if (got <= 0)
-			return false;
-		n += got;
-		request[n] = '\0';
-		if (memmem(request, n, "\r\n\r\n", 4))
-			return true;
-	}
-	return false;
+	if (listener >= 0 && !s)
+		say("no memory to answer");
+	if (!s)
+		return NULL;
+	s->listener = listener;
+	for (unsigned int i = 0; i < SERVE_MOST; i++)
+		s->asker[i].fd = -1;
+	return s;
 }
 
-static bool put(int fd, const char *text, size_t size, uint64_t end)
+static void drop(struct asker *a)
 {
-	while (size) {
-		struct pollfd ready = { .fd = fd, .events = POLLOUT };
-		ssize_t sent;
-
-		if (stop_poll(&ready, 1, end) <= 0)
-			return false;
-		sent = send(fd, text, size, MSG_NOSIGNAL);
-		if (sent <= 0)
-			return false;
-		text += sent;
-		size -= sent;
-	}
-	return true;
+	close(a->fd);
+	free(a->answer);
+	a->fd = -1;
 }
 
 /* The status; the text is at /metrics. */
@@ -92,11 +89,12 @@ static const char *judge(const char *request, bool *head)
 	return strcmp(path, "/metrics") ? "404 Not Found" : "200 OK";
 }
 
-static void answer(int fd, const char *request, const char *text, size_t size, uint64_t end)
+/* Headers and text; NULL: no memory. */
+static char *compose(const char *request, const char *text, size_t size, size_t *all)
 {
 	bool head;
 	const char *status = judge(request, &head), *why = "metrics are at /metrics\n";
-	char headers[256];
+	char headers[256], *answer;
 	int n;
 
 	if (*status == '2' && !text) {
@@ -111,19 +109,167 @@ static void answer(int fd, const char *request, const char *text, size_t size, u
 		     "HTTP/1.1 %s\r\n%sContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
 		     status,
 		     !strncmp(status, "405", 3) ? "Allow: GET, HEAD\r\n" : "", size);
-	if (put(fd, headers, n, end) && !head)
-		put(fd, text, size, end);
+	*all = n + (head ? 0 : size);
+	answer = malloc(*all);
+	if (!answer)
+		return NULL;
+	memcpy(answer, headers, n);
+	memcpy(answer + n, text, *all - n);
+	return answer;
 }
 
-void serve(int listener, const char *text, size_t size)
+/* As much of it as goes. */
+static void transmit(struct asker *a)
+{
+	const ssize_t n = send(a->fd, a->answer + a->sent, a->size - a->sent, MSG_NOSIGNAL);
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	a->sent += n > 0 ? n : 0;
+	if (n <= 0 || a->sent == a->size)
+		drop(a);
+}
+
+/* All headers, which an empty line ends; what they say is of no interest. */
+static void take(struct asker *a)
+{
+	const ssize_t n = recv(a->fd, a->request + a->have, REQUEST_MAX - 1 - a->have, 0);
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	a->have += n > 0 ? n : 0;
+	a->request[a->have] = '\0';
+	a->asks = memmem(a->request, a->have, "\r\n\r\n", 4);
+	if (!a->asks && (n <= 0 || a->have == REQUEST_MAX - 1))
+		drop(a);
+}
+
+static void go_on(struct asker *a)
+{
+	if (a->answer)
+		transmit(a);
+	else if (!a->asks)
+		take(a);
+}
+
+/*
+ * A place for who comes; NULL: all are taken by who comes from asking, or has just come. Who keeps a
+ * place and is slow gives it away, first who has not asked.
+ */
+static struct asker *place(struct server *s, uint64_t now)
+{
+	struct asker *goes = NULL;
+	uint64_t came;
+
+	s->full_until = 0;
+	for (unsigned int i = 0; i < SERVE_MOST; i++) {
+		struct asker *a = &s->asker[i];
+
+		if (a->fd < 0)
+			return a;
+		if (a->asks)
+			continue;
+		if (!goes || !a->answer > !goes->answer ||
+		    (!a->answer == !goes->answer && a->end < goes->end))
+			goes = a;
+	}
+	if (!goes)
+		return NULL;
+	came = goes->end - PATIENCE_NS;
+	if (now < came + GRACE_NS) {
+		s->full_until = came + GRACE_NS;
+		return NULL;
+	}
+	drop(goes);
+	return goes;
+}
+
+static void take_in(struct server *s, uint64_t now)
+{
+	for (unsigned int i = 0; i < ACCEPTED; i++) {
+		struct asker *a = place(s, now);
+		const int fd = a ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+
+		if (fd < 0)
+			return;
+		a->fd = fd;
+		a->end = now + PATIENCE_NS;
+		a->asks = false;
+		a->answer = NULL;
+		a->have = a->sent = 0;
+		take(a);
+	}
+}
+
+uint64_t serve_poll(const struct server *s, struct pollfd *fds)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned int i = 0; i < SERVE_MOST; i++) {
+		const struct asker *a = &s->asker[i];
+
+		fds[i] = (struct pollfd) { .fd = a->fd, .events = a->answer ? POLLOUT : POLLIN };
+		if (a->fd >= 0 && a->end < due)
+			due = a->end;
+	}
+	fds[SERVE_MOST] = (struct pollfd) { .fd = s->listener, .events = POLLIN };
+	if (s->full_until > now_ns()) {
+		fds[SERVE_MOST].fd = -1;
+		due = s->full_until < due ? s->full_until : due;
+	}
+	return due;
+}
+
+bool serve_look(struct server *s, const struct pollfd *fds)
+{
+	const uint64_t now = now_ns();
+	bool asked = false;
+
+	for (unsigned int i = 0; i < SERVE_MOST; i++) {
+		struct asker *a = &s->asker[i];
+
+		if (a->fd >= 0 && fds[i].revents)
+			go_on(a);
+		if (a->fd >= 0 && now >= a->end)
+			drop(a);
+	}
+	if (fds[SERVE_MOST].revents)
+		take_in(s, now);
+	for (unsigned int i = 0; i < SERVE_MOST; i++)
+		asked |= s->asker[i].fd >= 0 && s->asker[i].asks;
+	return asked;
+}
+
+void serve_answer(struct server *s, const char *text, size_t size)
+{
+	for (unsigned int i = 0; i < SERVE_MOST; i++) {
+		struct asker *a = &s->asker[i];
+
+		if (a->fd < 0 || !a->asks)
+			continue;
+		a->asks = false;
+		a->answer = compose(a->request, text, size, &a->size);
+		if (a->answer)
+			transmit(a);
+		else
+			drop(a);
+	}
+}
+
+void serve_sorry(struct server *s)
 {
 	const uint64_t end = now_ns() + PATIENCE_NS;
-	char request[REQUEST_MAX];
-	const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct pollfd fds[SERVE_FDS];
+	uint64_t due;
+	bool there;
 
-	if (fd < 0)
-		return;
-	if (take_request(fd, request, end))
-		answer(fd, request, text, size, end);
-	close(fd);
+	do {
+		due = serve_poll(s, fds);
+		stop_poll(fds, SERVE_FDS, due < end ? due : end);
+		if (serve_look(s, fds))
+			serve_answer(s, NULL, 0);
+		there = false;
+		for (unsigned int i = 0; i < SERVE_MOST; i++)
+			there |= s->asker[i].fd >= 0;
+	} while (there && now_ns() < end);
 }

@@ -1,18 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text for whoever asks by HTTP, at a socket that systemd has made. */
+/* Text for whoever asks by HTTP, at a socket that systemd has made. No call waits. One thread. */
 #ifndef SERVE_H
 #define SERVE_H
 
+#include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* The socket that listens (LISTEN_FDS of sd_listen_fds(3)), or -1 after a message. */
-int serve_socket(void);
+#define SERVE_MOST	256			/* connections at a time */
+#define SERVE_FDS	(SERVE_MOST + 1)
+
+struct server;
+
+/* Of the socket that listens (LISTEN_FDS of sd_listen_fds(3)); NULL after a message. */
+struct server *serve_open(void);
 
 /*
- * One connection of @listener is taken, if there is one, asked, and answered with @size bytes of
- * @text; NULL: there is none, which is told. Whoever asks has two seconds, and keeps others waiting
- * as long. What he does wrong is told to him alone.
+ * Fills fds[SERVE_FDS] for poll(). Returns when to call serve_look() at the latest: ns of
+ * CLOCK_MONOTONIC, UINT64_MAX is never.
  */
-void serve(int listener, const char *text, size_t size);
+uint64_t serve_poll(const struct server *server, struct pollfd *fds);
+
+/*
+ * Goes on with all connections, after poll() or before it. Each has two seconds. Where all places are
+ * taken, the oldest whose question has not come goes, after a tenth of a second. What somebody does
+ * wrong is told to him alone. True: somebody waits for serve_answer().
+ */
+bool serve_look(struct server *server, const struct pollfd *fds);
+
+/* All who wait get @size bytes of @text; NULL: there is none, which is told. */
+void serve_answer(struct server *server, const char *text, size_t size);
+
+/* Answers who is there that there is no text, for two seconds at most. */
+void serve_sorry(struct server *server);
 
 #endif /* SERVE_H */

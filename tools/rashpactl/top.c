@@ -26,13 +26,13 @@ struct top {
 	uint64_t count;			/* refreshes, 0: for ever */
 	bool json, prometheus, quit;
 	bool serve, asked;		/* by HTTP */
-	int listener;			/* whom for; -1: nobody */
+	struct server *server;		/* whom for; NULL: nobody */
 	const char *file;		/* for Prometheus; NULL: standard output */
 	volatile bool *stop;
 	const char *wanted[WANTED_MAX];	/* none: all buffers */
 	unsigned int n_wanted;
 	struct follower *follower;
-	struct pollfd *pollfd;		/* two more than followers: keys, listener */
+	struct pollfd *pollfd;		/* more than followers: keys, the server's */
 	unsigned int followers, room;
 	struct rings rings;
 };
@@ -120,7 +120,7 @@ static bool make_room(struct top *t)
 
 	if (follower) {
 		t->follower = follower;
-		pollfd = reallocarray(t->pollfd, room + 2, sizeof(*pollfd));
+		pollfd = reallocarray(t->pollfd, room + 1 + SERVE_FDS, sizeof(*pollfd));
 	}
 	if (!pollfd)
 		return false;
@@ -224,7 +224,8 @@ static void take_keys(struct top *t, const struct pollfd *keys)
  */
 static void listen_until(struct top *t, uint64_t end)
 {
-	int n;
+	uint64_t due;
+	int n, all;
 
 	for (unsigned int i = 0; i < t->followers; i++)
 		follower_begin(&t->follower[i]);
@@ -239,10 +240,11 @@ static void listen_until(struct top *t, uint64_t end)
 		}
 		t->pollfd[n].fd = screen_fd();
 		t->pollfd[n].events = POLLIN;
-		t->pollfd[n + 1] = (struct pollfd){ .fd = t->listener, .events = POLLIN };
-		if (stop_poll(t->pollfd, n + 2, end) <= 0)
+		due = t->server ? serve_poll(t->server, t->pollfd + n + 1) : end;
+		all = n + 1 + (t->server ? SERVE_FDS : 0);
+		if (stop_poll(t->pollfd, all, due < end ? due : end) < 0)
 			continue;
-		t->asked = t->pollfd[n + 1].revents;
+		t->asked = t->server && serve_look(t->server, t->pollfd + n + 1);
 		take_ready(t, n);
 		if (t->pollfd[n].revents)
 			take_keys(t, &t->pollfd[n]);
@@ -515,7 +517,7 @@ static int serve_metrics(const struct top *t, const struct metrics *m)
 
 	if (!text)
 		return EXIT_FAILED;
-	serve(t->listener, text, size);
+	serve_answer(t->server, text, size);
 	free(text);
 	return 0;
 }
@@ -603,12 +605,13 @@ static void top_end(struct top *t)
 		follower_close(&t->follower[--t->followers]);
 	free(t->follower);
 	free(t->pollfd);
+	free(t->server);
 	rings_free(&t->rings);
 }
 
 struct json_object *top_json(double interval)
 {
-	struct top t = { .interval = interval, .stop = stop_on_signals(), .listener = -1 };
+	struct top t = { .interval = interval, .stop = stop_on_signals() };
 	struct json_object *o = NULL;
 
 	fpga_catch_removal();
@@ -632,20 +635,20 @@ int cmd_top(int argc, char **argv)
 		"whose registers we may read. Nothing of a stream is written.",
 		NULL, NULL, NULL,
 	};
-	struct top t = { .interval = 1, .json = want_json, .listener = -1 };
+	struct top t = { .interval = 1, .json = want_json };
 	int result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
 	if (t.serve)
-		t.listener = serve_socket();
-	if (t.serve && t.listener < 0)
+		t.server = serve_open();
+	if (t.serve && !t.server)
 		return EXIT_FAILED;
 	t.stop = stop_on_signals();
 	fpga_catch_removal();
 	result = run(&t);
 	/* who asked is not left alone, and does not start us again */
 	if (result && t.serve)
-		serve(t.listener, NULL, 0);
+		serve_sorry(t.server);
 	screen_end();
 	top_end(&t);
 	return result;
