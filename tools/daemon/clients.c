@@ -50,7 +50,7 @@ static unsigned int count(const struct daemon *d, bool hello, const uint64_t *or
  * stranger who has said nothing for longest, or of the observer who came last. So nobody can keep
  * others out who does not come from where they come from, and whoever may lead always finds a place.
  */
-static void client_yield(struct daemon *d, bool hello)
+static struct client *who_yields(struct daemon *d, bool hello)
 {
 	struct client *goes = NULL;
 	unsigned int most = 0;
@@ -68,16 +68,23 @@ static void client_yield(struct daemon *d, bool hello)
 			most = n;
 		}
 	}
-	if (goes)
-		client_close(d, goes);
+	return goes;
 }
 
 struct client *client_place(struct daemon *d)
 {
 	struct client *c = d->client;
 
-	if (count(d, false, NULL) == STRANGERS)
-		client_yield(d, false);
+	d->full_until = 0;
+	if (count(d, false, NULL) == STRANGERS) {
+		c = who_yields(d, false);
+		if (now_ns() < c->due_ns - HELLO_NS + GRACE_NS) {
+			d->full_until = c->due_ns - HELLO_NS + GRACE_NS;
+			return NULL;
+		}
+		client_close(d, c);
+		return c;
+	}
 	while (c->number)
 		c++;
 	return c;
@@ -86,7 +93,7 @@ struct client *client_place(struct daemon *d)
 void client_admit(struct daemon *d, struct client *c)
 {
 	if (!c->hello && count(d, true, NULL) == MANAGERS)
-		client_yield(d, true);
+		client_close(d, who_yields(d, true));
 	c->hello = true;
 }
 

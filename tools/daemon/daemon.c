@@ -35,19 +35,21 @@ static int listen_all(struct daemon *d)
 	return 0;
 }
 
-/* False: nobody is there any more. */
+/* False: nobody is there any more, or there is no place. */
 static bool accept_one(struct daemon *d, struct wire_listener *listener)
 {
-	struct client *c;
+	struct client *c = client_place(d);
 	struct wire *wire;
 	char why[WHY_SIZE];
-	int result = wire_accept(listener, &wire, why);
+	int result;
 
+	if (!c)
+		return false;
+	result = wire_accept(listener, &wire, why);
 	if (result < 0)
 		say("%s: %s", listener->at, why);
 	if (result <= 0)
 		return false;
-	c = client_place(d);
 	*c = (struct client) {
 		.wire = wire, .number = ++d->clients, .due_ns = now_ns() + HELLO_NS,
 	};
@@ -113,6 +115,8 @@ static uint64_t next_due(const struct daemon *d)
 {
 	uint64_t due = sooner(sooner(UINT64_MAX, d->kill_ns), d->orphan_ns);
 
+	if (now_ns() < d->full_until)
+		due = sooner(due, d->full_until);
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		const struct client *c = &d->client[i];
 
@@ -149,7 +153,9 @@ static void turn(struct daemon *d)
 	unsigned int greeted = 0;
 
 	for (unsigned int i = 0; i < d->listeners; i++)
-		fds[i] = (struct pollfd) { .fd = d->listener[i].fd, .events = POLLIN };
+		fds[i] = (struct pollfd) {
+			.fd = now_ns() < d->full_until ? -1 : d->listener[i].fd, .events = POLLIN,
+		};
 	child[CHILD_PROCESS] = (struct pollfd) { .fd = d->child.process, .events = POLLIN };
 	child[CHILD_LED] = (struct pollfd) { .fd = d->child.led, .events = POLLIN };
 	child[CHILD_SAID] = (struct pollfd) { .fd = d->child.said, .events = POLLIN };

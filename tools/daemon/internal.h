@@ -11,6 +11,7 @@
 #define MANAGERS	32		/* who have said hello */
 #define STRANGERS	256		/* who have not yet */
 #define CLIENTS		(MANAGERS + STRANGERS)
+#define GRACE_NS	250000000ull	/* a stranger does not go for others before */
 #define HELLO_NS	10000000000ull	/* for who connects to say it */
 #define ORPHAN_NS	10000000000ull	/* for another manager to take over */
 #define STOP_NS		20000000000ull	/* for a child to end, before it is killed */
@@ -47,6 +48,7 @@ struct daemon {
 	unsigned int listeners;
 	struct client client[CLIENTS];
 	uint64_t clients;		/* so many came */
+	uint64_t full_until;		/* nobody is taken before; 0: there are places */
 	unsigned int first;		/* place that is served first in the next turn */
 
 	enum state state;
@@ -80,7 +82,10 @@ void client_refuse(struct daemon *d, struct client *c, uint64_t re, const char *
 		   const char *format, ...);
 void client_done(struct daemon *d, struct client *c, uint64_t re);
 void client_close(struct daemon *d, struct client *c);
-/* A place for a link; where strangers have all of theirs, one of them goes. */
+/*
+ * A place for a link; where strangers have all of theirs, one of them goes. NULL: all of them have just
+ * come, and nobody is taken until full_until.
+ */
 struct client *client_place(struct daemon *d);
 /* It says hello for the first time; where there are too many managers, an observer goes. */
 void client_admit(struct daemon *d, struct client *c);
