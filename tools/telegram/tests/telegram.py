@@ -16,9 +16,12 @@ SPACE = "urn:rashpa:1"
 class Daemon:
     """A link to one; telegrams that nobody asked for are in .unasked."""
 
-    def __init__(self, path, seconds=60):
-        self.socket = socket.socket(socket.AF_UNIX)
+    def __init__(self, path, seconds=60, source=None):
+        """path: of a UNIX socket, or (HOST, PORT); source: of plain TCP."""
+        self.socket = socket.socket(socket.AF_UNIX if isinstance(path, str) else socket.AF_INET)
         self.socket.settimeout(seconds)
+        if source:
+            self.socket.bind(source)
         self.socket.connect(path)
         self.number = 0
         self.unasked = []
@@ -58,6 +61,11 @@ class Daemon:
     def ask(self, content):
         """The answer: an element."""
         return self.answer(self.send(content))
+
+    def ask_nothing(self, content):
+        """The next telegram, which need not name what it answers."""
+        self.send(content)
+        return self.receive()[0]
 
     def answer(self, number):
         """To the telegram of this number."""

@@ -352,6 +352,69 @@ def what_is_no_telegram():
     same("ends-well: it ends well", rig.end(), 0)
 
 
+def stopped(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def crowds():
+    """Who sends much, or nothing, and what becomes of others meanwhile: order, not time."""
+    port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+    process, path = start("crowd", "--daemon", f"plain:127.0.0.1:{port}")
+    many = "<hello " + " ".join(f'a{i}="{i % 10}"' for i in range(60000)) + "/>"
+    stranger = Daemon(path)
+    answer = stranger.ask_nothing(many)
+    same("long/refused: 60000 attributes are refused by their bytes", (answer.get("code"), "bytes" in answer.text),
+         ("leader", True))
+    leader = Daemon(path)
+    leader.ask('<hello name="leader" role="leader"/>')
+    answer = leader.ask_nothing(many)
+    same("many/refused: and of who leads before they are parsed", (answer.get("code"), answer.text.startswith("byte "),
+                                                                    "attributes" in answer.text), ("syntax", True, True))
+    leader.ask("<bye/>")
+    observers = [Daemon(path) for _ in range(4)]
+    for o in observers:
+        o.ask('<hello name="o" role="observer"/>')
+    process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: stopped(process.pid))
+    for o in observers:
+        for _ in range(16):
+            o.send(many[:600] + "/>")
+            o.send("<get-status/>")
+    manager = Daemon(path)
+    number = manager.send('<hello name="m" role="leader"/>')
+    process.send_signal(signal.SIGCONT)
+    same("turns/answered: a manager comes behind them", kind(manager.answer(number)), "capabilities")
+    before = [sum(1 for _ in range(32) if (a := o.receive()[0]).tag.endswith("status") and "leader" not in a.attrib)
+              for o in observers]
+    ok(max(before) <= 2, f"turns: and is served before all that they asked: {before} of 16")
+
+    # links in the order in which they came: where the last one is answered, all of them were taken
+    first = Daemon(path)
+    silent = [Daemon(path) for _ in range(100)]
+    Daemon(path).ask('<hello name="last" role="observer"/>')
+    try:
+        same("silent: 100 who say nothing keep nobody from saying hello", kind(first.ask('<hello name="first" role="observer"/>')),
+             "capabilities")
+    except (EOFError, OSError) as e:
+        ok(False, "silent: 100 who say nothing keep nobody from saying hello", repr(e))
+
+    def plain(source):
+        return Daemon(("127.0.0.1", port), 60, (source, 0))
+
+    first = plain("127.0.0.2")
+    silent += [plain("127.0.0.1") for _ in range(300)]
+    plain("127.0.0.1").ask('<hello name="last" role="observer"/>')
+    try:
+        same("fair: 300 of one machine do not push out one of another",
+             kind(first.ask('<hello name="first" role="observer"/>')), "capabilities")
+    except (EOFError, OSError) as e:
+        ok(False, "fair: 300 of one machine do not push out one of another", repr(e))
+    same("leads: who leads stays", manager.ask("<get-status/>").get("leader"), "m")
+    process.terminate()
+    same("crowds/ends-well: it ends well", process.wait(), 0)
+
+
 def two_managers():
     rig = Rig()
     rig.reach("running")
@@ -437,6 +500,7 @@ def those_who_die():
 
 every_telegram_in_every_state()
 what_is_no_telegram()
+crowds()
 two_managers()
 those_who_die()
 subprocess.run(["rm", "-rf", work], check=True)
