@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check seconds=1 run=build/tools/telegram-selftest */
 /* Limits of telegrams: each at its edge and one beyond it, and that libxml2 finds no more than was counted. TAP. */
 #include "telegram.h"
 

@@ -17,12 +17,12 @@
 #define TELEGRAM_NAME		64	/* a name, with its end */
 
 /*
- * What a telegram may have: more than the schema allows where it has a limit of its own, so that the
- * longest answer of a daemon (256 buffers, 64 links of 16 counts) is half of it at most. All of it costs
- * a few milliseconds.
+ * Limits of a telegram, looked at before it is parsed. The longest ones of the schema (256 buffers, or
+ * 64 links of 16 counts) have less than a third of these nodes. A telegram at its limits takes
+ * milliseconds.
  */
 #define TELEGRAM_MOST		(1u << 20)	/* bytes: those of a frame */
-#define TELEGRAM_ASKED		8192		/* bytes that a daemon reads of who does not lead */
+#define TELEGRAM_ASKED		8192		/* bytes, of a manager that does not lead */
 #define TELEGRAM_NODES		8192		/* elements, attributes, comments, CDATA sections */
 #define TELEGRAM_ATTRIBUTES	64		/* of an element, with its name spaces */
 #define TELEGRAM_SPACES		256		/* declarations of name spaces */
