@@ -117,6 +117,22 @@ is "killed/top-knows-2: both killed: top knows it still" "$(rashpactl top --once
 rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other
 ok $? "killed/map-ends: both killed: that map ends"
 
+# A producer is killed before its first stack is complete: the receiver takes the next stream.
+stream_on --rate 0.01
+wait_for 30 busy
+receive
+waits() { [[ $(rashpactl --json buffer info ring1 | jq -c .) == *"$romulu"* ]]; }
+wait_for 30 waits
+ok $? "again/receiver: the receiver is there"
+kill -9 "$remu"
+wait "$remu" 2>/dev/null
+wait_for 30 maps_gone
+stream_on --images 300
+wait "$remu"
+wait "$romulu"
+is "again/frames: it takes the stream of the next producer" "$? $(jq -c '[.frames, .corrupt]' "$work/romulu.json")" \
+	"0 [300,0]" || sed 's/^/# /' "$work/romulu.out"
+
 # A receiver that was asleep when its producer died and another stream began.
 for number in 1000000 0; do
 	stream_and_receive --images "$number"

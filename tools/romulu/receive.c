@@ -16,6 +16,7 @@
 #define END_NS		10000000000ll	/* for a producer to end when all was sent */
 /* A signal that comes right before a wait does not end it: look again after so long. */
 #define LOOK_NS		250000000ll
+#define AGAIN		(-EAGAIN)	/* no exit code: wait for another stream */
 #define LATENCIES	(1 << 20)	/* that are kept: a stream can last for weeks */
 
 /* What --timeout means: so long without a stack. */
@@ -297,6 +298,18 @@ static int next_stack(struct run *r, struct rashpa_stack *st, uint64_t *since)
 	return -EINTR;
 }
 
+/*
+ * For another stream. A daemon's run ends with its producer, though; and an engine that keeps
+ * stacks has begun its files.
+ */
+static bool may_wait(const struct run *r)
+{
+	const struct config *c = r->config;
+
+	return !r->report->stacks && !r->report->lost && !*r->stop && !led() && !c->net.listen &&
+	       !c->from_start && !c->engine->keeps;
+}
+
 static int loop(struct run *r)
 {
 	struct report *report = r->report;
@@ -339,6 +352,9 @@ static int loop(struct run *r)
 		    r->config->opt.buffer, r->config->opt.timeout, report->frames);
 		return EXIT_TIMEOUT;
 	}
+	/* a dead stream, of which we took no stack */
+	if ((over == -ESTALE || over == -EOWNERDEAD) && may_wait(r))
+		return AGAIN;
 	if (over < 0 && over != -EOWNERDEAD && over != -ECONNABORTED && over != -ENODEV &&
 	    over != -EINTR)
 		return fail("%s", why);
@@ -422,6 +438,15 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 		result = lookout_begin(&r);
 	if (!result && !config->only_receive && !*stop)
 		result = run(&r);
+	while (result == AGAIN) {
+		result = config->engine->close ? config->engine->close(&r) : 0;
+		r.engine = NULL;
+		rashpa_stream_close(r.stream);
+		r.stream = NULL;
+		report->attached = false;
+		if (!result)
+			result = run(&r);
+	}
 	if (network) {
 		const int ended = network_end(network, &report->network);
 
