@@ -251,7 +251,16 @@ def attack_server(pid, port):
 
 
 with tempfile.TemporaryDirectory() as work:
-    attack_daemon(Target(work))
-    attack_server(*serve(work))
+    target = Target(work)
+    try:
+        attack_daemon(target)
+    finally:
+        target.process.kill()
+    server = serve(work)
+    try:
+        attack_server(*server)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server[0], 9)
 print(f"1..{count}")
 sys.exit(bad != 0)
