@@ -47,8 +47,8 @@ static unsigned int count(const struct daemon *d, bool hello, const uint64_t *or
 
 /*
  * Of strangers, or of observers, the user or machine that has most places gives one away: that of the
- * stranger who has said nothing for longest, or of the observer who came last. So nobody can keep
- * others out who does not come from where they come from, and whoever may lead always finds a place.
+ * stranger who has said nothing for longest, or of the observer who came last. So one user
+ * or machine cannot keep out another one, and a leader always finds a place.
  */
 static struct client *who_yields(struct daemon *d, bool hello)
 {

@@ -8,8 +8,8 @@
 #include "say.h"
 #include "telegram.h"
 
-#define MANAGERS	32		/* who have said hello */
-#define STRANGERS	256		/* who have not yet */
+#define MANAGERS	32		/* clients that have said hello */
+#define STRANGERS	256		/* clients that have not yet */
 #define CLIENTS		(MANAGERS + STRANGERS)
 #define GRACE_NS	250000000ull	/* a stranger does not go for others before */
 #define HELLO_NS	10000000000ull	/* for who connects to say it */
@@ -48,7 +48,7 @@ struct daemon {
 	unsigned int listeners;
 	struct client client[CLIENTS];
 	uint64_t clients;		/* so many came */
-	uint64_t full_until;		/* nobody is taken before; 0: there are places */
+	uint64_t full_until;		/* no link is taken before; 0: there are places */
 	unsigned int first;		/* place that is served first in the next turn */
 
 	enum state state;
@@ -84,7 +84,7 @@ void client_done(struct daemon *d, struct client *c, uint64_t re);
 void client_close(struct daemon *d, struct client *c);
 /*
  * A place for a link; where strangers have all of theirs, one of them goes. NULL: all of them have just
- * come, and nobody is taken until full_until.
+ * come, and no link is taken until full_until.
  */
 struct client *client_place(struct daemon *d);
 /* It says hello for the first time; where there are too many managers, an observer goes. */

@@ -46,7 +46,7 @@ static void transmit(struct party *p, xmlDoc *telegram)
 		lose(p, why);
 	} else if (telegram_scan(text, size, &counts, why)) {
 		snprintf(too_much, sizeof(too_much),
-			 "what it is asked is more than a telegram may be: %s", why);
+			 "our request is more than a telegram may be: %s", why);
 		lose(p, too_much);
 	} else if (p->wire) {
 		wire_send(p->wire, text, size, why);

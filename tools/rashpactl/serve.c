@@ -15,12 +15,12 @@
 #define FIRST_FD	3		/* SD_LISTEN_FDS_START */
 #define REQUEST_MAX	8192		/* bytes, with all its headers */
 #define PATIENCE_NS	2000000000ull
-#define GRACE_NS	100000000ull	/* nobody goes for others before */
+#define GRACE_NS	100000000ull	/* a connection stays so long for sure */
 #define ACCEPTED	16		/* at once */
 
 struct asker {
 	int fd;				/* -1: the place is free */
-	uint64_t end;			/* of its patience: who came first has the first one */
+	uint64_t end;			/* of its two seconds: the oldest has the first one */
 	bool asks;			/* its question is there, its answer is not */
 	char *answer;			/* NULL: none yet */
 	size_t size, sent;		/* of it */
@@ -30,7 +30,7 @@ struct asker {
 
 struct server {
 	int listener;
-	uint64_t full_until;		/* nobody is taken before; 0: there are places */
+	uint64_t full_until;		/* no connection is taken before; 0: there are places */
 	struct asker asker[SERVE_MOST];
 };
 
@@ -153,8 +153,8 @@ static void go_on(struct asker *a)
 }
 
 /*
- * A place for who comes; NULL: all are taken by who comes from asking, or has just come. Who keeps a
- * place and is slow gives it away, first who has not asked.
+ * A place for a connection; NULL: all the others have just come, or are about to be answered. Another
+ * one is closed for it: the oldest without a question, else the oldest that takes its answer slowly.
  */
 static struct asker *place(struct server *s, uint64_t now)
 {

@@ -24,8 +24,8 @@ uint64_t serve_poll(const struct server *server, struct pollfd *fds);
 
 /*
  * Goes on with all connections, after poll() or before it. Each has two seconds. Where all places are
- * taken, the oldest whose question has not come goes, after a tenth of a second. What somebody does
- * wrong is told to him alone. True: somebody waits for serve_answer().
+ * taken, the oldest whose question has not come goes, after a tenth of a second. Errors of a
+ * client are reported to this client alone. True: a question waits for serve_answer().
  */
 bool serve_look(struct server *server, const struct pollfd *fds);
 

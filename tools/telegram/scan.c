@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * One look at each byte of a telegram, before XML is made of it: libxml2 takes quadratic time for
- * some texts. What is counted is never less than what libxml2 finds, also in a text that is no XML
- * and of which libxml2 reads on behind an error. So it is strict where the two could disagree:
- * characters are those of XML, and no "<" is in a tag.
+ * some texts. Its counts are never smaller than those of libxml2, which also reads on after an error.
+ * So it is strict where the two could disagree: all characters are those of XML, and no "<" is in
+ * a tag.
  */
 #include "telegram.h"
 
@@ -34,7 +34,7 @@ static bool refuse(const struct scan *s, const char *format, ...)
 	return false;
 }
 
-/* Bytes of a character of XML in UTF-8; 0: it is none. */
+/* Bytes of a character in UTF-8; 0: XML does not have it. */
 static unsigned int character(const unsigned char *c, size_t left)
 {
 	const unsigned int more = c[0] < 0x80 ? 0 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : 3;
@@ -61,7 +61,7 @@ static bool characters(struct scan *s)
 		const unsigned int n = character((const unsigned char *)s->at, s->end - s->at);
 
 		if (!n)
-			return refuse(s, "that is no character of XML in UTF-8");
+			return refuse(s, "a character is not one of XML in UTF-8");
 		s->at += n;
 	}
 	s->at = s->text;
@@ -75,7 +75,7 @@ static bool begins(const struct scan *s, const char *word)
 	return (size_t)(s->end - s->at) >= n && !memcmp(s->at, word, n);
 }
 
-/* Goes behind this, or to the end: libxml2 misses it then. */
+/* Goes past this word, or to the end, where libxml2 misses the word. */
 static bool skip_to(struct scan *s, const char *word)
 {
 	const char *found = memmem(s->at, s->end - s->at, word, strlen(word));
@@ -100,7 +100,7 @@ static bool another_attribute(struct scan *s, unsigned int *attributes)
 	return another_node(s);
 }
 
-/* Of an element or an attribute, or of what is none. */
+/* A name of an element or an attribute, or whatever stands in its place. */
 static bool name(struct scan *s)
 {
 	const char *begin = s->at;
@@ -135,7 +135,7 @@ static bool references(struct scan *s, const char *from, const char *to)
 	return true;
 }
 
-/* What is between quotes, or all that is left. */
+/* A value in quotes, or the whole rest. */
 static bool value(struct scan *s)
 {
 	const char quote = *s->at++, *const begin = s->at;
@@ -200,7 +200,7 @@ static bool instruction(struct scan *s)
 	return true;
 }
 
-/* Text up to the next "<"; false: there is none, or the text is refused. */
+/* Text up to the next "<"; false: this was the last one, or the text is refused. */
 static bool text_before(struct scan *s, bool *good)
 {
 	const char *next = memchr(s->at, '<', s->end - s->at);

@@ -134,9 +134,9 @@ static void test_hidden(void)
 		ok(refused(hidden[i].word), "hidden: attributes %s", hidden[i].title);
 	}
 	make(HEAD "<!-- <a b='&c;' ", "=", 9000, "--><arm/>" TAIL);
-	ok(passes(), "comment: what is in a comment does not count");
+	ok(passes(), "comment: the content of a comment does not count");
 	make("<?xml version='1.0'?>" HEAD "<log><![CDATA[<", "=&", 9000, "]]></log>" TAIL);
-	ok(passes(), "cdata: nor does what is in CDATA");
+	ok(passes(), "cdata: nor does that of CDATA");
 	begin("<?xml version='1.0' encoding='UTF-8'?>" HEAD "<log>&lt;&#60;&quot;\xf4\x8f\xbf\xbf</log>" TAIL);
 	ok(passes(), "entities: entities that there are");
 }

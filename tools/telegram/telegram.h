@@ -24,9 +24,9 @@
 #define TELEGRAM_MOST		(1u << 20)	/* bytes: those of a frame */
 #define TELEGRAM_ASKED		8192		/* bytes, of a manager that does not lead */
 #define TELEGRAM_NODES		8192		/* elements, attributes, comments, CDATA sections */
-#define TELEGRAM_ATTRIBUTES	64		/* of an element, with its name spaces */
+#define TELEGRAM_ATTRIBUTES	64		/* an element has, with its name spaces */
 #define TELEGRAM_SPACES		256		/* declarations of name spaces */
-#define TELEGRAM_NAME_BYTES	256		/* of an element or attribute, with its prefix */
+#define TELEGRAM_NAME_BYTES	256		/* a name has, with its prefix */
 
 /* The text of the schema. */
 extern const char telegram_schema[];
@@ -47,7 +47,7 @@ struct telegram_counts {
 /**
  * telegram_scan() - whether a text keeps the limits above
  * @text: bytes, of which nothing is believed
- * @size: how many
+ * @size: number of them
  * @counts: filled, up to where the text was refused
  * @why: WHY_SIZE bytes, for the place and the limit
  *
@@ -65,7 +65,7 @@ xmlDoc *telegram_read(const char *text, size_t size, const char *root, char *why
 
 /*
  * A telegram, valid, and within the limits. Its content is the first element of the root. NULL: why;
- * *id is then the telegram's if that much could be read, else 0: what is beyond a limit is not read.
+ * *id is then the telegram's if that much could be read, else 0, as beyond a limit.
  */
 xmlDoc *telegram_parse(const char *text, size_t size, uint64_t *id, char *why);
 xmlNode *telegram_content(xmlDoc *doc);

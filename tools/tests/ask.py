@@ -74,14 +74,14 @@ assert raw(b"GET /met", b"rics HTTP/1.1\r\nHost: x\r\n", b"\r\n").startswith(b"H
 assert raw(b"\x16\x03\x01\0 \r\n\r\n").startswith(b"HTTP/1.1 400 ")
 assert raw(b"GET /" + b"a" * 20000) == b""
 connect().close()
-# more who say nothing, or begin, than there are places: whoever asks is answered before they are gone by themselves
+# more silent connections than there are places: a question is answered before these end by themselves
 silent = [connect() for _ in range(300)]
 for s in silent[::2]:
     s.send(b"GET /metrics HTTP/1.1\r\n")
 for _ in range(3):
     assert ask("GET", "/metrics")[0].status == 200
 assert all(s.recv(100) == b"" for s in silent), "it waits for ever for who says nothing"
-# who asks and takes nothing
+# connections that ask and read nothing
 deaf = [connect() for _ in range(300)]
 for s in deaf:
     s.send(b"GET /metrics HTTP/1.1\r\n\r\n")

@@ -56,7 +56,7 @@ def reset(link):
 
 
 def send(link, data):
-    """What the other side has closed meanwhile takes nothing."""
+    """As much as goes; a link that the other side has closed meanwhile takes nothing."""
     with contextlib.suppress(OSError):
         link.setblocking(False)
         link.send(data)
@@ -188,7 +188,7 @@ def attack_daemon(t):
     t.survives("many: 1000 links that say nothing")
     for link in links[::2]:
         send(link, random.randbytes(random.randrange(1, 4000)))
-    t.survives("noise: of which half then make noise")
+    t.survives("noise: half of these then make noise")
     observers = [t.unix() for _ in range(100)]
     for link in observers:
         send(link, HELLO + frame(telegram("<get-capabilities/>")) * 1000)
@@ -228,7 +228,7 @@ def attack_server(pid, port):
     question = b"GET /metrics HTTP/1.1\r\n\r\n"
     survives("http/begin: metrics are answered")
     links = [tcp(port) for _ in range(600)]
-    survives("http/silent: beside 600 that say nothing")
+    survives("http/silent: with 600 that say nothing")
     for i, link in enumerate(links):
         send(link, question[:i % (len(question) - 1)])
     survives("http/slow: and that then begin")

@@ -17,7 +17,7 @@ class Daemon:
     """A link to one; telegrams that nobody asked for are in .unasked."""
 
     def __init__(self, path, seconds=60, source=None):
-        """path: of a UNIX socket, or (HOST, PORT); source: of plain TCP."""
+        """path: that of a UNIX socket, or (HOST, PORT). source: our address, with plain TCP."""
         self.socket = socket.socket(socket.AF_UNIX if isinstance(path, str) else socket.AF_INET)
         self.socket.settimeout(seconds)
         if source:
