@@ -95,6 +95,7 @@ void client_admit(struct daemon *d, struct client *c)
 	if (!c->hello && count(d, true, NULL) == MANAGERS)
 		client_close(d, who_yields(d, true));
 	c->hello = true;
+	wire_limit(c->wire, WIRE_MOST);
 }
 
 xmlDoc *client_telegram(struct client *c, const char *name, uint64_t re, xmlNode **content)

@@ -53,6 +53,7 @@ static bool accept_one(struct daemon *d, struct wire_listener *listener)
 	*c = (struct client) {
 		.wire = wire, .number = ++d->clients, .due_ns = now_ns() + HELLO_NS,
 	};
+	wire_limit(wire, TELEGRAM_ASKED);
 	snprintf(c->name, sizeof(c->name), "%s", wire_peer(wire)->name);
 	return true;
 }

@@ -46,6 +46,7 @@ struct address {
 struct wire {
 	enum state state;
 	int fd;
+	uint32_t most;			/* bytes of a frame that comes */
 	struct address to;
 	struct addrinfo *next;		/* of its list, what was not yet tried */
 	struct wire_tls *keys;
@@ -308,6 +309,7 @@ static struct wire *new_wire(enum wire_kind kind, const char *name, char *why)
 		return NULL;
 	}
 	w->fd = -1;
+	w->most = WIRE_MOST;
 	w->begin_end = now_ns() + WIRE_BEGIN_MS * MS;
 	w->peer.kind = kind;
 	snprintf(w->peer.name, sizeof(w->peer.name), "%s", name);
@@ -574,6 +576,11 @@ void wire_close(struct wire *wire)
 	free(wire);
 }
 
+void wire_limit(struct wire *wire, uint32_t most)
+{
+	wire->most = most;
+}
+
 /* --- frames --- */
 
 /* Room for so many bytes, in steps that double it. */
@@ -653,15 +660,16 @@ static void flush(struct wire *w)
 }
 
 /* Bytes of the frame that comes, and of its length; 0: the length is none. */
-static size_t wanted(const struct bytes *in)
+static size_t wanted(const struct wire *w)
 {
+	const struct bytes *in = &w->in;
 	uint32_t length;
 
 	if (in->have < sizeof(length))
 		return sizeof(length);
 	memcpy(&length, in->data, sizeof(length));
 	length = ntohl(length);
-	return length && length <= WIRE_MOST ? sizeof(length) + length : 0;
+	return length && length <= w->most ? sizeof(length) + length : 0;
 }
 
 /* More of the frame, and as much again as there is of it at most: false if none is there. */
@@ -700,10 +708,10 @@ static bool receive(struct wire *w)
 	size_t want;
 
 	do {
-		want = wanted(&w->in);
+		want = wanted(w);
 		if (!want) {
-			over(w, "a frame of 0 bytes or of more than %u: that is no stream of this program",
-			     WIRE_MOST);
+			over(w, "a frame of 0 bytes or of more than %u: that is no stream of this program, or not yet",
+			     w->most);
 			return false;
 		}
 		if (w->in.have == want)
@@ -770,7 +778,7 @@ int wire_send(struct wire *wire, const void *frame, size_t size, char *why)
 	if (wire->state == OVER || wire->deaf)
 		return because(why, -1, "%s", wire->said);
 	all = wire->out.have + sizeof(length) + size;
-	if (all > WIRE_QUEUE) {
+	if (all > (size_t)wire->most * (WIRE_QUEUE / WIRE_MOST)) {
 		over(wire, "it does not read: %zu bytes wait for it", wire->out.have);
 	} else if (!make_room(&wire->out, all, WIRE_QUEUE)) {
 		over(wire, "no memory for what is to be sent");

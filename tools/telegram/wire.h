@@ -86,6 +86,11 @@ int wire_accept(struct wire_listener *listener, struct wire **wire, char *why);
 int wire_connect(const char *to, struct wire_tls *tls, const char *name, struct wire **wire,
 		 char *why);
 void wire_close(struct wire *wire);
+/*
+ * The other side may send frames of so many bytes at most, and let four times as many wait for it; at
+ * first WIRE_MOST. From the next frame on.
+ */
+void wire_limit(struct wire *wire, uint32_t most);
 
 /*
  * For poll(): ask before each one, the file changes while connecting. And when to call wire_take()

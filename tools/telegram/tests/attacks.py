@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, "tools/telegram/tests")
@@ -60,6 +61,12 @@ def send(link, data):
     with contextlib.suppress(OSError):
         link.setblocking(False)
         link.send(data)
+
+
+def send_all(link, data):
+    with contextlib.suppress(OSError):
+        link.settimeout(PATIENCE)
+        link.sendall(data)
 
 
 def hostile():
@@ -153,6 +160,7 @@ def attack_daemon(t):
     texts = hostile()
     for role in "observer", "leader":
         link = t.leader if role == "leader" else Daemon(t.path, PATIENCE)
+        link.ask(f'<hello name="{role}" role="{role}"/>')
         wrong = 0
         for text in texts:
             link.send_bytes(text)
@@ -177,6 +185,11 @@ def attack_daemon(t):
         send(links[-1], HELLO[:i % len(HELLO)])
         send(links[-2], b"\0\x10\0\0" + b"x" * i)
     t.survives("slow: 600 that stop in the middle of a frame")
+    large = struct.pack(">I", 1 << 20) + b"x" * 1000000
+    links += [t.unix() for _ in range(300)]
+    for i, link in enumerate(links[-300:]):
+        threading.Thread(target=send_all, args=(link, large if i % 2 else frame(b"<a>") * 20000), daemon=True).start()
+    t.survives("large: 300 that send a large frame, or many that are wrong, before hello")
     for i in range(len(HELLO) + 1):
         for link in t.unix(), tcp(t.plain), tcp(t.tls):
             send(link, HELLO[:i] if i % 2 else hello[:i])
@@ -196,6 +209,9 @@ def attack_daemon(t):
     for link in observers:
         send(link, frame(telegram('<hello name="thief" role="leader" take-over="true"/>')) * 100)
     t.survives("thief: and that want to lead")
+    with open(f"/proc/{t.process.pid}/status", encoding="utf-8") as file:
+        peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    ok(peak < 200000 * (5 if "sanitize" in TOOLS else 1), f"memory: it has not grown: {peak} KiB")
     t.process.terminate()
     ok(t.process.wait() == 0, "end: the daemon ends well")
 
