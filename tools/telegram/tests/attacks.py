@@ -211,7 +211,7 @@ def attack_daemon(t):
     t.survives("thief: and that want to lead")
     with open(f"/proc/{t.process.pid}/status", encoding="utf-8") as file:
         peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
-    ok(peak < 200000 * (5 if "sanitize" in TOOLS else 1), f"memory: it has not grown: {peak} KiB")
+    ok(peak < 64000 * (5 if "sanitize" in TOOLS else 1), f"memory: it has not grown: {peak} KiB")
     t.process.terminate()
     ok(t.process.wait() == 0, "end: the daemon ends well")
 
