@@ -129,7 +129,9 @@ class Target:
         except (OSError, EOFError, struct.error) as e:
             good = [False]
             print("#", repr(e))
-        ok(all(good), f"{title} {'' if all(good) else good}")
+        if not all(good):
+            print("# by UNIX socket, TCP and TLS; the leader; the process:", good)
+        ok(all(good), title)
 
     def unix(self):
         link = socket.socket(socket.AF_UNIX)
