@@ -12,10 +12,10 @@
 #include <linux/uaccess.h>
 
 #include "rashpa_channel.h"
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_events.h"
 #include "rashpa_memory.h"
-#include "rashpa_trace.h"
+#include "core/trace.h"
 
 #define RASHPA_DEPTH_DEFAULT	1024
 #define RASHPA_DEPTH_MAX	65536

@@ -2,7 +2,7 @@
 /*
  * What an event channel is made of. Only for the files that deliver events.
  *
- * Locks, their order in rashpa_call.h:
+ * Locks, their order in core/call.h:
  *
  *   rashpa_channel.sources_lock	table of its sources and groups, against other ioctls
  *   rashpa_channel.tell_lock	one thing of a channel is told at a time (soft interrupt)
@@ -23,9 +23,9 @@
 #include <linux/interrupt.h>
 #include <linux/wait.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_function.h"
-#include "rashpa_origin.h"
+#include "core/origin.h"
 
 /* a source may be a member of so many groups, a group of one: each costs time in the interrupt */
 #define RASHPA_MEMBERSHIPS_MAX	4

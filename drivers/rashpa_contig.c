@@ -25,7 +25,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_memory.h"
 
 /*

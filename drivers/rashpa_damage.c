@@ -18,7 +18,7 @@
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_memory.h"
 
 static LIST_HEAD(rashpa_watched);

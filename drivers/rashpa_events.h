@@ -5,7 +5,7 @@
 #ifndef RASHPA_EVENTS_H
 #define RASHPA_EVENTS_H
 
-#include "rashpa_call.h"
+#include "core/call.h"
 
 /* ------------------------------------------------ rashpa_channel.c --- */
 

@@ -6,7 +6,7 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_memory.h"
 
 /**

@@ -20,7 +20,7 @@
 #include <linux/slab.h>
 #include <linux/swiotlb.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_map.h"
 #include "rashpa_memory.h"
 

@@ -2,7 +2,7 @@
 /*
  * PCI functions: their life, their registers, and what memory they reach at which address.
  *
- * Locks, their order in rashpa_call.h:
+ * Locks, their order in core/call.h:
  *
  *   rashpa_device.lock	life of the function: gone, profile, lists of maps and windows, users.
  *			Taken by every ioctl on the function and by removal.
@@ -34,9 +34,9 @@
 #include <linux/sizes.h>
 #include <linux/wait.h>
 
-#include "rashpa_account.h"
-#include "rashpa_call.h"
-#include "rashpa_origin.h"
+#include "core/account.h"
+#include "core/call.h"
+#include "core/origin.h"
 
 /* ---------------------------------------------------- rashpa_pci.c --- */
 

@@ -12,7 +12,7 @@
 #include "rashpa_events.h"
 #include "rashpa_function.h"
 #include "rashpa_memory.h"
-#include "rashpa_node.h"
+#include "core/node.h"
 
 /* ---------------------------------------------------------- ioctls ------ */
 

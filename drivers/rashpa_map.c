@@ -17,7 +17,7 @@
 #include <linux/vmalloc.h>
 #include <linux/xarray.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_map.h"
 #include "rashpa_memory.h"
 

@@ -9,7 +9,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "rashpa_account.h"
+#include "core/account.h"
 #include "rashpa_function.h"
 
 /**

@@ -3,7 +3,7 @@
  * Memory of this driver: buffers, named or not, and pinned pages, as dma-bufs. It knows of no
  * function: whoever maps a memory comes through its dma-buf.
  *
- * Locks, their order in rashpa_call.h:
+ * Locks, their order in core/call.h:
  *
  *   rashpa_names_lock	the names of buffers
  *   rashpa_buffer.lock	leases of one buffer
@@ -23,9 +23,9 @@
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
 
-#include "rashpa_account.h"
-#include "rashpa_call.h"
-#include "rashpa_origin.h"
+#include "core/account.h"
+#include "core/call.h"
+#include "core/origin.h"
 
 struct cma;
 

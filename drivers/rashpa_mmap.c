@@ -17,7 +17,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_memory.h"
 
 static void rashpa_vma_open(struct vm_area_struct *vma)

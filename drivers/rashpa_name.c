@@ -12,9 +12,9 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_memory.h"
-#include "rashpa_node.h"
+#include "core/node.h"
 
 /**
  * struct rashpa_named - a name, its node, and the buffer it keeps alive

@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 
 #include "rashpa_channel.h"
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_events.h"
 
 #define RASHPA_DELAY_MAX_US	10000000U

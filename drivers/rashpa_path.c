@@ -18,7 +18,7 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_function.h"
 
 enum rashpa_p2p_bridge {

@@ -12,10 +12,10 @@
 #include <linux/security.h>
 #include <linux/slab.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_function.h"
-#include "rashpa_node.h"
-#include "rashpa_trace.h"
+#include "core/node.h"
+#include "core/trace.h"
 
 static char *ids;
 

@@ -11,7 +11,7 @@
 #include <linux/minmax.h>
 #include <linux/slab.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_function.h"
 
 /* A register that a removed function answers with. */

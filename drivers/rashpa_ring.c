@@ -12,7 +12,7 @@
 #include <linux/vmalloc.h>
 
 #include "rashpa_channel.h"
-#include "rashpa_compat.h"
+#include "core/compat.h"
 
 /* records begin on a cache line of their own */
 #define RASHPA_RING_RECORDS	64

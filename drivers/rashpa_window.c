@@ -13,9 +13,9 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_function.h"
-#include "rashpa_trace.h"
+#include "core/trace.h"
 
 /**
  * struct rashpa_window - one window

@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 
 #include "rashpa_channel.h"
-#include "rashpa_compat.h"
+#include "core/compat.h"
 #include "rashpa_events.h"
 #include "rashpa_memory.h"
 

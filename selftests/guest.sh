@@ -125,7 +125,7 @@ verdict module unload "the module unloads" rmmod "$module"
 # the kernel keeps counters of covered lines of an unloaded module; they are not plain files
 if [[ ${RASHPA_COUNTERS-} ]]; then
 	mkdir -p "$RASHPA_COUNTERS"
-	find /sys/kernel/debug/gcov -name 'rashpa_*.gcda' |
+	find /sys/kernel/debug/gcov -path '*/drivers/*.gcda' |
 		while IFS= read -r counters; do
 			cat "$counters" >"$RASHPA_COUNTERS/${counters##*/}"
 		done

@@ -46,9 +46,10 @@ def main():
     build, runs, target = sys.argv[1:]
     lines = collections.defaultdict(collections.Counter)
     for gcda in sorted(glob.glob(os.path.join(runs, "*", "*.gcda"))):
-        gcno = os.path.join(build, "drivers", os.path.basename(gcda).replace(".gcda", ".gcno"))
+        name = os.path.basename(gcda).replace(".gcda", ".gcno")
+        gcno = glob.glob(os.path.join(build, "drivers", "**", name), recursive=True)[0]
         for file, line, count in counts(gcda, gcno):
-            at = file.rfind("drivers/rashpa_")
+            at = file.rfind("drivers/")
             if at >= 0:
                 lines[file[at:]][line] += count
     if not lines:

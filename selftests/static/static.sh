@@ -119,14 +119,14 @@ cocci_rule() {
 	local options
 	options=$(sed -n 's,^// Options:,,p' "$1" | paste -sd' ')
 	# shellcheck disable=SC2086 # options
-	remembered "$2 $(sha256sum <"$1")" timeout 600 spatch -D report --very-quiet $options -I uapi \
+	remembered "$2 $(sha256sum <"$1")" timeout 600 spatch -D report --very-quiet $options -I uapi -I drivers \
 		--cocci-file "$1" --dir drivers || echo "${1##*/}: status $?"
 }
 export -f cocci_rule
 
 run_coccinelle() {
 	local inputs
-	inputs=$(spatch --version; cat drivers/* uapi/linux/*)
+	inputs=$(spatch --version; find drivers uapi/linux -type f -exec cat {} +)
 	find "$scripts/coccinelle" -name '*.cocci' | sort |
 		grep -vFf <(entries coccinelle) |
 		xargs -P "$jobs" -I '{}' bash -c 'cocci_rule "$@"' rule '{}' "$(sha256sum <<<"$inputs")" |

@@ -3,7 +3,7 @@
 #ifndef UNIT_H
 #define UNIT_H
 
-#include "../../drivers/rashpa_call.h"
+#include "core/call.h"
 
 #include <tap.h>
 

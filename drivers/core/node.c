@@ -7,8 +7,8 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "rashpa_compat.h"
-#include "rashpa_node.h"
+#include "core/compat.h"
+#include "core/node.h"
 
 #define RASHPA_MINORS	16384
 

@@ -8,8 +8,8 @@
  *   rashpa_events.h	channels: what happened, for programs that wait
  *   rashpa_function.h	PCI functions, their windows and maps
  *   rashpa_memory.h	buffers and pinned pages
- *   the cellar	ioctls in progress, who holds what (rashpa_account.h), nodes, origins of
- *			events, tracepoints, rashpa_compat.h
+ *   the cellar	ioctls in progress, who holds what (core/account.h), nodes, origins of
+ *			events, tracepoints, core/compat.h
  *
  * Locks of all floors, outermost first. Each is explained in the header of its floor:
  *

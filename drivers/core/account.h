@@ -11,7 +11,7 @@
 #include <linux/sched.h>
 #include <linux/types.h>
 
-#include "rashpa_call.h"
+#include "core/call.h"
 
 struct pid;
 struct rashpa_user;

@@ -11,7 +11,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "rashpa_call.h"
+#include "core/call.h"
 
 /**
  * rashpa_fail() - keep the sentence that explains an error

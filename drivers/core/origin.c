@@ -5,8 +5,8 @@
 #include <linux/errno.h>
 #include <linux/ktime.h>
 
-#include "rashpa_account.h"
-#include "rashpa_origin.h"
+#include "core/account.h"
+#include "core/origin.h"
 
 /**
  * rashpa_origin_init() - nothing has happened, and nobody listens

@@ -14,7 +14,7 @@
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
-#include "rashpa_account.h"
+#include "core/account.h"
 
 /* a part of each limit that only CAP_SYS_RESOURCE gets: one in so many */
 #define RASHPA_RESERVE		8

@@ -106,7 +106,7 @@ TRACE_EVENT(rashpa_window_mmap,
 #endif /* RASHPA_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_PATH core
 #undef TRACE_INCLUDE_FILE
-#define TRACE_INCLUDE_FILE rashpa_trace
+#define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>

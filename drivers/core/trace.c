@@ -5,4 +5,4 @@
 #include <linux/types.h>
 
 #define CREATE_TRACE_POINTS
-#include "rashpa_trace.h"
+#include "core/trace.h"
