@@ -14,7 +14,7 @@
 #include "rashpa_channel.h"
 #include "core/compat.h"
 #include "rashpa_events.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 #include "core/trace.h"
 
 #define RASHPA_DEPTH_DEFAULT	1024

@@ -22,7 +22,7 @@
 
 #include "core/compat.h"
 #include "rashpa_map.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 /* Of rings that may be in pieces: larger ones are not needed, and may not be found. */
 #define RASHPA_PIECE_MAX	SZ_4M

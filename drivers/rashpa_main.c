@@ -11,7 +11,7 @@
 
 #include "rashpa_events.h"
 #include "rashpa_function.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 #include "core/node.h"
 
 /* ---------------------------------------------------------- ioctls ------ */

@@ -19,7 +19,7 @@
 
 #include "core/compat.h"
 #include "rashpa_map.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 static struct workqueue_struct *rashpa_map_wq;
 

@@ -10,7 +10,7 @@
 #include "rashpa_channel.h"
 #include "core/compat.h"
 #include "rashpa_events.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 /* ------------------------------------------------------------ looking --- */
 

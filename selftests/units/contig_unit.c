@@ -4,7 +4,7 @@
  * test: tier=check where=root seconds=1 run=build/selftests/units/contig_unit
  */
 #include "include/zones.h"
-#include "../../drivers/rashpa_contig.c"
+#include "../../drivers/memory/contig.c"
 #include "unit.h"
 
 /* ------------------------------------------------------------- memory ---- */

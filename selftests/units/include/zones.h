@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory of a machine for rashpa_contig.c to search, and the kernel functions that it calls.
+ * Memory of a machine that memory/contig.c searches, with the kernel functions that it calls.
  * A page block is 16 pages, and the page allocator keeps up to 4 blocks in one piece.
  */
 #ifndef UNITS_ZONES_H

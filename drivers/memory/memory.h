@@ -29,7 +29,7 @@
 
 struct cma;
 
-/* ------------------------------------------------- rashpa_contig.c --- */
+/* ------------------------------------------------- memory/contig.c --- */
 
 /**
  * struct rashpa_extent - physically contiguous pages
@@ -107,7 +107,7 @@ void rashpa_pages_drop(struct rashpa_pages *pages);
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 		       int node, u64 charged);
 
-/* ------------------------------------------------- rashpa_damage.c --- */
+/* ------------------------------------------------- memory/damage.c --- */
 
 struct rashpa_buffer;
 
@@ -133,7 +133,7 @@ bool rashpa_damage_in(struct rashpa_buffer *buffer, unsigned long first, unsigne
 int rashpa_damage_check(struct rashpa_call *call, struct dma_buf *dmabuf, u64 offset,
 			u64 length);
 
-/* ------------------------------------------------- rashpa_buffer.c --- */
+/* ------------------------------------------------- memory/buffer.c --- */
 
 /**
  * struct rashpa_near - a function that a buffer is for
@@ -220,7 +220,7 @@ int rashpa_ioc_progress(struct rashpa_call *call, void *arg);
 int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg);
 void rashpa_buffers_exit(void);
 
-/* --------------------------------------------------- rashpa_name.c --- */
+/* --------------------------------------------------- memory/name.c --- */
 
 /**
  * struct rashpa_lease - one open of a named buffer, and what came of it
@@ -251,7 +251,7 @@ int rashpa_ioc_export(struct rashpa_call *call, void *arg);
 int rashpa_ioc_remove(struct rashpa_call *call, void *arg);
 int rashpa_ioc_role(struct rashpa_call *call, void *arg);
 
-/* ---------------------------------------------------- rashpa_pin.c --- */
+/* ---------------------------------------------------- memory/pin.c --- */
 
 struct rashpa_pinned;
 
@@ -260,11 +260,11 @@ const struct rashpa_extent *rashpa_pinned_extents(const struct rashpa_pinned *pi
 						  u32 *count);
 int rashpa_ioc_pin(struct rashpa_call *call, void *arg);
 
-/* --------------------------------------------------- rashpa_mmap.c --- */
+/* --------------------------------------------------- memory/mmap.c --- */
 
 int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma);
 
-/* ------------------------------------------------- rashpa_export.c --- */
+/* ------------------------------------------------- memory/export.c --- */
 
 void rashpa_importers_init(struct rashpa_importers *importers);
 struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,

@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 /* ------------------------------------------------------------- life ----- */
 

@@ -9,7 +9,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 /* Pages are pinned in pieces of this many: one page of pointers. */
 #define RASHPA_PIN_CHUNK	(PAGE_SIZE / sizeof(struct page *))

@@ -19,7 +19,7 @@
 #include <linux/workqueue.h>
 
 #include "core/compat.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 static LIST_HEAD(rashpa_watched);
 static DEFINE_SPINLOCK(rashpa_watched_lock);	/* rashpa_watched */

@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 /**
  * struct rashpa_exported - host memory as one dma-buf

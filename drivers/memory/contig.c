@@ -26,7 +26,7 @@
 #include <linux/xarray.h>
 
 #include "core/compat.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 /*
  * Not what is pinned for DMA: it is on the LRU, and cannot be moved. Nor what is being read or

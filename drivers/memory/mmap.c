@@ -18,7 +18,7 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 
 static void rashpa_vma_open(struct vm_area_struct *vma)
 {

@@ -13,7 +13,7 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
-#include "rashpa_memory.h"
+#include "memory/memory.h"
 #include "core/node.h"
 
 /**
