@@ -24,7 +24,7 @@
 #include <linux/wait.h>
 
 #include "core/compat.h"
-#include "rashpa_function.h"
+#include "function/function.h"
 #include "core/origin.h"
 
 /* a source may be a member of so many groups, a group of one: each costs time in the interrupt */

@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 
 #include "rashpa_events.h"
-#include "rashpa_function.h"
+#include "function/function.h"
 #include "memory/memory.h"
 #include "core/node.h"
 

@@ -6,7 +6,7 @@
  *
  *   rashpa_main.c	the module, the one ioctl table
  *   rashpa_events.h	channels: what happened, for programs that wait
- *   rashpa_function.h	PCI functions, their windows and maps
+ *   function/function.h	PCI functions, their windows and maps
  *   memory/memory.h	buffers and pinned pages
  *   the cellar	ioctls in progress, who holds what (core/account.h), nodes, origins of
  *			events, tracepoints, core/compat.h

@@ -4,7 +4,7 @@
  * registers.
  * test: tier=check where=root seconds=2 run=build/selftests/units/fetch_unit
  */
-#include "../../drivers/rashpa_fetch.c"
+#include "../../drivers/function/descriptors.c"
 #include "unit.h"
 
 /* ------------------------------------------------------------ the rest ---- */

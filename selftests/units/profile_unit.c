@@ -13,7 +13,7 @@
 })
 static s64 now;
 
-#include "../../drivers/rashpa_profile.c"
+#include "../../drivers/function/profile.c"
 #include "unit.h"
 
 /* ------------------------------------------------------------ the rest ---- */

@@ -12,7 +12,7 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
-#include "rashpa_function.h"
+#include "function/function.h"
 
 /* A register that a removed function answers with. */
 #define RASHPA_ALL_ONES		(~0U)

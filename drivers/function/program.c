@@ -12,7 +12,7 @@
 #include <linux/slab.h>
 #include <linux/sizes.h>
 
-#include "rashpa_map.h"
+#include "function/map.h"
 
 /* -------------------------------------------------------- entries ---- */
 

@@ -12,7 +12,7 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-#include "rashpa_function.h"
+#include "function/function.h"
 
 /* -------------------------------------------------- from user space --- */
 

@@ -19,7 +19,7 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
-#include "rashpa_function.h"
+#include "function/function.h"
 
 enum rashpa_p2p_bridge {
 	RASHPA_P2P_AUTO,

@@ -38,7 +38,7 @@
 #include "core/call.h"
 #include "core/origin.h"
 
-/* ---------------------------------------------------- rashpa_pci.c --- */
+/* ---------------------------------------------------- function/pci.c --- */
 
 #define RASHPA_VECTORS_MAX	64
 
@@ -94,7 +94,7 @@ struct rashpa_engine {
 };
 
 /**
- * struct rashpa_fetching - how a function fetches addresses, see rashpa_fetch.c
+ * struct rashpa_fetching - how a function fetches addresses, see function/descriptors.c
  * @about: as the profile has it; its pointers are user space's
  * @fields: of a descriptor, NULL: it does not fetch
  * @registers: what it is told of a ring
@@ -285,7 +285,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg);
 int rashpa_pci_init(void);
 void rashpa_pci_exit(void);
 
-/* ------------------------------------------------ rashpa_profile.c --- */
+/* ------------------------------------------------ function/profile.c --- */
 
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
 bool rashpa_device_reachable(struct rashpa_device *dev);
@@ -304,7 +304,7 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name);
 const struct rashpa_profile_window *
 rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags);
 
-/* ------------------------------------------------- rashpa_engine.c --- */
+/* ------------------------------------------------- function/engine.c --- */
 
 int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile);
@@ -320,7 +320,7 @@ void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
 bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
 int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg);
 
-/* ------------------------------------------------- rashpa_window.c --- */
+/* ------------------------------------------------- function/window.c --- */
 
 /* What others have to finish first (fences of a dma-buf) is not waited for longer, in seconds. */
 #define RASHPA_FENCE_LIMIT	10
@@ -336,7 +336,7 @@ void rashpa_windows_revoke(struct rashpa_device *dev);
 void rashpa_windows_suspend(struct rashpa_device *dev);
 void rashpa_windows_resume(struct rashpa_device *dev);
 
-/* --------------------------------------------------- rashpa_path.c --- */
+/* --------------------------------------------------- function/path.c --- */
 
 /* As many as a ring has descriptors: 64 GiB of single pages; more is a mistake, not a plan. */
 #define RASHPA_SEGMENTS_MAX	RASHPA_DESCRIPTORS_MAX
@@ -398,7 +398,7 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 			struct rashpa_pieces *pieces, bool host, bool device_only);
 void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
-/* ---------------------------------------------------- rashpa_map.c --- */
+/* ---------------------------------------------------- function/map.c --- */
 
 int rashpa_ioc_map(struct rashpa_call *call, void *arg);
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
@@ -417,14 +417,14 @@ void rashpa_maps_restore(struct dma_buf *dmabuf);
 int rashpa_maps_init(void);
 void rashpa_maps_exit(void);
 
-/* ------------------------------------------------ rashpa_program.c --- */
+/* ------------------------------------------------ function/program.c --- */
 
 int rashpa_ioc_program(struct rashpa_call *call, void *arg);
 int rashpa_table_clear(struct rashpa_device *dev);
 int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 
-/* -------------------------------------------------- rashpa_fetch.c --- */
+/* -------------------------------------------------- function/descriptors.c --- */
 
 int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
 		      struct rashpa_fetching *fetch);

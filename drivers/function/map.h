@@ -10,7 +10,7 @@
 #include <linux/workqueue.h>
 
 #include "core/account.h"
-#include "rashpa_function.h"
+#include "function/function.h"
 
 /**
  * struct rashpa_limits - what a segment may be

@@ -13,7 +13,7 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
-#include "rashpa_function.h"
+#include "function/function.h"
 #include "core/node.h"
 #include "core/trace.h"
 

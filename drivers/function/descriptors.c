@@ -21,7 +21,7 @@
 #include <linux/swiotlb.h>
 
 #include "core/compat.h"
-#include "rashpa_map.h"
+#include "function/map.h"
 #include "memory/memory.h"
 
 /* Of rings that may be in pieces: larger ones are not needed, and may not be found. */

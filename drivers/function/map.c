@@ -18,7 +18,7 @@
 #include <linux/xarray.h>
 
 #include "core/compat.h"
-#include "rashpa_map.h"
+#include "function/map.h"
 #include "memory/memory.h"
 
 static struct workqueue_struct *rashpa_map_wq;

@@ -14,7 +14,7 @@
 #include <linux/wait_bit.h>
 
 #include "core/compat.h"
-#include "rashpa_function.h"
+#include "function/function.h"
 #include "core/trace.h"
 
 /**
