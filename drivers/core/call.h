@@ -4,8 +4,8 @@
  *
  * The driver has floors, and a file includes and calls only what is on its own floor or below:
  *
- *   rashpa_main.c	the module, the one ioctl table
- *   rashpa_events.h	channels: what happened, for programs that wait
+ *   main.c	the module, the one ioctl table
+ *   events/events.h	channels: what happened, for programs that wait
  *   function/function.h	PCI functions, their windows and maps
  *   memory/memory.h	buffers and pinned pages
  *   the cellar	ioctls in progress, who holds what (core/account.h), nodes, origins of

@@ -41,8 +41,8 @@ ours() {
 
 ( # dkms.conf agrees with the sources
 	. ./dkms.conf
-	is "dkms-conf-name: dkms.conf states name and version of the driver" "$PACKAGE_NAME/$PACKAGE_VERSION" \
-		"rashpa/$(sed -n 's/^MODULE_VERSION("\(.*\)");$/\1/p' drivers/rashpa_main.c)"
+	is "dkms-conf-name: dkms.conf has the name, and the version of the driver" "$PACKAGE_NAME/$PACKAGE_VERSION" \
+		"rashpa/$(sed -n 's/^MODULE_VERSION("\(.*\)");$/\1/p' drivers/main.c)"
 	is "names-one-module: it names one module, built for each new kernel" \
 		"${BUILT_MODULE_NAME[*]} ${DEST_MODULE_LOCATION[*]} $AUTOINSTALL" "rashpa /updates/dkms yes"
 	for kernel in "$first" "$second" "$later" 7.10.1+deb14-amd64 10.0.0-1-amd64; do

@@ -3,7 +3,7 @@
  * Positions of groups, members that fill the slots, members that lap the consumer.
  * test: tier=check where=root seconds=2 run=build/selftests/units/group_unit
  */
-#include "../../drivers/rashpa_group.c"
+#include "../../drivers/events/group.c"
 #include "unit.h"
 
 /* ------------------------------------------------------------ the rest ---- */

@@ -2,7 +2,7 @@
 /*
  * Descriptors that a function fetches: checks of fields, bytes in memory, order of
  * registers.
- * test: tier=check where=root seconds=2 run=build/selftests/units/fetch_unit
+ * test: tier=check where=root seconds=2 run=build/selftests/units/descriptors_unit
  */
 #include "../../drivers/function/descriptors.c"
 #include "unit.h"

@@ -9,7 +9,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "rashpa_events.h"
+#include "events/events.h"
 #include "function/function.h"
 #include "memory/memory.h"
 #include "core/node.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Search for runs of page blocks, in memory that a string describes.
- * test: tier=check where=root seconds=1 run=build/selftests/units/contig_unit
+ * test: tier=check where=root seconds=1 run=build/selftests/units/search_unit
  */
 #include "include/zones.h"
 #include "../../drivers/memory/contig.c"

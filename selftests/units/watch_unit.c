@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Events of words in memory: conditions, masks, words that wrap, timers, LOOK.
- * test: tier=check where=root seconds=2 run=build/selftests/units/words_unit
+ * test: tier=check where=root seconds=2 run=build/selftests/units/watch_unit
  */
 #include <stdbool.h>
 
@@ -14,7 +14,7 @@ static void meanwhile(void);		/* called when LOOK lets other tasks run */
 #undef cond_resched
 #define cond_resched()		meanwhile()
 
-#include "../../drivers/rashpa_words.c"
+#include "../../drivers/events/watch.c"
 #include "unit.h"
 
 /* ------------------------------------------------------------ the rest ---- */

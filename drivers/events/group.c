@@ -15,8 +15,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "rashpa_channel.h"
-#include "rashpa_events.h"
+#include "events/channel.h"
+#include "events/events.h"
 
 /* so many members are looked at with interrupts off, then others may run */
 #define RASHPA_MEMBERS_BATCH	64

@@ -11,9 +11,9 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "rashpa_channel.h"
+#include "events/channel.h"
 #include "core/compat.h"
-#include "rashpa_events.h"
+#include "events/events.h"
 #include "memory/memory.h"
 #include "core/trace.h"
 

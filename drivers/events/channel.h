@@ -34,7 +34,7 @@
 
 struct rashpa_channel;
 
-/* ------------------------------------------------- rashpa_notify.c --- */
+/* ------------------------------------------------- events/notify.c --- */
 
 /**
  * struct rashpa_notifier - an eventfd, and when it is signalled
@@ -77,7 +77,7 @@ static inline void rashpa_notify(struct rashpa_notifier *n)
 		rashpa_notify_later(n);
 }
 
-/* -------------------------------------------------- rashpa_words.c --- */
+/* -------------------------------------------------- events/watch.c --- */
 
 struct rashpa_listener;
 
@@ -143,7 +143,7 @@ void rashpa_watch_again(struct rashpa_watch *w);
 void rashpa_watch_stop(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
 
-/* -------------------------------------------------- rashpa_group.c --- */
+/* -------------------------------------------------- events/group.c --- */
 
 struct rashpa_group;
 
@@ -193,7 +193,7 @@ struct rashpa_group {
 void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value);
 void rashpa_group_end(struct rashpa_listener *l);
 
-/* ------------------------------------------------ rashpa_channel.c --- */
+/* ------------------------------------------------ events/channel.c --- */
 
 /**
  * struct rashpa_listener - one source, or one group, of one channel
@@ -322,7 +322,7 @@ static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)
 	return ch->dev ? ch->dev->id : RASHPA_NO_DEVICE;
 }
 
-/* --------------------------------------------------- rashpa_ring.c --- */
+/* --------------------------------------------------- events/ring.c --- */
 
 int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 depth);
 void rashpa_ring_free(struct rashpa_channel *ch);

@@ -5,9 +5,9 @@
 #include <linux/eventfd.h>
 #include <linux/slab.h>
 
-#include "rashpa_channel.h"
+#include "events/channel.h"
 #include "core/compat.h"
-#include "rashpa_events.h"
+#include "events/events.h"
 
 #define RASHPA_DELAY_MAX_US	10000000U
 

@@ -7,9 +7,9 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-#include "rashpa_channel.h"
+#include "events/channel.h"
 #include "core/compat.h"
-#include "rashpa_events.h"
+#include "events/events.h"
 #include "memory/memory.h"
 
 /* ------------------------------------------------------------ looking --- */
