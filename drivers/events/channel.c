@@ -11,9 +11,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "events/channel.h"
-#include "core/compat.h"
 #include "events/events.h"
+#include "core/compat.h"
 #include "memory/memory.h"
 #include "core/trace.h"
 

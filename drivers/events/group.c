@@ -15,7 +15,6 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "events/channel.h"
 #include "events/events.h"
 
 /* so many members are looked at with interrupts off, then others may run */

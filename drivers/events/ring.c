@@ -11,7 +11,7 @@
 #include <linux/overflow.h>
 #include <linux/vmalloc.h>
 
-#include "events/channel.h"
+#include "events/events.h"
 #include "core/compat.h"
 
 /* records begin on a cache line of their own */

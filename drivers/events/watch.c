@@ -7,9 +7,8 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-#include "events/channel.h"
-#include "core/compat.h"
 #include "events/events.h"
+#include "core/compat.h"
 #include "memory/memory.h"
 
 /* ------------------------------------------------------------ looking --- */
