@@ -9,10 +9,10 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "events/events.h"
-#include "function/function.h"
-#include "memory/memory.h"
 #include "core/node.h"
+#include "memory/memory.h"
+#include "function/function.h"
+#include "events/events.h"
 
 /* ---------------------------------------------------------- ioctls ------ */
 

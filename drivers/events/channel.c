@@ -11,10 +11,10 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "events/events.h"
 #include "core/compat.h"
-#include "memory/memory.h"
 #include "core/trace.h"
+#include "memory/memory.h"
+#include "events/events.h"
 
 #define RASHPA_DEPTH_DEFAULT	1024
 #define RASHPA_DEPTH_MAX	65536

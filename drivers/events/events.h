@@ -24,8 +24,8 @@
 #include <linux/wait.h>
 
 #include "core/compat.h"
-#include "function/function.h"
 #include "core/origin.h"
+#include "function/function.h"
 
 /* a source may be a member of so many groups, a group of one: each costs time in the interrupt */
 #define RASHPA_MEMBERSHIPS_MAX	4

@@ -5,8 +5,8 @@
 #include <linux/eventfd.h>
 #include <linux/slab.h>
 
-#include "events/events.h"
 #include "core/compat.h"
+#include "events/events.h"
 
 #define RASHPA_DELAY_MAX_US	10000000U
 

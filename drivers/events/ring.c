@@ -11,8 +11,8 @@
 #include <linux/overflow.h>
 #include <linux/vmalloc.h>
 
-#include "events/events.h"
 #include "core/compat.h"
+#include "events/events.h"
 
 /* records begin on a cache line of their own */
 #define RASHPA_RING_RECORDS	64

@@ -7,9 +7,9 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-#include "events/events.h"
 #include "core/compat.h"
 #include "memory/memory.h"
+#include "events/events.h"
 
 /* ------------------------------------------------------------ looking --- */
 

@@ -21,8 +21,8 @@
 #include <linux/swiotlb.h>
 
 #include "core/compat.h"
-#include "function/map.h"
 #include "memory/memory.h"
+#include "function/map.h"
 
 /* Of rings that may be in pieces: larger ones are not needed, and may not be found. */
 #define RASHPA_PIECE_MAX	SZ_4M

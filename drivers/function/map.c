@@ -18,8 +18,8 @@
 #include <linux/xarray.h>
 
 #include "core/compat.h"
-#include "function/map.h"
 #include "memory/memory.h"
+#include "function/map.h"
 
 static struct workqueue_struct *rashpa_map_wq;
 

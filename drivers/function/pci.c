@@ -13,9 +13,9 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
-#include "function/function.h"
 #include "core/node.h"
 #include "core/trace.h"
+#include "function/function.h"
 
 static char *ids;
 

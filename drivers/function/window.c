@@ -14,8 +14,8 @@
 #include <linux/wait_bit.h>
 
 #include "core/compat.h"
-#include "function/function.h"
 #include "core/trace.h"
+#include "function/function.h"
 
 /**
  * struct rashpa_window - one window

@@ -13,8 +13,8 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
-#include "memory/memory.h"
 #include "core/node.h"
+#include "memory/memory.h"
 
 /**
  * struct rashpa_named - a name, its node, and the buffer it keeps alive
