@@ -20,174 +20,6 @@
 #define RASHPA_DEPTH_MAX	65536
 /* records copied to user space at a time; on the stack */
 #define RASHPA_READ_BATCH	8
-/* signals of a tasklet, then others may run */
-#define RASHPA_TELL_BATCH	16
-/* and of a call: each eventfd of the channel at least once */
-#define RASHPA_TELL_MOST	(2 * RASHPA_SOURCES_MAX)
-
-/* ---------------------------------------------------------- delivery ---- */
-
-/**
- * rashpa_channel_queue() - a record for the consumer
- * @l: where it comes from; its channel's lock held
- * @kind: enum rashpa_source
- * @sequence: see &struct rashpa_event
- * @time: of the event
- * @value: of the event
- *
- * The newest record is the one that is lost, and counted, when there is no room.
- */
-void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time,
-			  u64 value)
-{
-	struct rashpa_channel *ch = l->channel;
-
-	lockdep_assert_held(&ch->lock);
-	if (rashpa_ring_room(ch)) {
-		ch->records[ch->head & ch->mask] = (struct rashpa_event) {
-			.sequence = sequence,
-			.time_ns = time,
-			.source = l->id,
-			.kind = kind,
-			.value = value,
-			.lost = l->lost,
-		};
-		WRITE_ONCE(ch->head, ch->head + 1);
-		ch->news = true;
-		/* the record is there before who maps the ring can see that it is */
-		smp_store_release(&ch->ring->head, ch->head);
-	} else {
-		l->lost++;
-		WRITE_ONCE(ch->ring->lost, ch->ring->lost + 1);
-	}
-	trace_rashpa_event(rashpa_channel_fpga(ch), l->id, kind, sequence, time, value, l->lost);
-	/* OVERRUN and FULL tell of a group what the source's own eventfd does not count */
-	if (l->notifier && kind == l->kind)
-		rashpa_notify(l->notifier);
-	if (ch->notifier)
-		rashpa_notify(ch->notifier);
-}
-
-/**
- * rashpa_listener_event() - a source has something to tell
- * @l: the source; its channel's lock held
- * @sequence: see &struct rashpa_event
- * @time: of the event, as whoever noticed it has taken it: another may have been faster
- * @value: of the event
- */
-void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
-{
-	time = max(time, l->time);
-	l->time = time;
-	l->rests = l->one_shot;
-	l->events++;
-	l->value = value;
-	if (!l->quiet)
-		rashpa_channel_queue(l, l->kind, sequence, time, value);
-	else if (l->notifier)
-		rashpa_notify(l->notifier);
-	if (l->n_memberships)
-		rashpa_groups_advance(l, time, value);
-}
-
-/**
- * rashpa_channel_tell_soon() - tell who waits, but not here
- * @ch: the channel, its lock held
- */
-void rashpa_channel_tell_soon(struct rashpa_channel *ch)
-{
-	lockdep_assert_held(&ch->lock);
-	/* its barrier pairs with that of whoever goes to sleep and looks at the head */
-	if (!list_empty(&ch->due) || (ch->news && wq_has_sleeper(&ch->wait)))
-		tasklet_schedule(&ch->teller);
-}
-
-/* Wake who reads, and give one signal. Return: are there more? */
-static bool rashpa_channel_tell_one(struct rashpa_channel *ch)
-{
-	struct rashpa_notifier *n;
-	bool news, more;
-
-	spin_lock_bh(&ch->tell_lock);
-	spin_lock_irq(&ch->lock);
-	news = ch->news;
-	ch->news = false;
-	n = list_first_entry_or_null(&ch->due, struct rashpa_notifier, entry);
-	if (n) {
-		/* of the end of the function, which is no event, none is owed */
-		n->owed -= !!n->owed;
-		list_move_tail(&n->entry, n->owed ? &ch->due : &ch->notifiers);
-	}
-	more = !list_empty(&ch->due);
-	spin_unlock_irq(&ch->lock);
-	if (news && wq_has_sleeper(&ch->wait)) {
-		trace_rashpa_wakeup(rashpa_channel_fpga(ch), READ_ONCE(ch->head));
-		wake_up_interruptible_all(&ch->wait);
-	}
-	if (n)
-		rashpa_eventfd_signal(n->ctx);
-	spin_unlock_bh(&ch->tell_lock);
-	return more;
-}
-
-static void rashpa_channel_teller(struct tasklet_struct *teller)
-{
-	struct rashpa_channel *ch = container_of(teller, struct rashpa_channel, teller);
-	u32 i;
-
-	for (i = 0; i < RASHPA_TELL_BATCH; i++)
-		if (!rashpa_channel_tell_one(ch))
-			return;
-	tasklet_schedule(teller);
-}
-
-/*
- * Tell who waits; nothing is locked. When this returns everybody has been woken for what was queued
- * before, unless the caller is killed. Of signals that it is behind with an eventfd may still get
- * some.
- */
-static void rashpa_channel_tell(struct rashpa_channel *ch)
-{
-	u32 left = RASHPA_TELL_MOST;
-
-	while (rashpa_channel_tell_one(ch)) {
-		if (!--left || fatal_signal_pending(current)) {
-			tasklet_schedule(&ch->teller);
-			return;
-		}
-		cond_resched();
-	}
-}
-
-/**
- * rashpa_listener_fire() - the origin of a source has fired
- * @l: the source; its channel's lock held
- * @sequence: of the origin
- * @time: of the event
- * @value: of the event
- *
- * Return: whether that is an event of this source.
- */
-bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
-{
-	const bool of_one_map = l->kind == RASHPA_SOURCE_MAP && l->index;
-
-	/* what is missed of a word is seen when it is armed */
-	if (l->rests) {
-		l->missed = true;
-		return false;
-	}
-	if (of_one_map && l->index != value >> 32)
-		return false;
-	if (l->watch && !rashpa_watch_look(l->watch, &value))
-		return false;
-	/* who asks for a part of what the origin tells finds no gaps where the rest was */
-	if (l->watch || of_one_map)
-		rashpa_listener_event(l, ++l->sequence, time, value);
-	else
-		rashpa_listener_event(l, sequence, time, value);
-	return true;
-}
 
 /* In the interrupt: see &struct rashpa_ear. */
 static bool rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
@@ -202,23 +34,6 @@ static bool rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time,
 	more = !l->rests;
 	spin_unlock(&ch->lock);
 	return more;
-}
-
-/* The function has gone: wake everybody who waits. Interrupts are off, as for all ears. */
-static bool rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
-{
-	struct rashpa_channel *ch = container_of(ear, struct rashpa_channel, end);
-
-	/* an eventfd is bound before this, or not any more */
-	spin_lock(&ch->lock);
-	ch->gone = true;
-	WRITE_ONCE(ch->ring->gone, 1);
-	/* the events that these wait for may never come */
-	list_splice_tail_init(&ch->notifiers, &ch->due);
-	ch->news = true;
-	rashpa_channel_tell_soon(ch);
-	spin_unlock(&ch->lock);
-	return true;
 }
 
 /* -------------------------------------------------------------- file ---- */
@@ -442,13 +257,7 @@ static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call, s32
 	}
 	mutex_init(&ch->sources_lock);
 	mutex_init(&ch->read_lock);
-	spin_lock_init(&ch->tell_lock);
-	tasklet_setup(&ch->teller, rashpa_channel_teller);
-	spin_lock_init(&ch->lock);
-	INIT_LIST_HEAD(&ch->notifiers);
-	INIT_LIST_HEAD(&ch->due);
-	init_waitqueue_head(&ch->wait);
-	ch->end.hear = rashpa_channel_end;
+	rashpa_queue_init(ch);
 	return ch;
 }
 
@@ -621,41 +430,6 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 	    add->period_us || add->budget)
 		return rashpa_fail(call, -EINVAL, "only lock slots have a condition");
 	return rashpa_source_check_of(call, ch, add);
-}
-
-/**
- * rashpa_listener_place() - a place and an id in the channel
- * @call: the ioctl
- * @ch: the channel, its sources_lock held
- * @l: the source or group
- *
- * Return: 0 or -ENOSPC.
- */
-int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
-			  struct rashpa_listener *l)
-{
-	u32 i;
-
-	lockdep_assert_held(&ch->sources_lock);
-	for (i = 0; i < ch->n_sources; i++) {
-		if (ch->listeners[i])
-			continue;
-		l->id = i + 1;
-		ch->listeners[i] = l;
-		return 0;
-	}
-	return rashpa_fail(call, -ENOSPC,
-			   "the channel has %u sources already: make one with more, up to %d",
-			   ch->n_sources, RASHPA_SOURCES_MAX);
-}
-
-/* Out of its place, which another one may have. */
-static void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener *l)
-{
-	lockdep_assert_held(&ch->sources_lock);
-	ch->listeners[l->id - 1] = NULL;
-	if (ch->software == l)
-		ch->software = NULL;
 }
 
 /* Is this source in the channel? Words may be there many times, with conditions. */
@@ -901,29 +675,6 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 		rashpa_listener_free(l);
 	}
 	return err;
-}
-
-/**
- * rashpa_source_find() - a source or group by its id
- * @ch: the channel, its sources_lock held
- * @id: any number
- *
- * Return: it, or NULL.
- */
-struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
-{
-	lockdep_assert_held(&ch->sources_lock);
-	if (!id || id > ch->n_sources)
-		return NULL;
-	return ch->listeners[array_index_nospec(id - 1, ch->n_sources)];
-}
-
-int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
-{
-	if (READ_ONCE(ch->gone))
-		return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file",
-				   ch->dev->id);
-	return 0;
 }
 
 /*

@@ -60,23 +60,8 @@ struct rashpa_notifier {
 	struct hrtimer timer;
 };
 
-void rashpa_notify_later(struct rashpa_notifier *n);
-void rashpa_notifier_due(struct rashpa_notifier *n);
 void rashpa_notifier_free(struct rashpa_notifier *n);
 int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
-
-/**
- * rashpa_notify() - an event for an eventfd
- * @n: its channel's lock held
- */
-static inline void rashpa_notify(struct rashpa_notifier *n)
-{
-	n->pending++;
-	if (n->every && n->pending >= n->every)
-		rashpa_notifier_due(n);
-	else if (n->delay && !n->armed)
-		rashpa_notify_later(n);
-}
 
 /* -------------------------------------------------- events/watch.c --- */
 
@@ -192,7 +177,6 @@ struct rashpa_group {
 	struct rashpa_membership member[];
 };
 
-void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value);
 void rashpa_group_end(struct rashpa_listener *l);
 int rashpa_ioc_group(struct rashpa_call *call, void *arg);
 int rashpa_ioc_ack(struct rashpa_call *call, void *arg);
@@ -311,15 +295,6 @@ struct rashpa_channel {
 	struct rashpa_charge charge;
 };
 
-void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time,
-			  u64 value);
-bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
-void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
-void rashpa_channel_tell_soon(struct rashpa_channel *ch);
-int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
-int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
-			  struct rashpa_listener *l);
-struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
 int rashpa_ioc_channel(struct rashpa_call *call, void *arg);
 int rashpa_ioc_fpga_channel(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
@@ -333,6 +308,23 @@ static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)
 {
 	return ch->dev ? ch->dev->id : RASHPA_NO_DEVICE;
 }
+
+/* -------------------------------------------------- events/queue.c --- */
+
+void rashpa_queue_init(struct rashpa_channel *ch);
+void rashpa_notifier_due(struct rashpa_notifier *n);
+u64 rashpa_member_position(const struct rashpa_membership *m);
+void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position);
+u64 rashpa_group_ack(const struct rashpa_group *g);
+void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
+bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
+void rashpa_channel_tell_soon(struct rashpa_channel *ch);
+void rashpa_channel_tell(struct rashpa_channel *ch);
+int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
+struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
+int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
+			  struct rashpa_listener *l);
+void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener *l);
 
 /* --------------------------------------------------- events/ring.c --- */
 

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * rashpa: groups: one event when several sources have got equally far.
- *
- * Everything is decided when an event of a member arrives, in the interrupt, with the
- * channel's lock held: members of a group are sources of one channel. So an event costs no
- * more than a walk from a leaf of each group's tree to its root. A group that gets farther is
- * an event itself, perhaps of a member of another group: that is a recursion, no deeper than
- * RASHPA_GROUP_DEPTH, and not wider than the groups of the source, because a group is in one
- * other group only.
  */
 #include <linux/bitmap.h>
 #include <linux/ktime.h>
@@ -19,120 +12,6 @@
 
 /* so many members are looked at with interrupts off, then others may run */
 #define RASHPA_MEMBERS_BATCH	64
-
-/* ------------------------------------------------------------ positions --- */
-
-static u64 *rashpa_member_place(const struct rashpa_membership *m)
-{
-	struct rashpa_group *g = m->group;
-
-	return &g->least[g->width + (m - g->member)];
-}
-
-static u64 rashpa_member_position(const struct rashpa_membership *m)
-{
-	return *rashpa_member_place(m);
-}
-
-/* Everybody's least position is at the root. */
-static void rashpa_member_move(struct rashpa_membership *m, u64 position)
-{
-	struct rashpa_group *g = m->group;
-	u32 i = g->width + (m - g->member);
-	u64 least;
-
-	g->least[i] = position;
-	while (i > 1) {
-		i /= 2;
-		least = min(g->least[2 * i], g->least[2 * i + 1]);
-		if (g->least[i] == least)
-			break;
-		g->least[i] = least;
-	}
-}
-
-/* --------------------------------------------------------------- advance --- */
-
-static u64 rashpa_group_ack(const struct rashpa_group *g)
-{
-	const struct rashpa_listener *l = g->listener;
-
-	/* pairs with the consumer's release: it has finished what it acknowledges */
-	return smp_load_acquire(&l->channel->consumer->ack[l->id - 1]);
-}
-
-/* What the consumer has made room for is filled by this event, and was not before it. */
-static void rashpa_member_full(struct rashpa_membership *m, u64 ack, u64 from, u64 time)
-{
-	const struct rashpa_group *g = m->group;
-	const u64 position = rashpa_member_position(m);
-	u64 limit;
-
-	if (!g->full || check_add_overflow(ack, g->full, &limit))
-		return;
-	if (from < limit && position >= limit)
-		rashpa_channel_queue(m->listener, RASHPA_SOURCE_FULL, position - ack, time,
-				     position);
-}
-
-/* Positions behind what the consumer has made room for were written over its data. */
-static void rashpa_member_overrun(struct rashpa_membership *m, u64 ack, u64 time)
-{
-	const struct rashpa_group *g = m->group;
-	const u64 position = rashpa_member_position(m);
-	u64 limit;
-
-	if (!g->slots)
-		return;
-	if (check_add_overflow(ack, g->slots, &limit))
-		limit = U64_MAX;
-	limit = max(limit, m->judged);
-	if (position <= limit)
-		return;
-	m->overruns += position - limit;
-	m->judged = position;
-	rashpa_channel_queue(m->listener, RASHPA_SOURCE_OVERRUN, m->overruns, time, position);
-}
-
-static void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
-{
-	struct rashpa_group *g = m->group;
-	const u64 from = rashpa_member_position(m);
-	u64 ack, least;
-
-	if (position <= from)
-		return;
-	rashpa_member_move(m, position);
-	ack = rashpa_group_ack(g);
-	rashpa_member_full(m, ack, from, time);
-	rashpa_member_overrun(m, ack, time);
-	least = g->least[1];
-	if (least <= g->position)
-		return;
-	g->position = least;
-	rashpa_listener_event(g->listener, ++g->listener->sequence, time, least);
-}
-
-/**
- * rashpa_groups_advance() - an event of a source, for the groups that it is a member of
- * @l: the source or group; its channel's lock held
- * @time: of the event
- * @value: of the event
- */
-void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value)
-{
-	const bool counts = !l->watch && !l->group;
-	u32 i;
-
-	lockdep_assert_held(&l->channel->lock);
-	for (i = 0; i < l->n_memberships; i++) {
-		struct rashpa_membership *m = l->memberships[i];
-
-		m->time = time;
-		rashpa_member_advance(m, time,
-				      counts ? rashpa_member_position(m) + 1 : value);
-	}
-}
 
 /* --------------------------------------------------------------- life --- */
 
@@ -170,7 +49,7 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 		return rashpa_fail(call, -EINVAL,
 				   "source %u is the outermost of %d groups one inside the other: no more are possible",
 				   l->id, RASHPA_GROUP_DEPTH);
-	/* what a source makes in the interrupt is bounded by this, see the top of this file */
+	/* what a source makes in the interrupt is bounded by this, see the top of queue.c */
 	most = l->group ? 1 : RASHPA_MEMBERSHIPS_MAX;
 	if (l->n_memberships == most)
 		return rashpa_fail(call, -ENOSPC, "source %u is in %u groups already", l->id,

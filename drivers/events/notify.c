@@ -25,35 +25,6 @@ static enum hrtimer_restart rashpa_notifier_late(struct hrtimer *timer)
 }
 
 /**
- * rashpa_notify_later() - an event for an eventfd that is signalled after a time
- * @n: its channel's lock held; no timer of it runs
- *
- * A timer that still runs for events signalled meanwhile is left alone: it ends sooner
- * than the next events ask for, which is allowed, and stopping it would cost as much.
- */
-void rashpa_notify_later(struct rashpa_notifier *n)
-{
-	lockdep_assert_held(&n->channel->lock);
-	n->armed = true;
-	hrtimer_start(&n->timer, n->delay, HRTIMER_MODE_REL);
-}
-
-/**
- * rashpa_notifier_due() - a signal is to be told
- * @n: its channel's lock held
- *
- * Signalling takes as long as there are many who wait for the eventfd: not here.
- */
-void rashpa_notifier_due(struct rashpa_notifier *n)
-{
-	lockdep_assert_held(&n->channel->lock);
-	n->pending = 0;
-	if (!n->owed)
-		list_move_tail(&n->entry, &n->channel->due);
-	n->owed += n->owed < RASHPA_OWED_MAX;
-}
-
-/**
  * rashpa_notifier_free() - stop it
  * @n: unreachable for events, or NULL; no lock of the channel held
  */

@@ -3,6 +3,16 @@
  * Positions of groups, members that fill the slots, members that lap the consumer.
  * test: tier=check where=root seconds=2 run=build/selftests/units/group_unit
  */
+#include "include/kernel.h"
+
+/* each record passes a tracepoint */
+#define RASHPA_TRACE_H
+#define trace_rashpa_event(fpga, id, kind, sequence, time, value, lost)	\
+	recorded(id, kind, sequence, value)
+#define trace_rashpa_wakeup(fpga, head)	((void)0)
+static void recorded(u32 id, u32 kind, u64 sequence, u64 value);
+
+#include "../../drivers/events/queue.c"
 #include "../../drivers/events/group.c"
 #include "unit.h"
 
@@ -11,7 +21,11 @@
 #define IDS	(RASHPA_MEMBERS_MAX + 200)
 
 static struct rashpa_listener *listeners[IDS];
-static struct rashpa_channel channel = { .listeners = listeners, .n_sources = IDS };
+static struct rashpa_event queued[64];
+static struct rashpa_channel channel = {
+	.listeners = listeners, .n_sources = IDS, .due = LIST_HEAD_INIT(channel.due),
+	.records = queued, .mask = ARRAY_SIZE(queued) - 1, .depth = U32_MAX,
+};
 static struct rashpa_watch watches[IDS];
 static struct {
 	u32 id;
@@ -23,8 +37,6 @@ static size_t n_records;
 static ktime_t now;
 
 ktime_t ktime_get(void) { return ++now; }
-void rashpa_channel_tell_soon(struct rashpa_channel *ch) { lockdep_assert_held(&ch->lock); }
-int rashpa_channel_check(struct rashpa_call *c, struct rashpa_channel *ch) { return 0; }
 void rashpa_uncharge(struct rashpa_charge *charge) { }
 int rashpa_origin_weigh(struct rashpa_call *c, struct rashpa_ear *ear) { return ear->weight++, 0; }
 void rashpa_origin_lighten(struct rashpa_ear *ear) { ear->weight--; }
@@ -35,37 +47,13 @@ int rashpa_charge(struct rashpa_call *c, struct rashpa_charge *charge,
 	return 0;
 }
 
-void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time, u64 value)
+static void recorded(u32 id, u32 kind, u64 sequence, u64 value)
 {
-	lockdep_assert_held(&l->channel->lock);
-	last.id = l->id;
+	last.id = id;
 	last.kind = kind;
 	last.sequence = sequence;
 	last.value = value;
 	records[n_records++ % ARRAY_SIZE(records)] = last;
-}
-
-void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
-{
-	l->events++;
-	l->value = value;
-	if (l->group)
-		rashpa_channel_queue(l, l->kind, sequence, time, value);
-	rashpa_groups_advance(l, time, value);
-}
-
-struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
-{
-	return id && id <= IDS ? listeners[id - 1] : NULL;
-}
-
-int rashpa_listener_place(struct rashpa_call *c, struct rashpa_channel *ch,
-			  struct rashpa_listener *l)
-{
-	while (listeners[l->id])
-		l->id++;
-	listeners[l->id] = l;
-	return l->id++, 0;
 }
 
 /* ------------------------------------------------------------ sources ---- */
@@ -86,13 +74,16 @@ static void all_end(void)
 	n_records = 0;
 }
 
-/* A word (CHANGED) or a vector, which is counted; ids begin at 1. */
+/* A word (CHANGED) or a vector, which is counted, without records of its own; ids begin at 1. */
 static struct rashpa_listener *source(bool counts)
 {
 	struct rashpa_listener *l = calloc(1, sizeof(*l));
 
 	l->channel = &channel;
+	l->quiet = true;
+	mutex_lock(&channel.sources_lock);
 	rashpa_listener_place(&call, &channel, l);
+	mutex_unlock(&channel.sources_lock);
 	l->kind = counts ? RASHPA_SOURCE_VECTOR : RASHPA_SOURCE_LOCK;
 	l->watch = counts ? NULL : &watches[l->id];
 	watches[l->id].condition = RASHPA_CONDITION_CHANGED;
@@ -526,10 +517,12 @@ TEST(ack, "ACK needs a group")
 void setup(void)
 {
 	channel.consumer = calloc(1, sizeof(*channel.consumer) + IDS * sizeof(u64));
+	channel.ring = calloc(1, sizeof(*channel.ring));
 }
 
 void teardown(void)
 {
 	all_end();
 	free(channel.consumer);
+	free(channel.ring);
 }

@@ -220,6 +220,12 @@ static inline void list_move(struct list_head *e, struct list_head *behind)
 	list_add(e, behind);
 }
 
+static inline void list_move_tail(struct list_head *e, struct list_head *before)
+{
+	list_del(e);
+	list_add_tail(e, before);
+}
+
 static inline bool list_empty(const struct list_head *l) { return l->next == l; }
 #define list_is_first(e, l)	((e)->prev == (l))
 #define list_is_last(e, l)	((e)->next == (l))
@@ -348,6 +354,18 @@ bool task_sigpending(struct task_struct *task);
 #define ktime_us_delta(a, b)	(((a) - (b)) / NSEC_PER_USEC)
 #define ns_to_ktime(ns)		((ktime_t)(ns))
 ktime_t ktime_get(void);
+/* nobody sleeps */
+#define init_waitqueue_head(w)	((void)(w))
+#define wq_has_sleeper(w)	((void)(w), false)
+#define wake_up_interruptible_all(w)	((void)(w))
+#define tasklet_setup(t, f)	((void)(t), (void)(f))
+#define tasklet_schedule(t)	((void)(t))
+#define spin_lock_bh		mutex_lock
+#define spin_unlock_bh		mutex_unlock
+#define fatal_signal_pending(t)	((void)(t), false)
+#define array_index_nospec(i, n)	(i)
+void list_splice_tail_init(struct list_head *from, struct list_head *to);
+void rashpa_eventfd_signal(struct eventfd_ctx *ctx);
 void hrtimer_start(struct hrtimer *timer, ktime_t at, int mode);
 void hrtimer_forward_now(struct hrtimer *timer, ktime_t interval);
 void hrtimer_cancel(struct hrtimer *timer);
