@@ -297,11 +297,6 @@ struct rashpa_channel {
 
 int rashpa_ioc_channel(struct rashpa_call *call, void *arg);
 int rashpa_ioc_fpga_channel(struct rashpa_call *call, void *arg);
-int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
-int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
-int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
-int rashpa_ioc_arm(struct rashpa_call *call, void *arg);
-int rashpa_ioc_source_info(struct rashpa_call *call, void *arg);
 
 /* For traces, and who asks who holds what: N of the channel's function, if it has one. */
 static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)
@@ -325,6 +320,16 @@ struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
 int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 			  struct rashpa_listener *l);
 void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener *l);
+
+/* ------------------------------------------------- events/source.c --- */
+
+void rashpa_channel_leave(struct rashpa_device *dev);
+void rashpa_listener_free(struct rashpa_listener *l);
+int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
+int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
+int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
+int rashpa_ioc_arm(struct rashpa_call *call, void *arg);
+int rashpa_ioc_source_info(struct rashpa_call *call, void *arg);
 
 /* --------------------------------------------------- events/ring.c --- */
 

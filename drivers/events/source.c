@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: sources of a channel: added, armed, removed.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/nospec.h>
+#include <linux/slab.h>
+
+#include "core/compat.h"
+#include "memory/memory.h"
+#include "events/events.h"
+
+/* In the interrupt: see &struct rashpa_ear. */
+static bool rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+{
+	struct rashpa_listener *l = container_of(ear, struct rashpa_listener, ear);
+	struct rashpa_channel *ch = l->channel;
+	bool more;
+
+	spin_lock(&ch->lock);
+	rashpa_listener_fire(l, sequence, time, value);
+	rashpa_channel_tell_soon(ch);
+	more = !l->rests;
+	spin_unlock(&ch->lock);
+	return more;
+}
+
+void rashpa_channel_leave(struct rashpa_device *dev)
+{
+	mutex_lock(&dev->lock);
+	rashpa_device_leave(dev);
+	mutex_unlock(&dev->lock);
+}
+
+/* From now on nothing happens to it by itself. */
+static void rashpa_listener_silence(struct rashpa_listener *l)
+{
+	rashpa_origin_leave(&l->ear);
+	if (l->watch)
+		rashpa_watch_stop(l->watch);
+}
+
+/* @l is in the channel's table no more. */
+void rashpa_listener_free(struct rashpa_listener *l)
+{
+	rashpa_listener_silence(l);
+	rashpa_watch_free(l->watch);
+	if (l->memory)
+		dma_buf_put(l->memory);
+	rashpa_notifier_free(l->notifier);
+	if (l->guest)
+		rashpa_channel_leave(l->dev);
+	if (l->dev)
+		put_device(&l->dev->dev);
+	rashpa_uncharge(&l->charge);
+	kfree(l);
+}
+
+/* ----------------------------------------------------------- sources --- */
+
+#define RASHPA_SOURCE_UNTOLD	(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK)
+
+/* What the source listens to; NULL for nothing. Its function, if it has one, is locked. */
+static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_listener *l,
+				const struct rashpa_source_add *add,
+				struct rashpa_origin **origin)
+{
+	struct rashpa_device *dev = l->dev;
+
+	*origin = NULL;
+	switch (add->kind) {
+	case RASHPA_SOURCE_LOCK:
+		if (add->head.flags & RASHPA_SOURCE_LOOK)
+			*origin = &rashpa_dmabuf_words(l->watch->dmabuf)->origin;
+		if (add->head.flags & RASHPA_SOURCE_UNTOLD)
+			return 0;
+		fallthrough;
+	case RASHPA_SOURCE_VECTOR:
+		if (add->index >= dev->n_vectors)
+			return rashpa_fail(call, -ERANGE, "vector %u: fpga%d has %u",
+					   add->index, dev->id, dev->n_vectors);
+		*origin = &dev->vectors[array_index_nospec(add->index, dev->n_vectors)].origin;
+		break;
+	case RASHPA_SOURCE_MAP:
+		*origin = &dev->map_events;
+		break;
+	case RASHPA_SOURCE_DEVICE:
+		*origin = &dev->events;
+		break;
+	case RASHPA_SOURCE_DAMAGE:
+		*origin = &rashpa_dmabuf_buffer(l->memory)->importers.damage;
+		break;
+	case RASHPA_SOURCE_SOFTWARE:
+		break;
+	}
+	return 0;
+}
+
+/* Is it one of a function, and which is that? */
+static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_channel *ch,
+				  const struct rashpa_source_add *add)
+{
+	const bool of_none = add->kind == RASHPA_SOURCE_SOFTWARE ||
+			     add->kind == RASHPA_SOURCE_DAMAGE;
+
+	if (add->head.flags & RASHPA_SOURCE_OF && of_none)
+		return rashpa_fail(call, -EINVAL,
+				   "software events and memory errors come from no function");
+	if (add->head.flags & RASHPA_SOURCE_OF)
+		return 0;
+	if (add->device && add->device != -1)
+		return rashpa_fail(call, -EINVAL,
+				   "a device is given without the flag RASHPA_SOURCE_OF");
+	if (ch->dev || of_none ||
+	    add->head.flags & RASHPA_SOURCE_UNTOLD)
+		return 0;
+	if (add->kind == RASHPA_SOURCE_LOCK)
+		return rashpa_fail(call, -EINVAL,
+				   "the channel has no function that could interrupt: look at the word with RASHPA_SOURCE_LOOK or RASHPA_SOURCE_POLL, or name a function with RASHPA_SOURCE_OF");
+	return rashpa_fail(call, -EINVAL,
+			   "the channel has no function: name one with RASHPA_SOURCE_OF");
+}
+
+static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_channel *ch,
+			       const struct rashpa_source_add *add)
+{
+	const bool indexed = add->kind == RASHPA_SOURCE_VECTOR ||
+			     add->kind == RASHPA_SOURCE_MAP;
+
+	if (add->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if ((add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP) &&
+	    add->kind != RASHPA_SOURCE_DAMAGE)
+		return rashpa_fail(call, -EINVAL, "source kind %u is not defined", add->kind);
+	if (add->head.flags & RASHPA_SOURCE_ONE_SHOT && add->kind != RASHPA_SOURCE_VECTOR &&
+	    add->kind != RASHPA_SOURCE_LOCK)
+		return rashpa_fail(call, -EINVAL, "only vectors and lock slots are one-shot");
+	if (add->kind == RASHPA_SOURCE_LOCK)
+		return rashpa_source_check_of(call, ch, add);
+	if (add->index && !indexed)
+		return rashpa_fail(call, -EINVAL, "index %u: this kind of source has only 0",
+				   add->index);
+	if (add->head.flags & RASHPA_SOURCE_UNTOLD)
+		return rashpa_fail(call, -EINVAL,
+				   "only lock slots are looked at by a timer or RASHPA_IOC_LOOK");
+	if (add->memory && add->memory != -1 && add->kind != RASHPA_SOURCE_DAMAGE)
+		return rashpa_fail(call, -EINVAL,
+				   "only lock slots and memory errors have a memory");
+	if (add->offset || add->mask || add->value || add->step || add->condition || add->bits ||
+	    add->period_us || add->budget)
+		return rashpa_fail(call, -EINVAL, "only lock slots have a condition");
+	return rashpa_source_check_of(call, ch, add);
+}
+
+/* Is this source in the channel? Words may be there many times, with conditions. */
+static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel *ch,
+				const struct rashpa_listener *l)
+{
+	u32 i;
+
+	if (l->watch)
+		return 0;
+	for (i = 0; i < ch->n_sources; i++) {
+		const struct rashpa_listener *other = ch->listeners[i];
+
+		if (other && other->kind == l->kind && other->index == l->index &&
+		    other->dev == l->dev && other->memory == l->memory)
+			return rashpa_fail(call, -EEXIST,
+					   "this source is already in the channel, with id %u",
+					   other->id);
+	}
+	return 0;
+}
+
+static int rashpa_listener_join(struct rashpa_call *call, struct rashpa_listener *l,
+				struct rashpa_origin *origin)
+{
+	l->ear.hear = rashpa_listener_hear;
+	l->ear.user = l->charge.shared ? l->charge.user : NULL;
+	return rashpa_origin_join(call, origin, &l->ear);
+}
+
+/*
+ * The word may have changed, and its interrupt come, while the source was made: the next
+ * interrupt may wait for the consumer to answer to this one.
+ */
+static void rashpa_listener_catch_up(struct rashpa_listener *l)
+{
+	struct rashpa_channel *ch = l->channel;
+	u64 value;
+
+	spin_lock_irq(&ch->lock);
+	if (rashpa_watch_look(l->watch, &value))
+		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
+	rashpa_channel_tell_soon(ch);
+	spin_unlock_irq(&ch->lock);
+}
+
+/* @l->dev, if it has one, and the channel's sources are locked. */
+static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel *ch,
+				struct rashpa_listener *l, struct rashpa_origin *origin)
+{
+	int err;
+
+	err = rashpa_source_unique(call, ch, l);
+	if (err)
+		return err;
+	err = rashpa_listener_place(call, ch, l);
+	if (err)
+		return err;
+	/* before the first event */
+	if (l->watch)
+		l->watch->listener = l;
+	if (origin)
+		err = rashpa_listener_join(call, l, origin);
+	if (err) {
+		rashpa_listener_displace(ch, l);
+		return err;
+	}
+	if (l->kind == RASHPA_SOURCE_SOFTWARE)
+		ch->software = l;
+	if (l->watch)
+		rashpa_watch_start(l->watch);
+	if (l->watch && origin)
+		rashpa_listener_catch_up(l);
+	return 0;
+}
+
+/* The function that the source is of, if there is one: one reference. */
+static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_channel *ch,
+				const struct rashpa_source_add *add,
+				struct rashpa_device **dev)
+{
+	struct file *file;
+	int err = 0;
+
+	*dev = ch->dev;
+	if (!(add->head.flags & RASHPA_SOURCE_OF)) {
+		if (ch->dev)
+			get_device(&ch->dev->dev);
+		return 0;
+	}
+	file = fget(add->device);
+	if (!file)
+		return rashpa_fail(call, -EBADF, "device: fd %d is not open", add->device);
+	*dev = rashpa_device_of(file);
+	if (!*dev)
+		err = rashpa_fail(call, -EINVAL, "device: fd %d is not a /dev/rashpa/fpgaN",
+				  add->device);
+	else if (!(file->f_mode & FMODE_WRITE))
+		err = rashpa_fail(call, -EPERM,
+				  "device: fd %d is open read-only: open it for writing",
+				  add->device);
+	else
+		get_device(&(*dev)->dev);
+	fput(file);
+	return err;
+}
+
+/* Its function, if it has one, is locked: one that is listened to may send. */
+static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel *ch,
+				 struct rashpa_listener *l, struct rashpa_source_add *add)
+{
+	struct rashpa_origin *origin;
+	int err;
+
+	err = rashpa_source_origin(call, l, add, &origin);
+	if (err)
+		return err;
+	if (l->dev != ch->dev) {
+		err = rashpa_device_hold(call, l->dev);
+		if (err)
+			return err;
+		l->guest = true;
+	}
+	mutex_lock(&ch->sources_lock);
+	err = rashpa_source_insert(call, ch, l, origin);
+	/* another thread may end it as soon as the lock is free */
+	add->out_id = l->id;
+	mutex_unlock(&ch->sources_lock);
+	if (err && l->dev != ch->dev)
+		rashpa_device_leave(l->dev);
+	return err;
+}
+
+/* For LIST: who has taken the places at a vector, or a memory. */
+static void rashpa_listener_name(struct rashpa_listener *l)
+{
+	struct rashpa_info info = {};
+
+	if (l->watch)
+		rashpa_export_info(l->watch->dmabuf, &info);
+	if (l->memory)
+		rashpa_export_info(l->memory, &info);
+	rashpa_charge_tell(&l->charge, l->index, info.out_name);
+}
+
+/* The buffer whose errors are told: one reference. */
+static int rashpa_source_memory(struct rashpa_call *call, const struct rashpa_source_add *add,
+				struct dma_buf **memory)
+{
+	struct dma_buf *dmabuf = dma_buf_get(add->memory);
+
+	if (IS_ERR(dmabuf))
+		return rashpa_fail(call, PTR_ERR(dmabuf), "memory: fd %d is not a dma-buf",
+				   add->memory);
+	if (!rashpa_dmabuf_buffer(dmabuf)) {
+		dma_buf_put(dmabuf);
+		return rashpa_fail(call, -EXDEV,
+				   "memory: fd %d is not a buffer of this driver: of other memory it is not told what is broken",
+				   add->memory);
+	}
+	*memory = dmabuf;
+	return 0;
+}
+
+static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
+						   struct rashpa_channel *ch,
+						   const struct rashpa_source_add *add)
+{
+	struct rashpa_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	s32 device;
+	int err;
+
+	if (!l)
+		return ERR_PTR(-ENOMEM);
+	l->channel = ch;
+	l->kind = add->kind;
+	l->index = add->index;
+	l->quiet = add->head.flags & RASHPA_SOURCE_QUIET;
+	l->one_shot = add->head.flags & RASHPA_SOURCE_ONE_SHOT;
+	err = rashpa_source_device(call, ch, add, &l->dev);
+	if (err)
+		goto out_free;
+	device = l->dev ? l->dev->id : RASHPA_NO_DEVICE;
+	err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, device, 1, 0);
+	if (err)
+		goto out_device;
+	if (add->kind == RASHPA_SOURCE_LOCK) {
+		l->watch = rashpa_watch_new(call, add, device);
+		if (IS_ERR(l->watch)) {
+			err = PTR_ERR(l->watch);
+			goto out_uncharge;
+		}
+	}
+	if (add->kind == RASHPA_SOURCE_DAMAGE) {
+		err = rashpa_source_memory(call, add, &l->memory);
+		if (err)
+			goto out_uncharge;
+	}
+	rashpa_listener_name(l);
+	return l;
+
+out_uncharge:
+	rashpa_uncharge(&l->charge);
+out_device:
+	if (l->dev)
+		put_device(&l->dev->dev);
+out_free:
+	kfree(l);
+	return ERR_PTR(err);
+}
+
+int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_source_add *add = arg;
+	struct rashpa_device *dev;
+	struct rashpa_listener *l;
+	int err;
+
+	err = rashpa_source_check(call, ch, add);
+	if (err)
+		return err;
+	l = rashpa_listener_new(call, ch, add);
+	if (IS_ERR(l))
+		return PTR_ERR(l);
+	/* as soon as the source is in the channel another thread may end it, and free it */
+	dev = l->dev;
+	if (dev)
+		get_device(&dev->dev);
+	err = rashpa_channel_check(call, ch);
+	if (!err && dev)
+		err = rashpa_device_lock(call, dev);
+	if (!err) {
+		err = rashpa_source_connect(call, ch, l, add);
+		if (dev)
+			mutex_unlock(&dev->lock);
+	}
+	if (dev)
+		put_device(&dev->dev);
+	/* what it was counted as has been taken back */
+	if (err) {
+		l->guest = false;
+		rashpa_listener_free(l);
+	}
+	return err;
+}
+
+/*
+ * Out of its channel, whose sources_lock is held: ready to be freed. No event of it comes when
+ * another one may have its id.
+ */
+static void rashpa_listener_take(struct rashpa_listener *l)
+{
+	rashpa_listener_silence(l);
+	if (l->group)
+		rashpa_group_end(l);
+	rashpa_listener_displace(l->channel, l);
+}
+
+int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_source_del *del = arg;
+	struct rashpa_listener *l;
+	int err = 0;
+
+	if (del->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	mutex_lock(&ch->sources_lock);
+	l = rashpa_source_find(ch, del->id);
+	if (!l)
+		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", del->id);
+	else if (l->n_memberships)
+		err = rashpa_fail(call, -EBUSY, "source %u is a member of group %u: end that first",
+				  del->id, l->memberships[0]->group->listener->id);
+	else
+		rashpa_listener_take(l);
+	mutex_unlock(&ch->sources_lock);
+	/* not under sources_lock, which is inside of dev->lock */
+	if (!err)
+		rashpa_listener_free(l);
+	return err;
+}
+
+/* Its origin, if it has one, and its channel are locked. Return: was there something meanwhile? */
+static bool rashpa_listener_arm(struct rashpa_listener *l)
+{
+	u64 value = l->index;
+
+	lockdep_assert_held(&l->channel->lock);
+	if (!l->rests)
+		return false;
+	l->rests = false;
+	if (l->watch) {
+		if (!rashpa_watch_look(l->watch, &value))
+			return false;
+		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
+		return true;
+	}
+	if (!l->missed)
+		return false;
+	l->missed = false;
+	rashpa_listener_event(l, l->ear.origin->sequence, ktime_get_ns(), value);
+	return true;
+}
+
+/* Its origin, if it has one, is locked. @woken: it rested, and does not any more. */
+static bool rashpa_listener_rearm(struct rashpa_listener *l, bool *woken)
+{
+	struct rashpa_channel *ch = l->channel;
+	unsigned long flags;
+	bool event;
+
+	spin_lock_irqsave(&ch->lock, flags);
+	*woken = l->rests;
+	event = rashpa_listener_arm(l);
+	*woken &= !l->rests;
+	if (l->watch && *woken)
+		rashpa_watch_again(l->watch);
+	rashpa_channel_tell_soon(ch);
+	spin_unlock_irqrestore(&ch->lock, flags);
+	return event;
+}
+
+/*
+ * What came while it rested is an event at once, and it rests again. Else it is armed before
+ * anything can be heard of: between the look and the first event that it hears of there is no gap.
+ */
+static bool rashpa_source_arm(struct rashpa_listener *l)
+{
+	struct rashpa_origin *origin = l->ear.origin;
+	bool event, woken;
+
+	if (origin) {
+		spin_lock_irq(&origin->lock);
+		event = rashpa_listener_rearm(l, &woken);
+		if (woken)
+			rashpa_origin_wake(origin);
+		spin_unlock_irq(&origin->lock);
+	} else {
+		event = rashpa_listener_rearm(l, &woken);
+	}
+	return event;
+}
+
+int rashpa_ioc_arm(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_arm *arm = arg;
+	struct rashpa_listener *l;
+	int err = 0;
+
+	if (arm->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	mutex_lock(&ch->sources_lock);
+	l = rashpa_source_find(ch, arm->id);
+	if (!l)
+		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", arm->id);
+	else if (!l->one_shot)
+		err = rashpa_fail(call, -EINVAL,
+				  "source %u is not one-shot: it is always armed", arm->id);
+	else
+		arm->out_events = rashpa_source_arm(l);
+	mutex_unlock(&ch->sources_lock);
+	return err;
+}
+
+static void rashpa_source_tell(const struct rashpa_channel *ch, const struct rashpa_listener *l,
+			       struct rashpa_source_info *info)
+{
+	const struct rashpa_watch *w = l->watch;
+
+	info->out_kind = l->kind;
+	info->out_index = l->index;
+	info->out_device = l->dev ? l->dev->id : rashpa_channel_fpga(ch);
+	info->out_events = l->events;
+	info->out_lost = l->lost;
+	info->out_value = l->value;
+	if (!w || !w->polled)
+		return;
+	info->out_looks = w->looks;
+	info->out_look_ns = w->look_ns;
+	info->out_since_ns = ktime_get_ns() - w->since;
+	info->out_period_ns = w->period_now;
+}
+
+int rashpa_ioc_source_info(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_source_info *info = arg;
+	const struct rashpa_source_info asked = { .head = info->head, .id = info->id };
+	struct rashpa_listener *l;
+
+	*info = asked;
+	mutex_lock(&ch->sources_lock);
+	l = rashpa_source_find(ch, info->id);
+	if (l) {
+		spin_lock_irq(&ch->lock);
+		rashpa_source_tell(ch, l, info);
+		spin_unlock_irq(&ch->lock);
+	}
+	mutex_unlock(&ch->sources_lock);
+	return l ? 0 : rashpa_fail(call, -ENOENT, "the channel has no source %u", info->id);
+}
+
+int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_signal *signal = arg;
+	struct rashpa_listener *l;
+	int err = rashpa_channel_check(call, ch);
+
+	if (err)
+		return err;
+	mutex_lock(&ch->sources_lock);
+	l = ch->software;
+	if (l) {
+		spin_lock_irq(&ch->lock);
+		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), signal->value);
+		spin_unlock_irq(&ch->lock);
+	}
+	mutex_unlock(&ch->sources_lock);
+	rashpa_channel_tell(ch);
+	return l ? 0 : rashpa_fail(call, -ENOENT,
+				   "the channel has no software source: add one first");
+}
