@@ -123,7 +123,7 @@ struct rashpa_watch {
 
 struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 				      const struct rashpa_source_add *add, s32 device);
-bool rashpa_watch_look(struct rashpa_watch *w, u64 *value);
+bool rashpa_watch_look(struct rashpa_listener *l, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w);
 void rashpa_watch_again(struct rashpa_watch *w);
 void rashpa_watch_stop(struct rashpa_watch *w);
@@ -197,6 +197,8 @@ int rashpa_ioc_group_info(struct rashpa_call *call, void *arg);
  * @one_shot: rests after each event until it is armed
  * @rests: it does (channel lock)
  * @missed: its origin has fired meanwhile (channel lock)
+ * @condition: is what its origin reports an event of this source? Called with the channel lock
+ *	held, and may replace the value. NULL: each is one
  * @watch: of a lock slot, or NULL
  * @memory: whose damage it tells of, one reference; or NULL
  * @group: of a group, or NULL
@@ -222,6 +224,7 @@ struct rashpa_listener {
 	bool one_shot;
 	bool rests;
 	bool missed;
+	bool (*condition)(struct rashpa_listener *l, u64 *value);
 	struct rashpa_watch *watch;
 	struct dma_buf *memory;
 	struct rashpa_group *group;

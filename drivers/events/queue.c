@@ -234,22 +234,15 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
  */
 bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
-	const bool of_one_map = l->kind == RASHPA_SOURCE_MAP && l->index;
-
 	/* what is missed of a word is seen when it is armed */
 	if (l->rests) {
 		l->missed = true;
 		return false;
 	}
-	if (of_one_map && l->index != value >> 32)
-		return false;
-	if (l->watch && !rashpa_watch_look(l->watch, &value))
+	if (l->condition && !l->condition(l, &value))
 		return false;
 	/* who asks for a part of what the origin tells finds no gaps where the rest was */
-	if (l->watch || of_one_map)
-		rashpa_listener_event(l, ++l->sequence, time, value);
-	else
-		rashpa_listener_event(l, sequence, time, value);
+	rashpa_listener_event(l, l->condition ? ++l->sequence : sequence, time, value);
 	return true;
 }
 

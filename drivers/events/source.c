@@ -192,7 +192,7 @@ static void rashpa_listener_catch_up(struct rashpa_listener *l)
 	u64 value;
 
 	spin_lock_irq(&ch->lock);
-	if (rashpa_watch_look(l->watch, &value))
+	if (rashpa_watch_look(l, &value))
 		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
 	rashpa_channel_tell_soon(ch);
 	spin_unlock_irq(&ch->lock);
@@ -316,6 +316,12 @@ static int rashpa_source_memory(struct rashpa_call *call, const struct rashpa_so
 	return 0;
 }
 
+/* The condition of a source that is one map. */
+static bool rashpa_source_of_map(struct rashpa_listener *l, u64 *value)
+{
+	return l->index == *value >> 32;
+}
+
 static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 						   struct rashpa_channel *ch,
 						   const struct rashpa_source_add *add)
@@ -344,7 +350,10 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 			err = PTR_ERR(l->watch);
 			goto out_uncharge;
 		}
+		l->condition = rashpa_watch_look;
 	}
+	if (add->kind == RASHPA_SOURCE_MAP && add->index)
+		l->condition = rashpa_source_of_map;
 	if (add->kind == RASHPA_SOURCE_DAMAGE) {
 		err = rashpa_source_memory(call, add, &l->memory);
 		if (err)
@@ -446,7 +455,7 @@ static bool rashpa_listener_arm(struct rashpa_listener *l)
 		return false;
 	l->rests = false;
 	if (l->watch) {
-		if (!rashpa_watch_look(l->watch, &value))
+		if (!rashpa_watch_look(l, &value))
 			return false;
 		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
 		return true;

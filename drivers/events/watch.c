@@ -80,17 +80,18 @@ static bool rashpa_watch_reached(struct rashpa_watch *w, u64 v)
 
 /**
  * rashpa_watch_look() - is the condition true now
- * @w: the word; the channel's lock held
+ * @l: the source that watches the word; its channel's lock held
  * @value: becomes the position of the word, if it is
  *
  * Return: true if this makes an event.
  */
-bool rashpa_watch_look(struct rashpa_watch *w, u64 *value)
+bool rashpa_watch_look(struct rashpa_listener *l, u64 *value)
 {
+	struct rashpa_watch *w = l->watch;
 	const u64 v = rashpa_watch_position(w, rashpa_watch_read(w));
 	bool fires = false;
 
-	lockdep_assert_held(&w->listener->channel->lock);
+	lockdep_assert_held(&l->channel->lock);
 	switch (w->condition) {
 	case RASHPA_CONDITION_CHANGED:
 		fires = v != w->last;
@@ -135,7 +136,7 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 	u64 value;
 
 	spin_lock_irqsave(&ch->lock, flags);
-	if (!l->rests && rashpa_watch_look(w, &value))
+	if (!l->rests && rashpa_watch_look(l, &value))
 		rashpa_listener_event(l, ++l->sequence, time, value);
 	rashpa_channel_tell_soon(ch);
 	rashpa_watch_account(w, ktime_get_ns() - time);

@@ -79,6 +79,7 @@ static struct rashpa_watch *watch(struct rashpa_source_add add)
 	if (IS_ERR(w))
 		tap_bail("%ld: %s", PTR_ERR(w), call.reason);
 	w->listener = &listener;
+	listener.watch = w;
 	return w;
 }
 
@@ -90,7 +91,7 @@ static u64 look(struct rashpa_watch *w, u64 value)
 
 	word[0] = value;
 	spin_lock(&channel.lock);
-	fires = rashpa_watch_look(w, &at);
+	fires = rashpa_watch_look(&listener, &at);
 	spin_unlock(&channel.lock);
 	return fires ? at : NONE;
 }
@@ -191,9 +192,9 @@ TEST(greatest, "REACHED makes one event of the greatest word")
 	w = watch((struct rashpa_source_add) { CONDITION(REACHED), .bits = 64, .step = 1 });
 	word[0] = U64_MAX;
 	spin_lock(&channel.lock);
-	fires = rashpa_watch_look(w, &at);
+	fires = rashpa_watch_look(&listener, &at);
 	CHECK(fires && at == U64_MAX, "0x%llx", at);
-	CHECK(w->ended && !rashpa_watch_look(w, &at), "twice");
+	CHECK(w->ended && !rashpa_watch_look(&listener, &at), "twice");
 	spin_unlock(&channel.lock);
 	rashpa_watch_free(w);
 }
