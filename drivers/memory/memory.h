@@ -136,16 +136,6 @@ int rashpa_damage_check(struct rashpa_call *call, struct dma_buf *dmabuf, u64 of
 /* ------------------------------------------------- memory/buffer.c --- */
 
 /**
- * struct rashpa_near - a function that a buffer is for
- * @node: its NUMA node or NUMA_NO_NODE
- * @last: highest physical address that it reaches
- */
-struct rashpa_near {
-	int node;
-	u64 last;
-};
-
-/**
  * struct rashpa_words - words of one memory that programs write
  * @origin: who watches them; fired only by RASHPA_IOC_LOOK, in parts
  * @lock: one LOOK at a time
@@ -213,11 +203,7 @@ struct rashpa_buffer {
 void rashpa_buffer_put(struct rashpa_buffer *buffer);
 void rashpa_info_clear(struct rashpa_info *info);
 void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info);
-int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
-		       const struct rashpa_near *near);
-int rashpa_ioc_query(struct rashpa_call *call, void *arg);
-int rashpa_ioc_progress(struct rashpa_call *call, void *arg);
-int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg);
+void rashpa_buffers_sweep(void);
 void rashpa_buffers_exit(void);
 
 /* --------------------------------------------------- memory/name.c --- */
@@ -274,5 +260,23 @@ const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *c
 struct rashpa_words *rashpa_dmabuf_words(struct dma_buf *dmabuf);
 struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf);
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
+
+/* -------------------------------------------------- memory/alloc.c --- */
+
+/**
+ * struct rashpa_near - a function that a buffer is for
+ * @node: its NUMA node or NUMA_NO_NODE
+ * @last: highest physical address that it reaches
+ */
+struct rashpa_near {
+	int node;
+	u64 last;
+};
+
+int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
+		       const struct rashpa_near *near);
+int rashpa_ioc_query(struct rashpa_call *call, void *arg);
+int rashpa_ioc_progress(struct rashpa_call *call, void *arg);
+int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg);
 
 #endif /* RASHPA_MEMORY_H */

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: what allocates: ALLOC and QUERY, checked and answered.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "memory/memory.h"
+
+static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
+						 const struct rashpa_alloc *alloc,
+						 const struct rashpa_near *near)
+{
+	const bool lock = alloc->head.flags & RASHPA_ALLOC_LOCK;
+	struct rashpa_want want = {
+		.length = PAGE_ALIGN(alloc->length),
+		.alignment = max_t(u64, alloc->alignment, PAGE_SIZE),
+		.last = near ? near->last : U64_MAX,
+		.node = alloc->head.flags & RASHPA_ALLOC_NODE ? alloc->node : NUMA_NO_NODE,
+		/* a processor without memory of its own: any will do */
+		.near = near && near->node != NUMA_NO_NODE && node_state(near->node, N_MEMORY) ?
+			near->node : NUMA_NO_NODE,
+		/* a GPU runtime registers lock memory by address */
+		.backend = lock ? RASHPA_BACKEND_CONTIG : alloc->backend,
+		.cache = alloc->cache ?: RASHPA_CACHE_CACHED,
+	};
+	struct rashpa_buffer *buffer;
+	int err;
+
+	buffer = kzalloc(sizeof(*buffer), GFP_KERNEL_ACCOUNT);
+	if (!buffer)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&buffer->ref);
+	mutex_init(&buffer->lock);
+	rashpa_importers_init(&buffer->importers);
+	buffer->length = want.length;
+	buffer->lock_memory = lock;
+	memcpy(buffer->name, alloc->name, sizeof(buffer->name));
+	err = rashpa_charge(call, &buffer->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
+			    buffer->length);
+	if (err)
+		goto out_free;
+	rashpa_charge_tell(&buffer->charge, 0, buffer->name);
+	err = rashpa_pages_alloc(call, &buffer->pages, &want);
+	if (err)
+		goto out_uncharge;
+	/* what is held is known only now: whole blocks, or a power of two of pages */
+	err = rashpa_charge_more(call, &buffer->charge,
+				 rashpa_pages_size(&buffer->pages) - buffer->length);
+	if (err)
+		goto out_pages;
+	buffer->extent.first = buffer->pages.first;
+	buffer->extent.count = buffer->length >> PAGE_SHIFT;
+	return buffer;
+
+out_pages:
+	rashpa_pages_drop(&buffer->pages);
+out_uncharge:
+	rashpa_uncharge(&buffer->charge);
+out_free:
+	kfree(buffer);
+	return ERR_PTR(err);
+}
+
+/* ------------------------------------------------------------ ioctls ---- */
+
+static int rashpa_alloc_check_name(struct rashpa_call *call,
+				   const struct rashpa_alloc *alloc)
+{
+	bool named = memchr_inv(alloc->name, 0, sizeof(alloc->name));
+	int err;
+
+	if (named) {
+		err = rashpa_check_name(call, alloc->name, sizeof(alloc->name));
+		if (err)
+			return err;
+	} else if (alloc->head.flags & (RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE)) {
+		return rashpa_fail(call, -EINVAL,
+				   "a lease and a mode are for named buffers: nobody else can open this one");
+	}
+	if (alloc->mode & ~0666)
+		return rashpa_fail(call, -EINVAL, "mode 0%o is not 0 to 0666", alloc->mode);
+	if (alloc->mode && !(alloc->head.flags & RASHPA_ALLOC_MODE))
+		return rashpa_fail(call, -EINVAL,
+				   "a mode is given without the flag RASHPA_ALLOC_MODE");
+	return 0;
+}
+
+/* Words in slots, for hardware that writes and software that waits. */
+static int rashpa_alloc_check_lock(struct rashpa_call *call, const struct rashpa_alloc *alloc)
+{
+	if (!IS_ALIGNED(alloc->length, RASHPA_LOCK_SLOT) ||
+	    alloc->length / RASHPA_LOCK_SLOT > RASHPA_LOCK_SLOTS_MAX)
+		return rashpa_fail(call, -EINVAL,
+				   "%llu bytes of lock memory: must be 1 to %u slots of %u bytes",
+				   alloc->length, RASHPA_LOCK_SLOTS_MAX, RASHPA_LOCK_SLOT);
+	if (alloc->backend == RASHPA_BACKEND_CMA)
+		return rashpa_fail(call, -EINVAL, "lock memory is never of CMA");
+	if (alloc->cache > RASHPA_CACHE_CACHED)
+		return rashpa_fail(call, -EINVAL, "lock memory is always cached");
+	return 0;
+}
+
+static int rashpa_alloc_check(struct rashpa_call *call,
+			      const struct rashpa_alloc *alloc)
+{
+	int err;
+
+	if (alloc->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (!alloc->length)
+		return rashpa_fail(call, -EINVAL, "the length is zero");
+	if (alloc->length > LLONG_MAX - PAGE_SIZE)
+		return rashpa_fail(call, -EINVAL, "the length 0x%llx is too large",
+				   alloc->length);
+	if (alloc->alignment && (!is_power_of_2(alloc->alignment) ||
+				 alloc->alignment > SZ_1G))
+		return rashpa_fail(call, -EINVAL,
+				   "the alignment 0x%llx is not a power of two up to 1 GiB",
+				   alloc->alignment);
+	if (alloc->backend > RASHPA_BACKEND_CONTIG)
+		return rashpa_fail(call, -EINVAL, "backend %u is not defined",
+				   alloc->backend);
+	if (alloc->cache > RASHPA_CACHE_UC)
+		return rashpa_fail(call, -EINVAL, "cache mode %u is not defined",
+				   alloc->cache);
+	if (alloc->head.flags & RASHPA_ALLOC_NODE) {
+		if (alloc->node >= MAX_NUMNODES || !node_online(alloc->node))
+			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",
+					   alloc->node);
+	} else if (alloc->node) {
+		return rashpa_fail(call, -EINVAL,
+				   "a node is given without the flag RASHPA_ALLOC_NODE");
+	}
+	if (alloc->device && alloc->device != -1 && !(alloc->head.flags & RASHPA_ALLOC_DEVICE))
+		return rashpa_fail(call, -EINVAL,
+				   "a device is given without the flag RASHPA_ALLOC_DEVICE");
+	if (alloc->head.flags & RASHPA_ALLOC_LOCK) {
+		err = rashpa_alloc_check_lock(call, alloc);
+		if (err)
+			return err;
+	}
+	return rashpa_alloc_check_name(call, alloc);
+}
+
+/* The dma-buf of a new buffer becomes the new file of @call. */
+static int rashpa_alloc_export(struct rashpa_call *call, struct rashpa_buffer *buffer,
+			       const struct rashpa_alloc *alloc)
+{
+	struct rashpa_lease *lease = NULL;
+	struct dma_buf *dmabuf;
+
+	if (buffer->name[0]) {
+		lease = rashpa_lease_new(buffer, alloc->head.flags & RASHPA_ALLOC_EXCLUSIVE);
+		if (IS_ERR(lease))
+			return PTR_ERR(lease);
+	}
+	dmabuf = rashpa_export_buffer(buffer, lease, O_RDWR);
+	if (lease)
+		rashpa_lease_put(lease);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	call->new_file = dmabuf->file;
+	return 0;
+}
+
+/**
+ * rashpa_buffer_make() - ALLOC
+ * @call: the ioctl on the memory node
+ * @alloc: what is asked for; answered
+ * @near: the function that it is for, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
+		       const struct rashpa_near *near)
+{
+	struct rashpa_named *named = NULL;
+	struct rashpa_buffer *buffer;
+	int err;
+
+	err = rashpa_alloc_check(call, alloc);
+	if (err)
+		return err;
+	err = rashpa_call_reserve_fd(call);
+	if (err)
+		return err;
+	rashpa_buffers_sweep();
+	/* first: a name that is taken is no reason to search memory */
+	if (alloc->name[0])
+		named = rashpa_named_new(call, alloc);
+	if (IS_ERR(named))
+		return PTR_ERR(named);
+	buffer = rashpa_buffer_alloc(call, alloc, near);
+	if (IS_ERR(buffer)) {
+		err = PTR_ERR(buffer);
+		goto out_name;
+	}
+	err = rashpa_alloc_export(call, buffer, alloc);
+	if (!err && named)
+		err = rashpa_named_publish(call, named, buffer);
+	if (!err) {
+		alloc->out_fd = call->fd;
+		alloc->out_length = buffer->length;
+		alloc->out_segments = 1;
+		alloc->out_backend = buffer->pages.backend;
+		alloc->out_node = buffer->pages.node;
+	}
+	/* the dma-buf has its own reference, and so has the name */
+	rashpa_buffer_put(buffer);
+out_name:
+	if (err && named)
+		rashpa_named_drop(named);
+	return err;
+}
+
+int rashpa_ioc_progress(struct rashpa_call *call, void *arg)
+{
+	/* for people who wait: written and read without a lock */
+	const struct rashpa_progress *now = call->obj;
+	struct rashpa_progress *progress = arg;
+
+	if (progress->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	progress->out_stage = READ_ONCE(now->out_stage);
+	progress->out_done = READ_ONCE(now->out_done);
+	progress->out_todo = READ_ONCE(now->out_todo);
+	return 0;
+}
+
+int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg)
+{
+	rashpa_buffers_sweep();
+	return rashpa_ioc_limit(call, arg);
+}
+
+int rashpa_ioc_query(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_query *query = arg;
+	int node = NUMA_NO_NODE;
+
+	if (query->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (query->backend > RASHPA_BACKEND_CONTIG)
+		return rashpa_fail(call, -EINVAL, "backend %u is not defined",
+				   query->backend);
+	if (query->head.flags & RASHPA_QUERY_TRY && !(call->file->f_mode & FMODE_WRITE))
+		return rashpa_fail(call, -EPERM,
+				   "to try needs the node to be open for writing: it moves the memory of others");
+	if (query->head.flags & RASHPA_QUERY_NODE) {
+		if (query->node >= MAX_NUMNODES || !node_online(query->node))
+			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",
+					   query->node);
+		node = query->node;
+	} else if (query->node) {
+		return rashpa_fail(call, -EINVAL,
+				   "a node is given without the flag RASHPA_QUERY_NODE");
+	}
+	if (query->try_ms > RASHPA_TRY_MS_MAX)
+		return rashpa_fail(call, -EINVAL, "try_ms %u: must be 0 to %u", query->try_ms,
+				   RASHPA_TRY_MS_MAX);
+	if (query->try_ms && !(query->head.flags & RASHPA_QUERY_TRY))
+		return rashpa_fail(call, -EINVAL,
+				   "try_ms is given without the flag RASHPA_QUERY_TRY");
+	return rashpa_pages_query(call, query, node, 0);
+}
