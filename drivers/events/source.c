@@ -73,7 +73,7 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 	switch (add->kind) {
 	case RASHPA_SOURCE_LOCK:
 		if (add->head.flags & RASHPA_SOURCE_LOOK)
-			*origin = &rashpa_dmabuf_words(l->watch->dmabuf)->origin;
+			*origin = &rashpa_dmabuf_memory(l->watch->dmabuf)->importers.words.origin;
 		if (add->head.flags & RASHPA_SOURCE_UNTOLD)
 			return 0;
 		fallthrough;
@@ -90,7 +90,7 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 		*origin = &dev->events;
 		break;
 	case RASHPA_SOURCE_DAMAGE:
-		*origin = &rashpa_dmabuf_buffer(l->memory)->importers.damage;
+		*origin = &rashpa_dmabuf_memory(l->memory)->importers.damage;
 		break;
 	case RASHPA_SOURCE_SOFTWARE:
 		break;
@@ -302,11 +302,13 @@ static int rashpa_source_memory(struct rashpa_call *call, const struct rashpa_so
 				struct dma_buf **memory)
 {
 	struct dma_buf *dmabuf = dma_buf_get(add->memory);
+	const struct rashpa_memory *of;
 
 	if (IS_ERR(dmabuf))
 		return rashpa_fail(call, PTR_ERR(dmabuf), "memory: fd %d is not a dma-buf",
 				   add->memory);
-	if (!rashpa_dmabuf_buffer(dmabuf)) {
+	of = rashpa_dmabuf_memory(dmabuf);
+	if (!of || !of->inode) {
 		dma_buf_put(dmabuf);
 		return rashpa_fail(call, -EXDEV,
 				   "memory: fd %d is not a buffer of this driver: of other memory it is not told what is broken",

@@ -152,13 +152,12 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 /* --------------------------------------------------------- life ------- */
 
 /* The address of a word in the kernel's mapping, NULL if it is outside. */
-static const void *rashpa_word_find(struct dma_buf *dmabuf, u64 offset)
+static const void *rashpa_word_find(const struct rashpa_memory *memory, u64 offset)
 {
-	const struct rashpa_extent *extents;
-	u32 i, n;
+	const struct rashpa_extent *extents = memory->extents;
+	u32 i;
 
-	extents = rashpa_dmabuf_extents(dmabuf, &n);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < memory->n_extents; i++) {
 		u64 length = (u64)extents[i].count << PAGE_SHIFT;
 
 		if (offset < length)
@@ -227,13 +226,15 @@ static struct dma_buf *rashpa_watch_memory(struct rashpa_call *call,
 					   const void **word)
 {
 	struct dma_buf *dmabuf = dma_buf_get(add->memory);
+	struct rashpa_memory *memory;
 	int err;
 
 	if (IS_ERR(dmabuf)) {
 		rashpa_fail(call, PTR_ERR(dmabuf), "memory: fd %d is not a dma-buf", add->memory);
 		return dmabuf;
 	}
-	if (!rashpa_dmabuf_extents(dmabuf, &(u32){ 0 })) {
+	memory = rashpa_dmabuf_memory(dmabuf);
+	if (!memory) {
 		err = rashpa_fail(call, -EXDEV,
 				  "a lock slot must be in host memory of this driver: a buffer, pinned or lock memory");
 		goto out_put;
@@ -243,7 +244,7 @@ static struct dma_buf *rashpa_watch_memory(struct rashpa_call *call,
 		err = rashpa_fail(call, -EACCES, "the memory is not open for reading");
 		goto out_put;
 	}
-	*word = rashpa_word_find(dmabuf, add->offset);
+	*word = rashpa_word_find(memory, add->offset);
 	if (!*word) {
 		err = rashpa_fail(call, -ERANGE, "offset 0x%llx is outside the memory of %zu bytes",
 				  add->offset, dmabuf->size);
@@ -431,23 +432,23 @@ int rashpa_ioc_look(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_look *look = arg;
 	struct dma_buf *dmabuf = dma_buf_get(look->fd);
-	struct rashpa_words *words;
+	struct rashpa_memory *memory;
 	int err = 0;
 
 	if (IS_ERR(dmabuf))
 		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf", look->fd);
-	words = rashpa_dmabuf_words(dmabuf);
-	if (!words)
+	memory = rashpa_dmabuf_memory(dmabuf);
+	if (!memory)
 		err = rashpa_fail(call, -EXDEV,
 				  "words are in host memory of this driver: a buffer, pinned or lock memory");
 	/* who may not write the words has nothing to tell of them */
 	else if (!(dmabuf->file->f_mode & FMODE_WRITE))
 		err = rashpa_fail(call, -EACCES, "the memory is not open for writing");
 	else
-		err = mutex_lock_interruptible(&words->lock);
+		err = mutex_lock_interruptible(&memory->importers.words.lock);
 	if (!err) {
-		look->out_events = rashpa_words_look(words);
-		mutex_unlock(&words->lock);
+		look->out_events = rashpa_words_look(&memory->importers.words);
+		mutex_unlock(&memory->importers.words.lock);
 	}
 	dma_buf_put(dmabuf);
 	return err;

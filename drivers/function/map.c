@@ -864,9 +864,7 @@ static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_map *map, 
 /* Host memory of ours: nobody else says what was mapped. */
 static bool rashpa_map_of_host(const struct rashpa_map *map)
 {
-	u32 count;
-
-	return rashpa_dmabuf_extents(map->dmabuf, &count);
+	return rashpa_dmabuf_memory(map->dmabuf);
 }
 
 /* Are there copies of what this function cannot reach? Ours was looked at before. */
@@ -1176,21 +1174,20 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map_ma
 /* Is all of it where a function without an IOMMU reaches it? */
 static bool rashpa_memory_reached(struct device *d, struct dma_buf *dmabuf)
 {
-	const struct rashpa_extent *extents;
-	u32 i, count;
+	const struct rashpa_memory *memory = rashpa_dmabuf_memory(dmabuf);
+	u32 i;
 
 	if (rashpa_window_of(dmabuf))
 		return rashpa_dma_reaches(d, rashpa_window_bus(dmabuf), dmabuf->size);
-	extents = rashpa_dmabuf_extents(dmabuf, &count);
 	/*
 	 * Not ours to look into before it is mapped, see rashpa_map_look(). Where the DMA core
 	 * could only warn, because it has no bounce buffers, assume the worst.
 	 */
-	if (!extents)
+	if (!memory)
 		return !dma_addressing_limited(d) || dma_max_mapping_size(d) != SIZE_MAX;
-	for (i = 0; i < count; i++)
-		if (!rashpa_dma_reaches(d, phys_to_dma(d, page_to_phys(extents[i].first)),
-					(u64)extents[i].count << PAGE_SHIFT))
+	for (i = 0; i < memory->n_extents; i++)
+		if (!rashpa_dma_reaches(d, phys_to_dma(d, page_to_phys(memory->extents[i].first)),
+					(u64)memory->extents[i].count << PAGE_SHIFT))
 			return false;
 	return true;
 }
@@ -1203,11 +1200,10 @@ static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device
 				  struct dma_buf *dmabuf)
 {
 	struct device *d = &dev->pdev->dev;
-	u32 count;
 
 	if (rashpa_pci_translated(dev->pdev))
 		return 0;
-	if ((is_swiotlb_force_bounce(d) && rashpa_dmabuf_extents(dmabuf, &count)) ||
+	if ((is_swiotlb_force_bounce(d) && rashpa_dmabuf_memory(dmabuf)) ||
 	    !rashpa_memory_reached(d, dmabuf))
 		return rashpa_map_bounced(call, dev);
 	return 0;
@@ -1251,7 +1247,7 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	if ((arg->boundary || arg->alignment) && !rashpa_map_discloses(dev))
 		return rashpa_fail(call, -EPERM,
 				   "a boundary or an alignment of your own tells of addresses, which the profile does not disclose: it needs CAP_SYS_RAWIO, or belongs into the profile");
-	err = rashpa_damage_check(call, dmabuf, arg->offset, *length);
+	err = rashpa_damage_check(call, rashpa_dmabuf_memory(dmabuf), arg->offset, *length);
 	if (err)
 		return err;
 	err = rashpa_map_check_peer(call, dev, dmabuf);

@@ -33,12 +33,14 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 		return ERR_PTR(-ENOMEM);
 	kref_init(&buffer->ref);
 	mutex_init(&buffer->lock);
-	rashpa_importers_init(&buffer->importers);
-	buffer->length = want.length;
+	rashpa_memory_setup(&buffer->memory, &rashpa_buffer_ops);
+	buffer->memory.length = want.length;
+	buffer->memory.extents = &buffer->extent;
+	buffer->memory.n_extents = 1;
 	buffer->lock_memory = lock;
 	memcpy(buffer->name, alloc->name, sizeof(buffer->name));
 	err = rashpa_charge(call, &buffer->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
-			    buffer->length);
+			    want.length);
 	if (err)
 		goto out_free;
 	rashpa_charge_tell(&buffer->charge, 0, buffer->name);
@@ -47,11 +49,11 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 		goto out_uncharge;
 	/* what is held is known only now: whole blocks, or a power of two of pages */
 	err = rashpa_charge_more(call, &buffer->charge,
-				 rashpa_pages_size(&buffer->pages) - buffer->length);
+				 rashpa_pages_size(&buffer->pages) - want.length);
 	if (err)
 		goto out_pages;
 	buffer->extent.first = buffer->pages.first;
-	buffer->extent.count = buffer->length >> PAGE_SHIFT;
+	buffer->extent.count = want.length >> PAGE_SHIFT;
 	return buffer;
 
 out_pages:
@@ -148,17 +150,18 @@ static int rashpa_alloc_check(struct rashpa_call *call,
 static int rashpa_alloc_export(struct rashpa_call *call, struct rashpa_buffer *buffer,
 			       const struct rashpa_alloc *alloc)
 {
-	struct rashpa_lease *lease = NULL;
+	struct rashpa_lease *lease;
 	struct dma_buf *dmabuf;
 
 	if (buffer->name[0]) {
 		lease = rashpa_lease_new(buffer, alloc->head.flags & RASHPA_ALLOC_EXCLUSIVE);
 		if (IS_ERR(lease))
 			return PTR_ERR(lease);
-	}
-	dmabuf = rashpa_export_buffer(buffer, lease, O_RDWR);
-	if (lease)
+		dmabuf = rashpa_lease_export(lease, O_RDWR);
 		rashpa_lease_put(lease);
+	} else {
+		dmabuf = rashpa_export(&buffer->memory, &buffer->ref, rashpa_buffer_free, O_RDWR);
+	}
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	call->new_file = dmabuf->file;
@@ -202,7 +205,7 @@ int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
 		err = rashpa_named_publish(call, named, buffer);
 	if (!err) {
 		alloc->out_fd = call->fd;
-		alloc->out_length = buffer->length;
+		alloc->out_length = buffer->memory.length;
 		alloc->out_segments = 1;
 		alloc->out_backend = buffer->pages.backend;
 		alloc->out_node = buffer->pages.node;

@@ -68,13 +68,14 @@ void rashpa_buffers_exit(void)
 	}
 }
 
-static void rashpa_buffer_free(struct kref *ref)
+/* The end of rashpa_buffer.ref. */
+void rashpa_buffer_free(struct kref *ref)
 {
 	struct rashpa_buffer *buffer = container_of(ref, struct rashpa_buffer, ref);
 	u64 held;
 
-	rashpa_damage_forget(buffer);
-	iput(buffer->inode);
+	rashpa_damage_forget(&buffer->memory);
+	iput(buffer->memory.inode);
 	held = rashpa_pages_free(&buffer->pages);
 	if (!held) {
 		rashpa_buffer_end(buffer);
@@ -92,26 +93,23 @@ void rashpa_buffer_put(struct rashpa_buffer *buffer)
 	kref_put(&buffer->ref, rashpa_buffer_free);
 }
 
-/**
- * rashpa_buffer_info() - what is it
- * @buffer: the buffer
- * @info: cleared; filled in
- */
-void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info)
+static void rashpa_buffer_info(struct rashpa_memory *memory, struct rashpa_info *info)
 {
+	struct rashpa_buffer *buffer = container_of(memory, struct rashpa_buffer, memory);
+
 	info->out_kind = buffer->lock_memory ? RASHPA_KIND_LOCK : RASHPA_KIND_BUFFER;
-	info->out_length = buffer->length;
+	info->out_length = memory->length;
 	info->out_backend = buffer->pages.backend;
 	info->out_cache = buffer->pages.cache;
 	info->out_node = buffer->pages.node;
 	info->out_segments = 1;
-	info->out_importers = atomic_read(&buffer->importers.count);
+	info->out_importers = atomic_read(&memory->importers.count);
 	info->out_mappings = atomic_read(&buffer->mappings);
 	rashpa_charge_owner(&buffer->charge, &info->out_uid, &info->out_pid);
 	info->out_page_size = PAGE_SIZE << buffer->pages.order;
 	if (rashpa_pages_pinnable(&buffer->pages))
 		info->out_flags |= RASHPA_INFO_REGISTRABLE;
-	if (atomic_read(&buffer->damage.count))
+	if (atomic_read(&memory->damage.count))
 		info->out_flags |= RASHPA_INFO_DAMAGED;
 	if (!buffer->name[0])
 		return;
@@ -126,6 +124,11 @@ void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info)
 	}
 	mutex_unlock(&buffer->lock);
 }
+
+const struct rashpa_memory_ops rashpa_buffer_ops = {
+	.info = rashpa_buffer_info,
+	.mmap = rashpa_buffer_mmap,
+};
 
 /**
  * rashpa_info_clear() - begin an answer

@@ -24,31 +24,31 @@
 static LIST_HEAD(rashpa_watched);
 static DEFINE_SPINLOCK(rashpa_watched_lock);	/* rashpa_watched */
 
-static struct rashpa_buffer *rashpa_damage_buffer(struct rashpa_damage *damage)
+static struct rashpa_memory *rashpa_damage_memory(struct rashpa_damage *damage)
 {
-	return container_of(damage, struct rashpa_buffer, damage);
+	return container_of(damage, struct rashpa_memory, damage);
 }
 
 /**
- * rashpa_damage_in() - has a part of a buffer lost its contents?
- * @buffer: the buffer
+ * rashpa_damage_in() - has a part of a memory lost its contents?
+ * @memory: the memory
  * @first: first page of it
  * @count: pages
  * @at: where to store the first one that has, or NULL
  *
  * Return: whether it has.
  */
-bool rashpa_damage_in(struct rashpa_buffer *buffer, unsigned long first, unsigned long count,
+bool rashpa_damage_in(struct rashpa_memory *memory, unsigned long first, unsigned long count,
 		      unsigned long *at)
 {
 	unsigned long i;
 
-	if (!atomic_read(&buffer->damage.count))
+	if (!atomic_read(&memory->damage.count))
 		return false;
 	for (i = first; i < first + count; i++) {
 		if (i % RASHPA_BLOCK_PAGES == 0)
 			cond_resched();
-		if (!PageHWPoison(buffer->pages.first + i))
+		if (!PageHWPoison(memory->extents->first + i))
 			continue;
 		if (at)
 			*at = i;
@@ -58,39 +58,39 @@ bool rashpa_damage_in(struct rashpa_buffer *buffer, unsigned long first, unsigne
 }
 
 /* Take all of the huge entry out that a bad page may be in: the others come back when touched. */
-static void rashpa_damage_cut(struct rashpa_buffer *buffer, unsigned long page)
+static void rashpa_damage_cut(struct rashpa_memory *memory, unsigned long page)
 {
 	const loff_t offset = (loff_t)ALIGN_DOWN(page, PTRS_PER_PTE) << PAGE_SHIFT;
 
-	unmap_mapping_range(buffer->inode->i_mapping, offset, PMD_SIZE, 1);
+	unmap_mapping_range(memory->inode->i_mapping, offset, PMD_SIZE, 1);
 }
 
 static void rashpa_damage_work(struct work_struct *work)
 {
-	struct rashpa_buffer *buffer =
-		rashpa_damage_buffer(container_of(work, struct rashpa_damage, work));
-	unsigned long count = buffer->extent.count, first = 0, page;
+	struct rashpa_memory *memory =
+		rashpa_damage_memory(container_of(work, struct rashpa_damage, work));
+	unsigned long count = memory->extents->count, first = 0, page;
 
-	while (rashpa_damage_in(buffer, first, count - first, &page)) {
-		rashpa_damage_cut(buffer, page);
+	while (rashpa_damage_in(memory, first, count - first, &page)) {
+		rashpa_damage_cut(memory, page);
 		first = page + 1;
 	}
 }
 
 /**
  * rashpa_damage_again() - something was mapped while a page of it went bad
- * @buffer: the buffer
+ * @memory: the memory
  */
-void rashpa_damage_again(struct rashpa_buffer *buffer)
+void rashpa_damage_again(struct rashpa_memory *memory)
 {
-	schedule_work(&buffer->damage.work);
+	schedule_work(&memory->damage.work);
 }
 
 #ifdef RASHPA_MEMORY_FAILURE
 /* Preemption is off: tell, and leave what may sleep to others. */
 static void rashpa_damage_heard(void *unused, unsigned long pfn, int type, int result)
 {
-	struct rashpa_buffer *buffer;
+	struct rashpa_memory *memory;
 	struct rashpa_damage *damage;
 	unsigned long flags, page;
 
@@ -98,12 +98,12 @@ static void rashpa_damage_heard(void *unused, unsigned long pfn, int type, int r
 		return;
 	spin_lock_irqsave(&rashpa_watched_lock, flags);
 	list_for_each_entry(damage, &rashpa_watched, entry) {
-		buffer = rashpa_damage_buffer(damage);
-		page = pfn - page_to_pfn(buffer->extent.first);
-		if (page >= buffer->extent.count)
+		memory = rashpa_damage_memory(damage);
+		page = pfn - page_to_pfn(memory->extents->first);
+		if (page >= memory->extents->count)
 			continue;
 		atomic_inc(&damage->count);
-		rashpa_origin_fire(&buffer->importers.damage, (u64)page << PAGE_SHIFT);
+		rashpa_origin_fire(&memory->importers.damage, (u64)page << PAGE_SHIFT);
 		schedule_work(&damage->work);
 		break;
 	}
@@ -156,12 +156,12 @@ void rashpa_damage_exit(void)
 #endif
 
 /**
- * rashpa_damage_watch() - begin to look after a buffer
- * @buffer: its memory and its inode are there
+ * rashpa_damage_watch() - begin to look after a memory
+ * @memory: its pages and its inode are there
  */
-void rashpa_damage_watch(struct rashpa_buffer *buffer)
+void rashpa_damage_watch(struct rashpa_memory *memory)
 {
-	struct rashpa_damage *damage = &buffer->damage;
+	struct rashpa_damage *damage = &memory->damage;
 
 	INIT_WORK(&damage->work, rashpa_damage_work);
 	spin_lock_irq(&rashpa_watched_lock);
@@ -170,12 +170,12 @@ void rashpa_damage_watch(struct rashpa_buffer *buffer)
 }
 
 /**
- * rashpa_damage_forget() - nobody has this buffer any more
- * @buffer: the buffer, whether it was watched or not
+ * rashpa_damage_forget() - nobody has this memory any more
+ * @memory: the memory, whether it was watched or not
  */
-void rashpa_damage_forget(struct rashpa_buffer *buffer)
+void rashpa_damage_forget(struct rashpa_memory *memory)
 {
-	struct rashpa_damage *damage = &buffer->damage;
+	struct rashpa_damage *damage = &memory->damage;
 
 	if (!damage->entry.next)
 		return;
@@ -188,18 +188,18 @@ void rashpa_damage_forget(struct rashpa_buffer *buffer)
 /**
  * rashpa_damage_check() - may a device be given a part of a memory?
  * @call: the ioctl, for the reason
- * @dmabuf: any dma-buf
+ * @memory: the memory, NULL: it is not ours
  * @offset: bytes
  * @length: bytes
  *
  * Return: 0, also for memory of others; -EHWPOISON.
  */
-int rashpa_damage_check(struct rashpa_call *call, struct dma_buf *dmabuf, u64 offset, u64 length)
+int rashpa_damage_check(struct rashpa_call *call, struct rashpa_memory *memory, u64 offset,
+			u64 length)
 {
-	struct rashpa_buffer *buffer = rashpa_dmabuf_buffer(dmabuf);
 	unsigned long at;
 
-	if (!buffer || !rashpa_damage_in(buffer, offset >> PAGE_SHIFT, length >> PAGE_SHIFT, &at))
+	if (!memory || !rashpa_damage_in(memory, offset >> PAGE_SHIFT, length >> PAGE_SHIFT, &at))
 		return 0;
 	return rashpa_fail(call, -EHWPOISON,
 			   "the page at 0x%llx of the buffer has a memory error: map the parts around it, or make another buffer",

@@ -11,22 +11,14 @@
 
 /**
  * struct rashpa_exported - host memory as one dma-buf
- * @extents: the memory, in order
- * @n_extents: their number
- * @buffer: whose it is, one reference; or NULL
- * @lease: of a named buffer, one reference; or NULL
- * @pinned: whose it is, owned; or NULL
- * @importers: attachments; of a buffer those of all its dma-bufs
- * @own_importers: what @importers points to without a buffer
+ * @memory: the memory
+ * @ref: of what keeps it, one reference
+ * @end: called with the last one
  */
 struct rashpa_exported {
-	const struct rashpa_extent *extents;
-	u32 n_extents;
-	struct rashpa_buffer *buffer;
-	struct rashpa_lease *lease;
-	struct rashpa_pinned *pinned;
-	struct rashpa_importers *importers;
-	struct rashpa_importers own_importers;
+	struct rashpa_memory *memory;
+	struct kref *ref;
+	void (*end)(struct kref *ref);
 };
 
 /**
@@ -44,11 +36,15 @@ struct rashpa_attachment {
 };
 
 /**
- * rashpa_importers_init() - nobody yet
- * @importers: zeroed
+ * rashpa_memory_setup() - nobody has it yet
+ * @memory: zeroed
+ * @ops: of its kind
  */
-void rashpa_importers_init(struct rashpa_importers *importers)
+void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memory_ops *ops)
 {
+	struct rashpa_importers *importers = &memory->importers;
+
+	memory->ops = ops;
 	mutex_init(&importers->lock);
 	INIT_LIST_HEAD(&importers->attachments);
 	rashpa_origin_init(&importers->words.origin);
@@ -60,7 +56,7 @@ static int rashpa_export_attach(struct dma_buf *dmabuf,
 				struct dma_buf_attachment *attach)
 {
 	struct rashpa_exported *export = dmabuf->priv;
-	struct rashpa_importers *importers = export->importers;
+	struct rashpa_importers *importers = &export->memory->importers;
 	struct rashpa_attachment *a;
 
 	a = kzalloc(sizeof(*a), GFP_KERNEL);
@@ -79,7 +75,7 @@ static void rashpa_export_detach(struct dma_buf *dmabuf,
 				 struct dma_buf_attachment *attach)
 {
 	struct rashpa_exported *export = dmabuf->priv;
-	struct rashpa_importers *importers = export->importers;
+	struct rashpa_importers *importers = &export->memory->importers;
 	struct rashpa_attachment *a = attach->priv;
 
 	atomic_dec(&importers->count);
@@ -98,13 +94,13 @@ static u64 rashpa_export_entry_size(struct device *dev)
 	return clamp_t(u64, dma_get_max_seg_size(dev) & PAGE_MASK, PAGE_SIZE, SZ_2G);
 }
 
-static u64 rashpa_export_entries(struct rashpa_exported *export, u64 most)
+static u64 rashpa_export_entries(const struct rashpa_memory *memory, u64 most)
 {
 	u64 entries = 0;
 	u32 i;
 
-	for (i = 0; i < export->n_extents; i++) {
-		entries += DIV_ROUND_UP_ULL((u64)export->extents[i].count << PAGE_SHIFT,
+	for (i = 0; i < memory->n_extents; i++) {
+		entries += DIV_ROUND_UP_ULL((u64)memory->extents[i].count << PAGE_SHIFT,
 					    most);
 		cond_resched();
 	}
@@ -115,7 +111,7 @@ static struct sg_table *rashpa_export_table(struct rashpa_exported *export,
 					    struct device *dev)
 {
 	const u64 most = rashpa_export_entry_size(dev);
-	const u64 entries = rashpa_export_entries(export, most);
+	const u64 entries = rashpa_export_entries(export->memory, most);
 	struct scatterlist *sg;
 	struct sg_table *sgt;
 	u32 i;
@@ -132,9 +128,9 @@ static struct sg_table *rashpa_export_table(struct rashpa_exported *export,
 		return ERR_PTR(err);
 	}
 	sg = sgt->sgl;
-	for (i = 0; i < export->n_extents; i++) {
-		u64 left = (u64)export->extents[i].count << PAGE_SHIFT;
-		struct page *page = export->extents[i].first;
+	for (i = 0; i < export->memory->n_extents; i++) {
+		u64 left = (u64)export->memory->extents[i].count << PAGE_SHIFT;
+		struct page *page = export->memory->extents[i].first;
 
 		while (left) {
 			u64 length = min(most, left);
@@ -179,10 +175,10 @@ static struct sg_table *rashpa_export_map(struct dma_buf_attachment *attach,
 		kfree(sgt);
 		return ERR_PTR(err);
 	}
-	mutex_lock(&export->importers->lock);
+	mutex_lock(&export->memory->importers.lock);
 	a->sgt = sgt;
 	a->dir = dir;
-	mutex_unlock(&export->importers->lock);
+	mutex_unlock(&export->memory->importers.lock);
 	return sgt;
 }
 
@@ -193,9 +189,9 @@ static void rashpa_export_unmap(struct dma_buf_attachment *attach,
 	struct rashpa_exported *export = attach->dmabuf->priv;
 	struct rashpa_attachment *a = attach->priv;
 
-	mutex_lock(&export->importers->lock);
+	mutex_lock(&export->memory->importers.lock);
 	a->sgt = NULL;
-	mutex_unlock(&export->importers->lock);
+	mutex_unlock(&export->memory->importers.lock);
 	dma_unmap_sgtable(attach->dev, sgt, dir, 0);
 	sg_free_table(sgt);
 	kfree(sgt);
@@ -205,7 +201,7 @@ static int rashpa_export_begin_cpu(struct dma_buf *dmabuf,
 				   enum dma_data_direction dir)
 {
 	struct rashpa_exported *export = dmabuf->priv;
-	struct rashpa_importers *importers = export->importers;
+	struct rashpa_importers *importers = &export->memory->importers;
 	struct rashpa_attachment *a;
 
 	mutex_lock(&importers->lock);
@@ -220,7 +216,7 @@ static int rashpa_export_end_cpu(struct dma_buf *dmabuf,
 				 enum dma_data_direction dir)
 {
 	struct rashpa_exported *export = dmabuf->priv;
-	struct rashpa_importers *importers = export->importers;
+	struct rashpa_importers *importers = &export->memory->importers;
 	struct rashpa_attachment *a;
 
 	mutex_lock(&importers->lock);
@@ -235,8 +231,7 @@ static int rashpa_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 {
 	struct rashpa_exported *export = dmabuf->priv;
 
-	/* pinned memory is mapped already where it is; anonymous pages cannot be twice */
-	if (!export->buffer)
+	if (!export->memory->ops->mmap)
 		return -EOPNOTSUPP;
 	/*
 	 * The kernel has looked at the mode of the file that is mapped. That is another one
@@ -247,19 +242,14 @@ static int rashpa_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 			return -EACCES;
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
-	return rashpa_buffer_mmap(export->buffer, vma);
+	return export->memory->ops->mmap(export->memory, vma);
 }
 
 static void rashpa_export_release(struct dma_buf *dmabuf)
 {
 	struct rashpa_exported *export = dmabuf->priv;
 
-	if (export->pinned)
-		rashpa_pinned_free(export->pinned);
-	if (export->buffer)
-		rashpa_buffer_put(export->buffer);
-	if (export->lease)
-		rashpa_lease_put(export->lease);
+	kref_put(export->ref, export->end);
 	kfree(export);
 }
 
@@ -276,132 +266,61 @@ static const struct dma_buf_ops rashpa_export_ops = {
 	.release = rashpa_export_release,
 };
 
-static struct rashpa_exported *rashpa_export_new(void)
-{
-	struct rashpa_exported *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
-
-	if (!export)
-		return NULL;
-	rashpa_importers_init(&export->own_importers);
-	export->importers = &export->own_importers;
-	return export;
-}
-
-static struct dma_buf *rashpa_export_dmabuf(struct rashpa_exported *export, u64 size,
-					    int flags)
-{
-	DEFINE_DMA_BUF_EXPORT_INFO(info);
-
-	info.ops = &rashpa_export_ops;
-	info.size = size;
-	info.flags = flags;
-	info.priv = export;
-	return dma_buf_export(&info);
-}
-
 /**
- * rashpa_export_buffer() - a new dma-buf for a buffer
- * @buffer: the buffer; the dma-buf takes its own reference
- * @lease: of a named buffer, or NULL; likewise
+ * rashpa_export() - a new dma-buf for a memory
+ * @memory: the memory
+ * @ref: of what keeps it; the dma-buf takes its own reference
+ * @end: called with the last reference
  * @flags: O_RDWR or O_RDONLY
  *
  * Return: the dma-buf or an error pointer.
  */
-struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
-				     struct rashpa_lease *lease, int flags)
+struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
+			      void (*end)(struct kref *ref), int flags)
 {
-	struct rashpa_exported *export = rashpa_export_new();
+	struct rashpa_exported *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *dmabuf;
 
 	if (!export)
 		return ERR_PTR(-ENOMEM);
-	export->extents = &buffer->extent;
-	export->n_extents = 1;
-	export->buffer = buffer;
-	export->lease = lease;
-	export->importers = &buffer->importers;
-	dmabuf = rashpa_export_dmabuf(export, buffer->length, flags);
+	export->memory = memory;
+	export->ref = ref;
+	export->end = end;
+	info.ops = &rashpa_export_ops;
+	info.size = memory->length;
+	info.flags = flags;
+	info.priv = export;
+	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
 		kfree(export);
 		return dmabuf;
 	}
-	kref_get(&buffer->ref);
-	if (lease)
-		rashpa_lease_hold(lease);
-	/* the first one is made while nobody else has the buffer */
-	if (!buffer->inode) {
-		buffer->inode = file_inode(dmabuf->file);
-		ihold(buffer->inode);
-		rashpa_damage_watch(buffer);
+	kref_get(ref);
+	if (!memory->ops->mmap)
+		return dmabuf;
+	/* the first one is made while nobody else has the memory */
+	if (!memory->inode) {
+		memory->inode = file_inode(dmabuf->file);
+		ihold(memory->inode);
+		rashpa_damage_watch(memory);
 	}
-	/* one address space has all CPU mappings of a buffer, through whatever file */
-	dmabuf->file->f_mapping = buffer->inode->i_mapping;
+	/* one address space has all CPU mappings of a memory, through whatever file */
+	dmabuf->file->f_mapping = memory->inode->i_mapping;
 	return dmabuf;
 }
 
 /**
- * rashpa_export_pinned() - a dma-buf for pinned memory
- * @pinned: belongs to the dma-buf if this succeeds
- * @length: bytes
- *
- * Return: the dma-buf or an error pointer.
- */
-struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length)
-{
-	struct rashpa_exported *export = rashpa_export_new();
-	struct dma_buf *dmabuf;
-
-	if (!export)
-		return ERR_PTR(-ENOMEM);
-	export->extents = rashpa_pinned_extents(pinned, &export->n_extents);
-	export->pinned = pinned;
-	dmabuf = rashpa_export_dmabuf(export, length, O_RDWR);
-	if (IS_ERR(dmabuf))
-		kfree(export);
-	return dmabuf;
-}
-
-/**
- * rashpa_dmabuf_extents() - the host memory behind a dma-buf
+ * rashpa_dmabuf_memory() - the host memory behind a dma-buf
  * @dmabuf: any dma-buf
- * @count: number of extents
  *
- * Return: its contiguous pieces in order, or NULL if it is not host memory of ours.
+ * Return: the memory, which @dmabuf keeps, or NULL if it is not host memory of ours.
  */
-const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count)
+struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf)
 {
 	struct rashpa_exported *export = dmabuf->priv;
 
-	if (dmabuf->ops != &rashpa_export_ops)
-		return NULL;
-	*count = export->n_extents;
-	return export->extents;
-}
-
-/**
- * rashpa_dmabuf_words() - who watches the words of a memory
- * @dmabuf: any dma-buf
- *
- * Return: the same for all dma-bufs of the memory, or NULL if it is not host memory of ours.
- */
-struct rashpa_words *rashpa_dmabuf_words(struct dma_buf *dmabuf)
-{
-	struct rashpa_exported *export = dmabuf->priv;
-
-	return dmabuf->ops == &rashpa_export_ops ? &export->importers->words : NULL;
-}
-
-/**
- * rashpa_dmabuf_buffer() - the buffer behind a dma-buf
- * @dmabuf: any dma-buf
- *
- * Return: the buffer, which @dmabuf keeps, or NULL if it is none.
- */
-struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf)
-{
-	struct rashpa_exported *export = dmabuf->priv;
-
-	return dmabuf->ops == &rashpa_export_ops ? export->buffer : NULL;
+	return dmabuf->ops == &rashpa_export_ops ? export->memory : NULL;
 }
 
 /**
@@ -413,19 +332,9 @@ struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf)
  */
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 {
-	struct rashpa_exported *export = dmabuf->priv;
+	struct rashpa_memory *memory = rashpa_dmabuf_memory(dmabuf);
 
-	if (dmabuf->ops != &rashpa_export_ops)
-		return false;
-	if (export->buffer) {
-		rashpa_buffer_info(export->buffer, info);
-		return true;
-	}
-	info->out_kind = RASHPA_KIND_PINNED;
-	info->out_length = dmabuf->size;
-	info->out_cache = RASHPA_CACHE_CACHED;
-	info->out_node = page_to_nid(export->extents->first);
-	info->out_segments = export->n_extents;
-	info->out_importers = atomic_read(&export->importers->count);
-	return true;
+	if (memory)
+		memory->ops->info(memory, info);
+	return memory;
 }

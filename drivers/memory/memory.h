@@ -107,33 +107,19 @@ void rashpa_pages_drop(struct rashpa_pages *pages);
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 		       int node, u64 charged);
 
-/* ------------------------------------------------- memory/damage.c --- */
+/* ---------------------------------------------------------- memory --- */
 
-struct rashpa_buffer;
+struct rashpa_memory;
 
 /**
- * struct rashpa_damage - memory errors of a buffer
- * @entry: in the list of those that are looked after
- * @count: errors so far, of one page it may be several
- * @work: takes what is bad out of all mappings
+ * struct rashpa_memory_ops - what each kind of memory does in its way
+ * @info: describes it; the answer was cleared
+ * @mmap: a CPU mapping of it, NULL: it has none
  */
-struct rashpa_damage {
-	struct list_head entry;
-	atomic_t count;
-	struct work_struct work;
+struct rashpa_memory_ops {
+	void (*info)(struct rashpa_memory *memory, struct rashpa_info *info);
+	int (*mmap)(struct rashpa_memory *memory, struct vm_area_struct *vma);
 };
-
-void rashpa_damage_init(void);
-void rashpa_damage_exit(void);
-void rashpa_damage_watch(struct rashpa_buffer *buffer);
-void rashpa_damage_forget(struct rashpa_buffer *buffer);
-void rashpa_damage_again(struct rashpa_buffer *buffer);
-bool rashpa_damage_in(struct rashpa_buffer *buffer, unsigned long first, unsigned long count,
-		      unsigned long *at);
-int rashpa_damage_check(struct rashpa_call *call, struct dma_buf *dmabuf, u64 offset,
-			u64 length);
-
-/* ------------------------------------------------- memory/buffer.c --- */
 
 /**
  * struct rashpa_words - words of one memory that programs write
@@ -163,15 +149,71 @@ struct rashpa_importers {
 };
 
 /**
- * struct rashpa_buffer - memory that this driver allocated
- * @ref: one for each dma-buf and lease, one for the name
- * @pages: the memory
- * @extent: the part of it that the user asked for
- * @length: bytes that the user asked for, rounded to pages
- * @charge: what it is charged with
+ * struct rashpa_damage - memory errors of one memory
+ * @entry: in the list of those that are looked after
+ * @count: errors so far, of one page it may be several
+ * @work: takes what is bad out of all mappings
+ */
+struct rashpa_damage {
+	struct list_head entry;
+	atomic_t count;
+	struct work_struct work;
+};
+
+/**
+ * struct rashpa_memory - host memory of ours: what its dma-bufs know of it
+ * @ops: of its kind
+ * @extents: the memory, in order
+ * @n_extents: their number
+ * @length: bytes
  * @importers: of all its dma-bufs
  * @damage: its memory errors
- * @inode: whose mapping has all CPU mappings of it, one reference: of its first dma-buf
+ * @inode: whose mapping has all CPU mappings of it, one reference: of its first dma-buf. NULL: no
+ *	CPU can map it, and nobody looks after its errors
+ */
+struct rashpa_memory {
+	const struct rashpa_memory_ops *ops;
+	const struct rashpa_extent *extents;
+	u32 n_extents;
+	u64 length;
+	struct rashpa_importers importers;
+	struct rashpa_damage damage;
+	struct inode *inode;
+};
+
+/* ------------------------------------------------- memory/damage.c --- */
+
+void rashpa_damage_init(void);
+void rashpa_damage_exit(void);
+void rashpa_damage_watch(struct rashpa_memory *memory);
+void rashpa_damage_forget(struct rashpa_memory *memory);
+void rashpa_damage_again(struct rashpa_memory *memory);
+bool rashpa_damage_in(struct rashpa_memory *memory, unsigned long first, unsigned long count,
+		      unsigned long *at);
+int rashpa_damage_check(struct rashpa_call *call, struct rashpa_memory *memory, u64 offset,
+			u64 length);
+
+/* ------------------------------------------------- memory/export.c --- */
+
+void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memory_ops *ops);
+struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
+			      void (*end)(struct kref *ref), int flags);
+struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf);
+bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
+
+/* --------------------------------------------------- memory/mmap.c --- */
+
+int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma);
+
+/* ------------------------------------------------- memory/buffer.c --- */
+
+/**
+ * struct rashpa_buffer - memory that this driver allocated
+ * @ref: one for each dma-buf and lease, one for the name
+ * @memory: as its dma-bufs show it
+ * @pages: the memory
+ * @extent: the part of it that the user asked for
+ * @charge: what it is charged with
  * @mappings: CPU mappings now
  * @name: empty if anonymous
  * @lock_memory: made with RASHPA_ALLOC_LOCK
@@ -183,13 +225,10 @@ struct rashpa_importers {
  */
 struct rashpa_buffer {
 	struct kref ref;
+	struct rashpa_memory memory;
 	struct rashpa_pages pages;
 	struct rashpa_extent extent;
-	u64 length;
 	struct rashpa_charge charge;
-	struct rashpa_importers importers;
-	struct rashpa_damage damage;
-	struct inode *inode;
 	atomic_t mappings;
 	char name[RASHPA_NAME_SIZE];
 	bool lock_memory;
@@ -200,9 +239,11 @@ struct rashpa_buffer {
 	struct list_head entry;
 };
 
+extern const struct rashpa_memory_ops rashpa_buffer_ops;
+
+void rashpa_buffer_free(struct kref *ref);
 void rashpa_buffer_put(struct rashpa_buffer *buffer);
 void rashpa_info_clear(struct rashpa_info *info);
-void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info);
 void rashpa_buffers_sweep(void);
 void rashpa_buffers_exit(void);
 
@@ -225,7 +266,7 @@ struct rashpa_lease {
 struct rashpa_named;
 
 struct rashpa_lease *rashpa_lease_new(struct rashpa_buffer *buffer, bool exclusive);
-void rashpa_lease_hold(struct rashpa_lease *lease);
+struct dma_buf *rashpa_lease_export(struct rashpa_lease *lease, int flags);
 void rashpa_lease_put(struct rashpa_lease *lease);
 struct rashpa_named *rashpa_named_new(struct rashpa_call *call,
 				      const struct rashpa_alloc *alloc);
@@ -239,27 +280,7 @@ int rashpa_ioc_role(struct rashpa_call *call, void *arg);
 
 /* ---------------------------------------------------- memory/pin.c --- */
 
-struct rashpa_pinned;
-
-void rashpa_pinned_free(struct rashpa_pinned *pinned);
-const struct rashpa_extent *rashpa_pinned_extents(const struct rashpa_pinned *pinned,
-						  u32 *count);
 int rashpa_ioc_pin(struct rashpa_call *call, void *arg);
-
-/* --------------------------------------------------- memory/mmap.c --- */
-
-int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma);
-
-/* ------------------------------------------------- memory/export.c --- */
-
-void rashpa_importers_init(struct rashpa_importers *importers);
-struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
-				     struct rashpa_lease *lease, int flags);
-struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length);
-const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count);
-struct rashpa_words *rashpa_dmabuf_words(struct dma_buf *dmabuf);
-struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf);
-bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 
 /* -------------------------------------------------- memory/alloc.c --- */
 

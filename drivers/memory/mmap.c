@@ -46,7 +46,9 @@ static unsigned long rashpa_vma_pfn(struct vm_area_struct *vma, unsigned long ad
 static bool rashpa_vma_damaged(struct vm_area_struct *vma, unsigned long addr,
 			       unsigned long size)
 {
-	return rashpa_damage_in(vma->vm_private_data,
+	struct rashpa_buffer *buffer = vma->vm_private_data;
+
+	return rashpa_damage_in(&buffer->memory,
 				vma->vm_pgoff + ((addr - vma->vm_start) >> PAGE_SHIFT),
 				size >> PAGE_SHIFT, NULL);
 }
@@ -81,7 +83,7 @@ static vm_fault_t rashpa_vma_enter(struct vm_fault *vmf)
 	pmd_t pmd;
 	int err;
 
-	if (vmf->pgoff >= buffer->length >> PAGE_SHIFT)
+	if (vmf->pgoff >= buffer->memory.length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
 	if (rashpa_vma_damaged(vma, addr, PAGE_SIZE))
 		return VM_FAULT_HWPOISON;
@@ -111,12 +113,13 @@ static vm_fault_t rashpa_vma_enter(struct vm_fault *vmf)
 
 static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 {
+	struct rashpa_buffer *buffer = vmf->vma->vm_private_data;
 	vm_fault_t result = rashpa_vma_enter(vmf);
 
 	/* it may have gone bad since it was looked at, and been taken out before it was there */
 	if (!(result & VM_FAULT_ERROR) && rashpa_vma_damaged(vmf->vma, vmf->address & PAGE_MASK,
 							     PAGE_SIZE))
-		rashpa_damage_again(vmf->vma->vm_private_data);
+		rashpa_damage_again(&buffer->memory);
 	return result;
 }
 
@@ -195,15 +198,16 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 
 /**
  * rashpa_buffer_mmap() - map a buffer, wholly and at once
- * @buffer: the buffer; the file that is mapped keeps it alive
+ * @memory: of the buffer; the file that is mapped keeps it alive
  * @vma: where; the caller (mmap) holds mmap_lock for writing
  *
  * Return: 0 (wholly, unless memory for page tables is missing), -EINVAL (private, or outside
  * the buffer), -ENOMEM (also: mapped too often), -EINTR.
  */
-int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
+int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 {
-	unsigned long total = buffer->length >> PAGE_SHIFT;
+	struct rashpa_buffer *buffer = container_of(memory, struct rashpa_buffer, memory);
+	unsigned long total = buffer->memory.length >> PAGE_SHIFT;
 	struct page **chunk;
 	int err;
 

@@ -107,9 +107,10 @@ static void rashpa_lease_end(struct kref *ref)
 	rashpa_lease_free(lease);
 }
 
-void rashpa_lease_hold(struct rashpa_lease *lease)
+/* A new dma-buf of the buffer, which keeps the lease. */
+struct dma_buf *rashpa_lease_export(struct rashpa_lease *lease, int flags)
 {
-	kref_get(&lease->ref);
+	return rashpa_export(&lease->buffer->memory, &lease->ref, rashpa_lease_end, flags);
 }
 
 void rashpa_lease_put(struct rashpa_lease *lease)
@@ -145,7 +146,7 @@ static int rashpa_buffer_node_open(struct inode *inode, struct file *file)
 	if (IS_ERR(lease))
 		return PTR_ERR(lease);
 	file->private_data = lease;
-	file->f_mapping = lease->buffer->inode->i_mapping;
+	file->f_mapping = lease->buffer->memory.inode->i_mapping;
 	return 0;
 }
 
@@ -165,7 +166,7 @@ static int rashpa_buffer_node_release(struct inode *inode, struct file *file)
 
 static int rashpa_buffer_node_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	return rashpa_buffer_mmap(rashpa_named_of(file)->buffer, vma);
+	return rashpa_buffer_mmap(&rashpa_named_of(file)->buffer->memory, vma);
 }
 
 static long rashpa_buffer_node_ioctl(struct file *file, unsigned int cmd,
@@ -177,7 +178,8 @@ static long rashpa_buffer_node_ioctl(struct file *file, unsigned int cmd,
 static loff_t rashpa_buffer_node_llseek(struct file *file, loff_t offset, int whence)
 {
 	/* for programs that find out the size by seeking to the end */
-	return fixed_size_llseek(file, offset, whence, rashpa_named_of(file)->buffer->length);
+	return fixed_size_llseek(file, offset, whence,
+				 rashpa_named_of(file)->buffer->memory.length);
 }
 
 static const struct file_operations rashpa_buffer_node_fops = {
@@ -348,12 +350,13 @@ void rashpa_named_drop(struct rashpa_named *named)
 
 int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg)
 {
+	struct rashpa_memory *memory = &rashpa_named_of(call->file)->buffer->memory;
 	struct rashpa_info *info = arg;
 
 	if (info->fd != -1)
 		return rashpa_fail(call, -EINVAL, "fd must be -1 on a buffer's own node");
 	rashpa_info_clear(info);
-	rashpa_buffer_info(rashpa_named_of(call->file)->buffer, info);
+	memory->ops->info(memory, info);
 	return 0;
 }
 
@@ -372,8 +375,7 @@ int rashpa_ioc_export(struct rashpa_call *call, void *arg)
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
-	dmabuf = rashpa_export_buffer(lease->buffer, lease,
-				      call->file->f_mode & FMODE_WRITE ? O_RDWR : O_RDONLY);
+	dmabuf = rashpa_lease_export(lease, call->file->f_mode & FMODE_WRITE ? O_RDWR : O_RDONLY);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	call->new_file = dmabuf->file;
@@ -385,7 +387,7 @@ int rashpa_ioc_export(struct rashpa_call *call, void *arg)
 static int rashpa_named_end(struct rashpa_call *call, struct rashpa_named *named)
 {
 	struct rashpa_buffer *buffer = named->buffer;
-	int importers = atomic_read(&buffer->importers.count);
+	int importers = atomic_read(&buffer->memory.importers.count);
 	int mappings = atomic_read(&buffer->mappings);
 
 	lockdep_assert_held(&rashpa_names_lock);

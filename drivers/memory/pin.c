@@ -16,6 +16,8 @@
 
 /**
  * struct rashpa_pinned - pinned memory
+ * @ref: of its dma-buf
+ * @memory: as its dma-buf shows it
  * @mm: that the pages are charged to
  * @charged: pages charged
  * @charge: the same as memory
@@ -27,6 +29,8 @@
  * @room: extents that there is room for
  */
 struct rashpa_pinned {
+	struct kref ref;
+	struct rashpa_memory memory;
 	struct mm_struct *mm;
 	unsigned long charged;
 	struct rashpa_charge charge;
@@ -69,12 +73,10 @@ static int rashpa_pin_add(struct rashpa_pinned *pinned, struct page *page)
 	return 0;
 }
 
-/**
- * rashpa_pinned_free() - let go of the pages
- * @pinned: nobody maps it any more
- */
-void rashpa_pinned_free(struct rashpa_pinned *pinned)
+/* Let go of the pages: nobody maps them any more. */
+static void rashpa_pinned_free(struct kref *ref)
 {
+	struct rashpa_pinned *pinned = container_of(ref, struct rashpa_pinned, ref);
 	u32 i;
 
 	/* whoever could write them may have done so */
@@ -90,12 +92,20 @@ void rashpa_pinned_free(struct rashpa_pinned *pinned)
 	kfree(pinned);
 }
 
-const struct rashpa_extent *rashpa_pinned_extents(const struct rashpa_pinned *pinned,
-						  u32 *count)
+static void rashpa_pinned_info(struct rashpa_memory *memory, struct rashpa_info *info)
 {
-	*count = pinned->n_extents;
-	return pinned->extents;
+	info->out_kind = RASHPA_KIND_PINNED;
+	info->out_length = memory->length;
+	info->out_cache = RASHPA_CACHE_CACHED;
+	info->out_node = page_to_nid(memory->extents->first);
+	info->out_segments = memory->n_extents;
+	info->out_importers = atomic_read(&memory->importers.count);
 }
+
+/* It is mapped already where it is; anonymous pages cannot be twice. */
+static const struct rashpa_memory_ops rashpa_pinned_ops = {
+	.info = rashpa_pinned_info,
+};
 
 /*
  * Pinning fails with one errno for everything, and older kernels allow files whose
@@ -214,6 +224,8 @@ static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call,
 		kfree(pinned);
 		return ERR_PTR(err);
 	}
+	kref_init(&pinned->ref);
+	rashpa_memory_setup(&pinned->memory, &rashpa_pinned_ops);
 	pinned->charged = count;
 	pinned->mm = current->mm;
 	mmgrab(pinned->mm);
@@ -223,9 +235,12 @@ static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call,
 	if (!err)
 		err = rashpa_pin_pages(call, pinned, pin->address, count);
 	if (err) {
-		rashpa_pinned_free(pinned);
+		kref_put(&pinned->ref, rashpa_pinned_free);
 		return ERR_PTR(err);
 	}
+	pinned->memory.extents = pinned->extents;
+	pinned->memory.n_extents = pinned->n_extents;
+	pinned->memory.length = pin->length;
 	return pinned;
 }
 
@@ -254,13 +269,13 @@ int rashpa_ioc_pin(struct rashpa_call *call, void *arg)
 	pinned = rashpa_pin_make(call, pin);
 	if (IS_ERR(pinned))
 		return PTR_ERR(pinned);
-	dmabuf = rashpa_export_pinned(pinned, pin->length);
-	if (IS_ERR(dmabuf)) {
-		rashpa_pinned_free(pinned);
-		return PTR_ERR(dmabuf);
+	dmabuf = rashpa_export(&pinned->memory, &pinned->ref, rashpa_pinned_free, O_RDWR);
+	if (!IS_ERR(dmabuf)) {
+		call->new_file = dmabuf->file;
+		pin->out_fd = call->fd;
+		pin->out_segments = pinned->n_extents;
 	}
-	call->new_file = dmabuf->file;
-	pin->out_fd = call->fd;
-	pin->out_segments = pinned->n_extents;
-	return 0;
+	/* the dma-buf has its own reference */
+	kref_put(&pinned->ref, rashpa_pinned_free);
+	return PTR_ERR_OR_ZERO(dmabuf);
 }

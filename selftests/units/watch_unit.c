@@ -25,7 +25,7 @@ static u64 *const word = store[0];
 static struct file file;
 static struct dma_buf memory = { &file, 0 };
 static struct rashpa_extent extents[3];
-static u32 n_extents;
+static struct rashpa_memory ours = { .extents = extents };
 static struct rashpa_channel channel;
 static struct rashpa_listener listener = { .channel = &channel };
 static ktime_t now;
@@ -39,10 +39,9 @@ ktime_t ktime_get(void) { return now += 500; }
 void hrtimer_forward_now(struct hrtimer *timer, ktime_t interval) { forwarded = interval; }
 void rashpa_uncharge(struct rashpa_charge *charge) { }
 
-const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count)
+struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf)
 {
-	*count = n_extents;
-	return n_extents ? extents : NULL;
+	return ours.n_extents ? &ours : NULL;
 }
 
 void rashpa_hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *t))
@@ -73,7 +72,7 @@ static struct rashpa_watch *watch(struct rashpa_source_add add)
 	struct rashpa_watch *w;
 
 	extents[0] = (struct rashpa_extent) { &pages[0], 1 };
-	n_extents = 1;
+	ours.n_extents = 1;
 	file.f_mode = FMODE_READ;
 	w = rashpa_watch_new(&call, &add, RASHPA_NO_DEVICE);
 	if (IS_ERR(w))
@@ -304,13 +303,13 @@ TEST(refused, "invalid words and conditions are refused")
 	size_t i;
 
 	extents[0] = (struct rashpa_extent) { &pages[0], 3 };
-	n_extents = 1;
+	ours.n_extents = 1;
 	file.f_mode = FMODE_READ;
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
 		ANSWERS(refusal(&bad[i].add), -bad[i].err, bad[i].word);
 	file.f_mode = FMODE_WRITE;
 	ANSWERS(refusal(&good), -EACCES, "reading");
-	n_extents = 0;
+	ours.n_extents = 0;
 	ANSWERS(refusal(&good), -EXDEV, "host memory");
 }
 
@@ -330,9 +329,9 @@ TEST(pieces, "a word is found in memory of several pieces")
 	extents[0] = (struct rashpa_extent) { &pages[0], 1 };
 	extents[1] = (struct rashpa_extent) { &pages[10], 2 };
 	extents[2] = (struct rashpa_extent) { &pages[20], 3 };
-	n_extents = 3;
+	ours.n_extents = 3;
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		const char *is = rashpa_word_find(&memory, rows[i].offset);
+		const char *is = rashpa_word_find(&ours, rows[i].offset);
 
 		CHECK(is == (rows[i].page < 0 ? NULL : (char *)store[rows[i].page] + rows[i].at),
 		      "offset 0x%llx", rows[i].offset);
