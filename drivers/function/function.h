@@ -259,24 +259,33 @@ struct rashpa_device {
 	struct rashpa_origin end;
 };
 
-struct rashpa_device *rashpa_device_of(struct file *file);
+/* --------------------------------------------------- function/hw.c --- */
 
+int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
-int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
-int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
-void rashpa_device_leave(struct rashpa_device *dev);
-void rashpa_device_event(struct rashpa_device *dev, u64 what);
+bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar);
+bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
+			 u64 length);
+bool rashpa_bridges_open(struct pci_dev *pdev);
+bool rashpa_device_reachable(struct rashpa_device *dev);
 void rashpa_hw_lock(struct rashpa_device *dev);
 int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what);
+void rashpa_master_off(struct rashpa_device *dev);
+void rashpa_device_event(struct rashpa_device *dev, u64 what);
+bool rashpa_device_used(const struct rashpa_device *dev);
+void rashpa_device_rest(struct rashpa_device *dev);
+void rashpa_device_leave(struct rashpa_device *dev);
+
+/* -------------------------------------------------- function/pci.c --- */
+
+struct rashpa_device *rashpa_device_of(struct file *file);
+int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
 u64 rashpa_device_cut(struct rashpa_device *dev, int err);
 int rashpa_device_stop(struct rashpa_device *dev);
-void rashpa_device_rest(struct rashpa_device *dev);
 bool rashpa_pci_translated(struct pci_dev *pdev);
-bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar);
-bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
-			 u64 length);
 int rashpa_ioc_device_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_region_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_device_list(struct rashpa_call *call, void *arg);
@@ -288,7 +297,6 @@ void rashpa_pci_exit(void);
 /* ------------------------------------------------ function/profile.c --- */
 
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
-bool rashpa_device_reachable(struct rashpa_device *dev);
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
 int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end);
 int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);

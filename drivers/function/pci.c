@@ -9,7 +9,6 @@
 #include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/pm.h>
-#include <linux/security.h>
 #include <linux/slab.h>
 
 #include "core/compat.h"
@@ -71,31 +70,6 @@ static DEFINE_IDA(rashpa_ids);
 
 /* ----------------------------------------------------------- helpers ---- */
 
-static int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev)
-{
-	return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file", dev->id);
-}
-
-/**
- * rashpa_device_lock() - enter an ioctl on a function
- * @call: the ioctl
- * @dev: the function
- *
- * Return: 0 with @dev->lock held, -ENODEV if the function was removed, -EINTR.
- */
-int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev)
-{
-	int err = mutex_lock_interruptible(&dev->lock);
-
-	if (err)
-		return err;
-	if (dev->gone) {
-		mutex_unlock(&dev->lock);
-		return rashpa_device_removed(call, dev);
-	}
-	return 0;
-}
-
 /**
  * rashpa_pci_translated() - does an IOMMU translate what this function sends
  * @pdev: the function
@@ -107,90 +81,6 @@ bool rashpa_pci_translated(struct pci_dev *pdev)
 	struct iommu_domain *domain = iommu_get_domain_for_dev(&pdev->dev);
 
 	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
-}
-
-bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar)
-{
-	return bar < RASHPA_BARS &&
-	       (pci_resource_flags(dev->pdev, bar) & IORESOURCE_MEM) &&
-	       pci_resource_len(dev->pdev, bar);
-}
-
-bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
-			 u64 length)
-{
-	u64 size = pci_resource_len(dev->pdev, bar);
-
-	return offset <= size && length <= size - offset;
-}
-
-/* Does it answer, and pass accesses to memory on, or take them? */
-static bool rashpa_pci_open(struct pci_dev *pdev)
-{
-	u16 command;
-
-	pci_read_config_word(pdev, PCI_COMMAND, &command);
-	return !PCI_POSSIBLE_ERROR(command) &&
-	       (command & PCI_COMMAND_MEMORY || pdev->no_command_memory);
-}
-
-static bool rashpa_bridges_open(struct pci_dev *pdev)
-{
-	while ((pdev = pci_upstream_bridge(pdev)))
-		if (!rashpa_pci_open(pdev))
-			return false;
-	return true;
-}
-
-/**
- * rashpa_device_reachable() - does what its BARs read come from the function
- * @dev: the function
- *
- * Not when configuration space reads all ones: pulled out, or deaf. And not when somebody
- * has switched its BARs off, or a bridge above: then the host bridge answers, with all ones or
- * with zero, which looks like idle.
- *
- * Return: whether its registers can be believed.
- */
-bool rashpa_device_reachable(struct rashpa_device *dev)
-{
-	return rashpa_pci_open(dev->pdev) && rashpa_bridges_open(dev->pdev);
-}
-
-/**
- * rashpa_hw_lock() - take hw_lock when the function is not being reset
- * @dev: the function; the caller holds no reservation lock
- */
-void rashpa_hw_lock(struct rashpa_device *dev)
-{
-	mutex_lock(&dev->hw_lock);
-	while (dev->resetting) {
-		mutex_unlock(&dev->hw_lock);
-		wait_event(dev->reset_wait, !READ_ONCE(dev->resetting));
-		mutex_lock(&dev->hw_lock);
-	}
-}
-
-/**
- * rashpa_lockdown_check() - may user space say what goes into registers
- * @call: the ioctl
- * @dev: the function
- * @what: that user space asks for, for the reason
- *
- * Who has the registers has what the function can reach: all memory, unless an IOMMU keeps it to
- * its maps. On a kernel that protects its memory from root too that is not root's to decide.
- *
- * Return: 0 or -EPERM.
- */
-int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what)
-{
-	int err = dev->translated ? 0 : security_locked_down(LOCKDOWN_PCI_ACCESS);
-
-	if (!err)
-		return 0;
-	return rashpa_fail(call, err,
-			   "%s: the kernel is locked down, and no IOMMU keeps fpga%d to its maps: enable the IOMMU",
-			   what, dev->id);
 }
 
 static int rashpa_pci_deaf(struct rashpa_call *call, struct rashpa_device *dev)
@@ -241,30 +131,6 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 	}
 	mutex_unlock(&dev->hw_lock);
 	return err;
-}
-
-static void rashpa_master_off(struct rashpa_device *dev)
-{
-	lockdep_assert_held(&dev->hw_lock);
-	pci_clear_master(dev->pdev);
-	dev->master = false;
-	/*
-	 * Posted writes that left the function before are ahead of the answer to this
-	 * wait in the same queue. Without an answer there is nothing to wait for.
-	 */
-	if (pci_device_is_present(dev->pdev))
-		pci_wait_for_pending_transaction(dev->pdev);
-}
-
-/**
- * rashpa_device_event() - tell who listens to the state of a function
- * @dev: the function; hw_lock held if it is of the state that this protects, so that the last
- *	record tells what it is
- * @what: enum rashpa_device_event
- */
-void rashpa_device_event(struct rashpa_device *dev, u64 what)
-{
-	rashpa_origin_fire(&dev->events, what);
 }
 
 /**
@@ -353,28 +219,6 @@ static bool rashpa_device_stuck(struct rashpa_device *dev)
 	return stuck;
 }
 
-/* Does anybody expect to be served? */
-static bool rashpa_device_used(const struct rashpa_device *dev)
-{
-	lockdep_assert_held(&dev->lock);
-	return dev->n_maps || dev->n_users;
-}
-
-/**
- * rashpa_device_rest() - a map or another user has gone: turn bus mastering off with the last
- * @dev: the function, locked
- */
-void rashpa_device_rest(struct rashpa_device *dev)
-{
-	lockdep_assert_held(&dev->lock);
-	if (rashpa_device_used(dev))
-		return;
-	rashpa_hw_lock(dev);
-	if (dev->master && !dev->gone)
-		rashpa_master_off(dev);
-	mutex_unlock(&dev->hw_lock);
-}
-
 /**
  * rashpa_device_hold() - somebody expects to be served by this function
  * @call: the ioctl
@@ -389,17 +233,6 @@ int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev)
 	if (!err)
 		dev->n_users++;
 	return err;
-}
-
-/**
- * rashpa_device_leave() - the end of rashpa_device_hold()
- * @dev: the function, locked
- */
-void rashpa_device_leave(struct rashpa_device *dev)
-{
-	lockdep_assert_held(&dev->lock);
-	dev->n_users--;
-	rashpa_device_rest(dev);
 }
 
 /* ------------------------------------------------------- interrupts ----- */
