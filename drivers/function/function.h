@@ -276,15 +276,27 @@ bool rashpa_device_used(const struct rashpa_device *dev);
 void rashpa_device_rest(struct rashpa_device *dev);
 void rashpa_device_leave(struct rashpa_device *dev);
 
+/* ---------------------------------------------- function/quiesce.c --- */
+
+ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
+int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end);
+int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);
+int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
+		       const struct rashpa_profile_step *s, u32 n);
+struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
+				     const struct rashpa_profile_step *in, u32 n);
+void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n);
+bool rashpa_profile_answers(struct rashpa_device *dev);
+u64 rashpa_device_cut(struct rashpa_device *dev, int err);
+u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
+int rashpa_device_stop(struct rashpa_device *dev);
+
 /* -------------------------------------------------- function/pci.c --- */
 
 struct rashpa_device *rashpa_device_of(struct file *file);
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
-u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
-u64 rashpa_device_cut(struct rashpa_device *dev, int err);
-int rashpa_device_stop(struct rashpa_device *dev);
 bool rashpa_pci_translated(struct pci_dev *pdev);
 int rashpa_ioc_device_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_region_info(struct rashpa_call *call, void *arg);
@@ -297,15 +309,6 @@ void rashpa_pci_exit(void);
 /* ------------------------------------------------ function/profile.c --- */
 
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
-ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
-int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end);
-int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);
-int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
-		       const struct rashpa_profile_step *s, u32 n);
-struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
-				     const struct rashpa_profile_step *in, u32 n);
-void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n);
-bool rashpa_profile_answers(struct rashpa_device *dev);
 void rashpa_profile_free(struct rashpa_device *dev);
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name);

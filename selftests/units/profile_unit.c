@@ -13,6 +13,7 @@
 })
 static s64 now;
 
+#include "../../drivers/function/quiesce.c"
 #include "../../drivers/function/profile.c"
 #include "unit.h"
 

@@ -131,6 +131,7 @@ static inline long PTR_ERR(const void *p) { return (long)p; }
 static inline bool IS_ERR(const void *p) { return (unsigned long)p >= -(unsigned long)MAX_ERRNO; }
 
 #define WARN_ON(x)		({ bool _w = (x); if (_w) abort(); _w; })
+#define dev_warn(d, ...)	((void)(d))
 #define pr_warn(...)		((void)printf("# " __VA_ARGS__))
 
 /* ------------------------------------------------------------- bitmaps ---- */
