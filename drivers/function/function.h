@@ -291,6 +291,11 @@ u64 rashpa_device_cut(struct rashpa_device *dev, int err);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
 int rashpa_device_stop(struct rashpa_device *dev);
 
+/* ----------------------------------------------- function/layout.c --- */
+
+int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
+int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
+
 /* -------------------------------------------------- function/pci.c --- */
 
 struct rashpa_device *rashpa_device_of(struct file *file);
@@ -432,8 +437,6 @@ void rashpa_maps_exit(void);
 
 int rashpa_ioc_program(struct rashpa_call *call, void *arg);
 int rashpa_table_clear(struct rashpa_device *dev);
-int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
-int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 
 /* -------------------------------------------------- function/descriptors.c --- */
 

@@ -5,12 +5,9 @@
 #include <linux/capability.h>
 #include <linux/dma-buf.h>
 #include <linux/io.h>
-#include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
-#include <linux/sizes.h>
 
 #include "function/map.h"
 
@@ -177,104 +174,6 @@ int rashpa_table_clear(struct rashpa_device *dev)
 				   div64_u64(t->length, dev->table_layout.stride));
 	iounmap(regs);
 	return err;
-}
-
-/* --------------------------------------------------------- layout ---- */
-
-struct rashpa_field {
-	u32 offset;
-	u32 bits;
-};
-
-/**
- * rashpa_layout_fetch() - how a table entry looks, from user space
- * @call: the ioctl
- * @from: user pointer
- * @size: bytes of it as user space knows it
- * @l: filled in, not checked
- *
- * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
- */
-int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l)
-{
-	struct rashpa_layout *in;
-
-	in = rashpa_copy_array(call, from, 1, size, offsetofend(struct rashpa_layout, segment_size),
-			       sizeof(*in));
-	if (IS_ERR(in))
-		return PTR_ERR(in);
-	*l = *in;
-	kvfree(in);
-	return 0;
-}
-
-/**
- * rashpa_layout_check() - does the layout of a table entry make sense
- * @call: the ioctl
- * @l: from user space
- *
- * Return: 0 or -EINVAL.
- */
-int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
-{
-	const struct rashpa_field f[] = {
-		{ l->address_offset, l->address_bits },
-		{ l->length_offset, l->length_bits },
-		{ l->control_offset, l->control_bits },
-		{ l->sum_offset, l->sum_bits },
-	};
-	size_t i, j;
-
-	if (l->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field of the layout is not zero");
-	if (!l->stride || l->stride > SZ_4K || !IS_ALIGNED(l->stride, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL,
-				   "a stride of %u: must be a multiple of 4 up to 4096",
-				   l->stride);
-	if (l->address_bits != 32 && l->address_bits != 64)
-		return rashpa_fail(call, -EINVAL, "address field of %u bits: must be 32 or 64",
-				   l->address_bits);
-	if (l->length_bits && l->length_bits != 32 && l->length_bits != 64)
-		return rashpa_fail(call, -EINVAL, "length field of %u bits: must be 0, 32 or 64",
-				   l->length_bits);
-	if (l->control_bits && l->control_bits != 32)
-		return rashpa_fail(call, -EINVAL, "control field of %u bits: must be 0 or 32",
-				   l->control_bits);
-	if (l->sum_bits && l->sum_bits != 32 && l->sum_bits != 64)
-		return rashpa_fail(call, -EINVAL, "sum field of %u bits: must be 0, 32 or 64",
-				   l->sum_bits);
-	/* address 0 is an address, where nothing else says that an entry is none */
-	if (!l->length_bits && !l->control_bits)
-		return rashpa_fail(call, -EINVAL,
-				   "entries have neither a control field nor a length: a cleared one would lead to address 0");
-	if (!l->length_bits && (!is_power_of_2(l->segment_size) || l->segment_size < SZ_4K))
-		return rashpa_fail(call, -EINVAL,
-				   "entries have no length, and a segment_size of 0x%llx: must be a power of two, at least 4096",
-				   l->segment_size);
-	if (l->length_bits && l->segment_size)
-		return rashpa_fail(call, -EINVAL,
-				   "entries have a length, and a segment_size of 0x%llx: one of the two",
-				   l->segment_size);
-	if (l->control_bits && l->control_set == l->control_clear)
-		return rashpa_fail(call, -EINVAL,
-				   "control_set and control_clear are both 0x%x: an entry could not be made invalid",
-				   l->control_set);
-	for (i = 0; i < ARRAY_SIZE(f); i++) {
-		if (!f[i].bits && f[i].offset)
-			return rashpa_fail(call, -EINVAL, "a field without bits has an offset");
-		if (!IS_ALIGNED(f[i].offset, sizeof(u32)) ||
-		    f[i].offset > l->stride || f[i].bits / 8 > l->stride - f[i].offset)
-			return rashpa_fail(call, -EINVAL,
-					   "a field at %u of %u bits is not inside the stride of %u",
-					   f[i].offset, f[i].bits, l->stride);
-		for (j = 0; j < i; j++)
-			if (f[i].bits && f[j].bits &&
-			    f[i].offset < f[j].offset + f[j].bits / 8 &&
-			    f[j].offset < f[i].offset + f[i].bits / 8)
-				return rashpa_fail(call, -EINVAL,
-						   "two fields of the layout overlap");
-	}
-	return 0;
 }
 
 /* -------------------------------------------------------- program ---- */
