@@ -296,6 +296,13 @@ int rashpa_device_stop(struct rashpa_device *dev);
 int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 
+/* ----------------------------------------------- function/vector.c --- */
+
+int rashpa_vectors_init(struct rashpa_device *dev);
+void rashpa_vectors_free(struct rashpa_device *dev, u32 requested);
+void rashpa_vector_free(struct rashpa_vector *vector);
+u64 rashpa_vectors_sum(struct rashpa_device *dev);
+
 /* -------------------------------------------------- function/pci.c --- */
 
 struct rashpa_device *rashpa_device_of(struct file *file);

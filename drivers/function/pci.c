@@ -5,7 +5,6 @@
 #include <linux/dma-mapping.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
-#include <linux/interrupt.h>
 #include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/pm.h>
@@ -13,7 +12,6 @@
 
 #include "core/compat.h"
 #include "core/node.h"
-#include "core/trace.h"
 #include "function/function.h"
 
 static char *ids;
@@ -157,99 +155,6 @@ int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev)
 	if (!err)
 		dev->n_users++;
 	return err;
-}
-
-/* ------------------------------------------------------- interrupts ----- */
-
-static irqreturn_t rashpa_vector_fire(int irq, void *data)
-{
-	struct rashpa_vector *vector = data;
-
-	trace_rashpa_interrupt(vector->dev->id, vector->index);
-	rashpa_origin_fire(&vector->origin, vector->index);
-	return IRQ_HANDLED;
-}
-
-/*
- * Nobody wants to hear of it before the consumer has done what it was told of: mask it. One that
- * comes meanwhile is pending, and comes when it is not masked any more.
- */
-static void rashpa_vector_rest(struct rashpa_origin *origin, bool rest)
-{
-	const struct rashpa_vector *vector = container_of(origin, struct rashpa_vector, origin);
-
-	if (rest)
-		disable_irq_nosync(vector->irq);
-	else
-		enable_irq(vector->irq);
-}
-
-static void rashpa_vector_free(struct rashpa_vector *vector)
-{
-	rashpa_origin_end(&vector->origin);
-	free_irq(vector->irq, vector);
-}
-
-static void rashpa_vectors_free(struct rashpa_device *dev, u32 requested)
-{
-	while (requested--)
-		rashpa_vector_free(&dev->vectors[requested]);
-	pci_free_irq_vectors(dev->pdev);
-	kfree(dev->vectors);
-	dev->vectors = NULL;
-}
-
-/* A function without message interrupts is still of use: it has lock slots. */
-static int rashpa_vectors_init(struct rashpa_device *dev)
-{
-	int n, err;
-	u32 i;
-
-	n = pci_alloc_irq_vectors(dev->pdev, 1, RASHPA_VECTORS_MAX,
-				  PCI_IRQ_MSIX | PCI_IRQ_MSI);
-	if (n < 0) {
-		dev_info(&dev->pdev->dev, "no message interrupts (%d)\n", n);
-		return 0;
-	}
-	dev->vectors = kcalloc(n, sizeof(*dev->vectors), GFP_KERNEL);
-	if (!dev->vectors) {
-		pci_free_irq_vectors(dev->pdev);
-		return -ENOMEM;
-	}
-	for (i = 0; i < n; i++) {
-		struct rashpa_vector *vector = &dev->vectors[i];
-
-		rashpa_origin_init(&vector->origin);
-		vector->origin.hard = true;
-		vector->dev = dev;
-		vector->index = i;
-		vector->irq = pci_irq_vector(dev->pdev, i);
-		snprintf(vector->name, sizeof(vector->name), "rashpa-fpga%d-%u",
-			 dev->id, i);
-		err = request_irq(vector->irq, rashpa_vector_fire, 0, vector->name, vector);
-		if (err) {
-			rashpa_vectors_free(dev, i);
-			return err;
-		}
-		vector->origin.rest = rashpa_vector_rest;
-	}
-	dev->n_vectors = n;
-	return 0;
-}
-
-static u64 rashpa_vectors_sum(struct rashpa_device *dev)
-{
-	u64 sum = 0;
-	u32 i;
-
-	for (i = 0; i < dev->n_vectors; i++) {
-		struct rashpa_origin *origin = &dev->vectors[i].origin;
-
-		spin_lock_irq(&origin->lock);
-		sum += origin->sequence;
-		spin_unlock_irq(&origin->lock);
-	}
-	return sum;
 }
 
 /* -------------------------------------------------------------- node ---- */
