@@ -38,8 +38,6 @@
 #include "core/call.h"
 #include "core/origin.h"
 
-/* ---------------------------------------------------- function/pci.c --- */
-
 #define RASHPA_VECTORS_MAX	64
 
 /* Width of the DMA mask, where nobody has said more: what each PCI function can do. */
@@ -296,6 +294,16 @@ int rashpa_device_stop(struct rashpa_device *dev);
 int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 
+/* ------------------------------------------------ function/reset.c --- */
+
+extern const struct pci_error_handlers rashpa_err_handlers;
+extern const struct dev_pm_ops rashpa_pm_ops;
+
+int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
+void rashpa_shutdown(struct pci_dev *pdev);
+
 /* ----------------------------------------------- function/vector.c --- */
 
 int rashpa_vectors_init(struct rashpa_device *dev);
@@ -306,9 +314,6 @@ u64 rashpa_vectors_sum(struct rashpa_device *dev);
 /* -------------------------------------------------- function/pci.c --- */
 
 struct rashpa_device *rashpa_device_of(struct file *file);
-int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
-int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
-int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
 bool rashpa_pci_translated(struct pci_dev *pdev);
 int rashpa_ioc_device_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_region_info(struct rashpa_call *call, void *arg);
