@@ -314,18 +314,25 @@ u64 rashpa_vectors_sum(struct rashpa_device *dev);
 /* -------------------------------------------------- function/pci.c --- */
 
 struct rashpa_device *rashpa_device_of(struct file *file);
-bool rashpa_pci_translated(struct pci_dev *pdev);
 int rashpa_ioc_device_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_region_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_device_list(struct rashpa_call *call, void *arg);
 int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg);
+int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
 int rashpa_ioc_reset(struct rashpa_call *call, void *arg);
 int rashpa_pci_init(void);
 void rashpa_pci_exit(void);
 
 /* ------------------------------------------------ function/profile.c --- */
 
-int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
+int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
+			 struct rashpa_profile *profile);
+int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
+			 const struct rashpa_profile_set *p, struct rashpa_profile *profile);
+void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
+			 struct rashpa_profile *profile, struct rashpa_step *steps);
+void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile);
 void rashpa_profile_free(struct rashpa_device *dev);
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name);
@@ -346,7 +353,6 @@ u64 rashpa_engine_of(struct rashpa_device *dev, phys_addr_t phys, u64 length);
 int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
 void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
 bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
-int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg);
 
 /* ------------------------------------------------- function/window.c --- */
 
@@ -413,6 +419,7 @@ static inline u64 rashpa_bdf(struct pci_dev *pdev)
 	return (u64)(u32)pci_domain_nr(pdev->bus) << 16 | pci_dev_id(pdev);
 }
 
+bool rashpa_pci_translated(struct pci_dev *pdev);
 u64 rashpa_dma_limit(struct device *dev);
 bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length);
 int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,

@@ -358,37 +358,6 @@ int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
 }
 
 /**
- * rashpa_map_check_others() - may the function get the addresses of a map?
- * @call: the ioctl, for the reason; or NULL
- * @map: the map; hw_lock of its function held
- * @engine: the bit for the one that will have them; 0 for the function
- *
- * The end of the map stops that engine, or the function. Refused if another user's stream may
- * run there, unless the caller has CAP_SYS_RAWIO: he could write the registers as well.
- *
- * Return: 0, -EBUSY.
- */
-int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine)
-{
-	const struct rashpa_map *other;
-
-	lockdep_assert_held(&map->dev->hw_lock);
-	list_for_each_entry(other, &map->dev->maps, entry) {
-		if (other->charge.user == map->charge.user)
-			continue;
-		if (!other->told && !(other->engines & (engine ?: ~0ULL)))
-			continue;
-		if (capable(CAP_SYS_RAWIO))
-			return 0;
-		return call ? rashpa_fail(call, -EBUSY,
-					  "%s of fpga%d has addresses of map %u, which is somebody else's: it would be stopped with this map. Use another engine, wait for the end of that map (rashpactl list names its process), or use CAP_SYS_RAWIO",
-					  engine ? "the engine" : "something", map->dev->id,
-					  other->id) : -EBUSY;
-	}
-	return 0;
-}
-
-/**
  * rashpa_maps_quiesce() - end the kept maps of a function that the caller may end
  * @dev: the function, locked
  * @ended: they are added here, for rashpa_maps_release()

@@ -149,6 +149,19 @@ void rashpa_path_flush(struct pci_dev *pdev)
 /* --------------------------------------------------------- addresses ---- */
 
 /**
+ * rashpa_pci_translated() - does an IOMMU translate what this function sends
+ * @pdev: the function
+ *
+ * Return: whether it is in a domain that maps pages; not if that passes all through.
+ */
+bool rashpa_pci_translated(struct pci_dev *pdev)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(&pdev->dev);
+
+	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
+}
+
+/**
  * rashpa_dma_limit() - the highest address that a function can send
  * @dev: the function
  *

@@ -5,7 +5,6 @@
 #include <linux/dma-mapping.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
-#include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -64,21 +63,6 @@ module_param_cb(ids, &rashpa_ids_ops, &ids, 0444);
 MODULE_PARM_DESC(ids, "functions to bind at load: vendor:device[,vendor:device...] in hexadecimal");
 
 static DEFINE_IDA(rashpa_ids);
-
-/* ----------------------------------------------------------- helpers ---- */
-
-/**
- * rashpa_pci_translated() - does an IOMMU translate what this function sends
- * @pdev: the function
- *
- * Return: whether it is in a domain that maps pages; not if that passes all through.
- */
-bool rashpa_pci_translated(struct pci_dev *pdev)
-{
-	struct iommu_domain *domain = iommu_get_domain_for_dev(&pdev->dev);
-
-	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
-}
 
 static bool rashpa_device_stuck(struct rashpa_device *dev)
 {
@@ -320,6 +304,92 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 		err = rashpa_device_master(call, dev);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);
+	return err;
+}
+
+int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_engine_info *info = arg;
+	const struct rashpa_engine *e;
+	int err;
+
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	if (info->index >= dev->n_engines) {
+		err = rashpa_fail(call, -ENOENT, "fpga%d has %u engines, and none with index %u",
+				  dev->id, dev->n_engines, info->index);
+		goto out;
+	}
+	e = &dev->engines[info->index];
+	info->out_flags = READ_ONCE(e->absent) ? RASHPA_ENGINE_ABSENT : 0;
+	memcpy(info->out_name, e->about.name, sizeof(info->out_name));
+	memcpy(info->out_doorbell, e->about.doorbell, sizeof(info->out_doorbell));
+	info->out_first = e->about.first;
+	info->out_count = e->about.count;
+	info->out_lock_size = e->about.lock_size;
+	info->out_lock_offset = e->about.lock_offset;
+	info->out_lock_bits = e->about.lock_bits;
+	info->out_maps = rashpa_maps_of_engine(dev, BIT_ULL(info->index));
+	info->out_stops = READ_ONCE(e->stops);
+	info->out_failures = READ_ONCE(e->failures);
+out:
+	mutex_unlock(&dev->lock);
+	return err;
+}
+
+static int rashpa_profile_apply(struct rashpa_call *call,
+				struct rashpa_device *dev,
+				const struct rashpa_profile_set *p,
+				struct rashpa_profile *profile)
+{
+	const u32 bits = p->dma_bits ?: RASHPA_DMA_BITS;
+	struct rashpa_step *steps;
+	int err;
+
+	err = rashpa_profile_check(call, dev, p, profile);
+	if (err)
+		return err;
+	err = rashpa_engines_map(dev, profile);
+	if (err)
+		return err;
+	steps = rashpa_steps_map(dev, profile->steps, p->n_steps);
+	if (IS_ERR(steps))
+		return PTR_ERR(steps);
+	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
+	if (err) {
+		rashpa_steps_free(dev, steps, p->n_steps);
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "a DMA mask of %u bits does not work on this machine",
+				   bits);
+	}
+	/* as it is stopped until now; what it makes of the new way is another question */
+	rashpa_device_stop(dev);
+	rashpa_hw_lock(dev);
+	rashpa_profile_keep(dev, p, profile, steps);
+	mutex_unlock(&dev->hw_lock);
+	return rashpa_device_afresh(call, dev, !(p->head.flags & RASHPA_PROFILE_NO_RESET));
+}
+
+int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_profile profile = { };
+	struct rashpa_profile_set *p = arg;
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return rashpa_fail(call, -EPERM, "applying a profile needs CAP_SYS_ADMIN");
+	err = rashpa_profile_fetch(call, p, &profile);
+	if (!err)
+		err = rashpa_device_lock(call, dev);
+	if (!err) {
+		err = rashpa_profile_apply(call, dev, p, &profile);
+		mutex_unlock(&dev->lock);
+	}
+	/* also what was there before, if it was replaced */
+	rashpa_profile_drop(dev, &profile);
 	return err;
 }
 

@@ -96,8 +96,7 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 						rashpa_layout_check(call, &profile->layout);
 }
 
-static int rashpa_limits_check(struct rashpa_call *call,
-			       const struct rashpa_profile_set *p)
+static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_profile_set *p)
 {
 	if (p->n_windows > RASHPA_PROFILE_WINDOWS_MAX)
 		return rashpa_fail(call, -EINVAL, "%u windows, at most %u are possible",
@@ -133,7 +132,8 @@ static int rashpa_limits_check(struct rashpa_call *call,
 	return 0;
 }
 
-static void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile)
+/* What was copied, and what was there before, if it was replaced. */
+void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
 	kvfree(profile->windows);
 	kvfree(profile->steps);
@@ -163,14 +163,17 @@ static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_prof
 	return err;
 }
 
-static int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
-				struct rashpa_profile *profile)
+/* From user space, not checked; rashpa_profile_drop() is to be called whatever this answers. */
+int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
+			 struct rashpa_profile *profile)
 {
 	struct rashpa_profile_window *windows;
 	struct rashpa_profile_table *table;
 	struct rashpa_profile_step *steps;
-	int err;
+	int err = rashpa_profile_limits(call, p);
 
+	if (err)
+		return err;
 	windows = rashpa_copy_array(call, p->windows, p->n_windows, p->window_size,
 				    offsetofend(typeof(*windows), __reserved), sizeof(*windows));
 	if (IS_ERR(windows))
@@ -190,9 +193,8 @@ static int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_pr
 	return err ?: rashpa_engines_fetch(call, p, profile);
 }
 
-static int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
-				const struct rashpa_profile_set *p,
-				struct rashpa_profile *profile)
+int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
+			 const struct rashpa_profile_set *p, struct rashpa_profile *profile)
 {
 	u32 i;
 	int err;
@@ -224,8 +226,8 @@ static int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *
 }
 
 /* What is said from here on is in force, whatever the function makes of it. */
-static void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
-				struct rashpa_profile *profile, struct rashpa_step *steps)
+void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
+			 struct rashpa_profile *profile, struct rashpa_step *steps)
 {
 	lockdep_assert_held(&dev->hw_lock);
 	rashpa_profile_free(dev);
@@ -252,63 +254,6 @@ static void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_p
 	dev->alignment = p->alignment;
 	WRITE_ONCE(dev->disclose, p->head.flags & RASHPA_PROFILE_DISCLOSE);
 	WRITE_ONCE(dev->have_profile, true);
-}
-
-static int rashpa_profile_apply(struct rashpa_call *call,
-				struct rashpa_device *dev,
-				const struct rashpa_profile_set *p,
-				struct rashpa_profile *profile)
-{
-	const u32 bits = p->dma_bits ?: RASHPA_DMA_BITS;
-	struct rashpa_step *steps;
-	int err;
-
-	err = rashpa_profile_check(call, dev, p, profile);
-	if (err)
-		return err;
-	err = rashpa_engines_map(dev, profile);
-	if (err)
-		return err;
-	steps = rashpa_steps_map(dev, profile->steps, p->n_steps);
-	if (IS_ERR(steps))
-		return PTR_ERR(steps);
-	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
-	if (err) {
-		rashpa_steps_free(dev, steps, p->n_steps);
-		return rashpa_fail(call, -EOPNOTSUPP,
-				   "a DMA mask of %u bits does not work on this machine",
-				   bits);
-	}
-	/* as it is stopped until now; what it makes of the new way is another question */
-	rashpa_device_stop(dev);
-	rashpa_hw_lock(dev);
-	rashpa_profile_keep(dev, p, profile, steps);
-	mutex_unlock(&dev->hw_lock);
-	return rashpa_device_afresh(call, dev, !(p->head.flags & RASHPA_PROFILE_NO_RESET));
-}
-
-int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_device *dev = call->obj;
-	struct rashpa_profile profile = { };
-	struct rashpa_profile_set *p = arg;
-	int err;
-
-	if (!capable(CAP_SYS_ADMIN))
-		return rashpa_fail(call, -EPERM, "applying a profile needs CAP_SYS_ADMIN");
-	err = rashpa_limits_check(call, p);
-	if (err)
-		return err;
-	err = rashpa_profile_fetch(call, p, &profile);
-	if (!err)
-		err = rashpa_device_lock(call, dev);
-	if (!err) {
-		err = rashpa_profile_apply(call, dev, p, &profile);
-		mutex_unlock(&dev->lock);
-	}
-	/* also what was there before, if it was replaced */
-	rashpa_profile_drop(dev, &profile);
-	return err;
 }
 
 /**

@@ -254,6 +254,37 @@ static int rashpa_program_deaf(struct rashpa_call *call, const struct rashpa_map
 	return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
 }
 
+/**
+ * rashpa_map_check_others() - may the function get the addresses of a map?
+ * @call: the ioctl, for the reason; or NULL
+ * @map: the map; hw_lock of its function held
+ * @engine: the bit for the one that will have them; 0 for the function
+ *
+ * The end of the map stops that engine, or the function. Refused if another user's stream may
+ * run there, unless the caller has CAP_SYS_RAWIO: he could write the registers as well.
+ *
+ * Return: 0, -EBUSY.
+ */
+int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine)
+{
+	const struct rashpa_map *other;
+
+	lockdep_assert_held(&map->dev->hw_lock);
+	list_for_each_entry(other, &map->dev->maps, entry) {
+		if (other->charge.user == map->charge.user)
+			continue;
+		if (!other->told && !(other->engines & (engine ?: ~0ULL)))
+			continue;
+		if (capable(CAP_SYS_RAWIO))
+			return 0;
+		return call ? rashpa_fail(call, -EBUSY,
+					  "%s of fpga%d has addresses of map %u, which is somebody else's: it would be stopped with this map. Use another engine, wait for the end of that map (rashpactl list names its process), or use CAP_SYS_RAWIO",
+					  engine ? "the engine" : "something", map->dev->id,
+					  other->id) : -EBUSY;
+	}
+	return 0;
+}
+
 /*
  * May the end of this map stop what reads these entries? The end of a map in entries of no engine
  * stops the whole function: where there are engines, that needs CAP_SYS_RAWIO.

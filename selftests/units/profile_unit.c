@@ -370,6 +370,6 @@ TEST(limits, "limits of a profile are checked")
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		ANSWERS(rashpa_limits_check(&call, &rows[i].p), rows[i].word ? -EINVAL : 0,
+		ANSWERS(rashpa_profile_limits(&call, &rows[i].p), rows[i].word ? -EINVAL : 0,
 			rows[i].word ?: "");
 }

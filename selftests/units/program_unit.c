@@ -51,7 +51,6 @@ bool rashpa_profile_answers(struct rashpa_device *d) { return answers; }
 void rashpa_hw_lock(struct rashpa_device *d) { mutex_lock(&d->hw_lock); }
 u64 rashpa_engine_of(struct rashpa_device *d, phys_addr_t phys, u64 length) { return 0; }
 void rashpa_fetch_forget(struct rashpa_device *d, void *regs) { }
-int rashpa_map_check_others(struct rashpa_call *c, const struct rashpa_map *m, u64 engine) { return 0; }
 
 /* ------------------------------------------------------------- layouts ---- */
 
