@@ -9,12 +9,10 @@
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
-#include <linux/overflow.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/swiotlb.h>
 #include <linux/uaccess.h>
-#include <linux/vmalloc.h>
 #include <linux/xarray.h>
 
 #include "core/compat.h"
@@ -28,22 +26,6 @@ static DEFINE_XARRAY_ALLOC1(rashpa_map_ids);
 static u32 rashpa_map_next;
 
 /* ----------------------------------------------------------- revoking --- */
-
-/* Readers without a lock see an odd generation before anything changes, ... */
-static void rashpa_table_begin(struct rashpa_table *table)
-{
-	WRITE_ONCE(table->generation, table->generation + 1);
-	/* the odd generation before the first change */
-	smp_wmb();
-}
-
-/* ... and an even one after everything has. */
-static void rashpa_table_end(struct rashpa_table *table)
-{
-	/* the last change before the even generation */
-	smp_wmb();
-	WRITE_ONCE(table->generation, table->generation + 1);
-}
 
 /**
  * rashpa_map_event() - tell who listens to the state of a map
@@ -265,14 +247,6 @@ bool rashpa_map_imports(const struct dma_buf_attachment *attach)
 	return attach->importer_ops == &rashpa_attach_ops;
 }
 
-static void rashpa_table_free(struct rashpa_table *table)
-{
-	if (is_vmalloc_addr(table))
-		vfree(table);
-	else
-		free_page((unsigned long)table);
-}
-
 static void rashpa_map_put(struct kref *ref)
 {
 	struct rashpa_map *map = container_of(ref, struct rashpa_map, ref);
@@ -481,17 +455,6 @@ static bool rashpa_map_discloses(struct rashpa_device *dev)
 	return READ_ONCE(dev->disclose) || capable(CAP_SYS_RAWIO);
 }
 
-static int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma)
-{
-	if (is_vmalloc_addr(table))
-		return remap_vmalloc_range(vma, table, vma->vm_pgoff);
-	/* as that answers where more is asked for than there is */
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start > PAGE_SIZE)
-		return -EINVAL;
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	return vm_insert_page(vma, vma->vm_start, virt_to_page(table));
-}
-
 static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct rashpa_map_file *mf = file->private_data;
@@ -584,160 +547,7 @@ static const struct file_operations rashpa_map_fops = {
 	.llseek = noop_llseek,
 };
 
-/* --------------------------------------------------------- segments ----- */
-
-/**
- * struct rashpa_walk - turns pieces into segments
- * @limits: what a segment may be
- * @out: where to store, NULL to count
- * @count: segments so far
- */
-struct rashpa_walk {
-	const struct rashpa_limits *limits;
-	struct rashpa_segment *out;
-	u64 count;
-};
-
-static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
-			    u64 address, u64 length)
-{
-	if (w->limits->segment_size && length != w->limits->segment_size)
-		return rashpa_fail(call, -EINVAL,
-				   "the function's table has entries of 0x%llx bytes without a length, and a segment would be 0x%llx: map whole ones of a contiguous buffer",
-				   w->limits->segment_size, length);
-	if (w->limits->alignment && !IS_ALIGNED(address, w->limits->alignment))
-		return rashpa_fail(call, -EINVAL,
-				   "a segment is not aligned to 0x%llx: allocate the buffer with that alignment",
-				   w->limits->alignment);
-	if (w->count >= RASHPA_SEGMENTS_MAX)
-		return rashpa_segments_fail(call);
-	if (w->out) {
-		w->out[w->count].address = address;
-		w->out[w->count].length = length;
-	}
-	w->count++;
-	return 0;
-}
-
-static int rashpa_walk_piece(struct rashpa_call *call, struct rashpa_walk *w,
-			     const struct rashpa_piece *piece)
-{
-	const u64 boundary = w->limits->boundary;
-	u64 address = piece->address;
-	u64 left = piece->length;
-	int err;
-
-	while (left) {
-		u64 n = min_not_zero(left, w->limits->segment_size);
-
-		if (w->limits->max_segment)
-			n = min(n, w->limits->max_segment);
-		if (boundary)
-			n = min(n, boundary - (address & (boundary - 1)));
-		err = rashpa_walk_emit(call, w, address, n);
-		if (err)
-			return err;
-		cond_resched();
-		address += n;
-		left -= n;
-	}
-	return 0;
-}
-
-static int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w,
-		       const struct rashpa_pieces *pieces)
-{
-	u32 i;
-	int err;
-
-	w->count = 0;
-	for (i = 0; i < pieces->count; i++) {
-		err = rashpa_walk_piece(call, w, &pieces->piece[i]);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 /* ------------------------------------------------------------ making ---- */
-
-/*
- * A table to mmap, charged to the caller: a scattered memory has many segments. A contiguous one
- * needs one page, and no mapping, which would cost more than all else. The pages of a mapping
- * belong to it and go with vfree().
- */
-static void *rashpa_table_alloc(size_t size)
-{
-	unsigned int n = size >> PAGE_SHIFT;
-	struct page **pages;
-	unsigned int i;
-	void *table;
-
-	if (n == 1)
-		return (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!pages)
-		return NULL;
-	for (i = 0; i < n; i++) {
-		pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-		if (!pages[i])
-			goto out_free;
-	}
-	table = vmap(pages, n, VM_USERMAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
-	if (table)
-		return table;
-out_free:
-	while (i--)
-		__free_page(pages[i]);
-	kvfree(pages);
-	return NULL;
-}
-
-/*
- * What is known of the memory is charged as the most that it was: while the map is revoked, it is
- * likely to be needed again.
- */
-static int rashpa_map_charge_size(struct rashpa_call *call, struct rashpa_map *map, u64 size)
-{
-	int err = 0;
-
-	if (size > map->size) {
-		err = rashpa_charge_more(call, &map->charge, size - map->size);
-		if (!err)
-			map->size = size;
-	}
-	return err;
-}
-
-/* Room for so many segments: the first time a new table, and later that. */
-static int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
-			   const struct rashpa_pieces *pieces)
-{
-	const bool first = !map->table;
-	struct rashpa_table *table;
-	int err;
-
-	if (first)
-		map->table_size = PAGE_ALIGN(struct_size(table, segment, count));
-	err = rashpa_map_charge_size(call, map, map->table_size + pieces->size);
-	if (err)
-		return err;
-	if (first) {
-		table = rashpa_table_alloc(map->table_size);
-		if (!table)
-			return -ENOMEM;
-		table->segment_size = sizeof(table->segment[0]);
-		map->room = count;
-		mutex_lock(&map->dev->hw_lock);
-		map->table = table;
-		mutex_unlock(&map->dev->hw_lock);
-	}
-	if (count > map->room)
-		return rashpa_fail(call, -E2BIG,
-				   "the memory has come back in %llu segments, there is room for %u: make a new map",
-				   count, map->room);
-	return 0;
-}
 
 static int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map)
 {

@@ -138,6 +138,31 @@ struct rashpa_map_file {
 	bool held;
 };
 
+/* --------------------------------------------- function/segments.c --- */
+
+/**
+ * struct rashpa_walk - turns pieces into segments
+ * @limits: what a segment may be
+ * @out: where to store, NULL to count
+ * @count: segments so far
+ */
+struct rashpa_walk {
+	const struct rashpa_limits *limits;
+	struct rashpa_segment *out;
+	u64 count;
+};
+
+void rashpa_table_begin(struct rashpa_table *table);
+void rashpa_table_end(struct rashpa_table *table);
+int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w,
+		const struct rashpa_pieces *pieces);
+void rashpa_table_free(struct rashpa_table *table);
+int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma);
+int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
+		    const struct rashpa_pieces *pieces);
+
+/* -------------------------------------------------------------------- */
+
 void rashpa_map_event(struct rashpa_map *map, u32 state);
 int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);
 int rashpa_unprogram(struct rashpa_map *map);
