@@ -161,9 +161,19 @@ int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma);
 int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 		    const struct rashpa_pieces *pieces);
 
-/* -------------------------------------------------------------------- */
+/* ----------------------------------------------- function/revoke.c --- */
+
+extern struct workqueue_struct *rashpa_map_wq;
+extern const struct dma_buf_attach_ops rashpa_attach_ops;
 
 void rashpa_map_event(struct rashpa_map *map, u32 state);
+void rashpa_map_refuse(struct rashpa_map *map, struct dma_buf_attachment *attach,
+		       struct rashpa_pieces *pieces, struct sg_table *sgt);
+void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach);
+void rashpa_map_revoke(struct rashpa_map *map, bool for_good);
+
+/* -------------------------------------------------------------------- */
+
 int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);
 int rashpa_unprogram(struct rashpa_map *map);
 void rashpa_program_again(struct rashpa_map *map);
