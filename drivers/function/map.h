@@ -172,6 +172,15 @@ void rashpa_map_refuse(struct rashpa_map *map, struct dma_buf_attachment *attach
 void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach);
 void rashpa_map_revoke(struct rashpa_map *map, bool for_good);
 
+/* ----------------------------------------------- function/import.c --- */
+
+int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map);
+int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map);
+int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map);
+int rashpa_map_again(struct rashpa_call *call, struct rashpa_map *map);
+void rashpa_map_restore(struct work_struct *work);
+
 /* -------------------------------------------------------------------- */
 
 int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: a map and the exporter of its memory: attach, let it map, verify what it says, publish
+ * the segments. The same again when the memory was elsewhere.
+ */
+#include <linux/dma-direct.h>
+#include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
+#include <linux/swiotlb.h>
+
+#include "core/compat.h"
+#include "memory/memory.h"
+#include "function/map.h"
+
+int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map)
+{
+	return rashpa_fail(call, -ENODEV,
+			   "the map was ended for good: close it; fpga%d was removed, or an administrator has ended it",
+			   map->dev->id);
+}
+
+/* Fill the table from checked pieces. */
+static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
+			    const struct rashpa_pieces *pieces)
+{
+	struct rashpa_walk w = { .limits = &map->limits };
+	const bool again = map->table;
+	struct rashpa_table *table;
+	int err;
+
+	err = rashpa_walk(call, &w, pieces);
+	if (!err)
+		err = rashpa_map_room(call, map, w.count, pieces);
+	if (err)
+		return err;
+	table = map->table;
+	/*
+	 * There may be millions, and nobody looks at them as long as it is not valid: those who
+	 * need the function do not wait for them.
+	 */
+	w.out = table->segment;
+	rashpa_walk(call, &w, pieces);	/* as above: cannot fail */
+	mutex_lock(&map->dev->hw_lock);
+	if (map->ended) {
+		mutex_unlock(&map->dev->hw_lock);
+		return rashpa_map_gone(call, map);
+	}
+	rashpa_table_begin(table);
+	table->state = RASHPA_MAP_STATE_VALID;
+	table->map_class = pieces->class;
+	table->count = w.count;
+	rashpa_table_end(table);
+	if (again)
+		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);
+	if (!list_empty(&map->again))
+		mod_delayed_work(rashpa_map_wq, &map->restore, 0);
+	mutex_unlock(&map->dev->hw_lock);
+	return 0;
+}
+
+/*
+ * What another driver answers can be anything, also numbers that only the kernel knows.
+ * NVIDIA's says ENOTSUPP.
+ */
+static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map, int err,
+				const char *what)
+{
+	const char *name = map->dmabuf->exp_name;
+
+	switch (err) {
+	case -ENOTSUPP:
+	case -EOPNOTSUPP:
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "the exporter %s cannot %s for fpga%d: it does not support that here",
+				   name, what, map->dev->id);
+	case -EINTR:
+	case -ERESTARTSYS:
+	case -ERESTARTNOINTR:
+	case -ERESTARTNOHAND:
+		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	}
+	if (err <= -ERESTARTSYS)
+		return rashpa_fail(call, -EREMOTEIO,
+				   "the exporter %s cannot %s for fpga%d: error %d",
+				   name, what, map->dev->id, -err);
+	return rashpa_fail(call, err, "the exporter %s cannot %s for fpga%d", name, what,
+			   map->dev->id);
+}
+
+/* Why the exporter does not give the memory, now or any more. */
+static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_map *map, int err)
+{
+	struct rashpa_device *peer = rashpa_window_of(map->dmabuf);
+
+	if (peer && err == -ENODEV)
+		return rashpa_fail(call, err,
+				   "fpga%d, which has the window, was removed: close the window and this map",
+				   peer->id);
+	if (peer && err == -EAGAIN)
+		return rashpa_fail(call, err,
+				   "fpga%d, which has the window, is being reset: try again when that is over",
+				   peer->id);
+	return rashpa_foreign_error(call, map, err, "map this memory");
+}
+
+/* Host memory of ours: nobody else says what was mapped. */
+static bool rashpa_map_of_host(const struct rashpa_map *map)
+{
+	return rashpa_dmabuf_memory(map->dmabuf);
+}
+
+/* Are there copies of what this function cannot reach? Ours was looked at before. */
+static bool rashpa_map_may_bounce(const struct rashpa_map *map)
+{
+	struct device *d = &map->dev->pdev->dev;
+
+	return !rashpa_pci_translated(map->dev->pdev) && !rashpa_window_of(map->dmabuf) &&
+	       !rashpa_map_of_host(map) &&
+	       (is_swiotlb_force_bounce(d) || dma_addressing_limited(d));
+}
+
+int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	struct device *d = &dev->pdev->dev;
+
+	if (is_swiotlb_force_bounce(d))
+		return rashpa_fail(call, -EREMOTEIO,
+				   "all DMA goes to a bounce buffer here (swiotlb=force, or a confidential guest): enable the IOMMU, or do without");
+	return rashpa_fail(call, -EOVERFLOW,
+			   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
+			   dev->id, fls64(rashpa_dma_limit(d)));
+}
+
+/*
+ * Would the function have a copy instead of the memory? Nobody could see what it writes there. A
+ * copy for reading is never written back: over what others have written meanwhile.
+ */
+static int rashpa_map_look(struct rashpa_call *call, struct rashpa_map *map)
+{
+	struct device *d = &map->dev->pdev->dev;
+	bool bounced = false;
+	struct scatterlist *sg;
+	struct sg_table *sgt;
+	int i;
+
+	if (!rashpa_map_may_bounce(map))
+		return 0;
+	sgt = dma_buf_map_attachment(map->attach, DMA_TO_DEVICE);
+	/* one that is too large for a copy */
+	if (sgt == ERR_PTR(-ENOMEM) || sgt == ERR_PTR(-EIO) || sgt == ERR_PTR(-EINVAL))
+		return rashpa_map_bounced(call, map->dev);
+	if (IS_ERR(sgt))
+		return rashpa_map_refused(call, map, PTR_ERR(sgt));
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		bounced |= sg_dma_len(sg) && rashpa_is_bounced(d, sg);
+		cond_resched();
+	}
+	dma_buf_unmap_attachment(map->attach, sgt, DMA_TO_DEVICE);
+	return bounced ? rashpa_map_bounced(call, map->dev) : 0;
+}
+
+static bool rashpa_map_settled(struct rashpa_map *map)
+{
+	return dma_resv_test_signaled(map->dmabuf->resv, DMA_RESV_USAGE_KERNEL);
+}
+
+/*
+ * Let the exporter map the memory, check what it says, and fill the table. All of it before
+ * the reservation lock is let go: from then on the exporter may end the mapping, and that needs
+ * a table to mark.
+ *
+ * Return: 0, or -EINPROGRESS if the memory is still on its way to where it is mapped.
+ */
+static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *map)
+{
+	struct rashpa_pieces *pieces = NULL;
+	struct sg_table *sgt;
+	int err;
+
+	dma_resv_assert_held(map->dmabuf->resv);
+	if (map->sgt)
+		return 0;
+	if (!rashpa_map_settled(map))
+		return -EINPROGRESS;
+	err = rashpa_map_look(call, map);
+	if (err)
+		return err;
+	sgt = dma_buf_map_attachment(map->attach, map->dir);
+	if (IS_ERR(sgt))
+		return rashpa_map_refused(call, map, PTR_ERR(sgt));
+	if (!rashpa_map_settled(map)) {
+		err = -EINPROGRESS;
+		goto out_refuse;
+	}
+	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
+	if (IS_ERR(pieces)) {
+		err = PTR_ERR(pieces);
+		pieces = NULL;
+		goto out_refuse;
+	}
+	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_map_of_host(map),
+				  map->device_only);
+	if (!err)
+		err = rashpa_map_build(call, map, pieces);
+	if (err)
+		goto out_refuse;
+	map->pieces = pieces;
+	map->sgt = sgt;
+	map->restored = jiffies;
+	wake_up_all(&map->wait);
+	return 0;
+
+out_refuse:
+	rashpa_map_refuse(map, map->attach, pieces, sgt);
+	return err;
+}
+
+/*
+ * The exporter may still be moving the memory. Its lock is not held meanwhile: others may want the
+ * memory as well, and it may need the lock to go on.
+ */
+static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_map *map, unsigned long end)
+{
+	long left = 0;
+
+	while (!left && time_before(jiffies, end) && !READ_ONCE(map->ended))
+		left = dma_resv_wait_timeout(map->dmabuf->resv, DMA_RESV_USAGE_KERNEL, true,
+					     HZ / 10);
+	if (left > 0)
+		return 0;
+	if (left < 0)
+		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	return rashpa_fail(call, -ETIMEDOUT,
+			   "the exporter %s has not finished moving this memory in %d s: try again",
+			   map->dmabuf->exp_name, RASHPA_FENCE_LIMIT);
+}
+
+/* Map the memory, as soon as it is where it is to be. On success its lock is held. */
+int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map)
+{
+	const unsigned long end = jiffies + RASHPA_FENCE_LIMIT * HZ;
+	int err;
+
+	lockdep_assert_held(&map->lock);
+	do {
+		err = dma_resv_lock_interruptible(map->dmabuf->resv, NULL);
+		if (err)
+			return rashpa_fail(call, -EINTR, "interrupted by a signal");
+		err = rashpa_map_fill_locked(call, map);
+		if (!err)
+			return 0;
+		dma_resv_unlock(map->dmabuf->resv);
+		if (err == -EINPROGRESS)
+			err = rashpa_map_settle(call, map, end);
+		else
+			return err;
+	} while (!err);
+	return err;
+}
+
+int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
+{
+	struct dma_buf_attachment *attach;
+	int err;
+
+	lockdep_assert_held(&map->lock);
+	attach = dma_buf_dynamic_attach(map->dmabuf, &map->dev->pdev->dev,
+					&rashpa_attach_ops, map);
+	if (IS_ERR(attach))
+		return rashpa_foreign_error(call, map, PTR_ERR(attach), "attach this memory");
+	map->attach = attach;
+	if (!map->pin)
+		return 0;
+	dma_resv_lock(map->dmabuf->resv, NULL);
+	err = dma_buf_pin(attach);
+	map->pinned = !err;
+	dma_resv_unlock(map->dmabuf->resv);
+	return err ? rashpa_foreign_error(call, map, err, "pin this memory") : 0;
+}
+
+/* --------------------------------------------------------- restoring ---- */
+
+/*
+ * By itself: not if the function had to be cut off, because nobody has said how to stop it, or
+ * because it did not. It would go on where it was when bus mastering comes back.
+ */
+static bool rashpa_map_may_return(struct rashpa_map *map)
+{
+	bool may;
+
+	mutex_lock(&map->dev->hw_lock);
+	may = map->dev->master && !map->ended;
+	mutex_unlock(&map->dev->hw_lock);
+	return may;
+}
+
+static int rashpa_map_return(struct rashpa_map *map)
+{
+	struct rashpa_call call = {};
+
+	dma_resv_assert_held(map->dmabuf->resv);
+	if (map->sgt || !rashpa_map_may_return(map))
+		return 0;
+	/* whoever needs to know why it fails asks for it */
+	return rashpa_map_fill_locked(&call, map);
+}
+
+void rashpa_map_restore(struct work_struct *work)
+{
+	struct rashpa_map *map = container_of(to_delayed_work(work), struct rashpa_map, restore);
+
+	mutex_lock(&map->lock);
+	/* not if it was closed meanwhile */
+	if (map->attach) {
+		dma_resv_lock(map->dmabuf->resv, NULL);
+		if (rashpa_map_return(map) && time_before(jiffies, map->give_up)) {
+			map->delay = min_t(unsigned long, 2 * map->delay + 1, HZ);
+			mod_delayed_work(rashpa_map_wq, &map->restore, map->delay);
+		}
+		dma_resv_unlock(map->dmabuf->resv);
+	}
+	mutex_unlock(&map->lock);
+	rashpa_program_again(map);
+}
+
+/* The same because its holder asks for it. To one that is valid nothing happens. */
+int rashpa_map_again(struct rashpa_call *call, struct rashpa_map *map)
+{
+	int err;
+
+	if (mutex_lock_interruptible(&map->lock))
+		return -EINTR;
+	err = map->attach ? rashpa_map_fill(call, map) : rashpa_map_gone(call, map);
+	if (!err)
+		dma_resv_unlock(map->dmabuf->resv);
+	mutex_unlock(&map->lock);
+	return err;
+}
