@@ -308,6 +308,7 @@ static int rashpa_map_return(struct rashpa_map *map)
 void rashpa_map_restore(struct work_struct *work)
 {
 	struct rashpa_map *map = container_of(to_delayed_work(work), struct rashpa_map, restore);
+	u32 state;
 
 	mutex_lock(&map->lock);
 	/* not if it was closed meanwhile */
@@ -320,7 +321,13 @@ void rashpa_map_restore(struct work_struct *work)
 		dma_resv_unlock(map->dmabuf->resv);
 	}
 	mutex_unlock(&map->lock);
-	rashpa_program_again(map);
+	mutex_lock(&map->dev->lock);
+	state = rashpa_program_again(map);
+	mutex_lock(&map->dev->hw_lock);
+	if (state)
+		rashpa_map_event(map, state);
+	mutex_unlock(&map->dev->hw_lock);
+	mutex_unlock(&map->dev->lock);
 }
 
 /* The same because its holder asks for it. To one that is valid nothing happens. */

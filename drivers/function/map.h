@@ -185,7 +185,7 @@ void rashpa_map_restore(struct work_struct *work);
 
 int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);
 int rashpa_unprogram(struct rashpa_map *map);
-void rashpa_program_again(struct rashpa_map *map);
+u32 rashpa_program_again(struct rashpa_map *map);
 int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 		      const struct rashpa_fetching *fetch);
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,

@@ -488,29 +488,25 @@ static bool rashpa_program_due(struct rashpa_map *map)
 
 /**
  * rashpa_program_again() - program a map that asks for it, where its function has lost it
- * @map: the map; the caller holds no lock
+ * @map: the map; its function is locked
+ *
+ * Return: enum rashpa_map_state, for readers; 0: there is nothing to report.
  */
-void rashpa_program_again(struct rashpa_map *map)
+u32 rashpa_program_again(struct rashpa_map *map)
 {
-	struct rashpa_device *dev = map->dev;
 	struct rashpa_place at = { .again = true };
-	struct rashpa_program p = { };
+	struct rashpa_program p = { .first = map->first };
 	struct rashpa_call call = { };
 	int err;
 
-	mutex_lock(&dev->lock);
-	if (rashpa_program_due(map)) {
-		rashpa_place_profile(dev, &at);
-		p.first = map->first;
-		err = rashpa_program_at(&call, map, &p, &at);
-		mutex_lock(&dev->hw_lock);
-		/* what made it stale brings the worker here once more */
-		if (err != -ESTALE)
-			rashpa_map_event(map, err ? RASHPA_MAP_STATE_UNPROGRAMMED :
-						    RASHPA_MAP_STATE_PROGRAMMED);
-		mutex_unlock(&dev->hw_lock);
-	}
-	mutex_unlock(&dev->lock);
+	if (!rashpa_program_due(map))
+		return 0;
+	rashpa_place_profile(map->dev, &at);
+	err = rashpa_program_at(&call, map, &p, &at);
+	/* what made it stale brings the worker here once more */
+	if (err == -ESTALE)
+		return 0;
+	return err ? RASHPA_MAP_STATE_UNPROGRAMMED : RASHPA_MAP_STATE_PROGRAMMED;
 }
 
 /* The table that the profile describes: anybody's, because the kernel alone writes it. */
