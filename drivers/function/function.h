@@ -365,10 +365,11 @@ int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
 		       u64 offset, u64 length, phys_addr_t *phys);
 dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf);
 bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf);
+void rashpa_window_trust(struct dma_buf_attachment *attach);
 void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 void rashpa_windows_revoke(struct rashpa_device *dev);
 void rashpa_windows_suspend(struct rashpa_device *dev);
-void rashpa_windows_resume(struct rashpa_device *dev);
+void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_buf *dmabuf));
 
 /* --------------------------------------------------- function/path.c --- */
 
@@ -437,7 +438,6 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
 int rashpa_ioc_map(struct rashpa_call *call, void *arg);
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
-bool rashpa_map_imports(const struct dma_buf_attachment *attach);
 u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
 int rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_again(struct rashpa_device *dev);

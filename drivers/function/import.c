@@ -269,6 +269,7 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
 	if (IS_ERR(attach))
 		return rashpa_foreign_error(call, map, PTR_ERR(attach), "attach this memory");
 	map->attach = attach;
+	rashpa_window_trust(attach);
 	if (!map->pin)
 		return 0;
 	dma_resv_lock(map->dmabuf->resv, NULL);
@@ -323,10 +324,11 @@ void rashpa_map_restore(struct work_struct *work)
 	mutex_unlock(&map->lock);
 	mutex_lock(&map->dev->lock);
 	state = rashpa_program_again(map);
-	mutex_lock(&map->dev->hw_lock);
-	if (state)
+	if (state) {
+		mutex_lock(&map->dev->hw_lock);
 		rashpa_map_event(map, state);
-	mutex_unlock(&map->dev->hw_lock);
+		mutex_unlock(&map->dev->hw_lock);
+	}
 	mutex_unlock(&map->dev->lock);
 }
 

@@ -205,7 +205,7 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	rashpa_maps_again(dev);
 	mutex_unlock(&dev->hw_lock);
 	wake_up_all(&dev->reset_wait);
-	rashpa_windows_resume(dev);
+	rashpa_windows_resume(dev, rashpa_maps_restore);
 }
 
 /*

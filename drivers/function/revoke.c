@@ -204,17 +204,6 @@ const struct dma_buf_attach_ops rashpa_attach_ops = {
 };
 
 /**
- * rashpa_map_imports() - is this importer a map of ours
- * @attach: of any dma-buf
- *
- * Return: whether it is.
- */
-bool rashpa_map_imports(const struct dma_buf_attachment *attach)
-{
-	return attach->importer_ops == &rashpa_attach_ops;
-}
-
-/**
  * rashpa_maps_restore() - a memory can be mapped again: let its maps know
  * @dmabuf: the memory; its reservation lock is held
  *
@@ -226,6 +215,6 @@ void rashpa_maps_restore(struct dma_buf *dmabuf)
 
 	dma_resv_assert_held(dmabuf->resv);
 	list_for_each_entry(attach, &dmabuf->attachments, node)
-		if (rashpa_map_imports(attach))
+		if (attach->importer_ops == &rashpa_attach_ops)
 			rashpa_map_restore_soon(attach->importer_priv);
 }

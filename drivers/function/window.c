@@ -211,7 +211,8 @@ static void rashpa_window_detach(struct dma_buf *dmabuf,
 
 /*
  * A window moves nowhere; it can only end, and then importers are told. Those that pin may be
- * deaf to it. What is private to us of an attachment is how often it has pinned.
+ * deaf to it. What is private to us of an attachment is how often it has pinned, counted from
+ * LONG_MIN if it is trusted.
  */
 static int rashpa_window_pin(struct dma_buf_attachment *attach)
 {
@@ -221,10 +222,20 @@ static int rashpa_window_pin(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (READ_ONCE(win->revoked))
 		return -ENODEV;
-	if (pins >= RASHPA_PINS_MAX && !rashpa_map_imports(attach))
+	if (pins >= RASHPA_PINS_MAX)
 		return -EOPNOTSUPP;
 	attach->priv = (void *)(pins + 1);
 	return 0;
+}
+
+/**
+ * rashpa_window_trust() - an importer that lets go as soon as a window ends may pin it
+ * @attach: of any dma-buf, not yet pinned or mapped
+ */
+void rashpa_window_trust(struct dma_buf_attachment *attach)
+{
+	if (rashpa_dmabuf_is_window(attach->dmabuf))
+		attach->priv = (void *)LONG_MIN;
 }
 
 static void rashpa_window_unpin(struct dma_buf_attachment *attach)
@@ -516,8 +527,9 @@ void rashpa_windows_suspend(struct rashpa_device *dev)
 /**
  * rashpa_windows_resume() - the reset is over
  * @dev: the function
+ * @back: called for each window, with its reservation lock held: it can be mapped again
  */
-void rashpa_windows_resume(struct rashpa_device *dev)
+void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_buf *dmabuf))
 {
 	struct rashpa_window *win;
 
@@ -526,7 +538,7 @@ void rashpa_windows_resume(struct rashpa_device *dev)
 	mutex_lock(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry) {
 		dma_resv_lock(win->dmabuf->resv, NULL);
-		rashpa_maps_restore(win->dmabuf);
+		back(win->dmabuf);
 		dma_resv_unlock(win->dmabuf->resv);
 	}
 	mutex_unlock(&dev->windows_lock);
