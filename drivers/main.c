@@ -72,7 +72,7 @@ static int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 	return err ?: rashpa_buffer_make(call, alloc, &near);
 }
 
-const struct rashpa_op rashpa_ops[] = {
+static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MEMORY, ALLOC, rashpa_alloc, __reserved,
 		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE |
 		  RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE,
@@ -149,8 +149,6 @@ const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_arm),
 };
 
-const size_t rashpa_n_ops = ARRAY_SIZE(rashpa_ops);
-
 /* ------------------------------------------------- /dev/rashpa/memory --- */
 
 static struct device *rashpa_memory_dev;
@@ -217,6 +215,7 @@ static int __init rashpa_init(void)
 {
 	int err;
 
+	rashpa_call_init(rashpa_ops, ARRAY_SIZE(rashpa_ops));
 	err = rashpa_nodes_init();
 	if (err)
 		return err;

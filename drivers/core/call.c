@@ -47,6 +47,16 @@ int rashpa_call_reserve_fd(struct rashpa_call *call)
 	return 0;
 }
 
+/* written before there is a node */
+static const struct rashpa_op *rashpa_ops;
+static size_t rashpa_n_ops;
+
+void rashpa_call_init(const struct rashpa_op *ops, size_t n)
+{
+	rashpa_ops = ops;
+	rashpa_n_ops = n;
+}
+
 static const struct rashpa_op *rashpa_op_find(enum rashpa_node node,
 					      unsigned int cmd)
 {

@@ -132,9 +132,8 @@ struct rashpa_op {
 	.fn = (_fn),							\
 }
 
-/* Defined where all handlers are known: nothing down here calls one by its name. */
-extern const struct rashpa_op rashpa_ops[];
-extern const size_t rashpa_n_ops;
+/* Handed in by main.c, which knows all handlers: nothing down here calls one by its name. */
+void rashpa_call_init(const struct rashpa_op *ops, size_t n);
 
 /* ---------------------------------------------------- for handlers --- */
 
