@@ -220,7 +220,8 @@ static int __init rashpa_init(void)
 	if (err)
 		return err;
 	rashpa_account_init();
-	err = rashpa_contig_init();
+	rashpa_cma_init();
+	err = rashpa_search_init();
 	if (err)
 		goto out_nodes;
 	rashpa_damage_init();
@@ -242,7 +243,7 @@ out_maps:
 	rashpa_maps_exit();
 out_damage:
 	rashpa_damage_exit();
-	rashpa_contig_exit();
+	rashpa_search_exit();
 out_nodes:
 	rashpa_nodes_exit();
 	return err;
@@ -256,7 +257,7 @@ static void __exit rashpa_exit(void)
 	rashpa_nodes_exit();
 	rashpa_buffers_exit();
 	rashpa_damage_exit();
-	rashpa_contig_exit();
+	rashpa_search_exit();
 }
 
 module_init(rashpa_init);

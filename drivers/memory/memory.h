@@ -29,7 +29,7 @@
 
 struct cma;
 
-/* ------------------------------------------------- memory/contig.c --- */
+/* -------------------------------------------------- memory/pages.c --- */
 
 /**
  * struct rashpa_extent - physically contiguous pages
@@ -98,8 +98,9 @@ static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
 	return pages->backend != RASHPA_BACKEND_CMA;
 }
 
-int rashpa_contig_init(void);
-void rashpa_contig_exit(void);
+void rashpa_cma_init(void);
+int rashpa_search_init(void);
+void rashpa_search_exit(void);
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want);
 u64 rashpa_pages_free(struct rashpa_pages *pages);

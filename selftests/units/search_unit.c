@@ -4,7 +4,9 @@
  * test: tier=check where=root seconds=1 run=build/selftests/units/search_unit
  */
 #include "include/zones.h"
-#include "../../drivers/memory/contig.c"
+#include "../../drivers/memory/search.c"
+#include "../../drivers/memory/cma.c"
+#include "../../drivers/memory/pages.c"
 #include "unit.h"
 
 /* ------------------------------------------------------------- memory ---- */

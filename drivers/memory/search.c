@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: physically contiguous memory, from CMA or assembled at run time.
+ * rashpa: physically contiguous memory, assembled at run time.
  *
  * Most distribution kernels have no CMA, and the page allocator ends at 4 MiB. But
  * alloc_contig_range() can empty a range of movable pages. Asked for a large range at
@@ -11,8 +11,6 @@
  */
 #include <linux/bitmap.h>
 #include <linux/capability.h>
-#include <linux/dma-mapping.h>
-#include <linux/highmem.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -26,7 +24,7 @@
 #include <linux/xarray.h>
 
 #include "core/compat.h"
-#include "memory/memory.h"
+#include "memory/search.h"
 
 /*
  * Not what is pinned for DMA: it is on the LRU, and cannot be moved. Nor what is being read or
@@ -100,12 +98,6 @@ static bool rashpa_block_withheld(unsigned long pfn)
 	return xa_load(&rashpa_withheld, pfn >> RASHPA_BLOCK_ORDER);
 }
 
-/* Pages of the compound page that begins at @head: somebody has a reference to it. */
-static unsigned long rashpa_piece_pages(struct page *head)
-{
-	return 1UL << compound_order(head);
-}
-
 static void rashpa_blocks_free(unsigned long pfn, unsigned long blocks)
 {
 	const unsigned long end = pfn + blocks * RASHPA_BLOCK_PAGES;
@@ -119,67 +111,12 @@ static void rashpa_blocks_free(unsigned long pfn, unsigned long blocks)
 	}
 }
 
-static void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64 done,
-				u64 todo)
+void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64 done, u64 todo)
 {
 	WRITE_ONCE(progress->out_stage, stage);
 	WRITE_ONCE(progress->out_done, done);
 	WRITE_ONCE(progress->out_todo, todo);
 }
-
-/**
- * enum rashpa_rank - whose search goes first
- * @RASHPA_RANK_TRY: who only asks makes way for who needs memory
- * @RASHPA_RANK_ALLOC: and that for an administrator (CAP_SYS_RESOURCE)
- * @RASHPA_RANK_ADMIN_TRY: likewise
- * @RASHPA_RANK_ADMIN_ALLOC: likewise
- */
-enum rashpa_rank {
-	RASHPA_RANK_TRY,
-	RASHPA_RANK_ALLOC,
-	RASHPA_RANK_ADMIN_TRY,
-	RASHPA_RANK_ADMIN_ALLOC,
-};
-
-/**
- * struct rashpa_search - for a run of page blocks
- * @entry: while it waits for its turn
- * @task: who asks: its signals end it, whoever works for it
- * @progress: told how far it is
- * @blocks: wanted
- * @piece: of them are asked for at once, at most
- * @least: shorter runs are looked at, but not taken
- * @align_pages: alignment in pages
- * @end: page frames from this one on are of no use
- * @node: NUMA node or NUMA_NO_NODE
- * @rank: enum rashpa_rank
- * @until: when to give up, in jiffies; 0 for never
- * @pfn: found: the first page
- * @longest: blocks of the longest run that could be taken, if only for a moment
- * @spent: the zone has no more to give, wherever one looks
- * @looked: the longest run that was only looked at
- */
-struct rashpa_search {
-	struct list_head entry;
-	struct task_struct *task;
-	struct rashpa_progress *progress;
-	unsigned long blocks;
-	unsigned long piece;
-	unsigned long least;
-	unsigned long align_pages;
-	unsigned long end;
-	int node;
-	enum rashpa_rank rank;
-	unsigned long until;
-	unsigned long pfn;
-	unsigned long longest;
-	bool spent;
-	struct {
-		struct zone *zone;
-		unsigned long pfn;
-		unsigned long blocks;
-	} looked;
-};
 
 /* ------------------------------------------------------------- turns ---- */
 
@@ -228,7 +165,7 @@ static long rashpa_turn_patience(const struct rashpa_search *search)
 	return search->until ? clamp((long)(search->until - jiffies), 1L, (long)HZ) : HZ;
 }
 
-static int rashpa_turn_begin(struct rashpa_search *search)
+int rashpa_turn_begin(struct rashpa_search *search)
 {
 	struct list_head *at;
 	long left;
@@ -253,7 +190,7 @@ static int rashpa_turn_begin(struct rashpa_search *search)
 	return left ? -EINTR : -ETIME;
 }
 
-static void rashpa_turn_end(const struct rashpa_search *search)
+void rashpa_turn_end(const struct rashpa_search *search)
 {
 	spin_lock(&rashpa_turn_lock);
 	if (rashpa_turn_holder == search)
@@ -278,7 +215,7 @@ static bool rashpa_turn_over(const struct rashpa_search *search)
 }
 
 /* Is there a reason to stop? -EINTR; -ETIME; -EAGAIN to make way, and begin again. */
-static int rashpa_search_stop(const struct rashpa_search *search)
+int rashpa_search_stop(const struct rashpa_search *search)
 {
 	if (task_sigpending(search->task))
 		return -EINTR;
@@ -330,7 +267,7 @@ static bool rashpa_hands_allowed(void)
  *	soon when the caller has a signal
  * @job: what is done
  */
-static void rashpa_hands(int node, unsigned long most, void (*work)(void *job), void *job)
+void rashpa_hands(int node, unsigned long most, void (*work)(void *job), void *job)
 {
 	unsigned int i, n = min3(most, (unsigned long)RASHPA_HANDS_MAX,
 				 (unsigned long)num_online_cpus());
@@ -751,7 +688,7 @@ static const enum zone_type rashpa_zones[] = {
  * Pieces of 1 GiB of what is large. What is smaller has as few calls with smaller ones, unless it
  * is to be aligned like larger ones.
  */
-static unsigned long rashpa_piece_blocks(const struct rashpa_search *search)
+unsigned long rashpa_piece_blocks(const struct rashpa_search *search)
 {
 	const unsigned long most = SZ_1G >> PAGE_SHIFT >> RASHPA_BLOCK_ORDER;
 	const unsigned long align = search->align_pages >> RASHPA_BLOCK_ORDER;
@@ -788,7 +725,7 @@ static void rashpa_contig_try(struct rashpa_search *search)
 				search->looked.blocks);
 }
 
-static int rashpa_contig_search(struct rashpa_search *search)
+int rashpa_contig_search(struct rashpa_search *search)
 {
 	int err;
 
@@ -809,7 +746,7 @@ static int rashpa_contig_search(struct rashpa_search *search)
  * what looks best, then only what may be longer than that proved to be. Return -EINTR, or
  * -ETIME or -EAGAIN if it had to stop early.
  */
-static int rashpa_contig_longest(struct rashpa_search *search, u64 most, u64 *longest)
+int rashpa_contig_longest(struct rashpa_search *search, u64 most, u64 *longest)
 {
 	int err;
 
@@ -830,21 +767,8 @@ static int rashpa_contig_longest(struct rashpa_search *search, u64 most, u64 *lo
 	return err == -ENOMEM ? 0 : err;
 }
 
-static enum rashpa_rank rashpa_rank_alloc(void)
-{
-	return capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_ALLOC : RASHPA_RANK_ALLOC;
-}
-
-/* Is @length from @first on where it is wanted? */
-static bool rashpa_pages_fit(struct page *first, const struct rashpa_want *want)
-{
-	return (want->node == NUMA_NO_NODE || page_to_nid(first) == want->node) &&
-	       IS_ALIGNED(page_to_phys(first), want->alignment) &&
-	       page_to_phys(first) + want->length - 1 <= want->last;
-}
-
 /* The page allocator gives down to the lowest watermark: not to who asks again and again. */
-static bool rashpa_node_allows(int node, unsigned long pages)
+bool rashpa_node_allows(int node, unsigned long pages)
 {
 	struct zone *zone;
 	size_t z;
@@ -854,591 +778,6 @@ static bool rashpa_node_allows(int node, unsigned long pages)
 		if (rashpa_zone_allows(zone, pages, 0))
 			return true;
 	return false;
-}
-
-/* Up to one page block the page allocator has it. */
-static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
-{
-	gfp_t gfp = GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
-	unsigned int order = get_order(max(want->length, want->alignment));
-
-	if (want->node != NUMA_NO_NODE)
-		gfp |= __GFP_THISNODE;
-	if (want->last <= U32_MAX)
-		gfp |= GFP_DMA32;
-	if (!rashpa_node_allows(want->node, 1UL << order))
-		return -ENOMEM;
-	pages->first = alloc_pages_node(want->node, gfp, order);
-	if (!pages->first)
-		return -ENOMEM;
-	if (!rashpa_pages_fit(pages->first, want)) {
-		__free_pages(pages->first, order);
-		return -ENOMEM;
-	}
-	pages->order = order;
-	pages->count = 1UL << order;
-	return 0;
-}
-
-static int rashpa_contig_alloc(struct rashpa_progress *progress,
-			       struct rashpa_pages *pages,
-			       const struct rashpa_want *want)
-{
-	const unsigned long count = want->length >> PAGE_SHIFT;
-	struct rashpa_search search = {
-		.task = current,
-		.progress = progress,
-		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
-		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
-				     want->alignment >> PAGE_SHIFT),
-		.end = want->last == U64_MAX ? ULONG_MAX : (want->last + 1) >> PAGE_SHIFT,
-		.node = want->node,
-		.rank = rashpa_rank_alloc(),
-	};
-	int err;
-
-	pages->backend = RASHPA_BACKEND_CONTIG;
-	pages->given = bitmap_zalloc(search.blocks, GFP_KERNEL);
-	if (!pages->given)
-		return -ENOMEM;
-	if (max(want->length, want->alignment) <= PAGE_SIZE << RASHPA_BLOCK_ORDER &&
-	    !rashpa_small_alloc(pages, want))
-		return 0;
-	search.piece = rashpa_piece_blocks(&search);
-	search.least = search.blocks;
-	err = RASHPA_CAN_CONTIG ? rashpa_contig_search(&search) : -EOPNOTSUPP;
-	pages->longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
-	if (err) {
-		bitmap_free(pages->given);
-		return err;
-	}
-	pages->first = pfn_to_page(search.pfn);
-	pages->order = RASHPA_BLOCK_ORDER;
-	pages->count = search.blocks * RASHPA_BLOCK_PAGES;
-	return 0;
-}
-
-/* --------------------------------------------------------------- CMA ---- */
-
-/* Is there any CMA area at all? The default one need not be: numa_cma= makes others. */
-static bool rashpa_cma_present(void)
-{
-	int nid, z;
-
-	if (rashpa_cma_area(NULL))
-		return true;
-	if (!IS_ENABLED(CONFIG_DMA_NUMA_CMA))
-		return false;
-	for_each_online_node(nid)
-		for (z = 0; z < MAX_NR_ZONES; z++)
-			if (zone_cma_pages(&NODE_DATA(nid)->node_zones[z]))
-				return true;
-	return false;
-}
-
-/*
- * The areas of single nodes (numa_cma=, cma_pernuma=) are not exported. But the DMA core
- * takes memory for a device from the area of its node: be such a device for a moment.
- */
-static DEFINE_MUTEX(rashpa_node_dev_lock);	/* rashpa_node_dev's node */
-/* not DMA_BIT_MASK(64): before 6.16 clang warns of it in an initializer */
-static u64 rashpa_node_dev_mask = U64_MAX;
-static struct device rashpa_node_dev = {
-	.init_name = "rashpa-node",
-	.coherent_dma_mask = U64_MAX,
-	.dma_mask = &rashpa_node_dev_mask,
-};
-
-/**
- * rashpa_contig_init() - before memory is asked for
- *
- * The DMA core expects of a device what device_initialize() sets. Nothing of that has to be
- * given back, and nobody else ever holds it.
- *
- * Return: 0 or -ENOMEM.
- */
-int rashpa_contig_init(void)
-{
-	device_initialize(&rashpa_node_dev);
-	rashpa_hands_queue = alloc_workqueue("rashpa-memory", WQ_UNBOUND, 0);
-	return rashpa_hands_queue ? 0 : -ENOMEM;
-}
-
-/**
- * rashpa_contig_exit() - no call is left that asks for memory
- */
-void rashpa_contig_exit(void)
-{
-	destroy_workqueue(rashpa_hands_queue);
-	xa_destroy(&rashpa_withheld);
-}
-
-static void rashpa_node_free(struct page *first, unsigned long count)
-{
-	dma_free_pages(&rashpa_node_dev, count << PAGE_SHIFT, first, page_to_phys(first),
-		       DMA_BIDIRECTIONAL);
-}
-
-/*
- * Where no area has room the DMA core goes to the page allocator. That leaves the later pages
- * of what it hands out without references, CMA gives each page one. Of CMA a single page
- * never comes.
- */
-static struct page *rashpa_node_alloc(unsigned long count, int node)
-{
-	dma_addr_t unused;
-	struct page *first;
-
-	mutex_lock(&rashpa_node_dev_lock);
-	set_dev_node(&rashpa_node_dev, node);
-	first = dma_alloc_pages(&rashpa_node_dev, count << PAGE_SHIFT, &unused,
-				DMA_BIDIRECTIONAL, GFP_KERNEL | __GFP_NOWARN);
-	mutex_unlock(&rashpa_node_dev_lock);
-	if (first && (count == 1 || !page_count(first + count - 1))) {
-		rashpa_node_free(first, count);
-		first = NULL;
-	}
-	return first;
-}
-
-static void rashpa_cma_free(struct rashpa_pages *pages)
-{
-	if (pages->cma)
-		cma_release(pages->cma, pages->first, pages->count);
-	else
-		rashpa_node_free(pages->first, pages->count);
-}
-
-/**
- * struct rashpa_gaps - memory of a node that is kept while better aligned memory is looked for
- * @gap: what is kept
- * @count: their number
- */
-struct rashpa_gaps {
-	struct rashpa_extent gap[32];
-	unsigned int count;
-};
-
-/* Keep what is between @pfn and the next @align_pages. Return whether anything was left to do. */
-static bool rashpa_gaps_fill(struct rashpa_gaps *gaps, unsigned long pfn,
-			     unsigned long align_pages, int node)
-{
-	const unsigned int before = gaps->count;
-
-	while (gaps->count < ARRAY_SIZE(gaps->gap) && !IS_ALIGNED(pfn, align_pages)) {
-		struct rashpa_extent *gap = &gaps->gap[gaps->count];
-
-		/* as long as it is aligned: then it goes here, or where it is of no harm */
-		gap->count = 1UL << __ffs(pfn);
-		gap->first = rashpa_node_alloc(gap->count, node);
-		if (!gap->first)
-			return false;
-		gaps->count++;
-		pfn += gap->count;
-	}
-	return gaps->count > before;
-}
-
-/*
- * The DMA core aligns to 1 MiB at most, and CMA takes the first place that is free: if that
- * is not aligned, fill what is before one that is, and look again.
- */
-static struct page *rashpa_node_alloc_aligned(const struct rashpa_want *want, int node)
-{
-	const unsigned long count = want->length >> PAGE_SHIFT;
-	struct rashpa_gaps gaps = {};
-	struct page *first;
-	unsigned long pfn;
-
-	do {
-		first = rashpa_node_alloc(count, node);
-		if (!first || rashpa_pages_fit(first, want))
-			break;
-		pfn = page_to_pfn(first);
-		rashpa_node_free(first, count);
-		first = NULL;
-	} while (rashpa_gaps_fill(&gaps, pfn, want->alignment >> PAGE_SHIFT, node));
-	while (gaps.count--)
-		rashpa_node_free(gaps.gap[gaps.count].first, gaps.gap[gaps.count].count);
-	return first;
-}
-
-static int rashpa_cma_alloc_node(struct rashpa_pages *pages, const struct rashpa_want *want,
-				 int node)
-{
-	if (!IS_ENABLED(CONFIG_DMA_NUMA_CMA))
-		return -ENOMEM;
-	pages->first = rashpa_node_alloc_aligned(want, node);
-	if (!pages->first)
-		return -ENOMEM;
-	pages->dma = true;
-	pages->backend = RASHPA_BACKEND_CMA;
-	pages->count = want->length >> PAGE_SHIFT;
-	return 0;
-}
-
-/* Only with the turn: a try of somebody else would hold the memory. */
-static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
-{
-	/* what is as large as a huge entry is aligned like one */
-	u64 alignment = want->length < PMD_SIZE ? want->alignment :
-						  max_t(u64, want->alignment, PMD_SIZE);
-	struct cma *area = rashpa_cma_area(NULL);
-	int nid;
-
-	pages->backend = RASHPA_BACKEND_CMA;
-	if (area) {
-		pages->count = want->length >> PAGE_SHIFT;
-		pages->first = cma_alloc(area, pages->count, get_order(alignment), true);
-		pages->cma = area;
-		if (pages->first && rashpa_pages_fit(pages->first, want))
-			return 0;
-		if (pages->first)
-			rashpa_cma_free(pages);
-		pages->cma = NULL;
-	}
-	for_each_online_node(nid) {
-		if (want->node != NUMA_NO_NODE && nid != want->node)
-			continue;
-		if (!rashpa_cma_alloc_node(pages, want, nid))
-			return 0;
-	}
-	return -ENOMEM;
-}
-
-/* ------------------------------------------------------------ making ---- */
-
-/* What one processor zeroes before it looks whether it shall go on */
-#define RASHPA_ZERO_PIECE	((unsigned long)SZ_16M >> PAGE_SHIFT)
-
-/**
- * struct rashpa_zero - zero memory, by several processors
- * @pages: the memory
- * @task: who asks for it
- * @progress: told how far it is
- * @next: the first page that nobody has begun with
- * @done: pages that are zero
- */
-struct rashpa_zero {
-	const struct rashpa_pages *pages;
-	struct task_struct *task;
-	struct rashpa_progress *progress;
-	atomic_long_t next;
-	atomic_long_t done;
-};
-
-static void rashpa_zero_work(void *arg)
-{
-	struct rashpa_zero *zero = arg;
-	const unsigned long count = zero->pages->count;
-	unsigned long i, n, at;
-
-	while (!task_sigpending(zero->task)) {
-		at = atomic_long_fetch_add(RASHPA_ZERO_PIECE, &zero->next);
-		if (at >= count)
-			break;
-		n = min(count - at, RASHPA_ZERO_PIECE);
-		for (i = 0; i < n; i++) {
-			clear_highpage(zero->pages->first + at + i);
-			if (i % RASHPA_BLOCK_PAGES == 0)
-				cond_resched();
-		}
-		n = atomic_long_add_return(n, &zero->done);
-		rashpa_progress_set(zero->progress, RASHPA_STAGE_ZERO, (u64)n << PAGE_SHIFT,
-				    (u64)count << PAGE_SHIFT);
-	}
-}
-
-static int rashpa_pages_zero(struct rashpa_progress *progress, struct rashpa_pages *pages)
-{
-	struct rashpa_zero zero = {
-		.pages = pages,
-		.task = current,
-		.progress = progress,
-	};
-
-	/* then all memory comes zeroed, and twice takes twice as long (Debian: init_on_alloc=1) */
-	if (want_init_on_alloc(GFP_KERNEL))
-		return 0;
-	rashpa_progress_set(progress, RASHPA_STAGE_ZERO, 0, rashpa_pages_size(pages));
-	rashpa_hands(pages->node, DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
-		     rashpa_zero_work, &zero);
-	return atomic_long_read(&zero.done) < pages->count ? -EINTR : 0;
-}
-
-/* Say why there is nothing, and what would help. */
-static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_want *want,
-				u64 longest)
-{
-	const bool cma = want->backend == RASHPA_BACKEND_CMA;
-	struct rashpa_query query = {
-		/* the search has tried contig, CMA does not tell */
-		.head.flags = cma ? RASHPA_QUERY_TRY : 0,
-		.backend = cma ? RASHPA_BACKEND_CMA : RASHPA_BACKEND_CONTIG,
-	};
-	char where[56] = "";
-
-	if (want->last != U64_MAX)
-		snprintf(where, sizeof(where), " below %llu MiB, which the device reaches",
-			 (want->last >> 20) + 1);
-	else if (want->node != NUMA_NO_NODE)
-		snprintf(where, sizeof(where), " on node %d", want->node);
-	if (rashpa_pages_query(call, &query, want->node, want->length))
-		return -ENOMEM;
-	if (cma)
-		return rashpa_fail(call, -ENOMEM,
-				   "%llu MiB contiguous not available from CMA%s: largest run is %llu MiB, %llu of %llu MiB are free; boot with a larger %s",
-				   want->length >> 20, where, query.out_largest >> 20,
-				   query.out_free >> 20, query.out_total >> 20,
-				   want->node == NUMA_NO_NODE ? "cma=" : "numa_cma=");
-	return rashpa_fail(call, -ENOMEM,
-			   "%llu MiB contiguous not available%s: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less%s",
-			   want->length >> 20, where, longest >> 20, query.out_free >> 20,
-			   query.out_total >> 20,
-			   RASHPA_CAN_CMA ? ", or boot with cma=" : "");
-}
-
-static int rashpa_pages_get(struct rashpa_call *call, struct rashpa_pages *pages,
-			    const struct rashpa_want *want)
-{
-	struct rashpa_search search = { .task = current, .rank = rashpa_rank_alloc() };
-	int err = -ENOMEM;
-
-	memset(pages, 0, sizeof(*pages));
-	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present()) {
-		err = rashpa_turn_begin(&search);
-		if (err)
-			return err;
-		err = rashpa_cma_alloc(pages, want);
-		rashpa_turn_end(&search);
-	}
-	if (err && want->backend != RASHPA_BACKEND_CMA) {
-		memset(pages, 0, sizeof(*pages));
-		err = rashpa_contig_alloc(call->obj, pages, want);
-	}
-	if (err)
-		return err;
-	pages->cache = RASHPA_CACHE_CACHED;
-	pages->node = page_to_nid(pages->first);
-	return 0;
-}
-
-/* The kernel changes so many pages at once: all of a large buffer would take it seconds. */
-#define RASHPA_CACHE_PIECE	((unsigned long)SZ_128M >> PAGE_SHIFT)
-
-/* Also from half-way back: then some are what they are to be. */
-static int rashpa_cache_set(struct rashpa_pages *pages, u32 cache)
-{
-	unsigned long i, n;
-	int err = 0;
-
-	for (i = 0; i < pages->count && !err; i += n) {
-		n = min(pages->count - i, RASHPA_CACHE_PIECE);
-		if (cache == RASHPA_CACHE_CACHED)
-			err = rashpa_memory_wb(pages->first + i, n);
-		else if (task_sigpending(current))
-			err = -EINTR;
-		else if (cache == RASHPA_CACHE_WC)
-			err = rashpa_memory_wc(pages->first + i, n);
-		else
-			err = rashpa_memory_uc(pages->first + i, n);
-		cond_resched();
-	}
-	return err;
-}
-
-/* The kernel's own mapping and those of user space must agree, or x86 refuses them. */
-static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pages,
-			      u32 cache)
-{
-	int err;
-
-	if (cache == RASHPA_CACHE_CACHED)
-		return 0;
-	/* set first: what fails half-way has changed one half, which is to be made cached again */
-	pages->cache = cache;
-	err = rashpa_cache_set(pages, cache);
-	if (err == -EINTR)
-		return rashpa_fail(call, err, "interrupted by a signal");
-	if (err)
-		return rashpa_fail(call, err, "%s memory cannot be made on this machine",
-				   cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
-	return 0;
-}
-
-/**
- * rashpa_pages_alloc() - contiguous, zeroed memory
- * @call: the ioctl on the memory node: reason and progress
- * @pages: filled in
- * @want: what is asked for
- *
- * Return: 0, -ENOMEM, -EINTR, -EOPNOTSUPP (no CMA area, no such cache mode).
- */
-int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
-		       const struct rashpa_want *want)
-{
-	struct rashpa_progress *progress = call->obj;
-	int err = -ENOMEM;
-
-	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
-		return rashpa_fail(call, -EOPNOTSUPP,
-				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
-	if (want->cache != RASHPA_CACHE_CACHED && !RASHPA_CAN_UNCACHE)
-		return rashpa_fail(call, -EOPNOTSUPP,
-				   "buffers are cached only on this architecture");
-	if (want->length >> PAGE_SHIFT > totalram_pages())
-		return rashpa_fail(call, -ENOMEM, "%llu MiB asked for, the machine has %llu MiB",
-				   want->length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);
-
-	if (want->near != NUMA_NO_NODE && want->node == NUMA_NO_NODE) {
-		struct rashpa_want near = *want;
-
-		near.node = want->near;
-		err = rashpa_pages_get(call, pages, &near);
-	}
-	if (err == -ENOMEM)
-		err = rashpa_pages_get(call, pages, want);
-	if (err == -ENOMEM)
-		err = rashpa_pages_explain(call, want, pages->longest);
-	else if (err == -EOPNOTSUPP)
-		rashpa_fail(call, err,
-			    "how this kernel makes large pages is not known, so a contiguous buffer has %lu KiB at most: boot with cma=SIZE where the kernel has it, or use another kernel (testing.rst lists them)",
-			    RASHPA_BLOCK_PAGES << (PAGE_SHIFT - 10));
-	else if (err)
-		rashpa_fail(call, err = -EINTR, "interrupted by a signal");
-	if (err)
-		goto out;
-	err = rashpa_pages_zero(progress, pages);
-	if (err)
-		rashpa_fail(call, err, "interrupted by a signal");
-	else
-		err = rashpa_pages_cache(call, pages, want->cache);
-	if (err)
-		rashpa_pages_drop(pages);
-out:
-	rashpa_progress_set(progress, RASHPA_STAGE_IDLE, 0, 0);
-	return err;
-}
-
-/* Pages of the compound page that begins there, 0 if it was given back. */
-static unsigned long rashpa_piece_left(const struct rashpa_pages *pages, unsigned long i)
-{
-	return test_bit(i / RASHPA_BLOCK_PAGES, pages->given) ?
-	       0 : rashpa_piece_pages(pages->first + i);
-}
-
-/*
- * Nobody shall have memory that has an error. The page allocator keeps single bad pages back, not
- * those that are a part of something larger.
- */
-static bool rashpa_pages_damaged(struct page *first, unsigned long count)
-{
-	unsigned long i;
-
-	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
-		return false;
-	for (i = 0; i < count && !PageHWPoison(first + i); i++)
-		if (i % RASHPA_BLOCK_PAGES == 0)
-			cond_resched();
-	if (i == count)
-		return false;
-	pr_warn("rashpa: %lu KiB are kept back until the machine is booted: they have a memory error\n",
-		count << (PAGE_SHIFT - 10));
-	return true;
-}
-
-/* Whoever has it now may make something else of it: remember how large it was. */
-static void rashpa_piece_give(struct rashpa_pages *pages, unsigned long i, unsigned long n)
-{
-	bitmap_set(pages->given, i / RASHPA_BLOCK_PAGES, DIV_ROUND_UP(n, RASHPA_BLOCK_PAGES));
-	if (!rashpa_pages_damaged(pages->first + i, n))
-		put_page(pages->first + i);
-}
-
-/**
- * rashpa_pages_free() - give memory back
- * @pages: from rashpa_pages_alloc()
- *
- * A block that somebody has pinned (an RDMA registration, direct I/O) stays until they let
- * go of it.
- *
- * Return: bytes that stay, to be given back by another call, later.
- */
-u64 rashpa_pages_free(struct rashpa_pages *pages)
-{
-	unsigned long i, n, held = 0;
-
-	/* rather lost than given to somebody who expects it to be cached */
-	if (pages->cache != RASHPA_CACHE_CACHED &&
-	    WARN_ON(rashpa_cache_set(pages, RASHPA_CACHE_CACHED)))
-		return 0;
-	pages->cache = RASHPA_CACHE_CACHED;
-	if (pages->backend == RASHPA_BACKEND_CMA) {
-		if (!rashpa_pages_damaged(pages->first, pages->count))
-			rashpa_cma_free(pages);
-		return 0;
-	}
-	for (i = 0; i < pages->count; i += n) {
-		cond_resched();
-		n = rashpa_piece_left(pages, i);
-		if (!n) {
-			n = RASHPA_BLOCK_PAGES;
-			continue;
-		}
-		/* nobody maps it any more: who has no reference by now never gets one */
-		if (page_count(pages->first + i) > 1)
-			held += n;
-		else
-			rashpa_piece_give(pages, i, n);
-	}
-	if (!held) {
-		bitmap_free(pages->given);
-		pages->given = NULL;
-	}
-	return (u64)held << PAGE_SHIFT;
-}
-
-/**
- * rashpa_pages_drop() - give memory back at once
- * @pages: from rashpa_pages_alloc(); what others hold goes with their last reference
- */
-void rashpa_pages_drop(struct rashpa_pages *pages)
-{
-	unsigned long i, n;
-
-	if (!rashpa_pages_free(pages))
-		return;
-	for (i = 0; i < pages->count; i += n ?: RASHPA_BLOCK_PAGES) {
-		n = rashpa_piece_left(pages, i);
-		if (n)
-			rashpa_piece_give(pages, i, n);
-		cond_resched();
-	}
-	bitmap_free(pages->given);
-}
-
-/* ------------------------------------------------------ what would fit -- */
-
-static void rashpa_query_cma(struct rashpa_query *query, int node)
-{
-	struct cma *area = rashpa_cma_area(NULL);
-	int nid, z;
-
-	query->out_backend = RASHPA_BACKEND_CMA;
-	if (area)
-		strscpy(query->out_area, rashpa_cma_name(area), sizeof(query->out_area));
-	for_each_online_node(nid) {
-		if (node != NUMA_NO_NODE && nid != node)
-			continue;
-		for (z = 0; z < MAX_NR_ZONES; z++) {
-			struct zone *zone = &NODE_DATA(nid)->node_zones[z];
-
-			query->out_total += (u64)zone_cma_pages(zone) << PAGE_SHIFT;
-			query->out_free += (u64)zone_page_state(zone, NR_FREE_CMA_PAGES) <<
-					   PAGE_SHIFT;
-		}
-	}
-	query->out_free = min(query->out_free, query->out_total);
 }
 
 static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
@@ -1458,7 +797,7 @@ static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 }
 
 /* Of a part of the memory it would be no answer. */
-static int rashpa_query_contig(struct rashpa_query *query, int node)
+int rashpa_query_contig(struct rashpa_query *query, int node)
 {
 	struct zone *zone;
 	size_t z;
@@ -1470,102 +809,22 @@ static int rashpa_query_contig(struct rashpa_query *query, int node)
 	return task_sigpending(current) ? -EINTR : 0;
 }
 
-/* Each try is this much smaller: 18 tries from all to one in a hundred. */
-#define RASHPA_TRY_STEP(size)	((size) / 4)
-
-/* CMA does not even tell how it looks: allocate less and less until it succeeds. */
-static int rashpa_try_cma(const struct rashpa_search *search, u64 size, u64 *largest)
+/**
+ * rashpa_search_init() - before memory is asked for
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rashpa_search_init(void)
 {
-	const u64 unit = PAGE_SIZE << RASHPA_BLOCK_ORDER;
-	struct rashpa_want want = { .alignment = PAGE_SIZE, .node = search->node,
-				    .last = U64_MAX };
-	struct rashpa_pages pages;
-	int err;
-
-	for (size = ALIGN_DOWN(size, unit); size;
-	     size = ALIGN_DOWN(size - max(RASHPA_TRY_STEP(size), unit), unit)) {
-		err = rashpa_search_stop(search);
-		if (err)
-			return err;
-		want.length = size;
-		memset(&pages, 0, sizeof(pages));
-		if (!rashpa_cma_alloc(&pages, &want)) {
-			rashpa_cma_free(&pages);
-			*largest = size;
-			break;
-		}
-	}
-	return 0;
-}
-
-/* Nobody is charged with what a try holds: it is no more than the caller could be charged with. */
-static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node,
-			    u64 charged)
-{
-	struct rashpa_search search = {
-		.task = current,
-		.progress = call->obj,
-		.align_pages = RASHPA_BLOCK_PAGES,
-		.end = ULONG_MAX,
-		.node = node,
-		.rank = capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_TRY : RASHPA_RANK_TRY,
-		.until = jiffies + msecs_to_jiffies(query->try_ms ?: 2000),
-	};
-	u64 most;
-	int err;
-
-	query->out_largest = 0;
-	err = rashpa_turn_begin(&search);
-	if (!err) {
-		most = rashpa_memory_room();
-		most += min(charged, U64_MAX - most);
-		if (query->out_backend == RASHPA_BACKEND_CMA)
-			err = rashpa_try_cma(&search, min(most, query->out_free),
-					     &query->out_largest);
-		else
-			err = rashpa_contig_longest(&search, most, &query->out_largest);
-		rashpa_turn_end(&search);
-	}
-	rashpa_progress_set(search.progress, RASHPA_STAGE_IDLE, 0, 0);
-	if (err == -ETIME || err == -EAGAIN)
-		query->out_flags = RASHPA_QUERIED_UNFINISHED;
-	else if (err)
-		return rashpa_fail(call, -EINTR, "interrupted by a signal");
-	return 0;
+	rashpa_hands_queue = alloc_workqueue("rashpa-memory", WQ_UNBOUND, 0);
+	return rashpa_hands_queue ? 0 : -ENOMEM;
 }
 
 /**
- * rashpa_pages_query() - what would fit
- * @call: the ioctl, for the reason
- * @query: flags, backend and try_ms in; out_backend, out_flags, out_total, out_free,
- *	out_largest and out_area filled in
- * @node: NUMA node or NUMA_NO_NODE
- * @charged: bytes that the caller is charged with for it already
- *
- * Return: 0, -EOPNOTSUPP (no CMA area), -EINTR.
+ * rashpa_search_exit() - no call is left that asks for memory
  */
-int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
-		       int node, u64 charged)
+void rashpa_search_exit(void)
 {
-	bool cma = rashpa_cma_present();
-	int err = 0;
-
-	query->out_total = 0;
-	query->out_free = 0;
-	query->out_largest = 0;
-	query->out_backend = 0;
-	query->out_flags = 0;
-	memset(query->out_area, 0, sizeof(query->out_area));
-	if (query->backend == RASHPA_BACKEND_CMA && !cma)
-		return rashpa_fail(call, -EOPNOTSUPP,
-				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE");
-	if (query->backend != RASHPA_BACKEND_CONTIG && cma)
-		rashpa_query_cma(query, node);
-	else
-		err = rashpa_query_contig(query, node);
-	if (err)
-		return rashpa_fail(call, err, "interrupted by a signal");
-	if (!(query->head.flags & RASHPA_QUERY_TRY))
-		return 0;
-	return rashpa_query_try(call, query, node, charged);
+	destroy_workqueue(rashpa_hands_queue);
+	xa_destroy(&rashpa_withheld);
 }

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: physically contiguous memory: from where, zeroed, with its cache mode, given back.
+ */
+#include <linux/bitmap.h>
+#include <linux/capability.h>
+#include <linux/highmem.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+
+#include "core/compat.h"
+#include "memory/search.h"
+
+static enum rashpa_rank rashpa_rank_alloc(void)
+{
+	return capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_ALLOC : RASHPA_RANK_ALLOC;
+}
+
+/* Up to one page block the page allocator has it. */
+static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
+{
+	gfp_t gfp = GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	unsigned int order = get_order(max(want->length, want->alignment));
+
+	if (want->node != NUMA_NO_NODE)
+		gfp |= __GFP_THISNODE;
+	if (want->last <= U32_MAX)
+		gfp |= GFP_DMA32;
+	if (!rashpa_node_allows(want->node, 1UL << order))
+		return -ENOMEM;
+	pages->first = alloc_pages_node(want->node, gfp, order);
+	if (!pages->first)
+		return -ENOMEM;
+	if (!rashpa_pages_fit(pages->first, want)) {
+		__free_pages(pages->first, order);
+		return -ENOMEM;
+	}
+	pages->order = order;
+	pages->count = 1UL << order;
+	return 0;
+}
+
+static int rashpa_contig_alloc(struct rashpa_progress *progress,
+			       struct rashpa_pages *pages,
+			       const struct rashpa_want *want)
+{
+	const unsigned long count = want->length >> PAGE_SHIFT;
+	struct rashpa_search search = {
+		.task = current,
+		.progress = progress,
+		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
+		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
+				     want->alignment >> PAGE_SHIFT),
+		.end = want->last == U64_MAX ? ULONG_MAX : (want->last + 1) >> PAGE_SHIFT,
+		.node = want->node,
+		.rank = rashpa_rank_alloc(),
+	};
+	int err;
+
+	pages->backend = RASHPA_BACKEND_CONTIG;
+	pages->given = bitmap_zalloc(search.blocks, GFP_KERNEL);
+	if (!pages->given)
+		return -ENOMEM;
+	if (max(want->length, want->alignment) <= PAGE_SIZE << RASHPA_BLOCK_ORDER &&
+	    !rashpa_small_alloc(pages, want))
+		return 0;
+	search.piece = rashpa_piece_blocks(&search);
+	search.least = search.blocks;
+	err = RASHPA_CAN_CONTIG ? rashpa_contig_search(&search) : -EOPNOTSUPP;
+	pages->longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
+	if (err) {
+		bitmap_free(pages->given);
+		return err;
+	}
+	pages->first = pfn_to_page(search.pfn);
+	pages->order = RASHPA_BLOCK_ORDER;
+	pages->count = search.blocks * RASHPA_BLOCK_PAGES;
+	return 0;
+}
+
+/* ------------------------------------------------------------ making ---- */
+
+/* What one processor zeroes before it looks whether it shall go on */
+#define RASHPA_ZERO_PIECE	((unsigned long)SZ_16M >> PAGE_SHIFT)
+
+/**
+ * struct rashpa_zero - zero memory, by several processors
+ * @pages: the memory
+ * @task: who asks for it
+ * @progress: told how far it is
+ * @next: the first page that nobody has begun with
+ * @done: pages that are zero
+ */
+struct rashpa_zero {
+	const struct rashpa_pages *pages;
+	struct task_struct *task;
+	struct rashpa_progress *progress;
+	atomic_long_t next;
+	atomic_long_t done;
+};
+
+static void rashpa_zero_work(void *arg)
+{
+	struct rashpa_zero *zero = arg;
+	const unsigned long count = zero->pages->count;
+	unsigned long i, n, at;
+
+	while (!task_sigpending(zero->task)) {
+		at = atomic_long_fetch_add(RASHPA_ZERO_PIECE, &zero->next);
+		if (at >= count)
+			break;
+		n = min(count - at, RASHPA_ZERO_PIECE);
+		for (i = 0; i < n; i++) {
+			clear_highpage(zero->pages->first + at + i);
+			if (i % RASHPA_BLOCK_PAGES == 0)
+				cond_resched();
+		}
+		n = atomic_long_add_return(n, &zero->done);
+		rashpa_progress_set(zero->progress, RASHPA_STAGE_ZERO, (u64)n << PAGE_SHIFT,
+				    (u64)count << PAGE_SHIFT);
+	}
+}
+
+static int rashpa_pages_zero(struct rashpa_progress *progress, struct rashpa_pages *pages)
+{
+	struct rashpa_zero zero = {
+		.pages = pages,
+		.task = current,
+		.progress = progress,
+	};
+
+	/* then all memory comes zeroed, and twice takes twice as long (Debian: init_on_alloc=1) */
+	if (want_init_on_alloc(GFP_KERNEL))
+		return 0;
+	rashpa_progress_set(progress, RASHPA_STAGE_ZERO, 0, rashpa_pages_size(pages));
+	rashpa_hands(pages->node, DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
+		     rashpa_zero_work, &zero);
+	return atomic_long_read(&zero.done) < pages->count ? -EINTR : 0;
+}
+
+/* Say why there is nothing, and what would help. */
+static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_want *want,
+				u64 longest)
+{
+	const bool cma = want->backend == RASHPA_BACKEND_CMA;
+	struct rashpa_query query = {
+		/* the search has tried contig, CMA does not tell */
+		.head.flags = cma ? RASHPA_QUERY_TRY : 0,
+		.backend = cma ? RASHPA_BACKEND_CMA : RASHPA_BACKEND_CONTIG,
+	};
+	char where[56] = "";
+
+	if (want->last != U64_MAX)
+		snprintf(where, sizeof(where), " below %llu MiB, which the device reaches",
+			 (want->last >> 20) + 1);
+	else if (want->node != NUMA_NO_NODE)
+		snprintf(where, sizeof(where), " on node %d", want->node);
+	if (rashpa_pages_query(call, &query, want->node, want->length))
+		return -ENOMEM;
+	if (cma)
+		return rashpa_fail(call, -ENOMEM,
+				   "%llu MiB contiguous not available from CMA%s: largest run is %llu MiB, %llu of %llu MiB are free; boot with a larger %s",
+				   want->length >> 20, where, query.out_largest >> 20,
+				   query.out_free >> 20, query.out_total >> 20,
+				   want->node == NUMA_NO_NODE ? "cma=" : "numa_cma=");
+	return rashpa_fail(call, -ENOMEM,
+			   "%llu MiB contiguous not available%s: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less%s",
+			   want->length >> 20, where, longest >> 20, query.out_free >> 20,
+			   query.out_total >> 20,
+			   RASHPA_CAN_CMA ? ", or boot with cma=" : "");
+}
+
+static int rashpa_pages_get(struct rashpa_call *call, struct rashpa_pages *pages,
+			    const struct rashpa_want *want)
+{
+	struct rashpa_search search = { .task = current, .rank = rashpa_rank_alloc() };
+	int err = -ENOMEM;
+
+	memset(pages, 0, sizeof(*pages));
+	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present()) {
+		err = rashpa_turn_begin(&search);
+		if (err)
+			return err;
+		err = rashpa_cma_alloc(pages, want);
+		rashpa_turn_end(&search);
+	}
+	if (err && want->backend != RASHPA_BACKEND_CMA) {
+		memset(pages, 0, sizeof(*pages));
+		err = rashpa_contig_alloc(call->obj, pages, want);
+	}
+	if (err)
+		return err;
+	pages->cache = RASHPA_CACHE_CACHED;
+	pages->node = page_to_nid(pages->first);
+	return 0;
+}
+
+/* The kernel changes so many pages at once: all of a large buffer would take it seconds. */
+#define RASHPA_CACHE_PIECE	((unsigned long)SZ_128M >> PAGE_SHIFT)
+
+/* Also from half-way back: then some are what they are to be. */
+static int rashpa_cache_set(struct rashpa_pages *pages, u32 cache)
+{
+	unsigned long i, n;
+	int err = 0;
+
+	for (i = 0; i < pages->count && !err; i += n) {
+		n = min(pages->count - i, RASHPA_CACHE_PIECE);
+		if (cache == RASHPA_CACHE_CACHED)
+			err = rashpa_memory_wb(pages->first + i, n);
+		else if (task_sigpending(current))
+			err = -EINTR;
+		else if (cache == RASHPA_CACHE_WC)
+			err = rashpa_memory_wc(pages->first + i, n);
+		else
+			err = rashpa_memory_uc(pages->first + i, n);
+		cond_resched();
+	}
+	return err;
+}
+
+/* The kernel's own mapping and those of user space must agree, or x86 refuses them. */
+static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pages,
+			      u32 cache)
+{
+	int err;
+
+	if (cache == RASHPA_CACHE_CACHED)
+		return 0;
+	/* set first: what fails half-way has changed one half, which is to be made cached again */
+	pages->cache = cache;
+	err = rashpa_cache_set(pages, cache);
+	if (err == -EINTR)
+		return rashpa_fail(call, err, "interrupted by a signal");
+	if (err)
+		return rashpa_fail(call, err, "%s memory cannot be made on this machine",
+				   cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
+	return 0;
+}
+
+/**
+ * rashpa_pages_alloc() - contiguous, zeroed memory
+ * @call: the ioctl on the memory node: reason and progress
+ * @pages: filled in
+ * @want: what is asked for
+ *
+ * Return: 0, -ENOMEM, -EINTR, -EOPNOTSUPP (no CMA area, no such cache mode).
+ */
+int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
+		       const struct rashpa_want *want)
+{
+	struct rashpa_progress *progress = call->obj;
+	int err = -ENOMEM;
+
+	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
+	if (want->cache != RASHPA_CACHE_CACHED && !RASHPA_CAN_UNCACHE)
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "buffers are cached only on this architecture");
+	if (want->length >> PAGE_SHIFT > totalram_pages())
+		return rashpa_fail(call, -ENOMEM, "%llu MiB asked for, the machine has %llu MiB",
+				   want->length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);
+
+	if (want->near != NUMA_NO_NODE && want->node == NUMA_NO_NODE) {
+		struct rashpa_want near = *want;
+
+		near.node = want->near;
+		err = rashpa_pages_get(call, pages, &near);
+	}
+	if (err == -ENOMEM)
+		err = rashpa_pages_get(call, pages, want);
+	if (err == -ENOMEM)
+		err = rashpa_pages_explain(call, want, pages->longest);
+	else if (err == -EOPNOTSUPP)
+		rashpa_fail(call, err,
+			    "how this kernel makes large pages is not known, so a contiguous buffer has %lu KiB at most: boot with cma=SIZE where the kernel has it, or use another kernel (testing.rst lists them)",
+			    RASHPA_BLOCK_PAGES << (PAGE_SHIFT - 10));
+	else if (err)
+		rashpa_fail(call, err = -EINTR, "interrupted by a signal");
+	if (err)
+		goto out;
+	err = rashpa_pages_zero(progress, pages);
+	if (err)
+		rashpa_fail(call, err, "interrupted by a signal");
+	else
+		err = rashpa_pages_cache(call, pages, want->cache);
+	if (err)
+		rashpa_pages_drop(pages);
+out:
+	rashpa_progress_set(progress, RASHPA_STAGE_IDLE, 0, 0);
+	return err;
+}
+
+/* Pages of the compound page that begins there, 0 if it was given back. */
+static unsigned long rashpa_piece_left(const struct rashpa_pages *pages, unsigned long i)
+{
+	return test_bit(i / RASHPA_BLOCK_PAGES, pages->given) ?
+	       0 : rashpa_piece_pages(pages->first + i);
+}
+
+/*
+ * Nobody shall have memory that has an error. The page allocator keeps single bad pages back, not
+ * those that are a part of something larger.
+ */
+static bool rashpa_pages_damaged(struct page *first, unsigned long count)
+{
+	unsigned long i;
+
+	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
+		return false;
+	for (i = 0; i < count && !PageHWPoison(first + i); i++)
+		if (i % RASHPA_BLOCK_PAGES == 0)
+			cond_resched();
+	if (i == count)
+		return false;
+	pr_warn("rashpa: %lu KiB are kept back until the machine is booted: they have a memory error\n",
+		count << (PAGE_SHIFT - 10));
+	return true;
+}
+
+/* Whoever has it now may make something else of it: remember how large it was. */
+static void rashpa_piece_give(struct rashpa_pages *pages, unsigned long i, unsigned long n)
+{
+	bitmap_set(pages->given, i / RASHPA_BLOCK_PAGES, DIV_ROUND_UP(n, RASHPA_BLOCK_PAGES));
+	if (!rashpa_pages_damaged(pages->first + i, n))
+		put_page(pages->first + i);
+}
+
+/**
+ * rashpa_pages_free() - give memory back
+ * @pages: from rashpa_pages_alloc()
+ *
+ * A block that somebody has pinned (an RDMA registration, direct I/O) stays until they let
+ * go of it.
+ *
+ * Return: bytes that stay, to be given back by another call, later.
+ */
+u64 rashpa_pages_free(struct rashpa_pages *pages)
+{
+	unsigned long i, n, held = 0;
+
+	/* rather lost than given to somebody who expects it to be cached */
+	if (pages->cache != RASHPA_CACHE_CACHED &&
+	    WARN_ON(rashpa_cache_set(pages, RASHPA_CACHE_CACHED)))
+		return 0;
+	pages->cache = RASHPA_CACHE_CACHED;
+	if (pages->backend == RASHPA_BACKEND_CMA) {
+		if (!rashpa_pages_damaged(pages->first, pages->count))
+			rashpa_cma_free(pages);
+		return 0;
+	}
+	for (i = 0; i < pages->count; i += n) {
+		cond_resched();
+		n = rashpa_piece_left(pages, i);
+		if (!n) {
+			n = RASHPA_BLOCK_PAGES;
+			continue;
+		}
+		/* nobody maps it any more: who has no reference by now never gets one */
+		if (page_count(pages->first + i) > 1)
+			held += n;
+		else
+			rashpa_piece_give(pages, i, n);
+	}
+	if (!held) {
+		bitmap_free(pages->given);
+		pages->given = NULL;
+	}
+	return (u64)held << PAGE_SHIFT;
+}
+
+/**
+ * rashpa_pages_drop() - give memory back at once
+ * @pages: from rashpa_pages_alloc(); what others hold goes with their last reference
+ */
+void rashpa_pages_drop(struct rashpa_pages *pages)
+{
+	unsigned long i, n;
+
+	if (!rashpa_pages_free(pages))
+		return;
+	for (i = 0; i < pages->count; i += n ?: RASHPA_BLOCK_PAGES) {
+		n = rashpa_piece_left(pages, i);
+		if (n)
+			rashpa_piece_give(pages, i, n);
+		cond_resched();
+	}
+	bitmap_free(pages->given);
+}
+
+/* ------------------------------------------------------ what would fit -- */
+
+/* Nobody is charged with what a try holds: it is no more than the caller could be charged with. */
+static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node,
+			    u64 charged)
+{
+	struct rashpa_search search = {
+		.task = current,
+		.progress = call->obj,
+		.align_pages = RASHPA_BLOCK_PAGES,
+		.end = ULONG_MAX,
+		.node = node,
+		.rank = capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_TRY : RASHPA_RANK_TRY,
+		.until = jiffies + msecs_to_jiffies(query->try_ms ?: 2000),
+	};
+	u64 most;
+	int err;
+
+	query->out_largest = 0;
+	err = rashpa_turn_begin(&search);
+	if (!err) {
+		most = rashpa_memory_room();
+		most += min(charged, U64_MAX - most);
+		if (query->out_backend == RASHPA_BACKEND_CMA)
+			err = rashpa_try_cma(&search, min(most, query->out_free),
+					     &query->out_largest);
+		else
+			err = rashpa_contig_longest(&search, most, &query->out_largest);
+		rashpa_turn_end(&search);
+	}
+	rashpa_progress_set(search.progress, RASHPA_STAGE_IDLE, 0, 0);
+	if (err == -ETIME || err == -EAGAIN)
+		query->out_flags = RASHPA_QUERIED_UNFINISHED;
+	else if (err)
+		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	return 0;
+}
+
+/**
+ * rashpa_pages_query() - what would fit
+ * @call: the ioctl, for the reason
+ * @query: flags, backend and try_ms in; out_backend, out_flags, out_total, out_free,
+ *	out_largest and out_area filled in
+ * @node: NUMA node or NUMA_NO_NODE
+ * @charged: bytes that the caller is charged with for it already
+ *
+ * Return: 0, -EOPNOTSUPP (no CMA area), -EINTR.
+ */
+int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
+		       int node, u64 charged)
+{
+	bool cma = rashpa_cma_present();
+	int err = 0;
+
+	query->out_total = 0;
+	query->out_free = 0;
+	query->out_largest = 0;
+	query->out_backend = 0;
+	query->out_flags = 0;
+	memset(query->out_area, 0, sizeof(query->out_area));
+	if (query->backend == RASHPA_BACKEND_CMA && !cma)
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE");
+	if (query->backend != RASHPA_BACKEND_CONTIG && cma)
+		rashpa_query_cma(query, node);
+	else
+		err = rashpa_query_contig(query, node);
+	if (err)
+		return rashpa_fail(call, err, "interrupted by a signal");
+	if (!(query->head.flags & RASHPA_QUERY_TRY))
+		return 0;
+	return rashpa_query_try(call, query, node, charged);
+}
