@@ -2,16 +2,10 @@
 /*
  * An ioctl in progress, and the table that it is looked up in.
  *
- * The driver has floors, and a file includes and calls only what is on its own floor or below:
+ * The driver has rooms: core, memory, function, events, and main.c above them. Kbuild names the files
+ * in the order in which they stand on each other: each calls only what stands before it.
  *
- *   main.c	the module, the one ioctl table
- *   events/events.h	channels: what happened, for programs that wait
- *   function/function.h	PCI functions, their windows and maps
- *   memory/memory.h	buffers and pinned pages
- *   the cellar	ioctls in progress, who holds what (core/account.h), nodes, origins of
- *			events, tracepoints, core/compat.h
- *
- * Locks of all floors, outermost first. Each is explained in the header of its floor:
+ * Locks of all rooms, outermost first. Each is explained in the header of its room:
  *
  *   rashpa_names_lock
  *   rashpa_buffer.lock

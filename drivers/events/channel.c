@@ -7,6 +7,7 @@
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
 #include "core/compat.h"
 #include "core/trace.h"
@@ -129,16 +130,11 @@ static __poll_t rashpa_channel_poll(struct file *file, poll_table *wait)
 	return mask;
 }
 
-static int rashpa_channel_mmap(struct file *file, struct vm_area_struct *vma)
-{
-	return rashpa_ring_mmap(file->private_data, vma);
-}
-
 static void rashpa_channel_free(struct rashpa_channel *ch)
 {
 	if (ch->dev)
 		put_device(&ch->dev->dev);
-	rashpa_ring_free(ch);
+	vfree(ch->ring);
 	rashpa_uncharge(&ch->charge);
 	kvfree(ch->listeners);
 	kfree(ch);
@@ -177,7 +173,7 @@ static const struct file_operations rashpa_channel_fops = {
 	.release = rashpa_channel_release,
 	.read = rashpa_channel_read,
 	.poll = rashpa_channel_poll,
-	.mmap = rashpa_channel_mmap,
+	.mmap = rashpa_ring_mmap,
 	.unlocked_ioctl = rashpa_channel_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,

@@ -126,7 +126,6 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 bool rashpa_watch_look(struct rashpa_listener *l, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w);
 void rashpa_watch_again(struct rashpa_watch *w);
-void rashpa_watch_stop(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
 int rashpa_ioc_look(struct rashpa_call *call, void *arg);
 
@@ -337,8 +336,7 @@ int rashpa_ioc_source_info(struct rashpa_call *call, void *arg);
 /* --------------------------------------------------- events/ring.c --- */
 
 int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 depth);
-void rashpa_ring_free(struct rashpa_channel *ch);
-int rashpa_ring_mmap(struct rashpa_channel *ch, struct vm_area_struct *vma);
+int rashpa_ring_mmap(struct file *file, struct vm_area_struct *vma);
 
 /**
  * rashpa_ring_used() - records that the consumer has not taken

@@ -55,20 +55,16 @@ int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 de
 	return 0;
 }
 
-void rashpa_ring_free(struct rashpa_channel *ch)
-{
-	vfree(ch->ring);
-}
-
 /**
  * rashpa_ring_mmap() - show the queue to user space
- * @ch: the channel
+ * @file: of the channel
  * @vma: wanted: the ring from its beginning, or the consumer's pages from theirs
  *
  * Return: 0, -EINVAL (another range, or private), -EACCES (the ring for writing).
  */
-int rashpa_ring_mmap(struct rashpa_channel *ch, struct vm_area_struct *vma)
+int rashpa_ring_mmap(struct file *file, struct vm_area_struct *vma)
 {
+	struct rashpa_channel *ch = file->private_data;
 	const u64 length = vma->vm_end - vma->vm_start;
 	const u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	void *p = (void *)ch->ring + offset;

@@ -39,7 +39,7 @@ static void rashpa_listener_silence(struct rashpa_listener *l)
 {
 	rashpa_origin_leave(&l->ear);
 	if (l->watch)
-		rashpa_watch_stop(l->watch);
+		hrtimer_cancel(&l->watch->timer);
 }
 
 /* @l is in the channel's table no more. */

@@ -331,15 +331,6 @@ void rashpa_watch_again(struct rashpa_watch *w)
 }
 
 /**
- * rashpa_watch_stop() - its timer looks no more when this returns
- * @w: the word
- */
-void rashpa_watch_stop(struct rashpa_watch *w)
-{
-	hrtimer_cancel(&w->timer);
-}
-
-/**
  * rashpa_watch_free() - the end of rashpa_watch_new()
  * @w: unreachable for interrupts, or NULL; stopped
  */

@@ -277,7 +277,6 @@ void rashpa_device_leave(struct rashpa_device *dev);
 /* ---------------------------------------------- function/quiesce.c --- */
 
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
-int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end);
 int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);
 int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
 		       const struct rashpa_profile_step *s, u32 n);
@@ -447,7 +446,6 @@ void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended);
 int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
 		       struct list_head *ended);
 void rashpa_maps_release(struct list_head *ended);
-void rashpa_maps_wait(struct rashpa_device *dev);
 void rashpa_maps_restore(struct dma_buf *dmabuf);
 int rashpa_maps_init(void);
 void rashpa_maps_exit(void);

@@ -103,19 +103,13 @@ static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_map *map, 
 	return rashpa_foreign_error(call, map, err, "map this memory");
 }
 
-/* Host memory of ours: nobody else says what was mapped. */
-static bool rashpa_map_of_host(const struct rashpa_map *map)
-{
-	return rashpa_dmabuf_memory(map->dmabuf);
-}
-
 /* Are there copies of what this function cannot reach? Ours was looked at before. */
 static bool rashpa_map_may_bounce(const struct rashpa_map *map)
 {
 	struct device *d = &map->dev->pdev->dev;
 
 	return !rashpa_pci_translated(map->dev->pdev) && !rashpa_window_of(map->dmabuf) &&
-	       !rashpa_map_of_host(map) &&
+	       !rashpa_dmabuf_memory(map->dmabuf) &&
 	       (is_swiotlb_force_bounce(d) || dma_addressing_limited(d));
 }
 
@@ -198,7 +192,8 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 		pieces = NULL;
 		goto out_refuse;
 	}
-	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_map_of_host(map),
+	/* of host memory of ours nobody else says what was mapped */
+	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_dmabuf_memory(map->dmabuf),
 				  map->device_only);
 	if (!err)
 		err = rashpa_map_build(call, map, pieces);

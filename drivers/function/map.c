@@ -201,15 +201,6 @@ void rashpa_maps_release(struct list_head *ended)
 	}
 }
 
-/**
- * rashpa_maps_wait() - until nothing is mapped for a function
- * @dev: the function, not locked; all its maps have ended
- */
-void rashpa_maps_wait(struct rashpa_device *dev)
-{
-	wait_event(dev->imports_wait, !atomic_read(&dev->n_imports));
-}
-
 /* ------------------------------------------------------------- file ----- */
 
 /* Of a descriptor that was never given to anybody nobody can have let go. */

@@ -565,7 +565,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	rashpa_origin_fire(&dev->end, 0);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);
-	rashpa_maps_wait(dev);
+	wait_event(dev->imports_wait, !atomic_read(&dev->n_imports));
 
 	pci_free_irq_vectors(pdev);
 	pci_release_regions(pdev);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: how a function is stopped: the steps of a profile, with a deadline, or bus mastering off.
+ * rashpa: how a function stops: the steps of a profile, with a deadline, or bus mastering off.
  */
 #include <linux/io.h>
 #include <linux/iopoll.h>
@@ -88,19 +88,6 @@ int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end)
 			err = rashpa_step_wait(s, end);
 	}
 	return err;
-}
-
-/**
- * rashpa_profile_run_steps() - the quiesce sequence of the whole function
- * @dev: the function, hw_lock held
- * @end: rashpa_profile_deadline(), when it began
- *
- * Return: as rashpa_steps_run().
- */
-int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end)
-{
-	lockdep_assert_held(&dev->hw_lock);
-	return rashpa_steps_run(dev->steps, dev->n_steps, end);
 }
 
 /**
@@ -275,10 +262,10 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 	if (!rashpa_device_reachable(dev))
 		err = -ENODEV;
 	else if (dev->n_steps)
-		err = rashpa_profile_run_steps(dev, end);
+		err = rashpa_steps_run(dev->steps, dev->n_steps, end);
 	/* whoever has a doorbell may have started it between the steps: once more */
 	if (err == -ETIMEDOUT)
-		err = rashpa_profile_run_steps(dev, end);
+		err = rashpa_steps_run(dev->steps, dev->n_steps, end);
 	if (err)
 		return rashpa_device_cut(dev, err);
 	if (!dev->n_steps)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: bus mastering comes on: a function used for the first time; resets, by whomever, errors of
- * the bus, sleep, shutdown.
+ * rashpa: bus mastering comes on: the first use of a function, resets, errors of the bus, sleep,
+ * shutdown.
  *
- * In this order: no CPU and no other function reaches its windows, it is stopped. It is reset. What
- * it still has of maps that have ended is cleared, maps that ask for it are programmed again, its
- * windows are back.
+ * The order of a reset: no CPU and no other function reaches its windows, and it is stopped. It is
+ * reset. Entries of maps that have ended are cleared, maps that ask for it are programmed again, and
+ * its windows are back.
  */
 #include <linux/capability.h>
 #include <linux/pci.h>
@@ -125,7 +125,7 @@ static int rashpa_device_clean(struct rashpa_device *dev)
 	lockdep_assert_held(&dev->hw_lock);
 	if (!rashpa_device_reachable(dev))
 		return -EIO;
-	err = rashpa_profile_run_steps(dev, rashpa_profile_deadline(dev));
+	err = rashpa_steps_run(dev->steps, dev->n_steps, rashpa_profile_deadline(dev));
 	if (!err)
 		err = rashpa_table_clear(dev);
 	return err ?: rashpa_engines_bound(dev);

@@ -197,34 +197,31 @@ static void rashpa_export_unmap(struct dma_buf_attachment *attach,
 	kfree(sgt);
 }
 
-static int rashpa_export_begin_cpu(struct dma_buf *dmabuf,
-				   enum dma_data_direction dir)
+static int rashpa_export_sync(struct dma_buf *dmabuf, bool for_cpu)
 {
 	struct rashpa_exported *export = dmabuf->priv;
 	struct rashpa_importers *importers = &export->memory->importers;
 	struct rashpa_attachment *a;
 
 	mutex_lock(&importers->lock);
-	list_for_each_entry(a, &importers->attachments, entry)
-		if (a->sgt && a->dir != DMA_TO_DEVICE)
+	list_for_each_entry(a, &importers->attachments, entry) {
+		if (a->sgt && !for_cpu)
+			dma_sync_sgtable_for_device(a->dev, a->sgt, a->dir);
+		else if (a->sgt && a->dir != DMA_TO_DEVICE)
 			dma_sync_sgtable_for_cpu(a->dev, a->sgt, a->dir);
+	}
 	mutex_unlock(&importers->lock);
 	return 0;
 }
 
-static int rashpa_export_end_cpu(struct dma_buf *dmabuf,
-				 enum dma_data_direction dir)
+static int rashpa_export_begin_cpu(struct dma_buf *dmabuf, enum dma_data_direction dir)
 {
-	struct rashpa_exported *export = dmabuf->priv;
-	struct rashpa_importers *importers = &export->memory->importers;
-	struct rashpa_attachment *a;
+	return rashpa_export_sync(dmabuf, true);
+}
 
-	mutex_lock(&importers->lock);
-	list_for_each_entry(a, &importers->attachments, entry)
-		if (a->sgt)
-			dma_sync_sgtable_for_device(a->dev, a->sgt, a->dir);
-	mutex_unlock(&importers->lock);
-	return 0;
+static int rashpa_export_end_cpu(struct dma_buf *dmabuf, enum dma_data_direction dir)
+{
+	return rashpa_export_sync(dmabuf, false);
 }
 
 static int rashpa_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)

@@ -231,8 +231,11 @@ static void rashpa_named_release(struct device *dev)
 	kfree(named);
 }
 
-/* The name is free for others only now that its node is gone. */
-static void rashpa_named_put(struct rashpa_named *named)
+/**
+ * rashpa_named_drop() - the end of rashpa_named_new()
+ * @named: its buffer could not be made, or its node is gone: the name is free for others
+ */
+void rashpa_named_drop(struct rashpa_named *named)
 {
 	mutex_lock(&rashpa_names_lock);
 	list_del(&named->entry);
@@ -337,15 +340,6 @@ int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 	return 0;
 }
 
-/**
- * rashpa_named_drop() - its buffer could not be made
- * @named: from rashpa_named_new(), not published
- */
-void rashpa_named_drop(struct rashpa_named *named)
-{
-	rashpa_named_put(named);
-}
-
 /* ------------------------------------------------------------ ioctls ---- */
 
 int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg)
@@ -416,7 +410,7 @@ int rashpa_ioc_remove(struct rashpa_call *call, void *arg)
 	if (err)
 		return err;
 	rashpa_node_remove(&named->dev, &named->cdev);
-	rashpa_named_put(named);
+	rashpa_named_drop(named);
 	return 0;
 }
 
