@@ -154,8 +154,7 @@ static const struct rashpa_op rashpa_ops[] = {
 static struct device *rashpa_memory_dev;
 static struct cdev rashpa_memory_cdev;
 
-static long rashpa_memory_ioctl(struct file *file, unsigned int cmd,
-				unsigned long arg)
+static long rashpa_memory_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	return rashpa_ioctl(RASHPA_NODE_MEMORY, file, cmd, arg);
 }

@@ -266,8 +266,7 @@ static int rashpa_limits_check(struct rashpa_call *call, const struct rashpa_cha
 
 /* ----------------------------------------------------------- charges --- */
 
-static void rashpa_charge_add(struct rashpa_charge *charge, enum rashpa_resource resource,
-			      u64 n)
+static void rashpa_charge_add(struct rashpa_charge *charge, enum rashpa_resource resource, u64 n)
 {
 	rashpa_budgets[resource].used += n;
 	if (charge->shared)
@@ -275,8 +274,7 @@ static void rashpa_charge_add(struct rashpa_charge *charge, enum rashpa_resource
 	charge->user->used[resource] += n;
 }
 
-static void rashpa_charge_sub(struct rashpa_charge *charge, enum rashpa_resource resource,
-			      u64 n)
+static void rashpa_charge_sub(struct rashpa_charge *charge, enum rashpa_resource resource, u64 n)
 {
 	rashpa_budgets[resource].used -= n;
 	if (charge->shared)

@@ -57,8 +57,7 @@ void rashpa_call_init(const struct rashpa_op *ops, size_t n)
 	rashpa_n_ops = n;
 }
 
-static const struct rashpa_op *rashpa_op_find(enum rashpa_node node,
-					      unsigned int cmd)
+static const struct rashpa_op *rashpa_op_find(enum rashpa_node node, unsigned int cmd)
 {
 	size_t i;
 
@@ -110,8 +109,7 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	return copy_to_user(uarg, arg, min_t(size_t, usize, op->size)) ? -EFAULT : 0;
 }
 
-static void rashpa_call_explain(const struct rashpa_call *call,
-				const struct rashpa_head *head)
+static void rashpa_call_explain(const struct rashpa_call *call, const struct rashpa_head *head)
 {
 	size_t len = strlen(call->reason) + 1;
 	char __user *to = u64_to_user_ptr(head->reason);
@@ -137,8 +135,7 @@ static void rashpa_call_explain(const struct rashpa_call *call,
  *
  * Return: 0 or a negative errno.
  */
-long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd,
-		  unsigned long arg)
+long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, unsigned long arg)
 {
 	const struct rashpa_op *op = rashpa_op_find(node, cmd);
 	void __user *uarg = (void __user *)arg;

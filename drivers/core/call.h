@@ -134,8 +134,7 @@ void rashpa_call_init(const struct rashpa_op *ops, size_t n);
 __printf(3, 4)
 int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...);
 int rashpa_call_reserve_fd(struct rashpa_call *call);
-long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd,
-		  unsigned long arg);
+long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, unsigned long arg);
 int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size);
 void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, size_t min,
 			size_t size);

@@ -31,8 +31,7 @@ static bool rashpa_channel_ready(struct rashpa_channel *ch)
 }
 
 /* Up to @n records, oldest first, without taking them. @tail is where they begin. */
-static u32 rashpa_channel_peek(struct rashpa_channel *ch, struct rashpa_event *to, u32 n,
-			       u64 *tail)
+static u32 rashpa_channel_peek(struct rashpa_channel *ch, struct rashpa_event *to, u32 n, u64 *tail)
 {
 	u64 used;
 	u32 i;
@@ -47,8 +46,7 @@ static u32 rashpa_channel_peek(struct rashpa_channel *ch, struct rashpa_event *t
 	return n;
 }
 
-static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
-				   size_t room)
+static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf, size_t room)
 {
 	struct rashpa_event batch[RASHPA_READ_BATCH];
 	size_t done = 0;
@@ -60,8 +58,7 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
 		n = rashpa_channel_peek(ch, batch, want, &tail);
 		if (!n)
 			break;
-		if (copy_to_user(buf + done * sizeof(*batch), batch,
-				 n * sizeof(*batch)))
+		if (copy_to_user(buf + done * sizeof(*batch), batch, n * sizeof(*batch)))
 			return done ? done : -EFAULT;
 		/* after the records were copied: their places may be written again */
 		smp_store_release(&ch->consumer->tail, tail + n);
@@ -79,8 +76,7 @@ static int rashpa_channel_read_lock(struct rashpa_channel *ch, bool wait)
 	return mutex_trylock(&ch->read_lock) ? 0 : -EAGAIN;
 }
 
-static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t size,
-				   loff_t *pos)
+static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
 	struct rashpa_channel *ch = file->private_data;
 	/* while we read, others may queue, or move the tail: not for ever */
@@ -162,8 +158,7 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static long rashpa_channel_ioctl(struct file *file, unsigned int cmd,
-				 unsigned long arg)
+static long rashpa_channel_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	return rashpa_ioctl(RASHPA_NODE_CHANNEL, file, cmd, arg);
 }
@@ -219,8 +214,7 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 				  make->sources ?: RASHPA_SOURCES_DEFAULT);
 	if (IS_ERR(ch))
 		return PTR_ERR(ch);
-	file = anon_inode_getfile("[rashpa-events]", &rashpa_channel_fops, ch,
-				  O_RDWR | O_CLOEXEC);
+	file = anon_inode_getfile("[rashpa-events]", &rashpa_channel_fops, ch, O_RDWR | O_CLOEXEC);
 	if (IS_ERR(file)) {
 		rashpa_channel_free(ch);
 		return PTR_ERR(file);
@@ -239,8 +233,7 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	return 0;
 }
 
-static int rashpa_channel_prepare(struct rashpa_call *call,
-				  const struct rashpa_channel_make *make)
+static int rashpa_channel_prepare(struct rashpa_call *call, const struct rashpa_channel_make *make)
 {
 	if (make->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");

@@ -39,8 +39,7 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 	if (member->__reserved)
 		return rashpa_fail(call, -EINVAL, "member %u: a reserved field is not zero", i);
 	if (!l)
-		return rashpa_fail(call, -ENOENT, "the channel has no source %u",
-				   member->source);
+		return rashpa_fail(call, -ENOENT, "the channel has no source %u", member->source);
 	if (l->one_shot)
 		return rashpa_fail(call, -EINVAL,
 				   "source %u is one-shot: a group has to hear of each event of its members",
@@ -52,8 +51,7 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 	/* what a source makes in the interrupt is bounded by this, see the top of queue.c */
 	most = l->group ? 1 : RASHPA_MEMBERSHIPS_MAX;
 	if (l->n_memberships == most)
-		return rashpa_fail(call, -ENOSPC, "source %u is in %u groups already", l->id,
-				   most);
+		return rashpa_fail(call, -ENOSPC, "source %u is in %u groups already", l->id, most);
 	if (test_and_set_bit(l->id - 1, seen))
 		return rashpa_fail(call, -EEXIST, "source %u is in the list twice", l->id);
 	g->member[i].group = g;

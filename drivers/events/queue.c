@@ -196,8 +196,7 @@ static void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value
 		struct rashpa_membership *m = l->memberships[i];
 
 		m->time = time;
-		rashpa_member_advance(m, time,
-				      counts ? rashpa_member_position(m) + 1 : value);
+		rashpa_member_advance(m, time, counts ? rashpa_member_position(m) + 1 : value);
 	}
 }
 

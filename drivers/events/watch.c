@@ -168,8 +168,7 @@ static const void *rashpa_word_find(const struct rashpa_memory *memory, u64 offs
 	return NULL;
 }
 
-static int rashpa_watch_check_poll(struct rashpa_call *call,
-				   const struct rashpa_source_add *add)
+static int rashpa_watch_check_poll(struct rashpa_call *call, const struct rashpa_source_add *add)
 {
 	if (add->index && add->head.flags & (RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK))
 		return rashpa_fail(call, -EINVAL,
@@ -200,8 +199,7 @@ static int rashpa_watch_check(struct rashpa_call *call, const struct rashpa_sour
 	const u64 all = add->bits == 32 ? U32_MAX : U64_MAX;
 
 	if (add->bits != 32 && add->bits != 64)
-		return rashpa_fail(call, -EINVAL, "a word of %u bits: must be 32 or 64",
-				   add->bits);
+		return rashpa_fail(call, -EINVAL, "a word of %u bits: must be 32 or 64", add->bits);
 	if (add->offset % (add->bits / 8))
 		return rashpa_fail(call, -EINVAL,
 				   "offset 0x%llx is not a multiple of the word's %u bytes",

@@ -262,8 +262,7 @@ struct rashpa_device {
 int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
 bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar);
-bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
-			 u64 length);
+bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
 bool rashpa_bridges_open(struct pci_dev *pdev);
 bool rashpa_device_reachable(struct rashpa_device *dev);
 void rashpa_hw_lock(struct rashpa_device *dev);
@@ -422,8 +421,7 @@ static inline u64 rashpa_bdf(struct pci_dev *pdev)
 bool rashpa_pci_translated(struct pci_dev *pdev);
 u64 rashpa_dma_limit(struct device *dev);
 bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length);
-int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
-			struct pci_dev *peer);
+int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, struct pci_dev *peer);
 void rashpa_path_flush(struct pci_dev *pdev);
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
 					struct sg_table *sgt, enum dma_data_direction dir,

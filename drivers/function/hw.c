@@ -39,8 +39,7 @@ bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar)
 	       pci_resource_len(dev->pdev, bar);
 }
 
-bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
-			 u64 length)
+bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 {
 	u64 size = pci_resource_len(dev->pdev, bar);
 

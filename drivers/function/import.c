@@ -259,8 +259,7 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
 	int err;
 
 	lockdep_assert_held(&map->lock);
-	attach = dma_buf_dynamic_attach(map->dmabuf, &map->dev->pdev->dev,
-					&rashpa_attach_ops, map);
+	attach = dma_buf_dynamic_attach(map->dmabuf, &map->dev->pdev->dev, &rashpa_attach_ops, map);
 	if (IS_ERR(attach))
 		return rashpa_foreign_error(call, map, PTR_ERR(attach), "attach this memory");
 	map->attach = attach;

@@ -286,8 +286,7 @@ static bool rashpa_map_changed(const struct rashpa_map_file *mf, struct rashpa_t
 	return READ_ONCE(table->generation) == head->generation;
 }
 
-static ssize_t rashpa_map_read(struct file *file, char __user *buf, size_t size,
-			       loff_t *pos)
+static ssize_t rashpa_map_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
 	struct rashpa_map_file *mf = file->private_data;
 	struct rashpa_table head;
@@ -379,8 +378,7 @@ static const enum dma_data_direction rashpa_directions[] = {
 static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map_make *arg)
 {
 	if (arg->direction >= ARRAY_SIZE(rashpa_directions))
-		return rashpa_fail(call, -EINVAL, "direction %u is not defined",
-				   arg->direction);
+		return rashpa_fail(call, -EINVAL, "direction %u is not defined", arg->direction);
 	if (!PAGE_ALIGNED(arg->offset) || !PAGE_ALIGNED(arg->length))
 		return rashpa_fail(call, -EINVAL,
 				   "offset 0x%llx and length 0x%llx must be whole pages",
@@ -662,8 +660,7 @@ int rashpa_ioc_map(struct rashpa_call *call, void *arg)
 		return err;
 	dmabuf = dma_buf_get(make->fd);
 	if (IS_ERR(dmabuf))
-		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf",
-				   make->fd);
+		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf", make->fd);
 	err = rashpa_device_lock(call, dev);
 	if (err) {
 		dma_buf_put(dmabuf);

@@ -110,8 +110,7 @@ static bool rashpa_switch_routes(struct pci_dev *importer, struct pci_dev *peer)
  * Return: RASHPA_CLASS_PEER (across a switch), RASHPA_CLASS_BRIDGE (through the host
  * bridge), or -ENXIO.
  */
-int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
-			struct pci_dev *peer)
+int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, struct pci_dev *peer)
 {
 	enum rashpa_p2p_bridge policy = READ_ONCE(p2p_bridge);
 
@@ -252,8 +251,7 @@ static bool rashpa_place_ram(struct rashpa_place *place, phys_addr_t phys)
 }
 
 /* @gap: becomes the range around @phys that has no BAR, where none has it. */
-static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys,
-			     struct rashpa_place *gap)
+static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys, struct rashpa_place *gap)
 {
 	struct pci_dev *pdev = NULL;
 

@@ -15,8 +15,7 @@
 static char *ids;
 
 /* @use each pair of vendor and device in @val. */
-static int rashpa_parse_ids(const char *val, int (*use)(unsigned int vendor,
-							unsigned int device))
+static int rashpa_parse_ids(const char *val, int (*use)(unsigned int vendor, unsigned int device))
 {
 	unsigned int vendor, device;
 	char *copy, *rest, *text;
@@ -78,8 +77,7 @@ static bool rashpa_device_stuck(struct rashpa_device *dev)
 
 static int rashpa_fpga_open(struct inode *inode, struct file *file)
 {
-	struct rashpa_device *dev = container_of(inode->i_cdev,
-						 struct rashpa_device, cdev);
+	struct rashpa_device *dev = container_of(inode->i_cdev, struct rashpa_device, cdev);
 
 	get_device(&dev->dev);
 	file->private_data = dev;
@@ -94,8 +92,7 @@ static int rashpa_fpga_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static long rashpa_fpga_ioctl(struct file *file, unsigned int cmd,
-			      unsigned long arg)
+static long rashpa_fpga_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	return rashpa_ioctl(RASHPA_NODE_FPGA, file, cmd, arg);
 }
@@ -285,8 +282,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	}
 	/* it has one, and it failed, if the PCI core knows a way */
 	if (err == -ENOTTY && !dev->pdev->reset_methods[0])
-		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset",
-				  dev->id);
+		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset", dev->id);
 	else if (err == -ENOTTY)
 		err = rashpa_fail(call, -EIO,
 				  "fpga%d does not come back from its reset: remove it and scan its bus again",
@@ -589,8 +585,7 @@ static struct pci_driver rashpa_pci_driver = {
 
 static int rashpa_add_id(unsigned int vendor, unsigned int device)
 {
-	return pci_add_dynid(&rashpa_pci_driver, vendor, device, PCI_ANY_ID,
-			     PCI_ANY_ID, 0, 0, 0);
+	return pci_add_dynid(&rashpa_pci_driver, vendor, device, PCI_ANY_ID, PCI_ANY_ID, 0, 0, 0);
 }
 
 int rashpa_pci_init(void)

@@ -45,8 +45,7 @@ static int rashpa_pwindow_check(struct rashpa_call *call,
 		return rashpa_fail(call, -EINVAL, "window %s: cache mode %u is not defined",
 				   w->name, w->cache);
 	if (w->cache == RASHPA_CACHE_CACHED)
-		return rashpa_fail(call, -EOPNOTSUPP, "window %s: cannot be cached",
-				   w->name);
+		return rashpa_fail(call, -EOPNOTSUPP, "window %s: cannot be cached", w->name);
 	if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
 		return rashpa_fail(call, -EINVAL,
 				   "window %s: offset and length must be whole pages",

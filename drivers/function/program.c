@@ -552,8 +552,7 @@ static int rashpa_program_window(struct rashpa_call *call,
 		return err;
 	window = dma_buf_get(p->window);
 	if (IS_ERR(window))
-		return rashpa_fail(call, PTR_ERR(window), "fd %d is not a window",
-				   p->window);
+		return rashpa_fail(call, PTR_ERR(window), "fd %d is not a window", p->window);
 	err = rashpa_window_phys(window, map->dev, p->offset, p->length, &at->phys);
 	switch (err) {
 	case -EINVAL:

@@ -144,8 +144,7 @@ struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
 		return ERR_PTR(-ENOMEM);
 	for (i = 0; i < n; i++) {
 		steps[i].step = in[i];
-		steps[i].reg = pci_iomap_range(dev->pdev, in[i].bar, in[i].offset,
-					       sizeof(u32));
+		steps[i].reg = pci_iomap_range(dev->pdev, in[i].bar, in[i].offset, sizeof(u32));
 		if (!steps[i].reg) {
 			rashpa_steps_free(dev, steps, i);
 			return ERR_PTR(-ENOMEM);
@@ -172,8 +171,7 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 		return rashpa_fail(call, -EINVAL, "%sstep %u: waits for bits outside its mask",
 				   whose, i);
 	if (s->op == RASHPA_STEP_WRITE && s->timeout_us)
-		return rashpa_fail(call, -EINVAL, "%sstep %u: a write has no time limit",
-				   whose, i);
+		return rashpa_fail(call, -EINVAL, "%sstep %u: a write has no time limit", whose, i);
 	if (!IS_ALIGNED(s->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
 				   "%sstep %u: offset 0x%llx is not a multiple of 4",

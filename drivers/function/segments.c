@@ -72,8 +72,7 @@ static int rashpa_walk_piece(struct rashpa_call *call, struct rashpa_walk *w,
 	return 0;
 }
 
-int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w,
-		const struct rashpa_pieces *pieces)
+int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w, const struct rashpa_pieces *pieces)
 {
 	u32 i;
 	int err;

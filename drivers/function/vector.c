@@ -53,8 +53,7 @@ int rashpa_vectors_init(struct rashpa_device *dev)
 	int n, err;
 	u32 i;
 
-	n = pci_alloc_irq_vectors(dev->pdev, 1, RASHPA_VECTORS_MAX,
-				  PCI_IRQ_MSIX | PCI_IRQ_MSI);
+	n = pci_alloc_irq_vectors(dev->pdev, 1, RASHPA_VECTORS_MAX, PCI_IRQ_MSIX | PCI_IRQ_MSI);
 	if (n < 0) {
 		dev_info(&dev->pdev->dev, "no message interrupts (%d)\n", n);
 		return 0;
@@ -72,8 +71,7 @@ int rashpa_vectors_init(struct rashpa_device *dev)
 		vector->dev = dev;
 		vector->index = i;
 		vector->irq = pci_irq_vector(dev->pdev, i);
-		snprintf(vector->name, sizeof(vector->name), "rashpa-fpga%d-%u",
-			 dev->id, i);
+		snprintf(vector->name, sizeof(vector->name), "rashpa-fpga%d-%u", dev->id, i);
 		err = request_irq(vector->irq, rashpa_vector_fire, 0, vector->name, vector);
 		if (err) {
 			rashpa_vectors_free(dev, i);

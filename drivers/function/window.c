@@ -121,8 +121,7 @@ static vm_fault_t rashpa_window_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct rashpa_window *win = vma->vm_private_data;
-	unsigned long addr = max(vma->vm_start,
-				 ALIGN_DOWN(vmf->address, RASHPA_WINDOW_FILL));
+	unsigned long addr = max(vma->vm_start, ALIGN_DOWN(vmf->address, RASHPA_WINDOW_FILL));
 	unsigned long end = min(vma->vm_end,
 				ALIGN_DOWN(vmf->address, RASHPA_WINDOW_FILL) + RASHPA_WINDOW_FILL);
 	unsigned long pfn = PHYS_PFN(win->phys) + vma->vm_pgoff +
@@ -181,8 +180,7 @@ static int rashpa_window_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 
 /* ------------------------------------------------------ peer-to-peer ---- */
 
-static int rashpa_window_attach(struct dma_buf *dmabuf,
-				struct dma_buf_attachment *attach)
+static int rashpa_window_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct rashpa_window *win = dmabuf->priv;
 	struct rashpa_call call = {};
@@ -201,8 +199,7 @@ static int rashpa_window_attach(struct dma_buf *dmabuf,
 	return 0;
 }
 
-static void rashpa_window_detach(struct dma_buf *dmabuf,
-				 struct dma_buf_attachment *attach)
+static void rashpa_window_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct rashpa_window *win = dmabuf->priv;
 
@@ -250,8 +247,7 @@ static dma_addr_t rashpa_window_address(struct rashpa_window *win, struct device
 {
 	*mapped = rashpa_pci_translated(to_pci_dev(dev));
 	if (*mapped)
-		return dma_map_resource(dev, win->phys, win->length, dir,
-					DMA_ATTR_SKIP_CPU_SYNC);
+		return dma_map_resource(dev, win->phys, win->length, dir, DMA_ATTR_SKIP_CPU_SYNC);
 	return rashpa_dma_reaches(dev, win->bus, win->length) ? win->bus : DMA_MAPPING_ERROR;
 }
 
@@ -545,8 +541,7 @@ void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_bu
 }
 
 /* Whoever can write the MSI-X table can send writes to any address. */
-static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset,
-				  u64 length)
+static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 {
 	size_t i;
 

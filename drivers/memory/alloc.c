@@ -67,8 +67,7 @@ out_free:
 
 /* ------------------------------------------------------------ ioctls ---- */
 
-static int rashpa_alloc_check_name(struct rashpa_call *call,
-				   const struct rashpa_alloc *alloc)
+static int rashpa_alloc_check_name(struct rashpa_call *call, const struct rashpa_alloc *alloc)
 {
 	bool named = memchr_inv(alloc->name, 0, sizeof(alloc->name));
 	int err;
@@ -104,8 +103,7 @@ static int rashpa_alloc_check_lock(struct rashpa_call *call, const struct rashpa
 	return 0;
 }
 
-static int rashpa_alloc_check(struct rashpa_call *call,
-			      const struct rashpa_alloc *alloc)
+static int rashpa_alloc_check(struct rashpa_call *call, const struct rashpa_alloc *alloc)
 {
 	int err;
 
@@ -114,19 +112,16 @@ static int rashpa_alloc_check(struct rashpa_call *call,
 	if (!alloc->length)
 		return rashpa_fail(call, -EINVAL, "the length is zero");
 	if (alloc->length > LLONG_MAX - PAGE_SIZE)
-		return rashpa_fail(call, -EINVAL, "the length 0x%llx is too large",
-				   alloc->length);
+		return rashpa_fail(call, -EINVAL, "the length 0x%llx is too large", alloc->length);
 	if (alloc->alignment && (!is_power_of_2(alloc->alignment) ||
 				 alloc->alignment > SZ_1G))
 		return rashpa_fail(call, -EINVAL,
 				   "the alignment 0x%llx is not a power of two up to 1 GiB",
 				   alloc->alignment);
 	if (alloc->backend > RASHPA_BACKEND_CONTIG)
-		return rashpa_fail(call, -EINVAL, "backend %u is not defined",
-				   alloc->backend);
+		return rashpa_fail(call, -EINVAL, "backend %u is not defined", alloc->backend);
 	if (alloc->cache > RASHPA_CACHE_UC)
-		return rashpa_fail(call, -EINVAL, "cache mode %u is not defined",
-				   alloc->cache);
+		return rashpa_fail(call, -EINVAL, "cache mode %u is not defined", alloc->cache);
 	if (alloc->head.flags & RASHPA_ALLOC_NODE) {
 		if (alloc->node >= MAX_NUMNODES || !node_online(alloc->node))
 			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",
@@ -246,8 +241,7 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 	if (query->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (query->backend > RASHPA_BACKEND_CONTIG)
-		return rashpa_fail(call, -EINVAL, "backend %u is not defined",
-				   query->backend);
+		return rashpa_fail(call, -EINVAL, "backend %u is not defined", query->backend);
 	if (query->head.flags & RASHPA_QUERY_TRY && !(call->file->f_mode & FMODE_WRITE))
 		return rashpa_fail(call, -EPERM,
 				   "to try needs the node to be open for writing: it moves the memory of others");

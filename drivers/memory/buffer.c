@@ -118,8 +118,7 @@ static void rashpa_buffer_info(struct rashpa_memory *memory, struct rashpa_info 
 	info->out_leases = buffer->leases;
 	if (buffer->exclusive) {
 		info->out_flags |= RASHPA_INFO_EXCLUSIVE;
-		info->out_lease_uid = from_kuid_munged(current_user_ns(),
-						       buffer->exclusive->uid);
+		info->out_lease_uid = from_kuid_munged(current_user_ns(), buffer->exclusive->uid);
 		info->out_lease_pid = pid_vnr(buffer->exclusive->pid);
 	}
 	mutex_unlock(&buffer->lock);

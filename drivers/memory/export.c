@@ -52,8 +52,7 @@ void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memor
 	mutex_init(&importers->words.lock);
 }
 
-static int rashpa_export_attach(struct dma_buf *dmabuf,
-				struct dma_buf_attachment *attach)
+static int rashpa_export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct rashpa_exported *export = dmabuf->priv;
 	struct rashpa_importers *importers = &export->memory->importers;
@@ -71,8 +70,7 @@ static int rashpa_export_attach(struct dma_buf *dmabuf,
 	return 0;
 }
 
-static void rashpa_export_detach(struct dma_buf *dmabuf,
-				 struct dma_buf_attachment *attach)
+static void rashpa_export_detach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct rashpa_exported *export = dmabuf->priv;
 	struct rashpa_importers *importers = &export->memory->importers;
@@ -100,15 +98,13 @@ static u64 rashpa_export_entries(const struct rashpa_memory *memory, u64 most)
 	u32 i;
 
 	for (i = 0; i < memory->n_extents; i++) {
-		entries += DIV_ROUND_UP_ULL((u64)memory->extents[i].count << PAGE_SHIFT,
-					    most);
+		entries += DIV_ROUND_UP_ULL((u64)memory->extents[i].count << PAGE_SHIFT, most);
 		cond_resched();
 	}
 	return entries;
 }
 
-static struct sg_table *rashpa_export_table(struct rashpa_exported *export,
-					    struct device *dev)
+static struct sg_table *rashpa_export_table(struct rashpa_exported *export, struct device *dev)
 {
 	const u64 most = rashpa_export_entry_size(dev);
 	const u64 entries = rashpa_export_entries(export->memory, most);

@@ -105,8 +105,7 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want);
 u64 rashpa_pages_free(struct rashpa_pages *pages);
 void rashpa_pages_drop(struct rashpa_pages *pages);
-int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
-		       int node, u64 charged);
+int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node, u64 charged);
 
 /* ---------------------------------------------------------- memory --- */
 
@@ -269,8 +268,7 @@ struct rashpa_named;
 struct rashpa_lease *rashpa_lease_new(struct rashpa_buffer *buffer, bool exclusive);
 struct dma_buf *rashpa_lease_export(struct rashpa_lease *lease, int flags);
 void rashpa_lease_put(struct rashpa_lease *lease);
-struct rashpa_named *rashpa_named_new(struct rashpa_call *call,
-				      const struct rashpa_alloc *alloc);
+struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct rashpa_alloc *alloc);
 int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 			 struct rashpa_buffer *buffer);
 void rashpa_named_drop(struct rashpa_named *named);

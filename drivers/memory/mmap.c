@@ -43,8 +43,7 @@ static unsigned long rashpa_vma_pfn(struct vm_area_struct *vma, unsigned long ad
 }
 
 /* Has memory lost its contents that would be mapped there? */
-static bool rashpa_vma_damaged(struct vm_area_struct *vma, unsigned long addr,
-			       unsigned long size)
+static bool rashpa_vma_damaged(struct vm_area_struct *vma, unsigned long addr, unsigned long size)
 {
 	struct rashpa_buffer *buffer = vma->vm_private_data;
 

@@ -169,8 +169,7 @@ static int rashpa_buffer_node_mmap(struct file *file, struct vm_area_struct *vma
 	return rashpa_buffer_mmap(&rashpa_named_of(file)->buffer->memory, vma);
 }
 
-static long rashpa_buffer_node_ioctl(struct file *file, unsigned int cmd,
-				     unsigned long arg)
+static long rashpa_buffer_node_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	return rashpa_ioctl(RASHPA_NODE_BUFFER, file, cmd, arg);
 }
@@ -268,8 +267,7 @@ static bool rashpa_named_first(struct rashpa_named *named)
  *
  * Return: what rashpa_named_publish() or rashpa_named_drop() takes, or an error pointer.
  */
-struct rashpa_named *rashpa_named_new(struct rashpa_call *call,
-				      const struct rashpa_alloc *alloc)
+struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct rashpa_alloc *alloc)
 {
 	const struct inode *inode = file_inode(call->file);
 	struct rashpa_named *named;

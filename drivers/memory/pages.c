@@ -222,8 +222,7 @@ static int rashpa_cache_set(struct rashpa_pages *pages, u32 cache)
 }
 
 /* The kernel's own mapping and those of user space must agree, or x86 refuses them. */
-static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pages,
-			      u32 cache)
+static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pages, u32 cache)
 {
 	int err;
 
@@ -439,8 +438,7 @@ static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query
  *
  * Return: 0, -EOPNOTSUPP (no CMA area), -EINTR.
  */
-int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
-		       int node, u64 charged)
+int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node, u64 charged)
 {
 	bool cma = rashpa_cma_present();
 	int err = 0;

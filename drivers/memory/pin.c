@@ -56,13 +56,11 @@ static int rashpa_pin_add(struct rashpa_pinned *pinned, struct page *page)
 	if (pinned->n_extents == pinned->room) {
 		if (check_mul_overflow(max(pinned->room, 32u), 2u, &room))
 			return -E2BIG;
-		more = kvmalloc_array(room, sizeof(*more),
-				      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		more = kvmalloc_array(room, sizeof(*more), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 		if (!more)
 			return -ENOMEM;
 		if (pinned->n_extents)
-			memcpy(more, pinned->extents,
-			       pinned->n_extents * sizeof(*more));
+			memcpy(more, pinned->extents, pinned->n_extents * sizeof(*more));
 		kvfree(pinned->extents);
 		pinned->extents = more;
 		pinned->room = room;
@@ -112,8 +110,7 @@ static const struct rashpa_memory_ops rashpa_pinned_ops = {
  * write-back does not expect that a device writes. Mappings can change as soon as this
  * has looked: that costs the sentence, not safety.
  */
-static int rashpa_pin_check_vmas(struct rashpa_call *call, unsigned long start,
-				 unsigned long end)
+static int rashpa_pin_check_vmas(struct rashpa_call *call, unsigned long start, unsigned long end)
 {
 	struct vm_area_struct *vma;
 	int err = 0;
@@ -209,8 +206,7 @@ static int rashpa_pin_pages(struct rashpa_call *call, struct rashpa_pinned *pinn
 	return err;
 }
 
-static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call,
-					     const struct rashpa_pin *pin)
+static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call, const struct rashpa_pin *pin)
 {
 	unsigned long count = pin->length >> PAGE_SHIFT;
 	struct rashpa_pinned *pinned;

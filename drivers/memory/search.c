@@ -349,8 +349,7 @@ static bool rashpa_zone_allows(struct zone *zone, unsigned long pages, unsigned 
  * of the zones below, where the page allocator looks before it reclaims. Meanwhile others may take
  * memory, too: it ends as soon as there is not enough for both.
  */
-static bool rashpa_zone_refill(struct zone *zone, unsigned long pages,
-			       struct task_struct *task)
+static bool rashpa_zone_refill(struct zone *zone, unsigned long pages, struct task_struct *task)
 {
 	/* as long as something is reclaimed; one try may fail while watermarks are boosted */
 	gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | __GFP_THISNODE;
