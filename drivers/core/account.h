@@ -72,8 +72,7 @@ void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid);
 void rashpa_uncharge(struct rashpa_charge *charge);
 int rashpa_memlock(struct rashpa_call *call, unsigned long pages);
 int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 device);
-int rashpa_ioc_list(struct rashpa_call *call, void *arg);
-int rashpa_ioc_limit(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_list, rashpa_ioc_limit;
 void rashpa_account_init(void);
 
 #endif /* RASHPA_ACCOUNT_H */

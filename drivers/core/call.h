@@ -70,6 +70,9 @@ struct rashpa_call {
 
 /* ----------------------------------------------------------- table --- */
 
+/* @arg: the kernel's copy of the struct. */
+typedef int rashpa_handler(struct rashpa_call *call, void *arg);
+
 /* only on a file that is open for writing */
 #define RASHPA_OP_WRITE		BIT(0)
 /*
@@ -103,7 +106,7 @@ union rashpa_arg {
  * @size: size of the struct now
  * @flags: that head.flags may hold
  * @rules: RASHPA_OP_*
- * @fn: handler; its argument is the kernel's copy of the struct
+ * @fn: handler
  */
 struct rashpa_op {
 	enum rashpa_node node;
@@ -112,7 +115,7 @@ struct rashpa_op {
 	size_t size;
 	u32 flags;
 	u32 rules;
-	int (*fn)(struct rashpa_call *call, void *arg);
+	rashpa_handler *fn;
 };
 
 #define RASHPA_OP(_node, _cmd, _struct, _last, _flags, _rules, _fn) {	\

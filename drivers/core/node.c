@@ -4,7 +4,6 @@
  */
 #include <linux/idr.h>
 #include <linux/module.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "core/compat.h"

@@ -61,7 +61,7 @@ struct rashpa_notifier {
 };
 
 void rashpa_notifier_free(struct rashpa_notifier *n);
-int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_eventfd;
 
 /* -------------------------------------------------- events/watch.c --- */
 
@@ -127,7 +127,7 @@ bool rashpa_watch_look(struct rashpa_listener *l, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w);
 void rashpa_watch_again(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
-int rashpa_ioc_look(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_look;
 
 /* -------------------------------------------------- events/group.c --- */
 
@@ -177,9 +177,7 @@ struct rashpa_group {
 };
 
 void rashpa_group_end(struct rashpa_listener *l);
-int rashpa_ioc_group(struct rashpa_call *call, void *arg);
-int rashpa_ioc_ack(struct rashpa_call *call, void *arg);
-int rashpa_ioc_group_info(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_group, rashpa_ioc_ack, rashpa_ioc_group_info;
 
 /* ------------------------------------------------ events/channel.c --- */
 
@@ -297,8 +295,7 @@ struct rashpa_channel {
 	struct rashpa_charge charge;
 };
 
-int rashpa_ioc_channel(struct rashpa_call *call, void *arg);
-int rashpa_ioc_fpga_channel(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_channel, rashpa_ioc_fpga_channel;
 
 /* For traces, and who asks who holds what: N of the channel's function, if it has one. */
 static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)
@@ -327,11 +324,8 @@ void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener 
 
 void rashpa_channel_leave(struct rashpa_device *dev);
 void rashpa_listener_free(struct rashpa_listener *l);
-int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
-int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
-int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
-int rashpa_ioc_arm(struct rashpa_call *call, void *arg);
-int rashpa_ioc_source_info(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_source_add, rashpa_ioc_source_del, rashpa_ioc_signal, rashpa_ioc_arm,
+	rashpa_ioc_source_info;
 
 /* --------------------------------------------------- events/ring.c --- */
 

@@ -6,7 +6,6 @@
 #include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "events/events.h"
 

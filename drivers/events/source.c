@@ -58,8 +58,6 @@ void rashpa_listener_free(struct rashpa_listener *l)
 	kfree(l);
 }
 
-/* ----------------------------------------------------------- sources --- */
-
 #define RASHPA_SOURCE_UNTOLD	(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK)
 
 /* What the source listens to; NULL for nothing. Its function, if it has one, is locked. */

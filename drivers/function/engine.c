@@ -381,17 +381,6 @@ static bool rashpa_engines_hold(struct rashpa_device *dev)
 	return true;
 }
 
-/**
- * rashpa_engines_again() - write bounds that were lost
- * @dev: the function, hw_lock held; it was stopped as a whole
- */
-void rashpa_engines_again(struct rashpa_device *dev)
-{
-	lockdep_assert_held(&dev->hw_lock);
-	if (dev->engines_lost)
-		dev->engines_lost = rashpa_engines_bound(dev);
-}
-
 /* --------------------------------------------------------- stopping --- */
 
 /**
@@ -445,7 +434,7 @@ static int rashpa_engine_stop(struct rashpa_device *dev, struct rashpa_engine *e
  *
  * Return: 0; else the function is to be stopped as a whole: -ENODEV (it cannot be reached), -EIO
  * (it does not answer), -ETIMEDOUT (an engine does not become idle), -ENXIO (bounds are not what
- * they were: rashpa_engines_again() when it has stopped).
+ * they were: rashpa_engines_bound() when it has stopped).
  */
 int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end)
 {

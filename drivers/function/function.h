@@ -312,13 +312,8 @@ u64 rashpa_vectors_sum(struct rashpa_device *dev);
 /* -------------------------------------------------- function/pci.c --- */
 
 struct rashpa_device *rashpa_device_of(struct file *file);
-int rashpa_ioc_device_info(struct rashpa_call *call, void *arg);
-int rashpa_ioc_region_info(struct rashpa_call *call, void *arg);
-int rashpa_ioc_device_list(struct rashpa_call *call, void *arg);
-int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg);
-int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg);
-int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
-int rashpa_ioc_reset(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_device_info, rashpa_ioc_region_info, rashpa_ioc_device_list,
+	rashpa_ioc_quiesce, rashpa_ioc_engine_info, rashpa_ioc_profile, rashpa_ioc_reset;
 int rashpa_pci_init(void);
 void rashpa_pci_exit(void);
 
@@ -346,7 +341,6 @@ int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
 int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile);
 void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n);
 int rashpa_engines_bound(struct rashpa_device *dev);
-void rashpa_engines_again(struct rashpa_device *dev);
 u64 rashpa_engine_of(struct rashpa_device *dev, phys_addr_t phys, u64 length);
 int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
 void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
@@ -357,7 +351,7 @@ bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 len
 /* What others have to finish first (fences of a dma-buf) is not waited for longer, in seconds. */
 #define RASHPA_FENCE_LIMIT	10
 
-int rashpa_ioc_window(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_window;
 struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf);
 int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
 		       u64 offset, u64 length, phys_addr_t *phys);
@@ -433,8 +427,7 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
 /* ---------------------------------------------------- function/map.c --- */
 
-int rashpa_ioc_map(struct rashpa_call *call, void *arg);
-int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_map, rashpa_ioc_restore;
 u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
 int rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_again(struct rashpa_device *dev);
@@ -450,7 +443,7 @@ void rashpa_maps_exit(void);
 
 /* ------------------------------------------------ function/program.c --- */
 
-int rashpa_ioc_program(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_program;
 int rashpa_table_clear(struct rashpa_device *dev);
 
 /* -------------------------------------------------- function/descriptors.c --- */

@@ -3,7 +3,6 @@
  * rashpa: a map and the exporter of its memory: attach, let it map, verify what it says, publish
  * the segments. The same again when the memory was elsewhere.
  */
-#include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/swiotlb.h>

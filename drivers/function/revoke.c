@@ -4,7 +4,6 @@
  * is stopped, its table is cleared, and readers see it. The request to have them again is here, too;
  * import.c does it.
  */
-#include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 
 #include "core/compat.h"
@@ -130,7 +129,8 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 	if (again == RASHPA_DEVICE_EVENT_STUCK)
 		return again;
 	/* bounds that were lost: nothing runs that could be in their way */
-	rashpa_engines_again(map->dev);
+	if (map->dev->engines_lost)
+		map->dev->engines_lost = rashpa_engines_bound(map->dev);
 	return what ?: again;
 }
 

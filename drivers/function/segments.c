@@ -137,35 +137,28 @@ int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma)
 	return vm_insert_page(vma, vma->vm_start, virt_to_page(table));
 }
 
-/*
- * What is known of the memory is charged as the most that it was: while the map is revoked, it is
- * likely to be needed again.
- */
-static int rashpa_map_charge_size(struct rashpa_call *call, struct rashpa_map *map, u64 size)
-{
-	int err = 0;
-
-	if (size > map->size) {
-		err = rashpa_charge_more(call, &map->charge, size - map->size);
-		if (!err)
-			map->size = size;
-	}
-	return err;
-}
-
 /* Room for so many segments: the first time a new table, and later that. */
 int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 		    const struct rashpa_pieces *pieces)
 {
 	const bool first = !map->table;
 	struct rashpa_table *table;
+	u64 size;
 	int err;
 
 	if (first)
 		map->table_size = PAGE_ALIGN(struct_size(table, segment, count));
-	err = rashpa_map_charge_size(call, map, map->table_size + pieces->size);
-	if (err)
-		return err;
+	/*
+	 * What is known of the memory is charged as the most that it was: while the map is revoked, it
+	 * is likely to be needed again.
+	 */
+	size = map->table_size + pieces->size;
+	if (size > map->size) {
+		err = rashpa_charge_more(call, &map->charge, size - map->size);
+		if (err)
+			return err;
+		map->size = size;
+	}
 	if (first) {
 		table = rashpa_table_alloc(map->table_size);
 		if (!table)

@@ -65,8 +65,6 @@ out_free:
 	return ERR_PTR(err);
 }
 
-/* ------------------------------------------------------------ ioctls ---- */
-
 static int rashpa_alloc_check_name(struct rashpa_call *call, const struct rashpa_alloc *alloc)
 {
 	bool named = memchr_inv(alloc->name, 0, sizeof(alloc->name));
@@ -206,7 +204,7 @@ int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
 		alloc->out_node = buffer->pages.node;
 	}
 	/* the dma-buf has its own reference, and so has the name */
-	rashpa_buffer_put(buffer);
+	kref_put(&buffer->ref, rashpa_buffer_free);
 out_name:
 	if (err && named)
 		rashpa_named_drop(named);

@@ -88,11 +88,6 @@ void rashpa_buffer_free(struct kref *ref)
 	mutex_unlock(&rashpa_lingering_lock);
 }
 
-void rashpa_buffer_put(struct rashpa_buffer *buffer)
-{
-	kref_put(&buffer->ref, rashpa_buffer_free);
-}
-
 static void rashpa_buffer_info(struct rashpa_memory *memory, struct rashpa_info *info)
 {
 	struct rashpa_buffer *buffer = container_of(memory, struct rashpa_buffer, memory);

@@ -242,7 +242,6 @@ struct rashpa_buffer {
 extern const struct rashpa_memory_ops rashpa_buffer_ops;
 
 void rashpa_buffer_free(struct kref *ref);
-void rashpa_buffer_put(struct rashpa_buffer *buffer);
 void rashpa_info_clear(struct rashpa_info *info);
 void rashpa_buffers_sweep(void);
 void rashpa_buffers_exit(void);
@@ -272,14 +271,11 @@ struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct ras
 int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 			 struct rashpa_buffer *buffer);
 void rashpa_named_drop(struct rashpa_named *named);
-int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
-int rashpa_ioc_export(struct rashpa_call *call, void *arg);
-int rashpa_ioc_remove(struct rashpa_call *call, void *arg);
-int rashpa_ioc_role(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_buffer_info, rashpa_ioc_export, rashpa_ioc_remove, rashpa_ioc_role;
 
 /* ---------------------------------------------------- memory/pin.c --- */
 
-int rashpa_ioc_pin(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_pin;
 
 /* -------------------------------------------------- memory/alloc.c --- */
 
@@ -295,8 +291,6 @@ struct rashpa_near {
 
 int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
 		       const struct rashpa_near *near);
-int rashpa_ioc_query(struct rashpa_call *call, void *arg);
-int rashpa_ioc_progress(struct rashpa_call *call, void *arg);
-int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg);
+rashpa_handler rashpa_ioc_query, rashpa_ioc_progress, rashpa_ioc_buffers_limit;
 
 #endif /* RASHPA_MEMORY_H */

@@ -58,7 +58,7 @@ static struct rashpa_named *rashpa_named_of(struct file *file)
 static void rashpa_lease_free(struct rashpa_lease *lease)
 {
 	put_pid(lease->pid);
-	rashpa_buffer_put(lease->buffer);
+	kref_put(&lease->buffer->ref, rashpa_buffer_free);
 	kfree(lease);
 }
 
@@ -226,7 +226,7 @@ static void rashpa_named_release(struct device *dev)
 	struct rashpa_named *named = container_of(dev, struct rashpa_named, dev);
 
 	if (named->buffer)
-		rashpa_buffer_put(named->buffer);
+		kref_put(&named->buffer->ref, rashpa_buffer_free);
 	kfree(named);
 }
 
