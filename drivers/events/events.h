@@ -34,7 +34,7 @@
 
 struct rashpa_channel;
 
-/* ------------------------------------------------- events/notify.c --- */
+/* --------------------------------------------- events/notify.c --- */
 
 /**
  * struct rashpa_notifier - an eventfd, and when it is signalled
@@ -63,7 +63,7 @@ struct rashpa_notifier {
 void rashpa_notifier_free(struct rashpa_notifier *n);
 rashpa_handler rashpa_ioc_eventfd;
 
-/* -------------------------------------------------- events/watch.c --- */
+/* ---------------------------------------------- events/watch.c --- */
 
 struct rashpa_listener;
 
@@ -129,7 +129,7 @@ void rashpa_watch_again(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
 rashpa_handler rashpa_ioc_look;
 
-/* -------------------------------------------------- events/group.c --- */
+/* ---------------------------------------------- events/group.c --- */
 
 struct rashpa_group;
 
@@ -179,7 +179,7 @@ struct rashpa_group {
 void rashpa_group_end(struct rashpa_listener *l);
 rashpa_handler rashpa_ioc_group, rashpa_ioc_ack, rashpa_ioc_group_info;
 
-/* ------------------------------------------------ events/channel.c --- */
+/* -------------------------------------------- events/channel.c --- */
 
 /**
  * struct rashpa_listener - one source, or one group, of one channel
@@ -303,31 +303,7 @@ static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)
 	return ch->dev ? ch->dev->id : RASHPA_NO_DEVICE;
 }
 
-/* -------------------------------------------------- events/queue.c --- */
-
-void rashpa_queue_init(struct rashpa_channel *ch);
-void rashpa_notifier_due(struct rashpa_notifier *n);
-u64 rashpa_member_position(const struct rashpa_membership *m);
-void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position);
-u64 rashpa_group_ack(const struct rashpa_group *g);
-void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
-bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
-void rashpa_channel_tell_soon(struct rashpa_channel *ch);
-void rashpa_channel_tell(struct rashpa_channel *ch);
-int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
-struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
-int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
-			  struct rashpa_listener *l);
-void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener *l);
-
-/* ------------------------------------------------- events/source.c --- */
-
-void rashpa_channel_leave(struct rashpa_device *dev);
-void rashpa_listener_free(struct rashpa_listener *l);
-rashpa_handler rashpa_ioc_source_add, rashpa_ioc_source_del, rashpa_ioc_signal, rashpa_ioc_arm,
-	rashpa_ioc_source_info;
-
-/* --------------------------------------------------- events/ring.c --- */
+/* ----------------------------------------------- events/ring.c --- */
 
 int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 depth);
 int rashpa_ring_mmap(struct file *file, struct vm_area_struct *vma);
@@ -361,5 +337,29 @@ static inline bool rashpa_ring_room(struct rashpa_channel *ch)
 		ch->tail = ch->head - rashpa_ring_used(ch);
 	return ch->head - ch->tail < ch->depth;
 }
+
+/* ---------------------------------------------- events/queue.c --- */
+
+void rashpa_queue_init(struct rashpa_channel *ch);
+void rashpa_notifier_due(struct rashpa_notifier *n);
+u64 rashpa_member_position(const struct rashpa_membership *m);
+void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position);
+u64 rashpa_group_ack(const struct rashpa_group *g);
+void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
+bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
+void rashpa_channel_tell_soon(struct rashpa_channel *ch);
+void rashpa_channel_tell(struct rashpa_channel *ch);
+int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
+struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
+int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
+			  struct rashpa_listener *l);
+void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener *l);
+
+/* --------------------------------------------- events/source.c --- */
+
+void rashpa_channel_leave(struct rashpa_device *dev);
+void rashpa_listener_free(struct rashpa_listener *l);
+rashpa_handler rashpa_ioc_source_add, rashpa_ioc_source_del, rashpa_ioc_signal, rashpa_ioc_arm,
+	rashpa_ioc_source_info;
 
 #endif /* RASHPA_EVENTS_H */

@@ -257,7 +257,7 @@ struct rashpa_device {
 	struct rashpa_origin end;
 };
 
-/* --------------------------------------------------- function/hw.c --- */
+/* ----------------------------------------------- function/hw.c --- */
 
 int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
@@ -273,97 +273,7 @@ bool rashpa_device_used(const struct rashpa_device *dev);
 void rashpa_device_rest(struct rashpa_device *dev);
 void rashpa_device_leave(struct rashpa_device *dev);
 
-/* ---------------------------------------------- function/quiesce.c --- */
-
-ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
-int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);
-int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
-		       const struct rashpa_profile_step *s, u32 n);
-struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
-				     const struct rashpa_profile_step *in, u32 n);
-void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n);
-bool rashpa_profile_answers(struct rashpa_device *dev);
-u64 rashpa_device_cut(struct rashpa_device *dev, int err);
-u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
-int rashpa_device_stop(struct rashpa_device *dev);
-
-/* ----------------------------------------------- function/layout.c --- */
-
-int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
-int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
-
-/* ------------------------------------------------ function/reset.c --- */
-
-extern const struct pci_error_handlers rashpa_err_handlers;
-extern const struct dev_pm_ops rashpa_pm_ops;
-
-int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
-int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
-int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
-void rashpa_shutdown(struct pci_dev *pdev);
-
-/* ----------------------------------------------- function/vector.c --- */
-
-int rashpa_vectors_init(struct rashpa_device *dev);
-void rashpa_vectors_free(struct rashpa_device *dev, u32 requested);
-void rashpa_vector_free(struct rashpa_vector *vector);
-u64 rashpa_vectors_sum(struct rashpa_device *dev);
-
-/* -------------------------------------------------- function/pci.c --- */
-
-struct rashpa_device *rashpa_device_of(struct file *file);
-rashpa_handler rashpa_ioc_device_info, rashpa_ioc_region_info, rashpa_ioc_device_list,
-	rashpa_ioc_quiesce, rashpa_ioc_engine_info, rashpa_ioc_profile, rashpa_ioc_reset;
-int rashpa_pci_init(void);
-void rashpa_pci_exit(void);
-
-/* ------------------------------------------------ function/profile.c --- */
-
-int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
-			 struct rashpa_profile *profile);
-int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
-			 const struct rashpa_profile_set *p, struct rashpa_profile *profile);
-void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
-			 struct rashpa_profile *profile, struct rashpa_step *steps);
-void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile);
-void rashpa_profile_free(struct rashpa_device *dev);
-const struct rashpa_profile_window *
-rashpa_profile_find(struct rashpa_device *dev, const char *name);
-const struct rashpa_profile_window *
-rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags);
-
-/* ------------------------------------------------- function/engine.c --- */
-
-int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
-			 struct rashpa_profile *profile);
-int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
-			 const struct rashpa_profile_set *p, const struct rashpa_profile *profile);
-int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile);
-void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n);
-int rashpa_engines_bound(struct rashpa_device *dev);
-u64 rashpa_engine_of(struct rashpa_device *dev, phys_addr_t phys, u64 length);
-int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
-void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
-bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
-
-/* ------------------------------------------------- function/window.c --- */
-
-/* What others have to finish first (fences of a dma-buf) is not waited for longer, in seconds. */
-#define RASHPA_FENCE_LIMIT	10
-
-rashpa_handler rashpa_ioc_window;
-struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf);
-int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
-		       u64 offset, u64 length, phys_addr_t *phys);
-dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf);
-bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf);
-void rashpa_window_trust(struct dma_buf_attachment *attach);
-void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info);
-void rashpa_windows_revoke(struct rashpa_device *dev);
-void rashpa_windows_suspend(struct rashpa_device *dev);
-void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_buf *dmabuf));
-
-/* --------------------------------------------------- function/path.c --- */
+/* --------------------------------------------- function/path.c --- */
 
 /* As many as a ring has descriptors: 64 GiB of single pages; more is a mistake, not a plan. */
 #define RASHPA_SEGMENTS_MAX	RASHPA_DESCRIPTORS_MAX
@@ -425,28 +335,40 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 			struct rashpa_pieces *pieces, bool host, bool device_only);
 void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
-/* ---------------------------------------------------- function/map.c --- */
+/* ------------------------------------------ function/quiesce.c --- */
 
-rashpa_handler rashpa_ioc_map, rashpa_ioc_restore;
-u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
-int rashpa_maps_clear_stale(struct rashpa_device *dev);
-void rashpa_maps_again(struct rashpa_device *dev);
-void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
-int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev);
-void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended);
-int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
-		       struct list_head *ended);
-void rashpa_maps_release(struct list_head *ended);
-void rashpa_maps_restore(struct dma_buf *dmabuf);
-int rashpa_maps_init(void);
-void rashpa_maps_exit(void);
+ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
+int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);
+int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
+		       const struct rashpa_profile_step *s, u32 n);
+struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
+				     const struct rashpa_profile_step *in, u32 n);
+void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n);
+bool rashpa_profile_answers(struct rashpa_device *dev);
+u64 rashpa_device_cut(struct rashpa_device *dev, int err);
+u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
+int rashpa_device_stop(struct rashpa_device *dev);
 
-/* ------------------------------------------------ function/program.c --- */
+/* ------------------------------------------- function/layout.c --- */
 
-rashpa_handler rashpa_ioc_program;
-int rashpa_table_clear(struct rashpa_device *dev);
+int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
+int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 
-/* -------------------------------------------------- function/descriptors.c --- */
+/* ------------------------------------------- function/engine.c --- */
+
+int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
+			 struct rashpa_profile *profile);
+int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
+			 const struct rashpa_profile_set *p, const struct rashpa_profile *profile);
+int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile);
+void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n);
+int rashpa_engines_bound(struct rashpa_device *dev);
+u64 rashpa_engine_of(struct rashpa_device *dev, phys_addr_t phys, u64 length);
+int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
+void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
+bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
+
+/* -------------------------------------- function/descriptors.c --- */
 
 int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
 		      struct rashpa_fetching *fetch);
@@ -454,5 +376,86 @@ int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch);
 void rashpa_fetch_free(struct rashpa_fetching *fetch);
 void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs);
 u32 rashpa_fetch_register(struct rashpa_device *dev);
+
+/* ------------------------------------------ function/profile.c --- */
+
+int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
+			 struct rashpa_profile *profile);
+int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
+			 const struct rashpa_profile_set *p, struct rashpa_profile *profile);
+void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
+			 struct rashpa_profile *profile, struct rashpa_step *steps);
+void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile);
+void rashpa_profile_free(struct rashpa_device *dev);
+const struct rashpa_profile_window *
+rashpa_profile_find(struct rashpa_device *dev, const char *name);
+const struct rashpa_profile_window *
+rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags);
+
+/* ------------------------------------------- function/window.c --- */
+
+/* What others have to finish first (fences of a dma-buf) is not waited for longer, in seconds. */
+#define RASHPA_FENCE_LIMIT	10
+
+rashpa_handler rashpa_ioc_window;
+struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf);
+int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
+		       u64 offset, u64 length, phys_addr_t *phys);
+dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf);
+bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf);
+void rashpa_window_trust(struct dma_buf_attachment *attach);
+void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info);
+void rashpa_windows_revoke(struct rashpa_device *dev);
+void rashpa_windows_suspend(struct rashpa_device *dev);
+void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_buf *dmabuf));
+
+/* ------------------------------------------ function/program.c --- */
+
+rashpa_handler rashpa_ioc_program;
+int rashpa_table_clear(struct rashpa_device *dev);
+
+/* ------------------------------------------- function/revoke.c --- */
+
+int rashpa_maps_clear_stale(struct rashpa_device *dev);
+void rashpa_maps_again(struct rashpa_device *dev);
+void rashpa_maps_restore(struct dma_buf *dmabuf);
+
+/* -------------------------------------------- function/reset.c --- */
+
+extern const struct pci_error_handlers rashpa_err_handlers;
+extern const struct dev_pm_ops rashpa_pm_ops;
+
+int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
+void rashpa_shutdown(struct pci_dev *pdev);
+
+/* ---------------------------------------------- function/map.c --- */
+
+rashpa_handler rashpa_ioc_map, rashpa_ioc_restore;
+u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
+void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
+int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev);
+void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended);
+int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
+		       struct list_head *ended);
+void rashpa_maps_release(struct list_head *ended);
+int rashpa_maps_init(void);
+void rashpa_maps_exit(void);
+
+/* ------------------------------------------- function/vector.c --- */
+
+int rashpa_vectors_init(struct rashpa_device *dev);
+void rashpa_vectors_free(struct rashpa_device *dev, u32 requested);
+void rashpa_vector_free(struct rashpa_vector *vector);
+u64 rashpa_vectors_sum(struct rashpa_device *dev);
+
+/* ---------------------------------------------- function/pci.c --- */
+
+struct rashpa_device *rashpa_device_of(struct file *file);
+rashpa_handler rashpa_ioc_device_info, rashpa_ioc_region_info, rashpa_ioc_device_list,
+	rashpa_ioc_quiesce, rashpa_ioc_engine_info, rashpa_ioc_profile, rashpa_ioc_reset;
+int rashpa_pci_init(void);
+void rashpa_pci_exit(void);
 
 #endif /* RASHPA_FUNCTION_H */

@@ -2,7 +2,6 @@
 /*
  * rashpa: is a function there, may it be touched, and may it send: registers, BARs, bus mastering.
  */
-#include <linux/pci.h>
 #include <linux/security.h>
 
 #include "function/function.h"

@@ -138,7 +138,22 @@ struct rashpa_map_file {
 	bool held;
 };
 
-/* --------------------------------------------- function/segments.c --- */
+/* --------------------------- function/program.c, descriptors.c --- */
+
+int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);
+int rashpa_unprogram(struct rashpa_map *map);
+u32 rashpa_program_again(struct rashpa_map *map);
+int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
+		      const struct rashpa_fetching *fetch);
+int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
+		      u64 *sum);
+int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map);
+bool rashpa_fetch_more(struct rashpa_map *map, u32 most, u64 *sum);
+void rashpa_fetch_point(struct rashpa_map *map);
+void rashpa_fetch_clear(struct rashpa_map *map);
+void rashpa_fetch_end(struct rashpa_map *map);
+
+/* ----------------------------------------- function/segments.c --- */
 
 /**
  * struct rashpa_walk - turns pieces into segments
@@ -161,7 +176,7 @@ int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma);
 int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 		    const struct rashpa_pieces *pieces);
 
-/* ----------------------------------------------- function/revoke.c --- */
+/* ------------------------------------------- function/revoke.c --- */
 
 extern struct workqueue_struct *rashpa_map_wq;
 extern const struct dma_buf_attach_ops rashpa_attach_ops;
@@ -172,7 +187,7 @@ void rashpa_map_refuse(struct rashpa_map *map, struct dma_buf_attachment *attach
 void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach);
 void rashpa_map_revoke(struct rashpa_map *map, bool for_good);
 
-/* ----------------------------------------------- function/import.c --- */
+/* ------------------------------------------- function/import.c --- */
 
 int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map);
 int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev);
@@ -180,20 +195,5 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map);
 int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map);
 int rashpa_map_again(struct rashpa_call *call, struct rashpa_map *map);
 void rashpa_map_restore(struct work_struct *work);
-
-/* -------------------------------------------------------------------- */
-
-int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);
-int rashpa_unprogram(struct rashpa_map *map);
-u32 rashpa_program_again(struct rashpa_map *map);
-int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
-		      const struct rashpa_fetching *fetch);
-int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
-		      u64 *sum);
-int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map);
-bool rashpa_fetch_more(struct rashpa_map *map, u32 most, u64 *sum);
-void rashpa_fetch_point(struct rashpa_map *map);
-void rashpa_fetch_clear(struct rashpa_map *map);
-void rashpa_fetch_end(struct rashpa_map *map);
 
 #endif /* RASHPA_MAP_H */

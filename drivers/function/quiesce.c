@@ -5,7 +5,6 @@
 #include <linux/io.h>
 #include <linux/iopoll.h>
 #include <linux/ktime.h>
-#include <linux/minmax.h>
 #include <linux/slab.h>
 
 #include "core/compat.h"

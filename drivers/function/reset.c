@@ -8,7 +8,6 @@
  * its windows are back.
  */
 #include <linux/capability.h>
-#include <linux/pci.h>
 #include <linux/pm.h>
 
 #include "core/compat.h"

@@ -29,7 +29,7 @@
 
 struct cma;
 
-/* -------------------------------------------------- memory/pages.c --- */
+/* ---------------------------------------------- memory/pages.c --- */
 
 /**
  * struct rashpa_extent - physically contiguous pages
@@ -181,7 +181,7 @@ struct rashpa_memory {
 	struct inode *inode;
 };
 
-/* ------------------------------------------------- memory/damage.c --- */
+/* --------------------------------------------- memory/damage.c --- */
 
 void rashpa_damage_init(void);
 void rashpa_damage_exit(void);
@@ -193,7 +193,7 @@ bool rashpa_damage_in(struct rashpa_memory *memory, unsigned long first, unsigne
 int rashpa_damage_check(struct rashpa_call *call, struct rashpa_memory *memory, u64 offset,
 			u64 length);
 
-/* ------------------------------------------------- memory/export.c --- */
+/* --------------------------------------------- memory/export.c --- */
 
 void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memory_ops *ops);
 struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
@@ -201,11 +201,11 @@ struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
 struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf);
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 
-/* --------------------------------------------------- memory/mmap.c --- */
+/* ----------------------------------------------- memory/mmap.c --- */
 
 int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma);
 
-/* ------------------------------------------------- memory/buffer.c --- */
+/* --------------------------------------------- memory/buffer.c --- */
 
 /**
  * struct rashpa_buffer - memory that this driver allocated
@@ -246,7 +246,7 @@ void rashpa_info_clear(struct rashpa_info *info);
 void rashpa_buffers_sweep(void);
 void rashpa_buffers_exit(void);
 
-/* --------------------------------------------------- memory/name.c --- */
+/* ----------------------------------------------- memory/name.c --- */
 
 /**
  * struct rashpa_lease - one open of a named buffer, and what came of it
@@ -273,11 +273,11 @@ int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 void rashpa_named_drop(struct rashpa_named *named);
 rashpa_handler rashpa_ioc_buffer_info, rashpa_ioc_export, rashpa_ioc_remove, rashpa_ioc_role;
 
-/* ---------------------------------------------------- memory/pin.c --- */
+/* ------------------------------------------------ memory/pin.c --- */
 
 rashpa_handler rashpa_ioc_pin;
 
-/* -------------------------------------------------- memory/alloc.c --- */
+/* ---------------------------------------------- memory/alloc.c --- */
 
 /**
  * struct rashpa_near - a function that a buffer is for

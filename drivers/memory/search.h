@@ -12,7 +12,7 @@
 
 #include "memory/memory.h"
 
-/* ------------------------------------------------- memory/search.c --- */
+/* --------------------------------------------- memory/search.c --- */
 
 /**
  * enum rashpa_rank - whose search goes first
@@ -85,7 +85,7 @@ int rashpa_contig_longest(struct rashpa_search *search, u64 most, u64 *longest);
 bool rashpa_node_allows(int node, unsigned long pages);
 int rashpa_query_contig(struct rashpa_query *query, int node);
 
-/* ---------------------------------------------------- memory/cma.c --- */
+/* ------------------------------------------------ memory/cma.c --- */
 
 bool rashpa_pages_fit(struct page *first, const struct rashpa_want *want);
 bool rashpa_cma_present(void);
