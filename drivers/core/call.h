@@ -2,8 +2,8 @@
 /*
  * An ioctl in progress, and the table that it is looked up in.
  *
- * The driver has rooms: core, memory, function, events, and main.c above them. Kbuild names the files
- * in the order in which they stand on each other: each calls only what stands before it.
+ * The driver has rooms: core, memory, function, events, and main.c above them. Kbuild lists the
+ * files in the order in which they stand on each other: each calls only what stands before it.
  *
  * Locks of all rooms, outermost first. Each is explained in the header of its room:
  *

@@ -3,9 +3,9 @@
  * rashpa: bus mastering comes on: the first use of a function, resets, errors of the bus, sleep,
  * shutdown.
  *
- * The order of a reset: no CPU and no other function reaches its windows, and it is stopped. It is
- * reset. Entries of maps that have ended are cleared, maps that ask for it are programmed again, and
- * its windows are back.
+ * The order of a reset: no CPU and no other function reaches its windows, and it is stopped. Then
+ * it is reset, entries of maps that have ended are cleared, maps that ask for it are programmed
+ * again, and its windows are back.
  */
 #include <linux/capability.h>
 #include <linux/pm.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * rashpa: may a function still write there? The addresses of a map end: the engine or the function
- * is stopped, its table is cleared, and readers see it. The request to have them again is here, too;
- * import.c does it.
+ * is stopped, its table is cleared, and readers see it. The request to have them again is here,
+ * too; import.c does it.
  */
 #include <linux/dma-resv.h>
 

@@ -149,8 +149,8 @@ int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 	if (first)
 		map->table_size = PAGE_ALIGN(struct_size(table, segment, count));
 	/*
-	 * What is known of the memory is charged as the most that it was: while the map is revoked, it
-	 * is likely to be needed again.
+	 * The charge is the most that was needed so far: while the map is revoked, it is likely
+	 * to be needed again.
 	 */
 	size = map->table_size + pieces->size;
 	if (size > map->size) {
