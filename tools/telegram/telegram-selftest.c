@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=1 run=build/tools/telegram-selftest */
-/* Limits of telegrams: each at its edge and one beyond it, and that libxml2 finds no more than was counted. TAP. */
+/* Limits of telegrams: each at its edge and one beyond it, and ways to hide from the counts. TAP. */
 #include "telegram.h"
 
 #include <libxml/parser.h>
