@@ -20,7 +20,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-static uint8_t *memory[3];	/* "b", "l", "p" */
+static uint8_t *memory[3];	/* "b", "l", "p"; "secret" is nobody's */
 static const uint64_t length[3] = { BUFFER, OTHER, OTHER };
 
 static const uint8_t *input;
@@ -93,6 +93,21 @@ static void overwrite(void)
 		at &= ~UINT64_C(3);
 	if (at <= length[which] - sizeof(new))
 		memcpy(memory[which] + at, &new, where & 0x40 ? 4 : 8);
+}
+
+/* A name that the header may not have, or one that it may. */
+static void rename_memory(void)
+{
+	static const char *const names[] = {
+		"secret", "p", "l", "b", "", "socket", ".", "..", "../memory", "/etc/passwd", "%s%n",
+	};
+	struct rashpa_stream_header *h = (struct rashpa_stream_header *)memory[0];
+	const uint64_t how = number(1);
+	char *name = how & 0x80 ? h->lock_name : h->payload_name;
+
+	strncpy(name, names[how % 0x80 % COUNT(names)], RASHPA_STREAM_NAME);
+	if (how & 0x40)
+		name[number(1) % RASHPA_STREAM_NAME] = number(1);
 }
 
 /* --- programs --- */
@@ -262,7 +277,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		memory[i] = fake_buffer(names[i], length[i]);
 		if (!memory[i])
 			abort();
+		/* all that may write "b" may use the others, and not what follows */
+		fake_permit(names[i], 0660);
 	}
+	if (!fake_buffer("secret", OTHER))
+		abort();
 	return 0;
 }
 
@@ -276,6 +295,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	begin_producer();
 	for (uint64_t n = number(1) % 8; n && left; n--)
 		overwrite();
+	if (number(1) & 1)
+		rename_memory();
 	begin_reader();
 	while (left) {
 		switch (number(1) % 16) {
@@ -313,6 +334,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			if (reader)
 				give_back();
 			break;
+		case 11:
+			rename_memory();
+			break;
 		default:
 			overwrite();
 		}
@@ -321,5 +345,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rashpa_stream_close(reader);
 	rashpa_stream_close(producer);
 	reader = producer = NULL;
+	must(!fake_mapped("secret", false) && !fake_mapped("secret", true));
 	return 0;
 }

@@ -17,7 +17,13 @@
 #define DEVICES		2
 
 static char root[] = "/dev/shm/rashpa-fake-XXXXXX";
-static struct { void *base; uint64_t length; } buffers[8];
+static struct {
+	char name[32];
+	void *base;
+	uint64_t length;
+	ino_t node;
+	unsigned int mapped[2];		/* [1]: for writing */
+} buffers[8];
 static unsigned int n_buffers, sources;
 bool fake_has_producer;
 
@@ -32,6 +38,18 @@ static size_t pages(size_t length)
 	return (length + PAGE - 1) / PAGE * PAGE;
 }
 
+static void count_mapping(int fd, int prot)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return;
+	for (unsigned int i = 0; i < n_buffers; i++) {
+		if (buffers[i].node == st.st_ino)
+			buffers[i].mapped[prot & PROT_WRITE ? 1 : 0]++;
+	}
+}
+
 void *__wrap_mmap(void *address, size_t length, int prot, int flags, int fd, off_t offset)
 {
 	char *base = __real_mmap(NULL, pages(length) + 2 * PAGE, PROT_NONE,
@@ -43,6 +61,8 @@ void *__wrap_mmap(void *address, size_t length, int prot, int flags, int fd, off
 	at = __real_mmap(base + PAGE, length, prot, flags | MAP_FIXED, fd, offset);
 	if (at == MAP_FAILED)
 		__real_munmap(base, pages(length) + 2 * PAGE);
+	else
+		count_mapping(fd, prot);
 	(void)address;
 	return at;
 }
@@ -174,6 +194,7 @@ void fake_driver_unload(void)
 void *fake_buffer(const char *name, uint64_t length)
 {
 	void *base = MAP_FAILED;
+	struct stat st = {};
 	char path[64];
 	int fd;
 
@@ -182,10 +203,32 @@ void *fake_buffer(const char *name, uint64_t length)
 	if (fd >= 0 && n_buffers < sizeof(buffers) / sizeof(buffers[0]) && !ftruncate(fd, length))
 		base = __real_mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (fd >= 0)
+		fstat(fd, &st);
+	if (fd >= 0)
 		close(fd);
 	if (base == MAP_FAILED)
 		return NULL;
+	snprintf(buffers[n_buffers].name, sizeof(buffers[n_buffers].name), "%s", name);
+	buffers[n_buffers].node = st.st_ino;
+	buffers[n_buffers].mapped[0] = buffers[n_buffers].mapped[1] = 0;
 	buffers[n_buffers].base = base;
 	buffers[n_buffers++].length = length;
 	return base;
+}
+
+int fake_permit(const char *name, unsigned int mode)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/buffer/%s", root, name);
+	return chmod(path, mode);
+}
+
+unsigned int fake_mapped(const char *name, bool write)
+{
+	for (unsigned int i = 0; i < n_buffers; i++) {
+		if (!strcmp(buffers[i].name, name))
+			return buffers[i].mapped[write];
+	}
+	return 0;
 }

@@ -18,5 +18,9 @@ int fake_driver_load(void);
 void fake_driver_unload(void);
 /* A named buffer of so many bytes, whole pages; where anybody can write into it, or NULL. */
 void *fake_buffer(const char *name, uint64_t length);
+/* Its permissions, as chmod() has them; 0600 at first. */
+int fake_permit(const char *name, unsigned int mode);
+/* How often the code under test has mapped it, for reading, and for writing, too. */
+unsigned int fake_mapped(const char *name, bool write);
 
 #endif /* FAKE_DRIVER_H */

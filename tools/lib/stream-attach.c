@@ -35,7 +35,8 @@ int64_t stream_deadline(int64_t timeout_ns)
 
 /* --- memories --- */
 
-int memory_open(struct memory *m, const char *name, bool write)
+/* @s: its header has the name; NULL: the caller has it from elsewhere. */
+static int memory_open(const struct rashpa_stream *s, struct memory *m, const char *name, bool write)
 {
 	const int prot = write ? PROT_READ | PROT_WRITE : PROT_READ;
 	struct rashpa_info info = { .fd = -1 };
@@ -46,6 +47,9 @@ int memory_open(struct memory *m, const char *name, bool write)
 	m->node = rashpa_buffer_open(name, write ? O_RDWR : O_RDONLY);
 	if (m->node < 0)
 		return m->node;
+	error = s ? stream_check_node(s, name, m->node, write) : 0;
+	if (error)
+		goto close;
 	error = rashpa_memory_info(m->node, &info);
 	if (!error)
 		error = rashpa_mmap(m->node, 0, info.out_length, prot, &base);
@@ -54,8 +58,10 @@ int memory_open(struct memory *m, const char *name, bool write)
 		m->length = info.out_length;
 		return 0;
 	}
+	librashpa_prefix(error, "buffer %s: ", name);
+close:
 	memory_close(m);
-	return librashpa_prefix(error, "buffer %s: ", name);
+	return error;
 }
 
 /* Those that watch it want it, and a name is not told by it. */
@@ -143,18 +149,12 @@ int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *na
 		return fail(EBUSY, "%" PRIu64 " stacks of streams before are held: release them first",
 			    s->out);
 	memory_close(m);
-	error = *name ? memory_open(m, name, write) : 0;
-	if (*name && !error)
-		error = stream_check_node(s, name, m->node, write);
+	error = *name ? memory_open(s, m, name, write) : 0;
 	/* what is no buffer may be a program's */
-	else if (error == -ENOENT && m == &s->payload)
+	if (error == -ENOENT && m == &s->payload)
 		error = payload_open(s, m, name, write);
-	if (error) {
-		memory_close(m);
-		return error;
-	}
 	strcpy(m->name, name);
-	return 0;
+	return error;
 }
 
 int stream_open_memories(struct rashpa_stream *s, bool write)
@@ -488,7 +488,7 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 	s->memory = s->channel = -1;
 	s->buffer = s->locks = s->payload = (struct memory)MEMORY_NONE;
 	pthread_mutex_init(&s->lock, NULL);
-	error = memory_open(&s->buffer, name, !observes);
+	error = memory_open(NULL, &s->buffer, name, !observes);
 	s->shared = (volatile struct rashpa_stream_header *)s->buffer.base;
 	if (!error && !observes)
 		error = rashpa_buffer_role(s->buffer.node, &role);

@@ -669,6 +669,67 @@ static void test_payloads(void)
 	rashpa_stream_close(producer);
 }
 
+/* A consumer of a stream in "p", with these permissions of "b" and "p"; the reason is in @why. */
+static int attach_with(unsigned int flags, unsigned int header, unsigned int memory, bool accept,
+		       char why[RASHPA_REASON_SIZE])
+{
+	struct rashpa_stream *producer = produce("p", RASHPA_STREAM_OVERWRITE), *s = NULL;
+	int error;
+
+	fake_permit("b", header);
+	fake_permit("p", memory);
+	error = rashpa_stream_open("b", flags, &s);
+	if (!error && accept)
+		error = rashpa_stream_accept(s, "p");
+	if (!error)
+		error = rashpa_stream_begin(s, 0);
+	snprintf(why, RASHPA_REASON_SIZE, "%s", error ? rashpa_reason() : "used");
+	rashpa_stream_close(s);
+	rashpa_stream_close(producer);
+	fake_permit("b", 0600);
+	fake_permit("p", 0600);
+	return error;
+}
+
+/* A name in a header counts for what all writers of the header may open. */
+static void test_rights(void)
+{
+	static const struct {
+		const char *id;
+		unsigned int flags, header, memory;
+		bool good;
+	} cases[] = {
+		{ "rights-owner", 0, 0600, 0600, true },
+		{ "rights-same", 0, 0660, 0660, true },
+		{ "rights-owner-only", 0, 0600, 0660, true },
+		{ "rights-all", 0, 0666, 0666, true },
+		{ "rights-group-reads", RASHPA_STREAM_OBSERVE, 0660, 0640, true },
+		{ "rights-private", 0, 0660, 0600, false },
+		{ "rights-private-observer", RASHPA_STREAM_OBSERVE, 0660, 0600, false },
+		{ "rights-group-writes-not", 0, 0660, 0640, false },
+		{ "rights-others", 0, 0666, 0660, false },
+		{ "rights-write-only", 0, 0620, 0620, false },
+	};
+	char why[RASHPA_REASON_SIZE];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const unsigned int reads = fake_mapped("p", false), writes = fake_mapped("p", true);
+		const bool good = cases[i].good, write = !(cases[i].flags & RASHPA_STREAM_OBSERVE);
+		const int got = attach_with(cases[i].flags, cases[i].header, cases[i].memory, false,
+					    why);
+
+		/* the producer has mapped it once, for writing */
+		ok(got == (good ? 0 : -EPERM) &&
+		   fake_mapped("p", false) - reads == (good && !write ? 1u : 0u) &&
+		   fake_mapped("p", true) - writes == (good && write ? 2u : 1u) &&
+		   (good || (strstr(why, "buffer b") && strstr(why, "--accept p"))),
+		   "%s: header %#o, memory %#o: %s", cases[i].id, cases[i].header, cases[i].memory,
+		   why);
+	}
+	ok(!attach_with(0, 0660, 0600, true, why),
+	   "rights-accepted: a name that the consumer accepts needs no rights: %s", why);
+}
+
 /* A consumer that never waits hears that there will be no more, and not before it has all. */
 static void test_polled(void)
 {
@@ -745,6 +806,7 @@ int main(void)
 	if (buffer && fake_buffer("p", BUFFER) && fake_buffer("q", BUFFER)) {
 		test_leap();
 		test_payloads();
+		test_rights();
 		test_polled();
 		test_mistaken();
 	} else {

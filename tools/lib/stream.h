@@ -140,7 +140,6 @@ int stream_check_node(const struct rashpa_stream *s, const char *name, int node,
 int stream_check_socket(const struct rashpa_stream *s, const char *name, const char *path);
 
 /* stream-attach.c */
-int memory_open(struct memory *m, const char *name, bool write);
 int memory_dmabuf(struct memory *m);
 int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write);
 void memory_close(struct memory *m);
