@@ -43,16 +43,16 @@ void put_node(struct json_object *to, unsigned int number)
 	put_int(to, "number", number);
 }
 
-static const char *to;	/* NULL: standard output */
+static const char *json_file;	/* NULL: standard output */
 
 void json_to(const char *file)
 {
-	to = file && strcmp(file, "-") ? file : NULL;
+	json_file = file && strcmp(file, "-") ? file : NULL;
 }
 
 bool json_elsewhere(void)
 {
-	return to;
+	return json_file;
 }
 
 /* A character without a picture as JSON writes it, a byte that is no UTF-8 as the text \xNN. */
@@ -103,9 +103,9 @@ static int write_json(struct json_object *object, int flags, bool more)
 		say("no memory to write JSON");
 		return -1;
 	}
-	if (to && !file)
-		file = fopen(to, "we");
-	if (!to)
+	if (json_file && !file)
+		file = fopen(json_file, "we");
+	if (!json_file)
 		puts(text);
 	else if (!file || fprintf(file, "%s\n", text) < 0 || fflush(file))
 		error = errno;
@@ -117,8 +117,8 @@ static int write_json(struct json_object *object, int flags, bool more)
 	free(text);
 	json_object_put(object);
 	if (error)
-		say("cannot write %s: %s", to, strerror(error));
-	return error || (!to && flush_output()) ? -1 : 0;
+		say("cannot write %s: %s", json_file, strerror(error));
+	return error || (!json_file && flush_output()) ? -1 : 0;
 }
 
 int json_finish(struct json_object *object)
