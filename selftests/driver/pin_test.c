@@ -332,6 +332,27 @@ static char *huge_page(char **map)
 	return pfns[0] & (ARRAY_SIZE(pfns) - 1) ? NULL : at;
 }
 
+/* Pages that the kernel has pinned and not given back, as /proc/vmstat counts them; -1: unknown. */
+static long long pins(void)
+{
+	long long acquired = -1, released = 0, n;
+	char name[64];
+	FILE *file;
+
+	/* reading it adds what the processors have counted each */
+	read_text("/proc/sys/vm/stat_refresh", name, sizeof(name));
+	file = fopen("/proc/vmstat", "re");
+	while (file && fscanf(file, "%63s %lld", name, &n) == 2) {
+		if (!strcmp(name, "nr_foll_pin_acquired"))
+			acquired = n;
+		else if (!strcmp(name, "nr_foll_pin_released"))
+			released = n;
+	}
+	if (file)
+		fclose(file);
+	return acquired < 0 ? -1 : acquired - released;
+}
+
 static void part_of_huge(void *arg)
 {
 	const struct rlimit limit = { .rlim_cur = MIB, .rlim_max = MIB };
@@ -351,6 +372,7 @@ TEST(part, "a part of a huge page is charged as all of it")
 {
 	const long before = pinned_kib();
 	char *map, *p = huge_page(&map);
+	long long all;
 	int fd;
 
 	SKIP_IF(!p, "no huge page");
@@ -361,7 +383,9 @@ TEST(part, "a part of a huge page is charged as all of it")
 	fd = pin(p, HUGE);
 	CHECK(pinned_kib() - before == 2048, "%ld KiB are charged for all", pinned_kib() - before);
 	close(fd);
+	all = pins();
 	tap_fork(part_of_huge, NULL);
+	CHECK(all >= 0 && pins() == all, "%lld pages stay pinned", pins() - all);
 	munmap(map, 2 * HUGE);
 }
 
