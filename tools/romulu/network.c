@@ -726,7 +726,14 @@ static void undo(struct network *n)
 static int begin_with_senders(struct network *n, uint64_t end_ns)
 {
 	int result = n->transport->open(n);
+	char why[WHY_SIZE];
 
+	/* once: a sender that comes finds all of it */
+	if (!result && n->transport->linked && n->listener < 0) {
+		n->listener = link_listen(n->config->listen, why);
+		if (n->listener < 0)
+			return fail("%s", why);
+	}
 	if (!result && !n->armed) {
 		led_say("armed", NULL);
 		n->armed = true;
@@ -745,14 +752,8 @@ static int begin(struct network *n)
 {
 	const double timeout = n->config->timeout;
 	const uint64_t end_ns = timeout > 0 ? now_ns() + timeout * 1e9 : UINT64_MAX;
-	char why[WHY_SIZE];
 	int result;
 
-	if (n->transport->linked) {
-		n->listener = link_listen(n->config->listen, why);
-		if (n->listener < 0)
-			return fail("%s", why);
-	}
 	for (;;) {
 		result = begin_with_senders(n, end_ns);
 		if (*n->stop)
