@@ -85,8 +85,10 @@ if wanted tools; then
 elif wanted demo; then
 	run "tools of the demonstration" make -s -C "$top/tools" O="$build/tools" \
 		"$build"/tools/{rashpa-builder,rashpa-manager,rashpactl,remu,romulu,librashpa.so,librashpa-processing.so}
-	run "software FPGA" make -s -C "$top/tools/software-fpga" O="$build/tools" "$build/tools/rashpa-fpga"
 fi
+# each guest has a board
+[[ ! ${only[demo]-} ]] && ((!${#tests[@]})) ||
+	run "software FPGA" make -s -C "$top/tools/software-fpga" O="$build/tools" "$build/tools/rashpa-fpga"
 ((!${#tests[@]})) || run "${tests[*]##*/}" make -s -C "$top/selftests" O="$build/selftests" "${tests[@]}"
 if wanted tests; then
 	run "tests" make -s -C "$top/selftests" O="$build/selftests"
