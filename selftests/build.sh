@@ -86,7 +86,8 @@ elif wanted demo; then
 	run "tools of the demonstration" make -s -C "$top/tools" O="$build/tools" \
 		"$build"/tools/{rashpa-builder,rashpa-manager,rashpactl,remu,romulu,librashpa.so,librashpa-processing.so}
 fi
-# each guest has a board
+# each guest has a board, and looks at buffers
+((!${#tests[@]})) || run "rashpactl" make -s -C "$top/tools" O="$build/tools" "$build/tools/rashpactl"
 [[ ! ${only[demo]-} ]] && ((!${#tests[@]})) ||
 	run "software FPGA" make -s -C "$top/tools/software-fpga" O="$build/tools" "$build/tools/rashpa-fpga"
 ((!${#tests[@]})) || run "${tests[*]##*/}" make -s -C "$top/selftests" O="$build/selftests" "${tests[@]}"

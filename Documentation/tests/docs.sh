@@ -149,14 +149,14 @@ cat /tmp/missing
 ok $? "troubleshooting-rst-sentences: troubleshooting.rst has sentences that the driver and the tools say"
 
 # the page of telegrams is made of their schema; settings are the options of the tools, but for those
-# of daemons and of reports
+# of daemons and of reports, and those that only the user of the machine decides
 Documentation/telegrams.py --check
 ok $? "telegrams-rst-telegrams: telegrams.rst is what telegrams.py makes of the schema"
 # settings ROLE TOOL
 settings() {
 	Documentation/telegrams.py --settings "$1" | sort >/tmp/settings
 	"build/tools/$2" --help | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p' |
-		grep -vxE 'daemon|leader|tls-.*|json|progress|help|usage|version' | sort -u >/tmp/options
+		grep -vxE 'accept|daemon|leader|tls-.*|json|progress|help|usage|version' | sort -u >/tmp/options
 	diff /tmp/settings /tmp/options | sed -n 's/^</# no option/p; s/^>/# no setting/p'
 	[[ -s /tmp/settings ]] && cmp -s /tmp/settings /tmp/options
 	ok $? "settings/$1: they are the options of $2"
