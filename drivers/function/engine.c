@@ -33,7 +33,7 @@ int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 	u32 i;
 
 	in = rashpa_copy_array(call, p->engines, p->n_engines, p->engine_size,
-			       offsetofend(typeof(*in), __reserved), sizeof(*in));
+			       offsetofend(typeof(*in), step_size), sizeof(*in));
 	if (IS_ERR_OR_NULL(in))
 		return PTR_ERR_OR_ZERO(in);
 	profile->engines = kcalloc(p->n_engines, sizeof(*profile->engines), GFP_KERNEL_ACCOUNT);
@@ -172,45 +172,6 @@ static int rashpa_engine_steps_check(struct rashpa_call *call, struct rashpa_dev
 	return err;
 }
 
-/* What is only told again by ENGINE_INFO. */
-static int rashpa_engine_notes_check(struct rashpa_call *call, const struct rashpa_profile_set *p,
-				     const struct rashpa_profile *profile,
-				     const struct rashpa_profile_engine *e)
-{
-	u32 i;
-	int err;
-
-	if (e->lock_size > SZ_4K || !IS_ALIGNED(e->lock_size, sizeof(u64)))
-		return rashpa_fail(call, -EINVAL,
-				   "engine %s: a lock record of %u bytes: must be a multiple of 8 up to 4096",
-				   e->name, e->lock_size);
-	if (e->lock_size ? e->lock_bits != 32 && e->lock_bits != 64 :
-			   e->lock_bits || e->lock_offset)
-		return rashpa_fail(call, -EINVAL,
-				   "engine %s: the word of a lock record has 32 or 64 bits, and there is none without a record",
-				   e->name);
-	if (e->lock_size && (!IS_ALIGNED(e->lock_offset, e->lock_bits / 8) ||
-			     e->lock_offset > e->lock_size - e->lock_bits / 8))
-		return rashpa_fail(call, -EINVAL,
-				   "engine %s: the word at %u is crooked, or outside the lock record of %u bytes",
-				   e->name, e->lock_offset, e->lock_size);
-	if (!e->doorbell[0]) {
-		if (memchr_inv(e->doorbell, 0, sizeof(e->doorbell)))
-			return rashpa_fail(call, -EINVAL,
-					   "engine %s: bytes behind the end of the doorbell's name",
-					   e->name);
-		return 0;
-	}
-	err = rashpa_check_name(call, e->doorbell, sizeof(e->doorbell));
-	if (err)
-		return err;
-	for (i = 0; i < p->n_windows; i++)
-		if (!strcmp(profile->windows[i].name, e->doorbell))
-			return 0;
-	return rashpa_fail(call, -EINVAL, "engine %s: there is no window %s for its doorbell",
-			   e->name, e->doorbell);
-}
-
 static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *dev,
 			       const struct rashpa_profile_set *p,
 			       const struct rashpa_profile *profile, u32 i)
@@ -225,17 +186,14 @@ static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *d
 	for (j = 0; j < i; j++)
 		if (!strcmp(profile->engines[j].about.name, e->name))
 			return rashpa_fail(call, -EINVAL, "engine %s: named twice", e->name);
-	if (e->__reserved || e->flags & ~RASHPA_PENGINE_OPTIONAL)
-		return rashpa_fail(call, -EINVAL, "engine %s: undefined flag or reserved field",
-				   e->name);
+	if (e->flags & ~RASHPA_PENGINE_OPTIONAL)
+		return rashpa_fail(call, -EINVAL, "engine %s: undefined flag", e->name);
 	err = rashpa_engine_range_check(call, profile, i);
 	if (!err)
 		err = rashpa_bound_check(call, dev, p, profile, i, e->first_offset);
 	if (!err)
 		err = rashpa_bound_check(call, dev, p, profile, i, e->limit_offset);
-	if (!err)
-		err = rashpa_engine_steps_check(call, dev, p, profile, &profile->engines[i]);
-	return err ?: rashpa_engine_notes_check(call, p, profile, e);
+	return err ?: rashpa_engine_steps_check(call, dev, p, profile, &profile->engines[i]);
 }
 
 /**

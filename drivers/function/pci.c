@@ -321,12 +321,8 @@ int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
 	e = &dev->engines[info->index];
 	info->out_flags = READ_ONCE(e->absent) ? RASHPA_ENGINE_ABSENT : 0;
 	memcpy(info->out_name, e->about.name, sizeof(info->out_name));
-	memcpy(info->out_doorbell, e->about.doorbell, sizeof(info->out_doorbell));
 	info->out_first = e->about.first;
 	info->out_count = e->about.count;
-	info->out_lock_size = e->about.lock_size;
-	info->out_lock_offset = e->about.lock_offset;
-	info->out_lock_bits = e->about.lock_bits;
 	info->out_maps = rashpa_maps_of_engine(dev, BIT_ULL(info->index));
 	info->out_stops = READ_ONCE(e->stops);
 	info->out_failures = READ_ONCE(e->failures);

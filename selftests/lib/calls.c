@@ -168,7 +168,6 @@ static void valid_profile(void *arg)
 		.name = "all", .bar = RFPGA_BAR_MEMORY, .first_offset = MIB,
 		.limit_offset = MIB + 4, .count = RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE,
 		.n_steps = ARRAY_SIZE(steps), .step_size = sizeof(steps[0]),
-		.doorbell = "doorbell",
 	};
 	struct rashpa_profile_set *p = arg;
 
@@ -443,7 +442,7 @@ const struct op ops[] = {
 	   .valid = valid_profile,
 	   .pointers = {
 		{ AT(profile_set, engines), sizeof(struct rashpa_profile_engine), false, false,
-		  offsetof(struct rashpa_profile_engine, __reserved), EFAULT },
+		  0, EFAULT },
 		{ AT(profile_set, windows), sizeof(struct rashpa_profile_window), false, false,
 		  offsetof(struct rashpa_profile_window, __reserved), EFAULT },
 		{ AT(profile_set, steps), 2 * sizeof(struct rashpa_profile_step), false, false,

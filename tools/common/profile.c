@@ -604,27 +604,6 @@ static int read_bounds(struct json_place *at, struct json_object *value, void *t
 	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
 }
 
-static int read_lock(struct json_place *at, struct json_object *value, void *to)
-{
-	struct rashpa_profile_engine *e = to;
-	const struct json_key keys[] = {
-		{ "size", true, json_read_u32, &e->lock_size },
-		{ "offset", true, json_read_u32, &e->lock_offset },
-		{ "bits", true, json_read_u32, &e->lock_bits },
-	};
-
-	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
-		return -1;
-	if (!e->lock_size || e->lock_size % 8 || e->lock_size > PAGE)
-		return json_wrong(at, "size must be a multiple of 8 up to %d", PAGE);
-	if (e->lock_bits != 32 && e->lock_bits != 64)
-		return json_wrong(at, "bits must be 32 or 64");
-	if (e->lock_offset % (e->lock_bits / 8) || e->lock_offset > e->lock_size - e->lock_bits / 8)
-		return json_wrong(at, "the word at %" PRIu32 " is crooked, or outside the record",
-				  e->lock_offset);
-	return 0;
-}
-
 static int read_engine_steps(struct json_place *at, struct json_object *value, void *to)
 {
 	struct profile_engine *e = to;
@@ -643,8 +622,6 @@ static int read_engine(struct json_place *at, struct json_object *value, void *t
 		{ "first", false, json_read_u32, &e->about.first },
 		{ "count", true, json_read_u32, &e->about.count },
 		{ "quiesce", false, read_engine_steps, e },
-		{ "doorbell", false, read_window_name, e->about.doorbell },
-		{ "lock", false, read_lock, &e->about },
 		{ "optional", false, json_read_bool, &optional },
 	};
 
@@ -709,10 +686,8 @@ static int check_engine_windows(struct json_place *at, const struct profile *p,
 				const struct profile_engine *e)
 {
 	const struct rashpa_profile_window *w;
-	bool doorbell = !*e->about.doorbell;
 
 	for (w = p->window; w < p->window + p->n_windows; w++) {
-		doorbell |= !strcmp(w->name, e->about.doorbell);
 		if (window_holds(w, e->about.bar, e->about.first_offset) ||
 		    window_holds(w, e->about.bar, e->about.limit_offset))
 			return json_wrong(at, "the window \"%s\" holds its bounds, which are the kernel's",
@@ -723,8 +698,7 @@ static int check_engine_windows(struct json_place *at, const struct profile *p,
 				return json_wrong(at, "the window \"%s\" is for users, and has a register of its quiesce sequence",
 						  w->name);
 	}
-	return doorbell ? 0 : json_wrong(at, "there is no window \"%s\" for its doorbell",
-					 e->about.doorbell);
+	return 0;
 }
 
 static int check_engine(struct json_place *at, const struct profile *p, unsigned int i)

@@ -423,10 +423,6 @@ static void test_engines(const struct profile *p)
 		next = e->about.first + e->about.count;
 	}
 	ok(good && next <= RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE, "engines: its engines");
-	ok(p->engine[3].about.lock_size == RFPGA_LOCK_SIZE &&
-	   p->engine[3].about.lock_offset == RFPGA_LOCK_STACKS &&
-	   p->engine[3].about.lock_bits == 64 && !strcmp(p->engine[3].about.doorbell, "doorbell3"),
-	   "engine-itself: what an engine tells of itself");
 }
 
 static void test_profile(const char *folder)
@@ -548,11 +544,6 @@ static void test_profile(const char *folder)
 		  "engines[0]: has entries" },
 		{ WITH_ENGINES("{ \"name\": \"a\", \"count\": 0, \"first\": 1, "
 		  BOUNDS(1, 0) " }") " }", "engines[0]: has no entries" },
-		{ WITH_ENGINES("{ \"name\": \"a\", \"count\": 0, \"doorbell\": \"x\", "
-		  BOUNDS(1, 0) " }") " }", "engines[0]: there is no window \"x\"" },
-		{ WITH_ENGINES("{ \"name\": \"a\", \"count\": 0, "
-		  "\"lock\": { \"size\": 64, \"offset\": 64, \"bits\": 32 }, "
-		  BOUNDS(1, 0) " }") " }", "engines[0].lock: the word at 64" },
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 6, \"address\": { \"offset\": 0, \"bits\": 64 } } }",
 		  "table" },
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 63 } } }",

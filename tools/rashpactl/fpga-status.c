@@ -224,7 +224,6 @@ static struct json_object *engine_json(const struct rashpa_engine_info *e)
 	put_bool(o, "absent", e->out_flags & RASHPA_ENGINE_ABSENT);
 	put_u64(o, "first", e->out_first);
 	put_u64(o, "entries", e->out_count);
-	put_text(o, "doorbell", *e->out_doorbell ? e->out_doorbell : NULL);
 	put_u64(o, "maps", e->out_maps);
 	put_u64(o, "stops", e->out_stops);
 	put_u64(o, "failures", e->out_failures);

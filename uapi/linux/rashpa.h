@@ -1002,11 +1002,6 @@ struct rashpa_profile_table {
  * @steps: pointer to @n_steps of &struct rashpa_profile_step, its quiesce sequence
  * @n_steps: 1 to RASHPA_ENGINE_STEPS_MAX; 0 only without entries
  * @step_size: bytes of an element of @steps
- * @doorbell: name of the window of the profile that has its doorbell, or empty
- * @lock_size: bytes of the lock record that it writes, up to 4096, a multiple of 8; 0 for none
- * @lock_offset: in it, of the word that counts what is complete
- * @lock_bits: width of that word, 32 or 64; 0 without a record
- * @__reserved: must be zero
  *
  * The kernel writes the bounds whenever it has stopped the function for good (profile, reset), and
  * reads them back: also each time that it relies on them. No window may hold them, whoever
@@ -1032,11 +1027,6 @@ struct rashpa_profile_engine {
 	__aligned_u64 steps;
 	__u32 n_steps;
 	__u32 step_size;
-	char doorbell[RASHPA_PROFILE_NAME_SIZE];
-	__u32 lock_size;
-	__u32 lock_offset;
-	__u32 lock_bits;
-	__u32 __reserved;
 };
 
 /** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
@@ -1126,14 +1116,11 @@ struct rashpa_profile_set {
  * @head: no flags
  * @index: 0 to &struct rashpa_device_info.out_engines - 1, in the order of the profile
  * @out_flags: RASHPA_ENGINE_*
- * @out_name: as in the profile, and so are the others up to @out_lock_bits
- * @out_doorbell: window with its doorbell, or empty
+ * @out_name: its name in the profile
  * @out_first: its first entry of the table, see &struct rashpa_program.first
  * @out_count: entries from there on
- * @out_lock_size: bytes of its lock record, 0 for none
- * @out_lock_offset: of the word in it that counts
- * @out_lock_bits: width of that word
  * @out_maps: maps that exist now, and whose addresses it has or had
+ * @__reserved: zero
  * @out_stops: times that it was stopped without the others
  * @out_failures: times that it did not stop, and the function had to
  *
@@ -1144,13 +1131,10 @@ struct rashpa_engine_info {
 	__u32 index;
 	__u32 out_flags;
 	char out_name[RASHPA_PROFILE_NAME_SIZE];
-	char out_doorbell[RASHPA_PROFILE_NAME_SIZE];
 	__u32 out_first;
 	__u32 out_count;
-	__u32 out_lock_size;
-	__u32 out_lock_offset;
-	__u32 out_lock_bits;
 	__u32 out_maps;
+	__u32 __reserved;
 	__aligned_u64 out_stops;
 	__aligned_u64 out_failures;
 };

@@ -44,7 +44,7 @@ FULL = {
               "length_field": {"offset": 8, "bits": 64}, "control": {"offset": 16, "bits": 32, "set": 1, "clear": 0},
               "sum": {"offset": 24, "bits": 64}, "segment_size": 0},
     "engines": [{"name": "e", "description": "one", "bounds": {"bar": 1, "first": 0, "limit": 4}, "first": 0, "count": 8,
-                 "quiesce": [WAIT], "doorbell": "d", "lock": {"size": 64, "offset": 56, "bits": 64}, "optional": True}],
+                 "quiesce": [WAIT], "optional": True}],
 }
 
 # The same of a board that fetches addresses, with all keys of that.
@@ -83,8 +83,6 @@ WRONG = [
     (("table", "control", "clear"), 1, "set and clear are the same", TOOL),
     (("engines", 0, "count"), 1000, "not in the table", TOOL),
     (("engines", 0, "bounds", "bar"), 0, "holds its bounds", TOOL),
-    (("engines", 0, "doorbell"), "x", "there is no window", TOOL),
-    (("engines", 0, "lock", "offset"), 62, "crooked", TOOL),
     (("dma_bits",), "65", "24 to 64", TOOL),
     (("dma_bits",), "64 bits", "not a number", BOTH),
     (("dma_bits",), 64.5, "whole number", BOTH),
