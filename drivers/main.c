@@ -110,7 +110,7 @@ static const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_engine_info),
 	RASHPA_OP(FPGA, LIST, rashpa_list, out_count,
 		  0, 0, rashpa_ioc_device_list),
-	RASHPA_OP(FPGA, PROFILE_SET, rashpa_profile_set, alignment,
+	RASHPA_OP(FPGA, PROFILE_SET, rashpa_profile_set, __reserved,
 		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET,
 		  RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_profile),
 	RASHPA_OP(FPGA, WINDOW_MAKE, rashpa_window_make, __reserved,

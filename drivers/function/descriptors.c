@@ -18,10 +18,8 @@
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
-#include <linux/swiotlb.h>
 
 #include "core/compat.h"
-#include "memory/memory.h"
 #include "function/map.h"
 
 /* Of rings that may be in pieces: larger ones are not needed, and may not be found. */
@@ -34,7 +32,6 @@
  * @per: descriptors of each piece, the last one may have less
  * @written: descriptors from the first on that are not 0 (hw_lock)
  * @n_pieces: allocated so far
- * @large: memory of the only piece, where the DMA core had none; count 0: it is not
  * @piece: memory that is contiguous for the function
  */
 struct rashpa_descriptors {
@@ -43,7 +40,6 @@ struct rashpa_descriptors {
 	u32 per;
 	u32 written;
 	u32 n_pieces;
-	struct rashpa_pages large;
 	struct {
 		void *cpu;
 		dma_addr_t bus;
@@ -406,12 +402,6 @@ static u64 rashpa_descriptor_bus(const struct rashpa_descriptors *ring, u32 i)
 
 static void rashpa_ring_free(struct device *d, struct rashpa_descriptors *ring)
 {
-	if (ring->large.count) {
-		dma_unmap_page(d, ring->piece[0].bus, rashpa_pages_size(&ring->large),
-			       DMA_BIDIRECTIONAL);
-		rashpa_pages_drop(&ring->large);
-		ring->n_pieces = 0;
-	}
 	while (ring->n_pieces--) {
 		dma_free_coherent(d, rashpa_piece_size(ring, ring->n_pieces),
 				  ring->piece[ring->n_pieces].cpu,
@@ -421,10 +411,13 @@ static void rashpa_ring_free(struct device *d, struct rashpa_descriptors *ring)
 	kvfree(ring);
 }
 
-static struct rashpa_descriptors *rashpa_ring_new(u32 size, u32 room, u32 per)
+/* Pieces of so many descriptors each. They are zeroed. */
+static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, u32 room, u32 per)
 {
 	const u32 pieces = DIV_ROUND_UP(room, per);
 	struct rashpa_descriptors *ring;
+	int err = 0;
+	u32 i;
 
 	ring = kvzalloc(struct_size(ring, piece, pieces), GFP_KERNEL_ACCOUNT);
 	if (!ring)
@@ -432,19 +425,6 @@ static struct rashpa_descriptors *rashpa_ring_new(u32 size, u32 room, u32 per)
 	ring->size = size;
 	ring->room = room;
 	ring->per = per;
-	return ring;
-}
-
-/* Pieces of so many descriptors each. They are zeroed. */
-static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, u32 room, u32 per)
-{
-	struct rashpa_descriptors *ring = rashpa_ring_new(size, room, per);
-	const u32 pieces = DIV_ROUND_UP(room, per);
-	int err = 0;
-	u32 i;
-
-	if (IS_ERR(ring))
-		return ring;
 	for (i = 0; i < pieces && !err; i++) {
 		ring->piece[i].cpu = dma_alloc_coherent(d, rashpa_piece_size(ring, i),
 							&ring->piece[i].bus,
@@ -464,48 +444,6 @@ static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, 
 	return ERR_PTR(err);
 }
 
-/*
- * One piece that is larger than the page allocator has, where no IOMMU puts it together: as a
- * buffer is. Not where the DMA core would have to copy, or to keep caches away.
- */
-static struct rashpa_descriptors *rashpa_ring_large(struct device *d, u32 size, u32 room)
-{
-	const struct rashpa_want want = {
-		.length = PAGE_ALIGN((u64)room * size),
-		.alignment = PAGE_SIZE,
-		.last = min(rashpa_dma_limit(d), d->coherent_dma_mask),
-		.node = NUMA_NO_NODE,
-		.near = dev_to_node(d),
-		.backend = RASHPA_BACKEND_CONTIG,
-		.cache = RASHPA_CACHE_CACHED,
-	};
-	struct rashpa_progress nobody = { };
-	struct rashpa_call search = { .obj = &nobody };
-	struct rashpa_descriptors *ring;
-	int err;
-
-	if (!dev_is_dma_coherent(d) || is_swiotlb_force_bounce(d))
-		return ERR_PTR(-ENOMEM);
-	ring = rashpa_ring_new(size, room, room);
-	if (IS_ERR(ring))
-		return ring;
-	err = rashpa_pages_alloc(&search, &ring->large, &want);
-	if (err)
-		goto out_free;
-	ring->piece[0].cpu = page_address(ring->large.first);
-	ring->piece[0].bus = dma_map_page(d, ring->large.first, 0,
-					  rashpa_pages_size(&ring->large), DMA_BIDIRECTIONAL);
-	if (!dma_mapping_error(d, ring->piece[0].bus)) {
-		ring->n_pieces = 1;
-		return ring;
-	}
-	rashpa_pages_drop(&ring->large);
-	err = -ENOMEM;
-out_free:
-	kvfree(ring);
-	return ERR_PTR(err == -EOPNOTSUPP ? -ENOMEM : err);
-}
-
 /* In one piece, unless descriptors lead to the next one: then in smaller ones where that fails. */
 static struct rashpa_descriptors *rashpa_ring_find(struct pci_dev *pdev, u32 size, u32 room,
 						   bool chained)
@@ -514,12 +452,8 @@ static struct rashpa_descriptors *rashpa_ring_find(struct pci_dev *pdev, u32 siz
 	struct rashpa_descriptors *ring;
 	size_t piece = RASHPA_PIECE_MAX;
 
-	if (!chained) {
-		ring = rashpa_ring_alloc(d, size, room, room);
-		if (ring == ERR_PTR(-ENOMEM) && !rashpa_pci_translated(pdev))
-			ring = rashpa_ring_large(d, size, room);
-		return ring;
-	}
+	if (!chained)
+		return rashpa_ring_alloc(d, size, room, room);
 	do {
 		ring = rashpa_ring_alloc(d, size, room, min_t(size_t, piece / size, room));
 		piece /= 2;

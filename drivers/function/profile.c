@@ -70,9 +70,8 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 
 	if (!t)
 		return 0;
-	if (t->flags & ~RASHPA_PTABLE_FETCH || t->__reserved || t->__reserved2)
-		return rashpa_fail(call, -EINVAL,
-				   "the table has an undefined flag or reserved field");
+	if (t->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field of the table is not zero");
 	if (!t->length || !IS_ALIGNED(t->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
 				   "the table at 0x%llx of 0x%llx bytes: must be aligned to 4 and not empty",
@@ -91,8 +90,8 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 					   "window %s: is for users and overlaps the address table",
 					   w->name);
 	}
-	return t->flags & RASHPA_PTABLE_FETCH ? rashpa_fetch_check(call, &profile->fetch) :
-						rashpa_layout_check(call, &profile->layout);
+	return t->fetch ? rashpa_fetch_check(call, &profile->fetch) :
+			  rashpa_layout_check(call, &profile->layout);
 }
 
 static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_profile_set *p)
@@ -103,17 +102,17 @@ static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_p
 	if (p->n_steps > RASHPA_PROFILE_STEPS_MAX)
 		return rashpa_fail(call, -EINVAL, "%u steps, at most %u are possible",
 				   p->n_steps, RASHPA_PROFILE_STEPS_MAX);
-	if (p->n_tables > RASHPA_PROFILE_TABLES_MAX)
-		return rashpa_fail(call, -EINVAL, "%u tables, at most %u is possible",
-				   p->n_tables, RASHPA_PROFILE_TABLES_MAX);
 	if (p->n_engines > RASHPA_PROFILE_ENGINES_MAX)
 		return rashpa_fail(call, -EINVAL, "%u engines, at most %u are possible",
 				   p->n_engines, RASHPA_PROFILE_ENGINES_MAX);
-	if (p->n_engines && (!p->n_tables || !p->n_steps))
+	if (p->n_engines && (!p->table || !p->n_steps))
 		return rashpa_fail(call, -EINVAL,
 				   "engines without %s: what an engine does not cover is the function's",
-				   p->n_tables ? "a quiesce sequence of the whole function" :
-						 "a table");
+				   p->table ? "a quiesce sequence of the whole function" :
+					      "a table");
+	if (p->__reserved || (!p->table && p->table_size))
+		return rashpa_fail(call, -EINVAL,
+				   "a reserved field is not zero, or a table has a size and no address");
 	if (p->dma_bits && (p->dma_bits < 24 || p->dma_bits > 64))
 		return rashpa_fail(call, -EINVAL, "a DMA mask of %u bits: must be 24 to 64",
 				   p->dma_bits);
@@ -147,12 +146,8 @@ static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_prof
 {
 	int err;
 
-	if (!(t->flags & RASHPA_PTABLE_FETCH)) {
-		if (t->fetch || t->fetch_size)
-			return rashpa_fail(call, -EINVAL,
-					   "a ring is described without the flag RASHPA_PTABLE_FETCH");
+	if (!t->fetch && !t->fetch_size)
 		return rashpa_layout_fetch(call, t->layout, t->layout_size, &profile->layout);
-	}
 	if (t->layout || t->layout_size)
 		return rashpa_fail(call, -EINVAL,
 				   "the layout of an entry, and a ring, exclude each other");
@@ -183,8 +178,8 @@ int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 	if (IS_ERR(steps))
 		return PTR_ERR(steps);
 	profile->steps = steps;
-	table = rashpa_copy_array(call, p->tables, p->n_tables, p->table_size,
-				  offsetofend(typeof(*table), __reserved), sizeof(*table));
+	table = rashpa_copy_array(call, p->table, !!p->table, p->table_size,
+				  offsetofend(typeof(*table), fetch_size), sizeof(*table));
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 	profile->table = table;
@@ -208,7 +203,7 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 				   "fpga%d has channels, and the profile no quiesce sequence: close them, add one, or use CAP_SYS_RAWIO",
 				   dev->id);
 	/* whoever says what is written where, and by whom, has the registers */
-	if (p->n_windows || p->n_steps || p->n_tables) {
+	if (p->n_windows || p->n_steps || p->table) {
 		err = rashpa_lockdown_check(call, dev, "a profile that names registers");
 		if (err)
 			return err;

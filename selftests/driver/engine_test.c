@@ -235,7 +235,7 @@ static const struct bad_field bad[] = {
 	{ "with-uint_max-engines", P(n_engines), 4, ~0U, EINVAL, "engines" },
 	{ "with-engines-nowhere", P(engines), 8, 8, EFAULT, NULL },
 	{ "with-engines-that-are-too-short", P(engine_size), 4, 72, EINVAL, "72 bytes" },
-	{ "with-engines-and-no-table", P(n_tables), 4, 0, EINVAL, "engines|table" },
+	{ "with-engines-and-no-table", P(table), 8, 0, EINVAL, "engines|table" },
 	{ "with-engines-and-no-quiesce-sequence", P(n_steps), 4, 0, EINVAL,
 	  "engines|quiesce sequence" },
 	{ "whose-engine-has-no-name", E(name), 1, 0, EINVAL, "name" },

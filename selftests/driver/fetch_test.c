@@ -175,7 +175,7 @@ static struct plan *plan_make(const struct way *way)
 		p.fetch.n_fields++;
 	p.table = (struct rashpa_profile_table) {
 		.bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE, .length = RFPGA_TABLE_SIZE,
-		.flags = RASHPA_PTABLE_FETCH, .fetch = (uintptr_t)&p.fetch,
+		.fetch = (uintptr_t)&p.fetch,
 		.fetch_size = sizeof(p.fetch),
 	};
 	/* that of the board is 8 MiB in packed words */
@@ -361,9 +361,8 @@ enum part { TABLE_OF, FETCH, FIELD_OF, REGISTER };
 
 /* one wrong value in the array's profile: of field 1, the length, or of register 1, COUNT */
 static const struct bad_field bad[] = {
-	{ "and-does-not-say-so", T(flags), 4, 0, EINVAL, "RASHPA_PTABLE_FETCH" },
-	{ "with-an-undefined-flag-of-the-table", T(flags), 4, 3, EINVAL, "undefined flag" },
-	{ "with-a-reserved-field-of-the-table", T(__reserved2), 4, 1, EINVAL, "reserved" },
+	{ "with-a-reserved-field-of-the-table", T(__reserved), 4, 1, EINVAL, "reserved" },
+	{ "and-gives-no-address-of-it", T(fetch), 8, 0, EFAULT, NULL },
 	{ "and-a-layout", T(layout_size), 4, 56, EINVAL, "layout|exclude" },
 	{ "from-nowhere", T(fetch), 8, 8, EFAULT, NULL },
 	{ "by-a-ring-that-is-too-short", T(fetch_size), 4, 52, EINVAL, "52 bytes" },
@@ -643,16 +642,25 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
 	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
 	const uint32_t at[] = { 0, 1, n / 2, n - 2, n - 1 };
+	const bool iommu = fpga_iommu(&boards[0]);
 	u64 start = now_ns(), base;
 	uint8_t is[16], wanted[16];
 	const struct rashpa_table *t;
 	size_t i;
+	int err;
 
 	if (!ANSWERED(call(boards[0].fd, RASHPA_IOC_MAP_MAKE, &make), 0, NULL))
 		return;
 	tap_note("MAP of %u segments: %.3f s", make.out_segments, since(start));
 	start = now_ns();
-	ANSWERED(call(make.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	err = call(make.out_fd, RASHPA_IOC_PROGRAM, &p);
+	/* it needs one piece, which the page allocator does not have */
+	if (err == -ENOMEM && !iommu) {
+		CHECK(strstr(reason, "in one piece"), "%s", reason);
+		close(make.out_fd);
+		return;
+	}
+	ANSWERED(err, 0, NULL);
 	tap_note("PROGRAM of %llu descriptors, %llu MiB: %.3f s", p.out_descriptors,
 		 (p.out_descriptors * size / MIB), since(start));
 	start = now_ns();
@@ -682,7 +690,7 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
 
 /*
  * A ring that is too large for the page allocator. With an IOMMU it may be in many pieces. Without
- * one the driver allocates it like a buffer.
+ * one only a CMA area of the kernel has it, or the map is refused.
  */
 TEST(many, "a ring that is larger than one piece of the page allocator")
 {

@@ -31,7 +31,7 @@ static int profile(uint32_t address, uint32_t next, uint32_t ring)
 	};
 	struct rashpa_profile_table table = {
 		.bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE, .length = RFPGA_TABLE_SIZE,
-		.flags = RASHPA_PTABLE_FETCH, .fetch = (uintptr_t)&fetch,
+		.fetch = (uintptr_t)&fetch,
 		.fetch_size = sizeof(fetch),
 	};
 	struct rashpa_profile_step steps[] = {

@@ -97,7 +97,6 @@ FLAGS = {
                             "RASHPA_SOURCE_LOOK", "RASHPA_SOURCE_ONE_SHOT"],
     "rashpa_pengine_flags": ["RASHPA_PENGINE_OPTIONAL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
-    "rashpa_ptable_flags": ["RASHPA_PTABLE_FETCH"],
     "rashpa_fetch_flags": ["RASHPA_FETCH_CLOSED"],
     "rashpa_fetch_kinds": ["RASHPA_FETCH_CONSTANT", "RASHPA_FETCH_ADDRESS", "RASHPA_FETCH_LENGTH",
                            "RASHPA_FETCH_SUM", "RASHPA_FETCH_NEXT", "RASHPA_FETCH_INDEX",
@@ -137,7 +136,7 @@ RASHPA_DEVICE_FETCH RASHPA_DESCRIPTORS_MAX RASHPA_DESCRIPTOR_SIZE_MAX RASHPA_FET
 RASHPA_FETCH_REGISTERS_MAX
 RASHPA_REGION_MEMORY RASHPA_REGION_PREFETCH RASHPA_REGION_64BIT
 RASHPA_PROFILE_NAME_SIZE RASHPA_PROFILE_WINDOWS_MAX RASHPA_PROFILE_STEPS_MAX
-RASHPA_PROFILE_TABLES_MAX RASHPA_QUIESCE_US_MAX
+RASHPA_QUIESCE_US_MAX
 RASHPA_PROFILE_ENGINES_MAX RASHPA_ENGINE_STEPS_MAX RASHPA_ENGINE_ABSENT
 RASHPA_CLASS_HOST RASHPA_CLASS_IOVA RASHPA_CLASS_PEER RASHPA_CLASS_BRIDGE
 RASHPA_MAPPED_REMAPPED RASHPA_MAPPED_COHERENT RASHPA_LOCK_SLOT RASHPA_LOCK_SLOTS_MAX
@@ -179,13 +178,12 @@ FIELDS = {
     "profile_step.op": "flags[rashpa_step_ops, int32]",
     "profile_set.windows": "ptr64[in, array[rashpa_profile_window]]",
     "profile_set.steps": "ptr64[in, array[rashpa_profile_step]]",
-    "profile_set.tables": "ptr64[in, array[rashpa_profile_table]]",
+    "profile_set.table": "ptr64[in, rashpa_profile_table, opt]",
     "profile_set.n_windows": "len[windows, int32]",
     "profile_set.n_steps": "len[steps, int32]",
-    "profile_set.n_tables": "len[tables, int32]",
     "profile_set.window_size": "const[64, int32]",
     "profile_set.step_size": "const[32, int32]",
-    "profile_set.table_size": "const[56, int32]",
+    "profile_set.table_size": "const[48, int32]",
     "profile_engine.name": 'string["e", 32]',
     "profile_engine.flags": "flags[rashpa_pengine_flags, int32]",
     "profile_engine.steps": "ptr64[in, array[rashpa_profile_step]]",
@@ -195,7 +193,6 @@ FIELDS = {
     "profile_set.n_engines": "len[engines, int32]",
     "profile_set.engine_size": "const[80, int32]",
     "engine_info.index": "int32[0:64]",
-    "profile_table.flags": "flags[rashpa_ptable_flags, int32]",
     "profile_table.layout": "ptr64[in, rashpa_layout, opt]",
     "profile_table.layout_size": "const[48, int32]",
     "profile_table.fetch": "ptr64[in, rashpa_fetch, opt]",

@@ -114,7 +114,6 @@ static void fill_table(struct rng *r, struct rashpa_profile_table *t,
 	*t = fpga_table;
 	if (one_in(r, 2)) {
 		fill_fetch(r, (struct rashpa_fetch *)layout);
-		t->flags = RASHPA_PTABLE_FETCH;
 		t->layout_size = 0;
 		t->fetch = (uintptr_t)layout;
 		t->fetch_size = sizeof(struct rashpa_fetch);

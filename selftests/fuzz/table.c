@@ -55,7 +55,7 @@ const struct call calls[] = {
 		F(profile_set, n_windows, T_BELOW, 6), F(profile_set, n_steps, T_BELOW, 5),
 		F(profile_set, dma_bits, T_RARE, 64), F(profile_set, max_segment, T_POWER, 0),
 		F(profile_set, boundary, T_POWER, 0), F(profile_set, alignment, T_POWER, 0),
-		F(profile_set, tables, T_TABLES, 0), F(profile_set, n_tables, T_BELOW, 2),
+		F(profile_set, table, T_TABLES, 0),
 		F(profile_set, quiesce_us, T_RARE, 100000),
 		F(profile_set, engines, T_ENGINES, 0), F(profile_set, n_engines, T_RARE, 3),
 		F(profile_set, engine_size, T_SIZE, sizeof(struct rashpa_profile_engine)),

@@ -181,8 +181,7 @@ static void valid_profile(void *arg)
 	p->steps = (uintptr_t)steps;
 	p->n_steps = ARRAY_SIZE(steps);
 	p->step_size = sizeof(steps[0]);
-	p->tables = (uintptr_t)&fpga_table;
-	p->n_tables = 1;
+	p->table = (uintptr_t)&fpga_table;
 	p->table_size = sizeof(fpga_table);
 }
 
@@ -437,18 +436,19 @@ const struct op ops[] = {
 	OP(FPGA, LIST, list, .valid = valid_list_one,
 	   .pointers = { { AT(list, holdings), sizeof(struct rashpa_holding),
 			   true, false, 0, EFAULT } }),
-	GREW(FPGA, PROFILE_SET, profile_set, alignment, .write = true, .idle = true,
+	OP(FPGA, PROFILE_SET, profile_set, .write = true, .idle = true,
 	   .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET,
 	   .valid = valid_profile,
 	   .pointers = {
-		{ AT(profile_set, engines), sizeof(struct rashpa_profile_engine), false, false,
-		  0, EFAULT },
+		{ AT(profile_set, engines), sizeof(struct rashpa_profile_engine), false, false, 0,
+		  EFAULT },
 		{ AT(profile_set, windows), sizeof(struct rashpa_profile_window), false, false,
 		  offsetof(struct rashpa_profile_window, __reserved), EFAULT },
 		{ AT(profile_set, steps), 2 * sizeof(struct rashpa_profile_step), false, false,
 		  offsetof(struct rashpa_profile_step, __reserved), EFAULT },
-		{ AT(profile_set, tables), sizeof(struct rashpa_profile_table), false, false,
-		  offsetof(struct rashpa_profile_table, __reserved), EFAULT } }),
+		{ AT(profile_set, table), sizeof(struct rashpa_profile_table), false, false,
+		  offsetof(struct rashpa_profile_table, __reserved), EINVAL } },
+	   .reserved = { AT(profile_set, __reserved) }),
 	OP(FPGA, WINDOW_MAKE, window_make, .write = true, .valid = valid_window,
 	   .flags = RASHPA_WINDOW_BLANK,
 	   .out_fd = AT(window_make, out_fd), .reserved = { AT(window_make, __reserved) }),

@@ -170,7 +170,7 @@ struct bad_field {
 	.what##s = (uintptr_t)(at), .n_##what##s = (n), .what##_size = sizeof(*(at))
 #define STEPS(array)	ARRAY(step, array, ARRAY_SIZE(array))
 #define STEP(one)	ARRAY(step, &(one), 1)
-#define TABLE(one)	ARRAY(table, &(one), 1)
+#define TABLE(one)	.table = (uintptr_t)&(one), .table_size = sizeof(one)
 
 int source_add(int channel, uint32_t kind, uint32_t index);
 /* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */

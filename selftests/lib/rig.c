@@ -69,7 +69,7 @@ const struct rashpa_profile_table *rig_chain(void)
 	};
 	table = (struct rashpa_profile_table) {
 		.bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE, .length = RFPGA_TABLE_SIZE,
-		.flags = RASHPA_PTABLE_FETCH, .fetch = (uintptr_t)&fetch,
+		.fetch = (uintptr_t)&fetch,
 		.fetch_size = sizeof(fetch),
 	};
 	return &table;

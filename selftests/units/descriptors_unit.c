@@ -18,10 +18,7 @@ static struct rashpa_map map = { .dev = &dev };
 static size_t piece_max = SIZE_MAX;	/* largest allocation of the DMA core */
 static int pieces;			/* allocations that are not freed yet */
 static size_t given;			/* bytes of these allocations */
-static bool translated = true, interrupted;
-static struct page large_page;
-static void *large;
-static int large_err = -ENOMEM;
+static bool interrupted;
 
 /* Bus addresses of two pieces never follow each other. */
 void *dma_alloc_coherent(struct device *d, size_t size, dma_addr_t *bus, gfp_t gfp)
@@ -45,32 +42,7 @@ void dma_free_coherent(struct device *d, size_t size, void *p, dma_addr_t bus)
 	given -= size;
 }
 
-int rashpa_pages_alloc(struct rashpa_call *c, struct rashpa_pages *p,
-		       const struct rashpa_want *want)
-{
-	if (large_err)
-		return large_err;
-	large = calloc(1, want->length);
-	*p = (struct rashpa_pages) { .first = &large_page, .count = want->length / PAGE_SIZE };
-	return 0;
-}
-
 void rashpa_path_flush(struct pci_dev *p) { }
-void rashpa_pages_drop(struct rashpa_pages *p) { free(large); large = NULL; }
-void *page_address(const struct page *page) { return large; }
-dma_addr_t dma_map_page(struct device *d, struct page *page, size_t offset, size_t size,
-			enum dma_data_direction dir)
-{
-	return 0xabc000;
-}
-
-void dma_unmap_page(struct device *d, dma_addr_t bus, size_t size, enum dma_data_direction dir) { }
-int dma_mapping_error(struct device *d, dma_addr_t bus) { return 0; }
-int dev_to_node(struct device *d) { return 0; }
-bool dev_is_dma_coherent(struct device *d) { return true; }
-bool is_swiotlb_force_bounce(struct device *d) { return false; }
-u64 rashpa_dma_limit(struct device *d) { return U64_MAX; }
-bool rashpa_pci_translated(struct pci_dev *p) { return translated; }
 bool signal_pending(struct task_struct *task) { return interrupted; }
 
 int rashpa_charge_more(struct rashpa_call *c, struct rashpa_charge *charge, u64 bytes)
@@ -489,7 +461,7 @@ static void done(void)
 {
 	mutex_unlock(&map.lock);
 	rashpa_fetch_end(&map);
-	CHECK(!pieces && !given && !large && !map.ring, "memory was not given back");
+	CHECK(!pieces && !given && !map.ring, "memory was not given back");
 	map.charge.memory = 0;
 }
 
@@ -586,12 +558,6 @@ TEST(pieces, "rings in pieces, rings without memory")
 	ANSWERS(room(&ways[3]), -ENOMEM, "12000 descriptors");
 	CHECK(!map.ring && !pieces && !map.charge.memory, "something is left");
 	mutex_unlock(&map.lock);
-	/* without an IOMMU that joins pages: as a buffer */
-	translated = false;
-	large_err = 0;
-	compare(&ways[0], SEGMENTS, 1024);
-	large_err = -ENOMEM;
-	translated = true;
 	piece_max = SIZE_MAX;
 	interrupted = true;
 	CHECK(room(&ways[3]) == -EINTR && !pieces && !map.charge.memory, "a signal");

@@ -319,10 +319,8 @@ TEST(table, "a table is checked, and overlaps no window for users")
 		{ { .offset = 0, .length = 4, .bar = 1 }, -ERANGE, "BAR 1" },
 		{ { .offset = 0, .length = 0 }, -EINVAL, "not empty" },
 		{ { .offset = 2, .length = 4 }, -EINVAL, "aligned" },
-		{ { .offset = 0, .length = 4, .flags = 2 }, -EINVAL, "flag" },
 		{ { .offset = 0, .length = 4, .__reserved = 1 }, -EINVAL, "reserved" },
-		{ { .offset = 0, .length = 4, .__reserved2 = 1 }, -EINVAL, "reserved" },
-		{ { .offset = 0, .length = 4, .flags = RASHPA_PTABLE_FETCH }, -EINVAL, "fetch" },
+		{ { .offset = 0, .length = 4, .fetch = 8 }, -EINVAL, "fetch" },
 	};
 	struct rashpa_profile_window w[] = {
 		WINDOW("root", 0, BAR),
@@ -352,12 +350,12 @@ TEST(limits, "limits of a profile are checked")
 		struct rashpa_profile_set p;
 		const char *word;	/* NULL: fine */
 	} rows[] = {
-		{ { .n_windows = 64, .n_steps = 32, .n_tables = 1, .n_engines = 64 }, NULL },
+		{ { .n_windows = 64, .n_steps = 32, .table = 8, .n_engines = 64 }, NULL },
 		{ { .n_windows = 65 }, "65 windows" }, { { .n_windows = ~0U }, "windows" },
-		{ { .n_steps = 33 }, "33 steps" }, { { .n_tables = 2 }, "2 tables" },
-		{ { .n_engines = 65, .n_tables = 1, .n_steps = 1 }, "65 engines" },
+		{ { .n_steps = 33 }, "33 steps" }, { { .table_size = 48 }, "a table" },
+		{ { .n_engines = 65, .table = 8, .n_steps = 1 }, "65 engines" },
 		{ { .n_engines = 1, .n_steps = 1 }, "a table" },
-		{ { .n_engines = 1, .n_tables = 1 }, "quiesce" },
+		{ { .n_engines = 1, .table = 8 }, "quiesce" },
 		{ { .dma_bits = 24 }, NULL }, { { .dma_bits = 23 }, "23 bits" },
 		{ { .dma_bits = 64 }, NULL },
 		{ { .dma_bits = 65 }, "65 bits" }, { { .quiesce_us = 10000000 }, NULL },

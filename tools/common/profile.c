@@ -896,9 +896,8 @@ int profile_apply(const struct profile *profile, int device, char *why)
 		.steps = (uintptr_t)profile->step,
 		.n_steps = profile->n_steps,
 		.step_size = sizeof(profile->step[0]),
-		.tables = (uintptr_t)&table,
-		.n_tables = profile->has_table,
-		.table_size = sizeof(table),
+		.table = profile->has_table ? (uintptr_t)&table : 0,
+		.table_size = profile->has_table ? sizeof(table) : 0,
 		.dma_bits = profile->dma_bits,
 		.quiesce_us = profile->quiesce_us,
 		.max_segment = profile->max_segment,
@@ -915,7 +914,6 @@ int profile_apply(const struct profile *profile, int device, char *why)
 		fetch.field_size = sizeof(profile->table.field[0]);
 		fetch.registers = (uintptr_t)profile->table.reg;
 		fetch.register_size = sizeof(profile->table.reg[0]);
-		table.flags = RASHPA_PTABLE_FETCH;
 		table.layout = table.layout_size = 0;
 		table.fetch = (uintptr_t)&fetch;
 		table.fetch_size = sizeof(fetch);

@@ -635,8 +635,8 @@ enum rashpa_state {
 /** RASHPA_DEVICE_MASTER - bus mastering is on */
 #define RASHPA_DEVICE_MASTER	_BITUL(3)
 /**
- * RASHPA_DEVICE_FETCH - the profile's table says where rings of descriptors are, see
- * RASHPA_PTABLE_FETCH: a map takes one entry of it, however many segments it has
+ * RASHPA_DEVICE_FETCH - the entries of the profile's table are places of rings of descriptors, see
+ * &struct rashpa_profile_table: a map takes one entry, however many segments it has
  */
 #define RASHPA_DEVICE_FETCH	_BITUL(4)
 
@@ -722,8 +722,6 @@ struct rashpa_region_info {
 #define RASHPA_PROFILE_WINDOWS_MAX	64
 /** RASHPA_PROFILE_STEPS_MAX - steps of a quiesce sequence */
 #define RASHPA_PROFILE_STEPS_MAX	32
-/** RASHPA_PROFILE_TABLES_MAX - address tables of a profile */
-#define RASHPA_PROFILE_TABLES_MAX	1
 /** RASHPA_QUIESCE_US_MAX - longest time limit of a quiesce sequence, in microseconds */
 #define RASHPA_QUIESCE_US_MAX	10000000
 /** RASHPA_PROFILE_ENGINES_MAX - engines of a profile */
@@ -948,39 +946,32 @@ struct rashpa_fetch {
 };
 
 /**
- * RASHPA_PTABLE_FETCH - the function fetches addresses: an entry of the table has no address, but
- * says where a ring of descriptors is. The kernel has that in host memory, which no process can
- * map; an entry takes one map. @layout and @layout_size are 0
- */
-#define RASHPA_PTABLE_FETCH	_BITUL(0)
-
-/**
  * struct rashpa_profile_table - where the function has an address table
- * @bar: 0 to 5
- * @flags: RASHPA_PTABLE_FETCH
- * @offset: in the BAR, a multiple of 4
- * @length: bytes of the whole table, > 0
- * @layout: pointer to the &struct rashpa_layout of its entries
- * @layout_size: bytes of it
+ * @bar: BAR of the table, 0 to 5
  * @__reserved: must be zero
- * @fetch: pointer to a &struct rashpa_fetch, with RASHPA_PTABLE_FETCH; must be 0 without
- * @fetch_size: bytes of it
- * @__reserved2: must be zero
+ * @offset: offset of the table in the BAR, a multiple of 4
+ * @length: bytes of the whole table, > 0
+ * @layout: pointer to the &struct rashpa_layout of an entry; 0 with @fetch
+ * @fetch: pointer to a &struct rashpa_fetch, or 0
+ * @layout_size: bytes of the layout; 0 with @fetch
+ * @fetch_size: bytes of the &struct rashpa_fetch; 0 without
+ *
+ * With @fetch the function fetches addresses: an entry of the table has no address, but the
+ * place of a ring of descriptors. The kernel has the ring in host memory, which no process can
+ * map. An entry takes one map.
  *
  * A window with RASHPA_PWINDOW_USER must not overlap it: who can write there can make the
  * function write anywhere. All maps of the function are cut so that they fit into it.
  */
 struct rashpa_profile_table {
 	__u32 bar;
-	__u32 flags;
+	__u32 __reserved;
 	__aligned_u64 offset;
 	__aligned_u64 length;
 	__aligned_u64 layout;
-	__u32 layout_size;
-	__u32 __reserved;
 	__aligned_u64 fetch;
+	__u32 layout_size;
 	__u32 fetch_size;
-	__u32 __reserved2;
 };
 
 /**
@@ -1043,14 +1034,14 @@ struct rashpa_profile_engine {
  * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_NO_RESET
  * @windows: pointer to @n_windows of &struct rashpa_profile_window
  * @steps: pointer to @n_steps of &struct rashpa_profile_step, the quiesce sequence
- * @tables: pointer to @n_tables of &struct rashpa_profile_table
+ * @table: pointer to the &struct rashpa_profile_table, or 0 for none
  * @n_windows: 0 to RASHPA_PROFILE_WINDOWS_MAX
  * @window_size: bytes of an element of @windows
  * @n_steps: 0 to RASHPA_PROFILE_STEPS_MAX; with none, quiescing is bus mastering
  *	off
  * @step_size: bytes of an element of @steps
- * @n_tables: 0 to RASHPA_PROFILE_TABLES_MAX
- * @table_size: bytes of an element of @tables
+ * @table_size: bytes of @table; 0 for none
+ * @engine_size: bytes of an element of @engines
  * @dma_bits: width of the DMA mask, 24 to 64; 0 for 32, which is also that of a function
  *	without a profile
  * @quiesce_us: time limit of the whole quiesce sequence, up to RASHPA_QUIESCE_US_MAX
@@ -1062,7 +1053,7 @@ struct rashpa_profile_engine {
  * @engines: pointer to @n_engines of &struct rashpa_profile_engine
  * @n_engines: 0 to RASHPA_PROFILE_ENGINES_MAX; with one, there must be a table and a quiesce
  *	sequence of the whole function
- * @engine_size: bytes of an element of @engines
+ * @__reserved: must be zero
  *
  * The last step must be a WAIT for at least one bit: only its answer tells that the
  * function has stopped and that all its writes have arrived.
@@ -1091,13 +1082,13 @@ struct rashpa_profile_set {
 	struct rashpa_head head;
 	__aligned_u64 windows;
 	__aligned_u64 steps;
-	__aligned_u64 tables;
+	__aligned_u64 table;
 	__u32 n_windows;
 	__u32 window_size;
 	__u32 n_steps;
 	__u32 step_size;
-	__u32 n_tables;
 	__u32 table_size;
+	__u32 engine_size;
 	__u32 dma_bits;
 	__u32 quiesce_us;
 	__aligned_u64 max_segment;
@@ -1105,7 +1096,7 @@ struct rashpa_profile_set {
 	__aligned_u64 alignment;
 	__aligned_u64 engines;
 	__u32 n_engines;
-	__u32 engine_size;
+	__u32 __reserved;
 };
 
 /** RASHPA_ENGINE_ABSENT - the board has no such engine, see RASHPA_PENGINE_OPTIONAL */
@@ -1435,7 +1426,7 @@ struct rashpa_table {
  * @length: of the function's whole table, bytes; all entries must be inside; 0 with -1
  * @layout: pointer to the &struct rashpa_layout of one entry; 0 with -1
  * @layout_size: bytes of it; 0 with -1
- * @out_entries: entries written; 1 if the entry says where a ring is (RASHPA_PTABLE_FETCH)
+ * @out_entries: entries written; 1 if the function fetches addresses (RASHPA_DEVICE_FETCH)
  * @out_descriptors: of that ring, else 0
  *
  * A map has at most one programmed place; a second call moves it. The entries are
