@@ -124,7 +124,7 @@ static const struct rashpa_op rashpa_ops[] = {
 		  RASHPA_QUIESCE_MAP, RASHPA_OP_WRITE, rashpa_ioc_quiesce),
 	RASHPA_OP(FPGA, RESET, rashpa_reset, head,
 		  0, RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_reset),
-	RASHPA_OP(MAP, PROGRAM, rashpa_program, out_entries,
+	RASHPA_OP(MAP, PROGRAM, rashpa_program, out_descriptors,
 		  RASHPA_PROGRAM_AGAIN, 0, rashpa_ioc_program),
 	RASHPA_OP(MAP, RESTORE, rashpa_restore, out_segments,
 		  0, 0, rashpa_ioc_restore),

@@ -667,8 +667,9 @@ static void rashpa_register_write(void __iomem *regs, const struct rashpa_fetch_
 /**
  * rashpa_fetch_point() - tell the function where the ring of a map is
  * @map: the map, all of whose descriptors are written; hw_lock held
+ * @regs: its entry of the table
  */
-void rashpa_fetch_point(struct rashpa_map *map)
+void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs)
 {
 	const struct rashpa_fetching *fetch = &map->dev->fetch;
 	const u32 n = fetch->about.n_registers;
@@ -684,7 +685,7 @@ void rashpa_fetch_point(struct rashpa_map *map)
 		word |= rashpa_field_bits(&fetch->registers[i], &v);
 		if (i + 1 < n && rashpa_same_word(&fetch->registers[i], &fetch->registers[i + 1]))
 			continue;
-		rashpa_register_write(map->regs, &fetch->registers[i], word);
+		rashpa_register_write(regs, &fetch->registers[i], word);
 		word = 0;
 	}
 }

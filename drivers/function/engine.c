@@ -342,27 +342,24 @@ static bool rashpa_engines_hold(struct rashpa_device *dev)
 /* --------------------------------------------------------- stopping --- */
 
 /**
- * rashpa_engine_of() - the engine in whose entries a place is
+ * rashpa_engine_of() - the engine that has some entries of the table
  * @dev: the function, hw_lock held
- * @phys: CPU address
- * @length: bytes
+ * @first: first entry
+ * @n: number of entries
  *
- * Return: a bit for it, or 0: the place is not in one engine's entries alone.
+ * Return: a bit for it, or 0: no engine has all of them.
  */
-u64 rashpa_engine_of(struct rashpa_device *dev, phys_addr_t phys, u64 length)
+u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n)
 {
-	const u64 stride = dev->table_layout.stride;
 	u32 i;
 
 	lockdep_assert_held(&dev->hw_lock);
 	for (i = 0; i < dev->n_engines; i++) {
 		const struct rashpa_engine *e = &dev->engines[i];
-		const u64 start = pci_resource_start(dev->pdev, dev->table.bar) +
-				  dev->table.offset + e->about.first * stride;
-		const u64 size = e->about.count * stride;
+		const u32 begin = e->about.first, count = e->about.count;
 
-		if (!e->absent && phys >= start && phys - start <= size &&
-		    length <= size - (phys - start))
+		if (!e->absent && first >= begin && first - begin <= count &&
+		    n <= count - (first - begin))
 			return BIT_ULL(i);
 	}
 	return 0;

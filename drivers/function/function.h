@@ -110,6 +110,7 @@ struct rashpa_fetching {
  * @windows: named windows
  * @steps: quiesce sequence
  * @table: address table, NULL if there is none
+ * @table_regs: the same, mapped
  * @layout: of its entries; where it says where rings are, only their stride and segment_size
  * @fetch: and what is in these rings
  * @engines: its engines
@@ -119,6 +120,7 @@ struct rashpa_profile {
 	struct rashpa_profile_window *windows;
 	struct rashpa_profile_step *steps;
 	struct rashpa_profile_table *table;
+	void __iomem *table_regs;
 	struct rashpa_layout layout;
 	struct rashpa_fetching fetch;
 	struct rashpa_engine *engines;
@@ -155,6 +157,7 @@ struct rashpa_bar_range {
  * @n_windows: their number
  * @table: address table of the profile, length 0 if it has none (@lock)
  * @table_layout: of its entries (@lock)
+ * @table_regs: the table, NULL if the profile has none (@hw_lock)
  * @fetch: its entries say where rings are (written under @lock and @hw_lock, while there is no map)
  * @max_segment: limits of the segments of maps (@lock)
  * @boundary: likewise
@@ -213,6 +216,7 @@ struct rashpa_device {
 	u32 n_windows;
 	struct rashpa_bar_range table;
 	struct rashpa_layout table_layout;
+	void __iomem *table_regs;
 	struct rashpa_fetching fetch;
 	u64 max_segment;
 	u64 boundary;
@@ -363,7 +367,7 @@ int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
 int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile);
 void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n);
 int rashpa_engines_bound(struct rashpa_device *dev);
-u64 rashpa_engine_of(struct rashpa_device *dev, phys_addr_t phys, u64 length);
+u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n);
 int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
 void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
 bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
@@ -385,6 +389,7 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 			 const struct rashpa_profile_set *p, struct rashpa_profile *profile);
 void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile, struct rashpa_step *steps);
+int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile);
 void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile);
 void rashpa_profile_free(struct rashpa_device *dev);
 const struct rashpa_profile_window *
@@ -399,8 +404,6 @@ rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length,
 
 rashpa_handler rashpa_ioc_window;
 struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf);
-int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
-		       u64 offset, u64 length, phys_addr_t *phys);
 dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf);
 bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf);
 void rashpa_window_trust(struct dma_buf_attachment *attach);

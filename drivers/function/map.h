@@ -60,16 +60,14 @@ struct rashpa_descriptors;
  * @table_size: bytes, whole pages
  * @size: bytes that the map is charged with, for its table and what the exporter says
  * @room: segments that fit into it
- * @regs: programmed entries, or NULL (hw_lock)
- * @regs_phys: CPU address of its place, while @place is not 0 (hw_lock)
- * @place: bytes of it; it has one also while it is revoked, if it is to be programmed again
- * @layout: of an entry
- * @entries: programmed
- * @fetched: the entry says where @ring is (hw_lock)
+ * @programmed: some of its entries may be in the function's table (hw_lock)
+ * @place: entries of the table from @first on that are this map's, 0 for none; a map that the
+ *	kernel programs again keeps them while it is revoked (hw_lock)
+ * @entries: number of entries that were written (hw_lock)
  * @ring: descriptors that the function fetches, or NULL (written under @lock, freed when the map
  *	is detached; who has @dev->lock, and sees that the map has not ended, may use it)
  * @again: in rashpa_device.again: the kernel programs it by itself (hw_lock)
- * @first: entry at which it does so (@dev->lock)
+ * @first: first entry of its place (written under @dev->lock and hw_lock)
  * @resets: of its function, when it was programmed last (hw_lock)
  * @told: shown to a process once, or programmed where not one engine alone reads: whatever is in
  *	the function may have the addresses (hw_lock)
@@ -108,12 +106,9 @@ struct rashpa_map {
 	size_t table_size;
 	u64 size;
 	u32 room;
-	void __iomem *regs;
-	phys_addr_t regs_phys;
-	u64 place;
-	struct rashpa_layout layout;
+	bool programmed;
+	u32 place;
 	u32 entries;
-	bool fetched;
 	struct rashpa_descriptors *ring;
 	struct list_head again;
 	u32 first;
@@ -149,7 +144,7 @@ int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u3
 		      u64 *sum);
 int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map);
 bool rashpa_fetch_more(struct rashpa_map *map, u32 most, u64 *sum);
-void rashpa_fetch_point(struct rashpa_map *map);
+void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs);
 void rashpa_fetch_clear(struct rashpa_map *map);
 void rashpa_fetch_end(struct rashpa_map *map);
 

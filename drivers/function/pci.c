@@ -343,7 +343,7 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	err = rashpa_profile_check(call, dev, p, profile);
 	if (err)
 		return err;
-	err = rashpa_engines_map(dev, profile);
+	err = rashpa_profile_map(dev, profile);
 	if (err)
 		return err;
 	steps = rashpa_steps_map(dev, profile->steps, p->n_steps);

@@ -9,8 +9,14 @@
 #include "core/compat.h"
 #include "function/function.h"
 
+static void rashpa_table_unmap(struct rashpa_device *dev, void __iomem *regs)
+{
+	if (regs)
+		pci_iounmap(dev->pdev, regs);
+}
+
 /**
- * rashpa_profile_free() - forget the quiesce sequence, and the engines
+ * rashpa_profile_free() - forget the quiesce sequence, the engines and the table
  * @dev: the function, hw_lock held
  */
 void rashpa_profile_free(struct rashpa_device *dev)
@@ -22,6 +28,8 @@ void rashpa_profile_free(struct rashpa_device *dev)
 	rashpa_engines_free(dev, dev->engines, dev->n_engines);
 	dev->engines = NULL;
 	dev->n_engines = 0;
+	rashpa_table_unmap(dev, dev->table_regs);
+	dev->table_regs = NULL;
 }
 
 static int rashpa_pwindow_check(struct rashpa_call *call,
@@ -136,6 +144,7 @@ void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profi
 	kvfree(profile->windows);
 	kvfree(profile->steps);
 	kvfree(profile->table);
+	rashpa_table_unmap(dev, profile->table_regs);
 	rashpa_fetch_free(&profile->fetch);
 	rashpa_engines_free(dev, profile->engines, profile->n_engines);
 }
@@ -219,6 +228,25 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 	return err ?: rashpa_engines_check(call, dev, p, profile);
 }
 
+/**
+ * rashpa_profile_map() - the registers of the table and of engines
+ * @dev: the function, locked
+ * @profile: checked
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile)
+{
+	const struct rashpa_profile_table *t = profile->table;
+
+	if (t) {
+		profile->table_regs = pci_iomap_range(dev->pdev, t->bar, t->offset, t->length);
+		if (!profile->table_regs)
+			return -ENOMEM;
+	}
+	return rashpa_engines_map(dev, profile);
+}
+
 /* What is said from here on is in force, whatever the function makes of it. */
 void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile, struct rashpa_step *steps)
@@ -237,6 +265,7 @@ void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_
 		dev->table.length = profile->table->length;
 	}
 	dev->table_layout = profile->layout;
+	swap(dev->table_regs, profile->table_regs);
 	swap(dev->fetch, profile->fetch);
 	swap(dev->engines, profile->engines);
 	dev->n_engines = profile->n_engines;

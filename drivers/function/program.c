@@ -3,11 +3,9 @@
  * rashpa: address tables of functions: the segments of maps, where the kernel writes them.
  */
 #include <linux/capability.h>
-#include <linux/dma-buf.h>
 #include <linux/io.h>
 #include <linux/math64.h>
 #include <linux/sched.h>
-#include <linux/sched/mm.h>
 
 #include "function/map.h"
 
@@ -64,21 +62,33 @@ static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *
 		rashpa_entry_write(entry, l->sum_offset, l->sum_bits, 0);
 }
 
+/* Entry @i of the table; hw_lock held, and there is a table. */
+static void __iomem *rashpa_entry(const struct rashpa_device *dev, u32 i)
+{
+	return dev->table_regs + (size_t)i * dev->table_layout.stride;
+}
+
+static u32 rashpa_entries(const struct rashpa_device *dev)
+{
+	return div_u64(dev->table.length, dev->table_layout.stride);
+}
+
 /*
  * Writes are posted: a read makes sure that they have arrived. No address of a page ends in
- * all ones, but a table may be write-only: then another register tells. Where the BARs are
- * switched off, nobody has heard them, and what is read may be zero.
+ * all ones, but a table may be write-only: then another register shows whether the function
+ * answers. Where the BARs are switched off, the writes were lost, and a read may return zero.
  *
  * Return: 0, -EIO if the function does not answer.
  */
-static int rashpa_entries_flush(struct rashpa_device *dev, void __iomem *regs,
-				const struct rashpa_layout *l, bool fetched)
+static int rashpa_entries_flush(struct rashpa_device *dev, u32 i)
 {
+	const u32 at = dev->fetch.fields ? rashpa_fetch_register(dev) :
+					   dev->table_layout.address_offset;
 	bool ones;
 
 	/* what was combined leaves the CPU before the read */
 	mb();
-	ones = readl(regs + (fetched ? rashpa_fetch_register(dev) : l->address_offset)) == ~0U;
+	ones = readl(rashpa_entry(dev, i) + at) == ~0U;
 	return !rashpa_device_reachable(dev) || (ones && !rashpa_profile_answers(dev)) ? -EIO : 0;
 }
 
@@ -86,22 +96,21 @@ static int rashpa_entries_flush(struct rashpa_device *dev, void __iomem *regs,
  * Memory that can be reached is not given back before: nobody else has the lock until it is
  * done.
  */
-static int rashpa_entries_clear(struct rashpa_device *dev, void __iomem *regs,
-				const struct rashpa_layout *l, bool fetched, u64 n)
+static int rashpa_entries_clear(struct rashpa_device *dev, u32 first, u32 n)
 {
-	u64 i;
+	u32 i;
 
 	lockdep_assert_held(&dev->hw_lock);
 	if (!n)
 		return 0;
 	for (i = 0; i < n; i++) {
-		if (fetched)
-			rashpa_fetch_forget(dev, regs + i * l->stride);
+		if (dev->fetch.fields)
+			rashpa_fetch_forget(dev, rashpa_entry(dev, first + i));
 		else
-			rashpa_entry_clear(regs + i * l->stride, l);
+			rashpa_entry_clear(rashpa_entry(dev, first + i), &dev->table_layout);
 		cond_resched();
 	}
-	return rashpa_entries_flush(dev, regs, l, fetched);
+	return rashpa_entries_flush(dev, first);
 }
 
 /**
@@ -116,19 +125,17 @@ int rashpa_unprogram(struct rashpa_map *map)
 	int err = 0;
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	if (!map->regs)
+	if (!map->programmed)
 		return 0;
-	/* a ring of which it was not told yet is no entry, but there are addresses in it */
+	/* no register has the address of an unfinished ring, but the ring has addresses */
 	if (!map->dev->gone)
-		err = rashpa_entries_clear(map->dev, map->regs, &map->layout, map->fetched,
-					   map->entries);
+		err = rashpa_entries_clear(map->dev, map->first, map->entries);
 	if (err && !map->ended)
 		return err;
-	if (map->fetched)
+	if (map->ring)
 		rashpa_fetch_clear(map);
-	iounmap(map->regs);
 	clear_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
-	map->regs = NULL;
+	map->programmed = false;
 	map->entries = 0;
 	/* nobody else gets its place while it is revoked */
 	if (list_empty(&map->again))
@@ -137,43 +144,15 @@ int rashpa_unprogram(struct rashpa_map *map)
 	return err;
 }
 
-/*
- * Exporters that give memory back to the system wait for hw_lock: what is allocated under it must
- * not wait for them.
- */
-static void __iomem *rashpa_entries_map(struct rashpa_device *dev, phys_addr_t phys, u64 length)
-{
-	const unsigned int flags = memalloc_noreclaim_save();
-	void __iomem *regs = ioremap(phys, length);
-
-	lockdep_assert_held(&dev->hw_lock);
-	memalloc_noreclaim_restore(flags);
-	return regs;
-}
-
 /**
  * rashpa_table_clear() - clear the whole table that the profile declares
  * @dev: the function, hw_lock held; its bus mastering is off
  *
- * Return: 0, -EIO if the function does not answer, -ENOMEM.
+ * Return: 0, -EIO if the function does not answer.
  */
 int rashpa_table_clear(struct rashpa_device *dev)
 {
-	const struct rashpa_bar_range *t = &dev->table;
-	void __iomem *regs;
-	int err;
-
-	lockdep_assert_held(&dev->hw_lock);
-	if (!t->length)
-		return 0;
-	regs = rashpa_entries_map(dev, pci_resource_start(dev->pdev, t->bar) + t->offset,
-				  t->length);
-	if (!regs)
-		return -ENOMEM;
-	err = rashpa_entries_clear(dev, regs, &dev->table_layout, dev->fetch.fields,
-				   div64_u64(t->length, dev->table_layout.stride));
-	iounmap(regs);
-	return err;
+	return dev->table.length ? rashpa_entries_clear(dev, 0, rashpa_entries(dev)) : 0;
 }
 
 /* -------------------------------------------------------- program ---- */
@@ -181,10 +160,9 @@ int rashpa_table_clear(struct rashpa_device *dev)
 /* Entries that are written before others get at the lock. */
 #define RASHPA_PROGRAM_BATCH	1024
 
-static int rashpa_program_fits(struct rashpa_call *call,
-			       const struct rashpa_map *map,
-			       const struct rashpa_layout *l)
+static int rashpa_program_fits(struct rashpa_call *call, const struct rashpa_map *map)
 {
+	const struct rashpa_layout *l = &map->dev->table_layout;
 	u64 sum = 0;
 	u32 i;
 
@@ -214,35 +192,19 @@ static int rashpa_program_fits(struct rashpa_call *call,
 }
 
 /* Two maps in one place: the end of the first would clear the second. */
-static int rashpa_program_free(struct rashpa_call *call, struct rashpa_map *map,
-			       phys_addr_t phys, u64 length)
+static int rashpa_program_free(struct rashpa_call *call, struct rashpa_map *map, u32 first,
+			       u32 entries)
 {
 	struct rashpa_map *other;
 
 	list_for_each_entry(other, &map->dev->maps, entry) {
-		if (other != map && phys < other->regs_phys + other->place &&
-		    other->regs_phys < phys + length)
+		if (other != map && first < other->first + other->place &&
+		    other->first < first + entries)
 			return rashpa_fail(call, -EBUSY,
 					   "another map is programmed in these entries: choose others or close it");
 	}
 	return 0;
 }
-
-/**
- * struct rashpa_place - where a map is to be programmed
- * @phys: CPU address of entry 0
- * @length: of the whole table, bytes
- * @layout: of an entry
- * @fetched: an entry says where a ring is
- * @again: the kernel does it by itself from now on
- */
-struct rashpa_place {
-	phys_addr_t phys;
-	u64 length;
-	struct rashpa_layout layout;
-	bool fetched;
-	bool again;
-};
 
 static int rashpa_program_stale(struct rashpa_call *call)
 {
@@ -301,51 +263,40 @@ static int rashpa_program_alone(struct rashpa_call *call, const struct rashpa_ma
 
 /* Leave the old place for a new one, which is still empty. */
 static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map, u32 first,
-			       const struct rashpa_place *at)
+			       bool again)
 {
-	const u32 entries = at->fetched ? 1 : map->table->count;
-	const u64 stride = at->layout.stride;
-	const u64 start = first * stride, length = entries * stride;
-	void __iomem *regs;
+	struct rashpa_device *dev = map->dev;
+	const bool fetched = dev->fetch.fields;
+	const u32 entries = fetched ? 1 : map->table->count, all = rashpa_entries(dev);
 	u64 engine;
 	int err;
 
-	lockdep_assert_held(&map->dev->hw_lock);
-	if (start > at->length || length > at->length - start)
+	lockdep_assert_held(&dev->hw_lock);
+	if (first > all || entries > all - first)
 		return rashpa_fail(call, -ERANGE,
-				   "%u %s from entry %u on do not fit into the %llu entries of the table",
-				   entries, at->fetched ? "ring" : "segments", first,
-				   div64_u64(at->length, stride));
+				   "%u %s from entry %u on do not fit into the %u entries of the table",
+				   entries, fetched ? "ring" : "segments", first, all);
 	if (map->table->state != RASHPA_MAP_STATE_VALID)
 		return rashpa_program_stale(call);
-	err = at->fetched ? rashpa_fetch_fits_registers(call, map) :
-			    rashpa_program_fits(call, map, &at->layout);
+	err = fetched ? rashpa_fetch_fits_registers(call, map) : rashpa_program_fits(call, map);
 	if (err)
 		return err;
-	err = rashpa_program_free(call, map, at->phys + start, length);
+	err = rashpa_program_free(call, map, first, entries);
 	if (err)
 		return err;
-	engine = rashpa_engine_of(map->dev, at->phys + start, length);
+	engine = rashpa_engine_of(dev, first, entries);
 	err = rashpa_program_alone(call, map, first, engine);
 	if (err)
 		return err;
-	regs = rashpa_entries_map(map->dev, at->phys + start, length);
-	if (!regs)
-		return -ENOMEM;
-	if (rashpa_unprogram(map)) {
-		iounmap(regs);
+	if (rashpa_unprogram(map))
 		return rashpa_program_deaf(call, map);
-	}
-	map->regs = regs;
-	map->regs_phys = at->phys + start;
-	map->place = length;
-	map->layout = at->layout;
-	map->fetched = at->fetched;
+	map->programmed = true;
 	map->first = first;
-	map->resets = map->dev->resets;
+	map->place = entries;
+	map->resets = dev->resets;
 	list_del_init(&map->again);
-	if (at->again)
-		list_add_tail(&map->again, &map->dev->again);
+	if (again)
+		list_add_tail(&map->again, &dev->again);
 	WRITE_ONCE(map->engines, map->engines | engine);
 	map->told |= !engine;
 	set_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
@@ -361,7 +312,7 @@ static bool rashpa_program_ring(struct rashpa_map *map, u64 *sum)
 {
 	if (!rashpa_fetch_more(map, RASHPA_PROGRAM_BATCH, sum))
 		return false;
-	rashpa_fetch_point(map);
+	rashpa_fetch_point(map, rashpa_entry(map->dev, map->first));
 	map->entries = 1;
 	return true;
 }
@@ -384,26 +335,27 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 			       struct rashpa_so_far *so_far)
 {
 	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
+	const bool fetched = map->dev->fetch.fields;
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	if (map->table->generation != so_far->generation || !map->regs)
+	if (map->table->generation != so_far->generation || !map->programmed)
 		return rashpa_program_stale(call);
 	if (map->dev->resets != so_far->resets)
 		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: once more",
 				   map->dev->id);
-	so_far->done = map->fetched ? rashpa_program_ring(map, &so_far->sum) :
-				      end == map->table->count;
-	if (map->fetched && !so_far->done)
+	so_far->done = fetched ? rashpa_program_ring(map, &so_far->sum) :
+				 end == map->table->count;
+	if (fetched && !so_far->done)
 		return 0;
-	while (!map->fetched && map->entries < end) {
+	while (!fetched && map->entries < end) {
 		const struct rashpa_segment *s = &map->table->segment[map->entries];
 
-		rashpa_entry_set(map->regs + (size_t)map->entries * map->layout.stride,
-				 &map->layout, s, so_far->sum);
+		rashpa_entry_set(rashpa_entry(map->dev, map->first + map->entries),
+				 &map->dev->table_layout, s, so_far->sum);
 		so_far->sum += s->length;
 		map->entries++;
 	}
-	if (rashpa_entries_flush(map->dev, map->regs, &map->layout, map->fetched))
+	if (rashpa_entries_flush(map->dev, map->first))
 		return rashpa_program_deaf(call, map);
 	return 0;
 }
@@ -430,44 +382,35 @@ static int rashpa_program_ring_fits(struct rashpa_call *call, struct rashpa_map 
 	return err;
 }
 
-static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
-			     struct rashpa_program *p, const struct rashpa_place *at)
+static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
+			  struct rashpa_program *p, bool again)
 {
+	const bool fetched = map->dev->fetch.fields;
 	struct rashpa_so_far so_far = { };
 	int err;
 
 	lockdep_assert_held(&map->dev->lock);
 	/* it has ended since it had room for a ring */
-	if (at->fetched && (map->ended || !map->ring))
+	if (fetched && (map->ended || !map->ring))
 		return rashpa_program_stale(call);
 	rashpa_hw_lock(map->dev);
 	so_far.resets = map->dev->resets;
 	so_far.generation = map->table->generation;
 	mutex_unlock(&map->dev->hw_lock);
-	err = at->fetched ? rashpa_program_ring_fits(call, map, &so_far) : 0;
+	err = fetched ? rashpa_program_ring_fits(call, map, &so_far) : 0;
 	if (err)
 		return err;
 	rashpa_hw_lock(map->dev);
-	err = rashpa_program_move(call, map, p->first, at);
+	err = rashpa_program_move(call, map, p->first, again);
 	mutex_unlock(&map->dev->hw_lock);
 	for (; !err && !so_far.done; cond_resched()) {
 		rashpa_hw_lock(map->dev);
 		err = rashpa_program_more(call, map, &so_far);
 		p->out_entries = map->entries;
-		p->out_descriptors = map->fetched ? map->table->count : 0;
+		p->out_descriptors = fetched ? map->table->count : 0;
 		mutex_unlock(&map->dev->hw_lock);
 	}
 	return err;
-}
-
-/* The profile's table, which does not change while there is a map. */
-static void rashpa_place_profile(struct rashpa_device *dev, struct rashpa_place *at)
-{
-	lockdep_assert_held(&dev->lock);
-	at->phys = pci_resource_start(dev->pdev, dev->table.bar) + dev->table.offset;
-	at->length = dev->table.length;
-	at->layout = dev->table_layout;
-	at->fetched = dev->fetch.fields;
 }
 
 /* Is it valid, and does the function not have it, although it was to? */
@@ -481,7 +424,7 @@ static bool rashpa_program_due(struct rashpa_map *map)
 	rashpa_hw_lock(map->dev);
 	due = !list_empty(&map->again) && map->table->state == RASHPA_MAP_STATE_VALID &&
 	      map->dev->state == RASHPA_STATE_READY &&
-	      (!map->regs || map->resets != map->dev->resets);
+	      (!map->programmed || map->resets != map->dev->resets);
 	mutex_unlock(&map->dev->hw_lock);
 	return due;
 }
@@ -494,85 +437,17 @@ static bool rashpa_program_due(struct rashpa_map *map)
  */
 u32 rashpa_program_again(struct rashpa_map *map)
 {
-	struct rashpa_place at = { .again = true };
 	struct rashpa_program p = { .first = map->first };
 	struct rashpa_call call = { };
 	int err;
 
 	if (!rashpa_program_due(map))
 		return 0;
-	rashpa_place_profile(map->dev, &at);
-	err = rashpa_program_at(&call, map, &p, &at);
+	err = rashpa_program(&call, map, &p, true);
 	/* what made it stale brings the worker here once more */
 	if (err == -ESTALE)
 		return 0;
 	return err ? RASHPA_MAP_STATE_UNPROGRAMMED : RASHPA_MAP_STATE_PROGRAMMED;
-}
-
-/* The table that the profile describes: anybody's, because the kernel alone writes it. */
-static int rashpa_program_profile(struct rashpa_call *call,
-				  struct rashpa_map *map,
-				  struct rashpa_program *p)
-{
-	struct rashpa_device *dev = map->dev;
-	struct rashpa_place at = { .again = p->head.flags & RASHPA_PROGRAM_AGAIN };
-
-	if (p->offset || p->length || p->layout || p->layout_size)
-		return rashpa_fail(call, -EINVAL,
-				   "the profile's table, and a place of your own, exclude each other");
-	if (!dev->table.length)
-		return rashpa_fail(call, -ENOENT,
-				   "the profile of fpga%d describes no address table", dev->id);
-	rashpa_place_profile(dev, &at);
-	return rashpa_program_at(call, map, p, &at);
-}
-
-static int rashpa_program_window(struct rashpa_call *call,
-				 struct rashpa_map *map,
-				 struct rashpa_program *p, struct rashpa_place *at)
-{
-	struct dma_buf *window;
-	int err;
-
-	if (!IS_ALIGNED(p->offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL, "offset 0x%llx is not a multiple of 4",
-				   p->offset);
-	if (p->head.flags & RASHPA_PROGRAM_AGAIN)
-		return rashpa_fail(call, -EINVAL,
-				   "RASHPA_PROGRAM_AGAIN is for the table that the profile describes");
-	err = rashpa_layout_check(call, &at->layout);
-	if (err)
-		return err;
-	/* The caller chooses what is written where: the same as writing it himself. */
-	if (!capable(CAP_SYS_RAWIO))
-		return rashpa_fail(call, -EPERM,
-				   "a place of your own needs CAP_SYS_RAWIO: describe the table in the profile");
-	err = rashpa_lockdown_check(call, map->dev, "a table at a place of your own");
-	if (err)
-		return err;
-	window = dma_buf_get(p->window);
-	if (IS_ERR(window))
-		return rashpa_fail(call, PTR_ERR(window), "fd %d is not a window", p->window);
-	err = rashpa_window_phys(window, map->dev, p->offset, p->length, &at->phys);
-	switch (err) {
-	case -EINVAL:
-		rashpa_fail(call, err, "fd %d is not a window", p->window);
-		break;
-	case -EXDEV:
-		rashpa_fail(call, err, "the window is of another function than fpga%d",
-			    map->dev->id);
-		break;
-	case -ERANGE:
-		rashpa_fail(call, err,
-			    "the table at 0x%llx of 0x%llx bytes is outside the window of 0x%llx bytes",
-			    p->offset, p->length, (u64)window->size);
-		break;
-	case 0:
-		err = rashpa_program_at(call, map, p, at);
-		break;
-	}
-	dma_buf_put(window);
-	return err;
 }
 
 /*
@@ -604,25 +479,21 @@ static int rashpa_program_room(struct rashpa_call *call, struct rashpa_map *map)
 int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_map_file *mf = call->obj;
+	struct rashpa_device *dev = mf->map->dev;
 	struct rashpa_program *p = arg;
-	struct rashpa_place at = { .length = p->length };
-	int err = 0;
+	int err;
 
-	p->out_descriptors = 0;
-	/* not with locks: its memory may take as long to come as its owner likes */
-	if (p->window != -1)
-		err = rashpa_layout_fetch(call, p->layout, p->layout_size, &at.layout);
-	else
-		err = rashpa_program_room(call, mf->map);
+	err = rashpa_program_room(call, mf->map);
 	if (err)
 		return err;
-	err = rashpa_device_lock(call, mf->map->dev);
+	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
-	if (p->window == -1)
-		err = rashpa_program_profile(call, mf->map, p);
+	if (dev->table.length)
+		err = rashpa_program(call, mf->map, p, p->head.flags & RASHPA_PROGRAM_AGAIN);
 	else
-		err = rashpa_program_window(call, mf->map, p, &at);
-	mutex_unlock(&mf->map->dev->lock);
+		err = rashpa_fail(call, -ENOENT,
+				  "the profile of fpga%d describes no address table", dev->id);
+	mutex_unlock(&dev->lock);
 	return err;
 }

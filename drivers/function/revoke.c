@@ -74,7 +74,7 @@ void rashpa_maps_again(struct rashpa_device *dev)
 
 static void rashpa_map_stale(struct rashpa_map *map)
 {
-	if (map->regs && list_empty(&map->stale))
+	if (map->programmed && list_empty(&map->stale))
 		list_add_tail(&map->stale, &map->dev->stale);
 }
 
@@ -154,7 +154,7 @@ void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 		list_del_init(&map->again);
 	table = map->table;
 	valid = table && table->state == RASHPA_MAP_STATE_VALID;
-	if (valid || map->regs)
+	if (valid || map->programmed)
 		what = rashpa_map_stop(map);
 	map->dev->quiesces += !!what;
 	if (valid) {

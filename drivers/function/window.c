@@ -397,31 +397,6 @@ struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
 }
 
 /**
- * rashpa_window_phys() - CPU address of a range of a window
- * @dmabuf: dma-buf of a window
- * @dev: function that it must belong to, locked
- * @offset: in the window
- * @length: bytes
- * @phys: filled in
- *
- * Return: 0, -EINVAL (not a window), -EXDEV (of another function), -ERANGE.
- */
-int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
-		       u64 offset, u64 length, phys_addr_t *phys)
-{
-	struct rashpa_window *win = dmabuf->priv;
-
-	if (!rashpa_dmabuf_is_window(dmabuf))
-		return -EINVAL;
-	if (win->dev != dev)
-		return -EXDEV;
-	if (offset > win->length || length > win->length - offset)
-		return -ERANGE;
-	*phys = win->phys + offset;
-	return 0;
-}
-
-/**
  * rashpa_window_bus() - address of a window for who sends it without an IOMMU
  * @dmabuf: dma-buf of a window
  *

@@ -72,7 +72,7 @@ static void member(void *arg)
 {
 	const struct member *m = arg;
 	struct rashpa_map_make make = { HEAD(make), .fd = shared };
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 	char byte;
 
 	drop_privileges();

@@ -300,7 +300,7 @@ static void fail_as_user(void *arg)
 	struct rashpa_window_make admin = { HEAD(admin), .length = PAGE };
 	struct rashpa_alloc a = { HEAD(a), .length = 1ULL << 50 };
 	struct rashpa_info i = { HEAD(i), .fd = held.map };
-	struct rashpa_program p = { HEAD(p), .window = held.window, .length = PAGE };
+	struct rashpa_program p = { HEAD(p), .first = ~0U };
 	struct rashpa_pin pin = { HEAD(pin), .address = (uintptr_t)held.memory & -PAGE,
 				  .length = PAGE };
 

@@ -363,7 +363,7 @@ static int place_at(int memory_fd, u64 offset, u64 length, uint32_t first,
 					   .max_segment = 64 * KIB };
 	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, made), 0, NULL))
 		return -1;
-	if (ANSWERED(fpga_program(made->out_fd, -1, first, NULL), 0, NULL))
+	if (ANSWERED(fpga_program(made->out_fd, first, NULL), 0, NULL))
 		return made->out_fd;
 	close(made->out_fd);
 	return -1;
@@ -727,7 +727,7 @@ TEST(moved, "a map that was in two engines' entries stops both")
 	open_regs();
 	buffer = buffer_alloc(DATA, NULL);
 	map = place(buffer, 0, &made);
-	ANSWERED(fpga_program(map, -1, ENTRIES, NULL), 0, NULL);
+	ANSWERED(fpga_program(map, ENTRIES, NULL), 0, NULL);
 	start(1, ENTRIES, made.out_segments);
 	runs(1);
 	count(&before);
@@ -952,7 +952,7 @@ static void churn(void *arg)
 		/* may be refused while the function is gone or stuck */
 		if (call(f.fd, RASHPA_IOC_MAP_MAKE, &made))
 			continue;
-		if (!fpga_program(made.out_fd, -1, n * ENTRIES, NULL))
+		if (!fpga_program(made.out_fd, n * ENTRIES, NULL))
 			start(n, n * ENTRIES, 1);
 		close(made.out_fd);
 		atomic_fetch_add(&shared->stacks, 1);

@@ -202,7 +202,7 @@ static void profile(unsigned int board)
 static bool up(struct rig *r, unsigned int board, uint32_t flags)
 {
 	const struct fpga *f = &boards[board];
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
+	struct rashpa_program p = { HEAD(p), .first = ENTRY };
 
 	p.head.flags = flags;
 	*r = (struct rig) { .fpga = f, .buffer = -1, .map = -1 };
@@ -317,7 +317,7 @@ TEST_EACH(bytes, ways, "%s: in memory as it was described")
 	const struct way *way = row;
 	const struct rashpa_table *t;
 	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
+	struct rashpa_program p = { HEAD(p), .first = ENTRY };
 	u64 base;
 	uint8_t is[64];
 
@@ -430,7 +430,7 @@ TEST_EACH(bad, bad, "a profile that fetches %s is refused")
 TEST(unfit, "a map that does not fit into descriptors is refused")
 {
 	struct plan *p = plan_make(&ways[0]);
-	struct rashpa_program program = { HEAD(program), .window = -1 };
+	struct rashpa_program program = { HEAD(program) };
 	struct rashpa_map_make map;
 	int fd = buffer_alloc(PAGES * PAGE, NULL);
 
@@ -465,7 +465,7 @@ TEST(unfit, "a map that does not fit into descriptors is refused")
 
 TEST(charged, "a ring is charged to its user, and given back")
 {
-	struct rashpa_program program = { HEAD(program), .window = -1 };
+	struct rashpa_program program = { HEAD(program) };
 	struct rashpa_limit before = { HEAD(before), .resource = RASHPA_RESOURCE_MEMORY }, now;
 	struct rashpa_map_make map;
 	const u64 n = 16384;		/* descriptors of 16 bytes: 256 KiB */
@@ -514,7 +514,7 @@ TEST_EACH(killed, formats, "a process that streams by %s is killed")
 TEST_EACH(unbound, formats, "a board that streams by %s is unbound")
 {
 	unsigned int board = row->board;
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
+	struct rashpa_program p = { HEAD(p), .first = ENTRY };
 	struct rig r;
 
 	if (up(&r, board, RASHPA_PROGRAM_AGAIN)) {
@@ -639,7 +639,7 @@ static void ask_always(void *arg)
 static void program_many(int dmabuf, uint32_t n, uint32_t size)
 {
 	struct rashpa_map_make make = { HEAD(make), .fd = dmabuf, .max_segment = PAGE };
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
+	struct rashpa_program p = { HEAD(p), .first = ENTRY };
 	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
 	const uint32_t at[] = { 0, 1, n / 2, n - 2, n - 1 };
 	const bool iommu = fpga_iommu(&boards[0]);
@@ -735,7 +735,7 @@ static void is_told(const struct rig *r, uint32_t wanted)
 TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 {
 	unsigned int board = row->board;
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY + 1 };
+	struct rashpa_program p = { HEAD(p), .first = ENTRY + 1 };
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_map_make map;
 	struct rig r;
@@ -779,7 +779,7 @@ TEST(moves, "the kernel programs a map again after a revocation, not during it")
 		.kind = RASHPA_LIAR_HONEST, .length = DATA, .error = EBUSY,
 		.model = RASHPA_LIAR_MOVABLE,
 	};
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY }, other;
+	struct rashpa_program p = { HEAD(p), .first = ENTRY }, other;
 	struct rashpa_map_make map;
 	const char *why = module_load("liar", &liar);
 	struct rig r;

@@ -294,7 +294,7 @@ TEST_WHERE(reset, "the FPGA is reset while it streams")
 	stream_on(&s.rig);
 	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 	is_at_rest(&s);
-	ANSWERED(fpga_program(s.rig.map, s.rig.window, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(s.rig.map, 0, NULL), 0, NULL);
 	stream_once(&s.rig);
 	CHECK(filled(s.own, IMAGES * IMAGE, SEED), "the data differ");
 	end(&s);
@@ -357,11 +357,11 @@ TEST_WHERE(revoked, "the memory is taken back while the FPGA streams")
 		stream_on(&s.rig);
 		liar_tell(RASHPA_LIAR_REVOKE, arg.out_fd, 0);
 		is_at_rest(&s);
-		ANSWERED(fpga_program(s.rig.map, s.rig.window, 0, NULL), ESTALE, "revoked");
+		ANSWERED(fpga_program(s.rig.map, 0, NULL), ESTALE, "revoked");
 		ANSWERED(call(s.rig.map, RASHPA_IOC_RESTORE, &restore), ENODEV, "exporter");
 		liar_tell(RASHPA_LIAR_ALLOW, arg.out_fd, RASHPA_LIAR_BAR);
 		ANSWERED(call(s.rig.map, RASHPA_IOC_RESTORE, &restore), 0, NULL);
-		ANSWERED(fpga_program(s.rig.map, s.rig.window, 0, NULL), 0, NULL);
+		ANSWERED(fpga_program(s.rig.map, 0, NULL), 0, NULL);
 		stream_once(&s.rig);
 		CHECK(filled(s.own, IMAGES * IMAGE, SEED), "the data differ");
 	}

@@ -609,8 +609,8 @@ static void two_functions(const char *const told[2])
 	map[1] = fpga_map(&f2, lock.out_fd, RASHPA_BIDIRECTIONAL, &m);
 	if (!CHECK(map[0] >= 0 && map[1] >= 0 && words && bells[0] && bells[1], "%s", reason))
 		goto out;
-	ANSWERED(fpga_program(map[0], r.window, r.made.out_segments, &entries[0]), 0, NULL);
-	ANSWERED(fpga_program(map[1], r2.window, r2.made.out_segments, &entries[1]), 0, NULL);
+	ANSWERED(fpga_program(map[0], r.made.out_segments, &entries[0]), 0, NULL);
+	ANSWERED(fpga_program(map[1], r2.made.out_segments, &entries[1]), 0, NULL);
 	for (i = 0; i < WORDS; i++)
 		member[i] = (uint32_t)add_dtp(r.channel, lock.out_fd, i, i < 3 ? -1 : f2.fd);
 	group = group_make(r.channel, member, WORDS, IMAGES, 0);

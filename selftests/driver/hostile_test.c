@@ -151,7 +151,7 @@ TEST(dead, "all ones: not taken for idle, and not for reset")
 		/* the driver has not noticed: it makes a map, but cannot write the board's table */
 		m = fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map);
 		CHECK(m >= 0, "MAP: %s", reason);
-		ANSWERED(fpga_program(m, -1, 100, NULL), EIO, "does not answer|reset");
+		ANSWERED(fpga_program(m, 100, NULL), EIO, "does not answer|reset");
 		ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
 		state_is(RASHPA_STATE_STUCK);
 		close(m);
@@ -668,7 +668,7 @@ TEST(reset_running, "a reset in mid-stream, by RESET and by sysfs")
 			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 			/* the map is still good */
 			memset(r.memory, 0, IMAGES * IMAGE);
-			ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+			ANSWERED(fpga_program(r.map, 0, NULL), 0, NULL);
 			start(&r, RFPGA_MODE_FREERUN, IMAGES);
 			CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
 			rig_wait_stopped(&r, 0);
@@ -692,7 +692,7 @@ TEST(master, "bus mastering is switched off by another program")
 		/* a reset switches bus mastering on again if there are maps */
 		ANSWERED(reset(), 0, NULL);
 		memset(r.memory, 0, IMAGES * IMAGE);
-		ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+		ANSWERED(fpga_program(r.map, 0, NULL), 0, NULL);
 		start(&r, RFPGA_MODE_FREERUN, IMAGES);
 		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
 		rig_wait_stopped(&r, 0);
@@ -738,11 +738,11 @@ TEST(uncleared, "entries that cannot be cleared cut the function off")
 
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
-	ANSWERED(fpga_program(m, -1, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(m, 0, NULL), 0, NULL);
 	ANSWERED(quiesce(), 0, NULL);
 	set_command(PCI_COMMAND_MEMORY, 0);
 	/* the map keeps its place, as it cannot be cleared there */
-	ANSWERED(fpga_program(m, -1, 100, NULL), EIO, "does not answer|reset");
+	ANSWERED(fpga_program(m, 100, NULL), EIO, "does not answer|reset");
 	close(m);
 	state_is(RASHPA_STATE_STUCK);
 	set_command(0, PCI_COMMAND_MEMORY);

@@ -543,7 +543,7 @@ TEST(moves, "memory that has moved is mapped again without a call")
 			      t.generation, before);
 			rig_entries_clear(l.rig.regs, 1);
 			memset(l.memory, 0, DATA);
-			ANSWERED(fpga_program(l.rig.map, l.rig.window, 0, NULL), 0, NULL);
+			ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
 			stream(&l.rig, IMAGES);
 			CHECK(filled(l.memory, DATA, SEED), "the data differ");
 		}

@@ -91,7 +91,7 @@ static void is_revoked(int map, u64 before)
 	      head.state, head.count);
 	CHECK(head.generation > before && !(head.generation & 1), "generation %llu after %llu",
 	      head.generation, before);
-	ANSWERED(fpga_program(map, window, 0, NULL), ESTALE, "revoked");
+	ANSWERED(fpga_program(map, 0, NULL), ESTALE, "revoked");
 }
 
 static void is_valid(int map, const struct rashpa_restore *r, u64 before)
@@ -590,7 +590,7 @@ TEST_EACH_IF(restored_lie, lies, !row->dma_bits, "%s: refused by RESTORE")
 	allow(fd, row->kind);
 	ANSWERED(restore(map.out_fd, &r), row->err, row->says);
 	CHECK(!liar_tell(RASHPA_LIAR_COUNT, fd, 0).out_mapped, "it is mapped all the same");
-	ANSWERED(fpga_program(map.out_fd, window, 0, NULL), ESTALE, "revoked");
+	ANSWERED(fpga_program(map.out_fd, 0, NULL), ESTALE, "revoked");
 	/* and can be true again */
 	allow(fd, RASHPA_LIAR_HONEST);
 	if (ANSWERED(restore(map.out_fd, &r), 0, NULL))
@@ -623,14 +623,14 @@ TEST(revoke_running, "memory that is taken back in use: stopped, cleared, notifi
 
 	ANSWERED(restore(l.rig.map, &res), ENODEV, "exporter");
 	CHECK(!wait_fd(l.rig.map, POLLIN, 0), "a refused RESTORE makes news");
-	ANSWERED(fpga_program(l.rig.map, window, 0, NULL), ESTALE, "revoked");
+	ANSWERED(fpga_program(l.rig.map, 0, NULL), ESTALE, "revoked");
 	allow(l.fd, RASHPA_LIAR_HONEST);
 	if (!ANSWERED(restore(l.rig.map, &res), 0, NULL))
 		goto out;
 	is_valid(l.rig.map, &res, before);
 	CHECK(res.out_class == l.rig.made.out_class, "class %u", res.out_class);
 	rig_entries_clear(regs, 1);
-	ANSWERED(fpga_program(l.rig.map, window, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
 	if (stream_once(&l.rig, 1))
 		CHECK(filled(l.memory, DATA, SEED), "the data differ");
 	rig_is_idle(regs, 0);
@@ -673,7 +673,7 @@ TEST(restore_more, "RESTORE of more segments than there were is refused")
 		ANSWERED(restore(l.rig.map, &res), E2BIG, "128|segments");
 		CHECK(!liar_tell(RASHPA_LIAR_COUNT, l.fd, 0).out_mapped,
 		      "it is mapped all the same");
-		ANSWERED(fpga_program(l.rig.map, window, 0, NULL), ESTALE, "revoked");
+		ANSWERED(fpga_program(l.rig.map, 0, NULL), ESTALE, "revoked");
 		allow(l.fd, RASHPA_LIAR_HONEST);
 		ANSWERED(restore(l.rig.map, &res), 0, NULL);
 		is_valid(l.rig.map, &res, l.rig.made.out_generation);
@@ -694,7 +694,7 @@ TEST(restore_fewer, "RESTORE of fewer segments works")
 		ANSWERED(restore(l.rig.map, &res), 0, NULL);
 		is_valid(l.rig.map, &res, l.rig.made.out_generation);
 		CHECK(res.out_segments == 1, "%u segments", res.out_segments);
-		ANSWERED(fpga_program(l.rig.map, window, 0, NULL), 0, NULL);
+		ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
 		if (stream_once(&l.rig, 1))
 			CHECK(filled(l.memory, DATA, SEED), "the data differ");
 	}
@@ -770,15 +770,15 @@ TEST(revoke_several, "only the maps of that memory are revoked")
 	other = default_map(fd2);
 	b.length = PAGE;
 	REQUIRE(!make(&a) && !make(&b) && !make(&other), "MAP: %s", reason);
-	ANSWERED(fpga_program(a.out_fd, window, 0, NULL), 0, NULL);
-	ANSWERED(fpga_program(b.out_fd, window, 1, NULL), 0, NULL);
-	ANSWERED(fpga_program(other.out_fd, window, 2, NULL), 0, NULL);
+	ANSWERED(fpga_program(a.out_fd, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(b.out_fd, 1, NULL), 0, NULL);
+	ANSWERED(fpga_program(other.out_fd, 2, NULL), 0, NULL);
 	take_back(fd);
 	rig_entries_clear(regs, 2);
 	CHECK(reg32(regs, RFPGA_TABLE + 2 * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL) ==
 	      RFPGA_ENTRY_VALID, "the entry of another memory is gone");
 	CHECK(!wait_fd(other.out_fd, POLLIN, 0), "the map of another memory has news");
-	ANSWERED(fpga_program(a.out_fd, window, 0, NULL), ESTALE, "revoked");
+	ANSWERED(fpga_program(a.out_fd, 0, NULL), ESTALE, "revoked");
 	allow(fd, RASHPA_LIAR_HONEST);
 	ANSWERED(restore(b.out_fd, &res), 0, NULL);
 	close(a.out_fd);
@@ -932,7 +932,7 @@ static bool use_once(const struct rig *rig, unsigned int *used)
 
 	if (!CHECK(!err || err == -ENODEV, "RESTORE: %s, %s", strerror(-err), reason))
 		return false;
-	err = fpga_program(rig->map, window, 0, NULL);
+	err = fpga_program(rig->map, 0, NULL);
 	if (!CHECK(!err || err == -ESTALE, "PROGRAM: %s, %s", strerror(-err), reason))
 		return false;
 	*used += !err;
@@ -949,7 +949,7 @@ static void works(struct lent *l)
 		;
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	ANSWERED(restore(l->rig.map, &res), 0, NULL);
-	ANSWERED(fpga_program(l->rig.map, window, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(l->rig.map, 0, NULL), 0, NULL);
 	memset(l->memory, 0, DATA);
 	if (stream_once(&l->rig, 1))
 		CHECK(filled(l->memory, DATA, SEED), "the data differ");
@@ -996,7 +996,7 @@ static bool stream_against(const struct rig *rig, unsigned int *used, unsigned i
 	if (!CHECK(!err || err == -ENODEV || err == -EIO, "RESTORE: %s, %s", strerror(-err),
 		   reason))
 		return false;
-	err = fpga_program(rig->map, window, 0, NULL);
+	err = fpga_program(rig->map, 0, NULL);
 	if (!CHECK(!err || err == -ESTALE, "PROGRAM: %s, %s", strerror(-err), reason))
 		return false;
 	if (!err) {

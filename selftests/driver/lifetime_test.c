@@ -59,7 +59,7 @@ TEST(unbind, "after unbind every open file answers ENODEV")
 
 	if (!open_all(&t, &f))
 		return;
-	ANSWERED(fpga_program(t.map, t.window, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(t.map, 0, NULL), 0, NULL);
 	unbind();
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", f.name);
 	CHECK(access(path, F_OK), "%s is still there", path);
@@ -132,7 +132,7 @@ TEST(unbind_bound_again, "old files stay dead when the function is bound again")
 	CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "registers");
 	munmap(regs, PAGE);
 	sigbus(t.regs, "a mapping of the old window");
-	ANSWERED(fpga_program(t.map, win, 0, NULL), ENODEV, old.name);
+	ANSWERED(fpga_program(t.map, 0, NULL), ENODEV, old.name);
 	close(win);
 	close_all(&t);
 }
@@ -241,7 +241,7 @@ static void *work(void *unused)
 		if (ch >= 0)
 			source_add(ch, RASHPA_SOURCE_DEVICE, 0);
 		if (m >= 0 && win >= 0)
-			fpga_program(m, win, 0, NULL);
+			fpga_program(m, 0, NULL);
 		fpga_info(&f, &info);
 		if (win >= 0)
 			close(win);
@@ -283,7 +283,7 @@ static void hold_all(void *arg)
 	struct open_things t = {};
 	int *ready = arg;
 
-	if (!open_all(&t, &f) || fpga_program(t.map, t.window, 0, NULL))
+	if (!open_all(&t, &f) || fpga_program(t.map, 0, NULL))
 		return;
 	if (write(ready[1], "x", 1) != 1)
 		return;

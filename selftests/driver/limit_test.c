@@ -736,7 +736,7 @@ static u64 quiesces(void)
 static void make_and_close(void *arg)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 
 	drop_privileges();
 	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL))
@@ -809,7 +809,7 @@ static void stop_root(void *arg)
 TEST(quiesce_others, "a member of the group cannot stop the stream of another user")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 	u64 before;
 
 	SKIP_IF(!have_fpga, "no software FPGA");
@@ -827,7 +827,7 @@ TEST(quiesce_others, "a member of the group cannot stop the stream of another us
 TEST(quiesce_map, "QUIESCE ends one map, for its owner and for root")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory }, other = m;
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 	struct rashpa_restore r = { HEAD(r) };
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_table table = {};

@@ -395,7 +395,7 @@ TEST(hardware, "a record that the function writes is seen in its interrupt")
 	ANSWERED(lock_make(1, &lock), 0, NULL);
 	map = fpga_map(&f, lock.out_fd, RASHPA_BIDIRECTIONAL, &m);
 	CHECK(map >= 0, "MAP: %s", reason);
-	ANSWERED(fpga_program(map, r.window, r.made.out_segments, &entries), 0, NULL);
+	ANSWERED(fpga_program(map, r.made.out_segments, &entries), 0, NULL);
 	a.memory = lock.out_fd;
 	info.id = add(r.channel, &a);
 	CHECK((int)info.id > 0, "%s", reason);

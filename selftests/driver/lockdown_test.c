@@ -51,24 +51,9 @@ static void try_window(void)
 	close(raw);
 }
 
-static void try_program(void)
-{
-	int fd = buffer_alloc(PAGE, NULL);
-	struct rashpa_map_make map;
-	int m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
-
-	if (CHECK(m >= 0, "MAP: %s", reason)) {
-		ANSWERED(fpga_program(m, window, 0, NULL), refused, says);
-		ANSWERED(fpga_program(m, -1, 0, NULL), 0, NULL);
-		close(m);
-	}
-	close(fd);
-}
-
 /* In this order: the window has to be older than the lockdown, and would keep the profile. */
 static const struct { const char *key; void (*fn)(void); } tries[] = {
 	{ "a-window-that-the-profile-does-not-have", try_window },
-	{ "program-at-a-place-of-ones-own", try_program },
 	{ "a-profile-that-names-registers", try_profile },
 };
 

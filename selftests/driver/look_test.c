@@ -752,7 +752,7 @@ TEST(board, "a consumer and a board")
 	map = fpga_map(&f, words, RASHPA_BIDIRECTIONAL, &m);
 	if (!CHECK(map >= 0, "%s", reason))
 		goto out;
-	ANSWERED(fpga_program(map, b.r.window, b.r.made.out_segments, &b.entries), 0, NULL);
+	ANSWERED(fpga_program(map, b.r.made.out_segments, &b.entries), 0, NULL);
 	s.node = f.fd;
 	s.words_fd = words;
 	s.words = p;

@@ -247,7 +247,7 @@ TEST_IDLE(fixed_segments, "segments are as long as entries without a length")
 			      t->segment[i].length);
 		if (t)
 			munmap((void *)t, map.out_table_size);
-		ANSWERED(fpga_program(map.out_fd, -1, 0, NULL), 0, NULL);
+		ANSWERED(fpga_program(map.out_fd, 0, NULL), 0, NULL);
 		close(map.out_fd);
 	}
 	map = default_map(a.out_fd);
@@ -290,7 +290,7 @@ TEST_IDLE(stuck_second, "a function that is stuck at the second stop is reported
 	CHECK(source_add(ch, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
 	fcntl(ch, F_SETFL, O_NONBLOCK);
 	REQUIRE(!make(&map), "MAP: %s", reason);
-	ANSWERED(fpga_program(map.out_fd, -1, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(map.out_fd, 0, NULL), 0, NULL);
 	close(map.out_fd);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_STUCK, "state %u", info.out_state);
@@ -558,7 +558,7 @@ TEST(program, "PROGRAM writes the table, and it is cleared with the map")
 
 	map.max_segment = MIB;
 	REQUIRE(!make(&map), "MAP: %s", reason);
-	ANSWERED(fpga_program(map.out_fd, window, 5, &entries), 0, NULL);
+	ANSWERED(fpga_program(map.out_fd, 5, &entries), 0, NULL);
 	CHECK(entries == map.out_segments, "%u entries", entries);
 	t = table_of(&map);
 	if (t) {
@@ -573,7 +573,7 @@ TEST(program, "PROGRAM writes the table, and it is cleared with the map")
 		munmap((void *)t, map.out_table_size);
 	}
 	/* moving it clears the place that it leaves, also where both overlap */
-	ANSWERED(fpga_program(map.out_fd, window, 8, &entries), 0, NULL);
+	ANSWERED(fpga_program(map.out_fd, 8, &entries), 0, NULL);
 	CHECK(entry_is_clear(5) && entry_is_clear(6) && entry_is_clear(7),
 	      "the old place is not clear");
 	CHECK(entry_control(8) == RFPGA_ENTRY_VALID &&
@@ -594,34 +594,21 @@ static void program_as_user(void *arg)
 	drop_privileges();
 	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, map->out_fd, 0) == MAP_FAILED,
 	      "a user sees addresses");
-	ANSWERED(fpga_program(map->out_fd, window, 0, &entries), EPERM, "CAP_SYS_RAWIO|profile");
-	ANSWERED(fpga_program(map->out_fd, -1, 0, &entries), 0, NULL);
+	ANSWERED(fpga_program(map->out_fd, 0, &entries), 0, NULL);
 }
 
 TEST(program_profile, "PROGRAM writes the table that the profile describes")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
-	struct rashpa_program p = { HEAD(p), .window = -1 };
 	uint32_t entries = 0;
 
 	REQUIRE(!make(&map), "MAP: %s", reason);
-	ANSWERED(fpga_program(map.out_fd, -1, 3, &entries), 0, NULL);
+	ANSWERED(fpga_program(map.out_fd, 3, &entries), 0, NULL);
 	CHECK(entries == map.out_segments && entry_control(3) == RFPGA_ENTRY_VALID,
 	      "it was not written");
-	ANSWERED(fpga_program(map.out_fd, -1, 1024, NULL), ERANGE, "entry 1024|1024 entries");
-	ANSWERED(fpga_program(map.out_fd, -1, UINT_MAX, NULL), ERANGE, "1024 entries");
-	p.offset = 4;
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
-	p.offset = 0;
-	p.length = 4096;
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
-	p.length = 0;
-	p.layout = (uintptr_t)&fpga_layout;
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
-	p.layout = 0;
-	p.layout_size = sizeof(fpga_layout);
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
+	ANSWERED(fpga_program(map.out_fd, 1024, NULL), ERANGE, "entry 1024|1024 entries");
+	ANSWERED(fpga_program(map.out_fd, UINT_MAX, NULL), ERANGE, "1024 entries");
 	CHECK(entry_control(3) == RFPGA_ENTRY_VALID, "a refused call moved it");
 	close(map.out_fd);
 	CHECK(entry_is_clear(3), "the entry was left");
@@ -642,98 +629,31 @@ TEST(program_hidden, "PROGRAM serves a user who may not see addresses")
 	close(fd);
 }
 
-#define L(field)	true, offsetof(struct rashpa_layout, field), 4
-#define L8(field)	true, offsetof(struct rashpa_layout, field), 8
-#define P4(field)	false, offsetof(struct rashpa_program, field), 4
-#define P8(field)	false, offsetof(struct rashpa_program, field), 8
-
-static const struct bad_field bad_programs[] = {
-	{ "stride-0", L(stride), 0, EINVAL, "stride of 0" },
-	{ "an-entry-that-cannot-be-made-invalid", L(control_set), 0, EINVAL, "control_set" },
-	{ "stride-2", L(stride), 2, EINVAL, "stride of 2" },
-	{ "stride-33", L(stride), 33, EINVAL, "stride of 33" },
-	{ "stride-4100", L(stride), 4100, EINVAL, "stride of 4100" },
-	{ "stride-uint_max", L(stride), UINT_MAX, EINVAL, "stride" },
-	{ "an-address-of-0-bits", L(address_bits), 0, EINVAL, "address field of 0 bits" },
-	{ "an-address-of-48-bits", L(address_bits), 48, EINVAL, "address field of 48 bits" },
-	{ "a-length-of-16-bits", L(length_bits), 16, EINVAL, "length field of 16 bits" },
-	{ "a-control-field-of-64-bits", L(control_bits), 64, EINVAL, "control field of 64 bits" },
-	{ "a-control-field-of-0-bits-somewhere", L(control_bits), 0, EINVAL, "offset" },
-	{ "a-length-of-0-bits-somewhere", L8(length_bits), 0, EINVAL, "segment_size of 0x0" },
-	{ "a-length-and-a-size-of-entries", L8(segment_size), MIB, EINVAL, "0x100000|one of" },
-	{ "a-length-over-the-address", L(length_offset), 4, EINVAL, "overlap" },
-	{ "a-length-in-the-addresss-place", L(length_offset), 0, EINVAL, "overlap" },
-	{ "a-control-field-in-the-length", L(control_offset), 12, EINVAL, "overlap" },
-	{ "a-control-field-in-the-address", L(control_offset), 4, EINVAL, "overlap" },
-	{ "an-address-at-an-odd-offset", L(address_offset), 2, EINVAL, "field at 2" },
-	{ "an-address-that-leaves-the-entry", L(address_offset), 28, EINVAL, "field at 28" },
-	{ "a-control-field-behind-the-entry", L(control_offset), 32, EINVAL, "field at 32" },
-	{ "a-control-field-at-uint_max-3", L(control_offset), UINT_MAX - 3, EINVAL, "field at" },
-	{ "a-sum-of-16-bits", L(sum_bits), 16, EINVAL, "sum field of 16 bits" },
-	{ "a-sum-of-0-bits-somewhere", L(sum_bits), 0, EINVAL, "offset" },
-	{ "a-sum-over-the-address", L(sum_offset), RFPGA_ENTRY_ADDR, EINVAL, "overlap" },
-	{ "a-sum-over-the-control-field", L(sum_offset), RFPGA_ENTRY_CONTROL - 4, EINVAL,
-	  "overlap" },
-	{ "a-sum-that-leaves-the-entry", L(sum_offset), 28, EINVAL, "field at 28" },
-	{ "a-sum-at-an-odd-offset", L(sum_offset), 22, EINVAL, "field at 22" },
-	{ "a-reserved-field", L(__reserved), 1, EINVAL, "reserved" },
-	{ "a-layout-nowhere", P8(layout), 8, EFAULT, NULL },
-	{ "a-layout-of-no-size", P4(layout_size), 0, EINVAL, "0 bytes" },
-	{ "a-layout-that-is-too-short", P4(layout_size), 44, EINVAL, "44 bytes" },
-	{ "an-offset-of-2", P8(offset), 2, EINVAL, "0x2|multiple of 4" },
-	{ "an-offset-behind-the-window", P8(offset), RFPGA_BAR_REGS_SIZE, ERANGE,
-	  "0x10000|window" },
-	{ "an-offset-of-2to64-4", P8(offset), -4ULL, ERANGE, "window" },
-	{ "a-table-that-leaves-the-window", P8(length), RFPGA_TABLE_SIZE + 4, ERANGE, "window" },
-	{ "a-table-of-ullong_max-bytes", P8(length), ULLONG_MAX, ERANGE, "window" },
-	{ "a-table-of-0-bytes", P8(length), 0, ERANGE, "segments|table" },
-	{ "a-table-for-3-entries", P8(length), 3 * RFPGA_ENTRY_STRIDE, ERANGE,
-	  "4 segments|3 entries" },
-	{ "the-last-entries-too-few", P4(first), 1021, ERANGE, "4 segments|1021" },
-	{ "entries-behind-the-table", P4(first), 1024, ERANGE, "1024" },
-	{ "entry-uint_max", P4(first), UINT_MAX, ERANGE, "4294967295" },
+static const struct {
+	const char *key;
+	uint32_t first;
+	const char *says;
+} bad_programs[] = {
+	{ "the-last-entries-too-few", 1021, "4 segments|1021" },
+	{ "entries-behind-the-table", 1024, "1024" },
+	{ "entry-uint_max", UINT_MAX, "4294967295" },
 };
 
 TEST_EACH(bad_program, bad_programs, "PROGRAM with %s is refused")
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
-	struct rashpa_layout layout = fpga_layout;
-	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
-				    .length = RFPGA_TABLE_SIZE, .layout = (uintptr_t)&layout,
-				    .layout_size = sizeof(layout) };
 	uint32_t e;
 
 	map.max_segment = MIB;
 	map.boundary = MIB;
 	REQUIRE(!make(&map) && map.out_segments == 4, "MAP: %u segments, %s", map.out_segments,
 		reason);
-	memcpy((row->part ? (char *)&layout : (char *)&p) + row->at, &row->value, row->size);
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), row->err, row->says);
+	ANSWERED(fpga_program(map.out_fd, row->first, NULL), ERANGE, row->says);
 	for (e = 0; e < 4; e++)
 		CHECK(entry_is_clear(e) && entry_is_clear(1020 + e), "entries were written");
 	close(map.out_fd);
 	close(fd);
-}
-
-TEST(program_fds, "PROGRAM refuses a file that is not a window")
-{
-	int fd = buffer_alloc(PAGE, NULL), null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
-	struct rashpa_map_make map = default_map(fd);
-
-	REQUIRE(!make(&map), "MAP: %s", reason);
-	ANSWERED(fpga_program(map.out_fd, -2, 0, NULL), EBADF, "fd -2|window");
-	ANSWERED(fpga_program(map.out_fd, closed, 0, NULL), EBADF, "window");
-	ANSWERED(fpga_program(map.out_fd, null, 0, NULL), EINVAL, "window");
-	ANSWERED(fpga_program(map.out_fd, event, 0, NULL), EINVAL, "window");
-	ANSWERED(fpga_program(map.out_fd, fd, 0, NULL), EINVAL, "window");
-	ANSWERED(fpga_program(map.out_fd, map.out_fd, 0, NULL), EINVAL, "window");
-	ANSWERED(fpga_program(map.out_fd, f.fd, 0, NULL), EINVAL, "window");
-	close(map.out_fd);
-	close(fd);
-	close(null);
-	close(event);
 }
 
 TEST(program_twice, "entries of another map are left alone")
@@ -745,17 +665,17 @@ TEST(program_twice, "entries of another map are left alone")
 	a.max_segment = b.max_segment = MIB;
 	a.boundary = b.boundary = MIB;
 	REQUIRE(!make(&a) && !make(&b), "MAP: %s", reason);
-	ANSWERED(fpga_program(a.out_fd, window, 10, NULL), 0, NULL);
+	ANSWERED(fpga_program(a.out_fd, 10, NULL), 0, NULL);
 	address = entry_address(13);
-	ANSWERED(fpga_program(b.out_fd, window, 10, NULL), EBUSY, "another map");
-	ANSWERED(fpga_program(b.out_fd, window, 13, NULL), EBUSY, "another map");
-	ANSWERED(fpga_program(b.out_fd, window, 7, NULL), EBUSY, "another map");
+	ANSWERED(fpga_program(b.out_fd, 10, NULL), EBUSY, "another map");
+	ANSWERED(fpga_program(b.out_fd, 13, NULL), EBUSY, "another map");
+	ANSWERED(fpga_program(b.out_fd, 7, NULL), EBUSY, "another map");
 	CHECK(entry_address(13) == address && entry_is_clear(14) && entry_is_clear(9),
 	      "entries were written");
-	ANSWERED(fpga_program(b.out_fd, window, 14, NULL), 0, NULL);
-	ANSWERED(fpga_program(b.out_fd, window, 6, NULL), 0, NULL);
+	ANSWERED(fpga_program(b.out_fd, 14, NULL), 0, NULL);
+	ANSWERED(fpga_program(b.out_fd, 6, NULL), 0, NULL);
 	/* a refused move leaves it where it is */
-	ANSWERED(fpga_program(b.out_fd, window, 8, NULL), EBUSY, "another map");
+	ANSWERED(fpga_program(b.out_fd, 8, NULL), EBUSY, "another map");
 	CHECK(entry_control(6) == RFPGA_ENTRY_VALID, "the old place was cleared");
 	close(a.out_fd);
 	CHECK(entry_is_clear(10) && entry_is_clear(13), "entries were left");
@@ -776,9 +696,9 @@ TEST(program_sums, "PROGRAM writes into each entry the bytes of its map before i
 	many.offset = 128 * KIB;
 	many.length = 512 * KIB;
 	REQUIRE(!make(&one) && !make(&many), "MAP: %s", reason);
-	ANSWERED(fpga_program(many.out_fd, window, 1, &entries), 0, NULL);
+	ANSWERED(fpga_program(many.out_fd, 1, &entries), 0, NULL);
 	CHECK(entries == 8, "%u entries", entries);
-	ANSWERED(fpga_program(one.out_fd, window, 9, NULL), 0, NULL);
+	ANSWERED(fpga_program(one.out_fd, 9, NULL), 0, NULL);
 	for (i = 0; i < 8; i++)
 		CHECK(entry_sum(1 + i) == i * 64 * KIB, "entry %u: 0x%llx", 1 + i,
 		      entry_sum(1 + i));
@@ -859,22 +779,6 @@ TEST(many, "many maps of one buffer exist side by side")
 	CHECK((int)info.out_maps == n, "%u maps", info.out_maps);
 	while (i--)
 		close(fds[i]);
-	close(fd);
-}
-
-TEST(other_window, "PROGRAM refuses a window of another function")
-{
-	struct rashpa_map_make map;
-	int fd, other;
-
-	SKIP_IF(!have_f2, "only one software FPGA");
-	fd = buffer_alloc(MIB, NULL);
-	map = default_map(fd);
-	other = fpga_window(&f2, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	ANSWERED(make(&map), 0, NULL);
-	ANSWERED(fpga_program(map.out_fd, other, 0, NULL), EXDEV, f.name);
-	close(map.out_fd);
-	close(other);
 	close(fd);
 }
 

@@ -68,7 +68,7 @@ static bool lock_up(struct place *p)
 	p->lock_map = fpga_map(&f, p->lock_fd, RASHPA_TO_MEMORY, &map);
 	p->record = p->lock_memory;
 	return CHECK(p->lock_map >= 0, "MAP: %s", reason) && p->lock_memory &&
-	       ANSWERED(fpga_program(p->lock_map, p->r.window, p->r.made.out_segments, NULL),
+	       ANSWERED(fpga_program(p->lock_map, p->r.made.out_segments, NULL),
 			0, NULL);
 }
 

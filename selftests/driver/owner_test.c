@@ -85,7 +85,7 @@ static void hold(void *arg)
 {
 	const struct victim *v = arg;
 	struct rashpa_map_make m = { HEAD(m), .fd = shared };
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 	char byte = 0;
 
 	if (!v->as_root)
@@ -168,7 +168,7 @@ static void attack(void *arg)
 {
 	const struct attack *a = arg;
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = PAGE };
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = a->first };
+	struct rashpa_program p = { HEAD(p), .first = a->first };
 	void *table;
 
 	if (!a->privileged)
@@ -228,7 +228,7 @@ TEST(border, "a user with the registers may program across two engines")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = 2 * PAGE,
 				     .max_segment = PAGE };
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRIES - 1 };
+	struct rashpa_program p = { HEAD(p), .first = ENTRIES - 1 };
 
 	/* the map is two segments long */
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
@@ -254,7 +254,7 @@ TEST(looked_at, "a map whose addresses are seen")
 TEST(no_engines, "a function without engines belongs to one user at a time")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = PAGE };
-	struct rashpa_program p = { HEAD(p), .window = -1, .first = 600 };
+	struct rashpa_program p = { HEAD(p), .first = 600 };
 	struct attack a = { .first = 700, .want = EBUSY, .says = "somebody else|CAP_SYS_RAWIO" };
 
 	ANSWERED(profile(0), 0, NULL);

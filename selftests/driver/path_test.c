@@ -171,7 +171,7 @@ static void peer_reset(const char *bus)
 	if (!buffer_info(win, &info))
 		CHECK(!(info.out_flags & RASHPA_INFO_REVOKED), "INFO says that it is revoked");
 	memset(p, 0, IMAGES * IMAGE);
-	ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(r.map, 0, NULL), 0, NULL);
 	stream_once(&r);
 	CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
 	rig_down(&r);
@@ -308,7 +308,7 @@ TEST(bus_reset_quiet, "a reset of the bus reports no stuck function")
 	CHECK(info.out_state == RASHPA_STATE_READY && info.out_flags & RASHPA_DEVICE_MASTER,
 	      "state %u, flags 0x%x", info.out_state, info.out_flags);
 	rig_load(&f);
-	ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(r.map, 0, NULL), 0, NULL);
 	rig_send_image(&r, 0, &e);
 	rig_wait_stopped(&r, 0);
 	rig_down(&r);
@@ -332,7 +332,7 @@ TEST(peer_gone, "the removal of a peer ends its maps for good")
 	CHECK(!fpga_unbind(&f2), "unbind");
 	rig_is_idle(r.regs, 0);
 	map_becomes(r.map, RASHPA_MAP_STATE_REVOKED, r.made.out_generation);
-	ANSWERED(fpga_program(r.map, r.window, 0, NULL), ESTALE, "revoked|restore");
+	ANSWERED(fpga_program(r.map, 0, NULL), ESTALE, "revoked|restore");
 	ANSWERED(restore(r.map), ENODEV, "window|removed");
 	if (!buffer_info(win, &info))
 		CHECK(info.out_flags & RASHPA_INFO_REVOKED, "INFO does not say so");

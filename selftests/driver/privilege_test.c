@@ -321,28 +321,11 @@ static int do_read_map(void)
 
 static int do_program(void)
 {
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 	struct rashpa_map_make m = {};
 	int err = map_with(&m);
 
 	return err ? err : call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
-}
-
-static int do_program_window(void)
-{
-	struct rashpa_program p = { HEAD(p), .offset = RFPGA_TABLE,
-				    .length = RFPGA_TABLE_SIZE,
-				    .layout = (uintptr_t)&fpga_layout,
-				    .layout_size = sizeof(fpga_layout) };
-	struct rashpa_window_make w = { HEAD(w), .length = RFPGA_BAR_REGS_SIZE };
-	struct rashpa_map_make m = {};
-	int err = map_with(&m);
-
-	if (err)
-		return err;
-	/* a caller without the registers tries with the window for users */
-	p.window = on_fpga(RASHPA_IOC_WINDOW_MAKE, &w) ? user_window() : w.out_fd;
-	return call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
 }
 
 static int do_events(void)
@@ -626,7 +609,6 @@ static const struct row function_rows[] = {
 	{ "map-with-an-alignment-of-ones-own", do_map_alignment, NEEDS_RAWIO, "alignment" },
 	{ "read-of-a-map-its-header", do_read_map, CAN_OPEN, NULL },
 	{ "program-into-the-profiles-table", do_program, CAN_OPEN, NULL },
-	{ "program-into-a-window", do_program_window, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
 	{ "events", do_events, CAN_OPEN, NULL },
 	{ "source_add", do_source, CAN_OPEN, NULL },
 	{ "alloc-for-a-function", do_alloc_device, CAN_OPEN, NULL },

@@ -50,7 +50,7 @@ static int profile(uint32_t address, uint32_t next, uint32_t ring)
 static void program(void *arg)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = *(int *)arg, .max_segment = PAGE };
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 
 	drop_privileges();
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);

@@ -43,7 +43,7 @@ static void profile(void)
 /* A stream without an end into a new buffer. */
 static bool up(struct rig *r, uint32_t flags)
 {
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 
 	p.head.flags = flags;
 	*r = (struct rig) { .fpga = &f, .map = -1 };
@@ -140,7 +140,7 @@ TEST(again, "a map is programmed again after sleep")
 
 TEST(by_hand, "a map without RASHPA_PROGRAM_AGAIN is programmed by its holder after sleep")
 {
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 	struct rig r;
 
 	if (up(&r, 0)) {

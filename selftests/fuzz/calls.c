@@ -187,9 +187,6 @@ static uint64_t fill_array(struct thread *t, enum type type)
 			fill_engine(r, (struct rashpa_profile_engine *)side + i, i,
 				    t->side + PAGE);
 		break;
-	case T_LAYOUT:
-		fill_layout(r, (struct rashpa_layout *)side);
-		break;
 	default:
 		for (i = 0; i < RASHPA_MEMBERS_MAX; i++)
 			((struct rashpa_member *)side)[i].source = one_in(r, 16) ?
@@ -240,13 +237,10 @@ static uint64_t value_of(struct thread *t, const struct field *f)
 		return one_in(r, 8) ? below(r, 7) : PICK(r, 0, 2, 4);
 	case T_ID:
 		return one_in(r, 8) ? below(r, 70) : 1 + below(r, 4);
-	case T_TABLE:
-		return one_in(r, 2) ? 0x8000 : PAGE * below(r, 16);
 	case T_WINDOWS:
 	case T_STEPS:
 	case T_TABLES:
 	case T_ENGINES:
-	case T_LAYOUT:
 	case T_MEMBERS:
 		return fill_array(t, f->type);
 	default:
@@ -279,7 +273,6 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 	struct rashpa_head *head = (struct rashpa_head *)arg;
 	struct rashpa_source_add *s = (struct rashpa_source_add *)arg;
 	struct rashpa_window_make *w = (struct rashpa_window_make *)arg;
-	struct rashpa_program *p = (struct rashpa_program *)arg;
 	struct rashpa_alloc *a = (struct rashpa_alloc *)arg;
 
 	(void)t;
@@ -294,14 +287,6 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 		if (w->name[0])
 			memset(&w->bar, 0, offsetof(struct rashpa_window_make, name) -
 			       offsetof(struct rashpa_window_make, bar));
-		break;
-	case RASHPA_IOC_PROGRAM:
-		if (p->window == -1) {
-			p->offset = 0;
-			p->length = 0;
-			p->layout = 0;
-			p->layout_size = 0;
-		}
 		break;
 	case RASHPA_IOC_SOURCE_ADD:
 		if (!(head->flags & RASHPA_SOURCE_OF))

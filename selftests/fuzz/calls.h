@@ -12,9 +12,9 @@ enum type {
 	T_SIZE,		/* of an array's elements: mostly arg */
 	T_FD,		/* arg: enum kind */
 	T_MAYBE_FD,	/* likewise, or -1 */
-	T_ADDRESS, T_WORD, T_LINE, T_WIDTH, T_PERIOD, T_BAR, T_ID, T_TABLE,
+	T_ADDRESS, T_WORD, T_LINE, T_WIDTH, T_PERIOD, T_BAR, T_ID,
 	T_NAME,		/* arg: only one time in so many; 0: always */
-	T_WINDOW_NAME, T_LAYOUT, T_WINDOWS, T_STEPS, T_TABLES, T_ENGINES, T_MEMBERS,
+	T_WINDOW_NAME, T_WINDOWS, T_STEPS, T_TABLES, T_ENGINES, T_MEMBERS,
 };
 
 struct field {

@@ -142,7 +142,7 @@ static bool one_life(int memory_fd)
 
 	ok = CHECK(window >= 0, "%s", reason) &&
 	     ANSWERED(call(fpga.fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL) &&
-	     ANSWERED(fpga_program(map.out_fd, window, 0, NULL), 0, NULL);
+	     ANSWERED(fpga_program(map.out_fd, 0, NULL), 0, NULL);
 	for (i = 0; ok && i < ROUNDS; i++) {
 		for (j = 0; j < ROUND; j++, steps++)
 			any_step(&r);

@@ -90,11 +90,7 @@ const struct call calls[] = {
 	  .fields = { F(quiesce, map, T_RARE, 300) } },
 	{ CALL(RESET, reset), .weight = 1, .on = K_FPGA, .fields = { { 0 } } },
 	{ CALL(PROGRAM, program), .weight = 20, .on = K_MAP, .flags = RASHPA_PROGRAM_AGAIN,
-	  .fields = {
-		F(program, window, T_MAYBE_FD, K_WINDOW), F(program, first, T_BELOW, 64),
-		F(program, offset, T_TABLE, 0), F(program, length, T_LENGTH, 0),
-		F(program, layout, T_LAYOUT, 0),
-		F(program, layout_size, T_SIZE, sizeof(struct rashpa_layout)) } },
+	  .fields = { F(program, first, T_BELOW, 1200) } },
 	{ CALL(RESTORE, restore), .weight = 5, .on = K_MAP, .fields = {
 		F(restore, out_class, T_OUT, 0) } },
 	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,

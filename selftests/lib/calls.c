@@ -215,22 +215,6 @@ static void undo_map_keep(void *arg)
 	calls_end_kept();
 }
 
-static void valid_program(void *arg)
-{
-	struct rashpa_program *p = arg;
-
-	p->window = calls.fds[FD_WINDOW];
-	p->offset = RFPGA_TABLE;
-	p->length = RFPGA_TABLE_SIZE;
-	p->layout = (uintptr_t)&fpga_layout;
-	p->layout_size = sizeof(fpga_layout);
-}
-
-static void valid_program_profile(void *arg)
-{
-	((struct rashpa_program *)arg)->window = -1;
-}
-
 static void valid_source_add(void *arg)
 {
 	struct rashpa_source_add *add = arg;
@@ -465,14 +449,7 @@ const struct op ops[] = {
 	OP(FPGA, QUIESCE, quiesce, .write = true, .flags = RASHPA_QUIESCE_MAP,
 	   .apart = RASHPA_QUIESCE_MAP, .reserved = { AT(quiesce, __reserved) }),
 	OP(FPGA, RESET, reset, .write = true),
-	GREW(MAP, PROGRAM, program, out_entries, .valid = valid_program,
-	   .flags = RASHPA_PROGRAM_AGAIN, .apart = RASHPA_PROGRAM_AGAIN,
-	   .fds = { { AT(program, window), 1U << FD_WINDOW, "" } },
-	   .pointers = {
-		{ AT(program, layout), sizeof(struct rashpa_layout), false, false,
-		  offsetof(struct rashpa_layout, __reserved), EFAULT } }),
-	GREW(MAP, PROGRAM, program, out_entries, .variant = "by profile",
-	   .flags = RASHPA_PROGRAM_AGAIN, .valid = valid_program_profile),
+	OP(MAP, PROGRAM, program, .flags = RASHPA_PROGRAM_AGAIN),
 	OP(MAP, RESTORE, restore),
 	OP(CHANNEL, SOURCE_ADD, source_add,
 	   .flags = SOURCE_FLAGS,

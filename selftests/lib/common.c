@@ -691,18 +691,11 @@ __attribute__((constructor)) static void fpga_table_layout(void)
 	fpga_table.layout = (uintptr_t)&fpga_layout;
 }
 
-int fpga_program(int map, int window, uint32_t first, uint32_t *entries)
+int fpga_program(int map, uint32_t first, uint32_t *entries)
 {
-	struct rashpa_program p = { HEAD(p), .window = window, .first = first };
-	int err;
+	struct rashpa_program p = { HEAD(p), .first = first };
+	int err = call(map, RASHPA_IOC_PROGRAM, &p);
 
-	if (window != -1) {	/* not the profile's table */
-		p.offset = RFPGA_TABLE;
-		p.length = RFPGA_TABLE_SIZE;
-		p.layout = (uintptr_t)&fpga_layout;
-		p.layout_size = sizeof(fpga_layout);
-	}
-	err = call(map, RASHPA_IOC_PROGRAM, &p);
 	if (entries)
 		*entries = p.out_entries;
 	return err;

@@ -150,7 +150,7 @@ int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 int memory_channel(void);
 int fpga_events(const struct fpga *f, uint32_t depth);
 /* The FPGA's address table: entries from @first on. Returns 0 or -errno. */
-int fpga_program(int map, int window, uint32_t first, uint32_t *entries);
+int fpga_program(int map, uint32_t first, uint32_t *entries);
 /* Layout and place of the software FPGA's table. */
 extern const struct rashpa_layout fpga_layout;
 extern struct rashpa_profile_table fpga_table;

@@ -139,7 +139,7 @@ static void calls_answer_enodev(struct open_things *t)
 	ANSWERED(lock_alloc(f->fd, 1, NULL, &lock), ENODEV, f->name);
 	ANSWERED(call(f->fd, RASHPA_IOC_QUIESCE, &quiesce), ENODEV, f->name);
 	ANSWERED(call(f->fd, RASHPA_IOC_RESET, &reset), ENODEV, f->name);
-	ANSWERED(fpga_program(t->map, t->window, 0, &n), ENODEV, f->name);
+	ANSWERED(fpga_program(t->map, 0, &n), ENODEV, f->name);
 	ANSWERED(source_add(t->channel, RASHPA_SOURCE_VECTOR, 0), ENODEV, f->name);
 	ANSWERED(call(t->channel, RASHPA_IOC_SIGNAL, &signal), ENODEV, f->name);
 	/* its resources can be released */

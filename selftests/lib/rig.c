@@ -114,7 +114,7 @@ void rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flag
 		tap_bail("MAP_MAKE: %s", reason);
 	r->map = r->made.out_fd;
 	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	if (fpga_program(r->map, r->window, 0, NULL))
+	if (fpga_program(r->map, 0, NULL))
 		tap_bail("PROGRAM: %s", reason);
 }
 

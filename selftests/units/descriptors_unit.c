@@ -668,13 +668,12 @@ TEST(registers, "registers are written in order, and cleared in reverse")
 	mutex_lock(&map.lock);
 	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
 	bus = map.ring->piece[0].bus;
-	map.regs = registers;
 	mutex_lock(&dev.hw_lock);
 	ANSWERS(rashpa_fetch_fits_registers(&call, &map), 0, "");
 	CHECK(rashpa_fetch_more(&map, 10, &sum), "not all is written");
 	n_writes = 0;
 	barriers = 0;
-	rashpa_fetch_point(&map);
+	rashpa_fetch_point(&map, registers);
 	CHECK(n_writes == 4, "%zu writes", n_writes);
 	CHECK(writes[0].at == 0 && writes[0].value == (u32)bus && writes[1].at == 4 &&
 	      writes[1].value == bus >> 32, "the address");

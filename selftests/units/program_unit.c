@@ -41,15 +41,10 @@ void writel(u32 value, void *at)
 }
 
 u32 readl(const void *at) { return *(const u32 *)at; }
-void *ioremap(phys_addr_t phys, u64 length) { return (char *)memory + phys; }
-void iounmap(void *regs) { }
-unsigned int memalloc_noreclaim_save(void) { return 0; }
-void memalloc_noreclaim_restore(unsigned int flags) { }
-u64 pci_resource_start(struct pci_dev *p, u32 bar) { return bar * SZ_4K; }
 bool rashpa_device_reachable(struct rashpa_device *d) { return reachable; }
 bool rashpa_profile_answers(struct rashpa_device *d) { return answers; }
 void rashpa_hw_lock(struct rashpa_device *d) { mutex_lock(&d->hw_lock); }
-u64 rashpa_engine_of(struct rashpa_device *d, phys_addr_t phys, u64 length) { return 0; }
+u64 rashpa_engine_of(struct rashpa_device *d, u32 first, u32 n) { return 0; }
 void rashpa_fetch_forget(struct rashpa_device *d, void *regs) { }
 
 /* ------------------------------------------------------------- layouts ---- */
@@ -204,12 +199,12 @@ TEST(flush, "a flush reports an absent function")
 	};
 	size_t i;
 
+	dev.table_layout = narrow;
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		memory[4] = rows[i].ones ? ~0U : 0;
 		reachable = rows[i].reachable;
 		answers = rows[i].answers;
-		CHECK(rashpa_entries_flush(&dev, memory, &narrow, false) == rows[i].err, "row %zu",
-		      i);
+		CHECK(rashpa_entries_flush(&dev, 0) == rows[i].err, "row %zu", i);
 	}
 	reachable = true;
 	answers = true;
@@ -250,33 +245,35 @@ TEST(fits, "segments that are wider than their fields are refused")
 		{ &no_length, 3, 1ULL << 40, 2 * SZ_64K, -EINVAL, "0x20000" },
 		{ &usual, 3, 1ULL << 40, 1ULL << 40, 0, "" },
 	};
-	struct rashpa_layout l = usual;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		segments(rows[i].n, rows[i].address, rows[i].length);
-		ANSWERS(rashpa_program_fits(&call, &map, rows[i].l), rows[i].err, rows[i].word);
+		dev.table_layout = *rows[i].l;
+		ANSWERS(rashpa_program_fits(&call, &map), rows[i].err, rows[i].word);
 	}
 	/* the sum of the last one does not count */
-	l.sum_bits = 32;
+	dev.table_layout = usual;
+	dev.table_layout.sum_bits = 32;
 	segments(3, 0, 0x80000000);
-	ANSWERS(rashpa_program_fits(&call, &map, &l), -EOVERFLOW, "segment 2 begins 0x100000000");
+	ANSWERS(rashpa_program_fits(&call, &map), -EOVERFLOW, "segment 2 begins 0x100000000");
 	table->segment[1].length--;
-	ANSWERS(rashpa_program_fits(&call, &map, &l), 0, "");
+	ANSWERS(rashpa_program_fits(&call, &map), 0, "");
 	segments(2, 0, 0x80000000);
-	ANSWERS(rashpa_program_fits(&call, &map, &l), 0, "");
+	ANSWERS(rashpa_program_fits(&call, &map), 0, "");
 }
 
 /* -------------------------------------------------------------- places ---- */
 
 static int place(const struct rashpa_layout *l, u32 first, u64 length)
 {
-	const struct rashpa_place at = { .phys = 0, .length = length, .layout = *l };
 	struct rashpa_program p = { .first = first };
 	int err;
 
 	mutex_lock(&dev.lock);
-	err = rashpa_program_at(&call, &map, &p, &at);
+	dev.table_layout = *l;
+	dev.table.length = length;
+	err = rashpa_program(&call, &map, &p, false);
 	mutex_unlock(&dev.lock);
 	CHECK(err || p.out_entries == table->count, "%u entries", p.out_entries);
 	return err;
@@ -328,9 +325,9 @@ TEST(range, "maps fill the table to its last entry")
 	ANSWERS(place(&narrow, 7, 10 * 20), -ERANGE, "the 10 entries");
 	ANSWERS(place(&narrow, 10, 10 * 20), -ERANGE, "entry 10");
 	ANSWERS(place(&narrow, U32_MAX, 10 * 20), -ERANGE, "4294967295");
-	CHECK(map.regs_phys == 6 * 20 && map.entries == 4, "a refused call moved it");
+	CHECK(map.first == 6 && map.entries == 4, "a refused call moved it");
 	leave();
-	CHECK(!map.regs && !map.entries && !map.place, "it is still there");
+	CHECK(!map.programmed && !map.entries && !map.place, "it is still there");
 	table->state = RASHPA_MAP_STATE_REVOKED;
 	ANSWERS(place(&narrow, 0, 10 * 20), -ESTALE, "revoked");
 }
@@ -338,7 +335,7 @@ TEST(range, "maps fill the table to its last entry")
 /* Two maps never share an entry; a map may be programmed again at its place. */
 TEST(beside, "maps are not programmed over each other")
 {
-	struct rashpa_map other = { .dev = &dev, .regs_phys = 5 * 32, .place = 3 * 32 };
+	struct rashpa_map other = { .dev = &dev, .first = 5, .place = 3 };
 	static const struct { u32 first; int err; } rows[] = {
 		{ 0, 0 }, { 3, 0 }, { 4, -EBUSY }, { 5, -EBUSY }, { 7, -EBUSY }, { 8, 0 },
 		{ 7, -EBUSY },
@@ -351,7 +348,7 @@ TEST(beside, "maps are not programmed over each other")
 	list_add(&other.entry, &dev.maps);
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
 		ANSWERS(place(&usual, rows[i].first, ENTRIES * 32), rows[i].err, "another map");
-	CHECK(map.regs_phys == 9 * 32, "the map is at 0x%llx", map.regs_phys);
+	CHECK(map.first == 9, "the map is at %u", map.first);
 	leave();
 	/* a map that is not programmed occupies no entry */
 	other.place = 0;
@@ -380,19 +377,20 @@ TEST(meanwhile, "reset, revocation and loss between two batches")
 	reachable = false;
 	ANSWERS(rashpa_program_more(&call, &map, &so_far), -EIO, "does not answer");
 	CHECK(map.entries == 2 * BATCH, "the map forgot entries that may be valid");
-	CHECK(rashpa_unprogram(&map) == -EIO && map.regs && map.entries == 2 * BATCH,
+	CHECK(rashpa_unprogram(&map) == -EIO && map.programmed && map.entries == 2 * BATCH,
 	      "entries are forgotten that may be valid");
 	answers = true;
 	reachable = true;
-	CHECK(!rashpa_unprogram(&map) && !map.regs, "unprogram");
+	CHECK(!rashpa_unprogram(&map) && !map.programmed, "unprogram");
 	mutex_unlock(&dev.hw_lock);
 }
 
 /* The whole table, with all its entries. */
 TEST(table_clear, "the whole table is cleared")
 {
-	dev.table = (struct rashpa_bar_range) { .bar = 1, .offset = 20, .length = 3 * 20 + 19 };
+	dev.table = (struct rashpa_bar_range) { .length = 3 * 20 + 19 };
 	dev.table_layout = narrow;
+	dev.table_regs = memory + 1024 + 5;
 	memset(memory, 0x55, sizeof(memory));
 	mutex_lock(&dev.hw_lock);
 	CHECK(!rashpa_table_clear(&dev), "it fails");
@@ -406,6 +404,7 @@ void setup(void)
 {
 	table = calloc(1, sizeof(*table) + ENTRIES * sizeof(table->segment[0]));
 	map.table = table;
+	dev.table_regs = memory;
 	INIT_LIST_HEAD(&dev.maps);
 	INIT_LIST_HEAD(&dev.again);
 	INIT_LIST_HEAD(&map.again);

@@ -80,7 +80,7 @@ static int buffer(struct board *b, enum rashpa_backend backend, char *why)
 static int ours_memory(struct board *b, char *why)
 {
 	struct rashpa_map_make map = { .direction = RASHPA_BIDIRECTIONAL };
-	struct rashpa_program program = { .window = -1 };
+	struct rashpa_program program = { };
 	struct fpga_range range;
 
 	if (fpga_range(&b->fpga, "dtp0", &range, why) ||

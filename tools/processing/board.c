@@ -231,7 +231,7 @@ static int place(struct rpu_board *b, unsigned int gains, const struct rashpa_ra
 static int make_memory(struct rpu_board *b, char *why)
 {
 	struct rashpa_alloc alloc = { .alignment = 0 };
-	struct rashpa_program program = { .window = -1 };
+	struct rashpa_program program = { };
 	struct fpga_range range;
 	struct rashpa_channel_make channel = { .depth = 64 };
 	int memory = rashpa_memory_open(), error;

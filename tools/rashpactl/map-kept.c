@@ -137,7 +137,7 @@ static int program(const struct options *o, const struct memory *memory, const s
 	struct rashpa_map_make map = {
 		.head.flags = RASHPA_MAP_KEEP, .fd = memory->fd, .direction = o->direction,
 	};
-	struct rashpa_program arg = { .window = -1, .first = o->first };
+	struct rashpa_program arg = { .first = o->first };
 	int fd = rashpa_device_map(fpga->device, &map), result = 0;
 
 	if (fd < 0)

@@ -44,7 +44,7 @@ struct run {
 	struct rashpa_stream *stream;
 	const struct rashpa_stream_header *about;	/* what consumers see of it */
 	struct fpga fpga;
-	struct view memory, table;
+	struct view memory;
 	int channel;
 	struct target slots;
 	struct target head;	/* the buffer, where it has no slots but what is known of them */
@@ -61,8 +61,6 @@ struct run {
 	bool wished;			/* that it goes on, when the receiver has taken all */
 	struct report before;		/* what was counted before the last pause */
 };
-
-static const struct rashpa_layout reference_layout = RFPGA_LAYOUT;
 
 /* --- stream --- */
 
@@ -327,27 +325,6 @@ static int load(struct run *r, struct report *report, const volatile bool *stop)
 	return result;
 }
 
-/* The profile's table; without one, that of the reference interface, as root. */
-static int program_table(struct run *r, int map, uint32_t first)
-{
-	struct rashpa_program program = { .window = -1, .first = first };
-	char why[WHY_SIZE];
-	int error = rashpa_map_program(map, &program);
-
-	/* where rings are cannot be told by a layout, and only the kernel makes them */
-	if (error != -ENOENT || fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_FETCH)
-		return error;
-	if (r->table.fd < 0 &&
-	    view_open(&r->table, &r->fpga, "table", RFPGA_BAR_REGS, RFPGA_TABLE,
-		      RFPGA_TABLE_SIZE, false, why))
-		return error;
-	program.window = r->table.fd;
-	program.length = RFPGA_TABLE_SIZE;
-	program.layout = (uintptr_t)&reference_layout;
-	program.layout_size = sizeof(reference_layout);
-	return rashpa_map_program(map, &program);
-}
-
 /* Each has entries of the range for itself, behind those of the one before. */
 static int map_into(struct run *r, struct target *t, struct fpga_range *range)
 {
@@ -356,6 +333,7 @@ static int map_into(struct run *r, struct target *t, struct fpga_range *range)
 		/* The flush before an event reads back what was written. */
 		.direction = RASHPA_BIDIRECTIONAL,
 	};
+	struct rashpa_program program = { .first = range->first };
 	const int fd = rashpa_device_map(r->fpga.device, &map);
 
 	if (fd < 0)
@@ -368,7 +346,7 @@ static int map_into(struct run *r, struct target *t, struct fpga_range *range)
 		return fail("%s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32
 			    " for it: make a contiguous buffer", t->what, map.out_segments,
 			    r->fpga.number, range->count);
-	if (program_table(r, fd, range->first))
+	if (rashpa_map_program(fd, &program))
 		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
 			    rashpa_reason());
 	t->segments = map.out_segments;
@@ -915,7 +893,6 @@ static void close_all(struct run *r)
 	close_maps(&r->locks);
 	close_maps(&r->head);
 	close_maps(&r->slots);
-	view_close(&r->table);
 	view_close(&r->memory);
 	fpga_close(&r->fpga);
 	close_fd(r->locks.dmabuf);
@@ -932,7 +909,7 @@ int pcie_run(const struct config *config, struct dataset *dataset, volatile bool
 		.config = config,
 		.dataset = dataset,
 		.fpga = FPGA_NONE,
-		.memory = VIEW_NONE, .table = VIEW_NONE,
+		.memory = VIEW_NONE,
 		.producer = -1, .channel = -1,
 		.slots = TARGET_NONE, .head = TARGET_NONE, .locks = TARGET_NONE,
 	};

@@ -1411,23 +1411,17 @@ struct rashpa_table {
 
 /**
  * RASHPA_PROGRAM_AGAIN - the kernel does the same by itself when the function was reset, and when
- * the map was revoked and is valid again. Not by a window. See RASHPA_MAP_STATE_PROGRAMMED
+ * the map was revoked and is valid again. See RASHPA_MAP_STATE_PROGRAMMED
  */
 #define RASHPA_PROGRAM_AGAIN	_BITUL(0)
 
 /**
- * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes the table into the
- *	function, so that user space need not see addresses
+ * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes a map's segments into the
+ *	table of the function that the profile describes
  * @head: flags: RASHPA_PROGRAM_AGAIN
- * @window: -1 for the table that the profile describes; or dma-buf fd of a window of the
- *	same function (needs CAP_SYS_RAWIO)
  * @first: index of the first entry to write
- * @offset: of entry 0 in the window, bytes, a multiple of 4; 0 with -1
- * @length: of the function's whole table, bytes; all entries must be inside; 0 with -1
- * @layout: pointer to the &struct rashpa_layout of one entry; 0 with -1
- * @layout_size: bytes of it; 0 with -1
  * @out_entries: entries written; 1 if the function fetches addresses (RASHPA_DEVICE_FETCH)
- * @out_descriptors: of that ring, else 0
+ * @out_descriptors: descriptors of the map's ring, 0 if the function does not fetch addresses
  *
  * A map has at most one programmed place; a second call moves it. The entries are
  * cleared before the map goes. With RASHPA_PROGRAM_AGAIN the place stays the map's while it is
@@ -1441,24 +1435,16 @@ struct rashpa_table {
  * Memory of a ring is charged as RASHPA_RESOURCE_MEMORY to who made the map (EDQUOT), and lives as
  * long as the map. It is given back when the function, or the engine, has stopped and forgotten it.
  *
- * Errors: EPERM (a window without CAP_SYS_RAWIO, or where the kernel is locked down and no IOMMU
- * keeps the function to its maps; entries of no engine), ENOENT (the profile has no table), EBADF,
- * EINVAL (also: a segment is not what an entry without a length covers), E2BIG (a layout that has
- * more than this kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the
- * window, or more segments than entries), EBUSY (another map is programmed there, or the engine is
- * another user's), EOVERFLOW (an address, length or sum wider than its field, or not a multiple of
- * its unit), E2BIG (more segments than a ring may have descriptors), ESTALE (the map is revoked:
- * restore it; or the function was reset meanwhile: once more), EIO (the function does not answer:
- * reset it), ENOMEM, EDQUOT, EINTR, ENODEV.
+ * Errors: EPERM (entries of no engine), ENOENT (the profile has no table), EINVAL (a segment is not
+ * what an entry without a length covers), ERANGE (more segments than entries), EBUSY (another map
+ * is programmed there, or the engine is another user's), EOVERFLOW (an address, length or sum is
+ * wider than its field, or no multiple of its unit), E2BIG (more segments than a ring may have
+ * descriptors), ESTALE (the map is revoked: restore it; or the function was reset meanwhile: call
+ * once more), EIO (the function does not answer: reset it), ENOMEM, EDQUOT, EINTR, ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
-	__s32 window;
 	__u32 first;
-	__aligned_u64 offset;
-	__aligned_u64 length;
-	__aligned_u64 layout;
-	__u32 layout_size;
 	__u32 out_entries;
 	__aligned_u64 out_descriptors;
 };

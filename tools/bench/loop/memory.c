@@ -81,7 +81,7 @@ static int host_memory(struct loop *l, const char *buffer, struct rashpa_map_mak
 static int open_memory(struct loop *l, const char *buffer, char *why)
 {
 	struct rashpa_map_make map = { .direction = RASHPA_BIDIRECTIONAL };
-	struct rashpa_program program = { .window = -1 };
+	struct rashpa_program program = { };
 	struct fpga_range range;
 
 	if (fpga_range(&l->fpga, l->kind->engine, &range, why))
