@@ -487,8 +487,6 @@ static void rashpa_holding_fill(struct rashpa_holding *h, struct rashpa_charge *
 	h->id = charge->id;
 	if (rashpa_charge_is_orphan(charge))
 		h->flags |= RASHPA_HOLDING_ORPHAN;
-	if (test_bit(RASHPA_CHARGE_KEPT, &charge->flags))
-		h->flags |= RASHPA_HOLDING_KEPT;
 	if (test_bit(RASHPA_CHARGE_PROGRAMMED, &charge->flags))
 		h->flags |= RASHPA_HOLDING_PROGRAMMED;
 	if (test_bit(RASHPA_CHARGE_TOLD, &charge->flags))

@@ -56,9 +56,8 @@ struct rashpa_charge {
 };
 
 /* bits of rashpa_charge.flags */
-#define RASHPA_CHARGE_KEPT		1
-#define RASHPA_CHARGE_PROGRAMMED	2
-#define RASHPA_CHARGE_TOLD		3
+#define RASHPA_CHARGE_PROGRAMMED	1
+#define RASHPA_CHARGE_TOLD		2
 
 int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory);

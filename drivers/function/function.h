@@ -164,7 +164,6 @@ struct rashpa_bar_range {
  * @alignment: likewise
  * @maps: maps of this importer (written under @lock and @hw_lock)
  * @n_maps: their number
- * @n_kept: those that no process holds any more
  * @n_imports: memories that are attached, or about to be; removal waits until there is none
  * @imports_wait: for that
  * @windows_key: lock class of its own for @windows_lock
@@ -223,7 +222,6 @@ struct rashpa_device {
 	u64 alignment;
 	struct list_head maps;
 	u32 n_maps;
-	u32 n_kept;
 	atomic_t n_imports;
 	wait_queue_head_t imports_wait;
 	u32 n_users;
@@ -437,9 +435,8 @@ void rashpa_shutdown(struct pci_dev *pdev);
 
 rashpa_handler rashpa_ioc_map, rashpa_ioc_restore;
 u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
-void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
+void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended);
 int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev);
-void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended);
 int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
 		       struct list_head *ended);
 void rashpa_maps_release(struct list_head *ended);

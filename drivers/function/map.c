@@ -75,7 +75,6 @@ static void rashpa_map_detach(struct rashpa_map *map)
 	rashpa_fetch_end(map);
 	dma_buf_put(map->dmabuf);
 	map->dmabuf = NULL;
-	rashpa_uncharge(&map->held);
 	if (atomic_dec_and_test(&map->dev->n_imports))
 		wake_up_all(&map->dev->imports_wait);
 }
@@ -88,8 +87,6 @@ static void rashpa_map_end(struct rashpa_map *map, struct list_head *ended)
 	list_move_tail(&map->entry, ended);
 	mutex_unlock(&map->dev->hw_lock);
 	map->dev->n_maps--;
-	if (map->kept)
-		map->dev->n_kept--;
 	rashpa_map_revoke(map, true);
 }
 
@@ -128,34 +125,17 @@ int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
 }
 
 /**
- * rashpa_maps_quiesce() - end the kept maps of a function that the caller may end
- * @dev: the function, locked
+ * rashpa_maps_end() - end all maps of a function, whoever has them
+ * @dev: the function, locked and stopped, its registers still there
  * @ended: they are added here, for rashpa_maps_release()
  */
-void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended)
+void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended)
 {
 	struct rashpa_map *map, *next;
 
 	lockdep_assert_held(&dev->lock);
 	list_for_each_entry_safe(map, next, &dev->maps, entry)
-		if (map->kept && rashpa_map_is_mine(map))
-			rashpa_map_end(map, ended);
-}
-
-/**
- * rashpa_maps_end() - end maps of a function, whoever has them
- * @dev: the function, locked; if all are to go: stopped, its registers still there
- * @all: all maps, not only those that no process holds
- * @ended: they are added here, for rashpa_maps_release()
- */
-void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended)
-{
-	struct rashpa_map *map, *next;
-
-	lockdep_assert_held(&dev->lock);
-	list_for_each_entry_safe(map, next, &dev->maps, entry)
-		if (all || map->kept)
-			rashpa_map_end(map, ended);
+		rashpa_map_end(map, ended);
 }
 
 /**
@@ -203,15 +183,6 @@ void rashpa_maps_release(struct list_head *ended)
 
 /* ------------------------------------------------------------- file ----- */
 
-/* Of a descriptor that was never given to anybody nobody can have let go. */
-static int rashpa_map_flush(struct file *file, fl_owner_t id)
-{
-	struct rashpa_map_file *mf = file->private_data;
-
-	WRITE_ONCE(mf->held, true);
-	return 0;
-}
-
 static int rashpa_map_release(struct inode *inode, struct file *file)
 {
 	struct rashpa_map_file *mf = file->private_data;
@@ -220,12 +191,7 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 	LIST_HEAD(ended);
 
 	mutex_lock(&dev->lock);
-	if (!map->ended && map->keep && mf->held) {
-		map->kept = true;
-		dev->n_kept++;
-		set_bit(RASHPA_CHARGE_KEPT, &map->charge.flags);
-		set_bit(RASHPA_CHARGE_KEPT, &map->held.flags);
-	} else if (!map->ended) {
+	if (!map->ended) {
 		rashpa_map_end(map, &ended);
 		rashpa_device_rest(dev);
 	}
@@ -323,7 +289,6 @@ static long rashpa_map_ioctl(struct file *file, unsigned int cmd, unsigned long 
 
 static const struct file_operations rashpa_map_fops = {
 	.owner = THIS_MODULE,
-	.flush = rashpa_map_flush,
 	.release = rashpa_map_release,
 	.mmap = rashpa_map_mmap,
 	.read = rashpa_map_read,
@@ -505,7 +470,6 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 		map->limits.segment_size = dev->table_layout.segment_size;
 	map->device_only = arg->head.flags & RASHPA_MAP_DEVICE;
 	map->pin = arg->head.flags & RASHPA_MAP_PIN;
-	map->keep = arg->head.flags & RASHPA_MAP_KEEP;
 	INIT_LIST_HEAD(&map->stale);
 	INIT_LIST_HEAD(&map->again);
 	INIT_DELAYED_WORK(&map->restore, rashpa_map_restore);
@@ -515,29 +479,19 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 }
 
 /*
- * The maker is charged with the map, and with memory that may live only by it: for memory of
- * ours somebody is charged already, a window is none.
+ * The maker is charged with the map.
  */
 static int rashpa_map_charge(struct rashpa_call *call, struct rashpa_map *map)
 {
 	struct rashpa_info info = {};
-	const bool ours = rashpa_export_info(map->dmabuf, &info);
-	const char *name = ours ? info.out_name : map->dmabuf->exp_name;
 	int err;
 
 	err = rashpa_charge(call, &map->charge, RASHPA_RESOURCE_MAPS, map->dev->id, 1, 0);
 	if (err)
 		return err;
-	rashpa_charge_tell(&map->charge, map->id, name);
-	if (!map->keep || rashpa_window_of(map->dmabuf) || ours)
-		return 0;
-	err = rashpa_charge(call, &map->held, RASHPA_RESOURCE_MEMORY, map->dev->id, 0,
-			    map->dmabuf->size);
-	if (err)
-		rashpa_uncharge(&map->charge);
-	else
-		rashpa_charge_tell(&map->held, map->id, name);
-	return err;
+	rashpa_charge_tell(&map->charge, map->id, rashpa_export_info(map->dmabuf, &info) ?
+			   info.out_name : map->dmabuf->exp_name);
+	return 0;
 }
 
 /* The memory may have moved already; that is told by the generation then. */
@@ -615,7 +569,6 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 	if (!err)
 		return map;
 	if (map) {
-		rashpa_uncharge(&map->held);
 		rashpa_uncharge(&map->charge);
 		xa_erase(&rashpa_map_ids, map->id);
 	}

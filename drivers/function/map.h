@@ -48,8 +48,6 @@ struct rashpa_descriptors;
  * @limits: of the segments
  * @device_only: host memory is refused
  * @pin: the exporter may not move it
- * @keep: stays when the file goes
- * @kept: the file has gone (@dev->lock)
  * @ended: for good (@dev->lock and hw_lock)
  * @restore: makes it valid again, when the exporter lets it
  * @restored: jiffies when that happened last (reservation lock)
@@ -76,7 +74,6 @@ struct rashpa_descriptors;
  * @stale: in rashpa_device.stale (hw_lock)
  * @wait: for a new generation
  * @charge: of the map and its table
- * @held: of the memory that it keeps, where nobody else is charged with that
  */
 struct rashpa_map {
 	struct kref ref;
@@ -95,8 +92,6 @@ struct rashpa_map {
 	struct rashpa_limits limits;
 	bool device_only;
 	bool pin;
-	bool keep;
-	bool kept;
 	bool ended;
 	struct delayed_work restore;
 	unsigned long restored;
@@ -118,19 +113,16 @@ struct rashpa_map {
 	struct list_head stale;
 	wait_queue_head_t wait;
 	struct rashpa_charge charge;
-	struct rashpa_charge held;
 };
 
 /**
  * struct rashpa_map_file - one open file of a map
  * @map: the map, one reference
  * @seen: generation that read() returned last
- * @held: somebody has had a descriptor of it
  */
 struct rashpa_map_file {
 	struct rashpa_map *map;
 	u64 seen;
-	bool held;
 };
 
 /* --------------------------- function/program.c, descriptors.c --- */

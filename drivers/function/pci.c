@@ -161,14 +161,12 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 	if (READ_ONCE(dev->fetch.fields))
 		info->out_flags |= RASHPA_DEVICE_FETCH;
 	info->out_maps = READ_ONCE(dev->n_maps);
-	info->out_kept = READ_ONCE(dev->n_kept);
 	info->out_windows = READ_ONCE(dev->n_open_windows);
 	info->out_state = READ_ONCE(dev->state);
 	info->out_quiesces = READ_ONCE(dev->quiesces);
 	info->out_interrupts = rashpa_vectors_sum(dev);
 	info->__reserved = 0;
 	info->out_engines = READ_ONCE(dev->n_engines);
-	info->__reserved2 = 0;
 	info->out_engine_stops = READ_ONCE(dev->engine_stops);
 	return rashpa_device_there(call, dev);
 }
@@ -209,8 +207,7 @@ int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
 	return rashpa_holdings(call, arg, dev->id);
 }
 
-static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev,
-			      struct list_head *ended)
+static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	int err = rashpa_maps_check_stop(call, dev);
 
@@ -221,7 +218,6 @@ static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *de
 		err = rashpa_fail(call, err,
 				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
 				  dev->id);
-	rashpa_maps_quiesce(dev, ended);
 	return err;
 }
 
@@ -245,7 +241,7 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 	if (one)
 		err = rashpa_map_quiesce(call, dev, quiesce->map, &ended);
 	else
-		err = rashpa_quiesce_all(call, dev, &ended);
+		err = rashpa_quiesce_all(call, dev);
 	quiesce->out_time_ns = ktime_get_ns() - start;
 	rashpa_device_rest(dev);
 	mutex_unlock(&dev->lock);
@@ -276,10 +272,8 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	 * removal waits for dev->lock. The handlers below do the rest.
 	 */
 	err = pci_try_reset_function(dev->pdev);
-	if (!err) {
-		rashpa_maps_end(dev, false, &ended);
+	if (!err)
 		rashpa_device_rest(dev);
-	}
 	/* it has one, and it failed, if the PCI core knows a way */
 	if (err == -ENOTTY && !dev->pdev->reset_methods[0])
 		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset", dev->id);
@@ -541,7 +535,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	mutex_lock(&dev->hw_lock);
 	rashpa_master_off(dev);
 	mutex_unlock(&dev->hw_lock);
-	rashpa_maps_end(dev, true, &ended);
+	rashpa_maps_end(dev, &ended);
 	mutex_lock(&dev->hw_lock);
 	WRITE_ONCE(dev->gone, true);
 	rashpa_profile_free(dev);

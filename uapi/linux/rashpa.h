@@ -395,8 +395,7 @@ struct rashpa_info {
 /**
  * enum rashpa_resource - what programs hold, and have limits of
  * @RASHPA_RESOURCE_MEMORY: bytes: buffers, pinned memory, queues of channels, tables of maps and
- *	those that exporters make for them, and what maps that are kept hold of other drivers'
- *	memory
+ *	those that exporters make for them
  * @RASHPA_RESOURCE_NAMES: named buffers
  * @RASHPA_RESOURCE_WINDOWS: windows
  * @RASHPA_RESOURCE_MAPS: maps
@@ -421,12 +420,10 @@ enum rashpa_resource {
 
 /** RASHPA_HOLDING_ORPHAN - the process that made it has ended */
 #define RASHPA_HOLDING_ORPHAN		_BITUL(0)
-/** RASHPA_HOLDING_KEPT - a map that no process holds any more, or memory that such a map holds */
-#define RASHPA_HOLDING_KEPT		_BITUL(1)
 /** RASHPA_HOLDING_PROGRAMMED - a map whose addresses the function has */
-#define RASHPA_HOLDING_PROGRAMMED	_BITUL(2)
+#define RASHPA_HOLDING_PROGRAMMED	_BITUL(1)
 /** RASHPA_HOLDING_TOLD - a map whose addresses were seen (mmap): the function may have them */
-#define RASHPA_HOLDING_TOLD		_BITUL(3)
+#define RASHPA_HOLDING_TOLD		_BITUL(2)
 
 /** RASHPA_COMM_SIZE - bytes of the name of a process, the final NUL included */
 #define RASHPA_COMM_SIZE	16
@@ -442,7 +439,7 @@ enum rashpa_resource {
  * @amount: of @resource: 1, or thousandths of a CPU; 0 for RASHPA_RESOURCE_MEMORY
  * @memory: bytes, of whatever resource it is: they count as RASHPA_RESOURCE_MEMORY
  * @since_ns: when it was made
- * @id: of a map, or of the map that holds a memory; of a source the index (vector, map); else 0
+ * @id: of a map; of a source the index (vector, map); else 0
  * @flags: RASHPA_HOLDING_*
  * @comm: name of the process then
  * @name: of a named buffer, its memory, or the memory of a map or of a source; of foreign memory
@@ -659,10 +656,8 @@ enum rashpa_state {
  * @out_windows: windows that exist now
  * @out_quiesces: times that all its DMA was stopped since the bind
  * @out_interrupts: interrupts of all vectors since the bind
- * @out_kept: maps that were kept (RASHPA_MAP_KEEP) and that no process holds any more
- * @__reserved: zero
  * @out_engines: engines of the profile, see RASHPA_IOC_ENGINE_INFO
- * @__reserved2: zero
+ * @__reserved: zero
  * @out_engine_stops: times that one of them was stopped without the others since the profile
  *	was applied
  */
@@ -684,10 +679,8 @@ struct rashpa_device_info {
 	__u32 out_windows;
 	__aligned_u64 out_quiesces;
 	__aligned_u64 out_interrupts;
-	__u32 out_kept;
-	__u32 __reserved;
 	__u32 out_engines;
-	__u32 __reserved2;
+	__u32 __reserved;
 	__aligned_u64 out_engine_stops;
 };
 
@@ -1207,12 +1200,6 @@ enum rashpa_class {
 /** RASHPA_MAP_DEVICE - the memory must be a device's, not the host's: else EREMOTEIO */
 #define RASHPA_MAP_DEVICE	_BITUL(0)
 /**
- * RASHPA_MAP_KEEP - the map, the memory and what PROGRAM wrote stay after the last fd is
- * closed, until RASHPA_IOC_QUIESCE of who may end it, RASHPA_IOC_RESET or the end of the function.
- * RASHPA_IOC_LIST names it
- */
-#define RASHPA_MAP_KEEP		_BITUL(1)
-/**
  * RASHPA_MAP_PIN - the exporter does not move the memory while it is mapped. It may have to move
  * it before: most drivers of GPUs pin only in host memory. What it still ends, it revokes
  */
@@ -1231,7 +1218,7 @@ enum rashpa_class {
 
 /**
  * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: translate a memory for this function
- * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP, RASHPA_MAP_PIN
+ * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_PIN
  * @fd: dma-buf fd of any exporter
  * @direction: enum rashpa_direction
  * @offset: first byte, a multiple of the page size
@@ -1305,12 +1292,11 @@ struct rashpa_map_make {
  * @out_time_ns: how long it took
  *
  * With RASHPA_QUIESCE_MAP only that map ends, whoever has its file, as it would with its last
- * fd; its state is RASHPA_MAP_STATE_REVOKED for good. Other maps that were kept stay.
+ * fd; its state is RASHPA_MAP_STATE_REVOKED for good.
  *
  * Without a quiesce sequence in the profile, and where the sequence fails, bus
  * mastering is turned off; the next RASHPA_IOC_MAP_MAKE or RASHPA_IOC_CHANNEL_MAKE turns it on
- * again (after a failure: not before RESET). Maps that were kept and that no process holds end,
- * if the caller is charged with them or has CAP_SYS_ADMIN.
+ * again (after a failure: not before RESET).
  *
  * The whole function is not stopped by a user while it may have addresses of a map that another
  * one is charged with, unless he owns the node (or has CAP_FOWNER, or CAP_SYS_ADMIN): with
