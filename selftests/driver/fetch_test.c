@@ -804,7 +804,7 @@ TEST(moves, "the kernel programs a map again after a revocation, not during it")
 		/* the map keeps its place, which is empty */
 		REQUIRE(fpga_map(&boards[0], r.buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s",
 			reason);
-		other = (struct rashpa_program) { HEAD(other), .window = -1, .first = ENTRY };
+		other = (struct rashpa_program) { HEAD(other), .first = ENTRY };
 		ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &other), EBUSY, "another map");
 		close(map.out_fd);
 		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ESTALE, "revoked");

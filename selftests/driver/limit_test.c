@@ -44,7 +44,8 @@ static unsigned int list(int node, struct rashpa_holding *to, unsigned int n, u6
 
 static int shared_memory = -1;	/* root's, for maps */
 
-static int make_kept(void)
+/* A map by which alone its buffer lives. */
+static int make_owner(void)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 4 * MIB };
 	struct rashpa_map_make m = { HEAD(m) };
@@ -52,26 +53,9 @@ static int make_kept(void)
 
 	if (err)
 		return err;
-	m.head.flags = RASHPA_MAP_KEEP;
 	m.fd = a.out_fd;
 	err = call(f.fd, RASHPA_IOC_MAP_MAKE, &m);
 	close(a.out_fd);
-	if (!err)
-		close(m.out_fd);
-	return err;
-}
-
-static int foreign = -1;
-
-static int make_kept_foreign(void)
-{
-	struct rashpa_map_make m = { HEAD(m), .fd = foreign };
-	int err;
-
-	m.head.flags = RASHPA_MAP_KEEP;
-	err = call(f.fd, RASHPA_IOC_MAP_MAKE, &m);
-	if (!err)
-		close(m.out_fd);
 	return err;
 }
 
@@ -216,10 +200,8 @@ struct row {
 };
 
 static const struct row rows[] = {
-	{ "maps-that-are-kept-their-buffers", RASHPA_RESOURCE_MEMORY, make_kept,
+	{ "buffers-that-live-by-maps", RASHPA_RESOURCE_MEMORY, make_owner,
 	  "user_limit_mib", "limit_mib", 33, 8 },
-	{ "maps-that-are-kept-other-drivers-memory", RASHPA_RESOURCE_MEMORY, make_kept_foreign,
-	  "user_limit_mib", "limit_mib", 33, 4 },
 	{ "memory-that-children-pin", RASHPA_RESOURCE_MEMORY, make_pinned, "user_limit_mib",
 	  "limit_mib", 33, 8 },
 	{ "queues-of-channels", RASHPA_RESOURCE_MEMORY, make_ring, "user_limit_mib", "limit_mib",
@@ -290,14 +272,10 @@ static void take_none(void *arg)
 
 static void clean(pid_t pid)
 {
-	struct rashpa_quiesce q = { HEAD(q) };
-
 	remove_names(pid);
-	if (have_fpga)
-		call(f.fd, RASHPA_IOC_QUIESCE, &q);
 }
 
-/* In a child, whose end ends all but kept and named objects, which clean() ends. */
+/* In a child, whose end ends all but named objects, which clean() ends. */
 static pid_t child(void (*fn)(void *), const struct row *row)
 {
 	pid_t pid = tap_fork_start(fn, (void *)row);
@@ -324,8 +302,6 @@ static bool lacks(const struct row *row)
 {
 	if (!have_fpga && row->make != make_name && row->make != make_pinned)
 		tap_skip("no software FPGA");
-	else if (row->make == make_kept_foreign && foreign < 0)
-		tap_skip("no udmabuf");
 	else
 		return false;
 	return true;
@@ -541,17 +517,16 @@ static void make_one(void *arg)
 }
 
 /* Holder, object and time, also after the holder's end. */
-TEST(list, "LIST names holders and their holdings, also after their end")
+TEST(list, "LIST names holders and their holdings, names after the holder's end, too")
 {
-	static const struct row kept = { .make = make_kept };
+	static const struct row owner = { .make = make_owner }, named = { .make = make_name };
 	const u64 before = last_serial();
 	struct rashpa_holding *h, one;
-	struct rashpa_quiesce q = { HEAD(q) };
 	struct holder holder;
 	u64 start = now_ns();
 
 	SKIP_IF(!have_fpga, "no software FPGA");
-	hold_begin(&holder, make_one, &kept);
+	hold_begin(&holder, make_one, &owner);
 	h = find(RASHPA_RESOURCE_MAPS, before);
 	if (h) {
 		one = *h;
@@ -560,7 +535,7 @@ TEST(list, "LIST names holders and their holdings, also after their end")
 		CHECK(one.device == f.index, "device %d", one.device);
 		CHECK(one.amount == 1 && one.memory >= PAGE && one.id, "amount %llu, memory %llu, id %u",
 		      one.amount, one.memory, one.id);
-		CHECK(one.flags == RASHPA_HOLDING_KEPT, "flags 0x%x", one.flags);
+		CHECK(!one.flags, "flags 0x%x", one.flags);
 		CHECK(!strcmp(one.comm, "limit_test"), "command \"%.16s\"", one.comm);
 		CHECK(one.since_ns >= start && one.since_ns <= now_ns(), "made at another time");
 	}
@@ -570,18 +545,18 @@ TEST(list, "LIST names holders and their holdings, also after their end")
 		      "uid %u, memory %llu", h->uid, h->memory);
 	close(holder.go[1]);
 	tap_fork_end(holder.pid);
-	/* the process has ended, and LIST still names it */
-	h = find(RASHPA_RESOURCE_MAPS, before);
+	CHECK(!list(memory, NULL, 0, before), "the map and its memory outlive the process");
+	/* a name outlives its process, and LIST still has the process */
+	hold_begin(&holder, make_one, &named);
+	close(holder.go[1]);
+	tap_fork_end(holder.pid);
+	h = find(RASHPA_RESOURCE_NAMES, before);
 	if (h)
-		CHECK(h->uid == NOBODY_ID && h->pid == holder.pid && h->serial == one.serial &&
-		      h->flags == (RASHPA_HOLDING_KEPT | RASHPA_HOLDING_ORPHAN),
+		CHECK(h->uid == NOBODY_ID && h->pid == holder.pid &&
+		      h->flags == RASHPA_HOLDING_ORPHAN,
 		      "uid %u, pid %d, flags 0x%x", h->uid, h->pid, h->flags);
-	/* and it can be ended, it alone */
-	q.head.flags = RASHPA_QUIESCE_MAP;
-	q.map = one.id;
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
-	CHECK(!list(memory, NULL, 0, before), "it has not let go of its memory");
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ENOENT, "rashpactl list");
+	clean(holder.pid);
+	CHECK(!list(memory, NULL, 0, before), "a removed buffer is still listed");
 }
 
 static int scattered = -1;	/* 1024 pieces, each a page */
@@ -854,33 +829,6 @@ TEST(quiesce_map, "QUIESCE ends one map, for its owner and for root")
 	close(other.out_fd);
 }
 
-static void quiesce_one(void *arg)
-{
-	struct rashpa_quiesce q = { HEAD(q) };
-	struct rashpa_device_info info;
-
-	(void)arg;
-	drop_privileges();
-	CHECK(!make_kept(), "%s", reason);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
-	/* root's map stays: a member may end it neither alone nor with all others */
-	ANSWERED(fpga_info(&f, &info), 0, NULL);
-	CHECK(info.out_kept == 1, "%u kept maps", info.out_kept);
-}
-
-TEST(quiesce_kept, "QUIESCE ends the caller's kept maps, or all for root")
-{
-	struct rashpa_quiesce q = { HEAD(q) };
-	struct rashpa_device_info info;
-
-	SKIP_IF(!have_fpga, "no software FPGA");
-	CHECK(!make_kept(), "%s", reason);
-	tap_fork(quiesce_one, NULL);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
-	ANSWERED(fpga_info(&f, &info), 0, NULL);
-	CHECK(!info.out_kept, "%u kept maps", info.out_kept);
-}
-
 void setup(void)
 {
 	static const struct rashpa_profile_window windows[] = {
@@ -900,8 +848,6 @@ void setup(void)
 		tap_bail("profile: %s", reason);
 	shared_memory = buffer_alloc(64 * MIB, NULL);
 	words = buffer_alloc(PAGE, NULL);
-	/* few maps of it fit: the debugging of DMA counts no more than 7 */
-	foreign = foreign_dmabuf(8 * MIB);
 	if (!module_load("liar", &liar))
 		scattered = liar_export(&lie);
 }

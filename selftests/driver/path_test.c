@@ -628,13 +628,13 @@ TEST(table_counted, "tables do not change the kernel's count of vmalloc()")
 	      "VmallocUsed was %lld kB, is %lld kB", (long long)before, (long long)after);
 }
 
-/* -------------------------------------------------------------- kept ---- */
+/* --------------------------------------------------------------- end ---- */
 
-static uint32_t kept(void)
+static uint32_t maps(void)
 {
 	struct rashpa_device_info info;
 
-	return fpga_info(&f, &info) ? UINT32_MAX : info.out_kept;
+	return fpga_info(&f, &info) ? UINT32_MAX : info.out_maps;
 }
 
 static void *reset_by_sysfs(void *arg)
@@ -647,20 +647,21 @@ static void *reset_by_sysfs(void *arg)
 }
 
 /*
- * A kept map of a window is closed while its restore, after the reset of the window's function,
- * waits already: QUIESCE holds the function until a register has the value of its sequence.
+ * A map of a window is closed while its restore, after the reset of the window's function,
+ * waits already: the end of the map holds the function until a register has the value of its
+ * sequence.
  */
-TEST(restore_closed, "a kept map is closed while its restore waits")
+TEST(restore_closed, "a map is closed while its restore waits")
 {
 	struct rashpa_profile_step step = {
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
 		.mask = ~0U, .timeout_us = 1000000,
 	};
 	struct rashpa_profile_set p = { HEAD(p), STEP(step) };
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_map_make map = { HEAD(map) };
 	int regs_fd, win, seen, err;
+	void *table;
 	char *regs, *mem;
 	pthread_t thread;
 	void *result;
@@ -670,20 +671,19 @@ TEST(restore_closed, "a kept map is closed while its restore waits")
 	regs_fd = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	regs = map_fd(regs_fd, RFPGA_BAR_REGS_SIZE);
 	win = peer_window(&mem);
-	/* maps end in reverse order of making: when this one has ended, both have */
 	seen = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	map = (struct rashpa_map_make) { HEAD(map), .fd = win, .direction = RASHPA_TO_MEMORY };
-	map.head.flags = RASHPA_MAP_KEEP;
 	err = call(f.fd, RASHPA_IOC_MAP_MAKE, &map);
 	if (!CHECK(regs && seen >= 0 && !err, "%s", reason))
 		return;
-	close(map.out_fd);
-	CHECK(kept() == 1, "%u kept maps", kept());
+	/* the end of a map whose addresses were seen stops the function */
+	table = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, map.out_fd, 0);
+	CHECK(table != MAP_FAILED && !munmap(table, PAGE), "mmap: %s", strerror(errno));
 	pthread_create(&thread, NULL, reset_by_sysfs, &f2);
 	map_becomes(seen, RASHPA_MAP_STATE_REVOKED, 0);
 	set32(regs, RFPGA_SCRATCH, 1);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), ETIMEDOUT, "idle");
-	CHECK(!kept(), "%u kept maps after QUIESCE", kept());
+	close(map.out_fd);
+	CHECK(maps() == 1, "%u maps", maps());
 	pthread_join(thread, &result);
 	CHECK(!result, "reset: %s", strerror(-(int)(intptr_t)result));
 	set32(regs, RFPGA_SCRATCH, 0);
@@ -697,17 +697,17 @@ TEST(restore_closed, "a kept map is closed while its restore waits")
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
 
-struct keeper {
+struct streamer {
 	int ready[2];
 	int buffer;
 };
 
-static void keep_streaming(void *arg)
+static void stream_until_killed(void *arg)
 {
-	struct keeper *k = arg;
+	struct streamer *k = arg;
 	struct rig r;
 
-	rig_up(&r, &f, k->buffer, RASHPA_MAP_KEEP, 64 * KIB);
+	rig_up(&r, &f, k->buffer, 0, 64 * KIB);
 	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
 	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
@@ -715,86 +715,34 @@ static void keep_streaming(void *arg)
 	pause();
 }
 
-static bool keep(struct keeper *k)
+TEST(killed, "the DMA of a killed process ends with it")
 {
-	pid_t pid;
-	char c;
-
-	k->buffer = buffer_alloc(IMAGES * IMAGE, NULL);
-	if (!CHECK(k->buffer >= 0 && !pipe2(k->ready, O_CLOEXEC), "buffer and pipe"))
-		return false;
-	pid = tap_fork_start(keep_streaming, k);
-	CHECK(read(k->ready[0], &c, 1) == 1, "the child does not answer");
-	CHECK(!kept(), "%u kept maps", kept());
-	tap_fork_kill(pid);
-	close(k->ready[0]);
-	close(k->ready[1]);
-	return CHECK(kept() == 1, "%u kept maps", kept());
-}
-
-/* Its process was killed, and the DMA goes on until QUIESCE. */
-TEST(keep, "a kept map outlives its killed process until QUIESCE")
-{
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_info info;
-	struct keeper k;
-	u64 bytes, end;
+	struct streamer k;
+	char *regs, *p, c;
+	pid_t pid;
 	int win;
-	char *regs, *p;
 
 	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
-	if (keep(&k)) {
-		bytes = reg64(regs, RFPGA_BYTES);
-		end = end_of_wait(5000);
-		while (reg64(regs, RFPGA_BYTES) == bytes && now_ns() < end)
-			;
-		CHECK(reg64(regs, RFPGA_BYTES) > bytes, "the DMA has stopped");
-		if (!buffer_info(k.buffer, &info))
-			CHECK(info.out_importers == 1, "%u importers", info.out_importers);
-		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
-		CHECK(!kept(), "%u kept maps after QUIESCE", kept());
-		rig_is_idle(regs, 0);
-		rig_entries_clear(regs, 4);
-		if (!buffer_info(k.buffer, &info))
-			CHECK(!info.out_importers, "%u importers", info.out_importers);
-		p = map_fd(k.buffer, IMAGES * IMAGE);
-		CHECK(!all_zero(p, IMAGES * IMAGE), "nothing was written");
-		munmap(p, IMAGES * IMAGE);
-	}
+	k.buffer = buffer_alloc(IMAGES * IMAGE, NULL);
+	REQUIRE(regs && k.buffer >= 0 && !pipe2(k.ready, O_CLOEXEC), "window, buffer and pipe");
+	pid = tap_fork_start(stream_until_killed, &k);
+	CHECK(read(k.ready[0], &c, 1) == 1, "the child does not answer");
+	tap_fork_kill(pid);
+	CHECK(!maps(), "%u maps", maps());
+	rig_is_idle(regs, 0);
+	rig_entries_clear(regs, 4);
+	if (!buffer_info(k.buffer, &info))
+		CHECK(!info.out_importers, "%u importers", info.out_importers);
+	p = map_fd(k.buffer, IMAGES * IMAGE);
+	CHECK(!all_zero(p, IMAGES * IMAGE), "nothing was written");
+	munmap(p, IMAGES * IMAGE);
+	close(k.ready[0]);
+	close(k.ready[1]);
 	close(k.buffer);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	close(win);
-}
-
-TEST(keep_reset, "a kept map ends with a reset")
-{
-	struct rashpa_reset reset = { HEAD(reset) };
-	struct keeper k;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset_method", f.bdf);
-	if (keep(&k)) {
-		/* a reset that is not possible changes nothing */
-		CHECK(!write_text(path, "\n"), "%s", path);
-		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), EOPNOTSUPP, "no function reset");
-		CHECK(kept() == 1, "%u kept maps", kept());
-		CHECK(!write_text(path, "default"), "%s", path);
-		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
-		CHECK(!kept(), "%u kept maps after RESET", kept());
-	}
-	close(k.buffer);
-}
-
-TEST(keep_unbind, "a kept map ends with its function")
-{
-	struct keeper k;
-
-	if (keep(&k))
-		CHECK(!fpga_unbind(&f), "unbind");
-	close(k.buffer);
-	fpga_again(&f);
-	CHECK(!kept(), "%u kept maps after unbind", kept());
 }
 
 void setup(void)

@@ -68,7 +68,7 @@ const struct call calls[] = {
 		F(window_make, offset, T_OFFSET, 0), F(window_make, length, T_LENGTH, 0),
 		F(window_make, name, T_WINDOW_NAME, 0) } },
 	{ CALL(MAP_MAKE, map_make), .weight = 40, .on = K_FPGA, MAKES(map_make, K_MAP),
-	  .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN, .fields = {
+	  .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_PIN, .fields = {
 		F(map_make, fd, T_FD, K_BUFFER), F(map_make, direction, T_BELOW, 3),
 		F(map_make, offset, T_OFFSET, 0), F(map_make, length, T_MAYBE_LENGTH, 0),
 		F(map_make, max_segment, T_POWER, 0), F(map_make, boundary, T_POWER, 0),

@@ -195,26 +195,6 @@ static void valid_map(void *arg)
 	((struct rashpa_map_make *)arg)->fd = calls.fds[FD_BUFFER];
 }
 
-static void valid_map_keep(void *arg)
-{
-	valid_map(arg);
-	((struct rashpa_map_make *)arg)->head.flags = RASHPA_MAP_KEEP;
-}
-
-void calls_end_kept(void)
-{
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
-
-	if (calls.have_fpga)
-		call(calls.fpga.fd, RASHPA_IOC_QUIESCE, &quiesce);
-}
-
-static void undo_map_keep(void *arg)
-{
-	(void)arg;
-	calls_end_kept();
-}
-
 static void valid_source_add(void *arg)
 {
 	struct rashpa_source_add *add = arg;
@@ -363,10 +343,6 @@ static void valid_group_info(void *arg)
 #define AT(type, field)	offsetof(struct rashpa_##type, field)
 #define END(type, field) \
 	(offsetof(struct rashpa_##type, field) + sizeof(((struct rashpa_##type *)0)->field))
-/* a call whose struct has grown after @last */
-#define GREW(at, call, type, last, ...) {				\
-	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
-	.size = sizeof(struct rashpa_##type), .first = END(type, last), __VA_ARGS__ }
 #define OP(at, call, type, ...) {					\
 	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
 	.size = sizeof(struct rashpa_##type),				\
@@ -413,7 +389,7 @@ const struct op ops[] = {
 	OP(BUFFER, EXPORT, export, .out_fd = AT(export, out_fd),
 	   .reserved = { AT(export, __reserved) }),
 	OP(BUFFER, ROLE, role),
-	GREW(FPGA, DEVICE_INFO, device_info, __reserved),
+	OP(FPGA, DEVICE_INFO, device_info),
 	OP(FPGA, REGION_INFO, region_info),
 	OP(FPGA, REGION_INFO, region_info, .variant = "without a BAR", .valid = valid_no_bar),
 	OP(FPGA, ENGINE_INFO, engine_info),
@@ -437,13 +413,8 @@ const struct op ops[] = {
 	   .flags = RASHPA_WINDOW_BLANK,
 	   .out_fd = AT(window_make, out_fd), .reserved = { AT(window_make, __reserved) }),
 	OP(FPGA, MAP_MAKE, map_make, .write = true,
-	   .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN, .apart = RASHPA_MAP_KEEP,
-	   .valid = valid_map, .out_fd = AT(map_make, out_fd),
+	   .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_PIN, .valid = valid_map, .out_fd = AT(map_make, out_fd),
 	   .fds = { { AT(map_make, fd), HOST_MEMORY | 1U << FD_FOREIGN, "" } }),
-	OP(FPGA, MAP_MAKE, map_make, .write = true, .variant = "kept",
-	   .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN,
-	   .valid = valid_map_keep, .out_fd = AT(map_make, out_fd),
-	   .undo = undo_map_keep),
 	OP(FPGA, CHANNEL_MAKE, channel_make, .write = true, .out_fd = AT(channel_make, out_fd),
 	   .reserved = { AT(channel_make, __reserved) }),
 	OP(FPGA, QUIESCE, quiesce, .write = true, .flags = RASHPA_QUIESCE_MAP,
@@ -765,8 +736,7 @@ bool op_out(const struct op *op, size_t at)
 
 bool op_stays(const struct op *op)
 {
-	/* a kept map outlives its file, but only if the file was made */
-	return op->undo && op_answers(op) && op->cmd != RASHPA_IOC_MAP_MAKE;
+	return op->undo && op_answers(op);
 }
 
 bool op_answers(const struct op *op)
@@ -891,7 +861,6 @@ void calls_state_get(struct calls_state *s)
 		tap_bail("DEVICE_INFO: %s", strerror(errno));
 	s->maps = device.out_maps;
 	s->windows = device.out_windows;
-	s->kept = device.out_kept;
 }
 
 bool calls_state_same(const struct calls_state *before, const char *what)
@@ -911,7 +880,6 @@ bool calls_state_same(const struct calls_state *before, const char *what)
 	SAME(mappings);
 	SAME(maps);
 	SAME(windows);
-	SAME(kept);
 	SAME(pinned);
 #undef SAME
 	return same;

@@ -98,8 +98,6 @@ extern const char *const fd_names[];
 /* Named buffers, a function with a profile, one object of each kind. */
 void calls_open(void);
 void calls_close(void);
-/* Maps with RASHPA_MAP_KEEP whose files are closed. */
-void calls_end_kept(void);
 /* The same for the function's objects only; between these it may be unbound. */
 void calls_function_open(void);
 void calls_function_close(void);
@@ -160,7 +158,7 @@ static inline int op_fd(const struct op *op, const union call_arg *arg)
 /* --- nothing may be left: state that is cheap to check after each call --- */
 
 struct calls_state {
-	unsigned int fds, names, holdings, sources, importers, mappings, maps, windows, kept;
+	unsigned int fds, names, holdings, sources, importers, mappings, maps, windows;
 	u64 pinned;
 };
 

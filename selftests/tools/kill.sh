@@ -104,7 +104,11 @@ is "killed/fpga-idle: both killed: the FPGA is idle" "$(status .busy)" false
 is "killed/top-knows: both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 
 # Nor does it come to life when the FPGA gets a map of something else.
-rashpactl buffer create other 2M >/dev/null && rashpactl map --keep other "fpga$fpga" >/dev/null
+rashpactl buffer create other 2M >/dev/null
+rashpactl map --hold other "fpga$fpga" >"$work/held" &
+holder=$!
+until gone "$holder" || grep -q "for fpga" "$work/held"; do :; done
+[[ -s $work/held ]]
 ok $? "killed/fpga-map-another: both killed: the FPGA has a map of another buffer"
 romulu --buffer ring1 --check "${images[@]}" --timeout 10 --json="$work/romulu.json" >"$work/out" 2>&1
 is "killed/receiver-producer: both killed: a receiver says that the producer is gone" "$? $(grep -c "the producer is gone" "$work/out")" "1 1"
@@ -114,7 +118,8 @@ is "killed/takes-first-complete: both killed: and takes first what was complete"
 romulu --buffer ring1 --check --timeout 1 >"$work/out" 2>&1
 is "killed/next-one-finds: both killed: the next one finds no stream" $? 3
 is "killed/top-knows-2: both killed: top knows it still" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
-rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other
+kill "$holder"; wait "$holder"
+rashpactl buffer remove other
 ok $? "killed/map-ends: both killed: that map ends"
 
 # A producer is killed before its first stack is complete: the receiver takes the next stream.

@@ -246,16 +246,19 @@ if have_fpga; then
 		[[ $text =~ (^|$'\n')$line ]]
 		ok $? "map-explain: map explain tells: $line"
 	done
-	rashpactl --json map here "fpga$fpga" --keep >"$work/json"
-	is "map-kept: a map is kept" "$(jq .kept "$work/json") $(rashpactl --json list |
-		jq ".devices[] | select(.number == $fpga) | .kept")" "true 1"
+	rashpactl --json map here "fpga$fpga" --hold >"$work/json" &
+	holder=$!
+	until gone "$holder" || jq -e .class "$work/json" >/dev/null 2>&1; do :; done
+	is "map-held: a map is held" "$(rashpactl --json list |
+		jq ".devices[] | select(.number == $fpga) | .maps")" 1
 	json '.checked == null and (.refused | not) and (.reason | test("1 maps"))' \
 		rashpactl --json map explain here --for "fpga$fpga"
 	ok $? "map-explain-not: map explain does not stop what runs"
 	refuses 1 "fpga$fpga.*stop the producer" rashpactl map here "fpga$fpga"
-	refused "refused/kept-map: a second map, where releasing it would stop the first one"
-	rashpactl quiesce "fpga$fpga" >/dev/null
-	is "quiesce-ends: and quiesce ends it" "$(rashpactl --json list |
+	refused "refused/held-map: a second map, where releasing it would stop the first one"
+	kill "$holder"
+	wait "$holder"
+	is "map-released: a signal ends it" "$(rashpactl --json list |
 		jq ".devices[] | select(.number == $fpga) | .maps")" 0
 	watch_quiesce() { # FILE: one event, into it
 		local watcher

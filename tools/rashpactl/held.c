@@ -49,7 +49,6 @@ static struct json_object *holding_json(const struct rashpa_holding *h)
 	put_int(o, "id", h->id);
 	put_text(o, "name", *h->name ? h->name : NULL);
 	put_bool(o, "orphan", h->flags & RASHPA_HOLDING_ORPHAN);
-	put_bool(o, "kept", h->flags & RASHPA_HOLDING_KEPT);
 	put_bool(o, "programmed", h->flags & RASHPA_HOLDING_PROGRAMMED);
 	return o;
 }
@@ -70,12 +69,11 @@ static void holding_text(const struct rashpa_holding *h)
 		printf(", %s", format_size(size, h->memory));
 	if (h->resource == RASHPA_RESOURCE_TIMERS)
 		printf(", %" PRIu64 "/1000 of a CPU", (uint64_t)h->amount);
-	printf(": %s, pid %" PRId32 "%s (%s), since %" PRIu64 " s%s%s\n",
+	printf(": %s, pid %" PRId32 "%s (%s), since %" PRIu64 " s%s\n",
 	       user_name(user, sizeof(user), h->uid), h->pid,
 	       h->flags & RASHPA_HOLDING_ORPHAN ? ", which has ended" : "", SHOWN(h->comm),
 	       age_ns(h) / 1000000000,
-	       h->flags & RASHPA_HOLDING_PROGRAMMED ? ", programmed" : "",
-	       h->flags & RASHPA_HOLDING_KEPT ? ", kept" : "");
+	       h->flags & RASHPA_HOLDING_PROGRAMMED ? ", programmed" : "");
 }
 
 /* @maps: only these */

@@ -55,7 +55,6 @@ static struct json_object *bound_json(const struct pci_function *f, const struct
 	put_bool(o, "master", i->out_flags & RASHPA_DEVICE_MASTER);
 	put_text(o, "state", rashpa_state_name(i->out_state));
 	put_int(o, "maps", i->out_maps);
-	put_int(o, "kept", i->out_kept);
 	put_int(o, "windows", i->out_windows);
 	put_u64(o, "quiesces", i->out_quiesces);
 	put_u64(o, "interrupts", i->out_interrupts);
@@ -76,10 +75,10 @@ static void bound_text(const struct pci_function *f, const struct fpga *fpga)
 	       i->out_flags & RASHPA_DEVICE_PROFILE ? "applied" : "missing",
 	       i->out_flags & RASHPA_DEVICE_MASTER ? "on" : "off",
 	       i->out_flags & RASHPA_DEVICE_IOMMU ? "on" : "off", i->out_node, i->out_dma_bits);
-	printf("       %" PRIu32 " vectors, %" PRIu64 " interrupts, %" PRIu32 " maps (%" PRIu32
-	       " kept), %" PRIu32 " windows, stopped %" PRIu64 " times\n",
-	       i->out_vectors, (uint64_t)i->out_interrupts, i->out_maps, i->out_kept,
-	       i->out_windows, (uint64_t)i->out_quiesces);
+	printf("       %" PRIu32 " vectors, %" PRIu64 " interrupts, %" PRIu32 " maps, %" PRIu32
+	       " windows, stopped %" PRIu64 " times\n",
+	       i->out_vectors, (uint64_t)i->out_interrupts, i->out_maps, i->out_windows,
+	       (uint64_t)i->out_quiesces);
 	for (unsigned int bar = 0; bar < RASHPA_BARS; bar++) {
 		if (rashpa_device_region(fpga->device, bar, &region) || !region.out_length)
 			continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl map list, program, release: maps that outlive the command, and those of others */
+/* rashpactl map list and map program: maps of all programs, and one that the command holds */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -117,7 +117,6 @@ static int print(const struct options *o, const struct rashpa_map_make *map, uin
 		printf("%s for %s: map %" PRIu32 ", entries %" PRIu32 " to %" PRIu32 ", ",
 		       o->memory, o->fpga, map->out_id, o->first, o->first + entries - 1);
 		print_map(map);
-		printf("it stays until \"rashpactl map release %" PRIu32 "\"\n", map->out_id);
 		return 0;
 	}
 	top = json_object_new_object();
@@ -131,24 +130,24 @@ static int print(const struct options *o, const struct rashpa_map_make *map, uin
 	return json_finish(top) ? EXIT_FAILED : 0;
 }
 
-/* A map that is not programmed after all is not left behind. */
 static int program(const struct options *o, const struct memory *memory, const struct fpga *fpga)
 {
 	struct rashpa_map_make map = {
-		.head.flags = RASHPA_MAP_KEEP, .fd = memory->fd, .direction = o->direction,
+		.fd = memory->fd, .direction = o->direction,
 	};
 	struct rashpa_program arg = { .first = o->first };
 	int fd = rashpa_device_map(fpga->device, &map), result = 0;
 
 	if (fd < 0)
 		return fail("%s for %s: %s", o->memory, o->fpga, rashpa_reason());
-	if (rashpa_map_program(fd, &arg)) {
+	if (rashpa_map_program(fd, &arg))
 		result = fail("%s for %s: %s", o->memory, o->fpga, rashpa_reason());
-		if (rashpa_device_quiesce_map(fpga->device, map.out_id))
-			say("map %" PRIu32 ": %s", map.out_id, rashpa_reason());
-	}
+	else
+		result = print(o, &map, arg.out_entries);
+	if (!result)
+		result = map_hold();
 	close(fd);
-	return result ? result : print(o, &map, arg.out_entries);
+	return result;
 }
 
 int cmd_map_program(int argc, char **argv)
@@ -156,7 +155,7 @@ int cmd_map_program(int argc, char **argv)
 	static const struct argp argp = {
 		options, parse, "NAME|fpgaN:WINDOW fpgaM",
 		"Map a memory for a function, have the driver write the addresses into its table, and "
-		"leave the map behind. No address is shown.",
+		"hold the map until a signal. No address is shown.",
 		NULL, NULL, NULL,
 	};
 	struct options o = { .json = want_json };

@@ -12,6 +12,7 @@
 #include "json-out.h"
 #include "memory.h"
 #include "rashpactl.h"
+#include "stop.h"
 
 static bool is_peer(const struct rashpa_map_make *map)
 {
@@ -52,11 +53,11 @@ void print_map(const struct rashpa_map_make *map)
 struct options {
 	const char *memory, *fpga;
 	struct rashpa_map_make map;
-	bool json;
+	bool hold, json;
 };
 
 enum {
-	OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_KEEP, OPT_PIN,
+	OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_HOLD, OPT_PIN,
 	OPT_DIRECTION,
 };
 
@@ -68,7 +69,7 @@ static const struct argp_option options[] = {
 	{ "alignment", OPT_ALIGNMENT, "SIZE", 0, "of every address, a power of two", 0 },
 	{ "device-memory", OPT_DEVICE, NULL, 0, "refuse host memory", 0 },
 	{ "pin", OPT_PIN, NULL, 0, "memory that its exporter does not move", 0 },
-	{ "keep", OPT_KEEP, NULL, 0, "leave the map behind, until rashpactl quiesce or reset", 0 },
+	{ "hold", OPT_HOLD, NULL, 0, "hold the map until a signal", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -94,8 +95,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_DEVICE:
 		o->map.head.flags |= RASHPA_MAP_DEVICE;
 		break;
-	case OPT_KEEP:
-		o->map.head.flags |= RASHPA_MAP_KEEP;
+	case OPT_HOLD:
+		o->hold = true;
 		break;
 	case OPT_PIN:
 		o->map.head.flags |= RASHPA_MAP_PIN;
@@ -127,7 +128,6 @@ static int print_json(const struct options *o, unsigned int number,
 	put_text(top, "name", o->memory);
 	put_node(top, number);
 	put_text(top, "direction", rashpa_direction_name(o->map.direction));
-	put_bool(top, "kept", o->map.head.flags & RASHPA_MAP_KEEP);
 	put_map(top, &o->map);
 	list = table ? json_object_new_array() : NULL;
 	for (uint32_t i = 0; table && i < table->count; i++) {
@@ -150,8 +150,6 @@ static void print_text(const struct options *o, unsigned int number,
 		       (uint64_t)table->segment[i].length);
 	if (!table)
 		puts("the addresses are not disclosed");
-	if (o->map.head.flags & RASHPA_MAP_KEEP)
-		printf("it stays until \"rashpactl quiesce fpga%u\"\n", number);
 }
 
 /* One consistent copy; NULL where addresses are not disclosed. 0 or a negative errno. */
@@ -173,9 +171,21 @@ static int copy_table(int fd, const struct rashpa_map_make *map, struct rashpa_t
 	return n;
 }
 
-/* Map it, and release it before a reader of what we print can keep us waiting. */
+int map_hold(void)
+{
+	if (flush_output())
+		return EXIT_FAILED;
+	stop_on_signals();
+	stop_poll(NULL, 0, UINT64_MAX);
+	return 0;
+}
+
+/*
+ * Map it. Unless the map is to be held, release it before a reader of the output can keep us
+ * waiting. The map in *@fd, or -1.
+ */
 static int make(struct options *o, const struct memory *memory, struct fpga *fpga,
-		struct rashpa_table **table)
+		struct rashpa_table **table, int *held)
 {
 	int fd, error;
 
@@ -184,6 +194,10 @@ static int make(struct options *o, const struct memory *memory, struct fpga *fpg
 	error = fd < 0 ? fd : copy_table(fd, &o->map, table);
 	if (error)
 		fail("%s for fpga%u: %s", o->memory, fpga->number, rashpa_reason());
+	if (o->hold && !error) {
+		*held = fd;
+		return 0;
+	}
 	if (fd >= 0)
 		close(fd);
 	return error ? EXIT_FAILED : 0;
@@ -191,21 +205,24 @@ static int make(struct options *o, const struct memory *memory, struct fpga *fpg
 
 static int show(struct options *o, const struct memory *memory, struct fpga *fpga)
 {
-	const bool keep = o->map.head.flags & RASHPA_MAP_KEEP;
 	struct rashpa_table *table = NULL;
 	char why[WHY_SIZE];
-	int result;
+	int result, held = -1;
 
 	/* Release of a map that was looked at stops its function: not while others use it. */
-	if (!keep && fpga_claim(fpga, why))
+	if (!o->hold && fpga_claim(fpga, why))
 		return fail("%s", why);
-	result = make(o, memory, fpga, &table);
-	if (!keep)
+	result = make(o, memory, fpga, &table, &held);
+	if (!o->hold)
 		fpga_unclaim(fpga);
 	if (!result && o->json)
 		result = print_json(o, fpga->number, table);
 	else if (!result)
 		print_text(o, fpga->number, table);
+	if (held >= 0) {
+		result = result ? result : map_hold();
+		close(held);
+	}
 	free(table);
 	return result;
 }

@@ -9,5 +9,7 @@
 void put_map(struct json_object *to, const struct rashpa_map_make *map);
 /* "peer, in BAR 4 of 0000:02:00.0, 1 segment" */
 void print_map(const struct rashpa_map_make *map);
+/* Flush the output, and wait for SIGINT, SIGTERM or SIGHUP. An exit code. */
+int map_hold(void);
 
 #endif /* MAP_H */
