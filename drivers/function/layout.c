@@ -26,7 +26,7 @@ int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct ras
 {
 	struct rashpa_layout *in;
 
-	in = rashpa_copy_array(call, from, 1, size, offsetofend(struct rashpa_layout, segment_size),
+	in = rashpa_copy_array(call, from, 1, size, offsetofend(struct rashpa_layout, sum_bits),
 			       sizeof(*in));
 	if (IS_ERR(in))
 		return PTR_ERR(in);
@@ -52,8 +52,8 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 	};
 	size_t i, j;
 
-	if (l->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field of the layout is not zero");
+	if (l->flags & ~(RASHPA_LAYOUT_UPPER_FIRST | RASHPA_LAYOUT_WRITE_ONLY))
+		return rashpa_fail(call, -EINVAL, "layout: flag 0x%x is not defined", l->flags);
 	if (!l->stride || l->stride > SZ_4K || !IS_ALIGNED(l->stride, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
 				   "a stride of %u: must be a multiple of 4 up to 4096",

@@ -462,6 +462,8 @@ static void rashpa_msix_find(struct rashpa_device *dev)
 
 static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
+	/* I/O ports are not used, and some machines have none to give */
+	const int bars = pci_select_bars(pdev, IORESOURCE_MEM);
 	struct rashpa_device *dev;
 	int err;
 
@@ -471,7 +473,7 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = pci_enable_device_mem(pdev);
 	if (err)
 		goto out_put;
-	err = pci_request_regions(pdev, "rashpa");
+	err = pci_request_selected_regions(pdev, bars, "rashpa");
 	if (err)
 		goto out_disable;
 	/* what may run there is stopped before it comes back, see rashpa_device_afresh() */
@@ -509,7 +511,7 @@ out_vectors:
 	if (dev->n_vectors)
 		rashpa_vectors_free(dev, dev->n_vectors);
 out_regions:
-	pci_release_regions(pdev);
+	pci_release_selected_regions(pdev, bars);
 out_disable:
 	pci_disable_device(pdev);
 out_put:
@@ -554,7 +556,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	wait_event(dev->imports_wait, !atomic_read(&dev->n_imports));
 
 	pci_free_irq_vectors(pdev);
-	pci_release_regions(pdev);
+	pci_release_selected_regions(pdev, pci_select_bars(pdev, IORESOURCE_MEM));
 	pci_disable_device(pdev);
 	put_device(&dev->dev);
 }

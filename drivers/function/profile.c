@@ -98,6 +98,9 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 					   "window %s: is for users and overlaps the address table",
 					   w->name);
 	}
+	if (profile->layout.flags & RASHPA_LAYOUT_WRITE_ONLY && !p->n_steps)
+		return rashpa_fail(call, -EINVAL,
+				   "a write-only table needs a quiesce sequence, whose last register is read instead");
 	return t->fetch ? rashpa_fetch_check(call, &profile->fetch) :
 			  rashpa_layout_check(call, &profile->layout);
 }

@@ -11,11 +11,17 @@
 
 /* -------------------------------------------------------- entries ---- */
 
-static void rashpa_entry_write(void __iomem *entry, u32 offset, u32 bits, u64 value)
+static void rashpa_entry_write(void __iomem *entry, const struct rashpa_layout *l, u32 offset,
+			       u32 bits, u64 value)
 {
-	writel(lower_32_bits(value), entry + offset);
-	if (bits == 64)
-		writel(upper_32_bits(value), entry + offset + sizeof(u32));
+	const u32 upper = l->flags & RASHPA_LAYOUT_UPPER_FIRST ? 0 : sizeof(u32);
+
+	if (bits == 32) {
+		writel(value, entry + offset);
+		return;
+	}
+	writel(lower_32_bits(value), entry + offset + sizeof(u32) - upper);
+	writel(upper_32_bits(value), entry + offset + upper);
 }
 
 /* By the control field; where there is none, an entry of no length leads nowhere. */
@@ -24,7 +30,7 @@ static void rashpa_entry_invalidate(void __iomem *entry, const struct rashpa_lay
 	if (l->control_bits)
 		writel(l->control_clear, entry + l->control_offset);
 	else
-		rashpa_entry_write(entry, l->length_offset, l->length_bits, 0);
+		rashpa_entry_write(entry, l, l->length_offset, l->length_bits, 0);
 	/* not valid before another address */
 	wmb();
 }
@@ -37,14 +43,14 @@ static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
 			     const struct rashpa_segment *s, u64 sum)
 {
 	rashpa_entry_invalidate(entry, l);
-	rashpa_entry_write(entry, l->address_offset, l->address_bits, s->address);
+	rashpa_entry_write(entry, l, l->address_offset, l->address_bits, s->address);
 	if (l->sum_bits)
-		rashpa_entry_write(entry, l->sum_offset, l->sum_bits, sum);
+		rashpa_entry_write(entry, l, l->sum_offset, l->sum_bits, sum);
 	if (!l->control_bits)
 		/* address and sum before the length, which makes it valid */
 		wmb();
 	if (l->length_bits)
-		rashpa_entry_write(entry, l->length_offset, l->length_bits, s->length);
+		rashpa_entry_write(entry, l, l->length_offset, l->length_bits, s->length);
 	if (l->control_bits) {
 		/* the other fields before it is valid */
 		wmb();
@@ -55,11 +61,11 @@ static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
 static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *l)
 {
 	rashpa_entry_invalidate(entry, l);
-	rashpa_entry_write(entry, l->address_offset, l->address_bits, 0);
+	rashpa_entry_write(entry, l, l->address_offset, l->address_bits, 0);
 	if (l->length_bits)
-		rashpa_entry_write(entry, l->length_offset, l->length_bits, 0);
+		rashpa_entry_write(entry, l, l->length_offset, l->length_bits, 0);
 	if (l->sum_bits)
-		rashpa_entry_write(entry, l->sum_offset, l->sum_bits, 0);
+		rashpa_entry_write(entry, l, l->sum_offset, l->sum_bits, 0);
 }
 
 /* Entry @i of the table; hw_lock held, and there is a table. */
@@ -75,8 +81,8 @@ static u32 rashpa_entries(const struct rashpa_device *dev)
 
 /*
  * Writes are posted: a read makes sure that they have arrived. No address of a page ends in
- * all ones, but a table may be write-only: then another register shows whether the function
- * answers. Where the BARs are switched off, the writes were lost, and a read may return zero.
+ * all ones, but what a table answers may be anything: then another register shows whether the
+ * function answers. Where the BARs are switched off, the writes were lost, and a read may return zero.
  *
  * Return: 0, -EIO if the function does not answer.
  */
@@ -88,7 +94,8 @@ static int rashpa_entries_flush(struct rashpa_device *dev, u32 i)
 
 	/* what was combined leaves the CPU before the read */
 	mb();
-	ones = readl(rashpa_entry(dev, i) + at) == ~0U;
+	ones = dev->table_layout.flags & RASHPA_LAYOUT_WRITE_ONLY ||
+	       readl(rashpa_entry(dev, i) + at) == ~0U;
 	return !rashpa_device_reachable(dev) || (ones && !rashpa_profile_answers(dev)) ? -EIO : 0;
 }
 

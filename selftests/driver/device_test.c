@@ -152,7 +152,7 @@ static const struct bad_field bad_profiles[] = {
 	  E2BIG, "driver" },
 	{ "with-a-layout-of-uint_max-bytes", T(layout_size), 4, UINT_MAX, E2BIG, "4294967295" },
 	{ "with-a-table-of-stride-0", L(stride), 4, 0, EINVAL, "stride of 0" },
-	{ "with-a-layouts-reserved-field", L(__reserved), 4, 1, EINVAL, "reserved" },
+	{ "with-a-layouts-undefined-flag", L(flags), 4, 4, EINVAL, "flag" },
 	{ "with-a-length-and-a-size-of-entries", L(segment_size), 8, PAGE, EINVAL, "0x1000" },
 	{ "with-neither-length-nor-size-of-entries", L(length_bits), 8, 0, EINVAL,
 	  "segment_size of 0x0" },

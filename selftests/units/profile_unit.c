@@ -338,6 +338,9 @@ TEST(table, "a table is checked, and overlaps no window for users")
 		ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), rows[i].err, rows[i].word);
 	}
 	t = rows[0].t;
+	profile.layout.flags = RASHPA_LAYOUT_WRITE_ONLY;
+	ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), -EINVAL, "write-only");
+	profile.layout.flags = 0;
 	profile.layout.stride = 0;
 	ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), -EINVAL, "layout");
 }

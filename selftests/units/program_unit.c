@@ -93,7 +93,7 @@ static const struct {
 	{ L(sum_bits), 32, NULL },
 	{ L(control_set), 0, "both 0x0" }, { L(control_clear), 1, "both 0x1" },
 	{ L(control_clear), 2, NULL }, { L(segment_size), 4096, "one of the two" },
-	{ L(__reserved), 1, "reserved" },
+	{ L(flags), 4, "flag 0x4" }, { L(flags), 3, NULL },
 	{ L(address_offset), 2, "field at 2" }, { L(address_offset), 28, "field at 28" },
 	{ L(address_offset), 32, "field at 32" }, { L(address_offset), ~3U, "field at" },
 	{ L(length_offset), 4, "overlap" }, { L(length_offset), 0, "overlap" },
@@ -156,6 +156,11 @@ static void wrote(const char *what, const u32 (*rows)[2], size_t n)
 	wrote(what, _rows, ARRAY_SIZE(_rows));				\
 } while (0)
 
+static const struct rashpa_layout upper_first = {
+	.stride = 16, .address_bits = 64, .length_offset = 8, .length_bits = 64,
+	.flags = RASHPA_LAYOUT_UPPER_FIRST,
+};
+
 /* Invalid, barrier, the rest, barrier, valid. */
 TEST(entry, "an entry is written in order, and valid last")
 {
@@ -173,6 +178,9 @@ TEST(entry, "an entry is written in order, and valid last")
 	rashpa_entry_set(memory, &no_length, &one, 0x1000);
 	WROTE("without length", { 8, 3 }, { BARRIER, 0 }, { 0, 0x56789000 }, { 4, 0x1234 },
 	      { BARRIER, 0 }, { 8, 7 });
+	rashpa_entry_set(memory, &upper_first, &one, 0);
+	WROTE("upper word first", { 12, 0 }, { 8, 0 }, { BARRIER, 0 }, { 4, 0x56789000 },
+	      { 0, 0x1234 }, { BARRIER, 0 }, { 12, 0x6789a000 }, { 8, 0 });
 }
 
 TEST(entry_clear, "an entry is invalid before it is cleared")
@@ -206,8 +214,14 @@ TEST(flush, "a flush reports an absent function")
 		answers = rows[i].answers;
 		CHECK(rashpa_entries_flush(&dev, 0) == rows[i].err, "row %zu", i);
 	}
+	/* a write-only table is not read: another register shows whether the function answers */
+	dev.table_layout.flags = RASHPA_LAYOUT_WRITE_ONLY;
+	memory[4] = 0;
 	reachable = true;
+	answers = false;
+	CHECK(rashpa_entries_flush(&dev, 0) == -EIO, "a write-only table was read");
 	answers = true;
+	CHECK(!rashpa_entries_flush(&dev, 0), "a function that answers");
 }
 
 /* ---------------------------------------------------------------- fits ---- */

@@ -565,6 +565,7 @@ static int read_table(struct json_place *at, struct json_object *value, void *to
 	};
 	struct field sum = { .offset = &l->sum_offset, .bits = &l->sum_bits };
 	const struct field *const fields[] = { &address, &length, &control, &sum };
+	bool upper_first = false, write_only = false;
 	const struct json_key keys[] = {
 		{ "window", true, read_name, p->table.window },
 		{ "offset", false, read_register, &p->table.offset },
@@ -575,11 +576,15 @@ static int read_table(struct json_place *at, struct json_object *value, void *to
 		{ "segment_size", false, json_read_u64, &l->segment_size },
 		{ "control", false, read_field, &control },
 		{ "sum", false, read_field, &sum },
+		{ "upper_first", false, json_read_bool, &upper_first },
+		{ "write_only", false, json_read_bool, &write_only },
 		{ "fetch", false, read_fetch, p },
 	};
 
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
+	l->flags = (upper_first ? RASHPA_LAYOUT_UPPER_FIRST : 0) |
+		   (write_only ? RASHPA_LAYOUT_WRITE_ONLY : 0);
 	if (!l->stride || l->stride % 4 || l->stride > PAGE)
 		return json_wrong(at, "stride must be a multiple of 4 up to %d", PAGE);
 	if (!p->table.length)

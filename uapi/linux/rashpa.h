@@ -779,18 +779,26 @@ struct rashpa_profile_step {
 	__u32 __reserved;
 };
 
+/** RASHPA_LAYOUT_UPPER_FIRST - fields of 64 bits have the upper word at the lower offset */
+#define RASHPA_LAYOUT_UPPER_FIRST	_BITUL(0)
+/**
+ * RASHPA_LAYOUT_WRITE_ONLY - entries are never read: after writes the register of the last step
+ * of the quiesce sequence is read instead, so the profile must have one
+ */
+#define RASHPA_LAYOUT_WRITE_ONLY	_BITUL(1)
+
 /**
  * struct rashpa_layout - how one entry of a function's address table looks
  * @stride: bytes from entry to entry, a multiple of 4, up to 4096
  * @address_offset: of the address field in the entry
- * @address_bits: 32 or 64 (low word first)
+ * @address_bits: 32 or 64
  * @length_offset: of the length field
  * @length_bits: 0 (no such field), 32 or 64
  * @control_offset: of the control field
  * @control_bits: 0 (no such field) or 32
  * @control_set: value of the control field of a valid entry, written last
  * @control_clear: value of the control field of an invalid entry, written first
- * @__reserved: must be zero
+ * @flags: RASHPA_LAYOUT_*
  * @segment_size: bytes that an entry without a length covers, a power of two, at least
  *	4096; must be 0 with a length field
  * @sum_offset: of the sum field
@@ -818,7 +826,7 @@ struct rashpa_layout {
 	__u32 control_bits;
 	__u32 control_set;
 	__u32 control_clear;
-	__u32 __reserved;
+	__u32 flags;
 	__aligned_u64 segment_size;
 	__u32 sum_offset;
 	__u32 sum_bits;
