@@ -287,6 +287,12 @@ static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
+	if (state != pci_channel_io_normal) {
+		/* the event comes when the link was reset: no register answers before */
+		mutex_lock(&dev->hw_lock);
+		WRITE_ONCE(dev->state, RASHPA_STATE_STUCK);
+		mutex_unlock(&dev->hw_lock);
+	}
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_ERROR);
 	if (state == pci_channel_io_perm_failure)
 		return PCI_ERS_RESULT_DISCONNECT;

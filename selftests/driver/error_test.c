@@ -155,16 +155,24 @@ TEST(error, "an error that the PCI core reports is an event")
 	close(ch);
 }
 
-/* Read events until the link was reset and the function has answered. */
+/*
+ * Read events until the link was reset and the function has answered. It is stuck from the error
+ * on, where the PCI core asks the function before it resets the link.
+ */
 static bool wait_stuck(int channel)
 {
+	struct rashpa_device_info info;
 	struct rashpa_event e = {};
 
-	while (e.value != RASHPA_DEVICE_EVENT_STUCK)
+	while (e.value != RASHPA_DEVICE_EVENT_STUCK) {
 		if (!CHECK(wait_fd(channel, POLLIN, 20000) &&
 			   read(channel, &e, sizeof(e)) == sizeof(e),
 			   "no event after %llu", e.value))
 			return false;
+		if (e.value == RASHPA_DEVICE_EVENT_ERROR)
+			CHECK(!fpga_info(&f, &info) && info.out_state == RASHPA_STATE_STUCK,
+			      "state %u after the error", info.out_state);
+	}
 	return true;
 }
 
