@@ -333,6 +333,11 @@ enum rashpa_kind {
 #define RASHPA_INFO_EXCLUSIVE	_BITUL(1)
 /** RASHPA_INFO_REVOKED - a window whose function is gone or being reset */
 #define RASHPA_INFO_REVOKED	_BITUL(2)
+/**
+ * RASHPA_INFO_DAMAGED - a buffer of which a page has lost its contents to a memory error, see
+ * RASHPA_SOURCE_DAMAGE
+ */
+#define RASHPA_INFO_DAMAGED	_BITUL(3)
 
 /**
  * struct rashpa_info - RASHPA_IOC_INFO: what a memory is
@@ -390,8 +395,7 @@ struct rashpa_info {
 /**
  * enum rashpa_resource - what programs hold, and have limits of
  * @RASHPA_RESOURCE_MEMORY: bytes: buffers, pinned memory, queues of channels, tables of maps and
- *	those that exporters make for them, and what maps that are kept hold of other drivers'
- *	memory
+ *	those that exporters make for them
  * @RASHPA_RESOURCE_NAMES: named buffers
  * @RASHPA_RESOURCE_WINDOWS: windows
  * @RASHPA_RESOURCE_MAPS: maps
@@ -416,10 +420,10 @@ enum rashpa_resource {
 
 /** RASHPA_HOLDING_ORPHAN - the process that made it has ended */
 #define RASHPA_HOLDING_ORPHAN		_BITUL(0)
-/** RASHPA_HOLDING_KEPT - a map that no process holds any more, or memory that such a map holds */
-#define RASHPA_HOLDING_KEPT		_BITUL(1)
 /** RASHPA_HOLDING_PROGRAMMED - a map whose addresses the function has */
-#define RASHPA_HOLDING_PROGRAMMED	_BITUL(2)
+#define RASHPA_HOLDING_PROGRAMMED	_BITUL(1)
+/** RASHPA_HOLDING_TOLD - a map whose addresses were seen (mmap): the function may have them */
+#define RASHPA_HOLDING_TOLD		_BITUL(2)
 
 /** RASHPA_COMM_SIZE - bytes of the name of a process, the final NUL included */
 #define RASHPA_COMM_SIZE	16
@@ -435,7 +439,7 @@ enum rashpa_resource {
  * @amount: of @resource: 1, or thousandths of a CPU; 0 for RASHPA_RESOURCE_MEMORY
  * @memory: bytes, of whatever resource it is: they count as RASHPA_RESOURCE_MEMORY
  * @since_ns: when it was made
- * @id: of a map, or of the map that holds a memory; of a source the index (vector, map); else 0
+ * @id: of a map; of a source the index (vector, map); else 0
  * @flags: RASHPA_HOLDING_*
  * @comm: name of the process then
  * @name: of a named buffer, its memory, or the memory of a map or of a source; of foreign memory
@@ -523,8 +527,9 @@ struct rashpa_limit {
  * For producers that are programs, e.g. the thread that takes a network card's completions: write
  * the payload, store the words (release), then call this once for all of them. Each source with
  * RASHPA_SOURCE_LOOK of a word in this memory, in whatever channel, looks at its word, as it
- * would at an interrupt; through which dma-buf of the memory makes no difference. When the call
- * returns all waiters have been woken. One call waits for another one at the same memory.
+ * would at an interrupt; through which dma-buf of the memory makes no difference. The
+ * kernel wakes waiters and signals eventfds soon after: their number takes no time of the
+ * producer. One call waits for another one at the same memory.
  *
  * Errors: EBADF, EINVAL (not a dma-buf), EXDEV (memory of somebody else, or a window), EACCES (not
  * open for writing), EINTR.
@@ -536,6 +541,42 @@ struct rashpa_look {
 };
 
 /* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
+
+/** RASHPA_ROLE_PRODUCER - writes what is in the buffer, or has a device write it */
+#define RASHPA_ROLE_PRODUCER	_BITUL(0)
+/** RASHPA_ROLE_CONSUMER - says what of it may be overwritten */
+#define RASHPA_ROLE_CONSUMER	_BITUL(1)
+/** RASHPA_ROLES - how many roles there are: bit i of a set is element i of an array */
+#define RASHPA_ROLES		2
+
+/**
+ * struct rashpa_role - RASHPA_IOC_ROLE: be the only one of a kind at a named buffer
+ * @head: no flags
+ * @take: roles to take, RASHPA_ROLE_*: all of them or none
+ * @drop: roles to give back before; those that this file has not do not matter
+ * @out_mine: roles that this file has now
+ * @out_held: roles that anybody has now
+ * @out_uid: user id of who has them, by role; 0 where nobody has
+ * @out_pid: and the process that opened the node, 0 if it cannot be seen from here
+ *
+ * The kernel does not act on roles. Programs that agree on what is in a buffer find out by them
+ * who else is at work, and that a process ended which could not say so: a role belongs to the
+ * open file, and ends when its last descriptor is closed, or with all processes that have one;
+ * what came of it (dma-bufs, maps) does not keep it. With neither @take nor @drop it is a
+ * question, which each open node may ask.
+ *
+ * Errors: EINVAL, EACCES (a role is asked for, and the node is not open for writing), EBUSY
+ * (another file has one of them: the sentence names the process).
+ */
+struct rashpa_role {
+	struct rashpa_head head;
+	__u32 take;
+	__u32 drop;
+	__u32 out_mine;
+	__u32 out_held;
+	__u32 out_uid[RASHPA_ROLES];
+	__s32 out_pid[RASHPA_ROLES];
+};
 
 /**
  * struct rashpa_export - RASHPA_IOC_EXPORT: the dma-buf of the opened buffer
@@ -567,8 +608,8 @@ struct rashpa_remove {
 /* --------------------------------------------------- /dev/rashpa/fpgaN --- */
 
 /*
- * Everything but DEVICE_INFO, REGION_INFO and LIST needs the node to be open for writing:
- * EPERM.
+ * Everything but DEVICE_INFO, REGION_INFO, ENGINE_INFO and LIST needs the node to be open for
+ * writing: EPERM.
  */
 
 /**
@@ -590,6 +631,11 @@ enum rashpa_state {
 #define RASHPA_DEVICE_DISCLOSE	_BITUL(2)
 /** RASHPA_DEVICE_MASTER - bus mastering is on */
 #define RASHPA_DEVICE_MASTER	_BITUL(3)
+/**
+ * RASHPA_DEVICE_FETCH - the entries of the profile's table are places of rings of descriptors, see
+ * &struct rashpa_profile_table: a map takes one entry, however many segments it has
+ */
+#define RASHPA_DEVICE_FETCH	_BITUL(4)
 
 /**
  * struct rashpa_device_info - RASHPA_IOC_DEVICE_INFO: identity and state
@@ -608,10 +654,12 @@ enum rashpa_state {
  * @out_state: enum rashpa_state
  * @out_maps: maps that exist now
  * @out_windows: windows that exist now
- * @out_quiesces: times that DMA was stopped since the bind
+ * @out_quiesces: times that all its DMA was stopped since the bind
  * @out_interrupts: interrupts of all vectors since the bind
- * @out_kept: maps that were kept (RASHPA_MAP_KEEP) and that no process holds any more
+ * @out_engines: engines of the profile, see RASHPA_IOC_ENGINE_INFO
  * @__reserved: zero
+ * @out_engine_stops: times that one of them was stopped without the others since the profile
+ *	was applied
  */
 struct rashpa_device_info {
 	struct rashpa_head head;
@@ -631,8 +679,9 @@ struct rashpa_device_info {
 	__u32 out_windows;
 	__aligned_u64 out_quiesces;
 	__aligned_u64 out_interrupts;
-	__u32 out_kept;
+	__u32 out_engines;
 	__u32 __reserved;
+	__aligned_u64 out_engine_stops;
 };
 
 /** RASHPA_REGION_MEMORY - a memory BAR (windows can be made in it) */
@@ -666,10 +715,12 @@ struct rashpa_region_info {
 #define RASHPA_PROFILE_WINDOWS_MAX	64
 /** RASHPA_PROFILE_STEPS_MAX - steps of a quiesce sequence */
 #define RASHPA_PROFILE_STEPS_MAX	32
-/** RASHPA_PROFILE_TABLES_MAX - address tables of a profile */
-#define RASHPA_PROFILE_TABLES_MAX	1
 /** RASHPA_QUIESCE_US_MAX - longest time limit of a quiesce sequence, in microseconds */
 #define RASHPA_QUIESCE_US_MAX	10000000
+/** RASHPA_PROFILE_ENGINES_MAX - engines of a profile */
+#define RASHPA_PROFILE_ENGINES_MAX	64
+/** RASHPA_ENGINE_STEPS_MAX - steps of the quiesce sequence of one engine */
+#define RASHPA_ENGINE_STEPS_MAX	8
 
 /** RASHPA_PWINDOW_USER - may be mapped without CAP_SYS_RAWIO */
 #define RASHPA_PWINDOW_USER	_BITUL(0)
@@ -728,20 +779,30 @@ struct rashpa_profile_step {
 	__u32 __reserved;
 };
 
+/** RASHPA_LAYOUT_UPPER_FIRST - fields of 64 bits have the upper word at the lower offset */
+#define RASHPA_LAYOUT_UPPER_FIRST	_BITUL(0)
+/**
+ * RASHPA_LAYOUT_WRITE_ONLY - entries are never read: after writes the register of the last step
+ * of the quiesce sequence is read instead, so the profile must have one
+ */
+#define RASHPA_LAYOUT_WRITE_ONLY	_BITUL(1)
+
 /**
  * struct rashpa_layout - how one entry of a function's address table looks
  * @stride: bytes from entry to entry, a multiple of 4, up to 4096
  * @address_offset: of the address field in the entry
- * @address_bits: 32 or 64 (low word first)
+ * @address_bits: 32 or 64
  * @length_offset: of the length field
  * @length_bits: 0 (no such field), 32 or 64
  * @control_offset: of the control field
  * @control_bits: 0 (no such field) or 32
  * @control_set: value of the control field of a valid entry, written last
  * @control_clear: value of the control field of an invalid entry, written first
- * @__reserved: must be zero
+ * @flags: RASHPA_LAYOUT_*
  * @segment_size: bytes that an entry without a length covers, a power of two, at least
  *	4096; must be 0 with a length field
+ * @sum_offset: of the sum field
+ * @sum_bits: 0 (no such field), 32 or 64
  *
  * @control_set and @control_clear differ. Fields are little-endian, aligned to 4,
  * inside the stride, and do not overlap. One of the two, length or control, must be there: it is
@@ -749,6 +810,9 @@ struct rashpa_profile_step {
  *
  * What has no length is as long as the function takes it to be: each segment that is written
  * there is exactly @segment_size, or it is refused.
+ *
+ * The sum of an entry is the length of all segments of its map before this one, 0 for the first:
+ * with it a function finds an offset in a map without adding up what is before it.
  *
  * Passed by a pointer and a size, by the rules of structs: it can grow.
  */
@@ -762,31 +826,199 @@ struct rashpa_layout {
 	__u32 control_bits;
 	__u32 control_set;
 	__u32 control_clear;
-	__u32 __reserved;
+	__u32 flags;
 	__aligned_u64 segment_size;
+	__u32 sum_offset;
+	__u32 sum_bits;
+};
+
+/** RASHPA_DESCRIPTORS_MAX - descriptors of one ring */
+#define RASHPA_DESCRIPTORS_MAX	16777216
+/** RASHPA_DESCRIPTOR_SIZE_MAX - bytes of one descriptor */
+#define RASHPA_DESCRIPTOR_SIZE_MAX	256
+/** RASHPA_FETCH_FIELDS_MAX - fields of a descriptor */
+#define RASHPA_FETCH_FIELDS_MAX	32
+/** RASHPA_FETCH_REGISTERS_MAX - parts of registers that are told of a ring */
+#define RASHPA_FETCH_REGISTERS_MAX	16
+
+/**
+ * enum rashpa_fetch_kind - what is in a field of a descriptor, or of a register
+ * @RASHPA_FETCH_CONSTANT: @value of the field
+ * @RASHPA_FETCH_ADDRESS: of a descriptor: bus address of the segment. Of a register: that of the
+ *	first descriptor
+ * @RASHPA_FETCH_LENGTH: of a descriptor: bytes of the segment. Of a register: bytes of all
+ *	descriptors, which is of use where they follow each other
+ * @RASHPA_FETCH_SUM: of a descriptor: bytes of all segments before this one
+ * @RASHPA_FETCH_NEXT: of a descriptor: bus address of the next one; in the last one that of the
+ *	first with RASHPA_FETCH_CLOSED, else 0
+ * @RASHPA_FETCH_INDEX: of a descriptor: its number, from 0 on
+ * @RASHPA_FETCH_COUNT: how many descriptors there are
+ */
+enum rashpa_fetch_kind {
+	RASHPA_FETCH_CONSTANT = 1,
+	RASHPA_FETCH_ADDRESS = 2,
+	RASHPA_FETCH_LENGTH = 3,
+	RASHPA_FETCH_SUM = 4,
+	RASHPA_FETCH_NEXT = 5,
+	RASHPA_FETCH_INDEX = 6,
+	RASHPA_FETCH_COUNT = 7,
+};
+
+/** RASHPA_FIELD_MINUS_ONE - the stored value is one less; for LENGTH and COUNT */
+#define RASHPA_FIELD_MINUS_ONE	_BITUL(0)
+/** RASHPA_FIELD_FIRST - a CONSTANT that only the first descriptor has, the others have 0 there */
+#define RASHPA_FIELD_FIRST	_BITUL(1)
+/** RASHPA_FIELD_LAST - likewise the last one */
+#define RASHPA_FIELD_LAST	_BITUL(2)
+/** RASHPA_FIELD_NOT_LAST - likewise all but the last one */
+#define RASHPA_FIELD_NOT_LAST	_BITUL(3)
+
+/**
+ * struct rashpa_fetch_field - some bits of a word of a descriptor, or of a register
+ * @kind: enum rashpa_fetch_kind
+ * @flags: RASHPA_FIELD_*
+ * @offset: of the word in the descriptor, or in the entry of the table; a multiple of its bytes
+ * @bits: of the word, 32 or 64: it is stored as a whole, little-endian
+ * @shift: lowest bit of the field in the word
+ * @width: bits of the field
+ * @unit: what is stored is the value divided by 2 to this power, 0 to 63
+ * @__reserved: must be zero
+ * @value: of a CONSTANT; must be 0 with another kind
+ * @clear: of a register: the whole word when there is no ring; of the first field of a word. Must
+ *	be 0 in others, and in descriptors
+ *
+ * What is stored is ((value >> @unit) - (one, if MINUS_ONE)) << @shift. Several fields may have
+ * parts of one value, e.g. an address in two words: unit 0 and 32. A map of which something would
+ * be lost so is refused (EOVERFLOW): an address that is not a multiple of the unit, a length that
+ * is wider than its field. A value of which one is subtracted has no parts.
+ */
+struct rashpa_fetch_field {
+	__u32 kind;
+	__u32 flags;
+	__u32 offset;
+	__u32 bits;
+	__u32 shift;
+	__u32 width;
+	__u32 unit;
+	__u32 __reserved;
+	__aligned_u64 value;
+	__aligned_u64 clear;
+};
+
+/** RASHPA_FETCH_CLOSED - the NEXT of the last descriptor leads to the first one */
+#define RASHPA_FETCH_CLOSED	_BITUL(0)
+
+/**
+ * struct rashpa_fetch - how a function fetches addresses from host memory
+ * @stride: bytes from entry to entry of the table: from the registers of one ring to those of
+ *	the next one; a multiple of 4, up to 4096
+ * @flags: RASHPA_FETCH_*
+ * @descriptor_size: bytes of a descriptor, a multiple of 4, up to RASHPA_DESCRIPTOR_SIZE_MAX
+ * @max_descriptors: that one ring may have, up to RASHPA_DESCRIPTORS_MAX; 0 for that
+ * @segment_size: bytes that a descriptor without LENGTH covers, a power of two, at least
+ *	4096; must be 0 with LENGTH
+ * @fields: pointer to @n_fields of &struct rashpa_fetch_field, the descriptor
+ * @registers: pointer to @n_registers of &struct rashpa_fetch_field, what the function is told
+ *	of a ring, in this order; fields of one word follow each other, and are one write
+ * @n_fields: 1 to RASHPA_FETCH_FIELDS_MAX
+ * @field_size: bytes of an element of @fields
+ * @n_registers: 1 to RASHPA_FETCH_REGISTERS_MAX
+ * @register_size: bytes of an element of @registers
+ *
+ * ADDRESS must be in @fields and in @registers. Fields of a descriptor do not overlap. Bits that
+ * no field has are 0.
+ *
+ * Descriptors follow each other without a gap. With NEXT they may be in several pieces of memory,
+ * each of which holds whole descriptors; without, they are in one, which may not be found where
+ * there are many and no IOMMU.
+ */
+struct rashpa_fetch {
+	__u32 stride;
+	__u32 flags;
+	__u32 descriptor_size;
+	__u32 max_descriptors;
+	__aligned_u64 segment_size;
+	__aligned_u64 fields;
+	__aligned_u64 registers;
+	__u32 n_fields;
+	__u32 field_size;
+	__u32 n_registers;
+	__u32 register_size;
 };
 
 /**
  * struct rashpa_profile_table - where the function has an address table
- * @bar: 0 to 5
- * @flags: must be zero
- * @offset: in the BAR, a multiple of 4
- * @length: bytes of the whole table, > 0
- * @layout: pointer to the &struct rashpa_layout of its entries
- * @layout_size: bytes of it
+ * @bar: BAR of the table, 0 to 5
  * @__reserved: must be zero
+ * @offset: offset of the table in the BAR, a multiple of 4
+ * @length: bytes of the whole table, > 0
+ * @layout: pointer to the &struct rashpa_layout of an entry; 0 with @fetch
+ * @fetch: pointer to a &struct rashpa_fetch, or 0
+ * @layout_size: bytes of the layout; 0 with @fetch
+ * @fetch_size: bytes of the &struct rashpa_fetch; 0 without
+ *
+ * With @fetch the function fetches addresses: an entry of the table has no address, but the
+ * place of a ring of descriptors. The kernel has the ring in host memory, which no process can
+ * map. An entry takes one map.
  *
  * A window with RASHPA_PWINDOW_USER must not overlap it: who can write there can make the
  * function write anywhere. All maps of the function are cut so that they fit into it.
  */
 struct rashpa_profile_table {
 	__u32 bar;
-	__u32 flags;
+	__u32 __reserved;
 	__aligned_u64 offset;
 	__aligned_u64 length;
 	__aligned_u64 layout;
+	__aligned_u64 fetch;
 	__u32 layout_size;
-	__u32 __reserved;
+	__u32 fetch_size;
+};
+
+/**
+ * RASHPA_PENGINE_OPTIONAL - boards may not have it: both registers of its bounds then read 0,
+ * whatever is written to them
+ */
+#define RASHPA_PENGINE_OPTIONAL	_BITUL(0)
+
+/**
+ * struct rashpa_profile_engine - a data transfer process that can be stopped without the others
+ * @name: NUL-terminated, not empty, unique among the engines
+ * @flags: RASHPA_PENGINE_*
+ * @bar: BAR of its bounds, 0 to 5
+ * @first_offset: 32-bit register in it, a multiple of 4: the engine uses no entry of the table
+ *	before this one
+ * @limit_offset: likewise: nor this one or one behind it
+ * @first: its first entry; must be 0 if it has none
+ * @count: entries that it has; 0: it is kept out of the table
+ * @steps: pointer to @n_steps of &struct rashpa_profile_step, its quiesce sequence
+ * @n_steps: 1 to RASHPA_ENGINE_STEPS_MAX; 0 only without entries
+ * @step_size: bytes of an element of @steps
+ *
+ * The kernel writes the bounds whenever it has stopped the function for good (profile, reset), and
+ * reads them back: also each time that it relies on them. No window may hold them, whoever
+ * asks for it, and none with RASHPA_PWINDOW_USER a register of @steps: so a member of the group
+ * can neither give an engine the entries of another one, nor make it look stopped.
+ *
+ * A map whose addresses only engines have, because it was programmed in their ranges and nowhere
+ * else, and because its table was never mapped, ends with these: the others go on. All else stops
+ * the function as a whole, and so does an engine that does not stop in time, and bounds
+ * that are not what they were.
+ *
+ * This is right only if each part of the function that reads the table is an engine of the
+ * profile: one that is to have no entries has @count 0.
+ */
+struct rashpa_profile_engine {
+	char name[RASHPA_PROFILE_NAME_SIZE];
+	__u32 flags;
+	__u32 bar;
+	__aligned_u64 first_offset;
+	__aligned_u64 limit_offset;
+	__u32 first;
+	__u32 count;
+	__aligned_u64 steps;
+	__u32 n_steps;
+	__u32 step_size;
 };
 
 /** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
@@ -803,14 +1035,14 @@ struct rashpa_profile_table {
  * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_NO_RESET
  * @windows: pointer to @n_windows of &struct rashpa_profile_window
  * @steps: pointer to @n_steps of &struct rashpa_profile_step, the quiesce sequence
- * @tables: pointer to @n_tables of &struct rashpa_profile_table
+ * @table: pointer to the &struct rashpa_profile_table, or 0 for none
  * @n_windows: 0 to RASHPA_PROFILE_WINDOWS_MAX
  * @window_size: bytes of an element of @windows
  * @n_steps: 0 to RASHPA_PROFILE_STEPS_MAX; with none, quiescing is bus mastering
  *	off
  * @step_size: bytes of an element of @steps
- * @n_tables: 0 to RASHPA_PROFILE_TABLES_MAX
- * @table_size: bytes of an element of @tables
+ * @table_size: bytes of @table; 0 for none
+ * @engine_size: bytes of an element of @engines
  * @dma_bits: width of the DMA mask, 24 to 64; 0 for 32, which is also that of a function
  *	without a profile
  * @quiesce_us: time limit of the whole quiesce sequence, up to RASHPA_QUIESCE_US_MAX
@@ -819,14 +1051,19 @@ struct rashpa_profile_table {
  * @max_segment: limits of the segments of all maps, see &struct rashpa_map_make
  * @boundary: likewise
  * @alignment: likewise
+ * @engines: pointer to @n_engines of &struct rashpa_profile_engine
+ * @n_engines: 0 to RASHPA_PROFILE_ENGINES_MAX; with one, there must be a table and a quiesce
+ *	sequence of the whole function
+ * @__reserved: must be zero
  *
  * The last step must be a WAIT for at least one bit: only its answer tells that the
  * function has stopped and that all its writes have arrived.
  *
  * Whoever had the function before may have left it running. So a profile, when it is applied,
  * resets the function (if it has a function-level reset, and without RASHPA_PROFILE_NO_RESET),
- * runs the quiesce sequence and clears the whole table, all of it with bus mastering off. If one
- * of them fails, the profile is there, the function is stuck, and the call fails with ETIMEDOUT
+ * runs the quiesce sequence, clears the whole table and writes the bounds of engines, all of it
+ * with bus mastering off. If one of them fails, the profile is there, the function is stuck, and
+ * the call fails with ETIMEDOUT
  * or EIO. A function without a profile is reset, if it has such a reset, before its first map or
  * channel.
  *
@@ -837,37 +1074,74 @@ struct rashpa_profile_table {
  * (maps or windows exist), EINVAL, ENAMETOOLONG (a name without NUL), E2BIG (an element, or a
  * layout, that has more than this kernel knows), EOPNOTSUPP (a cached window; a DMA mask that does
  * not work on this machine), ERANGE (a window, step or table outside its BAR), ENOMEM, ENODEV, EIO
- * (the function does not answer, does not come back from its reset, or its table cannot be
- * cleared), ETIMEDOUT (it does not become idle).
+ * (the function does not answer, does not come back from its reset, its table cannot be
+ * cleared, or it does not keep the bounds of an engine), ETIMEDOUT (it does not become idle).
  *
- * What comes next has its place at the ends: *engines*, an array of data transfer processes, each
- * with a range of the table, a quiesce sequence, a doorbell and a lock record of its own, so that
- * one stream can be stopped without the others; in &struct rashpa_layout fields that are packed,
- * and the pointer to the next entry, for tables in host memory that the function fetches; a flag
- * of &struct rashpa_profile_table for those, and for tables that are to be programmed again by
- * the kernel after a reset.
+ * What comes next has its place at the ends.
  */
 struct rashpa_profile_set {
 	struct rashpa_head head;
 	__aligned_u64 windows;
 	__aligned_u64 steps;
-	__aligned_u64 tables;
+	__aligned_u64 table;
 	__u32 n_windows;
 	__u32 window_size;
 	__u32 n_steps;
 	__u32 step_size;
-	__u32 n_tables;
 	__u32 table_size;
+	__u32 engine_size;
 	__u32 dma_bits;
 	__u32 quiesce_us;
 	__aligned_u64 max_segment;
 	__aligned_u64 boundary;
 	__aligned_u64 alignment;
+	__aligned_u64 engines;
+	__u32 n_engines;
+	__u32 __reserved;
+};
+
+/** RASHPA_ENGINE_ABSENT - the board has no such engine, see RASHPA_PENGINE_OPTIONAL */
+#define RASHPA_ENGINE_ABSENT	_BITUL(0)
+
+/**
+ * struct rashpa_engine_info - RASHPA_IOC_ENGINE_INFO: an engine of the profile
+ * @head: no flags
+ * @index: 0 to &struct rashpa_device_info.out_engines - 1, in the order of the profile
+ * @out_flags: RASHPA_ENGINE_*
+ * @out_name: its name in the profile
+ * @out_first: its first entry of the table, see &struct rashpa_program.first
+ * @out_count: entries from there on
+ * @out_maps: maps that exist now, and whose addresses it has or had
+ * @__reserved: zero
+ * @out_stops: times that it was stopped without the others
+ * @out_failures: times that it did not stop, and the function had to
+ *
+ * Errors: ENOENT (there are fewer), ENODEV, EINTR.
+ */
+struct rashpa_engine_info {
+	struct rashpa_head head;
+	__u32 index;
+	__u32 out_flags;
+	char out_name[RASHPA_PROFILE_NAME_SIZE];
+	__u32 out_first;
+	__u32 out_count;
+	__u32 out_maps;
+	__u32 __reserved;
+	__aligned_u64 out_stops;
+	__aligned_u64 out_failures;
 };
 
 /**
+ * RASHPA_WINDOW_BLANK - when the function is gone, CPUs that have the window mapped find a page of
+ * ones, and what they write is lost, as with a board that does not answer; without, touching it
+ * raises SIGBUS. It is one page for the
+ * whole window, and for all who have it. For libraries, which have no say in signals
+ */
+#define RASHPA_WINDOW_BLANK	_BITUL(0)
+
+/**
  * struct rashpa_window_make - RASHPA_IOC_WINDOW_MAKE: a range of a BAR as memory
- * @head: no flags
+ * @head: flags: RASHPA_WINDOW_BLANK
  * @bar: 0 to 5; must be 0 with a name
  * @cache: enum rashpa_cache; must be 0 with a name. Without CAP_SYS_RAWIO 0, or that of the
  *	profile's window which has the range
@@ -883,8 +1157,9 @@ struct rashpa_profile_set {
  * to its maps, and the profile has no window that holds the range), EINVAL, ENAMETOOLONG (no
  * NUL), ERANGE (outside the BAR), ENOENT (name), EOPNOTSUPP (not a memory BAR, or write-combining
  * on a BAR that is not prefetchable), EDQUOT,
- * EBUSY (the range holds the MSI-X table, or is in use with another cache mode: by a window, by
- * the kernel for quiesce steps and programmed maps, or by somebody else), ENODEV.
+ * EBUSY (the range holds the MSI-X table, or bounds of engines, or is in use with another cache
+ * mode: by a window, by the kernel for quiesce steps and programmed maps, or by somebody else),
+ * ENODEV.
  */
 struct rashpa_window_make {
 	struct rashpa_head head;
@@ -933,12 +1208,6 @@ enum rashpa_class {
 /** RASHPA_MAP_DEVICE - the memory must be a device's, not the host's: else EREMOTEIO */
 #define RASHPA_MAP_DEVICE	_BITUL(0)
 /**
- * RASHPA_MAP_KEEP - the map, the memory and what PROGRAM wrote stay after the last fd is
- * closed, until RASHPA_IOC_QUIESCE of who may end it, RASHPA_IOC_RESET or the end of the function.
- * RASHPA_IOC_LIST names it
- */
-#define RASHPA_MAP_KEEP		_BITUL(1)
-/**
  * RASHPA_MAP_PIN - the exporter does not move the memory while it is mapped. It may have to move
  * it before: most drivers of GPUs pin only in host memory. What it still ends, it revokes
  */
@@ -957,7 +1226,7 @@ enum rashpa_class {
 
 /**
  * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: translate a memory for this function
- * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP, RASHPA_MAP_PIN
+ * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_PIN
  * @fd: dma-buf fd of any exporter
  * @direction: enum rashpa_direction
  * @offset: first byte, a multiple of the page size
@@ -983,8 +1252,9 @@ enum rashpa_class {
  * revoked (see enum rashpa_map_state) and comes back by itself.
  *
  * The end of the map (its last fd and the last mapping of its table, also by death of
- * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
- * and only then unmaps. A map that was never programmed, and whose table was never mapped, ends
+ * their holders) stops all DMA of the function (quiesce), or only the engines that have its
+ * addresses (&struct rashpa_profile_engine), clears what PROGRAM wrote, and only then unmaps. A map
+ * that was never programmed, and whose table was never mapped, ends
  * without stopping the function, which cannot know its addresses. Bus mastering is on while
  * there is a map or a channel.
  *
@@ -994,9 +1264,10 @@ enum rashpa_class {
  * EIO (function is stuck: reset it; or it does not answer), EREMOTEIO (the exporter's
  * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
  * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
- * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
+ * the way carries), E2BIG (more than 16777216 segments), ETIMEDOUT (the exporter did not finish
  * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EAGAIN (the
- * memory's function is being reset), ENOMEM, EDQUOT, EINTR, and what the exporter answers.
+ * memory's function is being reset), EHWPOISON (a page of it has a memory error),
+ * ENOMEM, EDQUOT, EINTR, and what the exporter answers.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
@@ -1029,16 +1300,19 @@ struct rashpa_map_make {
  * @out_time_ns: how long it took
  *
  * With RASHPA_QUIESCE_MAP only that map ends, whoever has its file, as it would with its last
- * fd; its state is RASHPA_MAP_STATE_REVOKED for good. Other maps that were kept stay.
+ * fd; its state is RASHPA_MAP_STATE_REVOKED for good.
  *
  * Without a quiesce sequence in the profile, and where the sequence fails, bus
  * mastering is turned off; the next RASHPA_IOC_MAP_MAKE or RASHPA_IOC_CHANNEL_MAKE turns it on
- * again (after a failure: not before RESET). Maps that were kept and that no process holds end,
- * if the caller is charged with them or has CAP_SYS_ADMIN.
+ * again (after a failure: not before RESET).
  *
- * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
- * now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (somebody else is
- * charged with it: needs CAP_SYS_ADMIN).
+ * The whole function is not stopped by a user while it may have addresses of a map that another
+ * one is charged with, unless he owns the node (or has CAP_FOWNER, or CAP_SYS_ADMIN): with
+ * RASHPA_QUIESCE_MAP he ends what is his own.
+ *
+ * Errors: EPERM (a map of somebody else is programmed), ETIMEDOUT (it did not become idle, or does
+ * not answer; bus mastering is off now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such
+ * map), EPERM (somebody else is charged with it: needs CAP_SYS_ADMIN).
  */
 struct rashpa_quiesce {
 	struct rashpa_head head;
@@ -1052,9 +1326,9 @@ struct rashpa_quiesce {
  * @head: no flags
  *
  * Quiesces first. Its maps stay valid, but the function has forgotten the entries that
- * PROGRAM wrote: program each map again. Its windows cannot be reached during the reset:
- * a CPU that touches one waits, maps of them by other functions are revoked, and
- * restored afterwards. After a failed quiesce the next RASHPA_IOC_MAP_MAKE or
+ * PROGRAM wrote: program each map again, but those with RASHPA_PROGRAM_AGAIN. Its windows cannot
+ * be reached during the reset: a CPU that touches one waits, maps of them by other functions are
+ * revoked, and restored afterwards. After a failed quiesce the next RASHPA_IOC_MAP_MAKE or
  * RASHPA_IOC_CHANNEL_MAKE turns bus mastering on.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
@@ -1085,10 +1359,15 @@ struct rashpa_segment {
  *	gone. The driver tries for ten seconds to make them valid again, and once more whenever
  *	the exporter says that something has changed; RASHPA_IOC_RESTORE tries at once, and
  *	tells why it fails
+ * @RASHPA_MAP_STATE_PROGRAMMED: only in records: the kernel has programmed it again, as
+ *	RASHPA_PROGRAM_AGAIN asks for
+ * @RASHPA_MAP_STATE_UNPROGRAMMED: only in records: it was to do so and could not; PROGRAM tells why
  */
 enum rashpa_map_state {
 	RASHPA_MAP_STATE_VALID = 1,
 	RASHPA_MAP_STATE_REVOKED = 2,
+	RASHPA_MAP_STATE_PROGRAMMED = 3,
+	RASHPA_MAP_STATE_UNPROGRAMMED = 4,
 };
 
 /**
@@ -1103,7 +1382,9 @@ enum rashpa_map_state {
  * @segment: the segments in order of the memory
  *
  * mmap is allowed with CAP_SYS_RAWIO, or if the profile discloses addresses; else
- * EPERM: use RASHPA_IOC_PROGRAM.
+ * EPERM: use RASHPA_IOC_PROGRAM. A reader of addresses may give them to the function, which stops
+ * when the map ends: without CAP_SYS_RAWIO mmap answers EBUSY while the function may
+ * have addresses of a map that another user is charged with.
  *
  * read() of the map fd returns this header without segments, 64 bytes, and blocks (or is not
  * readable for poll) until its generation differs from the one read last.
@@ -1123,39 +1404,43 @@ struct rashpa_table {
 };
 
 /**
- * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes the table into the
- *	function, so that user space need not see addresses
- * @head: no flags
- * @window: -1 for the table that the profile describes; or dma-buf fd of a window of the
- *	same function (needs CAP_SYS_RAWIO)
+ * RASHPA_PROGRAM_AGAIN - the kernel does the same by itself when the function was reset, and when
+ * the map was revoked and is valid again. See RASHPA_MAP_STATE_PROGRAMMED
+ */
+#define RASHPA_PROGRAM_AGAIN	_BITUL(0)
+
+/**
+ * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes a map's segments into the
+ *	table of the function that the profile describes
+ * @head: flags: RASHPA_PROGRAM_AGAIN
  * @first: index of the first entry to write
- * @offset: of entry 0 in the window, bytes, a multiple of 4; 0 with -1
- * @length: of the function's whole table, bytes; all entries must be inside; 0 with -1
- * @layout: pointer to the &struct rashpa_layout of one entry; 0 with -1
- * @layout_size: bytes of it; 0 with -1
- * @out_entries: entries written
+ * @out_entries: entries written; 1 if the function fetches addresses (RASHPA_DEVICE_FETCH)
+ * @out_descriptors: descriptors of the map's ring, 0 if the function does not fetch addresses
  *
  * A map has at most one programmed place; a second call moves it. The entries are
- * cleared before the map goes.
+ * cleared before the map goes. With RASHPA_PROGRAM_AGAIN the place stays the map's while it is
+ * revoked; a second call without ends that.
  *
- * Errors: EPERM (a window without CAP_SYS_RAWIO, or where the kernel is locked down and no IOMMU
- * keeps the function to its maps), ENOENT (the profile has no table), EBADF, EINVAL (also: a
- * segment is not what an entry without a length covers), E2BIG (a layout that has more than this
- * kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the window, or
- * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
- * address or length wider than its field), ESTALE (the map is revoked: restore it; or the
- * function was reset meanwhile: once more), EIO (the function does not answer: reset it), ENOMEM,
- * ENODEV.
+ * When the map ends, the engine that has its entries is stopped, or the function where the profile
+ * has no engines. So the engine, or the function, is of one user at a time: EBUSY while it may have
+ * addresses of a map that another user is charged with. Where there are engines, entries that are
+ * not in one engine alone, or in one that is absent, are refused: EPERM. CAP_SYS_RAWIO lifts both.
+ *
+ * Memory of a ring is charged as RASHPA_RESOURCE_MEMORY to who made the map (EDQUOT), and lives as
+ * long as the map. It is given back when the function, or the engine, has stopped and forgotten it.
+ *
+ * Errors: EPERM (entries of no engine), ENOENT (the profile has no table), EINVAL (a segment is not
+ * what an entry without a length covers), ERANGE (more segments than entries), EBUSY (another map
+ * is programmed there, or the engine is another user's), EOVERFLOW (an address, length or sum is
+ * wider than its field, or no multiple of its unit), E2BIG (more segments than a ring may have
+ * descriptors), ESTALE (the map is revoked: restore it; or the function was reset meanwhile: call
+ * once more), EIO (the function does not answer: reset it), ENOMEM, EDQUOT, EINTR, ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
-	__s32 window;
 	__u32 first;
-	__aligned_u64 offset;
-	__aligned_u64 length;
-	__aligned_u64 layout;
-	__u32 layout_size;
 	__u32 out_entries;
+	__aligned_u64 out_descriptors;
 };
 
 /**
@@ -1168,7 +1453,7 @@ struct rashpa_program {
  * Nothing happens to a map that is valid. Maps are restored without being asked, too, unless the
  * function had to be cut off from memory (it has no quiesce sequence, or is stuck): then bus
  * mastering comes back with this call. What PROGRAM wrote was cleared either way: program the map
- * again.
+ * again, but one with RASHPA_PROGRAM_AGAIN.
  *
  * Errors: ENODEV (the function or the memory's is gone, or the map was ended for good), EAGAIN
  * (the memory's function is being reset), EIO (the function is stuck, or does not answer), EPERM
@@ -1225,7 +1510,7 @@ struct rashpa_channel_make {
  * enum rashpa_source - what can make events
  * @RASHPA_SOURCE_VECTOR: an interrupt vector; value = the vector's number
  * @RASHPA_SOURCE_DEVICE: state of the function; value = enum rashpa_device_event in the low 32
- *	bits; the others are zero today
+ *	bits; the others are zero, but for RASHPA_DEVICE_EVENT_ENGINE
  * @RASHPA_SOURCE_SOFTWARE: RASHPA_IOC_SIGNAL on the same channel
  * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = its position, see &struct
  *	rashpa_source_add
@@ -1238,6 +1523,11 @@ struct rashpa_channel_make {
  * @RASHPA_SOURCE_FULL: in records: a member of a group has filled what the consumer has room for;
  *	source = the member, value = its position, sequence = by how much that is ahead of what was
  *	acknowledged
+ * @RASHPA_SOURCE_DAMAGE: a page of a buffer has lost its contents to a memory error; value = its
+ *	offset in the buffer. It is told whenever the kernel tells of it, and so may be several
+ *	times. From then on who touches the page gets SIGBUS (BUS_MCEERR_AR), nobody else anything;
+ *	maps go on, new ones of that page are refused (EHWPOISON). Of what was before tells
+ *	RASHPA_INFO_DAMAGED
  */
 enum rashpa_source {
 	RASHPA_SOURCE_VECTOR = 1,
@@ -1248,6 +1538,7 @@ enum rashpa_source {
 	RASHPA_SOURCE_GROUP = 6,
 	RASHPA_SOURCE_OVERRUN = 7,
 	RASHPA_SOURCE_FULL = 8,
+	RASHPA_SOURCE_DAMAGE = 9,
 };
 
 /**
@@ -1274,6 +1565,8 @@ enum rashpa_condition {
  *	and its state will come. Words of memory that a timer looks at, and sources of other
  *	functions, go on until the channel is closed
  * @RASHPA_DEVICE_EVENT_ERROR: the PCI core reports an error of the function or its link
+ * @RASHPA_DEVICE_EVENT_ENGINE: one engine was stopped, and the others were not: that with the index
+ *	in the high 32 bits, see RASHPA_IOC_ENGINE_INFO
  */
 enum rashpa_device_event {
 	RASHPA_DEVICE_EVENT_QUIESCED = 1,
@@ -1281,6 +1574,7 @@ enum rashpa_device_event {
 	RASHPA_DEVICE_EVENT_STUCK = 3,
 	RASHPA_DEVICE_EVENT_GONE = 4,
 	RASHPA_DEVICE_EVENT_ERROR = 5,
+	RASHPA_DEVICE_EVENT_ENGINE = 6,
 };
 
 /** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
@@ -1294,6 +1588,11 @@ enum rashpa_device_event {
  * RASHPA_SOURCE_POLL as well
  */
 #define RASHPA_SOURCE_LOOK	_BITUL(3)
+/**
+ * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: rest after each event, until RASHPA_IOC_ARM. While all
+ * that listen to a vector rest it is masked
+ */
+#define RASHPA_SOURCE_ONE_SHOT	_BITUL(4)
 
 /** RASHPA_PERIOD_MIN - shortest @period_us */
 #define RASHPA_PERIOD_MIN	20
@@ -1301,9 +1600,15 @@ enum rashpa_device_event {
 #define RASHPA_PERIOD_MAX	1000000
 
 /**
- * RASHPA_LISTENERS_USER - sources without CAP_SYS_RESOURCE that may listen to one vector, or LOOK
- * at one memory, of all users; of one user half of that (module parameter
- * ``user_limit_listeners``)
+ * RASHPA_LISTENERS_VECTOR - sources without CAP_SYS_RESOURCE that may listen to one vector, of all
+ * users; of one user half of that (module parameter ``user_limit_interrupt``). Each counts once
+ * more for each group that it is a member of
+ */
+#define RASHPA_LISTENERS_VECTOR	64
+/**
+ * RASHPA_LISTENERS_USER - sources without CAP_SYS_RESOURCE that may LOOK at one memory, or listen
+ * to the state or the maps of one function, of all users; of one user half of that (module
+ * parameter ``user_limit_listeners``)
  */
 #define RASHPA_LISTENERS_USER	256
 /** RASHPA_LISTENERS_MAX - sources in all, those with CAP_SYS_RESOURCE included */
@@ -1311,15 +1616,17 @@ enum rashpa_device_event {
 
 /**
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: listen to a source
- * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK
- * @kind: enum rashpa_source, up to MAP
+ * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK,
+ *	RASHPA_SOURCE_ONE_SHOT
+ * @kind: enum rashpa_source, up to MAP, or DAMAGE
  * @index: VECTOR: vector number. LOCK: the vector at whose interrupts the word is looked at;
  *	0 with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK. MAP: out_id of the map, or 0 for all. 0
  *	for the others
  * @out_id: id of the source in this channel's records, from 1 on
  * @__reserved: must be zero
  * @device: fd of /dev/rashpa/fpgaN, open for writing, with RASHPA_SOURCE_OF; else -1 or 0
- * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; else -1 or 0
+ * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; DAMAGE: of a buffer
+ *	or lock memory; else -1 or 0
  * @offset: LOCK: of the word in the memory, bytes, a multiple of its width
  * @mask: LOCK: bits of the word that count; 0 for all
  * @value: LOCK: of the condition; no bits outside the mask, where there is one
@@ -1348,13 +1655,16 @@ enum rashpa_device_event {
  * All timers together take no more than the module parameter ``poll_budget``: a source has its
  * part of that until it is deleted or its channel is closed, also when the function is gone.
  *
- * Each source costs time in the interrupt: at most RASHPA_LISTENERS_USER may listen to one
- * vector, to the maps or the state of one function, or LOOK at one memory, half of them of one
- * user. Those with CAP_SYS_RESOURCE do not count there; in all there are RASHPA_LISTENERS_MAX.
+ * Each source costs time in the interrupt: at most RASHPA_LISTENERS_VECTOR may listen to one
+ * vector, and RASHPA_LISTENERS_USER to the maps or the state of one function, or LOOK at one
+ * memory, half of them of one user. Those with CAP_SYS_RESOURCE do not count there; in all there
+ * are RASHPA_LISTENERS_MAX.
  *
- * (Sources that make one event and then rest until the consumer arms them again are to come as a
- * flag, with an array of their own behind that of &struct rashpa_consumer, which
- * @out_consumer_size of &struct rashpa_channel_make then covers, at an offset told there.)
+ * A source with RASHPA_SOURCE_ONE_SHOT makes one event, and rests until RASHPA_IOC_ARM: a million
+ * interrupts a second are for a consumer that is busy one, because the vector is masked while all
+ * that listen to it rest. What came since the event before is in the record: with LOCK the
+ * difference of the values, with VECTOR that of the sequences, in which interrupts count as one
+ * that came while the vector was masked. It is no member of a group.
  *
  * Errors: EINVAL (also: a source of a function in a channel that has none, without
  * RASHPA_SOURCE_OF; an fd that is not what it should be), EBADF (an fd that is not open), EPERM
@@ -1431,11 +1741,32 @@ struct rashpa_source_info {
 };
 
 /**
+ * struct rashpa_arm - RASHPA_IOC_ARM: a one-shot source shall tell of the next event
+ * @head: no flags
+ * @id: of a source with RASHPA_SOURCE_ONE_SHOT
+ * @out_events: 1 if there is one at once, because something came while it rested: its record is
+ *	queued, its eventfd signalled, and it rests again; else 0
+ * @__reserved: must be zero
+ *
+ * Take what there is, then arm: nothing is lost between the two. What came before the call is
+ * looked at by it, what comes later is heard of. Nothing happens to a source that does not rest.
+ *
+ * Errors: EINVAL (not one-shot), ENOENT.
+ */
+struct rashpa_arm {
+	struct rashpa_head head;
+	__u32 id;
+	__u32 out_events;
+	__aligned_u64 __reserved;
+};
+
+/**
  * struct rashpa_eventfd_bind - RASHPA_IOC_EVENTFD_BIND: signal an eventfd as well
  * @head: no flags
  * @fd: eventfd; -1 to stop
  * @id: source or group, or 0 for all of the channel
- * @every: signal once for so many events; 0: do not count them (1 if @delay_us is 0, too)
+ * @every: signal once for so many events; 0: do not count them (1 if @delay_us is 0, too). Of a
+ *	one-shot source there is no second one before it is armed
  * @delay_us: signal at the latest so many microseconds after the first event that was not
  *	signalled; 0: wait for @every events however long it takes; up to 10 s
  *
@@ -1686,6 +2017,7 @@ struct rashpa_consumer {
 /* /dev/rashpa/buffer/NAME */
 #define RASHPA_IOC_EXPORT	_IO(RASHPA_IOC_TYPE, 0x10)
 #define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x11)
+#define RASHPA_IOC_ROLE		_IO(RASHPA_IOC_TYPE, 0x12)
 /* /dev/rashpa/fpgaN */
 #define RASHPA_IOC_DEVICE_INFO	_IO(RASHPA_IOC_TYPE, 0x20)
 #define RASHPA_IOC_REGION_INFO	_IO(RASHPA_IOC_TYPE, 0x21)
@@ -1694,6 +2026,7 @@ struct rashpa_consumer {
 #define RASHPA_IOC_MAP_MAKE		_IO(RASHPA_IOC_TYPE, 0x24)
 #define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x25)
 #define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x26)
+#define RASHPA_IOC_ENGINE_INFO	_IO(RASHPA_IOC_TYPE, 0x27)
 /* map fd */
 #define RASHPA_IOC_PROGRAM	_IO(RASHPA_IOC_TYPE, 0x30)
 #define RASHPA_IOC_RESTORE	_IO(RASHPA_IOC_TYPE, 0x31)
@@ -1706,5 +2039,6 @@ struct rashpa_consumer {
 #define RASHPA_IOC_ACK		_IO(RASHPA_IOC_TYPE, 0x45)
 #define RASHPA_IOC_SOURCE_INFO	_IO(RASHPA_IOC_TYPE, 0x46)
 #define RASHPA_IOC_GROUP_INFO	_IO(RASHPA_IOC_TYPE, 0x47)
+#define RASHPA_IOC_ARM		_IO(RASHPA_IOC_TYPE, 0x48)
 
 #endif /* _UAPI_LINUX_RASHPA_H */
