@@ -264,6 +264,6 @@ module_exit(rashpa_exit);
 MODULE_DESCRIPTION("Detector data straight into host, GPU and FPGA memory");
 MODULE_AUTHOR("rashpa authors");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.2.0");
+MODULE_VERSION("0.3.0");
 /* written out, because the macro wants a symbol on older kernels, a string on newer */
 MODULE_INFO(import_ns, "DMA_BUF");
