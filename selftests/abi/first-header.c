@@ -99,7 +99,6 @@ TEST(function, "a map is made, programmed, and its function stopped")
 	      table->generation == m.arg.out_generation, "state %u", table->state);
 	munmap(table, m.arg.out_table_size);
 	CLEAR(program);
-	program.arg.window = -1;
 	CHECK(!CALL(m.arg.out_fd, RASHPA_IOC_PROGRAM, program), "PROGRAM: %s", reason);
 	CHECK(program.arg.out_entries == m.arg.out_segments, "%u entries",
 	      program.arg.out_entries);

@@ -54,7 +54,7 @@ const char *rashpa_reason(void);
 /**
  * rashpa_version() - which library the program runs with
  *
- * Return: a string as "0.2.0", never NULL.
+ * Return: a string as "0.3.0", never NULL.
  */
 const char *rashpa_version(void);
 
