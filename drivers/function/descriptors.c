@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: functions that fetch addresses: rings of descriptors in host memory.
+ * rashpa: rings of descriptors in host memory, for functions that fetch their addresses.
  *
- * Whoever can write a descriptor can make the function write anywhere. So the memory of a ring
- * is the kernel's alone: no file maps it, no dma-buf is made of it. A map has at most one ring,
- * with room for all segments that it can ever have: to program it again takes no memory. It is
- * given back when the map lets go of its own memory, behind the stop that ends both.
+ * A process that can write a descriptor can make the function write anywhere. So only the kernel
+ * accesses a ring: no file maps it and no dma-buf exports it. A map has at most one ring, with
+ * room for all segments that it can ever have, so programming it again allocates nothing. The
+ * ring is freed with the mapping, after the stop that ends both.
  *
- * That room is found, and zeroed, with the lock of the map alone: it may be half a GiB, and whoever
- * needs the function does not wait for it.
+ * A ring can have half a GiB. It is allocated and zeroed under the lock of the map only, so other
+ * users of the function do not wait.
  */
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
@@ -22,17 +22,17 @@
 #include "core/compat.h"
 #include "function/map.h"
 
-/* Of rings that may be in pieces: larger ones are not needed, and may not be found. */
+/* Largest piece of a chained ring: larger ones gain nothing and are harder to allocate. */
 #define RASHPA_PIECE_MAX	SZ_4M
 
 /**
- * struct rashpa_descriptors - the ring of a map
+ * struct rashpa_descriptors - ring of a map
  * @size: bytes of a descriptor
- * @room: descriptors
- * @per: descriptors of each piece, the last one may have less
- * @written: descriptors from the first on that are not 0 (hw_lock)
- * @n_pieces: allocated so far
- * @piece: memory that is contiguous for the function
+ * @room: number of descriptors
+ * @per: descriptors of each piece; the last piece may have fewer
+ * @written: number of written descriptors, counted from the first one (hw_lock)
+ * @n_pieces: number of allocated pieces
+ * @piece: allocations that are contiguous for the function
  */
 struct rashpa_descriptors {
 	u32 size;
@@ -48,7 +48,7 @@ struct rashpa_descriptors {
 
 /* --------------------------------------------------------- fields ---- */
 
-/* What the fields of one descriptor, or the registers, are made of, by enum rashpa_fetch_kind. */
+/* Values for the fields of one descriptor or of the registers, by enum rashpa_fetch_kind. */
 struct rashpa_values {
 	u64 of[RASHPA_FETCH_COUNT + 1];
 	bool first;
@@ -67,7 +67,7 @@ static bool rashpa_field_absent(const struct rashpa_fetch_field *f, const struct
 	       (f->flags & RASHPA_FIELD_NOT_LAST && v->last);
 }
 
-/* What the word gets of it. */
+/* Bits of the field, shifted to their place in the word. */
 static u64 rashpa_field_bits(const struct rashpa_fetch_field *f, const struct rashpa_values *v)
 {
 	u64 value = f->kind == RASHPA_FETCH_CONSTANT ? f->value : v->of[f->kind];
@@ -78,8 +78,8 @@ static u64 rashpa_field_bits(const struct rashpa_fetch_field *f, const struct ra
 	return (value & rashpa_field_mask(f)) << f->shift;
 }
 
-/* Is there another field of a kind that begins at this bit of the value, or ends there? */
-static bool rashpa_field_meets(const struct rashpa_fetch_field *f, u32 n, u32 kind, u32 bit,
+/* Does another field of this kind begin (or @end) at this bit of the value? */
+static bool rashpa_field_adjoins(const struct rashpa_fetch_field *f, u32 n, u32 kind, u32 bit,
 			       bool end)
 {
 	u32 i;
@@ -91,12 +91,12 @@ static bool rashpa_field_meets(const struct rashpa_fetch_field *f, u32 n, u32 ki
 }
 
 /*
- * What a field leaves out of its value has to be in the field that goes on there: the high word of
- * an address. Two fields with the same part are copies, and each has all of it.
+ * Bits of a value outside a field must be in an adjoining field: the upper word of an address is
+ * an example. Fields with the same bits are copies.
  *
- * Return: 0, or the kind of which something is lost.
+ * Return: 0, or the kind of a value that the fields cannot hold.
  */
-static u32 rashpa_fields_lose(const struct rashpa_fetch_field *f, u32 n,
+static u32 rashpa_fields_lost(const struct rashpa_fetch_field *f, u32 n,
 			      const struct rashpa_values *v)
 {
 	u64 value, above;
@@ -108,10 +108,10 @@ static u32 rashpa_fields_lose(const struct rashpa_fetch_field *f, u32 n,
 		value = v->of[f[i].kind];
 		above = (value >> f[i].unit) - !!(f[i].flags & RASHPA_FIELD_MINUS_ONE);
 		if (above & ~rashpa_field_mask(&f[i]) &&
-		    !rashpa_field_meets(f, n, f[i].kind, f[i].unit + f[i].width, false))
+		    !rashpa_field_adjoins(f, n, f[i].kind, f[i].unit + f[i].width, false))
 			return f[i].kind;
 		if (value != value >> f[i].unit << f[i].unit &&
-		    !rashpa_field_meets(f, n, f[i].kind, f[i].unit, true))
+		    !rashpa_field_adjoins(f, n, f[i].kind, f[i].unit, true))
 			return f[i].kind;
 	}
 	return 0;
@@ -120,8 +120,8 @@ static u32 rashpa_fields_lose(const struct rashpa_fetch_field *f, u32 n,
 /* ------------------------------------------------- from user space --- */
 
 /**
- * rashpa_fetch_free() - the end of rashpa_fetch_copy()
- * @fetch: may be empty; is afterwards
+ * rashpa_fetch_free() - free the memory of rashpa_fetch_copy()
+ * @fetch: may be empty; is empty on return
  */
 void rashpa_fetch_free(struct rashpa_fetching *fetch)
 {
@@ -137,17 +137,17 @@ static int rashpa_fetch_counts(struct rashpa_call *call, const struct rashpa_fet
 				   f->n_fields, RASHPA_FETCH_FIELDS_MAX);
 	if (!f->n_registers || f->n_registers > RASHPA_FETCH_REGISTERS_MAX)
 		return rashpa_fail(call, -EINVAL,
-				   "%u parts of registers are told of a ring: must be 1 to %u",
+				   "%u parts of registers describe a ring: must be 1 to %u",
 				   f->n_registers, RASHPA_FETCH_REGISTERS_MAX);
 	return 0;
 }
 
 /**
- * rashpa_fetch_copy() - how a function fetches, from user space
+ * rashpa_fetch_copy() - copy the format of rings from user space
  * @call: the ioctl
- * @table: of the profile
- * @fetch: filled in, not checked but for its numbers; rashpa_fetch_free() is to be called whatever
- *	this answers
+ * @table: address table of the profile
+ * @fetch: filled in; only its counts are checked. The caller frees it with rashpa_fetch_free(),
+ *	also after an error
  *
  * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
  */
@@ -229,25 +229,25 @@ static int rashpa_field_check(struct rashpa_call *call, const struct rashpa_fetc
 	if (!IS_ALIGNED(f->offset, f->bits / 8) || f->offset > size ||
 	    f->bits / 8 > size - f->offset)
 		return rashpa_fail(call, -EINVAL,
-				   "%s %u: the word at %u of %u bits is crooked, or not inside %u bytes",
+				   "%s %u: the word at %u of %u bits is unaligned or not inside %u bytes",
 				   what, i, f->offset, f->bits, size);
 	if (!f->width || f->shift >= f->bits || f->width > f->bits - f->shift)
 		return rashpa_fail(call, -EINVAL,
-				   "%s %u: %u bits from bit %u on are not inside a word of %u",
+				   "%s %u: %u bits from bit %u on are not inside a word of %u bits",
 				   what, i, f->width, f->shift, f->bits);
 	if (f->unit > 63 || (f->unit && f->kind == RASHPA_FETCH_CONSTANT))
 		return rashpa_fail(call, -EINVAL, "%s %u: a unit of 2^%u is not possible", what, i,
 				   f->unit);
 	if (f->kind == RASHPA_FETCH_CONSTANT ? f->value & ~rashpa_field_mask(f) : f->value)
 		return rashpa_fail(call, -EINVAL,
-				   "%s %u: the value 0x%llx is wider than %u bits, or not for its kind",
+				   "%s %u: the value 0x%llx is wider than %u bits, or its kind takes none",
 				   what, i, f->value, f->width);
 	if (f->bits == 32 && f->clear > U32_MAX)
 		return rashpa_fail(call, -EINVAL, "%s %u: clear is wider than the word", what, i);
 	return 0;
 }
 
-/* The bits of a descriptor that a field has, in a map of all of them. */
+/* Mark the bits of a field in the bitmap of a descriptor. */
 static int rashpa_field_claim(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 i,
 			      unsigned long *bits)
 {
@@ -274,7 +274,7 @@ static bool rashpa_same_word(const struct rashpa_fetch_field *a, const struct ra
 	return a->offset == b->offset && a->bits == b->bits;
 }
 
-/* One less than a value is not one less than each part of it. */
+/* A value minus one cannot be split: the subtraction may change all of its parts. */
 static int rashpa_parts_check(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 n,
 			      const char *what)
 {
@@ -285,7 +285,7 @@ static int rashpa_parts_check(struct rashpa_call *call, const struct rashpa_fetc
 			if (f[i].flags & RASHPA_FIELD_MINUS_ONE && f[i].kind == f[j].kind &&
 			    f[i].unit != f[j].unit)
 				return rashpa_fail(call, -EINVAL,
-						   "%s %u: one less than a value, of which %u has another part",
+						   "%s %u: one less than a value cannot be split, but %u holds another part",
 						   what, i, j);
 	return 0;
 }
@@ -340,7 +340,7 @@ static int rashpa_registers_check(struct rashpa_call *call, const struct rashpa_
 			return err;
 		if (i && rashpa_same_word(&r[i], &r[i - 1]) && r[i].clear)
 			return rashpa_fail(call, -EINVAL,
-					   "register %u: clear is told with the first field of a word",
+					   "register %u: set clear in the first field of a word only",
 					   i);
 	}
 	if (!rashpa_fields_have(r, f->n_registers, RASHPA_FETCH_ADDRESS))
@@ -349,9 +349,9 @@ static int rashpa_registers_check(struct rashpa_call *call, const struct rashpa_
 }
 
 /**
- * rashpa_fetch_check() - does the way a function fetches make sense
+ * rashpa_fetch_check() - check the format of rings
  * @call: the ioctl
- * @fetch: as it was copied
+ * @fetch: format, as copied from user space
  *
  * Return: 0 or -EINVAL.
  */
@@ -411,7 +411,7 @@ static void rashpa_ring_free(struct device *d, struct rashpa_descriptors *ring)
 	kvfree(ring);
 }
 
-/* Pieces of so many descriptors each. They are zeroed. */
+/* Allocate zeroed pieces of @per descriptors each. */
 static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, u32 room, u32 per)
 {
 	const u32 pieces = DIV_ROUND_UP(room, per);
@@ -444,7 +444,7 @@ static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, 
 	return ERR_PTR(err);
 }
 
-/* In one piece, unless descriptors lead to the next one: then in smaller ones where that fails. */
+/* Allocate one piece, or for chained descriptors smaller and smaller pieces. */
 static struct rashpa_descriptors *rashpa_ring_find(struct pci_dev *pdev, u32 size, u32 room,
 						   bool chained)
 {
@@ -462,10 +462,10 @@ static struct rashpa_descriptors *rashpa_ring_find(struct pci_dev *pdev, u32 siz
 }
 
 /**
- * rashpa_fetch_room() - a ring for all segments that a map can have
+ * rashpa_fetch_room() - allocate a ring for all segments that a map can have
  * @call: the ioctl
- * @map: the map; its lock is held, it is not detached
- * @fetch: how its function fetches; of this only what needs no other memory
+ * @map: the map, not detached; its lock is held
+ * @fetch: copy of the function's format; its pointers are not used
  *
  * Return: 0, -E2BIG, -EDQUOT, -ENOMEM, -EINTR.
  */
@@ -483,7 +483,7 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 		return 0;
 	if (map->room > most)
 		return rashpa_fail(call, -E2BIG,
-				   "a map of %u segments, and a ring has %u descriptors at most: map less at a time, or a contiguous buffer",
+				   "the map has %u segments, a ring at most %u descriptors: map less at a time, or a contiguous buffer",
 				   map->room, most);
 	err = rashpa_charge_more(call, &map->charge, bytes);
 	if (err)
@@ -502,8 +502,8 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 }
 
 /**
- * rashpa_fetch_end() - give the ring of a map back
- * @map: the map; it has ended, its function has stopped, and is still bound
+ * rashpa_fetch_end() - free the ring of a map
+ * @map: the ended map; its function has stopped and is still bound
  */
 void rashpa_fetch_end(struct rashpa_map *map)
 {
@@ -511,7 +511,7 @@ void rashpa_fetch_end(struct rashpa_map *map)
 		return;
 	rashpa_ring_free(&map->dev->pdev->dev, map->ring);
 	map->ring = NULL;
-	/* the DMA core has given the pages back a moment before this */
+	/* the DMA core may flush the IOMMU later, but has freed the pages already */
 	rashpa_path_flush(map->dev->pdev);
 }
 
@@ -544,7 +544,7 @@ static void rashpa_register_values(const struct rashpa_map *map, struct rashpa_v
 	v->of[RASHPA_FETCH_COUNT] = map->table->count;
 }
 
-/* Only names: the values are addresses, some of them. */
+/* Errors name the kind only: some of the values are secret addresses. */
 static const char * const rashpa_kind_names[] = {
 	[RASHPA_FETCH_ADDRESS] = "an address",
 	[RASHPA_FETCH_LENGTH] = "a length",
@@ -555,12 +555,12 @@ static const char * const rashpa_kind_names[] = {
 };
 
 /**
- * rashpa_fetch_fits() - do segments of a map fit into descriptors
+ * rashpa_fetch_fits() - check that segments of a map fit into descriptors
  * @call: the ioctl
- * @map: the map, valid, with a ring; hw_lock held
+ * @map: valid map with a ring; hw_lock held
  * @from: first segment
- * @end: the one behind the last one
- * @sum: bytes of the segments before; then of these, too
+ * @end: last segment + 1
+ * @sum: bytes of the segments before @from on entry, before @end on return
  *
  * Return: 0, -EINVAL, -EOVERFLOW.
  */
@@ -576,13 +576,13 @@ int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u3
 	for (i = from; i < end; i++) {
 		if (size && map->table->segment[i].length != size)
 			return rashpa_fail(call, -EINVAL,
-					   "segment %u has 0x%llx bytes, a descriptor without a length covers 0x%llx: map in such segments",
+					   "segment %u has 0x%llx bytes, a descriptor without a length covers 0x%llx: map segments of that size",
 					   i, map->table->segment[i].length, size);
 		rashpa_fetch_values(map, i, *sum, &v);
-		lost = rashpa_fields_lose(fetch->fields, fetch->about.n_fields, &v);
+		lost = rashpa_fields_lost(fetch->fields, fetch->about.n_fields, &v);
 		if (lost)
 			return rashpa_fail(call, -EOVERFLOW,
-					   "descriptor %u: %s is wider than its field, or not a multiple of its unit: see segments in the profile",
+					   "descriptor %u: %s is wider than its field or not a multiple of its unit: change segments in the profile",
 					   i, rashpa_kind_names[lost]);
 		*sum += map->table->segment[i].length;
 	}
@@ -590,9 +590,9 @@ int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u3
 }
 
 /**
- * rashpa_fetch_fits_registers() - does what the function is told of a ring fit into registers
+ * rashpa_fetch_fits_registers() - check that the registers can describe the ring of a map
  * @call: the ioctl
- * @map: the map, valid, with a ring; hw_lock held
+ * @map: valid map with a ring; hw_lock held
  *
  * Return: 0 or -EOVERFLOW.
  */
@@ -604,15 +604,15 @@ int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_ma
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	rashpa_register_values(map, &v);
-	lost = rashpa_fields_lose(fetch->registers, fetch->about.n_registers, &v);
+	lost = rashpa_fields_lost(fetch->registers, fetch->about.n_registers, &v);
 	if (lost)
 		return rashpa_fail(call, -EOVERFLOW,
-				   "%s of the ring is wider than its register, or not a multiple of its unit",
+				   "%s of the ring is wider than its register or not a multiple of its unit",
 				   rashpa_kind_names[lost]);
 	return 0;
 }
 
-/* Composed here: the ring is written once, in order. */
+/* Compose a descriptor on the stack, so that the ring is written once and in order. */
 static void rashpa_descriptor_write(const struct rashpa_map *map, u32 i, u64 sum)
 {
 	const struct rashpa_fetching *fetch = &map->dev->fetch;
@@ -636,11 +636,11 @@ static void rashpa_descriptor_write(const struct rashpa_map *map, u32 i, u64 sum
 
 /**
  * rashpa_fetch_more() - write the next descriptors of a map
- * @map: the map, valid, whose segments fit; hw_lock held
- * @most: so many at most
- * @sum: bytes of the segments so far
+ * @map: valid map whose segments fit; hw_lock held
+ * @most: largest number of descriptors to write
+ * @sum: bytes of the written segments, updated
  *
- * Return: whether all of them are written.
+ * Return: true if all descriptors are written.
  */
 bool rashpa_fetch_more(struct rashpa_map *map, u32 most, u64 *sum)
 {
@@ -665,9 +665,9 @@ static void rashpa_register_write(void __iomem *regs, const struct rashpa_fetch_
 }
 
 /**
- * rashpa_fetch_point() - tell the function where the ring of a map is
- * @map: the map, all of whose descriptors are written; hw_lock held
- * @regs: its entry of the table
+ * rashpa_fetch_point() - write the place of a ring to the registers of the function
+ * @map: map with all descriptors written; hw_lock held
+ * @regs: table entry of the map
  */
 void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs)
 {
@@ -691,9 +691,9 @@ void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs)
 }
 
 /**
- * rashpa_fetch_forget() - an entry of the table does not say any more where a ring is
+ * rashpa_fetch_forget() - clear the registers that hold the place of a ring
  * @dev: the function, hw_lock held
- * @regs: of the entry
+ * @regs: table entry
  */
 void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs)
 {
@@ -708,8 +708,8 @@ void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs)
 }
 
 /**
- * rashpa_fetch_clear() - no addresses are in the ring of a map any more
- * @map: the map; its function has stopped, and was told to forget the ring; hw_lock held
+ * rashpa_fetch_clear() - zero the ring of a map
+ * @map: the map, hw_lock held; its function has stopped and rashpa_fetch_forget() was called
  */
 void rashpa_fetch_clear(struct rashpa_map *map)
 {
@@ -719,7 +719,7 @@ void rashpa_fetch_clear(struct rashpa_map *map)
 	lockdep_assert_held(&map->dev->hw_lock);
 	for (i = 0; i < ring->written; i += n) {
 		n = min(rashpa_piece_count(ring, i / ring->per), ring->written - i);
-		/* others wait for the lock, and this may be half a GiB */
+		/* up to half a GiB: reschedule in between */
 		n = min_t(u32, n, SZ_64K / ring->size);
 		n = min(n, ring->per - i % ring->per);
 		memset(rashpa_descriptor(ring, i), 0, (size_t)n * ring->size);
@@ -729,10 +729,10 @@ void rashpa_fetch_clear(struct rashpa_map *map)
 }
 
 /**
- * rashpa_fetch_register() - where a read shows whether the function answers
+ * rashpa_fetch_register() - register to read to find out whether the function answers
  * @dev: the function, hw_lock held
  *
- * Return: offset in an entry of the table.
+ * Return: offset of the register in a table entry.
  */
 u32 rashpa_fetch_register(struct rashpa_device *dev)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: engines: data transfer processes of a function that are stopped without the others.
+ * rashpa: engines: data transfer processes of a function that can be stopped alone.
  *
- * What a stop of one engine proves rests on its bounds: no other one can have used its entries.
- * So the bounds are written while nothing runs, no window holds them, and they are read
- * back before each stop that relies on them: somebody with all registers may have reset the board.
- * Everything here that touches registers has hw_lock.
+ * Stopping one engine is enough only because of its bounds: no other engine can use its entries.
+ * So the bounds are written while nothing runs, and no window may contain them. They are read back
+ * before each stop that relies on them: a process with access to all registers may have reset the
+ * function. All accesses to registers here hold hw_lock.
  */
 #include <linux/bitops.h>
 #include <linux/io.h>
@@ -17,10 +17,11 @@
 /* -------------------------------------------------- from user space --- */
 
 /**
- * rashpa_engines_fetch() - the engines of a profile, not checked
+ * rashpa_engines_fetch() - copy the engines of a profile from user space, without checks
  * @call: the ioctl
- * @p: its argument, with a number of engines that is possible
- * @profile: they are added here; rashpa_engines_free() is to be called whatever this answers
+ * @p: argument of the ioctl, with a checked number of engines
+ * @profile: receives the engines; the caller frees them with rashpa_engines_free(), also after
+ *	an error
  *
  * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
  */
@@ -60,12 +61,12 @@ int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 	return err;
 }
 
-static bool rashpa_ranges_meet(u64 a, u64 a_length, u64 b, u64 b_length)
+static bool rashpa_ranges_overlap(u64 a, u64 a_length, u64 b, u64 b_length)
 {
 	return a < b + b_length && b < a + a_length;
 }
 
-/* A window of the profile that holds a register, with these flags. */
+/* Find a window of the profile that has these flags and contains the register. */
 static const struct rashpa_profile_window *
 rashpa_engine_window(const struct rashpa_profile_set *p, const struct rashpa_profile *profile,
 		     u32 flags, u32 bar, u64 offset)
@@ -76,13 +77,13 @@ rashpa_engine_window(const struct rashpa_profile_set *p, const struct rashpa_pro
 		const struct rashpa_profile_window *w = &profile->windows[i];
 
 		if ((w->flags & flags) == flags && w->bar == bar &&
-		    rashpa_ranges_meet(w->offset, w->length, offset, sizeof(u32)))
+		    rashpa_ranges_overlap(w->offset, w->length, offset, sizeof(u32)))
 			return w;
 	}
 	return NULL;
 }
 
-/* A register of the bounds: it is there, nobody else's, and no window has it. */
+/* A bounds register must exist, must not be shared, and must not be in a window or the table. */
 static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *dev,
 			      const struct rashpa_profile_set *p,
 			      const struct rashpa_profile *profile, u32 i, u64 offset)
@@ -100,7 +101,7 @@ static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *de
 	    !rashpa_bar_range_ok(dev, e->bar, offset, sizeof(u32)))
 		return rashpa_fail(call, -ERANGE, "engine %s: bounds at 0x%llx are outside BAR %u",
 				   e->name, offset, e->bar);
-	if (t->bar == e->bar && rashpa_ranges_meet(t->offset, t->length, offset, sizeof(u32)))
+	if (t->bar == e->bar && rashpa_ranges_overlap(t->offset, t->length, offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL, "engine %s: bounds at 0x%llx are in the table",
 				   e->name, offset);
 	w = rashpa_engine_window(p, profile, 0, e->bar, offset);
@@ -132,11 +133,11 @@ static int rashpa_engine_range_check(struct rashpa_call *call, const struct rash
 				   e->name);
 	if ((u64)e->first + e->count > entries)
 		return rashpa_fail(call, -ERANGE,
-				   "engine %s: entries %u and %u behind it are not in the table of %llu",
-				   e->name, e->first, e->count, entries);
+				   "engine %s: %u entries from entry %u on are not in the table of %llu",
+				   e->name, e->count, e->first, entries);
 	for (j = 0; j < i; j++) {
 		other = &profile->engines[j].about;
-		if (rashpa_ranges_meet(e->first, e->count, other->first, other->count) &&
+		if (rashpa_ranges_overlap(e->first, e->count, other->first, other->count) &&
 		    e->count && other->count)
 			return rashpa_fail(call, -EINVAL,
 					   "engine %s: some of its entries are those of engine %s",
@@ -151,22 +152,22 @@ static int rashpa_engine_steps_check(struct rashpa_call *call, struct rashpa_dev
 				     const struct rashpa_engine *engine)
 {
 	const struct rashpa_profile_engine *e = &engine->about;
-	char whose[RASHPA_PROFILE_NAME_SIZE + 16];
+	char prefix[RASHPA_PROFILE_NAME_SIZE + 16];
 	const struct rashpa_profile_window *w;
 	u32 i;
 	int err;
 
 	if (e->count && !e->n_steps)
 		return rashpa_fail(call, -EINVAL,
-				   "engine %s: has entries, and no quiesce sequence", e->name);
-	snprintf(whose, sizeof(whose), "engine %s, ", e->name);
-	err = rashpa_steps_check(call, dev, whose, engine->wanted, e->n_steps);
+				   "engine %s: has entries, but no quiesce sequence", e->name);
+	snprintf(prefix, sizeof(prefix), "engine %s, ", e->name);
+	err = rashpa_steps_check(call, dev, prefix, engine->wanted, e->n_steps);
 	for (i = 0; i < e->n_steps && !err; i++) {
 		w = rashpa_engine_window(p, profile, RASHPA_PWINDOW_USER, engine->wanted[i].bar,
 					 engine->wanted[i].offset);
 		if (w)
 			err = rashpa_fail(call, -EINVAL,
-					  "engine %s, step %u: the window %s is for users, and has the register",
+					  "engine %s, step %u: the window %s is for users and contains the register",
 					  e->name, i, w->name);
 	}
 	return err;
@@ -197,11 +198,11 @@ static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *d
 }
 
 /**
- * rashpa_engines_check() - do the engines of a profile make sense
+ * rashpa_engines_check() - check the engines of a profile
  * @call: the ioctl
  * @dev: the function, locked
- * @p: its argument
- * @profile: as it was fetched; windows, steps and table are checked
+ * @p: argument of the ioctl
+ * @profile: copied profile; its windows, steps and table are checked already
  *
  * Return: 0, -EINVAL, -ENAMETOOLONG, -ERANGE.
  */
@@ -217,9 +218,9 @@ int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
 }
 
 /**
- * rashpa_engines_map() - the registers of engines
+ * rashpa_engines_map() - map the registers of engines
  * @dev: the function
- * @profile: its engines, checked
+ * @profile: profile with checked engines
  *
  * Return: 0 or -ENOMEM.
  */
@@ -246,10 +247,10 @@ int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile
 }
 
 /**
- * rashpa_engines_free() - the end of rashpa_engines_fetch()
- * @dev: the function; hw_lock held where they are its own
- * @engines: may be NULL
- * @n: their number, 0 with NULL
+ * rashpa_engines_free() - free the engines of rashpa_engines_fetch()
+ * @dev: the function; hw_lock held if the engines are in use
+ * @engines: engines, or NULL
+ * @n: number of engines, 0 with NULL
  */
 void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n)
 {
@@ -276,8 +277,8 @@ static void rashpa_bounds_read(const struct rashpa_engine *e, u32 *first, u32 *l
 	*limit = readl(e->limit);
 }
 
-/* Do they say what they have to? Of an engine that is not there they say nothing. */
-static bool rashpa_bounds_hold(const struct rashpa_engine *e)
+/* Are the bounds as written? Those of an absent engine read 0. */
+static bool rashpa_bounds_intact(const struct rashpa_engine *e)
 {
 	u32 first, limit;
 
@@ -289,9 +290,9 @@ static bool rashpa_bounds_hold(const struct rashpa_engine *e)
 
 /**
  * rashpa_engines_bound() - write the bounds of all engines
- * @dev: the function, hw_lock held; nothing of it runs, or its bus mastering is off
+ * @dev: the function, hw_lock held; all engines are stopped, or bus mastering is off
  *
- * Return: 0, -ENXIO if the function does not keep them.
+ * Return: 0, -ENXIO if the function does not keep the bounds.
  */
 int rashpa_engines_bound(struct rashpa_device *dev)
 {
@@ -305,7 +306,7 @@ int rashpa_engines_bound(struct rashpa_device *dev)
 		e->absent = false;
 		writel(e->about.first, e->first);
 		writel(e->about.first + e->about.count, e->limit);
-		if (rashpa_bounds_hold(e))
+		if (rashpa_bounds_intact(e))
 			continue;
 		rashpa_bounds_read(e, &first, &limit);
 		e->absent = !first && !limit && e->about.flags & RASHPA_PENGINE_OPTIONAL;
@@ -320,8 +321,8 @@ int rashpa_engines_bound(struct rashpa_device *dev)
 	return err;
 }
 
-/* If not, another engine may have used the entries of the one that is to stop. */
-static bool rashpa_engines_hold(struct rashpa_device *dev)
+/* Otherwise another engine may have used the entries of the one to stop. */
+static bool rashpa_engines_intact(struct rashpa_device *dev)
 {
 	u32 i;
 
@@ -329,7 +330,7 @@ static bool rashpa_engines_hold(struct rashpa_device *dev)
 	for (i = 0; i < dev->n_engines; i++) {
 		const struct rashpa_engine *e = &dev->engines[i];
 
-		if (rashpa_bounds_hold(e))
+		if (rashpa_bounds_intact(e))
 			continue;
 		dev_warn_ratelimited(&dev->pdev->dev,
 				     "engine %s has lost its bounds: the whole function is stopped\n",
@@ -342,12 +343,12 @@ static bool rashpa_engines_hold(struct rashpa_device *dev)
 /* --------------------------------------------------------- stopping --- */
 
 /**
- * rashpa_engine_of() - the engine that has some entries of the table
+ * rashpa_engine_of() - find the engine of a range of table entries
  * @dev: the function, hw_lock held
  * @first: first entry
  * @n: number of entries
  *
- * Return: a bit for it, or 0: no engine has all of them.
+ * Return: bit of the engine, or 0 if no engine has all of the entries.
  */
 u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n)
 {
@@ -369,7 +370,7 @@ static int rashpa_engine_stop(struct rashpa_device *dev, struct rashpa_engine *e
 {
 	int err = rashpa_steps_run(e->steps, e->about.n_steps, end);
 
-	/* whoever has a doorbell may have started it between the steps: once more */
+	/* a process with a doorbell may have restarted it between the steps: retry */
 	if (err == -ETIMEDOUT)
 		err = rashpa_steps_run(e->steps, e->about.n_steps, end);
 	if (!err)
@@ -382,14 +383,16 @@ static int rashpa_engine_stop(struct rashpa_device *dev, struct rashpa_engine *e
 }
 
 /**
- * rashpa_engines_stop() - no DMA of these engines after this returns 0
+ * rashpa_engines_stop() - stop all DMA of some engines
  * @dev: the function, hw_lock held, not being reset
- * @which: a bit for each of them
- * @end: rashpa_profile_deadline(), when the caller began to stop them
+ * @which: bitmap of the engines
+ * @end: rashpa_profile_deadline() at the start of the stop
  *
- * Return: 0; else the function is to be stopped as a whole: -ENODEV (it cannot be reached), -EIO
- * (it does not answer), -ETIMEDOUT (an engine does not become idle), -ENXIO (bounds are not what
- * they were: rashpa_engines_bound() when it has stopped).
+ * After an error the caller must stop the whole function. After -ENXIO it then calls
+ * rashpa_engines_bound().
+ *
+ * Return: 0, -ENODEV (not reachable), -EIO (does not answer), -ETIMEDOUT (an engine does not become
+ * idle), -ENXIO (bounds have changed).
  */
 int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end)
 {
@@ -402,7 +405,7 @@ int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end)
 	/* see rashpa_device_stop_locked() */
 	if (!rashpa_device_reachable(dev))
 		return -ENODEV;
-	if (!rashpa_engines_hold(dev)) {
+	if (!rashpa_engines_intact(dev)) {
 		dev->engines_lost = true;
 		return -ENXIO;
 	}
@@ -413,9 +416,9 @@ int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end)
 }
 
 /**
- * rashpa_engines_stopped() - count that engines were stopped, and tell who listens
+ * rashpa_engines_stopped() - count the stop of engines and notify listeners
  * @dev: the function, hw_lock held
- * @which: a bit for each of them
+ * @which: bitmap of the engines
  */
 void rashpa_engines_stopped(struct rashpa_device *dev, u64 which)
 {
@@ -438,15 +441,15 @@ void rashpa_engines_stopped(struct rashpa_device *dev, u64 which)
 /* ------------------------------------------------------------- calls --- */
 
 /**
- * rashpa_engines_have() - are bounds of an engine in this range
+ * rashpa_engines_bounds_in() - check whether a range contains bounds of an engine
  * @dev: the function, locked
- * @bar: BAR
- * @offset: in the BAR
- * @length: bytes, checked against the BAR
+ * @bar: BAR number
+ * @offset: offset in the BAR in bytes
+ * @length: length in bytes, checked against the BAR
  *
- * Return: whether they are: then it is no window's.
+ * Return: true if it does: no window may cover the range.
  */
-bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
+bool rashpa_engines_bounds_in(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 {
 	u32 i;
 
@@ -455,8 +458,8 @@ bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 len
 		const struct rashpa_profile_engine *e = &dev->engines[i].about;
 
 		if (e->bar == bar &&
-		    (rashpa_ranges_meet(offset, length, e->first_offset, sizeof(u32)) ||
-		     rashpa_ranges_meet(offset, length, e->limit_offset, sizeof(u32))))
+		    (rashpa_ranges_overlap(offset, length, e->first_offset, sizeof(u32)) ||
+		     rashpa_ranges_overlap(offset, length, e->limit_offset, sizeof(u32))))
 			return true;
 	}
 	return false;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * PCI functions: their life, their registers, and what memory they reach at which address.
+ * PCI functions: lifetime, registers, and the memory that they can reach.
  *
- * Locks, their order in core/call.h:
+ * Locks (core/call.h lists their order):
  *
- *   rashpa_device.lock	life of the function: gone, profile, lists of maps and windows, users.
+ *   rashpa_device.lock	lifetime of the function, profile, lists of maps and windows, users.
  *			Taken by every ioctl on the function and by removal.
- *   rashpa_map.lock	held while an exporter attaches, maps or lets go. Taken under
- *			rashpa_device.lock only for a map that nobody else has yet: nobody waits
- *			for an exporter with that
- *   rashpa_device.bars_lock	held while the function is being reset: CPUs wait. A reset of
- *			the bus holds those of several functions
- *   rashpa_device.windows_lock	list of its windows
- *   rashpa_device.hw_lock	registers, bus mastering, state, programmed entries. A leaf for
- *			sleeping code: taken from dma-buf callbacks and reset handlers. Who
- *			writes registers waits for the end of a reset (rashpa_hw_lock()), but
- *			not with a reservation lock, which the reset may need. An exporter that
- *			gives memory back to the system takes it: no allocation under it waits
+ *   rashpa_map.lock	held while an exporter attaches, maps or unmaps, which may take long.
+ *			Taken under rashpa_device.lock only for a new, still private map.
+ *   rashpa_device.bars_lock	held for writing during a reset: page faults in windows wait.
+ *			A bus reset holds those of several functions.
+ *   rashpa_device.windows_lock	list of windows.
+ *   rashpa_device.hw_lock	registers, bus mastering, state, programmed entries. Innermost
+ *			sleeping lock: dma-buf callbacks and reset handlers take it. Writers of
+ *			registers wait for the end of a reset (rashpa_hw_lock()), unless they
+ *			hold a reservation lock, which the reset may need. Memory reclaim can
+ *			take it through an exporter: allocations under it must not wait.
  */
 #ifndef RASHPA_FUNCTION_H
 #define RASHPA_FUNCTION_H
@@ -40,16 +39,16 @@
 
 #define RASHPA_VECTORS_MAX	64
 
-/* Width of the DMA mask, where nobody has said more: what each PCI function can do. */
+/* Default width of the DMA mask: every PCI function supports 32 bits. */
 #define RASHPA_DMA_BITS		32
 
 /**
  * struct rashpa_vector - one interrupt vector
- * @dev: the function
- * @origin: its listeners
- * @index: number, from 0
- * @irq: Linux interrupt
- * @name: in /proc/interrupts
+ * @dev: function that raises the interrupt
+ * @origin: listeners
+ * @index: vector number, counted from 0
+ * @irq: Linux interrupt number
+ * @name: name in /proc/interrupts
  */
 struct rashpa_vector {
 	struct rashpa_device *dev;
@@ -60,9 +59,9 @@ struct rashpa_vector {
 };
 
 /**
- * struct rashpa_step - one step of the quiesce sequence, mapped
- * @step: what to do
- * @reg: the register
+ * struct rashpa_step - one step of a quiesce sequence
+ * @step: the step as the profile defines it
+ * @reg: mapped register
  */
 struct rashpa_step {
 	struct rashpa_profile_step step;
@@ -71,14 +70,14 @@ struct rashpa_step {
 
 /**
  * struct rashpa_engine - an engine of the profile
- * @about: as the profile has it
- * @wanted: its quiesce sequence, until it is mapped
- * @steps: its quiesce sequence, mapped
- * @first: register of its first entry, NULL until it is mapped
- * @limit: register of the entry behind its last one
- * @absent: the board has no such engine
- * @stops: times stopped without the others (hw_lock)
- * @failures: times that it did not stop (hw_lock)
+ * @about: definition in the profile
+ * @wanted: quiesce sequence in the profile
+ * @steps: quiesce sequence with mapped registers, NULL until they are mapped
+ * @first: register with the index of the first entry, NULL until it is mapped
+ * @limit: register with the index after the last entry, NULL until it is mapped
+ * @absent: the hardware lacks this optional engine (written under hw_lock)
+ * @stops: number of stops of this engine alone (written under hw_lock)
+ * @failures: number of failed stops (written under hw_lock)
  */
 struct rashpa_engine {
 	struct rashpa_profile_engine about;
@@ -92,11 +91,11 @@ struct rashpa_engine {
 };
 
 /**
- * struct rashpa_fetching - how a function fetches addresses, see function/descriptors.c
- * @about: as the profile has it; its pointers are user space's
- * @fields: of a descriptor, NULL: it does not fetch
- * @registers: what it is told of a ring
- * @chained: descriptors lead to the next one
+ * struct rashpa_fetching - how a function fetches descriptors, see function/descriptors.c
+ * @about: definition in the profile; its pointers are user pointers
+ * @fields: fields of a descriptor; NULL if the function does not fetch descriptors
+ * @registers: register fields that describe a ring to the function
+ * @chained: each descriptor holds the address of the next one
  */
 struct rashpa_fetching {
 	struct rashpa_fetch about;
@@ -106,15 +105,15 @@ struct rashpa_fetching {
 };
 
 /**
- * struct rashpa_profile - a profile on its way from user space
+ * struct rashpa_profile - a profile copied from user space, not yet applied
  * @windows: named windows
  * @steps: quiesce sequence
- * @table: address table, NULL if there is none
- * @table_regs: the same, mapped
- * @layout: of its entries; where it says where rings are, only their stride and segment_size
- * @fetch: and what is in these rings
- * @engines: its engines
- * @n_engines: their number
+ * @table: address table, or NULL
+ * @table_regs: mapped registers of the address table, or NULL
+ * @layout: layout of a table entry; only stride and segment_size if entries point to rings
+ * @fetch: format of the rings
+ * @engines: engines of the profile
+ * @n_engines: number of engines
  */
 struct rashpa_profile {
 	struct rashpa_profile_window *windows;
@@ -129,9 +128,9 @@ struct rashpa_profile {
 
 /**
  * struct rashpa_bar_range - a part of a BAR
- * @bar: BAR
- * @offset: bytes
- * @length: bytes, 0 for none
+ * @bar: BAR number
+ * @offset: offset in the BAR in bytes
+ * @length: length in bytes, 0 for an empty range
  */
 struct rashpa_bar_range {
 	u32 bar;
@@ -141,60 +140,61 @@ struct rashpa_bar_range {
 
 /**
  * struct rashpa_device - a bound PCI function
- * @dev: its class device; its reference count is the life of this struct
- * @cdev: /dev/rashpa/fpgaN
- * @pdev: the function; registers may be touched only while not @gone
- * @id: N
- * @saved: its configuration space when it was bound
- * @msix: MSI-X table and pending bits
+ * @dev: class device; its reference count is the lifetime of this struct
+ * @cdev: character device /dev/rashpa/fpgaN
+ * @pdev: PCI device, constant; its registers may be accessed only while not @gone
+ * @id: N in fpgaN, constant
+ * @saved: configuration space at bind time, constant
+ * @msix: ranges of the MSI-X table and of the pending bits, constant
  * @lock: see the top of this file
- * @translated: an IOMMU translates what it sends; does not change while it is bound
+ * @translated: an IOMMU translates the function's addresses; constant while bound
  * @gone: removal has begun (written under @lock and @hw_lock)
- * @afresh: what it was left running with was stopped, or it is stuck (@lock)
- * @disclose: members of the group may see addresses (@lock)
- * @have_profile: a profile was applied (@lock)
- * @windows: declared by the profile (@lock)
- * @n_windows: their number
+ * @initialized: rashpa_device_reinit() has run: DMA of a previous owner was stopped, or the
+ *	function is stuck (@lock)
+ * @disclose: members of the group may see addresses (written under @lock)
+ * @have_profile: a profile was applied (written under @lock)
+ * @windows: windows that the profile declares (@lock)
+ * @n_windows: number of @windows (@lock)
  * @table: address table of the profile, length 0 if it has none (@lock)
- * @table_layout: of its entries (@lock)
- * @table_regs: the table, NULL if the profile has none (@hw_lock)
- * @fetch: its entries say where rings are (written under @lock and @hw_lock, while there is no map)
- * @max_segment: limits of the segments of maps (@lock)
- * @boundary: likewise
- * @alignment: likewise
+ * @table_layout: layout of a table entry (@lock)
+ * @table_regs: mapped address table, NULL if the profile has none (@hw_lock)
+ * @fetch: format of descriptor rings (written under @lock and @hw_lock while no map exists)
+ * @max_segment: longest segment of a map in bytes, 0 for no limit (@lock)
+ * @boundary: power of two that no segment crosses, 0 for none (@lock)
+ * @alignment: power of two that segments are aligned to, 0 for any (@lock)
  * @maps: maps of this importer (written under @lock and @hw_lock)
- * @n_maps: their number
- * @n_imports: memories that are attached, or about to be; removal waits until there is none
- * @imports_wait: for that
- * @windows_key: lock class of its own for @windows_lock
- * @bars_key: and for @bars_lock
- * @windows_lock: protects the next two
- * @open_windows: windows made
- * @n_open_windows: their number
- * @bars_lock: held by page faults in windows for reading, by reset for writing
- * @suspended: the function is being reset (@bars_lock)
- * @n_users: who expects to be served, besides maps (@lock)
+ * @n_maps: number of @maps (written under @lock)
+ * @n_imports: attached memories and pending attachments; removal waits for 0 (atomic)
+ * @imports_wait: woken up when @n_imports becomes 0
+ * @windows_key: separate lock class of @windows_lock
+ * @bars_key: separate lock class of @bars_lock
+ * @windows_lock: protects @open_windows and @n_open_windows
+ * @open_windows: existing windows (@windows_lock)
+ * @n_open_windows: number of @open_windows (written under @windows_lock)
+ * @bars_lock: held by page faults in windows for reading, by a reset for writing
+ * @suspended: the function is being reset (written under @bars_lock)
+ * @n_users: number of users other than maps that need bus mastering (@lock)
  * @hw_lock: see the top of this file
- * @resetting: between the handlers of a reset: its registers are not there (@hw_lock)
- * @resets: how often it has been there again (@hw_lock)
- * @reset_wait: for the end of it
- * @stale: maps whose addresses have ended, and whose entries are still to be cleared (@hw_lock)
- * @again: maps that are to be programmed again by the kernel (@hw_lock)
- * @state: enum rashpa_state (@hw_lock)
- * @master: bus mastering is on (@hw_lock)
+ * @resetting: between the handlers of a reset: registers are not accessible (@hw_lock)
+ * @resets: number of finished resets (@hw_lock)
+ * @reset_wait: woken up at the end of a reset
+ * @stale: revoked maps whose entries must still be cleared (@hw_lock)
+ * @reprogram: maps that the kernel programs again after a reset or revocation (@hw_lock)
+ * @state: enum rashpa_state (written under @hw_lock)
+ * @master: bus mastering is on (written under @hw_lock)
  * @steps: quiesce sequence (@hw_lock)
- * @n_steps: their number
+ * @n_steps: number of @steps (written under @lock and @hw_lock)
  * @quiesce_us: time limit of the sequence, 0 for the default (@hw_lock)
- * @quiesces: times stopped as a whole (@hw_lock)
- * @engines: of the profile (written under @lock and @hw_lock)
- * @n_engines: their number
- * @engines_lost: their bounds were not what they were (@hw_lock)
- * @engine_stops: times that one of them was stopped alone (@hw_lock)
- * @vectors: event sources
- * @n_vectors: their number
- * @events: device events (quiesced, reset, gone)
- * @map_events: state of its maps
- * @end: fires once, when the function is gone and nothing more will come
+ * @quiesces: number of stops of the whole function (written under @hw_lock)
+ * @engines: engines of the profile (written under @lock and @hw_lock)
+ * @n_engines: number of @engines (written under @lock and @hw_lock)
+ * @engines_lost: the bounds of an engine have changed (@hw_lock)
+ * @engine_stops: number of stops of single engines (written under @hw_lock)
+ * @vectors: interrupt vectors, constant
+ * @n_vectors: number of @vectors, constant
+ * @events: origin of device events (quiesced, reset, gone)
+ * @map_events: origin of map states
+ * @end: origin that fires once: the function is gone, no more events follow
  */
 struct rashpa_device {
 	struct device dev;
@@ -206,9 +206,9 @@ struct rashpa_device {
 
 	bool translated;
 
-	struct mutex lock;		/* life, profile, maps, windows */
+	struct mutex lock;		/* lifetime, profile, maps, windows */
 	bool gone;
-	bool afresh;
+	bool initialized;
 	bool disclose;
 	bool have_profile;
 	struct rashpa_profile_window *windows;
@@ -226,7 +226,7 @@ struct rashpa_device {
 	wait_queue_head_t imports_wait;
 	u32 n_users;
 
-	/* a reset of the bus holds these of several functions, in the order of the bus */
+	/* separate lock classes: a bus reset holds these locks of several functions in bus order */
 	struct lock_class_key windows_key;
 	struct lock_class_key bars_key;
 	struct mutex windows_lock;	/* list of windows */
@@ -240,7 +240,7 @@ struct rashpa_device {
 	u32 resets;
 	wait_queue_head_t reset_wait;
 	struct list_head stale;
-	struct list_head again;
+	struct list_head reprogram;
 	u32 state;
 	bool master;
 	struct rashpa_step *steps;
@@ -272,19 +272,19 @@ int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, c
 void rashpa_master_off(struct rashpa_device *dev);
 void rashpa_device_event(struct rashpa_device *dev, u64 what);
 bool rashpa_device_used(const struct rashpa_device *dev);
-void rashpa_device_rest(struct rashpa_device *dev);
+void rashpa_device_idle(struct rashpa_device *dev);
 void rashpa_device_leave(struct rashpa_device *dev);
 
 /* --------------------------------------------- function/path.c --- */
 
-/* As many as a ring has descriptors: 64 GiB of single pages; more is a mistake, not a plan. */
+/* As many as a ring has descriptors: 64 GiB of single pages. */
 #define RASHPA_SEGMENTS_MAX	RASHPA_DESCRIPTORS_MAX
 
 /**
- * struct rashpa_piece - contiguous for the importer
+ * struct rashpa_piece - a range that is contiguous for the importer
  * @address: DMA address
- * @length: bytes
- * @remapped: the driver mapped it, because the exporter had not
+ * @length: length in bytes
+ * @remapped: this driver mapped it, because the exporter had not
  */
 struct rashpa_piece {
 	u64 address;
@@ -293,17 +293,17 @@ struct rashpa_piece {
 };
 
 /**
- * struct rashpa_pieces - what an exporter mapped for a function
- * @dev: the function
- * @dir: direction
- * @class: enum rashpa_class, checked
- * @peer: function that has the memory in a BAR, one reference; or NULL
- * @peer_bar: that BAR
- * @coherent: a device's memory that is reached as the host's
- * @remapped: some pieces are
- * @count: pieces
- * @size: bytes of this, and of the exporter's table
- * @piece: in order of the memory
+ * struct rashpa_pieces - address ranges that an exporter mapped for a function
+ * @dev: importing function
+ * @dir: DMA direction
+ * @class: verified enum rashpa_class
+ * @peer: function whose BAR holds the memory, with one reference; or NULL
+ * @peer_bar: BAR number of @peer
+ * @coherent: device memory that is accessed like host memory
+ * @remapped: at least one piece was remapped
+ * @count: number of pieces
+ * @size: bytes of this struct and of the exporter's table, to charge
+ * @piece: pieces in memory order
  */
 struct rashpa_pieces {
 	struct rashpa_device *dev;
@@ -318,7 +318,7 @@ struct rashpa_pieces {
 	struct rashpa_piece piece[];
 };
 
-/* A function in one number, as struct rashpa_info and struct rashpa_map_make tell it. */
+/* Address of a function as one number, see struct rashpa_info and struct rashpa_map_make. */
 static inline u64 rashpa_bdf(struct pci_dev *pdev)
 {
 	return (u64)(u32)pci_domain_nr(pdev->bus) << 16 | pci_dev_id(pdev);
@@ -341,13 +341,13 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
 int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);
-int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
+int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
 		       const struct rashpa_profile_step *s, u32 n);
 struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
 				     const struct rashpa_profile_step *in, u32 n);
 void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n);
 bool rashpa_profile_answers(struct rashpa_device *dev);
-u64 rashpa_device_cut(struct rashpa_device *dev, int err);
+u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
 int rashpa_device_stop(struct rashpa_device *dev);
 
@@ -368,7 +368,7 @@ int rashpa_engines_bound(struct rashpa_device *dev);
 u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n);
 int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
 void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
-bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
+bool rashpa_engines_bounds_in(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
 
 /* -------------------------------------- function/descriptors.c --- */
 
@@ -397,7 +397,7 @@ rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length,
 
 /* ------------------------------------------- function/window.c --- */
 
-/* What others have to finish first (fences of a dma-buf) is not waited for longer, in seconds. */
+/* Longest wait for the fences of a dma-buf, in seconds. */
 #define RASHPA_FENCE_LIMIT	10
 
 rashpa_handler rashpa_ioc_window;
@@ -418,7 +418,7 @@ int rashpa_table_clear(struct rashpa_device *dev);
 /* ------------------------------------------- function/revoke.c --- */
 
 int rashpa_maps_clear_stale(struct rashpa_device *dev);
-void rashpa_maps_again(struct rashpa_device *dev);
+void rashpa_maps_reprogram(struct rashpa_device *dev);
 void rashpa_maps_restore(struct dma_buf *dmabuf);
 
 /* -------------------------------------------- function/reset.c --- */
@@ -428,7 +428,7 @@ extern const struct dev_pm_ops rashpa_pm_ops;
 
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
-int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
+int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
 void rashpa_shutdown(struct pci_dev *pdev);
 
 /* ---------------------------------------------- function/map.c --- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: is a function there, may it be touched, and may it send: registers, BARs, bus mastering.
+ * rashpa: access to a function: presence, BARs, locks, bus mastering.
  */
 #include <linux/security.h>
 
@@ -12,7 +12,7 @@ int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev)
 }
 
 /**
- * rashpa_device_lock() - enter an ioctl on a function
+ * rashpa_device_lock() - lock a function that is still bound
  * @call: the ioctl
  * @dev: the function
  *
@@ -45,7 +45,7 @@ bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset, u64 len
 	return offset <= size && length <= size - offset;
 }
 
-/* Does it answer, and pass accesses to memory on, or take them? */
+/* Does the function or bridge answer, and does it decode memory accesses? */
 static bool rashpa_pci_open(struct pci_dev *pdev)
 {
 	u16 command;
@@ -64,14 +64,14 @@ bool rashpa_bridges_open(struct pci_dev *pdev)
 }
 
 /**
- * rashpa_device_reachable() - does what its BARs read come from the function
+ * rashpa_device_reachable() - check whether reads of the BARs reach the function
  * @dev: the function
  *
- * Not when configuration space reads all ones: pulled out, or deaf. And not when somebody
- * has switched its BARs off, or a bridge above: then the host bridge answers, with all ones or
- * with zero, which looks like idle.
+ * They do not if configuration space reads all ones: the function was unplugged or does not
+ * answer. Nor if memory decoding is off in the function or a bridge above. Then the host bridge
+ * answers all ones or zero, and zero looks idle.
  *
- * Return: whether its registers can be believed.
+ * Return: true if values of registers are genuine.
  */
 bool rashpa_device_reachable(struct rashpa_device *dev)
 {
@@ -79,7 +79,7 @@ bool rashpa_device_reachable(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_hw_lock() - take hw_lock when the function is not being reset
+ * rashpa_hw_lock() - take hw_lock outside of a reset
  * @dev: the function; the caller holds no reservation lock
  */
 void rashpa_hw_lock(struct rashpa_device *dev)
@@ -93,13 +93,13 @@ void rashpa_hw_lock(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_lockdown_check() - may user space say what goes into registers
+ * rashpa_lockdown_check() - check whether user space may control registers
  * @call: the ioctl
  * @dev: the function
- * @what: that user space asks for, for the reason
+ * @what: name of the request, for the error sentence
  *
- * Who has the registers has what the function can reach: all memory, unless an IOMMU keeps it to
- * its maps. On a kernel that protects its memory from root too that is not root's to decide.
+ * A process that controls the registers can access all memory through the function, unless an
+ * IOMMU limits it to its maps. A locked-down kernel denies that to root, too.
  *
  * Return: 0 or -EPERM.
  */
@@ -110,7 +110,7 @@ int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, c
 	if (!err)
 		return 0;
 	return rashpa_fail(call, err,
-			   "%s: the kernel is locked down, and no IOMMU keeps fpga%d to its maps: enable the IOMMU",
+			   "%s: the kernel is locked down, and no IOMMU limits fpga%d to its maps: enable the IOMMU",
 			   what, dev->id);
 }
 
@@ -119,18 +119,15 @@ void rashpa_master_off(struct rashpa_device *dev)
 	lockdep_assert_held(&dev->hw_lock);
 	pci_clear_master(dev->pdev);
 	dev->master = false;
-	/*
-	 * Posted writes that left the function before are ahead of the answer to this
-	 * wait in the same queue. Without an answer there is nothing to wait for.
-	 */
+	/* The answer to this wait queues behind the posted writes of the function. */
 	if (pci_device_is_present(dev->pdev))
 		pci_wait_for_pending_transaction(dev->pdev);
 }
 
 /**
- * rashpa_device_event() - tell who listens to the state of a function
- * @dev: the function; hw_lock held if it is of the state that this protects, so that the last
- *	record tells what it is
+ * rashpa_device_event() - notify listeners of the state of a function
+ * @dev: the function; hw_lock held for state that it protects, so that the last record is the
+ *	current state
  * @what: enum rashpa_device_event
  */
 void rashpa_device_event(struct rashpa_device *dev, u64 what)
@@ -138,7 +135,7 @@ void rashpa_device_event(struct rashpa_device *dev, u64 what)
 	rashpa_origin_fire(&dev->events, what);
 }
 
-/* Does anybody expect to be served? */
+/* Does a map or another user need bus mastering? */
 bool rashpa_device_used(const struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->lock);
@@ -146,10 +143,10 @@ bool rashpa_device_used(const struct rashpa_device *dev)
 }
 
 /**
- * rashpa_device_rest() - a map or another user has gone: turn bus mastering off with the last
+ * rashpa_device_idle() - turn bus mastering off if the last user is gone
  * @dev: the function, locked
  */
-void rashpa_device_rest(struct rashpa_device *dev)
+void rashpa_device_idle(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->lock);
 	if (rashpa_device_used(dev))
@@ -161,12 +158,12 @@ void rashpa_device_rest(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_device_leave() - the end of rashpa_device_hold()
+ * rashpa_device_leave() - drop a user that rashpa_device_hold() added
  * @dev: the function, locked
  */
 void rashpa_device_leave(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->lock);
 	dev->n_users--;
-	rashpa_device_rest(dev);
+	rashpa_device_idle(dev);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: a map and the exporter of its memory: attach, let it map, verify what it says, publish
- * the segments. The same again when the memory was elsewhere.
+ * rashpa: import the memory of a map: attach, have the exporter map it, verify the addresses and
+ * publish the segments. Repeated after the exporter has moved the memory.
  */
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
@@ -14,7 +14,7 @@
 int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map)
 {
 	return rashpa_fail(call, -ENODEV,
-			   "the map was ended for good: close it; fpga%d was removed, or an administrator has ended it",
+			   "the map was ended for good, because fpga%d was removed or an administrator ended the map: close it",
 			   map->dev->id);
 }
 
@@ -23,7 +23,7 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 			    const struct rashpa_pieces *pieces)
 {
 	struct rashpa_walk w = { .limits = &map->limits };
-	const bool again = map->table;
+	const bool refill = map->table;
 	struct rashpa_table *table;
 	int err;
 
@@ -33,12 +33,9 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	if (err)
 		return err;
 	table = map->table;
-	/*
-	 * There may be millions, and nobody looks at them as long as it is not valid: those who
-	 * need the function do not wait for them.
-	 */
+	/* millions of segments: without hw_lock, because nothing reads a table that is not valid */
 	w.out = table->segment;
-	rashpa_walk(call, &w, pieces);	/* as above: cannot fail */
+	rashpa_walk(call, &w, pieces);	/* counted: cannot fail */
 	mutex_lock(&map->dev->hw_lock);
 	if (map->ended) {
 		mutex_unlock(&map->dev->hw_lock);
@@ -49,17 +46,17 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	table->map_class = pieces->class;
 	table->count = w.count;
 	rashpa_table_end(table);
-	if (again)
+	if (refill)
 		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);
-	if (!list_empty(&map->again))
+	if (!list_empty(&map->reprogram))
 		mod_delayed_work(rashpa_map_wq, &map->restore, 0);
 	mutex_unlock(&map->dev->hw_lock);
 	return 0;
 }
 
 /*
- * What another driver answers can be anything, also numbers that only the kernel knows.
- * NVIDIA's says ENOTSUPP.
+ * Other drivers may return any error, even numbers that user space does not know. The driver of
+ * NVIDIA returns ENOTSUPP.
  */
 static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map, int err,
 				const char *what)
@@ -70,7 +67,7 @@ static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map
 	case -ENOTSUPP:
 	case -EOPNOTSUPP:
 		return rashpa_fail(call, -EOPNOTSUPP,
-				   "the exporter %s cannot %s for fpga%d: it does not support that here",
+				   "the exporter %s cannot %s for fpga%d: it does not support this",
 				   name, what, map->dev->id);
 	case -EINTR:
 	case -ERESTARTSYS:
@@ -86,23 +83,23 @@ static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map
 			   map->dev->id);
 }
 
-/* Why the exporter does not give the memory, now or any more. */
-static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_map *map, int err)
+/* Report why the exporter does not map the memory. */
+static int rashpa_map_fail_mapping(struct rashpa_call *call, struct rashpa_map *map, int err)
 {
 	struct rashpa_device *peer = rashpa_window_of(map->dmabuf);
 
 	if (peer && err == -ENODEV)
 		return rashpa_fail(call, err,
-				   "fpga%d, which has the window, was removed: close the window and this map",
+				   "fpga%d, the function of the window, was removed: close the window and this map",
 				   peer->id);
 	if (peer && err == -EAGAIN)
 		return rashpa_fail(call, err,
-				   "fpga%d, which has the window, is being reset: try again when that is over",
+				   "fpga%d, the function of the window, is being reset: try again after the reset",
 				   peer->id);
 	return rashpa_foreign_error(call, map, err, "map this memory");
 }
 
-/* Are there copies of what this function cannot reach? Ours was looked at before. */
+/* May the DMA core use bounce buffers? rashpa_map_check_reach() covers this driver's memory. */
 static bool rashpa_map_may_bounce(const struct rashpa_map *map)
 {
 	struct device *d = &map->dev->pdev->dev;
@@ -118,17 +115,17 @@ int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev)
 
 	if (is_swiotlb_force_bounce(d))
 		return rashpa_fail(call, -EREMOTEIO,
-				   "all DMA goes to a bounce buffer here (swiotlb=force, or a confidential guest): enable the IOMMU, or do without");
+				   "all DMA uses bounce buffers here (swiotlb=force, or a confidential guest): enable the IOMMU or disable bounce buffers");
 	return rashpa_fail(call, -EOVERFLOW,
-			   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
+			   "the memory is above what fpga%d can address (%d bits): allocate it lower, or enable the IOMMU",
 			   dev->id, fls64(rashpa_dma_limit(d)));
 }
 
 /*
- * Would the function have a copy instead of the memory? Nobody could see what it writes there. A
- * copy for reading is never written back: over what others have written meanwhile.
+ * Would the function access a bounce buffer? Its writes would be invisible to everyone else. Probe
+ * with a mapping for reading: it is never copied back over the memory.
  */
-static int rashpa_map_look(struct rashpa_call *call, struct rashpa_map *map)
+static int rashpa_map_check_bounce(struct rashpa_call *call, struct rashpa_map *map)
 {
 	struct device *d = &map->dev->pdev->dev;
 	bool bounced = false;
@@ -139,11 +136,11 @@ static int rashpa_map_look(struct rashpa_call *call, struct rashpa_map *map)
 	if (!rashpa_map_may_bounce(map))
 		return 0;
 	sgt = dma_buf_map_attachment(map->attach, DMA_TO_DEVICE);
-	/* one that is too large for a copy */
+	/* the mapping is too large for a bounce buffer */
 	if (sgt == ERR_PTR(-ENOMEM) || sgt == ERR_PTR(-EIO) || sgt == ERR_PTR(-EINVAL))
 		return rashpa_map_bounced(call, map->dev);
 	if (IS_ERR(sgt))
-		return rashpa_map_refused(call, map, PTR_ERR(sgt));
+		return rashpa_map_fail_mapping(call, map, PTR_ERR(sgt));
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		bounced |= sg_dma_len(sg) && rashpa_is_bounced(d, sg);
 		cond_resched();
@@ -158,11 +155,11 @@ static bool rashpa_map_settled(struct rashpa_map *map)
 }
 
 /*
- * Let the exporter map the memory, check what it says, and fill the table. All of it before
- * the reservation lock is let go: from then on the exporter may end the mapping, and that needs
- * a table to mark.
+ * Have the exporter map the memory, verify the addresses and fill the table. All this happens under
+ * the reservation lock: as soon as it is released, the exporter may revoke the mapping and the
+ * table.
  *
- * Return: 0, or -EINPROGRESS if the memory is still on its way to where it is mapped.
+ * Return: 0, or -EINPROGRESS if the exporter is still moving the memory.
  */
 static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *map)
 {
@@ -175,43 +172,43 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 		return 0;
 	if (!rashpa_map_settled(map))
 		return -EINPROGRESS;
-	err = rashpa_map_look(call, map);
+	err = rashpa_map_check_bounce(call, map);
 	if (err)
 		return err;
 	sgt = dma_buf_map_attachment(map->attach, map->dir);
 	if (IS_ERR(sgt))
-		return rashpa_map_refused(call, map, PTR_ERR(sgt));
+		return rashpa_map_fail_mapping(call, map, PTR_ERR(sgt));
 	if (!rashpa_map_settled(map)) {
 		err = -EINPROGRESS;
-		goto out_refuse;
+		goto out_unmap;
 	}
 	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
 	if (IS_ERR(pieces)) {
 		err = PTR_ERR(pieces);
 		pieces = NULL;
-		goto out_refuse;
+		goto out_unmap;
 	}
-	/* of host memory of ours nobody else says what was mapped */
+	/* this driver's host memory needs no search of BARs */
 	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_dmabuf_memory(map->dmabuf),
 				  map->device_only);
 	if (!err)
 		err = rashpa_map_build(call, map, pieces);
 	if (err)
-		goto out_refuse;
+		goto out_unmap;
 	map->pieces = pieces;
 	map->sgt = sgt;
 	map->restored = jiffies;
 	wake_up_all(&map->wait);
 	return 0;
 
-out_refuse:
-	rashpa_map_refuse(map, map->attach, pieces, sgt);
+out_unmap:
+	rashpa_map_unmap_sgt(map, map->attach, pieces, sgt);
 	return err;
 }
 
 /*
- * The exporter may still be moving the memory. Its lock is not held meanwhile: others may want the
- * memory as well, and it may need the lock to go on.
+ * Wait until the exporter has moved the memory. The reservation lock is not held: the exporter and
+ * other importers may need it.
  */
 static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_map *map, unsigned long end)
 {
@@ -225,11 +222,11 @@ static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_map *map, u
 	if (left < 0)
 		return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	return rashpa_fail(call, -ETIMEDOUT,
-			   "the exporter %s has not finished moving this memory in %d s: try again",
+			   "the exporter %s did not finish moving this memory in %d s: try again",
 			   map->dmabuf->exp_name, RASHPA_FENCE_LIMIT);
 }
 
-/* Map the memory, as soon as it is where it is to be. On success its lock is held. */
+/* Map the memory once it has stopped moving. On success the reservation lock is held. */
 int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map)
 {
 	const unsigned long end = jiffies + RASHPA_FENCE_LIMIT * HZ;
@@ -275,10 +272,10 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
 /* --------------------------------------------------------- restoring ---- */
 
 /*
- * By itself: not if the function had to be cut off, because nobody has said how to stop it, or
- * because it did not. It would go on where it was when bus mastering comes back.
+ * Restore a map automatically only while bus mastering is on. It is off after a stop that failed
+ * or had no quiesce sequence: turning it on would resume the old DMA.
  */
-static bool rashpa_map_may_return(struct rashpa_map *map)
+static bool rashpa_map_may_restore(struct rashpa_map *map)
 {
 	bool may;
 
@@ -288,14 +285,14 @@ static bool rashpa_map_may_return(struct rashpa_map *map)
 	return may;
 }
 
-static int rashpa_map_return(struct rashpa_map *map)
+static int rashpa_map_try_restore(struct rashpa_map *map)
 {
 	struct rashpa_call call = {};
 
 	dma_resv_assert_held(map->dmabuf->resv);
-	if (map->sgt || !rashpa_map_may_return(map))
+	if (map->sgt || !rashpa_map_may_restore(map))
 		return 0;
-	/* whoever needs to know why it fails asks for it */
+	/* the reason is lost here: RASHPA_IOC_RESTORE reports it */
 	return rashpa_map_fill_locked(&call, map);
 }
 
@@ -305,10 +302,10 @@ void rashpa_map_restore(struct work_struct *work)
 	u32 state;
 
 	mutex_lock(&map->lock);
-	/* not if it was closed meanwhile */
+	/* NULL after a close */
 	if (map->attach) {
 		dma_resv_lock(map->dmabuf->resv, NULL);
-		if (rashpa_map_return(map) && time_before(jiffies, map->give_up)) {
+		if (rashpa_map_try_restore(map) && time_before(jiffies, map->give_up)) {
 			map->delay = min_t(unsigned long, 2 * map->delay + 1, HZ);
 			mod_delayed_work(rashpa_map_wq, &map->restore, map->delay);
 		}
@@ -316,7 +313,7 @@ void rashpa_map_restore(struct work_struct *work)
 	}
 	mutex_unlock(&map->lock);
 	mutex_lock(&map->dev->lock);
-	state = rashpa_program_again(map);
+	state = rashpa_reprogram(map);
 	if (state) {
 		mutex_lock(&map->dev->hw_lock);
 		rashpa_map_event(map, state);
@@ -325,8 +322,8 @@ void rashpa_map_restore(struct work_struct *work)
 	mutex_unlock(&map->dev->lock);
 }
 
-/* The same because its holder asks for it. To one that is valid nothing happens. */
-int rashpa_map_again(struct rashpa_call *call, struct rashpa_map *map)
+/* Restore a map on request; does nothing if it is valid. */
+int rashpa_map_restore_now(struct rashpa_call *call, struct rashpa_map *map)
 {
 	int err;
 

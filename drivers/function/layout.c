@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: how an entry of an address table looks: from user space, checked.
+ * rashpa: layout of the entries of an address table.
  */
 #include <linux/log2.h>
 #include <linux/sizes.h>
@@ -14,11 +14,11 @@ struct rashpa_field {
 };
 
 /**
- * rashpa_layout_fetch() - how a table entry looks, from user space
+ * rashpa_layout_fetch() - copy the layout of a table entry from user space
  * @call: the ioctl
  * @from: user pointer
- * @size: bytes of it as user space knows it
- * @l: filled in, not checked
+ * @size: size of the struct in user space in bytes
+ * @l: filled in, without checks
  *
  * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
  */
@@ -36,9 +36,9 @@ int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct ras
 }
 
 /**
- * rashpa_layout_check() - does the layout of a table entry make sense
+ * rashpa_layout_check() - check the layout of a table entry
  * @call: the ioctl
- * @l: from user space
+ * @l: layout from user space
  *
  * Return: 0 or -EINVAL.
  */
@@ -70,10 +70,10 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 	if (l->sum_bits && l->sum_bits != 32 && l->sum_bits != 64)
 		return rashpa_fail(call, -EINVAL, "sum field of %u bits: must be 0, 32 or 64",
 				   l->sum_bits);
-	/* address 0 is an address, where nothing else says that an entry is none */
+	/* address 0 is a valid address: another field must mark an entry as invalid */
 	if (!l->length_bits && !l->control_bits)
 		return rashpa_fail(call, -EINVAL,
-				   "entries have neither a control field nor a length: a cleared one would lead to address 0");
+				   "entries have neither a control field nor a length: a cleared entry would be address 0");
 	if (!l->length_bits && (!is_power_of_2(l->segment_size) || l->segment_size < SZ_4K))
 		return rashpa_fail(call, -EINVAL,
 				   "entries have no length, and a segment_size of 0x%llx: must be a power of two, at least 4096",

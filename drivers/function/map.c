@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: maps: the only place where addresses for a function are computed.
+ * rashpa: maps: a map makes a memory accessible to a function and ends with its file.
  */
 #include <linux/anon_inodes.h>
 #include <linux/capability.h>
@@ -19,18 +19,18 @@
 #include "memory/memory.h"
 #include "function/map.h"
 
-/* Names of maps in events: from 1, each once before the first one comes again, if it is free. */
+/* Map numbers for events: allocated cyclically, so that a number is reused late. */
 static DEFINE_XARRAY_ALLOC1(rashpa_map_ids);
 static u32 rashpa_map_next;
 
 /* ------------------------------------------------------------ ending ---- */
 
 /**
- * rashpa_maps_of_engine() - how many maps an engine has or had the addresses of
+ * rashpa_maps_of_engine() - count the maps that were programmed for an engine
  * @dev: the function, locked
- * @engine: the bit for it
+ * @engine: bit of the engine
  *
- * Return: their number.
+ * Return: number of maps.
  */
 u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine)
 {
@@ -54,7 +54,7 @@ static void rashpa_map_put(struct kref *ref)
 	kfree(map);
 }
 
-/* No other function's addresses are used any more: let go of the memory. */
+/* Release the memory of a map that its function does not use any more. */
 static void rashpa_map_detach(struct rashpa_map *map)
 {
 	mutex_lock(&map->lock);
@@ -66,7 +66,7 @@ static void rashpa_map_detach(struct rashpa_map *map)
 			dma_buf_unpin(map->attach);
 		dma_resv_unlock(map->dmabuf->resv);
 		dma_buf_detach(map->dmabuf, map->attach);
-		/* some exporters unmap only now */
+		/* some exporters unmap in detach */
 		rashpa_path_flush(map->dev->pdev);
 		map->attach = NULL;
 	}
@@ -79,7 +79,7 @@ static void rashpa_map_detach(struct rashpa_map *map)
 		wake_up_all(&map->dev->imports_wait);
 }
 
-/* Take a map off its function: stop, clear the table. rashpa_maps_release() does the rest. */
+/* Remove a map from its function: stop DMA, clear the table. rashpa_maps_release() must follow. */
 static void rashpa_map_end(struct rashpa_map *map, struct list_head *ended)
 {
 	lockdep_assert_held(&map->dev->lock);
@@ -96,12 +96,12 @@ static bool rashpa_map_is_mine(struct rashpa_map *map)
 }
 
 /**
- * rashpa_maps_check_stop() - may the caller stop all DMA of a function?
- * @call: the ioctl, for the reason
+ * rashpa_maps_check_stop() - check whether the caller may stop all DMA of a function
+ * @call: the ioctl, for the error sentence
  * @dev: the function, locked
  *
- * Not while it may have the addresses of somebody else: that would be a stream, and its end. Who
- * owns the node, or administers the machine, may.
+ * The caller may not while the function may know addresses of another user's map: that would stop
+ * the other user's stream. The owner of the node and CAP_SYS_ADMIN are exempt.
  *
  * Return: 0, -EPERM.
  */
@@ -114,20 +114,20 @@ int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
 		return 0;
 	mutex_lock(&dev->hw_lock);
 	list_for_each_entry(map, &dev->maps, entry)
-		if ((map->told || map->engines) && !rashpa_map_is_mine(map))
+		if ((map->exposed || map->engines) && !rashpa_map_is_mine(map))
 			other = map;
 	mutex_unlock(&dev->hw_lock);
 	if (!other)
 		return 0;
 	return rashpa_fail(call, -EPERM,
-			   "fpga%d has addresses of map %u, which is somebody else's: end your own maps (RASHPA_QUIESCE_MAP), be the owner of the node, or use CAP_SYS_ADMIN",
+			   "fpga%d has addresses of map %u, which belongs to another user: end only your maps (RASHPA_QUIESCE_MAP), be the owner of the node, or use CAP_SYS_ADMIN",
 			   dev->id, other->id);
 }
 
 /**
- * rashpa_maps_end() - end all maps of a function, whoever has them
- * @dev: the function, locked and stopped, its registers still there
- * @ended: they are added here, for rashpa_maps_release()
+ * rashpa_maps_end() - end all maps of a function
+ * @dev: the function, locked and stopped; its registers are still accessible
+ * @ended: receives the maps, for rashpa_maps_release()
  */
 void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended)
 {
@@ -139,11 +139,11 @@ void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended)
 }
 
 /**
- * rashpa_map_quiesce() - end one map for good, whoever holds it
- * @call: the ioctl, for the reason
+ * rashpa_map_quiesce() - end one map for good, even if other processes hold its file
+ * @call: the ioctl, for the error sentence
  * @dev: the function, locked
- * @id: of the map
- * @ended: it is added here, for rashpa_maps_release()
+ * @id: number of the map
+ * @ended: receives the map, for rashpa_maps_release()
  *
  * Return: 0, -ENOENT, -EPERM.
  */
@@ -158,7 +158,7 @@ int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 
 			continue;
 		if (!rashpa_map_is_mine(map))
 			return rashpa_fail(call, -EPERM,
-					   "map %u is somebody else's: to end it needs CAP_SYS_ADMIN",
+					   "map %u belongs to another user: ending it needs CAP_SYS_ADMIN",
 					   id);
 		rashpa_map_end(map, ended);
 		return 0;
@@ -168,8 +168,8 @@ int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 
 }
 
 /**
- * rashpa_maps_release() - let go of the memory of maps that rashpa_maps_end() has ended
- * @ended: list; the function is not locked, because exporters may take their time
+ * rashpa_maps_release() - release the memory of ended maps
+ * @ended: list of maps; their function is not locked, because exporters may take long
  */
 void rashpa_maps_release(struct list_head *ended)
 {
@@ -193,7 +193,7 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 	mutex_lock(&dev->lock);
 	if (!map->ended) {
 		rashpa_map_end(map, &ended);
-		rashpa_device_rest(dev);
+		rashpa_device_idle(dev);
 	}
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);
@@ -202,7 +202,7 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Who may see addresses? Who may not must not find them out by asking either. */
+/* May the caller see addresses, or pass limits that reveal them by trial and error? */
 static bool rashpa_map_discloses(struct rashpa_device *dev)
 {
 	return READ_ONCE(dev->disclose) || capable(CAP_SYS_RAWIO);
@@ -221,9 +221,9 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 	vm_flags_clear(vma, VM_MAYWRITE);
 	mutex_lock(&map->dev->hw_lock);
 	/* the addresses of a map that has ended are not in use */
-	err = map->told || map->ended ? 0 : rashpa_map_check_others(NULL, map, 0);
+	err = map->exposed || map->ended ? 0 : rashpa_map_check_others(NULL, map, 0);
 	if (!err) {
-		map->told = true;
+		map->exposed = true;
 		set_bit(RASHPA_CHARGE_TOLD, &map->charge.flags);
 	}
 	mutex_unlock(&map->dev->hw_lock);
@@ -231,23 +231,23 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 /*
- * Is there a header that @mf has not seen? Without a lock: whoever does not want to wait does
- * not wait for a function that is being stopped either.
+ * Has the header changed since @mf read it? Lockless, so that O_NONBLOCK and poll never wait for a
+ * function that is being stopped.
  */
 static bool rashpa_map_changed(const struct rashpa_map_file *mf, struct rashpa_table *head)
 {
 	const struct rashpa_table *table = mf->map->table;
 
 	*head = (struct rashpa_table) { .segment_size = sizeof(table->segment[0]) };
-	/* the generation before what it stands for */
+	/* read the generation before the fields */
 	head->generation = smp_load_acquire(&table->generation);
-	/* odd: it is being changed, whoever does it wakes us */
+	/* odd: a change is in progress, which ends with a wake-up */
 	if (head->generation & 1 || head->generation == READ_ONCE(mf->seen))
 		return false;
 	head->state = READ_ONCE(table->state);
 	head->map_class = READ_ONCE(table->map_class);
 	head->count = READ_ONCE(table->count);
-	/* all of it before the generation is looked at again */
+	/* read the fields before the generation again */
 	smp_rmb();
 	return READ_ONCE(table->generation) == head->generation;
 }
@@ -314,14 +314,14 @@ int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
 	mutex_lock(&map->dev->hw_lock);
 	revoked = map->table->state != RASHPA_MAP_STATE_VALID;
 	mutex_unlock(&map->dev->hw_lock);
-	/* who asks has had it stopped, and wants it to go on; not even that, if it is valid */
+	/* the caller asks to resume after a stop that may have turned bus mastering off */
 	if (map->ended)
 		err = rashpa_map_gone(call, map);
 	else if (revoked)
 		err = rashpa_device_master(call, map->dev);
 	mutex_unlock(&map->dev->lock);
 	if (!err && revoked)
-		err = rashpa_map_again(call, map);
+		err = rashpa_map_restore_now(call, map);
 	if (err)
 		return err;
 	mutex_lock(&map->dev->hw_lock);
@@ -359,7 +359,7 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map_ma
 	return 0;
 }
 
-/* Is all of it where a function without an IOMMU reaches it? */
+/* Can the function address all of the memory without an IOMMU? */
 static bool rashpa_memory_reached(struct device *d, struct dma_buf *dmabuf)
 {
 	const struct rashpa_memory *memory = rashpa_dmabuf_memory(dmabuf);
@@ -368,8 +368,8 @@ static bool rashpa_memory_reached(struct device *d, struct dma_buf *dmabuf)
 	if (rashpa_window_of(dmabuf))
 		return rashpa_dma_reaches(d, rashpa_window_bus(dmabuf), dmabuf->size);
 	/*
-	 * Not ours to look into before it is mapped, see rashpa_map_look(). Where the DMA core
-	 * could only warn, because it has no bounce buffers, assume the worst.
+	 * Addresses of another exporter are unknown until rashpa_map_check_bounce(). Without bounce
+	 * buffers the DMA core would warn: refuse.
 	 */
 	if (!memory)
 		return !dma_addressing_limited(d) || dma_max_mapping_size(d) != SIZE_MAX;
@@ -381,8 +381,8 @@ static bool rashpa_memory_reached(struct device *d, struct dma_buf *dmabuf)
 }
 
 /*
- * Asked before the memory is mapped, where that is known: the DMA core would warn, or copy to and
- * from lower memory, and nobody would see what the function writes there.
+ * Check before mapping: the DMA core would warn, or use bounce buffers in which writes of the
+ * function would be lost.
  */
 static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device *dev,
 				  struct dma_buf *dmabuf)
@@ -397,7 +397,7 @@ static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device
 	return 0;
 }
 
-/* A window of a function is there or not: ask for the path before anything is mapped. */
+/* Check the path to the function of a window before anything is mapped. */
 static int rashpa_map_check_peer(struct rashpa_call *call, struct rashpa_device *dev,
 				 struct dma_buf *dmabuf)
 {
@@ -408,13 +408,13 @@ static int rashpa_map_check_peer(struct rashpa_call *call, struct rashpa_device 
 		return 0;
 	if (peer == dev)
 		return rashpa_fail(call, -ENXIO,
-				   "the window is in fpga%d itself, which reaches it without a map",
+				   "the window is in fpga%d itself: it needs no map",
 				   dev->id);
 	class = rashpa_path_between(call, dev->pdev, peer->pdev);
 	return min(class, 0);
 }
 
-/* @dmabuf is what @arg names: may this function map that part of it? */
+/* May the function map the range of @dmabuf that @arg describes? */
 static int rashpa_map_check_memory(struct rashpa_call *call,
 				   struct rashpa_device *dev,
 				   const struct rashpa_map_make *arg,
@@ -431,10 +431,10 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	if (!(dmabuf->file->f_mode & FMODE_WRITE) &&
 	    arg->direction != RASHPA_FROM_MEMORY)
 		return rashpa_fail(call, -EACCES,
-				   "the memory is read-only for you: open it for writing, or map it FROM_MEMORY");
+				   "the memory is open read-only: open it for writing, or map it FROM_MEMORY");
 	if ((arg->boundary || arg->alignment) && !rashpa_map_discloses(dev))
 		return rashpa_fail(call, -EPERM,
-				   "a boundary or an alignment of your own tells of addresses, which the profile does not disclose: it needs CAP_SYS_RAWIO, or belongs into the profile");
+				   "a boundary or an alignment reveals addresses, which the profile does not disclose: use CAP_SYS_RAWIO, or put it into the profile");
 	err = rashpa_damage_check(call, rashpa_dmabuf_memory(dmabuf), arg->offset, *length);
 	if (err)
 		return err;
@@ -462,7 +462,7 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	map->dir = rashpa_directions[arg->direction];
 	map->offset = arg->offset;
 	map->length = length;
-	/* the profile's limits can be made narrower, not wider */
+	/* callers can narrow the limits of the profile, but not widen them */
 	map->limits.max_segment = min_not_zero(arg->max_segment, dev->max_segment);
 	map->limits.boundary = min_not_zero(arg->boundary, dev->boundary);
 	map->limits.alignment = max(arg->alignment, dev->alignment);
@@ -471,16 +471,13 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	map->device_only = arg->head.flags & RASHPA_MAP_DEVICE;
 	map->pin = arg->head.flags & RASHPA_MAP_PIN;
 	INIT_LIST_HEAD(&map->stale);
-	INIT_LIST_HEAD(&map->again);
+	INIT_LIST_HEAD(&map->reprogram);
 	INIT_DELAYED_WORK(&map->restore, rashpa_map_restore);
 	init_waitqueue_head(&map->wait);
 	map->restored = jiffies - HZ;
 	return map;
 }
 
-/*
- * The maker is charged with the map.
- */
 static int rashpa_map_charge(struct rashpa_call *call, struct rashpa_map *map)
 {
 	struct rashpa_info info = {};
@@ -494,7 +491,7 @@ static int rashpa_map_charge(struct rashpa_call *call, struct rashpa_map *map)
 	return 0;
 }
 
-/* The memory may have moved already; that is told by the generation then. */
+/* If the memory moves after this, the generation changes. */
 static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_make *arg)
 {
 	const struct rashpa_pieces *pieces = map->pieces;
@@ -515,10 +512,9 @@ static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_ma
 }
 
 /*
- * The new map in the list of its function, and the new file of @call, which ends it, whatever
- * else fails.
+ * Add a new map to its function and create its file, whose release ends the map from now on.
  *
- * Return: 0, and the map's lock is held: its function may go from now on, and has to wait.
+ * Return: 0 with the lock of the map held: a removal of the function has to wait for it.
  */
 static int rashpa_map_add(struct rashpa_call *call, struct rashpa_map *map)
 {
@@ -548,7 +544,7 @@ static int rashpa_map_add(struct rashpa_call *call, struct rashpa_map *map)
 	return 0;
 }
 
-/* What needs the function locked. @dmabuf belongs to the map if this succeeds. */
+/* First part, under the lock of the function. On success the map owns @dmabuf. */
 static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rashpa_device *dev,
 					   const struct rashpa_map_make *arg,
 					   struct dma_buf *dmabuf)
@@ -573,11 +569,11 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 		xa_erase(&rashpa_map_ids, map->id);
 	}
 	kfree(map);
-	rashpa_device_rest(dev);
+	rashpa_device_idle(dev);
 	return ERR_PTR(err);
 }
 
-/* What the exporter may take its time for. */
+/* Second part, without that lock: the exporter may take long. */
 static int rashpa_map_import(struct rashpa_call *call, struct rashpa_map *map,
 			     struct rashpa_map_make *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a map is made of. Only for the files that make maps and program them.
+ * Internal declarations of the files that create and program maps.
  */
 #ifndef RASHPA_MAP_H
 #define RASHPA_MAP_H
@@ -13,11 +13,11 @@
 #include "function/function.h"
 
 /**
- * struct rashpa_limits - what a segment may be
- * @max_segment: bytes, 0 for any
- * @boundary: power of two that it may not cross, 0 for none
- * @alignment: power of two that its address is a multiple of, 0 for any
- * @segment_size: exactly so many bytes, 0 for any
+ * struct rashpa_limits - limits of the segments of a map
+ * @max_segment: longest segment in bytes, 0 for any
+ * @boundary: power of two that no segment crosses, 0 for none
+ * @alignment: power of two that segments are aligned to, 0 for any
+ * @segment_size: exact segment size in bytes, 0 for any
  */
 struct rashpa_limits {
 	u64 max_segment;
@@ -30,57 +30,57 @@ struct rashpa_descriptors;
 
 /**
  * struct rashpa_map - one map
- * @ref: one for the file, one for the list that it is in
- * @dev: the importer; one reference
- * @id: in events
- * @entry: in rashpa_device.maps (written under its lock and hw_lock), then in the list of who has
- *	ended it
- * @lock: held while the exporter attaches, maps or lets go, which may take it long; only
- *	reservation locks and hw_lock inside
- * @dmabuf: the memory; one reference, until it is detached
+ * @ref: reference count: one for the file, one for the list that holds the map
+ * @dev: importing function, with one reference; constant
+ * @id: number of the map in events, constant
+ * @entry: entry in rashpa_device.maps (written under its lock and hw_lock), later in the list
+ *	of the caller that ended the map
+ * @lock: held while the exporter attaches, maps or unmaps, which may take long; only
+ *	reservation locks and hw_lock nest inside
+ * @dmabuf: the memory, with one reference until it is detached (written under @lock)
  * @attach: attachment, or NULL (@lock)
- * @pinned: it is (@lock)
+ * @pinned: @attach is pinned (@lock)
  * @sgt: mapping, NULL while revoked (reservation lock)
- * @pieces: of @sgt, NULL while revoked (reservation lock)
- * @dir: direction
- * @offset: first byte of the memory
- * @length: bytes
- * @limits: of the segments
- * @device_only: host memory is refused
- * @pin: the exporter may not move it
- * @ended: for good (@dev->lock and hw_lock)
- * @restore: makes it valid again, when the exporter lets it
- * @restored: jiffies when that happened last (reservation lock)
- * @give_up: jiffies when it is tried no more (reservation lock)
- * @delay: jiffies between the tries (reservation lock)
- * @table: what user space may mmap; written under hw_lock, its segments with @lock while it is not
- *	valid
- * @table_size: bytes, whole pages
- * @size: bytes that the map is charged with, for its table and what the exporter says
- * @room: segments that fit into it
- * @programmed: some of its entries may be in the function's table (hw_lock)
- * @place: entries of the table from @first on that are this map's, 0 for none; a map that the
- *	kernel programs again keeps them while it is revoked (hw_lock)
- * @entries: number of entries that were written (hw_lock)
+ * @pieces: merged ranges of @sgt, NULL while revoked (reservation lock)
+ * @dir: DMA direction, constant
+ * @offset: offset of the first mapped byte in the memory, constant
+ * @length: length in bytes, constant
+ * @limits: limits of segments, constant
+ * @device_only: host memory is refused, constant
+ * @pin: the exporter may not move the memory, constant
+ * @ended: ended for good (written under @dev->lock and hw_lock)
+ * @restore: work that maps the memory again after a revocation
+ * @restored: jiffies of the last mapping (reservation lock)
+ * @give_up: jiffies after which @restore stops trying (reservation lock)
+ * @delay: jiffies until the next try of @restore (reservation lock)
+ * @table: table that user space may mmap; written under hw_lock, its segments under @lock
+ *	while it is not valid
+ * @table_size: bytes of @table, whole pages (@lock)
+ * @size: charged bytes of @table and of the exporter's mapping (@lock)
+ * @room: segments that fit into @table (@lock)
+ * @programmed: the function's table may hold entries of this map (hw_lock)
+ * @place: number of reserved table entries from @first, 0 for none; a map on @reprogram keeps
+ *	them while it is revoked (hw_lock)
+ * @entries: number of written entries (hw_lock)
  * @ring: descriptors that the function fetches, or NULL (written under @lock, freed when the map
- *	is detached; who has @dev->lock, and sees that the map has not ended, may use it)
- * @again: in rashpa_device.again: the kernel programs it by itself (hw_lock)
- * @first: first entry of its place (written under @dev->lock and hw_lock)
- * @resets: of its function, when it was programmed last (hw_lock)
- * @told: shown to a process once, or programmed where not one engine alone reads: whatever is in
- *	the function may have the addresses (hw_lock)
- * @engines: a bit for each engine that may have them, as it was programmed in its entries
- *	(written under @dev->lock and hw_lock)
- * @stale: in rashpa_device.stale (hw_lock)
- * @wait: for a new generation
- * @charge: of the map and its table
+ *	is detached; holders of @dev->lock may use it until @ended)
+ * @reprogram: entry in rashpa_device.reprogram: the kernel programs the map again (hw_lock)
+ * @first: first reserved entry (written under @dev->lock and hw_lock)
+ * @resets: value of rashpa_device.resets when the map was last programmed (hw_lock)
+ * @exposed: a process has mapped @table, or the map was programmed outside the entries of a
+ *	single engine: any part of the function may know the addresses (hw_lock)
+ * @engines: bitmap of the engines in whose entries the map was programmed (written under
+ *	@dev->lock and hw_lock)
+ * @stale: entry in rashpa_device.stale (hw_lock)
+ * @wait: woken up when the generation of @table changes
+ * @charge: charge of the map, its table and its ring
  */
 struct rashpa_map {
 	struct kref ref;
 	struct rashpa_device *dev;
 	u32 id;
 	struct list_head entry;
-	struct mutex lock;		/* attaching, mapping, letting go */
+	struct mutex lock;		/* attach, map, unmap */
 	struct dma_buf *dmabuf;
 	struct dma_buf_attachment *attach;
 	bool pinned;
@@ -105,10 +105,10 @@ struct rashpa_map {
 	u32 place;
 	u32 entries;
 	struct rashpa_descriptors *ring;
-	struct list_head again;
+	struct list_head reprogram;
 	u32 first;
 	u32 resets;
-	bool told;
+	bool exposed;
 	u64 engines;
 	struct list_head stale;
 	wait_queue_head_t wait;
@@ -116,9 +116,9 @@ struct rashpa_map {
 };
 
 /**
- * struct rashpa_map_file - one open file of a map
- * @map: the map, one reference
- * @seen: generation that read() returned last
+ * struct rashpa_map_file - open file of a map
+ * @map: the map, with one reference
+ * @seen: last generation that read() returned; accessed with READ_ONCE() and WRITE_ONCE()
  */
 struct rashpa_map_file {
 	struct rashpa_map *map;
@@ -129,7 +129,7 @@ struct rashpa_map_file {
 
 int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);
 int rashpa_unprogram(struct rashpa_map *map);
-u32 rashpa_program_again(struct rashpa_map *map);
+u32 rashpa_reprogram(struct rashpa_map *map);
 int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 		      const struct rashpa_fetching *fetch);
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
@@ -143,10 +143,10 @@ void rashpa_fetch_end(struct rashpa_map *map);
 /* ----------------------------------------- function/segments.c --- */
 
 /**
- * struct rashpa_walk - turns pieces into segments
- * @limits: what a segment may be
- * @out: where to store, NULL to count
- * @count: segments so far
+ * struct rashpa_walk - state of the split of pieces into segments
+ * @limits: limits of a segment
+ * @out: array for the segments, NULL to count them only
+ * @count: number of segments so far
  */
 struct rashpa_walk {
 	const struct rashpa_limits *limits;
@@ -169,7 +169,7 @@ extern struct workqueue_struct *rashpa_map_wq;
 extern const struct dma_buf_attach_ops rashpa_attach_ops;
 
 void rashpa_map_event(struct rashpa_map *map, u32 state);
-void rashpa_map_refuse(struct rashpa_map *map, struct dma_buf_attachment *attach,
+void rashpa_map_unmap_sgt(struct rashpa_map *map, struct dma_buf_attachment *attach,
 		       struct rashpa_pieces *pieces, struct sg_table *sgt);
 void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach);
 void rashpa_map_revoke(struct rashpa_map *map, bool for_good);
@@ -180,7 +180,7 @@ int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map);
 int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map);
 int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map);
-int rashpa_map_again(struct rashpa_call *call, struct rashpa_map *map);
+int rashpa_map_restore_now(struct rashpa_call *call, struct rashpa_map *map);
 void rashpa_map_restore(struct work_struct *work);
 
 #endif /* RASHPA_MAP_H */

@@ -545,8 +545,8 @@ int rashpa_segments_fail(struct rashpa_call *call)
  * The pieces of a part of a table, adjacent ones made one; @out: NULL to count them. How many, or
  * a negative errno.
  */
-static s64 rashpa_pieces_cut(struct rashpa_call *call, struct sg_table *sgt, u64 offset, u64 length,
-			     struct rashpa_piece *out)
+static s64 rashpa_pieces_merge(struct rashpa_call *call, struct sg_table *sgt, u64 offset,
+			       u64 length, struct rashpa_piece *out)
 {
 	struct scatterlist *sg;
 	u64 end = 0;
@@ -598,7 +598,7 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 					struct sg_table *sgt, enum dma_data_direction dir,
 					u64 offset, u64 length)
 {
-	const s64 count = rashpa_pieces_cut(call, sgt, offset, length, NULL);
+	const s64 count = rashpa_pieces_merge(call, sgt, offset, length, NULL);
 	struct rashpa_pieces *pieces;
 
 	if (count < 0)
@@ -611,7 +611,7 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 	pieces->count = count;
 	pieces->size = struct_size(pieces, piece, count) +
 		       sgt->orig_nents * sizeof(struct scatterlist);
-	rashpa_pieces_cut(call, sgt, offset, length, pieces->piece);	/* as above: cannot fail */
+	rashpa_pieces_merge(call, sgt, offset, length, pieces->piece);	/* counted: cannot fail */
 	return pieces;
 }
 

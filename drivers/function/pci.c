@@ -39,7 +39,7 @@ static int rashpa_parse_ids(const char *val, int (*use)(unsigned int vendor, uns
 	return err;
 }
 
-static int rashpa_only_look(unsigned int vendor, unsigned int device)
+static int rashpa_id_accept(unsigned int vendor, unsigned int device)
 {
 	return 0;
 }
@@ -47,7 +47,7 @@ static int rashpa_only_look(unsigned int vendor, unsigned int device)
 /* A wrong one is refused before any of our code can be in use. */
 static int rashpa_ids_set(const char *val, const struct kernel_param *kp)
 {
-	int err = *val ? rashpa_parse_ids(val, rashpa_only_look) : 0;
+	int err = *val ? rashpa_parse_ids(val, rashpa_id_accept) : 0;
 
 	return err ? err : param_set_charp(val, kp);
 }
@@ -128,7 +128,7 @@ struct rashpa_device *rashpa_device_of(struct file *file)
 /* ------------------------------------------------------------ ioctls ---- */
 
 /* Without a lock: whoever asks what it is doing does not wait until it has done it. */
-static int rashpa_device_there(struct rashpa_call *call, struct rashpa_device *dev)
+static int rashpa_device_check_present(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	return READ_ONCE(dev->gone) ? rashpa_device_removed(call, dev) : 0;
 }
@@ -168,7 +168,7 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 	info->__reserved = 0;
 	info->out_engines = READ_ONCE(dev->n_engines);
 	info->out_engine_stops = READ_ONCE(dev->engine_stops);
-	return rashpa_device_there(call, dev);
+	return rashpa_device_check_present(call, dev);
 }
 
 int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
@@ -191,7 +191,7 @@ int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
 		if (flags & IORESOURCE_MEM_64)
 			info->out_flags |= RASHPA_REGION_64BIT;
 	}
-	return rashpa_device_there(call, dev);
+	return rashpa_device_check_present(call, dev);
 }
 
 int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
@@ -243,7 +243,7 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 	else
 		err = rashpa_quiesce_all(call, dev);
 	quiesce->out_time_ns = ktime_get_ns() - start;
-	rashpa_device_rest(dev);
+	rashpa_device_idle(dev);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);
 	return err;
@@ -273,7 +273,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	 */
 	err = pci_try_reset_function(dev->pdev);
 	if (!err)
-		rashpa_device_rest(dev);
+		rashpa_device_idle(dev);
 	/* it has one, and it failed, if the PCI core knows a way */
 	if (err == -ENOTTY && !dev->pdev->reset_methods[0])
 		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset", dev->id);
@@ -355,7 +355,7 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	rashpa_hw_lock(dev);
 	rashpa_profile_keep(dev, p, profile, steps);
 	mutex_unlock(&dev->hw_lock);
-	return rashpa_device_afresh(call, dev, !(p->head.flags & RASHPA_PROFILE_NO_RESET));
+	return rashpa_device_reinit(call, dev, !(p->head.flags & RASHPA_PROFILE_NO_RESET));
 }
 
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
@@ -422,7 +422,7 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	init_waitqueue_head(&dev->imports_wait);
 	init_waitqueue_head(&dev->reset_wait);
 	INIT_LIST_HEAD(&dev->stale);
-	INIT_LIST_HEAD(&dev->again);
+	INIT_LIST_HEAD(&dev->reprogram);
 	INIT_LIST_HEAD(&dev->maps);
 	INIT_LIST_HEAD(&dev->open_windows);
 	rashpa_origin_init(&dev->events);
@@ -476,7 +476,7 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = pci_request_selected_regions(pdev, bars, "rashpa");
 	if (err)
 		goto out_disable;
-	/* what may run there is stopped before it comes back, see rashpa_device_afresh() */
+	/* what may run there is stopped before it comes back, see rashpa_device_reinit() */
 	pci_clear_master(pdev);
 	/* INTx is not an event source; without a handler it could block others */
 	pci_intx(pdev, 0);

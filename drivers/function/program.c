@@ -145,7 +145,7 @@ int rashpa_unprogram(struct rashpa_map *map)
 	map->programmed = false;
 	map->entries = 0;
 	/* nobody else gets its place while it is revoked */
-	if (list_empty(&map->again))
+	if (list_empty(&map->reprogram))
 		map->place = 0;
 	list_del_init(&map->stale);
 	return err;
@@ -218,7 +218,7 @@ static int rashpa_program_stale(struct rashpa_call *call)
 	return rashpa_fail(call, -ESTALE, "the map is revoked: restore it, or make a new one");
 }
 
-static int rashpa_program_deaf(struct rashpa_call *call, const struct rashpa_map *map)
+static int rashpa_program_unresponsive(struct rashpa_call *call, const struct rashpa_map *map)
 {
 	return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
 }
@@ -242,7 +242,7 @@ int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *m
 	list_for_each_entry(other, &map->dev->maps, entry) {
 		if (other->charge.user == map->charge.user)
 			continue;
-		if (!other->told && !(other->engines & (engine ?: ~0ULL)))
+		if (!other->exposed && !(other->engines & (engine ?: ~0ULL)))
 			continue;
 		if (capable(CAP_SYS_RAWIO))
 			return 0;
@@ -258,7 +258,7 @@ int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *m
  * May the end of this map stop what reads these entries? The end of a map in entries of no engine
  * stops the whole function: where there are engines, that needs CAP_SYS_RAWIO.
  */
-static int rashpa_program_alone(struct rashpa_call *call, const struct rashpa_map *map,
+static int rashpa_program_check_engine(struct rashpa_call *call, const struct rashpa_map *map,
 				u32 first, u64 engine)
 {
 	if (map->dev->n_engines && !engine && !capable(CAP_SYS_RAWIO))
@@ -270,7 +270,7 @@ static int rashpa_program_alone(struct rashpa_call *call, const struct rashpa_ma
 
 /* Leave the old place for a new one, which is still empty. */
 static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map, u32 first,
-			       bool again)
+			       bool reprogram)
 {
 	struct rashpa_device *dev = map->dev;
 	const bool fetched = dev->fetch.fields;
@@ -292,20 +292,20 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	if (err)
 		return err;
 	engine = rashpa_engine_of(dev, first, entries);
-	err = rashpa_program_alone(call, map, first, engine);
+	err = rashpa_program_check_engine(call, map, first, engine);
 	if (err)
 		return err;
 	if (rashpa_unprogram(map))
-		return rashpa_program_deaf(call, map);
+		return rashpa_program_unresponsive(call, map);
 	map->programmed = true;
 	map->first = first;
 	map->place = entries;
 	map->resets = dev->resets;
-	list_del_init(&map->again);
-	if (again)
-		list_add_tail(&map->again, &dev->again);
+	list_del_init(&map->reprogram);
+	if (reprogram)
+		list_add_tail(&map->reprogram, &dev->reprogram);
 	WRITE_ONCE(map->engines, map->engines | engine);
-	map->told |= !engine;
+	map->exposed |= !engine;
 	set_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	return 0;
 }
@@ -325,7 +325,7 @@ static bool rashpa_program_ring(struct rashpa_map *map, u64 *sum)
 }
 
 /* How far is a map on its way into a function? */
-struct rashpa_so_far {
+struct rashpa_program_run {
 	u32 resets;
 	u64 generation;
 	u64 sum;
@@ -339,37 +339,37 @@ struct rashpa_so_far {
  * between.
  */
 static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
-			       struct rashpa_so_far *so_far)
+			       struct rashpa_program_run *run)
 {
 	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
 	const bool fetched = map->dev->fetch.fields;
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	if (map->table->generation != so_far->generation || !map->programmed)
+	if (map->table->generation != run->generation || !map->programmed)
 		return rashpa_program_stale(call);
-	if (map->dev->resets != so_far->resets)
+	if (map->dev->resets != run->resets)
 		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: once more",
 				   map->dev->id);
-	so_far->done = fetched ? rashpa_program_ring(map, &so_far->sum) :
+	run->done = fetched ? rashpa_program_ring(map, &run->sum) :
 				 end == map->table->count;
-	if (fetched && !so_far->done)
+	if (fetched && !run->done)
 		return 0;
 	while (!fetched && map->entries < end) {
 		const struct rashpa_segment *s = &map->table->segment[map->entries];
 
 		rashpa_entry_set(rashpa_entry(map->dev, map->first + map->entries),
-				 &map->dev->table_layout, s, so_far->sum);
-		so_far->sum += s->length;
+				 &map->dev->table_layout, s, run->sum);
+		run->sum += s->length;
 		map->entries++;
 	}
 	if (rashpa_entries_flush(map->dev, map->first))
-		return rashpa_program_deaf(call, map);
+		return rashpa_program_unresponsive(call, map);
 	return 0;
 }
 
 /* Before the old place is left. There may be millions: others get at the lock meanwhile. */
 static int rashpa_program_ring_fits(struct rashpa_call *call, struct rashpa_map *map,
-				    const struct rashpa_so_far *so_far)
+				    const struct rashpa_program_run *run)
 {
 	u32 from, end, count;
 	u64 sum = 0;
@@ -379,7 +379,7 @@ static int rashpa_program_ring_fits(struct rashpa_call *call, struct rashpa_map 
 		rashpa_hw_lock(map->dev);
 		count = map->table->count;
 		end = min(count, from + RASHPA_PROGRAM_BATCH);
-		if (map->table->generation != so_far->generation || !count)
+		if (map->table->generation != run->generation || !count)
 			err = rashpa_program_stale(call);
 		else
 			err = rashpa_fetch_fits(call, map, from, end, &sum);
@@ -390,10 +390,10 @@ static int rashpa_program_ring_fits(struct rashpa_call *call, struct rashpa_map 
 }
 
 static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
-			  struct rashpa_program *p, bool again)
+			  struct rashpa_program *p, bool reprogram)
 {
 	const bool fetched = map->dev->fetch.fields;
-	struct rashpa_so_far so_far = { };
+	struct rashpa_program_run run = { };
 	int err;
 
 	lockdep_assert_held(&map->dev->lock);
@@ -401,18 +401,18 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 	if (fetched && (map->ended || !map->ring))
 		return rashpa_program_stale(call);
 	rashpa_hw_lock(map->dev);
-	so_far.resets = map->dev->resets;
-	so_far.generation = map->table->generation;
+	run.resets = map->dev->resets;
+	run.generation = map->table->generation;
 	mutex_unlock(&map->dev->hw_lock);
-	err = fetched ? rashpa_program_ring_fits(call, map, &so_far) : 0;
+	err = fetched ? rashpa_program_ring_fits(call, map, &run) : 0;
 	if (err)
 		return err;
 	rashpa_hw_lock(map->dev);
-	err = rashpa_program_move(call, map, p->first, again);
+	err = rashpa_program_move(call, map, p->first, reprogram);
 	mutex_unlock(&map->dev->hw_lock);
-	for (; !err && !so_far.done; cond_resched()) {
+	for (; !err && !run.done; cond_resched()) {
 		rashpa_hw_lock(map->dev);
-		err = rashpa_program_more(call, map, &so_far);
+		err = rashpa_program_more(call, map, &run);
 		p->out_entries = map->entries;
 		p->out_descriptors = fetched ? map->table->count : 0;
 		mutex_unlock(&map->dev->hw_lock);
@@ -429,7 +429,7 @@ static bool rashpa_program_due(struct rashpa_map *map)
 	if (map->ended)
 		return false;
 	rashpa_hw_lock(map->dev);
-	due = !list_empty(&map->again) && map->table->state == RASHPA_MAP_STATE_VALID &&
+	due = !list_empty(&map->reprogram) && map->table->state == RASHPA_MAP_STATE_VALID &&
 	      map->dev->state == RASHPA_STATE_READY &&
 	      (!map->programmed || map->resets != map->dev->resets);
 	mutex_unlock(&map->dev->hw_lock);
@@ -437,12 +437,12 @@ static bool rashpa_program_due(struct rashpa_map *map)
 }
 
 /**
- * rashpa_program_again() - program a map that asks for it, where its function has lost it
+ * rashpa_reprogram() - program a map that asks for it, where its function has lost it
  * @map: the map; its function is locked
  *
  * Return: enum rashpa_map_state, for readers; 0: there is nothing to report.
  */
-u32 rashpa_program_again(struct rashpa_map *map)
+u32 rashpa_reprogram(struct rashpa_map *map)
 {
 	struct rashpa_program p = { .first = map->first };
 	struct rashpa_call call = { };

@@ -214,13 +214,13 @@ int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, cons
 }
 
 /**
- * rashpa_device_cut() - it was to stop, or to forget addresses, and has not
+ * rashpa_device_set_stuck() - it was to stop, or to forget addresses, and has not
  * @dev: the function, hw_lock held
  * @err: why, for the log
  *
  * Return: RASHPA_DEVICE_EVENT_STUCK, 0 if it was cut off before.
  */
-u64 rashpa_device_cut(struct rashpa_device *dev, int err)
+u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err)
 {
 	lockdep_assert_held(&dev->hw_lock);
 	if (dev->state == RASHPA_STATE_STUCK)
@@ -264,7 +264,7 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 	if (err == -ETIMEDOUT)
 		err = rashpa_steps_run(dev->steps, dev->n_steps, end);
 	if (err)
-		return rashpa_device_cut(dev, err);
+		return rashpa_device_set_stuck(dev, err);
 	if (!dev->n_steps)
 		rashpa_master_off(dev);
 	return RASHPA_DEVICE_EVENT_QUIESCED;

@@ -13,7 +13,7 @@
 #include "core/compat.h"
 #include "function/function.h"
 
-static int rashpa_pci_deaf(struct rashpa_call *call, struct rashpa_device *dev)
+static int rashpa_pci_unresponsive(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	return rashpa_fail(call, -EIO,
 			   "fpga%d does not answer: its BARs are off, bind it again; or its link is lost, remove it and scan its bus again",
@@ -43,8 +43,8 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 		return rashpa_fail(call, -EPERM,
 				   "fpga%d has no quiesce sequence: apply a profile that has one, or use CAP_SYS_RAWIO",
 				   dev->id);
-	if (!dev->afresh) {
-		err = rashpa_device_afresh(call, dev, true);
+	if (!dev->initialized) {
+		err = rashpa_device_reinit(call, dev, true);
 		if (err)
 			return err;
 	}
@@ -54,7 +54,7 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 				  "fpga%d did not stop when asked and its bus mastering is off: reset it",
 				  dev->id);
 	} else if (!dev->master && !rashpa_device_reachable(dev)) {
-		err = rashpa_pci_deaf(call, dev);
+		err = rashpa_pci_unresponsive(call, dev);
 	} else if (!dev->master) {
 		pci_set_master(dev->pdev);
 		dev->master = true;
@@ -201,7 +201,7 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_RESET);
 	dev->resets++;
 	WRITE_ONCE(dev->resetting, false);
-	rashpa_maps_again(dev);
+	rashpa_maps_reprogram(dev);
 	mutex_unlock(&dev->hw_lock);
 	wake_up_all(&dev->reset_wait);
 	rashpa_windows_resume(dev, rashpa_maps_restore);
@@ -233,7 +233,7 @@ static int rashpa_device_flr(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_device_afresh() - what a previous owner left running ends
+ * rashpa_device_reinit() - what a previous owner left running ends
  * @call: the ioctl
  * @dev: the function, locked, with no maps
  * @reset: by a function-level reset as well, if it has one
@@ -243,7 +243,7 @@ static int rashpa_device_flr(struct rashpa_device *dev)
  * Return: 0, and bus mastering is on if somebody uses it; -ETIMEDOUT (it does not stop), -EIO (it
  * does not answer).
  */
-int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset)
+int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bool reset)
 {
 	bool reachable;
 	int err;
@@ -261,11 +261,11 @@ int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bo
 		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
 	reachable = rashpa_device_reachable(dev);
 	mutex_unlock(&dev->hw_lock);
-	dev->afresh = true;
+	dev->initialized = true;
 	if (!err)
 		return rashpa_device_used(dev) ? rashpa_device_master(call, dev) : 0;
 	if (!reachable)
-		return rashpa_pci_deaf(call, dev);
+		return rashpa_pci_unresponsive(call, dev);
 	if (err == -ENXIO)
 		return rashpa_fail(call, -EIO,
 				   "fpga%d does not keep the bounds of its engines (the kernel log names them): put the profile right, or declare none; bus mastering stays off",

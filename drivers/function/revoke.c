@@ -23,7 +23,7 @@ void rashpa_map_event(struct rashpa_map *map, u32 state)
 }
 
 /* From here on an IOMMU refuses the addresses, also if the function still sends them. */
-void rashpa_map_refuse(struct rashpa_map *map, struct dma_buf_attachment *attach,
+void rashpa_map_unmap_sgt(struct rashpa_map *map, struct dma_buf_attachment *attach,
 		       struct rashpa_pieces *pieces, struct sg_table *sgt)
 {
 	dma_resv_assert_held(attach->dmabuf->resv);
@@ -35,7 +35,7 @@ void rashpa_map_refuse(struct rashpa_map *map, struct dma_buf_attachment *attach
 /* The function cannot use the addresses any more: give them back to the exporter. */
 void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach)
 {
-	rashpa_map_refuse(map, attach, map->pieces, map->sgt);
+	rashpa_map_unmap_sgt(map, attach, map->pieces, map->sgt);
 	map->pieces = NULL;
 	map->sgt = NULL;
 }
@@ -58,17 +58,17 @@ int rashpa_maps_clear_stale(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_maps_again() - the function has forgotten what maps were programmed
+ * rashpa_maps_reprogram() - the function has forgotten what maps were programmed
  * @dev: the function, hw_lock held
  *
  * Those that ask for it are programmed by a worker: that takes locks which the caller may hold.
  */
-void rashpa_maps_again(struct rashpa_device *dev)
+void rashpa_maps_reprogram(struct rashpa_device *dev)
 {
 	struct rashpa_map *map;
 
 	lockdep_assert_held(&dev->hw_lock);
-	list_for_each_entry(map, &dev->again, again)
+	list_for_each_entry(map, &dev->reprogram, reprogram)
 		mod_delayed_work(rashpa_map_wq, &map->restore, 0);
 }
 
@@ -84,20 +84,20 @@ static void rashpa_map_stale(struct rashpa_map *map)
  */
 static bool rashpa_map_stop_engines(struct rashpa_map *map, ktime_t end)
 {
-	return !map->told && !rashpa_engines_stop(map->dev, map->engines, end);
+	return !map->exposed && !rashpa_engines_stop(map->dev, map->engines, end);
 }
 
 /* Stop the function, and clear its table. What cannot be cleared must not be used. */
 static u64 rashpa_map_stop(struct rashpa_map *map)
 {
-	u64 what = 0, again;
+	u64 what = 0, second;
 	ktime_t end;
 	bool alone;
 	int err;
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	/* nobody could have told it the addresses: what it streams goes elsewhere */
-	if (!map->told && !map->engines)
+	if (!map->exposed && !map->engines)
 		return 0;
 	/* it has been stopped, and cannot start before rashpa_maps_clear_stale() */
 	if (map->dev->resetting) {
@@ -113,7 +113,7 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 	err = rashpa_unprogram(map);
 	if (err) {
 		rashpa_map_stale(map);
-		return rashpa_device_cut(map->dev, err) ?: what;
+		return rashpa_device_set_stuck(map->dev, err) ?: what;
 	}
 	/*
 	 * Whoever has a doorbell may have started the function again while its table still
@@ -125,13 +125,13 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 	}
 	if (alone)
 		end = rashpa_profile_deadline(map->dev);
-	again = rashpa_device_stop_locked(map->dev, end);
-	if (again == RASHPA_DEVICE_EVENT_STUCK)
-		return again;
+	second = rashpa_device_stop_locked(map->dev, end);
+	if (second == RASHPA_DEVICE_EVENT_STUCK)
+		return second;
 	/* bounds that were lost: nothing runs that could be in their way */
 	if (map->dev->engines_lost)
 		map->dev->engines_lost = rashpa_engines_bound(map->dev);
-	return what ?: again;
+	return what ?: second;
 }
 
 /*
@@ -151,7 +151,7 @@ void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 		mutex_lock(&map->dev->hw_lock);
 	map->ended |= for_good;
 	if (for_good)
-		list_del_init(&map->again);
+		list_del_init(&map->reprogram);
 	table = map->table;
 	valid = table && table->state == RASHPA_MAP_STATE_VALID;
 	if (valid || map->programmed)

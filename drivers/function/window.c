@@ -410,7 +410,7 @@ dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
 }
 
 /* Nobody may reach this window any more: CPUs fault, and importers are told. */
-static void rashpa_window_cut(struct rashpa_window *win)
+static void rashpa_window_invalidate(struct rashpa_window *win)
 {
 	struct dma_resv *resv = win->dmabuf->resv;
 
@@ -422,7 +422,7 @@ static void rashpa_window_cut(struct rashpa_window *win)
 }
 
 /* Has this window been let go of? @end: in jiffies; one look at least. */
-static bool rashpa_window_settled(struct rashpa_window *win, unsigned long end)
+static bool rashpa_window_released(struct rashpa_window *win, unsigned long end)
 {
 	long left = max_t(long, end - jiffies, 0);
 
@@ -441,16 +441,16 @@ static bool rashpa_window_settled(struct rashpa_window *win, unsigned long end)
  * any of them is waited for. The release waits for windows_lock, so a dma-buf is there as long as
  * its window is in the list.
  */
-static void rashpa_windows_cut(struct rashpa_device *dev)
+static void rashpa_windows_invalidate(struct rashpa_device *dev)
 {
 	const unsigned long end = jiffies + RASHPA_FENCE_LIMIT * HZ;
 	struct rashpa_window *win;
 
 	lockdep_assert_held(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry)
-		rashpa_window_cut(win);
+		rashpa_window_invalidate(win);
 	list_for_each_entry(win, &dev->open_windows, entry)
-		if (!rashpa_window_settled(win, end))
+		if (!rashpa_window_released(win, end))
 			dev_warn(&dev->pdev->dev,
 				 "an importer of BAR %u did not let go of it in %d s\n",
 				 win->bar, RASHPA_FENCE_LIMIT);
@@ -473,7 +473,7 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 	up_write(&dev->bars_lock);
 	/* Touching it from now on is a SIGBUS. No new ones come: that takes dev->lock. */
 	mutex_lock(&dev->windows_lock);
-	rashpa_windows_cut(dev);
+	rashpa_windows_invalidate(dev);
 	list_for_each_entry_safe(win, next, &dev->open_windows, entry)
 		rashpa_window_forget(win);
 	mutex_unlock(&dev->windows_lock);
@@ -491,7 +491,7 @@ void rashpa_windows_suspend(struct rashpa_device *dev)
 	down_write(&dev->bars_lock);
 	mutex_lock(&dev->windows_lock);
 	WRITE_ONCE(dev->suspended, true);
-	rashpa_windows_cut(dev);
+	rashpa_windows_invalidate(dev);
 	mutex_unlock(&dev->windows_lock);
 }
 
@@ -777,7 +777,7 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 				  range.bar);
 		goto out;
 	}
-	if (rashpa_engines_have(dev, range.bar, range.offset, range.length)) {
+	if (rashpa_engines_bounds_in(dev, range.bar, range.offset, range.length)) {
 		err = rashpa_fail(call, -EBUSY,
 				  "this range of BAR %u holds the bounds of engines, which are the kernel's: choose one without",
 				  range.bar);

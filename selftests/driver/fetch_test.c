@@ -397,7 +397,7 @@ static const struct bad_field bad[] = {
 	{ "a-field-with-a-reserved-field", D(__reserved), 4, 1, EINVAL, "field 1|reserved" },
 	{ "a-field-that-is-cleared", D(clear), 8, 1, EINVAL, "field 1|reserved" },
 	{ "a-word-of-16-bits", D(bits), 4, 16, EINVAL, "field 1|16 bits" },
-	{ "a-word-at-an-odd-offset", D(offset), 4, 2, EINVAL, "field 1|crooked" },
+	{ "a-word-at-an-odd-offset", D(offset), 4, 2, EINVAL, "field 1|unaligned" },
 	{ "a-word-behind-the-descriptor", D(offset), 4, 16, EINVAL, "field 1|not inside 16" },
 	{ "a-word-at-uint_max-3", D(offset), 4, ~3U, EINVAL, "field 1|not inside" },
 	{ "a-field-of-0-bits", D(width), 4, 0, EINVAL, "field 1|0 bits" },

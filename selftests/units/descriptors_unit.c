@@ -150,7 +150,7 @@ static const struct {
 	{ D(2, flags), RASHPA_FIELD_MINUS_ONE, "flags 0x1" },
 	{ D(1, __reserved), 1, "reserved" }, { D(1, clear), 1, "reserved" },
 	{ D(1, bits), 16, "16 bits" }, { D(1, bits), 0, "0 bits" }, { D(1, bits), 64, NULL },
-	{ D(1, offset), 2, "crooked" }, { D(0, offset), 4, "crooked" },
+	{ D(1, offset), 2, "unaligned" }, { D(0, offset), 4, "unaligned" },
 	{ D(1, offset), 16, "16 bytes" },
 	{ D(1, offset), ~3U, "not inside" }, { D(1, offset), 4, "overlaps" },
 	{ D(1, width), 0, "0 bits" }, { D(1, width), 33, "33 bits" }, { D(1, width), ~0U, "bits" },
@@ -295,7 +295,7 @@ TEST(bits, "fields shift, divide and subtract one, or lose bits")
 		v.of[RASHPA_FETCH_LENGTH] = rows[i].value;
 		is = rashpa_field_bits(&rows[i].f, &v);
 		CHECK(is == rows[i].word, "row %zu: 0x%llx instead of 0x%llx", i, is, rows[i].word);
-		CHECK(rashpa_fields_lose(&rows[i].f, 1, &v) ==
+		CHECK(rashpa_fields_lost(&rows[i].f, 1, &v) ==
 		      (rows[i].lost ? RASHPA_FETCH_LENGTH : 0), "row %zu: lost", i);
 	}
 }
@@ -330,17 +330,17 @@ TEST(parts, "an address in several fields loses no bit")
 	};
 	struct rashpa_values v = { .of[RASHPA_FETCH_ADDRESS] = 0x123456789000 };
 
-	CHECK(!rashpa_fields_lose(f, 4, &v), "all of it is there");
+	CHECK(!rashpa_fields_lost(f, 4, &v), "all of it is there");
 	v.of[RASHPA_FETCH_ADDRESS] |= 1ULL << 48;
-	CHECK(rashpa_fields_lose(f, 4, &v) == RASHPA_FETCH_ADDRESS, "above");
+	CHECK(rashpa_fields_lost(f, 4, &v) == RASHPA_FETCH_ADDRESS, "above");
 	v.of[RASHPA_FETCH_ADDRESS] = 0x123456789800;
-	CHECK(rashpa_fields_lose(f, 4, &v) == RASHPA_FETCH_ADDRESS, "below");
+	CHECK(rashpa_fields_lost(f, 4, &v) == RASHPA_FETCH_ADDRESS, "below");
 	v.of[RASHPA_FETCH_ADDRESS] = 0x123456789000;
 	f[1].unit = 33;
-	CHECK(rashpa_fields_lose(f, 4, &v) == RASHPA_FETCH_ADDRESS, "a bit between");
+	CHECK(rashpa_fields_lost(f, 4, &v) == RASHPA_FETCH_ADDRESS, "a bit between");
 	f[1].unit = 32;
 	f[1].kind = RASHPA_FETCH_LENGTH;
-	CHECK(rashpa_fields_lose(f, 4, &v) == RASHPA_FETCH_ADDRESS, "a part of something else");
+	CHECK(rashpa_fields_lost(f, 4, &v) == RASHPA_FETCH_ADDRESS, "a part of something else");
 }
 
 /* -------------------------------------------------------------- memory ---- */

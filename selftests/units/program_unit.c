@@ -374,22 +374,22 @@ TEST(beside, "maps are not programmed over each other")
 /* A reset, or a revocation of the map, between two batches. */
 TEST(meanwhile, "reset, revocation and loss between two batches")
 {
-	struct rashpa_so_far so_far = { .generation = 1, .resets = dev.resets };
+	struct rashpa_program_run run = { .generation = 1, .resets = dev.resets };
 
 	segments(2 * BATCH, 0, 0x1000);
 	table->generation = 1;
 	ANSWERS(place(&usual, 0, ENTRIES * 32), 0, "");
 	mutex_lock(&dev.hw_lock);
 	map.entries = BATCH;
-	so_far.generation = 2;
-	ANSWERS(rashpa_program_more(&call, &map, &so_far), -ESTALE, "revoked");
-	so_far.generation = 1;
+	run.generation = 2;
+	ANSWERS(rashpa_program_more(&call, &map, &run), -ESTALE, "revoked");
+	run.generation = 1;
 	dev.resets++;
-	ANSWERS(rashpa_program_more(&call, &map, &so_far), -ESTALE, "reset");
+	ANSWERS(rashpa_program_more(&call, &map, &run), -ESTALE, "reset");
 	dev.resets--;
 	answers = false;
 	reachable = false;
-	ANSWERS(rashpa_program_more(&call, &map, &so_far), -EIO, "does not answer");
+	ANSWERS(rashpa_program_more(&call, &map, &run), -EIO, "does not answer");
 	CHECK(map.entries == 2 * BATCH, "the map forgot entries that may be valid");
 	CHECK(rashpa_unprogram(&map) == -EIO && map.programmed && map.entries == 2 * BATCH,
 	      "entries are forgotten that may be valid");
@@ -420,8 +420,8 @@ void setup(void)
 	map.table = table;
 	dev.table_regs = memory;
 	INIT_LIST_HEAD(&dev.maps);
-	INIT_LIST_HEAD(&dev.again);
-	INIT_LIST_HEAD(&map.again);
+	INIT_LIST_HEAD(&dev.reprogram);
+	INIT_LIST_HEAD(&map.reprogram);
 	INIT_LIST_HEAD(&map.stale);
 }
 
