@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: the module, its memory node, the one ioctl table.
+ * rashpa: module, /dev/rashpa/memory and the table of all ioctls.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -16,7 +16,7 @@
 
 /* ---------------------------------------------------------- ioctls ------ */
 
-/* Whose memory is it? Only here everybody is known who exports some. */
+/* Here, because windows and buffers are in different subdirectories. */
 static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_info *info = arg;
@@ -37,7 +37,7 @@ static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
 	return 0;
 }
 
-/* For which function? Memory knows of none. */
+/* Here, because drivers/memory does not know functions. */
 static int rashpa_alloc_near(struct rashpa_call *call, int fd, struct rashpa_near *near)
 {
 	struct file *file = fget(fd);
@@ -229,7 +229,7 @@ static int __init rashpa_init(void)
 	err = rashpa_pci_init();
 	if (err)
 		goto out_maps;
-	/* last: who opened it would be left with a module that goes */
+	/* last: a process could open the node, and a later failure would unload the module */
 	err = rashpa_memory_init();
 	if (err)
 		goto out_pci;
@@ -264,6 +264,6 @@ module_exit(rashpa_exit);
 MODULE_DESCRIPTION("Detector data straight into host, GPU and FPGA memory");
 MODULE_AUTHOR("rashpa authors");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.3.0");
-/* written out, because the macro wants a symbol on older kernels, a string on newer */
+MODULE_VERSION("0.2.0");
+/* not MODULE_IMPORT_NS(): older kernels expect a symbol, newer ones a string */
 MODULE_INFO(import_ns, "DMA_BUF");

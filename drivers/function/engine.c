@@ -107,7 +107,7 @@ static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *de
 	w = rashpa_engine_window(p, profile, 0, e->bar, offset);
 	if (w)
 		return rashpa_fail(call, -EINVAL,
-				   "engine %s: the window %s holds its bounds, which are the kernel's",
+				   "engine %s: the window %s holds its bounds, which only the kernel may access",
 				   e->name, w->name);
 	for (j = 0; j <= i; j++) {
 		other = &profile->engines[j].about;

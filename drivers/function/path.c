@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: where addresses lead: host memory or another function's BAR, and whether there is a
- * way to it.
+ * rashpa: verify what DMA addresses lead to (host memory or a BAR of another function), and whether
+ * a path exists.
  *
- * An exporter says what it mapped; nobody checks it elsewhere. Raw BAR addresses behind an
- * IOMMU, host memory instead of a device's, a host bridge that drops peer-to-peer
- * writes: each of them looks like success until data is missing.
+ * No other code checks what an exporter has mapped. Raw BAR addresses behind an IOMMU, host memory
+ * instead of device memory, or a host bridge that drops peer-to-peer writes all look like success
+ * until data is missing.
  */
 #include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
@@ -56,11 +56,11 @@ static const struct kernel_param_ops rashpa_p2p_ops = {
 };
 
 module_param_cb(p2p_bridge, &rashpa_p2p_ops, NULL, 0644);
-MODULE_PARM_DESC(p2p_bridge, "peer-to-peer through the host bridge: auto (what the kernel knows of it: nothing without CONFIG_PCI_P2PDMA), allow, deny");
+MODULE_PARM_DESC(p2p_bridge, "peer-to-peer through the host bridge: auto (if the kernel knows that it routes, which needs CONFIG_PCI_P2PDMA), allow, deny");
 
 /* ---------------------------------------------------------- topology ---- */
 
-/* Do requests to a peer go up to the root complex here, instead of across the switch? */
+/* Does ACS at this port redirect peer-to-peer requests up to the root complex? */
 static bool rashpa_port_redirects(struct pci_dev *bridge)
 {
 	int acs = pci_find_ext_capability(bridge, PCI_EXT_CAP_ID_ACS);
@@ -80,8 +80,8 @@ static bool rashpa_is_above(struct pci_dev *bridge, struct pci_dev *pdev)
 }
 
 /*
- * Does a switch route between them by itself? The common bridge counts as well, and so do
- * the functions, which may be of one device: as the kernel's P2PDMA counts.
+ * Does a switch route requests to the peer directly? Like the kernel's P2PDMA, check the common
+ * bridge and the functions themselves, too: they may belong to one device.
  */
 static bool rashpa_switch_routes(struct pci_dev *importer, struct pci_dev *peer)
 {
@@ -102,10 +102,10 @@ static bool rashpa_switch_routes(struct pci_dev *importer, struct pci_dev *peer)
 }
 
 /**
- * rashpa_path_between() - can one function reach another's BARs
- * @call: for the reason
- * @importer: sends
- * @peer: receives
+ * rashpa_path_between() - find the path from one function to the BARs of another
+ * @call: the ioctl, for the error sentence
+ * @importer: function that sends requests
+ * @peer: function that receives them
  *
  * Return: RASHPA_CLASS_PEER (across a switch), RASHPA_CLASS_BRIDGE (through the host
  * bridge), or -ENXIO.
@@ -118,26 +118,26 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, stru
 		return rashpa_fail(call, -ENXIO,
 				   "%s and %s are in different PCI domains: there is no path between them",
 				   pci_name(importer), pci_name(peer));
-	/* what an IOMMU translates goes to the root complex first, whatever a switch could do */
+	/* translated requests always pass the root complex */
 	if (!rashpa_pci_translated(importer) && rashpa_switch_routes(importer, peer))
 		return RASHPA_CLASS_PEER;
 	if (policy == RASHPA_P2P_DENY)
 		return rashpa_fail(call, -ENXIO,
-				   "the path from %s to %s goes through the host bridge: the module parameter p2p_bridge denies that",
+				   "the path from %s to %s goes through the host bridge, which the module parameter p2p_bridge denies",
 				   pci_name(importer), pci_name(peer));
 	if (policy == RASHPA_P2P_AUTO && !rashpa_p2p_known(importer, peer))
 		return rashpa_fail(call, -ENXIO,
-				   "the path from %s to %s goes through a host bridge that this kernel does not know to route: put both behind one switch, which helps without an IOMMU, or set the module parameter p2p_bridge=allow if it does",
+				   "the path from %s to %s goes through a host bridge that the kernel does not know to route: put both behind one switch (helps only without an IOMMU), or set the module parameter p2p_bridge=allow if the bridge does route",
 				   pci_name(importer), pci_name(peer));
 	return RASHPA_CLASS_BRIDGE;
 }
 
 /**
- * rashpa_path_flush() - what was unmapped for a function cannot be reached from here on
+ * rashpa_path_flush() - flush unmapped addresses of a function from the IOMMU
  * @pdev: the function
  *
- * The DMA core clears the tables of the IOMMU at once, and flushes what the IOMMU has read of
- * them later, unless it is strict (iommu.strict=1, not the default of distributions).
+ * The DMA core clears page tables at once but flushes the IOTLB later, unless the kernel runs with
+ * iommu.strict=1, which is not the default of distributions.
  */
 void rashpa_path_flush(struct pci_dev *pdev)
 {
@@ -148,10 +148,10 @@ void rashpa_path_flush(struct pci_dev *pdev)
 /* --------------------------------------------------------- addresses ---- */
 
 /**
- * rashpa_pci_translated() - does an IOMMU translate what this function sends
+ * rashpa_pci_translated() - check whether an IOMMU translates the addresses of a function
  * @pdev: the function
  *
- * Return: whether it is in a domain that maps pages; not if that passes all through.
+ * Return: true if its domain maps pages; false without an IOMMU and in passthrough mode.
  */
 bool rashpa_pci_translated(struct pci_dev *pdev)
 {
@@ -161,10 +161,10 @@ bool rashpa_pci_translated(struct pci_dev *pdev)
 }
 
 /**
- * rashpa_dma_limit() - the highest address that a function can send
+ * rashpa_dma_limit() - highest address that a function can send
  * @dev: the function
  *
- * Return: that of its DMA mask, or of a bus above that carries less.
+ * Return: DMA mask, or the limit of the bus if that is lower.
  */
 u64 rashpa_dma_limit(struct device *dev)
 {
@@ -172,14 +172,14 @@ u64 rashpa_dma_limit(struct device *dev)
 }
 
 /**
- * rashpa_dma_reaches() - whether a function can send all these addresses
+ * rashpa_dma_reaches() - check whether a function can send all addresses of a range
  * @dev: the function
- * @address: first, as it would send it
- * @length: bytes, > 0
+ * @address: first DMA address
+ * @length: length in bytes, > 0
  *
- * What the DMA core asks, dma_capable(), is not for modules in all kernels.
+ * Replaces dma_capable(), which not all kernels export to modules.
  *
- * Return: whether it can.
+ * Return: true if it can.
  */
 bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length)
 {
@@ -190,12 +190,12 @@ bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length)
 }
 
 /**
- * struct rashpa_place - what an address leads to
- * @peer: function that has it in a BAR, one reference; NULL for host memory
- * @bar: that BAR
- * @device: it is no BAR, but a device's all the same
- * @start: CPU address where the BAR, or this range of host memory, begins
- * @end: its last byte
+ * struct rashpa_place - memory that an address leads to
+ * @peer: function whose BAR contains the address, with one reference; NULL for host memory
+ * @bar: BAR number of @peer
+ * @device: device memory outside of BARs
+ * @start: CPU address of the first byte of the BAR or range of host memory
+ * @end: CPU address of its last byte
  */
 struct rashpa_place {
 	struct pci_dev *peer;
@@ -223,12 +223,11 @@ static int rashpa_ram_has(struct resource *res, void *arg)
 }
 
 /*
- * The whole range of memory around it, so that the next page needs no search; of a zone of a
- * device only the page, which needs none.
+ * Find the whole range of system RAM around @phys, so that the next page needs no search. For
+ * ZONE_DEVICE return only the page, which is found without a search.
  *
- * Memory with pages can be a device's, which CPUs reach as they do their own: that a driver has
- * in a zone of its own, or has added to the system's as a node where no CPU is. The latter looks
- * the same as memory behind CXL.
+ * Memory with pages can belong to a device and be coherent: either in ZONE_DEVICE, or added to
+ * system RAM as a NUMA node without CPUs. The latter is indistinguishable from CXL memory.
  */
 static bool rashpa_place_ram(struct rashpa_place *place, phys_addr_t phys)
 {
@@ -250,7 +249,7 @@ static bool rashpa_place_ram(struct rashpa_place *place, phys_addr_t phys)
 	return false;
 }
 
-/* @gap: becomes the range around @phys that has no BAR, where none has it. */
+/* Find the BAR that contains @phys. Without one, set @gap to the range around it that has no BAR. */
 static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys, struct rashpa_place *gap)
 {
 	struct pci_dev *pdev = NULL;
@@ -279,14 +278,14 @@ static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys, struc
 }
 
 /**
- * struct rashpa_check - one map that is being checked
- * @call: for the reason
- * @dev: importer
- * @domain: of its IOMMU, NULL if nothing translates
- * @pieces: to be checked
- * @place: where the last of them was found
- * @gap: where there is no BAR, around the last that was in none
- * @found: anything was found yet
+ * struct rashpa_check - state of the check of a map
+ * @call: the ioctl, for the error sentence
+ * @dev: importing function
+ * @domain: IOMMU domain of @dev, NULL without translation
+ * @pieces: pieces to check
+ * @place: place of the last checked address, valid if @found
+ * @gap: last found range that contains no BAR
+ * @found: at least one place was found
  */
 struct rashpa_check {
 	struct rashpa_call *call;
@@ -298,12 +297,12 @@ struct rashpa_check {
 	bool found;
 };
 
-/* Another range: is it the same kind of place as those before? */
+/* Look up a new range; it must be the same kind of memory as the previous ones. */
 static int rashpa_check_place(struct rashpa_check *check, phys_addr_t phys)
 {
 	struct rashpa_place place = {};
 
-	/* the BARs first: what is in one can have pages as well */
+	/* BARs first: they can have pages as well */
 	if ((rashpa_place_has(&check->gap, phys) ||
 	     !rashpa_place_bar(&place, phys, &check->gap)) && !rashpa_place_ram(&place, phys))
 		return rashpa_fail(check->call, -EREMOTEIO,
@@ -313,7 +312,7 @@ static int rashpa_check_place(struct rashpa_check *check, phys_addr_t phys)
 	     place.device != check->place.device)) {
 		pci_dev_put(place.peer);
 		return rashpa_fail(check->call, -EREMOTEIO,
-				   "the exporter's table leads to different kinds of memory: host memory, or BARs of several functions");
+				   "the exporter's table leads to different kinds of memory: host memory and BARs, or BARs of several functions");
 	}
 	pci_dev_put(check->place.peer);
 	check->place = place;
@@ -321,7 +320,7 @@ static int rashpa_check_place(struct rashpa_check *check, phys_addr_t phys)
 	return 0;
 }
 
-/* CPU addresses: all of them must be somewhere, and of one kind. */
+/* Check CPU addresses: all must lead to memory of one kind. */
 static int rashpa_check_phys(struct rashpa_check *check, phys_addr_t phys, u64 length)
 {
 	int err;
@@ -334,7 +333,7 @@ static int rashpa_check_phys(struct rashpa_check *check, phys_addr_t phys, u64 l
 			if (err)
 				return err;
 		}
-		/* minus and plus one: a place may end with the last address of all */
+		/* minus and plus one: a place may end at the highest address */
 		n = min_t(u64, length - 1, check->place.end - phys) + 1;
 		phys += n;
 		length -= n;
@@ -364,14 +363,13 @@ static int rashpa_check_pages(struct rashpa_check *check, u64 addr, u64 length)
 	return err;
 }
 
-/* What an IOMMU maps by one entry of a table of pages, where memory and address allow it. */
+/* Largest range that an IOMMU maps with one page table entry, if the addresses allow it. */
 #define RASHPA_CHECK_STEP	SZ_2M
 
 /*
- * One look for every 2 MiB of memory that is contiguous: a chunk that begins and ends (or
- * whose successor begins) as far apart in memory as in the addresses was mapped as one.
- * Every page of it would take many times longer than the mapping. All other memory is
- * looked up page by page: to map it took as many steps.
+ * One lookup for each contiguous 2 MiB: if the two ends are as far apart in memory as in DMA
+ * addresses, the chunk was mapped as a whole. Checking each of its pages would take many times
+ * longer than mapping it. All other memory is checked page by page, as it was mapped.
  */
 static int rashpa_check_translated(struct rashpa_check *check, u64 addr, u64 length)
 {
@@ -395,8 +393,8 @@ static int rashpa_check_translated(struct rashpa_check *check, u64 addr, u64 len
 }
 
 /*
- * Not known to the IOMMU, but a BAR: the exporter handed out bus addresses as if there were
- * none. Map it as it should have been done.
+ * The IOMMU does not know the address: the exporter handed out an untranslated BAR address. Map it
+ * on behalf of the exporter.
  */
 static int rashpa_check_remap(struct rashpa_check *check, struct rashpa_piece *piece)
 {
@@ -412,14 +410,14 @@ static int rashpa_check_remap(struct rashpa_check *check, struct rashpa_piece *p
 		return rashpa_fail(check->call, -EREMOTEIO,
 				   "the exporter's table has addresses of host memory that the IOMMU of fpga%d does not know",
 				   check->dev->id);
-	/* must be asked before: a peer must not become reachable that may not be */
+	/* check first: a forbidden peer must not become accessible */
 	err = rashpa_path_between(check->call, check->dev->pdev, check->place.peer);
 	if (err < 0)
 		return err;
 	addr = dma_map_resource(dev, phys, piece->length, check->pieces->dir, 0);
 	if (dma_mapping_error(dev, addr))
 		return rashpa_fail(check->call, -EREMOTEIO,
-				   "the exporter's table has untranslated addresses, and they cannot be mapped");
+				   "the exporter's table has untranslated addresses, which cannot be mapped");
 	piece->address = addr;
 	piece->remapped = true;
 	check->pieces->remapped = true;
@@ -427,8 +425,8 @@ static int rashpa_check_remap(struct rashpa_check *check, struct rashpa_piece *p
 }
 
 /*
- * Bus addresses. A host bridge may show its windows elsewhere to CPUs than they are on the
- * bus; whatever is not in one of them is memory.
+ * Check bus addresses. The windows of a host bridge may have other CPU addresses than bus
+ * addresses; all addresses outside of them are memory.
  */
 static int rashpa_check_bus(struct rashpa_check *check, const struct rashpa_piece *piece)
 {
@@ -445,7 +443,7 @@ static int rashpa_check_bus(struct rashpa_check *check, const struct rashpa_piec
 	if (!err && place->peer &&
 	    pci_bus_address(place->peer, place->bar) + (phys - place->start) != piece->address)
 		return rashpa_fail(check->call, -EREMOTEIO,
-				   "the exporter's table has the address that CPUs have for a BAR, the bus has another one");
+				   "the exporter's table has the CPU address of a BAR, which differs from its bus address");
 	return err;
 }
 
@@ -453,10 +451,10 @@ static int rashpa_check_piece(struct rashpa_check *check, struct rashpa_piece *p
 {
 	struct device *d = &check->dev->pdev->dev;
 
-	/* the mask first: the DMA core would have to warn about what it cannot reach */
+	/* the mask first: the DMA core would warn */
 	if (!rashpa_dma_reaches(d, piece->address, piece->length))
 		return rashpa_fail(check->call, -EOVERFLOW,
-				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
+				   "the memory is above what fpga%d can address (%d bits): allocate it lower, or enable the IOMMU",
 				   check->dev->id, fls64(rashpa_dma_limit(d)));
 	if (!check->domain)
 		return rashpa_check_bus(check, piece);
@@ -475,13 +473,13 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 		pieces->coherent = check->place.device;
 		if (device_only && !pieces->coherent)
 			return rashpa_fail(check->call, -EREMOTEIO,
-					   "the memory lies in the host, not in a device: the exporter moved it there, or it never was a device's");
+					   "the memory lies in the host, not in a device: the exporter has moved it, or it never was device memory");
 		pieces->class = check->domain ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST;
 		return 0;
 	}
 	if (peer == check->dev->pdev)
 		return rashpa_fail(check->call, -ENXIO,
-				   "the memory is in fpga%d itself, which reaches it without a map",
+				   "the memory is in fpga%d itself: it needs no map",
 				   check->dev->id);
 	class = rashpa_path_between(check->call, check->dev->pdev, peer);
 	if (class < 0)
@@ -493,13 +491,13 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 }
 
 /**
- * rashpa_pieces_check() - find out what the addresses lead to
- * @call: for the reason
- * @dev: importer
- * @pieces: from rashpa_pieces_get(); class and peer are filled in, untranslated addresses
- *	replaced
- * @host: it is known to be host memory: no BAR is looked for, of which there may be thousands
- * @device_only: host memory is not what was asked for
+ * rashpa_pieces_check() - verify what the addresses of a map lead to
+ * @call: the ioctl, for the error sentence
+ * @dev: importing function
+ * @pieces: result of rashpa_pieces_get(); class and peer are filled in, untranslated addresses
+ *	are replaced
+ * @host: the memory is known to be host memory: skip the search of BARs
+ * @device_only: refuse host memory
  *
  * Return: 0, -EREMOTEIO, -EOVERFLOW, -ENXIO.
  */
@@ -529,8 +527,8 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 }
 
 /**
- * rashpa_segments_fail() - a memory is too scattered for a table
- * @call: for the reason
+ * rashpa_segments_fail() - report a memory that needs too many segments
+ * @call: the ioctl, for the error sentence
  *
  * Return: -E2BIG.
  */
@@ -542,8 +540,9 @@ int rashpa_segments_fail(struct rashpa_call *call)
 }
 
 /*
- * The pieces of a part of a table, adjacent ones made one; @out: NULL to count them. How many, or
- * a negative errno.
+ * Merge adjacent ranges of a part of an exporter's table into @out, or count them if it is NULL.
+ *
+ * Return: number of pieces, or a negative errno.
  */
 static s64 rashpa_pieces_merge(struct rashpa_call *call, struct sg_table *sgt, u64 offset,
 			       u64 length, struct rashpa_piece *out)
@@ -584,15 +583,15 @@ static s64 rashpa_pieces_merge(struct rashpa_call *call, struct sg_table *sgt, u
 }
 
 /**
- * rashpa_pieces_get() - the part of an exporter's table that a map is of
- * @call: for the reason
- * @dev: importer
- * @sgt: the table
- * @dir: direction it was mapped for
- * @offset: first byte
- * @length: bytes
+ * rashpa_pieces_get() - merged address ranges of a part of an exporter's table
+ * @call: the ioctl, for the error sentence
+ * @dev: importing function
+ * @sgt: table of the exporter
+ * @dir: DMA direction of @sgt
+ * @offset: offset of the first byte in the memory
+ * @length: length in bytes
  *
- * Return: adjacent pieces made one, or an error pointer: -ENOMEM, -EREMOTEIO, -E2BIG.
+ * Return: pieces for rashpa_pieces_put(), or an error pointer: -ENOMEM, -EREMOTEIO, -E2BIG.
  */
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
 					struct sg_table *sgt, enum dma_data_direction dir,
@@ -616,9 +615,9 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 }
 
 /*
- * What a function has written to a peer may have turned round at a switch: the answer that told
- * that it has stopped came another way. A read from the peer arrives there behind those writes,
- * and from configuration space it changes nothing.
+ * A switch may have routed writes of the function directly to the peer. Then the answer that
+ * confirmed the stop did not flush them, but a read from the peer does. A read of configuration
+ * space has no side effects.
  */
 static void rashpa_peer_flush(struct pci_dev *peer)
 {
@@ -628,8 +627,8 @@ static void rashpa_peer_flush(struct pci_dev *peer)
 }
 
 /**
- * rashpa_pieces_put() - the addresses are not used any more
- * @pieces: or NULL; the function has stopped
+ * rashpa_pieces_put() - release the address ranges of a map
+ * @pieces: pieces, or NULL; the function has stopped
  */
 void rashpa_pieces_put(struct rashpa_pieces *pieces)
 {

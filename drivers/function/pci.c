@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: PCI functions: bind and removal, their nodes, and the calls on them.
+ * rashpa: PCI functions: bind, removal, nodes and ioctls.
  */
 #include <linux/dma-mapping.h>
 #include <linux/fs.h>
@@ -14,7 +14,7 @@
 
 static char *ids;
 
-/* @use each pair of vendor and device in @val. */
+/* Call @use for each vendor:device pair in @val. */
 static int rashpa_parse_ids(const char *val, int (*use)(unsigned int vendor, unsigned int device))
 {
 	unsigned int vendor, device;
@@ -44,7 +44,7 @@ static int rashpa_id_accept(unsigned int vendor, unsigned int device)
 	return 0;
 }
 
-/* A wrong one is refused before any of our code can be in use. */
+/* Check the whole parameter when the module is loaded, before anything is bound. */
 static int rashpa_ids_set(const char *val, const struct kernel_param *kp)
 {
 	int err = *val ? rashpa_parse_ids(val, rashpa_id_accept) : 0;
@@ -97,7 +97,7 @@ static long rashpa_fpga_ioctl(struct file *file, unsigned int cmd, unsigned long
 	return rashpa_ioctl(RASHPA_NODE_FPGA, file, cmd, arg);
 }
 
-/* Programs claim a function by flock(): not those that may only look at it. */
+/* Programs claim a function with flock(); files without write access may not. */
 static int rashpa_fpga_flock(struct file *file, int cmd, struct file_lock *lock)
 {
 	return file->f_mode & FMODE_WRITE ? locks_lock_file_wait(file, lock) : -EBADF;
@@ -114,11 +114,11 @@ static const struct file_operations rashpa_fpga_fops = {
 };
 
 /**
- * rashpa_device_of() - the function behind an open node
+ * rashpa_device_of() - function of an open node
  * @file: any file
  *
- * Return: the function, which lives at least as long as the file is open, or NULL if it
- * is not a /dev/rashpa/fpgaN.
+ * Return: the function, valid while the file is open, or NULL if the file is not a
+ * /dev/rashpa/fpgaN.
  */
 struct rashpa_device *rashpa_device_of(struct file *file)
 {
@@ -127,7 +127,7 @@ struct rashpa_device *rashpa_device_of(struct file *file)
 
 /* ------------------------------------------------------------ ioctls ---- */
 
-/* Without a lock: whoever asks what it is doing does not wait until it has done it. */
+/* Lockless: queries of the state do not wait for a stop or reset to end. */
 static int rashpa_device_check_present(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	return READ_ONCE(dev->gone) ? rashpa_device_removed(call, dev) : 0;
@@ -178,7 +178,7 @@ int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
 	unsigned long flags;
 
 	if (info->bar >= RASHPA_BARS)
-		return rashpa_fail(call, -EINVAL, "BAR %u does not exist: there are 0 to %d",
+		return rashpa_fail(call, -EINVAL, "BAR %u does not exist: must be 0 to %d",
 				   info->bar, RASHPA_BARS - 1);
 	flags = pci_resource_flags(dev->pdev, info->bar);
 	info->out_length = pci_resource_len(dev->pdev, info->bar);
@@ -203,7 +203,7 @@ int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
 	if (err)
 		return err;
 	mutex_unlock(&dev->lock);
-	/* whatever becomes of it, nobody else has its number while this file is open */
+	/* after a removal, too: the number stays reserved while this file is open */
 	return rashpa_holdings(call, arg, dev->id);
 }
 
@@ -260,7 +260,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
-	/* the PCI core would wait for its answer, a minute and longer, with all locks held */
+	/* the PCI core would wait for an answer a minute or longer, with all locks held */
 	if (!pci_device_is_present(dev->pdev)) {
 		mutex_unlock(&dev->lock);
 		return rashpa_fail(call, -EIO,
@@ -268,13 +268,13 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 				   dev->id);
 	}
 	/*
-	 * Only try: the reset takes the lock under which removal calls us, and
-	 * removal waits for dev->lock. The handlers below do the rest.
+	 * Only try: the reset takes the device lock, which removal holds while it waits for
+	 * dev->lock. The reset handlers quiesce the function.
 	 */
 	err = pci_try_reset_function(dev->pdev);
 	if (!err)
 		rashpa_device_idle(dev);
-	/* it has one, and it failed, if the PCI core knows a way */
+	/* -ENOTTY: no reset method exists, or all have failed */
 	if (err == -ENOTTY && !dev->pdev->reset_methods[0])
 		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset", dev->id);
 	else if (err == -ENOTTY)
@@ -283,13 +283,13 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 				  dev->id);
 	else if (err == -EAGAIN)
 		err = rashpa_fail(call, err,
-				  "fpga%d is being reset or removed by somebody else: try again",
+				  "fpga%d is being reset or removed by another process: try again",
 				  dev->id);
 	else if (!err && rashpa_device_stuck(dev))
 		err = rashpa_fail(call, -EIO,
 				  "fpga%d was reset and still does not become idle: bus mastering stays off",
 				  dev->id);
-	/* who has a map or a channel expects to be served again */
+	/* existing maps and channels resume */
 	else if (!err && rashpa_device_used(dev))
 		err = rashpa_device_master(call, dev);
 	mutex_unlock(&dev->lock);
@@ -308,7 +308,7 @@ int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
 	if (err)
 		return err;
 	if (info->index >= dev->n_engines) {
-		err = rashpa_fail(call, -ENOENT, "fpga%d has %u engines, and none with index %u",
+		err = rashpa_fail(call, -ENOENT, "fpga%d has %u engines: index %u does not exist",
 				  dev->id, dev->n_engines, info->index);
 		goto out;
 	}
@@ -350,7 +350,7 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 				   "a DMA mask of %u bits does not work on this machine",
 				   bits);
 	}
-	/* as it is stopped until now; what it makes of the new way is another question */
+	/* with the old sequence; rashpa_device_reinit() runs the new one */
 	rashpa_device_stop(dev);
 	rashpa_hw_lock(dev);
 	rashpa_profile_keep(dev, p, profile, steps);
@@ -374,7 +374,7 @@ int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
 		err = rashpa_profile_apply(call, dev, p, &profile);
 		mutex_unlock(&dev->lock);
 	}
-	/* also what was there before, if it was replaced */
+	/* on success this is the old profile */
 	rashpa_profile_drop(dev, &profile);
 	return err;
 }
@@ -427,7 +427,7 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	INIT_LIST_HEAD(&dev->open_windows);
 	rashpa_origin_init(&dev->events);
 	rashpa_origin_init(&dev->map_events);
-	/* fires once, not in an interrupt: whoever uses the function may listen */
+	/* fires once, in process context: any user of the function may listen */
 	rashpa_origin_init(&dev->end);
 	rashpa_node_init(&dev->dev, &pdev->dev, rashpa_device_release);
 	err = dev_set_name(&dev->dev, "fpga%d", dev->id);
@@ -438,7 +438,7 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	return dev;
 }
 
-/* Remember where the MSI-X table and pending bits are: no window may hold them. */
+/* Find the MSI-X table and pending bits: no window may contain them. */
 static void rashpa_msix_find(struct rashpa_device *dev)
 {
 	struct pci_dev *pdev = dev->pdev;
@@ -462,7 +462,7 @@ static void rashpa_msix_find(struct rashpa_device *dev)
 
 static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	/* I/O ports are not used, and some machines have none to give */
+	/* I/O ports are not used, and may not be available */
 	const int bars = pci_select_bars(pdev, IORESOURCE_MEM);
 	struct rashpa_device *dev;
 	int err;
@@ -476,14 +476,14 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = pci_request_selected_regions(pdev, bars, "rashpa");
 	if (err)
 		goto out_disable;
-	/* what may run there is stopped before it comes back, see rashpa_device_reinit() */
+	/* rashpa_device_reinit() stops DMA of a previous owner before bus mastering is turned on */
 	pci_clear_master(pdev);
-	/* INTx is not an event source; without a handler it could block others */
+	/* INTx has no handler: a raised line would block devices that share it */
 	pci_intx(pdev, 0);
 	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(RASHPA_DMA_BITS));
 	if (err)
 		goto out_regions;
-	/* what a segment may be is decided per map, not by the DMA core */
+	/* maps limit segments, not the DMA core */
 	dma_set_max_seg_size(&pdev->dev, SZ_2G);
 	dma_set_seg_boundary(&pdev->dev, ULONG_MAX);
 	dev->translated = rashpa_pci_translated(pdev);
@@ -520,8 +520,8 @@ out_put:
 }
 
 /*
- * Open files keep @dev alive but find it gone. Order: take away the registers that users
- * see, stop the DMA, then take away what it could reach, then the interrupts, and tell.
+ * Open files keep @dev alive, but find it gone. Order: revoke the windows, stop DMA, end the maps,
+ * free the interrupts, notify listeners.
  */
 static void rashpa_remove(struct pci_dev *pdev)
 {
@@ -531,7 +531,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 
 	rashpa_node_remove(&dev->dev, &dev->cdev);
 	mutex_lock(&dev->lock);
-	/* first the doorbells: nobody may start it again behind our back */
+	/* windows first: they contain the doorbells that could restart DMA */
 	rashpa_windows_revoke(dev);
 	rashpa_device_stop(dev);
 	mutex_lock(&dev->hw_lock);
@@ -543,8 +543,8 @@ static void rashpa_remove(struct pci_dev *pdev)
 	rashpa_profile_free(dev);
 	mutex_unlock(&dev->hw_lock);
 	/*
-	 * Those on their way are told before GONE, which says that no more will come. Ears
-	 * stay on the lists of the vectors, so those stay until release.
+	 * Pending interrupts are delivered before GONE, the last event. Listeners stay on the
+	 * lists of the vectors, so dev->vectors is freed on release.
 	 */
 	vectors = dev->n_vectors;
 	while (vectors--)
@@ -564,8 +564,8 @@ static void rashpa_remove(struct pci_dev *pdev)
 static struct pci_driver rashpa_pci_driver = {
 	.name = "rashpa",
 	/*
-	 * Functions are bound by driver_override, new_id, or the parameter ids. An empty table
-	 * would not be the same: new_id takes only what is like an entry of it.
+	 * Functions are bound by driver_override, new_id or the parameter ids. Not an empty table:
+	 * new_id would accept only ids that match one of its entries.
 	 */
 	.id_table = NULL,
 	.probe = rashpa_probe,

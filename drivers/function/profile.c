@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: device profile: what differs from board to board, checked and kept.
+ * rashpa: device profiles: registers, windows and limits of a board.
  */
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
@@ -16,7 +16,7 @@ static void rashpa_table_unmap(struct rashpa_device *dev, void __iomem *regs)
 }
 
 /**
- * rashpa_profile_free() - forget the quiesce sequence, the engines and the table
+ * rashpa_profile_free() - free the quiesce sequence, the engines and the table
  * @dev: the function, hw_lock held
  */
 void rashpa_profile_free(struct rashpa_device *dev)
@@ -82,7 +82,7 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 		return rashpa_fail(call, -EINVAL, "a reserved field of the table is not zero");
 	if (!t->length || !IS_ALIGNED(t->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
-				   "the table at 0x%llx of 0x%llx bytes: must be aligned to 4 and not empty",
+				   "the table at 0x%llx of 0x%llx bytes must be aligned to 4 and not empty",
 				   t->offset, t->length);
 	if (!rashpa_bar_is_memory(dev, t->bar) ||
 	    !rashpa_bar_range_ok(dev, t->bar, t->offset, t->length))
@@ -95,7 +95,7 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 		if (w->flags & RASHPA_PWINDOW_USER && w->bar == t->bar &&
 		    w->offset < t->offset + t->length && t->offset < w->offset + w->length)
 			return rashpa_fail(call, -EINVAL,
-					   "window %s: is for users and overlaps the address table",
+					   "window %s: is for users, but overlaps the address table",
 					   w->name);
 	}
 	if (profile->layout.flags & RASHPA_LAYOUT_WRITE_ONLY && !p->n_steps)
@@ -118,12 +118,12 @@ static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_p
 				   p->n_engines, RASHPA_PROFILE_ENGINES_MAX);
 	if (p->n_engines && (!p->table || !p->n_steps))
 		return rashpa_fail(call, -EINVAL,
-				   "engines without %s: what an engine does not cover is the function's",
+				   "engines without %s: they need a table and a quiesce sequence of the whole function",
 				   p->table ? "a quiesce sequence of the whole function" :
 					      "a table");
 	if (p->__reserved || (!p->table && p->table_size))
 		return rashpa_fail(call, -EINVAL,
-				   "a reserved field is not zero, or a table has a size and no address");
+				   "a reserved field is not zero, or a table has a size but no address");
 	if (p->dma_bits && (p->dma_bits < 24 || p->dma_bits > 64))
 		return rashpa_fail(call, -EINVAL, "a DMA mask of %u bits: must be 24 to 64",
 				   p->dma_bits);
@@ -141,7 +141,7 @@ static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_p
 	return 0;
 }
 
-/* What was copied, and what was there before, if it was replaced. */
+/* Free a copied profile, or the old one after rashpa_profile_keep(). */
 void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
 	kvfree(profile->windows);
@@ -152,7 +152,7 @@ void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profi
 	rashpa_engines_free(dev, profile->engines, profile->n_engines);
 }
 
-/* What is in an entry of the table: an address, or where a ring is. */
+/* Copy the format of table entries: addresses, or places of rings. */
 static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_profile_table *t,
 			      struct rashpa_profile *profile)
 {
@@ -162,14 +162,14 @@ static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_prof
 		return rashpa_layout_fetch(call, t->layout, t->layout_size, &profile->layout);
 	if (t->layout || t->layout_size)
 		return rashpa_fail(call, -EINVAL,
-				   "the layout of an entry, and a ring, exclude each other");
+				   "the layout of an entry and the format of a ring exclude each other");
 	err = rashpa_fetch_copy(call, t, &profile->fetch);
 	profile->layout.stride = profile->fetch.about.stride;
 	profile->layout.segment_size = profile->fetch.about.segment_size;
 	return err;
 }
 
-/* From user space, not checked; rashpa_profile_drop() is to be called whatever this answers. */
+/* Copy a profile from user space. The caller calls rashpa_profile_drop(), also after an error. */
 int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile)
 {
@@ -209,12 +209,12 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 		return rashpa_fail(call, -EBUSY,
 				   "fpga%d has %u maps and %u windows: close them first",
 				   dev->id, dev->n_maps, dev->n_open_windows);
-	/* who has it is served again at the end: what rashpa_device_master() would refuse */
+	/* the channels would need bus mastering, which rashpa_device_master() would refuse */
 	if (!p->n_steps && dev->n_users && !capable(CAP_SYS_RAWIO))
 		return rashpa_fail(call, -EPERM,
-				   "fpga%d has channels, and the profile no quiesce sequence: close them, add one, or use CAP_SYS_RAWIO",
+				   "fpga%d has channels, but the profile no quiesce sequence: close the channels, add a sequence, or use CAP_SYS_RAWIO",
 				   dev->id);
-	/* whoever says what is written where, and by whom, has the registers */
+	/* all of these give control over registers */
 	if (p->n_windows || p->n_steps || p->table) {
 		err = rashpa_lockdown_check(call, dev, "a profile that names registers");
 		if (err)
@@ -232,9 +232,9 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 }
 
 /**
- * rashpa_profile_map() - the registers of the table and of engines
+ * rashpa_profile_map() - map the registers of the table and of engines
  * @dev: the function, locked
- * @profile: checked
+ * @profile: checked profile
  *
  * Return: 0 or -ENOMEM.
  */
@@ -250,7 +250,7 @@ int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile
 	return rashpa_engines_map(dev, profile);
 }
 
-/* What is said from here on is in force, whatever the function makes of it. */
+/* Put a profile into force. @profile receives the old one. */
 void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile, struct rashpa_step *steps)
 {
@@ -283,9 +283,9 @@ void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_
 }
 
 /**
- * rashpa_profile_find() - a declared window by name
+ * rashpa_profile_find() - find a window of the profile by name
  * @dev: the function, locked
- * @name: checked already
+ * @name: checked name
  *
  * Return: the window, or NULL.
  */
@@ -301,12 +301,12 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name)
 }
 
 /**
- * rashpa_profile_cover() - a declared window that holds a range
+ * rashpa_profile_cover() - find a window of the profile that contains a range
  * @dev: the function, locked
- * @bar: BAR
- * @offset: in the BAR
- * @length: bytes, checked against the BAR
- * @flags: RASHPA_PWINDOW_* that it has to have
+ * @bar: BAR number
+ * @offset: offset in the BAR in bytes
+ * @length: length in bytes, checked against the BAR
+ * @flags: required RASHPA_PWINDOW_*
  *
  * Return: the window, or NULL.
  */

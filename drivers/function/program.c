@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: address tables of functions: the segments of maps, where the kernel writes them.
+ * rashpa: write the segments of maps to the address table of a function.
  */
 #include <linux/capability.h>
 #include <linux/io.h>
@@ -24,20 +24,21 @@ static void rashpa_entry_write(void __iomem *entry, const struct rashpa_layout *
 	writel(upper_32_bits(value), entry + offset + upper);
 }
 
-/* By the control field; where there is none, an entry of no length leads nowhere. */
+/* Clear the control field; without one, length 0 makes an entry invalid. */
 static void rashpa_entry_invalidate(void __iomem *entry, const struct rashpa_layout *l)
 {
 	if (l->control_bits)
 		writel(l->control_clear, entry + l->control_offset);
 	else
 		rashpa_entry_write(entry, l, l->length_offset, l->length_bits, 0);
-	/* not valid before another address */
+	/* invalid before the address changes */
 	wmb();
 }
 
 /*
- * Valid last: the function must never see half an entry. The CPU may combine writes, where
- * somebody has a write-combined window of the table: x86 knows one mode for a range.
+ * Make the entry valid last: the function must never see half an entry. The barriers are needed,
+ * because the table may be write-combined: x86 has one cache mode for a range, and a window may
+ * have chosen it.
  */
 static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
 			     const struct rashpa_segment *s, u64 sum)
@@ -52,7 +53,7 @@ static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
 	if (l->length_bits)
 		rashpa_entry_write(entry, l, l->length_offset, l->length_bits, s->length);
 	if (l->control_bits) {
-		/* the other fields before it is valid */
+		/* the other fields before the control field */
 		wmb();
 		writel(l->control_set, entry + l->control_offset);
 	}
@@ -68,7 +69,7 @@ static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *
 		rashpa_entry_write(entry, l, l->sum_offset, l->sum_bits, 0);
 }
 
-/* Entry @i of the table; hw_lock held, and there is a table. */
+/* Entry @i of the table; hw_lock held, and the profile has a table. */
 static void __iomem *rashpa_entry(const struct rashpa_device *dev, u32 i)
 {
 	return dev->table_regs + (size_t)i * dev->table_layout.stride;
@@ -80,9 +81,9 @@ static u32 rashpa_entries(const struct rashpa_device *dev)
 }
 
 /*
- * Writes are posted: a read makes sure that they have arrived. No address of a page ends in
- * all ones, but what a table answers may be anything: then another register shows whether the
- * function answers. Where the BARs are switched off, the writes were lost, and a read may return zero.
+ * Flush posted writes with a read. All ones may mean that the function does not answer, or be a
+ * genuine value: then another register decides. With memory decoding off, the writes were lost and
+ * a read may return zero.
  *
  * Return: 0, -EIO if the function does not answer.
  */
@@ -92,17 +93,14 @@ static int rashpa_entries_flush(struct rashpa_device *dev, u32 i)
 					   dev->table_layout.address_offset;
 	bool ones;
 
-	/* what was combined leaves the CPU before the read */
+	/* combined writes leave the CPU before the read */
 	mb();
 	ones = dev->table_layout.flags & RASHPA_LAYOUT_WRITE_ONLY ||
 	       readl(rashpa_entry(dev, i) + at) == ~0U;
 	return !rashpa_device_reachable(dev) || (ones && !rashpa_profile_answers(dev)) ? -EIO : 0;
 }
 
-/*
- * Memory that can be reached is not given back before: nobody else has the lock until it is
- * done.
- */
+/* hw_lock stays held until all entries are cleared: nothing may be unmapped before. */
 static int rashpa_entries_clear(struct rashpa_device *dev, u32 first, u32 n)
 {
 	u32 i;
@@ -122,9 +120,9 @@ static int rashpa_entries_clear(struct rashpa_device *dev, u32 first, u32 n)
 
 /**
  * rashpa_unprogram() - clear the entries of a map
- * @map: the map; hw_lock of its function held, which is not being reset
+ * @map: the map; its function is not being reset, hw_lock held
  *
- * Return: 0; -EIO if the function does not answer: the entries stay the map's, unless that has
+ * Return: 0, -EIO if the function does not answer. Then the map keeps its entries, unless it has
  * ended for good.
  */
 int rashpa_unprogram(struct rashpa_map *map)
@@ -134,7 +132,7 @@ int rashpa_unprogram(struct rashpa_map *map)
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (!map->programmed)
 		return 0;
-	/* no register has the address of an unfinished ring, but the ring has addresses */
+	/* entries is 0 for an unfinished ring, which still contains addresses */
 	if (!map->dev->gone)
 		err = rashpa_entries_clear(map->dev, map->first, map->entries);
 	if (err && !map->ended)
@@ -144,7 +142,7 @@ int rashpa_unprogram(struct rashpa_map *map)
 	clear_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	map->programmed = false;
 	map->entries = 0;
-	/* nobody else gets its place while it is revoked */
+	/* a map that the kernel programs again keeps its entries while it is revoked */
 	if (list_empty(&map->reprogram))
 		map->place = 0;
 	list_del_init(&map->stale);
@@ -164,7 +162,7 @@ int rashpa_table_clear(struct rashpa_device *dev)
 
 /* -------------------------------------------------------- program ---- */
 
-/* Entries that are written before others get at the lock. */
+/* Number of entries written per hold of hw_lock. */
 #define RASHPA_PROGRAM_BATCH	1024
 
 static int rashpa_program_fits(struct rashpa_call *call, const struct rashpa_map *map)
@@ -178,19 +176,19 @@ static int rashpa_program_fits(struct rashpa_call *call, const struct rashpa_map
 
 		if (l->address_bits == 32 && s->address + s->length - 1 > U32_MAX)
 			return rashpa_fail(call, -EOVERFLOW,
-					   "segment %u is above 4 GiB, the address field has 32 bits: set dma_bits to 32 in the profile",
+					   "segment %u is above 4 GiB, but the address field has 32 bits: set dma_bits to 32 in the profile",
 					   i);
 		if (l->length_bits == 32 && s->length > U32_MAX)
 			return rashpa_fail(call, -EOVERFLOW,
-					   "segment %u is 4 GiB or longer, the length field has 32 bits: set max_segment",
+					   "segment %u has 4 GiB or more, but the length field has 32 bits: set max_segment",
 					   i);
 		if (l->segment_size && s->length != l->segment_size)
 			return rashpa_fail(call, -EINVAL,
-					   "segment %u has 0x%llx bytes, an entry without a length covers 0x%llx: map in such segments",
+					   "segment %u has 0x%llx bytes, but an entry without a length covers 0x%llx: map segments of that size",
 					   i, s->length, l->segment_size);
 		if (l->sum_bits == 32 && sum > U32_MAX)
 			return rashpa_fail(call, -EOVERFLOW,
-					   "segment %u begins 0x%llx bytes behind the map's beginning, the sum field has 32 bits: map less at a time",
+					   "segment %u is at offset 0x%llx of the map, but the sum field has 32 bits: map less at a time",
 					   i, sum);
 		sum += s->length;
 		cond_resched();
@@ -198,7 +196,7 @@ static int rashpa_program_fits(struct rashpa_call *call, const struct rashpa_map
 	return 0;
 }
 
-/* Two maps in one place: the end of the first would clear the second. */
+/* Maps must not share entries: the end of one would clear the other. */
 static int rashpa_program_free(struct rashpa_call *call, struct rashpa_map *map, u32 first,
 			       u32 entries)
 {
@@ -224,13 +222,13 @@ static int rashpa_program_unresponsive(struct rashpa_call *call, const struct ra
 }
 
 /**
- * rashpa_map_check_others() - may the function get the addresses of a map?
- * @call: the ioctl, for the reason; or NULL
+ * rashpa_map_check_others() - check whether an engine or function may get the addresses of a map
+ * @call: the ioctl, for the error sentence; or NULL
  * @map: the map; hw_lock of its function held
- * @engine: the bit for the one that will have them; 0 for the function
+ * @engine: bit of the engine, 0 for the whole function
  *
- * The end of the map stops that engine, or the function. Refused if another user's stream may
- * run there, unless the caller has CAP_SYS_RAWIO: he could write the registers as well.
+ * The end of the map will stop the engine or function, so refuse if a stream of another user may
+ * run there. Callers with CAP_SYS_RAWIO are exempt: they could write the registers as well.
  *
  * Return: 0, -EBUSY.
  */
@@ -247,28 +245,28 @@ int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *m
 		if (capable(CAP_SYS_RAWIO))
 			return 0;
 		return call ? rashpa_fail(call, -EBUSY,
-					  "%s of fpga%d has addresses of map %u, which is somebody else's: it would be stopped with this map. Use another engine, wait for the end of that map (rashpactl list names its process), or use CAP_SYS_RAWIO",
-					  engine ? "the engine" : "something", map->dev->id,
+					  "%s of fpga%d has addresses of map %u of another user, and would stop with your map: use another engine, wait for the end of that map (rashpactl list names its process), or use CAP_SYS_RAWIO",
+					  engine ? "the engine" : "a part", map->dev->id,
 					  other->id) : -EBUSY;
 	}
 	return 0;
 }
 
 /*
- * May the end of this map stop what reads these entries? The end of a map in entries of no engine
- * stops the whole function: where there are engines, that needs CAP_SYS_RAWIO.
+ * May the end of this map stop the readers of these entries? Outside the entries of one engine it
+ * stops the whole function: if the profile has engines, that needs CAP_SYS_RAWIO.
  */
 static int rashpa_program_check_engine(struct rashpa_call *call, const struct rashpa_map *map,
 				u32 first, u64 engine)
 {
 	if (map->dev->n_engines && !engine && !capable(CAP_SYS_RAWIO))
 		return rashpa_fail(call, -EPERM,
-				   "entries from %u on are not in one engine of fpga%d alone: its end would stop all engines. Choose entries of an engine that the board has, or use CAP_SYS_RAWIO",
+				   "entries from %u on are not in one engine of fpga%d alone, so the end of the map would stop all engines: choose entries of an existing engine, or use CAP_SYS_RAWIO",
 				   first, map->dev->id);
 	return rashpa_map_check_others(call, map, engine);
 }
 
-/* Leave the old place for a new one, which is still empty. */
+/* Clear the old entries and reserve new ones, which are still empty. */
 static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map, u32 first,
 			       bool reprogram)
 {
@@ -281,7 +279,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	lockdep_assert_held(&dev->hw_lock);
 	if (first > all || entries > all - first)
 		return rashpa_fail(call, -ERANGE,
-				   "%u %s from entry %u on do not fit into the %u entries of the table",
+				   "%u %s from entry %u on exceed the %u entries of the table",
 				   entries, fetched ? "ring" : "segments", first, all);
 	if (map->table->state != RASHPA_MAP_STATE_VALID)
 		return rashpa_program_stale(call);
@@ -311,9 +309,9 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 }
 
 /*
- * The function is told of a ring when all of it is there.
+ * Write the next descriptors, and the place of the ring after the last one.
  *
- * Return: whether it was.
+ * Return: true when the ring is complete.
  */
 static bool rashpa_program_ring(struct rashpa_map *map, u64 *sum)
 {
@@ -324,7 +322,7 @@ static bool rashpa_program_ring(struct rashpa_map *map, u64 *sum)
 	return true;
 }
 
-/* How far is a map on its way into a function? */
+/* Progress of a PROGRAM call, which releases hw_lock between batches. */
 struct rashpa_program_run {
 	u32 resets;
 	u64 generation;
@@ -333,10 +331,9 @@ struct rashpa_program_run {
 };
 
 /*
- * The next entries. Each is the map's to clear from here on, also if the function does not
- * answer: it may have heard. The map may have ended since the last ones, and with it the place,
- * or come back with other addresses; and a reset, which the function forgets them by, may have come
- * between.
+ * Write the next batch of entries. map->entries counts them even if the function does not answer:
+ * it may have received them. Since the last batch the map may have ended or moved, or a reset may
+ * have cleared the entries.
  */
 static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 			       struct rashpa_program_run *run)
@@ -348,7 +345,7 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	if (map->table->generation != run->generation || !map->programmed)
 		return rashpa_program_stale(call);
 	if (map->dev->resets != run->resets)
-		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: once more",
+		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: try again",
 				   map->dev->id);
 	run->done = fetched ? rashpa_program_ring(map, &run->sum) :
 				 end == map->table->count;
@@ -367,7 +364,7 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	return 0;
 }
 
-/* Before the old place is left. There may be millions: others get at the lock meanwhile. */
+/* Check all segments before the old entries are cleared; in batches, like rashpa_program(). */
 static int rashpa_program_ring_fits(struct rashpa_call *call, struct rashpa_map *map,
 				    const struct rashpa_program_run *run)
 {
@@ -397,7 +394,7 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 	int err;
 
 	lockdep_assert_held(&map->dev->lock);
-	/* it has ended since it had room for a ring */
+	/* ended after rashpa_program_room() */
 	if (fetched && (map->ended || !map->ring))
 		return rashpa_program_stale(call);
 	rashpa_hw_lock(map->dev);
@@ -420,7 +417,7 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 	return err;
 }
 
-/* Is it valid, and does the function not have it, although it was to? */
+/* Is the map valid but lost from the function, and to be programmed again? */
 static bool rashpa_program_due(struct rashpa_map *map)
 {
 	bool due;
@@ -437,10 +434,10 @@ static bool rashpa_program_due(struct rashpa_map *map)
 }
 
 /**
- * rashpa_reprogram() - program a map that asks for it, where its function has lost it
+ * rashpa_reprogram() - program a map again after a reset or revocation, if it asks for that
  * @map: the map; its function is locked
  *
- * Return: enum rashpa_map_state, for readers; 0: there is nothing to report.
+ * Return: enum rashpa_map_state to report to listeners, or 0 if nothing was done.
  */
 u32 rashpa_reprogram(struct rashpa_map *map)
 {
@@ -451,16 +448,16 @@ u32 rashpa_reprogram(struct rashpa_map *map)
 	if (!rashpa_program_due(map))
 		return 0;
 	err = rashpa_program(&call, map, &p, true);
-	/* what made it stale brings the worker here once more */
+	/* the cause of -ESTALE queues the work again */
 	if (err == -ESTALE)
 		return 0;
 	return err ? RASHPA_MAP_STATE_UNPROGRAMMED : RASHPA_MAP_STATE_PROGRAMMED;
 }
 
 /*
- * Room for a ring, where the profile's table says where rings are: it stays the map's, whatever
- * comes of this. It takes long if it is large: nobody who needs the function waits for it. A
- * profile does not change as long as it has maps.
+ * Allocate the ring if the function fetches descriptors. The map keeps it, also after an error.
+ * Large rings take long: the function is not locked meanwhile. Profiles cannot change while maps
+ * exist.
  */
 static int rashpa_program_room(struct rashpa_call *call, struct rashpa_map *map)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: how a function stops: the steps of a profile, with a deadline, or bus mastering off.
+ * rashpa: stop the DMA of a function with the steps of its profile, or with bus mastering off.
  */
 #include <linux/io.h>
 #include <linux/iopoll.h>
@@ -10,20 +10,20 @@
 #include "core/compat.h"
 #include "function/function.h"
 
-/* A register that a removed function answers with. */
+/* Reads of a removed function return all ones. */
 #define RASHPA_ALL_ONES		(~0U)
 #define RASHPA_STEP_POLL_US	20
-/* of the whole sequence, where the profile says nothing else */
+/* Default time limit of a whole sequence. */
 #define RASHPA_QUIESCE_US	(1 * USEC_PER_SEC)
 
 /**
- * rashpa_profile_deadline() - until when the function may take to stop
+ * rashpa_profile_deadline() - deadline of a stop that begins now
  * @dev: the function, hw_lock held
  *
- * One for all that is done to stop it: others wait meanwhile, some of them with locks of other
- * drivers.
+ * All steps and retries of a stop share one deadline: other tasks wait, some of them with locks of
+ * other drivers.
  *
- * Return: the time at which nothing is waited for any more.
+ * Return: time after which no step waits any more.
  */
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev)
 {
@@ -33,20 +33,17 @@ ktime_t rashpa_profile_deadline(struct rashpa_device *dev)
 
 static int rashpa_step_wait(struct rashpa_step *s, ktime_t end)
 {
-	/* 0 would be for ever; one look at least */
+	/* at least 1: 0 means no timeout */
 	const s64 left = clamp_t(s64, ktime_us_delta(end, ktime_get()), 1, s->step.timeout_us);
 	u32 value;
 	int err;
 
-	/* a whole register of bits that say busy is no reason yet to give up */
+	/* all ones ends the poll, unless the step checks every bit: then it may mean busy */
 	err = readl_poll_timeout(s->reg, value,
 				 (value & s->step.mask) == s->step.value ||
 				 (value == RASHPA_ALL_ONES && s->step.mask != RASHPA_ALL_ONES),
 				 RASHPA_STEP_POLL_US, left);
-	/*
-	 * A dead function has every bit set, also the one that says idle. Only a step that
-	 * waits for all ones may take them for an answer.
-	 */
+	/* all ones is how a removed function reads: a match only for a step that waits for them */
 	if (value == RASHPA_ALL_ONES && s->step.value != RASHPA_ALL_ONES)
 		return -EIO;
 	return err;
@@ -62,14 +59,13 @@ static void rashpa_step_write(struct rashpa_step *s)
 }
 
 /**
- * rashpa_steps_run() - a quiesce sequence
- * @steps: its steps; hw_lock of the function held
- * @n: their number
- * @end: rashpa_profile_deadline(), when it began
+ * rashpa_steps_run() - run a quiesce sequence
+ * @steps: steps of the sequence; hw_lock of the function held
+ * @n: number of steps
+ * @end: rashpa_profile_deadline() at the start of the stop
  *
- * The last WAIT also guarantees that all writes have arrived of what it has stopped: the answer to
- * a read cannot pass posted writes that the function sent before it (PCIe base
- * specification, transaction ordering).
+ * The last WAIT also guarantees that all earlier DMA writes have arrived: a read completion cannot
+ * pass posted writes of the function (PCIe base specification, transaction ordering).
  *
  * Return: 0, -ETIMEDOUT (not idle in time), -EIO (does not answer).
  */
@@ -90,13 +86,12 @@ int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end)
 }
 
 /**
- * rashpa_profile_answers() - are there registers behind the BARs
+ * rashpa_profile_answers() - check whether reads of registers are answered by the function
  * @dev: the function, hw_lock held
  *
- * Reads what the quiesce sequence waits for: of no other register is it known that it
- * cannot hold all ones.
+ * Reads the register that the quiesce sequence waits for: any other register might hold all ones.
  *
- * Return: false if all that can be read is what a bus without a function answers.
+ * Return: false if the reads return what an empty bus returns.
  */
 bool rashpa_profile_answers(struct rashpa_device *dev)
 {
@@ -112,10 +107,10 @@ bool rashpa_profile_answers(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_steps_free() - the end of rashpa_steps_map()
+ * rashpa_steps_free() - free the steps of rashpa_steps_map()
  * @dev: the function
- * @steps: its answer, or NULL
- * @n: their number, 0 with NULL
+ * @steps: steps, or NULL
+ * @n: number of steps, 0 with NULL
  */
 void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n)
 {
@@ -125,10 +120,10 @@ void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32
 }
 
 /**
- * rashpa_steps_map() - the registers of a quiesce sequence
+ * rashpa_steps_map() - map the registers of a quiesce sequence
  * @dev: the function
- * @in: its steps, checked
- * @n: their number
+ * @in: checked steps
+ * @n: number of steps
  *
  * Return: the steps, for rashpa_steps_free(), or -ENOMEM as an error pointer.
  */
@@ -153,72 +148,72 @@ struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
 }
 
 static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev,
-			     const char *whose, const struct rashpa_profile_step *s, u32 i)
+			     const char *prefix, const struct rashpa_profile_step *s, u32 i)
 {
 	if (s->op != RASHPA_STEP_WRITE && s->op != RASHPA_STEP_WAIT)
 		return rashpa_fail(call, -EINVAL, "%sstep %u: operation %u is not defined",
-				   whose, i, s->op);
+				   prefix, i, s->op);
 	if (s->__reserved)
 		return rashpa_fail(call, -EINVAL, "%sstep %u: a reserved field is not zero",
-				   whose, i);
+				   prefix, i);
 	if (s->op == RASHPA_STEP_WAIT &&
 	    (!s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX))
 		return rashpa_fail(call, -EINVAL,
 				   "%sstep %u: time limit must be 1 to %u microseconds",
-				   whose, i, RASHPA_QUIESCE_US_MAX);
+				   prefix, i, RASHPA_QUIESCE_US_MAX);
 	if (s->op == RASHPA_STEP_WAIT && s->value & ~s->mask)
 		return rashpa_fail(call, -EINVAL, "%sstep %u: waits for bits outside its mask",
-				   whose, i);
+				   prefix, i);
 	if (s->op == RASHPA_STEP_WRITE && s->timeout_us)
-		return rashpa_fail(call, -EINVAL, "%sstep %u: a write has no time limit", whose, i);
+		return rashpa_fail(call, -EINVAL, "%sstep %u: a write has no time limit", prefix, i);
 	if (!IS_ALIGNED(s->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
 				   "%sstep %u: offset 0x%llx is not a multiple of 4",
-				   whose, i, s->offset);
+				   prefix, i, s->offset);
 	if (!rashpa_bar_is_memory(dev, s->bar) ||
 	    !rashpa_bar_range_ok(dev, s->bar, s->offset, sizeof(u32)))
 		return rashpa_fail(call, -ERANGE, "%sstep %u: 0x%llx is outside BAR %u",
-				   whose, i, s->offset, s->bar);
+				   prefix, i, s->offset, s->bar);
 	return 0;
 }
 
 /**
- * rashpa_steps_check() - does a quiesce sequence make sense
+ * rashpa_steps_check() - check a quiesce sequence
  * @call: the ioctl
  * @dev: the function
- * @whose: what a sentence begins with
- * @s: its steps, from user space
- * @n: their number
+ * @prefix: beginning of error sentences, may be empty
+ * @s: steps from user space
+ * @n: number of steps
  *
- * It must end with a look at the function: a write alone may still be on its way, and a mask of
- * nothing is always satisfied.
+ * The last step must be a WAIT for at least one bit: a write is posted, and an empty mask always
+ * matches.
  *
  * Return: 0, -EINVAL, -ERANGE.
  */
-int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
+int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
 		       const struct rashpa_profile_step *s, u32 n)
 {
 	u32 i;
 	int err;
 
 	for (i = 0; i < n; i++) {
-		err = rashpa_step_check(call, dev, whose, &s[i], i);
+		err = rashpa_step_check(call, dev, prefix, &s[i], i);
 		if (err)
 			return err;
 	}
 	if (n && (s[n - 1].op != RASHPA_STEP_WAIT || !s[n - 1].mask))
 		return rashpa_fail(call, -EINVAL,
 				   "%sstep %u: the last step must wait for a bit that says that nothing is in flight",
-				   whose, n - 1);
+				   prefix, n - 1);
 	return 0;
 }
 
 /**
- * rashpa_device_set_stuck() - it was to stop, or to forget addresses, and has not
+ * rashpa_device_set_stuck() - turn bus mastering off until a reset, after a failed stop
  * @dev: the function, hw_lock held
- * @err: why, for the log
+ * @err: error of the stop, for the log
  *
- * Return: RASHPA_DEVICE_EVENT_STUCK, 0 if it was cut off before.
+ * Return: RASHPA_DEVICE_EVENT_STUCK, or 0 if the function was stuck before.
  */
 u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err)
 {
@@ -234,16 +229,15 @@ u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err)
 }
 
 /**
- * rashpa_device_stop_locked() - quiesce: no DMA of this function after this returns
+ * rashpa_device_stop_locked() - stop all DMA of a function
  * @dev: the function, hw_lock held
- * @end: rashpa_profile_deadline(), when the caller began to stop it
+ * @end: rashpa_profile_deadline() at the start of the stop
  *
- * Runs the profile's sequence; where it fails, or there is none, turns bus
- * mastering off. The caller counts it, once if it stops twice, and sends the event.
+ * Runs the quiesce sequence of the profile. Without a sequence, or if it fails, turns bus mastering
+ * off. The caller updates rashpa_device.quiesces and sends the event.
  *
- * Return: 0 if there was nothing to stop, else enum rashpa_device_event:
- * RASHPA_DEVICE_EVENT_QUIESCED, or RASHPA_DEVICE_EVENT_STUCK if it took the hard way (the memory is
- * safe all the same).
+ * Return: 0 if nothing was running, RASHPA_DEVICE_EVENT_QUIESCED, or RASHPA_DEVICE_EVENT_STUCK if
+ * the sequence failed (the memory is safe all the same).
  */
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 {
@@ -252,15 +246,12 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 	lockdep_assert_held(&dev->hw_lock);
 	if (!dev->master || dev->gone)
 		return 0;
-	/*
-	 * Pulled out, or only deaf: nobody knows whether it still sends, so it is not taken
-	 * for idle. It may hear what it cannot answer.
-	 */
+	/* unplugged, or unresponsive but still sending: never take it for idle */
 	if (!rashpa_device_reachable(dev))
 		err = -ENODEV;
 	else if (dev->n_steps)
 		err = rashpa_steps_run(dev->steps, dev->n_steps, end);
-	/* whoever has a doorbell may have started it between the steps: once more */
+	/* a process with a doorbell may have restarted it between the steps: retry */
 	if (err == -ETIMEDOUT)
 		err = rashpa_steps_run(dev->steps, dev->n_steps, end);
 	if (err)
@@ -271,7 +262,7 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 }
 
 /**
- * rashpa_device_stop() - quiesce, and tell who listens
+ * rashpa_device_stop() - stop all DMA of a function and notify listeners
  * @dev: the function
  *
  * Return: 0, or -ETIMEDOUT if bus mastering had to be turned off.

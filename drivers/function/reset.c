@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: bus mastering comes on: the first use of a function, resets, errors of the bus, sleep,
- * shutdown.
+ * rashpa: turn bus mastering on: first use of a function, resets, bus errors, sleep, shutdown.
  *
- * The order of a reset: no CPU and no other function reaches its windows, and it is stopped. Then
- * it is reset, entries of maps that have ended are cleared, maps that ask for it are programmed
- * again, and its windows are back.
+ * Order of a reset: block windows for CPUs and other functions, stop DMA, reset, clear entries of
+ * revoked maps, queue maps to program again, unblock windows.
  */
 #include <linux/capability.h>
 #include <linux/pm.h>
@@ -16,19 +14,20 @@
 static int rashpa_pci_unresponsive(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	return rashpa_fail(call, -EIO,
-			   "fpga%d does not answer: its BARs are off, bind it again; or its link is lost, remove it and scan its bus again",
+			   "fpga%d does not answer: if its BARs are off, bind it again; if its link is lost, remove it and scan its bus again",
 			   dev->id);
 }
 
 /**
- * rashpa_device_master() - let the function do DMA (interrupts are DMA as well)
+ * rashpa_device_master() - turn bus mastering on (message interrupts need it as well)
  * @call: the ioctl
  * @dev: the function, locked
  *
- * Bus mastering is off until somebody has a map or a channel: nothing that the
- * previous owner left running can write into this system.
+ * Bus mastering is off until the first map or channel exists. So DMA of a previous owner cannot
+ * write into this system.
  *
- * Return: 0, -EIO if the function is stuck or gone, -EPERM if nobody said how to stop it.
+ * Return: 0, -EIO if the function is stuck or does not answer, -EPERM without a quiesce sequence,
+ * or an error of rashpa_device_reinit().
  */
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 {
@@ -36,8 +35,8 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 
 	lockdep_assert_held(&dev->lock);
 	/*
-	 * Without a sequence it is only cut off, not stopped, and may go on where it was.
-	 * Who drives it has to know what it does, and could write its registers anyway.
+	 * Without a sequence, stopping only turns bus mastering off: DMA may resume later. That
+	 * needs the privilege that register accesses need.
 	 */
 	if (!dev->n_steps && !capable(CAP_SYS_RAWIO))
 		return rashpa_fail(call, -EPERM,
@@ -64,11 +63,12 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 }
 
 /**
- * rashpa_device_hold() - somebody expects to be served by this function
+ * rashpa_device_hold() - add a user that needs bus mastering
  * @call: the ioctl
  * @dev: the function, locked
  *
- * Return: 0, and bus mastering is on until rashpa_device_leave(); see rashpa_device_master().
+ * Return: 0 with bus mastering on until rashpa_device_leave(), or an error of
+ * rashpa_device_master().
  */
 int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev)
 {
@@ -79,13 +79,13 @@ int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev)
 	return err;
 }
 
-/* -------------------------------------------------- reset by anybody ---- */
+/* ------------------------------------------------------------ resets ---- */
 
 /*
- * As it was bound: BARs, command register (without bus mastering), capabilities. What the PCI
- * core has saved last may be of no use: some kernels forget it when they restore it. Not with
- * hw_lock: interrupts are restored under a mutex that the PCI core holds where it allocates memory,
- * and an exporter that gives memory back to who allocates comes to us for hw_lock.
+ * Restore the configuration space of bind time: BARs, command register (without bus mastering),
+ * capabilities. The state that the PCI core saved last may be missing: some kernels drop it when
+ * they restore it. Not under hw_lock: restoring MSI takes a mutex under which the PCI core allocates
+ * memory, and reclaim can take hw_lock through an exporter.
  */
 static int rashpa_config_restore(struct rashpa_device *dev)
 {
@@ -98,7 +98,7 @@ static int rashpa_config_restore(struct rashpa_device *dev)
 	return err;
 }
 
-/* After a reset of its link a function answers, but its BARs are not where they were. */
+/* After a link reset the function answers, but its BARs have lost their addresses. */
 static bool rashpa_config_lost(struct rashpa_device *dev)
 {
 	u32 i, value;
@@ -113,10 +113,7 @@ static bool rashpa_config_lost(struct rashpa_device *dev)
 	return false;
 }
 
-/*
- * What ran in it when nobody looked does not go on, and addresses of then are not there any
- * more, when bus mastering comes back.
- */
+/* Stop old DMA and clear old addresses before bus mastering is turned on. */
 static int rashpa_device_clean(struct rashpa_device *dev)
 {
 	int err;
@@ -131,8 +128,8 @@ static int rashpa_device_clean(struct rashpa_device *dev)
 }
 
 /*
- * A reset of a bus further up goes from there down: the bridge above is closed already. Then
- * nothing passes in either direction, and rashpa_reset_done() looks what has become of it.
+ * A bus reset works from the top down, so the bridge above may be closed already. Then nothing
+ * passes in either direction, and rashpa_reset_done() checks the function.
  */
 static u64 rashpa_reset_stop(struct rashpa_device *dev)
 {
@@ -147,11 +144,11 @@ static u64 rashpa_reset_stop(struct rashpa_device *dev)
 }
 
 /*
- * First nobody reaches the BARs any more: CPUs wait, and other functions' maps of windows
- * are revoked. Until rashpa_reset_done(), in the same thread, nobody writes registers or the
- * command register: a write would be dropped, or undone by what the PCI core restores.
- * hw_lock is not held for that time: a reset of the bus goes through here for several
- * functions, one after the other, and what the second one revokes may be a map of the first.
+ * Block the BARs: CPUs wait, and maps of windows by other functions are revoked. Until
+ * rashpa_reset_done(), in the same thread, no register and no command register is written: the
+ * write would be lost, or undone when the PCI core restores the configuration. hw_lock is not held
+ * in between: a bus reset comes here for several functions in turn, and the second one may revoke
+ * a map of the first.
  */
 static void rashpa_reset_prepare(struct pci_dev *pdev)
 {
@@ -159,7 +156,7 @@ static void rashpa_reset_prepare(struct pci_dev *pdev)
 	u64 what;
 
 	rashpa_windows_suspend(dev);
-	/* the link was reset, rashpa_slot_reset() is still to come: the PCI core saves this next */
+	/* a link reset came before rashpa_slot_reset(): the PCI core is about to save these BARs */
 	if (rashpa_config_lost(dev))
 		rashpa_config_restore(dev);
 	mutex_lock(&dev->hw_lock);
@@ -167,7 +164,7 @@ static void rashpa_reset_prepare(struct pci_dev *pdev)
 	dev->quiesces += !!what;
 	if (what)
 		rashpa_device_event(dev, what);
-	/* off in what the PCI core restores: entries may have to be cleared before */
+	/* the PCI core restores it off: entries may have to be cleared first */
 	pci_clear_master(pdev);
 	WRITE_ONCE(dev->resetting, true);
 	mutex_unlock(&dev->hw_lock);
@@ -180,20 +177,20 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 
 	mutex_lock(&dev->hw_lock);
 	before = dev->state;
-	/* Also called after a reset that failed: believe only what the function shows. */
+	/* also called after a failed reset: check the function itself */
 	if (rashpa_maps_clear_stale(dev))
 		dev->state = RASHPA_STATE_STUCK;
 	else if (before == RASHPA_STATE_STUCK && !rashpa_device_clean(dev))
 		dev->state = RASHPA_STATE_READY;
-	/* it has forgotten them; bus mastering is still off */
+	/* the reset has cleared the bounds; bus mastering is still off */
 	else if (before != RASHPA_STATE_STUCK && rashpa_engines_bound(dev))
 		dev->state = RASHPA_STATE_STUCK;
-	/* not known before; see also rashpa_reset_stop() */
+	/* newly stuck, here or in rashpa_reset_stop() without an event */
 	if (dev->state == RASHPA_STATE_STUCK && (dev->master || before != RASHPA_STATE_STUCK)) {
 		dev->master = false;
 		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
 	}
-	/* others may have written the bit meanwhile */
+	/* other code may have changed the bit meanwhile */
 	if (dev->master)
 		pci_set_master(pdev);
 	else
@@ -208,8 +205,8 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 }
 
 /*
- * A function-level reset, if it has one, between the handlers as the PCI core has it. Not by the
- * core: removal calls us under the lock that it would take, and waits for dev->lock.
+ * Function-level reset (FLR), if supported, with the same handlers as in the PCI core. Not by the
+ * core, which would take the device lock: removal holds it while it waits for dev->lock.
  */
 static int rashpa_device_flr(struct rashpa_device *dev)
 {
@@ -219,7 +216,7 @@ static int rashpa_device_flr(struct rashpa_device *dev)
 	lockdep_assert_held(&dev->lock);
 	if (pcie_reset_flr(pdev, PCI_RESET_PROBE))
 		return 0;
-	/* the PCI core would wait for its answer, a minute and longer */
+	/* the PCI core would wait for an answer a minute or longer */
 	if (!rashpa_device_reachable(dev))
 		return -EIO;
 	pci_cfg_access_lock(pdev);
@@ -233,15 +230,15 @@ static int rashpa_device_flr(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_device_reinit() - what a previous owner left running ends
+ * rashpa_device_reinit() - stop everything that a previous owner left running
  * @call: the ioctl
- * @dev: the function, locked, with no maps
- * @reset: by a function-level reset as well, if it has one
+ * @dev: the function, locked, without maps
+ * @reset: do a function-level reset as well, if supported
  *
- * All of it with bus mastering off. Where it fails the function is stuck.
+ * Works with bus mastering off, and leaves it on if the function has users. After an error the
+ * function is stuck.
  *
- * Return: 0, and bus mastering is on if somebody uses it; -ETIMEDOUT (it does not stop), -EIO (it
- * does not answer).
+ * Return: 0, -ETIMEDOUT (does not stop), -EIO (does not answer).
  */
 int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bool reset)
 {
@@ -268,27 +265,27 @@ int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bo
 		return rashpa_pci_unresponsive(call, dev);
 	if (err == -ENXIO)
 		return rashpa_fail(call, -EIO,
-				   "fpga%d does not keep the bounds of its engines (the kernel log names them): put the profile right, or declare none; bus mastering stays off",
+				   "fpga%d does not keep the bounds of its engines (the kernel log names them), bus mastering stays off: correct the engines in the profile or remove them",
 				   dev->id);
 	if (err == -ETIMEDOUT)
 		return rashpa_fail(call, err,
-				   "fpga%d did not become idle, whoever has started it: bus mastering stays off until it is reset",
+				   "fpga%d did not become idle, bus mastering stays off: reset it",
 				   dev->id);
 	return rashpa_fail(call, err,
-			   "fpga%d does not answer, or did not come back from its reset: bus mastering stays off until it is reset",
+			   "fpga%d does not answer, or did not come back from its reset, bus mastering stays off: reset it",
 			   dev->id);
 }
 
 /*
- * What the PCI core found out about the link or the function. The memory is safe behind
- * its maps; whether to reset is the administrator's decision.
+ * The PCI core reports an error of the link or the function. Memory is safe, because DMA is limited
+ * to maps; the administrator decides whether to reset.
  */
 static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
 	if (state != pci_channel_io_normal) {
-		/* the event comes when the link was reset: no register answers before */
+		/* rashpa_slot_reset() sends the event: no register answers before */
 		mutex_lock(&dev->hw_lock);
 		WRITE_ONCE(dev->state, RASHPA_STATE_STUCK);
 		mutex_unlock(&dev->hw_lock);
@@ -301,8 +298,8 @@ static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_
 }
 
 /*
- * The link was reset without our handlers: what the function had is lost, its BARs and its
- * command register too. If it answers again, it is to be reset by who uses it.
+ * The link was reset without the reset handlers: the function has lost its state, its BARs and its
+ * command register. It stays stuck until an administrator resets it.
  */
 static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 {
@@ -310,7 +307,7 @@ static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 	bool back;
 
 	back = !rashpa_config_restore(dev) && rashpa_device_reachable(dev);
-	/* some kernels have forgotten it by that */
+	/* some kernels drop the saved state when they restore it */
 	if (back)
 		pci_save_state(pdev);
 	mutex_lock(&dev->hw_lock);
@@ -331,9 +328,8 @@ const struct pci_error_handlers rashpa_err_handlers = {
 /* --------------------------------------------------- sleep, shutdown --- */
 
 /*
- * Sleep is a reset that takes longer: the function loses its registers. No process runs
- * meanwhile that could touch a window, so bars_lock is not held until the end, which may be in
- * another thread.
+ * Sleep is like a long reset: the function loses its registers. No process runs that could access
+ * a window, so bars_lock is released: resume may run in another thread.
  */
 static int rashpa_suspend(struct device *d)
 {
@@ -356,8 +352,8 @@ static int rashpa_resume(struct device *d)
 DEFINE_SIMPLE_DEV_PM_OPS(rashpa_pm_ops, rashpa_suspend, rashpa_resume);
 
 /*
- * The next kernel knows nothing of what this one has mapped. Programs may go on until then, and
- * find the function stuck. Not with @dev->lock, which they may hold for long.
+ * Stop DMA before another kernel reuses the memory. Programs may still run, and find the function
+ * stuck. Without dev->lock, which they may hold for long.
  */
 void rashpa_shutdown(struct pci_dev *pdev)
 {

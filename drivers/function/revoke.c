@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: may a function still write there? The addresses of a map end: the engine or the function
- * is stopped, its table is cleared, and readers see it. The request to have them again is here,
- * too; import.c does it.
+ * rashpa: revoke maps: stop the engines or the function, clear the entries, mark the table and
+ * request a new mapping, which import.c does.
  */
 #include <linux/dma-resv.h>
 
@@ -12,7 +11,7 @@
 struct workqueue_struct *rashpa_map_wq;
 
 /**
- * rashpa_map_event() - tell who listens to the state of a map
+ * rashpa_map_event() - notify listeners of the state of a map
  * @map: the map; hw_lock of its function held
  * @state: enum rashpa_map_state
  */
@@ -22,7 +21,7 @@ void rashpa_map_event(struct rashpa_map *map, u32 state)
 	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
 }
 
-/* From here on an IOMMU refuses the addresses, also if the function still sends them. */
+/* Unmap and flush: afterwards an IOMMU blocks the addresses, even if the function sends them. */
 void rashpa_map_unmap_sgt(struct rashpa_map *map, struct dma_buf_attachment *attach,
 		       struct rashpa_pieces *pieces, struct sg_table *sgt)
 {
@@ -32,7 +31,7 @@ void rashpa_map_unmap_sgt(struct rashpa_map *map, struct dma_buf_attachment *att
 	rashpa_path_flush(map->dev->pdev);
 }
 
-/* The function cannot use the addresses any more: give them back to the exporter. */
+/* Return the mapping to the exporter; the function must not use its addresses any more. */
 void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach)
 {
 	rashpa_map_unmap_sgt(map, attach, map->pieces, map->sgt);
@@ -41,8 +40,8 @@ void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach)
 }
 
 /**
- * rashpa_maps_clear_stale() - clear what could not be cleared when it ended
- * @dev: the function, hw_lock held; its registers are there again
+ * rashpa_maps_clear_stale() - clear entries of maps that were revoked during a reset
+ * @dev: the function, hw_lock held; its registers are accessible again
  *
  * Return: 0, -EIO if the function does not answer.
  */
@@ -58,10 +57,10 @@ int rashpa_maps_clear_stale(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_maps_reprogram() - the function has forgotten what maps were programmed
+ * rashpa_maps_reprogram() - queue the maps to program again after a reset
  * @dev: the function, hw_lock held
  *
- * Those that ask for it are programmed by a worker: that takes locks which the caller may hold.
+ * A worker programs them: it takes locks that the caller may hold.
  */
 void rashpa_maps_reprogram(struct rashpa_device *dev)
 {
@@ -78,16 +77,13 @@ static void rashpa_map_stale(struct rashpa_map *map)
 		list_add_tail(&map->stale, &map->dev->stale);
 }
 
-/*
- * Stop the engines that have the addresses, if nothing else can have them. Where one does not stop
- * the function has to.
- */
+/* Stop only the engines that know the addresses. If that fails, stop the whole function. */
 static bool rashpa_map_stop_engines(struct rashpa_map *map, ktime_t end)
 {
 	return !map->exposed && !rashpa_engines_stop(map->dev, map->engines, end);
 }
 
-/* Stop the function, and clear its table. What cannot be cleared must not be used. */
+/* Stop DMA and clear the entries of a map. If clearing fails, the function is stuck. */
 static u64 rashpa_map_stop(struct rashpa_map *map)
 {
 	u64 what = 0, second;
@@ -96,10 +92,10 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 	int err;
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	/* nobody could have told it the addresses: what it streams goes elsewhere */
+	/* the function cannot know the addresses: its DMA goes elsewhere */
 	if (!map->exposed && !map->engines)
 		return 0;
-	/* it has been stopped, and cannot start before rashpa_maps_clear_stale() */
+	/* stopped already, and cannot restart before rashpa_maps_clear_stale() */
 	if (map->dev->resetting) {
 		rashpa_map_stale(map);
 		return 0;
@@ -116,8 +112,8 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 		return rashpa_device_set_stuck(map->dev, err) ?: what;
 	}
 	/*
-	 * Whoever has a doorbell may have started the function again while its table still
-	 * held these addresses. Now that it does not, the second stop is the last word.
+	 * A process with a doorbell may have restarted DMA while the table still held these
+	 * addresses. They are cleared now: a second stop is final.
 	 */
 	if (alone && rashpa_map_stop_engines(map, end)) {
 		rashpa_engines_stopped(map->dev, map->engines);
@@ -128,16 +124,16 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 	second = rashpa_device_stop_locked(map->dev, end);
 	if (second == RASHPA_DEVICE_EVENT_STUCK)
 		return second;
-	/* bounds that were lost: nothing runs that could be in their way */
+	/* all engines are stopped: write lost bounds again */
 	if (map->dev->engines_lost)
 		map->dev->engines_lost = rashpa_engines_bound(map->dev);
 	return what ?: second;
 }
 
 /*
- * The addresses end, if there are any: stop the function, clear its table, tell the readers. A
- * dma-buf callback, which has the reservation lock, does not wait for a reset of the function: it
- * may be this thread's. @for_good: it is no callback, and the map cannot come back.
+ * Revoke a map: stop DMA, clear the entries, mark the table, notify listeners. @for_good ends the
+ * map and may wait for a reset. Otherwise the caller is a dma-buf callback that holds the
+ * reservation lock and must not wait: this thread may run the reset.
  */
 void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 {
@@ -170,7 +166,7 @@ void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 	wake_up_all(&map->wait);
 }
 
-/* Try to have the addresses again; what moves all the time is followed once a second. */
+/* Queue a new mapping; memory that keeps moving is mapped at most once a second. */
 static void rashpa_map_restore_soon(struct rashpa_map *map)
 {
 	const unsigned long next = map->restored + HZ;
@@ -182,8 +178,8 @@ static void rashpa_map_restore_soon(struct rashpa_map *map)
 }
 
 /*
- * The exporter may be short of memory, and whatever is waiting for memory waits for this: it
- * allocates nothing, and nothing is allocated under the lock that it takes.
+ * May run during memory reclaim: it must not allocate, and no holder of hw_lock may wait for an
+ * allocation.
  */
 static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
 {
@@ -194,7 +190,7 @@ static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
 		rashpa_map_revoke(map, false);
 		rashpa_map_unmap(map, attach);
 	}
-	/* also to one that has none: the exporter says that something has changed */
+	/* a revoked map, too: the exporter signals that something has changed */
 	rashpa_map_restore_soon(map);
 }
 
@@ -204,10 +200,10 @@ const struct dma_buf_attach_ops rashpa_attach_ops = {
 };
 
 /**
- * rashpa_maps_restore() - a memory can be mapped again: let its maps know
+ * rashpa_maps_restore() - queue new mappings of a memory that is accessible again
  * @dmabuf: the memory; its reservation lock is held
  *
- * They do it later: it takes locks of their own.
+ * A worker maps it: that takes locks of each map.
  */
 void rashpa_maps_restore(struct dma_buf *dmabuf)
 {

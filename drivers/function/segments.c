@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: the table of a map: pieces of memory as segments, for user space to read.
+ * rashpa: split the memory of a map into segments, in a table that user space can read.
  */
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -10,7 +10,7 @@
 #include "core/compat.h"
 #include "function/map.h"
 
-/* Readers without a lock see an odd generation before anything changes, ... */
+/* Begin a change: lockless readers see an odd generation. */
 void rashpa_table_begin(struct rashpa_table *table)
 {
 	WRITE_ONCE(table->generation, table->generation + 1);
@@ -18,7 +18,7 @@ void rashpa_table_begin(struct rashpa_table *table)
 	smp_wmb();
 }
 
-/* ... and an even one after everything has. */
+/* End a change: lockless readers see a new, even generation. */
 void rashpa_table_end(struct rashpa_table *table)
 {
 	/* the last change before the even generation */
@@ -31,7 +31,7 @@ static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
 {
 	if (w->limits->segment_size && length != w->limits->segment_size)
 		return rashpa_fail(call, -EINVAL,
-				   "the function's table has entries of 0x%llx bytes without a length, and a segment would be 0x%llx: map whole ones of a contiguous buffer",
+				   "entries of the function's table cover 0x%llx bytes and have no length, but a segment would have 0x%llx: map multiples of that size of a contiguous buffer",
 				   w->limits->segment_size, length);
 	if (w->limits->alignment && !IS_ALIGNED(address, w->limits->alignment))
 		return rashpa_fail(call, -EINVAL,
@@ -87,9 +87,8 @@ int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w, const struct ra
 }
 
 /*
- * A table to mmap, charged to the caller: a scattered memory has many segments. A contiguous one
- * needs one page, and no mapping, which would cost more than all else. The pages of a mapping
- * belong to it and go with vfree().
+ * Allocate a table for mmap, charged to the caller. A table of one page needs no vmap(), which would
+ * take longer than the rest of the call. With VM_MAP_PUT_PAGES, vfree() also frees the pages.
  */
 static void *rashpa_table_alloc(size_t size)
 {
@@ -130,14 +129,14 @@ int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma)
 {
 	if (is_vmalloc_addr(table))
 		return remap_vmalloc_range(vma, table, vma->vm_pgoff);
-	/* as that answers where more is asked for than there is */
+	/* the error of remap_vmalloc_range() for a range beyond the table */
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start > PAGE_SIZE)
 		return -EINVAL;
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	return vm_insert_page(vma, vma->vm_start, virt_to_page(table));
 }
 
-/* Room for so many segments: the first time a new table, and later that. */
+/* Provide a table for @count segments. A later, larger count is refused. */
 int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 		    const struct rashpa_pieces *pieces)
 {
@@ -148,10 +147,7 @@ int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 
 	if (first)
 		map->table_size = PAGE_ALIGN(struct_size(table, segment, count));
-	/*
-	 * The charge is the most that was needed so far: while the map is revoked, it is likely
-	 * to be needed again.
-	 */
+	/* the charge never shrinks: a revoked map will likely need as much again */
 	size = map->table_size + pieces->size;
 	if (size > map->size) {
 		err = rashpa_charge_more(call, &map->charge, size - map->size);
@@ -171,7 +167,7 @@ int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 	}
 	if (count > map->room)
 		return rashpa_fail(call, -E2BIG,
-				   "the memory has come back in %llu segments, there is room for %u: make a new map",
+				   "after the revocation the memory needs %llu segments, the table has room for %u: make a new map",
 				   count, map->room);
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: interrupt vectors: each is an origin of events.
+ * rashpa: interrupt vectors as origins of events.
  */
 #include <linux/interrupt.h>
 #include <linux/slab.h>
@@ -19,14 +19,14 @@ static irqreturn_t rashpa_vector_fire(int irq, void *data)
 }
 
 /*
- * Nobody wants to hear of it before the consumer has done what it was told of: mask it. One that
- * comes meanwhile is pending, and comes when it is not masked any more.
+ * Mask the vector while no listener needs it, until the consumer has handled the last event. An
+ * interrupt in between stays pending and is delivered after the unmask.
  */
-static void rashpa_vector_rest(struct rashpa_origin *origin, bool rest)
+static void rashpa_vector_mask(struct rashpa_origin *origin, bool mask)
 {
 	const struct rashpa_vector *vector = container_of(origin, struct rashpa_vector, origin);
 
-	if (rest)
+	if (mask)
 		disable_irq_nosync(vector->irq);
 	else
 		enable_irq(vector->irq);
@@ -47,7 +47,7 @@ void rashpa_vectors_free(struct rashpa_device *dev, u32 requested)
 	dev->vectors = NULL;
 }
 
-/* A function without message interrupts is still of use: it has lock slots. */
+/* A function without message interrupts is still usable: it can signal through lock memory. */
 int rashpa_vectors_init(struct rashpa_device *dev)
 {
 	int n, err;
@@ -77,7 +77,7 @@ int rashpa_vectors_init(struct rashpa_device *dev)
 			rashpa_vectors_free(dev, i);
 			return err;
 		}
-		vector->origin.rest = rashpa_vector_rest;
+		vector->origin.rest = rashpa_vector_mask;
 	}
 	dev->n_vectors = n;
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: windows: ranges of a PCI BAR (registers, doorbells, on-board memory) as
- * memory: a dma-buf to mmap, and to map for another function (peer-to-peer).
+ * rashpa: windows: ranges of a PCI BAR (registers, doorbells, on-board memory) as dma-bufs, for
+ * mmap and for maps by another function (peer-to-peer).
  */
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
@@ -18,25 +18,25 @@
 #include "function/function.h"
 
 /**
- * struct rashpa_window - one window
- * @dev: the function; one reference
- * @dmabuf: the memory; holds this struct
- * @inode: of the dma-buf's file; one reference. Not the file: that may be gone before we are
- *	released, while somebody has its name open (O_PATH)
- * @entry: in rashpa_device.open_windows (its windows_lock)
- * @bar: BAR
- * @offset: in the BAR
- * @length: bytes
- * @phys: CPU address of the first byte
- * @bus: its address on the bus
- * @cache: enum rashpa_cache
- * @combined: x86 knows that the range is write-combined (windows_lock)
- * @revoked: the function is gone: nothing may be mapped any more (its bars_lock)
- * @blank: page of ones that CPUs find in its place then, or NULL: SIGBUS
- * @mappings: CPU mappings
- * @importers: attachments
- * @mapped: that have it mapped
- * @charge: of the window
+ * struct rashpa_window - window of a BAR
+ * @dev: the function, with one reference
+ * @dmabuf: dma-buf that owns this struct
+ * @inode: inode of the dma-buf's file, with one reference. Not the file: it may be freed before
+ *	the release, while its path is open (O_PATH)
+ * @entry: entry in rashpa_device.open_windows (windows_lock)
+ * @bar: BAR number, constant
+ * @offset: offset in the BAR in bytes, constant
+ * @length: length in bytes, constant
+ * @phys: CPU address of the first byte, constant
+ * @bus: bus address of the first byte, constant
+ * @cache: enum rashpa_cache, constant
+ * @combined: the range is reserved as write-combined on x86 (windows_lock)
+ * @revoked: the function is gone, no new mappings (written under bars_lock)
+ * @blank: page of ones to map after a revocation, or NULL to raise SIGBUS; constant
+ * @mappings: number of CPU mappings (atomic)
+ * @importers: number of attachments (atomic)
+ * @mapped: number of DMA mappings by attachments (atomic)
+ * @charge: charge of the window
  */
 struct rashpa_window {
 	struct rashpa_device *dev;
@@ -59,9 +59,9 @@ struct rashpa_window {
 };
 
 /**
- * struct rashpa_window_mapping - a window as one importer has it
- * @sgt: what it was told
- * @mapped: its IOMMU translates these addresses
+ * struct rashpa_window_mapping - mapping of a window for an importer
+ * @sgt: addresses for the importer
+ * @mapped: mapped in the IOMMU of the importer
  */
 struct rashpa_window_mapping {
 	struct sg_table sgt;
@@ -85,11 +85,10 @@ static void rashpa_window_vma_close(struct vm_area_struct *vma)
 }
 
 /*
- * The function is being reset, for as long as it likes. The process has other threads, which
- * may stream from other functions: wait without the lock of its address space, where the
- * fault allows that. A fatal signal ends it.
+ * Wait for the end of a reset, which may take long. If the fault allows it, wait without mmap_lock:
+ * other threads of the process may stream from other functions. A fatal signal ends the wait.
  *
- * Return: 0 with bars_lock held for reading, or what the fault answers with.
+ * Return: 0 with bars_lock held for reading, or the result of the fault.
  */
 static vm_fault_t rashpa_window_enter(struct vm_fault *vmf, struct rashpa_device *dev)
 {
@@ -101,7 +100,7 @@ static vm_fault_t rashpa_window_enter(struct vm_fault *vmf, struct rashpa_device
 		return down_read_killable(&dev->bars_lock) ? VM_FAULT_NOPAGE : 0;
 	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
 		return VM_FAULT_RETRY;
-	/* the mapping can go when nothing is locked, the file keeps the function */
+	/* without the lock the vma may be freed: the file keeps the function alive */
 	file = get_file(vmf->vma->vm_file);
 	rashpa_fault_unlock(vmf);
 	if (!down_read_killable(&dev->bars_lock))
@@ -110,12 +109,12 @@ static vm_fault_t rashpa_window_enter(struct vm_fault *vmf, struct rashpa_device
 	return VM_FAULT_RETRY;
 }
 
-/* How much of a window one fault fills: few faults, but never a long time in one. */
+/* Bytes of a window that one fault maps: few faults, each of them short. */
 #define RASHPA_WINDOW_FILL		SZ_2M
 
 /*
- * Filled when touched: only a mapping that the kernel already knows can be zapped on
- * removal, and at mmap time it does not know it yet.
+ * Map pages on fault: unmap_mapping_range() does not find mappings before mmap() returns, so pages
+ * mapped there could survive a removal.
  */
 static vm_fault_t rashpa_window_fault(struct vm_fault *vmf)
 {
@@ -134,8 +133,8 @@ static vm_fault_t rashpa_window_fault(struct vm_fault *vmf)
 	ret = VM_FAULT_NOPAGE;
 	if (win->revoked) {
 		/*
-		 * One page in the place of all; its content is never read. Cached as the
-		 * kernel has it, or what is in memory would show on some machines, not the ones.
+		 * The same page everywhere; its content does not matter after writes. Cached like
+		 * the kernel's mapping: other modes would bypass its ones on some machines.
 		 */
 		ret = win->blank ? vmf_insert_pfn_prot(vma, vmf->address & PAGE_MASK,
 						       page_to_pfn(win->blank),
@@ -186,10 +185,10 @@ static int rashpa_window_attach(struct dma_buf *dmabuf, struct dma_buf_attachmen
 	struct rashpa_call call = {};
 	int class;
 
-	/* There are no pages behind it: an importer that wants pages cannot use it. */
+	/* a BAR has no struct pages */
 	if (!attach->peer2peer || !dev_is_pci(attach->dev))
 		return -EOPNOTSUPP;
-	/* The board may go, and another one come in its place: who goes on would write there. */
+	/* after a removal another function may get these addresses: the importer must stop then */
 	if (!rashpa_attach_obeys(attach))
 		return -EOPNOTSUPP;
 	class = rashpa_path_between(&call, to_pci_dev(attach->dev), win->dev->pdev);
@@ -207,9 +206,8 @@ static void rashpa_window_detach(struct dma_buf *dmabuf, struct dma_buf_attachme
 }
 
 /*
- * A window moves nowhere; it can only end, and then importers are told. Those that pin may be
- * deaf to it. What is private to us of an attachment is how often it has pinned, counted from
- * LONG_MIN if it is trusted.
+ * A window never moves. At its end, importers are notified, but those that pin may ignore that.
+ * attach->priv counts the pins of an attachment, starting at LONG_MIN if it is trusted.
  */
 static int rashpa_window_pin(struct dma_buf_attachment *attach)
 {
@@ -226,8 +224,8 @@ static int rashpa_window_pin(struct dma_buf_attachment *attach)
 }
 
 /**
- * rashpa_window_trust() - an importer that lets go as soon as a window ends may pin it
- * @attach: of any dma-buf, not yet pinned or mapped
+ * rashpa_window_trust() - allow an importer that stops as soon as a window ends to pin it
+ * @attach: attachment of any dma-buf, not yet pinned or mapped
  */
 void rashpa_window_trust(struct dma_buf_attachment *attach)
 {
@@ -241,7 +239,7 @@ static void rashpa_window_unpin(struct dma_buf_attachment *attach)
 	attach->priv = (void *)((long)attach->priv - 1);
 }
 
-/* The DMA core has CPU addresses of registers only: right for an IOMMU, not for the bus. */
+/* dma_map_resource() takes a CPU address: without an IOMMU it would not be the bus address. */
 static dma_addr_t rashpa_window_address(struct rashpa_window *win, struct device *dev,
 					enum dma_data_direction dir, bool *mapped)
 {
@@ -316,7 +314,7 @@ static void rashpa_window_uncombine(struct rashpa_window *win)
 	win->combined = false;
 }
 
-/* No CPU has it mapped: the range is free for a window with another cache mode. */
+/* Remove a window without CPU mappings: its range may get another cache mode. */
 static void rashpa_window_forget(struct rashpa_window *win)
 {
 	lockdep_assert_held(&win->dev->windows_lock);
@@ -384,7 +382,7 @@ void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 }
 
 /**
- * rashpa_window_of() - whose window is it
+ * rashpa_window_of() - function of a window
  * @dmabuf: any dma-buf
  *
  * Return: the function, or NULL if it is not a window.
@@ -397,10 +395,10 @@ struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
 }
 
 /**
- * rashpa_window_bus() - address of a window for who sends it without an IOMMU
+ * rashpa_window_bus() - bus address of a window, for importers without an IOMMU
  * @dmabuf: dma-buf of a window
  *
- * Return: the address on the bus of its function.
+ * Return: bus address of the first byte.
  */
 dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
 {
@@ -409,7 +407,7 @@ dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
 	return win->bus;
 }
 
-/* Nobody may reach this window any more: CPUs fault, and importers are told. */
+/* Unmap a window from all CPUs, which fault from now on, and notify importers. */
 static void rashpa_window_invalidate(struct rashpa_window *win)
 {
 	struct dma_resv *resv = win->dmabuf->resv;
@@ -421,12 +419,12 @@ static void rashpa_window_invalidate(struct rashpa_window *win)
 	dma_resv_unlock(resv);
 }
 
-/* Has this window been let go of? @end: in jiffies; one look at least. */
+/* Wait until all importers have unmapped a window, at most until @end (jiffies). */
 static bool rashpa_window_released(struct rashpa_window *win, unsigned long end)
 {
 	long left = max_t(long, end - jiffies, 0);
 
-	/* fences are for anybody to add, also where nobody has it */
+	/* check first: any process can add fences, even without a DMA mapping */
 	if (!atomic_read(&win->mapped))
 		return true;
 	if (dma_resv_wait_timeout(win->dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false, left) <= 0)
@@ -436,10 +434,9 @@ static bool rashpa_window_released(struct rashpa_window *win, unsigned long end)
 }
 
 /*
- * Nobody reaches any window when this returns. Importers that cannot stop at once say by a fence
- * when they have, and may look at the memory until they have unmapped it. All are told before
- * any of them is waited for. The release waits for windows_lock, so a dma-buf is there as long as
- * its window is in the list.
+ * Invalidate all windows and wait for their importers. Importers that cannot stop at once add a
+ * fence, and may access the memory until they unmap it. All are notified before the first wait.
+ * rashpa_window_release() takes windows_lock, so the dma-bufs of listed windows are valid.
  */
 static void rashpa_windows_invalidate(struct rashpa_device *dev)
 {
@@ -452,12 +449,12 @@ static void rashpa_windows_invalidate(struct rashpa_device *dev)
 	list_for_each_entry(win, &dev->open_windows, entry)
 		if (!rashpa_window_released(win, end))
 			dev_warn(&dev->pdev->dev,
-				 "an importer of BAR %u did not let go of it in %d s\n",
+				 "an importer of BAR %u did not unmap it in %d s\n",
 				 win->bar, RASHPA_FENCE_LIMIT);
 }
 
 /**
- * rashpa_windows_revoke() - the function goes: nobody may reach its BARs any more
+ * rashpa_windows_revoke() - revoke all windows for good, before a removal
  * @dev: the function, locked
  */
 void rashpa_windows_revoke(struct rashpa_device *dev)
@@ -471,7 +468,7 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 		WRITE_ONCE(win->revoked, true);
 	mutex_unlock(&dev->windows_lock);
 	up_write(&dev->bars_lock);
-	/* Touching it from now on is a SIGBUS. No new ones come: that takes dev->lock. */
+	/* new faults raise SIGBUS; no new windows, because they need dev->lock */
 	mutex_lock(&dev->windows_lock);
 	rashpa_windows_invalidate(dev);
 	list_for_each_entry_safe(win, next, &dev->open_windows, entry)
@@ -480,11 +477,11 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_windows_suspend() - the function is about to be reset
+ * rashpa_windows_suspend() - block all windows before a reset
  * @dev: the function
  *
- * Until rashpa_windows_resume(), in the same thread, CPUs that touch a window wait,
- * and nobody can map one for DMA. Holds bars_lock for that time.
+ * Until rashpa_windows_resume(), in the same thread, page faults in windows wait, and DMA mappings
+ * fail with -EAGAIN. bars_lock is held for that time.
  */
 void rashpa_windows_suspend(struct rashpa_device *dev)
 {
@@ -496,9 +493,9 @@ void rashpa_windows_suspend(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_windows_resume() - the reset is over
+ * rashpa_windows_resume() - unblock all windows after a reset
  * @dev: the function
- * @back: called for each window, with its reservation lock held: it can be mapped again
+ * @back: called for each window with its reservation lock held, to restore its maps
  */
 void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_buf *dmabuf))
 {
@@ -515,7 +512,7 @@ void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_bu
 	mutex_unlock(&dev->windows_lock);
 }
 
-/* Whoever can write the MSI-X table can send writes to any address. */
+/* A process that can write the MSI-X table can make the function write to any address. */
 static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 {
 	size_t i;
@@ -531,14 +528,14 @@ static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset
 }
 
 /**
- * struct rashpa_range - what a WINDOW call asks for, after names are resolved
- * @bar: BAR
+ * struct rashpa_range - range of a new window
+ * @bar: BAR number
  * @cache: enum rashpa_cache
- * @offset: in the BAR
- * @length: bytes
- * @declared: a window of the profile has it
- * @user: the profile opens it to users
- * @blank: CPUs find ones there when the function is gone
+ * @offset: offset in the BAR in bytes
+ * @length: length in bytes
+ * @declared: a window of the profile contains the range
+ * @user: the profile opens the range to users
+ * @blank: map a page of ones after a removal
  */
 struct rashpa_range {
 	u32 bar;
@@ -550,7 +547,7 @@ struct rashpa_range {
 	bool blank;
 };
 
-/* Users have one mode: who chose another one would keep all others out. */
+/* Unprivileged users get the mode of the profile: another one would exclude other users. */
 static int rashpa_window_resolve_cache(struct rashpa_call *call,
 				       const struct rashpa_profile_window *p,
 				       struct rashpa_range *range)
@@ -578,11 +575,11 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 	if (!memchr_inv(w->name, 0, sizeof(w->name))) {
 		if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
 			return rashpa_fail(call, -EINVAL,
-					   "a window has whole pages: 0x%llx + 0x%llx",
+					   "a window must be whole pages, not 0x%llx + 0x%llx",
 					   w->offset, w->length);
 		if (w->bar >= RASHPA_BARS)
 			return rashpa_fail(call, -EINVAL,
-					   "BAR %u does not exist: there are 0 to %d",
+					   "BAR %u does not exist: must be 0 to %d",
 					   w->bar, RASHPA_BARS - 1);
 		if (!rashpa_bar_is_memory(dev, w->bar))
 			return rashpa_fail(call, -EOPNOTSUPP,
@@ -607,7 +604,7 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 		return err;
 	if (w->bar || w->cache || w->offset || w->length)
 		return rashpa_fail(call, -EINVAL,
-				   "window %s: a name and a range exclude each other",
+				   "window %s: give a name or a range, not both",
 				   w->name);
 	p = rashpa_profile_find(dev, w->name);
 	if (!p)
@@ -623,8 +620,8 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 }
 
 /*
- * Two modes for the same registers would become one: x86 maps all as the range was reserved.
- * Windows come under dev->lock, so that none can come after this.
+ * x86 has one cache mode for a range, so windows must not overlap others with a different mode.
+ * New windows need dev->lock, so none can appear after this check.
  */
 static int rashpa_window_check_cache(struct rashpa_call *call, struct rashpa_device *dev,
 				     const struct rashpa_range *w)
@@ -641,7 +638,7 @@ static int rashpa_window_check_cache(struct rashpa_call *call, struct rashpa_dev
 		    win->offset >= w->offset + w->length)
 			continue;
 		err = rashpa_fail(call, -EBUSY,
-				  "a window of 0x%llx + 0x%llx in BAR %u is open %s: close it or ask for the same cache mode",
+				  "a window of 0x%llx + 0x%llx in BAR %u is open %s: close it, or request the same cache mode",
 				  win->offset, win->length, win->bar,
 				  win->cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
 		break;
@@ -651,8 +648,8 @@ static int rashpa_window_check_cache(struct rashpa_call *call, struct rashpa_dev
 }
 
 /*
- * x86 asks what the range was reserved as, not what the mapping wants; and where somebody has it
- * already, it is reserved as that, with no error: quiesce steps, entries of maps, others' mappings.
+ * x86 maps a range as it was reserved, whatever the mapping requests. If it is reserved already (by
+ * quiesce steps, table entries or other mappings), the call succeeds but keeps that mode.
  */
 static int rashpa_window_combine(struct rashpa_call *call, struct rashpa_window *win)
 {
@@ -664,11 +661,11 @@ static int rashpa_window_combine(struct rashpa_call *call, struct rashpa_window 
 	if (!err)
 		return 0;
 	return rashpa_fail(call, err,
-			   "this range of BAR %u cannot be write-combined: registers in it are mapped uncached, by a quiesce step, by a programmed map, or by somebody else",
+			   "this range of BAR %u cannot be write-combined: registers in it are mapped uncached by a quiesce step, a programmed map or another user",
 			   win->bar);
 }
 
-/* As a function reads that is not there. */
+/* All ones, as reads of a removed function return. */
 static int rashpa_window_make_blank(struct rashpa_window *win)
 {
 	win->blank = alloc_page(GFP_KERNEL_ACCOUNT);
@@ -755,7 +752,7 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 	if (err)
 		goto out;
 	if (!range.declared) {
-		err = rashpa_lockdown_check(call, dev, "a window that the profile does not have");
+		err = rashpa_lockdown_check(call, dev, "a window that the profile does not declare");
 		if (err)
 			goto out;
 	}
@@ -773,13 +770,13 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 	}
 	if (rashpa_range_has_msix(dev, range.bar, range.offset, range.length)) {
 		err = rashpa_fail(call, -EBUSY,
-				  "this range of BAR %u holds the MSI-X table, which is the kernel's",
+				  "this range of BAR %u contains the MSI-X table, which only the kernel may access",
 				  range.bar);
 		goto out;
 	}
 	if (rashpa_engines_bounds_in(dev, range.bar, range.offset, range.length)) {
 		err = rashpa_fail(call, -EBUSY,
-				  "this range of BAR %u holds the bounds of engines, which are the kernel's: choose one without",
+				  "this range of BAR %u contains bounds of engines, which only the kernel may access: choose another range",
 				  range.bar);
 		goto out;
 	}

@@ -210,13 +210,13 @@ TEST(absent, "engines that the board does not have, or does not bound")
 	ANSWERED(call(f.fd, RASHPA_IOC_ENGINE_INFO, &e), 0, NULL);
 	CHECK(e.out_flags == RASHPA_ENGINE_ABSENT, "flags %u", e.out_flags);
 	none->flags = 0;
-	ANSWERED(apply(p), EIO, "bounds|declare none");
+	ANSWERED(apply(p), EIO, "bounds|correct the engines");
 	/* a register with arbitrary values is not one of bounds */
 	p = plan_make();
 	engine_at(p, 1)->first_offset = RFPGA_TICK_RATE;
 	p->windows[1].offset = PAGE;
 	p->windows[1].length = PAGE;
-	ANSWERED(apply(p), EIO, "bounds|declare none");
+	ANSWERED(apply(p), EIO, "bounds|correct the engines");
 	profile();
 }
 
@@ -292,7 +292,7 @@ TEST_EACH(bad, bad, "a profile %s is refused")
 
 static void refused(u64 offset, u64 length)
 {
-	ANSWERED(fpga_window(&f, RFPGA_BAR_REGS, offset, length, 0), EBUSY, "bounds|kernel's");
+	ANSWERED(fpga_window(&f, RFPGA_BAR_REGS, offset, length, 0), EBUSY, "bounds|only the kernel");
 }
 
 TEST(windows, "no window holds bounds")

@@ -1193,7 +1193,7 @@ TEST(bus_offset, "a window's address is that on the bus")
 	}
 	close(win);
 	map = default_map(fd);
-	ANSWERED(make(&map), EREMOTEIO, "CPUs|bus");
+	ANSWERED(make(&map), EREMOTEIO, "CPU|bus");
 	close(fd);
 	there.address = cpu.out_bar_address + ELSEWHERE;
 	fd = liar_export(&there);

@@ -776,7 +776,7 @@ static void stop_root(void *arg)
 	drop_privileges();
 	if (arg)
 		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), EPERM,
-			 "somebody else|RASHPA_QUIESCE_MAP|CAP_SYS_ADMIN");
+			 "another user|RASHPA_QUIESCE_MAP|CAP_SYS_ADMIN");
 	else
 		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
 }

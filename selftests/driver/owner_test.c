@@ -199,7 +199,7 @@ static void survives(bool as_root, struct attack a)
 }
 
 static const struct attack in_engine = {
-	.first = ENTRIES / 2, .want = EBUSY, .says = "engine|somebody else|CAP_SYS_RAWIO",
+	.first = ENTRIES / 2, .want = EBUSY, .says = "engine|another user|CAP_SYS_RAWIO",
 };
 
 TEST(inside, "a map in the engine of another user's stream")
@@ -255,7 +255,7 @@ TEST(no_engines, "a function without engines belongs to one user at a time")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = PAGE };
 	struct rashpa_program p = { HEAD(p), .first = 600 };
-	struct attack a = { .first = 700, .want = EBUSY, .says = "somebody else|CAP_SYS_RAWIO" };
+	struct attack a = { .first = 700, .want = EBUSY, .says = "another user|CAP_SYS_RAWIO" };
 
 	ANSWERED(profile(0), 0, NULL);
 	survives(false, a);
