@@ -67,8 +67,8 @@ struct rashpa_descriptors;
  * @reprogram: entry in rashpa_device.reprogram: the kernel programs the map again (hw_lock)
  * @first: first reserved entry (written under @dev->lock and hw_lock)
  * @resets: value of rashpa_device.resets when the map was last programmed (hw_lock)
- * @exposed: a process has mapped @table, or the map was programmed outside the entries of a
- *	single engine: any part of the function may know the addresses (hw_lock)
+ * @exposed: any part of the function may know the addresses, because a process has mapped @table
+ *	or the map was programmed outside the entries of one engine (hw_lock)
  * @engines: bitmap of the engines in whose entries the map was programmed (written under
  *	@dev->lock and hw_lock)
  * @stale: entry in rashpa_device.stale (hw_lock)

@@ -3,9 +3,9 @@
  * rashpa: verify what DMA addresses lead to (host memory or a BAR of another function), and whether
  * a path exists.
  *
- * No other code checks what an exporter has mapped. Raw BAR addresses behind an IOMMU, host memory
- * instead of device memory, or a host bridge that drops peer-to-peer writes all look like success
- * until data is missing.
+ * No other code checks what an exporter has mapped. Errors look like success until data is missing:
+ * raw BAR addresses behind an IOMMU, host memory instead of device memory, or a host bridge that
+ * drops peer-to-peer writes.
  */
 #include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
@@ -127,7 +127,7 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, stru
 				   pci_name(importer), pci_name(peer));
 	if (policy == RASHPA_P2P_AUTO && !rashpa_p2p_known(importer, peer))
 		return rashpa_fail(call, -ENXIO,
-				   "the path from %s to %s goes through a host bridge that the kernel does not know to route: put both behind one switch (helps only without an IOMMU), or set the module parameter p2p_bridge=allow if the bridge does route",
+				   "the path from %s to %s goes through a host bridge that the kernel does not know to route: put both behind one switch (without an IOMMU), or set the module parameter p2p_bridge=allow if it routes",
 				   pci_name(importer), pci_name(peer));
 	return RASHPA_CLASS_BRIDGE;
 }
@@ -136,8 +136,8 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, stru
  * rashpa_path_flush() - flush unmapped addresses of a function from the IOMMU
  * @pdev: the function
  *
- * The DMA core clears page tables at once but flushes the IOTLB later, unless the kernel runs with
- * iommu.strict=1, which is not the default of distributions.
+ * The DMA core clears page tables at once but flushes the IOTLB later, unless iommu.strict=1 is set.
+ * That is not the default of distributions.
  */
 void rashpa_path_flush(struct pci_dev *pdev)
 {
@@ -249,7 +249,7 @@ static bool rashpa_place_ram(struct rashpa_place *place, phys_addr_t phys)
 	return false;
 }
 
-/* Find the BAR that contains @phys. Without one, set @gap to the range around it that has no BAR. */
+/* Find the BAR that contains @phys, or set @gap to the range around it without a BAR. */
 static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys, struct rashpa_place *gap)
 {
 	struct pci_dev *pdev = NULL;
@@ -367,9 +367,9 @@ static int rashpa_check_pages(struct rashpa_check *check, u64 addr, u64 length)
 #define RASHPA_CHECK_STEP	SZ_2M
 
 /*
- * One lookup for each contiguous 2 MiB: if the two ends are as far apart in memory as in DMA
- * addresses, the chunk was mapped as a whole. Checking each of its pages would take many times
- * longer than mapping it. All other memory is checked page by page, as it was mapped.
+ * Check both ends of each 2 MiB: if they are as far apart in memory as in DMA addresses, the chunk
+ * was mapped as a whole. Checking each of its pages would take many times longer than mapping
+ * it. All other memory is checked page by page, as it was mapped.
  */
 static int rashpa_check_translated(struct rashpa_check *check, u64 addr, u64 length)
 {
@@ -610,7 +610,8 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 	pieces->count = count;
 	pieces->size = struct_size(pieces, piece, count) +
 		       sgt->orig_nents * sizeof(struct scatterlist);
-	rashpa_pieces_merge(call, sgt, offset, length, pieces->piece);	/* counted: cannot fail */
+	/* counted above: cannot fail */
+	rashpa_pieces_merge(call, sgt, offset, length, pieces->piece);
 	return pieces;
 }
 

@@ -65,7 +65,7 @@ static void rashpa_step_write(struct rashpa_step *s)
  * @end: rashpa_profile_deadline() at the start of the stop
  *
  * The last WAIT also guarantees that all earlier DMA writes have arrived: a read completion cannot
- * pass posted writes of the function (PCIe base specification, transaction ordering).
+ * pass posted writes of the function (PCIe transaction ordering).
  *
  * Return: 0, -ETIMEDOUT (not idle in time), -EIO (does not answer).
  */

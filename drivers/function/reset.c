@@ -2,8 +2,8 @@
 /*
  * rashpa: turn bus mastering on: first use of a function, resets, bus errors, sleep, shutdown.
  *
- * Order of a reset: block windows for CPUs and other functions, stop DMA, reset, clear entries of
- * revoked maps, queue maps to program again, unblock windows.
+ * Order of a reset: block windows, stop DMA, reset, clear entries of revoked maps, queue maps to
+ * program again, unblock windows.
  */
 #include <linux/capability.h>
 #include <linux/pm.h>
@@ -84,8 +84,8 @@ int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev)
 /*
  * Restore the configuration space of bind time: BARs, command register (without bus mastering),
  * capabilities. The state that the PCI core saved last may be missing: some kernels drop it when
- * they restore it. Not under hw_lock: restoring MSI takes a mutex under which the PCI core allocates
- * memory, and reclaim can take hw_lock through an exporter.
+ * they restore it. Not under hw_lock: restoring MSI takes a mutex under which the PCI core
+ * allocates memory, and reclaim can take hw_lock through an exporter.
  */
 static int rashpa_config_restore(struct rashpa_device *dev)
 {
@@ -146,9 +146,8 @@ static u64 rashpa_reset_stop(struct rashpa_device *dev)
 /*
  * Block the BARs: CPUs wait, and maps of windows by other functions are revoked. Until
  * rashpa_reset_done(), in the same thread, no register and no command register is written: the
- * write would be lost, or undone when the PCI core restores the configuration. hw_lock is not held
- * in between: a bus reset comes here for several functions in turn, and the second one may revoke
- * a map of the first.
+ * write would be lost, or undone when the PCI core restores the configuration. But hw_lock is
+ * released: a bus reset calls this for several functions, and one may revoke a map of another.
  */
 static void rashpa_reset_prepare(struct pci_dev *pdev)
 {
@@ -265,7 +264,7 @@ int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bo
 		return rashpa_pci_unresponsive(call, dev);
 	if (err == -ENXIO)
 		return rashpa_fail(call, -EIO,
-				   "fpga%d does not keep the bounds of its engines (the kernel log names them), bus mastering stays off: correct the engines in the profile or remove them",
+				   "fpga%d does not keep the bounds of its engines (see the kernel log), bus mastering stays off: correct the engines in the profile or remove them",
 				   dev->id);
 	if (err == -ETIMEDOUT)
 		return rashpa_fail(call, err,

@@ -31,7 +31,7 @@ static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
 {
 	if (w->limits->segment_size && length != w->limits->segment_size)
 		return rashpa_fail(call, -EINVAL,
-				   "entries of the function's table cover 0x%llx bytes and have no length, but a segment would have 0x%llx: map multiples of that size of a contiguous buffer",
+				   "entries of the function's table cover 0x%llx bytes and have no length, but a segment would have 0x%llx: map multiples of it of a contiguous buffer",
 				   w->limits->segment_size, length);
 	if (w->limits->alignment && !IS_ALIGNED(address, w->limits->alignment))
 		return rashpa_fail(call, -EINVAL,
@@ -87,8 +87,8 @@ int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w, const struct ra
 }
 
 /*
- * Allocate a table for mmap, charged to the caller. A table of one page needs no vmap(), which would
- * take longer than the rest of the call. With VM_MAP_PUT_PAGES, vfree() also frees the pages.
+ * Allocate a table for mmap, charged to the caller. A table of one page needs no vmap(), which
+ * would take longer than the rest of the call. After VM_MAP_PUT_PAGES vfree() frees the pages.
  */
 static void *rashpa_table_alloc(size_t size)
 {

@@ -207,7 +207,7 @@ static void rashpa_window_detach(struct dma_buf *dmabuf, struct dma_buf_attachme
 
 /*
  * A window never moves. At its end, importers are notified, but those that pin may ignore that.
- * attach->priv counts the pins of an attachment, starting at LONG_MIN if it is trusted.
+ * attach->priv counts the pins of an attachment, from LONG_MIN if it is trusted.
  */
 static int rashpa_window_pin(struct dma_buf_attachment *attach)
 {
