@@ -136,8 +136,8 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, stru
  * rashpa_path_flush() - flush unmapped addresses of a function from the IOMMU
  * @pdev: the function
  *
- * The DMA core clears page tables at once but flushes the IOTLB later, unless iommu.strict=1 is set.
- * That is not the default of distributions.
+ * The DMA core clears page tables at once but flushes the IOTLB later, unless iommu.strict=1 is
+ * set, which is not the default of distributions.
  */
 void rashpa_path_flush(struct pci_dev *pdev)
 {

@@ -31,7 +31,7 @@ static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
 {
 	if (w->limits->segment_size && length != w->limits->segment_size)
 		return rashpa_fail(call, -EINVAL,
-				   "entries of the function's table cover 0x%llx bytes and have no length, but a segment would have 0x%llx: map multiples of it of a contiguous buffer",
+				   "entries of the function's table cover 0x%llx bytes and have no length, but a segment would have 0x%llx: map a contiguous buffer in multiples of that size",
 				   w->limits->segment_size, length);
 	if (w->limits->alignment && !IS_ALIGNED(address, w->limits->alignment))
 		return rashpa_fail(call, -EINVAL,
