@@ -133,8 +133,8 @@ static vm_fault_t rashpa_window_fault(struct vm_fault *vmf)
 	ret = VM_FAULT_NOPAGE;
 	if (win->revoked) {
 		/*
-		 * The same page everywhere; its content does not matter after writes. Cached like
-		 * the kernel's mapping: other modes would bypass its ones on some machines.
+		 * The same page everywhere: the kernel never reads what processes write. Cached
+		 * like the kernel's mapping: on some machines other modes would not show its ones.
 		 */
 		ret = win->blank ? vmf_insert_pfn_prot(vma, vmf->address & PAGE_MASK,
 						       page_to_pfn(win->blank),

@@ -14,42 +14,38 @@
 /**
  * DOC: Rules of every ioctl
  *
- * Every argument is a struct that begins with &struct rashpa_head. ``size`` is
- * the size the caller was compiled with, so that structs can grow at the end.
+ * Every argument is a struct that begins with &struct rashpa_head. ``size`` is the size that the
+ * caller was compiled with, so that structs can grow at the end.
  *
- * - ``size`` below the first published size: EINVAL. A tail that this kernel
- *   does not know: E2BIG unless all its bytes are zero.
- * - A flag that this header does not define, a reserved field that is not zero,
- *   a value outside its range: EINVAL. A known request that this kernel or
- *   this memory cannot serve: EOPNOTSUPP.
- * - Any call may fail with EINTR when a signal arrives while it waits; nothing was done then.
- * - A number that the node does not serve: ENOTTY. A pointer that cannot be read
- *   or written: EFAULT. A device that was removed: ENODEV.
- * - Fields named ``out_`` are written by the kernel and ignored on input. All
- *   others are read only. Zero is the default of every field that is no file descriptor.
- *   Later kernels may answer with flags, kinds and states that this header does not name.
- * - Pointers travel as u64. An array has three fields: the pointer ``xs``, the number
- *   ``n_xs``, and ``x_size``, the bytes of one element as the caller was compiled with, so that
- *   elements can grow as structs do: below the first published size EINVAL, a tail that this
- *   kernel does not know E2BIG unless it is zero. Of an array that the kernel fills, what it
- *   does not know of an element becomes zero. With no elements pointer and size do not matter.
- * - A file descriptor that is not given is -1, or 0 where a flag would have to ask for it. An
- *   index (NUMA node, BAR, vector, N of fpgaN) counts only where a flag or a kind says so, and
- *   must be 0 elsewhere; as a result it is -1 for none. Ids (of sources, groups, maps) begin
- *   at 1.
+ * - A ``size`` below the first published size fails with EINVAL. A tail that this kernel does not
+ *   know fails with E2BIG unless all its bytes are zero.
+ * - Undefined flags, reserved fields that are not zero, and values out of range fail with EINVAL.
+ *   Known requests that this kernel or this memory does not support fail with EOPNOTSUPP.
+ * - A call that waits may fail with EINTR when a signal arrives. Then it has done nothing.
+ * - ENOTTY: the node does not support this ioctl. EFAULT: a pointer cannot be read or written.
+ *   ENODEV: the device was removed.
+ * - The kernel writes fields named ``out_`` and ignores them on input. It never changes other fields.
+ *   Zero is the default of every field except file descriptors. Later kernels may return flags,
+ *   kinds and states that this header does not define.
+ * - Pointers are passed as u64. An array has three fields: pointer ``xs``, number of elements
+ *   ``n_xs``, and ``x_size``, the bytes of one element that the caller was compiled with. So
+ *   elements can grow like structs, with the same errors. The kernel zeroes the parts of output
+ *   elements that it does not know. Without elements it ignores pointer and size.
+ * - A missing file descriptor is -1, or 0 if a flag must announce it. Indices (NUMA node, BAR,
+ *   vector, N of fpgaN) are used only if a flag or a kind says so, and must be 0 otherwise. Output
+ *   indices are -1 for none. Ids (of sources, groups, maps) begin at 1.
  * - File descriptors are created close-on-exec.
- * - The end of a name tells the unit: ``_ns``, ``_us``, ``_ms`` are times, those of the clock are
- *   CLOCK_MONOTONIC. Lengths, sizes and offsets are bytes.
- * - What is called ``_MAX``, ``_MIN`` or ``_DEFAULT`` may become more generous in later kernels;
- *   sizes of arrays in structs stay.
- * - The struct must be writable, also where nothing is returned: this is found out
- *   before anything is done. When it cannot be written any more after the work, EFAULT comes
- *   after the work: a new fd is not there, and what lives by it is gone; what has a name or
- *   an id (a named buffer, a source) is there, can be listed and removed.
- * - Who makes something that outlives the call is charged with it, see &enum rashpa_resource:
- *   EDQUOT, with a sentence that names the limit.
- * - On failure, if ``head.reason`` is set, a sentence is stored there that says
- *   what is wrong with which thing and, where it is known, what would help.
+ * - Times have a suffix: ``_ns``, ``_us``, ``_ms``. Points in time are CLOCK_MONOTONIC. Lengths,
+ *   sizes and offsets are bytes.
+ * - Limits ``_MAX``, ``_MIN`` and ``_DEFAULT`` may become more generous in later kernels. Sizes of
+ *   arrays in structs do not change.
+ * - The struct must be writable even without output fields; this is checked first. If it becomes
+ *   unwritable during the call, EFAULT is returned at the end. Then a new fd and its object
+ *   are gone, but objects with a name or an id (a named buffer, a source) exist and can be removed.
+ * - The creator of an object that outlives the call is charged, see &enum rashpa_resource. EDQUOT
+ *   comes with a sentence that names the limit.
+ * - After an error, ``head.reason`` (if set) receives a sentence with the object, the reason and,
+ *   if known, the remedy.
  */
 
 #define RASHPA_IOC_TYPE		0xE7
@@ -608,32 +604,32 @@ struct rashpa_remove {
 /* --------------------------------------------------- /dev/rashpa/fpgaN --- */
 
 /*
- * Everything but DEVICE_INFO, REGION_INFO, ENGINE_INFO and LIST needs the node to be open for
- * writing: EPERM.
+ * All calls except DEVICE_INFO, REGION_INFO, ENGINE_INFO and LIST fail with EPERM if the node was
+ * opened read-only.
  */
 
 /**
- * enum rashpa_state - of a bound function
- * @RASHPA_STATE_READY: can do DMA
- * @RASHPA_STATE_STUCK: did not become idle in time, or does not answer; bus mastering is
- *	off until RASHPA_IOC_RESET or the next bind
+ * enum rashpa_state - state of a bound function
+ * @RASHPA_STATE_READY: the function can do DMA
+ * @RASHPA_STATE_STUCK: the function did not become idle in time, or does not answer; bus
+ *	mastering is off until RASHPA_IOC_RESET or the next bind
  */
 enum rashpa_state {
 	RASHPA_STATE_READY = 0,
 	RASHPA_STATE_STUCK = 1,
 };
 
-/** RASHPA_DEVICE_IOMMU - an IOMMU translates what this function sends */
+/** RASHPA_DEVICE_IOMMU - an IOMMU translates the addresses of this function */
 #define RASHPA_DEVICE_IOMMU	_BITUL(0)
 /** RASHPA_DEVICE_PROFILE - a profile was applied */
 #define RASHPA_DEVICE_PROFILE	_BITUL(1)
-/** RASHPA_DEVICE_DISCLOSE - the profile lets unprivileged users see addresses */
+/** RASHPA_DEVICE_DISCLOSE - unprivileged users may see addresses, see RASHPA_PROFILE_DISCLOSE */
 #define RASHPA_DEVICE_DISCLOSE	_BITUL(2)
 /** RASHPA_DEVICE_MASTER - bus mastering is on */
 #define RASHPA_DEVICE_MASTER	_BITUL(3)
 /**
- * RASHPA_DEVICE_FETCH - the entries of the profile's table are places of rings of descriptors, see
- * &struct rashpa_profile_table: a map takes one entry, however many segments it has
+ * RASHPA_DEVICE_FETCH - the function fetches rings of descriptors, see &struct
+ * rashpa_profile_table: every map takes one table entry, the place of its ring
  */
 #define RASHPA_DEVICE_FETCH	_BITUL(4)
 
@@ -654,12 +650,11 @@ enum rashpa_state {
  * @out_state: enum rashpa_state
  * @out_maps: maps that exist now
  * @out_windows: windows that exist now
- * @out_quiesces: times that all its DMA was stopped since the bind
+ * @out_quiesces: stops of the whole function since the bind
  * @out_interrupts: interrupts of all vectors since the bind
  * @out_engines: engines of the profile, see RASHPA_IOC_ENGINE_INFO
  * @__reserved: zero
- * @out_engine_stops: times that one of them was stopped without the others since the profile
- *	was applied
+ * @out_engine_stops: stops of single engines since the profile was applied
  */
 struct rashpa_device_info {
 	struct rashpa_head head;
@@ -684,19 +679,19 @@ struct rashpa_device_info {
 	__aligned_u64 out_engine_stops;
 };
 
-/** RASHPA_REGION_MEMORY - a memory BAR (windows can be made in it) */
+/** RASHPA_REGION_MEMORY - memory BAR, which can have windows */
 #define RASHPA_REGION_MEMORY	_BITUL(0)
-/** RASHPA_REGION_PREFETCH - prefetchable (write-combining is harmless) */
+/** RASHPA_REGION_PREFETCH - prefetchable BAR, which allows write-combining */
 #define RASHPA_REGION_PREFETCH	_BITUL(1)
-/** RASHPA_REGION_64BIT - decodes 64-bit addresses */
+/** RASHPA_REGION_64BIT - BAR with 64-bit addresses */
 #define RASHPA_REGION_64BIT	_BITUL(2)
 
 /**
- * struct rashpa_region_info - RASHPA_IOC_REGION_INFO: one BAR
+ * struct rashpa_region_info - RASHPA_IOC_REGION_INFO: describe a BAR
  * @head: no flags
- * @bar: 0 to 5
- * @out_flags: RASHPA_REGION_*; 0 if the BAR is not there
- * @out_length: bytes, 0 if the BAR is not there
+ * @bar: BAR number, 0 to 5
+ * @out_flags: RASHPA_REGION_*; 0 if the BAR does not exist
+ * @out_length: length in bytes, 0 if the BAR does not exist
  *
  * Errors: EINVAL.
  */
@@ -709,29 +704,29 @@ struct rashpa_region_info {
 
 /* --- device profile --- */
 
-/** RASHPA_PROFILE_NAME_SIZE - bytes of a window's name, the final NUL included */
+/** RASHPA_PROFILE_NAME_SIZE - bytes of the name of a window or engine, including the final NUL */
 #define RASHPA_PROFILE_NAME_SIZE	32
-/** RASHPA_PROFILE_WINDOWS_MAX - windows of a profile */
+/** RASHPA_PROFILE_WINDOWS_MAX - largest number of windows of a profile */
 #define RASHPA_PROFILE_WINDOWS_MAX	64
-/** RASHPA_PROFILE_STEPS_MAX - steps of a quiesce sequence */
+/** RASHPA_PROFILE_STEPS_MAX - largest number of steps of the quiesce sequence of a function */
 #define RASHPA_PROFILE_STEPS_MAX	32
 /** RASHPA_QUIESCE_US_MAX - longest time limit of a quiesce sequence, in microseconds */
 #define RASHPA_QUIESCE_US_MAX	10000000
-/** RASHPA_PROFILE_ENGINES_MAX - engines of a profile */
+/** RASHPA_PROFILE_ENGINES_MAX - largest number of engines of a profile */
 #define RASHPA_PROFILE_ENGINES_MAX	64
-/** RASHPA_ENGINE_STEPS_MAX - steps of the quiesce sequence of one engine */
+/** RASHPA_ENGINE_STEPS_MAX - largest number of steps of the quiesce sequence of an engine */
 #define RASHPA_ENGINE_STEPS_MAX	8
 
-/** RASHPA_PWINDOW_USER - may be mapped without CAP_SYS_RAWIO */
+/** RASHPA_PWINDOW_USER - users may map the window without CAP_SYS_RAWIO */
 #define RASHPA_PWINDOW_USER	_BITUL(0)
 
 /**
- * struct rashpa_profile_window - a window that the administrator declares
- * @name: NUL-terminated, not empty, unique in the profile
- * @bar: 0 to 5
+ * struct rashpa_profile_window - window that the administrator declares
+ * @name: NUL-terminated name, not empty, unique in the profile
+ * @bar: BAR number, 0 to 5
  * @flags: RASHPA_PWINDOW_*
- * @offset: in the BAR, bytes, a multiple of the page size
- * @length: bytes, a multiple of the page size, > 0
+ * @offset: offset in the BAR in bytes, a multiple of the page size
+ * @length: length in bytes, a multiple of the page size, > 0
  * @cache: enum rashpa_cache
  * @__reserved: must be zero
  */
@@ -746,9 +741,9 @@ struct rashpa_profile_window {
 };
 
 /**
- * enum rashpa_step_op - one step of the quiesce sequence
- * @RASHPA_STEP_WRITE: register = value (bits outside the mask are kept; a mask
- *	of all ones does not read first)
+ * enum rashpa_step_op - operation of a quiesce step
+ * @RASHPA_STEP_WRITE: write the masked bits of @value and keep the others; a mask of all ones
+ *	does not read the register
  * @RASHPA_STEP_WAIT: wait until (register & mask) == value, at most @timeout_us
  */
 enum rashpa_step_op {
@@ -757,17 +752,16 @@ enum rashpa_step_op {
 };
 
 /**
- * struct rashpa_profile_step - one step of the quiesce sequence
+ * struct rashpa_profile_step - step of a quiesce sequence
  * @op: enum rashpa_step_op
- * @bar: 0 to 5
- * @offset: in the BAR, bytes, a multiple of 4
+ * @bar: BAR number, 0 to 5
+ * @offset: offset of the 32-bit register in the BAR in bytes, a multiple of 4
  * @value: 32-bit value
  * @mask: 32-bit mask
- * @timeout_us: of a WAIT, 1 to RASHPA_QUIESCE_US_MAX microseconds; 0 for WRITE
+ * @timeout_us: time limit of a WAIT, 1 to RASHPA_QUIESCE_US_MAX microseconds; 0 for WRITE
  * @__reserved: must be zero
  *
- * A WAIT that reads all ones from the register is taken as a device that does not answer,
- * unless all ones is the value that it waits for.
+ * If a WAIT reads all ones, the function is assumed not to answer, unless @value is all ones.
  */
 struct rashpa_profile_step {
 	__u32 op;
@@ -779,42 +773,41 @@ struct rashpa_profile_step {
 	__u32 __reserved;
 };
 
-/** RASHPA_LAYOUT_UPPER_FIRST - fields of 64 bits have the upper word at the lower offset */
+/** RASHPA_LAYOUT_UPPER_FIRST - 64-bit fields have the upper word at the lower offset */
 #define RASHPA_LAYOUT_UPPER_FIRST	_BITUL(0)
 /**
- * RASHPA_LAYOUT_WRITE_ONLY - entries are never read: after writes the register of the last step
- * of the quiesce sequence is read instead, so the profile must have one
+ * RASHPA_LAYOUT_WRITE_ONLY - entries cannot be read. After writes the kernel reads the register of
+ * the last quiesce step instead, so the profile must have a quiesce sequence
  */
 #define RASHPA_LAYOUT_WRITE_ONLY	_BITUL(1)
 
 /**
- * struct rashpa_layout - how one entry of a function's address table looks
+ * struct rashpa_layout - layout of an entry of an address table
  * @stride: bytes from entry to entry, a multiple of 4, up to 4096
- * @address_offset: of the address field in the entry
- * @address_bits: 32 or 64
- * @length_offset: of the length field
- * @length_bits: 0 (no such field), 32 or 64
- * @control_offset: of the control field
- * @control_bits: 0 (no such field) or 32
+ * @address_offset: offset of the address field in the entry in bytes
+ * @address_bits: width of the address field, 32 or 64
+ * @length_offset: offset of the length field in bytes
+ * @length_bits: width of the length field, 0 (no such field), 32 or 64
+ * @control_offset: offset of the control field in bytes
+ * @control_bits: width of the control field, 0 (no such field) or 32
  * @control_set: value of the control field of a valid entry, written last
  * @control_clear: value of the control field of an invalid entry, written first
  * @flags: RASHPA_LAYOUT_*
  * @segment_size: bytes that an entry without a length covers, a power of two, at least
  *	4096; must be 0 with a length field
- * @sum_offset: of the sum field
- * @sum_bits: 0 (no such field), 32 or 64
+ * @sum_offset: offset of the sum field in bytes
+ * @sum_bits: width of the sum field, 0 (no such field), 32 or 64
  *
- * @control_set and @control_clear differ. Fields are little-endian, aligned to 4,
- * inside the stride, and do not overlap. One of the two, length or control, must be there: it is
- * what tells that an entry leads nowhere. Without a control field it is invalid with length 0.
+ * Fields are little-endian, aligned to 4, inside the stride, and do not overlap. A control or
+ * length field is required, because it marks invalid entries. @control_set and @control_clear must
+ * differ. Without a control field, length 0 makes an entry invalid.
  *
- * What has no length is as long as the function takes it to be: each segment that is written
- * there is exactly @segment_size, or it is refused.
+ * Without a length field, every segment must have exactly @segment_size bytes, or PROGRAM fails.
  *
- * The sum of an entry is the length of all segments of its map before this one, 0 for the first:
- * with it a function finds an offset in a map without adding up what is before it.
+ * The sum field holds the length of all earlier segments of the map, 0 for the first. A function
+ * can use it to find an offset in a map.
  *
- * Passed by a pointer and a size, by the rules of structs: it can grow.
+ * Passed with a pointer and a size, so that it can grow like all structs.
  */
 struct rashpa_layout {
 	__u32 stride;
@@ -832,27 +825,25 @@ struct rashpa_layout {
 	__u32 sum_bits;
 };
 
-/** RASHPA_DESCRIPTORS_MAX - descriptors of one ring */
+/** RASHPA_DESCRIPTORS_MAX - largest number of descriptors of a ring */
 #define RASHPA_DESCRIPTORS_MAX	16777216
-/** RASHPA_DESCRIPTOR_SIZE_MAX - bytes of one descriptor */
+/** RASHPA_DESCRIPTOR_SIZE_MAX - largest size of a descriptor in bytes */
 #define RASHPA_DESCRIPTOR_SIZE_MAX	256
-/** RASHPA_FETCH_FIELDS_MAX - fields of a descriptor */
+/** RASHPA_FETCH_FIELDS_MAX - largest number of fields of a descriptor */
 #define RASHPA_FETCH_FIELDS_MAX	32
-/** RASHPA_FETCH_REGISTERS_MAX - parts of registers that are told of a ring */
+/** RASHPA_FETCH_REGISTERS_MAX - largest number of register fields that describe a ring */
 #define RASHPA_FETCH_REGISTERS_MAX	16
 
 /**
- * enum rashpa_fetch_kind - what is in a field of a descriptor, or of a register
+ * enum rashpa_fetch_kind - content of a field of a descriptor or register
  * @RASHPA_FETCH_CONSTANT: @value of the field
- * @RASHPA_FETCH_ADDRESS: of a descriptor: bus address of the segment. Of a register: that of the
- *	first descriptor
- * @RASHPA_FETCH_LENGTH: of a descriptor: bytes of the segment. Of a register: bytes of all
- *	descriptors, which is of use where they follow each other
- * @RASHPA_FETCH_SUM: of a descriptor: bytes of all segments before this one
- * @RASHPA_FETCH_NEXT: of a descriptor: bus address of the next one; in the last one that of the
- *	first with RASHPA_FETCH_CLOSED, else 0
- * @RASHPA_FETCH_INDEX: of a descriptor: its number, from 0 on
- * @RASHPA_FETCH_COUNT: how many descriptors there are
+ * @RASHPA_FETCH_ADDRESS: bus address of the segment; in a register, of the first descriptor
+ * @RASHPA_FETCH_LENGTH: bytes of the segment; in a register, bytes of all descriptors
+ * @RASHPA_FETCH_SUM: bytes of all earlier segments (descriptors only)
+ * @RASHPA_FETCH_NEXT: bus address of the next descriptor (descriptors only); the last one holds
+ *	that of the first with RASHPA_FETCH_CLOSED, else 0
+ * @RASHPA_FETCH_INDEX: number of the descriptor, counted from 0 (descriptors only)
+ * @RASHPA_FETCH_COUNT: number of descriptors of the ring
  */
 enum rashpa_fetch_kind {
 	RASHPA_FETCH_CONSTANT = 1,
@@ -864,33 +855,33 @@ enum rashpa_fetch_kind {
 	RASHPA_FETCH_COUNT = 7,
 };
 
-/** RASHPA_FIELD_MINUS_ONE - the stored value is one less; for LENGTH and COUNT */
+/** RASHPA_FIELD_MINUS_ONE - store the value minus one; for LENGTH and COUNT only */
 #define RASHPA_FIELD_MINUS_ONE	_BITUL(0)
-/** RASHPA_FIELD_FIRST - a CONSTANT that only the first descriptor has, the others have 0 there */
+/** RASHPA_FIELD_FIRST - CONSTANT of the first descriptor only, 0 in the others */
 #define RASHPA_FIELD_FIRST	_BITUL(1)
-/** RASHPA_FIELD_LAST - likewise the last one */
+/** RASHPA_FIELD_LAST - CONSTANT of the last descriptor only, 0 in the others */
 #define RASHPA_FIELD_LAST	_BITUL(2)
-/** RASHPA_FIELD_NOT_LAST - likewise all but the last one */
+/** RASHPA_FIELD_NOT_LAST - CONSTANT of all descriptors except the last, which holds 0 */
 #define RASHPA_FIELD_NOT_LAST	_BITUL(3)
 
 /**
- * struct rashpa_fetch_field - some bits of a word of a descriptor, or of a register
+ * struct rashpa_fetch_field - bit field of a descriptor or register
  * @kind: enum rashpa_fetch_kind
  * @flags: RASHPA_FIELD_*
- * @offset: of the word in the descriptor, or in the entry of the table; a multiple of its bytes
- * @bits: of the word, 32 or 64: it is stored as a whole, little-endian
+ * @offset: offset of the word in the descriptor or table entry, a multiple of its size in bytes
+ * @bits: width of the little-endian word, 32 or 64; it is written as a whole
  * @shift: lowest bit of the field in the word
- * @width: bits of the field
- * @unit: what is stored is the value divided by 2 to this power, 0 to 63
+ * @width: width of the field in bits
+ * @unit: power of two by which the value is divided, 0 to 63
  * @__reserved: must be zero
- * @value: of a CONSTANT; must be 0 with another kind
- * @clear: of a register: the whole word when there is no ring; of the first field of a word. Must
- *	be 0 in others, and in descriptors
+ * @value: value of a CONSTANT; must be 0 for other kinds
+ * @clear: value of the whole register without a ring, in the first field of the word; must be 0
+ *	in other fields and in descriptors
  *
- * What is stored is ((value >> @unit) - (one, if MINUS_ONE)) << @shift. Several fields may have
- * parts of one value, e.g. an address in two words: unit 0 and 32. A map of which something would
- * be lost so is refused (EOVERFLOW): an address that is not a multiple of the unit, a length that
- * is wider than its field. A value of which one is subtracted has no parts.
+ * The stored value is ((value >> @unit) - (1 with MINUS_ONE)) << @shift. Several fields may hold
+ * parts of one value: an address in two words has units 0 and 32. A value with MINUS_ONE cannot be
+ * split. PROGRAM fails with EOVERFLOW if bits would be lost: an address is not a multiple of the
+ * unit, or a length is wider than its field.
  */
 struct rashpa_fetch_field {
 	__u32 kind;
@@ -905,32 +896,32 @@ struct rashpa_fetch_field {
 	__aligned_u64 clear;
 };
 
-/** RASHPA_FETCH_CLOSED - the NEXT of the last descriptor leads to the first one */
+/** RASHPA_FETCH_CLOSED - NEXT of the last descriptor is the address of the first one */
 #define RASHPA_FETCH_CLOSED	_BITUL(0)
 
 /**
- * struct rashpa_fetch - how a function fetches addresses from host memory
- * @stride: bytes from entry to entry of the table: from the registers of one ring to those of
- *	the next one; a multiple of 4, up to 4096
+ * struct rashpa_fetch - format of the descriptor rings that a function fetches from host memory
+ * @stride: bytes from the registers of one ring (table entry) to those of the next one, a
+ *	multiple of 4, up to 4096
  * @flags: RASHPA_FETCH_*
  * @descriptor_size: bytes of a descriptor, a multiple of 4, up to RASHPA_DESCRIPTOR_SIZE_MAX
- * @max_descriptors: that one ring may have, up to RASHPA_DESCRIPTORS_MAX; 0 for that
+ * @max_descriptors: largest number of descriptors of a ring, 0 for RASHPA_DESCRIPTORS_MAX
  * @segment_size: bytes that a descriptor without LENGTH covers, a power of two, at least
  *	4096; must be 0 with LENGTH
- * @fields: pointer to @n_fields of &struct rashpa_fetch_field, the descriptor
- * @registers: pointer to @n_registers of &struct rashpa_fetch_field, what the function is told
- *	of a ring, in this order; fields of one word follow each other, and are one write
- * @n_fields: 1 to RASHPA_FETCH_FIELDS_MAX
+ * @fields: pointer to @n_fields of &struct rashpa_fetch_field, the fields of a descriptor
+ * @registers: pointer to @n_registers of &struct rashpa_fetch_field, the register fields that
+ *	describe a ring, in write order; adjacent fields of one word are written together
+ * @n_fields: number of fields, 1 to RASHPA_FETCH_FIELDS_MAX
  * @field_size: bytes of an element of @fields
- * @n_registers: 1 to RASHPA_FETCH_REGISTERS_MAX
+ * @n_registers: number of register fields, 1 to RASHPA_FETCH_REGISTERS_MAX
  * @register_size: bytes of an element of @registers
  *
- * ADDRESS must be in @fields and in @registers. Fields of a descriptor do not overlap. Bits that
- * no field has are 0.
+ * ADDRESS must be in @fields and in @registers. Fields of a descriptor do not overlap. Other bits
+ * are 0.
  *
- * Descriptors follow each other without a gap. With NEXT they may be in several pieces of memory,
- * each of which holds whole descriptors; without, they are in one, which may not be found where
- * there are many and no IOMMU.
+ * Descriptors are stored without gaps. With NEXT they may be in several pieces of memory that hold
+ * whole descriptors. Without NEXT a ring is one piece, whose allocation may fail for large rings
+ * without an IOMMU.
  */
 struct rashpa_fetch {
 	__u32 stride;
@@ -947,7 +938,7 @@ struct rashpa_fetch {
 };
 
 /**
- * struct rashpa_profile_table - where the function has an address table
+ * struct rashpa_profile_table - address table of the function
  * @bar: BAR of the table, 0 to 5
  * @__reserved: must be zero
  * @offset: offset of the table in the BAR, a multiple of 4
@@ -955,14 +946,13 @@ struct rashpa_fetch {
  * @layout: pointer to the &struct rashpa_layout of an entry; 0 with @fetch
  * @fetch: pointer to a &struct rashpa_fetch, or 0
  * @layout_size: bytes of the layout; 0 with @fetch
- * @fetch_size: bytes of the &struct rashpa_fetch; 0 without
+ * @fetch_size: bytes of the &struct rashpa_fetch; 0 without @fetch
  *
- * With @fetch the function fetches addresses: an entry of the table has no address, but the
- * place of a ring of descriptors. The kernel has the ring in host memory, which no process can
- * map. An entry takes one map.
+ * With @fetch, an entry of the table holds the place of a ring of descriptors instead of an
+ * address. The ring is in host memory that no process can map. Every map takes one entry.
  *
- * A window with RASHPA_PWINDOW_USER must not overlap it: who can write there can make the
- * function write anywhere. All maps of the function are cut so that they fit into it.
+ * Windows with RASHPA_PWINDOW_USER must not overlap the table: a process that can write to it can
+ * make the function write anywhere. Segments of maps are split to fit the entries.
  */
 struct rashpa_profile_table {
 	__u32 bar;
@@ -976,37 +966,37 @@ struct rashpa_profile_table {
 };
 
 /**
- * RASHPA_PENGINE_OPTIONAL - boards may not have it: both registers of its bounds then read 0,
- * whatever is written to them
+ * RASHPA_PENGINE_OPTIONAL - hardware may lack the engine: then both registers of its bounds always
+ * read 0
  */
 #define RASHPA_PENGINE_OPTIONAL	_BITUL(0)
 
 /**
- * struct rashpa_profile_engine - a data transfer process that can be stopped without the others
- * @name: NUL-terminated, not empty, unique among the engines
+ * struct rashpa_profile_engine - engine: a data transfer process that can be stopped alone
+ * @name: NUL-terminated name, not empty, unique among the engines
  * @flags: RASHPA_PENGINE_*
- * @bar: BAR of its bounds, 0 to 5
- * @first_offset: 32-bit register in it, a multiple of 4: the engine uses no entry of the table
- *	before this one
- * @limit_offset: likewise: nor this one or one behind it
- * @first: its first entry; must be 0 if it has none
- * @count: entries that it has; 0: it is kept out of the table
- * @steps: pointer to @n_steps of &struct rashpa_profile_step, its quiesce sequence
- * @n_steps: 1 to RASHPA_ENGINE_STEPS_MAX; 0 only without entries
+ * @bar: BAR of the bounds, 0 to 5
+ * @first_offset: offset of the 32-bit register with the first table entry that the engine may
+ *	use, in bytes, a multiple of 4
+ * @limit_offset: offset of the register with the last such entry + 1, in bytes, a multiple of 4
+ * @first: first table entry of the engine; must be 0 without entries
+ * @count: number of table entries of the engine; 0 denies the engine all entries
+ * @steps: pointer to @n_steps of &struct rashpa_profile_step, the quiesce sequence of the engine
+ * @n_steps: number of steps, 1 to RASHPA_ENGINE_STEPS_MAX; 0 only without entries
  * @step_size: bytes of an element of @steps
  *
- * The kernel writes the bounds whenever it has stopped the function for good (profile, reset), and
- * reads them back: also each time that it relies on them. No window may hold them, whoever
- * asks for it, and none with RASHPA_PWINDOW_USER a register of @steps: so a member of the group
- * can neither give an engine the entries of another one, nor make it look stopped.
+ * The kernel writes both bounds when all engines are stopped (profile, reset), and reads them back
+ * before it relies on them. No window may contain bounds, and no window with RASHPA_PWINDOW_USER a
+ * register of @steps. So users can neither give an engine the entries of another one, nor make
+ * it look stopped.
  *
- * A map whose addresses only engines have, because it was programmed in their ranges and nowhere
- * else, and because its table was never mapped, ends with these: the others go on. All else stops
- * the function as a whole, and so does an engine that does not stop in time, and bounds
- * that are not what they were.
+ * The end of a map stops only the engines in whose entries the map was programmed. The whole
+ * function is stopped if a process has mapped the table, or if the map was programmed outside the
+ * entries of one engine. It is also stopped if an engine does not stop in time, or if bounds have
+ * changed.
  *
- * This is right only if each part of the function that reads the table is an engine of the
- * profile: one that is to have no entries has @count 0.
+ * Every part of the function that reads the table must be an engine of the profile, with @count 0
+ * if it has no entries.
  */
 struct rashpa_profile_engine {
 	char name[RASHPA_PROFILE_NAME_SIZE];
@@ -1021,63 +1011,59 @@ struct rashpa_profile_engine {
 	__u32 step_size;
 };
 
-/** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
+/** RASHPA_PROFILE_DISCLOSE - users without CAP_SYS_RAWIO may see bus addresses */
 #define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
 
 /**
- * RASHPA_PROFILE_NO_RESET - no function-level reset when the profile is applied: for hardware
- * that does not come back from one
+ * RASHPA_PROFILE_NO_RESET - apply the profile without a function-level reset, for hardware that
+ * does not recover from one
  */
 #define RASHPA_PROFILE_NO_RESET	_BITUL(1)
 
 /**
- * struct rashpa_profile_set - RASHPA_IOC_PROFILE_SET: what differs from board to board
+ * struct rashpa_profile_set - RASHPA_IOC_PROFILE_SET: describe the hardware of a function
  * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_NO_RESET
  * @windows: pointer to @n_windows of &struct rashpa_profile_window
  * @steps: pointer to @n_steps of &struct rashpa_profile_step, the quiesce sequence
- * @table: pointer to the &struct rashpa_profile_table, or 0 for none
- * @n_windows: 0 to RASHPA_PROFILE_WINDOWS_MAX
+ * @table: pointer to the &struct rashpa_profile_table, or 0
+ * @n_windows: number of windows, 0 to RASHPA_PROFILE_WINDOWS_MAX
  * @window_size: bytes of an element of @windows
- * @n_steps: 0 to RASHPA_PROFILE_STEPS_MAX; with none, quiescing is bus mastering
- *	off
+ * @n_steps: number of steps, 0 to RASHPA_PROFILE_STEPS_MAX; without steps, quiescing turns bus
+ *	mastering off
  * @step_size: bytes of an element of @steps
- * @table_size: bytes of @table; 0 for none
+ * @table_size: bytes of @table; 0 without a table
  * @engine_size: bytes of an element of @engines
- * @dma_bits: width of the DMA mask, 24 to 64; 0 for 32, which is also that of a function
- *	without a profile
+ * @dma_bits: width of the DMA mask, 24 to 64; 0 for 32, the default without a profile
  * @quiesce_us: time limit of the whole quiesce sequence, up to RASHPA_QUIESCE_US_MAX
- *	microseconds; 0 for 1 s. Besides, clearing entries takes what the bus takes for it, and
- *	what is on its way when bus mastering is turned off is waited for up to 700 ms
- * @max_segment: limits of the segments of all maps, see &struct rashpa_map_make
- * @boundary: likewise
- * @alignment: likewise
+ *	microseconds; 0 for 1 s. A stop can take longer: it also clears entries, and waits up
+ *	to 700 ms for pending transactions when it turns bus mastering off
+ * @max_segment: limit of segments of all maps, see &struct rashpa_map_make
+ * @boundary: limit of segments of all maps, see &struct rashpa_map_make
+ * @alignment: limit of segments of all maps, see &struct rashpa_map_make
  * @engines: pointer to @n_engines of &struct rashpa_profile_engine
- * @n_engines: 0 to RASHPA_PROFILE_ENGINES_MAX; with one, there must be a table and a quiesce
- *	sequence of the whole function
+ * @n_engines: number of engines, 0 to RASHPA_PROFILE_ENGINES_MAX; engines require a table and a
+ *	quiesce sequence of the whole function
  * @__reserved: must be zero
  *
- * The last step must be a WAIT for at least one bit: only its answer tells that the
- * function has stopped and that all its writes have arrived.
+ * The last step must be a WAIT for at least one bit: only its answer proves that the function has
+ * stopped and its writes have arrived.
  *
- * Whoever had the function before may have left it running. So a profile, when it is applied,
- * resets the function (if it has a function-level reset, and without RASHPA_PROFILE_NO_RESET),
- * runs the quiesce sequence, clears the whole table and writes the bounds of engines, all of it
- * with bus mastering off. If one of them fails, the profile is there, the function is stuck, and
- * the call fails with ETIMEDOUT
- * or EIO. A function without a profile is reset, if it has such a reset, before its first map or
+ * A previous owner may have left the function running. So this call resets the function, if it
+ * supports a function-level reset and RASHPA_PROFILE_NO_RESET is not set. Then it runs the quiesce
+ * sequence, clears the whole table and writes the bounds of engines. Bus mastering is off
+ * meanwhile. If one of these steps fails, the call returns ETIMEDOUT or EIO, the profile is in
+ * force, and the function is stuck. A function without a profile is reset before its first map or
  * channel.
  *
- * Replaces the profile as a whole, or, with any other error, changes nothing.
+ * The new profile replaces the old one completely. After any other error nothing has changed.
  *
- * Errors: EPERM (without CAP_SYS_ADMIN; no steps where the function has channels, without
- * CAP_SYS_RAWIO; or the kernel is locked down, and no IOMMU keeps the function to its maps), EBUSY
- * (maps or windows exist), EINVAL, ENAMETOOLONG (a name without NUL), E2BIG (an element, or a
- * layout, that has more than this kernel knows), EOPNOTSUPP (a cached window; a DMA mask that does
- * not work on this machine), ERANGE (a window, step or table outside its BAR), ENOMEM, ENODEV, EIO
- * (the function does not answer, does not come back from its reset, its table cannot be
- * cleared, or it does not keep the bounds of an engine), ETIMEDOUT (it does not become idle).
- *
- * What comes next has its place at the ends.
+ * Errors: EPERM (no CAP_SYS_ADMIN; no steps for a function with channels and no CAP_SYS_RAWIO; or
+ * the kernel is locked down and no IOMMU limits the function to its maps), EBUSY (maps or windows
+ * exist), EINVAL, ENAMETOOLONG (a name without NUL), E2BIG (an element or a layout has fields that
+ * this kernel does not know), EOPNOTSUPP (a cached window, or an unsupported DMA mask), ERANGE (a
+ * window, step or table outside its BAR), ENOMEM, ENODEV, EIO (the function does not answer, does
+ * not recover from its reset, or does not keep the bounds of an engine), ETIMEDOUT (the function
+ * does not become idle).
  */
 struct rashpa_profile_set {
 	struct rashpa_head head;
@@ -1100,23 +1086,23 @@ struct rashpa_profile_set {
 	__u32 __reserved;
 };
 
-/** RASHPA_ENGINE_ABSENT - the board has no such engine, see RASHPA_PENGINE_OPTIONAL */
+/** RASHPA_ENGINE_ABSENT - the hardware lacks this engine, see RASHPA_PENGINE_OPTIONAL */
 #define RASHPA_ENGINE_ABSENT	_BITUL(0)
 
 /**
- * struct rashpa_engine_info - RASHPA_IOC_ENGINE_INFO: an engine of the profile
+ * struct rashpa_engine_info - RASHPA_IOC_ENGINE_INFO: describe an engine of the profile
  * @head: no flags
- * @index: 0 to &struct rashpa_device_info.out_engines - 1, in the order of the profile
+ * @index: index in the profile, 0 to &struct rashpa_device_info.out_engines - 1
  * @out_flags: RASHPA_ENGINE_*
- * @out_name: its name in the profile
- * @out_first: its first entry of the table, see &struct rashpa_program.first
- * @out_count: entries from there on
- * @out_maps: maps that exist now, and whose addresses it has or had
+ * @out_name: name in the profile
+ * @out_first: first table entry, see &struct rashpa_program.first
+ * @out_count: number of table entries
+ * @out_maps: existing maps that are or were programmed for the engine
  * @__reserved: zero
- * @out_stops: times that it was stopped without the others
- * @out_failures: times that it did not stop, and the function had to
+ * @out_stops: stops of this engine alone
+ * @out_failures: failed stops of this engine, after which the whole function was stopped
  *
- * Errors: ENOENT (there are fewer), ENODEV, EINTR.
+ * Errors: ENOENT (@index is too large), ENODEV, EINTR.
  */
 struct rashpa_engine_info {
 	struct rashpa_head head;
@@ -1132,34 +1118,31 @@ struct rashpa_engine_info {
 };
 
 /**
- * RASHPA_WINDOW_BLANK - when the function is gone, CPUs that have the window mapped find a page of
- * ones, and what they write is lost, as with a board that does not answer; without, touching it
- * raises SIGBUS. It is one page for the
- * whole window, and for all who have it. For libraries, which have no say in signals
+ * RASHPA_WINDOW_BLANK - after a removal of the function, replace every page of the window by the
+ * same page of ones, where writes are lost. Without the flag accesses raise SIGBUS, which
+ * libraries cannot handle
  */
 #define RASHPA_WINDOW_BLANK	_BITUL(0)
 
 /**
- * struct rashpa_window_make - RASHPA_IOC_WINDOW_MAKE: a range of a BAR as memory
+ * struct rashpa_window_make - RASHPA_IOC_WINDOW_MAKE: create a dma-buf of a range of a BAR
  * @head: flags: RASHPA_WINDOW_BLANK
- * @bar: 0 to 5; must be 0 with a name
- * @cache: enum rashpa_cache; must be 0 with a name. Without CAP_SYS_RAWIO 0, or that of the
- *	profile's window which has the range
- * @offset: in the BAR, a multiple of the page size; must be 0 with a name
- * @length: a multiple of the page size, > 0; must be 0 with a name
+ * @bar: BAR number, 0 to 5; must be 0 with a name
+ * @cache: enum rashpa_cache; must be 0 with a name. Without CAP_SYS_RAWIO it must be 0 or the
+ *	mode of the profile's window that contains the range
+ * @offset: offset in the BAR in bytes, a multiple of the page size; must be 0 with a name
+ * @length: length in bytes, a multiple of the page size, > 0; must be 0 with a name
  * @name: name of a window in the profile, or empty
- * @out_length: bytes
- * @out_fd: dma-buf fd; mmap it to reach the registers
+ * @out_length: length in bytes
+ * @out_fd: dma-buf fd, for mmap and maps by other functions
  * @__reserved: must be zero
  *
- * Errors: EPERM (CAP_SYS_RAWIO needed, except for a window of the profile with
- * RASHPA_PWINDOW_USER in its cache mode; or the kernel is locked down, no IOMMU keeps the function
- * to its maps, and the profile has no window that holds the range), EINVAL, ENAMETOOLONG (no
- * NUL), ERANGE (outside the BAR), ENOENT (name), EOPNOTSUPP (not a memory BAR, or write-combining
- * on a BAR that is not prefetchable), EDQUOT,
- * EBUSY (the range holds the MSI-X table, or bounds of engines, or is in use with another cache
- * mode: by a window, by the kernel for quiesce steps and programmed maps, or by somebody else),
- * ENODEV.
+ * Errors: EPERM (no CAP_SYS_RAWIO, and not a window of the profile with RASHPA_PWINDOW_USER in its
+ * cache mode; or the kernel is locked down, no IOMMU limits the function to its maps, and no window
+ * of the profile contains the range), EINVAL, ENAMETOOLONG (no NUL), ERANGE (outside the BAR),
+ * ENOENT (name), EOPNOTSUPP (not a memory BAR, or write-combining in a BAR that is not
+ * prefetchable), EDQUOT, EBUSY (the range contains the MSI-X table or bounds of engines, or is in
+ * use with another cache mode), ENODEV.
  */
 struct rashpa_window_make {
 	struct rashpa_head head;
@@ -1174,10 +1157,10 @@ struct rashpa_window_make {
 };
 
 /**
- * enum rashpa_direction - of the DMA through a map
- * @RASHPA_BIDIRECTIONAL: both
- * @RASHPA_TO_MEMORY: the function writes the memory, and never reads it: an IOMMU refuses
- *	also the read that flushes its writes
+ * enum rashpa_direction - direction of the DMA of a map
+ * @RASHPA_BIDIRECTIONAL: the function reads and writes the memory
+ * @RASHPA_TO_MEMORY: the function only writes the memory: an IOMMU blocks all its reads, even one
+ *	that flushes its writes
  * @RASHPA_FROM_MEMORY: the function reads the memory
  */
 enum rashpa_direction {
@@ -1187,16 +1170,15 @@ enum rashpa_direction {
 };
 
 /**
- * enum rashpa_class - what the addresses of a map are, checked
- * @RASHPA_CLASS_HOST: bus addresses of host memory, no IOMMU in the way
- * @RASHPA_CLASS_IOVA: addresses that the importer's IOMMU translates
- * @RASHPA_CLASS_PEER: in another function's BAR, by bus addresses that a common
- *	switch routes
- * @RASHPA_CLASS_BRIDGE: in another function's BAR, through the host bridge; with an
- *	IOMMU addresses that it translates
+ * enum rashpa_class - verified kind of the addresses of a map
+ * @RASHPA_CLASS_HOST: bus addresses of host memory, without an IOMMU
+ * @RASHPA_CLASS_IOVA: addresses of host memory that the importer's IOMMU translates
+ * @RASHPA_CLASS_PEER: bus addresses in a BAR of another function, routed by a common switch
+ * @RASHPA_CLASS_BRIDGE: addresses in a BAR of another function, routed by the host bridge and
+ *	translated by an IOMMU if it exists
  *
- * The class is what the addresses were found to lead to: behind an IOMMU at both ends of
- * every piece and each 2 MiB between, else everywhere.
+ * Without an IOMMU the kernel verifies all addresses. With an IOMMU it verifies both ends of each
+ * piece and of each 2 MiB in between.
  */
 enum rashpa_class {
 	RASHPA_CLASS_HOST = 1,
@@ -1205,69 +1187,69 @@ enum rashpa_class {
 	RASHPA_CLASS_BRIDGE = 4,
 };
 
-/** RASHPA_MAP_DEVICE - the memory must be a device's, not the host's: else EREMOTEIO */
+/** RASHPA_MAP_DEVICE - require device memory: host memory fails with EREMOTEIO */
 #define RASHPA_MAP_DEVICE	_BITUL(0)
 /**
- * RASHPA_MAP_PIN - the exporter does not move the memory while it is mapped. It may have to move
- * it before: most drivers of GPUs pin only in host memory. What it still ends, it revokes
+ * RASHPA_MAP_PIN - pin the memory: the exporter does not move it while it is mapped. It may move it
+ * first: most GPU drivers pin in host memory only. The exporter may still revoke the map
  */
 #define RASHPA_MAP_PIN		_BITUL(2)
 
 /**
- * RASHPA_MAPPED_REMAPPED - the exporter handed out addresses of a BAR that the
- * importer's IOMMU does not know; the driver mapped them itself
+ * RASHPA_MAPPED_REMAPPED - the exporter returned untranslated addresses of a BAR, which this driver
+ * has mapped in the importer's IOMMU
  */
 #define RASHPA_MAPPED_REMAPPED	_BITUL(0)
 /**
- * RASHPA_MAPPED_COHERENT - the class is HOST or IOVA, but the memory is a device's that CPUs reach
- * as their own, or memory behind CXL, which looks the same
+ * RASHPA_MAPPED_COHERENT - the class is HOST or IOVA, but the memory is coherent device memory or
+ * CXL memory
  */
 #define RASHPA_MAPPED_COHERENT	_BITUL(1)
 
 /**
- * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: translate a memory for this function
+ * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: map a memory for this function
  * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_PIN
  * @fd: dma-buf fd of any exporter
  * @direction: enum rashpa_direction
- * @offset: first byte, a multiple of the page size
- * @length: bytes, a multiple of the page size; 0 for all from @offset on
- * @max_segment: longest segment in bytes, a multiple of the page size; 0 for any. Here and
- *	below the narrower limit counts, this one or the profile's
- * @boundary: power of two that no segment may cross, at least a page; 0 for none. One of
- *	one's own tells of addresses: needs what their mmap needs
- * @alignment: power of two that every address must be a multiple of; 0 for any. Likewise
- * @out_fd: the map; RASHPA_IOC_PROGRAM, mmap (struct rashpa_table), poll, read
+ * @offset: offset of the first byte in the memory, a multiple of the page size
+ * @length: length in bytes, a multiple of the page size; 0 for the rest of the memory
+ * @max_segment: longest segment in bytes, a multiple of the page size; 0 for any. The stricter
+ *	of this limit and the profile's applies, also for the next two
+ * @boundary: power of two that no segment may cross, at least a page; 0 for none. It reveals
+ *	addresses, so it needs the same privilege as mmap of the table
+ * @alignment: power of two that all addresses must be a multiple of, 0 for any; with the same
+ *	privilege
+ * @out_fd: map fd, for RASHPA_IOC_PROGRAM, mmap (struct rashpa_table), poll and read
  * @out_class: enum rashpa_class
- * @out_generation: of the new table, see struct rashpa_table
- * @out_segments: entries of the table
- * @out_id: number of the map among all of the driver, 1 to 2147483647, in the records of
- *	RASHPA_SOURCE_MAP; no two maps have the same at a time
+ * @out_generation: generation of the new table, see struct rashpa_table
+ * @out_segments: number of segments in the table
+ * @out_id: number of the map in records of RASHPA_SOURCE_MAP, 1 to 2147483647, unique among all
+ *	existing maps
  * @out_table_size: bytes to mmap for the whole table
- * @out_peer: with the classes PEER and BRIDGE the function that has the memory: domain
- *	<< 16 | bus << 8 | devfn
- * @out_peer_bar: and its BAR, -1 with the other classes
+ * @out_peer: for the classes PEER and BRIDGE, function of the memory: domain << 16 | bus << 8 |
+ *	devfn
+ * @out_peer_bar: BAR number of @out_peer, -1 for the other classes
  * @out_flags: RASHPA_MAPPED_*
  *
- * The memory is not pinned, unless that is asked for. If the exporter moves it, the map is
- * revoked (see enum rashpa_map_state) and comes back by itself.
+ * Without RASHPA_MAP_PIN the memory is not pinned. If the exporter moves it, the map is revoked
+ * (see
+ * enum rashpa_map_state) and restored automatically.
  *
- * The end of the map (its last fd and the last mapping of its table, also by death of
- * their holders) stops all DMA of the function (quiesce), or only the engines that have its
- * addresses (&struct rashpa_profile_engine), clears what PROGRAM wrote, and only then unmaps. A map
- * that was never programmed, and whose table was never mapped, ends
- * without stopping the function, which cannot know its addresses. Bus mastering is on while
- * there is a map or a channel.
+ * A map ends when its last fd is closed and its table is unmapped. The end stops all DMA of the
+ * function, or only of the engines that know its addresses (&struct rashpa_profile_engine). Then
+ * the entries that PROGRAM wrote are cleared, and last the memory is unmapped. Nothing is stopped
+ * if the map was never programmed and its table never mapped, because the function cannot know its
+ * addresses. Bus mastering is on while maps or channels exist.
  *
- * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
- * read-only and the function would write), EPERM (the profile has no quiesce
- * sequence: needs CAP_SYS_RAWIO; or a boundary or an alignment of one's own), ENODEV,
- * EIO (function is stuck: reset it; or it does not answer), EREMOTEIO (the exporter's
- * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
- * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
- * the way carries), E2BIG (more than 16777216 segments), ETIMEDOUT (the exporter did not finish
- * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EAGAIN (the
- * memory's function is being reset), EHWPOISON (a page of it has a memory error),
- * ENOMEM, EDQUOT, EINTR, and what the exporter answers.
+ * Errors: EBADF, EINVAL, ERANGE (outside the memory), EACCES (the dma-buf is read-only and the
+ * function would write), EPERM (the profile has no quiesce sequence, or @boundary or @alignment
+ * needs CAP_SYS_RAWIO), ENODEV, EIO (the function is stuck: reset it; or does not answer),
+ * EREMOTEIO (the exporter's addresses are wrong, or not device memory; see the reason), ENXIO (no
+ * path between the two functions), EOVERFLOW (an address is outside the DMA mask or the limit of a
+ * bus), E2BIG (more than 16777216 segments), ETIMEDOUT (the exporter did not finish moving the
+ * memory), EOPNOTSUPP (the exporter does not support such importers), EAGAIN (the function of the
+ * memory is being reset), EHWPOISON (the memory has a damaged page), ENOMEM, EDQUOT, EINTR, and
+ * errors of the exporter.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
@@ -1289,30 +1271,30 @@ struct rashpa_map_make {
 	__u32 out_flags;
 };
 
-/** RASHPA_QUIESCE_MAP - end @map, and let its memory go */
+/** RASHPA_QUIESCE_MAP - end only @map and release its memory */
 #define RASHPA_QUIESCE_MAP	_BITUL(0)
 
 /**
  * struct rashpa_quiesce - RASHPA_IOC_QUIESCE: stop all DMA of the function now
  * @head: flags: RASHPA_QUIESCE_MAP
- * @map: id of a map of this function, with RASHPA_QUIESCE_MAP; must be 0 without
+ * @map: id of a map of this function with RASHPA_QUIESCE_MAP; must be 0 without the flag
  * @__reserved: must be zero
- * @out_time_ns: how long it took
+ * @out_time_ns: duration of the stop
  *
- * With RASHPA_QUIESCE_MAP only that map ends, whoever has its file, as it would with its last
- * fd; its state is RASHPA_MAP_STATE_REVOKED for good.
+ * With RASHPA_QUIESCE_MAP only that map ends, as if its last fd were closed, even if other
+ * processes hold its file. Its state becomes RASHPA_MAP_STATE_REVOKED for good.
  *
- * Without a quiesce sequence in the profile, and where the sequence fails, bus
- * mastering is turned off; the next RASHPA_IOC_MAP_MAKE or RASHPA_IOC_CHANNEL_MAKE turns it on
- * again (after a failure: not before RESET).
+ * Without a quiesce sequence, or if it fails, bus mastering is turned off. The next
+ * RASHPA_IOC_MAP_MAKE or RASHPA_IOC_CHANNEL_MAKE turns it on again, after a failure only if
+ * RASHPA_IOC_RESET came first.
  *
- * The whole function is not stopped by a user while it may have addresses of a map that another
- * one is charged with, unless he owns the node (or has CAP_FOWNER, or CAP_SYS_ADMIN): with
- * RASHPA_QUIESCE_MAP he ends what is his own.
+ * Stopping the whole function fails while it may know addresses of another user's map. The owner of
+ * the node and processes with CAP_FOWNER or CAP_SYS_ADMIN are exempt. Others can end their own maps
+ * with RASHPA_QUIESCE_MAP.
  *
- * Errors: EPERM (a map of somebody else is programmed), ETIMEDOUT (it did not become idle, or does
- * not answer; bus mastering is off now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such
- * map), EPERM (somebody else is charged with it: needs CAP_SYS_ADMIN).
+ * Errors: EPERM (the function may know addresses of another user's map), ETIMEDOUT (the function
+ * did not become idle, or does not answer; bus mastering is off now), ENODEV, EINVAL; with
+ * RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (the map of another user needs CAP_SYS_ADMIN).
  */
 struct rashpa_quiesce {
 	struct rashpa_head head;
@@ -1322,19 +1304,18 @@ struct rashpa_quiesce {
 };
 
 /**
- * struct rashpa_reset - RASHPA_IOC_RESET: function reset
+ * struct rashpa_reset - RASHPA_IOC_RESET: reset the function
  * @head: no flags
  *
- * Quiesces first. Its maps stay valid, but the function has forgotten the entries that
- * PROGRAM wrote: program each map again, but those with RASHPA_PROGRAM_AGAIN. Its windows cannot
- * be reached during the reset: a CPU that touches one waits, maps of them by other functions are
- * revoked, and restored afterwards. After a failed quiesce the next RASHPA_IOC_MAP_MAKE or
- * RASHPA_IOC_CHANNEL_MAKE turns bus mastering on.
+ * The function is quiesced first. Its maps stay valid, but the function loses the entries that
+ * PROGRAM wrote: program each map again, except those with RASHPA_PROGRAM_AGAIN. During the reset,
+ * CPU accesses to windows wait. Maps of windows by other functions are revoked, and restored after
+ * the reset. After a failed quiesce, the next RASHPA_IOC_MAP_MAKE or RASHPA_IOC_CHANNEL_MAKE turns
+ * bus mastering on.
  *
- * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
- * EAGAIN (somebody else resets or removes it), EIO (it does not answer in configuration
- * space: no reset was tried; or it does not become idle after the reset either), ENODEV,
- * and what the reset answers.
+ * Errors: EOPNOTSUPP (the function has no reset), EPERM (no CAP_SYS_RAWIO), EAGAIN (another process
+ * resets or removes the function), EIO (the function does not answer in configuration space and was
+ * not reset, or does not become idle after the reset), ENODEV, and errors of the reset.
  */
 struct rashpa_reset {
 	struct rashpa_head head;
@@ -1343,9 +1324,9 @@ struct rashpa_reset {
 /* ------------------------------------------------------------- map fd --- */
 
 /**
- * struct rashpa_segment - one piece of a map
+ * struct rashpa_segment - contiguous range of a map
  * @address: DMA address for the importer
- * @length: bytes
+ * @length: length in bytes
  */
 struct rashpa_segment {
 	__aligned_u64 address;
@@ -1353,15 +1334,15 @@ struct rashpa_segment {
 };
 
 /**
- * enum rashpa_map_state - of a map
- * @RASHPA_MAP_STATE_VALID: the addresses may be used
- * @RASHPA_MAP_STATE_REVOKED: they may not: the exporter has ended them, or the function is
- *	gone. The driver tries for ten seconds to make them valid again, and once more whenever
- *	the exporter says that something has changed; RASHPA_IOC_RESTORE tries at once, and
- *	tells why it fails
- * @RASHPA_MAP_STATE_PROGRAMMED: only in records: the kernel has programmed it again, as
- *	RASHPA_PROGRAM_AGAIN asks for
- * @RASHPA_MAP_STATE_UNPROGRAMMED: only in records: it was to do so and could not; PROGRAM tells why
+ * enum rashpa_map_state - state of a map
+ * @RASHPA_MAP_STATE_VALID: the addresses are valid
+ * @RASHPA_MAP_STATE_REVOKED: the addresses must not be used: the exporter has revoked them, or the
+ *	function is gone. The driver tries for ten seconds to restore the map, and again after
+ *	each notification of the exporter. RASHPA_IOC_RESTORE tries at once and reports errors
+ * @RASHPA_MAP_STATE_PROGRAMMED: only in records: the kernel has programmed the map again, see
+ *	RASHPA_PROGRAM_AGAIN
+ * @RASHPA_MAP_STATE_UNPROGRAMMED: only in records: programming the map again has failed;
+ *	RASHPA_IOC_PROGRAM reports the error
  */
 enum rashpa_map_state {
 	RASHPA_MAP_STATE_VALID = 1,
@@ -1371,27 +1352,25 @@ enum rashpa_map_state {
 };
 
 /**
- * struct rashpa_table - what mmap of a map fd shows, read-only
- * @generation: changes whenever state or segments change; odd while the kernel
- *	changes them
+ * struct rashpa_table - read-only table of a map, for mmap and read() of the map fd
+ * @generation: changes whenever state or segments change; odd during a change
  * @state: enum rashpa_map_state
  * @map_class: enum rashpa_class
- * @count: segments
- * @segment_size: bytes from one to the next; sizeof(struct rashpa_segment) or more
+ * @count: number of segments, never more than in the first table
+ * @segment_size: bytes from one segment to the next, at least sizeof(struct rashpa_segment)
  * @__reserved: zero
- * @segment: the segments in order of the memory
+ * @segment: segments in memory order
  *
- * mmap is allowed with CAP_SYS_RAWIO, or if the profile discloses addresses; else
- * EPERM: use RASHPA_IOC_PROGRAM. A reader of addresses may give them to the function, which stops
- * when the map ends: without CAP_SYS_RAWIO mmap answers EBUSY while the function may
- * have addresses of a map that another user is charged with.
+ * Without CAP_SYS_RAWIO mmap fails with EPERM unless the profile discloses addresses: use
+ * RASHPA_IOC_PROGRAM instead. A process that has read addresses can pass them to the function, so
+ * the end of the map stops the whole function. Therefore mmap without CAP_SYS_RAWIO also fails with
+ * EBUSY while the function may know addresses of another user's map.
  *
- * read() of the map fd returns this header without segments, 64 bytes, and blocks (or is not
- * readable for poll) until its generation differs from the one read last.
+ * read() returns the first 64 bytes, without segments. It blocks (and poll does not report data)
+ * until the generation differs from the last one read.
  *
- * To read without a lock: read @generation; if odd, start again; read the rest; if
- * @generation has changed, start again. librashpa's rashpa_table_read() does so. The
- * segments never become more than there were at first.
+ * Lockless readers read @generation, the rest, and @generation again. They start over if it was odd
+ * or has changed. rashpa_table_read() of librashpa does so.
  */
 struct rashpa_table {
 	__aligned_u64 generation;
@@ -1404,37 +1383,36 @@ struct rashpa_table {
 };
 
 /**
- * RASHPA_PROGRAM_AGAIN - the kernel does the same by itself when the function was reset, and when
- * the map was revoked and is valid again. See RASHPA_MAP_STATE_PROGRAMMED
+ * RASHPA_PROGRAM_AGAIN - the kernel repeats the call after a reset, and after a restored
+ * revocation, and reports RASHPA_MAP_STATE_PROGRAMMED
  */
 #define RASHPA_PROGRAM_AGAIN	_BITUL(0)
 
 /**
- * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes a map's segments into the
- *	table of the function that the profile describes
+ * struct rashpa_program - RASHPA_IOC_PROGRAM: write the segments of a map to the address table
  * @head: flags: RASHPA_PROGRAM_AGAIN
  * @first: index of the first entry to write
- * @out_entries: entries written; 1 if the function fetches addresses (RASHPA_DEVICE_FETCH)
- * @out_descriptors: descriptors of the map's ring, 0 if the function does not fetch addresses
+ * @out_entries: number of written entries, 1 with RASHPA_DEVICE_FETCH
+ * @out_descriptors: number of descriptors of the map's ring, 0 without RASHPA_DEVICE_FETCH
  *
- * A map has at most one programmed place; a second call moves it. The entries are
- * cleared before the map goes. With RASHPA_PROGRAM_AGAIN the place stays the map's while it is
- * revoked; a second call without ends that.
+ * A map occupies one range of entries; a second call moves it. The kernel clears the entries before
+ * the map ends. With RASHPA_PROGRAM_AGAIN the entries stay reserved while the map is revoked, until
+ * a call without the flag.
  *
- * When the map ends, the engine that has its entries is stopped, or the function where the profile
- * has no engines. So the engine, or the function, is of one user at a time: EBUSY while it may have
- * addresses of a map that another user is charged with. Where there are engines, entries that are
- * not in one engine alone, or in one that is absent, are refused: EPERM. CAP_SYS_RAWIO lifts both.
+ * The end of the map stops the engine of its entries, or the whole function if the profile has no
+ * engines. So only one user at a time can program an engine or function. EBUSY: it may
+ * know addresses of another user's map. EPERM: the profile has engines, but the entries are not in
+ * one existing engine. CAP_SYS_RAWIO lifts both limits.
  *
- * Memory of a ring is charged as RASHPA_RESOURCE_MEMORY to who made the map (EDQUOT), and lives as
- * long as the map. It is given back when the function, or the engine, has stopped and forgotten it.
+ * The creator of the map is charged for the memory of the ring (RASHPA_RESOURCE_MEMORY). The ring
+ * is freed with the map, after the stop.
  *
- * Errors: EPERM (entries of no engine), ENOENT (the profile has no table), EINVAL (a segment is not
- * what an entry without a length covers), ERANGE (more segments than entries), EBUSY (another map
- * is programmed there, or the engine is another user's), EOVERFLOW (an address, length or sum is
- * wider than its field, or no multiple of its unit), E2BIG (more segments than a ring may have
- * descriptors), ESTALE (the map is revoked: restore it; or the function was reset meanwhile: call
- * once more), EIO (the function does not answer: reset it), ENOMEM, EDQUOT, EINTR, ENODEV.
+ * Errors: EPERM (entries outside one engine), ENOENT (the profile has no table), EINVAL (wrong size
+ * of a segment, entries have no length), ERANGE (the segments exceed the table), EBUSY (the entries
+ * are in use by another map, or the engine by another user), EOVERFLOW (an address, length or sum
+ * is wider than its field or not a multiple of its unit), E2BIG (more segments than descriptors of
+ * a ring), ESTALE (the map is revoked: restore it; or the function was reset meanwhile: try again),
+ * EIO (the function does not answer: reset it), ENOMEM, EDQUOT, EINTR, ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
@@ -1446,19 +1424,18 @@ struct rashpa_program {
 /**
  * struct rashpa_restore - RASHPA_IOC_RESTORE: map the memory again after a revocation
  * @head: no flags
- * @out_generation: of the new table
+ * @out_generation: generation of the new table
  * @out_class: enum rashpa_class
- * @out_segments: entries of the table
+ * @out_segments: number of segments in the table
  *
- * Nothing happens to a map that is valid. Maps are restored without being asked, too, unless the
- * function had to be cut off from memory (it has no quiesce sequence, or is stuck): then bus
- * mastering comes back with this call. What PROGRAM wrote was cleared either way: program the map
- * again, but one with RASHPA_PROGRAM_AGAIN.
+ * A valid map does not change. The driver also restores maps automatically, unless the stop turned
+ * bus mastering off. Then this call turns it on again. The revocation has cleared the entries that
+ * PROGRAM wrote: program the map again, unless it has RASHPA_PROGRAM_AGAIN.
  *
- * Errors: ENODEV (the function or the memory's is gone, or the map was ended for good), EAGAIN
- * (the memory's function is being reset), EIO (the function is stuck, or does not answer), EPERM
- * (it has no quiesce sequence: needs CAP_SYS_RAWIO), E2BIG (more segments than at first: make a
- * new map), and those of RASHPA_IOC_MAP_MAKE that tell of the memory.
+ * Errors: ENODEV (the function or that of the memory is gone, or the map was ended for good),
+ * EAGAIN (the function of the memory is being reset), EIO (the function is stuck or does not
+ * answer), EPERM (no quiesce sequence and no CAP_SYS_RAWIO), E2BIG (more segments than in the first
+ * table: make a new map), and errors of RASHPA_IOC_MAP_MAKE about the memory.
  */
 struct rashpa_restore {
 	struct rashpa_head head;
