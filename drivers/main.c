@@ -80,10 +80,7 @@ static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MEMORY, PIN, rashpa_pin, out_segments,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_pin),
 	RASHPA_OP(MEMORY, QUERY, rashpa_query, out_area,
-		  RASHPA_QUERY_NODE | RASHPA_QUERY_TRY,
-		  0, rashpa_ioc_query),
-	RASHPA_OP(MEMORY, PROGRESS, rashpa_progress, out_todo,
-		  0, 0, rashpa_ioc_progress),
+		  RASHPA_QUERY_NODE, 0, rashpa_ioc_query),
 	RASHPA_OP(MEMORY, INFO, rashpa_info, out_page_size,
 		  0, 0, rashpa_ioc_info),
 	RASHPA_OP(MEMORY, LIST, rashpa_list, out_count,
@@ -158,22 +155,8 @@ static long rashpa_memory_ioctl(struct file *file, unsigned int cmd, unsigned lo
 	return rashpa_ioctl(RASHPA_NODE_MEMORY, file, cmd, arg);
 }
 
-static int rashpa_memory_open(struct inode *inode, struct file *file)
-{
-	file->private_data = kzalloc(sizeof(struct rashpa_progress), GFP_KERNEL_ACCOUNT);
-	return file->private_data ? 0 : -ENOMEM;
-}
-
-static int rashpa_memory_release(struct inode *inode, struct file *file)
-{
-	kfree(file->private_data);
-	return 0;
-}
-
 static const struct file_operations rashpa_memory_fops = {
 	.owner = THIS_MODULE,
-	.open = rashpa_memory_open,
-	.release = rashpa_memory_release,
 	.unlocked_ioctl = rashpa_memory_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
@@ -218,7 +201,6 @@ static int __init rashpa_init(void)
 	if (err)
 		return err;
 	rashpa_account_init();
-	rashpa_cma_init();
 	err = rashpa_search_init();
 	if (err)
 		goto out_nodes;

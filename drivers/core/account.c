@@ -361,34 +361,6 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 	return err;
 }
 
-static u64 rashpa_limit_room(u64 limit, u64 used)
-{
-	return limit - min(limit, used);
-}
-
-/**
- * rashpa_memory_room() - how much memory the caller could be charged with now
- *
- * Return: bytes, U64_MAX for no limit.
- */
-u64 rashpa_memory_room(void)
-{
-	const struct rashpa_budget *b = &rashpa_budgets[RASHPA_RESOURCE_MEMORY];
-	struct rashpa_user *user;
-	u64 room;
-
-	mutex_lock(&rashpa_account_lock);
-	room = rashpa_limit_room(rashpa_limit_all(b), b->used);
-	if (!ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE)) {
-		user = rashpa_user_find(rashpa_user_charged());
-		room = min3(room, rashpa_limit_room(rashpa_limit_shared(b), rashpa_used_shared(b)),
-			    rashpa_limit_room(rashpa_limit_user(b),
-					      user ? user->used[RASHPA_RESOURCE_MEMORY] : 0));
-	}
-	mutex_unlock(&rashpa_account_lock);
-	return room;
-}
-
 /**
  * rashpa_charge_less() - some of its memory was given back
  * @charge: from rashpa_charge()

@@ -23,7 +23,7 @@
  *   rashpa_origin.lock	(hard interrupt)
  *   rashpa_channel.lock	(hard interrupt)
  *
- * rashpa_account_lock, rashpa_turn_lock and rashpa_importers.lock are leaves;
+ * rashpa_account_lock, rashpa_search_lock and rashpa_importers.lock are leaves;
  * rashpa_channel.read_lock has only page faults and rashpa_channel.lock inside.
  */
 #ifndef RASHPA_CALL_H

@@ -211,20 +211,6 @@ out_name:
 	return err;
 }
 
-int rashpa_ioc_progress(struct rashpa_call *call, void *arg)
-{
-	/* for people who wait: written and read without a lock */
-	const struct rashpa_progress *now = call->obj;
-	struct rashpa_progress *progress = arg;
-
-	if (progress->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	progress->out_stage = READ_ONCE(now->out_stage);
-	progress->out_done = READ_ONCE(now->out_done);
-	progress->out_todo = READ_ONCE(now->out_todo);
-	return 0;
-}
-
 int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg)
 {
 	rashpa_buffers_sweep();
@@ -240,9 +226,6 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (query->backend > RASHPA_BACKEND_CONTIG)
 		return rashpa_fail(call, -EINVAL, "backend %u is not defined", query->backend);
-	if (query->head.flags & RASHPA_QUERY_TRY && !(call->file->f_mode & FMODE_WRITE))
-		return rashpa_fail(call, -EPERM,
-				   "to try needs the node to be open for writing: it moves the memory of others");
 	if (query->head.flags & RASHPA_QUERY_NODE) {
 		if (query->node >= MAX_NUMNODES || !node_online(query->node))
 			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",
@@ -252,11 +235,5 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 		return rashpa_fail(call, -EINVAL,
 				   "a node is given without the flag RASHPA_QUERY_NODE");
 	}
-	if (query->try_ms > RASHPA_TRY_MS_MAX)
-		return rashpa_fail(call, -EINVAL, "try_ms %u: must be 0 to %u", query->try_ms,
-				   RASHPA_TRY_MS_MAX);
-	if (query->try_ms && !(query->head.flags & RASHPA_QUERY_TRY))
-		return rashpa_fail(call, -EINVAL,
-				   "try_ms is given without the flag RASHPA_QUERY_TRY");
-	return rashpa_pages_query(call, query, node, 0);
+	return rashpa_pages_query(call, query, node);
 }

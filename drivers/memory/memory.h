@@ -9,6 +9,7 @@
  *   rashpa_buffer.lock	leases of one buffer
  *   rashpa_lingering_lock	buffers that nobody has, and somebody holds pages of
  *   rashpa_importers.lock	attachments of one memory; a leaf
+ *   rashpa_search_lock	one search for contiguous memory; a leaf
  */
 #ifndef RASHPA_MEMORY_H
 #define RASHPA_MEMORY_H
@@ -26,8 +27,6 @@
 #include "core/account.h"
 #include "core/call.h"
 #include "core/origin.h"
-
-struct cma;
 
 /* ---------------------------------------------- memory/pages.c --- */
 
@@ -49,9 +48,7 @@ struct rashpa_extent {
  * @backend: enum rashpa_backend
  * @cache: enum rashpa_cache, not DEFAULT
  * @node: NUMA node
- * @cma: area it came from, or NULL
- * @dma: it came from the CMA area of a node, through the DMA core
- * @longest: bytes of the longest run that a search without success could take
+ * @longest: bytes of the longest run that a search without success has seen
  * @given: one bit for each page block: it was given back
  */
 struct rashpa_pages {
@@ -61,8 +58,6 @@ struct rashpa_pages {
 	u32 backend;
 	u32 cache;
 	int node;
-	struct cma *cma;
-	bool dma;
 	u64 longest;
 	unsigned long *given;
 };
@@ -98,14 +93,13 @@ static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
 	return pages->backend != RASHPA_BACKEND_CMA;
 }
 
-void rashpa_cma_init(void);
 int rashpa_search_init(void);
 void rashpa_search_exit(void);
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want);
 u64 rashpa_pages_free(struct rashpa_pages *pages);
 void rashpa_pages_drop(struct rashpa_pages *pages);
-int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node, u64 charged);
+int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node);
 
 /* ---------------------------------------------------------- memory --- */
 
@@ -291,6 +285,6 @@ struct rashpa_near {
 
 int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
 		       const struct rashpa_near *near);
-rashpa_handler rashpa_ioc_query, rashpa_ioc_progress, rashpa_ioc_buffers_limit;
+rashpa_handler rashpa_ioc_query, rashpa_ioc_buffers_limit;
 
 #endif /* RASHPA_MEMORY_H */

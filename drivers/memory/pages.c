@@ -3,20 +3,13 @@
  * rashpa: physically contiguous memory: from where, zeroed, with its cache mode, given back.
  */
 #include <linux/bitmap.h>
-#include <linux/capability.h>
 #include <linux/highmem.h>
-#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 
 #include "core/compat.h"
 #include "memory/search.h"
-
-static enum rashpa_rank rashpa_rank_alloc(void)
-{
-	return capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_ALLOC : RASHPA_RANK_ALLOC;
-}
 
 /* Up to one page block the page allocator has it. */
 static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
@@ -42,20 +35,16 @@ static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_wa
 	return 0;
 }
 
-static int rashpa_contig_alloc(struct rashpa_progress *progress,
-			       struct rashpa_pages *pages,
-			       const struct rashpa_want *want)
+static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
 {
 	const unsigned long count = want->length >> PAGE_SHIFT;
 	struct rashpa_search search = {
 		.task = current,
-		.progress = progress,
 		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
 		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
 				     want->alignment >> PAGE_SHIFT),
 		.end = want->last == U64_MAX ? ULONG_MAX : (want->last + 1) >> PAGE_SHIFT,
 		.node = want->node,
-		.rank = rashpa_rank_alloc(),
 	};
 	int err;
 
@@ -67,7 +56,6 @@ static int rashpa_contig_alloc(struct rashpa_progress *progress,
 	    !rashpa_small_alloc(pages, want))
 		return 0;
 	search.piece = rashpa_piece_blocks(&search);
-	search.least = search.blocks;
 	err = RASHPA_CAN_CONTIG ? rashpa_contig_search(&search) : -EOPNOTSUPP;
 	pages->longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
 	if (err) {
@@ -89,14 +77,12 @@ static int rashpa_contig_alloc(struct rashpa_progress *progress,
  * struct rashpa_zero - zero memory, by several processors
  * @pages: the memory
  * @task: who asks for it
- * @progress: told how far it is
  * @next: the first page that nobody has begun with
  * @done: pages that are zero
  */
 struct rashpa_zero {
 	const struct rashpa_pages *pages;
 	struct task_struct *task;
-	struct rashpa_progress *progress;
 	atomic_long_t next;
 	atomic_long_t done;
 };
@@ -117,24 +103,20 @@ static void rashpa_zero_work(void *arg)
 			if (i % RASHPA_BLOCK_PAGES == 0)
 				cond_resched();
 		}
-		n = atomic_long_add_return(n, &zero->done);
-		rashpa_progress_set(zero->progress, RASHPA_STAGE_ZERO, (u64)n << PAGE_SHIFT,
-				    (u64)count << PAGE_SHIFT);
+		atomic_long_add(n, &zero->done);
 	}
 }
 
-static int rashpa_pages_zero(struct rashpa_progress *progress, struct rashpa_pages *pages)
+static int rashpa_pages_zero(const struct rashpa_pages *pages)
 {
 	struct rashpa_zero zero = {
 		.pages = pages,
 		.task = current,
-		.progress = progress,
 	};
 
 	/* then all memory comes zeroed, and twice takes twice as long (Debian: init_on_alloc=1) */
 	if (want_init_on_alloc(GFP_KERNEL))
 		return 0;
-	rashpa_progress_set(progress, RASHPA_STAGE_ZERO, 0, rashpa_pages_size(pages));
 	rashpa_hands(pages->node, DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
 		     rashpa_zero_work, &zero);
 	return atomic_long_read(&zero.done) < pages->count ? -EINTR : 0;
@@ -146,49 +128,41 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 {
 	const bool cma = want->backend == RASHPA_BACKEND_CMA;
 	struct rashpa_query query = {
-		/* the search has tried contig, CMA does not tell */
-		.head.flags = cma ? RASHPA_QUERY_TRY : 0,
 		.backend = cma ? RASHPA_BACKEND_CMA : RASHPA_BACKEND_CONTIG,
 	};
 	char where[56] = "";
+	int err;
 
 	if (want->last != U64_MAX)
 		snprintf(where, sizeof(where), " below %llu MiB, which the device reaches",
 			 (want->last >> 20) + 1);
 	else if (want->node != NUMA_NO_NODE)
 		snprintf(where, sizeof(where), " on node %d", want->node);
-	if (rashpa_pages_query(call, &query, want->node, want->length))
-		return -ENOMEM;
+	err = rashpa_pages_query(call, &query, want->node);
+	if (err)
+		return err;
 	if (cma)
 		return rashpa_fail(call, -ENOMEM,
-				   "%llu MiB contiguous not available from CMA%s: largest run is %llu MiB, %llu of %llu MiB are free; boot with a larger %s",
-				   want->length >> 20, where, query.out_largest >> 20,
-				   query.out_free >> 20, query.out_total >> 20,
-				   want->node == NUMA_NO_NODE ? "cma=" : "numa_cma=");
+				   "%llu MiB contiguous not available from CMA%s: %llu of %llu MiB are free, in pieces; boot with a larger cma=, or use contig",
+				   want->length >> 20, where, query.out_free >> 20,
+				   query.out_total >> 20);
 	return rashpa_fail(call, -ENOMEM,
-			   "%llu MiB contiguous not available%s: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less%s",
+			   "%llu MiB contiguous not available%s: the largest run is at most %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less%s",
 			   want->length >> 20, where, longest >> 20, query.out_free >> 20,
 			   query.out_total >> 20,
 			   RASHPA_CAN_CMA ? ", or boot with cma=" : "");
 }
 
-static int rashpa_pages_get(struct rashpa_call *call, struct rashpa_pages *pages,
-			    const struct rashpa_want *want)
+static int rashpa_pages_get(struct rashpa_pages *pages, const struct rashpa_want *want)
 {
-	struct rashpa_search search = { .task = current, .rank = rashpa_rank_alloc() };
 	int err = -ENOMEM;
 
 	memset(pages, 0, sizeof(*pages));
-	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present()) {
-		err = rashpa_turn_begin(&search);
-		if (err)
-			return err;
+	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present())
 		err = rashpa_cma_alloc(pages, want);
-		rashpa_turn_end(&search);
-	}
 	if (err && want->backend != RASHPA_BACKEND_CMA) {
 		memset(pages, 0, sizeof(*pages));
-		err = rashpa_contig_alloc(call->obj, pages, want);
+		err = rashpa_contig_alloc(pages, want);
 	}
 	if (err)
 		return err;
@@ -241,7 +215,7 @@ static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pag
 
 /**
  * rashpa_pages_alloc() - contiguous, zeroed memory
- * @call: the ioctl on the memory node: reason and progress
+ * @call: the ioctl, for the reason
  * @pages: filled in
  * @want: what is asked for
  *
@@ -250,7 +224,6 @@ static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pag
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want)
 {
-	struct rashpa_progress *progress = call->obj;
 	int err = -ENOMEM;
 
 	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
@@ -267,10 +240,10 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		struct rashpa_want near = *want;
 
 		near.node = want->near;
-		err = rashpa_pages_get(call, pages, &near);
+		err = rashpa_pages_get(pages, &near);
 	}
 	if (err == -ENOMEM)
-		err = rashpa_pages_get(call, pages, want);
+		err = rashpa_pages_get(pages, want);
 	if (err == -ENOMEM)
 		err = rashpa_pages_explain(call, want, pages->longest);
 	else if (err == -EOPNOTSUPP)
@@ -280,16 +253,14 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 	else if (err)
 		rashpa_fail(call, err = -EINTR, "interrupted by a signal");
 	if (err)
-		goto out;
-	err = rashpa_pages_zero(progress, pages);
+		return err;
+	err = rashpa_pages_zero(pages);
 	if (err)
 		rashpa_fail(call, err, "interrupted by a signal");
 	else
 		err = rashpa_pages_cache(call, pages, want->cache);
 	if (err)
 		rashpa_pages_drop(pages);
-out:
-	rashpa_progress_set(progress, RASHPA_STAGE_IDLE, 0, 0);
 	return err;
 }
 
@@ -392,53 +363,15 @@ void rashpa_pages_drop(struct rashpa_pages *pages)
 
 /* ------------------------------------------------------ what would fit -- */
 
-/* Nobody is charged with what a try holds: it is no more than the caller could be charged with. */
-static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node,
-			    u64 charged)
-{
-	struct rashpa_search search = {
-		.task = current,
-		.progress = call->obj,
-		.align_pages = RASHPA_BLOCK_PAGES,
-		.end = ULONG_MAX,
-		.node = node,
-		.rank = capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_TRY : RASHPA_RANK_TRY,
-		.until = jiffies + msecs_to_jiffies(query->try_ms ?: 2000),
-	};
-	u64 most;
-	int err;
-
-	query->out_largest = 0;
-	err = rashpa_turn_begin(&search);
-	if (!err) {
-		most = rashpa_memory_room();
-		most += min(charged, U64_MAX - most);
-		if (query->out_backend == RASHPA_BACKEND_CMA)
-			err = rashpa_try_cma(&search, min(most, query->out_free),
-					     &query->out_largest);
-		else
-			err = rashpa_contig_longest(&search, most, &query->out_largest);
-		rashpa_turn_end(&search);
-	}
-	rashpa_progress_set(search.progress, RASHPA_STAGE_IDLE, 0, 0);
-	if (err == -ETIME || err == -EAGAIN)
-		query->out_flags = RASHPA_QUERIED_UNFINISHED;
-	else if (err)
-		return rashpa_fail(call, -EINTR, "interrupted by a signal");
-	return 0;
-}
-
 /**
  * rashpa_pages_query() - what would fit
  * @call: the ioctl, for the reason
- * @query: flags, backend and try_ms in; out_backend, out_flags, out_total, out_free,
- *	out_largest and out_area filled in
+ * @query: backend in; out_backend, out_total, out_free, out_largest and out_area filled in
  * @node: NUMA node or NUMA_NO_NODE
- * @charged: bytes that the caller is charged with for it already
  *
  * Return: 0, -EOPNOTSUPP (no CMA area), -EINTR.
  */
-int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node, u64 charged)
+int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node)
 {
 	bool cma = rashpa_cma_present();
 	int err = 0;
@@ -447,7 +380,6 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int
 	query->out_free = 0;
 	query->out_largest = 0;
 	query->out_backend = 0;
-	query->out_flags = 0;
 	memset(query->out_area, 0, sizeof(query->out_area));
 	if (query->backend == RASHPA_BACKEND_CMA && !cma)
 		return rashpa_fail(call, -EOPNOTSUPP,
@@ -456,9 +388,5 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int
 		rashpa_query_cma(query, node);
 	else
 		err = rashpa_query_contig(query, node);
-	if (err)
-		return rashpa_fail(call, err, "interrupted by a signal");
-	if (!(query->head.flags & RASHPA_QUERY_TRY))
-		return 0;
-	return rashpa_query_try(call, query, node, charged);
+	return err ? rashpa_fail(call, err, "interrupted by a signal") : 0;
 }

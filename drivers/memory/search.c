@@ -11,15 +11,14 @@
  */
 #include <linux/bitmap.h>
 #include <linux/capability.h>
-#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/mutex.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/swap.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
@@ -111,118 +110,11 @@ static void rashpa_blocks_free(unsigned long pfn, unsigned long blocks)
 	}
 }
 
-void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64 done, u64 todo)
-{
-	WRITE_ONCE(progress->out_stage, stage);
-	WRITE_ONCE(progress->out_done, done);
-	WRITE_ONCE(progress->out_todo, todo);
-}
-
-/* ------------------------------------------------------------- turns ---- */
-
 /*
- * One search at a time: two would take blocks out of each other's runs. One of a higher rank
- * goes first, of one rank that which came first, and the one that runs makes way for a higher
- * rank.
- *
- * The one that runs may hang: where the kernel waits for a page whose server never answers. From
- * who has not moved for so long an administrator takes the turn away.
+ * Two searches at a time would take blocks out of each other's runs. And they would isolate blocks
+ * that adjoin: the kernel merges such free blocks, and then fails to give one of them out.
  */
-#define RASHPA_TURN_HANGS	(2 * HZ)
-
-static DECLARE_WAIT_QUEUE_HEAD(rashpa_turns);
-static DEFINE_SPINLOCK(rashpa_turn_lock);	/* the next three, entry of each search */
-static LIST_HEAD(rashpa_turn_waiting);		/* who goes first is first */
-static const struct rashpa_search *rashpa_turn_holder;
-static unsigned long rashpa_turn_moved;		/* in jiffies */
-
-static bool rashpa_turn_try(struct rashpa_search *search)
-{
-	bool mine;
-
-	spin_lock(&rashpa_turn_lock);
-	mine = list_is_first(&search->entry, &rashpa_turn_waiting) &&
-	       (!rashpa_turn_holder ||
-		(search->rank >= RASHPA_RANK_ADMIN_TRY &&
-		 time_after(jiffies, rashpa_turn_moved + RASHPA_TURN_HANGS)));
-	if (mine) {
-		list_del_init(&search->entry);
-		rashpa_turn_holder = search;
-		rashpa_turn_moved = jiffies;
-	}
-	spin_unlock(&rashpa_turn_lock);
-	return mine;
-}
-
-static bool rashpa_search_late(const struct rashpa_search *search)
-{
-	return search->until && time_after(jiffies, search->until);
-}
-
-/* Nobody tells that a turn may be taken away: look each second. */
-static long rashpa_turn_patience(const struct rashpa_search *search)
-{
-	return search->until ? clamp((long)(search->until - jiffies), 1L, (long)HZ) : HZ;
-}
-
-int rashpa_turn_begin(struct rashpa_search *search)
-{
-	struct list_head *at;
-	long left;
-
-	spin_lock(&rashpa_turn_lock);
-	list_for_each(at, &rashpa_turn_waiting)
-		if (list_entry(at, struct rashpa_search, entry)->rank < search->rank)
-			break;
-	list_add_tail(&search->entry, at);
-	spin_unlock(&rashpa_turn_lock);
-	do
-		left = wait_event_interruptible_timeout(rashpa_turns, rashpa_turn_try(search),
-							rashpa_turn_patience(search));
-	while (!left && !rashpa_search_late(search));
-	if (left > 0)
-		return 0;
-	spin_lock(&rashpa_turn_lock);
-	list_del(&search->entry);
-	spin_unlock(&rashpa_turn_lock);
-	/* who made way for this one need not any more */
-	wake_up_all(&rashpa_turns);
-	return left ? -EINTR : -ETIME;
-}
-
-void rashpa_turn_end(const struct rashpa_search *search)
-{
-	spin_lock(&rashpa_turn_lock);
-	if (rashpa_turn_holder == search)
-		rashpa_turn_holder = NULL;
-	spin_unlock(&rashpa_turn_lock);
-	wake_up_all(&rashpa_turns);
-}
-
-/* Has the turn been taken away, or does somebody of a higher rank wait? If not, it moves. */
-static bool rashpa_turn_over(const struct rashpa_search *search)
-{
-	const struct rashpa_search *next;
-	bool over;
-
-	spin_lock(&rashpa_turn_lock);
-	next = list_first_entry_or_null(&rashpa_turn_waiting, struct rashpa_search, entry);
-	over = rashpa_turn_holder != search || (next && next->rank > search->rank);
-	if (!over)
-		rashpa_turn_moved = jiffies;
-	spin_unlock(&rashpa_turn_lock);
-	return over;
-}
-
-/* Is there a reason to stop? -EINTR; -ETIME; -EAGAIN to make way, and begin again. */
-int rashpa_search_stop(const struct rashpa_search *search)
-{
-	if (task_sigpending(search->task))
-		return -EINTR;
-	if (rashpa_search_late(search))
-		return -ETIME;
-	return rashpa_turn_over(search) ? -EAGAIN : 0;
-}
+static DEFINE_MUTEX(rashpa_search_lock);	/* one search; no data */
 
 /* ----------------------------------------------------- many processors ---- */
 
@@ -405,8 +297,7 @@ static bool rashpa_zone_spent(struct zone *zone, unsigned long pages, struct tas
  * @failed: the first block that cannot be had, or @blocks
  * @room: what is free is looked at, and spoken for, by one at a time
  * @spoken: blocks that were spoken for, and may not be taken yet
- * @done: blocks that were taken
- * @taken: one bit for each
+ * @taken: one bit for each block that was taken
  */
 struct rashpa_take {
 	struct rashpa_search *search;
@@ -418,7 +309,6 @@ struct rashpa_take {
 	unsigned long failed;
 	struct mutex room;		/* spoken */
 	unsigned long spoken;
-	atomic_long_t done;
 	unsigned long *taken;
 };
 
@@ -508,7 +398,6 @@ static bool rashpa_take_usable(const struct rashpa_take *take, unsigned long at,
 static bool rashpa_take_once(struct rashpa_take *take, unsigned long at, unsigned long blocks)
 {
 	const unsigned long pfn = take->pfn + at * RASHPA_BLOCK_PAGES;
-	const u64 size = PAGE_SIZE << RASHPA_BLOCK_ORDER;
 
 	if (!rashpa_take_usable(take, at, blocks))
 		return false;
@@ -520,9 +409,6 @@ static bool rashpa_take_once(struct rashpa_take *take, unsigned long at, unsigne
 	spin_lock(&take->lock);
 	bitmap_set(take->taken, at, blocks);
 	spin_unlock(&take->lock);
-	rashpa_progress_set(take->search->progress, RASHPA_STAGE_SEARCH,
-			    atomic_long_add_return(blocks, &take->done) * size,
-			    take->blocks * size);
 	return true;
 }
 
@@ -534,7 +420,7 @@ static bool rashpa_take_some(struct rashpa_take *take, unsigned long at, unsigne
 {
 	unsigned long most = end - at;
 
-	while (at < end && !rashpa_search_stop(take->search) && at < READ_ONCE(take->failed)) {
+	while (at < end && !task_sigpending(take->search->task) && at < READ_ONCE(take->failed)) {
 		unsigned long n = rashpa_take_piece(take, at, min(end, at + most));
 		bool had;
 
@@ -576,20 +462,17 @@ static void rashpa_take_back(struct rashpa_take *take, unsigned long at)
 	}
 }
 
-/*
- * Take @blocks from @pfn on. Return how many were taken before one failed; they stay
- * taken only if they are what is searched for.
- */
+/* Take a run from @pfn on, all or nothing. Return how many blocks were taken before one failed. */
 static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *zone,
-				     unsigned long pfn, unsigned long blocks)
+				     unsigned long pfn)
 {
 	struct rashpa_take take = {
 		.search = search,
 		.zone = zone,
 		.pfn = pfn,
-		.blocks = blocks,
-		.failed = blocks,
-		.taken = bitmap_zalloc(blocks, GFP_KERNEL),
+		.blocks = search->blocks,
+		.failed = search->blocks,
+		.taken = bitmap_zalloc(search->blocks, GFP_KERNEL),
 	};
 
 	if (!take.taken) {
@@ -598,16 +481,12 @@ static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *
 	}
 	spin_lock_init(&take.lock);
 	mutex_init(&take.room);
-	rashpa_progress_set(search->progress, RASHPA_STAGE_SEARCH, 0,
-			    (u64)blocks * RASHPA_BLOCK_PAGES << PAGE_SHIFT);
-	rashpa_hands(zone_to_nid(zone), DIV_ROUND_UP(blocks, search->piece), rashpa_take_work,
-		     &take);
-	if (take.failed < search->blocks)
+	rashpa_hands(zone_to_nid(zone), DIV_ROUND_UP(take.blocks, search->piece),
+		     rashpa_take_work, &take);
+	if (take.failed < take.blocks)
 		rashpa_take_back(&take, 0);
 	mutex_destroy(&take.room);
 	bitmap_free(take.taken);
-	search->longest = max(search->longest, take.failed);
-	search->least = max(search->least, take.failed + 1);
 	return take.failed;
 }
 
@@ -615,7 +494,7 @@ static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *
 static unsigned long rashpa_run_end(const struct rashpa_search *search, struct zone *zone,
 				    bool idle, unsigned long pfn, unsigned long end)
 {
-	while (pfn + RASHPA_BLOCK_PAGES <= end && !rashpa_search_stop(search) &&
+	while (pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(search->task) &&
 	       (idle ? rashpa_block_free(pfn, zone) && !rashpa_block_withheld(pfn) :
 		       rashpa_block_usable(pfn, zone))) {
 		pfn += RASHPA_BLOCK_PAGES;
@@ -638,26 +517,24 @@ static int rashpa_contig_zone(struct zone *zone, bool idle, struct rashpa_search
 	while (pfn < end) {
 		unsigned long most = min(search->blocks, (end - pfn) / RASHPA_BLOCK_PAGES);
 		unsigned long n;
-		int err;
+		bool spent;
 
 		seen = rashpa_run_end(search, zone, idle, max(seen, pfn),
 				      pfn + most * RASHPA_BLOCK_PAGES);
 		n = (seen - pfn) / RASHPA_BLOCK_PAGES;
-		if (n >= search->least) {
-			n = rashpa_run_take(search, zone, pfn, n);
-		} else if (n > search->looked.blocks) {
-			search->looked.zone = zone;
-			search->looked.pfn = pfn;
-			search->looked.blocks = n;
-		}
+		if (n == search->blocks)
+			n = rashpa_run_take(search, zone, pfn);
 		if (n == search->blocks) {
 			search->pfn = pfn;
 			return 0;
 		}
-		err = search->spent ? -ENOSPC : rashpa_search_stop(search);
+		search->longest = max(search->longest, n);
+		spent = search->spent;
 		search->spent = false;
-		if (err)
-			return err;
+		if (task_sigpending(search->task))
+			return -EINTR;
+		if (spent)
+			return -ENOSPC;
 		cond_resched();
 		pfn = ALIGN(pfn + (n + 1) * RASHPA_BLOCK_PAGES, search->align_pages);
 	}
@@ -704,7 +581,6 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 	int err, nid;
 	size_t z;
 
-	memset(&search->looked, 0, sizeof(search->looked));
 	rashpa_for_each_zone(z, nid, zone, search->node) {
 		/* to move what somebody uses takes several times as long */
 		err = rashpa_contig_zone(zone, true, search);
@@ -716,54 +592,15 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 	return -ENOMEM;
 }
 
-/* How much of what looked best can be had? */
-static void rashpa_contig_try(struct rashpa_search *search)
-{
-	if (search->looked.blocks > search->longest)
-		rashpa_run_take(search, search->looked.zone, search->looked.pfn,
-				search->looked.blocks);
-}
-
 int rashpa_contig_search(struct rashpa_search *search)
 {
 	int err;
 
-	do {
-		err = rashpa_turn_begin(search);
-		if (err)
-			return err;
-		err = rashpa_contig_zones(search);
-		if (err == -ENOMEM)
-			rashpa_contig_try(search);
-		rashpa_turn_end(search);
-	} while (err == -EAGAIN);
-	return err;
-}
-
-/*
- * The longest run of all that can be had, in bytes, up to @most. Taking memory takes time: first
- * what looks best, then only what may be longer than that proved to be. Return -EINTR, or
- * -ETIME or -EAGAIN if it had to stop early.
- */
-int rashpa_contig_longest(struct rashpa_search *search, u64 most, u64 *longest)
-{
-	int err;
-
-	search->blocks = min_t(u64, most >> PAGE_SHIFT >> RASHPA_BLOCK_ORDER, ULONG_MAX);
-	search->piece = rashpa_piece_blocks(search);
-	search->least = search->blocks;
-	if (!search->blocks)
-		return 0;
+	if (mutex_lock_interruptible(&rashpa_search_lock))
+		return -EINTR;
 	err = rashpa_contig_zones(search);
-	if (err == -ENOMEM) {
-		rashpa_contig_try(search);
-		search->least = search->longest + 1;
-		err = rashpa_contig_zones(search);
-	}
-	if (!err)
-		rashpa_blocks_free(search->pfn, search->blocks);
-	*longest = (u64)search->longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
-	return err == -ENOMEM ? 0 : err;
+	mutex_unlock(&rashpa_search_lock);
+	return err;
 }
 
 /* The page allocator gives down to the lowest watermark: not to who asks again and again. */

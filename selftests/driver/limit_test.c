@@ -425,36 +425,6 @@ TEST(defaults, "each resource has a limit for one user, and a reserve")
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &l), EINVAL, "not defined");
 }
 
-static void try_as_member(void *arg)
-{
-	struct rashpa_query q = { HEAD(q), .backend = *(uint32_t *)arg,
-				  .try_ms = RASHPA_TRY_MS_MAX };
-
-	drop_privileges();
-	q.head.flags = RASHPA_QUERY_TRY;
-	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
-	CHECK(q.out_largest && q.out_largest <= 9 * MIB, "%llu MiB are reported",
-	      (q.out_largest / MIB));
-}
-
-/* The memory of a try is not charged, so a try takes no more than its caller could allocate. */
-TEST(try, "a try takes no more than its caller may hold")
-{
-	static const uint32_t backends[] = { RASHPA_BACKEND_CONTIG, RASHPA_BACKEND_CMA };
-	size_t i;
-
-	for (i = 0; i < (cma_here() ? 2 : 1); i++) {
-		param_set("user_limit_mib", 9);
-		tap_fork(try_as_member, (void *)&backends[i]);
-		parameters_restore();
-		/* an eighth of that is root's */
-		param_set("limit_mib",
-			  (limit_of(RASHPA_RESOURCE_MEMORY).out_used / MIB + 9) * 8 / 7);
-		tap_fork(try_as_member, (void *)&backends[i]);
-		parameters_restore();
-	}
-}
-
 TEST(one, "a limit of one is for root alone")
 {
 	static const struct row name = { .make = make_name, .all = "limit_names" };

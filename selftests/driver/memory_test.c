@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -394,7 +393,7 @@ static void on_node(unsigned int node, uint32_t backend, u64 length)
 	if (backend == RASHPA_BACKEND_CMA && q.out_free < 2 * length) {
 		tap_note("node %u has %llu MiB of CMA", node, q.out_free / MIB);
 		a.length = q.out_total + 4 * MIB;
-		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "on node|numa_cma=");
+		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "on node|cma=");
 		return;
 	}
 	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
@@ -569,14 +568,14 @@ TEST(cache_modes, "write-combined and uncached buffers, cached again when given 
 	cache_mode(RASHPA_CACHE_UC, RASHPA_BACKEND_CMA, 4 * MIB);
 }
 
-static void on_alarm(int sig)
+static void on_signal(int sig)
 {
 	(void)sig;
 }
 
 static void interrupted(void *arg)
 {
-	struct sigaction sa = { .sa_handler = on_alarm };
+	struct sigaction sa = { .sa_handler = on_signal };
 	int round, err, interrupts = 0;
 
 	(void)arg;
@@ -772,219 +771,6 @@ TEST(query, "QUERY answers the size that would fit")
 	q.node = 0;
 	q.backend = 3;
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "backend 3");
-}
-
-TEST(query_try, "QUERY finds out by trying")
-{
-	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
-	struct rashpa_alloc a = { HEAD(a), .backend = RASHPA_BACKEND_CONTIG };
-	struct rashpa_progress p = { HEAD(p) };
-	int ro = open("/dev/rashpa/memory", O_RDONLY | O_CLOEXEC);
-
-	q.head.flags = RASHPA_QUERY_TRY;
-	q.try_ms = RASHPA_TRY_MS_MAX;
-	ANSWERED(call(ro, RASHPA_IOC_QUERY, &q), EPERM, "try|writing");
-	close(ro);
-	/* a try of all memory takes its time */
-	if (tap_times(1, 0))
-		param_set("limit_mib", bytes_allocated() / MIB + 160);
-	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
-	CHECK(q.out_largest >= 64 * MIB, "largest %llu", q.out_largest);
-	ANSWERED(call(memory, RASHPA_IOC_PROGRESS, &p), 0, NULL);
-	CHECK(!p.out_stage && !p.out_todo, "stage %u of nothing", p.out_stage);
-	CHECK(!q.out_area[0], "contig has no area");
-	/* the size that it reports can be allocated */
-	a.length = q.out_largest / 2;
-	if (ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
-		close(a.out_fd);
-	if (!cma_here())
-		return;
-	q.backend = RASHPA_BACKEND_CMA;
-	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
-	CHECK(q.out_largest && q.out_largest <= q.out_free, "largest %llu of %llu",
-	      q.out_largest, q.out_free);
-	/* areas of single nodes have no name here */
-	CHECK(!q.out_area[0] || !strcmp(q.out_area, "reserved"), "area \"%s\"", q.out_area);
-}
-
-/* --- searches that take long: a second of all memory at least --- */
-
-/* A child that searches through a separate memory node, perhaps as a member of the group. */
-struct searcher {
-	int node;
-	bool member;
-	struct rashpa_query *answer;	/* shared */
-};
-
-static void search_all(void *arg)
-{
-	const struct searcher *s = arg;
-	struct sigaction sa = { .sa_handler = on_alarm };
-	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG,
-				  .try_ms = RASHPA_TRY_MS_MAX };
-
-	sigaction(SIGUSR1, &sa, NULL);
-	if (s->member)
-		drop_privileges();
-	q.head.flags = RASHPA_QUERY_TRY;
-	errno = 0;
-	ioctl(s->node, RASHPA_IOC_QUERY, &q);
-	q.node = (uint32_t)errno;
-	*s->answer = q;
-}
-
-/* Begin, and return when it searches; false: it has ended by then. */
-static bool searching(struct searcher *s, pid_t *pid)
-{
-	struct rashpa_progress p = { HEAD(p) };
-
-	memset(s->answer, 0, sizeof(*s->answer));
-	*pid = tap_fork_start(search_all, s);
-	do {
-		ANSWERED(call(s->node, RASHPA_IOC_PROGRESS, &p), 0, NULL);
-		if (__atomic_load_n(&s->answer->head.size, __ATOMIC_ACQUIRE))
-			return false;
-	} while (p.out_stage != RASHPA_STAGE_SEARCH && tap_ok());
-	return true;
-}
-
-static void searcher_begin(struct searcher *s, bool member)
-{
-	s->node = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
-	s->member = member;
-	s->answer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(s->node >= 0 && s->answer != MAP_FAILED, "no searcher: %s", strerror(errno));
-}
-
-static void searcher_end(struct searcher *s)
-{
-	close(s->node);
-	munmap(s->answer, PAGE);
-}
-
-#define SEARCHES	8	/* the test comes in time for at least one of them */
-
-TEST(try_time, "QUERY tries as long as it may, and reports an unfinished try")
-{
-	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG, .try_ms = 1 };
-
-	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "try_ms|RASHPA_QUERY_TRY");
-	q.head.flags = RASHPA_QUERY_TRY;
-	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
-	CHECK(q.out_flags == RASHPA_QUERIED_UNFINISHED, "all memory was tried in a millisecond");
-	q.try_ms = RASHPA_TRY_MS_MAX + 1;
-	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "60001|60000");
-}
-
-TEST(try_interrupted, "a try can be interrupted")
-{
-	struct searcher s;
-	int i, interrupts = 0;
-	pid_t pid;
-
-	searcher_begin(&s, false);
-	for (i = 0; i < SEARCHES && !interrupts && tap_ok(); i++) {
-		if (searching(&s, &pid))
-			kill(pid, SIGUSR1);
-		tap_fork_end(pid);
-		interrupts += s.answer->node == EINTR;
-		CHECK(s.answer->node == EINTR || !s.answer->node, "answer %u", s.answer->node);
-	}
-	CHECK(interrupts, "no search was interrupted");
-	searcher_end(&s);
-}
-
-/* An ALLOC with CAP_SYS_RESOURCE does not wait for a search of others. */
-TEST(root_first, "a try makes way for root's ALLOC")
-{
-	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB, .backend = RASHPA_BACKEND_CONTIG };
-	struct searcher s;
-	int i, made_way = 0;
-	bool early;
-	pid_t pid;
-
-	searcher_begin(&s, true);
-	for (i = 0; i < SEARCHES && !made_way && tap_ok(); i++) {
-		early = searching(&s, &pid);
-		if (early && ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
-			close(a.out_fd);
-		tap_fork_end(pid);
-		CHECK(!s.answer->node, "QUERY: %s", strerror((int)s.answer->node));
-		made_way += s.answer->out_flags & RASHPA_QUERIED_UNFINISHED;
-	}
-	CHECK(made_way, "no search has made way");
-	searcher_end(&s);
-}
-
-/* A member's ALLOC, which makes way for root's, begins again, and succeeds. */
-static void alloc_much(void *arg)
-{
-	const struct searcher *s = arg;
-	struct rashpa_alloc a = { HEAD(a), .backend = RASHPA_BACKEND_CONTIG };
-
-	a.length = ram_bytes() / 4 & -(2 * MIB);
-	drop_privileges();
-	ANSWERED(call(s->node, RASHPA_IOC_ALLOC, &a), 0, NULL);
-}
-
-TEST(begins_again, "an ALLOC that makes way for root's begins again")
-{
-	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB, .backend = RASHPA_BACKEND_CONTIG };
-	struct rashpa_progress p = { HEAD(p) };
-	struct searcher s;
-	pid_t pid;
-	int i;
-
-	searcher_begin(&s, true);
-	pid = tap_fork_start(alloc_much, &s);
-	do
-		ANSWERED(call(s.node, RASHPA_IOC_PROGRESS, &p), 0, NULL);
-	while (!p.out_stage && tap_ok());
-	for (i = 0; i < 4; i++)
-		if (ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
-			close(a.out_fd);
-	tap_fork_end(pid);
-	searcher_end(&s);
-}
-
-struct watch {
-	pthread_t thread;
-	atomic_bool stop;
-	u64 searched, zeroed, todo;
-};
-
-static void *watch_progress(void *arg)
-{
-	struct rashpa_progress q = { HEAD(q) };
-	struct watch *w = arg;
-
-	while (!atomic_load(&w->stop)) {
-		if (ioctl(memory, RASHPA_IOC_PROGRESS, &q))
-			break;
-		if (q.out_stage == RASHPA_STAGE_SEARCH)
-			w->searched = q.out_done > w->searched ? q.out_done : w->searched;
-		if (q.out_stage == RASHPA_STAGE_ZERO)
-			w->zeroed = q.out_done > w->zeroed ? q.out_done : w->zeroed;
-		if (q.out_stage)
-			w->todo = q.out_todo;
-	}
-	return NULL;
-}
-
-TEST(progress, "PROGRESS reports how far an allocation is")
-{
-	const u64 length = ram_bytes() / 4 & -(2 * MIB);
-	struct watch w = {};
-	int fd;
-
-	REQUIRE(!pthread_create(&w.thread, NULL, watch_progress, &w), "no thread");
-	fd = buffer_alloc(length, NULL);
-	atomic_store(&w.stop, true);
-	pthread_join(w.thread, NULL);
-	CHECK(w.todo == length, "to do: %llu of %llu", w.todo, length);
-	CHECK(w.searched || w.zeroed, "no progress was seen");
-	CHECK(w.searched <= length && w.zeroed <= length, "more than all");
-	close(fd);
 }
 
 TEST(allocated, "QUERY counts the memory of buffers")

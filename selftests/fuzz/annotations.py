@@ -44,7 +44,6 @@ CALLS = {
     "LIST@fpga": ("fd_rashpa_fpga", "list"),
     "LIMIT": ("fd_rashpa_memory", "limit"),
     "INFO@node": ("fd_rashpa_node", "info"),
-    "PROGRESS": ("fd_rashpa_memory", "progress"),
     "LOOK": ("fd_rashpa_memory", "look"),
     "PIN": ("fd_rashpa_memory", "pin"),
     "REMOVE": ("fd_rashpa_node", "remove"),
@@ -88,7 +87,7 @@ HEAD = {
 FLAGS = {
     "rashpa_alloc_flags": ["RASHPA_ALLOC_NODE", "RASHPA_ALLOC_EXCLUSIVE", "RASHPA_ALLOC_MODE",
                            "RASHPA_ALLOC_LOCK", "RASHPA_ALLOC_DEVICE"],
-    "rashpa_query_flags": ["RASHPA_QUERY_NODE", "RASHPA_QUERY_TRY"],
+    "rashpa_query_flags": ["RASHPA_QUERY_NODE"],
     "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_NO_RESET"],
     "rashpa_window_flags": ["RASHPA_WINDOW_BLANK"],
     "rashpa_quiesce_flags": ["RASHPA_QUIESCE_MAP"],
@@ -125,8 +124,6 @@ FLAGS = {
 # Constants that no argument takes: results, sizes, limits.
 UNUSED = """
 RASHPA_IOC_TYPE RASHPA_NAME_SIZE RASHPA_REASON_SIZE RASHPA_BARS RASHPA_AREA_SIZE
-RASHPA_QUERIED_UNFINISHED RASHPA_TRY_MS_MAX
-RASHPA_STAGE_IDLE RASHPA_STAGE_SEARCH RASHPA_STAGE_ZERO
 RASHPA_ROLES
 RASHPA_KIND_BUFFER RASHPA_KIND_WINDOW RASHPA_KIND_FOREIGN RASHPA_KIND_PINNED RASHPA_KIND_LOCK
 RASHPA_INFO_REGISTRABLE RASHPA_INFO_EXCLUSIVE RASHPA_INFO_REVOKED RASHPA_INFO_DAMAGED

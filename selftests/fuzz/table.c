@@ -19,11 +19,9 @@ const struct call calls[] = {
 	{ CALL(PIN, pin), .weight = 15, .on = K_MEMORY, MAKES(pin, K_BUFFER), .fields = {
 		F(pin, address, T_ADDRESS, 0), F(pin, length, T_LENGTH, 0) } },
 	{ CALL(QUERY, query), .weight = 8, .on = K_MEMORY,
-	  .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY, .fields = {
+	  .flags = RASHPA_QUERY_NODE, .fields = {
 		F(query, node, T_RARE, 3), F(query, backend, T_BELOW, 3),
 		F(query, out_largest, T_OUT, 0) } },
-	{ CALL(PROGRESS, progress), .weight = 3, .on = K_MEMORY, .fields = {
-		F(progress, out_stage, T_OUT, 0) } },
 	{ CALL(INFO, info), .weight = 10, .on = K_MEMORY, .fields = {
 		F(info, fd, T_FD, K_BUFFER), F(info, out_name, T_OUT, 0) } },
 	{ CALL(LIST, list), .weight = 8, .on = K_MEMORY, .fields = {

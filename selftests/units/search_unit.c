@@ -256,22 +256,11 @@ struct page *small_page;		/* answer of the page allocator */
 static gfp_t small_gfp;
 static unsigned int small_order;
 static int signals_after = INT_MAX;	/* polls without a signal */
-static void (*waits)(void);		/* called while a search waits for its turn */
 static struct work_struct *works[16];	/* queued for other processors */
 static size_t n_works;
 
 bool task_sigpending(struct task_struct *task) { return --signals_after < 0; }
-bool capable(int cap) { return false; }
-u64 rashpa_memory_room(void) { return U64_MAX; }
 static long get_nr_swap_pages(void) { return swap_pages; }
-
-static long unit_wait(long timeout)
-{
-	if (waits)
-		waits();
-	jiffies += timeout;
-	return task_sigpending(NULL) ? -ERESTART : 0;
-}
 
 static bool queue_work_node(int node, struct workqueue_struct *q, struct work_struct *work)
 {
@@ -300,7 +289,6 @@ static void cancel_work_sync(struct work_struct *work)
 
 /* ----------------------------------------------------- where a run is ---- */
 
-static struct rashpa_progress progress;
 static struct rashpa_pages got;
 
 /* The first block of the run that was found, or an error. */
@@ -313,7 +301,7 @@ static long search(unsigned long blocks, unsigned long align, int node, u64 last
 	int err;
 
 	memset(&got, 0, sizeof(got));
-	err = rashpa_contig_alloc(&progress, &got, &want);
+	err = rashpa_contig_alloc(&got, &want);
 	return err ? err : (long)(page_to_pfn(got.first) / RASHPA_BLOCK_PAGES);
 }
 
@@ -667,45 +655,7 @@ TEST(signals, "a signal at any moment gives all blocks back")
 	cpus = 1;
 }
 
-/* ------------------------------------------------------------- longest ---- */
-
-static void longest(const char *is, unsigned long most)
-{
-	struct rashpa_search s = { .align_pages = RASHPA_BLOCK_PAGES, .end = ULONG_MAX,
-				   .node = NUMA_NO_NODE, .progress = &progress };
-	unsigned long at, best = 0, n;
-	u64 bytes = 0;
-	int err;
-
-	memory(NULL, is, NULL);
-	for (at = 0; is[at]; at++) {
-		n = strspn(is + at, can_be_had);
-		best = max(best, n);
-	}
-	ANSWERS(rashpa_turn_begin(&s), 0, "");
-	err = rashpa_contig_longest(&s, most * RASHPA_BLOCK_PAGES * PAGE_SIZE, &bytes);
-	rashpa_turn_end(&s);
-	CHECK(!err && bytes == min(best, most) * RASHPA_BLOCK_PAGES * PAGE_SIZE,
-	      "\"%s\": %d, %llu blocks of %lu, at most %lu", is, err, bytes >> 16, best, most);
-	CHECK(!memchr(map, 'X', sizeof(map)), "\"%s\": something is left", is);
-}
-
-TEST(longest, "QUERY_TRY finds the longest run of 3000 random memories")
-{
-	char is[41];
-	int i;
-
-	longest("....b......", 11);
-	longest("mmmmmmb.....", 12);
-	longest("uuu", 3);
-	longest(".........", 4);
-	longest(".........", 0);
-	longest("..ccccccc...", 12);
-	for (i = 0; i < 3000 && tap_ok(); i++) {
-		random_map(is, unit_random() % 40 + 1, i % 2 ? "...m.mubc" : ".mTfsuUvrhplwGcCb");
-		longest(is, unit_random() % 4 ? 64 : unit_random() % 8);
-	}
-}
+/* ------------------------------------------------------------- query ---- */
 
 TEST(query, "QUERY leaves CMA out")
 {
@@ -723,6 +673,10 @@ TEST(query, "QUERY leaves CMA out")
 	q = (struct rashpa_query) { };
 	rashpa_query_contig(&q, 1);
 	CHECK(q.out_total == 4 * 16 * PAGE_SIZE && q.out_largest == q.out_total, "node 1");
+	/* a walk over a part of the memory gives no answer */
+	signals_after = 2;
+	CHECK(rashpa_query_contig(&q, 0) == -EINTR, "a signal: success");
+	signals_after = INT_MAX;
 }
 
 /* ------------------------------------------------------------- reserve ---- */
@@ -889,115 +843,28 @@ TEST(small, "the page allocator serves up to one block")
 	small_page = NULL;
 }
 
-/* --------------------------------------------------------------- turns ---- */
+/* ------------------------------------------------------------ one search ---- */
 
-static struct rashpa_search searches[6];
-static size_t n_searches, next_search;
-static const size_t *order_wanted;
+static int lock_result;
 
-static void next_waits(void)
+static int unit_lock_interruptible(struct mutex *m)
 {
-	const struct list_head *at = rashpa_turn_waiting.next;
-	size_t i;
-
-	if (next_search < n_searches) {
-		struct rashpa_search *s = &searches[next_search++];
-
-		CHECK(rashpa_turn_begin(s) == -EINTR, "no signal");
-		return;
-	}
-	for (i = 0; i < n_searches; i++, at = at->next)
-		CHECK(at == &searches[order_wanted[i]].entry, "place %zu", i);
-	CHECK(at == &rashpa_turn_waiting, "another search waits");
-	signals_after = 0;
+	if (!lock_result)
+		mutex_lock(m);
+	return lock_result;
 }
 
-/* The higher rank goes first, then the search that came first. */
-TEST(turn_order, "searches take turns by rank, then by time")
+/* The search of another process runs; a signal comes. */
+TEST(waits, "a signal ends the wait for another search, and nothing is taken")
 {
-	static const size_t order[] = { 3, 1, 4, 0, 2 };
-	static const enum rashpa_rank ranks[] = {
-		RASHPA_RANK_ALLOC, RASHPA_RANK_ADMIN_TRY, RASHPA_RANK_TRY, RASHPA_RANK_ADMIN_ALLOC,
-		RASHPA_RANK_ADMIN_TRY,
-	};
-	struct rashpa_search holder = { .rank = RASHPA_RANK_TRY };
-	size_t i;
-
-	jiffies = 1000;
-	ANSWERS(rashpa_turn_begin(&holder), 0, "");
-	CHECK(!rashpa_turn_over(&holder), "nobody waits");
-	for (i = 0; i < ARRAY_SIZE(ranks); i++)
-		searches[i] = (struct rashpa_search) { .rank = ranks[i] };
-	n_searches = ARRAY_SIZE(ranks);
-	next_search = 0;
-	order_wanted = order;
-	waits = next_waits;
-	next_waits();
-	waits = NULL;
-	signals_after = INT_MAX;
-	CHECK(list_empty(&rashpa_turn_waiting), "a search still waits");
-	CHECK(!rashpa_turn_over(&holder), "the turn is over");
-	rashpa_turn_end(&holder);
-}
-
-/* A search that hangs makes way only for an administrator, after two seconds. */
-TEST(turn_hangs, "only an administrator takes the turn of a search that hangs")
-{
-	struct rashpa_search holder = { .rank = RASHPA_RANK_ADMIN_ALLOC };
-	struct rashpa_search user = { .rank = RASHPA_RANK_ALLOC };
-	struct rashpa_search admin = { .rank = RASHPA_RANK_ADMIN_TRY };
-
-	jiffies = -HZ;			/* it wraps */
-	ANSWERS(rashpa_turn_begin(&holder), 0, "");
-	user.until = jiffies + 10 * HZ;
-	CHECK(rashpa_turn_begin(&user) == -ETIME, "a user takes a turn");
-	CHECK(!time_after(jiffies, user.until + 2), "a user waits for too long");
-	CHECK(!rashpa_turn_over(&holder), "it does not have the turn");
-	admin.until = jiffies + HZ;
-	CHECK(rashpa_turn_begin(&admin) == -ETIME, "it has moved a second ago");
-	admin.until = 0;
-	CHECK(!rashpa_turn_begin(&admin), "an administrator waits");
-	CHECK(rashpa_turn_over(&holder) && !rashpa_turn_over(&admin), "wrong holder of the turn");
-	rashpa_turn_end(&holder);
-	CHECK(!rashpa_turn_over(&admin), "the end of a search without a turn");
-	rashpa_turn_end(&admin);
-}
-
-static struct rashpa_search other = { .rank = RASHPA_RANK_ADMIN_TRY };
-static int other_at;
-
-static void other_comes(void)
-{
-	if (!other_at--)
-		list_add_tail(&other.entry, &rashpa_turn_waiting);
-}
-
-static void other_is_done(void)
-{
-	/* a search that makes way gives all memory back, then waits */
-	CHECK(!memchr(map, 'X', sizeof(map)) && !rashpa_turn_holder, "something is held");
-	list_del(&other.entry);
-}
-
-/* A search that made way begins again, and finds the same run. */
-TEST(makes_way, "a search makes way for a higher rank, then begins again")
-{
-	int at, made_way = 0;
-
-	between = other_comes;
-	waits = other_is_done;
-	for (at = 0; at < 12; at++) {
-		other_at = at;
-		FINDS("......b...............", 12, 7);
-		/* too late */
-		if (!list_empty(&rashpa_turn_waiting))
-			list_del(&other.entry);
-		else
-			made_way++;
-	}
-	CHECK(made_way > 5, "it made way %d times", made_way);
-	between = NULL;
-	waits = NULL;
+	memory(NULL, "................", NULL);
+	lock_result = -EINTR;
+	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == -EINTR, "no signal");
+	CHECK(!n_asks, "%zu ranges were taken", n_asks);
+	gives_back("a signal", -1, 0);
+	lock_result = 0;
+	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == 0, "the next one");
+	gives_back("the next one", 0, 4);
 }
 
 /* ------------------------------------------------------- given back ---- */
@@ -1033,86 +900,4 @@ TEST(damaged, "damaged blocks are kept for good")
 	CHECK(!rashpa_pages_free(&got), "it is kept for later");
 	CHECK(!strncmp(map, "........XXXX....", 16), "%.16s", map);
 	unit_CONFIG_MEMORY_FAILURE = false;
-}
-
-/* ------------------------------------------------------ areas of nodes ---- */
-
-#define AREA	1000			/* first page of an area: not aligned to much */
-static bool area[600];
-static int fallbacks;			/* pages that the page allocator gave instead of the area */
-
-/* As the DMA core: CMA gives the first free place, aligned to its size, to 1 MiB at most. */
-static struct page *dma_alloc_pages(struct device *d, size_t size, dma_addr_t *bus,
-				    enum dma_data_direction dir, gfp_t gfp)
-{
-	const unsigned long n = size / PAGE_SIZE, align = min(roundup_pow_of_two(n), 256UL);
-	unsigned long at, i;
-
-	for (at = ALIGN(AREA, align); n > 1 && at + n <= AREA + ARRAY_SIZE(area); at += align) {
-		for (i = 0; i < n && !area[at - AREA + i]; i++)
-			;
-		if (i < n)
-			continue;
-		for (i = 0; i < n; i++) {
-			area[at - AREA + i] = true;
-			mem[at + i].count = 1;
-		}
-		return &mem[at];
-	}
-	fallbacks++;
-	mem[0].count = 1;
-	return &mem[0];
-}
-
-static void dma_free_pages(struct device *d, size_t size, struct page *first, dma_addr_t bus,
-			   enum dma_data_direction dir)
-{
-	const unsigned long at = page_to_pfn(first);
-	unsigned long i;
-
-	if (!at) {
-		fallbacks--;
-		return;
-	}
-	for (i = 0; i < size / PAGE_SIZE; i++) {
-		CHECK(area[at - AREA + i], "page %lu is given back twice", at + i);
-		area[at - AREA + i] = false;
-	}
-}
-
-static void area_finds(unsigned long pages, unsigned long align, unsigned long wanted)
-{
-	const struct rashpa_want want = {
-		.length = pages * PAGE_SIZE, .alignment = align * PAGE_SIZE, .last = U64_MAX,
-		.node = NUMA_NO_NODE,
-	};
-	struct page *first = rashpa_node_alloc_aligned(&want, 0);
-	unsigned long i, used = 0;
-
-	CHECK((first ? page_to_pfn(first) : 0) == wanted, "%lu pages aligned to %lu: at %lu", pages,
-	      align, first ? page_to_pfn(first) : 0);
-	if (first)
-		rashpa_node_free(first, pages);
-	for (i = 0; i < ARRAY_SIZE(area); i++)
-		used += area[i];
-	CHECK(!used && !fallbacks, "%lu pages are left, %d fallbacks", used, fallbacks);
-}
-
-TEST(area, "aligned memory is found in a CMA area")
-{
-	memory(NULL, "................................................................"
-	       "....................................", NULL);
-	memset(mem, 0, sizeof(mem));
-	area_finds(2, 1, 1000);
-	area_finds(2, 8, 1000);
-	area_finds(2, 16, 1008);
-	area_finds(2, 512, 1024);
-	area_finds(2, 256, 1024);
-	area_finds(100, 512, 1024);
-	area_finds(300, 512, 1024);
-	area_finds(600, 1, 0);
-	area_finds(500, 1024, 1024);
-	area_finds(577, 1024, 0);
-	area_finds(2, 2048, 0);
-	area_finds(1, 1, 0);
 }

@@ -1045,7 +1045,6 @@ static void test_names(void)
 {
 	ok(!strcmp(rashpa_class_name(RASHPA_CLASS_BRIDGE), "bridge") &&
 	   !strcmp(rashpa_kind_name(RASHPA_KIND_PINNED), "pinned") &&
-	   !strcmp(rashpa_stage_name(RASHPA_STAGE_ZERO), "zero") &&
 	   !strcmp(rashpa_source_name(RASHPA_SOURCE_FULL), "full") &&
 	   !strcmp(rashpa_condition_name(RASHPA_CONDITION_REACHED), "reached") &&
 	   !strcmp(rashpa_direction_name(RASHPA_FROM_MEMORY), "from-memory") &&

@@ -605,7 +605,6 @@ static const char *pick(const char *const *names, size_t count, unsigned int n)
 
 NAMES(rashpa_backend_name, "auto", "cma", "contig")
 NAMES(rashpa_cache_name, "default", "cached", "wc", "uc")
-NAMES(rashpa_stage_name, "idle", "search", "zero")
 NAMES(rashpa_direction_name, "both", "to-memory", "from-memory")
 NAMES(rashpa_class_name, NULL, "host", "iova", "peer", "bridge")
 NAMES(rashpa_map_state_name, NULL, "valid", "revoked")

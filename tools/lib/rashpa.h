@@ -105,18 +105,6 @@ static inline int rashpa_memory_alloc(int memory, struct rashpa_alloc *alloc)
 }
 
 /**
- * rashpa_memory_progress() - how far is the rashpa_memory_alloc() that another thread called
- * @memory: the same open node
- * @progress: filled in
- *
- * Return: 0 or a negative errno.
- */
-static inline int rashpa_memory_progress(int memory, struct rashpa_progress *progress)
-{
-	return rashpa_ioctl(memory, RASHPA_IOC_PROGRESS, progress, sizeof(*progress));
-}
-
-/**
  * rashpa_memory_pin() - memory of this process as a dma-buf
  * @memory: from rashpa_memory_open()
  * @pin: see &struct rashpa_pin
@@ -811,8 +799,6 @@ int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen);
 const char *rashpa_backend_name(unsigned int backend);
 /** rashpa_cache_name() - "default", "cached", "wc", "uc", or "?" */
 const char *rashpa_cache_name(unsigned int cache);
-/** rashpa_stage_name() - "idle", "search", "zero", or "?" */
-const char *rashpa_stage_name(unsigned int stage);
 /** rashpa_direction_name() - "both", "to-memory", "from-memory", or "?" */
 const char *rashpa_direction_name(unsigned int direction);
 /** rashpa_class_name() - "host", "iova", "peer", "bridge", or "?" */

@@ -107,12 +107,9 @@ static void test_pin(int memory)
 
 static void test_query(int memory)
 {
-	struct rashpa_progress progress = {};
 	struct rashpa_query query = {};
 
 	ok(!rashpa_memory_query(memory, &query) && query.out_total && query.out_backend, "query: query");
-	ok(!rashpa_memory_progress(memory, &progress) && progress.out_stage == RASHPA_STAGE_IDLE,
-	   "progress-nothing: progress of nothing");
 }
 
 static void test_map(unsigned int number)

@@ -186,7 +186,7 @@ static int settle_for(struct create *c)
 int create_buffer(int memory, struct create *c)
 {
 	struct rashpa_alloc *alloc = &c->alloc;
-	char size[SIZE_TEXT], what[RASHPA_NAME_SIZE + 16];
+	char size[SIZE_TEXT], what[RASHPA_NAME_SIZE + SIZE_TEXT + 16];
 	const bool give = c->owner.uid != (uint32_t)-1 || c->owner.gid != (uint32_t)-1;
 	struct follow follow;
 	int fd, result = 0;
@@ -194,8 +194,9 @@ int create_buffer(int memory, struct create *c)
 	/* Until it belongs to whom it shall belong nobody opens it. */
 	if (give)
 		alloc->head.flags |= RASHPA_ALLOC_EXCLUSIVE;
-	snprintf(what, sizeof(what), "buffer %s", alloc->name);
-	follow_begin(&follow, memory, what);
+	snprintf(what, sizeof(what), "buffer %s of %s", alloc->name,
+		 format_size(size, alloc->length));
+	follow_begin(&follow, what);
 	fd = rashpa_memory_alloc(memory, alloc);
 	follow_end(&follow);
 	if (fd == -EEXIST && c->exist_ok)

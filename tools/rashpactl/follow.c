@@ -4,30 +4,10 @@
 #include <errno.h>
 #include <time.h>
 
-#include "parse.h"
-#include "rashpa.h"
 #include "say.h"
 
 #define FIRST_NS	2000000000ull
 #define NEXT_NS		500000000ull
-
-static void show(struct follow *f, struct progress *progress, double seconds)
-{
-	static const char *const doing[] = {
-		[RASHPA_STAGE_SEARCH] = "making room",
-		[RASHPA_STAGE_ZERO] = "zeroing",
-	};
-	struct rashpa_progress now = {};
-	char done[SIZE_TEXT], todo[SIZE_TEXT];
-
-	if (rashpa_memory_progress(f->memory, &now) || now.out_stage == RASHPA_STAGE_IDLE ||
-	    now.out_stage > RASHPA_STAGE_ZERO)
-		progress_show(progress, "%s: %.0f s", f->what, seconds);
-	else
-		progress_show(progress, "%s: %s, %s of %s, %.0f s", f->what, doing[now.out_stage],
-			      format_size(done, now.out_done), format_size(todo, now.out_todo),
-			      seconds);
-}
 
 static void *run(void *arg)
 {
@@ -47,7 +27,7 @@ static void *run(void *arg)
 		next += NEXT_NS;
 		/* Who ends it must not wait for our call. */
 		pthread_mutex_unlock(&f->lock);
-		show(f, &progress, (now_ns() - begin) / 1e9);
+		progress_show(&progress, "%s: %.0f s", f->what, (now_ns() - begin) / 1e9);
 		pthread_mutex_lock(&f->lock);
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -55,12 +35,11 @@ static void *run(void *arg)
 	return NULL;
 }
 
-void follow_begin(struct follow *f, int memory, const char *what)
+void follow_begin(struct follow *f, const char *what)
 {
 	*f = (struct follow) {
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.end = PTHREAD_COND_INITIALIZER,
-		.memory = memory,
 		.what = what,
 	};
 	f->running = !pthread_create(&f->thread, NULL, run, f);

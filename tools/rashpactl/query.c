@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "follow.h"
 #include "json-out.h"
 #include "parse.h"
 #include "rashpa.h"
@@ -25,9 +24,7 @@ unsigned int ask(int memory, const struct question *q, struct answer *answer)
 
 	for (uint32_t backend = first; backend <= last; backend++, a++) {
 		*a = (struct answer) {
-			.query.head.flags = (q->has_node ? RASHPA_QUERY_NODE : 0) |
-					    (q->try ? RASHPA_QUERY_TRY : 0),
-			.query.try_ms = q->try ? RASHPA_TRY_MS_MAX : 0,
+			.query.head.flags = q->has_node ? RASHPA_QUERY_NODE : 0,
 			.query.node = q->node,
 			.query.backend = backend,
 		};
@@ -48,19 +45,14 @@ static uint64_t left(uint64_t limit, uint64_t used)
 	return limit > used ? limit - used : 0;
 }
 
-/* CMA keeps its layout to itself: without a trial its free memory is the most there can be. */
-static uint64_t longest(const struct rashpa_query *q)
-{
-	return q->out_largest || q->head.flags & RASHPA_QUERY_TRY ? q->out_largest : q->out_free;
-}
-
 uint64_t would_fit(const struct answer *answer, unsigned int n)
 {
 	uint64_t fit = 0;
 
 	for (const struct answer *a = answer; a < answer + n; a++) {
 		const struct rashpa_query *q = &a->query;
-		uint64_t most = longest(q);
+		/* CMA keeps its layout to itself: its free memory is the most that there can be */
+		uint64_t most = q->backend == RASHPA_BACKEND_CMA ? q->out_free : q->out_largest;
 
 		if (a->error)
 			continue;
@@ -72,16 +64,6 @@ uint64_t would_fit(const struct answer *answer, unsigned int n)
 			fit = most;
 	}
 	return fit;
-}
-
-const char *how_sure(const struct question *q, const struct answer *answer, unsigned int n)
-{
-	if (!q->try)
-		return " at most";
-	for (const struct answer *a = answer; a < answer + n; a++)
-		if (!a->error && a->query.out_flags & RASHPA_QUERIED_UNFINISHED)
-			return " at least";
-	return "";
 }
 
 __attribute__((format(printf, 2, 3)))
@@ -97,19 +79,13 @@ static void tell(struct json_object *to, const char *format, ...)
 }
 
 /* A boot parameter helps where nothing is kept back, or not enough. */
-static void tell_boot(struct json_object *to, const struct question *q)
+static void tell_boot(struct json_object *to)
 {
 	if (kernel_config("CONFIG_DMA_CMA") == 'n') {
 		tell(to, "cma: not in this kernel, so no boot parameter can keep memory back (Debian's kernels have it from 7.2 on)");
 		return;
 	}
-	if (q->has_node && kernel_config("CONFIG_DMA_NUMA_CMA") == 'y')
-		tell(to, "cma: boot with cma=SIZE, or numa_cma=%" PRIu32
-		     ":SIZE for memory of node %" PRIu32
-		     ", to keep memory back, more than the largest buffer",
-		     q->node, q->node);
-	else
-		tell(to, "cma: boot with cma=SIZE to keep memory back, more than the largest buffer");
+	tell(to, "cma: boot with cma=SIZE to keep memory back, more than the largest buffer");
 }
 
 static void tell_limits(struct json_object *to, const struct question *q,
@@ -130,20 +106,16 @@ static void tell_limits(struct json_object *to, const struct question *q,
 static void tell_cma(struct json_object *to, const struct question *q, const struct answer *a)
 {
 	const struct rashpa_query *query = &a->query;
-	char free[SIZE_TEXT], run[SIZE_TEXT];
+	char free[SIZE_TEXT];
 
 	if (a->error == -EOPNOTSUPP || (!a->error && !query->out_total))
 		tell(to, "cma: no memory is kept back");
 	else if (a->error)
 		tell(to, "cma: %s", a->reason);
-	else if (q->try)
-		tell(to, "cma: %s free, %s tried and given back",
-		     format_size(free, query->out_free), format_size(run, query->out_largest));
 	else
-		tell(to, "cma: %s free; the longest run in it only a trial can tell (--try)",
-		     format_size(free, query->out_free));
+		tell(to, "cma: %s free, perhaps in pieces", format_size(free, query->out_free));
 	if (a->error ? a->error == -EOPNOTSUPP : !query->out_total || query->out_total < q->size)
-		tell_boot(to, q);
+		tell_boot(to);
 }
 
 static void tell_contig(struct json_object *to, const struct question *q, const struct answer *a)
@@ -158,13 +130,7 @@ static void tell_contig(struct json_object *to, const struct question *q, const 
 		tell(to, "contig: %s", a->reason);
 		return;
 	}
-	if (q->refused)
-		;
-	else if (q->try)
-		tell(to, "contig: %s free, %s tried and given back%s", free, run,
-		     query->out_flags & RASHPA_QUERIED_UNFINISHED ?
-		     "; there was no time to try more" : "");
-	else
+	if (!q->refused)
 		tell(to, "contig: %s free, the longest run that looks free or movable is %s", free,
 		     run);
 	if (q->size > query->out_total)
@@ -207,11 +173,10 @@ static struct json_object *answer_json(const struct answer *a)
 		return o;
 	put_u64(o, "total_bytes", q->out_total);
 	put_u64(o, "free_bytes", q->out_free);
-	if (q->backend == RASHPA_BACKEND_CMA && !(q->head.flags & RASHPA_QUERY_TRY))
+	if (q->backend == RASHPA_BACKEND_CMA)
 		put_text(o, "largest_bytes", NULL);
 	else
 		put_u64(o, "largest_bytes", q->out_largest);
-	put_bool(o, "unfinished", q->out_flags & RASHPA_QUERIED_UNFINISHED);
 	put_text(o, "area", *q->out_area ? q->out_area : NULL);
 	return o;
 }
@@ -225,7 +190,6 @@ static int print_json(const struct question *q, const struct answer *answer, uns
 		put_int(o, "numa_node", q->node);
 	else
 		put_text(o, "numa_node", NULL);
-	put_bool(o, "tried", q->try);
 	for (const struct answer *a = answer; a < answer + n; a++) {
 		json_object_array_add(list, answer_json(a));
 		if (!a->error)
@@ -266,8 +230,7 @@ static void print_text(const struct question *q, const struct answer *answer, un
 		print_held("your buffers", a->limit.out_user_used, a->limit.out_user_limit);
 		break;
 	}
-	printf("would fit: %s%s\n", format_size(fit, would_fit(answer, n)),
-	       how_sure(q, answer, n));
+	printf("would fit: %s at most\n", format_size(fit, would_fit(answer, n)));
 }
 
 struct query_options {
@@ -275,12 +238,11 @@ struct query_options {
 	bool json;
 };
 
-enum { OPT_NODE = 256, OPT_BACKEND, OPT_TRY };
+enum { OPT_NODE = 256, OPT_BACKEND };
 
 static const struct argp_option options[] = {
 	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
 	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "only this one (default auto: both)", 0 },
-	{ "try", OPT_TRY, NULL, 0, "find it out by allocating and giving back at once", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -296,9 +258,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_BACKEND:
 		option_backend(state, arg, &o->question.backend);
-		break;
-	case OPT_TRY:
-		o->question.try = true;
 		break;
 	case 'j':
 		o->json = true;
@@ -319,16 +278,13 @@ int cmd_buffer_query(int argc, char **argv)
 	struct query_options o = { .json = want_json };
 	struct answer answer[2];
 	unsigned int n, failed = 0;
-	struct follow follow;
 	int memory, result = 0;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	memory = rashpa_memory_open();
 	if (memory < 0)
 		return fail("%s", rashpa_reason());
-	follow_begin(&follow, memory, "trying");
 	n = ask(memory, &o.question, answer);
-	follow_end(&follow);
 	close(memory);
 	for (unsigned int i = 0; i < n; i++)
 		failed += answer[i].error != 0;

@@ -12,7 +12,7 @@
 struct question {
 	uint64_t size;
 	uint32_t node, backend;
-	bool has_node, try;
+	bool has_node;
 	bool refused;		/* the driver has said how much there is */
 };
 
@@ -34,9 +34,7 @@ unsigned int ask(int memory, const struct question *question, struct answer *ans
 struct json_object *explain_answers(const struct question *question, const struct answer *answer,
 				    unsigned int n);
 
-/* The longest buffer that can be hoped for, limits included. */
+/* The longest buffer that may fit, limits included. */
 uint64_t would_fit(const struct answer *answer, unsigned int n);
-/* What is to be said behind that: " at most", " at least", or nothing. */
-const char *how_sure(const struct question *q, const struct answer *answer, unsigned int n);
 
 #endif /* QUERY_H */

@@ -164,10 +164,8 @@ enum rashpa_cache {
  * mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel asks the mode for both) takes none: it
  * is for RASHPA_IOC_INFO, which names who has an exclusive one, and RASHPA_IOC_REMOVE.
  *
- * The call can be interrupted by a signal while it searches and zeroes. How far it
- * is, RASHPA_IOC_PROGRESS tells in another thread. One search runs at a time, of CMA as well;
- * that of a process with CAP_SYS_RESOURCE goes first, that of others begins again behind it. For
- * one that hangs it waits two seconds.
+ * A signal interrupts the call while it waits, searches and zeroes. One search for contig runs
+ * at a time; others wait for its end.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EBADF (@device), EEXIST (name),
  * ENAMETOOLONG (no NUL), ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free),
@@ -219,89 +217,35 @@ struct rashpa_pin {
 
 /** RASHPA_QUERY_NODE - @node is given: answer for that NUMA node only */
 #define RASHPA_QUERY_NODE	_BITUL(0)
-/**
- * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once: up to what
- * the caller could still be charged with, see &struct rashpa_limit. True for CMA as well, but
- * moves the memory of others, and takes time: @try_ms at most
- */
-#define RASHPA_QUERY_TRY	_BITUL(1)
-/**
- * RASHPA_QUERIED_UNFINISHED - in @out_flags: RASHPA_QUERY_TRY ran out of time, or made way for an
- * ALLOC or an administrator. @out_largest can be had, more may be
- */
-#define RASHPA_QUERIED_UNFINISHED	_BITUL(0)
-
-/** RASHPA_TRY_MS_MAX - longest time of RASHPA_QUERY_TRY in milliseconds */
-#define RASHPA_TRY_MS_MAX	60000
-
 /** RASHPA_AREA_SIZE - bytes of the name of a CMA area, the final NUL included */
 #define RASHPA_AREA_SIZE	64
 
 /**
  * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
- * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY
+ * @head: flags: RASHPA_QUERY_NODE
  * @node: NUMA node, with RASHPA_QUERY_NODE; must be 0 without
  * @backend: enum rashpa_backend; AUTO answers for the backend it would take
  * @out_backend: backend that the answer is for, enum rashpa_backend
- * @out_flags: RASHPA_QUERIED_UNFINISHED, or 0
- * @try_ms: with RASHPA_QUERY_TRY, how long it may take in milliseconds, at most
- *	RASHPA_TRY_MS_MAX; 0 for 2000. Must be 0 without
  * @__reserved: must be zero
  * @out_total: bytes that the backend manages
  * @out_free: bytes free now
  * @out_largest: longest run in bytes that looks free or movable; another
  *	allocation, a page that cannot be moved after all, or an area of CMA, which looks
- *	like any memory, can make it less. 0 for CMA without RASHPA_QUERY_TRY: the kernel
- *	keeps its layout to itself
+ *	like any memory, can make it less. 0 for CMA: the kernel keeps its layout to itself
  * @out_area: name of the CMA area, empty for contig
  *
- * Errors: EINVAL, EPERM (RASHPA_QUERY_TRY on a node that was opened read-only), EINTR,
- * EOPNOTSUPP (the backend is not in this kernel).
+ * Errors: EINVAL, EINTR, EOPNOTSUPP (the backend is not in this kernel).
  */
 struct rashpa_query {
 	struct rashpa_head head;
 	__u32 node;
 	__u32 backend;
 	__u32 out_backend;
-	__u32 out_flags;
-	__u32 try_ms;
 	__u32 __reserved;
 	__aligned_u64 out_total;
 	__aligned_u64 out_free;
 	__aligned_u64 out_largest;
 	char out_area[RASHPA_AREA_SIZE];
-};
-
-/**
- * enum rashpa_stage - what an ALLOC is doing
- * @RASHPA_STAGE_IDLE: there is none
- * @RASHPA_STAGE_SEARCH: moving others out of the way; RASHPA_QUERY_TRY as well
- * @RASHPA_STAGE_ZERO: zeroing
- */
-enum rashpa_stage {
-	RASHPA_STAGE_IDLE = 0,
-	RASHPA_STAGE_SEARCH = 1,
-	RASHPA_STAGE_ZERO = 2,
-};
-
-/**
- * struct rashpa_progress - RASHPA_IOC_PROGRESS: how far is the ALLOC on the same open file
- * @head: no flags
- * @out_stage: enum rashpa_stage
- * @__reserved: must be zero
- * @out_done: bytes of the stage that are done
- * @out_todo: bytes of the whole stage
- *
- * For another thread, or another process with the same open file.
- *
- * Errors: EINVAL.
- */
-struct rashpa_progress {
-	struct rashpa_head head;
-	__u32 out_stage;
-	__u32 __reserved;
-	__aligned_u64 out_done;
-	__aligned_u64 out_todo;
 };
 
 /**
@@ -1984,7 +1928,6 @@ struct rashpa_consumer {
 #define RASHPA_IOC_ALLOC	_IO(RASHPA_IOC_TYPE, 0x00)
 #define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x01)
 #define RASHPA_IOC_QUERY	_IO(RASHPA_IOC_TYPE, 0x02)
-#define RASHPA_IOC_PROGRESS	_IO(RASHPA_IOC_TYPE, 0x03)
 #define RASHPA_IOC_INFO		_IO(RASHPA_IOC_TYPE, 0x04)
 #define RASHPA_IOC_LIST		_IO(RASHPA_IOC_TYPE, 0x05)
 #define RASHPA_IOC_LIMIT	_IO(RASHPA_IOC_TYPE, 0x06)

@@ -123,7 +123,7 @@ void unit_barrier(void);
 static inline int atomic_read(const atomic_t *v) { return *v; }
 #define atomic_long_read(v)		(*(v))
 #define atomic_long_fetch_add(n, v)	__sync_fetch_and_add(v, (long)(n))
-#define atomic_long_add_return(n, v)	__sync_add_and_fetch(v, (long)(n))
+#define atomic_long_add(n, v)		((void)__sync_add_and_fetch(v, (long)(n)))
 
 #define MAX_ERRNO		4095
 static inline void *ERR_PTR(long err) { return (void *)err; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory of a machine that memory/contig.c searches, with the kernel functions that it calls.
+ * Memory of a machine that memory/search.c searches, with the kernel functions that it calls.
  * A page block is 16 pages, and the page allocator keeps up to 4 blocks in one piece.
  */
 #ifndef UNITS_ZONES_H
@@ -13,7 +13,6 @@
 #define RASHPA_CAN_CMA		true
 #define RASHPA_CAN_UNCACHE	false
 #define CONFIG_ZONE_DMA32
-#define HZ			250
 
 enum zone_type { ZONE_DMA32, ZONE_NORMAL, ZONE_MOVABLE, MAX_NR_ZONES };
 enum {
@@ -47,8 +46,7 @@ struct xarray { unsigned char set[512]; };
 #define PAGES		(BLOCKS * RASHPA_BLOCK_PAGES)
 static struct page mem[PAGES];
 static struct node nodes[2];
-static unsigned long jiffies;
-static bool unit_CONFIG_DMA_NUMA_CMA, unit_CONFIG_MEMORY_FAILURE;
+static bool unit_CONFIG_MEMORY_FAILURE;
 static unsigned int cpus = 1;
 
 static struct zone *page_zone(const struct page *page);
@@ -57,14 +55,12 @@ static struct page *alloc_pages_node(int node, gfp_t gfp, unsigned int order);
 static void __free_pages(struct page *page, unsigned int order);
 static void put_page(struct page *page);
 static int rashpa_range_alloc(unsigned long pfn, unsigned long count);
-static long unit_wait(long timeout);
+static int unit_lock_interruptible(struct mutex *m);
+#undef mutex_lock_interruptible
+#define mutex_lock_interruptible(m)	unit_lock_interruptible(m)
 static bool queue_work_node(int node, struct workqueue_struct *q, struct work_struct *work);
 static void cancel_work_sync(struct work_struct *work);
 static long get_nr_swap_pages(void);
-static struct page *dma_alloc_pages(struct device *d, size_t size, dma_addr_t *bus,
-				    enum dma_data_direction dir, gfp_t gfp);
-static void dma_free_pages(struct device *d, size_t size, struct page *first, dma_addr_t bus,
-			   enum dma_data_direction dir);
 
 #define pfn_to_page(pfn)		(&mem[pfn])
 #define page_to_pfn(page)		((unsigned long)((page) - mem))
@@ -106,20 +102,6 @@ static void dma_free_pages(struct device *d, size_t size, struct page *first, dm
 #define xa_mk_value(v)			(v)
 #define xa_destroy(xa)			memset((xa)->set, 0, sizeof((xa)->set))
 
-#define time_after(a, b)		((long)((b) - (a)) < 0)
-#define msecs_to_jiffies(ms)		((ms) / 4)
-#define DECLARE_WAIT_QUEUE_HEAD(name)	wait_queue_head_t name
-#define wake_up_all(q)			((void)(q))
-#define wait_event_interruptible_timeout(q, condition, timeout) ({	\
-	long _left = 1;							\
-									\
-	if (!(condition)) {						\
-		_left = unit_wait(timeout);				\
-		if (!_left)						\
-			_left = (condition);				\
-	}								\
-	_left;								\
-})
 #define INIT_WORK(work, function)	((work)->fn = (function))
 #define WQ_UNBOUND			0
 #define alloc_workqueue(...)		((struct workqueue_struct *)1)
@@ -128,8 +110,6 @@ static void dma_free_pages(struct device *d, size_t size, struct page *first, dm
 #define clear_highpage(page)		((void)(page))
 #define want_init_on_alloc(gfp)		true
 #define totalram_pages()		PAGES
-#define device_initialize(d)		((void)(d))
-#define set_dev_node(d, n)		((d)->node = (n))
 #define rashpa_cma_area(d)		((struct cma *)NULL)
 #define rashpa_cma_name(area)		""
 #define cma_alloc(area, n, order, quiet)	((void)(order), (struct page *)NULL)
