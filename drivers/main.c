@@ -204,10 +204,9 @@ static int __init rashpa_init(void)
 	err = rashpa_search_init();
 	if (err)
 		goto out_nodes;
-	rashpa_damage_init();
 	err = rashpa_maps_init();
 	if (err)
-		goto out_damage;
+		goto out_search;
 	err = rashpa_pci_init();
 	if (err)
 		goto out_maps;
@@ -221,8 +220,7 @@ out_pci:
 	rashpa_pci_exit();
 out_maps:
 	rashpa_maps_exit();
-out_damage:
-	rashpa_damage_exit();
+out_search:
 	rashpa_search_exit();
 out_nodes:
 	rashpa_nodes_exit();
@@ -236,7 +234,6 @@ static void __exit rashpa_exit(void)
 	rashpa_maps_exit();
 	rashpa_nodes_exit();
 	rashpa_buffers_exit();
-	rashpa_damage_exit();
 	rashpa_search_exit();
 }
 

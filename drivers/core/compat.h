@@ -163,16 +163,15 @@ static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long p
 #define RASHPA_CONTIG_MOVABLE	MIGRATE_MOVABLE
 #endif
 
-/* Does the kernel tell of memory errors, by a tracepoint whose arguments are known? */
-#if defined(CONFIG_MEMORY_FAILURE) && defined(CONFIG_TRACEPOINTS)
-#ifdef RASHPA_HAVE_TRACE_FAILURE
-#include <trace/events/memory-failure.h>
-#define RASHPA_MEMORY_FAILURE
-#elif defined(RASHPA_HAVE_RAS_FAILURE)
-#include <ras/ras_event.h>
-#define RASHPA_MEMORY_FAILURE
+/* May a page of this node have a memory error? Older kernels do not count them. */
+static inline bool rashpa_node_damaged(int node)
+{
+#if defined(CONFIG_MEMORY_FAILURE) && defined(RASHPA_HAVE_FAILURE_STATS)
+	return READ_ONCE(NODE_DATA(node)->mf_stats.total);
+#else
+	return IS_ENABLED(CONFIG_MEMORY_FAILURE);
 #endif
-#endif
+}
 
 #if defined(RASHPA_HAVE_CONTIG_COMP) || defined(RASHPA_HAVE_CONTIG_FROZEN)
 #define RASHPA_CAN_CONTIG	true

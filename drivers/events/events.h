@@ -197,7 +197,6 @@ rashpa_handler rashpa_ioc_group, rashpa_ioc_ack, rashpa_ioc_group_info;
  * @condition: is what its origin reports an event of this source? Called with the channel lock
  *	held, and may replace the value. NULL: each is one
  * @watch: of a lock slot, or NULL
- * @memory: whose damage it tells of, one reference; or NULL
  * @group: of a group, or NULL
  * @memberships: in groups (sources_lock and channel lock)
  * @n_memberships: their number
@@ -223,7 +222,6 @@ struct rashpa_listener {
 	bool missed;
 	bool (*condition)(struct rashpa_listener *l, u64 *value);
 	struct rashpa_watch *watch;
-	struct dma_buf *memory;
 	struct rashpa_group *group;
 	struct rashpa_membership *memberships[RASHPA_MEMBERSHIPS_MAX];
 	u32 n_memberships;

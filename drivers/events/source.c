@@ -47,8 +47,6 @@ void rashpa_listener_free(struct rashpa_listener *l)
 {
 	rashpa_listener_silence(l);
 	rashpa_watch_free(l->watch);
-	if (l->memory)
-		dma_buf_put(l->memory);
 	rashpa_notifier_free(l->notifier);
 	if (l->guest)
 		rashpa_channel_leave(l->dev);
@@ -87,9 +85,6 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 	case RASHPA_SOURCE_DEVICE:
 		*origin = &dev->events;
 		break;
-	case RASHPA_SOURCE_DAMAGE:
-		*origin = &rashpa_dmabuf_memory(l->memory)->importers.damage;
-		break;
 	case RASHPA_SOURCE_SOFTWARE:
 		break;
 	}
@@ -100,12 +95,10 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_channel *ch,
 				  const struct rashpa_source_add *add)
 {
-	const bool of_none = add->kind == RASHPA_SOURCE_SOFTWARE ||
-			     add->kind == RASHPA_SOURCE_DAMAGE;
+	const bool of_none = add->kind == RASHPA_SOURCE_SOFTWARE;
 
 	if (add->head.flags & RASHPA_SOURCE_OF && of_none)
-		return rashpa_fail(call, -EINVAL,
-				   "software events and memory errors come from no function");
+		return rashpa_fail(call, -EINVAL, "software events come from no function");
 	if (add->head.flags & RASHPA_SOURCE_OF)
 		return 0;
 	if (add->device && add->device != -1)
@@ -129,8 +122,7 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 
 	if (add->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	if ((add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP) &&
-	    add->kind != RASHPA_SOURCE_DAMAGE)
+	if (add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP)
 		return rashpa_fail(call, -EINVAL, "source kind %u is not defined", add->kind);
 	if (add->head.flags & RASHPA_SOURCE_ONE_SHOT && add->kind != RASHPA_SOURCE_VECTOR &&
 	    add->kind != RASHPA_SOURCE_LOCK)
@@ -143,9 +135,8 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 	if (add->head.flags & RASHPA_SOURCE_UNTOLD)
 		return rashpa_fail(call, -EINVAL,
 				   "only lock slots are looked at by a timer or RASHPA_IOC_LOOK");
-	if (add->memory && add->memory != -1 && add->kind != RASHPA_SOURCE_DAMAGE)
-		return rashpa_fail(call, -EINVAL,
-				   "only lock slots and memory errors have a memory");
+	if (add->memory && add->memory != -1)
+		return rashpa_fail(call, -EINVAL, "only lock slots have a memory");
 	if (add->offset || add->mask || add->value || add->step || add->condition || add->bits ||
 	    add->period_us || add->budget)
 		return rashpa_fail(call, -EINVAL, "only lock slots have a condition");
@@ -164,7 +155,7 @@ static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel 
 		const struct rashpa_listener *other = ch->listeners[i];
 
 		if (other && other->kind == l->kind && other->index == l->index &&
-		    other->dev == l->dev && other->memory == l->memory)
+		    other->dev == l->dev)
 			return rashpa_fail(call, -EEXIST,
 					   "this source is already in the channel, with id %u",
 					   other->id);
@@ -290,30 +281,7 @@ static void rashpa_listener_name(struct rashpa_listener *l)
 
 	if (l->watch)
 		rashpa_export_info(l->watch->dmabuf, &info);
-	if (l->memory)
-		rashpa_export_info(l->memory, &info);
 	rashpa_charge_tell(&l->charge, l->index, info.out_name);
-}
-
-/* The buffer whose errors are told: one reference. */
-static int rashpa_source_memory(struct rashpa_call *call, const struct rashpa_source_add *add,
-				struct dma_buf **memory)
-{
-	struct dma_buf *dmabuf = dma_buf_get(add->memory);
-	const struct rashpa_memory *of;
-
-	if (IS_ERR(dmabuf))
-		return rashpa_fail(call, PTR_ERR(dmabuf), "memory: fd %d is not a dma-buf",
-				   add->memory);
-	of = rashpa_dmabuf_memory(dmabuf);
-	if (!of || !of->inode) {
-		dma_buf_put(dmabuf);
-		return rashpa_fail(call, -EXDEV,
-				   "memory: fd %d is not a buffer of this driver: of other memory it is not told what is broken",
-				   add->memory);
-	}
-	*memory = dmabuf;
-	return 0;
 }
 
 /* The condition of a source that is one map. */
@@ -354,11 +322,6 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	}
 	if (add->kind == RASHPA_SOURCE_MAP && add->index)
 		l->condition = rashpa_source_of_map;
-	if (add->kind == RASHPA_SOURCE_DAMAGE) {
-		err = rashpa_source_memory(call, add, &l->memory);
-		if (err)
-			goto out_uncharge;
-	}
 	rashpa_listener_name(l);
 	return l;
 

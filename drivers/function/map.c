@@ -435,7 +435,7 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	if ((arg->boundary || arg->alignment) && !rashpa_map_discloses(dev))
 		return rashpa_fail(call, -EPERM,
 				   "a boundary or an alignment reveals addresses, which the profile does not disclose: use CAP_SYS_RAWIO, or put it into the profile");
-	err = rashpa_damage_check(call, rashpa_dmabuf_memory(dmabuf), arg->offset, *length);
+	err = rashpa_memory_check(call, rashpa_dmabuf_memory(dmabuf), arg->offset, *length);
 	if (err)
 		return err;
 	err = rashpa_map_check_peer(call, dev, dmabuf);

@@ -74,8 +74,6 @@ void rashpa_buffer_free(struct kref *ref)
 	struct rashpa_buffer *buffer = container_of(ref, struct rashpa_buffer, ref);
 	u64 held;
 
-	rashpa_damage_forget(&buffer->memory);
-	iput(buffer->memory.inode);
 	held = rashpa_pages_free(&buffer->pages);
 	if (!held) {
 		rashpa_buffer_end(buffer);
@@ -104,8 +102,6 @@ static void rashpa_buffer_info(struct rashpa_memory *memory, struct rashpa_info 
 	info->out_page_size = PAGE_SIZE << buffer->pages.order;
 	if (rashpa_pages_pinnable(&buffer->pages))
 		info->out_flags |= RASHPA_INFO_REGISTRABLE;
-	if (atomic_read(&memory->damage.count))
-		info->out_flags |= RASHPA_INFO_DAMAGED;
 	if (!buffer->name[0])
 		return;
 	memcpy(info->out_name, buffer->name, sizeof(info->out_name));

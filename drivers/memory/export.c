@@ -48,8 +48,35 @@ void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memor
 	mutex_init(&importers->lock);
 	INIT_LIST_HEAD(&importers->attachments);
 	rashpa_origin_init(&importers->words.origin);
-	rashpa_origin_init(&importers->damage);
 	mutex_init(&importers->words.lock);
+}
+
+/**
+ * rashpa_memory_check() - may a device be given a part of a memory?
+ * @call: the ioctl, for the reason
+ * @memory: the memory, NULL: it is not ours
+ * @offset: bytes, a multiple of the page size
+ * @length: bytes, likewise
+ *
+ * Return: 0, also for memory of others; -EHWPOISON: a page has a memory error.
+ */
+int rashpa_memory_check(struct rashpa_call *call, const struct rashpa_memory *memory, u64 offset,
+			u64 length)
+{
+	unsigned long skip = offset >> PAGE_SHIFT, left = length >> PAGE_SHIFT, n;
+	u32 i;
+
+	for (i = 0; memory && i < memory->n_extents && left; i++) {
+		const struct rashpa_extent *e = &memory->extents[i];
+
+		n = min(e->count - min(e->count, skip), left);
+		if (n && rashpa_pages_damaged(e->first + skip, n))
+			return rashpa_fail(call, -EHWPOISON,
+					   "a page of the memory has a memory error: map the parts around it, or make another buffer");
+		skip -= min(e->count, skip);
+		left -= n;
+	}
+	return 0;
 }
 
 static int rashpa_export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
@@ -290,16 +317,6 @@ struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
 		return dmabuf;
 	}
 	kref_get(ref);
-	if (!memory->ops->mmap)
-		return dmabuf;
-	/* the first one is made while nobody else has the memory */
-	if (!memory->inode) {
-		memory->inode = file_inode(dmabuf->file);
-		ihold(memory->inode);
-		rashpa_damage_watch(memory);
-	}
-	/* one address space has all CPU mappings of a memory, through whatever file */
-	dmabuf->file->f_mapping = memory->inode->i_mapping;
 	return dmabuf;
 }
 

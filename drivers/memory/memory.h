@@ -97,6 +97,7 @@ int rashpa_search_init(void);
 void rashpa_search_exit(void);
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want);
+bool rashpa_pages_damaged(struct page *first, unsigned long count);
 u64 rashpa_pages_free(struct rashpa_pages *pages);
 void rashpa_pages_drop(struct rashpa_pages *pages);
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node);
@@ -132,26 +133,12 @@ struct rashpa_words {
  * @lock: protects @attachments and what is in them
  * @attachments: all of them
  * @words: that programs write
- * @damage: fired with the offset of a page that has a memory error, preemption off
  */
 struct rashpa_importers {
 	atomic_t count;
 	struct mutex lock;		/* attachments */
 	struct list_head attachments;
 	struct rashpa_words words;
-	struct rashpa_origin damage;
-};
-
-/**
- * struct rashpa_damage - memory errors of one memory
- * @entry: in the list of those that are looked after
- * @count: errors so far, of one page it may be several
- * @work: takes what is bad out of all mappings
- */
-struct rashpa_damage {
-	struct list_head entry;
-	atomic_t count;
-	struct work_struct work;
 };
 
 /**
@@ -161,9 +148,6 @@ struct rashpa_damage {
  * @n_extents: their number
  * @length: bytes
  * @importers: of all its dma-bufs
- * @damage: its memory errors
- * @inode: whose mapping has all CPU mappings of it, one reference: of its first dma-buf. NULL: no
- *	CPU can map it, and nobody looks after its errors
  */
 struct rashpa_memory {
 	const struct rashpa_memory_ops *ops;
@@ -171,25 +155,13 @@ struct rashpa_memory {
 	u32 n_extents;
 	u64 length;
 	struct rashpa_importers importers;
-	struct rashpa_damage damage;
-	struct inode *inode;
 };
-
-/* --------------------------------------------- memory/damage.c --- */
-
-void rashpa_damage_init(void);
-void rashpa_damage_exit(void);
-void rashpa_damage_watch(struct rashpa_memory *memory);
-void rashpa_damage_forget(struct rashpa_memory *memory);
-void rashpa_damage_again(struct rashpa_memory *memory);
-bool rashpa_damage_in(struct rashpa_memory *memory, unsigned long first, unsigned long count,
-		      unsigned long *at);
-int rashpa_damage_check(struct rashpa_call *call, struct rashpa_memory *memory, u64 offset,
-			u64 length);
 
 /* --------------------------------------------- memory/export.c --- */
 
 void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memory_ops *ops);
+int rashpa_memory_check(struct rashpa_call *call, const struct rashpa_memory *memory, u64 offset,
+			u64 length);
 struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
 			      void (*end)(struct kref *ref), int flags);
 struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf);

@@ -42,16 +42,6 @@ static unsigned long rashpa_vma_pfn(struct vm_area_struct *vma, unsigned long ad
 	       ((addr - vma->vm_start) >> PAGE_SHIFT);
 }
 
-/* Has memory lost its contents that would be mapped there? */
-static bool rashpa_vma_damaged(struct vm_area_struct *vma, unsigned long addr, unsigned long size)
-{
-	struct rashpa_buffer *buffer = vma->vm_private_data;
-
-	return rashpa_damage_in(&buffer->memory,
-				vma->vm_pgoff + ((addr - vma->vm_start) >> PAGE_SHIFT),
-				size >> PAGE_SHIFT, NULL);
-}
-
 /*
  * May @addr be in a huge entry? All of it must be inside the mapping, and a pinnable
  * page must not be a part of something smaller than the entry.
@@ -67,13 +57,12 @@ static bool rashpa_vma_huge(struct vm_area_struct *vma, unsigned long addr)
 		return false;
 	if (rashpa_pages_pinnable(&buffer->pages) && buffer->pages.order < PMD_SHIFT - PAGE_SHIFT)
 		return false;
-	return IS_ALIGNED(rashpa_vma_pfn(vma, start), PTRS_PER_PTE) &&
-	       !rashpa_vma_damaged(vma, start, PMD_SIZE);
+	return IS_ALIGNED(rashpa_vma_pfn(vma, start), PTRS_PER_PTE);
 }
 
 #define RASHPA_INSERT_TRIES	16
 
-static vm_fault_t rashpa_vma_enter(struct vm_fault *vmf)
+static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct rashpa_buffer *buffer = vma->vm_private_data;
@@ -84,8 +73,6 @@ static vm_fault_t rashpa_vma_enter(struct vm_fault *vmf)
 
 	if (vmf->pgoff >= buffer->memory.length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
-	if (rashpa_vma_damaged(vma, addr, PAGE_SIZE))
-		return VM_FAULT_HWPOISON;
 	/*
 	 * Whether an address can be in a huge entry changes only with the mapping itself,
 	 * under mmap_lock. What the kernel saw before it called us may be old: another thread
@@ -108,18 +95,6 @@ static vm_fault_t rashpa_vma_enter(struct vm_fault *vmf)
 	while (err == -ENOMEM && --tries && !fatal_signal_pending(current));
 	/* busy: another thread was faster */
 	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
-}
-
-static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
-{
-	struct rashpa_buffer *buffer = vmf->vma->vm_private_data;
-	vm_fault_t result = rashpa_vma_enter(vmf);
-
-	/* it may have gone bad since it was looked at, and been taken out before it was there */
-	if (!(result & VM_FAULT_ERROR) && rashpa_vma_damaged(vmf->vma, vmf->address & PAGE_MASK,
-							     PAGE_SIZE))
-		rashpa_damage_again(&buffer->memory);
-	return result;
 }
 
 static const struct vm_operations_struct rashpa_vm_ops = {
@@ -173,9 +148,7 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 	while (!err && addr < vma->vm_end) {
 		next = min(ALIGN_DOWN(addr, PMD_SIZE) + PMD_SIZE, vma->vm_end);
 		/* the kernel has no other way to make a huge entry than to fault it in */
-		if (rashpa_vma_damaged(vma, addr, next - addr))
-			err = 0; /* what is good there comes when it is touched */
-		else if (!rashpa_vma_huge(vma, addr))
+		if (!rashpa_vma_huge(vma, addr))
 			err = rashpa_vma_insert(vma, addr, next, chunk);
 		else if (handle_mm_fault(vma, addr, flags, NULL) & VM_FAULT_ERROR)
 			err = -ENOMEM;
@@ -201,7 +174,7 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
  * @vma: where; the caller (mmap) holds mmap_lock for writing
  *
  * Return: 0 (wholly, unless memory for page tables is missing), -EINVAL (private, or outside
- * the buffer), -ENOMEM (also: mapped too often), -EINTR.
+ * the buffer), -EHWPOISON (a page has a memory error), -ENOMEM (also: mapped too often), -EINTR.
  */
 int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 {
@@ -215,6 +188,8 @@ int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
 		return -EINVAL;
+	if (rashpa_pages_damaged(buffer->pages.first + vma->vm_pgoff, vma_pages(vma)))
+		return -EHWPOISON;
 	if (atomic_read(&buffer->mappings) >= RASHPA_MAPPINGS_MAX)
 		return -ENOMEM;
 	chunk = kmalloc_array(RASHPA_INSERT_CHUNK, sizeof(*chunk), GFP_KERNEL);

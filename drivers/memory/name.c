@@ -146,7 +146,6 @@ static int rashpa_buffer_node_open(struct inode *inode, struct file *file)
 	if (IS_ERR(lease))
 		return PTR_ERR(lease);
 	file->private_data = lease;
-	file->f_mapping = lease->buffer->memory.inode->i_mapping;
 	return 0;
 }
 

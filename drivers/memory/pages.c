@@ -271,20 +271,35 @@ static unsigned long rashpa_piece_left(const struct rashpa_pages *pages, unsigne
 	       0 : rashpa_piece_pages(pages->first + i);
 }
 
-/*
- * Nobody shall have memory that has an error. The page allocator keeps single bad pages back, not
- * those that are a part of something larger.
+/**
+ * rashpa_pages_damaged() - has memory lost its contents to an error?
+ * @first: first page, of a zone that has all of them
+ * @count: pages
+ *
+ * What reports such an error to the kernel (machine check, firmware, a test) ends in
+ * memory_failure(), which marks the page. It cannot replace a page of a buffer.
+ *
+ * Return: whether a page has such a mark.
  */
-static bool rashpa_pages_damaged(struct page *first, unsigned long count)
+bool rashpa_pages_damaged(struct page *first, unsigned long count)
 {
 	unsigned long i;
 
-	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
+	if (!rashpa_node_damaged(page_to_nid(first)))
 		return false;
 	for (i = 0; i < count && !PageHWPoison(first + i); i++)
 		if (i % RASHPA_BLOCK_PAGES == 0)
 			cond_resched();
-	if (i == count)
+	return i < count;
+}
+
+/*
+ * The page allocator keeps back single pages that have an error, not those that are a part of
+ * something larger: such a piece stays until the machine is booted.
+ */
+static bool rashpa_pages_keep(struct page *first, unsigned long count)
+{
+	if (!rashpa_pages_damaged(first, count))
 		return false;
 	pr_warn("rashpa: %lu KiB are kept back until the machine is booted: they have a memory error\n",
 		count << (PAGE_SHIFT - 10));
@@ -295,7 +310,7 @@ static bool rashpa_pages_damaged(struct page *first, unsigned long count)
 static void rashpa_piece_give(struct rashpa_pages *pages, unsigned long i, unsigned long n)
 {
 	bitmap_set(pages->given, i / RASHPA_BLOCK_PAGES, DIV_ROUND_UP(n, RASHPA_BLOCK_PAGES));
-	if (!rashpa_pages_damaged(pages->first + i, n))
+	if (!rashpa_pages_keep(pages->first + i, n))
 		put_page(pages->first + i);
 }
 
@@ -318,7 +333,7 @@ u64 rashpa_pages_free(struct rashpa_pages *pages)
 		return 0;
 	pages->cache = RASHPA_CACHE_CACHED;
 	if (pages->backend == RASHPA_BACKEND_CMA) {
-		if (!rashpa_pages_damaged(pages->first, pages->count))
+		if (!rashpa_pages_keep(pages->first, pages->count))
 			rashpa_cma_free(pages);
 		return 0;
 	}

@@ -1,222 +1,123 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=each,debug seconds=10 */
-/* Memory errors in buffers: events, SIGBUS, and damaged pages that are kept back. */
-#include <poll.h>
-#include <setjmp.h>
+/* Pages with a memory error: no new map or mapping has them, and no later buffer. */
 #include <signal.h>
-#include <sys/mount.h>
 
 #include "common.h"
 
-#ifndef BUS_MCEERR_AR
-#define BUS_MCEERR_AR	4
-#endif
 #define SIZE	(8 * MIB)
 #define BAD	(3 * MIB + 5 * PAGE)
-#define DEBUGFS	"/sys/kernel/debug"
 
-/* id, or a negative errno */
-static int add(int ch, int fd)
+/* False: the kernel cannot do it. For memory of the driver it answers that it did not help. */
+static bool spoil(char *p)
 {
-	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_DAMAGE, .memory = fd };
-	int err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
-
-	return err ? err : (int)a.out_id;
+	if (!madvise(p, PAGE, MADV_HWPOISON) || errno == EBUSY || errno == EIO)
+		return true;
+	tap_skip("MADV_HWPOISON: %s", strerror(errno));
+	return false;
 }
 
-static sigjmp_buf way_out;
-static volatile sig_atomic_t code;
-
-static void on_bus(int number, siginfo_t *info, void *context)
+/* 0, or the errno of mmap() */
+static int map_part(int fd, u64 offset, u64 length)
 {
-	(void)number;
-	(void)context;
-	code = info->si_code;
-	siglongjmp(way_out, 1);
+	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+
+	if (p == MAP_FAILED)
+		return errno;
+	munmap(p, length);
+	return 0;
 }
 
-/* The si_code of the SIGBUS that touching it raised, or 0. */
-static int touch(volatile char *p)
+/* 0, or a negative errno */
+static int map_device(int fpga, int fd, u64 offset, u64 length)
 {
-	const struct sigaction action = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
-	struct sigaction old;
+	struct rashpa_map_make map = { HEAD(map), .fd = fd, .offset = offset, .length = length };
+	int err = call(fpga, RASHPA_IOC_MAP_MAKE, &map);
 
-	code = 0;
-	sigaction(SIGBUS, &action, &old);
-	if (!sigsetjmp(way_out, 1))
-		(void)*p;
-	sigaction(SIGBUS, &old, NULL);
-	return code;
+	if (!err)
+		close(map.out_fd);
+	return err;
 }
 
-struct bad {
-	int fd, ch;
-	uint32_t id;
-	char *p;
-};
-
-static bool bad_begin(struct bad *b)
+static void maps_are_refused(int fd, u64 bad, u64 size)
 {
-	b->fd = buffer_alloc(SIZE, NULL);
-	b->ch = memory_channel();
-	b->p = map_fd(b->fd, SIZE);
-	if (!b->p)
-		return false;
-	b->id = add(b->ch, b->fd);
-	fill(b->p, SIZE, 7);
-	return CHECK((int)b->id > 0, "SOURCE_ADD: %s", reason);
-}
-
-static void bad_end(struct bad *b)
-{
-	if (b->p)
-		munmap(b->p, SIZE);
-	close(b->fd);
-	close(b->ch);
-}
-
-static bool told(struct bad *b, u64 offset)
-{
-	struct rashpa_event e = {};
-
-	return CHECK(wait_fd(b->ch, POLLIN, 10000) & POLLIN, "no event") &&
-	       CHECK(read(b->ch, &e, sizeof(e)) == sizeof(e) && e.kind == RASHPA_SOURCE_DAMAGE &&
-		     e.source == b->id && e.value == offset, "kind %u, source %u, value %#llx",
-		     e.kind, e.source, e.value);
-}
-
-/* The kernel unmaps the page a moment after it reports the error. */
-static bool gone_within(char *p, int ms)
-{
-	const u64 end = end_of_wait(ms);
-
-	while (touch(p) != BUS_MCEERR_AR)
-		if (!CHECK(now_ns() < end, "it can be touched: %d", touch(p)))
-			return false;
-	return true;
-}
-
-static void in_child(void *arg)
-{
-	struct bad *b = arg;
-
-	/* a process that does not touch the page lives; the memory around it is intact */
-	CHECK(filled(b->p, BAD, 7), "the memory before it has changed");
-	CHECK(!touch(b->p + BAD - 1) && !touch(b->p + BAD + PAGE), "its neighbours are gone");
-	CHECK(touch(b->p + BAD) == BUS_MCEERR_AR, "it can be touched: %d", touch(b->p + BAD));
-}
-
-static void after(struct bad *b)
-{
-	struct rashpa_info info = { HEAD(info), .fd = b->fd };
-	struct rashpa_map_make map;
 	struct fpga f;
-	char *again;
-	int fd;
 
-	if (!told(b, BAD) || !gone_within(b->p + BAD, 5000))
-		return;
-	ANSWERED(call(memory, RASHPA_IOC_INFO, &info), 0, NULL);
-	CHECK(info.out_flags & RASHPA_INFO_DAMAGED, "INFO does not say so: %#x", info.out_flags);
-	tap_fork(in_child, b);
-	again = map_fd(b->fd, SIZE);
-	CHECK(touch(again + BAD) == BUS_MCEERR_AR, "a new mapping has it");
-	CHECK(!touch(again + BAD + PAGE) && !touch(again), "and not the others");
-	munmap(again, SIZE);
 	if (!fpga_open(&f, 0))
 		return;
 	fpga_profile(&f, 0, NULL, 0);
-	fd = fpga_map(&f, b->fd, RASHPA_BIDIRECTIONAL, &map);
-	CHECK(fd == -EHWPOISON, "MAP: %d, %s", fd, reason);
-	map = (struct rashpa_map_make) { HEAD(map), .fd = b->fd, .length = 2 * MIB };
-	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL);
-	close(map.out_fd);
+	ANSWERED(map_device(f.fd, fd, 0, size), EHWPOISON, "memory error");
+	ANSWERED(map_device(f.fd, fd, bad, PAGE), EHWPOISON, "memory error");
+	ANSWERED(map_device(f.fd, fd, 0, bad), 0, NULL);
+	ANSWERED(map_device(f.fd, fd, bad + PAGE, size - bad - PAGE), 0, NULL);
 	fpga_close(&f);
 }
 
-TEST(refused, "a source of damage needs a buffer of the driver")
+TEST(refused, "a page with a memory error is in no new map, the pages around it are")
 {
-	int ch = memory_channel(), foreign = foreign_dmabuf(PAGE), fd = buffer_alloc(PAGE, NULL);
-	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_DAMAGE, .memory = fd };
+	int fd = buffer_alloc(SIZE, NULL);
+	char *p = map_fd(fd, SIZE);
 
-	ANSWERED(add(ch, -1), EBADF, "memory: fd -1");
-	ANSWERED(add(ch, memory), EINVAL, "not a dma-buf");
-	if (foreign >= 0)
-		ANSWERED(add(ch, foreign), EXDEV, "not a buffer");
-	CHECK(add(ch, fd) == 1, "SOURCE_ADD: %s", reason);
-	ANSWERED(add(ch, fd), EEXIST, "id 1");
-	a.index = 1;
-	ANSWERED(call(ch, RASHPA_IOC_SOURCE_ADD, &a), EINVAL, "index 1");
-	a.index = 0;
-	a.offset = 8;
-	ANSWERED(call(ch, RASHPA_IOC_SOURCE_ADD, &a), EINVAL, "only lock slots");
+	fill(p, SIZE, 7);
+	if (spoil(p + BAD)) {
+		CHECK(filled(p, BAD, 7), "the memory before it has changed");
+		CHECK(map_part(fd, 0, SIZE) == EHWPOISON, "the whole is mapped: %d",
+		      map_part(fd, 0, SIZE));
+		CHECK(map_part(fd, BAD, PAGE) == EHWPOISON, "the page is mapped");
+		CHECK(!map_part(fd, 0, BAD) && !map_part(fd, BAD + PAGE, SIZE - BAD - PAGE),
+		      "its neighbours are not mapped");
+		maps_are_refused(fd, BAD, SIZE);
+	}
+	munmap(p, SIZE);
 	close(fd);
-	close(foreign);
-	close(ch);
 }
 
-/* The process that has the page mapped reports the error. */
-TEST(advised, "an error becomes an event, and SIGBUS for a process that touches the page")
+static void on_bus(int number)
 {
-	struct bad b;
-
-	if (bad_begin(&b)) {
-		if (madvise(b.p + BAD, PAGE, MADV_HWPOISON) && errno != EBUSY && errno != EIO)
-			tap_skip("MADV_HWPOISON: %s", strerror(errno));
-		else
-			after(&b);
-	}
-	bad_end(&b);
+	(void)number;
 }
 
-TEST(told, "an error that is reported by the page's number, as firmware does, is an event, too")
+/* The kernel takes the page from the process, but not from the dma-buf. */
+static void pinned(void *arg)
 {
-	char number[32];
-	struct bad b;
+	struct rashpa_pin pin = { HEAD(pin), .length = 8 * PAGE };
+	char *p = mmap(NULL, pin.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (access(DEBUGFS "/hwpoison", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
-	if (system("modprobe -q hwpoison-inject"))
-		tap_note("modprobe failed");
-	SKIP_IF(access(DEBUGFS "/hwpoison/corrupt-pfn", W_OK),
-		"the kernel has no " DEBUGFS "/hwpoison (CONFIG_HWPOISON_INJECT)");
-	if (bad_begin(&b)) {
-		snprintf(number, sizeof(number), "%#llx", pfn_of(b.p + BAD));
-		/* it answers that nothing can be done about the error */
-		write_text(DEBUGFS "/hwpoison/corrupt-pfn", number);
-		after(&b);
-	}
-	bad_end(&b);
+	(void)arg;
+	/* the kernel reports the error to the process, too */
+	signal(SIGBUS, on_bus);
+	fill(p, pin.length, 7);
+	pin.address = (uintptr_t)p;
+	if (ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL) && spoil(p + 5 * PAGE))
+		maps_are_refused(pin.out_fd, 5 * PAGE, pin.length);
+	ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), EFAULT, "");
+}
+
+TEST(pinned, "a page with a memory error is in no new map of pinned memory, and is not pinned")
+{
+	tap_fork(pinned, NULL);
 }
 
 TEST(kept_back, "a damaged page is not allocated again")
 {
-	u64 pfn, i, j;
-	int fd[8];
-	struct bad b;
-	char *p;
+	int fd[8] = { buffer_alloc(SIZE, NULL) };
+	char *p = map_fd(fd[0], SIZE);
+	u64 pfn = pfn_of(p + BAD), i, j;
+	bool bad = spoil(p + BAD);
 
-	if (!bad_begin(&b))
-		goto out;
-	pfn = pfn_of(b.p + BAD);
-	if (madvise(b.p + BAD, PAGE, MADV_HWPOISON) && errno != EBUSY && errno != EIO) {
-		tap_skip("MADV_HWPOISON: %s", strerror(errno));
-		goto out;
-	}
-	told(&b, BAD);
-	bad_end(&b);
+	munmap(p, SIZE);
+	close(fd[0]);
+	if (!bad)
+		return;
 	for (i = 0; i < ARRAY_SIZE(fd); i++) {
 		fd[i] = buffer_alloc(SIZE, NULL);
 		p = map_fd(fd[i], SIZE);
 		for (j = 0; p && j < SIZE; j += PAGE)
-			if (!CHECK(!touch(p + j) && pfn_of(p + j) != pfn, "it came back"))
+			if (!CHECK(pfn_of(p + j) != pfn, "it came back"))
 				break;
 		if (p)
 			munmap(p, SIZE);
 	}
 	for (i = 0; i < ARRAY_SIZE(fd); i++)
 		close(fd[i]);
-	return;
-out:
-	bad_end(&b);
 }

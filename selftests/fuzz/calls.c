@@ -294,9 +294,8 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 		if (s->kind == RASHPA_SOURCE_SOFTWARE || s->kind == RASHPA_SOURCE_DEVICE)
 			s->index = 0;
 		if (s->kind != RASHPA_SOURCE_LOCK) {
-			memset(&s->memory + (s->kind == RASHPA_SOURCE_DAMAGE), 0,
-			       sizeof(*s) - offsetof(struct rashpa_source_add, memory) -
-			       (s->kind == RASHPA_SOURCE_DAMAGE) * sizeof(s->memory));
+			memset(&s->memory, 0,
+			       sizeof(*s) - offsetof(struct rashpa_source_add, memory));
 			head->flags &= ~(uint32_t)(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK);
 		} else if (head->flags & RASHPA_SOURCE_LOOK) {
 			head->flags &= ~(uint32_t)RASHPA_SOURCE_POLL;

@@ -233,14 +233,6 @@ static void valid_look(void *arg)
 	((struct rashpa_look *)arg)->fd = calls.fds[FD_LOCK];
 }
 
-static void valid_source_damage(void *arg)
-{
-	struct rashpa_source_add *add = arg;
-
-	add->kind = RASHPA_SOURCE_DAMAGE;
-	add->memory = calls.fds[FD_LOCK];
-}
-
 static void valid_source_of(void *arg)
 {
 	struct rashpa_source_add *add = arg;
@@ -434,9 +426,6 @@ const struct op ops[] = {
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a word, looked at when told",
 	   .flags = SOURCE_FLAGS, .valid = valid_source_look, .undo = undo_source_add,
 	   .fds = { { AT(source_add, memory), HOST_MEMORY, "" } }),
-	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of memory errors",
-	   .flags = SOURCE_FLAGS, .valid = valid_source_damage, .undo = undo_source_add,
-	   .fds = { { AT(source_add, memory), 1U << FD_BUFFER | 1U << FD_LOCK, "memory: fd" } }),
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a function",
 	   .flags = SOURCE_FLAGS,
 	   .valid = valid_source_of, .undo = undo_source_add,

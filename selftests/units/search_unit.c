@@ -894,10 +894,10 @@ TEST(held, "pinned blocks are kept until the pin ends")
 TEST(damaged, "damaged blocks are kept for good")
 {
 	memory(NULL, "................", NULL);
-	unit_CONFIG_MEMORY_FAILURE = true;
+	node_damaged = true;
 	REQUIRE(search(16, 4, NUMA_NO_NODE, U64_MAX) == 0, "16 blocks");
 	mem[12 * RASHPA_BLOCK_PAGES - 1].flags |= BAD;
 	CHECK(!rashpa_pages_free(&got), "it is kept for later");
 	CHECK(!strncmp(map, "........XXXX....", 16), "%.16s", map);
-	unit_CONFIG_MEMORY_FAILURE = false;
+	node_damaged = false;
 }

@@ -611,7 +611,7 @@ NAMES(rashpa_map_state_name, NULL, "valid", "revoked")
 NAMES(rashpa_resource_name, NULL, "memory", "name", "window", "map", "channel", "source", "timer")
 NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign", "pinned", "lock")
 NAMES(rashpa_source_name, NULL, "vector", "device", "software", "lock", "map", "group", "overrun",
-      "full", "damage")
+      "full")
 NAMES(rashpa_condition_name, NULL, "changed", "equal", "reached")
 NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone", "error",
       "engine stopped")

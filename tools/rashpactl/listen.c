@@ -17,7 +17,7 @@
 #include "say.h"
 
 enum {
-	OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_FULL, OPT_DEVICE, OPT_MAP, OPT_DAMAGE, OPT_ONE_SHOT,
+	OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_FULL, OPT_DEVICE, OPT_MAP, OPT_ONE_SHOT,
 };
 
 enum lock_key {
@@ -33,7 +33,6 @@ static const struct argp_option options[] = {
 	  "a word of a buffer: changed (default), equal=V, reached=V; step=S, mask=M, bits=32|64; "
 	  "looked at when vector=V interrupts (default 0), or every poll=MICROSECONDS, with budget=N "
 	  "thousandths of a CPU, or when its producer says so: look (for memory the default)", 0 },
-	{ "damage", OPT_DAMAGE, "BUFFER", 0, "memory errors of a buffer", 0 },
 	{ "group", 'g', "N,N...", 0,
 	  "one event when all of these have got so far: places of other sources on the command line, "
 	  "from 1 on, or of groups before it", 0 },
@@ -229,9 +228,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FULL:
 		l->full = number(state, "--full", arg, UINT64_MAX);
 		break;
-	case OPT_DAMAGE:
-		add(state, l, RASHPA_SOURCE_DAMAGE)->memory = arg;
-		break;
 	case OPT_ONE_SHOT:
 		l->one_shot = true;
 		break;
@@ -321,9 +317,6 @@ static void label(struct source *s, const struct fpga *fpga)
 		break;
 	case RASHPA_SOURCE_LOCK:
 		label_lock(s);
-		break;
-	case RASHPA_SOURCE_DAMAGE:
-		snprintf(s->label, sizeof(s->label), "memory error in %.60s", s->memory);
 		break;
 	case RASHPA_SOURCE_GROUP:
 		label_group(s);
@@ -418,7 +411,7 @@ static int add_source(struct listen *l, struct source *s)
 	label(s, fpga);
 	if (s->add.kind == RASHPA_SOURCE_GROUP)
 		return add_group(l, s);
-	if (fpga != &l->fpga && s->add.kind != RASHPA_SOURCE_DAMAGE) {
+	if (fpga != &l->fpga) {
 		label_function(s, fpga->number);
 		s->add.device = fpga->device;
 		s->add.head.flags |= RASHPA_SOURCE_OF;

@@ -15,7 +15,7 @@
 
 struct source {
 	struct rashpa_source_add add;		/* add.kind GROUP: a group */
-	const char *memory;			/* LOCK, DAMAGE: name of the buffer */
+	const char *memory;			/* LOCK: name of the buffer */
 	unsigned int fpga;			/* N of the function whose source it is */
 	uint32_t *member;			/* GROUP: places in struct listen, from 1 on */
 	uint32_t members;

@@ -274,12 +274,6 @@ enum rashpa_kind {
 /** RASHPA_INFO_REVOKED - a window whose function is gone or being reset */
 #define RASHPA_INFO_REVOKED	_BITUL(2)
 /**
- * RASHPA_INFO_DAMAGED - a buffer of which a page has lost its contents to a memory error, see
- * RASHPA_SOURCE_DAMAGE
- */
-#define RASHPA_INFO_DAMAGED	_BITUL(3)
-
-/**
  * struct rashpa_info - RASHPA_IOC_INFO: what a memory is
  * @head: no flags
  * @fd: on /dev/rashpa/memory any dma-buf fd; on a buffer's node -1
@@ -1444,11 +1438,6 @@ struct rashpa_channel_make {
  * @RASHPA_SOURCE_FULL: in records: a member of a group has filled what the consumer has room for;
  *	source = the member, value = its position, sequence = by how much that is ahead of what was
  *	acknowledged
- * @RASHPA_SOURCE_DAMAGE: a page of a buffer has lost its contents to a memory error; value = its
- *	offset in the buffer. It is told whenever the kernel tells of it, and so may be several
- *	times. From then on who touches the page gets SIGBUS (BUS_MCEERR_AR), nobody else anything;
- *	maps go on, new ones of that page are refused (EHWPOISON). Of what was before tells
- *	RASHPA_INFO_DAMAGED
  */
 enum rashpa_source {
 	RASHPA_SOURCE_VECTOR = 1,
@@ -1459,7 +1448,6 @@ enum rashpa_source {
 	RASHPA_SOURCE_GROUP = 6,
 	RASHPA_SOURCE_OVERRUN = 7,
 	RASHPA_SOURCE_FULL = 8,
-	RASHPA_SOURCE_DAMAGE = 9,
 };
 
 /**
@@ -1539,15 +1527,14 @@ enum rashpa_device_event {
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: listen to a source
  * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK,
  *	RASHPA_SOURCE_ONE_SHOT
- * @kind: enum rashpa_source, up to MAP, or DAMAGE
+ * @kind: enum rashpa_source, up to MAP
  * @index: VECTOR: vector number. LOCK: the vector at whose interrupts the word is looked at;
  *	0 with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK. MAP: out_id of the map, or 0 for all. 0
  *	for the others
  * @out_id: id of the source in this channel's records, from 1 on
  * @__reserved: must be zero
  * @device: fd of /dev/rashpa/fpgaN, open for writing, with RASHPA_SOURCE_OF; else -1 or 0
- * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; DAMAGE: of a buffer
- *	or lock memory; else -1 or 0
+ * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; else -1 or 0
  * @offset: LOCK: of the word in the memory, bytes, a multiple of its width
  * @mask: LOCK: bits of the word that count; 0 for all
  * @value: LOCK: of the condition; no bits outside the mask, where there is one

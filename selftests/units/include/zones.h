@@ -46,7 +46,7 @@ struct xarray { unsigned char set[512]; };
 #define PAGES		(BLOCKS * RASHPA_BLOCK_PAGES)
 static struct page mem[PAGES];
 static struct node nodes[2];
-static bool unit_CONFIG_MEMORY_FAILURE;
+static bool node_damaged;
 static unsigned int cpus = 1;
 
 static struct zone *page_zone(const struct page *page);
@@ -68,6 +68,7 @@ static long get_nr_swap_pages(void);
 #define PageReserved(page)		page_flag(page, RESERVED)
 #define PageBuddy(page)			page_flag(page, BUDDY)
 #define PageHWPoison(page)		page_flag(page, BAD)
+#define rashpa_node_damaged(nid)	node_damaged
 #define page_count(p)			(page_folio(p)->page.count)
 #define page_folio(page) \
 	((struct folio *)((page)->flags & TAIL ? (page) - (page)->private : (page)))

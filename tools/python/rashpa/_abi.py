@@ -292,7 +292,6 @@ enum rashpa_source {
 	RASHPA_SOURCE_GROUP = 6,
 	RASHPA_SOURCE_OVERRUN = 7,
 	RASHPA_SOURCE_FULL = 8,
-	RASHPA_SOURCE_DAMAGE = 9,
 };
 
 enum rashpa_condition {
