@@ -52,7 +52,6 @@ static void rashpa_origin_add_locked(struct rashpa_origin *origin, struct rashpa
 	lockdep_assert_held(&origin->lock);
 	origin->n_ears++;
 	origin->n_shared += !!ear->user;
-	ear->weight = 1;
 	ear->origin = origin;
 	list_add_tail(&ear->entry, &origin->ears);
 	rashpa_origin_rest(origin, false);
@@ -75,7 +74,6 @@ static int rashpa_origin_check(struct rashpa_call *call, const struct rashpa_ori
 			       const struct rashpa_user *user)
 {
 	const u32 all = origin->hard ? RASHPA_LISTENERS_VECTOR : RASHPA_LISTENERS_USER;
-	const char *how = origin->hard ? ", each counted once more for each of its groups," : "";
 	const u32 most = rashpa_limit_listeners(origin->hard);
 	const struct rashpa_ear *ear;
 	u32 n = 0;
@@ -89,15 +87,15 @@ static int rashpa_origin_check(struct rashpa_call *call, const struct rashpa_ori
 		return 0;
 	if (origin->n_shared >= all)
 		return rashpa_fail(call, -ENOSPC,
-				   "%u sources of users%s listen there already: end what is not needed (rashpactl list names who holds what), or use CAP_SYS_RESOURCE",
-				   all, how);
+				   "%u sources of users listen there already: end what is not needed (rashpactl list names who holds what), or use CAP_SYS_RESOURCE",
+				   all);
 	list_for_each_entry(ear, &origin->ears, entry)
-		n += ear->user == user ? ear->weight : 0;
+		n += ear->user == user;
 	if (!most || n < most)
 		return 0;
 	return rashpa_fail(call, -ENOSPC,
-			   "%u sources of this user%s listen there already: end what is not needed (rashpactl list), raise the module parameter user_limit_%s, or use CAP_SYS_RESOURCE",
-			   n, how, origin->hard ? "interrupt" : "listeners");
+			   "%u sources of this user listen there already: end what is not needed (rashpactl list), raise the module parameter user_limit_%s, or use CAP_SYS_RESOURCE",
+			   n, origin->hard ? "interrupt" : "listeners");
 }
 
 /**
@@ -122,46 +120,6 @@ int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 }
 
 /**
- * rashpa_origin_weigh() - one more group takes the events of a source
- * @call: the ioctl, for the reason
- * @ear: listens, or not; stays until rashpa_origin_lighten()
- *
- * Return: 0, -ENOSPC if that would take too much time in the interrupt.
- */
-int rashpa_origin_weigh(struct rashpa_call *call, struct rashpa_ear *ear)
-{
-	struct rashpa_origin *origin = ear->origin;
-	int err = 0;
-
-	if (!origin || !origin->hard || !ear->user)
-		return 0;
-	spin_lock_irq(&origin->lock);
-	err = rashpa_origin_check(call, origin, ear->user);
-	if (!err) {
-		ear->weight++;
-		origin->n_shared++;
-	}
-	spin_unlock_irq(&origin->lock);
-	return err;
-}
-
-/**
- * rashpa_origin_lighten() - the end of rashpa_origin_weigh()
- * @ear: as there
- */
-void rashpa_origin_lighten(struct rashpa_ear *ear)
-{
-	struct rashpa_origin *origin = ear->origin;
-
-	if (!origin || !origin->hard || !ear->user)
-		return;
-	spin_lock_irq(&origin->lock);
-	ear->weight--;
-	origin->n_shared--;
-	spin_unlock_irq(&origin->lock);
-}
-
-/**
  * rashpa_origin_leave() - listen no more: @ear is not called after this returns
  * @ear: one that listens, or not
  */
@@ -174,7 +132,7 @@ void rashpa_origin_leave(struct rashpa_ear *ear)
 	spin_lock_irq(&origin->lock);
 	list_del(&ear->entry);
 	origin->n_ears--;
-	origin->n_shared -= ear->user ? ear->weight : 0;
+	origin->n_shared -= !!ear->user;
 	/* that there are events is counted also where nobody listens */
 	if (!origin->n_ears)
 		rashpa_origin_rest(origin, false);

@@ -18,7 +18,7 @@ struct rashpa_user;
  * @sequence: events so far
  * @ears: who listens
  * @n_ears: their number, bounded: each costs time in the interrupt
- * @n_shared: sum of the weights of users' listeners
+ * @n_shared: those of users
  * @hard: it fires in a hard interrupt: each of them takes time of everybody
  * @rest: called with the lock held when nobody who listens wants to hear of it, with true, and
  *	when somebody does again, with false; or NULL
@@ -40,7 +40,6 @@ struct rashpa_origin {
  * @entry: in rashpa_origin.ears (its lock)
  * @origin: what it listens to, NULL for nothing
  * @user: whose it is; NULL with CAP_SYS_RESOURCE
- * @weight: 1, and 1 for each group that takes its events (rashpa_origin.lock)
  * @hear: called for each event, with the lock of the origin held and interrupts off. Returns
  *	whether it wants to hear of the next one: if nobody does, there need not be one
  */
@@ -48,7 +47,6 @@ struct rashpa_ear {
 	struct list_head entry;
 	struct rashpa_origin *origin;
 	const struct rashpa_user *user;
-	u32 weight;
 	bool (*hear)(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value);
 };
 
@@ -56,8 +54,6 @@ void rashpa_origin_init(struct rashpa_origin *origin);
 void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_ear *ear);
 int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 		       struct rashpa_ear *ear);
-int rashpa_origin_weigh(struct rashpa_call *call, struct rashpa_ear *ear);
-void rashpa_origin_lighten(struct rashpa_ear *ear);
 void rashpa_origin_leave(struct rashpa_ear *ear);
 void rashpa_origin_wake(struct rashpa_origin *origin);
 void rashpa_origin_end(struct rashpa_origin *origin);

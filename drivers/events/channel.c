@@ -144,7 +144,7 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 	rashpa_origin_leave(&ch->end);
 	if (ch->dev)
 		rashpa_channel_leave(ch->dev);
-	/* groups first: members know of them, and members that are groups stay until then */
+	/* groups first: members point to them */
 	for (i = 0; i < ch->n_sources; i++)
 		if (ch->listeners[i] && ch->listeners[i]->group)
 			rashpa_group_end(ch->listeners[i]);

@@ -27,8 +27,6 @@
 #include "core/origin.h"
 #include "function/function.h"
 
-/* a source may be a member of so many groups, a group of one: each costs time in the interrupt */
-#define RASHPA_MEMBERSHIPS_MAX	4
 /* signals that an eventfd may be behind: where signalling takes longer than events take to come */
 #define RASHPA_OWED_MAX		65536
 
@@ -136,7 +134,7 @@ struct rashpa_group;
 /**
  * struct rashpa_membership - a source as a member of a group
  * @group: the group
- * @listener: the source or group
+ * @listener: the source
  * @judged: no position up to this one can become an overrun any more
  * @overruns: stacks that lapped the consumer
  * @time: of its last event
@@ -156,7 +154,6 @@ struct rashpa_membership {
  * @listener: its place in the channel: id, lost, eventfd
  * @slots: see &struct rashpa_group_make
  * @full: likewise, 0: not looked at
- * @depth: 1, or one more than the deepest group among its members
  * @position: that all members have reached
  * @least: a tree: the children of i are at 2 i and 2 i + 1, each is the least of both; the
  *	positions of members begin at @width
@@ -168,7 +165,6 @@ struct rashpa_group {
 	struct rashpa_listener *listener;
 	u64 slots;
 	u64 full;
-	u32 depth;
 	u64 position;
 	u64 *least;
 	u32 width;
@@ -198,8 +194,7 @@ rashpa_handler rashpa_ioc_group, rashpa_ioc_ack, rashpa_ioc_group_info;
  *	held, and may replace the value. NULL: each is one
  * @watch: of a lock slot, or NULL
  * @group: of a group, or NULL
- * @memberships: in groups (sources_lock and channel lock)
- * @n_memberships: their number
+ * @membership: in a group, or NULL (sources_lock and channel lock)
  * @sequence: of events that no origin counts (channel lock)
  * @time: of the last one (channel lock)
  * @events: since it was added (channel lock)
@@ -223,8 +218,7 @@ struct rashpa_listener {
 	bool (*condition)(struct rashpa_listener *l, u64 *value);
 	struct rashpa_watch *watch;
 	struct rashpa_group *group;
-	struct rashpa_membership *memberships[RASHPA_MEMBERSHIPS_MAX];
-	u32 n_memberships;
+	struct rashpa_membership *membership;
 	u64 sequence;
 	u64 time;
 	u64 events;

@@ -33,7 +33,6 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 			       u32 i, unsigned long *seen)
 {
 	struct rashpa_listener *l = rashpa_source_find(ch, member->source);
-	u32 most;
 
 	if (member->__reserved)
 		return rashpa_fail(call, -EINVAL, "member %u: a reserved field is not zero", i);
@@ -43,20 +42,16 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 		return rashpa_fail(call, -EINVAL,
 				   "source %u is one-shot: a group has to hear of each event of its members",
 				   l->id);
-	if (l->group && l->group->depth == RASHPA_GROUP_DEPTH)
-		return rashpa_fail(call, -EINVAL,
-				   "source %u is the outermost of %d groups one inside the other: no more are possible",
-				   l->id, RASHPA_GROUP_DEPTH);
-	/* what a source makes in the interrupt is bounded by this, see the top of queue.c */
-	most = l->group ? 1 : RASHPA_MEMBERSHIPS_MAX;
-	if (l->n_memberships == most)
-		return rashpa_fail(call, -ENOSPC, "source %u is in %u groups already", l->id, most);
+	if (l->group)
+		return rashpa_fail(call, -EINVAL, "source %u is a group: name its members", l->id);
+	/* this bounds the work of an event, see the top of queue.c */
+	if (l->membership)
+		return rashpa_fail(call, -EBUSY, "source %u is a member of group %u already",
+				   l->id, l->membership->group->listener->id);
 	if (test_and_set_bit(l->id - 1, seen))
 		return rashpa_fail(call, -EEXIST, "source %u is in the list twice", l->id);
 	g->member[i].group = g;
 	g->member[i].listener = l;
-	if (l->group)
-		g->depth = max(g->depth, l->group->depth + 1);
 	return 0;
 }
 
@@ -66,8 +61,6 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
  */
 static u64 rashpa_group_reached(const struct rashpa_listener *l)
 {
-	if (l->group)
-		return l->group->position;
 	if (!l->watch)
 		return 0;
 	return l->watch->condition == RASHPA_CONDITION_CHANGED ? l->watch->last : l->value;
@@ -96,7 +89,7 @@ static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 		for (end = rashpa_group_batch(g, i); i < end; i++) {
 			struct rashpa_listener *l = g->member[i].listener;
 
-			l->memberships[l->n_memberships++] = &g->member[i];
+			l->membership = &g->member[i];
 			rashpa_member_advance(&g->member[i], time, rashpa_group_reached(l));
 		}
 		rashpa_channel_tell_soon(ch);
@@ -138,7 +131,6 @@ static struct rashpa_group *rashpa_group_new(const struct rashpa_group_make *arg
 	if (arg->full != RASHPA_FULL_NEVER)
 		g->full = arg->full ?: arg->slots;
 	g->position = arg->first;
-	g->depth = 1;
 	/* leaves that no member has do not count */
 	for (i = 0; i < width; i++)
 		g->least[width + i] = i < g->n ? g->position : U64_MAX;
@@ -178,22 +170,14 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 			    1, rashpa_group_bytes(arg->n_members));
 	if (err)
 		goto out_listener;
-	for (i = 0; i < g->n && !err; i++)
-		err = rashpa_origin_weigh(call, &g->member[i].listener->ear);
-	if (err) {
-		i--;		/* the one that was refused */
-		goto out_weight;
-	}
 	err = rashpa_listener_place(call, ch, l);
 	if (err)
-		goto out_weight;
+		goto out_charge;
 	rashpa_group_join(ch, g);
 	arg->out_id = l->id;
 	return 0;
 
-out_weight:
-	while (i--)
-		rashpa_origin_lighten(&g->member[i].listener->ear);
+out_charge:
 	rashpa_uncharge(&l->charge);
 out_listener:
 	kfree(l);
@@ -229,26 +213,19 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 
 /**
  * rashpa_group_end() - end a group: its members are in it no more
- * @l: its listener, in no group itself; the channel's sources_lock held, or the channel gone
+ * @l: its listener; the channel's sources_lock held, or the channel gone
  */
 void rashpa_group_end(struct rashpa_listener *l)
 {
 	struct rashpa_group *g = l->group;
-	u32 i, j, end;
+	u32 i, end;
 
 	for (i = 0; i < g->n;) {
 		spin_lock_irq(&l->channel->lock);
-		for (end = rashpa_group_batch(g, i); i < end; i++) {
-			struct rashpa_listener *of = g->member[i].listener;
-
-			for (j = 0; of->memberships[j] != &g->member[i]; j++)
-				;
-			of->memberships[j] = of->memberships[--of->n_memberships];
-		}
+		for (end = rashpa_group_batch(g, i); i < end; i++)
+			g->member[i].listener->membership = NULL;
 		spin_unlock_irq(&l->channel->lock);
 	}
-	for (i = 0; i < g->n; i++)
-		rashpa_origin_lighten(&g->member[i].listener->ear);
 	rashpa_group_free(g);
 	l->group = NULL;
 }

@@ -4,11 +4,9 @@
  * readers are woken, eventfds are signalled.
  *
  * Groups are advanced when an event of a member arrives, in the interrupt, with the
- * channel's lock held: members of a group are sources of one channel. So an event costs no
- * more than a walk from a leaf of each group's tree to its root. A group that gets farther is
- * an event itself, perhaps of a member of another group: that is a recursion, no deeper than
- * RASHPA_GROUP_DEPTH, and not wider than the groups of the source, because a group is in one
- * other group only.
+ * channel's lock held: members of a group are sources of one channel. A source is in one group
+ * at most, and a group in none. So an event costs no more than a walk from a leaf of the group's
+ * tree to its root, and one event of the group.
  */
 #include <linux/nospec.h>
 
@@ -185,21 +183,6 @@ void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
 	rashpa_listener_event(g->listener, ++g->listener->sequence, time, least);
 }
 
-/* An event of a source, for the groups that it is a member of. */
-static void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value)
-{
-	const bool counts = !l->watch && !l->group;
-	u32 i;
-
-	lockdep_assert_held(&l->channel->lock);
-	for (i = 0; i < l->n_memberships; i++) {
-		struct rashpa_membership *m = l->memberships[i];
-
-		m->time = time;
-		rashpa_member_advance(m, time, counts ? rashpa_member_position(m) + 1 : value);
-	}
-}
-
 /**
  * rashpa_listener_event() - a source has something to tell
  * @l: the source; its channel's lock held
@@ -209,6 +192,9 @@ static void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value
  */
 void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
+	struct rashpa_membership *m = l->membership;
+
+	lockdep_assert_held(&l->channel->lock);
 	time = max(time, l->time);
 	l->time = time;
 	l->rests = l->one_shot;
@@ -218,8 +204,12 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 		rashpa_channel_queue(l, l->kind, sequence, time, value);
 	else if (l->notifier)
 		rashpa_notify(l->notifier);
-	if (l->n_memberships)
-		rashpa_groups_advance(l, time, value);
+	if (m) {
+		m->time = time;
+		/* sources without a position count their events */
+		rashpa_member_advance(m, time,
+				      l->watch ? value : rashpa_member_position(m) + 1);
+	}
 }
 
 /**

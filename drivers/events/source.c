@@ -396,9 +396,9 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 	l = rashpa_source_find(ch, del->id);
 	if (!l)
 		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", del->id);
-	else if (l->n_memberships)
+	else if (l->membership)
 		err = rashpa_fail(call, -EBUSY, "source %u is a member of group %u: end that first",
-				  del->id, l->memberships[0]->group->listener->id);
+				  del->id, l->membership->group->listener->id);
 	else
 		rashpa_listener_take(l);
 	mutex_unlock(&ch->sources_lock);

@@ -232,6 +232,7 @@ TEST(sources, "a channel has as many sources as it was made for, with an acknowl
 	g.first = 4711;
 	ANSWERED(call(ch, RASHPA_IOC_GROUP_MAKE, &g), 0, NULL);
 	CHECK(g.out_id == 2048 && consumer->ack[2047] == 4711, "group %u", g.out_id);
+	m.source = 2;
 	ANSWERED(call(ch, RASHPA_IOC_GROUP_MAKE, &g), ENOSPC, "2048 sources");
 	munmap(consumer, e.out_consumer_size);
 	close(ch);

@@ -33,22 +33,6 @@ static int listen_to(int ch, int words)
 	return err ? err : (int)a.out_id;
 }
 
-static int group(int ch, struct rashpa_member *members, uint32_t n)
-{
-	struct rashpa_group_make g = { HEAD(g), .members = (uintptr_t)members, .n_members = n,
-				       .member_size = sizeof(*members) };
-	int err = call(ch, RASHPA_IOC_GROUP_MAKE, &g);
-
-	return err ? err : (int)g.out_id;
-}
-
-static int end_source(int ch, int id)
-{
-	struct rashpa_source_del d = { HEAD(d), .id = id };
-
-	return call(ch, RASHPA_IOC_SOURCE_DEL, &d);
-}
-
 struct listeners {
 	int ch, words, most;
 	const char *why;
@@ -100,46 +84,6 @@ TEST(vector, "users have few places at a vector")
 	ANSWERED(write_text(PARAMETER, "32"), 0, NULL);
 	close(l.ch);
 	close(l.words);
-}
-
-/* A source counts once more for each of its groups, as long as they exist. */
-static void groups(void *arg)
-{
-	struct rashpa_member members[PLACES] = {};
-	int ch = channel(), words = buffer_alloc(PAGE, NULL), first, second, i;
-
-	(void)arg;
-	drop_privileges();
-	for (i = 0; i < PLACES / 2; i++) {
-		members[i].source = listen_to(ch, words);
-		CHECK((int)members[i].source > 0, "%s", reason);
-	}
-	first = group(ch, members, PLACES / 2);
-	CHECK(first > 0, "%s", reason);
-	ANSWERED(listen_to(ch, words), ENOSPC, "groups|user_limit_interrupt");
-	ANSWERED(group(ch, members, 1), ENOSPC, "groups|user_limit_interrupt");
-	ANSWERED(end_source(ch, first), 0, NULL);
-	/* a second group that does not fit gives its places back, so that a smaller one fits */
-	first = group(ch, members, PLACES / 4);
-	CHECK(first > 0, "%s", reason);
-	ANSWERED(group(ch, members, PLACES / 2), ENOSPC, "groups");
-	second = group(ch, members, PLACES / 4);
-	CHECK(second > 0, "%s", reason);
-	ANSWERED(listen_to(ch, words), ENOSPC, "groups");
-	ANSWERED(end_source(ch, second), 0, NULL);
-	for (i = 0; i < PLACES / 4; i++)
-		CHECK(listen_to(ch, words) > 0, "%s", reason);
-	ANSWERED(listen_to(ch, words), ENOSPC, "groups");
-	close(ch);
-	ch = channel();
-	CHECK(listen_to(ch, words) > 0, "%s", reason);
-	close(ch);
-	close(words);
-}
-
-TEST(groups, "a group of a source takes a place")
-{
-	tap_fork(groups, NULL);
 }
 
 /* Was a function called by this process itself, not by an interrupt in it? */

@@ -36,7 +36,7 @@ const char *const fd_names[] = {
 };
 
 /* ids in the channel that calls_open() makes */
-enum { SOURCE_SOFTWARE = 1, SOURCE_DEVICE, SOURCE_GROUP, SOURCE_ONE_SHOT };
+enum { SOURCE_SOFTWARE = 1, SOURCE_DEVICE, SOURCE_GROUP, SOURCE_ONE_SHOT, SOURCE_MEMBER };
 
 #define HOST_MEMORY	(1U << FD_BUFFER | 1U << FD_PINNED | 1U << FD_LOCK)
 #define SOURCE_FLAGS	(RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | \
@@ -289,7 +289,7 @@ static void undo_eventfd(void *arg)
 	call(calls.nodes[CHANNEL], RASHPA_IOC_EVENTFD_BIND, &none);
 }
 
-static const struct rashpa_member members[] = { { .source = SOURCE_SOFTWARE } };
+static const struct rashpa_member members[] = { { .source = SOURCE_MEMBER } };
 
 static void valid_group(void *arg)
 {
@@ -486,6 +486,7 @@ static int map_new(void)
 /* A channel with the sources and the group that arguments name. */
 static int channel_new(void)
 {
+	const struct rashpa_member software = { .source = SOURCE_SOFTWARE };
 	struct rashpa_group_make group = { HEAD(group) };
 	struct rashpa_source_add one_shot = { HEAD(one_shot) };
 	int fd = fpga_events(&calls.fpga, 0);
@@ -495,10 +496,12 @@ static int channel_new(void)
 	valid_source_look(&one_shot);
 	one_shot.head.flags |= RASHPA_SOURCE_ONE_SHOT;
 	valid_group(&group);
+	group.members = (uintptr_t)&software;
 	if (source_add(fd, RASHPA_SOURCE_SOFTWARE, 0) != SOURCE_SOFTWARE ||
 	    source_add(fd, RASHPA_SOURCE_DEVICE, 0) != SOURCE_DEVICE ||
 	    call(fd, RASHPA_IOC_GROUP_MAKE, &group) || group.out_id != SOURCE_GROUP ||
-	    call(fd, RASHPA_IOC_SOURCE_ADD, &one_shot) || one_shot.out_id != SOURCE_ONE_SHOT) {
+	    call(fd, RASHPA_IOC_SOURCE_ADD, &one_shot) || one_shot.out_id != SOURCE_ONE_SHOT ||
+	    source_add(fd, RASHPA_SOURCE_VECTOR, 0) != SOURCE_MEMBER) {
 		close(fd);
 		return -ENODEV;
 	}
@@ -758,7 +761,7 @@ void op_lost(const struct op *op, union call_arg *arg)
 	if (!op_stays(op))
 		return;
 	if (op->node == CHANNEL)
-		for (id = SOURCE_ONE_SHOT + 1; id <= SOURCE_ONE_SHOT + 8; id++)
+		for (id = SOURCE_MEMBER + 1; id <= SOURCE_MEMBER + 8; id++)
 			source_del(id);
 	else
 		op->undo(arg);

@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
 	  "thousandths of a CPU, or when its producer says so: look (for memory the default)", 0 },
 	{ "group", 'g', "N,N...", 0,
 	  "one event when all of these have got so far: places of other sources on the command line, "
-	  "from 1 on, or of groups before it", 0 },
+	  "from 1 on", 0 },
 	{ "slots", OPT_SLOTS, "N", 0, "stacks that fit: a member further ahead has lapped us", 0 },
 	{ "first", OPT_FIRST, "N", 0,
 	  "position at which a group begins (default: where its words are now)", 0 },
@@ -176,10 +176,7 @@ static void parse_group(struct argp_state *state, struct listen *l, char *arg)
 	}
 }
 
-/*
- * The sources that a group names may come behind it: all is known at the end. Groups come in the
- * order in which they are made.
- */
+/* A group may name sources that follow it: they are known at the end. */
 static void check_groups(struct argp_state *state, const struct listen *l)
 {
 	for (unsigned int i = 0; i < l->sources; i++) {
@@ -188,7 +185,7 @@ static void check_groups(struct argp_state *state, const struct listen *l)
 		for (unsigned int j = 0; j < s->members; j++) {
 			uint32_t n = s->member[j];
 
-			if (!n || n > l->sources || (l->source[n - 1].members && n > i))
+			if (!n || n > l->sources || l->source[n - 1].members)
 				argp_error(state, "--group: %" PRIu32 " is not the place of a source: there are %u",
 					   n, l->sources);
 		}

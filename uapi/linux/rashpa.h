@@ -1510,8 +1510,7 @@ enum rashpa_device_event {
 
 /**
  * RASHPA_LISTENERS_VECTOR - sources without CAP_SYS_RESOURCE that may listen to one vector, of all
- * users; of one user half of that (module parameter ``user_limit_interrupt``). Each counts once
- * more for each group that it is a member of
+ * users; of one user half of that (module parameter ``user_limit_interrupt``)
  */
 #define RASHPA_LISTENERS_VECTOR	64
 /**
@@ -1701,12 +1700,10 @@ struct rashpa_eventfd_bind {
 #define RASHPA_MEMBERS_MAX	1024
 /** RASHPA_FULL_NEVER - @full of a group that does not want to be told */
 #define RASHPA_FULL_NEVER	0xffffffffffffffffULL
-/** RASHPA_GROUP_DEPTH - groups one inside the other: this is told in the interrupt, too */
-#define RASHPA_GROUP_DEPTH	4
 
 /**
  * struct rashpa_member - of a group
- * @source: id of a source or group of the same channel
+ * @source: id of a source of the same channel
  * @__reserved: must be zero
  */
 struct rashpa_member {
@@ -1732,8 +1729,8 @@ struct rashpa_member {
  *
  * Each member has a position, @first at least: a LOCK source the greatest of its events,
  * beginning with the last one before the group was made, with RASHPA_CONDITION_CHANGED if there
- * was none the word that it was added with (clear what an earlier run left there); a group its
- * position; any other source @first plus the number of its events since then. The group's position
+ * was none the word that it was added with (clear what an earlier run left there);
+ * any other source @first plus the number of its events since then. The group's position
  * is the smallest of them; when it is greater than @first, and whenever it grows, there is one
  * record, RASHPA_SOURCE_GROUP. A group that is made late tells at once of members that are
  * @full, or more than @slots, ahead of @first.
@@ -1745,11 +1742,12 @@ struct rashpa_member {
  * RASHPA_CONDITION_CHANGED) the group is right whatever interrupts arrive twice or never. An
  * interrupt that is counted twice is not noticed: members that are vectors rely on hardware.
  *
- * A source may be in several groups (4), a group in one, with at most RASHPA_GROUP_DEPTH groups one
- * inside the other. RASHPA_SOURCE_DEL ends the group, not its members.
+ * A source is a member of one group at most, and a group is no member. Add the same word twice for
+ * two groups. RASHPA_SOURCE_DEL ends the group, not its members.
  *
- * Errors: EINVAL, EFAULT, E2BIG (members have fields that this kernel does not know), ENOENT
- * (source), EEXIST (twice in the list), ENOSPC, ENOMEM.
+ * Errors: EINVAL (also: a member is a group, or one-shot), EFAULT, E2BIG (members have fields that
+ * this kernel does not know), ENOENT (source), EEXIST (twice in the list), EBUSY (a member of
+ * another group), ENOSPC, ENOMEM.
  */
 struct rashpa_group_make {
 	struct rashpa_head head;
