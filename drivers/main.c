@@ -129,7 +129,7 @@ static const struct rashpa_op rashpa_ops[] = {
 		  RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT, 0, rashpa_ioc_source_add),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_source_del),
-	RASHPA_OP(CHANNEL, EVENTFD_BIND, rashpa_eventfd_bind, delay_us,
+	RASHPA_OP(CHANNEL, EVENTFD_BIND, rashpa_eventfd_bind, id,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_eventfd),
 	RASHPA_OP(CHANNEL, SIGNAL, rashpa_signal, value,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_signal),

@@ -35,27 +35,17 @@ struct rashpa_channel;
 /* --------------------------------------------- events/notify.c --- */
 
 /**
- * struct rashpa_notifier - an eventfd, and when it is signalled
+ * struct rashpa_notifier - an eventfd that is signalled for each event
  * @channel: whose lock protects the rest
  * @entry: in rashpa_channel.notifiers or, if it is to be signalled, in rashpa_channel.due
  * @ctx: the eventfd; one reference
- * @every: events for one signal, 0 for any number
- * @delay: longest time from an event to its signal, 0 for any
- * @pending: events since it was last to be signalled
  * @owed: signals that are due
- * @armed: @timer runs
- * @timer: ends @delay
  */
 struct rashpa_notifier {
 	struct rashpa_channel *channel;
 	struct list_head entry;
 	struct eventfd_ctx *ctx;
-	u32 every;
-	ktime_t delay;
-	u32 pending;
 	u32 owed;
-	bool armed;
-	struct hrtimer timer;
 };
 
 void rashpa_notifier_free(struct rashpa_notifier *n);
@@ -333,7 +323,6 @@ static inline bool rashpa_ring_room(struct rashpa_channel *ch)
 /* ---------------------------------------------- events/queue.c --- */
 
 void rashpa_queue_init(struct rashpa_channel *ch);
-void rashpa_notifier_due(struct rashpa_notifier *n);
 u64 rashpa_member_position(const struct rashpa_membership *m);
 void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position);
 u64 rashpa_group_ack(const struct rashpa_group *g);

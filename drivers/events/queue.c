@@ -22,40 +22,15 @@
 /* --------------------------------------------------------- eventfds --- */
 
 /*
- * An event for an eventfd that is signalled after a time; its channel's lock is held, no timer of
- * it runs. A timer that still runs for events signalled meanwhile is left alone: it ends sooner
- * than the next events ask for, which is allowed, and stopping it would cost as much.
+ * An event for an eventfd; its channel's lock is held. Signalling takes as long as there are many
+ * who wait for the eventfd: not here.
  */
-static void rashpa_notify_later(struct rashpa_notifier *n)
+static void rashpa_notify(struct rashpa_notifier *n)
 {
 	lockdep_assert_held(&n->channel->lock);
-	n->armed = true;
-	hrtimer_start(&n->timer, n->delay, HRTIMER_MODE_REL);
-}
-
-/**
- * rashpa_notifier_due() - a signal is to be told
- * @n: its channel's lock held
- *
- * Signalling takes as long as there are many who wait for the eventfd: not here.
- */
-void rashpa_notifier_due(struct rashpa_notifier *n)
-{
-	lockdep_assert_held(&n->channel->lock);
-	n->pending = 0;
 	if (!n->owed)
 		list_move_tail(&n->entry, &n->channel->due);
 	n->owed += n->owed < RASHPA_OWED_MAX;
-}
-
-/* An event for an eventfd; its channel's lock is held. */
-static void rashpa_notify(struct rashpa_notifier *n)
-{
-	n->pending++;
-	if (n->every && n->pending >= n->every)
-		rashpa_notifier_due(n);
-	else if (n->delay && !n->armed)
-		rashpa_notify_later(n);
 }
 
 /* ---------------------------------------------------------- delivery ---- */

@@ -107,17 +107,17 @@ TEST(eventfd_fds, "a file that is not an eventfd is refused")
 	int event = eventfd(0, EFD_CLOEXEC), buf = buffer_alloc(PAGE, NULL);
 
 	REQUIRE(!pipe(fds), "pipe");
-	ANSWERED(bind_eventfd(ch, -2, 0, 0, 0), EBADF, "fd -2");
-	ANSWERED(bind_eventfd(ch, INT_MIN, 0, 0, 0), EBADF, "fd");
-	ANSWERED(bind_eventfd(ch, 999, 0, 0, 0), EBADF, "fd 999");
-	ANSWERED(bind_eventfd(ch, fds[0], 0, 0, 0), EINVAL, "not an eventfd");
-	ANSWERED(bind_eventfd(ch, null, 0, 0, 0), EINVAL, "not an eventfd");
-	ANSWERED(bind_eventfd(ch, buf, 0, 0, 0), EINVAL, "not an eventfd");
-	ANSWERED(bind_eventfd(ch, ch, 0, 0, 0), EINVAL, "not an eventfd");
-	ANSWERED(bind_eventfd(ch, event, 2, 0, 0), ENOENT, "source 2");
-	ANSWERED(bind_eventfd(ch, event, UINT_MAX, 0, 0), ENOENT, "source");
-	ANSWERED(bind_eventfd(ch, -1, 0, 0, 0), 0, NULL);
-	ANSWERED(bind_eventfd(ch, -1, 1, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, -2, 0), EBADF, "fd -2");
+	ANSWERED(bind_eventfd(ch, INT_MIN, 0), EBADF, "fd");
+	ANSWERED(bind_eventfd(ch, 999, 0), EBADF, "fd 999");
+	ANSWERED(bind_eventfd(ch, fds[0], 0), EINVAL, "not an eventfd");
+	ANSWERED(bind_eventfd(ch, null, 0), EINVAL, "not an eventfd");
+	ANSWERED(bind_eventfd(ch, buf, 0), EINVAL, "not an eventfd");
+	ANSWERED(bind_eventfd(ch, ch, 0), EINVAL, "not an eventfd");
+	ANSWERED(bind_eventfd(ch, event, 2), ENOENT, "source 2");
+	ANSWERED(bind_eventfd(ch, event, UINT_MAX), ENOENT, "source");
+	ANSWERED(bind_eventfd(ch, -1, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, -1, 1), 0, NULL);
 	close(ch);
 	close(event);
 	close(buf);
@@ -448,8 +448,8 @@ TEST(eventfd, "eventfds count every event")
 	int ch = software(2), i;
 	struct rashpa_event e[2];
 
-	ANSWERED(bind_eventfd(ch, all, 0, 0, 0), 0, NULL);
-	ANSWERED(bind_eventfd(ch, one, 1, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, all, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, one, 1), 0, NULL);
 	CHECK(!wait_fd(all, POLLIN, 0), "signalled before anything happened");
 	for (i = 0; i < 5; i++)
 		ANSWERED(signal_one(ch, i), 0, NULL);
@@ -461,16 +461,16 @@ TEST(eventfd, "eventfds count every event")
 	CHECK(i == 5, "the eventfd of the source counts %d of 5", i);
 	CHECK(read_events(ch, e, 2) == 2, "records are not queued as well");
 	/* replaced, then stopped */
-	ANSWERED(bind_eventfd(ch, one, 0, 0, 0), 0, NULL);
-	ANSWERED(bind_eventfd(ch, -1, 1, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, one, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, -1, 1), 0, NULL);
 	ANSWERED(signal_one(ch, 1), 0, NULL);
 	CHECK(count_of(all) == 0, "the old eventfd is still signalled");
 	CHECK(count_of(one) == 1, "the new eventfd is not signalled once");
-	ANSWERED(bind_eventfd(ch, -1, 0, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, -1, 0), 0, NULL);
 	ANSWERED(signal_one(ch, 1), 0, NULL);
 	CHECK(count_of(one) == 0, "still signalled after the end");
 	/* the channel holds it when its own fd is closed */
-	ANSWERED(bind_eventfd(ch, one, 0, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, one, 0), 0, NULL);
 	close(one);
 	ANSWERED(signal_one(ch, 1), 0, NULL);
 	close(ch);
@@ -488,8 +488,8 @@ TEST(eventfd_quiet, "a quiet source signals its eventfd, and makes no record")
 	int ch = fpga_events(&f, 2), i;
 
 	ANSWERED(call(ch, RASHPA_IOC_SOURCE_ADD, &add), 0, NULL);
-	ANSWERED(bind_eventfd(ch, all, 0, 0, 0), 0, NULL);
-	ANSWERED(bind_eventfd(ch, one, add.out_id, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, all, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, one, add.out_id), 0, NULL);
 	for (i = 0; i < 5; i++)
 		ANSWERED(signal_one(ch, i), 0, NULL);
 	i = count_of(one);

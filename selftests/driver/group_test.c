@@ -334,7 +334,7 @@ TEST(full, "a member that fills the slots is reported once, before anything is l
 	if (!bench_full(&b, 4, 0))
 		goto out;
 	/* a member's eventfd counts its words, not events about it */
-	ANSWERED(bind_eventfd(b.ch, event, b.member[0], 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(b.ch, event, b.member[0]), 0, NULL);
 	put(&b, 0, FIRST + 3);
 	nothing(&b);
 	put(&b, 0, FIRST + 4);

@@ -179,7 +179,7 @@ TEST(of, "such a channel gets events of a function, and outlives it")
 	a.device = f.fd;
 	CHECK(add(ch, &a) == 1, "%s", reason);
 	CHECK(source_add(ch, RASHPA_SOURCE_SOFTWARE, 0) == 2, "%s", reason);
-	ANSWERED(bind_eventfd(ch, event, 0, 64, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, event, 2), 0, NULL);
 	ANSWERED(call(ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	CHECK(info.out_device == f.index, "function %d", info.out_device);
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
@@ -324,11 +324,11 @@ TEST(look_counts, "eventfds count each event of a LOOK")
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel(), n;
 	u64 *p = map_fd(fd, PAGE);
 
-	ANSWERED(bind_eventfd(ch, all, 0, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, all, 0), 0, NULL);
 	for (i = 0; i < WORDS; i++) {
 		CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * i) == i + 1, "%s",
 		      reason);
-		ANSWERED(bind_eventfd(ch, event, i + 1, 0, 0), 0, NULL);
+		ANSWERED(bind_eventfd(ch, event, i + 1), 0, NULL);
 	}
 	for (i = 0; i < WORDS; i++)
 		set_word(p + i, 1, 64);
@@ -358,7 +358,7 @@ TEST(told_open, "waiters are woken with interrupts on")
 	if (!trace_begin("eventfd_signal_mask"))
 		goto out;
 	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
-	ANSWERED(bind_eventfd(ch, event, 0, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
 	set_word(p, 1, 64);
 	CHECK(look(fd) == 1 && eventfd_signals(event, 1) == 1, "%s", reason);
 	CHECK(traced("call:", "eventfd_signal_mask"), "no signal is traced");
@@ -461,16 +461,16 @@ TEST(look_ends, "sources, eventfds and channels can end during LOOK and polls")
 		for (i = 0; i < 20; i++) {
 			CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == i + 1, "%s",
 			      reason);
-			ANSWERED(bind_eventfd(ch, event, i + 1, 0, i % 2 ? 10 : 0), 0, NULL);
+			ANSWERED(bind_eventfd(ch, event, i + 1), 0, NULL);
 			set_word(p, ++n, 64);
 		}
 		CHECK(add(ch, &polled) == 21, "%s", reason);
-		ANSWERED(bind_eventfd(ch, event, 0, 2, 1), 0, NULL);
+		ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
 		set_word(p, ++n, 64);
-		ANSWERED(bind_eventfd(ch, event, 0, 1, 0), 0, NULL);
+		ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
 		ANSWERED(call(ch, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
 		set_word(p, ++n, 64);
-		ANSWERED(bind_eventfd(ch, -1, 2, 0, 0), 0, NULL);
+		ANSWERED(bind_eventfd(ch, -1, 2), 0, NULL);
 		close(ch);
 	}
 	lookers_end(k);
@@ -580,7 +580,7 @@ static void consume(const struct stream *s)
 	}
 	ANSWERED(call(ch, RASHPA_IOC_GROUP_MAKE, &g), 0, NULL);
 	if (s->eventfd)
-		ANSWERED(bind_eventfd(ch, wake, g.out_id, 0, 0), 0, NULL);
+		ANSWERED(bind_eventfd(ch, wake, g.out_id), 0, NULL);
 	s->credit(s, 0);
 	while (tap_ok() && next <= STACKS) {
 		if (!CHECK(wait_fd(s->eventfd ? wake : ch, POLLIN, 20000), "nothing after stack %llu",

@@ -223,96 +223,6 @@ out:
 	queue_close(&q);
 }
 
-/* ------------------------------------------------------------- eventfd --- */
-
-TEST(every, "an eventfd is signalled every N events")
-{
-	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), one, i;
-	struct queue q;
-
-	one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
-					 "%s", reason))
-		goto out;
-	ANSWERED(bind_eventfd(q.fd, event, 0, 1, 10000001), EINVAL, "10000001 us");
-	ANSWERED(bind_eventfd(q.fd, -1, 0, 1, 0), EINVAL, "for an eventfd");
-	ANSWERED(bind_eventfd(q.fd, -1, 0, 0, 1), EINVAL, "for an eventfd");
-	ANSWERED(bind_eventfd(q.fd, event, 0, 4, 0), 0, NULL);
-	ANSWERED(bind_eventfd(q.fd, one, 1, 1, 0), 0, NULL);
-	for (i = 0; i < 11; i++)
-		ANSWERED(signal_one(q.fd, i), 0, NULL);
-	i = (int)count_of(event);
-	CHECK(i == 2, "%d signals of 11 events, every 4", i);
-	ANSWERED(signal_one(q.fd, 0), 0, NULL);
-	i = (int)count_of(event);
-	CHECK(i == 1, "%d signals at the 12th", i);
-	i = (int)count_of(one);
-	CHECK(i == 12, "%d signals of 12 events, every one", i);
-out:
-	queue_close(&q);
-	close(event);
-	close(one);
-}
-
-TEST(delay, "an eventfd is signalled after a time")
-{
-	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
-	struct queue q;
-	u64 start;
-
-	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
-					 "%s", reason))
-		goto out;
-	ANSWERED(bind_eventfd(q.fd, event, 1, 0, 20000), 0, NULL);
-	start = now_ns();
-	for (i = 0; i < 3; i++)
-		ANSWERED(signal_one(q.fd, i), 0, NULL);
-	CHECK(wait_fd(event, POLLIN, 10000) == POLLIN, "never signalled");
-	CHECK(now_ns() - start >= 20000000 || count_of(event) > 1, "signalled before its time");
-	/* many events before the time is over signal at once; later ones wait for the time */
-	ANSWERED(bind_eventfd(q.fd, event, 1, 3, 10000000), 0, NULL);
-	count_of(event);
-	for (i = 0; i < 4; i++)
-		ANSWERED(signal_one(q.fd, i), 0, NULL);
-	i = (int)count_of(event);
-	CHECK(i == 1, "%d signals of 4 events, every 3", i);
-	/* the timer of the fourth runs: closing does not wait for it */
-out:
-	queue_close(&q);
-	close(event);
-}
-
-/* A delay holds events back: a call that takes the eventfd away signals it first. */
-TEST(promise, "an eventfd that is replaced or ends keeps its promise")
-{
-	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
-	struct rashpa_source_del del = { HEAD(del), .id = 1 };
-	struct queue q;
-
-	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
-					 "%s", reason))
-		goto out;
-	ANSWERED(bind_eventfd(q.fd, event, 1, 0, 10000000), 0, NULL);
-	ANSWERED(signal_one(q.fd, 1), 0, NULL);
-	ANSWERED(bind_eventfd(q.fd, event, 1, 1, 0), 0, NULL);
-	i = (int)count_of(event);
-	CHECK(i == 1, "%d signals when it is replaced", i);
-	/* nothing is held back, and nothing was promised */
-	ANSWERED(bind_eventfd(q.fd, event, 1, 4, 0), 0, NULL);
-	ANSWERED(signal_one(q.fd, 2), 0, NULL);
-	ANSWERED(bind_eventfd(q.fd, event, 1, 4, 10000000), 0, NULL);
-	ANSWERED(bind_eventfd(q.fd, -1, 1, 0, 0), 0, NULL);
-	CHECK(!count_of(event), "a signal for nothing");
-	ANSWERED(bind_eventfd(q.fd, event, 1, 4, 10000000), 0, NULL);
-	ANSWERED(signal_one(q.fd, 3), 0, NULL);
-	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
-	i = (int)count_of(event);
-	CHECK(i == 1, "%d signals when its source goes", i);
-out:
-	queue_close(&q);
-	close(event);
-}
-
 /* -------------------------------------------------------------- stress --- */
 
 static u64 stress_events(void)
@@ -757,8 +667,8 @@ TEST(gone_eventfd, "a removed function signals each eventfd once")
 	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_VECTOR, 0) == 1,
 					 "%s", reason))
 		goto out;
-	ANSWERED(bind_eventfd(q.fd, all, 0, 64, 0), 0, NULL);
-	ANSWERED(bind_eventfd(q.fd, one, 1, 64, 0), 0, NULL);
+	ANSWERED(bind_eventfd(q.fd, all, 0), 0, NULL);
+	ANSWERED(bind_eventfd(q.fd, one, 1), 0, NULL);
 	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
 	wait_fd(all, POLLIN, 20000);
 	i = (int)count_of(all);
@@ -767,8 +677,8 @@ TEST(gone_eventfd, "a removed function signals each eventfd once")
 	i = (int)count_of(one);
 	CHECK(i == 1, "the eventfd of a source counts %d", i);
 	/* its objects can be removed, but not added */
-	ANSWERED(bind_eventfd(q.fd, one, 1, 0, 0), ENODEV, f.name);
-	ANSWERED(bind_eventfd(q.fd, -1, 1, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(q.fd, one, 1), ENODEV, f.name);
+	ANSWERED(bind_eventfd(q.fd, -1, 1), 0, NULL);
 	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
 	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), ENOENT, "source 1");
 	ANSWERED(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0), ENODEV, f.name);

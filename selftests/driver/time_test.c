@@ -117,7 +117,7 @@ TEST(look, "LOOK leaves wake-ups to another thread")
 
 	a.head.flags = RASHPA_SOURCE_LOOK;
 	ANSWERED(call(ch, RASHPA_IOC_SOURCE_ADD, &a), 0, NULL);
-	ANSWERED(bind_eventfd(ch, event, 0, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
 	if (trace_begin("eventfd_signal_mask")) {
 		*p = 1;
 		ANSWERED(call(memory, RASHPA_IOC_LOOK, &l), 0, NULL);

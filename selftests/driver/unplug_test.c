@@ -126,7 +126,7 @@ static int signals_of(int channel)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-	ANSWERED(bind_eventfd(channel, fd, 0, 0, 0), 0, NULL);
+	ANSWERED(bind_eventfd(channel, fd, 0), 0, NULL);
 	return fd;
 }
 

@@ -109,8 +109,7 @@ const struct call calls[] = {
 	{ CALL(SOURCE_DEL, source_del), .weight = 10, .on = K_CHANNEL, .fields = {
 		F(source_del, id, T_ID, 0) } },
 	{ CALL(EVENTFD_BIND, eventfd_bind), .weight = 15, .on = K_CHANNEL, .fields = {
-		F(eventfd_bind, fd, T_FD, K_EVENTFD), F(eventfd_bind, id, T_ID, 0),
-		F(eventfd_bind, every, T_RARE, 8), F(eventfd_bind, delay_us, T_RARE, 20000) } },
+		F(eventfd_bind, fd, T_FD, K_EVENTFD), F(eventfd_bind, id, T_ID, 0) } },
 	{ CALL(SIGNAL, signal), .weight = 20, .on = K_CHANNEL, .fields = {
 		F(signal, value, T_WORD, 0) } },
 	{ CALL(ARM, arm), .weight = 15, .on = K_CHANNEL, .fields = {

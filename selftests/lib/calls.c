@@ -271,16 +271,6 @@ static void valid_eventfd(void *arg)
 	((struct rashpa_eventfd_bind *)arg)->fd = calls.fds[FD_EVENTFD];
 }
 
-static void valid_eventfd_late(void *arg)
-{
-	struct rashpa_eventfd_bind *bind = arg;
-
-	valid_eventfd(arg);
-	bind->id = SOURCE_SOFTWARE;
-	bind->every = 2;
-	bind->delay_us = 1000000;
-}
-
 static void undo_eventfd(void *arg)
 {
 	struct rashpa_eventfd_bind none = { HEAD(none), .fd = -1 };
@@ -436,8 +426,6 @@ const struct op ops[] = {
 	   .undo = undo_eventfd,
 	   .fds = { { AT(eventfd_bind, fd), 1U << FD_EVENTFD | 1U << FD_NONE,
 			 "not an eventfd" } }),
-	OP(CHANNEL, EVENTFD_BIND, eventfd_bind, .variant = "late", .valid = valid_eventfd_late,
-	   .undo = undo_eventfd),
 	OP(CHANNEL, SIGNAL, signal),
 	OP(CHANNEL, GROUP_MAKE, group_make, .valid = valid_group, .undo = undo_group,
 	   .reserved = { AT(group_make, __reserved) },

@@ -709,10 +709,9 @@ int source_add(int channel, uint32_t kind, uint32_t index)
 	return err ? err : (int)add.out_id;
 }
 
-int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t delay_us)
+int bind_eventfd(int channel, int fd, uint32_t id)
 {
-	struct rashpa_eventfd_bind e = { HEAD(e), .fd = fd, .id = id, .every = every,
-				    .delay_us = delay_us };
+	struct rashpa_eventfd_bind e = { HEAD(e), .fd = fd, .id = id };
 
 	return call(channel, RASHPA_IOC_EVENTFD_BIND, &e);
 }

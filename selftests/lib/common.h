@@ -177,7 +177,7 @@ int source_add(int channel, uint32_t kind, uint32_t index);
 int wait_fd(int fd, int events, int ms);
 
 /* RASHPA_IOC_EVENTFD_BIND for source @id, or 0 for all. */
-int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t delay_us);
+int bind_eventfd(int channel, int fd, uint32_t id);
 
 /* Count of a non-blocking eventfd since it was last read. */
 u64 count_of(int event);

@@ -558,19 +558,11 @@ int rashpa_channel_ack(int channel, unsigned int id, uint64_t position)
 	return rashpa_ioctl(channel, RASHPA_IOC_ACK, &arg, sizeof(arg));
 }
 
-int rashpa_channel_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
-				 uint32_t delay_us)
-{
-	struct rashpa_eventfd_bind arg = {
-		.fd = fd, .id = id, .every = every, .delay_us = delay_us,
-	};
-
-	return rashpa_ioctl(channel, RASHPA_IOC_EVENTFD_BIND, &arg, sizeof(arg));
-}
-
 int rashpa_channel_eventfd(int channel, unsigned int id, int fd)
 {
-	return rashpa_channel_eventfd_every(channel, id, fd, 0, 0);
+	struct rashpa_eventfd_bind arg = { .fd = fd, .id = id };
+
+	return rashpa_ioctl(channel, RASHPA_IOC_EVENTFD_BIND, &arg, sizeof(arg));
 }
 
 int rashpa_channel_signal(int channel, uint64_t value)

@@ -622,19 +622,6 @@ static inline int rashpa_group_status(int channel, struct rashpa_group_info *inf
 int rashpa_channel_eventfd(int channel, unsigned int id, int fd);
 
 /**
- * rashpa_channel_eventfd_every() - signal an eventfd once for several events
- * @channel: from rashpa_channel_open()
- * @id: from rashpa_channel_add(), 0 for all sources
- * @fd: the eventfd, -1 to stop
- * @every: events to signal once for, 0: do not count them
- * @delay_us: how long an event waits for the others at most, microseconds; 0: for ever
- *
- * Return: 0 or a negative errno.
- */
-int rashpa_channel_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
-				 uint32_t delay_us);
-
-/**
  * rashpa_channel_signal() - make a software event
  * @channel: from rashpa_channel_open(), with RASHPA_SOURCE_SOFTWARE
  * @value: goes into the record

@@ -1672,19 +1672,17 @@ struct rashpa_arm {
  * @head: no flags
  * @fd: eventfd; -1 to stop
  * @id: source or group, or 0 for all of the channel
- * @every: signal once for so many events; 0: do not count them (1 if @delay_us is 0, too). Of a
- *	one-shot source there is no second one before it is armed
- * @delay_us: signal at the latest so many microseconds after the first event that was not
- *	signalled; 0: wait for @every events however long it takes; up to 10 s
  *
  * One eventfd a source and one for all; a second call replaces the first. Records are
  * queued all the same; the one for all is for them, so RASHPA_SOURCE_QUIET signals only the
  * source's. OVERRUN and FULL, which tell of a member of a group, signal only the one for all.
  *
- * When the channel's function is removed all its eventfds are signalled once more, whatever @every
- * and @delay_us say: read() or &struct rashpa_ring.gone tells. For the removal of another function
- * (RASHPA_SOURCE_OF) listen to its RASHPA_SOURCE_DEVICE. One that is replaced or stopped, or whose
- * source or channel ends, is signalled at once if there are events that @delay_us holds back.
+ * For one signal after several stacks use a LOCK source with RASHPA_CONDITION_REACHED and a step.
+ *
+ * When the channel's function is removed all its eventfds are signalled once more: read() or
+ * &struct rashpa_ring.gone tells. For the removal of another function (RASHPA_SOURCE_OF) listen to
+ * its RASHPA_SOURCE_DEVICE. The kernel signals an eventfd at once, when signals are due to it,
+ * before another one replaces it, and before its source or channel ends.
  *
  * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV (not with @fd -1).
  */
@@ -1692,8 +1690,6 @@ struct rashpa_eventfd_bind {
 	struct rashpa_head head;
 	__s32 fd;
 	__u32 id;
-	__u32 every;
-	__u32 delay_us;
 };
 
 /** RASHPA_MEMBERS_MAX - members of one group */
