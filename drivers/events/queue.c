@@ -148,9 +148,12 @@ void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
 	if (position <= from)
 		return;
 	rashpa_member_move(m, position);
-	ack = rashpa_group_ack(g);
-	rashpa_member_full(m, ack, from, time);
-	rashpa_member_overrun(m, ack, time);
+	/* another CPU writes the consumer's line: read it only where it decides */
+	if (g->full || g->slots) {
+		ack = rashpa_group_ack(g);
+		rashpa_member_full(m, ack, from, time);
+		rashpa_member_overrun(m, ack, time);
+	}
 	least = g->least[1];
 	if (least <= g->position)
 		return;
