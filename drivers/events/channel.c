@@ -235,8 +235,10 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 
 static int rashpa_channel_prepare(struct rashpa_call *call, const struct rashpa_channel_make *make)
 {
-	if (make->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (make->record_size && make->record_size != sizeof(struct rashpa_event))
+		return rashpa_fail(call, make->record_size < sizeof(struct rashpa_event) ?
+				   -EINVAL : -E2BIG, "records of %u bytes: must be %zu",
+				   make->record_size, sizeof(struct rashpa_event));
 	if (make->depth == 1 || make->depth > RASHPA_DEPTH_MAX)
 		return rashpa_fail(call, -EINVAL, "a queue of %u records: must be 2 to %u",
 				   make->depth, RASHPA_DEPTH_MAX);

@@ -66,9 +66,6 @@ injected "noticed/value: another value of an enum is noticed" 's/(RASHPA_KIND_PI
 injected "noticed/shrank: a smaller struct is noticed" \
 	'/^struct rashpa_quiesce \{/,/^\}/s/^\t__aligned_u64 .*//' \
 	broken_now "size rashpa_quiesce"
-injected "noticed/grew: a larger record of read() is noticed" \
-	'/^struct rashpa_event \{/,/^\}/s/^\t__aligned_u64 lost;/&\n\t__aligned_u64 more;/' \
-	broken_now "size rashpa_event"
 injected "noticed/narrower: a narrower limit is noticed" 's/(RASHPA_MEMBERS_MAX\t)1024/\1512/' \
 	broken_now "value RASHPA_MEMBERS_MAX"
 injected "noticed/hole: a hole is noticed" '/^struct rashpa_pin \{/,/^\}/s/^\t__s32 out_fd;/&\n\t__aligned_u64 more;/' \

@@ -69,6 +69,24 @@ TEST(depth, "the depth of a queue has limits")
 	}
 }
 
+TEST(record_size, "a channel has records of the size that the program knows")
+{
+	static const struct { uint32_t size; int err; } rows[] = {
+		{ 0, 0 }, { 40, 0 }, { 39, EINVAL }, { 1, EINVAL }, { 48, E2BIG },
+		{ UINT_MAX, E2BIG },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rashpa_channel_make e = { HEAD(e), .record_size = rows[i].size };
+
+		ANSWERED(call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &e), rows[i].err,
+			 rows[i].err ? "must be 40" : NULL);
+		if (!rows[i].err)
+			close(e.out_fd);
+	}
+}
+
 TEST(sources, "invalid sources are refused")
 {
 	struct rashpa_device_info info;

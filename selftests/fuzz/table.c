@@ -76,10 +76,12 @@ const struct call calls[] = {
 		F(map_make, offset, T_RARE, 4) } },
 	{ CALL(CHANNEL_MAKE, channel_make), .weight = 15, .on = K_FPGA,
 	  MAKES(channel_make, K_CHANNEL), .fields = {
-		F(channel_make, depth, T_RARE, 1024), F(channel_make, sources, T_RARE, 2048) } },
+		F(channel_make, depth, T_RARE, 1024), F(channel_make, sources, T_RARE, 2048),
+		F(channel_make, record_size, T_RARE, 48) } },
 	{ CALL(CHANNEL_MAKE, channel_make), .weight = 5, .on = K_MEMORY,
 	  MAKES(channel_make, K_CHANNEL), .fields = {
-		F(channel_make, depth, T_RARE, 1024), F(channel_make, sources, T_RARE, 2048) } },
+		F(channel_make, depth, T_RARE, 1024), F(channel_make, sources, T_RARE, 2048),
+		F(channel_make, record_size, T_RARE, 48) } },
 	{ CALL(LOOK, look), .weight = 20, .on = K_MEMORY, .fields = {
 		F(look, fd, T_FD, K_BUFFER), F(look, out_events, T_OUT, 0) } },
 	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .fields = {

@@ -1395,8 +1395,9 @@ struct rashpa_restore {
  * @depth: records that the queue holds, 2 to 65536; 0 for 1024
  * @sources: how many sources and groups it can have, 1 to RASHPA_SOURCES_MAX; 0 for
  *	RASHPA_SOURCES_DEFAULT. Their ids are 1 to this
+ * @record_size: bytes of a record that read() returns: sizeof(struct rashpa_event) as the program
+ *	was compiled with; 0 for 40, the first published size
  * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD_BIND
- * @__reserved: must be zero
  * @out_ring_size: bytes of &struct rashpa_ring and its records: mmap so much at offset 0,
  *	read-only
  * @out_consumer: mmap offset of &struct rashpa_consumer, for reading and writing
@@ -1406,7 +1407,8 @@ struct rashpa_restore {
  * /dev/rashpa/memory belongs to none: its sources are software, words that a timer or
  * RASHPA_IOC_LOOK looks at, groups, and with RASHPA_SOURCE_OF all those of any function.
  *
- * Errors: EPERM (the node was opened read-only), EINVAL, ENOMEM; of a function also: EPERM (the
+ * Errors: EPERM (the node was opened read-only), EINVAL, E2BIG (@record_size is larger than the
+ * records of this kernel), ENOMEM; of a function also: EPERM (the
  * profile has no quiesce sequence: needs CAP_SYS_RAWIO), EIO (it is stuck, or does not answer),
  * ENODEV.
  */
@@ -1414,8 +1416,8 @@ struct rashpa_channel_make {
 	struct rashpa_head head;
 	__u32 depth;
 	__u32 sources;
+	__u32 record_size;
 	__s32 out_fd;
-	__u32 __reserved;
 	__aligned_u64 out_ring_size;
 	__aligned_u64 out_consumer;
 	__aligned_u64 out_consumer_size;
@@ -1844,7 +1846,8 @@ struct rashpa_signal {
  * @value: see enum rashpa_source
  * @lost: records of this source that this channel had no room for, so far
  *
- * read() returns whole records, as many as fit, of 40 bytes each: a record of read() never grows.
+ * A later kernel may add fields at the end. read() returns whole records, as many as fit, of the
+ * size that RASHPA_IOC_CHANNEL_MAKE asked for. Records of the ring have their own size.
  * It blocks until there is one unless O_NONBLOCK is set (EAGAIN, also while another thread
  * reads). It returns no more than the queue holds. A buffer shorter than one record:
  * EINVAL. After RASHPA_DEVICE_EVENT_GONE of the channel's function, if it has one, and an empty
