@@ -125,7 +125,7 @@ static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MAP, RESTORE, rashpa_restore, out_segments,
 		  0, 0, rashpa_ioc_restore),
 	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, budget,
-		  RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL |
+		  RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL |
 		  RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT, 0, rashpa_ioc_source_add),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_source_del),

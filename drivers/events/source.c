@@ -97,21 +97,17 @@ static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_
 {
 	const bool of_none = add->kind == RASHPA_SOURCE_SOFTWARE;
 
-	if (add->head.flags & RASHPA_SOURCE_OF && of_none)
-		return rashpa_fail(call, -EINVAL, "software events come from no function");
-	if (add->head.flags & RASHPA_SOURCE_OF)
-		return 0;
-	if (add->device && add->device != -1)
+	if (add->device != -1 && of_none)
 		return rashpa_fail(call, -EINVAL,
-				   "a device is given without the flag RASHPA_SOURCE_OF");
-	if (ch->dev || of_none ||
-	    add->head.flags & RASHPA_SOURCE_UNTOLD)
+				   "device %d: must be -1, as software events come from no function",
+				   add->device);
+	if (ch->dev || of_none || add->device != -1 || add->head.flags & RASHPA_SOURCE_UNTOLD)
 		return 0;
 	if (add->kind == RASHPA_SOURCE_LOCK)
 		return rashpa_fail(call, -EINVAL,
-				   "the channel has no function that could interrupt: look at the word with RASHPA_SOURCE_LOOK or RASHPA_SOURCE_POLL, or name a function with RASHPA_SOURCE_OF");
+				   "the channel has no function that could interrupt: look at the word with RASHPA_SOURCE_LOOK or RASHPA_SOURCE_POLL, or give the fd of a function in device");
 	return rashpa_fail(call, -EINVAL,
-			   "the channel has no function: name one with RASHPA_SOURCE_OF");
+			   "the channel has no function: give the fd of one in device");
 }
 
 static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_channel *ch,
@@ -135,8 +131,9 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 	if (add->head.flags & RASHPA_SOURCE_UNTOLD)
 		return rashpa_fail(call, -EINVAL,
 				   "only lock slots are looked at by a timer or RASHPA_IOC_LOOK");
-	if (add->memory && add->memory != -1)
-		return rashpa_fail(call, -EINVAL, "only lock slots have a memory");
+	if (add->memory != -1)
+		return rashpa_fail(call, -EINVAL, "memory %d: must be -1, as only lock slots have a memory",
+				   add->memory);
 	if (add->offset || add->mask || add->value || add->step || add->condition || add->bits ||
 	    add->period_us || add->budget)
 		return rashpa_fail(call, -EINVAL, "only lock slots have a condition");
@@ -226,7 +223,7 @@ static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_ch
 	int err = 0;
 
 	*dev = ch->dev;
-	if (!(add->head.flags & RASHPA_SOURCE_OF)) {
+	if (add->device == -1) {
 		if (ch->dev)
 			get_device(&ch->dev->dev);
 		return 0;

@@ -15,7 +15,7 @@ static int add_word(int ch, int fd, uint32_t flags)
 {
 	struct rashpa_source_add a = {
 		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = fd, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED,
+		.condition = RASHPA_CONDITION_CHANGED, .device = -1,
 	};
 	int err;
 
@@ -63,7 +63,9 @@ TEST(refused, "a source that cannot rest is refused")
 		HEAD(g), .members = (uintptr_t)&member, .n_members = 1,
 		.member_size = sizeof(member),
 	};
-	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE };
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE, .device = -1, .memory = -1,
+	};
 	int ch = memory_channel(), fd = buffer_alloc(PAGE, NULL);
 
 	a.head.flags = RASHPA_SOURCE_ONE_SHOT;
@@ -209,7 +211,9 @@ static u64 interrupts(void)
 /* A board that sends at full speed interrupts once, then only after the source was armed. */
 TEST(vector, "a vector is masked while all its sources rest")
 {
-	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_VECTOR, .index = 1 };
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_VECTOR, .index = 1, .device = -1, .memory = -1,
+	};
 	u64 before, sequence = 0, stacks = 0, end;
 	struct rashpa_event e = {};
 	int ch, other;

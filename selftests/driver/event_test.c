@@ -499,7 +499,7 @@ TEST(eventfd_quiet, "a quiet source signals its eventfd, and makes no record")
 {
 	struct rashpa_source_add add = {
 		.head = { .size = sizeof(add), .flags = RASHPA_SOURCE_QUIET },
-		.kind = RASHPA_SOURCE_SOFTWARE,
+		.kind = RASHPA_SOURCE_SOFTWARE, .device = -1, .memory = -1,
 	};
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	int one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

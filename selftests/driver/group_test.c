@@ -462,14 +462,10 @@ static int add_dtp(int ch, int memory_fd, uint32_t slot, int other)
 		.head = { .size = sizeof(a), .flags = RASHPA_SOURCE_QUIET },
 		.kind = RASHPA_SOURCE_LOCK, .index = 1, .memory = memory_fd,
 		.offset = slot * RASHPA_LOCK_SLOT, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64,
+		.bits = 64, .device = other,
 	};
 	int err;
 
-	if (other >= 0) {
-		a.head.flags |= RASHPA_SOURCE_OF;
-		a.device = other;
-	}
 	err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
 	return err ? err : (int)a.out_id;
 }

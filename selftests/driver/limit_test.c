@@ -108,7 +108,8 @@ static int make_source(void)
 {
 	static uint32_t n;
 	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_MAP,
-				       .index = getpid() * MANY + n++ };
+				       .index = getpid() * MANY + n++,
+				       .device = -1, .memory = -1 };
 
 	return call(sources, RASHPA_IOC_SOURCE_ADD, &a);
 }
@@ -118,7 +119,7 @@ static int make_timer_of(uint32_t budget)
 	struct rashpa_source_add a = {
 		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = words, .bits = 64,
 		.condition = RASHPA_CONDITION_CHANGED, .period_us = RASHPA_PERIOD_MAX,
-		.budget = budget,
+		.budget = budget, .device = -1,
 	};
 
 	a.head.flags = RASHPA_SOURCE_POLL;

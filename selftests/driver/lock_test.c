@@ -109,6 +109,7 @@ TEST(named, "lock memory with a name is for all programs")
 	struct rashpa_source_add a = {
 		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_REACHED,
 		.value = 5, .bits = 64, .offset = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 50,
+		.device = -1, .memory = -1,
 	};
 	struct rashpa_export get = { HEAD(get) };
 	struct rashpa_alloc lock, other;
@@ -198,7 +199,7 @@ static int polled(struct slot *s, uint32_t condition, u64 mask, u64 value, u64 s
 	struct rashpa_source_add a = {
 		.head.flags = RASHPA_SOURCE_POLL, .memory = s->lock.out_fd, .mask = mask,
 		.value = value, .step = step, .condition = condition, .bits = bits,
-		.period_us = RASHPA_PERIOD_MIN, .budget = 50,
+		.period_us = RASHPA_PERIOD_MIN, .budget = 50, .device = -1,
 	};
 
 	return add(s->ch, &a);
@@ -253,6 +254,7 @@ TEST(budget, "polling keeps its budget")
 	struct rashpa_source_add a = {
 		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
 		.bits = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 5,
+		.device = -1, .memory = -1,
 	};
 
 	a.memory = slot.lock.out_fd;
@@ -275,7 +277,7 @@ TEST(budget_of_all, "all timers together keep poll_budget")
 {
 	struct rashpa_source_add a = {
 		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64, .period_us = 1000, .budget = 60,
+		.bits = 64, .period_us = 1000, .budget = 60, .device = -1, .memory = -1,
 	};
 
 	a.memory = slot.lock.out_fd;
@@ -325,7 +327,9 @@ static void bad_look(struct rashpa_source_add *a, u64 v)
 
 TEST(refused, "invalid words and conditions are refused")
 {
-	struct rashpa_source_add good = { .condition = RASHPA_CONDITION_CHANGED, .bits = 32 };
+	struct rashpa_source_add good = {
+		.condition = RASHPA_CONDITION_CHANGED, .bits = 32, .device = -1, .memory = -1,
+	};
 	struct rashpa_info info;
 	int window, foreign, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -353,13 +357,12 @@ TEST(refused, "invalid words and conditions are refused")
 	refused(slot.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_period_us, 100);
 	refused(slot.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_budget, 1);
 	refused(slot.ch, &good, ERANGE, "vector 64", bad_index, 64);
-	refused(slot.ch, &good, EINVAL, "RASHPA_SOURCE_OF", bad_device, f.fd);
 	good.condition = RASHPA_CONDITION_EQUAL;
 	refused(slot.ch, &good, EINVAL, "mask", bad_value, 1ULL << 32);
 	good.condition = RASHPA_CONDITION_CHANGED;
-	good.head.flags = RASHPA_SOURCE_OF;
 	refused(slot.ch, &good, EINVAL, "fpgaN", bad_device, null);
 	refused(slot.ch, &good, EBADF, "fd 999", bad_device, 999);
+	refused(slot.ch, &good, EBADF, "fd -2", bad_device, -2);
 	good.head.flags = RASHPA_SOURCE_POLL;
 	refused(slot.ch, &good, EINVAL, "period", bad_period_us, 0);
 	refused(slot.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MIN - 1);
@@ -382,7 +385,8 @@ TEST(refused, "invalid words and conditions are refused")
 TEST(hardware, "a record that the function writes is seen in its interrupt")
 {
 	struct rashpa_source_add a = { .index = 1, .condition = RASHPA_CONDITION_REACHED,
-				       .bits = 64, .value = 1, .step = 1 };
+				       .bits = 64, .value = 1, .step = 1,
+				       .device = -1, .memory = -1 };
 	struct rashpa_source_info info = { HEAD(info) };
 	struct rashpa_event e, last = {};
 	struct rashpa_alloc lock;

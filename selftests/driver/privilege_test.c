@@ -337,7 +337,9 @@ static int do_events(void)
 
 static int do_source(void)
 {
-	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE };
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE, .device = -1, .memory = -1,
+	};
 	struct rashpa_channel_make e = { HEAD(e) };
 	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
 
@@ -405,7 +407,9 @@ static int do_channels(void)
 
 static int do_sources(void)
 {
-	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE };
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE, .device = -1, .memory = -1,
+	};
 	struct rashpa_channel_make e = { HEAD(e) };
 	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
 
@@ -420,6 +424,7 @@ static int do_timer(void)
 	struct rashpa_source_add a = {
 		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .bits = 64, .budget = 2,
 		.condition = RASHPA_CONDITION_CHANGED, .period_us = RASHPA_PERIOD_MAX,
+		.device = -1, .memory = -1,
 	};
 	struct rashpa_alloc memory_of = { HEAD(memory_of), .length = PAGE };
 	struct rashpa_channel_make e = { HEAD(e) };
@@ -445,7 +450,7 @@ static int words_of(uint32_t n)
 	struct rashpa_channel_make e = { HEAD(e), .sources = n };
 	struct rashpa_source_add add = {
 		HEAD(add), .kind = RASHPA_SOURCE_LOCK, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64,
+		.bits = 64, .device = -1, .memory = -1,
 	};
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
 	struct rashpa_look look = { HEAD(look) };

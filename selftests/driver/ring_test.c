@@ -489,7 +489,8 @@ out:
 static int add(int ch, uint32_t kind, uint32_t index, uint32_t flags, int device)
 {
 	struct rashpa_source_add a = { .head = { .size = sizeof(a), .flags = flags },
-				       .kind = kind, .index = index, .device = device };
+				       .kind = kind, .index = index, .device = device,
+				       .memory = -1 };
 	int err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
 
 	return err ? err : (int)a.out_id;
@@ -509,9 +510,9 @@ TEST(map_events, "the end of a map is an event, of one or of all")
 	CHECK(map[0] >= 0 && map[1] >= 0, "%s", reason);
 	CHECK(m[0].out_id && m[1].out_id && m[0].out_id != m[1].out_id, "ids %u and %u",
 	      m[0].out_id, m[1].out_id);
-	CHECK(add(q.fd, RASHPA_SOURCE_MAP, m[1].out_id, 0, 0) == 1, "%s", reason);
-	CHECK(add(q.fd, RASHPA_SOURCE_MAP, 0, 0, 0) == 2, "%s", reason);
-	ANSWERED(add(q.fd, RASHPA_SOURCE_MAP, 0, 0, 0), EEXIST, "id 2");
+	CHECK(add(q.fd, RASHPA_SOURCE_MAP, m[1].out_id, 0, -1) == 1, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_MAP, 0, 0, -1) == 2, "%s", reason);
+	ANSWERED(add(q.fd, RASHPA_SOURCE_MAP, 0, 0, -1), EEXIST, "id 2");
 	close(map[0]);
 	CHECK(next(&q, &e) && e.source == 2 && e.kind == RASHPA_SOURCE_MAP &&
 	      e.value == ((u64)m[0].out_id << 32 | RASHPA_MAP_STATE_REVOKED),
@@ -534,7 +535,7 @@ TEST(quiet, "a quiet source counts")
 
 	if (!queue_open(&q, 0))
 		goto out;
-	CHECK(add(q.fd, RASHPA_SOURCE_SOFTWARE, 0, RASHPA_SOURCE_QUIET, 0) == 1, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_SOFTWARE, 0, RASHPA_SOURCE_QUIET, -1) == 1, "%s", reason);
 	ANSWERED(signal_one(q.fd, 42), 0, NULL);
 	CHECK(!q.ring->head && !wait_fd(q.fd, POLLIN, 0), "a quiet source makes records");
 	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
@@ -545,9 +546,9 @@ TEST(quiet, "a quiet source counts")
 	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_INFO, &info), ENOENT, "source 2");
 	info.id = 65;
 	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_INFO, &info), ENOENT, "source 65");
-	ANSWERED(add(q.fd, RASHPA_SOURCE_SOFTWARE, 0, RASHPA_SOURCE_OF, f.fd), EINVAL,
+	ANSWERED(add(q.fd, RASHPA_SOURCE_SOFTWARE, 0, 0, f.fd), EINVAL,
 		 "no function");
-	ANSWERED(add(q.fd, RASHPA_SOURCE_VECTOR, 0, RASHPA_SOURCE_POLL, 0), EINVAL, "timer");
+	ANSWERED(add(q.fd, RASHPA_SOURCE_VECTOR, 0, RASHPA_SOURCE_POLL, -1), EINVAL, "timer");
 out:
 	queue_close(&q);
 }
@@ -627,10 +628,10 @@ TEST(other_function, "a source of another function comes and goes")
 	if (!queue_open(&q, 0))
 		goto out;
 	ro = open("/dev/rashpa/fpga1", O_RDONLY | O_CLOEXEC);
-	ANSWERED(add(q.fd, RASHPA_SOURCE_DEVICE, 0, RASHPA_SOURCE_OF, ro), EPERM, "writing");
+	ANSWERED(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, ro), EPERM, "writing");
 	close(ro);
-	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, 0) == 1, "%s", reason);
-	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, RASHPA_SOURCE_OF, f2.fd) == 2, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, -1) == 1, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, f2.fd) == 2, "%s", reason);
 	ANSWERED(call(f2.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
 	CHECK(next(&q, &e) && e.source == 2 && e.value == RASHPA_DEVICE_EVENT_QUIESCED &&
 	      !next(&q, &e),
@@ -722,8 +723,8 @@ TEST(gone, "a removed function is seen in the ring")
 	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
 	if (!queue_open(&q, 0))
 		goto out;
-	CHECK(add(q.fd, RASHPA_SOURCE_VECTOR, 0, RASHPA_SOURCE_OF, f2.fd) == 1, "%s", reason);
-	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, 0) == 2, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_VECTOR, 0, 0, f2.fd) == 1, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, -1) == 2, "%s", reason);
 	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
 	CHECK(q.ring->gone == 1, "the ring does not show it");
 	CHECK(wait_fd(q.fd, POLLIN, 0) & POLLHUP, "poll does not show it");

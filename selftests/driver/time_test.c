@@ -26,7 +26,7 @@ static int listen_to(int ch, int words)
 {
 	struct rashpa_source_add a = {
 		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = words, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED,
+		.condition = RASHPA_CONDITION_CHANGED, .device = -1,
 	};
 	int err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
 
@@ -110,7 +110,7 @@ TEST(look, "LOOK leaves wake-ups to another thread")
 	struct rashpa_look l = { HEAD(l), .fd = buffer_alloc(PAGE, NULL) };
 	struct rashpa_source_add a = {
 		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = l.fd, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED,
+		.condition = RASHPA_CONDITION_CHANGED, .device = -1,
 	};
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel();
 	uint64_t *p = map_fd(l.fd, PAGE);

@@ -144,7 +144,9 @@ static void eventfd_signalled(int fd)
 static int lock_open(const struct fpga *f, int channel, u64 **words)
 {
 	struct rashpa_alloc lock;
-	struct rashpa_source_add add = { HEAD(add), .kind = RASHPA_SOURCE_LOCK };
+	struct rashpa_source_add add = {
+		HEAD(add), .kind = RASHPA_SOURCE_LOCK, .device = -1, .memory = -1,
+	};
 
 	if (!ANSWERED(lock_alloc(f->fd, 4, NULL, &lock), 0, NULL))
 		return -1;

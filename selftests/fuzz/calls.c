@@ -289,13 +289,14 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 			       offsetof(struct rashpa_window_make, bar));
 		break;
 	case RASHPA_IOC_SOURCE_ADD:
-		if (!(head->flags & RASHPA_SOURCE_OF))
-			s->device = 0;
+		if (s->kind == RASHPA_SOURCE_SOFTWARE || s->kind == RASHPA_SOURCE_DAMAGE)
+			s->device = -1;
 		if (s->kind == RASHPA_SOURCE_SOFTWARE || s->kind == RASHPA_SOURCE_DEVICE)
 			s->index = 0;
 		if (s->kind != RASHPA_SOURCE_LOCK) {
-			memset(&s->memory, 0,
-			       sizeof(*s) - offsetof(struct rashpa_source_add, memory));
+			s->memory = -1;
+			memset(&s->offset, 0,
+			       sizeof(*s) - offsetof(struct rashpa_source_add, offset));
 			head->flags &= ~(uint32_t)(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK);
 		} else if (head->flags & RASHPA_SOURCE_LOOK) {
 			head->flags &= ~(uint32_t)RASHPA_SOURCE_POLL;

@@ -94,16 +94,16 @@ const struct call calls[] = {
 	{ CALL(RESTORE, restore), .weight = 5, .on = K_MAP, .fields = {
 		F(restore, out_class, T_OUT, 0) } },
 	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,
-	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_ONE_SHOT,
+	  .flags = RASHPA_SOURCE_QUIET | RASHPA_SOURCE_ONE_SHOT,
 	  .fields = {
 		F(source_add, kind, T_BELOW, 10), F(source_add, index, T_BELOW, 9),
-		F(source_add, device, T_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER) } },
+		F(source_add, device, T_MAYBE_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER) } },
 	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,
-	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL |
+	  .flags = RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL |
 		   RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT,
 	  .fields = {
 		F(source_add, kind, T_BELOW, 5), F(source_add, index, T_BELOW, 8),
-		F(source_add, device, T_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER),
+		F(source_add, device, T_MAYBE_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER),
 		F(source_add, offset, T_LINE, 0), F(source_add, mask, T_RARE, 65536),
 		F(source_add, value, T_RARE, 16), F(source_add, step, T_RARE, 4),
 		F(source_add, condition, T_BELOW, 4), F(source_add, bits, T_WIDTH, 0),

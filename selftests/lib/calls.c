@@ -39,7 +39,7 @@ const char *const fd_names[] = {
 enum { SOURCE_SOFTWARE = 1, SOURCE_DEVICE, SOURCE_GROUP, SOURCE_ONE_SHOT, SOURCE_MEMBER };
 
 #define HOST_MEMORY	(1U << FD_BUFFER | 1U << FD_PINNED | 1U << FD_LOCK)
-#define SOURCE_FLAGS	(RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | \
+#define SOURCE_FLAGS	(RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | \
 			 RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT)
 #define DMABUFS		(HOST_MEMORY | 1U << FD_FOREIGN | 1U << FD_WINDOW)
 
@@ -195,19 +195,25 @@ static void valid_map(void *arg)
 	((struct rashpa_map_make *)arg)->fd = calls.fds[FD_BUFFER];
 }
 
-static void valid_source_add(void *arg)
+static struct rashpa_source_add *source_of_kind(void *arg, uint32_t kind)
 {
 	struct rashpa_source_add *add = arg;
 
-	add->kind = RASHPA_SOURCE_VECTOR;
-	add->index = 1;
+	add->kind = kind;
+	add->device = -1;
+	add->memory = -1;
+	return add;
+}
+
+static void valid_source_add(void *arg)
+{
+	source_of_kind(arg, RASHPA_SOURCE_VECTOR)->index = 1;
 }
 
 static void valid_source_lock(void *arg)
 {
-	struct rashpa_source_add *add = arg;
+	struct rashpa_source_add *add = source_of_kind(arg, RASHPA_SOURCE_LOCK);
 
-	add->kind = RASHPA_SOURCE_LOCK;
 	add->memory = calls.fds[FD_LOCK];
 	add->condition = RASHPA_CONDITION_CHANGED;
 	add->bits = 64;
@@ -235,11 +241,7 @@ static void valid_look(void *arg)
 
 static void valid_source_of(void *arg)
 {
-	struct rashpa_source_add *add = arg;
-
-	add->head.flags = RASHPA_SOURCE_OF;
-	add->kind = RASHPA_SOURCE_MAP;
-	add->device = calls.fpga.fd;
+	source_of_kind(arg, RASHPA_SOURCE_MAP)->device = calls.fpga.fd;
 }
 
 static void source_del(uint32_t id)
@@ -418,7 +420,7 @@ const struct op ops[] = {
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a function",
 	   .flags = SOURCE_FLAGS,
 	   .valid = valid_source_of, .undo = undo_source_add,
-	   .fds = { { AT(source_add, device), 1U << FD_FPGA, "device: fd" } }),
+	   .fds = { { AT(source_add, device), 1U << FD_FPGA | 1U << FD_NONE, "device: fd" } }),
 	OP(CHANNEL, SOURCE_DEL, source_del, .valid = valid_source_del,
 	   .undo = make_source, .reserved = { AT(source_del, __reserved) }),
 	OP(CHANNEL, EVENTFD_BIND, eventfd_bind, .valid = valid_eventfd,

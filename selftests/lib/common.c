@@ -703,7 +703,9 @@ int fpga_program(int map, uint32_t first, uint32_t *entries)
 
 int source_add(int channel, uint32_t kind, uint32_t index)
 {
-	struct rashpa_source_add add = { HEAD(add), .kind = kind, .index = index };
+	struct rashpa_source_add add = {
+		HEAD(add), .kind = kind, .index = index, .device = -1, .memory = -1,
+	};
 	int err = call(channel, RASHPA_IOC_SOURCE_ADD, &add);
 
 	return err ? err : (int)add.out_id;

@@ -75,7 +75,9 @@ static int open_channel(struct path *p, struct rashpa_source_add *source, char *
 
 static int vector_open(struct path *p, char *why)
 {
-	struct rashpa_source_add source = { .kind = RASHPA_SOURCE_VECTOR };
+	struct rashpa_source_add source = {
+		.kind = RASHPA_SOURCE_VECTOR, .device = -1, .memory = -1,
+	};
 
 	return open_channel(p, &source, why);
 }
@@ -97,6 +99,7 @@ static int eventfd_open(struct path *p, char *why)
 	/* who takes only the count of an eventfd needs no records */
 	struct rashpa_source_add source = {
 		.head.flags = RASHPA_SOURCE_QUIET, .kind = RASHPA_SOURCE_VECTOR,
+		.device = -1, .memory = -1,
 	};
 
 	if (open_channel(p, &source, why))
@@ -206,7 +209,7 @@ static int poll_open(struct path *p, char *why)
 		.offset = p->board->length - 4096 + RFPGA_LOCK_STACKS,
 		.condition = RASHPA_CONDITION_CHANGED, .period_us = p->period_us,
 		/* all that the driver lets timers have, if nobody asked for another limit */
-		.budget = 100,
+		.budget = 100, .device = -1,
 	};
 
 	__atomic_store_n(board_lock(p->board) + RFPGA_LOCK_STACKS / 8, 0, __ATOMIC_RELEASE);
@@ -221,7 +224,7 @@ static int one_shot_open(struct path *p, char *why)
 		.head.flags = RASHPA_SOURCE_ONE_SHOT, .kind = RASHPA_SOURCE_LOCK,
 		.memory = p->board->dmabuf, .bits = 64,
 		.offset = p->board->length - 4096 + RFPGA_LOCK_STACKS,
-		.condition = RASHPA_CONDITION_CHANGED,
+		.condition = RASHPA_CONDITION_CHANGED, .device = -1,
 	};
 
 	p->seen = 0;

@@ -539,7 +539,9 @@ int rashpa_memory_look(int memory, int fd)
 
 int rashpa_channel_add(int channel, unsigned int kind, unsigned int index)
 {
-	struct rashpa_source_add arg = { .kind = kind, .index = index };
+	struct rashpa_source_add arg = {
+		.kind = kind, .index = index, .device = -1, .memory = -1,
+	};
 
 	return rashpa_channel_listen(channel, &arg);
 }

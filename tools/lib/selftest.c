@@ -152,7 +152,7 @@ static int add_word(int channel, int memory, uint64_t offset, uint32_t flags)
 	struct rashpa_source_add add = {
 		.head.flags = RASHPA_SOURCE_POLL | flags, .kind = RASHPA_SOURCE_LOCK,
 		.memory = memory, .offset = offset, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64, .period_us = 1000,
+		.bits = 64, .period_us = 1000, .device = -1,
 	};
 
 	return rashpa_channel_listen(channel, &add);

@@ -307,7 +307,7 @@ static int open_board(struct rashpa_stream *s, uint32_t number)
 	const bool gives = !s->producer && !(s->flags & RASHPA_STREAM_OBSERVE);
 	struct board *b = &s->board[s->boards];
 	struct rashpa_source_add source = {
-		.head.flags = RASHPA_SOURCE_OF, .kind = RASHPA_SOURCE_DEVICE, .memory = -1,
+		.kind = RASHPA_SOURCE_DEVICE, .device = -1, .memory = -1,
 	};
 	int error = 0;
 
@@ -335,8 +335,7 @@ static int listen_lock(struct rashpa_stream *s, const struct rashpa_stream_proce
 	struct memory *m = *s->head.lock_name ? &s->locks : &s->buffer;
 	struct board *b = board_of(s, p->fpga);
 	struct rashpa_source_add source = {
-		.head.flags = RASHPA_SOURCE_QUIET |
-			      (p->function ? RASHPA_SOURCE_OF : RASHPA_SOURCE_LOOK),
+		.head.flags = RASHPA_SOURCE_QUIET | (p->function ? 0 : RASHPA_SOURCE_LOOK),
 		.kind = RASHPA_SOURCE_LOCK,
 		.index = p->function ? p->vector : 0,
 		.device = p->function ? b->device : -1,

@@ -77,7 +77,7 @@ static struct source *add(struct argp_state *state, struct listen *l, uint32_t k
 		argp_error(state, "there are more than %d sources", RASHPA_SOURCES_MAX);
 	l->source = more(l->source, l->sources + 1, sizeof(*l->source));
 	s = &l->source[l->sources++];
-	*s = (struct source) { .add.kind = kind,
+	*s = (struct source) { .add = { .kind = kind, .device = -1, .memory = -1 },
 			       .fpga = l->of < 0 ? UINT32_MAX : (unsigned int)l->of };
 	if (l->quiet)
 		s->add.head.flags |= RASHPA_SOURCE_QUIET;
@@ -411,7 +411,6 @@ static int add_source(struct listen *l, struct source *s)
 	if (fpga != &l->fpga) {
 		label_function(s, fpga->number);
 		s->add.device = fpga->device;
-		s->add.head.flags |= RASHPA_SOURCE_OF;
 	}
 	if (s->memory) {
 		if (memory_open(&memory, s->memory, O_RDONLY, why))
@@ -435,11 +434,16 @@ static void add_all(struct listen *l)
 	unsigned int n = l->fpga.info.out_vectors;
 
 	l->source = more(NULL, n + 1, sizeof(*l->source));
-	l->source[l->sources++] = (struct source) { .add.kind = RASHPA_SOURCE_DEVICE,
-						    .fpga = UINT32_MAX };
+	l->source[l->sources++] = (struct source) {
+		.add = { .kind = RASHPA_SOURCE_DEVICE, .device = -1, .memory = -1 },
+		.fpga = UINT32_MAX,
+	};
 	for (unsigned int i = 0; i < n; i++)
 		l->source[l->sources++] = (struct source) {
-			.add = { .kind = RASHPA_SOURCE_VECTOR, .index = i }, .fpga = UINT32_MAX,
+			.add = {
+				.kind = RASHPA_SOURCE_VECTOR, .index = i, .device = -1, .memory = -1,
+			},
+			.fpga = UINT32_MAX,
 		};
 }
 

@@ -1405,7 +1405,7 @@ struct rashpa_restore {
  *
  * A channel of /dev/rashpa/fpgaN belongs to that function and ends with it. One of
  * /dev/rashpa/memory belongs to none: its sources are software, words that a timer or
- * RASHPA_IOC_LOOK looks at, groups, and with RASHPA_SOURCE_OF all those of any function.
+ * RASHPA_IOC_LOOK looks at, groups, and all those of functions that are named with them.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, E2BIG (@record_size is larger than the
  * records of this kernel), ENOMEM; of a function also: EPERM (the
@@ -1488,22 +1488,20 @@ enum rashpa_device_event {
 	RASHPA_DEVICE_EVENT_ENGINE = 6,
 };
 
-/** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
-#define RASHPA_SOURCE_OF	_BITUL(0)
 /** RASHPA_SOURCE_QUIET - no records: the source is there for groups and its own eventfd */
-#define RASHPA_SOURCE_QUIET	_BITUL(1)
+#define RASHPA_SOURCE_QUIET	_BITUL(0)
 /** RASHPA_SOURCE_POLL - LOCK: look every @period_us, not at an interrupt */
-#define RASHPA_SOURCE_POLL	_BITUL(2)
+#define RASHPA_SOURCE_POLL	_BITUL(1)
 /**
  * RASHPA_SOURCE_LOOK - LOCK: look at each RASHPA_IOC_LOOK of the memory, not at an interrupt; with
  * RASHPA_SOURCE_POLL as well
  */
-#define RASHPA_SOURCE_LOOK	_BITUL(3)
+#define RASHPA_SOURCE_LOOK	_BITUL(2)
 /**
  * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: rest after each event, until RASHPA_IOC_ARM. While all
  * that listen to a vector rest it is masked
  */
-#define RASHPA_SOURCE_ONE_SHOT	_BITUL(4)
+#define RASHPA_SOURCE_ONE_SHOT	_BITUL(3)
 
 /** RASHPA_PERIOD_MIN - shortest @period_us */
 #define RASHPA_PERIOD_MIN	20
@@ -1526,7 +1524,7 @@ enum rashpa_device_event {
 
 /**
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: listen to a source
- * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK,
+ * @head: flags: RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK,
  *	RASHPA_SOURCE_ONE_SHOT
  * @kind: enum rashpa_source, up to MAP
  * @index: VECTOR: vector number. LOCK: the vector at whose interrupts the word is looked at;
@@ -1534,8 +1532,9 @@ enum rashpa_device_event {
  *	for the others
  * @out_id: id of the source in this channel's records, from 1 on
  * @__reserved: must be zero
- * @device: fd of /dev/rashpa/fpgaN, open for writing, with RASHPA_SOURCE_OF; else -1 or 0
- * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; else -1 or 0
+ * @device: fd of /dev/rashpa/fpgaN, open for writing: the source is one of that function; -1: one
+ *	of the channel's function. SOFTWARE: -1
+ * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; else -1
  * @offset: LOCK: of the word in the memory, bytes, a multiple of its width
  * @mask: LOCK: bits of the word that count; 0 for all
  * @value: LOCK: of the condition; no bits outside the mask, where there is one
@@ -1575,8 +1574,8 @@ enum rashpa_device_event {
  * difference of the values, with VECTOR that of the sequences, in which interrupts count as one
  * that came while the vector was masked. It is no member of a group.
  *
- * Errors: EINVAL (also: a source of a function in a channel that has none, without
- * RASHPA_SOURCE_OF; an fd that is not what it should be), EBADF (an fd that is not open), EPERM
+ * Errors: EINVAL (also: neither the channel nor @device has a function, and the source needs one;
+ * an fd that is not what it should be), EBADF (an fd that is not open), EPERM
  * (@device was opened read-only), ERANGE (no such vector; outside the memory), EXDEV (memory of
  * somebody else, or not host memory), EACCES (memory that is not open for reading), EEXIST
  * (already in this channel; LOCK may be there several times), ENOSPC (more sources and groups than
@@ -1682,8 +1681,8 @@ struct rashpa_arm {
  * For one signal after several stacks use a LOCK source with RASHPA_CONDITION_REACHED and a step.
  *
  * When the channel's function is removed all its eventfds are signalled once more: read() or
- * &struct rashpa_ring.gone tells. For the removal of another function (RASHPA_SOURCE_OF) listen to
- * its RASHPA_SOURCE_DEVICE. The kernel signals an eventfd at once, when signals are due to it,
+ * &struct rashpa_ring.gone tells. For the removal of another function listen to its
+ * RASHPA_SOURCE_DEVICE. The kernel signals an eventfd at once, when signals are due to it,
  * before another one replaces it, and before its source or channel ends.
  *
  * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV (not with @fd -1).

@@ -280,8 +280,8 @@ int rashpa_stream_publish(struct rashpa_stream *stream, const struct rashpa_stac
 
 EVENTS = """
 #define RASHPA_IOC_SOURCE_ADD 59200
-#define RASHPA_SOURCE_LOOK 8
-#define RASHPA_SOURCE_ONE_SHOT 16
+#define RASHPA_SOURCE_LOOK 4
+#define RASHPA_SOURCE_ONE_SHOT 8
 
 enum rashpa_source {
 	RASHPA_SOURCE_VECTOR = 1,

@@ -85,7 +85,7 @@ class Channel:
                                 condition=_CONDITIONS[condition], value=value, step=step)
 
     def _listen(self, flags, **fields):
-        source = ffi.new("struct rashpa_source_add *", fields)
+        source = ffi.new("struct rashpa_source_add *", {"device": -1, "memory": -1, **fields})
         source.head.flags = flags
         check(lib.rashpa_ioctl(self.fileno(), lib.RASHPA_IOC_SOURCE_ADD, source, size_of(source)))
         return source.out_id
