@@ -622,12 +622,14 @@ TEST(other_function, "a source of another function comes and goes")
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_event e = {};
 	struct queue q;
+	char node[64];
 	int ro;
 
 	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
 	if (!queue_open(&q, 0))
 		goto out;
-	ro = open("/dev/rashpa/fpga1", O_RDONLY | O_CLOEXEC);
+	snprintf(node, sizeof(node), "/dev/rashpa/%s", f2.name);
+	ro = open(node, O_RDONLY | O_CLOEXEC);
 	ANSWERED(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, ro), EPERM, "writing");
 	close(ro);
 	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, -1) == 1, "%s", reason);

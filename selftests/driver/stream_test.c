@@ -310,13 +310,14 @@ TEST(quiesce_running, "QUIESCE stops a stream, and it can go on")
 	rig_down(&r);
 }
 
-/* Without a profile the function is stopped by taking bus mastering away. */
-TEST(no_profile, "without a profile closing a map ends bus mastering")
+/* Without a quiesce sequence the function is stopped by taking bus mastering away. */
+TEST(no_steps, "without a quiesce sequence closing a map ends bus mastering")
 {
+	struct rashpa_profile_set p = { HEAD(p), TABLE(fpga_table), .dma_bits = 64 };
 	struct rashpa_device_info info;
 	struct rig r;
 
-	if (fpga_profile_none(&f))
+	if (call(f.fd, RASHPA_IOC_PROFILE_SET, &p))
 		tap_bail("profile: %s", reason);
 	rig_up(&r, &f, -1, 0, 64 * KIB);
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);

@@ -289,7 +289,7 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 			       offsetof(struct rashpa_window_make, bar));
 		break;
 	case RASHPA_IOC_SOURCE_ADD:
-		if (s->kind == RASHPA_SOURCE_SOFTWARE || s->kind == RASHPA_SOURCE_DAMAGE)
+		if (s->kind == RASHPA_SOURCE_SOFTWARE)
 			s->device = -1;
 		if (s->kind == RASHPA_SOURCE_SOFTWARE || s->kind == RASHPA_SOURCE_DEVICE)
 			s->index = 0;

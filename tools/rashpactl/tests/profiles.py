@@ -42,7 +42,7 @@ FULL = {
     "quiesce_ms": 1000, "reset": True,
     "table": {"window": "t", "offset": 0, "length": 8192, "stride": 32, "address": {"offset": 0, "bits": 64},
               "length_field": {"offset": 8, "bits": 64}, "control": {"offset": 16, "bits": 32, "set": 1, "clear": 0},
-              "sum": {"offset": 24, "bits": 64}, "segment_size": 0},
+              "sum": {"offset": 24, "bits": 64}, "segment_size": 0, "upper_first": True, "write_only": True},
     "engines": [{"name": "e", "description": "one", "bounds": {"bar": 1, "first": 0, "limit": 4}, "first": 0, "count": 8,
                  "quiesce": [WAIT], "optional": True}],
 }
