@@ -19,7 +19,7 @@
  *   dma_resv		of a dma-buf, as its rules demand
  *   rashpa_device.hw_lock
  *   rashpa_words.lock
- *   rashpa_channel.tell_lock	(soft interrupt)
+ *   rashpa_channel.wake_lock	(soft interrupt)
  *   rashpa_origin.lock	(hard interrupt)
  *   rashpa_channel.lock	(hard interrupt)
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: what events come from.
+ * rashpa: origins of events.
  */
 #include <linux/errno.h>
 #include <linux/ktime.h>
@@ -9,148 +9,148 @@
 #include "core/origin.h"
 
 /**
- * rashpa_origin_init() - nothing has happened, and nobody listens
+ * rashpa_origin_init() - an origin without events and subscribers
  * @origin: the origin
  */
 void rashpa_origin_init(struct rashpa_origin *origin)
 {
 	spin_lock_init(&origin->lock);
-	INIT_LIST_HEAD(&origin->ears);
+	INIT_LIST_HEAD(&origin->subscribers);
 }
 
-static void rashpa_origin_rest(struct rashpa_origin *origin, bool rests)
+static void rashpa_origin_mask(struct rashpa_origin *origin, bool mask)
 {
 	lockdep_assert_held(&origin->lock);
-	if (!origin->rest || origin->rests == rests)
+	if (!origin->mask || origin->masked == mask)
 		return;
-	origin->rests = rests;
-	origin->rest(origin, rests);
+	origin->masked = mask;
+	origin->mask(origin, mask);
 }
 
 /**
- * rashpa_origin_wake() - somebody who did not wants to hear of it again
+ * rashpa_origin_unmask() - a subscriber needs the next event again
  * @origin: the origin, locked
  */
-void rashpa_origin_wake(struct rashpa_origin *origin)
+void rashpa_origin_unmask(struct rashpa_origin *origin)
 {
-	rashpa_origin_rest(origin, false);
+	rashpa_origin_mask(origin, false);
 }
 
 /**
- * rashpa_origin_end() - what it stands for goes: it rests, or not, as it does now
+ * rashpa_origin_end() - never mask or unmask again, because the device goes
  * @origin: the origin
  */
 void rashpa_origin_end(struct rashpa_origin *origin)
 {
 	spin_lock_irq(&origin->lock);
-	origin->rest = NULL;
+	origin->mask = NULL;
 	spin_unlock_irq(&origin->lock);
 }
 
-static void rashpa_origin_add_locked(struct rashpa_origin *origin, struct rashpa_ear *ear)
+static void rashpa_origin_add_locked(struct rashpa_origin *origin,
+				     struct rashpa_subscriber *subscriber)
 {
 	lockdep_assert_held(&origin->lock);
-	origin->n_ears++;
-	origin->n_shared += !!ear->user;
-	ear->origin = origin;
-	list_add_tail(&ear->entry, &origin->ears);
-	rashpa_origin_rest(origin, false);
+	origin->n_subscribers++;
+	origin->n_shared += !!subscriber->user;
+	subscriber->origin = origin;
+	list_add_tail(&subscriber->entry, &origin->subscribers);
+	rashpa_origin_mask(origin, false);
 }
 
 /**
- * rashpa_origin_add() - listen, however many there are
- * @origin: to what; it fires in no interrupt
- * @ear: its @hear is set
+ * rashpa_origin_add() - subscribe, without a limit
+ * @origin: an origin that fires in process context only
+ * @subscriber: with @notify set
  */
-void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_ear *ear)
+void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_subscriber *subscriber)
 {
 	spin_lock_irq(&origin->lock);
-	rashpa_origin_add_locked(origin, ear);
+	rashpa_origin_add_locked(origin, subscriber);
 	spin_unlock_irq(&origin->lock);
 }
 
-/* Nobody takes the places of others: not one user those of all, not all of them root's. */
+/* One user leaves places to the others, and all users leave places to root. */
 static int rashpa_origin_check(struct rashpa_call *call, const struct rashpa_origin *origin,
 			       const struct rashpa_user *user)
 {
 	const u32 all = origin->hard ? RASHPA_LISTENERS_VECTOR : RASHPA_LISTENERS_USER;
 	const u32 most = rashpa_limit_listeners(origin->hard);
-	const struct rashpa_ear *ear;
+	const struct rashpa_subscriber *subscriber;
 	u32 n = 0;
 
 	lockdep_assert_held(&origin->lock);
-	if (origin->n_ears >= RASHPA_LISTENERS_MAX)
+	if (origin->n_subscribers >= RASHPA_LISTENERS_MAX)
 		return rashpa_fail(call, -ENOSPC,
-				   "%d sources listen there already, which are the most: end what is not needed (rashpactl list names who holds what)",
+				   "%d sources subscribe already, which is the maximum: end unused ones (rashpactl list shows their users)",
 				   RASHPA_LISTENERS_MAX);
 	if (!user)
 		return 0;
 	if (origin->n_shared >= all)
 		return rashpa_fail(call, -ENOSPC,
-				   "%u sources of users listen there already: end what is not needed (rashpactl list names who holds what), or use CAP_SYS_RESOURCE",
+				   "%u sources of users subscribe already: end unused ones (rashpactl list shows their users), or use CAP_SYS_RESOURCE",
 				   all);
-	list_for_each_entry(ear, &origin->ears, entry)
-		n += ear->user == user;
+	list_for_each_entry(subscriber, &origin->subscribers, entry)
+		n += subscriber->user == user;
 	if (!most || n < most)
 		return 0;
 	return rashpa_fail(call, -ENOSPC,
-			   "%u sources of this user listen there already: end what is not needed (rashpactl list), raise the module parameter user_limit_%s, or use CAP_SYS_RESOURCE",
+			   "%u sources of this user subscribe already: end unused ones (rashpactl list), raise the module parameter user_limit_%s, or use CAP_SYS_RESOURCE",
 			   n, origin->hard ? "interrupt" : "listeners");
 }
 
 /**
- * rashpa_origin_join() - listen, if there is a place
+ * rashpa_origin_join() - subscribe within the limits
  * @call: the ioctl, for the reason
- * @origin: to what
- * @ear: its @hear and @user are set
+ * @origin: the origin
+ * @subscriber: with @notify and @user set
  *
- * Return: 0, -ENOSPC if too many listen already.
+ * Return: 0, or -ENOSPC at a limit.
  */
 int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
-		       struct rashpa_ear *ear)
+		       struct rashpa_subscriber *subscriber)
 {
 	int err;
 
 	spin_lock_irq(&origin->lock);
-	err = rashpa_origin_check(call, origin, ear->user);
+	err = rashpa_origin_check(call, origin, subscriber->user);
 	if (!err)
-		rashpa_origin_add_locked(origin, ear);
+		rashpa_origin_add_locked(origin, subscriber);
 	spin_unlock_irq(&origin->lock);
 	return err;
 }
 
 /**
- * rashpa_origin_leave() - listen no more: @ear is not called after this returns
- * @ear: one that listens, or not
+ * rashpa_origin_leave() - end a subscription: no callback runs after this returns
+ * @subscriber: any; without an origin nothing happens
  */
-void rashpa_origin_leave(struct rashpa_ear *ear)
+void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 {
-	struct rashpa_origin *origin = ear->origin;
+	struct rashpa_origin *origin = subscriber->origin;
 
 	if (!origin)
 		return;
 	spin_lock_irq(&origin->lock);
-	list_del(&ear->entry);
-	origin->n_ears--;
-	origin->n_shared -= !!ear->user;
-	/* that there are events is counted also where nobody listens */
-	if (!origin->n_ears)
-		rashpa_origin_rest(origin, false);
+	list_del(&subscriber->entry);
+	origin->n_subscribers--;
+	origin->n_shared -= !!subscriber->user;
+	/* an origin without subscribers counts its events */
+	if (!origin->n_subscribers)
+		rashpa_origin_mask(origin, false);
 	spin_unlock_irq(&origin->lock);
-	ear->origin = NULL;
+	subscriber->origin = NULL;
 }
 
 /**
- * rashpa_origin_fire() - something has happened
- * @origin: where
- * @value: for who hears of it
+ * rashpa_origin_fire() - count an event and notify the subscribers
+ * @origin: the origin
+ * @value: passed to them
  *
- * Called in hard interrupt context, too: the time is taken before anybody hears of it, in the
- * order of the sequence.
+ * Context: any. The time is taken before the callbacks, in the order of the sequence.
  */
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 {
-	struct rashpa_ear *ear;
+	struct rashpa_subscriber *subscriber;
 	unsigned long flags;
 	bool wanted;
 	u64 time;
@@ -158,9 +158,9 @@ void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 	spin_lock_irqsave(&origin->lock, flags);
 	time = ktime_get_ns();
 	origin->sequence++;
-	wanted = !origin->n_ears;
-	list_for_each_entry(ear, &origin->ears, entry)
-		wanted |= ear->hear(ear, origin->sequence, time, value);
-	rashpa_origin_rest(origin, !wanted);
+	wanted = !origin->n_subscribers;
+	list_for_each_entry(subscriber, &origin->subscribers, entry)
+		wanted |= subscriber->notify(subscriber, origin->sequence, time, value);
+	rashpa_origin_mask(origin, !wanted);
 	spin_unlock_irqrestore(&origin->lock, flags);
 }

@@ -15,7 +15,7 @@
 
 #define RASHPA_DEPTH_DEFAULT	1024
 #define RASHPA_DEPTH_MAX	65536
-/* records copied to user space at a time; on the stack */
+/* records on the stack, copied to user space at a time */
 #define RASHPA_READ_BATCH	8
 
 /* -------------------------------------------------------------- file ---- */
@@ -30,8 +30,9 @@ static bool rashpa_channel_ready(struct rashpa_channel *ch)
 	return ready;
 }
 
-/* Up to @n records, oldest first, without taking them. @tail is where they begin. */
-static u32 rashpa_channel_peek(struct rashpa_channel *ch, struct rashpa_event *to, u32 n, u64 *tail)
+/* Copy up to @n records, oldest first. The first one has number @tail. The queue keeps them. */
+static u32 rashpa_channel_peek(struct rashpa_channel *ch, struct rashpa_event *to, u32 n,
+			       u64 *tail)
 {
 	u64 used;
 	u32 i;
@@ -60,7 +61,7 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf, 
 			break;
 		if (copy_to_user(buf + done * sizeof(*batch), batch, n * sizeof(*batch)))
 			return done ? done : -EFAULT;
-		/* after the records were copied: their places may be written again */
+		/* the records were copied, so that later ones may overwrite them */
 		smp_store_release(&ch->consumer->tail, tail + n);
 		done += n;
 		cond_resched();
@@ -68,7 +69,7 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf, 
 	return done;
 }
 
-/* Another reader may hold it as long as a page of its own memory does not come. */
+/* A reader can hold the lock for long, while it waits for a page of its memory. */
 static int rashpa_channel_read_lock(struct rashpa_channel *ch, bool wait)
 {
 	if (wait)
@@ -79,7 +80,7 @@ static int rashpa_channel_read_lock(struct rashpa_channel *ch, bool wait)
 static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
 	struct rashpa_channel *ch = file->private_data;
-	/* while we read, others may queue, or move the tail: not for ever */
+	/* a limit, because records come and the tail moves during the copy */
 	const size_t room = min_t(size_t, size / sizeof(struct rashpa_event), ch->depth);
 	const bool wait = !(file->f_flags & O_NONBLOCK);
 	ssize_t n;
@@ -87,7 +88,7 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 	if (!room)
 		return -EINVAL;
 	for (;;) {
-		/* before the queue is looked at: the last records come first */
+		/* read before the queue, so that the last records come before ENODEV */
 		bool gone = READ_ONCE(ch->gone);
 
 		n = rashpa_channel_read_lock(ch, wait);
@@ -152,8 +153,8 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 		if (ch->listeners[i])
 			rashpa_listener_free(ch->listeners[i]);
 	rashpa_notifier_free(ch->notifier);
-	/* nobody is left who could ask for it */
-	tasklet_kill(&ch->teller);
+	/* nothing can schedule it any more */
+	tasklet_kill(&ch->waker);
 	rashpa_channel_free(ch);
 	return 0;
 }
@@ -202,7 +203,7 @@ static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call, s32
 	return ch;
 }
 
-/* @dev is locked, and held for the channel if this succeeds; or NULL. */
+/* @dev is NULL, or locked and held; the channel takes over the hold. */
 static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *dev,
 			       struct rashpa_channel_make *make)
 {
@@ -222,7 +223,7 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	if (dev) {
 		ch->dev = dev;
 		get_device(&dev->dev);
-		/* all of them hear of the end, and it has not come yet */
+		/* the function is locked, so that its end comes later */
 		rashpa_origin_add(&dev->end, &ch->end);
 	}
 	call->new_file = file;
@@ -248,7 +249,7 @@ static int rashpa_channel_prepare(struct rashpa_call *call, const struct rashpa_
 	return rashpa_call_reserve_fd(call);
 }
 
-/* On the node of the memory: a channel without a function. */
+/* On /dev/rashpa/memory: a channel without a function. */
 int rashpa_ioc_channel(struct rashpa_call *call, void *arg)
 {
 	int err = rashpa_channel_prepare(call, arg);

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Event channels, and what they are made of.
+ * Event channels: structs and locks. core/call.h has the order of the locks.
  *
- * Locks, their order in core/call.h:
+ *   rashpa_channel.sources_lock	table of sources and groups, their life; process context
+ *   rashpa_channel.wake_lock	one wake-up at a time; soft interrupt context
+ *   rashpa_channel.lock	queue, counters of sources, words, groups, eventfds; hard
+ *				interrupt context. Each holder does a bounded amount of work
+ *   rashpa_channel.read_lock	one reader at a time; process context
  *
- *   rashpa_channel.sources_lock	table of its sources and groups, against other ioctls
- *   rashpa_channel.tell_lock	one thing of a channel is told at a time (soft interrupt)
- *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
- *			groups and eventfds (hard interrupt). Loops under it are bounded:
- *			what may be long lets others in between
- *   rashpa_channel.read_lock	one reader at a time
- *
- * How many wait, and for how many eventfds, is up to users. An interrupt only queues records and
- * notes which readers to wake. A tasklet wakes them later, with interrupts on, see
- * rashpa_channel_tell_soon().
+ * Users decide how many tasks and eventfds wait. So an interrupt only queues records and marks the
+ * waiters; a tasklet wakes them with interrupts on, see rashpa_channel_wake_later().
  */
 #ifndef RASHPA_EVENTS_H
 #define RASHPA_EVENTS_H
@@ -27,7 +23,7 @@
 #include "core/origin.h"
 #include "function/function.h"
 
-/* signals that an eventfd may be behind: where signalling takes longer than events take to come */
+/* signals due to one eventfd: a limit for eventfds that are slower than the events */
 #define RASHPA_OWED_MAX		65536
 
 struct rashpa_channel;
@@ -36,10 +32,10 @@ struct rashpa_channel;
 
 /**
  * struct rashpa_notifier - an eventfd that is signalled for each event
- * @channel: whose lock protects the rest
- * @entry: in rashpa_channel.notifiers or, if it is to be signalled, in rashpa_channel.due
- * @ctx: the eventfd; one reference
- * @owed: signals that are due
+ * @channel: channel; its lock protects @entry and @owed, the rest never changes
+ * @entry: in rashpa_channel.due while signals are due, else in rashpa_channel.notifiers
+ * @ctx: eventfd; one reference
+ * @owed: number of signals that are due
  */
 struct rashpa_notifier {
 	struct rashpa_channel *channel;
@@ -56,32 +52,33 @@ rashpa_handler rashpa_ioc_eventfd;
 struct rashpa_listener;
 
 /**
- * struct rashpa_watch - a word of memory and what it is waited for
- * @dmabuf: the memory; one reference
- * @word: in the kernel's own mapping; hardware and users write it at any time
+ * struct rashpa_watch - word of memory with a condition
+ * @dmabuf: memory; one reference
+ * @word: address in the kernel's mapping; devices and users write it at any time
  * @bits: 32 or 64
  * @condition: enum rashpa_condition
  * @mask: bits that count
- * @value: of the condition
+ * @value: next value of the condition
  * @step: see RASHPA_CONDITION_REACHED
- * @counter: 32 bits that wrap, for positions of 64
- * @most: greatest position that there can be
- * @last: position of the word at the last look
- * @held: EQUAL, REACHED without a step: the condition held at the last look
- * @ended: REACHED: there is no next value
- * @listener: whose it is
+ * @counter: the word is a counter of 32 bits, and its position has 64
+ * @max: greatest possible position
+ * @last: position at the last check
+ * @held: EQUAL, REACHED without a step: the condition was true at the last check
+ * @ended: REACHED: no next value exists
+ * @listener: source
  * @timer: with RASHPA_SOURCE_POLL
- * @polled: it is looked at by @timer
- * @period: asked for, nanoseconds
- * @period_now: stretched to keep the budget
+ * @polled: @timer is in use
+ * @period: requested nanoseconds
+ * @period_now: nanoseconds, longer than @period where the budget needs it
  * @budget: thousandths of a CPU
- * @cost: of a look, nanoseconds, averaged
- * @looks: so far
- * @look_ns: time they took
- * @since: when it began
- * @charge: of the timer
+ * @cost: moving average of the nanoseconds of a check
+ * @looks: number of checks by @timer
+ * @look_ns: their time
+ * @since: time of creation
+ * @charge: charge for the timer
  *
- * Protected by the channel's lock.
+ * The channel's lock protects @value, @last, @held, @ended, @period_now, @cost, @looks, @look_ns
+ * and each start of @timer. The rest is set before the source gets its first event.
  */
 struct rashpa_watch {
 	struct dma_buf *dmabuf;
@@ -92,7 +89,7 @@ struct rashpa_watch {
 	u64 value;
 	u64 step;
 	bool counter;
-	u64 most;
+	u64 max;
 	u64 last;
 	bool held;
 	bool ended;
@@ -113,7 +110,7 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 				      const struct rashpa_source_add *add, s32 device);
 bool rashpa_watch_look(struct rashpa_listener *l, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w);
-void rashpa_watch_again(struct rashpa_watch *w);
+void rashpa_watch_rearm(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
 rashpa_handler rashpa_ioc_look;
 
@@ -122,34 +119,34 @@ rashpa_handler rashpa_ioc_look;
 struct rashpa_group;
 
 /**
- * struct rashpa_membership - a source as a member of a group
+ * struct rashpa_membership - source as a member of a group
  * @group: the group
  * @listener: the source
- * @judged: no position up to this one can become an overrun any more
+ * @counted: positions up to this one were counted as overruns or cannot become one
  * @overruns: stacks that lapped the consumer
- * @time: of its last event
+ * @time: time of the last event
  *
- * Its position is in rashpa_group.least. Protected by the channel's lock.
+ * rashpa_group.least has the position. The channel's lock protects the last three fields.
  */
 struct rashpa_membership {
 	struct rashpa_group *group;
 	struct rashpa_listener *listener;
-	u64 judged;
+	u64 counted;
 	u64 overruns;
 	u64 time;
 };
 
 /**
- * struct rashpa_group - a group
- * @listener: its place in the channel: id, lost, eventfd
+ * struct rashpa_group - group
+ * @listener: entry of the channel's table: id, lost records, eventfd
  * @slots: see &struct rashpa_group_make
- * @full: likewise, 0: not looked at
- * @position: that all members have reached
- * @least: a tree: the children of i are at 2 i and 2 i + 1, each is the least of both; the
- *	positions of members begin at @width
- * @width: a power of two, at least @n
- * @n: members
- * @member: the members
+ * @full: see &struct rashpa_group_make; 0: not checked
+ * @position: minimum of the positions of all members (channel lock)
+ * @least: tree (channel lock): element i is the minimum of its children 2 i and 2 i + 1, and
+ *	the positions of the members begin at @width
+ * @width: power of two, at least @n
+ * @n: number of members
+ * @member: members
  */
 struct rashpa_group {
 	struct rashpa_listener *listener;
@@ -168,43 +165,45 @@ rashpa_handler rashpa_ioc_group, rashpa_ioc_ack, rashpa_ioc_group_info;
 /* -------------------------------------------- events/channel.c --- */
 
 /**
- * struct rashpa_listener - one source, or one group, of one channel
- * @ear: listens to its origin; not for software, polled words and groups
- * @channel: where records go
+ * struct rashpa_listener - source or group of a channel
+ * @subscriber: subscription to an origin; not for software, polled words and groups
+ * @channel: channel of the records
  * @dev: function of the source, one reference; or NULL
- * @guest: @dev is not the channel's function, and counts it
- * @id: in records, from 1 on; used again when it is free
+ * @holds_dev: @dev is not the channel's function, and the source holds it
+ * @id: id in records, from 1 on; reused after the end
  * @kind: enum rashpa_source
- * @index: vector, map
- * @quiet: events make no records, only @notifier is signalled
- * @one_shot: rests after each event until it is armed
- * @rests: it does (channel lock)
- * @missed: its origin has fired meanwhile (channel lock)
- * @condition: is what its origin reports an event of this source? Called with the channel lock
- *	held, and may replace the value. NULL: each is one
- * @watch: of a lock slot, or NULL
- * @group: of a group, or NULL
- * @membership: in a group, or NULL (sources_lock and channel lock)
- * @sequence: of events that no origin counts (channel lock)
- * @time: of the last one (channel lock)
- * @events: since it was added (channel lock)
- * @value: of the last one (channel lock)
+ * @index: vector or map
+ * @quiet: events only signal @notifier, and make no records
+ * @one_shot: each event disarms the source
+ * @disarmed: no event before RASHPA_IOC_ARM (channel lock)
+ * @pending: the origin has fired meanwhile (channel lock)
+ * @condition: decides whether an event of the origin is one of this source, and may replace its
+ *	value; called with the channel's lock held. NULL: each event is one
+ * @watch: LOCK: the word; or NULL
+ * @group: GROUP: the group; or NULL
+ * @membership: membership in a group, or NULL (sources_lock and channel lock)
+ * @sequence: number of events, for sources that count their own (channel lock)
+ * @time: time of the last event (channel lock)
+ * @events: events since creation (channel lock)
+ * @value: value of the last event (channel lock)
  * @lost: records that found no room (channel lock)
- * @notifier: signalled as well, or NULL (channel lock)
- * @charge: of the source
+ * @notifier: eventfd of this source, or NULL (channel lock)
+ * @charge: charge for the source
+ *
+ * Fields without a lock are set before the first event.
  */
 struct rashpa_listener {
-	struct rashpa_ear ear;
+	struct rashpa_subscriber subscriber;
 	struct rashpa_channel *channel;
 	struct rashpa_device *dev;
-	bool guest;
+	bool holds_dev;
 	u32 id;
 	u32 kind;
 	u32 index;
 	bool quiet;
 	bool one_shot;
-	bool rests;
-	bool missed;
+	bool disarmed;
+	bool pending;
 	bool (*condition)(struct rashpa_listener *l, u64 *value);
 	struct rashpa_watch *watch;
 	struct rashpa_group *group;
@@ -219,50 +218,49 @@ struct rashpa_listener {
 };
 
 /**
- * struct rashpa_channel - a queue of records
- * @dev: the function, one reference; or NULL: then it has no end
- * @end: listens to the end of @dev
- * @sources_lock: protects @listeners and @software against concurrent ioctls
- * @listeners: by id - 1
- * @n_sources: how many there can be
- * @software: the one of kind SOFTWARE, or NULL
- * @read_lock: one reader at a time, so that a record is taken only when it has
- *	arrived in user memory
- * @tell_lock: one thing is told at a time: who finds nothing to tell knows that it is told
- * @teller: tells what interrupts have left to it
- * @lock: protects everything below, listeners and groups; hard interrupt context
+ * struct rashpa_channel - queue of records
+ * @dev: function, one reference; NULL: the channel belongs to none, and never ends
+ * @end: subscription to the end of @dev
+ * @sources_lock: protects @listeners and @software
+ * @listeners: sources and groups by id - 1
+ * @n_sources: size of @listeners
+ * @software: source of kind SOFTWARE, or NULL
+ * @read_lock: keeps readers apart, so that read() takes a record after it was copied
+ * @wake_lock: keeps wake-ups apart, so that a caller which finds none left knows that all are done
+ * @waker: tasklet that wakes readers and signals eventfds
+ * @lock: protects the queue from @head to @notifiers, @due, listeners and groups
  * @head: records queued since the channel was made
- * @tail: how far the consumer was when it was last asked
+ * @tail: last known position of the consumer
  * @gone: the function was removed
- * @news: there is something that readers were not told of
- * @notifier: for all sources, or NULL
- * @notifiers: this one and those of its sources, but for
- * @due: those to be signalled, the next one first
+ * @new_records: readers were not woken for the last records
+ * @notifier: eventfd for all sources, or NULL
+ * @notifiers: eventfds without due signals
+ * @due: eventfds with due signals, in their order
  * @wait: readers
- * @depth: of the queue
- * @mask: of @records, a power of two minus one
- * @ring: the queue as users see it, read-only for them
+ * @depth: records that the queue holds
+ * @mask: number of elements of @records, a power of two, minus one
+ * @ring: the queue as users map it read-only
  * @records: in @ring
  * @ring_size: bytes of @ring, whole pages
- * @consumer: what users write: untrusted
+ * @consumer: position of the consumer; users write it, so it is untrusted
  * @consumer_size: bytes of @consumer, whole pages
- * @charge: of the channel and its queue
+ * @charge: charge for the channel and its queue
  */
 struct rashpa_channel {
 	struct rashpa_device *dev;
-	struct rashpa_ear end;
+	struct rashpa_subscriber end;
 	struct mutex sources_lock;	/* listeners, software */
 	struct rashpa_listener **listeners;
 	u32 n_sources;
 	struct rashpa_listener *software;
 	struct mutex read_lock;		/* one reader at a time */
-	spinlock_t tell_lock;		/* telling; soft interrupt */
-	struct tasklet_struct teller;
+	spinlock_t wake_lock;		/* wake-ups; soft interrupt */
+	struct tasklet_struct waker;
 	spinlock_t lock;		/* the queue; hard interrupt */
 	u64 head;
 	u64 tail;
 	bool gone;
-	bool news;
+	bool new_records;
 	struct rashpa_notifier *notifier;
 	struct list_head notifiers;
 	struct list_head due;
@@ -279,7 +277,7 @@ struct rashpa_channel {
 
 rashpa_handler rashpa_ioc_channel, rashpa_ioc_fpga_channel;
 
-/* For traces, and who asks who holds what: N of the channel's function, if it has one. */
+/* N of the channel's function, for traces and charges. */
 static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)
 {
 	return ch->dev ? ch->dev->id : RASHPA_NO_DEVICE;
@@ -291,14 +289,14 @@ int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 de
 int rashpa_ring_mmap(struct file *file, struct vm_area_struct *vma);
 
 /**
- * rashpa_ring_used() - records that the consumer has not taken
+ * rashpa_ring_used() - number of records that the consumer has not taken
  * @ch: the channel, its lock held
  *
- * Return: their number, at most the depth, also where the tail is nonsense.
+ * Return: at most the depth, also if the tail is invalid.
  */
 static inline u64 rashpa_ring_used(struct rashpa_channel *ch)
 {
-	/* pairs with the consumer's release: what it has read may be overwritten */
+	/* pairs with the consumer's release: it has read the records before the tail */
 	u64 used = ch->head - smp_load_acquire(&ch->consumer->tail);
 
 	lockdep_assert_held(&ch->lock);
@@ -306,12 +304,13 @@ static inline u64 rashpa_ring_used(struct rashpa_channel *ch)
 }
 
 /**
- * rashpa_ring_room() - is there room for one more record?
+ * rashpa_ring_room() - check for room for one more record
  * @ch: the channel, its lock held
  *
- * The consumer's page is another CPU's: it is read only when what was known of it does not do.
+ * The consumer's page is in another CPU's cache: it is read only if the last known tail leaves no
+ * room.
  *
- * Return: whether there is.
+ * Return: true if there is room.
  */
 static inline bool rashpa_ring_room(struct rashpa_channel *ch)
 {
@@ -328,13 +327,13 @@ void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position);
 u64 rashpa_group_ack(const struct rashpa_group *g);
 void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
 bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
-void rashpa_channel_tell_soon(struct rashpa_channel *ch);
-void rashpa_channel_tell(struct rashpa_channel *ch);
+void rashpa_channel_wake_later(struct rashpa_channel *ch);
+void rashpa_channel_wake(struct rashpa_channel *ch);
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
 struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
-int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
-			  struct rashpa_listener *l);
-void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener *l);
+int rashpa_listener_id_get(struct rashpa_call *call, struct rashpa_channel *ch,
+			   struct rashpa_listener *l);
+void rashpa_listener_id_put(struct rashpa_channel *ch, struct rashpa_listener *l);
 
 /* --------------------------------------------- events/source.c --- */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: groups: one event when several sources have got equally far.
+ * rashpa: groups: one event when several sources have reached the same position.
  */
 #include <linux/bitmap.h>
 #include <linux/ktime.h>
@@ -9,7 +9,7 @@
 
 #include "events/events.h"
 
-/* so many members are looked at with interrupts off, then others may run */
+/* members that are handled at a time with interrupts off */
 #define RASHPA_MEMBERS_BATCH	64
 
 /* --------------------------------------------------------------- life --- */
@@ -27,7 +27,7 @@ static int rashpa_group_check(struct rashpa_call *call, const struct rashpa_grou
 	return 0;
 }
 
-/* The listener of member @i, checked. @seen: ids that are in the list already. */
+/* Check and enter member @i. @seen: ids of earlier members. */
 static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *ch,
 			       struct rashpa_group *g, const struct rashpa_member *member,
 			       u32 i, unsigned long *seen)
@@ -40,7 +40,7 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 		return rashpa_fail(call, -ENOENT, "the channel has no source %u", member->source);
 	if (l->one_shot)
 		return rashpa_fail(call, -EINVAL,
-				   "source %u is one-shot: a group has to hear of each event of its members",
+				   "source %u is one-shot: a group needs each event of its members",
 				   l->id);
 	if (l->group)
 		return rashpa_fail(call, -EINVAL, "source %u is a group: name its members", l->id);
@@ -56,8 +56,8 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 }
 
 /*
- * What the events of @l have told so far: a group that is made late is where it would be if it
- * had been there. Of a word that changes, this includes the one that it was added with.
+ * The position that events of @l have reported, so that a late group begins where an early one
+ * would be. With CHANGED, the word at creation of the source counts as reported.
  */
 static u64 rashpa_group_reached(const struct rashpa_listener *l)
 {
@@ -66,16 +66,16 @@ static u64 rashpa_group_reached(const struct rashpa_listener *l)
 	return l->watch->condition == RASHPA_CONDITION_CHANGED ? l->watch->last : l->value;
 }
 
-/* The end of the next members to be looked at together. */
+/* The end of the batch that begins at @i. */
 static u32 rashpa_group_batch(const struct rashpa_group *g, u32 i)
 {
 	return min(i + RASHPA_MEMBERS_BATCH, g->n);
 }
 
 /*
- * From here on events count. A word may be ahead already, and its next event may wait for
- * the consumer to acknowledge what this one tells. It may be too far ahead: the consumer
- * begins where the members do. The group is told of when the last one has joined.
+ * From here on events count. A word may already be ahead, and its producer may wait for the
+ * consumer: so its position is an event now, and may be FULL or OVERRUN. The group cannot
+ * have an event before its last member has joined.
  */
 static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 {
@@ -92,7 +92,7 @@ static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 			l->membership = &g->member[i];
 			rashpa_member_advance(&g->member[i], time, rashpa_group_reached(l));
 		}
-		rashpa_channel_tell_soon(ch);
+		rashpa_channel_wake_later(ch);
 		spin_unlock_irq(&ch->lock);
 	}
 }
@@ -131,13 +131,13 @@ static struct rashpa_group *rashpa_group_new(const struct rashpa_group_make *arg
 	if (arg->full != RASHPA_FULL_NEVER)
 		g->full = arg->full ?: arg->slots;
 	g->position = arg->first;
-	/* leaves that no member has do not count */
+	/* unused leaves never are the minimum */
 	for (i = 0; i < width; i++)
 		g->least[width + i] = i < g->n ? g->position : U64_MAX;
 	for (i = width - 1; i; i--)
 		g->least[i] = min(g->least[2 * i], g->least[2 * i + 1]);
 	for (i = 0; i < g->n; i++)
-		g->member[i].judged = g->position;
+		g->member[i].counted = g->position;
 	return g;
 }
 
@@ -170,7 +170,7 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 			    1, rashpa_group_bytes(arg->n_members));
 	if (err)
 		goto out_listener;
-	err = rashpa_listener_place(call, ch, l);
+	err = rashpa_listener_id_get(call, ch, l);
 	if (err)
 		goto out_charge;
 	rashpa_group_join(ch, g);
@@ -202,7 +202,7 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	if (IS_ERR(members))
 		return PTR_ERR(members);
 	mutex_lock(&ch->sources_lock);
-	/* only now: user memory can make us wait for as long as it likes */
+	/* checked after the copy, which can wait for user memory without a limit */
 	err = rashpa_channel_check(call, ch);
 	if (!err)
 		err = rashpa_group_make(call, ch, members, group);
@@ -212,7 +212,7 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 }
 
 /**
- * rashpa_group_end() - end a group: its members are in it no more
+ * rashpa_group_end() - end a group and all its memberships
  * @l: its listener; the channel's sources_lock held, or the channel gone
  */
 void rashpa_group_end(struct rashpa_listener *l)
@@ -255,13 +255,13 @@ int rashpa_ioc_ack(struct rashpa_call *call, void *arg)
 	mutex_lock(&ch->sources_lock);
 	found = rashpa_group_find(call, ch, ack->id);
 	if (found)
-		/* after the consumer's last look at the stacks: they may be overwritten now */
+		/* the consumer has read the acknowledged stacks before */
 		smp_store_release(&ch->consumer->ack[ack->id - 1], ack->position);
 	mutex_unlock(&ch->sources_lock);
 	return found ? 0 : -ENOENT;
 }
 
-static void rashpa_member_tell(const struct rashpa_membership *m, struct rashpa_member_info *to)
+static void rashpa_member_report(const struct rashpa_membership *m, struct rashpa_member_info *to)
 {
 	to->source = m->listener->id;
 	to->position = rashpa_member_position(m);
@@ -269,9 +269,9 @@ static void rashpa_member_tell(const struct rashpa_membership *m, struct rashpa_
 	to->time_ns = m->time;
 }
 
-/* The group first: its members are at least as far as it is said to be. */
-static void rashpa_group_tell(struct rashpa_group *g, struct rashpa_group_info *info,
-			      struct rashpa_member_info *to, u32 n)
+/* The group first, so that no member is behind the reported position of the group. */
+static void rashpa_group_report(struct rashpa_group *g, struct rashpa_group_info *info,
+				struct rashpa_member_info *to, u32 n)
 {
 	struct rashpa_channel *ch = g->listener->channel;
 	u32 i, end;
@@ -288,7 +288,7 @@ static void rashpa_group_tell(struct rashpa_group *g, struct rashpa_group_info *
 		for (end = rashpa_group_batch(g, i); i < end; i++) {
 			info->out_overruns += g->member[i].overruns;
 			if (i < n)
-				rashpa_member_tell(&g->member[i], &to[i]);
+				rashpa_member_report(&g->member[i], &to[i]);
 		}
 		spin_unlock_irq(&ch->lock);
 	}
@@ -312,7 +312,7 @@ int rashpa_ioc_group_info(struct rashpa_call *call, void *arg)
 	mutex_lock(&ch->sources_lock);
 	g = rashpa_group_find(call, ch, info->id);
 	if (g)
-		rashpa_group_tell(g, info, members, n);
+		rashpa_group_report(g, info, members, n);
 	else
 		err = -ENOENT;
 	mutex_unlock(&ch->sources_lock);

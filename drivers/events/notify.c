@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: eventfds, signalled for each event.
+ * rashpa: bind and free eventfds.
  */
 #include <linux/eventfd.h>
 #include <linux/slab.h>
@@ -9,7 +9,7 @@
 #include "events/events.h"
 
 /**
- * rashpa_notifier_free() - stop it
+ * rashpa_notifier_free() - free an eventfd's binding
  * @n: unreachable for events, or NULL; no lock of the channel held
  */
 void rashpa_notifier_free(struct rashpa_notifier *n)
@@ -19,13 +19,13 @@ void rashpa_notifier_free(struct rashpa_notifier *n)
 	if (!n)
 		return;
 	ch = n->channel;
-	/* nobody is signalling it */
-	spin_lock_bh(&ch->tell_lock);
+	/* no wake-up is in progress under this lock */
+	spin_lock_bh(&ch->wake_lock);
 	spin_lock_irq(&ch->lock);
 	list_del(&n->entry);
 	spin_unlock_irq(&ch->lock);
-	spin_unlock_bh(&ch->tell_lock);
-	/* what was promised is kept: who sleeps does not wait for it in vain */
+	spin_unlock_bh(&ch->wake_lock);
+	/* a waiter gets due signals before the eventfd goes */
 	if (n->owed)
 		rashpa_eventfd_signal(n->ctx);
 	eventfd_ctx_put(n->ctx);
@@ -74,7 +74,7 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 		place = l ? &l->notifier : NULL;
 	}
 	spin_lock_irq(&ch->lock);
-	/* either the end of the function finds it bound, and signals it, or it is refused */
+	/* the end of the function takes this lock; an eventfd after it is refused */
 	err = n ? rashpa_channel_check(call, ch) : 0;
 	if (!err && place) {
 		if (n)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: the queue of a channel: a source has an event, a record is queued, groups get farther,
- * readers are woken, eventfds are signalled.
+ * rashpa: delivery of events: queue a record, advance the group, wake readers, signal eventfds.
  *
- * Groups are advanced when an event of a member arrives, in the interrupt, with the
- * channel's lock held: members of a group are sources of one channel. A source is in one group
- * at most, and a group in none. So an event costs no more than a walk from a leaf of the group's
- * tree to its root, and one event of the group.
+ * An event of a member advances its group in the interrupt, with the channel's lock held. Members
+ * of a group are sources of the same channel. A source is a member of one group at most, and a
+ * group is no member. So an event costs one walk from a leaf of the group's tree to its root, and
+ * at most one event of the group.
  */
 #include <linux/nospec.h>
 
@@ -14,17 +13,14 @@
 #include "core/trace.h"
 #include "events/events.h"
 
-/* signals of a tasklet, then others may run */
-#define RASHPA_TELL_BATCH	16
-/* and of a call: each eventfd of the channel at least once */
-#define RASHPA_TELL_MOST	(2 * RASHPA_SOURCES_MAX)
+/* signals of one run of the tasklet, which then lets other tasklets run */
+#define RASHPA_WAKE_BATCH	16
+/* signals of one call: enough for each eventfd of the channel */
+#define RASHPA_WAKE_MAX	(2 * RASHPA_SOURCES_MAX)
 
 /* --------------------------------------------------------- eventfds --- */
 
-/*
- * An event for an eventfd; its channel's lock is held. Signalling takes as long as there are many
- * who wait for the eventfd: not here.
- */
+/* The tasklet signals the eventfd, because each of its waiters takes time. */
 static void rashpa_notify(struct rashpa_notifier *n)
 {
 	lockdep_assert_held(&n->channel->lock);
@@ -35,7 +31,7 @@ static void rashpa_notify(struct rashpa_notifier *n)
 
 /* ---------------------------------------------------------- delivery ---- */
 
-/* The newest record is the one that is lost, and counted, when there is no room. */
+/* If there is no room, the new record is lost and counted. */
 static void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time,
 				 u64 value)
 {
@@ -52,15 +48,15 @@ static void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequen
 			.lost = l->lost,
 		};
 		WRITE_ONCE(ch->head, ch->head + 1);
-		ch->news = true;
-		/* the record is there before who maps the ring can see that it is */
+		ch->new_records = true;
+		/* a consumer that maps the ring sees the record before the new head */
 		smp_store_release(&ch->ring->head, ch->head);
 	} else {
 		l->lost++;
 		WRITE_ONCE(ch->ring->lost, ch->ring->lost + 1);
 	}
 	trace_rashpa_event(rashpa_channel_fpga(ch), l->id, kind, sequence, time, value, l->lost);
-	/* OVERRUN and FULL tell of a group what the source's own eventfd does not count */
+	/* the eventfd of a source does not count OVERRUN and FULL */
 	if (l->notifier && kind == l->kind)
 		rashpa_notify(l->notifier);
 	if (ch->notifier)
@@ -69,7 +65,7 @@ static void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequen
 
 /* ----------------------------------------------------------- groups --- */
 
-static u64 *rashpa_member_place(const struct rashpa_membership *m)
+static u64 *rashpa_member_leaf(const struct rashpa_membership *m)
 {
 	struct rashpa_group *g = m->group;
 
@@ -78,10 +74,10 @@ static u64 *rashpa_member_place(const struct rashpa_membership *m)
 
 u64 rashpa_member_position(const struct rashpa_membership *m)
 {
-	return *rashpa_member_place(m);
+	return *rashpa_member_leaf(m);
 }
 
-/* Everybody's least position is at the root. */
+/* The minimum of all positions is at the root. */
 static void rashpa_member_move(struct rashpa_membership *m, u64 position)
 {
 	struct rashpa_group *g = m->group;
@@ -102,11 +98,11 @@ u64 rashpa_group_ack(const struct rashpa_group *g)
 {
 	const struct rashpa_listener *l = g->listener;
 
-	/* pairs with the consumer's release: it has finished what it acknowledges */
+	/* pairs with the consumer's release: it has finished the acknowledged stacks */
 	return smp_load_acquire(&l->channel->consumer->ack[l->id - 1]);
 }
 
-/* What the consumer has made room for is filled by this event, and was not before it. */
+/* Report FULL if this event fills the free slots. */
 static void rashpa_member_full(struct rashpa_membership *m, u64 ack, u64 from, u64 time)
 {
 	const struct rashpa_group *g = m->group;
@@ -120,7 +116,7 @@ static void rashpa_member_full(struct rashpa_membership *m, u64 ack, u64 from, u
 				     position);
 }
 
-/* Positions behind what the consumer has made room for were written over its data. */
+/* A position beyond the free slots overwrites data of the consumer. */
 static void rashpa_member_overrun(struct rashpa_membership *m, u64 ack, u64 time)
 {
 	const struct rashpa_group *g = m->group;
@@ -131,11 +127,11 @@ static void rashpa_member_overrun(struct rashpa_membership *m, u64 ack, u64 time
 		return;
 	if (check_add_overflow(ack, g->slots, &limit))
 		limit = U64_MAX;
-	limit = max(limit, m->judged);
+	limit = max(limit, m->counted);
 	if (position <= limit)
 		return;
 	m->overruns += position - limit;
-	m->judged = position;
+	m->counted = position;
 	rashpa_channel_queue(m->listener, RASHPA_SOURCE_OVERRUN, m->overruns, time, position);
 }
 
@@ -148,7 +144,7 @@ void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
 	if (position <= from)
 		return;
 	rashpa_member_move(m, position);
-	/* another CPU writes the consumer's line: read it only where it decides */
+	/* another CPU writes this cache line, so it is read only if needed */
 	if (g->full || g->slots) {
 		ack = rashpa_group_ack(g);
 		rashpa_member_full(m, ack, from, time);
@@ -162,11 +158,11 @@ void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
 }
 
 /**
- * rashpa_listener_event() - a source has something to tell
+ * rashpa_listener_event() - deliver an event of a source or group
  * @l: the source; its channel's lock held
  * @sequence: see &struct rashpa_event
- * @time: of the event, as whoever noticed it has taken it: another may have been faster
- * @value: of the event
+ * @time: time of the event; an earlier time than the last one becomes that
+ * @value: value of the record
  */
 void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
@@ -175,7 +171,7 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 	lockdep_assert_held(&l->channel->lock);
 	time = max(time, l->time);
 	l->time = time;
-	l->rests = l->one_shot;
+	l->disarmed = l->one_shot;
 	l->events++;
 	l->value = value;
 	if (!l->quiet)
@@ -184,31 +180,30 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 		rashpa_notify(l->notifier);
 	if (m) {
 		m->time = time;
-		/* sources without a position count their events */
+		/* the position of a source without a word is the number of its events */
 		rashpa_member_advance(m, time,
 				      l->watch ? value : rashpa_member_position(m) + 1);
 	}
 }
 
 /**
- * rashpa_listener_fire() - the origin of a source has fired
+ * rashpa_listener_fire() - deliver an event of an origin, if the source takes it
  * @l: the source; its channel's lock held
- * @sequence: of the origin
- * @time: of the event
- * @value: of the event
+ * @sequence: sequence of the origin
+ * @time: time of the event
+ * @value: value of the event
  *
- * Return: whether that is an event of this source.
+ * Return: true if this made an event of the source.
  */
 bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
-	/* what is missed of a word is seen when it is armed */
-	if (l->rests) {
-		l->missed = true;
+	if (l->disarmed) {
+		l->pending = true;
 		return false;
 	}
 	if (l->condition && !l->condition(l, &value))
 		return false;
-	/* who asks for a part of what the origin tells finds no gaps where the rest was */
+	/* a source that takes only some events of its origin counts them itself */
 	rashpa_listener_event(l, l->condition ? ++l->sequence : sequence, time, value);
 	return true;
 }
@@ -216,104 +211,106 @@ bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64
 /* ----------------------------------------------------------- waking --- */
 
 /**
- * rashpa_channel_tell_soon() - tell who waits, but not here
+ * rashpa_channel_wake_later() - have the tasklet wake readers and signal eventfds
  * @ch: the channel, its lock held
  */
-void rashpa_channel_tell_soon(struct rashpa_channel *ch)
+void rashpa_channel_wake_later(struct rashpa_channel *ch)
 {
 	lockdep_assert_held(&ch->lock);
-	/* its barrier pairs with that of whoever goes to sleep and looks at the head */
-	if (!list_empty(&ch->due) || (ch->news && wq_has_sleeper(&ch->wait)))
-		tasklet_schedule(&ch->teller);
+	/* the barrier in wq_has_sleeper() pairs with that of a reader that goes to sleep */
+	if (!list_empty(&ch->due) || (ch->new_records && wq_has_sleeper(&ch->wait)))
+		tasklet_schedule(&ch->waker);
 }
 
-/* Wake who reads, and give one signal. Return: are there more? */
-static bool rashpa_channel_tell_one(struct rashpa_channel *ch)
+/* Wake the readers, and signal one eventfd. Return: true if more signals are due. */
+static bool rashpa_channel_wake_one(struct rashpa_channel *ch)
 {
 	struct rashpa_notifier *n;
-	bool news, more;
+	bool new_records, more;
 
-	spin_lock_bh(&ch->tell_lock);
+	spin_lock_bh(&ch->wake_lock);
 	spin_lock_irq(&ch->lock);
-	news = ch->news;
-	ch->news = false;
+	new_records = ch->new_records;
+	ch->new_records = false;
 	n = list_first_entry_or_null(&ch->due, struct rashpa_notifier, entry);
 	if (n) {
-		/* of the end of the function, which is no event, none is owed */
+		/* the end of the function adds eventfds without due signals */
 		n->owed -= !!n->owed;
 		list_move_tail(&n->entry, n->owed ? &ch->due : &ch->notifiers);
 	}
 	more = !list_empty(&ch->due);
 	spin_unlock_irq(&ch->lock);
-	if (news && wq_has_sleeper(&ch->wait)) {
+	if (new_records && wq_has_sleeper(&ch->wait)) {
 		trace_rashpa_wakeup(rashpa_channel_fpga(ch), READ_ONCE(ch->head));
 		wake_up_interruptible_all(&ch->wait);
 	}
 	if (n)
 		rashpa_eventfd_signal(n->ctx);
-	spin_unlock_bh(&ch->tell_lock);
+	spin_unlock_bh(&ch->wake_lock);
 	return more;
 }
 
-static void rashpa_channel_teller(struct tasklet_struct *teller)
+static void rashpa_channel_waker(struct tasklet_struct *waker)
 {
-	struct rashpa_channel *ch = container_of(teller, struct rashpa_channel, teller);
+	struct rashpa_channel *ch = container_of(waker, struct rashpa_channel, waker);
 	u32 i;
 
-	for (i = 0; i < RASHPA_TELL_BATCH; i++)
-		if (!rashpa_channel_tell_one(ch))
+	for (i = 0; i < RASHPA_WAKE_BATCH; i++)
+		if (!rashpa_channel_wake_one(ch))
 			return;
-	tasklet_schedule(teller);
+	tasklet_schedule(waker);
 }
 
-/*
- * Tell who waits; nothing is locked. When this returns everybody has been woken for what was queued
- * before, unless the caller is killed. Of signals that it is behind with an eventfd may still get
- * some.
+/**
+ * rashpa_channel_wake() - wake readers and signal eventfds
+ * @ch: the channel; no lock held
+ *
+ * When this returns, all readers were woken, and each eventfd was signalled once for earlier
+ * events. The tasklet does the rest, if too many signals are due or the caller is killed.
  */
-void rashpa_channel_tell(struct rashpa_channel *ch)
+void rashpa_channel_wake(struct rashpa_channel *ch)
 {
-	u32 left = RASHPA_TELL_MOST;
+	u32 left = RASHPA_WAKE_MAX;
 
-	while (rashpa_channel_tell_one(ch)) {
+	while (rashpa_channel_wake_one(ch)) {
 		if (!--left || fatal_signal_pending(current)) {
-			tasklet_schedule(&ch->teller);
+			tasklet_schedule(&ch->waker);
 			return;
 		}
 		cond_resched();
 	}
 }
 
-/* The function has gone: wake everybody who waits. Interrupts are off, as for all ears. */
-static bool rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+/* The function was removed: wake all waiters. */
+static bool rashpa_channel_end(struct rashpa_subscriber *subscriber, u64 sequence, u64 time,
+			       u64 value)
 {
-	struct rashpa_channel *ch = container_of(ear, struct rashpa_channel, end);
+	struct rashpa_channel *ch = container_of(subscriber, struct rashpa_channel, end);
 
-	/* an eventfd is bound before this, or not any more */
+	/* under this lock, an eventfd is bound before the end or refused after it */
 	spin_lock(&ch->lock);
 	ch->gone = true;
 	WRITE_ONCE(ch->ring->gone, 1);
-	/* the events that these wait for may never come */
 	list_splice_tail_init(&ch->notifiers, &ch->due);
-	ch->news = true;
-	rashpa_channel_tell_soon(ch);
+	ch->new_records = true;
+	rashpa_channel_wake_later(ch);
 	spin_unlock(&ch->lock);
 	return true;
 }
 
 /**
- * rashpa_queue_init() - nobody waits yet
+ * rashpa_queue_init() - prepare locks and lists of a channel
  * @ch: zeroed, with a ring
  */
 void rashpa_queue_init(struct rashpa_channel *ch)
 {
-	spin_lock_init(&ch->tell_lock);
-	tasklet_setup(&ch->teller, rashpa_channel_teller);
+	spin_lock_init(&ch->wake_lock);
+	tasklet_setup(&ch->waker, rashpa_channel_waker);
 	spin_lock_init(&ch->lock);
 	INIT_LIST_HEAD(&ch->notifiers);
 	INIT_LIST_HEAD(&ch->due);
 	init_waitqueue_head(&ch->wait);
-	ch->end.hear = rashpa_channel_end;
+	ch->end.notify = rashpa_channel_end;
 }
 
 /* ------------------------------------------------- table of sources --- */
@@ -327,11 +324,11 @@ int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
 }
 
 /**
- * rashpa_source_find() - a source or group by its id
+ * rashpa_source_find() - find a source or group by its id
  * @ch: the channel, its sources_lock held
  * @id: any number
  *
- * Return: it, or NULL.
+ * Return: the source, or NULL.
  */
 struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
 {
@@ -342,15 +339,15 @@ struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
 }
 
 /**
- * rashpa_listener_place() - a place and an id in the channel
+ * rashpa_listener_id_get() - enter a source or group into the channel's table
  * @call: the ioctl
  * @ch: the channel, its sources_lock held
  * @l: the source or group
  *
  * Return: 0 or -ENOSPC.
  */
-int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
-			  struct rashpa_listener *l)
+int rashpa_listener_id_get(struct rashpa_call *call, struct rashpa_channel *ch,
+			   struct rashpa_listener *l)
 {
 	u32 i;
 
@@ -367,8 +364,8 @@ int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 			   ch->n_sources, RASHPA_SOURCES_MAX);
 }
 
-/* Out of its place, which another one may have. */
-void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener *l)
+/* Afterwards another source can get the id. */
+void rashpa_listener_id_put(struct rashpa_channel *ch, struct rashpa_listener *l)
 {
 	lockdep_assert_held(&ch->sources_lock);
 	ch->listeners[l->id - 1] = NULL;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: the queue of a channel, as memory that user space maps.
+ * rashpa: the queue of a channel as memory that user space maps.
  *
- * The kernel writes records and the head, which users can only read; the consumer writes
- * the tail in pages of its own. The kernel believes the tail only within bounds, and
- * what it is wrong about harms nobody but the consumer.
+ * The kernel writes records and the head, and users map them read-only. The consumer writes the
+ * tail in separate pages. The kernel limits the tail to a valid range; a wrong tail harms only the
+ * consumer.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -14,13 +14,13 @@
 #include "core/compat.h"
 #include "events/events.h"
 
-/* records begin on a cache line of their own */
+/* offset of the first record: the second cache line */
 #define RASHPA_RING_RECORDS	64
 
 /**
- * rashpa_ring_init() - memory for a queue
+ * rashpa_ring_init() - allocate a queue
  * @call: the ioctl, for the reason
- * @ch: the channel, charged; its n_sources are set
+ * @ch: the channel, charged, with n_sources set
  * @depth: records, checked
  *
  * Return: 0, -ENOMEM, -EDQUOT.
@@ -38,7 +38,7 @@ int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 de
 	err = rashpa_charge_more(call, &ch->charge, ch->ring_size + ch->consumer_size);
 	if (err)
 		return err;
-	/* whole pages, charged, and zeroed: users see them; who asks for too many is told */
+	/* zeroed whole pages, because users map them; ENOMEM instead of a warning */
 	p = __vmalloc(ch->ring_size + ch->consumer_size,
 		      GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 	if (!p)
@@ -56,9 +56,9 @@ int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 de
 }
 
 /**
- * rashpa_ring_mmap() - show the queue to user space
- * @file: of the channel
- * @vma: wanted: the ring from its beginning, or the consumer's pages from theirs
+ * rashpa_ring_mmap() - map the queue into user space
+ * @file: a channel
+ * @vma: requested range: the ring or the consumer's pages, from their beginning
  *
  * Return: 0, -EINVAL (another range, or private), -EACCES (the ring for writing).
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: sources of a channel: added, armed, removed.
+ * rashpa: add, arm and remove sources of a channel.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -12,17 +12,17 @@
 #include "memory/memory.h"
 #include "events/events.h"
 
-/* In the interrupt: see &struct rashpa_ear. */
-static bool rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+static bool rashpa_listener_notify(struct rashpa_subscriber *subscriber, u64 sequence, u64 time,
+				   u64 value)
 {
-	struct rashpa_listener *l = container_of(ear, struct rashpa_listener, ear);
+	struct rashpa_listener *l = container_of(subscriber, struct rashpa_listener, subscriber);
 	struct rashpa_channel *ch = l->channel;
 	bool more;
 
 	spin_lock(&ch->lock);
 	rashpa_listener_fire(l, sequence, time, value);
-	rashpa_channel_tell_soon(ch);
-	more = !l->rests;
+	rashpa_channel_wake_later(ch);
+	more = !l->disarmed;
 	spin_unlock(&ch->lock);
 	return more;
 }
@@ -34,21 +34,21 @@ void rashpa_channel_leave(struct rashpa_device *dev)
 	mutex_unlock(&dev->lock);
 }
 
-/* From now on nothing happens to it by itself. */
-static void rashpa_listener_silence(struct rashpa_listener *l)
+/* No event of its origin or timer comes after this. */
+static void rashpa_listener_stop(struct rashpa_listener *l)
 {
-	rashpa_origin_leave(&l->ear);
+	rashpa_origin_leave(&l->subscriber);
 	if (l->watch)
 		hrtimer_cancel(&l->watch->timer);
 }
 
-/* @l is in the channel's table no more. */
+/* @l is no longer in the channel's table. */
 void rashpa_listener_free(struct rashpa_listener *l)
 {
-	rashpa_listener_silence(l);
+	rashpa_listener_stop(l);
 	rashpa_watch_free(l->watch);
 	rashpa_notifier_free(l->notifier);
-	if (l->guest)
+	if (l->holds_dev)
 		rashpa_channel_leave(l->dev);
 	if (l->dev)
 		put_device(&l->dev->dev);
@@ -56,9 +56,9 @@ void rashpa_listener_free(struct rashpa_listener *l)
 	kfree(l);
 }
 
-#define RASHPA_SOURCE_UNTOLD	(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK)
+#define RASHPA_SOURCE_NO_VECTOR	(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK)
 
-/* What the source listens to; NULL for nothing. Its function, if it has one, is locked. */
+/* Find the origin of the source, or NULL. The function, if any, is locked. */
 static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_listener *l,
 				const struct rashpa_source_add *add,
 				struct rashpa_origin **origin)
@@ -70,7 +70,7 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 	case RASHPA_SOURCE_LOCK:
 		if (add->head.flags & RASHPA_SOURCE_LOOK)
 			*origin = &rashpa_dmabuf_memory(l->watch->dmabuf)->importers.words.origin;
-		if (add->head.flags & RASHPA_SOURCE_UNTOLD)
+		if (add->head.flags & RASHPA_SOURCE_NO_VECTOR)
 			return 0;
 		fallthrough;
 	case RASHPA_SOURCE_VECTOR:
@@ -91,7 +91,7 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 	return 0;
 }
 
-/* Is it one of a function, and which is that? */
+/* Check that a source of a function names one, directly or through its channel. */
 static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_channel *ch,
 				  const struct rashpa_source_add *add)
 {
@@ -101,13 +101,13 @@ static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_
 		return rashpa_fail(call, -EINVAL,
 				   "device %d: must be -1, as software events come from no function",
 				   add->device);
-	if (ch->dev || of_none || add->device != -1 || add->head.flags & RASHPA_SOURCE_UNTOLD)
+	if (ch->dev || of_none || add->device != -1 || add->head.flags & RASHPA_SOURCE_NO_VECTOR)
 		return 0;
 	if (add->kind == RASHPA_SOURCE_LOCK)
 		return rashpa_fail(call, -EINVAL,
-				   "the channel has no function that could interrupt: look at the word with RASHPA_SOURCE_LOOK or RASHPA_SOURCE_POLL, or give the fd of a function in device");
+				   "the channel has no function that could interrupt: use RASHPA_SOURCE_LOOK or RASHPA_SOURCE_POLL, or set device to the fd of a function");
 	return rashpa_fail(call, -EINVAL,
-			   "the channel has no function: give the fd of one in device");
+			   "the channel has no function: set device to the fd of one");
 }
 
 static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_channel *ch,
@@ -128,11 +128,12 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 	if (add->index && !indexed)
 		return rashpa_fail(call, -EINVAL, "index %u: this kind of source has only 0",
 				   add->index);
-	if (add->head.flags & RASHPA_SOURCE_UNTOLD)
+	if (add->head.flags & RASHPA_SOURCE_NO_VECTOR)
 		return rashpa_fail(call, -EINVAL,
-				   "only lock slots are looked at by a timer or RASHPA_IOC_LOOK");
+				   "RASHPA_SOURCE_POLL and RASHPA_SOURCE_LOOK (by RASHPA_IOC_LOOK or a timer) are for lock slots only");
 	if (add->memory != -1)
-		return rashpa_fail(call, -EINVAL, "memory %d: must be -1, as only lock slots have a memory",
+		return rashpa_fail(call, -EINVAL,
+				   "memory %d: must be -1, as only lock slots have a memory",
 				   add->memory);
 	if (add->offset || add->mask || add->value || add->step || add->condition || add->bits ||
 	    add->period_us || add->budget)
@@ -140,7 +141,7 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 	return rashpa_source_check_of(call, ch, add);
 }
 
-/* Is this source in the channel? Words may be there many times, with conditions. */
+/* A channel has each source once, except for words, which can have several conditions. */
 static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel *ch,
 				const struct rashpa_listener *l)
 {
@@ -163,14 +164,14 @@ static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel 
 static int rashpa_listener_join(struct rashpa_call *call, struct rashpa_listener *l,
 				struct rashpa_origin *origin)
 {
-	l->ear.hear = rashpa_listener_hear;
-	l->ear.user = l->charge.shared ? l->charge.user : NULL;
-	return rashpa_origin_join(call, origin, &l->ear);
+	l->subscriber.notify = rashpa_listener_notify;
+	l->subscriber.user = l->charge.shared ? l->charge.user : NULL;
+	return rashpa_origin_join(call, origin, &l->subscriber);
 }
 
 /*
- * The word may have changed, and its interrupt come, while the source was made: the next
- * interrupt may wait for the consumer to answer to this one.
+ * The word may have changed, and its interrupt come, before the source subscribed. Without an event
+ * now, producer and consumer could wait for each other.
  */
 static void rashpa_listener_catch_up(struct rashpa_listener *l)
 {
@@ -180,11 +181,11 @@ static void rashpa_listener_catch_up(struct rashpa_listener *l)
 	spin_lock_irq(&ch->lock);
 	if (rashpa_watch_look(l, &value))
 		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
-	rashpa_channel_tell_soon(ch);
+	rashpa_channel_wake_later(ch);
 	spin_unlock_irq(&ch->lock);
 }
 
-/* @l->dev, if it has one, and the channel's sources are locked. */
+/* The function, if any, and the channel's sources are locked. */
 static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel *ch,
 				struct rashpa_listener *l, struct rashpa_origin *origin)
 {
@@ -193,7 +194,7 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	err = rashpa_source_unique(call, ch, l);
 	if (err)
 		return err;
-	err = rashpa_listener_place(call, ch, l);
+	err = rashpa_listener_id_get(call, ch, l);
 	if (err)
 		return err;
 	/* before the first event */
@@ -202,7 +203,7 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	if (origin)
 		err = rashpa_listener_join(call, l, origin);
 	if (err) {
-		rashpa_listener_displace(ch, l);
+		rashpa_listener_id_put(ch, l);
 		return err;
 	}
 	if (l->kind == RASHPA_SOURCE_SOFTWARE)
@@ -214,7 +215,7 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	return 0;
 }
 
-/* The function that the source is of, if there is one: one reference. */
+/* The function of the source, with one reference, or NULL. */
 static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_channel *ch,
 				const struct rashpa_source_add *add,
 				struct rashpa_device **dev)
@@ -245,7 +246,7 @@ static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_ch
 	return err;
 }
 
-/* Its function, if it has one, is locked: one that is listened to may send. */
+/* The function, if any, is locked. It is held, so that it may interrupt. */
 static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel *ch,
 				 struct rashpa_listener *l, struct rashpa_source_add *add)
 {
@@ -259,11 +260,11 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 		err = rashpa_device_hold(call, l->dev);
 		if (err)
 			return err;
-		l->guest = true;
+		l->holds_dev = true;
 	}
 	mutex_lock(&ch->sources_lock);
 	err = rashpa_source_insert(call, ch, l, origin);
-	/* another thread may end it as soon as the lock is free */
+	/* after the unlock another thread may free @l */
 	add->out_id = l->id;
 	mutex_unlock(&ch->sources_lock);
 	if (err && l->dev != ch->dev)
@@ -271,8 +272,8 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 	return err;
 }
 
-/* For LIST: who has taken the places at a vector, or a memory. */
-static void rashpa_listener_name(struct rashpa_listener *l)
+/* LIST shows the vector or the memory of the source. */
+static void rashpa_listener_label(struct rashpa_listener *l)
 {
 	struct rashpa_info info = {};
 
@@ -281,7 +282,7 @@ static void rashpa_listener_name(struct rashpa_listener *l)
 	rashpa_charge_tell(&l->charge, l->index, info.out_name);
 }
 
-/* The condition of a source that is one map. */
+/* Condition of a source for one map. */
 static bool rashpa_source_of_map(struct rashpa_listener *l, u64 *value)
 {
 	return l->index == *value >> 32;
@@ -319,7 +320,7 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	}
 	if (add->kind == RASHPA_SOURCE_MAP && add->index)
 		l->condition = rashpa_source_of_map;
-	rashpa_listener_name(l);
+	rashpa_listener_label(l);
 	return l;
 
 out_uncharge:
@@ -346,7 +347,7 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 	l = rashpa_listener_new(call, ch, add);
 	if (IS_ERR(l))
 		return PTR_ERR(l);
-	/* as soon as the source is in the channel another thread may end it, and free it */
+	/* another thread may free @l as soon as it is in the channel */
 	dev = l->dev;
 	if (dev)
 		get_device(&dev->dev);
@@ -360,24 +361,21 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 	}
 	if (dev)
 		put_device(&dev->dev);
-	/* what it was counted as has been taken back */
+	/* rashpa_source_connect() has undone its hold */
 	if (err) {
-		l->guest = false;
+		l->holds_dev = false;
 		rashpa_listener_free(l);
 	}
 	return err;
 }
 
-/*
- * Out of its channel, whose sources_lock is held: ready to be freed. No event of it comes when
- * another one may have its id.
- */
-static void rashpa_listener_take(struct rashpa_listener *l)
+/* Remove @l from its channel, whose sources_lock is held. Its events end before its id is free. */
+static void rashpa_listener_detach(struct rashpa_listener *l)
 {
-	rashpa_listener_silence(l);
+	rashpa_listener_stop(l);
 	if (l->group)
 		rashpa_group_end(l);
-	rashpa_listener_displace(l->channel, l);
+	rashpa_listener_id_put(l->channel, l);
 }
 
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
@@ -397,71 +395,71 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 		err = rashpa_fail(call, -EBUSY, "source %u is a member of group %u: end that first",
 				  del->id, l->membership->group->listener->id);
 	else
-		rashpa_listener_take(l);
+		rashpa_listener_detach(l);
 	mutex_unlock(&ch->sources_lock);
-	/* not under sources_lock, which is inside of dev->lock */
+	/* takes dev->lock, which is outside of sources_lock */
 	if (!err)
 		rashpa_listener_free(l);
 	return err;
 }
 
-/* Its origin, if it has one, and its channel are locked. Return: was there something meanwhile? */
+/* The origin, if any, and the channel are locked. Return: true if this made an event. */
 static bool rashpa_listener_arm(struct rashpa_listener *l)
 {
 	u64 value = l->index;
 
 	lockdep_assert_held(&l->channel->lock);
-	if (!l->rests)
+	if (!l->disarmed)
 		return false;
-	l->rests = false;
+	l->disarmed = false;
 	if (l->watch) {
 		if (!rashpa_watch_look(l, &value))
 			return false;
 		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
 		return true;
 	}
-	if (!l->missed)
+	if (!l->pending)
 		return false;
-	l->missed = false;
-	rashpa_listener_event(l, l->ear.origin->sequence, ktime_get_ns(), value);
+	l->pending = false;
+	rashpa_listener_event(l, l->subscriber.origin->sequence, ktime_get_ns(), value);
 	return true;
 }
 
-/* Its origin, if it has one, is locked. @woken: it rested, and does not any more. */
-static bool rashpa_listener_rearm(struct rashpa_listener *l, bool *woken)
+/* The origin, if any, is locked. @armed: the source was disarmed, and is armed now. */
+static bool rashpa_listener_rearm(struct rashpa_listener *l, bool *armed)
 {
 	struct rashpa_channel *ch = l->channel;
 	unsigned long flags;
 	bool event;
 
 	spin_lock_irqsave(&ch->lock, flags);
-	*woken = l->rests;
+	*armed = l->disarmed;
 	event = rashpa_listener_arm(l);
-	*woken &= !l->rests;
-	if (l->watch && *woken)
-		rashpa_watch_again(l->watch);
-	rashpa_channel_tell_soon(ch);
+	*armed &= !l->disarmed;
+	if (l->watch && *armed)
+		rashpa_watch_rearm(l->watch);
+	rashpa_channel_wake_later(ch);
 	spin_unlock_irqrestore(&ch->lock, flags);
 	return event;
 }
 
 /*
- * What came while it rested is an event at once, and it rests again. Else it is armed before
- * anything can be heard of: between the look and the first event that it hears of there is no gap.
+ * An event that came since the source was disarmed is delivered now, and disarms it again. The
+ * origin is locked, so that no event gets lost between this check and the next event.
  */
 static bool rashpa_source_arm(struct rashpa_listener *l)
 {
-	struct rashpa_origin *origin = l->ear.origin;
-	bool event, woken;
+	struct rashpa_origin *origin = l->subscriber.origin;
+	bool event, armed;
 
 	if (origin) {
 		spin_lock_irq(&origin->lock);
-		event = rashpa_listener_rearm(l, &woken);
-		if (woken)
-			rashpa_origin_wake(origin);
+		event = rashpa_listener_rearm(l, &armed);
+		if (armed)
+			rashpa_origin_unmask(origin);
 		spin_unlock_irq(&origin->lock);
 	} else {
-		event = rashpa_listener_rearm(l, &woken);
+		event = rashpa_listener_rearm(l, &armed);
 	}
 	return event;
 }
@@ -488,8 +486,8 @@ int rashpa_ioc_arm(struct rashpa_call *call, void *arg)
 	return err;
 }
 
-static void rashpa_source_tell(const struct rashpa_channel *ch, const struct rashpa_listener *l,
-			       struct rashpa_source_info *info)
+static void rashpa_source_report(const struct rashpa_channel *ch, const struct rashpa_listener *l,
+				 struct rashpa_source_info *info)
 {
 	const struct rashpa_watch *w = l->watch;
 
@@ -519,7 +517,7 @@ int rashpa_ioc_source_info(struct rashpa_call *call, void *arg)
 	l = rashpa_source_find(ch, info->id);
 	if (l) {
 		spin_lock_irq(&ch->lock);
-		rashpa_source_tell(ch, l, info);
+		rashpa_source_report(ch, l, info);
 		spin_unlock_irq(&ch->lock);
 	}
 	mutex_unlock(&ch->sources_lock);
@@ -543,7 +541,7 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 		spin_unlock_irq(&ch->lock);
 	}
 	mutex_unlock(&ch->sources_lock);
-	rashpa_channel_tell(ch);
+	rashpa_channel_wake(ch);
 	return l ? 0 : rashpa_fail(call, -ENOENT,
 				   "the channel has no software source: add one first");
 }

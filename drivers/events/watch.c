@@ -11,55 +11,55 @@
 #include "memory/memory.h"
 #include "events/events.h"
 
-/* ------------------------------------------------------------ looking --- */
+/* ------------------------------------------------------------ checks ---- */
 
 static u64 rashpa_watch_read(const struct rashpa_watch *w)
 {
 	u64 v;
 
-	/* to read it again would be another memory error, in an interrupt this time */
+	/* another read would be another memory error, this time in an interrupt */
 	if (PageHWPoison(virt_to_page(w->word)))
 		return w->last & w->mask;
-	/* hardware writes little-endian words */
+	/* devices write little-endian words */
 	if (w->bits == 32)
 		v = le32_to_cpu(READ_ONCE(*(const __le32 *)w->word));
 	else
 		v = le64_to_cpu(READ_ONCE(*(const __le64 *)w->word));
-	/* what the function wrote before the word is seen by who sees our record */
+	/* a reader of our record sees the data that the function wrote before the word */
 	dma_rmb();
 	return v & w->mask;
 }
 
 /*
- * A counter of 32 bits wraps: of all positions that have its bits, it is at the one nearest to
- * where it was at the last look.
+ * A counter of 32 bits wraps: many positions have the same low bits. Take the one nearest to the
+ * last position.
  */
 static u64 rashpa_watch_position(const struct rashpa_watch *w, u64 v)
 {
-	s32 way;
+	s32 delta;
 
 	if (!w->counter)
 		return v;
-	way = (u32)v - (u32)w->last;
-	/* before the beginning there is nothing */
-	if (way < 0 && w->last < -(s64)way)
-		return w->last + (u32)way;
-	return w->last + way;
+	delta = (u32)v - (u32)w->last;
+	/* no position is negative: this moved forward by more than half of the range */
+	if (delta < 0 && w->last < -(s64)delta)
+		return w->last + (u32)delta;
+	return w->last + delta;
 }
 
-/* Move on to the next value behind @v. */
+/* Advance to the next value after @v. */
 static void rashpa_watch_step(struct rashpa_watch *w, u64 v)
 {
-	u64 n, way;
+	u64 n, delta;
 
-	/* nothing is greater than this: @way might not fit, not even as an overflow */
-	if (v == w->most) {
+	/* no value is greater, and n below could wrap to 0 */
+	if (v == w->max) {
 		w->ended = true;
 		return;
 	}
 	n = div64_u64(v - w->value, w->step) + 1;
-	w->ended = check_mul_overflow(n, w->step, &way) ||
-		   check_add_overflow(w->value, way, &w->value) || w->value > w->most;
+	w->ended = check_mul_overflow(n, w->step, &delta) ||
+		   check_add_overflow(w->value, delta, &w->value) || w->value > w->max;
 }
 
 static bool rashpa_watch_reached(struct rashpa_watch *w, u64 v)
@@ -79,9 +79,9 @@ static bool rashpa_watch_reached(struct rashpa_watch *w, u64 v)
 }
 
 /**
- * rashpa_watch_look() - is the condition true now
+ * rashpa_watch_look() - check the condition now
  * @l: the source that watches the word; its channel's lock held
- * @value: becomes the position of the word, if it is
+ * @value: output: position of the word
  *
  * Return: true if this makes an event.
  */
@@ -113,10 +113,10 @@ bool rashpa_watch_look(struct rashpa_listener *l, u64 *value)
 
 #define RASHPA_BUDGET_DEFAULT	10
 #define RASHPA_BUDGET_ALL	1000
-/* entering and leaving the timer's interrupt, which we cannot measure from inside */
+/* estimate for entry and exit of the timer's interrupt */
 #define RASHPA_LOOK_OVERHEAD_NS	1000
 
-/* What a look costs decides how often there may be one. */
+/* Stretch the period so that checks keep the budget. */
 static void rashpa_watch_account(struct rashpa_watch *w, u64 cost)
 {
 	w->looks++;
@@ -136,12 +136,12 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 	u64 value;
 
 	spin_lock_irqsave(&ch->lock, flags);
-	if (!l->rests && rashpa_watch_look(l, &value))
+	if (!l->disarmed && rashpa_watch_look(l, &value))
 		rashpa_listener_event(l, ++l->sequence, time, value);
-	rashpa_channel_tell_soon(ch);
+	rashpa_channel_wake_later(ch);
 	rashpa_watch_account(w, ktime_get_ns() - time);
-	/* one that rests is started again when it is armed, perhaps before we had the lock */
-	if (!l->rests && !hrtimer_is_queued(timer)) {
+	/* ARM restarts the timer of a disarmed source, perhaps before we got the lock */
+	if (!l->disarmed && !hrtimer_is_queued(timer)) {
 		hrtimer_forward_now(timer, ns_to_ktime(w->period_now));
 		again = HRTIMER_RESTART;
 	}
@@ -151,7 +151,7 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 
 /* --------------------------------------------------------- life ------- */
 
-/* The address of a word in the kernel's mapping, NULL if it is outside. */
+/* Address of a word in the kernel's mapping, NULL outside of the memory. */
 static const void *rashpa_word_find(const struct rashpa_memory *memory, u64 offset)
 {
 	const struct rashpa_extent *extents = memory->extents;
@@ -172,7 +172,7 @@ static int rashpa_watch_check_poll(struct rashpa_call *call, const struct rashpa
 {
 	if (add->index && add->head.flags & (RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK))
 		return rashpa_fail(call, -EINVAL,
-				   "vector %u: a word that no interrupt makes us look at has none",
+				   "vector %u: must be 0 with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK",
 				   add->index);
 	if (!(add->head.flags & RASHPA_SOURCE_POLL))
 		return add->period_us || add->budget ?
@@ -187,7 +187,7 @@ static int rashpa_watch_check_poll(struct rashpa_call *call, const struct rashpa
 	return 0;
 }
 
-/* A counter that wraps has positions of 64 bits: see &struct rashpa_source_add. */
+/* Positions of a counter have 64 bits, see &struct rashpa_source_add. */
 static bool rashpa_watch_counts(const struct rashpa_source_add *add)
 {
 	return add->bits == 32 && (!add->mask || add->mask == U32_MAX) &&
@@ -218,7 +218,7 @@ static int rashpa_watch_check(struct rashpa_call *call, const struct rashpa_sour
 	return rashpa_watch_check_poll(call, add);
 }
 
-/* The memory of @add, one reference, and its word. */
+/* The memory of @add, with one reference, and its word. */
 static struct dma_buf *rashpa_watch_memory(struct rashpa_call *call,
 					   const struct rashpa_source_add *add,
 					   const void **word)
@@ -237,7 +237,7 @@ static struct dma_buf *rashpa_watch_memory(struct rashpa_call *call,
 				  "a lock slot must be in host memory of this driver: a buffer, pinned or lock memory");
 		goto out_put;
 	}
-	/* who may not read the memory learns nothing of its words */
+	/* events disclose the word */
 	if (!(dmabuf->file->f_mode & FMODE_READ)) {
 		err = rashpa_fail(call, -EACCES, "the memory is not open for reading");
 		goto out_put;
@@ -256,12 +256,12 @@ out_put:
 }
 
 /**
- * rashpa_watch_new() - a word as a source
+ * rashpa_watch_new() - make a word a source
  * @call: the ioctl
- * @add: its argument, of kind LOCK
- * @device: N of the function that it is of, for who asks who holds what
+ * @add: argument of kind LOCK
+ * @device: N of the function to charge
  *
- * Return: the watch, which rests until rashpa_watch_start(), or an error pointer.
+ * Return: the watch, without a running timer, or an error pointer.
  */
 struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 				      const struct rashpa_source_add *add, s32 device)
@@ -290,7 +290,7 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 	w->condition = add->condition;
 	w->mask = add->mask ?: (add->bits == 32 ? U32_MAX : U64_MAX);
 	w->counter = rashpa_watch_counts(add);
-	w->most = w->counter ? U64_MAX : w->mask;
+	w->max = w->counter ? U64_MAX : w->mask;
 	w->value = add->value;
 	w->step = add->step;
 	w->last = rashpa_watch_read(w);
@@ -307,8 +307,10 @@ out_free:
 }
 
 /**
- * rashpa_watch_start() - from now on it is looked at by its timer, if it has one
+ * rashpa_watch_start() - start the timer, if any
  * @w: the word; its source is in the channel
+ *
+ * The channel's sources_lock is held, which keeps rashpa_watch_rearm() away.
  */
 void rashpa_watch_start(struct rashpa_watch *w)
 {
@@ -318,10 +320,10 @@ void rashpa_watch_start(struct rashpa_watch *w)
 }
 
 /**
- * rashpa_watch_again() - it does not rest any more: its timer, if it has one, looks again
- * @w: the word; the channel's lock held, as by the timer
+ * rashpa_watch_rearm() - restart the timer, if any
+ * @w: the word; the channel's lock held, as in rashpa_watch_tick()
  */
-void rashpa_watch_again(struct rashpa_watch *w)
+void rashpa_watch_rearm(struct rashpa_watch *w)
 {
 	lockdep_assert_held(&w->listener->channel->lock);
 	if (w->polled)
@@ -330,7 +332,7 @@ void rashpa_watch_again(struct rashpa_watch *w)
 
 /**
  * rashpa_watch_free() - the end of rashpa_watch_new()
- * @w: unreachable for interrupts, or NULL; stopped
+ * @w: stopped, no longer subscribed; or NULL
  */
 void rashpa_watch_free(struct rashpa_watch *w)
 {
@@ -343,39 +345,39 @@ void rashpa_watch_free(struct rashpa_watch *w)
 
 /* -------------------------------------------------------------- ioctl --- */
 
-/* so many words are looked at with interrupts off, then others may run */
+/* words that are checked at a time with interrupts off */
 #define RASHPA_LOOK_BATCH	16
 
 /**
- * struct rashpa_looking - a LOOK on its way
- * @words: at what; locked
- * @park: among those who watch, behind the last one that has looked
- * @left: how many are still to look; who comes meanwhile has looked by himself
- * @events: so far
+ * struct rashpa_look_walk - progress of a LOOK
+ * @words: sources of the memory; locked
+ * @cursor: list element after the last checked source
+ * @left: sources to check; later ones check their word when they are added
+ * @events: number of events
  */
-struct rashpa_looking {
+struct rashpa_look_walk {
 	struct rashpa_words *words;
-	struct rashpa_ear park;
+	struct rashpa_subscriber cursor;
 	u32 left;
 	u32 events;
 };
 
-/* Readers decide how many wait, and for how many eventfds: the producer does not wait for them. */
-static void rashpa_looking_next(struct rashpa_looking *k, u64 time)
+/* The tasklet wakes the readers, because each of them would take time of the producer. */
+static void rashpa_look_next(struct rashpa_look_walk *k, u64 time)
 {
-	struct rashpa_ear *ear = list_next_entry(&k->park, entry);
-	struct rashpa_listener *l = container_of(ear, struct rashpa_listener, ear);
+	struct rashpa_subscriber *subscriber = list_next_entry(&k->cursor, entry);
+	struct rashpa_listener *l = container_of(subscriber, struct rashpa_listener, subscriber);
 	struct rashpa_channel *ch = l->channel;
 
-	list_move(&k->park.entry, &ear->entry);
+	list_move(&k->cursor.entry, &subscriber->entry);
 	spin_lock(&ch->lock);
 	k->events += rashpa_listener_fire(l, k->words->origin.sequence, time, 0);
-	rashpa_channel_tell_soon(ch);
+	rashpa_channel_wake_later(ch);
 	spin_unlock(&ch->lock);
 }
 
-/* Return: are there more? */
-static bool rashpa_looking_some(struct rashpa_looking *k)
+/* Return: true if sources are left. */
+static bool rashpa_look_batch(struct rashpa_look_walk *k)
 {
 	struct rashpa_origin *origin = &k->words->origin;
 	u64 time;
@@ -384,35 +386,35 @@ static bool rashpa_looking_some(struct rashpa_looking *k)
 	spin_lock_irq(&origin->lock);
 	time = ktime_get_ns();
 	for (i = 0; i < RASHPA_LOOK_BATCH && k->left; i++, k->left--) {
-		if (list_is_last(&k->park.entry, &origin->ears)) {
+		if (list_is_last(&k->cursor.entry, &origin->subscribers)) {
 			k->left = 0;
 			break;
 		}
-		rashpa_looking_next(k, time);
+		rashpa_look_next(k, time);
 	}
 	spin_unlock_irq(&origin->lock);
 	return k->left;
 }
 
-/* The words are locked. Return: the events that this made. */
+/* The words are locked. Return: number of events. */
 static u32 rashpa_words_look(struct rashpa_words *words)
 {
 	struct rashpa_origin *origin = &words->origin;
-	struct rashpa_looking k = { .words = words };
+	struct rashpa_look_walk k = { .words = words };
 	bool more;
 
 	lockdep_assert_held(&words->lock);
 	spin_lock_irq(&origin->lock);
 	origin->sequence++;
-	k.left = origin->n_ears;
-	list_add(&k.park.entry, &origin->ears);
+	k.left = origin->n_subscribers;
+	list_add(&k.cursor.entry, &origin->subscribers);
 	spin_unlock_irq(&origin->lock);
 	do {
-		more = rashpa_looking_some(&k);
+		more = rashpa_look_batch(&k);
 		cond_resched();
 	} while (more);
 	spin_lock_irq(&origin->lock);
-	list_del(&k.park.entry);
+	list_del(&k.cursor.entry);
 	spin_unlock_irq(&origin->lock);
 	return k.events;
 }
@@ -430,7 +432,7 @@ int rashpa_ioc_look(struct rashpa_call *call, void *arg)
 	if (!memory)
 		err = rashpa_fail(call, -EXDEV,
 				  "words are in host memory of this driver: a buffer, pinned or lock memory");
-	/* who may not write the words has nothing to tell of them */
+	/* a program that cannot write words has no reason to have them checked */
 	else if (!(dmabuf->file->f_mode & FMODE_WRITE))
 		err = rashpa_fail(call, -EACCES, "the memory is not open for writing");
 	else

@@ -77,7 +77,7 @@ int rashpa_vectors_init(struct rashpa_device *dev)
 			rashpa_vectors_free(dev, i);
 			return err;
 		}
-		vector->origin.rest = rashpa_vector_mask;
+		vector->origin.mask = rashpa_vector_mask;
 	}
 	dev->n_vectors = n;
 	return 0;

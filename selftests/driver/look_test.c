@@ -874,7 +874,7 @@ static void no_place(void *arg)
 		;
 	s.memory = fd;
 	for (i = 0; i < 2000 && tap_ok(); i++) {
-		ANSWERED(add(ch, &s), ENOSPC, "listen there already");
+		ANSWERED(add(ch, &s), ENOSPC, "subscribe already");
 		nothing(ch);
 	}
 	close(full);

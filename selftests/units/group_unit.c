@@ -80,7 +80,7 @@ static struct rashpa_listener *source(bool counts)
 	l->channel = &channel;
 	l->quiet = true;
 	mutex_lock(&channel.sources_lock);
-	rashpa_listener_place(&call, &channel, l);
+	rashpa_listener_id_get(&call, &channel, l);
 	mutex_unlock(&channel.sources_lock);
 	l->kind = counts ? RASHPA_SOURCE_VECTOR : RASHPA_SOURCE_LOCK;
 	l->watch = counts ? NULL : &watches[l->id];
@@ -296,7 +296,7 @@ TEST(full, "FULL is reported once")
 		/* moves the member without an event */
 		spin_lock(&channel.lock);
 		rashpa_member_move(&of(id)->member[0], rows[i].from);
-		of(id)->member[0].judged = U64_MAX;
+		of(id)->member[0].counted = U64_MAX;
 		spin_unlock(&channel.lock);
 		event(1, rows[i].to);
 		CHECK(n_records == rows[i].told, "row %zu: %zu records", i, n_records);

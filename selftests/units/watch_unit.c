@@ -60,7 +60,7 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 {
 	events++;
 	l->value = value;
-	l->rests = l->one_shot;
+	l->disarmed = l->one_shot;
 }
 
 /* --------------------------------------------------------- conditions ---- */
@@ -360,11 +360,11 @@ TEST(timer, "a timer makes events, and a one-shot source rests")
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 2, "it does not rest");
 	word[0] = 3;
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 2, "it checks while it rests");
-	listener.rests = false;
+	listener.disarmed = false;
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 3 && listener.value == 3,
 	      "a change while it rested is no event");
 	listener.one_shot = false;
-	listener.rests = false;
+	listener.disarmed = false;
 	rashpa_watch_free(w);
 }
 
@@ -397,7 +397,7 @@ TEST(budget, "the period follows the budget")
 static u32 fired[100], told;
 static u32 quiet_from, quiet_end;	/* these words make no event */
 static struct list_head *looked;
-static struct rashpa_ear *comes, *goes;	/* between the words of a LOOK */
+static struct rashpa_subscriber *comes, *goes;	/* between the words of a LOOK */
 
 bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
@@ -407,7 +407,7 @@ bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64
 	return l->id;
 }
 
-void rashpa_channel_tell_soon(struct rashpa_channel *ch)
+void rashpa_channel_wake_later(struct rashpa_channel *ch)
 {
 	lockdep_assert_held(&ch->lock);
 	told++;
@@ -428,10 +428,10 @@ static void look_at(u32 n, u32 per, u32 every)
 {
 	static struct rashpa_channel channels[ARRAY_SIZE(fired)];
 	static struct rashpa_listener of[ARRAY_SIZE(fired)];
-	struct rashpa_words words = { .origin.n_ears = n };
+	struct rashpa_words words = { .origin.n_subscribers = n };
 	u32 i, made, wanted = 0;
 
-	INIT_LIST_HEAD(&words.origin.ears);
+	INIT_LIST_HEAD(&words.origin.subscribers);
 	memset(fired, 0, sizeof(fired));
 	told = 0;
 	for (i = 0; i < n; i++) {
@@ -439,7 +439,7 @@ static void look_at(u32 n, u32 per, u32 every)
 						   .id = every && i % every == 0 &&
 							 (i < quiet_from || i >= quiet_end) };
 		wanted += of[i].id;
-		list_add_tail(&of[i].ear.entry, &words.origin.ears);
+		list_add_tail(&of[i].subscriber.entry, &words.origin.subscribers);
 	}
 	mutex_lock(&words.lock);
 	made = rashpa_words_look(&words);
@@ -448,8 +448,8 @@ static void look_at(u32 n, u32 per, u32 every)
 	CHECK(told == n, "%u words: channels are notified %u times", n, told);
 	for (i = 0; i < n; i++)
 		CHECK(fired[i] == 1, "%u words: word %u was checked %u times", n, i, fired[i]);
-	for (i = 0; words.origin.ears.next != &words.origin.ears; i++)
-		list_del_init(words.origin.ears.next);
+	for (i = 0; words.origin.subscribers.next != &words.origin.subscribers; i++)
+		list_del_init(words.origin.subscribers.next);
 	CHECK(i == n, "%u words are left of %u", i, n);
 }
 
@@ -490,25 +490,25 @@ TEST(look_changes, "words come and go during LOOK")
 	static struct rashpa_channel ch;
 	static struct rashpa_listener of[ARRAY_SIZE(fired)];
 	static struct rashpa_channel channels[ARRAY_SIZE(fired)];
-	struct rashpa_words words = { .origin.n_ears = 40 };
+	struct rashpa_words words = { .origin.n_subscribers = 40 };
 	u32 i, made;
 
-	INIT_LIST_HEAD(&words.origin.ears);
-	looked = &words.origin.ears;
+	INIT_LIST_HEAD(&words.origin.subscribers);
+	looked = &words.origin.subscribers;
 	memset(fired, 0, sizeof(fired));
 	for (i = 0; i < 41; i++) {
 		of[i] = (struct rashpa_listener) { .channel = i == 40 ? &ch : &channels[i],
 						   .index = i, .id = 1 };
 		if (i < 40)
-			list_add_tail(&of[i].ear.entry, looked);
+			list_add_tail(&of[i].subscriber.entry, looked);
 	}
-	comes = &of[40].ear;
+	comes = &of[40].subscriber;
 	mutex_lock(&words.lock);
 	made = rashpa_words_look(&words);
 	CHECK(made == 40 && !fired[40], "%u events, %u of the new word", made, fired[40]);
-	goes = &of[39].ear;
+	goes = &of[39].subscriber;
 	words.origin.sequence = 0;
-	words.origin.n_ears = 41;
+	words.origin.n_subscribers = 41;
 	made = rashpa_words_look(&words);
 	mutex_unlock(&words.lock);
 	CHECK(made == 40 && fired[39] == 1 && fired[40] == 1,

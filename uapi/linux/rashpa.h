@@ -453,20 +453,19 @@ struct rashpa_limit {
 /* --- words that programs write --- */
 
 /**
- * struct rashpa_look - RASHPA_IOC_LOOK: look at the watched words of a memory now
+ * struct rashpa_look - RASHPA_IOC_LOOK: check the watched words of a memory now
  * @head: no flags
  * @fd: dma-buf of host memory of this driver, open for writing: a buffer, pinned or lock memory
- * @out_events: events that this made
+ * @out_events: number of events that this made
  *
- * For producers that are programs, e.g. the thread that takes a network card's completions: write
- * the payload, store the words (release), then call this once for all of them. Each source with
- * RASHPA_SOURCE_LOOK of a word in this memory, in whatever channel, looks at its word, as it
- * would at an interrupt; through which dma-buf of the memory makes no difference. The
- * kernel wakes waiters and signals eventfds soon after: their number takes no time of the
- * producer. One call waits for another one at the same memory.
+ * This is for producers that are programs, e.g. the thread that takes the completions of a network
+ * card: write the payload, store the words (release), then call this once for all words. The call
+ * checks the word of each source with RASHPA_SOURCE_LOOK in this memory, in all channels and
+ * through all its dma-bufs. The kernel wakes waiters and signals eventfds later, so that they take
+ * no time of the producer. Calls for the same memory wait for each other.
  *
- * Errors: EBADF, EINVAL (not a dma-buf), EXDEV (memory of somebody else, or a window), EACCES (not
- * open for writing), EINTR.
+ * Errors: EBADF, EINVAL (not a dma-buf), EXDEV (foreign memory, or a window), EACCES (not open for
+ * writing), EINTR.
  */
 struct rashpa_look {
 	struct rashpa_head head;
@@ -1393,24 +1392,22 @@ struct rashpa_restore {
  * struct rashpa_channel_make - RASHPA_IOC_CHANNEL_MAKE: make an event channel
  * @head: no flags
  * @depth: records that the queue holds, 2 to 65536; 0 for 1024
- * @sources: how many sources and groups it can have, 1 to RASHPA_SOURCES_MAX; 0 for
+ * @sources: maximum number of sources and groups, 1 to RASHPA_SOURCES_MAX; 0 for
  *	RASHPA_SOURCES_DEFAULT. Their ids are 1 to this
  * @record_size: bytes of a record that read() returns: sizeof(struct rashpa_event) as the program
  *	was compiled with; 0 for 40, the first published size
  * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD_BIND
- * @out_ring_size: bytes of &struct rashpa_ring and its records: mmap so much at offset 0,
- *	read-only
+ * @out_ring_size: bytes of &struct rashpa_ring and its records, to mmap at offset 0, read-only
  * @out_consumer: mmap offset of &struct rashpa_consumer, for reading and writing
  * @out_consumer_size: bytes to mmap there, whole pages
  *
- * A channel of /dev/rashpa/fpgaN belongs to that function and ends with it. One of
- * /dev/rashpa/memory belongs to none: its sources are software, words that a timer or
- * RASHPA_IOC_LOOK looks at, groups, and all those of functions that are named with them.
+ * A channel of /dev/rashpa/fpgaN belongs to that function and ends with it. A channel of
+ * /dev/rashpa/memory belongs to no function. Its sources are software, memory errors, groups, words
+ * with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK, and all sources that name a function.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, E2BIG (@record_size is larger than the
- * records of this kernel), ENOMEM; of a function also: EPERM (the
- * profile has no quiesce sequence: needs CAP_SYS_RAWIO), EIO (it is stuck, or does not answer),
- * ENODEV.
+ * records of this kernel), ENOMEM. For a function also: EPERM (the profile has no quiesce sequence:
+ * needs CAP_SYS_RAWIO), EIO (it is stuck, or does not answer), ENODEV.
  */
 struct rashpa_channel_make {
 	struct rashpa_head head;
@@ -1424,22 +1421,22 @@ struct rashpa_channel_make {
 };
 
 /**
- * enum rashpa_source - what can make events
- * @RASHPA_SOURCE_VECTOR: an interrupt vector; value = the vector's number
+ * enum rashpa_source - sources of events
+ * @RASHPA_SOURCE_VECTOR: an interrupt vector; value = number of the vector
  * @RASHPA_SOURCE_DEVICE: state of the function; value = enum rashpa_device_event in the low 32
- *	bits; the others are zero, but for RASHPA_DEVICE_EVENT_ENGINE
+ *	bits; the high 32 bits are zero, except with RASHPA_DEVICE_EVENT_ENGINE
  * @RASHPA_SOURCE_SOFTWARE: RASHPA_IOC_SIGNAL on the same channel
  * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = its position, see &struct
  *	rashpa_source_add
  * @RASHPA_SOURCE_MAP: state of a map of the function; value = its out_id << 32 | enum
  *	rashpa_map_state
- * @RASHPA_SOURCE_GROUP: in records: a group, see RASHPA_IOC_GROUP_MAKE; value = the position that
+ * @RASHPA_SOURCE_GROUP: in records: a group, see RASHPA_IOC_GROUP_MAKE; value = position that
  *	all members have reached
  * @RASHPA_SOURCE_OVERRUN: in records: a member of a group has lapped the consumer; source =
- *	the member, value = its position, sequence = stacks that it has overrun so far
- * @RASHPA_SOURCE_FULL: in records: a member of a group has filled what the consumer has room for;
- *	source = the member, value = its position, sequence = by how much that is ahead of what was
- *	acknowledged
+ *	the member, value = its position, sequence = number of stacks that it has overrun
+ * @RASHPA_SOURCE_FULL: in records: a member of a group has filled the room of the consumer;
+ *	source = the member, value = its position, sequence = distance of that from the
+ *	acknowledged position
  */
 enum rashpa_source {
 	RASHPA_SOURCE_VECTOR = 1,
@@ -1453,12 +1450,12 @@ enum rashpa_source {
 };
 
 /**
- * enum rashpa_condition - when a lock slot makes an event
- * @RASHPA_CONDITION_CHANGED: the word is another than at the last look
+ * enum rashpa_condition - condition of a lock slot
+ * @RASHPA_CONDITION_CHANGED: the word differs from the last check
  * @RASHPA_CONDITION_EQUAL: the word became equal to @value
- * @RASHPA_CONDITION_REACHED: the word became greater than or equal to @value, unsigned; then
- *	@value grows by @step until it is greater than the word, and the source waits again.
- *	With step 0 it waits until the word was less than @value in between.
+ * @RASHPA_CONDITION_REACHED: the word became greater than or equal to @value, unsigned. Then
+ *	@value grows by @step until it is greater than the word. With step 0, the next event needs a
+ *	check that finds the word less than @value.
  */
 enum rashpa_condition {
 	RASHPA_CONDITION_CHANGED = 1,
@@ -1469,15 +1466,14 @@ enum rashpa_condition {
 /**
  * enum rashpa_device_event - values of RASHPA_SOURCE_DEVICE
  * @RASHPA_DEVICE_EVENT_QUIESCED: all DMA was stopped
- * @RASHPA_DEVICE_EVENT_RESET: a reset of the function has ended. The PCI core does not say
- *	whether it failed; RASHPA_IOC_RESET does
+ * @RASHPA_DEVICE_EVENT_RESET: a reset of the function has ended. Only RASHPA_IOC_RESET reports
+ *	whether it failed, because the PCI core does not
  * @RASHPA_DEVICE_EVENT_STUCK: the function did not stop, or does not answer; bus mastering is off
- * @RASHPA_DEVICE_EVENT_GONE: the function was removed; no more events of its vectors, its maps
- *	and its state will come. Words of memory that a timer looks at, and sources of other
- *	functions, go on until the channel is closed
+ * @RASHPA_DEVICE_EVENT_GONE: the function was removed; it makes no more events. Words that a
+ *	timer checks, and sources of other functions, go on until the channel is closed
  * @RASHPA_DEVICE_EVENT_ERROR: the PCI core reports an error of the function or its link
- * @RASHPA_DEVICE_EVENT_ENGINE: one engine was stopped, and the others were not: that with the index
- *	in the high 32 bits, see RASHPA_IOC_ENGINE_INFO
+ * @RASHPA_DEVICE_EVENT_ENGINE: one engine was stopped, the others go on; its index is in the high
+ *	32 bits, see RASHPA_IOC_ENGINE_INFO
  */
 enum rashpa_device_event {
 	RASHPA_DEVICE_EVENT_QUIESCED = 1,
@@ -1488,18 +1484,18 @@ enum rashpa_device_event {
 	RASHPA_DEVICE_EVENT_ENGINE = 6,
 };
 
-/** RASHPA_SOURCE_QUIET - no records: the source is there for groups and its own eventfd */
+/** RASHPA_SOURCE_QUIET - no records: the source only serves its group and its eventfd */
 #define RASHPA_SOURCE_QUIET	_BITUL(0)
-/** RASHPA_SOURCE_POLL - LOCK: look every @period_us, not at an interrupt */
+/** RASHPA_SOURCE_POLL - LOCK: check every @period_us, not at an interrupt */
 #define RASHPA_SOURCE_POLL	_BITUL(1)
 /**
- * RASHPA_SOURCE_LOOK - LOCK: look at each RASHPA_IOC_LOOK of the memory, not at an interrupt; with
- * RASHPA_SOURCE_POLL as well
+ * RASHPA_SOURCE_LOOK - LOCK: check at each RASHPA_IOC_LOOK of the memory, not at an interrupt; can
+ * be combined with RASHPA_SOURCE_POLL
  */
 #define RASHPA_SOURCE_LOOK	_BITUL(2)
 /**
- * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: rest after each event, until RASHPA_IOC_ARM. While all
- * that listen to a vector rest it is masked
+ * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: each event disarms the source until RASHPA_IOC_ARM. A
+ * vector is masked while all its sources are disarmed
  */
 #define RASHPA_SOURCE_ONE_SHOT	_BITUL(3)
 
@@ -1509,78 +1505,77 @@ enum rashpa_device_event {
 #define RASHPA_PERIOD_MAX	1000000
 
 /**
- * RASHPA_LISTENERS_VECTOR - sources without CAP_SYS_RESOURCE that may listen to one vector, of all
- * users; of one user half of that (module parameter ``user_limit_interrupt``)
+ * RASHPA_LISTENERS_VECTOR - maximum number of sources without CAP_SYS_RESOURCE at one vector, for
+ * all users; one user can have half of them (module parameter ``user_limit_interrupt``)
  */
 #define RASHPA_LISTENERS_VECTOR	64
 /**
- * RASHPA_LISTENERS_USER - sources without CAP_SYS_RESOURCE that may LOOK at one memory, or listen
- * to the state or the maps of one function, of all users; of one user half of that (module
- * parameter ``user_limit_listeners``)
+ * RASHPA_LISTENERS_USER - maximum number of sources without CAP_SYS_RESOURCE with LOOK at one
+ * memory, or for the state or the maps of one function, for all users; one user can have half of
+ * them (module parameter ``user_limit_listeners``)
  */
 #define RASHPA_LISTENERS_USER	256
-/** RASHPA_LISTENERS_MAX - sources in all, those with CAP_SYS_RESOURCE included */
+/** RASHPA_LISTENERS_MAX - the same with CAP_SYS_RESOURCE, for all users */
 #define RASHPA_LISTENERS_MAX	2048
 
 /**
- * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: listen to a source
+ * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: add a source to a channel
  * @head: flags: RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK,
  *	RASHPA_SOURCE_ONE_SHOT
  * @kind: enum rashpa_source, up to MAP
- * @index: VECTOR: vector number. LOCK: the vector at whose interrupts the word is looked at;
+ * @index: VECTOR: number of the vector. LOCK: number of the vector whose interrupts check the word;
  *	0 with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK. MAP: out_id of the map, or 0 for all. 0
  *	for the others
  * @out_id: id of the source in this channel's records, from 1 on
  * @__reserved: must be zero
- * @device: fd of /dev/rashpa/fpgaN, open for writing: the source is one of that function; -1: one
- *	of the channel's function. SOFTWARE: -1
- * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; else -1
- * @offset: LOCK: of the word in the memory, bytes, a multiple of its width
+ * @device: fd of /dev/rashpa/fpgaN, open for writing: the function of the source; -1: the channel's
+ *	function. SOFTWARE: -1
+ * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver. -1 for the others
+ * @offset: LOCK: offset of the word in the memory, bytes, a multiple of its width
  * @mask: LOCK: bits of the word that count; 0 for all
- * @value: LOCK: of the condition; no bits outside the mask, where there is one
+ * @value: LOCK: value of the condition, within the mask
  * @step: LOCK: see RASHPA_CONDITION_REACHED
  * @condition: LOCK: enum rashpa_condition
  * @bits: LOCK: width of the word, 32 or 64
- * @period_us: LOCK: RASHPA_PERIOD_MIN to RASHPA_PERIOD_MAX microseconds, with
- *	RASHPA_SOURCE_POLL; else 0
- * @budget: LOCK: part of one CPU in thousandths that looking may take, 1 to 1000, with
- *	RASHPA_SOURCE_POLL, 0 for 10; the period is stretched to keep it. Else 0
+ * @period_us: LOCK: RASHPA_PERIOD_MIN to RASHPA_PERIOD_MAX microseconds, with RASHPA_SOURCE_POLL;
+ *	else 0
+ * @budget: LOCK: part of one CPU for the checks in thousandths, 1 to 1000, 0 for 10, with
+ *	RASHPA_SOURCE_POLL; the period is stretched to keep it. Else 0
  *
- * All fields but @kind, @index and the fds are 0 for a kind that does not name them.
+ * All fields except @kind, @index and the fds are 0 for a kind that does not name them.
  *
- * A word is looked at in the interrupt handler (or by the timer, or in RASHPA_IOC_LOOK), before
- * waiters are woken: what comes together makes one event, and the value tells how far it is.
- * REACHED and CHANGED lose no position by that; EQUAL can miss a value that was there only between
- * two looks. A condition that is true already when the source is added is an event at once (with
- * POLL: at the first look).
+ * The interrupt handler (or the timer, or RASHPA_IOC_LOOK) checks a word before it wakes waiters.
+ * Several changes between two checks make one event, and the value is the last position. REACHED
+ * and CHANGED lose no position by that; EQUAL can miss a value that was there only between two
+ * checks. If the condition is true when the source is added, this is an event at once (with POLL:
+ * at the first check).
  *
  * The *position* of a word is the word, masked. A word of 32 bits without a mask (0, or all bits)
- * is a counter that wraps: its position has 64 bits, begins with the word as it is when the source
- * is added, and follows it; the low 32 bits of the position are the word. This is right as long
- * as the word moves by less than 2^31 between two looks, in either direction. CHANGED and REACHED
- * tell and compare positions. EQUAL is for words that are no counters: the word itself.
+ * is a counter that wraps. Its position has 64 bits, begins with the word when the source is added,
+ * and follows it; the low 32 bits of the position are the word. This is right as long
+ * as the word moves by less than 2^31 between two checks, in either direction. CHANGED and REACHED
+ * report and compare positions. EQUAL compares the word itself.
  *
- * All timers together take no more than the module parameter ``poll_budget``: a source has its
- * part of that until it is deleted or its channel is closed, also when the function is gone.
+ * All timers together take no more than the module parameter ``poll_budget``. A source keeps its
+ * part until it is deleted or its channel is closed, even after the removal of the function.
  *
- * Each source costs time in the interrupt: at most RASHPA_LISTENERS_VECTOR may listen to one
- * vector, and RASHPA_LISTENERS_USER to the maps or the state of one function, or LOOK at one
- * memory, half of them of one user. Those with CAP_SYS_RESOURCE do not count there; in all there
- * are RASHPA_LISTENERS_MAX.
+ * Each source takes time in the interrupt. So the number of sources at one vector is limited to
+ * RASHPA_LISTENERS_VECTOR. RASHPA_LISTENERS_USER limits LOOK at one memory, and the maps and the
+ * state of one function. One user can have half of either. Sources with CAP_SYS_RESOURCE do not
+ * count; RASHPA_LISTENERS_MAX limits all.
  *
- * A source with RASHPA_SOURCE_ONE_SHOT makes one event, and rests until RASHPA_IOC_ARM: a million
- * interrupts a second are for a consumer that is busy one, because the vector is masked while all
- * that listen to it rest. What came since the event before is in the record: with LOCK the
- * difference of the values, with VECTOR that of the sequences, in which interrupts count as one
- * that came while the vector was masked. It is no member of a group.
+ * A source with RASHPA_SOURCE_ONE_SHOT makes one event, and is disarmed until RASHPA_IOC_ARM. So a
+ * board can interrupt as often as it likes, because the vector is masked while all its sources are
+ * disarmed. The next record has everything since the last event. With LOCK this is the difference
+ * of the values, with VECTOR that of the sequences; all interrupts during the mask count as one.
+ * Such a source is no member of a group.
  *
- * Errors: EINVAL (also: neither the channel nor @device has a function, and the source needs one;
- * an fd that is not what it should be), EBADF (an fd that is not open), EPERM
- * (@device was opened read-only), ERANGE (no such vector; outside the memory), EXDEV (memory of
- * somebody else, or not host memory), EACCES (memory that is not open for reading), EEXIST
- * (already in this channel; LOCK may be there several times), ENOSPC (more sources and groups than
- * the channel was made for, or listeners to the source), EDQUOT (``poll_budget``), ENODEV, and as
- * RASHPA_IOC_CHANNEL_MAKE.
+ * Errors: EINVAL (also: neither @device nor the channel has a function, and the source needs one;
+ * a wrong kind of fd), EBADF (an fd that is not open), EPERM (@device was opened read-only),
+ * ERANGE (no such vector; outside the memory), EXDEV (foreign memory, or no host memory), EACCES
+ * (memory that is not open for reading), EEXIST (already in this channel; LOCK may be there
+ * several times), ENOSPC (the channel is full, or too many sources), EDQUOT (``poll_budget``),
+ * ENODEV, and as RASHPA_IOC_CHANNEL_MAKE.
  */
 struct rashpa_source_add {
 	struct rashpa_head head;
@@ -1601,12 +1596,12 @@ struct rashpa_source_add {
 };
 
 /**
- * struct rashpa_source_del - RASHPA_IOC_SOURCE_DEL: stop listening
+ * struct rashpa_source_del - RASHPA_IOC_SOURCE_DEL: remove a source or group
  * @head: no flags
- * @id: of the source or group
+ * @id: id of the source or group
  * @__reserved: must be zero
  *
- * Records already queued stay. Also when the function of the channel was removed. Errors: ENOENT,
+ * Queued records stay. This works after the removal of the function, too. Errors: ENOENT,
  * EINVAL, EBUSY (a member of a group).
  */
 struct rashpa_source_del {
@@ -1616,20 +1611,20 @@ struct rashpa_source_del {
 };
 
 /**
- * struct rashpa_source_info - RASHPA_IOC_SOURCE_INFO: what a source has done so far
+ * struct rashpa_source_info - RASHPA_IOC_SOURCE_INFO: counters of a source
  * @head: no flags
- * @id: of the source or group
+ * @id: id of the source or group
  * @out_kind: enum rashpa_source
  * @out_index: as it was added
- * @out_device: N of /dev/rashpa/fpgaN whose source it is, of software and groups that of the
- *	channel; -1 for none
- * @out_events: since it was added, those without a record included
+ * @out_device: N of /dev/rashpa/fpgaN of the source; for software and groups N of the channel; -1
+ *	for no function
+ * @out_events: events since it was added, with and without a record
  * @out_lost: records that found no room
- * @out_value: of the last event
- * @out_looks: RASHPA_SOURCE_POLL: times the word was looked at
- * @out_look_ns: RASHPA_SOURCE_POLL: CPU time that took, without entering the interrupt
+ * @out_value: value of the last event
+ * @out_looks: RASHPA_SOURCE_POLL: number of checks by the timer
+ * @out_look_ns: RASHPA_SOURCE_POLL: their CPU time, without the entry of the interrupt
  * @out_since_ns: RASHPA_SOURCE_POLL: time since the source was added
- * @out_period_ns: RASHPA_SOURCE_POLL: the period now, stretched where the budget asks for it
+ * @out_period_ns: RASHPA_SOURCE_POLL: the period now, stretched if the budget asks for it
  *
  * Errors: ENOENT.
  */
@@ -1649,15 +1644,15 @@ struct rashpa_source_info {
 };
 
 /**
- * struct rashpa_arm - RASHPA_IOC_ARM: a one-shot source shall tell of the next event
+ * struct rashpa_arm - RASHPA_IOC_ARM: arm a one-shot source for the next event
  * @head: no flags
- * @id: of a source with RASHPA_SOURCE_ONE_SHOT
- * @out_events: 1 if there is one at once, because something came while it rested: its record is
- *	queued, its eventfd signalled, and it rests again; else 0
+ * @id: id of a source with RASHPA_SOURCE_ONE_SHOT
+ * @out_events: 1 if an event came while it was disarmed: its record is queued, its eventfd is
+ *	signalled, and the source is disarmed again; else 0
  * @__reserved: must be zero
  *
- * Take what there is, then arm: nothing is lost between the two. What came before the call is
- * looked at by it, what comes later is heard of. Nothing happens to a source that does not rest.
+ * Read the records, then arm: no event is lost between the two. The call checks for earlier
+ * events, and later ones reach the source. An armed source stays as it is.
  *
  * Errors: EINVAL (not one-shot), ENOENT.
  */
@@ -1669,21 +1664,22 @@ struct rashpa_arm {
 };
 
 /**
- * struct rashpa_eventfd_bind - RASHPA_IOC_EVENTFD_BIND: signal an eventfd as well
+ * struct rashpa_eventfd_bind - RASHPA_IOC_EVENTFD_BIND: signal an eventfd at each event
  * @head: no flags
  * @fd: eventfd; -1 to stop
- * @id: source or group, or 0 for all of the channel
+ * @id: id of a source or group, or 0 for the whole channel
  *
- * One eventfd a source and one for all; a second call replaces the first. Records are
- * queued all the same; the one for all is for them, so RASHPA_SOURCE_QUIET signals only the
- * source's. OVERRUN and FULL, which tell of a member of a group, signal only the one for all.
+ * Each source has one eventfd, and the channel has one. A second call replaces the first. Records
+ * are queued all the same. The eventfd of the channel counts records, with the lost ones, so a
+ * RASHPA_SOURCE_QUIET source signals only its eventfd. OVERRUN and FULL signal only the eventfd of
+ * the channel.
  *
  * For one signal after several stacks use a LOCK source with RASHPA_CONDITION_REACHED and a step.
  *
- * When the channel's function is removed all its eventfds are signalled once more: read() or
- * &struct rashpa_ring.gone tells. For the removal of another function listen to its
- * RASHPA_SOURCE_DEVICE. The kernel signals an eventfd at once, when signals are due to it,
- * before another one replaces it, and before its source or channel ends.
+ * At the removal of the channel's function the kernel signals all its eventfds once more: read()
+ * or &struct rashpa_ring.gone reports it. RASHPA_SOURCE_DEVICE reports the removal of another
+ * function. An eventfd gets due signals before it is replaced, and before its source or channel
+ * ends.
  *
  * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV (not with @fd -1).
  */
@@ -1695,11 +1691,11 @@ struct rashpa_eventfd_bind {
 
 /** RASHPA_MEMBERS_MAX - members of one group */
 #define RASHPA_MEMBERS_MAX	1024
-/** RASHPA_FULL_NEVER - @full of a group that does not want to be told */
+/** RASHPA_FULL_NEVER - @full of a group without FULL */
 #define RASHPA_FULL_NEVER	0xffffffffffffffffULL
 
 /**
- * struct rashpa_member - of a group
+ * struct rashpa_member - member of a group
  * @source: id of a source of the same channel
  * @__reserved: must be zero
  */
@@ -1709,35 +1705,35 @@ struct rashpa_member {
 };
 
 /**
- * struct rashpa_group_make - RASHPA_IOC_GROUP_MAKE: one event when all members have got so far
+ * struct rashpa_group_make - RASHPA_IOC_GROUP_MAKE: one event when all members reach a position
  * @head: no flags
  * @members: pointer to @n_members of &struct rashpa_member
  * @n_members: 1 to RASHPA_MEMBERS_MAX
  * @member_size: bytes of one of them
- * @slots: stacks that fit into the destination: a member whose position is more than this
- *	ahead of what was acknowledged has lapped the consumer (OVERRUN); 0: not looked at
- * @full: a member whose position is so much or more ahead of what was acknowledged has filled
- *	what there is (FULL), in time to make the producer pause; up to @slots if that is given;
- *	0 for @slots. RASHPA_FULL_NEVER: not looked at, for producers that wait for credit, whose
- *	slots are full as a rule
+ * @slots: stacks that fit into the destination. A member whose position exceeds the acknowledged
+ *	position by more than this has lapped the consumer (OVERRUN); 0: not checked
+ * @full: a member whose position exceeds the acknowledged position by this or more has filled the
+ *	destination (FULL), in time to make the producer pause; up to @slots if that is given;
+ *	0 for @slots. RASHPA_FULL_NEVER: not checked, for producers that wait for credit, whose
+ *	slots are usually full
  * @first: position at which all members and the consumer begin
  * @out_id: id in the records, from the same numbers as those of sources
  * @__reserved: must be zero
  *
- * Each member has a position, @first at least: a LOCK source the greatest of its events,
- * beginning with the last one before the group was made, with RASHPA_CONDITION_CHANGED if there
- * was none the word that it was added with (clear what an earlier run left there);
- * any other source @first plus the number of its events since then. The group's position
- * is the smallest of them; when it is greater than @first, and whenever it grows, there is one
- * record, RASHPA_SOURCE_GROUP. A group that is made late tells at once of members that are
- * @full, or more than @slots, ahead of @first.
+ * Each member has a position, @first at least. For a LOCK source it is the greatest position of
+ * its events; a group that is made later counts the last event. With RASHPA_CONDITION_CHANGED and
+ * no event yet, it is the word at creation of the source (clear the word of an earlier run). For
+ * any other source it is @first plus the number of events since then. The group's position is the
+ * minimum of all. Each time it grows beyond @first, the group makes one record,
+ * RASHPA_SOURCE_GROUP. A group that is made late reports at once members that are @full, or more
+ * than @slots, ahead of @first.
  *
- * FULL and OVERRUN are looked at with each event of a member, and told once: FULL when this event
- * took it there, OVERRUN for stacks that were not told before.
+ * FULL and OVERRUN are checked at each event of a member, and reported once: FULL for the event
+ * that filled the slots, OVERRUN for stacks that were not reported before.
  *
- * A word that is written twice or not at all changes no position: with LOCK members (and
- * RASHPA_CONDITION_CHANGED) the group is right whatever interrupts arrive twice or never. An
- * interrupt that is counted twice is not noticed: members that are vectors rely on hardware.
+ * A word that is written twice or not at all changes no position. So a group of LOCK members with
+ * RASHPA_CONDITION_CHANGED is right even if interrupts arrive twice or never. The kernel does not
+ * notice an interrupt that is counted twice: members that are vectors rely on hardware.
  *
  * A source is a member of one group at most, and a group is no member. Add the same word twice for
  * two groups. RASHPA_SOURCE_DEL ends the group, not its members.
@@ -1759,9 +1755,9 @@ struct rashpa_group_make {
 };
 
 /**
- * struct rashpa_ack - RASHPA_IOC_ACK: the consumer of a group has got so far
+ * struct rashpa_ack - RASHPA_IOC_ACK: acknowledge stacks of a group
  * @head: no flags
- * @id: of the group
+ * @id: id of the group
  * @__reserved: must be zero
  * @position: all stacks up to this one may be overwritten
  *
@@ -1777,12 +1773,12 @@ struct rashpa_ack {
 };
 
 /**
- * struct rashpa_member_info - how far a member of a group is
+ * struct rashpa_member_info - state of a member of a group
  * @source: id
  * @__reserved: zero
  * @position: see &struct rashpa_group_make
  * @overruns: stacks that lapped the consumer
- * @time_ns: of its last event, 0 if there was none
+ * @time_ns: time of the last event, 0 before the first
  */
 struct rashpa_member_info {
 	__u32 source;
@@ -1793,19 +1789,19 @@ struct rashpa_member_info {
 };
 
 /**
- * struct rashpa_group_info - RASHPA_IOC_GROUP_INFO: how far a group is
+ * struct rashpa_group_info - RASHPA_IOC_GROUP_INFO: state of a group
  * @head: no flags
  * @members: pointer to room for @n_members of &struct rashpa_member_info; 0 for none
- * @id: of the group
- * @n_members: how many fit
+ * @id: id of the group
+ * @n_members: number of members that fit
  * @member_size: bytes from one to the next
- * @out_members: how many there are; no more than fit were stored
- * @out_position: that all members have reached
- * @out_ack: that the consumer has acknowledged
- * @out_events: global events so far
- * @out_overruns: of all members
+ * @out_members: number of members of the group; up to @n_members were stored
+ * @out_position: position that all members have reached
+ * @out_ack: position that the consumer has acknowledged
+ * @out_events: events of the group so far
+ * @out_overruns: sum for all members
  *
- * Events go on meanwhile: a member may be told farther than @out_position says.
+ * Events go on meanwhile: the position of a member can be beyond @out_position.
  *
  * Errors: ENOENT, EFAULT, EINVAL, E2BIG (@member_size beyond a page), ENOMEM.
  */
@@ -1823,9 +1819,9 @@ struct rashpa_group_info {
 };
 
 /**
- * struct rashpa_signal - RASHPA_IOC_SIGNAL: a software event
+ * struct rashpa_signal - RASHPA_IOC_SIGNAL: make a software event
  * @head: no flags
- * @value: goes into the record
+ * @value: value of the record
  *
  * Errors: ENOENT (RASHPA_SOURCE_SOFTWARE was not added).
  */
@@ -1835,10 +1831,9 @@ struct rashpa_signal {
 };
 
 /**
- * struct rashpa_event - one record, as read() of a channel returns it
- * @sequence: counts the events of the source since the bind, from 1 on, whether
- *	anybody listened or not (SOFTWARE, LOCK, GROUP, and MAP of one map: since the source
- *	was added)
+ * struct rashpa_event - record of an event
+ * @sequence: number of the event, counted from the bind, from 1 on, with and without channels
+ *	(SOFTWARE, LOCK, GROUP, and MAP of one map: counted since the source was added)
  * @time_ns: CLOCK_MONOTONIC, taken in the interrupt handler
  * @source: id from RASHPA_IOC_SOURCE_ADD
  * @kind: enum rashpa_source
@@ -1846,12 +1841,12 @@ struct rashpa_signal {
  * @lost: records of this source that this channel had no room for, so far
  *
  * A later kernel may add fields at the end. read() returns whole records, as many as fit, of the
- * size that RASHPA_IOC_CHANNEL_MAKE asked for. Records of the ring have their own size.
- * It blocks until there is one unless O_NONBLOCK is set (EAGAIN, also while another thread
- * reads). It returns no more than the queue holds. A buffer shorter than one record:
- * EINVAL. After RASHPA_DEVICE_EVENT_GONE of the channel's function, if it has one, and an empty
- * queue: ENODEV. When the queue is full the newest record is dropped and counted. PCI may merge
- * interrupts: @sequence counts those that arrived; what hardware wrote is counted by its lock slot.
+ * size that RASHPA_IOC_CHANNEL_MAKE asked for. &struct rashpa_ring.record_size is independent of
+ * that. read() blocks until a record comes unless O_NONBLOCK is set (EAGAIN, also while another
+ * thread reads). It returns no more than the queue holds. A buffer shorter than one record:
+ * EINVAL. After RASHPA_DEVICE_EVENT_GONE of the channel's function and an empty queue: ENODEV.
+ * When the queue is full, the new record is dropped and counted. PCI may merge interrupts:
+ * @sequence counts those that arrived. A lock slot counts the stacks that hardware wrote.
  */
 struct rashpa_event {
 	__aligned_u64 sequence;
@@ -1863,9 +1858,9 @@ struct rashpa_event {
 };
 
 /**
- * struct rashpa_ring - what mmap of a channel shows at offset 0, read-only
+ * struct rashpa_ring - queue that mmap of a channel shows at offset 0, read-only
  * @head: records queued so far
- * @lost: records that found no room, of all sources
+ * @lost: records of all sources that found no room
  * @record: offset of record 0, bytes from the beginning of this struct
  * @record_size: bytes from record to record; sizeof(struct rashpa_event) or more
  * @slots: record n is at @record + (n & (@slots - 1)) * @record_size; a power of two
@@ -1873,11 +1868,11 @@ struct rashpa_event {
  * @gone: not 0 when the function of the channel was removed
  * @__reserved: zero
  *
- * A consumer that wants no system call for each event: load @head with acquire semantics; the
- * records from &struct rashpa_consumer.tail up to it are there. Read them, then store
- * tail with release semantics. When there is none, poll() the channel: it is ready exactly
- * when @head and tail differ, or @gone. Load @gone with acquire semantics before @head: the last
- * records come first. read() takes records from the same queue.
+ * A consumer that wants no system call for each event loads @head with acquire semantics. It finds
+ * the records from &struct rashpa_consumer.tail up to @head, reads them, and stores tail with
+ * release semantics. When the queue is empty, it waits with poll(), which is ready exactly when
+ * @head and tail differ, or @gone. Load @gone with acquire semantics before @head, because the
+ * last records come first. read() takes records from the same queue.
  */
 struct rashpa_ring {
 	__aligned_u64 head;
@@ -1891,13 +1886,13 @@ struct rashpa_ring {
 };
 
 /**
- * struct rashpa_consumer - what mmap of a channel shows at out_consumer
- * @tail: records consumed so far; the consumer's to write. A value that is not between
- *	&struct rashpa_ring.head minus depth and head is taken as head minus depth: nothing
- *	was consumed
+ * struct rashpa_consumer - positions that mmap of a channel shows at out_consumer
+ * @tail: records consumed so far, written by the consumer. The kernel takes a value that is not
+ *	between &struct rashpa_ring.head minus depth and head as head minus depth: all records are
+ *	new
  * @__reserved: zero
- * @ack: for the group with id n, at index n - 1: the position that the consumer has
- *	finished; the consumer's to write. As many as the channel can have sources
+ * @ack: for the group with id n, at index n - 1: position that the consumer has
+ *	finished, written by the consumer. As many as the channel can have sources
  */
 struct rashpa_consumer {
 	__aligned_u64 tail;
