@@ -146,8 +146,7 @@ static int rashpa_fetch_counts(struct rashpa_call *call, const struct rashpa_fet
  * rashpa_fetch_copy() - copy the format of rings from user space
  * @call: the ioctl
  * @table: address table of the profile
- * @fetch: filled in; only its counts are checked. The caller frees it with rashpa_fetch_free(),
- *	also after an error
+ * @fetch: filled in, only the counts are checked; for rashpa_fetch_free() even after an error
  *
  * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
  */

@@ -20,8 +20,7 @@
  * rashpa_engines_fetch() - copy the engines of a profile from user space, without checks
  * @call: the ioctl
  * @p: argument of the ioctl, with a checked number of engines
- * @profile: receives the engines; the caller frees them with rashpa_engines_free(), also after
- *	an error
+ * @profile: receives the engines, for rashpa_engines_free() even after an error
  *
  * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
  */
@@ -388,8 +387,7 @@ static int rashpa_engine_stop(struct rashpa_device *dev, struct rashpa_engine *e
  * @which: bitmap of the engines
  * @end: rashpa_profile_deadline() at the start of the stop
  *
- * After an error the caller must stop the whole function. After -ENXIO it then calls
- * rashpa_engines_bound().
+ * After an error the caller must stop the whole function, and after -ENXIO write the bounds again.
  *
  * Return: 0, -ENODEV (not reachable), -EIO (does not answer), -ETIMEDOUT (an engine does not become
  * idle), -ENXIO (bounds have changed).

@@ -257,7 +257,7 @@ int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *m
  * stops the whole function: if the profile has engines, that needs CAP_SYS_RAWIO.
  */
 static int rashpa_program_check_engine(struct rashpa_call *call, const struct rashpa_map *map,
-				u32 first, u64 engine)
+				       u32 first, u64 engine)
 {
 	if (map->dev->n_engines && !engine && !capable(CAP_SYS_RAWIO))
 		return rashpa_fail(call, -EPERM,

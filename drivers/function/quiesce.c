@@ -165,7 +165,8 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 		return rashpa_fail(call, -EINVAL, "%sstep %u: waits for bits outside its mask",
 				   prefix, i);
 	if (s->op == RASHPA_STEP_WRITE && s->timeout_us)
-		return rashpa_fail(call, -EINVAL, "%sstep %u: a write has no time limit", prefix, i);
+		return rashpa_fail(call, -EINVAL, "%sstep %u: a write has no time limit",
+				   prefix, i);
 	if (!IS_ALIGNED(s->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
 				   "%sstep %u: offset 0x%llx is not a multiple of 4",

@@ -145,8 +145,8 @@ static u64 rashpa_reset_stop(struct rashpa_device *dev)
 
 /*
  * Block the BARs: CPUs wait, and maps of windows by other functions are revoked. Until
- * rashpa_reset_done(), in the same thread, no register and no command register is written: the
- * write would be lost, or undone when the PCI core restores the configuration. But hw_lock is
+ * rashpa_reset_done(), in the same thread, neither registers nor the command register are written:
+ * a write would be lost, or undone when the PCI core restores the configuration. But hw_lock is
  * released: a bus reset calls this for several functions, and one may revoke a map of another.
  */
 static void rashpa_reset_prepare(struct pci_dev *pdev)

@@ -23,7 +23,7 @@ void rashpa_map_event(struct rashpa_map *map, u32 state)
 
 /* Unmap and flush: afterwards an IOMMU blocks the addresses, even if the function sends them. */
 void rashpa_map_unmap_sgt(struct rashpa_map *map, struct dma_buf_attachment *attach,
-		       struct rashpa_pieces *pieces, struct sg_table *sgt)
+			  struct rashpa_pieces *pieces, struct sg_table *sgt)
 {
 	dma_resv_assert_held(attach->dmabuf->resv);
 	rashpa_pieces_put(pieces);

@@ -752,7 +752,7 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 	if (err)
 		goto out;
 	if (!range.declared) {
-		err = rashpa_lockdown_check(call, dev, "a window that the profile does not declare");
+		err = rashpa_lockdown_check(call, dev, "a window outside of the profile");
 		if (err)
 			goto out;
 	}

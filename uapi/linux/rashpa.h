@@ -24,7 +24,7 @@
  * - A call that waits may fail with EINTR when a signal arrives. Then it has done nothing.
  * - ENOTTY: the node does not support this ioctl. EFAULT: a pointer cannot be read or written.
  *   ENODEV: the device was removed.
- * - The kernel writes fields named ``out_`` and ignores them on input. It never changes other fields.
+ * - The kernel writes fields named ``out_`` and ignores them on input. It never changes others.
  *   Zero is the default of every field except file descriptors. Later kernels may return flags,
  *   kinds and states that this header does not define.
  * - Pointers are passed as u64. An array has three fields: pointer ``xs``, number of elements
