@@ -80,7 +80,7 @@ static u64 rashpa_field_bits(const struct rashpa_fetch_field *f, const struct ra
 
 /* Does another field of this kind begin (or @end) at this bit of the value? */
 static bool rashpa_field_adjoins(const struct rashpa_fetch_field *f, u32 n, u32 kind, u32 bit,
-			       bool end)
+				 bool end)
 {
 	u32 i;
 

@@ -544,7 +544,7 @@ static int rashpa_map_add(struct rashpa_call *call, struct rashpa_map *map)
 	return 0;
 }
 
-/* First part, under the lock of the function. On success the map owns @dmabuf. */
+/* First part of MAP_MAKE, with the function locked. On success the map owns @dmabuf. */
 static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rashpa_device *dev,
 					   const struct rashpa_map_make *arg,
 					   struct dma_buf *dmabuf)
@@ -573,7 +573,7 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 	return ERR_PTR(err);
 }
 
-/* Second part, without that lock: the exporter may take long. */
+/* Second part of MAP_MAKE, with the map locked only: the exporter may take long. */
 static int rashpa_map_import(struct rashpa_call *call, struct rashpa_map *map,
 			     struct rashpa_map_make *arg)
 {
