@@ -175,55 +175,13 @@ static inline bool rashpa_node_damaged(int node)
 
 #if defined(RASHPA_HAVE_CONTIG_COMP) || defined(RASHPA_HAVE_CONTIG_FROZEN)
 #define RASHPA_CAN_CONTIG	true
-#elif defined(RASHPA_HAVE_COMPOUND_ORDER) || defined(RASHPA_HAVE_FOLIO_ORDER) || \
-	defined(RASHPA_HAVE_FLAGS_ORDER)
+#elif defined(RASHPA_HAVE_COMPOUND_ORDER) && !defined(RASHPA_HAVE_SUBPAGES_MAPCOUNT)
 #define RASHPA_CAN_CONTIG	true
 
-/* Where a compound page keeps its order: 6.6 to 6.11, 6.5, older ones. */
-static inline void rashpa_block_order(struct page *head)
-{
-#ifdef RASHPA_HAVE_COMPOUND_ORDER
-	set_compound_order(head, RASHPA_BLOCK_ORDER);
-#else
-	struct folio *folio = page_folio(head);
-
-#ifdef RASHPA_HAVE_FOLIO_ORDER
-	folio->_folio_order = RASHPA_BLOCK_ORDER;
-#else
-	folio->_flags_1 = (folio->_flags_1 & ~0xffUL) | RASHPA_BLOCK_ORDER;
-	INIT_LIST_HEAD(&folio->_deferred_list);
-#endif
-#ifdef CONFIG_64BIT
-	folio->_folio_nr_pages = RASHPA_BLOCK_PAGES;
-#endif
-#endif
-}
-
-/* And its counts: fields of a folio from 6.3 on. */
-static inline void rashpa_block_counts(struct page *head)
-{
-#ifdef RASHPA_HAVE_FOLIO_MAPCOUNT
-	struct folio *folio = page_folio(head);
-
-	atomic_set(&folio->_entire_mapcount, -1);
-	atomic_set(&folio->_nr_pages_mapped, 0);
-	atomic_set(&folio->_pincount, 0);
-#ifdef RASHPA_HAVE_LARGE_MAPCOUNT
-	atomic_set(&folio->_large_mapcount, -1);
-#endif
-#else
-	atomic_set(compound_mapcount_ptr(head), -1);
-	atomic_set(compound_pincount_ptr(head), 0);
-#ifdef RASHPA_HAVE_SUBPAGES_MAPCOUNT
-	atomic_set(subpages_mapcount_ptr(head), 0);
-#endif
-#endif
-}
-
 /*
- * This kernel hands out single pages with one reference each. Make each page block one compound
- * page, as the page allocator does for __GFP_COMP: user mappings and pins of a part must keep the
- * whole alive. Not larger ones: they would come back to a list that is not there.
+ * 6.1 hands out single pages with one reference each. Make each page block one compound page, as
+ * the page allocator does for __GFP_COMP: user mappings and pins of a part must keep the whole
+ * alive. Not larger ones: the page allocator has no list for them.
  */
 static inline void rashpa_block_compound(struct page *head)
 {
@@ -237,14 +195,11 @@ static inline void rashpa_block_compound(struct page *head)
 		set_page_private(tail, 0);
 		set_compound_head(tail, head);
 	}
-	/* behind the tails: it is written into them */
-#ifdef RASHPA_HAVE_COMPOUND_DTOR
+	/* after the tails: these are fields of theirs */
 	set_compound_page_dtor(head, COMPOUND_PAGE_DTOR);
-#elif defined(RASHPA_HAVE_FOLIO_DTOR)
-	folio_set_compound_dtor(page_folio(head), COMPOUND_PAGE_DTOR);
-#endif
-	rashpa_block_order(head);
-	rashpa_block_counts(head);
+	set_compound_order(head, RASHPA_BLOCK_ORDER);
+	atomic_set(compound_mapcount_ptr(head), -1);
+	atomic_set(compound_pincount_ptr(head), 0);
 }
 
 /* Who walks memory may hold a page for a moment: then not this range. */

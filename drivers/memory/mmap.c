@@ -2,9 +2,9 @@
 /*
  * rashpa: CPU mappings of buffers.
  *
- * Everything is mapped at mmap time, with huge entries wherever address and memory are
- * aligned alike; nothing faults afterwards, unless the mapping was taken apart (part of a
- * huge entry unmapped or protected, MADV_DONTNEED) or inherited by fork.
+ * Small entries are made at mmap time. Wherever address and memory are aligned alike, a huge entry
+ * is made by the first page fault in it. Page faults also make what MADV_DONTNEED took away, or a
+ * child has not inherited.
  *
  * Contig memory is mapped so that others find its pages and can pin them (RDMA
  * registration, direct I/O): huge entries need no reference of their own, because the
@@ -133,33 +133,24 @@ static int rashpa_vma_insert(struct vm_area_struct *vma, unsigned long addr,
 }
 
 /*
- * Once there is a huge entry, mmap may not fail: older kernels would take the entries of a
- * mapping that has lost its file for those of pages that they own, and put the pages. What
- * is missing then is filled when it is touched.
+ * Where a huge entry will be, nothing is entered: the kernel makes one only in a page fault, and
+ * there is one for each 2 MiB (of x86).
  */
 static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 {
-	const unsigned int flags = vma->vm_flags & VM_WRITE ? FAULT_FLAG_WRITE : 0;
 	unsigned long addr = vma->vm_start;
-	bool have_huge = false;
 	unsigned long next;
 	int err = 0;
 
-	while (!err && addr < vma->vm_end) {
+	for (; !err && addr < vma->vm_end; addr = next) {
 		next = min(ALIGN_DOWN(addr, PMD_SIZE) + PMD_SIZE, vma->vm_end);
-		/* the kernel has no other way to make a huge entry than to fault it in */
 		if (!rashpa_vma_huge(vma, addr))
 			err = rashpa_vma_insert(vma, addr, next, chunk);
-		else if (handle_mm_fault(vma, addr, flags, NULL) & VM_FAULT_ERROR)
-			err = -ENOMEM;
-		else
-			have_huge = true;
 		if (!err && fatal_signal_pending(current))
 			err = -EINTR;
 		cond_resched();
-		addr = next;
 	}
-	return have_huge ? 0 : err;
+	return err;
 }
 
 /*
@@ -169,12 +160,11 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 #define RASHPA_MAPPINGS_MAX	4096
 
 /**
- * rashpa_buffer_mmap() - map a buffer, wholly and at once
+ * rashpa_buffer_mmap() - map a buffer
  * @memory: of the buffer; the file that is mapped keeps it alive
  * @vma: where; the caller (mmap) holds mmap_lock for writing
  *
- * Return: 0 (wholly, unless memory for page tables is missing), -EINVAL (private, or outside
- * the buffer), -EHWPOISON (a page has a memory error), -ENOMEM (also: mapped too often), -EINTR.
+ * Return: 0, -EINVAL (private, or outside the buffer), -EHWPOISON (a page has a memory error), -ENOMEM (also: mapped too often), -EINTR.
  */
 int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 {

@@ -254,7 +254,7 @@ static long faults(void)
 	return r.ru_minflt + r.ru_majflt;
 }
 
-TEST_BOTH(no_faults, "there is no page fault after mmap")
+TEST_BOTH(few_faults, "there is one page fault for a huge entry after mmap, none for small ones")
 {
 	int fd = buffer_alloc(64 * MIB, NULL);
 	volatile char *p = (void *)map_here(fd, 64 * MIB);
@@ -265,7 +265,7 @@ TEST_BOTH(no_faults, "there is no page fault after mmap")
 	before = faults();
 	for (i = 0; i < 64 * MIB; i += PAGE)
 		p[i] = 1;
-	CHECK(faults() - before < 64, "%ld page faults for 64 MiB", faults() - before);
+	CHECK(faults() - before < (aligned ? 32 : 0) + 8, "%ld page faults for 64 MiB", faults() - before);
 	munmap((void *)p, 64 * MIB);
 	close(fd);
 }
@@ -450,6 +450,7 @@ static unsigned int pages_lost(const char *p, size_t length)
 	size_t i;
 
 	for (i = 0; i < length; i += PAGE) {
+		(void)*(volatile const char *)(p + i);	/* then it has an entry */
 		if (pread(map, &entry, 8, (off_t)(((uintptr_t)p + i) / PAGE * 8)) != 8 ||
 		    !(entry & PM_PRESENT) ||
 		    pread(flags, &flag, 8, (off_t)((entry & PM_FRAME) * 8)) != 8) {
