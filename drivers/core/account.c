@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: who holds how much: limits, what is kept for root, and RLIMIT_MEMLOCK.
+ * rashpa: how much each user holds: limits, the reserve for root, and RLIMIT_MEMLOCK.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -28,11 +28,11 @@
  * @what: its unit and name
  * @param_all: module parameter of @all
  * @param_user: and of @user
- * @shift: of the parameters
+ * @shift: unit of the parameters, a power of two
  * @all: limit for all, 0 for none
  * @user: for one user, 0 for none
  * @used: held by all (rashpa_account_lock)
- * @shared: of that, by who has no CAP_SYS_RESOURCE (rashpa_account_lock)
+ * @shared: the part of @used that is held without CAP_SYS_RESOURCE (rashpa_account_lock)
  */
 struct rashpa_budget {
 	const char *what;
@@ -103,8 +103,8 @@ MODULE_PARM_DESC(user_limit_interrupt,
  * struct rashpa_user - what one user holds; there while it is anything
  * @entry: in rashpa_users
  * @uid: who
- * @charges: that are not ended
- * @used: of each resource
+ * @charges: number of charges that have not ended
+ * @used: amount of each resource
  */
 struct rashpa_user {
 	struct list_head entry;
@@ -128,8 +128,8 @@ void rashpa_account_init(void)
 }
 
 /*
- * Who is charged. The ids of a namespace that an ordinary user has made are that user's own:
- * one limit for each would be none.
+ * The user that is charged. All ids of a namespace that an ordinary user has made count for that
+ * user: one limit for each id would limit nothing.
  */
 static kuid_t rashpa_user_charged(void)
 {
@@ -205,8 +205,8 @@ u32 rashpa_limit_listeners(bool hard)
 }
 
 /*
- * How far who has no CAP_SYS_RESOURCE can go: what is left is root's. Of memory without a
- * limit, root may have so much that nothing is left of the RAM: that is not held against others.
+ * The limit for all users without CAP_SYS_RESOURCE together: the rest is for root. Where memory has
+ * no limit, root may fill the RAM, which does not count against others.
  */
 static u64 rashpa_limit_shared(const struct rashpa_budget *b)
 {
@@ -226,7 +226,7 @@ static u64 rashpa_used_shared(const struct rashpa_budget *b)
 	return rashpa_limit_all(b) == RASHPA_NO_LIMIT ? b->shared : b->used;
 }
 
-/* As users are told. */
+/* As LIMIT reports it. */
 static u64 rashpa_limit_told(u64 limit)
 {
 	return limit == RASHPA_NO_LIMIT ? 0 : limit;
@@ -309,9 +309,9 @@ static int rashpa_charge_locked(struct rashpa_call *call, struct rashpa_charge *
  * rashpa_charge() - the caller makes something that stays
  * @call: the ioctl, for the reason
  * @charge: zeroed
- * @resource: what it is
+ * @resource: the kind of object
  * @device: N of the function that it is of, or RASHPA_NO_DEVICE
- * @amount: of @resource; 0 for MEMORY
+ * @amount: units of @resource; 0 for MEMORY
  * @memory: bytes that it holds besides
  *
  * Return: 0, -EDQUOT, -ENOMEM.
@@ -377,8 +377,8 @@ void rashpa_charge_less(struct rashpa_charge *charge, u64 memory)
 /**
  * rashpa_charge_tell() - what LIST shall say of it
  * @charge: from rashpa_charge()
- * @id: of the object, or 0
- * @name: of the object, or NULL
+ * @id: id of the object, or 0
+ * @name: name of the object, or NULL
  */
 void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name)
 {
@@ -556,8 +556,8 @@ int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
  * @call: the ioctl, for the reason
  * @pages: to add
  *
- * As RDMA registration does: they count in mm->pinned_vm, which outlives the process as
- * long as somebody holds the mm.
+ * As RDMA registration does: they count in mm->pinned_vm, which outlives the process until the last
+ * reference to the mm ends.
  *
  * Return: 0 or -ENOMEM.
  */

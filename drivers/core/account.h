@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who holds what. Everything that outlives a call has a struct rashpa_charge: it counts
- * against who made it until it ends, whoever has its file by then.
+ * Charges. Each object that outlives a call has a struct rashpa_charge: it counts for the user that
+ * made it until it ends, whichever process has its file by then.
  */
 #ifndef RASHPA_ACCOUNT_H
 #define RASHPA_ACCOUNT_H
@@ -16,25 +16,25 @@
 struct pid;
 struct rashpa_user;
 
-/* of what belongs to no function; for LIST: of all */
+/* device of an object that belongs to no function; for LIST: all devices */
 #define RASHPA_NO_DEVICE	(-1)
 
 /**
- * struct rashpa_charge - what an object is charged with, and to whom
+ * struct rashpa_charge - what one object costs, and the user that is charged
  * @entry: among all charges, in the order in which they were made
- * @user: who is charged, NULL for nobody
- * @shared: without CAP_SYS_RESOURCE: no part of what is kept for root
+ * @user: the user that is charged, NULL for none
+ * @shared: made without CAP_SYS_RESOURCE: no part of the reserve for root
  * @resource: enum rashpa_resource
  * @device: N of the function's node, or RASHPA_NO_DEVICE
- * @id: of a map, index of a source, else 0
- * @amount: of @resource; 0 for MEMORY
+ * @id: id of a map, index of a source, else 0
+ * @amount: units of @resource; 0 for MEMORY
  * @memory: bytes
  * @serial: never used again
  * @since: CLOCK_MONOTONIC
  * @flags: RASHPA_HOLDING_* that change while it lives, by bit number
  * @pid: process that made it; one reference
  * @comm: its name then
- * @name: of the object, or empty
+ * @name: name of the object, or empty
  *
  * Protected by rashpa_account_lock, but for @flags.
  */

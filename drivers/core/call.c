@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: what every ioctl goes through, whatever node it arrives on.
+ * rashpa: the path of every ioctl, on whatever node it arrives.
  */
 #include <linux/ctype.h>
 #include <linux/file.h>
@@ -103,8 +103,8 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 		return err;
 
 	/*
-	 * The size the caller knows stays in head.size: copy no more than that. What was done
-	 * is not undone: the new file is not installed, what has a name or an id has it.
+	 * The size the caller knows stays in head.size: copy no more than that. Nothing is
+	 * undone: the new file is not installed, objects with a name or an id stay.
 	 */
 	return copy_to_user(uarg, arg, min_t(size_t, usize, op->size)) ? -EFAULT : 0;
 }
@@ -182,7 +182,7 @@ long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, un
  * rashpa_check_name() - is this a valid name
  * @call: the ioctl
  * @name: array of @size bytes from user space
- * @size: of the array
+ * @size: bytes of the array
  *
  * The alphabet keeps out everything that has a meaning in a path.
  *
@@ -277,7 +277,7 @@ void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, si
  * @usize: bytes of one as user space knows it: what we do not know of it becomes zero
  * @min: as first published
  * @from: the elements, nothing in them uninitialised
- * @size: of one as we know it
+ * @size: bytes of one as we know it
  *
  * Return: 0, -EINVAL, -E2BIG, -EFAULT.
  */

@@ -55,7 +55,7 @@ enum rashpa_node {
 /**
  * struct rashpa_call - one ioctl in progress
  * @file: the file it arrived on
- * @obj: file->private_data, the object behind it
+ * @obj: file->private_data, the object of the file
  * @fd: reserved for @new_file, -1 if the call makes none
  * @new_file: installed by the dispatcher once the answer is in user memory
  * @reason: sentence on failure
@@ -100,11 +100,11 @@ union rashpa_arg {
 
 /**
  * struct rashpa_op - one line of the ioctl table
- * @node: where it may be called
+ * @node: kind of file on which it may be called
  * @cmd: number
  * @min: size of the struct as first published
  * @size: size of the struct now
- * @flags: that head.flags may hold
+ * @flags: flags that head.flags may hold
  * @rules: RASHPA_OP_*
  * @fn: handler
  */

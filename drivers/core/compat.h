@@ -60,7 +60,7 @@ static inline bool rashpa_file_owned(const struct file *file)
 #endif
 }
 
-/* A page fault is going to wait: let go of what it holds, and be called again. */
+/* Before a page fault waits: release its locks. The kernel then repeats the fault. */
 static inline void rashpa_fault_unlock(struct vm_fault *vmf)
 {
 #ifdef RASHPA_HAVE_FAULT_LOCK
@@ -106,16 +106,16 @@ static inline void rashpa_dmabuf_invalidate(struct dma_buf *dmabuf)
 #define RASHPA_ATTACH_INVALIDATE	move_notify
 #endif
 
-/* Does this importer stop when it is told that a mapping ends? */
+/* Does this importer stop when a mapping ends? */
 static inline bool rashpa_attach_obeys(const struct dma_buf_attachment *attach)
 {
 	return attach->importer_ops && attach->importer_ops->RASHPA_ATTACH_INVALIDATE;
 }
 
 /*
- * How often an importer may pin that does. Older kernels want the callback from all, and those
- * that pin have one that does nothing; but where their core knows no memory that moves, it pins
- * itself for whoever maps.
+ * The number of pins of an importer that stops then. Older kernels want the callback from all
+ * importers, and it does nothing in those that pin. Where their core knows no memory that moves,
+ * it pins for each importer that maps.
  */
 #ifdef RASHPA_HAVE_DMABUF_REVOCABLE
 #define RASHPA_PINS_MAX		LONG_MAX
@@ -125,13 +125,13 @@ static inline bool rashpa_attach_obeys(const struct dma_buf_attachment *attach)
 #define RASHPA_PINS_MAX		1L
 #endif
 
-/* Is it a copy, to be copied back, that an importer without an IOMMU was told of? */
+/* Does the importer, which has no IOMMU, use a copy that must be copied back? */
 static inline bool rashpa_is_bounced(struct device *dev, struct scatterlist *sg)
 {
 	const phys_addr_t phys = dma_to_phys(dev, sg_dma_address(sg));
 
 #ifdef CONFIG_SWIOTLB_DYNAMIC
-	/* what finds their pools is not for modules; what has no pages is never copied */
+	/* modules cannot call the search for these pools; memory without pages is never copied */
 	return sg_page(sg) && sg_phys(sg) != phys;
 #elif defined(RASHPA_HAVE_SWIOTLB_POOL)
 	return swiotlb_find_pool(dev, phys);
@@ -208,7 +208,7 @@ static inline int rashpa_range_compound(struct page *first, unsigned long count)
 	unsigned long i, pages;
 
 	for (pages = 0; pages < count; pages++) {
-		/* of each block the first page keeps its reference, the others have none */
+		/* the first page of each block keeps its reference, the others have none */
 		if (!(pages % RASHPA_BLOCK_PAGES) || page_ref_freeze(first + pages, 1))
 			continue;
 		while (pages--)

@@ -55,7 +55,7 @@ static void rashpa_node_free_minor(struct device *dev)
  * rashpa_node_add() - make the node appear in /dev/rashpa
  * @dev: from rashpa_node_init(), with a name
  * @cdev: goes with it
- * @fops: of the node
+ * @fops: operations of the node
  * @first: smallest minor number: RASHPA_MINORS_KEPT for what users make, else 0
  *
  * Return: 0, -ENOSPC without a minor number, or another negative errno.

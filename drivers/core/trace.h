@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rashpa: tracepoints: interrupt, delivery, wake-up. No addresses: whoever may read
- * traces need not see them.
+ * rashpa: tracepoints: interrupt, delivery, wake-up. No addresses: readers
+ * of traces need not see them.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM rashpa

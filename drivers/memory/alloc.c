@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: what allocates: ALLOC and QUERY, checked and answered.
+ * rashpa: the calls ALLOC and QUERY.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -18,7 +18,7 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 		.alignment = max_t(u64, alloc->alignment, PAGE_SIZE),
 		.last = near ? near->last : U64_MAX,
 		.node = alloc->head.flags & RASHPA_ALLOC_NODE ? alloc->node : NUMA_NO_NODE,
-		/* a processor without memory of its own: any will do */
+		/* a node of processors may have no memory: then any will do */
 		.near = near && near->node != NUMA_NO_NODE && node_state(near->node, N_MEMORY) ?
 			near->node : NUMA_NO_NODE,
 		/* a GPU runtime registers lock memory by address */
@@ -47,7 +47,7 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 	err = rashpa_pages_alloc(call, &buffer->pages, &want);
 	if (err)
 		goto out_uncharge;
-	/* what is held is known only now: whole blocks, or a power of two of pages */
+	/* only now is its size known: whole blocks, or a power of two of pages */
 	err = rashpa_charge_more(call, &buffer->charge,
 				 rashpa_pages_size(&buffer->pages) - want.length);
 	if (err)
@@ -76,7 +76,7 @@ static int rashpa_alloc_check_name(struct rashpa_call *call, const struct rashpa
 			return err;
 	} else if (alloc->head.flags & (RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE)) {
 		return rashpa_fail(call, -EINVAL,
-				   "a lease and a mode are for named buffers: nobody else can open this one");
+				   "a lease and a mode are for named buffers: no other process can open this one");
 	}
 	if (alloc->mode & ~0666)
 		return rashpa_fail(call, -EINVAL, "mode 0%o is not 0 to 0666", alloc->mode);
@@ -164,7 +164,7 @@ static int rashpa_alloc_export(struct rashpa_call *call, struct rashpa_buffer *b
 /**
  * rashpa_buffer_make() - ALLOC
  * @call: the ioctl on the memory node
- * @alloc: what is asked for; answered
+ * @alloc: the request; filled in
  * @near: the function that it is for, or NULL
  *
  * Return: 0 or a negative errno.

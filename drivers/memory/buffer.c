@@ -10,9 +10,8 @@
 #include "memory/memory.h"
 
 /*
- * Buffers that nobody has, while somebody still holds pages of them (an RDMA registration,
- * a pipe): that memory stays, so its maker is charged with it until it goes. Nobody tells
- * when that is.
+ * Buffers without a user whose pages are still held (by an RDMA registration, a pipe). That memory
+ * stays, so its maker is charged with it until it goes. The kernel does not report when that is.
  */
 static LIST_HEAD(rashpa_lingering);
 static DEFINE_MUTEX(rashpa_lingering_lock);	/* rashpa_lingering */
@@ -53,7 +52,7 @@ static void rashpa_linger(struct work_struct *work)
 }
 
 /**
- * rashpa_buffers_exit() - nobody is charged any more
+ * rashpa_buffers_exit() - end all charges
  *
  * There are no buffers left but those that linger.
  */
@@ -122,7 +121,7 @@ const struct rashpa_memory_ops rashpa_buffer_ops = {
 
 /**
  * rashpa_info_clear() - begin an answer
- * @info: outputs are ignored on input: what came in is not sent back
+ * @info: outputs are ignored on input: they are cleared, and not sent back
  */
 void rashpa_info_clear(struct rashpa_info *info)
 {

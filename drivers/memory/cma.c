@@ -32,7 +32,7 @@ void rashpa_cma_free(struct rashpa_pages *pages)
 
 int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
 {
-	/* what is as large as a huge entry is aligned like one */
+	/* memory as large as a huge entry is aligned like one */
 	u64 alignment = want->length < PMD_SIZE ? want->alignment :
 						  max_t(u64, want->alignment, PMD_SIZE);
 

@@ -12,7 +12,7 @@
 /**
  * struct rashpa_exported - host memory as one dma-buf
  * @memory: the memory
- * @ref: of what keeps it, one reference
+ * @ref: counter of the object that keeps it, one reference
  * @end: called with the last one
  */
 struct rashpa_exported {
@@ -25,7 +25,7 @@ struct rashpa_exported {
  * struct rashpa_attachment - an importer of it
  * @entry: in rashpa_importers.attachments
  * @dev: importer
- * @sgt: what it has mapped, or NULL
+ * @sgt: its mapping, or NULL
  * @dir: direction
  */
 struct rashpa_attachment {
@@ -36,9 +36,9 @@ struct rashpa_attachment {
 };
 
 /**
- * rashpa_memory_setup() - nobody has it yet
+ * rashpa_memory_setup() - prepare a new memory
  * @memory: zeroed
- * @ops: of its kind
+ * @ops: operations of its kind
  */
 void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memory_ops *ops)
 {
@@ -289,7 +289,7 @@ static const struct dma_buf_ops rashpa_export_ops = {
 /**
  * rashpa_export() - a new dma-buf for a memory
  * @memory: the memory
- * @ref: of what keeps it; the dma-buf takes its own reference
+ * @ref: counter of the object that keeps it; the dma-buf takes a reference
  * @end: called with the last reference
  * @flags: O_RDWR or O_RDONLY
  *

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Memory of this driver: buffers, named or not, and pinned pages, as dma-bufs. It knows of no
- * function: whoever maps a memory comes through its dma-buf.
+ * function: a function maps a memory through its dma-buf.
  *
  * Locks, their order in core/call.h:
  *
  *   rashpa_names_lock	the names of buffers
  *   rashpa_buffer.lock	leases of one buffer
- *   rashpa_lingering_lock	buffers that nobody has, and somebody holds pages of
+ *   rashpa_lingering_lock	buffers without a user whose pages are still held
  *   rashpa_importers.lock	attachments of one memory; a leaf
  *   rashpa_search_lock	one search for contiguous memory; a leaf
  */
@@ -87,7 +87,7 @@ static inline u64 rashpa_pages_size(const struct rashpa_pages *pages)
 	return (u64)pages->count << PAGE_SHIFT;
 }
 
-/* CMA pages move when somebody pins them for long: nobody may. */
+/* A pin for long moves pages out of CMA, and these cannot move. */
 static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
 {
 	return pages->backend != RASHPA_BACKEND_CMA;
@@ -118,7 +118,7 @@ struct rashpa_memory_ops {
 
 /**
  * struct rashpa_words - words of one memory that programs write
- * @origin: who watches them; fired only by RASHPA_IOC_LOOK, in parts
+ * @origin: listeners that watch them; fired only by RASHPA_IOC_LOOK, in parts
  * @lock: one LOOK at a time
  */
 struct rashpa_words {
@@ -132,7 +132,7 @@ struct rashpa_words {
  * @count: attachments now
  * @lock: protects @attachments and what is in them
  * @attachments: all of them
- * @words: that programs write
+ * @words: words in it that programs write
  */
 struct rashpa_importers {
 	atomic_t count;
@@ -143,11 +143,11 @@ struct rashpa_importers {
 
 /**
  * struct rashpa_memory - host memory of ours: what its dma-bufs know of it
- * @ops: of its kind
+ * @ops: operations of its kind
  * @extents: the memory, in order
  * @n_extents: their number
  * @length: bytes
- * @importers: of all its dma-bufs
+ * @importers: importers of all its dma-bufs
  */
 struct rashpa_memory {
 	const struct rashpa_memory_ops *ops;
@@ -179,12 +179,12 @@ int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
  * @memory: as its dma-bufs show it
  * @pages: the memory
  * @extent: the part of it that the user asked for
- * @charge: what it is charged with
+ * @charge: its charge
  * @mappings: CPU mappings now
  * @name: empty if anonymous
  * @lock_memory: made with RASHPA_ALLOC_LOCK
  * @lock: protects the next three
- * @leases: of a named buffer now
+ * @leases: their number now, for a named buffer
  * @exclusive: the one lease, if it is exclusive, or NULL
  * @roles: the lease of the open node that has a role, or NULL
  * @entry: in the list of those that linger
@@ -218,8 +218,8 @@ void rashpa_buffers_exit(void);
  * struct rashpa_lease - one open of a named buffer, and what came of it
  * @ref: references
  * @buffer: the buffer; one reference
- * @uid: who opened it
- * @pid: likewise
+ * @uid: the user that opened it
+ * @pid: the process that opened it
  */
 struct rashpa_lease {
 	struct kref ref;

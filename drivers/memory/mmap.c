@@ -7,8 +7,8 @@
  * child has not inherited.
  *
  * Contig memory is mapped so that others find its pages and can pin them (RDMA
- * registration, direct I/O): huge entries need no reference of their own, because the
- * mapping's file keeps the buffer; they are allowed because the memory behind each is one
+ * registration, direct I/O): huge entries take no reference, because the
+ * mapping's file keeps the buffer. They are allowed because the memory of each is one
  * compound page, so that a pin of any part holds all of it. CMA memory is mapped
  * as bare page frames: a long-term pin would try to migrate it for ever, this way it fails at
  * once.
@@ -75,8 +75,8 @@ static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 		return VM_FAULT_SIGBUS;
 	/*
 	 * Whether an address can be in a huge entry changes only with the mapping itself,
-	 * under mmap_lock. What the kernel saw before it called us may be old: another thread
-	 * may have made the huge entry since, and a small one does not go beside it.
+	 * under mmap_lock. The kernel has looked before it called us. Since then another
+	 * thread may have made the huge entry, which excludes a small one.
 	 */
 	pmd = READ_ONCE(*vmf->pmd);
 	if (pmd_none(pmd) && rashpa_vma_huge(vma, addr))
@@ -154,17 +154,18 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 }
 
 /*
- * Each page with an entry of its own takes a reference on its whole piece, and a piece may have
+ * Each small entry takes a reference on the whole piece of its page, and a piece may have
  * 1 GiB: more mappings could make its count wrap. Mappings that fork() adds count as well.
  */
 #define RASHPA_MAPPINGS_MAX	4096
 
 /**
  * rashpa_buffer_mmap() - map a buffer
- * @memory: of the buffer; the file that is mapped keeps it alive
+ * @memory: the memory of a buffer; the file that is mapped keeps it alive
  * @vma: where; the caller (mmap) holds mmap_lock for writing
  *
- * Return: 0, -EINVAL (private, or outside the buffer), -EHWPOISON (a page has a memory error), -ENOMEM (also: mapped too often), -EINTR.
+ * Return: 0, -EINVAL (private, or outside the buffer), -EHWPOISON (a page has a memory error),
+ * -ENOMEM (also: mapped too often), -EINTR.
  */
 int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 {

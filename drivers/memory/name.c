@@ -2,8 +2,8 @@
 /*
  * rashpa: named buffers: their nodes, and leases of them.
  *
- * Who may use a named buffer, and who may take its name away, the node in devtmpfs says: the
- * driver keeps no owner and no mode beside it.
+ * The node in devtmpfs says which users may use a named buffer and take its name away: the driver
+ * keeps no other owner and no other mode.
  */
 #include <linux/cred.h>
 #include <linux/fs.h>
@@ -21,7 +21,7 @@
  * @dev: class device; releases the reference to @buffer with its own last one
  * @cdev: /dev/rashpa/buffer/NAME
  * @buffer: one reference; NULL while the memory is being made
- * @charge: of the name
+ * @charge: its charge
  * @name: NAME
  * @uid: owner that the node is made with
  * @gid: likewise
@@ -65,7 +65,7 @@ static void rashpa_lease_free(struct rashpa_lease *lease)
 /**
  * rashpa_lease_new() - open a named buffer
  * @buffer: the buffer; the lease takes its own reference
- * @exclusive: only if nobody else has one, and nobody gets one
+ * @exclusive: only if there is no other, and then no other is given
  *
  * Return: the lease, or an error pointer: -EBUSY, -ENOMEM.
  */
@@ -102,7 +102,7 @@ static void rashpa_lease_end(struct kref *ref)
 
 	mutex_lock(&buffer->lock);
 	buffer->leases--;
-	buffer->exclusive = NULL;	/* it was ours, or nobody's */
+	buffer->exclusive = NULL;	/* if there was one, it was ours */
 	mutex_unlock(&buffer->lock);
 	rashpa_lease_free(lease);
 }
@@ -139,7 +139,7 @@ static int rashpa_buffer_node_open(struct inode *inode, struct file *file)
 	/* access mode 3: to ask for it, or to remove it */
 	if (!(file->f_mode & (FMODE_READ | FMODE_WRITE)))
 		return 0;
-	/* who may only read must not keep out whose it is */
+	/* a user that may only read must not keep the owner out */
 	if (file->f_flags & O_EXCL && !(file->f_mode & FMODE_WRITE))
 		return -EACCES;
 	lease = rashpa_lease_new(rashpa_named_of(file)->buffer, file->f_flags & O_EXCL);
@@ -155,7 +155,7 @@ static int rashpa_buffer_node_release(struct inode *inode, struct file *file)
 
 	if (!lease)
 		return 0;
-	/* dma-bufs may keep the lease, but not a role: nobody is left to play it */
+	/* dma-bufs may keep the lease, but no process is left that has the role */
 	mutex_lock(&lease->buffer->lock);
 	rashpa_roles_drop(lease, ~0);
 	mutex_unlock(&lease->buffer->lock);
@@ -193,8 +193,8 @@ static const struct file_operations rashpa_buffer_node_fops = {
 };
 
 /*
- * The node appears with its owner: there is no moment when others could open it. Later
- * nobody is told: udev would give it that owner and mode again, whatever it has by then.
+ * The node appears with its owner: there is no moment when others could open it. Later events
+ * report no owner: udev would set that owner and mode again, after a chown() or chmod().
  */
 static char *rashpa_buffer_devnode(RASHPA_DEVNODE_CONST struct device *dev,
 				   umode_t *mode, kuid_t *uid, kgid_t *gid)
@@ -264,7 +264,7 @@ static bool rashpa_named_first(struct rashpa_named *named)
  * @call: the ioctl on the memory node
  * @alloc: name and mode; checked
  *
- * Return: what rashpa_named_publish() or rashpa_named_drop() takes, or an error pointer.
+ * Return: a name, for rashpa_named_publish() or rashpa_named_drop(), or an error pointer.
  */
 struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct rashpa_alloc *alloc)
 {
@@ -471,7 +471,7 @@ int rashpa_ioc_role(struct rashpa_call *call, void *arg)
 				   role->take | role->drop);
 	if (role->take && !(call->file->f_mode & FMODE_WRITE))
 		return rashpa_fail(call, -EACCES,
-				   "%s is not open for writing: a role is for who can write",
+				   "%s is not open for writing, as a role needs",
 				   buffer->name);
 	mutex_lock(&buffer->lock);
 	err = rashpa_roles_free(call, buffer, lease, role->take);

@@ -70,14 +70,14 @@ static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_w
 
 /* ------------------------------------------------------------ making ---- */
 
-/* What one processor zeroes before it looks whether it shall go on */
+/* One processor zeroes so much before it looks for a signal. */
 #define RASHPA_ZERO_PIECE	((unsigned long)SZ_16M >> PAGE_SHIFT)
 
 /**
  * struct rashpa_zero - zero memory, by several processors
  * @pages: the memory
- * @task: who asks for it
- * @next: the first page that nobody has begun with
+ * @task: the caller: its signals end it
+ * @next: the first page that no processor has begun with
  * @done: pages that are zero
  */
 struct rashpa_zero {
@@ -217,7 +217,7 @@ static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pag
  * rashpa_pages_alloc() - contiguous, zeroed memory
  * @call: the ioctl, for the reason
  * @pages: filled in
- * @want: what is asked for
+ * @want: the request
  *
  * Return: 0, -ENOMEM, -EINTR, -EOPNOTSUPP (no CMA area, no such cache mode).
  */
@@ -306,7 +306,7 @@ static bool rashpa_pages_keep(struct page *first, unsigned long count)
 	return true;
 }
 
-/* Whoever has it now may make something else of it: remember how large it was. */
+/* The kernel may use its pages otherwise from now on: remember that they are gone. */
 static void rashpa_piece_give(struct rashpa_pages *pages, unsigned long i, unsigned long n)
 {
 	bitmap_set(pages->given, i / RASHPA_BLOCK_PAGES, DIV_ROUND_UP(n, RASHPA_BLOCK_PAGES));
@@ -318,8 +318,7 @@ static void rashpa_piece_give(struct rashpa_pages *pages, unsigned long i, unsig
  * rashpa_pages_free() - give memory back
  * @pages: from rashpa_pages_alloc()
  *
- * A block that somebody has pinned (an RDMA registration, direct I/O) stays until they let
- * go of it.
+ * A block that is pinned (by an RDMA registration, direct I/O) stays until the pin ends.
  *
  * Return: bytes that stay, to be given back by another call, later.
  */
@@ -327,7 +326,7 @@ u64 rashpa_pages_free(struct rashpa_pages *pages)
 {
 	unsigned long i, n, held = 0;
 
-	/* rather lost than given to somebody who expects it to be cached */
+	/* rather lost than given away: the next user expects it to be cached */
 	if (pages->cache != RASHPA_CACHE_CACHED &&
 	    WARN_ON(rashpa_cache_set(pages, RASHPA_CACHE_CACHED)))
 		return 0;
@@ -344,7 +343,7 @@ u64 rashpa_pages_free(struct rashpa_pages *pages)
 			n = RASHPA_BLOCK_PAGES;
 			continue;
 		}
-		/* nobody maps it any more: who has no reference by now never gets one */
+		/* it is not mapped any more, so no new references come */
 		if (page_count(pages->first + i) > 1)
 			held += n;
 		else

@@ -16,9 +16,9 @@
 
 /**
  * struct rashpa_pinned - pinned memory
- * @ref: of its dma-buf
+ * @ref: one reference for its dma-buf
  * @memory: as its dma-buf shows it
- * @mm: that the pages are charged to
+ * @mm: address space that is charged with the pages
  * @charged: pages charged
  * @charge: the same as memory
  * @pages: pinned so far
@@ -71,13 +71,13 @@ static int rashpa_pin_add(struct rashpa_pinned *pinned, struct page *page)
 	return 0;
 }
 
-/* Let go of the pages: nobody maps them any more. */
+/* Unpin the pages, which are not mapped any more. */
 static void rashpa_pinned_free(struct kref *ref)
 {
 	struct rashpa_pinned *pinned = container_of(ref, struct rashpa_pinned, ref);
 	u32 i;
 
-	/* whoever could write them may have done so */
+	/* a device or a process may have written them */
 	for (i = 0; i < pinned->n_extents; i++) {
 		unpin_user_page_range_dirty_lock(pinned->extents[i].first,
 						 pinned->extents[i].count, true);

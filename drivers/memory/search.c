@@ -3,11 +3,10 @@
  * rashpa: physically contiguous memory, assembled at run time.
  *
  * Most distribution kernels have no CMA, and the page allocator ends at 4 MiB. But
- * alloc_contig_range() can empty a range of movable pages. Asked for a large range at
- * once it fails as soon as one page in it cannot be moved and does not say which;
- * asked for one page block after the other it fails where the obstacle is, and the
- * search goes on behind it. But each time it empties the lists of all processors. So it is asked
- * for large pieces, by several processors at a time, and for halves of a piece that fails.
+ * alloc_contig_range() can empty a range of movable pages. For a large range it fails as soon as
+ * one page cannot be moved, and does not say which. For one page block it fails where the obstacle
+ * is, and the search goes on after it. But each call empties the lists of all processors. So
+ * several processors take large pieces at a time, and halves of a piece that fails.
  */
 #include <linux/bitmap.h>
 #include <linux/capability.h>
@@ -26,8 +25,8 @@
 #include "memory/search.h"
 
 /*
- * Not what is pinned for DMA: it is on the LRU, and cannot be moved. Nor what is being read or
- * written, locked or under writeback: the search would wait for that, without an end where a
+ * Not memory that is pinned for DMA: it is on the LRU, and cannot be moved. Nor memory that is
+ * being read or written, locked or under writeback: the search would wait, without an end where a
  * server does not answer.
  */
 static bool rashpa_folio_movable(struct folio *folio)
@@ -78,16 +77,16 @@ static bool rashpa_block_free(unsigned long pfn, struct zone *zone)
 }
 
 /*
- * Numbers of blocks that were free and could not be had: those of areas of CMA, which the kernel
- * names to nobody. A search for what is free does not ask for them each time again. A block that
- * is here by chance is found by the search for what can be emptied. There are as many at most as
- * the machine has blocks; the array has its own lock.
+ * Numbers of blocks that were free and could not be taken: those of areas of CMA, which the kernel
+ * does not name. The search for free blocks does not try them again each time. The search for
+ * movable blocks does, and so finds one that is here by chance. At most all blocks of the machine
+ * are here; the array has a lock inside.
  */
 static DEFINE_XARRAY(rashpa_withheld);
 
 static void rashpa_block_withhold(unsigned long pfn)
 {
-	/* without memory it is asked for again */
+	/* without memory for it, it is tried again */
 	xa_store(&rashpa_withheld, pfn >> RASHPA_BLOCK_ORDER, xa_mk_value(1),
 		 GFP_KERNEL | __GFP_NOWARN);
 }
@@ -125,9 +124,9 @@ static struct workqueue_struct *rashpa_hands_queue;
 
 /**
  * struct rashpa_hand - one more processor that works for a call
- * @entry: of the work queue
- * @work: what it does
- * @job: for @work
+ * @entry: entry in the work queue
+ * @work: function that is called
+ * @job: its argument
  */
 struct rashpa_hand {
 	struct work_struct entry;
@@ -143,8 +142,8 @@ static void rashpa_hand_work(struct work_struct *entry)
 }
 
 /*
- * The control group and the nice value of the caller do not bound workers. So an ordinary user has
- * none: his own thread does the job.
+ * The control group and the nice value of the caller do not bound workers. So an ordinary user gets
+ * no workers: the calling thread does the job.
  */
 static bool rashpa_hands_allowed(void)
 {
@@ -153,11 +152,11 @@ static bool rashpa_hands_allowed(void)
 
 /**
  * rashpa_hands() - have a job done by several processors, this one included
- * @node: whose processors
+ * @node: NUMA node of the processors
  * @most: processors that are of use
  * @work: called by each, with @job: it does a part of the job as long as there is one, and returns
  *	soon when the caller has a signal
- * @job: what is done
+ * @job: the work that is shared
  */
 void rashpa_hands(int node, unsigned long most, void (*work)(void *job), void *job)
 {
@@ -190,19 +189,19 @@ static unsigned long rashpa_zone_free(struct zone *zone)
 	return free - min(free, zone_page_state(zone, NR_FREE_CMA_PAGES));
 }
 
-/* What others keep of each zone beside its watermarks: this part of it, so much at most. */
+/* Other users keep this part of each zone, at most so much, above its watermarks. */
 #define RASHPA_RESERVE_PART	64
 #define RASHPA_RESERVE_MAX	((unsigned long)SZ_64M >> PAGE_SHIFT)
 
-/* Nobody gets these by asking for more: who works beside must not meet the OOM killer for it. */
+/* No buffer gets these pages, not even for root: the OOM killer must not hit other processes. */
 static unsigned long rashpa_zone_reserve(struct zone *zone)
 {
-	/* of the part that is kept from requests for the zones above it these have nothing */
+	/* lowmem_reserve is kept from requests for the zones above: they cannot use it */
 	return high_wmark_pages(zone) + zone->lowmem_reserve[ZONE_MOVABLE] +
 	       min(zone_managed_pages(zone) / RASHPA_RESERVE_PART, RASHPA_RESERVE_MAX);
 }
 
-/* Free, or page cache that can go, or what swap has room for: as MemAvailable, of one zone. */
+/* Free, or page cache that can go, or pages that fit into swap: as MemAvailable, of one zone. */
 static unsigned long rashpa_zone_available(struct zone *zone)
 {
 	unsigned long cache = zone_page_state(zone, NR_ZONE_ACTIVE_FILE) +
@@ -215,7 +214,7 @@ static unsigned long rashpa_zone_available(struct zone *zone)
 	       min_t(unsigned long, anon, max(get_nr_swap_pages(), 0L));
 }
 
-/* What processors have in lists of their own: since 6.7 an eighth of the zone, together. */
+/* Free pages in the lists of processors: since 6.7 up to an eighth of the zone. */
 static unsigned long rashpa_zone_listed(struct zone *zone)
 {
 	unsigned long pages = 0;
@@ -236,10 +235,10 @@ static bool rashpa_zone_allows(struct zone *zone, unsigned long pages, unsigned 
 }
 
 /*
- * Take pages as anybody else would, and give them back: what is missing is reclaimed, page
- * cache first. Return whether so many could be had, without the OOM killer, and not at the cost
- * of the zones below, where the page allocator looks before it reclaims. Meanwhile others may take
- * memory, too: it ends as soon as there is not enough for both.
+ * Take single pages from the page allocator, and give them back: it reclaims the missing ones, page
+ * cache first. Return whether so many were there, without the OOM killer, and not at the cost
+ * of the zones below, where the page allocator looks before it reclaims. Other processes may take
+ * memory at the same time: it ends as soon as there is not enough for both.
  */
 static bool rashpa_zone_refill(struct zone *zone, unsigned long pages, struct task_struct *task)
 {
@@ -274,9 +273,9 @@ static bool rashpa_zone_refill(struct zone *zone, unsigned long pages, struct ta
 }
 
 /*
- * alloc_contig_range() knows no watermarks: without a look at them it would take what
- * the kernel needs to go on at all, and the OOM killer would make up for it. A machine whose
- * page cache is full has no more than that free all the time.
+ * alloc_contig_range() ignores watermarks: without a look at them it would take the pages that
+ * the kernel needs to go on at all, and the OOM killer would replace them. A machine whose
+ * page cache is full has no more free pages than these.
  */
 static bool rashpa_zone_spent(struct zone *zone, unsigned long pages, struct task_struct *task)
 {
@@ -288,15 +287,15 @@ static bool rashpa_zone_spent(struct zone *zone, unsigned long pages, struct tas
 
 /**
  * struct rashpa_take - take a run of blocks, by several processors
- * @search: whose it is
- * @zone: that has the run
+ * @search: the search that it belongs to
+ * @zone: zone of the run
  * @pfn: its first page
  * @blocks: its length
  * @lock: protects the next two
- * @next: the first block that nobody tries to take
- * @failed: the first block that cannot be had, or @blocks
- * @room: what is free is looked at, and spoken for, by one at a time
- * @spoken: blocks that were spoken for, and may not be taken yet
+ * @next: the first block that no processor has begun with
+ * @failed: the first block that cannot be taken, or @blocks
+ * @room: protects @spoken: one processor at a time compares it with the free pages
+ * @spoken: blocks that a processor is about to take
  * @taken: one bit for each block that was taken
  */
 struct rashpa_take {
@@ -325,8 +324,8 @@ static unsigned long rashpa_take_piece(const struct rashpa_take *take, unsigned 
 }
 
 /*
- * What the next processor works at ends here. Free pages on both sides of a border within what the
- * page allocator keeps in one piece would become one, while both sides are being taken.
+ * The part of one processor ends here. Free pages on both sides of a border would merge while both
+ * sides are being taken, unless the page allocator never keeps both sides in one piece.
  */
 static unsigned long rashpa_take_border(const struct rashpa_take *take, unsigned long at)
 {
@@ -337,7 +336,7 @@ static unsigned long rashpa_take_border(const struct rashpa_take *take, unsigned
 	return min(ALIGN(first + at + 1, unit) - first, take->blocks);
 }
 
-/* What is to be taken next: [@at, @end). False: nothing, or it would be of no use. */
+/* The part to take next: [@at, @end). False: nothing is left, or a block has failed. */
 static bool rashpa_take_next(struct rashpa_take *take, unsigned long *at, unsigned long *end)
 {
 	bool more;
@@ -360,7 +359,7 @@ static void rashpa_take_fail(struct rashpa_take *take, unsigned long at)
 	spin_unlock(&take->lock);
 }
 
-/* How many of @blocks are free now, or can be made so: halves of them, 0 for none. */
+/* How many of @blocks may be taken now: all, or a half, a quarter, and so on; 0 for none. */
 static unsigned long rashpa_take_room(struct rashpa_take *take, unsigned long blocks)
 {
 	mutex_lock(&take->room);
@@ -368,7 +367,7 @@ static unsigned long rashpa_take_room(struct rashpa_take *take, unsigned long bl
 					   (take->spoken + blocks) * RASHPA_BLOCK_PAGES,
 					   take->search->task))
 		blocks /= 2;
-	/* what others have spoken for may not be taken after all */
+	/* other processors may fail to take their blocks */
 	if (!blocks && !take->spoken)
 		WRITE_ONCE(take->search->spent, true);
 	take->spoken += blocks;
@@ -383,7 +382,7 @@ static void rashpa_take_use(struct rashpa_take *take, unsigned long blocks)
 	mutex_unlock(&take->room);
 }
 
-/* Each block is looked at once more: since the run was seen, seconds may have gone by. */
+/* Look at each block once more: since the first look seconds may have passed. */
 static bool rashpa_take_usable(const struct rashpa_take *take, unsigned long at,
 			       unsigned long blocks)
 {
@@ -413,8 +412,8 @@ static bool rashpa_take_once(struct rashpa_take *take, unsigned long at, unsigne
 }
 
 /*
- * In large pieces, of one that fails halves, down to the one block that cannot be had. Return
- * whether all was taken.
+ * Take [@at, @end) in large pieces, halves of a piece that fails, down to the one block that cannot
+ * be taken. Return whether all was taken.
  */
 static bool rashpa_take_some(struct rashpa_take *take, unsigned long at, unsigned long end)
 {
@@ -432,7 +431,7 @@ static bool rashpa_take_some(struct rashpa_take *take, unsigned long at, unsigne
 			at += n;
 		else if (n <= 1)
 			break;
-		/* what failed is in this half, or the other one */
+		/* the obstacle is in this half, or the other one */
 		most = had ? end - at : n / 2;
 	}
 	if (at < end)
@@ -450,7 +449,7 @@ static void rashpa_take_work(void *arg)
 			break;
 }
 
-/* Give back what was taken from @at on. */
+/* Give all blocks back that were taken from @at on. */
 static void rashpa_take_back(struct rashpa_take *take, unsigned long at)
 {
 	unsigned long end;
@@ -490,7 +489,7 @@ static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *
 	return take.failed;
 }
 
-/* Where the run ends that begins at @pfn or before and looks usable, or free; @end at most. */
+/* The end of the run that begins at @pfn or before and looks usable, or free; @end at most. */
 static unsigned long rashpa_run_end(const struct rashpa_search *search, struct zone *zone,
 				    bool idle, unsigned long pfn, unsigned long end)
 {
@@ -504,15 +503,15 @@ static unsigned long rashpa_run_end(const struct rashpa_search *search, struct z
 }
 
 /*
- * One pass: a block is looked at once and taken at most once, also where all look usable
- * and none can be had, as in the areas of CMA. With @idle only blocks that are free count. Return
- * -ENOMEM: not found; -ENOSPC: nor would another pass find it.
+ * One pass: each block is looked at once and taken at most once, also where all look usable
+ * and cannot be taken, as in the areas of CMA. With @idle only free blocks count. Return
+ * -ENOMEM: not found; -ENOSPC: another pass would not find it, either.
  */
 static int rashpa_contig_zone(struct zone *zone, bool idle, struct rashpa_search *search)
 {
 	const unsigned long end = min(zone_end_pfn(zone), search->end);
 	unsigned long pfn = ALIGN(zone->zone_start_pfn, search->align_pages);
-	unsigned long seen = pfn; /* what is between looks usable */
+	unsigned long seen = pfn; /* all blocks from pfn to here look usable */
 
 	while (pfn < end) {
 		unsigned long most = min(search->blocks, (end - pfn) / RASHPA_BLOCK_PAGES);
@@ -557,12 +556,12 @@ static const enum zone_type rashpa_zones[] = {
 			    populated_zone(zone) &&					\
 			    ((node) == NUMA_NO_NODE || (nid) == (node)))
 
-/* What somebody pins, or what is broken, holds or costs this part of a buffer at most. */
+/* A pin, or a broken page, holds this part of a buffer at most. */
 #define RASHPA_PIECE_PART	32
 
 /*
- * Pieces of 1 GiB of what is large. What is smaller has as few calls with smaller ones, unless it
- * is to be aligned like larger ones.
+ * Large buffers have pieces of 1 GiB. Smaller ones need as few calls with smaller pieces, unless
+ * their alignment is larger.
  */
 unsigned long rashpa_piece_blocks(const struct rashpa_search *search)
 {
@@ -582,7 +581,7 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 	size_t z;
 
 	rashpa_for_each_zone(z, nid, zone, search->node) {
-		/* to move what somebody uses takes several times as long */
+		/* moving pages in use takes several times as long */
 		err = rashpa_contig_zone(zone, true, search);
 		if (err == -ENOMEM)
 			err = rashpa_contig_zone(zone, false, search);
@@ -603,7 +602,7 @@ int rashpa_contig_search(struct rashpa_search *search)
 	return err;
 }
 
-/* The page allocator gives down to the lowest watermark: not to who asks again and again. */
+/* The page allocator gives down to the lowest watermark, which repeated requests must not reach. */
 bool rashpa_node_allows(int node, unsigned long pages)
 {
 	struct zone *zone;
@@ -632,7 +631,7 @@ static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 	}
 }
 
-/* Of a part of the memory it would be no answer. */
+/* A signal ends it without an answer: a part of the memory says nothing of the rest. */
 int rashpa_query_contig(struct rashpa_query *query, int node)
 {
 	struct zone *zone;

@@ -15,9 +15,9 @@
 
 /**
  * struct rashpa_search - for a run of page blocks
- * @task: who asks: its signals end it, whoever works for it
- * @blocks: wanted
- * @piece: of them are asked for at once, at most
+ * @task: the caller: its signals end the work of all processors
+ * @blocks: blocks wanted
+ * @piece: blocks that are taken at once, at most
  * @align_pages: alignment in pages
  * @end: page frames from this one on are of no use
  * @node: NUMA node or NUMA_NO_NODE
@@ -37,7 +37,7 @@ struct rashpa_search {
 	bool spent;
 };
 
-/* Pages of the compound page that begins at @head: somebody has a reference to it. */
+/* Pages of the compound page that begins at @head. The caller has a reference to it. */
 static inline unsigned long rashpa_piece_pages(struct page *head)
 {
 	return 1UL << compound_order(head);

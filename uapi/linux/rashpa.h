@@ -133,11 +133,11 @@ enum rashpa_cache {
  * @head: flags: RASHPA_ALLOC_*
  * @length: bytes, > 0; rounded up to whole pages. With RASHPA_ALLOC_LOCK a multiple of
  *	RASHPA_LOCK_SLOT, RASHPA_LOCK_SLOTS_MAX of them at most
- * @alignment: of the physical address in bytes, a power of two up to 1 GiB;
+ * @alignment: alignment of the physical address in bytes, a power of two up to 1 GiB;
  *	0 for one page
  * @node: NUMA node, with RASHPA_ALLOC_NODE; must be 0 without
  * @backend: enum rashpa_backend; with RASHPA_ALLOC_LOCK not CMA
- * @cache: enum rashpa_cache; what is not cached is so for every CPU mapping of it
+ * @cache: enum rashpa_cache, the same for every CPU mapping of it
  * @device: fd of /dev/rashpa/fpgaN, with RASHPA_ALLOC_DEVICE; must be 0 or -1 without
  * @name: NUL-terminated name; empty for an anonymous buffer, which lives as long
  *	as any fd, mapping or map of it. A named buffer lives until
@@ -152,17 +152,18 @@ enum rashpa_cache {
  * @out_node: the NUMA node of the memory
  * @__reserved: must be zero
  *
- * The file /dev/rashpa/buffer/NAME says who may use a named buffer: it belongs to who made it
- * (file system user id) and to the group of /dev/rashpa/memory, with the mode of that node
- * unless RASHPA_ALLOC_MODE gives another; chown() and chmod() change that.
+ * The file /dev/rashpa/buffer/NAME says which users may use a named buffer: it belongs to the user
+ * that made it (file system user id) and to the group of /dev/rashpa/memory, with the mode of that
+ * node unless RASHPA_ALLOC_MODE gives another; chown() and chmod() change that.
  *
- * Who has a named buffer has a lease of it: this fd, and each open of the node
- * /dev/rashpa/buffer/NAME, shared unless asked for otherwise (RASHPA_ALLOC_EXCLUSIVE, O_EXCL).
- * It ends with the last of what came of it: duplicates, mappings, maps, the dma-bufs of
- * RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so does
- * O_EXCL while there is any. O_EXCL is only for who opens it for writing (EACCES). The access
+ * This fd, and each open of the node /dev/rashpa/buffer/NAME, is a lease of a named buffer, shared
+ * unless RASHPA_ALLOC_EXCLUSIVE or O_EXCL is given. It ends with its last duplicate, mapping, map
+ * and dma-buf of RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so does
+ * O_EXCL while there is any. O_EXCL needs a node that is opened for writing (EACCES). The access
  * mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel asks the mode for both) takes none: it
- * is for RASHPA_IOC_INFO, which names who has an exclusive one, and RASHPA_IOC_REMOVE.
+ * is for RASHPA_IOC_INFO, which names the process that has an exclusive one, and RASHPA_IOC_REMOVE.
+ *
+ * An mmap() of a range that has a page with a memory error fails with EHWPOISON.
  *
  * A signal interrupts the call while it waits, searches and zeroes. One search for contig runs
  * at a time; others wait for its end.
@@ -194,7 +195,7 @@ struct rashpa_alloc {
 /**
  * struct rashpa_pin - RASHPA_IOC_PIN: user memory as a dma-buf
  * @head: no flags
- * @address: of the first byte in the caller's address space, a multiple of the page size
+ * @address: first byte in the caller's address space, a multiple of the page size
  * @length: bytes, a multiple of the page size, > 0
  * @out_fd: dma-buf fd; cannot be mmapped: it is mapped already where it is
  * @out_segments: physically contiguous pieces
@@ -217,6 +218,7 @@ struct rashpa_pin {
 
 /** RASHPA_QUERY_NODE - @node is given: answer for that NUMA node only */
 #define RASHPA_QUERY_NODE	_BITUL(0)
+
 /** RASHPA_AREA_SIZE - bytes of the name of a CMA area, the final NUL included */
 #define RASHPA_AREA_SIZE	64
 
@@ -273,8 +275,9 @@ enum rashpa_kind {
 #define RASHPA_INFO_EXCLUSIVE	_BITUL(1)
 /** RASHPA_INFO_REVOKED - a window whose function is gone or being reset */
 #define RASHPA_INFO_REVOKED	_BITUL(2)
+
 /**
- * struct rashpa_info - RASHPA_IOC_INFO: what a memory is
+ * struct rashpa_info - RASHPA_IOC_INFO: describes a memory
  * @head: no flags
  * @fd: on /dev/rashpa/memory any dma-buf fd; on a buffer's node -1
  * @out_kind: enum rashpa_kind
@@ -288,11 +291,11 @@ enum rashpa_kind {
  * @out_name: name, empty if it has none
  * @out_flags: RASHPA_INFO_*
  * @out_leases: leases of a named buffer now, see RASHPA_IOC_ALLOC
- * @out_lease_uid: user id of who has the exclusive lease, with RASHPA_INFO_EXCLUSIVE
+ * @out_lease_uid: user of the exclusive lease, with RASHPA_INFO_EXCLUSIVE
  * @out_lease_pid: and the process that opened it, 0 if it cannot be seen from here
  * @out_uid: user who is charged with a buffer
  * @out_pid: process that made it, 0 if it cannot be seen from here
- * @out_bar: BAR of a window, -1 if it is none
+ * @out_bar: BAR of a window, -1 for other memory
  * @__reserved: zero
  * @out_bdf: PCI function of a window: domain << 16 | bus << 8 | devfn
  * @out_page_size: bytes of the pages that a buffer is made of: the largest entry
@@ -324,7 +327,7 @@ struct rashpa_info {
 	__aligned_u64 out_page_size;
 };
 
-/* --- who holds what --- */
+/* --- holders and limits --- */
 
 /**
  * enum rashpa_resource - what programs hold, and have limits of
@@ -337,8 +340,8 @@ struct rashpa_info {
  * @RASHPA_RESOURCE_SOURCES: sources and groups of all channels
  * @RASHPA_RESOURCE_TIMERS: thousandths of a CPU, see &struct rashpa_source_add.budget
  *
- * All of it counts against who made it, until it ends, whatever process has it by then. Whoever
- * acts in a user namespace that an ordinary user has made counts as that user. Each resource has
+ * All of it counts for the user that made it, until it ends, whatever process has it by then. All
+ * ids of a user namespace that an ordinary user has made count as that user. Each resource has
  * a limit for all and one for each user, module parameters; with CAP_SYS_RESOURCE only the first
  * counts, and an eighth of that is for these alone.
  */
@@ -363,21 +366,21 @@ enum rashpa_resource {
 #define RASHPA_COMM_SIZE	16
 
 /**
- * struct rashpa_holding - something that somebody holds
+ * struct rashpa_holding - an object that a user is charged with
  * @resource: enum rashpa_resource
  * @device: N of /dev/rashpa/fpgaN that it is of, -1 for none
- * @uid: who is charged with it
+ * @uid: user that is charged
  * @pid: process that made it, 0 if it is in a namespace that the caller does not see. With
  *	RASHPA_HOLDING_ORPHAN the number may be another process's by now
  * @serial: number that nothing else ever has, greater than those of all that is older
- * @amount: of @resource: 1, or thousandths of a CPU; 0 for RASHPA_RESOURCE_MEMORY
+ * @amount: units of @resource: 1, or thousandths of a CPU; 0 for RASHPA_RESOURCE_MEMORY
  * @memory: bytes, of whatever resource it is: they count as RASHPA_RESOURCE_MEMORY
  * @since_ns: when it was made
- * @id: of a map; of a source the index (vector, map); else 0
+ * @id: id of a map; index of a source (vector, map); else 0
  * @flags: RASHPA_HOLDING_*
  * @comm: name of the process then
- * @name: of a named buffer, its memory, or the memory of a map or of a source; of foreign memory
- *	the exporter's; else empty
+ * @name: name of a buffer, for itself, its memory, and the map or source that uses it; for
+ *	foreign memory its exporter's; else empty
  */
 struct rashpa_holding {
 	__u32 resource;
@@ -398,14 +401,14 @@ struct rashpa_holding {
 #define RASHPA_HOLDINGS_MAX	1024
 
 /**
- * struct rashpa_list - RASHPA_IOC_LIST: who holds what
+ * struct rashpa_list - RASHPA_IOC_LIST: objects and the users that are charged
  * @head: no flags
  * @holdings: pointer to room for @n_holdings of &struct rashpa_holding
- * @n_holdings: how many fit, 0 to RASHPA_HOLDINGS_MAX
+ * @n_holdings: number of elements there is room for, 0 to RASHPA_HOLDINGS_MAX
  * @holding_size: bytes of one
  * @after: only what has a greater serial; 0 for all
- * @out_holdings: how many were stored, oldest first
- * @out_count: how many there are behind @after, those that were stored included
+ * @out_holdings: number of elements stored, oldest first
+ * @out_count: number of objects after @after, including those that were stored
  *
  * On /dev/rashpa/memory of all functions and none, on /dev/rashpa/fpgaN of that function. To
  * see more than fit, call again with @after the serial of the last one.
@@ -428,13 +431,13 @@ struct rashpa_list {
  * @resource: enum rashpa_resource
  * @__reserved: must be zero
  * @out_used: held by all, in bytes, or as &struct rashpa_holding.amount counts
- * @out_limit: of that, 0 for none
- * @out_shared_used: of that, by who has no CAP_SYS_RESOURCE
- * @out_shared_limit: that @out_used must not exceed for who has no CAP_SYS_RESOURCE: an eighth
+ * @out_limit: limit of @out_used, 0 for none
+ * @out_shared_used: the part of @out_used that is held without CAP_SYS_RESOURCE
+ * @out_shared_limit: limit of @out_used for callers without CAP_SYS_RESOURCE: an eighth
  *	less than @out_limit, and so nothing of 1. Of RASHPA_RESOURCE_MEMORY without a limit an
  *	eighth less than the RAM, for @out_shared_used. 0 for none where @out_limit is 0
  * @out_user_used: held by the user who asks
- * @out_user_limit: of that, 0 for none; not for CAP_SYS_RESOURCE
+ * @out_user_limit: limit of @out_user_used, 0 for none; not for CAP_SYS_RESOURCE
  *
  * Errors: EINVAL (a resource that is not defined: later kernels may have more).
  */
@@ -489,13 +492,13 @@ struct rashpa_look {
  * @drop: roles to give back before; those that this file has not do not matter
  * @out_mine: roles that this file has now
  * @out_held: roles that anybody has now
- * @out_uid: user id of who has them, by role; 0 where nobody has
- * @out_pid: and the process that opened the node, 0 if it cannot be seen from here
+ * @out_uid: user that has a role, by role; 0 for none
+ * @out_pid: process that opened the node, by role, 0 if it cannot be seen from here
  *
- * The kernel does not act on roles. Programs that agree on what is in a buffer find out by them
- * who else is at work, and that a process ended which could not say so: a role belongs to the
+ * The kernel does not act on roles. Programs that agree on the contents of a buffer find the other
+ * one by them, and the end of a process that could not report it: a role belongs to the
  * open file, and ends when its last descriptor is closed, or with all processes that have one;
- * what came of it (dma-bufs, maps) does not keep it. With neither @take nor @drop it is a
+ * its dma-bufs and maps do not keep it. With neither @take nor @drop it is a
  * question, which each open node may ask.
  *
  * Errors: EINVAL, EACCES (a role is asked for, and the node is not open for writing), EBUSY
@@ -531,7 +534,7 @@ struct rashpa_export {
  *
  * The memory itself is given back with its last fd and mapping.
  *
- * Errors: EPERM (neither owner of the node nor CAP_FOWNER), ENOENT (somebody has done so),
+ * Errors: EPERM (neither owner of the node nor CAP_FOWNER), ENOENT (the name is gone already),
  * EBUSY (an importer maps it, or a process has it mapped).
  */
 struct rashpa_remove {
