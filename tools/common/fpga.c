@@ -2,6 +2,7 @@
 #include "fpga.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -47,25 +48,51 @@ int fpga_open(struct fpga *fpga, unsigned int number, char *why)
 	return -1;
 }
 
-/* Who has it to itself: a line of /proc/locks names the process and the node. */
-static int because_claimed(const struct fpga *fpga, char *why)
+/* A file of procfs has a line that begins so and is a flock of the node: the process that took it. */
+static int lock_in(const char *path, const char *begin, const struct stat *node)
 {
-	FILE *locks = fopen("/proc/locks", "re");
-	char line[256], name[64] = "";
+	FILE *file = fopen(path, "re");
+	char line[256];
 	unsigned int major, minor;
 	unsigned long inode;
-	struct stat node;
 	int pid, found = 0;
 
-	while (locks && !found && !fstat(fpga->device, &node) && fgets(line, sizeof(line), locks))
-		found = sscanf(line, "%*u: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major, &minor,
-			       &inode) == 4 &&
-			makedev(major, minor) == node.st_dev && inode == node.st_ino;
-	if (locks)
-		fclose(locks);
-	if (!found)
-		return because(why, -1, "fpga%u: another program has it to itself: stop the producer first",
-			       fpga->number);
+	while (file && !found && fgets(line, sizeof(line), file))
+		if (!strncmp(line, begin, strlen(begin)) &&
+		    sscanf(line + strlen(begin), "%*u: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major,
+			   &minor, &inode) == 4 &&
+		    makedev(major, minor) == node->st_dev && inode == node->st_ino)
+			found = pid;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/*
+ * Who has it to itself. /proc/locks names who took the lock; another process may have the file by now
+ * (fork(), a socket), and another one the number.
+ */
+static int because_claimed(const struct fpga *fpga, char *why)
+{
+	char name[64] = "", files[64];
+	glob_t found = {};
+	struct stat node;
+	int took, pid = 0;
+
+	if (fstat(fpga->device, &node))
+		return because(why, -1, "fpga%u: %s", fpga->number, strerror(errno));
+	took = lock_in("/proc/locks", "", &node);
+	if (!glob("/proc/[0-9]*/fdinfo/*", 0, NULL, &found))
+		for (size_t i = 0; i < found.gl_pathc && !pid; i++)
+			if (lock_in(found.gl_pathv[i], "lock:\t", &node))
+				sscanf(found.gl_pathv[i], "/proc/%d/", &pid);
+	globfree(&found);
+	snprintf(files, sizeof(files), "/proc/%d/fdinfo", took);
+	if (!pid && access(files, R_OK) && errno == EACCES)
+		pid = took;	/* somebody else's: nothing says that it is another one */
+	if (!pid)
+		return because(why, -1, "fpga%u: another program has it to itself, which got that from process %d: stop that program (as root, fuser -v /dev/rashpa/fpga%u lists who has the node open)",
+			       fpga->number, took, fpga->number);
 	read_line(name, sizeof(name), "/proc/%d/comm", pid);
 	return because(why, -1, "fpga%u: process %d%s%s%s has it to itself: stop the producer first (kill %d)",
 		       fpga->number, pid, *name ? " (" : "", name, *name ? ")" : "", pid);
