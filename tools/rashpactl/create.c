@@ -175,6 +175,10 @@ static int settle_for(struct create *c)
 		return fail("buffer %s exists (%s), and differs from the one asked for (%s): %s: remove it first (rashpactl buffer remove %s), or ask for what is there",
 			    alloc->name, format_size(have, info.out_length),
 			    format_size(want, alloc->length), what, alloc->name);
+	/* who made it may have it open, whatever its mode becomes */
+	if (info.out_uid && info.out_uid != geteuid() && info.out_uid != c->owner.uid)
+		return fail("buffer %s exists, and user %u made it, who can read and write it: remove it first (rashpactl buffer remove %s), or ask for that owner",
+			    alloc->name, info.out_uid, alloc->name);
 	c->existed = true;
 	alloc->out_length = info.out_length;
 	alloc->out_segments = info.out_segments;
