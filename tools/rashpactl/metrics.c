@@ -314,17 +314,19 @@ int metrics_write(const struct metrics *m, const char *file)
 		say("no memory");
 		return -1;
 	}
-	to = fopen(part, "we");
+	/* never what a link of somebody else's leads to */
+	unlink(part);
+	to = fopen(part, "wxe");
 	if (!to) {
 		say("cannot write %s: %s", part, strerror(errno));
 		free(part);
 		return -1;
 	}
 	put_all(to, m);
-	bad = ferror(to);
-	bad |= fclose(to);
 	/* for whoever collects, whatever the umask */
-	if (bad || chmod(part, 0644) || rename(part, file)) {
+	bad = ferror(to) || fchmod(fileno(to), 0644);
+	bad |= fclose(to);
+	if (bad || rename(part, file)) {
 		say("cannot write %s: %s", file, strerror(errno));
 		unlink(part);
 		bad = 1;
