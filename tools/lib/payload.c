@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -81,9 +82,9 @@ int rashpa_payload_listen(const char *name)
 	close(fd);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&to, sizeof(to)) ||
-	    chmod(to.sun_path, 0660) || listen(fd, 16)) {
+	    fchmodat(AT_FDCWD, to.sun_path, 0660, AT_SYMLINK_NOFOLLOW) || listen(fd, 16)) {
 		error = fail(errno, "%s: %s%s", to.sun_path, strerror(errno),
-			     errno == ENOENT ? ": make the folder (install -d -g rashpa -m 2770)" :
+			     errno == ENOENT ? ": make the folder (install -d -g rashpa -m 3770)" :
 			     errno == EADDRINUSE ? ": another program has memory of this name" :
 			     "");
 		if (fd >= 0)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fake-driver.h"
@@ -787,6 +789,46 @@ static void test_mistaken(void)
 	rashpa_stream_close(producer);
 }
 
+static const char *bound, *led_to;	/* a socket, and what a link in its place leads to */
+
+int __real_bind(int fd, const struct sockaddr *at, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *at, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *at, socklen_t size)
+{
+	const int error = __real_bind(fd, at, size);
+
+	return error || unlink(bound) || symlink(led_to, bound) ? -1 : 0;
+}
+
+/* All members may write in the folder of sockets. */
+static void test_socket(void)
+{
+	char folder[] = "/tmp/rashpa-socket-XXXXXX", other[64], name[64];
+	struct stat st = {};
+	FILE *file = NULL;
+
+	if (mkdtemp(folder)) {
+		snprintf(other, sizeof(other), "%s/other", folder);
+		snprintf(name, sizeof(name), "%s/m", folder);
+		file = fopen(other, "w");
+	}
+	if (!file) {
+		ok(false, "socket-folder: no folder");
+		return;
+	}
+	bound = name;
+	led_to = other;
+	setenv("RASHPA_RUN", folder, 1);
+	if (fclose(file) || chmod(other, 0604) || rashpa_payload_listen("m") >= 0 || stat(other, &st))
+		st.st_mode = 0;
+	ok((st.st_mode & 0777) == 0604,
+	   "socket-link: a link that takes the place of the socket does not lead to another file's mode: %o, %s",
+	   st.st_mode & 0777, rashpa_reason());
+	unlink(name);
+	unlink(other);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -800,6 +842,7 @@ int main(void)
 	test_places();
 	test_numbers();
 	test_oldest();
+	test_socket();
 	if (fake_driver_load())
 		ok(false, "no-nodes: no nodes");
 	buffer = fake_buffer("b", BUFFER);
