@@ -84,21 +84,28 @@ static int read_zstd(const struct dataset *d, FILE *file, void *image, const cha
 static int read_folder(struct dataset *d, uint32_t number, void *image, char *why)
 {
 	const struct folder *f = d->file;
+	struct stat st;
 	char *path;
 	FILE *file;
-	int result;
+	int result, fd;
 
 	if (asprintf(&path, "%s/%s", f->path, f->entry[number]->d_name) < 0)
 		return because(why, -1, "dataset %s: no memory", f->path);
-	file = fopen(path, "re");
+	/* who may write in the folder can leave a pipe there: nobody waits for its other end */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	file = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!file)
 		result = because(why, -1, "%s: %s", path, strerror(errno));
+	else if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		result = because(why, -1, "%s: it is no file", path);
 	else if (fnmatch("*.zst", path, 0))
 		result = read_plain(d, file, image, path, why);
 	else
 		result = read_zstd(d, file, image, path, why);
 	if (file)
 		fclose(file);
+	else if (fd >= 0)
+		close(fd);
 	free(path);
 	return result;
 }
