@@ -73,6 +73,17 @@ is "same: a memory of the same owner, group and mode is used" "$? $(jq -c '[.fra
 	sed 's/^/# /' "$work/out"
 over
 
+# a consumer reads, and needs no more; only --check writes there
+chmod 0640 /dev/rashpa/buffer/slots
+# shellcheck disable=SC2059 # the format is ours
+forge "$(printf "$put_name" slots)"
+member romulu --buffer shared --images 1 --timeout 10 --write /dev/null --json >"$work/json" 2>"$work/out"
+is "reads: a member that may only read the slots is a consumer" "$? $(jq -c '[.frames, .lost]' "$work/json")" "0 [1,0]" ||
+	sed 's/^/# /' "$work/out"
+member romulu --buffer shared --check --dataset generate:3 --geometry 16x16 --timeout 10 >"$work/out" 2>&1
+is "writes: romulu --check is refused there" "$? $(grep -c "buffer slots.*denied" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
+over
+
 # a doorbell of a board that no member may open
 if have_fpga; then
 	chmod 0600 "/dev/rashpa/fpga$fpga"

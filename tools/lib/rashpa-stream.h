@@ -40,6 +40,8 @@ struct rashpa_stream;
 #define RASHPA_STREAM_LATEST		(1u << 2)
 /** RASHPA_STREAM_FRESH - only streams that begin after this call: what is left of others stays */
 #define RASHPA_STREAM_FRESH		(1u << 3)
+/** RASHPA_STREAM_WRITE - not with OBSERVE: the consumer may write into stacks that it holds */
+#define RASHPA_STREAM_WRITE		(1u << 4)
 
 /** RASHPA_STACK_INCOMPLETE - lines or messages are missing: rashpa_stack_image(), @missing */
 #define RASHPA_STACK_INCOMPLETE		(1u << 0)
@@ -50,7 +52,8 @@ struct rashpa_stream;
 
 /**
  * struct rashpa_stack - images that came together
- * @data: the first one's first pixel; NULL if the payload cannot be mapped
+ * @data: the first one's first pixel; NULL if the payload cannot be mapped. Only producers, and
+ *	consumers with RASHPA_STREAM_WRITE, may write there; others get SIGSEGV
  * @number: of the stack, from the first one of the buffer on
  * @frame: number of the first image, as the detector counts
  * @images: how many; image i is @image_stride behind image i - 1
@@ -215,7 +218,8 @@ void rashpa_stream_close(struct rashpa_stream *stream);
  *
  * Whoever may write the buffer may write a header there. Without this call the library uses a name only
  * if all of them may open that node themselves: it needs the same owner and group, and bits of its
- * mode, or it is open for everybody. A consumer opens the payload and the board for writing.
+ * mode, or it is open for everybody. A consumer opens the board for writing, memories for reading, and
+ * the payload for writing with RASHPA_STREAM_WRITE only.
  *
  * Return: 0; -EINVAL: no name; -ENOSPC: too many names.
  */
@@ -273,7 +277,8 @@ int rashpa_stream_release(struct rashpa_stream *stream, const struct rashpa_stac
  * @stack: from rashpa_stream_next()
  *
  * rashpa_stream_release() says so, too. After this the slot is the caller's until it is released:
- * what is written there, nobody looks at, and if somebody overwrites it nothing is lost.
+ * what is written there (RASHPA_STREAM_WRITE), nobody looks at, and if somebody overwrites it nothing
+ * is lost.
  *
  * Return: 0 or a negative errno as rashpa_stream_release().
  */

@@ -181,7 +181,7 @@ int stream_open_memories(struct rashpa_stream *s, bool write)
 		return fail(EPROTO, "memory %s has %" PRIu64 " bytes: slots are behind its end",
 			    h->payload_name, s->payload.length);
 	s->lock_base = (s->locks.base ? s->locks.base : s->buffer.base) + h->lock_offset;
-	s->data = *h->payload_name ? s->payload.base : s->buffer.base;
+	s->data = *h->payload_name ? s->payload.base : s->slots ? s->slots : s->buffer.base;
 	if (s->data)
 		s->data += h->data_offset;
 	return 0;
@@ -466,6 +466,16 @@ static int open_channel(struct rashpa_stream *s)
 	return error < 0 ? error : 0;
 }
 
+/* A consumer that only reads writes nothing into slots by mistake, wherever they are. */
+static int map_slots(struct rashpa_stream *s)
+{
+	void *base;
+	int error = rashpa_mmap(s->buffer.node, 0, s->buffer.length, PROT_READ, &base);
+
+	s->slots = base;
+	return error ? librashpa_prefix(error, "buffer %s: ", s->name) : 0;
+}
+
 int stream_open(const char *name, unsigned int flags, bool producer, struct rashpa_stream **stream)
 {
 	const bool observes = flags & RASHPA_STREAM_OBSERVE;
@@ -493,6 +503,8 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 		error = rashpa_buffer_role(s->buffer.node, &role);
 	if (!error && s->buffer.length < RASHPA_STREAM_PAGE)
 		error = fail(EPROTO, "buffer %s is shorter than a stream header", name);
+	if (!error && !producer && !observes && !(flags & RASHPA_STREAM_WRITE))
+		error = map_slots(s);
 	if (!error)
 		error = open_channel(s);
 	if (!error) {
@@ -512,6 +524,8 @@ void stream_close(struct rashpa_stream *s)
 		close(s->channel);
 	if (s->memory >= 0)
 		close(s->memory);
+	if (s->slots)
+		munmap(s->slots, s->buffer.length);
 	memory_close(&s->payload);
 	memory_close(&s->locks);
 	memory_close(&s->buffer);

@@ -3,12 +3,14 @@
 /* Tests of what the library believes of a stream, which need no driver: TAP. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fake-driver.h"
@@ -645,7 +647,8 @@ static void test_leap(void)
 /* Stacks that are taken stay where they are, whatever streams come. */
 static void test_payloads(void)
 {
-	struct rashpa_stream *producer = produce("p", RASHPA_STREAM_OVERWRITE), *s = consume(0);
+	struct rashpa_stream *producer = produce("p", RASHPA_STREAM_OVERWRITE);
+	struct rashpa_stream *s = consume(RASHPA_STREAM_WRITE);
 	struct rashpa_stack old, stack;
 
 	publish(producer, 1);
@@ -669,6 +672,54 @@ static void test_payloads(void)
 	ok(rashpa_stream_next(s, &stack, 0) == 1, "and-then-it: and then it comes: %s", rashpa_reason());
 	rashpa_stream_close(s);
 	rashpa_stream_close(producer);
+}
+
+/* Does a program that writes there die of it? */
+static bool write_faults(uint8_t *data)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		*(volatile uint8_t *)data = 1;
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
+	       (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS);
+}
+
+/* Wherever slots are, only a consumer that asks for it can write there. */
+static void test_writing(void)
+{
+	static const struct {
+		const char *id;
+		unsigned int flags;
+		bool writes;
+	} cases[] = {
+		{ "consumer", 0, false },
+		{ "observer", RASHPA_STREAM_OBSERVE, false },
+		{ "in-place", RASHPA_STREAM_WRITE, true },
+	};
+	static const char *const where[] = { "", "p" };
+	struct rashpa_stack stack;
+	struct rashpa_stream *s;
+
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *payload = where[i % 2];
+		struct rashpa_stream *producer = produce(payload, RASHPA_STREAM_OVERWRITE);
+
+		s = consume(cases[i / 2].flags);
+		publish(producer, 1);
+		ok(rashpa_stream_next(s, &stack, 0) == 1 &&
+		   write_faults(stack.data) == !cases[i / 2].writes &&
+		   !rashpa_stream_release(s, &stack),
+		   "writing-%s%s%s: can it write there", cases[i / 2].id, *payload ? "-" : "", payload);
+		rashpa_stream_close(s);
+		rashpa_stream_close(producer);
+	}
+	ok(rashpa_stream_open("b", RASHPA_STREAM_OBSERVE | RASHPA_STREAM_WRITE, &s) == -EINVAL &&
+	   strstr(rashpa_reason(), "observer"), "writing-refused: an observer that asks for it: %s",
+	   rashpa_reason());
 }
 
 /* A consumer of a stream in "p", with these permissions of "b" and "p"; the reason is in @why. */
@@ -705,10 +756,12 @@ static void test_rights(void)
 		{ "rights-same", 0, 0660, 0660, true },
 		{ "rights-owner-only", 0, 0600, 0660, true },
 		{ "rights-all", 0, 0666, 0666, true },
+		{ "rights-consumer-reads", 0, 0660, 0640, true },
+		{ "rights-writes", RASHPA_STREAM_WRITE, 0660, 0660, true },
 		{ "rights-group-reads", RASHPA_STREAM_OBSERVE, 0660, 0640, true },
 		{ "rights-private", 0, 0660, 0600, false },
 		{ "rights-private-observer", RASHPA_STREAM_OBSERVE, 0660, 0600, false },
-		{ "rights-group-writes-not", 0, 0660, 0640, false },
+		{ "rights-group-writes-not", RASHPA_STREAM_WRITE, 0660, 0640, false },
 		{ "rights-others", 0, 0666, 0660, false },
 		{ "rights-write-only", 0, 0620, 0620, false },
 	};
@@ -716,7 +769,7 @@ static void test_rights(void)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const unsigned int reads = fake_mapped("p", false), writes = fake_mapped("p", true);
-		const bool good = cases[i].good, write = !(cases[i].flags & RASHPA_STREAM_OBSERVE);
+		const bool good = cases[i].good, write = cases[i].flags & RASHPA_STREAM_WRITE;
 		const int got = attach_with(cases[i].flags, cases[i].header, cases[i].memory, false,
 					    why);
 
@@ -850,6 +903,7 @@ int main(void)
 		test_leap();
 		test_payloads();
 		test_rights();
+		test_writing();
 		test_polled();
 		test_mistaken();
 	} else {

@@ -11,7 +11,8 @@
 int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream)
 {
 	const unsigned int known = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START |
-				   RASHPA_STREAM_LATEST | RASHPA_STREAM_FRESH;
+				   RASHPA_STREAM_LATEST | RASHPA_STREAM_FRESH |
+				   RASHPA_STREAM_WRITE;
 	int error;
 
 	*stream = NULL;
@@ -19,6 +20,8 @@ int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_str
 		return fail(EINVAL, "flags %#x are not defined", flags & ~known);
 	if (flags & RASHPA_STREAM_LATEST && !(flags & RASHPA_STREAM_OBSERVE))
 		return fail(EINVAL, "only an observer leaves stacks out: a consumer takes all of them");
+	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_OBSERVE)
+		return fail(EINVAL, "an observer does not write into slots: only the consumer may");
 	if (flags & RASHPA_STREAM_FRESH && flags & RASHPA_STREAM_FROM_START)
 		return fail(EINVAL, "a stream that is there is not one that begins now");
 	error = stream_open(buffer, flags, false, stream);
@@ -209,7 +212,7 @@ static int look_for_stream(struct rashpa_stream *s)
 	found = begins(s);
 	if (found < 0)
 		return found;
-	error = stream_open_memories(s, !observes(s));
+	error = stream_open_memories(s, s->flags & RASHPA_STREAM_WRITE);
 	/* of an old stream that may have gone, and nobody misses it */
 	if (error)
 		return found ? error : 0;

@@ -47,6 +47,7 @@ struct rashpa_stream {
 	unsigned int flags;
 	bool producer;
 	struct memory buffer, locks, payload;	/* one of the last two: not in the buffer */
+	uint8_t *slots;			/* the buffer, only for reading; NULL: as it is */
 	uint8_t *lock_base;
 	uint8_t *data;			/* NULL: no processor reaches it */
 	volatile struct rashpa_stream_header *shared;

@@ -383,7 +383,10 @@ static int run(struct run *r)
 	const bool fresh = led() && !r->config->net.listen;
 	/* a stream that we receive is ours from its first stack on, however late we look */
 	const bool first = r->config->from_start || r->config->net.listen;
-	unsigned int flags = first ? RASHPA_STREAM_FROM_START : fresh ? RASHPA_STREAM_FRESH : 0;
+	/* a GPU's driver pins pages for writing only; an engine may mark what it has compared */
+	const bool writes = engine->after || (r->config->driven && !r->config->offer);
+	unsigned int flags = (first ? RASHPA_STREAM_FROM_START : fresh ? RASHPA_STREAM_FRESH : 0) |
+			     (writes ? RASHPA_STREAM_WRITE : 0);
 	struct report *report = r->report;
 	int result;
 

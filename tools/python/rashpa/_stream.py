@@ -41,6 +41,7 @@ class _Handle:
     """
 
     observes = False
+    writes = True
 
     def __init__(self, name, handle):
         self.name = name
@@ -156,7 +157,7 @@ class _Handle:
             header = lib.rashpa_stream_about(self.handle)
             payload = check(lib.rashpa_stream_payload(self.handle))
             # mapped once more: what has been taken from a stack may outlive the library's handle
-            self._slots = Slots(header, mapped(payload, write=not self.observes))
+            self._slots = Slots(header, mapped(payload, write=self.writes))
         return self._slots
 
 
@@ -167,23 +168,25 @@ class Stream(_Handle):
     stream has ended; a stack is released when the loop goes on, but not where it is left by
     break or an exception. Another loop waits for the next stream.
 
-    observe: look on, give no credit, disturb nobody; arrays are read-only. latest: of what has
-    come, only the last stack; for an observer. from_start: begin at the first stack, also of a
-    stream that has ended. timeout: of loops, seconds; None: none. accept: names of memories and
+    observe: look on, give no credit, disturb nobody. latest: of what has come, only the last
+    stack; for an observer. from_start: begin at the first stack, also of a stream that has ended.
+    write: a consumer may write into its stacks, else arrays are read-only. timeout: of loops, seconds; None: none. accept: names of memories and
     boards ("fpga0") to use although not all writers of the stream's header may open them.
     """
 
     _function, _kind = lib.rashpa_stream_next_sized, Stack
 
     def __init__(self, name, observe=False, latest=False, from_start=False, timeout=None,
-                 accept=()):
+                 accept=(), write=False):
         handle = ffi.new("struct rashpa_stream **")
         flags = lib.RASHPA_STREAM_OBSERVE if observe else 0
         flags |= lib.RASHPA_STREAM_LATEST if latest else 0
         flags |= lib.RASHPA_STREAM_FROM_START if from_start else 0
+        flags |= lib.RASHPA_STREAM_WRITE if write else 0
         check(lib.rashpa_stream_open(name.encode(), flags, handle))
         super().__init__(name, handle[0])
         self.observes = observe
+        self.writes = write
         self._latest = latest
         self._timeout = timeout
         self._current = None

@@ -97,7 +97,7 @@ class Data:
 @check("consumer-finds-400: a consumer finds each of 400 frames right", "64M", True)
 def consume(buffer, data):
     frames = 0
-    with data.stream(buffer), rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+    with data.stream(buffer), rashpa.Stream(buffer, timeout=TIMEOUT, write=True) as stream:
         for stack in stream:
             data.check(stack)
             assert list(stack.frames) == list(range(frames, frames + len(stack)))
@@ -482,6 +482,8 @@ def dlpack(buffer):
         with stream.next(TIMEOUT) as stack:
             theirs, copied = numpy.from_dlpack(stack), numpy.from_dlpack(stack, copy=True)
             assert theirs.ctypes.data == stack.images.ctypes.data != copied.ctypes.data
+            assert not theirs.flags.writeable
+            raises(ValueError, lambda: stack.images.fill(0), "read-only")
             with rashpa.Stream(buffer, observe=True, from_start=True) as observer:
                 with observer.next(TIMEOUT) as seen:
                     assert not numpy.from_dlpack(seen).flags.writeable
@@ -716,7 +718,7 @@ def elsewhere(buffer):
         owner.start()
         for name in (other, "program"):
             with small(buffer, 1, payload_name=name) as producer, \
-                    rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+                    rashpa.Stream(buffer, timeout=TIMEOUT, write=True, accept=(name,)) as stream:
                 send(producer, 77)
                 for stack in stream:
                     assert (stack.images == 77).all()
