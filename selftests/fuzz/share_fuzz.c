@@ -144,6 +144,7 @@ static void begin_reader(void)
 {
 	static const unsigned int flags[] = {
 		0, RASHPA_STREAM_OBSERVE, RASHPA_STREAM_FROM_START, RASHPA_STREAM_WRITE,
+		RASHPA_STREAM_NO_DATA,
 		RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START,
 		RASHPA_STREAM_OBSERVE | RASHPA_STREAM_LATEST,
 	};
@@ -170,7 +171,7 @@ static void take(void)
 	if (n_held == HELD || rashpa_stream_next(reader, st, 0) != 1)
 		return;
 	n_held++;
-	if (!st->images)
+	if (!st->images || !st->data)
 		return;
 	look_at(st->data, st);
 	look_at((uint8_t *)st->data + (st->images - 1) * st->image_stride, st);
@@ -184,12 +185,12 @@ static void use(void)
 
 	if (which >= n_held)
 		return;
-	if (!rashpa_stack_image(st, number(1) % (st->images + 1), &image))
+	if (!rashpa_stack_image(st, number(1) % (st->images + 1), &image) && image.data)
 		look_at(image.data, st);
 	rashpa_stack_missing(st, number(1) % 3, number(1));
 	rashpa_stack_intact(st);
 	/* it is ours until it is given back, whatever is in there */
-	if (st->images)
+	if (st->images && st->data)
 		look_at(st->data, st);
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "accept.h"
 #include "geometry.h"
 #include "model.h"
 #include "rashpa-builder.h"
@@ -37,6 +38,7 @@ struct options {
 	uint64_t events;
 	double rate;		/* events a second, 0: as fast as they go */
 	uint32_t block, credit, pool, sources, fragment;
+	struct accept accept;		/* with from */
 	const char *from, *to, *files;	/* streams: named buffers, behind which a number stands */
 	struct geometry geometry;	/* of an image that is a fragment; 0 x 0: it is none */
 	/* of a network that is not there */

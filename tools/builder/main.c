@@ -22,7 +22,7 @@ enum {
 	OPT_SIZE, OPT_JITTER, OPT_BUFFERS, OPT_ONE_BUFFER, OPT_VERIFY, OPT_MESSAGES, OPT_SECONDS,
 	OPT_INTERVAL, OPT_READOUTS, OPT_FOLDED, OPT_HOLD, OPT_EVENTS, OPT_RATE, OPT_BLOCK,
 	OPT_CREDIT, OPT_POOL, OPT_SOURCES, OPT_FRAGMENT, OPT_FILES, OPT_FAULT,
-	OPT_FROM, OPT_TO, OPT_GEOMETRY, OPT_ROUNDS, OPT_WAY, OPT_OF,
+	OPT_FROM, OPT_ACCEPT, OPT_TO, OPT_GEOMETRY, OPT_ROUNDS, OPT_WAY, OPT_OF,
 	OPT_BUILDERS, OPT_NETWORK, OPT_SLOW, OPT_GATHER,
 };
 
@@ -74,6 +74,7 @@ static const struct argp_option options[] = {
 	{ "fragment", OPT_FRAGMENT, "SIZE", 0, "of a source and event (default 2K)", 4 },
 	{ "from", OPT_FROM, "NAME", 0,
 	  "readout N takes the stream of buffer NAMEN (default: fragments are made)", 4 },
+	OPTION_ACCEPT(OPT_ACCEPT, 4),
 	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0, "of an image, which is a fragment", 4 },
 	{ "to", OPT_TO, "NAME", 0,
 	  "builder N streams whole images into buffer NAMEN (default: they are counted)", 4 },
@@ -286,6 +287,9 @@ static error_t parse_build(int key, char *arg, struct argp_state *state, struct 
 		break;
 	case OPT_FROM:
 		name(state, "--from", arg, &o->from);
+		break;
+	case OPT_ACCEPT:
+		option_accept(state, arg, &o->accept);
 		break;
 	case OPT_TO:
 		name(state, "--to", arg, &o->to);

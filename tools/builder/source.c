@@ -44,7 +44,7 @@ static int open_stream(struct sources *s)
 	s->packed = malloc(s->o->fragment);
 	if (!s->packed)
 		return fail("no memory");
-	if (rashpa_stream_open(name, 0, &s->stream))
+	if (rashpa_stream_open(name, 0, &s->stream) || accept_names(&s->o->accept, s->stream))
 		return fail("readout %u: %s", s->readout, rashpa_reason());
 	return 0;
 }

@@ -42,6 +42,8 @@ struct rashpa_stream;
 #define RASHPA_STREAM_FRESH		(1u << 3)
 /** RASHPA_STREAM_WRITE - not with OBSERVE: the consumer may write into stacks that it holds */
 #define RASHPA_STREAM_WRITE		(1u << 4)
+/** RASHPA_STREAM_NO_DATA - only count: the payload is not opened, and pixels are at NULL */
+#define RASHPA_STREAM_NO_DATA		(1u << 5)
 
 /** RASHPA_STACK_INCOMPLETE - lines or messages are missing: rashpa_stack_image(), @missing */
 #define RASHPA_STACK_INCOMPLETE		(1u << 0)
@@ -52,8 +54,9 @@ struct rashpa_stream;
 
 /**
  * struct rashpa_stack - images that came together
- * @data: the first one's first pixel; NULL if the payload cannot be mapped. Only producers, and
- *	consumers with RASHPA_STREAM_WRITE, may write there; others get SIGSEGV
+ * @data: the first one's first pixel; NULL if the payload cannot be mapped, or with
+ *	RASHPA_STREAM_NO_DATA. Only producers, and consumers with RASHPA_STREAM_WRITE, may write there;
+ *	others get SIGSEGV
  * @number: of the stack, from the first one of the buffer on
  * @frame: number of the first image, as the detector counts
  * @images: how many; image i is @image_stride behind image i - 1

@@ -160,11 +160,12 @@ int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *na
 int stream_open_memories(struct rashpa_stream *s, bool write)
 {
 	const struct rashpa_stream_header *h = &s->head;
+	const bool data = !(s->flags & RASHPA_STREAM_NO_DATA);
 	uint64_t end;
 	int error;
 
 	error = stream_name_memory(s, &s->locks, h->lock_name, s->producer);
-	if (!error)
+	if (!error && data)
 		error = stream_name_memory(s, &s->payload, h->payload_name, write);
 	if (error)
 		return error;
@@ -175,12 +176,15 @@ int stream_open_memories(struct rashpa_stream *s, bool write)
 		return fail(EPROTO, "lock memory %s has %" PRIu64
 			    " bytes: lock records are behind its end", h->lock_name,
 			    s->locks.length);
+	s->lock_base = (s->locks.base ? s->locks.base : s->buffer.base) + h->lock_offset;
+	s->data = NULL;
+	if (!data)
+		return 0;
 	end = (h->slots - 1) * h->slot_stride + stream_extent(h, h->bunch);
 	if (*h->payload_name && (h->data_offset > s->payload.length ||
 				 end > s->payload.length - h->data_offset))
 		return fail(EPROTO, "memory %s has %" PRIu64 " bytes: slots are behind its end",
 			    h->payload_name, s->payload.length);
-	s->lock_base = (s->locks.base ? s->locks.base : s->buffer.base) + h->lock_offset;
 	s->data = *h->payload_name ? s->payload.base : s->slots ? s->slots : s->buffer.base;
 	if (s->data)
 		s->data += h->data_offset;
@@ -189,6 +193,8 @@ int stream_open_memories(struct rashpa_stream *s, bool write)
 
 int rashpa_stream_payload(struct rashpa_stream *s)
 {
+	if (s->flags & RASHPA_STREAM_NO_DATA)
+		return fail(EINVAL, "buffer %s: the stream was opened without data", s->name);
 	/* they come with the header of the first one */
 	if (!s->process)
 		return fail(ENODATA, "buffer %s: there was no stream yet", s->name);
@@ -503,7 +509,8 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 		error = rashpa_buffer_role(s->buffer.node, &role);
 	if (!error && s->buffer.length < RASHPA_STREAM_PAGE)
 		error = fail(EPROTO, "buffer %s is shorter than a stream header", name);
-	if (!error && !producer && !observes && !(flags & RASHPA_STREAM_WRITE))
+	if (!error && !producer && !observes &&
+	    !(flags & (RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA)))
 		error = map_slots(s);
 	if (!error)
 		error = open_channel(s);

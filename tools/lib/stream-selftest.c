@@ -722,6 +722,35 @@ static void test_writing(void)
 	   rashpa_reason());
 }
 
+/* A program that only counts opens no payload, and so needs no right there. */
+static void test_counting(void)
+{
+	static const unsigned int flags[] = { 0, RASHPA_STREAM_OBSERVE };
+	struct rashpa_image image;
+	struct rashpa_stack stack;
+	struct rashpa_stream *s;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct rashpa_stream *producer = produce("p", RASHPA_STREAM_OVERWRITE);
+		const unsigned int reads = fake_mapped("p", false), writes = fake_mapped("p", true);
+
+		fake_permit("b", 0660);
+		s = consume(flags[i] | RASHPA_STREAM_NO_DATA);
+		fake_permit("b", 0600);
+		publish(producer, 1);
+		ok(rashpa_stream_next(s, &stack, 0) == 1 && !stack.data && stack.images == 4 &&
+		   !rashpa_stack_image(&stack, 3, &image) && !image.data &&
+		   rashpa_stream_payload(s) == -EINVAL &&
+		   fake_mapped("p", false) == reads && fake_mapped("p", true) == writes,
+		   "counting-%zu: foreign memory is not opened", i);
+		rashpa_stream_close(s);
+		rashpa_stream_close(producer);
+	}
+	ok(rashpa_stream_open("b", RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA, &s) == -EINVAL &&
+	   strstr(rashpa_reason(), "data"), "counting-refused: to write without data: %s",
+	   rashpa_reason());
+}
+
 /* A consumer of a stream in "p", with these permissions of "b" and "p"; the reason is in @why. */
 static int attach_with(unsigned int flags, unsigned int header, unsigned int memory, bool accept,
 		       char why[RASHPA_REASON_SIZE])
@@ -904,6 +933,7 @@ int main(void)
 		test_payloads();
 		test_rights();
 		test_writing();
+		test_counting();
 		test_polled();
 		test_mistaken();
 	} else {

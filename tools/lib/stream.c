@@ -12,7 +12,7 @@ int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_str
 {
 	const unsigned int known = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START |
 				   RASHPA_STREAM_LATEST | RASHPA_STREAM_FRESH |
-				   RASHPA_STREAM_WRITE;
+				   RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA;
 	int error;
 
 	*stream = NULL;
@@ -22,6 +22,8 @@ int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_str
 		return fail(EINVAL, "only an observer leaves stacks out: a consumer takes all of them");
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_OBSERVE)
 		return fail(EINVAL, "an observer does not write into slots: only the consumer may");
+	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_NO_DATA)
+		return fail(EINVAL, "a consumer without data cannot write into slots");
 	if (flags & RASHPA_STREAM_FRESH && flags & RASHPA_STREAM_FROM_START)
 		return fail(EINVAL, "a stream that is there is not one that begins now");
 	error = stream_open(buffer, flags, false, stream);

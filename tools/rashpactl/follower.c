@@ -41,7 +41,8 @@ void follower_close(struct follower *f)
 /* False: there is no stream. */
 static bool open_stream(struct follower *f)
 {
-	const unsigned int flags = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START;
+	const unsigned int flags = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START |
+				   RASHPA_STREAM_NO_DATA;
 	int error = rashpa_stream_open(f->name, flags, &f->stream);
 
 	f->missing = error;

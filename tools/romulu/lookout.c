@@ -163,7 +163,7 @@ int lookout_begin(struct run *r)
 	}
 	pthread_mutex_init(&l->lock, NULL);
 	if (rashpa_stream_open(r->config->opt.buffer, RASHPA_STREAM_OBSERVE | RASHPA_STREAM_LATEST |
-			       (r->config->net.listen ? 0 : RASHPA_STREAM_FRESH), &l->stream)) {
+			       RASHPA_STREAM_NO_DATA | (r->config->net.listen ? 0 : RASHPA_STREAM_FRESH), &l->stream)) {
 		result = fail("%s", rashpa_reason());
 	} else if (pthread_create(&l->thread, NULL, watch, l)) {
 		result = fail("no thread");

@@ -51,8 +51,7 @@ static const struct argp_option options[] = {
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
-	{ "accept", OPT_ACCEPT, "NAME", 0,
-	  "use this memory, or fpgaN, although some writers of the stream's header may not; repeatable", 0 },
+	OPTION_ACCEPT(OPT_ACCEPT, 0),
 	{ NULL, 0, NULL, 0, "From a network:", 1 },
 	{ "transport", OPT_TRANSPORT, "roce|udp|jungfrau", 0, "how images come (default roce)", 1 },
 	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "where senders ask for the buffer", 1 },
@@ -210,9 +209,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->from_start = true;
 		break;
 	case OPT_ACCEPT:
-		if (c->n_accept == sizeof(c->accept) / sizeof(c->accept[0]))
-			argp_error(state, "--accept: at most %d names", c->n_accept);
-		c->accept[c->n_accept++] = arg;
+		option_accept(state, arg, &c->accept);
 		break;
 	case OPT_LISTEN:
 		c->net.listen = arg;

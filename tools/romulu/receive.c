@@ -362,13 +362,11 @@ static int loop(struct run *r)
 }
 
 /* The user's names, and those that are ours. */
-static int accept_names(struct run *r)
+static int accept_all(struct run *r)
 {
 	const struct config *c = r->config;
-	int error = 0;
+	int error = accept_names(&c->accept, r->stream);
 
-	for (int i = 0; i < c->n_accept && !error; i++)
-		error = rashpa_stream_accept(r->stream, c->accept[i]);
 	if (!error && c->offer)
 		error = rashpa_stream_accept(r->stream, c->offer);
 	if (!error && c->net.payload)
@@ -386,14 +384,15 @@ static int run(struct run *r)
 	/* a GPU's driver pins pages for writing only; an engine may mark what it has compared */
 	const bool writes = engine->after || (r->config->driven && !r->config->offer);
 	unsigned int flags = (first ? RASHPA_STREAM_FROM_START : fresh ? RASHPA_STREAM_FRESH : 0) |
-			     (writes ? RASHPA_STREAM_WRITE : 0);
+			     (writes ? RASHPA_STREAM_WRITE : 0) |
+			     (engine->look ? 0 : RASHPA_STREAM_NO_DATA);
 	struct report *report = r->report;
 	int result;
 
 	/* Where there is no buffer no file is made. */
 	if (rashpa_stream_open(r->config->opt.buffer, flags, &r->stream))
 		return fail("%s", rashpa_reason());
-	result = accept_names(r);
+	result = accept_all(r);
 	if (!result && engine->open)
 		result = engine->open(r);
 	if (!result && !r->config->net.listen)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "accept.h"
 #include "daemon.h"
 #include "dataset.h"
 #include "network.h"
@@ -65,8 +66,7 @@ struct config {
 	const char *offer;		/* the name of that one's memory, for raw images */
 	uint64_t offer_bytes;		/* of it; 0: as the engine likes */
 	bool from_start;
-	const char *accept[4];		/* names in headers of streams */
-	int n_accept;
+	struct accept accept;
 	bool only_receive;		/* from the network, for another consumer */
 	struct network_config net;
 };

@@ -347,6 +347,9 @@ def main(argv=None):
     parser.add_argument("--looks", type=int, metavar="NUMBER",
                         help="until so many images were looked at; with --save and neither of both, "
                              "--after 3")
+    parser.add_argument("--accept", metavar="NAME", action="append", default=[],
+                        help="use this memory, although some writers of the stream's header may "
+                             "not; repeatable")
     args = parser.parse_args(argv)
     if args.save:
         matplotlib.use("Agg")
@@ -354,7 +357,8 @@ def main(argv=None):
             args.after = 3
     try:
         # the last image of a stream that has ended is worth a look, too
-        with Stream(args.buffer, observe=True, latest=True, from_start=True) as stream:
+        with Stream(args.buffer, observe=True, latest=True, from_start=True,
+                    accept=args.accept) as stream:
             return (save if args.save else window)(args, Looker(stream))
     except Error as failure:
         print(f"view: {failure.strerror}", file=sys.stderr)
