@@ -172,6 +172,29 @@ static int ask(int socket, const char *name)
 	return fail(EPROTO, "memory %s: its owner's answer is none, or not about a dma-buf", name);
 }
 
+static int no_memory(const char *name, const struct sockaddr_un *at)
+{
+	return fail(errno, "there is no buffer %s, and no program that has memory of this name (%s: %s)",
+		    name, at->sun_path, strerror(errno));
+}
+
+/* Connect to the socket that is checked, whatever has its name by then. 0 or a negative errno */
+static int connect_to(const struct rashpa_stream *s, const char *name, const struct sockaddr_un *at,
+		      int socket)
+{
+	struct sockaddr_un held = { .sun_family = AF_UNIX };
+	int path = open(at->sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC), error;
+
+	if (path < 0)
+		return no_memory(name, at);
+	snprintf(held.sun_path, sizeof(held.sun_path), "/proc/self/fd/%d", path);
+	error = stream_check_socket(s, name, path, held.sun_path);
+	if (!error && connect(socket, (const struct sockaddr *)&held, sizeof(held)))
+		error = no_memory(name, at);
+	close(path);
+	return error;
+}
+
 int payload_open(const struct rashpa_stream *s, struct memory *m, const char *name, bool write)
 {
 	const struct timeval patience = { .tv_sec = ANSWER_S };
@@ -180,8 +203,6 @@ int payload_open(const struct rashpa_stream *s, struct memory *m, const char *na
 	void *base;
 
 	*m = (struct memory)MEMORY_NONE;
-	if (!error)
-		error = stream_check_socket(s, name, to.sun_path);
 	if (error)
 		return error;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -189,10 +210,8 @@ int payload_open(const struct rashpa_stream *s, struct memory *m, const char *na
 		return fail(errno, "socket: %s", strerror(errno));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)))
-		error = fail(errno, "there is no buffer %s, and no program that has memory of this name (%s: %s)",
-			     name, to.sun_path, strerror(errno));
-	else
+	error = connect_to(s, name, &to, fd);
+	if (!error)
 		error = ask(fd, name);
 	close(fd);
 	if (error < 0)

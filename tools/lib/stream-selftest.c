@@ -10,7 +10,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "fake-driver.h"
@@ -560,6 +562,7 @@ static void test_oldest(void)
 
 #define BUFFER	(UINT64_C(1) << 20)
 #define HANG_S	20	/* until something that does not end is ended */
+#define SOCKET_PATH	sizeof(((struct sockaddr_un *)0)->sun_path)
 
 static uint8_t *buffer;
 
@@ -720,6 +723,89 @@ static void test_writing(void)
 	ok(rashpa_stream_open("b", RASHPA_STREAM_OBSERVE | RASHPA_STREAM_WRITE, &s) == -EINVAL &&
 	   strstr(rashpa_reason(), "observer"), "writing-refused: an observer that asks for it: %s",
 	   rashpa_reason());
+}
+
+/* --- sockets --- */
+
+static char sockets[] = "/dev/shm/rashpa-sockets-XXXXXX";
+static bool exchanges;		/* the socket, while the library judges it */
+
+static void path_of(const char *name, char path[SOCKET_PATH])
+{
+	snprintf(path, SOCKET_PATH, "%s/%s", sockets, name);
+}
+
+/* The library asks for lists after the mode. */
+static ssize_t no_list(void)
+{
+	char from[SOCKET_PATH], to[SOCKET_PATH];
+
+	path_of("other", from);
+	path_of("m", to);
+	if (exchanges && rename(from, to))
+		ok(false, "socket-rename: another socket in its place: %s", strerror(errno));
+	exchanges = false;
+	errno = ENODATA;
+	return -1;
+}
+
+ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+{
+	(void)path, (void)name, (void)value, (void)size;
+	return no_list();
+}
+
+ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
+{
+	(void)path, (void)name, (void)value, (void)size;
+	return no_list();
+}
+
+static int socket_at(const char *name)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	path_of(name, at.sun_path);
+	unlink(at.sun_path);
+	return fd >= 0 && bind(fd, (const struct sockaddr *)&at, sizeof(at)) ? -1 : fd;
+}
+
+/* The library connects to the socket that it judged. Nobody listens there, but somebody at "other". */
+static void test_socket(void)
+{
+	struct rashpa_stream *producer, *s;
+	char from[SOCKET_PATH], to[SOCKET_PATH];
+
+	if (!mkdtemp(sockets) || setenv("RASHPA_RUN", sockets, 1)) {
+		ok(false, "socket-folder: no folder for sockets");
+		return;
+	}
+	path_of("other", from);
+	path_of("m", to);
+	for (int link = 0; link < 2; link++) {
+		int judged = link ? -1 : socket_at("m"), other = socket_at("other"), error;
+
+		listen(other, 1);
+		if (link && (unlink(to), symlink(from, to)))
+			ok(false, "socket-symlink: no link");
+		exchanges = !link;
+		producer = produce("p", RASHPA_STREAM_OVERWRITE);
+		strcpy(((struct rashpa_stream_header *)buffer)->payload_name, "m");
+		error = rashpa_stream_open("b", 0, &s);
+		if (!error)
+			error = rashpa_stream_begin(s, 0);
+		ok(error == -ECONNREFUSED && !exchanges && accept(other, NULL, NULL) < 0,
+		   "socket-%s: the other one is not asked: %s", link ? "link" : "exchanged",
+		   rashpa_reason());
+		rashpa_stream_close(s);
+		rashpa_stream_close(producer);
+		close(other);
+		close(judged);
+	}
+	unlink(from);
+	unlink(to);
+	rmdir(sockets);
 }
 
 /* A program that only counts opens no payload, and so needs no right there. */
@@ -934,6 +1020,7 @@ int main(void)
 		test_rights();
 		test_writing();
 		test_counting();
+		test_socket();
 		test_polled();
 		test_mistaken();
 	} else {

@@ -108,20 +108,17 @@ int stream_check_node(const struct rashpa_stream *s, const char *name, int node,
 	       refuse(s, name, write);
 }
 
-int stream_check_socket(const struct rashpa_stream *s, const char *name, const char *path)
+int stream_check_socket(const struct rashpa_stream *s, const char *name, int socket, const char *path)
 {
 	struct stat from, to;
 
 	if (s->producer || accepted(s, name))
 		return 0;
-	if (fstat(s->buffer.node, &from))
+	if (fstat(s->buffer.node, &from) || fstat(socket, &to))
 		return fail(errno, "buffer %s: %s", s->name, strerror(errno));
-	/* if there is none, connect() has the reason */
-	if (lstat(path, &to))
-		return 0;
 	/* its folder may keep out those whom its mode lets in */
 	to.st_mode &= ~S_IRWXO;
-	return as_open(&from, &to, has_list(s->buffer.node) || lgetxattr(path, ACL, NULL, 0) > 0, true) ?
+	return as_open(&from, &to, has_list(s->buffer.node) || getxattr(path, ACL, NULL, 0) > 0, true) ?
 	       0 : refuse(s, name, true);
 }
 

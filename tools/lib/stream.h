@@ -138,7 +138,8 @@ int payload_open(const struct rashpa_stream *s, struct memory *m, const char *na
 
 /* stream-trust.c: 0, or -EPERM: a writer of the header may not open what it names */
 int stream_check_node(const struct rashpa_stream *s, const char *name, int node, bool write);
-int stream_check_socket(const struct rashpa_stream *s, const char *name, const char *path);
+/* @socket: open by O_PATH; @path: to that descriptor */
+int stream_check_socket(const struct rashpa_stream *s, const char *name, int socket, const char *path);
 
 /* stream-attach.c */
 int memory_dmabuf(struct memory *m);
