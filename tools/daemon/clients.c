@@ -32,37 +32,58 @@ void client_close(struct daemon *d, struct client *c)
 	*c = (struct client) {};
 }
 
-static unsigned int count(const struct daemon *d, bool hello, const uint64_t *origin)
+static unsigned int count(const struct daemon *d, bool hello)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < CLIENTS; i++) {
-		const struct client *c = &d->client[i];
-
-		n += c->number && c->hello == hello &&
-		     (!origin || wire_peer(c->wire)->origin == *origin);
-	}
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		n += d->client[i].number && d->client[i].hello == hello;
 	return n;
 }
 
-/*
- * Of strangers, or of observers, the user or machine that has most places gives one away: that of the
- * stranger who has said nothing for longest, or of the observer who came last. So one user
- * or machine cannot keep out another one, and a leader always finds a place.
- */
-static struct client *who_yields(struct daemon *d, bool hello)
+/* How many links each user or machine has: a table that is never full, searched by the hash of the origin. */
+#define SHARES		(2 * CLIENTS)
+
+struct share {
+	uint64_t origin;
+	unsigned int n;			/* 0: the place is free */
+};
+
+static struct share *share_of(struct share *shares, uint64_t origin)
 {
+	unsigned int i = (origin * 0x9e3779b97f4a7c15) >> 32;
+
+	for (i %= SHARES; shares[i].n && shares[i].origin != origin;)
+		i = (i + 1) % SHARES;
+	shares[i].origin = origin;
+	return &shares[i];
+}
+
+/*
+ * Of strangers, or of observers, the user or machine that has most places, with the one that comes, gives
+ * one away: that of the stranger who has said nothing for longest, or of the observer who came last. So
+ * no user or machine pushes out one that has fewer places, and a leader always finds a place.
+ */
+static struct client *who_yields(struct daemon *d, bool hello, uint64_t origin)
+{
+	struct share shares[SHARES] = {};
 	struct client *goes = NULL;
 	unsigned int most = 0;
 
+	share_of(shares, origin)->n++;
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		const struct client *c = &d->client[i];
+
+		if (c->number && c->hello == hello)
+			share_of(shares, wire_peer(c->wire)->origin)->n++;
+	}
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		struct client *c = &d->client[i];
-		unsigned int n = most;
+		unsigned int n;
 
 		if (!c->number || c->hello != hello || c->number == d->leader)
 			continue;
-		if (!goes || wire_peer(c->wire)->origin != wire_peer(goes->wire)->origin)
-			n = count(d, hello, &wire_peer(c->wire)->origin);
+		n = share_of(shares, wire_peer(c->wire)->origin)->n;
 		if (!goes || n > most || (n == most && (c->number < goes->number) != hello)) {
 			goes = c;
 			most = n;
@@ -71,20 +92,12 @@ static struct client *who_yields(struct daemon *d, bool hello)
 	return goes;
 }
 
-struct client *client_place(struct daemon *d)
+struct client *client_place(struct daemon *d, uint64_t origin)
 {
 	struct client *c = d->client;
 
-	d->full_until = 0;
-	if (count(d, false, NULL) == STRANGERS) {
-		c = who_yields(d, false);
-		if (now_ns() < c->due_ns - HELLO_NS + GRACE_NS) {
-			d->full_until = c->due_ns - HELLO_NS + GRACE_NS;
-			return NULL;
-		}
-		client_close(d, c);
-		return c;
-	}
+	if (count(d, false) == STRANGERS)
+		client_close(d, who_yields(d, false, origin));
 	while (c->number)
 		c++;
 	return c;
@@ -92,8 +105,8 @@ struct client *client_place(struct daemon *d)
 
 void client_admit(struct daemon *d, struct client *c)
 {
-	if (!c->hello && count(d, true, NULL) == MANAGERS)
-		client_close(d, who_yields(d, true));
+	if (!c->hello && count(d, true) == MANAGERS)
+		client_close(d, who_yields(d, true, wire_peer(c->wire)->origin));
 	c->hello = true;
 	wire_limit(c->wire, WIRE_MOST);
 }

@@ -14,8 +14,8 @@
 #include "stop.h"
 
 /* In a turn, which has one telegram at most of each client. */
-#define ACCEPTED	16	/* links of a listener */
-#define GREETED		8	/* strangers: to shake hands takes milliseconds */
+#define ACCEPTED	64	/* links of a listener: of many, the last one waits a few turns only */
+#define GREETED		8	/* strangers, each of another origin: to shake hands takes milliseconds */
 
 /* What poll() looks at: listeners, the child's three, clients. */
 enum { CHILD_PROCESS, CHILD_LED, CHILD_SAID, CHILD_FDS };
@@ -35,21 +35,19 @@ static int listen_all(struct daemon *d)
 	return 0;
 }
 
-/* False: nobody is there any more, or there is no place. */
+/* False: nobody is there any more. */
 static bool accept_one(struct daemon *d, struct wire_listener *listener)
 {
-	struct client *c = client_place(d);
+	struct client *c;
 	struct wire *wire;
 	char why[WHY_SIZE];
-	int result;
+	const int result = wire_accept(listener, &wire, why);
 
-	if (!c)
-		return false;
-	result = wire_accept(listener, &wire, why);
 	if (result < 0)
 		say("%s: %s", listener->at, why);
 	if (result <= 0)
 		return false;
+	c = client_place(d, wire_peer(wire)->origin);
 	*c = (struct client) {
 		.wire = wire, .number = ++d->clients, .due_ns = now_ns() + HELLO_NS,
 	};
@@ -116,8 +114,6 @@ static uint64_t next_due(const struct daemon *d)
 {
 	uint64_t due = sooner(sooner(UINT64_MAX, d->kill_ns), d->orphan_ns);
 
-	if (now_ns() < d->full_until)
-		due = sooner(due, d->full_until);
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		const struct client *c = &d->client[i];
 
@@ -146,17 +142,41 @@ static void look_at_time(struct daemon *d)
 	}
 }
 
+struct greeted {
+	uint64_t origin[GREETED];
+	unsigned int n;
+};
+
+/*
+ * Whether a stranger is served in this turn: one of each user or machine, so that one with many links lets
+ * only these wait. The next turn begins after the first one served, or with the first one left out.
+ */
+static bool greet(struct daemon *d, unsigned int place, struct greeted *g)
+{
+	const uint64_t origin = wire_peer(d->client[place].wire)->origin;
+
+	for (unsigned int i = 0; i < g->n && i < GREETED; i++) {
+		if (g->origin[i] == origin)
+			return false;
+	}
+	if (!g->n)
+		d->first = (place + 1) % CLIENTS;
+	else if (g->n == GREETED)
+		d->first = place;
+	if (g->n < GREETED)
+		g->origin[g->n] = origin;
+	return g->n++ < GREETED;
+}
+
 static void turn(struct daemon *d)
 {
 	struct pollfd fds[DAEMON_ADDRESSES + CHILD_FDS + CLIENTS];
 	struct pollfd *const child = fds + d->listeners, *const clients = child + CHILD_FDS;
 	uint64_t number[CLIENTS];
-	unsigned int greeted = 0;
+	struct greeted greeted = { .n = 0 };
 
 	for (unsigned int i = 0; i < d->listeners; i++)
-		fds[i] = (struct pollfd) {
-			.fd = now_ns() < d->full_until ? -1 : d->listener[i].fd, .events = POLLIN,
-		};
+		fds[i] = (struct pollfd) { .fd = d->listener[i].fd, .events = POLLIN };
 	child[CHILD_PROCESS] = (struct pollfd) { .fd = d->child.process, .events = POLLIN };
 	child[CHILD_LED] = (struct pollfd) { .fd = d->child.led, .events = POLLIN };
 	child[CHILD_SAID] = (struct pollfd) { .fd = d->child.said, .events = POLLIN };
@@ -180,9 +200,7 @@ static void turn(struct daemon *d)
 		    !(clients[i].revents || wire_pending(c->wire) || c->going ||
 		      wire_deadline(c->wire) <= now_ns()))
 			continue;
-		if (!c->hello && greeted++ == GREETED)
-			d->first = i;	/* of the next turn */
-		if (c->hello || greeted <= GREETED)
+		if (c->hello || greet(d, i, &greeted))
 			serve(d, c);
 	}
 	for (unsigned int i = 0; i < d->listeners; i++) {

@@ -11,7 +11,6 @@
 #define MANAGERS	32		/* clients that have said hello */
 #define STRANGERS	256		/* clients that have not yet */
 #define CLIENTS		(MANAGERS + STRANGERS)
-#define GRACE_NS	250000000ull	/* a stranger does not go for others before */
 #define HELLO_NS	10000000000ull	/* for who connects to say it */
 #define ORPHAN_NS	10000000000ull	/* for another manager to take over */
 #define STOP_NS		20000000000ull	/* for a child to end, before it is killed */
@@ -48,7 +47,6 @@ struct daemon {
 	unsigned int listeners;
 	struct client client[CLIENTS];
 	uint64_t clients;		/* so many came */
-	uint64_t full_until;		/* no link is taken before; 0: there are places */
 	unsigned int first;		/* place that is served first in the next turn */
 
 	enum state state;
@@ -82,11 +80,8 @@ void client_refuse(struct daemon *d, struct client *c, uint64_t re, const char *
 		   const char *format, ...);
 void client_done(struct daemon *d, struct client *c, uint64_t re);
 void client_close(struct daemon *d, struct client *c);
-/*
- * A place for a link; where strangers have all of theirs, one of them goes. NULL: all of them have just
- * come, and no link is taken until full_until.
- */
-struct client *client_place(struct daemon *d);
+/* A place for a link of this user or machine; where strangers have all of theirs, one of them goes. */
+struct client *client_place(struct daemon *d, uint64_t origin);
 /* It says hello for the first time; where there are too many managers, an observer goes. */
 void client_admit(struct daemon *d, struct client *c);
 bool client_may_lead(const struct daemon *d, const struct client *c);

@@ -8,6 +8,7 @@ import http.client
 import os
 import random
 import resource
+import signal
 import socket
 import ssl
 import struct
@@ -34,8 +35,8 @@ def ok(good, title):
     print("ok" if good else "not ok", count, "-", title, flush=True)
 
 
-def tcp(port):
-    return socket.create_connection(("127.0.0.1", port), PATIENCE)
+def tcp(port, source="127.0.0.1"):
+    return socket.create_connection(("127.0.0.1", port), PATIENCE, (source, 0))
 
 
 def frame(text):
@@ -157,8 +158,47 @@ def until(call):
             time.sleep(0.02)
 
 
+def stop(process, stopped=True):
+    """Or lets it go on."""
+    process.send_signal(signal.SIGSTOP if stopped else signal.SIGCONT)
+    while stopped and os.waitid(os.P_PID, process.pid, os.WSTOPPED) is None:
+        pass
+
+
+def elsewhere(t, title, number, data, machines=1):
+    """A right client of another machine, behind so many links. Turns of the daemon decide, not time: in each
+    turn it answers one telegram of the leader, and shakes one hand of each machine, up to eight."""
+    asked, answered = 1000, []
+    listening = threading.Thread(target=lambda: answered.extend(kind(t.leader.receive()[0]) for _ in range(asked)))
+    with contextlib.ExitStack() as links:
+        stop(t.process)
+        many = [links.enter_context(tcp(t.tls, f"127.0.1.{1 + i % machines}")) for i in range(number)]
+        for link in many:
+            send(link, data)
+        t.leader.socket.sendall(frame(telegram("<get-status/>")) * asked)
+        link = links.enter_context(tcp(t.tls, "127.0.0.2"))
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listening.start()
+        stop(t.process, False)
+        link = links.enter_context(t.context.wrap_socket(link, server_hostname="detector"))
+        good = t.right(link)
+        stop(t.process)
+        turns, shaken = len(answered), 0
+        for link in many:
+            with contextlib.suppress(OSError):
+                link.setblocking(False)
+                shaken += link.recv(1) != b""
+        stop(t.process, False)
+        listening.join()
+    ok(good and turns < asked // 2 and shaken < number // 2 and set(answered) == {"status"},
+       f"{title}: {turns} turns, {shaken} handshakes of {number} links before a right client of another machine is answered")
+
+
 def attack_daemon(t):
     t.survives("begin: a daemon answers")
+    elsewhere(t, "elsewhere/silent", 3000, b"")
+    elsewhere(t, "elsewhere/hello", 800, t.client_hello())
+    elsewhere(t, "elsewhere/machines", 1600, t.client_hello(), 50)
     texts = hostile()
     for role in "observer", "leader":
         link = t.leader if role == "leader" else Daemon(t.path, PATIENCE)
