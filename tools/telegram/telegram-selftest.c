@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=1 run=build/tools/telegram-selftest */
-/* Limits of telegrams: each at its edge and one beyond it, and ways to hide from the counts. TAP. */
+/* Limits of telegrams: each at its edge and one beyond it, and ways to hide from the counts; files of experiments. TAP. */
 #include "telegram.h"
 
 #include <libxml/parser.h>
@@ -141,9 +141,81 @@ static void test_hidden(void)
 	ok(passes(), "entities: entities that there are");
 }
 
+/* A telegram is refused before libxml2 sees it, wherever a DOCTYPE stands, and whatever is deep. */
+static void test_before_parsing(void)
+{
+	static const struct {
+		const char *title, *before, *after;
+	} doctypes[] = {
+		{ "alone", "<!DOCTYPE telegram>", HEAD "<arm/>" TAIL },
+		{ "with entities", "<!DOCTYPE telegram [<!ENTITY a 'b'>]>", HEAD "<arm/>" TAIL },
+		{ "of a file", "<!DOCTYPE telegram SYSTEM 'file:///etc/passwd'>", HEAD "<arm/>" TAIL },
+		{ "of a public identifier", "<!DOCTYPE telegram PUBLIC '-' 'http://[::1]/'>", HEAD "<arm/>" TAIL },
+		{ "after a declaration", "<?xml version='1.0'?>\n<!DOCTYPE telegram>", HEAD "<arm/>" TAIL },
+		{ "after a comment", "<!-- <a '> --> <!DOCTYPE telegram>", HEAD "<arm/>" TAIL },
+		{ "that has no end", "<!DOCTYPE telegram [", HEAD "<arm/>" TAIL },
+		{ "inside", HEAD, "<!DOCTYPE telegram><arm/>" TAIL },
+		{ "at the end", HEAD "<arm/>" TAIL, "<!DOCTYPE telegram>" },
+		{ "in small letters", "<!doctype telegram>", HEAD "<arm/>" TAIL },
+		{ "as an entity only", HEAD, "<!ENTITY a 'b'><arm/>" TAIL },
+	};
+
+	for (size_t i = 0; i < sizeof(doctypes) / sizeof(doctypes[0]); i++) {
+		begin(doctypes[i].before);
+		add(doctypes[i].after, 1);
+		ok(refused("DOCTYPE"), "doctype: %s", doctypes[i].title);
+	}
+	begin(CONFIGURE);
+	add("<x:y xmlns:x='u'>", TELEGRAM_DEPTH - 3);
+	add("<x:y xmlns:x='u'/>", 1);
+	add("</x:y>", TELEGRAM_DEPTH - 3);
+	add(CONFIGURED, 1);
+	ok(passes(), "deep-edge: elements of others that are as deep as may be");
+	make(CONFIGURE, "<x:y xmlns:x='u'>", TELEGRAM_DEPTH - 2, CONFIGURED);
+	ok(refused("deep"), "deep-beyond: one deeper is refused, and not parsed");
+}
+
+#define EXPERIMENT	"<experiment xmlns=\"" TELEGRAM_NAMESPACE "\" version=\"1.0\" name=\"e\">"	\
+			"<detector name=\"d\" at=\"unix:/d\"/><receiver name=\"r\" at=\"unix:/r\"/>"	\
+			"<flow from=\"d\" to=\"r\" transport=\"udp\" address=\"127.0.0.1:5001\"/>"
+
+/* Files of experiments, which may be larger than telegrams, are not scanned. */
+static void test_experiment(void)
+{
+	static const struct {
+		const char *title, *before, *word;
+		unsigned int depth;
+	} files[] = {
+		{ "a right one", "", NULL, 0 },
+		{ "with a DOCTYPE", "<!DOCTYPE experiment>", "DOCTYPE", 0 },
+		{ "with an entity", "<!DOCTYPE experiment [<!ENTITY a 'b'>]>", "DOCTYPE", 0 },
+		{ "of a file", "<!DOCTYPE experiment SYSTEM 'file:///dev/zero'>", "DOCTYPE", 0 },
+		{ "deeper than a telegram", "", NULL, 10 * TELEGRAM_DEPTH },
+		{ "deeper than libxml2 goes", "", "depth", 10000 },
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char why[WHY_SIZE] = "";
+		xmlDoc *doc;
+
+		begin(files[i].before);
+		add(EXPERIMENT, 1);
+		add("<y xmlns='u'>", files[i].depth);
+		add("</y>", files[i].depth);
+		add("</experiment>", 1);
+		doc = telegram_read(text, size, "experiment", why);
+		if (!ok(files[i].word ? !doc && strstr(why, files[i].word) : !!doc, "experiment: %s",
+			files[i].title))
+			printf("# it says \"%s\"\n", why);
+		xmlFreeDoc(doc);
+	}
+}
+
 int main(void)
 {
 	test_limits();
 	test_hidden();
+	test_before_parsing();
+	test_experiment();
 	return tap_end();
 }
