@@ -5,8 +5,10 @@
  * group rashpa, as a member with CAP_SYS_RAWIO, and as root. A call that a capability allows is
  * tried with that one alone, and with all others.
  */
+#include <glob.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -27,6 +29,7 @@ static const char *const role_names[] = {
 #define OTHER		"st-priv-root"		/* root's, mode 0600 */
 #define SHARED		"st-priv-shared"	/* root's, group rashpa, mode 0660 */
 #define NOBODY_ID	65534
+#define PLACES		(RASHPA_LISTENERS_VECTOR / 2)	/* of one user at a vector */
 
 static struct fpga f;
 static gid_t group;
@@ -82,6 +85,16 @@ static int on_memory(unsigned long cmd, void *arg)
 static int on_fpga(unsigned long cmd, void *arg)
 {
 	return call_node(f.name, O_RDWR, cmd, arg);
+}
+
+static int do_open_memory(void)
+{
+	return node("memory", O_RDWR);
+}
+
+static int do_open_fpga(void)
+{
+	return node(f.name, O_RDWR);
 }
 
 static int do_alloc(void)
@@ -231,6 +244,15 @@ static int do_region_info(void)
 	return call_node(f.name, O_RDONLY, RASHPA_IOC_REGION_INFO, &info);
 }
 
+/* this profile has no engine */
+static int do_engine_info(void)
+{
+	struct rashpa_engine_info info = { HEAD(info) };
+	int err = call_node(f.name, O_RDONLY, RASHPA_IOC_ENGINE_INFO, &info);
+
+	return err == -ENOENT ? 0 : err;
+}
+
 /* an invalid profile: privileges are checked first, even if the function is busy */
 static int do_profile(void)
 {
@@ -328,11 +350,54 @@ static int do_program(void)
 	return err ? err : call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
 }
 
+/* in other entries than those of root's map */
+static int do_program_beside(void)
+{
+	struct rashpa_program p = { HEAD(p), .first = 16 };
+	struct rashpa_map_make m = {};
+	int err = map_with(&m);
+
+	return err ? err : call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
+}
+
 static int do_events(void)
 {
 	struct rashpa_channel_make e = { HEAD(e) };
 
 	return on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
+}
+
+static int do_events_read_only(void)
+{
+	struct rashpa_channel_make e = { HEAD(e) };
+
+	return call_node(f.name, O_RDONLY, RASHPA_IOC_CHANNEL_MAKE, &e);
+}
+
+static int do_flock_read_only(void)
+{
+	const int fd = node(f.name, O_RDONLY);
+
+	return fd < 0 ? fd : flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+}
+
+/* words that are looked at by each interrupt of vector 0 */
+static int do_vector(void)
+{
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .bits = 32, .device = -1,
+		.condition = RASHPA_CONDITION_CHANGED,
+	};
+	struct rashpa_channel_make e = { HEAD(e), .sources = PLACES + 1 };
+	struct rashpa_alloc words = { HEAD(words), .length = PAGE };
+	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
+
+	if (!err)
+		err = on_memory(RASHPA_IOC_ALLOC, &words);
+	a.memory = words.out_fd;
+	for (int i = 0; !err && i <= PLACES; i++)
+		err = call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
+	return err;
 }
 
 static int do_source(void)
@@ -386,6 +451,15 @@ static int twice(int (*make)(void))
 	int err = make();
 
 	return err ? err : make();
+}
+
+static int do_names(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = "st-priv-own" }, b = a;
+	int err = on_memory(RASHPA_IOC_ALLOC, &a);
+
+	strcpy(b.name, "st-priv-own2");
+	return err ? err : on_memory(RASHPA_IOC_ALLOC, &b);
 }
 
 static int do_maps(void)
@@ -536,6 +610,20 @@ static int do_parameter_p2p(void)
 	return may_open(PARAMETERS "p2p_bridge", O_WRONLY);
 }
 
+/* 0: one of all can be written */
+static int do_parameter_any(void)
+{
+	glob_t found;
+	int err = -ENOENT;
+
+	if (glob(PARAMETERS "*", 0, NULL, &found))
+		return err;
+	for (size_t i = 0; err && i < found.gl_pathc; i++)
+		err = may_open(found.gl_pathv[i], O_WRONLY);
+	globfree(&found);
+	return err;
+}
+
 static int do_parameter_read(void)
 {
 	return may_open(PARAMETERS "limit_mib", O_RDONLY);
@@ -571,6 +659,7 @@ struct row {
 #define NOT_EVEN_ROOT		{ { EACCES, EPERM, EPERM, EPERM }, 0 }
 
 static const struct row memory_rows[] = {
+	{ "open", do_open_memory, CAN_OPEN, NULL },
 	{ "alloc", do_alloc, CAN_OPEN, NULL },
 	{ "alloc-on-a-node-that-is-open-for-reading", do_alloc_read_only, NOT_EVEN_ROOT,
 	  "read-only" },
@@ -602,7 +691,9 @@ static const struct row memory_rows[] = {
 };
 
 static const struct row function_rows[] = {
+	{ "open", do_open_fpga, CAN_OPEN, NULL },
 	{ "device_info", do_device_info, CAN_OPEN, NULL },
+	{ "engine_info", do_engine_info, CAN_OPEN, NULL },
 	{ "region_info", do_region_info, CAN_OPEN, NULL },
 	{ "profile", do_profile, NEEDS(SYS_ADMIN), "CAP_SYS_ADMIN" },
 	{ "window-of-the-profile-for-users", user_window, CAN_OPEN, NULL },
@@ -615,6 +706,11 @@ static const struct row function_rows[] = {
 	{ "read-of-a-map-its-header", do_read_map, CAN_OPEN, NULL },
 	{ "program-into-the-profiles-table", do_program, CAN_OPEN, NULL },
 	{ "events", do_events, CAN_OPEN, NULL },
+	{ "events-on-a-node-that-is-open-for-reading", do_events_read_only, NOT_EVEN_ROOT,
+	  "read-only" },
+	{ "flock-of-a-node-that-is-open-for-reading", do_flock_read_only,
+	  { { EACCES, EBADF, EBADF, EBADF }, 0 }, NULL },
+	{ "33-sources-of-one-vector", do_vector, REFUSED(ENOSPC, SYS_RESOURCE), NULL },
 	{ "source_add", do_source, CAN_OPEN, NULL },
 	{ "alloc-for-a-function", do_alloc_device, CAN_OPEN, NULL },
 	{ "quiesce", do_quiesce, CAN_OPEN, NULL },
@@ -627,6 +723,7 @@ static const struct row function_rows[] = {
 
 /* each user may have one */
 static const struct row limited_rows[] = {
+	{ "more-names-than-a-user-may-have", do_names, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
 	{ "more-windows-than-a-user-may-have", do_windows, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
 	{ "more-maps-than-a-user-may-have", do_maps, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
 	{ "more-channels-than-a-user-may-have", do_channels, REFUSED(EDQUOT, SYS_RESOURCE),
@@ -636,7 +733,7 @@ static const struct row limited_rows[] = {
 };
 
 static const char *const limited[] = {
-	"user_limit_windows", "user_limit_maps", "user_limit_channels", "user_limit_sources",
+	"user_limit_names", "user_limit_windows", "user_limit_maps", "user_limit_channels", "user_limit_sources",
 	"user_poll_budget",
 };
 
@@ -647,6 +744,19 @@ static const struct row table_rows[] = { {
 
 static const struct row disclosed_rows[] = { {
 	"mmap-of-a-map-where-the-profile-discloses", do_table, CAN_OPEN, NULL
+} };
+
+/* the function has addresses of root's map */
+static const struct row busy_rows[] = {
+	{ "program-where-a-map-of-another-user-is", do_program_beside,
+	  { { EACCES, EBUSY, 0, 0 }, CAP(SYS_RAWIO) }, NULL },
+	{ "quiesce-where-a-map-of-another-user-is", do_quiesce, { { EACCES, EPERM, EPERM, 0 }, 0 },
+	  "CAP_SYS_ADMIN" },
+};
+
+static const struct row shown_rows[] = { {
+	"mmap-of-a-map-where-a-map-of-another-user-is", do_table,
+	{ { EACCES, EBUSY, 0, 0 }, CAP(SYS_RAWIO) }, NULL
 } };
 
 static const struct row bare_rows[] = {
@@ -660,6 +770,7 @@ static const struct row file_rows[] = {
 	{ "parameter-user_limit_mib", do_parameter_user_limit, FILE_OF_ROOT, NULL },
 	{ "parameter-poll_budget", do_parameter_budget, FILE_OF_ROOT, NULL },
 	{ "parameter-p2p_bridge", do_parameter_p2p, FILE_OF_ROOT, NULL },
+	{ "parameter-any", do_parameter_any, FILE_OF_ROOT, NULL },
 	{ "parameters-for-reading", do_parameter_read, {}, NULL },
 	{ "tracepoints", do_traces, FILE_OF_ROOT, NULL },
 	{ "debugfs-other-drivers-view-of-our-dma-bufs", do_debugfs,
@@ -701,6 +812,7 @@ static void try_row(const struct row *row)
 	for (t.role = NOBODY; t.role <= (row->answer.cap ? OTHERS : ROOT); t.role++) {
 		tap_fork(try, &t);
 		buffer_remove("st-priv-own");
+		buffer_remove("st-priv-own2");
 	}
 }
 
@@ -811,6 +923,34 @@ TEST_EACH(disclosed, disclosed_rows, "%s")
 	SKIP_IF(f.fd < 0, "no software FPGA");
 	profile(RASHPA_PROFILE_DISCLOSE);
 	try_row(row);
+}
+
+/* @row while a map of root's is programmed. */
+static void try_busy(const struct row *row, uint32_t flags)
+{
+	struct rashpa_program p = { HEAD(p), .window = -1 };
+	int buffer = buffer_alloc(PAGE, NULL);
+	struct rashpa_map_make m;
+
+	profile(flags);
+	if (fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &m) < 0 ||
+	    call(m.out_fd, RASHPA_IOC_PROGRAM, &p))
+		tap_bail("a map of root's: %s", reason);
+	try_row(row);
+	close(m.out_fd);
+	close(buffer);
+}
+
+TEST_EACH(busy, busy_rows, "%s")
+{
+	SKIP_IF(f.fd < 0, "no software FPGA");
+	try_busy(row, 0);
+}
+
+TEST_EACH(shown, shown_rows, "%s")
+{
+	SKIP_IF(f.fd < 0, "no software FPGA");
+	try_busy(row, RASHPA_PROFILE_DISCLOSE);
 }
 
 TEST_EACH(bare, bare_rows, "%s")
