@@ -109,6 +109,43 @@ class PlaceTest(unittest.TestCase):
         self.assertEqual(len(jobs), 3)
 
 
+class IdTest(unittest.TestCase):
+    """Programs of which one test is requested."""
+
+    def requested(self, text, *wanted):
+        """(id, result) of the verdicts that count, and the words of those that failed."""
+        runner = run.Runner(options(tests=[f"x:{w}" for w in wanted]), [], None)
+        tap = run.Tap(False)
+        for line in text.splitlines():
+            tap.line(line)
+        made = runner.requested(run.Test("x", "x.sh", ["x.sh"]), tap.end(0))
+        return [(v.id, v.result) for v in made], " ".join(v.text for v in made if v.result == "failed")
+
+    MADE = "ok 1 - a/b: x\nok 2 - a.2: x\nnot ok 3 - other: x\n1..3"
+
+    def test_a_table_and_a_repeated_id(self):
+        self.assertEqual(self.requested(self.MADE, "a")[0], [("a/b", "passed"), ("a.2", "passed")])
+
+    def test_a_pattern(self):
+        self.assertEqual(self.requested(self.MADE, "oth*")[0], [("other", "failed")])
+
+    def test_unknown(self):
+        made, words = self.requested(self.MADE, "othr")
+        self.assertEqual(made, [("othr", "failed")])
+        self.assertIn('x has no id "othr"; nearest: other;', words)
+
+    def test_one_of_two_is_unknown(self):
+        self.assertEqual(self.requested(self.MADE, "a", "zzz")[0][-1], ("zzz", "failed"))
+
+    def test_a_program_that_ends_early_is_no_unknown_id(self):
+        self.assertEqual(self.requested("ok 1 - a: x\n1..2", "b")[0], [("a", "passed"), ("end", "failed")])
+
+    def test_each_script_has_ids_to_list(self):
+        for test in run.find_tests():
+            if not test.selects():
+                self.assertTrue(run.list_ids(test), test.source)
+
+
 class RunTest(unittest.TestCase):
     """Jobs, in a lab that is a shell script."""
 
