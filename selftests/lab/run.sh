@@ -13,6 +13,28 @@ find_kernel() { # series
 	MODULES=$DEBUG/modules
 }
 
+# Unpack this kernel unless that was done; sets VMLINUX. QEMU starts it at once: an emulated
+# processor takes 2 s to unpack it, in each guest. The debug kernel is built without CONFIG_PVH.
+have_vmlinux() {
+	local hash at length unpack
+
+	VMLINUX=$VMLINUZ
+	[[ $RELEASE != *-rashpa-debug ]] || return 0
+
+	hash=$({ echo "$ROOT"; stat -c %Y "$VMLINUZ"; declare -f have_vmlinux; } | sha256sum)
+	VMLINUX=$CACHE/vmlinux-$RELEASE-${hash:0:12}
+	[[ ! -e $VMLINUX ]] || return 0
+	field() { od -An -j "$1" -N "$2" -t "u$2" "$VMLINUZ" | tr -d ' '; }
+	# the header of a bzImage: sectors of setup, offset and length of the rest, whose end is its size unpacked
+	at=$((($(field 0x1f1 1) + 1) * 512 + $(field 0x248 4)))
+	length=$(($(field 0x24c 4) - 4))
+	unpack=zstd
+	[[ $(od -An -j "$at" -N 2 -t x1 "$VMLINUZ") != " fd 37" ]] || unpack=xz
+	head -c $((at + length)) "$VMLINUZ" | tail -c "$length" |
+		"${LOADER[@]}" "$ROOT/usr/bin/$unpack" -dcq >"$VMLINUX.$$" || die "cannot unpack $VMLINUZ"
+	mv "$VMLINUX.$$" "$VMLINUX"
+}
+
 # Make the initramfs of this kernel unless it exists; sets INITRAMFS.
 have_initramfs() {
 	local rel=$RELEASE dir mods=$MODULES hash wanted ko file
@@ -125,16 +147,19 @@ start_fpga() {
 	return 1
 }
 
+# kill -0 does not show the end of a child that the shell missed during "read -t".
+alive() { [[ -e /proc/$1/exe ]]; }
+
 # Answer requests of "host" in the guest, until QEMU ends.
 serve_guest() {
 	local request number pid
 
 	exec 5<>"$JOB/host.out"
-	while kill -0 "$QEMU_PID" 2>/dev/null; do
+	while alive "$QEMU_PID"; do
 		read -r -t 0.2 -u 5 request number || continue
 		if [[ $request == start-fpga && -e $JOB/share/fpga$number.json ]]; then
 			pid=${FPGA_PID[number]-}
-			if [[ $pid ]] && kill -0 "$pid" 2>/dev/null; then
+			if [[ $pid ]] && alive "$pid"; then
 				echo "error: FPGA $number runs" >"$JOB/host.in"
 			elif { [[ ! $pid ]] || reap_fpga "$number"; } && start_fpga "$number"; then
 				echo ok >"$JOB/host.in"
@@ -194,9 +219,10 @@ probe_kvm() {
 # Sets ACCEL: options of QEMU.
 accelerate() { # tcg|kvm|probe
 	local accel=$1
+	# with erms and fsrm, kernel and libraries copy by instructions that QEMU emulates byte by byte
 	[[ $accel != probe ]] || accel=$(probe_kvm)
 	case $accel in
-	tcg) ACCEL=(-accel "tcg,thread=multi" -cpu max) ;;
+	tcg) ACCEL=(-accel "tcg,thread=multi" -cpu max,erms=off,fsrm=off) ;;
 	kvm) ACCEL=(-accel kvm -cpu host) ;;
 	esac
 }
@@ -305,6 +331,7 @@ cmd_run() {
 	# programs of the root run here without a chroot, so they need no privileges
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
+	have_vmlinux
 	have_initramfs
 	have_image
 	accelerate "$accel"
@@ -328,7 +355,7 @@ cmd_run() {
 		-name lab -no-reboot -m "$memory" -smp "$smp"
 		-object "memory-backend-memfd,id=ram0,size=$memory,share=on"
 		-serial "file:${LOG//,/,,}"
-		-kernel "$VMLINUZ" -initrd "$INITRAMFS" "${ACCEL[@]}")
+		-kernel "$VMLINUX" -initrd "$INITRAMFS" "${ACCEL[@]}")
 	if [[ $iommu != off ]]; then
 		# software FPGAs need caching mode; without it the kernel flushes lazily
 		[[ $iommu == lazy ]] || caching=,caching-mode=on
