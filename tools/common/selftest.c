@@ -1478,6 +1478,20 @@ static void test_shown(void)
 	   "shown-cut-character: so is a character");
 }
 
+/* Ids of PCI have four digits at least, as lspci prints them; other numbers have no leading zeros. */
+static void test_numbers(void)
+{
+	struct json_object *o = json_object_new_object();
+	const char *want = "{\"id\":\"0x0010\",\"large\":\"0x10ffff\",\"hex\":\"0x10\"}";
+
+	put_id(o, "id", 0x10);
+	put_id(o, "large", 0x10ffff);
+	put_hex(o, "hex", 0x10);
+	ok(!strcmp(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN), want),
+	   "json-ids: ids have four digits: %s", want);
+	json_object_put(o);
+}
+
 /* What say() writes to standard error. */
 static void test_said(void)
 {
@@ -1528,6 +1542,7 @@ int main(int argc, char **argv)
 	test_iommu();
 	test_gpus();
 	test_shown();
+	test_numbers();
 	test_said();
 	if (argc > 1)
 		test_profile(argv[1]);
