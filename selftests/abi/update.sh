@@ -16,7 +16,13 @@ if [[ ${1-} == --anew ]]; then
 	version=${2:?--anew VERSION}
 	rm -rf "${FIRST%/linux/rashpa.h}"
 	mkdir -p "selftests/abi/$version/linux"
-	cp uapi/linux/rashpa.h "selftests/abi/$version/linux/"
+	# without comments
+	python3 - uapi/linux/rashpa.h >"selftests/abi/$version/linux/rashpa.h" <<-'END'
+		import re, sys
+		first, text = open(sys.argv[1]).read().split("\n", 1)
+		text = re.sub(r"[ \t]*/\*.*?\*/", "", text, flags=re.S)
+		print(first, re.sub(r"\n\s*\n", "\n", text).strip(), sep="\n")
+	END
 else
 	lost=$(broken "$GOLDEN" "$new")
 	if [[ $lost ]]; then
