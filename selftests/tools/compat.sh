@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: kernel=each iommu=any seconds=15
+# test: kernel=6.1,newest iommu=any seconds=60
 # Programs that were compiled otherwise: of the first published header, and of 32 bits on
 # this kernel (pointers travel as u64, mmap offsets and records are the same).
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
