@@ -928,7 +928,7 @@ TEST_EACH(disclosed, disclosed_rows, "%s")
 /* @row while a map of root's is programmed. */
 static void try_busy(const struct row *row, uint32_t flags)
 {
-	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_program p = { HEAD(p) };
 	int buffer = buffer_alloc(PAGE, NULL);
 	struct rashpa_map_make m;
 

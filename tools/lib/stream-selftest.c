@@ -969,7 +969,7 @@ int __wrap_bind(int fd, const struct sockaddr *at, socklen_t size)
 }
 
 /* All members may write in the folder of sockets. */
-static void test_socket(void)
+static void test_link(void)
 {
 	char folder[] = "/tmp/rashpa-socket-XXXXXX", other[64], name[64];
 	struct stat st = {};
@@ -1010,7 +1010,7 @@ int main(void)
 	test_places();
 	test_numbers();
 	test_oldest();
-	test_socket();
+	test_link();
 	if (fake_driver_load())
 		ok(false, "no-nodes: no nodes");
 	buffer = fake_buffer("b", BUFFER);
