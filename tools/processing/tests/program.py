@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A stream that has ended, in a driver of files (librashpa-fake.so): program.py [short]. Writes what names
-the files, and lets go of them at the end of its input. short: the second stack has one image."""
+"""A stream that has ended, in a driver of files (librashpa-fake.so): program.py [short|many]. Writes what
+names the files, and lets go of them at the end of its input. short: the second stack has one image. many: 20 stacks
+at once."""
 import ctypes
 import os
 import sys
@@ -9,7 +10,8 @@ import sys
 import numpy
 import rashpa
 
-SHAPE, BUNCH, IMAGES = (64, 96), 2, 7
+SHAPE, BUNCH = (64, 96), 2
+IMAGES, SLOTS = (40, 20) if sys.argv[1:] == ["many"] else (7, 4)
 
 driver = ctypes.CDLL(os.environ["RASHPA_LIBRARY"])
 driver.fake_buffer.restype = ctypes.c_void_p
@@ -17,7 +19,7 @@ if driver.fake_driver_load() or not driver.fake_buffer(b"frames", ctypes.c_uint6
     sys.exit("no driver")
 images = numpy.random.default_rng(8).poisson(30, (IMAGES, *SHAPE)).astype("u2")
 images[::3] += 100
-with rashpa.Producer("frames", SHAPE, "u2", bunch=BUNCH, images=IMAGES, slots=4) as producer:
+with rashpa.Producer("frames", SHAPE, "u2", bunch=BUNCH, images=IMAGES, slots=SLOTS) as producer:
     while slot := producer.slot(0):
         with slot:
             slot.images[:] = images[slot.frame:slot.frame + len(slot)]
