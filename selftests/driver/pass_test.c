@@ -210,7 +210,7 @@ static void use_channel(int fd)
 
 	ANSWERED(call(fd, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
 	CHECK(read(fd, &e, sizeof(e)) == sizeof(e) && e.value == 5, "read");
-	CHECK(source_add(fd, RASHPA_SOURCE_VECTOR, 0) > 0, "%s", reason);
+	CHECK(source_add(fd, RASHPA_SOURCE_VECTOR, 1) > 0, "%s", reason);
 }
 
 static const struct passed passed[] = {

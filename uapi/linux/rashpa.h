@@ -158,10 +158,11 @@ enum rashpa_cache {
  *
  * This fd, and each open of the node /dev/rashpa/buffer/NAME, is a lease of a named buffer, shared
  * unless RASHPA_ALLOC_EXCLUSIVE or O_EXCL is given. It ends with its last duplicate, mapping, map
- * and dma-buf of RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so does
- * O_EXCL while there is any. O_EXCL needs a node that is opened for writing (EACCES). The access
- * mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel asks the mode for both) takes none: it
- * is for RASHPA_IOC_INFO, which names the process that has an exclusive one, and RASHPA_IOC_REMOVE.
+ * and dma-buf of RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so
+ * does O_EXCL while there is any. O_EXCL needs a node that is opened for writing (EACCES). The
+ * access mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel asks the mode for both) takes
+ * none: it is for RASHPA_IOC_INFO, which names the process that has an exclusive one, and
+ * RASHPA_IOC_REMOVE.
  *
  * An mmap() of a range that has a page with a memory error fails with EHWPOISON.
  *
