@@ -176,25 +176,9 @@ TEST(reader_excludes, "a reader excludes no process")
 		close(fd);
 }
 
-static int profile(void)
-{
-	static struct rashpa_profile_step steps[2];
-	struct rashpa_profile_set p = { HEAD(p), STEPS(steps), TABLE(fpga_table), .dma_bits = 64 };
-
-	steps[0] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
-		.value = RFPGA_CONTROL_STOP, .mask = ~0U };
-	steps[1] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
-		.mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 };
-	return call(f.fd, RASHPA_IOC_PROFILE_SET, &p);
-}
-
 void setup(void)
 {
 	fpga_need(&f);
-	if (profile())
-		tap_bail("profile: %s", reason);
 	shared = buffer_alloc(MIB, "st-claim");
 }
 

@@ -416,6 +416,20 @@ TEST(consumer_killed, "a consumer that is killed twenty times loses and repeats 
 	drop();
 }
 
+/* From its first stack on, to the end of the stream. */
+static void takes(struct rashpa_stream *s, unsigned int stacks)
+{
+	struct rashpa_stack st;
+	unsigned int n = 0;
+
+	for (; next(s, &st) > 0; n++) {
+		CHECK(st.number == n && right(&st), "stack %llu instead of %u",
+		      (unsigned long long)st.number, n);
+		rashpa_stream_release(s, &st);
+	}
+	CHECK(n == stacks, "%u stacks", n);
+}
+
 /* Takes a stack, and keeps it. */
 static void keep(void *arg)
 {
@@ -432,9 +446,7 @@ TEST(holder_killed, "the next consumer gets the stack that a killed one held")
 {
 	struct rashpa_stream_plan plan = plan_of(5, 3, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s;
-	struct rashpa_stack st;
 	pid_t producer, holder;
-	unsigned int n = 0;
 
 	make();
 	producer = tap_fork_start(produce, &plan);
@@ -442,12 +454,7 @@ TEST(holder_killed, "the next consumer gets the stack that a killed one held")
 	CHECK(await(&talk->seen[0], 1) && await(&talk->published, 3), "no stack");
 	tap_fork_kill(holder);
 	s = open_as(0);
-	for (; next(s, &st) > 0; n++) {
-		CHECK(st.number == n && right(&st), "stack %llu instead of %u",
-		      (unsigned long long)st.number, n);
-		rashpa_stream_release(s, &st);
-	}
-	CHECK(n == 5, "%u stacks", n);
+	takes(s, 5);
 	tap_fork_end(producer);
 	rashpa_stream_close(s);
 	drop();
@@ -457,8 +464,6 @@ TEST(fresh, "a consumer that wants a fresh stream gets nothing of a killed produ
 {
 	struct rashpa_stream_plan plan = plan_of(5, 8, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s, *none;
-	struct rashpa_stack st;
-	unsigned int n = 0;
 	pid_t pid;
 
 	make();
@@ -472,12 +477,7 @@ TEST(fresh, "a consumer that wants a fresh stream gets nothing of a killed produ
 	CHECK(rashpa_stream_begin(s, SECOND / 10) == -ETIMEDOUT, "a stream that is over began");
 	set(&talk->allowed, UINT32_MAX);
 	pid = tap_fork_start(produce, &plan);
-	for (; next(s, &st) > 0; n++) {
-		CHECK(st.number == n && right(&st), "stack %llu instead of %u",
-		      (unsigned long long)st.number, n);
-		rashpa_stream_release(s, &st);
-	}
-	CHECK(n == 5, "%u stacks", n);
+	takes(s, 5);
 	tap_fork_end(pid);
 	rashpa_stream_close(s);
 	drop();

@@ -115,25 +115,30 @@ static void write_for_ever(void *arg)
 		tap_note("open: %s", strerror(errno));
 }
 
-/* Take all free blocks, and so try each block that looks free. */
-static void take_all(void *arg)
+/* Buffers of each length until there is no room for one more. */
+static void take(const u64 *lengths, size_t n)
 {
-	static const u64 lengths[] = { 64 * MIB, 16 * MIB, 4 * MIB };
-	const struct server *s = arg;
-	size_t i;
+	int err;
 
-	close(s->fuse);
-
-	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct rashpa_alloc a = { HEAD(a), .length = lengths[i],
 					  .backend = RASHPA_BACKEND_CONTIG };
-		int err;
 
 		do
 			err = call(memory, RASHPA_IOC_ALLOC, &a);
 		while (!err);
 		ANSWERED(err, ENOMEM, "largest run");
 	}
+}
+
+/* Take all free blocks, and so try each block that looks free. */
+static void take_all(void *arg)
+{
+	static const u64 lengths[] = { 64 * MIB, 16 * MIB, 4 * MIB };
+	const struct server *s = arg;
+
+	close(s->fuse);
+	take(lengths, ARRAY_SIZE(lengths));
 	CHECK(write(s->done[1], "", 1) == 1, "write");
 }
 
@@ -330,19 +335,9 @@ static void take_and_hold(void *arg)
 	static const u64 lengths[] = { 256 * MIB, 64 * MIB, 16 * MIB, 2 * MIB, 256 * KIB };
 	const struct rlimit many = { 65536, 65536 };
 	const int *done = arg;
-	size_t i;
 
 	CHECK(!setrlimit(RLIMIT_NOFILE, &many), "setrlimit: %s", strerror(errno));
-	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
-		struct rashpa_alloc a = { HEAD(a), .length = lengths[i],
-					  .backend = RASHPA_BACKEND_CONTIG };
-		int err;
-
-		do
-			err = call(memory, RASHPA_IOC_ALLOC, &a);
-		while (!err);
-		ANSWERED(err, ENOMEM, "largest run");
-	}
+	take(lengths, ARRAY_SIZE(lengths));
 	CHECK(write(done[1], "", 1) == 1, "write");
 	pause();
 }

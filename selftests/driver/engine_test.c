@@ -63,12 +63,7 @@ static struct plan *plan_make(void)
 	p.windows[2] = (struct rashpa_profile_window) {
 		.name = "table", .bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE,
 		.length = RFPGA_TABLE_SIZE };
-	p.all[0] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
-		.value = RFPGA_CONTROL_STOP, .mask = ~0U };
-	p.all[1] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
-		.mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 };
+	memcpy(p.all, fpga_stop, sizeof(p.all));
 	for (i = 0; i < ENGINES; i++) {
 		struct rashpa_profile_engine *e = &p.engines[i].e;
 
@@ -539,7 +534,7 @@ static bool advances(void)
 	return true;
 }
 
-static int ready[2], victim_buffer;
+static int victim_buffer;
 
 /* Streams by engine 0, into the memory of the parent. */
 static void victim(void *arg)
@@ -550,21 +545,8 @@ static void victim(void *arg)
 	if (place(victim_buffer, first, &made) < 0)
 		return;
 	start(0, first, made.out_segments);
-	if (!runs(0) || write(ready[1], "x", 1) != 1)
-		return;
-	for (;;)
-		pause();
-}
-
-static pid_t begin(void (*fn)(void *), void *arg)
-{
-	pid_t pid = tap_fork_start(fn, arg);
-	struct pollfd p = { .fd = ready[0], .events = POLLIN };
-	char c;
-
-	CHECK(poll(&p, 1, 20000 * (int)tap_slow()) == 1 && read(ready[0], &c, 1) == 1,
-	      "the child did not begin");
-	return pid;
+	if (runs(0))
+		tap_fork_hold();
 }
 
 /* Kill a streaming process again and again; the other one loses nothing, and is not stopped. */
@@ -578,7 +560,7 @@ static void kill_one(void *p)
 	atomic_store(&shared->stop, false);
 	stays = tap_fork_start(survive, &other);
 	for (i = 0; i < ROUNDS && tap_ok() && advances(); i++) {
-		pid_t goes = begin(victim, NULL);
+		pid_t goes = tap_fork_held(victim, NULL);
 
 		count(&before);
 		tap_fork_kill(goes);
@@ -596,7 +578,6 @@ TEST(kill_one, "kill -9 of one stream: the other one loses nothing")
 {
 	void *p;
 
-	REQUIRE(!pipe(ready), "pipe");
 	open_regs();
 	victim_buffer = buffer_alloc(DATA, NULL);
 	p = map_fd(victim_buffer, DATA);
@@ -605,8 +586,6 @@ TEST(kill_one, "kill -9 of one stream: the other one loses nothing")
 	munmap(p, DATA);
 	close(victim_buffer);
 	close_regs();
-	close(ready[0]);
-	close(ready[1]);
 }
 
 /* With a buffer that the end of the process frees. */
@@ -624,7 +603,7 @@ static void kept_until_stopped(bool disobeys)
 	struct counts before;
 	pid_t pid;
 
-	pid = begin(victim_alone, NULL);
+	pid = tap_fork_held(victim_alone, NULL);
 	count(&before);
 	if (disobeys)
 		CHECK(rig_tell(0, "deaf on dtp 0"), "the board does not know \"deaf\"");
@@ -642,13 +621,10 @@ static void kept_until_stopped(bool disobeys)
 
 TEST(kept, "memory is kept until its engine has stopped, or the function")
 {
-	REQUIRE(!pipe(ready), "pipe");
 	open_regs();
 	kept_until_stopped(false);
 	kept_until_stopped(true);
 	close_regs();
-	close(ready[0]);
-	close(ready[1]);
 }
 
 /* ---------------------------------------------------- the whole function --- */

@@ -156,12 +156,7 @@ static struct plan *plan_make(const struct way *way)
 	static struct plan p;
 
 	memset(&p, 0, sizeof(p));
-	p.steps[0] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
-		.value = RFPGA_CONTROL_STOP, .mask = ~0U };
-	p.steps[1] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
-		.mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 };
+	memcpy(p.steps, fpga_stop, sizeof(p.steps));
 	memcpy(p.fields, way->fields, sizeof(p.fields));
 	memcpy(p.registers, registers, sizeof(registers));
 	p.fetch = (struct rashpa_fetch) {

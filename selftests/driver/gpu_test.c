@@ -236,37 +236,24 @@ static void stream_on(const struct rig *r)
 	CHECK(rig_wait_bytes(r, 0, IMAGE), "no bytes");
 }
 
-struct victim {
-	int ready[2];
-};
-
 static void victim(void *arg)
 {
-	const struct victim *v = arg;
 	struct stand s;
 
+	(void)arg;
 	if (!begin(&s))
 		return;
 	stream_on(&s.rig);
-	CHECK(write(v->ready[1], "", 1) == 1, "write");
-	pause();
+	tap_fork_hold();
 }
 
 /* The FPGA stops before the kernel frees map and memory. */
 TEST_WHERE(killed, "a program that is killed while the FPGA streams")
 {
-	struct victim v;
-	char byte;
-	pid_t pid;
 	int window;
 	char *regs;
 
-	REQUIRE(!pipe2(v.ready, O_CLOEXEC), "no pipe");
-	pid = tap_fork_start(victim, &v);
-	close(v.ready[1]);
-	CHECK(read(v.ready[0], &byte, 1) == 1, "it does not stream");
-	close(v.ready[0]);
-	tap_fork_kill(pid);
+	tap_fork_kill(tap_fork_held(victim, NULL));
 	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
 	rig_is_idle(regs, 0);

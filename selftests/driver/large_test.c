@@ -162,24 +162,10 @@ struct hog {
 	int ring;		/* holds the pins */
 };
 
-static u64 available(void)
-{
-	char line[128];
-	unsigned long long kib = 0;
-	FILE *f = fopen("/proc/meminfo", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib * KIB;
-}
-
 /* Take nearly all memory, page by page. */
 static bool hog_take(struct hog *h)
 {
-	h->length = (available() - SPARE) / (4 * PIECE) * (4 * PIECE);
+	h->length = (read_kib("/proc/meminfo", "MemAvailable") * KIB - SPARE) / (4 * PIECE) * (4 * PIECE);
 	h->p = mmap(NULL, h->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!CHECK(h->p != MAP_FAILED, "mmap: %s", strerror(errno)))
 		return false;

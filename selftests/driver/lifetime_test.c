@@ -281,31 +281,24 @@ TEST(unbind_busy, "unbind while others work with the function")
 static void hold_all(void *arg)
 {
 	struct open_things t = {};
-	int *ready = arg;
 
-	if (!open_all(&t, &f) || fpga_program(t.map, 0, NULL))
-		return;
-	if (write(ready[1], "x", 1) != 1)
-		return;
-	for (;;)
-		pause();
+	(void)arg;
+	if (open_all(&t, &f) && !fpga_program(t.map, 0, NULL))
+		tap_fork_hold();
 }
 
 TEST(kill_holder, "a killed holder leaves nothing in the function")
 {
 	struct rashpa_device_info before, after;
-	int ready[2], win, round;
+	int win, round;
 	pid_t pid;
 	void *regs;
-	char c;
 
-	REQUIRE(!pipe(ready), "pipe");
 	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
 	fpga_info(&f, &before);
 	for (round = 0; round < 5; round++) {
-		pid = tap_fork_start(hold_all, ready);
-		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
+		pid = tap_fork_held(hold_all, NULL);
 		CHECK(reg32(regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL) ==
 		      RFPGA_ENTRY_VALID, "the entry is not valid");
 		tap_fork_kill(pid);
@@ -317,37 +310,26 @@ TEST(kill_holder, "a killed holder leaves nothing in the function")
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	close(win);
-	close(ready[0]);
-	close(ready[1]);
 }
 
 static void unbind_under_holder(void *arg)
 {
 	struct open_things t = {};
-	int *ready = arg;
 
-	if (!open_all(&t, &f) || write(ready[1], "x", 1) != 1)
-		return;
+	(void)arg;
 	/* the parent takes the function away, then kills */
-	for (;;)
-		pause();
+	if (open_all(&t, &f))
+		tap_fork_hold();
 }
 
 TEST(kill_after_unbind, "a holder can be killed after unbind")
 {
-	int ready[2];
-	pid_t pid;
-	char c;
+	pid_t pid = tap_fork_held(unbind_under_holder, NULL);
 
-	REQUIRE(!pipe(ready), "pipe");
-	pid = tap_fork_start(unbind_under_holder, ready);
-	CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
 	unbind();
 	close(f.fd);
 	bind_again();
 	tap_fork_kill(pid);
-	close(ready[0]);
-	close(ready[1]);
 }
 
 /* --- buffers and maps in any order --- */

@@ -636,16 +636,11 @@ static void make_named(void *arg)
 {
 	int fd = buffer_alloc(8 * MIB, "st-survivor");
 	void *p = map_fd(fd, 8 * MIB);
-	int *ready = arg;
 
 	if (p)
 		fill(p, 8 * MIB, 42);
-	if (!ready)
-		return;
-	if (write(ready[1], "x", 1) != 1)
-		return;
-	for (;;)
-		pause();
+	if (arg)
+		tap_fork_hold();
 }
 
 static void survivor_is_there(void)
@@ -670,46 +665,27 @@ TEST(survives_exit, "a named buffer survives the exit of its maker")
 
 TEST(survives_kill, "a named buffer survives the death of its maker")
 {
-	int ready[2];
-	char c;
-	pid_t pid;
-
-	REQUIRE(!pipe(ready), "pipe");
-	pid = tap_fork_start(make_named, ready);
-	CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
-	tap_fork_kill(pid);
-	close(ready[0]);
-	close(ready[1]);
+	tap_fork_kill(tap_fork_held(make_named, "held"));
 	survivor_is_there();
 }
 
 static void anonymous_child(void *arg)
 {
 	int fd = buffer_alloc(8 * MIB, NULL);
-	int *ready = arg;
 
+	(void)arg;
 	map_fd(fd, 8 * MIB);
-	if (write(ready[1], "x", 1) != 1)
-		return;
-	for (;;)
-		pause();
+	tap_fork_hold();
 }
 
 TEST(anonymous_dies, "an anonymous buffer goes with its killed maker")
 {
 	u64 before = bytes_allocated();
-	int ready[2];
-	char c;
-	pid_t pid;
+	pid_t pid = tap_fork_held(anonymous_child, NULL);
 
-	REQUIRE(!pipe(ready), "pipe");
-	pid = tap_fork_start(anonymous_child, ready);
-	CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
 	CHECK(bytes_allocated() == before + 8 * MIB, "it is not counted");
 	tap_fork_kill(pid);
 	CHECK(bytes_allocated() == before, "the memory did not come back");
-	close(ready[0]);
-	close(ready[1]);
 }
 
 /* ------------------------------------------------------- read-only ------ */

@@ -273,16 +273,7 @@ TEST_BOTH(few_faults, "there is one page fault for a huge entry after mmap, none
 /* KiB of page tables of this process */
 static long tables_kib(void)
 {
-	char line[128];
-	long kib = -1;
-	FILE *f = fopen("/proc/self/status", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPTE: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib;
+	return read_kib("/proc/self/status", "VmPTE");
 }
 
 /* 64 MiB in small entries are 128 KiB of tables, in huge ones at most two pages. */

@@ -155,24 +155,19 @@ TEST(exclusive_node, "ALLOC and O_EXCL make exclusive leases")
 /* Holds the only lease until it is killed. */
 static void hold(void *arg)
 {
-	int *ready = arg;
-
+	(void)arg;
 	CHECK(open_name(O_RDWR | O_EXCL) >= 0, "no lease: %s", reason);
-	CHECK(write(ready[1], "", 1) == 1, "write");
-	pause();
+	tap_fork_hold();
 }
 
 TEST(lease_dies, "the lease of a killed process ends")
 {
 	struct rashpa_info info;
-	int ready[2], fd = alloc_with(0, 0);
-	char c;
+	int fd = alloc_with(0, 0);
 	pid_t pid;
 
 	close(fd);
-	REQUIRE(!pipe2(ready, O_CLOEXEC), "pipe");
-	pid = tap_fork_start(hold, ready);
-	CHECK(read(ready[0], &c, 1) == 1, "the child does not answer");
+	pid = tap_fork_held(hold, NULL);
 	CHECK(open_name(O_RDWR) == -EBUSY, "it has no exclusive lease");
 	node_info(&info);
 	CHECK(info.out_lease_pid == pid, "process %d has it, not %d", info.out_lease_pid, pid);
@@ -180,8 +175,6 @@ TEST(lease_dies, "the lease of a killed process ends")
 	fd = open_name(O_RDWR | O_EXCL);
 	CHECK(fd >= 0, "the lease of a dead process holds: %s", reason);
 	close(fd);
-	close(ready[0]);
-	close(ready[1]);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 

@@ -46,17 +46,11 @@ static struct rashpa_profile_engine engine_of(unsigned int i, struct rashpa_prof
 /* With engines, or as a board that has none. */
 static int profile(unsigned int engines)
 {
-	static struct rashpa_profile_step all[2], steps[ENGINES + 1][2];
+	static struct rashpa_profile_step steps[ENGINES + 1][2];
 	static struct rashpa_profile_engine e[ENGINES + 1];
-	struct rashpa_profile_set p = { HEAD(p), STEPS(all), TABLE(fpga_table), .dma_bits = 64 };
+	struct rashpa_profile_set p = { HEAD(p), STEPS(fpga_stop), TABLE(fpga_table), .dma_bits = 64 };
 	unsigned int i;
 
-	all[0] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
-		.value = RFPGA_CONTROL_STOP, .mask = ~0U };
-	all[1] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
-		.mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 };
 	for (i = 0; i < engines; i++)
 		e[i] = engine_of(i, steps[i]);
 	p.engines = (uintptr_t)e;

@@ -595,26 +595,12 @@ TEST(table_charged, "tables are charged to the memory cgroup")
 	rmdir(CGROUP);
 }
 
-/* kB that vmalloc() holds, as /proc/meminfo has it */
-static int64_t vmalloc_used(void)
-{
-	FILE *file = fopen("/proc/meminfo", "r");
-	char line[128];
-	long long kb = -1;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmallocUsed: %lld", &kb) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kb;
-}
-
 /* Tables do not come from vmalloc(), and must not be given back to it. */
 TEST(table_counted, "tables do not change the kernel's count of vmalloc()")
 {
 	int fd = buffer_alloc(TABLE_MEMORY, NULL), maps[TABLES], round, i;
-	int64_t before = vmalloc_used(), after;
+	const long before = read_kib("/proc/meminfo", "VmallocUsed");
+	long after;
 
 	for (round = 0; round < 8; round++) {
 		map_tables(fd, maps);
@@ -622,10 +608,10 @@ TEST(table_counted, "tables do not change the kernel's count of vmalloc()")
 			close(maps[i]);
 	}
 	close(fd);
-	after = vmalloc_used();
+	after = read_kib("/proc/meminfo", "VmallocUsed");
 	/* others use it as well, but not that much */
 	CHECK(before >= 0 && after > before - 8 * 1024 && after < before + 8 * 1024,
-	      "VmallocUsed was %lld kB, is %lld kB", (long long)before, (long long)after);
+	      "VmallocUsed was %ld kB, is %ld kB", before, after);
 }
 
 /* --------------------------------------------------------------- end ---- */
@@ -697,52 +683,51 @@ TEST(restore_closed, "a map is closed while its restore waits")
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
 
-struct streamer {
-	int ready[2];
-	int buffer;
-};
-
 static void stream_until_killed(void *arg)
 {
-	struct streamer *k = arg;
 	struct rig r;
 
-	rig_up(&r, &f, k->buffer, 0, 64 * KIB);
+	rig_up(&r, &f, *(int *)arg, 0, 64 * KIB);
 	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
 	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
-	CHECK(write(k->ready[1], "", 1) == 1, "write");
-	pause();
+	tap_fork_hold();
 }
 
 TEST(killed, "the DMA of a killed process ends with it")
 {
 	struct rashpa_info info;
-	struct streamer k;
-	char *regs, *p, c;
-	pid_t pid;
-	int win;
+	int win, buffer;
+	char *regs, *p;
 
 	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
-	k.buffer = buffer_alloc(IMAGES * IMAGE, NULL);
-	REQUIRE(regs && k.buffer >= 0 && !pipe2(k.ready, O_CLOEXEC), "window, buffer and pipe");
-	pid = tap_fork_start(stream_until_killed, &k);
-	CHECK(read(k.ready[0], &c, 1) == 1, "the child does not answer");
-	tap_fork_kill(pid);
+	buffer = buffer_alloc(IMAGES * IMAGE, NULL);
+	REQUIRE(regs && buffer >= 0, "window and buffer");
+	tap_fork_kill(tap_fork_held(stream_until_killed, &buffer));
 	CHECK(!maps(), "%u maps", maps());
 	rig_is_idle(regs, 0);
 	rig_entries_clear(regs, 4);
-	if (!buffer_info(k.buffer, &info))
+	if (!buffer_info(buffer, &info))
 		CHECK(!info.out_importers, "%u importers", info.out_importers);
-	p = map_fd(k.buffer, IMAGES * IMAGE);
+	p = map_fd(buffer, IMAGES * IMAGE);
 	CHECK(!all_zero(p, IMAGES * IMAGE), "nothing was written");
 	munmap(p, IMAGES * IMAGE);
-	close(k.ready[0]);
-	close(k.ready[1]);
-	close(k.buffer);
+	close(buffer);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	close(win);
+}
+
+TEST(no_reset, "a function without a reset refuses RESET")
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset_method", f.bdf);
+	CHECK(!write_text(path, "\n"), "%s", path);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), EOPNOTSUPP, "no function reset");
+	CHECK(!write_text(path, "default"), "%s", path);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 }
 
 void setup(void)

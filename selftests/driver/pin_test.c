@@ -41,16 +41,7 @@ static void *anonymous(u64 length, int flags)
 /* Pinned pages of this process in KiB. */
 static long pinned_kib(void)
 {
-	char line[128];
-	long kib = -1;
-	FILE *f = fopen("/proc/self/status", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib;
+	return read_kib("/proc/self/status", "VmPin");
 }
 
 TEST(info, "INFO describes pinned memory, and it is charged")
@@ -252,40 +243,29 @@ TEST(stays, "pinned pages stay where they are")
 	close(fd);
 }
 
-struct killed {
-	int ready[2];
-};
-
 static void holder(void *arg)
 {
-	struct killed *k = arg;
 	void *p = anonymous(LEN, 0);
 	struct rashpa_map_make map;
 
+	(void)arg;
 	CHECK(fpga_map(&fpga, pin(p, LEN), RASHPA_TO_MEMORY, &map) >= 0, "map: %s", reason);
-	CHECK(write(k->ready[1], "", 1) == 1, "write");
-	pause();
+	tap_fork_hold();
 }
 
 TEST(killed, "a killed process leaves nothing pinned or mapped")
 {
 	struct rashpa_device_info info;
-	struct killed k;
 	uint32_t before;
-	char c;
 	pid_t pid;
 
 	SKIP_IF(!have_fpga, "no software FPGA");
 	REQUIRE(!fpga_info(&fpga, &info), "INFO");
 	before = info.out_maps;
-	REQUIRE(!pipe2(k.ready, O_CLOEXEC), "pipe");
-	pid = tap_fork_start(holder, &k);
-	CHECK(read(k.ready[0], &c, 1) == 1, "the child does not answer");
+	pid = tap_fork_held(holder, NULL);
 	REQUIRE(!fpga_info(&fpga, &info), "INFO");
 	CHECK(info.out_maps == before + 1, "%u maps", info.out_maps);
 	tap_fork_kill(pid);
-	close(k.ready[0]);
-	close(k.ready[1]);
 	REQUIRE(!fpga_info(&fpga, &info), "INFO");
 	CHECK(info.out_maps == before, "%u maps", info.out_maps);
 }

@@ -34,13 +34,7 @@ static int profile(uint32_t address, uint32_t next, uint32_t ring)
 		.fetch = (uintptr_t)&fetch,
 		.fetch_size = sizeof(fetch),
 	};
-	struct rashpa_profile_step steps[] = {
-		{ .op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
-		  .value = RFPGA_CONTROL_STOP, .mask = ~0U },
-		{ .op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
-		  .mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 },
-	};
-	struct rashpa_profile_set p = { HEAD(p), STEPS(steps), TABLE(table), .dma_bits = 64 };
+	struct rashpa_profile_set p = { HEAD(p), STEPS(fpga_stop), TABLE(table), .dma_bits = 64 };
 
 	p.head.flags = RASHPA_PROFILE_NO_RESET;
 	return call(f.fd, RASHPA_IOC_PROFILE_SET, &p);

@@ -110,24 +110,20 @@ TEST(ends_with_file, "a role ends with its file, even if a dma-buf of the file s
 
 static void play(void *arg)
 {
-	int *ready = arg;
 	struct rashpa_role r;
 
+	(void)arg;
 	ANSWERED(role(buffer_node(NAME, O_RDWR), BOTH, 0, &r), 0, NULL);
-	CHECK(write(ready[1], "", 1) == 1, "write");
-	pause();
+	tap_fork_hold();
 }
 
 TEST(dies, "the roles of a killed process end")
 {
 	struct rashpa_role r;
-	int ready[2], node = make();
-	char c, who[32];
-	pid_t pid;
+	int node = make();
+	pid_t pid = tap_fork_held(play, NULL);
+	char who[32];
 
-	REQUIRE(!pipe2(ready, O_CLOEXEC), "pipe");
-	pid = tap_fork_start(play, ready);
-	CHECK(read(ready[0], &c, 1) == 1, "the child does not answer");
 	snprintf(who, sizeof(who), "process %d", pid);
 	ANSWERED(role(node, RASHPA_ROLE_PRODUCER, 0, &r), EBUSY, who);
 	ANSWERED(role(node, 0, 0, &r), 0, NULL);
@@ -136,7 +132,5 @@ TEST(dies, "the roles of a killed process end")
 	tap_fork_kill(pid);
 	ANSWERED(role(node, BOTH, 0, &r), 0, NULL);
 	close(node);
-	close(ready[0]);
-	close(ready[1]);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }

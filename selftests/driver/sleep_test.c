@@ -24,22 +24,6 @@ static int tell(const char *what)
 	return write(node, text, n) == n ? 0 : -errno;
 }
 
-/* With a table, so that the kernel can program maps again. */
-static void profile(void)
-{
-	static struct rashpa_profile_step steps[2];
-	struct rashpa_profile_set p = { HEAD(p), STEPS(steps), TABLE(fpga_table), .dma_bits = 64 };
-
-	steps[0] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
-		.value = RFPGA_CONTROL_STOP, .mask = ~0U };
-	steps[1] = (struct rashpa_profile_step) {
-		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
-		.mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 };
-	if (call(f.fd, RASHPA_IOC_PROFILE_SET, &p))
-		tap_bail("profile: %s", reason);
-}
-
 /* A stream without an end into a new buffer. */
 static bool up(struct rig *r, uint32_t flags)
 {
@@ -201,7 +185,6 @@ void setup(void)
 	why = module_load("sleep", &node);
 	if (why)
 		tap_skip_all("%s", why);
-	profile();
 }
 
 void teardown_all(void)

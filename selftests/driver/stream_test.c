@@ -150,52 +150,38 @@ TEST(unbind_running, "unbind stops a running stream first")
 
 static void stream_for_ever(void *arg)
 {
-	int *ready = arg;
 	struct rig r;
 
+	(void)arg;
 	rig_up(&r, &f, -1, 0, 64 * KIB);
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
-	if (!rig_wait_bytes(&r, 0, IMAGE) || write(ready[1], "x", 1) != 1)
-		return;
-	for (;;)
-		pause();
+	if (rig_wait_bytes(&r, 0, IMAGE))
+		tap_fork_hold();
 }
 
 TEST(kill_running, "killing a streaming process stops the stream first, 20 times")
 {
-	int ready[2], win, i;
-	char *regs, c;
-	pid_t pid;
+	int win, i;
+	char *regs = own_regs(&win);
 
-	REQUIRE(!pipe(ready), "pipe");
-	regs = own_regs(&win);
 	for (i = 0; regs && i < 20 && tap_ok(); i++) {
-		pid = tap_fork_start(stream_for_ever, ready);
-		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
-		tap_fork_kill(pid);
+		tap_fork_kill(tap_fork_held(stream_for_ever, NULL));
 		rig_is_idle(regs, 0);
 		rig_entries_clear(regs, IMAGES * IMAGE / (64 * KIB));
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	close(win);
-	close(ready[0]);
-	close(ready[1]);
 }
 
 /* Buffers are freed under the DMA, and used by others at once. */
 TEST(kill_and_reuse, "memory freed under a stream is clean for the next one")
 {
-	int ready[2], i, fd;
-	pid_t pid;
+	int i, fd;
 	void *p;
-	char c;
 
-	REQUIRE(!pipe(ready), "pipe");
 	for (i = 0; i < 5 && tap_ok(); i++) {
-		pid = tap_fork_start(stream_for_ever, ready);
-		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
-		tap_fork_kill(pid);
+		tap_fork_kill(tap_fork_held(stream_for_ever, NULL));
 		fd = buffer_alloc(IMAGES * IMAGE, NULL);
 		p = map_fd(fd, IMAGES * IMAGE);
 		CHECK(p && all_zero(p, IMAGES * IMAGE), "the next one sees DMA");
@@ -203,8 +189,6 @@ TEST(kill_and_reuse, "memory freed under a stream is clean for the next one")
 			munmap(p, IMAGES * IMAGE);
 		close(fd);
 	}
-	close(ready[0]);
-	close(ready[1]);
 }
 
 TEST(invalid_entry, "an entry that is not valid is a fault, and nothing is written")

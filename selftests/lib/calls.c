@@ -802,22 +802,6 @@ static unsigned int count_sources(void)
 	return n;
 }
 
-/* kB that this process has pinned */
-static u64 vm_pinned(void)
-{
-	char line[128];
-	u64 kb = 0;
-	FILE *f = fopen("/proc/self/status", "re");
-
-	if (!f)
-		tap_bail("/proc/self/status cannot be read");
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, "VmPin:", 6))
-			kb = strtoull(line + 6, NULL, 10);
-	fclose(f);
-	return kb;
-}
-
 void calls_state_get(struct calls_state *s)
 {
 	struct rashpa_device_info device = { HEAD(device) };
@@ -827,7 +811,7 @@ void calls_state_get(struct calls_state *s)
 	s->fds = fds_open();
 	s->names = count_names();
 	s->holdings = count_holdings();
-	s->pinned = vm_pinned();
+	s->pinned = read_kib("/proc/self/status", "VmPin");
 	if (ioctl(memory, RASHPA_IOC_INFO, &info))
 		tap_bail("INFO: %s", strerror(errno));
 	s->importers = info.out_importers;

@@ -76,6 +76,21 @@ bool read_text(const char *path, char *buf, size_t size)
 	return true;
 }
 
+long read_kib(const char *path, const char *key)
+{
+	const size_t length = strlen(key);
+	char line[128];
+	long kib = -1;
+	FILE *f = fopen(path, "re");
+
+	while (f && kib < 0 && fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, length) && line[length] == ':')
+			kib = strtol(line + length + 1, NULL, 10);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
 bool read_fdinfo(int fd, char *buf, size_t size)
 {
 	char path[40];
@@ -615,18 +630,18 @@ int fpga_info(const struct fpga *f, struct rashpa_device_info *info)
 	return call(f->fd, RASHPA_IOC_DEVICE_INFO, info);
 }
 
+const struct rashpa_profile_step fpga_stop[2] = {
+	{ .op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
+	  .value = RFPGA_CONTROL_STOP, .mask = ~0U },
+	{ .op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
+	  .mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 },
+};
+
 int fpga_profile(const struct fpga *f, uint32_t flags,
 		 const struct rashpa_profile_window *windows, uint32_t n)
 {
-	const struct rashpa_profile_step steps[] = {
-		{ .op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS,
-		  .offset = RFPGA_CONTROL, .value = RFPGA_CONTROL_STOP, .mask = ~0U },
-		{ .op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
-		  .offset = RFPGA_STATUS, .value = 0, .mask = RFPGA_STATUS_BUSY,
-		  .timeout_us = 1000000 },
-	};
 	struct rashpa_profile_set p = { HEAD(p), ARRAY(window, windows, n),
-					STEPS(steps), TABLE(fpga_table), .dma_bits = 64 };
+					STEPS(fpga_stop), TABLE(fpga_table), .dma_bits = 64 };
 
 	p.head.flags = flags;
 	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);

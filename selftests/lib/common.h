@@ -53,6 +53,8 @@ bool read_file(const char *path, char *buf, size_t size);
 /* Its first line, without the line end. */
 bool read_text(const char *path, char *buf, size_t size);
 bool read_fdinfo(int fd, char *buf, size_t size);
+/* KiB after "@key:", as in /proc/meminfo and /proc/self/status; -1 if it is not there. */
+long read_kib(const char *path, const char *key);
 /* Returns 0 or a negative errno. */
 int write_text(const char *path, const char *text);
 
@@ -171,6 +173,9 @@ struct bad_field {
 #define STEPS(array)	ARRAY(step, array, ARRAY_SIZE(array))
 #define STEP(one)	ARRAY(step, &(one), 1)
 #define TABLE(one)	.table = (uintptr_t)&(one), .table_size = sizeof(one)
+
+/* Stop the whole board, and wait for it. */
+extern const struct rashpa_profile_step fpga_stop[2];
 
 int source_add(int channel, uint32_t kind, uint32_t index);
 /* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */

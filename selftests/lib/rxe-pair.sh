@@ -59,3 +59,11 @@ rxe_routed() {
 	done
 	await_gids 0a03 rxa1 rxb1
 }
+
+# need_rxe_pair: without it all of the test is skipped
+need_rxe_pair() {
+	# shellcheck disable=SC2154 # shell.sh sets work
+	rxe_pair >"$work/err" 2>&1 && return
+	skip "pair: soft-RoCE in two namespaces" "$(tr '\n' ' ' <"$work/err")"
+	finish
+}

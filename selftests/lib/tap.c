@@ -422,6 +422,30 @@ pid_t tap_fork_start(void (*fn)(void *arg), void *arg)
 	return pid;
 }
 
+static int held[2];
+
+pid_t tap_fork_held(void (*fn)(void *arg), void *arg)
+{
+	pid_t pid;
+	char c;
+
+	if (pipe(held))
+		tap_bail("pipe: %s", strerror(errno));
+	pid = tap_fork_start(fn, arg);
+	close(held[1]);
+	CHECK(read(held[0], &c, 1) == 1, "the child did not begin");
+	close(held[0]);
+	return pid;
+}
+
+_Noreturn void tap_fork_hold(void)
+{
+	if (write(held[1], "", 1) != 1)
+		tap_bail("the parent does not wait");
+	for (;;)
+		pause();
+}
+
 int tap_fork_wait(pid_t pid)
 {
 	int status = -1;

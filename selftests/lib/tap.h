@@ -134,6 +134,9 @@ pid_t tap_fork_start(void (*fn)(void *arg), void *arg);
 void tap_fork_end(pid_t pid);
 void tap_fork_kill(pid_t pid);
 int tap_fork_wait(pid_t pid) __attribute__((warn_unused_result));
+/* A child that is to be killed: returns when @fn has called tap_fork_hold(), which never returns. */
+pid_t tap_fork_held(void (*fn)(void *arg), void *arg);
+_Noreturn void tap_fork_hold(void);
 
 #define CHECK(cond, ...) \
 	((cond) ? true : (tap_fail(__FILE__, __LINE__, "" __VA_ARGS__), false))

@@ -24,11 +24,7 @@ leave() {
 	rm -rf "$work"
 }
 trap leave EXIT
-if ! rxe_pair >"$work/err" 2>&1; then
-	buffers=()
-	skip "pair: event building from the network" "$(tr '\n' ' ' <"$work/err")"
-	finish
-fi
+need_rxe_pair
 for name in "${buffers[@]}"; do
 	rashpactl buffer create "$name" 16M --backend contig >/dev/null || break
 done

@@ -8,10 +8,7 @@
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 . "$(dirname "$0")/../lib/rxe-stream.sh"
 
-if ! rxe_pair >"$work/err" 2>&1; then
-	skip "pair: soft-RoCE in two namespaces" "$(tr '\n' ' ' <"$work/err")"
-	finish
-fi
+need_rxe_pair
 ok 0 "pair: soft-RoCE in two namespaces"
 rashpactl buffer create --backend contig net0 64M >/dev/null
 ok $? "buffer: a buffer is made"

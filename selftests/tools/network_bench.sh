@@ -7,10 +7,7 @@
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 
-if ! rxe_pair >"$work/err" 2>&1; then
-	skip "pair: soft-RoCE in two namespaces" "$(tr '\n' ' ' <"$work/err")"
-	finish
-fi
+need_rxe_pair
 ok 0 "pair: soft-RoCE in two namespaces"
 
 port=5100

@@ -153,10 +153,7 @@ escape error
 L
 
 # --- memory that is none, by a reliable connection
-if ! rxe_pair >"$work/err" 2>&1; then
-	skip "nowhere: soft-RoCE in two namespaces" "$(tr '\n' ' ' <"$work/err")"
-	finish
-fi
+need_rxe_pair
 in=(at a)
 to=10.1.0.2:5001
 listens() { at b grep -qi ":1389 00000000:0000 0A" /proc/net/tcp; }

@@ -8,10 +8,7 @@
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 . "$(dirname "$0")/../lib/rxe-stream.sh"
 
-if ! rxe_pair >"$work/err" 2>&1; then
-	skip "pair: soft-RoCE in two namespaces" "$(tr '\n' ' ' <"$work/err")"
-	finish
-fi
+need_rxe_pair
 for i in 0 1; do
 	rashpactl buffer create --backend contig "net$i" 32M >/dev/null
 	ok $? "buffer$i: buffer net$i is made"

@@ -12,10 +12,7 @@ attached() { at b ip -j link show dev vd | jq -e '.[0].xdp' >/dev/null; }
 # says ID WORDS: of romulu_at
 says() { grep -q "$2" "$work/err"; ok $? "$1: romulu refuses: $2" || sed 's/^/# /' "$work/err"; }
 
-if ! rxe_pair >"$work/err" 2>&1; then
-	skip "pair: soft-RoCE in two namespaces" "$(tr '\n' ' ' <"$work/err")"
-	finish
-fi
+need_rxe_pair
 # two queues at each end, with a thread each
 way=10.5.0.2 line=(a vc egress)
 ip link add vc netns a mtu 9000 numtxqueues 2 numrxqueues 2 type veth \
