@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "common.h"
+#include "layouts.h"
 #include "foreign.h"
 #include "rig.h"
 
@@ -36,31 +37,12 @@ enum { CONSTANT = RASHPA_FETCH_CONSTANT, ADDRESS, LENGTH, SUM, NEXT, INDEX, COUN
 	{ .kind = _kind, .offset = _offset, .bits = _bits, .shift = _shift, .width = _width, \
 	  __VA_ARGS__ }
 
-struct want {			/* of descriptor i */
-	u64 i, n, address, length, sum, next;
-};
-
 struct way {
 	const char *key;
 	uint32_t size, flags;
 	struct rashpa_fetch_field fields[9];
 	void (*expect)(const struct want *w, uint8_t *d);
 };
-
-static void le(uint8_t *d, unsigned int at, u64 value, unsigned int bytes)
-{
-	while (bytes--) {
-		d[at++] = (uint8_t)value;
-		value >>= 8;
-	}
-}
-
-static void expect_array(const struct want *w, uint8_t *d)
-{
-	le(d, 0, w->address, 8);
-	le(d, 8, w->length, 4);
-	le(d, 12, w->i == w->n - 1 ? 3 : 1, 4);
-}
 
 static void expect_chain(const struct want *w, uint8_t *d)
 {
@@ -71,31 +53,6 @@ static void expect_chain(const struct want *w, uint8_t *d)
 	le(d, 24, w->next, 8);
 }
 
-static void expect_packed(const struct want *w, uint8_t *d)
-{
-	le(d, 0, w->address | (w->length / 4096 - 1) << 1 | 1, 8);
-}
-
-/* A chain with an end mark, also in its first one; numbers, words in the wrong order. */
-static void expect_odd(const struct want *w, uint8_t *d)
-{
-	le(d, 0, w->address >> 32, 4);
-	le(d, 4, w->address & 0xffffffff, 4);
-	le(d, 8, w->i | w->n << 16, 4);
-	le(d, 12, (w->length / 512 - 1) | (w->i ? 0 : 1u << 24) |
-	   (w->i == w->n - 1 ? 1u << 31 : 1u << 30), 4);
-	le(d, 16, w->next, 8);
-	le(d, 24, 0, 8);
-}
-
-/* Three words of 32 bits: a size that does not divide a page. */
-static void expect_three(const struct want *w, uint8_t *d)
-{
-	le(d, 0, w->address >> 12 & 0xffffffff, 4);
-	le(d, 4, w->sum >> 12, 4);
-	le(d, 8, w->address >> 44 | w->length >> 12 << 16, 4);
-}
-
 /* Without a length: each is as long as the board takes it to be. */
 static void expect_short(const struct want *w, uint8_t *d)
 {
@@ -103,37 +60,16 @@ static void expect_short(const struct want *w, uint8_t *d)
 }
 
 static const struct way ways[] = {
-	{ "an-array", RFPGA_ARRAY_SIZE, 0, {
-		FIELD(ADDRESS, 0, 64, 0, 64), FIELD(LENGTH, 8, 32, 0, 32),
-		FIELD(CONSTANT, 12, 32, 0, 1, .value = 1),
-		FIELD(CONSTANT, 12, 32, 1, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
-	}, expect_array },
+	{ "an-array", RFPGA_ARRAY_SIZE, 0, { FIELDS_ARRAY }, expect_array },
 	{ "a-chain", RFPGA_CHAIN_SIZE, RASHPA_FETCH_CLOSED, {
 		FIELD(CONSTANT, 0, 32, 16, 16, .value = RFPGA_CHAIN_MAGIC),
 		FIELD(LENGTH, 4, 32, 0, 28), FIELD(SUM, 8, 64, 0, 64),
 		FIELD(ADDRESS, 16, 32, 0, 32), FIELD(ADDRESS, 20, 32, 0, 32, .unit = 32),
 		FIELD(NEXT, 24, 64, 0, 64),
 	}, expect_chain },
-	{ "packed-words", RFPGA_PACKED_SIZE, 0, {
-		FIELD(CONSTANT, 0, 64, 0, 1, .value = 1),
-		FIELD(LENGTH, 0, 64, 1, 11, .unit = 12, .flags = RASHPA_FIELD_MINUS_ONE),
-		FIELD(ADDRESS, 0, 64, 12, 52, .unit = 12),
-	}, expect_packed },
-	{ "an-open-chain-with-numbers", 32, 0, {
-		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 32), FIELD(ADDRESS, 4, 32, 0, 32),
-		FIELD(INDEX, 8, 32, 0, 16), FIELD(COUNT, 8, 32, 16, 16),
-		FIELD(LENGTH, 12, 32, 0, 24, .unit = 9, .flags = RASHPA_FIELD_MINUS_ONE),
-		FIELD(CONSTANT, 12, 32, 24, 1, .value = 1, .flags = RASHPA_FIELD_FIRST),
-		FIELD(CONSTANT, 12, 32, 30, 1, .value = 1, .flags = RASHPA_FIELD_NOT_LAST),
-		FIELD(CONSTANT, 12, 32, 31, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
-		FIELD(NEXT, 16, 64, 0, 64),
-	}, expect_odd },
-	{ "descriptors-of-12-bytes", 12, 0, {
-		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 12),
-		FIELD(ADDRESS, 8, 32, 0, 16, .unit = 44),
-		FIELD(LENGTH, 8, 32, 16, 16, .unit = 12),
-		FIELD(SUM, 4, 32, 0, 32, .unit = 12),
-	}, expect_three },
+	{ "packed-words", RFPGA_PACKED_SIZE, 0, { FIELDS_PACKED }, expect_packed },
+	{ "an-open-chain-with-numbers", 32, 0, { FIELDS_ODD }, expect_odd },
+	{ "descriptors-of-12-bytes", 12, 0, { FIELDS_THREE }, expect_three },
 	{ "addresses-and-nothing-else", 8, 0, { FIELD(ADDRESS, 0, 64, 0, 64) }, expect_short },
 };
 

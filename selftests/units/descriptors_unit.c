@@ -6,6 +6,7 @@
  */
 #include "../../drivers/function/descriptors.c"
 #include "unit.h"
+#include "layouts.h"
 
 /* ------------------------------------------------------------ the rest ---- */
 
@@ -345,48 +346,6 @@ TEST(parts, "an address in several fields loses no bit")
 
 /* -------------------------------------------------------------- memory ---- */
 
-static void le(u8 *d, u32 at, u64 value, u32 bytes)
-{
-	while (bytes--) {
-		d[at++] = value;
-		value >>= 8;
-	}
-}
-
-struct want {
-	u64 i, n, address, length, sum, next;
-};
-
-static void expect_array(const struct want *w, u8 *d)
-{
-	le(d, 0, w->address, 8);
-	le(d, 8, w->length, 4);
-	le(d, 12, w->i == w->n - 1 ? 3 : 1, 4);
-}
-
-static void expect_packed(const struct want *w, u8 *d)
-{
-	le(d, 0, w->address | (w->length / 4096 - 1) << 1 | 1, 8);
-}
-
-static void expect_odd(const struct want *w, u8 *d)
-{
-	le(d, 0, w->address >> 32, 4);
-	le(d, 4, w->address, 4);
-	le(d, 8, w->i | w->n << 16, 4);
-	le(d, 12, (w->length / 512 - 1) | (w->i ? 0 : 1 << 24) |
-	   (w->i == w->n - 1 ? 1U << 31 : 1U << 30), 4);
-	le(d, 16, w->next, 8);
-	le(d, 24, 0, 8);
-}
-
-static void expect_three(const struct want *w, u8 *d)
-{
-	le(d, 0, w->address >> 12, 4);
-	le(d, 4, w->sum >> 12, 4);
-	le(d, 8, w->address >> 44 | w->length >> 12 << 16, 4);
-}
-
 static void expect_chain(const struct want *w, u8 *d)
 {
 	le(d, 0, w->address, 8);
@@ -401,37 +360,11 @@ static const struct way {
 	struct rashpa_fetch_field fields[10];
 	void (*expect)(const struct want *w, u8 *d);
 } ways[] = {
-	{ "an array", 16, 0, { FIELD(ADDRESS, 0, 64, 0, 64), FIELD(LENGTH, 8, 32, 0, 32),
-		FIELD(CONSTANT, 12, 32, 0, 1, .value = 1),
-		FIELD(CONSTANT, 12, 32, 1, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
-	}, expect_array },
-	{ "packed words", 8, 0, {
-		FIELD(CONSTANT, 0, 64, 0, 1, .value = 1),
-		FIELD(LENGTH, 0, 64, 1, 11, .unit = 12, .flags = RASHPA_FIELD_MINUS_ONE),
-		FIELD(ADDRESS, 0, 64, 12, 52, .unit = 12),
-	}, expect_packed },
-	{ "an open chain with numbers", 32, 0, {
-		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 32), FIELD(ADDRESS, 4, 32, 0, 32),
-		FIELD(INDEX, 8, 32, 0, 16), FIELD(COUNT, 8, 32, 16, 16),
-		FIELD(LENGTH, 12, 32, 0, 24, .unit = 9, .flags = RASHPA_FIELD_MINUS_ONE),
-		FIELD(CONSTANT, 12, 32, 24, 1, .value = 1, .flags = RASHPA_FIELD_FIRST),
-		FIELD(CONSTANT, 12, 32, 30, 1, .value = 1, .flags = RASHPA_FIELD_NOT_LAST),
-		FIELD(CONSTANT, 12, 32, 31, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
-		FIELD(NEXT, 16, 64, 0, 64),
-	}, expect_odd },
-	{ "a closed chain with numbers", 32, RASHPA_FETCH_CLOSED, {
-		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 32), FIELD(ADDRESS, 4, 32, 0, 32),
-		FIELD(INDEX, 8, 32, 0, 16), FIELD(COUNT, 8, 32, 16, 16),
-		FIELD(LENGTH, 12, 32, 0, 24, .unit = 9, .flags = RASHPA_FIELD_MINUS_ONE),
-		FIELD(CONSTANT, 12, 32, 24, 1, .value = 1, .flags = RASHPA_FIELD_FIRST),
-		FIELD(CONSTANT, 12, 32, 30, 1, .value = 1, .flags = RASHPA_FIELD_NOT_LAST),
-		FIELD(CONSTANT, 12, 32, 31, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
-		FIELD(NEXT, 16, 64, 0, 64),
-	}, expect_odd },
-	{ "descriptors of 12 bytes", 12, 0, {
-		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 12), FIELD(ADDRESS, 8, 32, 0, 16, .unit = 44),
-		FIELD(LENGTH, 8, 32, 16, 16, .unit = 12), FIELD(SUM, 4, 32, 0, 32, .unit = 12),
-	}, expect_three },
+	{ "an array", 16, 0, { FIELDS_ARRAY }, expect_array },
+	{ "packed words", 8, 0, { FIELDS_PACKED }, expect_packed },
+	{ "an open chain with numbers", 32, 0, { FIELDS_ODD }, expect_odd },
+	{ "a closed chain with numbers", 32, RASHPA_FETCH_CLOSED, { FIELDS_ODD }, expect_odd },
+	{ "descriptors of 12 bytes", 12, 0, { FIELDS_THREE }, expect_three },
 	{ "a closed chain of 24 bytes", 24, RASHPA_FETCH_CLOSED, {
 		FIELD(ADDRESS, 0, 64, 0, 64), FIELD(NEXT, 8, 64, 0, 64),
 		FIELD(LENGTH, 16, 32, 0, 32), FIELD(INDEX, 20, 32, 0, 32),
