@@ -366,7 +366,7 @@ cmd_clean() {
 		ROOT=$(full_path)
 		[[ ! -d $ROOT ]] || { find_debug; keep_debug=$DEBUG; }
 	fi
-	for path in "$CACHE"/results "$CACHE"/{root,full,debug,initramfs,headers}-* "$CACHE"/apt; do
+	for path in "$CACHE"/results "$CACHE"/{root,full,debug,initramfs,vmlinux,headers}-* "$CACHE"/apt; do
 		[[ $path == "$keep"* || $path == "$keep_debug"* || $path == "${ROOT-none}"* ]] ||
 			"${SUDO[@]}" rm -rf --one-file-system "$path"
 	done
