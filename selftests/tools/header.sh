@@ -43,10 +43,10 @@ over() {
 	echo >&"${forger[1]}"
 	wait "$forger_pid"
 }
-put_name="page[at('payload_name'):at('payload_name') + 7] = b'%s'.ljust(7, bytes(1)); page[at('data_offset'):at('data_offset') + 8] = bytes(8)"
+put_name() { echo "page[at('payload_name'):at('payload_name') + 7] = b'$1'.ljust(7, bytes(1)); page[at('data_offset'):at('data_offset') + 8] = bytes(8)"; }
 
 # shellcheck disable=SC2059 # the format is ours
-forge "$(printf "$put_name" secret)"
+forge "$(put_name secret)"
 romulu --buffer shared --write "$work/words" --timeout 10 >"$work/out" 2>&1
 is "write: romulu --write refuses the memory of root, and names it" "$? $(grep -c "secret.*--accept" "$work/out")" "1 1" ||
 	sed 's/^/# /' "$work/out"
@@ -67,7 +67,7 @@ is "accept: root can accept it" "$? $(stat -c %s "$work/words")" "0 1536" || sed
 over
 
 # what all writers of the header may open needs no option
-forge "$(printf "$put_name" slots)"
+forge "$(put_name slots)"
 romulu --buffer shared --timeout 10 --json="$work/json" >"$work/out" 2>&1
 is "same: a memory of the same owner, group and mode is used" "$? $(jq -c '[.frames, .lost]' "$work/json")" "0 [3,0]" ||
 	sed 's/^/# /' "$work/out"
@@ -76,7 +76,7 @@ over
 # a consumer reads, and needs no more; only --check writes there
 chmod 0640 /dev/rashpa/buffer/slots
 # shellcheck disable=SC2059 # the format is ours
-forge "$(printf "$put_name" slots)"
+forge "$(put_name slots)"
 member romulu --buffer shared --images 1 --timeout 10 --write /dev/null --json >"$work/json" 2>"$work/out"
 is "reads: a member that may only read the slots is a consumer" "$? $(jq -c '[.frames, .lost]' "$work/json")" "0 [1,0]" ||
 	sed 's/^/# /' "$work/out"

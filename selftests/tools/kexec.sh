@@ -7,7 +7,6 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
-only=()	# arguments are others here
 kernel=${RASHPA_KERNEL:-newest} marker=rashpa.kexec
 out=build/kexec-$kernel
 

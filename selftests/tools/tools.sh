@@ -246,8 +246,8 @@ if have_fpga; then
 		ok $? "map-explain: map explain tells: $line"
 	done
 	rashpactl --json map here "fpga$fpga" --hold >"$work/json" &
-	holder=$!
-	until gone "$holder" || jq -e .class "$work/json" >/dev/null 2>&1; do :; done
+	held_by=$!
+	until gone "$held_by" || jq -e .class "$work/json" >/dev/null 2>&1; do :; done
 	is "map-held: a map is held" "$(rashpactl --json list |
 		jq ".devices[] | select(.number == $fpga) | .maps")" 1
 	json '.checked == null and (.refused | not) and (.reason | test("1 maps"))' \
@@ -255,8 +255,8 @@ if have_fpga; then
 	ok $? "map-explain-not: map explain does not stop what runs"
 	refuses 1 "fpga$fpga.*stop the producer" rashpactl map here "fpga$fpga"
 	refused "refused/held-map: a second map, where releasing it would stop the first one"
-	kill "$holder"
-	wait "$holder"
+	kill "$held_by"
+	wait "$held_by"
 	is "map-released: a signal ends it" "$(rashpactl --json list |
 		jq ".devices[] | select(.number == $fpga) | .maps")" 0
 	watch_quiesce() { # FILE: one event, into it

@@ -222,7 +222,7 @@ TEST(checks_together, "values that are wrong only in combination are refused")
 	f = plan(16, 0, array, parts);
 	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "register 1: one less");
 	f = plan(16, 0, array, clears);
-	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "register 2: clear");
+	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "register 2: set clear");
 	told[2].clear = 0;
 	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
 	/* the last bit of the largest descriptor */

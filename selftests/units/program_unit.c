@@ -253,7 +253,7 @@ TEST(fits, "segments that are wider than their fields are refused")
 		{ &narrow, 1, 0, 0xfffff000, 0, "" }, { &narrow, 1, 0, U32_MAX, 0, "" },
 		{ &narrow, 1, 0, 1ULL << 32, -EOVERFLOW, "length field" },
 		{ &no_control, 1, 1ULL << 40, U32_MAX, 0, "" },
-		{ &no_control, 3, 1ULL << 40, 1ULL << 32, -EOVERFLOW, "segment 0 is 4 GiB" },
+		{ &no_control, 3, 1ULL << 40, 1ULL << 32, -EOVERFLOW, "segment 0 has 4 GiB" },
 		{ &no_length, 3, 1ULL << 40, SZ_64K, 0, "" },
 		{ &no_length, 3, 1ULL << 40, SZ_64K - 4096, -EINVAL, "0xf000" },
 		{ &no_length, 3, 1ULL << 40, 2 * SZ_64K, -EINVAL, "0x20000" },
@@ -270,7 +270,7 @@ TEST(fits, "segments that are wider than their fields are refused")
 	dev.table_layout = usual;
 	dev.table_layout.sum_bits = 32;
 	segments(3, 0, 0x80000000);
-	ANSWERS(rashpa_program_fits(&call, &map), -EOVERFLOW, "segment 2 begins 0x100000000");
+	ANSWERS(rashpa_program_fits(&call, &map), -EOVERFLOW, "segment 2 is at offset 0x100000000");
 	table->segment[1].length--;
 	ANSWERS(rashpa_program_fits(&call, &map), 0, "");
 	segments(2, 0, 0x80000000);
@@ -334,7 +334,7 @@ TEST(range, "maps fill the table to its last entry")
 	segments(4, 0, 0x1000);
 	ANSWERS(place(&narrow, 0, 4 * 20), 0, "");
 	ANSWERS(place(&narrow, 0, 4 * 20 - 1), -ERANGE,
-		"4 segments from entry 0 on do not fit into the 3");
+		"4 segments from entry 0 on exceed the 3");
 	ANSWERS(place(&narrow, 6, 10 * 20), 0, "");
 	ANSWERS(place(&narrow, 7, 10 * 20), -ERANGE, "the 10 entries");
 	ANSWERS(place(&narrow, 10, 10 * 20), -ERANGE, "entry 10");

@@ -981,7 +981,7 @@ static void test_link(void)
 		file = fopen(other, "w");
 	}
 	if (!file) {
-		ok(false, "socket-folder: no folder");
+		ok(false, "link-folder: no folder");
 		return;
 	}
 	bound = name;

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import faulthandler
+import functools
 import gc
 import io
 import json
@@ -246,7 +247,7 @@ def observers(buffer, data):
                         return
                     assert stack.number > last
                     last = stack.number
-                    raises(ValueError, lambda: stack.images.fill(0), "read-only")
+                    raises(ValueError, functools.partial(stack.images.fill, 0), "read-only")
                     copy, frames = stack.images.copy(), stack.frames
                     if stack.intact():
                         for frame, image in zip(frames, copy):
@@ -483,7 +484,7 @@ def dlpack(buffer):
             theirs, copied = numpy.from_dlpack(stack), numpy.from_dlpack(stack, copy=True)
             assert theirs.ctypes.data == stack.images.ctypes.data != copied.ctypes.data
             assert not theirs.flags.writeable
-            raises(ValueError, lambda: stack.images.fill(0), "read-only")
+            raises(ValueError, functools.partial(stack.images.fill, 0), "read-only")
             with rashpa.Stream(buffer, observe=True, from_start=True) as observer:
                 with observer.next(TIMEOUT) as seen:
                     assert not numpy.from_dlpack(seen).flags.writeable
