@@ -4,6 +4,7 @@
  * that there can be are made in the beginning, so that no queue ever overflows.
  */
 #include "internal.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -465,11 +466,20 @@ static int open_peers(struct rashpa_fabric *f)
 	return error;
 }
 
-int rashpa_fabric_open(const struct rashpa_fabric_options *options, struct rashpa_fabric **fabric)
+int rashpa_fabric_open_sized(const struct rashpa_fabric_options *options,
+			     struct rashpa_fabric **fabric, size_t size, size_t launch_size)
 {
-	const struct transport *transport = find(options->transport);
+	struct rashpa_fabric_options ours;
+	const struct transport *transport;
+	struct rashpa_launch launch;
 
-	return transport ? fabric_open_with(transport, options, fabric) : -EOPNOTSUPP;
+	sized_copy(&ours, sizeof(ours), options, size);
+	if (ours.launch) {
+		sized_copy(&launch, sizeof(launch), ours.launch, launch_size);
+		ours.launch = &launch;
+	}
+	transport = find(ours.transport);
+	return transport ? fabric_open_with(transport, &ours, fabric) : -EOPNOTSUPP;
 }
 
 int fabric_open_with(const struct transport *transport, const struct rashpa_fabric_options *options,
@@ -608,31 +618,39 @@ static void tell(const struct queue *q, struct rashpa_queue_counts *counts)
 	};
 }
 
-int rashpa_fabric_count(const struct rashpa_fabric *f, uint32_t peer,
-			struct rashpa_queue_counts *send, struct rashpa_queue_counts *receive)
+int rashpa_fabric_count_sized(const struct rashpa_fabric *f, uint32_t peer,
+			      struct rashpa_queue_counts *send,
+			      struct rashpa_queue_counts *receive, size_t size)
 {
+	struct rashpa_queue_counts counts = {};
+
 	if (peer >= f->launch.size)
 		return fabric_fail(EINVAL, "there is no peer %u: ranks end at %u", peer,
 				   f->launch.size - 1);
-	tell(&f->peer[peer].send, send);
-	tell(&f->peer[peer].receive, receive);
+	tell(&f->peer[peer].send, &counts);
+	sized_copy(send, size, &counts, sizeof(counts));
+	tell(&f->peer[peer].receive, &counts);
+	sized_copy(receive, size, &counts, sizeof(counts));
 	return 0;
 }
 
-void rashpa_fabric_total(const struct rashpa_fabric *f, struct rashpa_fabric_counts *counts)
+void rashpa_fabric_total_sized(const struct rashpa_fabric *f, struct rashpa_fabric_counts *counts,
+			       size_t size)
 {
+	struct rashpa_fabric_counts total;
 	struct timespec cpu = {};
 	clockid_t clock;
 
 	if (f->threaded && !pthread_getcpuclockid(f->thread, &clock))
 		clock_gettime(clock, &cpu);
-	*counts = (struct rashpa_fabric_counts) {
+	total = (struct rashpa_fabric_counts) {
 		.rounds = atomic_load_explicit(&f->rounds, memory_order_relaxed),
 		.idle = atomic_load_explicit(&f->idle, memory_order_relaxed),
 		.sleeps = atomic_load_explicit(&f->sleeps, memory_order_relaxed),
 		.cpu_ns = cpu.tv_sec * UINT64_C(1000000000) + cpu.tv_nsec,
 		.registrations = atomic_load_explicit(&f->registrations, memory_order_relaxed),
 	};
+	sized_copy(counts, size, &total, sizeof(total));
 }
 
 void rashpa_fabric_nodes(const struct rashpa_fabric *f, struct rashpa_fabric_nodes *nodes)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa-builder: which process of a run this is, as its launcher says. */
 #include "internal.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static int number(const char *name, uint32_t least, uint32_t most, uint32_t *val
 	return 0;
 }
 
-int rashpa_launch_read(struct rashpa_launch *launch)
+static int read_launch(struct rashpa_launch *launch)
 {
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
 		const char *job = getenv(launchers[i].job);
@@ -56,4 +57,13 @@ int rashpa_launch_read(struct rashpa_launch *launch)
 		return 0;
 	}
 	return fabric_fail(ENOENT, "nobody says which process of a run this is: start it by mpirun or srun, or set RASHPA_RANK, RASHPA_SIZE and RASHPA_JOB or RASHPA_MEET");
+}
+
+int rashpa_launch_read_sized(struct rashpa_launch *launch, size_t size)
+{
+	struct rashpa_launch found = {};
+	int error = read_launch(&found);
+
+	sized_copy(launch, size, &found, sizeof(found));
+	return error;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa-builder: memory for messages, and pools of buffers in it. */
 #include "internal.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -251,14 +252,17 @@ uint32_t rashpa_pool_bytes(const struct rashpa_pool *p)
 	return p->bytes;
 }
 
-void rashpa_pool_count(const struct rashpa_pool *p, struct rashpa_pool_counts *counts)
+void rashpa_pool_count_sized(const struct rashpa_pool *p, struct rashpa_pool_counts *counts,
+			     size_t size)
 {
-	*counts = (struct rashpa_pool_counts) {
+	const struct rashpa_pool_counts ours = {
 		.buffers = p->buffers,
 		.free = ring_fill(&p->free),
 		.low = atomic_load_explicit(&p->low, memory_order_relaxed),
 		.empty = atomic_load_explicit(&p->empty, memory_order_relaxed),
 	};
+
+	sized_copy(counts, size, &ours, sizeof(ours));
 }
 
 void arenas_close(struct rashpa_fabric *f)

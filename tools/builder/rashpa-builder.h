@@ -18,6 +18,7 @@
 #define RASHPA_BUILDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -43,6 +44,26 @@ struct rashpa_pool;
 /** rashpa_fabric_reason() - why the last call of this thread failed: one sentence */
 const char *rashpa_fabric_reason(void);
 
+/*
+ * Growth: options, launches and counts grow at their end; requests and events do not. The functions
+ * without _sized call these, with the sizes that the program's header has.
+ */
+struct rashpa_launch;
+struct rashpa_fabric_options;
+struct rashpa_pool_counts;
+struct rashpa_queue_counts;
+struct rashpa_fabric_counts;
+int rashpa_launch_read_sized(struct rashpa_launch *launch, size_t size);
+int rashpa_fabric_open_sized(const struct rashpa_fabric_options *options,
+			     struct rashpa_fabric **fabric, size_t size, size_t launch_size);
+void rashpa_pool_count_sized(const struct rashpa_pool *pool, struct rashpa_pool_counts *counts,
+			     size_t size);
+int rashpa_fabric_count_sized(const struct rashpa_fabric *fabric, uint32_t peer,
+			      struct rashpa_queue_counts *send,
+			      struct rashpa_queue_counts *receive, size_t size);
+void rashpa_fabric_total_sized(const struct rashpa_fabric *fabric,
+			       struct rashpa_fabric_counts *counts, size_t size);
+
 /* --- who takes part --- */
 
 /**
@@ -66,7 +87,10 @@ struct rashpa_launch {
  *
  * Return: 0, -ENOENT (nothing says so), -EINVAL (what is said cannot be).
  */
-int rashpa_launch_read(struct rashpa_launch *launch);
+static inline int rashpa_launch_read(struct rashpa_launch *launch)
+{
+	return rashpa_launch_read_sized(launch, sizeof(*launch));
+}
 
 /** enum rashpa_fabric_poll - how the transport "mpi" looks for requests that are done */
 enum rashpa_fabric_poll {
@@ -141,7 +165,12 @@ const char *rashpa_fabric_has(const char *transport);
  * Return: 0, -EINVAL, -EOPNOTSUPP (the transport was not built in), -EADDRINUSE (this rank is
  * taken) or another one.
  */
-int rashpa_fabric_open(const struct rashpa_fabric_options *options, struct rashpa_fabric **fabric);
+static inline int rashpa_fabric_open(const struct rashpa_fabric_options *options,
+				     struct rashpa_fabric **fabric)
+{
+	return rashpa_fabric_open_sized(options, fabric, sizeof(*options),
+					sizeof(*options->launch));
+}
 
 /**
  * rashpa_fabric_connect() - wait for all peers
@@ -290,7 +319,11 @@ void *rashpa_pool_take(struct rashpa_pool *pool, int64_t timeout_ns);
 int rashpa_pool_give(struct rashpa_pool *pool, void *buffer);
 /** rashpa_pool_bytes() - of a buffer */
 uint32_t rashpa_pool_bytes(const struct rashpa_pool *pool);
-void rashpa_pool_count(const struct rashpa_pool *pool, struct rashpa_pool_counts *counts);
+static inline void rashpa_pool_count(const struct rashpa_pool *pool,
+				     struct rashpa_pool_counts *counts)
+{
+	rashpa_pool_count_sized(pool, counts, sizeof(*counts));
+}
 
 /* --- messages: any function from any thread --- */
 
@@ -380,8 +413,12 @@ struct rashpa_queue_counts {
  *
  * Return: 0 or -EINVAL.
  */
-int rashpa_fabric_count(const struct rashpa_fabric *fabric, uint32_t peer,
-			struct rashpa_queue_counts *send, struct rashpa_queue_counts *receive);
+static inline int rashpa_fabric_count(const struct rashpa_fabric *fabric, uint32_t peer,
+				      struct rashpa_queue_counts *send,
+				      struct rashpa_queue_counts *receive)
+{
+	return rashpa_fabric_count_sized(fabric, peer, send, receive, sizeof(*send));
+}
 
 /**
  * struct rashpa_fabric_counts - what the transport's thread has done
@@ -395,7 +432,11 @@ struct rashpa_fabric_counts {
 	uint64_t rounds, idle, sleeps, cpu_ns, registrations;
 };
 
-void rashpa_fabric_total(const struct rashpa_fabric *fabric, struct rashpa_fabric_counts *counts);
+static inline void rashpa_fabric_total(const struct rashpa_fabric *fabric,
+				       struct rashpa_fabric_counts *counts)
+{
+	rashpa_fabric_total_sized(fabric, counts, sizeof(*counts));
+}
 
 /**
  * struct rashpa_fabric_nodes - where in the machine messages are, by NUMA node; -1: not known

@@ -15,6 +15,7 @@ struct rashpa_net {
 	struct ibv_pd *pd;
 	struct rashpa_net_options options;
 	struct rashpa_net_info info;
+	uint8_t info_room[256];		/* zeros, for programs whose struct is longer */
 	union ibv_gid gid;
 	enum ibv_mtu mtu;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa-network: the port of a card, and memory that it may use. */
 #include "internal.h"
+#include "sized.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -153,12 +154,15 @@ static void release(struct rashpa_net *n)
 	n->context = NULL;
 }
 
-int rashpa_net_open(const struct rashpa_net_options *options, struct rashpa_net **net)
+int rashpa_net_open_sized(const struct rashpa_net_options *theirs, struct rashpa_net **net, size_t size)
 {
+	struct rashpa_net_options ours;
+	const struct rashpa_net_options *options = &ours;
 	struct rashpa_net *n;
 	struct ibv_device **list;
 	int error = -ENODEV, count;
 
+	sized_copy(&ours, sizeof(ours), theirs, size);
 	if (options->service > RASHPA_NET_RC || options->traffic_class > 255 ||
 	    options->hops > 255 || options->timeout > 31 || options->retries > 7 ||
 	    options->port > 255)

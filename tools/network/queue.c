@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa-network: completions of pairs, and the receives that they share. */
 #include "internal.h"
+#include "sized.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -337,7 +338,8 @@ void rashpa_net_wake(struct rashpa_net_queue *q)
 		return;	/* it is full: it wakes */
 }
 
-void rashpa_net_queue_counts(const struct rashpa_net_queue *q, struct rashpa_net_counts *counts)
+void rashpa_net_queue_counts_sized(const struct rashpa_net_queue *q, struct rashpa_net_counts *counts,
+				   size_t size)
 {
-	*counts = q->counts;
+	sized_copy(counts, size, &q->counts, sizeof(q->counts));
 }

@@ -15,6 +15,7 @@
 #define RASHPA_NETWORK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -30,6 +31,18 @@ struct rashpa_net_pair;
 
 /** rashpa_net_reason() - why the last call of this thread failed: one sentence */
 const char *rashpa_net_reason(void);
+
+/*
+ * Growth: options, info and counts grow at their end; addresses, memories, writes, messages and
+ * completions do not. The functions without _sized call these, with the sizes that the program's
+ * header has.
+ */
+struct rashpa_net_options;
+struct rashpa_net_counts;
+int rashpa_net_open_sized(const struct rashpa_net_options *options, struct rashpa_net **net,
+			  size_t size);
+void rashpa_net_queue_counts_sized(const struct rashpa_net_queue *queue,
+				   struct rashpa_net_counts *counts, size_t size);
 
 /* --- the port of a network card --- */
 
@@ -90,10 +103,13 @@ struct rashpa_net_info {
 };
 
 /** rashpa_net_open() - use a port. Return: 0, -ENODEV (there is none, or it is down), -EINVAL */
-int rashpa_net_open(const struct rashpa_net_options *options, struct rashpa_net **net);
+static inline int rashpa_net_open(const struct rashpa_net_options *options, struct rashpa_net **net)
+{
+	return rashpa_net_open_sized(options, net, sizeof(*options));
+}
 /** rashpa_net_close() - NULL is nothing. Its pairs, queues and memory are closed before */
 void rashpa_net_close(struct rashpa_net *net);
-/** rashpa_net_about() - valid until it is closed */
+/** rashpa_net_about() - valid until it is closed; 256 zeros follow, for longer versions */
 const struct rashpa_net_info *rashpa_net_about(const struct rashpa_net *net);
 
 /* --- memory --- */
@@ -247,8 +263,11 @@ int rashpa_net_next(struct rashpa_net_queue *queue, struct rashpa_net_done *done
 		    uint32_t how, bool solicited, int timeout_ms);
 /** rashpa_net_wake() - have the thread that sleeps in rashpa_net_next() return. From any thread */
 void rashpa_net_wake(struct rashpa_net_queue *queue);
-void rashpa_net_queue_counts(const struct rashpa_net_queue *queue,
-			     struct rashpa_net_counts *counts);
+static inline void rashpa_net_queue_counts(const struct rashpa_net_queue *queue,
+					   struct rashpa_net_counts *counts)
+{
+	rashpa_net_queue_counts_sized(queue, counts, sizeof(*counts));
+}
 
 /* --- queue pairs --- */
 
