@@ -45,7 +45,6 @@ over() {
 }
 put_name() { echo "page[at('payload_name'):at('payload_name') + 7] = b'$1'.ljust(7, bytes(1)); page[at('data_offset'):at('data_offset') + 8] = bytes(8)"; }
 
-# shellcheck disable=SC2059 # the format is ours
 forge "$(put_name secret)"
 romulu --buffer shared --write "$work/words" --timeout 10 >"$work/out" 2>&1
 is "write: romulu --write refuses the memory of root, and names it" "$? $(grep -c "secret.*--accept" "$work/out")" "1 1" ||
@@ -75,7 +74,6 @@ over
 
 # a consumer reads, and needs no more; only --check writes there
 chmod 0640 /dev/rashpa/buffer/slots
-# shellcheck disable=SC2059 # the format is ours
 forge "$(put_name slots)"
 member romulu --buffer shared --images 1 --timeout 10 --write /dev/null --json >"$work/json" 2>"$work/out"
 is "reads: a member that may only read the slots is a consumer" "$? $(jq -c '[.frames, .lost]' "$work/json")" "0 [1,0]" ||
@@ -94,9 +92,16 @@ page[first + at('fpga', 'process')] = $fpga"
 	romulu --buffer shared --timeout 10 >"$work/out" 2>&1
 	is "board: romulu rings no doorbell of it" "$? $(grep -c "fpga$fpga.*--accept" "$work/out")" "1 1" ||
 		sed 's/^/# /' "$work/out"
+	python3 -c "import json, rashpa, subprocess
+stream = rashpa.Stream('shared', timeout=10, from_start=True, observe=True)
+next(iter(stream))
+boards = json.loads(subprocess.check_output(['rashpactl', '--json', 'list']))['devices']
+print([board['master'] for board in boards if board['number'] == $fpga])" >"$work/out" 2>&1
+	is "board-observer: an observer does not listen to it" "$(cat "$work/out")" "[False]"
 	over
 else
 	skip "board: romulu rings no doorbell of it" "no software FPGA in this guest"
+	skip "board-observer: an observer does not listen to it" "no software FPGA in this guest"
 fi
 chgrp "${modes% *}" /dev/rashpa/memory && chmod "${modes#* }" /dev/rashpa/memory
 rashpactl buffer remove shared && rashpactl buffer remove slots && rashpactl buffer remove secret

@@ -272,20 +272,14 @@ static struct board *board_of(struct rashpa_stream *s, uint32_t number)
 	return NULL;
 }
 
-static int open_bells(const struct rashpa_stream *s, struct board *b)
+static int open_bells(struct board *b)
 {
 	struct rashpa_window_make window = {
 		.head.flags = RASHPA_WINDOW_BLANK, .name = "doorbells",
 	};
-	char name[16];
 	void *base;
 	int error;
 
-	/* a doorbell gives credit to whatever engine the header names */
-	snprintf(name, sizeof(name), "fpga%" PRIu32, b->number);
-	error = stream_check_node(s, name, b->device, true);
-	if (error)
-		return error;
 	b->window = rashpa_device_window(b->device, &window);
 	if (b->window < 0)
 		return b->window;
@@ -315,7 +309,8 @@ static int open_board(struct rashpa_stream *s, uint32_t number)
 	struct rashpa_source_add source = {
 		.kind = RASHPA_SOURCE_DEVICE, .device = -1, .memory = -1,
 	};
-	int error = 0;
+	char name[16];
+	int error;
 
 	if (s->boards == STREAM_BOARDS)
 		return fail(EPROTO, "the stream has more than %d functions", STREAM_BOARDS);
@@ -324,9 +319,14 @@ static int open_board(struct rashpa_stream *s, uint32_t number)
 	if (b->device < 0)
 		return b->device;
 	s->boards++;
+	/* a listener turns bus mastering on, and a doorbell gives credit to any engine of it */
+	snprintf(name, sizeof(name), "fpga%" PRIu32, number);
+	error = stream_check_node(s, name, b->device, true);
+	if (error)
+		return error;
 	if (gives)
-		error = open_bells(s, b);
-	if (error && error != -EPERM && s->head.policy == RASHPA_STREAM_OVERWRITE)
+		error = open_bells(b);
+	if (error && s->head.policy == RASHPA_STREAM_OVERWRITE)
 		error = 0;
 	if (error)
 		return librashpa_prefix(error, "fpga%" PRIu32 ": no doorbells: ", number);
