@@ -84,6 +84,7 @@ over
 
 # a doorbell of a board that no member may open
 if have_fpga; then
+	mode=$(stat -c %a "/dev/rashpa/fpga$fpga")
 	chmod 0600 "/dev/rashpa/fpga$fpga"
 	forge "
 first = int.from_bytes(page[at('process_offset'):at('process_offset') + 8], 'little')
@@ -99,6 +100,7 @@ boards = json.loads(subprocess.check_output(['rashpactl', '--json', 'list']))['d
 print([board['master'] for board in boards if board['number'] == $fpga])" >"$work/out" 2>&1
 	is "board-observer: an observer does not listen to it" "$(cat "$work/out")" "[False]"
 	over
+	chmod "$mode" "/dev/rashpa/fpga$fpga"
 else
 	skip "board: romulu rings no doorbell of it" "no software FPGA in this guest"
 	skip "board-observer: an observer does not listen to it" "no software FPGA in this guest"
