@@ -340,7 +340,7 @@ def take_names(fpga):
         os.mkfifo(folder + "/raw1.bin")
         remu = subprocess.Popen(["remu", "--transport", "udp", "--to", "127.0.0.1:9", "--dataset", folder],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        ok(wait_for(30, lambda: remu.poll() is not None), "names/pipe: a pipe among images holds nobody up")
+        ok(wait_for(30, lambda: remu.poll() is not None), "names/pipe: a pipe among images blocks no program")
         remu.kill()
         ok(remu.wait() == 1, "names/pipe-refused: it is an error")
         os.chown(folder, MEMBER, GROUP)

@@ -69,8 +69,8 @@ static int lock_in(const char *path, const char *begin, const struct stat *node)
 }
 
 /*
- * Who has it to itself. /proc/locks names who took the lock; another process may have the file by now
- * (fork(), a socket), and another one the number.
+ * Name the process that has the board to itself. /proc/locks names the process that took the lock.
+ * Another process may have the file by now (fork(), a socket), and yet another one the number.
  */
 static int because_claimed(const struct fpga *fpga, char *why)
 {
