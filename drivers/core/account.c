@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: how much each user holds: limits, the reserve for root, and RLIMIT_MEMLOCK.
+ * rashpa: accounts of users: limits, the reserve for root, and RLIMIT_MEMLOCK.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>

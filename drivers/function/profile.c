@@ -89,6 +89,10 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 		return rashpa_fail(call, -ERANGE,
 				   "the table at 0x%llx of 0x%llx bytes is outside BAR %u",
 				   t->offset, t->length, t->bar);
+	/* entries are numbered by 32 bits, and the whole table is mapped */
+	if (t->length > U32_MAX)
+		return rashpa_fail(call, -EINVAL, "a table of 0x%llx bytes: must be below 4 GiB",
+				   t->length);
 	for (i = 0; i < p->n_windows; i++) {
 		const struct rashpa_profile_window *w = &profile->windows[i];
 

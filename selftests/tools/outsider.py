@@ -155,7 +155,7 @@ class Person:
 
 
 class Stream:
-    """The stream of OWNER through the board, into a buffer of his own."""
+    """The stream of OWNER through the board, into a buffer of OWNER."""
 
     def __init__(self, fpga):
         self.name = "theirs"
@@ -206,7 +206,7 @@ def stop_a_stream(fpga):
         said = he.do(text)
         ok(said == expected, "stop/%s: %s" % (title, expected), said)
     ok(stream.goes_on(), "stop/tried: the stream goes on")
-    # every entry of the table, also several at once: only those of engines that nobody has
+    # every entry of the table, also several at once: only those of free engines
     said = he.do("[program(x, e) for e in %s for x in (m[0], n[0])]" % edges)
     ok(set(said) <= {"yes", "EPERM", "EBUSY", "ERANGE"}, "stop/entries: %s" % sorted(set(said)), said)
     ok("EBUSY" in said, "stop/theirs: an entry of the other user is busy", said)

@@ -35,7 +35,7 @@ static int listen_all(struct daemon *d)
 	return 0;
 }
 
-/* False: nobody is there any more. */
+/* False: the client has gone. */
 static bool accept_one(struct daemon *d, struct wire_listener *listener)
 {
 	struct client *c;

@@ -883,7 +883,7 @@ struct rashpa_fetch {
  * @bar: BAR of the table, 0 to 5
  * @__reserved: must be zero
  * @offset: offset of the table in the BAR, a multiple of 4
- * @length: bytes of the whole table, > 0
+ * @length: bytes of the whole table, > 0 and below 4 GiB
  * @layout: pointer to the &struct rashpa_layout of an entry; 0 with @fetch
  * @fetch: pointer to a &struct rashpa_fetch, or 0
  * @layout_size: bytes of the layout; 0 with @fetch
