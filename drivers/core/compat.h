@@ -6,6 +6,10 @@
 #ifndef RASHPA_COMPAT_H
 #define RASHPA_COMPAT_H
 
+#ifdef RASHPA_NO_SYMVERS
+#error "Module.symvers of this kernel is missing: build or install its headers completely"
+#endif
+
 #include <linux/dma-buf.h>
 #include <linux/dma-direct.h>
 #include <linux/dma-map-ops.h>
@@ -223,14 +227,16 @@ static inline int rashpa_range_compound(struct page *first, unsigned long count)
 		rashpa_block_compound(first + i);
 	return 0;
 }
-#else
-/* neither way is known to be right for this kernel: CMA, where there is some, and small buffers */
+#elif defined(RASHPA_HAVE_CONTIG_SINGLE) || !defined(CONFIG_CONTIG_ALLOC)
+/* 6.2 to 6.11 hand out single pages that are not joined here: CMA, if there is any, and small buffers */
 #define RASHPA_CAN_CONTIG	false
 
 static inline int rashpa_range_compound(struct page *first, unsigned long count)
 {
 	return -EOPNOTSUPP;
 }
+#else
+#error "rashpa does not know how this kernel allocates contiguous ranges: extend Kbuild and compat.h"
 #endif
 
 /**
@@ -257,12 +263,14 @@ static inline int rashpa_range_alloc(unsigned long pfn, unsigned long count)
 	return err;
 #elif defined(RASHPA_HAVE_CONTIG_COMP)
 	return alloc_contig_range(pfn, pfn + count, RASHPA_CONTIG_MOVABLE, gfp | __GFP_COMP);
-#else
+#elif defined(CONFIG_CONTIG_ALLOC)
 	int err = -EOPNOTSUPP;
 
 	if (RASHPA_CAN_CONTIG)
 		err = alloc_contig_range(pfn, pfn + count, RASHPA_CONTIG_MOVABLE, gfp);
 	return err ?: rashpa_range_compound(pfn_to_page(pfn), count);
+#else
+	return -EOPNOTSUPP;
 #endif
 }
 
