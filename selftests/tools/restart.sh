@@ -27,6 +27,7 @@ for i in 1 2 3; do
 	produce
 	receive
 	wait_for 30 streams
+	ok $? "runs/$i: the producer and the receiver stream" || sed 's/^/# /' "$work/romulu.out" "$work/remu.out"
 	kill -9 "$remu"
 	wait "$remu" "$romulu" 2>/dev/null
 	receive
