@@ -5,7 +5,6 @@
 # packages of another build, which must be the same. TAP.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
-only=()	# the arguments are not patterns of ids
 debs=build/deb
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 

@@ -6,7 +6,6 @@
 # "drawn"). Needs two software FPGAs: one streams, the other does random work meanwhile, since
 # every map that ends stops the streams of its function.
 . "$(dirname "$0")/../lib/shell.sh"
-only=()	# the arguments are not patterns of ids
 export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
 out=$1 minutes=$2 seed=$3
 RANDOM=$seed

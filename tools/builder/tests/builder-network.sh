@@ -8,7 +8,6 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../../selftests/lib/shell.sh"
-only=()	# arguments are others here
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/cable.sh
 . selftests/lib/cable.sh
 series=${1:-newest} images=${2:-200}

@@ -11,7 +11,6 @@ transports=("${@:2}")
 ((${#transports[@]})) || transports=(shm mpi)
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../../selftests/lib/shell.sh"
-only=()	# arguments are others here
 PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/mpi.sh
 . "$(dirname "$0")/../../../selftests/lib/mpi.sh"
