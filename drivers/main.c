@@ -37,45 +37,10 @@ static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
 	return 0;
 }
 
-/* Here, because drivers/memory does not know functions. */
-static int rashpa_alloc_near(struct rashpa_call *call, int fd, struct rashpa_near *near)
-{
-	struct file *file = fget(fd);
-	struct rashpa_device *dev = file ? rashpa_device_of(file) : NULL;
-	int err = -EINVAL;
-
-	if (!file)
-		return rashpa_fail(call, -EBADF, "device: fd %d is not open", fd);
-	if (dev)
-		err = rashpa_device_lock(call, dev);
-	else
-		rashpa_fail(call, err, "device: fd %d is not a /dev/rashpa/fpgaN", fd);
-	if (!err) {
-		near->node = dev_to_node(&dev->pdev->dev);
-		near->last = rashpa_pci_translated(dev->pdev) ? U64_MAX :
-								dma_get_mask(&dev->pdev->dev);
-		mutex_unlock(&dev->lock);
-	}
-	fput(file);
-	return err;
-}
-
-static int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_alloc *alloc = arg;
-	struct rashpa_near near;
-	int err;
-
-	if (!(alloc->head.flags & RASHPA_ALLOC_DEVICE))
-		return rashpa_buffer_make(call, alloc, NULL);
-	err = rashpa_alloc_near(call, alloc->device, &near);
-	return err ?: rashpa_buffer_make(call, alloc, &near);
-}
-
 static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MEMORY, ALLOC, rashpa_alloc, __reserved,
 		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE |
-		  RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE,
+		  RASHPA_ALLOC_LOCK,
 		  RASHPA_OP_WRITE, rashpa_ioc_alloc),
 	RASHPA_OP(MEMORY, PIN, rashpa_pin, out_segments,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_pin),

@@ -117,7 +117,7 @@ int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev)
 		return rashpa_fail(call, -EREMOTEIO,
 				   "all DMA uses bounce buffers here (swiotlb=force, or a confidential guest): enable the IOMMU or disable bounce buffers");
 	return rashpa_fail(call, -EOVERFLOW,
-			   "the memory is above what fpga%d can address (%d bits): allocate it lower, or enable the IOMMU",
+			   "the memory is above what fpga%d can address (%d bits): allocate it with dma_bits (rashpactl buffer create --for), or enable the IOMMU",
 			   dev->id, fls64(rashpa_dma_limit(d)));
 }
 

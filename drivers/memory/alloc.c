@@ -2,6 +2,7 @@
 /*
  * rashpa: the calls ALLOC and QUERY.
  */
+#include <linux/dma-mapping.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -9,18 +10,14 @@
 #include "memory/memory.h"
 
 static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
-						 const struct rashpa_alloc *alloc,
-						 const struct rashpa_near *near)
+						 const struct rashpa_alloc *alloc)
 {
 	const bool lock = alloc->head.flags & RASHPA_ALLOC_LOCK;
 	struct rashpa_want want = {
 		.length = PAGE_ALIGN(alloc->length),
 		.alignment = max_t(u64, alloc->alignment, PAGE_SIZE),
-		.last = near ? near->last : U64_MAX,
+		.last = alloc->dma_bits ? DMA_BIT_MASK(alloc->dma_bits) : U64_MAX,
 		.node = alloc->head.flags & RASHPA_ALLOC_NODE ? alloc->node : NUMA_NO_NODE,
-		/* a node of processors may have no memory: then any will do */
-		.near = near && near->node != NUMA_NO_NODE && node_state(near->node, N_MEMORY) ?
-			near->node : NUMA_NO_NODE,
 		/* a GPU runtime registers lock memory by address */
 		.backend = lock ? RASHPA_BACKEND_CONTIG : alloc->backend,
 		.cache = alloc->cache ?: RASHPA_CACHE_CACHED,
@@ -128,9 +125,9 @@ static int rashpa_alloc_check(struct rashpa_call *call, const struct rashpa_allo
 		return rashpa_fail(call, -EINVAL,
 				   "a node is given without the flag RASHPA_ALLOC_NODE");
 	}
-	if (alloc->device && alloc->device != -1 && !(alloc->head.flags & RASHPA_ALLOC_DEVICE))
-		return rashpa_fail(call, -EINVAL,
-				   "a device is given without the flag RASHPA_ALLOC_DEVICE");
+	if (alloc->dma_bits && (alloc->dma_bits < 24 || alloc->dma_bits > 64))
+		return rashpa_fail(call, -EINVAL, "dma_bits %u: must be 24 to 64, or 0 for any",
+				   alloc->dma_bits);
 	if (alloc->head.flags & RASHPA_ALLOC_LOCK) {
 		err = rashpa_alloc_check_lock(call, alloc);
 		if (err)
@@ -161,17 +158,9 @@ static int rashpa_alloc_export(struct rashpa_call *call, struct rashpa_buffer *b
 	return 0;
 }
 
-/**
- * rashpa_buffer_make() - ALLOC
- * @call: the ioctl on the memory node
- * @alloc: the request; filled in
- * @near: the function that it is for, or NULL
- *
- * Return: 0 or a negative errno.
- */
-int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
-		       const struct rashpa_near *near)
+int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 {
+	struct rashpa_alloc *alloc = arg;
 	struct rashpa_named *named = NULL;
 	struct rashpa_buffer *buffer;
 	int err;
@@ -188,7 +177,7 @@ int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
 		named = rashpa_named_new(call, alloc);
 	if (IS_ERR(named))
 		return PTR_ERR(named);
-	buffer = rashpa_buffer_alloc(call, alloc, near);
+	buffer = rashpa_buffer_alloc(call, alloc);
 	if (IS_ERR(buffer)) {
 		err = PTR_ERR(buffer);
 		goto out_name;

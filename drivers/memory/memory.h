@@ -68,7 +68,6 @@ struct rashpa_pages {
  * @alignment: bytes, a power of two, at least a page
  * @last: highest physical address that is of use
  * @node: NUMA node or NUMA_NO_NODE
- * @near: NUMA node that is tried first, or NUMA_NO_NODE
  * @backend: enum rashpa_backend
  * @cache: enum rashpa_cache
  */
@@ -77,7 +76,6 @@ struct rashpa_want {
 	u64 alignment;
 	u64 last;
 	int node;
-	int near;
 	u32 backend;
 	u32 cache;
 };
@@ -245,18 +243,6 @@ rashpa_handler rashpa_ioc_pin;
 
 /* ---------------------------------------------- memory/alloc.c --- */
 
-/**
- * struct rashpa_near - a function that a buffer is for
- * @node: its NUMA node or NUMA_NO_NODE
- * @last: highest physical address that it reaches
- */
-struct rashpa_near {
-	int node;
-	u64 last;
-};
-
-int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
-		       const struct rashpa_near *near);
-rashpa_handler rashpa_ioc_query, rashpa_ioc_buffers_limit;
+rashpa_handler rashpa_ioc_alloc, rashpa_ioc_query, rashpa_ioc_buffers_limit;
 
 #endif /* RASHPA_MEMORY_H */

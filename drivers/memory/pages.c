@@ -134,7 +134,7 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 	int err;
 
 	if (want->last != U64_MAX)
-		snprintf(where, sizeof(where), " below %llu MiB, which the device reaches",
+		snprintf(where, sizeof(where), " below %llu MiB",
 			 (want->last >> 20) + 1);
 	else if (want->node != NUMA_NO_NODE)
 		snprintf(where, sizeof(where), " on node %d", want->node);
@@ -224,7 +224,7 @@ static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pag
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want)
 {
-	int err = -ENOMEM;
+	int err;
 
 	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
 		return rashpa_fail(call, -EOPNOTSUPP,
@@ -236,14 +236,7 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		return rashpa_fail(call, -ENOMEM, "%llu MiB asked for, the machine has %llu MiB",
 				   want->length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);
 
-	if (want->near != NUMA_NO_NODE && want->node == NUMA_NO_NODE) {
-		struct rashpa_want near = *want;
-
-		near.node = want->near;
-		err = rashpa_pages_get(pages, &near);
-	}
-	if (err == -ENOMEM)
-		err = rashpa_pages_get(pages, want);
+	err = rashpa_pages_get(pages, want);
 	if (err == -ENOMEM)
 		err = rashpa_pages_explain(call, want, pages->longest);
 	else if (err == -EOPNOTSUPP)

@@ -182,7 +182,7 @@ static void hold(void)
 	held.map = fpga_map(&f, held.buffer, RASHPA_BIDIRECTIONAL, &held.made);
 	held.channel = fpga_events(&f, 0);
 	if (!held.memory || held.map < 0 || held.channel < 0 ||
-	    lock_alloc(f.fd, 1, NULL, &lock) || call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w))
+	    lock_alloc(1, NULL, &lock) || call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w))
 		tap_bail("nothing to hold: %s", reason);
 	held.lock = lock.out_fd;
 	held.window = w.out_fd;
@@ -472,7 +472,7 @@ static int make_lock(u64 length)
 {
 	struct rashpa_alloc lock;
 
-	return ANSWERED(lock_alloc(f.fd, length / RASHPA_LOCK_SLOT, NULL, &lock), 0, NULL) ?
+	return ANSWERED(lock_alloc(length / RASHPA_LOCK_SLOT, NULL, &lock), 0, NULL) ?
 	       lock.out_fd : -1;
 }
 

@@ -469,7 +469,7 @@ static bool survivor_up(struct survivor *s, unsigned int n, int buffer, u64 offs
 	char *d = regs + RFPGA_DTP(n);
 	struct rashpa_alloc alloc;
 
-	if (lock_alloc(-1, 1, NULL, &alloc))
+	if (lock_alloc(1, NULL, &alloc))
 		return CHECK(false, "%s", reason);
 	s->memory = map_fd(buffer, offset + DATA);
 	s->lock = map_fd(alloc.out_fd, PAGE);

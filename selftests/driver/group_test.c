@@ -530,7 +530,7 @@ static void two_functions(const char *const told[2])
 		SKIP_IF(told[i] && !rig_tell(i, told[i]), "the FPGA has no command to misbehave");
 	rig_up(&r, &f, -1, 0, 0);
 	rig_up(&r2, &f2, -1, 0, 0);
-	ANSWERED(lock_alloc(f.fd, WORDS, NULL, &lock), 0, NULL);
+	ANSWERED(lock_alloc(WORDS, NULL, &lock), 0, NULL);
 	words = map_fd(lock.out_fd, PAGE);
 	bells[0] = bells_of(&f);
 	bells[1] = bells_of(&f2);

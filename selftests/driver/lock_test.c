@@ -14,7 +14,7 @@ static struct fpga f;
 
 static int lock_make(u64 slots, struct rashpa_alloc *lock)
 {
-	return lock_alloc(f.fd, slots, NULL, lock);
+	return lock_alloc(slots, NULL, lock);
 }
 
 /* id, or a negative errno */
@@ -46,7 +46,7 @@ static int next(int ch, struct rashpa_event *e)
 
 static void refused_locks(void)
 {
-	struct rashpa_alloc a = { HEAD(a), .length = 100, .device = -1 };
+	struct rashpa_alloc a = { HEAD(a), .length = 100 };
 
 	a.head.flags = RASHPA_ALLOC_LOCK;
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "100 bytes|slots of 64");
@@ -56,14 +56,6 @@ static void refused_locks(void)
 	a.backend = RASHPA_BACKEND_AUTO;
 	a.cache = RASHPA_CACHE_UC;
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "cached");
-	a.cache = 0;
-	a.device = f.fd;
-	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "device|RASHPA_ALLOC_DEVICE");
-	a.device = -1;
-	a.head.flags |= RASHPA_ALLOC_DEVICE;
-	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EBADF, "device|fd -1");
-	a.device = memory;
-	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "device|fpgaN");
 }
 
 TEST(memory, "lock memory is zeroed, small, and can be registered and mapped")
@@ -99,7 +91,7 @@ TEST(memory, "lock memory is zeroed, small, and can be registered and mapped")
 
 static int lock_named(const char *name, struct rashpa_alloc *lock)
 {
-	return lock_alloc(-1, 2, name, lock);
+	return lock_alloc(2, name, lock);
 }
 
 /* Other programs find it, write it and make events of it; it goes when it is removed. */

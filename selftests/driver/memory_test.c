@@ -354,6 +354,37 @@ TEST_EACH(contiguous, pieces, "%s: one zeroed piece")
 	close(a.out_fd);
 }
 
+static const struct { const char *key; u64 length; uint32_t bits; } reaches[] = {
+	{ "a-page-in-29-bits", PAGE, 29 }, { "16-mib-in-29-bits", 16 * MIB, 29 },
+};
+
+TEST_EACH(dma_bits, reaches, "%s: all of the buffer is there")
+{
+	struct rashpa_alloc a = { HEAD(a), .length = row->length, .dma_bits = row->bits };
+	char *p;
+
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		return;
+	p = map_fd(a.out_fd, a.out_length);
+	memset(p, 0xa5, a.out_length);
+	CHECK(pfn_of(p + a.out_length - PAGE) * PAGE < 1ULL << row->bits,
+	      "it ends at 0x%llx", pfn_of(p + a.out_length - PAGE) * PAGE);
+	munmap(p, a.out_length);
+	close(a.out_fd);
+}
+
+TEST(no_dma_bits, "a number of bits that no memory has is refused")
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 32 * MIB, .dma_bits = 24, .out_fd = -7 };
+
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "below 16 MiB");
+	a.dma_bits = 23;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "dma_bits 23");
+	a.dma_bits = 65;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "dma_bits 65");
+	CHECK(a.out_fd == -7, "out_fd was written on failure");
+}
+
 TEST(zeroed, "a new buffer has no data of an earlier one")
 {
 	int i, fd;

@@ -411,14 +411,6 @@ static int do_source(void)
 	return err ? err : call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
 }
 
-static int do_alloc_device(void)
-{
-	struct rashpa_alloc a;
-	int fd = node(f.name, O_RDONLY);
-
-	return fd < 0 ? fd : lock_alloc(fd, 1, NULL, &a);
-}
-
 static int do_quiesce(void)
 {
 	struct rashpa_quiesce q = { HEAD(q) };
@@ -712,7 +704,6 @@ static const struct row function_rows[] = {
 	  { { EACCES, EBADF, EBADF, EBADF }, 0 }, NULL },
 	{ "33-sources-of-one-vector", do_vector, REFUSED(ENOSPC, SYS_RESOURCE), NULL },
 	{ "source_add", do_source, CAN_OPEN, NULL },
-	{ "alloc-for-a-function", do_alloc_device, CAN_OPEN, NULL },
 	{ "quiesce", do_quiesce, CAN_OPEN, NULL },
 	{ "quiesce-on-a-node-that-is-open-for-reading", do_quiesce_read_only, NOT_EVEN_ROOT,
 	  "read-only" },

@@ -141,14 +141,14 @@ static void eventfd_signalled(int fd)
 
 /* --- lock memory is the host's: it stays --- */
 
-static int lock_open(const struct fpga *f, int channel, u64 **words)
+static int lock_open(int channel, u64 **words)
 {
 	struct rashpa_alloc lock;
 	struct rashpa_source_add add = {
 		HEAD(add), .kind = RASHPA_SOURCE_LOCK, .device = -1, .memory = -1,
 	};
 
-	if (!ANSWERED(lock_alloc(f->fd, 4, NULL, &lock), 0, NULL))
+	if (!ANSWERED(lock_alloc(4, NULL, &lock), 0, NULL))
 		return -1;
 	add.memory = lock.out_fd;
 	add.bits = 64;
@@ -243,7 +243,7 @@ TEST(power, "a board loses its power in mid-stream, and is removed")
 		return;
 	rig_up(&r, &f, -1, 0, 0);
 	signalled = signals_of(t.channel);
-	lock = lock_open(&f, t.channel, &words);
+	lock = lock_open(t.channel, &words);
 	sleeper_start(&sleeper, t.quiet);
 	lose_power(&r, &t);
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", f.bdf);

@@ -86,7 +86,7 @@ HEAD = {
 
 FLAGS = {
     "rashpa_alloc_flags": ["RASHPA_ALLOC_NODE", "RASHPA_ALLOC_EXCLUSIVE", "RASHPA_ALLOC_MODE",
-                           "RASHPA_ALLOC_LOCK", "RASHPA_ALLOC_DEVICE"],
+                           "RASHPA_ALLOC_LOCK"],
     "rashpa_query_flags": ["RASHPA_QUERY_NODE"],
     "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_NO_RESET"],
     "rashpa_window_flags": ["RASHPA_WINDOW_BLANK"],
@@ -155,7 +155,6 @@ FIELDS = {
     "alloc.out_fd": "fd_rashpa_dmabuf",
     "alloc.length": "int64[0:4194304]",
     "alloc.name": NAME,
-    "alloc.device": "fd_rashpa_fpga",
     "pin.address": "vma64",
     "pin.length": "int64[0:4194304]",
     "pin.out_fd": "fd_rashpa_dmabuf",

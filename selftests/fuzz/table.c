@@ -10,10 +10,10 @@
 const struct call calls[] = {
 	{ CALL(ALLOC, alloc), .weight = 30, .on = K_MEMORY, MAKES(alloc, K_BUFFER),
 	  .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE |
-		   RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE, .fields = {
+		   RASHPA_ALLOC_LOCK, .fields = {
 		F(alloc, length, T_LENGTH, 0), F(alloc, alignment, T_POWER, 0),
 		F(alloc, backend, T_BELOW, 3), F(alloc, cache, T_RARE, 4),
-		F(alloc, device, T_MAYBE_FD, K_FPGA),
+		F(alloc, dma_bits, T_RARE, 66),
 		F(alloc, name, T_NAME, 3), F(alloc, mode, T_BELOW, 0667),
 		F(alloc, out_fd, T_OUT, 0), F(alloc, out_length, T_OUT, 0) } },
 	{ CALL(PIN, pin), .weight = 15, .on = K_MEMORY, MAKES(pin, K_BUFFER), .fields = {

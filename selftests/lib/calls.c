@@ -70,17 +70,6 @@ static void valid_alloc_lock(void *arg)
 	alloc->head.flags = RASHPA_ALLOC_LOCK;
 }
 
-static void valid_alloc_device(void *arg)
-{
-	struct rashpa_alloc *alloc = arg;
-
-	valid_alloc(arg);
-	if (!calls.have_fpga)
-		return;
-	alloc->head.flags = RASHPA_ALLOC_DEVICE;
-	alloc->device = calls.fpga.fd;
-}
-
 /* Node of the buffer that REMOVE takes, with the same file descriptor each time. */
 static void open_doomed(void *arg)
 {
@@ -333,21 +322,17 @@ static void valid_group_info(void *arg)
 	.first = sizeof(struct rashpa_##type), __VA_ARGS__ }
 
 #define ALLOC_FLAGS	(RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE | \
-			 RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE)
+			 RASHPA_ALLOC_LOCK)
 
 const struct op ops[] = {
 	OP(MEMORY, ALLOC, alloc, .write = true, .flags = ALLOC_FLAGS,
-	   .apart = RASHPA_ALLOC_DEVICE, .valid = valid_alloc, .out_fd = AT(alloc, out_fd),
+	   .valid = valid_alloc, .out_fd = AT(alloc, out_fd),
 	   .reserved = { AT(alloc, __reserved) }),
 	OP(MEMORY, ALLOC, alloc, .write = true, .variant = "named", .flags = ALLOC_FLAGS,
-	   .apart = RASHPA_ALLOC_DEVICE, .valid = valid_alloc_named, .out_fd = AT(alloc, out_fd),
+	   .valid = valid_alloc_named, .out_fd = AT(alloc, out_fd),
 	   .undo = undo_alloc_named),
 	OP(MEMORY, ALLOC, alloc, .write = true, .variant = "of lock memory", .flags = ALLOC_FLAGS,
-	   .apart = RASHPA_ALLOC_DEVICE, .valid = valid_alloc_lock, .out_fd = AT(alloc, out_fd)),
-	OP(MEMORY, ALLOC, alloc, .write = true, .variant = "near a function", .function = true,
-	   .flags = ALLOC_FLAGS, .apart = RASHPA_ALLOC_DEVICE, .valid = valid_alloc_device,
-	   .out_fd = AT(alloc, out_fd),
-	   .fds = { { AT(alloc, device), 1U << FD_FPGA | 1U << FD_FPGA_READ, "device: fd" } }),
+	   .valid = valid_alloc_lock, .out_fd = AT(alloc, out_fd)),
 	OP(MEMORY, QUERY, query, .flags = RASHPA_QUERY_NODE, .reserved = { AT(query, __reserved) }),
 	OP(MEMORY, INFO, info, .valid = valid_info,
 	   .fds = { { AT(info, fd), DMABUFS, "not a dma-buf" } }),
@@ -542,7 +527,7 @@ void calls_function_open(void)
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", calls.fpga.name);
 	calls.fds[FD_FPGA_READ] = open(path, O_RDONLY | O_CLOEXEC);
 	need(calls.fds[FD_FPGA_READ], "read-only function");
-	if (!lock_alloc(calls.fpga.fd, 1, NULL, &lock))
+	if (!lock_alloc(1, NULL, &lock))
 		calls.fds[FD_LOCK] = lock.out_fd;
 	need(calls.fds[FD_LOCK], "lock memory");
 	calls.nodes[CHANNEL] = channel_new();

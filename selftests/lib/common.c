@@ -323,12 +323,12 @@ int buffer_permit(const char *name, int uid, int gid, int mode)
 	return 0;
 }
 
-int lock_alloc(int fd, u64 slots, const char *name, struct rashpa_alloc *alloc)
+int lock_alloc(u64 slots, const char *name, struct rashpa_alloc *alloc)
 {
 	*alloc = (struct rashpa_alloc) {
-		HEAD(*alloc), .length = slots * RASHPA_LOCK_SLOT, .device = fd, .out_fd = -1,
+		HEAD(*alloc), .length = slots * RASHPA_LOCK_SLOT, .out_fd = -1,
 	};
-	alloc->head.flags = RASHPA_ALLOC_LOCK | (fd < 0 ? 0 : RASHPA_ALLOC_DEVICE);
+	alloc->head.flags = RASHPA_ALLOC_LOCK;
 	if (name)
 		snprintf(alloc->name, sizeof(alloc->name), "%s", name);
 	return call(memory, RASHPA_IOC_ALLOC, alloc);

@@ -102,7 +102,7 @@ u64 pfn_of(const void *p);
  * Lock memory of @slots near @fd, a function, or -1 for anywhere. @name may be NULL. Returns
  * 0 or a negative errno.
  */
-int lock_alloc(int fd, u64 slots, const char *name, struct rashpa_alloc *alloc);
+int lock_alloc(u64 slots, const char *name, struct rashpa_alloc *alloc);
 /* A dma-buf of another driver (udmabuf) over @length bytes of memfd, or -1. */
 int foreign_dmabuf(u64 length);
 

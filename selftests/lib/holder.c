@@ -125,7 +125,6 @@ static void calls_answer_enodev(struct open_things *t)
 	struct rashpa_signal signal = { HEAD(signal) };
 	struct rashpa_source_del del = { HEAD(del), .id = 1 };
 	struct rashpa_eventfd_bind eventfd = { HEAD(eventfd), .fd = -1 };
-	struct rashpa_alloc lock;
 	const struct fpga *f = &t->f;
 	struct rashpa_map_make map;
 	uint32_t n;
@@ -136,7 +135,6 @@ static void calls_answer_enodev(struct open_things *t)
 	ANSWERED(fpga_window(f, 0, 0, PAGE, 0), ENODEV, f->name);
 	ANSWERED(fpga_map(f, t->buffer, 0, &map), ENODEV, f->name);
 	ANSWERED(fpga_events(f, 0), ENODEV, f->name);
-	ANSWERED(lock_alloc(f->fd, 1, NULL, &lock), ENODEV, f->name);
 	ANSWERED(call(f->fd, RASHPA_IOC_QUIESCE, &quiesce), ENODEV, f->name);
 	ANSWERED(call(f->fd, RASHPA_IOC_RESET, &reset), ENODEV, f->name);
 	ANSWERED(fpga_program(t->map, 0, &n), ENODEV, f->name);

@@ -33,10 +33,12 @@ says "another-cache: of another cache" 1 "differs .*: cache" rashpactl buffer cr
 json '.existed and .length_bytes == 2097152' rashpactl buffer create --exist-ok --json kept 2M
 ok $? "json: JSON tells"
 rashpactl buffer remove kept
+says "for: for a function" 0 "^near: 4 MiB" rashpactl buffer create near 4M --for "fpga$fpga"
+rashpactl buffer remove near
 
 # --- buffers
 file=a
-buffers '{ "name": "one", "size": "4M", "mode": "0640" }, { "name": "two", "size": 4096, "owner": "nobody:rashpa" }'
+buffers '{ "name": "one", "size": "4M", "mode": "0640", "dma_bits": 32 }, { "name": "two", "size": 4096, "owner": "nobody:rashpa" }'
 says "apply: apply" 0 "^one: 4 MiB" rashpactl apply
 is "group: the group has them" "$(stat -c '%U:%G %a' /dev/rashpa/buffer/one /dev/rashpa/buffer/two | xargs)" \
 	"root:rashpa 640 nobody:rashpa 660"

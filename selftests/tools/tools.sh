@@ -33,6 +33,7 @@ refused() {
 }
 
 rashpactl buffer create here 4M >/dev/null
+refuses 1 "fpga99" rashpactl buffer create near 4M --for fpga99
 refuses 1 "a/b.*letters" rashpactl buffer create a/b 4M
 refuses 1 "\.hidden" rashpactl buffer create .hidden 4M
 refuses 1 "longer than 63" rashpactl buffer create "$(printf 'x%.0s' {1..80})" 4M

@@ -296,7 +296,7 @@ static long search(unsigned long blocks, unsigned long align, int node, u64 last
 {
 	const struct rashpa_want want = {
 		.length = blocks * RASHPA_BLOCK_PAGES * PAGE_SIZE, .last = last, .node = node,
-		.alignment = align * RASHPA_BLOCK_PAGES * PAGE_SIZE, .near = NUMA_NO_NODE,
+		.alignment = align * RASHPA_BLOCK_PAGES * PAGE_SIZE,
 	};
 	int err;
 

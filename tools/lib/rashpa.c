@@ -424,6 +424,28 @@ int rashpa_device_open(unsigned int number)
 	return fd;
 }
 
+int rashpa_memory_alloc_for_sized(int memory, int device, struct rashpa_alloc *alloc, size_t size)
+{
+	struct rashpa_device_info info;
+	int error = rashpa_device_status(device, &info);
+
+	if (error)
+		return error;
+	alloc->dma_bits = info.out_flags & RASHPA_DEVICE_IOMMU ? 0 : info.out_dma_bits;
+	error = -ENOMEM;
+	if (info.out_node >= 0 && !(alloc->head.flags & RASHPA_ALLOC_NODE)) {
+		alloc->head.flags |= RASHPA_ALLOC_NODE;
+		alloc->node = info.out_node;
+		error = rashpa_ioctl(memory, RASHPA_IOC_ALLOC, alloc, size);
+		alloc->head.flags &= ~RASHPA_ALLOC_NODE;
+		alloc->node = 0;
+	}
+	/* the node may have no memory, or not enough */
+	if (error == -ENOMEM || error == -EINVAL)
+		error = rashpa_ioctl(memory, RASHPA_IOC_ALLOC, alloc, size);
+	return error ? error : alloc->out_fd;
+}
+
 int rashpa_table_map(int map, uint64_t size, const struct rashpa_table **table)
 {
 	void *address = mmap(NULL, size, PROT_READ, MAP_SHARED, map, 0);

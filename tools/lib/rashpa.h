@@ -76,6 +76,8 @@ const char *rashpa_device_directory(void);
  */
 int rashpa_ioctl(int fd, unsigned long request, void *arg, size_t size);
 
+/* rashpa_memory_alloc_for() with the size of the caller's struct. */
+int rashpa_memory_alloc_for_sized(int memory, int device, struct rashpa_alloc *alloc, size_t size);
 /* rashpa_node_list() and rashpa_table_read(), with the size of one element of the caller's array. */
 int rashpa_node_list_sized(int node, struct rashpa_holding **holdings, size_t size);
 int rashpa_table_read_sized(const struct rashpa_table *table, struct rashpa_table *copy,
@@ -309,6 +311,23 @@ static inline int rashpa_device_status(int device, struct rashpa_device_info *in
 {
 	memset(info, 0, sizeof(*info));
 	return rashpa_ioctl(device, RASHPA_IOC_DEVICE_INFO, info, sizeof(*info));
+}
+
+/**
+ * rashpa_memory_alloc_for() - make a contiguous, zeroed buffer that a function reaches
+ * @memory: from rashpa_memory_open()
+ * @device: from rashpa_device_open()
+ * @alloc: see &struct rashpa_alloc; dma_bits is set to the function's, or to 0 where an IOMMU
+ *	translates
+ *
+ * Without RASHPA_ALLOC_NODE, memory of the function's NUMA node is taken, or of any node if that has
+ * none.
+ *
+ * Return: its dma-buf fd (also in @alloc->out_fd) or a negative errno.
+ */
+static inline int rashpa_memory_alloc_for(int memory, int device, struct rashpa_alloc *alloc)
+{
+	return rashpa_memory_alloc_for_sized(memory, device, alloc, sizeof(*alloc));
 }
 
 /**

@@ -262,13 +262,12 @@ static void test_events(int node, unsigned int number)
 	int device = rashpa_device_open(number), channel, memory;
 	struct rashpa_channel_make events = { .depth = 100 };
 	struct rashpa_alloc lock = {
-		.head.flags = RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE,
-		.length = 2 * RASHPA_LOCK_SLOT, .device = device,
+		.head.flags = RASHPA_ALLOC_LOCK, .length = 2 * RASHPA_LOCK_SLOT,
 	};
 	struct rashpa_queue queue;
 	void *word;
 
-	memory = rashpa_memory_alloc(node, &lock);
+	memory = rashpa_memory_alloc_for(node, device, &lock);
 	if (!ok(memory >= 0 &&
 		!rashpa_mmap(memory, 0, lock.out_length, PROT_READ | PROT_WRITE, &word),
 		"lock-memory: lock memory"))

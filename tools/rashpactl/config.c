@@ -120,6 +120,7 @@ static int read_buffer(struct json_place *at, struct json_object *value, void *t
 		{ "size", true, read_size, &a->length },
 		{ "description", false, json_read_comment, NULL },
 		{ "node", false, read_node, a },
+		{ "dma_bits", false, json_read_u32, &a->dma_bits },
 		{ "backend", false, read_backend, &a->backend },
 		{ "align", false, read_align, &a->alignment },
 		{ "cache", false, read_cache, &a->cache },
@@ -128,7 +129,7 @@ static int read_buffer(struct json_place *at, struct json_object *value, void *t
 	};
 
 	*b = (struct config_buffer) {
-		.create = { .owner = OWNER_NONE, .exist_ok = true },
+		.create = { .owner = OWNER_NONE, .fpga = -1, .exist_ok = true },
 		.file = at->path,
 	};
 	if (group)

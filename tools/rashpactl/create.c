@@ -15,10 +15,11 @@
 #include "rashpa.h"
 #include "rashpactl.h"
 
-enum { OPT_NODE = 256, OPT_BACKEND, OPT_CACHE, OPT_EXIST_OK };
+enum { OPT_NODE = 256, OPT_FOR, OPT_BACKEND, OPT_CACHE, OPT_EXIST_OK };
 
 static const struct argp_option options[] = {
 	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
+	{ "for", OPT_FOR, "fpgaN", 0, "memory that this function reaches, of its NUMA node if possible", 0 },
 	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "where memory is from (default auto)", 0 },
 	{ "align", 'a', "SIZE", 0, "of the physical address, a power of two", 0 },
 	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "how CPUs map it (default cached)", 0 },
@@ -32,12 +33,17 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct create *c = state->input;
+	unsigned int number;
 	uint64_t size;
 
 	switch (key) {
 	case OPT_NODE:
 		option_node(state, arg, &c->alloc.node);
 		c->alloc.head.flags |= RASHPA_ALLOC_NODE;
+		break;
+	case OPT_FOR:
+		option_fpga(state, "--for", arg, &number);
+		c->fpga = number;
 		break;
 	case OPT_BACKEND:
 		option_backend(state, arg, &c->alloc.backend);
@@ -192,8 +198,12 @@ int create_buffer(int memory, struct create *c)
 	struct rashpa_alloc *alloc = &c->alloc;
 	char size[SIZE_TEXT], what[RASHPA_NAME_SIZE + SIZE_TEXT + 16];
 	const bool give = c->owner.uid != (uint32_t)-1 || c->owner.gid != (uint32_t)-1;
+	const int device = c->fpga < 0 ? -1 : rashpa_device_open(c->fpga);
 	struct follow follow;
 	int fd, result = 0;
+
+	if (c->fpga >= 0 && device < 0)
+		return fail("%s", rashpa_reason());
 
 	/* Until it belongs to whom it shall belong nobody opens it. */
 	if (give)
@@ -201,8 +211,11 @@ int create_buffer(int memory, struct create *c)
 	snprintf(what, sizeof(what), "buffer %s of %s", alloc->name,
 		 format_size(size, alloc->length));
 	follow_begin(&follow, what);
-	fd = rashpa_memory_alloc(memory, alloc);
+	fd = c->fpga < 0 ? rashpa_memory_alloc(memory, alloc) :
+			   rashpa_memory_alloc_for(memory, device, alloc);
 	follow_end(&follow);
+	if (device >= 0)
+		close(device);
 	if (fd == -EEXIST && c->exist_ok)
 		return settle_for(c);
 	if (fd < 0) {
@@ -228,7 +241,7 @@ int cmd_buffer_create(int argc, char **argv)
 		"Make a contiguous, zeroed buffer that lives until it is removed.",
 		NULL, NULL, NULL,
 	};
-	struct create c = { .owner = OWNER_NONE, .json = want_json };
+	struct create c = { .owner = OWNER_NONE, .fpga = -1, .json = want_json };
 	int memory, result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);

@@ -11,6 +11,7 @@
 struct create {
 	struct rashpa_alloc alloc;
 	struct owner owner;
+	int fpga;		/* number of the function that must reach it, or -1 */
 	bool exist_ok;		/* one that is as this one would be is good */
 	bool existed;		/* and was there */
 	bool json;

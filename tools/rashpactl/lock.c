@@ -26,13 +26,13 @@ static int print(const struct rashpa_alloc *lock, uint32_t slots, bool json)
 }
 
 /* Close to the function that will write it; 0 or an exit code. */
-static int create(struct rashpa_alloc *lock)
+static int create(int device, struct rashpa_alloc *lock)
 {
 	int memory = rashpa_memory_open(), result = 0;
 
 	if (memory < 0)
 		return fail("%s", rashpa_reason());
-	if (rashpa_memory_alloc(memory, lock) < 0)
+	if (rashpa_memory_alloc_for(memory, device, lock) < 0)
 		result = fail("lock memory %s: %s", lock->name, rashpa_reason());
 	else
 		close(lock->out_fd);
@@ -49,7 +49,7 @@ int cmd_lock_create(int argc, char **argv)
 	};
 	struct fpga fpga = FPGA_NONE;
 	struct rashpa_alloc lock = {
-		.head.flags = RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE,
+		.head.flags = RASHPA_ALLOC_LOCK,
 	};
 	uint32_t slots;
 	int result;
@@ -72,8 +72,7 @@ int cmd_lock_create(int argc, char **argv)
 	if (result)
 		return result;
 	lock.length = (uint64_t)slots * RASHPA_LOCK_SLOT;
-	lock.device = fpga.device;
-	result = create(&lock);
+	result = create(fpga.device, &lock);
 	fpga_close(&fpga);
 	return result ? result : print(&lock, slots, json);
 }

@@ -117,11 +117,6 @@ enum rashpa_cache {
  * RASHPA_SOURCE_LOCK makes events of it
  */
 #define RASHPA_ALLOC_LOCK	_BITUL(3)
-/**
- * RASHPA_ALLOC_DEVICE - @device is given: take memory that its DMA mask reaches, of its NUMA
- * node while that has some
- */
-#define RASHPA_ALLOC_DEVICE	_BITUL(4)
 
 /** RASHPA_LOCK_SLOT - bytes of a slot of lock memory: a cache line */
 #define RASHPA_LOCK_SLOT	64
@@ -138,7 +133,8 @@ enum rashpa_cache {
  * @node: NUMA node, with RASHPA_ALLOC_NODE; must be 0 without
  * @backend: enum rashpa_backend; with RASHPA_ALLOC_LOCK not CMA
  * @cache: enum rashpa_cache, the same for every CPU mapping of it
- * @device: fd of /dev/rashpa/fpgaN, with RASHPA_ALLOC_DEVICE; must be 0 or -1 without
+ * @dma_bits: physical addresses fit into this number of bits, 24 to 64; 0 for any. For a function
+ *	without an IOMMU: &struct rashpa_device_info.out_dma_bits
  * @name: NUL-terminated name; empty for an anonymous buffer, which lives as long
  *	as any fd, mapping or map of it. A named buffer lives until
  *	RASHPA_IOC_REMOVE and is at /dev/rashpa/buffer/NAME. Letters, digits, and
@@ -169,10 +165,9 @@ enum rashpa_cache {
  * A signal interrupts the call while it waits, searches and zeroes. One search for contig runs
  * at a time; others wait for its end.
  *
- * Errors: EPERM (the node was opened read-only), EINVAL, EBADF (@device), EEXIST (name),
- * ENAMETOOLONG (no NUL), ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free),
- * EOPNOTSUPP (backend or cache mode not
- * here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
+ * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG (no NUL),
+ * ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free), EOPNOTSUPP (backend or cache mode
+ * not here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
  * ``limit_mib`` for all or ``user_limit_mib`` for one user is reached).
  */
 struct rashpa_alloc {
@@ -182,7 +177,7 @@ struct rashpa_alloc {
 	__u32 node;
 	__u32 backend;
 	__u32 cache;
-	__s32 device;
+	__u32 dma_bits;
 	char name[RASHPA_NAME_SIZE];
 	__u32 mode;
 	__s32 out_fd;

@@ -30,7 +30,6 @@ enum rashpa_cache {
 #define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)
 #define RASHPA_ALLOC_MODE	_BITUL(2)
 #define RASHPA_ALLOC_LOCK	_BITUL(3)
-#define RASHPA_ALLOC_DEVICE	_BITUL(4)
 #define RASHPA_LOCK_SLOT	64
 #define RASHPA_LOCK_SLOTS_MAX	65536
 struct rashpa_alloc {
@@ -40,7 +39,7 @@ struct rashpa_alloc {
 	__u32 node;
 	__u32 backend;
 	__u32 cache;
-	__s32 device;
+	__u32 dma_bits;
 	char name[RASHPA_NAME_SIZE];
 	__u32 mode;
 	__s32 out_fd;
