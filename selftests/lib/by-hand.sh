@@ -140,7 +140,7 @@ stopped() {
 	# the stopped rank may receive the reason for the end, or find the others gone
 	expected[victim]=${statuses:$((2 * victim)):1}
 	for rank in "${!pids[@]}"; do
-		((rank == victim)) || grep -q "$who has said nothing for 3 s" "$work/err.$rank" || expected=()
+		((rank == victim)) || grep -q "$who has sent nothing for 3 s" "$work/err.$rank" || expected=()
 	done
 	[[ $statuses == "${expected[*]}" ]] && return
 	echo "# rank $victim was stopped: $statuses: $(cat "$work"/err.*)"

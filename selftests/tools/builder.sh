@@ -22,7 +22,7 @@ json ".received == 2000 and .lost + .duplicate + .late + .wrong == 0 and all(.ra
 ok $? "right: each is right"
 by_hand 2 nxn --buffer mesh --messages 10 --size 4M --timeout 60
 reap
-is "buffer-small: a buffer that is too small" "$statuses $(cat "$work"/err.* | grep -c "need .* bytes, and .* are left: .* buffers fit")" "1 1 2"
+is "buffer-small: a buffer that is too small" "$statuses $(cat "$work"/err.* | grep -c "need .* bytes, but the arena has .* left: .* buffers fit")" "1 1 2"
 by_hand 1 nxn --buffer nowhere --messages 10
 reap
 is "buffer-not: a buffer that is not there" "$statuses $(grep -c "nowhere0" "$work/err.0")" "1 1"
@@ -53,7 +53,7 @@ by_hand 3 build --readouts 1 --from part --geometry 100x100 --timeout 60
 timeout 200 "$examples/producer" part0 100 2>"$work/err" &
 producer=$!
 reap
-is "another-geometry: another geometry" "${statuses##* } $(grep -c "256 x 128 pixels of 2 bytes: give them as --geometry" "$work/err.1")" "1 1"
+is "another-geometry: another geometry" "${statuses##* } $(grep -c "256 x 128 pixels of 2 bytes: set --geometry" "$work/err.1")" "1 1"
 kill "$producer" 2>/dev/null
 wait "$producer" 2>/dev/null
 for name in mesh0 mesh1 part0 part1 whole0; do

@@ -53,7 +53,7 @@ static void differs(struct build *b, const char *key, struct json_object *mine, 
 	uint32_t n = 0;
 
 	for (uint32_t i = 1; i < b->size; i++) {
-		/* as text: a number that was read again may be of another type */
+		/* as text: a number that was parsed again may have another type */
 		const char *other = json_object_get_string(json_object_object_get(a->said[i], key));
 
 		other = other ? other : "unknown";
@@ -115,7 +115,7 @@ int agree_heard(struct build *b, uint32_t rank, const char *text, size_t length)
 	}
 	json_tokener_free(t);
 	if (!json_object_is_type(a->said[rank], json_type_object))
-		return end_run(b, EXIT_FAILED, rank, "rank %u says what cannot be: no options",
+		return end_run(b, EXIT_FAILED, rank, "rank %u sent an invalid message: no options",
 			       rank);
 	return agree_complete(b) ? compare(b) : 0;
 }

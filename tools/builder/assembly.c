@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A builder: blocks of which all readouts have sent their part are checked, committed by the
- * manager, handed on, and asked for again. It believes nothing of a message before it has looked.
+ * A builder. When all readouts have sent their part of a block, the builder checks the block, the
+ * manager commits it, and the builder hands it on and asks for another one. A builder checks each
+ * field of a message before use.
  */
 #include "build.h"
 
@@ -13,25 +14,25 @@
 
 #include "say.h"
 
-#define NAMED	16	/* fragments that are told by number, at most */
+#define NAMED	16	/* bad fragments that are reported by number, at most */
 
 struct slot {
 	bool used, built, committed;
 	struct message block;
 	uint32_t parts;
-	void **message;		/* of each readout */
+	void **message;		/* by readout */
 };
 
 struct assembly {
-	struct slot *slot;	/* as many as may be asked for */
-	uint64_t *finished;	/* the last ones: what comes of them again is a duplicate */
+	struct slot *slot;	/* one for each block of the credit */
+	uint64_t *finished;	/* the last blocks: later messages for them are duplicates */
 	uint32_t kept, next;
-	uint8_t **at;		/* of each readout: where its next event is */
+	uint8_t **at;		/* by readout: its next event */
 	uint64_t *left;		/* bytes from there on */
 	struct sink *sink;
-	struct slot *going;	/* of this one, a part may have been handed on */
+	struct slot *going;	/* block that may have been handed on in part */
 	bool asked;
-	uint64_t named;		/* fragments that were told by number */
+	uint64_t named;		/* bad fragments that were reported by number */
 };
 
 int assembly_open(struct build *b)
@@ -76,7 +77,7 @@ void assembly_close(struct build *b)
 
 /* --- checks --- */
 
-/* The first ones by number; all are counted. */
+/* Reports the first bad fragments by number. */
 static void name(struct build *b, uint64_t event, uint32_t readout, uint32_t source,
 		 const char *what)
 {
@@ -86,7 +87,7 @@ static void name(struct build *b, uint64_t event, uint32_t readout, uint32_t sou
 		    b->assembly->named == NAMED ? "; others are counted only" : "");
 }
 
-/* A head at the readout's place, which moves on; false: there is none. */
+/* Reads a head of a readout's message, and moves past it; false: the message ends before. */
 static bool next_head(struct assembly *a, uint32_t readout, void *head, size_t size)
 {
 	if (a->left[readout] < size)
@@ -97,7 +98,7 @@ static bool next_head(struct assembly *a, uint32_t readout, void *head, size_t s
 	return true;
 }
 
-/* A fragment, of which the head was just read: is it whole? Who gets the event is told if not. */
+/* Is the fragment whole whose head was just read? If not, sets a flag in the head. */
 static bool whole_fragment(struct build *b, uint32_t readout, uint64_t event,
 			   struct fragment_head *f)
 {
@@ -113,13 +114,13 @@ static bool whole_fragment(struct build *b, uint32_t readout, uint64_t event,
 		return true;
 	}
 	b->counts.corrupt++;
-	name(b, event, readout, f->source, "has another checksum than its readout has sent");
+	name(b, event, readout, f->source, "has another checksum than its readout sent");
 	f->flags |= FRAGMENT_DAMAGED;
 	memcpy(data - sizeof(*f), f, sizeof(*f));
 	return false;
 }
 
-/* The part of a readout: is it whole? */
+/* Is the part of a readout whole? */
 static bool part(struct build *b, struct assembly *a, uint32_t readout, uint64_t event)
 {
 	struct event_head head;
@@ -206,7 +207,7 @@ static struct slot *begin(const struct build *b, const struct message *m)
 	return NULL;
 }
 
-/* Where a message belongs; NULL: nowhere, and it is counted. */
+/* The block that a message belongs to; NULL: none, and the message is counted. */
 static struct slot *place(struct build *b, const struct rashpa_fabric_event *e)
 {
 	const struct message *m = e->request.buffer;
@@ -249,7 +250,7 @@ int assembly_data(struct build *b, const struct rashpa_fabric_event *e)
 	return say_to(b, 0, &built, NULL);
 }
 
-/* A block is handed on, and another one is asked for. */
+/* Hand a block on, and ask for another one. */
 static int hand_on(struct build *b, struct slot *s)
 {
 	struct assembly *a = b->assembly;
@@ -274,19 +275,19 @@ static int hand_on(struct build *b, struct slot *s)
 	return result ? result : say_to(b, 0, &done, NULL);
 }
 
-/* Committed: it is ours to hand on. */
+/* The manager has committed a block: this builder may hand it on. */
 int assembly_heard(struct build *b, const struct message *m)
 {
 	struct slot *s = find(b, m->block);
 
 	if (!s || !s->built || s->committed)
-		return fail("rank %u: block %" PRIu64 " is not there to be handed on", b->rank,
-			    m->block);
+		return fail("rank %u: block %" PRIu64 " cannot be handed on: this builder does not have it",
+			    b->rank, m->block);
 	s->committed = true;
 	return 0;
 }
 
-/* The oldest of those that may be: streams have their events in order, as far as that can be. */
+/* The oldest committed block: streams get their events in order, as far as possible. */
 static struct slot *next_committed(const struct build *b)
 {
 	struct slot *oldest = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-builder build: what all roles share, and the loop that hears and says. */
+/* rashpa-builder build: parts that all roles share, and the loop that receives and sends. */
 #include "build.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 #include "json-out.h"
 #include "watch.h"
 
-#define LOOK_NS		INT64_C(2000000)	/* between two looks at what comes by itself */
+#define LOOK_NS		INT64_C(2000000)	/* between two polls of sources and sinks */
 #define EVENTS		32
-#define ROOMS		64			/* for messages of a peer */
-#define WORDS		4			/* about a block, to one that hears of it */
-#define OTHERS		8			/* about the run: its end, who is there */
+#define ROOMS		64			/* receives that are posted for each peer */
+#define WORDS		4			/* messages about a block, to each rank involved */
+#define OTHERS		8			/* messages about the run: its end, signs of life */
 
 const char *role_of(const struct build *b, uint32_t rank, char *so)
 {
@@ -55,7 +55,7 @@ int say_to(struct build *b, uint32_t peer, const struct message *m, const char *
 	int error;
 
 	if (!to || r.length > CONTROL_BYTES)
-		return fail("rank %u: a message of %u bytes has no room", b->rank, r.length);
+		return fail("rank %u: a message of %u bytes does not fit its buffer", b->rank, r.length);
 	*to = *m;
 	to->from = b->rank;
 	to->bytes = length;
@@ -83,7 +83,7 @@ int listen_to(struct build *b, uint32_t peer, struct rashpa_pool *pool, void *bu
 	return error ? fail_fabric(b->f, error, "no room: ") : 0;
 }
 
-/* --- what is heard --- */
+/* --- received messages --- */
 
 static int finish(struct build *b)
 {
@@ -139,7 +139,7 @@ static int obey(struct build *b, const struct message *m, const char *text)
 		b->over = true;
 		return 0;
 	}
-	return fail("rank %u: the event manager says something unknown (%u)", b->rank, m->kind);
+	return fail("rank %u: the event manager sent an unknown message (%u)", b->rank, m->kind);
 }
 
 static int control(struct build *b, const struct rashpa_fabric_event *e)
@@ -149,7 +149,7 @@ static int control(struct build *b, const struct rashpa_fabric_event *e)
 	int result;
 
 	if (e->length < sizeof(*m) || m->bytes != e->length - sizeof(*m) || m->from != peer)
-		return end_run(b, EXIT_FAILED, peer, "rank %u says what cannot be", peer);
+		return end_run(b, EXIT_FAILED, peer, "rank %u sent an invalid message", peer);
 	watch_heard(b, m);
 	if (b->rank)
 		result = obey(b, m, (const char *)(m + 1));
@@ -181,11 +181,11 @@ static int happened(struct build *b, const struct rashpa_fabric_event *e)
 	return assembly_data(b, e);
 }
 
-/* --- who has gone --- */
+/* --- lost peers --- */
 
 /*
- * The manager says what becomes of it, and to all the same: so nobody leaves because of another one
- * before the manager does, and who is seen to have gone is who went first.
+ * The manager decides, and sends the same to all. So no rank leaves because of another one before
+ * the manager does, and the rank that is seen to have gone is the one that went first.
  */
 static int lost_peer(struct build *b, uint32_t peer)
 {
@@ -206,7 +206,7 @@ static int lost_peer(struct build *b, uint32_t peer)
 	return say_to(b, 0, &m, NULL);
 }
 
-/* Of all that had gone before the last events were taken. */
+/* Handles all peers that had gone before the last events were taken. */
 static int look_who(struct build *b, const bool *gone, bool *known)
 {
 	int result = 0;
@@ -264,7 +264,7 @@ static int loop(struct build *b)
 	return result;
 }
 
-/* Of the manager: tell all why the run ends, and wait until those that can hear it have. */
+/* Manager: send all ranks the reason why the run ends, and wait until reachable ones have it. */
 static void farewell(struct build *b, int code)
 {
 	const struct message m = { .kind = KIND_FAIL, .events = code, .builder = b->culprit };
@@ -307,7 +307,7 @@ static int listen_all(struct build *b, uint32_t peer, struct rashpa_pool *pool, 
 	return result;
 }
 
-/* Messages that the other side has not taken, at most: of each block that is under way a few. */
+/* Maximum number of messages that peers have not taken: a few for each block under way. */
 static uint32_t words(const struct build *b)
 {
 	return b->rank ? 4 * b->o->credit + 16 :
@@ -353,7 +353,7 @@ static int roles(struct build *b)
 	const struct options *o = b->o;
 
 	if (b->size < (o->folded ? 2 : 3))
-		return fail("an event manager, readouts and builders are %d processes at least, not %u: mpirun -n 5 rashpa-builder build",
+		return fail("an event manager, readouts and builders need at least %d processes, not %u: mpirun -n 5 rashpa-builder build",
 			    o->folded ? 2 : 3, b->size);
 	b->readouts = o->folded ? b->size - 1 : o->readouts ? o->readouts : (b->size - 1) / 2;
 	if (!o->folded && b->readouts > b->size - 2)
@@ -362,7 +362,7 @@ static int roles(struct build *b)
 	b->builders = o->folded ? b->size - 1 : b->size - 1 - b->readouts;
 	b->most = b->builders * o->credit;
 	if (b->most * WORDS + ROOMS > BUILD_QUEUE)
-		return fail("%u builders of --credit %u would have %u blocks at a time, and %u are most: make --credit smaller",
+		return fail("%u builders with --credit %u would have %u blocks at a time, and the limit is %u: lower --credit",
 			    b->builders, o->credit, b->most, (BUILD_QUEUE - ROOMS) / WORDS);
 	if (o->fault && o->fault_readout >= b->readouts)
 		return fail("--fault: there is no readout %u: they are 0 to %u", o->fault_readout,
@@ -370,7 +370,7 @@ static int roles(struct build *b)
 	b->reads = is_readout(b, b->rank);
 	b->builds = is_builder(b, b->rank);
 	if (data_bytes(b) > RASHPA_FABRIC_MESSAGE)
-		return fail("a block of %u events would be %" PRIu64 " bytes of a readout, and a message has %u at most: make --block smaller",
+		return fail("a block of %u events would be %" PRIu64 " bytes per readout, and the limit of a message is %u: lower --block",
 			    o->block, data_bytes(b), RASHPA_FABRIC_MESSAGE);
 	b->data_bytes = data_bytes(b);
 	return 0;
@@ -416,7 +416,7 @@ int build(struct rashpa_fabric *f, const struct options *o, const volatile bool 
 			rashpa_fabric_blame(f, b.culprit ? b.culprit : b.rank);
 	}
 	if (!b.rank && b.manager) {
-		/* what is known is told, also of a run that failed */
+		/* report known results even after a failure */
 		const int known = manager_result(&b);
 
 		result = result ? result : known;

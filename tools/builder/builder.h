@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* rashpa-builder: what its commands share. */
+/* rashpa-builder: declarations that its commands share. */
 #ifndef BUILDER_H
 #define BUILDER_H
 
@@ -12,51 +12,51 @@
 #include "model.h"
 #include "rashpa-builder.h"
 
-#define TEXT_BYTES	4096u	/* of what a rank says of itself in the end; a buffer has room */
+#define TEXT_BYTES	4096u	/* maximum size of the result of a rank; fits in a buffer */
 
-#define BUILD_QUEUE	2048u	/* requests of a queue, of build */
+#define BUILD_QUEUE	2048u	/* requests of a queue in the command build */
 
 struct options {
 	const char *command;
 	struct rashpa_fabric_options fabric;
-	const char *buffer;	/* named ones, the rank behind; NULL: ordinary memory */
+	const char *buffer;	/* name of buffers, before the rank; NULL: ordinary memory */
 	bool json;
 	double timeout;		/* seconds without progress */
-	double gather;		/* seconds for processes to come; 0: as timeout */
+	double gather;		/* seconds for processes to come; 0: same as timeout */
 	/* traffic */
 	uint32_t size, jitter, buffers;
 	bool one_buffer, verify;
-	double slow_us;		/* that the last rank sleeps after each message */
-	uint64_t messages;	/* of each pair, 0: as long as seconds last */
+	double slow_us;		/* sleep of the last rank after each message */
+	uint64_t messages;	/* number for each pair; 0: limited by seconds only */
 	double seconds, interval;
 	bool one_size;		/* size was given */
 	uint32_t rounds;
-	const char *way;	/* of burst, NULL: all */
+	const char *way;	/* burst: the only variant to measure; NULL: all */
 	/* events */
 	uint32_t readouts;	/* 0: half of the processes */
 	bool folded, hold;
 	uint64_t events;
-	double rate;		/* events a second, 0: as fast as they go */
+	double rate;		/* events a second; 0: no limit */
 	uint32_t block, credit, pool, sources, fragment;
 	struct accept accept;		/* with from */
-	const char *from, *to, *files;	/* streams: named buffers, behind which a number stands */
-	struct geometry geometry;	/* of an image that is a fragment; 0 x 0: it is none */
-	/* of a network that is not there */
+	const char *from, *to, *files;	/* from, to: names of buffers, before the number */
+	struct geometry geometry;	/* fragment that is an image; 0 x 0: no images */
+	/* model */
 	const char *of;		/* nton, nxn, build */
 	uint32_t builders;
 	struct model_fabric model;
-	const char *fault;	/* missing, duplicate, late, corrupt: of source 0 of a readout */
+	const char *fault;	/* missing, duplicate, late, corrupt: at source 0 of a readout */
 	uint32_t fault_readout;
 	uint64_t fault_event;
 };
 
-/* Memory for so many bytes of pools. 0, or an exit code, after a message. */
+/* Allocate memory for pools of this many bytes. 0, or an exit code after a message. */
 int make_arena(struct rashpa_fabric *fabric, const struct options *options, uint64_t bytes,
 	       struct rashpa_arena **arena);
-/* The sentence of the library, with the rank. EXIT_FAILED, or EXIT_TIMEOUT. */
+/* Print the sentence of the library, with the rank. EXIT_FAILED or EXIT_TIMEOUT. */
 int fail_fabric(const struct rashpa_fabric *fabric, int error, const char *what);
 
-/* After connecting: warn where messages go from one NUMA node to another. */
+/* After connecting: warn if messages go from one NUMA node to another. */
 void warn_nodes(const struct rashpa_fabric *fabric);
 
 int traffic(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
@@ -75,12 +75,12 @@ static inline bool burst_way(const char *name)
 	return name;
 }
 #else
-/* Is there such a way? */
+/* Does burst have a variant with this name? */
 bool burst_way(const char *name);
 int burst(const struct options *options, const volatile bool *stop);
 #endif
 
-/* What each rank says of itself, for rank 0 to print: 0 or an exit code. */
+/* Rank 0: print the results of all ranks. 0 or an exit code. */
 int report_traffic(const struct options *options, struct json_object *ranks);
 
 #endif /* BUILDER_H */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-builder burst: what the layer costs above MPI. Two processes, in turn: MPI alone, 64
- * messages at a time as benchmarks of networks do, and the same number of messages through the
- * library, in each way that it has. Times count beside each other only: the ratio is that of one
- * round.
+ * rashpa-builder burst: cost of the library compared with MPI alone. Two processes alternate
+ * between MPI, with 64 messages at a time as network benchmarks do, and the same number of messages
+ * through each variant of the library. A ratio compares times of one round, as absolute times vary.
  */
 #include <errno.h>
 #include <mpi.h>
@@ -18,17 +17,17 @@
 #include "shown.h"
 #include "stats.h"
 
-#define WINDOW		64u	/* messages of MPI alone that are waited for together */
-#define THREAD_TIMES	8u	/* more messages for threads, which start anew each time */
-#define LEAST_NS	5000000u	/* of a round of MPI alone: its ends do not count */
+#define WINDOW		64u	/* messages that MPI alone waits for together */
+#define THREAD_TIMES	8u	/* more messages with a thread, which starts anew each round */
+#define LEAST_NS	5000000u	/* shortest round of MPI alone: hides its start and end */
 #define LEAST_SIZE	1024u
 #define MOST_SIZE	(1u << 20)
 #define PEERS_NAME	"MPI, 64 and MPI_Waitall"
 
 /*
- * The ways that messages go; the first of a direction is the one that others stand beside. All but
- * two go without a thread of the library: on a machine with fewer processors than threads, threads
- * would be all that is measured.
+ * The variants; the first one of a direction is the reference for the others. All but two run
+ * without a thread of the library: with fewer processors than threads, the measurement would show
+ * only the scheduling of threads.
  */
 static const struct way {
 	const char *name;
@@ -64,31 +63,31 @@ static const struct way {
 struct flow {
 	struct rashpa_pool *pool;
 	void *buffer;			/* the only one, or NULL */
-	uint64_t left, posted, done;	/* messages: to be posted, and what became of them */
+	uint64_t left, posted, done;	/* messages to be posted, posted, completed */
 	uint32_t length;
 };
 
 struct layer {
 	struct rashpa_fabric *f;
-	struct flow flow[2];		/* those that are sent, those that are received */
+	struct flow flow[2];		/* sent messages, received messages */
 };
 
 struct bench {
 	const struct options *o;
 	int rank;
-	uint8_t *out, *in;		/* of MPI alone */
-	struct layer layer[WAYS];	/* without threads: for all rounds of a size */
+	uint8_t *out, *in;		/* memory of MPI alone */
+	struct layer layer[WAYS];	/* without a thread, kept for all rounds of a size */
 	struct progress progress;
 	struct json_object *rows;
 };
 
 /* --- MPI alone --- */
 
-/* Of a direction, 64 are posted, and waited for; one way, the receiver says that it has them. */
+/* Posts 64 messages for each direction, and waits for them; one way, the receiver confirms them. */
 static uint64_t alone(const struct bench *b, const struct way *w, uint32_t size, uint64_t messages)
 {
 	MPI_Request request[2 * WINDOW];
-	MPI_Status status[2 * WINDOW];	/* as those benchmarks ask for */
+	MPI_Status status[2 * WINDOW];	/* unused; network benchmarks ask for it, too */
 	const uint64_t began = now_ns();
 
 	for (uint64_t sent = 0; sent < messages; sent += WINDOW) {
@@ -125,7 +124,7 @@ static int open_flow(struct rashpa_arena *a, const struct way *w, struct flow *f
 	return 0;
 }
 
-/* As many as there is room for. */
+/* Posts as many messages as there is room for. */
 static int post(struct rashpa_fabric *f, struct flow *flow, uint32_t peer, bool receive)
 {
 	struct rashpa_fabric_request r = {
@@ -207,7 +206,7 @@ static int open_layer(const struct bench *b, const struct way *w, uint32_t size,
 	int error = rashpa_fabric_open(&options, &l->f);
 
 	for (int i = 0; i < 2 && !error; i++) {
-		/* MPI alone has the same buffer: where its pages lie matters more than we do */
+		/* same buffer as MPI alone: the place of its pages matters more than the library */
 		error = w->buffers == 1 ? rashpa_arena_bring(l->f, i ? b->in : b->out, room, &a) :
 					  rashpa_arena_allocate(l->f, room, &a);
 		if (!error)
@@ -222,7 +221,7 @@ static void close_layer(struct layer *l)
 	*l = (struct layer) {};
 }
 
-/* Whoever waits in MPI for what does not come cannot be called back: a failure ends both. */
+/* The peer may be blocked in MPI, and nothing can interrupt it: a failure ends both processes. */
 static void failed(const struct bench *b, const struct way *w, uint32_t size, int error)
 {
 	if (error == -ETIMEDOUT)
@@ -262,7 +261,7 @@ bool burst_way(const char *name)
 	return false;
 }
 
-/* Of both processes, the slower one: nanoseconds. */
+/* Time of the slower process, in nanoseconds. */
 static uint64_t measure(struct bench *b, size_t way, uint32_t size, uint64_t messages)
 {
 	const struct way *w = &ways[way];
@@ -275,7 +274,7 @@ static uint64_t measure(struct bench *b, size_t way, uint32_t size, uint64_t mes
 		error = open_layer(b, w, size, l);
 	if (error)
 		failed(b, w, size, error);
-	/* with a thread of the library, nobody else calls MPI: it has a barrier of its own */
+	/* only the library's thread may call MPI while it runs; connecting is its barrier */
 	if (!w->thread)
 		MPI_Barrier(MPI_COMM_WORLD);
 	mine = w->alone ? alone(b, w, size, messages) : through(b, w, l, messages * times) / times;
@@ -335,7 +334,7 @@ static void rows(struct bench *b, uint32_t size, uint64_t messages, const uint64
 	}
 }
 
-/* As many messages as a round of MPI alone takes a while for. */
+/* Number of messages for which a round of MPI alone takes at least LEAST_NS. */
 static uint64_t enough(struct bench *b, uint32_t size)
 {
 	uint64_t messages = WINDOW;
@@ -363,7 +362,7 @@ static int sizes(struct bench *b, const volatile bool *stop)
 			if (!b->rank)
 				progress_show(&b->progress, "messages of %s: round %u of %u",
 					      format_size(text, size), i + 1, b->o->rounds);
-			/* nobody is always behind the same one */
+			/* alternate the order, so that no variant always runs after the same one */
 			for (size_t j = 0; j < WAYS; j++) {
 				const size_t k = (i + (i % 2 ? WAYS - j : j)) % WAYS;
 
@@ -379,10 +378,10 @@ static int sizes(struct bench *b, const volatile bool *stop)
 			close_layer(&b->layer[i]);
 	}
 	free(ns);
-	return stopped ? fail("rank %d: stopped before its end", b->rank) : 0;
+	return stopped ? fail("rank %d: interrupted before the end", b->rank) : 0;
 }
 
-/* --- what becomes of it --- */
+/* --- results --- */
 
 static double real(struct json_object *of, const char *key)
 {
@@ -434,14 +433,14 @@ int burst(const struct options *o, const volatile bool *stop)
 	b.out = aligned_alloc(4096, bytes);
 	b.in = aligned_alloc(4096, bytes);
 	if (level < MPI_THREAD_SERIALIZED) {
-		result = fail("this MPI is for one thread only");
+		result = fail("this MPI allows one thread only: burst needs MPI_THREAD_SERIALIZED");
 	} else if (size != 2) {
-		result = fail("it is of two processes, not %d: mpirun -n 2 rashpa-builder ...",
+		result = fail("burst needs two processes, not %d: mpirun -n 2 rashpa-builder burst",
 			      size);
 	} else if (!b.out || !b.in) {
 		result = fail("no memory");
 	} else {
-		/* memory that nobody wrote is one page of zeros, which no cache misses */
+		/* unwritten memory maps one page of zeros, which always hits the cache */
 		memset(b.out, 1, bytes);
 		memset(b.in, 1, bytes);
 		result = sizes(&b, stop);

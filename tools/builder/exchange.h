@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How processes of a run tell each other, before they are connected, what each has for each: over
- * PMIx, of which the launcher knows, or where RASHPA_MEET says that they meet.
+ * Exchange of data between the processes of a run before they are connected: through PMIx, which
+ * the launcher provides, or over TCP at the address in RASHPA_MEET.
  */
 #ifndef BUILDER_EXCHANGE_H
 #define BUILDER_EXCHANGE_H
@@ -13,12 +13,12 @@
 
 /* Functions return 0 or a negative errno, with a sentence of fabric_fail(). */
 struct exchange {
-	/* Who this is. A launch whose size is not 0 was given by the caller. */
+	/* Fill in the launch, unless its size is not 0: then the caller has set it. */
 	int (*open)(struct rashpa_launch *launch, void **link);
 	/*
-	 * Wait until all are here, up to a time of fabric_now(). "mine" has a piece of so many
-	 * bytes for each rank, "theirs" becomes what each rank has for this one. With 0 bytes:
-	 * only wait.
+	 * Wait until all processes have come, up to a time of fabric_now(). "mine" holds a piece of
+	 * "bytes" bytes for each rank; "theirs" receives the piece of each rank for this one. With
+	 * 0 bytes: only wait.
 	 */
 	int (*swap)(void *link, const void *mine, uint32_t bytes, void *theirs, uint64_t end);
 	void (*close)(void *link);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: queue pairs, and the thread that serves them in turn. All numbers of requests
- * that there can be are made in the beginning, so that no queue ever overflows.
+ * librashpa-builder: queue pairs, and the thread that serves them in turn. All request numbers are
+ * allocated at the beginning, so that no queue can overflow.
  */
 #include "internal.h"
 #include "sized.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOKS	100	/* rounds that find nothing before the thread sleeps */
+#define LOOKS	100	/* idle rounds before the thread sleeps */
 
 static _Thread_local char reason[512];
 
@@ -126,7 +126,7 @@ static struct queue *queue_of(struct rashpa_fabric *f, uint32_t number)
 	return number >> QUEUE_BITS & 1 ? &peer->receive : &peer->send;
 }
 
-/* A slot whose request has ended is free. */
+/* Frees the slot of a request that has ended. */
 static void leave(struct queue *q, unsigned int at)
 {
 	const unsigned int slot = q->order[at];
@@ -157,7 +157,7 @@ void queue_done(struct queue *q, unsigned int slot, int status, uint32_t length,
 		leave(q, at);
 		return;
 	}
-	/* messages are told in the order in which they were sent, however they were found */
+	/* events come in the order in which messages were sent, not in that of completions */
 	item->request.tag = tag;
 	q->ready |= UINT64_C(1) << slot;
 	while (q->flying && q->ready >> q->order[0] & 1)
@@ -204,7 +204,7 @@ bool queue_begin(struct queue *q, struct peer *peer)
 	return any;
 }
 
-/* --- the peer that is this process --- */
+/* --- messages of this process to itself --- */
 
 static bool match(struct peer *self)
 {
@@ -232,7 +232,7 @@ static bool match(struct peer *self)
 
 /* --- the thread --- */
 
-/* No peer has more than its pipeline in a round. */
+/* No peer may start more than its pipeline in a round. */
 static bool begin(struct peer *peer)
 {
 	const bool any = queue_begin(&peer->receive, peer);
@@ -280,7 +280,7 @@ static void *serve(void *arg)
 		if (looks < LOOKS || !f->transport->sleep)
 			continue;
 		here(f);
-		/* who comes from now on wakes us; who came before is found */
+		/* later posts wake this thread; the next round finds earlier ones */
 		atomic_fetch_or(f->asleep, 1);
 		if (!round_of(f, first % f->launch.size) && !atomic_load(&f->stop)) {
 			count(&f->sleeps, 1);
@@ -292,7 +292,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* Without a thread: until there is an event, or the time is over. */
+/* Without a thread: serves peers until there is an event, or the time is over. */
 static void drive(struct rashpa_fabric *f, int64_t timeout_ns)
 {
 	const uint64_t end = timeout_ns > 0 ? fabric_now() + timeout_ns : 0;
@@ -304,7 +304,7 @@ static void drive(struct rashpa_fabric *f, int64_t timeout_ns)
 		count(&f->rounds, 1);
 		count(&f->idle, !any);
 		if (ring_fill(&f->events) || !timeout_ns) {
-			/* peers go on while the events are taken */
+			/* peers can work while the caller handles the events */
 			for (uint32_t i = 0; i < f->launch.size; i++)
 				begin(&f->peer[i]);
 			break;
@@ -329,12 +329,12 @@ static int check(struct rashpa_fabric *f, const struct rashpa_fabric_request *r)
 	const struct rashpa_pool *p = r->pool;
 
 	if (r->peer >= f->launch.size)
-		return fabric_fail(EINVAL, "there is no peer %u: ranks end at %u", r->peer,
+		return fabric_fail(EINVAL, "there is no peer %u: the last rank is %u", r->peer,
 				   f->launch.size - 1);
 	if (r->tag > RASHPA_FABRIC_TAG)
-		return fabric_fail(EINVAL, "tag %#x is above %#x", r->tag, RASHPA_FABRIC_TAG);
+		return fabric_fail(EINVAL, "tag %#x is above the limit %#x", r->tag, RASHPA_FABRIC_TAG);
 	if (r->length > RASHPA_FABRIC_MESSAGE)
-		return fabric_fail(EINVAL, "a message of %u bytes is above %u", r->length,
+		return fabric_fail(EINVAL, "a message of %u bytes is above the limit of %u", r->length,
 				   RASHPA_FABRIC_MESSAGE);
 	if (p && (p->arena->fabric != f || (uintptr_t)r->buffer < (uintptr_t)p->base ||
 		  ((uintptr_t)r->buffer - (uintptr_t)p->base) / p->stride >= p->buffers ||
@@ -342,7 +342,7 @@ static int check(struct rashpa_fabric *f, const struct rashpa_fabric_request *r)
 		  r->length > p->bytes))
 		return fabric_fail(EINVAL, "%u bytes are not a buffer of the pool", r->length);
 	if (!p && !arena_of(f, r->buffer, r->length))
-		return fabric_fail(EINVAL, "the %u bytes are not in an arena: bring their memory first",
+		return fabric_fail(EINVAL, "the %u bytes are not in an arena: bring their memory by rashpa_arena_bring()",
 				   r->length);
 	return 0;
 }
@@ -359,7 +359,7 @@ static int post(struct rashpa_fabric *f, const struct rashpa_fabric_request *r, 
 		return fabric_fail(EPIPE, "peer %u has gone", r->peer);
 	q = receives ? &f->peer[r->peer].receive : &f->peer[r->peer].send;
 	if (!ring_pop(&q->free, &i))
-		return fabric_fail(EAGAIN, "the queue of peer %u is full: %u requests", r->peer,
+		return fabric_fail(EAGAIN, "the queue of peer %u is full (%u requests): take events", r->peer,
 				   f->options.queue);
 	q->item[i].request = *r;
 	if (driven(f))
@@ -423,14 +423,14 @@ static int check_options(struct rashpa_fabric *f)
 	o->queue = o->queue ? o->queue : QUEUE;
 	o->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
 	if (o->depth > RASHPA_FABRIC_DEPTH)
-		return fabric_fail(EINVAL, "a pipeline has a depth of 1 to %d, not %u",
+		return fabric_fail(EINVAL, "the depth of a pipeline is 1 to %d, not %u",
 				   RASHPA_FABRIC_DEPTH, o->depth);
 	if (o->queue > 1u << QUEUE_BITS)
 		return fabric_fail(EINVAL, "a queue has 1 to %u requests, not %u",
 				   1u << QUEUE_BITS, o->queue);
 	if (o->poll > RASHPA_FABRIC_WAITALL ||
 	    o->flags & ~(RASHPA_FABRIC_BUFFERED | RASHPA_FABRIC_DRIVEN))
-		return fabric_fail(EINVAL, "there is no such way to poll");
+		return fabric_fail(EINVAL, "unknown way to poll: see enum rashpa_fabric_poll");
 	if (o->device)
 		snprintf(f->device, sizeof(f->device), "%s", o->device);
 	o->device = o->device ? f->device : NULL;
@@ -441,7 +441,7 @@ static int check_launch(const struct rashpa_launch *l)
 {
 	if (!l->size || l->size > RASHPA_FABRIC_PEERS || l->rank >= l->size ||
 	    !memchr(l->job, 0, sizeof(l->job)))
-		return fabric_fail(EINVAL, "rank %u of %u processes: there are 1 to %d",
+		return fabric_fail(EINVAL, "rank %u of %u processes is invalid: a run has 1 to %d processes, and ranks start at 0",
 				   l->rank, l->size, RASHPA_FABRIC_PEERS);
 	return 0;
 }
@@ -449,7 +449,7 @@ static int check_launch(const struct rashpa_launch *l)
 static int open_peers(struct rashpa_fabric *f)
 {
 	const uint32_t queue = f->options.queue, size = f->launch.size;
-	/* without a thread nobody is waited for */
+	/* without a thread, no call sleeps */
 	struct bell *bell = driven(f) ? NULL : &f->event_bell;
 	int error = 0;
 
@@ -527,7 +527,7 @@ static int start(struct rashpa_fabric *f)
 		return 0;
 	if (cpu >= CPU_SETSIZE) {
 		f->running = false;
-		return fabric_fail(EINVAL, "there is no processor %d", cpu);
+		return fabric_fail(EINVAL, "there is no processor %d: give another --cpu", cpu);
 	}
 	pthread_attr_init(&attr);
 	if (cpu >= 0) {
@@ -540,7 +540,7 @@ static int start(struct rashpa_fabric *f)
 	f->threaded = !error;
 	if (error) {
 		f->running = false;
-		return fabric_fail(error, "no thread on processor %d: %s", cpu, strerror(error));
+		return fabric_fail(error, "cannot start a thread on processor %d: %s", cpu, strerror(error));
 	}
 	pthread_setname_np(f->thread, "transport");
 	return 0;
@@ -578,7 +578,7 @@ void rashpa_fabric_close(struct rashpa_fabric *f)
 	free(f);
 }
 
-/* --- what is told --- */
+/* --- state and counters --- */
 
 uint32_t rashpa_fabric_rank(const struct rashpa_fabric *f)
 {
@@ -625,7 +625,7 @@ int rashpa_fabric_count_sized(const struct rashpa_fabric *f, uint32_t peer,
 	struct rashpa_queue_counts counts = {};
 
 	if (peer >= f->launch.size)
-		return fabric_fail(EINVAL, "there is no peer %u: ranks end at %u", peer,
+		return fabric_fail(EINVAL, "there is no peer %u: the last rank is %u", peer,
 				   f->launch.size - 1);
 	tell(&f->peer[peer].send, &counts);
 	sized_copy(send, size, &counts, sizeof(counts));
@@ -666,10 +666,10 @@ const char *rashpa_fabric_apart(const struct rashpa_fabric_nodes *n)
 	const int32_t at = n->device >= 0 ? n->device : n->memory;
 
 	if (n->device >= 0 && n->memory >= 0 && n->device != n->memory)
-		fabric_fail(0, "messages are at NUMA node %d, and the card at node %d: numactl --cpunodebind=%d --membind=%d, or a buffer there",
+		fabric_fail(0, "messages are at NUMA node %d, and the card at node %d: start with numactl --cpunodebind=%d --membind=%d, or use a buffer there",
 			    n->memory, at, at, at);
 	else if (at >= 0 && n->thread >= 0 && n->thread != at)
-		fabric_fail(0, "the transport's thread is at NUMA node %d, and %s at node %d: --cpu, or numactl --cpunodebind=%d",
+		fabric_fail(0, "the transport's thread is at NUMA node %d, and %s at node %d: set --cpu, or start with numactl --cpunodebind=%d",
 			    n->thread, n->device >= 0 ? "the card" : "messages", at, at);
 	else
 		return NULL;

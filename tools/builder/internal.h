@@ -11,7 +11,7 @@
 #define DEPTH		8		/* default */
 #define QUEUE		256		/* default */
 #define TIMEOUT_MS	30000		/* default */
-#define QUEUE_BITS	16		/* of the number of an item, below that of its queue */
+#define QUEUE_BITS	16		/* width of an item number, below the queue number */
 #define PAGE		4096
 
 /* Keep a sentence for rashpa_fabric_reason(). Returns -error. */
@@ -19,7 +19,7 @@ __attribute__((format(printf, 2, 3)))
 int fabric_fail(int error, const char *format, ...);
 /* CLOCK_MONOTONIC */
 uint64_t fabric_now(void);
-/* Zeroed, from the beginning of a cache line on; free() it. NULL: there is none. */
+/* Zeroed memory, aligned to a cache line; free() it. NULL: no memory. */
 void *fabric_memory(uint64_t elements, size_t size);
 
 /* --- memory --- */
@@ -29,7 +29,7 @@ struct rashpa_pool {
 	uint8_t *base;
 	uint32_t bytes, stride, buffers;
 	struct ring free;
-	struct bell bell;		/* of its own: who is woken waits for this pool */
+	struct bell bell;		/* one for each pool: wakes only threads that wait for it */
 	_Atomic bool *taken;
 	_Atomic uint32_t low;
 	_Atomic uint64_t empty;
@@ -40,8 +40,8 @@ struct rashpa_arena {
 	struct rashpa_fabric *fabric;
 	uint8_t *base;
 	uint64_t length, used;
-	int fd;			/* that a peer of this machine can map; -1: none */
-	bool mapped;		/* by us */
+	int fd;			/* file that peers on this machine can map; -1: none */
+	bool mapped;		/* the library mapped it, and unmaps it */
 	int32_t node;		/* NUMA node of its first page, -1: not known */
 	void *registered;	/* the transport's */
 };
@@ -60,40 +60,40 @@ struct queue {
 	struct item *item;
 	uint32_t number;		/* among all of the fabric */
 	bool receives;
-	/* the transport's thread's: items under way by slot, slots from the oldest on */
+	/* used by the transport's thread only: items under way, by slot */
 	uint32_t flight[RASHPA_FABRIC_DEPTH];
-	uint8_t *order;			/* in places: who goes first takes the beginning along */
+	uint8_t *order;			/* slots, oldest first; points into places */
 	uint8_t places[2 * RASHPA_FABRIC_DEPTH];
 	uint32_t flying;
-	uint64_t room;			/* slots that are free, a bit each */
-	uint64_t ready;			/* done, behind older ones that are not */
+	uint64_t room;			/* free slots, one bit each */
+	uint64_t ready;			/* done slots with older ones that are not, one bit each */
 	_Atomic uint64_t posted, done, bytes, polls, low;
 };
 
 struct peer {
 	uint32_t rank;
 	_Atomic bool gone;
-	uint32_t because;	/* of which rank it has */
+	uint32_t because;	/* rank that made it leave */
 	struct queue send, receive;
 	void *link;			/* the transport's */
 };
 
 struct transport {
 	const char *name;
-	/* who this is, in launch; what can be known before arenas are there */
+	/* fills in launch; prepares everything that needs no arena */
 	int (*open)(struct rashpa_fabric *fabric);
-	/* once an arena; NULL: nothing to do */
+	/* called once for each arena; NULL: nothing to do */
 	int (*enrol)(struct rashpa_fabric *fabric, struct rashpa_arena *arena);
 	int (*connect)(struct rashpa_fabric *fabric, uint64_t end_ns);
-	/* the thread's: a request is under way in a slot; not 0: a status that ends it at once */
+	/* thread: start the request in a slot. 0, or a status that ends the request at once */
 	int (*begin)(struct queue *queue, struct peer *peer, unsigned int slot);
-	/* the thread's: queue_done() for what is done. true: something was */
+	/* thread: queue_done() for completed requests. true: there were some */
 	bool (*poll)(struct rashpa_fabric *fabric, struct peer *peer);
-	/* the thread's: until something can have happened; fabric->asleep is set. NULL: never */
+	/* thread: wait for an event; fabric->asleep is set. NULL: the thread never sleeps */
 	void (*sleep)(struct rashpa_fabric *fabric);
-	/* for peers to read when this one has left: because of whom. NULL: they cannot */
+	/* store the rank that makes this process leave, for peers. NULL: not supported */
 	void (*blame)(struct rashpa_fabric *fabric, uint32_t peer);
-	/* of sleep, by any thread */
+	/* any thread: end sleep */
 	void (*wake)(struct rashpa_fabric *fabric);
 	void (*close)(struct rashpa_fabric *fabric);
 };
@@ -111,24 +111,24 @@ struct rashpa_fabric {
 	struct bell event_bell;
 	pthread_t thread;
 	bool connected, running, threaded;
-	bool failed;		/* it leaves because of somebody, before others do */
+	bool failed;		/* this process leaves before the run is over */
 	int32_t device_node, memory_node;
 	_Atomic int32_t thread_node;
-	uint32_t turn;		/* without a thread: peer that is first in the next round */
+	uint32_t turn;		/* without a thread: first peer of the next round */
 	_Atomic bool stop;
 	_Atomic uint32_t own_asleep;
-	_Atomic uint32_t *asleep;	/* 1: who posts has to wake the thread */
+	_Atomic uint32_t *asleep;	/* 1: after a post, wake the transport's thread */
 	_Atomic uint64_t rounds, idle, sleeps, registrations;
 	void *link;			/* the transport's */
 };
 
 extern const struct transport shm_transport, mpi_transport, verbs_transport;
 
-/* As rashpa_fabric_open(), which finds the transport by its name. */
+/* The same as rashpa_fabric_open(), with the transport instead of its name. */
 int fabric_open_with(const struct transport *transport, const struct rashpa_fabric_options *options,
 		     struct rashpa_fabric **fabric);
 
-/* An arena has all of this. */
+/* Is the range inside the arena? */
 static inline bool arena_has(const struct rashpa_arena *a, const void *at, uint64_t length)
 {
 	const uint64_t offset = (uintptr_t)at - (uintptr_t)a->base;
@@ -137,7 +137,7 @@ static inline bool arena_has(const struct rashpa_arena *a, const void *at, uint6
 	       length <= a->length - offset;
 }
 
-/* Which one, or NULL. */
+/* The arena that contains the range, or NULL. */
 struct rashpa_arena *arena_of(struct rashpa_fabric *fabric, const void *at, uint64_t length);
 void arenas_close(struct rashpa_fabric *fabric);
 
@@ -147,18 +147,18 @@ static inline struct item *queue_flying(struct queue *queue, unsigned int slot)
 }
 
 /*
- * Requests that wait are under way, as many as there is room for in the pipeline. A transport that
- * ends many at a time can call it in between, so that its peer does not wait for all their events.
+ * Start as many waiting requests as the pipeline has room for. A transport that completes many
+ * requests at a time can call it in between, so that its peer need not wait for all of them.
  */
 bool queue_begin(struct queue *queue, struct peer *peer);
-/* A request under way is done: its event. The tag is that of a message that was received. */
+/* A request is done: make its event. The tag counts for receives only. */
 void queue_done(struct queue *queue, unsigned int slot, int status, uint32_t length, uint32_t tag);
 /*
- * Nothing comes from a peer, and nothing goes there. What is under way the transport ends. It left
- * because of another one, as far as it says: else of itself.
+ * Mark a peer as gone. The transport ends the requests under way. "because" is the rank that the
+ * peer blames, or its own rank.
  */
 void peer_gone(struct peer *peer, uint32_t because);
-/* End what is under way. */
+/* End all requests under way. */
 void queue_end(struct queue *queue, int status);
 
 static inline void count(_Atomic uint64_t *counter, uint64_t more)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: which process of a run this is, as its launcher says. */
+/* librashpa-builder: the rank of this process and the size of the run, from the launcher. */
 #include "internal.h"
 #include "sized.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How launchers name rank, size and job; a job of two words is both. */
+/* Variables of launchers for rank, size and job; Slurm's job name is JOB.STEP. */
 static const struct {
 	const char *rank, *size, *job, *step;
 } launchers[] = {
@@ -42,7 +42,7 @@ static int read_launch(struct rashpa_launch *launch)
 
 		if (!getenv(launchers[i].rank))
 			continue;
-		/* there is one run at a time where processes meet */
+		/* an address serves one run at a time, so it can name the run */
 		if (!i && !job)
 			job = getenv("RASHPA_MEET");
 		*launch = (struct rashpa_launch) {};
@@ -52,11 +52,11 @@ static int read_launch(struct rashpa_launch *launch)
 		length = snprintf(launch->job, sizeof(launch->job), "%s%s%s", job ? job : "",
 				  step ? "." : "", step ? step : "");
 		if (!job || !*job || length >= (int)sizeof(launch->job))
-			return fabric_fail(EINVAL, "%s is not set, or too long: it names the run",
+			return fabric_fail(EINVAL, "%s is not set, or too long: set it to the name of the run",
 					   launchers[i].job);
 		return 0;
 	}
-	return fabric_fail(ENOENT, "nobody says which process of a run this is: start it by mpirun or srun, or set RASHPA_RANK, RASHPA_SIZE and RASHPA_JOB or RASHPA_MEET");
+	return fabric_fail(ENOENT, "this process has no rank: start it by mpirun or srun, or set RASHPA_RANK, RASHPA_SIZE and RASHPA_JOB or RASHPA_MEET");
 }
 
 int rashpa_launch_read_sized(struct rashpa_launch *launch, size_t size)

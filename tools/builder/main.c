@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-builder: event building, and the traffic of it. See rashpa-builder(1). */
+/* rashpa-builder: event building, and its network traffic. See rashpa-builder(1). */
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -30,62 +30,65 @@ static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "All commands:", 1 },
 	OPTION_JSON,
 	{ "timeout", 't', "SECONDS", 0,
-	  "without progress (default 30)", 1 },
+	  "give up after SECONDS without progress (default 30)", 1 },
 	{ "gather", OPT_GATHER, "SECONDS", 0,
-	  "for processes to come (default: that of --timeout)", 1 },
-	{ "transport", OPT_TRANSPORT, "shm|mpi|verbs", 0, "between processes (default shm)", 1 },
-	{ "device", OPT_DEVICE, "NAME", 0, "verbs: RDMA device (default: the first that can)", 1 },
+	  "time limit for processes to come (default: that of --timeout)", 1 },
+	{ "transport", OPT_TRANSPORT, "shm|mpi|verbs", 0,
+	  "transport between processes (default shm)", 1 },
+	{ "device", OPT_DEVICE, "NAME", 0, "verbs: RDMA device (default: the first usable one)", 1 },
 	{ "depth", OPT_DEPTH, "N", 0, "messages of a queue under way, 1 to 64 (default 8)", 1 },
-	{ "poll", OPT_POLL, "test|testsome|testall", 0, "mpi: how it looks (default testsome)", 1 },
-	{ "buffered", OPT_BUFFERED, NULL, 0, "mpi: let it keep messages: memory may grow", 1 },
+	{ "poll", OPT_POLL, "test|testsome|testall", 0,
+	  "mpi: function that polls for completions (default testsome)", 1 },
+	{ "buffered", OPT_BUFFERED, NULL, 0, "mpi: buffer sent messages; memory may grow", 1 },
 	{ "buffer", OPT_BUFFER, "NAME", 0,
 	  "rank N uses the named buffer NAMEN (default: ordinary memory)", 1 },
 	{ "cpu", OPT_CPU, "N", 0, "processor of the transport's thread", 1 },
-	{ "jitter", OPT_JITTER, "PERCENT", 0, "sizes vary by so much, 0 to 100 (default 0)", 1 },
+	{ "jitter", OPT_JITTER, "PERCENT", 0, "variation of sizes, 0 to 100 (default 0)", 1 },
 	{ NULL, 0, NULL, 0, "nton, nxn:", 2 },
 	{ "size", OPT_SIZE, "SIZE", 0,
-	  "of messages (default 64K; of burst: each power of two from 1K to 1M)", 2 },
-	{ "buffers", OPT_BUFFERS, "N", 0, "of each queue (default: twice the depth)", 2 },
+	  "message size (default 64K; burst: each power of two from 1K to 1M)", 2 },
+	{ "buffers", OPT_BUFFERS, "N", 0, "buffers of each queue (default: twice the depth)", 2 },
 	{ "one-buffer", OPT_ONE_BUFFER, NULL, 0, "all messages of a queue use the same memory", 2 },
-	{ "verify", OPT_VERIFY, NULL, 0, "tag, sequence and checksum of each message", 2 },
-	{ "messages", OPT_MESSAGES, "N", 0, "of each pair (default: no limit)", 2 },
-	{ "seconds", OPT_SECONDS, "SECONDS", 0, "send for so long (default 10)", 2 },
+	{ "verify", OPT_VERIFY, NULL, 0, "check tag, sequence and checksum of each message", 2 },
+	{ "messages", OPT_MESSAGES, "N", 0, "messages of each pair (default: no limit)", 2 },
+	{ "seconds", OPT_SECONDS, "SECONDS", 0, "send for SECONDS (default 10)", 2 },
 	{ "slow", OPT_SLOW, "MICROSECONDS", 0,
-	  "the last rank sleeps so long after each message", 2 },
+	  "the last rank sleeps for MICROSECONDS after each message", 2 },
 	{ "interval", OPT_INTERVAL, "SECONDS", 0,
-	  "of samples, the first and last of which do not count (default 1)", 2 },
+	  "time between samples; the first and last do not count (default 1)", 2 },
 	{ NULL, 0, NULL, 0, "burst:", 3 },
-	{ "rounds", OPT_ROUNDS, "N", 0, "of each size and way (default 101)", 3 },
-	{ "way", OPT_WAY, "NAME", 0, "only this one beside MPI, as \"layer alone\" (default: all)",
-	  3 },
+	{ "rounds", OPT_ROUNDS, "N", 0, "rounds of each size and variant (default 101)", 3 },
+	{ "way", OPT_WAY, "NAME", 0,
+	  "compare only this variant with MPI, as \"layer alone\" (default: all)", 3 },
 	{ NULL, 0, NULL, 0, "build:", 4 },
 	{ "readouts", OPT_READOUTS, "N", 0,
-	  "ranks 1 to N, builders behind them (default: half of them each)", 4 },
+	  "ranks 1 to N are readouts, later ones builders (default: half of them each)", 4 },
 	{ "folded", OPT_FOLDED, NULL, 0, "all but rank 0 are readout and builder", 4 },
-	{ "events", OPT_EVENTS, "N", 0, "so many (default: until SIGINT)", 4 },
-	{ "rate", OPT_RATE, "HZ", 0, "events a second (default: as fast as they go)", 4 },
+	{ "events", OPT_EVENTS, "N", 0, "number of events (default: until SIGINT)", 4 },
+	{ "rate", OPT_RATE, "HZ", 0, "events a second (default: no limit)", 4 },
 	{ "block", OPT_BLOCK, "N", 0, "events that are assigned together (default 8)", 4 },
 	{ "credit", OPT_CREDIT, "N", 0,
-	  "blocks that a builder asks for ahead (default 4); times builders 496 at most", 4 },
+	  "blocks that a builder asks for ahead (default 4); N times builders is at most 496", 4 },
 	{ "pool", OPT_POOL, "N", 0, "blocks that a readout has room for (default 16)", 4 },
 	{ "hold", OPT_HOLD, NULL, 0,
-	  "readouts hold a block until it is built, so that another builder can do it", 4 },
-	{ "sources", OPT_SOURCES, "N", 0, "of a readout (default 4)", 4 },
-	{ "fragment", OPT_FRAGMENT, "SIZE", 0, "of a source and event (default 2K)", 4 },
+	  "readouts hold a block until it is built, so that another builder can take over", 4 },
+	{ "sources", OPT_SOURCES, "N", 0, "sources of each readout (default 4)", 4 },
+	{ "fragment", OPT_FRAGMENT, "SIZE", 0, "fragment size (default 2K)", 4 },
 	{ "from", OPT_FROM, "NAME", 0,
-	  "readout N takes the stream of buffer NAMEN (default: fragments are made)", 4 },
+	  "readout N reads the stream of buffer NAMEN (default: generated fragments)", 4 },
 	OPTION_ACCEPT(OPT_ACCEPT, 4),
-	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0, "of an image, which is a fragment", 4 },
+	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0, "image size; an image is a fragment", 4 },
 	{ "to", OPT_TO, "NAME", 0,
-	  "builder N streams whole images into buffer NAMEN (default: they are counted)", 4 },
+	  "builder N streams whole images into buffer NAMEN (default: only count events)", 4 },
 	{ "files", OPT_FILES, "DIR", 0, "builders write a file for each block", 4 },
 	{ "fault", OPT_FAULT, "KIND:N:EVENT", 0,
-	  "a missing, duplicate, late or corrupt fragment of readout N, for tests; of streams the "
-	  "first or the last kind", 4 },
+	  "inject a missing, duplicate, late or corrupt fragment at readout N, for tests; with --from, "
+	  "only missing or corrupt", 4 },
 	{ NULL, 0, NULL, 0, "model, with options of the others:", 5 },
-	{ "of", OPT_OF, "nton|nxn|build", 0, "what is modelled (default build)", 5 },
-	{ "builders", OPT_BUILDERS, "N", 0, "and --readouts N (default: as many)", 5 },
-	{ "network", OPT_NETWORK, "NAME=VALUE[,...]", 0, "that is not there, see the manual", 5 },
+	{ "of", OPT_OF, "nton|nxn|build", 0, "command to model (default build)", 5 },
+	{ "builders", OPT_BUILDERS, "N", 0, "number of builders (default: same as --readouts)", 5 },
+	{ "network", OPT_NETWORK, "NAME=VALUE[,...]", 0,
+	  "parameters of the simulated network, see the manual", 5 },
 	{}
 };
 
@@ -119,7 +122,7 @@ static void poll_(struct argp_state *state, const char *arg, uint32_t *value)
 static void name(struct argp_state *state, const char *what, const char *arg, const char **name)
 {
 	if (!*arg || !name_possible(arg) || strlen(arg) > 50)
-		argp_error(state, "%s: \"%s\" cannot be the name of a buffer", what, arg);
+		argp_error(state, "%s: \"%s\" is not a valid buffer name", what, arg);
 	*name = arg;
 }
 
@@ -143,7 +146,7 @@ static void fault(struct argp_state *state, const char *arg, struct options *o)
 			   arg);
 }
 
-/* What a network has, and from what to what. */
+/* Parameters of a network, and their ranges. */
 static const struct property {
 	const char *name;
 	enum { REAL, NUMBER, SIZE } kind;
@@ -165,7 +168,7 @@ static const struct property {
 
 #define PROPERTIES	(sizeof(properties) / sizeof(properties[0]))
 
-/* Into its place; false: it is no such number. */
+/* Store a value; false: it is not a number in the range. */
 static bool set_property(const struct property *p, struct model_fabric *f, const char *value)
 {
 	void *at = (char *)f + p->at;
@@ -197,7 +200,7 @@ static bool set_property(const struct property *p, struct model_fabric *f, const
 	return true;
 }
 
-/* Names and values of a network, divided by commas. */
+/* Parse the parameters of a network, separated by commas. */
 static void network(struct argp_state *state, const char *arg, struct model_fabric *f)
 {
 	char *names[PROPERTIES + 2] = {}, *list = strdupa(arg), *value;
@@ -222,7 +225,7 @@ static void network(struct argp_state *state, const char *arg, struct model_fabr
 		argp_error(state, "--network: packet=%" PRIu64 " is above buffer=%" PRIu64,
 			   f->packet, f->buffer);
 	if (f->spines * f->cables > 1024)
-		argp_error(state, "--network: %u cables to each of %u spines are more than 1024 links of a leaf",
+		argp_error(state, "--network: %u cables to each of %u spines exceed the limit of 1024 links of a leaf",
 			   f->cables, f->spines);
 }
 
@@ -344,7 +347,7 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 		break;
 	case OPT_WAY:
 		if (!burst_way(arg))
-			argp_error(state, "--way: \"%s\" is none of those that burst prints", arg);
+			argp_error(state, "--way: unknown variant \"%s\": burst without --way prints all", arg);
 		o->way = arg;
 		break;
 	case OPT_INTERVAL:
@@ -359,7 +362,7 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 static void parse_command(struct argp_state *state, char *arg, struct options *o)
 {
 	if (o->command)
-		argp_error(state, "\"%s\" is too much", arg);
+		argp_error(state, "unexpected argument \"%s\"", arg);
 	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build") &&
 	    strcmp(arg, "burst") && strcmp(arg, "model"))
 		argp_error(state, "unknown command \"%s\": nton, nxn, build, burst or model", arg);
@@ -371,23 +374,23 @@ static void check(struct argp_state *state, struct options *o)
 	const char *command = o->command ? o->command : "";
 
 	if (!*command)
-		argp_error(state, "do what? rashpa-builder nton|nxn|build|burst|model");
+		argp_error(state, "a command is missing: nton, nxn, build, burst or model");
 	if (!strcmp(command, "burst") && rashpa_fabric_has("mpi"))
-		argp_error(state, "burst is beside MPI: %s", rashpa_fabric_has("mpi"));
+		argp_error(state, "burst needs MPI: %s", rashpa_fabric_has("mpi"));
 	if (o->one_buffer && o->verify)
 		argp_error(state, "--verify: messages in one buffer overwrite each other: leave --one-buffer out");
 	if (o->fabric.flags & RASHPA_FABRIC_BUFFERED && strcmp(o->fabric.transport, "mpi"))
-		argp_error(state, "--buffered is of --transport mpi: others keep nothing");
+		argp_error(state, "--buffered requires --transport mpi");
 	if ((o->from || o->to) && !o->geometry.width)
-		argp_error(state, "--from and --to are of images: give their --geometry");
+		argp_error(state, "--from and --to require --geometry: they handle images");
 	if (o->from && o->fault && strcmp(o->fault, "missing") && strcmp(o->fault, "corrupt"))
-		argp_error(state, "--fault: fragments of streams can be missing or corrupt, and only those that are made %s",
+		argp_error(state, "--fault: with --from, a fragment can be missing or corrupt, but not %s",
 			   o->fault);
 	if (!o->from && o->fault && o->events && o->fault_event >= o->events)
-		argp_error(state, "--fault: there is no event %" PRIu64 ": --events %" PRIu64 " end before",
+		argp_error(state, "--fault: there is no event %" PRIu64 " with --events %" PRIu64,
 			   o->fault_event, o->events);
 	if (o->to && o->files)
-		argp_error(state, "--to and --files: events go one way");
+		argp_error(state, "--to and --files exclude each other");
 	if (o->geometry.width) {
 		o->fragment = o->geometry.width * o->geometry.height *
 			      pixel_bytes(o->geometry.pixel);
@@ -395,17 +398,17 @@ static void check(struct argp_state *state, struct options *o)
 		o->sources = 1;
 	}
 	if (!strcmp(command, "model") && (!o->readouts || (o->folded && o->builders)))
-		argp_error(state, "model: how many? Give --readouts and, where they are not --folded, --builders");
+		argp_error(state, "model requires --readouts; --builders does not go with --folded");
 	if (!o->builders)
 		o->builders = o->readouts;
 	if (!o->buffers)
 		o->buffers = 2 * o->fabric.depth;
 }
 
-/* Requests that a queue has at most. */
+/* Maximum number of requests of a queue. */
 static uint32_t queue(const struct options *o)
 {
-	/* one for the end */
+	/* one more for the last message */
 	return strcmp(o->command, "build") ? o->buffers + 1 : BUILD_QUEUE;
 }
 
@@ -465,17 +468,17 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "nton|nxn|build|burst|model",
-	.doc = "Build events that many readouts have parts of, in many builders (build), or send "
-	       "messages as fast as they go, from the first half of processes to the second one "
-	       "(nton), or from all to all (nxn), or measure what the "
-	       "library costs above MPI (burst). Started by mpirun or srun, once a process. Or have a "
-	       "model of a network say what it would carry (model); alone."
-	       "\vExit status: 0 all went well, 1 failed, or a process has gone, 2 usage, 3 no "
+	.doc = "Build events from the parts of many readouts, in many builders (build); or send "
+	       "messages as fast as possible, from the first half of the processes to the second "
+	       "half (nton), or from all to all (nxn); or measure the cost of the library compared "
+	       "with MPI alone (burst). mpirun or srun starts all processes. Or simulate the "
+	       "throughput of a network (model), in a single process."
+	       "\vExit status: 0 success, 1 failure, or a process has gone, 2 usage error, 3 no "
 	       "progress in time, 4 messages or events were lost, wrong or "
 	       "incomplete.",
 };
 
-/* --- what commands share --- */
+/* --- functions that commands share --- */
 
 int fail_fabric(const struct rashpa_fabric *f, int error, const char *what)
 {

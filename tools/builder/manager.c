@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The event manager: who gets which events. It knows each block from its assignment until it was
- * handed on, so that it knows which events a builder took with it.
+ * The event manager assigns events to builders. It keeps each block from its assignment until a
+ * builder has handed it on, so it can list the events that were lost with a builder.
  */
 #include "build.h"
 
@@ -23,11 +23,11 @@ struct open_block {
 
 struct manager {
 	struct open_block *open;
-	uint32_t *credit;	/* blocks that a builder has asked for, by rank */
-	bool *left;		/* ranks that have gone */
-	uint64_t *told;		/* events that a readout has, by rank */
+	uint32_t *credit;	/* by rank: blocks that a builder has asked for */
+	bool *left;		/* by rank: has gone */
+	uint64_t *told;		/* by rank: events that a readout has */
 	struct json_object **said;
-	uint32_t turn;		/* whose turn it is */
+	uint32_t turn;		/* first rank to consider for the next block */
 	uint32_t results;
 	uint64_t next_block, begin, next, total;
 	uint64_t built, incomplete, rebuilt;
@@ -47,7 +47,7 @@ int manager_open(struct build *b)
 	m->left = calloc(b->size, sizeof(*m->left));
 	m->told = calloc(b->size, sizeof(*m->told));
 	m->said = calloc(b->size, sizeof(struct json_object *));
-	/* each block that is under way is lost once at most */
+	/* each block under way can be lost at most once */
 	if (!m->open || !m->credit || !m->left || !m->told || !m->said ||
 	    ranges_open(&m->lost, b->most) || ranges_open(&m->unknown, b->most))
 		return fail("no memory");
@@ -73,7 +73,7 @@ void manager_close(struct build *b)
 	free(m);
 }
 
-/* --- what is there, and who wants it --- */
+/* --- assignment --- */
 
 static uint64_t available(const struct build *b, const struct manager *m)
 {
@@ -133,7 +133,7 @@ static int tell_readouts(struct build *b, const struct message *what)
 	return result;
 }
 
-/* To a builder: what another one has left behind, or the next ones. */
+/* Assign a builder the block of another one that has gone, or the next events. */
 static int assign(struct build *b, struct manager *m, struct open_block *o, uint32_t builder)
 {
 	struct message what = { .kind = KIND_ASSIGN, .builder = builder, .instead = NO_BLOCK };
@@ -160,7 +160,7 @@ static int assign(struct build *b, struct manager *m, struct open_block *o, uint
 	return tell_readouts(b, &what);
 }
 
-/* Whole blocks, but for the last one. */
+/* Are there enough events for a block? Only the last block may be shorter. */
 static bool ready(const struct build *b, const struct manager *m)
 {
 	const uint64_t n = available(b, m);
@@ -212,7 +212,7 @@ int manager_turn(struct build *b)
 	if (!m->began_ns)
 		m->began_ns = now_ns();
 	if (*b->stop && m->total > m->next)
-		m->total = m->next;	/* what was begun is finished */
+		m->total = m->next;	/* finish blocks under way, and assign no more */
 	while (!result && !b->ending) {
 		o = in_state(b, WAITING);
 		if (!o && ready(b, m))
@@ -237,11 +237,11 @@ int manager_turn(struct build *b)
 	return result;
 }
 
-/* --- what is heard --- */
+/* --- received messages --- */
 
 static int no_sense(struct build *b, const struct message *m, const char *what)
 {
-	return end_run(b, EXIT_FAILED, m->from, "rank %u says what cannot be: %s", m->from, what);
+	return end_run(b, EXIT_FAILED, m->from, "rank %u sent an invalid message: %s", m->from, what);
 }
 
 static int take_result(struct build *b, const struct message *what, const char *text, size_t length)
@@ -279,9 +279,9 @@ static int rank_gone(struct build *b, uint32_t rank)
 
 	role_of(b, rank, who);
 	if (!agree_complete(b))
-		return end_run(b, EXIT_FAILED, rank, "%s has left before all were connected: it says why",
+		return end_run(b, EXIT_FAILED, rank, "%s has left before all were connected: see its own message",
 			       who);
-	return end_run(b, EXIT_FAILED, rank, "%s has gone: no event is whole without it, and the run ends",
+	return end_run(b, EXIT_FAILED, rank, "%s has gone: events cannot be complete without it, and the run ends",
 		       who);
 }
 
@@ -289,7 +289,7 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 {
 	struct manager *m = b->manager;
 	struct open_block *o;
-	/* until then a rank may have other options, and is told so */
+	/* until then, a rank with other options may send unexpected messages, and gets an error */
 	const bool known = agree_complete(b);
 
 	switch (what->kind) {
@@ -315,7 +315,7 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 		if (known && (!is_readout(b, what->from) || what->first < m->told[what->from]))
 			return no_sense(b, what, "events that go back");
 		m->told[what->from] = what->first;
-		/* nobody has what is before the first event of one of them */
+		/* no event can be complete before the first event of each readout */
 		if (!m->next_block && what->block > m->next)
 			m->next = m->begin = what->block;
 		if (what->events && what->first < m->total)	/* its sources have ended */
@@ -329,7 +329,7 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 		if (b->ending)
 			return 0;
 		if (!is_readout(b, what->builder) || what->builder >= b->size)
-			return no_sense(b, what, "that somebody has gone who is no readout");
+			return no_sense(b, what, "the rank that has gone is not a readout");
 		return rank_gone(b, what->builder);
 	case KIND_RESULT:
 		return take_result(b, what, text, length);
@@ -337,11 +337,11 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 	return no_sense(b, what, "an unknown message");
 }
 
-/* --- who has gone --- */
+/* --- lost ranks --- */
 
 static void add(struct ranges *r, const struct open_block *o)
 {
-	if (!ranges_add(r, o->first, o->events))	/* no: there is room for all blocks */
+	if (!ranges_add(r, o->first, o->events))	/* cannot happen: all blocks fit */
 		say("rank 0: events %" PRIu64 " to %" PRIu64 " were lost as well", o->first,
 		    o->first + o->events - 1);
 }
@@ -355,7 +355,7 @@ static int lose(struct build *b, struct open_block *o)
 		o->state = WAITING;
 		return 0;
 	}
-	/* what was committed may have been handed on or not, and is not built twice */
+	/* a committed block may have been handed on, so it must not be built again */
 	add(o->state == COMMITTED ? &m->unknown : &m->lost, o);
 	o->state = FREE;
 	return b->o->hold ? 0 : tell_readouts(b, &release);
@@ -371,7 +371,7 @@ int manager_gone(struct build *b, uint32_t peer)
 	if (is_readout(b, peer) || !agree_complete(b))
 		return rank_gone(b, peer);
 	say("builder of rank %u has gone: %s", peer,
-	    b->o->hold ? "its events are built elsewhere" : "its events are lost");
+	    b->o->hold ? "other builders take over its events" : "its events are lost");
 	m->credit[peer] = 0;
 	for (uint32_t i = 0; i < b->most && !result; i++) {
 		if (m->open[i].state >= ASSIGNED && m->open[i].builder == peer)
@@ -383,7 +383,7 @@ int manager_gone(struct build *b, uint32_t peer)
 		end_run(b, EXIT_FAILED, peer, "no builder is left: the run ends");
 }
 
-/* --- what has become of it --- */
+/* --- results --- */
 
 static struct json_object *list(const struct ranges *r)
 {
@@ -410,7 +410,7 @@ static void print_ranges(const char *what, const struct ranges *r)
 	putchar('\n');
 }
 
-/* of fragments, as ranks count them; "foreign": messages that cannot be */
+/* counters of fragments at ranks; "foreign": invalid messages */
 static const char * const fault_names[] = {
 	"missing", "late", "duplicate", "corrupt", "foreign",
 };
@@ -478,7 +478,7 @@ int manager_result(struct build *b)
 	struct json_object *o = json_object_new_object(), *ranks = json_object_new_array();
 	uint64_t faults = 0;
 
-	/* of a run that broke off: what nobody has finished */
+	/* after an error: blocks that are not finished */
 	for (uint32_t i = 0; i < b->most; i++) {
 		if (m->open[i].state != FREE)
 			add(m->open[i].state == COMMITTED ? &m->unknown : &m->lost, &m->open[i]);

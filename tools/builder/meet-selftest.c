@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Tests of processes that meet by themselves, and of strangers who come there, too. */
+/* Tests of processes that meet without a launcher, and of strangers at the same port. */
 #include "meet.h"
 
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 #define LIMIT_MS 60000
 #define PIECE	24
 
-/* What became of each process. */
+/* How each process ended. */
 static struct end {
 	int error;
 	bool wrong;		/* pieces */
@@ -31,9 +31,9 @@ static struct end {
 
 static pid_t child[MOST];
 static struct sockaddr_in there;
-static bool in_vain;		/* rank 0 has died: it is not looked for again and again */
+static bool in_vain;		/* rank 0 did not answer in time, so later visits give up at once */
 
-/* A port that nobody has now. */
+/* Choose a free port. */
 static void choose_port(void)
 {
 	const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -63,7 +63,7 @@ static void fill(uint8_t *piece, uint32_t from, uint32_t to)
 		piece[i] = from * 7 + to * 31 + i;
 }
 
-/* once: leaves after the first exchange, before all know that all are there */
+/* With "once", leave after the first exchange, before all ranks know that all have come. */
 static int take_part(uint32_t rank, uint32_t size, unsigned int ms, bool once, bool *wrong)
 {
 	struct rashpa_launch launch = { .rank = rank, .size = size, .job = "meet" };
@@ -94,13 +94,13 @@ static void start(unsigned int place, uint32_t rank, uint32_t size, unsigned int
 	if (child[place])
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(3 * LIMIT_MS / 1000);	/* one that waits for ever ends, too */
+	alarm(3 * LIMIT_MS / 1000);	/* ends a process that would wait for ever */
 	ends[place].error = take_part(rank, size, ms, once, &ends[place].wrong);
 	snprintf(ends[place].reason, sizeof(ends[place].reason), "%s", rashpa_fabric_reason());
 	_exit(0);
 }
 
-/* true: it ended by itself, in this way, and said so */
+/* true: the process exited, with this error and this word in its sentence */
 static bool ended(unsigned int place, int error, const char *word)
 {
 	const struct end *e = &ends[place];
@@ -127,7 +127,7 @@ static void test_all(uint32_t size, bool first)
 	}
 	for (uint32_t i = 0; i < size; i++)
 		good &= ended(i, 0, NULL);
-	ok(good, "processes-meet-rank/pieces: %u processes meet, rank 0 %s: each has its pieces", size, first ? "first" : "last");
+	ok(good, "processes-meet-rank/pieces: %u processes meet, rank 0 %s: each gets its pieces", size, first ? "first" : "last");
 }
 
 static void test_ipv6(void)
@@ -157,7 +157,7 @@ static void test_ipv6(void)
 
 /* --- strangers --- */
 
-/* As soon as rank 0 is there. */
+/* Connect as soon as rank 0 listens. */
 static int visit(void)
 {
 	const struct timeval most = { .tv_sec = LIMIT_MS / 1000 };
@@ -179,10 +179,10 @@ static int visit(void)
 static void say_as(int s, const void *what, size_t bytes)
 {
 	if (send(s, what, bytes, MSG_NOSIGNAL) < 0)
-		return;	/* it was sent away already */
+		return;	/* rank 0 has closed the connection already */
 }
 
-/* Sent away: with or without a word. */
+/* Was the connection refused: with this word in the answer, or without an answer? */
 static bool sent_away(int s, const char *word)
 {
 	struct meet_answer a = {};
@@ -225,7 +225,7 @@ static void test_strangers(void)
 	start(0, 0, 3, LIMIT_MS, false);
 	s = visit();
 	say_as(s, request, sizeof(request));
-	ok(sent_away(s, NULL), "nonsense-sent-away: nonsense is sent away");
+	ok(sent_away(s, NULL), "nonsense-sent-away: rank 0 refuses nonsense");
 	h.size = 4;
 	good &= visit_as(h, "not the one of 4");
 	h = right;
@@ -244,7 +244,7 @@ static void test_strangers(void)
 	h = right;
 	h.magic = 0x6d657431;
 	good &= visit_as(h, NULL);
-	ok(good, "another-run-another: so are another run, another size, ranks that there are not, another byte order");
+	ok(good, "another-run-another: rank 0 refuses another run, another size, invalid ranks, another byte order");
 	srand(1);
 	for (unsigned int i = 0; i < 500; i++) {
 		s = visit();
@@ -255,7 +255,7 @@ static void test_strangers(void)
 		say_as(s, noise, i & 1 ? sizeof(noise) : rand() % sizeof(noise));
 		close(s);
 	}
-	/* a rank that leaves comes again */
+	/* a rank leaves, and comes again below */
 	s = visit();
 	say_as(s, &right, sizeof(right));
 	say_as(s, noise, PIECE);
@@ -269,12 +269,12 @@ static void test_strangers(void)
 	good = ended(0, 0, NULL);
 	good &= ended(1, 0, NULL);
 	good &= ended(2, 0, NULL);
-	ok(good, "noise-nothing-half: neither these, nor noise, nor who says nothing or half of it, hold a run up");
+	ok(good, "noise-nothing-half: neither these, nor noise, nor silent or incomplete callers delay a run");
 	for (unsigned int i = 0; i < 2 * MEET_STRANGERS; i++)
 		close(silent[i]);
 }
 
-/* --- what goes wrong --- */
+/* --- failures --- */
 
 static void test_missing(void)
 {
@@ -287,10 +287,10 @@ static void test_missing(void)
 	good = ended(0, ETIMEDOUT, "rank 2 did not come to 127.0.0.1:");
 	good &= ended(1, ETIMEDOUT, "rank 2 did not come");
 	good &= ended(3, ETIMEDOUT, "rank 2 did not come");
-	ok(good, "all-one-not: all say which one did not come");
+	ok(good, "all-one-not: all ranks name the one that did not come");
 	choose_port();
 	start(1, 1, 2, 100, false);
-	ok(ended(1, ETIMEDOUT, "rank 0 did not answer"), "rank-0: also where it is rank 0");
+	ok(ended(1, ETIMEDOUT, "rank 0 did not answer"), "rank-0: also if it is rank 0");
 }
 
 static void test_twice(void)
@@ -301,7 +301,7 @@ static void test_twice(void)
 	start(0, 0, 3, LIMIT_MS, false);
 	start(1, 1, 3, LIMIT_MS, false);
 	start(3, 1, 3, LIMIT_MS, false);
-	/* one of both waits for rank 2, the other one is sent away before */
+	/* one of them waits for rank 2, after rank 0 has refused the other one */
 	while (!ends[1].error && !ends[3].error)
 		sched_yield();
 	start(2, 2, 3, LIMIT_MS, false);
@@ -309,7 +309,7 @@ static void test_twice(void)
 			       ended(3, EPROTO, "rank 1 is there already") && ended(1, 0, NULL);
 	good &= ended(0, 0, NULL);
 	good &= ended(2, 0, NULL);
-	ok(good, "same-rank-twice/one-sent-away: the same rank twice: one of both is sent away, and the run goes on");
+	ok(good, "same-rank-twice/one-sent-away: the same rank twice: rank 0 refuses one of them, and the run goes on");
 }
 
 static void test_leaving(void)
@@ -323,10 +323,10 @@ static void test_leaving(void)
 	good = ended(0, EPIPE, "rank 2 left");
 	good &= ended(1, EPROTO, "rank 2 left");
 	good &= ended(2, 0, NULL);
-	ok(good, "one-leaves-between: one that leaves in between is named by all");
+	ok(good, "one-leaves-between: all name a rank that leaves in between");
 }
 
-/* Rank 0 that is none says this. */
+/* A process that is not rank 0 answers rank 1 with this. */
 static bool told_by(const void *what, size_t bytes, const char *word)
 {
 	const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -359,7 +359,7 @@ static void test_liars(void)
 	good &= told_by(&a, sizeof(a), NULL);
 	good &= told_by(&a, 10, NULL);
 	good &= told_by(&a, 0, NULL);
-	ok(good, "not-rank-0-not: who is not rank 0 is not believed, and what it says harms no terminal");
+	ok(good, "not-rank-0-not: rank 1 rejects answers that are not from a rank 0, and escapes their text");
 }
 
 static void test_addresses(void)
@@ -369,8 +369,8 @@ static void test_addresses(void)
 
 	choose_port();
 	if (!bind(s, (struct sockaddr *)&there, sizeof(there)) && !listen(s, 1))
-		refused(take_part(0, 2, 100, false, &wrong), EADDRINUSE, "a port that is free",
-			"a port that somebody has");
+		refused(take_part(0, 2, 100, false, &wrong), EADDRINUSE, "a free port",
+			"a port in use");
 	close(s);
 	setenv("RASHPA_MEET", "", 1);
 	refused(take_part(0, 2, 100, false, &wrong), EINVAL, "not HOST:PORT", "no port");
@@ -378,7 +378,7 @@ static void test_addresses(void)
 	refused(take_part(1, 2, 100, false, &wrong), EINVAL, "not HOST:PORT", "no host");
 	setenv("RASHPA_MEET", "127.0.0.1:no-such-service", 1);
 	refused(take_part(1, 2, 100, false, &wrong), EINVAL, "RASHPA_MEET=127.0.0.1:no-such",
-		"a port that is none");
+		"an unknown port");
 	setenv("RASHPA_MEET", "192.0.2.1:7000", 1);
 	refused(take_part(0, 2, 100, false, &wrong), EADDRNOTAVAIL, "address of this machine",
 		"another machine's address");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: an exchange without a launcher. Rank 0 listens at RASHPA_MEET=HOST:PORT,
- * others connect and say who they are and what they have for each peer; when all have, rank 0
- * gives each its pieces. Who has not said who it is costs a place among a few, and the oldest of
- * these goes first: nobody is waited for but ranks, and no memory depends on what a caller says.
+ * librashpa-builder: an exchange without a launcher. Rank 0 listens at RASHPA_MEET=HOST:PORT. The
+ * other ranks connect, and send their rank and a piece for each peer. When all pieces have come,
+ * rank 0 sends each rank the pieces for it. Callers that have not sent a valid rank share a fixed
+ * number of places, and the oldest of them is dropped first. So strangers cannot block the run, and
+ * no allocation depends on their data.
  */
 #include "meet.h"
 
@@ -20,31 +21,31 @@
 #include "internal.h"
 #include "shown.h"
 
-#define RETRY_NS	50000000	/* until rank 0 is called again */
-#define GRACE_NS	UINT64_C(5000000000)	/* rank 0 knows who is missing, and says so */
+#define RETRY_NS	50000000	/* between two attempts to reach rank 0 */
+#define GRACE_NS	UINT64_C(5000000000)	/* for rank 0 to report which rank is missing */
 #define NOBODY		UINT32_MAX
 
 struct caller {
-	int fd;			/* -1: there is none */
-	bool came;		/* all that it has to say */
+	int fd;			/* -1: free place */
+	bool came;		/* hello and pieces are complete */
 	size_t got;		/* bytes of hello, and of pieces */
-	uint64_t since;		/* number of the call */
+	uint64_t since;		/* number of the connection, in order */
 	struct meet_hello hello;
 };
 
 struct meet {
 	struct rashpa_launch launch;
-	const char *at;		/* as the environment has it */
+	const char *at;		/* the address from the environment */
 	char job[sizeof(((struct rashpa_launch *)0)->job)];
 	uint64_t begun, patience;
-	int server;		/* of others: the way to rank 0 */
-	int listener;		/* of rank 0; -1: nobody new can come */
+	int server;		/* other ranks: the connection to rank 0 */
+	int listener;		/* rank 0; -1: closed */
 	uint64_t calls;
 	uint32_t refused;
-	struct caller *caller;	/* of rank 0: ranks, then strangers */
-	struct pollfd *poll;	/* likewise, and the listener */
-	uint8_t *said;		/* pieces of each rank for each */
-	uint32_t bytes;		/* of a piece */
+	struct caller *caller;	/* rank 0: ranks, then strangers */
+	struct pollfd *poll;	/* rank 0: the same order, then the listener */
+	uint8_t *said;		/* pieces from each rank for each */
+	uint32_t bytes;		/* size of a piece */
 };
 
 static uint32_t places(const struct meet *m)
@@ -62,7 +63,7 @@ static unsigned int waited_ms(const struct meet *m)
 	return (fabric_now() - m->begun) / 1000000;
 }
 
-/* Until something can be read, or written: false: the time is over. */
+/* Wait until the socket can be read or written; false: the time is over. */
 static bool ready(int fd, short what, uint64_t end)
 {
 	struct pollfd p = { .fd = fd, .events = what };
@@ -76,7 +77,7 @@ static bool ready(int fd, short what, uint64_t end)
 	return n > 0;
 }
 
-/* All of it: 0, -ETIMEDOUT or another errno. */
+/* Send all bytes. 0, -ETIMEDOUT or another errno. */
 static int send_all(int fd, const void *data, size_t bytes, uint64_t end)
 {
 	const uint8_t *at = data;
@@ -96,7 +97,7 @@ static int send_all(int fd, const void *data, size_t bytes, uint64_t end)
 	return 0;
 }
 
-/* All of it: 0, -ETIMEDOUT, -EPIPE (who says it has left) or another errno. */
+/* Receive all bytes. 0, -ETIMEDOUT, -EPIPE (the other side has closed) or another errno. */
 static int receive_all(int fd, void *data, size_t bytes, uint64_t end)
 {
 	uint8_t *at = data;
@@ -139,7 +140,7 @@ static int listen_there(struct meet *m)
 			m->listener = -1;
 	}
 	freeaddrinfo(list);
-	return error ? fabric_fail(error, "rank 0 cannot listen at RASHPA_MEET=%s: %s: give it an address of this machine, and a port that is free",
+	return error ? fabric_fail(error, "rank 0 cannot listen at RASHPA_MEET=%s: %s: set it to an address of this machine and a free port",
 				   m->at, strerror(error)) : 0;
 }
 
@@ -150,7 +151,7 @@ static void leave(struct caller *c)
 	*c = (struct caller) { .fd = -1 };
 }
 
-/* Told why, and sent away; who does not listen is not waited for. */
+/* Send a caller the reason, without waiting for it to read, and close the connection. */
 static void refuse(struct caller *c, int error)
 {
 	struct meet_answer a = { .magic = MEET_MAGIC, .error = error };
@@ -160,7 +161,7 @@ static void refuse(struct caller *c, int error)
 	leave(c);
 }
 
-/* A place for a caller; that of the stranger who has been silent for longest. */
+/* A place for a caller: a free one, or that of the oldest stranger. */
 static struct caller *place(struct meet *m)
 {
 	struct caller *oldest = &m->caller[m->launch.size];
@@ -180,27 +181,27 @@ static void answer_call(struct meet *m)
 	const int fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
-		return;	/* it has gone */
+		return;	/* the caller has gone */
 	*place(m) = (struct caller) { .fd = fd, .since = m->calls++ };
 }
 
-/* Is it a rank that is waited for? */
+/* Is the caller a rank that has not come yet? */
 static int check(const struct meet *m, const struct meet_hello *h)
 {
 	if (h->size != m->launch.size || h->bytes != m->bytes ||
 	    strncmp(h->job, m->job, sizeof(m->job)))
-		return fabric_fail(EINVAL, "this is the run \"%s\" of %u processes, not the one of %u that was looked for: set RASHPA_SIZE and RASHPA_JOB alike, or choose another port",
+		return fabric_fail(EINVAL, "this is the run \"%s\" of %u processes, not the one of %u processes: set RASHPA_SIZE and RASHPA_JOB alike, or choose another port",
 				   m->job, m->launch.size, h->size);
 	if (!h->rank || h->rank >= m->launch.size)
-		return fabric_fail(EINVAL, "there is no rank %u to wait for: ranks are 1 to %u",
+		return fabric_fail(EINVAL, "no rank %u is expected: ranks are 1 to %u",
 				   h->rank, m->launch.size - 1);
 	if (m->caller[h->rank].fd >= 0)
-		return fabric_fail(EADDRINUSE, "rank %u is there already: each process has a rank of its own",
+		return fabric_fail(EADDRINUSE, "rank %u is there already: give each process a different rank",
 				   h->rank);
 	return 0;
 }
 
-/* More of a hello: 1: it is all there, 0: not yet, -1: it is none, or its end. */
+/* Read more of a hello: 1: complete, 0: not yet, -1: not a hello, or closed. */
 static int hear_hello(struct caller *c)
 {
 	const ssize_t n = recv(c->fd, (uint8_t *)&c->hello + c->got, sizeof(c->hello) - c->got, 0);
@@ -233,7 +234,7 @@ static void hear_stranger(struct meet *m, struct caller *c)
 	c->fd = -1;
 }
 
-/* false: it has left, or says what it should not. */
+/* false: the rank has left, or sent invalid data. */
 static bool hear_rank(struct meet *m, uint32_t rank)
 {
 	struct caller *c = &m->caller[rank];
@@ -276,7 +277,7 @@ static int missing(const struct meet *m, uint32_t rank)
 
 	for (uint32_t i = rank; i < m->launch.size; i++)
 		all += !m->caller[i].came;
-	return fabric_fail(ETIMEDOUT, "rank %u did not come to %s within %u ms (%u of %u are missing, %u callers were sent away): is it started, with RASHPA_MEET and RASHPA_SIZE as all others, and can it reach this port?",
+	return fabric_fail(ETIMEDOUT, "rank %u did not come to %s within %u ms (%u of %u are missing, %u callers were refused): check that it runs, with the same RASHPA_MEET and RASHPA_SIZE, and can reach this port",
 			   rank, m->at, waited_ms(m), all, m->launch.size, m->refused);
 }
 
@@ -291,7 +292,7 @@ static void wait_for_some(struct meet *m, uint64_t end)
 	poll(m->poll, n + 1, now < end ? (int)((end - now + 999999) / 1000000) : 0);
 }
 
-/* Until all ranks have said what they have. In the beginning who leaves may come again. */
+/* Wait for the pieces of all ranks. In the first exchange, a rank may leave and come back. */
 static int gather(struct meet *m, uint64_t end)
 {
 	const uint32_t n = places(m);
@@ -319,7 +320,7 @@ static int gather(struct meet *m, uint64_t end)
 	return 0;
 }
 
-/* To each rank, what all have for it. */
+/* Send each rank the pieces for it. */
 static int scatter(struct meet *m, void *theirs, uint64_t end)
 {
 	struct meet_answer *a = malloc(sizeof(*a) + row(m));
@@ -434,24 +435,24 @@ static int reach(struct meet *m, uint64_t end)
 			error = try(m, a, end);
 		if (!error || fabric_now() >= end)
 			break;
-		nanosleep(&pause, NULL);	/* rank 0 does not listen yet: no file tells when */
+		nanosleep(&pause, NULL);	/* nothing signals that rank 0 listens: try again */
 		error = -ENOENT;
 	}
 	freeaddrinfo(list);
-	return error ? fabric_fail(ETIMEDOUT, "rank 0 did not answer at RASHPA_MEET=%s within %u ms: %s: is it started, with this address, and can this port be reached?",
+	return error ? fabric_fail(ETIMEDOUT, "rank 0 did not answer at RASHPA_MEET=%s within %u ms: %s: check that it runs, with the same address, and that its port can be reached",
 				   m->at, waited_ms(m), strerror(-error)) : 0;
 }
 
 static int no_answer(const struct meet *m, int error)
 {
 	if (error == -ETIMEDOUT)
-		return fabric_fail(ETIMEDOUT, "rank 0 at %s did not say within %u ms that all had come",
+		return fabric_fail(ETIMEDOUT, "rank 0 at %s did not report within %u ms that all ranks had come",
 				   m->at, waited_ms(m));
 	return fabric_fail(-error, "rank 0 at %s left before all were connected: %s", m->at,
 			   strerror(-error));
 }
 
-/* What it says may be anybody's: it is shown to people. */
+/* The sentence may come from any program, so it is escaped. */
 static int refused(const struct meet *m, struct meet_answer *a)
 {
 	const char *sentence;
@@ -469,7 +470,7 @@ static int hear_answer(const struct meet *m, void *theirs, uint64_t end)
 	int error = receive_all(m->server, &a.magic, sizeof(a.magic), end);
 
 	if (!error && a.magic != MEET_MAGIC)
-		return fabric_fail(EPROTO, "who answers at RASHPA_MEET=%s is not rank 0 of a run: choose another port",
+		return fabric_fail(EPROTO, "the program at RASHPA_MEET=%s is not rank 0 of a run: choose another port",
 				   m->at);
 	if (!error)
 		error = receive_all(m->server, &a.error, sizeof(a) - sizeof(a.magic), end);
@@ -490,13 +491,13 @@ static int call(struct meet *m, const void *mine, void *theirs, uint64_t end)
 
 	if (error)
 		return error;
-	/* rank 0 is there, and waits as long */
+	/* rank 0 runs, and has the same time limit */
 	end = fabric_now() + m->patience + GRACE_NS;
 	memcpy(h.job, m->job, sizeof(h.job));
 	error = send_all(m->server, &h, sizeof(h), end);
 	if (!error)
 		error = send_all(m->server, mine, row(m), end);
-	/* who was sent away has an answer all the same */
+	/* after a refusal, sending fails, but there is an answer to read */
 	if (error && error != -EPIPE && error != -ECONNRESET)
 		return no_answer(m, error);
 	return hear_answer(m, theirs, end);
@@ -521,7 +522,7 @@ static int meet_open(struct rashpa_launch *launch, void **link)
 	if (error)
 		return error;
 	m->launch = *launch;
-	/* hosts may be named in more than one way, so the address is no name of the run */
+	/* a host may have several names, so the address cannot name the run */
 	if (strncmp(m->launch.job, m->at, sizeof(m->launch.job)))
 		memcpy(m->job, m->launch.job, sizeof(m->job));
 	return 0;
@@ -538,7 +539,7 @@ static int meet_swap(void *link, const void *mine, uint32_t bytes, void *theirs,
 		m->begun = now;
 		m->patience = end > now ? end - now : 0;
 	} else if (end < now + GRACE_NS) {
-		end = now + GRACE_NS;	/* all are there: it is a matter of moments */
+		end = now + GRACE_NS;	/* all ranks have come, so this is fast */
 	}
 	if (m->launch.rank)
 		return call(m, mine, theirs, end);

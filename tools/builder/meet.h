@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What processes say where they meet, over TCP: each one message, and rank 0 an answer; twice. */
+/* Exchange over TCP: each process sends a message, and rank 0 answers; this happens twice. */
 #ifndef BUILDER_MEET_H
 #define BUILDER_MEET_H
 
@@ -7,12 +7,12 @@
 
 #include "rashpa-builder.h"
 
-#define MEET_MAGIC	0x3174656du	/* "met1"; machines of another byte order are strangers */
-#define MEET_STRANGERS	64		/* at a time; and no rank yet */
+#define MEET_MAGIC	0x3174656du	/* "met1"; refuses machines with another byte order */
+#define MEET_STRANGERS	64		/* maximum number of callers without a valid rank */
 
 struct meet_hello {
 	uint32_t magic, rank, size;
-	uint32_t bytes;		/* of each of size pieces that follow */
+	uint32_t bytes;		/* size of each piece; one for each rank follows */
 	char job[sizeof(((struct rashpa_launch *)0)->job)];
 };
 

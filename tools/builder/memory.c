@@ -48,9 +48,9 @@ static int add(struct rashpa_fabric *f, struct rashpa_arena *new, struct rashpa_
 	new->fabric = f;
 	*a = *new;
 	if (f->connected)
-		error = fabric_fail(EISCONN, "memory is brought before peers are there");
+		error = fabric_fail(EISCONN, "it is too late for an arena: add it before rashpa_fabric_connect()");
 	else if (f->arenas == ARENAS)
-		error = fabric_fail(EMFILE, "%d arenas are all that a process has", ARENAS);
+		error = fabric_fail(EMFILE, "a process has %d arenas at most: use fewer", ARENAS);
 	else if (f->transport->enrol)
 		error = f->transport->enrol(f, a);
 	if (error) {
@@ -65,7 +65,7 @@ static int add(struct rashpa_fabric *f, struct rashpa_arena *new, struct rashpa_
 	return 0;
 }
 
-/* Of a page that is there, as the kernel has it; -1: it does not say. */
+/* NUMA node of a page that is present; -1: not known. */
 static int32_t node_of(void *page)
 {
 	int node = -1;
@@ -80,10 +80,10 @@ int rashpa_arena_allocate(struct rashpa_fabric *f, uint64_t length, struct rashp
 	void *base = MAP_FAILED;
 
 	if (!length || length > INT64_MAX)
-		return fabric_fail(EINVAL, "an arena of %llu bytes is none",
+		return fabric_fail(EINVAL, "an arena cannot have %llu bytes",
 				   (unsigned long long)length);
 	a.fd = memfd_create("rashpa-builder", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	/* a peer trusts that it stays as long as it is */
+	/* sealed, as a peer rejects a mapping that could become shorter */
 	if (a.fd >= 0 && !fallocate(a.fd, 0, 0, a.length) &&
 	    !fcntl(a.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		base = mmap(NULL, a.length, PROT_READ | PROT_WRITE, MAP_SHARED, a.fd, 0);
@@ -129,7 +129,7 @@ int rashpa_arena_bring(struct rashpa_fabric *f, void *base, uint64_t length,
 	struct rashpa_arena a = { .base = base, .length = length, .fd = -1, .node = -1 };
 
 	if (!base || !length || length > UINTPTR_MAX - (uintptr_t)base)
-		return fabric_fail(EINVAL, "an arena has a beginning and a length");
+		return fabric_fail(EINVAL, "an arena needs an address and a length");
 	a.node = node_of(base);
 	return add(f, &a, arena);
 }
@@ -146,7 +146,7 @@ uint64_t rashpa_arena_length(const struct rashpa_arena *a)
 
 /* --- pools --- */
 
-/* From buffer to buffer. Whole pages where that is no waste. */
+/* Distance between buffers: whole pages for buffers of at least a page. */
 static uint64_t stride_of(uint32_t bytes)
 {
 	return round_up(bytes, bytes >= PAGE ? PAGE : LINE);
@@ -189,10 +189,10 @@ int rashpa_pool_open(struct rashpa_arena *a, uint32_t bytes, uint32_t buffers,
 	int error;
 
 	if (!bytes || bytes > RASHPA_FABRIC_MESSAGE || !buffers || buffers > 1u << 24)
-		return fabric_fail(EINVAL, "a pool of %u buffers of %u bytes is none", buffers,
+		return fabric_fail(EINVAL, "a pool cannot have %u buffers of %u bytes", buffers,
 				   bytes);
 	if (at > a->length || room > a->length - at)
-		return fabric_fail(ENOSPC, "%u buffers of %u bytes need %llu bytes, and %llu are left: %llu buffers fit",
+		return fabric_fail(ENOSPC, "%u buffers of %u bytes need %llu bytes, but the arena has %llu left: %llu buffers fit",
 				   buffers, bytes, (unsigned long long)room,
 				   at < a->length ? (unsigned long long)(a->length - at) : 0,
 				   at < a->length ? (unsigned long long)((a->length - at) /
@@ -240,7 +240,7 @@ int rashpa_pool_give(struct rashpa_pool *p, void *buffer)
 	const uint64_t i = offset / p->stride;
 
 	if ((uintptr_t)buffer < (uintptr_t)p->base || i >= p->buffers || offset % p->stride)
-		return fabric_fail(EINVAL, "a buffer that is none of the pool was given to it");
+		return fabric_fail(EINVAL, "the buffer is not from this pool");
 	if (!atomic_exchange(&p->taken[i], false))
 		return fabric_fail(EALREADY, "a buffer was given back twice");
 	ring_push(&p->free, i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-builder model: traffic and event building over a network that is not there, by the rules
- * of traffic.c, manager.c, readout.c and assembly.c. No message is sent, nothing is waited for.
+ * rashpa-builder model: simulates traffic and event building over a network, by the rules of
+ * traffic.c, manager.c, readout.c and assembly.c. It sends no message, and runs in simulated time.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,10 +13,10 @@
 #include "model.h"
 #include "say.h"
 
-#define WORD	sizeof(struct message)	/* bytes of what is said about a block */
-#define WARM	4u	/* the first part of so many is not counted */
+#define WORD	sizeof(struct message)	/* size of a control message */
+#define WARM	4u	/* results leave out the first 1/WARM of the time */
 
-/* What a message is about: a kind, and a block. */
+/* Tag of a message: its kind and block. */
 #define TAG(kind, block)	((uint64_t)(kind) << 56 | (block))
 #define KIND_OF(tag)		((tag) >> 56)
 #define BLOCK_OF(tag)		((tag) & ((UINT64_C(1) << 56) - 1))
@@ -27,24 +27,24 @@ struct queued {
 };
 
 struct role {
-	/* of a readout: blocks that it has no room for yet, oldest first */
+	/* readout: blocks that it has no room for yet, oldest first */
 	struct queued *wait;
 	uint32_t first, waits, pool;
-	/* of a builder */
+	/* builder */
 	uint32_t credit;
-	uint64_t bytes, counted;	/* that came; of these, not in the beginning */
+	uint64_t bytes, counted;	/* received; received before counting began */
 };
 
 struct block {
 	uint64_t number;
-	uint32_t parts;		/* that came; 0: nobody has this block */
+	uint32_t parts;		/* received parts; 0: free */
 };
 
 struct model {
 	const struct options *o;
 	struct net *net;
 	struct role *role;
-	struct block *open;	/* blocks under way: as many of each rank as it asks for */
+	struct block *open;	/* blocks under way: credit entries for each rank */
 	uint32_t processes, readouts, builders, most, turn;
 	uint64_t block_bytes, blocks, assigned, built, counted_blocks, warm_ns;
 	uint64_t seconds_ns;
@@ -52,7 +52,7 @@ struct model {
 	bool nton, nxn, failed;
 };
 
-/* Sizes vary, in the same way in each run. */
+/* Varies a size, in the same sequence in each run. */
 static uint64_t vary(struct model *m, uint64_t bytes)
 {
 	const uint64_t spread = bytes * m->o->jitter / 100;
@@ -69,18 +69,18 @@ static void send(struct model *m, uint32_t from, uint32_t to, uint64_t bytes, ui
 		m->failed = true;
 }
 
-/* --- traffic: a queue is never empty --- */
+/* --- traffic: no queue is ever empty --- */
 
 static void traffic_begins(struct model *m)
 {
 	const uint32_t n = m->processes;
 
 	for (uint32_t from = 0; from < (m->nton ? n / 2 : n); from++) {
-		/* each begins with another one, or all would be at the same one */
+		/* each sender starts with a different receiver, which spreads the load */
 		for (uint32_t i = 0; i < (m->nton ? n / 2 : n); i++) {
 			const uint32_t to = m->nton ? n / 2 + (from + i) % (n / 2) : (from + i) % n;
 
-			/* what a process sends to itself is on no link */
+			/* messages of a process to itself use no link */
 			for (uint32_t j = 0; j < m->o->fabric.depth && from != to; j++)
 				send(m, from, to, vary(m, m->o->size), 0);
 		}
@@ -141,7 +141,7 @@ static void part(struct model *m, uint32_t rank, uint64_t number)
 		if (of[i].parts && of[i].number == number)
 			break;
 	}
-	if (!b)		/* no: of so many blocks as it has credit for, one is this one */
+	if (!b)		/* cannot happen: there is an entry for each block of the credit */
 		return;
 	b->number = number;
 	if (++b->parts < m->readouts)
@@ -185,7 +185,7 @@ static void heard(struct model *m, uint32_t from, uint32_t to, uint64_t bytes, u
 	}
 }
 
-/* --- what happens --- */
+/* --- events of the network --- */
 
 static void arrived(void *user, uint32_t from, uint32_t to, uint64_t bytes, uint64_t tag)
 {
@@ -230,11 +230,11 @@ static int run(struct model *m)
 	progress_end(&progress);
 	if (m->failed)
 		return fail("no memory");
-	return warm ? 0 : fail("nothing happens in %.3g s of this network: make --seconds longer",
+	return warm ? 0 : fail("nothing happens in %.3g s of this network: give more --seconds",
 			       m->seconds_ns / 1e9);
 }
 
-/* --- what becomes of it --- */
+/* --- results --- */
 
 static void put_rates(const struct model *m, struct json_object *to, double seconds)
 {
@@ -310,7 +310,7 @@ static int prepare(struct model *m)
 	m->processes = m->nton ? o->readouts + o->builders : m->nxn || o->folded ?
 		       o->readouts + !m->nxn : o->readouts + o->builders + 1;
 	if (m->nton && o->readouts != o->builders)
-		return fail("nton has as many readouts as builders");
+		return fail("nton needs equal numbers of readouts and builders: set --readouts and --builders alike");
 	m->readouts = o->readouts;
 	m->builders = o->folded ? o->readouts : o->builders;
 	m->most = m->builders * o->credit;
@@ -318,7 +318,7 @@ static int prepare(struct model *m)
 			 (sizeof(struct event_head) + o->sources *
 			  (sizeof(struct fragment_head) + padded(o->fragment)));
 	if (!m->nton && !m->nxn && m->block_bytes > RASHPA_FABRIC_MESSAGE)
-		return fail("a block of %u events would be %" PRIu64 " bytes of a readout, and a message has %u at most: make --block, --sources or --fragment smaller",
+		return fail("a block of %u events would be %" PRIu64 " bytes per readout, and the limit of a message is %u: lower --block, --sources or --fragment",
 			    o->block, m->block_bytes, RASHPA_FABRIC_MESSAGE);
 	m->seconds_ns = o->seconds * 1e9;
 	m->role = calloc(m->processes, sizeof(*m->role));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: processes that an MPI connects. */
+/* librashpa-builder: transport over MPI. */
 #include "internal.h"
 
 #include <errno.h>
@@ -9,31 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Open MPI that goes on without a rank (ULFM): mpirun --with-ft ulfm. */
+/* Open MPI that survives the loss of a rank (ULFM): mpirun --with-ft ulfm. */
 #if defined(OPEN_MPI) && __has_include("mpi-ext.h")
 #include <mpi-ext.h>
 #endif
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
 #define HAS_GONE(class)	((class) == MPIX_ERR_PROC_FAILED || (class) == MPIX_ERR_REVOKED)
 #else
-#define HAS_GONE(class)	((void)(class), false)	/* the job ends with any rank */
+#define HAS_GONE(class)	((void)(class), false)	/* the loss of any rank ends the job */
 #endif
 
-#define FAILED_NS	50000000	/* from one look at who has died to the next */
-#define GONE_NS	1000000000	/* that MPI has to end what is under way to one that has died */
-#define ALL_NS	20000000	/* for a queue that is not done as a whole: the end of a run */
+#define FAILED_NS	50000000	/* between two polls for dead ranks */
+#define GONE_NS	1000000000	/* time for MPI to end requests to a dead rank */
+#define ALL_NS	20000000	/* testall: time until requests are tested one by one */
 
 struct mpi_peer {
 	MPI_Request send[RASHPA_FABRIC_DEPTH], receive[RASHPA_FABRIC_DEPTH];
-	uint64_t alone_ns;	/* when its requests were last looked at one by one */
-	uint64_t gone_ns;	/* when it was seen to have died; 0: it was not */
+	uint64_t alone_ns;	/* time of the last test of requests one by one */
+	uint64_t gone_ns;	/* time when its death was seen; 0: alive */
 };
 
 struct mpi {
 	MPI_Comm world;
-	bool ours;		/* we began it, and end it */
-	uint64_t looked_ns;	/* when it was last asked who has died */
-	int failed;		/* that are known to have; -1: nobody says so */
+	bool ours;		/* the library called MPI_Init_thread(), and finalizes MPI */
+	uint64_t looked_ns;	/* time of the last poll for dead ranks */
+	int failed;		/* number of known dead ranks; -1: MPI cannot report them */
 	int (*begin_send)(const void *buffer, int n, MPI_Datatype type, int to, int tag,
 			  MPI_Comm comm, MPI_Request *request);
 };
@@ -55,18 +55,18 @@ static int begin_mpi(struct mpi *m)
 
 	MPI_Finalized(&ended);
 	if (ended)
-		return fabric_fail(EALREADY, "MPI has ended in this process, and begins only once");
+		return fabric_fail(EALREADY, "MPI has ended in this process, and cannot start again");
 	MPI_Initialized(&begun);
 	if (begun) {
 		MPI_Query_thread(&level);
 	} else {
 		setenv(RASHPA_FABRIC_OPENMPI, 0);
 		error = explain(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level),
-				"does not begin");
+				"initialization failed");
 		m->ours = true;
 	}
 	if (!error && level < MPI_THREAD_SERIALIZED)
-		error = fabric_fail(EOPNOTSUPP, "MPI is for one thread only: initialize it with MPI_THREAD_SERIALIZED");
+		error = fabric_fail(EOPNOTSUPP, "this MPI allows one thread only: initialize it with MPI_THREAD_SERIALIZED");
 	return error;
 }
 
@@ -82,24 +82,24 @@ static int mpi_open(struct rashpa_fabric *f)
 	error = begin_mpi(m);
 	if (error)
 		return error;
-	error = explain(MPI_Comm_dup(MPI_COMM_WORLD, &m->world), "no communicator");
+	error = explain(MPI_Comm_dup(MPI_COMM_WORLD, &m->world), "cannot duplicate the communicator");
 	if (error)
 		return error;
 	MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN);
-	/* a death that is of no request is told there, and would end this process */
+	/* MPI reports a death without a request there, and would end this process by default */
 	if (m->ours)
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_rank(m->world, &rank);
 	MPI_Comm_size(m->world, &size);
 	MPI_Comm_get_attr(m->world, MPI_TAG_UB, &most, &found);
 	if (!found || *most < (int)RASHPA_FABRIC_TAG)
-		return fabric_fail(EOPNOTSUPP, "this MPI has tags below %#x only",
+		return fabric_fail(EOPNOTSUPP, "the tags of this MPI are too small: %#x is needed",
 				   RASHPA_FABRIC_TAG);
 	f->launch = (struct rashpa_launch) { .rank = rank, .size = size };
 	if (f->options.poll >= RASHPA_FABRIC_WAITSOME && size != 2)
-		return fabric_fail(EINVAL, "%d processes that wait in MPI would wait for each other for ever: two can",
+		return fabric_fail(EINVAL, "%d processes that block in MPI would deadlock: use two, or another way to poll",
 				   size);
-	/* one that is buffered ends before anybody has room for it: memory may grow */
+	/* MPI_Isend may complete before the receiver has room: memory may grow */
 	m->begin_send = f->options.flags & RASHPA_FABRIC_BUFFERED ? MPI_Isend : MPI_Issend;
 	return 0;
 }
@@ -120,11 +120,11 @@ static int mpi_connect(struct rashpa_fabric *f, uint64_t end)
 		l->alone_ns = fabric_now();
 		f->peer[i].link = l;
 	}
-	error = explain(MPI_Ibarrier(m->world, &request), "no barrier");
+	error = explain(MPI_Ibarrier(m->world, &request), "the barrier failed");
 	while (!error && !done) {
-		error = explain(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "no barrier");
+		error = explain(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "the barrier failed");
 		if (!done && fabric_now() > end)
-			return fabric_fail(ETIMEDOUT, "not all of %u ranks came within %u ms",
+			return fabric_fail(ETIMEDOUT, "some of %u ranks did not come within %u ms",
 					   f->launch.size, f->options.timeout_ms);
 		if (!done)
 			sched_yield();
@@ -139,7 +139,7 @@ static MPI_Request *requests(struct queue *q, struct mpi_peer *l)
 	return q->receives ? l->receive : l->send;
 }
 
-/* The status of a request that MPI has an error for. */
+/* Convert an error of MPI to the status of a request. */
 static int failed(struct peer *peer, int error)
 {
 	int class;
@@ -184,7 +184,7 @@ static void done(struct queue *q, unsigned int slot, int error, const MPI_Status
 	queue_done(q, slot, 0, length, tag < 0 ? 0 : tag);
 }
 
-/* The oldest ones, up to the first that is not done. */
+/* Completes the oldest requests, up to the first that is not done. */
 static bool test(struct queue *q, MPI_Request *request)
 {
 	bool any = false;
@@ -221,7 +221,7 @@ static bool some(struct queue *q, MPI_Request *request, bool wait)
 	return n > 0;
 }
 
-/* All or none. */
+/* Completes all requests of a queue, or none. */
 static bool all(struct queue *q, struct peer *peer, MPI_Request *request, bool wait)
 {
 	const uint32_t depth = q->fabric->options.depth;
@@ -234,7 +234,7 @@ static bool all(struct queue *q, struct peer *peer, MPI_Request *request, bool w
 		       MPI_Testall(depth, request, &flag, status);
 	if (error == MPI_SUCCESS && !flag)
 		return false;
-	/* but for those that were found before, and wait for older ones */
+	/* leave out requests that completed before, and wait for older ones */
 	for (uint32_t i = 0; i < q->flying; i++) {
 		slot[n] = q->order[i];
 		n += !(q->ready >> slot[n] & 1);
@@ -247,7 +247,7 @@ static bool all(struct queue *q, struct peer *peer, MPI_Request *request, bool w
 			continue;
 		done(q, slot[i], own, &status[slot[i]]);
 		if (i % 8 == 7)
-			queue_begin(q, peer);	/* some at a time, in slots that we have passed */
+			queue_begin(q, peer);	/* refill the slots that the loop has passed */
 	}
 	return true;
 }
@@ -266,7 +266,7 @@ static bool look(struct queue *q, struct peer *peer, bool *alone)
 	case RASHPA_FABRIC_TESTALL:
 		if (all(q, peer, request, false))
 			return true;
-		/* what never becomes whole, at the end of a run, is taken one by one */
+		/* at the end of a run, a queue may never complete as a whole */
 		if (fabric_now() < l->alone_ns + ALL_NS)
 			return false;
 		*alone = true;
@@ -279,7 +279,7 @@ static bool look(struct queue *q, struct peer *peer, bool *alone)
 }
 
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
-/* Who has died, in this order: also those that nothing is under way with. */
+/* Marks dead ranks as gone, in the order of their deaths, also those without requests. */
 static void take_failed(struct rashpa_fabric *f, MPI_Group failed, int n)
 {
 	struct mpi *m = f->link;
@@ -333,8 +333,8 @@ static void cancel(MPI_Request *request, unsigned int n)
 }
 
 /*
- * Open MPI 5.0 with ULFM never ends some messages to one that has died, and who holds their
- * buffers would wait for ever: they are given up.
+ * Open MPI 5.0 with ULFM never completes some messages to a dead rank. Give them up, as their
+ * buffers would never come back.
  */
 static bool give_up(struct peer *peer, struct mpi_peer *l)
 {
@@ -365,7 +365,7 @@ static bool mpi_poll(struct rashpa_fabric *f, struct peer *peer)
 	return any && f;
 }
 
-/* MPI has nothing to sleep on: others go first, and it is looked again. */
+/* MPI offers nothing to sleep on: yield the processor, and poll again. */
 static void mpi_sleep(struct rashpa_fabric *f)
 {
 	if (!atomic_load_explicit(&f->stop, memory_order_relaxed))
@@ -386,9 +386,9 @@ static void mpi_close(struct rashpa_fabric *f)
 			continue;
 		cancel(l->receive, RASHPA_FABRIC_DEPTH);
 		/*
-		 * One that nobody has room for has no end. Nor has what all do together, where one
-		 * has died: those that know wait there for those that do not. The process ends
-		 * without, and its launcher takes that as the end of one that was left over.
+		 * A send without a matching receive never completes. Nor does a collective call
+		 * after a death: ranks that know of it wait for ranks that do not. So this process
+		 * exits without MPI_Finalize(), and the launcher treats it as a survivor.
 		 */
 		whole = whole && !f->peer[i].send.flying && !atomic_load(&f->peer[i].gone);
 		free(l);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-builder model: links, switches and processes, event by event. */
+/* rashpa-builder model: discrete-event simulation of links, switches and processes. */
 #include "model.h"
 
 #include <errno.h>
@@ -7,18 +7,18 @@
 #include <string.h>
 
 #define NONE		UINT32_MAX
-#define FOREVER_NS	1e12	/* that a process copies at most: times are added up */
+#define FOREVER_NS	1e12	/* limit of a copy time, so that sums do not overflow */
 
 enum what { LINK_FREE, PACKET_THERE, MESSAGE_OUT, MESSAGE_IN, MESSAGE_ACK };
 
 struct step {
 	uint64_t at;
-	uint64_t order;		/* of two at the same time, the one that was known first */
+	uint64_t order;		/* at equal times, the step that was added first is first */
 	enum what what;
 	uint32_t which;
 };
 
-/* Of a pair of processes, one behind the other. */
+/* Messages of a pair of processes form a list. */
 struct message {
 	uint32_t pair, next;
 	uint64_t bytes, left, tag;
@@ -33,7 +33,7 @@ struct link {
 	uint64_t room;		/* bytes that its queue can take */
 	uint32_t first, last;	/* packets that wait */
 	uint32_t waiting, wait_last;	/* links that wait for room here */
-	uint32_t wait_next;		/* of a list that this one is in */
+	uint32_t wait_next;		/* next link in the list that this link waits in */
 	bool busy, waits;
 	uint64_t busy_ns;
 };
@@ -42,11 +42,11 @@ struct pair {
 	uint32_t from, to, flying;
 	uint32_t waits_first, waits_last;	/* messages that are not under way */
 	uint32_t first, last;			/* messages that go to the link */
-	uint32_t next;				/* of the machine's ring of pairs that have some */
+	uint32_t next;				/* next pair in the ring of its machine */
 	bool active;
 };
 
-/* Things by number, and those that are free. */
+/* Array of equal items, with a list of free ones. */
 struct store {
 	void *at;
 	size_t size;
@@ -58,20 +58,20 @@ struct net {
 	struct net_hooks hooks;
 	uint32_t processes, machines, leaves, uplinks, links, depth;
 	struct link *link;
-	uint32_t *ring;		/* of each machine: the pair that had a packet last */
-	uint64_t *free_at;	/* of each process */
+	uint32_t *ring;		/* by machine: ring of pairs with messages; the last one served */
+	uint64_t *free_at;	/* by process: time when it is free */
 	uint32_t *pair_of;	/* from * processes + to */
 	struct store messages, packets, pairs;
 	struct step *heap;
 	size_t steps, heap_room;
 	uint64_t now, order, done, fullest;
-	bool cable;		/* between two machines, and no switch */
+	bool cable;		/* two machines without a switch */
 	bool failed;		/* no memory */
 };
 
 /* --- memory --- */
 
-/* The first four bytes of what is free are the number of the next one that is. */
+/* The first four bytes of a free item hold the number of the next free one. */
 static uint32_t get(struct store *s)
 {
 	uint32_t i = s->free;
@@ -113,7 +113,7 @@ static struct pair *pair(struct net *n, uint32_t i)
 	return (struct pair *)n->pairs.at + i;
 }
 
-/* --- what happens when: a heap --- */
+/* --- steps: a heap, ordered by time --- */
 
 static bool before(const struct step *a, const struct step *b)
 {
@@ -159,14 +159,14 @@ static struct step earliest(struct net *n)
 	return first;
 }
 
-/* --- where links are: up from machines, down to them, up from leaves, down to leaves --- */
+/* --- numbers of links: up from machines, down to them, up from leaves, down to leaves --- */
 
 static uint32_t leaf_of(const struct net *n, uint32_t machine)
 {
 	return n->f.mixed ? machine % n->leaves : machine / n->f.leaf;
 }
 
-/* Each machine has one way from each leaf, as in static tables of switches. NONE: it is there. */
+/* The path from a leaf to a machine is fixed, as with static routes. NONE: packet has arrived. */
 static uint32_t link_of(const struct net *n, const struct pair *p, uint32_t hop)
 {
 	const uint32_t from = p->from / n->f.ranks, to = p->to / n->f.ranks;
@@ -204,7 +204,7 @@ static uint64_t hops(const struct net *n, const struct pair *p)
 
 static void start(struct net *n, uint32_t l);
 
-/* The next packet of a machine: one of each pair that has some, in turn. */
+/* The next packet of a machine. Its pairs take turns, one packet each. */
 static uint32_t next_packet(struct net *n, uint32_t machine)
 {
 	const uint32_t previous = n->ring[machine];
@@ -234,7 +234,7 @@ static uint32_t next_packet(struct net *n, uint32_t machine)
 	p->first = m->next;
 	if (p->first != NONE)
 		return i;
-	/* it has no more, and leaves the ring */
+	/* the pair has no more packets, and leaves the ring */
 	p->active = false;
 	if (previous == which)
 		n->ring[machine] = NONE;
@@ -326,7 +326,7 @@ static void link_free(struct net *n, uint32_t l)
 
 /* --- messages --- */
 
-/* A process does one thing after the other. */
+/* A process handles one message at a time. Returns the time when it is done with this one. */
 static uint64_t works(struct net *n, uint32_t process, uint64_t bytes)
 {
 	const double ns = n->f.copy_gbps > 0 ? bytes / n->f.copy_gbps : 0;
@@ -452,7 +452,7 @@ int net_send(struct net *n, uint32_t from, uint32_t to, uint64_t bytes, uint64_t
 	return n->failed ? -ENOMEM : 0;
 }
 
-/* --- all of it --- */
+/* --- the network --- */
 
 bool net_step(struct net *n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: an exchange over PMIx, which mpirun and srun --mpi=pmix have for processes. */
+/* librashpa-builder: an exchange over PMIx, which mpirun and srun --mpi=pmix provide. */
 #include "exchange.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static int pmix_open(struct rashpa_launch *launch, void **link)
 	status = PMIx_Init(&p->me, NULL, 0);
 	if (status != PMIX_SUCCESS) {
 		free(p);
-		return fabric_fail(ENOENT, "nobody says which process of a run this is (PMIx: %s): start it by mpirun, or srun --mpi=pmix, or set RASHPA_MEET=HOST:PORT",
+		return fabric_fail(ENOENT, "this process has no rank (PMIx: %s): start it by mpirun, or srun --mpi=pmix, or set RASHPA_MEET=HOST:PORT",
 				   PMIx_Error_string(status));
 	}
 	*link = p;
@@ -40,14 +40,14 @@ static int pmix_open(struct rashpa_launch *launch, void **link)
 	PMIX_LOAD_PROCID(&all, p->me.nspace, PMIX_RANK_WILDCARD);
 	status = PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value);
 	if (status != PMIX_SUCCESS)
-		return pmix_error(status, "no number of processes");
+		return pmix_error(status, "the number of processes is missing");
 	p->size = value->data.uint32;
 	*launch = (struct rashpa_launch) { .rank = p->me.rank, .size = p->size };
 	PMIX_VALUE_RELEASE(value);
 	return 0;
 }
 
-/* Until all are here; what they have put is known then. */
+/* Wait until all processes have come and their data are available. */
 static int fence(const struct pmix *p, uint64_t end)
 {
 	const uint64_t now = fabric_now();
@@ -62,7 +62,7 @@ static int fence(const struct pmix *p, uint64_t end)
 	PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
 	PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
 	status = PMIx_Fence(&all, 1, info, 2);
-	return status == PMIX_SUCCESS ? 0 : pmix_error(status, "not all processes came");
+	return status == PMIX_SUCCESS ? 0 : pmix_error(status, "some processes did not come");
 }
 
 static int publish(const void *pieces, size_t bytes)
@@ -75,10 +75,10 @@ static int publish(const void *pieces, size_t bytes)
 	status = PMIx_Put(PMIX_GLOBAL, "rashpa.builder", &value);
 	if (status == PMIX_SUCCESS)
 		status = PMIx_Commit();
-	return status == PMIX_SUCCESS ? 0 : pmix_error(status, "addresses are not taken");
+	return status == PMIX_SUCCESS ? 0 : pmix_error(status, "addresses cannot be published");
 }
 
-/* The piece that a peer has for us. */
+/* Get the piece of a peer for this process. */
 static int piece_of(const struct pmix *p, uint32_t peer, uint32_t bytes, void *piece)
 {
 	pmix_value_t *value;
@@ -89,9 +89,9 @@ static int piece_of(const struct pmix *p, uint32_t peer, uint32_t bytes, void *p
 	PMIX_LOAD_PROCID(&whose, p->me.nspace, peer);
 	status = PMIx_Get(&whose, "rashpa.builder", NULL, 0, &value);
 	if (status != PMIX_SUCCESS)
-		return pmix_error(status, "a peer has no address");
+		return pmix_error(status, "the address of a peer is missing");
 	if (value->type != PMIX_BYTE_OBJECT || value->data.bo.size != (size_t)p->size * bytes)
-		error = fabric_fail(EPROTO, "what rank %u says of its addresses cannot be", peer);
+		error = fabric_fail(EPROTO, "rank %u published invalid addresses", peer);
 	else
 		memcpy(piece, value->data.bo.bytes + (size_t)p->me.rank * bytes, bytes);
 	PMIX_VALUE_RELEASE(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Tests of numbers of events as ranges. */
+/* Tests of ranges of event numbers. */
 #include "ranges.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #define BLOCKS	1000u
 #define EVENTS	8u
 
-/* All blocks that a rule takes, in no order: 389 and 1000 have no divisor in common. */
+/* Add all blocks of a residue class, shuffled: 389 and 1000 are coprime. */
 static bool add(struct ranges *r, uint32_t from, uint32_t every)
 {
 	bool good = true;
@@ -38,10 +38,10 @@ void test_ranges(void)
 
 	ok(!ranges_open(&r, BLOCKS / 2), "ranges: ranges");
 	ok(add(&r, 1, 2) && r.n == BLOCKS / 2 && ordered(&r),
-	   "500-ranges-not: 500 ranges that do not touch are there, in order: %u", r.n);
+	   "500-ranges-not: 500 ranges that do not touch are kept apart, in order: %u", r.n);
 	ok(r.events == BLOCKS / 2 * EVENTS, "all-events: with all their events");
-	ok(!ranges_add(&r, BLOCKS * EVENTS * 2, 1) && r.n == BLOCKS / 2, "no-room: and no more than have room");
+	ok(!ranges_add(&r, BLOCKS * EVENTS * 2, 1) && r.n == BLOCKS / 2, "no-room: a range is refused without room");
 	ok(add(&r, 0, 2) && r.n == 1 && !r.range[0].first && r.range[0].last == BLOCKS * EVENTS - 1,
-	   "between-one: what is between them makes one of them");
+	   "between-one: filling the gaps merges all into one range");
 	ranges_close(&r);
 }

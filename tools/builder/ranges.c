@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-builder: numbers of events, as ranges. */
+/* rashpa-builder: ranges of event numbers. */
 #include "ranges.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ void ranges_close(struct ranges *r)
 	r->range = NULL;
 }
 
-/* The first one that ends behind an event. */
+/* The first range that does not end before an event. */
 static uint32_t behind(const struct ranges *r, uint64_t event)
 {
 	uint32_t low = 0, high = r->n;

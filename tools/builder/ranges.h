@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Numbers of events, as ranges: in order, and those that touch are one. */
+/* Ranges of event numbers: sorted, and adjacent ones are merged. */
 #ifndef BUILDER_RANGES_H
 #define BUILDER_RANGES_H
 
@@ -16,10 +16,10 @@ struct ranges {
 	uint64_t events;
 };
 
-/* Of at most so many ranges. 0 or -ENOMEM. */
+/* Allocate room for up to "most" ranges. 0 or -ENOMEM. */
 int ranges_open(struct ranges *ranges, uint32_t most);
 void ranges_close(struct ranges *ranges);
-/* So many events from the first one on, none of which is there. false: there is no room. */
+/* Add events, none of which may be in a range already. false: there is no room. */
 bool ranges_add(struct ranges *ranges, uint64_t first, uint32_t events);
 
 #endif /* BUILDER_RANGES_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A readout: matches what its sources have of an event, and sends a block of events in one message.
- * Blocks are packed in the order of their assignment, as sources come in that order.
+ * A readout matches the fragments of its sources by event, and sends a block of events in one
+ * message. It packs blocks in the order of assignment, which is the order of events in the sources.
  */
 #include "build.h"
 
@@ -13,7 +13,7 @@
 
 #include "say.h"
 
-/* A buffer that is under way, or held until its block is built. */
+/* A buffer under way, or held until its block is built. */
 struct held {
 	void *buffer;		/* NULL: free */
 	uint64_t block;
@@ -22,14 +22,14 @@ struct held {
 
 struct readout {
 	struct sources *sources;
-	struct message *queue;	/* assignments; most of them */
+	struct message *queue;	/* ring of assignments, with room for build.most */
 	uint32_t first, n;
-	struct held *held;	/* one a buffer */
-	uint8_t *packing;	/* the message of the first one, as far as it is */
-	uint64_t at;
-	uint32_t event, source;	/* of it, that come next */
-	uint64_t head;		/* place of the event's head */
-	uint64_t *next;		/* by source: the event behind the last one that was taken */
+	struct held *held;	/* one for each buffer */
+	uint8_t *packing;	/* partial message of the first assignment, or NULL */
+	uint64_t at;		/* bytes packed so far */
+	uint32_t event, source;	/* next ones to pack */
+	uint64_t head;		/* offset of the head of the event */
+	uint64_t *next;		/* by source: number of the last packed event, plus one */
 	uint64_t told;
 	bool told_end;
 };
@@ -108,7 +108,7 @@ static int send_held(struct build *b, struct held *h)
 		return 0;
 	if (error != -EPIPE)
 		return fail_fabric(b->f, error, "");
-	/* its builder has gone: the manager says what becomes of it */
+	/* its builder has gone: the manager decides about the block */
 	return b->o->hold && !h->released ? 0 : forget(b, h);
 }
 
@@ -117,32 +117,32 @@ int readout_sent(struct build *b, const struct rashpa_fabric_event *e)
 	struct held *h = of_buffer(b, e->request.buffer);
 
 	if (!h)
-		return fail("rank %u: a message was sent that is none", b->rank);
+		return fail("rank %u: a completion belongs to no message", b->rank);
 	h->sending = false;
 	if (h->again)
 		return send_held(b, h);
 	return b->o->hold && !h->released ? 0 : forget(b, h);
 }
 
-/* --- what the manager says --- */
+/* --- messages of the manager --- */
 
 static int assigned(struct build *b, struct readout *r, const struct message *m)
 {
 	if (r->n == b->most || !m->events || m->events > b->o->block || !is_builder(b, m->builder))
-		return fail("rank %u: an assignment of %u events to rank %u cannot be", b->rank,
+		return fail("rank %u: the manager sent an invalid assignment of %u events to rank %u", b->rank,
 			    m->events, m->builder);
 	r->queue[(r->first + r->n++) % b->most] = *m;
 	return 0;
 }
 
-/* To another builder: what is packed is sent again, what is not will be. */
+/* Reassign a block to another builder. If it is packed already, send it again. */
 static int assigned_again(struct build *b, struct readout *r, const struct message *m)
 {
 	struct message *packed;
 	struct held *h;
 
 	if (!is_builder(b, m->builder))
-		return fail("rank %u: rank %u is no builder", b->rank, m->builder);
+		return fail("rank %u: rank %u is not a builder", b->rank, m->builder);
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct message *t = &r->queue[(r->first + i) % b->most];
 
@@ -154,7 +154,7 @@ static int assigned_again(struct build *b, struct readout *r, const struct messa
 	}
 	h = of_block(b, m->instead);
 	if (!h)
-		return fail("rank %u: block %" PRIu64 " is to be sent again, and is not held",
+		return fail("rank %u: block %" PRIu64 " cannot be sent again, as it is not held",
 			    b->rank, m->instead);
 	packed = h->buffer;
 	h->block = m->block;
@@ -186,7 +186,7 @@ int readout_heard(struct build *b, const struct message *m)
 
 /* --- packing --- */
 
-/* What a source has of an event: 1, without data: nothing; 0: it may come; or a negative errno. */
+/* Fragment of a source for an event. 1; without data: missing; 0: not yet; or a negative errno. */
 static int match(struct build *b, uint32_t source, uint64_t wanted, struct fragment *f)
 {
 	struct readout *r = b->readout;
@@ -198,7 +198,7 @@ static int match(struct build *b, uint32_t source, uint64_t wanted, struct fragm
 			return n;
 		if (f->event >= wanted)
 			break;
-		/* the same again, or one that was given up */
+		/* a duplicate, or later than an event that was packed without it */
 		if (f->event + 1 == r->next[source])
 			b->counts.duplicate++;
 		else
@@ -234,7 +234,7 @@ static void put_fragment(struct build *b, uint32_t source, const struct fragment
 		head.flags = FRAGMENT_DAMAGED;
 	put(r, &head, sizeof(head));
 	put(r, f->data, f->length);
-	/* its last byte; of one that is empty, of the checksum */
+	/* the last byte, which belongs to the checksum if the fragment is empty */
 	r->packing[r->at - 1] ^= f->spoilt;
 	put(r, zeros, padded(f->length) - f->length);
 	r->next[source] = f->event + 1;
@@ -254,7 +254,7 @@ static int begin(struct build *b, struct readout *r)
 	return 1;
 }
 
-/* The rest of the message: 1; 0: a source has not got that far; or an exit code, negative. */
+/* Pack the rest of the message. 1; 0: a fragment may still come; or a negative exit code. */
 static int pack(struct build *b, struct readout *r, const struct message *m)
 {
 	const uint32_t sources = b->o->sources;
@@ -271,7 +271,7 @@ static int pack(struct build *b, struct readout *r, const struct message *m)
 		for (; r->source < sources; r->source++) {
 			n = match(b, r->source, head.event, &f);
 			if (n < 0)
-				return -EXIT_FAILED;	/* which it has said */
+				return -EXIT_FAILED;	/* already reported */
 			if (!n)
 				return 0;
 			put_fragment(b, r->source, &f);
@@ -302,7 +302,7 @@ static int send_packed(struct build *b, struct readout *r)
 	return send_held(b, h);
 }
 
-/* How far streams are. One word at a time: the next one says more. */
+/* Report the range of events of the stream. One message at a time: the next one has more. */
 static int tell(struct build *b, struct readout *r)
 {
 	struct message m = { .kind = KIND_TELL };
@@ -311,7 +311,7 @@ static int tell(struct build *b, struct readout *r)
 	if (!b->o->from || b->ending || b->telling || r->told_end)
 		return 0;
 	if (sources_have(r->sources, &m.block, &m.first, &ended))
-		return EXIT_FAILED;	/* which it has said */
+		return EXIT_FAILED;	/* already reported */
 	if (m.first == r->told && !ended)
 		return 0;
 	m.events = ended;

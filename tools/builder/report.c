@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-builder: what all ranks say, by rank 0. */
+/* rashpa-builder: the results of all ranks, printed by rank 0. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void put_sums(struct json_object *to, struct json_object *ranks)
 	}
 }
 
-/* One way: of those that receive; both ways: of all. */
+/* Rates of all ranks that receive. */
 static void put_rate(struct json_object *to, struct json_object *ranks)
 {
 	double sum = 0, least = 0, most = 0;
@@ -76,7 +76,7 @@ static void text(struct json_object *all, struct json_object *ranks)
 		       real(all, "mean_bytes_per_s") / 1e6, real(all, "least_bytes_per_s") / 1e6,
 		       real(all, "most_bytes_per_s") / 1e6);
 	else
-		printf("too short to measure: --seconds is at least four times --interval\n");
+		printf("too short to measure: set --seconds to at least four times --interval\n");
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
 		printf("%s%s: %" PRIu64, i ? ", " : "messages ", found[i], number(all, found[i]));
 	putchar('\n');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: bounded queues. Each cell says whose turn it is, so that there is no lock. */
+/* librashpa-builder: bounded queues without locks. Each cell holds the count that may use it. */
 #include "ring.h"
 
 #include <errno.h>
@@ -10,20 +10,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOKS	200	/* before a sleep: a few microseconds */
+#define LOOKS	200	/* polls before a sleep: a few microseconds */
 
 /* --- waiting --- */
 
 static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *most)
 {
-	/* whatever it says, the caller looks again */
+	/* ignore errors: the caller checks the condition again */
 	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, most, NULL, 0);
 }
 
 /*
- * Who sleeps has said so before its last look at the queue, and this comes after the push. All are
- * woken at once, and only the first push does it: a system call for each would be more than the
- * rest.
+ * A thread sets "asleep" before it checks the queue for the last time, and this function runs after
+ * the push, so no push is missed. Only the first push wakes, and it wakes all threads: a system
+ * call for each push would cost more than the rest.
  */
 void bell_ring(struct bell *bell)
 {
@@ -114,7 +114,7 @@ void ring_close(struct ring *ring)
 	ring->cell = NULL;
 }
 
-/* The cell whose turn it is, with the counter moved on; NULL: it is not its turn yet. */
+/* Claim the next cell, and advance the counter. NULL: the cell is not ready yet. */
 static struct cell *claim(struct ring *ring, _Atomic uint32_t *counter, uint32_t ahead,
 			  uint32_t *at)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Bounded queues of numbers for any threads, and waiting for them. A full queue refuses; who pushes
- * has counted that there is room.
+ * Bounded queues of numbers, for any number of threads, and waiting for them. A push into a full
+ * queue fails, so callers must make sure that there is room.
  */
 #ifndef BUILDER_RING_H
 #define BUILDER_RING_H
@@ -14,8 +14,8 @@
 /* Where threads sleep until something was pushed. */
 struct bell {
 	_Atomic uint32_t rung;
-	_Atomic bool asleep;	/* somebody, since it was rung */
-	_Atomic bool over;	/* nobody waits any more */
+	_Atomic bool asleep;	/* a thread sleeps, or is about to */
+	_Atomic bool over;	/* waiting has ended */
 };
 
 struct ring {
@@ -24,20 +24,20 @@ struct ring {
 		uint32_t value;
 	} *cell;
 	uint32_t mask;
-	struct bell *bell;	/* NULL: nobody waits */
-	bool alone;		/* one thread pushes and pops: nothing has to be atomic */
+	struct bell *bell;	/* NULL: no thread ever waits */
+	bool alone;		/* only one thread pushes and pops: no atomic operations needed */
 	alignas(64) _Atomic uint32_t in;
 	alignas(64) _Atomic uint32_t out;
 };
 
-/* Room for so many at least. 0 or -ENOMEM. */
+/* Allocate room for at least this many numbers. 0 or -ENOMEM. */
 int ring_open(struct ring *ring, uint32_t room, struct bell *bell);
 void ring_close(struct ring *ring);
 bool ring_push_shared(struct ring *ring, uint32_t value);
 bool ring_pop_shared(struct ring *ring, uint32_t *value);
-/* The same, and wait for it: -1: for ever. false: the time, or all, is over. */
+/* Pop, and wait if the queue is empty; -1: no limit. false: after the limit, or bell_end(). */
 bool ring_wait(struct ring *ring, uint32_t *value, int64_t timeout_ns);
-/* How many there are, about. */
+/* Approximate number of entries. */
 uint32_t ring_fill(const struct ring *ring);
 
 static inline uint32_t ring_at(const _Atomic uint32_t *counter)
@@ -45,7 +45,7 @@ static inline uint32_t ring_at(const _Atomic uint32_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* false: it is full. A thread that waits is woken. */
+/* Push, and wake waiting threads. false: the queue is full. */
 static inline bool ring_push(struct ring *ring, uint32_t value)
 {
 	const uint32_t in = ring_at(&ring->in);
@@ -59,7 +59,7 @@ static inline bool ring_push(struct ring *ring, uint32_t value)
 	return true;
 }
 
-/* false: it is empty. */
+/* Pop. false: the queue is empty. */
 static inline bool ring_pop(struct ring *ring, uint32_t *value)
 {
 	const uint32_t out = ring_at(&ring->out);
@@ -73,7 +73,7 @@ static inline bool ring_pop(struct ring *ring, uint32_t *value)
 	return true;
 }
 
-/* Threads that sleep look again; or go on from now on. */
+/* Wake all sleeping threads; bell_end() also makes later waits return at once. */
 void bell_ring(struct bell *bell);
 void bell_end(struct bell *bell);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=6 run=build/tools/builder-selftest */
-/* Tests of the library's queues, pools and shared memory, which need no driver: TAP. */
+/* Tests of queues, pools and shared memory of librashpa-builder: TAP. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -13,11 +13,11 @@
 
 #include "selftest.h"
 #include "shm.h"
-#define TAP_LINKAGE	/* of other files, too */
+#define TAP_LINKAGE	/* other files use the functions, too */
 #include "../tests/tap.h"
 
 #define SECOND		INT64_C(1000000000)
-#define LIMIT_S		120		/* of a test: a run that hangs ends */
+#define LIMIT_S		120		/* ends a test that hangs */
 
 void refused(int got, int error, const char *word, const char *what)
 {
@@ -36,17 +36,17 @@ static void test_ring(void)
 	uint32_t value, wrong = 0;
 
 	ring_open(&r, 3, NULL);	/* four cells */
-	ok(!ring_pop(&r, &value), "empty-queue-nothing: an empty queue has nothing");
+	ok(!ring_pop(&r, &value), "empty-queue-nothing: an empty queue returns nothing");
 	for (uint32_t i = 0; i < 4; i++)
 		wrong += !ring_push(&r, i);
-	ok(!wrong && !ring_push(&r, 4) && ring_fill(&r) == 4, "full-one-takes: a full one takes no more");
-	atomic_store(&r.in, UINT32_MAX - 5);	/* counters go round */
+	ok(!wrong && !ring_push(&r, 4) && ring_fill(&r) == 4, "full-one-takes: a full queue refuses more");
+	atomic_store(&r.in, UINT32_MAX - 5);	/* counters wrap */
 	atomic_store(&r.out, UINT32_MAX - 5);
 	for (uint32_t i = 0; i < 4; i++)
 		atomic_store(&r.cell[(UINT32_MAX - 5 + i) & 3].turn, UINT32_MAX - 5 + i);
 	for (uint32_t i = 0; i < 1000; i++)
 		wrong += !ring_push(&r, i) || !ring_pop(&r, &value) || value != i;
-	ok(!wrong, "counters-round: what goes in comes out, also when counters go round");
+	ok(!wrong, "counters-round: all numbers come out in order, also when counters wrap");
 	ring_close(&r);
 }
 
@@ -89,13 +89,13 @@ static void test_threads(void)
 		pthread_join(thread[i], NULL);
 	ok(atomic_load(&sum) == UINT64_C(2) * NUMBERS * (NUMBERS + 1) / 2,
 	   "two-threads-push: two threads push, two pop: each number comes out once");
-	ok(!ring_wait(&shared_ring, &value, SECOND / 100), "wait-ends-time: a wait ends with its time");
+	ok(!ring_wait(&shared_ring, &value, SECOND / 100), "wait-ends-time: a wait ends after its time limit");
 	bell_end(&bell);
-	ok(!ring_wait(&shared_ring, &value, -1), "all: and with all");
+	ok(!ring_wait(&shared_ring, &value, -1), "all: a wait ends with bell_end()");
 	ring_close(&shared_ring);
 }
 
-/* --- one process: pools, and what is refused --- */
+/* --- one process: pools, and invalid calls --- */
 
 static struct rashpa_launch alone = { .size = 1 };
 
@@ -125,7 +125,7 @@ static void *take_other(void *arg)
 	return rashpa_pool_take(arg, LIMIT_S * SECOND);
 }
 
-/* Both wait; the buffer that comes back wakes who waits for this pool. */
+/* Both threads wait; a returned buffer wakes the one that waits for its pool. */
 static void test_waiters(struct rashpa_pool *p, struct rashpa_pool *other)
 {
 	void *left[8], *mine = NULL, *got;
@@ -141,10 +141,10 @@ static void test_waiters(struct rashpa_pool *p, struct rashpa_pool *other)
 		sched_yield();
 	rashpa_pool_give(other, left[3]);
 	pthread_join(thread[1], &got);
-	ok(got == left[3], "two-wait-two: two wait for two pools: the right one is woken");
+	ok(got == left[3], "two-wait-two: two threads wait for two pools: the right one is woken");
 	rashpa_fabric_wake(p->arena->fabric);
 	pthread_join(thread[0], &mine);
-	ok(!mine, "other-one-end: the other one in the end");
+	ok(!mine, "other-one-end: the other one returns without a buffer at the end");
 }
 
 static void test_pool(void)
@@ -170,18 +170,18 @@ static void test_pool(void)
 	}
 	ok(!wrong, "four-buffers-page: four buffers, each at a page");
 	ok(!rashpa_pool_take(p, 0) && !rashpa_pool_take(p, SECOND / 100),
-	   "fifth-not-nothing: a fifth there is not, and nothing is allocated");
+	   "fifth-not-nothing: there is no fifth buffer, and nothing is allocated");
 	rashpa_pool_count(p, &c);
-	ok(c.buffers == 4 && !c.free && !c.low && c.empty == 2, "pool-counts: the pool counts that");
-	refused(rashpa_pool_give(p, (char *)buffer[0] + 64), EINVAL, "none of the pool", "the middle of a buffer");
-	refused(rashpa_pool_give(other, buffer[0]), EINVAL, "none of the pool", "another's buffer");
-	ok(!rashpa_pool_give(p, buffer[1]), "buffer-back: a buffer goes back");
-	refused(rashpa_pool_give(p, buffer[1]), EALREADY, "twice", "a buffer that is back");
-	ok(rashpa_pool_take(p, 0) == buffer[1], "taken-again: and is taken again");
+	ok(c.buffers == 4 && !c.free && !c.low && c.empty == 2, "pool-counts: the counters of the pool are right");
+	refused(rashpa_pool_give(p, (char *)buffer[0] + 64), EINVAL, "not from this pool", "the middle of a buffer");
+	refused(rashpa_pool_give(other, buffer[0]), EINVAL, "not from this pool", "a buffer of another pool");
+	ok(!rashpa_pool_give(p, buffer[1]), "buffer-back: a buffer is given back");
+	refused(rashpa_pool_give(p, buffer[1]), EALREADY, "twice", "a buffer that is free already");
+	ok(rashpa_pool_take(p, 0) == buffer[1], "taken-again: the buffer can be taken again");
 	give_later = p;
 	later = buffer[2];
 	pthread_create(&thread, NULL, give_back, NULL);
-	ok(rashpa_pool_take(p, LIMIT_S * SECOND) == buffer[2], "waits-back: who waits gets what comes back");
+	ok(rashpa_pool_take(p, LIMIT_S * SECOND) == buffer[2], "waits-back: a waiting thread gets the buffer that is given back");
 	pthread_join(thread, NULL);
 	test_waiters(p, other);
 	rashpa_fabric_close(f);
@@ -203,10 +203,10 @@ static void test_nodes(void)
 	struct rashpa_arena *a;
 
 	rashpa_fabric_nodes(f, &n);
-	ok(n.device == -1 && n.memory == -1 && n.thread == -1, "nothing-known-beginning: nothing is known in the beginning");
-	ok(!rashpa_arena_allocate(f, PAGE, &a) && !rashpa_fabric_connect(f), "one-connected: one that is connected");
+	ok(n.device == -1 && n.memory == -1 && n.thread == -1, "nothing-known-beginning: no node is known at the beginning");
+	ok(!rashpa_arena_allocate(f, PAGE, &a) && !rashpa_fabric_connect(f), "one-connected: a fabric is connected");
 	rashpa_fabric_nodes(f, &n);
-	ok(n.device == -1 && n.memory >= 0 && n.thread >= 0, "memory-thread-node: memory and thread have a node");
+	ok(n.device == -1 && n.memory >= 0 && n.thread >= 0, "memory-thread-node: the nodes of memory and thread are known");
 	rashpa_fabric_close(f);
 	apart(-1, -1, -1, NULL);
 	apart(1, 1, 1, NULL);
@@ -223,8 +223,8 @@ static void test_options(void)
 	struct rashpa_fabric *f, *second;
 
 	o.transport = "pigeon";
-	refused(rashpa_fabric_open(&o, &f), EOPNOTSUPP, "pigeon", "a transport that is none");
-	ok(!rashpa_fabric_has("shm") && rashpa_fabric_has("pigeon"), "shm-others-not: shm is there, others are not");
+	refused(rashpa_fabric_open(&o, &f), EOPNOTSUPP, "pigeon", "an unknown transport");
+	ok(!rashpa_fabric_has("shm") && rashpa_fabric_has("pigeon"), "shm-others-not: shm is built in, an unknown transport is not");
 	o.transport = "shm";
 	o.depth = 65;
 	refused(rashpa_fabric_open(&o, &f), EINVAL, "1 to 64", "a depth of 65");
@@ -253,7 +253,7 @@ static void test_launch(void)
 {
 	struct rashpa_launch l;
 
-	refused(rashpa_launch_read(&l), ENOENT, "mpirun or srun", "nobody says who this is");
+	refused(rashpa_launch_read(&l), ENOENT, "mpirun or srun", "no rank in the environment");
 	setenv("RASHPA_RANK", "1", 1);
 	refused(rashpa_launch_read(&l), EINVAL, "RASHPA_SIZE", "no number of processes");
 	setenv("RASHPA_SIZE", "0", 1);
@@ -262,11 +262,11 @@ static void test_launch(void)
 	refused(rashpa_launch_read(&l), EINVAL, "RASHPA_JOB", "no name");
 	setenv("RASHPA_JOB", "test", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 1 && l.size == 4 && !strcmp(l.job, "test"),
-	   "rank-1-4-hand: rank 1 of 4 by hand");
+	   "rank-1-4-hand: rank 1 of 4, started by hand");
 	unsetenv("RASHPA_JOB");
 	setenv("RASHPA_MEET", "node0:7000", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 1 && !strcmp(l.job, "node0:7000"),
-	   "processes-meet-names: where processes meet names the run, too");
+	   "processes-meet-names: the address where processes meet can name the run");
 	unsetenv("RASHPA_MEET");
 	setenv("RASHPA_RANK", "-1", 1);
 	refused(rashpa_launch_read(&l), EINVAL, "-1", "rank -1");
@@ -280,12 +280,12 @@ static void test_launch(void)
 	setenv("SLURM_JOB_ID", "77", 1);
 	setenv("SLURM_STEP_ID", "0", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 2 && l.size == 3 && !strcmp(l.job, "77.0"),
-	   "rank-2-3-slurm: rank 2 of 3 by Slurm");
+	   "rank-2-3-slurm: rank 2 of 3, started by Slurm");
 	setenv("OMPI_COMM_WORLD_RANK", "0", 1);
 	setenv("OMPI_COMM_WORLD_SIZE", "8", 1);
 	setenv("PMIX_NAMESPACE", "prterun-here-1@1", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 0 && l.size == 8 &&
-	   !strcmp(l.job, "prterun-here-1@1"), "rank-0-8-mpirun: rank 0 of 8 by mpirun");
+	   !strcmp(l.job, "prterun-here-1@1"), "rank-0-8-mpirun: rank 0 of 8, started by mpirun");
 	for (const char * const *name = (const char * const []) { "SLURM_PROCID",
 		"OMPI_COMM_WORLD_RANK", "RASHPA_SIZE", "RASHPA_JOB", NULL }; *name; name++)
 		unsetenv(*name);
@@ -318,21 +318,21 @@ static void test_requests(void)
 	refused(rashpa_fabric_send(f, &r), EINVAL, "above", "more than there can be");
 	r.length = 1 << 20;
 	r.buffer = (char *)rashpa_arena_base(a) + 1;
-	refused(rashpa_fabric_send(f, &r), EINVAL, "not in an arena", "a byte behind the arena");
+	refused(rashpa_fabric_send(f, &r), EINVAL, "not in an arena", "a byte after the arena");
 	r.buffer = stranger;
 	r.length = 100;
-	refused(rashpa_fabric_receive(f, &r), EINVAL, "bring", "memory that nobody brought");
+	refused(rashpa_fabric_receive(f, &r), EINVAL, "bring", "memory that is not an arena");
 
-	/* a queue of four; nothing has begun */
+	/* a queue of four requests, not connected yet */
 	r.buffer = rashpa_arena_base(a);
 	for (r.tag = 0; r.tag < 4; r.tag++)
 		wrong += rashpa_fabric_send(f, &r);
 	ok(!wrong, "four-messages-wait: four messages wait");
 	refused(rashpa_fabric_send(f, &r), EAGAIN, "full", "a fifth: back-pressure");
-	ok(!rashpa_fabric_connect(f), "begins: it begins");
-	refused(rashpa_fabric_connect(f), EISCONN, "already", "it begins once");
-	refused(rashpa_arena_bring(f, stranger, 100, &a), EISCONN, "before", "memory afterwards");
-	ok(!rashpa_fabric_next(f, e, 8, SECOND / 50), "nothing-sent-before: nothing is sent before there is room");
+	ok(!rashpa_fabric_connect(f), "begins: the fabric connects");
+	refused(rashpa_fabric_connect(f), EISCONN, "already", "connecting twice");
+	refused(rashpa_arena_bring(f, stranger, 100, &a), EISCONN, "before", "an arena after connecting");
+	ok(!rashpa_fabric_next(f, e, 8, SECOND / 50), "nothing-sent-before: no message is sent before there is room");
 	memset(r.buffer, 7, 100);
 	r.buffer = (char *)r.buffer + 8192;
 	r.length = 4096;
@@ -355,16 +355,16 @@ static void test_requests(void)
 		wrong += e[i].status != (last ? -EMSGSIZE : 0) || e[i].length != (last ? 0 : 100) ||
 			 e[i].received != (e[i].request.length != 100);
 	}
-	ok(!wrong, "tag-message-one: the tag comes with the message, and one that is too long is told at both ends");
+	ok(!wrong, "tag-message-one: the tag comes with the message, and both ends see that a message is too long");
 	rashpa_fabric_count(f, 0, &send, &receive);
 	ok(send.posted == 4 && send.done == 4 && send.bytes == 300 && receive.posted == 4 &&
-	   receive.bytes == 300, "queues-count: queues count");
+	   receive.bytes == 300, "queues-count: the counters of the queues are right");
 	rashpa_fabric_wake(f);
-	ok(!rashpa_fabric_next(f, e, 8, -1), "waits-ever-woken: who waits for ever is woken in the end");
+	ok(!rashpa_fabric_next(f, e, 8, -1), "waits-ever-woken: a wait without a limit ends with rashpa_fabric_wake()");
 	rashpa_fabric_close(f);
 }
 
-/* --- fairness: a transport that does all there is --- */
+/* --- fairness: a transport that completes all requests at once --- */
 
 static int fake_open(struct rashpa_fabric *f)
 {
@@ -382,7 +382,7 @@ static int fake_begin(struct queue *q, struct peer *peer, unsigned int slot)
 	return q->flying > q->fabric->options.depth || peer->gone || slot > 63 ? -EIO : 0;
 }
 
-/* Once a round, the youngest first, as a network may find them. */
+/* Complete all requests, the youngest first, as a network may do. */
 static bool fake_poll(struct rashpa_fabric *f, struct peer *peer)
 {
 	struct queue *q = &peer->send, *r = &peer->receive;
@@ -417,9 +417,9 @@ static void test_fairness(void)
 	uint32_t done[4] = {}, wrong = 0, total = 0;
 
 	ok(!fabric_open_with(&fake, &o, &f) && !rashpa_arena_allocate(f, PAGE, &a),
-	   "transport-test: a transport of the test");
+	   "transport-test: the transport of the test opens");
 	r.buffer = rashpa_arena_base(a);
-	/* peer 0 has most, and has it first */
+	/* peer 0 gets most messages, and gets them first */
 	for (r.peer = 0; r.peer < 4; r.peer++) {
 		for (unsigned int i = 0; i < (r.peer ? 60 : 300); i++)
 			wrong += rashpa_fabric_send(f, &r);
@@ -428,18 +428,18 @@ static void test_fairness(void)
 	while (total < 480 && rashpa_fabric_next(f, &e, 1, LIMIT_S * SECOND) == 1) {
 		done[e.request.peer]++;
 		total++;
-		/* as long as all have something, nobody is ahead by more than a round */
+		/* while all peers have messages, none is ahead by more than a round */
 		for (unsigned int i = 1; i < 4; i++)
 			wrong += done[i] < 60 && (done[0] > done[i] + 3 || done[i] > done[0] + 3);
 	}
-	ok(total == 480 && !wrong, "nobody-ahead-round: nobody is ahead by more than a round of the pipeline");
+	ok(total == 480 && !wrong, "nobody-ahead-round: no peer is ahead by more than a round of the pipeline");
 	r.peer = 0;
 	for (r.context = &done[0]; r.context != &done[3]; r.context = (uint32_t *)r.context + 1)
 		wrong += rashpa_fabric_receive(f, &r);
 	for (total = 0; total < 3; total++)
 		wrong += rashpa_fabric_next(f, &e, 1, LIMIT_S * SECOND) != 1 ||
 			 e.request.context != &done[total];
-	ok(!wrong, "messages-order-however: messages are told in their order, however they are found");
+	ok(!wrong, "messages-order-however: events come in the order of messages, not of completions");
 	rashpa_fabric_close(f);
 }
 
@@ -480,7 +480,7 @@ static int connect_part(struct part *t)
 	return error;
 }
 
-/* Start so many, each in a process of its own. How many went well, and which were killed. */
+/* Start a process for each rank. Returns the number of successes; sets the number of kills. */
 static unsigned int run(struct part *like, int (*body)(struct part *t), unsigned int *killed)
 {
 	static unsigned int runs;
@@ -562,7 +562,7 @@ static bool right(const struct part *t, const struct rashpa_fabric_event *e, uin
 	return true;
 }
 
-/* All send to all, themselves too, as fast as buffers come back. */
+/* All ranks send to all, including themselves, as fast as buffers come back. */
 static int everyone(struct part *t)
 {
 	const uint32_t room = t->queue < 16 ? t->queue : 16;
@@ -624,7 +624,7 @@ static void test_everyone(void)
 			};
 
 			ok(run(&t, everyone, NULL) == t.size,
-			   "processes-depth/message-right-order: %u to %u processes, depth %u: each message is right, in order",
+			   "processes-depth/message-right-order: %u to %u processes, depth %u: all messages are right, in order",
 			   t.size, t.size, t.depth);
 		}
 	}
@@ -635,11 +635,11 @@ static void test_everyone(void)
 		};
 		const unsigned int good = run(&t, everyone, NULL);
 
-		ok(good == t.size, "3-3-memory-queues: 3 to 3, memory of their own, queues of %u", t.queue);
+		ok(good == t.size, "3-3-memory-queues: 3 to 3 processes, memory of the caller, queues of %u", t.queue);
 	}
 }
 
-/* Rank 1 has no room for a while: rank 0 waits, and nothing is lost. */
+/* Rank 1 has no room for a while: rank 0 waits, and no message is lost. */
 static int pressure(struct part *t)
 {
 	const struct rashpa_fabric_request go = { .length = 0 };
@@ -655,7 +655,7 @@ static int pressure(struct part *t)
 
 		if (connect_part(t))
 			return 1;
-		/* rank 0 says by a message that its queue is full; then there is room */
+		/* the first message shows that the queue of rank 0 is full; then make room */
 		say = r;
 		wrong += !!rashpa_fabric_receive(t->f, &say);
 		while (got < t->queue + 1) {
@@ -665,7 +665,7 @@ static int pressure(struct part *t)
 			if (got < t->queue + 1)
 				wrong += !!rashpa_fabric_receive(t->f, &say);
 		}
-		/* and the word that all came */
+		/* confirm that all messages came */
 		wrong += !!rashpa_fabric_send(t->f, &say);
 		return rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1 || wrong;
 	}
@@ -676,7 +676,7 @@ static int pressure(struct part *t)
 		return 1;
 	if (rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1)
 		return 1;
-	wrong += !!rashpa_fabric_send(t->f, &r);	/* an event is taken: room for one more */
+	wrong += !!rashpa_fabric_send(t->f, &r);	/* an event was taken: room for one more */
 	wrong += !!rashpa_fabric_receive(t->f, &r);
 	for (got = 1; got < t->queue + 2; got++) {
 		if (rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1)
@@ -686,7 +686,7 @@ static int pressure(struct part *t)
 	return wrong;
 }
 
-/* Rank 1 dies with messages on their way in both directions. */
+/* Rank 1 dies with messages under way in both directions. */
 static int die(struct part *t)
 {
 	struct rashpa_fabric_request r = { .length = 4096, .peer = !t->rank };
@@ -697,7 +697,7 @@ static int die(struct part *t)
 	if (open_part(t, 1 << 20) || connect_part(t))
 		return 1;
 	r.buffer = rashpa_arena_base(t->a);
-	/* its end may be seen before all is asked for: then the rest is refused */
+	/* rank 0 may see the death before all requests are posted: then the rest fail */
 	for (r.tag = 0; r.tag < 15 && !error; r.tag++) {
 		error = r.tag % 3 == 2 ? rashpa_fabric_receive(t->f, &r) :
 					 rashpa_fabric_send(t->f, &r);
@@ -706,7 +706,7 @@ static int die(struct part *t)
 	if (error && (error != -EPIPE || t->rank))
 		return 1;
 	if (t->rank) {
-		/* some of it has come */
+		/* wait until at least one request has completed */
 		rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND);
 		kill(getpid(), SIGKILL);
 	}
@@ -719,7 +719,7 @@ static int die(struct part *t)
 	return 0;
 }
 
-/* Rank 1 writes what cannot be into what it shares with rank 0, in one of several ways. */
+/* Rank 1 writes invalid data into the memory that it shares with rank 0, in one of several ways. */
 static unsigned int mischief;
 
 static int lie(struct part *t)
@@ -733,7 +733,7 @@ static int lie(struct part *t)
 		return 1;
 	r.buffer = rashpa_arena_base(t->a);
 	if (!t->rank) {
-		/* before there can be a lie */
+		/* post before rank 1 can write invalid data */
 		if (rashpa_fabric_receive(t->f, &r) || rashpa_fabric_send(t->f, &r) ||
 		    connect_part(t))
 			return 1;
@@ -759,12 +759,12 @@ static int lie(struct part *t)
 	case 4:
 		l->out->entry[0].length = UINT32_MAX;
 		break;
-	case 5:	/* more was taken than there was */
+	case 5:	/* more taken than sent */
 		atomic_store(&l->in->head, 1000);
 		break;
 	}
 	atomic_store(&l->out->tail, mischief == 5 ? 0 : mischief == 6 ? 65 : 1);
-	/* the other one may sleep; and until it has gone */
+	/* rank 0 may sleep: ring its bell until it has gone */
 	while (!rashpa_fabric_gone(t->f, 0)) {
 		if (write(l->bell, &one, sizeof(one)) != sizeof(one))
 			return 1;
@@ -773,13 +773,13 @@ static int lie(struct part *t)
 	return 0;
 }
 
-/* A round that takes the ring of the bell away has to say that there was something. */
+/* A round that consumes a ring of the bell must report activity. */
 static int hear(struct part *t)
 {
 	struct rashpa_fabric_event e;
 	bool heard = false;
 
-	t->flags = RASHPA_FABRIC_DRIVEN;	/* the thread is us */
+	t->flags = RASHPA_FABRIC_DRIVEN;	/* this thread drives the transport */
 	if (open_part(t, 1 << 20) || connect_part(t))
 		return 1;
 	while (t->rank && !rashpa_fabric_gone(t->f, 0))
@@ -796,22 +796,22 @@ static int hear(struct part *t)
 static void test_peers(void)
 {
 	static const char * const lies[] = {
-		"an arena that is not there", "an arena without end", "more than the arena",
-		"an offset without end", "a length without end", "that more was taken than sent",
+		"a missing arena", "the arena UINT32_MAX", "data after the end of an arena",
+		"an offset near UINT64_MAX", "a length of UINT32_MAX", "more taken than sent",
 		"more messages than the ring has",
 	};
 	unsigned int good = 0, killed;
 	struct part t = { .size = 2, .depth = 4, .queue = 32 };
 
-	ok(run(&t, pressure, NULL) == 2, "full-queue-waits: a full queue waits for room, and loses nothing");
+	ok(run(&t, pressure, NULL) == 2, "full-queue-waits: a full queue waits for room, and loses no message");
 	for (unsigned int i = 0; i < 10; i++) {
 		good += run(&t, die, &killed) == 1;
 		good += killed == 1;
 	}
-	ok(run(&t, hear, NULL) == 2, "bell-rung-before: a bell that was rung before a sleep is heard");
-	ok(good == 20, "kill-9-peer-all: kill -9 of a peer: all that was under way ends");
+	ok(run(&t, hear, NULL) == 2, "bell-rung-before: a ring of the bell before a sleep is not lost");
+	ok(good == 20, "kill-9-peer-all: after kill -9 of a peer, all requests under way end");
 	for (mischief = 0; mischief < 7; mischief++)
-		ok(run(&t, lie, NULL) == 2, "peer-not-believed: a peer that says %s is not believed", lies[mischief]);
+		ok(run(&t, lie, NULL) == 2, "peer-not-believed: a peer that claims %s is dropped", lies[mischief]);
 }
 
 int main(void)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: processes of one machine. Each has a window that its peers write to: a ring of
- * requests for each of them. Who receives copies, straight from the buffer of the other one, and
- * says so; so a message is sent when it is there. Sockets between all of them carry the files in
- * the beginning, and tell of the end of a process. Nothing has a name that could be left behind.
+ * librashpa-builder: transport between processes of one machine. Each process has a window that its
+ * peers write to: a ring of requests for each peer. The receiver copies directly from the buffer of
+ * the sender, and acknowledges; so a send completes when the message has arrived. Sockets between
+ * all processes pass the files at the beginning, and signal the end of a process. No name stays
+ * after a run.
  */
 #include "shm.h"
 
@@ -24,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RETRY_NS	2000000		/* until a peer that is not there yet is tried again */
-#define LOOK		1024		/* rounds between two looks whether a peer has gone */
+#define RETRY_NS	2000000		/* between two attempts to reach a peer */
+#define LOOK		1024		/* rounds between two checks for lost peers */
 
 static size_t window_bytes(uint32_t size)
 {
@@ -34,9 +35,9 @@ static size_t window_bytes(uint32_t size)
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* --- who is there --- */
+/* --- opening --- */
 
-/* A name that is gone with its process. */
+/* An abstract name, which ends with its process. */
 static socklen_t address_of(const struct rashpa_launch *l, uint32_t rank, struct sockaddr_un *to)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -57,12 +58,12 @@ static int listen_here(struct rashpa_fabric *f, struct shm *s)
 
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listener < 0)
-		return fabric_fail(errno, "no socket: %s", strerror(errno));
+		return fabric_fail(errno, "cannot create a socket: %s", strerror(errno));
 	if (bind(s->listener, (struct sockaddr *)&here, length))
 		return errno == EADDRINUSE ?
-			fabric_fail(EADDRINUSE, "rank %u of run %s is there already: each process has a rank of its own, and each run a name",
+			fabric_fail(EADDRINUSE, "rank %u of run %s is there already: give each process a different rank, and each run a different name",
 				    f->launch.rank, f->launch.job) :
-			fabric_fail(errno, "no address: %s", strerror(errno));
+			fabric_fail(errno, "cannot bind the socket: %s", strerror(errno));
 	if (listen(s->listener, RASHPA_FABRIC_PEERS))
 		return fabric_fail(errno, "cannot listen: %s", strerror(errno));
 	return 0;
@@ -107,7 +108,7 @@ static int shm_open_fabric(struct rashpa_fabric *f)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->listener = -1;
 	if (s->bell < 0 || s->epoll < 0)
-		return fabric_fail(errno, "no file descriptors: %s", strerror(errno));
+		return fabric_fail(errno, "cannot create file descriptors: %s", strerror(errno));
 	error = make_window(f, s);
 	return error ? error : listen_here(f, s);
 }
@@ -144,7 +145,7 @@ static int send_hello(struct rashpa_fabric *f, int socket)
 	};
 	memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * n);
 	if (sendmsg(socket, &message, MSG_NOSIGNAL) != sizeof(hello))
-		return fabric_fail(EPIPE, "a peer left before it was greeted: %s", strerror(errno));
+		return fabric_fail(EPIPE, "a peer left while it was connecting: %s", strerror(errno));
 	return 0;
 }
 
@@ -160,7 +161,7 @@ static bool readable(int socket, uint64_t end)
 	return ppoll(&fd, 1, &most, NULL) > 0;
 }
 
-/* With files in fds, -1 behind them. 0, or a negative errno without a sentence. */
+/* Files go into fds, followed by -1. 0, or a negative errno without a sentence. */
 static int receive_hello(int socket, uint64_t end, struct shm_hello *hello, int fds[ARENAS + 3])
 {
 	union {
@@ -199,7 +200,7 @@ static void close_all(int *fds)
 		close(*fds);
 }
 
-/* Memory that its owner can make shorter would end us. */
+/* If the owner can shorten the memory, an access may kill this process. */
 static bool lasting(int fd, uint64_t length)
 {
 	struct stat st;
@@ -215,7 +216,7 @@ static bool lasting(int fd, uint64_t length)
 
 static int cannot_be(uint32_t rank, const char *what)
 {
-	return fabric_fail(EPROTO, "what rank %u says cannot be: %s", rank, what);
+	return fabric_fail(EPROTO, "rank %u sent an invalid hello: %s", rank, what);
 }
 
 static int map_arenas(struct shm_peer *l, const struct shm_hello *h, const int *fd)
@@ -228,7 +229,7 @@ static int map_arenas(struct shm_peer *l, const struct shm_hello *h, const int *
 		if (!h->mappable[i])
 			continue;
 		if (*fd < 0 || !h->length[i] || !lasting(*fd, h->length[i]))
-			return cannot_be(h->rank, "an arena");
+			return cannot_be(h->rank, "an arena is missing, empty or not sealed");
 		at = mmap(NULL, h->length[i], PROT_READ, MAP_SHARED, *fd++, 0);
 		if (at == MAP_FAILED)
 			return fabric_fail(errno, "an arena of rank %u cannot be mapped: %s",
@@ -238,7 +239,7 @@ static int map_arenas(struct shm_peer *l, const struct shm_hello *h, const int *
 	return 0;
 }
 
-/* What cannot be mapped is read through the kernel: does it let us? */
+/* Arenas without a file are read through the kernel. Does it permit that? */
 static int probe(const struct shm_peer *l, const struct shm_hello *h)
 {
 	uint64_t word = 0;
@@ -265,7 +266,7 @@ static int take_files(struct rashpa_fabric *f, struct shm_peer *l, const struct 
 	void *at;
 
 	if (fds[0] < 0 || fds[1] < 0 || !lasting(fds[0], s->window_bytes) || h->arenas > ARENAS)
-		return cannot_be(h->rank, "no window");
+		return cannot_be(h->rank, "its window is missing or not sealed");
 	at = mmap(NULL, s->window_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 	if (at == MAP_FAILED)
 		return fabric_fail(errno, "the window of rank %u cannot be mapped: %s", h->rank,
@@ -279,7 +280,7 @@ static int take_files(struct rashpa_fabric *f, struct shm_peer *l, const struct 
 	return map_arenas(l, h, fds + 2);
 }
 
-/* The peer that said hello on this socket, which is its own from now on. */
+/* Set up the peer that sent this hello. It owns the socket from now on. */
 static int introduce(struct rashpa_fabric *f, int socket, const struct shm_hello *h, int *fds)
 {
 	struct ucred who = {};
@@ -302,7 +303,7 @@ static int introduce(struct rashpa_fabric *f, int socket, const struct shm_hello
 
 static int missing(const struct rashpa_fabric *f, uint32_t rank)
 {
-	return fabric_fail(ETIMEDOUT, "rank %u of %u did not come within %u ms: were all processes of run %s started on this machine, by one user?",
+	return fabric_fail(ETIMEDOUT, "rank %u of %u did not come within %u ms: check that all processes of run %s run on this machine, as one user",
 			   rank, f->launch.size, f->options.timeout_ms, f->launch.job);
 }
 
@@ -323,7 +324,7 @@ static int reach(struct rashpa_fabric *f, uint32_t rank, uint64_t end, int *sock
 	const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (s < 0)
-		return fabric_fail(errno, "no socket: %s", strerror(errno));
+		return fabric_fail(errno, "cannot create a socket: %s", strerror(errno));
 	while (connect(s, (struct sockaddr *)&there, length)) {
 		if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) {
 			close(s);
@@ -333,7 +334,7 @@ static int reach(struct rashpa_fabric *f, uint32_t rank, uint64_t end, int *sock
 			close(s);
 			return missing(f, rank);
 		}
-		nanosleep(&pause, NULL);	/* there is nothing to wait for that has a file */
+		nanosleep(&pause, NULL);	/* nothing signals that the peer listens */
 	}
 	*socket_ = s;
 	return 0;
@@ -347,7 +348,7 @@ static int call(struct rashpa_fabric *f, uint32_t rank, uint64_t end)
 	if (error)
 		return error;
 	fds[0] = -1;
-	error = same_user(s) ? 0 : cannot_be(rank, "it is another user's");
+	error = same_user(s) ? 0 : cannot_be(rank, "the process belongs to another user");
 	if (!error)
 		error = send_hello(f, s);
 	if (!error) {
@@ -357,7 +358,7 @@ static int call(struct rashpa_fabric *f, uint32_t rank, uint64_t end)
 		else if (error)
 			error = fabric_fail(-error, "rank %u left", rank);
 		else if (hello.rank != rank || hello.size != f->launch.size)
-			error = cannot_be(rank, "another rank, or number of processes");
+			error = cannot_be(rank, "its rank or its number of processes is wrong");
 	}
 	if (!error)
 		error = introduce(f, s, &hello, fds);
@@ -367,7 +368,7 @@ static int call(struct rashpa_fabric *f, uint32_t rank, uint64_t end)
 	return error;
 }
 
-/* One that calls. Strangers are sent away. */
+/* Accept a connection, and close it if it is not from a peer. */
 static int answer(struct rashpa_fabric *f, uint32_t missing_rank, uint64_t end, bool *came)
 {
 	const struct shm *s = f->link;
@@ -404,7 +405,7 @@ static int shm_connect(struct rashpa_fabric *f, uint64_t end)
 	bool came;
 
 	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->bell, &event))
-		return fabric_fail(errno, "no events: %s", strerror(errno));
+		return fabric_fail(errno, "cannot add to epoll: %s", strerror(errno));
 	for (uint32_t i = 0; i < f->launch.rank && !error; i++)
 		error = call(f, i, end);
 	for (uint32_t i = f->launch.rank + 1; i < f->launch.size && !error;) {
@@ -426,13 +427,13 @@ static void lose(struct peer *peer)
 	const struct rashpa_fabric *f = peer->send.fabric;
 	const uint32_t blamed = atomic_load(&l->window->blamed);
 
-	/* its memory outlives it: it may have left because of another one, and not of us */
+	/* its window can still be read: it may blame another rank, but not this one */
 	peer_gone(peer, blamed && blamed <= f->launch.size && blamed - 1 != f->launch.rank ?
 			blamed - 1 : peer->rank);
 	queue_end(&peer->send, -EPIPE);
 	queue_end(&peer->receive, -EPIPE);
 	if (l->socket >= 0)
-		close(l->socket);	/* which ends its events */
+		close(l->socket);	/* removes it from epoll */
 	l->socket = -1;
 }
 
@@ -459,7 +460,7 @@ static int shm_begin(struct queue *q, struct peer *peer, unsigned int slot)
 	return 0;
 }
 
-/* What the peer has taken of ours. */
+/* Complete the sends that the peer has taken. */
 static bool reap(struct peer *peer, struct shm_peer *l)
 {
 	const uint32_t head = atomic_load_explicit(&l->out->head, memory_order_acquire);
@@ -497,7 +498,7 @@ static int copy(const struct shm_peer *l, const struct shm_entry *e, void *to)
 	return 0;
 }
 
-/* What the peer has for us, as far as there is room. */
+/* Receive the peer's messages, as far as there is room. */
 static bool take(struct peer *peer, struct shm_peer *l)
 {
 	const uint32_t tail = atomic_load_explicit(&l->in->tail, memory_order_acquire);
@@ -526,7 +527,7 @@ static bool take(struct peer *peer, struct shm_peer *l)
 	return any;
 }
 
-/* Its process has ended: what it took before is sent. */
+/* The process of a peer has ended: complete the sends that it took before. */
 static void depart(struct peer *peer)
 {
 	struct shm_peer *l = peer->link;
@@ -542,7 +543,7 @@ static void ring(int bell)
 	const uint64_t one = 1;
 
 	if (write(bell, &one, sizeof(one)) < 0)
-		return;	/* it is full: it wakes */
+		return;	/* the counter is full: the peer wakes in any case */
 }
 
 static bool look(struct rashpa_fabric *f, int timeout_ms)
@@ -565,7 +566,7 @@ static bool shm_poll(struct rashpa_fabric *f, struct peer *peer)
 {
 	struct shm *s = f->link;
 	struct shm_peer *l = peer->link;
-	/* a bell that is heard here does not wake any more: a round that hears it is no idle one */
+	/* look() consumes a ring of the bell, so a round with one must not count as idle */
 	bool any = ++s->looks % LOOK == 0 && look(f, 0);
 
 	if (atomic_load_explicit(&peer->gone, memory_order_relaxed))

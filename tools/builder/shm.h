@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What processes of one machine share. */
+/* Memory that processes of one machine share. */
 #ifndef BUILDER_SHM_H
 #define BUILDER_SHM_H
 
@@ -9,9 +9,9 @@
 
 #define SHM_MAGIC		0x31626473u	/* "sdb1" */
 
-/* One writes tail and entries, the other one head and status. */
+/* The sender writes tail and entries, the receiver head and status. */
 struct shm_entry {
-	uint64_t offset;	/* in the arena; an address, if it is one that cannot be mapped */
+	uint64_t offset;	/* in the arena; an address if peers cannot map the arena */
 	uint32_t arena;
 	uint32_t length;
 	uint32_t tag;
@@ -25,15 +25,15 @@ struct shm_ring {
 };
 
 struct shm_window {
-	alignas(64) _Atomic uint32_t asleep;	/* the owner's thread */
-	/* the owner's: a rank and 1, because of which it leaves; 0: none */
+	alignas(64) _Atomic uint32_t asleep;	/* the owner's thread sleeps */
+	/* rank that makes the owner leave, plus 1; 0: none */
 	_Atomic uint32_t blamed;
-	struct shm_ring ring[];			/* of each peer, to the owner */
+	struct shm_ring ring[];			/* by peer: messages to the owner */
 };
 
 struct shm_hello {
 	uint32_t magic, rank, size, arenas;
-	uint64_t probe;			/* address of this word of the sender's: what it is */
+	uint64_t probe;			/* address, in the sender, of a word with SHM_MAGIC */
 	uint64_t length[ARENAS];
 	uint8_t mappable[ARENAS];
 };
@@ -43,9 +43,9 @@ struct shm_peer {
 	pid_t pid;
 	struct shm_window *window;	/* the peer's */
 	struct shm_ring *in, *out;
-	uint32_t head;			/* of in */
-	uint32_t tail, acknowledged;	/* of out */
-	bool news;			/* that the peer has to hear */
+	uint32_t head;			/* position in "in" */
+	uint32_t tail, acknowledged;	/* positions in "out" */
+	bool news;			/* the peer must be woken */
 	uint32_t arenas;
 	uint64_t length[ARENAS];
 	const uint8_t *base[ARENAS];	/* NULL: read through the kernel */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a builder does with events: nothing, files for whoever filters them, or a stream of images
- * that are made of those of all readouts, one below the other.
+ * Sinks of a builder: none, files for later filters, or a stream of images. An image of the stream
+ * consists of the images of all readouts, one below the other.
  */
 #include "build.h"
 
@@ -24,7 +24,7 @@ struct sink {
 	int folder;
 	struct iovec *piece;
 	struct rashpa_stream *stream;
-	uint32_t taken;		/* events of the block that are in the stream */
+	uint32_t taken;		/* events of the block that are in the stream already */
 };
 
 /* --- streams --- */
@@ -56,7 +56,7 @@ static int open_stream(struct sink *s, uint32_t builder, uint32_t readouts)
 	return 0;
 }
 
-/* Its event, of a message of which the builder has seen that it is whole; NULL: not there. */
+/* An event of a message that the builder has checked; NULL: not there. */
 static const uint8_t *event_in(const struct message *m, uint32_t index)
 {
 	const uint8_t *at = (const uint8_t *)(m + 1), *end = at + m->bytes;
@@ -74,7 +74,7 @@ static const uint8_t *event_in(const struct message *m, uint32_t index)
 	}
 }
 
-/* Images of a readout, line by line where the stream has longer ones. Lines that are missing. */
+/* Copy the images of a readout into a stack line by line. Returns the number of missing lines. */
 static uint32_t copy_images(struct sink *s, const struct message *m, uint32_t index,
 			    const struct rashpa_stack *stack, uint8_t *to)
 {
@@ -106,7 +106,7 @@ static uint32_t copy_images(struct sink *s, const struct message *m, uint32_t in
 	return missing;
 }
 
-/* What there is no room for comes again, from there on. */
+/* If the stream is full, the next call continues with the first event that had no room. */
 static int stream_block(struct sink *s, const struct message *block, void * const *message,
 			uint32_t readouts)
 {
@@ -178,7 +178,7 @@ static int write_all(int file, struct iovec *piece, uint32_t n)
 	return 0;
 }
 
-/* A name that is there is a whole file; one that is there already is not written over. */
+/* Files appear under their name only when complete, and never replace another file. */
 static int write_file(struct sink *s, const struct message *block, uint32_t n)
 {
 	char name[80], hidden[96];
@@ -186,7 +186,7 @@ static int write_file(struct sink *s, const struct message *block, uint32_t n)
 
 	snprintf(name, sizeof(name), "events-%012" PRIu64 "-%u", block->first, block->events);
 	snprintf(hidden, sizeof(hidden), ".%s.%u", name, s->rank);
-	/* never through what somebody else, or a run that was killed, has left there */
+	/* never write through a file or link left there by another user or a killed run */
 	if (unlinkat(s->folder, hidden, 0) && errno != ENOENT)
 		return -errno;
 	file = openat(s->folder, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,

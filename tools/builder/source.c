@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Sources of a readout: streams, an image of which is a fragment, or fragments that are made, with
- * the faults that tests want.
+ * Sources of a readout: streams, whose images are fragments, or generated fragments, with faults
+ * for tests.
  */
 #include "build.h"
 
@@ -14,21 +14,21 @@
 #include "rashpa-stream.h"
 #include "say.h"
 
-#define PATTERN	4096	/* bytes, from one of which a fragment begins */
+#define PATTERN	4096	/* number of offsets in the pattern where fragments begin */
 
 struct sources {
 	const struct options *o;
 	uint32_t readout;
-	/* that are made */
-	uint64_t *step;		/* of each source: fragments so far */
+	/* generated fragments */
+	uint64_t *step;		/* by source: fragments so far */
 	uint8_t *pattern;
 	/* a stream: there is one source */
 	struct rashpa_stream *stream;
 	struct rashpa_stack stack;
-	uint32_t image;		/* of the stack, that comes next */
+	uint32_t image;		/* index of the next image in the stack */
 	bool holds, any, ended, drains;
 	uint64_t first, have;
-	uint8_t *packed;	/* an image whose lines were not next to each other */
+	uint8_t *packed;	/* copy of an image without gaps between lines */
 };
 
 uint32_t sources_most(const struct options *o)
@@ -88,7 +88,7 @@ void sources_close(struct sources *s)
 	free(s);
 }
 
-/* --- fragments that are made --- */
+/* --- generated fragments --- */
 
 static bool faulty(const struct sources *s, uint32_t source, const char *fault)
 {
@@ -96,7 +96,7 @@ static bool faulty(const struct sources *s, uint32_t source, const char *fault)
 	       !strcmp(s->o->fault, fault);
 }
 
-/* Which event comes as number n. */
+/* Event number of the n-th fragment. */
 static uint64_t event_of(const struct sources *s, uint32_t source, uint64_t n)
 {
 	const uint64_t at = s->o->fault_event;
@@ -135,13 +135,13 @@ static int check(const struct sources *s)
 
 	if (st->data && st->width == g->width && st->height == g->height && st->pixel == g->pixel)
 		return 0;
-	fail("readout %u: the stream of %s%u has images of %u x %u pixels of %u bytes%s: give them as --geometry, the same for all readouts",
+	fail("readout %u: the stream of %s%u has images of %u x %u pixels of %u bytes%s: set --geometry to this size, the same for all readouts",
 	     s->readout, s->o->from, s->readout, st->width, st->height, st->pixel_bytes,
 	     st->data ? "" : ", which this machine cannot map");
 	return -EINVAL;
 }
 
-/* The next stack, if it is there: 1, 0 or a negative errno. */
+/* Take the next stack. 1, 0: none yet, or a negative errno. */
 static int advance(struct sources *s)
 {
 	int n;
@@ -180,7 +180,7 @@ static const uint8_t *lines(struct sources *s, const uint8_t *data)
 	return s->packed;
 }
 
-/* The next image: 1, 0 or a negative errno. */
+/* Get the next image. 1, 0: none yet, or a negative errno. */
 static int next_image(struct sources *s, struct rashpa_image *image)
 {
 	int n;

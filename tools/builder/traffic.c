@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-builder nton, nxn: messages as fast as they go, in order, and what that takes. Threads:
- * who sends, the transport's, who handles what is done, and who takes samples.
+ * rashpa-builder nton, nxn: send messages as fast as possible, in order, and measure rate and cost.
+ * Four threads: the sender, the transport's, the handler of completions, and the sampler.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,25 +18,25 @@
 #include "json-out.h"
 #include "say.h"
 
-#define TAG_END		0x40000000u	/* a sender's last message: how many there were */
-#define TAG_RESULT	0x40000001u	/* to rank 0 */
-#define TAG_MASK	0x3fffffffu	/* of a sequence */
+#define TAG_END		0x40000000u	/* last message of a sender: the number of its messages */
+#define TAG_RESULT	0x40000001u	/* result of a rank, to rank 0 */
+#define TAG_MASK	0x3fffffffu	/* range of sequence numbers */
 #define LOOK_NS		INT64_C(50000000)
 #define SAMPLES		4096
 
-/* What a message that is verified begins with. */
+/* Head of a message with --verify. */
 struct head {
 	uint32_t from, to;
 	uint64_t sequence;
-	uint32_t length, checksum;	/* of what follows */
+	uint32_t length, checksum;	/* data after this head: bytes, CRC */
 };
 
 struct flow {
 	struct rashpa_pool *pool;
-	uint8_t *memory;	/* of --one-buffer */
+	uint8_t *memory;	/* the buffer of --one-buffer */
 	bool used, ended;
-	uint64_t messages, bytes, total;	/* total: as the sender says */
-	uint64_t next;		/* sequence that is expected */
+	uint64_t messages, bytes, total;	/* total: sent with TAG_END */
+	uint64_t next;		/* expected sequence number */
 };
 
 struct run {
@@ -50,7 +50,7 @@ struct run {
 	uint64_t duplicate, wrong, lost, late;
 	_Atomic bool all_sent, done, failed, told;
 	int result;
-	struct json_object **said;	/* of each rank, at rank 0 */
+	struct json_object **said;	/* rank 0: results by rank */
 	uint32_t results;
 	/* samples */
 	double *rate;
@@ -76,10 +76,10 @@ static void end(struct run *r, int result)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* What went wrong is said once, by whoever sees it first. */
+/* Only the first thread that sees an error prints it. */
 static int went(struct run *r, uint32_t peer, int error, const char *what)
 {
-	/* of those that leave one after the other, the first one */
+	/* if ranks leave one after the other, this is the first one */
 	const uint32_t because = rashpa_fabric_because(r->f, peer);
 
 	if (atomic_exchange(&r->told, true))
@@ -146,7 +146,7 @@ static int post(struct run *r, struct flow *to, uint32_t peer, void *buffer, uin
 	return error;
 }
 
-/* One message: 1; 0: there is no room now; or a negative errno. */
+/* Send one message. 1; 0: no room now; or a negative errno. */
 static int send_one(struct run *r, uint32_t peer, int64_t wait_ns)
 {
 	struct flow *to = &r->out[peer];
@@ -181,7 +181,7 @@ static int send_end(struct run *r, uint32_t peer)
 	return error;
 }
 
-/* A round over all peers, and who sleeps if nobody had room. */
+/* Send to each peer in turn; sleep briefly if there was room for none. */
 static int send_round(struct run *r, uint32_t *first, bool *more)
 {
 	bool any = false;
@@ -205,7 +205,7 @@ static int send_round(struct run *r, uint32_t *first, bool *more)
 	++*first;
 	if (any || !*more)
 		return 0;
-	/* one after the other gets a little time */
+	/* wait for a buffer of one peer, and of the next one in the next round */
 	while (!r->out[*first % r->size].used)
 		++*first;
 	if (!r->out[*first % r->size].pool) {
@@ -253,7 +253,7 @@ static int room_for(struct run *r, uint32_t peer, void *buffer)
 	return rashpa_fabric_receive(r->f, &request);
 }
 
-/* Messages come in their order. */
+/* Check the sequence: messages keep their order. */
 static void sequence(struct run *r, struct flow *from, uint32_t tag)
 {
 	const uint64_t ahead = (tag - from->next) & TAG_MASK;
@@ -278,7 +278,7 @@ static void message(struct run *r, struct flow *from, const struct rashpa_fabric
 		r->wrong++;
 }
 
-/* One receiver that is slower than who sends to it. */
+/* --slow: the last rank receives more slowly than the others send. */
 static void linger(const struct run *r)
 {
 	const uint64_t ns = r->rank == r->size - 1 ? r->o->slow_us * 1e3 : 0;
@@ -304,14 +304,14 @@ static void take_result(struct run *r, const struct rashpa_fabric_event *e)
 	r->results++;
 }
 
-/* A request that failed ends it all. */
+/* Handle a received message. A failed request ends the run. */
 static int received(struct run *r, const struct rashpa_fabric_event *e)
 {
 	const uint32_t peer = e->request.peer;
 	struct flow *from = &r->in[peer];
 
 	if (e->status == -EPIPE && (r->rank ? from->ended : !!r->said[peer]))
-		return 0;	/* it has said all, and left */
+		return 0;	/* the peer has sent everything, and left */
 	if (e->status)
 		return went(r, peer, e->status, "message from");
 	if (e->request.tag == TAG_END && e->length == sizeof(from->total) && !from->ended) {
@@ -348,7 +348,7 @@ static bool complete(const struct run *r)
 	       atomic_load(&r->sent_done) == atomic_load(&r->sent);
 }
 
-/* Until all came, and all that was sent arrived. */
+/* Handle completions until all messages have come, and all sent ones have arrived. */
 static void *handler(void *arg)
 {
 	struct run *r = arg;
@@ -396,7 +396,7 @@ static void *sampler(void *arg)
 		       pthread_cond_timedwait(&r->change, &r->lock, &until) != ETIMEDOUT)
 			;
 		if (!atomic_load(&r->done) && r->samples < SAMPLES) {
-			/* nton: who sends counts what arrived */
+			/* nton: senders count the messages that arrived */
 			const uint64_t bytes = atomic_load(r->sources ? &r->received_bytes :
 									&r->sent_bytes);
 			const uint64_t now = now_ns();
@@ -410,7 +410,7 @@ static void *sampler(void *arg)
 	return NULL;
 }
 
-/* --- what becomes of it --- */
+/* --- results --- */
 
 static void put_samples(const struct run *r, struct json_object *to)
 {
@@ -507,7 +507,7 @@ static struct json_object *say_all(struct run *r, uint64_t began)
 	return o;
 }
 
-/* Rank 0 gets what all say. */
+/* Rank 0 collects the results of all ranks. */
 static int gather(struct run *r, struct json_object *mine)
 {
 	const char *text = json_object_to_json_string_ext(mine, JSON_C_TO_STRING_PLAIN);
@@ -535,13 +535,14 @@ static int gather(struct run *r, struct json_object *mine)
 	wanted = atomic_load(&r->sent);
 	while (!result && (r->rank ? atomic_load(&r->sent_done) < wanted : r->results < r->size)) {
 		if (rashpa_fabric_next(r->f, &e, 1, LOOK_NS) == 1) {
-			/* who has said all may leave before others */
+			/* ranks that have sent their result may leave */
 			if (e.received && e.status == -EPIPE && r->rank)
 				continue;
 			result = handle(r, &e);
 		} else if (now_ns() > until) {
 			result = EXIT_TIMEOUT;
-			fail("rank %u: what others say did not come in time", r->rank);
+			fail("rank %u: the results of other ranks did not come within %.3g s", r->rank,
+			     r->o->timeout);
 		}
 	}
 	return result;
@@ -601,7 +602,7 @@ static int prepare(struct run *r)
 	}
 	result = make_arena(r->f, r->o, bytes, &a);
 	for (uint32_t i = 0; i < r->size && !result; i++) {
-		/* those without messages are for what is said in the end */
+		/* queues without messages are used for the results */
 		result = open_flow(r, a, &r->out[i], one || !r->out[i].used);
 		if (!result)
 			result = open_flow(r, a, &r->in[i], one || !r->in[i].used);
@@ -627,7 +628,7 @@ static int work(struct run *r)
 
 	for (; started < 3; started++) {
 		if (pthread_create(&id[started], NULL, thread[started], r)) {
-			end(r, fail("no thread"));
+			end(r, fail("cannot start a thread"));
 			break;
 		}
 	}
@@ -663,7 +664,7 @@ int traffic(struct rashpa_fabric *f, const struct options *o, const volatile boo
 	if (r.size < 2 && strcmp(o->command, "nxn"))
 		return fail("nton needs two processes or more: mpirun -n 4 rashpa-builder nton");
 	if (r.size % 2 && strcmp(o->command, "nxn"))
-		return fail("nton needs as many senders as receivers: an even number of processes, not %u",
+		return fail("nton needs as many senders as receivers: start an even number of processes, not %u",
 			    r.size);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

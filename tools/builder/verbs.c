@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: reliable connections of RDMA devices, with receives that wait. A sender whose
- * receiver has none is told so by the card, and tries again. Addresses of pairs go by an exchange.
+ * librashpa-builder: transport over reliable connections of RDMA devices. If the peer has posted no
+ * receive, the card of the sender retries. Addresses of queue pairs go through an exchange.
  */
 #include "internal.h"
 
@@ -12,19 +12,19 @@
 #include "rashpa-network.h"
 
 /*
- * 0.5 s, as a machine that is busy answers late: packets of a long message that are sent again,
- * although they came, end a connection of soft-RoCE (Linux 7.3).
+ * 0.5 s, as a busy machine answers late: if packets of a long message come twice, soft-RoCE ends
+ * the connection (Linux 7.3).
  */
 #define TIMEOUT		17
-#define RETRIES		6	/* then a peer has gone; with 7, soft-RoCE would never say so */
-#define ALIVE_MS	500	/* from one question whether a peer is there to the next */
-#define ASK		UINT64_C(1000)	/* number of that question, behind all slots */
+#define RETRIES		6	/* then the peer has gone; with 7, soft-RoCE retries for ever */
+#define ALIVE_MS	500	/* between two checks that peers are alive */
+#define ASK		UINT64_C(1000)	/* id of the request for that check, above all slots */
 #define BATCH		32
 
 struct verbs_peer {
 	struct peer *peer;
 	struct rashpa_net_pair *pair;
-	bool asked;		/* the question is under way */
+	bool asked;		/* a check is under way */
 };
 
 struct verbs {
@@ -35,7 +35,7 @@ struct verbs {
 	struct rashpa_net_memory memory[ARENAS];
 	uint32_t memories;
 	uint64_t asked_ns;
-	uint32_t first;		/* peer whose turn is the turn of all */
+	uint32_t first;		/* peer whose poll polls for all */
 };
 
 static int net_error(int error)
@@ -45,13 +45,13 @@ static int net_error(int error)
 
 /* --- connection --- */
 
-/* As the environment says. */
+/* The exchange, depending on the environment. */
 static const struct exchange *way(void)
 {
 	if (getenv("RASHPA_MEET"))
 		return &meet_exchange;
 #ifdef BUILDER_NO_PMIX
-	fabric_fail(EOPNOTSUPP, "this program was built without PMIx (libpmix-dev): tell verbs by RASHPA_MEET=HOST:PORT where processes meet");
+	fabric_fail(EOPNOTSUPP, "this program was built without PMIx (libpmix-dev): set RASHPA_MEET=HOST:PORT to an address where processes meet");
 	return NULL;
 #else
 	return &pmix_exchange;
@@ -109,7 +109,7 @@ static int open_pairs(struct rashpa_fabric *f, struct verbs *v, struct rashpa_ne
 			return fabric_fail(ENOMEM, "no memory");
 		l->peer = &f->peer[i];
 		f->peer[i].link = l;
-		/* and one for the question */
+		/* one more send for the check */
 		error = rashpa_net_pair_messages(v->queue, depth + 1, depth, l, &l->pair);
 		if (!error)
 			rashpa_net_pair_address(l->pair, &mine[i]);
@@ -142,7 +142,7 @@ static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
 		error = v->exchange->swap(v->exchange_link, mine, sizeof(*mine), theirs, end);
 	if (!error)
 		error = connect_pairs(f, theirs);
-	/* nothing is sent to who does not listen yet */
+	/* wait until all ranks have connected their pairs, before any message is sent */
 	if (!error)
 		error = v->exchange->swap(v->exchange_link, NULL, 0, NULL, end);
 	free(mine);
@@ -152,7 +152,7 @@ static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
 
 /* --- the thread --- */
 
-/* The card has given the connection up: it does nothing with our memory any more. */
+/* The card has given the connection up: it does not access memory for it any more. */
 static void lose(struct peer *peer)
 {
 	peer_gone(peer, peer->rank);
@@ -195,7 +195,7 @@ static void take(const struct rashpa_net_done *d)
 		   d->immediate & RASHPA_FABRIC_TAG);
 }
 
-/* A write of nothing fails where nobody is there any more. */
+/* Check that peers are alive: an empty write fails if the peer has gone. */
 static void ask(struct rashpa_fabric *f, struct verbs *v)
 {
 	const struct rashpa_net_write nothing = { .flags = RASHPA_NET_SIGNALED, .id = ASK };
@@ -223,7 +223,7 @@ static bool look(struct rashpa_fabric *f, uint32_t how, int timeout_ms)
 	return n > 0;
 }
 
-/* All have one queue of completions: it is looked at once a round. */
+/* All peers share one completion queue, which is polled once a round. */
 static bool verbs_poll(struct rashpa_fabric *f, struct peer *peer)
 {
 	const struct verbs *v = f->link;

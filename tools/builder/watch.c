@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-builder build: who is there, and who owes something. */
+/* rashpa-builder build: detection of ranks that are silent or make no progress. */
 #include "watch.h"
 
 #include <stdlib.h>
 
 #include "say.h"
 
-#define EVERY_NS	UINT64_C(1000000000)	/* from one word to the next, at most */
-#define PART		4			/* and this part of the time limit */
+#define EVERY_NS	UINT64_C(1000000000)	/* longest time between two signs of life */
+#define PART		4			/* and at most 1/PART of the time limit */
 
 struct watch {
-	uint64_t *heard_ns, *moved_ns;	/* by rank: the last word; the last thing done */
-	uint64_t *steps;		/* by rank: things done so far, as it says */
-	uint32_t *waits;		/* by rank: for whom; itself: source, stream */
-	bool *saying;			/* by rank: a word is under way */
+	uint64_t *heard_ns, *moved_ns;	/* by rank: time of last message; of last progress */
+	uint64_t *steps;		/* by rank: steps in its last sign of life */
+	uint32_t *waits;		/* by rank: rank waited for; itself: source or sink */
+	bool *saying;			/* by rank: a sign of life is under way */
 	uint64_t said_ns, turn_ns;
-	bool slept;			/* for longer than others wait */
+	bool slept;			/* was stopped for longer than the time limit */
 };
 
 int watch_open(struct build *b)
@@ -87,13 +87,13 @@ void watch_moved(struct build *b, uint32_t builder)
 	b->watch->moved_ns[builder] = now_ns();
 }
 
-/* Of a time that may be ahead, as a pause was added. */
+/* Time since "then", which may be in the future, as pauses are added. */
 static uint64_t since(uint64_t now, uint64_t then)
 {
 	return now > then ? now - then : 0;
 }
 
-/* Those that are listened to: by the manager all that have not said all, by others the manager. */
+/* The manager watches all ranks that still owe their result; other ranks watch the manager. */
 static bool hears(const struct build *b, uint32_t peer)
 {
 	return !b->rank != !peer && !rashpa_fabric_gone(b->f, peer) &&
@@ -107,7 +107,7 @@ static int say_alive(struct build *b, uint64_t now)
 	struct watch *w = b->watch;
 	int result = 0;
 
-	/* who has said all leaves when the manager says so, and nothing may be under way then */
+	/* a rank with its result sent may get the order to leave: nothing may be under way then */
 	if (b->rank ? b->ending : b->over)
 		return 0;
 	if (now - w->said_ns < (part < EVERY_NS ? part : EVERY_NS))
@@ -130,11 +130,11 @@ static int silent(struct build *b, uint32_t rank)
 {
 	char who[ROLE_BYTES];
 
-	return end_run(b, EXIT_TIMEOUT, rank, "%s has said nothing for %.3g s: it is stopped, or cannot be reached",
+	return end_run(b, EXIT_TIMEOUT, rank, "%s has sent nothing for %.3g s: it is stopped, or cannot be reached",
 		       role_of(b, rank, who), b->o->timeout);
 }
 
-/* A builder that has nothing of a block does not know of it. Who has sent nothing for longest? */
+/* A builder without any part of a block cannot name a readout: take the least active one. */
 static uint32_t slowest_readout(const struct build *b)
 {
 	const struct watch *w = b->watch;
@@ -148,7 +148,7 @@ static uint32_t slowest_readout(const struct build *b)
 	return slowest;
 }
 
-/* A builder does not get on: with whom does the waiting end? */
+/* A builder makes no progress: follow the chain of waiting ranks to its end. */
 static int stands(struct build *b, uint32_t builder, uint64_t now)
 {
 	const struct watch *w = b->watch;
@@ -164,7 +164,7 @@ static int stands(struct build *b, uint32_t builder, uint64_t now)
 			break;
 		at = next;
 	}
-	/* it does something, and it will be its turn */
+	/* that rank makes progress, so the builder will get its turn */
 	if (since(now, w->moved_ns[at]) <= limit_ns(b)) {
 		watch_moved(b, builder);
 		return 0;
@@ -172,15 +172,15 @@ static int stands(struct build *b, uint32_t builder, uint64_t now)
 	role_of(b, builder, waits);
 	role_of(b, at, who);
 	if (b->ending)
-		return end_run(b, EXIT_TIMEOUT, builder, "%s has not said for %.3g s what has become of its events",
+		return end_run(b, EXIT_TIMEOUT, builder, "%s has not sent the result of its events for %.3g s",
 			       waits, b->o->timeout);
 	if (w->waits[at] == at)
-		return end_run(b, EXIT_TIMEOUT, at, "%s has got on with no block for %.3g s, as %s has %s",
+		return end_run(b, EXIT_TIMEOUT, at, "%s has completed no block for %.3g s, as %s has %s",
 			       waits, b->o->timeout, who,
 			       is_builder(b, at) && at == builder ?
-			       "no room where its events go: does somebody take them?" :
-			       "no events of its source: does it still send?");
-	return end_run(b, EXIT_TIMEOUT, at, "%s has got on with no block for %.3g s, as %s owes something",
+			       "no room for its events: check that its stream is read" :
+			       "no events from its source: check that it still sends");
+	return end_run(b, EXIT_TIMEOUT, at, "%s has completed no block for %.3g s, as %s makes no progress",
 		       waits, b->o->timeout, who);
 }
 
@@ -189,7 +189,7 @@ bool watch_slept(struct build *b)
 	struct watch *w = b->watch;
 	const uint64_t now = now_ns(), pause = now - w->turn_ns, limit = limit_ns(b);
 
-	/* while this one did not run, it heard nobody: that is nobody else's fault */
+	/* while this process was stopped, it received nothing: do not blame others */
 	for (uint32_t i = 0; pause > limit / PART && i < b->size; i++) {
 		w->heard_ns[i] += pause;
 		w->moved_ns[i] += pause;
@@ -206,7 +206,7 @@ int watch_turn(struct build *b)
 
 	if (b->over)
 		return since(now, w->said_ns) <= 2 * limit ? 0 :
-		       end_run(b, EXIT_TIMEOUT, 0, "the end of the run was not taken by all for %.3g s",
+		       end_run(b, EXIT_TIMEOUT, 0, "some ranks have not received the end of the run for %.3g s",
 			       b->o->timeout);
 	for (uint32_t i = 0; i < b->size; i++) {
 		if (hears(b, i) && since(now, w->heard_ns[i]) > limit)

@@ -133,28 +133,28 @@ refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
 refuses "take-over is of run" rashpa-manager check --take-over experiment.xml
 refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
 refused "usage-rashpa-manager: wrong usage is refused"
-refuses "do what.*nton.nxn.build.burst.model" rashpa-builder
+refuses "command is missing.*nton, nxn, build, burst or model" rashpa-builder
 refuses "\"sideways\": nton, nxn, build, burst or model" rashpa-builder sideways
-refuses "\"nton\" is too much" rashpa-builder nxn nton
+refuses "unexpected argument \"nton\"" rashpa-builder nxn nton
 refuses "\"pigeon\" is not shm, mpi or verbs" rashpa-builder nxn --transport pigeon
 refuses "\"65\".*1 to 64" rashpa-builder nxn --depth 65
 refuses "\"0\".*1 to 512M" rashpa-builder nxn --size 0
 refuses "\"101\".*0 to 100" rashpa-builder nxn --jitter 101
 refuses "test, testsome or testall" rashpa-builder nxn --poll waitsome
 refuses "leave --one-buffer out" rashpa-builder nxn --one-buffer --verify
-refuses "of --transport mpi" rashpa-builder nxn --buffered
+refuses "requires --transport mpi" rashpa-builder nxn --buffered
 refuses "\"0\".*number from 1" rashpa-builder build --events 0
 refuses "\"65\".*1 to 64" rashpa-builder build --credit 65
 refuses "torn.*missing.duplicate.late.corrupt" rashpa-builder build --fault torn:0:1
 refuses "late:x:1.*missing.duplicate.late.corrupt" rashpa-builder build --fault late:x:1
-refuses "give their --geometry" rashpa-builder build --from here
-refuses "events go one way" rashpa-builder build --geometry 8x8 --to here --files .
-refuses "a/b.*name of a buffer" rashpa-builder build --from a/b
+refuses "require --geometry" rashpa-builder build --from here
+refuses "exclude each other" rashpa-builder build --geometry 8x8 --to here --files .
+refuses "a/b.*buffer name" rashpa-builder build --from a/b
 refuses "0x8.*WxH" rashpa-builder build --geometry 0x8
 refuses "\"0\".*1 to 1000" rashpa-builder burst --rounds 0
-refuses "pigeon.*burst prints" rashpa-builder burst --way pigeon
-refuses "how many.*--readouts" rashpa-builder model
-refuses "how many.*--folded" rashpa-builder model --readouts 4 --folded --builders 4
+refuses "unknown variant.*pigeon" rashpa-builder burst --way pigeon
+refuses "requires --readouts" rashpa-builder model
+refuses "does not go with --folded" rashpa-builder model --readouts 4 --folded --builders 4
 refuses "sideways.*nton, nxn or build" rashpa-builder model --of sideways
 refuses "gbps: .x. is not 1e-06 to 1000000" rashpa-builder model --readouts 4 --network gbps=x
 refuses "speed=1.*is not gbps" rashpa-builder model --readouts 4 --network speed=1
@@ -162,10 +162,10 @@ refuses "packet=1048576 is above buffer=65536" rashpa-builder model --readouts 4
 refuses "spines: .0. is not 1 to 1024" rashpa-builder model --readouts 4 --network leaf=4,spines=0
 refuses "ranks: .4294967295. is not 1 to 1024" rashpa-builder model --readouts 4 --network ranks=4294967295
 refuses "leaf: .4294967295. is not 0 to 65536" rashpa-builder model --readouts 4 --network leaf=4294967295
-refuses "64 cables to each of 1024 spines are more than 1024" rashpa-builder model --readouts 4 --network leaf=1,spines=1024,cables=64
+refuses "64 cables to each of 1024 spines exceed the limit of 1024" rashpa-builder model --readouts 4 --network leaf=1,spines=1024,cables=64
 refuses "copy: .1e7. is not 0 to 1000000" rashpa-builder model --readouts 4 --network copy=1e7
 refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model --readouts 4 --network latency=1e30
-refuses "there is no event 77: --events 77 end before" rashpa-builder build --events 77 --fault corrupt:0:77
+refuses "there is no event 77 with --events 77" rashpa-builder build --events 77 --fault corrupt:0:77
 refused "usage-rashpa-builder: wrong usage is refused"
 
 # The driver is what is missing, whatever is asked for.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The part of event building over a network that runs in the guests.
-# builder-network-guest.sh END FOLDER IMAGES. The folder is shared, and has images.raw.
+# Guest part of builder-network.sh.
+# builder-network-guest.sh END FOLDER IMAGES. The folder is shared, and contains images.raw.
 set -euo pipefail
 
 cd "$(dirname "$0")/../../.."
@@ -11,7 +11,7 @@ export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
 export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0
 end=$1 out=$2 images=$3
 readout=$((end - 1))
-# lines of a detector
+# lines of the image of each detector
 lines=64
 g=256x$lines
 
@@ -19,14 +19,14 @@ cable_up "$end"
 insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
 fpga=$(rashpactl --json bind "$(lspci -D -d 1234:5250 | cut -d' ' -f1)" | jq -r .node)
 
-# rank N ARGUMENT...: one of five, who meet at the first machine
+# rank N ARGUMENT...: start one of five ranks, which meet at the first machine
 rank() {
 	RASHPA_MEET=10.2.0.1:7000 RASHPA_SIZE=5 RASHPA_RANK=$1 RASHPA_JOB=$run \
 		rashpa-builder build --transport verbs --device rxe0 --readouts 2 --from part --geometry "$g" --block 4 \
 		--to whole --timeout 120 "${@:2}" 2>"$out/$run/err.$1"
 }
 
-# images FAULT...: through the FPGA, a readout and a builder; the first machine has the manager
+# build FAULT...: images through FPGA, readout and builder; the manager runs on the first machine
 build() {
 	local -a fault=("$@") pids=()
 	local status=0 code pid
@@ -46,7 +46,7 @@ build() {
 	for pid in "${pids[@]}"; do
 		code=0
 		wait "$pid" || code=$?
-		# 4: events are incomplete, says the manager, in the second run
+		# 4: in the second run, the manager reports incomplete events
 		((code == 0 || (code == 4 && ${#fault[@]} && end == 1))) || status=$code
 	done
 	rashpactl buffer remove "part$readout" >/dev/null

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: where=host seconds=120
 # Event building in two virtual machines, each with a software FPGA, over soft-RoCE and without a
-# launcher: whole images are compared with what the detectors show, byte by byte; then again, with a
-# byte that is wrong and a fragment that is missing. builder-network.sh [SERIES [IMAGES]]. TAP.
+# launcher. Compares whole images with those of the detectors, byte by byte; then again, with a
+# wrong byte and a missing fragment. builder-network.sh [SERIES [IMAGES]]. TAP.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
@@ -33,7 +33,7 @@ cat <<END
  +-------------------------------------+      +-------------------------------------+
 
 END
-# each byte of all images is another one's neighbour: what is in the wrong place is found
+# random bytes: data in the wrong place differ
 head -c $((10 * 256 * 128 * 2)) /dev/urandom >"$out/images.raw"
 side() { # END
 	cable_end "$1" "$work" --kernel "$series" --iommu on --fpga 1 --spare 0 --memory 1G --timeout 900 --log "$out/kernel-$1.log" \
@@ -47,9 +47,9 @@ second=$!
 wait "$first"
 one=$?
 wait "$second"
-is "machines-end-well: both machines end well" "$one $?" "0 0" || sed 's/^/# /' "$out"/said.*
+is "machines-end-well: both machines succeed" "$one $?" "0 0" || sed 's/^/# /' "$out"/said.*
 
-# jq comes with the lab's root: the machine needs none
+# jq from the root of the lab, so the host need not have it
 check() { # NAME FILTER FILE...
 	local name=$1 filter=$2
 	shift 2
@@ -59,23 +59,23 @@ check() { # NAME FILTER FILE...
 said() { cat "$out/$1"/err.* | grep -o "event .*" | sort -u; }
 
 both=("$out"/good/whole-{0,1}.json)
-check "images-two-detectors: $images images of two detectors are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
-check "builder-built: each builder has built some" 'all(.[]; .frames | length > 0)' "${both[@]}"
-check "byte-detectors: each byte is that of the detectors" 'all(.[]; .wrong == [] and .incomplete == [])' "${both[@]}"
-check "manager: the manager says so" '.[0] | .events == $images and .built == $images and .incomplete + .lost + .unknown + .foreign == 0' \
+check "images-two-detectors: $images images of two detectors arrive, once each" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
+check "builder-built: each builder has built images" 'all(.[]; .frames | length > 0)' "${both[@]}"
+check "byte-detectors: all bytes are those of the detectors" 'all(.[]; .wrong == [] and .incomplete == [])' "${both[@]}"
+check "manager: the manager reports all events as built" '.[0] | .events == $images and .built == $images and .incomplete + .lost + .unknown + .foreign == 0' \
 	"$out/good/build.json"
-is "nobody-complains: nobody complains" "$(said good)" ""
+is "nobody-complains: no rank reports a bad fragment" "$(said good)" ""
 
 both=("$out"/bad/whole-{0,1}.json)
 at=$((images / 3)) gap=$((images / 2))
-check "again-faults/all-once: again, with faults: all are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
-check "one-byte-one: one byte of one fragment is wrong, and found where it is" \
+check "again-faults/all-once: again, with faults: all images arrive, once each" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
+check "one-byte-one: one byte of one fragment is wrong, at the right place" \
 	"[.[].wrong[]] == [{frame: $at, line: 63, byte: 511, bytes: 1}]" "${both[@]}"
-check "images-themselves-half: these images say of themselves that half of them is not to be believed" \
+check "images-themselves-half: the two images with faults report half of their lines as missing" \
 	"[.[].incomplete[]] | sort_by(.frame) == [{frame: $at, missing_lines: 64}, {frame: $gap, missing_lines: 64}]" "${both[@]}"
-check "missing-zeros-counted: what is missing is zeros, and counted" '.[0] | .built == $images and .incomplete == 2 and .corrupt == 1 and .missing == 1
+check "missing-zeros-counted: missing lines are zeros, and counted" '.[0] | .built == $images and .incomplete == 2 and .corrupt == 1 and .missing == 1
 	and .lost + .unknown + .foreign == 0' "$out/bad/build.json"
-is "builders-name: builders name both" "$(said bad)" "$(printf '%s\n' \
-	"event $at: the fragment of source 0 of readout 0 has another checksum than its readout has sent" \
+is "builders-name: builders name both fragments" "$(said bad)" "$(printf '%s\n' \
+	"event $at: the fragment of source 0 of readout 0 has another checksum than its readout sent" \
 	"event $gap: the fragment of source 0 of readout 1 is missing" | sort)"
 finish

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Files of rashpa-builder build: events.py FOLDER READOUTS SOURCES
+"""Check files of rashpa-builder build: events.py FOLDER READOUTS SOURCES
 
-Prints JSON: events that are there, as ranges; those that are there twice; and what is wrong with
-the rest. Knows the format from Documentation/builder.rst only.
+Prints JSON: events that were found, as ranges; those that were found twice; and errors in files.
+Implements the format from Documentation/builder.rst independently of the builder.
 """
 import json
 import os
@@ -28,7 +28,7 @@ def ranges(numbers):
 
 
 def check(name, first, count, readouts, sources):
-    """What is wrong with a file, or None"""
+    """Error in a file, or None"""
     with open(name, "rb") as file:
         data = file.read()
     at = 0
@@ -53,7 +53,7 @@ def check(name, first, count, readouts, sources):
                 at += (length + 7) // 8 * 8
         if at != end:
             return f"length of readout {readout}"
-    return None if at == len(data) else "bytes behind the last readout"
+    return None if at == len(data) else "bytes after the last readout"
 
 
 def main():
@@ -62,7 +62,7 @@ def main():
     for name in os.listdir(folder):
         match = re.fullmatch(r"events-(\d+)-(\d+)", name)
         if not match:
-            continue    # one that is being written
+            continue    # a file that is being written
         first, count = map(int, match.groups())
         try:
             fault = check(os.path.join(folder, name), first, count, readouts, sources)

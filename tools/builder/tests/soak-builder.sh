@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=nightly seconds=330 args=5
-# Runs inside the lab's root: rashpa-builder for so many minutes, and what memory its processes take
-# meanwhile. soak-builder.sh [MINUTES [TRANSPORT...]], 20 minutes of shm and mpi; verbs wants a guest,
-# as it makes soft-RoCE devices. TAP; each sample of resident memory, in KiB, is in build/soak-builder.
+# Runs inside the lab's root: rashpa-builder for MINUTES, with samples of the memory of its
+# processes. soak-builder.sh [MINUTES [TRANSPORT...]]; default: 20 minutes of shm and mpi. verbs
+# needs a guest, as it creates soft-RoCE devices. TAP; the samples of resident memory, in KiB, are
+# in build/soak-builder.
 set -uo pipefail
 
 minutes=${1:-20}
@@ -15,7 +16,7 @@ PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/mpi.sh
 . "$(dirname "$0")/../../../selftests/lib/mpi.sh"
 
-# of a transport
+# options of each transport
 declare -A device=([verbs]="--device rxe0")
 if [[ " ${transports[*]} " == *" verbs "* ]] && ! selftests/lib/rxe.sh >"$work/err" 2>&1; then
 	skip "messages-verbs: messages over verbs" "no soft-RoCE: $(tail -n 1 "$work/err")"
@@ -25,21 +26,21 @@ fi
 out=build/soak-builder
 mkdir -p "$out"
 seconds=$((minutes * 60))
-# memory that a process may come to need later than in the beginning: a huge page or two
+# tolerated growth of a process: two huge pages
 growth_kib=4096
 # seconds between samples
 every=$((seconds < 300 ? 1 : 5))
-# the beginning: a minute, or half of a short run
+# time before the first sample counts: a minute, or half of a short run
 settled=$((seconds < 120 ? seconds / 2 : 60))
 
-# soak TRANSPORT NAME PROCESSES ARGUMENT...: in the background; sets runs
+# soak TRANSPORT NAME PROCESSES ARGUMENT...: start a run in the background; adds to runs
 runs=()
 declare -A job
 soak() {
 	local name=$1-$2
 	runs+=("$name")
 	rm -f "$out/$name".*
-	# shellcheck disable=SC2086 # an option and its value, or none
+	# shellcheck disable=SC2086 # one option with its value, or none
 	timeout $((seconds + 900)) mpirun --bind-to none -n "$3" rashpa-builder "${@:4}" --transport "$1" ${device[$1]-} \
 		--timeout 300 --json >"$out/$name.json" 2>"$out/$name.err" &
 	job[$name]=$!
@@ -52,12 +53,12 @@ for transport in "${transports[@]}"; do
 	soak "$transport" build-8 3 build --folded --hold --jitter 90
 done
 
-# ranks NAME: the processes of a run that has not ended; below timeout there is mpirun, and below it they
+# ranks NAME: the processes of a run that has not ended: children of mpirun, which is a child of timeout
 ranks() {
 	local launcher
 	launcher=$(pgrep -P "${job[$1]}") && pgrep -P "$launcher" rashpa-builder
 }
-# resident SECONDS: a sample of all
+# resident SECONDS: take a sample of all processes
 resident() {
 	local name pid kib
 	for name in "${runs[@]}"; do
@@ -72,11 +73,11 @@ for ((began = SECONDS; SECONDS < end - 5; )); do
 	resident $((SECONDS - began))
 	read -rt "$every" -u "$silence" || :
 done
-# build has no end of its own
+# build runs until a signal
 for name in "${runs[@]}"; do
 	[[ $name == *build* ]] || continue
 	for pid in $(ranks "$name"); do
-		# one that has ended meanwhile has none
+		# a process that has ended meanwhile has no rank
 		[[ $(rank_of "$pid") != 0 ]] || kill -TERM "$pid"
 	done
 done
@@ -84,14 +85,14 @@ done
 for name in "${runs[@]}"; do
 	status=0
 	wait "${job[$name]}" || status=$?
-	is "ends-order: $name ends in order" "$status" 0 || grep '^rashpa-builder' "$out/$name.err" | sed 's/^/# /'
+	is "ends-order: $name succeeds" "$status" 0 || grep '^rashpa-builder' "$out/$name.err" | sed 's/^/# /'
 	case $name in
 	*nxn*)	right='.received > 0 and .received == .sent and .lost + .duplicate + .late + .wrong == 0' ;;
 	*)	right='.built > 0 and .built == .events and .incomplete + .lost + .unknown + .foreign == 0' ;;
 	esac
 	json "$right" cat "$out/$name.json"
-	ok $? "all-right: $name: all came, and was right: $(jq -r '.received // .built' "$out/$name.json")"
-	# of each process: after the beginning, at the end, and most in between
+	ok $? "all-right: $name: all data came, and were right: $(jq -r '.received // .built' "$out/$name.json")"
+	# for each process: first sample that counts, maximum and last sample
 	awk -v settled="$settled" '
 		$1 >= settled && !($2 in first) { first[$2] = $3 }
 		$2 in first { last[$2] = $3; samples++; if ($3 > most[$2]) most[$2] = $3 }

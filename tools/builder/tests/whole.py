@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whole images of rashpa-builder build: whole.py IMAGES.raw BUFFER...
+"""Check whole images of rashpa-builder build: whole.py IMAGES.raw BUFFER...
 
-Takes the stream of each buffer, from its start and also when it has ended, and compares each image
-with that of the file. Prints a line of JSON for each: images that came; those that differ, and the
-first byte that does; those that say that lines are missing. Of these, lines of zeros are not
-compared: they were said to be missing.
+Reads the stream of each buffer from its start, even after its end, and compares each image with
+that of the file. Prints a line of JSON for each buffer: images that came; images that differ, with
+the first different byte; images with missing lines. In the latter, lines of zeros count as missing,
+and are not compared.
 """
 import json
 import sys
