@@ -212,7 +212,7 @@ def hellos():
         "dataset": hello(dataset="\x1b[2J"), "phase": hello(phase=1),
         "processes": hello(processes=[half(0)] * 1025),
         "list of 1 to 1024": hello(processes=[{}] * 65537),
-        "no number": hello(mtu="512"),
+        "not a number": hello(mtu="512"),
         "instead of": {"kind": "end", "sent": [1], "images": 1},
     }
     kept = []

@@ -10,14 +10,14 @@
 #include "control-link.h"
 #include "say.h"
 
-#define SIDE		65536		/* of an image, pixels */
+#define SIDE		65536		/* maximum width and height of an image, pixels */
 #define BUNCH		(1u << 20)
 #define MTU_LEAST	64
 #define MTU_MOST	65535
 
 static const char * const transports[] = { [CONTRACT_ROCE] = "roce", [CONTRACT_UDP] = "udp" };
 
-/* --- how a region is cut --- */
+/* --- division of a region into messages --- */
 
 struct cut cut_region(uint32_t width, uint32_t height, uint32_t pixel_bytes, bool adjacent,
 		      uint32_t most)
@@ -79,7 +79,7 @@ bool address_read(struct json_object *o, struct rashpa_net_address *a, char *why
 	    !link_u32(o, "psn", 0, 0xffffff, &a->psn, why))
 		return false;
 	if (strlen(gid) != sizeof(gid) - 1 || strspn(gid, "0123456789abcdef") != sizeof(gid) - 1) {
-		because(why, -1, "\"gid\" is no address");
+		because(why, -1, "\"gid\" is not an address: 32 hexadecimal digits are needed");
 		return false;
 	}
 	for (size_t i = 0; i < sizeof(a->gid); i++)
@@ -105,7 +105,7 @@ static struct json_object *process_write(const struct hello *h, const struct con
 	return o;
 }
 
-/* Those of a stack are counted in 32 bits. At most so many: lines may follow each other. */
+/* Messages of a stack are counted in 32 bits. Checks the maximum, with one line per message. */
 static bool few_messages(const struct hello *h, const struct contract_process *p, char *why)
 {
 	const struct cut cut = cut_region(p->width, p->height, 1u << ((h->pixel - 1) & 3), false,
@@ -113,14 +113,14 @@ static bool few_messages(const struct hello *h, const struct contract_process *p
 
 	return (uint64_t)cut.messages * h->bunch <= UINT32_MAX / 2 ||
 	       !because(why, -1, "\"bunch\": %" PRIu32 " images of %" PRIu32
-			" messages are too many in a stack", h->bunch, cut.messages);
+			" messages are too many for a stack", h->bunch, cut.messages);
 }
 
 static bool process_read(const struct hello *h, struct json_object *o, struct contract_process *p,
 			 char *why)
 {
 	if (!json_object_is_type(o, json_type_object))
-		return !because(why, -1, "\"processes\" has something that is none");
+		return !because(why, -1, "\"processes\" has an element that is not an object");
 	return (h->transport != CONTRACT_ROCE || address_read(o, &p->end.address, why)) &&
 	       link_u32(o, "x", 0, SIDE - 1, &p->x, why) &&
 	       link_u32(o, "y", 0, SIDE - 1, &p->y, why) &&
@@ -169,7 +169,7 @@ static bool read_transport(struct json_object *o, uint32_t *transport, char *why
 		if (!strcmp(text, transports[*transport]))
 			return true;
 	}
-	return !because(why, -1, "\"transport\": %s is not known", text);
+	return !because(why, -1, "\"transport\": %s is not roce or udp", text);
 }
 
 static bool read_hello(struct json_object *o, struct hello *h, struct json_object **list, char *why)
@@ -179,7 +179,7 @@ static bool read_hello(struct json_object *o, struct hello *h, struct json_objec
 	return link_u32(o, "version", LINK_VERSION, LINK_VERSION, &version, why) &&
 	       read_transport(o, &h->transport, why) &&
 	       link_u32(o, "service", 0, RASHPA_NET_RC, &h->service, why) &&
-	       /* a packet of UDP has its own number only */
+	       /* a UDP packet carries its message number only */
 	       link_u32(o, "immediate", 0, h->transport == CONTRACT_ROCE ? CONTRACT_STACK :
 			CONTRACT_EACH, &h->immediate, why) &&
 	       link_u32(o, "mtu", MTU_LEAST, MTU_MOST, &h->mtu, why) &&
@@ -281,7 +281,7 @@ static bool end_read(const struct hello *h, struct json_object *o, struct contra
 		     char *why)
 {
 	if (!json_object_is_type(o, json_type_object))
-		return !because(why, -1, "\"ends\" has something that is none");
+		return !because(why, -1, "\"ends\" has an element that is not an object");
 	if (h->transport == CONTRACT_ROCE)
 		return address_read(o, &e->address, why);
 	return link_u32(o, "port", 1, 65535, &e->port, why) &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a detector and a receiver agree upon before images flow. The detector says hello with what
- * it is going to send, and through which queue pairs; the receiver accepts with memory, and its
- * queue pairs; the detector is ready; the receiver says go. See network.rst.
+ * Agreement of a detector and a receiver before images flow. The detector sends hello, with the
+ * layout of its data and its queue pairs. The receiver sends accept, with its memory and its queue
+ * pairs. The detector sends ready, and the receiver sends go. See network.rst.
  */
 #ifndef CONTRACT_H
 #define CONTRACT_H
@@ -16,26 +16,26 @@
 
 #define CONTRACT_PROCESSES	RASHPA_STREAM_PROCESSES
 
-/* What is said by the immediate of a message. */
+/* Meaning of the immediate of a message. */
 enum contract_immediate {
-	/* each message has one: its number in the queue pair, from @first on, modulo 2^32 */
+	/* each message has one: its number in the queue pair, starting at @first, modulo 2^32 */
 	CONTRACT_EACH = 0,
-	/* the last message of a stack has one: the stack's number. A lost line is not noticed */
+	/* only the last message of a stack has one: stack number. Lost lines are not detected */
 	CONTRACT_STACK = 1,
 };
 
 enum contract_transport { CONTRACT_ROCE = 0, CONTRACT_UDP = 1 };
 
-/* Where the messages of a process leave, or arrive. */
+/* Source or destination of the messages of a DTP. */
 struct contract_end {
 	struct rashpa_net_address address;	/* roce */
-	uint32_t port, process;			/* udp: of a receiver, and of its stream */
+	uint32_t port, process;			/* udp, receiver only: port, DTP in its stream */
 };
 
-/* A region, and the way that it goes. */
+/* Region of a DTP, and its source. */
 struct contract_process {
-	uint32_t x, y, width, height;	/* in the receiver's image, pixels */
-	uint32_t origin_x, origin_y;	/* in the detector's */
+	uint32_t x, y, width, height;	/* in the image of the receiver, pixels */
+	uint32_t origin_x, origin_y;	/* in the image of the detector, pixels */
 	uint32_t first;			/* number of the first message */
 	struct contract_end end;
 };
@@ -44,10 +44,10 @@ struct hello {
 	uint32_t transport;		/* enum contract_transport */
 	uint32_t service;		/* enum rashpa_net_service */
 	uint32_t immediate;		/* enum contract_immediate */
-	uint32_t mtu;			/* payload of a packet, bytes; udp: as message */
-	uint32_t message;		/* most bytes of a message */
-	uint32_t adjacent;		/* 1: lines of the detector's regions follow each other */
-	uint32_t paced;			/* 1: it waits for credit */
+	uint32_t mtu;			/* payload of a packet, bytes; udp: same as message */
+	uint32_t message;		/* maximum message size, bytes */
+	uint32_t adjacent;		/* 1: no gaps between lines of the detector's regions */
+	uint32_t paced;			/* 1: the detector waits for credit */
 	uint32_t pixel, bunch;
 	uint64_t images;		/* 0: endless */
 	uint32_t sampling, phase, unit;
@@ -59,45 +59,48 @@ struct hello {
 };
 
 struct accept {
-	uint64_t address;		/* of slot 0; roce */
+	uint64_t address;		/* roce: address of slot 0 */
 	uint32_t key;			/* roce */
-	uint32_t token;			/* udp: what each packet brings */
+	uint32_t token;			/* udp: token in the header of each packet */
 	uint32_t slots;
-	uint32_t width;			/* of the image, pixels */
+	uint32_t width;			/* image width, pixels */
 	uint32_t mtu;
 	uint64_t line_stride, image_stride, slot_stride;
 	uint64_t first_stack;
 	uint32_t ends;
-	struct contract_end *end;	/* of each process */
+	struct contract_end *end;	/* by DTP */
 };
 
-/* How a region of an image is cut into messages: lines of it, or parts of a line. */
+/* Division of a region of an image into messages: whole lines, or parts of a line. */
 struct cut {
-	uint32_t lines;			/* a message, if it has whole ones */
-	uint32_t parts;			/* messages a line, if not */
-	uint32_t messages;		/* an image */
+	uint32_t lines;			/* lines per message, or 0 */
+	uint32_t parts;			/* messages per line, if lines is 0 */
+	uint32_t messages;		/* messages per image */
 	uint32_t line_bytes, part_bytes, height;
 };
 
 struct piece {
 	uint32_t y;			/* line of the region */
-	uint32_t offset;		/* into it, bytes */
+	uint32_t offset;		/* in the line, bytes */
 	uint32_t bytes;
 };
 
-/* adjacent: the lines of the region follow each other here and there. */
+/* adjacent: no gaps between lines of the region at either end; most: maximum message size. */
 struct cut cut_region(uint32_t width, uint32_t height, uint32_t pixel_bytes, bool adjacent,
 		      uint32_t most);
 struct piece cut_piece(const struct cut *cut, uint32_t message);
-/* width: of the receiver's image */
+/* width: image width at the receiver, pixels */
 struct cut cut_of(const struct hello *hello, const struct contract_process *process,
 		  uint32_t width);
 
-/* Of a queue pair, as members of an object. false: why tells what is wrong. */
+/* Address of a queue pair, as members of an object. false: the reason is in why. */
 void address_write(struct json_object *to, const struct rashpa_net_address *address);
 bool address_read(struct json_object *from, struct rashpa_net_address *address, char *why);
 
-/* As messages of the link. What was read is complete and in range; else -1 and why. */
+/*
+ * Conversion to and from messages of the link. 0: all members are present and in range; -1: the
+ * reason is in why.
+ */
 struct json_object *hello_write(const struct hello *hello);
 int hello_read(struct json_object *message, struct hello *hello, char *why);
 void hello_free(struct hello *hello);

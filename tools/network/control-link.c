@@ -19,10 +19,10 @@
 #include "say.h"
 #include "shown.h"
 
-#define SEND_MS		20000		/* a peer that takes nothing for so long has died */
-#define DEPTH		8		/* of JSON */
+#define SEND_MS		20000		/* a peer that takes no data for this time has failed */
+#define DEPTH		8		/* maximum nesting of JSON */
 #define TICK_MS		100
-#define IDLE_S		10		/* TCP notices a machine that is gone after twice that */
+#define IDLE_S		10		/* TCP detects a lost machine after twice this time */
 
 /* --- addresses --- */
 
@@ -184,7 +184,7 @@ static int send_all(struct link *l, const void *data, size_t size, char *why)
 		} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
 			return because(why, -1, "%s: %s", l->peer, strerror(errno));
 		} else if (!ready(l->fd, POLLOUT, SEND_MS)) {
-			return because(why, -1, "%s: it took nothing for %d s", l->peer,
+			return because(why, -1, "%s: it has taken no data for %d s", l->peer,
 				       SEND_MS / 1000);
 		}
 	}
@@ -199,7 +199,8 @@ int link_send(struct link *l, struct json_object *message, char *why)
 	int result = -1;
 
 	if (size > LINK_MOST)
-		because(why, -1, "%s: a message of %zu bytes is too long", l->peer, size);
+		because(why, -1, "%s: a message of %zu bytes is too long: the limit is %u", l->peer, size,
+			LINK_MOST);
 	pthread_mutex_lock(&l->sending);
 	if (size <= LINK_MOST)
 		result = send_all(l, &length, sizeof(length), why);
@@ -225,11 +226,11 @@ static int parse_message(struct link *l, size_t size, struct json_object **messa
 		return 1;
 	json_object_put(*message);
 	*message = NULL;
-	return because(why, -1, "%s: that is no message: %s", l->peer,
+	return because(why, -1, "%s: the message is not valid: %s", l->peer,
 		       error ? json_tokener_error_desc(error) : "it has no kind");
 }
 
-/* What is there already, up to so many bytes. */
+/* Read available data, until there are "size" bytes. 1; 0: not all yet; -1 and why. */
 static int fill(struct link *l, size_t size, char *why)
 {
 	char *more;
@@ -268,7 +269,7 @@ int link_take(struct link *l, struct json_object **message, char *why)
 	memcpy(&length, l->data, sizeof(length));
 	length = ntohl(length);
 	if (!length || length > LINK_MOST)
-		return because(why, -1, "%s: a message of %" PRIu32 " bytes: that is no stream of this program",
+		return because(why, -1, "%s: a message of %" PRIu32 " bytes: the peer is not a program of rashpa",
 			       l->peer, length);
 	result = fill(l, sizeof(length) + length, why);
 	if (result <= 0)
@@ -287,7 +288,7 @@ bool link_gone(struct link *l, char *why)
 	return true;
 }
 
-/* What came instead of what was awaited. */
+/* Fail with the text of an error message, or because of a message of another kind. */
 static int unexpected(struct link *l, const char *kind, struct json_object *message, char *why)
 {
 	char text[512];
@@ -296,7 +297,7 @@ static int unexpected(struct link *l, const char *kind, struct json_object *mess
 	    link_text(message, "text", text, sizeof(text), why))
 		because(why, -1, "%s: %s", l->peer, text);
 	else
-		because(why, -1, "%s: it says \"%.40s\" instead of \"%s\"", l->peer,
+		because(why, -1, "%s: it sent \"%.40s\" instead of \"%s\"", l->peer,
 			link_kind(message), kind);
 	json_object_put(message);
 	return -1;
@@ -325,7 +326,7 @@ int link_await(struct link *l, const char *kind, bool others, int timeout_ms,
 		if (stop && *stop)
 			return because(why, -1, "%s: stopped by a signal", l->peer);
 		if (now_ns() >= end)
-			return because(why, -2, "%s: it said nothing in %g s", l->peer,
+			return because(why, -2, "%s: it sent nothing for %g s", l->peer,
 				       timeout_ms / 1e3);
 		if (!result)
 			ready(l->fd, POLLIN, TICK_MS);
@@ -340,13 +341,13 @@ struct json_object *link_message(const char *kind)
 	return o;
 }
 
-/* NULL: it is no text, or would do something to a terminal that shows it. */
+/* NULL: it is not a text, or contains characters that a terminal would interpret. */
 static const char *plain_text(struct json_object *o)
 {
 	const char *text = json_object_is_type(o, json_type_string) ? json_object_get_string(o) :
 								      NULL;
 
-	/* nor has it a NUL in it */
+	/* the length differs if there is a NUL inside */
 	if (!text || strlen(text) != (size_t)json_object_get_string_len(o) || !is_shown_as_is(text))
 		return NULL;
 	return text;
@@ -366,7 +367,7 @@ static bool read_number(struct json_object *o, const char *key, uint64_t least, 
 {
 	if (!json_object_is_type(o, json_type_int) ||
 	    (json_object_get_int64(o) < 0 && json_object_get_uint64(o) == 0)) {
-		because(why, -1, "\"%s\" is missing, or no number", key);
+		because(why, -1, "\"%s\" is missing, or not a number", key);
 		return false;
 	}
 	*value = json_object_get_uint64(o);
@@ -409,7 +410,7 @@ bool link_text(struct json_object *from, const char *key, char *to, size_t size,
 	const char *text = plain_text(o);
 
 	if (!text || (size_t)json_object_get_string_len(o) >= size) {
-		because(why, -1, "\"%s\" is missing, or no text of less than %zu bytes", key, size);
+		because(why, -1, "\"%s\" is missing, or not a text of less than %zu bytes", key, size);
 		return false;
 	}
 	memcpy(to, text, json_object_get_string_len(o) + 1);
@@ -422,7 +423,8 @@ bool link_array(struct json_object *from, const char *key, size_t least, size_t 
 	if (!json_object_object_get_ex(from, key, array) ||
 	    !json_object_is_type(*array, json_type_array) ||
 	    json_object_array_length(*array) < least || json_object_array_length(*array) > most) {
-		because(why, -1, "\"%s\" is missing, or no list of %zu to %zu", key, least, most);
+		because(why, -1, "\"%s\" is missing, or not a list of %zu to %zu elements", key, least,
+			most);
 		return false;
 	}
 	return true;

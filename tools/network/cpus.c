@@ -15,7 +15,7 @@ void cpus_option(struct argp_state *state, const char *arg, hwloc_const_bitmap_t
 
 	if (!set)
 		argp_failure(state, EXIT_FAILED, 0, "no memory");
-	/* what it does not understand it takes as far as it does */
+	/* hwloc ignores the rest of a list after an error, so check the characters first */
 	if (!strlen(arg) || strspn(arg, "0123456789,-") < strlen(arg) ||
 	    hwloc_bitmap_list_sscanf(set, arg) || hwloc_bitmap_weight(set) < 1 ||
 	    hwloc_bitmap_last(set) >= CPU_SETSIZE)
@@ -24,7 +24,7 @@ void cpus_option(struct argp_state *state, const char *arg, hwloc_const_bitmap_t
 		CPU_ZERO(&mine);
 	hwloc_bitmap_foreach_begin(cpu, set) {
 		if (!CPU_ISSET(cpu, &mine))
-			argp_error(state, "--cpus: processor %u is not there, or not for this process",
+			argp_error(state, "--cpus: processor %u does not exist, or this process may not use it",
 				   cpu);
 	}
 	hwloc_bitmap_foreach_end();
@@ -56,5 +56,5 @@ int cpus_thread(pthread_t *thread, void *(*work)(void *), void *arg, hwloc_const
 	}
 	error = pthread_create(thread, &attr, work, arg);
 	pthread_attr_destroy(&attr);
-	return error ? fail("no thread: %s", strerror(error)) : 0;
+	return error ? fail("cannot start a thread: %s", strerror(error)) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Threads that stay on the processors that they were given. */
+/* Threads that are bound to processors. */
 #ifndef CPUS_H
 #define CPUS_H
 
@@ -7,9 +7,12 @@
 #include <hwloc.h>
 #include <pthread.h>
 
-/* NULL: wherever the kernel puts them. A list as taskset takes it: "2-5,8"; not less than one. */
+/* Parse a list in the format of taskset, "2-5,8", with at least one processor, into *cpus. */
 void cpus_option(struct argp_state *state, const char *arg, hwloc_const_bitmap_t *cpus);
-/* Thread number index, on one of them in turn. 0, or an exit code, after a message. */
+/*
+ * Start thread number index on a processor of the list, in turn; NULL: on any processor. 0, or an
+ * exit code after a message.
+ */
 int cpus_thread(pthread_t *thread, void *(*work)(void *), void *arg, hwloc_const_bitmap_t cpus,
 		unsigned int index);
 

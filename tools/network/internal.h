@@ -15,7 +15,7 @@ struct rashpa_net {
 	struct ibv_pd *pd;
 	struct rashpa_net_options options;
 	struct rashpa_net_info info;
-	uint8_t info_room[256];		/* zeros, for programs whose struct is longer */
+	uint8_t info_room[256];		/* zeros, for programs with a longer struct */
 	union ibv_gid gid;
 	enum ibv_mtu mtu;
 };
@@ -24,15 +24,15 @@ struct rashpa_net_queue {
 	struct rashpa_net *net;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	struct ibv_srq *srq;		/* NULL: its pairs only write */
+	struct ibv_srq *srq;		/* NULL: its pairs share no receives */
 	uint32_t receives;
-	uint32_t used;			/* receives that are to be posted again */
-	uint64_t waiting;		/* messages that were found in a row */
-	uint32_t unacknowledged;	/* events */
+	uint32_t used;			/* receives to post again */
+	uint64_t waiting;		/* messages found by polls in a row, without an empty one */
+	uint32_t unacknowledged;	/* events not acknowledged yet */
 	int wake;			/* eventfd */
 	struct ibv_wc *wc;
 	struct rashpa_net_counts counts;
-	/* pairs by number: slots, a power of two, at most half of them taken */
+	/* hash table of pairs by number; slots: a power of two, at most half of them used */
 	struct rashpa_net_pair **pair;
 	uint32_t slots, pairs;
 };
@@ -44,13 +44,13 @@ struct rashpa_net_pair {
 	void *user;
 	uint32_t psn;
 	bool connected;
-	bool messages;		/* it has receives of its own */
+	bool messages;		/* the pair has private receives */
 	struct rashpa_net_address peer;
 };
 
-#define RECEIVE_BIT	(UINT64_C(1) << 63)	/* of the number of a pair's own receive */
+#define RECEIVE_BIT	(UINT64_C(1) << 63)	/* set in the ids of private receives of a pair */
 
-/* Have completions of a pair find it. */
+/* Register a pair, so that its completions can be assigned to it. */
 int queue_add(struct rashpa_net_queue *queue, struct rashpa_net_pair *pair);
 void queue_remove(struct rashpa_net_queue *queue, struct rashpa_net_pair *pair);
 

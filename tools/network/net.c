@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-network: the port of a card, and memory that it may use. */
+/* librashpa-network: the port of a card, and its registered memory. */
 #include "internal.h"
 #include "sized.h"
 
@@ -28,7 +28,7 @@ const char *rashpa_net_reason(void)
 	return reason;
 }
 
-/* --- which port --- */
+/* --- choice of the port --- */
 
 static bool is_ipv4(const union ibv_gid *gid)
 {
@@ -37,7 +37,7 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, mapped, sizeof(mapped));
 }
 
-/* The address that is wanted, or the best one: IPv4 before others. */
+/* Choose the address with the given index, or else the first one, preferably IPv4. */
 static int choose_gid(struct rashpa_net *n, const struct ibv_port_attr *port)
 {
 	const int32_t wanted = n->options.gid;
@@ -74,7 +74,7 @@ static int choose_mtu(struct rashpa_net *n, const struct ibv_port_attr *port)
 
 	n->info.mtu = wanted ? wanted : most;
 	if (wanted > most)
-		return net_fail(EINVAL, "%s: port %u has packets of %u bytes at most, %u are wanted: raise the interface's MTU",
+		return net_fail(EINVAL, "%s: port %u has packets of %u bytes at most, not %u: raise the MTU of the interface",
 				n->info.device, n->info.port, most, wanted);
 	for (n->mtu = IBV_MTU_256; n->mtu <= IBV_MTU_4096; n->mtu++) {
 		if (128u << n->mtu == n->info.mtu)
@@ -96,14 +96,14 @@ static int choose_port(struct rashpa_net *n, uint8_t ports)
 			break;
 	}
 	if (n->info.port > last)
-		return net_fail(ENODEV, "%s: no port of it is active and Ethernet: is its interface up?",
+		return net_fail(ENODEV, "%s: no Ethernet port of it is active: set its interface up",
 				n->info.device);
 	n->info.message = port.max_msg_sz;
 	error = choose_gid(n, &port);
 	return error ? error : choose_mtu(n, &port);
 }
 
-/* The card's node, of a virtual one that of nothing. */
+/* NUMA node of the card; -1 for a virtual one. */
 static int32_t numa_node(const struct ibv_device *device)
 {
 	char path[sizeof(device->ibdev_path) + 32];
@@ -128,19 +128,19 @@ static int use_device(struct rashpa_net *n, struct ibv_device *device)
 	snprintf(n->info.device, sizeof(n->info.device), "%s", ibv_get_device_name(device));
 	n->context = ibv_open_device(device);
 	if (!n->context)
-		return net_fail(errno ? errno : EIO, "%s: cannot open it: %s", n->info.device,
+		return net_fail(errno ? errno : EIO, "%s: cannot open the device: %s", n->info.device,
 				strerror(errno));
 	if (ibv_query_device(n->context, &attr))
-		return net_fail(EIO, "%s: it does not answer", n->info.device);
+		return net_fail(EIO, "%s: cannot query the device", n->info.device);
 	n->info.pairs = attr.max_qp;
-	/* each has a completion */
+	/* each receive needs a completion */
 	n->info.receives = attr.max_srq_wr < attr.max_cqe ? attr.max_srq_wr : attr.max_cqe - 1;
 	n->info.numa_node = numa_node(device);
 	error = choose_port(n, attr.phys_port_cnt);
 	if (error)
 		return error;
 	n->pd = ibv_alloc_pd(n->context);
-	return n->pd ? 0 : net_fail(errno, "%s: no protection domain: %s", n->info.device,
+	return n->pd ? 0 : net_fail(errno, "%s: cannot allocate a protection domain: %s", n->info.device,
 				    strerror(errno));
 }
 
@@ -173,7 +173,7 @@ int rashpa_net_open_sized(const struct rashpa_net_options *theirs, struct rashpa
 	n->options = *options;
 	list = ibv_get_device_list(&count);
 	net_fail(ENODEV, options->device ? "there is no RDMA device %s" :
-		 "there is no RDMA device: make one (rdma link add rxe0 type rxe netdev eth0)",
+		 "there is no RDMA device: add one (rdma link add rxe0 type rxe netdev eth0)",
 		 options->device);
 	for (int i = 0; list && i < count; i++) {
 		if (options->device && strcmp(options->device, ibv_get_device_name(list[i])))
@@ -211,10 +211,10 @@ const struct rashpa_net_info *rashpa_net_about(const struct rashpa_net *n)
 static int explain(const struct rashpa_net *n, int error, bool dmabuf)
 {
 	if (dmabuf && (error == EOPNOTSUPP || error == EPROTONOSUPPORT))
-		return net_fail(EOPNOTSUPP, "%s takes no dma-buf, and CMA, windows and other devices' memory have no pages to pin: use a contig buffer",
+		return net_fail(EOPNOTSUPP, "%s supports no dma-buf, and CMA, windows and device memory have no pages to pin: use a contig buffer",
 				n->info.device);
 	if (!dmabuf && error == EFAULT)
-		return net_fail(EFAULT, "%s: the memory has no pages that can be pinned: CMA and windows have none, contig has",
+		return net_fail(EFAULT, "%s: the memory has no pages that can be pinned, as CMA buffers and windows: use a contig buffer",
 				n->info.device);
 	if (error == ENOMEM)
 		return net_fail(ENOMEM, "%s: too much memory to pin: see ulimit -l, and /etc/security/limits.d/rashpa.conf",
@@ -253,8 +253,8 @@ int rashpa_net_register_device(struct rashpa_net *n, struct rashpa_net_device *d
 
 	*memory = (struct rashpa_net_memory) {};
 	if (d->window && d->length > d->window)
-		return net_fail(E2BIG, "%" PRIu64 " bytes of a GPU are more than the %" PRIu64
-				" of its BAR: take less, or switch on Resizable BAR in the firmware",
+		return net_fail(E2BIG, "%" PRIu64 " bytes of GPU memory exceed the %" PRIu64
+				" bytes of its BAR: use less, or enable Resizable BAR in the firmware",
 				d->length, d->window);
 	d->far = node >= 0 && d->numa_node >= 0 && node != d->numa_node;
 	d->by = RASHPA_NET_BY_DMABUF;
@@ -265,7 +265,7 @@ int rashpa_net_register_device(struct rashpa_net *n, struct rashpa_net_device *d
 	error = rashpa_net_register(n, (void *)(uintptr_t)d->address, -1, d->length, remote,
 				    memory);
 	return error != -EFAULT ? error :
-	       net_fail(EOPNOTSUPP, "%s takes no dma-buf, and no address of a GPU: modprobe nvidia-peermem",
+	       net_fail(EOPNOTSUPP, "%s supports neither dma-buf nor addresses of a GPU: modprobe nvidia-peermem",
 			n->info.device);
 }
 

@@ -17,16 +17,17 @@ enum {
 /* Rows of a table of options, for network_option(). */
 #define NETWORK_OPTIONS \
 	{ "device", OPT_NET_DEVICE, "NAME", 0, "RDMA device (default: the first one)", 1 }, \
-	{ "port", OPT_NET_PORT, "N", 0, "port of it (default: the first active one)", 1 }, \
+	{ "port", OPT_NET_PORT, "N", 0, "port of the device (default: the first active one)", 1 }, \
 	{ "gid", OPT_NET_GID, "INDEX", 0, "address of the port (default: RoCE v2, IPv4)", 1 }, \
-	{ "mtu", OPT_NET_MTU, "BYTES", 0, "of a packet: 256 to 4096 (default: the port's)", 1 }, \
+	{ "mtu", OPT_NET_MTU, "BYTES", 0, \
+	  "packet payload: 256 to 4096 bytes (default: that of the port)", 1 }, \
 	{ "service", OPT_NET_SERVICE, "uc|rc", 0, \
 	  "unreliable (default) or reliable connection", 1 }, \
 	{ "retries", OPT_NET_RETRIES, "N", 0, \
-	  "of a reliable connection, 0 to 7 (default 7)", 1 }, \
+	  "rc: number of retries, 0 to 7 (default 7)", 1 }, \
 	{ "ack-timeout", OPT_NET_TIMEOUT, "N", 0, \
-	  "of a reliable connection: 4.096 us * 2^N, 1 to 31 (default 14: 67 ms)", 1 }, \
-	{ "traffic-class", OPT_NET_CLASS, "N", 0, "of IP: DSCP times 4 (default 0)", 1 },
+	  "rc: time limit of an acknowledgement, 4.096 us * 2^N, 1 to 31 (default 14: 67 ms)", 1 }, \
+	{ "traffic-class", OPT_NET_CLASS, "N", 0, "IP traffic class: DSCP times 4 (default 0)", 1 },
 
 error_t network_option(int key, char *arg, struct argp_state *state,
 		       struct rashpa_net_options *options);

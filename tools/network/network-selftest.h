@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of the self-test share. */
+/* Declarations that the files of the self-test share. */
 #ifndef NETWORK_SELFTEST_H
 #define NETWORK_SELFTEST_H
 

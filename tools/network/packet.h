@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What stands before the pixels in a packet of UDP; all little-endian. See network.rst. */
+/* Headers of UDP packets, before the pixels; all little-endian. See network.rst. */
 #ifndef PACKET_H
 #define PACKET_H
 
@@ -7,25 +7,25 @@
 #include <stdint.h>
 
 #define PACKET_MAGIC	0x53555352u	/* "RSUS" */
-#define PACKET_BYTES	65507		/* most that UDP carries */
+#define PACKET_BYTES	65507		/* maximum UDP payload */
 
 struct packet {
 	uint32_t magic;
-	uint32_t token;			/* as the receiver said: of no other run */
-	uint32_t process;		/* of the receiver's stream */
-	uint32_t number;		/* of the message, modulo 2^32 */
+	uint32_t token;			/* from the receiver; different in each run */
+	uint32_t process;		/* DTP number in the stream of the receiver */
+	uint32_t number;		/* message number, modulo 2^32 */
 };
 
 /*
- * A packet of a JUNGFRAU detector (slsDetectorPackage, docs/src/udpheader.rst, version 2): 4096
- * pixels of 16 bits, that is four lines of a module, follow.
+ * Header of a packet of a JUNGFRAU detector (slsDetectorPackage, docs/src/udpheader.rst, version
+ * 2). After it come 4096 pixels of 16 bits: four lines of a module.
  */
 struct jungfrau {
-	uint64_t frame;			/* from 1 on */
-	uint32_t exposure;		/* 100 ns */
-	uint32_t packet;		/* of the frame: 0 to 127 */
+	uint64_t frame;			/* starts at 1 */
+	uint32_t exposure;		/* units of 100 ns */
+	uint32_t packet;		/* number in the frame, 0 to 127 */
 	uint64_t bunch;
-	uint64_t timestamp;		/* 10 MHz */
+	uint64_t timestamp;		/* ticks of 10 MHz */
 	uint16_t module, row, column;
 	uint16_t reserved;
 	uint32_t debug;
@@ -36,10 +36,10 @@ struct jungfrau {
 
 _Static_assert(sizeof(struct jungfrau) == 48, "a header has 48 bytes");
 
-#define JUNGFRAU_WIDTH		1024u	/* of a module, pixels */
-#define JUNGFRAU_HEIGHT		512u
-#define JUNGFRAU_BYTES		8192u	/* of a packet, behind the header */
-#define JUNGFRAU_PACKETS	128u	/* of a frame */
+#define JUNGFRAU_WIDTH		1024u	/* width of a module, pixels */
+#define JUNGFRAU_HEIGHT		512u	/* height of a module, pixels */
+#define JUNGFRAU_BYTES		8192u	/* bytes of a packet, after the header */
+#define JUNGFRAU_PACKETS	128u	/* packets per frame */
 #define JUNGFRAU_TYPE		3
 #define JUNGFRAU_VERSION	2
 

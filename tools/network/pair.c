@@ -10,7 +10,7 @@
 
 #define PSN_MASK	0xffffff
 #define TIMEOUT		14		/* 67 ms */
-#define FOR_EVER	7		/* times to try again where a receiver has no room */
+#define FOR_EVER	7		/* value of rnr_retry for no limit */
 #define HOPS		64
 
 static int to_init(struct rashpa_net_pair *p)
@@ -72,7 +72,7 @@ static int to_send(struct rashpa_net_pair *p)
 			      IBV_QP_MAX_QP_RD_ATOMIC : 0));
 }
 
-/* receives: of its own; 0: those of the queue */
+/* receives: number of private receives; 0: the pair uses those of the queue */
 static int open_pair(struct rashpa_net_queue *q, uint32_t writes, uint32_t receives, void *user,
 		     struct rashpa_net_pair **pair)
 {
@@ -100,7 +100,7 @@ static int open_pair(struct rashpa_net_queue *q, uint32_t writes, uint32_t recei
 	p->messages = receives;
 	p->qp = ibv_create_qp_ex(n->context, &attr);
 	if (!p->qp) {
-		error = net_fail(errno, "%s: no queue pair for %u writes: %s", n->info.device,
+		error = net_fail(errno, "%s: cannot create a queue pair for %u writes: %s", n->info.device,
 				 writes, strerror(errno));
 		free(p);
 		return error;
@@ -111,7 +111,7 @@ static int open_pair(struct rashpa_net_queue *q, uint32_t writes, uint32_t recei
 	p->psn &= PSN_MASK;
 	error = queue_add(q, p);
 	if (!error && to_init(p))
-		error = net_fail(errno, "%s: a queue pair does not begin: %s", n->info.device,
+		error = net_fail(errno, "%s: cannot initialize a queue pair: %s", n->info.device,
 				 strerror(errno));
 	if (error)
 		rashpa_net_pair_close(p);
@@ -130,7 +130,7 @@ int rashpa_net_pair_messages(struct rashpa_net_queue *q, uint32_t sends, uint32_
 			     void *user, struct rashpa_net_pair **pair)
 {
 	if (q->srq || !receives)
-		return net_fail(EINVAL, "a pair for messages has receives, and its queue none");
+		return net_fail(EINVAL, "a pair for messages needs receives, and a queue without shared receives");
 	return open_pair(q, sends, receives, user, pair);
 }
 
@@ -152,11 +152,11 @@ void rashpa_net_pair_address(const struct rashpa_net_pair *p, struct rashpa_net_
 int rashpa_net_pair_connect(struct rashpa_net_pair *p, const struct rashpa_net_address *theirs)
 {
 	if (theirs->qpn > PSN_MASK || theirs->psn > PSN_MASK)
-		return net_fail(EINVAL, "queue pair %#x or packet %#x have more than 24 bits",
+		return net_fail(EINVAL, "queue pair %#x or packet %#x has more than 24 bits",
 				theirs->qpn, theirs->psn);
 	p->peer = *theirs;
 	if (to_receive(p) || to_send(p))
-		return net_fail(errno, "%s: cannot be connected with queue pair %#x: %s",
+		return net_fail(errno, "%s: cannot connect to queue pair %#x: %s",
 				p->queue->net->info.device, theirs->qpn, strerror(errno));
 	p->connected = true;
 	return 0;
@@ -169,7 +169,7 @@ int rashpa_net_pair_again(struct rashpa_net_pair *p)
 	if (!p->connected)
 		return net_fail(ENOTCONN, "the queue pair is not connected");
 	if (ibv_modify_qp(p->qp, &attr, IBV_QP_STATE) || to_init(p) || to_receive(p) || to_send(p))
-		return net_fail(errno, "%s: cannot be connected again with queue pair %#x: %s",
+		return net_fail(errno, "%s: cannot reconnect to queue pair %#x: %s",
 				p->queue->net->info.device, p->peer.qpn, strerror(errno));
 	return 0;
 }
@@ -183,7 +183,7 @@ int rashpa_net_write(struct rashpa_net_pair *p, const struct rashpa_net_write *w
 	for (uint32_t i = 0; i < n; i++) {
 		const struct rashpa_net_write *w = &write[i];
 
-		q->wr_id = w->id + 1;	/* 0 is a receive */
+		q->wr_id = w->id + 1;	/* 0 stands for shared receives */
 		q->wr_flags = (w->flags & RASHPA_NET_SOLICITED ? IBV_SEND_SOLICITED : 0) |
 			      (w->flags & RASHPA_NET_SIGNALED ? IBV_SEND_SIGNALED : 0);
 		if (w->flags & RASHPA_NET_IMMEDIATE)

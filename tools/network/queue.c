@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-network: completions of pairs, and the receives that they share. */
+/* librashpa-network: completions of pairs, and their shared receives. */
 #include "internal.h"
 #include "sized.h"
 
@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHAIN		128		/* receives that are posted in one go */
-#define BATCH		64		/* completions of a look */
+#define CHAIN		128		/* receives that are posted at once */
+#define BATCH		64		/* maximum number of completions of a poll */
 #define ADAPTIVE_NS	50000		/* longer than most gaps between messages of a stream */
-#define LOOKS		64		/* between two of the clock: a microsecond or so */
-#define ACKNOWLEDGE	1024		/* events at a time: it takes a lock */
+#define LOOKS		64		/* polls between two reads of the clock: about 1 us */
+#define ACKNOWLEDGE	1024		/* events to acknowledge at once, as it takes a lock */
 
 static uint64_t now(void)
 {
@@ -29,7 +29,7 @@ static uint64_t now(void)
 
 /* --- receives --- */
 
-/* A WRITE with immediate uses a receive, and none of its memory. */
+/* Receives have no memory: a WRITE with immediate consumes a receive only. */
 static int post_receives(struct rashpa_net_queue *q, uint32_t n)
 {
 	struct ibv_recv_wr chain[CHAIN], *bad;
@@ -60,7 +60,7 @@ static int open_srq(struct rashpa_net_queue *q, uint32_t receives)
 		return 0;
 	q->srq = ibv_create_srq(q->net->pd, &attr);
 	if (!q->srq)
-		return net_fail(errno, "%s: no shared queue of %u receives: %s",
+		return net_fail(errno, "%s: cannot create a shared queue of %u receives: %s",
 				q->net->info.device, receives, strerror(errno));
 	q->receives = receives;
 	q->counts.low = receives;
@@ -75,11 +75,11 @@ static int open_cq(struct rashpa_net_queue *q, uint32_t entries)
 	q->channel = ibv_create_comp_channel(q->net->context);
 	if (q->wake < 0 || !q->channel ||
 	    fcntl(q->channel->fd, F_SETFL, fcntl(q->channel->fd, F_GETFL) | O_NONBLOCK))
-		return net_fail(errno, "%s: no channel for completions: %s", device,
+		return net_fail(errno, "%s: cannot create a channel for completions: %s", device,
 				strerror(errno));
 	q->cq = ibv_create_cq(q->net->context, entries, NULL, q->channel, 0);
 	if (!q->cq)
-		return net_fail(errno, "%s: no queue for %u completions: %s", device, entries,
+		return net_fail(errno, "%s: cannot create a queue of %u completions: %s", device, entries,
 				strerror(errno));
 	q->wc = calloc(BATCH, sizeof(*q->wc));
 	return q->wc ? 0 : net_fail(ENOMEM, "no memory");
@@ -96,7 +96,7 @@ int rashpa_net_queue_open(struct rashpa_net *net, uint32_t writes, uint32_t rece
 	q->net = net;
 	q->wake = -1;
 	if (writes > UINT32_MAX / 4 || receives > net->info.receives)
-		error = net_fail(EINVAL, "%s: %u receives are too many: it has %u",
+		error = net_fail(EINVAL, "%s: %u receives are too many: the limit is %u",
 				 net->info.device, receives, net->info.receives);
 	else
 		error = open_cq(q, writes + receives + 1);
@@ -135,7 +135,7 @@ static uint32_t hash(const struct rashpa_net_queue *q, uint32_t qpn)
 	return qpn * UINT32_C(0x9e3779b1) & (q->slots - 1);
 }
 
-/* Where it is, or belongs. */
+/* The slot of a pair, or the free one where it belongs. */
 static struct rashpa_net_pair **place(const struct rashpa_net_queue *q, uint32_t qpn)
 {
 	uint32_t i = hash(q, qpn);
@@ -145,7 +145,7 @@ static struct rashpa_net_pair **place(const struct rashpa_net_queue *q, uint32_t
 	return &q->pair[i];
 }
 
-/* Twice the slots, with those that are there. */
+/* Double the table, and keep its pairs. */
 static int grow(struct rashpa_net_queue *q)
 {
 	struct rashpa_net_pair **before = q->pair;
@@ -175,7 +175,7 @@ int queue_add(struct rashpa_net_queue *q, struct rashpa_net_pair *pair)
 	return 0;
 }
 
-/* Those behind it may have to move up. */
+/* Removes a pair, and inserts the following ones again, as they may have to move. */
 void queue_remove(struct rashpa_net_queue *q, struct rashpa_net_pair *pair)
 {
 	struct rashpa_net_pair **at = q->slots ? place(q, pair->qp->qp_num) : NULL;
@@ -199,7 +199,7 @@ void queue_remove(struct rashpa_net_queue *q, struct rashpa_net_pair *pair)
 static void tell(struct rashpa_net_queue *q, const struct ibv_wc *wc, struct rashpa_net_done *done)
 {
 	struct rashpa_net_pair *pair = q->slots ? *place(q, wc->qp_num) : NULL;
-	/* of what failed, only this and the number are there */
+	/* if the request failed, only wr_id and qp_num are valid */
 	const bool own = wc->wr_id & RECEIVE_BIT, shared = wc->wr_id == 0;
 	const bool received = own || (wc->status ? shared : wc->opcode & IBV_WC_RECV);
 
@@ -217,12 +217,12 @@ static void tell(struct rashpa_net_queue *q, const struct ibv_wc *wc, struct ras
 	}
 }
 
-/* What is there, at most n; -errno. */
+/* Polls for at most n completions. Their number, or -errno. */
 static int look(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32_t n)
 {
 	int found, error;
 
-	/* now that the caller is done with what it got: no more than these lie unseen */
+	/* the caller has handled the previous completions: post their receives again */
 	if (q->used) {
 		error = post_receives(q, q->used);
 		if (error)
@@ -237,7 +237,7 @@ static int look(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32
 	q->counts.completions += found;
 	for (int i = 0; i < found; i++)
 		tell(q, &q->wc[i], &done[i]);
-	/* where all that was asked for is found, more is waiting */
+	/* a full batch means that more messages may wait, so they add up */
 	q->waiting += q->used;
 	if (q->receives < q->waiting)
 		q->counts.low = 0;
@@ -269,7 +269,7 @@ static bool woken(struct rashpa_net_queue *q)
 	return read(q->wake, &count, sizeof(count)) > 0;
 }
 
-/* Until an event, somebody wakes us, or the time is over: what is left of it. */
+/* Sleeps until an event or a wake-up, or the end. false: after a wake-up, a signal or the end. */
 static bool sleep_for(struct rashpa_net_queue *q, uint64_t end)
 {
 	struct pollfd fds[2] = {
@@ -287,7 +287,7 @@ static bool sleep_for(struct rashpa_net_queue *q, uint64_t end)
 }
 
 /*
- * As long as is worth it before a sleep. The clock is asked, and who wakes us, between some looks.
+ * Polls before a sleep, as long as "how" says. Checks the clock and wake-ups only after some polls.
  */
 static int spin(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32_t n, uint32_t how,
 		uint64_t end)
@@ -319,9 +319,9 @@ int rashpa_net_next(struct rashpa_net_queue *q, struct rashpa_net_done *done, ui
 		found = spin(q, done, n, how, end);
 		if (found || how == RASHPA_NET_POLL || !more)
 			return found;
-		/* an event for what comes from now on; what came meanwhile is found by a look */
+		/* request an event for later completions, then poll again for earlier ones */
 		if (ibv_req_notify_cq(q->cq, solicited))
-			return net_fail(EIO, "%s: it cannot tell of completions",
+			return net_fail(EIO, "%s: cannot request an event for completions",
 					q->net->info.device);
 		found = look(q, done, n);
 		if (found)
@@ -335,7 +335,7 @@ void rashpa_net_wake(struct rashpa_net_queue *q)
 	const uint64_t one = 1;
 
 	if (write(q->wake, &one, sizeof(one)) < 0)
-		return;	/* it is full: it wakes */
+		return;	/* the counter is full: the thread wakes in any case */
 }
 
 void rashpa_net_queue_counts_sized(const struct rashpa_net_queue *q, struct rashpa_net_counts *counts,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * librashpa-network: RDMA WRITE over RoCE v2 into memory of another machine. It knows queue pairs,
- * memory and completions, and nothing of detectors: see Documentation/network.rst.
+ * librashpa-network: RDMA WRITE over RoCE v2 into the memory of another machine. It handles queue
+ * pairs, memory and completions, but not detectors: see Documentation/network.rst.
  *
- *	machine that sends			machine that receives
+ *	sending machine				receiving machine
  *	net, memory, queue			net, memory, queue with receives
  *	pair  -- rashpa_net_address, by any channel -->  pair
- *	rashpa_net_write(): chains of WRITE	rashpa_net_next(): who wrote, which immediate
+ *	rashpa_net_write(): chains of WRITE	rashpa_net_next(): pair and immediate of a write
  *
- * All functions return 0 or more, or a negative errno; rashpa_net_reason() has the sentence, of the
- * calling thread.
+ * All functions return 0 or more, or a negative errno; rashpa_net_reason() returns the sentence for
+ * the calling thread.
  */
 #ifndef RASHPA_NETWORK_H
 #define RASHPA_NETWORK_H
@@ -34,8 +34,8 @@ const char *rashpa_net_reason(void);
 
 /*
  * Growth: options, info and counts grow at their end; addresses, memories, writes, messages and
- * completions do not. The functions without _sized call these, with the sizes that the program's
- * header has.
+ * completions do not. The functions without _sized call these with the sizes in the header that the
+ * program was built with.
  */
 struct rashpa_net_options;
 struct rashpa_net_counts;
@@ -48,21 +48,21 @@ void rashpa_net_queue_counts_sized(const struct rashpa_net_queue *queue,
 
 /** enum rashpa_net_service - transport service */
 enum rashpa_net_service {
-	RASHPA_NET_UC = 0,	/* unreliable connection: what is lost is not sent again */
+	RASHPA_NET_UC = 0,	/* unreliable connection: no retransmission */
 	RASHPA_NET_RC = 1,	/* reliable connection */
 };
 
 /**
- * struct rashpa_net_options - which port, and how
+ * struct rashpa_net_options - options of rashpa_net_open()
  * @device: name of an RDMA device, as rxe0; NULL: the first one with a RoCE v2 address
- * @port: from 1; 0: the first one that is active
- * @gid: index of its address; -1: the first RoCE v2 one, one of IPv4 if there is one
- * @mtu: payload of a packet: 256, 512, 1024, 2048 or 4096 bytes; 0: what the port has
+ * @port: port number, from 1; 0: the first active one
+ * @gid: address index; -1: the first RoCE v2 address, preferably IPv4
+ * @mtu: packet payload: 256, 512, 1024, 2048 or 4096 bytes; 0: MTU of the port
  * @service: enum rashpa_net_service
- * @traffic_class: of IP: the upper six bits are DSCP
- * @hops: most routers between; 0: 64
- * @timeout: RC: of an acknowledgement, 4.096 us * 2^timeout, 0 to 31; 0: 14
- * @retries: RC: 0 to 7, where nobody answers; soft-RoCE takes 7 for ever
+ * @traffic_class: IP traffic class; its upper six bits are the DSCP
+ * @hops: hop limit; 0: 64
+ * @timeout: RC: limit of an acknowledgement, 4.096 us * 2^timeout, 0 to 31; 0: 14
+ * @retries: RC: retries without an answer, 0 to 7; for soft-RoCE, 7 means no limit
  */
 struct rashpa_net_options {
 	const char *device;
@@ -77,16 +77,16 @@ struct rashpa_net_options {
 };
 
 /**
- * struct rashpa_net_info - what a port is
+ * struct rashpa_net_info - properties of a port
  * @device: name of the RDMA device
- * @address: IP address in text
- * @mtu: payload of a packet, bytes
- * @numa_node: of the card, -1: it has none
- * @message: largest message, bytes
- * @pairs: most queue pairs
- * @receives: most receives of a queue
- * @gid: index of its address
- * @port: of the device, from 1
+ * @address: IP address as text
+ * @mtu: packet payload, bytes
+ * @numa_node: NUMA node of the card; -1: not known
+ * @message: maximum message size, bytes
+ * @pairs: maximum number of queue pairs
+ * @receives: maximum number of receives of a queue
+ * @gid: address index
+ * @port: port number, from 1
  * @__reserved: not used
  */
 struct rashpa_net_info {
@@ -102,23 +102,23 @@ struct rashpa_net_info {
 	uint32_t __reserved;
 };
 
-/** rashpa_net_open() - use a port. Return: 0, -ENODEV (there is none, or it is down), -EINVAL */
+/** rashpa_net_open() - open a port. Return: 0, -ENODEV (missing or down), -EINVAL or another one */
 static inline int rashpa_net_open(const struct rashpa_net_options *options, struct rashpa_net **net)
 {
 	return rashpa_net_open_sized(options, net, sizeof(*options));
 }
-/** rashpa_net_close() - NULL is nothing. Its pairs, queues and memory are closed before */
+/** rashpa_net_close() - close a port, after its pairs, queues and memory. NULL does nothing */
 void rashpa_net_close(struct rashpa_net *net);
-/** rashpa_net_about() - valid until it is closed; 256 zeros follow, for longer versions */
+/** rashpa_net_about() - properties, valid until the port is closed; 256 zeros follow, for growth */
 const struct rashpa_net_info *rashpa_net_about(const struct rashpa_net *net);
 
 /* --- memory --- */
 
 /**
  * struct rashpa_net_memory - memory that the card may use
- * @address: where it begins, as the other machine has to say it
+ * @address: start address for writes of the other machine
  * @length: bytes
- * @local: key for one's own writes
+ * @local: key for writes of this machine
  * @remote: key for writes of others
  * @private_: the library's
  */
@@ -133,16 +133,16 @@ struct rashpa_net_memory {
 /**
  * rashpa_net_register() - let the card use memory
  * @net: the port
- * @base: its address here; NULL: by @dmabuf
- * @dmabuf: where @base is NULL, as of a GPU or an FPGA, from its offset 0 on
+ * @base: address in this process; NULL: use @dmabuf
+ * @dmabuf: if @base is NULL: a dma-buf, as of a GPU or an FPGA; starts at its offset 0
  * @length: bytes
- * @remote: others may write to it
- * @memory: becomes what has to be said of it
+ * @remote: true: others may write to it
+ * @memory: filled in; rashpa_net_unregister() it
  *
- * Done once: it pins pages, and takes long. Buffers of contig memory, and of the processes, can be
- * registered by address; CMA buffers and windows by dma-buf only, which not all cards can.
+ * Call it once: it pins pages, which takes long. Contig buffers and process memory can be
+ * registered by address. CMA buffers and windows need a dma-buf, which some cards do not support.
  *
- * Return: 0, -EFAULT (memory without pages), -EOPNOTSUPP (the card takes no dma-buf), -ENOMEM.
+ * Return: 0, -EFAULT (memory without pages), -EOPNOTSUPP (the card supports no dma-buf), -ENOMEM.
  */
 int rashpa_net_register(struct rashpa_net *net, void *base, int dmabuf, uint64_t length,
 			bool remote, struct rashpa_net_memory *memory);
@@ -154,14 +154,14 @@ enum rashpa_net_by {
 };
 
 /**
- * struct rashpa_net_device - memory of a GPU, one piece
- * @address: as the GPU has it, rashpa_gpu_address(); 0: not for nvidia-peermem
+ * struct rashpa_net_device - contiguous memory of a GPU
+ * @address: GPU address from rashpa_gpu_address(), for nvidia-peermem; 0: do not try that
  * @length: bytes
- * @window: of the BAR that others reach its memory through, bytes; 0: not known
+ * @window: size of the BAR through which others access GPU memory, bytes; 0: not known
  * @dmabuf: rashpa_gpu_dmabuf()
- * @numa_node: of the GPU, -1: not known
+ * @numa_node: NUMA node of the GPU; -1: not known
  * @by: becomes enum rashpa_net_by
- * @far: becomes 1 if card and GPU are at different processors, which costs throughput
+ * @far: becomes 1 if card and GPU are on different NUMA nodes, which costs throughput
  */
 struct rashpa_net_device {
 	uint64_t address;
@@ -176,15 +176,14 @@ struct rashpa_net_device {
 /**
  * rashpa_net_register_device() - let the card use memory of a GPU
  * @net: the port
- * @device: its memory
- * @remote: others may write to it
- * @memory: becomes what has to be said of it; rashpa_net_unregister() it, before the GPU's memory
- *	goes
+ * @device: memory of the GPU
+ * @remote: true: others may write to it
+ * @memory: filled in; rashpa_net_unregister() it before the memory of the GPU is freed
  *
- * By its dma-buf; where the card's driver takes none, by its address, for which the kernel's module
- * nvidia-peermem has to be there.
+ * Uses the dma-buf. If the driver of the card does not support that, uses the address, which needs
+ * the kernel module nvidia-peermem.
  *
- * Return: 0, -E2BIG (more than the BAR has), -EOPNOTSUPP (neither), -ENOMEM.
+ * Return: 0, -E2BIG (longer than the BAR), -EOPNOTSUPP (neither is supported), -ENOMEM.
  */
 int rashpa_net_register_device(struct rashpa_net *net, struct rashpa_net_device *device,
 			       bool remote, struct rashpa_net_memory *memory);
@@ -195,19 +194,19 @@ void rashpa_net_unregister(struct rashpa_net_memory *memory);
 /** enum rashpa_net_wait - how to wait for completions */
 enum rashpa_net_wait {
 	RASHPA_NET_EVENT = 0,		/* sleep */
-	RASHPA_NET_POLL = 1,		/* look all the time: one processor */
-	RASHPA_NET_ADAPTIVE = 2,	/* look for a while, then sleep */
+	RASHPA_NET_POLL = 1,		/* poll all the time: keeps a processor busy */
+	RASHPA_NET_ADAPTIVE = 2,	/* poll for 50 us, then sleep */
 };
 
 /**
  * struct rashpa_net_done - a completion
- * @pair: whose
- * @user: of the pair
- * @id: of the write or message; receives that pairs share have none
- * @immediate: of a message that was received
- * @length: bytes of that
- * @error: 0, or that of a write that failed: the pair does nothing any more
- * @received: 1: a message of the other side, 0: a write of ours
+ * @pair: pair of the write or message
+ * @user: user pointer of the pair
+ * @id: id of the write or message; 0 for receives that pairs share
+ * @immediate: immediate of a received message
+ * @length: bytes of a received message
+ * @error: 0, or errno of a failed request: the pair cannot be used any more
+ * @received: 1: message of the other side; 0: request of this side
  */
 struct rashpa_net_done {
 	struct rashpa_net_pair *pair;
@@ -220,48 +219,48 @@ struct rashpa_net_done {
 };
 
 /**
- * struct rashpa_net_counts - what a queue has done
- * @polls: looks
- * @empty: of these, those that found nothing
- * @events: sleeps that ended by an event
- * @completions: that were found
- * @low: fewest receives that were left, as messages that were found in a row tell
+ * struct rashpa_net_counts - counters of a queue
+ * @polls: number of polls
+ * @empty: polls without a completion
+ * @events: sleeps that an event ended
+ * @completions: number of completions
+ * @low: lowest number of free receives, estimated from messages that were found in a row
  */
 struct rashpa_net_counts {
 	uint64_t polls, empty, events, completions, low;
 };
 
 /**
- * rashpa_net_queue_open() - completions, for one thread
+ * rashpa_net_queue_open() - open a completion queue, for one thread
  * @net: the port
- * @writes: most writes of its pairs that are under way
+ * @writes: maximum number of writes of its pairs under way
  * @receives: receives that its pairs share; 0: they only write
  * @queue: becomes the handle
  *
- * Return: 0, -EINVAL (more than the card has), -ENOMEM or another one.
+ * Return: 0, -EINVAL (more than the card supports), -ENOMEM or another errno.
  */
 int rashpa_net_queue_open(struct rashpa_net *net, uint32_t writes, uint32_t receives,
 			  struct rashpa_net_queue **queue);
-/** rashpa_net_queue_close() - after its pairs */
+/** rashpa_net_queue_close() - close a queue, after its pairs */
 void rashpa_net_queue_close(struct rashpa_net_queue *queue);
 
 /**
- * rashpa_net_next() - completions, as they come
- * @queue: the queue, whose only thread this is
- * @done: array
- * @n: elements of it
+ * rashpa_net_next() - take completions, in their order
+ * @queue: the queue; only one thread may use it
+ * @done: array to fill
+ * @n: length of the array
  * @how: enum rashpa_net_wait
- * @solicited: sleep until a message that asks for an event, or an error
- * @timeout_ms: how long; -1: for ever
+ * @solicited: true: only a message that asks for an event, or an error, ends the sleep
+ * @timeout_ms: time limit in milliseconds; -1: none
  *
- * Receives that were used are posted again by the next call: until then the caller decides what may
- * be written over.
+ * The next call posts used receives again. Until then, the sender cannot use them for new data.
  *
- * Return: how many; 0 when the time is over, or by rashpa_net_wake(), or by a signal.
+ * Return: number of completions; 0 after the time limit, rashpa_net_wake() or a signal; or a
+ * negative errno.
  */
 int rashpa_net_next(struct rashpa_net_queue *queue, struct rashpa_net_done *done, uint32_t n,
 		    uint32_t how, bool solicited, int timeout_ms);
-/** rashpa_net_wake() - have the thread that sleeps in rashpa_net_next() return. From any thread */
+/** rashpa_net_wake() - make rashpa_net_next() return in its thread. From any thread */
 void rashpa_net_wake(struct rashpa_net_queue *queue);
 static inline void rashpa_net_queue_counts(const struct rashpa_net_queue *queue,
 					   struct rashpa_net_counts *counts)
@@ -272,7 +271,7 @@ static inline void rashpa_net_queue_counts(const struct rashpa_net_queue *queue,
 /* --- queue pairs --- */
 
 /**
- * struct rashpa_net_address - what the other side has to know of a pair
+ * struct rashpa_net_address - address of a pair, for the other side
  * @gid: address of the port
  * @qpn: number of the queue pair, 24 bits
  * @psn: number of the first packet, 24 bits
@@ -284,46 +283,46 @@ struct rashpa_net_address {
 };
 
 /**
- * rashpa_net_pair_open() - a queue pair
- * @queue: for its completions, and its receives
- * @writes: most writes under way
- * @user: given back with each completion
+ * rashpa_net_pair_open() - open a queue pair
+ * @queue: queue for its completions, with the shared receives
+ * @writes: maximum number of writes under way
+ * @user: returned with each completion
  * @pair: becomes the handle
  *
  * No thread may be in rashpa_net_next() of this queue meanwhile.
  *
- * Return: 0, -ENOMEM (the card has no more) or another one.
+ * Return: 0, -ENOMEM (the card has no more) or another errno.
  */
 int rashpa_net_pair_open(struct rashpa_net_queue *queue, uint32_t writes, void *user,
 			 struct rashpa_net_pair **pair);
 void rashpa_net_pair_close(struct rashpa_net_pair *pair);
-/** rashpa_net_pair_address() - for the other side */
+/** rashpa_net_pair_address() - get the address for the other side */
 void rashpa_net_pair_address(const struct rashpa_net_pair *pair, struct rashpa_net_address *mine);
-/** rashpa_net_pair_connect() - with that of the other side: messages can come and go */
+/** rashpa_net_pair_connect() - connect to the address of the other side; then data can flow */
 int rashpa_net_pair_connect(struct rashpa_net_pair *pair, const struct rashpa_net_address *theirs);
 
 /**
- * rashpa_net_pair_again() - receive again
- * @pair: connected; it only receives
+ * rashpa_net_pair_again() - reset and reconnect a pair that only receives
+ * @pair: a connected pair
  *
- * For a pair that nothing comes from although the other side sends: some cards wait for ever for
- * the rest of a message of which a packet was lost.
+ * For a pair that receives nothing although the other side sends: after the loss of a packet, some
+ * cards wait for ever for the rest of the message.
  *
- * Return: 0, -ENOTCONN or another one.
+ * Return: 0, -ENOTCONN or another errno.
  */
 int rashpa_net_pair_again(struct rashpa_net_pair *pair);
 
 /** RASHPA_NET_* - flags of a write */
-#define RASHPA_NET_IMMEDIATE	(1u << 0)	/* the other side is told: a completion there */
-#define RASHPA_NET_SOLICITED	(1u << 1)	/* and woken, if it waits for those only */
-#define RASHPA_NET_SIGNALED	(1u << 2)	/* a completion here */
+#define RASHPA_NET_IMMEDIATE	(1u << 0)	/* makes a completion on the other side */
+#define RASHPA_NET_SOLICITED	(1u << 1)	/* wakes a thread that waits for such writes only */
+#define RASHPA_NET_SIGNALED	(1u << 2)	/* makes a completion on this side */
 
-/** struct rashpa_net_write - bytes from here to there */
+/** struct rashpa_net_write - write of local memory to remote memory */
 struct rashpa_net_write {
 	uint64_t from, to;	/* addresses */
 	uint32_t length;
-	uint32_t local;		/* key of the memory here */
-	uint32_t remote;	/* key of that there */
+	uint32_t local;		/* key of the local memory */
+	uint32_t remote;	/* key of the remote memory */
 	uint32_t immediate;
 	uint32_t flags;		/* RASHPA_NET_* */
 	uint32_t __reserved;
@@ -331,26 +330,26 @@ struct rashpa_net_write {
 };
 
 /**
- * rashpa_net_write() - post writes, in one go
- * @pair: connected
- * @write: array
- * @n: elements of it; the caller has counted that there is room for them
+ * rashpa_net_write() - post writes, all at once
+ * @pair: a connected pair
+ * @write: array of writes
+ * @n: length of the array; the caller keeps count of free room
  *
- * Return: 0, -ENOMEM (there was no room) or another one: none of them was posted.
+ * Return: 0; on -ENOMEM (no room) or another errno, no write was posted.
  */
 int rashpa_net_write(struct rashpa_net_pair *pair, const struct rashpa_net_write *write,
 		     uint32_t n);
 
-/* --- messages, between pairs that have receives of their own --- */
+/* --- messages, between pairs with private receives --- */
 
 /**
  * struct rashpa_net_message - a message to send, or room for one
- * @address: of the bytes here
+ * @address: local address
  * @length: bytes
- * @local: key of their memory
- * @immediate: of a message to send
+ * @local: key of the memory
+ * @immediate: sends: immediate of the message
  * @__reserved: not used
- * @id: given back with the completion, below 2^62
+ * @id: returned with the completion, below 2^62
  */
 struct rashpa_net_message {
 	uint64_t address;
@@ -362,24 +361,24 @@ struct rashpa_net_message {
 };
 
 /**
- * rashpa_net_pair_messages() - a queue pair for messages, also for writes without immediate
- * @queue: for its completions, opened without receives, and with as many writes as all of its pairs
- *	have sends, writes and receives
- * @sends: most messages and writes under way
- * @receives: most receives that wait
- * @user: given back with each completion
- * @pair: becomes the handle; connected as others
+ * rashpa_net_pair_messages() - open a queue pair for messages, and for writes without immediate
+ * @queue: queue for its completions, opened without receives; its number of writes must cover the
+ *	sends, writes and receives of all its pairs
+ * @sends: maximum number of messages and writes under way
+ * @receives: maximum number of posted receives
+ * @user: returned with each completion
+ * @pair: becomes the handle; connect it by rashpa_net_pair_connect()
  *
- * Of a reliable connection, a sender waits for the receiver's room. No thread may be
- * in rashpa_net_next() of this queue meanwhile.
+ * With a reliable connection, a sender waits until the receiver has room. No thread may be in
+ * rashpa_net_next() of this queue meanwhile.
  *
- * Return: 0, -EINVAL (the queue shares receives), -ENOMEM (the card has no more) or another one.
+ * Return: 0, -EINVAL (the queue shares receives), -ENOMEM (the card has no more) or another errno.
  */
 int rashpa_net_pair_messages(struct rashpa_net_queue *queue, uint32_t sends, uint32_t receives,
 			     void *user, struct rashpa_net_pair **pair);
-/** rashpa_net_send() - a message, with a completion here. Return: 0, -ENOMEM or another one */
+/** rashpa_net_send() - post a message; makes a completion. Return: 0, -ENOMEM or another errno */
 int rashpa_net_send(struct rashpa_net_pair *pair, const struct rashpa_net_message *message);
-/** rashpa_net_receive() - room for a message, also before it is connected. Return: likewise */
+/** rashpa_net_receive() - post room for a message, also before connecting. Return: see above */
 int rashpa_net_receive(struct rashpa_net_pair *pair, const struct rashpa_net_message *message);
 
 #ifdef __cplusplus

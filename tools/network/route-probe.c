@@ -2,7 +2,7 @@
 #include "route-probe.h"
 
 #include <errno.h>
-#include <time.h> /* which the next one leaves out */
+#include <time.h> /* missing in the next header */
 #include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #include "say.h"
 #include "stop.h"
 
-#define DISCARD		9		/* the port of a service that nobody has any more */
+#define DISCARD		9		/* port of an obsolete service, normally closed */
 #define ANSWER_NS	200000000ull
 #define UDP_HEADER	8
 #define IPV4_HEADER	20
@@ -35,7 +35,7 @@ static void end_probe(struct route_probe *p, uint32_t carries)
 	p->carries = carries;
 }
 
-/* A path MTU that was learnt before may be out of date: only that of the interface counts. */
+/* The cached path MTU may be outdated: make the kernel check only the MTU of the interface. */
 static bool prepare(int fd, bool ipv6, const char *interface)
 {
 	const int probe = ipv6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE, on = 1;
@@ -48,7 +48,7 @@ static bool prepare(int fd, bool ipv6, const char *interface)
 					   strlen(interface)));
 }
 
-/* What cannot even be asked is not known: who connects there later says why. */
+/* A probe that cannot be sent gives no result; a later connection reports the reason. */
 static void begin_probe(struct route_probe *p)
 {
 	static const char nothing[PACKET_BYTES];
@@ -62,7 +62,7 @@ static void begin_probe(struct route_probe *p)
 	if (p->payload > sizeof(nothing) || link_resolve(p->to, false, &to, &size, why))
 		return;
 	ipv6 = to.ss_family == AF_INET6;
-	/* of IPv4 inside; or a receiver may be at the port that this is for */
+	/* no mapped IPv4 addresses; and the receiver itself may use a port up to that one */
 	if ((ipv6 && IN6_IS_ADDR_V4MAPPED(&((struct sockaddr_in6 *)&to)->sin6_addr)) ||
 	    ntohs(*port_of(&to)) <= DISCARD)
 		return;
@@ -71,13 +71,13 @@ static void begin_probe(struct route_probe *p)
 	p->fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
 		return;
-	/* what is longer than the interface's MTU is an answer, too */
+	/* EMSGSIZE is a result, too: the error queue has the MTU of the interface */
 	if (!prepare(p->fd, ipv6, p->interface) || connect(p->fd, (struct sockaddr *)&to, size) ||
 	    (send(p->fd, nothing, p->payload, MSG_NOSIGNAL) < 0 && errno != EMSGSIZE))
 		end_probe(p, 0);
 }
 
-/* The reason why it did not come through; NULL: there is none. */
+/* The error of the datagram; NULL: no error. */
 static const struct sock_extended_err *take_error(int fd, void *space, size_t size)
 {
 	struct msghdr m = { .msg_control = space, .msg_controllen = size };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a way to another machine carries in one piece, found out before anything is sent: by a
- * datagram that nobody may cut, to the port "discard" of that machine, where nobody listens. Who
- * answers tells that it came, or which size a router on the way passes on.
+ * Finds out whether the path to another machine carries packets of a size without fragmentation.
+ * Sends a datagram that routers must not fragment to the port "discard" of that machine, which is
+ * normally closed. If the datagram arrives, the machine answers that the port is closed. If it is
+ * too long, a router on the path returns its MTU.
  */
 #ifndef ROUTE_PROBE_H
 #define ROUTE_PROBE_H
@@ -10,15 +11,15 @@
 #include <stdint.h>
 
 struct route_probe {
-	const char *to;			/* HOST:PORT: its port is left alone */
-	const char *interface;		/* by which it leaves; "": whichever leads there */
-	uint32_t payload;		/* bytes behind the header of UDP */
-	uint32_t needs;			/* bytes of the packet, with its headers: filled in, */
-	uint32_t carries;		/* as is this: needs, or the lower MTU; 0: not known */
-	int fd;				/* the probe's own */
+	const char *to;			/* HOST:PORT; nothing is sent to this port */
+	const char *interface;		/* outgoing interface; "": from the routing table */
+	uint32_t payload;		/* UDP payload in bytes */
+	uint32_t needs;			/* filled in: bytes of the packet, with its headers */
+	uint32_t carries;		/* filled in: needs, or the lower MTU; 0: not known */
+	int fd;				/* private */
 };
 
-/* All at once; it takes 200 ms where somebody does not answer. */
+/* Run n probes in parallel. Takes 200 ms if a machine does not answer. */
 void route_probe(struct route_probe *probe, unsigned int n);
 
 #endif /* ROUTE_PROBE_H */

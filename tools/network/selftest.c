@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=1 run=build/tools/network-selftest */
 /*
- * Tests of what two machines say to each other before images flow: TAP. With a folder as argument:
- * messages as a fuzzer begins with are written there instead.
+ * Tests of the control messages of two machines before images flow: TAP. With a folder as argument:
+ * writes initial messages for a fuzzer there instead.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,12 +20,12 @@
 #include "control-link.h"
 #include "network-selftest.h"
 #include "say.h"
-#define TAP_LINKAGE	/* of other files, too */
+#define TAP_LINKAGE	/* other files use the functions, too */
 #include "../tests/tap.h"
 
 /* --- regions --- */
 
-/* Each byte of the region is in one message, in order, and no message is too long. */
+/* Is each byte of the region in one message, in order, and no message too long? */
 static bool covers(const struct cut *c, uint32_t most)
 {
 	uint64_t at = 0;
@@ -47,7 +47,7 @@ static void test_cut(void)
 		bool adjacent;
 	} cases[] = {
 		{ 1024, 512, 2, 4096, 2, 1, 256, true },	/* two lines fit */
-		{ 1024, 512, 2, 4096, 1, 1, 512, false },	/* but do not follow each other */
+		{ 1024, 512, 2, 4096, 1, 1, 512, false },	/* but have a gap between them */
 		{ 1024, 512, 2, 1024, 0, 2, 1024, true },
 		{ 1030, 3, 2, 1024, 0, 3, 9, true },		/* 1024, 1024 and 12 bytes */
 		{ 7, 5, 4, 64, 2, 1, 3, true },			/* two, two and one line */
@@ -117,11 +117,14 @@ static void test_accept(void)
 	same = same && !memcmp(read.end, ends, sizeof(ends));
 	free(read.end);
 	read.end = ends;
-	ok(same && !memcmp(&read, &accept_, sizeof(read)), "acceptance-read-written: an acceptance is read as it was written");
+	ok(same && !memcmp(&read, &accept_, sizeof(read)), "acceptance-read-written: an accept is read as it was written");
 	json_object_put(o);
 }
 
-/* "KEY": another value, or none; of the first process, or pair, if there is a dot in front. */
+/*
+ * Is a message refused with another value of a member, or without it? A key that starts with a dot
+ * is a member of the first element of "processes" or "ends".
+ */
 static bool refuses(bool of_hello, const char *key, const char *value)
 {
 	struct json_object *o = of_hello ? hello_write(&hello) : accept_write(&hello, &accept_);
@@ -179,12 +182,12 @@ static void test_refusals(void)
 			refused++;
 			continue;
 		}
-		printf("# %s: %s is taken, or not named\n", cases[i].key, value ?: "nothing");
+		printf("# %s: %s is accepted, or not named\n", cases[i].key, value ?: "no value");
 	}
-	ok(refused == n, "wrong-members-refused: %u of %u wrong members are refused by name", refused, n);
+	ok(refused == n, "wrong-members-refused: %u of %u wrong members are refused, and named", refused, n);
 }
 
-/* Each member may be; what they are together may not. */
+/* Is a message refused whose members are valid, but not in this combination? */
 static bool refuses_all(const struct hello *h, const char *name)
 {
 	struct json_object *o = hello_write(h);
@@ -205,13 +208,13 @@ static void test_together(void)
 	many.processes = udp.processes = 1;
 	many.process = udp.process = &tall;
 	many.transport = udp.transport = CONTRACT_UDP;
-	/* 2^31, and as many as a stack has room for */
+	/* 2^31 messages: one image more than the limit */
 	many.bunch = 32768;
-	ok(refuses_all(&many, "too many in a stack"), "messages-counted-refused: more messages than can be counted are refused");
+	ok(refuses_all(&many, "too many for a stack"), "messages-counted-refused: more messages than can be counted are refused");
 	many.bunch--;
-	ok(!refuses_all(&many, ""), "one-image-less: one image less is not");
+	ok(!refuses_all(&many, ""), "one-image-less: one image less is accepted");
 	udp.immediate = CONTRACT_STACK;
-	ok(refuses_all(&udp, "immediate"), "packets-udp-without: packets of UDP without numbers of their own are refused");
+	ok(refuses_all(&udp, "immediate"), "packets-udp-without: UDP packets without message numbers are refused");
 }
 
 static void test_element(void)
@@ -224,7 +227,7 @@ static void test_element(void)
 
 	ok(link_element(list, "sent", 1, 7, 100, &value, why) && value == 100, "element-read: an element is read");
 	ok(!link_element(list, "sent", 2, 0, 100, &value, why) && strstr(why, "sent[2]"),
-	   "one-not-missed: one that is not there is missed: %s", why);
+	   "one-not-missed: a missing element is refused: %s", why);
 	json_object_put(list);
 	for (unsigned int i = 0; i < n; i++) {
 		list = json_object_new_array();
@@ -270,26 +273,26 @@ static void test_link(void)
 	o = link_message("credit");
 	put_u64(o, "credit", 5);
 	ok(!link_send(&a, o, why) && link_take(&b, &o, why) == 1 && !strcmp(link_kind(o), "credit"),
-	   "message-sent: a message comes as it was sent");
+	   "message-sent: a message arrives as it was sent");
 	json_object_put(o);
-	/* byte by byte */
+	/* send a message byte by byte */
 	for (const char *c = "\0\0\0\x0e{\"kind\":\"end\"}", *end = c + 18; c < end; c++) {
 		const int found = write(a.fd, c, 1) == 1 ? link_take(&b, &o, why) : -1;
 
 		whole &= found == (c + 1 == end);
 	}
-	ok(whole && o && !strcmp(link_kind(o), "end"), "message-pieces-one: a message in pieces is one when all are there");
+	ok(whole && o && !strcmp(link_kind(o), "end"), "message-pieces-one: a message in pieces is taken after the last piece");
 	json_object_put(o);
 	close(a.fd);
 	a.fd = -1;
-	ok(link_take(&b, &o, why) < 0 && strstr(why, "closed"), "end: an end is told: %s", why);
+	ok(link_take(&b, &o, why) < 0 && strstr(why, "closed"), "end: the end of a link is an error: %s", why);
 	link_close(&b);
 	if (!two_ends(&a, &b))
 		return;
 	ok(!link_send(&a, link_message("hello"), why) && !link_gone(&b, why),
-	   "one-something-not: one that has said something has not gone");
+	   "one-something-not: a peer with unread data has not gone");
 	link_close(&a);
-	ok(link_gone(&b, why) && strstr(why, "closed"), "one-closed-whatever: one that has closed has, whatever it said");
+	ok(link_gone(&b, why) && strstr(why, "closed"), "one-closed-whatever: a peer that has closed has gone, also with unread data");
 	link_close(&b);
 }
 
@@ -322,14 +325,14 @@ static void test_nonsense(void)
 		if (is_refused(strlen(texts[i]), texts[i]))
 			refused++;
 		else
-			printf("# %s is taken\n", texts[i]);
+			printf("# %s is accepted\n", texts[i]);
 	}
-	ok(refused == sizeof(texts) / sizeof(texts[0]), "no-message-refused: what is no message is refused");
+	ok(refused == sizeof(texts) / sizeof(texts[0]), "no-message-refused: invalid messages are refused");
 	ok(is_refused(0, "") && is_refused(LINK_MOST + 1, "x") && is_refused(0x47455420, "/ HTTP"),
-	   "lengths-cannot-refused: lengths that cannot be are refused before anything is read");
+	   "lengths-cannot-refused: invalid lengths are refused before data are read");
 }
 
-/* The first byte: in how large pieces it comes. */
+/* The first byte sets the size of the pieces in which the fuzzer sends the message. */
 static bool write_seed(const char *folder, const char *name, struct json_object *o)
 {
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
@@ -378,7 +381,7 @@ static void test_cpus(void)
 		if (CPU_ISSET(cpu, &mine))
 			hwloc_bitmap_set(list, cpu);
 	}
-	/* once round, and one more */
+	/* a thread for each processor, and one more */
 	for (n = 0; n <= (unsigned int)CPU_COUNT(&mine); n++) {
 		if (cpus_thread(&thread, where, &its[n % CPU_COUNT(&mine)], list, n)) {
 			wrong++;
@@ -392,7 +395,7 @@ static void test_cpus(void)
 		n++;
 	}
 	hwloc_bitmap_foreach_end();
-	ok(n && !wrong, "threads-processors-list: threads are on the processors of a list, in turn");
+	ok(n && !wrong, "threads-processors-list: threads run on the processors of a list, in turn");
 	hwloc_bitmap_free(list);
 }
 

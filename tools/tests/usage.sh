@@ -87,7 +87,7 @@ refuses "tls-crl: give --tls-cert" remu --daemon tls:6001 --tls-ca here.pem
 refused "usage-remu: wrong usage is refused"
 refuses "stray.*--json=FILE" romulu --buffer here --json stray
 refuses "3-.*is not a list" romulu --buffer here --listen 1 --cpus 3-
-refuses "processor 1000 is not there" romulu --buffer here --listen 1 --cpus 0,1000
+refuses "processor 1000 does not exist" romulu --buffer here --listen 1 --cpus 0,1000
 refuses "vulkan:N" romulu --buffer here --pipeline '{}' --engine vulkan:x
 refuses "cuda:N" romulu --buffer here --pipeline '{}' --engine cuda:1x
 refuses "whose memory" romulu --buffer here --pipeline '{}' --offer gpu
