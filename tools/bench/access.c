@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a mapping costs to make, and what it is worth: faults, reading, writing. */
+/* Cost of making a mapping, and its performance: faults, reading, writing. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include "parse.h"
 
 #define PAGE		4096
-/* small blocks are read so often that this many bytes come together */
+/* small blocks are read repeatedly until this many bytes are read */
 #define BYTES_LEAST	(UINT64_C(64) << 20)
 #define ACCESSES	500000
 
@@ -27,14 +27,14 @@ static const struct {
 	[RANDOM] = { "read, at random", UNIT_NS_EACH },
 };
 
-/* One block of each source that takes part, for the whole measurement of a size. */
+/* A block of a source, for all measurements of a size. */
 struct block {
 	const struct source *source;
-	int fd;			/* -1: does not take part */
+	int fd;			/* -1: not measured */
 	struct samples samples[WHATS];
 };
 
-static volatile uint64_t sink;	/* so that nothing read is thrown away unread */
+static volatile uint64_t sink;	/* keeps the compiler from removing reads */
 
 static unsigned int passes(uint64_t size)
 {
@@ -49,7 +49,7 @@ static long faults(void)
 	return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* One byte of every page; page faults on the way */
+/* Reads one byte of each page. Returns the number of page faults. */
 static uint64_t touch(const uint8_t *base, uint64_t size)
 {
 	long before = faults();
@@ -68,7 +68,7 @@ static uint64_t time_write(uint64_t *p, uint64_t n, unsigned int times)
 	for (unsigned int t = 0; t < times; t++) {
 		for (uint64_t i = 0; i < n; i++)
 			p[i] = i + 1;
-		/* every pass has to reach the memory */
+		/* the compiler must not merge passes */
 		__asm__ volatile("" : : : "memory");
 	}
 	return now_ns() - start;
@@ -91,7 +91,7 @@ static uint64_t time_read(const uint64_t *p, uint64_t n, unsigned int times)
 	return now_ns() - start;
 }
 
-/* Each address depends on what was read before: no access can begin early. */
+/* Each address depends on the previous value, so no access can start early. */
 static uint64_t time_random(const uint64_t *p, uint64_t n)
 {
 	uint64_t start = now_ns(), x = 1;
@@ -173,7 +173,7 @@ void bench_access(struct bench *bench, uint64_t size)
 
 		b->source = &bench->source[i];
 		b->fd = -1;
-		/* a mapping does not show how its pages came into the pool */
+		/* a growing pool makes no difference for a mapping */
 		if (b->source->grow || size < b->source->least || !going_on())
 			continue;
 		if (memory_suffices(b->source, size, why) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* rashpa-bench: what this driver costs, beside what others cost for the same job. */
+/* rashpa-bench: cost of this driver compared with other drivers for the same job. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -28,37 +28,36 @@ int cmd_loop(int argc, char **argv);
 
 /* --- main.c --- */
 
-/* SIGINT and SIGTERM end what goes on. */
+/* Make SIGINT and SIGTERM stop measurements. */
 void catch_signals(void);
 /* False when a signal has asked to stop. */
 bool going_on(void);
 
-/* --- report.c: what was measured, and what was not --- */
+/* --- report.c: results, and measurements that were left out --- */
 
 enum unit {
-	UNIT_US,		/* time of the whole, microseconds */
+	UNIT_US,		/* total time, microseconds */
 	UNIT_NS_EACH,		/* time of one access, nanoseconds */
-	UNIT_GBPS,		/* bytes per time, 10^9 bytes a second */
-	UNIT_FAULTS,		/* a number of page faults */
+	UNIT_GBPS,		/* rate, 10^9 bytes a second */
+	UNIT_FAULTS,		/* number of page faults */
 	UNIT_CPU,		/* processor time for 10^9 bytes, seconds */
-	UNIT_EVENTS,		/* how many for 10^9 bytes */
+	UNIT_EVENTS,		/* number for 10^9 bytes */
 };
 
 /*
- * A row of the table. Without a peer there is nothing to compare with. Samples are
- * nanoseconds of the whole, or a number.
+ * A row of the table. Samples are total times in nanoseconds, or numbers.
  */
 struct row {
-	const char *name;	/* what was measured */
-	const char *backend;	/* of ours */
-	const char *peer;	/* NULL: ours alone */
+	const char *name;	/* name of the measurement */
+	const char *backend;	/* backend of this driver */
+	const char *peer;	/* other driver to compare with; NULL: none */
 	uint64_t size;
 	enum unit unit;
 	uint64_t accesses;	/* UNIT_NS_EACH: per sample; UNIT_GBPS: bytes per sample */
-	bool spread;		/* tell percentiles of ours as well */
+	bool spread;		/* report percentiles of this driver, too */
 	double ours, theirs;
 	double percentile[BENCH_PERCENTILES];
-	double ratio;		/* 0: of the medians; NAN afterwards if there is none */
+	double ratio;		/* 0: report_row() computes that of the medians, or NAN */
 };
 
 /* 50, 90, 99, 99.9 and the largest */
@@ -74,22 +73,22 @@ struct report {
 	struct left_out *left_out;
 	size_t left_outs;
 	unsigned int repeat;
-	int iommu;		/* of the function; -1 if none was used */
-	const char *device, *vfio;	/* NULL: none */
+	int iommu;		/* 1: an IOMMU translates for the function; -1: no function used */
+	const char *device, *vfio;	/* NULL: not used */
 	struct progress progress;
 };
 
-/* Add a row of medians; a copy of *row whose numbers come from the samples. */
+/* Add a row: a copy of *row, with the medians of the samples. */
 void report_row(struct report *report, const struct row *row, struct samples *ours,
 		struct samples *theirs);
-/* Tell why something is not in the table; once for the same text. */
+/* Record why a measurement is not in the table. Equal texts are recorded once. */
 __attribute__((format(printf, 3, 4)))
 void report_leave_out(struct report *report, const char *what, const char *format, ...);
 void report_print(const struct report *report);
 void report_print_left_out(const struct report *report);
 /* 0, or -1 after a message. */
 int report_json(const struct report *report, const char *bench);
-/* The part that all measurements have: what, the machine, repetitions. */
+/* The part that is common to all measurements: name, machine, repetitions. */
 struct json_object *report_json_head(const struct report *report, const char *bench);
 void report_json_rows(const struct report *report, struct json_object *to);
 void report_json_left_out(const struct report *report, struct json_object *to);
@@ -99,53 +98,52 @@ const char *unit_name(enum unit unit);
 
 /* --- plot.c --- */
 
-/* Is gnuplot there? 0, or -1 after a message. */
+/* Check that gnuplot is installed. 0, or -1 after a message. */
 int plot_check(void);
-/* What script_of() writes, drawn; false if there is nothing to draw. 0, or -1. */
-/* "CPU, Linux RELEASE", for people */
+/* "CPU, Linux RELEASE", for titles */
 void machine_title(char *text, size_t size);
 
-/* The beginning of a gnuplot script: an SVG of so many pixels, in colours that all can tell. */
+/* Begin a gnuplot script: an SVG of this size in pixels, in colours for all kinds of vision. */
 void plot_begin(FILE *to, unsigned int width, unsigned int height);
-/* Several plots with one title: what is shown, and on which machine. */
+/* Begin several plots with a common title: the subject and the machine. */
 void plot_multi(FILE *to, unsigned int rows, const char *what);
 
+/* Draw the script that script_of() writes; it returns false if there are no data. 0, or -1. */
 int plot_run(bool (*script_of)(FILE *to, const void *what), const void *what, const char *path);
-/* Ratios over sizes as SVG. 0, or -1 after a message. */
+/* Draw ratios over sizes as SVG. 0, or -1 after a message. */
 int plot_svg(const struct report *report, const char *path);
 
-/* --- source.c: memory, whoever it is from --- */
+/* --- source.c: memory of this driver and of others --- */
 
-/* All of them answer with a file descriptor that can be mapped; closing it frees. */
+/* All return a file descriptor that can be mapped; closing it frees the memory. */
 struct source {
 	const char *name;
-	const char *backend;	/* of ours; NULL: a peer */
-	unsigned int number;	/* of ours: enum rashpa_backend */
-	bool grow;		/* hugetlbfs: the pool grows for each block, and shrinks */
-	int node;		/* /dev/rashpa/memory or the heap's; -1 if it is not there */
-	uint64_t least;		/* smallest block */
+	const char *backend;	/* backend of this driver; NULL: memory of another one */
+	unsigned int number;	/* this driver: enum rashpa_backend */
+	bool grow;		/* hugetlbfs: the pool grows and shrinks with each block */
+	int node;		/* /dev/rashpa/memory or dma-heap; -1: not open */
+	uint64_t least;		/* smallest block, bytes */
 	/* a descriptor, or -1 with the reason in why[WHY_SIZE] */
 	int (*alloc)(const struct source *source, uint64_t size, char *why);
 	void (*free)(const struct source *source, int fd, uint64_t size);
 };
 
-/* The sources that are there; the others are left out. backend: NULL for all. */
+/* Open all usable sources, and leave the others out. backend: NULL for all. */
 size_t sources_open(struct source *sources, struct report *report, const char *backend);
 void sources_close(struct source *sources, size_t n);
 #define SOURCES_MAX	5
 
-/* Memory that an allocation of size would leave too little of: -1 with the reason. */
+/* -1 with the reason if an allocation would leave too little memory. */
 int memory_suffices(const struct source *source, uint64_t size, char *why);
 
-/* Give the pool free pages for size; source: only if it needs one. 0, or -1. */
+/* Make sure that the hugetlbfs pool, if the source uses it, has free pages for size. 0, or -1. */
 int pool_reserve(const struct source *source, uint64_t size, char *why);
-/* Give back what was taken from the machine. */
+/* Return the added pages of the pool to the system. */
 void pool_restore(void);
 
 /*
- * Map all of fd at an address that is a multiple of 2 MiB, so that huge entries can be
- * used. Page tables are filled at once. ns: of mmap() alone, or NULL. MAP_FAILED with
- * errno.
+ * Map all of fd at a multiple of 2 MiB, so that page tables can use huge entries, and fill the page
+ * tables. ns: time of mmap() alone, or NULL. MAP_FAILED with errno.
  */
 void *map_aligned(int fd, uint64_t size, uint64_t *ns);
 
@@ -160,8 +158,8 @@ struct bench {
 };
 
 /*
- * Who is measured as number i of n in this round: from both ends in turn, because who
- * comes first finds other caches and other free memory.
+ * Index of the i-th of n measurements in this round. The order alternates, as the first one finds
+ * other caches and other free memory.
  */
 static inline size_t turn(unsigned int round, size_t i, size_t n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The reference interface behind this driver and behind VFIO: the same registers. */
+/* The reference interface, through this driver, VFIO or UIO: the registers are the same. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void set64(struct board *b, size_t offset, uint64_t value)
 	*(volatile uint64_t *)(b->regs + offset) = value;
 }
 
-/* Whole pages of payload, and one for the lock record */
+/* whole pages for the payload, and one for the lock record */
 static size_t memory_length(size_t room)
 {
 	return (room + PAGE - 1) / PAGE * PAGE + PAGE;
@@ -45,15 +45,15 @@ static int check(const struct board *b, const char *name, size_t room, char *why
 	uint64_t memory = *(volatile uint64_t *)(b->regs + RFPGA_MEMORY_SIZE);
 
 	if (reg(b, RFPGA_ID) != RFPGA_ID_VALUE)
-		return because(why, -1, "%s: not the reference interface", name);
+		return because(why, -1, "%s does not have the reference interface", name);
 	if ((reg(b, RFPGA_FEATURES) & need) != need)
 		return because(why, -1, "%s: needs interrupts, lock records and free running",
 			       name);
 	if (memory < room)
-		return because(why, -1, "%s: %" PRIu64 " bytes on board, %zu are to be sent",
+		return because(why, -1, "%s: %" PRIu64 " bytes on board, but %zu are needed",
 			       name, memory, room);
 	if (reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-		return because(why, -1, "%s: it streams: stop the producer first", name);
+		return because(why, -1, "%s: a stream is running: stop the producer first", name);
 	return 0;
 }
 
@@ -200,10 +200,10 @@ static int uio_board_open(struct board *b, const char *bdf, size_t room, char *w
 
 	snprintf(b->bdf, sizeof(b->bdf), "%s", bdf);
 	if (uio_open(&b->uio, bdf, why) || uio_bars(b, why) || check(b, bdf, room, why) ||
-	    /* it stays where it is, and, unlike that of a CMA area, tells where */
+	    /* contig memory does not move, and, unlike CMA memory, shows its physical address */
 	    buffer(b, RASHPA_BACKEND_CONTIG, why))
 		return -1;
-	/* nobody maps it for the function */
+	/* no driver maps it for the function, so enter physical addresses */
 	for (size_t at = 0; at < b->length; at += PAGE) {
 		if (uio_physical(b->memory + at, &addr, why))
 			return -1;
@@ -229,7 +229,7 @@ void board_clear_intx(struct board *b)
 	set(b, RFPGA_INTX, RFPGA_INTX_PENDING);
 }
 
-/* --- all --- */
+/* --- all drivers --- */
 
 static void unmap(void *base, size_t size)
 {
@@ -252,7 +252,7 @@ static unsigned int intx_irq(const struct board *b)
 	return irq;
 }
 
-/* The interrupt of vector 0: vectors have numbers in their order. 0: there is none. */
+/* Interrupt of vector 0, which is the lowest number; 0: no interrupt. */
 static unsigned int first_irq(const struct board *b)
 {
 	unsigned int least = 0, number;
@@ -282,7 +282,7 @@ static bool affinity(unsigned int irq, bool write, char *text, size_t size)
 	file = fopen(path, write ? "we" : "re");
 	if (!file)
 		return false;
-	/* opened for the one or for the other */
+	/* the file is open for reading or for writing only */
 	/* cppcheck-suppress IOWithoutPositioning */
 	good = write ? fputs(text, file) >= 0 : !!fgets(text, size, file);
 	return !fclose(file) && good;
@@ -296,7 +296,7 @@ int board_pin_interrupt(struct board *b, char *why)
 	snprintf(cpu, sizeof(cpu), "%d", sched_getcpu());
 	if (!irq)
 		return because(why, -1, "%s has no interrupt", b->bdf);
-	/* VFIO makes its interrupts anew each time */
+	/* VFIO creates its interrupts anew each time */
 	if (irq != b->irq && !affinity(irq, false, b->affinity, sizeof(b->affinity)))
 		return because(why, -1, "/proc/irq/%u: %s", irq, strerror(errno));
 	b->irq = irq;
@@ -320,7 +320,7 @@ int board_interrupt_pin(const struct board *b)
 	return good ? pin : -1;
 }
 
-/* Closing the function ends its DMA, so it goes before the memory. */
+/* Closing the function ends its DMA, so close it before the memory. */
 void board_close(struct board *b)
 {
 	if (b->irq)
@@ -377,7 +377,7 @@ void board_start(struct board *b, const struct run *run)
 void board_stop(struct board *b)
 {
 	set(b, RFPGA_DTP(0) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
-	/* nothing tells of it but the register; one that is all ones never will */
+	/* only the register reports the stop; after a loss of the link it reads all ones for ever */
 	for (int i = 0; i < 1000; i++) {
 		if (!(reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING))
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A function with the reference interface, whoever drives it, and the ways its events take. */
+/* A function with the reference interface, through any driver, and the paths of its events. */
 #ifndef EVENT_H
 #define EVENT_H
 
@@ -15,32 +15,32 @@
 
 /* --- board.c --- */
 
-/* Whose the function is; latency has a board for each. */
+/* The driver of a function; latency has a board for each. */
 enum owner { OURS, VFIO, UIO, OWNERS };
 
 /*
- * The payload goes to the beginning of the memory, the lock record to its last page. All
- * drivers lead to the same registers: what is measured differs in nothing else.
+ * The payload goes to the start of the memory, the lock record to its last page. All drivers lead
+ * to the same registers, so measurements differ in the driver only.
  */
 struct board {
 	bool open;
 	char bdf[BDF_SIZE];
 	volatile uint8_t *regs;		/* BAR 0 */
-	volatile uint32_t *credit;	/* doorbell of process 0 */
+	volatile uint32_t *credit;	/* doorbell of DTP 0 */
 	uint8_t *memory;
 	size_t length;
-	uint32_t first, entries;	/* of the address table */
-	unsigned int irq;		/* of vector 0, or the pin, that was pinned, 0: none */
-	char affinity[128];		/* and where it was */
-	/* ours */
+	uint32_t first, entries;	/* in the address table */
+	unsigned int irq;		/* pinned interrupt: vector 0 or INTx; 0: none */
+	char affinity[128];		/* its previous affinity */
+	/* this driver */
 	struct fpga fpga;
 	struct view doorbells;
-	int dmabuf, map;		/* the buffer is uio_pci_generic's, too */
-	/* VFIO's */
+	int dmabuf, map;		/* uio_pci_generic uses dmabuf, too */
+	/* vfio-pci */
 	struct vfio vfio;
-	/* uio_pci_generic's */
+	/* uio_pci_generic */
 	struct uio uio;
-	/* of these two */
+	/* vfio-pci and uio_pci_generic */
 	void *bar[2];
 };
 
@@ -50,32 +50,32 @@ struct board {
 /* room: bytes of payload. 0, or -1 with the reason in why[WHY_SIZE]. */
 int board_open_ours(struct board *board, const char *device, size_t room, char *why);
 int board_open_vfio(struct board *board, const char *bdf, size_t room, char *why);
-/* Only where the function reaches physical addresses: no IOMMU, or an identity domain. */
+/* Requires that the function uses physical addresses: no IOMMU, or an identity domain. */
 int board_open_uio(struct board *board, const char *bdf, size_t room, char *why);
 void board_close(struct board *board);
 
-/* A run of process 0; period in nanoseconds, with RFPGA_MODE_FREERUN. */
+/* A run of DTP 0; period in nanoseconds, with RFPGA_MODE_FREERUN. */
 struct run {
 	uint32_t mode;		/* RFPGA_MODE_* */
-	uint32_t bytes;		/* of a stack, a multiple of 8 */
-	uint64_t stacks;	/* 0: until it is stopped */
+	uint32_t bytes;		/* stack size, a multiple of 8 */
+	uint64_t stacks;	/* 0: until board_stop() */
 	uint64_t period;
 };
 
 /*
- * Let the CPU of this thread take the interrupts of vector 0, whoever asked for them: where they
- * arrive is chance else, and can cost more than all drivers. -1 with the reason.
+ * Pin the interrupt of vector 0 to the CPU of this thread, with any driver. Otherwise the CPU of the
+ * interrupt is random, which can cost more than the driver. 0, or -1 with the reason.
  */
 int board_pin_interrupt(struct board *board, char *why);
 
 /* 0: none, 1 to 4: INTA to INTD, -1: not known */
 int board_interrupt_pin(const struct board *board);
 
-/* Only the software FPGA has it, where it was asked for a pin. */
+/* Only the software FPGA has this register, if it was configured with an interrupt pin. */
 void board_clear_intx(struct board *board);
 
 void board_start(struct board *board, const struct run *run);
-/* Until it stands still. */
+/* Stop DTP 0, and wait until it has stopped. */
 void board_stop(struct board *board);
 uint64_t board_counter(const struct board *board, size_t counter);
 bool board_faulted(const struct board *board, char *why);
@@ -85,7 +85,7 @@ static inline volatile uint64_t *board_lock(const struct board *board)
 	return (volatile uint64_t *)(board->memory + board->length - 4096);
 }
 
-/* Stacks complete, as the lock record has them. */
+/* Number of complete stacks, from the lock record. */
 static inline uint64_t board_stacks(const struct board *board)
 {
 	return __atomic_load_n(board_lock(board) + RFPGA_LOCK_STACKS / 8, __ATOMIC_ACQUIRE);
@@ -102,24 +102,24 @@ struct path;
 
 struct path_kind {
 	const char *name;
-	enum owner owner;	/* by whose board */
-	uint32_t mode;		/* how the board tells: RFPGA_MODE_MSIX or _LOCK */
+	enum owner owner;	/* driver of the board */
+	uint32_t mode;		/* notification by the board: RFPGA_MODE_MSIX or 0 */
 	/* 0, or -1 with the reason in why[WHY_SIZE] */
 	int (*open)(struct path *path, char *why);
-	/* How many events have come, or 0 after a signal. */
+	/* Wait for events. Their number, or 0 after a signal. */
 	uint64_t (*wait)(struct path *path);
 	void (*close)(struct path *path);
-	/* After each wait: let the next one come. NULL: nothing is to be done. */
+	/* Enable the next event after each wait. NULL: not needed. */
 	void (*again)(struct path *path);
 };
 
 struct path {
 	const struct path_kind *kind;
 	struct board *board;
-	unsigned int depth;	/* of the channel's queue, 0: the default */
-	unsigned int period_us;	/* of the timer */
+	unsigned int depth;	/* depth of the channel's queue; 0: default */
+	unsigned int period_us;	/* timer period */
 	int channel, eventfd;
-	unsigned int source;	/* one-shot: its id */
+	unsigned int source;	/* one-shot: source id */
 	uint64_t seen;		/* ring: tail; lock, one-shot: last value; uio: last count */
 	const struct rashpa_ring *ring;
 	struct rashpa_consumer *consumer;
@@ -127,7 +127,7 @@ struct path {
 	struct rashpa_event last;	/* the last record */
 };
 
-/* ours, then the others' */
+/* paths of this driver, then those of others */
 enum {
 	PATH_READ, PATH_EVENTFD, PATH_RING, PATH_ONE_SHOT, PATH_LOCK, PATH_POLL, PATH_VFIO,
 	PATH_UIO, PATHS
@@ -136,14 +136,14 @@ enum {
 extern const struct path_kind path_kinds[PATHS];
 
 int path_open(struct path *path, char *why);
-/* What an event had, the next one can come: not its time, but CPU time and the largest rate. */
+/* Enable the next event. Counts for CPU time and the largest rate, but not for latencies. */
 void path_again(struct path *path);
 void path_close(struct path *path);
 
-/* This thread stays on one CPU, where its interrupts are taken, too. */
+/* Bind this thread to one CPU. */
 void stay_on_cpu(void);
 
-/* SIGALRM again and again, so that no wait lasts for ever; 0: no more. */
+/* Send SIGALRM periodically, so that no wait lasts for ever; 0: stop. */
 void ticks_start(unsigned int ms);
 extern volatile unsigned int ticks;
 

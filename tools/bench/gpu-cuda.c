@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A GPU of CUDA as the benchmark has it; libcuda is loaded when it is asked for. */
+/* Benchmark functions of a CUDA GPU; libcuda is loaded at run time. */
 #include "gpu.h"
 
 #include "bench.h"
@@ -29,9 +29,9 @@ const struct gpu_maker gpu_by_cuda = { .open = open_none };
 #include "cuda-api.h"
 #include "cuda-kernels.h"
 
-#define POLLS		2000000000u	/* of a kernel: it ends, whatever happens */
+#define POLLS		2000000000u	/* limit of polls, after which a kernel ends */
 #define PATIENCE_NS	60000000000ull
-#define SETTLE_NS	2000000		/* who waits or polls has begun to, most likely */
+#define SETTLE_NS	2000000		/* time for a kernel to start waiting or polling */
 #define WORDS		4096		/* bytes */
 
 struct calls {
@@ -76,13 +76,13 @@ struct cuda_bench {
 	struct cuda_module *module;
 	struct cuda_function *touch;
 	struct cuda_stream *stream;
-	uint64_t from, to;		/* of the GPU */
+	uint64_t from, to;		/* GPU addresses */
 	uint8_t *pinned, *pageable;
 	atomic_uint *word;
-	uint32_t value;			/* of the last time */
+	uint32_t value;			/* last value of the word */
 	bool flushes, entered, lost;
-	uint32_t stamp;			/* last word of a copy to the GPU, of so many bytes */
-	uint64_t stamped;
+	uint32_t stamp;			/* last word of the last copy to the GPU */
+	uint64_t stamped;		/* bytes of that copy */
 };
 
 static struct cuda_bench *of(struct gpu_bench *g)
@@ -114,7 +114,7 @@ static int load_calls(struct cuda_bench *g, char *why)
 		void *const f = dlsym(g->by_cuda.library, functions[i].name);
 
 		if (!f)
-			return because(why, -1, "libcuda.so.1 has no %s: a newer driver has",
+			return because(why, -1, "libcuda.so.1 has no %s: install a newer driver",
 				       functions[i].name);
 		memcpy((char *)&g->cu + functions[i].at, &f, sizeof(f));
 	}
@@ -137,7 +137,7 @@ static int open_all(struct cuda_bench *g, const char *name, uint64_t most,
 	if (!g->pageable)
 		return because(why, -1, "no memory for copies of %llu bytes",
 			       (unsigned long long)most);
-	/* pages that nobody has touched are none yet */
+	/* allocate the pages */
 	memset(g->pageable, 1, most);
 	result = g->cu.push(g->by_cuda.context);
 	g->entered = !result;
@@ -166,7 +166,7 @@ static int open_all(struct cuda_bench *g, const char *name, uint64_t most,
 		return 0;
 	}
 	g->cu.error(result, &text);
-	return because(why, -1, "%s: its driver (%s) said %d (%s)", info->name, info->driver,
+	return because(why, -1, "%s: its driver (%s) returned %d (%s)", info->name, info->driver,
 		       result, text ? text : "no text");
 }
 
@@ -175,7 +175,7 @@ static void close_gpu(struct gpu_bench *of_all)
 	struct cuda_bench *g = of(of_all);
 	struct cuda_context *ours;
 
-	/* what the GPU still uses goes with the process */
+	/* if the GPU may still use the memory, leave it until the process exits */
 	if (g->entered && !g->lost) {
 		if (g->stream)
 			g->cu.end_stream(g->stream);
@@ -216,7 +216,7 @@ static struct gpu_bench *open_gpu(const char *name, uint64_t most, struct rashpa
 	return &g->head;
 }
 
-/* Until the stream has ended: 0, or what was wrong with it. */
+/* Wait until the stream is done. 0 or an error of CUDA. */
 static int wait_for(struct cuda_bench *g)
 {
 	const uint64_t begin = now_ns();

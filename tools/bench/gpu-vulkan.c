@@ -27,10 +27,10 @@ const struct gpu_maker gpu_by_vulkan = { .open = open_none };
 #include "compute.h"
 #include "gpu-touch.spv.h"
 
-#define POLLS		2000000000u	/* of a shader: it ends, whatever happens */
-#define PATIENCE_NS	60000000000ull	/* pages of much memory are made when they are touched */
-#define STAGING		(UINT64_C(4) << 20)	/* bytes, of pageable memory at a time */
-#define SETTLE_NS	2000000		/* who waits or polls has begun to, most likely */
+#define POLLS		2000000000u	/* limit of polls, after which a shader ends */
+#define PATIENCE_NS	60000000000ull	/* long, as the first touch allocates pages */
+#define STAGING		(UINT64_C(4) << 20)	/* bytes of pageable memory to copy at a time */
+#define SETTLE_NS	2000000		/* time for a shader to start waiting or polling */
 
 enum { FROM, TO, PINNED, WORDS, BUFFERS };
 
@@ -39,11 +39,11 @@ struct vulkan_bench {
 	struct compute c;
 	struct compute_buffer buffer[BUFFERS];
 	atomic_uint *word;
-	uint32_t value;		/* of the last time */
+	uint32_t value;		/* last value of the word */
 	uint64_t signalled;
 	uint8_t *pageable;
-	uint32_t stamp;		/* last word of a copy to the GPU, which had so many bytes */
-	uint64_t stamped;
+	uint32_t stamp;		/* last word of the last copy to the GPU */
+	uint64_t stamped;	/* bytes of that copy */
 	VkSemaphore timeline;
 	VkPipeline shader;
 };
@@ -70,7 +70,7 @@ static int open_all(struct vulkan_bench *g, const char *name, uint64_t most, cha
 	if (!g->pageable)
 		return because(why, -1, "no memory for copies of %llu bytes",
 			       (unsigned long long)most);
-	/* pages that nobody has touched are none yet */
+	/* allocate the pages */
 	memset(g->pageable, 1, most);
 	memset(g->buffer[PINNED].base, 1, most);
 	g->word = g->buffer[WORDS].base;
@@ -86,7 +86,7 @@ static void close_gpu(struct gpu_bench *of_all)
 {
 	struct vulkan_bench *g = of(of_all);
 
-	/* what the GPU still uses goes with the process */
+	/* if the GPU may still use the memory, leave it until the process exits */
 	if (!g->c.lost) {
 		for (unsigned int i = 0; i < BUFFERS; i++)
 			compute_drop(&g->c, &g->buffer[i]);
@@ -132,7 +132,7 @@ static VkResult touch(struct vulkan_bench *g, uint32_t polls)
 	return g->c.EndCommandBuffer(g->c.commands);
 }
 
-/* Vulkan has no flush of what others wrote: a board does that, by a read. */
+/* Vulkan cannot flush writes of other devices: a board does that, by a read. */
 static uint64_t latency(struct gpu_bench *of_all, enum gpu_way_of way)
 {
 	struct vulkan_bench *g = of(of_all);

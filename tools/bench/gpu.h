@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A GPU as the benchmark has it: a batch of commands, words that both see, copies. */
+/* Benchmark functions of a GPU: a batch of commands, words that host and GPU share, copies. */
 #ifndef GPU_BENCH_H
 #define GPU_BENCH_H
 
@@ -8,12 +8,12 @@
 
 #include "rashpa-gpu.h"
 
-/* How a shader gets to know that something has come. */
+/* Ways to notify a shader. */
 enum gpu_way_of { GPU_LAUNCH, GPU_AHEAD, GPU_AHEAD_FLUSH, GPU_POLL, GPU_WAYS };
 
 /*
- * Inside of the GPU; between it and memory of the host: what it reaches (pinned), or any
- * (pageable), which a processor copies in pieces to where the GPU reaches them, or from there.
+ * Copies inside the GPU, and between GPU and host. The GPU accesses pinned host memory directly. A
+ * processor copies pageable memory in pieces, through memory that the GPU can access.
  */
 enum gpu_copy_of {
 	GPU_INSIDE, GPU_TO_PINNED, GPU_TO_PAGEABLE, GPU_FROM_PINNED, GPU_FROM_PAGEABLE, GPU_COPIES,
@@ -24,13 +24,13 @@ struct gpu_bench {
 };
 
 /**
- * struct gpu_maker - GPUs of Vulkan, or of CUDA
- * @open: NULL with the reason in why[WHY_SIZE]: there is none, or this program was built without.
- *	@most: bytes of a copy
- * @close: let go of it
- * @latency: from the notification until the host sees what the shader did first, ns; 0: not this
- *	way
- * @copy: until the host knows that it is done, ns; 0: it failed, or other bytes came back
+ * struct gpu_maker - functions for Vulkan or CUDA
+ * @open: open a GPU, for copies of up to @most bytes. NULL with the reason in why[WHY_SIZE]: no
+ *	such GPU, or the program was built without support
+ * @close: close the GPU
+ * @latency: time from the notification until the host sees the first store of the shader, in
+ *	nanoseconds; 0: this way is not supported
+ * @copy: time until the host sees the end of the copy, in nanoseconds; 0: failed, or wrong data
  */
 struct gpu_maker {
 	struct gpu_bench *(*open)(const char *name, uint64_t most, struct rashpa_gpu_info *info,

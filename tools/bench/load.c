@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Events as fast as the FPGA is told to send them, whether anybody keeps up or not. */
+/* Events at a fixed rate of the FPGA, which may be too high for the consumer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -14,30 +14,30 @@
 
 /* --- the largest rate --- */
 
-#define RATE_DEPTH	16	/* records that may wait */
-#define RATE_FIRST	1000
-#define RATE_LEAST	10
-#define RATE_RARE	5	/* one good run of so many suffices: others use the machine, too */
-#define RATE_STEP	1.03	/* after doubling and halving */
-#define RATE_TRIES	50	/* with these steps */
-#define RATE_LIMIT	5	/* for how many of these one counts that cannot go higher */
-#define RATE_ROUNDS	8	/* a search for so many rounds */
-#define RATE_SEARCHES	5	/* but no more, where the best agree */
-#define RATE_AGREE	3	/* so many of them */
-#define RATE_ENDLESS	12	/* no more, if they never do */
-#define RATE_NEAR	1.1	/* within this */
+#define RATE_DEPTH	16	/* depth of the queue of records */
+#define RATE_FIRST	1000	/* first rate, events a second */
+#define RATE_LEAST	10	/* lowest rate, events a second */
+#define RATE_RARE	5	/* one good run in RATE_RARE suffices, as the machine is shared */
+#define RATE_STEP	1.03	/* factor between rates, after doubling and halving */
+#define RATE_TRIES	50	/* runs with these steps */
+#define RATE_LIMIT	5	/* weight of a run at the maximum rate */
+#define RATE_ROUNDS	8	/* rounds for each search */
+#define RATE_SEARCHES	5	/* searches, if the best ones agree */
+#define RATE_AGREE	3	/* number of best searches that must agree */
+#define RATE_ENDLESS	12	/* searches, if the best ones never agree */
+#define RATE_NEAR	1.1	/* factor within which searches agree */
 #define TICK_MS		20
 
 /* One run at a rate. */
 struct attempt {
-	double rate;		/* that it really had */
+	double rate;		/* real rate */
 	uint64_t lost;
-	uint64_t merged;	/* of these: interrupts that were one when a driver saw them */
+	uint64_t merged;	/* lost events whose interrupts merged before the driver saw them */
 };
 
 static uint64_t rate_events(double rate)
 {
-	/* 50 ms, and several times what a queue can hide */
+	/* 50 ms of events, but several times the depth of the queue */
 	return rate / 20 > 4 * RATE_DEPTH ? rate / 20 : 4 * RATE_DEPTH;
 }
 
@@ -48,7 +48,7 @@ static uint64_t interrupts(const struct path *p)
 	return rashpa_device_status(p->board->fpga.device, &info) ? 0 : info.out_interrupts;
 }
 
-/* Until all are had, or the board is ready and nothing comes any more. */
+/* Takes events until all have come, or the board is done and no more come. */
 static uint64_t consume(struct path *p, uint64_t events)
 {
 	unsigned int quiet = 0;
@@ -64,7 +64,7 @@ static uint64_t consume(struct path *p, uint64_t events)
 	return all;
 }
 
-/* The others count in an eventfd or in the handler: nothing is lost behind that. */
+/* Other drivers count in an eventfd or in the handler, so only merged interrupts are lost. */
 static uint64_t merged(const struct path *p, const struct attempt *a, uint64_t sent, uint64_t seen)
 {
 	uint64_t missing;
@@ -105,10 +105,10 @@ static int rate_once(struct path *p, double rate, struct attempt *a, char *why)
 }
 
 /*
- * The rate at which one run of RATE_RARE loses no more than it may. Doubled and halved first; then
- * up after such a run, RATE_RARE - 1 times as far as down after another; the mean of what these
- * runs had. Where the machine or the board cannot go higher the rate stays, and needs fewer.
- * Other searches begin where the best one has been.
+ * Finds the rate at which one run in RATE_RARE loses no more than allowed. First doubles and halves
+ * the rate. Then goes up after a good run, RATE_RARE - 1 times as far as down after a bad one. The
+ * result is the mean rate of these runs. At the maximum rate of the machine or the board, the rate
+ * stays, and fewer runs are needed. Later searches start at the best result so far.
  */
 static int rate_search(struct path *p, const struct latency *l, struct rate *r, char *why)
 {
@@ -151,14 +151,14 @@ static int rate_search(struct path *p, const struct latency *l, struct rate *r, 
 	}
 	if (n)
 		samples_add(&r->found, sum / n);
-	/* a single run may be one for which the board itself had no processor */
+	/* not after a single run, as the software FPGA may have had no processor in it */
 	r->board = 2 * board > n;
 	return 0;
 }
 
 /*
- * A machine that does the work of others for a while makes rates lower, and nothing makes them
- * higher: the best of all searches are those that tell of the path, if they agree.
+ * Other work on the machine lowers rates, and nothing raises them. So the best searches measure the
+ * path, if they agree.
  */
 static bool rate_ready(struct rate *r, unsigned int rounds)
 {
@@ -187,16 +187,16 @@ void measure_rate(struct latency *l, unsigned int i)
 	r->ready = rate_ready(r, l->report->repeat) || l->result[i].out;
 }
 
-/* --- too many --- */
+/* --- overload --- */
 
 #define OVERLOAD_DEPTH	16
 #define OVERLOAD_STACKS	10000
 #define OVERLOAD_RATE	20000.0
-#define OVERLOAD_LOOKS	8		/* times that the consumer looks meanwhile */
-#define OVERLOAD_QUIET	50		/* ms without a record: all are here */
-#define OVERLOAD_MARK	5000		/* ms for a single one, however slow the machine is */
+#define OVERLOAD_LOOKS	8		/* number of times that the consumer reads */
+#define OVERLOAD_QUIET	50		/* after this time without a record, all have come, ms */
+#define OVERLOAD_MARK	5000		/* limit for a single record on a slow machine, ms */
 
-/* All records that are there, and that come within a moment. */
+/* Takes all records that come with no gap longer than ms. */
 static uint64_t drain(struct path *p, int ms)
 {
 	struct pollfd ready = { .fd = p->channel, .events = POLLIN };
@@ -207,7 +207,7 @@ static uint64_t drain(struct path *p, int ms)
 	return all;
 }
 
-/* One event when all is quiet: its record has the driver's counts up to here. */
+/* Causes one event: its record has the current counters of the driver. */
 static uint64_t mark(struct path *p)
 {
 	const uint64_t sequence = p->last.sequence;
@@ -225,8 +225,8 @@ static uint64_t mark(struct path *p)
 }
 
 /*
- * The consumer looks a few times only, so that its queue is full each time, however few interrupts
- * this machine takes in a second.
+ * The consumer reads a few times only, so its queue is full each time, even if the machine handles
+ * few interrupts a second.
  */
 static uint64_t flood(struct path *p)
 {
@@ -248,7 +248,7 @@ static uint64_t flood(struct path *p)
 	return all + drain(p, OVERLOAD_QUIET);
 }
 
-/* A path without records (an eventfd, a lock) has no queue that could overflow. */
+/* Paths without records (eventfd, lock) have no queue that could overflow. */
 static bool has_records(const struct path *p)
 {
 	return p->kind == &path_kinds[PATH_READ] || p->kind == &path_kinds[PATH_RING];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What it costs to make a memory reachable for a function, and to end that. */
+/* Cost of mapping memory for a function, and of unmapping it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,8 +28,8 @@ struct maps {
 	struct bench *bench;
 	const struct source *source;
 	struct fpga fpga;
-	int channel;		/* keeps bus mastering on from map to map */
-	int bare;		/* RASHPA_BARE_PATH, -1: not there */
+	int channel;		/* keeps bus mastering enabled between maps */
+	int bare;		/* file of RASHPA_BARE_PATH; -1: not available */
 	struct vfio vfio;	/* container -1: not used */
 };
 
@@ -50,7 +50,7 @@ static int bare_once(struct maps *m, int dmabuf, struct samples *samples, char *
 	if (ioctl(m->bare, RASHPA_BARE_MAP, &arg))
 		return because(why, -1, "%s: %s", RASHPA_BARE_PATH, strerror(errno));
 	ns = now_ns() - start;
-	/* the way into the kernel and back belongs to both parts, but is paid once */
+	/* the system call is part of map and unmap, but its cost occurs once */
 	samples_add(&samples[BARE_MAP], ns > arg.out_unmap_ns ? ns - arg.out_unmap_ns : 0);
 	samples_add(&samples[BARE_BOTH], ns);
 	samples_add(&samples[KERNEL_MAP], arg.out_map_ns);
@@ -80,7 +80,7 @@ static int vfio_once(struct maps *m, void *base, uint64_t size, struct samples *
 	return 0;
 }
 
-/* --- ours --- */
+/* --- this driver --- */
 
 static int ours_once(struct maps *m, int dmabuf, struct samples *samples, char *why)
 {
@@ -94,7 +94,7 @@ static int ours_once(struct maps *m, int dmabuf, struct samples *samples, char *
 	close(fd);
 	samples_add(&samples[OURS_BOTH], now_ns() - start);
 	samples_add(&samples[OURS_MAP], mapped - start);
-	/* bus mastering is on still: the channel wants it */
+	/* the channel keeps bus mastering enabled, so there is something to stop */
 	if (!rashpa_device_quiesce(m->fpga.device, &stopped))
 		samples_add(&samples[QUIESCE], stopped);
 	return 0;
@@ -127,7 +127,7 @@ static void rows(struct maps *m, uint64_t size, struct samples *s)
 	row(m, size, "stopping the function, once", NULL, &s[QUIESCE], NULL);
 }
 
-/* A peer that fails once takes no further part. */
+/* A peer that fails once is not measured again. */
 static void peers_once(struct maps *m, int dmabuf, void *base, uint64_t size,
 		       struct samples *samples, bool out[2])
 {
@@ -162,7 +162,7 @@ static void measure(struct maps *m, uint64_t size)
 	}
 	if (base == MAP_FAILED)
 		report_leave_out(report, MAP, "%s: %s", format_size(text, size), why);
-	/* round 0 is for warming up: its samples are thrown away */
+	/* round 0 warms up: its samples do not count */
 	for (unsigned int r = 0; base != MAP_FAILED && !failed && r <= report->repeat && going_on();
 	     r++) {
 		progress_show(&report->progress, "map: %s, round %u of %u",
@@ -239,7 +239,7 @@ void bench_maps(struct bench *bench, const char *device, const char *vfio)
 			m.source = &bench->source[i];
 	if (!device)
 		report_leave_out(bench->report, MAP,
-				 "give --fpga fpgaN, a bound function that nobody uses");
+				 "give --fpga fpgaN, an unused bound function");
 	else if (!m.source)
 		report_leave_out(bench->report, MAP, "there is no buffer to map");
 	else if (device_open(&m, device, why))

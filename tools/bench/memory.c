@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench memory: options, the order of things, the result */
+/* rashpa-bench memory: options, sequence of measurements, results */
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@ enum { OPT_BACKEND = OPT_OWN };
 
 static const struct argp_option options[] = {
 	{ "sizes", 's', "SIZE,...", 0,
-	  "of the blocks (default: 64K,2M,16M,128M,1G); below 2M only maps are measured", 0 },
+	  "block sizes (default: 64K,2M,16M,128M,1G); below 2M only maps are measured", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
-	OPTION_FPGA("measure maps for this function, which nobody may use"),
+	OPTION_FPGA("measure maps for this function, which must be unused"),
 	{ "vfio", OPT_VFIO, "BDF", 0,
 	  "compare with VFIO, by a spare function bound to vfio-pci", 0 },
-	{ "backend", OPT_BACKEND, "contig|cma", 0, "only this one (default: all there are)", 0 },
+	{ "backend", OPT_BACKEND, "contig|cma", 0, "measure only this backend (default: all)", 0 },
 	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
 	{}
@@ -60,10 +60,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Measure what buffers and maps cost, beside dma-heap, hugetlbfs, a bare dma-buf "
-	       "import and VFIO: medians of rounds in which all take their turn. Needs root."
-	       "\vExit status: 0 measured (what was not is said with its reason), 1 failed, "
-	       "interrupted, or nothing could be measured, 2 usage.",
+	.doc = "Measure the cost of buffers and maps, compared with dma-heap, hugetlbfs, a bare "
+	       "dma-buf import and VFIO. Results are medians of rounds that alternate all "
+	       "measurements. Needs root."
+	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
+	       "interruption, or no result, 2 usage error.",
 };
 
 static void measure(struct config *c)

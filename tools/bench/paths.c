@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The ways from a function to a program that waits for it. */
+/* Paths of events from a function to a waiting program. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 
 #define RECORDS	16	/* taken by one read() */
 
-/* --- a bound on every wait --- */
+/* --- time limit of waits --- */
 
 volatile unsigned int ticks;
 
@@ -27,7 +27,7 @@ static void on_tick(int number)
 
 void ticks_start(unsigned int ms)
 {
-	/* without SA_RESTART: what waits comes back */
+	/* without SA_RESTART, the signal ends system calls that wait */
 	const struct sigaction tick = { .sa_handler = on_tick };
 	const struct itimerval every = {
 		.it_interval = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 },
@@ -45,7 +45,7 @@ void stay_on_cpu(void)
 
 	if (sched_getaffinity(0, sizeof(set), &set))
 		return;
-	/* the last one: the first has more to do for others */
+	/* the last CPU, as the first one has more other work */
 	while (cpu-- > 0 && !CPU_ISSET(cpu, &set))
 		;
 	CPU_ZERO(&one);
@@ -53,7 +53,7 @@ void stay_on_cpu(void)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
-/* --- our channel --- */
+/* --- channel of this driver --- */
 
 static int open_channel(struct path *p, struct rashpa_source_add *source, char *why)
 {
@@ -96,7 +96,7 @@ static uint64_t read_wait(struct path *p)
 
 static int eventfd_open(struct path *p, char *why)
 {
-	/* who takes only the count of an eventfd needs no records */
+	/* the program reads only the count of the eventfd, so no records are needed */
 	struct rashpa_source_add source = {
 		.head.flags = RASHPA_SOURCE_QUIET, .kind = RASHPA_SOURCE_VECTOR,
 		.device = -1, .memory = -1,
@@ -181,7 +181,7 @@ static int lock_open(struct path *p, char *why)
 	return 0;
 }
 
-/* A word has no queue: what was overwritten before it was seen is lost to this reader. */
+/* A lock word has no queue: values that are overwritten before they are read are lost. */
 static uint64_t lock_wait(struct path *p)
 {
 	unsigned int now = ticks;
@@ -208,7 +208,7 @@ static int poll_open(struct path *p, char *why)
 		.memory = p->board->dmabuf, .bits = 64,
 		.offset = p->board->length - 4096 + RFPGA_LOCK_STACKS,
 		.condition = RASHPA_CONDITION_CHANGED, .period_us = p->period_us,
-		/* all that the driver lets timers have, if nobody asked for another limit */
+		/* the default limit of the driver for the CPU time of all timers */
 		.budget = 100, .device = -1,
 	};
 
@@ -216,7 +216,7 @@ static int poll_open(struct path *p, char *why)
 	return open_channel(p, &source, why);
 }
 
-/* --- the same, at an interrupt that rests until it is asked for again --- */
+/* --- the lock record, with a one-shot interrupt --- */
 
 static int one_shot_open(struct path *p, char *why)
 {
@@ -235,7 +235,7 @@ static int one_shot_open(struct path *p, char *why)
 	return 0;
 }
 
-/* The record tells how far the board is: what came together is one record, and counts as all. */
+/* A record has the number of complete stacks, so it may stand for several events. */
 static uint64_t one_shot_wait(struct path *p)
 {
 	uint64_t n;
@@ -292,7 +292,7 @@ static uint64_t uio_wait(struct path *p)
 	return n;
 }
 
-/* Its handler has disabled INTx in the command register; who undoes that clears the cause first. */
+/* The handler has disabled INTx in the command register. Clear the cause, then enable it again. */
 static void uio_again(struct path *p)
 {
 	char why[WHY_SIZE];
@@ -309,7 +309,7 @@ static void uio_path_close(struct path *p)
 	board_clear_intx(p->board);
 }
 
-/* --- all of them --- */
+/* --- all paths --- */
 
 const struct path_kind path_kinds[PATHS] = {
 	[PATH_READ] = { "channel, read", OURS, RFPGA_MODE_MSIX, vector_open, read_wait,
@@ -324,12 +324,12 @@ const struct path_kind path_kinds[PATHS] = {
 	[PATH_POLL] = { "lock, timer", OURS, 0, poll_open, read_wait, channel_close, NULL },
 	[PATH_VFIO] = { "vfio-pci, eventfd", VFIO, RFPGA_MODE_MSIX, vfio_path_open, eventfd_wait,
 			vfio_path_close, NULL },
-	/* without MSI-X enabled its events are INTx */
+	/* uio_pci_generic does not enable MSI-X, so events come as INTx */
 	[PATH_UIO] = { "uio_pci_generic, read", UIO, RFPGA_MODE_MSIX, uio_path_open, uio_wait,
 		       uio_path_close, uio_again },
 };
 
-/* Where that is not possible the figures are still true, but tell more of chance. */
+/* If this fails, results are valid, but vary more. */
 static void pin_interrupt(struct board *b)
 {
 	static bool said;
@@ -338,7 +338,7 @@ static void pin_interrupt(struct board *b)
 	if (!board_pin_interrupt(b, why) || said)
 		return;
 	said = true;
-	say("interrupts arrive where they like: %s", why);
+	say("the interrupt is not pinned to a CPU, so results vary more: %s", why);
 }
 
 int path_open(struct path *p, char *why)

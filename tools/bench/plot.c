@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The ratios as a picture, drawn by gnuplot. */
+/* Draws ratios with gnuplot. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #include "bench.h"
 
-/* Run gnuplot with these as its standard input and output; its exit status or -errno */
+/* Run gnuplot with these files as standard input and output. Its exit status or -errno */
 static int gnuplot(int in, int out)
 {
 	char *const argv[] = { "gnuplot", "-", NULL };
@@ -48,19 +48,19 @@ int plot_check(void)
 		say("--svg needs gnuplot, which is not installed: apt install gnuplot-nox");
 	else if (result)
 		say("--svg: gnuplot cannot be run: %s",
-		    result < 0 ? strerror(-result) : "it fails");
+		    result < 0 ? strerror(-result) : "it failed");
 	return result ? -1 : 0;
 }
 
 void plot_begin(FILE *to, unsigned int width, unsigned int height)
 {
-	/* Okabe and Ito's, without the yellow one, which is too light for a line */
+	/* colours of Okabe and Ito without yellow, which is too light for a line */
 	static const char *const colours[] = {
 		"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000",
 	};
 	const unsigned int n = sizeof(colours) / sizeof(colours[0]);
 
-	/* names have underscores, which are no subscripts */
+	/* noenhanced: underscores in names are not subscripts */
 	fprintf(to, "set terminal svg noenhanced size %u,%u font 'sans,11' background 'white'\n",
 		width, height);
 	for (unsigned int i = 0; i < n; i++)
@@ -74,13 +74,13 @@ void plot_multi(FILE *to, unsigned int rows, const char *what)
 	char machine[256];
 
 	machine_title(machine, sizeof(machine));
-	/* no quote can come from outside */
+	/* replace quotes and backslashes, as the text goes into a gnuplot string */
 	for (char *c = machine; *c; c++)
 		*c = *c == '"' || *c == '\\' ? '\'' : *c;
 	fprintf(to, "set multiplot layout %u,2 title \"%s\\n%s\"\n", rows, what, machine);
 }
 
-/* One line of the picture: rows that differ only in their size. */
+/* Do two rows belong to the same line, with different sizes? */
 static bool same_line(const struct row *a, const struct row *b)
 {
 	return !strcmp(a->name, b->name) && !strcmp(a->backend, b->backend) &&
@@ -92,7 +92,7 @@ static bool has_point(const struct row *r)
 	return r->peer && !isnan(r->ratio);
 }
 
-/* Is this the first row of its line, so that the line is to be written? */
+/* Is this the first row of its line? */
 static bool first_of_line(const struct report *report, size_t i)
 {
 	if (!has_point(&report->row[i]))
@@ -129,7 +129,7 @@ static unsigned int write_panel(FILE *to, const struct report *report, const cha
 		if (strcmp(r->name, name) || !first_of_line(report, i))
 			continue;
 		if (!lines++) {
-			/* bandwidths are alike, times can be worlds apart */
+			/* ratios of bandwidths are near 1, those of times may be very far from it */
 			fputs(r->unit == UNIT_GBPS ?
 			      "unset logscale y\nset yrange [0:1.2<*]\nset key bottom\n" :
 			      "set logscale y 10\nset yrange [*<0.5:2<*]\nset key top\n", to);
@@ -143,7 +143,7 @@ static unsigned int write_panel(FILE *to, const struct report *report, const cha
 	return lines;
 }
 
-/* Names of the panels in the order of the rows; how many. */
+/* Collect the names of panels, in the order of rows. Returns their number. */
 static size_t panels(const struct report *report, const char **names, size_t room)
 {
 	size_t n = 0, j;
@@ -159,7 +159,7 @@ static size_t panels(const struct report *report, const char **names, size_t roo
 	return n;
 }
 
-/* Sizes as people write them: 4K, 32K ... 2G */
+/* Label sizes with units: 4K, 32K ... 2G */
 static void write_sizes(FILE *to)
 {
 	static const char *const units[] = { "", "K", "M", "G", "T" };
@@ -197,7 +197,7 @@ int plot_run(bool (*script_of)(FILE *to, const void *what), const void *what, co
 	int out = -1, result;
 
 	if (!script) {
-		say("--svg: no temporary file: %s", strerror(errno));
+		say("--svg: cannot create a temporary file: %s", strerror(errno));
 		return -1;
 	}
 	if (!script_of(script, what) || fflush(script)) {
@@ -211,7 +211,7 @@ int plot_run(bool (*script_of)(FILE *to, const void *what), const void *what, co
 		fclose(script);
 		return -1;
 	}
-	/* rewind() would not tell that it has failed */
+	/* rewind() does not report errors */
 	result = fseek(script, 0, SEEK_SET) ? -errno : gnuplot(fileno(script), out);
 	if (result)
 		say("--svg: gnuplot failed: %s", result < 0 ? strerror(-result) : "see above");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-bench process: stages of a pipeline beside STREAM triad, which moves bytes and does
- * hardly anything else (McCalpin 1995), in turns.
+ * rashpa-bench process: stages of a pipeline, alternating with STREAM triad as the reference
+ * (McCalpin 1995), which is limited by memory bandwidth.
  */
 #include <argp.h>
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include "rashpa-processing.h"
 #include "settings.h"
 
-#define IMAGES		4	/* take turns: a raw one is not in the smallest caches */
+#define IMAGES		4	/* in turn, so that a raw image is not in the smallest caches */
 #define STAGES		16
 #define PEDESTAL	3000
 #define GAIN		40	/* ADU of a photon */
-/* One of so many pixels has another gain, and one a signal, as in frames of a real JUNGFRAU. */
+/* one pixel in OTHER_GAIN has another gain, one in SIGNAL a signal, as in JUNGFRAU frames */
 #define OTHER_GAIN	1009
 #define SIGNAL		499
 
@@ -27,15 +27,15 @@ struct config {
 	struct settings settings;
 	uint64_t size[SIZES_MAX];
 	size_t sizes;
-	unsigned int threads;	/* 0: one, and all */
-	char folder[64];	/* of the calibration */
+	unsigned int threads;	/* 0: first one, then all */
+	char folder[64];	/* folder for the calibration */
 };
 
 enum { OPT_THREADS = OPT_OWN };
 
 static const struct argp_option options[] = {
 	{ "sizes", 's', "SIZE,...", 0, "pixels of an image (default: 512K,4M,16M)", 0 },
-	{ "threads", OPT_THREADS, "N", 0, "of OpenMP (default: one, and then all)", 0 },
+	{ "threads", OPT_THREADS, "N", 0, "OpenMP threads (default: one, and then all)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 21)", 0 },
 	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
@@ -68,19 +68,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Measure stages of a pipeline beside STREAM triad on arrays of the same size: bytes "
-	       "that a stage reads and writes, calibration as well, by its time. Medians of rounds "
-	       "in which all take their turn. Needs no driver."
-	       "\vExit status: 0 measured, 1 failed, interrupted, or nothing could be measured, "
-	       "2 usage.",
+	.doc = "Measure stages of a pipeline compared with STREAM triad on arrays of the same size. "
+	       "The rate of a stage is the bytes that it reads and writes, including calibration, "
+	       "per time. Results are medians of rounds that alternate all measurements. Needs no "
+	       "driver."
+	       "\vExit status: 0 success, 1 failure, interruption, or no result, "
+	       "2 usage error.",
 };
 
-/* --- what is processed --- */
+/* --- data --- */
 
 struct work {
 	uint32_t width, height;
 	unsigned int threads;
-	float *a, *b, *c;		/* of STREAM */
+	float *a, *b, *c;		/* arrays of STREAM */
 	uint16_t *raw[IMAGES];
 	struct rashpa_pipeline *pipeline;
 	struct rashpa_result *result;
@@ -91,7 +92,7 @@ static size_t pixels(const struct work *w)
 	return (size_t)w->width * w->height;
 }
 
-/* Each page is written first by the thread that will use it: it decides where it is. */
+/* The thread that will use a page writes it first, which decides about its NUMA node. */
 static void fill(const struct work *w, float *plane, float value)
 {
 	const size_t n = pixels(w);
@@ -115,7 +116,7 @@ static void make_raw(const struct work *w, unsigned int k)
 	}
 }
 
-/* A file with so many numbers: three planes of a JUNGFRAU. */
+/* Writes a calibration file: three planes of n numbers, one for each gain of a JUNGFRAU. */
 static int write_planes(const struct config *c, const char *name, size_t n, float value)
 {
 	char path[128];
@@ -210,7 +211,7 @@ static uint64_t triad(const struct work *w)
 	return now_ns() - begin;
 }
 
-/* Bytes of one image: what the stage says, and the planes of the highest gain. */
+/* Bytes moved for an image: those that the stage reports, plus the planes of the highest gain. */
 static uint64_t moved(const struct work *w, const struct rashpa_stage_stat *s)
 {
 	const uint64_t planes = strcmp(s->name, "pretreat") ? 0 : 2 * sizeof(float) * pixels(w);
@@ -218,7 +219,7 @@ static uint64_t moved(const struct work *w, const struct rashpa_stage_stat *s)
 	return (s->bytes_in + s->bytes_out) / s->images + planes;
 }
 
-/* STREAM's time for as many bytes is beside that of a stage. */
+/* Adds rows that compare each stage with STREAM for the same number of bytes. */
 static void rows(struct report *report, const struct work *w, const struct samples *stream,
 		 struct samples *ours, struct samples *whole)
 {
@@ -237,7 +238,7 @@ static void rows(struct report *report, const struct work *w, const struct sampl
 
 		if (!stat.stage[i].images)
 			continue;
-		row.backend = strdup(backend);	/* the report has it to the end */
+		row.backend = strdup(backend);	/* freed after the report */
 		row.accesses = moved(w, &stat.stage[i]);
 		for (size_t k = 0; k < stream->count; k++)
 			samples_add(&theirs, stream->value[k] * row.accesses /
@@ -257,7 +258,7 @@ static int measure(const struct config *c, struct work *w)
 	struct samples stream = {}, whole = {}, ours[STAGES] = {};
 	int result = work_open(c, w);
 
-	/* the first round is not counted */
+	/* the first round does not count */
 	for (unsigned int r = 0; r <= report->repeat && !result && going_on(); r++) {
 		struct rashpa_pipeline_stat stat;
 		uint64_t before[STAGES] = {}, begin, ns = triad(w);
@@ -295,7 +296,7 @@ static int measure_size(const struct config *c, uint64_t size)
 	struct work w = { .width = 1 };
 	int result;
 
-	/* as square as a power of two can be, and not higher than wide */
+	/* as square as possible with powers of two, and not higher than wide */
 	while ((uint64_t)w.width * w.width < size)
 		w.width *= 2;
 	w.height = size / w.width;

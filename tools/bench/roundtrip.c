@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-bench roundtrip: start by a doorbell, DMA, notification, acknowledge, as the
- * FPGA's own counter has it.
+ * rashpa-bench roundtrip: time of doorbell, DMA, notification and acknowledgement, from the
+ * counter of the FPGA.
  */
 #include <argp.h>
 #include <inttypes.h>
@@ -14,14 +14,14 @@
 #include "parse.h"
 #include "settings.h"
 
-#define FREE_STACKS	200	/* of the run that nobody answers */
+#define FREE_STACKS	200	/* stacks of the run without acknowledgements */
 #define PATIENCE_MS	500
 
 struct trip {
 	const char *path;
 	uint64_t size;
 	struct samples cycle;	/* ns */
-	uint64_t dma_ns;	/* a stack and its lock record, without waiting for anybody */
+	uint64_t dma_ns;	/* time of a stack and its lock record, without any wait */
 };
 
 struct config {
@@ -32,13 +32,13 @@ struct config {
 	struct trip *trip;	/* sizes x ways */
 };
 
-/* Who tells the program that the data is there */
+/* Ways to notify the program */
 static const unsigned int ways[] = { PATH_LOCK, PATH_READ, PATH_EVENTFD, PATH_RING };
 
 #define WAYS	(sizeof(ways) / sizeof(ways[0]))
 
 static const struct argp_option options[] = {
-	OPTION_FPGA("a bound function with the reference interface that nobody uses"),
+	OPTION_FPGA("an unused bound function with the reference interface"),
 	{ "sizes", 's', "SIZE,...", 0,
 	  "bytes of a transfer, multiples of 8 (default: 1K,4K,16K,64K,256K,1M,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
@@ -77,11 +77,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Measure the round trip of a transfer by the FPGA's own clock: the doorbell "
-	       "starts it, the FPGA writes data and a notification, the program has it and "
+	.doc = "Measure the round trip of a transfer by the clock of the FPGA. A doorbell "
+	       "starts the transfer, the FPGA writes data and a notification, and the program "
 	       "acknowledges by the next doorbell. Needs root."
-	       "\vExit status: 0 measured (what was not is said with its reason), 1 failed, "
-	       "interrupted, or nothing could be measured, 2 usage.",
+	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
+	       "interruption, or no result, 2 usage error.",
 };
 
 /* --- one turn --- */
@@ -102,8 +102,9 @@ static bool answered(struct path *p)
 }
 
 /*
- * From the FPGA's time stamp in one lock record to that in the next: the notification is
- * seen, the doorbell rung, seen by the FPGA, the data sent, and the next notification made.
+ * Time from the FPGA's time stamp in one lock record to that in the next. The program sees the
+ * notification and rings the doorbell; the FPGA sees it, sends data, and makes the next
+ * notification.
  */
 static bool trips(struct path *p, struct trip *t, unsigned int n)
 {
@@ -141,7 +142,7 @@ static int turn_of(struct config *c, struct path *p, struct trip *t, char *why)
 	return good || !going_on() ? 0 : because(why, -1, "an event did not come");
 }
 
-/* The engine alone, as fast as it can: what a round trip cannot be faster than. */
+/* Time of a stack when the engine runs freely: the lower limit of a round trip. */
 static uint64_t dma_ns(struct board *b, uint64_t size)
 {
 	const struct run run = {

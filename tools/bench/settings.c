@@ -26,14 +26,14 @@ size_t option_sizes(struct argp_state *state, char *arg, uint64_t *size,
 
 	for (word = strtok_r(arg, ",", &next); word; word = strtok_r(NULL, ",", &next)) {
 		if (n == SIZES_MAX)
-			argp_error(state, "--sizes: more than %d", SIZES_MAX);
+			argp_error(state, "--sizes: more than %d sizes", SIZES_MAX);
 		if (!parse_size(word, &size[n]))
 			size[n] = 0;
 		check(state, word, size[n]);
 		n++;
 	}
 	if (!n)
-		argp_error(state, "--sizes: none is given");
+		argp_error(state, "--sizes: no size given");
 	return n;
 }
 
@@ -59,7 +59,7 @@ error_t settings_parse(struct settings *settings, int key, char *arg, struct arg
 		settings->svg = arg;
 		break;
 	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is too much", arg);
+		argp_error(state, "unexpected argument \"%s\"", arg);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -81,8 +81,8 @@ bool settings_text(const struct settings *settings)
 int measured(bool any, bool bad)
 {
 	if (!going_on())
-		return fail("interrupted: what is shown is not complete");
+		return fail("interrupted: the results are incomplete");
 	if (!any)
-		return fail("nothing was measured: the reasons are above");
+		return fail("no measurement succeeded: see the reasons above");
 	return bad ? EXIT_FAILED : 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Memory of this driver, of dma-heap and of hugetlbfs, behind one small interface. */
+/* Memory of this driver, of dma-heap and of hugetlbfs, through one interface. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -39,7 +39,7 @@ static bool read_number(const char *path, const char *key, uint64_t *value)
 	return found;
 }
 
-/* What is kept free besides: the machine must not begin to kill processes. */
+/* memory to leave free, so that the kernel does not kill processes */
 #define MARGIN	(UINT64_C(128) << 20)
 
 int memory_suffices(const struct source *source, uint64_t size, char *why)
@@ -47,20 +47,20 @@ int memory_suffices(const struct source *source, uint64_t size, char *why)
 	char need[SIZE_TEXT], have[SIZE_TEXT];
 	uint64_t kib;
 
-	/* an area of its own says itself what fits */
+	/* CMA has a separate area, and its allocation fails without harm */
 	if (source->backend && source->number == RASHPA_BACKEND_CMA)
 		return 0;
 	if (!read_number("/proc/meminfo", "MemAvailable:", &kib))
-		return because(why, -1, "/proc/meminfo does not tell what is available");
+		return because(why, -1, "/proc/meminfo does not show the available memory");
 	if (size + MARGIN > kib << 10)
-		return because(why, -1, "%s need more than the %s that are available",
+		return because(why, -1, "%s are needed, but only %s are available",
 			       format_size(need, size + MARGIN), format_size(have, kib << 10));
 	return 0;
 }
 
 /* --- hugetlbfs --- */
 
-/* Pages that were added to the pool and that pool_restore() takes away again. */
+/* Number of pages that were added to the pool, for pool_restore(). */
 static uint64_t pool_added;
 
 static int pool_set(uint64_t pages, char *why)
@@ -137,7 +137,7 @@ static int huge_alloc(const struct source *source, uint64_t size, char *why)
 	if (source->grow && pool_add(size / HUGE_PAGE, why))
 		return -1;
 	fd = memfd_create("rashpa-bench", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
-	/* takes the pages from the pool and zeroes them */
+	/* fallocate() takes the pages from the pool, and zeroes them */
 	if (fd < 0 || ftruncate(fd, size) || fallocate(fd, 0, 0, size)) {
 		because(why, -1, "hugetlbfs: %s", strerror(errno));
 		if (fd >= 0)
@@ -200,11 +200,11 @@ static int backend_check(const struct source *source, char *why)
 
 /* --- all of them --- */
 
-/* errno tells why path cannot be used. */
+/* errno is the reason why path cannot be used. */
 static int unusable(char *why, const char *path, const char *option)
 {
 	if (errno == ENOENT)
-		return because(why, -1, "%s is not there: needs a kernel with %s", path, option);
+		return because(why, -1, "%s does not exist: use a kernel with %s", path, option);
 	return because(why, -1, "%s: %s: run this as root", path, strerror(errno));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* One function, now with this driver, now with another one. */
+/* Changes the driver of a function between this one and others. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -46,12 +46,12 @@ static int bind(const char *bdf, const char *driver, char *why)
 	if (!error)
 		error = put(path, bdf);
 	if (error)
-		return because(why, -1, "%s: %s does not take it: %s", bdf, driver,
+		return because(why, -1, "%s: cannot bind it to %s: %s", bdf, driver,
 			       strerror(-error));
 	return 0;
 }
 
-/* Empty: there is no IOMMU. */
+/* Reads the type of the IOMMU domain; empty: no IOMMU. */
 static void read_domain(const char *path, char *domain, size_t size)
 {
 	FILE *file = fopen(path, "re");
@@ -64,8 +64,8 @@ static void read_domain(const char *path, char *domain, size_t size)
 }
 
 /*
- * Who has no IOMMU mapping of its own needs one that is 1:1, which the kernel allows while no
- * driver has the function; all others find the domain that was there.
+ * uio_pci_generic makes no IOMMU mappings, so it needs an identity domain. The kernel allows the
+ * change while the function has no driver. Other drivers get the initial domain back.
  */
 static int set_domain(struct latency *l, bool identity, char *why)
 {
@@ -82,12 +82,12 @@ static int set_domain(struct latency *l, bool identity, char *why)
 		return 0;
 	error = put(path, wanted);
 	if (error)
-		return because(why, -1, "%s: IOMMU domain %s instead of %s: %s", l->bdf, wanted,
-			       now, strerror(-error));
+		return because(why, -1, "%s: cannot change the IOMMU domain from %s to %s: %s",
+			       l->bdf, now, wanted, strerror(-error));
 	return 0;
 }
 
-/* As an administrator would: with the profile that belongs to the function. */
+/* Bind as an administrator would, with the profile of the function. */
 static int to_rashpa(const char *bdf, char *node, size_t size, char *why)
 {
 	char command[64];

@@ -132,7 +132,7 @@ int uio_physical(const void *page, uint64_t *addr, char *why)
 	if (fd >= 0)
 		close(fd);
 	if (!(entry & PAGE_THERE) || !(entry & PAGE_NUMBER))
-		return because(why, -1, "/proc/self/pagemap does not tell physical addresses");
+		return because(why, -1, "/proc/self/pagemap does not show physical addresses: run this as root");
 	*addr = (entry & PAGE_NUMBER) * size;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A function that is bound to uio_pci_generic. */
+/* A function bound to uio_pci_generic. */
 #ifndef BENCH_UIO_H
 #define BENCH_UIO_H
 
@@ -14,16 +14,16 @@ struct uio {
 
 #define UIO_NONE { .device = -1, .config = -1 }
 
-/* The device, which may do DMA then. 0, or -1 with the reason in why[WHY_SIZE]. */
+/* Open the device, and enable its DMA. 0, or -1 with the reason in why[WHY_SIZE]. */
 int uio_open(struct uio *uio, const char *bdf, char *why);
 void uio_close(struct uio *uio);
-/* Map the beginning of a BAR, or MAP_FAILED with the reason. */
+/* Map the start of a BAR, or MAP_FAILED with the reason. */
 void *uio_map_bar(const char *bdf, unsigned int bar, size_t size, char *why);
-/* Interrupts so far. */
+/* Read the number of interrupts so far. */
 int uio_count(const struct uio *uio, uint64_t *count, char *why);
-/* INTx in the command register: each interrupt disables it. */
+/* Enable or disable INTx in the command register; the kernel disables it at each interrupt. */
 int uio_enable(const struct uio *uio, bool on, char *why);
-/* Where a page of this process is. The kernel may move it, unless it is the kernel's own. */
+/* Physical address of a page of this process. The kernel may move pages of user memory. */
 int uio_physical(const void *page, uint64_t *addr, char *why);
 
 #endif /* BENCH_UIO_H */

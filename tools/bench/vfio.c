@@ -174,7 +174,7 @@ int vfio_set_eventfd(const struct vfio *v, int fd, char *why)
 	arg.set.count = info.count < VECTORS_MAX ? info.count : VECTORS_MAX;
 	arg.set.argsz = sizeof(arg.set) + arg.set.count * sizeof(fds[0]);
 	fds[0] = fd;
-	/* what cannot be had is -1, which leaves that vector alone */
+	/* if eventfd() fails, -1 leaves the vector disabled */
 	for (i = 1; i < arg.set.count; i++)
 		fds[i] = eventfd(0, EFD_CLOEXEC);
 	memcpy(arg.bytes + sizeof(arg.set), fds, arg.set.count * sizeof(fds[0]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A function that is bound to vfio-pci, through the type 1 interface. */
+/* A function bound to vfio-pci, through the type 1 interface. */
 #ifndef BENCH_VFIO_H
 #define BENCH_VFIO_H
 
@@ -15,19 +15,19 @@ struct vfio {
 /* An address that no bridge window and no interrupt range has on a PC */
 #define VFIO_IOVA	(UINT64_C(1) << 32)
 
-/* Container and group. 0, or -1 with the reason in why[WHY_SIZE]. */
+/* Open container and group. 0, or -1 with the reason in why[WHY_SIZE]. */
 int vfio_open(struct vfio *vfio, const char *bdf, char *why);
 void vfio_close(struct vfio *vfio);
 
-/* The same, and the function itself, which may do DMA then. */
+/* Also open the function, and enable its DMA. */
 int vfio_open_device(struct vfio *vfio, const char *bdf, char *why);
 /* Map all of a BAR, or MAP_FAILED with the reason. */
 void *vfio_map_bar(const struct vfio *vfio, unsigned int bar, size_t size, char *why);
-/* Let the function reach memory of this process at VFIO_IOVA. */
+/* Map memory of this process for the function, at VFIO_IOVA. */
 int vfio_map_dma(const struct vfio *vfio, void *base, size_t size, char *why);
 /*
- * Signal an eventfd at each interrupt of MSI-X vector 0. The others are enabled as well, as our
- * driver does: what enabled vectors cost is no difference between drivers.
+ * Signal an eventfd at each interrupt of MSI-X vector 0. Enables the other vectors, too, as this
+ * driver does, so that their cost is the same.
  */
 int vfio_set_eventfd(const struct vfio *vfio, int fd, char *why);
 int vfio_no_eventfd(const struct vfio *vfio, char *why);
