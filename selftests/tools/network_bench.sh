@@ -159,6 +159,6 @@ at a tc qdisc del dev va root
 # --- what cannot be
 sink --memory 4K
 write memory 1 --destinations 10000 --messages 1 --repeat 1
-grep -q "give it --memory" "$work/err"
+grep -q "raise --memory" "$work/err"
 ok $? "memory: too little memory, and the remedy" || sed 's/^/# /' "$work/err"
 finish

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* How long until there is a block of zeroed memory, and its descriptor. */
+/* Time to allocate a block of zeroed memory, with its descriptor. */
 #include "bench.h"
 #include "parse.h"
 
-/* One block: taken, timed, given back. False, and left out, if it cannot be had. */
+/* Allocate, time and free a block. false: it failed, and the report has the reason. */
 static bool once(struct bench *bench, const struct source *s, uint64_t size,
 		 struct samples *samples)
 {

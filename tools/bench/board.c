@@ -377,7 +377,7 @@ void board_start(struct board *b, const struct run *run)
 void board_stop(struct board *b)
 {
 	set(b, RFPGA_DTP(0) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
-	/* only the register reports the stop; after a loss of the link it reads all ones for ever */
+	/* only the register reports the stop; it stays all ones after a loss of the link */
 	for (int i = 0; i < 1000; i++) {
 		if (!(reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING))
 			break;

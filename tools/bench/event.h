@@ -63,8 +63,8 @@ struct run {
 };
 
 /*
- * Pin the interrupt of vector 0 to the CPU of this thread, with any driver. Otherwise the CPU of the
- * interrupt is random, which can cost more than the driver. 0, or -1 with the reason.
+ * Pin the interrupt of vector 0 to the CPU of this thread, with any driver. Otherwise the CPU of
+ * the interrupt is random, which can cost more than the driver. 0, or -1 with the reason.
  */
 int board_pin_interrupt(struct board *board, char *why);
 

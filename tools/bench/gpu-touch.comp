@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The first thing that a shader does: it says so. Before, it polls, if that is asked for: until the
- * word has the value, or so many times.
+ * A shader that stores a value first of all. On request, it polls before, until a word has the
+ * value, or for a number of times.
  */
 #version 450
 layout(local_size_x = 1) in;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that
- * there is; reads of four bytes; copies inside of the GPU, to it and from it; stages of a pipeline
- * beside a copy in it, which moves bytes and does nothing else; images that the GPU takes itself.
+ * rashpa-bench gpu: time from a notification to the first instruction of a shader, in several ways;
+ * reads of four bytes; copies inside the GPU, to it and from it; stages of a pipeline, compared
+ * with a copy inside the GPU; images that the GPU takes without the host.
  */
 #include "gpu.h"
 
@@ -17,21 +17,21 @@
 #include "settings.h"
 
 #define STAGES		16
-#define READS		100u	/* of four bytes, in a round */
-#define SIGNAL		499	/* one of so many pixels has a signal */
+#define READS		100u	/* reads of four bytes in a round */
+#define SIGNAL		499	/* one pixel in SIGNAL has a signal */
 #define LEAST_COPY	(UINT64_C(1) << 10)
-#define ALIGNED		(UINT64_C(64) << 10)	/* as any page */
-#define SLOTS		8u	/* of images for a GPU that takes them by itself */
+#define ALIGNED		(UINT64_C(64) << 10)	/* multiple of any page size */
+#define SLOTS		8u	/* slots of images that the GPU takes without the host */
 #define DRIVEN		8u	/* images in a round */
 
 struct config {
 	struct settings settings;
 	uint64_t size[SIZES_MAX];
 	size_t sizes;
-	uint64_t copies;		/* the longest one, bytes */
+	uint64_t copies;		/* the longest copy, bytes */
 	const char *engine;
-	char who[2 * RASHPA_GPU_NAME];	/* computes */
-	uint32_t can;			/* RASHPA_GPU_HOST and its neighbours */
+	char who[2 * RASHPA_GPU_NAME];	/* name of the GPU */
+	uint32_t can;			/* RASHPA_GPU_HOST and other flags */
 };
 
 enum { OPT_ENGINE = OPT_OWN, OPT_COPIES };
@@ -39,7 +39,7 @@ enum { OPT_ENGINE = OPT_OWN, OPT_COPIES };
 static const struct argp_option options[] = {
 	{ "engine", OPT_ENGINE, "vulkan[:N]|cuda[:N]", 0,
 	  "the GPU (default: vulkan, the best one)", 0 },
-	{ "copies", OPT_COPIES, "SIZE", 0, "bytes of a copy at most, 1K to 1G (default: 64M)", 0 },
+	{ "copies", OPT_COPIES, "SIZE", 0, "longest copy, 1K to 1G bytes (default: 64M)", 0 },
 	{ "sizes", 's', "SIZE,...", 0, "pixels of an image (default: 512K,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 21)", 0 },
 	OPTION_JSON,
@@ -81,15 +81,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Measure a GPU: from a notification until the host sees what a shader did first; "
-	       "reads of four bytes, with percentiles; copies inside of the GPU, to it and from "
-	       "it, over sizes; stages of a pipeline "
-	       "beside a copy in it; images that the GPU takes by itself, from memory of the "
-	       "host and of the GPU. "
-	       "Medians of rounds in which all take their turn. Needs no driver of rashpa. What "
-	       "computes stands in each row: lavapipe is a program on processors, and no GPU."
-	       "\vExit status: 0 measured, 1 failed, interrupted, or nothing could be measured, "
-	       "2 usage.",
+	.doc = "Measure a GPU: time from a notification until the host sees the first store of a "
+	       "shader; reads of four bytes, with percentiles; copies inside the GPU, to it and from "
+	       "it, over sizes; stages of a pipeline, compared with a copy inside the GPU; images "
+	       "that the GPU takes without the host, from host memory and GPU memory. "
+	       "Results are medians of rounds that alternate all measurements. Needs no driver of "
+	       "rashpa. Each row names the GPU: lavapipe is a program on processors, not a GPU."
+	       "\vExit status: 0 success, 1 failure, interruption, or no result, "
+	       "2 usage error.",
 };
 
 /* --- notifications, copies --- */
@@ -104,7 +103,7 @@ static int measure_ways(const struct config *c, struct gpu_bench *g)
 	struct report *report = c->settings.report;
 	struct samples samples[GPU_WAYS] = {};
 
-	/* the first round is not counted */
+	/* the first round does not count */
 	for (unsigned int r = 0; r <= report->repeat && going_on(); r++) {
 		progress_show(&report->progress, "notifications: round %u of %u", r,
 			      report->repeat);
@@ -125,13 +124,13 @@ static int measure_ways(const struct config *c, struct gpu_bench *g)
 		if (samples[way].count && going_on())
 			report_row(report, &row, &samples[way], NULL);
 		else
-			report_leave_out(report, gpu_ways[way], "%s does not do it", c->who);
+			report_leave_out(report, gpu_ways[way], "%s does not support it", c->who);
 		samples_free(&samples[way]);
 	}
 	return 0;
 }
 
-/* As figure 4.13 of the thesis: how even they are is what matters. */
+/* As in figure 4.13 of the thesis: the spread matters. */
 static int measure_reads(const struct config *c, struct gpu_bench *g)
 {
 	const struct row row = {
@@ -142,7 +141,7 @@ static int measure_reads(const struct config *c, struct gpu_bench *g)
 	struct samples samples = {};
 	int result = 0;
 
-	/* the first round is not counted */
+	/* the first round does not count */
 	for (unsigned int r = 0; r <= report->repeat * READS && going_on() && !result; r++) {
 		const uint64_t ns = g->by->copy(g, GPU_FROM_PINNED, sizeof(uint32_t));
 
@@ -172,13 +171,13 @@ static void report_copies(const struct config *c, const char *name, uint64_t byt
 		report_row(c->settings.report, &row, ours, pageable);
 }
 
-/* All of one length, in turn. */
+/* Measure all kinds of copies of one length, in turn. */
 static int measure_copy(const struct config *c, struct gpu_bench *g, uint64_t bytes,
 			struct samples *samples)
 {
 	struct report *report = c->settings.report;
 
-	/* the first round is not counted */
+	/* the first round does not count */
 	for (unsigned int r = 0; r <= report->repeat && going_on(); r++) {
 		progress_show(&report->progress, "copies of %" PRIu64 " bytes: round %u of %u",
 			      bytes, r, report->repeat);
@@ -187,7 +186,7 @@ static int measure_copy(const struct config *c, struct gpu_bench *g, uint64_t by
 			const uint64_t ns = g->by->copy(g, copy, bytes);
 
 			if (!ns)
-				return fail("%s: a copy of %" PRIu64 " bytes failed, or others came back",
+				return fail("%s: a copy of %" PRIu64 " bytes failed, or returned wrong data",
 					    c->who, bytes);
 			if (r)
 				samples_add(&samples[copy], ns);
@@ -221,7 +220,7 @@ static int measure_copies(const struct config *c, struct gpu_bench *g)
 
 /* --- stages --- */
 
-/* As Table 4.1 of the thesis adds them up. */
+/* The sums of stages in Table 4.1 of the thesis. */
 static const struct {
 	const char *name, *config;
 } pipelines[] = {
@@ -271,7 +270,7 @@ static void close_work(struct work *w)
 	free(w->raw);
 }
 
-/* Bytes that a stage on the GPU moves there, of one image: what it says, and its calibration. */
+/* GPU memory traffic of a stage for an image: bytes that it reports, and its calibration. */
 static uint64_t moved(const struct work *w, const struct rashpa_stage_stat *s)
 {
 	const uint64_t planes = strcmp(s->name, "pretreat") ? 0 : 2 * sizeof(float) * pixels(w);
@@ -284,7 +283,7 @@ static bool is_on_gpu(const char *stage)
 	return !strcmp(stage, "pretreat") || !strcmp(stage, "veto") || !strcmp(stage, "compress");
 }
 
-/* A stage beside the copy, for as many bytes that are read or written. */
+/* Add rows that compare each stage with a copy of the same number of bytes. */
 static void add_stages(const struct config *c, const struct work *w, const struct samples *copy,
 		       uint64_t copied, struct samples *ours)
 {
@@ -356,7 +355,7 @@ static int measure_pipeline(const struct config *c, struct gpu_bench *g, struct 
 	return result;
 }
 
-/* --- images that the GPU takes by itself --- */
+/* --- images that the GPU takes without the host --- */
 
 static const char * const drives[][2] = {
 	[RASHPA_DRIVE_LAUNCH] = {
@@ -371,7 +370,7 @@ static const char * const drives[][2] = {
 	},
 };
 
-/* So many that are there already, and of which none is accepted, ns; 0 after a message. */
+/* Time in which the GPU processes and rejects the waiting images, ns; 0 after a message. */
 static uint64_t drive(struct rashpa_pipeline *pipeline, const struct rashpa_drive_plan *plan)
 {
 	char why[RASHPA_PIPELINE_WHY];
@@ -389,7 +388,7 @@ static uint64_t drive(struct rashpa_pipeline *pipeline, const struct rashpa_driv
 	got = rashpa_drive_next(d, &none, -1, why);
 	took = now_ns() - from;
 	if (got != -ENODATA)
-		fail("%s", got == 1 ? "an image was accepted that was to be vetoed" : why);
+		fail("%s", got == 1 ? "an image was accepted instead of vetoed" : why);
 	if (rashpa_drive_close(d, why)) {
 		fail("%s", why);
 		return 0;
@@ -399,7 +398,7 @@ static uint64_t drive(struct rashpa_pipeline *pipeline, const struct rashpa_driv
 
 #define WAYS	(sizeof(drives) / sizeof(drives[0]))
 
-/* In turn; what is measured is the same, wherever images are. */
+/* Measure all ways in turn, with images in host memory or in the GPU. */
 static int measure_ways_of(const struct config *c, const struct work *w,
 			   struct rashpa_drive_plan *plan, bool in_gpu)
 {
@@ -443,7 +442,7 @@ static struct rashpa_drive_plan plan_of(const struct work *w)
 	};
 }
 
-/* Images in memory of the host, which the GPU reads where it is, or has copied. */
+/* Images in host memory, which the GPU reads directly, or copies. */
 static int measure_drives(const struct config *c, struct work *w)
 {
 	struct rashpa_drive_plan plan = plan_of(w);
@@ -451,8 +450,8 @@ static int measure_drives(const struct config *c, struct work *w)
 	int result;
 
 	if (!(c->can & RASHPA_GPU_HOST)) {
-		report_leave_out(c->settings.report, "images that the GPU takes by itself",
-				 "%s takes no memory of the host", c->who);
+		report_leave_out(c->settings.report, "images that the GPU takes without the host",
+				 "%s cannot access host memory", c->who);
 		return 0;
 	}
 	ring = aligned_alloc(ALIGNED, (SLOTS * plan.step + ALIGNED - 1) / ALIGNED * ALIGNED);
@@ -469,10 +468,10 @@ static int measure_drives(const struct config *c, struct work *w)
 	return result;
 }
 
-/* Images in memory of the GPU, as a board writes them there: no copy. */
+/* Images in GPU memory, where a board writes them, so without a copy. */
 static int measure_drives_there(const struct config *c, struct work *w)
 {
-	static const char what[] = "images in the GPU that it takes by itself";
+	static const char what[] = "images in the GPU that it takes without the host";
 	struct rashpa_geometry geometry = {
 		.width = w->width, .height = w->height, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
 		.ring = { .step = pixels(w) * sizeof(*w->raw), .slots = SLOTS },
@@ -486,7 +485,7 @@ static int measure_drives_there(const struct config *c, struct work *w)
 
 	if (rashpa_pipeline_open(all_vetoed, c->engine, why, &w->pipeline))
 		return fail("%s", why);
-	/* what is there does not matter: nothing is accepted */
+	/* the content does not matter, as no image is accepted */
 	if (rashpa_pipeline_offer(w->pipeline, &base, &length, why) < 0)
 		report_leave_out(report, what, "%s", why);
 	else if (rashpa_pipeline_begin(w->pipeline, &geometry, why))
@@ -502,7 +501,7 @@ static int measure_size(const struct config *c, struct gpu_bench *g, uint64_t si
 	uint32_t width = 1;
 	int result = 0;
 
-	/* as square as a power of two can be, and not higher than wide */
+	/* as square as possible with powers of two, and not higher than wide */
 	while ((uint64_t)width * width < size)
 		width *= 2;
 	for (unsigned int i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]) && !result; i++) {

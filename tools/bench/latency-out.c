@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The paths, as a table, as JSON and as a picture. */
+/* Output of results by path: table, JSON and picture. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static double cpu_ns(const struct result *r)
 	return (double)r->cpu_ns / r->trip.count;
 }
 
-/* The n-th best search, from 0; the last one where there are fewer. */
+/* The n-th best search, from 0; the worst one if there are fewer. */
 static uint64_t rate(const struct result *r, size_t n)
 {
 	const struct samples *all = &r->rate.found;
@@ -30,7 +30,7 @@ static uint64_t lost(const struct result *r)
 	return r->sent - r->received;
 }
 
-/* --- for people --- */
+/* --- text --- */
 
 static void print_row(const struct latency *l, unsigned int i)
 {
@@ -85,7 +85,7 @@ static void print_overload(const struct latency *l)
 		if (!o->done)
 			continue;
 		if (!title)
-			printf("\noverload: the consumer is too slow, its queue full\n"
+			printf("\noverload: the consumer is too slow, and its queue is full\n"
 			       "%-21s %9s %10s %9s %9s  %s\n", "path", "stacks", "interrupts",
 			       "received", "lost", "lost = interrupts - received");
 		title = true;
@@ -97,21 +97,21 @@ static void print_overload(const struct latency *l)
 
 void latency_print(const struct latency *l)
 {
-	printf("from the doorbell that lets the FPGA send, to the program that has the event\n"
+	printf("time from the doorbell that makes the FPGA send, to the event in the program\n"
 	       "%-21s %9s %9s %9s %9s %8s %8s %5s %7s\n", "path", "p50 us", "p99 us",
 	       "p99.9 us", "CPU us", "sent", "received", "lost", "ratio");
 	for (unsigned int i = 0; i < PATHS; i++)
 		if (l->result[i].trip.count)
 			print_row(l, i);
 	if (l->result[PATH_POLL].period_ns)
-		printf("lock, timer: asked to look every %u us, looks every %.1f us\n",
+		printf("lock, timer: requested period %u us, real period %.1f us\n",
 		       l->period_us, l->result[PATH_POLL].period_ns / 1e3);
 	print_rates(l);
 	print_overload(l);
 	report_print_left_out(l->report);
 }
 
-/* --- for programs --- */
+/* --- JSON --- */
 
 static void put_positive(struct json_object *to, const char *key, double value)
 {
@@ -180,7 +180,7 @@ int latency_json(const struct latency *l)
 	return json_finish(o);
 }
 
-/* --- the picture --- */
+/* --- picture --- */
 
 static void write_curve(FILE *to, const struct result *r, unsigned int i)
 {
@@ -205,9 +205,9 @@ static bool write_script(FILE *to, const void *what)
 			fprintf(to, "\"%s\" %.3f\n", path_kinds[i].name,
 				cpu_ns(&l->result[i]) / 1e3);
 	fputs("END\n", to);
-	plot_multi(to, 1, "from a doorbell to the program that waits for its event");
+	plot_multi(to, 1, "from a doorbell to the event in the waiting program");
 	fputs("set grid\nset key bottom right\nset logscale x 10\n"
-	      "set xlabel 'doorbell until the program has the event, microseconds'\n"
+	      "set xlabel 'doorbell to the event in the program, microseconds'\n"
 	      "set ylabel 'percent of the events'\nset yrange [0:100]\n", to);
 	for (unsigned int i = 0; i < PATHS; i++) {
 		if (!l->result[i].trip.count)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench latency: from an event of the FPGA to the program that waits for it. */
+/* rashpa-bench latency: time from an event of the FPGA to the waiting program. */
 #include <argp.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,13 +12,12 @@
 #include "settings.h"
 
 /*
- * What does not count: a driver has just been bound, and the schedulers, also the host's below a
- * virtual machine, remember for tens of milliseconds what was before, which is not the same for
- * all paths.
+ * Warm-up, which does not count. A driver has just been bound, and schedulers, including that of
+ * the host of a virtual machine, adapt within tens of milliseconds, depending on the previous path.
  */
 #define WARM_UP_EVENTS	25
 #define WARM_UP_NS	200000000
-#define PATIENCE_MS	500	/* an event that took two of these is lost */
+#define PATIENCE_MS	500	/* an event that takes twice this time counts as lost */
 
 struct config {
 	struct settings settings;
@@ -29,20 +28,20 @@ struct config {
 enum { OPT_UIO = OPT_OWN, OPT_RATE, OPT_LOSS, OPT_PERIOD };
 
 static const struct argp_option options[] = {
-	OPTION_FPGA("a bound function with the reference interface that nobody uses"),
+	OPTION_FPGA("an unused bound function with the reference interface"),
 	{ "vfio", OPT_VFIO, "same|BDF", 0,
-	  "compare with vfio-pci, by the same function, bound to it for its turns, or by another "
-	  "one that is", 0 },
+	  "compare with vfio-pci, by the same function, which is bound to it in turns, or by another "
+	  "one that is bound to it", 0 },
 	{ "uio", OPT_UIO, NULL, 0,
-	  "compare with uio_pci_generic, by the same function, bound to it for its turns", 0 },
+	  "compare with uio_pci_generic, by the same function, which is bound to it in turns", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 20)", 0 },
-	{ "events", 'e', "N", 0, "of each path in a round, 1 to 1000000 (default: 250)", 0 },
+	{ "events", 'e', "N", 0, "events per path and round, 1 to 1000000 (default: 250)", 0 },
 	{ "period", OPT_PERIOD, "US", 0,
-	  "of the timer that looks at a lock, microseconds (default: 100)", 0 },
+	  "period of the timer that polls a lock, microseconds (default: 100)", 0 },
 	{ "max-rate", OPT_RATE, "N", 0,
-	  "search the largest rate up to this, 0: do not (default: 1000000)", 0 },
+	  "upper limit of the search for the largest rate; 0: no search (default: 1000000)", 0 },
 	{ "max-loss", OPT_LOSS, "PERCENT", 0,
-	  "what a run may lose at the largest rate, 0 to 99 (default: 0)", 0 },
+	  "loss that a run at the largest rate may have, 0 to 99 (default: 0)", 0 },
 	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the distributions (needs gnuplot)", 0 },
 	{}
@@ -81,13 +80,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Measure the way from an event of the FPGA to the program that waits for it: all "
-	       "paths of this driver, vfio-pci and uio_pci_generic, in rounds in which all "
-	       "take their turn. "
-	       "Needs root."
-	       "\vExit status: 0 measured (what was not is said with its reason), 1 failed, "
-	       "interrupted, nothing could be measured, or the driver's count of lost events "
-	       "is wrong, 2 usage.",
+	.doc = "Measure the time from an event of the FPGA to the waiting program, on all "
+	       "paths of this driver, vfio-pci and uio_pci_generic, in rounds that alternate all "
+	       "paths. Needs root."
+	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
+	       "interruption, no result, or a wrong count of lost events in the driver, "
+	       "2 usage error.",
 };
 
 /* --- one turn of one path --- */
@@ -100,7 +98,7 @@ static uint64_t thread_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Events until there is one, or none in all that time. */
+/* Wait for events. Their number, or 0 after twice PATIENCE_MS. */
 static uint64_t wait_patiently(struct path *p)
 {
 	unsigned int start = ticks;
@@ -113,15 +111,14 @@ static uint64_t wait_patiently(struct path *p)
 }
 
 /*
- * The board has credit for one stack at a time: the doorbell that acknowledges one is what
- * it waits for to send the next. So each event has one cause, and both ends of the time are
- * the program's.
+ * The board has credit for one stack at a time, so the doorbell that acknowledges a stack makes it
+ * send the next one. Each event has one cause, and the program takes both times.
  */
 static void trips(struct path *p, struct result *r, unsigned int events)
 {
 	uint64_t begin, cpu = 0, start, n;
 
-	r->received += wait_patiently(p);	/* the first comes by itself */
+	r->received += wait_patiently(p);	/* the first event needs no doorbell */
 	path_again(p);
 	begin = now_ns();
 	for (unsigned int i = 1, counted = 0; counted < events && going_on(); i++) {
@@ -149,7 +146,7 @@ static uint64_t sent(const struct path *p)
 						       RFPGA_DTP_C_STACKS);
 }
 
-/* How a timer is doing, where the driver tells. */
+/* Read the real period of a timer from the driver. */
 static void ask_period(struct path *p, struct result *r)
 {
 	struct rashpa_source_info info = { .id = p->last.source };
@@ -159,7 +156,7 @@ static void ask_period(struct path *p, struct result *r)
 		r->period_ns = info.out_period_ns;
 }
 
-/* Of the samples from first on, which are left in their order. */
+/* Median of the samples from "first" on; keeps the order of samples. */
 static uint64_t median_from(const struct samples *all, size_t first)
 {
 	struct samples some = {};
@@ -217,9 +214,9 @@ double latency_ratio(const struct latency *l, unsigned int i)
 	return ratio;
 }
 
-/* --- all of it --- */
+/* --- all paths --- */
 
-/* The third way that others use: it knows INTx only, which few functions still have. */
+/* uio_pci_generic supports INTx only, which few functions still have. */
 static void want_uio(struct latency *l, bool wanted)
 {
 	const char *const name = path_kinds[PATH_UIO].name;
@@ -232,7 +229,7 @@ static void want_uio(struct latency *l, bool wanted)
 		report_leave_out(l->report, name, "the interrupt pin cannot be read");
 	else if (!pin)
 		report_leave_out(l->report, name,
-				 "it serves INTx only, and this function has no interrupt pin");
+				 "it supports INTx only, and this function has no interrupt pin");
 	else if (!wanted)
 		report_leave_out(l->report, name, "give --uio");
 	else
@@ -296,7 +293,7 @@ static void leave_out(struct latency *l, enum owner owner, const char *why)
 	}
 }
 
-/* After a failure the function goes back to this driver, if it can. */
+/* Change the driver of the function. After a failure, try to bind it to this driver again. */
 static void change_driver(struct latency *l, enum owner owner)
 {
 	char why[WHY_SIZE];
@@ -318,8 +315,8 @@ bool path_ready(struct latency *l, unsigned int i)
 }
 
 /*
- * Who is number i of this round. The others come last, or before all in their reverse order, so
- * that the function seldom changes its driver; ours take turns at being next to VFIO.
+ * Path number i of this round. Paths of other drivers come last, or first in reverse order, so that
+ * the function seldom changes its driver. Paths of this driver take turns at being next to VFIO.
  */
 static unsigned int path_of(unsigned int round, unsigned int i)
 {
@@ -362,7 +359,7 @@ static void measure(struct latency *l)
 			}
 		}
 	}
-	/* as it was found */
+	/* leave the function bound to this driver, as it was found */
 	if (l->shares[OURS] && !l->board[OURS].open)
 		change_driver(l, OURS);
 	progress_end(&l->report->progress);
@@ -385,7 +382,7 @@ static int result(const struct config *c)
 	if (s->svg && any)
 		bad |= latency_svg(l, s->svg);
 	if (going_on() && any && !exact)
-		return fail("events were lost that the driver did not count, or counted that were not lost");
+		return fail("the driver's count of lost events is wrong");
 	return measured(any, bad);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench: measurements, side by side with peers. See rashpa-bench(1). */
+/* rashpa-bench: measurements, compared with other drivers. See rashpa-bench(1). */
 #include <argp.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +14,13 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ "memory", cmd_memory, "allocation, maps, mmap, reading and writing" },
-	{ "latency", cmd_latency, "from an event to the program, on every path" },
+	{ "latency", cmd_latency, "time from an event to the program, on all paths" },
 	{ "roundtrip", cmd_roundtrip,
-	  "start, DMA, notification, acknowledge, by the FPGA's clock" },
-	{ "loop", cmd_loop, "a program drives the board by a ring, and each event is looked for" },
-	{ "process", cmd_process, "stages of a pipeline, beside STREAM" },
-	{ "gpu", cmd_gpu, "a GPU: notifications, copies inside, stages of a pipeline" },
-	{ "network", cmd_network, "messages from a writer to a sink, by RDMA and by others" },
+	  "start, DMA, notification and acknowledgement, by the clock of the FPGA" },
+	{ "loop", cmd_loop, "drive the board by a ring, and check each event" },
+	{ "process", cmd_process, "stages of a pipeline, compared with STREAM" },
+	{ "gpu", cmd_gpu, "GPU notifications, copies, stages of a pipeline" },
+	{ "network", cmd_network, "messages from a writer to a sink, by RDMA and other transports" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
@@ -42,8 +42,8 @@ static void help(FILE *to)
 	fputs("Usage: rashpa-bench COMMAND [OPTION...]\n\n", to);
 	for (const struct command *c = commands; c < commands + COMMANDS; c++)
 		fprintf(to, "  %-10s %s\n", c->name, c->help);
-	fputs("\n\"rashpa-bench COMMAND --help\" tells more.\n"
-	      "Exit status: 0 measured, 1 failed or nothing could be measured, 2 usage.\n", to);
+	fputs("\nSee also \"rashpa-bench COMMAND --help\".\n"
+	      "Exit status: 0 success, 1 failure or no result, 2 usage error.\n", to);
 }
 
 int main(int argc, char **argv)

@@ -129,7 +129,7 @@ static unsigned int write_panel(FILE *to, const struct report *report, const cha
 		if (strcmp(r->name, name) || !first_of_line(report, i))
 			continue;
 		if (!lines++) {
-			/* ratios of bandwidths are near 1, those of times may be very far from it */
+			/* ratios of bandwidths are near 1, those of times may be far from it */
 			fputs(r->unit == UNIT_GBPS ?
 			      "unset logscale y\nset yrange [0:1.2<*]\nset key bottom\n" :
 			      "set logscale y 10\nset yrange [*<0.5:2<*]\nset key top\n", to);

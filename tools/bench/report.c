@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The rows, as a table and as JSON. */
+/* Output of rows, as a table and as JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -127,7 +127,7 @@ static void cpu_name(char *buf, size_t size, bool *virtual)
 		fclose(file);
 }
 
-/* Does an IOMMU translate anything in this machine? */
+/* Does an IOMMU of this machine translate addresses? */
 static bool iommu_present(void)
 {
 	struct iommu iommu;
@@ -271,7 +271,7 @@ static void print_row(const struct row *r)
 		       r->percentile[2], r->percentile[3], r->percentile[4]);
 }
 
-/* Rows come size by size; people read them measurement by measurement. */
+/* Rows are ordered by size, but printed by measurement. Was the name of this row printed before? */
 static bool named_before(const struct report *report, size_t i)
 {
 	for (size_t j = 0; j < i; j++)

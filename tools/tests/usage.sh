@@ -105,8 +105,8 @@ refused "usage-romulu: wrong usage is refused"
 refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
 refuses "unknown command.*nosuch" rashpa-bench nosuch
 refuses "--fpga is missing" rashpa-bench loop
-refuses "window 8: there are 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
-refuses "neither --buffer nor --gpu" rashpa-bench loop --fpga fpga77 --memory vulkan --gpu vulkan
+refuses "window 8 exceeds the 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
+refuses "excludes --buffer and --gpu" rashpa-bench loop --fpga fpga77 --memory vulkan --gpu vulkan
 refuses "\"12\" is not a power of two" rashpa-bench loop --fpga fpga77 --queue 12
 refuses "\"6\" is not a multiple of 4" rashpa-bench loop --fpga fpga77 --size 6
 refuses "3M.*multiple of 2M" rashpa-bench memory --sizes 3M

@@ -1,47 +1,47 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The loop that drives a ring: take an event, process, write a descriptor, ring the doorbell. The
- * same for a thread of this machine (host.c) and for a shader (loop.comp), in what C and GLSL have
- * in common. Who includes this has:
+ * The loop that drives a ring: take an event, process, write a descriptor, ring the doorbell. It is
+ * the same for a thread of this machine (host.c) and for a shader (loop.comp), in the common subset
+ * of C and GLSL. The including file defines:
  *
- *   OWN		before what is of this file alone
+ *   OWN		specifier for names that are local to this file
  *   P			the plan (struct loop_plan)
- *   WORD(i)		word i of the memory; what is loaded behind it is not older
- *   PUT(i, value)	store one
- *   PUBLISH()		what was stored before is seen before what is stored behind
- *   BELL(at, value)	store a word of the doorbell's page; @at is its number
- *   JUDGES		is there no ring, but stacks? A constant for a shader
+ *   WORD(i)		load word i of the memory, with acquire order
+ *   PUT(i, value)	store a word
+ *   PUBLISH()		release fence: order earlier stores before later ones
+ *   BELL(at, value)	store word number @at of the doorbell page
+ *   JUDGES		true: stacks instead of a ring. A constant for a shader
  *
- * Each datagram has its number in its first word, and what follows from that in the others. Of
- * WINDOW datagrams that are under way, the one that came back lets the next one of its row go.
+ * The first word of a datagram is its number, and the other words are computed from it. WINDOW
+ * datagrams are under way; the return of datagram N lets datagram N + WINDOW go.
  */
-#define TX_WORDS	16u	/* of a descriptor */
-#define EVENT_WORDS	8u
+#define TX_WORDS	16u	/* words of a descriptor */
+#define EVENT_WORDS	8u	/* words of an event */
 
-/* words of what the drive tells, behind P.told */
-#define TOLD_STOP	0u	/* by who watches: do not wait any more */
-#define TOLD_END	1u	/* LOOP_*: how it has ended, the last word that is written */
+/* words that the drive reports, starting at P.told */
+#define TOLD_STOP	0u	/* set by the watching thread: stop waiting */
+#define TOLD_END	1u	/* LOOP_*: result; the last word to be written */
 #define TOLD_RECEIVED	2u
 #define TOLD_SENT	3u
 #define TOLD_EVENTS	4u
-#define TOLD_STALE	5u	/* descriptors that the board refused, and were sent again */
+#define TOLD_STALE	5u	/* stale descriptors: refused by the board, and sent again */
 #define TOLD_LATE	6u
-#define TOLD_DISORDER	7u	/* events or datagrams that are not the next ones */
-#define TOLD_CONTENT	8u	/* datagrams with other words than were sent */
+#define TOLD_DISORDER	7u	/* events or datagrams out of order */
+#define TOLD_CONTENT	8u	/* datagrams with wrong words */
 #define TOLD_DOUBLED	9u
-#define TOLD_DETAIL	10u	/* number of the event that has ended it, and its status */
-#define TOLD_BEGUN	12u	/* 1: it runs. A shader may be compiled for a long time */
+#define TOLD_DETAIL	10u	/* number and status of the event that ended the loop */
+#define TOLD_BEGUN	12u	/* 1: the loop runs. Compiling a shader may take long */
 #define TOLD_WORDS	16u
 
 #define LOOP_RUNS	0u
 #define LOOP_DONE	1u
-#define LOOP_STOPPED	2u	/* who watches has asked for it */
-#define LOOP_MISSING	3u	/* an event behind it is there */
-#define LOOP_OVERWRITTEN 4u	/* it was not consumed, and another one is in its place */
+#define LOOP_STOPPED	2u	/* by TOLD_STOP */
+#define LOOP_MISSING	3u	/* the next event came before this one */
+#define LOOP_OVERWRITTEN 4u	/* the event was overwritten before it was consumed */
 #define LOOP_UNSENT	5u	/* the board could not send */
 
 OWN uint given, seen, sent, received;
-OWN bool to_give;			/* the next one, by drive_give(): one place calls it */
+OWN bool to_give;			/* drive_give() has a datagram to send */
 OWN uint next_number, next_since, next_flags;
 
 OWN void drive_count(uint what)
@@ -67,7 +67,7 @@ OWN void drive_plan(uint number, uint since, uint flags)
 	next_flags = flags;
 }
 
-/* The datagram in the next descriptor: it answers an event of tick next_since, or none. */
+/* Write the next descriptor and its datagram. With next_flags, it answers the tick next_since. */
 OWN void drive_give(void)
 {
 	uint slot = given & ((1u << P.descriptors_log2) - 1u);
@@ -87,7 +87,7 @@ OWN void drive_give(void)
 	PUT(at + 8u, next_since);
 	PUT(at + 9u, next_flags);
 	PUBLISH();
-	/* one is forgotten if it is to be: the board finds what was there before */
+	/* with stale_at, leave one descriptor unwritten: the board finds the previous one */
 	if (given != P.stale_at)
 		PUT(at + 3u, drive_generation(given, P.descriptors_log2));
 	given++;
@@ -104,7 +104,7 @@ OWN bool drive_has(uint n)
 	return WORD(drive_event(n) + 7u) == drive_generation(n, P.events_log2);
 }
 
-/* LOOP_RUNS: the next event is there. */
+/* Wait for the next event. LOOP_RUNS, or why there is none. */
 OWN uint drive_wait(void)
 {
 	while (!drive_has(seen)) {
@@ -112,7 +112,7 @@ OWN uint drive_wait(void)
 			return LOOP_STOPPED;
 		if (drive_has(seen + (1u << P.events_log2)))
 			return LOOP_OVERWRITTEN;
-		/* events come in their order: so the one before has come, or never will */
+		/* events come in order, so the previous one has come by now, or is missing */
 		if (drive_has(seen + 1u) && !drive_has(seen))
 			return LOOP_MISSING;
 	}
@@ -166,7 +166,7 @@ OWN void drive_received(uint event)
 
 OWN uint drive_tail(void)
 {
-	/* one too many if it is to be, and more than there is room for */
+	/* with tail_at, ring for more descriptors than the ring has */
 	if (given >= P.tail_at)
 		return given + (2u << P.descriptors_log2);
 	return given;
@@ -180,7 +180,7 @@ OWN uint drive_loop(void)
 	for (;;) {
 		if (to_give)
 			drive_give();
-		/* the first ones */
+		/* fill the window */
 		if (seen == 0u && given < P.window && given < P.total) {
 			drive_plan(given, 0u, 0u);
 			continue;
@@ -198,7 +198,7 @@ OWN uint drive_loop(void)
 			end = drive_sent(event);
 		else if (end == LOOP_RUNS)
 			drive_received(event);
-		/* what was read is of one event, if it is still there */
+		/* the event was read consistently if it is still in place */
 		if (end == LOOP_RUNS && !drive_has(seen))
 			end = LOOP_OVERWRITTEN;
 		if (end != LOOP_RUNS) {
@@ -210,9 +210,9 @@ OWN uint drive_loop(void)
 }
 
 /*
- * The other loop: of stacks that a DTP sends, tell the board which are good. One store each, before
- * the credit, both of 32 bits: the upper words are as START has left them. Good is a stack whose
- * words are those that its first one promises.
+ * The other loop, for stacks of a DTP: report to the board whether each stack is good, by one store
+ * before the credit. Both stores have 32 bits, as the upper words stay as START has left them. A
+ * stack is good if its words match the first one.
  */
 OWN uint judge_stack(uint k)
 {

@@ -9,7 +9,7 @@
 #include "rashpa.h"
 #include "say.h"
 
-static struct loop *loop;		/* that is driven: there is one */
+static struct loop *loop;		/* the only loop */
 
 #define OWN			static
 #define JUDGES			(P.judges != 0)
@@ -37,7 +37,7 @@ static int begin(struct loop_drive *self, struct loop *l, char *why)
 	(void)self;
 	loop = l;
 	error = pthread_create(&thread, NULL, thread_main, NULL);
-	return error ? because(why, -1, "a thread: %s", strerror(error)) : 0;
+	return error ? because(why, -1, "cannot start a thread: %s", strerror(error)) : 0;
 }
 
 static int end(struct loop_drive *self, char *why)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-bench loop: a program drives the board by a ring, as that of NaNet (Lonardo et al. 2015):
- * events are polled, answers are descriptors, a doorbell is all that crosses the bus. Each datagram
- * is looked for, and each event.
+ * rashpa-bench loop: a program drives the board by a ring, as in NaNet (Lonardo et al. 2015). It
+ * polls events in memory, and answers by descriptors in memory; only the doorbell crosses the bus.
+ * Each datagram and each event is checked.
  */
 #include <argp.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "settings.h"
 #include "shown.h"
 
-/* what a drive tells: drive.h is no header of ours, but of who drives */
+/* words that a drive reports, as TOLD_* and LOOP_* in drive.h, which only drives include */
 enum {
 	STOP, END, RECEIVED, SENT, EVENTS, STALE, LATE, DISORDER, CONTENT, DOUBLED, EVENT, STATUS,
 	BEGUN,
@@ -28,26 +28,28 @@ enum {
 
 enum { DONE = 1, STOPPED, MISSING, OVERWRITTEN, UNSENT };
 
-#define LOOK_US		2000u		/* who watches does not take the processor */
-#define PATIENCE_NS	30000000000ull	/* without an event */
-#define COMPILE_NS	600000000000ull	/* until a shader runs: it may be compiled slowly */
+#define LOOK_US		2000u		/* watching period, long enough not to disturb the drive */
+#define PATIENCE_NS	30000000000ull	/* time limit without an event */
+#define COMPILE_NS	600000000000ull	/* time limit for compiling and starting a shader */
 #define DRIVES		2u
 
-/* of a ring; of a DTP */
+/* counters of the board */
 struct counters {
+	/* ring */
 	uint64_t sent, received, events, held, late, lost, errors;
+	/* DTP */
 	uint64_t successes, failures, unjudged, start_ticks, success_ticks, failure_ticks;
 };
 
-/* What has come of one drive. */
+/* Result of a drive. */
 struct outcome {
-	char drive[RASHPA_GPU_NAME];	/* empty: none */
+	char drive[RASHPA_GPU_NAME];	/* empty: not used */
 	bool ran;
 	uint32_t told[16];
 	uint64_t missing;		/* datagrams that never came */
 	struct counters board;
 	struct samples answer;		/* ns */
-	char why[WHY_SIZE];		/* what was wrong; empty: nothing */
+	char why[WHY_SIZE];		/* error; empty: none */
 };
 
 struct config {
@@ -64,31 +66,31 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	OPTION_FPGA("a bound function with a ring that nobody uses"),
+	OPTION_FPGA("an unused bound function with a ring"),
 	{ "events", 'e', "N", 0,
-	  "events of a loop, two for each datagram, or stacks (default: 100000)", 0 },
+	  "number of events, two for each datagram, or of stacks (default: 100000)", 0 },
 	{ "gpu", OPT_GPU, "NAME", 0,
-	  "let a shader of this GPU drive the board as well: vulkan, or vulkan:N", 0 },
+	  "also drive the board by a shader of this GPU: vulkan, or vulkan:N", 0 },
 	{ "buffer", OPT_BUFFER, "NAME", 0,
-	  "have the ring in this buffer (default: one of its own)", 0 },
+	  "put the ring into this buffer (default: a new one)", 0 },
 	{ "memory", OPT_MEMORY, "NAME", 0,
-	  "have the ring in memory of this GPU, as --gpu has it, and this machine drive", 0 },
+	  "put the ring into the memory of this GPU (a name as for --gpu); the host drives", 0 },
 	{ "flush", OPT_FLUSH, "on|off", 0,
-	  "the board reads behind payload, before its event (default: on with --memory, else off)",
+	  "the board flushes payload by a read before its event (default: on with --memory, else off)",
 	  0 },
 	{ "window", OPT_WINDOW, "N", 0,
-	  "datagrams under way at once (default: 4), or stacks (1)", 0 },
-	{ "ring", OPT_RING, "N", 0, "descriptors, a power of two (default: 64)", 0 },
-	{ "queue", OPT_QUEUE, "N", 0, "events of the queue, a power of two (default: 256)", 0 },
-	{ "size", OPT_SIZE, "BYTES", 0, "of a datagram, a multiple of 4 (default: 256)", 0 },
+	  "datagrams under way at a time (default: 4), or stacks (default: 1)", 0 },
+	{ "ring", OPT_RING, "N", 0, "number of descriptors, a power of two (default: 64)", 0 },
+	{ "queue", OPT_QUEUE, "N", 0, "length of the event queue, a power of two (default: 256)", 0 },
+	{ "size", OPT_SIZE, "BYTES", 0, "datagram size, a multiple of 4 (default: 256)", 0 },
 	{ "deadline", OPT_DEADLINE, "US", 0,
-	  "of an answer; what is late is counted, 0: nothing is (default: 1000)", 0 },
+	  "time limit of an answer; late answers are counted; 0: no limit (default: 1000)", 0 },
 	{ "stale", OPT_STALE, "N", 0,
-	  "forget to write descriptor N, and see that the board tells", 0 },
+	  "leave descriptor N unwritten, and check that the board reports it", 0 },
 	{ "overrun", OPT_TAIL, "N", 0,
-	  "ring for more descriptors than there are from number N on, and see the ring end", 0 },
+	  "from descriptor N on, ring for more than the ring has, and check that the ring ends", 0 },
 	{ "verdicts", OPT_VERDICTS, NULL, 0,
-	  "no ring: tell process 0 which of its stacks are good, by one store each", 0 },
+	  "no ring: report to DTP 0 whether each of its stacks is good, by one store each", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -162,12 +164,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	if (key == ARGP_KEY_END) {
 		settings_need_device(&c->settings, state);
 		if (c->memory && (c->gpu || c->buffer))
-			argp_error(state, "--memory: it is the GPU's, so give neither --buffer nor --gpu, which takes memory of the host");
-		/* one stack under way has each verdict seen */
+			argp_error(state, "--memory excludes --buffer and --gpu, which use host memory");
+		/* with one stack under way, the board sees each verdict */
 		if (!c->window)
 			c->window = c->kind == &loop_ring ? 4 : 1;
 		if (c->kind == &loop_ring && c->window > c->ring)
-			argp_error(state, "--window %u: there are %u descriptors (--ring)",
+			argp_error(state, "--window %u exceeds the %u descriptors of --ring",
 				   c->window, c->ring);
 		return 0;
 	}
@@ -177,14 +179,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Drive the board by a ring, in loopback: each datagram that comes lets the next one "
-	       "go. First a thread of this machine drives, then a shader, if --gpu names a GPU "
-	       "that takes memory of this process; this program watches. Looks whether each event "
-	       "and each datagram came once, in its order and as it was sent. Answers are timed by "
-	       "the board. With --verdicts the board sends stacks, and the drive tells success or "
-	       "failure of each; that the board counts them is what is looked for. Needs root."
-	       "\vExit status: 0 all came, and nothing was wrong that was not asked for; 1 else, or "
-	       "interrupted; 2 usage.",
+	.doc = "Drive the board by a ring, in loopback: each datagram that comes back lets the next "
+	       "one go. First a thread of this machine drives. With --gpu, a shader drives next, on "
+	       "a GPU that can access memory of this process. The program checks that each event and "
+	       "each datagram comes once, in order and unchanged. The board measures the time of "
+	       "answers. With --verdicts, the board sends stacks, the drive reports success or "
+	       "failure of each, and the program checks the counters of the board. Needs root."
+	       "\vExit status: 0 all came, without errors except those asked for; 1 failure or "
+	       "interruption; 2 usage error.",
 };
 
 #ifdef BENCH_NO_SHADERS
@@ -208,7 +210,7 @@ static void tell_stop(struct loop *l)
 	__atomic_store_n(&l->word[l->plan.told + STOP], 1, __ATOMIC_RELEASE);
 }
 
-/* Until the drive has ended. What cannot end by itself is told to: true, and the reason. */
+/* Wait for the end of the drive. true, with the reason: the drive must be stopped. */
 static bool watch(const struct config *c, struct loop *l, const char *name, char *why)
 {
 	const uint64_t begin = now_ns();
@@ -217,7 +219,7 @@ static bool watch(const struct config *c, struct loop *l, const char *name, char
 
 	while (!told(l, END)) {
 		if (!told(l, BEGUN) && now_ns() - begin > COMPILE_NS) {
-			because(why, 0, "the drive does not begin");
+			because(why, 0, "the drive does not start");
 			return true;
 		}
 		usleep(LOOK_US);
@@ -230,7 +232,7 @@ static bool watch(const struct config *c, struct loop *l, const char *name, char
 		if (l->kind->faulted(l, why))
 			return true;
 		if (now_ns() - moved > PATIENCE_NS || !going_on()) {
-			because(why, 0, "%s behind %" PRIu32 " %s", going_on() ? "nothing came" :
+			because(why, 0, "%s after %" PRIu32 " %s", going_on() ? "nothing came" :
 				"interrupted", before, l->plan.judges ? "stacks" : "events");
 			return true;
 		}
@@ -263,7 +265,7 @@ static void read_counters(const struct loop *l, struct counters *board)
 		};
 }
 
-/* Whoever takes one stack after the other has each verdict seen: the credit comes behind it. */
+/* With a window of one stack, the board sees each verdict, as the credit comes after it. */
 static void judge_verdicts(const struct loop *l, struct outcome *o)
 {
 	const struct counters *b = &o->board;
@@ -271,20 +273,20 @@ static void judge_verdicts(const struct loop *l, struct outcome *o)
 
 	if (b->successes + b->failures + b->unjudged != all ||
 	    (l->plan.window == 1 && (b->unjudged || b->failures != bad)))
-		because(o->why, 0, "of %" PRIu32 " verdicts, %" PRIu32
-			" of them failures, the board has counted %" PRIu64 " and %" PRIu64
-			", and missed %" PRIu64, all, bad, b->successes + b->failures, b->failures,
+		because(o->why, 0, "of %" PRIu32 " verdicts with %" PRIu32
+			" failures, the board has counted %" PRIu64 " with %" PRIu64
+			" failures, and missed %" PRIu64, all, bad, b->successes + b->failures, b->failures,
 			b->unjudged);
 }
 
-/* What was told against what the board has counted, and what was asked for. */
+/* Compare the report of the drive with the counters of the board and the injected errors. */
 static void judge(const struct config *c, struct outcome *o)
 {
 	const uint32_t *t = o->told, stale = c->stale != LOOP_NEVER;
 	const struct counters *b = &o->board;
 
 	if (t[END] == MISSING)
-		because(o->why, 0, "event %" PRIu32 " is missing: the one behind it came",
+		because(o->why, 0, "event %" PRIu32 " is missing: the next one came",
 			t[EVENT]);
 	else if (t[END] == OVERWRITTEN)
 		because(o->why, 0, "event %" PRIu32 " was overwritten before it was consumed",
@@ -294,15 +296,15 @@ static void judge(const struct config *c, struct outcome *o)
 			t[EVENT], t[STATUS]);
 	else if (t[CONTENT] || t[DOUBLED] || o->missing || (t[DISORDER] && !stale))
 		because(o->why, 0, "%" PRIu32 " datagrams differ, %" PRIu32 " came twice, %" PRIu64
-			" never, %" PRIu32 " out of turn", t[CONTENT], t[DOUBLED], o->missing,
+			" never, %" PRIu32 " out of order", t[CONTENT], t[DOUBLED], o->missing,
 			t[DISORDER]);
 	else if (b->sent != t[RECEIVED] || b->received != t[RECEIVED] || b->events != t[EVENTS] ||
 		 b->late != t[LATE] || b->errors != t[STALE] || b->lost)
-		because(o->why, 0, "the board counts otherwise: sent %" PRIu64 ", received %" PRIu64
+		because(o->why, 0, "the counters of the board differ: sent %" PRIu64 ", received %" PRIu64
 			", events %" PRIu64 ", late %" PRIu64 ", lost %" PRIu64 ", errors %" PRIu64,
 			b->sent, b->received, b->events, b->late, b->lost, b->errors);
 	else if (t[STALE] != stale)
-		because(o->why, 0, "%" PRIu32 " descriptors were stale, and %" PRIu32 " should be",
+		because(o->why, 0, "%" PRIu32 " descriptors were stale instead of %" PRIu32,
 			t[STALE], stale);
 }
 
@@ -354,10 +356,10 @@ static uint32_t log2_of(uint32_t power)
 	return __builtin_ctz(power);
 }
 
-/* Bytes of a slot: a power of two that has room for a datagram. */
+/* Logarithm of the slot size in words: the smallest power of two that a datagram fits in. */
 static uint32_t slot_log2(uint32_t words)
 {
-	uint32_t log2 = 4;		/* the shortest that a ring receives */
+	uint32_t log2 = 4;		/* minimum of a ring */
 
 	while (1u << log2 < words)
 		log2++;
@@ -372,7 +374,7 @@ static int drive_once(const struct config *c, struct loop_drive *d, struct outco
 	l.kind = c->kind;
 	l.deadline_us = c->deadline_us;
 	l.gpu_name = c->memory;
-	/* through a bridge nothing else has payload and events in order */
+	/* through a bridge, only a flush keeps payload and events in order */
 	l.flush = c->flush ? !strcmp(c->flush, "on") : !!c->memory;
 	l.plan = (struct loop_plan) {
 		.descriptors_log2 = log2_of(c->ring), .events_log2 = log2_of(c->queue),
@@ -432,7 +434,7 @@ static void print_verdicts(const struct config *c)
 
 static void print(const struct config *c)
 {
-	printf("from a datagram's arrival to its answer on the wire, by the board's counter\n"
+	printf("time from the arrival of a datagram to its answer on the wire, by the counter of the board\n"
 	       "%-36s %9s %6s %6s %6s %9s %9s %9s\n", "driven by", "events", "stale", "held", "late",
 	       "p50 us", "p99 us", "max us");
 	for (const struct outcome *o = c->outcome; o < c->outcome + DRIVES; o++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* One persistent thread on a GPU drives the board: nobody else touches ring, queue or doorbell. */
+/* A persistent GPU thread drives the board: it alone uses ring, queue and doorbell. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The loop of a program that drives the board by a ring (fpga-interface.rst). */
+/* A program that drives the board by a ring (fpga-interface.rst). */
 #ifndef LOOP_H
 #define LOOP_H
 
@@ -9,7 +9,7 @@
 #include "fpga.h"
 #include "rashpa-gpu.h"
 
-/* What a drive is to do, as loop.comp has it, but for judges: places are words of the memory. */
+/* Parameters of a drive; loop.comp has the same, except judges. Places are word numbers. */
 struct loop_plan {
 	uint32_t told, descriptors, events, receive, source, answers, came;
 	uint32_t descriptors_log2, events_log2, slot_log2, words;
@@ -20,40 +20,40 @@ struct loop_plan {
 
 struct loop;
 
-/* What a drive takes part in. All return 0, or -1 with the reason in why[WHY_SIZE]. */
+/* Kind of a loop. Functions return 0, or -1 with the reason in why[WHY_SIZE]. */
 struct loop_kind {
-	const char *engine;	/* of the profile, that it drives */
-	/* the places of the plan, and how long the memory is */
+	const char *engine;	/* name of the engine in the profile */
+	/* set the places of the plan, and the length of the memory */
 	void (*lay_out)(struct loop *loop);
-	/* what it needs of the board, behind the memory; sets the doorbell's page */
+	/* prepare the board, after the memory; set the doorbell page */
 	int (*open)(struct loop *loop, char *why);
-	/* the memory is zeros */
+	/* start, with zeroed memory */
 	int (*start)(struct loop *loop, char *why);
 	void (*stop)(struct loop *loop);
-	/* has a fault ended it? @why: which one */
+	/* has a fault stopped the engine? @why: the fault */
 	bool (*faulted)(const struct loop *loop, char *why);
 };
 
 /* A ring in loopback (ring.c), and DTP 0 with verdicts (stacks.c). */
 extern const struct loop_kind loop_ring, loop_stacks;
 
-/* What the board does, and the memory that it and a drive have. */
+/* The board, and the memory that it shares with a drive. */
 struct loop {
 	const struct loop_kind *kind;
 	struct fpga fpga;
 	struct fpga_block ring;
 	uint32_t deadline_us;
-	bool flush;			/* payload, before its event, by a read */
+	bool flush;			/* the board flushes payload by a read before its event */
 	struct view doorbells, bounds;
 	int dmabuf, map;
-	const char *gpu_name;		/* whose memory it is; NULL: the host's */
+	const char *gpu_name;		/* GPU that provides the memory; NULL: host memory */
 	struct rashpa_gpu *gpu;
 	struct rashpa_gpu_memory *memory;
 	volatile uint32_t *word;
 	uint64_t length;
 	uint32_t first, entries;
-	bool bounded;			/* by the driver: it is an engine of the profile */
-	volatile uint8_t *page;		/* of its doorbell */
+	bool bounded;			/* the driver sets the bounds: the profile has the engine */
+	volatile uint8_t *page;		/* doorbell page */
 	struct loop_plan plan;
 };
 
@@ -63,15 +63,15 @@ struct loop {
 /* --- memory.c: all return 0, or -1 with the reason in why[WHY_SIZE] --- */
 
 /*
- * @buffer: its name; NULL: one of our own, or the GPU's. Kind, logs, words, total and window are
- * set.
+ * Open board and memory. @buffer: name of a buffer; NULL: a new one, or GPU memory. The caller has
+ * set kind, logs, words, total and window.
  */
 int loop_open(struct loop *loop, const char *device, const char *buffer, char *why);
 void loop_close(struct loop *loop);
 int loop_start(struct loop *loop, char *why);
-/* So many bytes at the next multiple of a page: a word's number. */
+/* Reserve bytes at the next page. Returns the word number. */
 uint32_t loop_place(struct loop *loop, uint64_t bytes);
-/* Until this register has not this bit any more, or for longer than any board takes to stop. */
+/* Wait until this register has cleared the bit, at most 6 s, which is longer than any STOP_TIME. */
 void loop_await_stop(const struct loop *loop, uint32_t status, uint32_t running);
 
 /* --- ring.c --- */
@@ -83,14 +83,14 @@ uint64_t loop_ring_counter(const struct loop *loop, uint32_t which);
 struct loop_drive {
 	const char *name;
 	void *own;
-	/* both: 0, or -1 with the reason; end() waits for it, behind TOLD_END or TOLD_STOP */
+	/* 0, or -1 with the reason; end() waits for the drive, after TOLD_END or TOLD_STOP */
 	int (*begin)(struct loop_drive *drive, struct loop *loop, char *why);
 	int (*end)(struct loop_drive *drive, char *why);
 	void (*close)(struct loop_drive *drive);
 };
 
 int loop_by_host(struct loop_drive *drive, char *why);
-/* @gpu: as rashpa_gpu_open() has it */
+/* @gpu: name for rashpa_gpu_open() */
 int loop_by_vulkan(struct loop_drive *drive, const char *gpu, char *why);
 
 #endif /* LOOP_H */

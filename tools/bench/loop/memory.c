@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The board, and memory for it and for a drive, which is mapped for both. */
+/* The board, and memory that is mapped for board and drive. */
 #include "loop.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "say.h"
 
 #define PAGE		4096u
-#define STOP_MS		6000u	/* STOP_TIME of any board, and more */
+#define STOP_MS		6000u	/* longer than any STOP_TIME */
 
 uint32_t loop_place(struct loop *l, uint64_t bytes)
 {
@@ -44,12 +44,12 @@ static int named_buffer(struct loop *l, const char *name, char *why)
 		return because(why, -1, "%s", rashpa_reason());
 	have = lseek(l->dmabuf, 0, SEEK_END);
 	if (have < (off_t)l->length)
-		return because(why, -1, "buffer %s has %lld bytes, and %" PRIu64 " are needed: have fewer events, or a larger buffer",
+		return because(why, -1, "buffer %s has %lld bytes, but %" PRIu64 " are needed: set fewer --events, or use a larger buffer",
 			       name, (long long)have, l->length);
 	return 0;
 }
 
-/* Memory behind the GPU's BAR, which we reach as well. */
+/* GPU memory that this process can access through the BAR. */
 static int gpu_memory(struct loop *l, struct rashpa_map_make *map, char *why)
 {
 	if (rashpa_gpu_open(l->gpu_name, &l->gpu) ||
@@ -57,7 +57,7 @@ static int gpu_memory(struct loop *l, struct rashpa_map_make *map, char *why)
 		return because(why, -1, "%s", rashpa_reason());
 	l->word = rashpa_gpu_base(l->memory);
 	if (!l->word)
-		return because(why, -1, "%s: no processor reaches its memory, and one is to drive",
+		return because(why, -1, "%s: the host cannot access its memory, so it cannot drive",
 			       l->gpu_name);
 	l->map = rashpa_gpu_map(l->fpga.device, l->memory, map);
 	return l->map < 0 ? because(why, -1, "%s", rashpa_reason()) : 0;
@@ -90,9 +90,9 @@ static int open_memory(struct loop *l, const char *buffer, char *why)
 	l->first = program.first = range.first;
 	if (l->gpu_name ? gpu_memory(l, &map, why) : host_memory(l, buffer, &map, why))
 		return -1;
-	/* the driver writes the table: a ring names entries, and never an address */
+	/* the driver writes addresses to the table; a ring refers to entries only */
 	if (map.out_segments > range.count)
-		return because(why, -1, "fpga%u: the memory has %" PRIu32 " segments, and %s takes %"
+		return because(why, -1, "fpga%u: the memory has %" PRIu32 " segments, but %s takes only %"
 			       PRIu32, l->fpga.number, map.out_segments, l->kind->engine,
 			       range.count);
 	if (rashpa_map_program(l->map, &program))
@@ -126,7 +126,7 @@ int loop_open(struct loop *l, const char *device, const char *buffer, char *why)
 
 void loop_close(struct loop *l)
 {
-	/* the map ends all DMA: so it goes before the memory */
+	/* closing the map ends all DMA, so close it before the memory */
 	if (l->map >= 0)
 		close(l->map);
 	if (l->word && !l->memory)
@@ -149,7 +149,7 @@ int loop_start(struct loop *l, char *why)
 
 void loop_await_stop(const struct loop *l, uint32_t status, uint32_t running)
 {
-	/* nothing tells of it but the register; one that is all ones never will */
+	/* only the register reports the stop; it stays all ones after a loss of the link */
 	for (unsigned int ms = 0; ms < STOP_MS && fpga_read(&l->fpga, status) & running; ms++)
 		usleep(1000);
 }

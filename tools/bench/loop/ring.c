@@ -4,7 +4,7 @@
  *
  *   told | descriptors | events | received payload | payload to send | answers, came
  *
- * The ring may use entries of our map only: its bounds say so.
+ * Its bounds limit the ring to the entries of this map.
  */
 #include <inttypes.h>
 
@@ -42,7 +42,7 @@ static void lay_out(struct loop *l)
 	p->came = loop_place(l, UINT64_C(4) * p->total);
 }
 
-/* The ring uses the entries of our map and no other one. */
+/* Limit the ring to the entries of this map. */
 static int bound(struct loop *l, char *why)
 {
 	struct fpga_block bounds;
@@ -83,7 +83,7 @@ static bool faulted(const struct loop *l, char *why)
 {
 	if (!(reg(l, RFPGA_RING_STATUS) & RFPGA_RING_FAULTED))
 		return false;
-	because(why, 0, "the ring has ended by a fault: %s, at %#" PRIx64,
+	because(why, 0, "a fault has stopped the ring: %s, at %#" PRIx64,
 		fpga_cause_name(reg(l, RFPGA_RING_FAULT_CAUSE)),
 		loop_ring_counter(l, RFPGA_RING_FAULT_ADDR));
 	return true;
@@ -108,9 +108,9 @@ static int start(struct loop *l, char *why)
 	};
 
 	if (reg(l, RFPGA_RING_STATUS) & RFPGA_RING_RUNNING)
-		return because(why, -1, "fpga%u: its ring runs: stop it first (rashpactl quiesce fpga%u)",
+		return because(why, -1, "fpga%u: its ring is running: stop it first (rashpactl quiesce fpga%u)",
 			       l->fpga.number, l->fpga.number);
-	/* what is left of a run before has another number, and counts for nobody */
+	/* a new run number makes leftovers of the previous run invalid */
 	p->run = reg(l, RFPGA_RING_RUN) % UINT16_MAX + 1;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		set(l, words[i].at, words[i].value);

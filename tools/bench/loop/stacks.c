@@ -2,9 +2,9 @@
 /*
  * DTP 0 with verdicts, and its memory:
  *
- *   told | lock record | stacks of one image, as many as the window has
+ *   told | lock record | stacks of one image, one for each place in the window
  *
- * On the board are IMAGES of them, one of which is not what its first word promises.
+ * The board has IMAGES different stacks. One of them is bad: a word does not match the first one.
  */
 #include <inttypes.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ static void lay_out(struct loop *l)
 	p->receive = loop_place(l, ((uint64_t)p->window << p->slot_log2) * 4);
 }
 
-/* What is sent: words that follow from the first one, as drive.h has it. */
+/* Write the images: words that are computed from the first one, as in drive.h. */
 static int put_images(struct loop *l, char *why)
 {
 	const struct loop_plan *p = &l->plan;
@@ -37,7 +37,7 @@ static int put_images(struct loop *l, char *why)
 	if (view_open(&memory, &l->fpga, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why))
 		return -1;
 	if (fpga_memory(&l->fpga, &memory) < bytes) {
-		because(why, -1, "fpga%u: %" PRIu64 " bytes on board, and %" PRIu64 " are needed",
+		because(why, -1, "fpga%u: %" PRIu64 " bytes on board, but %" PRIu64 " are needed",
 			l->fpga.number, fpga_memory(&l->fpga, &memory), bytes);
 		view_close(&memory);
 		return -1;
@@ -57,7 +57,7 @@ static int put_images(struct loop *l, char *why)
 static int open_stacks(struct loop *l, char *why)
 {
 	if (!(fpga_read(&l->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_VERDICT))
-		return because(why, -1, "fpga%u counts no verdicts", l->fpga.number);
+		return because(why, -1, "fpga%u does not support verdicts", l->fpga.number);
 	l->page = l->doorbells.base;
 	return put_images(l, why);
 }
@@ -66,7 +66,7 @@ static bool faulted(const struct loop *l, char *why)
 {
 	if (!(fpga_read(&l->fpga, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
 		return false;
-	because(why, 0, "process 0 has ended by a fault: %s, at %#" PRIx64,
+	because(why, 0, "a fault has stopped DTP 0: %s, at %#" PRIx64,
 		fpga_cause_name(fpga_read(&l->fpga, RFPGA_DTP(0) + RFPGA_DTP_FAULT_CAUSE)),
 		fpga_read64(&l->fpga, RFPGA_DTP(0) + RFPGA_DTP_FAULT_ADDR));
 	return true;
@@ -93,7 +93,7 @@ static int start(struct loop *l, char *why)
 
 static void stop(struct loop *l)
 {
-	/* the last verdict may be on its way */
+	/* the last verdict may be under way */
 	for (unsigned int ms = 0; ms < VERDICT_MS &&
 	     fpga_read64(&l->fpga, RFPGA_DTP(0) + RFPGA_DTP_JUDGED) < l->plan.total; ms++)
 		usleep(1000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A persistent shader drives the board. Its memory and the doorbell's page are those of this
- * process, which the GPU takes by their addresses; processors only watch.
+ * A persistent shader drives the board. The GPU accesses memory and doorbell page of this process
+ * by their addresses. The host only watches.
  */
 #include "compute.h"
 #include "loop.h"
@@ -12,7 +12,7 @@
 
 #define PLACES		2u	/* memory, doorbell */
 #define PAGE		4096u
-#define PATIENCE_NS	60000000000ull	/* of a shader that has ended its loop, or was told to */
+#define PATIENCE_NS	60000000000ull	/* for a shader to end after its loop, or after TOLD_STOP */
 
 struct vulkan {
 	struct compute c;
@@ -60,7 +60,7 @@ static void close_drive(struct loop_drive *self)
 {
 	struct vulkan *v = self->own;
 
-	/* what the GPU still uses goes with the process */
+	/* if the GPU may still use the memory, leave it until the process exits */
 	if (v->c.lost)
 		return;
 	if (v->shader)
@@ -77,7 +77,7 @@ static int open_drive(struct vulkan *v, const char *gpu, char *why)
 	if (compute_open(&v->c, gpu, PLACES, PLACES, sizeof(struct loop_plan), why))
 		return -1;
 	if (!(v->c.info.flags & RASHPA_GPU_HOST))
-		return because(why, -1, "%s: its driver (%s) takes no memory of the host, so a shader cannot ring a doorbell",
+		return because(why, -1, "%s: its driver (%s) cannot access host memory, so a shader cannot ring a doorbell",
 			       v->c.info.name, v->c.info.driver);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench network: its sub-commands, and the options that they share. */
+/* rashpa-bench network: sub-commands, and their common options. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ error_t network_setting(int key, char *arg, struct argp_state *state, struct net
 		s->buffer = arg;
 		break;
 	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is too much", arg);
+		argp_error(state, "unexpected argument \"%s\"", arg);
 		break;
 	default:
 		return network_option(key, arg, state, &s->port);
@@ -74,10 +74,10 @@ void lap_print(size_t number, struct json_object *lap)
 static void help(FILE *to)
 {
 	fputs("Usage: rashpa-bench network COMMAND [OPTION...]\n\n"
-	      "  sink       memory that a writer writes to (rcwritesink)\n"
-	      "  write      messages to a sink (rcwrite)\n"
-	      "  sweep      both, beside peers, with many settings\n"
-	      "\n\"rashpa-bench network COMMAND --help\" tells more.\n", to);
+	      "  sink       provide memory that a writer writes to (rcwritesink)\n"
+	      "  write      send messages to a sink (rcwrite)\n"
+	      "  sweep      run both with many settings, and compare with other programs\n"
+	      "\nSee also \"rashpa-bench network COMMAND --help\".\n", to);
 }
 
 int cmd_network(int argc, char **argv)

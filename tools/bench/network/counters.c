@@ -12,7 +12,7 @@
 
 #define RDMA	"/sys/class/infiniband/%s/ports/%u/"
 
-/* Files of a folder, each with a number; others are passed over. */
+/* Read all files of a folder that contain a number. */
 static bool read_folder(struct json_object *to, const char *prefix, const char *path)
 {
 	DIR *dir = opendir(path);
@@ -37,7 +37,7 @@ static bool read_folder(struct json_object *to, const char *prefix, const char *
 	return dir;
 }
 
-/* In a network namespace sysfs has no counters of an RDMA device; rdma(8) asks the kernel. */
+/* In a network namespace, sysfs has no counters of an RDMA device, so run rdma(8). */
 static void ask_rdma(struct json_object *to, const struct rashpa_net_info *port)
 {
 	const struct side here = {};
@@ -69,7 +69,7 @@ static void ask_rdma(struct json_object *to, const struct rashpa_net_info *port)
 		fclose(out);
 }
 
-/* Frames for soft-RoCE pass through UDP, which counts them. */
+/* UDP counters include frames for soft-RoCE. */
 static void read_udp(struct json_object *to)
 {
 	uint64_t datagrams, all = 0, errors = 0, buffer = 0;
@@ -77,7 +77,7 @@ static void read_udp(struct json_object *to)
 	FILE *f = fopen("/proc/net/snmp", "re");
 	char line[1024];
 
-	/* two lines: names, values */
+	/* two lines for each protocol: names, values */
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "Udp: %" SCNu64 " %*u %" SCNu64 " %*u %" SCNu64, &datagrams,
 			   &errors, &buffer) == 3)
@@ -138,7 +138,7 @@ struct json_object *counters_since(struct json_object *before, struct json_objec
 		if (more && strcmp(key, "rdma.lifespan"))
 			put_int(o, key, more);
 	}
-	/* only soft-RoCE has this counter, and its frames pass through UDP */
+	/* only soft-RoCE has this counter, and UDP counts its frames, too */
 	if (json_object_object_get_ex(after, "rdma.rcvd_pkts", &value))
 		put_int(o, "frames_refused",
 			number(o, "udp.received") - number(o, "rdma.rcvd_pkts"));

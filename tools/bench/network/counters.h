@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a network card, its interface and UDP count. */
+/* Counters of a network card, its interface and UDP. */
 #ifndef BENCH_NETWORK_COUNTERS_H
 #define BENCH_NETWORK_COUNTERS_H
 
@@ -11,8 +11,8 @@
 struct json_object *counters_now(const struct rashpa_net_info *port);
 
 /*
- * Those that differ, by how much; both are freed. Where it can be known: frames that reached the
- * card's UDP port and that it did not take ("frames_refused"), as those with a wrong ICRC.
+ * Differences of counters that changed; frees both objects. With soft-RoCE, "frames_refused" counts
+ * frames that reached the UDP port but were rejected, as those with a wrong ICRC.
  */
 struct json_object *counters_since(struct json_object *before, struct json_object *after);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What "rashpa-bench network sweep" measures: groups of trials that take turns. */
+/* Measurements of "rashpa-bench network sweep": groups of trials that take turns. */
 #include "sweep.h"
 
 #define LIST(...)	(const struct trial[]) { __VA_ARGS__, {} }
@@ -9,7 +9,7 @@
 #define RC		.service = RASHPA_NET_RC
 #define MANY		100000		/* destinations */
 
-/* Beside perftest, which always looks: so do we. */
+/* Comparison with perftest. All trials poll, as perftest does. */
 #define PERFTEST(bytes, chain, queues, of, name_)						\
 	{ "peers", LIST(									\
 		{ name_, POLL, .plan = { .size = bytes, .linked = chain, .pairs = queues,	\
@@ -17,7 +17,7 @@
 		{ "ib_write_bw " name_, .peer = PEER_WRITE_BW,					\
 		  .plan = { .size = bytes, .linked = chain, .pairs = queues, .service = of } }) }
 
-/* Beside what detectors have without RDMA. */
+/* Comparison with transports that detectors use without RDMA. */
 #define SOCKETS(bytes, places, suffix)								\
 	{ "peers", LIST(									\
 		{ "uc" suffix, .depth = 256,							\
@@ -40,7 +40,7 @@
 		{ "unsolicited, " #chain, .depth = 256, .receives = 2000,			\
 		  .plan = { .size = bytes, .linked = chain } }) }
 
-/* Slow enough that the sink has nothing to do in between, and both have the same goodput. */
+/* A low rate, so that the sink is idle between messages, and the goodput is the same. */
 #define PACED(bytes, chain)									\
 	{ "C", LIST(										\
 		{ "solicited, " #chain ", 4 MB/s", .rate = 4000000, .depth = 256,		\
@@ -58,7 +58,7 @@
 		{ "2M", .pages = "2M", TEN(bytes) },						\
 		{ "1G", .pages = "1G", TEN(bytes) }) }
 
-/* A thread each pair, or one that has them all. */
+/* A thread for each pair, or one for all. */
 #define THREADS(bytes, queues)									\
 	{ "D, E", LIST(										\
 		{ "one thread, " #queues, .receives = 2000, .depth = 100,			\
@@ -72,8 +72,8 @@
 		  .plan = { .size = bytes, .pairs = queues, .linked = 10, .solicited = 1 } }) }
 
 /*
- * So many writers, each with so many pairs; the other way round. At a rate: without one, thousands
- * of queues begin with more than a card, or a line, can hold.
+ * Several writers with many pairs each, or several sinks. The rate is limited, as thousands of
+ * queues would start with more data than a card or a line can buffer.
  */
 #define MANY_PAIRS(bytes, queues)								\
 	.receives = 20000, .depth = 20,								\

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rashpa-bench network: messages from a writer into the memory of a sink. Both ends have a control
- * link: the writer says hello with its plan, the sink accepts; then, for each repetition: begin,
- * ready, count (the warm-up is over), counting (that of all writers is), stop, end (so many were
- * sent), result.
+ * rashpa-bench network: messages from a writer into the memory of a sink, and a control link. The
+ * writer sends hello with its plan, and the sink sends accept. The messages of each repetition are:
+ * begin, ready, count (warm-up is over), counting (warm-up of all writers is over), stop, end (with
+ * the number of messages sent), result.
  */
 #ifndef BENCH_NETWORK_H
 #define BENCH_NETWORK_H
@@ -29,35 +29,35 @@
 #define TICK_MS		100
 #define HANDSHAKE_MS	60000
 
-/* --- what is sent: the writer says it --- */
+/* --- the plan of the writer --- */
 
-/* By which means. */
+/* Transport. */
 enum way { WAY_WRITE, WAY_UDP, WAY_ZMQ, WAYS };
 
 struct plan {
 	uint32_t way;			/* enum way */
 	uint32_t service;		/* enum rashpa_net_service */
-	uint32_t size;			/* of a message, bytes */
+	uint32_t size;			/* message size, bytes */
 	uint32_t pairs;			/* queue pairs, or sockets */
-	uint32_t linked;		/* writes that are posted in one go */
-	uint32_t solicited;		/* 1: the last of them asks for an event, others do not */
-	uint32_t destinations;		/* places that messages go to in turn */
+	uint32_t linked;		/* writes that are posted together */
+	uint32_t solicited;		/* 1: only the last of them asks for an event */
+	uint32_t destinations;		/* number of places in memory, used in turn */
 	uint32_t repeats;
-	uint32_t mtu;			/* payload of a packet of RDMA */
-	uint64_t messages;		/* of a pair in a repetition; 0: by time */
+	uint32_t mtu;			/* RDMA packet payload */
+	uint64_t messages;		/* messages per pair and repetition; 0: limited by time */
 };
 
 const char *way_name(uint32_t way);
-/* false: there is none of this name */
+/* false: unknown name */
 bool way_find(const char *name, uint32_t *way);
 
-/* Of RDMA: what a message takes on the line, with all that is between two frames. */
+/* RDMA: bytes of a message on the line, including headers, preambles and gaps. */
 uint64_t wire_bytes(const struct plan *plan);
 
-/* What is said. 0, or -1 and why. */
+/* Conversion of a plan to and from a message. 0, or -1 and why. */
 struct json_object *plan_write(const struct plan *plan, const char *kind);
 int plan_read(struct json_object *from, struct plan *plan, char *why);
-/* the same queue pairs, as an array */
+/* conversion of queue pairs to and from an array */
 void ends_add(struct json_object *array, const struct rashpa_net_pair *pair);
 int end_read(struct json_object *array, uint32_t index, struct rashpa_net_address *end, char *why);
 
@@ -76,19 +76,20 @@ enum {
 
 #define NETWORK_SETTINGS \
 	OPTION_JSON, \
-	{ "threads", OPT_NET_THREADS, "N", 0, "that share the queue pairs (default 1)", 0 }, \
-	{ "wait", OPT_NET_WAIT, "event|poll|adaptive", 0, "for completions (default event)", 0 }, \
-	{ "pages", OPT_NET_PAGES, "thp|4K|2M|1G", 0, "of the memory (default thp)", 0 }, \
-	{ "buffer", OPT_NET_BUFFER, "NAME", 0, "memory of the driver, by name", 0 }, \
+	{ "threads", OPT_NET_THREADS, "N", 0, "threads that share the queue pairs (default 1)", 0 }, \
+	{ "wait", OPT_NET_WAIT, "event|poll|adaptive", 0, \
+	  "way to wait for completions (default event)", 0 }, \
+	{ "pages", OPT_NET_PAGES, "thp|4K|2M|1G", 0, "page size of the memory (default thp)", 0 }, \
+	{ "buffer", OPT_NET_BUFFER, "NAME", 0, "use this named buffer of the driver", 0 }, \
 	NETWORK_OPTIONS
 
 error_t network_setting(int key, char *arg, struct argp_state *state,
 			struct network_settings *settings);
-/* "event", "poll", "adaptive": for options of other names */
+/* Parse "event", "poll" or "adaptive", also for options with other names. */
 void option_wait(struct argp_state *state, const char *arg, uint32_t *wait);
 const char *wait_name(uint32_t wait);
 
-/* What a sink says of a repetition, in a line. */
+/* Print the result of a repetition in a line. */
 void lap_print(size_t number, struct json_object *lap);
 
 /* --- sink --- */
@@ -101,7 +102,7 @@ struct receiver {
 	uint32_t index;
 	pthread_t thread;
 	bool running;
-	void *path;			/* the way's */
+	void *path;			/* private to the transport */
 	char why[WHY_SIZE];
 };
 
@@ -109,11 +110,11 @@ struct receiver {
 struct guest {
 	struct link link;
 	struct plan plan;
-	uint64_t offset, bytes;		/* of its memory */
-	struct sequence *sequence;	/* of each pair */
-	void **pair;			/* the way's */
-	uint64_t *sent;			/* as it says */
-	uint64_t least;			/* each pair has sent so many */
+	uint64_t offset, bytes;		/* its part of the memory */
+	struct sequence *sequence;	/* by pair */
+	void **pair;			/* private to the transport */
+	uint64_t *sent;			/* by pair: messages sent, from the writer */
+	uint64_t least;			/* lowest number of messages sent by a pair so far */
 	bool counts, stopped, ended;
 };
 
@@ -124,13 +125,13 @@ struct arrivals {
 struct sink {
 	const struct sink_config *config;
 	struct pages memory;
-	uint64_t used;			/* bytes of it that writers have */
+	uint64_t used;			/* bytes assigned to writers */
 	struct guest guest[WRITERS_MOST];
 	uint32_t guests;
 	struct receiver receiver[THREADS_MOST];
 	uint32_t receivers;
 	const struct sink_way *way;
-	void *path;			/* the way's */
+	void *path;			/* private to the transport */
 	const struct rashpa_net_info *port;	/* NULL: none */
 	volatile bool halt;
 	volatile bool *stop;
@@ -146,9 +147,9 @@ struct sink_config {
 
 /* All return 0, or -1 and why. */
 struct sink_way {
-	/* the first guest has said its plan: sets sink->receivers */
+	/* called with the plan of the first guest; sets sink->receivers */
 	int (*open)(struct sink *s, char *why);
-	/* fills in the acceptance */
+	/* adds to the message "accept" */
 	int (*accept)(struct sink *s, struct guest *g, struct json_object *hello,
 		      struct json_object *acceptance, char *why);
 	int (*receive)(struct receiver *r);
@@ -157,12 +158,12 @@ struct sink_way {
 	void (*close)(struct sink *s);
 };
 
-/* A repetition, whose result is added. 0, or -1 and why. */
+/* Run a repetition, and add its result. 0, or -1 and why. */
 int sink_lap(struct sink *sink, struct json_object *laps, char *why);
 
 extern const struct sink_way sink_write, sink_udp, sink_zmq;
 
-/* Where a message goes. */
+/* Address of a message. */
 static inline uint8_t *destination(const struct sink *s, const struct guest *g, uint32_t pair,
 				   uint64_t number)
 {
@@ -178,12 +179,12 @@ struct writer;
 struct lane {
 	struct target *target;
 	uint32_t index;			/* in the target */
-	uint64_t number;		/* of the next message */
-	uint64_t left;			/* in this repetition */
-	void *path;			/* the way's */
-	/* looked at by other threads */
+	uint64_t number;		/* number of the next message */
+	uint64_t left;			/* messages left in this repetition */
+	void *path;			/* private to the transport */
+	/* read by other threads */
 	_Atomic uint64_t sent;
-	_Atomic uint64_t completed;	/* number of the message behind the last that has left */
+	_Atomic uint64_t completed;	/* number of the last completed message, plus one */
 };
 
 /* A sink. */
@@ -196,7 +197,7 @@ struct target {
 	struct lane *lane;
 };
 
-/* A thread that sends, over lanes of its own. */
+/* A sending thread, with its lanes. */
 struct sender {
 	struct writer *writer;
 	uint32_t index;
@@ -204,10 +205,10 @@ struct sender {
 	bool running;
 	struct lane **lane;
 	uint32_t lanes;
-	uint64_t rate;			/* bytes a second, 0: as fast as it goes */
-	uint64_t full;			/* times that nothing could be posted */
+	uint64_t rate;			/* bytes a second; 0: no limit */
+	uint64_t full;			/* rounds in which nothing could be posted */
 	uint64_t cpu_ns;
-	void *path;			/* the way's */
+	void *path;			/* private to the transport */
 	char why[WHY_SIZE];
 };
 
@@ -220,10 +221,10 @@ struct writer {
 	uint32_t targets;
 	struct sender sender[THREADS_MOST];
 	uint32_t senders;
-	void *path;			/* the way's */
+	void *path;			/* private to the transport */
 	const struct rashpa_net_info *port;	/* NULL: none */
 	_Atomic bool halt;		/* the time is over */
-	_Atomic uint32_t done;		/* threads that have sent all */
+	_Atomic uint32_t done;		/* threads that have sent all messages */
 	volatile bool *stop;
 };
 
@@ -238,29 +239,29 @@ struct write_config {
 };
 
 struct writer_way {
-	int (*open)(struct writer *w, char *why);	/* memory is there */
+	int (*open)(struct writer *w, char *why);	/* called with memory */
 	int (*open_sender)(struct sender *s, char *why);
-	/* adds to the hello */
+	/* adds to the message "hello" */
 	int (*open_lane)(struct lane *l, struct sender *s, struct json_object *ends, char *why);
 	int (*connect)(struct lane *l, struct json_object *acceptance, char *why);
-	int (*send)(struct sender *s);		/* until writer->halt; why is the sender's */
+	int (*send)(struct sender *s);		/* until writer->halt; the reason goes to s->why */
 	void (*arrivals)(const struct writer *w, struct arrivals *arrivals);	/* or NULL */
 	void (*close_lane)(struct lane *l);
 	void (*close_sender)(struct sender *s);
 	void (*close)(struct writer *w);
 };
 
-/* A repetition, whose result is added. 0, or -1 and why. */
+/* Run a repetition, and add its result. 0, or -1 and why. */
 int writer_lap(struct writer *writer, struct json_object *laps, char *why);
 
 extern const struct writer_way writer_write, writer_udp, writer_zmq;
 
-/* May this lane send more now? Then so many, at most n. */
+/* Number of messages that this lane may send now, at most n. */
 uint32_t lane_may(const struct lane *lane, uint32_t n);
 void lane_sent(struct lane *lane, uint32_t n);
-/* Nothing is left for the thread. */
+/* Has the thread sent all its messages? */
 bool sender_done(const struct sender *sender);
-/* Wait until so many bytes are due, of those that the rate allows since start. */
+/* Wait until the rate allows this number of bytes since start. */
 void sender_pace(const struct sender *sender, uint64_t start, uint64_t bytes);
 
 /* Sub-commands of the sub-command. */

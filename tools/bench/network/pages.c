@@ -13,7 +13,7 @@
 
 static const struct kind {
 	const char *name;
-	uint64_t size;		/* of a page, and what the length becomes a multiple of */
+	uint64_t size;		/* page size; the length is rounded up to a multiple */
 	int flags, advice;
 } kinds[] = {
 	{ "thp", 2 << 20, 0, MADV_HUGEPAGE },
@@ -61,13 +61,13 @@ int pages_open(struct pages *p, const char *kind, const char *buffer, uint64_t l
 	p->base = mmap(NULL, p->length, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | k->flags, -1, 0);
 	if (p->base == MAP_FAILED && k->flags)
-		return because(why, -1, "no pages of %s: %s: reserve some (/sys/kernel/mm/hugepages)",
+		return because(why, -1, "no pages of %s: %s: reserve some in /sys/kernel/mm/hugepages",
 			       kind, strerror(errno));
 	if (p->base == MAP_FAILED)
 		return because(why, -1, "no memory of %llu bytes: %s",
 			       (unsigned long long)p->length, strerror(errno));
 	if (k->advice >= 0)
-		madvise(p->base, p->length, k->advice);	/* a kernel without huge pages has none */
+		madvise(p->base, p->length, k->advice);	/* fails in a kernel without huge pages */
 	if (madvise(p->base, p->length, MADV_POPULATE_WRITE))
 		return because(why, -1, "no memory of %llu bytes: %s",
 			       (unsigned long long)p->length, strerror(errno));

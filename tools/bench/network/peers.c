@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The same, as ib_write_bw and ib_send_bw (package perftest) do it: both ends look all the time. */
+/* The same measurement with ib_write_bw and ib_send_bw of perftest; both ends poll all the time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 
 #include "sweep.h"
 
-#define TRIES		20		/* a client does not wait for its server */
+#define TRIES		20		/* attempts, as a client does not wait for its server */
 #define MARGIN_S	30
 
-/* The whole duration is more by a margin at both ends, which is not measured; full seconds. */
+/* Full seconds that perftest runs before and after the measured time. */
 static int margin(const struct sweep *s)
 {
 	return s->warm_up > 1 ? ceil(s->warm_up) : 1;
@@ -59,7 +59,7 @@ static double number(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &value) ? json_object_get_double(value) : 0;
 }
 
-/* What arrived, as the server says: its bandwidth has two digits, its rate has more. */
+/* Take the result of the server. Its message rate has more digits than its bandwidth. */
 static int take_result(const struct sweep *s, const struct trial *t, const char *file,
 		       struct outcome *outcome, char *why)
 {
@@ -68,12 +68,12 @@ static int take_result(const struct sweep *s, const struct trial *t, const char 
 
 	json_object_object_get_ex(o, "results", &results);
 	rate = number(results, "MsgRate") * 1e6;
-	/* servers of UD count, and divide by nothing */
+	/* UD servers report the number of messages only, without a rate */
 	if (!(rate > 0))
 		rate = number(results, "n_iterations") / (duration(s) - 2 * margin(s));
 	json_object_put(o);
 	if (!(rate > 0))
-		return because(why, -1, "nothing arrived: a lost packet ends it where messages have several");
+		return because(why, -1, "no message arrived: perftest ends if it loses a packet of a longer message");
 	outcome->value[METRIC_GOODPUT] = rate * t->plan.size;
 	return 0;
 }
@@ -88,14 +88,14 @@ static int run_client(const struct sweep *s, const struct trial *t, char *why)
 	command_add(&c, "%s", s->address);
 	for (unsigned int i = 0; i < TRIES && status && !*s->stop; i++) {
 		nanosleep(&pause, NULL);
-		/* that nobody listens yet is not worth a word, until the end */
+		/* hide errors while the server may not listen yet, until the last attempt */
 		c.quiet = i + 1 < TRIES;
 		pid = command_start(&c, -1, why);
 		if (pid < 0)
 			return -1;
 		status = command_end(pid, duration(s) + MARGIN_S, s->stop);
 	}
-	return status ? because(why, -1, "its client fails: see above") : 0;
+	return status ? because(why, -1, "its client failed: see above") : 0;
 }
 
 int peer_run(struct sweep *s, const struct trial *t, struct outcome *outcome, char *why)
@@ -105,7 +105,7 @@ int peer_run(struct sweep *s, const struct trial *t, struct outcome *outcome, ch
 	struct command c;
 
 	if (fd < 0)
-		return because(why, -1, "no temporary file");
+		return because(why, -1, "cannot create a temporary file");
 	close(fd);
 	arguments(&c, s, &s->sink, t, file);
 	pid = command_start(&c, -1, why);
@@ -113,7 +113,7 @@ int peer_run(struct sweep *s, const struct trial *t, struct outcome *outcome, ch
 	if (result && pid >= 0)
 		command_kill(pid);
 	if (pid >= 0 && command_end(pid, MARGIN_S, s->stop) && !result)
-		result = because(why, -1, "its server fails: see above");
+		result = because(why, -1, "its server failed: see above");
 	if (!result)
 		result = take_result(s, t, file, outcome, why);
 	unlink(file);

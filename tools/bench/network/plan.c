@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is sent, as both ends say it. */
+/* The plan of a writer, as a control message. */
 #include <string.h>
 
 #include "contract.h"
@@ -24,7 +24,7 @@ bool way_find(const char *name, uint32_t *way)
 	return false;
 }
 
-/* Ethernet with check sum, preamble and gap; IP, UDP, BTH, check sum; where it goes; immediate */
+/* Ethernet (with FCS), preamble and gap, IP, UDP, BTH, ICRC; RETH and immediate follow */
 #define FRAME	(14 + 4 + 20 + 20 + 8 + 12 + 4)
 #define RETH	16
 #define IMMEDIATE	4
@@ -62,7 +62,7 @@ int plan_read(struct json_object *o, struct plan *p, char *why)
 
 	*p = (struct plan) {};
 	if (!link_text(o, "bench", bench, sizeof(bench), why) || strcmp(bench, "network"))
-		return because(why, -1, "that is no rashpa-bench network write");
+		return because(why, -1, "the peer is not rashpa-bench network write");
 	if (!link_u32(o, "version", LINK_VERSION, LINK_VERSION, &version, why) ||
 	    !link_text(o, "way", way, sizeof(way), why) ||
 	    !link_u32(o, "service", 0, RASHPA_NET_RC, &p->service, why) ||
@@ -75,7 +75,7 @@ int plan_read(struct json_object *o, struct plan *p, char *why)
 	    !link_u32(o, "mtu", 64, 65535, &p->mtu, why) ||
 	    !link_number(o, "messages", 0, UINT64_C(1) << 48, &p->messages, why))
 		return -1;
-	return way_find(way, &p->way) ? 0 : because(why, -1, "\"way\": %s is not known", way);
+	return way_find(way, &p->way) ? 0 : because(why, -1, "\"way\": %s is not write, udp or zmq", way);
 }
 
 void ends_add(struct json_object *array, const struct rashpa_net_pair *pair)
@@ -93,5 +93,5 @@ int end_read(struct json_object *array, uint32_t index, struct rashpa_net_addres
 	struct json_object *o = json_object_array_get_idx(array, index);
 
 	return json_object_is_type(o, json_type_object) && address_read(o, end, why) ? 0 :
-	       because(why, -1, "\"ends\" has something that is none");
+	       because(why, -1, "\"ends\" has an invalid element");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Programs that are started at one end or the other. */
+/* Programs that run at one of the ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -43,7 +43,7 @@ int command_start(const struct command *c, int out, char *why)
 	pid_t pid;
 
 	if (null < 0 || posix_spawn_file_actions_init(&actions))
-		return because(why, -1, "%s: cannot be started: %s", c->argv[0], strerror(errno));
+		return because(why, -1, "cannot start %s: %s", c->argv[0], strerror(errno));
 	error = posix_spawn_file_actions_adddup2(&actions, null, STDIN_FILENO);
 	if (!error)
 		error = posix_spawn_file_actions_adddup2(&actions, out < 0 ? null : out,
@@ -54,7 +54,7 @@ int command_start(const struct command *c, int out, char *why)
 		error = posix_spawnp(&pid, c->argv[0], &actions, NULL, c->argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(null);
-	return error ? because(why, -1, "%s: cannot be started: %s", c->argv[0],
+	return error ? because(why, -1, "cannot start %s: %s", c->argv[0],
 			       strerror(error)) : pid;
 }
 

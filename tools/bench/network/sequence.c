@@ -15,12 +15,12 @@ static bool seen(struct sequence *s, uint64_t number)
 
 static void add(_Atomic uint64_t *to, uint64_t n)
 {
-	/* nobody else writes it: cheaper than one instruction that locks the bus */
+	/* there is only one writer: load and store are cheaper than an atomic addition */
 	atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + n,
 			      memory_order_relaxed);
 }
 
-/* Those up to this one have not come. */
+/* Count the messages before this one that have not come. */
 static void gap(struct sequence *s, uint64_t number)
 {
 	const uint64_t from = s->expected, n = number - from;
@@ -46,7 +46,7 @@ void sequence_take(struct sequence *s, uint32_t number)
 		gap(s, full);
 		*word(s, full) |= UINT64_C(1) << (full % 64);
 		add(&s->received, 1);
-		/* last: who sees that it came sees what is counted, too */
+		/* store this last, so that a thread that reads it sees the other counters */
 		atomic_store_explicit(&s->expected, full + 1, memory_order_release);
 	} else if (-ahead > SEQUENCE_WINDOW || (uint64_t)-ahead > expected || seen(s, full)) {
 		add(&s->duplicate, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench network sink: a repetition, and what is counted in it. */
+/* rashpa-bench network sink: a repetition, and its counters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "stop.h"
 #include "usage.h"
 
-/* --- what is counted --- */
+/* --- counters --- */
 
 struct total {
 	uint64_t sent, received, missing, duplicate, reordered, bytes;
@@ -35,7 +35,7 @@ static void total_of(const struct sink *s, struct total *t)
 	}
 }
 
-/* At an end of the time that is measured. */
+/* State at the start or end of the measured time. */
 struct mark {
 	struct usage usage;
 	struct total total;
@@ -56,15 +56,15 @@ static void mark(const struct sink *s, struct mark *m)
 
 /* A repetition. */
 struct lap {
-	struct mark from, until;	/* measured */
-	struct total before, after;	/* all of it, with the warm-up */
+	struct mark from, until;	/* measured time */
+	struct total before, after;	/* whole repetition, with the warm-up */
 	bool counts, stopped;
 	struct samples goodput;		/* bytes a second */
 	uint64_t sample_ns, sample_bytes;
 	struct json_object *counters;
 	uint64_t again;
-	uint64_t moved_ns, moved;	/* when something came last */
-	uint64_t *expected, *quiet_ns;	/* of each pair of all guests */
+	uint64_t moved_ns, moved;	/* time and total of the last arrival */
+	uint64_t *expected, *quiet_ns;	/* one for each pair of all guests */
 };
 
 static void sample(const struct sink *s, struct lap *l)
@@ -189,7 +189,7 @@ static int hear(struct guest *g, struct json_object *message, char *why)
 	else if (!strcmp(kind, "progress"))
 		return link_number(message, "least", 0, UINT64_MAX, &g->least, why) ? 0 : -1;
 	else
-		return because(why, -1, "%s: it says \"%.40s\"", g->link.peer, kind);
+		return because(why, -1, "%s: it sent an unexpected message, \"%.40s\"", g->link.peer, kind);
 	return 0;
 }
 
@@ -234,7 +234,7 @@ static int listen_to(struct sink *s, struct lap *l, char *why)
 	return 0;
 }
 
-/* Some responders wait for ever for the rest of a message of which a packet was lost. */
+/* Reconnects stalled pairs: after a packet loss, some cards wait for ever for the rest. */
 static int wake_stalled(struct sink *s, struct lap *l, char *why)
 {
 	const uint64_t now = now_ns();
@@ -300,7 +300,7 @@ static int follow(struct sink *s, struct lap *l, char *why)
 		sample(s, l);
 	}
 	if (!l->stopped || !l->counts || l->until.usage.ns < l->from.usage.ns)
-		return because(why, -1, "a writer did not say when to count");
+		return because(why, -1, "a writer did not report the end of its warm-up");
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A peer: a sink of UDP, a socket and a thread each pair, with no option set. The system copies
- * each datagram; its first bytes are its number.
+ * For comparison: a UDP sink, with a socket and a thread for each pair, and no socket options. The
+ * kernel copies each datagram, which starts with its number.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "json-out.h"
 #include "network.h"
 
-/* The machine's address that the writer has found. */
+/* Listen at the address that the writer has used. */
 static int open_socket(const struct guest *g, uint32_t *port, char *why)
 {
 	const struct timeval tick = { .tv_usec = TICK_MS * 1000 };
@@ -23,7 +23,7 @@ static int open_socket(const struct guest *g, uint32_t *port, char *why)
 
 	if (getsockname(g->link.fd, (struct sockaddr *)&at, &size))
 		return because(why, -1, "UDP: %s", strerror(errno));
-	/* the same place in addresses of both families */
+	/* the port is at the same place in both address families */
 	((struct sockaddr_in *)&at)->sin_port = 0;
 	fd = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, size) ||
@@ -43,7 +43,7 @@ static int open_sink(struct sink *s, char *why)
 	const struct plan *p = &s->guest[0].plan;
 
 	if (p->pairs > THREADS_MOST)
-		return because(why, -1, "UDP: %u sockets at most, %u are wanted", THREADS_MOST,
+		return because(why, -1, "UDP: %u sockets at most, not %u", THREADS_MOST,
 			       p->pairs);
 	s->receivers = p->pairs;
 	s->path = calloc(p->pairs, sizeof(int));
@@ -82,7 +82,7 @@ static int receive(struct receiver *r)
 	const int fd = ((int *)r->sink->path)[r->index];
 
 	for (uint64_t n = 0; !r->sink->halt;) {
-		/* the next place: which one it is for cannot be known before it is read */
+		/* use the next destination, as the number is not known before the copy */
 		uint8_t *to = destination(r->sink, g, r->index, n);
 		ssize_t size = recv(fd, to, g->plan.size, 0);
 		uint32_t number;

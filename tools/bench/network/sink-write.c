@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A sink of RDMA WRITE: nothing is copied, completions tell which message came. */
+/* A sink of RDMA WRITE: no copies; completions give the message number. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "json-out.h"
 #include "network.h"
 
-#define DONE	64		/* completions of a look */
+#define DONE	64		/* completions to take at a time */
 
 struct rdma {
 	struct rashpa_net *net;
@@ -73,7 +73,7 @@ static int accept_guest(struct sink *s, struct guest *g, struct json_object *hel
 	put_u64(acceptance, "address", r->memory.address + g->offset);
 	put_int(acceptance, "key", r->memory.remote);
 	if (g->plan.mtu > s->port->mtu)
-		return because(why, -1, "its packets have %u bytes, %s takes %u: give it --mtu",
+		return because(why, -1, "its packets have %u bytes, but %s takes %u: set --mtu of the writer",
 			       g->plan.mtu, s->port->device, s->port->mtu);
 	if (!link_array(hello, "ends", g->plan.pairs, g->plan.pairs, &ends, why))
 		return -1;
@@ -92,7 +92,7 @@ static int receive(struct receiver *r)
 		if (n < 0)
 			return sorry(r->why);
 		for (int i = 0; i < n; i++) {
-			/* a pair that is made to receive again has errors */
+			/* a reconnected pair completes its old requests with errors */
 			if (done[i].received && !done[i].error && done[i].user)
 				sequence_take(done[i].user, done[i].immediate);
 		}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A peer: a sink of ZeroMQ, a PULL socket and a thread each pair, with no option set. */
+/* For comparison: a ZeroMQ sink, with a PULL socket and a thread for each pair, without options. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -28,7 +28,7 @@ static int open_sink(struct sink *s, char *why)
 	struct queue *q;
 
 	if (p->pairs > THREADS_MOST)
-		return because(why, -1, "ZeroMQ: %u sockets at most, %u are wanted", THREADS_MOST,
+		return because(why, -1, "ZeroMQ: %u sockets at most, not %u", THREADS_MOST,
 			       p->pairs);
 	q = calloc(1, sizeof(*q));
 	if (!q)
@@ -43,7 +43,7 @@ static int open_sink(struct sink *s, char *why)
 	return 0;
 }
 
-/* At the address that the writer has found; ZeroMQ writes it as URLs do. */
+/* Listen at the address that the writer has used; ZeroMQ needs it as a URL. */
 static int open_socket(const struct guest *g, struct queue *q, uint32_t i, char *endpoint,
 		       size_t size, char *why)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench network sink: what arrives, and what it costs here. */
+/* rashpa-bench network sink: received messages, and their cost at the sink. */
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,19 +20,20 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "where writers ask for memory (required)", 0 },
-	{ "memory", OPT_MEMORY, "SIZE", 0, "that writers get parts of (default 64M)", 0 },
-	{ "writers", OPT_WRITERS, "N", 0, "that write at the same time (default 1)", 0 },
-	{ "receives", OPT_RECEIVES, "N", 0, "that the pairs of a thread share (default 512)", 0 },
+	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "address for writers (required)", 0 },
+	{ "memory", OPT_MEMORY, "SIZE", 0, "memory for all writers (default 64M)", 0 },
+	{ "writers", OPT_WRITERS, "N", 0, "number of concurrent writers (default 1)", 0 },
+	{ "receives", OPT_RECEIVES, "N", 0,
+	  "receives that the pairs of a thread share (default 512)", 0 },
 	{ "unsolicited", OPT_UNSOLICITED, NULL, 0,
-	  "an event for each message, also where writers ask for fewer", 0 },
-	{ "interval", OPT_INTERVAL, "MS", 0, "of the samples of the goodput (default 10)", 0 },
+	  "an event for each message, even if writers ask for fewer", 0 },
+	{ "interval", OPT_INTERVAL, "MS", 0, "time between goodput samples (default 10)", 0 },
 	{ "settle", OPT_SETTLE, "MS", 0,
-	  "what has not arrived so long after the last message is missing (default 2000)", 0 },
+	  "time after the last message until others count as missing (default 2000)", 0 },
 	{ "stall", OPT_STALL, "MS", 0,
-	  "a pair that receives nothing so long while others go on is set up again (default 500)",
+	  "reconnect a pair that receives nothing for MS while others do (default 500)",
 	  0 },
-	{ "verify", OPT_VERIFY, NULL, 0, "look at each destination afterwards", 0 },
+	{ "verify", OPT_VERIFY, NULL, 0, "check the content of each destination at the end", 0 },
 	NETWORK_SETTINGS
 	{}
 };
@@ -72,7 +73,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (!c->listen)
-			argp_error(state, "--listen is missing: give a port");
+			argp_error(state, "--listen is required: set a port");
 		break;
 	default:
 		return network_setting(key, arg, state, &c->common);
@@ -83,8 +84,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Memory that \"rashpa-bench network write\" writes to, once."
-	       "\vExit status: 0 measured, 1 failed or interrupted, 2 usage.",
+	.doc = "Provide memory for one run of \"rashpa-bench network write\"."
+	       "\vExit status: 0 success, 1 failure or interruption, 2 usage error.",
 };
 
 /* --- writers --- */
@@ -105,11 +106,11 @@ static int take_memory(struct sink *s, struct guest *g, char *why)
 
 	g->bytes = (uint64_t)g->plan.size * g->plan.destinations;
 	if (g->bytes > s->memory.length - s->used)
-		return because(why, -1, "%" PRIu32 " destinations need %s, the sink has %s: give it --memory",
+		return because(why, -1, "%" PRIu32 " destinations need %s, but the sink has %s: raise --memory of the sink",
 			       g->plan.destinations, format_size(need, g->bytes),
 			       format_size(have, s->memory.length - s->used));
 	g->offset = s->used;
-	/* each at the beginning of a page */
+	/* each writer's part starts at a page */
 	s->used += (g->bytes + 4095) & ~UINT64_C(4095);
 	if (s->used > s->memory.length)
 		s->used = s->memory.length;
@@ -122,9 +123,9 @@ static int fits(const struct sink *s, const struct guest *g, char *why)
 
 	if (a->way != b->way || a->repeats != b->repeats || a->service != b->service ||
 	    a->solicited != b->solicited)
-		return because(why, -1, "it has another --by, --repeat, --service or --solicited than the first writer");
+		return because(why, -1, "its --by, --repeat, --service or --solicited differs from that of the first writer");
 	if (g != &s->guest[0] && b->way != WAY_WRITE)
-		return because(why, -1, "there can be one writer only with --by %s",
+		return because(why, -1, "--by %s allows one writer only",
 			       way_name(b->way));
 	return 0;
 }
@@ -177,7 +178,7 @@ static int wait_for_writers(struct sink *s, char *why)
 	int fd = link_listen(s->config->listen, why), result = -1;
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
 
-	/* a lot of memory takes a while: who comes meanwhile waits */
+	/* allocating much memory takes a while; connections wait meanwhile */
 	if (fd >= 0)
 		result = pages_open(&s->memory, c->pages, c->buffer, s->config->memory, why);
 	while (!result && s->guests < s->config->writers) {
@@ -197,7 +198,7 @@ static int wait_for_writers(struct sink *s, char *why)
 	return result;
 }
 
-/* --- all of it --- */
+/* --- the command --- */
 
 static void *receive(void *arg)
 {
@@ -214,13 +215,13 @@ static int start(struct sink *s, char *why)
 		int error = pthread_create(&r->thread, NULL, receive, r);
 
 		if (error)
-			return because(why, -1, "no thread: %s", strerror(error));
+			return because(why, -1, "cannot start a thread: %s", strerror(error));
 		r->running = true;
 	}
 	return 0;
 }
 
-/* Destinations that have what all writers write: bytes that are the same. */
+/* Number of destinations with the content that all writers send: equal bytes, not zero. */
 static uint64_t written(const struct sink *s)
 {
 	uint64_t n = 0;
@@ -233,7 +234,7 @@ static uint64_t written(const struct sink *s)
 					    (uint64_t)d * g->plan.size;
 			const uint32_t skip = g->plan.way == WAY_WRITE ? 0 : sizeof(uint32_t);
 
-			/* as long as it is, without what numbers a message */
+			/* compare the whole message except its number */
 			n += at[skip] && !memcmp(at + skip, at + skip + 1, g->plan.size - skip - 1);
 		}
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench network sweep: many settings, beside peers, in rounds. */
+/* rashpa-bench network sweep: rounds of many settings, compared with other programs. */
 #include <argp.h>
 #include <inttypes.h>
 #include <math.h>
@@ -27,16 +27,20 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "address", OPT_ADDRESS, "ADDRESS", 0, "of the sink (required)", 0 },
-	{ "port", OPT_PORT, "N", 0, "first of many that are used (default 18600)", 0 },
+	{ "address", OPT_ADDRESS, "ADDRESS", 0, "address of the sink (required)", 0 },
+	{ "port", OPT_PORT, "N", 0, "first of many ports that are used (default 18600)", 0 },
 	{ "sink-at", OPT_SINK_AT, "COMMAND", 0,
-	  "starts programs at the sink's end: \"ip netns exec b\", \"ssh host\"", 0 },
-	{ "writer-at", OPT_WRITER_AT, "COMMAND", 0, "the same at the writer's", 0 },
-	{ "sink-device", OPT_SINK_DEVICE, "NAME", 0, "RDMA device (default: the first one)", 0 },
-	{ "writer-device", OPT_WRITER_DEVICE, "NAME", 0, "the same at the writer's", 0 },
-	{ "time", OPT_TIME, "SECONDS", 0, "that are measured of each trial (default 2)", 0 },
-	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "before them (default 1)", 0 },
-	{ "only", OPT_ONLY, "NAME,...", 0, "of the experiments, as peers,C (default: all)", 0 },
+	  "command that starts programs at the sink: \"ip netns exec b\", \"ssh host\"", 0 },
+	{ "writer-at", OPT_WRITER_AT, "COMMAND", 0,
+	  "command that starts programs at the writer", 0 },
+	{ "sink-device", OPT_SINK_DEVICE, "NAME", 0,
+	  "RDMA device of the sink (default: the first one)", 0 },
+	{ "writer-device", OPT_WRITER_DEVICE, "NAME", 0,
+	  "RDMA device of the writer (default: the first one)", 0 },
+	{ "time", OPT_TIME, "SECONDS", 0, "measured time of each trial (default 2)", 0 },
+	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "time before the measurement (default 1)", 0 },
+	{ "only", OPT_ONLY, "NAME,...", 0,
+	  "run only these experiments, as peers,C (default: all)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default 3)", 0 },
 	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
@@ -50,7 +54,7 @@ static void split(struct argp_state *state, char *text, struct side *side)
 	side->words = 0;
 	for (word = strtok_r(text, " ", &next); word; word = strtok_r(NULL, " ", &next)) {
 		if (side->words == SIDE_WORDS)
-			argp_error(state, "\"%s\": more than %d words", text, SIDE_WORDS);
+			argp_error(state, "\"%s\" has more than %d words", text, SIDE_WORDS);
 		side->before[side->words++] = word;
 	}
 }
@@ -96,7 +100,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (!s->address)
-			argp_error(state, "--address is missing: the sink's");
+			argp_error(state, "--address is required: set the address of the sink");
 		break;
 	default:
 		return settings_parse(&c->settings, key, arg, state);
@@ -107,26 +111,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Messages from a writer to a sink with many settings, beside ib_write_bw, UD SEND, "
-	       "UDP sockets and ZeroMQ: medians of rounds in which all take their turn."
-	       "\vExit status: 0 measured (what was not is said with its reason), 1 failed, "
-	       "interrupted, or nothing could be measured, 2 usage.",
+	.doc = "Send messages from a writer to a sink with many settings, compared with "
+	       "ib_write_bw, UD SEND, UDP sockets and ZeroMQ. Results are medians of rounds that "
+	       "alternate all measurements."
+	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
+	       "interruption, or no result, 2 usage error.",
 };
 
-/* --- what was found --- */
+/* --- results --- */
 
 struct series {
 	struct samples value[METRICS];
 	struct outcome round[ROUNDS_MOST];
-	unsigned int rounds;		/* that were begun */
+	unsigned int rounds;		/* rounds that were started */
 };
 
-/* As samples are kept: goodput as the time of 10^9 bytes. */
+/* Metrics, and the unit of their samples; a sample of goodput is the time of 10^9 bytes. */
 static const struct kind {
 	const char *name, *json;
 	enum unit unit;
-	double scale;			/* of a sample */
-	bool row;			/* compared with the peer's */
+	double scale;			/* factor from value to sample */
+	bool row;			/* make a row that compares with the peer */
 } kinds[METRICS] = {
 	[METRIC_GOODPUT] = { "goodput", "goodput_bytes_per_s", UNIT_GBPS, 0, true },
 	[METRIC_SINK_CPU] = { "sink's processor time", "sink_cpu_s_per_gb", UNIT_CPU, 1e9, true },
@@ -162,7 +167,7 @@ static double median_of(struct series *series, enum metric m)
 	return kinds[m].scale ? v / kinds[m].scale : 1e18 / v;
 }
 
-/* Of the ratios of rounds, because what else the machine does changes between them. 0: none */
+/* Median of the ratios of rounds, as other load changes between rounds. 0: no ratio */
 static double median_ratio(const struct series *ours, const struct series *theirs, enum metric m)
 {
 	struct samples s = {};
@@ -285,7 +290,7 @@ static void run_group(struct sweep *s, const struct group *g, struct json_object
 	free(series);
 }
 
-/* Is it one of those of --only? */
+/* Does --only select this group? */
 static bool wanted(const struct sweep *s, const struct group *g)
 {
 	char list[256], *next, *word;
@@ -331,7 +336,7 @@ int network_sweep(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
 	if (c.settings.svg && plot_check())
 		return EXIT_FAILED;
-	/* at another machine it is found by its name */
+	/* on another machine, start the program by its name */
 	if (readlink("/proc/self/exe", s.program, sizeof(s.program) - 1) < 0 ||
 	    (s.sink.words && !strcmp(s.sink.before[0], "ssh")) ||
 	    (s.writer.words && !strcmp(s.writer.before[0], "ssh")))

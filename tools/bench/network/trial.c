@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A writer and a sink, or several of one of them, once. */
+/* One run of a trial: a writer and a sink, or several of one of them. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "sweep.h"
 
-#define MARGIN_S	120		/* thousands of queue pairs take a while */
+#define MARGIN_S	120		/* time to connect thousands of queue pairs */
 
 static uint32_t one(uint32_t n)
 {
@@ -75,7 +75,7 @@ static int start_writer(const struct sweep *s, const struct trial *t, int out, c
 	return command_start(&c, out, why);
 }
 
-/* --- what a writer says --- */
+/* --- result of a writer --- */
 
 static double number(struct json_object *o, const char *key)
 {
@@ -84,7 +84,7 @@ static double number(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &value) ? json_object_get_double(value) : NAN;
 }
 
-/* Of several sinks: what arrived together, and the mean of the others. */
+/* Results of several sinks: the sum of goodput, and means of the others. */
 static void take_sinks(struct json_object *sinks, struct outcome *outcome)
 {
 	static const char *const keys[METRICS] = {
@@ -105,7 +105,7 @@ static void take_sinks(struct json_object *sinks, struct outcome *outcome)
 		for (unsigned int m = 0; m < METRICS; m++)
 			outcome->value[m] += keys[m] ? number(o, keys[m]) / n : 0;
 	}
-	/* what the machine does, each sink sees in full for its part of the bytes */
+	/* each sink relates the load of the whole machine to its part of the bytes */
 	outcome->value[METRIC_CPU] /= n;
 	outcome->value[METRIC_GOODPUT] = all;
 	outcome->value[METRIC_MISSING] = sent > 0 ? 100 * missing / sent : NAN;
@@ -121,7 +121,7 @@ static int take_result(int fd, struct outcome *outcome, char *why)
 	    !json_object_object_get_ex(json_object_array_get_idx(laps, 0), "sinks", &sinks) ||
 	    !json_object_array_length(sinks)) {
 		json_object_put(o);
-		return because(why, -1, "the writer gave no result");
+		return because(why, -1, "the writer printed no result");
 	}
 	take_sinks(sinks, outcome);
 	json_object_put(o);
@@ -164,16 +164,16 @@ static int run_ours(struct sweep *s, const struct trial *t, struct outcome *outc
 	int result, status = 0;
 
 	if (!out)
-		return because(why, -1, "no temporary file");
+		return because(why, -1, "cannot create a temporary file");
 	result = start_all(s, t, fileno(out), &p, why);
-	/* writers first: the link tells them that a sink is gone; a sink may wait for ever */
+	/* end writers first: they notice the end of a sink, but a sink may wait for ever */
 	while (p.n--) {
 		if (result || status)
 			command_kill(p.pid[p.n]);
 		status |= command_end(p.pid[p.n], s->time + s->warm_up + MARGIN_S, s->stop);
 	}
 	if (!result && status)
-		result = because(why, -1, "it failed: see above");
+		result = because(why, -1, "a program failed: see above");
 	if (!result)
 		result = take_result(fileno(out), outcome, why);
 	fclose(out);

@@ -17,7 +17,7 @@ static uint64_t clock_of(clockid_t clock)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* A first line "cpu" counts ticks of all processors: user nice system idle iowait irq softirq */
+/* The first line, "cpu", has ticks of all processors: user nice system idle iowait irq softirq */
 static void read_machine(struct usage *u)
 {
 	const uint64_t tick = 1000000000 / sysconf(_SC_CLK_TCK);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench network write: a repetition, and what is counted in it. */
+/* rashpa-bench network write: a repetition, and its counters. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "usage.h"
 
 #define PROGRESS_NS	UINT64_C(100000000)
-#define RESULT_MS	700000			/* a sink waits for its longest --settle first */
+#define RESULT_MS	700000			/* more than the longest --settle of a sink */
 
 static int tell_all(struct writer *w, const char *kind, char *why)
 {
@@ -38,7 +38,7 @@ static int await_all(struct writer *w, const char *kind, int timeout_ms, struct 
 	return 0;
 }
 
-/* So many have left, of each pair to this sink: what a silent one is measured by. */
+/* Send each sink the lowest number of completed messages of a pair, so it can detect stalls. */
 static int say_progress(struct writer *w, char *why)
 {
 	for (uint32_t i = 0; i < w->targets; i++) {
@@ -82,7 +82,7 @@ static void *send_messages(void *arg)
 	return NULL;
 }
 
-/* Until then, or until all threads have ended. 0, or -1 and why. */
+/* Wait until this time, or until all threads have ended. 0, or -1 and why. */
 static int wait_until(struct writer *w, uint64_t end, char *why)
 {
 	struct pollfd fds[WRITERS_MOST];
@@ -94,7 +94,7 @@ static int wait_until(struct writer *w, uint64_t end, char *why)
 
 		if (stop_poll(fds, w->targets, next < end ? next : end) > 0)
 			return await_all(w, "result", 0, NULL, why) ? -1 :
-			       because(why, -1, "a sink has ended before");
+			       because(why, -1, "a sink has ended too early");
 		if (*w->stop)
 			return because(why, -1, "stopped by a signal");
 		if (say_progress(w, why))
@@ -164,7 +164,7 @@ static int run_senders(struct writer *w, struct span *span, char *why)
 		error = pthread_create(&s->thread, NULL, send_messages, s);
 		s->running = !error;
 		if (error)
-			result = because(why, -1, "no thread: %s", strerror(error));
+			result = because(why, -1, "cannot start a thread: %s", strerror(error));
 	}
 	if (!result)
 		result = measure(w, span, why);

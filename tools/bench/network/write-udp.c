@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A peer: messages by UDP, sendto() for each, with no option set. */
+/* For comparison: messages by UDP, one sendto() for each, without socket options. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static int connect_lane(struct lane *l, struct json_object *acceptance, char *wh
 		return -1;
 	if (getpeername(t->link.fd, (struct sockaddr *)&e->to, &e->size))
 		return because(why, -1, "%s: %s", t->to, strerror(errno));
-	/* the same place in addresses of both families */
+	/* the port is at the same place in both address families */
 	((struct sockaddr_in *)&e->to)->sin_port =
 		htons(json_object_get_int(json_object_array_get_idx(ports, l->index)));
 	e->fd = socket(e->to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -6,8 +6,8 @@
 #include "json-out.h"
 #include "network.h"
 
-#define CHAIN		256		/* writes that the library is given at a time */
-#define SIGNAL		64		/* writes from one completion to the next, unless linked */
+#define CHAIN		256		/* maximum number of writes per call of the library */
+#define SIGNAL		64		/* writes per completion, unless linked */
 #define DONE		64
 
 struct rdma {
@@ -20,7 +20,7 @@ static int sorry(char *why)
 	return because(why, -1, "%s", rashpa_net_reason());
 }
 
-/* Each chain ends with a completion; single writes, so often that the queue never runs dry. */
+/* Writes per completion: a chain, or for single writes so few that the queue never runs empty. */
 static uint32_t interval(const struct writer *w)
 {
 	const uint32_t half = (w->config->depth + 1) / 2;
@@ -41,7 +41,7 @@ static int open_writer(struct writer *w, char *why)
 	w->port = rashpa_net_about(r->net);
 	w->plan.mtu = w->port->mtu;
 	if (w->plan.size > w->port->message)
-		return because(why, -1, "%s: messages have %u bytes at most", w->port->device,
+		return because(why, -1, "%s: the maximum message size is %u bytes", w->port->device,
 			       w->port->message);
 	return 0;
 }
@@ -54,7 +54,7 @@ static int open_sender(struct sender *s, char *why)
 	const struct rdma *r = w->path;
 	struct rashpa_net_queue *queue;
 
-	/* cards have few completions: as many as can be under way, not one for each write */
+	/* cards have few completions: one for each interval under way, not for each write */
 	if (rashpa_net_queue_open(r->net, lanes * (w->config->depth / interval(w) + 2), 0, &queue))
 		return sorry(why);
 	s->path = queue;
@@ -111,7 +111,7 @@ static struct rashpa_net_write message(const struct lane *l, uint64_t number)
 	};
 }
 
-/* The next chain, in pieces that fit into ours. */
+/* Post the next chain, in pieces of at most CHAIN writes. */
 static int post(struct lane *l, uint32_t n, char *why)
 {
 	const struct writer *w = l->target->writer;
@@ -149,14 +149,14 @@ static int complete(struct sender *s, bool wait)
 		if (!l)
 			continue;
 		if (done[i].error)
-			return because(s->why, -1, "%s: a write failed: is the sink there?",
+			return because(s->why, -1, "%s: a write failed: check that the sink is running",
 				       l->target->link.peer);
 		atomic_store_explicit(&l->completed, done[i].id, memory_order_relaxed);
 	}
 	return n;
 }
 
-/* What may be posted to a lane now: a whole chain, or nothing. At the end: up to a completion. */
+/* Number of writes that may be posted now: a chain or 0. At the end: stop after a completion. */
 static uint32_t room(const struct lane *l, bool halt)
 {
 	const struct writer *w = l->target->writer;
@@ -196,7 +196,7 @@ static int send_all(struct sender *s)
 			sender_pace(s, start, bytes);
 		}
 		s->full += !any;
-		/* those that are posted go on; the last ones are waited for */
+		/* do not wait while writes can be posted; at the end, wait for completions */
 		found = complete(s, !any);
 	}
 	return found < 0 ? -1 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A peer: messages by ZeroMQ, a PUSH socket each pair, with no option set. */
+/* For comparison: messages by ZeroMQ, with a PUSH socket for each pair, without options. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static int connect_lane(struct lane *l, struct json_object *acceptance, char *wh
 	return zmq_connect(l->path, end) ? sorry(why) : 0;
 }
 
-/* 1: it was sent, 0: not yet */
+/* 1: sent; 0: no room yet; -1 and why */
 static int send_one(struct lane *l, char *why)
 {
 	const struct writer *w = l->target->writer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench network write: messages to sinks, and what they cost here. */
+/* rashpa-bench network write: messages to sinks, and their cost at the writer. */
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "options.h"
 #include "stop.h"
 
-#define CONNECT_NS	UINT64_C(10000000000)	/* for a sink that is about to listen */
+#define CONNECT_NS	UINT64_C(10000000000)	/* time for a sink to start listening */
 #define PATTERN		0x5a
 
 enum {
@@ -23,23 +23,24 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "to", OPT_TO, "HOST:PORT", 0, "a sink (required); again for each of several", 0 },
+	{ "to", OPT_TO, "HOST:PORT", 0, "address of a sink (required); repeat for several sinks", 0 },
 	{ "by", OPT_BY, "write|udp|zmq", 0,
-	  "RDMA WRITE with immediate (default), or sockets, as peers", 0 },
-	{ "size", OPT_SIZE, "BYTES", 0, "of a message (default 4K)", 0 },
+	  "RDMA WRITE with immediate (default), or sockets for comparison", 0 },
+	{ "size", OPT_SIZE, "BYTES", 0, "message size (default 4K)", 0 },
 	{ "pairs", OPT_PAIRS, "N", 0, "queue pairs, or sockets, to each sink (default 1)", 0 },
-	{ "linked", OPT_LINKED, "N", 0, "writes that are posted in one go (default 1)", 0 },
+	{ "linked", OPT_LINKED, "N", 0, "writes that are posted together (default 1)", 0 },
 	{ "solicited", OPT_SOLICITED, NULL, 0,
-	  "the last of the linked writes asks the sink for an event, others do not", 0 },
+	  "only the last one of linked writes asks the sink for an event", 0 },
 	{ "destinations", OPT_DESTINATIONS, "N", 0,
-	  "places in the sink's memory that messages go to in turn (default 1)", 0 },
-	{ "sources", OPT_SOURCES, "N", 0, "places they come from (default 1)", 0 },
-	{ "depth", OPT_DEPTH, "N", 0, "writes under way, of a pair (default 128)", 0 },
-	{ "time", OPT_TIME, "SECONDS", 0, "that are measured (default 5)", 0 },
-	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "before them (default 1)", 0 },
-	{ "messages", OPT_MESSAGES, "N", 0, "of a pair, instead of a time and a warm-up", 0 },
-	{ "repeat", 'r', "N", 0, "how often, 1 to 1000 (default 3)", 0 },
-	{ "rate", OPT_RATE, "BYTES", 0, "a second, at most, of all pairs (default: no limit)", 0 },
+	  "places in the memory of the sink, used in turn (default 1)", 0 },
+	{ "sources", OPT_SOURCES, "N", 0,
+	  "places in the memory of the writer, used in turn (default 1)", 0 },
+	{ "depth", OPT_DEPTH, "N", 0, "writes of a pair under way (default 128)", 0 },
+	{ "time", OPT_TIME, "SECONDS", 0, "measured time (default 5)", 0 },
+	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "time before the measurement (default 1)", 0 },
+	{ "messages", OPT_MESSAGES, "N", 0, "messages of each pair, instead of time and warm-up", 0 },
+	{ "repeat", 'r', "N", 0, "repetitions, 1 to 1000 (default 3)", 0 },
+	{ "rate", OPT_RATE, "BYTES", 0, "limit for all pairs, bytes a second (default: none)", 0 },
 	NETWORK_SETTINGS
 	{}
 };
@@ -65,19 +66,19 @@ static void check(struct argp_state *state, const struct write_config *c)
 	const struct plan *p = &c->plan;
 
 	if (!c->targets)
-		argp_error(state, "--to is missing: give HOST:PORT of a sink");
+		argp_error(state, "--to is required: set HOST:PORT of a sink");
 	if (p->way != WAY_WRITE && (c->targets > 1 || p->linked > 1 || p->solicited))
 		argp_error(state, "--by %s excludes several sinks, --linked and --solicited",
 			   way_name(p->way));
 	if (p->way != WAY_WRITE && p->size < sizeof(uint32_t))
-		argp_error(state, "--size: a message by %s has its number: 4 bytes",
+		argp_error(state, "--size: a message by %s has at least 4 bytes, for its number",
 			   way_name(p->way));
 	if (p->way == WAY_UDP && p->size > 65507)
-		argp_error(state, "--size: datagrams of UDP have 65507 bytes at most");
+		argp_error(state, "--size: UDP datagrams have at most 65507 bytes");
 	if (p->linked > c->depth)
-		argp_error(state, "--linked %u: more than --depth %u", p->linked, c->depth);
+		argp_error(state, "--linked %u exceeds --depth %u", p->linked, c->depth);
 	if (!p->messages && !(c->time > 0))
-		argp_error(state, "--time: more than 0 seconds are needed");
+		argp_error(state, "--time must be more than 0 seconds");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -88,7 +89,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_TO:
 		if (c->targets == WRITERS_MOST)
-			argp_error(state, "--to: more than %d", WRITERS_MOST);
+			argp_error(state, "--to: more than %d sinks", WRITERS_MOST);
 		c->to[c->targets++] = arg;
 		break;
 	case OPT_BY:
@@ -124,7 +125,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_MESSAGES:
 		if (!parse_u64(arg, UINT64_C(1) << 40, &p->messages) || !p->messages)
-			argp_error(state, "--messages: \"%s\" is not a number from 1 on", arg);
+			argp_error(state, "--messages: \"%s\" is not a number from 1", arg);
 		break;
 	case 'r':
 		option_u32(state, "--repeat", arg, 1, 1000, &p->repeats);
@@ -145,10 +146,10 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.doc = "Write messages into the memory of \"rashpa-bench network sink\"."
-	       "\vExit status: 0 measured, 1 failed or interrupted, 2 usage.",
+	       "\vExit status: 0 success, 1 failure or interruption, 2 usage error.",
 };
 
-/* --- for the ways --- */
+/* --- functions for transports --- */
 
 uint32_t lane_may(const struct lane *l, uint32_t n)
 {
@@ -189,7 +190,7 @@ void sender_pace(const struct sender *s, uint64_t start, uint64_t bytes)
 	}
 }
 
-/* --- to be connected --- */
+/* --- connection --- */
 
 static int find_sink(struct writer *w, struct target *t, char *why)
 {
@@ -203,7 +204,7 @@ static int find_sink(struct writer *w, struct target *t, char *why)
 			return result;
 		nanosleep(&pause, NULL);
 	} while (!*w->stop && now_ns() < end);
-	return because(why, -1, "%s: nobody listens: start rashpa-bench network sink there",
+	return because(why, -1, "%s: connection refused: start rashpa-bench network sink there",
 		       t->to);
 }
 
@@ -288,7 +289,7 @@ static int open_all(struct writer *w, char *why)
 		       (uint64_t)c->sources * w->plan.size, why))
 		return -1;
 	if (w->memory.length < (uint64_t)c->sources * w->plan.size)
-		return because(why, -1, "buffer %s: it is too small for --sources %u",
+		return because(why, -1, "buffer %s is too small for --sources %u",
 			       c->common.buffer, c->sources);
 	memset(w->memory.base, PATTERN, (uint64_t)c->sources * w->plan.size);
 	w->way = all[w->plan.way];
@@ -320,7 +321,7 @@ static void close_all(struct writer *w)
 	pages_close(&w->memory);
 }
 
-/* --- all of it --- */
+/* --- the command --- */
 
 static void print(const struct plan *p, struct json_object *laps)
 {

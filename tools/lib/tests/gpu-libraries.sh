@@ -244,7 +244,7 @@ is "images-memory-host: images in memory of the host and of the GPU, three ways 
 export STAND_IN=no-flush
 is "gpu-no-flush: a GPU that has no flush: that row is left out, with the reason" \
 	"$(measured '[.left_out[] | .name + ": " + .reason] | join(";")')" \
-	"0 a launch ahead, flush on: stand-in 0 for a GPU: processors does not do it"
+	"0 a launch ahead, flush on: stand-in 0 for a GPU: processors does not support it"
 export STAND_IN=none
 is "no-gpu/reason: no GPU: that is the reason" "$(measured '[(.rows | length), (.left_out[0].reason | test("no GPU on this machine"))] | tostring')" "1 [0,true]"
 export STAND_IN=
@@ -258,7 +258,7 @@ rdma "RDMA: by its dma-buf" "^$dmabuf by 0, far 0, at 0, key 4; dereg_mr$" - 0x1
 rdma "a card that takes none: nvidia-peermem" "^$dmabuf $by_address by 1, far 0, at 0x7f0000000000, key 4; dereg_mr$" \
 	no-dmabuf 0x100000 0 0 0
 rdma "and no such module" "^$dmabuf $by_address EOPNOTSUPP: .*modprobe nvidia-peermem$" no-dmabuf,no-module 0x100000 0 0 0
-rdma "no address" "^$dmabuf EOPNOTSUPP: card takes no dma-buf" no-dmabuf,no-address 0x100000 0 0 0
+rdma "no address" "^$dmabuf EOPNOTSUPP: card supports no dma-buf" no-dmabuf,no-address 0x100000 0 0 0
 rdma "too much to pin: that is no reason for another way" "^$dmabuf ENOMEM: .*ulimit -l," full 0x100000 0 0 0
 rdma "more than the BAR has" "^E2BIG: 1048576 bytes.*65536.*Resizable BAR" - 0x100000 0x10000 0 0
 rdma "as much as the BAR has" "by 0" - 0x100000 0x100000 0 0
