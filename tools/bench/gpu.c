@@ -83,8 +83,8 @@ static const struct argp argp = {
 	.parser = parse,
 	.doc = "Measure a GPU: time from a notification until the host sees the first store of a "
 	       "shader; reads of four bytes, with percentiles; copies inside the GPU, to it and from "
-	       "it, over sizes; stages of a pipeline, compared with a copy inside the GPU; images "
-	       "that the GPU takes without the host, from host memory and GPU memory. "
+	       "it, over sizes; stages of a pipeline, compared with a copy inside the GPU; the "
+	       "processing of images without the host, from host memory and GPU memory. "
 	       "Results are medians of rounds that alternate all measurements. Needs no driver of "
 	       "rashpa. Each row names the GPU: lavapipe is a program on processors, not a GPU."
 	       "\vExit status: 0 success, 1 failure, interruption, or no result, "

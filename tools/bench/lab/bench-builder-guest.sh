@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the guest: messages over verbs beside MPI, over the same soft-RoCE device (libfabric) and over TCP,
-# in turn. bench-builder-guest.sh OUT [ROUNDS]: writes lines to OUT/builder-verbs.jsonl. Ratios count.
+# Runs inside the guest: measures messages over verbs, compared with MPI over the same soft-RoCE device (libfabric)
+# and over TCP, in turn. bench-builder-guest.sh OUT [ROUNDS]: writes lines to OUT/builder-verbs.jsonl. Only ratios
+# are meaningful.
 set -uo pipefail
 
 out=$1 rounds=${2:-3}
@@ -15,12 +16,12 @@ PATH=$PWD/build/tools:$PATH
 err=$(mktemp)
 trap 'rm -f "$err"' EXIT
 
-# one WAY SIZE MESSAGES: bytes a second, at who receives
+# one WAY SIZE MESSAGES: received bytes a second
 one() {
 	local network=() transport=mpi
 	case $1 in
 	verbs)	transport=verbs; network=(--device rxe0) ;;
-	# by libfabric: soft-RoCE has no completion queues of the size that it asks for else
+	# settings for libfabric: its default completion queue is too large for soft-RoCE
 	ofi)	export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include=verbs OMPI_MCA_btl=self
 		export FI_VERBS_IFACE=rxe-cable0 FI_UNIVERSE_SIZE=2 FI_OFI_RXM_MSG_TX_SIZE=64 FI_OFI_RXM_MSG_RX_SIZE=64
 		export FI_OFI_RXM_TX_SIZE=128 FI_OFI_RXM_RX_SIZE=128 ;;
@@ -30,7 +31,7 @@ one() {
 		--size "$2" --messages "$3" --timeout 60 --json 2>"$err" |
 		jq -e '.ranks[1] | .received_bytes / .seconds'
 }
-# no libfabric over this device: say so, and do without
+# if libfabric does not support this device, report that, and continue without it
 ways=(verbs ofi tcp)
 for way in "${ways[@]}"; do
 	before=$(sent)

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The measurements of the event builder: the library beside MPI alone, between two processes of this
-# machine; protocols of Open MPI beside each other; what the model foretells beside what runs do; memory
-# of a slow receiver; curves of the model. bench-builder.sh [IGNORED [OPTION...]]: options of rashpa-builder burst. Writes
-# builder.json and builder.svg to build/bench; verbs beside MPI are in it where bench-builder-guest.sh
-# has run in a guest. Ratios count, not rates.
+# Measurements of the event builder: the library compared with MPI alone, between two processes of this
+# machine; the protocols of Open MPI; predictions of the model compared with runs; memory with a slow
+# receiver; curves of the model. bench-builder.sh [IGNORED [OPTION...]]: options of rashpa-builder burst.
+# Writes builder.json and builder.svg to build/bench, with the results of bench-builder-guest.sh, if any.
+# Only ratios are meaningful.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -13,7 +13,7 @@ shift || true
 out=build/bench
 
 mkdir -p "$out"
-rm -f "$out"/builder.{json,svg} "$out"/builder-*.json # not .jsonl: that is of the guest
+rm -f "$out"/builder.{json,svg} "$out"/builder-*.json # keep the .jsonl file of the guest
 selftests/lab/lab exec -- make -s tools
 # shellcheck disable=SC2016 # of the inner shell
 selftests/lab/lab exec -- bash -c '
@@ -22,7 +22,7 @@ selftests/lab/lab exec -- bash -c '
 	shift
 	burst() { mpirun --bind-to none -n 2 build/tools/rashpa-builder burst "$@"; }
 	burst --rounds 21 --json="$out/builder-burst.json" "$@"
-	# eager: copied by way of memory between both; else the receiver reads it where it is
+	# eager: copied through intermediate memory; otherwise the receiver reads from the sender
 	for round in 1 2 3; do
 		OMPI_MCA_btl_sm_eager_limit=65536 burst --way "layer alone" --rounds 11 \
 			--json="$out/builder-eager-$round.json"
@@ -35,4 +35,4 @@ selftests/lab/lab exec -- bash -c '
 	MPLCONFIGDIR=/tmp python3 -B tools/bench/lab/bench_curves.py "$out/builder-curves.svg" "$out/builder-curves.json"' bench "$out" "$@"
 selftests/lab/lab exec -- env MPLCONFIGDIR=/tmp python3 -B tools/bench/lab/bench_builder.py "$out"
 echo
-echo "bench: all figures in $out/builder.json, drawn in builder.svg"
+echo "bench: results in $out/builder.json, plots in builder.svg"

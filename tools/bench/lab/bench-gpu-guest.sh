@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs in a guest with a GPU: round trips of a ring by the board's clock, payload in memory of the host and of the
-# GPU, without and with a flush; a thread drives, and for the host's memory a shader of lavapipe as well.
-# RASHPA_BENCH_EVENTS: of each. Writes build/bench/gpu-loop-*.json.
+# Runs in a guest with a GPU: round trips of a ring by the clock of the board, with payload in host memory and in
+# GPU memory, without and with a flush. A thread drives, and with host memory also a shader of lavapipe.
+# RASHPA_BENCH_EVENTS: number of events for each. Writes build/bench/gpu-loop-*.json.
 set -euo pipefail
 
 cd "$(dirname "$0")/../../.."

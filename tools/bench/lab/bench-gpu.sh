@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The measurements of a GPU: on lavapipe in the lab's root, which is a program on processors and no GPU, and
-# each row says so; of CUDA, where that is (NVCC's and the driver's libraries are not in the root: there a row says
-# why not). On a machine with a GPU, rashpa-bench gpu measures that one. bench-gpu.sh [KERNEL [OPTION...]]: options
-# of rashpa-bench gpu. RASHPA_BENCH_GUEST=1: round trips by the board's clock as well, in a guest, whose GPU is
-# emulated. Writes build/bench/gpu.json.
+# Measurements of a GPU: lavapipe in the root of the lab, which is a program on processors, not a GPU; each row
+# names it. Also CUDA, if available; the root has no libraries of NVIDIA, so the report contains the reason. On a
+# machine with a GPU, run rashpa-bench gpu instead. bench-gpu.sh [KERNEL [OPTION...]]: options of rashpa-bench gpu.
+# RASHPA_BENCH_GUEST=1: also round trips by the clock of the board, in a guest with an emulated GPU. Writes
+# build/bench/gpu.json.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -19,7 +19,7 @@ rm -f "$out"/gpu*.json
 "$lab" exec -- make -s tools
 "$lab" exec -- env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json \
 	build/tools/rashpa-bench gpu --json="$out/gpu-vulkan.json" "$@"
-# without a GPU it measures nothing, and tells why
+# without a GPU, the report contains only the reason
 "$lab" exec -- build/tools/rashpa-bench gpu --engine cuda --json="$out/gpu-cuda.json" "$@" || [[ -s $out/gpu-cuda.json ]]
 if [[ ${RASHPA_BENCH_GUEST-0} == 1 ]]; then
 	"$lab" exec --kernel "$kernel" -- selftests/build.sh "$kernel"
@@ -32,4 +32,4 @@ mapfile -t loops < <(compgen -G "$out/gpu-loop-*.json")
 	round_trips: map(select(.bench == "loop"))}' \
 	"$out"/gpu-{vulkan,cuda}.json "${loops[@]}" >"$out/gpu.json"
 echo
-echo "bench: all figures in $out/gpu.json"
+echo "bench: results in $out/gpu.json"

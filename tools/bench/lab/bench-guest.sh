@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The part of the measurements that runs in the guest: a software FPGA for this driver,
-# a second one for VFIO. bench-guest.sh FOLDER [OPTION...]: of rashpa-bench memory.
+# Guest part of bench.sh: a software FPGA for this driver, and a second one for VFIO.
+# bench-guest.sh FOLDER [OPTION...]: options of rashpa-bench memory.
 set -euo pipefail
 
 cd "$(dirname "$0")/../../.."
@@ -15,7 +15,7 @@ insmod "$modules/tests/rashpa_bare.ko"
 mapfile -t fpgas < <(lspci -D -d 1234:5250 | cut -d' ' -f1)
 device=() vfio=() same=()
 if ((${#fpgas[@]})); then
-	# a driver_override of an earlier bind may have bound it, without its profile
+	# driver_override of an earlier bind may have bound the function without its profile
 	if [[ $(readlink "/sys/bus/pci/devices/${fpgas[0]}/driver") == */rashpa ]]; then
 		rashpactl unbind "${fpgas[0]}" >/dev/null
 	fi

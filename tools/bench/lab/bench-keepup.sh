@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs in a guest: how much of what the FPGA alone delivers a receiver keeps up with that touches no pixel.
-# bench-keepup.sh FPGA FOLDER: a bound function that nobody uses; writes keepup.json there.
+# Runs in a guest: throughput of a receiver that touches no pixels, compared with that of the FPGA alone.
+# bench-keepup.sh FPGA FOLDER: FPGA is an unused bound function; writes FOLDER/keepup.json.
 set -euo pipefail
 fpga=$1 out=$2
 work=$(mktemp -d)

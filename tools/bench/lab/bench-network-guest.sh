@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The part of the measurements of the network that runs in the guest.
-# bench-network-guest.sh FOLDER [OPTION...]: of rashpa-bench network sweep.
+# Guest part of bench-network.sh.
+# bench-network-guest.sh FOLDER [OPTION...]: options of rashpa-bench network sweep.
 set -euo pipefail
 
 cd "$(dirname "$0")/../../.."

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The measurements of processing, on this machine: stages beside STREAM, NumPy and pyFAI, and a
+# Measurements of processing on this machine: stages compared with STREAM, NumPy and pyFAI, and a
 # roofline. bench-process.sh [IGNORED [OPTION...]]: options of rashpa-bench process. Writes
 # process.json and process.svg to build/bench.
 set -euo pipefail
@@ -17,11 +17,11 @@ selftests/lab/lab exec -- make -s tools
 selftests/lab/lab exec -- bash -c '
 	export PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=build/tools/librashpa.so.0
 	export RASHPA_PROCESSING_LIBRARY=build/tools/librashpa-processing.so.0 MPLCONFIGDIR=/tmp
-	export PYTHONWARNINGS=ignore	# of pyFAI, about what it can do without
+	export PYTHONWARNINGS=ignore	# pyFAI warns about optional packages
 	out=$1
 	shift
 	build/tools/rashpa-bench process --json="$out/process.json" "$@"
 	python3 -B tools/bench/lab/bench_process.py "$out/process.json" "$out/process.svg"' \
 	bench "$out" "$@"
 echo
-echo "bench: all figures in $out/process.json, a roofline in process.svg"
+echo "bench: results in $out/process.json, a roofline in process.svg"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs in a guest, as root: where the time goes of a map beside that of a bare attachment, and of an event beside
-# that of vfio-pci, by the kernel's function_graph. bench-trace.sh FPGA FOLDER: a bound function that nobody uses;
-# writes trace.json there. Only the calls of one function are timed at a time, so that tracing adds to a time once,
-# not for all that is below.
+# Runs in a guest, as root: the times of parts of a map, compared with a bare attachment, and of an event, compared
+# with vfio-pci, by function_graph of the kernel. bench-trace.sh FPGA FOLDER: FPGA is an unused bound function; writes
+# FOLDER/trace.json. Times only the direct calls of one function at a time, so that the cost of tracing adds to each
+# time once, and not for all nested calls.
 set -euo pipefail
 
 fpga=$1 out=$2
@@ -20,7 +20,7 @@ echo 1 >"$tracing/options/funcgraph-tail"
 echo 0 >"$tracing/options/funcgraph-irqs"
 echo 2 >"$tracing/max_graph_depth"
 
-# traced NAME FUNCTIONS COMMAND...
+# traced NAME FUNCTIONS COMMAND...: trace FUNCTIONS while COMMAND runs
 traced() {
 	local name=$1 function
 	: >"$tracing/set_graph_function"
@@ -31,7 +31,7 @@ traced() {
 			echo "bench-trace: no $function in this kernel, or its module is not loaded" >&2
 		fi
 	done
-	# without any, all of the kernel would be traced
+	# with an empty filter, the tracer would trace the whole kernel
 	grep -q '^[^#]' "$tracing/set_graph_function" || return 0
 	echo function_graph >"$tracing/current_tracer"
 	"${@:3}" >/dev/null

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The measurements: what this driver costs beside its peers, side by side in one guest.
-# bench.sh [SERIES [OPTION...]]: of the kernel; options of rashpa-bench memory. Writes
-# memory, latency and roundtrip, each as .json and .svg, to build/bench. An emulated
-# processor: ratios count, not times.
+# Cost of this driver compared with other drivers, in one guest. bench.sh [SERIES [OPTION...]]:
+# kernel series, and options of rashpa-bench memory. Writes memory, latency and roundtrip, each as
+# .json and .svg, to build/bench. Only ratios are meaningful, as the processor is emulated.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -14,10 +13,10 @@ out=build/bench
 
 mkdir -p "$out"
 rm -f "$out"/{memory,latency,roundtrip}.{json,svg}
-# an area for the CMA backend: older kernels ignore it, and run without that backend;
-# an interrupt pin for uio_pci_generic
+# an area for the CMA backend, which older kernels do not support, and an interrupt pin for
+# uio_pci_generic
 selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --fpga-option --intx --memory 6G \
 	--append cma=1536M --timeout 1800 --log "$out/bench.log" -- \
 	tools/bench/lab/bench-guest.sh "$out" --repeat 3 "$@"
 echo
-echo "bench: the same figures in $out/memory.json, latency.json and roundtrip.json, drawn in .svg"
+echo "bench: the same results in $out/memory.json, latency.json and roundtrip.json, plots in .svg"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What bench-builder.sh has measured, as one file with rows, and a picture: FOLDER."""
+"""Merge the results of bench-builder.sh into one file with rows, and draw them: FOLDER."""
 import glob
 import json
 import os
@@ -16,14 +16,14 @@ def load(path):
 
 
 def median_row(name, backend, peer, size, pairs):
-    """A row of pairs of rates, ours and theirs, each pair of one round."""
+    """A row from pairs of rates, of the library and of the peer; each pair is from one round."""
     return {"name": name, "backend": backend, "peer": peer, "size_bytes": size,
             "ours": statistics.median(p[0] for p in pairs), "theirs": statistics.median(p[1] for p in pairs),
             "ratio": statistics.median(p[0] / p[1] for p in pairs), **UNIT}
 
 
 def protocols(folder):
-    """Copied on the way beside read by the receiver: both of MPI alone."""
+    """MPI alone: eager messages (copied), compared with messages that the receiver reads."""
     rates = {}
     for path in sorted(glob.glob(f"{folder}/builder-eager-*.json")):
         other = load(path.replace("-eager-", "-rendezvous-"))
@@ -35,7 +35,7 @@ def protocols(folder):
 
 
 def verbs(folder):
-    """Of bench-builder-guest.sh, where it has run: verbs beside MPI over the same soft-RoCE device, or over TCP."""
+    """Results of bench-builder-guest.sh, if any: verbs compared with MPI over the same soft-RoCE device, or over TCP."""
     path = f"{folder}/builder-verbs.jsonl"
     if not os.path.exists(path):
         return []
@@ -61,8 +61,8 @@ PANELS = (
     ("one way, depth (testsome) and many buffers", ("depth 1", "depth 2", "testsome", "depth 16", "depth 64",
                                                     "many buffers")),
     ("both ways", ("both: test", "both: testsome", "both: testall", "both: many buffers", "both: depth 64")),
-    ("what a thread costs, and which protocol", ("layer alone", "synchronous", "thread", "thread, testsome",
-                                                 "MPI alone: protocol")),
+    ("cost of a thread, and of protocols", ("layer alone", "synchronous", "thread", "thread, testsome",
+                                            "MPI alone: protocol")),
 )
 
 
@@ -85,7 +85,7 @@ def draw(report, path):
         axis.set_xscale("log", base=2)
         axis.legend(fontsize=7)
         axis.grid(alpha=0.3)
-    figure.suptitle(f"messages through the library beside MPI alone (more is better)\n"
+    figure.suptitle(f"messages through the library compared with MPI alone (more is better)\n"
                     f"{report['machine']['cpu']}, Linux {report['machine']['kernel']}", fontsize=10)
     figure.savefig(path)
 

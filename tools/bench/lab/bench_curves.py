@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Curves of rashpa-builder model, and their picture: OUT.svg [OUT.json]
+"""Draw curves of rashpa-builder model: OUT.svg [OUT.json]
 
-The document's fabric (12 leaves of 15 machines with 18 links up, 6 spines; 54.3 Gb/s), and what changes there with the
-number of machines, the size of a block, and the depth. Nothing is measured, so all machines make the same picture."""
+Uses the fabric of the document (12 leaves with 15 machines and 18 uplinks each, 6 spines; 54.3 Gb/s), and varies the
+number of machines, the block size and the depth. The results are simulated, so they are the same on all machines."""
 import json
 import os
 import subprocess
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 LINK = "gbps=54.3,latency=0.2,cost=0.3,head=30"
 FABRIC = LINK + ",leaf=15,spines=6,cables=3,mixed"
 MACHINES = (2, 4, 8, 16, 32, 64, 128, 178, 256, 500, 1000)
-# name, size, depth, seconds that a link takes for a message, most machines: more take hours
+# name, size, depth, time of a message on a link in seconds, maximum number of machines (more take hours)
 SCALES = (("4 KiB", 4096, 2, 6.1e-7, 1000), ("64 KiB", 65536, 2, 9.8e-6, 178))
 BLOCKS = (1, 2, 4, 8, 16)
 FRAGMENT = 9300
@@ -27,14 +27,14 @@ def model(*options):
 
 
 def scale(size, depth, each, machines):
-    # four times what is under way: the first quarter does not count
+    # time for four times the data under way, as the first quarter does not count
     seconds = max(1e-3, 4 * depth * each * machines / 2)
     return model("--of", "nton", "--readouts", machines // 2, "--size", size, "--depth", depth, "--jitter", 10,
                  "--seconds", f"{seconds:.6f}", "--network", FABRIC if machines > 2 else LINK)["part_of_link"]
 
 
 def blocks(block, credit):
-    # twelve times what is under way to a builder, at 6.8 GB/s
+    # time for twelve times the data under way to a builder, at 6.8 GB/s
     seconds = max(0.003, 12 * 108 * block * credit * FRAGMENT / 6.8e9)
     return model("--readouts", 108, "--builders", 73, "--sources", 1, "--fragment", FRAGMENT, "--jitter", 50, "--block", block,
                  "--credit", credit, "--seconds", f"{seconds:.6f}", "--network", FABRIC + ",packet=16K,buffer=256K")["events_per_s"]

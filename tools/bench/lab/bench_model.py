@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rashpa-builder model beside what it is a model of, here: processes of this machine over shared memory. FOLDER.
+"""Compare rashpa-builder model with real runs of processes of this machine over shared memory: FOLDER.
 
-What the model is told comes from three runs of two processes: the time of a message of 64 bytes at a depth of 64 (cost)
-and of 1 (latency, there and back), and the rate of messages of 1 MiB (copy). All other runs are foretold."""
+The parameters of the model come from three runs of two processes: the time of a message of 64 bytes at a depth of 64
+(cost) and of 1 (latency, there and back), and the rate of messages of 1 MiB (copy). The model predicts all other runs."""
 import json
 import os
 import statistics
@@ -22,7 +22,7 @@ def of(command):
 
 
 def measured(processes, size, depth):
-    """Bytes a second of all receivers, in one run."""
+    """Received bytes a second in one run, sum of all receivers."""
     run = of(["mpirun", "--bind-to", "none", "-n", str(processes), "rashpa-builder", "nton", "--seconds", str(SECONDS),
               "--interval", "0.05", "--size", str(size), "--depth", str(depth), "--json"])
     return run["mean_bytes_per_s"] * run["ranks_measured"]
@@ -31,7 +31,7 @@ def measured(processes, size, depth):
 def foretold(processes, size, depth, told):
     run = of(["rashpa-builder", "model", "--of", "nton", "--readouts", str(processes // 2), "--size", str(size),
               "--depth", str(depth), "--seconds", "0.05", "--network",
-              # each process is a machine of its own; the way is one cable, or two and a switch
+              # each process is a separate machine in the model; the path is one cable, or two and a switch
               f"cost={told['cost_us']:.4f},copy={told['copy_gbps']:.4f},gbps=1000,packet=64K,buffer=1M,"
               f"latency={told['latency_us'] / (1 if processes == 2 else 2):.4f}", "--json"])
     return run["mean_bytes_per_s"] * run["ranks_measured"]

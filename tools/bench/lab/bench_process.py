@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Adds to the JSON of "rashpa-bench process" what NumPy and pyFAI take for the same, and draws it.
+"""Add times of NumPy and pyFAI for the same work to the JSON of "rashpa-bench process", and draw it.
 
-bench_process.py FILE.json FILE.svg [ROUNDS]: pipelines and peers take turns, the median counts; as
-many threads as OpenMP has.
+bench_process.py FILE.json FILE.svg [ROUNDS]: medians of rounds that alternate pipelines and peers,
+with as many threads as OpenMP uses.
 """
 import ctypes
 import itertools
@@ -31,7 +31,7 @@ def timed(function):
 
 
 def made_up(shape):
-    """A raw image of a JUNGFRAU, as rashpa-bench process has it."""
+    """A raw image of a JUNGFRAU, as in rashpa-bench process."""
     i = numpy.arange(shape[0] * shape[1], dtype=numpy.uint32)
     raw = (PEDESTAL + i * 7 % 30).astype(numpy.uint16)
     raw[i % 499 == 0] += 10 * GAIN
@@ -40,7 +40,7 @@ def made_up(shape):
 
 
 def numpy_pretreat(raw, pedestal, per_gain):
-    """Conversion with three gains, as one would write it with NumPy."""
+    """Conversion with three gains, as usual with NumPy."""
     code = raw >> 14
     stage = code - (code >> 1)
     plane = numpy.choose(stage, pedestal)
@@ -60,7 +60,7 @@ class Bench:
         self.rows, self.rounds, self.threads = rows, rounds, threads
 
     def row(self, name, peer, raw, ours, theirs, moved, threads=None):
-        """Both in seconds; of as many bytes."""
+        """Add a row: both times in seconds, for the same number of bytes."""
         threads = threads or self.threads
         ours, theirs = statistics.median(ours), statistics.median(theirs)
         self.rows.append({
@@ -102,7 +102,7 @@ class Bench:
 
 
     def integrate(self, raw, folder):
-        """pyFAI's matrix and its engine in Cython and OpenMP, and ours, of the same image."""
+        """pyFAI, with its matrix and its engine in Cython and OpenMP, and rashpa, for the same image."""
         from pyFAI.detectors import Detector
         from pyFAI.integrator.azimuthal import AzimuthalIntegrator
         height, width = raw.shape
@@ -139,8 +139,8 @@ class Bench:
 
 
 def ssx(folder, images=60):
-    """Serial crystallography: frames of 4 Mpixel, one of ten a hit, a dark one behind each. What is
-    found, what is kept of it in a file, how fast."""
+    """Serial crystallography: frames of 4 Mpixel, one in ten a hit, alternating with dark frames.
+    Returns numbers of hits, bytes and the rate."""
     from rashpa import dataset
     raw = f"{folder}/ssx.h5"
     dataset.main(["jungfrau", raw, "--images", str(images), "--darks", "4", "--size", "2048x2048",
@@ -154,7 +154,7 @@ def ssx(folder, images=60):
               "sinks": {"nexus": {"file": f"{folder}/hits.h5", "what": ["compressed"]}}}
     found = []
     with Pipeline(config) as pipeline:
-        pipeline(darks[0], dark=True)       # buffers and files are made
+        pipeline(darks[0], dark=True)       # allocates buffers, and creates files
         begin = time.perf_counter()
         for i, frame in enumerate(frames):
             pipeline(darks[i % len(darks)], dark=True)
@@ -171,12 +171,12 @@ def ssx(folder, images=60):
     return result
 
 
-# Operations of a pixel for each stage: subtract and multiply; compare; compare and add.
+# Operations per byte of each stage: subtract and multiply; compare; compare and add.
 OPERATIONS = {"pretreat": 2 / 14, "veto": 1 / 4, "compress": 2 / 4}
 
 
 def roofline(report, path):
-    """Operations a second over operations a byte, below what memory allows: STREAM's rate."""
+    """Roofline: operations a second over operations per byte, with the limit of STREAM's rate."""
     import matplotlib
     matplotlib.use("svg")
     from matplotlib import pyplot

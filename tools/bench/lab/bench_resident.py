@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Memory of a rank that is slow, while another one sends to it over MPI: MPI_Issend beside MPI_Isend. FOLDER."""
+"""Memory of a slow rank that another one sends to over MPI: MPI_Issend compared with MPI_Isend. FOLDER."""
 import json
 import subprocess
 import sys
@@ -10,7 +10,7 @@ COMMAND = ("mpirun --bind-to none -n 2 rashpa-builder nxn --transport mpi --size
 
 
 def resident(pid):
-    """Bytes, 0 where the process has ended."""
+    """Resident bytes, or 0 if the process has ended."""
     try:
         with open(f"/proc/{pid}/status") as file:
             return next((int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS")), 0)
@@ -19,7 +19,7 @@ def resident(pid):
 
 
 def samples(command):
-    """Seconds, and the memory of the larger rank."""
+    """Samples: seconds, and the memory of the larger rank."""
     began, found = time.monotonic(), []
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
         while run.poll() is None:

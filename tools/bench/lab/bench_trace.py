@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What functions call and how long that takes, from traces of function_graph: JSON TRACE..., of a size or an event."""
+"""Calls of functions and their times, from traces of function_graph: JSON TRACE..., one for each size, or an event."""
 import collections
 import json
 import re
@@ -7,14 +7,14 @@ import statistics
 import sys
 from pathlib import Path
 
-# what is asked for; with interrupts the tracer lets other functions through
+# the traced functions; with interrupts, the tracer also records others
 CALLERS = ("rashpa_ioc_map", "rashpa_map_fill_locked", "bare_ioctl", "rashpa_vector_fire", "rashpa_channel_teller",
            "vfio_msihandler")
 LINE = re.compile(r"^ *\d+\) .*?(?:(?P<us>[\d.]+) us)? *\| (?P<in> *)(?P<end>} /\* )?(?P<name>[\w.]+)")
 
 
 def calls(path):
-    """(caller, {function that it calls: microseconds, "": of itself}), for each time that it was called."""
+    """For each call: (caller, {called function: microseconds, "": time in the caller itself})."""
     below = collections.Counter()
     for line in path.read_text().splitlines():
         found = LINE.match(line)
@@ -35,11 +35,11 @@ def medians(path):
     for caller, found in times.items():
         if caller not in CALLERS:
             continue
-        # the first round is warming up, and so is what the trace begins in
+        # leave out the first round, which is a warm-up, and may be incomplete
         found = found[1:]
         for name in {name for below in found for name in below}:
             median = statistics.median(below[name] for below in found)
-            if median:  # else an interrupt that came sometimes
+            if median:  # otherwise a function of occasional interrupts
                 yield caller, name, median
 
 

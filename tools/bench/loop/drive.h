@@ -104,7 +104,7 @@ OWN bool drive_has(uint n)
 	return WORD(drive_event(n) + 7u) == drive_generation(n, P.events_log2);
 }
 
-/* Wait for the next event. LOOP_RUNS, or why there is none. */
+/* Wait for the next event. LOOP_RUNS, or the reason to end the loop. */
 OWN uint drive_wait(void)
 {
 	while (!drive_has(seen)) {
