@@ -57,7 +57,7 @@ static int check(const struct board *b, const char *name, size_t room, char *why
 	return 0;
 }
 
-/* --- ours --- */
+/* --- this driver --- */
 
 static int buffer(struct board *b, enum rashpa_backend backend, char *why)
 {

@@ -98,7 +98,7 @@ static bool next_head(struct assembly *a, uint32_t readout, void *head, size_t s
 	return true;
 }
 
-/* Is the fragment whole whose head was just read? If not, sets a flag in the head. */
+/* Check the fragment after the head that was just read. If damaged, set a flag in the head. */
 static bool whole_fragment(struct build *b, uint32_t readout, uint64_t event,
 			   struct fragment_head *f)
 {
@@ -120,7 +120,7 @@ static bool whole_fragment(struct build *b, uint32_t readout, uint64_t event,
 	return false;
 }
 
-/* Is the part of a readout whole? */
+/* Check the part of a readout; true: complete and undamaged. */
 static bool part(struct build *b, struct assembly *a, uint32_t readout, uint64_t event)
 {
 	struct event_head head;

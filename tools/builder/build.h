@@ -43,7 +43,7 @@ struct message {
 	uint64_t first;
 	/* ASK: blocks; BUILT: events with something missing or wrong; FAIL: exit code */
 	uint32_t events;
-	uint32_t builder;	/* rank; ALIVE: rank waited for; GONE: rank that has gone */
+	uint32_t builder;	/* rank; ALIVE: rank waited for; GONE: lost rank */
 	uint64_t bytes;		/* length of the data that follow */
 };
 
@@ -92,7 +92,7 @@ struct build {
 	struct manager *manager;
 	struct readout *readout;
 	struct assembly *assembly;
-	uint32_t unsent;	/* messages whose event did not come yet */
+	uint32_t unsent;	/* messages without a completion yet */
 	bool telling;		/* one of them is TELL */
 	bool reported;		/* GONE was sent */
 	/* manager: why the run ends, and the rank to blame, which does not get that message */

@@ -230,7 +230,7 @@ static int run(struct model *m)
 	progress_end(&progress);
 	if (m->failed)
 		return fail("no memory");
-	return warm ? 0 : fail("nothing happens in %.3g s of this network: give more --seconds",
+	return warm ? 0 : fail("nothing happens in %.3g s of this network: raise --seconds",
 			       m->seconds_ns / 1e9);
 }
 

@@ -162,7 +162,7 @@ static void test_pool(void)
 	ok(!rashpa_pool_open(a, 5000, 4, &p) && !rashpa_pool_open(a, 100, 8, &other),
 	   "two-pools-fill: two pools fill it");
 	refused(rashpa_pool_open(a, 64, 1, &p), ENOSPC, "0 buffers fit", "a third one");
-	refused(rashpa_pool_open(a, 0, 1, &p), EINVAL, "0 bytes", "buffers of nothing");
+	refused(rashpa_pool_open(a, 0, 1, &p), EINVAL, "0 bytes", "buffers of 0 bytes");
 	refused(rashpa_pool_open(a, 64, 0, &p), EINVAL, "0 buffers", "no buffers");
 	for (unsigned int i = 0; i < 4; i++) {
 		buffer[i] = rashpa_pool_take(p, 0);

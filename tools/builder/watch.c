@@ -107,7 +107,7 @@ static int say_alive(struct build *b, uint64_t now)
 	struct watch *w = b->watch;
 	int result = 0;
 
-	/* a rank with its result sent may get the order to leave: nothing may be under way then */
+	/* after its result, a rank may get the order to leave: send no more messages */
 	if (b->rank ? b->ending : b->over)
 		return 0;
 	if (now - w->said_ns < (part < EVERY_NS ? part : EVERY_NS))

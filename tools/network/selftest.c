@@ -187,7 +187,7 @@ static void test_refusals(void)
 	ok(refused == n, "wrong-members-refused: %u of %u wrong members are refused, and named", refused, n);
 }
 
-/* Is a message refused whose members are valid, but not in this combination? */
+/* Is a message refused because of the combination of its members? */
 static bool refuses_all(const struct hello *h, const char *name)
 {
 	struct json_object *o = hello_write(h);
