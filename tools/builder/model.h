@@ -38,7 +38,7 @@ struct net *net_open(const struct model_fabric *fabric, uint32_t processes, uint
 void net_close(struct net *net);
 /* Messages of a pair keep their order; at most depth of them are under way. 0 or -ENOMEM */
 int net_send(struct net *net, uint32_t from, uint32_t to, uint64_t bytes, uint64_t tag);
-/* Process the next event. false: there is none, or no memory */
+/* Process the next event. false: no event is left, or no memory */
 bool net_step(struct net *net);
 uint64_t net_now(const struct net *net);
 uint64_t net_steps(const struct net *net);

@@ -428,7 +428,7 @@ static void test_fairness(void)
 	while (total < 480 && rashpa_fabric_next(f, &e, 1, LIMIT_S * SECOND) == 1) {
 		done[e.request.peer]++;
 		total++;
-		/* while all peers have messages, none is ahead by more than a round */
+		/* while all peers have messages, no peer is ahead by more than a round */
 		for (unsigned int i = 1; i < 4; i++)
 			wrong += done[i] < 60 && (done[0] > done[i] + 3 || done[i] > done[0] + 3);
 	}
