@@ -27,7 +27,7 @@ struct rashpa_net_queue {
 	struct ibv_srq *srq;		/* NULL: its pairs share no receives */
 	uint32_t receives;
 	uint32_t used;			/* receives to post again */
-	uint64_t waiting;		/* messages found by polls in a row, without an empty one */
+	uint64_t waiting;		/* messages found by full batches in a row */
 	uint32_t unacknowledged;	/* events not acknowledged yet */
 	int wake;			/* eventfd */
 	struct ibv_wc *wc;
