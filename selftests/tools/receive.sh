@@ -153,7 +153,7 @@ wait_for 30 waits
 poke $lock_stacks $((1 << 62))
 receive
 is "bad-lock-record/failure: a bad lock record: a failure" $? 1
-says "4611686018427387904 complete stacks, which cannot be"
+says "4611686018427387904 complete stacks, which is impossible"
 ok $? "bad/explained: that is explained"
 stop
 

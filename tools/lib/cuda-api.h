@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is called of CUDA's driver API (libcuda.so.1), in declarations of our own: no header of
- * CUDA's is needed to build. tools/lib/tests/gpu-libraries/cuda-header.c compares them with cuda.h, where
- * that is at hand.
+ * Declarations of the functions that are called in CUDA's driver API (libcuda.so.1), so the build
+ * needs no header of CUDA. tools/lib/tests/gpu-libraries/cuda-header.c compares them with cuda.h,
+ * if that is installed.
  */
 #ifndef CUDA_API_H
 #define CUDA_API_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Results and devices are int, addresses of a GPU uint64_t; what is behind these is CUDA's. */
+/* Results and devices are int, addresses of a GPU uint64_t. These structs are CUDA's. */
 struct cuda_context;
 struct cuda_stream;
 struct cuda_module;

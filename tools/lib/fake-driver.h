@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * As much of the driver as streams need, in one process: nodes are files, and ioctl() and mmap()
- * of what is linked with this (FAKE_DRIVER in the Makefiles) come here. Nothing makes events: wait
- * with a timeout of 0. What is mapped has pages around it that cannot be touched.
+ * of programs that are linked with this (FAKE_DRIVER in the Makefiles) come here. Nothing makes
+ * events: wait with a timeout of 0. Guard pages that cannot be touched surround each mapping.
  */
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Has anybody the role of a producer? Nobody is told of the other. */
+/* Whether the producer's role is taken. The role's process id is not reported. */
 extern bool fake_has_producer;
 
 /* 0: the nodes are there. */

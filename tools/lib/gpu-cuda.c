@@ -193,7 +193,7 @@ static void cuda_close(struct rashpa_gpu *gpu)
 
 	if (c->context)
 		c->release(c->device);
-	/* CUDA has threads of its own, and does not like to be unloaded: it stays */
+	/* CUDA runs threads, so unloading is unsafe: it stays loaded */
 	free(c);
 }
 
@@ -227,7 +227,7 @@ static uint64_t up_to(uint64_t bytes, uint64_t multiple)
 	return (bytes + multiple - 1) / multiple * multiple;
 }
 
-/* Pages that others may write to, at an address that is nobody else's. */
+/* Map pages that other devices may write to, at a reserved address. */
 static int take_pages(struct cuda *c, struct cuda_memory *m)
 {
 	const struct cuda_pages wanted = {
@@ -249,7 +249,7 @@ static int take_pages(struct cuda *c, struct cuda_memory *m)
 	return result ? result : c->set_access(m->reserved, m->bytes, &access, 1);
 }
 
-/* What others write is seen by copies that are asked for later: they wait for it. */
+/* Copies that are enqueued later wait for the writes of other devices, and see them. */
 static int take_plain(struct cuda *c, struct cuda_memory *m)
 {
 	const unsigned int yes = 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa: GPUs by Level Zero (libze_loader.so.1). Memory of the device that is told at its
- * beginning that it will be a dma-buf. What is called is declared here: no header of Level Zero's
- * is needed to build.
+ * librashpa: GPUs by Level Zero (libze_loader.so.1). Device memory is allocated with the flag that
+ * allows its export as a dma-buf. This file declares the functions that it calls, so the build
+ * needs no header of Level Zero.
  */
 #include "gpu.h"
 #include "internal.h"
@@ -30,7 +30,7 @@ enum {
 	ZE_UNINITIALIZED = 0x78000001, ZE_UNSUPPORTED = 0x78000003,
 };
 
-/* Each begins with what it is, and what is behind it. */
+/* Each struct begins with its type and a pointer to the next one. */
 struct ze_wanted {
 	uint32_t type;
 	const void *next;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * librashpa: GPUs by ROCm's runtime (libhsa-runtime64.so.1). Memory is of the GPU's coarse-grained
- * pool. What is called is declared here: no header of ROCm's is needed to build.
+ * pool. This file declares the functions that it calls, so the build needs no header of ROCm.
  */
 #include "gpu.h"
 #include "internal.h"
@@ -86,7 +86,7 @@ static int look_at_agent(uint64_t agent, void *data)
 	return HSA_BREAK;
 }
 
-/* Memory of its own: what others write there is seen by kernels that are launched later. */
+/* Local memory: kernels that are launched later see the writes of other devices. */
 static int look_at_pool(uint64_t pool, void *data)
 {
 	uint32_t segment = 1, flags = 0;
@@ -136,7 +136,7 @@ static int take_agent(struct rocm *r, unsigned int number)
 		return fail(ENODEV, "rocm:%u: ROCm has %u GPUs on this machine", number, r->seen);
 	r->pools(r->agent, look_at_pool, r);
 	describe(r);
-	return r->has_pool ? 0 : fail(EOPNOTSUPP, "%s: it has no memory of its own",
+	return r->has_pool ? 0 : fail(EOPNOTSUPP, "%s: it has no local memory",
 				      r->gpu.info.name);
 }
 
@@ -195,8 +195,8 @@ static int fill_in(struct rocm *r, struct rocm_memory *m, uint64_t length)
 	result = r->export(m->address, length, &m->memory.dmabuf, &offset);
 	if (result)
 		return rocm_fail(r, "a dma-buf", result);
-	return !offset ? 0 : fail(EIO, "%s: its driver has the memory at byte %" PRIu64
-				  " of a dma-buf, where others do not look for it",
+	return !offset ? 0 : fail(EIO, "%s: its driver puts the memory at byte %" PRIu64
+				  " in the dma-buf; other drivers expect it at byte 0",
 				  r->gpu.info.name, offset);
 }
 

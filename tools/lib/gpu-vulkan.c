@@ -23,7 +23,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ADDRESS		VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
 #define DMABUF		VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT
-#define QUEUES	3	/* a copy in, a kernel and a copy out beside each other */
+#define QUEUES	3	/* a copy in, a kernel and a copy out at the same time */
 #define USAGE		(VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | \
 			 VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 
@@ -178,7 +178,7 @@ static int make_instance(struct vulkan *v)
 	v->get = (PFN_vkGetInstanceProcAddr)dlsym(v->library, "vkGetInstanceProcAddr");
 	create = v->get ? (PFN_vkCreateInstance)v->get(NULL, "vkCreateInstance") : NULL;
 	if (!create)
-		return fail(EOPNOTSUPP, "libvulkan.so.1 is none of Vulkan");
+		return fail(EOPNOTSUPP, "libvulkan.so.1 is not a Vulkan loader: it has no vkCreateInstance");
 	result = create(&wanted, NULL, &v->instance);
 	if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
 		return fail(EOPNOTSUPP, "Vulkan has no driver on this machine: install the GPU's, or mesa-vulkan-drivers");
@@ -200,7 +200,7 @@ static unsigned int rank(const struct vulkan *v, VkPhysicalDevice physical)
 	v->GetPhysicalDeviceProperties2(physical, &all);
 	if (all.properties.apiVersion < VK_API_VERSION_1_1)
 		return 5;
-	/* also where another machine's processor computes: that is what we are told */
+	/* also for a processor on another machine: the driver reports no difference */
 	if (driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE ||
 	    driver.driverID == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
 		return 4;
@@ -416,8 +416,8 @@ static int vulkan_open(unsigned int number, struct rashpa_gpu **gpu)
 /* --- memory --- */
 
 /*
- * Memory of the GPU that others reach: what the processor can map is behind a BAR. Then any of the
- * GPU's; of what was imported, any that it can be.
+ * Prefer memory of the GPU that other devices reach: memory that the processor can map is behind a
+ * BAR. Then any memory of the GPU. For imported memory, any possible type.
  */
 static uint32_t find_type(const struct vulkan *v, uint32_t possible)
 {
@@ -542,7 +542,7 @@ static int fill_in(struct vulkan *v, struct vulkan_memory *m, int dmabuf, uint64
 	v->GetBufferMemoryRequirements(v->device, m->buffer, &needs);
 	if (dmabuf >= 0) {
 		error = ask_types(v, dmabuf, &needs.memoryTypeBits);
-		/* of a dma-buf there is no more than there is */
+		/* the dma-buf cannot grow */
 		if (!error && needs.size > length)
 			error = fail(EINVAL, "%s: a dma-buf of %" PRIu64
 				     " bytes is too short: the driver wants %" PRIu64,
@@ -555,7 +555,7 @@ static int fill_in(struct vulkan *v, struct vulkan_memory *m, int dmabuf, uint64
 		error = take_pages(v, m, dmabuf, dmabuf < 0 ? needs.size : length, type);
 	if (error)
 		return error;
-	/* what was imported is another's, and mapped by its dma-buf */
+	/* imported memory belongs to another driver, and is mapped through its dma-buf */
 	if (dmabuf < 0 && is_mappable(v, type) &&
 	    v->MapMemory(v->device, m->pages, 0, VK_WHOLE_SIZE, 0, &m->memory.base))
 		m->memory.base = NULL;

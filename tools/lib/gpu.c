@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa: memory of GPUs, whoever makes them. See rashpa-gpu.h. */
+/* librashpa: memory of GPUs of all vendors. See rashpa-gpu.h. */
 #include "gpu.h"
 #include "internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the makers of GPUs have in common. */
+/* Parts that the GPU backends share. */
 #ifndef GPU_H
 #define GPU_H
 
@@ -32,7 +32,7 @@ struct rashpa_gpu_memory {
 	struct rashpa_gpu *gpu;
 	int dmabuf;			/* -1: memory of the host */
 	void *base;
-	uint64_t address;		/* of the GPU; 0: it has no such addresses */
+	uint64_t address;		/* address for the GPU; 0: the GPU has no such addresses */
 };
 
 extern const struct gpu_way gpu_vulkan, gpu_cuda, gpu_rocm, gpu_level_zero;

@@ -50,7 +50,7 @@ static int address(struct sockaddr_un *to, const char *name)
 	return 0;
 }
 
-/* Only of a dma-buf nobody can take pages away while we look at them. */
+/* Accept only a dma-buf: no other process can remove its pages during a read. */
 static int length_of(int fd, uint64_t *length)
 {
 	char path[32], target[32] = "";
@@ -59,7 +59,7 @@ static int length_of(int fd, uint64_t *length)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (end <= 0 || readlink(path, target, sizeof(target) - 1) < 0 ||
 	    strncmp(target, "/dmabuf:", strlen("/dmabuf:")))
-		return fail(EPROTO, "that is no dma-buf");
+		return fail(EPROTO, "the descriptor is not a dma-buf");
 	*length = end;
 	return 0;
 }
@@ -109,13 +109,13 @@ int rashpa_payload_hand(int listener, int dmabuf)
 		return error;
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
-		return fail(errno, "nobody asks for the memory: %s", strerror(errno));
+		return fail(errno, "no process asks for the memory: %s", strerror(errno));
 	control.head.cmsg_level = SOL_SOCKET;
 	control.head.cmsg_type = SCM_RIGHTS;
 	control.head.cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(&control.head), &dmabuf, sizeof(dmabuf));
 	if (sendmsg(fd, &message, MSG_NOSIGNAL) != sizeof(text))
-		error = fail(errno, "whoever asked for the memory has gone: %s", strerror(errno));
+		error = fail(errno, "the process that asked for the memory has gone: %s", strerror(errno));
 	close(fd);
 	return error;
 }
@@ -169,7 +169,7 @@ static int ask(int socket, const char *name)
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	return fail(EPROTO, "memory %s: its owner's answer is none, or not about a dma-buf", name);
+	return fail(EPROTO, "memory %s: its owner did not answer with a dma-buf", name);
 }
 
 static int no_memory(const char *name, const struct sockaddr_un *at)

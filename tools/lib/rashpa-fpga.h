@@ -39,7 +39,7 @@
 #define RFPGA_CAPS		0x0008	/* ro */
 #define   RFPGA_CAPS_DTPS(v)	((v) & 0xff)
 #define   RFPGA_CAPS_VECTORS(v)	(((v) >> 8) & 0xff)
-#define   RFPGA_CAPS_ENTRIES(v)	(((v) >> 16) & 0xffff)	/* of the address table */
+#define   RFPGA_CAPS_ENTRIES(v)	(((v) >> 16) & 0xffff)	/* entries of the address table */
 #define RFPGA_FEATURES		0x000c	/* ro: RFPGA_FEATURE_* */
 #define   RFPGA_FEATURE_MSIX	(1u << 0)
 #define   RFPGA_FEATURE_LOCK	(1u << 1)
@@ -60,11 +60,11 @@
 #define   RFPGA_STATUS_RESETTING (1u << 2)	/* nothing else is answered yet */
 #define RFPGA_MEMORY_SIZE	0x0018	/* ro, 64 bit: bytes of on-board memory */
 #define RFPGA_TICKS		0x0020	/* ro, 64 bit: free-running, see RFPGA_TICK_RATE */
-#define   RFPGA_TICK_NS		4	/* of the software FPGA */
+#define   RFPGA_TICK_NS		4	/* software FPGA: nanoseconds per tick */
 #define RFPGA_SCRATCH		0x0028	/* rw */
 #define RFPGA_FAULTS		0x0030	/* ro, 64 bit: refused transactions */
 #define RFPGA_FAULT_ADDR	0x0038	/* ro, 64 bit: address of the last one */
-#define RFPGA_FAULT_CAUSE	0x0040	/* ro: of the last one */
+#define RFPGA_FAULT_CAUSE	0x0040	/* ro: cause of the last one */
 #define   RFPGA_FAULT_NONE	0
 #define   RFPGA_FAULT_ENTRY	1	/* entry not valid, or outside the DTP's entries */
 #define   RFPGA_FAULT_BUS	2	/* the host has nothing at that address */
@@ -76,13 +76,13 @@
 #define   RFPGA_FAULT_RING(r)	(0x100 + (r))
 #define RFPGA_BYTES		0x0048	/* ro, 64 bit: payload written, all DTPs */
 #define RFPGA_STOPS		0x0050	/* ro: stop requests taken */
-#define RFPGA_LIMITS		0x0054	/* ro: how much of a register is there, in bits */
+#define RFPGA_LIMITS		0x0054	/* ro: implemented bits of registers */
 #define   RFPGA_LIMITS_OFFSET(v)	((v) & 0xff)	/* bases, DST_SLOT, 64-bit numbers */
 #define   RFPGA_LIMITS_STRIDE(v)	(((v) >> 8) & 0xff)	/* *_LINE, *_IMAGE */
 #define   RFPGA_LIMITS_COUNT(v)		(((v) >> 16) & 0xff)	/* BUNCH ... HEIGHT */
 #define   RFPGA_LIMITS_ALIGN(v)		(((v) >> 24) & 0xff)	/* SRC_*, DST_* in bytes */
 #define RFPGA_TICK_RATE		0x0058	/* ro: ticks a second */
-#define RFPGA_BLOCKS		0x005c	/* ro: where the list of blocks begins, BAR 0 */
+#define RFPGA_BLOCKS		0x005c	/* ro: offset of the list of blocks, BAR 0 */
 #define RFPGA_INTX		0x0060	/* the software FPGA with --intx only */
 #define   RFPGA_INTX_PENDING	(1u << 0)	/* rw1c: INTx is asserted */
 #define RFPGA_STOP_TIME		0x0064	/* ro: us from STOP to idle, at most */
@@ -103,9 +103,9 @@
 #define   RFPGA_BLOCK_UNIT	7
 #define   RFPGA_BLOCK_RING	8
 #define   RFPGA_BLOCK_RING_BOUNDS 9
-#define RFPGA_BLOCK_BASE	0x04	/* ro: of the first, BAR 0 */
+#define RFPGA_BLOCK_BASE	0x04	/* ro: offset of the first, BAR 0 */
 #define RFPGA_BLOCK_STEP	0x08	/* ro: bytes from one to the next */
-#define RFPGA_BLOCK_DOORBELL	0x0c	/* ro: of the first, BAR 2; a page each; 0xffffffff: none */
+#define RFPGA_BLOCK_DOORBELL	0x0c	/* ro: first page in BAR 2, a page each; 0xffffffff: none */
 
 /* registers of a live source (BAR 0), relative to the BASE of its block */
 #define RFPGA_SOURCE_CONTROL	0x00	/* wo, reads 0 */
@@ -117,7 +117,7 @@
 #define RFPGA_SOURCE_HEIGHT	0x0c	/* ro: lines; likewise */
 #define RFPGA_SOURCE_PIXEL_BYTES 0x10	/* ro: likewise */
 #define RFPGA_SOURCE_FIFO	0x14	/* ro: images that are kept for each DTP */
-#define RFPGA_SOURCE_ROLE	0x18	/* rw: of images that begin from now on */
+#define RFPGA_SOURCE_ROLE	0x18	/* rw: role of images that begin from now on */
 #define RFPGA_SOURCE_PERIOD	0x20	/* rw, 64 bit: ticks from image to image, >= 1 */
 #define RFPGA_SOURCE_FRAMES	0x28	/* ro, 64 bit: number of the image that comes next */
 #define RFPGA_SOURCE_TRIGGERS	0x30	/* ro, 64 bit: number of its trigger */
@@ -171,7 +171,7 @@
 #define RFPGA_UNIT_HEIGHT	0x34	/* rw: lines */
 #define RFPGA_UNIT_SATURATED	0x38	/* rw: one gain: raw words from here on are invalid */
 #define RFPGA_UNIT_FORMAT	0x3c	/* rw */
-#define   RFPGA_UNIT_BYTES(n)	(n)		/* of a raw word: 1, 2 or 4 */
+#define   RFPGA_UNIT_BYTES(n)	(n)		/* bytes of a raw word: 1, 2 or 4 */
 #define   RFPGA_UNIT_JUNGFRAU	(1u << 8)	/* words of two bytes, three gains: three planes */
 #define   RFPGA_UNIT_ROUND	(1u << 9)	/* results are whole */
 #define RFPGA_UNIT_DARK_WEIGHT	0x40	/* rw: float, 0 to 1: of a dark image in the mean */
@@ -199,12 +199,12 @@
 #define   RFPGA_RING_RUNNING	(1u << 0)
 #define   RFPGA_RING_WAITING	(1u << 1)	/* running, the queue of events is full */
 #define   RFPGA_RING_FAULTED	(1u << 2)	/* stopped by a fault */
-#define   RFPGA_RING_STOPPING	(1u << 3)	/* running, told to stop */
+#define   RFPGA_RING_STOPPING	(1u << 3)	/* running, stop requested */
 #define RFPGA_RING_KIND		0x08	/* ro */
 #define   RFPGA_RING_WIRE	1	/* UDP datagrams */
 #define RFPGA_RING_MODE		0x0c	/* rw */
 #define   RFPGA_RING_MSIX	(1u << 1)	/* interrupt after each event */
-#define   RFPGA_RING_LOOPBACK	(1u << 2)	/* what is sent is received, by nobody else */
+#define   RFPGA_RING_LOOPBACK	(1u << 2)	/* datagrams sent are received here only */
 #define   RFPGA_RING_FLUSH	(1u << 3)	/* read back from the payload before its event */
 #define RFPGA_RING_VECTOR	0x10	/* rw: MSI-X vector */
 #define RFPGA_RING_RUN		0x14	/* rw: 1 to 65535, part of each generation */
@@ -222,7 +222,7 @@
 #define RFPGA_RING_DEADLINE	0x4c	/* rw: ticks that an answer may take; 0: any number */
 #define RFPGA_RING_DATAGRAM_MAX	0x50	/* ro: bytes that can be sent in one */
 #define RFPGA_RING_FIFO		0x54	/* ro: datagrams that the board keeps */
-#define RFPGA_RING_ADDRESS	0x58	/* ro: of the wire, IPv4; 0: there is no wire */
+#define RFPGA_RING_ADDRESS	0x58	/* ro: IPv4 address of the wire; 0: no wire */
 #define RFPGA_RING_PORT		0x5c	/* ro: its UDP port */
 #define RFPGA_RING_C_EVENTS	0x60	/* ro, 64 bit: events written since START, as all C_* */
 #define RFPGA_RING_C_SENT	0x68	/* ro, 64 bit: datagrams sent */
@@ -234,7 +234,7 @@
 #define RFPGA_RING_C_BYTES	0x98	/* ro, 64 bit: payload sent */
 #define RFPGA_RING_FAULT_CAUSE	0xa0	/* ro: RFPGA_FAULT_* */
 #define RFPGA_RING_FAULT_ADDR	0xa8	/* ro, 64 bit */
-#define RFPGA_RING_SEEN		0xb0	/* ro, 64 bit: RFPGA_DB_RING as it was looked at last */
+#define RFPGA_RING_SEEN		0xb0	/* ro, 64 bit: RFPGA_DB_RING as last read by the board */
 #define RFPGA_RING_SIZE		0x100
 
 /* bounds of ring r, as those of a DTP, at the BASE of their block, in the page RFPGA_BOUNDS */
@@ -264,7 +264,7 @@
 #define   RFPGA_EVENT_RECEIVED	1
 #define   RFPGA_EVENT_SENT	2
 #define   RFPGA_EVENT_STATUS(v)	((v) >> 16)	/* 0: it is well */
-#define   RFPGA_EVENT_LATE	(1u << 0)	/* sent behind its deadline */
+#define   RFPGA_EVENT_LATE	(1u << 0)	/* sent after its deadline */
 #define   RFPGA_EVENT_CUT	(1u << 1)	/* received more than there is room for */
 #define   RFPGA_EVENT_STALE	(1u << 2)	/* not sent: of another generation */
 #define   RFPGA_EVENT_INVALID	(1u << 3)	/* not sent: length, port or flags */
@@ -273,11 +273,11 @@
 #define RFPGA_EVENT_TICKS	0x14	/* 32 bit: TICKS when it was received, or sent */
 #define RFPGA_EVENT_GENERATION	0x1c	/* 32 bit: RFPGA_RING_GENERATION() */
 
-/* bounds of DTP n in the address table (BAR 0); the kernel's, on a page of their own */
+/* bounds of DTP n in the address table (BAR 0); on a separate page, for the kernel only */
 #define RFPGA_BOUNDS		0x7000
 #define RFPGA_BOUNDS_STRIDE	16
 #define RFPGA_BOUNDS_FIRST	0x0	/* rw: no entry before this one */
-#define RFPGA_BOUNDS_LIMIT	0x4	/* rw: nor this one or one behind it; reset: CAPS_ENTRIES */
+#define RFPGA_BOUNDS_LIMIT	0x4	/* rw: nor this or any later one; reset: CAPS_ENTRIES */
 #define   RFPGA_BOUNDS_MASK	0x7ffu	/* of both */
 
 /* address table (BAR 0): where the host lets us write */
@@ -294,10 +294,10 @@
 /* an entry with RFPGA_FEATURE_FETCH, which only the kernel writes */
 #define RFPGA_FETCH_BASE	0x00	/* rw, 64 bit: DMA address of the first descriptor */
 #define RFPGA_FETCH_COUNT	0x08	/* rw: descriptors of the ring */
-#define RFPGA_FETCH_TAIL	0x0c	/* rw: none is fetched from this one on */
+#define RFPGA_FETCH_TAIL	0x0c	/* rw: the first one that is not fetched */
 #define RFPGA_FETCH_CONTROL	0x10	/* rw */
 #define   RFPGA_FETCH_VALID	(1u << 0)
-#define RFPGA_FETCH_STATUS	0x14	/* ro: of the last fetch that failed */
+#define RFPGA_FETCH_STATUS	0x14	/* ro: status of the last fetch that failed */
 #define   RFPGA_FETCH_REFUSED	1	/* no answer, or a refusal */
 #define   RFPGA_FETCH_POISON	2	/* the answer was poisoned */
 #define   RFPGA_FETCH_INVALID	3	/* a descriptor that makes no sense */
@@ -310,7 +310,7 @@
 #define RFPGA_ARRAY_FLAGS	0x0c	/* 32 bit */
 #define   RFPGA_ARRAY_VALID	(1u << 0)
 #define   RFPGA_ARRAY_LAST	(1u << 1)
-/* of the chain, 32 bytes, as the DMA engine of PG195 has it */
+/* descriptor of the chain, 32 bytes, as in the DMA engine of PG195 */
 #define RFPGA_CHAIN_SIZE	32
 #define RFPGA_CHAIN_CONTROL	0x00	/* 32 bit: 31-16 the magic */
 #define   RFPGA_CHAIN_MAGIC	0xad4bu
@@ -348,7 +348,7 @@
 #define   RFPGA_DTP_WAITING	(1u << 1)	/* running, no credit */
 #define   RFPGA_DTP_DONE	(1u << 2)	/* all IMAGES sent */
 #define   RFPGA_DTP_FAULTED	(1u << 3)	/* stopped by a fault */
-#define   RFPGA_DTP_STOPPING	(1u << 4)	/* running, told to stop */
+#define   RFPGA_DTP_STOPPING	(1u << 4)	/* running, stop requested */
 #define   RFPGA_DTP_IGNORED	(1u << 5)	/* a START was ignored, for it was running */
 #define RFPGA_DTP_MODE		0x008	/* rw */
 #define   RFPGA_MODE_FREERUN	(1u << 0)	/* do not wait for credit */
@@ -366,7 +366,7 @@
 #define RFPGA_DTP_SRC_IMAGES	0x028	/* rw: images in the dataset, >= 1; read round and round */
 #define RFPGA_DTP_SRC_X		0x02c	/* rw: pixels */
 #define RFPGA_DTP_SRC_Y		0x030	/* rw: lines */
-#define RFPGA_DTP_WIDTH		0x034	/* rw: of the region of interest, pixels, >= 1 */
+#define RFPGA_DTP_WIDTH		0x034	/* rw: region of interest, pixels, >= 1 */
 #define RFPGA_DTP_HEIGHT	0x038	/* rw: lines, >= 1 */
 #define RFPGA_DTP_DST_X		0x03c	/* rw: pixels */
 #define RFPGA_DTP_DST_Y		0x040	/* rw: lines */
@@ -409,7 +409,7 @@
 #define RFPGA_DTP_C_START	0x138	/* RFPGA_TICKS at START */
 #define RFPGA_DTP_C_STOP	0x140	/* RFPGA_TICKS when the last write was done */
 #define RFPGA_DTP_C_CREDIT	0x148	/* credit as last seen, 32 bit */
-#define RFPGA_DTP_FAULT_CAUSE	0x150	/* of the fault that ended the run, 32 bit */
+#define RFPGA_DTP_FAULT_CAUSE	0x150	/* cause of the fault that ended the run, 32 bit */
 #define RFPGA_DTP_FAULT_ADDR	0x158	/* its address */
 #define RFPGA_DTP_C_STALL	0x160	/* ticks without credit */
 #define RFPGA_DTP_C_STALL_BUS	0x168	/* ticks in which the bus took nothing */
@@ -455,9 +455,9 @@
 						 (uint32_t)(verdict) << 30 | (uint64_t)(run) << 32)
 
 /*
- * Doorbell page of a ring, at the DOORBELL of its block: one behind the last descriptor that is
- * there, and events that were consumed, both modulo 2^16; above these RFPGA_RING_RUN, without
- * which it does not count. So one store of 32 bits is enough once the upper word is there.
+ * Doorbell page of a ring, at the DOORBELL of its block. The lower half holds the index after the
+ * last valid descriptor, and the number of consumed events, both modulo 2^16. The upper half holds
+ * RFPGA_RING_RUN; the board ignores another value. So later stores need only the lower 32 bits.
  */
 #define RFPGA_DB_RING		0x10	/* rw, 64 bit */
 #define   RFPGA_RING_BELL(tail, consumed, run)	((uint16_t)(tail) | \
@@ -466,8 +466,8 @@
 
 /*
  * Lock record: one write of 64 bytes, which become visible from the first word to the last.
- * Who follows the stream looks at `stacks`. Who wants the rest of the record as well reads
- * `stacks`, the rest, `begun`, and all of it again if the two differ: rfpga_lock_read().
+ * To follow the stream, poll `stacks`. To read the whole record, read `stacks`, the rest and
+ * `begun`, and repeat if the two differ: rfpga_lock_read().
  */
 #define RFPGA_LOCK_SIZE		64
 #define RFPGA_LOCK_BEGUN	0x00	/* 64 bit: as stacks; the first word to be visible */
@@ -486,11 +486,11 @@ struct rfpga_lock {
 
 /**
  * rfpga_lock_read() - read a lock record
- * @record: where it is, in host memory
- * @lock: the words of one record; those of several if the answer is 0
+ * @record: the record in host memory
+ * @lock: becomes the words of one record; words of several records after 0
  *
- * Payload that is read afterwards is that of stack @lock->stacks - 1 or later.
- * Return: 1, or 0 if the record is being written in this moment: look again.
+ * Payload that is read afterwards belongs to stack @lock->stacks - 1 or a later one.
+ * Return: 1, or 0 if the record is just being written: read it again.
  */
 static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock *lock)
 {
@@ -508,8 +508,8 @@ static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock
 }
 
 /*
- * What a DTP is to do: its registers from CONTROL on, at their offsets, as wide as they are. Write
- * the words from MODE to the end, in any order, then RFPGA_DTP_START.
+ * Configuration of a DTP: its registers from CONTROL on, at their offsets and widths. Write the
+ * words from MODE to the end, in any order, then RFPGA_DTP_START.
  */
 struct rfpga_dtp {
 	uint32_t control, status;	/* not to be written */

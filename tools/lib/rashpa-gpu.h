@@ -16,28 +16,28 @@ extern "C" {
 /**
  * DOC: GPUs
  *
- * - The GPU's own library is loaded when a GPU is opened: nothing else needs it.
- * - Errors are as in rashpa.h: a negative errno, and a sentence of rashpa_reason().
- * - A GPU and its memories are for one thread at a time. They stay with the process that has
- *   opened the GPU, and are no use in its forks.
+ * - The vendor's library is loaded when a GPU is opened; nothing else needs it.
+ * - Errors are as in rashpa.h: a negative errno, and a sentence from rashpa_reason().
+ * - A GPU and its memories are for one thread at a time. Only the process that opened the GPU can
+ *   use them, not its forks.
  */
 
 #define RASHPA_GPU_NAME	256
 
-/* What a GPU can do. */
+/* Capabilities of a GPU. */
 /** RASHPA_GPU_EXPORTS - its memory can be a dma-buf */
 #define RASHPA_GPU_EXPORTS	(1u << 0)
-/** RASHPA_GPU_IMPORTS - it can use a dma-buf of others */
+/** RASHPA_GPU_IMPORTS - it can use a dma-buf of other drivers */
 #define RASHPA_GPU_IMPORTS	(1u << 1)
 /** RASHPA_GPU_SOFTWARE - it is a program on this machine's processors, with their memory */
 #define RASHPA_GPU_SOFTWARE	(1u << 2)
 /** RASHPA_GPU_HOST - it can use memory of the host: rashpa_gpu_register() */
 #define RASHPA_GPU_HOST		(1u << 3)
 
-/* What memory of the host is, for rashpa_gpu_register(). */
+/* Kinds of host memory, for rashpa_gpu_register(). */
 /**
- * RASHPA_GPU_WINDOW - a window of a board, and no memory: registers, doorbells. Each page is read
- * once, since NVIDIA's driver takes what the process's page tables have, and waits for nothing
+ * RASHPA_GPU_WINDOW - a window of a board: registers or doorbells instead of memory. Each page is
+ * read once, since NVIDIA's driver accepts only pages that the process's page tables contain
  */
 #define RASHPA_GPU_WINDOW	(1u << 0)
 /** RASHPA_GPU_READ_ONLY - the GPU does not write there */
@@ -53,12 +53,13 @@ struct rashpa_gpu;
 struct rashpa_gpu_memory;
 
 /**
- * struct rashpa_gpu_info - what a GPU is
- * @name: as its driver calls it
+ * struct rashpa_gpu_info - properties of a GPU
+ * @name: name that its driver reports
  * @driver: the driver's name and version
- * @memory_bytes: of its own
- * @pci: its PCI address, as &struct rashpa_map_make has that of a peer, or RASHPA_GPU_NOWHERE
- * @flags: RASHPA_GPU_EXPORTS and its neighbours
+ * @memory_bytes: size of its local memory in bytes
+ * @pci: its PCI address, encoded like that of a peer in &struct rashpa_map_make, or
+ *	RASHPA_GPU_NOWHERE
+ * @flags: RASHPA_GPU_EXPORTS and the following flags
  */
 struct rashpa_gpu_info {
 	char name[RASHPA_GPU_NAME], driver[RASHPA_GPU_NAME];
@@ -80,28 +81,29 @@ int rashpa_gpu_as_cuda_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_cud
 
 /**
  * rashpa_gpu_open() - open a GPU
- * @name: "vulkan", the best one that Vulkan has: one of its own before one of the processor, and
- *	one of the processor before a program; or "vulkan:N", number N from 0 on in that order;
- *	"cuda" or "cuda:N": of NVIDIA, as CUDA counts them; "rocm" or "rocm:N": of AMD, as ROCm
- *	does; "level-zero" or "level-zero:N": of Intel, as Level Zero does
+ * @name: "vulkan": the best GPU of Vulkan; discrete GPUs come before integrated ones, and these
+ *	before software. "vulkan:N": number N in that order, from 0. "cuda" or "cuda:N": GPU of
+ *	NVIDIA, as CUDA counts. "rocm" or "rocm:N": GPU of AMD, as ROCm counts. "level-zero" or
+ *	"level-zero:N": GPU of Intel, as Level Zero counts
  * @gpu: becomes the handle; rashpa_gpu_close() it
  *
- * CUDA's context is the primary one of the GPU, which a program's own CUDA has as well.
- * Vulkan has other settings in the environment: VK_DRIVER_FILES names the drivers that count.
+ * CUDA's context is the primary one of the GPU, which other CUDA code of the program shares.
+ * The environment variable VK_DRIVER_FILES selects the drivers of Vulkan.
  *
  * Return: 0 or a negative errno: -EINVAL (no such name), -EOPNOTSUPP (the library was built
- * without, or there is none on this machine), -ENODEV (no such GPU), -EIO (the driver failed).
+ * without support, or this machine lacks the vendor's library), -ENODEV (no such GPU), -EIO (the
+ * driver failed).
  */
 int rashpa_gpu_open(const char *name, struct rashpa_gpu **gpu);
 
 /**
- * rashpa_gpu_close() - let go of a GPU, after its memories
+ * rashpa_gpu_close() - close a GPU, after its memories are freed
  * @gpu: the handle, or NULL
  */
 void rashpa_gpu_close(struct rashpa_gpu *gpu);
 
 /**
- * rashpa_gpu_about() - what a GPU is
+ * rashpa_gpu_about() - properties of a GPU
  * @gpu: the handle
  * @info: filled in
  */
@@ -111,45 +113,45 @@ static inline void rashpa_gpu_about(const struct rashpa_gpu *gpu, struct rashpa_
 }
 
 /**
- * rashpa_gpu_alloc() - have memory of a GPU as a dma-buf
+ * rashpa_gpu_alloc() - allocate GPU memory as a dma-buf
  * @gpu: the handle
  * @length: bytes
  * @memory: becomes the handle; rashpa_gpu_free() it
  *
- * Of memory that others can reach through the GPU's BAR, where the GPU tells it from other memory.
- * The memory is not cleared.
+ * If the GPU distinguishes memory that others can reach through its BAR, this memory is of that
+ * kind. It is not cleared.
  *
- * Return: 0 or a negative errno: -EOPNOTSUPP (it exports none), -EINVAL (no bytes, or more than one
- * buffer has), -ENOMEM, -EIO.
+ * Return: 0 or a negative errno: -EOPNOTSUPP (the GPU cannot export), -EINVAL (@length is 0, or
+ * larger than a buffer can be), -ENOMEM, -EIO.
  */
 int rashpa_gpu_alloc(struct rashpa_gpu *gpu, uint64_t length, struct rashpa_gpu_memory **memory);
 
 /**
- * rashpa_gpu_import() - let a GPU use a dma-buf
+ * rashpa_gpu_import() - make a dma-buf usable by a GPU
  * @gpu: the handle
- * @dmabuf: of a buffer, or of another driver; it stays the caller's
+ * @dmabuf: dma-buf of a buffer, or of another driver; stays the caller's
  * @memory: becomes the handle; rashpa_gpu_free() it
  *
- * Return: 0 or a negative errno: -EOPNOTSUPP (it imports none), -EINVAL (that is none, or more than
- * one buffer has), -ENOMEM (or the GPU does not take this one), -EIO.
+ * Return: 0 or a negative errno: -EOPNOTSUPP (the GPU cannot import), -EINVAL (not a dma-buf, or
+ * larger than a buffer can be), -ENOMEM (no memory, or the GPU refuses this dma-buf), -EIO.
  */
 int rashpa_gpu_import(struct rashpa_gpu *gpu, int dmabuf, struct rashpa_gpu_memory **memory);
 
 /**
- * rashpa_gpu_register() - let a GPU use memory of the host
+ * rashpa_gpu_register() - make host memory usable by a GPU
  * @gpu: the handle
  * @base: whole pages, mapped; they stay mapped until rashpa_gpu_free()
  * @length: bytes, whole pages
  * @flags: RASHPA_GPU_WINDOW, RASHPA_GPU_READ_ONLY
  * @memory: becomes the handle; rashpa_gpu_free() it
  *
- * For buffers and locks that a GPU reads where they are, and for doorbells that it rings. Nobody
- * else is told where they are: there is no dma-buf of this memory. A GPU goes on using a window
- * whose board was removed: let go of it when rashpa says so.
+ * For buffers and locks that a GPU reads in place, and for doorbells that it rings. This memory has
+ * no dma-buf for other drivers. A GPU goes on using a window whose board was removed, so free the
+ * window when rashpa reports the removal.
  *
- * Return: 0 or a negative errno: -EOPNOTSUPP (it takes none, or no windows), -EINVAL (not whole
- * pages), -EPERM (a window, and its driver wants root: rashpactl doctor tells), -EBUSY (it has it
- * already), -ENOMEM, -EIO.
+ * Return: 0 or a negative errno: -EOPNOTSUPP (the GPU takes no host memory, or no windows), -EINVAL
+ * (not whole pages), -EPERM (the GPU's driver requires root for windows, see rashpactl doctor),
+ * -EBUSY (registered already), -ENOMEM, -EIO.
  */
 int rashpa_gpu_register(struct rashpa_gpu *gpu, void *base, uint64_t length, uint32_t flags,
 			struct rashpa_gpu_memory **memory);
@@ -158,42 +160,42 @@ int rashpa_gpu_register(struct rashpa_gpu *gpu, void *base, uint64_t length, uin
  * rashpa_gpu_free() - give memory back
  * @memory: the handle, or NULL
  *
- * Who has its dma-buf, or a map of that, keeps the pages.
+ * The pages stay allocated as long as a dma-buf of the memory, or a map of it, exists.
  */
 void rashpa_gpu_free(struct rashpa_gpu_memory *memory);
 
 /**
- * rashpa_gpu_dmabuf() - the memory for other drivers
+ * rashpa_gpu_dmabuf() - dma-buf of the memory, for other drivers
  * @memory: the handle
  *
- * Return: the dma-buf fd, the library's until rashpa_gpu_free(); -1: it is memory of the host.
+ * Return: the dma-buf fd, which the library owns until rashpa_gpu_free(); -1: memory of the host.
  */
 int rashpa_gpu_dmabuf(const struct rashpa_gpu_memory *memory);
 
 /**
- * rashpa_gpu_base() - the memory for this program
+ * rashpa_gpu_base() - address of the memory, for this program
  * @memory: the handle
  *
- * Return: where it is mapped, until rashpa_gpu_free(); NULL: no processor reaches it through the
- * GPU's driver (of memory that was imported, rashpa_mmap() the dma-buf).
+ * Return: address of its mapping, valid until rashpa_gpu_free(); NULL: the GPU's driver does not
+ * map it for processors (rashpa_mmap() the dma-buf of imported memory).
  */
 void *rashpa_gpu_base(const struct rashpa_gpu_memory *memory);
 
 /**
- * rashpa_gpu_address() - the memory for kernels
+ * rashpa_gpu_address() - address of the memory, for GPU kernels
  * @memory: the handle
  *
- * Return: its address there, as CUdeviceptr has it; a pointer, for ROCm and Level Zero; 0: the GPU
- * has no such addresses (Vulkan).
+ * Return: a CUdeviceptr for CUDA, a pointer for ROCm and Level Zero; 0: the GPU has no such
+ * addresses (Vulkan).
  */
 uint64_t rashpa_gpu_address(const struct rashpa_gpu_memory *memory);
 
 /**
- * rashpa_gpu_map() - let a function write into memory of a GPU
+ * rashpa_gpu_map() - map GPU memory for a function
  * @device: from rashpa_device_open()
  * @memory: the handle
- * @map: see &struct rashpa_map_make; fd and RASHPA_MAP_DEVICE are set here: memory that a driver
- *	has moved to the host is refused
+ * @map: see &struct rashpa_map_make; this function sets fd and RASHPA_MAP_DEVICE, so memory that a
+ *	driver has moved to the host is refused
  *
  * Return: the map's fd (also in @map->out_fd) or a negative errno, as rashpa_device_map().
  */
@@ -204,18 +206,18 @@ static inline int rashpa_gpu_map(int device, const struct rashpa_gpu_memory *mem
 }
 
 /**
- * struct rashpa_gpu_vulkan - a GPU for programs with shaders of their own
+ * struct rashpa_gpu_vulkan - Vulkan objects of a GPU, for programs that run shaders
  * @get_instance_proc: PFN_vkGetInstanceProcAddr
  * @instance: VkInstance
  * @physical: VkPhysicalDevice
  * @device: VkDevice
- * @queue: VkQueue, of that family, which computes
- * @family: its index
+ * @queue: VkQueue of the compute family
+ * @family: index of that family
  * @foreign: VK_EXT_queue_family_foreign is enabled
  * @timeline: timeline semaphores are enabled
- * @queues: of that family, which can be asked for by their number, from 0 on; @queue is the first
+ * @queues: number of queues in that family, for vkGetDeviceQueue(); @queue is number 0
  *
- * All are the library's, until rashpa_gpu_close().
+ * The library owns all of them until rashpa_gpu_close().
  */
 struct rashpa_gpu_vulkan {
 	void *get_instance_proc;
@@ -226,11 +228,11 @@ struct rashpa_gpu_vulkan {
 };
 
 /**
- * rashpa_gpu_as_vulkan() - what Vulkan calls this GPU
+ * rashpa_gpu_as_vulkan() - get the Vulkan objects of this GPU
  * @gpu: the handle
  * @vulkan: filled in
  *
- * Return: 0, or -EOPNOTSUPP: it is not Vulkan's.
+ * Return: 0, or -EOPNOTSUPP: the GPU was not opened through Vulkan.
  */
 static inline int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu,
 				       struct rashpa_gpu_vulkan *vulkan)
@@ -239,22 +241,22 @@ static inline int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu,
 }
 
 /**
- * rashpa_gpu_vulkan_buffer() - the VkBuffer that is all of a memory
- * @memory: the handle, of a GPU of Vulkan
+ * rashpa_gpu_vulkan_buffer() - VkBuffer that covers a whole memory
+ * @memory: the handle; its GPU was opened through Vulkan
  *
  * Usable as storage buffer, and as source and destination of copies.
  *
- * Return: the VkBuffer, the library's until rashpa_gpu_free().
+ * Return: the VkBuffer, which the library owns until rashpa_gpu_free().
  */
 uint64_t rashpa_gpu_vulkan_buffer(const struct rashpa_gpu_memory *memory);
 
 /**
- * struct rashpa_gpu_cuda - a GPU for programs with kernels of their own
- * @library: of dlopen(): libcuda.so.1
+ * struct rashpa_gpu_cuda - CUDA objects of a GPU, for programs that run kernels
+ * @library: handle from dlopen() of libcuda.so.1
  * @context: CUcontext, the primary one; it is current in no thread
  * @device: CUdevice
  *
- * All are the library's, until rashpa_gpu_close().
+ * The library owns all of them until rashpa_gpu_close().
  */
 struct rashpa_gpu_cuda {
 	void *library;
@@ -263,11 +265,11 @@ struct rashpa_gpu_cuda {
 };
 
 /**
- * rashpa_gpu_as_cuda() - what CUDA calls this GPU
+ * rashpa_gpu_as_cuda() - get the CUDA objects of this GPU
  * @gpu: the handle
  * @cuda: filled in
  *
- * Return: 0, or -EOPNOTSUPP: it is not CUDA's.
+ * Return: 0, or -EOPNOTSUPP: the GPU was not opened through CUDA.
  */
 static inline int rashpa_gpu_as_cuda(const struct rashpa_gpu *gpu, struct rashpa_gpu_cuda *cuda)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause */
 /*
- * What is in a named buffer that detector data streams into: see Documentation/stream.rst.
+ * Layout of a named buffer that receives a stream of detector data: see Documentation/stream.rst.
  *
- * The producer writes the header at offset 0, so that a consumer needs nothing but the name of the
- * buffer. librashpa reads and writes all of this (rashpa-stream.h); these structs are for
- * producers and consumers without it. All numbers are little-endian, all offsets bytes from the
- * beginning of the buffer. Other processes and hardware write here: every number is to be checked
- * before it is used.
+ * The producer writes the header at offset 0, so a consumer needs only the name of the buffer.
+ * librashpa reads and writes all of this (rashpa-stream.h); these structs are for producers and
+ * consumers without it. All numbers are little-endian, all offsets bytes from the beginning of the
+ * buffer. Other processes and hardware write here: check every number before using it.
  */
 #ifndef RASHPA_STREAM_FORMAT_H
 #define RASHPA_STREAM_FORMAT_H
@@ -19,18 +18,18 @@
 #define RASHPA_STREAM_NAME	64	/* bytes of a name, the final NUL included */
 #define RASHPA_STREAM_PROCESSES	1024	/* most of them, and of modules */
 #define RASHPA_STREAM_LOCKS	64	/* most lock records */
-#define RASHPA_STREAM_STAGES	16	/* that a consumer tells of, at most */
+#define RASHPA_STREAM_STAGES	16	/* most stages in a consumer's report */
 #define RASHPA_STREAM_WORD	16	/* bytes of a stage's name, the final NUL included */
 
-/** enum rashpa_stream_state - life of a stream; the producer's lease tells whether it is true */
+/** enum rashpa_stream_state - life of a stream; valid only while the producer's lease exists */
 enum rashpa_stream_state {
-	RASHPA_STREAM_IDLE = 0,		/* nothing here is a stream: one is being prepared */
+	RASHPA_STREAM_IDLE = 0,		/* a stream is being prepared, and not valid yet */
 	RASHPA_STREAM_RUNNING = 1,	/* stacks come */
-	RASHPA_STREAM_DRAINING = 2,	/* no more come; those that are complete are to be taken */
-	RASHPA_STREAM_ENDED = 3,	/* likewise, and the producer's counts are there */
+	RASHPA_STREAM_DRAINING = 2,	/* no more stacks come; complete ones can still be taken */
+	RASHPA_STREAM_ENDED = 3,	/* likewise, and the producer's counts are valid */
 };
 
-/** enum rashpa_stream_policy - what becomes of a stack for which there is no slot */
+/** enum rashpa_stream_policy - treatment of a stack without a free slot */
 enum rashpa_stream_policy {
 	RASHPA_STREAM_WAIT = 0,		/* the producer waits; a live source loses images */
 	RASHPA_STREAM_OVERWRITE = 1,	/* the oldest one is overwritten */
@@ -51,7 +50,7 @@ enum rashpa_pixel {
 	RASHPA_PIXEL_F64 = 10,
 };
 
-/** enum rashpa_stream_unit - what 1 of N is counted in */
+/** enum rashpa_stream_unit - unit of the sampling, 1 of N */
 enum rashpa_stream_unit {
 	RASHPA_STREAM_IMAGES = 0,
 	RASHPA_STREAM_STACKS = 1,
@@ -63,36 +62,35 @@ enum rashpa_image_role {
 	RASHPA_IMAGE_DARK = 1,
 };
 
-/** enum rashpa_stream_content - what the pixels of an image are; programs may have others */
+/** enum rashpa_stream_content - meaning of an image's pixels; programs may define others */
 enum rashpa_stream_content {
 	RASHPA_CONTENT_IMAGE = 0,
-	/* line 0: where bins are (dataset: their unit), 1: their values, 2: their errors */
+	/* line 0: positions of bins (dataset: their unit), 1: their values, 2: their errors */
 	RASHPA_CONTENT_PROFILE = 1,
-	/* a line each: x, y, sum, background, snr, pixels; from a NaN on there are no more */
+	/* a line each: x, y, sum, background, snr, pixels; a NaN ends the list */
 	RASHPA_CONTENT_PEAKS = 2,
 };
 
 /** enum rashpa_result_word - the record's user words, in streams of a pipeline's results */
 enum rashpa_result_word {
-	RASHPA_RESULT_IMAGES = 0,	/* signal images so far, with this one */
-	RASHPA_RESULT_KEPT = 1,		/* of them, those that no veto left out */
+	RASHPA_RESULT_IMAGES = 0,	/* signal images so far, including this one */
+	RASHPA_RESULT_KEPT = 1,		/* signal images that the veto kept */
 	RASHPA_RESULT_ABOVE = 2,	/* pixels above the veto's threshold */
-	RASHPA_RESULT_PEAKS = 3,	/* peaks that were found, also those without room */
+	RASHPA_RESULT_PEAKS = 3,	/* peaks found, including those that did not fit */
 };
 
-/** enum rashpa_stream_function - who moves the data of a process */
+/** enum rashpa_stream_function - kind of mover of a process's data */
 enum rashpa_stream_function {
 	RASHPA_STREAM_SOFTWARE = 0,	/* a program stores lock records, and calls LOOK */
-	RASHPA_STREAM_FPGA = 1,		/* a function of this driver, which interrupts */
+	RASHPA_STREAM_FPGA = 1,		/* a function of this driver, which sends interrupts */
 };
 
 /**
  * struct rashpa_stream_header - at offset 0 of the buffer, one page
  *
- * The producer writes all but @consumed, @credit and @waiting before the run, @magic last. While
- * something of it changes @magic is 0, and @generation is another one afterwards. During a run only
- * @state and the counts behind it change. What was added later is where there was padding: it is 0
- * where a producer does not know of it.
+ * The producer writes all but @consumed, @credit and @waiting before the run, @magic last. While it
+ * changes the header @magic is 0; afterwards @generation is different. During a run only @state and
+ * the producer's counts change. Later fields replaced padding, so they are 0 from older producers.
  */
 struct rashpa_stream_header {
 	uint64_t magic;
@@ -109,49 +107,49 @@ struct rashpa_stream_header {
 	uint32_t bit_depth;		/* bits of a pixel that mean something; 0: all of them */
 	uint32_t big_endian;		/* 1: bytes of a pixel are the other way round */
 	uint32_t bunch;			/* images per stack */
-	uint32_t slots;			/* stacks that have room */
+	uint32_t slots;			/* number of slots, a stack each */
 	uint32_t policy;		/* enum rashpa_stream_policy */
-	uint64_t data_offset;		/* of slot 0, in the payload's memory */
+	uint64_t data_offset;		/* offset of slot 0 in the payload's memory */
 	uint64_t line_stride, image_stride, slot_stride;
 
 	/* which of them */
-	uint64_t images;		/* of this run, 0: endless */
+	uint64_t images;		/* images of this run, 0: endless */
 	uint64_t first_stack;		/* number of the first stack of this run */
-	uint32_t sampling, phase;	/* one of so many, behind phase others */
+	uint32_t sampling, phase;	/* 1 of `sampling`, after `phase` others */
 	uint32_t unit;			/* enum rashpa_stream_unit */
-	uint32_t live;			/* 1: of a live source */
-	uint32_t dataset_images;	/* of what is played round and round; 0: it is no dataset */
-	uint32_t dark_every;		/* the last one of so many images is dark; 0: none */
-	uint64_t dataset_sum;		/* tells it from others; 0: not told */
-	char dataset[RASHPA_STREAM_NAME];	/* its name, for people */
+	uint32_t live;			/* 1: images come from a live source */
+	uint32_t dataset_images;	/* images of the dataset that is repeated; 0: no dataset */
+	uint32_t dark_every;		/* N: the last of every N images is dark; 0: none */
+	uint64_t dataset_sum;		/* checksum that identifies the dataset; 0: not known */
+	char dataset[RASHPA_STREAM_NAME];	/* its name, for display only */
 
-	/* tables behind the header */
+	/* tables after the header */
 	uint32_t processes, modules, locks;
 	uint32_t module_size;		/* sizeof(struct rashpa_stream_module): grows */
 	uint64_t process_offset;
 	uint64_t module_offset;
 	uint64_t lock_offset;		/* lock record i: 64 bytes at lock_offset + i * 64 */
-	char lock_name[RASHPA_STREAM_NAME];	/* memory that has them; empty: this buffer */
-	char payload_name[RASHPA_STREAM_NAME];	/* memory that has the slots; empty: this buffer */
+	char lock_name[RASHPA_STREAM_NAME];	/* memory with the records; empty: this buffer */
+	char payload_name[RASHPA_STREAM_NAME];	/* memory with the slots; empty: this buffer */
 
-	/* what is known of each image and stack; 0: that is not kept */
+	/* metadata, records and maps of messages; 0: not kept */
 	uint64_t meta_offset;
 	uint64_t meta_slot;		/* bytes of metadata, for a slot of a process */
 	uint64_t record_offset;
 	uint64_t record_size;		/* from one struct rashpa_stream_record to the next */
 	uint64_t map_offset;
 	uint64_t map_slot;		/* bytes of the map of a slot */
-	uint32_t segments, map_class;	/* of the map for DMA, for people */
+	uint32_t segments, map_class;	/* the DMA map, for display only */
 
-	/* the producer's counts, there before state becomes ENDED */
+	/* the producer's counts, written before state becomes ENDED */
 	uint64_t sent;			/* images */
 	uint64_t dropped;		/* stacks */
 	uint64_t lost;			/* images of a live source that found no room */
 	uint64_t missed;		/* images that the live source's detector did not deliver */
 
-	/* written by the consumer, which is the one that has the role */
+	/* written by the consumer, which holds the role */
 	uint64_t consumed __attribute__((aligned(64)));	/* stacks that no consumer asks for again */
-	uint64_t credit;		/* stacks whose slots are given back, consumed at most */
+	uint64_t credit;		/* stacks whose slots are given back, at most consumed */
 	/* written by a producer that is a program: 1: call LOOK after credit has grown */
 	uint32_t waiting __attribute__((aligned(64)));
 
@@ -165,16 +163,16 @@ struct rashpa_stream_header {
 struct rashpa_stream_process {
 	uint32_t function;		/* enum rashpa_stream_function */
 	uint32_t fpga;			/* FPGA: N of /dev/rashpa/fpgaN */
-	uint32_t number;		/* of the process there */
+	uint32_t number;		/* number of the process in that function */
 	uint32_t vector;		/* FPGA: interrupts when a stack is complete */
 	uint32_t x, y, width, height;	/* region of the image that it fills, pixels */
-	uint32_t origin_x, origin_y;	/* where that comes from, in its module or dataset */
-	uint32_t module;		/* whose */
+	uint32_t origin_x, origin_y;	/* position of the region in its module or dataset */
+	uint32_t module;		/* index of that module */
 	uint32_t lock;			/* its lock record; several of a program may share one */
 	uint64_t doorbell_offset;	/* FPGA: RFPGA_DB_TAGGED in the window "doorbells", bytes */
-	uint32_t message, messages;	/* bits of it in the map of a stack: the first, how many */
-	uint32_t message_lines;		/* if a message is so many lines of the region, in order */
-	uint32_t line_messages;		/* if a line is so many messages; both 0: not told */
+	uint32_t message, messages;	/* its bits in the map of a stack: first bit, number */
+	uint32_t message_lines;		/* lines of the region per message, in order */
+	uint32_t line_messages;		/* or messages per line; both 0: not known */
 };
 
 /** struct rashpa_stream_module - part of a detector, and its place in the image */
@@ -185,11 +183,11 @@ struct rashpa_stream_module {
 };
 
 /**
- * struct rashpa_stream_record - what a program that fills slots says of a stack
+ * struct rashpa_stream_record - description of a stack by a program that fills slots
  *
- * That of slot n is at record_offset + n * record_size. It is written before the lock record:
- * @begun, the rest, @stack. If @begun and @stack differ, or are not the stack that is looked
- * for, or @run is not, it is being written, or is another's.
+ * The record of slot n is at record_offset + n * record_size. The program writes it before the lock
+ * record, in the order @begun, the rest, @stack. If @begun and @stack differ, the record is being
+ * written. If they or @run have other values than expected, it belongs to another stack or run.
  */
 struct rashpa_stream_record {
 	uint64_t begun;			/* number of the stack + 1 */
@@ -203,10 +201,10 @@ struct rashpa_stream_record {
 	uint64_t stack;			/* as begun */
 };
 
-/** enum rashpa_stage_kind - what a stage is for */
+/** enum rashpa_stage_kind - purpose of a stage */
 enum rashpa_stage_kind {
-	RASHPA_STAGE_PROCESS = 0,	/* makes something of images */
-	RASHPA_STAGE_SINK = 1,		/* keeps it, or gives it to others */
+	RASHPA_STAGE_PROCESS = 0,	/* processes images */
+	RASHPA_STAGE_SINK = 1,		/* stores or sends results */
 };
 
 /** struct rashpa_stream_stage - a stage of a consumer's work, since it began */
@@ -214,37 +212,37 @@ struct rashpa_stream_stage {
 	char name[RASHPA_STREAM_WORD];
 	uint32_t kind;			/* enum rashpa_stage_kind */
 	uint32_t __reserved;
-	uint64_t images;		/* that it had */
-	uint64_t lost;			/* of them, those that it could not keep */
-	uint64_t ns;			/* for them */
+	uint64_t images;		/* images that it handled */
+	uint64_t lost;			/* images among them that it could not keep */
+	uint64_t ns;			/* time spent on these images */
 	uint64_t bytes_in, bytes_out;	/* calibration is not counted */
 };
 
 /**
- * struct rashpa_stream_work - what the consumer says of its work, for people
+ * struct rashpa_stream_work - the consumer's progress report, for display only
  *
- * The consumer writes it when it likes: @sequence + 1, the rest, @sequence + 2. Whoever reads
- * an odd @sequence, or another one afterwards, has read what was being written.
+ * The consumer writes it at any time: @sequence + 1, the rest, @sequence + 2. If @sequence is odd,
+ * or changes during the read, the report was being written: read it again.
  */
 struct rashpa_stream_work {
 	uint32_t sequence;
-	uint32_t run;			/* of the stream; another one: nothing was said yet */
-	uint64_t time_ns;		/* CLOCK_MONOTONIC when it was so */
-	char engine[RASHPA_STREAM_WORD];	/* who processes */
+	uint32_t run;			/* run of the stream; another value: no report yet */
+	uint64_t time_ns;		/* CLOCK_MONOTONIC of the report */
+	char engine[RASHPA_STREAM_WORD];	/* processing engine */
 	uint64_t images;		/* signal images */
 	uint64_t dark;			/* dark images */
-	uint64_t vetoed;		/* of images */
-	uint64_t overflow;		/* how often there was more than there is room for */
-	uint64_t lost;			/* results */
-	uint32_t queue;			/* stacks whose results can wait to be written */
-	uint32_t queue_fill;		/* that wait now */
-	uint32_t queue_most;		/* that waited at a time */
+	uint64_t vetoed;		/* signal images that the veto left out */
+	uint64_t overflow;		/* times that results exceeded their room */
+	uint64_t lost;			/* results lost */
+	uint32_t queue;			/* capacity of the queue of results to write, stacks */
+	uint32_t queue_fill;		/* stacks in that queue now */
+	uint32_t queue_most;		/* highest fill so far, stacks */
 	uint32_t stages;
-	uint64_t queue_full;		/* stacks that found no room there, and waited */
+	uint64_t queue_full;		/* stacks that waited for room in that queue */
 	struct rashpa_stream_stage stage[RASHPA_STREAM_STAGES];
 
-	/* added later: 0 of a consumer that does not know of it */
-	uint64_t late;			/* results that came behind their deadline */
+	/* added later: 0 from older consumers */
+	uint64_t late;			/* results that came after their deadline */
 };
 
 #endif /* RASHPA_STREAM_FORMAT_H */

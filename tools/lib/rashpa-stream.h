@@ -17,14 +17,13 @@ extern "C" {
 /**
  * DOC: Streams
  *
- * - A stream is a named buffer with a header. The library looks for one in the buffer, waits for
- *   one to begin, and when it has ended for the next one.
+ * - A stream is a named buffer with a header. The library waits until a stream begins in the
+ *   buffer. When that has ended, it waits for the next stream.
  * - Errors are negative errnos, with a sentence from rashpa_reason().
  * - A handle is for one thread at a time; only rashpa_stream_release(), rashpa_stack_image() and
  *   rashpa_stack_intact() may be called from any thread at any time until rashpa_stream_close().
- * - Times are nanoseconds; a timeout of -1 is none.
- * - Nothing is allocated while stacks are taken, and there is no system call as long as there are
- *   any.
+ * - Times are nanoseconds; a timeout of -1 waits for ever.
+ * - Taking stacks allocates nothing. It makes no system call while complete stacks are available.
  */
 
 struct rfpga_lock;	/* rashpa-fpga.h */
@@ -32,13 +31,13 @@ struct rfpga_lock;	/* rashpa-fpga.h */
 /** struct rashpa_stream - a consumer, an observer or a producer; opaque */
 struct rashpa_stream;
 
-/** RASHPA_STREAM_OBSERVE - look on: give no credit, disturb nobody; reading is enough */
+/** RASHPA_STREAM_OBSERVE - observe only: give no credit; read permission is enough */
 #define RASHPA_STREAM_OBSERVE		(1u << 0)
 /** RASHPA_STREAM_FROM_START - begin at the first stack, also of a stream that has ended */
 #define RASHPA_STREAM_FROM_START	(1u << 1)
-/** RASHPA_STREAM_LATEST - with OBSERVE: of what has come, only the last stack */
+/** RASHPA_STREAM_LATEST - with OBSERVE: take only the latest complete stack */
 #define RASHPA_STREAM_LATEST		(1u << 2)
-/** RASHPA_STREAM_FRESH - only streams that begin after this call: what is left of others stays */
+/** RASHPA_STREAM_FRESH - only streams that begin after this call; leave the rest of earlier ones */
 #define RASHPA_STREAM_FRESH		(1u << 3)
 /** RASHPA_STREAM_WRITE - not with OBSERVE: the consumer may write into stacks that it holds */
 #define RASHPA_STREAM_WRITE		(1u << 4)
@@ -54,30 +53,30 @@ struct rashpa_stream;
 
 /**
  * struct rashpa_stack - images that came together
- * @data: the first one's first pixel; NULL if the payload cannot be mapped, or with
+ * @data: first pixel of the first image; NULL if the payload cannot be mapped, or with
  *	RASHPA_STREAM_NO_DATA. Only producers, and consumers with RASHPA_STREAM_WRITE, may write there;
  *	others get SIGSEGV
- * @number: of the stack, from the first one of the buffer on
- * @frame: number of the first image, as the detector counts
- * @images: how many; image i is @image_stride behind image i - 1
+ * @number: stack number, counted from the first stack in the buffer
+ * @frame: frame number of the first image, as the detector counts
+ * @images: number of images; image i begins @image_stride after image i - 1
  * @flags: RASHPA_STACK_*
- * @width: of an image, pixels
- * @height: of an image, pixels
+ * @width: image width, pixels
+ * @height: image height, pixels
  * @pixel: enum rashpa_pixel
- * @pixel_bytes: of one pixel
+ * @pixel_bytes: bytes per pixel
  * @line_stride: bytes from line to line
  * @image_stride: bytes from image to image
- * @slot: where it is: number of the slot
- * @run: of which run it is
- * @lost: frames that were lost right before: they were overwritten before they could be taken
- * @skipped: frames that the stream has left out so far, as the frames' numbers tell
+ * @slot: number of the slot that holds the stack
+ * @run: id of the run that the stack belongs to
+ * @lost: frames lost right before this stack: they were overwritten before they could be taken
+ * @skipped: frames that the stream has left out so far, by the frame numbers
  * @missing: messages that did not come, if the producer counts messages
- * @time_ns: CLOCK_MONOTONIC when it was complete, if the producer tells; else 0
- * @event_ns: CLOCK_MONOTONIC of the event that it was waited for with, as the driver saw it; 0:
- *	it was there without a wait
+ * @time_ns: CLOCK_MONOTONIC when it was complete, if the producer reports it; else 0
+ * @event_ns: CLOCK_MONOTONIC of the event that ended the wait for the stack, as the driver saw it;
+ *	0: the stack was complete without a wait
  * @woken_ns: CLOCK_MONOTONIC when that wait returned, likewise
- * @user: words of the producer, if it has any
- * @stream: whose it is
+ * @user: the producer's user words, if it sets any
+ * @stream: stream that the stack belongs to
  */
 struct rashpa_stack {
 	void *data;
@@ -107,13 +106,13 @@ struct rashpa_stack {
  * struct rashpa_image - one image of a stack
  * @data: its first pixel
  * @frame: its number, as the detector counts
- * @trigger: number of the trigger, if the detector tells
- * @time: of the detector's clock, if it tells
+ * @trigger: number of the trigger, if the detector reports it
+ * @time: time of the detector's clock, if the detector reports it
  * @role: enum rashpa_image_role, or the detector's own
  * @missing_lines: lines that did not come, of all processes
  * @known: 1: the numbers are the detector's. 0: the stream has no metadata, and they follow
  *	from the number of the stack
- * @wrong: 1: metadata are of another stack, or of several frames: what is in the image is not known
+ * @wrong: 1: metadata belong to another stack, or to several frames, so the pixels are unreliable
  */
 struct rashpa_image {
 	void *data;
@@ -127,22 +126,22 @@ struct rashpa_image {
 };
 
 /**
- * struct rashpa_stream_stat - what happened so far in this run
- * @stacks: taken
- * @frames: in them
+ * struct rashpa_stream_stat - counts of this run so far
+ * @stacks: stacks taken
+ * @frames: frames in these stacks
  * @lost: frames that were overwritten before they were taken, or while they were held
- * @skipped: frames that the stream left out, as the frames' numbers tell
- * @incomplete: stacks of which something is missing
+ * @skipped: frames that the stream left out, by the frame numbers
+ * @incomplete: stacks with missing lines or messages
  * @held: stacks that were taken and not released
  * @behind: stacks that are complete and not taken
  * @waits: calls that had to wait
  * @events: records of complete stacks that were seen
- * @events_lost: records that found no room, as the driver tells
+ * @events_lost: records that found no room in the driver's queue
  * @overruns: parts of stacks that were written before their slot was given back
- * @consumed: stacks that no consumer asks for again, whoever it is
- * @state: enum rashpa_stream_state, as the producer says
- * @producer: process that has the role, 0: there is none, -1: it cannot be seen from here
- * @consumer: likewise
+ * @consumed: stacks that no consumer, present or future, asks for again
+ * @state: enum rashpa_stream_state, as the producer wrote it
+ * @producer: process id of the producer; 0: no producer; -1: not visible from here
+ * @consumer: process id of the consumer, likewise
  * @__reserved: not used
  */
 struct rashpa_stream_stat {
@@ -166,9 +165,9 @@ struct rashpa_stream_stat {
 
 /*
  * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with
- * the sizes that the program's header has. Of a stack that comes back from the program, the library
- * reads only members that its first version had. Zeros follow the header that
- * rashpa_stream_about() returns, up to a page; none follow a &struct rashpa_stream_process.
+ * the sizes in the program's header. From a stack that the program hands back, the library reads
+ * only the members of its first version. Zeros follow the header that rashpa_stream_about()
+ * returns, up to a page. No zeros follow a &struct rashpa_stream_process.
  */
 int rashpa_stream_next_sized(struct rashpa_stream *stream, struct rashpa_stack *stack,
 			     int64_t timeout_ns, size_t size);
@@ -195,19 +194,20 @@ int rashpa_stack_describe_sized(const struct rashpa_stack *stack, uint32_t proce
 
 /**
  * rashpa_stream_open() - take part in the stream of a buffer
- * @buffer: its name
+ * @buffer: name of the buffer
  * @flags: RASHPA_STREAM_*; 0: be the consumer
  * @stream: becomes the handle; rashpa_stream_close() it
  *
- * There need not be a stream yet. A consumer gives credit, so there is only one; it goes on where
- * the one before stopped, if that left something of a paced stream.
+ * The stream may begin later. A consumer gives credit, so a buffer has only one consumer. If the
+ * previous consumer left stacks of a paced stream, the new one goes on there.
  *
- * Return: 0 or a negative errno, -EBUSY if there is a consumer: the sentence has its process.
+ * Return: 0 or a negative errno, -EBUSY if the buffer has a consumer: the sentence names its
+ * process.
  */
 int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream);
 
 /**
- * rashpa_stream_close() - let go of all of it
+ * rashpa_stream_close() - close the stream and free its resources
  * @stream: the handle, or NULL
  *
  * Stacks that were taken and not released are left to the next consumer.
@@ -215,25 +215,26 @@ int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_str
 void rashpa_stream_close(struct rashpa_stream *stream);
 
 /**
- * rashpa_stream_accept() - use what the header names, whoever wrote it
+ * rashpa_stream_accept() - accept a name in the header, whichever user wrote it
  * @stream: the handle, before rashpa_stream_begin()
- * @name: of a memory (lock_name, payload_name), or "fpgaN" of a board; copied
+ * @name: name of a memory (lock_name, payload_name), or "fpgaN" of a board; copied
  *
- * Whoever may write the buffer may write a header there. Without this call the library uses a name only
- * if all of them may open that node themselves: it needs the same owner and group, and bits of its
- * mode, or it is open for everybody. A consumer opens the board for writing, memories for reading, and
- * the payload for writing with RASHPA_STREAM_WRITE only.
+ * Every user who may write the buffer can write a header there. Without this call the library uses
+ * a name only if all these users may open that node themselves. So the node must have the same
+ * owner and group, and at least the mode bits of the buffer, or be open for all users. A consumer
+ * opens the board for writing and memories for reading. It opens the payload for writing with
+ * RASHPA_STREAM_WRITE only.
  *
  * Return: 0; -EINVAL: no name; -ENOSPC: too many names.
  */
 int rashpa_stream_accept(struct rashpa_stream *stream, const char *name);
 
 /**
- * rashpa_stream_begin() - wait until there is a stream
+ * rashpa_stream_begin() - wait until a stream begins
  * @stream: the handle
- * @timeout_ns: how long at most
+ * @timeout_ns: longest wait
  *
- * rashpa_stream_next() does so where that was not done.
+ * Optional: rashpa_stream_next() waits for the stream, too.
  *
  * Return: 0, -ETIMEDOUT, -EINTR, -EPERM (rashpa_stream_accept()), or another negative errno.
  */
@@ -244,16 +245,16 @@ int rashpa_stream_begin(struct rashpa_stream *stream, int64_t timeout_ns);
  * @stream: the handle
  * @stack: becomes the stack; its slot is not written until rashpa_stream_release(), unless the
  *	stream overwrites (RASHPA_STREAM_OVERWRITE), or the handle is an observer's
- * @timeout_ns: how long to wait at most; 0: not at all
+ * @timeout_ns: longest wait; 0: do not wait
  *
- * Stacks come in order, each once. Whatever ends the stream, all that were complete come first;
- * after the end the next call waits for the next stream. A signal that comes right before the wait
- * does not end it: whoever is told by signals to end waits in turns.
+ * Stacks come in order, each once. Whatever ends the stream, all complete stacks come first.
+ * After the end the next call waits for the next stream. A signal that comes right before the wait
+ * does not end it. So a program that ends by a signal needs a finite timeout in a loop.
  *
- * Return: 1; 0 at the end that the producer told; or a negative errno: -ETIMEDOUT, -EINTR (a
- * signal), -EOWNERDEAD (the producer ended without a word), -ECONNABORTED (its function was
- * stopped), -ENODEV (removed), -ESTALE (another stream began before all was taken), -EPROTO
- * (what is there cannot be true).
+ * Return: 1; 0 if the producer ended the stream; or a negative errno: -ETIMEDOUT, -EINTR (a
+ * signal), -EOWNERDEAD (the producer died without ending the stream), -ECONNABORTED (its function
+ * was stopped), -ENODEV (its function was removed), -ESTALE (another stream began before all
+ * stacks were taken), -EPROTO (impossible values in the buffer).
  */
 static inline int rashpa_stream_next(struct rashpa_stream *stream, struct rashpa_stack *stack,
 				     int64_t timeout_ns)
@@ -262,36 +263,36 @@ static inline int rashpa_stream_next(struct rashpa_stream *stream, struct rashpa
 }
 
 /**
- * rashpa_stream_release() - a stack is not needed any more
+ * rashpa_stream_release() - give a stack back
  * @stream: the handle
  * @stack: from rashpa_stream_next()
  *
- * In any order, from any thread, each once. Credit is given as far as all stacks before are
- * released. What the caller read of the stack, and wrote into it, is done before.
+ * Call it in any order, from any thread, once for each stack. A slot is credited when all stacks
+ * before it are released as well. The caller's reads and writes of the stack are complete before.
  *
- * Return: 0; -ESTALE if the stack was overwritten while it was held, in part at least; -EINVAL if
+ * Return: 0; -ESTALE if the stack, or a part of it, was overwritten while it was held; -EINVAL if
  * it is not held.
  */
 int rashpa_stream_release(struct rashpa_stream *stream, const struct rashpa_stack *stack);
 
 /**
- * rashpa_stream_done() - the next consumer need not ask for a stack again
+ * rashpa_stream_done() - mark a stack as consumed, but keep its slot
  * @stream: the handle
  * @stack: from rashpa_stream_next()
  *
- * rashpa_stream_release() says so, too. After this the slot is the caller's until it is released:
- * what is written there (RASHPA_STREAM_WRITE), nobody looks at, and if somebody overwrites it nothing
- * is lost.
+ * The next consumer does not ask for the stack again. rashpa_stream_release() includes this. After
+ * this call the slot is scratch memory of the caller (RASHPA_STREAM_WRITE) until its release: no
+ * other process reads it, and no data are lost if it is overwritten.
  *
  * Return: 0 or a negative errno as rashpa_stream_release().
  */
 int rashpa_stream_done(struct rashpa_stream *stream, const struct rashpa_stack *stack);
 
 /**
- * rashpa_stack_intact() - is it still what it was
+ * rashpa_stack_intact() - check that a stack has not been overwritten
  * @stack: from rashpa_stream_next()
  *
- * What was read before this call was the stack, if the answer is 1.
+ * After 1, all data read from the stack before this call are valid.
  *
  * Return: 1 or 0.
  */
@@ -303,7 +304,7 @@ int rashpa_stack_intact(const struct rashpa_stack *stack);
  * @index: below @stack->images
  * @image: filled in
  *
- * Return: 0, -ERANGE, or -ESTALE: the stream that the stack is of is over.
+ * Return: 0, -ERANGE, or -ESTALE: the stream of the stack is over.
  */
 static inline int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
 				     struct rashpa_image *image)
@@ -312,10 +313,10 @@ static inline int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t 
 }
 
 /**
- * rashpa_stack_missing() - which messages of a stack did not come
+ * rashpa_stack_missing() - check whether a message of a stack is missing
  * @stack: from rashpa_stream_next(), not released
  * @process: index of the process
- * @message: which of its messages, from 0 on
+ * @message: index of the message in the process
  *
  * Return: 1: it is missing, 0: it came, or a negative errno: -ERANGE, -ENODATA if the stream keeps
  * no map, -ESTALE if the stream is over.
@@ -323,18 +324,18 @@ static inline int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t 
 int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
 
 /**
- * rashpa_stream_fd() - for poll(), select() and event loops
+ * rashpa_stream_fd() - file descriptor for poll(), select() and event loops
  * @stream: the handle
  *
- * Readable when something happened: then call rashpa_stream_next() with a timeout of 0 until it
- * is -ETIMEDOUT. Call it every second as well: the end of a process is no event.
+ * When it is readable, call rashpa_stream_next() with a timeout of 0 until that returns
+ * -ETIMEDOUT. Call it every second as well, since the death of a process raises no event.
  *
  * Return: a file descriptor, which stays the library's.
  */
 int rashpa_stream_fd(const struct rashpa_stream *stream);
 
 /**
- * rashpa_stream_status() - what happened so far in this run
+ * rashpa_stream_status() - counts of this run so far
  * @stream: the handle
  * @stat: filled in
  */
@@ -345,14 +346,14 @@ static inline void rashpa_stream_status(struct rashpa_stream *stream,
 }
 
 /**
- * rashpa_stream_tell() - say how the work goes, for who looks on
+ * rashpa_stream_tell() - report the consumer's progress to observers
  * @stream: the handle of the consumer, after rashpa_stream_begin() or a stack
- * @work: of it, sequence, run and time_ns are the library's
+ * @work: the report; the library sets sequence, run and time_ns
  *
- * It stays until the next consumer. "rashpactl top" shows it. Cheap: no system call.
+ * The report stays until the next consumer. "rashpactl top" shows it. Cheap: no system call.
  *
- * Return: 0 or a negative errno: -EPERM: this is no consumer, -ENODATA: the stream has no room for
- * it, or is over.
+ * Return: 0 or a negative errno: -EPERM: the handle is not the consumer's, -ENODATA: the stream has
+ * no room for a report, or is over.
  */
 static inline int rashpa_stream_tell(struct rashpa_stream *stream,
 				     const struct rashpa_stream_work *work)
@@ -361,11 +362,11 @@ static inline int rashpa_stream_tell(struct rashpa_stream *stream,
 }
 
 /**
- * rashpa_stream_told() - what the consumer said of its work
- * @stream: the handle, of an observer for instance, after rashpa_stream_begin() or a stack
- * @work: becomes it; names can be printed, and stages are at most RASHPA_STREAM_STAGES
+ * rashpa_stream_told() - read the consumer's report
+ * @stream: the handle, for example of an observer, after rashpa_stream_begin() or a stack
+ * @work: becomes the report; names are printable, stages are at most RASHPA_STREAM_STAGES
  *
- * Return: 0 or a negative errno: -ENODATA: nothing, -EAGAIN: it is always being written.
+ * Return: 0 or a negative errno: -ENODATA: no report, -EAGAIN: it kept changing.
  */
 static inline int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa_stream_work *work)
 {
@@ -373,40 +374,40 @@ static inline int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa
 }
 
 /**
- * rashpa_stream_about() - what the stream is
+ * rashpa_stream_about() - header of the stream
  * @stream: the handle, after rashpa_stream_begin() or a stack
  *
- * Return: the library's checked copy, valid until the next stream begins; NULL if there is none.
+ * Return: the library's checked copy, valid until the next stream begins; NULL without a stream.
  */
 const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *stream);
 
 /**
- * rashpa_stream_process_at() - one of its processes
+ * rashpa_stream_process_at() - one process of the stream
  * @stream: the handle, after rashpa_stream_begin() or a stack
- * @index: below the header's processes
+ * @index: index of the process, below the header's processes
  *
- * Return: the library's checked copy, likewise; NULL if there is none.
+ * Return: the library's checked copy, likewise; NULL without a stream, or if @index is too large.
  */
 const struct rashpa_stream_process *rashpa_stream_process_at(const struct rashpa_stream *stream,
 							     uint32_t index);
 
 /**
- * rashpa_stream_lock() - a lock record as a whole
+ * rashpa_stream_lock() - read a lock record consistently
  * @stream: the handle, after rashpa_stream_begin() or a stack
- * @index: below the header's locks
+ * @index: index of the lock record, below the header's locks
  * @record: struct rfpga_lock of rashpa-fpga.h: filled in
  *
- * Return: 0, -ERANGE, or -EAGAIN if it was being written at each of several looks; then only the
- * number of stacks is one that there was.
+ * Return: 0, -ERANGE, or -EAGAIN if the record kept changing; then only its number of stacks is
+ * valid.
  */
 int rashpa_stream_lock(const struct rashpa_stream *stream, uint32_t index,
 		       struct rfpga_lock *record);
 
 /**
- * rashpa_stream_counts() - what the producer counted
+ * rashpa_stream_counts() - the producer's final counts
  * @stream: the handle, after the end of the stream
- * @count: becomes the header as it is now: sent, dropped, lost, missed
- * @timeout_ns: how long to wait for the producer to end it
+ * @count: becomes the current header: sent, dropped, lost, missed
+ * @timeout_ns: longest wait for the producer to end the stream
  *
  * Return: 0; or a negative errno: -ETIMEDOUT, -EINTR, -EOWNERDEAD, -ESTALE.
  */
@@ -419,19 +420,19 @@ static inline int rashpa_stream_counts(struct rashpa_stream *stream,
 /* --- producers --- */
 
 /**
- * struct rashpa_stream_plan - what a producer wants to stream
- * @header: what is not 0 counts: width, height, pixel, bit_depth, big_endian, bunch, slots (0: as
+ * struct rashpa_stream_plan - layout of a producer's stream
+ * @header: the library reads width, height, pixel, bit_depth, big_endian, bunch, slots (0: as
  *	many as fit), policy, images, first_stack, sampling, phase, unit, live, dark_every,
- *	dataset_*, lock_name, payload_name, segments and map_class. The rest is the library's
- * @process: array
- * @module: array, or NULL: one module that is the image
+ *	dataset_*, lock_name, payload_name, segments and map_class; it sets the other fields
+ * @process: array of processes
+ * @module: array of modules, or NULL: one module that covers the image
  * @processes: elements of @process
  * @modules: elements of @module
  * @flags: RASHPA_PLAN_*
- * @close_after: a stack that messages are missing of is published when so many later ones have
- *	been begun; 0: not for that
- * @close_ns: or so long after it was begun; 0: not for that. Both are looked at in
- *	rashpa_stream_slot()
+ * @close_after: number of later stacks that have begun when an incomplete stack is published;
+ *	0: no such limit
+ * @close_ns: time after its beginning when an incomplete stack is published; 0: no such limit.
+ *	rashpa_stream_slot() checks both
  * @__reserved: 0
  */
 struct rashpa_stream_plan {
@@ -446,22 +447,22 @@ struct rashpa_stream_plan {
 	uint64_t __reserved[3];
 };
 
-/** RASHPA_PLAN_META - metadata of each image */
+/** RASHPA_PLAN_META - store metadata of each image */
 #define RASHPA_PLAN_META	(1u << 0)
-/** RASHPA_PLAN_RESUME - go on where the consumer of the last stream stopped */
+/** RASHPA_PLAN_RESUME - continue where the consumer of the last stream stopped */
 #define RASHPA_PLAN_RESUME	(1u << 1)
 
 /**
- * rashpa_stream_create() - be the producer of a buffer's stream
- * @buffer: its name
+ * rashpa_stream_create() - become the producer of a buffer's stream
+ * @buffer: name of the buffer
  * @plan: see &struct rashpa_stream_plan
  * @stream: becomes the handle; rashpa_stream_close() it, which ends the stream
  *
- * There is only one producer. What was here before is a stream no more; pixels that no process
- * fills are cleared. rashpa_stream_about() has what the hardware has to know now.
+ * A buffer has only one producer. A new stream replaces the previous one, and clears pixels that no
+ * process fills. After this call rashpa_stream_about() returns the values for the hardware.
  *
- * Return: 0 or a negative errno: -EBUSY (the sentence has the other's process), -ENOSPC (fewer
- * slots fit than are wanted, or than two), -EINVAL, -ENODATA (nothing to resume).
+ * Return: 0 or a negative errno: -EBUSY (the sentence names the other producer's process), -ENOSPC
+ * (fewer slots fit than are wanted, or than two), -EINVAL, -ENODATA (nothing to resume).
  */
 static inline int rashpa_stream_create(const char *buffer, const struct rashpa_stream_plan *plan,
 				       struct rashpa_stream **stream)
@@ -474,103 +475,105 @@ static inline int rashpa_stream_create(const char *buffer, const struct rashpa_s
  * rashpa_stream_buffer() - the memory of a stream
  * @stream: the handle
  *
- * Return: the open node of the buffer, for rashpa_buffer_dmabuf(); the library's.
+ * Return: the open node of the buffer, for rashpa_buffer_dmabuf(); the library owns it.
  */
 int rashpa_stream_buffer(const struct rashpa_stream *stream);
 
 /**
- * rashpa_stream_payload() - the memory of its slots
- * @stream: of a producer, or of a consumer that has taken a stack
+ * rashpa_stream_payload() - the memory of the slots
+ * @stream: handle of a producer, or of a consumer that has taken a stack
  *
- * For devices that write there, or that read (a GPU); pixels begin at data_offset of
+ * For devices that write or read there, for example a GPU. Pixels begin at data_offset of
  * rashpa_stream_about().
  *
- * Return: its dma-buf, which is the library's, or a negative errno: -ENODATA before there is a
- * stream.
+ * Return: a dma-buf, which the library owns, or a negative errno: -ENODATA before a stream begins.
  */
 int rashpa_stream_payload(struct rashpa_stream *stream);
 
 /**
- * rashpa_payload_listen() - offer memory of one's own to streams
- * @name: what a producer writes to payload_name; that of no named buffer
+ * rashpa_payload_listen() - offer the caller's memory to streams
+ * @name: name that producers write to payload_name; not the name of a named buffer
  *
- * For memory that is no named buffer, a GPU's above all. Its owner polls the socket, and calls
- * rashpa_payload_hand() when it can be read, as long as streams are to begin. The socket is
- * /run/rashpa/NAME (RASHPA_RUN is another folder), for its owner and group; the protocol is in
- * stream.rst.
+ * For memory that is not a named buffer, mainly GPU memory. As long as streams may begin, its
+ * owner polls the socket and calls rashpa_payload_hand() when it is readable. The socket is
+ * /run/rashpa/NAME, for its owner and group. The environment variable RASHPA_RUN names another
+ * folder. stream.rst describes the protocol.
  *
- * Return: the socket, the caller's, or a negative errno: -EADDRINUSE, -ENOENT (the folder).
+ * Return: the socket, which the caller owns, or a negative errno: -EADDRINUSE, -ENOENT (the
+ * folder).
  */
 int rashpa_payload_listen(const char *name);
 
 /**
- * rashpa_payload_hand() - hand the memory to one that has asked
- * @listener: of rashpa_payload_listen()
- * @dmabuf: the memory, all of it; the caller's
+ * rashpa_payload_hand() - hand the memory to a process that has asked for it
+ * @listener: from rashpa_payload_listen()
+ * @dmabuf: the whole memory; stays the caller's
  *
- * Return: 0 or a negative errno: -EAGAIN (nobody asks), -EPIPE (who asked has gone), -EPROTO (no
- * dma-buf).
+ * Return: 0 or a negative errno: -EAGAIN (no process asks), -EPIPE (the process has gone), -EPROTO
+ * (not a dma-buf).
  */
 int rashpa_payload_hand(int listener, int dmabuf);
 
 /**
- * rashpa_stream_lock_memory() - the memory of its lock records
+ * rashpa_stream_lock_memory() - the memory of the lock records
  * @stream: the handle
  *
- * Return: its open node, which is that of the buffer where they are in the buffer; the library's.
+ * Return: the open node of that memory, or of the buffer if the records are there; the library
+ * owns it.
  */
 int rashpa_stream_lock_memory(const struct rashpa_stream *stream);
 
 /**
- * rashpa_stream_meta() - where the metadata of a process are
+ * rashpa_stream_meta() - offset of the metadata of a process
  * @stream: the handle
- * @process: index
+ * @process: index of the process
  *
- * Return: offset of those of slot 0 in the buffer, bytes; 0 if there are none.
+ * Return: offset of the metadata of slot 0 in the buffer, bytes; 0 if the stream has no metadata.
  */
 uint64_t rashpa_stream_meta(const struct rashpa_stream *stream, uint32_t process);
 
 /**
- * rashpa_stream_start() - the run begins: tell consumers
+ * rashpa_stream_start() - begin the run and notify consumers
  * @stream: from rashpa_stream_create()
- * @segments: of the map for DMA, for people; or 0
- * @map_class: likewise, enum rashpa_class
+ * @segments: segments of the DMA map, for display only; or 0
+ * @map_class: enum rashpa_class of the DMA map, likewise
  *
- * Hardware is started after this.
+ * Start the hardware after this.
  *
  * Return: 0 or a negative errno.
  */
 int rashpa_stream_start(struct rashpa_stream *stream, uint32_t segments, uint32_t map_class);
 
 /**
- * rashpa_stream_complete() - how far the run is
+ * rashpa_stream_complete() - progress of the run
  * @stream: the handle
  *
- * Return: stacks complete in all processes, those before first_stack included.
+ * Return: stacks complete in all processes, including those before first_stack.
  */
 uint64_t rashpa_stream_complete(const struct rashpa_stream *stream);
 
 /**
- * rashpa_stream_again() - hardware that was stopped in the middle of the run goes on
+ * rashpa_stream_again() - continue a run whose hardware was stopped
  * @stream: from rashpa_stream_create(), started
- * @first: becomes the stack that it begins with
+ * @first: becomes the stack to begin with
  *
- * Hardware is at rest before this, and is started with @first as FIRST_STACK after it. Its credit
- * begins there, so all stacks before have to be given back; of a stream that overwrites, only if
- * there is a consumer. A stack that only some processes had sent is sent again by all of them.
+ * Stop the hardware before this, and start it with @first as FIRST_STACK afterwards. Its credit
+ * begins there, so the consumer must have given back all earlier stacks. A stream that overwrites
+ * needs that only if it has a consumer. If only some processes had sent a stack, all of them send
+ * it again.
  *
- * Return: 0; or a negative errno: -EAGAIN: the consumer has stacks still, -ESTALE, -EINVAL.
+ * Return: 0; or a negative errno: -EAGAIN: the consumer still holds stacks, -ESTALE, -EINVAL.
  */
 int rashpa_stream_again(struct rashpa_stream *stream, uint64_t *first);
 
 /**
- * rashpa_stream_end() - the run is over
+ * rashpa_stream_end() - end the run
  * @stream: from rashpa_stream_create()
- * @count: sent, dropped, lost and missed count; NULL: they are not known
+ * @count: the library reads sent, dropped, lost and missed; NULL: they are not known
  *
- * Hardware is at rest before this. Consumers take what is complete.
+ * Stop the hardware before this. Consumers still take the complete stacks.
  *
- * Return: 0 or a negative errno, -ESTALE if it is not ours any more.
+ * Return: 0 or a negative errno, -ESTALE if another stream has replaced this one.
  */
 static inline int rashpa_stream_end(struct rashpa_stream *stream,
 				    const struct rashpa_stream_header *count)
@@ -579,11 +582,11 @@ static inline int rashpa_stream_end(struct rashpa_stream *stream,
 }
 
 /**
- * rashpa_stream_slot() - room for the next stack, where a program fills slots
+ * rashpa_stream_slot() - get the slot of the next stack, for programs that fill slots
  * @stream: from rashpa_stream_create(), started
- * @stack: becomes an empty stack: data, number, frame and images are set; change frame, flags,
- *	missing and user
- * @timeout_ns: how long to wait for credit at most
+ * @stack: becomes an empty stack: data, number, frame and images are set; the caller may change
+ *	frame, flags, missing and user
+ * @timeout_ns: longest wait for credit
  *
  * Return: 1; 0 if the stack was left out or all images were sent (see rashpa_stream_status()); or a
  * negative errno, -ETIMEDOUT, -EINTR.
@@ -595,26 +598,26 @@ static inline int rashpa_stream_slot(struct rashpa_stream *stream, struct rashpa
 }
 
 /**
- * rashpa_stream_valid() - a message of a stack has come
+ * rashpa_stream_valid() - mark a message of a stack as received
  * @stack: from rashpa_stream_slot()
  * @process: index of the process
- * @message: which of its messages
+ * @message: index of the message in the process
  *
- * From any thread.
+ * May be called from any thread.
  *
- * Return: messages that are missing still: with 0 it is time for rashpa_stream_publish(); or a
- * negative errno: -EEXIST if it was there already, -ERANGE, -ESTALE if the stack was published.
+ * Return: number of messages still missing: after 0 call rashpa_stream_publish(); or a negative
+ * errno: -EEXIST if the message came before, -ERANGE, -ESTALE if the stack was published.
  */
 int rashpa_stream_valid(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
 
 /**
- * rashpa_stack_describe() - metadata of an image, of a stream that has them (RASHPA_PLAN_META)
+ * rashpa_stack_describe() - set the metadata of an image, in a stream with RASHPA_PLAN_META
  * @stack: from rashpa_stream_slot()
- * @process: whose part
- * @index: of the image in the stack
- * @image: frame, role, trigger, time and missing_lines count
+ * @process: index of the process that fills this part
+ * @index: index of the image in the stack
+ * @image: the library reads frame, role, trigger, time and missing_lines
  *
- * Return: 0, -ERANGE, or -ENODATA if the stream has none.
+ * Return: 0, -ERANGE, or -ENODATA if the stream has no metadata.
  */
 static inline int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process,
 					uint32_t index, const struct rashpa_image *image)
@@ -623,12 +626,12 @@ static inline int rashpa_stack_describe(const struct rashpa_stack *stack, uint32
 }
 
 /**
- * rashpa_stream_publish() - a stack is complete, or given up
+ * rashpa_stream_publish() - publish a stack that is complete, or given up
  * @stream: from rashpa_stream_create()
  * @stack: from rashpa_stream_slot()
  *
- * In any order; consumers see it when those before are published. Messages that did not come
- * are told as missing.
+ * Call it in any order; consumers see a stack when all earlier ones are published. Messages that
+ * did not come are reported as missing.
  *
  * Return: 0 or a negative errno.
  */

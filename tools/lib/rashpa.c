@@ -106,7 +106,7 @@ static int open_node(const char *path, int flags)
 	}
 }
 
-/* Something is not there. Without the driver nothing is: then that is the reason, and said. */
+/* After ENOENT: without the driver no node exists, so report that as the reason. */
 static bool fail_unloaded(void)
 {
 	char path[PATH_MAX];
@@ -171,7 +171,7 @@ int rashpa_node_list_sized(int node, struct rashpa_holding **holdings, size_t si
 }
 
 /*
- * mmap() itself knows nothing of the memory's alignment: take more addresses than needed,
+ * mmap() itself does not know the memory's alignment. So reserve more addresses than needed, and
  * keep the part that begins where a huge entry can.
  */
 static void *map_aligned(int fd, uint64_t offset, uint64_t length, int prot)
@@ -251,7 +251,7 @@ int rashpa_sync_end(int dmabuf, int prot)
 
 /* --- buffers --- */
 
-/* Who has the exclusive lease? That can be asked without one. */
+/* Name the process with the exclusive lease. That question needs no lease. */
 static int fail_leased(const char *name, const char *path)
 {
 	struct rashpa_info info = { .fd = -1 };
@@ -262,7 +262,7 @@ static int fail_leased(const char *name, const char *path)
 	if (fd >= 0)
 		close(fd);
 	if (!told)
-		return fail(EBUSY, "the buffer \"%s\" is in use: somebody has an exclusive lease of it",
+		return fail(EBUSY, "the buffer \"%s\" is in use: another process has an exclusive lease of it",
 			    name);
 	return fail(EBUSY, "the buffer \"%s\" is in use: process %d of user %u has an exclusive lease of it",
 		    name, info.out_lease_pid, info.out_lease_uid);
@@ -288,7 +288,7 @@ int rashpa_buffer_open(const char *name, int flags)
 		fail(EACCES, "the buffer \"%s\" may not be opened: its owner can permit it (chown, chmod, or rashpactl buffer permit)",
 		     name);
 	if (fd == -EBUSY && flags & O_EXCL)
-		fail(EBUSY, "the buffer \"%s\" is in use: an exclusive lease needs that nobody else has it open",
+		fail(EBUSY, "the buffer \"%s\" is in use: an exclusive lease requires that no other process has it open",
 		     name);
 	else if (fd == -EBUSY)
 		fail_leased(name, path);
@@ -471,7 +471,7 @@ void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size)
 static uint32_t table_copy(const struct rashpa_table *table, struct rashpa_table *copy,
 			   uint32_t room, size_t size)
 {
-	/* A later kernel may tell more of each segment than this library knows. */
+	/* A later kernel may have larger segments than this library knows. */
 	const uint32_t stride = READ(table->segment_size);
 	const char *at = (const char *)table->segment;
 	char *to = (char *)copy->segment;

@@ -21,14 +21,14 @@ extern "C" {
  *
  * - Functions return 0, a file descriptor or a number (>= 0), or a negative errno. errno
  *   itself is not a part of the interface.
- * - After a failure rashpa_reason() has a sentence that names the thing, the reason and,
- *   where it is known, the remedy.
+ * - After a failure rashpa_reason() returns a sentence that names the thing, the reason and,
+ *   if known, the remedy.
  * - The functions that take a struct fill in &struct rashpa_head (``size``, ``reason``,
  *   ``reason_size``); ``head.flags`` and all other fields are the caller's. Begin with a
  *   struct of zeros.
  * - File descriptors are close-on-exec and belong to the caller.
- * - There is no hidden state but the sentence of each thread: every function may be called from
- *   any thread.
+ * - The only hidden state is the sentence of each thread: every function may be called from any
+ *   thread.
  * - The nodes are searched in the directory of the environment variable ``RASHPA_DEV``, or in
  *   /dev/rashpa. Set-uid programs ignore the variable.
  */
@@ -38,7 +38,7 @@ extern "C" {
  *
  * - Structs grow at their end. A program that was built with an older or a newer header runs with
  *   this library: the functions that take such a struct are inline, and hand on its size in the
- *   program. The library reads and writes so many bytes. Members that it does not know become 0.
+ *   program. The library reads and writes that many bytes. Members that it does not know become 0.
  * - Other languages call rashpa_ioctl(), or the function whose name ends with _sized, with the size
  *   of the struct as they declare it.
  * - &struct rashpa_event, &struct rashpa_queue and &struct rashpa_wait do not grow.
@@ -52,9 +52,9 @@ extern "C" {
 const char *rashpa_reason(void);
 
 /**
- * rashpa_version() - which library the program runs with
+ * rashpa_version() - version of the library that the program runs with
  *
- * Return: a string as "0.3.0", never NULL.
+ * Return: a string like "0.3.0", never NULL.
  */
 const char *rashpa_version(void);
 
@@ -66,7 +66,7 @@ const char *rashpa_version(void);
 const char *rashpa_device_directory(void);
 
 /**
- * rashpa_ioctl() - any operation, also one that this library does not know
+ * rashpa_ioctl() - call any operation, even one that this library does not know
  * @fd: node or object
  * @request: RASHPA_IOC_*
  * @arg: struct that begins with &struct rashpa_head; its size and reason are filled in
@@ -122,7 +122,7 @@ static inline int rashpa_memory_pin(int memory, struct rashpa_pin *pin)
 }
 
 /**
- * rashpa_memory_query() - what would fit
+ * rashpa_memory_query() - ask which buffers would fit
  * @memory: from rashpa_memory_open()
  * @query: see &struct rashpa_query
  *
@@ -134,13 +134,13 @@ static inline int rashpa_memory_query(int memory, struct rashpa_query *query)
 }
 
 /**
- * rashpa_node_list() - who holds what
+ * rashpa_node_list() - list the objects and their holders
  * @node: the memory node, or a function's node
  * @holdings: becomes an array for free(), NULL if there is nothing
  *
- * Asks until all is there. What is made or ended meanwhile may be missing, or there.
+ * Asks until the list is complete. Objects that are made or ended meanwhile may be listed or not.
  *
- * Return: how many there are, or a negative errno.
+ * Return: number of elements, or a negative errno.
  */
 static inline int rashpa_node_list(int node, struct rashpa_holding **holdings)
 {
@@ -148,7 +148,7 @@ static inline int rashpa_node_list(int node, struct rashpa_holding **holdings)
 }
 
 /**
- * rashpa_memory_limit() - how much of a resource there may be, and is
+ * rashpa_memory_limit() - limit and use of a resource
  * @memory: from rashpa_memory_open()
  * @resource: enum rashpa_resource
  * @limit: see &struct rashpa_limit
@@ -163,7 +163,7 @@ static inline int rashpa_memory_limit(int memory, uint32_t resource, struct rash
 }
 
 /**
- * rashpa_memory_info() - what a memory is
+ * rashpa_memory_info() - describe a memory
  * @node: the memory node, or a buffer's node with @info->fd -1
  * @info: see &struct rashpa_info; @info->fd is any dma-buf fd
  *
@@ -182,9 +182,9 @@ static inline int rashpa_memory_info(int node, struct rashpa_info *info)
  * @prot: PROT_READ, PROT_WRITE
  * @address: becomes the address
  *
- * Huge entries need an address that is aligned as the memory is. Here it is a multiple of 2
- * MiB wherever @offset is one; a mapping of less than 2 MiB is a plain mmap(). Undo it
- * with munmap(@address, @length).
+ * Huge entries need an address that is aligned like the memory. So it is a multiple of 2 MiB if
+ * @offset is one. A mapping of less than 2 MiB is a plain mmap(). Undo it with
+ * munmap(@address, @length).
  *
  * Return: 0 or a negative errno.
  */
@@ -193,7 +193,7 @@ int rashpa_mmap(int fd, uint64_t offset, uint64_t length, int prot, void **addre
 /**
  * rashpa_sync_begin() - before the CPU touches a memory that a device uses
  * @dmabuf: any dma-buf
- * @prot: what the CPU is going to do: PROT_READ, PROT_WRITE
+ * @prot: accesses of the CPU that follow: PROT_READ, PROT_WRITE
  *
  * Does nothing where caches are coherent with devices, as on x86; portable programs and
  * memory of other drivers need it. Pairs with rashpa_sync_end(), with the same @prot.
@@ -226,10 +226,11 @@ int rashpa_sync_end(int dmabuf, int prot);
 int rashpa_open(const char *name, int flags);
 
 /**
- * rashpa_buffer_remove() - take the name of a buffer away
+ * rashpa_buffer_remove() - remove a named buffer
  * @name: name of the buffer
  *
- * Return: 0 or a negative errno, -EBUSY if the buffer is in use, -EPERM if it is another's.
+ * Return: 0 or a negative errno, -EBUSY if the buffer is in use, -EPERM if it belongs to another
+ * user.
  */
 int rashpa_buffer_remove(const char *name);
 
@@ -256,7 +257,7 @@ int rashpa_buffer_open(const char *name, int flags);
 int rashpa_buffer_dmabuf(int buffer);
 
 /**
- * rashpa_buffer_role() - be the only producer or consumer of a buffer, or ask who is
+ * rashpa_buffer_role() - become the only producer or consumer of a buffer, or ask for its process
  * @buffer: from rashpa_buffer_open()
  * @role: see &struct rashpa_role
  *
@@ -276,7 +277,7 @@ static inline int rashpa_buffer_role(int buffer, struct rashpa_role *role)
 int rashpa_buffer_list(char ***names);
 
 /**
- * rashpa_buffer_list_free() - free what rashpa_buffer_list() returned
+ * rashpa_buffer_list_free() - free the array of rashpa_buffer_list()
  * @names: the array
  * @count: number of names
  */
@@ -363,7 +364,7 @@ static inline int rashpa_device_engine(int device, unsigned int index,
 }
 
 /**
- * rashpa_device_profile() - tell the driver what differs from board to board
+ * rashpa_device_profile() - describe the board to the driver
  * @device: from rashpa_device_open()
  * @profile: see &struct rashpa_profile_set
  *
@@ -403,7 +404,7 @@ static inline int rashpa_device_map(int device, struct rashpa_map_make *map)
 }
 
 /**
- * rashpa_map_program() - let the kernel write a map's table into the function
+ * rashpa_map_program() - make the kernel write a map's table into the function
  * @map: from rashpa_device_map()
  * @program: see &struct rashpa_program
  *
@@ -415,7 +416,7 @@ static inline int rashpa_map_program(int map, struct rashpa_program *program)
 }
 
 /**
- * rashpa_table_map() - see the addresses of a map
+ * rashpa_table_map() - map the table of a map's addresses
  * @map: from rashpa_device_map()
  * @size: out_table_size of the same map
  * @table: becomes the read-only mapping; rashpa_table_unmap() it
@@ -434,14 +435,14 @@ void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size);
 /**
  * rashpa_table_read() - copy the addresses of a map while the kernel may change them
  * @table: from rashpa_table_map()
- * @copy: becomes the header, and as many segments as there is room for
- * @room: segments that fit behind @copy; at most out_segments of the map
+ * @copy: becomes the header, and as many segments as fit
+ * @room: segments that fit after the header in @copy; at most out_segments of the map
  *
- * Takes no lock and makes no call: whoever follows a map reads its table again when
- * generation is another. What was copied belongs together.
+ * Takes no lock and makes no system call. A program that follows a map reads its table again when
+ * the generation has changed. A copy is always of one generation.
  *
- * Return: segments of the table, which can be more than @room, or -EAGAIN if the kernel
- * did not end its change in a long time.
+ * Return: segments of the table, possibly more than @room, or -EAGAIN if the kernel kept changing
+ * it.
  */
 static inline int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *copy,
 				    uint32_t room)
@@ -464,18 +465,18 @@ static inline int rashpa_map_restore(int map, struct rashpa_restore *restore)
 /**
  * rashpa_device_quiesce() - stop all DMA of the function now
  * @device: from rashpa_device_open()
- * @time_ns: how long it took, or NULL
+ * @time_ns: becomes the time that it took, or NULL
  *
  * Return: 0 or a negative errno.
  */
 int rashpa_device_quiesce(int device, uint64_t *time_ns);
 
 /**
- * rashpa_device_quiesce_map() - end one map, whoever holds it
+ * rashpa_device_quiesce_map() - end one map, whichever process holds it
  * @device: from rashpa_device_open()
- * @id: of the map, see rashpa_node_list()
+ * @id: id of the map, see rashpa_node_list()
  *
- * Return: 0 or a negative errno, -EPERM if it is somebody else's, -ENOENT.
+ * Return: 0 or a negative errno, -EPERM if it belongs to another user, -ENOENT.
  */
 int rashpa_device_quiesce_map(int device, uint32_t id);
 
@@ -491,27 +492,27 @@ int rashpa_device_reset(int device);
 
 /**
  * rashpa_doorbell() - ring: store a word to a mapped doorbell page
- * @window: where rashpa_mmap() mapped the window
- * @offset: of the word in it, bytes; a multiple of 4, inside the mapping
- * @value: to store, one store of 32 bits
+ * @window: address of the mapped window, from rashpa_mmap()
+ * @offset: bytes from there to the word; a multiple of 4, inside the mapping
+ * @value: value to store, one store of 32 bits
  *
- * What this thread read and wrote before is done before the function sees the word. A window
- * of a function that was removed raises SIGBUS.
+ * Earlier reads and writes of this thread are complete before the function sees the word. A window
+ * of a removed function raises SIGBUS.
  */
 void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value);
 
 /**
  * rashpa_doorbell64() - the same with a store of 64 bits
- * @window: where rashpa_mmap() mapped the window
- * @offset: of the word in it, bytes; a multiple of 8, inside the mapping
- * @value: to store; a bridge may split it, the lower half first
+ * @window: address of the mapped window, from rashpa_mmap()
+ * @offset: bytes from there to the word; a multiple of 8, inside the mapping
+ * @value: value to store; a bridge may split it, the lower half first
  */
 void rashpa_doorbell64(volatile void *window, uint64_t offset, uint64_t value);
 
 /**
  * rashpa_channel_open() - make an event channel
  * @node: from rashpa_device_open(), or rashpa_memory_open() for one without a function
- * @depth: records that its queue holds, 0 for the default
+ * @depth: capacity of its queue in records, 0 for the default
  *
  * read() &struct rashpa_event from it; poll() it.
  *
@@ -520,7 +521,7 @@ void rashpa_doorbell64(volatile void *window, uint64_t offset, uint64_t value);
 int rashpa_channel_open(int node, unsigned int depth);
 
 /**
- * rashpa_channel_create() - make an event channel, with all that rashpa_ring_map() needs
+ * rashpa_channel_create() - make an event channel for rashpa_ring_map()
  * @node: from rashpa_device_open(), or rashpa_memory_open() for one without a function
  * @make: see &struct rashpa_channel_make
  *
@@ -534,19 +535,19 @@ static inline int rashpa_channel_create(int node, struct rashpa_channel_make *ma
 }
 
 /**
- * rashpa_memory_look() - words of a memory were written: make the events of who watches them
+ * rashpa_memory_look() - check the watched words of a memory and make their events
  * @memory: from rashpa_memory_open()
  * @fd: dma-buf of the memory, open for writing
  *
- * For producers that are programs. Store the words with release semantics; what was written
- * before them is seen by who gets the event.
+ * For producers that are programs. Store the words with release semantics; then receivers of the
+ * event see all earlier writes.
  *
- * Return: how many events this made, or a negative errno.
+ * Return: number of events that this made, or a negative errno.
  */
 int rashpa_memory_look(int memory, int fd);
 
 /**
- * rashpa_channel_add() - listen to a source that has no more than a number
+ * rashpa_channel_add() - listen to a source that needs only a number
  * @channel: from rashpa_channel_open()
  * @kind: RASHPA_SOURCE_VECTOR, RASHPA_SOURCE_DEVICE, RASHPA_SOURCE_SOFTWARE or
  *	RASHPA_SOURCE_MAP
@@ -562,7 +563,7 @@ int rashpa_channel_add(int channel, unsigned int kind, unsigned int index);
  * @source: see &struct rashpa_source_add
  *
  * Return: id of the source in the records (> 0, also in @source->out_id) or a negative errno,
- * -E2BIG if the driver is older than what is asked for.
+ * -E2BIG if the driver is older than the request.
  */
 static inline int rashpa_channel_listen(int channel, struct rashpa_source_add *source)
 {
@@ -581,9 +582,9 @@ static inline int rashpa_channel_listen(int channel, struct rashpa_source_add *s
 int rashpa_channel_del(int channel, unsigned int id);
 
 /**
- * rashpa_source_status() - what a source has done so far
+ * rashpa_source_status() - counts of a source
  * @channel: from rashpa_channel_open()
- * @info: see &struct rashpa_source_info; @info->id says which
+ * @info: see &struct rashpa_source_info; @info->id selects the source
  *
  * Return: 0 or a negative errno.
  */
@@ -593,7 +594,7 @@ static inline int rashpa_source_status(int channel, struct rashpa_source_info *i
 }
 
 /**
- * rashpa_channel_group() - one event when all sources have got so far
+ * rashpa_channel_group() - make one event when all sources have reached the same position
  * @channel: from rashpa_channel_open()
  * @group: see &struct rashpa_group_make
  *
@@ -607,10 +608,10 @@ static inline int rashpa_channel_group(int channel, struct rashpa_group_make *gr
 }
 
 /**
- * rashpa_channel_ack() - the consumer of a group has got so far
+ * rashpa_channel_ack() - report the position of a group's consumer
  * @channel: from rashpa_channel_open()
  * @id: from rashpa_channel_group()
- * @position: what is before it may be overwritten
+ * @position: everything before it may be overwritten
  *
  * rashpa_ring_ack() does the same without a system call.
  *
@@ -619,9 +620,9 @@ static inline int rashpa_channel_group(int channel, struct rashpa_group_make *gr
 int rashpa_channel_ack(int channel, unsigned int id, uint64_t position);
 
 /**
- * rashpa_group_status() - how far a group and its members are
+ * rashpa_group_status() - positions of a group and its members
  * @channel: from rashpa_channel_open()
- * @info: see &struct rashpa_group_info; @info->id says which
+ * @info: see &struct rashpa_group_info; @info->id selects the group
  *
  * Return: 0 or a negative errno.
  */
@@ -643,21 +644,22 @@ int rashpa_channel_eventfd(int channel, unsigned int id, int fd);
 /**
  * rashpa_channel_signal() - make a software event
  * @channel: from rashpa_channel_open(), with RASHPA_SOURCE_SOFTWARE
- * @value: goes into the record
+ * @value: value for the record
  *
  * Return: 0 or a negative errno.
  */
 int rashpa_channel_signal(int channel, uint64_t value);
 
 /**
- * rashpa_channel_arm() - have a source with RASHPA_SOURCE_ONE_SHOT tell of the next event
+ * rashpa_channel_arm() - arm a source with RASHPA_SOURCE_ONE_SHOT for its next event
  * @channel: from rashpa_channel_open()
- * @id: of the source
+ * @id: id of the source
  *
- * Take what there is, then call this: what came meanwhile is an event at once, nothing is lost.
+ * Read the existing records first, then call this. An event that came meanwhile makes a record at
+ * once, so no event is lost.
  *
- * Return: 1 if there is an event at once, for which it rests again, 0 if it waits for one, or a
- * negative errno.
+ * Return: 1 if an event came at once, which disarms the source again, 0 if it waits for one, or
+ * a negative errno.
  */
 int rashpa_channel_arm(int channel, unsigned int id);
 
@@ -666,10 +668,10 @@ int rashpa_channel_arm(int channel, unsigned int id);
 /**
  * struct rashpa_queue - a channel's queue as this process sees it
  * @channel: the channel; stays the caller's
- * @ring: written by the kernel
- * @consumer: written by us
- * @ring_size: bytes that are mapped at @ring
- * @consumer_size: bytes that are mapped at @consumer
+ * @ring: the kernel's part of the queue
+ * @consumer: this process's part of the queue
+ * @ring_size: bytes mapped at @ring
+ * @consumer_size: bytes mapped at @consumer
  *
  * For one thread at a time.
  */
@@ -683,7 +685,7 @@ struct rashpa_queue {
 /**
  * rashpa_ring_map() - map the queue of a channel
  * @channel: from rashpa_channel_create()
- * @make: what rashpa_channel_create() filled in
+ * @make: the struct that rashpa_channel_create() filled in
  * @queue: filled in; rashpa_ring_unmap() it
  *
  * Return: 0 or a negative errno.
@@ -702,60 +704,61 @@ void rashpa_ring_unmap(struct rashpa_queue *queue);
  * @queue: from rashpa_ring_map()
  * @event: becomes the record
  *
- * What hardware wrote before it sent the event can be read now.
+ * Data that hardware wrote before it sent the event can be read now.
  *
- * Return: 1, or 0 if there is none.
+ * Return: 1, or 0 if the queue is empty.
  */
 int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event);
 
 /**
- * rashpa_ring_wait() - sleep until there is a record
+ * rashpa_ring_wait() - sleep until a record comes
  * @queue: from rashpa_ring_map()
- * @timeout_ms: how long at most, -1: for ever
+ * @timeout_ms: longest wait, -1: for ever
  *
- * Makes no system call if there is one already. A wake that finds no record, because read() or
- * another thread took it, is not told: the wait goes on for the rest of the time.
+ * Makes no system call if a record has come already. If read() or another thread took the record
+ * that woke it, the wait goes on for the rest of the time.
  *
- * Return: 1 if there is a record, 0 if all of @timeout_ms passed without one, or a negative errno:
+ * Return: 1 if a record has come, 0 if @timeout_ms passed without one, or a negative errno:
  * -EINTR, -EBADF if the channel was closed, or -ENODEV if the function of the channel was removed
  * and no record is left.
  */
 int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms);
 
 /**
- * rashpa_ring_ack() - the consumer of a group has got so far
+ * rashpa_ring_ack() - report the position of a group's consumer
  * @queue: from rashpa_ring_map()
  * @id: from rashpa_channel_group()
- * @position: what is before it may be overwritten
+ * @position: everything before it may be overwritten
  *
- * Return: 0, or -EINVAL for an id that cannot be.
+ * Return: 0, or -EINVAL for an id out of range.
  */
 int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t position);
 
 /* --- waiting for a word of memory --- */
 
 /**
- * struct rashpa_wait - what to wait for, how, and what waiting took so far
+ * struct rashpa_wait - condition, limits and statistics of waits for a word
  * @word: the word, in mapped lock memory or in a buffer, aligned to its width
  * @bits: width of the word, 32 or 64
  * @condition: enum rashpa_condition
  * @mask: bits of the word that count; 0 for all
- * @value: of the condition. RASHPA_CONDITION_CHANGED: the word as it was seen last;
- *	rashpa_lock_wait() stores here what it saw. A word of 32 bits without a mask wraps: as for
- *	&struct rashpa_source_add, CHANGED and REACHED see its position, which has 64 bits
- * @queue: of a channel whose only purpose is to wake up this wait: a RASHPA_SOURCE_LOCK of
- *	the same word, or the vector that follows its writes. Its records are taken away. NULL:
- *	there is none, the word is looked at every millisecond
- * @spin_max_ns: how long one wait may spin; 0 for 100 us
- * @budget: part of one CPU in thousandths that spinning may take, over some 100 ms; 0 for 250,
- *	1000 for all. To sleep at once, say @spin_max_ns 1
+ * @value: operand of the condition. RASHPA_CONDITION_CHANGED: the word as last seen;
+ *	rashpa_lock_wait() stores here the word that it saw. A word of 32 bits without a mask
+ *	wraps: as for &struct rashpa_source_add, CHANGED and REACHED compare its position, which
+ *	has 64 bits
+ * @queue: queue of a channel that serves only this wait: a RASHPA_SOURCE_LOCK of the same word,
+ *	or the vector that follows its writes. The wait takes its records. NULL: no channel; the
+ *	word is polled every millisecond
+ * @spin_max_ns: longest spin of one wait; 0 for 100 us
+ * @budget: share of one CPU in thousandths that spinning may use, over some 100 ms; 0 for 250,
+ *	1000 for all. To sleep at once, set @spin_max_ns to 1
  * @__reserved: not used
- * @spin_ns: the library's: how long the next wait spins
- * @credit_ns: the library's: what is left of the budget
- * @last_ns: the library's: when it was counted
- * @position: the library's: of a word that wraps, at the last look
+ * @spin_ns: private to the library: duration of the next spin
+ * @credit_ns: private to the library: rest of the budget
+ * @last_ns: private to the library: time when the budget was counted
+ * @position: private to the library: position of a word that wraps, at the last check
  * @waits: calls that found the condition unfulfilled at first
- * @slept: of these, calls that slept
+ * @slept: calls among @waits that slept
  * @spent_ns: CPU time spent spinning
  *
  * Begin with a struct of zeros, and keep it from wait to wait. For one thread at a time.
@@ -782,18 +785,18 @@ struct rashpa_wait {
 /**
  * rashpa_lock_wait() - wait for a word that hardware writes
  * @wait: see &struct rashpa_wait
- * @timeout_ms: how long at most, -1: for ever
+ * @timeout_ms: longest wait, -1: for ever
  * @seen: becomes the word, masked, as it was when it fulfilled the condition; or NULL
  *
- * Spins while that is likely to be the shorter way: as long as waits are short it spins
- * longer, up to the limits, and as soon as they are long it does not spin at all. Then it
- * sleeps until the channel has an event. Spinning saves power where the CPU can
- * (UMWAIT on x86).
+ * Spins first if that is likely to suffice. While waits are short it spins longer, up to the
+ * limits; when they become long it does not spin at all. Then it sleeps until an event comes
+ * through the channel. Spinning saves power where the CPU can (UMWAIT on x86).
  *
- * What hardware wrote before the word can be read when this returns 0.
+ * Data that hardware wrote before the word can be read when this returns 0.
  *
- * A word that fulfils the condition counts, also if the function is gone. Only the channel tells
- * of that: without @wait->queue a word that nothing writes any more ends in -ETIMEDOUT, or never.
+ * A word that fulfils the condition counts, even if the function was removed. Only the channel
+ * reports the removal: without @wait->queue a word that is never written again ends in -ETIMEDOUT,
+ * or never.
  *
  * Return: 0, -ETIMEDOUT, -EINTR, -EINVAL, or -ENODEV if the function of the channel was removed.
  */

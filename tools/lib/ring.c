@@ -114,7 +114,7 @@ int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms)
 	int left_ms = timeout_ms, result;
 	uint64_t now;
 
-	/* A wake without a record is none: another thread, or read(), may have been faster. */
+	/* Ignore a wake without a record: another thread, or read(), may have taken it. */
 	while (!(result = ready(queue))) {
 		if (!left_ms)
 			return 0;

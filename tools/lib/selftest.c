@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa against a running driver: TAP. Argument: N of a bound function, for what needs
- * one. What needs no driver is in common/selftest.c.
+ * librashpa against a running driver: TAP. Argument: N of a bound function, for tests that need
+ * one. Tests without a driver are in common/selftest.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void test_leases(int memory, int first)
 	ok(!rashpa_memory_info(memory, &info) && info.out_flags & RASHPA_INFO_EXCLUSIVE &&
 	   info.out_leases == 1, "buffer-exclusive-lease: a buffer is made with an exclusive lease");
 	snprintf(holder, sizeof(holder), "process %d of user %d", getpid(), getuid());
-	refused(rashpa_open(NAME, O_RDWR), EBUSY, holder, "nobody else gets one");
+	refused(rashpa_open(NAME, O_RDWR), EBUSY, holder, "no other process gets one");
 	refused(rashpa_buffer_open(NAME, O_RDONLY), EBUSY, "exclusive", "nor the node");
 	close(first);
 
@@ -49,10 +49,10 @@ static void test_leases(int memory, int first)
 	ok(a >= 0 && b >= 0 && !rashpa_memory_info(memory, &info) && info.out_leases == 2,
 	   "two-share: two share it");
 	ok(mmap(NULL, LENGTH, PROT_WRITE, MAP_SHARED, b, 0) == MAP_FAILED && errno == EACCES,
-	   "opened-reading-cannot: what was opened for reading cannot be written");
+	   "opened-reading-cannot: a buffer opened for reading cannot be written");
 	refused(rashpa_open(NAME, O_RDWR | O_EXCL), EBUSY, NAME,
 		"no exclusive lease while others have one");
-	refused(rashpa_buffer_open(NAME, O_RDWR | O_EXCL), EBUSY, "nobody else",
+	refused(rashpa_buffer_open(NAME, O_RDWR | O_EXCL), EBUSY, "no other process",
 		"nor by the node");
 	close(a);
 	close(b);
@@ -102,7 +102,7 @@ static void test_pin(int memory)
 	refused(rashpa_memory_pin(memory, &pin), EINVAL, "address", "an address in a page");
 	munmap(p, pin.length);
 	pin.address = (uintptr_t)p;
-	refused(rashpa_memory_pin(memory, &pin), EFAULT, "", "what is not mapped");
+	refused(rashpa_memory_pin(memory, &pin), EFAULT, "", "memory that is not mapped");
 }
 
 static void test_query(int memory)
@@ -187,7 +187,7 @@ static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t
 	word[0] = 7;
 	ok(rashpa_ring_wait(queue, 5000) == 1 && rashpa_ring_next(queue, &e) &&
 	   e.kind == RASHPA_SOURCE_OVERRUN && e.source == member[0].source && e.value == 7,
-	   "laps-consumer: who laps the consumer is told");
+	   "laps-consumer: a member that laps the consumer is reported");
 	info.id = id;
 	ok(!rashpa_group_status(queue->channel, &info) && info.out_ack == 2 &&
 	   info.out_position == 2 && info.out_overruns == 1 && members[0].position == 7, "counted: and counted");

@@ -64,7 +64,7 @@ close:
 	return error;
 }
 
-/* Those that watch it want it, and a name is not told by it. */
+/* Get the dma-buf at the first use: only its users need it. */
 int memory_dmabuf(struct memory *m)
 {
 	if (m->dmabuf < 0)
@@ -87,7 +87,7 @@ void memory_close(struct memory *m)
 
 bool stream_same(const struct rashpa_stream *s)
 {
-	/* what was read before is older than the answer */
+	/* earlier reads come before the check */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&s->shared->magic, __ATOMIC_ACQUIRE) == RASHPA_STREAM_MAGIC &&
 	       s->shared->generation == s->head.generation;
@@ -136,7 +136,7 @@ int stream_copy(struct rashpa_stream *s)
 }
 
 /*
- * The memory that a stream names, or none; the one that is there if it has that name: somebody may
+ * Open the memory that a stream names, if any. Keep an open one of the same name: the program may
  * still hold a stack in it.
  */
 int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write)
@@ -150,7 +150,7 @@ int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *na
 			    s->out);
 	memory_close(m);
 	error = *name ? memory_open(s, m, name, write) : 0;
-	/* what is no buffer may be a program's */
+	/* a name without a buffer may be the memory of a program */
 	if (error == -ENOENT && m == &s->payload)
 		error = payload_open(s, m, name, write);
 	strcpy(m->name, name);
@@ -174,7 +174,7 @@ int stream_open_memories(struct rashpa_stream *s, bool write)
 			      h->locks * (uint64_t)RFPGA_LOCK_SIZE >
 			      s->locks.length - h->lock_offset))
 		return fail(EPROTO, "lock memory %s has %" PRIu64
-			    " bytes: lock records are behind its end", h->lock_name,
+			    " bytes: lock records lie outside", h->lock_name,
 			    s->locks.length);
 	s->lock_base = (s->locks.base ? s->locks.base : s->buffer.base) + h->lock_offset;
 	s->data = NULL;
@@ -183,7 +183,7 @@ int stream_open_memories(struct rashpa_stream *s, bool write)
 	end = (h->slots - 1) * h->slot_stride + stream_extent(h, h->bunch);
 	if (*h->payload_name && (h->data_offset > s->payload.length ||
 				 end > s->payload.length - h->data_offset))
-		return fail(EPROTO, "memory %s has %" PRIu64 " bytes: slots are behind its end",
+		return fail(EPROTO, "memory %s has %" PRIu64 " bytes: slots lie outside",
 			    h->payload_name, s->payload.length);
 	s->data = *h->payload_name ? s->payload.base : s->slots ? s->slots : s->buffer.base;
 	if (s->data)
@@ -203,7 +203,7 @@ int rashpa_stream_payload(struct rashpa_stream *s)
 
 /* --- lock records --- */
 
-/* Stacks of one; what a run before stored late is none of ours. */
+/* Stacks in a lock record; ignore late writes of an earlier run. */
 static uint64_t lock_stacks(const struct rashpa_stream *s, uint32_t i)
 {
 	const volatile uint64_t *word = (const volatile uint64_t *)
@@ -335,7 +335,7 @@ static int open_board(struct rashpa_stream *s, uint32_t number)
 	return error < 0 ? error : 0;
 }
 
-/* The lock record that @process ends a stack with; no event of its own if it is in a group. */
+/* Listen to the lock record that @process ends a stack with; a group makes the events instead. */
 static int listen_lock(struct rashpa_stream *s, const struct rashpa_stream_process *p)
 {
 	struct memory *m = *s->head.lock_name ? &s->locks : &s->buffer;
@@ -429,7 +429,7 @@ int stream_sleep(struct rashpa_stream *s, int64_t deadline)
 		left = STREAM_TICK_NS;
 	if (s->polls && left > STREAM_POLL_NS)
 		left = STREAM_POLL_NS;
-	/* never shorter than what is left: who waits would look again and again */
+	/* round up: a shorter sleep would poll again and again */
 	error = rashpa_ring_wait(&s->queue, (left + 999999) / 1000000);
 	return error < 0 ? error : 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa: what a stream header says, and whether it can be true. */
+/* librashpa: read and check the header of a stream. */
 #include "stream.h"
 #include "internal.h"
 
@@ -44,7 +44,7 @@ uint64_t stream_extent(const struct rashpa_stream_header *h, uint32_t images)
 	uint64_t line = reach(0, h->width, stream_pixel_bytes(h->pixel));
 	uint64_t image = reach(line, h->height - 1, h->line_stride);
 
-	/* lines and images may be padded, but behind the last pixel the next slot may begin */
+	/* lines and images may be padded, but the next slot may begin right after the last pixel */
 	return images ? reach(image, images - 1, h->image_stride) : 0;
 }
 
@@ -205,7 +205,7 @@ int stream_check(const struct rashpa_stream_header *h, uint64_t length)
 		error = check_places(h, length);
 	if (error)
 		return error;
-	/* they are all there; whoever leaves images out says by them which */
+	/* metadata are complete or absent; a stream that leaves images out must name the rest */
 	if (h->meta_slot ? h->meta_slot != (uint64_t)h->bunch * META :
 			   h->live || (h->policy == RASHPA_STREAM_DROP && !h->record_size))
 		return fail(EPROTO, "metadata of %" PRIu64 " bytes a slot for %" PRIu32 " images",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa: who fills a stream, by hardware or by a program. See rashpa-stream.h. */
+/* librashpa: producers of streams, by hardware or by a program. See rashpa-stream.h. */
 #include "stream.h"
 #include "internal.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* None that a consumer of another run could know, whoever began that one; not 0. */
+/* Random id that differs from all earlier runs, also those of other producers; not 0. */
 static uint32_t new_run(void)
 {
 	uint32_t run;
@@ -210,7 +210,7 @@ static int prepare(struct rashpa_stream *s, const struct wish *wish)
 	if (!s->slot)
 		return fail(ENOMEM, "no memory for %" PRIu32 " slots", s->head.slots);
 	retire(s);
-	/* what nobody writes is no image of before */
+	/* pixels that no process writes must not show an old image */
 	if (left && s->data)
 		clear_slots(s);
 	return 0;
@@ -256,7 +256,7 @@ int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_pl
 	s = *stream;
 	error = prepare(s, &wish);
 	if (!error) {
-		/* nobody looks here while magic is 0 */
+		/* no process reads the header while magic is 0 */
 		__atomic_store_n(&s->shared->magic, 0, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		store_tables(s, &wish);
@@ -343,8 +343,8 @@ int rashpa_stream_again(struct rashpa_stream *s, uint64_t *first)
 	if (!s->producer || !s->started || s->ended)
 		return fail(EINVAL, "the stream is not a producer's, or does not run");
 	if (!stream_same(s))
-		return fail(ESTALE, "buffer %s: somebody began another stream", s->name);
-	/* whoever wrote more than is true gets what comes of it */
+		return fail(ESTALE, "buffer %s: another producer began a stream", s->name);
+	/* a consumer that wrote too large a value harms only itself */
 	if (__atomic_load_n(&s->shared->credit, __ATOMIC_ACQUIRE) < complete &&
 	    (s->head.policy != RASHPA_STREAM_OVERWRITE ||
 	     rashpa_buffer_role(s->buffer.node, &role) || stream_who(&role, 1)))
@@ -369,9 +369,9 @@ int rashpa_stream_end_sized(struct rashpa_stream *s, const struct rashpa_stream_
 	if (!s->producer || !s->started || s->ended)
 		return fail(EINVAL, "the stream is not a producer's, or does not run");
 	s->ended = true;
-	/* one that somebody began over ours is not ours to end */
+	/* another producer's stream has replaced ours: do not end that one */
 	if (!stream_same(s))
-		return fail(ESTALE, "buffer %s: somebody began another stream", s->name);
+		return fail(ESTALE, "buffer %s: another producer began a stream", s->name);
 	__atomic_store_n(&s->shared->state, RASHPA_STREAM_DRAINING, __ATOMIC_RELEASE);
 	if (from) {
 		sized_copy(&count, sizeof(count), from, size);
@@ -394,7 +394,7 @@ static uint32_t messages_of(const struct rashpa_stream *s)
 	return last->message + last->messages;
 }
 
-/* s->lock is held: tell of all stacks that are published up to a gap. */
+/* Publish all stacks up to the first gap. Called with s->lock held. */
 static void tell_complete(struct rashpa_stream *s)
 {
 	const struct rashpa_stream_header *h = &s->head;
@@ -458,7 +458,7 @@ static bool has_room(struct rashpa_stream *s)
 	uint64_t consumed = __atomic_load_n(&s->shared->credit, __ATOMIC_ACQUIRE);
 
 	close_late(s);
-	/* what a consumer stores is not believed: more than all is all */
+	/* do not trust the consumer's value: limit it to the complete stacks */
 	if (consumed > s->complete)
 		consumed = s->complete;
 	if (h->policy == RASHPA_STREAM_OVERWRITE)
@@ -493,7 +493,7 @@ static void begin_slot(struct rashpa_stream *s, struct rashpa_stack *st)
 		.begun_ns = s->close_ns ? stream_now() : 0,
 		.left = messages_of(s),
 	};
-	/* whoever looks at the stack that was here sees that it is not any more */
+	/* readers of the old stack see that its slot was reused */
 	__atomic_store_n(&r->begun, s->next + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	*r = (struct rashpa_stream_record) {
@@ -540,7 +540,7 @@ int rashpa_stream_slot_sized(struct rashpa_stream *s, struct rashpa_stack *to, i
 			s->frame += h->bunch;
 			return 0;
 		}
-		/* no record behind the last look is taken */
+		/* records after the last check stay in the queue */
 		while (rashpa_ring_next(&s->queue, &event))
 			;
 		__atomic_store_n(&s->shared->waiting, 1, __ATOMIC_RELAXED);

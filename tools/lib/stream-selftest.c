@@ -20,7 +20,7 @@
 #include "../tests/tap.h"
 
 #define LENGTH		(UINT64_C(64) << 20)
-#define STRIDE		(UINT64_C(8) << 20)	/* of the slots of good_stream() */
+#define STRIDE		(UINT64_C(8) << 20)	/* bytes between the slots of good_stream() */
 #define HEADER		((uint64_t)sizeof(struct rashpa_stream_header))
 #define WORK		sizeof(struct rashpa_stream_work)
 #define PROCESSES	2
@@ -76,7 +76,7 @@ struct value {
 static const struct value header_values[] = {
 	IN(header_size, HEADER), OUT(header_size, HEADER - 8), OUT(header_size, HEADER + 4),
 	OUT(header_size, 0), OUT(header_size, UINT32_MAX - 7),
-	/* what is nearest begins behind it */
+	/* the nearest table begins after it */
 	IN(header_size, 2048), OUT(header_size, 2056),
 	IN(process_size, 72), OUT(process_size, 64), OUT(process_size, 76), IN(process_size, 80),
 	OUT(process_size, 0), OUT(process_size, UINT32_MAX - 7),
@@ -191,11 +191,11 @@ static void test_together(void)
 	ok(stream_check(&h, LENGTH), "live-stream-without: a live stream without metadata: %s", rashpa_reason());
 	h.live = 0;
 	h.policy = RASHPA_STREAM_DROP;
-	ok(!stream_check(&h, LENGTH), "stream-drops-records: a stream that drops, whose records tell what");
+	ok(!stream_check(&h, LENGTH), "stream-drops-records: a stream that drops, whose records name the images");
 	h.record_size = 0;
-	ok(stream_check(&h, LENGTH), "one-nothing: one that tells nothing of it: %s", rashpa_reason());
+	ok(stream_check(&h, LENGTH), "one-nothing: one without such records: %s", rashpa_reason());
 
-	/* where there is none, its place says nothing */
+	/* the offset of an absent table does not matter */
 	good_stream(&h);
 	h.meta_slot = h.record_size = h.map_slot = 0;
 	h.meta_offset = h.record_offset = h.map_offset = UINT64_MAX;
@@ -277,7 +277,7 @@ static void test_names(void)
 #define VALUE(name, value, good)	{ #name, offsetof(struct rashpa_stream_process, name), \
 		sizeof(((struct rashpa_stream_process *)0)->name), value, good }
 
-/* of the second one */
+/* values of the second process */
 static const struct value process_values[] = {
 	IN(function, 0), OUT(function, 2), OUT(function, UINT32_MAX),
 	IN(fpga, 0xffff), OUT(fpga, 0x10000), OUT(fpga, UINT32_MAX),
@@ -359,7 +359,7 @@ static void test_layout(void)
 	   !stream_check(&one, end) && end_of(&one) == end, "7-slots-fill: 7 slots fill a buffer");
 	one.slots = 0;
 	ok(!stream_layout(&one, 128, true, end - 1, 0) && one.slots == 6 &&
-	   !stream_check(&one, end - 1), "one-byte-less: of one byte less 6 slots");
+	   !stream_check(&one, end - 1), "one-byte-less: one byte less holds 6 slots");
 	one.slots = 7;
 	ok(stream_layout(&one, 128, true, end - 1, 0) == -ENOSPC, "7-refused: 7 are refused: %s",
 	   rashpa_reason());
@@ -412,7 +412,7 @@ static void test_layout_elsewhere(void)
 	   "slots-other-memory: slots in other memory");
 	h.slots = 0;
 	ok(!stream_layout(&h, 128, true, 12288 + 3 * (2 * 512 + 128 + 16), 9 * STRIDE) &&
-	   h.slots == 3, "kept-fit-well: what is kept of them has to fit as well");
+	   h.slots == 3, "kept-fit-well: metadata, records and maps must fit as well");
 	h.slots = 10;
 	ok(stream_layout(&h, 128, true, LENGTH, 10 * STRIDE - 1) == -ENOSPC,
 	   "other-memory: more than the other memory has: %s", rashpa_reason());
@@ -428,7 +428,7 @@ static void test_layout_elsewhere(void)
 	   rashpa_reason());
 }
 
-/* What a checked header lets a reader touch of a slot. */
+/* The part of a slot that a checked header permits a reader to touch. */
 static void test_extent(void)
 {
 	struct rashpa_stream_header h;
@@ -510,7 +510,7 @@ static void test_numbers(void)
 
 	good_stream(&h);
 	ok(stream_index(&h, 32) == 0 && stream_index(&h, 45) == 13,
-	   "images-before-one: how many images there were before one of a dataset");
+	   "images-before-one: the number of images before one of a dataset");
 	h.live = 1;
 	h.sampling = 3;
 	h.phase = 2;
@@ -518,7 +518,7 @@ static void test_numbers(void)
 	   "before-one-live: and before one of a live source");
 }
 
-/* Which slots are written while somebody reads. */
+/* Slots that are written during a read. */
 static void test_oldest(void)
 {
 	static const struct {
@@ -616,7 +616,7 @@ static struct rashpa_stream *consume(unsigned int flags)
 	return s;
 }
 
-/* What nobody can have sent in a lifetime is lost in no time. */
+/* An impossible number of stacks is counted as lost at once, without a long loop. */
 static void test_leap(void)
 {
 	static const unsigned int flags[] = { 0, RASHPA_STREAM_OBSERVE,
@@ -636,8 +636,8 @@ static void test_leap(void)
 		got = rashpa_stream_next(s, &last, 0);
 		ok(got == 1 && last.number < far && last.number + 256 >= far,
 		   "one: and one %" PRIu64 " stacks later", last.number - held.number);
-		ok(s->credit == held.number, "held-not-given: what is held is not given back");
-		/* its record is none of that one */
+		ok(s->credit == held.number, "held-not-given: a held stack is not given back");
+		/* the record belongs to another stack */
 		ok(rashpa_stream_release(s, &last) == -ESTALE, "leap: %s", rashpa_reason());
 		ok(rashpa_stream_release(s, &held) == -ESTALE && s->credit == last.number + 1,
 		   "last-stack-all: up to the last stack all is given back");
@@ -774,7 +774,7 @@ static int socket_at(const char *name)
 	return fd >= 0 && bind(fd, (const struct sockaddr *)&at, sizeof(at)) ? -1 : fd;
 }
 
-/* The library connects to the socket that it judged. Nobody listens there, but somebody at "other". */
+/* The library connects to the socket that it checked. Only the socket "other" has a listener. */
 static void test_socket(void)
 {
 	struct rashpa_stream *producer, *s;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa: names in the header of a stream. Whoever may write a buffer may write a header there, and its
- * consumer may have more rights than that user. So a name counts only for what all writers of the header
- * may open themselves, or what the consumer accepts by name.
+ * librashpa: names in the header of a stream. Every user who may write a buffer can write a header
+ * there, and its consumer may have more rights than that user. So a name is used only if all
+ * writers of the header may open it themselves, or if the consumer accepts it by name.
  */
 #include "stream.h"
 #include "internal.h"
@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #define ACL	"system.posix_acl_access"
-#define GROUPS	256		/* of a user, at most */
+#define GROUPS	256		/* most groups of a user */
 
-/* Bits of a mode that let the group and all others in. */
+/* Mode bits that permit access for the group, and for all others. */
 static mode_t group_bits(bool write)
 {
 	return write ? S_IRGRP | S_IWGRP : S_IRGRP;
@@ -53,7 +53,7 @@ static bool is_member(uid_t user, gid_t group)
 	return false;
 }
 
-/* An owner may change the mode of its own file, and root may open all. */
+/* An owner may change the mode of a file, and root may open all. */
 static bool user_may_open(uid_t user, const struct stat *to, bool write)
 {
 	return !user || user == to->st_uid || user == geteuid() ||
@@ -91,7 +91,7 @@ static bool accepted(const struct rashpa_stream *s, const char *name)
 
 static int refuse(const struct rashpa_stream *s, const char *name, bool write)
 {
-	return fail(EPERM, "buffer %s: its header names %s, which not everybody who may write the header may open for %s: accept it (romulu --accept %s), or give both nodes one owner, group and mode",
+	return fail(EPERM, "buffer %s: its header names %s, but some users who may write the header may not open that for %s: accept it (romulu --accept %s), or give both nodes one owner, group and mode",
 		    s->name, name, write ? "writing" : "reading", name);
 }
 
@@ -116,7 +116,7 @@ int stream_check_socket(const struct rashpa_stream *s, const char *name, int soc
 		return 0;
 	if (fstat(s->buffer.node, &from) || fstat(socket, &to))
 		return fail(errno, "buffer %s: %s", s->name, strerror(errno));
-	/* its folder may keep out those whom its mode lets in */
+	/* the folder may exclude users that the mode of the socket permits */
 	to.st_mode &= ~S_IRWXO;
 	return as_open(&from, &to, has_list(s->buffer.node) || getxattr(path, ACL, NULL, 0) > 0, true) ?
 	       0 : refuse(s, name, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa: what a consumer says of its work, and who looks on reads. See rashpa-stream.h. */
+/* librashpa: the consumer's progress report for observers. See rashpa-stream.h. */
 #include "stream.h"
 #include "internal.h"
 
@@ -18,7 +18,7 @@ static struct rashpa_stream_work *place(const struct rashpa_stream *s)
 static int find(const struct rashpa_stream *s)
 {
 	if (!s->known || !s->head.work_offset || !stream_same(s))
-		return fail(ENODATA, "buffer %s: there is no stream whose consumer tells of its work",
+		return fail(ENODATA, "buffer %s: no stream with room for a consumer's report",
 			    s->name);
 	return 0;
 }
@@ -37,7 +37,7 @@ int rashpa_stream_tell_sized(struct rashpa_stream *s, const struct rashpa_stream
 
 	sized_copy(&copy, sizeof(copy), work, size);
 	if (s->producer || s->flags & RASHPA_STREAM_OBSERVE)
-		return fail(EPERM, "only the consumer tells of its work");
+		return fail(EPERM, "only the consumer may report its work");
 	pthread_mutex_lock(&s->lock);
 	error = find(s);
 	if (!error) {
@@ -83,16 +83,16 @@ int rashpa_stream_told_sized(struct rashpa_stream *s, struct rashpa_stream_work 
 
 	if (error)
 		return error;
-	/* 0: its consumer has said nothing */
+	/* 0: its consumer has not reported yet */
 	if (__atomic_load_n(&place(s)->run, __ATOMIC_RELAXED) != s->head.run)
-		return fail(ENODATA, "buffer %s: no consumer told of its work", s->name);
+		return fail(ENODATA, "buffer %s: no consumer has reported its work", s->name);
 	while (!copy_work(s, &work)) {
 		if (++looks == LOOKS)
 			return fail(EAGAIN, "buffer %s: its consumer writes all the time, or was killed while it did",
 				    s->name);
 	}
 	if (work.run != s->head.run)
-		return fail(ENODATA, "buffer %s: no consumer told of its work", s->name);
+		return fail(ENODATA, "buffer %s: no consumer has reported its work", s->name);
 	make_printable(work.engine);
 	if (work.stages > RASHPA_STREAM_STAGES)
 		work.stages = RASHPA_STREAM_STAGES;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa: who takes stacks from a stream, the consumer or an observer. See rashpa-stream.h. */
+/* librashpa: consumers and observers of streams. See rashpa-stream.h. */
 #include "stream.h"
 #include "internal.h"
 
@@ -27,7 +27,7 @@ int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_str
 	if (flags & RASHPA_STREAM_FRESH && flags & RASHPA_STREAM_FROM_START)
 		return fail(EINVAL, "a stream that is there is not one that begins now");
 	error = stream_open(buffer, flags, false, stream);
-	/* what has ended is none for us, unless something of it is left to be taken */
+	/* ignore a stream that has ended, unless stacks of it are left to be taken */
 	if (!error)
 		(*stream)->generation = (*stream)->shared->generation;
 	return error;
@@ -94,14 +94,14 @@ static void give_credit(struct rashpa_stream *s)
 		stream_tell(s, &s->buffer);
 }
 
-/* The first stack from @at on that is held, with these marks at most; s->next if there is none. */
+/* The first held stack from @at on, with at most these marks; s->next if no stack is held. */
 static uint64_t first_held(const struct rashpa_stream *s, uint64_t at, uint64_t marks)
 {
 	uint64_t first = s->next, held;
 
 	if (at >= s->next || (s->held[at % s->head.slots] & marks) == at + 1)
 		return at;
-	/* after a leap it takes no more looks than there are slots: somebody else says how far */
+	/* another process sets the distance, so after a leap check at most every slot once */
 	if (s->next - at > s->head.slots) {
 		for (uint32_t i = 0; i < s->head.slots; i++) {
 			held = s->held[i] & marks;
@@ -135,7 +135,7 @@ static void advance(struct rashpa_stream *s)
 
 /* --- to find a stream --- */
 
-/* Stacks that nobody has taken: a paced producer overwrites none of those. */
+/* Whether stacks are left that no consumer has taken: a paced producer does not overwrite them. */
 static bool left_over(struct rashpa_stream *s)
 {
 	uint64_t most;
@@ -180,10 +180,10 @@ static int attach(struct rashpa_stream *s)
 	s->pending = 0;
 	s->over = 0;
 	s->looked = 0;
-	/* of what is over, nothing is heard any more; and who listens turns bus mastering on */
+	/* a stream that is over makes no events; and listening turns bus mastering on */
 	alive = h->state == RASHPA_STREAM_RUNNING ? stream_has_producer(s) : 0;
 	error = alive > 0 ? stream_listen(s) : alive;
-	/* whoever only looks on can do so without being told */
+	/* an observer can poll instead */
 	s->polls = error && observes(s);
 	if (s->polls) {
 		stream_forget(s);
@@ -201,7 +201,7 @@ static int attach(struct rashpa_stream *s)
 	return 0;
 }
 
-/* Once: 1, 0 if there is none, or a negative errno */
+/* Check once. Return: 1, 0 without a stream, or a negative errno */
 static int look_for_stream(struct rashpa_stream *s)
 {
 	int found, error;
@@ -215,7 +215,7 @@ static int look_for_stream(struct rashpa_stream *s)
 	if (found < 0)
 		return found;
 	error = stream_open_memories(s, s->flags & RASHPA_STREAM_WRITE);
-	/* of an old stream that may have gone, and nobody misses it */
+	/* the memory of an old stream may have gone, and is not needed */
 	if (error)
 		return found ? error : 0;
 	if (!found && !left_over(s))
@@ -225,8 +225,8 @@ static int look_for_stream(struct rashpa_stream *s)
 }
 
 /*
- * What is over stays as it is, until there is another one. Others may still hold stacks of
- * it, and ask for them.
+ * A stream that is over stays until the next one begins. Threads may still hold stacks of it, and
+ * use them.
  */
 static int look_for_next(struct rashpa_stream *s)
 {
@@ -532,7 +532,7 @@ static bool intact(const struct rashpa_stream *s, const struct rashpa_stack *sta
 	const volatile struct rashpa_stream_record *r;
 	uint64_t most;
 
-	/* what was read before is older than the answer */
+	/* earlier reads come before the check */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (!ours(s, stack) || !stream_same(s))
 		return false;
@@ -600,7 +600,7 @@ static int release(struct rashpa_stream *s, const struct rashpa_stack *stack)
 	if (error)
 		return error;
 	held = &s->held[stack->number % s->head.slots];
-	/* what became of it then is of no interest to who was done with it */
+	/* after rashpa_stream_done() overwriting does not matter */
 	good = *held & HELD_DONE || intact(s, stack);
 	*held = 0;
 	s->stat.held--;
@@ -640,7 +640,7 @@ static void take(struct rashpa_stream *s, struct rashpa_stack *st)
 {
 	describe(s, st);
 	pthread_mutex_lock(&s->lock);
-	/* what is held there was overwritten: its release will say so */
+	/* the stack that was held there is overwritten: its release will report that */
 	if (s->held[st->slot])
 		s->stat.held--;
 	s->held[st->slot] = st->number + 1;
@@ -664,7 +664,7 @@ static void take_events(struct rashpa_stream *s)
 		if (event.kind == RASHPA_SOURCE_GROUP) {
 			s->stat.events++;
 			s->stat.events_lost = event.lost;
-			/* what came when we were awake has not woken us */
+			/* an event that came before the sleep has not ended it */
 			if (event.time_ns <= s->woken_ns)
 				s->event_ns = event.time_ns;
 		} else if (event.kind == RASHPA_SOURCE_DEVICE &&
@@ -677,7 +677,7 @@ static void take_events(struct rashpa_stream *s)
 	}
 }
 
-/* What makes no event, now and then. 0 or a negative errno */
+/* Poll for changes without an event, now and then. Return: 0 or a negative errno */
 static int look_around(struct rashpa_stream *s)
 {
 	int64_t now = stream_now();
@@ -717,7 +717,7 @@ static int finish(struct rashpa_stream *s)
 	}
 }
 
-/* What is in the buffer is not ours any more; so much of it was complete while it was. */
+/* Another stream replaced this one, after @complete stacks. */
 static int replaced(struct rashpa_stream *s, uint64_t complete)
 {
 	if (complete > s->next)
@@ -725,15 +725,15 @@ static int replaced(struct rashpa_stream *s, uint64_t complete)
 	s->attached = false;
 	s->flags &= ~RASHPA_STREAM_FROM_START;
 	return fail(ESTALE, "buffer %s: the producer began another stream after %" PRIu64
-		    " images of this one that we know of, %" PRIu64
-		    " of them lost: how many more there were nobody knows", s->name,
+		    " known images of this one, %" PRIu64
+		    " of them lost: the number of further images is not known", s->name,
 		    s->stat.frames + s->stat.lost, s->stat.lost);
 }
 
-/* 1: a stack was taken, 0: there is none now, or a negative errno. *ended: there will be none. */
+/* 1: a stack was taken, 0: no stack is ready, or a negative errno. *ended: no more will come. */
 static int look(struct rashpa_stream *s, struct rashpa_stack *st, uint64_t *complete, bool *ended)
 {
-	/* before the locks: what was complete then is in them */
+	/* read before the locks, so that they include all stacks complete by then */
 	uint32_t state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
 	uint64_t least, most, first;
 
@@ -743,8 +743,8 @@ static int look(struct rashpa_stream *s, struct rashpa_stack *st, uint64_t *comp
 	if (!stream_same(s) || state == RASHPA_STREAM_IDLE)
 		return replaced(s, *complete);
 	if (!stream_possible(&s->head, most))
-		return fail(EPROTO, "buffer %s: a lock record tells of %" PRIu64
-			    " complete stacks, which cannot be", s->name, most);
+		return fail(EPROTO, "buffer %s: a lock record claims %" PRIu64
+			    " complete stacks, which is impossible", s->name, most);
 	*complete = least;
 	first = oldest(s, most);
 	if (first > s->next && least > s->next)
@@ -785,7 +785,7 @@ int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack
 			return result;
 		if (ended)
 			return finish(s);
-		/* records before a look are of no use, and none behind the last look is taken */
+		/* drop records before a check; those after the last check stay in the queue */
 		if (!emptied) {
 			take_events(s);
 			emptied = true;
@@ -799,7 +799,7 @@ int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack
 		result = stream_sleep(s, deadline);
 		if (result && result != -ETIMEDOUT)
 			return result;
-		/* also if there was no time to sleep: who only polls has to hear of it */
+		/* also without a sleep: a program that only polls must notice it */
 		error = look_around(s);
 		if (error)
 			return error;

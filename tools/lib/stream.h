@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of librashpa's streams share. */
+/* Shared by the files of librashpa's streams. */
 #ifndef STREAM_INTERNAL_H
 #define STREAM_INTERNAL_H
 
@@ -30,7 +30,7 @@ struct memory {
 struct board {
 	uint32_t number;
 	int device, window;
-	volatile uint8_t *bells;	/* of the consumer of a stream, NULL: none */
+	volatile uint8_t *bells;	/* doorbells, mapped for a consumer only, or NULL */
 	uint64_t length;
 };
 
@@ -56,8 +56,8 @@ struct rashpa_stream {
 	uint8_t head_room[RASHPA_STREAM_PAGE - sizeof(struct rashpa_stream_header)];
 	struct rashpa_stream_process *process;
 	bool attached;			/* to a stream that has not ended for us */
-	bool polls;			/* nobody tells us of stacks */
-	bool known;			/* head and what follows are there */
+	bool polls;			/* no events: poll for stacks */
+	bool known;			/* head and the following fields are valid */
 
 	/* events */
 	int memory, channel;
@@ -65,33 +65,33 @@ struct rashpa_stream {
 	uint32_t group, sources[RASHPA_STREAM_LOCKS + STREAM_BOARDS + 2], n_sources;
 	struct board board[STREAM_BOARDS];
 	uint32_t boards;
-	uint64_t event_ns, woken_ns;	/* of the last wait */
+	uint64_t event_ns, woken_ns;	/* times of the last wait */
 	int over;			/* negative errno: no more stacks will come */
-	int64_t looked;			/* when what makes no event was looked at */
+	int64_t looked;			/* time of the last poll for changes without an event */
 
-	char accepted[STREAM_ACCEPTED][RASHPA_STREAM_NAME];	/* whoever writes the header */
+	char accepted[STREAM_ACCEPTED][RASHPA_STREAM_NAME];	/* names: rashpa_stream_accept() */
 	uint32_t n_accepted;
 
-	/* of who takes stacks */
+	/* consumers and observers */
 	uint64_t next, end;		/* stacks */
-	uint64_t first;			/* that we took */
-	uint64_t pending;		/* frames lost, not told yet */
-	uint64_t generation;		/* of the stream that is none for us */
-	bool dead;			/* that one ran without a producer: none comes back to it */
+	uint64_t first;			/* first stack that we took */
+	uint64_t pending;		/* frames lost, not reported yet */
+	uint64_t generation;		/* generation of the stream to ignore */
+	bool dead;			/* that stream had no producer, and will not get one */
 	struct rashpa_stream_stat stat;
 	pthread_mutex_t lock;		/* the next four, stat.held, .lost */
-	uint64_t out;			/* stacks that somebody has, of this stream or one before */
+	uint64_t out;			/* stacks held, of this or earlier streams */
 	uint64_t credit;		/* stacks given back */
-	uint64_t done;			/* that nobody asks for again */
+	uint64_t done;			/* stacks that no consumer asks for again */
 	uint64_t *held;			/* by slot: number of the stack + 1; HELD_DONE */
 
 	/* of who fills them */
 	struct open_slot *slot;		/* by slot (lock) */
 	uint64_t complete;		/* stacks (lock) */
-	uint64_t *map;			/* where the maps are */
+	uint64_t *map;			/* maps of messages */
 	uint32_t close_after;
 	uint64_t close_ns;
-	uint64_t frame;			/* of the next stack */
+	uint64_t frame;			/* first frame of the next stack */
 	bool started, ended;
 };
 
@@ -110,7 +110,7 @@ uint64_t stream_end(const struct rashpa_stream_header *h);
 uint64_t stream_images(const struct rashpa_stream_header *h, uint64_t a, uint64_t b);
 bool stream_possible(const struct rashpa_stream_header *h, uint64_t stacks);
 /*
- * The oldest stack whose slot nobody writes when the most advanced process has completed
+ * The oldest stack whose slot no process writes when the most advanced process has completed
  * @most stacks, and @credit were given back.
  */
 uint64_t stream_oldest(const struct rashpa_stream_header *h, uint64_t most, uint64_t credit);
@@ -130,7 +130,7 @@ static inline uint8_t *stream_data(const struct rashpa_stream *s, uint64_t slot)
 }
 
 /* stream-work.c */
-/* What a consumer before us has said of its work is not ours. */
+/* Discard the report of an earlier consumer. */
 void stream_forget_work(struct rashpa_stream *s);
 
 /* payload.c */
@@ -149,7 +149,7 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 void stream_close(struct rashpa_stream *s);
 /* Copy once, and check the copy: the other side can change its memory at any time. */
 void stream_copy_words(void *to, const volatile void *from, size_t size);
-/* The header, checked; 0: there is none, or it is being changed; or a negative errno */
+/* Copy and check the header. Return: 1; 0: no header, or it is changing; or a negative errno */
 int stream_copy(struct rashpa_stream *s);
 bool stream_same(const struct rashpa_stream *s);
 int stream_open_memories(struct rashpa_stream *s, bool write);

@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-#define SPIN_MAX_NS	100000	/* where the caller names no other */
+#define SPIN_MAX_NS	100000	/* default */
 #define SPIN_FIRST_NS	5000
 #define BUDGET		250	/* thousandths */
 #define BUDGET_NS	100000000ull	/* over how long the budget holds */
@@ -84,12 +84,12 @@ static bool have_umwait(void)
 	return __atomic_load_n(&have, __ATOMIC_RELAXED);
 }
 
-/* Until somebody writes the cache line; C0.1, from which the CPU wakes up soonest. */
+/* Waits until the cache line is written, in C0.1, from which the CPU wakes up soonest. */
 __attribute__((target("waitpkg")))
 static bool umwait(struct rashpa_wait *w, uint64_t *seen)
 {
 	_umonitor((void *)(uintptr_t)w->word);
-	/* What was written before the monitor was armed does not wake us. */
+	/* A write before the monitor was armed does not wake us. */
 	if (fulfilled(w, seen))
 		return true;
 	_umwait(1, __builtin_ia32_rdtsc() + UMWAIT_CYCLES);
@@ -148,7 +148,7 @@ static uint64_t spin_max(const struct rashpa_wait *w)
 	return w->spin_max_ns ? w->spin_max_ns : SPIN_MAX_NS;
 }
 
-/* Time earns the right to spin; who waits seldom does not save for ever. */
+/* Time adds to the budget of spinning, up to a limit. */
 static void earn(struct rashpa_wait *w, uint64_t now)
 {
 	uint32_t budget = w->budget ? w->budget : BUDGET;
@@ -235,8 +235,8 @@ static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint
 	w->slept++;
 	for (;;) {
 		/*
-		 * Records first, then the word: what is written after this look makes a record
-		 * that ends the sleep.
+		 * Records first, then the word: a write after this check makes a record that ends
+		 * the sleep.
 		 */
 		newest = drain(w->queue);
 		came = newest ? newest : came;
@@ -253,12 +253,12 @@ static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint
 				    timeout_ms);
 		}
 	}
-	/* The interrupt tells how long it took, without the time to wake us up. */
+	/* The time of the interrupt excludes the time to wake up. */
 	adapt(w, came > begin ? came - begin : clock_ns() - begin);
 	return 0;
 }
 
-/* What has been learnt, what the budget has left, and no longer than the wait may be. */
+/* The learnt spin time, limited by the budget and by the timeout. */
 static uint64_t spin_limit(const struct rashpa_wait *w, int timeout_ms)
 {
 	uint64_t limit = least(w->spin_ns, w->credit_ns);

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=40
-# Runs inside the lab's root: what is asked of the libraries of GPUs, and in which order, and what is
-# made of their answers. Stand-ins answer (tools/lib/tests/gpu-libraries), which compute on processors and
-# write down what is called: there is no GPU. TAP.
+# Runs inside the lab's root, without a GPU: checks the calls to the libraries of GPUs, their order,
+# and the handling of the answers. Stand-ins (tools/lib/tests/gpu-libraries) log the calls, and
+# compute on processors. TAP.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
@@ -12,7 +12,7 @@ here=$PWD/build/selftests/gpu-libraries
 export STAND_IN_LOG=$work/calls STAND_IN=
 export LD_LIBRARY_PATH=$here:$PWD/${RASHPA_TOOLS:-build/tools}
 
-# calls COMMAND...: what it calls, line by line; mistakes are a failure of their own
+# calls COMMAND...: prints the calls, a line each; a mistake is a separate failure
 calls() {
 	rm -f "$work/calls"
 	"$@" >"$work/out" 2>&1
@@ -29,7 +29,7 @@ says() {
 
 # --- CUDA: memory
 
-says "gpu: a GPU tells what it is" "^stand-in 0 for a GPU: processors, CUDA 13.0, 4096 MiB, at 0000:41, flags 9$" \
+says "gpu: a GPU reports its properties" "^stand-in 0 for a GPU: processors, CUDA 13.0, 4096 MiB, at 0000:41, flags 9$" \
 	"$here/memory" cuda about
 is "memory-pages/unmade: memory of pages: how it is made, and unmade" "$(calls "$here/memory" cuda alloc 3000000 | paste -sd';')" \
 	"Init 0;DevicePrimaryCtxRetain 0;MemCreate pages1 4194304 handles 1 direct 1;MemAddressReserve address2 4194304;MemMap address2 pages1;MemSetAccess address2 3;MemGetHandleForAddressRange address2 4194304 dma-buf;MemUnmap address2;MemAddressFree address2;MemRelease pages1;DevicePrimaryCtxRelease 0"
@@ -71,7 +71,7 @@ says "no-half-page: but no half a page" "^EINVAL: .*whole pages" "$here/memory" 
 # --- ROCm, Level Zero: memory
 
 says "rocm/gpu-no-processor: ROCm: a GPU, and no processor" "^stand-in for a GPU of ROCm, ROCm, 1 MiB, at 0001:83, flags 9$" "$here/memory" rocm about
-is "memory-pool: memory of its own pool" "$(calls "$here/memory" rocm alloc 5000 | paste -sd';'; cat "$work/out")" \
+is "memory-pool: memory of the GPU's pool" "$(calls "$here/memory" rocm alloc 5000 | paste -sd';'; cat "$work/out")" \
 	"init;allocate pool21 8192 0;export_dmabuf;free;shut_down
 dma-buf of 8192 bytes, address yes"
 is "memory/memory-host: memory of the host" "$(calls "$here/memory" rocm register 8192 | paste -sd';')" \
@@ -114,7 +114,7 @@ is "library-begun-asked: the library is begun, asked for this function, and let 
 	"nvmlInit;nvmlDeviceGetHandleByPciBusId 0000:41:00.0;nvmlDeviceGetBAR1MemoryInfo;nvmlDeviceGetMemoryInfo;nvmlShutdown"
 STAND_IN=small says "bar-smaller-memory: a BAR that is smaller than the memory" \
 	"^note: .*but only 256 MiB of 80 GiB are in its BAR, BAR1 256 MiB, 3 MiB of it used -> switch on Resizable BAR" "${gpus[@]}"
-STAND_IN=no-total says "gpu-not-memory: a GPU that does not tell how much memory it has" "^gives: .*BAR1 128 GiB, 3 MiB of it used$" "${gpus[@]}"
+STAND_IN=no-total says "gpu-not-memory: a GPU that does not report the size of its memory" "^gives: .*BAR1 128 GiB, 3 MiB of it used$" "${gpus[@]}"
 STAND_IN=none says "driver-not-answer: a driver that does not answer" "^gives: .*, BAR 256 MiB; NVML does not begin: said by a stand-in$" "${gpus[@]}"
 STAND_IN=lost says "gpu-not-know: a GPU that it does not know" "^gives: .*, BAR 256 MiB; NVML does not tell of BAR1: said by a stand-in$" "${gpus[@]}"
 is "library/nothing-left-failure: nothing is left of a failure" "$(STAND_IN=lost calls "${gpus[@]}" | paste -sd';'; mistakes)" \
@@ -127,12 +127,12 @@ LD_LIBRARY_PATH='' says "no-nvml: no NVML" "^gives: .*, BAR 256 MiB; how much of
 rm -f "$work/calls"
 TMPDIR=$work timeout 900 "${RASHPA_TOOLS:-build/tools}/processing-selftest" cuda >"$work/out" 2>&1
 ok $? "engine-computes-reference: the engine computes what the reference does" || grep -v '^ok' "$work/out" | sed 's/^/# /'
-is "tests: of so many tests" "$(($(grep -c '^ok' "$work/out") > 50))" 1
+is "tests: it ran more than 50 tests" "$(($(grep -c '^ok' "$work/out") > 50))" 1
 is "no-mistake-stand-in: it makes no mistake that the stand-in sees" "$(mistakes)" ""
 
 # --- CUDA: ways to be driven
 
-# drives NAME PATTERN WAY OPTION...: what came, and no mistakes
+# drives NAME PATTERN WAY OPTION...: compares the output, and expects no mistakes
 drives() {
 	local got
 	rm -f "$work/calls"
@@ -182,7 +182,7 @@ drives "poll/waited-results: poll: nor is it waited for with its results" \
 drives "poll/watchdog-finds-producer: poll: its watchdog finds that the producer has ended" \
 	"nothing came for 300 ms: .* waits for the lock to be 8, and it is 7: does its producer live\?: 28 images.*"$'\n'"given back: 7 stacks$" \
 	poll owner=1 bunch=4 stop=30 patience=300
-drives "enqueues-not-loop: what enqueues does not own the loop" "^refused: only a kernel that stays" ahead owner=1
+drives "enqueues-not-loop: a way that enqueues does not own the loop" "^refused: only a kernel that stays" ahead owner=1
 drives "stacks-whole: stacks are whole" "^refused: stacks are whole: 41 images are none of 4 each" poll owner=1 bunch=4 images=41
 is "lock-word-registered: lock and word are registered, and let go of" \
 	"$(calls "$here/drive" poll owner=1 images=1 | grep -c 'MemHost\(Register\|Unregister\) registered'; mistakes)" 6
@@ -201,7 +201,7 @@ drives "gpu-read-one: nor does a GPU read one in its memory" "^refused: .*: raw 
 	ahead direct=1 "${long[@]}"
 drives "one-16-gib: but one of 16 GiB" "$all" launch direct=1 slots=16 step=1073741824
 export STAND_IN=
-# the order in each stream: what is enqueued before the first image is there
+# the order in each stream of calls that are enqueued before the first image comes
 calls "$here/drive" ahead images=1 >"$work/order"
 in_stream() { sed -nE "s/^([A-Za-z0-9]+) stream$1 (.*)/\1 \2/p" "$work/order" | grep -v Create | sed -E 's/(registered|host|memory|window)[0-9]+/\1/g' | paste -sd';'; }
 is "in: the lock, a copy, the word" "$(in_stream 2)" \
@@ -213,7 +213,7 @@ is "out: the veto's lock, a copy, the word" "$(in_stream 4)" \
 is "payload-gpu/flush-wait: payload in the GPU: a flush with the wait" \
 	"$(calls "$here/drive" ahead direct=1 images=1 | grep -c '>= 1 flush$')" 1
 export STAND_IN=no-flush
-is "gpu-offers-one: where the GPU offers one" "$(calls "$here/drive" ahead direct=1 images=1 | grep -c 'flush$'; mistakes)" 0
+is "gpu-offers-one: no flush if the GPU does not offer one" "$(calls "$here/drive" ahead direct=1 images=1 | grep -c 'flush$'; mistakes)" 0
 export STAND_IN=hang
 says "gpu-not-answer: a GPU that does not answer" "did not answer for 300 ms: image 0 is there, [12] are copied in and 0 computed.*not given back" \
 	timeout 60 "$here/drive" ahead own=1 images=3 patience=300
@@ -237,7 +237,7 @@ is "wait-flags: each wait has its own flags" "$(sed -nE 's/^cuStreamWaitValue32 
 is "percentiles-reads-four: percentiles of reads of four bytes" \
 	"$(jq -c '.rows[] | select(.name | test("4 bytes")) | .percentiles | [keys_unsorted, (.p50 <= .p90 and .p99 <= .max)]' "$work/bench.json")" \
 	'[["p50","p90","p99","p99.9","max"],true]'
-is "pageable-beside-pinned: pageable beside pinned, from 1 KiB on" \
+is "pageable-beside-pinned: pageable and pinned memory, from 1 KiB on" \
 	"$(jq -c '[.rows[] | select(.peer == "pageable") | .size_bytes] | unique' "$work/bench.json")" "[1024,4096]"
 is "images-memory-host: images in memory of the host and of the GPU, three ways each" \
 	"$(jq '[.rows[].name | select(test("driven by"))] | unique | length' "$work/bench.json")" 6

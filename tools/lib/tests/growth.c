@@ -18,7 +18,7 @@
 #define BYTE	0xa5
 #define BEHIND	512
 
-/* A struct full of rubbish, and what is behind it. */
+/* A struct full of rubbish, and a guard after it. */
 #define GUARDED(type)							\
 	struct {							\
 		type it;						\
@@ -131,7 +131,7 @@ static void talk(struct rashpa_stream *s)
 	SPOIL(told);
 	ok(!rashpa_stream_tell(s, &work) && !rashpa_stream_told(s, &told.it) &&
 	   !strcmp(told.it.engine, "growth") && told.it.late == 9 && told.it.stage[0].bytes_out == 6,
-	   "told: what the consumer says: %s", rashpa_reason());
+	   "told: the consumer's report: %s", rashpa_reason());
 	CHECK(told, "told-size");
 }
 
@@ -143,7 +143,7 @@ static void end(struct rashpa_stream *producer, struct rashpa_stream *s)
 	SPOIL(count);
 	ok(!rashpa_stream_end(producer, &sent) && !rashpa_stream_counts(s, &count.it, 0) &&
 	   count.it.sent == 2 && count.it.missed == 3 && count.it.width == 32,
-	   "counts: what the producer counted: %s", rashpa_reason());
+	   "counts: the producer's counts: %s", rashpa_reason());
 	CHECK(count, "counts-size");
 }
 

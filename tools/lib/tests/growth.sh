@@ -8,7 +8,7 @@
 
 format=(stream_header stream_process stream_module stream_work)
 calls=(stack image stream_stat stream_plan)
-# of the driver's: those that the driver of files (fake-driver.c) answers, and a segment of a table
+# structs of the driver: those that fake-driver.c handles, and a segment of a table
 driver=(info role channel_make source_add group_make group_info window_make segment)
 mkdir -p "$work"/{now,grown}/linux
 cp tools/lib/*.[ch] "$work/now"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A stand-in for libcuda.so.1: it writes down what is called, tells what a driver would not have
- * liked, and has copies, waits and kernels done by processors. It is no GPU, and says so in its
- * name.
+ * A stand-in for libcuda.so.1: it logs the calls, reports calls that a driver would refuse, and
+ * runs copies, waits and kernels on processors. Its name says that it is not a GPU.
  *
  * STAND_IN_LOG: the file; lines that begin with WRONG are mistakes of the caller.
  * STAND_IN: words, separated by commas: no-dmabuf, no-vmm (memory is not made of pages), no-flush,
@@ -36,7 +35,7 @@
 static int contexts;		/* retained */
 static _Thread_local int current;	/* pushed */
 
-/* What the caller does wrong. */
+/* Log a mistake of the caller. */
 #define WRONG(...)	(note("WRONG: " __VA_ARGS__), INVALID)
 
 /* Most calls need a context in their thread. */
@@ -51,9 +50,9 @@ struct range {
 	char name[24];
 	uint64_t begin, bytes;
 	enum kind { FREE, PLAIN, HOST, REGISTERED, RESERVED, PAGES } kind;
-	int fd;			/* of its pages */
-	uint64_t pages;		/* reserved: those that are there; 0: none */
-	int users;		/* of pages */
+	int fd;			/* file with its pages */
+	uint64_t pages;		/* reserved: pages mapped there; 0: none */
+	int users;		/* users of the pages */
 	bool access, host, window;
 };
 
@@ -83,7 +82,7 @@ static struct range *at(uint64_t begin, enum kind kind)
 	return NULL;
 }
 
-/* What the GPU can touch from there on, so many bytes. */
+/* The range that contains all these bytes, if the GPU can reach them. */
 static const struct range *reachable(uint64_t begin, uint64_t bytes)
 {
 	for (unsigned int i = 0; i < RANGES; i++) {
@@ -216,7 +215,7 @@ CALL(MemHostGetDevicePointer_v2)(uint64_t *address, void *base, unsigned int fla
 {
 	NEEDS_CONTEXT();
 	if (flags || !(at((uintptr_t)base, REGISTERED) || at((uintptr_t)base, HOST)))
-		return WRONG("cuMemHostGetDevicePointer: of what is not registered");
+		return WRONG("cuMemHostGetDevicePointer: memory not registered");
 	*address = (uintptr_t)base;
 	return 0;
 }
@@ -243,7 +242,7 @@ static bool good_pages(const struct cuda_pages *p)
 CALL(MemGetAllocationGranularity)(size_t *bytes, const struct cuda_pages *wanted, int option)
 {
 	if (!good_pages(wanted) || option != CUDA_LEAST_GRANULARITY)
-		return WRONG("cuMemGetAllocationGranularity: of what?");
+		return WRONG("cuMemGetAllocationGranularity: wrong arguments");
 	*bytes = GRANULARITY;
 	return 0;
 }
@@ -452,10 +451,10 @@ CALL(DevicePrimaryCtxRelease_v2)(int device)
 {
 	note("cuDevicePrimaryCtxRelease %d", device);
 	if (!contexts)
-		return WRONG("cuDevicePrimaryCtxRelease: of none");
+		return WRONG("cuDevicePrimaryCtxRelease: no context");
 	if (--contexts)
 		return 0;
-	/* what is left is lost with it */
+	/* remaining memory is lost with it */
 	for (unsigned int i = 0; i < RANGES; i++) {
 		if (range[i].kind != FREE)
 			note("WRONG: %s is left", range[i].name);
@@ -474,7 +473,7 @@ CALL(CtxPushCurrent_v2)(struct cuda_context *context)
 CALL(CtxPopCurrent_v2)(struct cuda_context **context)
 {
 	if (!current)
-		return WRONG("cuCtxPopCurrent: none is current");
+		return WRONG("cuCtxPopCurrent: no current context");
 	current--;
 	*context = NULL;
 	return 0;
@@ -489,7 +488,7 @@ CALL(GetErrorString)(int result, const char **text)
 
 /* --- modules --- */
 
-static const char *image;	/* of the module, if it is text */
+static const char *image;	/* text of the module, if it is text */
 
 /* Code that nvcc made, or PTX. */
 CALL(ModuleLoadData)(struct cuda_module **module, const void *data)

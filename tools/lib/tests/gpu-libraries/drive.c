@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Drive GPUs: drive WAY OPTION=VALUE..., as images=40 gpus=2 credits=3 ahead=4 slots=8 vulkan=1
- * (the one that Vulkan has; else those of CUDA) window=BYTES (payload in memory of the GPU, of
- * which so much is exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends
- * before image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so
+ * (the GPU of Vulkan; else those of CUDA) window=BYTES (payload in memory of the GPU, of which
+ * BYTES are exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends before
+ * image N) hold=N (results are held, N at a time, and not overwritten) close=N (after so
  * many results) die=N (the same, by SIGKILL) vain=N (after so many seconds without a result)
  * step=BYTES (from image to image) same=1 (one pipeline for all GPUs) again=1 (another drive of it)
  * other=1 saturated=1 (pipelines have other vetoes, or saturated pixels) bunch=N (the lock counts
@@ -160,7 +160,7 @@ static int begin(bool in_gpu, uint64_t *length)
 	return 0;
 }
 
-/* What came: a line. */
+/* Print one line about the results. */
 static int run(void)
 {
 	struct rashpa_driven held[64];

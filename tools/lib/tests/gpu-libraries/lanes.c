@@ -17,7 +17,7 @@ struct lane {
 	struct place here;
 	ucontext_t first;
 	bool begun, running;
-	unsigned int barriers;	/* that it came to */
+	unsigned int barriers;	/* barriers reached */
 };
 
 _Thread_local unsigned int lanes_lane, lanes_group;

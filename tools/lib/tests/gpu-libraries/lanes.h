@@ -13,7 +13,7 @@ extern "C" {
 /* A kernel, for each lane. */
 typedef void (*lanes_body)(const void *arguments);
 
-/* The kernel of this name, NULL: there is none. */
+/* The kernel of this name, or NULL. */
 lanes_body lanes_kernel(const char *name);
 
 /* Bytes of its arguments. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is called is written to the file STAND_IN_LOG; STAND_IN has words that change a stand-in. */
+/* Calls are logged to the file STAND_IN_LOG; words in STAND_IN change a stand-in's behaviour. */
 #ifndef NOTE_H
 #define NOTE_H
 

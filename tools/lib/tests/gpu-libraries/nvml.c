@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A stand-in for libnvidia-ml.so.1, with one GPU that is none: it writes down what is called.
+ * A stand-in for libnvidia-ml.so.1, with one simulated GPU: it logs the calls.
  * STAND_IN: none (no driver), lost (it does not know the GPU), small (BAR1 of 256 MiB), no-total.
  */
 #include <stdint.h>
@@ -55,7 +55,7 @@ CALL(DeviceGetHandleByPciBusId_v2)(const char *bdf, void **device)
 static int tell(void *device, struct memory *memory, unsigned long long total)
 {
 	if (device != &the_gpu)
-		return note("WRONG: what GPU?"), INVALID;
+		return note("WRONG: unknown GPU"), INVALID;
 	*memory = (struct memory) { total, total - (3 << 20), 3 << 20 };
 	return 0;
 }
