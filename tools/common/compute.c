@@ -257,7 +257,7 @@ int compute_buffer(struct compute *c, struct compute_buffer *b, uint64_t bytes, 
 
 	if (!copied && wanted.size > c->limits.maxStorageBufferRange)
 		return because(why, -1, "%s: a buffer has up to %" PRIu32 " bytes there, and %"
-			       PRIu64 " are needed: have smaller images, or use --engine cpu",
+			       PRIu64 " are needed: use smaller images, or --engine cpu",
 			       c->info.name, c->limits.maxStorageBufferRange, bytes);
 	if (compute_wrong(c, "a buffer", c->CreateBuffer(c->device, &wanted, NULL, &b->buffer),
 			  why) || take_memory(c, b, flags & COMPUTE_HOST, why))

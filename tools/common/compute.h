@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs of our own on a GPU of Vulkan: its functions, buffers, shaders, batches of commands. All
- * shaders have the same numbers of buffers, and the same words each time. Functions return 0, or -1
- * with the reason, where no VkResult is.
+ * Shaders on a Vulkan GPU: its functions, buffers, shaders, batches of commands. All shaders have
+ * the same number of buffers, and the same words each time. Functions return a VkResult, or 0, or
+ * -1 with the reason.
  */
 #ifndef COMPUTE_H
 #define COMPUTE_H
@@ -52,14 +52,14 @@ struct compute {
 	VkPipelineLayout layout;
 	VkDescriptorPool sets;
 	VkDescriptorSet set;
-	bool lost;		/* it does not answer: what it has goes with the process */
+	bool lost;		/* the GPU does not answer: its resources end with the process */
 };
 
 struct compute_buffer {
 	VkBuffer buffer;
 	VkDeviceMemory memory;
 	uint64_t bytes;
-	void *base;		/* where it is mapped; NULL: it is not */
+	void *base;		/* address of the mapping; NULL: not mapped */
 	bool cached;		/* we read it as fast as other memory */
 };
 
@@ -80,19 +80,19 @@ int compute_wrong(const struct compute *c, const char *what, VkResult result, ch
 int compute_buffer(struct compute *c, struct compute_buffer *b, uint64_t bytes, unsigned int flags,
 		   char *why);
 void compute_drop(struct compute *c, struct compute_buffer *b);
-/* One more set of buffers, in a pool of its own. */
+/* One more set of buffers, in a separate pool. */
 VkResult compute_set(struct compute *c, VkDescriptorPool *pool, VkDescriptorSet *set);
 void compute_bind(struct compute *c, VkDescriptorSet set, uint32_t place, VkBuffer buffer);
-/* @constants: of 32 bits, number i is the shader's constant i */
+/* @constants: words of 32 bits, number i is the shader's constant i */
 int compute_shader(struct compute *c, const uint32_t *code, size_t bytes,
 		   const uint32_t *constants, uint32_t count, VkPipeline *shader, char *why);
 VkResult compute_commands(struct compute *c, uint32_t count, VkCommandBuffer *commands);
 
 /* Record: from here on, once. */
 VkResult compute_begin(struct compute *c, VkCommandBuffer commands);
-/* What follows sees what was done so far, and so does the host behind the end. */
+/* Later commands see the results so far, and so does the host after the end. */
 void compute_barrier(struct compute *c, VkCommandBuffer commands);
-/* A shader is about to be run, with what it is told. */
+/* Load a shader with its buffers and its words (@push). */
 void compute_load(struct compute *c, VkCommandBuffer commands, VkPipeline shader,
 		  VkDescriptorSet set, const void *push);
 /* Run it, in lines of COMPUTE_LINE groups. */

@@ -89,7 +89,7 @@ static int because_claimed(const struct fpga *fpga, char *why)
 	globfree(&found);
 	snprintf(files, sizeof(files), "/proc/%d/fdinfo", took);
 	if (!pid && access(files, R_OK) && errno == EACCES)
-		pid = took;	/* somebody else's: nothing says that it is another one */
+		pid = took;	/* another user's process, probably the same */
 	if (!pid)
 		return because(why, -1, "fpga%u: another program has it to itself, which got that from process %d: stop that program (as root, fuser -v /dev/rashpa/fpga%u lists who has the node open)",
 			       fpga->number, took, fpga->number);
@@ -264,7 +264,7 @@ bool fpga_outlive(void (*look)(void *arg), void *arg)
 	return true;
 }
 
-#define BLOCKS_MAX	64	/* a list that does not end is none */
+#define BLOCKS_MAX	64	/* reject a list that does not end */
 
 bool fpga_block_at(const struct fpga *fpga, unsigned int i, struct fpga_block *block)
 {

@@ -36,14 +36,14 @@ int fpga_registers(struct fpga *fpga, char *why);
 void fpga_close(struct fpga *fpga);
 
 /*
- * Does the function have no addresses? The end of one more map could stop the stream that uses
- * them. A map that was never programmed, nor seen, is in nobody's way. 0, or -1 with the reason in
+ * Check that the function has no addresses. The end of one more map could stop a stream that uses
+ * them. A map that was never programmed, nor seen, is harmless. 0, or -1 with the reason in
  * why[WHY_SIZE].
  */
 int fpga_idle(struct fpga *fpga, char *why);
 /*
- * Have the function to ourselves, as who is going to map memory for it. Refused while another
- * program has claimed it, or it is not idle; looks anew each time. It ends with the program, with
+ * Claim the function exclusively, before mapping memory for it. Refused while another program has
+ * claimed it, or it is not idle; checks anew each time. The claim ends with the program, with
  * fpga_close(), or with fpga_unclaim(). 0, or -1 with the reason in why[WHY_SIZE].
  */
 int fpga_claim(struct fpga *fpga, char *why);
@@ -59,8 +59,8 @@ void fpga_catch_removal(void);
 bool fpga_outlive(void (*look)(void *arg), void *arg);
 
 /*
- * A window: that of the profile with this name, or if there is none (no profile) the range of the
- * BAR; length 0 is to its end.
+ * Open the window with this name in the profile, or without a profile the range of the BAR;
+ * length 0: to its end.
  */
 int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned int bar,
 	      uint64_t offset, uint64_t length, bool map, char *why);
@@ -102,7 +102,7 @@ void fpga_configure(const struct fpga *fpga, unsigned int n, const struct rfpga_
 /* Entries of the address table that a part of the board may use. */
 struct fpga_range {
 	uint32_t first, count;
-	int engine;		/* of the profile, -1: it has none, and all may use all */
+	int engine;		/* engine of the profile; -1: no engines, all entries are shared */
 };
 
 /* Those of the engine with this name: 0, or -1 with the reason in why[WHY_SIZE]. */
@@ -129,8 +129,8 @@ struct fpga_block {
 /* Entry @i of the list, as the board says it; false: it has ended. */
 bool fpga_block_at(const struct fpga *fpga, unsigned int i, struct fpga_block *block);
 /*
- * The first block of a type that is in the registers as a whole, each of at least @size bytes.
- * False: there is none.
+ * The first group of blocks of a type that lies completely in the registers, each block of at least
+ * @size bytes. False: no such block.
  */
 bool fpga_block_find(const struct fpga *fpga, uint32_t type, uint32_t size,
 		     struct fpga_block *block);

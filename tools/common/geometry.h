@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What an image is: WxH[,u8|u16|u32], u16 if that is left out. */
+/* Format of an image: WxH[,u8|u16|u32]; the default is u16. */
 #ifndef GEOMETRY_H
 #define GEOMETRY_H
 

@@ -16,7 +16,7 @@
 #define CLASS_DISPLAY	0x03
 #define CLASS_PROCESSOR	0x12		/* processing accelerators */
 #define NVIDIA		0x10de
-/* of a line of "resource": <linux/ioport.h> */
+/* flag in a line of "resource": <linux/ioport.h> */
 #define IORESOURCE_MEM	0x200
 #define BARS		6
 
@@ -175,7 +175,7 @@ static const struct habit habits[] = {
 	{ "nouveau", GPU_NOTE, "moves memory to the host's before a board gets it",
 	  "install NVIDIA's open kernel modules (Turing and newer)" },
 	{ "vfio-pci", GPU_NOTE,
-	  "is for virtual machines, or programs of their own: it gives no memory to boards",
+	  "is for virtual machines and user-space drivers: it gives no memory to boards",
 	  "rashpactl doctor in the virtual machine that has it" },
 };
 
@@ -231,7 +231,7 @@ enum gpu_verdict gpu_judge(const struct gpu *gpu, bool p2pdma, char *text, size_
 	}
 	if (!habit) {
 		/* a display of a server's board controller, most often */
-		snprintf(text, size, "%s: %s%s: what it does with its memory is not known",
+		snprintf(text, size, "%s: %s%s: this driver's handling of GPU memory is not known",
 			 gpu->bdf, gpu->driver, in_bar);
 		return GPU_OTHER;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* GPUs of this machine, as sysfs tells of them: can a board write into their memory? */
+/* GPUs of this machine, from sysfs: can a board write into their memory? */
 #ifndef GPUS_H
 #define GPUS_H
 
@@ -38,8 +38,8 @@ enum gpu_verdict {
 unsigned int gpus_look(struct gpu *gpu, unsigned int most, const char *root);
 
 /*
- * Ask the library of its driver what sysfs does not tell: how much of the BAR is used. false:
- * nobody knows, and @why is a sentence, or empty for drivers that have no such library.
+ * Ask the driver's library for the used part of the BAR, which sysfs does not show. false: not
+ * known, and @why is a sentence, or empty for drivers without such a library.
  */
 bool gpu_ask(struct gpu *gpu, char *why, size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Files of JSON that people write: what is wrong is told with its place. */
+/* Read JSON files that people write: errors name their place. */
 #ifndef JSON_IN_H
 #define JSON_IN_H
 
@@ -18,7 +18,7 @@ struct json_place {
 /* Reads a value to where the last argument points. 0, or -1 with the reason. */
 typedef int (*json_reader)(struct json_place *at, struct json_object *value, void *to);
 
-/* One key of an object: who reads it, where to. */
+/* One key of an object: its reader and the destination. */
 struct json_key {
 	const char *name;
 	bool required;
@@ -34,7 +34,7 @@ int json_wrong(struct json_place *at, const char *format, ...);
 size_t json_enter(struct json_place *at, const char *key, int index);
 void json_leave(struct json_place *at, size_t length);
 
-/* An object that has the required keys, and none but these. */
+/* An object that has the required keys, and no unknown keys. */
 int json_read_object(struct json_place *at, struct json_object *object,
 		     const struct json_key *keys, size_t n_keys);
 /* An array: read each element into the next place of an array. */
@@ -46,7 +46,7 @@ int json_read_u64(struct json_place *at, struct json_object *value, void *to);
 int json_read_u32(struct json_place *at, struct json_object *value, void *to);
 int json_read_real(struct json_place *at, struct json_object *value, void *to);
 int json_read_bool(struct json_place *at, struct json_object *value, void *to);
-/* For people: a string that nobody else reads. */
+/* For people: a string that no program reads. */
 int json_read_comment(struct json_place *at, struct json_object *value, void *to);
 /* As the others, but for the size: a string, and the rest is cleared. */
 int json_read_text(struct json_place *at, struct json_object *value, char *to, size_t size);

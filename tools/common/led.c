@@ -66,7 +66,7 @@ struct led_command led_take(void)
 	if (leader < 0)
 		return command;
 	n = recv(leader, text, sizeof(text) - 1, MSG_DONTWAIT);
-	if (!n)		/* nobody leads us: the end, as if somebody had asked for it */
+	if (!n)		/* the leader has gone: end as if it had asked for that */
 		kill(getpid(), SIGTERM);
 	if (n <= 0)
 		return command;

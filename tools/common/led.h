@@ -23,7 +23,7 @@ struct led_command {
 /* The daemon's end is gone with the daemon, and so are we: 0 or -1 and why. */
 int led_open(int fd, char *why);
 bool led(void);
-/* for poll(); -1: nobody leads */
+/* for poll(); -1: no leader */
 int led_fd(void);
 
 /* The next command, if there is one: else LED_NONE. */
@@ -31,9 +31,9 @@ struct led_command led_take(void);
 /* Wait for this one. false: we are to end. */
 bool led_await(enum led_kind kind, const volatile bool *stop);
 
-/* {"kind": kind} and what is in members, which are freed; NULL: none. */
+/* {"kind": kind} with members, which are freed; NULL: no members. */
 void led_say(const char *kind, struct json_object *members);
-/* what the last command asked for cannot be */
+/* refuse the last command */
 __attribute__((format(printf, 1, 2)))
 void led_refuse(const char *format, ...);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Declarations of our own, for what is called of NVML: no header of NVIDIA's is needed to build.
+ * This file declares the functions of NVML that it calls, so the build needs no header of NVIDIA.
  * The library comes with the driver, and its calls stay as they are (nvml.h promises that).
  */
 #include "nvml.h"
@@ -66,7 +66,7 @@ static bool look(const struct calls *calls, const char *bdf, struct nvml_memory 
 	if (!result)
 		result = calls->bar1(device, &bar1);
 	if (result) {
-		snprintf(why, size, "NVML does not tell of BAR1: %s", calls->error(result));
+		snprintf(why, size, "NVML does not report BAR1: %s", calls->error(result));
 		return false;
 	}
 	/* not of all GPUs: where memory is the processor's, as well */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What NVIDIA's driver tells of a GPU by its library NVML, which is loaded if it is there. */
+/* Memory of a GPU, as NVIDIA's driver reports it through NVML. NVML is loaded if installed. */
 #ifndef NVML_H
 #define NVML_H
 
@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 struct nvml_memory {
-	uint64_t bar_bytes, bar_used;	/* BAR1: what boards and processors reach */
-	uint64_t bytes;			/* all of the GPU's; 0: not told */
+	uint64_t bar_bytes, bar_used;	/* BAR1: memory that boards and processors reach */
+	uint64_t bytes;			/* all memory of the GPU; 0: not known */
 };
 
 /* @bdf: the function, as 0000:41:00.0. false: @why is a sentence */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* strtoull() accepts blanks and signs: we do not. Octal is a trap, so there is none. */
+/* Unlike strtoull(), refuse blanks and signs, and octal numbers, since they mislead. */
 static bool number(const char *text, char **end, uint64_t *value)
 {
 	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');

@@ -11,7 +11,7 @@
 /* A PCI function as the kernel's calls name it. */
 #define PCI_BDF(domain, bus, devfn)	((uint64_t)(domain) << 16 | (bus) << 8 | (devfn))
 
-/* The long form, whose domain has four digits or more: some bridges make domains of their own. */
+/* The long form, whose domain has four digits or more: some bridges create further domains. */
 #define BDF_SIZE	20
 
 /* "0000:00:03.0", or without the domain; writes the long form. */

@@ -28,7 +28,7 @@ static int read_name(struct json_place *at, struct json_object *value, void *to)
 	return json_read_text(at, value, to, RASHPA_PROFILE_NAME_SIZE);
 }
 
-/* What the driver takes for the name of a window. */
+/* The driver's rule for names of windows. */
 static int read_window_name(struct json_place *at, struct json_object *value, void *to)
 {
 	if (read_name(at, value, to))
@@ -333,7 +333,7 @@ static int read_word(struct json_place *at, struct json_object *value, const cha
 	for (*to = 0; *to < n; (*to)++)
 		if (names[*to] && !strcmp(text, names[*to]))
 			return 0;
-	return json_wrong(at, "\"%s\" is none of the words for it", text);
+	return json_wrong(at, "\"%s\" is not a known word for this key", text);
 }
 
 static int read_kind(struct json_place *at, struct json_object *value, void *to)
@@ -523,7 +523,7 @@ static int check_ring_registers(struct json_place *at, struct profile *p)
 		if (r->kind == RASHPA_FETCH_SUM || r->kind == RASHPA_FETCH_NEXT ||
 		    r->kind == RASHPA_FETCH_INDEX)
 			return json_wrong(at, "register %" PRIu32
-					  " is told of a ring: constant, address, length or count",
+					  " describes a ring: its kind is constant, address, length or count",
 					  i);
 		if (r->flags & ~RASHPA_FIELD_MINUS_ONE)
 			return json_wrong(at, "register %" PRIu32 ": only is for descriptors",
@@ -649,7 +649,7 @@ static int read_engines(struct json_place *at, struct json_object *value, void *
 			       RASHPA_PROFILE_ENGINES_MAX, &p->n_engines);
 }
 
-/* What a range that begins here reaches; a length of 0 is to the end of the BAR. */
+/* The end of a range that begins here; a length of 0 is to the end of the BAR. */
 static uint64_t range_end(uint64_t offset, uint64_t length)
 {
 	uint64_t end;
@@ -805,7 +805,7 @@ bool profile_matches(const struct profile *profile, uint32_t vendor, uint32_t de
 	return false;
 }
 
-/* A schema may lie beside profiles, where editors look for it. */
+/* A schema may lie next to profiles, for editors. */
 static int is_profile(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.' && !fnmatch("*.json", entry->d_name, 0) &&

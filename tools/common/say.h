@@ -39,7 +39,7 @@ struct progress {
 
 /* forced (--progress): also where stderr is not a terminal, every two seconds. */
 void progress_init(struct progress *progress, bool forced);
-/* Also where stderr is not a terminal, but seldom: for what nobody asked to see. */
+/* Also where stderr is not a terminal, but seldom: for progress that the user did not ask for. */
 void progress_init_quiet(struct progress *progress);
 __attribute__((format(printf, 2, 3)))
 void progress_show(struct progress *progress, const char *format, ...);
@@ -47,7 +47,7 @@ void progress_end(struct progress *progress);
 
 /* All that was printed so far is written: 0, or EXIT_FAILED after a message, which comes once. */
 int flush_output(void);
-/* The same at the end, whichever way the program ends: what nobody can read is not done. */
+/* The same at the end, whichever way the program ends: lost output is a failure. */
 void check_output_at_exit(void);
 
 /* CLOCK_MONOTONIC */

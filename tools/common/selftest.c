@@ -120,7 +120,7 @@ static void test_regions(void)
 
 #define CHOICE	1000
 
-/* More than are kept, and their order tells how large they are. */
+/* More values than are kept; their order is known. */
 static void test_choice(void)
 {
 	struct samples samples = { .limit = CHOICE };
@@ -375,7 +375,7 @@ static void test_broken_profiles(const char *good)
 	put_text_file(dir, "2-other.json", HEAD ", \"colour\": 1 }");
 	put_text_file(dir, "3-good.json", text);
 	setenv("RASHPA_PROFILES", dir, 1);
-	/* what is said goes to a file meanwhile */
+	/* messages go to a file meanwhile */
 	errors = tmpfile();
 	saved = dup(STDERR_FILENO);
 	dup2(fileno(errors), STDERR_FILENO);
@@ -383,7 +383,7 @@ static void test_broken_profiles(const char *good)
 	   !strcmp(p.name, "rashpa-fpga"), "broken-files-not: broken files do not hide a good one");
 	ok(!profile_find(&p, 0xdead, 0xbeef, why), "one: nor make one of their own");
 	ok(profile_find(&p, 1, 2, why) == -1 && strstr(why, "2-other.json"),
-	   "ids-broken-one: for the ids of a broken one there is none: %s", why);
+	   "ids-broken-one: the ids of a broken one find no profile: %s", why);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	rewind(errors);
@@ -392,7 +392,7 @@ static void test_broken_profiles(const char *good)
 	ok(strstr(said, "1-nothing.json") && strstr(said, "2-other.json") &&
 	   !strstr(strstr(said, "1-nothing.json") + 1, "1-nothing.json"),
 	   "named-warning-once: each is named in a warning, once");
-	ok(!strstr(said, "schema"), "schema-beside-none: a schema beside them is none");
+	ok(!strstr(said, "schema"), "schema-beside-none: a schema next to them is not a profile");
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	ok(!system(command), "folder: the folder goes");
 }
@@ -491,7 +491,7 @@ static void test_profile(const char *folder)
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 32, \"address\": { \"offset\": 0, \"bits\": 64 }, \"length_field\": { \"offset\": 8, \"bits\": 64 }, \"sum\": { \"offset\": 24, \"bits\": 48 } } }",
 		  "table.sum" },
 		{ HEAD ", \"quiesce_ms\": 10001 }", "quiesce_ms" },
-		/* what the driver refuses, too */
+		/* the driver refuses these, too */
 		{ HEAD ", \"segments\": { \"boundary\": \"12K\" } }", "segments.boundary" },
 		{ HEAD ", \"segments\": { \"alignment\": 3 } }", "segments.alignment" },
 		{ HEAD ", \"windows\": [ " WINDOW(", \"cache\": \"cached\"") " ] }",
@@ -646,15 +646,15 @@ static void test_files(void)
 	   !strcmp(text, "one"), "text-written-first: a text is written, and its first line read");
 	ok(write_text("x", "%s/x", path) == -ENOTDIR &&
 	   !read_line(text, sizeof(text), "%s/x", path),
-	   "not: what is not there can be neither");
-	/* of the second text a part fits; errno is still that of the first */
+	   "not: a missing file can be neither written nor read");
+	/* a part of the second text fits; errno is still that of the first */
 	signal(SIGXFSZ, SIG_IGN);
 	small = (struct rlimit) { .rlim_cur = 4, .rlim_max = limit.rlim_max };
 	setrlimit(RLIMIT_FSIZE, &small);
 	errno = ENOENT;
 	error = write_text("12345678", "%s", path);
 	setrlimit(RLIMIT_FSIZE, &limit);
-	ok(error == -EIO, "write-part-error: a write of a part is an error of its own: %s", strerror(-error));
+	ok(error == -EIO, "write-part-error: a partial write is a separate error: %s", strerror(-error));
 	unlink(path);
 }
 
@@ -901,7 +901,7 @@ static void test_ring(void)
 	   rashpa_reason());
 	consumer.page.tail--;
 	kernel.ring.gone = 1;
-	ok(rashpa_ring_wait(&queue, -1) == 1, "before-function-went: what came before the function went can be read");
+	ok(rashpa_ring_wait(&queue, -1) == 1, "before-function-went: events before the removal can be read");
 	consumer.page.tail = kernel.ring.head;
 	ok(rashpa_ring_wait(&queue, -1) == -ENODEV, "and-then: and then: %s", rashpa_reason());
 }
@@ -1028,7 +1028,7 @@ static void test_wait(void)
 	ok(!rashpa_lock_wait(&wait, 0, &seen) && seen == STEPS, "last-one-seen: its last one is seen nevertheless");
 	wait.queue = NULL;
 	wait.value = STEPS + 1;
-	ok(rashpa_lock_wait(&wait, 0, &seen) == -ETIMEDOUT, "no-channel-hears: who has no channel hears nothing of it");
+	ok(rashpa_lock_wait(&wait, 0, &seen) == -ETIMEDOUT, "no-channel-hears: a wait without a channel does not notice it");
 	wait.word = &narrow;
 	wait.bits = 32;
 	wait.mask = 0xff;
@@ -1235,14 +1235,14 @@ static void test_poll(void)
 	uint64_t end = now_ns() + 1500000;
 	char c;
 
-	ok(!t.tv_sec && t.tv_nsec == 300000001, "left-wait-nanosecond: what is left of a wait, to the nanosecond");
+	ok(!t.tv_sec && t.tv_nsec == 300000001, "left-wait-nanosecond: the rest of a wait, to the nanosecond");
 	t = time_left(5, UINT64_MAX, 2500000000);
 	ok(t.tv_sec == 2 && t.tv_nsec == 500000000, "no-waited-once: no more than is to be waited at once");
 	t = time_left(7, 6, 1);
 	ok(!t.tv_sec && !t.tv_nsec, "nothing-left: nothing is left when it is over");
 	ok(!stop_poll(&pollfd, 1, end) && now_ns() >= end, "wait-not-end: a wait does not end too early");
 	ok(write(wake[1], "", 1) == 1 && stop_poll(&pollfd, 1, UINT64_MAX) == 1 &&
-	   stop_poll(&pollfd, 1, 0) == 1, "ready-ready: what is ready is ready");
+	   stop_poll(&pollfd, 1, 0) == 1, "ready-ready: a ready file is reported");
 	ok(read(wake[0], &c, 1) == 1, "taken: and is taken");
 	ok(!*stop_on_signals() && !raise(SIGHUP) && *stop_on_signals() &&
 	   stop_poll(&pollfd, 1, UINT64_MAX) <= 0, "signal-ends-wait: a signal ends a wait without an end");
@@ -1344,7 +1344,7 @@ static void test_gpus(void)
 		const char *bdf, *class, *vendor, *driver, *resource, *total;
 		bool p2pdma;
 		enum gpu_verdict verdict;
-		const char *says, *remedy;	/* says NULL: it is none */
+		const char *says, *remedy;	/* says NULL: not a GPU */
 	} cases[] = {
 		{ "0000:01:00.0", "0x030200\n", "0x10de\n", "nvidia",
 		  "0xf0000000 0xf0ffffff 0x40200\n0x100000000 0x1ffffffff 0x14220c\n", NULL, true,

@@ -74,7 +74,7 @@ void signing_key(struct signing *s, const char *root)
 	s->key = KEY_NOT_TOLD;
 	if (!file)
 		return;
-	/* who may not see the kernel's keys sees no asymmetric key at all */
+	/* a user who may not see the kernel's keys sees no asymmetric key at all */
 	while (getline(&line, &room, file) > 0) {
 		if (!strstr(line, " asymmetri "))
 			continue;
@@ -88,20 +88,20 @@ void signing_key(struct signing *s, const char *root)
 	fclose(file);
 }
 
-/* What modprobe will say: it is not told whether the signature or the key is missing. */
+/* The words of modprobe, which does not know whether the signature or the key is missing. */
 #define REFUSED(words)	"this kernel refuses it (" words "): "
 #define REJECTED	REFUSED("Key was rejected by service")
 #define NOT_PERMITTED	REFUSED("Operation not permitted")
 #define SIGN_IT		"sign it, as DKMS does where openssl is installed, and enrol the key " \
 			"(Documentation/install.rst)"
-#define ENROL_IT	"mokutil --import /var/lib/dkms/mok.pub, or the certificate of whoever " \
-			"signed it, then reboot and enrol it (Documentation/install.rst)"
+#define ENROL_IT	"mokutil --import /var/lib/dkms/mok.pub, or the signer's certificate, " \
+			"then reboot and enrol it (Documentation/install.rst)"
 
 enum signing_verdict signing_judge(const struct signing *s, char *text, size_t size,
 				   const char **remedy)
 {
 	static const char *const keys[] = {
-		[KEY_NOT_TOLD] = "its keys are not told to us",
+		[KEY_NOT_TOLD] = "its keys are not visible to this user",
 		[KEY_UNKNOWN] = "it does not know that key",
 		[KEY_KNOWN] = "it knows a key of that name",
 	};

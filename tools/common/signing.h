@@ -11,15 +11,15 @@ struct signing {
 	bool secure_boot;
 	bool enforced;		/* unsigned modules are refused */
 	bool by_lockdown;	/* only by lockdown, not by module.sig_enforce */
-	char lockdown[32];	/* none, integrity, confidentiality; empty: not told */
+	char lockdown[32];	/* none, integrity, confidentiality; empty: not known */
 	bool found;		/* a module file is there */
-	char signer[128];	/* who signed it; empty: nobody */
+	char signer[128];	/* name of the signer; empty: not signed */
 	enum { KEY_NOT_TOLD, KEY_UNKNOWN, KEY_KNOWN } key;
 };
 
 enum signing_verdict { SIGNING_OK, SIGNING_NOTE, SIGNING_PROBLEM };
 
-/* What the kernel tells; root is "" or the folder that stands for /. */
+/* Read the kernel's state; root is "" or the folder that stands for /. */
 void signing_state(struct signing *s, const char *root);
 
 /* Has the kernel a key of the signer's name? found and signer are the caller's. */

@@ -8,7 +8,7 @@ static const char *const remedies[] = {
 	[VERSIONS_RELOAD] =
 		"stop what uses boards, rashpactl buffer remove all buffers, then modprobe -r rashpa; modprobe rashpa; rashpactl apply; or reboot",
 	[VERSIONS_INSTALL] =
-		"install driver and tools of one version: upgrade rashpa-dkms, or make install; dkms status rashpa tells what was built",
+		"install driver and tools of one version: upgrade rashpa-dkms, or make install; dkms status rashpa lists the built modules",
 };
 
 enum versions_verdict versions_judge(const struct versions *v, char *text, size_t size,

@@ -9,9 +9,9 @@
 
 struct versions {
 	const char *tools;
-	/* of the module; empty: not told, or there is none */
+	/* versions of the module; empty: not known, or no module */
 	char loaded[VERSION_SIZE], file[VERSION_SIZE];
-	/* what the kernel's build makes of the sources: two of one version may differ */
+	/* checksums of the sources by the kernel's build: two of one version may differ */
 	char loaded_source[VERSION_SIZE], file_source[VERSION_SIZE];
 };
 

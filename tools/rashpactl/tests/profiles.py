@@ -109,7 +109,7 @@ WRONG_FETCH = [
     ((*FIELDS, 3), {"kind": "index", "offset": 16}, "is closed", TOOL),
     ((*FIELDS, 3, "offset"), 20, "multiple of the word's bytes", TOOL),
     ((*PART, "registers", 0, "kind"), "count", "no register has the address", TOOL),
-    ((*PART, "registers", 1, "kind"), "next", "is told of a ring", TOOL),
+    ((*PART, "registers", 1, "kind"), "next", "describes a ring", TOOL),
     ((*PART, "registers", 1, "offset"), 32, "not in the stride of 32", TOOL),
     ((*PART, "registers", 1), {"kind": "constant", "offset": 8, "only": "last"}, "only is for descriptors", TOOL),
 ]
