@@ -149,8 +149,8 @@ static void test_before_parsing(void)
 	} doctypes[] = {
 		{ "alone", "<!DOCTYPE telegram>", HEAD "<arm/>" TAIL },
 		{ "with entities", "<!DOCTYPE telegram [<!ENTITY a 'b'>]>", HEAD "<arm/>" TAIL },
-		{ "of a file", "<!DOCTYPE telegram SYSTEM 'file:///etc/passwd'>", HEAD "<arm/>" TAIL },
-		{ "of a public identifier", "<!DOCTYPE telegram PUBLIC '-' 'http://[::1]/'>", HEAD "<arm/>" TAIL },
+		{ "that names a file", "<!DOCTYPE telegram SYSTEM 'file:///etc/passwd'>", HEAD "<arm/>" TAIL },
+		{ "with a public identifier", "<!DOCTYPE telegram PUBLIC '-' 'http://[::1]/'>", HEAD "<arm/>" TAIL },
 		{ "after a declaration", "<?xml version='1.0'?>\n<!DOCTYPE telegram>", HEAD "<arm/>" TAIL },
 		{ "after a comment", "<!-- <a '> --> <!DOCTYPE telegram>", HEAD "<arm/>" TAIL },
 		{ "that has no end", "<!DOCTYPE telegram [", HEAD "<arm/>" TAIL },
@@ -189,7 +189,7 @@ static void test_experiment(void)
 		{ "a right one", "", NULL, 0 },
 		{ "with a DOCTYPE", "<!DOCTYPE experiment>", "DOCTYPE", 0 },
 		{ "with an entity", "<!DOCTYPE experiment [<!ENTITY a 'b'>]>", "DOCTYPE", 0 },
-		{ "of a file", "<!DOCTYPE experiment SYSTEM 'file:///dev/zero'>", "DOCTYPE", 0 },
+		{ "that names a file", "<!DOCTYPE experiment SYSTEM 'file:///dev/zero'>", "DOCTYPE", 0 },
 		{ "deeper than a telegram", "", NULL, 10 * TELEGRAM_DEPTH },
 		{ "deeper than libxml2 goes", "", "depth", 10000 },
 	};

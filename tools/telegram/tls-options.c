@@ -32,9 +32,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (files->certificate && (!files->key || !files->authority))
-			argp_error(state, "--tls-cert: give --tls-key and --tls-ca, too");
+			argp_error(state, "--tls-cert requires --tls-key and --tls-ca");
 		if (!files->certificate && (files->key || files->authority || files->revoked))
-			argp_error(state, "--tls-ca, --tls-key, --tls-crl: give --tls-cert, too");
+			argp_error(state, "--tls-ca, --tls-key and --tls-crl require --tls-cert");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -18,7 +18,7 @@
 
 #define PRIORITY	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA"
 #define RECORD		16384u		/* bytes that one call of GnuTLS takes */
-#define NAMES		256		/* of a certificate that are looked at */
+#define NAMES		256		/* most names of a certificate that are checked */
 
 struct wire_tls {
 	gnutls_certificate_credentials_t credentials;
@@ -30,9 +30,9 @@ struct tls_link {
 	int fd;
 	bool verified, shaken, broken;
 	char name[256];			/* "": we are the server */
-	struct wire_peer peer;		/* of which the names count */
-	gnutls_alert_description_t alert;	/* that tells the other side what said tells us */
-	char said[WHY_SIZE];		/* of its certificate */
+	struct wire_peer peer;		/* only its names are used */
+	gnutls_alert_description_t alert;	/* reports `said` to the other side */
+	char said[WHY_SIZE];		/* reason to refuse its certificate */
 	int error;			/* errno of the last transfer */
 	int first;			/* byte that came; -1: none */
 	size_t unsent;			/* size of what GnuTLS holds back */
@@ -218,7 +218,7 @@ static int take_dns_names(struct tls_link *l, gnutls_x509_crt_t crt)
 	return 0;
 }
 
-/* What is wrong with it, the worst first. */
+/* Refuse the certificate for its worst fault. */
 static int unwanted(struct tls_link *l, unsigned int status)
 {
 	static const struct {
@@ -264,7 +264,7 @@ static int check_certificate(struct tls_link *l, gnutls_x509_crt_t crt)
 	if (error < 0)
 		return refuse(l, GNUTLS_A_BAD_CERTIFICATE, "its certificate cannot be checked: %s",
 			      gnutls_strerror(error));
-	/* names that nobody vouches for are not shown */
+	/* names without a trusted signature are not shown */
 	if (status && status != wrong_name)
 		return unwanted(l, status);
 	if (take_common_name(l, crt) || take_dns_names(l, crt))
@@ -291,7 +291,7 @@ static int verify(gnutls_session_t session)
 	if (gnutls_x509_crt_init(&crt))
 		return refuse(l, GNUTLS_A_INTERNAL_ERROR, "no memory for its certificate");
 	if (gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER))
-		result = refuse(l, GNUTLS_A_BAD_CERTIFICATE, "its certificate is none");
+		result = refuse(l, GNUTLS_A_BAD_CERTIFICATE, "its certificate cannot be read");
 	else
 		result = check_certificate(l, crt);
 	gnutls_x509_crt_deinit(crt);
@@ -375,7 +375,7 @@ static int alerted(struct tls_link *l, char *why)
 	return because(why, -1, "%s: \"%s\" (alert %d)", of, name ? name : "?", alert);
 }
 
-/* Tells the other side, too, if it can still be told. */
+/* Send the reason to the other side, too, if the link still permits. */
 static int broken(struct tls_link *l, int error, char *why)
 {
 	l->broken = true;
@@ -411,7 +411,7 @@ int tls_shake(struct tls_link *l, struct wire_peer *peer, char *why)
 	    error == GNUTLS_E_WARNING_ALERT_RECEIVED)
 		return 0;
 	if (!error && !l->verified)
-		refuse(l, GNUTLS_A_INTERNAL_ERROR, "nobody looked at its certificate");
+		refuse(l, GNUTLS_A_INTERNAL_ERROR, "its certificate was not checked");
 	if (error || !l->verified)
 		return broken(l, error, why);
 	l->shaken = true;

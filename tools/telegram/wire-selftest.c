@@ -29,7 +29,7 @@
 #include "../tests/tap.h"
 
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
-#define WAIT_MS		20000		/* that a test waits for what has to come */
+#define WAIT_MS		20000		/* longest wait of a test for an event */
 #define STEPS		1000		/* turns of a loop; more: it spins */
 #define DAY		86400
 
@@ -98,7 +98,7 @@ struct pair {
 };
 
 struct kind {
-	const char *name;		/* of the files, too */
+	const char *name;		/* also the name of the files */
 	const char *common_name;	/* NULL: name */
 	const char *dns[10];
 	const char *purpose;
@@ -191,7 +191,7 @@ static void set_names(gnutls_x509_crt_t crt, const struct kind *kind)
 		set_name(crt, GNUTLS_SAN_IPADDRESS, address, sizeof(address));
 }
 
-/* by NULL: by itself */
+/* by NULL: self-signed */
 static struct pair make_pair(const struct kind *kind, const struct pair *by)
 {
 	static unsigned char serial;
@@ -420,7 +420,7 @@ struct place {
 	const char *name;
 };
 
-/* [0]: who listens, [1]: who connects */
+/* [0]: the listener, [1]: the client */
 static bool join(const struct place *place, struct side *s)
 {
 	struct wire_listener listener;
@@ -572,26 +572,26 @@ static void test_unix_paths(void)
 		   masks[i]);
 		ok(umask(022) == masks[i], "mask-before: and the mask is as before");
 		wire_unlisten(&listener);
-		ok(!is_socket("s", 0660) && errno == ENOENT, "nobody-listens: it is gone when nobody listens");
+		ok(!is_socket("s", 0660) && errno == ENOENT, "nobody-listens: it is gone after the listener");
 	}
 	close(raw_unix("s", true));
 	ok(!wire_listen(unix_at("s"), NULL, &listener, why) && is_socket("s", 0660),
-	   "socket-somebody-died: a socket of somebody who died is replaced");
+	   "socket-somebody-died: a socket of a dead process is replaced");
 	strcpy(why, "no");
-	ok(wire_listen(unix_at("s"), NULL, &second, why), "not-one-somebody: not one of somebody who lives");
-	says(why, "somebody listens there already", "and why");
+	ok(wire_listen(unix_at("s"), NULL, &second, why), "not-one-somebody: a socket of a living process is not");
+	says(why, "another process listens there already", "and why");
 	ok(is_socket("s", 0660), "it-is-still-there: it is still there");
 	unlink(path_of("s"));
 	fd = raw_unix("s", true);
 	wire_unlisten(&listener);
-	ok(!lstat(path_of("s"), &st) && S_ISSOCK(st.st_mode), "socket-somebody-else: the socket of somebody else stays");
+	ok(!lstat(path_of("s"), &st) && S_ISSOCK(st.st_mode), "socket-somebody-else: the socket of another process stays");
 	ok(wire_listen(unix_at("s"), NULL, &second, why), "even-one-not: even one that is not ours");
 	close(fd);
 	unlink(path_of("s"));
 	write_file("file", "", &text, 0644);
 	strcpy(why, "no");
 	ok(wire_listen(unix_at("file"), NULL, &listener, why) && !lstat(path_of("file"), &st) &&
-	   S_ISREG(st.st_mode) && st.st_size == 4, "no-socket-not: what is no socket is not touched");
+	   S_ISREG(st.st_mode) && st.st_size == 4, "no-socket-not: a file that is not a socket is not touched");
 	says(why, "is no socket", "and why");
 	if (symlink("nowhere", path_of("link")))
 		give_up("symlink");
@@ -610,7 +610,7 @@ static void test_unix_peer(void)
 		const struct wire_peer *peer = wire_peer(s[i].wire);
 
 		ok(peer->kind == WIRE_UNIX && peer->uid == getuid() && peer->gid == getgid() &&
-		   peer->pid == getpid(), "other-side-unix: who is at the other side of a UNIX socket");
+		   peer->pid == getpid(), "other-side-unix: user and process at the other side of a UNIX socket");
 		says(peer->name, "/s, user ", "and its name");
 	}
 	end(&s[0]);
@@ -674,16 +674,16 @@ static void test_frames(const struct place *place)
 	says(why, "not 1048577", "%s: and why", place->at);
 	ok(wire_send(s[0].wire, data, 0, why), "frame-nothing: %s: a frame of nothing", place->at);
 	ok(exchange(s, 3, 1), "link: %s: the link goes on", place->at);
-	/* what was said before the end is heard */
+	/* frames that were sent before the end arrive */
 	ok(!wire_send(s[1].wire, "bye", 3, why), "goodbye: %s: goodbye", place->at);
 	end(&s[1]);
 	s[0].frames = 0;
 	ok(drive(s, 1, first_over) && s[0].frames == 1 && !memcmp(s[0].last, "bye", 3) &&
 	   !s[0].why[0], "end-no-reason: %s: it comes, and then the end, which has no reason", place->at);
 	strcpy(why, "no");
-	ok(wire_send(s[0].wire, "x", 1, why), "nothing-sent-nobody: %s: nothing can be sent to nobody", place->at);
+	ok(wire_send(s[0].wire, "x", 1, why), "nothing-sent-nobody: %s: nothing can be sent after the end", place->at);
 	says(why, "closed", "%s: and why", place->at);
-	ok(!wire_deadline(s[0].wire) && !wire_sent(s[0].wire), "end-once: %s: the end is told at once",
+	ok(!wire_deadline(s[0].wire) && !wire_sent(s[0].wire), "end-once: %s: the end is reported at once",
 	   place->at);
 	end(&s[0]);
 	free(data);
@@ -706,7 +706,7 @@ static void test_last_words(const struct place *place)
 	for (unsigned int i = 0; i < 3; i++)
 		wire_send(s[0].wire, data, sizeof(data), why);
 	ok(drive(s, 1, first_over) && s[0].frames == 1 && !memcmp(s[0].last, "refused", 7),
-	   "last-words-heard: %s: last words are heard by who sends", place->at);
+	   "last-words-heard: %s: a sender receives the last words", place->at);
 	end(&s[0]);
 }
 
@@ -802,7 +802,7 @@ static void test_frame_limits(void)
 	put(fd, "\0\x10\0\0some", 8);
 	take_all(&s);
 	ok(!s.over && mallinfo2().hblkhd + mallinfo2().uordblks < before + 65536,
-	   "length-claims-takes: what a length claims takes no memory");
+	   "length-claims-takes: a claimed length takes no memory");
 	ok(wire_deadline(s.wire) <= now_ns() + WIRE_FRAME_MS * UINT64_C(1000000),
 	   "first-byte-frame: from its first byte on a frame has a limit");
 	later(WIRE_FRAME_MS - 100);
@@ -827,7 +827,7 @@ static void test_connect(void)
 	struct wire *none;
 	unsigned int n = 0;
 
-	/* the queue of who does not accept is full at some time: SYN has no answer */
+	/* without accept() the queue of the listener fills up: SYN has no answer */
 	snprintf(at, sizeof(at), "plain:127.0.0.1:%u", port_of(fd));
 	do {
 		if (wire_connect(at, NULL, NULL, &wires[n], why))
@@ -836,7 +836,7 @@ static void test_connect(void)
 	s.wire = wires[n];
 	take_all(&s);
 	ok(!s.over && !wire_ready(s.wire) && wire_events(s.wire) == POLLOUT, "no-answer: no answer yet");
-	ok(!wire_send(s.wire, "x", 1, why), "sent-waits: what is sent waits");
+	ok(!wire_send(s.wire, "x", 1, why), "sent-waits: a sent frame waits");
 	later(WIRE_BEGIN_MS - 1000);
 	take_all(&s);
 	ok(!s.over, "ten-seconds: it has ten seconds");
@@ -849,11 +849,11 @@ static void test_connect(void)
 		wire_close(wires[--n]);
 	close(fd);
 	strcpy(why, "no");
-	ok(wire_connect(at, NULL, NULL, &none, why), "port-nobody-listens: a port where nobody listens");
-	says(why, "nobody listens", "and why");
+	ok(wire_connect(at, NULL, NULL, &none, why), "port-nobody-listens: a port without a listener");
+	says(why, "no process listens", "and why");
 	strcpy(why, "no");
-	ok(wire_connect(unix_at("nobody"), NULL, NULL, &none, why), "path-nobody: a path where nobody is");
-	says(why, "nobody listens", "and why");
+	ok(wire_connect(unix_at("nobody"), NULL, NULL, &none, why), "path-nobody: a path without a listener");
+	says(why, "no process listens", "and why");
 }
 
 static void test_unix_full(void)
@@ -865,7 +865,7 @@ static void test_unix_full(void)
 	strcpy(why, "no");
 	while (n < COUNT(wires) && !wire_connect(unix_at("full"), NULL, NULL, &wires[n], why))
 		n++;
-	says(why, "too many wait", "nobody waits in line at a UNIX socket");
+	says(why, "too many wait", "no connection waits in line at a UNIX socket");
 	for (n = 0; n < COUNT(wires); n++)
 		wire_close(wires[n]);
 	close(fd);
@@ -888,17 +888,17 @@ static void test_files(void)
 	strcpy(why, "no");
 	ok(open_keys("nobody", "client", NULL, &tls), "no-authority: no authority");
 	says(why, "nobody.crt: No such file", "and why");
-	ok(open_keys("garbage", "client", NULL, &tls), "authority-none: an authority that is none");
+	ok(open_keys("garbage", "client", NULL, &tls), "authority-none: an invalid authority");
 	says(why, "garbage.crt", "and why");
 	ok(open_keys("ca", "nobody", NULL, &tls), "no-certificate: no certificate");
 	says(why, "nobody.crt: No such file", "and why");
-	ok(open_keys("ca", "garbage", NULL, &tls), "certificate-none: a certificate that is none");
+	ok(open_keys("ca", "garbage", NULL, &tls), "certificate-none: an invalid certificate");
 	says(why, "garbage", "and why");
 	ok(open_keys("ca", "client", "nobody", &tls), "no-list: no list");
 	says(why, "nobody.crl: No such file", "and why");
-	ok(open_keys("ca", "client", "garbage", &tls), "list-none: a list that is none");
+	ok(open_keys("ca", "client", "garbage", &tls), "list-none: an invalid list");
 	says(why, "garbage.crl: there is no list", "and why");
-	ok(open_keys("ca", "client", "foreign", &tls), "list-somebody-else: a list of somebody else");
+	ok(open_keys("ca", "client", "foreign", &tls), "list-somebody-else: a list of another authority");
 	says(why, "foreign.crl: our authority has not signed", "and why");
 	ok(open_keys("ca", "client", "old", &tls), "list-old: a list that is too old");
 	says(why, "too old", "and why");
@@ -946,7 +946,7 @@ static void test_tls_peers(struct wire_tls *server, struct wire_tls *client)
 
 	if (join(&place, s)) {
 		ok(!wire_ready(s[0].wire) && !wire_ready(s[1].wire) &&
-		   !wire_peer(s[0].wire)->common_name[0], "nobody-anybody-first: nobody is anybody at first");
+		   !wire_peer(s[0].wire)->common_name[0], "nobody-anybody-first: no side is known at first");
 		ok(drive(s, 2, both_ready), "certificate-address: the certificate has the address");
 		peer = wire_peer(s[0].wire);
 		ok(peer->kind == WIRE_TLS && !strcmp(peer->common_name, "manager.lab") &&
@@ -1054,8 +1054,8 @@ static void test_tls_refusals(void)
 		if (join(&place, s)) {
 			ok(drive(s, 2, both_over) && !s[0].frames && !s[1].frames, "tls-refusals: %s",
 			   cases[i].title);
-			says(s[0].why, cases[i].server_says, "what the server says of it");
-			says(s[1].why, cases[i].client_says, "what the client says of it");
+			says(s[0].why, cases[i].server_says, "the server's reason");
+			says(s[1].why, cases[i].client_says, "the client's reason");
 			end(&s[0]);
 			end(&s[1]);
 		}
@@ -1083,7 +1083,7 @@ static void test_tls_hasty(struct wire_tls *server)
 		strcpy(why, "no");
 		for (unsigned int i = 0; i < 2; i++)
 			wire_send(in_turn[0].wire, data, sizeof(data), why);
-		ok(drive(in_turn, 1, first_over), "sends-refused: who sends much is refused, too");
+		ok(drive(in_turn, 1, first_over), "sends-refused: a client that sends much is refused, too");
 		says(in_turn[0].why, "refuses our certificate", "and learns why");
 		end(&in_turn[0]);
 	}
@@ -1140,7 +1140,7 @@ static void test_no_tls(struct wire_tls *server, struct wire_tls *client)
 	close(fd);
 	fd = join_raw(&s, server);
 	close(fd);
-	ok(drive(&s, 1, first_over), "client-looks: a client that only looks who is there");
+	ok(drive(&s, 1, first_over), "client-looks: a client that only asks for the certificate");
 	says(s.why, "closed the link before", "and why");
 	end(&s);
 
@@ -1314,7 +1314,7 @@ static void test_other_ends(struct wire_tls *server)
 	join_other(&o, &s, server, "NORMAL", "client");
 	ok(!shake_other(&o, &s) && wire_ready(s.wire), "client-not-goodbye: a client that does not say goodbye");
 	end_other(&o);
-	ok(drive(&s, 1, first_over) && !s.why[0], "frame-ends-end: where a frame ends, that is an end");
+	ok(drive(&s, 1, first_over) && !s.why[0], "frame-ends-end: the end of a frame is a proper end");
 	end(&s);
 	join_other(&o, &s, server, "NORMAL", "client");
 	ok(!shake_other(&o, &s) && wire_ready(s.wire), "client-changes-keys: a client that changes its keys");
@@ -1324,7 +1324,7 @@ static void test_other_ends(struct wire_tls *server)
 	ok(!wire_send(s.wire, "yes", 3, why) && receive_other(&o, data, 8) == 7 &&
 	   !memcmp(data, "\0\0\0\3yes", 7), "new-keys: both go on with new keys");
 	put(o.fd, "\x17\3\3\0\x20nonsense nonsense nonsense nonse", 37);
-	ok(drive(&s, 1, first_over), "not-encrypted-refused: what is not encrypted with them is refused");
+	ok(drive(&s, 1, first_over), "not-encrypted-refused: data not encrypted with them are refused");
 	says(s.why, "TLS: ", "and why");
 	end(&s);
 	end_other(&o);

@@ -27,7 +27,7 @@
 #define BACKLOG		4096		/* or what net.core.somaxconn allows */
 #define ROOM_FIRST	4096
 #define FRAME_ROOM	(sizeof(uint32_t) + WIRE_MOST + 1)
-#define ROOM_KEPT	65536		/* what is more is given back when it is empty */
+#define ROOM_KEPT	65536		/* a larger buffer is freed when it is empty */
 
 enum state { CONNECTING, SHAKING, READY, OVER };
 
@@ -48,17 +48,17 @@ struct wire {
 	int fd;
 	uint32_t most;			/* bytes of a frame that comes */
 	struct address to;
-	struct addrinfo *next;		/* of its list, what was not yet tried */
+	struct addrinfo *next;		/* the rest of its list, not yet tried */
 	struct wire_tls *keys;
-	char name[256];			/* that the certificate of the other side is for */
+	char name[256];			/* required name in the other side's certificate */
 	struct tls_link *tls;
 	uint64_t try_end, begin_end, frame_end;
 	struct wire_peer peer;
 	struct bytes in;		/* one frame and its length, never more */
 	struct bytes out;
 	bool taken;			/* the frame in @in was given away */
-	bool deaf;			/* it takes nothing more; what it sent can be there yet */
-	char said[WHY_SIZE];		/* why it is over, or deaf */
+	bool deaf;			/* it reads no more; its earlier frames may come */
+	char said[WHY_SIZE];		/* reason why it is over, or deaf */
 };
 
 /* --- addresses --- */
@@ -200,7 +200,7 @@ static int clear_path(const struct address *a, char *why)
 	if (fd >= 0)
 		close(fd);
 	if (!error || error == EAGAIN)
-		return because(why, -1, "%s: somebody listens there already", path);
+		return because(why, -1, "%s: another process listens there already", path);
 	if (error == ECONNREFUSED && !unlink(path))
 		return 0;
 	return because(why, -1, "%s is there, and cannot be replaced: %s", path,
@@ -228,7 +228,7 @@ static int listen_at(const struct addrinfo *at)
 	return error ? -error : fd;
 }
 
-/* The other family only where this one is missing, not where somebody else has the port. */
+/* Try the other family only if this one is missing, not if another process uses the port. */
 static int listen_at_one(const struct address *a)
 {
 	const int first = a->kind == WIRE_TLS ? AF_INET6 : AF_INET;
@@ -290,7 +290,7 @@ void wire_unlisten(struct wire_listener *listener)
 
 	if (listener->fd < 0)
 		return;
-	/* while it is open nobody else's has its number */
+	/* while the socket is open, no other file gets its inode number */
 	if (listener->kind == WIRE_UNIX && !lstat(path, &st) && st.st_dev == listener->dev &&
 	    st.st_ino == listener->ino)
 		unlink(path);
@@ -322,7 +322,7 @@ static void release(struct bytes *b)
 	*b = (struct bytes){ 0 };
 }
 
-/* What was received stays: the caller can be reading it. */
+/* Received data stay: the caller may be reading them. */
 __attribute__((format(printf, 2, 3)))
 static void over(struct wire *w, const char *format, ...)
 {
@@ -365,7 +365,7 @@ static void name_user(struct wire *w)
 	char number[16];
 
 	if (getsockopt(w->fd, SOL_SOCKET, SO_PEERCRED, &who, &size)) {
-		over(w, "who is there: %s", strerror(errno));
+		over(w, "the user of the other side is not known: %s", strerror(errno));
 		return;
 	}
 	w->peer.uid = w->peer.origin = who.uid;
@@ -524,7 +524,7 @@ static void go_connect(struct wire *w)
 	else if (error == -EAGAIN)
 		over(w, "too many wait there already");
 	else if (error == -ECONNREFUSED || error == -ENOENT)
-		over(w, "nobody listens there: %s", strerror(-error));
+		over(w, "no process listens there: %s", strerror(-error));
 	else
 		over(w, "%s", strerror(-error));
 }
@@ -659,7 +659,7 @@ static void flush(struct wire *w)
 	}
 }
 
-/* Bytes of the frame that comes, and of its length; 0: the length is none. */
+/* Bytes of the next frame with its length; 0: the length is invalid. */
 static size_t wanted(const struct wire *w)
 {
 	const struct bytes *in = &w->in;
@@ -672,7 +672,7 @@ static size_t wanted(const struct wire *w)
 	return length && length <= w->most ? sizeof(length) + length : 0;
 }
 
-/* More of the frame, and as much again as there is of it at most: false if none is there. */
+/* Receive more of the frame, at most doubling the buffer; false: no data yet. */
 static bool fill(struct wire *w, size_t want)
 {
 	struct bytes *in = &w->in;
@@ -812,7 +812,7 @@ short wire_events(const struct wire *wire)
 	}
 }
 
-/* What is over, or came to nothing while sending, is to be told at once. */
+/* The end of a link, or a failure to send, is reported at once. */
 uint64_t wire_deadline(const struct wire *wire)
 {
 	switch (wire->state) {

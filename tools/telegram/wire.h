@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The link of a manager and a daemon: frames of bytes, each behind its length (32 bits, most
- * significant byte first). Over a UNIX socket, or TLS with a certificate on both sides; plain TCP
- * on loopback, where somebody asks for it. No call waits, nothing that comes is believed: sizes,
- * counts and times are limited. One thread.
+ * The link of a manager and a daemon: frames of bytes, each after its length (32 bits, most
+ * significant byte first). Over a UNIX socket, or TLS with a certificate on both sides, or, on
+ * request, plain TCP on loopback. No call waits. Received data are not trusted: sizes, counts and
+ * times are limited. One thread.
  */
 #ifndef WIRE_H
 #define WIRE_H
@@ -20,7 +20,7 @@
 
 enum wire_kind { WIRE_UNIX, WIRE_PLAIN, WIRE_TLS };
 
-/* Who the other side is. What a certificate says has no control characters. */
+/* Identity of the other side. Texts from a certificate have no control characters. */
 struct wire_peer {
 	enum wire_kind kind;
 	/* for messages: "unix:/run/x, user daq", "tls:10.0.0.7:51812, manager.lab" */
@@ -29,8 +29,8 @@ struct wire_peer {
 	uid_t uid;		/* unix */
 	gid_t gid;		/* unix */
 	pid_t pid;		/* unix */
-	char common_name[128];	/* tls; "": none */
-	char dns[8][128];	/* tls: alternative names of the certificate; dns_names of them */
+	char common_name[128];	/* tls; "": no name */
+	char dns[8][128];	/* tls: the dns_names alternative names of the certificate */
 	unsigned int dns_names;
 };
 
@@ -38,13 +38,13 @@ struct wire_peer {
 struct wire_tls;
 
 struct wire_files {
-	const char *authority;		/* PEM: who signs certificates of the others */
-	const char *certificate;	/* PEM: ours, with what is between it and an authority */
-	const char *key;		/* PEM: of it; its group may read it, others may not */
+	const char *authority;		/* PEM: authority that signs certificates of the others */
+	const char *certificate;	/* PEM: our certificate, with those up to an authority */
+	const char *key;		/* PEM: its key; its group may read it, others may not */
 	const char *revoked;		/* PEM: CRL, or NULL */
 };
 
-/* 0 or -1 and a sentence in why[WHY_SIZE], as all that has why */
+/* 0, or -1 and a sentence in why[WHY_SIZE], like all functions with why */
 int wire_tls_open(const struct wire_files *files, struct wire_tls **tls, char *why);
 /* after the links and the listeners that use it */
 void wire_tls_close(struct wire_tls *tls);
@@ -59,13 +59,13 @@ struct wire_listener {
 	enum wire_kind kind;
 	char at[320];		/* with the port that the kernel chose, if it was 0 */
 	struct wire_tls *tls;
-	dev_t dev;		/* of the UNIX socket, */
-	ino_t ino;		/* which is removed only if it is still this one */
+	dev_t dev;		/* identity of the UNIX socket: */
+	ino_t ino;		/* another one at this path is not removed */
 };
 
 /*
- * A UNIX socket has mode 0660. One that is there and that nobody listens at is replaced; what is no
- * socket is not touched.
+ * A UNIX socket gets mode 0660. An existing socket without a listener is replaced. An existing
+ * file that is not a socket is not touched.
  */
 int wire_listen(const char *at, struct wire_tls *tls, struct wire_listener *listener, char *why);
 /* The UNIX socket goes, too, if it is still ours. */
@@ -74,21 +74,21 @@ void wire_unlisten(struct wire_listener *listener);
 struct wire;
 
 /*
- * 1: a link, which is not yet ready if it is of TLS. 0: nobody is there. -1: why; the listener goes
- * on, but where this process has no more files poll() says at once that somebody waits.
+ * 1: a link, which is not yet ready with TLS. 0: no connection waits. -1: why; the listener goes
+ * on. If this process has no more files, poll() returns at once as long as a connection waits.
  */
 int wire_accept(struct wire_listener *listener, struct wire **wire, char *why);
 /*
- * Begins to connect; wire_take() tells how that ends, if it is not known at once. Only to look up a
- * HOST that is no address may take time. name: of the other's certificate, where it is not the HOST
- * of the address; NULL: it is.
+ * Begins to connect; wire_take() reports the result, if it is not known at once. Only the lookup of
+ * a HOST that is not an address may take time. name: name in the other's certificate, if it differs
+ * from the HOST of the address, or NULL.
  */
 int wire_connect(const char *to, struct wire_tls *tls, const char *name, struct wire **wire,
 		 char *why);
 void wire_close(struct wire *wire);
 /*
- * The other side may send frames of so many bytes at most, and let four times as many wait for it; at
- * first WIRE_MOST. From the next frame on.
+ * Limit frames of the other side to @most bytes, and the data that wait for it to four times as
+ * many. The limit is WIRE_MOST at first; a new one holds from the next frame on.
  */
 void wire_limit(struct wire *wire, uint32_t most);
 
@@ -99,27 +99,27 @@ void wire_limit(struct wire *wire, uint32_t most);
 int wire_fd(const struct wire *wire);
 short wire_events(const struct wire *wire);
 uint64_t wire_deadline(const struct wire *wire);
-/* poll() tells nothing of what TLS has already read: do not wait, call wire_take(). */
+/* poll() does not see data that TLS has already read: do not wait, call wire_take(). */
 bool wire_pending(const struct wire *wire);
 
 /*
- * After hands were shaken; before, kind and address are there only. With TLS 1.3 a client is ready
- * before the server has looked at its certificate: a refusal comes with the first wire_take().
+ * Complete after the handshake; before, only kind and address are valid. With TLS 1.3 a client is
+ * ready before the server has checked its certificate: a refusal comes with the first wire_take().
  */
 bool wire_ready(const struct wire *wire);
 const struct wire_peer *wire_peer(const struct wire *wire);
 
 /*
- * Goes on with all that is to be done: connecting, shaking hands, sending, receiving. 1: a frame of
- * @size bytes, with a 0 behind it, valid until the next wire_take(). 0: none yet. -1: the link is
- * over, and why: "" if the other side closed it between two frames. After 1 call it again, until it
- * says 0, or ask wire_pending(), before the next poll().
+ * Goes on with all work: connecting, handshake, sending, receiving. 1: a frame of @size bytes, with
+ * a 0 byte appended, valid until the next wire_take(). 0: no frame yet. -1: the link is over, and
+ * why: "" if the other side closed it between two frames. After 1 call it again until it returns 0,
+ * or ask wire_pending(), before the next poll().
  */
 int wire_take(struct wire *wire, const char **frame, size_t *size, char *why);
 
 /*
- * Queued, and sent as far as that goes at once. -1: empty or too long; or the link is over, as it
- * is when more waits than may.
+ * Queues the frame, and sends as much as possible at once. -1: the frame is empty or too long, or
+ * the link is over, for example because too much data wait.
  */
 int wire_send(struct wire *wire, const void *frame, size_t size, char *why);
 /* all was given to the kernel */

@@ -83,7 +83,7 @@ refuses "phase.*3" remu --buffer here --fpga 77 --sampling 3,3
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" remu --daemon "unix:$work/socket" --leader somebody
 refuses "leader.*Give --daemon" remu --buffer here --leader anyone
 refuses "tls-key and --tls-ca" remu --daemon tls:6001 --tls-cert here.pem
-refuses "tls-crl: give --tls-cert" remu --daemon tls:6001 --tls-ca here.pem
+refuses "tls-crl require --tls-cert" remu --daemon tls:6001 --tls-ca here.pem
 refused "usage-remu: wrong usage is refused"
 refuses "stray.*--json=FILE" romulu --buffer here --json stray
 refuses "3-.*is not a list" romulu --buffer here --listen 1 --cpus 3-
@@ -100,7 +100,7 @@ refuses "event, poll" romulu --buffer here --listen 1 --wait long
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" romulu --daemon "unix:$work/socket" --leader somebody
 refuses "leader.*Give --daemon" romulu --buffer here --leader anyone
 refuses "tls-key and --tls-ca" romulu --daemon tls:6001 --tls-cert here.pem
-refuses "tls-crl: give --tls-cert" romulu --daemon tls:6001 --tls-ca here.pem
+refuses "tls-crl require --tls-cert" romulu --daemon tls:6001 --tls-ca here.pem
 refused "usage-romulu: wrong usage is refused"
 refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
 refuses "unknown command.*nosuch" rashpa-bench nosuch

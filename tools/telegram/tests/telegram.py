@@ -14,10 +14,10 @@ SPACE = "urn:rashpa:1"
 
 
 class Daemon:
-    """A link to one; telegrams that nobody asked for are in .unasked."""
+    """A link to a daemon; .unasked keeps telegrams that answer no request."""
 
     def __init__(self, path, seconds=60, source=None):
-        """path: that of a UNIX socket, or (HOST, PORT). source: our address, with plain TCP."""
+        """path: a UNIX socket, or (HOST, PORT). source: our address, with plain TCP."""
         self.socket = socket.socket(socket.AF_UNIX if isinstance(path, str) else socket.AF_INET)
         self.socket.settimeout(seconds)
         if source:
@@ -76,7 +76,7 @@ class Daemon:
             self.unasked.append(telegram[0])
 
     def wait(self, name):
-        """The next one of this name that nobody asked for."""
+        """The next telegram of this name that answers no request."""
         while True:
             for i, element in enumerate(self.unasked):
                 if kind(element) == name:

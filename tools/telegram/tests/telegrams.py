@@ -248,7 +248,7 @@ def every_telegram_in_every_state():
             if (kind(answer), answer.get("code")) != ("error", "unable"):
                 wrong.append(f"{name}: {ET.tostring(answer)}")
             tried += 1
-        same(f"not-error: {state}: what may not be said is an error", wrong, [])
+        same(f"not-error: {state}: a telegram that is not allowed is an error", wrong, [])
         same(f"nothing-changed: {state}: and nothing has changed", rig.state(), state)
     after = {"configure": "configured", "arm": "armed", "start": "running", "pause": "paused",
              "resume": "running", "stop": "ended", "reset": "idle"}
@@ -261,7 +261,7 @@ def every_telegram_in_every_state():
             if name == "stop":
                 answer, before = rig.stop()
                 if before != (["failed"] if state in ("configuring", "arming", "pausing") else []):
-                    wrong.append(f"{state}: who waits for it hears {before}")
+                    wrong.append(f"{state}: before that the client receives {before}")
             else:
                 answer = rig.leader.ask(example(name))
             expected = {"hello": "capabilities", "get-capabilities": "capabilities",
@@ -301,7 +301,7 @@ def what_is_no_telegram():
                                 b'<configure experiment="e" run="1"><detector>' +
                                 b'<x xmlns="urn:x">' * 5000 + b"</x>" * 5000 +
                                 b"</detector></configure></telegram>",
-        "a setting that is none": head.encode() + b'<configure experiment="e" run="1"><detector>'
+        "an unknown setting": head.encode() + b'<configure experiment="e" run="1"><detector>'
                                   b"<led>3</led></detector></configure></telegram>",
         "a line's end in a setting": head.encode() + b'<configure experiment="e" run="1">'
                                      b"<detector><to>a&#10;b</to></detector></configure></telegram>",
@@ -342,7 +342,7 @@ def what_is_no_telegram():
         ended = False
     except (TimeoutError, ConnectionError):
         ended = True
-    ok(ended, "asks-not-read: who asks and does not read is not served for ever")
+    ok(ended, "asks-not-read: a client that asks and does not read is not served for ever")
     same("daemon-lives: and the daemon lives", rig.state(), "armed")
     with open(f"/proc/{rig.process.pid}/status") as file:
         peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
@@ -358,7 +358,7 @@ def stopped(pid):
 
 
 def hello(link):
-    """What is answered to it."""
+    """The answer to hello."""
     try:
         return kind(link.ask('<hello name="hello" role="observer"/>'))
     except (EOFError, OSError) as e:
@@ -429,30 +429,30 @@ def two_managers():
     same("another-leader-refused: another leader is refused",
          other.ask('<hello name="other" role="leader" experiment="e" take-over="true"/>').get("code"),
          "busy")
-    same("nothing: and is told nothing", other.ask("<stop/>").get("code"), "leader")
+    same("nothing: and its telegrams are refused", other.ask("<stop/>").get("code"), "leader")
     rig.leader.socket.close()
     ok(wait_for(lambda: rig.observer.ask("<get-status/>").get("leader") is None),
        "leader-link: the leader's link has gone")
-    same("not-take-refused: who does not take over is refused", other.ask('<hello name="other" role="leader"/>').get("code"),
+    same("not-take-refused: a leader that does not take over is refused", other.ask('<hello name="other" role="leader"/>').get("code"),
          "busy")
     same("another-experiment: nor of another experiment", other.ask(
         '<hello name="other" role="leader" experiment="f" take-over="true"/>').get("code"), "busy")
     answer = other.ask('<hello name="other" role="leader" experiment="e" take-over="true"/>')
-    same("takes-leads: who takes over leads", (kind(answer), answer.get("experiment"), answer.get("run")),
+    same("takes-leads: a manager that takes over leads", (kind(answer), answer.get("experiment"), answer.get("run")),
          ("capabilities", "e", "7"))
     same("end: and can end it", kind(other.ask("<stop/>")), "done")
     rig.leader = other
-    same("account: its account is told", other.wait("ended").get("outcome"), "stopped")
+    same("account: it receives the account of the run", other.wait("ended").get("outcome"), "stopped")
     rig.reach("ended")
     other.socket.close()
     late = Daemon(rig.path)
     late.ask('<hello name="late" role="leader"/>')
-    same("late-hears: who comes late hears it, too", late.wait("ended").get("outcome"), "stopped")
+    same("late-hears: a late manager receives it, too", late.wait("ended").get("outcome"), "stopped")
     rig.leader = late
     kept = configure(SETTINGS + '<n:note xmlns:n="urn:notes">of ours</n:note>')
     rig.must(kept)
     status = rig.leader.ask("<get-status/>")
-    same("others-know-kept: what others know is kept", [e.text for e in status.iter("{urn:notes}note")], ["of ours"])
+    same("others-know-kept: elements of other name spaces are kept", [e.text for e in status.iter("{urn:notes}note")], ["of ours"])
     same("others/ends-well: it ends well", rig.end(), 0)
 
 
@@ -471,12 +471,12 @@ def those_who_die():
         if state == "ended":
             ok(wait_for(lambda: rig.state() == state, 40), f"orphan/run: orphan {orphan}: the run is {state}")
         else:
-            # it says so when nobody has come
+            # the daemon reports it when no leader has come
             ok(wait_for(lambda: "goes on to its end" in open(f"{work}/remu.log").read(), 40) and
                rig.state() == state, f"orphan/run-2: orphan {orphan}: the run is {state}")
         rig.leader = Daemon(rig.path)
         rig.leader.ask('<hello name="next" role="leader" experiment="e" take-over="true"/>')
-    same("not-end-stopped: what does not end when it is stopped is killed", (kind(stuck.leader.answer(number)),
+    same("not-end-stopped: a program that does not end after stop is killed", (kind(stuck.leader.answer(number)),
                                                          stuck.leader.wait("ended").get("outcome")),
          ("done", "killed"))
     same("not/daemon-ends-well: and its daemon ends well", stuck.end(), 0)

@@ -71,7 +71,7 @@ ok $? "another-one: and another one"
 wait_for 60 test -S "$work/romulu"
 ok $? "third-one-socket: and a third one at its socket"
 
-# says NAME TEXT OPTION...: what the manager says of the detector; TEXT may be a pattern
+# says NAME TEXT OPTION...: checks the manager's line for the detector; TEXT may be a pattern
 says() {
 	local name=$1 text=$2
 	shift 2
@@ -84,9 +84,9 @@ says() {
 	experiment "tls:127.0.0.1:$good" detector
 	rashpa-manager check $(tls manager) "$work/experiment.xml" >"$work/out" 2>&1
 	grep -q "no buffer none" "$work/out" && ! grep -q "board" "$work/out"
-	ok $? "named-leads: who is named leads" || sed 's/^/# /' "$work/out"
-	says "not-named-not: who is not named does not" "may not lead" $(tls stranger)
-	says "no-certificate-refused: who has no certificate is refused" "certificate"
+	ok $? "named-leads: a named manager leads" || sed 's/^/# /' "$work/out"
+	says "not-named-not: a manager that is not named does not" "may not lead" $(tls stranger)
+	says "no-certificate-refused: a manager without a certificate is refused" "certificate"
 	says "certificate-another-authority: a certificate of another authority is refused" "certificate" --tls-ca "$keys/ca.pem" \
 		--tls-cert "$keys/foreign.pem" --tls-key "$keys/foreign.key"
 	says "expired-one-refused: an expired one is refused" "expired" $(tls expired)
@@ -102,14 +102,14 @@ says() {
 	says "plain-link-finds: a plain link finds no plain daemon" "" --timeout 5
 }
 remu --daemon plain:192.0.2.1:5000 >"$work/out" 2>&1
-is "nobody-listens-plainly: nobody listens plainly to other machines" "$? $(grep -c tls: "$work/out")" "1 1"
+is "nobody-listens-plainly: plain TCP for other machines is refused" "$? $(grep -c tls: "$work/out")" "1 1"
 chmod 644 "$keys/detector.key"
 # shellcheck disable=SC2046
 remu --daemon "tls:127.0.0.1:$(port)" $(tls detector) >"$work/out" 2>&1
 is "key-all-read: a key that all can read is refused" "$? $(grep -c chmod "$work/out")" "1 1"
 
-# --- ways that do not carry a packet: a detector, a router and a receiver, each with a network of its own
-# machine NAME: sets NAME to a process that has it
+# --- paths that do not carry a packet: detector, router and receiver, each in a network name space
+# machine NAME: sets NAME to a process in that name space
 machine() {
 	unshare -n sleep infinity &
 	declare -g "$1=$!"
@@ -150,7 +150,7 @@ cable() {
 	is "jungfrau/ipv6: nor by IPv6" "$(way '[fd04:2::1]:5001' jungfrau)" 8288/1500
 	is "several-lines-once: nor several lines at once" "$(way 10.4.2.1:5001 udp '<message>5000</message>')" 4140/1500
 	is "two-ways-once: two ways at once" "$(way 10.4.2.1:5001 jungfrau '<to>10.4.1.2:5001</to>')" "8268/1500 8268/8268"
-	is "nobody-answers/nothing: nobody answers: nothing is said" "$(way 10.4.3.1:5001 jungfrau)" ""
+	is "nobody-answers/nothing: no answer: nothing is reported" "$(way 10.4.3.1:5001 jungfrau)" ""
 	cat >"$work/experiment.xml" <<-END
 		<experiment xmlns="urn:rashpa:1" version="1.0" name="far">
 			<detector name="board" at="unix:$work/far"> <message>5000</message> </detector>
@@ -161,7 +161,7 @@ cable() {
 	rashpa-manager check "$work/experiment.xml" >"$work/out" 2>&1
 	grep -q "board .*4140 bytes.* 1500 unfragmented: raise the MTU .* to 4140, or give board <message>1416</message>" \
 		"$work/out"
-	ok $? "check: check tells of it" || sed 's/^/# /' "$work/out"
+	ok $? "check: check reports it" || sed 's/^/# /' "$work/out"
 	sed -i 's/<message>5000/<message>1416/' "$work/experiment.xml"
 	rashpa-manager check "$work/experiment.xml" >"$work/out" 2>&1
 	is "content-remedy: and is content with its own remedy" "$(grep -c board "$work/out")" 0
@@ -169,7 +169,7 @@ cable() {
 	is "interface-small: an interface that is too small" "$(way 10.4.2.1:5001 jungfrau)" 8268/1400
 	at "$sender" ip link set eth0 mtu 9000
 	at "$router" ip link set eth2 mtu 9000
-	is "raised-carries: what was raised carries them" "$(way 10.4.2.1:5001 jungfrau) $(way '[fd04:2::1]:5001' jungfrau)" \
+	is "raised-carries: a path with a raised MTU carries them" "$(way 10.4.2.1:5001 jungfrau) $(way '[fd04:2::1]:5001' jungfrau)" \
 		"8268/8268 8288/8288"
 }
 
