@@ -402,7 +402,7 @@ orphan() {
 finished() {
 	is_in "$2" ended "$3"
 	ok $? "orphan-$1-ends: it ends" || sed 's/^/# /' "$work/$2.log" "$work/$3.log"
-	is "orphan-$1: nobody has led it" "$(cat "$work/$2.log" "$work/$3.log" | grep -c "nobody leads run .* it goes on to its end")" 2
+	is "orphan-$1: nobody has led it" "$(cat "$work/$2.log" "$work/$3.log" | grep -c "run .* has no leader: it goes on to its end")" 2
 	file=$work/$1.xml lead --take-over
 	wait "$manager"
 	accounted "orphan-$1-account" $? "$images"

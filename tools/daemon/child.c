@@ -37,7 +37,7 @@ static void close_all(struct child *c)
 	close_one(&c->report);
 }
 
-/* Above those that the child gets, so that none is overwritten by another. */
+/* Move @fd above the child's fixed descriptors, so that dup2() does not overwrite it. */
 static int lift(int fd)
 {
 	int lifted = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 16);
@@ -148,7 +148,7 @@ static const char *keep(struct child *c)
 	c->line[c->line_bytes] = 0;
 	c->line_bytes = 0;
 	colon = strstr(c->line, ": ");
-	/* "romulu: no memory": who reads it knows whose words they are */
+	/* "romulu: no memory": the reader knows the program, so drop its name */
 	if (colon && !strncmp(c->line, program_invocation_short_name, colon - c->line))
 		memmove(c->line, colon + 2, strlen(colon + 2) + 1);
 	memcpy(raw, c->line, sizeof(raw));

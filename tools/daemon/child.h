@@ -10,34 +10,34 @@
 #include <sys/types.h>
 
 struct child {
-	pid_t pid;		/* 0: there is none */
+	pid_t pid;		/* 0: no child */
 	int process;		/* readable when it has ended */
 	int led;		/* messages */
 	int said;		/* its standard error */
-	int report;		/* a file in memory: what it says of the run at its end */
-	char line[1024];	/* of what it said, up to the end of the line */
+	int report;		/* a file in memory: its final report of the run */
+	char line[1024];	/* incomplete line of its standard error */
 	size_t line_bytes;
-	char last[1024];	/* the last line that was whole */
+	char last[1024];	/* the last complete line */
 };
 
 #define CHILD_NONE { .process = -1, .led = -1, .said = -1, .report = -1 }
 
 /* How it ended. */
 struct child_end {
-	int exit;		/* status, or -1: */
-	int signal;		/* that killed it */
+	int exit;		/* exit status, or -1: */
+	int signal;		/* signal that killed it */
 };
 
 /* The same program with these arguments, which end with NULL. 0, or -1 and why. */
 int child_start(struct child *child, char *const *argv, char *why);
 /* A message for it; it is freed. */
 void child_tell(struct child *child, struct json_object *message);
-/* The next message of it, json_object_put() it; NULL: none is there */
+/* The next message from it, json_object_put() it; NULL: no message */
 struct json_object *child_message(struct child *child);
-/* The next line that it said, without what it says of itself before it; NULL: none is there */
+/* The next line of its standard error, without the name of the program; NULL: no line */
 const char *child_line(struct child *child);
 void child_signal(const struct child *child, int signal);
-/* It has ended: how. report: what it wrote, free() it, or NULL. The child is none any more. */
+/* Call after its end: how it ended. report: its report, free() it, or NULL. Resets @child. */
 struct child_end child_reap(struct child *child, char **report);
 
 #endif /* CHILD_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Who is at the other end of the daemon's links, what they hear, and who may lead. */
+/* The daemon's clients: their identity, telegrams to them, and the right to lead. */
 #include "internal.h"
 
 #include <grp.h>

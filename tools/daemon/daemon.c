@@ -95,10 +95,10 @@ static void orphaned(struct daemon *d)
 {
 	d->orphan_ns = 0;
 	if (d->state == RUNNING && !d->orphan_stop) {
-		say("nobody leads run %llu of %s: it goes on to its end",
+		say("run %llu of %s has no leader: it goes on to its end",
 		    (unsigned long long)d->run, d->experiment);
 	} else if (d->state != IDLE && d->state != ENDED && d->state != STOPPING) {
-		say("nobody leads run %llu of %s: it is stopped", (unsigned long long)d->run,
+		say("run %llu of %s has no leader: it is stopped", (unsigned long long)d->run,
 		    d->experiment);
 		run_stop(d);
 	}
@@ -190,7 +190,7 @@ static void turn(struct daemon *d)
 			};
 	}
 	stop_poll(fds, d->listeners + CHILD_FDS + CLIENTS, next_due(d));
-	/* what the child said before it ended is heard before its end */
+	/* messages of the child come before its end */
 	if (child[CHILD_PROCESS].revents || child[CHILD_LED].revents || child[CHILD_SAID].revents)
 		run_look(d, child[CHILD_PROCESS].revents);
 	for (unsigned int n = 0, i = d->first; n < CLIENTS; n++, i = (i + 1) % CLIENTS) {

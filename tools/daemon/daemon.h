@@ -15,19 +15,19 @@
 #define DAEMON_LEADERS		32
 
 struct daemon_options {
-	const char *at[DAEMON_ADDRESSES];	/* where it listens */
-	unsigned int addresses;			/* 0: this is no daemon */
-	const char *leader[DAEMON_LEADERS];	/* who may lead: user:, group:, cert:NAME, anyone */
+	const char *at[DAEMON_ADDRESSES];	/* addresses to listen on */
+	unsigned int addresses;			/* 0: not a daemon */
+	const char *leader[DAEMON_LEADERS];	/* user:, group:, cert:NAME, anyone */
 	unsigned int leaders;
 	struct wire_files files;
-	int led;				/* descriptor: a child of a daemon; 0: it is none */
-	bool probe;				/* that only tells what it can */
+	int led;				/* descriptor of a daemon's child; 0: not a child */
+	bool probe;				/* a child that only reports its capabilities */
 };
 
 /* A child of the tool's parser; its input is a struct daemon_options. */
 extern const struct argp daemon_argp;
 
-/* The process is a daemon: what the tool's options say is what each child begins with. */
+/* Whether the process is a daemon: then the tool's options are the defaults of each child. */
 static inline bool is_daemon(const struct daemon_options *o)
 {
 	return o->addresses && !o->led;

@@ -145,7 +145,7 @@ static uint64_t bits_per_second(const struct ibv_port_attr *port)
 	return bits * lanes;
 }
 
-/* Packets of RDMA have sizes of their own. */
+/* RDMA has its own packet sizes. */
 static int add_rdma(xmlNode *to)
 {
 	int n = 0, added = 0;
@@ -320,7 +320,7 @@ void machine_tell(xmlNode *to, struct json_object *able)
 	add_disk(to);
 }
 
-/* Only what the profile names: a BAR as a whole is nobody's to write by telegram. */
+/* Permit only windows of the profile: telegrams must not write to the rest of a BAR. */
 static int has_window(const struct fpga *f, const char *name, char *why)
 {
 	struct rashpa_window_make window = {};

@@ -13,7 +13,7 @@ static const struct argp_option options[] = {
 	  "take telegrams at unix:/PATH, tls:[HOST:]PORT, or plain:[HOST:]PORT of loopback; several times for several",
 	  2 },
 	{ "leader", OPT_LEADER, "NAME", 0,
-	  "who may configure: user:NAME, group:NAME, cert:NAME, or anyone (default: root, and who runs this); several times for several",
+	  "manager that may configure: user:NAME, group:NAME, cert:NAME, or anyone (default: root and the user of this process); may be repeated",
 	  2 },
 	{ "led", OPT_LED, "FD", OPTION_HIDDEN, NULL, 2 },
 	{ "probe", OPT_PROBE, NULL, OPTION_HIDDEN, NULL, 2 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The table of telegrams: who may say them, when, and what they do. */
+/* The table of telegrams: permitted roles and states, and actions. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ const char *state_name(enum state state)
 	return states[state];
 }
 
-/* --- what is told --- */
+/* --- answers --- */
 
 static void tell_of_run(struct daemon *d, xmlNode *to)
 {

@@ -375,7 +375,7 @@ static xmlDoc *account(const struct daemon *d, const struct child_end *end, cons
 	return doc;
 }
 
-/* The same for each; their telegrams have numbers of their own. */
+/* The same content for each client; only the numbers of their telegrams differ. */
 static void fill_ended(xmlNode *node, void *data)
 {
 	const xmlNode *from = telegram_content(data);
@@ -404,7 +404,7 @@ static void end(struct daemon *d)
 	const struct child_end how = child_reap(&d->child, &report);
 
 	d->kill_ns = 0;
-	if (state == IDLE) {		/* it only told what it can */
+	if (state == IDLE) {		/* it only reported its capabilities */
 		free(report);
 		return;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* check and plan: what the daemons say before anything is started. */
+/* check and plan: answers of the daemons before anything is started. */
 #include "manager.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 #define PATH_HEADERS	(40 + 8 + 36)	/* of IPv6, UDP, and RDMA: most that a packet has */
 #define MESSAGE_LEAST	64	/* as remu takes it */
 #define PAGE		4096	/* stacks begin at pages */
-#define GAINS		3	/* of a JUNGFRAU */
-#define UNIT_IMAGES	16	/* in the ring of a processing unit (RFPGA_UNIT_SLOTS_MAX) */
+#define GAINS		3	/* gains of a JUNGFRAU */
+#define UNIT_IMAGES	16	/* most images in a processing unit's ring (RFPGA_UNIT_SLOTS_MAX) */
 
 /* --- asking: each is configured, says what came of it, and forgets it --- */
 
@@ -58,7 +58,7 @@ static const xmlNode *things(const struct party *p)
 	return p->capabilities ? element_first(telegram_content(p->capabilities)) : NULL;
 }
 
-/* NULL: there is none of this kind with this name; name NULL: any. */
+/* The element of this kind with this name, or NULL; name NULL: any name. */
 static const xmlNode *thing(const struct party *p, const char *kind, const char *name)
 {
 	const xmlNode *node = things(p);
@@ -89,7 +89,7 @@ static uint64_t number_setting(const struct party *p, const char *name, uint64_t
 	       otherwise;
 }
 
-/* Pixels of an image that this detector sends: its regions, or all of it. */
+/* Pixels per image that this detector sends: its regions, or the whole image. */
 static uint64_t pixels(const struct party *p, unsigned int *regions)
 {
 	const xmlNode *node = element_first(p->node);
@@ -286,7 +286,7 @@ static void check_offer(struct findings *to, const struct flow *f, const char *e
 		     ": give %s <slots>%" PRIu64 "</slots>, or a smaller <bunch>", engine,
 		     UNIT_IMAGES, slots, bunch, slots * bunch, f->from->name, UNIT_IMAGES / bunch);
 	if (bunch > 1 && stack != bunch * image)
-		find(to, f->to, true, "%s takes no gaps, which are between stacks of %" PRIu64
+		find(to, f->to, true, "%s takes no gaps, but gaps follow stacks of %" PRIu64
 		     " images of %" PRIu64 " bytes: give %s <bunch>1</bunch>", engine, bunch, image,
 		     f->from->name);
 }
@@ -380,7 +380,7 @@ static void check_network(struct findings *to, const struct flow *f)
 		if (*name && !nic)
 			find(to, ends[i], true, "there is no RDMA device %s", name);
 		mtu[i] = number_setting(ends[i], "mtu", *name ? number_of(nic, "mtu") : 0);
-		/* where it was tried, no MTU needs to be looked at */
+		/* if the path was tried, its MTU need not be checked */
 		if (!strcmp(f->transport, "jungfrau") && !f->carries &&
 		    most_mtu(ends[i]) < JUNGFRAU_MTU)
 			find(to, ends[i], true, "packets of a JUNGFRAU need an MTU of %d, and no interface has that: they may not be fragmented",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The file of an experiment: who takes part, what flows, and what that means for settings. */
+/* The file of an experiment: its parties, its flows, and the settings that follow from them. */
 #include "manager.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void add_setting(xmlNode *to, const char *name, const char *value)
 	element_set(element_add(to, name), value);
 }
 
-/* What the flows of a detector say of it. */
+/* Settings of a detector that follow from its flows. */
 static void add_outgoing(struct party *p, xmlNode *to)
 {
 	char buffer[TELEGRAM_NAME];

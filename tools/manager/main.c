@@ -103,7 +103,7 @@ static int with_daemons(struct experiment *e, const struct options *o, struct wi
 	const bool watching = !strcmp(o->command, "watch");
 	int result = parties_connect(e, o, tls, watching ? "observer" : "leader", 0.5, stop);
 
-	/* who can be asked is asked all the same */
+	/* check and watch go on with the parties that answer */
 	if (result && strcmp(o->command, "check") && strcmp(o->command, "watch"))
 		return result;
 	if (watching)

@@ -24,7 +24,7 @@ struct counts {
 	uint32_t known;			/* bits */
 };
 
-/* What an end of a flow said of it. */
+/* Counts of a flow from one of its ends. */
 struct link_counts {
 	char to[TELEGRAM_NAME * 4];
 	struct counts counts;
@@ -32,28 +32,28 @@ struct link_counts {
 
 #define LINKS	64
 
-/* A detector or a receiver, and the daemon that is it. */
+/* A detector or a receiver, and its daemon. */
 struct party {
 	struct experiment *experiment;
 	const char *name, *at, *certificate;
 	bool detector;
-	const xmlNode *node;		/* of the file */
-	struct wire *wire;		/* NULL: none any more */
-	uint64_t id;			/* of the last telegram to it */
-	uint64_t asked;			/* id of what is not answered; 0: nothing */
+	const xmlNode *node;		/* its element in the file */
+	struct wire *wire;		/* NULL: no link any more */
+	uint64_t id;			/* id of the last telegram to it */
+	uint64_t asked;			/* id of the unanswered request; 0: no request */
 	uint64_t asked_ns;
 	uint64_t heard_ns;
-	char asking[32];		/* what it is */
-	char error[1024];		/* the answer was this; "": it is done */
+	char asking[32];		/* name of that request */
+	char error[1024];		/* error of the last answer; "": done */
 	char state[24];
 	xmlDoc *capabilities;		/* or NULL */
 	xmlDoc *ended;			/* its account, or NULL: not yet */
 	bool failed, stopped, full, said;
-	unsigned int full_receivers;	/* of a detector: so many have no room */
-	struct counts counts, before;	/* before: of a second ago, for rates */
+	unsigned int full_receivers;	/* detector only: receivers without room */
+	struct counts counts, before;	/* before: a second ago, for rates */
 	struct link_counts link[LINKS];
 	unsigned int links;
-	uint32_t width, height;		/* of an image; 0: not known */
+	uint32_t width, height;		/* image size; 0: not known */
 	char pixel[8];
 };
 
@@ -61,12 +61,12 @@ struct flow {
 	struct party *from, *to;
 	char transport[16];
 	char address[256];		/* "": pcie */
-	/* bytes of its longest packet, and what the way there carries; 0: not known */
+	/* bytes of its longest packet, and bytes that the path carries; 0: not known */
 	uint64_t needs, carries;
 };
 
 struct rule {
-	struct party *of, *at;		/* at: who is told */
+	struct party *of, *at;		/* at: party that acts */
 	enum count count;
 	uint64_t at_least;
 	const xmlNode *act;		/* stop, set-rate or write-register */
@@ -88,14 +88,14 @@ struct experiment {
 	struct rule *rule;
 	unsigned int rules;
 	uint64_t run;
-	bool stopping;			/* all are told to stop, or will be */
+	bool stopping;			/* all parties are being stopped */
 };
 
 struct options {
 	const char *command, *file;
 	struct wire_files files;
-	const char *name;		/* of the manager */
-	double timeout;			/* seconds, for an answer */
+	const char *name;		/* name of the manager */
+	double timeout;			/* longest wait for an answer, seconds */
 	bool json, take_over, progress;
 };
 
@@ -118,19 +118,19 @@ const char *count_name(enum count count);
 int parties_connect(struct experiment *e, const struct options *o, struct wire_tls *tls,
 		    const char *role, double interval, const volatile bool *stop);
 void parties_close(struct experiment *e);
-/* Ask; its answer is there when asked is 0. */
+/* Send a request; the answer has come when asked is 0. */
 void ask(struct party *p, xmlDoc *telegram);
 void ask_simply(struct party *p, const char *what);
 xmlDoc *telegram_to(struct party *p, const char *what, xmlNode **content);
-/* Look at all links, at most until this time. keys: to wait for, too, or -1 */
+/* Serve all links, at most until this time. keys: also wait for this descriptor, or -1 */
 void parties_turn(struct experiment *e, uint64_t until, int keys, const volatile bool *stop);
-/* Until nobody owes an answer. 0, or an exit code after messages: who failed, or was silent. */
+/* Wait for all answers. 0, or an exit code after messages that name parties without success. */
 int parties_settle(struct experiment *e, const struct options *o, const volatile bool *stop);
 
 /* --- run.c --- */
 
 int run(struct experiment *e, const struct options *o, const volatile bool *stop);
-/* what a daemon says unasked */
+/* unrequested telegrams of a daemon */
 void on_full(struct party *p, bool full);
 void on_counts(struct party *p);
 
@@ -139,7 +139,7 @@ void on_counts(struct party *p);
 int check(struct experiment *e, const struct options *o, const volatile bool *stop);
 int plan(struct experiment *e, const struct options *o, const volatile bool *stop);
 int watch(struct experiment *e, const struct options *o, const volatile bool *stop);
-/* An exit code: what the run was. */
+/* Return: an exit code for the outcome of the run. */
 int report(struct experiment *e, const struct options *o, bool interrupted);
 
 #endif /* MANAGER_H */

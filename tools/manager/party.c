@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The links to daemons: what they are asked, what they answer, and what they say unasked. */
+/* The links to daemons: requests, answers and unrequested telegrams. */
 #include "manager.h"
 
 #include <poll.h>
@@ -9,9 +9,9 @@
 
 #include "stop.h"
 
-#define PARTIES_MOST	512	/* as the schema has them */
-#define FRAMES_AT_ONCE	16	/* of a daemon, before others have their turn */
-#define SILENT_NS	15000000000ull	/* a daemon says how it goes each second */
+#define PARTIES_MOST	512	/* limit of the schema */
+#define FRAMES_AT_ONCE	16	/* most frames of a daemon before others have their turn */
+#define SILENT_NS	15000000000ull	/* a daemon sends a status each second */
 
 /* --- asking --- */
 
@@ -34,7 +34,7 @@ static void lose(struct party *p, const char *why)
 		say("%s: %s", p->name, p->error);
 }
 
-/* A link that is over is still read: what the other side said last tells why. */
+/* A link that is over is still read: the last frame of the other side names the reason. */
 static void transmit(struct party *p, xmlDoc *telegram)
 {
 	char why[WHY_SIZE] = "no memory", too_much[WHY_SIZE + 64];
@@ -111,7 +111,7 @@ static void read_links(struct party *p, const xmlNode *from)
 	p->links = n > p->links ? n : p->links;
 }
 
-/* What the ways to its receivers carry. */
+/* Packet sizes that the paths to its receivers carry. */
 static void read_paths(const struct party *p, const xmlNode *from)
 {
 	for (const xmlNode *node = element_first(from); node; node = element_next(node)) {
@@ -201,8 +201,8 @@ static void hear(struct party *p, xmlDoc *doc)
 		read_links(p, content);
 		snprintf(p->state, sizeof(p->state), "ended");
 		/*
-		 * Behind a stop, who waits for more has failed for that reason; and that an earlier
-		 * run has failed is not of interest to the next one.
+		 * After a stop a party that waits for more fails for that reason: ignore it. Ignore
+		 * also the failure of an earlier run.
 		 */
 		p->failed |= attribute_is(content, "outcome", "failed") &&
 			     !p->experiment->stopping && p->experiment->run;
@@ -291,7 +291,7 @@ int parties_settle(struct experiment *e, const struct options *o, const volatile
 	for (unsigned int i = 0; i < e->parties; i++) {
 		struct party *p = &e->party[i];
 
-		/* who does not answer still owes it, and can be told to stop only */
+		/* a party without an answer still owes it; only stop may be sent to it */
 		if (p->asked && !*stop) {
 			say("%s: no answer to %s for %g s", p->name, p->asking, o->timeout);
 			p->failed = true;

@@ -11,9 +11,9 @@
 #include "json-out.h"
 #include "shown.h"
 
-/* A flow as both ends tell of it. */
+/* A flow with the counts of both ends. */
 struct account {
-	bool known;		/* both did, and the receiver can know all that was sent */
+	bool known;		/* both reported, and the receiver can know the number sent */
 	uint64_t sent, received, lost;
 	int64_t unaccounted;	/* sent and neither received nor lost */
 };

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#define SETTLE_NS	20000000000ull	/* for receivers to end behind their detectors */
-#define STOP_NS		40000000000ull	/* for who was told to stop */
-#define PATIENCE_NS	5000000000ull	/* with who was asked for something else before */
+#define SETTLE_NS	20000000000ull	/* for receivers to end after their detectors */
+#define STOP_NS		40000000000ull	/* for a party to stop */
+#define PATIENCE_NS	5000000000ull	/* for a party to answer an earlier request */
 #define TURN_NS		200000000ull
 
 enum whom { DETECTORS = 1, RECEIVERS = 2, ALL = 3 };
@@ -41,7 +41,7 @@ void on_full(struct party *p, bool full)
 	}
 }
 
-/* What it refused. A pause is not asked for again: a live source cannot. */
+/* A request was refused. Do not ask for a pause again: a live source cannot pause. */
 static void hear_refusal(struct party *p)
 {
 	if (p->asked || !*p->error || !p->wire)
@@ -155,7 +155,7 @@ static int begin(struct experiment *e, const struct options *o, const volatile b
 	struct timespec now;
 	int result = 0;
 
-	/* what is there of a run before */
+	/* remains of an earlier run */
 	for (unsigned int i = 0; i < e->parties; i++) {
 		struct party *p = &e->party[i];
 
@@ -221,7 +221,7 @@ static bool bad(const struct party *p)
 			     !attribute_is(ended, "outcome", "stopped"));
 }
 
-/* Who is between two states may get there first; who hangs there is stopped all the same. */
+/* A party between two states may get there first; one that hangs there is stopped anyway. */
 static void tell_to_stop(struct experiment *e, enum whom whom)
 {
 	for (unsigned int i = 0; i < e->parties; i++) {
@@ -308,7 +308,7 @@ static int lead(struct experiment *e, const struct options *o, const volatile bo
 			tell_to_stop(e, DETECTORS);
 		if (!over(e, DETECTORS))
 			continue;
-		/* what has been sent is taken still, as long as that takes */
+		/* extend the time as long as receivers still take data */
 		if (work_done(e) != work) {
 			work = work_done(e);
 			settle = now_ns() + (stopping ? SETTLE_NS / 4 : SETTLE_NS);
@@ -321,7 +321,7 @@ static int lead(struct experiment *e, const struct options *o, const volatile bo
 	return over(e, ALL) ? 0 : EXIT_TIMEOUT;
 }
 
-/* A run that could not begin leaves nobody armed. */
+/* If a run could not begin, disarm all parties. */
 static void give_up(struct experiment *e, const struct options *o)
 {
 	const volatile bool never = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* watch: how an experiment goes, live; it disturbs nobody. */
+/* watch: live progress of an experiment; it does not disturb the run. */
 #include "manager.h"
 
 #include <inttypes.h>
@@ -78,5 +78,5 @@ int watch(struct experiment *e, const struct options *o, const volatile bool *st
 		}
 	}
 	screen_end();
-	return anybody(e) ? 0 : fail("nobody is there any more");
+	return anybody(e) ? 0 : fail("no daemon is connected any more");
 }
