@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Makes the Debian packages, in build/deb or FOLDER, of a copy of the sources.
+# Makes the Debian packages, in build/deb or FOLDER, from a copy of the sources.
 # deb.sh [--out FOLDER] [OPTION OF dpkg-buildpackage...]
-# What has to be there for it: debian/control.
+# debian/control lists the required packages.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -13,13 +13,13 @@ tree=$out/rashpa-$version
 
 rm -rf "$out"
 mkdir -p "$tree"
-# what is in the sources, and nothing that was built
+# sources only, without built files
 tar -c --exclude-vcs --exclude=./build --exclude=__pycache__ . | tar -x -C "$tree"
 cp -r tools/packaging/debian "$tree/debian"
 # kernel-doc is in a package whose name has the kernel's version
 owner=$(dpkg -S '/usr/lib/linux-kbuild-6.1*/scripts/kernel-doc' 2>/dev/null | tail -n 1 | cut -d: -f1)
 sed -i "s/@KERNEL_DOC@/${owner:-linux-headers-amd64}/" "$tree/debian/control"
 cd "$tree"
-# not ours to hand on: how the caller's make is run
+# do not pass on the settings of the caller's make
 unset MAKEFLAGS MAKELEVEL WERROR
 exec dpkg-buildpackage --build=binary --unsigned-changes --unsigned-buildinfo "$@"

@@ -71,7 +71,7 @@ void screen_show(void)
 	if (terminal)
 		refresh();
 	else
-		flush_output(); /* who reads it in a pipe sees it now, too */
+		flush_output(); /* a reader of a pipe sees it now, too */
 }
 
 int screen_fd(void)

@@ -7,18 +7,18 @@
 
 enum screen_look { SCREEN_PLAIN, SCREEN_TITLE, SCREEN_BAD };
 
-/* Does nothing if standard output is no terminal that can do this. */
+/* Does nothing if standard output is not a terminal that can do this. */
 void screen_begin(void);
-/* What is written between these two is one picture; the first @titles lines do not scroll. */
+/* Lines between these two calls are one picture; the first @titles lines do not scroll. */
 void screen_picture(unsigned int titles);
 void screen_line(enum screen_look look, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void screen_show(void);
 
-/* To poll() for keys; -1: there are none. */
+/* For poll() on keys; -1: no keyboard. */
 int screen_fd(void);
 enum screen_key { SCREEN_NO_KEY, SCREEN_QUIT, SCREEN_AGAIN };
-/* What a key asks for: to end, or to draw the picture again. Call it until there is none. */
+/* Read a key: end, or draw the picture again. Call it until it returns SCREEN_NO_KEY. */
 enum screen_key screen_key(void);
 
 /* The terminal as it was. May be called twice. */
