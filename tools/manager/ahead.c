@@ -439,7 +439,7 @@ int check(struct experiment *e, const struct options *o, const volatile bool *st
 /* --- plan --- */
 
 struct planned {
-	uint64_t bytes;			/* of an image */
+	uint64_t bytes;			/* bytes per image */
 	double rate;			/* images per second; 0: as fast as it goes */
 	double engine, link;		/* the same of who processes, of the NIC; 0: not known */
 	const char *limit;
