@@ -19,7 +19,7 @@
 
 #define REPORT_MOST	(480u << 10)	/* bytes: it has to fit into a telegram */
 
-/* Descriptors of the child, behind the usual three; led.h has the first one's number. */
+/* Descriptors of the child, after the usual three. */
 enum { FD_SAID = STDERR_FILENO, FD_LED, FD_REPORT, FD_BEHIND };
 
 static void close_one(int *fd)
@@ -116,7 +116,7 @@ void child_tell(struct child *c, struct json_object *message)
 {
 	const char *text = json_object_to_json_string_ext(message, JSON_C_TO_STRING_PLAIN);
 
-	/* one that has ended is noticed elsewhere */
+	/* the end of the child is noticed elsewhere */
 	if (c->led >= 0)
 		send(c->led, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	json_object_put(message);
@@ -155,7 +155,7 @@ static const char *keep(struct child *c)
 	text_line(c->line, sizeof(c->line), raw);
 	if (!*c->line)
 		return NULL;
-	/* the line before says what is wrong */
+	/* the line before names the error */
 	if (strncmp(c->line, "Try `", strlen("Try `")))
 		memcpy(c->last, c->line, sizeof(c->last));
 	return c->line;

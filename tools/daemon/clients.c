@@ -25,7 +25,7 @@ void client_close(struct daemon *d, struct client *c)
 	if (d->leader == c->number) {
 		d->leader = 0;
 		if (d->state != IDLE && d->state != ENDED && !c->going)
-			say("%s has gone, and leads no more", c->name);
+			say("%s has gone: the run has no leader", c->name);
 		d->orphan_ns = now_ns() + ORPHAN_NS;
 	}
 	wire_close(c->wire);
@@ -41,7 +41,7 @@ static unsigned int count(const struct daemon *d, bool hello)
 	return n;
 }
 
-/* How many links each user or machine has: a table that is never full, searched by the hash of the origin. */
+/* Links of each user or machine: a hash table by origin, which is never full. */
 #define SHARES		(2 * CLIENTS)
 
 struct share {
@@ -60,9 +60,9 @@ static struct share *share_of(struct share *shares, uint64_t origin)
 }
 
 /*
- * Of strangers, or of observers, the user or machine that has most places, with the one that comes, gives
- * one away: that of the stranger who has said nothing for longest, or of the observer who came last. So
- * no user or machine pushes out one that has fewer places, and a leader always finds a place.
+ * The user or machine with most places, including the new client, gives one away. Among strangers,
+ * the one that has been silent for longest goes; among observers, the last one to come. So no user
+ * or machine pushes out one with fewer places, and a leader always finds a place.
  */
 static struct client *who_yields(struct daemon *d, bool hello, uint64_t origin)
 {

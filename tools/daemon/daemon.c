@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The loop of the daemon: it waits for telegrams, for its child and for time, for nothing else. */
+/* The loop of the daemon: the only place that waits, for telegrams, the child and times. */
 #include "internal.h"
 
 #include <poll.h>
@@ -13,11 +13,11 @@
 #include "fpga.h"
 #include "stop.h"
 
-/* In a turn, which has one telegram at most of each client. */
-#define ACCEPTED	64	/* links of a listener: of many, the last one waits a few turns only */
-#define GREETED		8	/* strangers, each of another origin: to shake hands takes milliseconds */
+/* Limits of a turn, which takes at most one telegram of each client. */
+#define ACCEPTED	64	/* new links of a listener, so others wait a few turns only */
+#define GREETED		8	/* strangers of different origin: a handshake takes milliseconds */
 
-/* What poll() looks at: listeners, the child's three, clients. */
+/* Files for poll(): listeners, the child's three, clients. */
 enum { CHILD_PROCESS, CHILD_LED, CHILD_SAID, CHILD_FDS };
 
 static int listen_all(struct daemon *d)
@@ -90,7 +90,7 @@ static void on_time(struct daemon *d, struct client *c, uint64_t now)
 	tell_status(d, c, 0);
 }
 
-/* Nobody came who would lead this run. */
+/* No manager has taken the lead of this run in time. */
 static void orphaned(struct daemon *d)
 {
 	d->orphan_ns = 0;
@@ -109,7 +109,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return b && b < a ? b : a;
 }
 
-/* When something is due, whatever comes. */
+/* The earliest time when something is due. */
 static uint64_t next_due(const struct daemon *d)
 {
 	uint64_t due = sooner(sooner(UINT64_MAX, d->kill_ns), d->orphan_ns);
@@ -148,8 +148,9 @@ struct greeted {
 };
 
 /*
- * Whether a stranger is served in this turn: one of each user or machine, so that one with many links lets
- * only these wait. The next turn begins after the first one served, or with the first one left out.
+ * Whether a stranger is served in this turn: one of each user or machine. So a machine with many
+ * links delays only these. The next turn begins after the first one served, or with the first one
+ * left out.
  */
 static bool greet(struct daemon *d, unsigned int place, struct greeted *g)
 {
@@ -212,7 +213,7 @@ static void turn(struct daemon *d)
 	look_at_time(d);
 }
 
-/* The program says what it can, before anybody asks. */
+/* Ask the program for its capabilities, before the first request. */
 static int look_around(struct daemon *d)
 {
 	const uint64_t end = now_ns() + STOP_NS;
@@ -241,7 +242,7 @@ static void wait_for_child(struct daemon *d)
 
 	if (!d->child.pid)
 		return;
-	/* the signal that ends us has ended the waiting that knows of it, and may come again */
+	/* wait without stop_poll(), which the signal that ends us has ended; it may come again */
 	child_signal(&d->child, SIGTERM);
 	while (now_ns() < end && poll(&pollfd, 1, (end - now_ns()) / 1000000 + 1) < 0)
 		;
@@ -260,7 +261,7 @@ static void close_all(struct daemon *d)
 	run_forget(d);
 }
 
-/* All that may be open at once. */
+/* Raise the limit of open files to the most that the daemon may need. */
 static int have_files(void)
 {
 	const rlim_t least = DAEMON_ADDRESSES + CHILD_FDS + CLIENTS + 64;

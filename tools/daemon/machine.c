@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What there is on this machine, for those who plan. */
+/* Resources of this machine, for planning. */
 #include "internal.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "rashpa.h"
 #include "text-file.h"
 
-#define BUFFERS		256	/* as the schema has them, and: */
+#define BUFFERS		256	/* limits of the schema, and: */
 #define BOARDS		64
 #define NICS		64
 
@@ -29,7 +29,7 @@ static void add_node(xmlNode *to, int node)
 	attribute_add(to, "node", text);
 }
 
-/* Of one with the reference interface. */
+/* Properties of a board with the reference interface. */
 static void add_interface(xmlNode *board, struct fpga *fpga)
 {
 	struct fpga_block unit;
@@ -123,12 +123,12 @@ static void add_interfaces(xmlNode *to, int left)
 		if_freenameindex(list);
 }
 
-/* Of a port that says speed and width in the numbers of InfiniBand's PortInfo. 0: not known */
+/* Rate of a port, from the codes for speed and width in InfiniBand's PortInfo. 0: not known */
 static uint64_t bits_per_second(const struct ibv_port_attr *port)
 {
 	static const struct {
 		uint8_t speed;
-		uint64_t megabits;	/* of a lane */
+		uint64_t megabits;	/* rate of a lane */
 	} speeds[] = {
 		{ 1, 2500 }, { 2, 5000 }, { 4, 10000 }, { 8, 10000 }, { 16, 14000 },
 		{ 32, 25000 }, { 64, 50000 }, { 128, 100000 },
@@ -209,7 +209,7 @@ static void add_disk(xmlNode *to)
 	attribute_add_number(disk, "free", (uint64_t)fs.f_bavail * fs.f_frsize);
 }
 
-/* --- what a child told --- */
+/* --- reports of a child --- */
 
 static uint64_t number(struct json_object *o, const char *key)
 {

@@ -99,7 +99,7 @@ static void lead(struct daemon *d, const struct asked *a, const char *experiment
 		d->leader = a->client->number;
 		d->orphan_ns = 0;
 		tell_capabilities(d, a->client, a->id);
-		/* it may have come for that */
+		/* the new leader may have come for the account */
 		if (d->state == ENDED)
 			run_tell_ended(d, client_of(d, d->leader));
 	}
@@ -143,7 +143,7 @@ static void do_status(struct daemon *d, const struct asked *a)
 	tell_status(d, a->client, a->id);
 }
 
-/* The answer comes when the child says so. */
+/* The answer follows when the child reports the result. */
 static void wait_for_child(struct daemon *d, const struct asked *a, enum state state)
 {
 	d->before = d->state;
@@ -282,7 +282,7 @@ void request(struct daemon *d, struct client *c, const char *text, size_t size)
 	xmlDoc *doc;
 
 	if (size > TELEGRAM_ASKED && d->leader != c->number) {
-		client_refuse(d, c, 0, "leader", "a telegram of %zu bytes: you do not lead, and may say %u: say hello as leader",
+		client_refuse(d, c, 0, "leader", "a telegram of %zu bytes: without the lead the limit is %u: say hello as leader",
 			      size, TELEGRAM_ASKED);
 		return;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A run: its child, what the child says, and what becomes of it. */
+/* A run: its child, the child's messages, and its end. */
 #include "internal.h"
 
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include "json-out.h"
 
 #define ARGUMENTS	4096	/* of a child */
-#define ARGUMENT_MOST	131071	/* bytes of one, as Linux has it */
-#define KEPT_MOST	65536	/* bytes of what others know, as each status has it */
+#define ARGUMENT_MOST	131071	/* bytes of one, the limit of Linux */
+#define KEPT_MOST	65536	/* bytes of elements of other name spaces, repeated in each status */
 
 /* --- answers that wait --- */
 
@@ -52,7 +52,7 @@ void pending_refuse(struct daemon *d, const char *code, const char *format, ...)
 /* Arguments of a child: those of the daemon, then others; free_arguments() them. */
 struct arguments {
 	char *argv[ARGUMENTS + 1];
-	unsigned int own;	/* the daemon's, which are not ours to free */
+	unsigned int own;	/* the daemon's arguments, which must not be freed */
 	unsigned int n;
 };
 
@@ -93,7 +93,7 @@ static struct arguments *arguments_of(const struct daemon *d, char *why)
 	return a;
 }
 
-/* Each is an option; which may come several times the options themselves would not tell. */
+/* Each setting is an option. Refuse duplicates here, since the parser accepts them. */
 static int add_setting(struct arguments *a, const xmlNode *setting, char *why)
 {
 	const char *name = element_name(setting);
@@ -104,7 +104,7 @@ static int add_setting(struct arguments *a, const xmlNode *setting, char *why)
 		if (!strncmp(a->argv[i] + 2, name, size - 3) &&
 		    (!a->argv[i][size - 1] || a->argv[i][size - 1] == '=')) {
 			free(text);
-			return because(why, -1, "%s: it is given twice", name);
+			return because(why, -1, "%s is given twice: leave one out", name);
 		}
 	}
 	if (text && asprintf(&argument, "--%s%s%s", name, *text ? "=" : "", text) < 0)
@@ -173,7 +173,7 @@ static void remember(struct daemon *d, const xmlNode *configure)
 	d->configuration = xmlCopyDoc(configure->doc, 1);
 }
 
-/* Each who asks for a status has it: as it is written, with its name spaces. */
+/* Every status repeats these elements, so check their size as written, with name spaces. */
 static int check_kept(const xmlNode *configure, char *why)
 {
 	xmlNode *kept;
@@ -259,13 +259,13 @@ void run_stop(struct daemon *d)
 {
 	d->stopped = true;
 	d->state = STOPPING;
-	/* a program that hangs in what it was asked for has to be stopped, too */
-	pending_refuse(d, "failed", "the run was stopped before that was done");
+	/* a program that hangs in a request must be stopped, too */
+	pending_refuse(d, "failed", "the run was stopped before this request was done");
 	child_signal(&d->child, SIGTERM);
 	d->kill_ns = now_ns() + STOP_NS;
 }
 
-/* To all who have said hello. */
+/* Send to all clients that have said hello. */
 static void tell_all(struct daemon *d, const char *name, void (*fill)(xmlNode *node, void *data),
 		     void *data)
 {
@@ -434,7 +434,7 @@ void run_look(struct daemon *d, bool ended)
 		json_object_put(o);
 	}
 	while ((line = child_line(&d->child))) {
-		say("%s%s", d->state == IDLE ? "looking at what there is: " : "", line);
+		say("%s%s", d->state == IDLE ? "checking the capabilities: " : "", line);
 		tell_all(d, "log", fill_line, (void *)(uintptr_t)line);
 	}
 	if (ended)

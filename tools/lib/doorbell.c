@@ -2,7 +2,7 @@
 /* librashpa: doorbells. See rashpa.h. */
 #include "rashpa.h"
 
-/* All that was read and written before is done before what follows. */
+/* Earlier reads and writes are complete before later stores. */
 static inline __attribute__((always_inline)) void fence(void)
 {
 	/* The kernel puts no probe on an instruction with a lock prefix, as a barrier is. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * librashpa: GPUs by CUDA's driver API. Memory is made of pages that others may write to by DMA
- * (VMM), or, where a GPU has no such pages, is plain memory; its dma-buf is asked for by its
- * address. The context is the primary one, which a program's own CUDA has as well.
+ * (VMM), or is plain memory if the GPU has no such pages. Its dma-buf is requested by its address.
+ * The context is the primary one, which other CUDA code of the program shares.
  */
 #include "cuda-api.h"
 #include "gpu.h"

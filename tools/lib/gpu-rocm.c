@@ -17,7 +17,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define LIBRARY		"libhsa-runtime64.so.1"
 
-/* Agents and pools are structs of one number in ROCm, which are passed as that is. */
+/* Agents and pools are structs of one number in ROCm, and are passed like that number. */
 
 enum {
 	HSA_BREAK = 1, HSA_OUT_OF_RESOURCES = 0x1008,

@@ -71,7 +71,7 @@ struct vulkan_memory {
 	VkBuffer buffer;
 };
 
-/* What of it a user can do something about. */
+/* Translate results that a user can act on. */
 static int vulkan_fail(const struct vulkan *v, const char *what, VkResult result)
 {
 	const char *name = *v->gpu.info.name ? v->gpu.info.name : "vulkan";

@@ -38,7 +38,7 @@ uint64_t rashpa_gpu_vulkan_buffer(const struct rashpa_gpu_memory *memory)
 
 static const struct gpu_way * const ways[] = { &gpu_vulkan, &gpu_cuda, &gpu_rocm, &gpu_level_zero };
 
-/* The number behind "name:", 0 without one; -1: it is another name. */
+/* The number after "name:", 0 without one; -1: another name. */
 static int number_of(const char *text, const char *name)
 {
 	const size_t n = strlen(name);
@@ -113,12 +113,12 @@ int rashpa_gpu_import(struct rashpa_gpu *gpu, int dmabuf, struct rashpa_gpu_memo
 		return fail(EOPNOTSUPP, "%s: its driver (%s) takes no dma-buf of others",
 			    gpu->info.name, gpu->info.driver);
 	if (end < 0)
-		return fail(EINVAL, "descriptor %d: that is no dma-buf: %s", dmabuf,
+		return fail(EINVAL, "descriptor %d is not a dma-buf: %s", dmabuf,
 			    strerror(errno));
 	return make(gpu, dmabuf, end, memory);
 }
 
-/* Its pages are in this process's tables: a driver may look there once, and wait for none. */
+/* Fault in its pages: a driver may read this process's page tables once, without waiting. */
 static void fault_in(const volatile uint8_t *base, uint64_t length)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);

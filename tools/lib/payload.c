@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * librashpa: memory of one program, in which another one streams. The owner listens at a UNIX
- * socket; who connects gets a message with the memory's dma-buf. See stream.rst.
+ * socket, and sends the memory's dma-buf to each process that connects. See stream.rst.
  */
 #include "stream.h"
 #include "internal.h"
@@ -27,7 +27,7 @@ struct message {
 	uint64_t length;
 };
 
-/* One message, and room for more descriptors than there should be: they would be ours to close. */
+/* One message, with room for surplus descriptors, so that they can be closed. */
 union control {
 	struct cmsghdr head;
 	char space[CMSG_SPACE(8 * sizeof(int))];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa: the memories of a stream, and how one hears of it. */
+/* librashpa: the memories of a stream, and its events. */
 #include "stream.h"
 #include "internal.h"
 
@@ -247,7 +247,7 @@ static int add(struct rashpa_stream *s, struct rashpa_source_add *source)
 	return id;
 }
 
-/* Words that programs write: the state of the stream, what the consumer has given back. */
+/* Words that programs write: the state of the stream, and the consumer's credit. */
 static int watch(struct rashpa_stream *s, struct memory *m, uint64_t offset, uint32_t bits)
 {
 	struct rashpa_source_add source = {
@@ -406,7 +406,7 @@ int stream_listen(struct rashpa_stream *s)
 	return error ? error : listen_group(s);
 }
 
-/* Of a stream that is over; the state of the next one is watched on. */
+/* Stop listening to a stream that is over; go on watching the state for the next one. */
 void stream_forget(struct rashpa_stream *s)
 {
 	if (s->group)

@@ -12,7 +12,7 @@
 #define IMAGES_BITS	56	/* no run has more images */
 #define META		RFPGA_META_SIZE
 
-/* a + b * c, or UINT64_MAX if that is too much */
+/* a + b * c, or UINT64_MAX on overflow */
 static uint64_t reach(uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t r;
@@ -217,7 +217,7 @@ int stream_check(const struct rashpa_stream_header *h, uint64_t length)
 		return fail(EPROTO, "maps of %" PRIu64 " bytes: not whole words", h->map_slot);
 	/* Frame numbers stay far from wrapping. */
 	if (h->first_stack >> 40 || h->images >> IMAGES_BITS || h->consumed >> 41)
-		return fail(EPROTO, "first_stack, images or consumed is absurdly large");
+		return fail(EPROTO, "first_stack, images or consumed is above its limit of 40, 56 or 41 bits");
 	if (h->consumed < h->first_stack || h->consumed > stream_end(h) || h->credit > h->consumed)
 		return fail(EPROTO, "consumed is %" PRIu64 ", but the run goes from stack %" PRIu64
 			    " to %" PRIu64, h->consumed, h->first_stack, stream_end(h));
@@ -232,7 +232,7 @@ static int check_process(const struct rashpa_stream_header *h,
 		return fail(EPROTO, "process %" PRIu32 " has a region outside the image", i);
 	if ((uint64_t)p->origin_x + p->width > UINT32_MAX ||
 	    (uint64_t)p->origin_y + p->height > UINT32_MAX)
-		return fail(EPROTO, "process %" PRIu32 ": its origin is no place in an image", i);
+		return fail(EPROTO, "process %" PRIu32 ": its origin is outside any image", i);
 	if (p->lock >= h->locks || p->module >= h->modules ||
 	    (p->message_lines && p->line_messages))
 		return fail(EPROTO, "process %" PRIu32 " has a lock record or module that is not there",
@@ -265,7 +265,7 @@ int stream_check_processes(const struct rashpa_stream_header *h,
 	return error;
 }
 
-/* With what is kept about them. */
+/* Including metadata, records and maps. */
 static uint64_t slot_bytes(const struct rashpa_stream_header *h)
 {
 	return reach(reach(h->record_size + h->map_slot, h->processes, h->meta_slot), 1,

@@ -58,7 +58,7 @@ static int resume(struct rashpa_stream *s, const struct rashpa_stream_header *pl
 	return 0;
 }
 
-/* Only what is the caller's. */
+/* Copy only the fields that the caller sets. */
 static void take_plan(struct rashpa_stream *s, const struct rashpa_stream_plan *plan,
 		      uint64_t first_stack)
 {
@@ -348,7 +348,7 @@ int rashpa_stream_again(struct rashpa_stream *s, uint64_t *first)
 	if (__atomic_load_n(&s->shared->credit, __ATOMIC_ACQUIRE) < complete &&
 	    (s->head.policy != RASHPA_STREAM_OVERWRITE ||
 	     rashpa_buffer_role(s->buffer.node, &role) || stream_who(&role, 1)))
-		return fail(EAGAIN, "buffer %s: the consumer has stacks still", s->name);
+		return fail(EAGAIN, "buffer %s: the consumer still holds stacks", s->name);
 	for (uint32_t i = 0; i < s->head.locks; i++) {
 		volatile uint64_t *lock = (volatile uint64_t *)
 					  (s->lock_base + (uint64_t)i * RFPGA_LOCK_SIZE);
@@ -435,7 +435,7 @@ static int publish(struct rashpa_stream *s, uint64_t number)
 	return 0;
 }
 
-/* s->lock is held: those that wait too long for what does not come. */
+/* Publish stacks that wait too long for missing messages. Called with s->lock held. */
 static void close_late(struct rashpa_stream *s)
 {
 	int64_t now = s->close_ns ? stream_now() : 0;
@@ -451,7 +451,7 @@ static void close_late(struct rashpa_stream *s)
 	}
 }
 
-/* Is there room for stack s->next? s->lock is held. */
+/* Whether stack s->next has a free slot. Called with s->lock held. */
 static bool has_room(struct rashpa_stream *s)
 {
 	const struct rashpa_stream_header *h = &s->head;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=1 run=build/tools/stream-selftest */
-/* Tests of what the library believes of a stream, which need no driver: TAP. */
+/* Tests of the library's checks of streams, without the driver: TAP. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -558,7 +558,7 @@ static void test_oldest(void)
 	}
 }
 
-/* --- with others who write what they like --- */
+/* --- against programs that write arbitrary values --- */
 
 #define BUFFER	(UINT64_C(1) << 20)
 #define HANG_S	20	/* until something that does not end is ended */
