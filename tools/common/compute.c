@@ -199,7 +199,7 @@ void compute_close(struct compute *c)
 
 /* --- memory --- */
 
-/* The first type that has all of it: drivers have the better ones first. */
+/* The first type with all wanted properties: drivers list better ones first. */
 static uint32_t find_type(const struct compute *c, uint32_t possible, VkMemoryPropertyFlags wanted)
 {
 	for (uint32_t i = 0; i < c->types.memoryTypeCount; i++) {

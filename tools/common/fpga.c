@@ -69,7 +69,7 @@ static int lock_in(const char *path, const char *begin, const struct stat *node)
 }
 
 /*
- * Name the process that has the board to itself. /proc/locks names the process that took the lock.
+ * Name the process that has claimed the board. /proc/locks names the process that took the lock.
  * Another process may have the file by now (fork(), a socket), and yet another one the number.
  */
 static int because_claimed(const struct fpga *fpga, char *why)

@@ -52,9 +52,9 @@ void fpga_unclaim(struct fpga *fpga);
 /* Registers of a function that was removed cannot be reached: end with a message, not silently. */
 void fpga_catch_removal(void);
 /*
- * For who goes on without the function, behind fpga_catch_removal(): call @look(@arg), which reads
- * registers. False: the function was removed, and @look did not come to its end. So it holds
- * nothing meanwhile that its caller does not know of. In one thread, and once at a time.
+ * For programs that go on without the function, after fpga_catch_removal(): call @look(@arg), which
+ * reads registers. False: the function was removed, and @look was interrupted. So @look must not
+ * hold resources that its caller does not know. In one thread, and one call at a time.
  */
 bool fpga_outlive(void (*look)(void *arg), void *arg);
 
@@ -96,7 +96,7 @@ static inline void fpga_write64(const struct fpga *fpga, size_t offset, uint64_t
 	*(volatile uint64_t *)(fpga->regs.base + offset) = value;
 }
 
-/* What process @n is to do when it is started. */
+/* Configure process @n for its next start. */
 void fpga_configure(const struct fpga *fpga, unsigned int n, const struct rfpga_dtp *dtp);
 
 /* Entries of the address table that a part of the board may use. */
@@ -105,10 +105,10 @@ struct fpga_range {
 	int engine;		/* engine of the profile; -1: no engines, all entries are shared */
 };
 
-/* Those of the engine with this name: 0, or -1 with the reason in why[WHY_SIZE]. */
+/* Entries of the engine with this name: 0, or -1 with the reason in why[WHY_SIZE]. */
 int fpga_range(const struct fpga *fpga, const char *engine, struct fpga_range *range, char *why);
 
-/* False: it is no reference interface, or not any more (what is gone reads as all ones). */
+/* False: not the reference interface, or removed (a removed function reads as all ones). */
 static inline bool fpga_answers(const struct fpga *fpga)
 {
 	return fpga_read(fpga, RFPGA_ID) == RFPGA_ID_VALUE;
@@ -126,7 +126,7 @@ struct fpga_block {
 	uint32_t type, count, base, step, doorbell;
 };
 
-/* Entry @i of the list, as the board says it; false: it has ended. */
+/* Entry @i of the board's list; false: the list has ended. */
 bool fpga_block_at(const struct fpga *fpga, unsigned int i, struct fpga_block *block);
 /*
  * The first group of blocks of a type that lies completely in the registers, each block of at least
@@ -135,10 +135,10 @@ bool fpga_block_at(const struct fpga *fpga, unsigned int i, struct fpga_block *b
 bool fpga_block_find(const struct fpga *fpga, uint32_t type, uint32_t size,
 		     struct fpga_block *block);
 
-/* Its processing unit that pretreats images. False: it has none. */
+/* Its processing unit that pretreats images. False: no such unit. */
 bool fpga_unit(const struct fpga *fpga, struct fpga_block *unit);
 
-/* Bytes of on-board memory that we reach by this view of it. */
+/* Bytes of on-board memory within this view. */
 uint64_t fpga_memory(const struct fpga *fpga, const struct view *memory);
 
 const char *fpga_cause_name(uint32_t cause);

@@ -91,7 +91,7 @@ char *json_shown(struct json_object *object, int flags)
 	return shown;
 }
 
-/* more: a line, which others may follow. */
+/* more: a line, and more may follow. */
 static int write_json(struct json_object *object, int flags, bool more)
 {
 	char *text = json_shown(object, flags);

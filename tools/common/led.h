@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The end of a tool that a daemon leads (--led FD): a socket of messages in JSON. The tool says
- * what has become of it, waits where the daemon has to say that it goes on, and takes commands.
- * Where no daemon leads, all of this does nothing, and no call waits. led_say() is for any thread,
- * the rest for one.
+ * The tool's end of its link to a daemon (--led FD): a socket for messages in JSON. The tool
+ * reports its state, waits for the daemon's permission to go on, and takes commands. Without a
+ * daemon all of this does nothing, and no call waits. led_say() is for any thread, the rest for
+ * one.
  */
 #ifndef LED_H
 #define LED_H
@@ -20,15 +20,15 @@ struct led_command {
 	double rate;			/* images per second */
 };
 
-/* The daemon's end is gone with the daemon, and so are we: 0 or -1 and why. */
+/* The tool ends when the daemon closes its end. 0, or -1 and why. */
 int led_open(int fd, char *why);
 bool led(void);
 /* for poll(); -1: no leader */
 int led_fd(void);
 
-/* The next command, if there is one: else LED_NONE. */
+/* The next command, or LED_NONE. */
 struct led_command led_take(void);
-/* Wait for this one. false: we are to end. */
+/* Wait for this command. false: the tool must end. */
 bool led_await(enum led_kind kind, const volatile bool *stop);
 
 /* {"kind": kind} with members, which are freed; NULL: no members. */

@@ -8,7 +8,7 @@
 #define BUS(bdf)	((bdf) >> 8)	/* domain and bus */
 #define DEVICE(bdf)	((bdf) >> 3)
 
-/* So many hexadecimal digits at most, and what comes behind them. */
+/* A number of at most @digits hexadecimal digits, and @stop after them. */
 static bool field(const char **text, unsigned int digits, char stop, uint32_t *value)
 {
 	const char *c = *text;

@@ -322,7 +322,7 @@ static int check_fields(struct json_place *at, const struct field *const field[]
 	return 0;
 }
 
-/* The text as an index of @names, which are none where they are NULL. */
+/* The text as an index of @names; entries of NULL match no text. */
 static int read_word(struct json_place *at, struct json_object *value, const char *const *names,
 		     unsigned int n, uint32_t *to)
 {
@@ -384,7 +384,7 @@ static int check_fetch_field(struct json_place *at, const struct rashpa_fetch_fi
 	return 0;
 }
 
-/* The width is that of the rest of the word, if nothing else is said. */
+/* The default width is the rest of the word. */
 static int read_fetch_field(struct json_place *at, struct json_object *value, void *to)
 {
 	struct rashpa_fetch_field *f = to;
@@ -507,7 +507,7 @@ static int read_fetch(struct json_place *at, struct json_object *value, void *to
 	return check_fetch(at, p);
 }
 
-/* Where an entry is that says where a ring is. */
+/* Check the registers of an entry that describes a ring. */
 static int check_ring_registers(struct json_place *at, struct profile *p)
 {
 	const struct rashpa_layout *l = &p->table.layout;
@@ -640,7 +640,7 @@ static int read_engine(struct json_place *at, struct json_object *value, void *t
 	return 0;
 }
 
-/* Each for itself; where they are in the table is looked at when that is known. */
+/* Check each engine; their place in the table is checked when the table is known. */
 static int read_engines(struct json_place *at, struct json_object *value, void *to)
 {
 	struct profile *p = to;
@@ -825,7 +825,7 @@ static void warn(const char *why)
 	char **node = text ? tsearch(text, &said, by_text) : NULL;
 
 	if (node && *node == text)
-		say("%s (no profile until that is put right)", why);
+		say("%s: no profile until the file is corrected", why);
 	else
 		free(text);
 }

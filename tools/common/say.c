@@ -21,7 +21,7 @@ int because(char *why, int error, const char *format, ...)
 	return error;
 }
 
-/* Others may have named the thing that a sentence is about. */
+/* Escape the sentence, since it may contain names that other users chose. */
 static char *sentence(char *to, size_t size, const char *format, va_list args)
 {
 	char text[WHY_SIZE + 256];

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether the producer's role is taken. The role's process id is not reported. */
+/* Whether the producer's role is held. The consumer's role is never reported as held. */
 extern bool fake_has_producer;
 
 /* 0: the nodes are there. */

@@ -739,7 +739,7 @@ static int look(struct rashpa_stream *s, struct rashpa_stack *st, uint64_t *comp
 
 	*ended = s->over || state == RASHPA_STREAM_ENDED;
 	least = stream_stacks(s, &most);
-	/* the records of another stream tell nothing of ours */
+	/* the records of another stream do not count */
 	if (!stream_same(s) || state == RASHPA_STREAM_IDLE)
 		return replaced(s, *complete);
 	if (!stream_possible(&s->head, most))
@@ -791,7 +791,7 @@ int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack
 			emptied = true;
 			continue;
 		}
-		/* the time is asked for only where there is a wait */
+		/* read the clock only before a wait */
 		if (!deadline)
 			deadline = stream_deadline(timeout_ns);
 		s->stat.waits += !!timeout_ns;

@@ -21,7 +21,7 @@
 #define GAINS		3	/* gains of a JUNGFRAU */
 #define UNIT_IMAGES	16	/* most images in a processing unit's ring (RFPGA_UNIT_SLOTS_MAX) */
 
-/* --- asking: each is configured, says what came of it, and forgets it --- */
+/* --- asking: each daemon configures itself, reports the result, and forgets it --- */
 
 static void ask_all(struct experiment *e, const struct options *o, const char *what,
 		    const volatile bool *stop)
@@ -125,7 +125,7 @@ static uint64_t image_bytes(const struct party *p)
 	return pixels(p, &regions) * pixel_size(p);
 }
 
-/* Images that go to one of its receivers: 1 of so many. */
+/* Share of the images that goes to one of its receivers: 1 of N. */
 static unsigned int share_of(const struct flow *f)
 {
 	const struct experiment *e = f->from->experiment;
@@ -222,7 +222,7 @@ static void check_buffer(struct findings *to, const struct flow *f)
 
 	buffer = thing(f->to, "buffer", setting(f->to, "buffer", name, sizeof(name)));
 	if (!*name) {
-		find(to, f->to, true, "which buffer? Give <buffer>");
+		find(to, f->to, true, "the buffer is not named: give <buffer>");
 	} else if (!buffer) {
 		const xmlNode *memory = thing(f->to, "memory", NULL);
 
@@ -259,7 +259,7 @@ static uint64_t whole(uint64_t bytes, uint64_t of)
 	return (bytes + of - 1) / of * of;
 }
 
-/* Images that come from another board, into the half of the memory that is offered. */
+/* Images from another board, into the half of the memory that is offered. */
 static void check_offer(struct findings *to, const struct flow *f, const char *engine,
 			uint64_t half)
 {
@@ -309,7 +309,7 @@ static void check_engine(struct findings *to, const struct flow *f)
 	}
 	if (!*f->address && same_machine(f) &&
 	    !strcmp(engine, board_of(f->from, own, sizeof(own))))
-		find(to, f->to, true, "%s is the board of %s: it can do one of both", engine,
+		find(to, f->to, true, "%s is also the board of %s: use another board for one of them", engine,
 		     f->from->name);
 	if (*attribute(board, "pretreats", text, sizeof(text)) && strcmp(text, "true"))
 		find(to, f->to, true, "%s has no processing unit: use <engine>cpu</engine>",
@@ -341,7 +341,7 @@ static uint64_t most_mtu(const struct party *p)
 	return most;
 }
 
-/* A packet that does not come through in one piece is lost, or cut, and with a piece all of it. */
+/* A packet larger than the path's MTU is lost, or fragmented: one lost fragment loses all of it. */
 static void check_path(struct findings *to, const struct flow *f)
 {
 	const uint64_t room = f->carries > PATH_HEADERS ? f->carries - PATH_HEADERS : 0;
@@ -414,7 +414,7 @@ int check(struct experiment *e, const struct options *o, const volatile bool *st
 	look_ahead(e, o, stop);
 	for (unsigned int i = 0; i < e->parties; i++) {
 		if (e->party[i].failed)
-			find(&found, &e->party[i], true, "it refuses, or cannot be asked: see above");
+			find(&found, &e->party[i], true, "it refuses, or does not answer: see above");
 	}
 	for (unsigned int i = 0; i < e->flows; i++) {
 		const struct flow *f = &e->flow[i];

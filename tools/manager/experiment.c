@@ -17,7 +17,7 @@ static const char * const counts[COUNT_KINDS] = {
 	[COUNT_WAITED] = "waited",
 };
 
-/* COUNT_KINDS: none of ours */
+/* COUNT_KINDS: unknown name */
 enum count count_named(const char *name)
 {
 	enum count i = 0;
@@ -146,7 +146,7 @@ out:
 	return NULL;
 }
 
-/* As long as the document: the parser's own. */
+/* Valid as long as the document. */
 static const char *held(const xmlNode *node, const char *name)
 {
 	const xmlAttr *a = xmlHasProp(node, (const xmlChar *)name);
@@ -190,12 +190,12 @@ static int read_flow(struct experiment *e, const xmlNode *node, char *why)
 	if (!strcmp(name, "pcie") && *f->address)
 		return because(why, -1, "line %d: a flow over PCIe has no address", node->line);
 	if (strcmp(name, "pcie") && !*f->address)
-		return because(why, -1, "line %d: where does %s listen? Give address=\"HOST:PORT\"",
+		return because(why, -1, "line %d: the address of %s is missing: give address=\"HOST:PORT\"",
 			       node->line, f->to->name);
 	return 0;
 }
 
-/* Flows that one program has are of one kind. */
+/* All flows of a program are of one kind. */
 static int check_flows(const struct experiment *e, char *why)
 {
 	for (unsigned int i = 0; i < e->flows; i++) {
@@ -246,7 +246,7 @@ static int read_rule(struct experiment *e, const xmlNode *node, char *why)
 	r->at = party_of(e, r->act, strcmp(element_name(r->act), "set-rate") ? "at" : "detector",
 			 why);
 	if (r->at && !strcmp(element_name(r->act), "set-rate") && !r->at->detector)
-		return because(why, -1, "line %d: %s is no detector", node->line, r->at->name);
+		return because(why, -1, "line %d: %s is not a detector", node->line, r->at->name);
 	return r->at ? 0 : -1;
 }
 
@@ -268,7 +268,7 @@ static void read_head(struct experiment *e, const xmlNode *root)
 	attribute(root, "orphan", e->orphan, sizeof(e->orphan));
 }
 
-/* The schema has parties before what is between them. */
+/* In the schema, parties come before flows and rules. */
 static int read_element(struct experiment *e, const xmlNode *node, char *why)
 {
 	if (!strcmp(element_name(node), "flow"))

@@ -20,7 +20,7 @@ xmlDoc *telegram_to(struct party *p, const char *what, xmlNode **content)
 	return telegram_new(what, ++p->id, 0, content);
 }
 
-/* The daemon is of no use any more. */
+/* Give up the daemon. */
 static void lose(struct party *p, const char *why)
 {
 	if (!p->wire)
@@ -154,7 +154,7 @@ static void keep(xmlDoc **place, xmlDoc *doc)
 	*place = xmlCopyDoc(doc, 1);
 }
 
-/* Whether it is about the run that we lead. */
+/* Whether the telegram is about the run that we lead. */
 static bool of_this_run(const struct party *p, const xmlNode *from)
 {
 	uint64_t number = 0;

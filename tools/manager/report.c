@@ -18,7 +18,7 @@ struct account {
 	int64_t unaccounted;	/* sent and neither received nor lost */
 };
 
-/* The link of a detector to where the receiver of the flow listens; over PCIe there is one only. */
+/* The detector's counts of the link to the flow's receiver; over PCIe it has only one link. */
 static const struct counts *sent_counts(const struct flow *f)
 {
 	for (unsigned int i = 0; *f->address && i < f->from->links; i++) {

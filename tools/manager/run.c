@@ -172,7 +172,7 @@ static int begin(struct experiment *e, const struct options *o, const volatile b
 	return result;
 }
 
-/* Of another manager: all of one run. */
+/* Take over the run of another manager: all parties must be in the same run. */
 static int take_over(struct experiment *e)
 {
 	for (unsigned int i = 0; i < e->parties; i++) {
@@ -190,7 +190,7 @@ static int take_over(struct experiment *e)
 		e->run = number;
 		if (is(p, "configured") || is(p, "armed") || is(p, "configuring") ||
 		    is(p, "arming"))
-			return fail("%s: the run has not begun: it is given up; run it anew",
+			return fail("%s: the run has not begun, and cannot be taken over: it is given up; start a new run",
 				    p->name);
 		p->failed |= p->ended && attribute_is(telegram_content(p->ended), "outcome",
 						      "failed");
@@ -253,7 +253,7 @@ static void show(struct experiment *e, struct progress *progress)
 		      sent, received, lost);
 }
 
-/* Why the run has to end before its end: a sentence, or NULL. */
+/* The reason to end the run early, as a sentence, or NULL. */
 static const char *reason_to_stop(struct experiment *e, const volatile bool *stop)
 {
 	if (*stop)
@@ -269,7 +269,7 @@ static const char *reason_to_stop(struct experiment *e, const volatile bool *sto
 	return NULL;
 }
 
-/* It grows as long as receivers do something. */
+/* A number that grows as long as receivers make progress. */
 static uint64_t work_done(const struct experiment *e)
 {
 	uint64_t sum = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * One look at each byte of a telegram, before XML is made of it: libxml2 takes quadratic time for
- * some texts. Its counts are never smaller than those of libxml2, which also reads on after an error.
+ * One pass over a telegram before libxml2 parses it, since libxml2 takes quadratic time for some
+ * texts. The counts are never smaller than those of libxml2, which also reads on after an error.
  * So it is strict where the two could disagree: all characters are those of XML, and no "<" is in
  * a tag.
  */
@@ -20,7 +20,7 @@ struct scan {
 	char *why;
 };
 
-/* Where it is, too: no place that libxml2 tells is counted in bytes. */
+/* Name the place as well, in bytes; libxml2 only reports lines. */
 __attribute__((format(printf, 2, 3)))
 static bool refuse(const struct scan *s, const char *format, ...)
 {
@@ -34,7 +34,7 @@ static bool refuse(const struct scan *s, const char *format, ...)
 	return false;
 }
 
-/* Bytes of a character in UTF-8; 0: XML does not have it. */
+/* Bytes of a character in UTF-8; 0: not a character of XML. */
 static unsigned int character(const unsigned char *c, size_t left)
 {
 	const unsigned int more = c[0] < 0x80 ? 0 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : 3;
@@ -100,7 +100,7 @@ static bool another_attribute(struct scan *s, unsigned int *attributes)
 	return another_node(s);
 }
 
-/* A name of an element or an attribute, or whatever stands in its place. */
+/* A name of an element or an attribute, or the text in its place. */
 static bool name(struct scan *s)
 {
 	const char *begin = s->at;
@@ -150,7 +150,7 @@ static bool value(struct scan *s)
 	return true;
 }
 
-/* Behind its "<" or "</", to its ">". */
+/* From after its "<" or "</" to its ">". */
 static bool tag(struct scan *s, bool ends)
 {
 	unsigned int attributes = 0;
@@ -188,7 +188,7 @@ static bool tag(struct scan *s, bool ends)
 	return true;
 }
 
-/* The declaration stands at the begin; other instructions are not for us. */
+/* The declaration stands at the beginning; other instructions are refused. */
 static bool instruction(struct scan *s)
 {
 	const char *close = memchr(s->at, '>', s->end - s->at);

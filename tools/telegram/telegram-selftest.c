@@ -31,7 +31,7 @@ static void begin(const char *what)
 	add(what, 1);
 }
 
-/* So many of @what, between what begins and what ends a telegram. */
+/* A telegram that contains @what repeatedly. */
 static void make(const char *before, const char *what, unsigned int times, const char *after)
 {
 	begin(before);
@@ -104,7 +104,7 @@ static void test_limits(void)
 	}
 }
 
-/* What libxml2 would read, and one who looks for quotes, comments and the like might not. */
+/* Texts that libxml2 would count, but that a naive scan of quotes and comments would miss. */
 static void test_hidden(void)
 {
 	static const struct {
@@ -141,7 +141,7 @@ static void test_hidden(void)
 	ok(passes(), "entities: entities that there are");
 }
 
-/* A telegram is refused before libxml2 sees it, wherever a DOCTYPE stands, and whatever is deep. */
+/* A DOCTYPE anywhere, and too deep nesting, are refused before libxml2 sees the telegram. */
 static void test_before_parsing(void)
 {
 	static const struct {

@@ -15,7 +15,7 @@
 
 #define LINE_MOST	1000	/* characters of "line" in the schema */
 
-/* The assembler takes the file in as it is. */
+/* The assembler includes the file unchanged. */
 __asm__(".section .rodata\n"
 	".global telegram_schema\n"
 	"telegram_schema:\n"
@@ -25,7 +25,7 @@ __asm__(".section .rodata\n"
 
 /* --- what is wrong --- */
 
-/* The first of what libxml2 complains about; the rest follows from it. */
+/* The first error of libxml2; the others follow from it. */
 struct complaint {
 	char text[WHY_SIZE];
 	int line;
@@ -98,8 +98,8 @@ static xmlSchema *schema(struct complaint *c)
 }
 
 /*
- * With a DOCTYPE come entities, which grow, and files, which are fetched. For files of experiments: of
- * telegrams the scan has refused it before.
+ * A DOCTYPE permits entities, which grow, and files, which are fetched. Needed for files of
+ * experiments only: the scan refuses it in telegrams.
  */
 static void no_doctype(void *data, const xmlChar *name, const xmlChar *external,
 		       const xmlChar *system)
@@ -331,7 +331,7 @@ void attributes_copy(xmlNode *to, const xmlNode *from)
 	to->properties = xmlCopyPropList(to, from->properties);
 }
 
-/* The schema wants something there. */
+/* The schema requires text there. */
 static void line_of(const char *text, char to[static LINE_MOST])
 {
 	text_line(to, LINE_MOST, *text ? text : "-");

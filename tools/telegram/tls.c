@@ -40,7 +40,7 @@ struct tls_link {
 
 /* --- files --- */
 
-/* GnuTLS reads them, but hardly says why it does not. */
+/* Check the file first: GnuTLS hardly reports why it cannot read one. */
 static int check_file(const char *path, bool key, char *why)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -50,7 +50,7 @@ static int check_file(const char *path, bool key, char *why)
 	if (fd < 0 || fstat(fd, &st))
 		error = because(why, -1, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		error = because(why, -1, "%s: that is no file", path);
+		error = because(why, -1, "%s is not a file", path);
 	else if (key && (st.st_mode & 0027))
 		error = because(why, -1, "%s: others may use this key: chmod 600 %s", path, path);
 	if (fd >= 0)
@@ -65,7 +65,7 @@ static int read_authority(struct wire_tls *tls, const char *path, char *why)
 	if (check_file(path, false, why))
 		return -1;
 	n = gnutls_certificate_set_x509_trust_file(tls->credentials, path, GNUTLS_X509_FMT_PEM);
-	return n > 0 ? 0 : because(why, -1, "%s: there is no certificate in it%s%s", path,
+	return n > 0 ? 0 : because(why, -1, "%s contains no certificate%s%s", path,
 				   n ? ": " : "", n ? gnutls_strerror(n) : "");
 }
 
@@ -84,7 +84,7 @@ static int read_own(struct wire_tls *tls, const struct wire_files *files, char *
 					files->certificate, files->key, gnutls_strerror(error));
 }
 
-/* A list that is too old is refused here; one that grows too old later is used further on. */
+/* A list that is too old is refused here. One that grows too old later is still used. */
 static int read_revoked(struct wire_tls *tls, const char *path, char *why)
 {
 	const unsigned int flags = GNUTLS_TL_VERIFY_CRL | GNUTLS_TL_NO_DUPLICATES;
@@ -119,7 +119,7 @@ int wire_tls_open(const struct wire_files *files, struct wire_tls **tls, char *w
 
 	*tls = NULL;
 	if (!files->authority || !files->certificate || !files->key)
-		return because(why, -1, "TLS takes three files: an authority's certificate, our certificate and its key");
+		return because(why, -1, "TLS requires three files: an authority's certificate, our certificate and its key");
 	t = calloc(1, sizeof(*t));
 	if (!t || gnutls_certificate_allocate_credentials(&t->credentials) ||
 	    gnutls_priority_init(&t->priority, PRIORITY, NULL)) {
@@ -160,7 +160,7 @@ static int refuse(struct tls_link *l, gnutls_alert_description_t alert, const ch
 	return GNUTLS_E_CERTIFICATE_ERROR;
 }
 
-/* UTF-8 without what would do something to a terminal: as good as in a password. */
+/* Permit UTF-8 without characters that act on a terminal. */
 static bool harmless(const char *text, size_t size)
 {
 	gnutls_datum_t normal;
@@ -194,7 +194,7 @@ static int take_common_name(struct tls_link *l, gnutls_x509_crt_t crt)
 	return take_name(l, text, error ? 0 : size, l->peer.common_name);
 }
 
-/* Those that find no room do not count. */
+/* Ignore names that do not fit. */
 static int take_dns_names(struct tls_link *l, gnutls_x509_crt_t crt)
 {
 	struct wire_peer *peer = &l->peer;
@@ -277,7 +277,7 @@ static int check_certificate(struct tls_link *l, gnutls_x509_crt_t crt)
 	return 0;
 }
 
-/* GnuTLS asks as soon as it has the certificate. */
+/* GnuTLS calls this as soon as it has the certificate. */
 static int verify(gnutls_session_t session)
 {
 	struct tls_link *l = gnutls_session_get_ptr(session);
@@ -300,7 +300,7 @@ static int verify(gnutls_session_t session)
 
 /* --- the link --- */
 
-/* errno stays: GnuTLS looks at it, too. */
+/* Keep errno for GnuTLS. */
 static ssize_t pull(gnutls_transport_ptr_t context, void *to, size_t size)
 {
 	struct tls_link *l = context;
@@ -384,7 +384,7 @@ static int broken(struct tls_link *l, int error, char *why)
 	if (error == GNUTLS_E_FATAL_ALERT_RECEIVED)
 		return alerted(l, why);
 	if (error == GNUTLS_E_PREMATURE_TERMINATION)
-		return because(why, -1, "it has closed the link before hands were shaken: does it speak TLS?");
+		return because(why, -1, "it has closed the link during the handshake: does it speak TLS?");
 	if (l->said[0])
 		gnutls_alert_send(l->session, GNUTLS_AL_FATAL, l->alert);
 	else
@@ -399,7 +399,7 @@ static int broken(struct tls_link *l, int error, char *why)
 	if (error == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
 		return because(why, -1, "it does not speak our versions of TLS, 1.2 and 1.3");
 	if (error == GNUTLS_E_REHANDSHAKE)
-		return because(why, -1, "it wants to shake hands once more, which is not allowed");
+		return because(why, -1, "it wants another handshake, which is not allowed");
 	return because(why, -1, "TLS: %s", gnutls_strerror(error));
 }
 

@@ -299,7 +299,7 @@ static struct wire_tls *keys(const char *name, const char *revoked)
 	return tls;
 }
 
-/* --- a loop, as a manager or a daemon has one --- */
+/* --- a loop like that of a manager or a daemon --- */
 
 struct side {
 	struct wire *wire;
@@ -438,7 +438,7 @@ static bool join(const struct place *place, struct side *s)
 	return ok(false, "join-2: %s: %s", place->at, why);
 }
 
-/* --- sockets without our code behind them --- */
+/* --- sockets without our code --- */
 
 static int raw_unix(const char *name, bool own)
 {
@@ -515,7 +515,8 @@ static void test_addresses(void)
 		{ "plain:192.0.2.1:5000", "use tls:" }, { "plain:[2001:db8::1]:5000", "use tls:" },
 		{ "plain:0.0.0.0:5000", "use tls:" }, { "plain:[::]:5000", "use tls:" },
 		{ "plain:[::ffff:127.0.0.1]:5000", "use tls:" },
-		{ "tls:127.0.0.1:5000", "no certificate" }, { "tls:5000", "no certificate" },
+		{ "tls:127.0.0.1:5000", "requires a certificate" },
+		{ "tls:5000", "requires a certificate" },
 		{ "127.0.0.1:5000", "is not unix:/PATH" }, { "", "is not unix:/PATH" },
 		{ "unix:relative", "is not unix:/PATH" }, { "unix:", "is not unix:/PATH" },
 		{ "plain:127.0.0.1", "HOST:PORT" }, { "plain:127.0.0.1:", "HOST:PORT" },
@@ -689,7 +690,7 @@ static void test_frames(const struct place *place)
 	free(data);
 }
 
-/* Whose words come before its end, of which we learn as we send. */
+/* A peer sends its last words and closes; we notice the end when we send. */
 static void test_last_words(const struct place *place)
 {
 	static char data[100000];
@@ -909,7 +910,7 @@ static void test_files(void)
 	says(why, "is not the key of", "and why");
 	files.key = folder;
 	ok(wire_tls_open(&files, &tls, why) && !tls, "folder-key: a folder for a key");
-	says(why, "is no file", "and why");
+	says(why, "is not a file", "and why");
 }
 
 static void test_key_modes(void)
@@ -997,7 +998,7 @@ static void test_everywhere(struct wire_tls *server, struct wire_tls *client)
 	wire_unlisten(&listener);
 }
 
-/* Both have an end, and each says why. */
+/* The link ends on both sides, each with its reason. */
 static void test_tls_refusals(void)
 {
 	static const struct {
@@ -1064,7 +1065,7 @@ static void test_tls_refusals(void)
 	}
 }
 
-/* Whose certificate is refused sends at once, much, and reads only when the server has gone. */
+/* A client with a refused certificate sends much at once, and reads only after the server's end. */
 static void test_tls_hasty(struct wire_tls *server)
 {
 	static char data[WIRE_MOST];
@@ -1141,7 +1142,7 @@ static void test_no_tls(struct wire_tls *server, struct wire_tls *client)
 	fd = join_raw(&s, server);
 	close(fd);
 	ok(drive(&s, 1, first_over), "client-looks: a client that only asks for the certificate");
-	says(s.why, "closed the link before", "and why");
+	says(s.why, "closed the link during", "and why");
 	end(&s);
 
 	fd = raw_tcp(0);
@@ -1210,7 +1211,7 @@ static bool settled(const struct side *s)
 	return s->over || wire_ready(s->wire);
 }
 
-/* The result of one side; the other one has come to its own. */
+/* Shake hands to the end on both sides. Return: the result of @o. */
 static int shake_other(struct other *o, struct side *s)
 {
 	struct pollfd fd = { .fd = o->fd, .events = POLLIN };
@@ -1254,8 +1255,8 @@ static void test_other_versions(struct wire_tls *server)
 	ok(!shake_other(&o, &s) && !s.over && wire_ready(s.wire), "client-tls-1-2: a client of TLS 1.2");
 	ok(!strcmp(wire_peer(s.wire)->common_name, "manager.lab"), "name: it has a name");
 	shake_other(&o, &s);
-	ok(drive(&s, 1, first_over), "wants-shake-hands: it wants to shake hands once more");
-	says(s.why, "once more", "and is refused");
+	ok(drive(&s, 1, first_over), "wants-shake-hands: it wants another handshake");
+	says(s.why, "another handshake", "and is refused");
 	end(&s);
 	end_other(&o);
 	for (unsigned int i = 0; i < 2; i++) {

@@ -144,7 +144,7 @@ static void forget(struct address *a)
 	a->list = NULL;
 }
 
-/* In place: it points into itself, and is to be forgotten in any case. */
+/* Parse into @a, which then points into itself. Call forget() in any case. */
 static int parse(const char *text, bool own, struct wire_tls *tls, struct address *a, char *why)
 {
 	const char *rest;
@@ -157,7 +157,7 @@ static int parse(const char *text, bool own, struct wire_tls *tls, struct addres
 		a->kind++;
 	}
 	if (a->kind == WIRE_TLS && !tls)
-		return because(why, -1, "%.200s: there is no certificate and no key to use tls: with",
+		return because(why, -1, "%.200s: tls: requires a certificate and its key",
 			       text);
 	rest = text + strlen(prefixes[a->kind]);
 	if (a->kind == WIRE_UNIX)
@@ -165,7 +165,7 @@ static int parse(const char *text, bool own, struct wire_tls *tls, struct addres
 	return parse_host(rest, own, a, why) ? -1 : resolve(a, text, own, why);
 }
 
-/* "tls:10.0.0.7:5000"; an IPv4 address in one of IPv6 is shown as what it is. */
+/* "tls:10.0.0.7:5000"; an IPv4 address inside an IPv6 address is shown as IPv4. */
 static void name_address(enum wire_kind kind, const struct sockaddr_storage *at, char *to,
 			 size_t size)
 {
@@ -184,7 +184,7 @@ static void name_address(enum wire_kind kind, const struct sockaddr_storage *at,
 
 /* --- listeners --- */
 
-/* Somebody who died leaves the socket behind: it may go. */
+/* Remove the socket of a process that has died. */
 static int clear_path(const struct address *a, char *why)
 {
 	const char *path = a->local.sun_path;
@@ -194,7 +194,7 @@ static int clear_path(const struct address *a, char *why)
 	if (lstat(path, &st))
 		return errno == ENOENT ? 0 : because(why, -1, "%s: %s", path, strerror(errno));
 	if (!S_ISSOCK(st.st_mode))
-		return because(why, -1, "%s is there, and is no socket", path);
+		return because(why, -1, "%s exists and is no socket", path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	error = fd < 0 || connect(fd, a->list->ai_addr, a->list->ai_addrlen) ? errno : 0;
 	if (fd >= 0)
@@ -203,11 +203,11 @@ static int clear_path(const struct address *a, char *why)
 		return because(why, -1, "%s: another process listens there already", path);
 	if (error == ECONNREFUSED && !unlink(path))
 		return 0;
-	return because(why, -1, "%s is there, and cannot be replaced: %s", path,
+	return because(why, -1, "%s exists and cannot be replaced: %s", path,
 		       strerror(error == ECONNREFUSED ? errno : error));
 }
 
-/* A socket, or -errno. One of IPv6 takes IPv4, too, if it is of all addresses. */
+/* A socket, or -errno. An IPv6 socket for all addresses takes IPv4, too. */
 static int listen_at(const struct addrinfo *at)
 {
 	const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -389,7 +389,7 @@ static void connected(struct wire *w, bool client)
 		over(w, "no memory for TLS");
 }
 
-/* Of IPv6 the network: a machine has as many addresses in it as it likes. */
+/* For IPv6 only the network, since a machine may use any address in it. */
 static uint64_t origin_of(const struct sockaddr_storage *at)
 {
 	const struct sockaddr_in *v4 = (const void *)at;
@@ -461,7 +461,7 @@ static void shake(struct wire *w)
 							    w->peer.dns[0]);
 }
 
-/* TCP can connect to itself, where the port is one that the kernel gives away. */
+/* TCP can connect to itself, if the port is in the kernel's dynamic range. */
 static bool is_itself(int fd)
 {
 	struct sockaddr_storage own = { 0 }, other = { 0 };
@@ -472,7 +472,7 @@ static bool is_itself(int fd)
 	       !memcmp(&own, &other, sizeof(own));
 }
 
-/* 0: connected; -EINPROGRESS; or what went wrong. */
+/* 0: connected; -EINPROGRESS; or another negative errno. */
 static int outcome(int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLOUT };
@@ -486,7 +486,7 @@ static int outcome(int fd)
 	return !error && is_itself(fd) ? -ECONNREFUSED : -error;
 }
 
-/* The time that is left is shared by the addresses that are left. */
+/* The remaining addresses share the remaining time. */
 static int try_next(struct wire *w)
 {
 	const struct addrinfo *at = w->next;
@@ -529,7 +529,7 @@ static void go_connect(struct wire *w)
 		over(w, "%s", strerror(-error));
 }
 
-/* The rest of wire_connect(), where the address is in its place. */
+/* The rest of wire_connect(), after the address was parsed in place. */
 static int begin(struct wire *w, const char *to, const char *name, char *why)
 {
 	if (parse(to, false, w->keys, &w->to, why))
@@ -537,7 +537,7 @@ static int begin(struct wire *w, const char *to, const char *name, char *why)
 	if (!name)
 		name = w->to.host;
 	if (w->to.kind == WIRE_TLS && (!name[0] || strlen(name) >= sizeof(w->name)))
-		return because(why, -1, "%s: \"%.300s\" is no name for a certificate", to, name);
+		return because(why, -1, "%s: \"%.300s\" cannot be the name in a certificate", to, name);
 	snprintf(w->name, sizeof(w->name), "%s", name);
 	w->peer.kind = w->to.kind;
 	w->next = w->to.list;
@@ -583,7 +583,7 @@ void wire_limit(struct wire *wire, uint32_t most)
 
 /* --- frames --- */
 
-/* Room for so many bytes, in steps that double it. */
+/* Make room for the bytes, in steps that double it. */
 static bool make_room(struct bytes *b, size_t size, size_t most)
 {
 	size_t room = b->room ? b->room : ROOM_FIRST;
@@ -731,7 +731,7 @@ static void too_late(struct wire *w)
 		over(w, "a frame did not come to its end within %u s", WIRE_FRAME_MS / 1000);
 }
 
-/* One frame at most, so that others have their turn: call it again until it says 0. */
+/* One frame at most, so that other links get their turn: call it again until it returns 0. */
 int wire_take(struct wire *wire, const char **frame, size_t *size, char *why)
 {
 	*frame = NULL;
@@ -791,7 +791,7 @@ int wire_send(struct wire *wire, const void *frame, size_t size, char *why)
 	return wire->state == OVER || wire->deaf ? because(why, -1, "%s", wire->said) : 0;
 }
 
-/* --- what the caller's loop asks --- */
+/* --- questions of the caller's loop --- */
 
 int wire_fd(const struct wire *wire)
 {

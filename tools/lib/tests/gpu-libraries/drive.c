@@ -3,13 +3,13 @@
  * Drive GPUs: drive WAY OPTION=VALUE..., as images=40 gpus=2 credits=3 ahead=4 slots=8 vulkan=1
  * (the GPU of Vulkan; else those of CUDA) window=BYTES (payload in memory of the GPU, of which
  * BYTES are exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends before
- * image N) hold=N (results are held, N at a time, and not overwritten) close=N (after so
- * many results) die=N (the same, by SIGKILL) vain=N (after so many seconds without a result)
+ * image N) hold=N (results are held, N at a time, and not overwritten) close=N (end after N
+ * results) die=N (the same, by SIGKILL) vain=N (end after N seconds without a result)
  * step=BYTES (from image to image) same=1 (one pipeline for all GPUs) again=1 (another drive of it)
  * other=1 saturated=1 (pipelines have other vetoes, or saturated pixels) bunch=N (the lock counts
- * stacks of so many images) owner=1 (the kernel gives slots back itself: the producer obeys nobody
- * else) apart=1 (and this program does nothing until all images were produced). One of three images
- * is vetoed. Says what came, or why not.
+ * stacks of N images) owner=1 (only the kernel gives slots back to the producer) apart=1 (and this
+ * program does nothing until all images were produced). One of three images is vetoed. Prints the
+ * results, or the error.
  */
 #include <pthread.h>
 #include <sched.h>
