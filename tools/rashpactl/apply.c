@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl apply: what the administrator wants to be there after every boot */
+/* rashpactl apply: create the configured buffers and bind the configured boards */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* What a line is about is a field in the journal: why it failed stands in the line before. */
+/* The journal gets what the line is about as a field; the line before gives the reason. */
 static void tell_failure(const char *file, const char *field, const char *kind, const char *name,
 			 const char *what)
 {
@@ -246,7 +246,7 @@ int cmd_apply(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse, "[fpgaN]",
-		"Make the buffers of /etc/rashpa/buffers.d, bind the boards of /etc/rashpa/boards.d, each with its profile. What is there already stays. With fpgaN: apply the profile of this function, if it has none yet.",
+		"Make the buffers of /etc/rashpa/buffers.d, bind the boards of /etc/rashpa/boards.d, each with its profile. Existing buffers and bound boards stay as they are. With fpgaN: apply the profile of this function, if it has none yet.",
 		NULL, NULL, NULL,
 	};
 	struct apply a = { .json = want_json };

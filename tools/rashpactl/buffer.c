@@ -14,7 +14,7 @@
 #include "rashpa.h"
 #include "rashpactl.h"
 
-/* What could be found out about a buffer. */
+/* Properties of a buffer, as far as known. */
 struct entry {
 	const char *name;
 	struct rashpa_info info;	/* with !error */
@@ -24,9 +24,8 @@ struct entry {
 };
 
 /*
- * The driver tells what a buffer is to those who may open it for reading and writing, also while
- * somebody has an exclusive lease; who may only read has to take one. Owner and mode everybody
- * sees.
+ * The driver describes a buffer to users who may open it for reading and writing, even during an
+ * exclusive lease. Users who may only read must take a lease. Owner and mode are public.
  */
 static int look(const char *name, struct entry *entry)
 {
@@ -64,7 +63,7 @@ static const char *why_unknown(const struct entry *e)
 
 static const char *const roles[RASHPA_ROLES] = { "producer", "consumer" };
 
-/* null: there is none */
+/* null: no process has this role */
 static struct json_object *role_json(const struct rashpa_role *role, unsigned int i)
 {
 	struct json_object *o;
@@ -204,7 +203,7 @@ int cmd_buffer_info(int argc, char **argv)
 {
 	const char *name;
 	bool json = false;
-	const struct simple simple = { "NAME", "What a named buffer is.", 1, &name, &json };
+	const struct simple simple = { "NAME", "Describe a named buffer.", 1, &name, &json };
 	struct entry entry;
 
 	parse_simple(&simple, argc, argv);
@@ -219,7 +218,7 @@ int cmd_buffer_info(int argc, char **argv)
 /* --- permit --- */
 
 static const struct argp_option permit_options[] = {
-	{ "owner", 'o', "USER[:GROUP]", 0, "who it belongs to; or :GROUP", 0 },
+	{ "owner", 'o', "USER[:GROUP]", 0, "new owner, or :GROUP for the group only", 0 },
 	{ "mode", 'm', "OCTAL", 0, "permission bits", 0 },
 	{}
 };
@@ -263,7 +262,7 @@ int cmd_buffer_permit(int argc, char **argv)
 {
 	static const struct argp argp = {
 		permit_options, parse_permit, "NAME",
-		"Say who may open a buffer, from now on.",
+		"Set owner and mode of a buffer.",
 		NULL, NULL, NULL,
 	};
 	struct permit permit = { .owner = OWNER_NONE };

@@ -107,8 +107,8 @@ static int read_mode(struct json_place *at, struct json_object *value, void *to)
 }
 
 /*
- * Early at boot nobody has given the nodes to the group yet, so that a buffer does not have it from
- * them: it is said here.
+ * Early at boot the nodes do not belong to the group yet, so a buffer cannot inherit it from them:
+ * set it here.
  */
 static int read_buffer(struct json_place *at, struct json_object *value, void *to)
 {
@@ -175,7 +175,7 @@ static int read_board(struct json_place *at, struct json_object *value, void *to
 
 /* --- files --- */
 
-/* What a folder has: entries of one kind, below one key, behind those that are there. */
+/* One folder: entries of one kind, below one key, appended to those of other folders. */
 struct kind {
 	const char *folder, *key;
 	json_reader read;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the administrator wants to be there after every boot: /etc/rashpa/buffers.d, boards.d. */
+/* Buffers and boards to set up at every boot: /etc/rashpa/buffers.d, boards.d. */
 #ifndef CONFIG_H
 #define CONFIG_H
 
@@ -29,12 +29,12 @@ struct config {
 	unsigned int n_buffers, n_boards;
 	char **path;			/* of files, which entries name */
 	unsigned int n_paths;
-	unsigned int broken;		/* files that could not be read: told of */
+	unsigned int broken;		/* files that could not be read and were reported */
 };
 
 /*
  * All files *.conf of the folders buffers.d and boards.d below $RASHPA_CONFIG (default
- * /etc/rashpa), in order of their names. What is wrong is told, and the rest is there.
+ * /etc/rashpa), in order of their names. Errors are reported; the rest is loaded.
  */
 void config_load(struct config *config);
 void config_free(struct config *config);

@@ -21,11 +21,11 @@ static const struct argp_option options[] = {
 	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
 	{ "for", OPT_FOR, "fpgaN", 0, "memory that this function reaches, of its NUMA node if possible", 0 },
 	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "where memory is from (default auto)", 0 },
-	{ "align", 'a', "SIZE", 0, "of the physical address, a power of two", 0 },
+	{ "align", 'a', "SIZE", 0, "alignment of the physical address, a power of two", 0 },
 	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "how CPUs map it (default cached)", 0 },
-	{ "owner", 'o', "USER[:GROUP]", 0, "who it belongs to (default: the caller)", 0 },
+	{ "owner", 'o', "USER[:GROUP]", 0, "owner of the buffer (default: the caller)", 0 },
 	{ "mode", 'm', "OCTAL", 0, "permission bits (default: those of /dev/rashpa/memory)", 0 },
-	{ "exist-ok", OPT_EXIST_OK, NULL, 0, "leave a buffer that is as asked for as it is", 0 },
+	{ "exist-ok", OPT_EXIST_OK, NULL, 0, "succeed if the same buffer exists already", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -142,7 +142,7 @@ int create_tell(const struct create *c)
 	return 0;
 }
 
-/* In what a buffer that is there is not the one that is wanted; NULL: in nothing. */
+/* First difference of an existing buffer from the requested one; NULL: none. */
 static const char *difference(const struct rashpa_alloc *want, const struct rashpa_info *have)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
@@ -178,12 +178,12 @@ static int settle_for(struct create *c)
 			    rashpa_reason());
 	what = difference(alloc, &info);
 	if (what)
-		return fail("buffer %s exists (%s), and differs from the one asked for (%s): %s: remove it first (rashpactl buffer remove %s), or ask for what is there",
+		return fail("buffer %s exists (%s), and differs from the requested one (%s): %s: remove it first (rashpactl buffer remove %s), or request the same",
 			    alloc->name, format_size(have, info.out_length),
 			    format_size(want, alloc->length), what, alloc->name);
-	/* who made it may have it open, whatever its mode becomes */
+	/* the user that made it may have it open, whatever its mode becomes */
 	if (info.out_uid && info.out_uid != geteuid() && info.out_uid != c->owner.uid)
-		return fail("buffer %s exists, and user %u made it, who can read and write it: remove it first (rashpactl buffer remove %s), or ask for that owner",
+		return fail("buffer %s exists, and user %u, its creator, can read and write it: remove it first (rashpactl buffer remove %s), or request that owner",
 			    alloc->name, info.out_uid, alloc->name);
 	c->existed = true;
 	alloc->out_length = info.out_length;
@@ -205,7 +205,7 @@ int create_buffer(int memory, struct create *c)
 	if (c->fpga >= 0 && device < 0)
 		return fail("%s", rashpa_reason());
 
-	/* Until it belongs to whom it shall belong nobody opens it. */
+	/* Until the new owner is set, no other process may open it. */
 	if (give)
 		alloc->head.flags |= RASHPA_ALLOC_EXCLUSIVE;
 	snprintf(what, sizeof(what), "buffer %s of %s", alloc->name,

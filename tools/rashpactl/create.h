@@ -17,7 +17,7 @@ struct create {
 	bool json;
 };
 
-/* An exit code, after a message; what was made is in create->alloc. */
+/* Returns an exit code, after a message; create->alloc receives the buffer. */
 int create_buffer(int memory, struct create *create);
 /* The same as text or JSON, as json says. */
 int create_tell(const struct create *create);

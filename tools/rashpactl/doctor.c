@@ -24,7 +24,7 @@
 #include "topology.h"
 #include "versions.h"
 
-#define GPUS_MOST	64	/* that are told of */
+#define GPUS_MOST	64	/* GPUs that are listed */
 
 enum verdict { OK, NOTE, PROBLEM };
 
@@ -91,7 +91,7 @@ static void check_kernel(struct doctor *d)
 	found(d, "kernel", OK, NULL, "%s %s", d->uts.release, d->uts.machine);
 }
 
-/* What is loaded may be older than what was installed since. */
+/* The loaded module may be older than the installed one. */
 static void check_loaded(struct doctor *d)
 {
 	static const enum verdict verdicts_of[] = {
@@ -159,7 +159,7 @@ static void check_signing(struct doctor *d)
 				     "signer");
 	signing_key(&signing, "");
 	verdict = signing_judge(&signing, text, sizeof(text), &remedy);
-	/* what is loaded already has been accepted */
+	/* the kernel has accepted the loaded module */
 	if (d->loaded && verdict == SIGNING_PROBLEM)
 		verdict = SIGNING_NOTE;
 	found(d, "signing", verdicts_of[verdict], remedy, "%s", text);
@@ -177,7 +177,7 @@ static void check_iommu(struct doctor *d)
 	else if (!iommu.translated)
 		found(d, "iommu", NOTE,
 		      "boot without iommu=pt, or with iommu.passthrough=0, if boards shall not reach all memory",
-		      "on, but passing through: %d groups, none is translated: a board can write anywhere",
+		      "on, but passing through: none of %d groups is translated, so a board can write anywhere",
 		      iommu.groups);
 	else
 		found(d, "iommu", OK, NULL, "on: %d unit%s, %d groups, %d of them translated",
@@ -299,7 +299,7 @@ static void check_memory(struct doctor *d)
 		found(d, "memory", OK, NULL, "node %" PRIu32 ": %s, %s free, longest run %s, buffers hold %s",
 		      node, rashpa_backend_name(query.out_backend),
 		      format_size(free, query.out_free),
-		      query.out_largest ? format_size(largest, query.out_largest) : "not told",
+		      query.out_largest ? format_size(largest, query.out_largest) : "not known",
 		      format_size(allocated, limit.out_used));
 	}
 }
@@ -414,7 +414,7 @@ static void check_p2p(struct doctor *d)
 	if (!module_parameter(bridge, sizeof(bridge), "p2p_bridge"))
 		return;
 	found(d, "bridge", OK, NULL, "transfers between boards through the host bridge: %s (parameter p2p_bridge=%s)",
-	      !strcmp(bridge, "auto") ? "where the kernel knows that it routes them" :
+	      !strcmp(bridge, "auto") ? "if the kernel knows that the bridge routes them" :
 	      !strcmp(bridge, "allow") ? "allowed" : "refused", bridge);
 }
 
@@ -507,7 +507,7 @@ static void check_gpus(struct doctor *d)
 	topology_done();
 }
 
-/* list: where findings go, or NULL: printed. Number of problems. */
+/* @list receives the findings; NULL: print them. Returns the number of problems. */
 static unsigned int examine(struct json_object *list)
 {
 	static void (*const checks[])(struct doctor *) = {

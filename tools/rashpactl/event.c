@@ -34,7 +34,7 @@ static const struct argp_child listen_child[] = { { .argp = &listen_argp }, {} }
 
 /* --- one record --- */
 
-/* What a value means, in words; NULL: a number. */
+/* Name of a value; NULL: it is a number. */
 static const char *event_name(const struct rashpa_event *e)
 {
 	if (e->kind == RASHPA_SOURCE_DEVICE)
@@ -107,13 +107,13 @@ static int print_event(const struct watch *w, const struct rashpa_event *e)
 		print_text(e, s ? s->label : "?");
 	if (w->json ? print_json(e, s, &w->listen) : flush_output())
 		return EXIT_FAILED;
-	/* We are the consumer: what was printed is done with. */
+	/* We are the consumer: a printed event is done. */
 	if (e->kind == RASHPA_SOURCE_GROUP)
 		rashpa_channel_ack(w->listen.channel, e->source, e->value);
 	return 0;
 }
 
-/* What was taken is done with: those that rest may tell of what came meanwhile. */
+/* Taken events are done: sources at rest may report what happened meanwhile. */
 static void arm_all(const struct listen *l)
 {
 	for (unsigned int i = 0; i < l->sources; i++)
@@ -250,7 +250,7 @@ static error_t parse_stat(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* Take the records, so that none is lost for want of room, and acknowledge groups. */
+/* Take the records before the queue overflows, and acknowledge groups. */
 static int collect(const struct watch *w)
 {
 	struct pollfd pollfd = { .fd = w->listen.channel, .events = POLLIN };
@@ -449,7 +449,7 @@ int cmd_event_stat(int argc, char **argv)
 {
 	static const struct argp argp = {
 		stat_options, parse_stat, "fpgaN|memory",
-		"Listen for a while, and tell what came: events, records lost, how far groups and their members are.",
+		"Listen for a while, then print the numbers of events and lost records, and the positions of groups and their members.",
 		listen_child, NULL, NULL,
 	};
 	static struct watch w = { .listen = LISTEN_NONE, .time = 1 };

@@ -18,7 +18,7 @@
 struct explanation {
 	const struct memory *memory;
 	struct fpga *fpga;
-	uint64_t bdf;			/* of the function */
+	uint64_t bdf;			/* PCI address of the function */
 	bool peer;			/* the memory is in a BAR */
 	struct chain from, to;		/* to: with peer */
 	enum meeting meeting;		/* with peer */
@@ -58,7 +58,7 @@ static void cost_of_distance(struct explanation *e)
 		cost(e, "crosses the socket interconnect, which all traffic between the sockets shares");
 		break;
 	case NODE_UNKNOWN:
-		cost(e, "the machine does not tell whether another NUMA node is crossed");
+		cost(e, "the machine does not report whether another NUMA node is crossed");
 		break;
 	}
 }
@@ -170,7 +170,7 @@ static bool find_out(struct explanation *e)
 static void print_node(int node)
 {
 	if (node < 0)
-		printf(", NUMA node not told");
+		printf(", NUMA node not known");
 	else
 		printf(", NUMA node %d", node);
 }
@@ -199,7 +199,7 @@ static void print_function(const struct explanation *e)
 	if (*l->speed && l->width)
 		printf(", link %s x%" PRIu32, l->speed, l->width);
 	else
-		printf(", link not told");
+		printf(", link not known");
 	printf(", IOMMU %s\n", e->fpga->info.out_flags & RASHPA_DEVICE_IOMMU ? "on" : "off");
 }
 

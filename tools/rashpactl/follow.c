@@ -25,7 +25,7 @@ static void *run(void *arg)
 		if (pthread_cond_clockwait(&f->end, &f->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
 			continue;
 		next += NEXT_NS;
-		/* Who ends it must not wait for our call. */
+		/* the thread that ends it must not wait for our call */
 		pthread_mutex_unlock(&f->lock);
 		progress_show(&progress, "%s: %.0f s", f->what, (now_ns() - begin) / 1e9);
 		pthread_mutex_lock(&f->lock);

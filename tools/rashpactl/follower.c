@@ -85,7 +85,7 @@ static void board_went(struct follower *f)
 		f->process.fpga);
 }
 
-/* Who has not ended its stream died; maybe for want of its board. */
+/* The producer died without ending its stream, maybe because its board was removed. */
 static void producer_died(struct follower *f)
 {
 	int device = -1;
@@ -158,7 +158,7 @@ static void count_events(struct follower *f)
 	f->told = info.out_events;
 }
 
-/* What was said before is another consumer's if its numbers are greater. */
+/* Greater numbers than before mean that a new consumer reports: forget the old ones. */
 static void look_at_work(struct follower *f)
 {
 	f->before = f->work;
@@ -175,7 +175,7 @@ static void measure(struct follower *f, uint64_t consumed)
 	struct rfpga_lock lock;
 
 	f->when = now_ns();
-	/* what was given back had arrived */
+	/* returned stacks had arrived */
 	f->consumed = consumed;
 	f->most = 0;
 	for (uint32_t i = 0; i < f->about.locks; i++) {

@@ -11,14 +11,14 @@
 #include "say.h"
 #include "stats.h"
 
-/* Records of one stream that are timed in an interval; more make work, and tell no more. */
+/* Records of one stream that are timed in an interval; more add no precision. */
 #define FOLLOWER_SAMPLES	256
 
 struct follower {
-	char name[RASHPA_NAME_SIZE];	/* of the buffer */
+	char name[RASHPA_NAME_SIZE];	/* name of the buffer */
 	char why[WHY_SIZE];		/* why it is not followed, or empty */
 	struct rashpa_stream *stream;	/* as an observer; NULL: none runs */
-	struct rashpa_stream_header about;	/* of it, also when it is over */
+	struct rashpa_stream_header about;	/* header of the stream, also after its end */
 	struct rashpa_stream_process process;	/* the first one */
 	int device, channel;
 	const char *state;		/* empty: there is no stream */
@@ -28,11 +28,11 @@ struct follower {
 	uint64_t when, stacks, most, consumed, lost;
 	uint64_t told;			/* events of the channel's source until then */
 	unsigned int source;
-	/* of the interval between the last two looks */
+	/* rates of the interval between the last two checks */
 	double time, images_per_second, bytes_per_second;
 	uint64_t events;
 	struct samples latency;
-	/* what the consumer says of its work, now and the time before; stages 0: nothing */
+	/* work that the consumer reports, now and before; stages 0: none */
 	struct rashpa_stream_work work, before;
 	bool fresh;			/* there was no look before */
 };
@@ -41,7 +41,7 @@ void follower_init(struct follower *f, const char *name);
 
 /*
  * Look at the buffer: begin to follow a stream that runs, stop when it does not any more, work
- * out the interval. What is held while nothing runs would be in others' way: nothing.
+ * out the interval. Without a running stream it holds nothing open.
  */
 void follower_look(struct follower *f);
 

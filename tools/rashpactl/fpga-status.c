@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl fpga status: what the reference interface counts */
+/* rashpactl fpga status: print the counters of the reference interface */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -166,7 +166,7 @@ static struct json_object *block_json(const struct fpga_block *b)
 	return o;
 }
 
-/* What is on board besides the processes. */
+/* Blocks, sources and sensors of the board. */
 static void put_blocks(struct json_object *o, const struct fpga *f)
 {
 	struct json_object *blocks = json_object_new_array(), *sources = json_object_new_array();
@@ -230,7 +230,7 @@ static struct json_object *engine_json(const struct rashpa_engine_info *e)
 	return o;
 }
 
-/* What can be stopped without the rest; false: it has been removed, or has another profile now. */
+/* An engine of the profile; false: the board was removed, or has another profile now. */
 static bool engine(const struct fpga *f, unsigned int i, struct rashpa_engine_info *e)
 {
 	return i < f->info.out_engines && !rashpa_device_engine(f->device, i, e);

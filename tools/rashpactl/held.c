@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl list, limits, map release: who holds what, and how much of it */
+/* rashpactl list, limits, map release: holders of resources, and amounts */
 #include "held.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "rashpactl.h"
 #include "shown.h"
 
-/* What people look for; the others are parts of these. */
+/* The usual interest; the others are parts of these. */
 static bool is_shown(const struct rashpa_holding *h)
 {
 	return h->resource != RASHPA_RESOURCE_NAMES && h->resource != RASHPA_RESOURCE_SOURCES;
@@ -139,7 +139,7 @@ static void limit_text(const struct rashpa_limit *l)
 
 	printf("%-8s", rashpa_resource_name(l->resource));
 	for (unsigned int i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
-		/* of a limit of one nothing is left to others than root */
+		/* a limit for one user, if reached, leaves nothing to users other than root */
 		const bool limit = i == 1 || i == 4 || (i == 2 && !l->out_limit);
 
 		printf(" %11s", limit && !n[i] ? "-" :
@@ -214,7 +214,9 @@ int cmd_map_end(int argc, char **argv)
 {
 	const char *text;
 	const struct simple simple = {
-		"ID", "End a map, whoever holds it: rashpactl map list names them.", 1, &text, NULL,
+		"ID",
+		"End a map of any process. rashpactl map list prints the IDs.",
+		1, &text, NULL,
 	};
 	struct fpga fpga = FPGA_NONE;
 	char why[WHY_SIZE];

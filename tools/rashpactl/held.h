@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who holds what. */
+/* Holders of resources. */
 #ifndef HELD_H
 #define HELD_H
 

@@ -15,7 +15,7 @@
 
 typedef int send_lines(const struct iovec *fields, int n);
 
-/* JOURNAL_STREAM, device:inode, is inherited also by who has redirected standard error since. */
+/* JOURNAL_STREAM (device:inode) is inherited even by processes with redirected standard error. */
 static bool is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -28,7 +28,7 @@ static bool is_journal(void)
 	return !strcmp(stream, own);
 }
 
-/* libsystemd is there where systemd is, and nobody else needs it: loaded when it is asked for. */
+/* Only systems with systemd have libsystemd, and only they need it: load it on demand. */
 static send_lines *find_journal(void)
 {
 	static send_lines *found;

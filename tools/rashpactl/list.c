@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl list: bound functions, those that some profile knows, and who holds what */
+/* rashpactl list: bound functions, functions known to a profile, and holders of resources */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,7 +152,7 @@ int list_all(struct json_object *o)
 		json_object_object_add(o, "candidates", candidates);
 		json_object_object_add(o, "holdings", held);
 	}
-	/* What cannot be told hides nothing else. */
+	/* a function that cannot be described does not hide the others */
 	for (int i = 0; i < n; i++) {
 		if (functions[i].fpga >= 0)
 			result |= list_bound(&functions[i], bound);
@@ -171,7 +171,7 @@ int cmd_list(int argc, char **argv)
 {
 	bool json = false;
 	const struct simple simple = {
-		"", "Functions that the driver serves, functions that a profile knows but that are not bound, and who holds what.",
+		"", "List functions that the driver serves, unbound functions that a profile knows, and processes that hold resources.",
 		0, NULL, &json,
 	};
 	struct json_object *o;

@@ -39,8 +39,9 @@ static const struct argp_option options[] = {
 	{ "slots", OPT_SLOTS, "N", 0, "stacks that fit: a member further ahead has lapped us", 0 },
 	{ "first", OPT_FIRST, "N", 0,
 	  "position at which a group begins (default: where its words are now)", 0 },
-	{ "full", OPT_FULL, "N", 0, "tell of members so far ahead of what was acknowledged", 0 },
-	{ "quiet", 'q', NULL, 0, "the sources that follow are there for groups only", 0 },
+	{ "full", OPT_FULL, "N", 0,
+	  "report members that are N positions ahead of the acknowledged one", 0 },
+	{ "quiet", 'q', NULL, 0, "use the sources that follow for groups only", 0 },
 	{ "one-shot", OPT_ONE_SHOT, NULL, 0,
 	  "the vectors and locks that follow rest after each event until it was printed", 0 },
 	{ "of", OPT_OF, "fpgaM", 0, "the sources that follow are of this function", 0 },
@@ -156,7 +157,7 @@ static void parse_lock(struct argp_state *state, struct listen *l, char *arg)
 	while (rest && *rest) {
 		key = getsubopt(&rest, keys, &value);
 		if (key < 0)
-			argp_error(state, "--lock: \"%s\" is none of changed, equal, reached, step, mask, bits, vector, poll, budget, look",
+			argp_error(state, "--lock: \"%s\" is not a key: use changed, equal, reached, step, mask, bits, vector, poll, budget, look",
 				   value);
 		lock_key(state, &s->add, key, value);
 	}
@@ -363,7 +364,7 @@ static uint64_t peek(const struct rashpa_source_add *a)
 	return a->mask ? word & a->mask : word;
 }
 
-/* Who comes in the middle of a stream has missed what was before. */
+/* A listener that joins in the middle of a stream missed the earlier events. */
 static uint64_t group_begin(const struct listen *l, const struct source *group)
 {
 	uint64_t least = UINT64_MAX;

@@ -26,7 +26,7 @@ struct source {
 
 struct listen {
 	bool memory;				/* the channel belongs to no function */
-	unsigned int number;			/* of the function that it belongs to */
+	unsigned int number;			/* N of the channel's function fpgaN */
 	char name[16];				/* fpgaN, or memory */
 	int of;					/* --of for the sources that follow, or -1 */
 	bool quiet, one_shot;
@@ -52,7 +52,7 @@ extern const struct argp listen_argp;
 int listen_open(struct listen *listen);
 void listen_close(struct listen *listen);
 
-/* The source that a record is about; NULL if there is none. */
+/* Source of a record; NULL if it is not known. */
 const struct source *listen_source(const struct listen *listen, uint32_t id);
 
 #endif /* LISTEN_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the running kernel and its modules tell about themselves. */
+/* Properties of the running kernel and its modules. */
 #include <libkmod.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@ static const struct command {
 } commands[] = {
 	{ NULL, "doctor", cmd_doctor, "check this machine, say what to do" },
 	{ NULL, "report", cmd_report, "what helps others to help, without addresses or data" },
-	{ NULL, "list", cmd_list, "bound functions, those that could be, and who holds what" },
+	{ NULL, "list", cmd_list, "bound functions, bindable functions, holders of resources" },
 	{ NULL, "limits", cmd_limits, "how much of each resource is held, and may be" },
 	{ NULL, "apply", cmd_apply, "make what /etc/rashpa says: buffers, boards" },
 	{ NULL, "bind", cmd_bind, "give a PCI function to the driver" },
@@ -23,21 +23,21 @@ static const struct command {
 	{ "buffer", "create", cmd_buffer_create, "make a named buffer" },
 	{ "buffer", "list", cmd_buffer_list, "all named buffers" },
 	{ "buffer", "info", cmd_buffer_info, "one of them" },
-	{ "buffer", "permit", cmd_buffer_permit, "say who may open it" },
+	{ "buffer", "permit", cmd_buffer_permit, "set its owner and mode" },
 	{ "buffer", "query", cmd_buffer_query, "how large a buffer can be, and what would help" },
 	{ "buffer", "remove", cmd_buffer_remove, "take the name away, give the memory back" },
 	{ "lock", "create", cmd_lock_create, "make named lock memory" },
 	{ "window", "list", cmd_window_list, "windows of a function's profile" },
 	{ "window", "info", cmd_window_info, "one of them" },
 	/* before "map", whose first argument is the name of a memory */
-	{ "map", "explain", cmd_map_explain, "where a memory is, and the way to it" },
-	{ "map", "list", cmd_map_list, "all maps, and whose they are" },
+	{ "map", "explain", cmd_map_explain, "location of a memory, and the path to it" },
+	{ "map", "list", cmd_map_list, "all maps, and their owners" },
 	{ "map", "program", cmd_map_program, "map a memory, program it, and leave it so" },
-	{ "map", "release", cmd_map_end, "end a map, whoever holds it" },
+	{ "map", "release", cmd_map_end, "end a map of any process" },
 	{ "map", "end", cmd_map_end, "the same" },
 	{ NULL, "map", cmd_map, "map a memory for a function" },
 	{ "event", "watch", cmd_event_watch, "print events" },
-	{ "event", "stat", cmd_event_stat, "count events, tell how far groups are" },
+	{ "event", "stat", cmd_event_stat, "count events, print positions of groups" },
 	{ NULL, "top", cmd_top, "streams, live: rate, lag, losses, latency" },
 	{ NULL, "quiesce", cmd_quiesce, "stop all DMA of a function" },
 	{ NULL, "reset", cmd_reset, "function reset" },
@@ -55,7 +55,7 @@ static void help(FILE *to)
 	for (const struct command *c = commands; c < commands + COMMANDS; c++)
 		fprintf(to, "  %-7s%s%-10s %s\n", c->group ? c->group : c->name,
 			c->group ? " " : " ", c->group ? c->name : "", c->help);
-	fputs("\n\"rashpactl COMMAND --help\" tells more.\n"
+	fputs("\n\"rashpactl COMMAND --help\" prints more.\n"
 	      "Exit status: 0 done, 1 failed (doctor: a problem), 2 usage, 3 nothing came in time.\n",
 	      to);
 }
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	tool_begin(argc, argv);
-	/* --json is understood before the command as well as behind it. */
+	/* --json may stand before or after the command. */
 	if (argc > 1 && is_json(argv[1])) {
 		want_json = true;
 		json_to(strchr(argv[1], '=') ? strchr(argv[1], '=') + 1 : NULL);

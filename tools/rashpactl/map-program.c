@@ -19,7 +19,7 @@ int cmd_map_list(int argc, char **argv)
 {
 	bool json = false;
 	const struct simple simple = {
-		"", "All maps: of which function, of what memory, whose, programmed or not.", 0,
+		"", "List all maps: function, memory, owner, programmed or not.", 0,
 		NULL, &json,
 	};
 	struct json_object *list;
@@ -45,7 +45,7 @@ enum { OPT_DIRECTION = 256, OPT_FIRST, OPT_ENGINE };
 
 static const struct argp_option options[] = {
 	{ "direction", OPT_DIRECTION, "both|to-memory|from-memory", 0,
-	  "of the DMA (default both)", 0 },
+	  "direction of the DMA (default both)", 0 },
 	{ "first", OPT_FIRST, "N", 0, "first entry of the table (default: 0, or the engine's)", 0 },
 	{ "engine", OPT_ENGINE, "NAME", 0, "into the entries of this engine of the profile", 0 },
 	OPTION_JSON,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl map: what a memory looks like for a function */
+/* rashpactl map: the addresses of a memory as a function sees them */
 #include "map.h"
 
 #include <errno.h>
@@ -63,10 +63,11 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "direction", OPT_DIRECTION, "both|to-memory|from-memory", 0,
-	  "of the DMA (default both)", 0 },
+	  "direction of the DMA (default both)", 0 },
 	{ "max-segment", OPT_MAX_SEGMENT, "SIZE", 0, "longest segment", 0 },
-	{ "boundary", OPT_BOUNDARY, "SIZE", 0, "that no segment may cross, a power of two", 0 },
-	{ "alignment", OPT_ALIGNMENT, "SIZE", 0, "of every address, a power of two", 0 },
+	{ "boundary", OPT_BOUNDARY, "SIZE", 0,
+	  "boundary that no segment may cross, a power of two", 0 },
+	{ "alignment", OPT_ALIGNMENT, "SIZE", 0, "alignment of every address, a power of two", 0 },
 	{ "device-memory", OPT_DEVICE, NULL, 0, "refuse host memory", 0 },
 	{ "pin", OPT_PIN, NULL, 0, "memory that its exporter does not move", 0 },
 	{ "hold", OPT_HOLD, NULL, 0, "hold the map until a signal", 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a map turned out to be. */
+/* Text and JSON of a map. */
 #ifndef MAP_H
 #define MAP_H
 

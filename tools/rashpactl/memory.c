@@ -20,7 +20,7 @@ static int open_buffer(struct memory *m, int flags, char *why)
 	return 0;
 }
 
-/* What any dma-buf is only the memory node tells. */
+/* Only the memory node describes foreign dma-bufs. */
 static int ask(struct memory *m, char *why)
 {
 	int node = rashpa_memory_open(), error;

@@ -9,7 +9,7 @@
 struct memory {
 	const char *name;		/* NAME, or fpgaN:WINDOW */
 	int node, fd;			/* the buffer's node or -1; dma-buf */
-	struct fpga fpga;		/* of a window */
+	struct fpga fpga;		/* function of a window */
 	struct rashpa_info info;
 };
 

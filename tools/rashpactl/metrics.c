@@ -309,12 +309,12 @@ int metrics_write(const struct metrics *m, const char *file)
 		put_all(stdout, m);
 		return flush_output() ? -1 : 0;
 	}
-	/* whoever looks for *.prom does not see it */
+	/* collectors read *.prom only, so never a partial file */
 	if (asprintf(&part, "%s.new", file) < 0) {
 		say("no memory");
 		return -1;
 	}
-	/* never what a link of somebody else's leads to */
+	/* never write through a link that another user made */
 	unlink(part);
 	to = fopen(part, "wxe");
 	if (!to) {
@@ -323,7 +323,7 @@ int metrics_write(const struct metrics *m, const char *file)
 		return -1;
 	}
 	put_all(to, m);
-	/* for whoever collects, whatever the umask */
+	/* readable by collectors, whatever the umask */
 	bad = ferror(to) || fchmod(fileno(to), 0644);
 	bad |= fclose(to);
 	if (bad || rename(part, file)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What Prometheus reads: streams, rings and resources in its text format. */
+/* Metrics of streams, rings and resources in the text format of Prometheus. */
 #ifndef METRICS_H
 #define METRICS_H
 
@@ -13,7 +13,7 @@ struct metrics {
 	const struct follower *follower;
 	unsigned int followers;
 	const struct rings *rings;
-	bool resources;			/* of the driver, too */
+	bool resources;			/* also the resources of the driver */
 };
 
 /*

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who may open a buffer: -1 or !has_mode: as it is. */
+/* Users who may open a buffer. -1, or !has_mode: unchanged. */
 struct owner {
 	uint32_t uid, gid;
 	uint32_t mode;
@@ -27,7 +27,7 @@ int apply_owner(const char *name, const struct owner *owner);
 
 #define OWNER_SIZE	64
 
-/* The name, or the number where there is none; buf. */
+/* Name, or the number if it has no name; returns buf. */
 const char *user_name(char *buf, size_t size, uint32_t uid);
 const char *group_name(char *buf, size_t size, uint32_t gid);
 

@@ -12,7 +12,7 @@
 #define STATES		3u
 #define VALUES_MAX	8u
 
-/* What there is of one kind, and what is told of each. */
+/* A kind of part: how many exist, and which fields are printed. */
 static const struct part {
 	const char *one, *list, *kind;
 	uint32_t type, size, kind_at, known, status_at;
@@ -180,14 +180,14 @@ static void look_at_board(void *arg)
 		if (!fpga_read(&l->f, at + RFPGA_RING_RUN))
 			continue;
 		s = look_at_ring(l->old, &l->f, k, at);
-		/* what is gone reads as all ones */
+			/* a removed board reads as all ones */
 		if (fpga_answers(&l->f))
 			add(&l->now, &s);
 	}
 	l->answers = fpga_answers(&l->f);
 }
 
-/* What was seen of boards that do not answer any more: all but these. */
+/* Keep the rings of boards that stopped answering: all boards except @answer. */
 static void keep_gone(struct rings *now, const struct rings *old, const unsigned int *answer,
 		      unsigned int n)
 {

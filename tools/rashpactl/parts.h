@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a board has several of that run by themselves: processing units and rings. */
+/* Processing units and rings: a board can have several, which run independently. */
 #ifndef PARTS_H
 #define PARTS_H
 
@@ -23,7 +23,7 @@ struct ring_seen {
 	double events_per_second;
 };
 
-/* Of all boards whose registers we may read: others are not looked at. */
+/* Of all boards with readable registers; others are skipped. */
 struct rings {
 	struct ring_seen *seen;
 	unsigned int n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* PCI functions: what udev tells of them, and their names. */
+/* PCI functions: properties from udev, and names. */
 #include <libudev.h>
 #include <pci/pci.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What would fit, and what would help. */
+/* How large a buffer can be, and how to make room for a larger one. */
 #ifndef QUERY_H
 #define QUERY_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is asked: a buffer of @size bytes (0: of any size) from @backend. */
+/* A query: can a buffer of @size bytes (0: of any size) come from @backend? */
 struct question {
 	uint64_t size;
 	uint32_t node, backend;

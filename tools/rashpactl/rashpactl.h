@@ -67,9 +67,11 @@ void parse_simple(const struct simple *simple, int argc, char **argv);
 struct fpga;
 struct json_object;
 
-/* What doctor, list and top tell as JSON, for report. */
+/* Output of doctor, list and top as JSON, for report. */
 struct json_object *doctor_json(unsigned int *problems);
-/* Members of @o; NULL: it is printed. An exit code, after a message: what can be told is there. */
+/*
+ * Fill @o; NULL: print. An exit code, after a message; errors of one item do not hide the others.
+ */
 int list_all(struct json_object *o);
 /* Of one interval of so many seconds; NULL after a message. */
 struct json_object *top_json(double interval);
@@ -107,13 +109,13 @@ void option_mode(struct argp_state *state, const char *arg, uint32_t *mode);
 
 /* y, m, n, or 0 if the configuration of this kernel cannot be read. */
 char kernel_config(const char *name);
-/* A line of /proc/meminfo in bytes, 0 if there is none. */
+/* Value of a line of /proc/meminfo in bytes; 0 if the line is missing. */
 uint64_t meminfo(const char *key);
 /* False if the driver is not loaded, or has no such parameter. */
 bool module_parameter(char *buf, size_t size, const char *name);
 /*
- * What modinfo tells of the file that modprobe would load into this kernel: signer, version; empty:
- * it has no such field. False if there is no such file.
+ * A field that modinfo prints for the module file that modprobe would load into this kernel:
+ * signer, version; empty: the file lacks that field. False if there is no such file.
  */
 bool module_field(char *buf, size_t size, const char *release, const char *name);
 

@@ -136,7 +136,7 @@ int cmd_reg_write(int argc, char **argv)
 	bool json = false;
 	const struct simple simple = {
 		"fpgaN BAR:OFFSET VALUE",
-		"Write a register of 32 bits, and tell what is read there then (needs CAP_SYS_RAWIO).",
+		"Write a register of 32 bits, read it back, and print the value (needs CAP_SYS_RAWIO).",
 		3, value, &json,
 	};
 	struct place p;

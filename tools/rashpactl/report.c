@@ -15,11 +15,11 @@
 #include "rashpactl.h"
 
 #define PARAMETERS	"/sys/module/rashpa/parameters"
-#define LINES_MAX	200		/* of the kernel's log */
+#define LINES_MAX	200		/* lines of the kernel's log */
 
 enum { LOG_ALL = 3, LOG_SIZE = 10 };	/* syslog(2) */
 
-/* --- what nobody else has to know --- */
+/* --- private data --- */
 
 /*
  * Is a run of hexadecimal digits an address? Shorter ones are identities, flags and offsets of
@@ -101,7 +101,7 @@ static struct json_object *module_json(void)
 	return o;
 }
 
-/* The last lines of the kernel's log that are about us, or about what keeps boards in check. */
+/* The last lines of the kernel's log about this driver, the IOMMU or bounce buffers. */
 static struct json_object *log_json(void)
 {
 	static const char *const words[] = { "rashpa", "DMAR", "AMD-Vi", "swiotlb" };
@@ -171,7 +171,7 @@ int cmd_report(int argc, char **argv)
 {
 	bool json = true;
 	const struct simple simple = {
-		"", "What helps others to help: doctor, list, limits, top, the module's parameters, and lines of the kernel's log; JSON, without addresses and without data.",
+		"", "Print a report to attach to a request for help: doctor, list, limits, top, the module's parameters, and lines of the kernel's log. JSON, without addresses and without data.",
 		0, NULL, &json,
 	};
 	struct json_object *o, *list, *limits, *cleaned;
@@ -189,7 +189,7 @@ int cmd_report(int argc, char **argv)
 	json_object_object_add(o, "kernel", kernel_json());
 	json_object_object_add(o, "module", module_json());
 	json_object_object_add(o, "doctor", doctor_json(&problems));
-	/* what cannot be told has been said, and hides nothing else */
+	/* the call has reported its errors, and they do not hide the rest */
 	list_all(list);
 	json_object_object_add(o, "list", list);
 	limits_list(limits);

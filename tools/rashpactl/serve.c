@@ -20,7 +20,7 @@
 
 struct asker {
 	int fd;				/* -1: the place is free */
-	uint64_t end;			/* of its two seconds: the oldest has the first one */
+	uint64_t end;			/* deadline, after two seconds; the oldest is due first */
 	bool asks;			/* its question is there, its answer is not */
 	char *answer;			/* NULL: none yet */
 	size_t size, sent;		/* of it */
@@ -45,7 +45,7 @@ static int inherited(void)
 		say("--serve: systemd gave no socket that listens: start rashpa-exporter.socket, or systemd-socket-activate");
 		return -1;
 	}
-	/* who is gone before it is taken keeps nobody waiting */
+	/* accept() must not wait if the client has gone */
 	fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
 	fcntl(FIRST_FD, F_SETFL, fcntl(FIRST_FD, F_GETFL) | O_NONBLOCK);
 	return FIRST_FD;
@@ -130,7 +130,7 @@ static void transmit(struct asker *a)
 		drop(a);
 }
 
-/* All headers, which an empty line ends; what they say is of no interest. */
+/* Read the headers up to the empty line, and ignore them. */
 static void take(struct asker *a)
 {
 	const ssize_t n = recv(a->fd, a->request + a->have, REQUEST_MAX - 1 - a->have, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text for whoever asks by HTTP, at a socket that systemd has made. No call waits. One thread. */
+/* Serve a text by HTTP at a socket from systemd. No call waits. One thread. */
 #ifndef SERVE_H
 #define SERVE_H
 
@@ -29,10 +29,10 @@ uint64_t serve_poll(const struct server *server, struct pollfd *fds);
  */
 bool serve_look(struct server *server, const struct pollfd *fds);
 
-/* All who wait get @size bytes of @text; NULL: there is none, which is told. */
+/* Send @size bytes of @text to all clients that wait; NULL: answer that there is no text. */
 void serve_answer(struct server *server, const char *text, size_t size);
 
-/* Answers who is there that there is no text, for two seconds at most. */
+/* Answer clients, for two seconds at most, that there is no text. */
 void serve_sorry(struct server *server);
 
 #endif /* SERVE_H */

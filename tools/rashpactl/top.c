@@ -26,7 +26,7 @@ struct top {
 	uint64_t count;			/* refreshes, 0: for ever */
 	bool json, prometheus, quit;
 	bool serve, asked;		/* by HTTP */
-	struct server *server;		/* whom for; NULL: nobody */
+	struct server *server;		/* HTTP server, or NULL */
 	const char *file;		/* for Prometheus; NULL: standard output */
 	volatile bool *stop;
 	const char *wanted[WANTED_MAX];	/* none: all buffers */
@@ -44,7 +44,7 @@ static const struct argp_option options[] = {
 	{ "count", 'c', "N", 0, "end after N refreshes", 0 },
 	{ "once", OPT_ONCE, NULL, 0, "measure one interval, print, end", 0 },
 	{ "timeout", 't', "SECONDS", 0,
-	  "wait so long for a stream that runs, end with status 3 if there is none", 0 },
+	  "wait SECONDS for a running stream, then end with status 3", 0 },
 	{ "prometheus", OPT_PROMETHEUS, "FILE", OPTION_ARG_OPTIONAL,
 	  "metrics for Prometheus to FILE, anew at each refresh, or to standard output", 0 },
 	{ "serve", OPT_SERVE, NULL, 0,
@@ -185,7 +185,7 @@ static int look(struct top *t)
 	return error;
 }
 
-/* Who wants some buffers only has no question about boards. */
+/* With names of buffers, boards are of no interest. */
 static void look_at_rings(struct top *t)
 {
 	if (!t->n_wanted)
@@ -219,8 +219,8 @@ static void take_keys(struct top *t, const struct pollfd *keys)
 }
 
 /*
- * Time some records; the rest of the interval is slept, however many more come. Who asks by HTTP
- * ends it.
+ * Time some records; sleep for the rest of the interval, even if more records come. An HTTP
+ * request ends it.
  */
 static void listen_until(struct top *t, uint64_t end)
 {
@@ -278,7 +278,7 @@ static void print_row(struct follower *f)
 		    p99);
 }
 
-/* What it was before: stages come as they have something to do, and none goes. */
+/* Earlier numbers of a stage. Stages are added with their first work, and never removed. */
 static const struct rashpa_stream_stage *stage_before(const struct follower *f,
 						      const struct rashpa_stream_stage *s)
 {
@@ -584,7 +584,7 @@ static int run(struct top *t)
 			break;
 		result = look(t);
 		if (result) {
-			/* what it said went with the picture: once more */
+			/* the screen hid the message: once more */
 			screen_end();
 			result = look(t);
 		}
@@ -593,7 +593,7 @@ static int run(struct top *t)
 		look_at_rings(t);
 		result = print(t);
 	}
-	/* what is not measured any more is not told */
+	/* no metrics after the last measurement */
 	if (t->prometheus && t->file && !t->count)
 		unlink(t->file);
 	return result;

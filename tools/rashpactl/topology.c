@@ -94,7 +94,7 @@ enum distance topology_nodes(int a, int b)
 
 	if (!load_machine())
 		return NODE_UNKNOWN;
-	/* Firmware of machines with one node often does not tell that devices are on it. */
+	/* Firmware of machines with one node often does not assign devices to it. */
 	if (hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_NUMANODE) == 1 || (a >= 0 && a == b))
 		return NODE_SAME;
 	if (a < 0 || b < 0)

@@ -19,15 +19,15 @@ enum acs topology_acs(const struct chain *chain, uint64_t below, uint64_t *port)
 enum distance { NODE_UNKNOWN, NODE_SAME, NODE_SOCKET, NODE_OTHER_SOCKET };
 enum distance topology_nodes(int a, int b);
 
-/* What sysfs tells of a function's link; speed is empty if it tells nothing. */
+/* Properties of a function's link from sysfs; speed is empty if it is not known. */
 struct link {
 	char speed[32], max_speed[32];
-	uint32_t width, max_width;	/* lanes, 0: not told */
+	uint32_t width, max_width;	/* lanes, 0: not known */
 };
 
 void topology_link(uint64_t bdf, struct link *link);
 
-/* After the last call: give libpci and hwloc back. */
+/* Release libpci and hwloc, after the last call. */
 void topology_done(void);
 
 #endif /* TOPOLOGY_H */

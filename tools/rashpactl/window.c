@@ -17,7 +17,7 @@
 /* A window as the profile file has it; of one that could be made, as the driver has it. */
 struct row {
 	struct rashpa_profile_window window;
-	bool differs;			/* where it begins, and whose it is, is not known then */
+	bool differs;			/* then offset and owner are not known */
 	const char *state;
 };
 
@@ -41,8 +41,8 @@ static const char *compare(int memory, int window, const struct fpga *fpga, stru
 }
 
 /*
- * The driver does not tell which windows a profile declared: the profile file does, and
- * the driver whether it knows them. It may have been given those of another file.
+ * The driver does not report which windows a profile declared. The profile file lists them, and the
+ * driver reports whether it knows each. The driver may have the profile of another file.
  */
 static const char *state_of(int memory, const struct fpga *fpga, struct row *row)
 {
@@ -174,7 +174,9 @@ int cmd_window_info(int argc, char **argv)
 	const char *name;
 	bool json = false;
 	const struct simple simple = {
-		"fpgaN:WINDOW", "Make a window, tell what it is, and release it.", 1, &name, &json,
+		"fpgaN:WINDOW",
+		"Make a window, print its properties, and release it.",
+		1, &name, &json,
 	};
 	struct memory m;
 	char why[WHY_SIZE], size[SIZE_TEXT], bdf[BDF_SIZE];

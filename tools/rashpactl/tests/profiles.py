@@ -58,8 +58,8 @@ FETCH = {**FULL, "table": {
             {"kind": "next", "offset": 16, "bits": 64}],
         "registers": [{"kind": "address", "offset": 0, "bits": 64}, {"kind": "count", "offset": 8, "clear": 1}]}}}
 
-# What is wrong: where, what stands there instead, what rashpactl says, and whether a schema can say so. Places are
-# those of FULL.
+# Errors: the place in FULL, the wrong value, a part of rashpactl's message, and whether a schema can detect it.
+
 BOTH, TOOL = True, False
 WRONG = [
     ((), [], "must be one JSON object", BOTH),
@@ -114,7 +114,7 @@ WRONG_FETCH = [
     ((*PART, "registers", 1), {"kind": "constant", "offset": 8, "only": "last"}, "only is for descriptors", TOOL),
 ]
 
-# What both take, beside FULL.
+# Variants of FULL that both accept.
 RIGHT = [
     ((), {"name": "least", "match": [{"vendor": 1, "device": 2}]}),
     (("engines",), []),
@@ -230,7 +230,7 @@ def number(value, default=None):
 
 
 def play(steps, board):
-    """As the driver does (rashpa_steps_run()); what came of it."""
+    """Run the steps as the driver does (rashpa_steps_run()), and return the result."""
     for step in steps:
         (kind, step), = step.items()
         offset, value, mask = number(step["offset"]), number(step["value"]), number(step.get("mask"), ALL_ONES)
@@ -249,7 +249,7 @@ def play(steps, board):
 
 
 def stops(steps, kind, stuck=None):
-    """What the sequence says of a board, and whether that is true; stuck: what does not stop."""
+    """Return the verdict of the sequence on a board, and whether it is true; stuck: the part that does not stop."""
     board = kind(steps)
     board.stuck = stuck
     try:
@@ -267,7 +267,7 @@ def test_quiesce(path, steps, kind):
         ok(said == "timed out", f"waits-vain-not: {path}: waits in vain if {part} does not stop", said)
     said = play(steps, Dead())
     ok(said == "does not answer", f"dead-board-not: {path}: a dead board has not stopped", said)
-    # Each step counts: without it something runs and nobody notices, or is not told to stop.
+    # Each step counts: without it some part runs on undetected, or gets no request to stop.
     for i in range(len(steps) if kind is not Reference else 0):
         rest = steps[:i] + steps[i + 1:]
         results = [stops(rest, kind, part) for part in (None, *kind(steps).running)]
@@ -313,7 +313,7 @@ class Judge:
         self.schema = jsonschema.Draft202012Validator(schema) if jsonschema else None
 
     def tool(self, profile):
-        """What it complains of, or an empty string."""
+        """Return the message of the tool, or an empty string."""
         with open(self.path, "w", encoding="utf-8") as file:
             json.dump(profile, file)
         done = subprocess.run([RASHPACTL, "profile", self.path], capture_output=True, text=True, check=False)
@@ -460,13 +460,13 @@ def test_broken(judge, schema):
         said = judge.tool(profile)
         if not said:
             taken.append(what)
-        # of a field the table is named, of a key that is missing the object
+        # the message names the table for an error in a field, and the object for a missing key
         elif f"board.json: {key(place[:-2] or place[:1])}" not in said:
             elsewhere.append(f"{what}: {said.strip()}")
         if judge.takes(profile):
             missed.append(what)
     ok(count > 150 and not taken, f"broken-rules-schema: {count} broken rules of the schema are refused by rashpactl", *taken)
-    ok(not elsewhere, "place: and each is told at its place", *elsewhere)
+    ok(not elsewhere, "place: each message names the place", *elsewhere)
     if jsonschema:
         ok(not missed, "schema: and by the schema", *missed)
     # At the limit something else may be wrong, as in a table of one word; not the limit.
@@ -502,9 +502,9 @@ def test_installed(judge):
         said = judge.tool(profile)
         errors = [error.message for error in judge.schema.iter_errors(profile)] if judge.schema else []
         ok(not said and not errors, path, said, *errors)
-        # a board that nobody has tried says so where it is seen
+        # a profile of an untested board says so in its name
         untried = "untried" in path
-        ok(untried == ("(never tried on hardware)" in profile["name"]), f"whether-tried: {path}: tells whether it was tried")
+        ok(untried == ("(never tried on hardware)" in profile["name"]), f"whether-tried: {path}: its name says if it is untested")
         kind = BOARDS[os.path.basename(path).removesuffix(".json")]
         test_quiesce(path, profile["quiesce"], kind)
         wrong = [engine["name"] for engine in profile.get("engines", ())
