@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause
-/* The mean of each frame of a stream: consumer BUFFER */
+/* Print the mean of each frame of a stream: consumer BUFFER */
 #include <err.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ static double mean(const struct rashpa_stack *st, uint32_t image)
 	const uint16_t *pixel = (const uint16_t *)((char *)st->data + image * st->image_stride);
 	uint64_t sum = 0, n = (uint64_t)st->width * st->height;
 
-	for (uint64_t i = 0; i < n; i++)	/* lines are not padded here */
+	for (uint64_t i = 0; i < n; i++)	/* this example expects lines without padding */
 		sum += pixel[i];
 	return (double)sum / n;
 }

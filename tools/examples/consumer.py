@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause
-"""Plot how bright each image of a stream is: consumer.py BUFFER PLOT.png"""
+"""Plot the mean of each image of a stream: consumer.py BUFFER PLOT.png"""
 import sys
 
 import rashpa
@@ -10,7 +10,7 @@ buffer, plot = sys.argv[1:]
 frames, means = [], []
 with rashpa.Stream(buffer) as stream:
     for stack in stream:
-        # this is the memory that the detector writes: it is given back when the loop goes on
+        # this is the memory that the detector writes; the next iteration gives it back
         means.extend(stack.images.mean(axis=(1, 2)))
         frames.extend(stack.frames)
     status = stream.status()

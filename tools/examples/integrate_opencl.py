@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause
-"""Integrate a stream by pyFAI's OpenCL kernels, where its images are:
+"""Integrate a stream by pyFAI's OpenCL kernels, in place:
 integrate_opencl.py BUFFER GEOMETRY.poni BINS PROFILES.npy"""
 import sys
 
@@ -16,7 +16,7 @@ HERE = pyopencl.mem_flags.READ_ONLY | pyopencl.mem_flags.USE_HOST_PTR
 
 
 class InPlace(OCL_CSR_Integrator):
-    """pyFAI copies an image to memory of the device first; this one has the kernel read it where it is."""
+    """Let the kernel read images in place; pyFAI would copy them to device memory first."""
 
     def send_buffer(self, data, dest, *args, **options):
         return data.data if dest == "image" else super().send_buffer(data, dest, *args, **options)
@@ -29,10 +29,10 @@ def integrator(poni, shape, bins):
 
 
 def here(ocl, image):
-    """The image for OpenCL. A buffer has what was there when it was made: each image needs one."""
+    """Wrap an image for OpenCL. A buffer keeps the content of its creation, so each image needs one."""
     if not image.flags.c_contiguous:
-        sys.exit("an image has gaps between its lines, which pyFAI's kernels do not leave out: "
-                 "have lines packed, or use romulu")
+        sys.exit("the lines of the images are padded, which pyFAI's kernels do not support: "
+                 "use packed lines, or romulu")
     return Array(ocl.queue, image.shape, image.dtype,
                  data=pyopencl.Buffer(ocl.ctx, HERE, hostbuf=image))
 
@@ -43,7 +43,7 @@ def main(buffer, poni, bins, file):
         about = stream.begin()
         ocl = integrator(poni, (about.height, about.width), int(bins))
         for stack in stream:
-            # a dark image is no signal, and nobody knows what is in a wrong one
+            # leave out dark images, which have no signal, and wrong ones, whose content is unknown
             signal = (stack.roles != DARK) & (stack.table["wrong"] == 0)
             left_out += len(stack) - signal.sum()
             for i in signal.nonzero()[0]:

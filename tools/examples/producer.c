@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause
-/* Frames that a program makes, all pixels of each are its number: producer BUFFER FRAMES */
+/* Stream generated frames; all pixels of a frame have its number: producer BUFFER FRAMES */
 #include <err.h>
 #include <stdlib.h>
 #include <rashpa.h>

@@ -18,7 +18,7 @@
 #include "stop.h"
 
 #define IMAGES_MAX	(UINT64_C(1) << 48)
-/* An image in eleven days, or in each tick: what is between has a period in ticks. */
+/* From one image in eleven days to one in each tick; periods between them are whole ticks. */
 #define RATE_MIN	0.000001
 #define RATE_MAX	(1e9 / RFPGA_TICK_NS)
 
@@ -39,16 +39,16 @@ static const char * const policies[] = {
 static const struct argp_option options[] = {
 	OPTION_FPGA("the function that streams (default fpga0)"),
 	{ "dtp", OPT_DTP, "X,Y,WxH[@DX,DY]", 0,
-	  "one more data transfer process: a region of the image, and where it goes", 0 },
+	  "one more data transfer process: a region of the image, and its target", 0 },
 	{ "split", OPT_SPLIT, "N", 0,
 	  "N processes, each with a horizontal band (default 2; 1 with --live or drop)", 0 },
 	{ "bunch", OPT_BUNCH, "N", 0, "images per stack, that is per event (default 8)", 0 },
 	{ "slots", OPT_SLOTS, "N[images]", 0,
-	  "stacks in the buffer, or for how many images (default: as many as fit)", 0 },
+	  "size of the buffer in stacks or images (default: as many as fit)", 0 },
 	{ "sampling", OPT_SAMPLING, "N[,PHASE]", 0,
-	  "send 1 of N images, behind the first PHASE ones (default 1)", 0 },
+	  "send 1 of N images, after the first PHASE ones (default 1)", 0 },
 	{ "rate", OPT_RATE, "HZ", 0, "images per second, not waiting for the receiver", 0 },
-	{ "period", OPT_PERIOD, "TICKS", 0, "the same as ticks of the board for an image", 0 },
+	{ "period", OPT_PERIOD, "TICKS", 0, "the same in ticks of the board per image", 0 },
 	{ "live", OPT_LIVE, NULL, 0,
 	  "take the images from live source 0 of the board, at --rate or --period", 0 },
 	{ "policy", OPT_POLICY, "wait|overwrite|drop", 0,
@@ -63,14 +63,14 @@ static const struct argp_option options[] = {
 	  "memory for the images: a buffer, or a program's (default: in the buffer)", 0 },
 	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
 	{ "transport", OPT_TRANSPORT, "pcie|roce|udp|jungfrau", 0,
-	  "how images get there (default pcie)", 0 },
+	  "transport of the images (default pcie)", 0 },
 	{ NULL, 0, NULL, 0, "Over a network:", 1 },
 	{ "to", OPT_TO, "HOST:PORT", 0,
-	  "where a receiver listens; several times for several", 1 },
+	  "address of a receiver; repeat it for several receivers", 1 },
 	{ "share", OPT_SHARE, "images|stacks", 0,
 	  "receivers share the images, in turn (default: each gets all)", 1 },
 	{ "immediate", OPT_IMMEDIATE, "each|stack", 0,
-	  "what tells of messages: each one (default), or the last one of a stack, blind to lost ones",
+	  "messages that notify the receiver: each one (default), or the last one of a stack (losses are not seen)",
 	  1 },
 	{ "message", OPT_MESSAGE, "BYTES", 0,
 	  "most bytes of a message (default: a packet)", 1 },
@@ -83,7 +83,7 @@ static const struct argp_option options[] = {
 	{}
 };
 
-/* Who does not say what is to happen without a free slot, and what cannot. */
+/* Default of the policy for a stream without free slots, and combinations that are impossible. */
 static void check_policy(struct argp_state *state, struct config *c)
 {
 	if (c->free_run && c->policy_given && c->policy != RASHPA_STREAM_OVERWRITE)
@@ -149,7 +149,7 @@ static void parse_transport(struct argp_state *state, const char *arg, struct ne
 	argp_error(state, "--transport: \"%s\" is not pcie, roce, udp or jungfrau", arg);
 }
 
-/* What a network cannot do, and what nothing else can. */
+/* Options that a network does not support, and options that need one. */
 static void check_network(struct argp_state *state, struct config *c)
 {
 	const char *name = transports[c->net.transport];
@@ -159,7 +159,7 @@ static void check_network(struct argp_state *state, struct config *c)
 	if (c->net.transport == TRANSPORT_PCIE)
 		return;
 	if (!c->net.receivers)
-		argp_error(state, "--transport %s: who gets the images? Give --to HOST:PORT", name);
+		argp_error(state, "--transport %s: a receiver is missing: give --to HOST:PORT", name);
 	if (c->opt.buffer || c->lock || c->payload || c->live || c->resume || c->depth.n)
 		argp_error(state, "--transport %s: buffer, slots, lock, payload, live and resume are of PCIe: the receiver has the buffer",
 			   name);
@@ -181,7 +181,7 @@ static void check(struct argp_state *state, struct config *c)
 {
 	c->opt.without_buffer = c->net.transport != TRANSPORT_PCIE || is_daemon(&c->daemon) ||
 				c->daemon.probe;
-	/* what is missing comes by telegram */
+	/* the other settings arrive by telegram */
 	if (is_daemon(&c->daemon) || c->daemon.probe)
 		return;
 	if (c->regions && c->split)
@@ -204,7 +204,7 @@ static void check(struct argp_state *state, struct config *c)
 			   c->opt.images.n, c->bunch);
 }
 
-/* What depends on the images. */
+/* Regions, and checks against the size of the images. */
 static int plan_regions(struct config *c, const struct dataset *dataset)
 {
 	const struct geometry *g = &dataset->geometry;
@@ -232,7 +232,7 @@ static int plan_regions(struct config *c, const struct dataset *dataset)
 	return 0;
 }
 
-/* What belongs to a network. */
+/* Options of a network. */
 static error_t parse_network(int key, char *arg, struct argp_state *state,
 			     struct network_config *n)
 {
@@ -376,7 +376,7 @@ static const struct argp argp = {
 	       "\vExit status: 0 done (or stopped by a signal), 1 failed, 2 usage, 3 no progress in time.",
 };
 
-/* Who leads us wants to know what images these are. */
+/* Describe the images to the leader. */
 static struct json_object *about(const struct config *c, const struct dataset *dataset)
 {
 	struct json_object *o = json_object_new_object(), *image = json_object_new_object();
@@ -427,7 +427,7 @@ static void print_text(const struct report *r, const struct dataset *dataset, do
 	if (r->counted)
 		print_figures(r, seconds, live);
 	else
-		puts("the board does not answer: what it sent is not known");
+		puts("the board does not answer: its counts are not known");
 	printf("dataset     %" PRIu32 " of %" PRIu32 " images loaded\n", r->loaded,
 	       dataset->images);
 	printf("map         %s, %" PRIu32 " segment%s, iommu %s, %" PRIu32 " slots\n",
@@ -435,7 +435,7 @@ static void print_text(const struct report *r, const struct dataset *dataset, do
 	       r->iommu ? "on" : "off", r->slots);
 }
 
-/* A figure of the board's, null if it told none. */
+/* A number from the board; null if the board did not answer. */
 static void put_figure(struct json_object *to, const char *key, const struct report *r,
 		       uint64_t value)
 {

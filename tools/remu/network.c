@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The sender's side of the contract, of the control links, and what is sent when. */
+/* Sender over a network: contract, control links and schedule. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -21,11 +21,11 @@
 #define HANDSHAKE_MS	30000		/* other modules may take long to come */
 #define BYE_MS		30000		/* the receiver waits for what is under way */
 #define TICK_MS		100
-#define HOLD_MS		2		/* from one look at workers that are to hold to the next */
+#define HOLD_MS		2		/* between checks of workers that are to hold */
 
 /* --- a worker --- */
 
-/* Receivers share the images of the detector, or its stacks; the number is of this receiver's. */
+/* Index in the dataset of an image for this receiver, which may share images or stacks. */
 static uint32_t shown(const struct worker *w, uint64_t stack, uint32_t image)
 {
 	const struct config *c = w->receiver->sender->config;
@@ -38,7 +38,7 @@ static uint32_t shown(const struct worker *w, uint64_t stack, uint32_t image)
 	return (frame % n * (w->receiver->sampling % n) + w->receiver->phase) % n;
 }
 
-/* Frames that are told of by the first image of its share. */
+/* Detector frame at which an image is due; each of the receivers that share gets one of @shares. */
 static uint64_t detector_frame(const struct worker *w, uint64_t stack, uint32_t image)
 {
 	const struct config *c = w->receiver->sender->config;
@@ -47,7 +47,7 @@ static uint64_t detector_frame(const struct worker *w, uint64_t stack, uint32_t 
 	return (stack * c->bunch + image) * shares;
 }
 
-/* A start that is slower: bursts at full rate overrun queues of switches before they can react. */
+/* Start slowly: bursts at full rate overrun queues of switches before they can react. */
 static uint64_t due_ns(const struct sender *s, uint64_t frame)
 {
 	const double period = (double)s->period * RFPGA_TICK_NS, ramp = s->ramp_ns;
@@ -103,8 +103,8 @@ static int send_image(struct worker *w, uint64_t stack, uint32_t image, bool las
 }
 
 /*
- * 1: a slot is free for this stack; 0: no more are wanted. At the end who is behind catches up, so
- * that all regions of a stack are sent.
+ * 1: a slot is free for this stack; 0: the stream ends. At the end slower workers complete the
+ * stacks that others began, so that all regions of a stack are sent.
  */
 static int await_credit(struct worker *w, uint64_t stack)
 {
@@ -130,7 +130,7 @@ static int await_credit(struct worker *w, uint64_t stack)
 	return free;
 }
 
-/* How many images are this receiver's. */
+/* Number of images for this receiver. */
 static uint64_t images_of(const struct receiver *r)
 {
 	const struct config *c = r->sender->config;
@@ -235,7 +235,7 @@ static int say_hello(struct receiver *r, char *why)
 	return link_send(&r->link, hello_write(&hello), why);
 }
 
-/* What it accepts has to be what we send. */
+/* The contract that the receiver accepts must match ours. */
 static int take_accept(struct receiver *r, char *why)
 {
 	const struct sender *s = r->sender;
@@ -284,7 +284,7 @@ static int take_credit(struct receiver *r, struct json_object *message, char *wh
 	return 0;
 }
 
-/* Packets that nobody asked for: their receiver knows what they are. */
+/* Send packets without a contract: the receiver knows their format. */
 static int send_unasked(struct sender *s, char *why)
 {
 	int result = 0;
@@ -385,7 +385,7 @@ static int take_bye(struct receiver *r, struct json_object *message, char *why)
 	char what[WHY_SIZE];
 
 	if (!r->told_end)
-		return because(why, -1, "%s: it says bye before the end", r->link.peer);
+		return because(why, -1, "%s: it ended the stream early", r->link.peer);
 	if (!link_number(message, "missing", 0, UINT64_MAX, &r->missing, what) ||
 	    !link_number(message, "incomplete", 0, UINT64_MAX, &r->incomplete, what))
 		return because(why, -1, "%s: %s", r->link.peer, what);
@@ -427,7 +427,7 @@ static int listen_to(struct receiver *r)
 	return -1;
 }
 
-/* Images of which all messages are sent: the card may have failed before that. */
+/* Images whose messages are all sent; the card may have failed before. */
 static uint64_t images_sent(const struct receiver *r)
 {
 	uint64_t images = UINT64_MAX;
@@ -447,7 +447,7 @@ static int tell_progress(struct receiver *r, const char *kind)
 	struct json_object *o = link_message(kind), *sent = json_object_new_array();
 	char why[WHY_SIZE];
 
-	/* before the messages, which become more meanwhile */
+	/* read this before the messages, whose number grows meanwhile */
 	put_u64(o, "images", images_sent(r));
 	for (uint32_t i = 0; i < r->sender->config->regions; i++)
 		json_object_array_add(sent, json_object_new_uint64(worker_of(r, i)->messages));
@@ -469,7 +469,7 @@ static bool all_sent(const struct receiver *r)
 	return true;
 }
 
-/* All that is under way first, then the counts. */
+/* Drain all messages, then send the counts. */
 static int tell_end(struct receiver *r)
 {
 	r->told_end = true;
@@ -488,7 +488,7 @@ static uint64_t sum_messages(const struct sender *s, bool *all_done)
 	return sum;
 }
 
-/* Who has all hears so at once: it does not wait for others that are slower. */
+/* Notify a receiver as soon as it has all; slower receivers do not delay it. */
 static void look_at_receivers(struct sender *s, bool tell, int *result)
 {
 	for (uint32_t i = 0; i < s->receivers; i++) {
@@ -520,7 +520,7 @@ static void wait_for_receivers(const struct sender *s)
 	poll(fds, s->receivers + 1, s->wish ? HOLD_MS : TICK_MS);
 }
 
-/* --- what who leads us wants --- */
+/* --- commands of the leader --- */
 
 static void wake_workers(struct sender *s)
 {
@@ -556,7 +556,7 @@ static bool all_hold(const struct sender *s)
 	return true;
 }
 
-/* The image that comes next is due now. */
+/* Restart the schedule: the next image is due now. */
 static void begin_anew(struct sender *s)
 {
 	uint64_t next = 0, frame;
@@ -659,7 +659,7 @@ static int watch(struct sender *s)
 	return result;
 }
 
-/* From each of them its account. */
+/* Collect the final account of each receiver. */
 static int part(struct sender *s)
 {
 	struct json_object *message;
@@ -725,7 +725,7 @@ static int run(struct sender *s)
 	return result;
 }
 
-/* Images flow when the leader says so. */
+/* Images flow on a command of the leader. */
 static int arm(struct sender *s)
 {
 	led_say("armed", NULL);
@@ -832,7 +832,7 @@ static const struct transport * const transports[] = {
 	[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
 };
 
-/* Bytes behind the header of UDP, of the longest packet. */
+/* Payload of the longest UDP packet in bytes. */
 static uint32_t longest(const struct sender *s, const struct packets *p)
 {
 	const bool together = !s->transport->linked || adjacent(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A detector that sends over a network: what does not depend on how messages go. */
+/* A detector that sends over a network: the part common to all transports. */
 #ifndef REMU_NETWORK_H
 #define REMU_NETWORK_H
 
@@ -22,93 +22,93 @@ struct receiver {
 	struct link link;
 	struct accept accept;
 	uint32_t sampling, phase;
-	bool over;			/* it does not want any more, or: */
-	bool gone;
-	bool told_end;			/* what was sent to it */
-	bool parted;			/* and it has said what is missing */
-	uint64_t missing, incomplete;	/* as it says at the end; all ones: it did not say */
+	bool over;			/* it ended the stream, or: */
+	bool gone;			/* no link (any more) */
+	bool told_end;			/* the counts were sent to it */
+	bool parted;			/* it has replied with its losses */
+	uint64_t missing, incomplete;	/* its own counts at the end; all ones: none received */
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	uint64_t credit;		/* stacks that have a slot; lock */
-	uint64_t begun;			/* that a worker has; lock */
+	uint64_t credit;		/* stacks that have a slot; under the lock */
+	uint64_t begun;			/* stacks that a worker began; under the lock */
 };
 
-/* A region of the images, on its way to a receiver: a thread. */
+/* A thread that sends a region of the images to a receiver. */
 struct worker {
 	struct receiver *receiver;
 	const struct region *region;
-	uint32_t index;			/* of the region */
-	void *path;			/* the transport's */
+	uint32_t index;			/* index of the region */
+	void *path;			/* private data of the transport */
 	struct cut cut;
 	uint32_t first;			/* number of the first message */
 	pthread_t thread;
 	bool running;
-	/* written by the thread, looked at by others; messages that have left */
+	/* written by the thread, read by others; number of sent messages */
 	_Atomic uint64_t messages;
-	_Atomic uint64_t images;	/* complete ones */
+	_Atomic uint64_t images;	/* complete images */
 	_Atomic bool done;
-	_Atomic bool holding;		/* it waits between two stacks, since all are to */
-	uint64_t waited_ns;		/* for credit */
+	_Atomic bool holding;		/* waits between two stacks, as hold requests */
+	uint64_t waited_ns;		/* time spent waiting for credit */
 	char why[WHY_SIZE];
 };
 
 struct sender {
 	const struct config *config;
 	const struct transport *transport;
-	void *path;			/* the transport's */
+	void *path;			/* private data of the transport */
 	struct dataset *dataset;
 	volatile bool *stop;
 	struct receiver *receiver;
-	struct worker *worker;		/* of receiver i: regions from i * regions on */
+	struct worker *worker;		/* workers of receiver i begin at i * regions */
 	uint32_t receivers, workers;
-	uint32_t message;		/* most bytes of one */
+	uint32_t message;		/* size limit of a message in bytes */
 	uint64_t start_ns, end_ns;
 	_Atomic bool halt;
-	_Atomic bool hold;		/* no stack is begun */
-	enum led_kind wish;		/* of who leads, for when all workers hold; or LED_NONE */
+	_Atomic bool hold;		/* begin no new stack */
+	enum led_kind wish;		/* command, due when all workers hold; or LED_NONE */
 	bool paused;
 	/* when images are due; written while no worker sends */
 	uint64_t period;		/* ticks; 0: as fast as it goes */
-	uint64_t base_ns, base_frame;	/* this image is due then, and others after it */
-	uint64_t ramp_ns;		/* from base_ns on */
-	uint64_t new_period;		/* wished */
+	uint64_t base_ns, base_frame;	/* time and number of the image from which others count */
+	uint64_t ramp_ns;		/* length of the ramp, from base_ns on */
+	uint64_t new_period;		/* requested period */
 };
 
 /* A message of a stack. */
 struct message {
-	uint64_t number;		/* of the worker, from 0 on */
-	uint64_t stack;			/* of the receiver's buffer */
-	uint64_t from;			/* behind the first byte of the dataset */
-	uint64_t to;			/* behind the first byte of slot 0 */
+	uint64_t number;		/* number within the worker, from 0 */
+	uint64_t stack;			/* stack in the receiver's buffer */
+	uint64_t from;			/* offset in the dataset */
+	uint64_t to;			/* offset from slot 0 */
 	uint32_t bytes;
-	bool last;			/* of the stack */
+	bool last;			/* last message of the stack */
 };
 
-/* What packets will be, before anything is open. */
+/* Format of the packets, known before anything is open. */
 struct packets {
-	uint32_t header;		/* bytes before and behind what is of the message */
-	uint32_t part;			/* most bytes of a message in one */
+	uint32_t header;		/* bytes around the payload */
+	uint32_t part;			/* most payload bytes in a packet */
 	uint32_t message;		/* most bytes of a message */
-	char interface[IF_NAMESIZE];	/* that they leave by; "": any */
+	char interface[IF_NAMESIZE];	/* outgoing interface; "": any */
 };
 
-/* How messages go. All return 0, or -1 and why; @why of a worker is its own. */
+/* A transport of messages. All calls return 0, or -1 and a reason in @why; a worker has its own. */
 struct transport {
 	const char *name;
-	uint32_t number;		/* enum contract_transport, if it is */
-	bool linked;			/* by a contract; else address and accept are not there */
+	uint32_t number;		/* enum contract_transport, if linked */
+	bool linked;			/* by a contract; else address and accept are not used */
 	/* false: not known */
 	bool (*packets)(const struct sender *s, struct packets *p);
 	/* sets sender->message, unless it was given */
 	int (*open)(struct sender *s, char *why);
 	int (*open_worker)(struct worker *w, char *why);
-	/* what the receiver has to know of a worker */
+	/* fills in the worker's addresses, which the receiver needs */
 	void (*address)(const struct worker *w, struct contract_process *process);
 	uint32_t (*mtu)(const struct sender *s);
-	/* receiver->accept is there */
+	/* after receiver->accept is set */
 	int (*connect)(struct worker *w, char *why);
 	int (*send)(struct worker *w, const struct message *m);
-	/* all has left the machine */
+	/* returns when all messages have left the machine */
 	int (*drain)(struct worker *w);
 	void (*report)(const struct sender *s, struct json_object *o);
 	void (*close_worker)(struct worker *w);

@@ -20,17 +20,17 @@
 
 #define TICK_MS		250
 #define STOP_MS		1000
-#define PAUSED_NS	5000000ull	/* from look to look whether the receiver has taken all */
+#define PAUSED_NS	5000000ull	/* between checks whether the receiver has taken all */
 
-/* Memory that the board writes to, and where its addresses are in the board's table. */
+/* Memory that the board writes to, and its entries in the board's address table. */
 struct target {
 	char what[RASHPA_STREAM_NAME + 16];
-	int dmabuf;			/* -1: it is no memory of its own */
+	int dmabuf;			/* -1: the stream has no such memory */
 	unsigned int maps;
-	int map[RFPGA_DTPS_MAX];	/* one for each range */
+	int map[RFPGA_DTPS_MAX];	/* one map for each range */
 	uint32_t first[RFPGA_DTPS_MAX];
 	uint32_t segments, class;
-	uint32_t entries;	/* of the table; 1 if that is where a ring is */
+	uint32_t entries;	/* entries in the table; 1 for a ring's address */
 };
 
 #define TARGET_NONE { .dmabuf = -1 }
@@ -38,28 +38,28 @@ struct target {
 struct run {
 	const struct config *config;
 	struct dataset *dataset;
-	uint32_t loaded;		/* images of it in on-board memory */
-	uint64_t sum;			/* of these */
-	int producer;			/* the buffer's node, ours until the stream is there */
+	uint32_t loaded;		/* images of the dataset in on-board memory */
+	uint64_t sum;			/* checksum of the loaded images */
+	int producer;			/* node of the buffer, ours until the stream is open */
 	struct rashpa_stream *stream;
-	const struct rashpa_stream_header *about;	/* what consumers see of it */
+	const struct rashpa_stream_header *about;	/* header that consumers see */
 	struct fpga fpga;
 	struct view memory;
 	int channel;
 	struct target slots;
-	struct target head;	/* the buffer, where it has no slots but what is known of them */
+	struct target head;	/* the buffer, if it holds the header but not the slots */
 	struct target locks;	/* lock memory */
-	/* of the table: that of each process, where they are engines; or one, of all */
+	/* entries of the table: one range for each process if they are engines, else one for all */
 	struct fpga_range range[RFPGA_DTPS_MAX];
 	unsigned int ranges;
-	struct fpga_block source;	/* of a live stream */
-	uint64_t missed;		/* by its detector, before this stream */
+	struct fpga_block source;	/* live source of the board */
+	uint64_t missed;		/* images that the source missed before this stream */
 	bool started;
-	uint64_t next;			/* stack that the board began with, or goes on with */
-	uint64_t period;		/* ticks */
+	uint64_t next;			/* first stack of the board since its last start */
+	uint64_t period;		/* in ticks */
 	bool paused;
-	bool wished;			/* that it goes on, when the receiver has taken all */
-	struct report before;		/* what was counted before the last pause */
+	bool wished;			/* resume when the receiver has taken all */
+	struct report before;		/* counts before the last pause */
 };
 
 /* --- stream --- */
@@ -76,7 +76,7 @@ static int target(struct target *t, int dmabuf, const char *kind, const char *na
 	return dmabuf < 0 ? fail("%s: %s", t->what, rashpa_reason()) : 0;
 }
 
-/* The memory of the lock records, where they are not in the buffer. */
+/* The memory of the lock records, if separate. */
 static int open_locks(struct run *r)
 {
 	struct rashpa_info info = { .fd = -1 };
@@ -90,7 +90,7 @@ static int open_locks(struct run *r)
 	return target(&r->locks, rashpa_buffer_dmabuf(node), "lock memory", r->config->lock);
 }
 
-/* A lock record may overtake what goes to another function, unless that is read back before. */
+/* A lock record may overtake writes to another function, unless a read flushes them first. */
 static int check_order(struct run *r)
 {
 	struct rashpa_info info = { .fd = r->slots.dmabuf };
@@ -104,7 +104,7 @@ static int check_order(struct run *r)
 		    r->fpga.number, r->slots.what);
 }
 
-/* The slots, what is told of them where that is apart, and lock memory. */
+/* Open the slots, the buffer with the header if it is separate, and lock memory. */
 static int open_memories(struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
@@ -202,7 +202,7 @@ static int check_fpga(struct run *r)
 	struct fpga *f = &r->fpga;
 	uint32_t caps = fpga_read(f, RFPGA_CAPS), vector = c->vector;
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
-	/* Without groups there is an interrupt for each process, which a receiver stands. */
+	/* Without groups each process sends interrupts; receivers cope with that. */
 	uint32_t want = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK |
 			(c->policy ? RFPGA_FEATURE_FREERUN : 0) |
 			(c->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_DROP : 0) |
@@ -232,7 +232,7 @@ static int open_fpga(struct run *r)
 	struct fpga *f = &r->fpga;
 	char why[WHY_SIZE];
 
-	/* Loading takes long: that there is no buffer, or another producer, is said before. */
+	/* Loading takes long: report a missing buffer or another producer first. */
 	r->producer = rashpa_buffer_open(r->config->opt.buffer, O_RDWR);
 	if (r->producer < 0 || rashpa_buffer_role(r->producer, &role))
 		return fail("%s", rashpa_reason());
@@ -242,7 +242,7 @@ static int open_fpga(struct run *r)
 	return 0;
 }
 
-/* How many images of the dataset fit on the board. */
+/* Number of images of the dataset that fit on the board. */
 static int choose_images(struct run *r)
 {
 	const struct dataset *d = r->dataset;
@@ -325,7 +325,7 @@ static int load(struct run *r, struct report *report, const volatile bool *stop)
 	return result;
 }
 
-/* Each has entries of the range for itself, behind those of the one before. */
+/* Each target gets its own entries of the range, after those of the previous target. */
 static int map_into(struct run *r, struct target *t, struct fpga_range *range)
 {
 	struct rashpa_map_make map = {
@@ -356,7 +356,7 @@ static int map_into(struct run *r, struct target *t, struct fpga_range *range)
 	return 0;
 }
 
-/* An engine reads its own entries only: so each has a map. */
+/* An engine reads only its own entries, so each engine gets a map. */
 static int map_target(struct run *r, struct target *t)
 {
 	int result = 0;
@@ -366,7 +366,7 @@ static int map_target(struct run *r, struct target *t)
 	return result;
 }
 
-/* What the processes may use of the table. */
+/* Find the entries of the table that each process may use. */
 static int open_ranges(struct run *r)
 {
 	char name[16], why[WHY_SIZE];
@@ -380,7 +380,7 @@ static int open_ranges(struct run *r)
 	return 0;
 }
 
-/* Loading took long, and not all producers claim what they use. */
+/* Check again: loading took long, and not all producers claim what they use. */
 static int still_alone(struct run *r)
 {
 	char why[WHY_SIZE];
@@ -425,7 +425,7 @@ static void configure(struct run *r, unsigned int i)
 	uint32_t step = s->sampling % s->dataset_images;
 	const uint64_t k = r->next;
 	const struct rfpga_dtp dtp = {
-		/* To host memory the payload goes before its lock record without a flush, too. */
+		/* In host memory the payload precedes its lock record even without a flush. */
 		.mode = RFPGA_MODE_MSIX | RFPGA_MODE_LOCK |
 			(features & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0) |
 			(s->meta_slot ? RFPGA_MODE_META : 0) |
@@ -477,13 +477,13 @@ static void stop_source(struct run *r)
 	fpga_write(&r->fpga, r->source.base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
 }
 
-/* Counted from the board's reset on. */
+/* Counted since the reset of the board. */
 static uint64_t missed(const struct run *r)
 {
 	return fpga_read64(&r->fpga, r->source.base + RFPGA_SOURCE_MISSED) - r->missed;
 }
 
-/* Where the board has groups, processes that are several begin at once, and share their events. */
+/* With groups, all processes of a board start together and share events. */
 static void start_processes(struct run *r)
 {
 	const struct rashpa_stream_header *s = r->about;
@@ -512,19 +512,19 @@ static int start(struct run *r)
 		return fail("%s", rashpa_reason());
 	r->started = true;
 	if (s->live) {
-		stop_source(r);		/* of whoever was here before */
+		stop_source(r);		/* started by an earlier producer */
 		r->missed = missed(r);
 	}
 	start_processes(r);
 	if (!s->live)
 		return 0;
-	/* behind the processes: so they see its first image, all of them */
+	/* start the source after the processes, so that all of them get its first image */
 	fpga_write64(&r->fpga, r->source.base + RFPGA_SOURCE_PERIOD, r->config->period);
 	fpga_write(&r->fpga, r->source.base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_START);
 	return 0;
 }
 
-/* All bits of the processes' status: any of them, and those that all have. */
+/* Status bits of the processes: bits set in any, and bits set in all. */
 static uint32_t status(struct run *r, uint32_t *all)
 {
 	uint32_t any = 0, one;
@@ -538,7 +538,7 @@ static uint32_t status(struct run *r, uint32_t *all)
 	return any;
 }
 
-/* Stop every process of ours. false: they do not. */
+/* Stop all our processes. False: some did not stop. */
 static bool stop_processes(struct run *r)
 {
 	uint64_t end = now_ns() + STOP_MS * 1000000ull;
@@ -555,7 +555,7 @@ static bool stop_processes(struct run *r)
 	return true;
 }
 
-/* And make sure of it. */
+/* Stop, by the driver if necessary. */
 static int stop_all(struct run *r)
 {
 	if (!r->started)
@@ -563,7 +563,7 @@ static int stop_all(struct run *r)
 	if (r->about->live)
 		stop_source(r);
 	if (!stop_processes(r)) {
-		say("fpga%u: it does not stop by itself: the driver stops it", r->fpga.number);
+		say("fpga%u: it ignores STOP: the driver stops it", r->fpga.number);
 		if (rashpa_device_quiesce(r->fpga.device, NULL))
 			return fail("fpga%u: %s", r->fpga.number, rashpa_reason());
 	}
@@ -582,7 +582,7 @@ static int explain_fault(struct run *r)
 		    rashpa_stream_complete(r->stream) - r->about->first_stack);
 }
 
-/* That an engine was stopped which is none of ours does not matter. */
+/* A stop of an engine that is not ours does not concern us. */
 static bool concerns(const struct run *r, const struct rashpa_event *event)
 {
 	if (event->kind != RASHPA_SOURCE_DEVICE || event->time_ns < r->about->start_ns)
@@ -595,7 +595,7 @@ static bool concerns(const struct run *r, const struct rashpa_event *event)
 	return false;
 }
 
-/* Empty the channel. 0, or an exit code if somebody stopped the function. */
+/* Empty the channel. 0, or an exit code if the function was stopped. */
 static int take_events(struct run *r)
 {
 	struct rashpa_event event[64];
@@ -605,7 +605,7 @@ static int take_events(struct run *r)
 		for (size_t i = 0; i < n / sizeof(event[0]); i++) {
 			if (!concerns(r, &event[i]))
 				continue;
-			return fail("fpga%u: somebody stopped it (%s) after %" PRIu64 " stacks",
+			return fail("fpga%u: another process stopped it (%s) after %" PRIu64 " stacks",
 				    r->fpga.number, rashpa_device_event_name(event[i].value),
 				    rashpa_stream_complete(r->stream) - r->about->first_stack);
 		}
@@ -618,7 +618,7 @@ static int take_events(struct run *r)
 	return 0;
 }
 
-/* What the board has counted since it was started. */
+/* Counts of the board since its last start. */
 static void count_registers(const struct run *r, struct report *report)
 {
 	const struct fpga *f = &r->fpga;
@@ -654,7 +654,7 @@ static void count_registers(const struct run *r, struct report *report)
 		report->missed = missed(r);
 }
 
-/* All of the run: a board that is started again counts from 0. */
+/* Counts of the whole run: after another start the board counts from 0. */
 static void count(const struct run *r, struct report *report)
 {
 	const struct report *b = &r->before;
@@ -679,17 +679,17 @@ static void count(const struct run *r, struct report *report)
 	report->stall_source += b->stall_source;
 	report->start = b->start ? b->start : report->start;
 	report->stop = r->paused ? b->stop : report->stop;
-	/* A board that is gone reads as all ones, at the latest behind its last counter. */
+	/* A removed board reads as all ones; check after the last counter. */
 	report->counted = fpga_answers(&r->fpga);
 }
 
-/* Behind the last one; UINT64_MAX if it is endless. */
+/* One past the last stack; UINT64_MAX if endless. */
 static uint64_t last_stack(const struct rashpa_stream_header *h)
 {
 	return h->images ? h->first_stack + (h->images + h->bunch - 1) / h->bunch : UINT64_MAX;
 }
 
-/* --- what who leads us wants --- */
+/* --- commands of the leader --- */
 
 static void tell_leader(const struct run *r)
 {
@@ -700,7 +700,7 @@ static void tell_leader(const struct run *r)
 
 	count(r, &report);
 	if (report.counted) {
-		/* of a stack that is stopped in its middle nobody hears */
+		/* a stack that stops in its middle is never delivered */
 		put_u64(counts, "images", report.images < whole ? report.images : whole);
 		put_u64(counts, "stacks", report.stacks);
 		put_u64(counts, "bytes", report.bytes);
@@ -711,7 +711,7 @@ static void tell_leader(const struct run *r)
 	led_say("status", o);
 }
 
-/* Stop in the middle, where nothing is lost by that. 0, or an exit code. */
+/* Pause a stream that loses nothing by it. 0, or an exit code. */
 static int pause_board(struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
@@ -721,7 +721,7 @@ static int pause_board(struct run *r)
 		return fail("fpga%u: it does not stop", r->fpga.number);
 	count(r, &report);
 	r->before = report;
-	/* what was not complete is sent again */
+	/* incomplete stacks are sent again */
 	r->before.stacks = rashpa_stream_complete(r->stream) - h->first_stack;
 	r->before.images = r->before.stacks * h->bunch;
 	if (h->images && r->before.images > h->images)
@@ -730,13 +730,13 @@ static int pause_board(struct run *r)
 	return 0;
 }
 
-/* When the receiver has given all back: a board begins with all slots free. */
+/* Resume only if the receiver has returned all slots: a board starts with all slots free. */
 static void go_on(struct run *r)
 {
 	if (!r->wished || rashpa_stream_again(r->stream, &r->next))
 		return;
 	r->wished = false;
-	/* after the last one there is nothing to start, nor to count */
+	/* after the last stack there is nothing to start or count */
 	r->paused = r->next >= last_stack(r->about);
 	if (!r->paused)
 		start_processes(r);
@@ -860,7 +860,7 @@ static int wait_done(struct run *r, const volatile bool *stop)
 	return result;
 }
 
-/* What a receiver needs to account for what it did not get. */
+/* Write the counts with which a receiver accounts for missing images. */
 static void end_stream(struct run *r)
 {
 	const size_t dtp = RFPGA_DTP(process(r, 0)->number);

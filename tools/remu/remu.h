@@ -26,14 +26,14 @@ struct network_config {
 	uint32_t receivers;
 	enum share {
 		SHARE_NONE,		/* each receiver gets all */
-		SHARE_IMAGES, SHARE_STACKS,	/* 1 of so many */
+		SHARE_IMAGES, SHARE_STACKS,	/* each gets 1 of N, for N receivers */
 	} share;
 	uint32_t immediate;		/* enum contract_immediate */
-	uint32_t message;		/* most bytes of one; 0: a packet */
-	uint32_t linked;		/* writes that are posted in one go */
-	uint32_t writes;		/* under way, in each process */
-	double ramp;			/* seconds */
-	hwloc_const_bitmap_t cpus;	/* of the threads; NULL: any */
+	uint32_t message;		/* size limit of a message in bytes; 0: a packet */
+	uint32_t linked;		/* writes posted together */
+	uint32_t writes;		/* most writes under way in each process */
+	double ramp;			/* in seconds */
+	hwloc_const_bitmap_t cpus;	/* processors for the threads; NULL: any */
 	uint32_t first;			/* immediate of the first message */
 	bool first_given;
 };
@@ -45,9 +45,9 @@ struct config {
 	struct region region[RFPGA_DTPS_MAX];
 	unsigned int regions, split;
 	uint32_t bunch, sampling, phase, vector;
-	struct depth depth;				/* of the buffer, as given */
-	uint32_t slots;					/* the same in stacks; 0: as many as fit */
-	uint64_t images;				/* to send; 0: no limit */
+	struct depth depth;				/* size of the buffer, as given */
+	uint32_t slots;					/* size in stacks; 0: as many as fit */
+	uint64_t images;				/* images to send; 0: no limit */
 	uint64_t period;				/* ticks, with a rate */
 	uint32_t policy;				/* enum rashpa_stream_policy */
 	bool policy_given, free_run, live, resume;
@@ -56,16 +56,16 @@ struct config {
 	const char *payload;		/* name of the slots' memory, NULL: in the buffer */
 };
 
-/* What the FPGA counted. */
+/* Counts of the FPGA. */
 struct report {
 	uint32_t dtps, segments, map_class;
 	bool iommu, interrupted;
-	bool counted;			/* false: the board does not answer, it told no figures */
+	bool counted;			/* false: the board did not answer, no counts */
 	uint64_t first_stack, images, stacks, bytes, descriptors, events, overruns, faults;
 	uint64_t dropped, lost, fifo_peak, missed, stall, stall_bus, stall_source;
 	uint64_t start, stop;		/* ticks */
-	uint64_t load_ns, load_bytes;	/* of the dataset into on-board memory */
-	uint32_t loaded;		/* images there */
+	uint64_t load_ns, load_bytes;	/* loading of the dataset into on-board memory */
+	uint32_t loaded;		/* images in on-board memory */
 	uint32_t slots;
 };
 
@@ -73,10 +73,10 @@ struct report {
 int pcie_run(const struct config *config, struct dataset *dataset, volatile bool *stop,
 	     struct report *report);
 
-/* The same over a network; it reports by itself. */
+/* Stream over a network; prints its own report. */
 int network_run(const struct config *config, struct dataset *dataset, volatile bool *stop);
 
-/* What the ways to the receivers carry, as far as that can be found out now: an array. */
+/* Array of the paths to the receivers, with limits as far as they can be found out now. */
 struct json_object *network_paths(const struct config *config, struct dataset *dataset);
 
 #endif /* REMU_H */

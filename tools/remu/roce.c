@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Messages by RDMA WRITE: a queue pair each region and receiver. */
+/* Messages by RDMA WRITE: a queue pair for each region and receiver. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define TICK_MS		100
 #define SOLICIT		1024		/* messages from one event to the next at most */
-#define CHAIN		256		/* writes that are posted in one go, at most */
+#define CHAIN		256		/* most writes posted together */
 #define HEADERS		(12 + 16 + 4 + 4)	/* BTH, RETH, the immediate and the ICRC */
 
 struct roce {
@@ -36,7 +36,7 @@ static int broken(struct worker *w)
 	return because(w->why, -1, "%s: %s", w->receiver->link.peer, rashpa_net_reason());
 }
 
-/* Wait until no more than so many messages are under way. */
+/* Wait until at most @most messages are under way. */
 static int drain(struct worker *w, uint64_t most)
 {
 	struct pair *p = w->path;
@@ -73,7 +73,7 @@ static int flush(struct worker *w)
 	return 0;
 }
 
-/* Queued in two halves: while one is sent the other one is filled. */
+/* The queue has two halves: the card sends one while we fill the other. */
 static int put(struct worker *w, struct rashpa_net_write *write, bool last)
 {
 	const struct network_config *c = &w->receiver->sender->config->net;
@@ -114,7 +114,7 @@ static int drain_all(struct worker *w)
 	return drain(w, 0);
 }
 
-/* Where its packets leave, other ones to the same machine need not. */
+/* Interface of the route; another route to the same machine may leave by another interface. */
 static bool packets(const struct sender *s, struct packets *p)
 {
 	const struct network_config *c = &s->config->net;

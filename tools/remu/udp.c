@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Messages as packets of UDP: with a header of ours, or with that of a JUNGFRAU. What the kernel
- * can cut into packets (UDP_SEGMENT) is handed over in one piece.
+ * Messages as packets of UDP, with our header or with that of a JUNGFRAU. Where the kernel can cut
+ * a message into packets (UDP_SEGMENT), it gets the whole message.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,9 +20,9 @@
 #include "network.h"
 #include "packet.h"
 
-#define SEGMENTS	64		/* that the kernel cuts */
+#define SEGMENTS	64		/* most packets that the kernel cuts from one call */
 #define ETHERNET	1500
-#define HEADERS		(40 + 8)	/* of IPv6, which are the larger ones, and UDP */
+#define HEADERS		(40 + 8)	/* IPv6 (larger than IPv4) and UDP */
 
 union header {
 	struct packet packet;
@@ -66,7 +66,7 @@ static ssize_t hand_over(struct path *p, bool cut)
 	return sendmsg(p->fd, &m, 0);
 }
 
-/* One by one, where the kernel or the card does not cut. */
+/* Send packets one by one if neither kernel nor card cuts them. */
 static ssize_t hand_over_each(struct path *p)
 {
 	struct mmsghdr m[SEGMENTS] = {};
@@ -89,7 +89,7 @@ static bool cannot_cut(void)
 	return errno == EINVAL || errno == EIO || errno == ENOPROTOOPT || errno == EMSGSIZE;
 }
 
-/* That nobody listens there is an error of the next call: it is as if the packets were lost. */
+/* With no listener, the next call fails: treat that as lost packets. */
 static int flush(struct worker *w)
 {
 	struct path *p = w->path;
@@ -233,7 +233,7 @@ static uint32_t mtu(const struct sender *s)
 	return s->message;
 }
 
-/* The machine of the control link, and the port that it told. */
+/* Connect to the machine of the control link, at the port that it announced. */
 static int connect_port(struct worker *w, const struct sockaddr_storage *to, socklen_t size,
 			char *why)
 {
@@ -241,7 +241,7 @@ static int connect_port(struct worker *w, const struct sockaddr_storage *to, soc
 
 	p->fd = socket(to->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (p->fd < 0 || connect(p->fd, (const struct sockaddr *)to, size))
-		return because(why, -1, "%s: no way for UDP: %s", w->receiver->to, strerror(errno));
+		return because(why, -1, "%s: no route for UDP: %s", w->receiver->to, strerror(errno));
 	return 0;
 }
 

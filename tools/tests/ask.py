@@ -12,7 +12,7 @@ kind, path = sys.argv[1:]
 
 
 def connect():
-    """Whoever listens is there soon."""
+    """Connect; the server may still be starting."""
     end = time.monotonic() + 60
     while True:
         s = socket.socket(socket.AF_UNIX)
@@ -28,7 +28,7 @@ def connect():
 
 
 def raw(*parts):
-    """What is answered to bytes, that come in parts; the last one may be the end."""
+    """Send parts of a request, and return the answer."""
     with connect() as s:
         try:
             for part in parts:
@@ -69,19 +69,19 @@ assert ask("GET", "/metrics?x=y")[0].status == 200
 assert ask("GET", "/other")[0].status == 404
 post, _ = ask("POST", "/metrics")
 assert post.status == 405 and post.getheader("Allow") == "GET, HEAD", post.headers
-# in parts; no HTTP; too much; nothing, and gone; each of them is followed by one that is served
+# requests in parts, not HTTP, too long, or empty and closed; after each, a good one is served
 assert raw(b"GET /met", b"rics HTTP/1.1\r\nHost: x\r\n", b"\r\n").startswith(b"HTTP/1.1 200 OK\r\n")
 assert raw(b"\x16\x03\x01\0 \r\n\r\n").startswith(b"HTTP/1.1 400 ")
 assert raw(b"GET /" + b"a" * 20000) == b""
 connect().close()
-# more silent connections than there are places: a question is answered before these end by themselves
+# more silent connections than there are places: a request is answered before these time out
 silent = [connect() for _ in range(300)]
 for s in silent[::2]:
     s.send(b"GET /metrics HTTP/1.1\r\n")
 for _ in range(3):
     assert ask("GET", "/metrics")[0].status == 200
-assert all(s.recv(100) == b"" for s in silent), "it waits for ever for who says nothing"
-# connections that ask and read nothing
+assert all(s.recv(100) == b"" for s in silent), "silent connections are never closed"
+# connections that send a request and never read
 deaf = [connect() for _ in range(300)]
 for s in deaf:
     s.send(b"GET /metrics HTTP/1.1\r\n\r\n")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verdicts of self-tests, as TAP. The name of each begins with its id, "id: sentence"; one that comes
- * again gets a number. TAP_LINKAGE: nothing, where several files of a program have verdicts. TAP_WHY: the
- * reason of what failed.
+ * Results of self-tests, as TAP. Each name begins with its id, "id: sentence"; a repeated id gets a
+ * number. TAP_LINKAGE: empty if several files of a program report results. TAP_WHY: the reason of a
+ * failure.
  */
 #ifndef TOOLS_TESTS_TAP_H
 #define TOOLS_TESTS_TAP_H
@@ -18,7 +18,7 @@
 
 static unsigned int tests, failures;
 
-/* how often this id came */
+/* how often this id occurred */
 static unsigned int tap_times(const char *id, size_t length)
 {
 	static struct {

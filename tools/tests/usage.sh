@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=20
-# Runs inside the lab's root: what the tools say where no driver is needed. Wrong usage: exit status 2,
-# and a sentence that names the thing and the remedy; help, manual and completion have the same
-# options. RASHPA_TOOLS: where they are. TAP.
+# Runs inside the lab's root: behaviour of the tools without a driver. Wrong usage: exit status 2 and a
+# sentence that names the thing and the remedy. Help, manual and completion list the same options.
+# RASHPA_TOOLS: folder of the tools. TAP.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../selftests/lib/shell.sh
@@ -14,7 +14,7 @@ PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 
 # --- wrong usage
 
-# refuses PATTERN COMMAND...; the verdict is that of all up to refused
+# refuses PATTERN COMMAND...: "refused" gives one verdict for all of these
 wrong=0
 refuses() {
 	local pattern=$1 got
@@ -27,7 +27,7 @@ refuses() {
 	sed 's/^/#   /' "$work/err" "$work/out"
 }
 refused() { ok "$wrong" "$1"; wrong=0; }
-# expects WHAT ACTUAL EXPECTED: the same of any command
+# expects WHAT ACTUAL EXPECTED: the same for any comparison
 expects() { [[ $2 == "$3" ]] || { wrong=1; echo "# $1: got \"$2\", expected \"$3\""; }; }
 
 refuses "name.*empty" rashpactl buffer create "" 4M
@@ -65,7 +65,7 @@ refuses "give FILE, or --schema" rashpactl profile --schema board.json
 refused "usage-rashpactl: wrong usage is refused"
 refuses "stray.*--json=FILE" remu --buffer here --json stray
 refuses "which buffer" remu
-refuses "udp: who gets the images" remu --transport udp
+refuses "udp: a receiver is missing" remu --transport udp
 refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
 refuses "of PCIe" remu --buffer here --transport roce --to a:1
 refuses "does not wait" remu --transport jungfrau --to a:1
@@ -168,7 +168,7 @@ refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model --readouts
 refuses "there is no event 77 with --events 77" rashpa-builder build --events 77 --fault corrupt:0:77
 refused "usage-rashpa-builder: wrong usage is refused"
 
-# The driver is what is missing, whatever is asked for.
+# Without the driver, each command names the driver as the reason.
 for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
 	"rashpactl top --once" "rashpactl top --once --prometheus" "rashpactl event watch memory --lock here:0" "rashpactl quiesce fpga0" \
 	"remu --buffer here" "romulu --buffer here"; do
@@ -177,19 +177,19 @@ for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl l
 	expects "$command" "$? $(grep -o "load the driver (modprobe rashpa)" "$work/err" | sort -u)" \
 		"1 load the driver (modprobe rashpa)"
 done
-refused "no-driver: without the driver, it is what is missing, whatever is asked for"
+refused "no-driver: without the driver, each command says so"
 
-# What cannot be written is a failure, and said once.
+# Output that cannot be written is a failure, reported once.
 for command in rashpactl "rashpactl list" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
 	read -ra words <<<"$command"
 	"${words[@]}" --help >/dev/full 2>"$work/err"
 	expects "$command --help" "$? $(grep -c "cannot write standard output: " "$work/err")" "1 1"
 done
-refused "full-device: what cannot be written is a failure, and said once"
+refused "full-device: output that cannot be written is a failure, reported once"
 
 # --- profiles
 
-# How entries look is told, with the sums that are kept in them.
+# The layout of table entries is printed, with the sums in them.
 reference=tools/profiles/rashpa-fpga.json
 json '.table == {window: "table", offset_bytes: 0, length_bytes: 32768, stride_bytes: 32,
 	segment_bytes: 0, address: {offset_bytes: 0, bits: 64}, length: {offset_bytes: 8, bits: 64},
@@ -197,31 +197,31 @@ json '.table == {window: "table", offset_bytes: 0, length_bytes: 32768, stride_b
 	.name == "rashpa-fpga" and .windows == 20 and .engines == 20 and .quiesce_steps == 2' \
 	rashpactl profile --json "$reference"
 ok $? "profile-json-layout: profile --json has the layout of the table"
-is "profile-text: profile tells it as text" "$(rashpactl profile "$reference" | tail -n 1)" \
+is "profile-text: profile prints the layout as text" "$(rashpactl profile "$reference" | tail -n 1)" \
 	"table: 1024 entries of 32 bytes, address 64 bits at 0, length 64 bits at 8, control 32 bits at 16, running sum 64 bits at 24"
 jq 'del(.table.sum, .table.length_field) | .table.segment_size = 4096' "$reference" >"$work/plain.json"
 json '.table | .sum == null and .length == null and .segment_bytes == 4096' \
 	rashpactl profile --json "$work/plain.json"
-ok $? "not: and what there is not"
-is "text: also as text" "$(rashpactl profile "$work/plain.json" | tail -n 1)" \
+ok $? "not: absent fields are null"
+is "text: the text names absent fields, too" "$(rashpactl profile "$work/plain.json" | tail -n 1)" \
 	"table: 1024 entries of 32 bytes, address 64 bits at 0, no length, control 32 bits at 16, no running sum, segments of 4096 bytes"
 jq 'del(.table, .engines)' "$reference" >"$work/plain.json"
 json 'has("table") and .table == null' rashpactl profile --json "$work/plain.json"
-ok $? "without-table-well: without a table as well"
+ok $? "without-table-well: a profile without a table has a null table"
 
-# --- a driver that is loaded, and nobody has made a buffer yet
+# --- a loaded driver, and no buffer yet
 mkdir -p "$work/empty/buffer"
 : >"$work/empty/memory"
 for format in --once --json --prometheus; do
 	RASHPA_DEV=$work/empty rashpactl top --once --interval 0.01 $format >"$work/out" 2>&1
-	is "no-buffer/top$format: it shows nothing, and succeeds" $? 0
+	is "no-buffer/top$format: the list is empty, and the command succeeds" $? 0
 done
 RASHPA_DEV=$work/empty rashpactl report >"$work/out" 2>&1
-is "no-buffer/report: so does report" $? 0
+is "no-buffer/report: report succeeds, too" $? 0
 
-# --- by HTTP, at a socket of systemd
+# --- by HTTP, at a socket from systemd
 rashpactl top --serve 2>"$work/said"
-is "without-one: without one" "$? $(grep -c "no socket that listens: start rashpa-exporter.socket" "$work/said")" "1 1"
+is "without-one: without a socket, the error names the unit to start" "$? $(grep -c "no socket that listens: start rashpa-exporter.socket" "$work/said")" "1 1"
 for from in empty none; do
 	RASHPA_DEV=$work/$from systemd-socket-activate -E RASHPA_DEV -l "$work/$from.socket" rashpactl top --serve >"$work/served" 2>&1 &
 	server=$!
@@ -231,7 +231,7 @@ for from in empty none; do
 	wait "$server" 2>/dev/null
 done
 
-# --- what shall be there after every boot
+# --- configuration that is applied at every boot
 
 export RASHPA_CONFIG=$work/etc
 mkdir -p "$RASHPA_CONFIG"/{buffers,boards}.d
@@ -243,7 +243,7 @@ echo '{ "boards": [ { "function": "1234:5250" }, { "function": "03:00.0", "take"
 	>"$RASHPA_CONFIG/boards.d/one.conf"
 json '. == {buffers: [{name: "ring0", length_bytes: 1073741824}], boards: [{function: "1234:5250", take: false},
 	{function: "03:00.0", take: true}]}' rashpactl --json apply --check
-ok $? "apply-check: apply --check tells what would be made"
+ok $? "apply-check: apply --check lists the buffers and boards to make"
 wrong_file() { # PATTERN TEXT: of a file of buffers
 	local pattern=$1
 	echo "$2" >"$RASHPA_CONFIG/buffers.d/two.conf"
@@ -262,7 +262,7 @@ wrong_file 'buffers\[0\].owner: there is no user "nosuchuser"' \
 	'{ "buffers": [ { "name": "a", "size": 1, "owner": "nosuchuser" } ] }'
 wrong_file '1: not JSON' 'buffers = ring0'
 wrong_file 'the buffer a is in .*two.conf already' '{ "buffers": [ { "name": "a", "size": 1 }, { "name": "a", "size": 1 } ] }'
-refused "apply-check-wrong: a wrong file is named, with the place and what is wrong; others count"
+refused "apply-check-wrong: an error names the file, the place and the reason; other files are used"
 unset RASHPA_CONFIG
 
 # exposure of services, from 0 (none) to 10
@@ -282,27 +282,27 @@ is "help-names-all: the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
 measures="gpu latency loop memory network process roundtrip"
-is "rashpa-bench: so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
+is "rashpa-bench: the help of rashpa-bench names all its commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
 . tools/completion/rashpa-bench
 completed() { # TOOL: what may be its first word, but for options
 	COMP_WORDS=("$1" "") COMP_CWORD=1
 	"_${1//-/_}"
 	printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs
 }
-is "completed: which are completed" "$(completed rashpa-bench)" "$measures"
+is "completed: commands of rashpa-bench are completed" "$(completed rashpa-bench)" "$measures"
 . tools/completion/rashpa-manager
 is "commands-rashpa-manager-completed: commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
 . tools/completion/rashpa-builder
 is "commands-rashpa-builder-completed: commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build burst model nton nxn"
-# The headlines of a manual, as text: those of rashpactl only behind a command's, up to the next one's.
+# Headlines of a manual as text; for rashpactl only those of one command.
 headlines() { # FILE [COMMAND]
 	sed -n '/^\.TP/{n;s/\\f[A-Z]//g;s/\\-/-/g;s/\\~/ /g;s/^\.[A-Z]* //;s/[" ]\{1,\}/ /g;s/^ //;p}' "$1" |
 		awk -v command="${2-}" '!/^-/ { inside = index($0 " ", command " ") == 1 } !command || inside || /^-j .*--json/ { print " " $0 " " }' |
 		tr -c 'a-z0-9\n-' ' '
 }
-# The words that an option takes, where its help has them all: "option word..."
+# Options whose help lists all words of their argument: "option word..."
 choices() { sed -nE 's/^ *(-., )?(--[a-z-]+)=([a-z-]+(\|[a-z-]+)+)( .*)?$/\2 \3/p' | tr '|' ' '; }
-# options_known COMMAND [WORD]: those of its help; WORD stands behind it. Sets missing.
+# options_known COMMAND [WORD]: compare the options of the help; WORD follows the command. Sets missing.
 options_known() {
 	local option manual words usage known want
 	missing=
@@ -341,19 +341,19 @@ manuals=Documentation/man completions=tools/completion
 letters=
 for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu} \
 	rashpa-bench\ network\ {sink,write,sweep} rashpa-{builder,manager,fpga,fpga-conformance,inject,capture-check}; do
-	# behind a bare "map" may come "explain"
+	# a bare "map" may be followed by "explain"
 	case $command in
 	*" map") options_known "$command" NAME ;;
 	*) options_known "$command" ;;
 	esac
-	is "options/${command// /-}: completion and manual know them, and their words" "$missing" ""
+	is "options/${command// /-}: completion and manual list the options and their words" "$missing" ""
 done
 for command in rashpactl "rashpactl map" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
 	read -ra words <<<"$command"
 	expects "$command" "$("${words[@]}" -h)" "$("${words[@]}" --help)"
 done
 refused "short-help: -h is --help"
-# what is gone is missed: a headline of the manual, a word of it, a word of the completion
+# The check detects a removed headline of the manual, word of the manual, and word of the completion.
 mkdir "$work/gone"
 for gone in "/policy =/d" "/policy =/s/|drop//" "s/wait overwrite drop/wait drop/"; do
 	sed "$gone" Documentation/man/remu.1 >"$work/gone/remu.1"
@@ -361,7 +361,7 @@ for gone in "/policy =/d" "/policy =/s/|drop//" "s/wait overwrite drop/wait drop
 	manuals=$work/gone completions=$work/gone options_known remu
 	expects "$gone" "$(grep -c -- " --policy" <<<"$missing")" 1
 done
-refused "planted: what is gone from the manual or the completion is missed"
+refused "planted: a removal from the manual or the completion is detected"
 is "letter-means-same: a letter means the same everywhere" \
 	"$(sort -u <<<"$letters" | cut -d' ' -f1 | uniq -d | xargs)" ""
 

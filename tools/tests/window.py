@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The window of python3 -m rashpa.view, of a stream that is not one: needs a display, and no driver."""
+"""Test the window of python3 -m rashpa.view with a simulated stream: needs a display, but no driver."""
 import argparse
 import types
 
@@ -17,7 +17,7 @@ ABOUT = {
 
 
 class Stack:
-    """Images of a run, whose numbers go on."""
+    """Images of a run, with consecutive numbers."""
 
     run, lost, skipped = 1, 0, 0
 

@@ -86,7 +86,7 @@ def main(example):
         example.here(ocl, numpy.zeros((SHAPE[0], SHAPE[1] + 4), "u2")[:, :SHAPE[1]])
     except (SystemExit, ValueError) as failure:
         said = str(failure)
-    ok(said and "gaps between its lines" in said, "lines-not-packed: lines that are not packed are refused by a sentence")
+    ok(said and "padded" in said, "lines-not-packed: lines that are not packed are refused by a sentence")
     driver.fake_driver_unload()
 
 
