@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* BUILD_ID: that of the program, which the linker put into a note of it. */
+/* BUILD_ID of the board: the program's build ID, a note written by the linker. */
 #include "fpga.h"
 
 #include <elf.h>

@@ -10,8 +10,8 @@
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
 /* under clock_lock */
 static bool held;
-static uint64_t stands;		/* while it is held: the tick */
-static uint64_t ahead;		/* else: of the host's clock, modulo 2^64 */
+static uint64_t stands;		/* the tick of a held clock */
+static uint64_t ahead;		/* difference to the host's clock in ticks, modulo 2^64 */
 
 uint64_t host_ticks(void)
 {

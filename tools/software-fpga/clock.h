@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The clock of the board: that of the host, until a test holds it. Then it stands still and
- * moves only by steps, so that what happens at which tick depends on no other clock.
+ * The clock of the board: the host's clock, until a test holds it. A held clock moves only by
+ * steps, so that the tick of each action depends on no other clock.
  *
- * There is one board in a process, and one clock. Its lock is innermost. Who changes the clock
- * wakes all who sleep in clock_wait().
+ * A process has one board and one clock. Its lock is innermost. A thread that changes the clock
+ * wakes all threads in clock_wait().
  */
 #ifndef CLOCK_H
 #define CLOCK_H
@@ -17,7 +17,7 @@
 #define CLOCK_END	(1ull << 61)	/* no step goes so far: TAI in ns has 64 bits */
 
 uint64_t fpga_ticks(void);	/* never goes back; no reset touches it */
-uint64_t host_ticks(void);	/* as many a second, and nobody holds them */
+uint64_t host_ticks(void);	/* same rate; never held */
 
 /*
  * Sleep until @cond is signalled, but neither beyond tick @due of the board nor beyond tick
@@ -26,8 +26,8 @@ uint64_t host_ticks(void);	/* as many a second, and nobody holds them */
 void clock_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t due, uint64_t host);
 
 void clock_hold(void);
-void clock_run(void);		/* on from where it stands */
-bool clock_step(uint64_t ticks);	/* false: it is not held, or cannot count so far */
+void clock_run(void);		/* continue from the held tick */
+bool clock_step(uint64_t ticks);	/* false: not held, or beyond CLOCK_END */
 bool clock_held(void);
 
 #endif /* CLOCK_H */

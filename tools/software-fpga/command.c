@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Commands of the control socket: what a test needs to see how software stands hardware that
- * fails.
+ * Commands of the control socket. Tests use them to check how software copes with failing
+ * hardware.
  *
- *   status	     counters, also when the host cannot read them any more
- *   peek A N	     N bytes, 1 to 64, at bus address A, in hexadecimal: as the board reads them
- *   clock hold|run  the clock stands still, goes on
- *   clock step N    a held clock jumps N ticks, when nothing more is to be done before. This and
- *		     "hold" are answered when the engine and a flood have nothing more to do at
- *		     that tick
+ *   status	     counters, even when the host cannot read them any more
+ *   peek A N	     N bytes, 1 to 64, at bus address A, in hexadecimal, as the board reads them
+ *   clock hold|run  hold the clock, let it go on
+ *   clock step N    advance a held clock by N ticks, after all work that is due. This command and
+ *		     "hold" are answered when the engine and a flood have done all work that is due
+ *		     at the new tick
  *
- * those of source.c, what a detector does not deliver, of slow.c, what a sensor reads, and of
- * ring.c, what rings get wrong; those of fault.c, which the whole board does wrong, and those of
- * misbehave.c, which get a stack and its event wrong.
+ * More commands: source.c (images that a detector misses), slow.c (sensor values), ring.c (faults
+ * of rings), fault.c (faults of the whole board) and misbehave.c (wrong order, loss and duplication
+ * of images, lock records and interrupts).
  */
 #include "fpga.h"
 
@@ -93,8 +93,8 @@ static void obey_clock(struct fpga *fpga, const char *text, char *answer)
 }
 
 /*
- * What was due before a step happens before it. The protocol goes on meanwhile: the engine may
- * wait for an answer of the host.
+ * Work that is due before a step is done before it. The protocol goes on meanwhile, because the
+ * engine may wait for an answer of the host.
  */
 static void settle(struct fpga *fpga, char *answer)
 {

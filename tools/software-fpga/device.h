@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A PCI function behind the vfio-user server: what the server asks of a device, and what a
- * device may ask of its host. Whoever writes a device needs this file and no other one.
+ * A PCI function of the vfio-user server: calls from the server to a device, and from a device to
+ * its host. To write a device, this file is enough.
  *
- * The server (vfu.c, pci.c, host.c, irq.c, control.c, server.c) speaks the protocol, and has
- * configuration space, the MSI-X table, BARs that are memory, and what the host has mapped for
- * DMA. A device has registers, and whatever threads it wants. A program is a few lines:
+ * The server (vfu.c, pci.c, host.c, irq.c, control.c, server.c) speaks the protocol. It implements
+ * configuration space, the MSI-X table and memory BARs, and keeps the memory that the host has
+ * mapped for DMA. A device implements registers, and may have threads. A program is a few lines:
  *
  *	static struct mine mine;
  *
@@ -24,10 +24,10 @@
  *		return server_run(server, &mine.device);
  *	}
  *
- * Threads. All of struct device_ops is called by one thread, the protocol thread, which
- * serves one message after the other; a host waits meanwhile. Functions host_*() may be called by
- * any thread, but for those that say otherwise. A device that copies in threads of its own stops
- * them behind server_run(): it has been reset then, and the host is gone.
+ * Threads. One thread, the protocol thread, calls all of struct device_ops and serves one message
+ * after the other; the host waits meanwhile. Any thread may call host_*(), unless stated otherwise.
+ * A device with copying threads stops them after server_run() returns; by then the device has been
+ * reset and the host has gone.
  *
  * A fence, like the clearing of an entry of an address table: take a lock to write in
  * &device_ops.write, and to read around look-up and host_access(); or host_exclude(), which is that
@@ -46,7 +46,7 @@
 #define DEVICE_BARS		6
 #define DEVICE_VECTORS_MAX	16
 #define DEVICE_COMMAND_SIZE	256	/* a line at the control socket, or its answer */
-#define DEVICE_MSIX_SIZE	4096	/* of the BAR that has the MSI-X table */
+#define DEVICE_MSIX_SIZE	4096	/* bytes of the BAR with the MSI-X table */
 
 /**
  * enum device_reset - why a device is reset
@@ -62,9 +62,9 @@ enum device_reset {
  * struct device_bar - a base address register
  * @size: bytes, a power of two of at least 4096; 0: there is no such BAR
  * @flags: PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH (linux/pci_regs.h). A BAR
- *	of 64 bits takes the number behind it as well
+ *	of 64 bits also uses the next number
  * @memory: the BAR is this memory; see bar_create(). NULL: &device_ops.read and write
- * @fd: of that memory. The host maps it: accesses that go there are seen by nobody
+ * @fd: file descriptor of that memory. The host maps it, so the device does not see accesses
  */
 struct device_bar {
 	uint64_t size;
@@ -86,9 +86,9 @@ struct device_ops {
 	void (*write)(void *self, unsigned int bar, uint64_t offset, const uint8_t *data,
 		      uint32_t count);
 	/**
-	 * @reset: everything to its reset value, memory of BARs included where that has one. When
-	 * this returns, nothing that the device has begun reaches the host any more. Bus
-	 * mastering is still as it was; the server resets configuration space behind it.
+	 * @reset: everything to its reset value, including memory of BARs that has one. When
+	 * this returns, no access that the device began reaches the host any more. Bus
+	 * mastering is still unchanged; the server resets configuration space afterwards.
 	 *
 	 * A thread may wait in host_access() for an answer that the protocol thread would have to
 	 * receive, which is here: call host_abort(true) before waiting for that thread, and
@@ -98,7 +98,7 @@ struct device_ops {
 	/** @written: optional. A message has written to a BAR that is memory. */
 	void (*written)(void *self, unsigned int bar);
 	/**
-	 * @answers: optional. Is there somebody at all? If not, reads are all ones and writes are
+	 * @answers: optional. Does the device answer? If not, reads are all ones and writes are
 	 * ignored, those of configuration space (@config) or those of BARs.
 	 */
 	bool (*answers)(void *self, bool config);
@@ -115,15 +115,15 @@ struct device_ops {
  * struct device - a PCI function
  * @ops: see there
  * @self: for @ops
- * @vendor: of configuration space, also for the subsystem
- * @id: likewise
+ * @vendor: vendor ID in configuration space, also used for the subsystem
+ * @id: device ID, used likewise
  * @class: base class, subclass, interface: 24 bits
  * @revision: 8 bits
  * @bar: the BARs
- * @msix_bar: which of them has the MSI-X table: DEVICE_MSIX_SIZE bytes, no memory, and no @ops
- * @vectors: of MSI-X, 1 to DEVICE_VECTORS_MAX
+ * @msix_bar: BAR of the MSI-X table: DEVICE_MSIX_SIZE bytes, neither memory nor served by @ops
+ * @vectors: number of MSI-X vectors, 1 to DEVICE_VECTORS_MAX
  * @pin: there is INTx, too
- * @no_flr: there is no function-level reset. Looked at whenever the host asks
+ * @no_flr: no function-level reset; read each time the host asks
  *
  * All but @no_flr is fixed from server_run() on.
  */
@@ -142,8 +142,8 @@ struct device {
 
 /**
  * bar_create() - make a BAR that is memory
- * @bar: its @memory and @fd are set; both ends are zero bytes at first
- * @name: for who looks at the process
+ * @bar: its @memory and @fd are set; the memory is zero
+ * @name: name of the memory in /proc, for debugging
  * @size: bytes
  * @flags: see struct device_bar
  *
@@ -186,13 +186,13 @@ enum host_answer {
 struct host;
 
 /**
- * host_begin() - from now on, until host_end(), nothing is taken away
+ * host_begin() - hold memory and bus mastering until host_end()
  * @host: the host
  *
- * Takes the host's lock to read. An unmap and a change of bus mastering wait for host_end(), so
- * that what was granted before is not in flight any more when they have been answered: do not
- * copy more than HOST_BURST bytes before you give others a chance. The lock is none to take
- * twice, or while you hold one that the protocol thread wants.
+ * Takes the host's lock for reading. An unmap or a change of bus mastering waits for host_end(), so
+ * that no earlier access is in flight when it is answered. Copy at most HOST_BURST bytes before
+ * you release the lock. Do not take it twice, nor while holding a lock that the protocol thread
+ * wants.
  */
 void host_begin(struct host *host);
 
@@ -216,13 +216,13 @@ void host_exclude(struct host *host);
  * @host: the host
  * @how: HOST_READ or HOST_WRITE, and more
  * @addr: bus address
- * @data: what is written, or read
+ * @data: data to write, or room for data to read
  * @length: bytes, at least 1
- * @refused: the address that is at fault, if one is; or NULL
+ * @refused: output: the address that failed, if any; or NULL
  *
- * All of it is looked up before the first byte moves, so that what is refused is not made, but
- * for memory that the host cuts off at that moment. What was written is visible before anything
- * that is written by a later call.
+ * The whole range is looked up before the first byte moves, so a refused transaction has no effect,
+ * unless the host cuts off memory at that moment. Written data are visible before data of later
+ * calls.
  *
  * Memory that the host cannot share is reached by messages. The lock is given away meanwhile,
  * for HOST_PATIENCE seconds at most: what you looked up under it may have changed.
@@ -248,10 +248,10 @@ enum host_answer host_check(struct host *host, unsigned int how, uint64_t addr, 
  * host_interrupt() - send a vector of MSI-X, between host_begin() and host_end()
  * @host: the host
  * @vector: below &device.vectors
- * @sent: raised by one before anybody can see the interrupt
+ * @sent: incremented before the interrupt can be seen
  *
- * Without MSI-X Enable it is INTx that is asserted, if there is a pin, and until
- * host_intx_clear(). What nobody listens to is dropped and not counted, and HOST_DONE.
+ * Without MSI-X Enable it asserts INTx, if there is a pin, until host_intx_clear(). An interrupt
+ * without a listener is dropped and not counted; the answer is HOST_DONE.
  * Return: HOST_DONE, or HOST_NO_MASTER: an interrupt is a write, too.
  */
 enum host_answer host_interrupt(struct host *host, uint32_t vector, _Atomic uint64_t *sent);
@@ -303,11 +303,11 @@ void host_link(struct host *host, bool up);
 /* ---------------------------------------------------------- the program --- */
 
 /**
- * struct device_options - what every device program is told
+ * struct device_options - options of every device program
  * @memory: bytes of on-board memory: --memory, a power of two
  * @dtps: --dtps
  * @vectors: --vectors, at most DEVICE_VECTORS_MAX
- * @entries: --entries, of the address table
+ * @entries: --entries, number of entries in the address table
  */
 struct device_options {
 	uint64_t memory;
@@ -319,9 +319,9 @@ struct server;
 
 /**
  * server_open() - parse the options of a device program, listen
- * @argc: of main()
- * @argv: of main()
- * @options: the defaults, which are replaced by what the options say
+ * @argc: argument of main()
+ * @argv: argument of main()
+ * @options: defaults on input; options of the command line replace them
  * @more: options of this device alone, or NULL
  * @input: for @more
  *
@@ -336,12 +336,12 @@ struct server *server_open(int argc, char **argv, struct device_options *options
 struct argp_state;
 
 /**
- * option_count() - the number that an option has
+ * option_count() - parse the number of an option
  * @text: the option's argument
  * @least: the least
  * @most: the most
  * @what: the option, for the message that ends the program
- * @state: of the parser
+ * @state: state of the parser
  *
  * Return: the number.
  */

@@ -35,7 +35,7 @@ static void *doorbell(struct fpga *fpga, const struct dtp *d, size_t word)
 	return fpga->doorbell + (size_t)(d - fpga->dtp) * RFPGA_DOORBELL_PAGE + word;
 }
 
-/* What was given back in this run: of another one's credit nothing is believed. */
+/* Credit for this run; credit with the number of another run is ignored. */
 static uint32_t read_credit(struct fpga *fpga, const struct dtp *d)
 {
 	uint32_t *plain = doorbell(fpga, d, RFPGA_DB_CREDIT);
@@ -72,8 +72,8 @@ static void count_add(_Atomic uint64_t *counter, uint64_t n)
 }
 
 /*
- * What is on its way already cannot be stopped any more. A reset ends what lingers, and lets arrive
- * what is late, but does not wait for ever.
+ * Data on their way cannot be stopped. A reset discards lingering images; it waits for late ones,
+ * but only until quiesce_end.
  */
 static bool stopped(const struct fpga *fpga, const struct dtp *d)
 {
@@ -176,7 +176,7 @@ static __uint128_t destination(const struct dtp *d)
 	       (__uint128_t)c->dst_y * c->dst_line + (uint64_t)c->dst_x * c->pixel_bytes;
 }
 
-/* The first line from @begin on that ends behind @limit: where it begins. False: there is none. */
+/* Begin of the first line, from @begin on, that ends beyond @limit. False: no such line. */
 static bool line_beyond(const struct dtp_config *c, __uint128_t begin, uint64_t stride,
 			__uint128_t limit, __uint128_t *line)
 {
@@ -242,8 +242,8 @@ static enum outcome send_image(struct fpga *fpga, struct dtp *d, struct bus_faul
 /* ---------------------------------------------------------- end of a stack --- */
 
 /*
- * Which parts of the stack that ends now come after its event, if this DTP was told to
- * misbehave, and when. What is lost is in neither. Returns what comes in its time.
+ * Choose the parts of the ending stack that follow its event because of misbehaviour, and their
+ * time. Lost parts are in neither group. Returns the parts that come in time.
  */
 static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
 {
@@ -281,7 +281,7 @@ static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
 		delay = m->torn_delay > delay ? m->torn_delay : delay;
 	}
 	if (d->behind) {
-		/* now: who sees the event may release the rest at once */
+		/* set this first: a reader of the event may release the rest at once */
 		pthread_mutex_lock(&fpga->engine.lock);
 		d->due = fpga_ticks();
 		if (d->orders == d->obeyed &&
@@ -413,8 +413,8 @@ static enum outcome end_stack(struct fpga *fpga, struct dtp *d, uint32_t event,
 }
 
 /*
- * What the event has overtaken. A stop drops what was not sent yet, but not an image that is
- * on its way.
+ * Send the parts that the event has overtaken. A stop drops unsent parts, but not an image on its
+ * way.
  */
 static enum outcome catch_up(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
@@ -435,7 +435,7 @@ static enum outcome catch_up(struct fpga *fpga, struct dtp *d, struct bus_fault 
 	return SENT;
 }
 
-/* What is known of the image that was sent; it goes the way of lock records. */
+/* Write the metadata of the sent image; they take the path of lock records. */
 static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
 	const struct dtp_config *c = &d->config;
@@ -484,7 +484,7 @@ static void next_image(struct fpga *fpga, struct dtp *d)
 	if (d->unit && unit_has_result(d))
 		d->taken++;
 	if (d->live.source) {
-		/* what came until now found this image in the FIFO */
+		/* images that arrived until now met this image in the FIFO */
 		source_advance(fpga, fpga_ticks());
 		source_pop(d);
 	}
@@ -597,8 +597,8 @@ static void record_fault(struct fpga *fpga, struct dtp *d, const struct bus_faul
 }
 
 /*
- * It was told to say that it has stopped while its next image is on its way. A flush would push
- * that one first.
+ * Misbehave: report a stop while the next image is on its way. A flush would push that image
+ * first, so with FLUSH this does nothing.
  */
 static void linger(struct fpga *fpga, struct dtp *d)
 {
@@ -632,7 +632,7 @@ void dtp_stall(struct dtp *d, enum stall cause, uint64_t now)
 		d->status &= ~RFPGA_DTP_WAITING;
 }
 
-/* Its members go on without events: who has left would be missing in each. */
+/* The other members go on without events, which the member that left can no longer complete. */
 static void end_group(struct fpga *fpga, struct dtp *d)
 {
 	const uint32_t members = d->group;
@@ -768,7 +768,7 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 		if (d->behind || d->lingers) {
 			until = d->stop ? 0 : d->due;
 			if (fpga->engine.patient && !d->stop && !host_is_master(fpga->host)) {
-				*waiting = true;	/* it wakes nobody either */
+				*waiting = true;	/* a change of it wakes no thread */
 				continue;
 			}
 		} else {
@@ -798,9 +798,9 @@ static void relax(void)
 }
 
 /*
- * Nothing can be sent now. Credit arrives as a plain store to the doorbell page, which
- * wakes nobody: look at it for a moment, then sleep between looks. Who stores it does not wait
- * for the board's clock: the looks are at moments of the host's.
+ * Nothing can be sent now. Credit arrives as a plain store to the doorbell page, which wakes no
+ * thread: poll it for a moment, then sleep between polls. Polls follow the host's clock, because
+ * writers of credit do not wait for the board's clock.
  */
 static void take_pause(struct engine *e, struct pause *p, uint64_t due, bool waiting)
 {
@@ -1006,7 +1006,7 @@ void engine_start(struct fpga *fpga, unsigned int n)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* Can all of them start? Who cannot is told, who can stays as it was. */
+/* Can all members start? Those that cannot record a fault; the others stay unchanged. */
 static bool group_ready(struct fpga *fpga, uint32_t members, struct dtp_config *config)
 {
 	struct bus_fault fault;

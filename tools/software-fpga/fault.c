@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the control socket can make the whole board do wrong:
+ * Faults of the whole board, commanded by the control socket:
  *
- *   dead on|link|off	every read answers all ones, writes are ignored. "on": behind the
- *			BARs; configuration space still answers, and streams go on. "link":
- *			everywhere, and nothing leaves the board any more; when it is off
- *			again, the board has been reset
- *   flood max|N V	interrupt vector V N times a second, or as often as it can
+ *   dead on|link|off	every read answers all ones, writes are ignored. "on": only in the BARs;
+ *			configuration space still answers, and streams go on. "link":
+ *			everywhere, and no data leave the board any more; "off" then resets the
+ *			board
+ *   flood max|N V	send interrupt vector V N times a second, or as often as possible
  *   flood off
- *   resetting US|off	CONTROL.RESET takes so long; a reset of the function ends it
- *   stuck on|off	do not obey stop requests (a reset still helps, and ends this)
- *   poison on|off	descriptors that are fetched come with poison
- *   flr on|off		have a function-level reset, or none; the host looks when it scans the bus
- *   flr dies		have one, and be dead as with "dead link" from the next one on
- *   patient on|off	a stream waits while bus mastering is off, and then goes on; else that is
- *			a fault, which ends it
+ *   resetting US|off	CONTROL.RESET takes US microseconds; a reset of the function ends it
+ *   stuck on|off	ignore stop requests (a reset works, and ends this)
+ *   poison on|off	fetched descriptors are poisoned
+ *   flr on|off		advertise function-level reset, or not; the host reads this in a bus scan
+ *   flr dies		advertise it, and act as "dead link" after the next one
+ *   patient on|off	a stream waits while bus mastering is off, and then goes on; off: that
+ *			is a fault, which ends the stream
  *
- * Pages of BARs that the host maps (doorbells, on-board memory) are not reached by messages
- * and answer all the same.
+ * Messages do not reach pages of BARs that the host maps (doorbells, on-board memory): these
+ * still answer.
  */
 #include "fpga.h"
 
@@ -56,7 +56,7 @@ static void *flood_main(void *arg)
 			clock_wait(&f->wake, &f->lock, f->due, CLOCK_NEVER);
 			continue;
 		}
-		/* what was missed is not made up for */
+		/* missed interrupts are not made up for */
 		f->due += f->period;
 		if (f->due < now)
 			f->due = now;
@@ -160,7 +160,7 @@ static void set_dead(struct fpga *fpga, bool dead, bool link)
 {
 	struct faults *f = &fpga->faults;
 
-	/* a link that comes back has reset what is behind it */
+	/* a returning link has reset the board */
 	if (f->no_link && link) {
 		f->no_link = false;
 		fpga_reset_registers(fpga);

@@ -8,7 +8,7 @@
 
 #include "table.h"
 
-#define LEN_MASK	0xfffffffu	/* of the chain */
+#define LEN_MASK	0xfffffffu	/* length field of a chain descriptor */
 
 static uint32_t word32(const uint8_t *p)
 {
@@ -66,14 +66,14 @@ static bool decode(const struct bus *bus, const uint8_t *p, uint64_t at, uint64_
 	return valid && d->len && (d->addr | d->len) % RFPGA_ENTRY_PAGE == 0;
 }
 
-/* What the kernel may read of it. */
+/* Store the reason in the entry's status, which the kernel may read. */
 static bool failed(struct bus *bus, uint32_t n, uint32_t status)
 {
 	bus->ring[n].status = status;
 	return false;
 }
 
-/* How many of the @left descriptors from @at on are read at once: those that are in one page. */
+/* Number of the @left descriptors from @at on to read at once: those in one page. */
 static uint32_t ahead(const struct bus *bus, uint64_t at, uint32_t left)
 {
 	uint32_t n = (uint32_t)(RFPGA_ENTRY_PAGE - at % RFPGA_ENTRY_PAGE) / descriptor_size(bus);
@@ -85,7 +85,7 @@ static uint32_t ahead(const struct bus *bus, uint64_t at, uint32_t left)
 	return n < left ? n : left;
 }
 
-/* None is fetched behind this one. */
+/* Number of descriptors of entry @n; later ones are not fetched. */
 static uint32_t descriptors(const struct bus *bus, uint32_t n)
 {
 	const uint32_t *entry = &bus->table[n * RFPGA_ENTRY_STRIDE / 4];
@@ -95,8 +95,8 @@ static uint32_t descriptors(const struct bus *bus, uint32_t n)
 }
 
 /*
- * The descriptors from @w->index on, the first of which is at @w->at, as far as one lies behind the
- * other. One that makes no sense is a fault when it is its turn.
+ * Load the descriptors from @w->index on, the first one at @w->at, while they are adjacent. An
+ * invalid one is a fault when its turn comes.
  */
 static bool load(struct bus *bus, struct fetch_window *w, uint32_t n, struct bus_fault *fault)
 {

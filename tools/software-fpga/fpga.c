@@ -90,7 +90,7 @@ static uint64_t tai_at_tick_0(void)
 	       fpga_ticks() * RFPGA_TICK_NS;
 }
 
-/* What is fixed after the start is set by the caller, all else is zero. */
+/* The caller sets the fields that are fixed after the start; all others are zero. */
 int fpga_init(struct fpga *fpga)
 {
 	int err = describe(fpga);

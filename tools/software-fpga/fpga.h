@@ -35,14 +35,14 @@
 #define FPGA_UNITS		0x5000u		/* where they are, BAR 0 */
 #define FPGA_RINGS_MAX		BUS_RINGS_MAX
 #define FPGA_RINGS		0x3000u
-#define FPGA_DATAGRAM		8192u		/* bytes of the longest */
+#define FPGA_DATAGRAM		8192u		/* bytes of the longest datagram */
 
-/* What a stack ends with. */
+/* Parts of the end of a stack. */
 #define FPGA_IMAGE		1u	/* its last image */
 #define FPGA_LOCK		2u
 #define FPGA_INTERRUPT		4u
 
-#define FPGA_HOLD		UINT64_MAX	/* a delay: until it is released */
+#define FPGA_HOLD		UINT64_MAX	/* a delay that ends with "release" */
 
 /* Configuration of a DTP as it was at START, checked. */
 struct dtp_config {
@@ -59,7 +59,7 @@ struct dtp_config {
 	uint64_t row;			/* bytes of a line of the region of interest */
 };
 
-/* What keeps a DTP that runs from sending. */
+/* Reason why a running DTP cannot send. */
 enum stall { STALL_NONE, STALL_CREDIT, STALL_BUS, STALL_SOURCE, STALLS };
 
 struct dtp_counters {
@@ -70,11 +70,11 @@ struct dtp_counters {
 	_Atomic uint32_t credit, fault_cause;
 };
 
-/* What a DTP does wrong, see misbehave.c; all 0: nothing. */
+/* Misbehaviour of a DTP, see misbehave.c; all 0: none. */
 struct misbehaviour {
 	uint32_t early, twice, lose;	/* FPGA_LOCK, FPGA_INTERRUPT */
-	uint64_t lose_every;		/* stacks; 0 only if nothing is lost */
-	/* ticks, or FPGA_HOLD, of what comes later */
+	uint64_t lose_every;		/* in stacks; 0 only if nothing is lost */
+	/* delays of late parts, in ticks, or FPGA_HOLD */
 	uint64_t early_delay, late_delay, twice_delay, torn_delay, linger_delay;
 	uint64_t wild_addr;		/* bus address of the payload's destination */
 	bool late, reorder, wild, torn, linger, drop, deaf;
@@ -83,20 +83,20 @@ struct misbehaviour {
 /* A detector, see source.c; under engine.lock. */
 struct source {
 	bool running;
-	uint32_t role, role_begun;	/* as told; of the image that has begun */
+	uint32_t role, role_begun;	/* as set; role of the image that has begun */
 	uint64_t period, start;		/* ticks */
-	uint64_t frames;		/* that have come since START */
-	uint64_t first_trigger;		/* of image 0 */
+	uint64_t frames;		/* images since START */
+	uint64_t first_trigger;		/* trigger of image 0 */
 	uint64_t missed, lines_missed;
 };
 
-/* What the detectors do not deliver: of these images none, of these so many lines; 0: all. */
+/* Losses of the detectors: 1 of @frames images, and @count lines of 1 of @lines images; 0: none. */
 struct miss {
 	uint64_t frames, lines;
 	uint32_t count;
 };
 
-/* An image that came. */
+/* An image that arrived. */
 struct arrival {
 	uint64_t frame, trigger, begun;	/* begun: tick */
 	uint32_t role, missing;		/* missing: lines */
@@ -111,7 +111,7 @@ struct live {
 	struct arrival fifo[FPGA_FIFO];
 };
 
-/* What is in the registers of a processing unit, as it was at START, checked. */
+/* Registers of a processing unit, checked at START. */
 struct unit_config {
 	uint64_t raw, result, pedestal, gain;
 	uint32_t width, height, bytes, saturated, run;
@@ -124,14 +124,14 @@ struct unit_config {
 struct unit {
 	/* written at START, while the engine does not look; then the engine's */
 	struct unit_config config;
-	uint32_t line;			/* of the image in work */
-	bool dark;			/* it is one */
+	uint32_t line;			/* next line of the current image */
+	bool dark;			/* the image is dark */
 	_Atomic uint64_t in, out, invalid, darks;
 
 	/* under engine.lock */
 	uint32_t status;		/* RFPGA_UNIT_RUNNING ... */
 	bool stop;
-	uint64_t number[RFPGA_UNIT_SLOTS_MAX];	/* of the raw images that results are of */
+	uint64_t number[RFPGA_UNIT_SLOTS_MAX];	/* raw image of each result */
 	uint32_t fault_cause;
 	uint64_t fault_addr;
 };
@@ -139,10 +139,10 @@ struct unit {
 /* What all rings do wrong; all 0: nothing. */
 struct ring_misbehaviour {
 	uint64_t lose_every;		/* events */
-	bool stale, full;		/* it does not look at generations; at what was consumed */
+	bool stale, full;		/* ignore generations; ignore the consumed position */
 };
 
-/* What is in the registers of a ring, as it was at START, checked. */
+/* Registers of a ring, checked at START. */
 struct ring_config {
 	uint32_t mode, vector, run, first, count, descriptors_log2, events_log2;
 	uint32_t payload_first, payload_count, receive_log2, deadline;
@@ -170,10 +170,10 @@ struct ring {
 	struct bus_space queue, payload;
 	uint64_t head, tail;		/* numbers of descriptors */
 	uint64_t written, consumed;	/* events */
-	uint64_t number;		/* of the next datagram that is received */
-	uint32_t dropped;		/* by the socket, modulo 2^32 */
-	struct ring_misbehaviour does;	/* as it was told before this turn */
-	bool sends;			/* this turn, or the last one */
+	uint64_t number;		/* number of the next received datagram */
+	uint32_t dropped;		/* datagrams dropped by the socket, modulo 2^32 */
+	struct ring_misbehaviour does;	/* misbehaviour of this turn */
+	bool sends;			/* this turn sends, or the last one did */
 	bool send_held, receive_held;
 	unsigned int oldest, waiting;
 	struct datagram fifo[FPGA_FIFO], sent;
@@ -192,72 +192,72 @@ struct dtp {
 	struct bus_space dst, lock, meta;
 	uint64_t stack;			/* number of the stack in work */
 	uint32_t image;			/* image in the stack */
-	uint32_t slot;			/* of that stack */
-	uint32_t index;			/* of that image in the dataset */
-	uint64_t frame;			/* its number */
-	uint64_t sent_frame;		/* that of the one before, if it was sent */
-	struct arrival arrival;		/* what its live source tells of it */
-	uint32_t lines;			/* of it, that are there */
-	uint32_t dropping;		/* images of a stack that is dropped */
-	uint64_t begun;			/* tick at which it was begun */
+	uint32_t slot;			/* slot of that stack */
+	uint32_t index;			/* index of that image in the dataset */
+	uint64_t frame;			/* number of that image */
+	uint64_t sent_frame;		/* number of the previous image, if sent */
+	struct arrival arrival;		/* data of that image from its live source */
+	uint32_t lines;			/* lines of that image that arrived */
+	uint32_t dropping;		/* images to drop of a dropped stack */
+	uint64_t begun;			/* tick at which that image began */
 	uint64_t left;			/* images to send, if config.images */
 	uint64_t next;			/* tick of the next image, free-running */
-	uint64_t src_offset, dst_offset;	/* region of interest of the image in work */
+	uint64_t src_offset, dst_offset;	/* offsets of the region of interest */
 	uint64_t record[RFPGA_LOCK_SIZE / 8];
-	struct misbehaviour does;	/* as it was told before this image */
-	unsigned int obeyed;		/* orders until then */
-	uint32_t behind;		/* parts of a stack that come after its event */
-	bool posted;			/* the image is among them, and on its way */
-	bool torn;			/* of the record, the first word is out */
+	struct misbehaviour does;	/* misbehaviour of this image */
+	unsigned int obeyed;		/* value of orders at that time */
+	uint32_t behind;		/* parts of a stack that follow its event */
+	bool posted;			/* the image is one of them, and on its way */
+	bool torn;			/* only the first word of the record is sent */
 	struct dtp_counters count;
 	_Atomic bool stop;		/* asks the engine to leave the image it is in */
 
 	/* under engine.lock */
 	uint32_t status;		/* RFPGA_DTP_RUNNING ... */
 	struct live live;
-	struct unit *unit;		/* NULL: it does not take results */
+	struct unit *unit;		/* source of results; NULL: none */
 	uint64_t taken;			/* results of the unit that were sent */
-	bool judging;			/* verdicts count, also behind the run */
+	bool judging;			/* verdicts count, also after the run */
 	enum stall stall;
-	uint64_t stalled;		/* tick since which it lasts */
+	uint64_t stalled;		/* tick at which the stall began */
 	bool grouped;			/* started by GROUP_START */
 	uint32_t group;			/* members of its group; 0: it has ended, or none */
-	uint32_t ahead;			/* stacks of which the group had no event yet */
+	uint32_t ahead;			/* stacks without an event of the group so far */
 	struct misbehaviour told;
 	unsigned int orders;		/* counts changes of told */
-	uint64_t due;			/* tick at which what is behind follows */
-	bool lingers;			/* it does not run, and an image is on its way */
+	uint64_t due;			/* tick at which late parts are sent */
+	bool lingers;			/* stopped, with an image on its way */
 };
 
 struct engine {
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t wake;		/* the engine has something to look at */
-	pthread_cond_t idle;		/* the one in work became NULL, unsettled false */
-	struct dtp *active;		/* the one that the engine serves right now */
+	pthread_cond_t wake;		/* the engine has work to check */
+	pthread_cond_t idle;		/* active became NULL, or unsettled false */
+	struct dtp *active;		/* the DTP in work */
 	struct unit *processing;	/* likewise; all but one of these are NULL */
 	struct ring *ringing;
-	bool other_turn;		/* the next turn is no DTP's, if a unit or ring has work */
-	bool rings_turn;		/* of these, it is a ring's */
+	bool other_turn;		/* the next turn goes to a unit or ring with work */
+	bool rings_turn;		/* and of these, to a ring */
 	unsigned int ring_turn;		/* round robin */
 	bool exit;
 	unsigned int turn;		/* round robin */
-	bool stuck;			/* misbehave: do not stop */
-	_Atomic bool quiescing;		/* nothing stays on its way; read without the lock, too */
-	uint64_t quiesce_end;		/* by host_ticks(); set before quiescing is */
-	bool unsettled;			/* told to look, and has not yet done all that is due */
+	bool stuck;			/* misbehave: ignore stop requests */
+	_Atomic bool quiescing;		/* data on their way must arrive; also read unlocked */
+	uint64_t quiesce_end;		/* deadline in host_ticks(); set before quiescing */
+	bool unsettled;			/* kicked, and not all work that is due is done */
 	bool patient;			/* misbehave: wait while bus mastering is off */
 
-	uint64_t faults, fault_addr;	/* of the last one */
+	uint64_t faults, fault_addr;	/* number of faults; address of the last one */
 	uint32_t fault_cause, fault_dtp;
 	uint32_t stops;
 	_Atomic uint64_t bytes;		/* payload of all DTPs; not under the lock */
 };
 
-/* What the whole board does wrong, see fault.c. */
+/* Faults of the whole board, see fault.c. */
 struct faults {
 	bool dead, no_link, flr_dies;	/* the protocol thread's */
-	uint64_t reset_delay;		/* ticks that CONTROL.RESET takes; the same's */
+	uint64_t reset_delay;		/* ticks that CONTROL.RESET takes; likewise */
 
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -282,7 +282,7 @@ struct mailbox {
 struct fpga {
 	/* fixed after the start of the program */
 	uint32_t dtps, vectors, entries, features, sources, units, rings;
-	struct { uint32_t address, port; } wire;	/* of rings; address 0: there is none */
+	struct { uint32_t address, port; } wire;	/* peer of the rings; address 0: none */
 	enum fetch_format fetch;
 	uint32_t align;			/* of offsets, as a power of two */
 	uint32_t build_id[RFPGA_BUILD_ID_WORDS];
@@ -346,7 +346,7 @@ uint64_t engine_stall(struct fpga *fpga, unsigned int n, enum stall cause);
 void engine_fault(struct fpga *fpga, uint32_t who, const struct bus_fault *fault);
 void dtp_stall(struct dtp *d, enum stall cause, uint64_t now);	/* with engine.lock */
 
-/* source.c: with engine.lock; what has come until tick @now */
+/* source.c: with engine.lock; take in images until tick @now */
 void source_advance(struct fpga *fpga, uint64_t now);
 void source_attach(struct fpga *fpga, struct dtp *d);
 void source_detach(struct dtp *d);
@@ -354,16 +354,16 @@ void source_pop(struct dtp *d);		/* the first image of the FIFO was sent, or dro
 uint64_t source_due(const struct source *s);	/* tick at which the next image comes */
 /* for the protocol thread */
 void source_write(struct fpga *fpga, unsigned int n, uint32_t offset, uint32_t value);
-uint64_t source_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* of a pair: all */
+uint64_t source_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* all of a pair */
 void source_reset(struct fpga *fpga);
 bool source_command(struct fpga *fpga, const char *command);
 uint64_t source_time(const struct fpga *fpga, uint64_t tick);	/* for all */
 
 /* unit.c: for the protocol thread */
 void unit_write(struct fpga *fpga, unsigned int n, uint32_t offset, uint32_t value);
-uint64_t unit_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* of a pair: all */
+uint64_t unit_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* all of a pair */
 void unit_reset(struct fpga *fpga);	/* after engine_quiesce() */
-/* with engine.lock: a unit that has work; is there one that waits for some? */
+/* with engine.lock: a unit with work; waiting: a unit waits for work */
 struct unit *unit_pick(struct fpga *fpga, bool *waiting);
 bool unit_has_result(const struct dtp *d);
 uint64_t unit_frame(const struct dtp *d);	/* whose result is next */
@@ -379,10 +379,10 @@ void unit_end_turn(struct fpga *fpga, struct unit *u, enum unit_turn turn,
 int ring_init(struct fpga *fpga);
 void ring_destroy(struct fpga *fpga);	/* after engine_destroy() */
 void ring_write(struct fpga *fpga, unsigned int n, uint32_t offset, uint32_t value);
-uint64_t ring_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* of a pair: all */
+uint64_t ring_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* all of a pair */
 bool ring_command(struct fpga *fpga, const char *command);
 void ring_reset(struct fpga *fpga);	/* after engine_quiesce() */
-/* with engine.lock: a ring that has work; is there one that waits for some? */
+/* with engine.lock: a ring with work; waiting: a ring waits for work */
 struct ring *ring_pick(struct fpga *fpga, bool *waiting);
 void ring_stop(struct fpga *fpga, struct ring *r);
 bool ring_busy(const struct fpga *fpga);
@@ -404,18 +404,18 @@ void build_init(struct fpga *fpga);
 /* command.c */
 bool fpga_command(void *self, const char *line, char *answer);
 
-/* misbehave.c: a command of the control socket; false: it is none */
+/* misbehave.c: a command of the control socket; false: unknown */
 bool misbehave(struct fpga *fpga, const char *command);
 
 /* fault.c: commands of the control socket, likewise */
 int fault_init(struct fpga *fpga);
 void fault_destroy(struct fpga *fpga);
-void fault_reset(struct fpga *fpga);	/* of the function */
+void fault_reset(struct fpga *fpga);	/* at a reset of the function */
 bool fault_command(struct fpga *fpga, const char *command);
 void fault_kick(struct fpga *fpga);	/* the clock was changed */
-bool fault_settled(struct fpga *fpga);	/* what is due of a flood with a rate has been sent */
-void fault_flr(struct fpga *fpga);	/* behind a function-level reset */
-/* Is this read answered by all ones, this write ignored? @config: configuration space */
+bool fault_settled(struct fpga *fpga);	/* a flood with a rate has sent all interrupts due */
+void fault_flr(struct fpga *fpga);	/* after a function-level reset */
+/* Are reads all ones and writes ignored? @config: in configuration space */
 bool fault_dead(const struct fpga *fpga, bool config);
 
 /* config.c */

@@ -19,7 +19,7 @@
  * neither a system call nor one of the process's limited number of mappings.
  */
 struct host_backing {
-	struct host_backing *next, **link;	/* link: what points to this one */
+	struct host_backing *next, **link;	/* link: the pointer to this one */
 	dev_t dev;
 	ino_t ino;
 	uint64_t start;		/* file offset of map */
@@ -51,7 +51,7 @@ static __thread sigjmp_buf cut_off;
 static __thread volatile sig_atomic_t reaching;
 static struct sigaction other_sigbus;
 
-/* What nobody expected is for who was there before us: it happens again at once. */
+/* An unexpected SIGBUS goes to the previous handler: the access faults again at once. */
 static void on_sigbus(int number)
 {
 	if (reaching)

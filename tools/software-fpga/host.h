@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The host as a device reaches it (device.h), by bus address: what it has mapped for DMA, whether
- * the function is a bus master, and its interrupts.
+ * The host as a device reaches it (device.h): memory mapped for DMA by bus address, bus mastering,
+ * and interrupts.
  *
- * host.lock protects the first two. Who makes a transaction reads, and holds it while it copies,
- * at most HOST_BURST bytes at a time; the protocol thread is the only writer. So when an unmap or
- * a cleared bus master bit has been answered, nothing that was granted before is in flight any
- * more. host_exclude() is the same for a device that changes what its transactions depend on.
+ * host.lock protects the first two. A transaction holds it for reading while it copies at most
+ * HOST_BURST bytes; the protocol thread is the only writer. So when an unmap or
+ * a cleared bus master bit has been answered, no earlier access is in flight any more.
+ * host_exclude() is the same for changes by a device that affect its transactions.
  *
- * The one exception are regions without a file descriptor (BARs of other devices), which are
- * reached by messages. The lock is dropped while the answer is awaited, because it may need the
+ * Regions without a file descriptor (BARs of other devices) are an exception: messages access them.
+ * The lock is dropped while waiting for the answer, because the answer may need the
  * protocol thread, which may be waiting for the lock; the host looks up the address itself when
  * it serves such a message.
  */
@@ -38,13 +38,13 @@ struct host_region;
 
 struct host {
 	pthread_rwlock_t lock;
-	/* written under the lock; who only waits for it needs none */
+	/* written under the lock; polls may read it without */
 	_Atomic bool master;
 	struct host_region *regions;	/* sorted by address, no overlaps */
 	size_t count, room;
 	_Atomic size_t last;		/* last hit */
 	struct host_backing *backings;
-	/* bytes of the largest one that there was; written under the lock */
+	/* bytes of the largest backing so far; written under the lock */
 	_Atomic uint64_t mapped_most;
 	struct irq irq;
 	/* as long as a server runs */

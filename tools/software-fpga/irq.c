@@ -10,13 +10,13 @@
 
 #include "log.h"
 
-#define SIGNALS		64		/* that the kernel keeps until we ask what became of them */
+#define SIGNALS		64		/* completions that the kernel keeps */
 
 /*
- * How an eventfd of the client is signalled. A write would wait while its counter is full, and
- * O_NONBLOCK is the client's to clear. The kernel has a way that never waits, for its own devices:
- * asynchronous I/O takes it when a read has ended. Ours reads a file that is empty, so that it has
- * ended when io_submit() returns. A counter that is full stays so.
+ * Signal an eventfd of the client without waiting. A write would wait while the counter is full,
+ * because the client may clear O_NONBLOCK. Asynchronous I/O never waits: the kernel signals the
+ * eventfd when a read completes. Ours reads an empty file, so the read is complete when
+ * io_submit() returns. A full counter stays full.
  */
 static int signal_open(struct irq *irq)
 {
@@ -52,7 +52,7 @@ static bool signal_fd(const struct irq *irq, int fd)
 
 	if (syscall(SYS_io_submit, irq->aio, 1, &list) == 1)
 		return true;
-	/* nobody has taken what has ended */
+	/* the completions fill the queue: remove them */
 	return errno == EAGAIN &&
 	       syscall(SYS_io_getevents, irq->aio, 0, SIGNALS, ended, NULL) > 0 &&
 	       syscall(SYS_io_submit, irq->aio, 1, &list) == 1;
@@ -107,8 +107,8 @@ static void send_vector(struct irq *irq, uint32_t vector, _Atomic uint64_t *coun
 }
 
 /*
- * A level: who unmasks it while it is asserted gets the next signal. It masks itself, as the
- * client was told (AUTOMASKED). The lock is held.
+ * INTx is a level: unmasking it while asserted signals it again. A signal masks it, as announced to
+ * the client (AUTOMASKED). The lock is held.
  */
 static void update_intx(struct irq *irq)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Interrupts of the function: eventfds of the vectors of MSI-X, and the state of INTx. Its lock
- * is innermost; whoever sends takes it, and the protocol thread.
+ * Interrupts of the function: eventfds of the MSI-X vectors, and the state of INTx. The lock is
+ * innermost; senders and the protocol thread take it.
  */
 #ifndef IRQ_H
 #define IRQ_H

@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	fpga.memory_size = options.memory;
 	fpga.dtps = options.dtps;
 	fpga.vectors = options.vectors;
-	/* each has a doorbell page of its own */
+	/* each needs its own doorbell page */
 	fpga.units = units != UINT32_MAX ? units : fpga.dtps < RFPGA_DTPS_MAX;
 	fpga.rings = rings != UINT32_MAX ? rings : fpga.dtps + fpga.units < RFPGA_DTPS_MAX;
 	if (fpga.dtps + fpga.units + fpga.rings > RFPGA_BAR_DOORBELL_SIZE / RFPGA_DOORBELL_PAGE) {

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the control socket can make DTPs do wrong: hardware and buses that get the order of
- * payload, lock record and interrupt wrong, lose one of them, or send it twice; or that take
- * the payload elsewhere.
+ * Misbehaviour of DTPs, commanded by the control socket: hardware and buses that send payload, lock
+ * record and interrupt in the wrong order, lose or duplicate one of them, or write the payload to
+ * the wrong place.
  *
  *   early on|lock|interrupt [US|hold]		the event, or this part of it, is sent before
  *						the last image of its stack
  *   late on [US|hold]				the last image is sent before its event and
  *						arrives after it; FLUSH pushes it
- *   reorder on					lines of an image from the last to the first
- *   twice on|lock|interrupt [US|hold]		the event, or this part of it, a second time
- *   lose on|lock|interrupt N			the event, or this part of it, not at all for
+ *   reorder on					send lines of an image in reverse order
+ *   twice on|lock|interrupt [US|hold]		the event, or this part of it, is sent twice
+ *   lose on|lock|interrupt N			the event, or this part of it, is not sent for
  *						stacks whose STACKS is a multiple of N
- *   early|late|... off				no more of this one
+ *   early|late|... off				end this misbehaviour
  *   wild ADDRESS|off				payload goes to this bus address, not to
- *						where the table says
- *   torn on [US|hold]				of a lock record the first word is sent, and
- *						the rest of the event later
+ *						that of the table
+ *   torn on [US|hold]				only the first word of a lock record is sent
+ *						in time, the rest of the event later
  *   linger on [US|hold]			RUNNING is cleared by a stop while an image is
  *						on its way; FLUSH pushes it
- *   deaf on					it does not obey its own STOP; that of all it does
- *   drop on					what the bus refuses vanishes, as behind a
- *						real root complex: no fault
- *   release					what is behind is sent now
- *   honest					none of all this; if it is for all DTPs, they
- *						also obey stop requests again (fault.c: stuck)
+ *   deaf on					ignore its own STOP, but obey that of all DTPs
+ *   drop on					writes that the bus refuses vanish without a
+ *						fault, as with a real root complex
+ *   release					send late parts now
+ *   honest					end all of these; for all DTPs, also obey stop
+ *						requests again (fault.c: stuck)
  *
- * Each may end in "dtp N"; else it is for all DTPs. What comes later does so after US
- * microseconds, or when it is released; until then the DTP does not go on. If it was told two
- * of these, what comes later does so after the longer time.
+ * Each command may end in "dtp N"; else it is for all DTPs. Late parts are sent after US
+ * microseconds, or at "release"; until then the DTP waits. With two delays, the longer one
+ * counts.
  */
 #include "fpga.h"
 

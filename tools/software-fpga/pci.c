@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a struct device says of itself, and what is the same for all: MSI-X, PCI Express with
- * function level reset, power management.
+ * Configuration space: IDs and BARs of a struct device, and the capabilities of all devices: MSI-X,
+ * PCI Express with function level reset, power management.
  *
- * No interrupt pin if nobody asked for it: the host switches the mapping of our BARs off at
- * the first INTx, and every doorbell is a message until MSI-X is enabled.
+ * There is no interrupt pin unless requested: at the first INTx the host disables the mapping of
+ * our BARs, and every doorbell is a message until MSI-X is enabled.
  */
 #include "pci.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The registers in BAR 0. Only the protocol thread comes here; what the engine changes is
- * read under its lock or is atomic.
+ * The registers in BAR 0, for the protocol thread only. Values that the engine changes are read
+ * under its lock, or are atomic.
  */
 #include "fpga.h"
 
@@ -9,9 +9,9 @@
 
 #define DTP_STRIDE	(RFPGA_DTP(1) - RFPGA_DTP(0))
 
-/* where the blocks are that a board may have anywhere */
+/* offsets of blocks that a board may place freely */
 #define MAILBOX		0x0090u
-#define BLOCKS		0x0100u		/* the list of them */
+#define BLOCKS		0x0100u		/* the list of blocks */
 #define SENSORS		0x0800u
 #define SOURCES		0x4000u
 #define RING_BOUNDS	(RFPGA_BOUNDS + RFPGA_DTPS_MAX * RFPGA_BOUNDS_STRIDE)
@@ -28,8 +28,8 @@ void regs_reset(struct fpga *fpga)
 }
 
 /*
- * Read one half of a 64-bit value. Each pair has a latch of its own for its high word, which a
- * read of the low one fills: readers of different pairs do not disturb each other.
+ * Read one half of a 64-bit value. Each pair has its own latch for the high word, which a read of
+ * the low word fills: readers of different pairs do not disturb each other.
  */
 static uint32_t half(struct fpga *fpga, uint32_t offset, uint64_t value)
 {
@@ -50,7 +50,7 @@ static uint32_t read_status(struct fpga *fpga)
 	return status;
 }
 
-/* What the engine keeps under its lock. Only pairs have something to latch. */
+/* Read a value that the engine keeps under its lock. Only pairs use the latch. */
 static uint32_t read_engine(struct fpga *fpga, uint32_t offset)
 {
 	struct engine *e = &fpga->engine;

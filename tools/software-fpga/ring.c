@@ -147,7 +147,7 @@ void ring_destroy(struct fpga *fpga)
 			close(fpga->ring[n].wire);
 }
 
-/* What the kernel had no room for, since the socket was opened. */
+/* Number of datagrams that the kernel dropped since the socket was opened. */
 static uint32_t dropped(struct msghdr *message, uint32_t before)
 {
 	struct cmsghdr *c;
@@ -158,7 +158,7 @@ static uint32_t dropped(struct msghdr *message, uint32_t before)
 	return before;
 }
 
-/* One datagram from the socket; false: there is none. */
+/* Take a datagram from the socket; false: no datagram. */
 static bool take(struct ring *r, struct datagram *d)
 {
 	char control[CMSG_SPACE(sizeof(uint32_t))] __attribute__((aligned(8)));
@@ -180,7 +180,7 @@ static bool take(struct ring *r, struct datagram *d)
 	return true;
 }
 
-/* What has come goes into the FIFO, or is lost: a wire cannot be held. */
+/* Move received datagrams to the FIFO, or count them as lost: a wire cannot wait. */
 static void listen_to_wire(struct ring *r)
 {
 	static struct datagram nowhere;
@@ -213,7 +213,7 @@ static uint64_t slot_of(const struct ring *r, uint64_t event)
 	return event & ((1u << r->config.events_log2) - 1);
 }
 
-/* An event, and the interrupt that tells of it. */
+/* Write an event, and send its interrupt. */
 static bool write_event(struct fpga *fpga, struct ring *r, uint64_t context, uint32_t offset,
 			uint32_t length, uint32_t kind, uint32_t ticks, struct bus_fault *fault)
 {
@@ -414,7 +414,7 @@ static void hold(struct ring *r, bool *held)
 	*held = true;
 }
 
-/* Is there something to send or to receive, and room for what tells of it? */
+/* Is there a datagram to send or to receive, and room for its event? */
 static bool has_work(struct fpga *fpga, struct ring *r)
 {
 	const struct ring_config *c = &r->config;
@@ -438,7 +438,7 @@ static bool has_work(struct fpga *fpga, struct ring *r)
 		hold(r, &r->receive_held);
 		receives = false;
 	}
-	/* who has both does one after the other */
+	/* with both, sending and receiving alternate */
 	r->sends = sends && (!receives || !r->sends);
 	return sends || receives;
 }
@@ -506,7 +506,7 @@ static void begin(struct fpga *fpga, struct ring *r)
 	struct bus_fault fault = { RFPGA_FAULT_CONFIG, 0 };
 	uint32_t nonsense;
 
-	/* what came before is nobody's; what the kernel dropped until now as well */
+	/* discard earlier datagrams, and earlier drops of the kernel */
 	while (r->wire >= 0 && take(r, &r->fifo[0]))
 		;
 	r->count = (struct ring_counters){ 0 };
@@ -556,7 +556,7 @@ void ring_write(struct fpga *fpga, unsigned int n, uint32_t offset, uint32_t val
 		fpga->ring_regs[n][offset / 4] = value;
 }
 
-/* What the engine keeps under its lock. */
+/* Read a value that the engine keeps under its lock. */
 static uint64_t read_state(struct fpga *fpga, const struct ring *r, uint32_t offset)
 {
 	uint64_t value;

@@ -120,8 +120,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 /* ------------------------------------------------------------- socket --- */
 
 /*
- * Somebody who died left the socket there: it may go if nobody answers behind it. A file that
- * is no socket is refused as well, and one whose queue is full would have us wait.
+ * May the existing file be removed? Only a socket that refuses connections: its process died. Other
+ * files stay, as do sockets with a full queue, which would make us wait.
  */
 static bool is_stale(const struct sockaddr_un *addr)
 {
@@ -175,7 +175,7 @@ static sigset_t end_signals(void)
 	return set;
 }
 
-/* Seconds. Who is the last to have a client's memory frees it, 16 GiB in more than 5 s. */
+/* Seconds. The last user of a client's memory frees it; 16 GiB take more than 5 s. */
 static unsigned int end_patience(const struct server *s)
 {
 	const uint64_t gib = s->host.mapped_most >> 30;
@@ -184,8 +184,8 @@ static unsigned int end_patience(const struct server *s)
 }
 
 /*
- * A file of the client's may keep every other thread for as long as it likes, when it is on a file
- * system that waits for somebody (FUSE). This one touches nothing that is the client's.
+ * A file of the client on a file system such as FUSE can block other threads without limit. This
+ * thread does not touch files of the client.
  */
 static void *await_signal(void *arg)
 {
@@ -244,7 +244,7 @@ struct server *server_open(int argc, char **argv, struct device_options *options
 		if (err)
 			exit(complain(server.log, err));
 	}
-	signal(SIGPIPE, SIG_IGN);		/* nobody may read our messages any more */
+	signal(SIGPIPE, SIG_IGN);		/* the reader of our messages may have gone */
 	pthread_sigmask(SIG_BLOCK, &set, NULL);	/* in the threads to come, too */
 	err = listen_for_signals(&server);
 	if (!err)

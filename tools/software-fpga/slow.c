@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Slow control: sensors, whose values the control socket sets (sensor N VALUE), and a mailbox with
- * a few registers behind it. All of it is the protocol thread's.
+ * Slow control: sensors with values set by the control socket (sensor N VALUE), and a mailbox with
+ * a few registers. Only the protocol thread uses it.
  */
 #include "fpga.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define ACCESS		(100000u / RFPGA_TICK_NS)	/* of a slow bus */
+#define ACCESS		(100000u / RFPGA_TICK_NS)	/* duration of an access on a slow bus */
 #define NO_ANSWER	(1000000u / RFPGA_TICK_NS)
 #define SILENT		(SLOW_WORDS * 4u)	/* the address that does not answer */
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Live sources: detectors whose images come in their time, and what each DTP has of them in its
- * FIFO. No thread waits for images: whoever wants to know something of a source first takes in
- * all that has come until then, source_advance(). So what a DTP has and has lost depends on
- * the clock, and not on when somebody looked.
+ * Live sources: detectors that deliver images at their own pace, and the FIFO of each DTP. No
+ * thread waits for images: each use of a source first takes in all images that arrived until then,
+ * by source_advance(). So the content and losses of a DTP depend on the clock, not on the
+ * time of the use.
  *
- *   miss frames N		the detector does not deliver images whose number + 1 is a
- *				multiple of N
- *   miss lines N [COUNT]	of these, COUNT lines are missing
+ *   miss frames N		the detector misses each image whose number + 1 is a multiple
+ *				of N
+ *   miss lines N [COUNT]	COUNT lines of these images are missing
  *   miss frames|lines off
  *
  * All of this is under engine.lock, and called with the lock held unless said otherwise.
@@ -50,13 +50,13 @@ static uint64_t step(const struct dtp *d)
 	return d->config.sampling ? d->config.sampling : 1;
 }
 
-/* Images for the rest of a run may wait already: what comes behind them is nobody's loss. */
+/* The FIFO may already hold all images of the rest of a run: later ones are not lost. */
 static bool wants_more(const struct dtp *d)
 {
 	return !d->config.images || d->live.waiting < d->left;
 }
 
-/* Image @frame has come, the DTP takes it, and there is room. */
+/* Put image @frame, which the DTP takes, into the FIFO; there is room. */
 static void accept_image(struct fpga *fpga, struct dtp *d, const struct source *s, uint64_t frame)
 {
 	struct live *l = &d->live;

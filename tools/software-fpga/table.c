@@ -154,9 +154,9 @@ static bool entry_has(const struct bus *bus, uint32_t n, uint64_t offset)
 }
 
 /*
- * The last of the entries from @low to before @high with a sum up to the offset, by halving;
- * @low if there is none. Where sums do not ascend it is any of them: who asks looks whether the
- * entry has the offset.
+ * Binary search: the last entry from @low to before @high with a sum up to the offset, else @low.
+ * With sums that do not ascend it returns any of them, so the caller checks that the entry has the
+ * offset.
  */
 static uint32_t entry_search(const struct bus *bus, uint32_t low, uint32_t high, uint64_t offset)
 {
@@ -249,7 +249,7 @@ static bool check(struct bus *bus, struct bus_space *space, uint64_t offset, uin
 		piece.length = length;
 		if (!space_find(bus, space, offset, &piece, fault))
 			return false;
-		/* what is only looked at now comes next */
+		/* the next transaction begins here */
 		if (first && bus->fetch)
 			space->mark = space->window;
 		first = false;
@@ -260,7 +260,7 @@ static bool check(struct bus *bus, struct bus_space *space, uint64_t offset, uin
 	return true;
 }
 
-/* A posted write: that it was discarded on its way need not be told. */
+/* A posted write is dropped without a report. */
 static bool dropped(const struct bus_space *space, const struct bus_fault *fault)
 {
 	return space->drop && fault->cause == RFPGA_FAULT_BUS;

@@ -26,20 +26,20 @@ struct bus_fault {
 	uint64_t addr;
 };
 
-/* What descriptors look like: none are fetched, or as rashpa-fpga.h has them. */
+/* Format of descriptors: none are fetched, or a format of rashpa-fpga.h. */
 enum fetch_format { FETCH_NONE, FETCH_ARRAY, FETCH_CHAIN, FETCH_PACKED };
 
-/* So many are fetched at once. */
+/* Number of descriptors fetched at once. */
 #define FETCH_AHEAD	32
 
-/* Descriptors that were fetched, in a row; from the first one on there is no other way. */
+/* A row of fetched descriptors; others are reachable only from the first one on. */
 struct fetch_window {
-	uint32_t generation;	/* of the entry then */
-	uint32_t index, count;	/* of the first one, and how many */
+	uint32_t generation;	/* generation of the entry at that time */
+	uint32_t index, count;	/* number of the first one; number of descriptors */
 	uint64_t at;		/* bus address of the first one */
-	uint64_t sum;		/* bytes of all before it */
-	uint64_t next;		/* bus address behind the last one */
-	bool end;		/* there is none behind */
+	uint64_t sum;		/* bytes of all descriptors before the first one */
+	uint64_t next;		/* bus address after the last one */
+	bool end;		/* the last one ends the ring */
 	struct { uint64_t addr, len; } d[FETCH_AHEAD];
 };
 
@@ -48,29 +48,29 @@ struct fetch_window {
  * streams go forward, so most look-ups need no search.
  */
 struct bus_space {
-	unsigned int who;	/* whose bounds count: a DTP, or RFPGA_DTPS_MAX + a ring */
+	unsigned int who;	/* owner of the bounds: a DTP, or RFPGA_DTPS_MAX + a ring */
 	uint32_t first;
 	uint32_t count;
 	uint32_t cur;		/* entry of the last hit; a hint, the table may have changed */
 	bool wild;		/* misbehave: linear from wild_addr on, whatever the table says */
 	uint64_t wild_addr;
-	bool drop;		/* misbehave: nobody hears of writes that the bus refuses */
-	bool sent;		/* misbehave: it left while bus mastering was on */
-	/* of a ring: where the last transaction was, and where the one before it began */
+	bool drop;		/* misbehave: refused writes vanish without a fault */
+	bool sent;		/* misbehave: sent while bus mastering was on */
+	/* position of the last transaction in the ring, and of the start of the previous one */
 	struct fetch_window window, mark;
 };
 
 struct bus {
 	struct host *host;
-	uint32_t entries;		/* of the table; fixed */
+	uint32_t entries;		/* entries in the table; fixed */
 	enum fetch_format fetch;	/* fixed */
 	uint32_t table[RFPGA_TABLE_SIZE / 4];
-	/* of entries that are rings */
+	/* state of entries that are rings */
 	struct {
 		_Atomic uint32_t status, fetched;
-		uint32_t generation;	/* counts what is written to it */
+		uint32_t generation;	/* counts writes to the entry */
 	} ring[BUS_ENTRIES_MAX];
-	_Atomic bool poison;		/* misbehave: what is fetched is poisoned */
+	_Atomic bool poison;		/* misbehave: fetched descriptors are poisoned */
 	struct { uint32_t first, limit; } bounds[RFPGA_DTPS_MAX + BUS_RINGS_MAX];
 };
 

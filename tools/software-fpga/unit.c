@@ -3,7 +3,7 @@
  * Processing units: raw images in on-board memory become results there, which DTPs send. Some lines
  * are processed in a turn of the engine, so that streams do not wait for an image.
  *
- * What is computed is of the processing library (arithmetic.h).
+ * The processing library does the arithmetic (arithmetic.h).
  */
 #include "fpga.h"
 
@@ -297,7 +297,7 @@ void unit_end_turn(struct fpga *fpga, struct unit *u, enum unit_turn turn,
 	u->in++;
 }
 
-/* An image that it has begun is nobody's. */
+/* Stop the unit; an unfinished image is discarded. */
 void unit_stop(struct unit *u)
 {
 	u->status &= RFPGA_UNIT_FAULTED;

@@ -81,11 +81,11 @@ struct vfu {
 	struct host *host;
 	struct pci pci;
 	int fd;				/* -1: no client */
-	int end;			/* can be read when the program is to end */
+	int end;			/* readable when the program must end */
 	bool versioned;
-	uint32_t max_data;		/* that the client takes in one message */
+	uint32_t max_data;		/* bytes that the client accepts in a message */
 
-	/* the message that arrives */
+	/* the incoming message */
 	struct header *header;		/* at the beginning of in */
 	uint8_t *in;
 	size_t have;
@@ -102,7 +102,7 @@ struct vfu {
 	bool dma_wait;			/* a message is under way */
 	uint16_t dma_id;
 	int dma_result;
-	uint8_t *dma_data;		/* where the answer to a read goes */
+	uint8_t *dma_data;		/* destination of a read's answer */
 	uint32_t dma_count;
 };
 
@@ -309,7 +309,7 @@ static void take_answer(struct vfu *vfu)
 
 	pthread_mutex_lock(&vfu->dma_lock);
 	if (!vfu->dma_wait || h->id != vfu->dma_id) {
-		log_limited("answer %u that nobody waits for", h->id);
+		log_limited("answer %u was not requested", h->id);
 	} else {
 		vfu->dma_result = 0;
 		if (h->flags & FLAG_ERROR)
@@ -796,7 +796,7 @@ static int serve_command(struct vfu *vfu)
 	};
 	int err = run_command(vfu, &r);
 
-	close_fds(vfu);		/* what was not kept, before the client goes on */
+	close_fds(vfu);		/* close unused ones before the client goes on */
 	if (err)
 		log_limited("command %u of %u bytes: %s", vfu->header->command,
 			    vfu->header->size, strerror(-err));

@@ -136,13 +136,13 @@ static void test_mute(void)
 	CHECK_EQ(status(0) & RFPGA_DTP_RUNNING, RFPGA_DTP_RUNNING);
 	dma_unmap(REMOTE_ADDR, c->remote_size);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-	CHECK(!idle());			/* it is still in flight, and says so */
+	CHECK(!idle());			/* it is in flight, and the status shows that */
 	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_STOPPING);
-	/* a request is counted when it is taken, once, whoever has not stopped yet */
+	/* a stop request counts once, when it is taken, even if DTPs still run */
 	CHECK_EQ(rd(RFPGA_STOPS), 1);
 	wr(RFPGA_DTP(1), RFPGA_DTP_STOP);
 	CHECK_EQ(rd(RFPGA_STOPS), 2);
-	/* START while it stops is not lost in silence */
+	/* the status shows that START during a stop is ignored */
 	wr(RFPGA_DTP(0), RFPGA_DTP_START);
 	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_STOPPING | RFPGA_DTP_IGNORED);
 	us = now_us();
@@ -152,7 +152,7 @@ static void test_mute(void)
 	c->remote_mute = false;
 }
 
-/* Addresses do not go round: what is behind the last one is not what is at 0. */
+/* Addresses do not wrap: an access past the last address does not reach address 0. */
 static void test_address_end(void)
 {
 	const uint64_t last = UINT64_MAX - 4095;

@@ -30,7 +30,7 @@ static void step_to(uint64_t images, uint64_t ticks)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), images);
 }
 
-/* What is due happens at its tick, and before the answer; the clock goes on from where it stood. */
+/* Work is done at its tick, and before the answer; the clock continues from the held tick. */
 static void test_held_clock(void)
 {
 	static const uint64_t begun[] = { 0, 1000, 4500, 4500, 4500, 5000 };
@@ -50,7 +50,7 @@ static void test_held_clock(void)
 	step_to(1, 0);
 	step_to(1, 999);
 	step_to(2, 1);
-	/* of one step, all is at its end */
+	/* work during a step is done at the end of the step */
 	step_to(5, 3500);
 	step_to(5, 499);
 	step_to(6, 1);

@@ -192,7 +192,7 @@ static void test_no_link(void)
 	tell("dead link");
 	CHECK_EQ(rd(RFPGA_ID), UINT32_MAX);
 	CHECK_EQ(config_read(0), UINT32_MAX);
-	/* nothing goes out any more, also if somebody says it may */
+	/* no data leave the board, even with bus mastering on */
 	tell("clock hold");
 	memset(host, CANARY, 16 * 4096);
 	config_write(4, 6, 2);
@@ -217,7 +217,7 @@ static void test_wild(void)
 	CHECK(faulted(0, RFPGA_FAULT_BUS));
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), 0x300000000);
 	CHECK(untouched(0, HOST_SIZE));
-	/* where the bus has something, nobody refuses it */
+	/* an address that exists on the bus is not refused */
 	fresh();
 	tell("wild 0x101000000 dtp 0");
 	start(&d);
@@ -272,7 +272,7 @@ static void test_flood(void)
 	tell("clock run");
 }
 
-/* A flood begins when it is told, however far away the next one of the flood before was. */
+/* A flood begins at once, even if the next interrupt of the previous flood was far away. */
 static void test_floods(void)
 {
 	int i;

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #define RING	(56u << 20)	/* in host memory */
-#define SEGMENT	8192u		/* of the destination, in the wrong order */
+#define SEGMENT	8192u		/* bytes of a segment; segments are shuffled */
 #define N	64u		/* segments: 512 KiB, two slots of plain() */
 
-/* Segment @i of the destination is there. */
+/* Offset of segment @i of the destination. */
 static uint64_t place(uint32_t i)
 {
 	return HOST_ADDR + (i ^ 5u) * SEGMENT;
@@ -115,7 +115,7 @@ static void streams(const char *option, void (*put_one)(uint32_t i), uint64_t ba
 	set_ring(HOST_ADDR + base, N, N - 1);
 	faults(&d, RFPGA_FAULT_ENTRY, 0);
 	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), (N - 1) * SEGMENT);
-	/* of a linear space there is one ring */
+	/* a linear space may use only one ring */
 	set_ring(HOST_ADDR + base, N, N);
 	d.count = 2;
 	faults(&d, RFPGA_FAULT_CONFIG, 0);
@@ -137,7 +137,7 @@ static void test_array(void)
 	struct dtp d = rounds();
 
 	streams("--fetch=array", put_array, RING);
-	/* where the stream is when it is looked at; and a flag that ends it */
+	/* an invalid length is a fault only in its turn; so is a flag that ends the stream */
 	set_ring(HOST_ADDR + RING, N, N);
 	put(RING + 40 * RFPGA_ARRAY_SIZE + RFPGA_ARRAY_LEN, SEGMENT + 1, 4);
 	faults(&d, RFPGA_FAULT_DESC, RFPGA_FETCH_INVALID);

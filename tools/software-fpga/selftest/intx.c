@@ -61,7 +61,7 @@ static void check_intx(int event)
 	CHECK(!intx_status());
 	CHECK_EQ(set_intx(0x11, 1, -1), 0);
 	CHECK_EQ(signals(event), 0);
-	/* the command register: it is asserted, and nobody hears it */
+	/* disabled in the command register: asserted, but not signalled */
 	config_write(4, 0x406, 2);
 	CHECK_EQ(one_intx(&d, event), 0);
 	CHECK(intx_status());

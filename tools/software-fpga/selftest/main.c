@@ -59,7 +59,7 @@ static void prepare(char *folder)
 	look();
 }
 
-/* What no board needs; then what every board has to do, which rashpa-fpga-conformance asks. */
+/* Tests of the emulator alone; then the tests that rashpa-fpga-conformance runs on every board. */
 #define OWN_SUITES \
 	&bus_suite, &protocol_suite, &intx_suite, &control_suite, &clock_suite, &misbehave_suite, \
 	&live_suite, &options_suite, &wire_suite, &fetch_suite, &program_suite

@@ -56,7 +56,7 @@ static void test_early(void)
 	CHECK_EQ(events, 3);
 	CHECK_EQ(events_so_far(0), 0);
 
-	/* what was not sent when a stop came is not sent any more */
+	/* parts that a stop finds unsent are dropped */
 	fresh();
 	start(&d);
 	CHECK(wait_event(0, &events));
@@ -189,8 +189,8 @@ static void test_flush_messages(void)
 }
 
 /*
- * @d is behind while DTP 1 sends all it has. DTPs take turns: what is due would have been sent
- * before that one is done.
+ * @d has late parts while DTP 1 sends all its stacks. DTPs take turns: parts that are due would be
+ * sent before DTP 1 is done.
  */
 static void check_behind(const struct dtp *d)
 {
@@ -206,7 +206,7 @@ static void check_behind(const struct dtp *d)
 	CHECK(last_image_untouched(d));
 }
 
-/* One that is behind holds up nobody else. */
+/* A DTP with late parts does not delay the others. */
 static void test_one_dtp(void)
 {
 	struct dtp d = one_stack(0);
@@ -219,7 +219,7 @@ static void test_one_dtp(void)
 	tell("honest");
 }
 
-/* Each has a delay of its own, the longest counts, and who is told off has none. */
+/* Each misbehaviour has its own delay, the longest counts, and a cancelled one has none. */
 static void test_delays(void)
 {
 	struct dtp d = one_stack(0);
@@ -264,7 +264,7 @@ static void test_reorder(void)
 	tell("honest");
 }
 
-/* Of the second record only the beginning is there: what is read is the first, or nothing. */
+/* Only the beginning of the second record is written: a reader gets the first record, or none. */
 static void test_torn(void)
 {
 	struct dtp d = plain(0);
@@ -371,8 +371,7 @@ static void test_linger(void)
 	tell("honest");
 }
 
-/* The second half of the memory is gone, and nobody tells the board. */
-/* A process that cannot be stopped alone stops with all. */
+/* A DTP that cannot be stopped alone stops with all. */
 static void test_deaf(void)
 {
 	struct dtp d = plain(0), e = plain(1);
@@ -391,6 +390,7 @@ static void test_deaf(void)
 	tell("honest");
 }
 
+/* Half of the memory is unmapped, and the board gets no report of its writes there. */
 static void test_drop(void)
 {
 	struct dtp d = plain(0);

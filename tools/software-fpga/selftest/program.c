@@ -30,7 +30,7 @@ static void test_identity(void)
 	CHECK(board.stop_time >= 1000);
 }
 
-/* A board with less: what it lacks cannot be begun, and does nothing in silence. */
+/* A smaller board: a START that needs missing features fails visibly. */
 static void test_small_board(void)
 {
 	struct dtp d = plain(0);
@@ -95,7 +95,7 @@ static void test_speed(void)
 	speed("lines of 64 B", 32, 1024, 400);
 }
 
-/* What the program ends with, by itself, when it is started with these; -1: it does not. */
+/* Exit status of the program with these arguments; -1: it does not end. */
 static int ends_with(const char *socket_path, const char *control_path, const char *memory)
 {
 	pid_t pid = fork();
@@ -122,7 +122,7 @@ static bool has_text(const char *path, const char *text)
 	return same;
 }
 
-/* A path where something else is: it stays there, and nobody waits. Or a size that is none. */
+/* Another file at the path stays, and the program does not wait; wrong sizes are refused. */
 static void test_arguments(void)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -144,7 +144,7 @@ static void test_arguments(void)
 	CHECK_EQ(ends_with(free_path, path, "17179869185G"), 2);
 	/* nor in octal, in which it would be 4096 */
 	CHECK_EQ(ends_with(free_path, path, "010000"), 2);
-	/* somebody who is alive, and busy */
+	/* a socket of a live but busy process */
 	if (bind(busy, (struct sockaddr *)&addr, sizeof(addr)) || listen(busy, 0))
 		die("%s: %s", path, strerror(errno));
 	do {
@@ -198,7 +198,7 @@ static void test_slow_client(void)
 	CHECK(now_us() - begin >= 5000000);
 	client_disconnect(c);
 	client_setup(c);
-	/* who is asked to end does not wait for it */
+	/* the end does not wait for the client */
 	ask_much();
 	CHECK(EVENTUALLY(recv(c->fd, &state, 1, MSG_DONTWAIT) == 1));
 	begin = now_us();
@@ -279,12 +279,12 @@ static void test_end(void)
 }
 
 static const struct test tests[] = {
-	{ "identity", "what it was started with", test_identity },
+	{ "identity", "options of the start", test_identity },
 	{ "small", "fewer entries, fewer features", test_small_board },
 	{ "speed", "speed", test_speed },
-	{ "arguments", "paths where something else is, a size that is none", test_arguments },
-	{ "slow-client", "a client that takes its time", test_slow_client },
-	{ "stuck-thread", "the end, while a thread cannot", test_stuck_thread },
+	{ "arguments", "occupied paths, and invalid sizes", test_arguments },
+	{ "slow-client", "a slow client", test_slow_client },
+	{ "stuck-thread", "the end, while a thread is stuck", test_stuck_thread },
 	{ "end", "the end, and another beginning", test_end },
 };
 

@@ -69,7 +69,7 @@ static uint32_t set_vector(int fd)
 	return r.error;
 }
 
-/* Listeners that would end or hold up the board are refused; who is signalled must not. */
+/* Eventfds that would end or block the board are refused; a signal must do neither. */
 static void test_listeners(void)
 {
 	struct { uint32_t argsz, flags, index, start, count; } set = {

@@ -16,18 +16,18 @@ extern const struct suite bus_suite, protocol_suite, intx_suite, control_suite, 
 			  fetch_suite;
 
 extern const char *program;
-void start_program(void);		/* behind one that has ended */
-void restart_program_with(const char *option);	/* NULL: with none more */
+void start_program(void);		/* after the previous one ended */
+void restart_program_with(const char *option);	/* NULL: no more options */
 
 /* A DTP that writes to memory without a descriptor. */
 struct dtp remote_dtp(void);
-/* One stack; what the test sees then is what a consumer would. */
+/* One stack, whose memory the test can check as a consumer does. */
 struct dtp one_stack(uint32_t mode);
 
-/* Send a command to the control socket; is this the beginning of the answer? */
+/* Send a command to the control socket; does the answer begin with @expected? */
 bool control(int fd, const char *command, const char *expected);
-/* The same with a connection that is there for nothing else. */
+/* The same by a connection for this command only. */
 bool obeys(const char *command, const char *expected);
-void tell(const char *command);			/* and it is obeyed, or the test fails */
+void tell(const char *command);			/* fails the test unless the answer is "ok" */
 
 #endif /* SELFTEST_H */

@@ -34,7 +34,7 @@ static void mail(uint32_t address, uint32_t data, uint32_t what)
 	wr(mailbox + RFPGA_MAILBOX_CONTROL, what);
 }
 
-/* It takes its time, in which it cannot be told anything, and ends in one of four ways. */
+/* A mailbox access takes time, ignores requests meanwhile, and ends in one of four ways. */
 static void test_mailbox(void)
 {
 	uint32_t count;
@@ -88,7 +88,7 @@ static void test_power(void)
 	CHECK_EQ(config_read(pm + 4) & 0xb, 1 << 3);	/* D0, No_Soft_Reset */
 	wr(RFPGA_SCRATCH, 0x12345678);
 	program_dtp(&d);
-	config_write(pm + 4, 1, 2);			/* D1 is none of its states */
+	config_write(pm + 4, 1, 2);			/* D1 is not supported */
 	CHECK_EQ(config_read(pm + 4) & 3, 0);
 	config_write(pm + 4, D3HOT, 2);
 	CHECK_EQ(config_read(pm + 4) & 3, D3HOT);
@@ -156,7 +156,7 @@ static void test_live_option(void)
 	restart_program_with(NULL);
 }
 
-/* What is no whole word of 64 bytes is refused, register by register; what is, goes. */
+/* Offsets that are no multiple of 64 bytes are refused, for each register; others work. */
 static void test_align(void)
 {
 	static const uint32_t regs[] = {
@@ -188,7 +188,7 @@ static void test_align(void)
 }
 
 static const struct test tests[] = {
-	{ "sensors", "what sensors are told", test_sensors },
+	{ "sensors", "values of sensors, set by commands", test_sensors },
 	{ "mailbox", "the mailbox: busy, and how it ends", test_mailbox },
 	{ "power", "D3hot and back", test_power },
 	{ "live", "no live source, and two", test_live_option },

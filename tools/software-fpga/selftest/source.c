@@ -77,7 +77,7 @@ static void test_ticks(void)
 	/* eight images are sent, then there is no credit */
 	step(7 * PERIOD);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 8);
-	/* behind the first of them the engine had something to do */
+	/* the engine was busy after the first image */
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STALL_SOURCE), 500 + 2 * PERIOD);
 	step(PERIOD);
 	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
@@ -143,7 +143,7 @@ static void test_fifo(void)
 	end();
 }
 
-/* Of a run that ends, what nobody needs any more is not lost. */
+/* Images that the end of a run does not need are not counted as lost. */
 static void test_last_images(void)
 {
 	struct dtp d = live(0);
@@ -267,7 +267,7 @@ static void test_missing(void)
 	CHECK(untouched(2 * 4096 + 27 * 128, 3 * 4096));
 	CHECK_EQ(meta_record(&d, 0, 3)[RFPGA_META_STATUS / 4], 0);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), 8 * 32 - 2 * 5);
-	/* no line at all, and one of N that the detector misses: nobody is put out of step */
+	/* images without lines, and 1 of N missed images do not disturb the sequence */
 	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
 	tell("miss lines 5 1000");		/* 4, 9, 14, 19 */
 	d.live_sampling = 2 | 1 << 16;		/* 1, 3, 7, 9, 13, 15, 19, 21 */
@@ -297,7 +297,7 @@ static void test_missing(void)
 	/* eight were sent since; of 1200, 400 are missed */
 	step(6000 * PERIOD);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_LOST), 74 + 800 - 8);
-	/* so many that nobody could look at each; of every sixth one, none or all are missed */
+	/* too many to check one by one; sampling 1 of 6, none or all are missed */
 	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(EVENTUALLY(idle()));
@@ -322,7 +322,7 @@ static void test_missing(void)
 	end();
 }
 
-/* An image keeps the role in which it began; a DTP sees those that begin behind its START. */
+/* An image keeps its initial role; a DTP gets images that begin after its START. */
 static void test_begin(void)
 {
 	struct dtp d = live(0);
@@ -340,7 +340,7 @@ static void test_begin(void)
 		CHECK_EQ(meta_record(&d, 0, i)[RFPGA_META_ROLE / 4], i ? 7 : 0);
 		CHECK_EQ(meta64(meta_record(&d, 0, i), RFPGA_META_TRIGGER), 3 + i);
 	}
-	/* START anew begins with 0 for who runs already, and triggers go on */
+	/* after another START of the source, images count from 0, and triggers continue */
 	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
 	step(10 * PERIOD);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 3);
@@ -374,8 +374,8 @@ static void test_clock_end(void)
 
 static const struct test tests[] = {
 	{ "ticks", "images at their ticks, and stalls by cause", test_ticks },
-	{ "fifo", "what waits, and what is lost", test_fifo },
-	{ "last-images", "what a run does not need is not lost", test_last_images },
+	{ "fifo", "waiting and lost images", test_fifo },
+	{ "last-images", "images that a run does not need are not lost", test_last_images },
 	{ "long-step", "a million millions of images", test_long_step },
 	{ "policies", "overwritten, or left out", test_policies },
 	{ "missing", "images and lines that the detector misses", test_missing },

@@ -54,7 +54,7 @@ static void send_here(uint8_t byte, size_t length)
 		 length);
 }
 
-/* What came here: its length and first byte; 0 where nothing comes in a second. */
+/* Receive a datagram: returns its length and first byte; 0: none within a second. */
 static size_t take_here(uint8_t *byte)
 {
 	static uint8_t data[65536];
@@ -72,7 +72,7 @@ static uint8_t received(uint32_t n)
 	return host[DST + RING_RECEIVE + ring_event(n, RFPGA_EVENT_OFFSET, 4)];
 }
 
-/* In, an event, out again, an event: each once, and what is there before START is nobody's. */
+/* Receive, event, send, event: each once; datagrams before START are discarded. */
 static void test_echo(void)
 {
 	uint32_t n;
@@ -136,7 +136,7 @@ static void test_lost(void)
 	unplug();
 }
 
-/* A datagram longer than any, a port that nobody has, and a board without a wire. */
+/* A datagram that is too long, an unused port, and a board without a wire. */
 static void test_limits(void)
 {
 	plug();
@@ -146,7 +146,7 @@ static void test_limits(void)
 	CHECK(ring_comes(0));
 	CHECK_EQ(ring_status(0), RFPGA_EVENT_CUT);
 	CHECK_EQ(ring_event(0, RFPGA_EVENT_LENGTH, 4), rd(ring_base + RFPGA_RING_DATAGRAM_MAX));
-	/* the wire takes it, and nobody tells */
+	/* the wire takes it without an error */
 	ring_describe(0, RING_SOURCE, LENGTH, 0);
 	ring_tail = 1;
 	ring_tell();
@@ -211,7 +211,7 @@ static void test_commands(void)
 
 static const struct test tests[] = {
 	{ "echo", "datagrams come, and go back where they came from", test_echo },
-	{ "lost", "what has no room waits, then is lost and counted", test_lost },
+	{ "lost", "datagrams without room wait, then are lost and counted", test_lost },
 	{ "limits", "too long, nowhere, no wire", test_limits },
 	{ "number", "no ring, and four", test_number },
 	{ "commands", "commands of rings", test_commands },
