@@ -163,7 +163,7 @@ tell "wild 0x7000000000"
 ends 1 "# DTP 0: STATUS 0x8 FAULTED, FAULT_CAUSE 2 BUS, FAULT_ADDR 0x7000000000, 0 images" \
 	--socket "$work/socket" stream/last-stack
 tell "dead on"
-ends 2 "no board with the reference interface" --socket "$work/socket"
+ends 2 "this board lacks the reference interface" --socket "$work/socket"
 end_board
 
 # values that a board sends are untrusted input
@@ -229,7 +229,7 @@ ok $? "end-noticed: it notices the end of that board"
 pretend
 kill -9 "$board"
 wait "$board" 2>/dev/null
-ends 2 "Connection refused: nobody listens there any more: start" --socket "$work/socket"
+ends 2 "Connection refused: the simulation has ended: start" --socket "$work/socket"
 end_board
 
 ends 2 "No such file or directory: start the simulation first" --socket "$work/nothing"
@@ -239,13 +239,13 @@ pretend
 chmod 0 "$work/socket"
 setpriv --reuid=65534 --clear-groups "$tools/rashpa-fpga-conformance" --socket "$work/socket" \
 	>"$work/out" 2>&1
-(($? == 2)) && grep -q "socket: Permission denied: be the user who has started" "$work/out"
+(($? == 2)) && grep -q "socket: Permission denied: run as the user that started" "$work/out"
 ok $? "socket-another-user: a socket of another user ends with 2, and it names the allowed user"
 end_board
 ends 2 "the name is empty: give a PCI function" --vfio ""
 ends 2 "there is no such PCI function" --vfio 0000:99:00.0
 ends 2 "stream/nothing: there is no such test" --socket "$work/socket" stream/nothing
-ends 2 "say what is to be tested" stream
+ends 2 "name the board" stream
 ends 2 "give a number" --list --seed 0
 ends 0 "^stream/region " --list stream
 finish

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A card that is bound to vfio-pci. */
+/* A card bound to vfio-pci. */
 #include "target.h"
 
 #include <errno.h>
@@ -133,7 +133,7 @@ static void msix(bool on)
 		die("VFIO_DEVICE_SET_IRQS: %s", strerror(errno));
 }
 
-/* Its configuration space comes back as it was, MSI-X included: the kernel sees to that. */
+/* Reset the function. The kernel restores its configuration space, MSI-X included. */
 static void reset(void)
 {
 	if (ioctl(vfio.device, VFIO_DEVICE_RESET))
@@ -147,7 +147,7 @@ static const struct target_ops card_ops = {
 	.merges = true,
 };
 
-/* Who has it, if that is not vfio-pci. */
+/* Which driver holds the function, if not vfio-pci? */
 static int check_driver(const char *name, char *why)
 {
 	char path[128], link[PATH_MAX];

@@ -45,7 +45,7 @@ void client_spawn(struct client *c, const char *program)
 	if (c->pid < 0)
 		die("fork: %s", strerror(errno));
 	if (!c->pid) {
-		/* whatever becomes of us, it is not left behind */
+		/* it ends with us */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 			_exit(127);
 		execl(program, program, "--socket", c->path, "--control", c->control,
@@ -137,9 +137,9 @@ void client_disconnect(struct client *c)
 /* ------------------------------------------------------------- record --- */
 
 /*
- * With RASHPA_RECORD=FOLDER, what is sent between two resets is kept in a file of its own
- * there, in the form that selftests/fuzz/vfu_fuzz.c reads. Reads of registers become pauses:
- * they ask how far the engine is.
+ * With RASHPA_RECORD=FOLDER, messages between two resets are recorded in a file there, in the form
+ * that selftests/fuzz/vfu_fuzz.c reads. Reads of registers become pauses, because they wait for
+ * the engine.
  */
 enum { RECORD_MESSAGE = 0, RECORD_WAIT = 5 };
 
@@ -207,7 +207,7 @@ void client_send(struct client *c, const void *data, size_t size, const int *fds
 		ssize_t sent = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
 
 		if (sent < 0 && errno == EPIPE)
-			return;		/* the test will find out when it reads */
+			return;		/* the next read fails the test */
 		if (sent < 0)
 			die("send: %s", strerror(errno));
 		iov.iov_base = (uint8_t *)iov.iov_base + sent;
@@ -342,7 +342,7 @@ void client_serve(struct client *c, int timeout_ms)
 		if (!read_header(c, &h, &fd))
 			die("it hung up: see what the simulation has logged");
 		if ((h.flags & 0xf) != 0)
-			die("an answer that nobody asked for");
+			die("an unrequested answer");
 		serve_dma(c, &h);
 	}
 }
@@ -432,7 +432,7 @@ void client_reset(struct client *c)
 	client_call(c, 13, NULL, 0, NULL, 0, NULL);
 }
 
-/* The answer to a command that has one of this size, for what it is called here. */
+/* Check the size of the answer to a command; @what names the command. */
 static void answered(const struct reply *r, void *data, size_t size, const char *what,
 		     unsigned int index)
 {
@@ -464,7 +464,7 @@ uint64_t client_region_size(struct client *c, uint32_t region)
 	return info.size;
 }
 
-/* All of a BAR, or NULL: this board wants to be asked each time. */
+/* Map a BAR; NULL: the board serves it by messages. */
 static void *map_bar(struct client *c, uint32_t index, size_t *size)
 {
 	struct vfio_region_info info = { .index = index };
@@ -476,7 +476,7 @@ static void *map_bar(struct client *c, uint32_t index, size_t *size)
 	*size = info.size;
 	if (fd < 0)
 		return NULL;
-	/* what is behind the end of a file is there until it is touched */
+	/* a mapping past the end of a file faults only when touched */
 	if (fstat(fd, &file) || info.offset > (uint64_t)file.st_size ||
 	    info.size > (uint64_t)file.st_size - info.offset)
 		die("BAR %u is %llu bytes, its file has %llu from there on", index,
@@ -501,7 +501,7 @@ static uint32_t vectors(struct client *c)
 	return info.count < VECTORS ? info.count : (uint32_t)VECTORS;
 }
 
-/* The first message: is there somebody who speaks vfio-user? */
+/* Send the first message: does the peer speak vfio-user? */
 static void shake_hands(struct client *c, const void *version, size_t size)
 {
 	struct header h = {
@@ -524,7 +524,7 @@ static void shake_hands(struct client *c, const void *version, size_t size)
 	if (n <= 0)
 		die("it hung up at the first message: it is no vfio-user server, or does not want this client: see what it has logged");
 	if (n < 4 || memcmp(frame, &h, 4))
-		die("what answers there does not speak vfio-user: give the socket that QEMU would use, which is that of --socket, and not that of --control, of rashpa-fpga");
+		die("the peer does not speak vfio-user: give the socket that QEMU would use, which is that of --socket, and not that of --control, of rashpa-fpga");
 	if (!client_receive(c, &r))
 		die("it hung up in its first answer");
 	if (r.error)
@@ -533,7 +533,7 @@ static void shake_hands(struct client *c, const void *version, size_t size)
 
 void client_setup_on(struct client *c)
 {
-	/* the end of a line is one to those who take lines, and they answer at once */
+	/* a server of lines answers a line end at once */
 	static const char version[] = "\0\0\0\0{\"capabilities\":\n{\"max_msg_fds\":8}}";
 	struct vfio_irq_set set = {
 		.argsz = sizeof(set), .index = VFIO_PCI_MSIX_IRQ_INDEX,

@@ -18,8 +18,8 @@
 #define CLIENT_VECTORS	4
 
 struct client {
-	pid_t pid;			/* of the program; 0: it has ended */
-	const char *option;		/* spawn with this one as well, if it is not NULL */
+	pid_t pid;			/* process of the program; 0: it has ended */
+	const char *option;		/* extra option for the program, or NULL */
 	char path[108];
 	char control[108];
 	int fd;
@@ -27,8 +27,8 @@ struct client {
 	uint8_t *memory;		/* BAR 4, or NULL: it is not mapped */
 	volatile uint32_t *doorbell;	/* BAR 2, or NULL */
 	size_t memory_size;
-	int event[16];			/* eventfds of the MSI-X vectors; 0 or -1: there is none */
-	int patience_ms;		/* for an answer; 0: 5 s */
+	int event[16];			/* eventfds of the MSI-X vectors; 0 or -1: none */
+	int patience_ms;		/* time limit of an answer; 0: 5 s */
 
 	/* memory without a descriptor: reached by DMA messages, which call() serves */
 	uint64_t remote_addr;
@@ -37,7 +37,7 @@ struct client {
 	unsigned int remote_messages;
 	bool remote_mute;		/* do not answer */
 
-	/* other memory that messages are for: where it is here, or NULL */
+	/* other memory accessed by messages: its local address, or NULL */
 	uint8_t *(*reach)(uint64_t addr, uint64_t size, bool write);
 };
 
@@ -62,7 +62,7 @@ int client_try(const char *path);	/* or -1 and errno, at once; @path fits, and i
 void client_send(struct client *c, const void *data, size_t size, const int *fds, unsigned int n);
 bool client_receive(struct client *c, struct reply *r);
 
-/* a command; the answer is in r if that is given, and an error ends the test else */
+/* a command; r receives the answer; with NULL an error ends the test */
 void client_call(struct client *c, uint16_t command, const void *data, size_t size,
 		 const int *fds, unsigned int n, struct reply *r);
 void client_serve(struct client *c, int timeout_ms);	/* DMA messages */

@@ -263,7 +263,7 @@ bool untouched(size_t from, size_t to)
 	return true;
 }
 
-/* What is in on-board memory; true if that cannot be known, for BAR 4 does not show it. */
+/* Compare with on-board memory; true if BAR 4 does not show that part. */
 static bool same_bytes(const uint8_t *here, uint64_t source, size_t size)
 {
 	uint8_t chunk[4096];

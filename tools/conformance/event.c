@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is said when a stack is complete. */
+/* Events at the end of a stack. */
 #include "dtp.h"
 
 #include <string.h>
@@ -37,8 +37,8 @@ static void test_lock(void)
 }
 
 /*
- * Who sees the lock record, or has the interrupt, finds all of the payload: looked at in the
- * moment when it is there, for some stacks one after the other.
+ * A reader of the lock record or the interrupt finds all of the payload: checked at the moment of
+ * arrival, for several stacks.
  */
 static void test_order(void)
 {
@@ -55,7 +55,7 @@ static void test_order(void)
 			CHECK(wait_event(0, &events));
 		CHECK(same_stack(&d, k));
 		CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], k + 1);
-		if (k % 2)	/* it must not be taken for the next one's */
+		if (k % 2)	/* do not mistake it for the next record */
 			CHECK(wait_event(0, &events));
 		if (failed)
 			return;
@@ -65,7 +65,7 @@ static void test_order(void)
 }
 
 /*
- * Records one after the other, as fast as they come: each that is not being written is of one
+ * Read records as fast as they arrive: each record that is not being written belongs to one
  * stack.
  */
 static void test_record(void)
@@ -81,7 +81,7 @@ static void test_record(void)
 	start(&d);
 	CHECK(EVENTUALLY(lock_record(0)[RFPGA_LOCK_STACKS / 8] != CANARY * 0x0101010101010101ull));
 	end = now_us() + 100000 * (uint64_t)board.slowness;
-	/* on a busy machine many are torn */
+	/* on a busy machine many reads are torn */
 	late = end + patience_us();
 	while (!failed && (now_us() < end || (!last && now_us() < late))) {
 		if (!rfpga_lock_read(lock_record(0), &lock))
@@ -94,7 +94,7 @@ static void test_record(void)
 	CHECK(last);
 }
 
-/* Each vector is the one that was named, and of each DTP. */
+/* Each vector that MODE names is sent, for each DTP. */
 static void test_vectors(void)
 {
 	uint32_t i, j;
@@ -112,7 +112,7 @@ static void test_vectors(void)
 	}
 }
 
-/* What was not asked for is not sent; without MSI-X Enable an event sends nothing. */
+/* Parts that MODE leaves out are not sent; without MSI-X Enable an event sends nothing. */
 static void test_modes(void)
 {
 	struct dtp d = plain(0);
@@ -135,7 +135,7 @@ static void test_modes(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 4);
 }
 
-/* Metadata of each image are there when its stack is, in a stream that waits for credit. */
+/* The metadata of all images arrive before their stack, in a stream that waits for credit. */
 static void test_meta(void)
 {
 	struct dtp d = plain(0);
@@ -180,7 +180,7 @@ static const struct test tests[] = {
 	{ "meta", "metadata of each image", test_meta,
 	  .features = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_META },
 	{ "vectors", "each interrupt vector", test_vectors, .features = RFPGA_FEATURE_MSIX },
-	{ "modes", "only what MODE and MSI-X Enable say", test_modes,
+	{ "modes", "only events that MODE and MSI-X Enable select", test_modes,
 	  .features = RFPGA_FEATURE_MSIX },
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is refused, and what is told of it. */
+/* Refused transactions and configurations, and the registers that report them. */
 #include "dtp.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static void test_fault_entry(void)
 	fit_images(&d);
 	start(&d);
 	check_cut(RFPGA_FAULT_ENTRY);
-	/* in the first line, or with the second one */
+	/* in the first line, or in the second */
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), (1 << 20) + (left < 128 ? 0 : d.dst_line - left));
 }
 
@@ -60,14 +60,14 @@ static void test_fault_source(void)
 	check_cut(RFPGA_FAULT_SOURCE);
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), (d.src_base + (board.image - board.align) /
 		 board.line * board.line) & most(board.offset_bits));
-	/* the third image is the first that is not there: it is found when it is its turn */
+	/* the third image is outside memory; the fault occurs in its turn */
 	d.src_base = board.memory - 2 * board.image;
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_SOURCE));
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), board.memory & most(board.offset_bits));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 2);
 	CHECK(same_image(&d, 0, 1));
-	/* sums that OFFSET bits do not hold, and 64 do not either */
+	/* sums that exceed OFFSET bits, or 64 bits */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	memset(host, CANARY, 1 << 20);
 	d.src_base = down(most(board.offset_bits));
@@ -91,7 +91,7 @@ static void test_fault_source(void)
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
 }
 
-/* The register that is told for this one: of a pair the lower word. */
+/* Register that FAULT_ADDR reports for @reg: the lower word of a pair. */
 static uint32_t lowest(uint32_t reg)
 {
 	static const uint32_t single[] = {
@@ -107,7 +107,7 @@ static uint32_t lowest(uint32_t reg)
 	return reg & ~4u;
 }
 
-/* Without it nobody looks at the register. */
+/* Feature without which boards ignore the register. */
 static uint32_t feature_of(uint32_t reg)
 {
 	if (reg >= RFPGA_DTP_LOCK_OFFSET && reg <= RFPGA_DTP_LOCK_COUNT)
@@ -160,7 +160,7 @@ static void test_fault_config(void)
 		CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + lowest(bad[i].reg));
 		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR | RFPGA_CONTROL_STOP);
 	}
-	/* of two the lower one is told, whichever was written first */
+	/* of two bad registers the lower one is reported, in any order of writes */
 	program_dtp(&d);
 	wr(DTP(0) + RFPGA_DTP_INDEX_STEP, d.images_in_set);
 	wr(DTP(0) + RFPGA_DTP_SRC_IMAGES, 0);
@@ -184,7 +184,7 @@ static void test_lock_faults(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 0);
 }
 
-/* A write to nowhere has no answer: a board may find out, or go on; it does not hang. */
+/* A write to an unmapped address has no answer: a board may notice or go on, but must not hang. */
 static void test_fault_bus(void)
 {
 	struct dtp d = plain(0);
@@ -201,7 +201,7 @@ static void test_fault_bus(void)
 		CHECK(untouched(0, 8 << 20));
 	}
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	/* around the end of the address space, all boards find it */
+	/* all boards detect a wrap of the address space */
 	d.dst_base = up(4096);
 	set_entry(0, UINT64_MAX - 4095, 1 << 20, RFPGA_ENTRY_VALID);
 	start(&d);
@@ -210,7 +210,7 @@ static void test_fault_bus(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
 }
 
-/* One that has a fault holds up nobody else. */
+/* A DTP with a fault does not delay the others. */
 static void test_fault_others(void)
 {
 	struct dtp d = plain(0), bad = plain(1);
@@ -228,7 +228,7 @@ static void test_fault_others(void)
 	give_credit(0, 1);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_FAULTS), 0);
-	/* and is as good as new */
+	/* and works again */
 	bad.first = 0;
 	bad.dst_base = 1 << 20;
 	run_to(&bad, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
@@ -236,7 +236,7 @@ static void test_fault_others(void)
 	CHECK_EQ(counter(1, RFPGA_DTP_FAULT_CAUSE), 0);
 }
 
-/* The read of a flush has an answer: memory that is only for writing says no. */
+/* The read of a flush needs an answer; write-only memory refuses it. */
 static void test_fault_flush(void)
 {
 	struct dtp d = plain(0);
@@ -244,11 +244,11 @@ static void test_fault_flush(void)
 	d.mode |= RFPGA_MODE_FLUSH;
 	dma_unmap(HOST_ADDR, HOST_SIZE);
 	if (dma_map(HOST_ADDR, HOST_SIZE, 0, 2))
-		skip("the host has no memory that is only for writing");
+		skip("the host has no write-only memory");
 	start(&d);
 	CHECK(EVENTUALLY(status(0) & (RFPGA_DTP_FAULTED | RFPGA_DTP_WAITING)));
 	if (!(status(0) & RFPGA_DTP_FAULTED) && !target->refuses_reads)
-		skip("this host lets a board read what is only for writing");
+		skip("this host lets a board read write-only memory");
 	CHECK(faulted(0, RFPGA_FAULT_BUS));
 	CHECK(rd64(RFPGA_FAULT_ADDR) - HOST_ADDR < 4ull * board.image);
 	CHECK(untouched(LOCKS, LOCKS + 4096));
@@ -256,7 +256,7 @@ static void test_fault_flush(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 0);
 }
 
-/* What the board does not have cannot be asked for. */
+/* Modes of missing features are refused. */
 static void test_fault_features(void)
 {
 	static const struct { uint32_t feature, mode; } modes[] = {
@@ -288,11 +288,11 @@ static const struct test tests[] = {
 	{ "others", "other DTPs go on", test_fault_others, .dtps = 2, .entries = 3 },
 	{ "flush", "a flush that is refused", test_fault_flush,
 	  .features = RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_MSIX },
-	{ "bus", "bus addresses that nobody has", test_fault_bus, .entries = 2 },
+	{ "bus", "unmapped bus addresses", test_fault_bus, .entries = 2 },
 	{ "master", "refused: bus mastering is off", test_fault_master },
 	{ "source", "refused: source", test_fault_source },
 	{ "config", "refused: configuration", test_fault_config },
-	{ "features", "what a board does not have", test_fault_features },
+	{ "features", "features that the board lacks", test_fault_features },
 	{ "lock", "refused: lock records", test_lock_faults, .entries = 2,
 	  .features = RFPGA_FEATURE_LOCK },
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Groups of DTPs that start in one instant, and whose stacks make one event. */
+/* Groups of DTPs: members start at the same instant, and their stacks share events. */
 #include "dtp.h"
 
 #define VECTOR	2
@@ -28,8 +28,8 @@ static void start_group(const struct dtp *d, unsigned int count)
 }
 
 /*
- * It has sent this many stacks, and then has this status: in between, while it sent the last one,
- * it had another. So its interrupt, if there was one, is out.
+ * The DTP has sent @stacks stacks, and then reaches @status, which it did not have while it sent
+ * the last one. So its interrupt, if any, has been sent.
  */
 static bool comes_to(uint32_t n, uint32_t end, uint64_t stacks)
 {
@@ -68,11 +68,11 @@ static void group_run(uint64_t stacks)
 static void test_group(void)
 {
 	group_run(20);
-	group_run(20);		/* what is left of the first run must not count */
+	group_run(20);		/* leftovers of the first run must not count */
 	group_run(3);
 }
 
-/* One that cannot start keeps all others from it, and they stay as they were. */
+/* A member that cannot start keeps all others from starting; they stay unchanged. */
 static void test_group_none(void)
 {
 	struct dtp d[3] = { member(0), member(1), member(2) };
@@ -117,7 +117,7 @@ static void test_group_none(void)
 	CHECK(told(VECTOR, 1));
 }
 
-/* Who is ahead by several stacks has made them without an event: the others catch up. */
+/* A member several stacks ahead has sent them without events: the others catch up. */
 static void test_group_ahead(void)
 {
 	struct dtp d[2] = { member(0), member(1) };
@@ -133,16 +133,16 @@ static void test_group_ahead(void)
 		give_credit(1, k);
 	}
 	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS) + counter(1, RFPGA_DTP_C_EVENTS), 4);
-	/* of the first one there is nothing left to wait for */
+	/* no stack of the first member is open */
 	CHECK(comes_to(1, WAITS, 5));
 	CHECK(silent(VECTOR));
-	/* it begins anew, alone: that is another run, and the group is no more */
+	/* it restarts alone: that is another run, and the group has ended */
 	run_to(&d[0], RFPGA_DTP_DONE);
 	CHECK(told(VECTOR, 4));
 	give_credit(1, 5);
 	CHECK(comes_to(1, WAITS, 6));
 	CHECK(silent(VECTOR));
-	/* and a group of others does not count it */
+	/* and a group of other members does not count it */
 	d[1] = member(2);
 	start_group(d, 2);
 	CHECK(comes_to(0, RFPGA_DTP_DONE, 4) && comes_to(2, RFPGA_DTP_DONE, 4));
@@ -150,8 +150,8 @@ static void test_group_ahead(void)
 }
 
 /*
- * A member that is stopped, or has a fault: the others go on without events, also for the stacks
- * that it was ahead.
+ * After a member stops or faults, the others go on without events, even for stacks that it had
+ * completed early.
  */
 static void test_group_left(void)
 {
@@ -179,7 +179,7 @@ static void test_group_left(void)
 		wr(DTP(1), RFPGA_DTP_STOP);
 		CHECK(EVENTUALLY(idle()));
 	}
-	/* of the next group those stacks are none */
+	/* those stacks do not count for the next group */
 	set_entry(2, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
 	d[0].images = 4;
 	d[1].slots = 4;
@@ -188,7 +188,7 @@ static void test_group_left(void)
 	CHECK(told(VECTOR, 1));
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(EVENTUALLY(idle()));
-	/* alone it has events again */
+	/* alone it sends events again */
 	run_to(&d[1], WAITS);
 	CHECK(told(VECTOR, 4));
 }
@@ -199,7 +199,7 @@ static void test_group_left(void)
 
 static const struct test tests[] = {
 	{ "event", "a group starts as one, and has one event", test_group, NEEDS },
-	{ "none", "one that cannot start keeps a group from it", test_group_none, NEEDS },
+	{ "none", "one that cannot start keeps its group from starting", test_group_none, NEEDS },
 	{ "ahead", "members are ahead of others by several stacks", test_group_ahead, NEEDS },
 	{ "left", "a member that leaves ends the events of a group", test_group_left, NEEDS,
 	  .entries = 3 },

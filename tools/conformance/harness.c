@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Runs tests, and tells of them: TAP, or JSON at the end. */
+/* Runs tests, and reports results: TAP, or JSON at the end. */
 #include "dtp.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@
 
 bool failed;
 
-static char skipped[256];		/* why; empty: it is not */
+static char skipped[256];		/* reason; empty: not skipped */
 static jmp_buf end_of_test;
 static bool state_told;
 static struct run *running;
 static bool planned;			/* TAP has begun */
-static char now[128];			/* SUITE/TEST that runs; empty: none */
+static char now[128];			/* running SUITE/TEST; empty: none */
 static const char *now_title;
 static uint64_t begun;
 static struct json_object *said, *results;
@@ -109,7 +109,7 @@ static void tell_result(const char *result, const char *reason, double seconds)
 	json_object_array_add(results, o);
 }
 
-/* @why: why it ended before all tests were made, or NULL. */
+/* @why: reason why the run ended early, or NULL. */
 static void tell_all(const char *why)
 {
 	struct json_object *o = json_object_new_object();

@@ -21,11 +21,13 @@ struct options {
 };
 
 static const struct argp_option known[] = {
-	{ "socket", 's', "PATH", 0, "A vfio-user socket: a simulation, or rashpa-fpga", 0 },
-	{ "vfio", 'f', "DDDD:BB:DD.F", 0, "A card that is bound to vfio-pci", 0 },
-	{ "list", 'l', NULL, 0, "List the tests, and what they ask", 1 },
-	{ "json", 'j', NULL, 0, "Tell the results as JSON, at the end; else TAP", 1 },
-	{ "seed", 'S', "N", 0, "Of what is in on-board memory, and of random settings (1)", 1 },
+	{ "socket", 's', "PATH", 0,
+	  "Test the board at a vfio-user socket: a simulation, or rashpa-fpga", 0 },
+	{ "vfio", 'f', "DDDD:BB:DD.F", 0, "Test a card that is bound to vfio-pci", 0 },
+	{ "list", 'l', NULL, 0, "List the tests with their titles", 1 },
+	{ "json", 'j', NULL, 0, "Print the results as JSON at the end (default: TAP)", 1 },
+	{ "seed", 'S', "N", 0,
+	  "Seed of the data in on-board memory and of random settings (1)", 1 },
 	{ "patience", 'p', "N", 0, "Wait N times as long as usual for the board (1)", 1 },
 	{ NULL, 0, NULL, 0, NULL, 0 },
 };
@@ -83,7 +85,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (!o->list && !o->socket == !o->card)
-			argp_error(state, "say what is to be tested: --socket PATH or "
+			argp_error(state, "name the board: --socket PATH or "
 				   "--vfio DDDD:BB:DD.F");
 		break;
 	default:
@@ -94,9 +96,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.options = known, .parser = parse, .args_doc = "[SUITE | SUITE/TEST]...",
-	.doc = "Test whether a board, or its simulation, does what fpga-interface.rst says.\v"
-	       "Ends with 0 if all tests passed or were skipped, 1 if one failed, 2 if the board "
-	       "cannot be reached, is none, or went away, and if the options make no sense.",
+	.doc = "Test whether a board, or its simulation, conforms to fpga-interface.rst.\v"
+	       "Exit status: 0 all tests passed or were skipped, 1 a test failed, 2 the board "
+	       "cannot be reached, is not supported, or went away, or wrong usage.",
 };
 
 static void list_tests(const struct run *run)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* When a stack is sent: credit, periods, dropped stacks. */
+/* Pacing of stacks: credit, periods, dropped stacks. */
 #include "dtp.h"
 
 #include <string.h>
@@ -22,24 +22,24 @@ static void test_credit(void)
 		CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), k + 3);
 		CHECK(same_stack(&d, k + 2));
 	}
-	/* also as a message, and a step of more than one */
+	/* also by a message, and in steps of more than one */
 	wr(DTP(0) + RFPGA_DTP_C_CREDIT, 99);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT) & UINT32_MAX, 50);
 	give_credit(0, 53);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 56));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
-	/* credit from the future is no credit */
+	/* credit for stacks not yet sent does not count */
 	give_credit(0, 1000);
 	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 56);
 	wr(DTP(0), RFPGA_DTP_STOP);
 	CHECK(EVENTUALLY(idle()));
 	CHECK_EQ(rd(RFPGA_STOPS), 1);
-	/* nearly all of its time it has waited for us */
+	/* it waited for us nearly all of the time */
 	CHECK(counter(0, RFPGA_DTP_C_STALL) >= board.tick_rate / 125);
 }
 
-/* A credit of the run before, which comes when the next one has begun. */
+/* Credit of the previous run that arrives during the next run. */
 static void test_stale_credit(void)
 {
 	struct dtp d = plain(0);
@@ -57,11 +57,11 @@ static void test_stale_credit(void)
 	start(&d);
 	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
 	doorbell_write64(DOORBELL(0) + RFPGA_DB_TAGGED, 2 | 7ull << 32);
-	give_credit(0, 2);			/* this word does not count, too */
+	give_credit(0, 2);			/* this word does not count either */
 	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT), 0);
-	/* in two halves, the lower one first: the upper one is what counts */
+	/* in two halves, the lower one first: the write of the upper half counts */
 	doorbell_write(DOORBELL(0) + RFPGA_DB_TAGGED, 1);
 	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
@@ -105,10 +105,10 @@ static void test_freerun(void)
 	d.slots = 10;
 	run_to(&d, RFPGA_DTP_DONE);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
-	/* a period that never ends, nearly, can be stopped */
+	/* a nearly endless period can be stopped */
 	d.period = most(board.offset_bits);
 	if (d.period / 10 < board.tick_rate)
-		skip("PERIOD ends in 10 s at most: that nearly endless ones can be stopped was left out");
+		skip("PERIOD is at most 10 s: stopping a nearly endless period was not tested");
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) == 1));
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
@@ -125,7 +125,7 @@ static struct dtp dropping(void)
 	return d;
 }
 
-/* A source that goes on: what has no slot is dropped whole, and frame numbers tell which. */
+/* A free-running source: stacks without a slot are dropped whole; frame numbers show which. */
 static void test_drop_stacks(void)
 {
 	struct dtp d = dropping();
@@ -154,7 +154,7 @@ static void test_drop_stacks(void)
 		CHECK_EQ(meta[RFPGA_META_INDEX / 4], i % d.images_in_set);
 	}
 	CHECK(untouched(LOCKS + d.meta + 8 * RFPGA_META_SIZE, LOCKS + 4096));
-	/* a slot that was given back is used by the next stack in number, not in frames */
+	/* the next stack uses a released slot: numbers of stacks have no gaps, frames do */
 	d.images = 0;
 	d.first_frame = 100;
 	start(&d);
@@ -174,7 +174,7 @@ static void test_drop_stacks(void)
 	CHECK(shows(&d, 0, 0, frame - 100));
 }
 
-/* What a source that goes on cannot be asked for, and where metadata cannot go. */
+/* Invalid settings of a free-running source, and invalid places of metadata. */
 static void test_drop_config(void)
 {
 	const struct { uint32_t reg, value; } bad[] = {
@@ -204,13 +204,13 @@ static void test_drop_config(void)
 		wr(RFPGA_GROUP_START, 1);
 		CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + RFPGA_DTP_MODE);
 	}
-	/* the payload is there, its metadata have no place */
+	/* the payload arrives, but its metadata have no place */
 	d.meta = 4096;
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), 4096);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
-	/* the last fault of the board is another one's, that of the DTP stays */
+	/* another DTP had the board's last fault; the DTP keeps its own */
 	d = plain(1);
 	d.first = 2;
 	start(&d);
@@ -224,7 +224,7 @@ static void judge(uint64_t stack, uint32_t verdict, uint32_t run)
 	doorbell_write64(DOORBELL(0) + RFPGA_DB_VERDICT, RFPGA_VERDICT(stack, verdict, run));
 }
 
-/* Verdicts are counted once, of stacks that were sent, also behind the run; gaps are told. */
+/* A verdict counts once, for a stack that was sent, even after the run; gaps are reported. */
 static void test_verdict(void)
 {
 	struct dtp d = plain(0);
@@ -243,7 +243,7 @@ static void test_verdict(void)
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_SUCCESSES) == 1));
 	CHECK(counter(0, RFPGA_DTP_SUCCESS_TICKS) > before);
 	CHECK_EQ(counter(0, RFPGA_DTP_FAILURE_TICKS), 0);
-	/* again, of another run, of a stack that is to come, and what is no verdict: nothing */
+	/* ignored: repeated, of another run, of a later stack, and invalid ones */
 	judge(first, RFPGA_VERDICT_FAILURE, d.run);
 	pass_us(3000);
 	judge(first + 1, RFPGA_VERDICT_FAILURE, d.run + 1);
@@ -267,11 +267,11 @@ static void test_verdict(void)
 	CHECK(counter(0, RFPGA_DTP_FAILURE_TICKS) >= counter(0, RFPGA_DTP_SUCCESS_TICKS));
 	wr(DTP(0), RFPGA_DTP_STOP);
 	CHECK(EVENTUALLY(idle()));
-	/* the upper half is there, and the lower one alone is enough */
+	/* the upper half is set, so the lower one is enough */
 	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT,
 		       (uint32_t)RFPGA_VERDICT(first + 3, RFPGA_VERDICT_SUCCESS, 0));
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_SUCCESSES) == 2));
-	/* the next run has none, and without the mode nothing counts */
+	/* the next run starts with none; without the mode none counts */
 	d.mode &= ~RFPGA_MODE_VERDICT;
 	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	judge(first, RFPGA_VERDICT_SUCCESS, d.run);
@@ -291,7 +291,7 @@ static const struct test tests[] = {
 	  .features = RFPGA_FEATURE_VERDICT },
 	{ "freerun", "free-running: period and overruns", test_freerun,
 	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_LOCK },
-	{ "drop", "free-running: what has no slot is dropped", test_drop_stacks,
+	{ "drop", "free-running: stacks without a slot are dropped", test_drop_stacks,
 	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP | RFPGA_FEATURE_META |
 		      RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
 	{ "drop-config", "refused: dropping, metadata", test_drop_config, .dtps = 2, .entries = 3,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Registers that are the same for all boards, and how they are reached. */
+/* Registers common to all boards, and access to them. */
 #include "dtp.h"
 
 #include <linux/pci_regs.h>
@@ -31,7 +31,7 @@ static void test_scratch(void)
 	CHECK_EQ(rd(RFPGA_SCRATCH), 0);
 	wr(RFPGA_SCRATCH, 0x12345678);
 	CHECK_EQ(rd(RFPGA_SCRATCH), 0x12345678);
-	/* the bytes of a part are read, and not written */
+	/* partial reads work, partial writes do not */
 	CHECK_EQ(reg_read(RFPGA_SCRATCH, 1), 0x78);
 	CHECK_EQ(reg_read(RFPGA_SCRATCH + 1, 1), 0x56);
 	CHECK_EQ(reg_read(RFPGA_SCRATCH + 2, 2), 0x1234);
@@ -40,8 +40,8 @@ static void test_scratch(void)
 	reg_write(RFPGA_SCRATCH + 2, 0, 2);
 	CHECK_EQ(rd(RFPGA_SCRATCH), 0x12345678);
 	/*
-	 * Parts of its neighbours, which are ignored, and all of it, which is not. Where the BAR is
-	 * mapped, the machine splits this access as it likes.
+	 * Partial writes to the neighbours are ignored, but not the whole words between. If the BAR
+	 * is mapped, the machine may split this access.
 	 */
 	if (!target->bar(RFPGA_BAR_REGS)) {
 		reg_write(RFPGA_SCRATCH - 2, 0xffff87654321ffff, 8);
@@ -53,7 +53,7 @@ static void test_scratch(void)
 	CHECK_EQ(rd(RFPGA_SCRATCH), 0x12345678);
 }
 
-/* The list says the same as CAPS, and its first blocks are where the address map has them. */
+/* The list agrees with CAPS, and its first blocks are where the address map places them. */
 static void test_blocks(void)
 {
 	CHECK_EQ(board.dtps, RFPGA_CAPS_DTPS(rd(RFPGA_CAPS)));
@@ -69,7 +69,7 @@ static void test_blocks(void)
 	CHECK(rd(rd(RFPGA_BLOCKS)));
 }
 
-/* What is not there reads 0, and takes nothing. */
+/* Offsets without a register read 0 and ignore writes. */
 static void test_absent(void)
 {
 	const uint32_t absent[] = {
@@ -97,7 +97,7 @@ static void test_pairs(void)
 	low = rd(RFPGA_TICKS);
 	ticks = low | (uint64_t)rd(RFPGA_TICKS + 4) << 32;
 	CHECK(before <= ticks && ticks <= rd64(RFPGA_TICKS));
-	/* the high word is that of the last low one, however often it is read */
+	/* repeated reads of the high word match the last read of the low word */
 	CHECK_EQ(rd(RFPGA_TICKS + 4), ticks >> 32);
 }
 
@@ -137,17 +137,17 @@ static void test_clear(void)
 	CHECK_EQ(rd64(RFPGA_BYTES) | rd64(RFPGA_FAULTS) | rd64(RFPGA_FAULT_ADDR), 0);
 	CHECK_EQ(rd(RFPGA_STOPS) | rd(RFPGA_FAULT_CAUSE) | rd(RFPGA_FAULT_DTP), 0);
 	CHECK_EQ(rd(RFPGA_STATUS), 0);
-	/* what is the DTP's stays */
+	/* registers of the DTP stay */
 	CHECK_EQ(status(0), RFPGA_DTP_FAULTED);
 	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
-	/* of several bits CLEAR is the last */
+	/* of several bits CLEAR acts last */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK_EQ(rd(RFPGA_STOPS), 1);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP | RFPGA_CONTROL_CLEAR);
 	CHECK_EQ(rd(RFPGA_STOPS), 0);
 }
 
-/* What is configuration in every minor version, and how wide: LOCK and META have their own. */
+/* Configuration registers of every minor version, and sizes; LOCK and META have their own tests. */
 static const struct { uint32_t reg, size; } configuration[] = {
 	{ RFPGA_DTP_MODE, 4 }, { RFPGA_DTP_VECTOR, 4 }, { RFPGA_DTP_PIXEL_BYTES, 4 },
 	{ RFPGA_DTP_BUNCH, 4 }, { RFPGA_DTP_SLOTS, 4 }, { RFPGA_DTP_SRC_BASE, 8 },
@@ -163,7 +163,7 @@ static const struct { uint32_t reg, size; } configuration[] = {
 
 #define CONFIGURATION	(sizeof(configuration) / sizeof(configuration[0]))
 
-/* A value that fits into any register of the configuration, another one in each. */
+/* A value that fits into the register, different for each. */
 static uint64_t some(uint32_t n, size_t i)
 {
 	return 1 + i + n * CONFIGURATION;
@@ -189,7 +189,7 @@ static void test_config(void)
 		}
 }
 
-/* While it runs, all of its configuration stays, and nobody else's. */
+/* A running DTP keeps its configuration; others can be changed. */
 static void test_config_locked(void)
 {
 	struct dtp d = plain(0);
@@ -215,7 +215,7 @@ static void test_config_locked(void)
 	CHECK_EQ(rd(DTP(0) + RFPGA_DTP_WIDTH), 78);
 }
 
-/* Every entry is one of its own. */
+/* Entries are independent. */
 static void test_table(void)
 {
 	uint32_t i;
@@ -271,19 +271,19 @@ static void test_function(void)
 
 static void test_clock(void)
 {
-	/* each read is between two looks at our clock, however far those are apart */
+	/* each read lies between two reads of our clock, at any distance */
 	uint64_t before = now_us(), begin = rd64(RFPGA_TICKS), after = now_us(), least, us;
 
 	pass_us(20000);
 	least = now_us() - after;
 	us = board.tick_rate ? (rd64(RFPGA_TICKS) - begin) * 1000000 / board.tick_rate : 0;
 	if (board.slowness > 1)
-		skip("its clock is %u times as slow as ours: a simulation", board.slowness);
+		skip("its clock is %u times slower than ours: a simulation", board.slowness);
 	/* two oscillators: 0.1 % apart at most, and 2 us to read */
 	CHECK(us + us / 1000 + 2 >= least && us <= (now_us() - before) * 1001 / 1000 + 2);
 }
 
-/* What is no pair has no high word: neither of it nor for it is anything latched. */
+/* A single register has no high word: it neither sets nor uses a latch. */
 static void test_fault_latch(void)
 {
 	struct dtp d = plain(0);
@@ -296,7 +296,7 @@ static void test_fault_latch(void)
 	start(&d);
 	CHECK(EVENTUALLY(status(1) & RFPGA_DTP_FAULTED));
 	CHECK_EQ(rd(RFPGA_FAULT_DTP), 1);
-	/* the two of a pair belong together, also with others between */
+	/* the halves of a pair match, also with other reads between */
 	set_entry(2, 1ull << 40, 1 << 20, RFPGA_ENTRY_VALID);
 	start(&d);
 	CHECK(EVENTUALLY(status(1) & RFPGA_DTP_FAULTED));
@@ -307,7 +307,7 @@ static void test_fault_latch(void)
 	CHECK_EQ(rd(RFPGA_FAULT_ADDR + 4), 1 << 8);
 }
 
-/* Whoever reads another pair meanwhile, the halves of this one belong together. */
+/* The halves of a pair match, even if other readers read another pair meanwhile. */
 static void test_latches(void)
 {
 	uint32_t low, high, other;
@@ -342,7 +342,7 @@ static const struct test tests[] = {
 	{ "running", "writes to the configuration of a DTP that runs", test_config_locked },
 	{ "table", "entries keep what was written, and a reset clears VALID", test_table },
 	{ "clock", "TICKS at TICK_RATE", test_clock },
-	{ "fault-latch", "refused: who and why, latched by nobody else", test_fault_latch,
+	{ "fault-latch", "refused: the registers of a fault and their latches", test_fault_latch,
 	  .entries = 3, .dtps = 2 },
 	{ "latches", "two readers of two pairs", test_latches },
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a reset leaves. */
+/* State after a reset. */
 #include "dtp.h"
 
 #include <linux/pci_regs.h>
@@ -36,7 +36,7 @@ static void check_values(void)
 	CHECK_EQ(rd64(RFPGA_MEMORY_SIZE), board.memory);
 }
 
-/* A board that is at work, and has something in all that a reset clears. */
+/* A busy board, with a value in every register that a reset clears. */
 static void at_work(void)
 {
 	struct dtp d = plain(0), bad = plain(board.dtps - 1);
@@ -58,7 +58,7 @@ static void at_work(void)
 
 enum how { BY_REGISTER, BY_CONFIG, BY_FUNCTION };
 
-/* Reset it, and wait until it says that it is done: from then on nothing is sent. */
+/* Reset the board, and wait until it reports the end: from then on it sends nothing. */
 static void reset(enum how how)
 {
 	switch (how) {
@@ -69,7 +69,7 @@ static void reset(enum how how)
 	case BY_CONFIG:
 		config_write(config_capability(PCI_CAP_ID_EXP) + PCI_EXP_DEVCTL,
 			     PCI_EXP_DEVCTL_BCR_FLR, 2);
-		usleep(100000);		/* as long as PCI Express gives a function */
+		usleep(100000);		/* as long as PCI Express grants a function */
 		break;
 	case BY_FUNCTION:
 		function_reset();
@@ -121,7 +121,7 @@ static void set_power(uint16_t state)
 	config_write(config_capability(PCI_CAP_ID_PM) + PCI_PM_CTRL, state, 2);
 }
 
-/* In D3hot for as long as a look at all that it may write takes. */
+/* Put it into D3hot for as long as a check of all its memory takes. */
 static void nap(void)
 {
 	set_power(PCI_PM_CTRL_STATE_MASK);
@@ -133,7 +133,7 @@ static void nap(void)
 	set_power(0);
 }
 
-/* Asleep it sends nothing and answers all ones; back it is as it was, but for what it wanted. */
+/* In D3hot it sends nothing and reads as all ones. D0 restores its state; a due send is a fault. */
 static void test_power(void)
 {
 	const uint32_t pm = config_capability(PCI_CAP_ID_PM);
@@ -143,13 +143,13 @@ static void test_power(void)
 	CHECK_EQ(config_read(pm + PCI_PM_CTRL) &
 		 (PCI_PM_CTRL_STATE_MASK | PCI_PM_CTRL_NO_SOFT_RESET), PCI_PM_CTRL_NO_SOFT_RESET);
 	if (!target->reset_is_bare)
-		skip("the kernel keeps a function that sleeps from everybody");
+		skip("the kernel allows no access to a function in D3hot");
 	wr(RFPGA_SCRATCH, 0x12345678);
 	d.images = 0;
 	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	set_power(PCI_PM_CTRL_STATE_MASK);
 	wr(RFPGA_SCRATCH, 0);
-	/* an access, for what is mapped may answer in a simulation */
+	/* by a message: in a simulation a mapping may still answer */
 	target->write(RFPGA_BAR_DOORBELL, DOORBELL(0) + RFPGA_DB_CREDIT, 1, 4);
 	set_power(0);
 	CHECK_EQ(rd(RFPGA_SCRATCH), 0x12345678);
@@ -157,7 +157,7 @@ static void test_power(void)
 	pass_us(3000);
 	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
-	/* a number, and no step */
+	/* a number, not a step */
 	give_credit(0, 1);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
 	CHECK(same_stack(&d, 2));
@@ -165,7 +165,7 @@ static void test_power(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 3);
 	wr(DTP(0), RFPGA_DTP_STOP);
 	CHECK(EVENTUALLY(idle()));
-	/* a stream that waits for nothing: in one of these naps it wants to send */
+	/* a stream that never waits: it would send during one of these sleeps */
 	d.mode |= RFPGA_MODE_FREERUN;
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) >= 1));

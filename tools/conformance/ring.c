@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Rings: descriptors and events in memory of the host. All of it in loopback, so that no wire is
- * needed: what is sent is received.
+ * Rings: descriptors and events in memory of the host. All tests use loopback, so no wire is
+ * needed: the board receives the datagrams that it sends.
  */
 #include "ring.h"
 
@@ -116,7 +116,7 @@ static void put_payload(uint32_t n)
 		host[DST + RING_SOURCE + n % (1u << RING_TX_LOG2) * 256 + i] = (uint8_t)(n * 7 + i);
 }
 
-/* The next datagram is in the ring; the ring_doorbell is the caller's. */
+/* Add the next datagram to the ring; the caller rings the doorbell. */
 static void give_one(void)
 {
 	put_payload(ring_tail);
@@ -147,7 +147,7 @@ uint32_t ring_status(uint32_t n)
 	return RFPGA_EVENT_STATUS((uint32_t)ring_event(n, RFPGA_EVENT_KIND, 4));
 }
 
-/* Event @n tells that descriptor @d was sent, or what has come of it. */
+/* Event @n reports that descriptor @d was sent, or its error. */
 static void check_sent(uint32_t n, uint32_t d, uint32_t status_bits)
 {
 	CHECK(ring_comes(n));
@@ -157,7 +157,7 @@ static void check_sent(uint32_t n, uint32_t d, uint32_t status_bits)
 	CHECK_EQ(ring_event(n, RFPGA_EVENT_OFFSET, 4), d);
 }
 
-/* Event @n tells that datagram @d came, and there it is. */
+/* Event @n reports that datagram @d arrived, and its payload is right. */
 static void check_received(uint32_t n, uint32_t d)
 {
 	uint32_t at;
@@ -195,7 +195,7 @@ static void test_registers(void)
 	CHECK_EQ(doorbell_read64(ring_doorbell), RFPGA_RING_BELL(0, 0, RING_RUN));
 	wr(ring_base + RFPGA_RING_RUN, 77);
 	CHECK_EQ(rd(ring_base + RFPGA_RING_RUN), RING_RUN);
-	/* one to stop all of the board stops it too: it writes to memory of the host */
+	/* a stop of the whole board stops it too, because it writes to memory of the host */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(EVENTUALLY(!(rd(RFPGA_STATUS) & RFPGA_STATUS_BUSY)));
 	CHECK_EQ(rd(ring_base + RFPGA_RING_STATUS), 0);
@@ -249,12 +249,12 @@ static void test_config(void)
 	}
 	ring_program();
 	wr(ring_base + RFPGA_RING_VECTOR, board.vectors);
-	ring_go();				/* nobody looks at it */
+	ring_go();				/* the vector is not used */
 	CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_NONE);
 	ring_end();
 }
 
-/* Ring and queue go round many times; nothing is lost, doubled or out of turn. */
+/* Ring and queue wrap many times; no datagram is lost, repeated or out of order. */
 static void test_loop(void)
 {
 	uint32_t n, rounds = 300;
@@ -276,7 +276,7 @@ static void test_loop(void)
 	ring_end();
 }
 
-/* Nobody consumes: the board holds what has no room, counts it, and goes on when there is some. */
+/* Without a consumer the board holds datagrams without room, counts them, and resumes with room. */
 static void test_full(void)
 {
 	const uint32_t fit = (1u << RING_EVENTS_LOG2) / 2;
@@ -299,7 +299,7 @@ static void test_full(void)
 	CHECK_EQ(ring_counter(RFPGA_RING_C_HELD), 1);
 	for (n = 0; n < 2 * fit; n++)
 		CHECK(ring_has(n));
-	/* room for one event is not enough: a datagram in loopback has two */
+	/* room for one event is not enough: a datagram in loopback makes two */
 	ring_consumed = 1;
 	ring_tell();
 	pass_us(5000);
@@ -326,7 +326,7 @@ static void check_bell_fault(void)
 	CHECK_EQ(rd(RFPGA_STATUS) & RFPGA_STATUS_BUSY, 0);
 }
 
-/* Doorbells of another run mean nothing; a ring_tail too far, or events that never were, end it. */
+/* Doorbells of another run are ignored; a tail too far, or events never sent, end the ring. */
 static void test_doorbell(void)
 {
 	start_ring();
@@ -341,7 +341,7 @@ static void test_doorbell(void)
 	doorbell_write(ring_doorbell + 4, RING_RUN);
 	check_received(1, 0);
 	CHECK_EQ(ring_counter(RFPGA_RING_SEEN), RFPGA_RING_BELL(1, 0, RING_RUN));
-	/* the run is known, and the lower half alone is enough */
+	/* the run is set, so the lower half is enough */
 	give_one();
 	ring_consumed = 2;
 	doorbell_write(ring_doorbell, (uint32_t)RFPGA_RING_BELL(2, 2, RING_RUN));
@@ -360,7 +360,7 @@ static void test_doorbell(void)
 	check_bell_fault();
 }
 
-/* What was rung for and is not there, or of a lap before, is told and not sent. */
+/* Descriptors that are missing or of the previous lap are reported and not sent. */
 static void test_stale(void)
 {
 	uint32_t n;
@@ -386,7 +386,7 @@ static void test_stale(void)
 	ring_tell();
 	CHECK(ring_comes(5 + 2 * (n - 4)));
 	ring_consumed = 6 + 2 * (n - 4);
-	ring_tail++;				/* the first one again, as it was a lap before */
+	ring_tail++;				/* the first one again, of the previous lap */
 	ring_tell();
 	CHECK(ring_comes(ring_consumed));
 	CHECK_EQ(ring_status(ring_consumed), RFPGA_EVENT_STALE);
@@ -394,7 +394,7 @@ static void test_stale(void)
 	ring_end();
 }
 
-/* What cannot be sent is told, and the ring goes on. */
+/* Datagrams that cannot be sent are reported, and the ring goes on. */
 static void test_wrong(void)
 {
 	const uint32_t longest = rd(block(RFPGA_BLOCK_RING, &rings) + RFPGA_RING_DATAGRAM_MAX);
@@ -419,12 +419,12 @@ static void test_wrong(void)
 	CHECK(ring_comes(7));
 	CHECK_EQ(ring_event(7, RFPGA_EVENT_LENGTH, 4), 0);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_ERRORS), 6);
-	/* what is refused in this way is no fault of the board's */
+	/* a refused descriptor is not a fault of the board */
 	CHECK_EQ(rd64(RFPGA_FAULTS), 0);
 	ring_end();
 }
 
-/* More than there is room for is cut, and says so; what was there behind it stays. */
+/* A datagram larger than its room is cut and marked; memory after its room stays. */
 static void test_cut(void)
 {
 	ring_find();
@@ -439,7 +439,7 @@ static void test_cut(void)
 	CHECK_EQ(host[DST + RING_RECEIVE + 64 + 63], 63);
 	CHECK_EQ(host[DST + RING_RECEIVE + 128], CANARY);
 	ring_end();
-	/* who receives nothing has one event less */
+	/* without a receive buffer there is one event less */
 	ring_program();
 	wr(ring_base + RFPGA_RING_RECEIVE_LOG2, 0);
 	ring_go();
@@ -453,7 +453,7 @@ static void test_cut(void)
 	ring_end();
 }
 
-/* An answer behind its deadline is sent, told and counted; one that is none has none. */
+/* An answer after its deadline is sent, reported and counted; other datagrams have no deadline. */
 static void test_late(void)
 {
 	uint32_t at = RING_DESCRIPTORS, since;
@@ -491,7 +491,7 @@ static void test_late(void)
 	ring_end();
 }
 
-/* What a ring may name of the table: for its payload, and for itself. */
+/* Table entries that a ring may use, for its payload and for itself. */
 static void test_bounds(void)
 {
 	uint32_t n, bounds = block(RFPGA_BLOCK_RING_BOUNDS, &n);
@@ -500,7 +500,7 @@ static void test_bounds(void)
 	CHECK_EQ(n, rings);
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_FIRST), 0);
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_LIMIT), board.entries);
-	/* the payload in an entry of its own, which is taken away, and the queue goes on */
+	/* the payload has a separate entry: after its removal the queue goes on */
 	set_entry(2, HOST_ADDR + (40u << 20), 1 << 20, RFPGA_ENTRY_VALID);
 	ring_program();
 	wr(ring_base + RFPGA_RING_PAYLOAD_FIRST, 2);
@@ -526,7 +526,7 @@ static void test_bounds(void)
 	CHECK_EQ(rd64(ring_base + RFPGA_RING_FAULT_ADDR), RING_DESCRIPTORS + 2 * RFPGA_TX_SIZE);
 	CHECK_EQ(rd(RFPGA_FAULT_DTP), RFPGA_FAULT_RING(0));
 	CHECK(!ring_has(2));
-	/* of DTPs they are not */
+	/* bounds of DTPs do not apply */
 	CHECK_EQ(rd(BOUNDS(0) + RFPGA_BOUNDS_FIRST), 0);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_RESET);
 	CHECK(EVENTUALLY(!(rd(RFPGA_STATUS) & RFPGA_STATUS_RESETTING)));
@@ -534,7 +534,7 @@ static void test_bounds(void)
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_LIMIT), board.entries);
 }
 
-/* An entry that goes while it runs: behind the read that follows, nothing is written there. */
+/* An entry is cleared during the run: after the next read nothing is written there. */
 static void test_taken(void)
 {
 	unsigned int i;
@@ -553,7 +553,7 @@ static void test_taken(void)
 	CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_ENTRY);
 	CHECK(untouched(DST + RING_EVENTS, DST + RING_EVENTS + 0x4000));
 	wr(ENTRY(0) + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
-	/* no bus master: neither is anything read */
+	/* without bus mastering nothing is read either */
 	for (i = 0; i < 2; i++) {
 		ring_go();
 		give_one();
@@ -587,7 +587,7 @@ static void test_interrupt(void)
 	CHECK(silent(board.vectors - 1));
 }
 
-/* Behind STOP nothing more is fetched; another run takes nothing of the one before. */
+/* After STOP nothing is fetched; the next run uses nothing of the previous one. */
 static void test_again(void)
 {
 	uint32_t n;
@@ -606,7 +606,7 @@ static void test_again(void)
 	wr(ring_base + RFPGA_RING_RUN, RING_RUN + 1);
 	wr(ring_base + RFPGA_RING_CONTROL, RFPGA_RING_START);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 0);
-	/* a ring_doorbell of the run before that was on its way, then descriptors of it */
+	/* a late doorbell of the previous run, then its descriptors */
 	ring_tell();
 	pass_us(5000);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 0);
@@ -621,18 +621,18 @@ static void test_again(void)
 static const struct test tests[] = {
 	{ "registers", "registers, start, stop, what a reset leaves", test_registers },
 	{ "config", "refused: configurations that make no sense", test_config },
-	{ "loop", "descriptors and events go round, in their order", test_loop },
+	{ "loop", "descriptors and events wrap, in order", test_loop },
 	{ "full", "a full queue holds, and loses nothing", test_full },
-	{ "doorbell", "doorbells of another run, and what is too much", test_doorbell },
+	{ "doorbell", "doorbells of another run, and numbers that are too large", test_doorbell },
 	{ "stale", "descriptors of another lap or run are not sent", test_stale },
 	{ "wrong", "descriptors that cannot be sent", test_wrong },
 	{ "cut", "datagrams without room, and without a receiver", test_cut },
-	{ "late", "answers behind their deadline", test_late },
+	{ "late", "answers after their deadline", test_late },
 	{ "bounds", "a ring reaches what its bounds allow", test_bounds, .entries = 3 },
-	{ "taken", "memory that goes while it runs", test_taken },
-	{ "interrupt", "an interrupt behind each event", test_interrupt,
+	{ "taken", "memory revoked during the run", test_taken },
+	{ "interrupt", "an interrupt after each event", test_interrupt,
 	  .features = RFPGA_FEATURE_MSIX },
-	{ "again", "stop, and a run behind another", test_again },
+	{ "again", "stop, and another run", test_again },
 };
 
 const struct suite ring_suite = SUITE("ring", tests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A ring of the board under test: its memory is what entry 0 has. */
+/* A ring of the board under test, in the memory of entry 0. */
 #ifndef CONFORMANCE_RING_H
 #define CONFORMANCE_RING_H
 
@@ -17,21 +17,21 @@
 #define RING_RECEIVE		0x4000u
 #define RING_SOURCE		0x8000u
 
-extern uint32_t ring_base, ring_doorbell;	/* of the first one */
-extern uint32_t ring_tail, ring_consumed;	/* what ring_tell() tells */
+extern uint32_t ring_base, ring_doorbell;	/* the first ring's */
+extern uint32_t ring_tail, ring_consumed;	/* numbers that ring_tell() writes */
 
-void ring_find(void);				/* or the test is skipped */
+void ring_find(void);				/* skips the test without a ring */
 void ring_program(void);			/* in loopback, not started */
 void ring_go(void);
 void ring_end(void);
 void ring_tell(void);
 
-/* Descriptor @n, of payload from @source on; the generation is another one by @off. */
+/* Descriptor @n, with payload at @source; @off is added to its generation. */
 void ring_describe(uint32_t n, uint64_t source, uint32_t length, uint32_t off);
-uint32_t ring_descriptor(uint32_t n);		/* where it is */
+uint32_t ring_descriptor(uint32_t n);		/* its offset */
 void ring_put32(uint32_t at, uint32_t value);
 
-/* Of event @n: is it there, does it come, a part of it, what is in its status. */
+/* Event @n: does it exist, does it arrive, a part of it, its status. */
 bool ring_has(uint32_t n);
 bool ring_comes(uint32_t n);
 uint64_t ring_event(uint32_t n, uint32_t word, unsigned int size);

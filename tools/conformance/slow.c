@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is known of the board besides its streams: identity, sensors, mailbox. */
+/* Properties of the board apart from streams: identity, sensors, mailbox. */
 #include "dtp.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void test_sensors(void)
 		name[0] = rd(base + RFPGA_SENSOR_NAME);
 		name[1] = rd(base + RFPGA_SENSOR_NAME + 4);
 		CHECK(strnlen((const char *)name, sizeof(name)) > 0);
-		/* a board that works is neither frozen nor burning */
+		/* a working board is neither frozen nor burning */
 		if (kind == RFPGA_SENSOR_TEMPERATURE)
 			CHECK((int32_t)rd(base + RFPGA_SENSOR_VALUE) < 150000 &&
 			      (int32_t)rd(base + RFPGA_SENSOR_VALUE) > -50000);
@@ -53,10 +53,10 @@ static void test_mailbox(void)
 	mailbox = block(RFPGA_BLOCK_MAILBOX, &count);
 	if (!count)
 		skip("it has no mailbox");
-	/* both at once are nothing */
+	/* both at once are ignored */
 	wr(mailbox + RFPGA_MAILBOX_CONTROL, RFPGA_MAILBOX_READ | RFPGA_MAILBOX_WRITE);
 	CHECK_EQ(rd(mailbox + RFPGA_MAILBOX_STATUS), 0);
-	/* bits without a meaning neither add something nor do anything */
+	/* undefined bits have no effect */
 	CHECK_EQ(mail(UINT32_MAX, 0, ~RFPGA_MAILBOX_WRITE), RFPGA_MAILBOX_NOWHERE);
 	wr(mailbox + RFPGA_MAILBOX_ADDRESS, 0);
 	wr(mailbox + RFPGA_MAILBOX_CONTROL, ~(RFPGA_MAILBOX_READ | RFPGA_MAILBOX_WRITE));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A board behind a vfio-user socket. */
+/* A board at a vfio-user socket. */
 #include "socket.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void write_region(unsigned int region, uint64_t offset, uint64_t value, u
 	client_write(c, region, (uint32_t)offset, value, size);
 }
 
-/* What is mapped, for a board that asks by messages. */
+/* Mapped memory, for a board that accesses it by messages. */
 static struct { uint64_t addr, size, offset; uint32_t flags; } maps[64];
 
 #define MAPS	(sizeof(maps) / sizeof(maps[0]))
@@ -115,18 +115,18 @@ const struct target_ops socket_ops = {
 	.serve = serve, .reset_is_bare = true, .refuses_reads = true,
 };
 
-/* What to do where connect() says this. */
+/* Remedy for an error of connect(). */
 static const char *remedy(int err)
 {
 	switch (err) {
 	case ENOENT:
 		return "start the simulation first, e.g. rashpa-fpga --socket PATH";
 	case ECONNREFUSED:
-		return "nobody listens there any more: start the simulation again";
+		return "the simulation has ended: start it again";
 	case EACCES:
-		return "be the user who has started it, or let this one write to the socket";
+		return "run as the user that started the simulation, or make the socket writable";
 	case EPROTOTYPE:
-		return "it is a socket of another type: give the one that QEMU would use";
+		return "the socket has another type: give the socket for QEMU";
 	default:
 		return "give the socket at which a simulation listens";
 	}

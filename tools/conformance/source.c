@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Live sources: what comes in its time, and how every image is accounted for. The detector of the
+ * Live sources: images at a fixed pace, and the account of every image. The detector of the
  * board under test shows its dataset: image F is number F mod SRC_IMAGES.
  */
 #include "dtp.h"
@@ -31,7 +31,7 @@ static void find_source(void)
 		skip("it has no live source");
 }
 
-/* A DTP that takes from source 0, with metadata. */
+/* A DTP that takes images from source 0, with metadata. */
 static struct dtp live(uint32_t n)
 {
 	struct dtp d = plain(n);
@@ -66,11 +66,11 @@ static void test_registers(void)
 	source_start(PERIOD);
 	CHECK_EQ(rd(base + RFPGA_SOURCE_STATUS), RFPGA_SOURCE_RUNNING);
 	CHECK(EVENTUALLY(frames() >= 10));
-	/* neither a period nor a start while it runs */
+	/* a running source ignores a period and a start */
 	source_start(7);
 	CHECK_EQ(rd64(base + RFPGA_SOURCE_PERIOD), PERIOD);
 	CHECK(frames() >= 10);
-	/* a stop of all DTPs is none of the source */
+	/* a stop of all DTPs does not stop the source */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK_EQ(rd(base + RFPGA_SOURCE_STATUS), RFPGA_SOURCE_RUNNING);
 	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_START | RFPGA_SOURCE_STOP);
@@ -88,7 +88,7 @@ static void test_registers(void)
 	CHECK_EQ(rd64(base + RFPGA_SOURCE_TRIGGERS), 0);
 }
 
-/* Two DTPs that were started before the source see the same images, and all there is of them. */
+/* Two DTPs started before the source get the same images, with complete metadata. */
 static void test_stream(void)
 {
 	struct dtp d = live(0), e = live(1);
@@ -102,7 +102,7 @@ static void test_stream(void)
 	d.slots = 4;
 	e.slots = 4;
 	e.dst_base = 1 << 20;
-	e.first_frame = 1000;			/* means nothing */
+	e.first_frame = 1000;			/* ignored */
 	start(&d);
 	start(&e);
 	wr(base + RFPGA_SOURCE_ROLE, 3);
@@ -134,8 +134,8 @@ static void test_stream(void)
 }
 
 /*
- * Members of a group start in one instant, so they see the same images of a source that runs
- * already, however fast it is: of a run that is no longer than the FIFO none is lost.
+ * Members of a group start at the same instant, so they see the same images of a running source at
+ * any rate: a run that is no longer than the FIFO loses none.
  */
 static void test_group(void)
 {
@@ -168,7 +168,7 @@ static void test_group(void)
 	}
 }
 
-/* One of N: the phase comes first, and the same images for who started in the same instant. */
+/* One of N: the phase comes first; DTPs started at the same instant get the same images. */
 static void test_sampling(void)
 {
 	struct dtp d = live(0), e = live(1);
@@ -191,7 +191,7 @@ static void test_sampling(void)
 	CHECK_EQ(lock_record(1)[RFPGA_LOCK_FRAME / 8], 30);
 }
 
-/* A source that does not wait, and a DTP that does: what does not fit is lost, image by image. */
+/* A source that does not wait, a DTP that does: images without room are lost, one by one. */
 static void test_wait(void)
 {
 	struct dtp d = live(0);
@@ -199,10 +199,10 @@ static void test_wait(void)
 	uint64_t last = 0, frame;
 
 	find_source();
-	/* what waits when it goes on is not enough for the rest of the run */
+	/* the images in the FIFO must not be enough for the rest of the run */
 	fifo = rd(base + RFPGA_SOURCE_FIFO);
 	if (fifo > 32)
-		skip("its FIFO of %u images is longer than the test is", fifo);
+		skip("its FIFO of %u images is longer than the test", fifo);
 	d.images = 8 + fifo + 8;
 	d.slots = (uint32_t)d.images / 4;
 	start(&d);
@@ -226,7 +226,7 @@ static void test_wait(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_DROPPED), 0);
 }
 
-/* The same with whole stacks that are left out, and with slots that are written again. */
+/* The same with dropped stacks, and with overwritten slots. */
 static void test_drop_overwrite(void)
 {
 	struct dtp d = live(0);
@@ -247,7 +247,7 @@ static void test_drop_overwrite(void)
 	CHECK(rfpga_lock_read(lock_record(0), &lock));
 	CHECK_EQ(lock.stacks, 3);
 	CHECK(lock.dropped >= 2);
-	/* if the machine was too slow for it, images were lost as well */
+	/* on a machine that was too slow, images were lost as well */
 	first = 8 + 4 * lock.dropped;
 	CHECK(lock.frame >= first + 3);
 	CHECK(lock.frame <= first + 3 + counter(0, RFPGA_DTP_C_LOST));
@@ -258,7 +258,7 @@ static void test_drop_overwrite(void)
 	CHECK_EQ(meta64(meta_record(&d, 0, 3), RFPGA_META_FRAME), lock.frame);
 	CHECK(meta64(meta_record(&d, 1, 3), RFPGA_META_FRAME) <
 	      meta64(meta_record(&d, 0, 0), RFPGA_META_FRAME));
-	/* nobody waits for credit */
+	/* no DTP waits for credit */
 	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
 	d.mode &= ~RFPGA_MODE_DROP;
 	d.images = 23;
@@ -289,12 +289,12 @@ static void test_config(void)
 		CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + bad[i].reg);
 		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	}
-	/* there is nothing to sample in memory */
+	/* sampling does not apply to images in memory */
 	d = plain(0);
 	d.live_sampling = 2;
 	start(&d);
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + RFPGA_DTP_SAMPLING);
-	/* what is for memory means nothing */
+	/* registers of streams from memory are ignored */
 	d = live(0);
 	program_dtp(&d);
 	wr(DTP(0) + RFPGA_DTP_FIRST_INDEX, UINT32_MAX);
@@ -309,14 +309,14 @@ static void test_config(void)
 
 static const struct test tests[] = {
 	{ "registers", "start, stop, what a reset leaves", test_registers },
-	{ "stream", "every image, and what is known of it", test_stream, NEEDS, .dtps = 2 },
+	{ "stream", "every image with its metadata", test_stream, NEEDS, .dtps = 2 },
 	{ "sampling", "one of N, with a phase", test_sampling, NEEDS, .dtps = 2 },
-	{ "group", "members of a group see the same images of a source that runs", test_group,
+	{ "group", "members of a group see the same images of a running source", test_group,
 	  NEEDS | RFPGA_FEATURE_GROUP | RFPGA_FEATURE_MSIX, .dtps = 2 },
-	{ "wait", "a DTP that waits loses images, which are counted", test_wait, NEEDS },
-	{ "drop", "stacks left out, and slots written again", test_drop_overwrite,
+	{ "wait", "a waiting DTP loses images and counts them", test_wait, NEEDS },
+	{ "drop", "dropped stacks, and overwritten slots", test_drop_overwrite,
 	  NEEDS | RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP },
-	{ "config", "refused: sources and samples that there are not", test_config, NEEDS },
+	{ "config", "refused: missing sources, and invalid sampling", test_config, NEEDS },
 };
 
 const struct suite source_suite = SUITE("source", tests);

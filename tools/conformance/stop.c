@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The end of a run, by whom ever, and the next one. */
+/* The end of a run, for any reason, and the next run. */
 #include "dtp.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static void test_stop(void)
 	}
 	note("stop to idle: at most %llu us, register access included; STOP_TIME is %llu",
 	     (unsigned long long)worst, (unsigned long long)limit);
-	wr(DTP(0), RFPGA_DTP_STOP);	/* nothing to stop counts too */
+	wr(DTP(0), RFPGA_DTP_STOP);	/* a stop without a run counts too */
 	CHECK_EQ(rd(RFPGA_STOPS), 21);
 }
 
@@ -48,7 +48,7 @@ static void validate_entry(void)
 	wr(ENTRY(0) + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 }
 
-/* An entry that is cleared is not used any more when the next read has been answered. */
+/* After a cleared entry, the first read that is answered ends its use. */
 static void test_entry_cleared(void)
 {
 	struct dtp d = plain(0);
@@ -63,7 +63,7 @@ static void test_restart(void)
 	d.images = 0;
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
-	/* while it runs its configuration does not change, and START says that it does nothing */
+	/* a running DTP keeps its configuration, and its status shows that START is ignored */
 	wr(DTP(0) + RFPGA_DTP_WIDTH, 0);
 	CHECK_EQ(rd(DTP(0) + RFPGA_DTP_WIDTH), d.width);
 	CHECK_EQ(status(0) & RFPGA_DTP_IGNORED, 0);
@@ -83,7 +83,7 @@ static void test_restart(void)
 	CHECK(same_stack(&d, 4));
 }
 
-/* Of two that run, the one that was told stops. */
+/* Of two running DTPs, only the one with STOP stops. */
 static void test_stop_one(void)
 {
 	struct dtp d = plain(0), other = plain(1);
@@ -107,7 +107,7 @@ static void test_stop_one(void)
 	CHECK_EQ(rd(RFPGA_STOPS), 2);
 }
 
-/* START clears what the run before has left; with STOP it is STOP. */
+/* START clears the results of the previous run; together with STOP it acts as STOP. */
 static void test_states(void)
 {
 	struct dtp d = plain(0), bad = plain(0);
@@ -124,9 +124,9 @@ static void test_states(void)
 	CHECK_EQ(rd(RFPGA_STOPS), 1);
 	CHECK_EQ(status(0) & RFPGA_DTP_RUNNING, 0);
 	CHECK_EQ(rd64(RFPGA_BYTES), 0);
-	/* no event of a stack that is not complete */
+	/* no event for an incomplete stack */
 	d.mode |= RFPGA_MODE_FREERUN;
-	d.period = board.tick_rate / 10;	/* slow enough for who stops it */
+	d.period = board.tick_rate / 10;	/* slow enough to be stopped */
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) >= 1));
 	events_so_far(0);
@@ -137,7 +137,7 @@ static void test_states(void)
 	CHECK(silent(0));
 }
 
-/* What was sent of an image that STOP has cut has no record; what was sent wholly has one. */
+/* An image that STOP cuts has no metadata record; an image sent whole has one. */
 static void test_metadata(void)
 {
 	enum { RECORDS = 32 };
@@ -154,7 +154,7 @@ static void test_metadata(void)
 	d.images = 0;
 	d.meta = 2048;
 	for (i = 0; i < 200 && !failed; i++) {
-		/* an image of one line has many ends, one of several has many middles */
+		/* short images often end, long images are often cut in the middle */
 		d.height = i % 2 || lines < 4 ? 1 : 4;
 		memset(host + LOCKS + d.meta, CANARY, RECORDS * RFPGA_META_SIZE);
 		start(&d);
@@ -178,10 +178,10 @@ static void test_metadata(void)
 static const struct test tests[] = {
 	{ "silence", "stop, and then silence", test_stop,
 	  .features = RFPGA_FEATURE_FREERUN },
-	{ "entry", "an entry taken away while it is used", test_entry_cleared,
+	{ "entry", "an entry cleared during its use", test_entry_cleared,
 	  .features = RFPGA_FEATURE_FREERUN },
 	{ "one", "one DTP stops, another one goes on", test_stop_one, .dtps = 2 },
-	{ "states", "what START clears, and what STOP leaves out", test_states,
+	{ "states", "registers that START clears, and stacks that STOP leaves out", test_states,
 	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_MSIX },
 	{ "metadata", "which images have a record when a stop comes", test_metadata,
 	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_META },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Which bytes arrive where. */
+/* Payload and its destination. */
 #include "dtp.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void test_roi(void)
 		CHECK(same_stack(&d, i));
 	CHECK(EVENTUALLY(idle()));
 	CHECK_EQ(status(0), RFPGA_DTP_DONE);
-	/* what is not in the region stays as it was */
+	/* memory outside the region stays unchanged */
 	CHECK(untouched(0, base + line + x));
 	CHECK(untouched(base + line + x + 40, base + 2 * line + x));
 	CHECK(untouched(base + 8 * line, base + d.dst_image));
@@ -71,12 +71,12 @@ static void test_pixel_sizes(void)
 static void test_entries(void)
 {
 	struct dtp d = plain(0);
-	const uint64_t before = up(200);	/* one line and a part of it, or some */
+	const uint64_t before = up(200);	/* one line and a part, or several */
 	const uint8_t *first = host + (40 << 20) - 4096, *second = host + (36 << 20) - 4096;
 	uint64_t at;
 	uint32_t i;
 
-	/* the second line begins in entry 2 and ends in 4, or begins there; entry 3 is empty */
+	/* the second line begins in entry 2 and ends in 4, or begins in 4; entry 3 is empty */
 	set_segment(2, HOST_ADDR + (40 << 20) - 4096, 4096, 0);
 	set_segment(3, 0, 0, 4096);
 	set_segment(4, HOST_ADDR + (36 << 20), 1 << 20, 4096);
@@ -114,7 +114,7 @@ static void test_big_lines(void)
 	run_to(&d, RFPGA_DTP_DONE);
 	CHECK(same_stack(&d, 0));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), 5);
-	/* 5 MB without a gap, where ALIGN allows that, merged to bursts */
+	/* 5 MB without a gap, if ALIGN allows that, merged to bursts */
 	d.dst_line = d.src_line;
 	d.dst_base = 8 << 20;
 	run_to(&d, RFPGA_DTP_DONE);
@@ -167,7 +167,7 @@ static void test_round_robin(void)
 	}
 	for (i = 0; i < 4; i++)
 		images[i] = counter(i, RFPGA_DTP_C_IMAGES);
-	/* so many that reading the counters one after another does not matter */
+	/* enough that the delay between reads of the counters does not matter */
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) - images[0] > 20000));
 	for (i = 0; i < 4; i++)
 		images[i] = counter(i, RFPGA_DTP_C_IMAGES) - images[i];
@@ -201,7 +201,7 @@ static void test_bytes(void)
 			d.src_x = from;
 			d.dst_x = to;
 			d.width = 1 + (from * 7 + to * 3) % 40;
-			/* across a page: no request may be */
+			/* a request must not cross a page */
 			d.dst_base = k % 2 ? down(4096 - 16) : 0;
 			memset(host, CANARY, 16384);
 			run_to(&d, RFPGA_DTP_DONE);
@@ -218,7 +218,7 @@ static uint32_t draw(uint32_t least, uint32_t most)
 	static uint32_t x = 1;
 
 	if (x == 1)
-		x = *(uint32_t *)dataset | 1;	/* as the seed has it */
+		x = *(uint32_t *)dataset | 1;	/* from the seed */
 	x ^= x << 13;
 	x ^= x >> 17;
 	x ^= x << 5;
@@ -254,7 +254,7 @@ static struct dtp draw_dtp(void)
 	return d;
 }
 
-/* The same, as far as it fits into the dataset and @size bytes of the host. */
+/* The same, limited to the dataset and @size bytes of the host. */
 static struct dtp any(size_t size)
 {
 	unsigned int tries = 100000;
@@ -272,7 +272,7 @@ static struct dtp any(size_t size)
 	skip("no region fits into %u bytes of on-board memory", board.dataset);
 }
 
-/* What memory of the host has to be afterwards: all of it, and not only what was sent. */
+/* Expected memory of the host: all of it, not only the destination. */
 static void expect(const struct dtp *d, uint8_t *expected, size_t size)
 {
 	uint64_t frame, index, slot, src, dst;
@@ -316,7 +316,7 @@ static void test_random(void)
 	}
 }
 
-/* The table is looked at when a line is sent, not at START. */
+/* The table is read when a line is sent, not at START. */
 static void test_late_entry(void)
 {
 	struct dtp d = plain(0);
@@ -331,7 +331,7 @@ static void test_late_entry(void)
 	CHECK(same_stack(&d, 2));
 }
 
-/* Below 4 GiB, across it, and where more than 32 bits are needed. */
+/* Below 4 GiB, across 4 GiB, and above 32 bits. */
 static void test_addresses(void)
 {
 	const uint64_t places[] = { 1ull << 28, (1ull << 32) - 16384, 1ull << 33, 1ull << 37 };
@@ -360,12 +360,12 @@ static const struct test tests[] = {
 	{ "pixels", "pixels of 1, 2, 4 and 8 bytes", test_pixel_sizes },
 	{ "entries", "a line may cross table entries", test_entries, .entries = 5 },
 	{ "big-lines", "lines and images longer than a burst", test_big_lines },
-	{ "last-stack", "a last stack that is not full", test_last_stack,
+	{ "last-stack", "an incomplete last stack", test_last_stack,
 	  .features = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK },
 	{ "step", "sampling", test_sampling },
 	{ "bytes", "lines that begin and end anywhere", test_bytes },
 	{ "random", "regions and strides at random", test_random },
-	{ "late-entry", "the table is looked at when a line is sent", test_late_entry,
+	{ "late-entry", "the table is read when a line is sent", test_late_entry,
 	  .entries = 2 },
 	{ "addresses", "bus addresses of 32 and of 64 bits", test_addresses },
 	{ "turns", "DTPs take turns", test_round_robin, .dtps = 4,

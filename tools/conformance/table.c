@@ -8,7 +8,7 @@
 #define PAGE	4096u
 #define AREA	(64u << 10)
 
-/* Random numbers that are the same each time. */
+/* Random numbers, the same in each run. */
 static uint32_t next_random(uint32_t *state)
 {
 	*state = *state * 1664525 + 1013904223;
@@ -45,18 +45,18 @@ static void test_words(void)
 	CHECK_EQ(rd(e + RFPGA_ENTRY_CONTROL), 0);
 }
 
-/* Places all over a map of many segments, one of them at a time. */
+/* Offsets all over a map of many segments, one at a time. */
 static void test_halving(void)
 {
 	enum { FIRST = 20 };
 	/* fewer than 389, a prime number, which shuffles them */
 	const uint32_t entries = board.entries < 389 + FIRST ? board.entries - FIRST : 388;
-	static uint32_t page[3 * 389];		/* of host memory, by that of the space */
+	static uint32_t page[3 * 389];		/* page of host memory, by page of the space */
 	uint32_t state = 1, sum = 0, i, at;
 	struct dtp d = pages(FIRST, entries);
 
 	if (!entries)
-		return;			/* not with what the table of tests says */
+		return;			/* cannot happen: the table of tests requires more */
 	for (i = 0; i < entries; i++) {
 		const uint32_t length = 1 + next_random(&state) % 3;
 		const uint32_t where = (i * 389 % entries) * 3;
@@ -77,14 +77,14 @@ static void test_halving(void)
 			break;
 	}
 	CHECK_EQ(i, 300);
-	/* behind the last one there is nothing */
+	/* no entry follows the last one */
 	d.dst_base = (uint64_t)sum * PAGE;
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), (uint64_t)sum * PAGE);
 }
 
-/* Where a stream goes through them all, up and down. */
+/* A stream through all entries, up and down. */
 static void test_forward(void)
 {
 	struct dtp d = pages(8, 5);
@@ -103,7 +103,7 @@ static void test_forward(void)
 	CHECK(untouched(5 * AREA + 4 * PAGE, 6 * AREA));
 }
 
-/* Only the entry itself has to be valid; a range may begin in the middle of a map. */
+/* Only the used entry must be valid; a range may begin in the middle of a map. */
 static void test_one_valid(void)
 {
 	struct dtp d = pages(8, 4);
@@ -142,7 +142,7 @@ static void test_one_valid(void)
 	CHECK(untouched(3 * AREA, 4 * AREA));
 }
 
-/* Sums that are nonsense lead to one of the valid entries, or nowhere. */
+/* Invalid sums lead to a valid entry, or to none. */
 static void test_nonsense(void)
 {
 	static bool valid[8];
@@ -177,7 +177,7 @@ static void test_nonsense(void)
 	CHECK(sent && refused);
 }
 
-/* What entries of the time before a reset lead to: nowhere. */
+/* Entries from before a reset are not used. */
 static void test_stale(void)
 {
 	struct dtp d = pages(8, 4);
@@ -194,7 +194,7 @@ static void test_stale(void)
 		CHECK_EQ(rd64(RFPGA_FAULT_ADDR), i * AREA);
 	}
 	CHECK(untouched(AREA, 5 * AREA));
-	/* sums of those that are not valid are for the search, and no more */
+	/* sums of invalid entries are used for the search only */
 	for (i = 0; i < 4; i++)
 		wr64(ENTRY(8 + i) + RFPGA_ENTRY_SUM, i * 2 * PAGE);
 	set_segment(10, HOST_ADDR + AREA, 2 * PAGE, 4 * PAGE);
@@ -204,7 +204,7 @@ static void test_stale(void)
 	CHECK(untouched(AREA + 2 * PAGE, 5 * AREA));
 }
 
-/* Of a range that is wider than the bounds, what is between them. */
+/* Of a range wider than the bounds, only entries within the bounds are used. */
 static void test_bounds_within(void)
 {
 	struct dtp d = pages(8, 4);
@@ -227,7 +227,7 @@ static void test_bounds_within(void)
 			CHECK(untouched((1 + i) * AREA, (2 + i) * AREA));
 		}
 	}
-	/* two words of 11 bits, in one access or two, and two that are not there */
+	/* two words of 11 bits, in one access or two, and two missing ones */
 	wr64(BOUNDS(0), UINT64_MAX);
 	wr64(BOUNDS(0) + 8, UINT64_MAX);
 	CHECK_EQ(rd(BOUNDS(0) + RFPGA_BOUNDS_FIRST), RFPGA_BOUNDS_MASK);
@@ -266,7 +266,7 @@ static void test_bounds(void)
 		}
 		CHECK_EQ(untouched(1 << 20, 2 << 20), how == 1);
 	}
-	/* those of another one are not its own */
+	/* bounds of another DTP do not apply */
 	run_to(&other, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_RESET);
 	CHECK(EVENTUALLY(!(rd(RFPGA_STATUS) & RFPGA_STATUS_RESETTING)));
@@ -285,7 +285,7 @@ static void widen(void)
 	wr(BOUNDS(0) + RFPGA_BOUNDS_FIRST, 0);
 }
 
-/* Bounds that are made narrower under a stream: behind a read nothing goes there any more. */
+/* Bounds are narrowed under a stream: after a read nothing goes to excluded entries. */
 static void test_bounds_fence(void)
 {
 	struct dtp d = large(16);
@@ -298,15 +298,15 @@ static const struct test tests[] = {
 	{ "halving", "an offset is found among many entries", test_halving, .entries = 40 },
 	{ "forward", "a stream goes through the entries, again and again", test_forward,
 	  .entries = 13, .features = RFPGA_FEATURE_FREERUN },
-	{ "one-valid", "only the entry that is used has to be valid", test_one_valid,
+	{ "one-valid", "only the used entry must be valid", test_one_valid,
 	  .entries = 12 },
-	{ "stale", "entries of before a reset lead nowhere", test_stale, .entries = 12 },
-	{ "nonsense", "wrong sums lead to valid entries or nowhere", test_nonsense, .entries = 16 },
+	{ "stale", "entries from before a reset are not used", test_stale, .entries = 12 },
+	{ "nonsense", "wrong sums lead to valid entries or to none", test_nonsense, .entries = 16 },
 	{ "bounds", "nothing outside the bounds of a DTP is used", test_bounds, .dtps = 2,
 	  .entries = 2, .features = RFPGA_FEATURE_LOCK },
 	{ "bounds-within", "a range that is wider than the bounds", test_bounds_within,
 	  .entries = 12 },
-	{ "bounds-fence", "bounds that become narrower count at once", test_bounds_fence,
+	{ "bounds-fence", "narrowed bounds apply at once", test_bounds_fence,
 	  .features = RFPGA_FEATURE_FREERUN },
 };
 

@@ -89,7 +89,7 @@ void doorbell_write64(uint32_t offset, uint64_t value)
 	region_write(RFPGA_BAR_DOORBELL, offset, value, 8);
 }
 
-/* Whole words: what a card takes of parts, and of copies that memcpy() makes, is not defined. */
+/* Whole words only: partial writes, and copies by memcpy(), are not defined for a card. */
 void memory_write(uint64_t offset, const void *data, size_t size)
 {
 	const uint8_t *from = data;
@@ -130,7 +130,7 @@ void config_write(uint32_t offset, uint32_t value, unsigned int size)
 
 uint32_t config_capability(uint8_t id)
 {
-	uint32_t at, left = 48;		/* a list that is a ring ends, too */
+	uint32_t at, left = 48;		/* ends even if the list is circular */
 
 	if (!(config_read(PCI_COMMAND) >> 16 & PCI_STATUS_CAP_LIST))
 		return 0;
@@ -204,7 +204,7 @@ uint32_t block_doorbell(uint32_t type)
 	return blocks[type].doorbell;
 }
 
-/* What one of this type takes of BAR 0. */
+/* Bytes of BAR 0 for a block of this type. */
 static uint32_t block_size(uint32_t type)
 {
 	switch (type) {
@@ -217,7 +217,7 @@ static uint32_t block_size(uint32_t type)
 	}
 }
 
-/* Doorbells of this block: pages of BAR 2, and none of a DTP's. */
+/* Are the doorbells of this block pages of BAR 2, apart from those of DTPs? */
 static const char *look_at_doorbells(const struct block *b, const char *what)
 {
 	if (!b->count || !(b->doorbell % RFPGA_DOORBELL_PAGE || b->count > RFPGA_DTPS_MAX ||
@@ -232,7 +232,7 @@ static const char *look_at_doorbells(const struct block *b, const char *what)
 	return why;
 }
 
-/* Where the blocks are, and how many of each: none of them leaves its BAR. */
+/* Read offset and number of the blocks; none may extend beyond its BAR. */
 static const char *look_at_blocks(void)
 {
 	uint32_t at = rd(RFPGA_BLOCKS), left = 256, type = UINT32_MAX, size;
@@ -294,7 +294,7 @@ static const char *look_at_blocks(void)
 	       "the list of blocks has no DTP or no address table";
 }
 
-/* A simulation needs seconds for what a board does in microseconds. */
+/* A simulation takes seconds for actions that take a board microseconds. */
 static void look_at_clock(void)
 {
 	uint64_t begin = now_us(), first = rd64(RFPGA_TICKS), ticks, us;
@@ -313,7 +313,7 @@ static uint32_t at_most(uint64_t value, uint32_t most)
 	return value < most ? (uint32_t)value : most;
 }
 
-/* As many lines as fit, so that there are 16 different images where there is memory for them. */
+/* As many lines as fit, so that there are 16 different images if memory allows. */
 static void look_at_images(void)
 {
 	board.image = 4096;
@@ -334,7 +334,7 @@ const char *board_look(void)
 	bus_master(true);
 	if (rd(RFPGA_ID) != RFPGA_ID_VALUE) {
 		snprintf(why, sizeof(why),
-			 "BAR 0 begins with %#x, not with %#x: this is no board with the reference interface",
+			 "BAR 0 begins with %#x, not with %#x: this board lacks the reference interface",
 			 rd(RFPGA_ID), RFPGA_ID_VALUE);
 		return why;
 	}
@@ -367,7 +367,7 @@ const char *board_look(void)
 	}
 	board.dataset = at_most(board.shown, DATASET_MAX);
 	look_at_images();
-	/* those that it names, and has */
+	/* those that are listed and exist */
 	vectors = at_most(RFPGA_CAPS_VECTORS(rd(RFPGA_CAPS)), VECTORS_MAX);
 	for (board.vectors = 0; board.vectors < vectors; board.vectors++)
 		if (target->event(board.vectors) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests, tables of them by theme, and what a test says. */
+/* Tests, suites of tests, and reports. */
 #ifndef CONFORMANCE_TEST_H
 #define CONFORMANCE_TEST_H
 
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * The name is SUITE/NAME; the title says what holds if the test is good. A board that lacks what
- * a test needs is not asked; 0: nothing special.
+ * The name is SUITE/NAME; the title states the tested property. A test is skipped if the board
+ * lacks a requirement; 0: no requirement.
  */
 struct test {
 	const char *name, *title;
@@ -28,7 +28,7 @@ struct suite {
 #define SUITE(suite_name, list) \
 	{ .name = suite_name, .tests = list, .count = sizeof(list) / sizeof((list)[0]) }
 
-/* of the interface, for every board; INTERFACE_SUITES is in the order in which they run */
+/* tests of the interface, for every board; INTERFACE_SUITES has the order of the runs */
 extern const struct suite registers_suite, table_suite, stream_suite, pacing_suite, group_suite,
 			  event_suite, fault_suite, stop_suite, reset_suite, source_suite,
 			  slow_suite, unit_suite, ring_suite;
@@ -38,18 +38,18 @@ extern const struct suite registers_suite, table_suite, stream_suite, pacing_sui
 	&fault_suite, &stop_suite, &reset_suite, &source_suite, &slow_suite, \
 	&unit_suite, &ring_suite
 
-extern bool failed;			/* the test that runs */
+extern bool failed;			/* the running test has failed */
 
-/* What is wrong, and the test goes on; what else there is to say of it. */
+/* Report a failure, and go on; note: add an explanation. */
 void wrong(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The test, or the rest of it, cannot be made, for this reason: it ends here. */
+/* Skip the test, or the rest of it, for this reason. */
 void skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* The board went away, or what is here cannot be: no more tests. Tells of which target and test. */
+/* The board went away, or the test program failed: end all tests. Names the target and the test. */
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-/* The same for a sentence that has all there is to say. */
+/* The same with a complete sentence. */
 void give_up(const char *text) __attribute__((noreturn));
 
 #define CHECK(cond) do {							\
@@ -65,15 +65,15 @@ void give_up(const char *text) __attribute__((noreturn));
 
 uint64_t now_us(void);
 /*
- * How long to wait for what a board does on its own: two seconds and its STOP_TIME, as many times
- * as its clock is slower than ours. Not so long where a check of this test has failed already.
+ * Time limit for actions of the board: two seconds and its STOP_TIME, multiplied by the slowness of
+ * its clock. Shorter after the test has failed a check.
  */
 uint64_t patience_us(void);
 
-/* What the board says of its DTPs, where a test waits in vain: once for each test. */
+/* Report the state of the DTPs when a wait times out: once for each test. */
 void tell_state(void);
 
-/* Wait until what was asked about is so. Of DTPs nothing is said: for where no board is reached. */
+/* Wait until the condition is true. Reports no DTPs: for tests without a board. */
 #define COMES_TRUE(cond) ({							\
 	uint64_t _end = now_us() + patience_us();				\
 	bool _ok;								\
@@ -83,22 +83,22 @@ void tell_state(void);
 
 #define EVENTUALLY(cond)	(COMES_TRUE(cond) || (tell_state(), false))
 
-/* Let so much time of the board pass: for what must not happen. */
+/* Let @us microseconds of the board pass, to check that nothing happens. */
 void pass_us(uint64_t us);
 
-/* How tests are run, and what is told of them. */
+/* Settings and results of a run. */
 struct run {
 	const struct suite * const *suites;
 	unsigned int n_suites;
 	char * const *names;		/* SUITE or SUITE/NAME, until NULL; none: all */
-	const char *target;		/* what is tested */
+	const char *target;		/* name of the board */
 	bool json;			/* else TAP */
-	unsigned int patience;		/* times as long as usual */
+	unsigned int patience;		/* factor of all time limits */
 	unsigned int passed, failed, skipped;
 };
 
 bool chosen(const struct run *run, const struct suite *suite, const struct test *test);
-/* From now on it is told of this run, whatever ends it. */
+/* From now on, any end of the program reports this run. */
 void run_begin(struct run *run);
 void run_tests(void);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Processing units: raw images become results, which DTPs send. All numbers have a short binary
- * fraction, so that each board has to find the same, however it rounds.
+ * fraction, so that boards with any rounding get the same results.
  */
 #include "dtp.h"
 
@@ -20,7 +20,7 @@ static uint32_t base, doorbell, units;
 static uint32_t raw_step, result_step;		/* from image to image */
 static uint64_t raw, pedestal, gain, result, end;	/* in on-board memory */
 
-/* A unit that pretreats, and room for what it needs. */
+/* Find a unit that pretreats, and memory for it. */
 static void find_unit(void)
 {
 	base = block(RFPGA_BLOCK_UNIT, &units);
@@ -39,7 +39,7 @@ static void find_unit(void)
 		     (unsigned long long)end, board.dataset);
 }
 
-/* What was in on-board memory is for other tests. */
+/* Restore on-board memory for other tests. */
 static void give_memory_back(void)
 {
 	memory_write(0, dataset, end);
@@ -60,7 +60,7 @@ static void put_pixel(uint64_t plane, unsigned int i, float value)
 	memory_write(plane + i * sizeof(value), &value, sizeof(value));
 }
 
-/* Raw image @n in its slot: all words are this one. */
+/* Fill raw image @n in its slot with this word. */
 static void put_raw(uint32_t n, uint32_t bytes, uint32_t word)
 {
 	uint8_t image[PIXELS * 4];
@@ -139,7 +139,7 @@ static bool taken(uint64_t n)
 	return EVENTUALLY(rd64(base + RFPGA_UNIT_C_IN) == n);
 }
 
-/* A DTP that sends results: one line of them. */
+/* A DTP that sends results of one line. */
 static struct dtp sender(void)
 {
 	struct dtp d = plain(0);
@@ -195,7 +195,7 @@ static void test_registers(void)
 	CHECK_EQ(rd(base + RFPGA_UNIT_STATUS), RFPGA_UNIT_RUNNING);
 	wr(base + RFPGA_UNIT_HEIGHT, 77);
 	CHECK_EQ(rd(base + RFPGA_UNIT_HEIGHT), PIXELS / WIDTH);
-	/* a stop of all DTPs is none of the unit, which writes to no bus */
+	/* a stop of all DTPs does not stop the unit, which does not write to the bus */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK_EQ(rd(base + RFPGA_UNIT_STATUS), RFPGA_UNIT_RUNNING);
 	wr(base + RFPGA_UNIT_CONTROL, RFPGA_UNIT_START | RFPGA_UNIT_STOP);
@@ -237,11 +237,11 @@ static void test_config(void)
 		CHECK_EQ(rd(base + RFPGA_UNIT_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
 		CHECK_EQ(rd64(base + RFPGA_UNIT_FAULT_ADDR), base + bad[i].reg);
 	}
-	/* a start that is good leaves nothing of it */
+	/* a valid start clears the fault */
 	start_unit(RFPGA_UNIT_BYTES(2), 1);
 	CHECK_EQ(rd(base + RFPGA_UNIT_FAULT_CAUSE), RFPGA_FAULT_NONE);
 	stop_unit();
-	/* units that there are not, and a pace of one's own */
+	/* missing units, and a period */
 	d = sender();
 	d.source |= units << 16;
 	start(&d);
@@ -255,7 +255,7 @@ static void test_config(void)
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + RFPGA_DTP_PERIOD);
 }
 
-/* The three gains, and all that makes a pixel invalid. */
+/* The three gains, and all reasons for an invalid pixel. */
 static void test_jungfrau(void)
 {
 	static const struct { uint32_t word; float value; } of[] = {
@@ -282,7 +282,7 @@ static void test_jungfrau(void)
 	}
 	CHECK_EQ(rd64(base + RFPGA_UNIT_C_OUT), i);
 	CHECK_EQ(rd64(base + RFPGA_UNIT_C_INVALID), 0);
-	/* a code that does not occur, what did not come, and one whose gain is not known */
+	/* an unused code, a missing word, and an unknown gain */
 	put_raw(i, 2, 0x8000 | 5);
 	give(++i, 0);
 	CHECK(taken(i));
@@ -304,7 +304,7 @@ static void test_jungfrau(void)
 	give_memory_back();
 }
 
-/* One gain: words of each size, up to where they are saturated, and whole results. */
+/* One gain: words of each size, saturation, and whole results. */
 static void test_counting(void)
 {
 	static const struct { uint32_t bytes, word, saturated; float value; } of[] = {
@@ -328,7 +328,7 @@ static void test_counting(void)
 		CHECK(isnan(of[i].value) ? isnan(result_pixel(0, 0)) : result_is(0, of[i].value));
 		stop_unit();
 	}
-	/* halves upwards, also of what is negative; and as they are */
+	/* halves round up, also negative ones; and unrounded */
 	put_plane(pedestal, 0, 5);
 	for (i = 0; i < 2; i++) {
 		put_raw(0, 2, 0);
@@ -341,7 +341,7 @@ static void test_counting(void)
 	give_memory_back();
 }
 
-/* Dark images move the pedestal, of the highest gain only, and have no result. */
+/* Dark images move the pedestal of the highest gain, and have no result. */
 static void test_dark(void)
 {
 	static const float weight[] = { 1, 0.5, 0 }, moved[] = { 60, 40, 20 };
@@ -356,7 +356,7 @@ static void test_dark(void)
 		put_plane(gain, 1, -1);
 		put_plane(gain, 2, -1);
 		put_raw(0, 2, 60);
-		put_raw(1, 2, 0x4000 | 90);	/* another gain tells nothing */
+		put_raw(1, 2, 0x4000 | 90);	/* another gain does not count */
 		put_raw(2, 2, 100);
 		put_raw(3, 2, 0x4000 | 9000);
 		start_unit(RFPGA_UNIT_BYTES(2) | RFPGA_UNIT_JUNGFRAU, weight[i]);
@@ -371,7 +371,7 @@ static void test_dark(void)
 	give_memory_back();
 }
 
-/* A DTP sends each result once, with the number of its raw image; the rings go round. */
+/* A DTP sends each result once, with the number of its raw image; the rings wrap. */
 static void test_stream(void)
 {
 	const bool locks = board.features & RFPGA_FEATURE_LOCK;
@@ -386,7 +386,7 @@ static void test_stream(void)
 	d.images = 12;
 	start(&d);
 	start_unit(RFPGA_UNIT_BYTES(2), 0);
-	/* image 3 is a dark one, which has no result */
+	/* image 3 is dark and has no result */
 	for (i = 0; i < 13; i++) {
 		put_raw(i, 2, 2 * i);
 		give(i + 1, 1 << 3);
@@ -406,7 +406,7 @@ static void test_stream(void)
 	give_memory_back();
 }
 
-/* A DTP without credit: results wait for it, then raw images do, and nothing is lost. */
+/* A DTP without credit: first results wait, then raw images, and none is lost. */
 static void test_wait(void)
 {
 	struct dtp d;
@@ -436,7 +436,7 @@ static void test_wait(void)
 	CHECK_EQ(rd(base + RFPGA_UNIT_STATUS), RFPGA_UNIT_RUNNING);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(EVENTUALLY(idle()));
-	/* it waits for no DTP that does not run */
+	/* it does not wait for a stopped DTP */
 	for (i = 0; i < 3 * RAW_SLOTS; i++) {
 		give(RAW_SLOTS + i + 1, 0);
 		CHECK(taken(RAW_SLOTS + i + 1));
@@ -445,7 +445,7 @@ static void test_wait(void)
 	give_memory_back();
 }
 
-/* Doorbells of another run mean nothing, and who gives more than there is room for is told. */
+/* Doorbells of another run are ignored; a number beyond the room is a fault. */
 static void test_doorbell(void)
 {
 	find_unit();
@@ -472,7 +472,7 @@ static void test_doorbell(void)
 	give_memory_back();
 }
 
-/* What is not on the board is neither read nor written. */
+/* Addresses outside on-board memory are neither read nor written. */
 static void test_fault(void)
 {
 	static const uint32_t regs[] = {
@@ -509,13 +509,13 @@ static void test_fault(void)
 static const struct test tests[] = {
 	{ "registers", "registers, start, stop, what a reset leaves", test_registers },
 	{ "config", "refused: configurations that make no sense", test_config },
-	{ "jungfrau", "three gains, and what is invalid", test_jungfrau },
+	{ "jungfrau", "three gains, and invalid pixels", test_jungfrau },
 	{ "counting", "one gain, words of each size, saturation, rounding", test_counting },
 	{ "dark", "dark images move the pedestal and have no result", test_dark },
 	{ "stream", "a DTP sends each result once", test_stream },
 	{ "wait", "results wait for a DTP without credit", test_wait },
 	{ "doorbell", "doorbells of another run, and of too many images", test_doorbell },
-	{ "fault", "what is not on the board is not touched", test_fault },
+	{ "fault", "addresses outside on-board memory are not accessed", test_fault },
 };
 
 const struct suite unit_suite = SUITE("unit", tests);
