@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""librashpa as cffi sees it: what tools/python/tests/abi.py compares with the C headers.
+"""Declarations of librashpa for cffi; tools/python/tests/abi.py compares them with the C headers.
 
-No compiler is needed where this is installed. Padding that the headers ask for by an
-alignment is written out, in fields whose names begin with "_pad".
+An installed package needs no compiler. Padding by the alignment of the headers is declared as
+fields whose names begin with "_pad".
 """
 import os
 
@@ -364,8 +364,8 @@ void free(void *memory);
 try:
     lib = ffi.dlopen(os.environ.get("RASHPA_LIBRARY") or "librashpa.so.0")
 except OSError as failure:
-    raise ImportError(f"{failure}: install it, run ldconfig, or say in RASHPA_LIBRARY "
-                      "where it is") from None
+    raise ImportError(f"{failure}: install it, run ldconfig, or set RASHPA_LIBRARY "
+                      "to its path") from None
 libc = ffi.dlopen(None)
 
 # struct rashpa_stream_header is aligned to a line of the cache, and so is what has one
@@ -375,18 +375,18 @@ new_aligned = ffi.new_allocator(lambda size: libc.aligned_alloc(LINE, -(-size //
 
 
 def names_of(enum, prefix):
-    """What an enum's numbers are called in Python: {0: "wait", ...}."""
+    """Names of an enum's numbers in Python: {0: "wait", ...}."""
     elements = ffi.typeof("enum " + enum).elements
     return {value: name.removeprefix(prefix).lower() for value, name in elements.items()}
 
 
 def size_of(struct):
-    """Bytes of a struct as it is declared here, for the functions whose names end with _sized."""
+    """Bytes of a struct as declared here, for functions named ..._sized."""
     return ffi.sizeof(ffi.typeof(struct).item)
 
 
 def shown(text):
-    """The text of another program, as the tools print it: see tools/common/shown.h."""
+    """Escape the text of another program as the tools do: see tools/common/shown.h."""
     text = text.decode(errors="backslashreplace")
     return "".join(c if c.isprintable() else "".join(f"\\x{byte:02x}" for byte in c.encode()) for c in text)
 

@@ -18,14 +18,14 @@ def as_array(array, dtype, copy):
 
 
 class _Mapping:
-    """Mapped memory. Arrays of it keep it: none of them can outlive its memory."""
+    """Mapped memory. Its arrays keep it mapped, so they cannot outlive it."""
 
     def __init__(self, fd, write):
         prot = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
         address = ffi.new("void **")
         size = os.lseek(fd, 0, os.SEEK_END)
         check(lib.rashpa_mmap(fd, 0, size, prot, address))
-        # at exit the kernel does so, when no array is used any more
+        # at exit the kernel does so, after the last use of an array
         weakref.finalize(self, libc.munmap, address[0], size).atexit = False
         self.__array_interface__ = {
             "version": 3,
@@ -46,8 +46,8 @@ class Buffer:
     ``array`` is all of it as ``uint8``: use ``.view()``, slices and ``reshape()``. The memory
     stays mapped, and the buffer in use, as long as there is an array of it.
 
-    write: open it for writing, too. exclusive: only if nobody else has it open, and nobody
-    gets it; needs write.
+    write: open it for writing, too. exclusive: fail if any process has it open, and
+    keep other processes from opening it; needs write.
     """
 
     def __init__(self, name, write=False, exclusive=False):
@@ -78,7 +78,7 @@ class Buffer:
         self.close()
 
     def close(self):
-        """Let go of it; arrays that others have of it stay right."""
+        """Close the buffer; existing arrays stay valid."""
         self._array = None
 
     def __repr__(self):

@@ -34,7 +34,7 @@ class _Opened:
 
 
 def look(buffer):
-    """Words of a buffer were written: make the events of who watches them. How many these were."""
+    """Report written words of a buffer: sends the events of their sources. Returns their number."""
     with _Opened() as opened:
         node = opened.add(lib.rashpa_buffer_open(buffer.encode(), os.O_RDWR))
         return check(lib.rashpa_memory_look(opened.add(lib.rashpa_memory_open()),
@@ -52,12 +52,12 @@ class Channel:
             node = opened.add(lib.rashpa_memory_open() if fpga is None else
                               lib.rashpa_device_open(fpga))
             self._fd = check(lib.rashpa_channel_open(node, 0))
-        # a record that another thread takes first must not keep this one
+        # do not block if another thread takes the record first
         os.set_blocking(self._fd, False)
         self._of_memory = fpga is None
 
     def fileno(self):
-        """To wait for it with others: readable when there are events."""
+        """Descriptor for select() and poll(): readable when there are events."""
         if self._fd is None:
             raise ValueError("the channel was closed")
         return self._fd
@@ -71,7 +71,7 @@ class Channel:
              one_shot=False):
         """Listen to a word of a buffer; returns the number of the source.
 
-        Of a board's channel it is looked at in each interrupt of the vector, of others by look().
+        A board's channel checks the word at each interrupt of the vector, other channels at look().
         """
         if condition not in _CONDITIONS:
             raise ValueError(f"condition {condition}: possible are {' '.join(_CONDITIONS)}")
@@ -91,14 +91,14 @@ class Channel:
         return source.out_id
 
     def arm(self, source):
-        """Have a one-shot source tell of the next event. True: there is one already.
+        """Let a one-shot source report its next event. True: there is one already.
 
-        Take what there is, then arm: nothing is lost between the two.
+        Take all events first, then arm: no event is lost between the two.
         """
         return bool(check(lib.rashpa_channel_arm(self.fileno(), source)))
 
     def read(self, timeout=None):
-        """The next event; Timeout after so many seconds."""
+        """Return the next event; raises Timeout after timeout seconds."""
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         event = ffi.new("struct rashpa_event *")
@@ -113,7 +113,7 @@ class Channel:
                          _KINDS.get(event.kind, event.kind), event.value, event.lost)
 
     def close(self):
-        """Listen to nothing any more."""
+        """Close the channel."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)

@@ -10,31 +10,31 @@ class Error(OSError):
 
 
 class Timeout(Error, TimeoutError):
-    """Nothing came in time."""
+    """The time limit was exceeded."""
 
 
 class Busy(Error):
-    """Somebody else has the role; the sentence names the process."""
+    """Another process has the role; the sentence names it."""
 
 
 class ProducerDied(Error):
-    """The producer ended without a word; all that was complete has been taken."""
+    """The producer died; all complete stacks have been taken."""
 
 
 class Stopped(Error):
-    """The producer's function was stopped; all that was complete has been taken."""
+    """The producer's function was stopped; all complete stacks have been taken."""
 
 
 class Removed(Error):
-    """The producer's function was removed; all that was complete has been taken."""
+    """The producer's function was removed; all complete stacks have been taken."""
 
 
 class Replaced(Error):
-    """Another stream began before all of this one was taken."""
+    """Another stream began before this one was taken completely."""
 
 
 class Malformed(Error):
-    """What stands in the buffer cannot be true."""
+    """The content of the buffer is invalid."""
 
 
 class Released(ValueError):
@@ -53,7 +53,7 @@ _KINDS = {
 
 
 def error(result):
-    """What a function of the library returned, as an exception; in the thread that called it."""
+    """Exception for a result of the library; call it in the thread of the library call."""
     sentence = shown(ffi.string(lib.rashpa_reason()))
     return _KINDS.get(-result, Error)(-result, sentence)
 

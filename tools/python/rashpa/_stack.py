@@ -21,7 +21,7 @@ _IMAGE_DTYPE = numpy.dtype({
 
 
 def dtype_of(header):
-    """NumPy's type of a stream's pixels."""
+    """NumPy type of a stream's pixels."""
     kind = _KINDS[header.pixel - lib.RASHPA_PIXEL_U8]
     return numpy.dtype((">" if header.big_endian else "<") + kind)
 
@@ -36,7 +36,7 @@ def pixel_of(dtype):
 
 
 class Slots:
-    """Where the stacks of one run are: arrays of them, in mapped memory."""
+    """The stacks of one run as arrays in mapped memory."""
 
     def __init__(self, header, memory):
         self.run = header.run
@@ -57,7 +57,7 @@ def _field(name, doc):
 
 class _Stack:
     def __init__(self, stream, c, slots):
-        # both as long as it is ours: what nobody needs is closed, and unmapped
+        # kept only while the stack is ours, so that unused streams are closed and unmapped
         self._stream = stream
         self._slots = slots
         self._lock = stream.lock
@@ -65,17 +65,17 @@ class _Stack:
         self._images = None
         self._ours = True
 
-    number = _field("number", "Of the stack, from the first one of the buffer on.")
-    slot = _field("slot", "Number of the slot where it is.")
-    run = _field("run", "Of which run it is.")
+    number = _field("number", "Stack number, counted from the first stack in the buffer.")
+    slot = _field("slot", "Number of the stack's slot.")
+    run = _field("run", "Run that the stack belongs to.")
 
     @property
     def images(self):
         """The images: an array (images, height, width), without a copy.
 
-        It shows the slot: once the stack is not ours any more, and here that is an error, an
-        array that was taken before shows whatever comes there next; it is read-only then,
-        but not what was made of it. Copy what is to stay.
+        The array shows the slot. After the stack is given back, this property raises Released, and
+        an array taken before shows the next content of the slot. That array is read-only then,
+        but arrays derived from it are not. Copy data that must stay.
         """
         with self._lock:
             self._check()
@@ -118,10 +118,10 @@ class _Stack:
 
 
 class Stack(_Stack):
-    """A stack that was taken from a stream.
+    """A stack taken from a stream.
 
-    It is ours until release(): a loop over the stream does that when it goes on, and ``with
-    stack:`` at its end. hold() keeps it, until any thread releases it. One that is dropped
+    It is ours until release(). A loop over the stream releases it at the next iteration, ``with
+    stack:`` at the end of the block. hold() keeps it until any thread releases it. A stack dropped
     without release() is not given back: the next consumer takes it again.
     """
 
@@ -132,12 +132,12 @@ class Stack(_Stack):
         self._table = None
 
     frame = _field("frame", "Number of the first image, as the detector counts.")
-    lost = _field("lost", "Images that were lost right before: overwritten before they were taken.")
+    lost = _field("lost", "Images lost right before this stack: overwritten before they were taken.")
     skipped = _field("skipped", "Images that the stream has left out so far.")
-    missing = _field("missing", "Messages that did not come, if the producer counts them.")
-    time_ns = _field("time_ns", "CLOCK_MONOTONIC when it was complete; 0: not said.")
-    event_ns = _field("event_ns", "CLOCK_MONOTONIC of the event that it was waited for with; or 0.")
-    woken_ns = _field("woken_ns", "CLOCK_MONOTONIC when that wait returned; or 0.")
+    missing = _field("missing", "Lost messages, if the producer counts messages.")
+    time_ns = _field("time_ns", "CLOCK_MONOTONIC of the completion; 0: not known.")
+    event_ns = _field("event_ns", "CLOCK_MONOTONIC of the event that ended the wait for it; 0: none.")
+    woken_ns = _field("woken_ns", "CLOCK_MONOTONIC at the end of that wait; 0: none.")
 
     @property
     def user(self):
@@ -151,12 +151,12 @@ class Stack(_Stack):
 
     @property
     def wrong(self):
-        """Metadata of an image are of another stack."""
+        """Metadata of an image belong to another stack."""
         return bool(self._c.flags & lib.RASHPA_STACK_WRONG)
 
     @property
     def table(self):
-        """What is known of each image: an array with the fields of struct rashpa_image."""
+        """Metadata of each image: an array with the fields of struct rashpa_image."""
         if self._table is None:
             table = ffi.new("struct rashpa_image[]", len(self))
             with self._lock:
@@ -173,17 +173,17 @@ class Stack(_Stack):
 
     @property
     def roles(self):
-        """What each image shows: 0 signal, 1 dark, or the detector's own."""
+        """Role of each image: 0 signal, 1 dark, others defined by the detector."""
         return self.table["role"]
 
     def is_missing(self, process, message):
-        """Did this message of a process not come?"""
+        """Was this message of a process lost?"""
         with self._lock:
             self._check()
             return bool(check(lib.rashpa_stack_missing(self._c, process, message)))
 
     def intact(self):
-        """Is it still what it was? Then all that was read before was the stack."""
+        """Is the stack not overwritten? Then all data read so far belong to it."""
         with self._lock:
             self._check()
             return bool(lib.rashpa_stack_intact(self._c))
@@ -195,14 +195,14 @@ class Stack(_Stack):
             check(lib.rashpa_stream_done(self._stream.handle, self._c))
 
     def hold(self):
-        """Keep it when the loop goes on; release() it later, in any thread. Returns it."""
+        """Keep the stack beyond the iteration; release() it later, in any thread. Returns the stack."""
         self._held = True
         return self
 
     def release(self):
-        """It is not needed any more; once is enough, and more do not matter.
+        """Give the stack back. Further calls have no effect.
 
-        Returns whether it was ours all the time: False if it was overwritten meanwhile.
+        Returns False if the stack was overwritten meanwhile.
         """
         with self._lock:
             if not self._ours:
@@ -232,8 +232,8 @@ class Stack(_Stack):
 class Slot(_Stack):
     """An empty stack of a producer: fill ``images``, then publish().
 
-    ``with producer.slot() as stack:`` publishes at its end, but not if there was an
-    exception: then slot() returns the same one again.
+    ``with producer.slot() as stack:`` publishes it at the end of the block. After an exception it
+    does not, and slot() returns the same slot again.
     """
 
     @property
@@ -256,7 +256,7 @@ class Slot(_Stack):
         self._c.user = words + (0,) * (len(self._c.user) - len(words))
 
     def describe(self, index, frame=None, role=0, trigger=0, time=0, missing_lines=0):
-        """Metadata of an image; of a producer with meta=True, and for each image."""
+        """Set the metadata of an image. Needs a producer with meta=True; required for each image."""
         image = ffi.new("struct rashpa_image *", {
             "frame": self.frame + index if frame is None else frame,
             "role": role, "trigger": trigger, "time": time, "missing_lines": missing_lines,
@@ -266,7 +266,7 @@ class Slot(_Stack):
             check(lib.rashpa_stack_describe_sized(self._c, 0, index, image, size_of(image)))
 
     def publish(self, images=None):
-        """It is complete; consumers see it when those before are. images: that it has fewer."""
+        """Mark it complete; consumers see it after all earlier ones. images: number, if fewer than bunch."""
         with self._lock:
             self._check()
             if images is not None:

@@ -24,7 +24,7 @@ class _Deadline:
         self.end = None if seconds is None else time.monotonic() + seconds
 
     def left_ns(self, most=_SLICE_NS):
-        """How long the next call of the library may wait."""
+        """Time limit of the next call of the library, in ns."""
         if self.end is None:
             return most
         return max(0, min(most, int((self.end - time.monotonic()) * 1e9)))
@@ -36,8 +36,8 @@ class _Deadline:
 class _Handle:
     """A handle of librashpa, and the memory of its stacks.
 
-    The library's handle is for one thread at a time (turn); what any thread may call must not
-    meet its end (lock).
+    One thread at a time may use the library's handle (turn). Calls that any thread may make
+    must not run while the handle is closed (lock).
     """
 
     observes = False
@@ -50,7 +50,7 @@ class _Handle:
         self._turn = threading.RLock()
         self._closing = False
         self._slots = None
-        # not at exit: the kernel tells those at the other end who has ended without a word
+        # not at exit: the kernel notifies the other end of processes that die
         self._finalizer = weakref.finalize(self, lib.rashpa_stream_close, handle)
         self._finalizer.atexit = False
 
@@ -59,10 +59,10 @@ class _Handle:
         return self.handle is not None
 
     def close(self):
-        """Let go of the stream.
+        """Close the stream.
 
-        Stacks that are not released are left to the next consumer. A producer's run is over:
-        consumers take what was published.
+        Stacks not yet released are left to the next consumer. A producer's run ends: consumers take
+        all published stacks.
         """
         self._closing = True
         with self._turn, self.lock:
@@ -88,7 +88,7 @@ class _Handle:
                           source=self)
 
     def status(self):
-        """What happened so far in this run: the fields of struct rashpa_stream_stat."""
+        """Counts of this run so far: the fields of struct rashpa_stream_stat."""
         stat = ffi.new("struct rashpa_stream_stat *")
         with self._turn:
             lib.rashpa_stream_status_sized(self._open(), stat, size_of(stat))
@@ -98,7 +98,7 @@ class _Handle:
 
     @property
     def about(self):
-        """What the stream is: the fields of struct rashpa_stream_header, and dtype; or None."""
+        """Properties of the stream: the fields of struct rashpa_stream_header, and dtype; or None."""
         with self._turn:
             header = lib.rashpa_stream_about(self._open())
             if not header:
@@ -106,7 +106,7 @@ class _Handle:
             return self._about(header)
 
     def told(self):
-        """What the consumer said of its work: the fields of struct rashpa_stream_work; or None."""
+        """Work reported by the consumer: the fields of struct rashpa_stream_work; or None."""
         work = ffi.new("struct rashpa_stream_work *")
         with self._turn:
             result = lib.rashpa_stream_told_sized(self._open(), work, size_of(work))
@@ -128,7 +128,7 @@ class _Handle:
         return types.SimpleNamespace(**fields)
 
     def _once(self, call, wait_ns):
-        """Call the library: what it returned, and the failure if that may change in time."""
+        """Call the library. Returns its result, and the failure if another attempt may succeed."""
         with self._turn:
             result = call(self._open(), wait_ns)
             failure = error(result) if isinstance(result, int) and result < 0 else None
@@ -137,7 +137,7 @@ class _Handle:
         return result, failure
 
     def _repeat(self, call, timeout):
-        """Call it until it succeeds, or for so long."""
+        """Call it until it succeeds, or timeout seconds have passed."""
         deadline = _Deadline(timeout)
         while True:
             result, failure = self._once(call, deadline.left_ns())
@@ -156,7 +156,7 @@ class _Handle:
         if self._slots is None or self._slots.run != c.run:
             header = lib.rashpa_stream_about(self.handle)
             payload = check(lib.rashpa_stream_payload(self.handle))
-            # mapped once more: what has been taken from a stack may outlive the library's handle
+            # a second mapping, because arrays of a stack may outlive the library's handle
             self._slots = Slots(header, mapped(payload, write=self.writes))
         return self._slots
 
@@ -165,13 +165,14 @@ class Stream(_Handle):
     """The consumer of a buffer's stream, or an observer.
 
     ``for stack in rashpa.Stream("ring0"):`` takes stacks in order, each once, until the
-    stream has ended; a stack is released when the loop goes on, but not where it is left by
-    break or an exception. Another loop waits for the next stream.
+    stream has ended. The next iteration releases the stack; a break or an exception does not.
+    Another loop waits for the next stream.
 
-    observe: look on, give no credit, disturb nobody. latest: of what has come, only the last
-    stack; for an observer. from_start: begin at the first stack, also of a stream that has ended.
-    write: a consumer may write into its stacks, else arrays are read-only. timeout: of loops, seconds; None: none. accept: names of memories and
-    boards ("fpga0") to use although not all writers of the stream's header may open them.
+    observe: observe without giving credit; no other process waits for an observer. latest: take
+    only the newest stack; for an observer. from_start: begin at the first stack, even of an ended
+    stream. write: a consumer may write into its stacks; else arrays are read-only. timeout: time
+    limit of loops in seconds; None: none. accept: names of memories and boards ("fpga0") to use
+    although not all writers of the stream's header may open them.
     """
 
     _function, _kind = lib.rashpa_stream_next_sized, Stack
@@ -194,16 +195,16 @@ class Stream(_Handle):
             check(lib.rashpa_stream_accept(self.handle, one.encode()))
 
     def begin(self, timeout=None):
-        """Wait until there is a stream; returns what it is."""
+        """Wait for a stream; returns its properties, as about."""
         self._repeat(lib.rashpa_stream_begin, timeout)
         return self.about
 
     def next(self, timeout=None):
-        """Take the next stack, which is the caller's to release; None at the end."""
+        """Take the next stack, which the caller must release; None at the end."""
         return self._repeat(self._take, timeout)
 
     def latest(self, timeout=0):
-        """Of a stream with latest=True: its last stack; None: nothing new in time, or the end."""
+        """Return the newest stack of a stream with latest=True; None: no new one in time, or the end."""
         if not self._latest:
             raise ValueError("only an observer with latest=True leaves stacks out")
         try:
@@ -221,7 +222,7 @@ class Stream(_Handle):
                 return stack
             if deadline.over():
                 raise failure
-            # the end of a process is no event: look every second
+            # the death of a process raises no event: poll every second
             await self._event(deadline.left_ns(1_000_000_000) / 1e9)
 
     async def _event(self, seconds):
@@ -235,7 +236,7 @@ class Stream(_Handle):
             loop.remove_reader(fd)
 
     def counts(self, timeout=None):
-        """What the producer counted; after the end of the stream, which may take so long."""
+        """Counts of the producer; waits up to timeout seconds for the end of the stream."""
         header = new_aligned("struct rashpa_stream_header *")
         self._repeat(lambda handle, wait_ns: lib.rashpa_stream_counts_sized(
             handle, header, wait_ns, size_of(header)), timeout)
@@ -268,11 +269,11 @@ class Stream(_Handle):
 
 
 class Producer(_Handle):
-    """A program that fills a buffer's stream, which runs from now on.
+    """A program that fills a buffer's stream. The stream runs from now on.
 
     shape: (height, width) of an image; dtype: u1 to u8, i1 to i8, f4, f8; bunch: images per
-    stack; images: of this run, 0: until close(); slots: stacks in the buffer, 0: as many as
-    fit; policy: what becomes of a stack for which there is no slot: "wait", "overwrite" or
+    stack; images: number of images in this run, 0: until close(); slots: stacks in the buffer, 0: as many as
+    fit; policy for stacks without a free slot: "wait", "overwrite" or
     "drop"; meta: with metadata of each image, see Slot.describe(); resume: number stacks on
     from where the consumer of the last stream stopped; content: "image", "profile", "peaks", or a
     number; other fields of struct rashpa_stream_header by their names.
@@ -311,11 +312,11 @@ class Producer(_Handle):
         check(lib.rashpa_stream_start(self.handle, 0, 0))
 
     def slot(self, timeout=None):
-        """Room for the next stack: a Slot. None if it was left out, or all images were sent."""
+        """Return a Slot for the next stack. None: the stack was dropped, or all images were sent."""
         if self._kept:
             return self._kept.pop(0)
         return self._repeat(self._take, timeout)
 
     def keep(self, slot):
-        """For slot() to return it again: it could not be filled."""
+        """Make slot() return this slot again, because it could not be filled."""
         self._kept.append(slot)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Datasets for remu: converted from other files, or made up.
+"""Datasets for remu: converted from other files, or simulated.
 
     python3 -m rashpa.dataset convert run.h5:/entry/data/data run.raw
     python3 -m rashpa.dataset jungfrau ssx.h5 --images 100 --size 2048x2048 --hit-rate 0.1
 
-jungfrau writes one HDF5 file: /entry/data/data are raw images as the detector has them, /darks/data
-dark ones, /calibration/pedestal and gain (ADU, and ADU by photon; three gains), and /truth what was
-put into each image: hit, and the photons of all its peaks. remu plays it, romulu reads its
-calibration, and a program can compare.
+jungfrau writes one HDF5 file: /entry/data/data has raw images of the detector, /darks/data dark
+images, /calibration/pedestal and gain the calibration (ADU, and ADU per photon; three gains), and
+/truth the simulated hits and photons in all peaks of each image. remu plays the file, romulu reads
+its calibration, and a program can compare results with the truth.
 """
 import argparse
 import contextlib
@@ -34,13 +34,13 @@ PIXELS = 1 << 31    # of an image, at most
 
 
 class Wrong(Exception):
-    """What is said to the user; the output goes again."""
+    """A message for the user; the output is removed."""
 
 
 # --- reading
 
 def _is_file(path):
-    """None: there is none. A pipe would be waited for."""
+    """None: the path does not exist. Checked first, because opening a pipe would block."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -54,7 +54,7 @@ def _need_file(path):
 
 
 def _parts_of(folder, above=()):
-    """Files of a folder and of those in it; one that links lead back to would never end."""
+    """Files of a folder and its subfolders. Circular links are refused."""
     about = os.stat(folder)
     here = about.st_dev, about.st_ino
     if here in above:
@@ -70,7 +70,7 @@ def _parts_of(folder, above=()):
 
 
 def _dataset_of(path, file, inside):
-    """What a path of HDF5 names, link by link: h5py would follow them to a pipe, and wait."""
+    """Follow an HDF5 path link by link: h5py would follow links to a pipe and block."""
     def split(names):
         return [name for name in names.split("/") if name not in ("", ".")]
 
@@ -87,7 +87,7 @@ def _dataset_of(path, file, inside):
             group = group.file["/"] if link.path.startswith("/") else group
             continue
         if isinstance(link, h5py.ExternalLink):
-            # relative ones are looked for in both places
+            # relative paths are searched in both places
             for other in os.path.join(os.path.dirname(group.file.filename), link.filename), link.filename:
                 if _is_file(other) is False:
                     raise Wrong(f"{path}: {inside}: a link leads to {other}, which is no file")
@@ -100,7 +100,7 @@ def _dataset_of(path, file, inside):
         for other in [entry[0] for entry in group.external or ()] + sources:
             for place in os.path.join(folder, other), other:
                 if other != "." and _is_file(place) is False:
-                    raise Wrong(f"{path}: {inside}: has its numbers in {place}, which is no file")
+                    raise Wrong(f"{path}: {inside}: has its data in {place}, which is no file")
     return group
 
 
@@ -110,13 +110,13 @@ def _images_of_hdf5(path, inside):
             data = _dataset_of(path, file, inside)
             if (not isinstance(data, h5py.Dataset) or data.ndim not in (2, 3) or
                     data.dtype.kind not in "iufb"):
-                raise Wrong(f"{path}: {inside} is no dataset of images: say which one, as "
+                raise Wrong(f"{path}: {inside} is no dataset of images: give its path, as "
                             f"{path}:/entry/data/data")
             yield from data if data.ndim == 3 else [data[...]]
     except (OSError, KeyError, ValueError, RuntimeError, TypeError) as failure:
         reason = _errno_of(failure)
         raise Wrong(f"{path}: {inside}: " + (os.strerror(reason) if reason else
-                    "cannot be read: it is damaged, in use, or packed by a filter that is not there")
+                    "cannot be read: it is damaged, in use, or needs a missing filter")
                     ) from failure
 
 
@@ -140,7 +140,7 @@ def _images_of_tiff(path):
             for page in ImageSequence.Iterator(file):
                 image = numpy.array(page)
                 if image.ndim != 2:
-                    raise Wrong(f"{path}: it has colours: images are of one number a pixel")
+                    raise Wrong(f"{path}: it has colours: convert it to one value per pixel")
                 yield image
     except (Image.DecompressionBombError, ValueError, SyntaxError, EOFError, TypeError) as failure:
         raise Wrong(f"{path}: is no TIFF that can be read") from failure
@@ -163,7 +163,7 @@ def _images_of(name, geometry):
     """Images of a file, one after the other."""
     path, _, inside = name.partition(":/")
     if os.path.isdir(path):
-        # all of them now: the output may be one of their neighbours
+        # list all of them now: the output may be in the same folder
         for part in list(_parts_of(path)):
             yield from _images_of(part, geometry)
         return
@@ -181,7 +181,7 @@ def _images_of(name, geometry):
 
 
 def _plain(image, name):
-    """As remu can play it: unsigned, little-endian."""
+    """Convert an image for remu: unsigned, little-endian."""
     if image.ndim != 2 or not image.size:
         raise Wrong(f"{name}: an image of {' x '.join(map(str, image.shape)) or 'no'} pixels: it has to "
                     "have lines and pixels")
@@ -196,7 +196,7 @@ def _plain(image, name):
 # --- writing
 
 def convert(options):
-    """Images of all inputs, one behind the other."""
+    """Images of all inputs, one after the other."""
     output, count, first = options.output, 0, None
     file = data = None
     for name in options.input:
@@ -224,7 +224,7 @@ def convert(options):
 
 
 def _create(options):
-    """The output, which goes again if something fails from here on."""
+    """Create the output; it is removed on a later failure."""
     is_hdf5 = options.run is jungfrau or options.output.endswith((".h5", ".hdf5", ".nxs"))
     file = open(options.output, "xb")
     options.made = True
@@ -235,7 +235,7 @@ def _create(options):
 
 
 def _images(file, shape, dtype):
-    """The dataset that a reader of NeXus takes first."""
+    """The default dataset for readers of NeXus."""
     data = _dataset(file, "/entry/data/data", shape, dtype)
     file.attrs["default"] = "entry"
     file["entry"].attrs.update(NX_class="NXentry", default="data")
@@ -250,7 +250,7 @@ def _dataset(file, path, shape, dtype):
 # --- a JUNGFRAU
 
 class Jungfrau:
-    """A detector: what each pixel does with photons."""
+    """A detector: the response of each pixel to photons."""
 
     def __init__(self, shape, random):
         self.shape, self.random = shape, random
@@ -261,7 +261,7 @@ class Jungfrau:
         self.dead = random.random(shape) < 1e-5
 
     def raw(self, photons):
-        """What it reads out: the highest gain that takes as many."""
+        """Raw values, in the highest gain that is not saturated."""
         noise = self.random.normal(0, NOISE, self.shape).astype("f4")
         value = self.pedestal[0] + self.gain[0] * photons + noise
         code = numpy.zeros(self.shape, "u2")
@@ -278,14 +278,14 @@ class Jungfrau:
 
 
 def _ring(shape):
-    """Scattering of water: photons of a pixel, on the average."""
+    """Scattering of water: mean photons per pixel."""
     y, x = numpy.ogrid[:shape[0], :shape[1]]
     r = numpy.hypot(y - shape[0] / 2, x - shape[1] / 2) / (min(shape) / 2)
     return (0.05 + 0.4 * numpy.exp(-((r - 0.6) / 0.15) ** 2)).astype("f4")
 
 
 def _peaks(photons, random, count):
-    """Bragg peaks: where, and how many photons."""
+    """Bragg peaks: positions and photons."""
     height, width = photons.shape
     total = 0.
     for _ in range(count):
@@ -361,25 +361,25 @@ def _number(least, most, kind):
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python3 -m rashpa.dataset", description="Datasets for remu.")
     commands = parser.add_subparsers(required=True, metavar="convert|jungfrau")
-    c = commands.add_parser("convert", help="from HDF5, TIFF, NumPy, raw, or folders of them")
+    c = commands.add_parser("convert", help="convert files of HDF5, TIFF, NumPy, raw images, or folders of them")
     c.add_argument("input", nargs="+", help="a file, FILE:/path of HDF5, or a folder")
     c.add_argument("output", help="FILE.h5, or else raw images; must not exist")
-    c.add_argument("--geometry", type=_geometry, help="of raw images: WIDTHxHEIGHT[,u8|u16|u32]")
+    c.add_argument("--geometry", type=_geometry, help="geometry of raw images: WIDTHxHEIGHT[,u8|u16|u32]")
     c.set_defaults(run=convert)
-    c = commands.add_parser("jungfrau", help="made up: raw images of serial crystallography")
+    c = commands.add_parser("jungfrau", help="simulate raw images of serial crystallography")
     c.add_argument("output", help="FILE.h5; must not exist")
     c.add_argument("--images", type=_number(1, 1 << 20, int), default=100)
     c.add_argument("--darks", type=_number(0, 1 << 20, int), default=10)
     c.add_argument("--size", type=_size, default=(512, 1024), help="WIDTHxHEIGHT (default 1024x512)")
     c.add_argument("--hit-rate", type=_number(0, 1, float), default=0.1,
                    help="part of the images with peaks (default 0.1)")
-    c.add_argument("--peaks", type=_number(1, 10000, int), default=40, help="of a hit (default 40)")
+    c.add_argument("--peaks", type=_number(1, 10000, int), default=40, help="peaks in a hit (default 40)")
     c.add_argument("--seed", type=int, default=1)
     c.set_defaults(run=jungfrau)
     options = parser.parse_args(arguments)
     options.made = False
     if os.path.lexists(options.output):
-        sys.exit(f"{options.output}: is there already: remove it, or give another name")
+        sys.exit(f"{options.output}: exists already: remove it, or give another name")
     try:
         options.run(options)
         sys.stdout.flush()
@@ -396,15 +396,15 @@ def main(arguments=None):
 
 
 def _errno_of(failure):
-    """h5py has it in its words only, at times."""
+    """errno of a failure; sometimes h5py has it only in its text."""
     found = re.search(r"errno = ([0-9]+)", str(failure))
     return getattr(failure, "errno", None) or (int(found[1]) if found else None)
 
 
 def _fail(options, sentence, status=1):
     """
-    The output is not complete: it goes. Nobody closes it, since HDF5 does not survive that when it has
-    no room for what it has not written yet.
+    Remove the incomplete output, and end. The file is not closed first, because HDF5 crashes if the
+    disk has no room for unwritten data.
     """
     if options.made:
         with contextlib.suppress(OSError):

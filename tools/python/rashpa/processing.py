@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What romulu --pipeline does, with an array: librashpa-processing.
+"""The processing of romulu --pipeline for arrays: librashpa-processing.
 
     pipeline = rashpa.processing.Pipeline("photons.json")
     result = pipeline(image)
@@ -97,8 +97,8 @@ ffi.cdef(DECLARATIONS)
 try:
     lib = ffi.dlopen(os.environ.get("RASHPA_PROCESSING_LIBRARY") or "librashpa-processing.so.0")
 except OSError as failure:
-    raise ImportError(f"{failure}: install it, run ldconfig, or say in RASHPA_PROCESSING_LIBRARY "
-                      "where it is") from None
+    raise ImportError(f"{failure}: install it, run ldconfig, or set RASHPA_PROCESSING_LIBRARY "
+                      "to its path") from None
 
 _PIXELS = {"u1": 1, "u2": 2, "u4": 3}
 _SIGNAL, _DARK = 0, 1
@@ -115,7 +115,7 @@ def _check(result, why):
 
 
 class _Memory:
-    """Numbers of a result, which an array of them keeps."""
+    """Memory of a result; its arrays keep it."""
 
     def __init__(self, owner, pointer, shape, kind):
         self._owner = owner
@@ -126,13 +126,13 @@ class _Memory:
 
 
 class Result:
-    """What became of an image. Arrays stay as they are as long as somebody has them.
+    """Results of an image. Arrays stay valid as long as they are referenced.
 
     kept: no veto. frame: its number. above: pixels above the veto's threshold. image: float32.
-    csr: (row, column, value) of what the compression kept, None if more than fits; elements: how
-    many were above its threshold. intensity, sigma: the profile. peaks: a structured array.
-    images, mean, deviation: of the images that were accumulated, with the last of them. What no
-    stage made is None.
+    csr: (row, column, value) of the pixels that the compression kept, None if too many; elements: number of
+    pixels above its threshold. intensity, sigma: the profile. peaks: a structured array.
+    images, mean, deviation: of the accumulated images, with the last of them. Results without a
+    stage are None.
     """
 
     def __init__(self, c):
@@ -160,7 +160,7 @@ class Result:
 
 
 def _let_go(process, lock, handles):
-    """Of a pipeline that nobody has any more, or at the end, when threads may still run it."""
+    """Close an unreferenced pipeline, or any at exit, when threads may still run it."""
     if os.getpid() == process and lock.acquire(timeout=5):
         try:
             while handles:
@@ -173,10 +173,10 @@ class Pipeline:
     """Stages for images of one geometry.
 
     config: a file of JSON, or a dict. engine: "cpu", "reference", or a board, as "fpga0", that
-    pretreats: once it has failed, this pipeline has no more results. Sinks that config names are
-    given each result that is kept; finish(), or the end of "with", makes their files complete.
+    pretreats; after its failure this pipeline has no more results. Sinks in config get each result
+    that is kept; finish(), or the end of "with", completes their files.
 
-    It is for one thread at a time, others wait; and for the process that has opened it.
+    One thread at a time runs it, others wait. Only the process that opened it may use it.
     """
 
     def __init__(self, config, engine="cpu"):
@@ -189,7 +189,7 @@ class Pipeline:
                                         self._why, handle), self._why)
         self._process, self._lock, self._handles = os.getpid(), threading.RLock(), [handle[0]]
         self._end = weakref.finalize(self, _let_go, self._process, self._lock, self._handles)
-        # the file is not read again: a pipe has it only once
+        # the file is read only once: it may be a pipe
         c = ffi.new("struct rashpa_pipeline_stat *")
         lib.rashpa_pipeline_status_sized(handle[0], c, ffi.sizeof(c[0]))
         self._sinks = c.sink[0].name != ffi.NULL
@@ -197,9 +197,9 @@ class Pipeline:
 
     @contextlib.contextmanager
     def _mine(self):
-        """The handle, while no other thread has it."""
+        """The handle, locked against other threads."""
         if os.getpid() != self._process:
-            # a thread that had the lock is not in this process
+            # the thread that held the lock does not exist in this process
             raise Error(errno.EBUSY, f"the pipeline is process {self._process}'s, of which this one is "
                         "a fork: open one here")
         with self._lock:
@@ -208,7 +208,7 @@ class Pipeline:
             yield self._handles[0]
 
     def __reduce_ex__(self, protocol):
-        # copies would let go of the same memory, each of them
+        # copies would free the same memory
         raise TypeError("a pipeline cannot be copied or pickled: open another one")
 
     def _begin(self, handle, image):
@@ -250,7 +250,7 @@ class Pipeline:
             return Result(c)
 
     def axis(self):
-        """Middles of the bins of profiles, and their unit; None: there are none. After an image."""
+        """Centres of the bins of profiles, and their unit; None: no profiles. Valid after an image."""
         bins, unit = ffi.new("uint32_t *"), ffi.new("char **")
         with self._mine() as handle:
             middles = lib.rashpa_pipeline_axis(handle, bins, unit)
@@ -260,7 +260,7 @@ class Pipeline:
                     ffi.string(unit[0]).decode())
 
     def stat(self):
-        """Counts; of each stage and sink that was used its images, seconds and bytes."""
+        """Counts: images, seconds and bytes of each used stage and sink."""
         def each(array, count):
             return {ffi.string(s.name).decode():
                     {"images": s.images, "lost": s.lost, "seconds": s.ns / 1e9,
@@ -274,18 +274,18 @@ class Pipeline:
                     "stages": each(c.stage, c.stages), "sinks": each(c.sink, c.sinks)}
 
     def flush(self):
-        """Others find in files of sinks what was processed so far."""
+        """Write all results so far to the files of sinks, for other readers."""
         with self._mine() as handle:
             _check(lib.rashpa_pipeline_flush(handle, self._why), self._why)
 
     def finish(self):
-        """Files of sinks are complete; no more images. Before an image it does nothing."""
+        """Complete the files of sinks; no more images are possible. Has no effect before the first image."""
         with self._mine() as handle:
             _check(lib.rashpa_pipeline_finish(handle, self._why), self._why)
             self._finished = self._kind is not None
 
     def close(self):
-        """Let go of it, when no other thread runs it any more. Results stay."""
+        """Close the pipeline, after other threads have left it. Results stay."""
         if os.getpid() != self._process:
             return
         with self._lock:

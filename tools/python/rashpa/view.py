@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""python3 -m rashpa.view BUFFER: see a stream, without slowing anybody."""
+"""python3 -m rashpa.view BUFFER: view a stream without slowing it."""
 import argparse
 import collections
 import sys
@@ -21,7 +21,7 @@ ENDS = (ProducerDied, Removed, Replaced, Stopped)
 
 
 class Looker:
-    """Takes the last stack now and then, and keeps what is shown."""
+    """Takes the newest stack from time to time, and keeps the displayed data."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -46,7 +46,7 @@ class Looker:
 
     @property
     def rate(self):
-        """Images per second between the last few looks, or None."""
+        """Images per second during the last few samples, or None."""
         if len(self.marks) < 2:
             return None
         (begin, first), (end, last) = self.marks[0], self.marks[-1]
@@ -54,21 +54,21 @@ class Looker:
 
     @property
     def hit_rates(self):
-        """(seconds, per cent of the images since the look before) of each look, in two lists."""
+        """Two lists of samples: seconds, and per cent of the images since the previous sample."""
         begin = self.kept[0][0] if self.kept else 0
         steps = [(now[0] - begin, 100 * (now[2] - last[2]) / (now[1] - last[1]))
                  for last, now in zip(self.kept, list(self.kept)[1:]) if now[1] > last[1]]
         return [x for x, _ in steps], [y for _, y in steps]
 
     def _count(self, stack):
-        """(signal images so far, of them kept), as who processes them says; or None."""
+        """(signal images so far, kept ones), as reported by the consumer; or None."""
         if self.content != "image":
             return stack.user[:2]
         work = self.stream.told()
         return (work.images, work.images - work.vetoed) if work else None
 
     def look(self, timeout=0):
-        """Is there something new?"""
+        """Take a sample; is it new?"""
         try:
             stack = self.stream.latest(timeout)
         except ENDS as end:
@@ -99,7 +99,7 @@ class Looker:
         if count:
             self.kept.append((now, *count))
         if self.content == "peaks":
-            # the first line that is no peak says that there are no more
+            # the first line without a peak ends the list
             ends = numpy.flatnonzero(numpy.isnan(copy[:, 0]))
             copy = copy[:ends[0]] if ends.size else copy
             self.peaks = self.peaks[-KEPT_LOOKS:] + [copy[:, :3]]
@@ -115,7 +115,7 @@ class Looker:
 
 
 class Images:
-    """The last image, the mean one, and a histogram."""
+    """The last image, the mean image, and a histogram."""
 
     def __init__(self, figure, places):
         self.panes = [(place, place.imshow(numpy.zeros((1, 1)), cmap="viridis"))
@@ -126,7 +126,7 @@ class Images:
 
     @staticmethod
     def scale(image, log):
-        """Contrast: what is between the darkest and the brightest few pixels."""
+        """Contrast: the range without the few darkest and brightest pixels."""
         good = image[numpy.isfinite(image)]
         if log:
             good = good[good > 0]
@@ -159,7 +159,7 @@ def draw_hit_rate(place, looker):
 
 
 class Profiles:
-    """The last profile and the mean one, the hit rate, and how errors go."""
+    """The last profile, the mean profile, the hit rate, and the errors."""
 
     def __init__(self, _, places):
         self.places = places
@@ -185,7 +185,7 @@ class Profiles:
 
 
 class Peaks:
-    """Where peaks are, the hit rate, and how many they are."""
+    """Positions and numbers of peaks, and the hit rate."""
 
     def __init__(self, _, places):
         self.places = places
@@ -210,7 +210,7 @@ PICTURES = {"image": Images, "profile": Profiles, "peaks": Peaks}
 
 
 class Picture:
-    """What is in the stream, and numbers."""
+    """The content of the stream, and its counts."""
 
     def __init__(self, figure, looker, log):
         self.figure = figure
@@ -263,7 +263,7 @@ class Picture:
 
 
 class Enough:
-    """Is it time to end? From the first question on."""
+    """Is the time over? It starts with the first call."""
 
     def __init__(self, args, looker):
         self.looker = looker
@@ -280,7 +280,7 @@ class Enough:
 
 
 def save(args, looker):
-    """Look for so long, without a window, and write a picture."""
+    """Sample for the given time without a window, and write a picture."""
     figure = Figure(figsize=SIZE, layout="constrained")
     picture = Picture(figure, looker, args.log)
     enough = Enough(args, looker)
@@ -298,7 +298,7 @@ def save(args, looker):
 
 
 def window(args, looker):
-    """Until it is closed."""
+    """Run until the window is closed."""
     from matplotlib import pyplot   # chooses how to draw: only where there is a window
     from matplotlib.widgets import CheckButtons
 
@@ -333,19 +333,19 @@ def window(args, looker):
 def main(argv=None):
     parser = argparse.ArgumentParser(
         prog="python3 -m rashpa.view",
-        description="Show the stream of a buffer: the last image, the mean of all that were looked "
-                    "at, a histogram, rate and losses; of a stream of profiles or peaks, those and the "
-                    "hit rate. It only looks on: nobody waits for it.",
+        description="Show the stream of a buffer: the last image, the mean of all sampled "
+                    "images, a histogram, rate and losses; for streams of profiles or peaks, these and the "
+                    "hit rate. The viewer is an observer and does not slow the stream.",
         epilog="Exit status: 0; 1 failed; 2 wrong usage; 3 no image came within --after.")
     parser.add_argument("buffer", help="name of the buffer")
     parser.add_argument("--log", action="store_true", help="logarithmic colours")
     parser.add_argument("--interval", type=float, default=0.2, metavar="SECONDS",
-                        help="from look to look (default: %(default)s)")
+                        help="time between samples (default: %(default)s)")
     parser.add_argument("--save", metavar="FILE", help="no window: write a picture (PNG, PDF ...)")
     parser.add_argument("--after", type=float, metavar="SECONDS",
-                        help="look for so long, then write it, or close the window")
+                        help="sample for SECONDS, then write the picture, or close the window")
     parser.add_argument("--looks", type=int, metavar="NUMBER",
-                        help="until so many images were looked at; with --save and neither of both, "
+                        help="end after NUMBER sampled images; with --save alone the default is "
                              "--after 3")
     parser.add_argument("--accept", metavar="NAME", action="append", default=[],
                         help="use this memory, although some writers of the stream's header may "
@@ -356,7 +356,7 @@ def main(argv=None):
         if args.after is None and args.looks is None:
             args.after = 3
     try:
-        # the last image of a stream that has ended is worth a look, too
+        # show the last image even of an ended stream
         with Stream(args.buffer, observe=True, latest=True, from_start=True,
                     accept=args.accept) as stream:
             return (save if args.save else window)(args, Looker(stream))

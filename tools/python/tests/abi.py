@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The package's declarations are those of the C headers: asks the C compiler."""
+"""Check with the C compiler that the package's declarations match the C headers."""
 import os
 import re
 import subprocess
@@ -42,7 +42,7 @@ def of(ffi, text):
 def source(spoil):
     lines = ["#include <stddef.h>", "#include <sys/mman.h>", '#include "rashpa.h"',
              '#include "rashpa-stream.h"', '#include "rashpa-processing.h"']
-    # a declaration that is not the header's is an error
+    # a declaration that differs from the header is an error
     lines += re.findall(r"^(?:[a-z].*\b(?:rashpa_\w+)\((?:.|\n)*?\);)", _abi.STREAM + _abi.EVENTS + _abi.BUFFERS +
                         processing.DECLARATIONS, re.M)
     lines += [f'_Static_assert({what}, "{what}");' for what in assertions()]
@@ -53,7 +53,7 @@ def source(spoil):
 def compiles(spoil=None):
     text = source(spoil)
     if spoil and spoil[1] not in text:
-        sys.exit(f"there is nothing to spoil: {spoil[0]}")
+        sys.exit(f"the text to replace is missing: {spoil[0]}")
     run = subprocess.run(["gcc", "-std=gnu17", "-fsyntax-only", "-x", "c", "-I", f"{TOP}/uapi",
                           "-I", f"{TOP}/tools/lib",
                           "-I", f"{TOP}/tools/processing", "-"],
@@ -65,7 +65,7 @@ def compiles(spoil=None):
 
 if __name__ == "__main__":
     good = compiles()
-    # and a compiler that would let all pass is none
+    # and the check must detect planted differences
     good &= not compiles(("uint32_t index", "uint64_t index"))
     good &= not compiles(("offsetof(struct rashpa_stack, user) == ",
                           "offsetof(struct rashpa_stack, user) == 1"))

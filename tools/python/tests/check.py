@@ -38,7 +38,7 @@ checks = []
 
 
 def check(name, size="1M", fpga=False):
-    """A check by this name, which gets a buffer of that size."""
+    """Declare a check with this name and a buffer of this size."""
     def add(function):
         checks.append((name, function, size, fpga))
         return function
@@ -57,12 +57,12 @@ def mappings(buffer):
 # --- streams of remu ---
 
 class Data:
-    """What remu sends of a dataset."""
+    """A dataset and its streams by remu."""
 
     IMAGES, BUNCH = 400, 4
 
     def __init__(self, number, folder):
-        """Images of noise: none is like another."""
+        """Images of noise, all different."""
         self.number = number
         self.folder = folder
         self.images = numpy.random.default_rng(1).integers(0, 1 << 16, (7, HEIGHT, WIDTH), "<u2")
@@ -104,7 +104,7 @@ def consume(buffer, data):
             assert list(stack.frames) == list(range(frames, frames + len(stack)))
             assert not stack.roles.any() and not stack.incomplete and not stack.wrong
             assert stack.frame == frames and not stack.lost and not stack.skipped
-            # what is not written again must not look right
+            # an image that is not written again must not look right
             stack.images[:] = 0xa5a5
             frames += len(stack)
         status = stream.status()
@@ -128,7 +128,7 @@ def one_shot(buffer):
         write(word, 1)
         event = channel.read(TIMEOUT)
         assert (event.source, event.kind, event.value, event.lost) == (source, "lock", 1, 0)
-        # two that come while it rests are one, and at once
+        # two events while it rests are one, reported at once
         write(word, 2)
         write(word, 3)
         try:
@@ -138,7 +138,7 @@ def one_shot(buffer):
             pass
         assert channel.arm(source)
         assert channel.read(TIMEOUT).value == 3
-        # and it rests again: nothing has come since, so arm() waits for the next one
+        # and it rests again: no event since, so arm() waits for the next one
         assert not channel.arm(source)
         write(word, 4)
         assert channel.read(TIMEOUT).value == 4
@@ -172,7 +172,7 @@ def threads(buffer, data):
             with lock:
                 if not taken:
                     return
-                # the oldest one is given back at last, or there is no room for others
+                # give the oldest one back at last, else there is no room for others
                 late = taken[-1].number - taken[0].number > 4
                 stack = taken.pop(0 if late else rng.randrange(len(taken)))
                 order.append(stack.number)
@@ -189,7 +189,7 @@ def threads(buffer, data):
         for stack in stream:
             with lock:
                 taken.append(stack.hold())
-            # one back, and a few are there to choose from
+            # release one of several at random
             if stack.number >= 3:
                 have.release()
         for _ in range(3 + len(workers)):
@@ -203,7 +203,7 @@ def threads(buffer, data):
     assert sorted(order) == list(range(len(order))) and order != sorted(order), order
 
 
-@check("consumer-asyncio-beside: a consumer of asyncio, beside others", "64M", True)
+@check("consumer-asyncio-beside: a consumer of asyncio, with other tasks", "64M", True)
 def asynchronous(buffer, data):
     with data.stream(buffer):
         asyncio.run(both(buffer, data))
@@ -225,12 +225,12 @@ async def both(buffer, data):
             frames += len(stack)
     ticker.cancel()
     assert frames == data.IMAGES, frames
-    assert ticks > 10, "nobody else ran"
+    assert ticks > 10, "no other task ran"
 
 
-@check("two-observers-beside: two observers beside a slow consumer", "64M", True)
+@check("two-observers-beside: two observers of a slow consumer's stream", "64M", True)
 def observers(buffer, data):
-    """It gets all, and what they see is right."""
+    """The consumer gets all stacks; the observers see correct ones."""
     stop = threading.Event()
     seen, failures = {True: 0, False: 0}, []
 
@@ -278,7 +278,7 @@ def observers(buffer, data):
 
 
 def log(buffer, out):
-    """A consumer in a process of its own, which says what it takes and releases."""
+    """A consumer in its own process, which logs stacks that it takes and releases."""
     with rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
         while stack := stream.next(TIMEOUT):
             line = f"{stack.number} {stack.frame} {int(stack.images.sum(dtype='u8'))}\n"
@@ -290,7 +290,7 @@ def log(buffer, out):
 
 
 def fork(function, *arguments):
-    """A child, which runs this and nothing else."""
+    """A child process that runs only this."""
     faulthandler.cancel_dump_traceback_later()      # a thread, and threads are not forked
     child = os.fork()
     if child:
@@ -308,7 +308,7 @@ def fork(function, *arguments):
 KILLS = 20
 
 
-@check(f"kill-9-times/nothing-lost-nothing: kill -9, {KILLS} times: nothing is lost, and nothing that was released comes again",
+@check(f"kill-9-times/nothing-lost-nothing: kill -9, {KILLS} times: no stack is lost, and no released stack comes again",
        "64M", True)
 def killed(buffer, data):
     again, last, released = 0, -1, set()
@@ -360,9 +360,9 @@ def produce(buffer):
     assert numpy.array_equal(got, numpy.concatenate(sent))
 
 
-@check("all-types-pixels: all types of pixels, and what is known of images")
+@check("all-types-pixels: all types of pixels, and metadata of images")
 def roundtrip(buffer):
-    """What the producer says of stacks is what the consumer gets, in any type of pixel."""
+    """The consumer gets the producer's metadata, with any type of pixel."""
     for dtype in "u1", "<u2", ">u2", ">u4", "i8", "<f4", ">f8":
         producer = rashpa.Producer(buffer, (5, 7), dtype, bunch=2, images=7, slots=3, meta=True)
         with producer, rashpa.Stream(buffer) as stream:
@@ -410,9 +410,9 @@ def send(producer, value=0):
         slot.images[:] = value
 
 
-@check("released-error-memory: what was released is an error, and its memory stays")
+@check("released-error-memory: access to a released stack is an error, and its memory stays")
 def released(buffer):
-    """What is left of a stack after its release, and of arrays after the stream."""
+    """A stack after its release, and arrays after the stream."""
     array = taken_away(buffer)
     assert mappings(buffer) == 1
     assert (array == 3).all()
@@ -423,7 +423,7 @@ def released(buffer):
     assert mappings(buffer) == 0
 
 
-@check("loop-stream-nobody: a loop over a stream that nobody keeps, and another one")
+@check("loop-stream-nobody: a loop over an unnamed stream, and another one")
 def nameless(buffer):
     """The stream is closed after the loop, though its last stack has a name."""
     for value in range(2):
@@ -435,7 +435,7 @@ def nameless(buffer):
 
 
 def taken_away(buffer):
-    """Returns an array of a stack that was released, of streams that were closed."""
+    """Returns an array of a released stack of closed streams."""
     with small(buffer, slots=2) as producer:
         stream = rashpa.Stream(buffer)
         send(producer, 1)
@@ -446,7 +446,7 @@ def taken_away(buffer):
         raises(rashpa.Released, lambda: numpy.asarray(stack))
         raises(rashpa.Released, stack.intact)
         raises(rashpa.Released, lambda: stack.table)
-        # an array of before shows the slot, and nobody writes into it by mistake
+        # an earlier array shows the slot, and is read-only against mistakes
         send(producer, 2)
         send(producer, 3)
         assert (before == 3).all(), before
@@ -469,14 +469,14 @@ def taken_away(buffer):
         raises(rashpa.Released, stack.release, "closed")
         raises(rashpa.Released, stream.status, "closed")
         stream.close()
-        # what was not released is the next consumer's
+        # the next consumer gets stacks that were not released
         with rashpa.Stream(buffer) as stream:
             with stream.next(TIMEOUT) as stack:
                 assert stack.number == 2 and (stack.images == 3).all()
     return before
 
 
-@check("others-dlpack-shows: what others have by DLPack shows the slot, also when it was given back")
+@check("others-dlpack-shows: arrays shared by DLPack show the slot, also after the release")
 def dlpack(buffer):
     with small(buffer, slots=2) as producer, rashpa.Stream(buffer) as stream:
         send(producer, 1)
@@ -488,14 +488,14 @@ def dlpack(buffer):
             with rashpa.Stream(buffer, observe=True, from_start=True) as observer:
                 with observer.next(TIMEOUT) as seen:
                     assert not numpy.from_dlpack(seen).flags.writeable
-                    # who cannot be told that it is read-only gets none of it
+                    # consumers of DLPack versions without a read-only flag get no array
                     raises(BufferError, seen.__dlpack__)
         raises(rashpa.Released, stack.__dlpack__, "given away")
         for value in 2, 3:
             send(producer, value)
             stream.next(TIMEOUT).release()
         assert (theirs == 3).all() and (copied == 1).all()
-    # the memory is theirs: only when nobody has an array of it the buffer can be removed
+    # the memory is shared: the buffer can be removed only after the last array
     del stack, seen
     assert (theirs == 3).all() and mappings(buffer) == 1
 
@@ -572,7 +572,7 @@ def hang(buffer, out):
 
 
 class Victim:
-    """A producer in a process of its own, that has sent three stacks."""
+    """A producer in its own process, which has sent three stacks."""
 
     def __init__(self, buffer):
         here, there = os.pipe()
@@ -588,7 +588,7 @@ class Victim:
 
 @check("producer-killed: a producer that is killed")
 def died(buffer):
-    """A producer that is killed: all that was complete comes first, and then the error."""
+    """After the producer is killed, complete stacks come first, then the error."""
     victim = Victim(buffer)
     with rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
         got = []
@@ -605,7 +605,7 @@ def died(buffer):
 
 @check("producer-killed-asyncio: a producer that is killed, for asyncio")
 def died_async(buffer):
-    """The same where the loop of asyncio waits, and no event tells of it."""
+    """The same for a loop of asyncio, which gets no event of it."""
     victim = Victim(buffer)
 
     async def loop():
@@ -639,7 +639,7 @@ def replaced(buffer):
 
 @check("control-c: Control-C")
 def interrupted(buffer):
-    """Control-C reaches who waits without an end."""
+    """Control-C ends an endless wait."""
     with rashpa.Stream(buffer) as stream:
         def press():
             time.sleep(0.5)
@@ -652,7 +652,7 @@ def interrupted(buffer):
 
 @check("close-another-thread: close() while another thread waits")
 def closed(buffer):
-    """close() ends the wait of another thread, and nothing is called with what is gone."""
+    """close() ends the wait of another thread, and no call uses the closed handle."""
     stream = rashpa.Stream(buffer)
     failures = []
 
@@ -668,7 +668,7 @@ def closed(buffer):
 
 @check("stack-overwritten: a stack that was overwritten")
 def overwritten(buffer):
-    """A consumer that is lapped: release() says so, and what was lost is counted."""
+    """A lapped consumer: release() reports it, and losses are counted."""
     with small(buffer, slots=4, policy="overwrite") as producer:
         with rashpa.Stream(buffer) as stream:
             stream.begin(TIMEOUT)
@@ -684,7 +684,7 @@ def overwritten(buffer):
             assert (stack.images == stack.number).all() and stack.release()
 
 
-@check("stacks-left: stacks that were left out")
+@check("stacks-left: stacks that were dropped")
 def dropped(buffer):
     with small(buffer, slots=2, policy="drop") as producer, rashpa.Stream(buffer) as stream:
         stream.begin(TIMEOUT)
@@ -700,7 +700,7 @@ def dropped(buffer):
 
 @check("slots-another-buffer: slots in another buffer, and in memory of a program")
 def elsewhere(buffer):
-    """What the header names, as rashpa_payload_listen() would offer it."""
+    """Memory that the header names, as rashpa_payload_listen() would offer it."""
     other, folder = buffer + "-slots", tempfile.mkdtemp()
     run("rashpactl", "buffer", "create", other, "1M")
     node = os.open(f"/dev/rashpa/buffer/{other}", os.O_RDWR)
@@ -747,7 +747,7 @@ def memory(buffer):
     raises(rashpa.Busy, lambda: rashpa.Buffer(buffer, write=True, exclusive=True))
 
 
-@check("viewer-missing: the viewer says what is missing")
+@check("viewer-missing: the viewer reports a missing stream")
 def viewer(buffer):
     from rashpa import view     # takes its time
 
