@@ -9,7 +9,7 @@
 #include "../../tools/software-fpga/fpga.h"
 #include "../../tools/software-fpga/vfu.h"
 
-/* As the board that rashpa-fpga-selftest starts: what it records can be a seed. */
+/* The configuration of rashpa-fpga-selftest, so that its recordings can be seeds. */
 #define BOARD_MEMORY	(16u << 20)
 #define BOARD_DTPS	4
 #define BOARD_VECTORS	4
@@ -18,11 +18,11 @@ extern struct fpga board;
 extern struct host board_host;
 extern struct vfu *board_vfu;
 
-/* Started once; every input begins with a board that was reset. */
+/* Start the board once; every input begins with a reset board. */
 void board_init(void);
-/* Nothing that the control socket was told stays. */
+/* Undo all commands of the control socket. */
 void board_honest(void);
-/* Nothing has stayed of the input before; board_next_fd(). */
+/* Check that nothing of the previous input is left; returns board_next_fd(). */
 int board_begin(void);
 /* Aborts, so that the fuzzer keeps the input. */
 #define board_assert(cond) board_check(cond, #cond, __LINE__)

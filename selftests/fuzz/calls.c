@@ -78,7 +78,7 @@ static void fill_layout(struct rng *r, struct rashpa_layout *l)
 		memset(l, 0, sizeof(*l));
 }
 
-/* What is fetched from the board's own memory is nothing: what counts is what the kernel writes. */
+/* Fetches from the board's own memory do not matter; the writes of the kernel do. */
 static void fill_fetch(struct rng *r, struct rashpa_fetch *f)
 {
 	static const struct rashpa_fetch_field fields[] = {
@@ -155,7 +155,7 @@ static void fill_engine(struct rng *r, struct rashpa_profile_engine *e, uint32_t
 		((uint32_t *)e)[below(r, sizeof(*e) / 4)] = (uint32_t)odd_number(r);
 }
 
-/* An array beside the argument; its address. */
+/* Fill an array in separate memory; returns its address. */
 static uint64_t fill_array(struct thread *t, enum type type)
 {
 	struct rng *r = &t->rng;
@@ -439,7 +439,7 @@ static const struct call *pick_call(struct rng *r)
 	return &calls[i];
 }
 
-/* As nobody for one call: what needs a capability is refused. */
+/* Run one call as user nobody: calls that need a capability are refused. */
 static void be(uid_t uid)
 {
 	/* of this thread only, so not by the C library */

@@ -7,9 +7,9 @@
 
 enum type {
 	T_ZERO, T_OUT, T_LENGTH, T_MAYBE_LENGTH, T_OFFSET, T_POWER,
-	T_BELOW,	/* arg: of so many */
+	T_BELOW,	/* below arg */
 	T_RARE,		/* mostly 0, else 1 to arg */
-	T_SIZE,		/* of an array's elements: mostly arg */
+	T_SIZE,		/* size of an array's elements: mostly arg */
 	T_FD,		/* arg: enum kind */
 	T_MAYBE_FD,	/* likewise, or -1 */
 	T_ADDRESS, T_WORD, T_LINE, T_WIDTH, T_PERIOD, T_BAR, T_ID,
@@ -31,9 +31,9 @@ struct call {
 	uint16_t size;
 	uint16_t weight;
 	enum kind on;
-	enum kind makes;	/* of what out_fd is; 0: no fd */
+	enum kind makes;	/* kind of out_fd; 0: no fd */
 	uint16_t out_fd;	/* its offset */
-	uint32_t flags;		/* that are defined */
+	uint32_t flags;		/* defined flags */
 	struct field fields[FIELDS_MAX];
 };
 

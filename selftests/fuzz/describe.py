@@ -74,7 +74,7 @@ def width(kind, array, values, structs):
 
 
 def plain(kind, field, array):
-    """A field that nobody annotated."""
+    """A field without an annotation."""
     base = INTS.get(kind, kind)
     if field.startswith("__reserved"):
         base = "const[0, " + base + "]"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Frames from a network, and files of captures. The first byte of an input says which: a capture
- * as it is, or frames, each behind its kind of link and two bytes of its size. In those, a bit
- * of the kind has the ICRC made right, so that what is behind it is reached.
+ * Frames from a network, and files of captures. The first byte of an input selects: a whole
+ * capture, or frames, each after its kind of link and two bytes of size. A bit of the kind corrects
+ * the ICRC of a frame, so that the code after the check is reached.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ static void read_capture(uint8_t how, const uint8_t *data, size_t size)
 	capture_close(&capture);
 }
 
-/* What the decoder expects is put in; it never looks at more than there is (the sanitizer). */
+/* Set the fields that the decoder expects. The sanitizer checks that it reads no further. */
 static void make_right(uint8_t *frame, size_t size, size_t wire, enum frame_link link)
 {
 	struct frame f;
@@ -104,7 +104,7 @@ static void read_frames(uint8_t how, const uint8_t *data, size_t size)
 		size -= 3;
 		captured = captured < size ? captured : size;
 		wire = captured + (kind & 8 ? 100 : 0);
-		/* of its own, so that one byte too many is seen */
+		/* separate memory, so that the sanitizer detects a read beyond it */
 		frame = malloc(captured ? captured : 1);
 		if (!frame)
 			abort();
@@ -119,7 +119,7 @@ static void read_frames(uint8_t how, const uint8_t *data, size_t size)
 	end(&check);
 }
 
-/* What is encoded is decoded as it was. */
+/* An encoded frame is decoded to the same values. */
 static void encode(const uint8_t *data, size_t size)
 {
 	uint8_t bytes[SIZE_MAX_ + FRAME_OVERHEAD];

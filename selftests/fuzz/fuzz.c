@@ -15,8 +15,8 @@
 #include "calls.h"
 
 #define HANG_SECONDS	90
-#define TICK_MS		20	/* what blocks is interrupted */
-#define RANGE		(1UL << 28)	/* of the pages of a thread */
+#define TICK_MS		20	/* period of signals, which interrupt blocked calls */
+#define RANGE		(1UL << 28)	/* bytes of the addresses of a thread */
 #define RANGES		(1UL << 44)
 #define LOG_EVERY	2048	/* steps; where a panic leaves nothing else */
 #define SWEEP_EVERY	256
@@ -123,12 +123,12 @@ static char *pages(char **range, unsigned int number, unsigned int n, int prot)
 	return p;
 }
 
-/* Held for reading by who is in a step. A child of fork() takes it no more. */
+/* Each step holds it for reading. A child of fork() does not take it. */
 static pthread_rwlock_t in_step = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 /*
- * What is not in the pool. With several threads that is what calls have made whose answer
- * another thread has written over: a map among it would take the profile for ever.
+ * Close descriptors outside the pool. With several threads these come from calls whose answer
+ * another thread overwrote: a map among them would keep the profile for ever.
  */
 static void sweep(struct thread *t)
 {
@@ -139,7 +139,7 @@ static void sweep(struct thread *t)
 		if (pool_kind(fd) != K_NONE || fcntl(fd, F_GETFD) < 0)
 			continue;
 		if (run.threads == 1)
-			finding(t, "fd %d is open, and nobody knows it", fd);
+			finding(t, "fd %d is open, and no step made it", fd);
 		close(fd);
 	}
 	pthread_rwlock_unlock(&in_step);
@@ -201,7 +201,7 @@ static void make_steps(void)
 
 /* -------------------------------------------------------------- watch ---- */
 
-/* As selftests/lab/patterns, those that tell of a bug at once. */
+/* Lines as in selftests/lab/patterns that always mean a bug. */
 static bool is_bug(const char *line)
 {
 	static const char * const words[] = {
@@ -212,8 +212,8 @@ static bool is_bug(const char *line)
 	size_t i;
 
 	/*
-	 * CONFIG_DMA_API_DEBUG counts no more than seven maps of a page at a time, and says so. It
-	 * tells of what is never unmapped when the driver goes.
+	 * CONFIG_DMA_API_DEBUG counts at most seven maps of a page at a time, and logs that. It
+	 * still reports pages that are never unmapped when the driver goes.
 	 */
 	if (strstr(line, "add_dma_entry"))
 		return false;
@@ -398,7 +398,7 @@ static int leftovers(void)
 		fpga_unbind(&f);	/* the next user's profile is not ours; not stuck */
 	}
 	remove_names();			/* a map that was kept has held them until now */
-	/* what the driver's worker gives back, it gives back soon */
+	/* the driver's worker frees memory soon */
 	while (bytes_allocated() && now_ns() < end)
 		;
 	if (bytes_allocated()) {
@@ -504,7 +504,7 @@ int main(int argc, char **argv)
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	printf("# seed %llu, %u threads, %u boards\n", (unsigned long long)run.seed, run.threads,
 	       run.boards);
-	close(memory);			/* the child opens its own; nobody else holds one */
+	close(memory);			/* the child opens its own; no other process may hold one */
 	fflush(stdout);
 	/* forks of forks may outlive the child: they are of its group, and end up here */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

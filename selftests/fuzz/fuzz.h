@@ -103,9 +103,9 @@ struct run {
 
 extern struct run run;
 
-/* What the thread does now; kept in the ring. */
+/* Record the current action of the thread in the ring. */
 void note(struct thread *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Something that must not be: says so in the kernel's log, too, and ends the run. */
+/* Report a failure, in the kernel's log, too, and end the run. */
 _Noreturn void finding(struct thread *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -158,8 +158,7 @@ void step_file(struct thread *t);	/* read, write, poll, lseek, fdinfo */
 void step_dmabuf(struct thread *t);
 void step_fork(struct thread *t);
 void step_sysfs(struct thread *t);
-/* Of the module: what they were before the run is what they are afterwards. */
-/* Ends the program if what is not to be synced cannot be told from the rest. */
+/* End the program if buffers of udmabuf, which must not be synced, cannot be distinguished. */
 void check_udmabuf(void);
 void step(struct thread *t);		/* fuzz.c: any of them */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What comes over a control link of the network, in any pieces: messages, hellos, acceptances. */
+/* Input of a control link of the network, in any pieces: messages, hellos, acceptances. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -115,7 +115,7 @@ static int any_prot(struct rng *r)
 			 PROT_WRITE, PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
-/* Without an IOMMU, who writes the registers can make a board write anywhere. */
+/* Without an IOMMU, a writable mapping of registers can make a board write anywhere. */
 static int prot_at(struct rng *r, uint32_t place)
 {
 	int prot = any_prot(r);
@@ -150,7 +150,7 @@ void step_mmap(struct thread *t)
 			munmap(at, length);
 		return;
 	}
-	/* fds change hands: what is no window now may be one at the time of the call */
+	/* fds change meanwhile: this fd may be a window at the time of the call */
 	registers[place] = kind != K_NONE;
 	mmap(at, length, prot_at(r, place), flags | MAP_FIXED, fd, (off_t)offset);
 }

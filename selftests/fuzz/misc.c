@@ -9,9 +9,9 @@
 #define PCI	"/sys/bus/pci/devices/"
 
 /*
- * Linux's own udmabuf keeps its pages mapped for the direction that was asked for first, and
- * syncs them in any other: the DMA API's checks complain, and are right, but not of us. Who may
- * not look (a user without privileges) takes it for one.
+ * Linux's own udmabuf keeps its pages mapped for the first requested direction and syncs them in
+ * any other. The DMA API's checks report that, rightly, but it is not our bug. A user without
+ * privileges cannot read the exporter; then every buffer counts as one of udmabuf.
  */
 static bool is_udmabuf(int fd)
 {
@@ -34,8 +34,8 @@ static void sync_dmabuf(struct thread *t, int fd)
 	struct rng *r = &t->rng;
 	struct dma_buf_sync sync = { .flags = one_in(r, 8) ? rng_next(r) : below(r, 8) };
 	/*
-	 * One of our own, with a number that no other thread closes by mistake: another file
-	 * could be there by the time of the call.
+	 * Use a duplicate, with a number that no other thread closes by mistake: else another file
+	 * could have the number at the time of the call.
 	 */
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD);
 
@@ -108,7 +108,7 @@ void step_dmabuf(struct thread *t)
 	}
 }
 
-/* A child with all fds and mappings; it ends by itself, by exec, or by a signal. */
+/* A child with all fds and mappings; it ends by exit, by exec, or by a signal. */
 void step_fork(struct thread *t)
 {
 	uint32_t steps = below(&t->rng, 8), end = below(&t->rng, 4), i;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* What is not so is a finding, also where asserts are left out. */
+/* A false condition is a finding, also in builds without asserts. */
 static inline void must(bool good)
 {
 	if (!good)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Live objects. Threads share them without a lock: that an fd is closed, or is another
- * file's, while somebody uses it is what happens in real programs.
+ * Live objects. Threads share them without a lock: as in real programs, an fd may be closed, or
+ * become another file's, while another thread uses it.
  */
 #include <dirent.h>
 #include <sys/eventfd.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The registers of the software FPGA, written and read at random by a guest that owns it:
- * regs [SEED [SECONDS]]. The table leads to one buffer of three; whatever the registers say,
- * the other two may not change, the board stops when it is told to, and after a reset it
- * streams as ever.
+ * regs [SEED [SECONDS]]. The table leads to one of three buffers. With any content of the
+ * registers, the other two must not change, the board must obey STOP, and after a reset it must
+ * stream as before.
  */
 #include <inttypes.h>
 
@@ -11,7 +11,7 @@
 #include "../lib/rig.h"
 #include "fuzz.h"
 
-#define PAGES	32		/* of each buffer */
+#define PAGES	32		/* pages of each buffer */
 #define SIZE	(PAGES * PAGE)
 #define ROUND	400		/* steps between two looks at the guards */
 #define ROUNDS	4		/* between two resets */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What the logs of a run say, as build/fuzz.json and as lines.
+# Summarize the logs of a run in build/fuzz.json and as lines.
 # report.sh STATUS-OF-HOST STATUS-OF-GUEST KERNEL SEED
 set -uo pipefail
 

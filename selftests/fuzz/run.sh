@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # "make fuzz": each fuzzer for MINUTES, the guest's and the host's side by side.
-# run.sh MINUTES [SEED], or run.sh kernel: which one the guest boots. What is found stays in
-# build/fuzz; the last line counts, and build/fuzz.json has it for programs.
+# run.sh MINUTES [SEED], or run.sh kernel: print the guest's kernel. Findings stay in build/fuzz; the
+# last line counts them, and so does build/fuzz.json.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The library's consumers, observers and producers, while somebody writes into the memory that
- * they share: nothing outside of the mappings is touched, and nothing goes on for ever. An input is
+ * The library's consumers, observers and producers, while an attacker writes into their shared
+ * memory: they access only their mappings, and every call ends. An input is
  * a list of operations, of the attacker and of programs that use the library as they may.
  */
 #include <stdint.h>
@@ -20,7 +20,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-static uint8_t *memory[3];	/* "b", "l", "p"; "secret" is nobody's */
+static uint8_t *memory[3];	/* "b", "l", "p"; "secret" belongs to no stream */
 static const uint64_t length[3] = { BUFFER, OTHER, OTHER };
 
 static const uint8_t *input;
@@ -42,7 +42,7 @@ static uint64_t number(size_t bytes)
 
 /* --- the attacker --- */
 
-/* A value that somebody may have reasons to write: what is near an edge, or anything. */
+/* A value that an attacker may choose: near an edge, or any. */
 static uint64_t value(void)
 {
 	static const uint64_t edge[] = {
@@ -155,7 +155,7 @@ static void begin_reader(void)
 		rashpa_stream_begin(reader, 0);
 }
 
-/* What a program does with pixels. */
+/* Read the pixels, as a program does. */
 static void look_at(const uint8_t *data, const struct rashpa_stack *st)
 {
 	volatile const uint8_t *pixel = data;

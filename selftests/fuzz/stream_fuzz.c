@@ -12,7 +12,7 @@
 #include "../../tools/lib/stream.h"
 
 #define LENGTH	(64 << 20)
-#define BASE	((uintptr_t)4096)	/* of a buffer that nobody looks at */
+#define BASE	((uintptr_t)4096)	/* address of a buffer that is never read */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -84,7 +84,7 @@ static void must_fit(const struct rashpa_stream_header *h, uint64_t length)
 	     !strchr(h->payload_name, '/') && memchr(h->dataset, 0, sizeof(h->dataset)));
 }
 
-/* What readers compute of it, for any stack that a lock record may tell of. */
+/* Computations of readers with the header, for any stack number in a lock record. */
 static void numbers(const struct rashpa_stream_header *h, uint64_t stack, uint64_t frame)
 {
 	uint64_t end = stream_end(h), oldest;

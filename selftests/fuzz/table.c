@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Every ioctl, with its fields: what makes it succeed. calls.c bends it. */
+/* Every ioctl with values of its fields that succeed. calls.c modifies them. */
 #include "calls.h"
 
 #define F(s, f, t, a)	\

@@ -32,7 +32,7 @@ const struct wire_peer *wire_peer(const struct wire *wire)
 	return &peer;
 }
 
-/* What is sent has to be what the other side takes. */
+/* The other side must accept each sent telegram. */
 int wire_send(struct wire *wire, const void *frame, size_t size, char *why)
 {
 	uint64_t id, re = 0;

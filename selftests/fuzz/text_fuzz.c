@@ -104,7 +104,7 @@ static void read_dataset(const char *name, const uint8_t *data, size_t size)
 	dataset_close(&d);
 }
 
-/* What can be read leads to no place that is nowhere. */
+/* A geometry that can be read must lead to valid places only. */
 static void read_poni(const uint8_t *data, size_t size)
 {
 	struct rpu_view view;
@@ -155,7 +155,7 @@ static void read_pipeline(const char *text)
 	rashpa_pipeline_close(p);
 }
 
-/* One thread: what no pipeline here begins with. */
+/* Run with one thread; no pipeline here starts others. */
 int omp_get_max_threads(void) { return 1; }
 int omp_get_num_threads(void) { return 1; }
 int omp_get_thread_num(void) { return 0; }

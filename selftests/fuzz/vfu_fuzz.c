@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The vfio-user server and the engine behind it, fed with what a client could send. An
- * input is a byte of flags and a list of steps, each {what, arg, length (16 bits), bytes};
- * what a real client sends can be recorded in this form (RASHPA_RECORD,
- * tools/conformance/client.c).
+ * The vfio-user server and its engine, fed with possible messages of a client. An input is a byte
+ * of flags and a list of steps, each {what, arg, length (16 bits), bytes}. Messages of a real
+ * client can be recorded in this form (RASHPA_RECORD, tools/conformance/client.c).
  *
- * Looked at after each input, besides what the sanitizers see: the bytes beside what was
- * mapped for DMA, and that nothing of the client stays.
+ * Checked after each input, in addition to the sanitizers: bytes next to memory mapped for DMA are
+ * unchanged, and nothing of the client is left.
  */
 #include "board.h"
 
@@ -25,7 +24,7 @@
 #define KNOWN		1u	/* flag: version, memory, vectors, bus mastering are set up */
 #define PIN		2u	/* flag: there is an interrupt pin, too */
 #define FDS_MAX		20	/* more than the server takes */
-#define ANSWER_MAX	(128u << 10)	/* what the engine asks for in one message */
+#define ANSWER_MAX	(128u << 10)	/* most bytes that the engine requests in one message */
 
 enum step {
 	MESSAGE,	/* bytes are a message; its length is put right. arg: descriptors */
@@ -34,7 +33,7 @@ enum step {
 	CREDIT,		/* the doorbell of DTP arg: 32 bits */
 	CONTROL,	/* a line of the control socket */
 	WAIT,		/* serve until the engine is idle, at most arg * 5 us */
-	POLICY,		/* arg: how DMA messages are answered from now on */
+	POLICY,		/* arg: answers to DMA messages from now on */
 	REGISTERS,	/* words {offset, value} for the registers of DTP arg, or the global ones */
 	TRUNCATE,	/* the file behind PLAIN memory, to arg * 4 KiB */
 	STEPS,
@@ -104,7 +103,7 @@ static bool send_all(const void *data, size_t size, const int *fds, unsigned int
 
 static bool read_all(void *data, size_t size)
 {
-	static uint8_t sink[4096];	/* looked at by nobody */
+	static uint8_t sink[4096];	/* never read */
 
 	while (size) {
 		size_t part = data || size < sizeof(sink) ? size : sizeof(sink);
@@ -192,7 +191,7 @@ static bool serve_until_idle(unsigned int us)
 	return ok;
 }
 
-/* What is mapped of a guarded memory is inside its window, whatever the input says. */
+/* Move a map of guarded memory into its window, whatever the input contains. */
 static void keep_inside(struct dma_map *m, enum memory kind)
 {
 	m->offset = GUARD_FIRST + m->offset % (GUARD_LAST - GUARD_FIRST);
@@ -418,7 +417,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pthread_t client;
 
 	board.device.pin = size && (*data & PIN);
-	host_link(&board_host, true);	/* that the pin is there stands in configuration space */
+	host_link(&board_host, true);	/* configuration space shows the pin */
 	board_assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket_pair));
 	setsockopt(socket_pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	board_assert(!ftruncate(memories[PLAIN], PLAIN_SIZE));

@@ -70,7 +70,7 @@ u64 ram_bytes(void);
 /* Set the policy for host bridges: newer kernels do not know that the one of QEMU routes. */
 void p2p_bridge(const char *policy);
 
-/* Switch to the user nobody, without capabilities, for good: in children only. */
+/* Switch to user nobody, without capabilities, for good: in children only. */
 void drop_privileges(void);
 
 /* ----------------------------------------------------------- buffers ---- */

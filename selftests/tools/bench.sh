@@ -31,7 +31,7 @@ rashpa-bench memory --sizes 2M --repeat 1 --json="$work/memory.json" "${device[@
 	>"$work/out" 2>"$work/err"
 is "measures: it measures" $? 0
 check_json '
-check("measured-often: what was measured, how often"; .bench == "memory" and .repetitions == 1),
+check("measured-often: names and repetitions"; .bench == "memory" and .repetitions == 1),
 check("machine: the machine"; .machine | .kernel == $kernel and (.cpu | length > 0) and .cpus > 0 and
 	(.iommu | type == "boolean")),
 check("row-fields: every row has its fields"; .rows | length > 0 and all(
@@ -44,7 +44,7 @@ check("no-page-fault: no page fault after mmap"; row("faults after mmap") | leng
 (("alloc, zeroed", "mmap", "read, in sequence", "read, at random", "write, in sequence") as $name |
 	check("beside-hugetlbfs: beside hugetlbfs: \($name)"; row($name) | beside("hugetlbfs") |
 		length > 0 and all(.ours > 0 and .theirs > 0))),
-check("left-reason: what was left out has a reason"; .left_out | length > 0 and
+check("left-reason: each omission has a reason"; .left_out | length > 0 and
 	all((.name | length > 0) and (.reason | length > 0))),
 check("vfio-left-all: VFIO was left out, or all maps were"; .left_out | any(.name | test("VFIO|map")))'
 grep -q "^not measured: VFIO\|^not measured: map" "$work/out"
@@ -53,13 +53,13 @@ is "huge-pages: huge pages are as they were" "$(<"$pool")" "$pages"
 is "buffers: buffers are as they were" "$(rashpactl --json buffer list)" "$buffers"
 
 if ((${#device[@]})); then
-	# beside an import without any driver around it
+	# compared with an import without any driver around it
 	insmod "build/modules/$RASHPA_KERNEL/tests/rashpa_bare.ko"
 	ok $? "module-comparison-loads: the module for comparison loads"
 	rashpa-bench memory --sizes 64K --repeat 1 --json "${device[@]}" \
 		>"$work/memory.json" 2>"$work/err"
 	check_json '
-	check("map: beside a bare import"; row("map") | beside("bare") |
+	check("map: compared with a bare import"; row("map") | beside("bare") |
 		length == 2 and all(.ours > 0 and .theirs > 0)),
 	check("map-unmap: map + unmap"; row("map + unmap (closing stops the function)") | beside("bare") |
 		length == 2 and all(.ours > 0 and .theirs > 0))'
@@ -75,7 +75,7 @@ fi
 
 # what all rows of latency have to fulfil
 latency_rows='
-check("latency/measured-often: latency: what was measured, how often"; .bench == "latency" and .repetitions == 2 and
+check("latency/measured-often: latency: names and repetitions"; .bench == "latency" and .repetitions == 2 and
 	.events == 20),
 check("latency/row-fields: latency: every row has its fields"; .rows | length > 0 and all(
 	(.path | length > 0) and has("ratio") and has("max_rate_hz") and has("overload") and
@@ -91,10 +91,10 @@ check("latency/path-reason: latency: each path is there or has a reason"; . as $
 	index($path)) != null)),
 check("latency/driver: latency: this driver is there"; [.rows[].path] | contains(["channel, read",
 	"channel, eventfd", "channel, ring", "lock, spinning", "lock, timer"])),
-check("latency/full-queue-drops: latency: what a full queue drops is counted exactly"; [.rows[] | .overload //empty] |
+check("latency/full-queue-drops: latency: drops of a full queue are counted exactly"; [.rows[] | .overload //empty] |
 	length == 2 and all(.exact and .events_lost > 0 and .sent == .received + .events_lost and
 	.sent == .interrupts and .sent <= .stacks)),
-check("latency/left-reason: latency: what was left out has a reason"; .left_out | all(.reason |
+check("latency/left-reason: latency: each omission has a reason"; .left_out | all(.reason |
 	length > 0))'
 
 vfio=() pin=0
@@ -114,7 +114,7 @@ if ((${#device[@]})); then
 		select(.bdf == \"$bdf\") | .node")" "fpga$fpga"
 	if ((${#vfio[@]})); then
 		check_json '
-		check("latency/beside-vfio-pci: latency: beside vfio-pci"; [.rows[].path] | contains(["vfio-pci, eventfd"])),
+		check("latency/beside-vfio-pci: latency: compared with vfio-pci"; [.rows[].path] | contains(["vfio-pci, eventfd"])),
 		check("latency/ratios: latency: with ratios"; .rows | all(.ratio |
 			if type == "number" then . > 0 else . == null end) and
 			([.[] | select(.ratio)] | length) == length - 1)' "$work/latency.json"
@@ -123,7 +123,7 @@ if ((${#device[@]})); then
 	fi
 	if ((pin)); then
 		check_json '
-		check("latency/beside-uio-pci-generic-nothing: latency: beside uio_pci_generic, and nothing is lost"; .rows[] |
+		check("latency/beside-uio-pci-generic-nothing: latency: compared with uio_pci_generic, and no event is lost"; .rows[] |
 			select(.path == "uio_pci_generic, read") | .events_lost == 0 and .max_rate_hz > 0)' \
 			"$work/latency.json"
 		is "iommu-domain: the IOMMU domain is as it was" \

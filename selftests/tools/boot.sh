@@ -13,7 +13,7 @@ driver=/sys/bus/pci/drivers/rashpa
 
 buffers() { echo "{ \"buffers\": [ $* ] }" >"$RASHPA_CONFIG/buffers.d/$file.conf"; }
 boards() { echo "{ \"boards\": [ $* ] }" >"$RASHPA_CONFIG/boards.d/$file.conf"; }
-# what list tells of the board
+# a property of the board, as list prints it
 board() { rashpactl --json list | jq -r "[.. | objects | select(.bdf? == \"$bdf\")][0].$1"; }
 served_by() { basename "$(readlink "/sys/bus/pci/devices/$1/driver")"; }
 says() { # NAME STATUS PATTERN COMMAND...
@@ -28,8 +28,8 @@ says() { # NAME STATUS PATTERN COMMAND...
 says "made: made" 0 "^kept: 2 MiB" rashpactl buffer create --exist-ok kept 2M
 says "left: left" 0 "existed$" rashpactl buffer create --exist-ok kept 2M
 says "without-option: without the option" 1 "a buffer named kept exists" rashpactl buffer create kept 2M
-says "another-size: of another size" 1 "differs .*: size: remove it first" rashpactl buffer create --exist-ok kept 4M
-says "another-cache: of another cache" 1 "differs .*: cache" rashpactl buffer create --exist-ok --cache uc kept 2M
+says "another-size: a buffer of another size" 1 "differs .*: size: remove it first" rashpactl buffer create --exist-ok kept 4M
+says "another-cache: a buffer with another cache mode" 1 "differs .*: cache" rashpactl buffer create --exist-ok --cache uc kept 2M
 json '.existed and .length_bytes == 2097152' rashpactl buffer create --exist-ok --json kept 2M
 ok $? "json: JSON tells"
 rashpactl buffer remove kept
@@ -44,12 +44,12 @@ is "group: the group has them" "$(stat -c '%U:%G %a' /dev/rashpa/buffer/one /dev
 	"root:rashpa 640 nobody:rashpa 660"
 chmod 600 /dev/rashpa/buffer/two
 says "again: again" 0 "^two: .*existed" rashpactl apply
-is "changed-since-stays: what was changed since stays" "$(stat -c %a /dev/rashpa/buffer/two)" 600
+is "changed-since-stays: later changes stay" "$(stat -c %a /dev/rashpa/buffer/two)" 600
 file=b
 buffers '{ "name": "three", "size": "9000T" }, { "name": "four", "size": "2M" }'
 says "one-not-fit: one does not fit" 1 "b.conf: the buffer three is not there" rashpactl apply
 [[ -c /dev/rashpa/buffer/four ]]
-ok $? "behind: those behind it are made"
+ok $? "behind: the buffers after it are made"
 buffers '{ "name": "one", "size": "4M" }'
 says "name-two-files: a name in two files" 1 "b.conf: the buffer one is in .*a.conf already" rashpactl apply
 buffers '{ "title": "one", "size": "4M" }'
@@ -71,7 +71,7 @@ modprobe pci-stub
 echo pci-stub >"/sys/bus/pci/devices/$bdf/driver_override"
 echo "$bdf" >/sys/bus/pci/drivers/pci-stub/bind
 is "another-driver: another driver has it" "$(served_by "$bdf")" pci-stub
-says "left-alone: that is left alone" 1 "served by the driver pci-stub" rashpactl apply
+says "left-alone: that driver keeps it" 1 "served by the driver pci-stub" rashpactl apply
 is "it-is-still-there: it is still there" "$(served_by "$bdf")" pci-stub
 boards "{ \"function\": \"$bdf\", \"take\": true }"
 says "unless: unless told" 0 "^$bdf: fpga" rashpactl apply

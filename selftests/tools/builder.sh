@@ -110,6 +110,6 @@ done
 is "verbs/kill-9-builder: verbs: kill -9 of a builder, and of another rank: no event wrong, twice, or lost without a word" "$good" $((2 * kills))
 unset RASHPA_MEET
 verbs 2 nxn --device nowhere --messages 1 >"$work/out" 2>&1
-# the second one may be told to end before it has looked
+# the second one may have to end before it has searched
 is "device-not: a device that is not there" "$? $(($(grep -c "no RDMA device" "$work/err") > 0))" "1 1"
 finish

@@ -29,7 +29,7 @@ for name in "${buffers[@]}"; do
 	rashpactl buffer create "$name" 16M --backend contig >/dev/null || break
 done
 ok $? "buffers: buffers are made"
-# each byte is another one's neighbour: what is in the wrong place is found
+# each byte differs from its neighbours, so that misplaced data are found
 head -c $((10 * 256 * 2 * lines * 2)) /dev/urandom >"$work/images.raw"
 
 all_gone() {

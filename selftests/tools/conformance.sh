@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=50
 # rashpa-fpga-conformance with a card that is bound to vfio-pci: the software FPGA, behind an
-# IOMMU. What it refuses, that what depends on the way to the card holds there too (RASHPA_SUITES:
-# which, all of them if that is empty), and that the function is given back.
+# IOMMU. Checks refusals, tests that depend on the path to the card (RASHPA_SUITES: suites; empty: all
+# of them), and that the function is given back.
 . "$(dirname "$0")/../lib/shell.sh"
 
 bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)

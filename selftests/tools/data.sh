@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=50
-# What remu sends: datasets of HDF5, TIFF and raw files, images of any size and in any number, and
-# what is refused.
+# Data that remu sends: datasets of HDF5, TIFF and raw files, images of any size and in any number, and
+# refusals.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "data: data" "no software FPGA in this guest"; finish; }
@@ -17,7 +17,7 @@ produce() {
 	remu --buffer ring3 --fpga "$fpga" --timeout 60 --json="$work/remu.json" "$@" \
 		>"$work/remu.out" 2>&1 || { sed 's/^/# /' "$work/remu.out"; false; }
 }
-# receive OPTION...: what has been sent, from its beginning
+# receive OPTION...: all that was sent, from its beginning
 receive() {
 	romulu --buffer ring3 --check --timeout 60 --from-start --json="$work/romulu.json" "$@" \
 		>"$work/romulu.out" 2>&1 || { sed 's/^/# /' "$work/romulu.out"; false; }
@@ -147,7 +147,7 @@ refused 2 "90,0,20x20 is outside the image of 101 x 67 pixels" --dataset "$work/
 ok "$wrong" "refused: datasets and options that cannot be"
 wrong=0
 rashpactl buffer remove ring3
-ok $? "buffer-removed-nobody: the buffer can be removed: nobody holds it"
+ok $? "buffer-removed-nobody: the buffer can be removed: no process holds it"
 
 # --- more images than there is room for on the board
 size=$((16 << 20))
@@ -161,7 +161,7 @@ ok $? "note: with a note" || sed 's/^/# /' "$work/remu.out"
 is "numbers: and in numbers" "$(remu_says '[.dataset_images, .loaded_images, .load_bytes, .images]')" \
 	"[6,4,$((4 * size)),11]"
 receive "${many[@]}"
-ok $? "fits-round-round: what fits goes round and round"
+ok $? "fits-round-round: the images that fit are repeated"
 is "all-images-right: all images are right" "$(romulu_says '[.frames, .corrupt]')" "[11,0]"
 produce "${many[@]}" --darks "$work/many.raw" --dark-every 3 --bunch 3 --slots 3 --images 9
 ok $? "darks-not-fit: darks that do not fit"
@@ -177,7 +177,7 @@ if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 	python3 -B tools/dataset/tests/datasets.py "$work" "$work/real.raw" 1024 512 >"$work/log" 2>&1
 	rashpactl buffer create ring3 64M >/dev/null
 	rm -f "$work/got"
-	# written first: what was compared is overwritten
+	# written first, because the comparison overwrites it
 	produce --dataset "$work/real.h5" --images 40 --bunch 4 --slots 10 &&
 		receive --write "$work/got" && head -c $((10 << 20)) "$work/got" | cmp - "$work/real.raw"
 	ok $? "real-images-hdf5: real images, of HDF5, byte for byte"

@@ -34,7 +34,7 @@ fio_on() {
 
 said() { sed 's/^/#   /' "$@" | tail -n 15; } # FILE...: of a foreign program
 
-# Name of the lab's disk (--disk), nothing if there is none.
+# Name of the lab's disk (--disk); empty without one.
 find_disk() {
 	local s
 	[[ $(lspci -d ::0108) ]] || return
@@ -67,7 +67,7 @@ def message(name, n):
 there, sent = message("perf-server", 1), message("perf-client", 0)
 sys.exit(0 if any(sent) and there == sent else 1)
 P
-	ok $? "ib-write-bw-mmap/client-sent-server: ib_write_bw --mmap: what the client sent is in the server's buffer"
+	ok $? "ib-write-bw-mmap/client-sent-server: ib_write_bw --mmap: the client's data are in the server's buffer"
 else
 	sed 's/^/#   /' "$work/rxe"
 	ok 1 "soft-roce-kernel: soft-RoCE in this kernel"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=all where=guest kernel=any iommu=off seconds=120
-# rashpa-inject, in a network namespace of its own, sends to soft-RoCE, which is of the kernel: what
-# is right lands where it belongs, and what is wrong is accounted as the kernel accounts it.
+# rashpa-inject, in its own network namespace, sends to the kernel's soft-RoCE: correct frames arrive
+# where they belong, and wrong ones are counted as the kernel counts them.
 # rashpa-capture-check looks at the receiver's interface meanwhile.
 . "$(dirname "$0")/../lib/shell.sh"
 
@@ -30,7 +30,7 @@ has_gid() { grep -qs ffff:0a4e:0002 /sys/class/infiniband/rxe-near/ports/1/gids/
 wait_for 20 has_gid
 ok $? "address: soft-RoCE has its address"
 
-# receive TRANSPORT BYTES LAST: somebody who waits for it; sets to_it, qpn and address
+# receive TRANSPORT BYTES LAST: start a receiver; sets to_it, qpn and address
 receive() {
 	local rkey
 	: >"$work/told"
@@ -85,12 +85,12 @@ for transport in uc rc; do
 	holds "$transport-pace: they kept their pace ($paced ms)" "$paced >= 150"
 done
 
-# --- what is wrong: ten messages of a packet each, the fifth of them with a fault. Each row:
-# what is sent again, as a sender of a reliable connection does, from which message on;
+# --- faults: ten messages of a packet each, the fifth of them with a fault. Each row:
+# the messages to repeat, as a sender of a reliable connection does, from which message on;
 # how many frames arrive the first time, and how many answers leave;
 # faults by frame, where no answers are between them, else by kind;
 # immediates that arrive;
-# what the kernel counts in the transport layer, and below it, where it counts it
+# counts of the kernel in the transport layer, and below it, if it counts there
 names="rcvd_pkts duplicate_request out_of_seq_request"
 network="UdpNoPorts UdpInCsumErrors IpExtInTruncatedPkts IpExtInCsumErrors"
 # shellcheck disable=SC2086 # several

@@ -19,15 +19,15 @@ runs() {
 		skip "$name" "$(sed -n 's/.*# SKIP //p' "$work/out")"
 		return 4
 	fi
-	# without the table of calls: what was found is to be near the result
+	# without the table of calls, so that findings stand near the result
 	((status == 0)) || grep -v ' tried, ' "$work/out" | sed 's/^/# /'
 	ok "$status" "$name"
 }
 
 runs "system-calls-one: system calls, one thread" "$fuzz/fuzz" --seed 1 --calls 2500
 holds "part-calls-past: a part of the calls gets past the door" "$(value .succeeded) * 20 > $(value .ioctls)"
-# Which calls it made, and how often. What the kernel answers to some hangs on how busy the
-# machine is.
+# Calls that it made, with their numbers. Some answers of the kernel depend on the load of the
+# machine.
 made() { "$fuzz/fuzz" --seed "$1" --calls 600 | sed -n 's/ tried, .*//p'; }
 once=$(made 3)
 [[ $once && $once == "$(made 3)" ]]

@@ -16,7 +16,7 @@ jungfrau "the first board"
 # --- dark images, a veto, and what is kept
 as_reference "the first board"
 
-# --- a GPU that takes whole stacks by itself, as the reference takes one image after the other
+# --- a GPU that takes whole stacks without the CPU, compared with the reference, image by image
 pipeline='{"pretreat": {"gain": 64, "saturated": 30000}, "veto": {"threshold": 100, "pixels": 60},
 	"sinks": {"raw": {"file": "WHERE", "overwrite": true}}}'
 attach "${pipeline/WHERE/$work/reference.f32}" --engine reference
@@ -26,7 +26,7 @@ says '.processing | [.images, .vetoed, .overflow, .lost]' >"$work/reference.coun
 # the other ways: tools/processing/tests/vulkan.sh
 on_gpu "${pipeline/WHERE/$work/ahead.f32}" 16M --drive ahead
 start generate:4 --images 7 --bunch 2 --slots 4 --payload gpu
-both 0 "gpu-takes-itself: the GPU takes them by itself"
+both 0 "gpu-takes-itself: the GPU takes them without the CPU"
 is "counts-reference: it counts as the reference" "$(says '.processing | [.images, .vetoed, .overflow, .lost]')" "$(<"$work/reference.counts")"
 python3 -B - "$work"/{reference,ahead}.f32 >"$work/err" 2>&1 <<-END
 	import sys
@@ -83,7 +83,7 @@ is "event-datagram-once: each event and datagram came once" \
 	"$(jq -c '.rows[0] | [.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .board.lost]' "$work/loop.json")" \
 	"[4000,2000,0,0,0,0,0]"
 
-# --- a GPU that takes images by itself: raw ones are in its memory, or in a window that has pieces of one
+# --- a GPU that takes images without the CPU: raw ones in its memory, or in a window that has parts of one
 driven() { # NAME PATTERN OPTION...
 	local got
 	got=$(LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/selftests/gpu-libraries/drive "${@:3}" \
@@ -98,7 +98,7 @@ done
 driven "ahead: a window of two halves, which are smaller than an image" "$all" ahead window=1000 images=20
 driven "gpu-takes-no: a GPU that takes no memory of the host says so" "^refused: .*memory of the host" ahead
 
-# --- a program is killed while its kernel stays on the GPU, which lets go of it by itself
+# --- a program is killed while its kernel runs on the GPU, and the kernel ends
 LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/selftests/gpu-libraries/drive poll direct=1 \
 	vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
 wait $! 2>/dev/null

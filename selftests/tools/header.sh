@@ -107,5 +107,5 @@ else
 fi
 chgrp "${modes% *}" /dev/rashpa/memory && chmod "${modes#* }" /dev/rashpa/memory
 rashpactl buffer remove shared && rashpactl buffer remove slots && rashpactl buffer remove secret
-ok $? "free: nobody holds a buffer"
+ok $? "free: no process holds a buffer"
 finish

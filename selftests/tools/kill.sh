@@ -35,7 +35,7 @@ maps_gone() { [[ $(rashpactl --json list | jq -r ".devices[] | select(.node == \
 
 faults=$(status .faults)
 for ((i = 0; i < rounds; i++)); do
-	# --- the producer dies, free-running: nobody holds the FPGA back
+	# --- the producer dies, free-running: no credit limits the FPGA
 	stream_on --free-run
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	ok $? "round/data-flows/$i: round $i: data flows"
@@ -68,7 +68,7 @@ for ((i = 0; i < rounds; i++)); do
 	faults=$(status .faults)
 done
 
-# The memory itself: what was in it when the producer died stays.
+# The memory itself: its content at the death of the producer stays.
 stream_on --free-run
 wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 kill -9 "$remu"
@@ -215,7 +215,7 @@ else
 fi
 rashpactl buffer remove ring2
 
-# A board that goes blank: what it sent is not known, and not 2^64 - 1.
+# A board that goes blank: its counts are unknown, and not 2^64 - 1.
 if selftests/lab/host fpga 0 honest >/dev/null 2>&1; then
 	stream_on --free-run
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
@@ -248,7 +248,7 @@ if selftests/lab/host fpga 0 stuck on >/dev/null; then
 	is "board-not-stop-fpga: a board that does not stop: fpga$fpga is stuck" "$(state)" stuck
 	is "board-not-stop-bus: a board that does not stop: its bus mastering is off" \
 		$((16#$(setpci -s "$bdf" COMMAND) & 4)) 0
-	# what it tries then is refused, and nothing comes through
+	# its later writes are refused and do not arrive
 	wait_for 30 refused
 	ok $? "board-not-stop-writes: a board that does not stop: its writes are refused"
 	before=$(status .bytes)
@@ -270,5 +270,5 @@ else
 	skip "streams/board-not-stop: a board that does not stop" "no way to reach the FPGA's control socket"
 fi
 rashpactl buffer remove ring1
-ok $? "buffer-removed-nobody: the buffer can be removed: nobody holds it"
+ok $? "buffer-removed-nobody: the buffer can be removed: no process holds it"
 finish

@@ -28,7 +28,7 @@ refused() {
 	ok $? "log-names-value: $1: the log names the value" || dmesg | tail -n 5 | sed 's/^/#   /'
 	[[ ! -e /sys/module/rashpa && ! -e /sys/bus/pci/drivers/rashpa && ! -e /dev/rashpa ]]
 	ok $? "nothing-left: $1: nothing is left"
-	# a node that somebody opens would hold a module that goes all the same
+	# an open node would hold a module that is being removed
 	dmesg | tail -n +$((before + 1)) | grep -q "bound as"
 	holds "nothing-bound-meanwhile: $1: and nothing was bound meanwhile" "$? == 1"
 	((status)) || rmmod rashpa
@@ -44,8 +44,8 @@ edu=$(functions 1234:11e8)
 if [[ $edu ]]; then
 	refused "ids, not a pair" '.*"edu" is not vendor:device' ids=edu
 	refused "ids, five digits" '.*"12340:11e8" is not' ids=12340:11e8
-	refused "ids, more behind it" '.*"1234:11e8-y" is not' ids=1234:11e8-y
-	refused "ids, the second is none" '.*"" is not' ids=1234:11e8,
+	refused "ids, more after it" '.*"1234:11e8-y" is not' ids=1234:11e8-y
+	refused "ids, the second is empty" '.*"" is not' ids=1234:11e8,
 	insmod "$module" ids=1234:11e8
 	ok $? "ids/loads: ids: it loads"
 	is "ids/all-functions-id: ids: all functions with this id are bound" "$(bound 1234:11e8)" "$edu"

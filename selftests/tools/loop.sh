@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=60
 # A program drives the board by a ring: a thread of this machine, and a persistent shader of a GPU
-# that is a program here (lavapipe), for it takes memory of the host and the doorbell's page by
-# their addresses. Each event is looked for; what software or the board does wrong is found.
+# emulated here (lavapipe), because that accepts memory of the host and the doorbell's page by
+# address. Each event is checked; errors of software and of the board are found.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "program-drives-board: a program drives the board" "no software FPGA in this guest"; finish; }
@@ -13,7 +13,7 @@ events=${RASHPA_LOOP_EVENTS:-100000}
 # told WORD...: to the software FPGA's control socket, which obeys
 told() { selftests/lab/host fpga 0 "$@" >/dev/null; }
 
-# loop STATUS NAME OPTION...: ends with this status; what came of it is in $work/loop.json
+# loop STATUS NAME OPTION...: ends with this status; $work/loop.json has the result
 loop() {
 	local wanted=$1 name=$2 status=0
 	shift 2
@@ -44,12 +44,12 @@ is "board-held-all: the board has held, and all came" "$(says '.rows | map(.boar
 
 # --- what software does wrong
 loop 0 "descriptor-not-written: a descriptor that was not written" --events 2000 --stale 777 --gpu vulkan
-is "board-sent-again: the board tells of it, and it is sent again" \
+is "board-sent-again: the board reports it, and it is sent again" \
 	"$(says '.rows | map([.stale, .board.errors, .missing, .doubled])')" "[[1,1,0,0],[1,1,0,0]]"
 loop 0 "one-lap-before: one of the lap before" --events 2000 --stale 3 --ring 4
 is "found-well: is found as well" "$(says '.rows | map([.stale, .missing])')" "[[1,0]]"
 loop 1 "doorbell: a doorbell for more than there is" --events 2000 --overrun 500 --gpu vulkan
-is "ends-ring-fault: ends the ring with a fault, which is told" "$(says '.rows | map(.wrong | test("fault: config")) | all')" true
+is "ends-ring-fault: ends the ring with a fault, which is reported" "$(says '.rows | map(.wrong | test("fault: config")) | all')" true
 is "next-loop-begins: and the next loop begins anew" "$(status .busy)" false
 loop 0 "next-loop: the next loop" --events 200 --gpu vulkan
 
@@ -59,14 +59,14 @@ late=$(says '.rows[0].late')
 holds "late-sent-all: are late, and sent all the same" "$late > 0 && $(says '.rows[0].datagrams') == 200"
 is "board-counted: the board has counted them" "$(says '.rows[0].board.late')" "$late"
 
-# --- success and failure of stacks, told by one store each: of eight images one is bad
+# --- success and failure of stacks, each reported by one store: one image in eight is bad
 loop 0 "verdicts-4000-stacks: verdicts of 4000 stacks" --verdicts --events 4000 --gpu vulkan
-is "counted: each is counted as it was told" "$(says '.rows | map([.stacks, .bad, .successes, .failures, .missed])')" \
+is "counted: each verdict is counted" "$(says '.rows | map([.stacks, .bad, .successes, .failures, .missed])')" \
 	"[[4000,500,3500,500,0],[4000,500,3500,500,0]]"
 is "and-when-of/last-one-eight: and when, of both: the last one of eight is good" \
 	"$(says '.rows | map(.start_ticks < .last_failure_ticks and .last_failure_ticks < .last_success_ticks) | all')" true
 loop 0 "several-stacks-way: several stacks under way" --verdicts --events 4000 --window 8
-is "board-not-see: what the board did not see is counted as well" \
+is "board-not-see: verdicts that the board missed are counted as well" \
 	"$(says '.rows | map(.successes + .failures + .missed)')" "[4000]"
 
 # --- who watches
@@ -161,7 +161,7 @@ sees "goes on, with the next stream" '.streams[0] | .state == "running" and .sta
 rashpactl unbind "$bdf"
 sees "says that the stream's board is gone" '.streams[0] | .state == "gone" and (.why | test("removed, or unbound"))'
 wait "$remu"
-is "producer-fails: whose producer fails" $? 1 || sed 's/^/# /' "$work/remu"
+is "producer-fails: its producer fails" $? 1 || sed 's/^/# /' "$work/remu"
 sees "still does when the producer has ended" '.streams[0].state == "gone"'
 rashpactl top --once --interval 0.01 | grep -q "^loop  *fpga$fpga  *gone"
 ok $? "producer/people: and for people"
@@ -179,7 +179,7 @@ rashpactl buffer create short 64K >/dev/null
 rashpa-bench loop --fpga "fpga$fpga" --buffer short >"$work/out" 2>&1
 is "buffer-short: a buffer that is too short" $? 1
 grep -q "buffer short has 65536 bytes" "$work/out"
-ok $? "sizes: and the sizes are told" || sed 's/^/# /' "$work/out"
+ok $? "sizes: the message has the sizes" || sed 's/^/# /' "$work/out"
 rashpactl buffer remove short && rashpactl buffer remove loop
 ok $? "nothing-holds-buffers: nothing holds the buffers"
 finish

@@ -3,8 +3,8 @@
 # test: iommu=on seconds=150
 # rashpa-manager leads detectors and receivers that are daemons.
 # shellcheck disable=SC2154 # pid_ with a name is set by daemon
-# RASHPA_KILLS: so many of each, and if it is more than one, nothing else. RASHPA_SEED: of the moments
-# of kills. A second board, and soft-RoCE for namespaces, are used where they are.
+# RASHPA_KILLS: number of kills of each process; above 1, only kills are tested. RASHPA_SEED: seed of the
+# times of kills. A second board, and soft-RoCE for namespaces, are used where they are.
 # Without a driver, telegrams.sh has daemons in each state, and wire-selftest has links.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
@@ -56,8 +56,8 @@ show() { sed 's/^/# /' "$work/out"; }
 is_in() { timeout 60 python3 -B "$client" "$work/$1" until "$2" ${3:+"$work/$3"}; }
 # says FILTER: of the report
 says() { jq -c "$1" "$work/report.json"; }
-# accounted ID STATUS [SENT]: a run has ended so, and its flow adds up. What a network loses is lost, or
-# its images are incomplete (status 4): how much of it there is, is no business of a test.
+# accounted ID STATUS [SENT]: a run has ended with this status, and its flow adds up. A network loses
+# images, or leaves them incomplete (status 4); the test does not check how many.
 accounted() {
 	local want='.flows[0] | .known and .sent > 0 and .sent == .received + .lost and .unaccounted == 0'
 	[[ ! ${3-} ]] || want+=" and .sent == $3"
@@ -72,7 +72,7 @@ part() {
 	[[ ! ${part-} ]] || echo "# $part: $((SECONDS - since)) s"
 	part=$1 since=$SECONDS
 }
-# A receiver that writes where nobody reads until read_it. Sets reader, which has no end of file.
+# A receiver that writes to a pipe, which is not read until read_it. Sets reader, which has no end of file.
 mkfifo "$work/pipe"
 hold_it() { exec {reader}<>"$work/pipe"; }
 read_it() {
@@ -109,7 +109,7 @@ killed() {
 	code=$?
 	case $victim in
 	manager)
-		# nobody comes: it is stopped
+		# no other manager takes over: it is stopped
 		is_in remu ended romulu || wrong "the detector, or the receiver, goes on"
 		;;
 	pid_*)
@@ -150,7 +150,7 @@ leave() {
 	wait "$pid_romulu"
 	ok $? "receiver-ends: the receiver's daemon ends"
 	rashpactl buffer remove led >/dev/null
-	ok $? "buffer-free: nobody holds the buffer"
+	ok $? "buffer-free: no process holds the buffer"
 	part ""
 	finish
 }
@@ -169,7 +169,7 @@ manage plan
 ok $? "plan: a plan is made" || show
 lead
 wait "$manager"
-is "run: what was sent came" "$? $(says '[.flows[0] | .transport, .sent, .received, .lost, .unaccounted], [.parties[].outcome]' | xargs)" \
+is "run: all images arrived" "$? $(says '[.flows[0] | .transport, .sent, .received, .lost, .unaccounted], [.parties[].outcome]' | xargs)" \
 	'0 [pcie,40,40,0,0] [done,done]' || show
 by udp 127.0.0.1:5001
 lead
@@ -257,7 +257,7 @@ wait_for 60 both_run
 ok $? "watch: an observer sees it run" || sed 's/^/# /' "$work/seen"
 kill "$watch"
 wait "$watch"
-is "watch-ends: the observer ends when it is told to" $? 0
+is "watch-ends: the observer ends on a signal" $? 0
 written() { [[ $(status '.sources[0].role') == 4711 ]]; }
 wait_for 60 written
 ok $? "register: the register has what the rule writes" || show
@@ -294,7 +294,7 @@ is "degrade-other: the other one has all" "$(says '.flows[1] | [.sent, .received
 kill "$pid_romulu2"
 wait "$pid_romulu2"
 rashpactl buffer remove led2 >/dev/null
-ok $? "buffer2-free: nobody holds the second buffer"
+ok $? "buffer2-free: no process holds the second buffer"
 
 # --- a board that processes: check reports what it does not hold, and the remedy
 part "boards"
@@ -326,7 +326,7 @@ if [[ $other ]]; then
 		"<engine>$other</engine> <offer>there</offer> <pipeline>{}</pipeline>"
 	no_dataset
 	manage check
-	ok $? "board-fits: what fits passes" || show
+	ok $? "board-fits: a pipeline that fits passes" || show
 	lead
 	wait "$manager"
 	is "board-run: it runs from board to board" "$? $(says '[.parties[1].report.processing.in_place, .flows[0].sent, .flows[0].received]')" \
@@ -388,7 +388,7 @@ else
 	skip "roce-account: take-over by RDMA" "$(tr '\n' ' ' <"$work/err")"
 fi
 
-# --- where nobody takes over, a run goes on to its end: by UDP, and at the same time by RDMA
+# --- without a takeover, a run goes on to its end: by UDP, and at the same time by RDMA
 # orphan NAME DETECTOR RECEIVER: its manager dies
 orphan() {
 	cp "$work/experiment.xml" "$work/$1.xml"
@@ -438,7 +438,7 @@ is "tail: the images of the stack are received, and incomplete" \
 	"$status $(says '[(.flows[0] | .known, .sent, .received + .lost, .unaccounted), .parties[1].report.missing_lines > 250]')" \
 	"4 [true,20,20,0,true]" || { says .flows; show; }
 
-# --- check reports what the way does not carry: a router that has 1500 bytes behind it
+# --- check reports a path that is too narrow: a router with an MTU of 1500 bytes after it
 if [[ $rdma ]]; then
 	part "ways"
 	experiment "" "<images>4</images>" ""
@@ -460,6 +460,6 @@ if [[ $rdma ]]; then
 	kill "$pid_far" "$pid_near"
 	wait "$pid_far" "$pid_near"
 	rashpactl buffer remove net0 >/dev/null
-	ok $? "rdma-buffer-free: nobody holds the buffer for RDMA"
+	ok $? "rdma-buffer-free: no process holds the buffer for RDMA"
 fi
 leave

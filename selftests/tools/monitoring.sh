@@ -34,7 +34,7 @@ is "state: one state is true" "$(says '.samples | to_entries | map(select(.key |
 is "memory: memory that is held" "$(says '.samples["rashpa_memory_used_bytes{}"] >= 8388608')" true
 is "output: standard output has the same" "$(top --prometheus | grep -c "^rashpa_stream_lag_stacks{buffer=\"watched\"} $slots\$")" 1
 
-# --- whoever knows the names
+# --- names used by the dashboard
 says '.families | keys[]' | sort >"$work/families"
 grep -oE '\brashpa_[a-z_]+' tools/monitoring/grafana.json | sort -u | comm -23 - "$work/families" >"$work/unknown"
 [[ -s $work/families && ! -s $work/unknown ]] && jq -e '[.. | .expr? // empty] | length > 5' tools/monitoring/grafana.json >/dev/null
@@ -76,7 +76,7 @@ wait "$writer"
 is "top-ends: top ends by a signal" $? 0
 is "top-file: it takes its file away" "$(compgen -G "$work/*.prom*")" ""
 top --prometheus="$work/none/file" 2>"$work/err"
-is "no-folder: where there is no folder" "$? $(grep -c "none/file.*No such file" "$work/err")" "1 1"
+is "no-folder: a missing folder is reported" "$? $(grep -c "none/file.*No such file" "$work/err")" "1 1"
 kill -9 "$producer"
 wait "$producer" 2>/dev/null
 measured dead watched
@@ -99,5 +99,5 @@ is "report-log: addresses in the kernel's log are left out, and nothing else" \
 	"planted at 0x?, [mem 0x?-0x?], 0x?, 0x1234:0x5250, 123456789"
 is "report-addresses: no address is anywhere" "$(grep -nE '0x[0-9a-f]{7,}|".*".*[0-9a-f]{12,}.*"|private-pixels' "$work/report" | head -n 5)" ""
 rashpactl buffer remove watched
-ok $? "buffer-free: nobody holds the buffer"
+ok $? "buffer-free: no process holds the buffer"
 finish

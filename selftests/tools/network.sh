@@ -3,7 +3,7 @@
 # test: tier=check where=guest kernel=any iommu=off seconds=17
 # Streams over RoCE v2: remu in one network namespace, romulu in another, soft-RoCE between them;
 # packets are dropped by their number, so that it is known which messages are missing.
-# RASHPA_TIER=check: three streams. What is agreed upon, and tails of all lengths: network-selftest.
+# RASHPA_TIER=check: three streams. network-selftest checks the contract, and tails of all lengths.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 . "$(dirname "$0")/../lib/rxe-stream.sh"
@@ -14,7 +14,7 @@ rashpactl buffer create --backend contig net0 64M >/dev/null
 ok $? "buffer: a buffer is made"
 leave() {
 	rashpactl buffer remove net0
-	ok $? "buffer-free: nobody holds the buffer"
+	ok $? "buffer-free: no process holds the buffer"
 	finish
 }
 
@@ -135,5 +135,5 @@ received 1
 grep -q "dma-buf.*use a contig buffer" "$work/out0"
 ok $? "memory: memory by dma-buf is refused with the remedy" || sed 's/^/# /' "$work/out0"
 rashpactl buffer remove net1
-ok $? "memory-free: nobody holds it"
+ok $? "memory-free: no process holds it"
 leave

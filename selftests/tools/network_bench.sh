@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=all where=guest kernel=any iommu=off seconds=90
-# rashpa-bench network: a writer and a sink count the same messages, also those that were dropped on
-# purpose, or came with a wrong check sum. What it measures is not judged here, nor is what a line loses
-# by itself.
+# rashpa-bench network: a writer and a sink count the same messages, also those dropped on purpose, or
+# with a wrong checksum. The test does not judge measured values, nor losses of the line itself.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 
@@ -70,7 +69,7 @@ sink --buffer bench0 --wait poll
 write buffer 0 --messages 10 --repeat 1 --destinations 10
 both 10 10 0
 rashpactl buffer remove bench0
-ok $? "buffer-free: nobody holds the buffer"
+ok $? "buffer-free: no process holds the buffer"
 
 # 100 messages in chains of 50 ask for two events
 sink

@@ -113,14 +113,14 @@ wait_for 20 listens 5002
 [[ $(peer ask '' 5002) == *"cannot begin the stream"* ]]
 ok $? "busy-detector: a detector gets the error that its receiver has no buffer"
 wait "$second"
-is "busy: that receiver fails, and names the buffer" "$? $(grep -c "hostile0.*producer" "$work/second")" "1 1" ||
+is "busy: the receiver fails, and names the buffer" "$? $(grep -c "hostile0.*producer" "$work/second")" "1 1" ||
 	sed 's/^/# /' "$work/second"
 kill -INT "$receiver"
 timeout $((20 * ${RASHPA_SLOW:-1})) tail --pid="$receiver" -f /dev/null
 ok $? "flood: a detector that never stops talking does not keep romulu from ending" || kill -9 "$receiver"
 wait "$receiver" "$flood"
 rashpactl buffer remove hostile0
-ok $? "buffer-free: nobody holds the buffer"
+ok $? "buffer-free: no process holds the buffer"
 
 # --- receivers
 # send LIE [OPTION...]: to a receiver with this lie; its status
@@ -152,7 +152,7 @@ negative "credit"
 escape error
 L
 
-# --- memory that is none, by a reliable connection
+# --- invalid memory, by a reliable connection
 need_rxe_pair
 in=(at a)
 to=10.1.0.2:5001

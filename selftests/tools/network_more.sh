@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=all where=guest kernel=any iommu=off seconds=140
-# Streams over RoCE v2: several receivers and senders, reliable connections, torn messages, what a mode is
-# blind to, and processes that are killed. RASHPA_SEED: of the moments; RASHPA_ROUNDS: more of these.
+# Streams over RoCE v2: several receivers and senders, reliable connections, torn messages, losses that
+# a mode cannot see, and killed processes. RASHPA_SEED: seed of the times; RASHPA_ROUNDS: number of rounds.
 # Numbers that go round, and strangers: network_hostile.sh.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
@@ -63,7 +63,7 @@ wait "$upper"
 ok $? "halves-upper: another one sends the upper half" || sed 's/^/# /' "$work/upper"
 received 0
 is "halves: both halves make images" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
-is "halves-senders: of two detectors" "$(romulu_says '[.network.flows[].sender] | unique | length')" 2
+is "halves-senders: from two detectors" "$(romulu_says '[.network.flows[].sender] | unique | length')" 2
 
 receive --senders 2 --timeout 20
 send --images 8 --bunch 2 --dtp 0,0,1024x256 &

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=all where=guest kernel=any iommu=off seconds=70
-# Packets of UDP that come by AF_XDP: what is taken, what is left to the kernel, and what is left
-# behind.
+# Packets of UDP that arrive by AF_XDP: packets that are taken, packets left to the kernel, and
+# resources left at the end.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 . "$(dirname "$0")/../lib/rxe-stream.sh"
@@ -139,5 +139,5 @@ wait "${receiver[0]}" 2>/dev/null
 ! attached
 ok $? "killed: it goes when romulu is killed"
 rashpactl buffer remove net0
-ok $? "buffer-free: nobody holds the buffer"
+ok $? "buffer-free: no process holds the buffer"
 finish

@@ -42,7 +42,7 @@ whole() {
 		"first >= 1 && rest >= 1 && first + rest >= $2 && first + rest <= $3"
 }
 
-# --- a board that processes, beside the one that streams
+# --- a board that processes, and another one that streams
 other=$(lspci -D -d 1234:5250 | sed -n '2s/ .*//p')
 if [[ $other ]]; then
 	rashpactl unbind "$other" >/dev/null 2>&1
@@ -173,7 +173,7 @@ if [[ $other ]]; then
 	fresh
 	echo "$before" >"$policy"
 	romulu --buffer process --pipeline '{}' --offer board >"$work/out" 2>&1
-	is "refused-nobody: memory of no board" $? 2
+	is "refused-nobody: memory of a missing board" $? 2
 
 	# in a program: the result of an image that was given up is not the next one's
 	cat >"$work/stopped.py" <<-END
@@ -285,7 +285,7 @@ romulu --buffer process --pipeline '{"sinks": {"streams": {"mean": {"buffer": "r
 romulu=$!
 start generate:4 --images 8 --bunch 2
 wait "$romulu"
-is "no-stage: what no stage makes is no stream" "$? $(grep -c "sinks.streams.mean: .* accumulate" "$work/out")" "1 1"
+is "no-stage: results without a stage are no stream" "$? $(grep -c "sinks.streams.mean: .* accumulate" "$work/out")" "1 1"
 attach '{}'
 both 0 "no-stage-next: the next receiver has what it left"
 
@@ -306,12 +306,12 @@ python3 -B - "$work/first.h5" "$work/rest.h5" <<-END >"$work/err" 2>&1
 	a, b = (list(e["instrument/detector/sequence_number"]) for e in (first, rest))
 	print(a, b)
 	assert not first["complete"][()] and rest["complete"][()]
-	# the first may have nothing yet: a file is made longer before it is told how many it has
+	# the first file may still be empty: it grows before its number of images is updated
 	assert len(a) < 40 and sorted({*a, *b}) == list(range(min(b + a), min(b + a) + 40)) and len(a + b) <= 42
 END
 ok $? "hdf5-killed: both files have all images, and no more than a stack twice" || sed 's/^/# /' "$work/err"
 
-# --- a stream that ends in the middle: what came is in the file, which is not called complete
+# --- a stream that ends early: the file has the images that arrived, and is not marked complete
 start generate:4 --images 1000000 --bunch 2 --slots 8
 attach "{\"sinks\": {\"nexus\": {\"file\": \"$work/part.h5\"}}}"
 has_part() { (($(stat -c %s "$work/part.h5" 2>/dev/null || echo 0) > 2 * float)); }
@@ -330,13 +330,13 @@ python3 -B - "$work/part.h5" <<-END >"$work/err" 2>&1
 END
 ok $? "hdf5-short: it is not complete in the file, which opens" || sed 's/^/# /' "$work/err"
 
-# --- a disk that is full: the receiver stops, or goes on, as it was told
+# --- a full disk: the receiver stops, or goes on, as configured
 mkdir "$work/small"
 mount -t tmpfs -o size=$((5 * float / 2)) tmpfs "$work/small"
 start generate:4 --images 8 --bunch 2
 attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\", \"overwrite\": true, \"on_error\": \"go_on\"}}}"
 both 4 "full-go-on-end: a full disk, and the stream goes on"
-is "full-go-on: what was lost is counted, and the file has whole images" \
+is "full-go-on: losses are counted, and the file has whole images" \
 	"$(says '[.images, .sinks[0].images, .sinks[0].lost]') $(stat -c %s "$work/small/out")" "[8,8,6] $((2 * float))"
 grep -q "small/out: No space left on device" "$work/out"
 ok $? "full-reason: it names the file and the reason" || sed 's/^/# /' "$work/out"
@@ -353,7 +353,7 @@ holds "full-next: it is, at least, all but the stack that was written: $(($(stat
 romulu --buffer process --pipeline '{"vetto": {}}' >"$work/out" 2>&1
 is "wrong-pipeline: a pipeline that is wrong" "$? $(grep -c "vetto: unknown" "$work/out")" "1 1"
 romulu --buffer process --engine fpga --pipeline '{}' >"$work/out" 2>&1
-is "wrong-engine: an engine that is none" "$?" 2
+is "wrong-engine: an unknown engine" "$?" 2
 rashpactl buffer remove process >/dev/null && rashpactl buffer remove results >/dev/null
-ok $? "buffers-free: nobody holds a buffer"
+ok $? "buffers-free: no process holds a buffer"
 finish

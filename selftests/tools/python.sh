@@ -63,5 +63,5 @@ holds "15-lines: it has 15 lines at most ($lines)" "$lines > 0 && $lines <= 15"
 wait "$remu"
 ok $? "remu-ends-well: remu ends well" || sed 's/^/# /' "$work/remu.out"
 rashpactl buffer remove ring5
-ok $? "nobody-holds-buffer: nobody holds the buffer"
+ok $? "nobody-holds-buffer: no process holds the buffer"
 finish

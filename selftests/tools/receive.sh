@@ -58,7 +58,7 @@ into_pipe() { # more arguments of romulu; the pipe is open when this returns
 	exec {pipe}<"$work/fifo"
 }
 
-# --- a stride that leads nowhere, images that are not packed: what is touched is in the slot
+# --- a stride out of range, images that are not packed: only the slot is accessed
 produce generate:4 --slots 4 --images 4
 poke $image_stride $((1 << 40))
 receive --check --dataset generate:4
@@ -75,7 +75,7 @@ produce generate:4:1 --slots 4 --images 4
 receive --check --dataset generate:4:2
 is "another-dataset/failure: another dataset: a failure" $? 1
 says "shows other images than those of the dataset generate:4:2"
-ok $? "explained: that is explained"
+ok $? "explained: the message gives the reason"
 receive --check --dataset generate:5:1
 ok $? "same-images-dataset: more of the same images are the dataset"
 
@@ -88,7 +88,7 @@ ok $? "another-run-last: another run, while the last stack is written"
 cat <&"$pipe" >>"$work/got"
 exec {pipe}<&-
 ended
-ok $? "copied-before-good: what was copied before is a good stack"
+ok $? "copied-before-good: data copied before are a good stack"
 is "whole: it is whole" "$(stat -c %s "$work/got")" $((2 * image))
 cmp <(head -c $image "$work/got") <(tail -c $image "$work/got") | sed 's/^/# /'
 is "first-run: and of the first run" "${PIPESTATUS[0]}" 0
@@ -99,7 +99,7 @@ into_pipe
 head -c 1 <&"$pipe" >/dev/null
 kill -TERM "$romulu"
 ended
-is "receiver-interrupted-nobody: a receiver can be interrupted while nobody reads what it writes" \
+is "receiver-interrupted-nobody: a receiver can be interrupted while its output is not read" \
 	"$? $(get interrupted) $(get frames)" "0 true 0"
 exec {pipe}<&-
 into_pipe --timeout 0.1
@@ -111,11 +111,11 @@ mount -t tmpfs -o size=$((image * 3 / 2)) none "$work/small"
 receive --write "$work/small/out"
 is "full-file-system/failure: a full file system: a failure" $? 1
 says "No space left"
-ok $? "full/explained: that is explained"
+ok $? "full/explained: the message gives the reason"
 is "stack-file-whole: a stack in its file is a whole one" "$(stat -c %s "$work/small/out")" $image
 mount -o remount,size=$((image * 4)) "$work/small"
 receive --write "$work/small/out"
-ok $? "next-receiver-behind: the next receiver goes on behind it"
+ok $? "next-receiver-behind: the next receiver appends to it"
 receive --from-start --write "$work/all"
 ok $? "all-paced-stream: all of a paced stream that has ended is still there"
 cmp "$work/all" "$work/small/out" | sed 's/^/# /'
@@ -144,7 +144,7 @@ start generate:1 --rate 0.02
 receive --write "$work/seldom" --timeout 1
 is "nothing-file-written: nothing comes while a file is written to: the time is over" $? 3
 says "no stack arrived for 1 s after 1 frames"
-ok $? "nothing/explained: that is explained"
+ok $? "nothing/explained: the message gives the reason"
 stop
 
 # --- a lock record that cannot be
@@ -154,7 +154,7 @@ poke $lock_stacks $((1 << 62))
 receive
 is "bad-lock-record/failure: a bad lock record: a failure" $? 1
 says "4611686018427387904 complete stacks, which is impossible"
-ok $? "bad/explained: that is explained"
+ok $? "bad/explained: the message gives the reason"
 stop
 
 # --- a producer that ends before all images came
@@ -164,11 +164,11 @@ attach --images 100000
 wait_for 30 sent 10
 stop
 ended
-is "fewer-images-asked: fewer images than were asked for: a failure" $? 1
+is "fewer-images-asked: fewer images than requested: a failure" $? 1
 says "after .* of 100000 images"
-ok $? "fewer/explained: that is explained"
+ok $? "fewer/explained: the message gives the reason"
 
-# --- the function is stopped while stacks are complete that nobody has taken yet
+# --- the function is stopped while complete stacks have not been taken yet
 start generate:4 --slots 4 --images 400
 wait_for 30 waits
 into_pipe
@@ -182,8 +182,8 @@ exec {pipe}<&-
 ended
 is "stream-stopped-failure: a stream that was stopped: a failure" $? 1
 says "after 4 of 400 images"
-ok $? "stream/explained: that is explained"
-is "complete-taken-first: but what was complete is taken first" "$(get frames) $(stat -c %s "$work/rest")" \
+ok $? "stream/explained: the message gives the reason"
+is "complete-taken-first: but complete stacks are taken first" "$(get frames) $(stat -c %s "$work/rest")" \
 	"4 $((4 * image - 1))"
 
 # --- one consumer of a stream
@@ -197,7 +197,7 @@ is "words: in words, too" "$(rashpactl buffer info ring3 |
 romulu --buffer ring3 --timeout 1 >"$work/second" 2>&1
 is "second-consumer/failure: a second consumer: a failure" $? 1
 grep -q "ring3 has a consumer: process $romulu " "$work/second"
-ok $? "names-first-one: that names the first one" || sed 's/^/# /' "$work/second"
+ok $? "names-first-one: the message names the first one" || sed 's/^/# /' "$work/second"
 stop
 ended
 ok $? "lost-nothing: which has lost nothing"
@@ -214,10 +214,10 @@ wait_for 30 waits
 receive --check --dataset generate:2
 is "no-doorbells/fails: a consumer that has to give credit fails" $? 1
 says "fpga$fpga: no doorbells: "
-ok $? "no/explained: that is explained"
+ok $? "no/explained: the message gives the reason"
 stop
 have_fpga
 
 rashpactl buffer remove ring3
-ok $? "buffer-removed-nobody: the buffer can be removed: nobody holds it"
+ok $? "buffer-removed-nobody: the buffer can be removed: no process holds it"
 finish

@@ -42,5 +42,5 @@ for i in 1 2 3; do
 	is "sent/$i: the producer ends well" $? 0
 done
 rashpactl buffer remove ring1
-ok $? "buffer-free: nobody holds the buffer"
+ok $? "buffer-free: no process holds the buffer"
 finish

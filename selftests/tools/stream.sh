@@ -27,7 +27,7 @@ is "bytes-images: bytes are those of the images" "$(get .bytes)" $((images * 102
 is "fpga-wrote: the FPGA wrote as many" "$(get .fpga.bytes)" $((images * 1024 * 512 * 2))
 is "one-descriptor-per: one descriptor per line" "$(get .fpga.descriptors)" $((images * 512))
 is "two-transfer-processes: two transfer processes" "$(get .dtps)" 2
-is "group-nobody-lapped: a group that nobody lapped" "$(get .overruns)" 0
+is "group-nobody-lapped: a group that was never lapped" "$(get .overruns)" 0
 is "no-address-fault: no address fault" "$(get .fpga.faults)" 0
 is "64-mib-one-segment: 64 MiB are one segment" "$(get .segments)" 1
 is "class: class is $expected" "$(get '.class | ascii_downcase')" "$expected"
@@ -51,7 +51,7 @@ if [[ -e $trace/uprobe_events ]]; then
 		--timeout 60 >/dev/null
 	wait "$receiver"
 	is "stream-probe: the stream with a probe" $? 0
-	# of the word the lower half, the upper one tells which run it is
+	# the lower half of the word; the upper one is the number of the run
 	for offset in 0x18 0x1018; do
 		is "doorbell-seen-giving/$offset: the doorbell at $offset is seen giving back the last stack" "$(grep -c \
 			"romulu.*doorbell: .*offset=$offset value=20$" "$trace/trace")" 1
@@ -92,7 +92,7 @@ sent=$(jq .images "$work/lossy-remu.json")
 holds "received-lost-add: received and lost add up to the stacks that were sent" \
 	"lost + frames <= sent && sent < lost + frames + 4"
 holds "receiver-stands-loses: a receiver that stands still loses frames" "$lost > 0"
-is "kept-right: what it kept is right" "$(jq .corrupt "$work/lossy.json")" 0
+is "kept-right: the frames that it kept are right" "$(jq .corrupt "$work/lossy.json")" 0
 holds "group-counted-overruns: the group counted overruns" "$(jq .overruns "$work/lossy.json") > 0"
 holds "fpga-counted-overruns: the FPGA counted overruns" "$(jq .overruns "$work/lossy-remu.json") > 0"
 rashpactl buffer remove lossy
@@ -125,7 +125,7 @@ if selftests/lab/host fpga 0 clock run >/dev/null; then
 		((lost == 4 * stacks || lost == 4 * (stacks - 1)))
 	}
 	wait_for 15 frames_lost
-	ok $? "top-frames-lost: top tells of frames that were lost, four for each stack"
+	ok $? "top-frames-lost: top reports lost frames, four for each stack"
 	selftests/lab/host fpga 0 clock run >/dev/null
 	kill "$producer"
 	wait "$producer"
@@ -147,8 +147,8 @@ if selftests/lab/host fpga 0 early on >/dev/null; then
 	selftests/lab/host fpga 0 honest >/dev/null
 	rashpactl buffer remove early
 
-	# A bus that keeps payload back and lines that arrive from the last to the first: remu's
-	# streams flush, so nobody notices.
+	# A bus that delays payload, and lines that arrive in reverse order: remu's streams flush, so that
+	# consumers see no difference.
 	selftests/lab/host fpga 0 late on hold >/dev/null
 	selftests/lab/host fpga 0 reorder on >/dev/null
 	rashpactl buffer create late 64M >/dev/null
@@ -166,8 +166,8 @@ else
 	skip "data-late: data that would be late" "no way to reach the FPGA's control socket"
 fi
 
-# A live source is faster than its receiver: whatever becomes of a frame, somebody says so, and what
-# arrives is the frame that its metadata name.
+# A live source is faster than its receiver: every frame is accounted for, and each frame that arrives
+# is the one that its metadata name.
 live() { # NAME REMU-OPTION...: streams 400 frames, a receiver compares them; its exit status
 	local status
 	name=$1
@@ -230,7 +230,7 @@ if selftests/lab/host fpga 0 miss frames 7 >/dev/null; then
 	selftests/lab/host fpga 0 miss frames off >/dev/null
 	selftests/lab/host fpga 0 miss lines off >/dev/null
 else
-	skip "detector-misses: what a detector misses" "no way to reach the FPGA's control socket"
+	skip "detector-misses: losses of a detector" "no way to reach the FPGA's control socket"
 fi
 
 # Regions, sampling: four corners of the image, 1 of 3, into another arrangement. The
@@ -246,7 +246,7 @@ sed 's/^/# /' "$work/out"
 is "203-images: 203 images" "$(jq .frames "$work/roi.json")" 203
 rashpactl buffer remove roi
 
-# Images in another buffer than what is told of them; the lock records in a third place.
+# Images in another buffer than their header; the lock records in a third place.
 payload() {
 	remu --buffer told --payload shown --fpga "$fpga" --bunch 4 --images 80 --timeout 60 "$@" \
 		--json="$work/remu.json" >"$work/err" 2>&1
@@ -264,13 +264,13 @@ for lock in "" told.lock; do
 	is "all-frames: all frames" "$(jq -c '[.frames, .corrupt, .lost]' "$work/told.json")" "[80,0,0]"
 done
 payload --payload nowhere
-is "memory-nobody: memory that nobody has" $? 1
+is "memory-nobody: memory that does not exist" $? 1
 grep -q nowhere "$work/err"
 ok $? "named: is named"
 payload --payload ""
 is "memory-without-name: memory without a name" $? 2
 rashpactl buffer remove told && rashpactl buffer remove shown && rashpactl buffer remove told.lock
-ok $? "nobody-holds: nobody holds them"
+ok $? "nobody-holds: no process holds them"
 
 # An ordinary member of the group does all of it, within the limits that are there by default;
 # who drives the board needs its registers besides, which its profile keeps from users.

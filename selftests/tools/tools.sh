@@ -5,8 +5,8 @@
 # the remedy, and nothing has changed. And what they tell is true, as text and as JSON.
 . "$(dirname "$0")/../lib/shell.sh"
 
-# Buffers, functions and who holds them; of a bound function also its maps and how often
-# it was stopped. Programs start slowly in an emulated machine: few are used.
+# Buffers, functions and their holders; for a bound function also its maps and the number of
+# stops. Programs start slowly in an emulated machine: few are used.
 state() {
 	echo /dev/rashpa/* /dev/rashpa/buffer/* "$(</sys/module/rashpa/refcnt)"
 	# without sanitizers, where others have them
@@ -74,14 +74,14 @@ json '.[] | select(.name == "here" and .length_bytes == 4194304 and .kind == "bu
 	.owner == "root" and .leases == 0 and .unknown == null and
 	.registrable == (.backend == "contig") and .page_bytes >= 4096)' \
 	rashpactl --json buffer list
-ok $? "buffer-list-json: buffer list --json tells what it is and whose"
+ok $? "buffer-list-json: buffer list --json has properties and owner"
 json '.streams == [] and .skipped == [{buffer: "here", why: "there is no stream in it"}]' \
 	rashpactl --json top --once --interval 0.01
-ok $? "top-json-no-stream: top --json tells where no stream is"
+ok $? "top-json-no-stream: top --json lists buffers without a stream"
 mkdir -p "$work/dev/buffer" && touch "$work/dev/buffer/b"{1..130}
 json '.skipped | length == 130' env RASHPA_DEV="$work/dev" rashpactl --json top --once --interval 0.01
 ok $? "top-leaves-no: top leaves no buffer out, however many there are"
-# A terminal: the picture has a screen of its own, q ends it, and the rest of it is as before.
+# A terminal: the picture has its own screen, q ends it, and the other screen is as before.
 on_terminal() { # INPUT COMMAND
 	printf '%s' "$1" | TERM=xterm timeout 60 script -qec "$2" "$work/typescript" >/dev/null
 }
@@ -93,7 +93,7 @@ ok $? "top-terminal-draws: top on a terminal draws the table"
 grep -q $'\e\[?1049h.*' "$work/typescript" && tail -n 2 "$work/typescript" | grep -q $'\e\[?1049l'
 ok $? "gives-terminal-back: and gives the terminal back"
 TERM=nosuch timeout 60 script -qec "rashpactl top --interval 0.1 --count 2" /dev/null >"$work/out" </dev/null
-is "top-terminal-nobody: top on a terminal that nobody knows writes lines" "$? $(grep -c "BUFFER" "$work/out")" "0 2"
+is "top-terminal-nobody: top on an unknown terminal writes lines" "$? $(grep -c "BUFFER" "$work/out")" "0 2"
 rashpactl --json="$work/file" buffer info here >"$work/out" && rashpactl buffer info here -j >"$work/json"
 is "json-file-writes: --json=FILE writes the same there, and nothing here" \
 	"$(cmp "$work/file" "$work/json" && stat -c %s "$work/out")" 0
@@ -104,7 +104,7 @@ for line in "owner +root:" "mode +0[0-7]{3}" "leases +0" "by address +can" "page
 	ok $? "and-tells: and tells: $line"
 done
 
-# What cannot be written is a failure, and said once.
+# Output that cannot be written is a failure, reported once.
 for command in "rashpactl --help" "rashpactl buffer list" "rashpactl --json buffer list" \
 	"rashpactl top --once --interval 0.01"; do
 	read -ra words <<<"$command"
@@ -129,7 +129,7 @@ grep -q "Permission denied" "$work/err"
 ok $? "not-others: it is not for others"
 json '.[] | select(.name == "owned" and .unknown == "not for you" and .owner == "daemon" and
 	(has("length_bytes") | not))' as_nobody rashpactl --json buffer list
-ok $? "see-owner-mode: who see owner and mode only"
+ok $? "see-owner-mode: other users see owner and mode only"
 as_nobody rashpactl buffer list | grep -q "owned.*daemon:mail.*0640.*not for you"
 ok $? "text: also as text"
 rashpactl buffer permit owned --mode 0644 --owner :nogroup
@@ -138,7 +138,7 @@ is "sets-node-well: sets the node as well" "$(stat -c %U:%G:%a "$node")" daemon:
 as_nobody rashpactl buffer info owned | grep -q "^mode *0644"
 ok $? "others-open: and others can open it"
 as_nobody rashpactl buffer permit owned --mode 0666 2>"$work/err"
-ok $((! $?)) "not-permit: what they may not permit"
+ok $((! $?)) "not-permit: but they cannot change the mode"
 
 coproc holder { exec python3 -c "import os
 os.open('$node', os.O_RDWR | os.O_EXCL)
@@ -200,7 +200,7 @@ if have_fpga; then
 	refuses 1 "/nowhere" remu --buffer here --fpga "$fpga" --dataset /nowhere
 	refuses 1 "vector 999" rashpactl event watch "fpga$fpga" --vector 999
 	refuses 1 "here:4194304 .*outside" rashpactl event watch "fpga$fpga" --lock here:4194304
-	refused "refused/bound: what a bound function does not do"
+	refused "refused/bound: refusals of a bound function"
 	json '.device.state == "ready" and (.sources | length == 3) and
 		.sources[1].label == "lock here:64 changed" and .sources[1].looks > 0 and
 		.sources[2].kind == "group" and .sources[2].acknowledged == 0 and
@@ -276,10 +276,10 @@ if have_fpga; then
 	jq -e . "$work/event" >/dev/null
 	ok $? "prints-json: and prints it as JSON"
 	watch_quiesce /dev/full
-	is "event-watch-ends: event watch ends where nobody can read it" \
+	is "event-watch-ends: event watch ends if its output cannot be written" \
 		"$? $(grep -c "cannot write standard output" "$work/err")" "1 1"
 
-	# What a producer has claimed, although there is no map yet: so it is while remu loads
+	# The claim of a producer, although there is no map yet: as while remu loads
 	# its dataset.
 	rashpactl buffer create roomy 16M >/dev/null
 	brief=(remu --buffer roomy --fpga "$fpga" --bunch 1 --dataset generate:1 --images 4
@@ -300,7 +300,7 @@ if have_fpga; then
 	ok $? "stranger-lock-buffer: a stranger's lock of a buffer keeps no producer out"
 	exec {claim}<&-
 
-	# Whoever reads what we print may be slow: nothing is held meanwhile.
+	# A reader of our output may be slow: nothing is held meanwhile.
 	writes() { [[ $(<"/proc/$1/syscall") == "1 0x1 "* ]]; }
 	for command in "map here fpga$fpga" "map explain here --for fpga$fpga"; do
 		read -ra words <<<"$command"
@@ -322,7 +322,7 @@ if have_fpga; then
 	done
 	rashpactl buffer remove roomy
 
-	# what the board has, by its list of blocks; nothing of it is running
+	# the blocks of the board, by its list; none of them is running
 	rashpactl --json fpga status "fpga$fpga" >"$work/status"
 	json '[.blocks[].name] as $b |
 		(["dtp", "table", "source", "sensor", "mailbox"] - $b == []) and
@@ -334,7 +334,7 @@ if have_fpga; then
 		has("stall_ticks") and has("stall_bus_ticks") and has("stall_source_ticks") and
 		has("dropped") and has("lost") and has("fifo_peak"))' \
 		cat "$work/status"
-	ok $? "fpga-status/process-stalled-dropped: fpga status: what a process was stalled by, has dropped and lost"
+	ok $? "fpga-status/process-stalled-dropped: fpga status: stalls, drops and losses of a process"
 	json '.sources == [.sources[0]] and
 		(.sources[0] | .running == false and .source == 0 and .fifo == 16 and
 		 (has("frames") and has("missed") and has("rate")))' \
@@ -360,11 +360,11 @@ if have_fpga; then
 		.[1].first == 512 and .[16].name == "ring0") and
 		all(.engines[]; .failures == 0 and .maps == 0) and (.engine_stops | type == "number")' \
 		rashpactl --json fpga status "fpga$fpga"
-	ok $? "fpga-status/stopped-without-rest: fpga status: what can be stopped without the rest"
+	ok $? "fpga-status/stopped-without-rest: fpga status: engines that can be stopped alone"
 	rashpactl fpga status "fpga$fpga" | grep -Eq "^engines +[0-9]+, stopped without the rest"
 	ok $? "fpga/text: also as text"
 	is "reg-read: reg read" "$(rashpactl reg read "fpga$fpga" 0:0)" 0x50485352
-	is "reg-write: reg write tells what is there then" "$(rashpactl reg write "fpga$fpga" 0:0x28 0x1234)" 0x00001234
+	is "reg-write: reg write prints the value read back" "$(rashpactl reg write "fpga$fpga" 0:0x28 0x1234)" 0x00001234
 	rashpactl reg write "fpga$fpga" 0:0x28 0 >/dev/null
 	json 'length == 3 and .[0] == {bar: 0, offset: "0x0", value: "0x50485352"} and .[2].offset == "0x8"' \
 		rashpactl --json reg dump "fpga$fpga" 0:0 12
@@ -378,7 +378,7 @@ if have_fpga; then
 	refuses 1 "bounds of engines" rashpactl reg read "fpga$fpga" 0:0x7000
 	refused "refused/registers: places that are none, and those of the driver"
 
-	# A terminal that nobody reads holds it between two registers, and the function goes.
+	# A terminal that is not read blocks it between two registers, and the function goes.
 	python3 - "fpga$fpga" >"$work/out" 2>&1 <<'P'
 import os, subprocess, sys, time
 terminal, output = os.openpty()
@@ -449,7 +449,7 @@ P
 	refuses 1 "2.json: dma_bits" env RASHPA_PROFILES="$work/profiles:$PWD/tools/profiles" \
 		rashpactl bind "$bdf"
 	refused "refused/profile-broken: a broken profile of this board"
-	# A node that belongs to somebody else at first: the device manager takes its time.
+	# A node that belongs to another user at first: the device manager takes its time.
 	attributes=("$drivers/rashpa/bind" "$override")
 	chown daemon "${attributes[@]}"
 	setpriv --reuid daemon --regid daemon --clear-groups --inh-caps +sys_admin,+sys_rawio \
@@ -467,12 +467,12 @@ P
 		tools/profiles/rashpa-fpga.json >"$work/other.json"
 	json '.table.sum == {offset_bytes: 24, bits: 64}' \
 		rashpactl --json bind --profile "$work/other.json" "$bdf"
-	ok $? "bind-json-table: bind --json tells of the table and its sums"
+	ok $? "bind-json-table: bind --json has the table and its sums"
 	fpga=$(jq -r .number "$work/json")
 	json 'all(.[]; (.state == "ok") == (.name != "memory")) and (.[] |
 		select(.name == "memory") | .state == "differs" and .length_bytes == 8192 and
 		.offset_bytes == null and .user == null and .bar == 4)' rashpactl --json window list "fpga$fpga"
-	ok $? "window-list-window: window list tells of a window that is another profile's"
+	ok $? "window-list-window: window list reports a window of another profile"
 	rashpactl window list "fpga$fpga" | grep -Eq "^memory +4 +- +8 KiB +wc +- +differs"
 	ok $? "window/text: also as text"
 	have_fpga
@@ -502,7 +502,7 @@ if [[ $peer_bdf ]]; then
 		.path.down[0] == "'"$peer_bdf"'" and
 		(.path.meets | IN("switch", "host-bridge")) and
 		(.refused or .checked == null or .checked.peer == "'"$peer_bdf"'")' "$work/json" >/dev/null
-	ok $? "meet: and tells where it is, and where they meet"
+	ok $? "meet: and prints its location, and the meeting point"
 	rashpactl unbind "$peer_bdf"
 else
 	skip "peers: peers" "fewer than two software FPGAs in this guest"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=off seconds=60
-# What the tutorials say is typed as it stands there, but for the address of the board, and its number.
+# Runs the commands of the tutorials as written there, except the address and the number of the board.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga && rashpactl unbind "$bdf" >/dev/null || bdf=

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=60
-# Units as systemd starts them, sandboxed: the daemons, with a user of their own, and metrics. Its processes have a
-# namespace of their own, in which systemd is the first one, as in a container.
+# Units as systemd starts them, sandboxed: the daemons, with their own user, and metrics. Their processes
+# run in a namespace in which systemd is the first process, as in a container.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "units: units" "no software FPGA in this guest"; finish; }
@@ -32,7 +32,7 @@ for tool in remu romulu; do
 	pid=$(in_it systemctl show -P MainPID "$tool@one")
 	holds "user-not-root: as a user that is not root" "$(in_it stat -c %u "/proc/$pid") > 0"
 	is "group-rashpa: in the group rashpa" "$(in_it stat -c %G "/proc/$pid")" rashpa
-	is "not-group-cannot: who is not of the group cannot come to it" "$(in_it stat -c %a "/run/$tool-one")" 750
+	is "not-group-cannot: users outside the group cannot reach it" "$(in_it stat -c %a "/run/$tool-one")" 750
 done
 cat >"$work/experiment.xml" <<-END
 	<experiment xmlns="urn:rashpa:1" version="1.0" name="units">
@@ -47,7 +47,7 @@ cat >"$work/experiment.xml" <<-END
 END
 in_it rashpa-manager run --json="$work/report.json" "$work/experiment.xml" >"$work/out" 2>&1
 is "run: a run" $? 0 || sed 's/^/# /' "$work/out"
-is "sent: what was sent came" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' "$work/report.json")" "[80,80,0,0]"
+is "sent: all images arrived" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' "$work/report.json")" "[80,80,0,0]"
 is "unit-write: and is where the unit may write" "$(in_it stat -L -c %s /var/lib/rashpa/romulu-one/images.raw)" \
 	$((80 * 1024 * 512 * 2))
 sed -i 's|<write>images.raw|<write>/usr/images.raw|' "$work/experiment.xml"
@@ -69,7 +69,7 @@ in_it systemctl daemon-reload
 in_it systemctl start rashpa-metrics >"$work/out" 2>&1
 ok $? "rashpa-metrics-starts: rashpa-metrics starts" || sed 's/^/# /' "$work/out"
 wait_for 30 grep -qs '^rashpa_stream_state{buffer="led",state="ended"} 1$' "$folder/rashpa.prom"
-ok $? "file-stream: its file tells of the stream" || in_it systemctl status rashpa-metrics | sed 's/^/# /'
+ok $? "file-stream: its file has the stream" || in_it systemctl status rashpa-metrics | sed 's/^/# /'
 in_it systemctl stop rashpa-metrics
 is "stops-without-error: it stops without an error, and takes its file away" \
 	"$(in_it systemctl show -P Result rashpa-metrics) $(ls "$folder")" "success "
@@ -88,7 +88,7 @@ node=$(rashpactl --json list | jq -r "[.. | objects | select(.bdf? == \"$bdf\")]
 [[ $node == fpga* ]]
 ok $? "board-bound-profile: the board is bound, with its profile"
 in_it systemctl start "rashpa-board@$node"
-ok $? "udev-starts-board: what udev starts for a board has nothing to do then"
+ok $? "udev-starts-board: the unit that udev starts for a board has nothing left to do"
 rashpactl buffer remove early
 rm -r /etc/rashpa/{buffers,boards,profiles}.d
 in_it systemctl poweroff --force >/dev/null 2>&1 || kill -KILL "$(pgrep -P "$unshare")"

@@ -72,7 +72,7 @@ static void all_end(void)
 	n_records = 0;
 }
 
-/* A word (CHANGED) or a vector, which is counted, without records of its own; ids begin at 1. */
+/* A word (CHANGED) or a vector, which is counted and has no records; ids begin at 1. */
 static struct rashpa_listener *source(bool counts)
 {
 	struct rashpa_listener *l = calloc(1, sizeof(*l));

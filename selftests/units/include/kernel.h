@@ -355,7 +355,7 @@ bool task_sigpending(struct task_struct *task);
 #define ktime_us_delta(a, b)	(((a) - (b)) / NSEC_PER_USEC)
 #define ns_to_ktime(ns)		((ktime_t)(ns))
 ktime_t ktime_get(void);
-/* nobody sleeps */
+/* no thread sleeps here */
 #define init_waitqueue_head(w)	((void)(w))
 #define wq_has_sleeper(w)	((void)(w), false)
 #define wake_up_interruptible_all(w)	((void)(w))
