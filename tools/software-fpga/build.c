@@ -8,7 +8,7 @@
 
 #define ALIGNED(n)	(((n) + 3u) & ~3u)
 
-/* Look for the note in one segment of notes. */
+/* Find the note in one segment of notes. */
 static void find(struct fpga *fpga, const uint8_t *note, size_t size)
 {
 	ElfW(Nhdr) head;

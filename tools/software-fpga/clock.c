@@ -36,7 +36,7 @@ uint64_t fpga_ticks(void)
 	return ticks;
 }
 
-/* When it is @due for the host. */
+/* Time of the host at tick @due. */
 static uint64_t to_host(uint64_t due)
 {
 	uint64_t host = CLOCK_NEVER;

@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t settle_end;	/* by host_ticks(): how long the engine may take to settle */
-static uint64_t jump;		/* when it has: ticks of a step */
+static uint64_t settle_end;	/* deadline for the engine to settle, in host_ticks() */
+static uint64_t jump;		/* ticks of the step that follows */
 
 static void say(char *answer, const char *text)
 {
@@ -42,7 +42,7 @@ static void tell_status(struct fpga *fpga, char *answer)
 
 #define PEEK_MAX	64u
 
-/* Memory that the host shares; the rest would be asked for by messages to this thread. */
+/* Memory that the host shares; other memory would need messages to this thread. */
 static void peek(struct fpga *fpga, const char *text, char *answer)
 {
 	unsigned long long addr;

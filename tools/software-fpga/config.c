@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The registers of a DTP as a checked configuration. No product is formed here, and no sum:
- * whether an image is in on-board memory, and its destination in the address table, is found
- * out when it is sent (dtp.c).
+ * The registers of a DTP as a checked configuration. No products or sums are computed here:
+ * dtp.c checks when it sends an image whether the image is in on-board memory, and finds its
+ * destination in the address table.
  */
 #include "fpga.h"
 
@@ -55,7 +55,7 @@ static void load(const uint32_t *r, struct dtp_config *c)
 	c->row = (uint64_t)c->width * c->pixel_bytes;
 }
 
-/* Modes that the board has: a feature may be missing. */
+/* Modes that the board supports; features may be missing. */
 static uint32_t modes(const struct fpga *fpga)
 {
 	uint32_t f = fpga->features;
@@ -69,7 +69,7 @@ static uint32_t modes(const struct fpga *fpga)
 	       (f & RFPGA_FEATURE_VERDICT ? RFPGA_MODE_VERDICT : 0);
 }
 
-/* Who drops has a source that goes on, and decides for itself. */
+/* A DTP that drops needs a source that goes on, and decides when to drop. */
 static bool drop_possible(const struct dtp_config *c, bool grouped)
 {
 	return !(c->mode & RFPGA_MODE_DROP) || ((c->mode & RFPGA_MODE_FREERUN) && !grouped);
@@ -91,7 +91,7 @@ static bool sampling_possible(const struct dtp_config *c)
 	return !c->sampling && !c->phase;
 }
 
-/* A live source has its own pace, and so has a unit; without one, who drops needs one. */
+/* A live source and a unit set the pace; without one, a DTP that drops needs a period. */
 static bool period_possible(const struct dtp_config *c)
 {
 	return c->source_kind != RFPGA_FROM_MEMORY ? !c->period :
@@ -113,13 +113,13 @@ static bool counts(uint32_t value)
 	return value && fits(value, FPGA_COUNT_BITS);
 }
 
-/* A linear space: consecutive entries, or the ring of one. */
+/* A linear space: consecutive entries, or one entry with a ring. */
 static bool space_exists(const struct fpga *fpga, uint32_t first, uint32_t count)
 {
 	return range_exists(first, count, fpga->entries) && (!fpga->fetch || count == 1);
 }
 
-/* The lowest register that makes no sense, or 0: in the order of their offsets. */
+/* The first invalid register in order of offsets, or 0. */
 static uint32_t find_nonsense(const struct fpga *fpga, const struct dtp_config *c, bool grouped)
 {
 	const uint32_t entries = fpga->entries;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The control socket, for tests. Lines of text, each answered by one line: "ok", or "error: ..."
- * and why.
+ * with a reason.
  *
  *   disconnect	     drop the connection to the host
  *   exit	     end at once, as if the board had lost its power
- *   status	     is there a host, and what the device adds
+ *   status	     state of the connection, and status of the device
  *
- * and those of the device.
+ * The device adds its own commands.
  */
 #include "control.h"
 
@@ -65,7 +65,7 @@ bool control_pending(void)
 	return pending;
 }
 
-/* @command: NULL: has it answered now? */
+/* @command: NULL: check whether the device has answered. */
 static void ask(struct device *device, struct vfu *vfu, const char *command)
 {
 	char text[DEVICE_COMMAND_SIZE] = "", more[DEVICE_COMMAND_SIZE + 32];

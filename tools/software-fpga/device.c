@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* BARs that are memory. */
+/* Memory BARs. */
 #include "device.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Sealed: a client must not be able to cut it off. */
+/* Sealed, so that a client cannot shorten it. */
 int bar_create(struct device_bar *bar, const char *name, uint64_t size, uint32_t flags)
 {
 	void *map = MAP_FAILED;

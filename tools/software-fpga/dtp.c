@@ -15,11 +15,11 @@
 #include "log.h"
 
 #define TICKS(us)	((us) * 1000ull / RFPGA_TICK_NS)
-#define SPIN		TICKS(5)	/* look at the doorbells all the time */
-#define EAGER		TICKS(500)	/* then sleep shortly between two looks */
+#define SPIN		TICKS(5)	/* poll the doorbells without sleep */
+#define EAGER		TICKS(500)	/* then sleep shortly between polls */
 #define SLEEP_MIN	TICKS(10)
-#define SLEEP_MAX	TICKS(200)	/* at last longer and longer */
-#define ARRIVAL		TICKS(1000000)	/* a reset lets what is late arrive for so long */
+#define SLEEP_MAX	TICKS(200)	/* then sleep longer and longer */
+#define ARRIVAL		TICKS(1000000)	/* time limit of a reset for late data */
 
 enum outcome { SENT, STOPPED, REFUSED };
 
@@ -121,13 +121,13 @@ static void account(struct fpga *fpga, struct dtp *d, uint64_t lines)
 				  memory_order_relaxed);
 }
 
-/* Which line is sent as number @line of its image. */
+/* Number of the line that is sent as line @line of its image. */
 static uint64_t line_at(const struct dtp *d, uint32_t line)
 {
 	return d->does.reorder ? d->lines - 1 - line : line;
 }
 
-/* As many lines as make a burst, from *line on, which moves forward. */
+/* Collect lines up to a burst, from *line on, and advance *line. */
 static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 			       struct bus_fault *fault)
 {
@@ -155,9 +155,9 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 	return ok ? SENT : REFUSED;
 }
 
-/* Offsets are __uint128_t: gateware adds up, and this is what its adders and carries are for us. */
+/* Offsets are __uint128_t, which models the adders and carries of gateware. */
 
-/* Where the region of interest begins, in the dataset and in the destination. */
+/* Begin of the region of interest, in the dataset and in the destination. */
 static __uint128_t source(const struct dtp *d)
 {
 	const struct dtp_config *c = &d->config;
@@ -189,7 +189,7 @@ static bool line_beyond(const struct dtp_config *c, __uint128_t begin, uint64_t 
 	return true;
 }
 
-/* Where the image in work comes from and goes to, unless it is beyond all that can be there. */
+/* Locate source and destination of the current image; fails if they exceed their range. */
 static bool locate(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
 	const __uint128_t end = (__uint128_t)1 << FPGA_OFFSET_BITS;
@@ -356,8 +356,8 @@ static bool interrupt(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 }
 
 /*
- * A stack of this DTP is complete: is it for it to send the interrupt? In a group exactly the
- * last member hears yes. Called with engine.lock held.
+ * A stack of this DTP is complete: must this DTP send the interrupt? In a group the answer is yes
+ * for exactly one member, the last one. Called with engine.lock held.
  */
 static bool event_is_ours(struct fpga *fpga, struct dtp *d)
 {
@@ -376,7 +376,7 @@ static bool event_is_ours(struct fpga *fpga, struct dtp *d)
 	return true;
 }
 
-/* The event with the parts that come in their time; the rest stays behind. */
+/* Send the parts of the event that come in time; late parts follow. */
 static enum outcome end_stack(struct fpga *fpga, struct dtp *d, uint32_t event,
 			      struct bus_fault *fault)
 {
@@ -402,7 +402,7 @@ static enum outcome end_stack(struct fpga *fpga, struct dtp *d, uint32_t event,
 		event &= ~FPGA_INTERRUPT;
 		d->behind &= ~FPGA_INTERRUPT;
 	}
-	/* true before the event says so; RUNNING goes when the event is out */
+	/* set before the event; RUNNING is cleared after the event */
 	if (d->config.images && !d->left)
 		d->status |= RFPGA_DTP_DONE;
 	pthread_mutex_unlock(&e->lock);
@@ -468,7 +468,7 @@ static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault
 	return ok;
 }
 
-/* On to the next image of the source. */
+/* Advance to the next image of the source. */
 static void next_image(struct fpga *fpga, struct dtp *d)
 {
 	const struct dtp_config *c = &d->config;
@@ -501,7 +501,7 @@ static void count_image(struct fpga *fpga, struct dtp *d)
 	count_add(&d->count.images, 1);
 }
 
-/* One image of a stack for which there was no slot. Numbers of stacks do not go on. */
+/* Drop an image of a stack without a slot. Stack numbers do not advance. */
 static void drop_image(struct fpga *fpga, struct dtp *d)
 {
 	next_image(fpga, d);
@@ -513,7 +513,7 @@ static void drop_image(struct fpga *fpga, struct dtp *d)
 	pthread_mutex_unlock(&fpga->engine.lock);
 }
 
-/* Which image comes next; with engine.lock, and only where there is one. */
+/* Choose the next image, which exists; with engine.lock. */
 static void look_at_image(struct dtp *d)
 {
 	const struct live *l = &d->live;
@@ -552,7 +552,7 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 		drop_image(fpga, d);
 		return SENT;
 	}
-	/* begun, whatever becomes of it */
+	/* count it as begun, even if it fails */
 	if (!d->image && (c->mode & RFPGA_MODE_FREERUN) && ahead >= c->slots)
 		count_add(&d->count.overruns, 1);
 	if (!locate(fpga, d, fault))
@@ -658,7 +658,7 @@ static void end_run(struct fpga *fpga, struct dtp *d)
 		  (unsigned long long)d->count.images);
 }
 
-/* Was a DTP asked to stop, and has not yet? */
+/* Is a stop of a DTP requested but not done? */
 static bool stopping(const struct fpga *fpga)
 {
 	unsigned int n;
@@ -674,7 +674,7 @@ static void end_turn(struct fpga *fpga, struct dtp *d, enum outcome outcome,
 {
 	struct engine *e = &fpga->engine;
 
-	/* the same image again, when it may */
+	/* retry the same image later */
 	if (e->patient && !d->stop && outcome == REFUSED && fault->cause == RFPGA_FAULT_MASTER)
 		outcome = SENT;
 	/* no cause: a reset cut a message short, which is not the DTP's fault */
@@ -691,8 +691,8 @@ static void end_turn(struct fpga *fpga, struct dtp *d, enum outcome outcome,
 }
 
 /*
- * A verdict of a stack that has none yet counts, if it is of this run. Those of the stacks before
- * are not to be expected any more. Answers whether one is to come.
+ * A verdict of this run counts for a stack without one. Verdicts of earlier stacks are then no
+ * longer expected. Returns whether a verdict is still expected.
  */
 static bool judge(struct fpga *fpga, struct dtp *d)
 {
@@ -727,10 +727,10 @@ static bool has_credit(struct fpga *fpga, struct dtp *d)
 	       (uint32_t)d->stack - credit < d->config.slots;
 }
 
-/* What keeps a DTP from its next image, and until when if that is known. */
+/* Reason why a DTP cannot send its next image, and the end of that reason if known. */
 static enum stall blocked(struct fpga *fpga, struct dtp *d, uint64_t now, uint64_t *until)
 {
-	bool credit = has_credit(fpga, d);	/* looked at in any case */
+	bool credit = has_credit(fpga, d);	/* read in any case */
 	bool free_running = d->config.mode & RFPGA_MODE_FREERUN;
 
 	*until = CLOCK_NEVER;
@@ -747,7 +747,7 @@ static enum stall blocked(struct fpga *fpga, struct dtp *d, uint64_t now, uint64
 	return STALL_NONE;
 }
 
-/* The next DTP that can send, or NULL: then when to look again. */
+/* The next DTP that can send, or NULL with the time of the next check. */
 static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *waiting)
 {
 	unsigned int i, n;
@@ -788,8 +788,8 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 }
 
 /*
- * A moment in which others can have the lock. Not sched_yield(): on a busy machine that gives
- * a whole time slice away, milliseconds, where a sleep would have been 10 us.
+ * Let other threads take the lock. sched_yield() does not fit: on a busy machine it gives up a
+ * whole time slice, milliseconds, instead of the 10 us of a sleep.
  */
 static void relax(void)
 {
@@ -817,7 +817,7 @@ static void take_pause(struct engine *e, struct pause *p, uint64_t due, bool wai
 		return;
 	}
 	if (waiting) {
-		/* not in step with who answers: else 1 us more could cost a whole period */
+		/* vary the period: in step with the writer, 1 us more could cost a whole period */
 		p->dither = p->dither * 1103515245 + 12345;
 		look = now + p->sleep / 2 + (p->dither >> 8) % p->sleep;
 		if (now > p->spin_end + EAGER)
@@ -826,7 +826,7 @@ static void take_pause(struct engine *e, struct pause *p, uint64_t due, bool wai
 	clock_wait(&e->wake, &e->lock, due, look);
 }
 
-/* A turn of a processing unit. */
+/* Run a turn of a processing unit. */
 static void process(struct fpga *fpga, struct unit *u)
 {
 	struct engine *e = &fpga->engine;
@@ -842,7 +842,7 @@ static void process(struct fpga *fpga, struct unit *u)
 	pthread_cond_broadcast(&e->idle);
 }
 
-/* A datagram of a ring. */
+/* Process a datagram of a ring. */
 static void ring(struct fpga *fpga, struct ring *r)
 {
 	struct engine *e = &fpga->engine;
@@ -858,7 +858,7 @@ static void ring(struct fpga *fpga, struct ring *r)
 	pthread_cond_broadcast(&e->idle);
 }
 
-/* A turn of a unit or of a ring; of both that have something to do, each has every second one. */
+/* Run a turn of a unit or of a ring; if both have work, they alternate. */
 static void serve_other(struct fpga *fpga, struct unit *u, struct ring *r)
 {
 	struct engine *e = &fpga->engine;
@@ -890,7 +890,7 @@ static void *engine_main(void *arg)
 		struct ring *r = ring_pick(fpga, &hungry);
 		struct dtp *d = (u || r) && e->other_turn ? NULL : pick(fpga, now, &due, &waiting);
 
-		/* with DTPs and others that have something to do, each has every second turn */
+		/* if DTPs and others have work, they alternate */
 		e->other_turn = d;
 		if (!d && (u || r)) {
 			pause.spin_end = 0;
@@ -939,7 +939,7 @@ static void reset_counters(struct dtp *d)
 	c->credit = c->fault_cause = 0;
 }
 
-/* For a START. It does not run: the engine does not look at it, all of it is ours. */
+/* Prepare a START. The DTP does not run, so the engine does not use it. */
 static void begin_anew(struct fpga *fpga, struct dtp *d)
 {
 	reset_counters(d);
@@ -978,7 +978,7 @@ static void begin_run(struct fpga *fpga, struct dtp *d, uint64_t now)
 	log_debug("DTP %u: started", n);
 }
 
-/* It cannot be started, it does not stand still. */
+/* Refuse START, because the DTP has not stopped. */
 static bool ignores_start(struct fpga *fpga, struct dtp *d)
 {
 	if (!running(d) && fpga->engine.active != d)
@@ -1054,7 +1054,7 @@ void engine_start_group(struct fpga *fpga, uint32_t members)
 		d->grouped = true;
 		d->ahead = 0;
 	}
-	/* behind all of them: each has ended a group before */
+	/* after the loop, because each member has left its earlier group */
 	for (n = 0; n < fpga->dtps; n++)
 		if (members & 1u << n)
 			fpga->dtp[n].group = members;
@@ -1063,8 +1063,8 @@ void engine_start_group(struct fpga *fpga, uint32_t members)
 }
 
 /*
- * One request to stop all DTPs of the mask; UINT32_MAX: rings as well. Does not wait for the one in
- * work, and is counted when it is taken.
+ * Request a stop of all DTPs in the mask; UINT32_MAX: also of rings. Does not wait for the current
+ * image. Counted when it is taken.
  */
 void engine_stop(struct fpga *fpga, uint32_t mask)
 {
@@ -1198,7 +1198,7 @@ uint32_t engine_status(struct fpga *fpga, unsigned int n)
 	return status;
 }
 
-/* A stall that lasts is in the count. */
+/* Include a current stall in the count. */
 uint64_t engine_stall(struct fpga *fpga, unsigned int n, enum stall cause)
 {
 	const struct dtp *d = &fpga->dtp[n];

@@ -71,7 +71,7 @@ static void *flood_main(void *arg)
 	return NULL;
 }
 
-/* When this returns, the last interrupt of the flood before has been sent. */
+/* When this returns, the last interrupt of the previous flood has been sent. */
 static void flood_set(struct fpga *fpga, bool on, uint32_t vector, uint64_t period)
 {
 	struct faults *f = &fpga->faults;
@@ -97,7 +97,7 @@ void fault_kick(struct fpga *fpga)
 	pthread_mutex_unlock(&fpga->faults.lock);
 }
 
-/* Nothing is due; one that is as fast as it can be has no ticks. */
+/* No interrupt is due; a flood at full rate has no ticks. */
 static bool rests(const struct faults *f)
 {
 	return !f->flooding || !f->period || (!f->sending && f->due > fpga_ticks());
@@ -200,7 +200,7 @@ static bool flood(struct fpga *fpga, const char *text)
 	return true;
 }
 
-/* How long it takes from now on; "off" ends one that lasts, too. */
+/* Set the duration of later resets; "off" also ends a current one. */
 static bool set_resetting(struct fpga *fpga, const char *text)
 {
 	unsigned int us = 0;

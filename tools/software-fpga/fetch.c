@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Addresses that are fetched: an entry of the table says where a ring of descriptors is, in memory
- * of the host. A space is one ring, whose descriptors one after the other make the linear space.
- * They are read in a row, some ahead: streams go forward, and from the end to the beginning.
+ * Fetched addresses: an entry of the table holds the address of a ring of descriptors in memory of
+ * the host. A space is one ring; its descriptors in order form the linear space. They are read in
+ * a row, some ahead, because streams go forward and wrap at the end.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct descriptor {
 	bool last;
 };
 
-/* @at: its bus address; @sum: bytes of all before it. False: it makes no sense. */
+/* @at: bus address; @sum: bytes of all earlier descriptors. False: invalid descriptor. */
 static bool decode(const struct bus *bus, const uint8_t *p, uint64_t at, uint64_t sum,
 		   struct descriptor *d)
 {

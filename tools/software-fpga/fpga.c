@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The board as a device of the server: its memories and its life. */
+/* The board as a device of the server: memory, start and end. */
 #include "fpga.h"
 
 #include <linux/pci_regs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Memory of the host, as far as the bus reaches it. See host.h. */
+/* Memory of the host, by bus address. See host.h. */
 #include "host.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ struct host_region {
 	struct host_backing *backing;	/* NULL: by messages */
 };
 
-/* A part of a transaction that is in one region. */
+/* A part of a transaction within one region. */
 struct piece {
 	uint64_t addr;
 	size_t length;
@@ -77,7 +77,7 @@ static void copy_in(const struct piece *piece, void *data)
 	memcpy(data, piece->host, piece->length);
 }
 
-/* Words become visible in the order of their addresses, after all that was written before. */
+/* Words become visible in the order of their addresses, after all earlier writes. */
 static void copy_words(const struct piece *piece, void *data)
 {
 	uint64_t *host = (uint64_t *)piece->host, *word = data;
@@ -88,8 +88,8 @@ static void copy_words(const struct piece *piece, void *data)
 }
 
 /*
- * The file is the client's, which may have made it shorter since it was mapped: then this is
- * false, and something may have been copied.
+ * The client may have shortened its file since it was mapped. Then this returns false, and may
+ * have copied a part.
  */
 static bool reach(const struct piece *piece, void *data,
 		  void (*copy)(const struct piece *piece, void *data))
@@ -116,7 +116,7 @@ int host_init(struct host *host)
 	if (err)
 		return err;
 	pthread_rwlockattr_init(&attr);
-	/* A device takes the lock again and again: it must not starve an unmap. */
+	/* A device takes the lock repeatedly, and must not starve an unmap. */
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	err = pthread_rwlock_init(&host->lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
@@ -235,7 +235,7 @@ static struct host_backing *backing_get(struct host *host, int fd, uint64_t offs
 		b = backing_find(host, &st, end, prot);
 		return b ? b : backing_map(host, &st, fd, 0, (uint64_t)st.st_size, prot);
 	}
-	/* not a file of memory: map what was named and nothing else */
+	/* not a file of memory: map only the named range */
 	start = offset & ~(page - 1);
 	return backing_map(host, &st, fd, start, end - start, prot);
 }
@@ -308,7 +308,7 @@ static void regions_remove(struct host *host, size_t at, size_t n)
 		(host->count - at) * sizeof(*host->regions));
 }
 
-/* Does b go on where a ends, on the bus and in the same file? Not if both are all there is. */
+/* Is b adjacent to a, on the bus and in the same file? No, if together they cover all addresses. */
 static bool region_joins(const struct host_region *a, const struct host_region *b)
 {
 	uint64_t size;
@@ -318,7 +318,7 @@ static bool region_joins(const struct host_region *a, const struct host_region *
 	       a->prot == b->prot && (!a->backing || a->offset + a->size == b->offset);
 }
 
-/* Pages of one buffer arrive one by one: keep them as one region. */
+/* Pages of a buffer arrive one by one: merge them into one region. */
 static void region_join(struct host *host, size_t at)
 {
 	struct host_region *r = host->regions;
@@ -380,7 +380,7 @@ static uint64_t region_last(const struct host_region *r)
 	return r->addr + (r->size - 1);
 }
 
-/* Take [addr, last] out of region i, which overlaps it, and of which something stays. */
+/* Remove [addr, last] from region i, which overlaps it and remains in part. */
 static void region_cut(struct host *host, size_t i, uint64_t addr, uint64_t last)
 {
 	struct host_region *r = &host->regions[i], tail = *r;
@@ -395,7 +395,7 @@ static void region_cut(struct host *host, size_t i, uint64_t addr, uint64_t last
 		r->size = addr - r->addr;
 		if (last >= r_last)
 			return;
-		/* both ends stay; if there is no room, better too little than too much */
+		/* both ends stay; without room, unmap too much rather than too little */
 		if (!region_insert(host, i + 1, &tail) && tail.backing)
 			tail.backing->users++;
 		return;
@@ -448,7 +448,7 @@ static enum host_answer refuse(enum host_answer why, uint64_t addr, uint64_t *re
 	return why;
 }
 
-/* The part of @length bytes at @piece->addr that is in one region. */
+/* Find the part of @length bytes at @piece->addr that lies in one region. */
 static enum host_answer piece_find(struct host *host, unsigned int how, uint64_t length,
 				   struct piece *piece)
 {
@@ -469,7 +469,7 @@ static enum host_answer piece_find(struct host *host, unsigned int how, uint64_t
 	return HOST_DONE;
 }
 
-/* Let the host do it; gives the lock away meanwhile. */
+/* Let the host execute it; drops the lock meanwhile. */
 static enum host_answer message(struct host *host, unsigned int how, const struct piece *piece,
 				uint8_t *data)
 {

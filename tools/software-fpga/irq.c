@@ -79,9 +79,9 @@ void irq_destroy(struct irq *irq)
 }
 
 /*
- * A pipe could end us with a signal, a terminal or a file system of the client's keep us for
- * ever: only what the kernel itself counts is taken. No other file can have this name, for the
- * others begin with a slash or with their own kind.
+ * Accept only an eventfd, which the kernel counts. A pipe could end us with a signal, and a
+ * terminal or a file system of the client could block us for ever. No other file can have this
+ * name, because other names begin with a slash or with their own kind.
  */
 bool irq_possible(int fd)
 {
@@ -93,7 +93,7 @@ bool irq_possible(int fd)
 	       !memcmp(name, wanted, sizeof(wanted) - 1);
 }
 
-/* The counter is raised before anybody can see the interrupt. The lock is held. */
+/* Increment the counter before the interrupt can be seen. The lock is held. */
 static void send_vector(struct irq *irq, uint32_t vector, _Atomic uint64_t *counter)
 {
 	if (vector >= DEVICE_VECTORS_MAX || irq->event[vector] < 0) {
@@ -170,7 +170,7 @@ void intx_mask(struct irq *irq, bool on)
 	pthread_mutex_unlock(&irq->lock);
 }
 
-/* A new listener begins unmasked. */
+/* A new listener starts unmasked. */
 void intx_assign(struct irq *irq, int fd)
 {
 	pthread_mutex_lock(&irq->lock);
@@ -182,7 +182,7 @@ void intx_assign(struct irq *irq, int fd)
 	pthread_mutex_unlock(&irq->lock);
 }
 
-/* As if it had been asserted for a moment: the client tries its own way. */
+/* Act as if INTx had been asserted for a moment: the client tests its interrupt path. */
 void intx_trigger(struct irq *irq)
 {
 	pthread_mutex_lock(&irq->lock);

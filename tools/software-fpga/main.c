@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-fpga: the reference FPGA interface as a process that QEMU sees as a PCI device. */
+/* rashpa-fpga: the reference FPGA interface as a process, which QEMU presents as a PCI device. */
 #include <argp.h>
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum {
 };
 
 static struct fpga fpga = { .features = FPGA_FEATURES, .sources = 1 };
-static uint32_t units = UINT32_MAX, rings = UINT32_MAX;	/* not said */
+static uint32_t units = UINT32_MAX, rings = UINT32_MAX;	/* not given */
 
 static const struct argp_option option_list[] = {
 	{ "without", OPT_WITHOUT, "FEATURE", 0,

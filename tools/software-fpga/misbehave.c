@@ -38,7 +38,7 @@
 #include <string.h>
 
 #define WORDS_MAX	8
-#define DELAY_US	50000u		/* long enough for software to be wrong */
+#define DELAY_US	50000u		/* long enough for wrong software to fail */
 #define DELAY_MAX_US	60000000u
 
 struct words {
@@ -46,7 +46,7 @@ struct words {
 	unsigned int n, next;
 };
 
-/* false: there are too many */
+/* false: too many words */
 static bool split(char *text, struct words *w)
 {
 	char *rest, *word;
@@ -176,7 +176,7 @@ static bool take_command(struct words *w, struct misbehaviour *m)
 	return true;
 }
 
-/* At the end of a command; false: there is something that makes no sense. */
+/* Parse the end of a command; false: invalid words. */
 static bool take_dtps(struct fpga *fpga, struct words *w, uint32_t *mask)
 {
 	uint64_t n = 0;
@@ -219,7 +219,7 @@ bool misbehave(struct fpga *fpga, const char *command)
 			take_command(&w, &d->told);
 			d->orders++;
 		}
-		/* whatever changes, nothing stays behind for ever */
+		/* any change releases late parts that would never be sent */
 		d->due = 0;
 	}
 	pthread_cond_signal(&e->wake);

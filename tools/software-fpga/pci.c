@@ -17,7 +17,7 @@
 #define CAP_PM		0x50
 #define CAP_EXPRESS	0x80
 
-#define MSIX_PBA	0x800		/* behind the table, in the same BAR */
+#define MSIX_PBA	0x800		/* after the table, in the same BAR */
 
 #define DEVCAP		(CAP_EXPRESS + PCI_EXP_DEVCAP)
 #define DEVCTL		(CAP_EXPRESS + PCI_EXP_DEVCTL)
@@ -39,7 +39,7 @@ static uint32_t get16(const uint8_t *p, uint32_t offset)
 	return p[offset] | (uint32_t)p[offset + 1] << 8;
 }
 
-/* Address bits that can be written are those above the size, a power of two. */
+/* Writable address bits are those above the size, a power of two. */
 static void add_bar(struct pci *pci, unsigned int bar, uint64_t size, uint32_t flags)
 {
 	uint32_t offset = PCI_BASE_ADDRESS_0 + 4 * bar;
@@ -64,7 +64,7 @@ static void add_msix(struct pci *pci)
 	      PCI_MSIX_FLAGS_ENABLE | PCI_MSIX_FLAGS_MASKALL);
 }
 
-/* D0 and D3hot, on the way between which nothing is lost. */
+/* D0 and D3hot; the transition keeps the state. */
 static void add_power(struct pci *pci)
 {
 	uint8_t *p = pci->config + CAP_PM;
@@ -80,7 +80,7 @@ bool pci_asleep(const struct pci *pci)
 	return pci->config[CAP_PM + PCI_PM_CTRL] & PCI_PM_CTRL_STATE_MASK;
 }
 
-/* An endpoint, Gen3 x16, as the boards that this stands for. */
+/* An endpoint, Gen3 x16, like the emulated boards. */
 static void add_express(struct pci *pci)
 {
 	uint8_t *p = pci->config + CAP_EXPRESS, *mask = pci->mask + CAP_EXPRESS;
@@ -157,7 +157,7 @@ static void update_master(struct pci *pci)
 		       !pci_asleep(pci));
 }
 
-/* A state that there is not leaves the function in the one it is in. */
+/* An unsupported state leaves the function in its current state. */
 static void set_power(struct pci *pci, uint8_t value)
 {
 	uint8_t *p = pci->config + CAP_PM + PCI_PM_CTRL, state = value & PCI_PM_CTRL_STATE_MASK;
@@ -177,7 +177,7 @@ static bool touches(uint32_t offset, uint32_t count, uint32_t reg, uint32_t size
 void pci_read(const struct pci *pci, uint32_t offset, uint8_t *data, uint32_t count)
 {
 	memcpy(data, pci->config + offset, count);
-	/* what others know is not in the array */
+	/* state kept elsewhere is not in the array */
 	if (touches(offset, count, PCI_STATUS, 1) && intx_pending(&pci->host->irq))
 		data[PCI_STATUS - offset] |= PCI_STATUS_INTERRUPT;
 	if (touches(offset, count, DEVCAP + 3, 1) && !pci->device->no_flr)
@@ -213,7 +213,7 @@ void pci_msix_read(const struct pci *pci, uint32_t offset, uint8_t *data, uint32
 	memcpy(data, pci->msix + offset, count);
 }
 
-/* The host has its own table; ours is for show, and the PBA read-only. */
+/* The host uses its own table; this one is for reading back, and the PBA is read-only. */
 void pci_msix_write(struct pci *pci, uint32_t offset, const uint8_t *data, uint32_t count)
 {
 	if (offset + count <= MSIX_PBA)

@@ -163,10 +163,10 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 	}
 }
 
-/* Has the word of a DTP a register that can be written? */
+/* Does this word of a DTP belong to a writable register? */
 static bool is_config(uint32_t offset)
 {
-	/* between them are two that 1.0 had */
+	/* between them are two registers of version 1.0 */
 	return (offset >= RFPGA_DTP_MODE && offset <= RFPGA_DTP_PIXEL_BYTES) ||
 	       (offset >= RFPGA_DTP_BUNCH && offset <= RFPGA_DTP_DST_Y) ||
 	       (offset >= RFPGA_DTP_SRC_LINE && offset < RFPGA_DTP_FIRST_FRAME + 8);
@@ -345,12 +345,12 @@ static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 		host_intx_clear(fpga->host);
 }
 
-/* Any part of the BAR; the caller checked the range. */
+/* Access any part of the BAR; the caller checked the range. */
 void regs_read(void *self, unsigned int bar, uint64_t at, uint8_t *data, uint32_t count)
 {
 	uint32_t offset = (uint32_t)at, skip = offset % 4, word, n;
 
-	(void)bar;			/* no other one */
+	(void)bar;			/* always BAR 0 */
 	for (offset -= skip; count; offset += 4, data += n, count -= n, skip = 0) {
 		n = count < 4 - skip ? count : 4 - skip;
 		word = read_word(self, offset);
@@ -358,7 +358,7 @@ void regs_read(void *self, unsigned int bar, uint64_t at, uint8_t *data, uint32_
 	}
 }
 
-/* A part of a word is ignored, whatever else the write covers. */
+/* Partial writes of a word are ignored, even next to whole words of the same write. */
 void regs_write(void *self, unsigned int bar, uint64_t at, const uint8_t *data, uint32_t count)
 {
 	const uint32_t skip = -(uint32_t)at % 4;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Rings: transmit descriptors and events are in memory of the host or of a GPU, whose program
- * drives the board. A turn of the engine sends one datagram or receives one.
+ * Rings: transmit descriptors and events in memory of the host or of a GPU, whose program drives
+ * the board. A turn of the engine sends or receives one datagram.
  *
- * Event number n and the payload of what it tells are in slot n of the queue and of the receive
- * buffer: room for one is room for both, and who consumes an event gives both back.
+ * Event n is in slot n of the queue, its payload in slot n of the receive buffer. So room for
+ * one is room for both, and a consumed event returns both.
  *
- * Told at the control socket, a ring
- *   ring lose N	does not write events whose number + 1 is a multiple of N
- *   ring stale		sends descriptors whatever their generation is
- *   ring full		writes events whether there is room for them or not
- *   ring honest	does none of it
+ * Commands of the control socket:
+ *   ring lose N	do not write events whose number + 1 is a multiple of N
+ *   ring stale		send descriptors of any generation
+ *   ring full		write events even without room
+ *   ring honest	end all of these
  */
 #include "fpga.h"
 
@@ -24,7 +24,7 @@
 
 #include "log.h"
 
-#define PAYLOAD_UNIT	64u	/* descriptors and received payload are at multiples of it */
+#define PAYLOAD_UNIT	64u	/* alignment of descriptors and received payload */
 
 /* --- registers --- */
 
@@ -57,7 +57,7 @@ static bool is_offset(uint64_t offset, uint32_t multiple)
 	return !(offset >> FPGA_OFFSET_BITS) && !(offset % multiple);
 }
 
-/* The lowest register that makes no sense, or 0: as of DTPs, without a product. */
+/* The first invalid register, or 0; like that of DTPs, without products. */
 static uint32_t find_nonsense(const struct fpga *fpga, const struct ring_config *c)
 {
 	const uint32_t flush = fpga->features & RFPGA_FEATURE_FLUSH ? RFPGA_RING_FLUSH : 0;
@@ -97,7 +97,7 @@ static void add(_Atomic uint64_t *counter, uint64_t n)
 
 /* --- the wire --- */
 
-/* A socket for each ring. 0 or -errno. */
+/* Open a socket for each ring. Returns 0 or -errno. */
 static int open_wire(const struct fpga *fpga, struct ring *r)
 {
 	const unsigned int n = (unsigned int)(r - fpga->ring);
@@ -200,7 +200,7 @@ static void listen_to_wire(struct ring *r)
 	}
 }
 
-/* --- a turn; the engine's --- */
+/* --- a turn of the engine --- */
 
 static uint64_t *doorbell(struct fpga *fpga, const struct ring *r)
 {
@@ -242,7 +242,7 @@ static bool write_event(struct fpga *fpga, struct ring *r, uint64_t context, uin
 	return ok;
 }
 
-/* The payload of a datagram, then its event. */
+/* Write the payload of a datagram, then its event. */
 static bool receive(struct fpga *fpga, struct ring *r, const struct datagram *d,
 		    struct bus_fault *fault)
 {
@@ -293,7 +293,7 @@ static bool put_on_wire(const struct ring *r, const struct descriptor *d, const 
 			       (ssize_t)d->length;
 }
 
-/* Payload is read from where the ring may read, whatever the descriptor says. 0, or a STATUS. */
+/* Read payload, limited to the ring's bounds. Returns 0, or a STATUS. */
 static uint32_t read_and_send(struct fpga *fpga, struct ring *r, const struct descriptor *d)
 {
 	const struct ring_config *c = &r->config;
@@ -378,8 +378,8 @@ static void fail(struct fpga *fpga, struct ring *r, const struct bus_fault *faul
 }
 
 /*
- * Take what the doorbell says, if it is of this run. More descriptors than there is room for, or
- * more consumed than there was, is an error of who drives the ring: nothing can be believed then.
+ * Read the doorbell, if it is of this run. More descriptors than fit, or more consumed events
+ * than were written, are an error of the driver of the ring: the ring ends with a fault.
  */
 static bool look_at_doorbell(struct fpga *fpga, struct ring *r)
 {
@@ -405,7 +405,7 @@ static bool look_at_doorbell(struct fpga *fpga, struct ring *r)
 	return true;
 }
 
-/* Something waits for room: each is counted once. */
+/* A datagram waits for room: count each once. */
 static void hold(struct ring *r, bool *held)
 {
 	r->status |= RFPGA_RING_WAITING;
@@ -472,7 +472,7 @@ void ring_end_turn(struct fpga *fpga, struct ring *r, bool served, const struct 
 		r->oldest = (r->oldest + 1) % FPGA_FIFO;
 		r->waiting--;
 	}
-	/* without a cause a reset has cut it short, and ends it */
+	/* no cause: a reset interrupted it, and ends the ring */
 	if (!served && fault->cause != RFPGA_FAULT_NONE)
 		fail(fpga, r, fault);
 	if (r->stop || !served)

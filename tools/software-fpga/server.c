@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A program that is a device: its options, its sockets, its life. */
+/* The program of a device: options, sockets, start and end. */
 #include "server.h"
 
 #include <argp.h>
@@ -25,15 +25,15 @@
 #define MEMORY_MIN	4096ull
 #define MEMORY_MAX	(1ull << 40)
 
-#define EXIT_USAGE	2		/* as of all our tools; 1: it cannot serve */
+#define EXIT_USAGE	2		/* as in all tools; 1: it cannot serve */
 
 struct server {
 	const char *socket, *control, *log;
 	struct device_options *options;
 	void *more;			/* the device's own options */
-	int end;			/* an eventfd; it can be read when a signal has come */
+	int end;			/* eventfd; readable after a signal */
 	struct host host;
-	struct vfu *vfu;		/* while it runs */
+	struct vfu *vfu;		/* while the server runs */
 };
 
 static struct server server;
@@ -106,7 +106,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "what is %s?", arg);
+		argp_error(state, "unexpected argument %s", arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (!s->socket)
@@ -197,7 +197,7 @@ static void *await_signal(void *arg)
 	sigwait(&set, &number);
 	eventfd_write(s->end, 1);
 	sleep(end_patience(s));
-	log_msg("something waits for the client and cannot be ended: ended without it");
+	log_msg("a thread is blocked by the client: ending without it");
 	_exit(EXIT_FAILURE);
 }
 
@@ -245,7 +245,7 @@ struct server *server_open(int argc, char **argv, struct device_options *options
 			exit(complain(server.log, err));
 	}
 	signal(SIGPIPE, SIG_IGN);		/* the reader of our messages may have gone */
-	pthread_sigmask(SIG_BLOCK, &set, NULL);	/* in the threads to come, too */
+	pthread_sigmask(SIG_BLOCK, &set, NULL);	/* also in later threads */
 	err = listen_for_signals(&server);
 	if (!err)
 		err = host_init(&server.host);
@@ -269,7 +269,7 @@ static void accept_client(struct server *s, int listener)
 		vfu_connect(s->vfu, fd);
 }
 
-/* One client at a time; the others wait in the backlog until it has gone. */
+/* Serve one client at a time; others wait in the backlog. */
 static void serve(struct server *s, struct device *device, int listener)
 {
 	for (;;) {

@@ -63,7 +63,7 @@ static bool busy(const struct mailbox *m)
 	return m->until && fpga_ticks() < m->until;
 }
 
-/* The end of it is known at once, and told when its time is over. */
+/* The result is known at once, and reported after its time. */
 static void access_word(struct mailbox *m, bool write)
 {
 	uint32_t *word = &m->word[m->address / 4 % SLOW_WORDS];

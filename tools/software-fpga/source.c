@@ -24,7 +24,7 @@ static bool is_missed(uint64_t every, uint64_t frame)
 	return every && (frame + 1) % every == 0;
 }
 
-/* How many of the images from @from to before @end. */
+/* Number of missed images from @from to before @end. */
 static uint64_t missed_between(uint64_t every, uint64_t from, uint64_t end)
 {
 	return every ? end / every - from / every : 0;
@@ -77,7 +77,7 @@ static void accept_image(struct fpga *fpga, struct dtp *d, const struct source *
 		d->count.fifo_peak = l->waiting;
 }
 
-/* How many of the @n images @from, @from + step ... It repeats, and @every is at most MISS_MAX. */
+/* Number of missed images among @n: @from, @from + step ... @every is at most MISS_MAX. */
 static uint64_t missed_of(uint64_t every, uint64_t from, uint64_t step, uint64_t n)
 {
 	uint64_t missed = 0, rest, i;
@@ -91,7 +91,7 @@ static uint64_t missed_of(uint64_t every, uint64_t from, uint64_t step, uint64_t
 	return missed;
 }
 
-/* What would be offered from @from on is lost, or is not needed any more. */
+/* Images offered from @from on are lost, or no longer needed. */
 static void lose(struct fpga *fpga, struct dtp *d, uint64_t from, uint64_t end)
 {
 	uint64_t n = (end - 1 - from) / step(d) + 1;
@@ -102,7 +102,7 @@ static void lose(struct fpga *fpga, struct dtp *d, uint64_t from, uint64_t end)
 	d->live.pass = from + n * step(d) - end;
 }
 
-/* The images from @from to before @end have come. */
+/* Take in the images from @from to before @end. */
 static void take(struct fpga *fpga, struct dtp *d, const struct source *s, uint64_t from,
 		 uint64_t end)
 {
@@ -116,7 +116,7 @@ static void take(struct fpga *fpga, struct dtp *d, const struct source *s, uint6
 			return;
 		}
 		from += l->pass;
-		/* full, or none of those that are its turn was delivered */
+		/* the FIFO is full, or all of the DTP's images were missed */
 		if (l->waiting == FPGA_FIFO || !wants_more(d) ||
 		    (is_missed(fpga->miss.frames, from) && !(step(d) % fpga->miss.frames))) {
 			lose(fpga, d, from, end);
@@ -193,7 +193,7 @@ static void start(struct fpga *fpga, struct source *s, uint64_t now)
 
 static void stop(struct source *s)
 {
-	/* the image that had begun had its trigger */
+	/* the image that had begun used a trigger */
 	s->first_trigger += s->running;
 	s->running = false;
 }
@@ -272,7 +272,7 @@ void source_reset(struct fpga *fpga)
 	pthread_mutex_unlock(&fpga->engine.lock);
 }
 
-/* TIME at a tick: it goes as fast as the board's clock, and stands still with it. */
+/* TIME at a tick: follows the board's clock, and stops with it. */
 uint64_t source_time(const struct fpga *fpga, uint64_t tick)
 {
 	return fpga->tai + tick * RFPGA_TICK_NS;

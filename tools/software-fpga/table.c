@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A part of a transaction that is in one table entry. */
+/* A part of a transaction within one table entry. */
 struct piece {
 	uint64_t addr;
 	uint64_t length;
@@ -33,7 +33,7 @@ uint32_t bus_table_read(const struct bus *bus, uint32_t offset)
 	return bus->table[offset / 4];
 }
 
-/* The same of an entry that says where a ring is. */
+/* The same for an entry that describes a ring. */
 static uint32_t ring_mask(uint32_t word)
 {
 	switch (word) {
@@ -50,7 +50,7 @@ static uint32_t ring_mask(uint32_t word)
 	}
 }
 
-/* Which bits of a word of an entry there are. */
+/* Implemented bits of a word of an entry. */
 static uint32_t entry_mask(uint32_t word)
 {
 	switch (word) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A bus that is messages, regions and files: what vfio-user can do and a host cannot. */
+/* A bus of messages, regions and files: cases that vfio-user allows and a host does not have. */
 #include "selftest.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* An image of which a part cannot be sent is refused as a whole. */
+/* An image is refused as a whole if a part cannot be sent. */
 static void test_whole_images(void)
 {
 	struct dtp d = plain(0);
@@ -24,7 +24,7 @@ static void test_whole_images(void)
 	check_refused(RFPGA_FAULT_SOURCE);
 }
 
-/* The file behind memory that is mapped gets shorter: as if nothing were there any more. */
+/* The file of mapped memory is shortened: then no memory is there. */
 static void test_cut_off(void)
 {
 	const uint64_t addr = 0xa00000000ull, size = 1 << 20;
@@ -49,7 +49,7 @@ static void test_cut_off(void)
 	CHECK(faulted(0, RFPGA_FAULT_BUS));
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), addr);
 	CHECK(same_image(&d, 0, 3));
-	/* nothing that was held stays so, and what is back is good */
+	/* no lock stays held, and restored memory works */
 	CHECK(!ftruncate(fd, (off_t)size));
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
@@ -97,7 +97,7 @@ static void test_messages(void)
 	c->remote_size = 4 << 20;
 }
 
-/* Two regions that are the whole address space: as one, its size would not fit into 64 bits. */
+/* Two regions cover the whole address space: as one, the size would exceed 64 bits. */
 static void test_whole_space(void)
 {
 	const uint64_t half = 1ull << 63;
@@ -170,7 +170,7 @@ static void test_address_end(void)
 	dma_unmap(last, 4096);
 }
 
-/* Where a region ends inside of a word, its words cannot become visible one by one. */
+/* At a region that ends inside a word, words cannot become visible one by one. */
 static void test_odd_regions(void)
 {
 	const uint64_t addr = 0xb00000000ull;
@@ -205,7 +205,7 @@ static void test_pieces(void)
 	give_credit(0, 0);
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK(same_stack(&d, 0) && same_stack(&d, 2));
-	/* the 9th page goes: all of a burst that needs it is refused */
+	/* without the 9th page, every burst that needs it is refused as a whole */
 	dma_unmap(HOST_ADDR + 8 * 4096, 4096);
 	memset(host, CANARY, 1 << 20);
 	d.images = 4;
@@ -259,7 +259,7 @@ static void map_host(void)
 	CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
 }
 
-/* An entry that is cleared counts at once, too: stop/entry asks that of every board. */
+/* Clearing an entry has effect at once: stop/entry tests that on every board. */
 static void test_unmap(void)
 {
 	struct dtp d = large(256);
@@ -268,7 +268,7 @@ static void test_unmap(void)
 	dma_unmap(0x5000, 0x1000);
 }
 
-/* As many as there may be, and no more; each unmap of some is over in an instant. */
+/* The maximum number of regions, and no more; each unmap is fast. */
 static void test_many_regions(void)
 {
 	const uint64_t addr = 1ull << 40;
@@ -288,7 +288,7 @@ static void test_many_regions(void)
 		client_send(c, &map, sizeof(map), NULL, 0);
 	}
 	CHECK_EQ(client_map(c, addr + i * 8192ull, 4096, 0, 3, -1), ENOSPC);
-	/* of one that is cut into two, the second half has no place */
+	/* a region is cut in two: there is no place for the second half */
 	client_unmap(c, HOST_ADDR + HOST_SIZE / 2, 4096);
 	CHECK_EQ(client_map(c, HOST_ADDR + HOST_SIZE - 4096, 4096, 0, 3, -1), ENOSPC);
 	client_unmap(c, addr + 8192, 8192);
@@ -301,8 +301,8 @@ static void test_many_regions(void)
 
 static const struct test tests[] = {
 	{ "address-end", "addresses end at 2^64", test_address_end },
-	{ "odd-regions", "regions that end inside of a word", test_odd_regions },
-	{ "many-regions", "more regions than there may be", test_many_regions },
+	{ "odd-regions", "regions that end inside a word", test_odd_regions },
+	{ "many-regions", "more regions than allowed", test_many_regions },
 	{ "pieces", "memory that was mapped in pieces", test_pieces },
 	{ "bus", "refused: bus addresses", test_fault_bus },
 	{ "taken-away", "memory taken away while it is written", test_unmap },

@@ -96,7 +96,7 @@ static void test_held_clock(void)
 	close(fd);
 }
 
-/* An answer of the host that the engine waits for is taken while the clock's step is served. */
+/* The engine waits for an answer of the host: it arrives while a clock step is served. */
 static void test_held_messages(void)
 {
 	struct dtp d = remote_dtp();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The control socket, and what the board as a whole does wrong. */
+/* The control socket, and faults of the whole board. */
 #include "selftest.h"
 
 #include <poll.h>
@@ -63,7 +63,7 @@ static void test_control(void)
 
 	CHECK(control(fd, "nonsense\n", "error"));
 	CHECK(control(fd, "status\r\n", "ok connected=1 faults=0 "));
-	/* does not stop, and a reset helps */
+	/* it ignores STOP, and a reset works */
 	d.images = 0;
 	CHECK(control(fd, "stuck on\n", "ok\n"));
 	CHECK(control(fd, "clock hold\n", "ok\n"));
@@ -75,7 +75,7 @@ static void test_control(void)
 	CHECK_EQ(rd(RFPGA_STOPS), 0);
 	function_reset();
 	CHECK(idle());
-	/* so does a board that is honest, as a whole */
+	/* so does "honest" for the whole board */
 	fresh();
 	CHECK(control(fd, "stuck on\n", "ok\n"));
 	CHECK(control(fd, "honest dtp 0\n", "ok\n"));
@@ -107,7 +107,7 @@ static void test_control(void)
 	client_setup(c);
 }
 
-/* As long as a reset lasts, one bit is all there is. */
+/* During a reset only one bit can be read. */
 static void test_resetting(void)
 {
 	tell("clock hold");
@@ -123,7 +123,7 @@ static void test_resetting(void)
 	CHECK_EQ(rd(RFPGA_STATUS), 0);
 	CHECK_EQ(rd(RFPGA_ID), RFPGA_ID_VALUE);
 	CHECK_EQ(rd(RFPGA_SCRATCH), 0);
-	/* that of the function is over when it is answered */
+	/* a function-level reset is over when it is answered */
 	tell("resetting 60000000");
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_RESET);
 	CHECK_EQ(rd(RFPGA_STATUS), RFPGA_STATUS_RESETTING);
@@ -163,7 +163,7 @@ static void test_dead(void)
 	CHECK_EQ(rd(RFPGA_ID), UINT32_MAX);
 	CHECK_EQ(rd64(RFPGA_BYTES), UINT64_MAX);
 	CHECK_EQ(config_read(0), 0x52501234);
-	/* it does not hear the stop, and goes on */
+	/* it does not get the stop, and goes on */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	memset(host, CANARY, 16 * 4096);
 	CHECK(EVENTUALLY(same_stack(&d, 0)));
@@ -171,7 +171,7 @@ static void test_dead(void)
 	CHECK_EQ(rd(RFPGA_ID), RFPGA_ID_VALUE);
 	CHECK(!idle());
 	CHECK_EQ(rd(RFPGA_STOPS), 0);
-	/* configuration space was there all the time */
+	/* configuration space answered all the time */
 	tell("dead on");
 	config_write(4, 2, 2);
 	CHECK_EQ(config_read(4) & 0xffff, 2);
@@ -183,7 +183,7 @@ static void test_no_link(void)
 {
 	struct dtp d = plain(0);
 
-	/* it goes on when it may */
+	/* it goes on with bus mastering */
 	tell("patient on");
 	d.images = 0;
 	d.mode |= RFPGA_MODE_FREERUN;
@@ -306,7 +306,7 @@ static void test_bad_words(void)
 			failed = true;
 		}
 	}
-	/* none of them has done anything */
+	/* no command had an effect */
 	start(&d);
 	CHECK(EVENTUALLY(idle()));
 	CHECK(same_stack(&d, 0));
@@ -315,13 +315,13 @@ static void test_bad_words(void)
 
 static const struct test tests[] = {
 	{ "faults", "faults by the control socket", test_control },
-	{ "resetting", "a reset that takes its time", test_resetting },
+	{ "resetting", "a slow reset", test_resetting },
 	{ "dead", "the board answers all ones, and goes on", test_dead },
 	{ "no-link", "the board has lost its link", test_no_link },
 	{ "wild", "misbehave: a wrong bus address", test_wild },
 	{ "flood", "a flood of interrupts", test_flood },
 	{ "floods", "a flood after another one", test_floods },
-	{ "words", "misbehave: words that make no sense", test_bad_words },
+	{ "words", "misbehave: invalid words", test_bad_words },
 };
 
 const struct suite control_suite = SUITE("control", tests);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Boards that fetch addresses: each format, and what makes no sense. */
+/* Boards that fetch addresses: each format, and invalid descriptors. */
 #include "selftest.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void put_array(uint32_t i)
 	put(at + RFPGA_ARRAY_FLAGS, RFPGA_ARRAY_VALID | (i == N - 1 ? RFPGA_ARRAY_LAST : 0), 4);
 }
 
-/* Those of a chain may be anywhere, also before each other. */
+/* Descriptors of a chain may be anywhere, in any order. */
 static uint64_t link_at(uint32_t i)
 {
 	return RING + i * 37 % N * 4096u;
@@ -64,7 +64,7 @@ static uint32_t why(void)
 	return rd(RFPGA_TABLE + RFPGA_FETCH_STATUS);
 }
 
-/* 512 KiB of images, several times round. */
+/* Stream 512 KiB of images, with several wraps. */
 static struct dtp rounds(void)
 {
 	struct dtp d = plain(0);
@@ -75,7 +75,7 @@ static struct dtp rounds(void)
 	return d;
 }
 
-/* Each image is where the descriptors say. */
+/* Each image is at the addresses of the descriptors. */
 static bool arrived(const struct dtp *d)
 {
 	uint64_t at, n;
@@ -176,7 +176,7 @@ static void test_packed(void)
 
 static const struct test list[] = {
 	{ "array", "addresses are fetched from an array of descriptors", test_array },
-	{ "chain", "from a chain, wherever its descriptors are", test_chain },
+	{ "chain", "from a chain with descriptors anywhere", test_chain },
 	{ "packed", "from words with flags in the address", test_packed },
 };
 

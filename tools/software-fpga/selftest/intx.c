@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The interrupt pin, where it was asked for. */
+/* The interrupt pin, if requested. */
 #include "selftest.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* What SET_IRQS of INTx answers: 0 or an errno. */
+/* Answer to SET_IRQS of INTx: 0 or an errno. */
 static uint32_t set_intx(uint32_t flags, uint32_t count, int fd)
 {
 	struct { uint32_t argsz, flags, index, start, count; } set = {
@@ -31,7 +31,7 @@ static uint64_t signals(int event)
 	return read(event, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
-/* One more stack, and how often INTx was signalled for it. */
+/* Send one more stack; returns the number of INTx signals. */
 static uint64_t one_intx(struct dtp *d, int event)
 {
 	start(d);
@@ -41,7 +41,7 @@ static uint64_t one_intx(struct dtp *d, int event)
 	return signals(event);
 }
 
-/* A level that masks itself, and lasts until it is cleared. */
+/* A level that masks itself, and stays until it is cleared. */
 static void check_intx(int event)
 {
 	struct dtp d = plain(0);
@@ -95,7 +95,7 @@ static void test_intx(void)
 	CHECK_EQ(set_intx(0x14, 1, event), EOPNOTSUPP);
 	CHECK_EQ(set_intx(0x11, 2, -1), EINVAL);
 	check_intx(event);
-	/* with MSI-X it is silent, and the vector speaks */
+	/* with MSI-X INTx is silent, and the vector is signalled */
 	fresh();
 	config_write(0x42, 0x8000, 2);
 	d = plain(0);
@@ -112,7 +112,7 @@ static void test_intx(void)
 }
 
 static const struct test tests[] = {
-	{ "pin", "INTx, where it was asked for", test_intx },
+	{ "pin", "INTx, if requested", test_intx },
 };
 
 const struct suite intx_suite = SUITE("intx", tests);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=21 run=build/tools/rashpa-fpga-selftest */
 /*
- * Test of rashpa-fpga without a virtual machine: what only this program does. Prints TAP.
- * rashpa-fpga-selftest [--all] [SUITE | SUITE/TEST]...: what every board must do as well; these.
+ * Test of rashpa-fpga without a virtual machine: properties of this program only. Prints TAP.
+ * rashpa-fpga-selftest [--all] [SUITE | SUITE/TEST]...: --all adds the tests of every board.
  */
 #include "selftest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Order of payload, lock record and interrupt, and a board that gets it wrong. */
+/* Order of payload, lock record and interrupt, and a board that violates it. */
 #include "selftest.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static void check_released(const struct dtp *d)
 
 static void test_early(void)
 {
-	struct dtp d = one_stack(RFPGA_MODE_FLUSH);	/* which does not help */
+	struct dtp d = one_stack(RFPGA_MODE_FLUSH);	/* without effect here */
 	uint64_t events = 0;
 
 	tell("early lock hold");
@@ -68,7 +68,7 @@ static void test_early(void)
 	tell("honest");
 }
 
-/* Nothing that is on its way is written when its memory is gone. */
+/* Data on their way are not written after their memory is gone. */
 static void check_late_refused(const struct dtp *d)
 {
 	start(d);
@@ -99,7 +99,7 @@ static void test_late(void)
 	CHECK(same_stack(&d, 0));
 	CHECK(counter(0, RFPGA_DTP_C_START) + 500000 <= counter(0, RFPGA_DTP_C_STOP));
 
-	/* a stop waits for what is on its way, a reset too */
+	/* a stop waits for data on their way, and so does a reset */
 	fresh();
 	tell("late on hold");
 	start(&d);
@@ -117,7 +117,7 @@ static void test_late(void)
 	CHECK(same_stack(&d, 0));
 	fresh();
 	check_late_refused(&d);
-	/* one that would be on its way for days ends with a reset, too */
+	/* a reset also ends one that would be on its way for days */
 	fresh();
 	d.height = INT32_MAX;
 	d.src_line = d.dst_line = 0;
@@ -130,7 +130,7 @@ static void test_late(void)
 	tell("honest");
 }
 
-/* The flush pushes what is on its way, so that it is not late: the same, with FLUSH. */
+/* The flush pushes data on their way, so that they are not late: the same, with FLUSH. */
 static void test_flush(void)
 {
 	struct dtp d = one_stack(RFPGA_MODE_FLUSH);
@@ -157,7 +157,7 @@ static void serve_until(uint32_t wanted)
 		client_serve(c, 5);
 }
 
-/* The same by messages, to memory that is not the lock record's. */
+/* The same by messages, to memory without the lock record. */
 static void test_flush_messages(void)
 {
 	struct dtp d = remote_dtp();
@@ -242,7 +242,7 @@ static void test_reorder(void)
 	CHECK(EVENTUALLY(idle()));
 	CHECK(same_stack(&d, 0));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), d.bunch * d.height);
-	/* the last line has no place: that is found before anything was written */
+	/* the last line has no place: this is detected before any write */
 	fresh();
 	set_entry(0, HOST_ADDR + DST, 4096, RFPGA_ENTRY_VALID);
 	d.dst_base = 128;
@@ -283,7 +283,7 @@ static void test_torn(void)
 	d.first_stack = 2;
 	d.images = d.bunch;
 	start(&d);
-	/* who believes the first word, as 1.0 said, takes a count of images that is not its own */
+	/* a reader that uses the first word, as in 1.0, gets an image count of another record */
 	CHECK(EVENTUALLY(lock_record(0)[RFPGA_LOCK_BEGUN / 8] == 3));
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_IMAGES / 8], 8);
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 2);
@@ -299,7 +299,7 @@ static void test_torn(void)
 	tell("honest");
 }
 
-/* A board whose last write is still on its way when it says that it is idle. */
+/* A board whose last write is still on its way when it reports idle. */
 static struct dtp lingering(void)
 {
 	struct dtp d = plain(0);
@@ -323,13 +323,13 @@ static void test_linger(void)
 	tell("release");
 	CHECK(EVENTUALLY(same_image(&d, 2, 0)));
 	CHECK_EQ(status(0), 0);
-	/* an address that is not its own any more: it is refused, and counted */
+	/* an address that it may no longer use: refused and counted */
 	d = lingering();
 	dma_unmap(HOST_ADDR, HOST_SIZE);
 	tell("release");
 	CHECK(faulted(0, RFPGA_FAULT_BUS));
 	CHECK(untouched(0, 1 << 20));
-	/* without bus mastering it comes, a reset of the function is what helps */
+	/* it arrives despite bus mastering off; only a reset of the function helps */
 	d = lingering();
 	config_write(4, 2, 2);
 	tell("release");
@@ -357,7 +357,7 @@ static void test_linger(void)
 	next.dst_base = 2 << 20;
 	run_to(&next, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	CHECK(untouched(0, 1 << 20));
-	/* one that would be on its way for days ends with a reset, too */
+	/* a reset also ends one that would be on its way for days */
 	d = plain(0);
 	d.height = INT32_MAX;
 	d.src_line = d.dst_line = 0;
@@ -409,7 +409,7 @@ static void test_drop(void)
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 4);
 	CHECK(same_stack(&d, 1));
 	CHECK(untouched(2 * d.dst_slot, 4 * d.dst_slot));
-	/* a lock record that is dropped leaves the last one */
+	/* after a dropped lock record the previous one stays */
 	dma_unmap(HOST_ADDR + LOCKS, 4096);
 	d.first_stack = 4;
 	d.images = d.bunch;
@@ -499,10 +499,10 @@ static const struct test tests[] = {
 	{ "reorder", "misbehave: lines in another order", test_reorder },
 	{ "torn", "misbehave: a torn lock record", test_torn },
 	{ "linger", "misbehave: a write after \"idle\"", test_linger },
-	{ "deaf", "misbehave: a process that only a stop of all stops", test_deaf },
+	{ "deaf", "misbehave: a process that ignores its own STOP", test_deaf },
 	{ "drop", "misbehave: posted writes that vanish", test_drop },
 	{ "twice", "misbehave: events twice", test_twice },
-	{ "lose", "misbehave: events that are lost", test_lose },
+	{ "lose", "misbehave: lost events", test_lose },
 };
 
 const struct suite misbehave_suite = SUITE("misbehave", tests);

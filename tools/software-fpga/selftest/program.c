@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The program: its arguments, its speed, its end. */
+/* The program: arguments, speed, end. */
 #include "selftest.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What this board has, as it was started. */
+/* Properties of this board, from its options. */
 static void test_identity(void)
 {
 	CHECK_EQ(config_read(0), RFPGA_PCI_DEVICE << 16 | RFPGA_PCI_VENDOR);
@@ -140,7 +140,7 @@ static void test_arguments(void)
 	CHECK_EQ(ends_with(free_path, path, "4K"), EXIT_FAILURE);
 	CHECK(has_text(path, "mine"));
 	unlink(path);
-	/* not as much memory as a sum that wraps */
+	/* sizes whose sum wraps are refused */
 	CHECK_EQ(ends_with(free_path, path, "17179869185G"), 2);
 	/* nor in octal, in which it would be 4096 */
 	CHECK_EQ(ends_with(free_path, path, "010000"), 2);
@@ -159,7 +159,7 @@ static void test_arguments(void)
 	unlink(path);
 }
 
-/* Ask for more than the socket holds. */
+/* Request more than the socket can hold. */
 static void ask_much(void)
 {
 	const struct {
@@ -172,7 +172,7 @@ static void ask_much(void)
 	client_send(c, &ask, sizeof(ask), NULL, 0);
 }
 
-/* Some of the answer; false: that was all. */
+/* Receive a part of the answer; false: the end. */
 static bool take_some(size_t *taken)
 {
 	static uint8_t some[16384];
@@ -184,7 +184,7 @@ static bool take_some(size_t *taken)
 	return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-/* A client that takes an answer in its own time; 15 s if it is let. */
+/* A client that reads an answer slowly, for up to 15 s. */
 static void test_slow_client(void)
 {
 	uint64_t begin = now_us();
@@ -232,13 +232,13 @@ static pid_t thread_of(pid_t pid, const char *name)
 	return found;
 }
 
-/* A thread that never returns from where it is, as one that waits for a file of the client's. */
+/* A thread that never returns, like one that is blocked by a file of the client. */
 static void test_stuck_thread(void)
 {
 	pid_t thread = 0;
 	int state, i;
 
-	/* it names itself */
+	/* the message names it */
 	CHECK(EVENTUALLY((thread = thread_of(c->pid, "engine"))));
 	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL))
 		skip("ptrace: %s", strerror(errno));
@@ -259,14 +259,14 @@ static void test_end(void)
 {
 	struct dtp d = plain(0);
 
-	/* at work, with a client */
+	/* busy, with a client */
 	d.images = 0;
 	d.mode = RFPGA_MODE_FREERUN;
 	start(&d);
 	CHECK_EQ(client_end(c), 0);
 	CHECK(access(c->path, F_OK) && errno == ENOENT);
 	client_disconnect(c);
-	/* a socket that a dead one left behind is taken over */
+	/* a socket of a dead program is taken over */
 	client_spawn(c, program);
 	kill(c->pid, SIGKILL);
 	CHECK(client_wait(c->pid) > 0);
@@ -285,7 +285,7 @@ static const struct test tests[] = {
 	{ "arguments", "occupied paths, and invalid sizes", test_arguments },
 	{ "slow-client", "a slow client", test_slow_client },
 	{ "stuck-thread", "the end, while a thread is stuck", test_stuck_thread },
-	{ "end", "the end, and another beginning", test_end },
+	{ "end", "the end, and another start", test_end },
 };
 
 const struct suite program_suite = SUITE("program", tests);

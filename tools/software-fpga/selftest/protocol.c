@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* vfio-user, and who abuses it. */
+/* vfio-user, and its abuse. */
 #include "selftest.h"
 
 #include <dirent.h>
@@ -44,20 +44,20 @@ static void test_interrupts(void)
 	start(&d);
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK_EQ(events_so_far(3), 4);
-	/* a function whose MSI-X is not enabled sends none */
+	/* without MSI-X Enable the function sends none */
 	config_write(0x42, 0, 2);
 	start(&d);
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
 	CHECK_EQ(events_so_far(3), 0);
-	/* mask and unmask are the host's */
+	/* the host masks and unmasks */
 	set.flags = 0x9;
 	client_call(c, 8, &set, 20, NULL, 0, NULL);
 	set.flags = 0x11;
 	client_call(c, 8, &set, 20, NULL, 0, NULL);
 }
 
-/* What SET_IRQS answers to this as the listener of vector 1: 0 or an errno. */
+/* Answer to SET_IRQS with this listener of vector 1: 0 or an errno. */
 static uint32_t set_vector(int fd)
 {
 	struct { uint32_t argsz, flags, index, start, count; } set = {
@@ -101,8 +101,8 @@ static void test_listeners(void)
 }
 
 /*
- * A listener that waits when it is full, which it becomes at any moment: the board, which does
- * nothing but signal it, is stopped where it is meanwhile. Nobody else is held up.
+ * A blocking listener may become full at any moment. Stop the board, which only signals it, at that
+ * moment; nothing else is delayed.
  */
 static void test_full_listener(void)
 {
@@ -153,7 +153,7 @@ struct frame {
 	uint8_t data[48];
 };
 
-/* Commands that make no sense are refused, and the connection goes on. */
+/* Invalid commands are refused, and the connection goes on. */
 static void test_bad_commands(void)
 {
 	static const struct { uint16_t command; uint32_t size; unsigned int fds; } bad[] = {
@@ -193,7 +193,7 @@ static void test_bad_commands(void)
 	CHECK_EQ(count_fds(c->pid), fds);
 }
 
-/* After these the stream cannot be trusted: the server hangs up, and takes a new client. */
+/* After these the stream cannot be trusted: the server hangs up, and accepts a new client. */
 static void test_bad_streams(void)
 {
 	static const char narrow[] =
@@ -236,7 +236,7 @@ static void test_bad_streams(void)
 	client_connect(c);
 	client_call(c, 4, NULL, 0, NULL, 0, &r);
 	CHECK_EQ(r.error, EINVAL);
-	/* versions that are none */
+	/* invalid versions */
 	client_call(c, 1, "\1\0\0\0", 4, NULL, 0, &r);
 	CHECK(r.error);
 	client_call(c, 1, "\0\0\0\0{\"capabilities\":", 20, NULL, 0, &r);
@@ -273,7 +273,7 @@ static void test_reconnect(void)
 		CHECK(idle());
 		CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
 		CHECK_EQ(c->memory[0], 0x5a);	/* on-board memory stays */
-		/* the memory of the last client is out of reach */
+		/* the memory of the previous client is not accessible */
 		memset(host, CANARY, 1 << 20);
 		set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
 		start(&d);
@@ -286,10 +286,10 @@ static void test_reconnect(void)
 
 static const struct test tests[] = {
 	{ "interrupts", "interrupt vectors", test_interrupts },
-	{ "listeners", "listeners that are none", test_listeners },
+	{ "listeners", "invalid listeners", test_listeners },
 	{ "full-listener", "a listener that is full", test_full_listener },
-	{ "commands", "commands that make no sense", test_bad_commands },
-	{ "streams", "streams that make no sense", test_bad_streams },
+	{ "commands", "invalid commands", test_bad_commands },
+	{ "streams", "invalid streams", test_bad_streams },
 	{ "reconnect", "the client comes back", test_reconnect },
 };
 

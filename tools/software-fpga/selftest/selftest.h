@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests of rashpa-fpga that no board needs to pass: its options and its control socket, how it
- * misbehaves, and the protocol that it is reached by.
+ * Tests of rashpa-fpga that boards need not pass: options, control socket, misbehaviour, and the
+ * protocol.
  */
 #ifndef SELFTEST_H
 #define SELFTEST_H
@@ -9,7 +9,7 @@
 #include "../../conformance/dtp.h"
 #include "../../conformance/socket.h"
 
-#define REMOTE_ADDR	0x900000000ull		/* of memory without a descriptor */
+#define REMOTE_ADDR	0x900000000ull		/* address of memory without a descriptor */
 
 extern const struct suite bus_suite, protocol_suite, intx_suite, control_suite, clock_suite,
 			  misbehave_suite, program_suite, live_suite, options_suite, wire_suite,

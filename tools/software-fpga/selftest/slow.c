@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Sensors, mailbox, power, sources and alignment: by option, and at the control socket. */
+/* Sensors, mailbox, power, sources and alignment, set by options and the control socket. */
 #include "selftest.h"
 
 #include <linux/pci_regs.h>
@@ -79,7 +79,7 @@ static void test_mailbox(void)
 
 #define D3HOT	3
 
-/* Asleep it neither answers nor sends, and it has forgotten nothing when it wakes up. */
+/* In D3hot it neither answers nor sends; D0 restores its state. */
 static void test_power(void)
 {
 	uint32_t pm = config_capability(PCI_CAP_ID_PM);
@@ -109,14 +109,14 @@ static void test_power(void)
 	config_write(pm + 4, 0, 2);
 	d.images = 8;
 	run_to(&d, RFPGA_DTP_DONE);
-	/* one that has credit again, but sleeps */
+	/* with new credit, but in D3hot */
 	d.images = 0;
 	start(&d);
 	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
 	memset(host + DST, CANARY, 2 * d.dst_slot);
 	config_write(pm + 4, D3HOT, 2);
 	give_credit(0, 2);
-	tell("clock hold");			/* it has tried when this is answered */
+	tell("clock hold");			/* it has tried to send when this is answered */
 	tell("clock run");
 	config_write(pm + 4, 0, 2);
 	CHECK_EQ(status(0), RFPGA_DTP_FAULTED);
@@ -145,7 +145,7 @@ static void test_live_option(void)
 	d.source = RFPGA_FROM_LIVE | 2 << 16;
 	start(&d);
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + RFPGA_DTP_SOURCE);
-	/* one of them does not move the other */
+	/* they are independent */
 	d.source = RFPGA_FROM_LIVE | 1 << 16;
 	start(&d);
 	base += RFPGA_SOURCE_SIZE;
@@ -189,7 +189,7 @@ static void test_align(void)
 
 static const struct test tests[] = {
 	{ "sensors", "values of sensors, set by commands", test_sensors },
-	{ "mailbox", "the mailbox: busy, and how it ends", test_mailbox },
+	{ "mailbox", "the mailbox: busy, and results", test_mailbox },
 	{ "power", "D3hot and back", test_power },
 	{ "live", "no live source, and two", test_live_option },
 	{ "align", "only whole words of memory", test_align },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Live sources with a clock that is held: to the tick, and to the image. */
+/* Live sources with a held clock: exact to the tick and the image. */
 #include "selftest.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void source_start(uint64_t period)
 	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_START);
 }
 
-/* The clock stands, and this DTP takes all images of source 0. */
+/* Hold the clock; this DTP takes all images of source 0. */
 static struct dtp live(uint32_t n)
 {
 	struct dtp d = plain(n);
@@ -51,7 +51,7 @@ static void end(void)
 	CHECK(EVENTUALLY(idle()));
 }
 
-/* An image is there when its time is over, and each wait has its cause. */
+/* An image arrives at the end of its period, and each wait has its cause. */
 static void test_ticks(void)
 {
 	struct dtp d = live(0);
@@ -72,7 +72,7 @@ static void test_ticks(void)
 	CHECK_EQ(meta64(meta_record(&d, 0, 0), RFPGA_META_TICKS), begin + 500);
 	CHECK_EQ(rd64(base + RFPGA_SOURCE_TIME) -
 		 meta64(meta_record(&d, 0, 0), RFPGA_META_TIME), PERIOD * RFPGA_TICK_NS);
-	/* TAI, as the host has it: not some other clock, and not of another year */
+	/* TAI of the host: no other clock, and no other year */
 	CHECK(rd64(base + RFPGA_SOURCE_TIME) / 1000000000 - (uint64_t)time(NULL) < 3600);
 	/* eight images are sent, then there is no credit */
 	step(7 * PERIOD);
@@ -85,7 +85,7 @@ static void test_ticks(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STALL), 0);
 	step(300);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STALL), 300);
-	/* a bus that takes nothing */
+	/* a bus that accepts no data */
 	tell("patient on");
 	config_write(4, 2, 2);
 	give_credit(0, 1);
@@ -104,7 +104,7 @@ static void test_ticks(void)
 	end();
 }
 
-/* What waits, what is lost, and what comes next. */
+/* Waiting images, lost images, and the next image. */
 static void test_fifo(void)
 {
 	struct dtp d = live(0);
@@ -165,7 +165,7 @@ static void test_last_images(void)
 	end();
 }
 
-/* Fast and for long: counted, and not one by one. A FIFO that never empties loses the rest. */
+/* A fast and long run is counted, not simulated image by image. A full FIFO loses the rest. */
 static void test_long_step(void)
 {
 	const uint64_t ticks = 1ull << 40;
@@ -182,7 +182,7 @@ static void test_long_step(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_LOST), ticks - 16);
 	CHECK_EQ(counter(1, RFPGA_DTP_C_LOST), ticks / 1000 - 16);
 	CHECK_EQ(frame_in(&e, 0, 1), 1999);
-	/* the first that comes now is in step with all before */
+	/* the next image continues the sequence */
 	give_credit(1, 2);
 	step(0);
 	step(1000);
@@ -196,7 +196,7 @@ static void test_long_step(void)
 	end();
 }
 
-/* Three stacks at a time without credit: overwritten, or left out. */
+/* Three stacks at a time without credit: overwritten, or dropped. */
 static void test_policies(void)
 {
 	struct dtp d = live(0);
@@ -213,7 +213,7 @@ static void test_policies(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 4);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_LOST), 0);
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_FRAME / 8], 21);
-	/* credit that comes in the middle of a stack that is left out is for the next one */
+	/* credit during a dropped stack is for the next stack */
 	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
 	d.mode |= RFPGA_MODE_DROP;
 	d.images = 22;
@@ -351,7 +351,7 @@ static void test_begin(void)
 	end();
 }
 
-/* TAI would go round in 2554: the clock is not stepped so far. */
+/* TAI would wrap in 2554: the clock cannot be stepped that far. */
 static void test_clock_end(void)
 {
 	const uint64_t last = (1ull << 61) - 1;
@@ -368,7 +368,7 @@ static void test_clock_end(void)
 	CHECK(obeys("clock step 1", "error: the clock cannot be stepped"));
 	tell("clock run");
 	CHECK(EVENTUALLY(rd64(RFPGA_TICKS) > last));
-	/* others want to step it */
+	/* restart: other tests need to step the clock */
 	restart_program_with(NULL);
 }
 
@@ -377,7 +377,7 @@ static const struct test tests[] = {
 	{ "fifo", "waiting and lost images", test_fifo },
 	{ "last-images", "images that a run does not need are not lost", test_last_images },
 	{ "long-step", "a million millions of images", test_long_step },
-	{ "policies", "overwritten, or left out", test_policies },
+	{ "policies", "overwritten or dropped stacks", test_policies },
 	{ "missing", "images and lines that the detector misses", test_missing },
 	{ "begin", "in the middle of an image", test_begin },
 	{ "clock-end", "a clock that is stepped too far", test_clock_end },

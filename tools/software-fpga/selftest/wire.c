@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The wire of rings: UDP. What rings do that misbehave, conformance tests see. */
+/* The wire of rings: UDP. Conformance tests check misbehaviour of rings. */
 #include "selftest.h"
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 static struct sockaddr_in board_at, here;
 static int wire = -1;
 
-/* A board with a wire, and a socket at the other end of it. */
+/* A board with a wire, and a socket at its other end. */
 static void plug(void)
 {
 	socklen_t size = sizeof(here);
@@ -104,7 +104,7 @@ static void test_echo(void)
 	unplug();
 }
 
-/* Nobody consumes: queue and FIFO fill, and each datagram more is counted. */
+/* Without a consumer queue and FIFO fill up, and each further datagram is counted. */
 static void test_lost(void)
 {
 	const uint32_t queue = 1u << RING_EVENTS_LOG2;
@@ -152,7 +152,7 @@ static void test_limits(void)
 	ring_tell();
 	CHECK(ring_comes(1));
 	CHECK_EQ(ring_status(1), 0);
-	/* no way leads there */
+	/* there is no route to it */
 	ring_describe(1, RING_SOURCE, LENGTH, 0);
 	ring_put32(ring_descriptor(1) + RFPGA_TX_ADDRESS, 0xffffffff);
 	ring_tail = 2;
@@ -174,7 +174,7 @@ static void test_limits(void)
 	ring_end();
 }
 
-/* Rings have their own bounds, doorbells and wires; a board without rings has none of it. */
+/* Rings have their own bounds, doorbells and wires; a board without rings has none. */
 static void test_number(void)
 {
 	uint32_t n;
@@ -210,7 +210,7 @@ static void test_commands(void)
 }
 
 static const struct test tests[] = {
-	{ "echo", "datagrams come, and go back where they came from", test_echo },
+	{ "echo", "datagrams arrive, and return to their sender", test_echo },
 	{ "lost", "datagrams without room wait, then are lost and counted", test_lost },
 	{ "limits", "too long, nowhere, no wire", test_limits },
 	{ "number", "no ring, and four", test_number },
