@@ -15,7 +15,7 @@
 #include "rashpa.h"
 
 struct apply {
-	const char *fpga;	/* only this one's profile; NULL: everything */
+	const char *fpga;	/* apply only the profile of this function; NULL: everything */
 	bool check, json;
 	struct json_object *buffers, *boards;
 	int result;
@@ -167,8 +167,8 @@ static int bind_board(const struct config_board *board, struct pci_function *f)
 }
 
 /*
- * Functions with these ids that are plugged in later come to the driver as well, if no other one
- * wants them; udev has their profile applied then (70-rashpa.rules).
+ * Functions with these ids that are plugged in later also come to the driver, unless another
+ * driver takes them; udev then applies their profile (70-rashpa.rules).
  */
 static int add_ids(const struct config_board *board)
 {
@@ -207,12 +207,12 @@ static void apply_board(struct apply *a, const struct config_board *board)
 	}
 	if (n >= 0)
 		free(list);
-	/* one that is named by its place has to be there, one that is named by its kind may come */
+	/* a board named by BDF must exist; one named by ids may be plugged in later */
 	if (n < 0 || (!seen && *board->bdf))
 		a->result = fail("%s: there is no PCI function %s", board->file, board->what);
 }
 
-/* From udev: a function that the kernel has given to the driver by its ids gets its profile. */
+/* Called by udev: apply the profile to a function that the kernel bound by its ids. */
 static void apply_fpga(struct apply *a, const struct config *config)
 {
 	static const struct config_board none;

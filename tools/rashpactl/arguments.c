@@ -52,7 +52,7 @@ void option_buffer(struct argp_state *state, const char *arg, char *name)
 {
 	if (!*arg)
 		argp_error(state, "the name of the buffer is empty");
-	/* The driver would say so, but the name has to fit into its struct first. */
+	/* Checked here, because the name must fit into the driver's struct. */
 	if (strlen(arg) >= RASHPA_NAME_SIZE)
 		exit(fail("the name \"%s\" is longer than %d characters", arg,
 			  RASHPA_NAME_SIZE - 1));

@@ -21,7 +21,7 @@ enum { OPT_FORCE = 256, OPT_EXIST_OK };
 static const struct argp_option bind_options[] = {
 	{ "profile", 'p', "FILE", 0, "device profile (default: found by the ids)", 0 },
 	{ "force", OPT_FORCE, NULL, 0, "take the function away from another driver", 0 },
-	{ "exist-ok", OPT_EXIST_OK, NULL, 0, "leave one that has its profile already as it is", 0 },
+	{ "exist-ok", OPT_EXIST_OK, NULL, 0, "succeed if the function already has its profile", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -77,7 +77,7 @@ static int find_function(const char *what, struct pci_function *function)
 		if (list[i].vendor != vendor || list[i].device != device)
 			continue;
 		seen++;
-		/* Prefer one that is free. */
+		/* Prefer a function without a driver. */
 		if (seen == 1 || list[i].fpga < 0)
 			*function = list[i];
 		open += list[i].fpga < 0;
@@ -93,8 +93,8 @@ static int find_function(const char *what, struct pci_function *function)
 }
 
 /*
- * The node appears first, and gets its owner and mode from the device manager some time later:
- * wait until it can be opened, watching its folder.
+ * The node appears first, and the device manager sets its owner and mode some time later: watch
+ * the folder until the node can be opened.
  */
 static int wait_node(unsigned int number)
 {
@@ -138,7 +138,7 @@ static int release(const char *bdf)
 	return 0;
 }
 
-/* Whose a function was before us. */
+/* Driver of a function before us. */
 struct before {
 	char driver[64], override[64];	/* empty: none */
 };
@@ -152,13 +152,13 @@ static void remember(struct before *before, const struct pci_function *f)
 		before->override[0] = '\0';
 }
 
-/* As it was: a function that we cannot use is not left without its driver. */
+/* Restore the previous driver of a function that we cannot use. */
 static void give_back(const char *bdf, const struct before *before)
 {
 	struct pci_function now;
 	int error;
 
-	write_text(bdf, PCI_DRIVER "/unbind");	/* refused if it is not ours */
+	write_text(bdf, PCI_DRIVER "/unbind");	/* refused unless it is bound to us */
 	error = write_text(*before->override ? before->override : "\n",
 			   PCI_DEVICES "/%s/driver_override", bdf);
 	if (error)
@@ -173,9 +173,9 @@ static void give_back(const char *bdf, const struct before *before)
 }
 
 /*
- * The profile that was named, or the one that is found by the ids. A bad one must not leave a
- * bound function behind, and that of another board must not reach this one: its quiesce sequence
- * writes to registers that mean something else here. 1, 0 (none), or -1 after a message.
+ * Read the named profile, or find one by the ids. This comes before binding, so that a bad profile
+ * does not leave a bound function. A profile of another board is refused, because its quiesce
+ * sequence would write to wrong registers. Returns 1, 0 (no profile), or -1 after a message.
  */
 static int choose(const struct bind *b, const struct pci_function *f, struct profile *profile)
 {
@@ -195,7 +195,7 @@ static int choose(const struct bind *b, const struct pci_function *f, struct pro
 		length += snprintf(ids + length, sizeof(ids) - length, "%s%04" PRIx32 ":%04" PRIx32,
 				   i ? ", " : "", profile->match[i].vendor,
 				   profile->match[i].device);
-	say("%s: the profile is for %s, and %s is %04" PRIx32 ":%04" PRIx32 ": take its own profile, or add the ids to \"match\"",
+	say("%s: the profile is for %s, but %s is %04" PRIx32 ":%04" PRIx32 ": use a profile of this board, or add the ids to \"match\"",
 	    profile->path, ids, f->bdf, f->vendor, f->device);
 	return -1;
 }
@@ -203,7 +203,7 @@ static int choose(const struct bind *b, const struct pci_function *f, struct pro
 static int check_free(const struct bind *b, const struct pci_function *f)
 {
 	if (*f->driver && !b->force)
-		return fail("%s is served by the driver %s: give --force to take it away", f->bdf,
+		return fail("%s is served by the driver %s: give --force to unbind it from there", f->bdf,
 			    f->driver);
 	if (access(PCI_DRIVER, F_OK))
 		return fail("the driver is not loaded: modprobe rashpa");
@@ -222,11 +222,11 @@ static int take(struct pci_function *f)
 	}
 	error = write_text(f->bdf, PCI_DRIVER "/bind");
 	if (error)
-		return fail("%s: the driver refused it: %s (the kernel log says more)", f->bdf,
+		return fail("%s: the driver refused it: %s (see the kernel log)", f->bdf,
 			    strerror(-error));
 	if (pci_read(f->bdf, f) && f->fpga >= 0)
 		return 0;
-	return fail("%s: the driver took it, but made no fpgaN: see the kernel log", f->bdf);
+	return fail("%s: the driver accepted it without making fpgaN: see the kernel log", f->bdf);
 }
 
 static int take_over(struct pci_function *f, const struct before *before)
@@ -250,7 +250,7 @@ static int apply(const struct bind *b, const struct pci_function *f, struct prof
 	int result = 0;
 
 	if (!found) {
-		say("no profile knows %04" PRIx32 ":%04" PRIx32 ": windows need CAP_SYS_RAWIO, DMA is stopped by bus mastering alone, and goes to 32-bit addresses: write a profile with the dma_bits that the board has (a board with fewer loses data)",
+		say("no profile knows %04" PRIx32 ":%04" PRIx32 ": windows need CAP_SYS_RAWIO, DMA is stopped by bus mastering alone, and goes to 32-bit addresses: write a profile with the dma_bits of the board (too large a number loses data)",
 		    f->vendor, f->device);
 		return 0;
 	}
@@ -262,7 +262,7 @@ static int apply(const struct bind *b, const struct pci_function *f, struct prof
 	return result;
 }
 
-/* 1 the function has a profile, 0 it has none, -1 after a message. */
+/* Returns 1 if the function has a profile, 0 if not, -1 after a message. */
 static int has_profile(const struct pci_function *f)
 {
 	struct fpga fpga = FPGA_NONE;
@@ -277,7 +277,7 @@ static int has_profile(const struct pci_function *f)
 	return result;
 }
 
-/* It is the driver's already: all that may lack is the profile. */
+/* The function is bound already: only its profile may be missing. */
 static int complete(const struct bind *b, const struct pci_function *f, struct profile *profile,
 		    bool *profiled)
 {
@@ -331,7 +331,7 @@ int cmd_bind(int argc, char **argv)
 {
 	static const struct argp argp = {
 		bind_options, parse_bind, "BDF|VENDOR:DEVICE",
-		"Give a PCI function to the driver, apply its profile, and print fpgaN.",
+		"Bind a PCI function to the driver, apply its profile, and print fpgaN.",
 		NULL, NULL, NULL,
 	};
 	static struct profile profile;
@@ -363,7 +363,7 @@ int cmd_unbind(int argc, char **argv)
 {
 	const char *what;
 	const struct simple simple = {
-		"BDF|fpgaN", "Take a function back from the driver. All DMA is stopped before.", 1,
+		"BDF|fpgaN", "Unbind a function from the driver, after a stop of all its DMA.", 1,
 		&what, NULL,
 	};
 	struct pci_function *list, function = { .fpga = -1 };

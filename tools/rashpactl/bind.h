@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Giving a PCI function to the driver, with its profile. */
+/* Binding a PCI function to the driver, with its profile. */
 #ifndef BIND_H
 #define BIND_H
 
@@ -14,10 +14,10 @@ struct bind {
 };
 
 /*
- * Bind @function, wait until its node can be opened, apply the profile. One that the driver has
- * already, as by the module's parameter ids, and that has no profile yet, gets it; one that has a
- * profile is refused, or left as it is with exist_ok. *@profiled: @profile is what was applied.
- * An exit code, after a message: then the function is as it was.
+ * Bind @function, wait until its node can be opened, and apply the profile. A function that is bound
+ * already (e.g. by the module's parameter ids) gets its profile if it has none; with a profile it is
+ * refused, or stays unchanged with exist_ok. *@profiled: @profile was applied. Returns an exit code,
+ * after a message; after an error the function is in its previous state.
  */
 int bind_function(const struct bind *bind, struct pci_function *function, struct profile *profile,
 		  bool *profiled);

@@ -133,7 +133,7 @@ static void print_row(const struct entry *e)
 int cmd_buffer_list(int argc, char **argv)
 {
 	bool json = false;
-	const struct simple simple = { "", "All named buffers.", 0, NULL, &json };
+	const struct simple simple = { "", "List all named buffers.", 0, NULL, &json };
 	struct json_object *list = NULL;
 	struct entry entry;
 	char **names;
@@ -151,7 +151,7 @@ int cmd_buffer_list(int argc, char **argv)
 	for (int i = 0; i < n; i++) {
 		error = look(names[i], &entry);
 		if (error == -ENOENT)
-			continue;	/* removed since we looked */
+			continue;	/* removed meanwhile */
 		if (error)
 			result = fail("buffer %s: %s", names[i], rashpa_reason());
 		else if (json)
@@ -269,7 +269,7 @@ int cmd_buffer_permit(int argc, char **argv)
 	int fd;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &permit);
-	/* the name of a buffer, and not the way to another file */
+	/* only the name of a buffer, not a path to another file */
 	fd = rashpa_buffer_open(permit.name, O_PATH);
 	if (fd < 0)
 		return fail("%s", rashpa_reason());
@@ -280,8 +280,8 @@ int cmd_buffer_permit(int argc, char **argv)
 int cmd_buffer_remove(int argc, char **argv)
 {
 	const char *name;
-	const struct simple simple = { "NAME", "Take the name of a buffer away; its memory is "
-		"given back with its last user.", 1, &name, NULL };
+	const struct simple simple = { "NAME", "Remove a named buffer; its memory is freed after "
+		"its last use.", 1, &name, NULL };
 
 	parse_simple(&simple, argc, argv);
 	return rashpa_buffer_remove(name) ? fail("buffer %s: %s", name, rashpa_reason()) : 0;

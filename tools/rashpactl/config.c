@@ -43,7 +43,7 @@ static int read_align(struct json_place *at, struct json_object *value, void *to
 	return *n & (*n - 1) ? json_wrong(at, "is not a power of two") : 0;
 }
 
-/* A word of a list that the library has names for. */
+/* A word from a list of names of the library. */
 static int read_word(struct json_place *at, struct json_object *value, uint32_t *to,
 		     const char *(*name)(unsigned int n), uint32_t first, uint32_t last)
 {
@@ -97,7 +97,7 @@ static int read_mode(struct json_place *at, struct json_object *value, void *to)
 	struct rashpa_alloc *alloc = to;
 	char text[16];
 
-	/* a number would be decimal: 660 is not what it looks like */
+	/* must be a string: the number 660 would be decimal */
 	if (json_read_text(at, value, text, sizeof(text)))
 		return -1;
 	if (!parse_mode(text, &alloc->mode))
@@ -184,7 +184,7 @@ struct kind {
 	unsigned int *n;
 };
 
-/* Reads one file's list into room for it at the end. */
+/* Append the list of one file. */
 static int read_list(struct json_place *at, struct json_object *value, void *to)
 {
 	const struct kind *k = to;
@@ -206,7 +206,7 @@ static int read_list(struct json_place *at, struct json_object *value, void *to)
 	return 0;
 }
 
-/* Entries keep the name of their file for as long as there are entries. */
+/* Keep the name of the file as long as its entries. */
 static int read_file(const struct kind *k, const char *path)
 {
 	char why[WHY_SIZE];
@@ -257,7 +257,7 @@ static void read_folder(struct config *config, const struct kind *k)
 		free(entries);
 }
 
-/* A name that is given twice would quietly be the first one's. */
+/* A repeated name is an error, else the first one would silently win. */
 static void check_names(struct config *config)
 {
 	for (unsigned int i = 0; i < config->n_buffers; i++) {

@@ -15,11 +15,11 @@ struct config_buffer {
 };
 
 struct config_board {
-	char what[BDF_SIZE];		/* as it was written */
-	char bdf[BDF_SIZE];		/* or empty: all functions that are: */
+	char what[BDF_SIZE];		/* as written in the file */
+	char bdf[BDF_SIZE];		/* empty: all functions with these ids: */
 	uint32_t vendor, device;
 	char profile[512];		/* empty: found by the ids */
-	bool take;			/* also away from another driver */
+	bool take;			/* even from another driver */
 	const char *file;
 };
 
@@ -27,7 +27,7 @@ struct config {
 	struct config_buffer *buffer;
 	struct config_board *board;
 	unsigned int n_buffers, n_boards;
-	char **path;			/* of files, which entries name */
+	char **path;			/* names of files, used by entries */
 	unsigned int n_paths;
 	unsigned int broken;		/* files that could not be read and were reported */
 };

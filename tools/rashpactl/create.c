@@ -20,9 +20,9 @@ enum { OPT_NODE = 256, OPT_FOR, OPT_BACKEND, OPT_CACHE, OPT_EXIST_OK };
 static const struct argp_option options[] = {
 	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
 	{ "for", OPT_FOR, "fpgaN", 0, "memory that this function reaches, of its NUMA node if possible", 0 },
-	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "where memory is from (default auto)", 0 },
+	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "source of the memory (default auto)", 0 },
 	{ "align", 'a', "SIZE", 0, "alignment of the physical address, a power of two", 0 },
-	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "how CPUs map it (default cached)", 0 },
+	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "cache mode of CPU mappings (default cached)", 0 },
 	{ "owner", 'o', "USER[:GROUP]", 0, "owner of the buffer (default: the caller)", 0 },
 	{ "mode", 'm', "OCTAL", 0, "permission bits (default: those of /dev/rashpa/memory)", 0 },
 	{ "exist-ok", OPT_EXIST_OK, NULL, 0, "succeed if the same buffer exists already", 0 },
@@ -93,7 +93,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* It did not fit: say what would. */
+/* The buffer did not fit: print a size that would. */
 static void advise(int memory, const struct rashpa_alloc *alloc, bool refused)
 {
 	const struct question question = {
@@ -110,7 +110,7 @@ static void advise(int memory, const struct rashpa_alloc *alloc, bool refused)
 
 	for (size_t i = 0; i < json_object_array_length(lines); i++)
 		say("%s", json_object_get_string(json_object_array_get_idx(lines, i)));
-	/* what looks free and could not be had is no help */
+	/* memory that looked free but could not be allocated is no remedy */
 	if (!refused)
 		say("would fit: %s at most", format_size(fit, would_fit(answer, n)));
 	json_object_put(lines);
@@ -161,7 +161,7 @@ static const char *difference(const struct rashpa_alloc *want, const struct rash
 	return NULL;
 }
 
-/* Its owner and mode are left alone: they may have been changed on purpose. */
+/* Owner and mode are kept: they may have been changed on purpose. */
 static int settle_for(struct create *c)
 {
 	struct rashpa_alloc *alloc = &c->alloc;
@@ -174,7 +174,7 @@ static int settle_for(struct create *c)
 	if (fd >= 0)
 		close(fd);
 	if (error)
-		return fail("buffer %s exists, and cannot be looked at: %s", alloc->name,
+		return fail("buffer %s exists, and its properties cannot be read: %s", alloc->name,
 			    rashpa_reason());
 	what = difference(alloc, &info);
 	if (what)
@@ -228,7 +228,7 @@ int create_buffer(int memory, struct create *c)
 	if (give)
 		result = apply_owner(alloc->name, &c->owner);
 	close(fd);
-	/* Rather no buffer than one that belongs to the wrong people. */
+	/* Remove the buffer rather than leave it to the wrong owner. */
 	if (result && rashpa_buffer_remove(alloc->name))
 		say("buffer %s: %s", alloc->name, rashpa_reason());
 	return result;

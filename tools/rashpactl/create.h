@@ -12,14 +12,14 @@ struct create {
 	struct rashpa_alloc alloc;
 	struct owner owner;
 	int fpga;		/* number of the function that must reach it, or -1 */
-	bool exist_ok;		/* one that is as this one would be is good */
-	bool existed;		/* and was there */
+	bool exist_ok;		/* an equal existing buffer is accepted */
+	bool existed;		/* an equal buffer existed */
 	bool json;
 };
 
 /* Returns an exit code, after a message; create->alloc receives the buffer. */
 int create_buffer(int memory, struct create *create);
-/* The same as text or JSON, as json says. */
+/* Print the buffer as text, or as JSON if json. */
 int create_tell(const struct create *create);
 struct json_object *create_json(const struct create *create);
 

@@ -53,7 +53,7 @@ int cmd_reset(int argc, char **argv)
 	struct fpga fpga = FPGA_NONE;
 	const char *name;
 	const struct simple simple = {
-		"fpgaN", "Reset a function. All DMA is stopped before.", 1, &name, NULL,
+		"fpgaN", "Reset a function, after a stop of all its DMA.", 1, &name, NULL,
 	};
 	int result;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl doctor: what on this machine helps or hinders */
+/* rashpactl doctor: check this machine */
 #include <dirent.h>
 #include <errno.h>
 #include <grp.h>
@@ -65,7 +65,7 @@ static void found(struct doctor *d, const char *check, enum verdict verdict, con
 		printf("%-8s %-10s -> %s\n", "", "", remedy);
 }
 
-/* Is the module among those of a kernel? */
+/* Is the module installed for a kernel? */
 static bool has_module(const char *release)
 {
 	char *path, *line = NULL;
@@ -172,11 +172,11 @@ static void check_iommu(struct doctor *d)
 	iommu_look(&iommu, "");
 	if (!iommu.groups)
 		found(d, "iommu", NOTE,
-		      "boot with intel_iommu=on or amd_iommu=on if boards shall not reach all memory",
+		      "boot with intel_iommu=on or amd_iommu=on to keep boards from other memory",
 		      "off: a board can write anywhere");
 	else if (!iommu.translated)
 		found(d, "iommu", NOTE,
-		      "boot without iommu=pt, or with iommu.passthrough=0, if boards shall not reach all memory",
+		      "boot without iommu=pt, or with iommu.passthrough=0, to keep boards from other memory",
 		      "on, but passing through: none of %d groups is translated, so a board can write anywhere",
 		      iommu.groups);
 	else
@@ -219,7 +219,7 @@ static void check_contig(struct doctor *d)
 		found(d, "contig", NOTE, "make buffers soon after boot, or boot with cma=SIZE (kernels with CMA)",
 		      "no contiguous memory is left to assemble buffers of");
 	else
-		found(d, "contig", OK, NULL, "buffers can be assembled at run time, up to %s as it looks now",
+		found(d, "contig", OK, NULL, "buffers can be assembled at run time, now up to %s",
 		      format_size(run, query.out_largest));
 }
 
@@ -304,7 +304,7 @@ static void check_memory(struct doctor *d)
 	}
 }
 
-/* Without the rule the group cannot use the nodes; nodes of buffers are the driver's. */
+/* Without the rule the group cannot use the nodes; the driver itself sets up nodes of buffers. */
 static void check_udev(struct doctor *d)
 {
 	static const char *const folders[] = {
@@ -352,14 +352,14 @@ static void check_nodes(struct doctor *d)
 		found(d, "nodes", OK, NULL, "%s has mode %04o", path, st.st_mode & 07777);
 }
 
-/* One that does not stop has its whole function stopped, and so all other streams. */
+/* An engine that does not stop causes a stop of the whole function with all its streams. */
 static void check_engines(struct doctor *d, const struct fpga *fpga)
 {
 	struct rashpa_engine_info e;
 
 	for (uint32_t i = 0; i < fpga->info.out_engines; i++)
 		if (!rashpa_device_engine(fpga->device, i, &e) && e.out_failures)
-			found(d, "engine", NOTE, "look at its quiesce sequence in the profile",
+			found(d, "engine", NOTE, "check its quiesce sequence in the profile",
 			      "fpga%u: %s did not stop %" PRIu64 " times, and all streams ended",
 			      fpga->number, e.out_name, (uint64_t)e.out_failures);
 }
@@ -418,7 +418,7 @@ static void check_p2p(struct doctor *d)
 	      !strcmp(bridge, "allow") ? "allowed" : "refused", bridge);
 }
 
-/* How a bound function comes to a GPU. */
+/* Path from a bound function to a GPU. */
 static void check_way(struct doctor *d, const struct fpga *fpga, const struct gpu *gpu)
 {
 	const struct rashpa_device_info *info = &fpga->info;
@@ -469,7 +469,7 @@ static void check_ways(struct doctor *d, const struct gpu *gpu)
 		struct fpga fpga = FPGA_NONE;
 
 		if (fpga_open(&fpga, numbers[i], why))
-			continue;	/* check_functions() has told */
+			continue;	/* check_functions() has reported it */
 		check_way(d, &fpga, gpu);
 		fpga_close(&fpga);
 	}
@@ -494,11 +494,11 @@ static void check_gpus(struct doctor *d)
 		verdict = gpu_judge(&gpu[i], p2pdma, text, sizeof(text), &remedy);
 		found(d, "gpu", verdicts_of[verdict], remedy, "%s", text);
 		if (*why)
-			found(d, "gpu", NOTE, "install what NVIDIA's driver has of libnvidia-ml (nvidia-smi needs it, too)",
+			found(d, "gpu", NOTE, "install libnvidia-ml of NVIDIA's driver (nvidia-smi needs it, too)",
 			      "%s: %s", gpu[i].bdf, why);
 		if (!strcmp(gpu[i].driver, "nvidia") && !gpu[i].windows)
 			found(d, "gpu", NOTE,
-			      "options nvidia NVreg_RegistryDwords=PeerMappingOverride=1 in /etc/modprobe.d, if others shall",
+			      "options nvidia NVreg_RegistryDwords=PeerMappingOverride=1 in /etc/modprobe.d, to allow others",
 			      "%s: only root may register windows of boards (doorbells, memory) with it",
 			      gpu[i].bdf);
 		if (verdict == GPU_GIVES)

@@ -59,7 +59,7 @@ static void print_text(const struct rashpa_event *e, const char *label)
 		break;
 	case RASHPA_SOURCE_OVERRUN:
 	case RASHPA_SOURCE_FULL:
-		/* the sequence is how much */
+		/* the sequence is the number */
 		printf("%s of %s at %" PRIu64 ": %" PRIu64, rashpa_source_name(e->kind), label,
 		       (uint64_t)e->value, (uint64_t)e->sequence);
 		break;
@@ -121,7 +121,7 @@ static void arm_all(const struct listen *l)
 			rashpa_channel_arm(l->channel, l->source[i].id);
 }
 
-/* Records that are there now: their number, 0, or -1 after a message. */
+/* Read available records. Returns their number, 0, or -1 after a message. */
 static ssize_t take(const struct listen *l, struct rashpa_event *event, size_t room)
 {
 	ssize_t n = read(l->channel, event, room * sizeof(*event));
@@ -141,7 +141,7 @@ static ssize_t take(const struct listen *l, struct rashpa_event *event, size_t r
 
 static const struct argp_option watch_options[] = {
 	{ "count", 'c', "N", 0, "end after N events", 0 },
-	{ "timeout", 't', "SECONDS", 0, "end with status 3 if no event comes for so long", 0 },
+	{ "timeout", 't', "SECONDS", 0, "end with status 3 after SECONDS without an event", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -203,7 +203,7 @@ int cmd_event_watch(int argc, char **argv)
 {
 	static const struct argp argp = {
 		watch_options, parse_watch, "fpgaN|memory",
-		"Print the events of a function, or of words in memory, as they come. A group is acknowledged as it is printed.",
+		"Print the events of a function, or of words in memory, as they arrive. Printing a group's event acknowledges it.",
 		listen_child, NULL, NULL,
 	};
 	static struct watch w = { .listen = LISTEN_NONE };
@@ -224,7 +224,7 @@ int cmd_event_watch(int argc, char **argv)
 enum { OPT_TIME = 256 };
 
 static const struct argp_option stat_options[] = {
-	{ "time", OPT_TIME, "SECONDS", 0, "listen for so long (default 1)", 0 },
+	{ "time", OPT_TIME, "SECONDS", 0, "listen for SECONDS (default 1)", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -395,7 +395,7 @@ static struct json_object *device_json(const struct rashpa_device_info *before,
 	return o;
 }
 
-/* The function of the channel, if there is one: text, or into o. */
+/* The function of the channel, if any: print it, or add it to o. */
 static int report_device(const struct listen *l, struct json_object *o)
 {
 	struct rashpa_device_info device;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl map explain: where a memory is, and what DMA passes on the way to it */
+/* rashpactl map explain: location of a memory, and the path of DMA to it */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ struct explanation {
 	struct json_object *costs;	/* array of sentences */
 	struct rashpa_map_make map;
 	bool checked, refused;
-	char reason[WHY_SIZE];		/* why it was not checked, or refused */
+	char reason[WHY_SIZE];		/* reason why it was not checked, or refused */
 };
 
 __attribute__((format(printf, 2, 3)))
@@ -120,7 +120,7 @@ static void cost_of_link(struct explanation *e)
 		     e->fpga->number, l->speed, l->width, l->max_speed, l->max_width);
 }
 
-/* The truth is what the driver finds: make the map, and release it. */
+/* Let the driver decide: make the map, and release it. */
 static void check(struct explanation *e)
 {
 	int fd;
@@ -157,7 +157,7 @@ static bool find_out(struct explanation *e)
 		cost_of_distance(e);
 	}
 	if (info->out_flags & RASHPA_DEVICE_IOMMU)
-		cost(e, "the IOMMU translates what fpga%u sends: few long segments need few of its entries",
+		cost(e, "the IOMMU translates addresses of fpga%u: few long segments need few of its entries",
 		     e->fpga->number);
 	topology_link(e->bdf, &e->link);
 	cost_of_link(e);
@@ -220,7 +220,7 @@ static void print_path(const struct explanation *e)
 	if (!e->peer)
 		printf(" > memory");
 	for (unsigned int i = e->to.n; i-- > 0;) {
-		/* down again, from below the bridge that both have */
+		/* down again, from the common bridge */
 		bool shared = false;
 
 		for (unsigned int j = 0; j < e->from.n; j++)
@@ -364,7 +364,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!o->memory)
 			argp_error(state, "give a memory: NAME, or fpgaN:WINDOW");
 		if (!o->fpga)
-			argp_error(state, "for which function? Give --for fpgaM");
+			argp_error(state, "the function is missing: give --for fpgaM");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -376,7 +376,7 @@ int cmd_map_explain(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse, "NAME|fpgaN:WINDOW",
-		"Tell where a memory is, and which way a function's DMA takes to it. Unless the "
+		"Print the location of a memory, and the path of a function's DMA to it. Unless the "
 		"function has maps, makes one to check, and releases it. Exit status 1 if it is "
 		"refused.",
 		NULL, NULL, NULL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Show that a call takes long, and how long it has taken. */
+/* Show the progress of a long call. */
 #ifndef FOLLOW_H
 #define FOLLOW_H
 
@@ -15,8 +15,8 @@ struct follow {
 };
 
 /*
- * Begin before the call, end after it. From two seconds on a second thread shows @what and the
- * seconds; without such a thread there is just no progress.
+ * Begin before the call, end after it. After two seconds a second thread shows @what and the
+ * seconds; if the thread cannot start, no progress is shown.
  */
 void follow_begin(struct follow *follow, const char *what);
 void follow_end(struct follow *follow);

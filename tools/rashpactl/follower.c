@@ -21,7 +21,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* All but what was found out. */
+/* Detach; keep the results. */
 static void let_go(struct follower *f)
 {
 	rashpa_stream_close(f->stream);
@@ -38,7 +38,7 @@ void follower_close(struct follower *f)
 
 /* --- attach --- */
 
-/* False: there is no stream. */
+/* False: no stream. */
 static bool open_stream(struct follower *f)
 {
 	const unsigned int flags = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START |
@@ -59,8 +59,8 @@ static bool open_stream(struct follower *f)
 }
 
 /*
- * A channel turns bus mastering on: only where a stream runs, and it is on. Without one there
- * are no latencies, and everything else.
+ * A channel turns bus mastering on, so open it only for a running stream, where it is on already.
+ * Without a channel only the latencies are missing.
  */
 static void open_channel(struct follower *f)
 {
@@ -81,7 +81,7 @@ static void open_channel(struct follower *f)
 static void board_went(struct follower *f)
 {
 	f->state = "gone";
-	because(f->why, -1, "fpga%u was removed, or unbound: nothing comes from it any more",
+	because(f->why, -1, "fpga%u was removed, or unbound: its stream has ended",
 		f->process.fpga);
 }
 
@@ -146,7 +146,7 @@ static const char *running(const struct follower *f)
 	       f->most >= f->consumed + f->about.slots ? "waiting" : "running";
 }
 
-/* The driver counts all of them: we take few of the records, and the queue drops the others. */
+/* The driver counts all events: we take few of the records, and the queue drops the others. */
 static void count_events(struct follower *f)
 {
 	struct rashpa_source_info info = { .id = f->source };
@@ -179,11 +179,11 @@ static void measure(struct follower *f, uint64_t consumed)
 	f->consumed = consumed;
 	f->most = 0;
 	for (uint32_t i = 0; i < f->about.locks; i++) {
-		/* One that is always being written is so fast that its numbers are new. */
+		/* A record that is always being written changes so fast that its numbers are recent. */
 		rashpa_stream_lock(f->stream, i, &lock);
 		least = lock.stacks < least ? lock.stacks : least;
 		f->most = lock.stacks > f->most ? lock.stacks : f->most;
-		/* A stack is lost once, however many of its parts are. */
+		/* A stack counts as lost once, even if several of its parts are lost. */
 		overruns = lock.overruns > overruns ? lock.overruns : overruns;
 	}
 	f->lost = overruns * f->about.bunch;
@@ -208,7 +208,7 @@ void follower_look(struct follower *f)
 
 	if (f->stream)
 		rashpa_stream_status(f->stream, &stat);
-	/* Another stream, or none any more */
+	/* another stream, or no stream */
 	if (f->stream && (stat.state != RASHPA_STREAM_RUNNING || !stat.producer))
 		let_go(f);
 	if (!f->stream) {
@@ -242,7 +242,7 @@ void follower_take(struct follower *f, bool time)
 		n /= sizeof(event[0]);
 		for (ssize_t i = 0; time && i < n && f->latency.count < FOLLOWER_SAMPLES; i++)
 			samples_add(&f->latency, now - event[i].time_ns);
-		/* What more there is came while we looked. */
+		/* Later records arrived during this call. */
 		if (time)
 			return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One stream, followed from outside: it is read, and nothing of it is written. */
+/* Follow a stream as an observer, without writing to it. */
 #ifndef FOLLOWER_H
 #define FOLLOWER_H
 
@@ -16,17 +16,17 @@
 
 struct follower {
 	char name[RASHPA_NAME_SIZE];	/* name of the buffer */
-	char why[WHY_SIZE];		/* why it is not followed, or empty */
-	struct rashpa_stream *stream;	/* as an observer; NULL: none runs */
+	char why[WHY_SIZE];		/* reason why it is not followed, or empty */
+	struct rashpa_stream *stream;	/* observer; NULL: no stream runs */
 	struct rashpa_stream_header about;	/* header of the stream, also after its end */
 	struct rashpa_stream_process process;	/* the first one */
 	int device, channel;
-	const char *state;		/* empty: there is no stream */
-	bool gone;			/* the board has left, and the producer not yet */
+	const char *state;		/* empty: no stream */
+	bool gone;			/* the board was removed, but the producer still runs */
 	bool missing;			/* the buffer cannot be opened */
-	/* at the last look; lost: images whose slot was written again before it was given back */
+	/* at the last check; lost: images overwritten before their slot was released */
 	uint64_t when, stacks, most, consumed, lost;
-	uint64_t told;			/* events of the channel's source until then */
+	uint64_t told;			/* events of the channel's source at that time */
 	unsigned int source;
 	/* rates of the interval between the last two checks */
 	double time, images_per_second, bytes_per_second;
@@ -34,30 +34,30 @@ struct follower {
 	struct samples latency;
 	/* work that the consumer reports, now and before; stages 0: none */
 	struct rashpa_stream_work work, before;
-	bool fresh;			/* there was no look before */
+	bool fresh;			/* no check yet */
 };
 
 void follower_init(struct follower *f, const char *name);
 
 /*
- * Look at the buffer: begin to follow a stream that runs, stop when it does not any more, work
- * out the interval. Without a running stream it holds nothing open.
+ * Check the buffer: attach to a running stream, detach at its end, and compute the rates of the
+ * interval. Without a running stream it holds nothing open.
  */
 void follower_look(struct follower *f);
 
-/* Take the records that are there; time: measure how old they are. */
+/* Take available records; time: measure their age. */
 void follower_take(struct follower *f, bool time);
 
-/* Is there something to poll() for? */
+/* Is there a descriptor to poll? */
 static inline bool follower_wants(const struct follower *f)
 {
 	return f->channel >= 0 && f->latency.count < FOLLOWER_SAMPLES;
 }
 
-/* Of an image, without gaps between lines; while there is a stream. */
+/* Bytes of an image without gaps between lines; needs a stream. */
 uint64_t follower_image_bytes(const struct follower *f);
 
-/* A new interval begins. */
+/* Begin a new interval. */
 void follower_begin(struct follower *f);
 
 void follower_close(struct follower *f);

@@ -74,7 +74,7 @@ static const char *block_name(uint32_t type)
 
 struct sensor {
 	const char *kind, *unit;
-	double value;			/* in the unit */
+	double value;			/* value in that unit */
 	char name[9];
 };
 
@@ -115,7 +115,7 @@ static bool source_runs(const struct fpga *f, size_t at)
 	return fpga_read(f, at + RFPGA_SOURCE_STATUS) & RFPGA_SOURCE_RUNNING;
 }
 
-/* Images a second; 0: there is no period. */
+/* Images per second; 0: no period. */
 static double source_rate(const struct fpga *f, size_t at)
 {
 	uint64_t period = fpga_read64(f, at + RFPGA_SOURCE_PERIOD);
@@ -247,7 +247,7 @@ static void put_engines(struct json_object *o, const struct fpga *f)
 	put_u64(o, "engine_stops", f->info.out_engine_stops);
 }
 
-/* Those that have something to tell. */
+/* Engines with entries or stops. */
 static void print_engines(const struct fpga *f)
 {
 	struct rashpa_engine_info e;
@@ -256,7 +256,7 @@ static void print_engines(const struct fpga *f)
 	for (unsigned int i = 0; engine(f, i, &e); i++)
 		n += !(e.out_flags & RASHPA_ENGINE_ABSENT) && e.out_count;
 	if (!f->info.out_engines) {
-		printf("engines    none in the profile: a map that ends stops all\n");
+		printf("engines    none in the profile: the end of a map stops all\n");
 		return;
 	}
 	printf("engines    %u, stopped without the rest %" PRIu64 " times\n", n,
@@ -377,7 +377,7 @@ static int print_text(const struct fpga *f)
 	for (unsigned int n = 0; n < fpga_processes(f); n++) {
 		uint32_t status = fpga_read(f, RFPGA_DTP(n) + RFPGA_DTP_STATUS);
 
-		/* A process that was never started has nothing to tell. */
+		/* A process that was never started has no counts. */
 		if (!status && !fpga_read64(f, RFPGA_DTP(n) + RFPGA_DTP_C_START))
 			continue;
 		printf("process %-2u", n);

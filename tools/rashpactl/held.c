@@ -76,7 +76,7 @@ static void holding_text(const struct rashpa_holding *h)
 	       h->flags & RASHPA_HOLDING_PROGRAMMED ? ", programmed" : "");
 }
 
-/* @maps: only these */
+/* @maps: only maps */
 static int print_held(struct json_object *to, bool maps)
 {
 	int memory = rashpa_memory_open(), n;
@@ -175,7 +175,7 @@ int cmd_limits(int argc, char **argv)
 {
 	bool json = false;
 	const struct simple simple = {
-		"", "How much of each resource is held, and may be.", 0, NULL, &json,
+		"", "Print usage and limits of each resource.", 0, NULL, &json,
 	};
 	struct json_object *list = NULL;
 	int result;
@@ -189,7 +189,7 @@ int cmd_limits(int argc, char **argv)
 	return result;
 }
 
-/* N of the function that has the map, -1 if none has, -2 after a message. */
+/* N of the function with the map, -1 if not found, -2 after a message. */
 static int function_of(uint32_t id)
 {
 	int memory = rashpa_memory_open(), n, found = -1;

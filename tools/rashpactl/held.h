@@ -5,12 +5,12 @@
 
 #include <json-c/json.h>
 
-/* Add all that is held to @to, or print it (NULL). An exit code, after a message. */
+/* Add all holdings to @to, or print them (NULL). An exit code, after a message. */
 int held_list(struct json_object *to);
-/* Of that, the maps. */
+/* The same for maps only. */
 int maps_list(struct json_object *to);
 
-/* Likewise, how much of each resource is held, and may be. */
+/* The same for usage and limits of each resource. */
 int limits_list(struct json_object *to);
 
 #endif /* HELD_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lines of a service, for the journal: with fields that one can ask for */
+/* Lines of a service, for the journal: with searchable fields */
 #ifndef RASHPACTL_JOURNAL_H
 #define RASHPACTL_JOURNAL_H
 
@@ -7,8 +7,8 @@
 #include <syslog.h>
 
 /*
- * Is standard error the journal's, and did it take this line? "priority" is one of syslog(3), and
- * "field" NAME=VALUE. False: say the line in another way.
+ * Send a line to the journal, if standard error is the journal. "priority" is of syslog(3), and
+ * "field" NAME=VALUE. False: not sent; print the line instead.
  */
 bool journal_line(int priority, const char *field, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

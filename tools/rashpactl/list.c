@@ -89,7 +89,7 @@ static void bound_text(const struct pci_function *f, const struct fpga *fpga)
 	}
 }
 
-/* The driver's own view, or a message. */
+/* Properties of a bound function from the driver, or a message. */
 static int list_bound(const struct pci_function *f, struct json_object *to)
 {
 	struct fpga fpga = FPGA_NONE;

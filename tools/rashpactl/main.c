@@ -12,39 +12,39 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } commands[] = {
-	{ NULL, "doctor", cmd_doctor, "check this machine, say what to do" },
-	{ NULL, "report", cmd_report, "what helps others to help, without addresses or data" },
+	{ NULL, "doctor", cmd_doctor, "check this machine, print remedies" },
+	{ NULL, "report", cmd_report, "report for a request for help, without addresses or data" },
 	{ NULL, "list", cmd_list, "bound functions, bindable functions, holders of resources" },
-	{ NULL, "limits", cmd_limits, "how much of each resource is held, and may be" },
-	{ NULL, "apply", cmd_apply, "make what /etc/rashpa says: buffers, boards" },
+	{ NULL, "limits", cmd_limits, "usage and limits of each resource" },
+	{ NULL, "apply", cmd_apply, "create buffers and bind boards configured in /etc/rashpa" },
 	{ NULL, "bind", cmd_bind, "give a PCI function to the driver" },
-	{ NULL, "unbind", cmd_unbind, "take it back" },
+	{ NULL, "unbind", cmd_unbind, "take a function back from the driver" },
 	{ NULL, "profile", cmd_profile, "check a device profile" },
 	{ "buffer", "create", cmd_buffer_create, "make a named buffer" },
 	{ "buffer", "list", cmd_buffer_list, "all named buffers" },
-	{ "buffer", "info", cmd_buffer_info, "one of them" },
-	{ "buffer", "permit", cmd_buffer_permit, "set its owner and mode" },
-	{ "buffer", "query", cmd_buffer_query, "how large a buffer can be, and what would help" },
-	{ "buffer", "remove", cmd_buffer_remove, "take the name away, give the memory back" },
+	{ "buffer", "info", cmd_buffer_info, "properties of a named buffer" },
+	{ "buffer", "permit", cmd_buffer_permit, "set owner and mode of a named buffer" },
+	{ "buffer", "query", cmd_buffer_query, "largest possible buffer, and how to make room" },
+	{ "buffer", "remove", cmd_buffer_remove, "remove a named buffer" },
 	{ "lock", "create", cmd_lock_create, "make named lock memory" },
 	{ "window", "list", cmd_window_list, "windows of a function's profile" },
-	{ "window", "info", cmd_window_info, "one of them" },
+	{ "window", "info", cmd_window_info, "properties of a window" },
 	/* before "map", whose first argument is the name of a memory */
 	{ "map", "explain", cmd_map_explain, "location of a memory, and the path to it" },
 	{ "map", "list", cmd_map_list, "all maps, and their owners" },
-	{ "map", "program", cmd_map_program, "map a memory, program it, and leave it so" },
+	{ "map", "program", cmd_map_program, "map a memory, program the table, and hold the map" },
 	{ "map", "release", cmd_map_end, "end a map of any process" },
-	{ "map", "end", cmd_map_end, "the same" },
+	{ "map", "end", cmd_map_end, "same as map release" },
 	{ NULL, "map", cmd_map, "map a memory for a function" },
 	{ "event", "watch", cmd_event_watch, "print events" },
 	{ "event", "stat", cmd_event_stat, "count events, print positions of groups" },
 	{ NULL, "top", cmd_top, "streams, live: rate, lag, losses, latency" },
 	{ NULL, "quiesce", cmd_quiesce, "stop all DMA of a function" },
-	{ NULL, "reset", cmd_reset, "function reset" },
+	{ NULL, "reset", cmd_reset, "reset a function" },
 	{ "fpga", "status", cmd_fpga_status, "registers of the reference interface" },
 	{ "reg", "read", cmd_reg_read, "read a register of any board" },
-	{ "reg", "write", cmd_reg_write, "write one" },
-	{ "reg", "dump", cmd_reg_dump, "read many" },
+	{ "reg", "write", cmd_reg_write, "write a register of any board" },
+	{ "reg", "dump", cmd_reg_dump, "read a range of registers" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
@@ -56,7 +56,7 @@ static void help(FILE *to)
 		fprintf(to, "  %-7s%s%-10s %s\n", c->group ? c->group : c->name,
 			c->group ? " " : " ", c->group ? c->name : "", c->help);
 	fputs("\n\"rashpactl COMMAND --help\" prints more.\n"
-	      "Exit status: 0 done, 1 failed (doctor: a problem), 2 usage, 3 nothing came in time.\n",
+	      "Exit status: 0 done, 1 failed (doctor: a problem), 2 usage, 3 time limit exceeded.\n",
 	      to);
 }
 
