@@ -278,7 +278,7 @@ static void test_clock(void)
 	least = now_us() - after;
 	us = board.tick_rate ? (rd64(RFPGA_TICKS) - begin) * 1000000 / board.tick_rate : 0;
 	if (board.slowness > 1)
-		skip("its clock is %u times slower than ours: a simulation", board.slowness);
+		skip("its clock is %u times as slow as ours: a simulation", board.slowness);
 	/* two oscillators: 0.1 % apart at most, and 2 us to read */
 	CHECK(us + us / 1000 + 2 >= least && us <= (now_us() - before) * 1001 / 1000 + 2);
 }

@@ -69,7 +69,7 @@ def converted():
     refused = [run("convert", "a.raw", "c.h5"), run("convert", "a.npy", "a.h5"),
                run("convert", "nothing.npy", "c.h5"), run("convert", "a.raw", "c.h5", "--geometry", "9x30"),
                run("jungfrau", "c.h5", "--size", "7"), run("jungfrau", "c.h5", "--hit-rate", "1.5")]
-    sentences = ["give --geometry", "is there already", "nothing.npy", "not images of", "not WIDTHxHEIGHT",
+    sentences = ["give --geometry", "exists already", "nothing.npy", "not images of", "not WIDTHxHEIGHT",
                  "not 0 to 1"]
     for (status, said), sentence in zip(refused, sentences):
         if not status or sentence not in said:
@@ -130,8 +130,8 @@ def failed():
              ("links.h5:/loop", "links lead to each other"), ("links.h5:/dangling", "no dataset of images"),
              ("links.h5:/text", "no dataset of images"), ("links.h5:/nothing", "no dataset of images"),
              ("links.h5:/pipe", "leads to pipe, which is no file"),
-             ("links.h5:/virtual", "has its numbers in pipe, which is no file"),
-             ("links.h5:/external", "has its numbers in pipe, which is no file")]
+             ("links.h5:/virtual", "has its data in pipe, which is no file"),
+             ("links.h5:/external", "has its data in pipe, which is no file")]
     for name, sentence in wrong:
         for first in [], ["five.npy"]:
             status, said = run("convert", *first, name, "out.h5")
@@ -149,7 +149,7 @@ def failed():
     ok(status == 1 and said == "rashpa.dataset: out.h5: File too large\n" and set(os.listdir()) == before or
        print("#", status, said), "nor-of-what-is: nor of what is made up")
     ok(all(sentence in run("convert", *arguments)[1] for *arguments, sentence in (
-        ("five.npy", "dangling.h5", "is there already"),
+        ("five.npy", "dangling.h5", "exists already"),
         ("five.raw", "out.h5", "--geometry", "3x0x8", "not WIDTHxHEIGHT"),
         ("five.raw", "out.h5", "--geometry", "1_0x1_0", "not WIDTHxHEIGHT"))), "no-size-link: what is no size, or is a link")
     good = [run("convert", "links.h5:/soft", "a.raw")[0] == 0, run("convert", "sub[1]", "b.raw", "--geometry",
