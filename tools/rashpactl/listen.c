@@ -26,25 +26,27 @@ enum lock_key {
 };
 
 static const struct argp_option options[] = {
-	{ "vector", 'v', "V", 0, "one more interrupt vector (default: all, and the device)", 0 },
-	{ "device", OPT_DEVICE, NULL, 0, "state of the device", 0 },
-	{ "map", OPT_MAP, "ID", OPTION_ARG_OPTIONAL, "state of a map, or of all", 0 },
+	{ "vector", 'v', "V", 0,
+	  "add an interrupt vector (default: all vectors, and the device)", 0 },
+	{ "device", OPT_DEVICE, NULL, 0, "state changes of the device", 0 },
+	{ "map", OPT_MAP, "ID", OPTION_ARG_OPTIONAL, "state changes of a map, or of all maps", 0 },
 	{ "lock", 'l', "BUFFER:OFFSET[,KEY=VALUE]...", 0,
-	  "a word of a buffer: changed (default), equal=V, reached=V; step=S, mask=M, bits=32|64; "
-	  "looked at when vector=V interrupts (default 0), or every poll=MICROSECONDS, with budget=N "
-	  "thousandths of a CPU, or when its producer says so: look (for memory the default)", 0 },
+	  "watch a word of a buffer: changed (default), equal=V, reached=V; step=S, mask=M, bits=32|64; "
+	  "checked at each interrupt of vector=V (default 0), or every poll=MICROSECONDS, with budget=N "
+	  "thousandths of a CPU, or on request of its producer: look (default for memory)", 0 },
 	{ "group", 'g', "N,N...", 0,
-	  "one event when all of these have got so far: places of other sources on the command line, "
-	  "from 1 on", 0 },
-	{ "slots", OPT_SLOTS, "N", 0, "stacks that fit: a member further ahead has lapped us", 0 },
+	  "one event when all members have reached a position; members are sources, by number in order of "
+	  "the command line, from 1", 0 },
+	{ "slots", OPT_SLOTS, "N", 0,
+	  "number of stacks that fit; a member further ahead has lapped us", 0 },
 	{ "first", OPT_FIRST, "N", 0,
-	  "position at which a group begins (default: where its words are now)", 0 },
+	  "position at which a group begins (default: the present positions of its words)", 0 },
 	{ "full", OPT_FULL, "N", 0,
 	  "report members that are N positions ahead of the acknowledged one", 0 },
 	{ "quiet", 'q', NULL, 0, "use the sources that follow for groups only", 0 },
 	{ "one-shot", OPT_ONE_SHOT, NULL, 0,
-	  "the vectors and locks that follow rest after each event until it was printed", 0 },
-	{ "of", OPT_OF, "fpgaM", 0, "the sources that follow are of this function", 0 },
+	  "the vectors and locks that follow rest after each event until it is printed", 0 },
+	{ "of", OPT_OF, "fpgaM", 0, "the sources that follow belong to this function", 0 },
 	{}
 };
 
@@ -177,7 +179,7 @@ static void parse_group(struct argp_state *state, struct listen *l, char *arg)
 	}
 }
 
-/* A group may name sources that follow it: they are known at the end. */
+/* A group may name later sources, so check its members at the end. */
 static void check_groups(struct argp_state *state, const struct listen *l)
 {
 	for (unsigned int i = 0; i < l->sources; i++) {
@@ -279,7 +281,7 @@ static void label_group(struct source *s)
 			      s->member[i]);
 }
 
-/* Names of vectors are in the profile that is installed for the function, for people. */
+/* Names of vectors come from the installed profile of the function. */
 static void label_vector(struct source *s, const struct fpga *fpga)
 {
 	static struct profile profile;
@@ -298,7 +300,7 @@ static void label_vector(struct source *s, const struct fpga *fpga)
 			 (uint32_t)s->add.index, profile.vector[s->add.index]);
 }
 
-/* Of another function than the channel's: say which. */
+/* Prefix the label with the function, if it is not the channel's. */
 static void label_function(struct source *s, unsigned int number)
 {
 	char text[LABEL_SIZE];
@@ -348,7 +350,7 @@ static struct fpga *function_of(struct listen *l, unsigned int number)
 	return &l->other[l->others++];
 }
 
-/* The word of a LOCK source; 0 if it cannot be read, which the driver will say. */
+/* The word of a LOCK source; 0 if it cannot be read: then the driver reports the error. */
 static uint64_t peek(const struct rashpa_source_add *a)
 {
 	uint64_t page = sysconf(_SC_PAGESIZE), in_page = a->offset % page, word;
@@ -448,7 +450,7 @@ static void add_all(struct listen *l)
 		};
 }
 
-/* Groups after their members. */
+/* Add groups after their members. */
 static int add_sources(struct listen *l)
 {
 	int result = 0;

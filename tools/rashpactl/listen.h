@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The sources that a person names, and a channel that listens to them. */
+/* Sources from the command line, and a channel that listens to them. */
 #ifndef LISTEN_H
 #define LISTEN_H
 
@@ -16,10 +16,10 @@
 struct source {
 	struct rashpa_source_add add;		/* add.kind GROUP: a group */
 	const char *memory;			/* LOCK: name of the buffer */
-	unsigned int fpga;			/* N of the function whose source it is */
+	unsigned int fpga;			/* N of the source's function */
 	uint32_t *member;			/* GROUP: places in struct listen, from 1 on */
 	uint32_t members;
-	uint64_t word;				/* LOCK: as it was when we came; GROUP: its begin */
+	uint64_t word;				/* LOCK: first value; GROUP: first position */
 	uint32_t id;
 	char label[LABEL_SIZE];
 };
@@ -31,7 +31,7 @@ struct listen {
 	int of;					/* --of for the sources that follow, or -1 */
 	bool quiet, one_shot;
 	uint64_t slots, full;
-	bool has_first;				/* or else the words say where groups begin */
+	bool has_first;				/* else groups begin at their words */
 	uint64_t first;
 	struct source *source;
 	unsigned int sources;
@@ -42,12 +42,12 @@ struct listen {
 
 #define LISTEN_NONE	{ .of = -1, .channel = -1, .full = RASHPA_FULL_NEVER, .fpga = FPGA_NONE }
 
-/* Options that name sources, and the argument fpgaN or memory; input: struct listen. */
+/* Options for sources, and the argument fpgaN or memory; input: struct listen. */
 extern const struct argp listen_argp;
 
 /*
- * Make the channel, not blocking, and add all sources (none: all vectors and the device). An
- * exit code, after a message.
+ * Open a non-blocking channel, and add all sources (none given: all vectors and the device).
+ * Returns an exit code, after a message.
  */
 int listen_open(struct listen *listen);
 void listen_close(struct listen *listen);

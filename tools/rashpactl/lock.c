@@ -25,7 +25,7 @@ static int print(const struct rashpa_alloc *lock, uint32_t slots, bool json)
 	return json_finish(o) ? EXIT_FAILED : 0;
 }
 
-/* Close to the function that will write it; 0 or an exit code. */
+/* Allocate near the function that will write it; 0 or an exit code. */
 static int create(int device, struct rashpa_alloc *lock)
 {
 	int memory = rashpa_memory_open(), result = 0;
@@ -55,7 +55,7 @@ int cmd_lock_create(int argc, char **argv)
 	int result;
 
 	parse_simple(&simple, argc, argv);
-	/* without a name it would be gone as soon as we are */
+	/* without a name it would end with this process */
 	if (!*value[1]) {
 		say("NAME: the name of lock memory is empty");
 		return EXIT_USAGE;

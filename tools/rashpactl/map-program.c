@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl map list and map program: maps of all programs, and one that the command holds */
+/* rashpactl map list and map program: maps of all processes, and a map held by the command */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,7 +47,7 @@ static const struct argp_option options[] = {
 	{ "direction", OPT_DIRECTION, "both|to-memory|from-memory", 0,
 	  "direction of the DMA (default both)", 0 },
 	{ "first", OPT_FIRST, "N", 0, "first entry of the table (default: 0, or the engine's)", 0 },
-	{ "engine", OPT_ENGINE, "NAME", 0, "into the entries of this engine of the profile", 0 },
+	{ "engine", OPT_ENGINE, "NAME", 0, "use the entries of this engine of the profile", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -82,7 +82,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (state->arg_num < 2)
 			argp_error(state, "give a memory and fpgaN");
 		if (o->engine && o->has_first)
-			argp_error(state, "--engine and --first: an engine's entries begin where its profile says");
+			argp_error(state, "--engine and --first exclude each other: the profile gives the first entry of an engine");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -90,7 +90,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* Where the entries of an engine begin. An exit code, after a message. */
+/* Find the entries of an engine. An exit code, after a message. */
 static int find_engine(struct options *o, const struct fpga *fpga)
 {
 	struct rashpa_engine_info e;
@@ -154,8 +154,8 @@ int cmd_map_program(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse, "NAME|fpgaN:WINDOW fpgaM",
-		"Map a memory for a function, have the driver write the addresses into its table, and "
-		"hold the map until a signal. No address is shown.",
+		"Map a memory for a function, let the driver write the addresses into its table, and "
+		"hold the map until a signal. Addresses are not printed.",
 		NULL, NULL, NULL,
 	};
 	struct options o = { .json = want_json };

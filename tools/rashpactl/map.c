@@ -69,7 +69,7 @@ static const struct argp_option options[] = {
 	  "boundary that no segment may cross, a power of two", 0 },
 	{ "alignment", OPT_ALIGNMENT, "SIZE", 0, "alignment of every address, a power of two", 0 },
 	{ "device-memory", OPT_DEVICE, NULL, 0, "refuse host memory", 0 },
-	{ "pin", OPT_PIN, NULL, 0, "memory that its exporter does not move", 0 },
+	{ "pin", OPT_PIN, NULL, 0, "keep the exporter from moving the memory", 0 },
 	{ "hold", OPT_HOLD, NULL, 0, "hold the map until a signal", 0 },
 	OPTION_JSON,
 	{}
@@ -153,7 +153,7 @@ static void print_text(const struct options *o, unsigned int number,
 		puts("the addresses are not disclosed");
 }
 
-/* One consistent copy; NULL where addresses are not disclosed. 0 or a negative errno. */
+/* Make a consistent copy; NULL if addresses are not disclosed. 0 or a negative errno. */
 static int copy_table(int fd, const struct rashpa_map_make *map, struct rashpa_table **copy)
 {
 	const struct rashpa_table *table;
@@ -182,8 +182,8 @@ int map_hold(void)
 }
 
 /*
- * Map it. Unless the map is to be held, release it before a reader of the output can keep us
- * waiting. The map in *@fd, or -1.
+ * Map the memory. Without --hold release the map before output, whose reader may block us. *@held
+ * receives the fd of a held map.
  */
 static int make(struct options *o, const struct memory *memory, struct fpga *fpga,
 		struct rashpa_table **table, int *held)
@@ -210,7 +210,7 @@ static int show(struct options *o, const struct memory *memory, struct fpga *fpg
 	char why[WHY_SIZE];
 	int result, held = -1;
 
-	/* Release of a map that was looked at stops its function: not while others use it. */
+	/* Releasing a map with disclosed addresses stops its function: not while others use it. */
 	if (!o->hold && fpga_claim(fpga, why))
 		return fail("%s", why);
 	result = make(o, memory, fpga, &table, &held);
@@ -232,8 +232,8 @@ int cmd_map(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse, "NAME|fpgaN:WINDOW fpgaM",
-		"Map a buffer or a window for a function, show the result, and release it again. "
-		"Releasing stops all DMA of the function: refused while it has addresses of other maps.",
+		"Map a buffer or a window for a function, print the result, and release it. "
+		"The release stops all DMA of the function: refused while it has addresses of other maps.",
 		NULL, NULL, NULL,
 	};
 	struct options o = { .json = want_json };

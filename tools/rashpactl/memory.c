@@ -53,7 +53,7 @@ static int open_window(struct memory *m, size_t length, const char *window, char
 			       rashpa_reason());
 	if (ask(m, why))
 		return -1;
-	/* of what we opened ourselves we know */
+	/* known, because we opened the window */
 	m->info.out_bdf = PCI_BDF(m->fpga.info.out_domain, m->fpga.info.out_bus,
 				  m->fpga.info.out_devfn);
 	return 0;

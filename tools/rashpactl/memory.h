@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A memory as people name it: a buffer, or a window of a function. */
+/* A named memory: a buffer, or a window of a function. */
 #ifndef MEMORY_H
 #define MEMORY_H
 
@@ -16,8 +16,8 @@ struct memory {
 #define MEMORY_NONE	{ .node = -1, .fd = -1, .fpga = FPGA_NONE }
 
 /*
- * Open it and ask what it is; flags: O_RDWR or O_RDONLY, for buffers. 0, or -1 with the reason
- * in why[WHY_SIZE].
+ * Open it and read its properties; flags: O_RDWR or O_RDONLY, for buffers. 0, or -1 with the
+ * reason in why[WHY_SIZE].
  */
 int memory_open(struct memory *memory, const char *name, int flags, char *why);
 void memory_close(struct memory *memory);

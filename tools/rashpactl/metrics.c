@@ -13,7 +13,7 @@
 #include "rashpa.h"
 #include "shown.h"
 
-/* Samples of one name stand together, so each walks over all that has it. */
+/* Samples of one name must be adjacent, so each metric walks over all its objects. */
 static void family(FILE *to, const char *name, const char *type, const char *help)
 {
 	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -22,7 +22,7 @@ static void family(FILE *to, const char *name, const char *type, const char *hel
 /* each byte as \\xNN */
 #define LABEL_SIZE	(5 * RASHPA_STREAM_WORD + 3)
 
-/* As the value of a label: names of engines and stages are a consumer's own. */
+/* Escape the value of a label: consumers choose the names of engines and stages. */
 static const char *label(char *buf, size_t size, const char *name)
 {
 	const char *text = SHOWN(name);
@@ -39,7 +39,7 @@ static const char *label(char *buf, size_t size, const char *name)
 
 /* --- streams --- */
 
-/* Of a stream that runs. */
+/* Metrics of a running stream. */
 struct told {
 	uint64_t slots, stacks, consumed, images, bytes, lag, skew, lost, events;
 };
@@ -78,26 +78,26 @@ static void put_streams(FILE *to, const struct metrics *m)
 		const char *name, *type, *help;
 		size_t at;
 	} values[] = {
-		{ "rashpa_stream_slots", "gauge", "Stacks that have room.",
+		{ "rashpa_stream_slots", "gauge", "Number of slots for stacks.",
 		  offsetof(struct told, slots) },
-		{ "rashpa_stream_stacks_total", "counter", "Stacks that are complete.",
+		{ "rashpa_stream_stacks_total", "counter", "Complete stacks.",
 		  offsetof(struct told, stacks) },
-		{ "rashpa_stream_consumed_stacks_total", "counter", "Stacks that were given back.",
+		{ "rashpa_stream_consumed_stacks_total", "counter", "Released stacks.",
 		  offsetof(struct told, consumed) },
 		{ "rashpa_stream_images_total", "counter", "Images of complete stacks.",
 		  offsetof(struct told, images) },
 		{ "rashpa_stream_bytes_total", "counter", "Bytes of these images.",
 		  offsetof(struct told, bytes) },
-		{ "rashpa_stream_lag_stacks", "gauge", "Stacks that are complete and not given back.",
+		{ "rashpa_stream_lag_stacks", "gauge", "Complete stacks that are not yet released.",
 		  offsetof(struct told, lag) },
 		{ "rashpa_stream_skew_stacks", "gauge",
-		  "How far the first process is ahead of the last one.",
+		  "Distance of the first process to the last one in stacks.",
 		  offsetof(struct told, skew) },
 		{ "rashpa_stream_lost_images_total", "counter",
-		  "Images that were overwritten before they were given back.",
+		  "Images that were overwritten before their release.",
 		  offsetof(struct told, lost) },
 		{ "rashpa_stream_events_total", "counter",
-		  "Events of the stream's interrupt since it is watched.",
+		  "Events of the stream's interrupt since the start of watching.",
 		  offsetof(struct told, events) },
 	};
 
@@ -121,7 +121,7 @@ static void put_latencies(FILE *to, const struct metrics *m)
 	static const int percentiles[] = { 50, 99, 100 };
 
 	family(to, "rashpa_stream_event_latency_seconds", "gauge",
-	       "From the interrupt to having its record, of the last interval.");
+	       "Time from the interrupt to its record, in the last interval.");
 	for (unsigned int i = 0; i < m->followers; i++) {
 		const struct follower *f = &m->follower[i];
 		struct samples l = f->latency;
@@ -136,7 +136,7 @@ static void put_latencies(FILE *to, const struct metrics *m)
 	}
 }
 
-/* --- what consumers say of their work --- */
+/* --- work reported by consumers --- */
 
 static void put_work(FILE *to, const struct metrics *m)
 {
@@ -154,15 +154,15 @@ static void put_work(FILE *to, const struct metrics *m)
 		{ "rashpa_processing_lost_results_total", "counter", "Results that were lost.",
 		  offsetof(struct rashpa_stream_work, lost), false },
 		{ "rashpa_processing_late_results_total", "counter",
-		  "Results behind their deadline.",
+		  "Results after their deadline.",
 		  offsetof(struct rashpa_stream_work, late), false },
 		{ "rashpa_processing_overflows_total", "counter",
-		  "How often there was more than there is room for.",
+		  "Number of overflows.",
 		  offsetof(struct rashpa_stream_work, overflow), false },
 		{ "rashpa_processing_queue_stacks", "gauge", "Stacks whose results wait for sinks.",
 		  offsetof(struct rashpa_stream_work, queue_fill), true },
 		{ "rashpa_processing_queue_full_total", "counter",
-		  "Stacks whose results found no room in that queue, and waited.",
+		  "Stacks whose results had to wait for room in that queue.",
 		  offsetof(struct rashpa_stream_work, queue_full), false },
 	};
 	char engine[LABEL_SIZE];
@@ -190,7 +190,7 @@ static void put_stages(FILE *to, const struct metrics *m)
 		size_t at;
 		double unit;
 	} values[] = {
-		{ "rashpa_stage_images_total", "Images that a stage or sink had.",
+		{ "rashpa_stage_images_total", "Images that a stage or sink processed.",
 		  offsetof(struct rashpa_stream_stage, images), 1 },
 		{ "rashpa_stage_lost_images_total", "Images that it could not keep.",
 		  offsetof(struct rashpa_stream_stage, lost), 1 },
@@ -211,7 +211,7 @@ static void put_stages(FILE *to, const struct metrics *m)
 			for (uint32_t k = 0; f->stream && k < f->work.stages; k++) {
 				const struct rashpa_stream_stage *s = &f->work.stage[k];
 
-				/* one name may come twice: the number is another one */
+				/* a name may occur twice, with different numbers */
 				fprintf(to, "%s{buffer=\"%s\",number=\"%" PRIu32 "\",stage=\"%s\",kind=\"%s\"} %.17g\n",
 					values[v].name, f->name, k,
 					label(name, sizeof(name), s->name),
@@ -223,7 +223,7 @@ static void put_stages(FILE *to, const struct metrics *m)
 	}
 }
 
-/* --- boards, and what is held --- */
+/* --- boards, and resources --- */
 
 static void put_rings(FILE *to, const struct metrics *m)
 {
@@ -267,16 +267,16 @@ static void put_resources(FILE *to)
 		known[r] = !rashpa_memory_limit(memory, r, &limit[r]);
 	if (memory >= 0)
 		close(memory);
-	family(to, "rashpa_memory_used_bytes", "gauge", "Memory that is held, by all.");
+	family(to, "rashpa_memory_used_bytes", "gauge", "Memory held by all processes.");
 	if (known[RASHPA_RESOURCE_MEMORY])
 		fprintf(to, "rashpa_memory_used_bytes %" PRIu64 "\n",
 			(uint64_t)limit[RASHPA_RESOURCE_MEMORY].out_used);
-	family(to, "rashpa_resource_used", "gauge", "How much of a resource is held, by all.");
+	family(to, "rashpa_resource_used", "gauge", "Amount of a resource held by all processes.");
 	for (uint32_t r = RASHPA_RESOURCE_MEMORY + 1; r <= RASHPA_RESOURCE_TIMERS; r++)
 		if (known[r])
 			fprintf(to, "rashpa_resource_used{resource=\"%s\"} %" PRIu64 "\n",
 				rashpa_resource_name(r), (uint64_t)limit[r].out_used);
-	family(to, "rashpa_resource_limit", "gauge", "How much there may be; 0: no limit.");
+	family(to, "rashpa_resource_limit", "gauge", "Limit of the resource; 0: no limit.");
 	for (uint32_t r = RASHPA_RESOURCE_MEMORY + 1; r <= RASHPA_RESOURCE_TIMERS; r++)
 		if (known[r])
 			fprintf(to, "rashpa_resource_limit{resource=\"%s\"} %" PRIu64 "\n",

@@ -17,12 +17,12 @@ struct metrics {
 };
 
 /*
- * Write all of it to @file, which is another one at once and never half of one; NULL: to standard
- * output. 0, or -1 after a message.
+ * Write all metrics to @file, which is replaced atomically; NULL: to standard output. 0, or -1
+ * after a message.
  */
 int metrics_write(const struct metrics *m, const char *file);
 
-/* All of it in memory, for free(), with its size; or NULL after a message. */
+/* All metrics in memory, to be freed by free(), with the size; NULL after a message. */
 char *metrics_text(const struct metrics *m, size_t *size);
 
 #endif /* METRICS_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Owner, group and mode of a buffer, as people write them. */
+/* Parse and print owner, group and mode of a buffer. */
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -66,7 +66,7 @@ int apply_owner(const char *name, const struct owner *owner)
 
 const char *user_name(char *buf, size_t size, uint32_t uid)
 {
-	/* a list names few users, each many times, and looks files up for each */
+	/* a list has few users, many times each, and each look-up reads files */
 	static char name[64];
 	static uint32_t last;
 	const struct passwd *user;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Owner, group and mode of a buffer, as people write them. */
+/* Parse and print owner, group and mode of a buffer. */
 #ifndef OWNER_H
 #define OWNER_H
 

@@ -112,7 +112,7 @@ void parts_print(const struct fpga *f)
 			print_part(p, f, i, b.base + i * b.step);
 }
 
-/* --- rings, again and again --- */
+/* --- rings, repeatedly --- */
 
 static const struct ring_seen *before(const struct rings *r, unsigned int fpga, unsigned int ring)
 {
@@ -154,7 +154,7 @@ static struct ring_seen look_at_ring(const struct rings *old, const struct fpga 
 	return s;
 }
 
-/* One board, which may go at any register: then it does not answer. */
+/* Check a board, which may be removed at any time: then it does not answer. */
 struct look {
 	const struct rings *old;
 	struct rings now;
@@ -176,7 +176,7 @@ static void look_at_board(void *arg)
 	for (unsigned int k = 0; k < b.count; k++) {
 		const size_t at = b.base + k * b.step;
 
-		/* one that was never started has nothing to tell */
+		/* a ring that was never started has no counts */
 		if (!fpga_read(&l->f, at + RFPGA_RING_RUN))
 			continue;
 		s = look_at_ring(l->old, &l->f, k, at);

@@ -10,12 +10,12 @@
 
 struct json_object;
 
-/* "units" and "rings" of this board. */
+/* Add "units" and "rings" of this board. */
 void parts_json(struct json_object *to, const struct fpga *fpga);
-/* A line for each. */
+/* Print a line for each. */
 void parts_print(const struct fpga *fpga);
 
-/* A ring that has been started, as it was at the last look; gone: when its board was there. */
+/* State of a started ring at the last check; gone: of the last check before its board went. */
 struct ring_seen {
 	unsigned int fpga, ring;
 	bool gone, running, waiting, faulted;
@@ -29,7 +29,7 @@ struct rings {
 	unsigned int n;
 };
 
-/* Boards may go meanwhile: behind fpga_catch_removal(). */
+/* Call fpga_catch_removal() before, because boards may be removed meanwhile. */
 void rings_look(struct rings *rings);
 void rings_free(struct rings *rings);
 struct json_object *rings_json(const struct rings *rings);

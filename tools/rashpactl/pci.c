@@ -8,7 +8,7 @@
 
 #include "rashpactl.h"
 
-/* Devices of a subsystem with such names, until *scan is unreferenced; NULL: none. */
+/* Devices of a subsystem with matching names, valid until *scan is unreferenced; NULL: none. */
 static struct udev_list_entry *scan_for(struct udev_enumerate **scan, struct udev *udev,
 					const char *subsystem, const char *names)
 {
@@ -110,7 +110,7 @@ int pci_list(struct pci_function **functions)
 	n = 0;
 	udev_list_entry_foreach(entry, *functions ? all : NULL) {
 		device = udev_device_new_from_syspath(udev, udev_list_entry_get_name(entry));
-		/* one that has just been taken out */
+		/* the function was just removed */
 		if (!device)
 			continue;
 		fill(&(*functions)[n++], udev, device);
@@ -140,7 +140,7 @@ const char *pci_name(char *buf, size_t size, uint32_t vendor, uint32_t device)
 		pci_lookup_name(access_names, buf, size,
 				PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS,
 				vendor, device);
-	/* libpci has a text for what it does not know, too: that is no name */
+	/* libpci returns a text even for unknown ids: that is no name */
 	return buf[0] && !strstr(buf, "Unknown") ? buf : NULL;
 }
 

@@ -8,7 +8,7 @@
 #include "json-out.h"
 #include "rashpactl.h"
 
-/* The schema as text, a part of the program: it is that of the profiles that this one takes. */
+/* The schema as text, built in, so that it matches the profiles that this program accepts. */
 extern const char profile_schema[];
 __asm__(".section .rodata\n"
 	".global profile_schema\n"
@@ -17,7 +17,7 @@ __asm__(".section .rodata\n"
 	".byte 0\n"
 	".previous\n");
 
-/* A field of the table's entries; NULL where they have none. */
+/* A field of the table's entries; NULL: no such field. */
 static struct json_object *put_field(struct json_object *to, const char *name, uint32_t offset,
 				     uint32_t bits)
 {

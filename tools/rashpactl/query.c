@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl buffer query: what would fit, and what would help */
+/* rashpactl buffer query: largest possible buffer, and remedies */
 #include "query.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ uint64_t would_fit(const struct answer *answer, unsigned int n)
 
 	for (const struct answer *a = answer; a < answer + n; a++) {
 		const struct rashpa_query *q = &a->query;
-		/* CMA keeps its layout to itself: its free memory is the most that there can be */
+		/* CMA does not disclose its layout: the free memory is an upper limit */
 		uint64_t most = q->backend == RASHPA_BACKEND_CMA ? q->out_free : q->out_largest;
 
 		if (a->error)
@@ -78,7 +78,7 @@ static void tell(struct json_object *to, const char *format, ...)
 	json_object_array_add(to, json_object_new_string(text));
 }
 
-/* A boot parameter helps where nothing is kept back, or not enough. */
+/* A boot parameter helps if no memory is reserved, or too little. */
 static void tell_boot(struct json_object *to)
 {
 	if (kernel_config("CONFIG_DMA_CMA") == 'n') {
@@ -272,7 +272,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_buffer_query(int argc, char **argv)
 {
 	static const struct argp argp = {
-		options, parse, "", "Tell how large a buffer can be, and what would help.",
+		options, parse, "", "Print the size of the largest possible buffer, and remedies.",
 		NULL, NULL, NULL,
 	};
 	struct query_options o = { .json = want_json };

@@ -13,10 +13,10 @@ struct question {
 	uint64_t size;
 	uint32_t node, backend;
 	bool has_node;
-	bool refused;		/* the driver has said how much there is */
+	bool refused;		/* the driver has reported the amount */
 };
 
-/* The answer for one backend; error: a negative errno, and why in reason. */
+/* The answer for one backend; error: a negative errno, explained in reason. */
 struct answer {
 	struct rashpa_query query;
 	struct rashpa_limit limit;	/* of memory; with !error */
@@ -25,12 +25,12 @@ struct answer {
 };
 
 /*
- * Ask for one backend, or with AUTO for both: answer[0] and so on. Returns how many; answer has
- * room for two.
+ * Query one backend, or with AUTO both: answer[0], answer[1]. Returns the number of answers; there
+ * must be room for two.
  */
 unsigned int ask(int memory, const struct question *question, struct answer *answer);
 
-/* Sentences that explain the answers and say what to do: a JSON array of strings. */
+/* Sentences that explain the answers and give remedies: a JSON array of strings. */
 struct json_object *explain_answers(const struct question *question, const struct answer *answer,
 				    unsigned int n);
 

@@ -50,14 +50,14 @@ int cmd_reg_dump(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 
 /*
- * The simple ones take some arguments and perhaps --json: parse them with this. args
- * names the arguments as usage shows them; value[n] becomes each.
+ * Parser of simple commands, with arguments and perhaps --json. args names the arguments for the
+ * usage; value[n] receives them.
  */
 struct simple {
 	const char *args, *doc;
 	unsigned int n;
 	const char **value;
-	bool *json;		/* NULL: there is no --json */
+	bool *json;		/* NULL: no --json */
 };
 
 void parse_simple(const struct simple *simple, int argc, char **argv);
@@ -73,10 +73,10 @@ struct json_object *doctor_json(unsigned int *problems);
  * Fill @o; NULL: print. An exit code, after a message; errors of one item do not hide the others.
  */
 int list_all(struct json_object *o);
-/* Of one interval of so many seconds; NULL after a message. */
+/* Measure one interval in seconds; NULL after a message. */
 struct json_object *top_json(double interval);
 
-/* Open the function that a person named. An exit code, after a message. */
+/* Open the function of an argument. An exit code, after a message. */
 int fpga_named(struct fpga *fpga, const char *text);
 
 /* --- profile.c --- */
@@ -84,12 +84,12 @@ int fpga_named(struct fpga *fpga, const char *text);
 struct profile;
 
 /*
- * "table": where a profile has an address table, and how its entries look; null without one, or
- * without a profile.
+ * Add "table": place of the profile's address table, and layout of its entries; null without a
+ * table or a profile.
  */
 void put_table(struct json_object *to, const struct profile *profile);
 
-/* --- arguments.c: they end the program with a message if arg is not what it should be --- */
+/* --- arguments.c: they end the program with a message if arg is invalid --- */
 
 struct owner;
 
@@ -132,12 +132,12 @@ struct pci_function {
 	int fpga;		/* N if rashpa serves it, or -1 */
 };
 
-/* All PCI functions, sorted; free() it. A number, or -1 after a message. */
+/* All PCI functions, sorted, to be freed by free(). Returns the number, or -1 after a message. */
 int pci_list(struct pci_function **functions);
 /* False after a message if there is no such function. */
 bool pci_read(const char *bdf, struct pci_function *function);
 
-/* Vendor and device in words: buf, or NULL if libpci does not know them. */
+/* Names of vendor and device in buf; NULL if libpci does not know them. */
 const char *pci_name(char *buf, size_t size, uint32_t vendor, uint32_t device);
 void pci_name_done(void);
 

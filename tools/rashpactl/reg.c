@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl reg read, write, dump: registers of any board, e.g. to find out how it is stopped */
+/* rashpactl reg read, write, dump: registers of any board, e.g. to find out how to stop it */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

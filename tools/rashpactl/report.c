@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl report: the state of this machine, for people elsewhere */
+/* rashpactl report: the state of this machine, for a request for help */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -112,7 +112,7 @@ static struct json_object *log_json(void)
 	size_t lines;
 
 	if (n < 0) {
-		say("the kernel's log is left out: %s; only root may read it where kernel.dmesg_restrict is set",
+		say("the kernel's log is left out: %s; with kernel.dmesg_restrict only root may read it",
 		    strerror(errno));
 		free(text);
 		json_object_put(all);
@@ -139,7 +139,7 @@ static struct json_object *log_json(void)
 	return last;
 }
 
-/* Sentences of the driver and names of devices are texts of others, too. */
+/* Sentences of the driver and names of devices may contain texts of other users. */
 static struct json_object *clean(struct json_object *from)
 {
 	struct json_object *to;

@@ -15,22 +15,22 @@
 #define FIRST_FD	3		/* SD_LISTEN_FDS_START */
 #define REQUEST_MAX	8192		/* bytes, with all its headers */
 #define PATIENCE_NS	2000000000ull
-#define GRACE_NS	100000000ull	/* a connection stays so long for sure */
+#define GRACE_NS	100000000ull	/* least time of a connection */
 #define ACCEPTED	16		/* at once */
 
 struct asker {
 	int fd;				/* -1: the place is free */
 	uint64_t end;			/* deadline, after two seconds; the oldest is due first */
-	bool asks;			/* its question is there, its answer is not */
+	bool asks;			/* request received, not yet answered */
 	char *answer;			/* NULL: none yet */
-	size_t size, sent;		/* of it */
+	size_t size, sent;		/* bytes of the answer, and bytes sent */
 	char request[REQUEST_MAX];
-	size_t have;			/* of it */
+	size_t have;			/* bytes of the request so far */
 };
 
 struct server {
 	int listener;
-	uint64_t full_until;		/* no connection is taken before; 0: there are places */
+	uint64_t full_until;		/* accept no connection before; 0: there are free places */
 	struct asker asker[SERVE_MOST];
 };
 
@@ -99,7 +99,7 @@ static char *compose(const char *request, const char *text, size_t size, size_t 
 
 	if (*status == '2' && !text) {
 		status = "503 Service Unavailable";
-		why = "there are no metrics: journalctl -u rashpa-exporter says why\n";
+		why = "there are no metrics: see journalctl -u rashpa-exporter\n";
 	}
 	if (*status != '2') {
 		text = why;
@@ -118,7 +118,7 @@ static char *compose(const char *request, const char *text, size_t size, size_t 
 	return answer;
 }
 
-/* As much of it as goes. */
+/* Send as much of the answer as possible. */
 static void transmit(struct asker *a)
 {
 	const ssize_t n = send(a->fd, a->answer + a->sent, a->size - a->sent, MSG_NOSIGNAL);
@@ -153,8 +153,8 @@ static void go_on(struct asker *a)
 }
 
 /*
- * A place for a connection; NULL: all the others have just come, or are about to be answered. Another
- * one is closed for it: the oldest without a question, else the oldest that takes its answer slowly.
+ * Find a place for a connection. If all are taken, close the oldest connection without a request,
+ * else the oldest one that reads its answer slowly. NULL: all are new or about to be answered.
  */
 static struct asker *place(struct server *s, uint64_t now)
 {

@@ -13,7 +13,7 @@
 
 struct server;
 
-/* Of the socket that listens (LISTEN_FDS of sd_listen_fds(3)); NULL after a message. */
+/* Serve at the inherited socket (LISTEN_FDS of sd_listen_fds(3)); NULL after a message. */
 struct server *serve_open(void);
 
 /*
@@ -23,9 +23,9 @@ struct server *serve_open(void);
 uint64_t serve_poll(const struct server *server, struct pollfd *fds);
 
 /*
- * Goes on with all connections, after poll() or before it. Each has two seconds. Where all places are
- * taken, the oldest whose question has not come goes, after a tenth of a second. Errors of a
- * client are reported to this client alone. True: a question waits for serve_answer().
+ * Serve all connections, after poll() or before it. Each has two seconds. If all places are taken,
+ * the oldest connection without a request is closed, after a tenth of a second. Errors of a client
+ * are reported to this client only. True: a request waits for serve_answer().
  */
 bool serve_look(struct server *server, const struct pollfd *fds);
 

@@ -40,15 +40,15 @@ struct top {
 enum { OPT_ONCE = 512, OPT_PROMETHEUS, OPT_SERVE };
 
 static const struct argp_option options[] = {
-	{ "interval", 'i', "SECONDS", 0, "from refresh to refresh (default 1)", 0 },
+	{ "interval", 'i', "SECONDS", 0, "time between refreshes (default 1)", 0 },
 	{ "count", 'c', "N", 0, "end after N refreshes", 0 },
-	{ "once", OPT_ONCE, NULL, 0, "measure one interval, print, end", 0 },
+	{ "once", OPT_ONCE, NULL, 0, "measure one interval, print it, and end", 0 },
 	{ "timeout", 't', "SECONDS", 0,
 	  "wait SECONDS for a running stream, then end with status 3", 0 },
 	{ "prometheus", OPT_PROMETHEUS, "FILE", OPTION_ARG_OPTIONAL,
-	  "metrics for Prometheus to FILE, anew at each refresh, or to standard output", 0 },
+	  "write metrics for Prometheus to FILE at each refresh (default: standard output)", 0 },
 	{ "serve", OPT_SERVE, NULL, 0,
-	  "the same by HTTP, at the socket that systemd gives: /metrics", 0 },
+	  "serve the metrics by HTTP at a socket from systemd, as /metrics", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -148,13 +148,13 @@ static bool listed(const char *name, char **names, int n)
 	return false;
 }
 
-/* Buffers come and go; those that were named stay. */
+/* Follow new buffers, forget removed ones; named buffers stay. */
 static int update_list(struct top *t)
 {
 	int n, error = 0;
 	char **names;
 
-	/* for keys, too, where there is no buffer */
+	/* one more for keys, even without a buffer */
 	if (!t->room && !make_room(t))
 		return fail("no memory to follow buffers");
 	for (unsigned int i = 0; !error && i < t->n_wanted; i++)
@@ -206,7 +206,7 @@ static void take_ready(struct top *t, int n)
 
 static void print_text(const struct top *t);
 
-/* Of keys that are at hand; a terminal that went away is a wish to end, too. */
+/* Handle pressed keys; a closed terminal also ends the program. */
 static void take_keys(struct top *t, const struct pollfd *keys)
 {
 	enum screen_key key;
@@ -294,7 +294,7 @@ static const struct rashpa_stream_stage *stage_before(const struct follower *f,
 	return &none;
 }
 
-/* Of the images since the last look; before the first one: of all. */
+/* Numbers of the images since the last check, or of all before the first check. */
 static void print_stage(const struct follower *f, const struct rashpa_stream_stage *s)
 {
 	const struct rashpa_stream_stage *b = stage_before(f, s);
@@ -427,7 +427,7 @@ static struct json_object *stages_json(const struct rashpa_stream_work *w, uint3
 	return array;
 }
 
-/* In the words of romulu --json, since the consumer began; a reader subtracts. */
+/* Keys as in romulu --json; counts since the consumer began, so a reader must subtract. */
 static struct json_object *work_json(const struct rashpa_stream_work *w)
 {
 	struct json_object *o, *queue;
@@ -631,8 +631,8 @@ int cmd_top(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse, "[BUFFER...]",
-		"The streams of all buffers, or of these, live; without BUFFER also the rings of boards "
-		"whose registers we may read. Nothing of a stream is written.",
+		"Print the streams of all buffers, or of BUFFER..., live; without BUFFER also rings of boards "
+		"with readable registers. Never writes to a stream.",
 		NULL, NULL, NULL,
 	};
 	struct top t = { .interval = 1, .json = want_json };
@@ -646,7 +646,7 @@ int cmd_top(int argc, char **argv)
 	t.stop = stop_on_signals();
 	fpga_catch_removal();
 	result = run(&t);
-	/* who asked is not left alone, and does not start us again */
+	/* answer waiting clients, else systemd would start us again */
 	if (result && t.serve)
 		serve_sorry(t.server);
 	screen_end();

@@ -46,7 +46,7 @@ enum acs topology_acs(const struct chain *chain, uint64_t below, uint64_t *port)
 {
 	enum acs result = ACS_OFF;
 
-	/* The ports between a function and the bridge where it meets the other one. */
+	/* Check the ports between the function and the common bridge. */
 	for (unsigned int i = 1; i < chain->n && chain->at[i] != below; i++) {
 		struct pci_dev *d = find_function(chain->at[i]);
 		struct pci_cap *cap = NULL;
@@ -111,7 +111,7 @@ static uint32_t read_width(const char *bdf, const char *name)
 	char text[32];
 	uint32_t width;
 
-	/* The kernel writes 0 or 255 where there is no link. */
+	/* The kernel reports 0 or 255 without a link. */
 	if (!read_line(text, sizeof(text), PCI_DEVICES "/%s/%s", bdf, name) ||
 	    !parse_u32(text, &width) || width > 32)
 		return 0;

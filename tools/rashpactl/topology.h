@@ -8,14 +8,14 @@
 
 #include "path.h"
 
-/* The bridges above a function, by libpci; false after a message. */
+/* Find the bridges above a function, by libpci; false after a message. */
 bool topology_chain(uint64_t bdf, struct chain *chain);
 
 /* Do the switch ports above a function send requests to peers up to the root (ACS)? */
 enum acs { ACS_UNKNOWN, ACS_OFF, ACS_REDIRECTS };
 enum acs topology_acs(const struct chain *chain, uint64_t below, uint64_t *port);
 
-/* Two NUMA nodes, by hwloc. */
+/* Distance of two NUMA nodes, by hwloc. */
 enum distance { NODE_UNKNOWN, NODE_SAME, NODE_SOCKET, NODE_OTHER_SOCKET };
 enum distance topology_nodes(int a, int b);
 

@@ -14,14 +14,14 @@
 #include "rashpactl.h"
 #include "shown.h"
 
-/* A window as the profile file has it; of one that could be made, as the driver has it. */
+/* A window with values of the profile file, or of the driver if it could be made. */
 struct row {
 	struct rashpa_profile_window window;
 	bool differs;			/* then offset and owner are not known */
 	const char *state;
 };
 
-/* The driver's window, and whether it can be that of the file. */
+/* Compare the driver's window with that of the file, and take over the driver's values. */
 static const char *compare(int memory, int window, const struct fpga *fpga, struct row *row)
 {
 	struct rashpa_profile_window *w = &row->window;
@@ -58,7 +58,7 @@ static const char *state_of(int memory, const struct fpga *fpga, struct row *row
 		return state;
 	}
 	if (fd == -EPERM)
-		return "privileged";	/* to us */
+		return "privileged";	/* for us */
 	return fd == -ENOENT ? "not applied" : rashpa_reason();
 }
 
@@ -129,7 +129,7 @@ int cmd_window_list(int argc, char **argv)
 	const char *name;
 	bool json = false;
 	const struct simple simple = {
-		"fpgaN", "The windows that the function's profile declares, and whether they can be made.",
+		"fpgaN", "List the windows of the function's profile, and whether they can be made.",
 		1, &name, &json,
 	};
 	char why[WHY_SIZE];
