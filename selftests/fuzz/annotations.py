@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What uapi/linux/rashpa.h cannot tell a fuzzer: see describe.py."""
+"""Facts for a fuzzer that uapi/linux/rashpa.h does not contain: see describe.py."""
 
 PREAMBLE = """\
 # SPDX-License-Identifier: LGPL-2.1-or-later

@@ -20,7 +20,7 @@ static void format(const char *fmt, va_list args)
 {
 	char text[512];
 
-	/* the arguments are looked at all the same */
+	/* the arguments are evaluated all the same */
 	vsnprintf(text, sizeof(text), fmt, args);
 }
 

@@ -5,7 +5,7 @@
 #include "calls.h"
 
 #define NAMES		4	/* few, so that they meet */
-#define SENTENCE	(RASHPA_REASON_SIZE + 64)	/* bytes that are looked at */
+#define SENTENCE	(RASHPA_REASON_SIZE + 64)	/* bytes that are checked */
 
 /* Small, so that the machine is not simply used up; seldom more than there is. */
 uint64_t length_value(struct rng *r)
@@ -162,7 +162,7 @@ static uint64_t fill_array(struct thread *t, enum type type)
 	char *side = t->side + (type == T_STEPS ? PAGE : 0);
 	uint32_t i;
 
-	/* with the steps, behind them */
+	/* with the steps, after them */
 	if (type == T_TABLES)
 		side = t->side + PAGE + PAGE / 2;
 	else if (type == T_ENGINES)
@@ -372,7 +372,7 @@ static char *place(struct thread *t, const struct call *c, const char *arg)
 					       0xffff888000000000, (uintptr_t)t->arg + PAGE);
 	case 3:
 	case 4:
-		/* others change it meanwhile, and a sentence for them is not ours to look at */
+		/* other threads may put their sentences there: do not check it */
 		at = run.shared_arg;
 		memcpy(&head, arg, sizeof(head));
 		head.reason = (uintptr_t)at + PAGE / 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What calls.c knows of each ioctl. */
+/* Descriptions of ioctls for calls.c. */
 #ifndef FUZZ_CALLS_H
 #define FUZZ_CALLS_H
 

@@ -186,7 +186,7 @@ static void make_steps(void)
 	mallopt(M_MMAP_MAX, 0);
 	mallopt(M_ARENA_MAX, 1);
 	run.first_fd = next_fd();
-	close_range((unsigned int)run.first_fd, ~0U, 0);	/* of who started us */
+	close_range((unsigned int)run.first_fd, ~0U, 0);	/* inherited descriptors */
 	pool_init();
 	maps_init();
 	run.shared_arg = pages(&range, THREADS_MAX, 1, PROT_READ | PROT_WRITE);
@@ -269,7 +269,7 @@ static uint64_t steps_so_far(void)
 	return n;
 }
 
-/* What came since the last call; true: something is wrong. */
+/* Check new lines since the last call; true: a bug. */
 static bool log_is_bad(int kmsg)
 {
 	bool bad = false;
@@ -504,7 +504,7 @@ int main(int argc, char **argv)
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	printf("# seed %llu, %u threads, %u boards\n", (unsigned long long)run.seed, run.threads,
 	       run.boards);
-	close(memory);			/* the child opens its own; no other process may hold one */
+	close(memory);			/* the child opens its own; no other may be open */
 	fflush(stdout);
 	/* forks of forks may outlive the child: they are of its group, and end up here */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

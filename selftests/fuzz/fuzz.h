@@ -146,7 +146,7 @@ void step_mmap(struct thread *t);
 void step_munmap(struct thread *t);
 void step_change(struct thread *t);	/* mprotect, mremap, madvise ... */
 void step_touch(struct thread *t);
-/* An address in what the fuzzer maps; nothing else of the process is there. */
+/* An address in the range of the fuzzer's mappings, which holds nothing else. */
 uint64_t map_address(struct rng *r);
 /* Runs @fn; false if it faulted. */
 bool guarded(struct thread *t, void (*fn)(void *arg), void *arg);

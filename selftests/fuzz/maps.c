@@ -143,7 +143,7 @@ void step_mmap(struct thread *t)
 	note(t, "mmap place %u fd %d %#llx + %#llx", place, fd, (unsigned long long)offset,
 	     (unsigned long long)length);
 	if (length > PLACE_SIZE) {
-		/* must not replace what is behind; if it works after all, it goes at once */
+		/* must not replace the next mapping; if it succeeds, it is removed at once */
 		at = mmap(NULL, length, PROT_READ, flags & ~(MAP_POPULATE | MAP_LOCKED), fd,
 			  (off_t)offset);
 		if (at != MAP_FAILED)
@@ -251,7 +251,7 @@ void step_touch(struct thread *t)
 	if (w.at + w.length * w.stride >= arena + PLACES * PLACE_SIZE)
 		w.length = 1;
 	note(t, "touch place %u %s", place, w.write ? "write" : "read");
-	/* as a debugger does; the page protection is looked at, not the mapping */
+	/* as a debugger does; the kernel checks the page protection, not the mapping */
 	if (one_in(r, 8))
 		process_vm_readv(getpid(), &mine, 1, &iov, 1, 0);
 	else

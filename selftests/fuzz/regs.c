@@ -13,7 +13,7 @@
 
 #define PAGES	32		/* pages of each buffer */
 #define SIZE	(PAGES * PAGE)
-#define ROUND	400		/* steps between two looks at the guards */
+#define ROUND	400		/* steps between two checks of the guards */
 #define ROUNDS	4		/* between two resets */
 
 static struct fpga fpga;
@@ -67,7 +67,7 @@ static void change_table(void)
 		set64(regs, entry + RFPGA_ENTRY_ADDR, address);
 	set64(regs, entry + RFPGA_ENTRY_LEN,
 	      one_in(&rng, 2) ? below(&rng, 64) * PAGE : odd_number(&rng));
-	/* mostly the first of a space, or the next of one whose entries are a page */
+	/* mostly the first entry of a space, or the next one of a space with entries of a page */
 	set64(regs, entry + RFPGA_ENTRY_SUM,
 	      one_in(&rng, 2) ? below(&rng, 8) * PAGE : one_in(&rng, 2) ? 0 : odd_number(&rng));
 	set32(regs, entry + RFPGA_ENTRY_CONTROL, !one_in(&rng, 4));

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const uint8_t *input;
 static size_t left;
 
-/* What there is of the input changes it; the rest stays. */
+/* The input changes the beginning of it; the rest stays. */
 static void change(void *what, size_t size)
 {
 	uint8_t *byte = what;

@@ -129,7 +129,7 @@ void configured_add(xmlNode *to, struct json_object *configured)
 	(void)configured;
 }
 
-/* --- what libxml2 finds, also behind errors --- */
+/* --- findings of libxml2, also after errors --- */
 
 static struct telegram_counts found;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What people write: profiles, recorded images, numbers and regions, geometries of pyFAI, files of
- * calibration, pipelines. The first byte of an input says who reads the rest.
+ * calibration, pipelines. The first byte of an input selects the reader of the rest.
  */
 #include <fcntl.h>
 #include <math.h>

@@ -35,7 +35,7 @@ enum step {
 	WAIT,		/* serve until the engine is idle, at most arg * 5 us */
 	POLICY,		/* arg: answers to DMA messages from now on */
 	REGISTERS,	/* words {offset, value} for the registers of DTP arg, or the global ones */
-	TRUNCATE,	/* the file behind PLAIN memory, to arg * 4 KiB */
+	TRUNCATE,	/* the file of PLAIN memory, to arg * 4 KiB */
 	STEPS,
 };
 
@@ -304,7 +304,7 @@ static bool run_step(uint8_t what, uint8_t arg, uint8_t *bytes, size_t size)
 	}
 }
 
-/* What every client does first. */
+/* The first messages of every client. */
 static void introduce(void)
 {
 	static struct { struct header h; uint32_t version; } version = {

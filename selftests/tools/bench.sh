@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=60
-# rashpa-bench: the shape of its JSON, and that it leaves the machine as it was. What it
-# measures is not judged here.
+# rashpa-bench: the layout of its JSON, and that it leaves the machine unchanged. Measured values are
+# not judged here.
 . "$(dirname "$0")/../lib/shell.sh"
 
 pool=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
@@ -126,7 +126,7 @@ if ((${#device[@]})); then
 		check("latency/beside-uio-pci-generic-nothing: latency: compared with uio_pci_generic, and no event is lost"; .rows[] |
 			select(.path == "uio_pci_generic, read") | .events_lost == 0 and .max_rate_hz > 0)' \
 			"$work/latency.json"
-		is "iommu-domain: the IOMMU domain is as it was" \
+		is "iommu-domain: the IOMMU domain is unchanged" \
 			"$(cat "/sys/bus/pci/devices/$bdf/iommu_group/type" 2>/dev/null)" "$domain"
 	else
 		check_json '

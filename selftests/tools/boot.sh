@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check iommu=any seconds=25
-# What shall be there after every boot: rashpactl apply, --exist-ok, boards of other drivers, boards that the
-# kernel gave to the driver by their ids.
+# Setup at every boot: rashpactl apply, --exist-ok, boards of other drivers, and boards that the kernel
+# bound by their ids.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "boot: boot" "no software FPGA in this guest"; finish; }

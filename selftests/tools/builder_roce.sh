@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=all where=guest kernel=any iommu=off seconds=50
 # Two halves of a detector stream over RoCE into buffers; a readout takes each, and two builders make
-# whole images, one of them with a byte that is wrong. They are compared with what the detectors show,
-# byte by byte, when all is over: who starts slowly starts once.
+# whole images, one of them with a byte that is wrong. They are compared with the detectors' images byte by byte
+# at the end, so that slow programs start only once.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/by-hand.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
@@ -13,7 +13,7 @@ export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PW
 images=48 lines=64 fault=13
 buffers=(net0 net1 whole0 whole1)
 all=()
-# nothing of this is left behind, whatever becomes of the test: other tests want their module, too
+# clean up after any result of the test: other tests need their module, too
 leave() {
 	local name
 	((${#all[@]} == 0)) || kill -9 "${all[@]}" 2>/dev/null

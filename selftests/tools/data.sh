@@ -35,7 +35,7 @@ for file in "$work"/*.*.*; do
 	rm -f "$work/got"
 	produce --dataset "$file" --bunch 2 --images $images && receive --write "$work/got" &&
 		cmp "$work/got" "$raw.raw"
-	ok $? "$name/bytes: what is received is what is in the file"
+	ok $? "$name/bytes: the received data equal the file"
 	is "$name/all: all of it" "$(remu_says '[.dataset_images, .loaded_images]') $(notes)" \
 		"[$images,$images] 0"
 done
@@ -68,7 +68,7 @@ produce --dataset "$work/u16.plain.h5" --bunch 3 --slots 10images --images 2stac
 ok $? "stacks-number-alone: stacks where a number alone means images, and images where it means stacks"
 is "understood: both were understood" "$(remu_says '[.slots, .images]') $(romulu_says .frames)" "[4,6] 3"
 
-# --- dark images behind two others each; the fewer ones come again
+# --- a dark image after every two others; the shorter dataset is repeated
 darks=(--dataset "$work/u16.plain.h5" --darks "$work/u16.nexus.nxs:/entry/instrument/flat/data"
 	--dark-every 3)
 rm -f "$work/got"

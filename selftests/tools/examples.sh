@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=15
-# The examples, as they were compiled for people who begin with them: they stream.
+# The examples, compiled as users do: they stream.
 . "$(dirname "$0")/../lib/shell.sh"
 
 examples=build/tools/examples

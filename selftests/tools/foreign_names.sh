@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check seconds=8
-# Names that others chose: a process whose name would colour a terminal, begin a line and is no UTF-8 has a
-# map, and a board to itself; a stream's dataset is no UTF-8. What tools print of them is UTF-8 without
-# control characters, a line for a line, and JSON that any program can read.
+# Names chosen by other users: a process has a map and claims a board; its name contains colours, a line
+# end and invalid UTF-8, and so does a stream's dataset. Tools print such names as UTF-8 without control
+# characters, line by line, and as valid JSON.
 . "$(dirname "$0")/../lib/shell.sh"
 
 export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1

@@ -3,7 +3,7 @@
 # test: tier=all where=guest kernel=any iommu=off seconds=120
 # rashpa-inject, in its own network namespace, sends to the kernel's soft-RoCE: correct frames arrive
 # where they belong, and wrong ones are counted as the kernel counts them.
-# rashpa-capture-check looks at the receiver's interface meanwhile.
+# rashpa-capture-check watches the receiver's interface meanwhile.
 . "$(dirname "$0")/../lib/shell.sh"
 
 from=10.78.0.1 to=10.78.0.2
@@ -51,7 +51,7 @@ received() {
 	arrived=$(sed 1d "$work/told")
 }
 
-# watch OPTION...: looks at the receiver's interface
+# watch OPTION...: watch the receiver's interface
 watch() {
 	: >"$work/seen"
 	rashpa-capture-check --interface near0 "$@" >"$work/seen" 2>&1 &
@@ -104,7 +104,7 @@ count() {
 head -c 1000 /dev/zero >"$work/none"
 head -c 10000 "$work/payload" >"$work/ten"
 split --bytes 1000 --numeric-suffixes --suffix-length 1 "$work/ten" "$work/message"
-# landed IMMEDIATE...: what memory has then
+# landed IMMEDIATE...: expected content of the memory
 landed() {
 	local m parts=()
 	for ((m = 0; m < 10; m++)); do

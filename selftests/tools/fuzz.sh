@@ -7,7 +7,7 @@
 
 fuzz=build/selftests/fuzz
 
-# value FILTER: of the line of JSON that the last run ends with
+# value FILTER: a value from the JSON in the last line of the run
 value() { sed -n 's/^# {/{/p' "$work/out" | jq -r "$1"; }
 
 # runs NAME COMMAND...: finds nothing; else show what it says

@@ -74,7 +74,7 @@ on_gpu "{\"pretreat\": {\"gain\": 64}, \"veto\": {\"threshold\": 100, \"pixels\"
 	\"sinks\": {\"raw\": {\"file\": \"$work/next\", \"overwrite\": true}}}" 16M --drive persistent --deadline 1
 start generate:7 --images 14 --bunch 1 --slots 7 --payload gpu
 both 0 "killed/next-one-gpu: killed with it: the next one has GPU and board"
-is "all-results-behind: all its results are behind 1 us, and late" "$(says '.processing | .late == .images - .vetoed - .overflow')" true
+is "all-results-behind: all its results take longer than 1 us, and are late" "$(says '.processing | .late == .images - .vetoed - .overflow')" true
 
 # --- a ring in memory of the GPU: descriptors, events and payload go over the BAR
 rashpa-bench loop --fpga "fpga$fpga" --memory vulkan --events 4000 --json="$work/loop.json" >"$work/out" 2>&1
@@ -93,7 +93,7 @@ driven() { # NAME PATTERN OPTION...
 }
 all="^all: 20 images, 13 results, 0 wrong, 7 vetoed, lost none, copies ahead in credit$"
 for way in launch ahead poll; do
-	driven "accepted-right-nothing/$way: $way: what was accepted is right, and nothing else came" "$all" "$way" direct=1 images=20
+	driven "accepted-right-nothing/$way: $way: accepted images are right, and no others arrived" "$all" "$way" direct=1 images=20
 done
 driven "ahead: a window of two halves, which are smaller than an image" "$all" ahead window=1000 images=20
 driven "gpu-takes-no: a GPU that takes no memory of the host says so" "^refused: .*memory of the host" ahead

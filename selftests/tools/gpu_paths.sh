@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: kernel=6.1,newest iommu=both seconds=20 needs=gpu
-# What gpu.sh tries at length, in short and from each board that there is: images go from the board
-# into memory of the lab's GPU, and shaders process them there as the reference does; below a switch
-# (peer) and at root ports (bridge). For kernels, and IOMMUs, on which the whole would take too long.
+# A short version of gpu.sh for each board: images go from the board into memory of the lab's GPU, and
+# shaders process them there with the results of the reference; below a switch (peer) and at root
+# ports (bridge). For kernels and IOMMUs on which gpu.sh would take too long.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/pipeline.sh"
 . "$(dirname "$0")/../lib/gpu.sh"

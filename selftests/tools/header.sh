@@ -60,7 +60,7 @@ for options in {}, {'observe': True}:
     except rashpa.Error as error:
         print(error.errno, 'secret' in str(error))" >"$work/out" 2>&1
 is "python: so does Python, as a consumer and as an observer" "$(cat "$work/out")" $'1 True\n1 True'
-is "untouched: secret is as it was" "$(sum_of secret)" "$secret"
+is "untouched: secret is unchanged" "$(sum_of secret)" "$secret"
 romulu --buffer shared --accept secret --write "$work/words" --timeout 10 >"$work/out" 2>&1
 is "accept: root can accept it" "$? $(stat -c %s "$work/words")" "0 1536" || sed 's/^/# /' "$work/out"
 over

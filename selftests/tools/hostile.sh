@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check iommu=any seconds=48
-# The module under a board that misbehaves: it stays while a stream runs, and can go at once
-# when the stream's process has been killed, also if the board does not stop.
+# The module under a misbehaving board: it cannot be removed while a stream runs, but at once after
+# the stream's process was killed, even if the board does not stop.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "hostile: hostile" "no software FPGA in this guest"; finish; }

@@ -10,8 +10,8 @@ ok $? "buffer: buffer"
 
 busy() { [[ $(status .busy) == true ]]; }
 
-# calls IMAGES: of the receiver, from its first to its last, 8 images per stack. The
-# stream runs already when it starts, and waits for credit: it need not look for it.
+# calls IMAGES: number of system calls of the receiver for these images, 8 per stack. The stream runs
+# and waits for credit before the receiver starts, so the receiver need not wait for it.
 calls() {
 	remu --buffer ring2 --fpga "$fpga" --split 2 --bunch 8 --slots 8 --images "$1" \
 		--timeout 60 --json="$work/remu.json" >/dev/null &

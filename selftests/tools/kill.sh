@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check iommu=on seconds=60
-# kill -9 of the producer and of the receiver in mid-stream, again and again: the DMA
-# has stopped before memory could be given back, buffer and data are there, and a
-# restart streams again.
+# kill -9 of the producer and of the receiver in mid-stream, repeatedly: the DMA stops before memory
+# can be freed, buffer and data stay, and a restart streams again.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "kill: kill" "no software FPGA in this guest"; finish; }
@@ -154,7 +153,7 @@ for number in 1000000 0; do
 	is "asleep/receiver-fails/$number: asleep, of $number: the receiver fails" $? 1
 	grep -q "another stream" "$work/romulu.out"
 	ok $? "asleep/and-says-so/$number: asleep, of $number: and says so"
-	holds "asleep/seen-lost/$number: asleep, of $number: what it had seen is lost" "$(jq .lost "$work/romulu.json") <= 8"
+	holds "asleep/seen-lost/$number: asleep, of $number: images that it had seen are lost" "$(jq .lost "$work/romulu.json") <= 8"
 	is "asleep/nothing-other-stream/$number: asleep, of $number: nothing of the other stream is taken for its own" \
 		"$(jq .corrupt "$work/romulu.json")" 0
 done
@@ -182,7 +181,7 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 	grep -Eq "producer first|has a producer: process" "$work/both$((1 - i))" || ! sed 's/^/# /' "$work/both$((1 - i))"
 	ok $? "another-one: $1: and says that there is another one"
 	wait_for 30 stacks_pass "${buffers[i]}"
-	ok $? "other-one-streams: $1: the other one streams, and nobody says that it ended"
+	ok $? "other-one-streams: $1: the other one streams, and no message reports its end"
 	kill -INT "${both[i]}"
 	wait "${both[i]}"
 	is "until-end: $1: until we end it" $? 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=off seconds=20
 # Loading with parameters: "ids" binds functions at once; a wrong value fails the load, is
-# named in the kernel's log, and leaves nothing behind.
+# named in the kernel's log, and leaves nothing.
 . "$(dirname "$0")/../lib/shell.sh"
 
 module=build/modules/${RASHPA_KERNEL:?set by the lab}/rashpa.ko

@@ -10,7 +10,7 @@ have_fpga || { skip "program-drives-board: a program drives the board" "no softw
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
 events=${RASHPA_LOOP_EVENTS:-100000}
 
-# told WORD...: to the software FPGA's control socket, which obeys
+# told WORD...: send a command to the software FPGA's control socket; it must obey
 told() { selftests/lab/host fpga 0 "$@" >/dev/null; }
 
 # loop STATUS NAME OPTION...: ends with this status; $work/loop.json has the result
@@ -69,7 +69,7 @@ loop 0 "several-stacks-way: several stacks under way" --verdicts --events 4000 -
 is "board-not-see: verdicts that the board missed are counted as well" \
 	"$(says '.rows | map(.successes + .failures + .missed)')" "[4000]"
 
-# --- who watches
+# --- observers
 rashpa-bench loop --fpga "fpga$fpga" --events 4000000 --json="$work/loop.json" >"$work/looper" 2>&1 &
 looper=$!
 runs() { [[ $(status '.rings[0].events // 0') -gt 1000 ]] || gone "$looper"; }
@@ -113,7 +113,7 @@ else
 	skip "board-wrong: a board that is wrong" "its control socket does not answer"
 fi
 
-# --- a board that goes while top shows it: top tells, and goes on
+# --- a board is removed while top shows it: top reports it, and goes on
 rashpactl --json top --interval 0.05 >"$work/top" 2>"$work/err" &
 top=$!
 # the last line but one is complete

@@ -54,7 +54,7 @@ lead() {
 show() { sed 's/^/# /' "$work/out"; }
 # is_in NAME STATE [NAME]: wait for it, and for another one
 is_in() { timeout 60 python3 -B "$client" "$work/$1" until "$2" ${3:+"$work/$3"}; }
-# says FILTER: of the report
+# says FILTER: values from the report
 says() { jq -c "$1" "$work/report.json"; }
 # accounted ID STATUS [SENT]: a run has ended with this status, and its flow adds up. A network loses
 # images, or leaves them incomplete (status 4); the test does not check how many.
@@ -238,7 +238,7 @@ for what in live drop; do
 	ok $? "$what-no-pause: the manager reports that it cannot pause" || show
 	read_it
 	wait "$manager"
-	is "$what-dropped: what was dropped is counted, and nothing is unaccounted" "$? $(says '.flows[0].unaccounted')" "4 0" || show
+	is "$what-dropped: drops are counted, and no image is unaccounted" "$? $(says '.flows[0].unaccounted')" "4 0" || show
 	leave_it
 done
 
@@ -402,7 +402,7 @@ orphan() {
 finished() {
 	is_in "$2" ended "$3"
 	ok $? "orphan-$1-ends: it ends" || sed 's/^/# /' "$work/$2.log" "$work/$3.log"
-	is "orphan-$1: nobody has led it" "$(cat "$work/$2.log" "$work/$3.log" | grep -c "run .* has no leader: it goes on to its end")" 2
+	is "orphan-$1: it ran without a leader" "$(cat "$work/$2.log" "$work/$3.log" | grep -c "run .* has no leader: it goes on to its end")" 2
 	file=$work/$1.xml lead --take-over
 	wait "$manager"
 	accounted "orphan-$1-account" $? "$images"
@@ -420,8 +420,8 @@ orphan udp remu romulu
 finished udp remu romulu
 [[ ! $rdma ]] || finished rdma far near
 
-# --- the end of a stream is lost as a whole, which no later message tells: the last stack's number, all
-# of whose packets are dropped, is the second byte of theirs
+# --- the end of a stream is lost, which no later message can show: all packets of the last stack are
+# dropped; the second byte of their number is that of the stack
 part "tail"
 tail='<bunch>2</bunch><rate>50</rate><images>20</images><first-immediate>0</first-immediate><dtp>0,0,1024x64</dtp><dtp>0,64,1024x64</dtp>'
 modprobe -a cls_u32 act_gact sch_ingress 2>/dev/null

@@ -9,7 +9,7 @@ export PYTHONPATH=$PWD/tools/python
 rashpactl buffer create watched 8M >/dev/null
 ok $? "buffer: a buffer is made"
 top() { rashpactl top --once --interval 0.05 "$@"; }
-# It fills all slots, and waits: what there is to tell does not change.
+# It fills all slots, and waits, so that the metrics do not change.
 build/tools/examples/producer watched 100000 2>"$work/err" &
 producer=$!
 is_so() { [[ $(top --json watched 2>/dev/null | jq -r ".streams[0] | $1") == true ]]; }
@@ -43,7 +43,7 @@ sed -nE 's/^``(rashpa_[a-z_]+)``.*/\1/p' Documentation/monitoring.rst | sort | d
 [[ ! -s $work/differ ]]
 ok $? "manual: monitoring.rst has all of them, and no other" || cat "$work/differ"
 
-# --- a consumer that processes, and whose sink takes nothing more
+# --- a processing consumer with a full sink
 mkfifo "$work/pipe"
 romulu --buffer watched --pipeline "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}" >"$work/out" 2>&1 &
 romulu=$!
@@ -61,7 +61,7 @@ kill -9 "$romulu"
 wait "$romulu" 2>/dev/null
 exec {reader}<&-
 
-# --- the file is a whole one at any time, and goes with who writes it
+# --- the file is complete at any time, and is removed with its writer
 rm "$metrics"
 rashpactl top --interval 0.01 --prometheus="$metrics" &
 writer=$!
@@ -70,7 +70,7 @@ whole=0
 for ((i = 0; i < 50; i++)); do
 	[[ $(<"$metrics") == "# HELP rashpa_build_info"*'resource="timer"}'* ]] && whole=$((whole + 1))
 done
-is "whole: each look at the file finds all of it" "$whole" 50
+is "whole: each read of the file finds all metrics" "$whole" 50
 kill "$writer"
 wait "$writer"
 is "top-ends: top ends by a signal" $? 0

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What rashpactl list does does not grow with the named buffers, of which a user may have a thousand.
+# The work of rashpactl list does not grow with the number of named buffers (a user may have a thousand).
 # test: tier=all iommu=any seconds=20
 . "$(dirname "$0")/../lib/shell.sh"
 
@@ -20,7 +20,7 @@ done
 is "made: as many buffers as are needed" "$i" "$names"
 many=$(calls)
 echo "# $few system calls without names, $many with $names"
-holds "list: it does not look at each buffer for each function" "$many - $few < 10 * $names"
+holds "list: it does not check each buffer for each function" "$many - $few < 10 * $names"
 for ((i = 0; i < names; i++)); do
 	rashpactl buffer remove "names-$i"
 done

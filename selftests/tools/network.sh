@@ -38,13 +38,13 @@ received 4
 lost=$(dropped)
 heal
 holds "rdma-loss-some: packets were dropped ($lost)" "$lost > 16"
-is "rdma-loss: as many messages are missing, and nothing wrong is called right" \
+is "rdma-loss: the number of missing messages is exact, and no wrong image counts as right" \
 	"$(romulu_says '[.network.received_messages, .network.missing_messages, .corrupt, .frames]')" \
 	"[$((4096 - lost)),$lost,0,16]"
 holds "rdma-loss-lines: frames are incomplete ($(romulu_says .incomplete)), lines are missing ($(romulu_says .missing_lines))" \
 	"$(romulu_says .incomplete) > 0 && $(romulu_says .missing_lines) == 2 * $lost"
 
-# --- UDP, by a detector that does not wait: of two regions the last stack is lost as a whole, by the second
+# --- UDP, by a detector that does not wait: the last stack of two regions is lost, selected by the second
 # byte of its messages' numbers
 part=udp-tail
 drop match u32 0x52535553 0xffffffff at 28 match u8 9 0xff at 41

@@ -34,7 +34,7 @@ same() {
 	is "$part-same: both have the same counts" "$(says '.repeats[0].sinks[0]')" \
 		"$(jq -c '.repeats[0] | del(.kind)' "$work/sink.json")"
 }
-# both SENT RECEIVED MISSING: of the first repetition
+# both SENT RECEIVED MISSING: counts of the first repetition
 both() {
 	is "$part: counts are right" "$(says '.repeats[0].sinks[0] |
 		[.sent_messages, .received_messages, .missing_messages, .duplicate_messages]')" "[$1,$2,$3,0]"

@@ -85,7 +85,7 @@ is "unready-right: the stream of the right one is right" "$(romulu_says '[.frame
 for lie in negative text less more few images; do
 	receive --settle 100
 	[[ $(peer counts $lie) == *"'error'"* ]]
-	ok $? "lie-$lie: a detector whose counts cannot be gets an error"
+	ok $? "lie-$lie: a detector with impossible counts gets an error"
 	# of what was sent some has not come
 	received "lie-$lie" 4
 	case $lie in
@@ -159,6 +159,6 @@ to=10.1.0.2:5001
 listens() { at b grep -qi ":1389 00000000:0000 0A" /proc/net/tcp; }
 peer() { at b python3 -B selftests/lib/network_peer.py "$1" "$3" "$work/data" "$2" 2>&1; }
 send absurd --transport roce --device rxa --service rc --retries 1
-is "nowhere: a detector whose writes go nowhere fails" $? 1
+is "nowhere: a detector with writes to invalid memory fails" $? 1
 said nowhere "write failed"
 finish

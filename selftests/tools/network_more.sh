@@ -238,6 +238,6 @@ for ((round = 1; round <= ${RASHPA_ROUNDS:-3}; round++)); do
 done
 for i in 0 1; do
 	rashpactl buffer remove "net$i"
-	ok $? "buffer$i-free: nobody holds net$i"
+	ok $? "buffer$i-free: no process holds net$i"
 done
 finish

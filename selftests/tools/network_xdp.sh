@@ -9,7 +9,7 @@
 
 romulu_at() { at b "${@:2}" romulu --buffer net0 --check --transport udp --xdp --listen "$1" >"$work/err" 2>&1; }
 attached() { at b ip -j link show dev vd | jq -e '.[0].xdp' >/dev/null; }
-# says ID WORDS: of romulu_at
+# says ID WORDS: check the output of romulu_at
 says() { grep -q "$2" "$work/err"; ok $? "$1: romulu refuses: $2" || sed 's/^/# /' "$work/err"; }
 
 need_rxe_pair

@@ -273,7 +273,7 @@ def block_tools(fpga):
     ok(not failed, "block/idle: maps that were never programmed do not block", failed)
     he.end()
 
-    # What blocks names the holder, and what ends it. Each sentence has to be true: it is done.
+    # A refusal names the holder and the remedy. Each remedy is applied, to check the sentence.
     he = Person(MEMBER, name="he" + EVIL[:9])
     he.do("[f := os.open(node('%s'), os.O_RDWR), b := alloc()]" % fpga)
     he.do(LOCKS["flock"])

@@ -175,7 +175,7 @@ if [[ $other ]]; then
 	romulu --buffer process --pipeline '{}' --offer board >"$work/out" 2>&1
 	is "refused-nobody: memory of a missing board" $? 2
 
-	# in a program: the result of an image that was given up is not the next one's
+	# in a program: the result of an aborted image is not taken for the next one's
 	cat >"$work/stopped.py" <<-END
 		import subprocess
 		import numpy

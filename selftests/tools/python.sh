@@ -22,7 +22,7 @@ while IFS= read -r line; do
 done < <(python3 tools/python/tests/check.py "$fpga" "$work/data" 2>&1)
 is "all-checks: all checks were made" "$last" end
 
-# --- as it is installed, in a folder that a user's Python finds
+# --- installed in a folder that a user's Python searches
 make -s -C tools install-python DESTDIR="$work/root" PYTHONDIR=/python >"$work/err" 2>&1
 ok $? "install-python: make install-python" || sed 's/^/# /' "$work/err"
 is "installs-all: which installs all of it" "$(cd "$work/root/python/rashpa" && printf '%s ' *.py)" \

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check iommu=any seconds=30
-# A receiver that things happen to: headers and lock records that are not what remu writes, files
-# that take nothing more, streams that end too early or are replaced.
+# A receiver under faults: headers and lock records that remu would not write, full files, and streams
+# that end too early or are replaced.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "receive: receive" "no software FPGA in this guest"; finish; }

@@ -134,7 +134,7 @@ else
 fi
 rashpactl buffer remove many
 
-# An FPGA whose events overtake the data: a receiver that checks must see it.
+# An FPGA sends events before the data: a receiver with --check must detect it.
 if selftests/lab/host fpga 0 early on >/dev/null; then
 	rashpactl buffer create early 64M >/dev/null
 	romulu --buffer early --check --timeout 60 --json="$work/early.json" >"$work/out" 2>&1 &
@@ -195,7 +195,7 @@ live wait --live --rate 20000
 is "wait/exit-status-frames: wait: the exit status says that frames are missing" $? 4
 is "wait/400-frames-arrive: wait: 400 frames arrive" "$(got '"\(.frames) \(.lost)"')" "400 0"
 holds "wait/source-lost-meanwhile: wait: the source has lost some meanwhile" "$(sent .source_lost) > 0"
-is "wait/numbers-frames-jump: wait: as many as the numbers of frames jump over" "$(got .skipped)" "$(sent .source_lost)"
+is "wait/numbers-frames-jump: wait: as many as the gaps in the numbers of frames" "$(got .skipped)" "$(sent .source_lost)"
 holds "wait/waited-fifo: wait: they waited in the FIFO" "$(sent .fifo_peak) == 16"
 live overwrite --live --rate 20000 --policy overwrite
 is "overwrite/arrived-overwritten-before: overwrite: arrived, and overwritten before that" "$(got '.frames + .lost')" 400
@@ -209,7 +209,7 @@ live memory --policy drop --rate 20000
 is "dropped-memory/same: dropped from memory: the same" "$(got '.frames + 4 * .dropped')" 400
 is "dropped-memory/no-frame-lost: dropped from memory: no frame is lost otherwise" "$(got .source_lost)" 0
 
-# Nobody is there, and what was left out is all told afterwards.
+# Without a receiver: all omissions are reported afterwards.
 rashpactl buffer create nobody 64M >/dev/null
 remu --buffer nobody --fpga "$fpga" --bunch 4 --slots 2 --images 402 --live --rate 10000 \
 	--policy drop --timeout 60 --json="$work/nobody-remu.json" >/dev/null
@@ -272,8 +272,8 @@ is "memory-without-name: memory without a name" $? 2
 rashpactl buffer remove told && rashpactl buffer remove shown && rashpactl buffer remove told.lock
 ok $? "nobody-holds: no process holds them"
 
-# An ordinary member of the group does all of it, within the limits that are there by default;
-# who drives the board needs its registers besides, which its profile keeps from users.
+# An ordinary member of the group can do all of it within the default limits. The user that drives the
+# board also needs its registers, which the profile keeps from users.
 group=tape
 nodes=(/dev/rashpa/memory "/dev/rashpa/fpga$fpga")
 modes=$(stat -c "%g %a" "${nodes[0]}")

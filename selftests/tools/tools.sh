@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=60
 # The tools' answers to wrong input: an exit status, a sentence that names the thing and
-# the remedy, and nothing has changed. And what they tell is true, as text and as JSON.
+# the remedy, and no change. Output is correct, as text and as JSON.
 . "$(dirname "$0")/../lib/shell.sh"
 
 # Buffers, functions and their holders; for a bound function also its maps and the number of
@@ -13,7 +13,7 @@ state() {
 	[[ ! ${fpga:-} ]] || build/tools/rashpactl --json list
 }
 
-# refuses STATUS PATTERN COMMAND...; the verdict is that of all up to refused, which leave everything as it was
+# refuses STATUS PATTERN COMMAND...: "refused" gives one verdict for all of these, which must change nothing
 wrong=0 before=
 refuses() {
 	local want=$1 pattern=$2 got
@@ -49,7 +49,7 @@ refuses 1 "fpga77" rashpactl event watch fpga77
 refuses 1 "nosuch.*rashpactl buffer create" remu --buffer nosuch --images 1
 refuses 1 "nosuch.*rashpactl buffer create" romulu --buffer nosuch
 refuses 1 "nosuch" romulu --buffer nosuch --write "$work/frames"
-refused "refused/names: what there is not, and names that cannot be"
+refused "refused/names: missing objects, and invalid names"
 [[ ! -e $work/frames ]]
 ok $? "no-file-frames: no file is made of the frames of no buffer"
 refuses 1 "nosuch" rashpactl buffer permit nosuch --mode 0600
@@ -69,7 +69,7 @@ jq -e '([.checks[].check] | contains(["kernel", "module", "signing", "iommu", "m
 	and all(.checks[]; .verdict | IN("ok", "note", "problem"))
 	and .problems == ([.checks[] | select(.verdict == "problem")] | length)' \
 	"$work/json" >/dev/null
-ok $? "doctor-json-looks: doctor --json looks at everything"
+ok $? "doctor-json-looks: doctor --json checks everything"
 json '.[] | select(.name == "here" and .length_bytes == 4194304 and .kind == "buffer" and
 	.owner == "root" and .leases == 0 and .unknown == null and
 	.registrable == (.backend == "contig") and .page_bytes >= 4096)' \
@@ -113,7 +113,7 @@ for command in "rashpactl --help" "rashpactl buffer list" "rashpactl --json buff
 		"$? $(grep -c "cannot write standard output: No space" "$work/err")" "1 1"
 done
 
-# --- whose buffers are ---
+# --- owners of buffers ---
 
 node=/dev/rashpa/buffer/owned
 as_nobody() { setpriv --reuid nobody --regid nogroup --clear-groups "$@"; }
@@ -148,7 +148,7 @@ holder_pid=$!
 read -r _ <&"${holder[0]}"
 json '.[] | select(.name == "owned" and .exclusive and .lease_pid == '"$holder_pid"' and .mode == "0644")' \
 	rashpactl --json buffer list
-ok $? "list-exclusive-lease: list tells who has an exclusive lease"
+ok $? "list-exclusive-lease: list names the holder of an exclusive lease"
 rashpactl buffer info owned | grep -q "exclusive: process $holder_pid of root"
 ok $? "info: and info"
 echo >&"${holder[1]}"
@@ -244,7 +244,7 @@ if have_fpga; then
 	for line in "memory +4 MiB of host memory" "function +fpga$fpga, $bdf" \
 		"path +$bdf .*host bridge > memory" "cost " "checked +class $class"; do
 		[[ $text =~ (^|$'\n')$line ]]
-		ok $? "map-explain: map explain tells: $line"
+		ok $? "map-explain: map explain prints: $line"
 	done
 	rashpactl --json map here "fpga$fpga" --hold >"$work/json" &
 	held_by=$!
@@ -311,7 +311,7 @@ if have_fpga; then
 		rashpactl --json "${words[@]}" >&"$pipe" &
 		printer=$!
 		wait_for 20 writes "$printer"
-		is "nobody-reads-no: $command: nobody reads it, and there is no map" "$? $(rashpactl --json list |
+		is "nobody-reads-no: $command: without a reader of the output there is no map" "$? $(rashpactl --json list |
 			jq ".devices[] | select(.number == $fpga) | .maps")" "0 0"
 		"${brief[@]}" >/dev/null
 		ok $? "stream-not-wait: $command: a stream does not wait for its reader"
@@ -376,7 +376,7 @@ if have_fpga; then
 	refuses 2 "not a length" rashpactl reg dump "fpga$fpga" 0:0 2M
 	refuses 1 "BAR 0" rashpactl reg read "fpga$fpga" 0:0x10000
 	refuses 1 "bounds of engines" rashpactl reg read "fpga$fpga" 0:0x7000
-	refused "refused/registers: places that are none, and those of the driver"
+	refused "refused/registers: invalid places, and those of the driver"
 
 	# A terminal that is not read blocks it between two registers, and the function goes.
 	python3 - "fpga$fpga" >"$work/out" 2>&1 <<'P'
