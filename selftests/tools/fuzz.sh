@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=40
-# A few seconds of the fuzzers with seeds that stay, so that they do not rot. The long runs
+# A few seconds of the fuzzers with fixed seeds, so that they stay usable. The long runs
 # are "make fuzz".
 . "$(dirname "$0")/../lib/shell.sh"
 

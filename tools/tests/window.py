@@ -66,7 +66,7 @@ for name, (images, *_) in ABOUT.items():
     assert view.window(args, looker) == 0
     assert (looker.looks, looker.torn, looker.frame) == (4, 1, images * 4 + images - 1), vars(looker)
     assert looker.rate > 0
-    # one of ten is kept
+    # keeps one of ten
     assert looker.hit_rates[1] == [10, 10, 10], looker.hit_rates
     assert looker.kept[-1][1:] == ((200, 20) if name == "image" else (50, 5)), looker.kept
 assert [len(peaks) for peaks in looker.peaks] == [0, 1, 3, 4], looker.peaks

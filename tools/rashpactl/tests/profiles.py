@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check where=root seconds=7
-"""Device profiles: the schema and the tool say the same of each. TAP.
+"""Device profiles: the schema and the tool agree on each. TAP.
 
 Each rule of the schema is broken once, in a profile that has all keys: rashpactl has to refuse that, and to name the
 place. Keys of the schema are those of profile.c. With python3-jsonschema the schema itself judges all of it, too.
@@ -47,7 +47,7 @@ FULL = {
                  "quiesce": [WAIT], "optional": True}],
 }
 
-# The same of a board that fetches addresses, with all keys of that.
+# The same for a board that fetches addresses, with all keys for that.
 FETCH = {**FULL, "table": {
     "window": "t", "offset": 0, "length": 8192, "stride": 32, "fetch": {
         "description": "a ring", "size": 32, "max": 1024, "closed": True, "segment_size": 0,
@@ -88,7 +88,7 @@ WRONG = [
     (("dma_bits",), 64.5, "whole number", BOTH),
 ]
 
-# The same of FETCH.
+# The same for FETCH.
 PART = ("table", "fetch")
 FIELDS = (*PART, "fields")
 WRONG_FETCH = [
@@ -137,7 +137,7 @@ READS = 1000        # as long as any step waits
 # --- boards ---
 
 class Reference:
-    """The reference interface, and each engine of it: a control register, and a status with a bit that says busy."""
+    """The reference interface, and each engine of it: a control register, and a status register with a busy bit."""
 
     def __init__(self, step):
         self.control, self.status = step[0]["write"], step[1]["wait"]
@@ -157,7 +157,7 @@ class Reference:
 
 
 class Xdma:
-    """PG195: a channel whose run bit is cleared is busy until its descriptor is complete; bit 0 of its status says so."""
+    """PG195: after its run bit is cleared, a channel is busy (status bit 0) until its descriptor is complete."""
 
     CHANNELS = {f"{name}{i}": target + 0x100 * i for name, target in (("h2c", 0), ("c2h", 0x1000)) for i in range(4)}
 
@@ -182,12 +182,12 @@ class Xdma:
         name, register = self.channel(offset)
         assert name and register == 0x40, f"there is no status register at {offset:#x}"
         self.pending[name] -= 0 < self.pending[name]
-        # descriptor_completed and idle_stopped, which mean nothing here
+        # descriptor_completed and idle_stopped, which are not used here
         return 0x44 | int(self.running[name] or self.pending[name] > 0)
 
 
 class Lite:
-    """LitePCIe: an enable register, and a table with its level, that a write of 1 empties; of writer and reader."""
+    """LitePCIe: writer and reader have an enable register, and a table with its level, emptied by a write of 1."""
 
     BASE = 0x1800
 
@@ -212,7 +212,7 @@ class Lite:
 
 
 class Dead:
-    """A board that is not there any more."""
+    """A removed board."""
 
     def write(self, offset, value):
         pass
@@ -255,7 +255,7 @@ def stops(steps, kind, stuck=None):
     try:
         said = play(steps, board)
     except AssertionError as error:
-        said = f"not as its register map has it: {error}"
+        said = f"contradicts its register map: {error}"
     return said, said != "idle" or not any(board.running.values())
 
 
@@ -264,7 +264,7 @@ def test_quiesce(path, steps, kind):
     ok(said == "idle" and true, f"stops-board: {path}: stops its board", said)
     for part in kind(steps).running:
         said, true = stops(steps, kind, part)
-        ok(said == "timed out", f"waits-vain-not: {path}: waits in vain if {part} does not stop", said)
+        ok(said == "timed out", f"waits-vain-not: {path}: times out if {part} does not stop", said)
     said = play(steps, Dead())
     ok(said == "does not answer", f"dead-board-not: {path}: a dead board has not stopped", said)
     # Each step counts: without it some part runs on undetected, or gets no request to stop.
@@ -287,7 +287,7 @@ def ok(good, name, *notes):
 
 
 def changed(place, value, profile=None):
-    """FULL, or another one, with another value at this place."""
+    """FULL, or another profile, with another value at this place."""
     whole = [json.loads(json.dumps(profile or FULL))]    # WAIT is in it twice
     *way, last = (0, *place)
     at = whole
@@ -301,12 +301,12 @@ def changed(place, value, profile=None):
 
 
 def key(place):
-    """As rashpactl names it."""
+    """Name of a place as in messages of rashpactl."""
     return re.sub(r"^\.", "", "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place))
 
 
 class Judge:
-    """What rashpactl and the schema say."""
+    """Verdicts of rashpactl and the schema."""
 
     def __init__(self, schema, folder):
         self.path = os.path.join(folder, "board.json")
@@ -322,12 +322,12 @@ class Judge:
         return done.stderr if done.returncode else ""
 
     def takes(self, profile):
-        """Whether the schema does; None without a judge."""
+        """Does the schema accept it? None without jsonschema."""
         return self.schema.is_valid(profile) if self.schema else None
 
 
 def resolve(schema, part):
-    """A part of the schema, with what it refers to; numbers without their other way as a string."""
+    """A part of the schema with references resolved; numbers without their form as a string."""
     while "$ref" in part:
         rest = {name: value for name, value in part.items() if name != "$ref"}
         target = schema
@@ -340,7 +340,7 @@ def resolve(schema, part):
 
 
 def parts(schema, part, place, value):
-    """(part of the schema, place, value) of this value, and of all that is in it."""
+    """(part of the schema, place, value) of this value and of all values in it."""
     part = resolve(schema, part)
     yield part, place, value
     if part.get("type") == "array":
@@ -389,7 +389,7 @@ def broken(part, place, value):
 
 
 def limits(part, value):
-    """Values that the schema takes just so."""
+    """Values at the limits of this part of the schema."""
     for rule in ("minimum", "maximum", "multipleOf"):
         if rule in part:
             yield part[rule]
@@ -412,18 +412,18 @@ def objects(schema, part):
 
 
 def test_keys(schema):
-    """Those that profile.c reads are those of the schema."""
+    """The keys that profile.c reads are those of the schema."""
     with open(SOURCE, encoding="utf-8") as file:
         tables = re.findall(r"struct json_key keys\[\] = \{(.*?)\n\t\};", file.read(), re.S)
     read = {frozenset((name, required == "true") for name, required in re.findall(r'\{ "([^"]+)", (true|false),', table))
             for table in tables}
-    # one function reads fields with control's values and those without
+    # one function reads fields with and without the values of control
     read.add(frozenset((("offset", True), ("bits", True))))
     described = set(objects(schema, schema))
     wide = [place for full in (FULL, FETCH) for part, place, _ in parts(schema, schema, (), full)
             if part.get("type") == "object" and part.get("additionalProperties") is not False]
     ok(not wide, "schema-takes-no: the schema takes no other keys", *map(key, wide))
-    ok(read == described, "schema-keys-read: the schema has the keys that are read, and what is required",
+    ok(read == described, "schema-keys-read: the schema has the keys that are read, with the same required ones",
        f"read only: {[sorted(keys) for keys in read - described]}",
        f"in the schema only: {[sorted(keys) for keys in described - read]}")
 
@@ -450,7 +450,7 @@ def test_full(judge, schema):
 
 
 def test_broken(judge, schema):
-    """The schema's own rules, one by one."""
+    """Break each rule of the schema, one by one."""
     count, taken, elsewhere, missed = 0, [], [], []
     for full, place, value in ((full, *wrong) for full in (FULL, FETCH) for part in parts(schema, schema, (), full)
                                if full is FULL or "table" in part[1] for wrong in broken(*part)):
@@ -468,8 +468,8 @@ def test_broken(judge, schema):
     ok(count > 150 and not taken, f"broken-rules-schema: {count} broken rules of the schema are refused by rashpactl", *taken)
     ok(not elsewhere, "place: each message names the place", *elsewhere)
     if jsonschema:
-        ok(not missed, "schema: and by the schema", *missed)
-    # At the limit something else may be wrong, as in a table of one word; not the limit.
+        ok(not missed, "schema: and they are refused by the schema", *missed)
+    # A value at the limit may cause other errors, as in a table of one word, but not one of the limit.
     narrow = []
     for full, part, place, value in ((full, *part) for full in (FULL, FETCH)
                                      for part in parts(schema, schema, (), full) if full is FULL or "table" in part[1]):
@@ -477,7 +477,7 @@ def test_broken(judge, schema):
             said = judge.tool(changed(place, limit, full))
             if re.search(f"{re.escape(key(place))}: .*(must be|does not fit|not one of|longer|at most)", said):
                 narrow.append(f"{json.dumps(limit)[:60]}: {said.strip()}")
-    ok(not narrow, "no-rule-rashpactl: no rule of rashpactl is narrower", *narrow)
+    ok(not narrow, "no-rule-rashpactl: no limit of rashpactl is narrower", *narrow)
 
 
 def test_tables(judge):
@@ -510,7 +510,7 @@ def test_installed(judge):
         wrong = [engine["name"] for engine in profile.get("engines", ())
                  if stops(engine["quiesce"], Reference) != ("idle", True) or
                  stops(engine["quiesce"], Reference, "it")[0] != "timed out"]
-        ok(not wrong, f"engines-stopped-waited: {path}: its engines are stopped, and waited for", *wrong)
+        ok(not wrong, f"engines-stopped-waited: {path}: its engines are stopped, with a wait for their end", *wrong)
 
 
 def main():
@@ -522,9 +522,9 @@ def main():
     if jsonschema:
         try:
             jsonschema.Draft202012Validator.check_schema(schema)
-            ok(True, "schema-one: the schema is one")
+            ok(True, "schema-one: the schema is valid")
         except jsonschema.SchemaError as error:
-            ok(False, "schema/schema-one: the schema is one", error.message)
+            ok(False, "schema/schema-one: the schema is valid", error.message)
     else:
         ok(True, "schema-judges-itself: the schema judges itself # SKIP there is no python3-jsonschema")
     with tempfile.TemporaryDirectory() as folder:
