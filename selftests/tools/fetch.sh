@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=40 needs=fetch
-# Boards that fetch addresses, one of each format: the demonstration streams by each of them, and the one
-# of the guide is bound with the profile written there.
+# Boards that fetch addresses, one of each format: the demonstration streams by each of them, and the
+# board of the guide is bound with the profile written there.
 . "$(dirname "$0")/../lib/shell.sh"
 
 unbind() {

@@ -81,7 +81,7 @@ uint64_t counter(uint32_t n, uint32_t which);
 /* Add interrupts of a vector since the last check; false: none. */
 bool wait_event(uint32_t vector, uint64_t *total);
 uint64_t events_so_far(uint32_t vector);
-/* All interrupts that were sent arrived (fewer if they merge); none is pending. */
+/* All interrupts that were sent arrived (fewer if they merge); and no others are pending. */
 bool told(uint32_t vector, uint64_t n);
 bool silent(uint32_t vector);
 const volatile uint64_t *lock_record(uint32_t n);

@@ -91,15 +91,15 @@ static void check_policy(struct argp_state *state, struct config *c)
 	if (!c->policy_given && (c->free_run || (c->period && !c->live)))
 		c->policy = RASHPA_STREAM_OVERWRITE;
 	if (c->live && !c->period)
-		argp_error(state, "--live: say how fast the images come: --rate or --period");
+		argp_error(state, "--live needs --rate or --period");
 	if (c->policy == RASHPA_STREAM_DROP && !c->period)
-		argp_error(state, "--policy drop: a source that goes on needs --rate or --period");
+		argp_error(state, "--policy drop needs --rate or --period");
 	if (c->policy == RASHPA_STREAM_WAIT && c->period && !c->live)
-		argp_error(state, "--policy wait: images in memory wait, they have no --rate");
+		argp_error(state, "--policy wait excludes --rate and --period without --live: images in memory wait for credit");
 	if (c->policy == RASHPA_STREAM_DROP && (c->regions > 1 || c->split > 1))
-		argp_error(state, "--policy drop: each of several processes would leave out others: use one (--split 1)");
+		argp_error(state, "--policy drop: several processes would drop different images: use one (--split 1)");
 	if (c->live && c->sampling > UINT16_MAX)
-		argp_error(state, "--live: the board takes 1 of %d images at the least",
+		argp_error(state, "--live: --sampling is at most %d",
 			   UINT16_MAX);
 }
 
@@ -155,24 +155,24 @@ static void check_network(struct argp_state *state, struct config *c)
 	const char *name = transports[c->net.transport];
 
 	if (c->net.transport == TRANSPORT_PCIE && c->net.receivers)
-		argp_error(state, "--to: over which network? Give --transport roce, udp or jungfrau");
+		argp_error(state, "--to: the network is missing: give --transport roce, udp or jungfrau");
 	if (c->net.transport == TRANSPORT_PCIE)
 		return;
 	if (!c->net.receivers)
 		argp_error(state, "--transport %s: a receiver is missing: give --to HOST:PORT", name);
 	if (c->opt.buffer || c->lock || c->payload || c->live || c->resume || c->depth.n)
-		argp_error(state, "--transport %s: buffer, slots, lock, payload, live and resume are of PCIe: the receiver has the buffer",
+		argp_error(state, "--transport %s: --buffer, --slots, --lock, --payload, --live and --resume need --transport pcie: the receiver has the buffer",
 			   name);
 	if (c->policy == RASHPA_STREAM_DROP)
-		argp_error(state, "--transport %s: --policy drop is not possible", name);
+		argp_error(state, "--transport %s: --policy drop needs --transport pcie", name);
 	if (c->net.transport != TRANSPORT_ROCE && c->net.immediate != CONTRACT_EACH)
-		argp_error(state, "--transport %s: --immediate is of roce", name);
+		argp_error(state, "--transport %s: --immediate needs --transport roce", name);
 	if (c->net.transport == TRANSPORT_JUNGFRAU && c->policy == RASHPA_STREAM_WAIT)
 		argp_error(state, "--transport jungfrau: a detector does not wait: give --rate or --free-run");
 	if (c->net.transport == TRANSPORT_JUNGFRAU && (c->net.message || c->net.first_given))
-		argp_error(state, "--transport jungfrau: --message and --first-immediate are not its");
+		argp_error(state, "--transport jungfrau excludes --message and --first-immediate");
 	if (c->net.share == SHARE_STACKS && c->sampling > 1)
-		argp_error(state, "--share stacks: not with --sampling");
+		argp_error(state, "--share stacks and --sampling exclude each other");
 	if (c->net.ramp && !c->period)
 		argp_error(state, "--start-ramp: needs --rate");
 }

@@ -371,7 +371,7 @@ static int open_all(struct sender *s, char *why)
 	return 0;
 }
 
-/* A receiver that is over stops its own flow. */
+/* A receiver that ended the stream stops only its own flow. */
 static void give_up(struct receiver *r)
 {
 	pthread_mutex_lock(&r->lock);
@@ -538,7 +538,7 @@ static void take_command(struct sender *s)
 	if (command.kind < LED_PAUSE)
 		return;
 	if (command.kind == LED_RATE && !s->period) {
-		led_refuse("this stream has no rate: it goes as fast as its receivers");
+		led_refuse("this stream has no rate: its receivers set the pace");
 		return;
 	}
 	s->wish = command.kind;

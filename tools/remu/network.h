@@ -68,7 +68,7 @@ struct sender {
 	enum led_kind wish;		/* command, due when all workers hold; or LED_NONE */
 	bool paused;
 	/* when images are due; written while no worker sends */
-	uint64_t period;		/* ticks; 0: as fast as it goes */
+	uint64_t period;		/* ticks; 0: as fast as possible */
 	uint64_t base_ns, base_frame;	/* time and number of the image from which others count */
 	uint64_t ramp_ns;		/* length of the ramp, from base_ns on */
 	uint64_t new_period;		/* requested period */

@@ -772,7 +772,7 @@ static int take_command(struct run *r)
 		break;
 	case LED_RATE:
 		if (!r->period)
-			led_refuse("this stream has no rate: it goes as fast as its receiver");
+			led_refuse("this stream has no rate: its receiver sets the pace");
 		if (!r->period || !can_pause(r))
 			break;
 		r->period = 1e9 / RFPGA_TICK_NS / c.rate + 0.5;

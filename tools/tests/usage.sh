@@ -67,7 +67,7 @@ refuses "stray.*--json=FILE" remu --buffer here --json stray
 refuses "which buffer" remu
 refuses "udp: a receiver is missing" remu --transport udp
 refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
-refuses "of PCIe" remu --buffer here --transport roce --to a:1
+refuses "need --transport pcie" remu --buffer here --transport roce --to a:1
 refuses "does not wait" remu --transport jungfrau --to a:1
 refuses "2,x.*is not a list" remu --transport udp --to a:1 --cpus 2,x
 refuses "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
