@@ -233,12 +233,12 @@ def page():
     asked = [n for n, e in elements.items() if info(e)]
     said = [n for n, e in elements.items() if not info(e) and n not in ("telegram", "experiment")]
     groups = {g.get("name"): words(g) for g in root.findall(XS + "group")}
-    parts = [head.rstrip("\n") + "\n", title("What may be said when", "="),
-             paragraph("x: in this state of the daemon. All else is answered by an error, and changes nothing."),
-             states(), title("Around each of them", "="), element("telegram"),
-             title("What a manager says", "=")]
+    parts = [head.rstrip("\n") + "\n", title("Telegrams by state", "="),
+             paragraph("x: accepted in this state of the daemon. Other telegrams are answered by an error, and change nothing."),
+             states(), title("The envelope", "="), element("telegram"),
+             title("Telegrams of a manager", "=")]
     parts += [element(name) for name in asked]
-    parts.append(title("What a daemon says", "="))
+    parts.append(title("Telegrams of a daemon", "="))
     parts += [element(name) for name in said]
     parts += [title("Settings", "="),
               paragraph("Each is an option with its name, and means the same."),
