@@ -36,11 +36,11 @@ chapters() {
 		# the first line is not C: hide it
 		sed '1s,.*,,' "$part" >"$part.h"
 		[[ $title == Rules && $2 != '=' ]] || underlined "$title" "$2"
-		# Of a struct or enum whose comment has one line kernel-doc tells nothing, and the members have
-		# comments of their own. What it misses otherwise docs.sh tells.
+		# kernel-doc skips structs and enums with a one-line comment, whose members have comments
+		# themselves. docs.sh reports other omissions.
 		perl -0777 -ne 'while (m,^/\*\* (struct|enum) (\w+) - ([^\n]*) \*/\n(\1 \2(?: \{.*?\n\})?;),msg) {
 			my ($kind, $name, $text, $all) = ($1, $2, $3, $4);
-			# two things of one name are too much for Sphinx
+			# Sphinx refuses two items of one name
 			print /\b$name\(/ ? "**$kind $name**\n\n   $text\n\n" : ".. c:${kind}:: $name\n\n   $text\n\n";
 			next if $all !~ /\{/;
 			$all =~ s/^/      /mg;
@@ -84,7 +84,7 @@ for manual in Documentation/man/*; do
 	} >"$pages/man/$name.rst"
 done
 
-# what was measured on this machine, if anything was
+# plots of benchmarks that ran on this machine
 {
 	underlined "Measured here" =
 	printf 'Pictures that ``make bench`` and ``make demo`` have left in ``build`` when this site was made. '

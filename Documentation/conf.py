@@ -44,7 +44,7 @@ html_show_sourcelink = False
 if "RASHPA_MATHJAX" in os.environ:  # packages have it on the machine
     mathjax_path = os.environ["RASHPA_MATHJAX"]
 nitpicky = True
-# What is not ours: types of C and of the kernel, calls of the system.
+# Names defined elsewhere: types of C and of the kernel, system calls.
 nitpick_ignore_regex = [
     ("c:identifier", r"(__(u|s)(8|16|32|64)|__aligned_u64|u?int\d+_t|s?size_t|u?intptr_t|bool|[a-z]+_t"
                      r"|size_t|ibv_\w+|ibv_[a-z_]+|CU[a-z]+|Vk\w+|timespec|json_object)"),
@@ -106,7 +106,7 @@ def begin(app):
 
 
 def end(app, exception):
-    """The files that pages link to; a list of links that lead elsewhere, which nobody follows here."""
+    """The files that pages link to; a list of external links, which are not checked here."""
     if exception:
         return
     for path in app.env.rashpa_files:

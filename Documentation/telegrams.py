@@ -3,7 +3,7 @@
 """Makes telegrams.rst of the schema of telegrams, behind the head that is in telegrams.head.rst.
 
 telegrams.py            write it
-telegrams.py --check    is it what would be written? Exit status 1: no
+telegrams.py --check    exit with status 1 if the page is not up to date
 telegrams.py --settings detector|receiver    names of settings, a line each
 """
 import os
@@ -26,13 +26,13 @@ elements = {e.get("name"): e for e in root.findall(XS + "element")}
 # --- of the schema
 
 def words(node):
-    """What is said of a node."""
+    """Return the documentation of a node."""
     said = node.find(f"{XS}annotation/{XS}documentation")
     return "" if said is None else " ".join(said.text.split())
 
 
 def info(node):
-    """{key: value} of the words for programs."""
+    """Return {key: value} of the appinfo of a node."""
     said = node.find(f"{XS}annotation/{XS}appinfo")
     if said is None:
         return {}
@@ -90,7 +90,7 @@ def particles(group):
 
 
 def listed(name):
-    """What is said of a type that is a list of values."""
+    """Return the documentation of a type that is a list of values."""
     kind = types.get(name)
     return "" if kind is None or kind.find(f".//{XS}enumeration") is None else words(kind)
 

@@ -15,7 +15,7 @@ for file in uapi/linux/rashpa.h drivers/*.[ch] drivers/*/*.[ch] tools/lib/rashpa
 	ok "$clean" "kernel-doc/${file##*/}: kernel-doc is content"
 done
 
-# what a command says is shown if it fails
+# print the output of a command that fails
 said() { "$@" >/tmp/said 2>&1 || { tail -n 60 /tmp/said | sed 's/^/# /'; return 1; }; }
 
 said Documentation/build.sh
@@ -33,13 +33,13 @@ printf '%s\n' Planted ======= '' '`a <nowhere.rst>`__, `b <index.rst#nowhere>`__
 planted=$(RASHPA_TOP=$PWD sphinx-build -q -W --keep-going -c Documentation /tmp/planted /tmp/planted/html 2>&1)
 (($(grep -c "WARNING: link to what is not there" <<<"$planted") == 2 && $(grep -c "WARNING: " <<<"$planted") == 3)) &&
 	[[ $planted == *"no chapter \"nowhere\""* ]]
-ok $? "links-lead-nowhere: links that lead nowhere are told" || sed 's/^/# /' <<<"$planted"
+ok $? "links-lead-nowhere: broken links are reported" || sed 's/^/# /' <<<"$planted"
 said python3 -B Documentation/tests/tutorials.py check Documentation/tutorials/*.rst && [[ ! -s /tmp/said ]]
 ok $? "blocks-commands-tutorials: blocks of commands in tutorials say who runs them" || sed 's/^/# /' /tmp/said
 printf '%s\n' '.. not run: tests/nothing.sh does' '' '::' '' '    ls' '' 'More::' '' '    ls' '' '.. run: any' '' '::' '' '    ls' >/tmp/planted/tutorial.rst
 is_told=$(python3 -B Documentation/tests/tutorials.py check /tmp/planted/tutorial.rst)
 [[ $(wc -l <<<"$is_told") == 2 && $is_told == *"there is no tests/nothing.sh"*"says not whether"* ]]
-ok $? "not: and those that do not are told" || echo "# $is_told"
+ok $? "not: and those that do not are reported" || echo "# $is_told"
 reference=build/docs/source/uapi-reference.rst
 while read -r name; do
 	grep -qE "^\.\. c:[a-z]+:: .*\b$name\b" "$reference" || echo "$name"
@@ -49,7 +49,7 @@ sed 's/^/# missing: /' /tmp/missing
 [[ ! -s /tmp/missing ]]
 ok $? "struct-enum-flag: it has every struct, enum and flag of the header"
 
-# what programs may call: the headers, the map, and what the library has
+# public functions: headers, map, and symbols of the library
 # functions LIBRARY FOLDER
 functions() {
 	local other
@@ -71,7 +71,7 @@ functions rashpa tools/lib
 PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so \
 	RASHPA_PROCESSING_LIBRARY=build/tools/librashpa-processing.so python3 -B tools/python/tests/abi.py
 ok $? "declarations-python-package: the declarations of the Python package are those of the headers"
-# a C++ program has no other way to call one than by a name of its own
+# in C++ a type would hide a function of the same name
 sed -nE 's/^(struct|union|enum) (rashpa_[a-z0-9_]+).*/\2/p' uapi/linux/rashpa.h tools/lib/rashpa*.h |
 	sort -u | comm -12 - /tmp/exported >/tmp/twice
 sed 's/^/# function and type: /' /tmp/twice
@@ -114,13 +114,13 @@ missing=$(for folder in tools/*/ drivers/ selftests/ Documentation/; do
 done)
 [[ ! $missing ]]
 ok $? "house-rst-folder: house.rst has each folder" || echo "# $missing"
-# rows of one word and more words, between commas; who knows nothing says so
+# rows: a folder, then folders between commas, or "nothing here"
 sed -n '/^folder  *knows$/,/^The driver/{s/,//g; s/  *nothing here:.*//; /^[a-z-]/{s/  */ /; p}}' Documentation/house.rst |
 	grep -v "^folder\|^The" | sort >/tmp/drawn
 python3 -B selftests/static/arrows.py | sort >/tmp/arrows && ! diff /tmp/drawn /tmp/arrows | sed 's/^/# /' | grep .
-ok $? "knows-files-include: and who knows whom, as files include headers, and not round and round"
+ok $? "knows-files-include: house.rst lists the dependencies of folders, as files include headers, and they have no cycle"
 
-# what conformance.rst explains: the beginning of a line; what the program has
+# tests that conformance.rst explains (at the start of a line), and those of the program
 sed -nE 's/^``([a-z]+\/[a-z-]+)`` \(.*/\1/p' Documentation/conformance.rst | sort >/tmp/explained
 build/tools/rashpa-fpga-conformance --list | cut -d' ' -f1 | sort >/tmp/listed
 diff /tmp/explained /tmp/listed | sed -n 's/^</# there is no/p; s/^>/# not explained:/p'

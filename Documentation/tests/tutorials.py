@@ -34,7 +34,7 @@ def blocks(page):
 
 
 def wrong(said):
-    """What is wrong with a comment, or None."""
+    """Return the error of a comment, or None."""
     kind, _, rest = (said or "").partition(": ")
     if kind == "run" and rest in NEEDS:
         return None
