@@ -151,7 +151,7 @@ def rows_of(kind, path):
                    f"Elements of other name spaces{', in ' + path.rstrip('/') if path else ''}."]
             continue
         if node.tag == XS + "group":
-            yield ["settings", "", "any number", "See Settings_. Each is given once, but for dtp and to."]
+            yield ["settings", "", "any number", "See Settings_. Only dtp and to may be repeated."]
             continue
         if node.get("ref"):
             continue
