@@ -20,7 +20,7 @@ struct mismatch {
 	bool duplicate, unwritten;
 };
 
-/* What was found in a stack, until it is known whether it was ours. */
+/* Findings in a stack, counted only if the stack was intact. */
 struct finding {
 	struct mismatch wrong[MISMATCHES];
 	uint64_t n_wrong, duplicate, unwritten;
@@ -251,7 +251,7 @@ static void check_after(struct run *r, const struct rashpa_stack *st)
 
 	if (r->about->policy == RASHPA_STREAM_OVERWRITE)
 		return;
-	/* right before each store: it may be somebody else's by now, so let each be small */
+	/* check before each store, and keep stores small: the slot may have a new owner */
 	for (uint32_t i = 0; i < st->images && rashpa_stack_intact(st); i++)
 		memset(image + i * st->image_stride, POISON_BYTE,
 		       (st->height - 1) * st->line_stride + (size_t)st->width * st->pixel_bytes);

@@ -14,7 +14,7 @@
 
 struct driven {
 	struct rashpa_drive *drive;
-	uint32_t told;		/* images that are there */
+	uint32_t told;		/* images announced to the drive */
 };
 
 static const char * const ways[] = {
@@ -37,7 +37,7 @@ bool driven_way(const char *text, uint32_t *way)
 	return false;
 }
 
-/* Image after image is in slot after slot, from the first one on, and stays until we have it. */
+/* A drive needs images without gaps, from slot 0 on, that stay until it has read them. */
 static int check(const struct run *r, const struct rashpa_stack *first)
 {
 	const struct rashpa_stream_header *h = r->about;
@@ -81,7 +81,7 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 	return 0;
 }
 
-/* Dark images would move what the drive has begun with; it counts places, one for each image. */
+/* Announce a stack. Dark images are refused: they would change pedestals that the drive uses. */
 static int tell(struct driven *d, const struct run *r, const struct rashpa_stack *st)
 {
 	const struct rashpa_stream_header *h = r->about;
@@ -104,7 +104,7 @@ static int tell(struct driven *d, const struct run *r, const struct rashpa_stack
 	return 0;
 }
 
-/* All that was told is computed, and given. */
+/* Are all announced images computed, and their results taken? */
 static bool is_done(const struct driven *d)
 {
 	struct rashpa_drive_stat stat;

@@ -79,7 +79,7 @@ static void use_slot(struct intake *in, const struct rashpa_stack *st)
 	slot->stack = *st;
 	slot->behind = in->flows;
 	slot->published = false;
-	/* one that was so far behind that the slots went round has passed it in the meantime */
+	/* a flow that lagged a whole round has passed the stack meanwhile */
 	for (uint32_t i = 0; i < in->flows; i++)
 		slot->behind -= in->flow[i].passed > st->number;
 	slot->number = st->number + 1;
@@ -88,9 +88,9 @@ static void use_slot(struct intake *in, const struct rashpa_stack *st)
 }
 
 /*
- * A message was written into a slot that was not open: the numbers jumped further than what can
- * lie unseen. A consumer that still holds the slot's stack hears of it; one that is done with that
- * stack may have read some of the message. More messages may be in the slots behind this one.
+ * A message was written into a slot that was not open, since the numbers jumped too far. A consumer
+ * that still holds the slot's stack detects it. A consumer that has released the stack may have
+ * read some of the message. More messages may be in the following slots.
  */
 static void count_overrun(struct intake *in, uint64_t stack)
 {
@@ -229,7 +229,7 @@ void flow_take(struct flow *f, const struct place *place)
 
 	f->moved_ns = now_ns();
 	left = rashpa_stream_valid(&st, f->process, place->message);
-	/* where the slot is another's there is no map; where nothing is missing it was there */
+	/* a reassigned slot has no map; without missing messages this one is a duplicate */
 	twice = left == -EEXIST || (place->number < f->expected && !f->missing);
 	f->received++;
 	f->duplicate += twice;
@@ -260,7 +260,7 @@ bool flow_settled(const struct flow *f, uint64_t now)
 
 	if (f->expected < f->sent)
 		return flow_silent(f, now, in->settle_ns);
-	/* RDMA keeps the order: what is missing was lost */
+	/* RDMA keeps the order, so a missing message was lost */
 	return in->direct || !f->missing ||
 	       flow_silent(f, now, in->settle_ns < REORDER_NS ? in->settle_ns : REORDER_NS);
 }
@@ -273,7 +273,7 @@ void flow_count_tail(struct flow *f)
 	f->expected = f->sent;
 }
 
-/* The number of the stack behind the last one that this flow's sender has begun. */
+/* 1 + number of the last stack that this flow's sender has begun. */
 static uint64_t sent_up_to(const struct flow *f)
 {
 	const uint64_t messages = f->sent > f->expected ? f->sent : f->expected;

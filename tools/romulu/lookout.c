@@ -25,14 +25,14 @@ struct lookout {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	struct done done;		/* lock */
-	uint64_t lag, slots;		/* the thread's, and of whom has joined it */
-	uint64_t complete;		/* the thread's, as is all that follows */
-	bool full;			/* the daemon was told */
-	bool never;			/* with credit nothing is lost, however full it is */
+	uint64_t lag, slots;		/* used by the thread, and after joining it */
+	uint64_t complete;		/* this and the following: used by the thread only */
+	bool full;			/* reported to the daemon */
+	bool never;			/* with credit a full buffer loses nothing */
 	bool blind;			/* stacks of this stream make no event */
 };
 
-/* --- what is told --- */
+/* --- reports --- */
 
 static void tell_counts(struct lookout *l)
 {
@@ -85,7 +85,7 @@ static void look(struct lookout *l)
 
 	if (!about && rashpa_stream_begin(l->stream, 0))
 		return;
-	/* what was an event before this look is none after it */
+	/* consume the records of all stacks seen so far */
 	while (rashpa_stream_next(l->stream, &st, 0) > 0)
 		rashpa_stream_release(l->stream, &st);
 	about = rashpa_stream_about(l->stream);
@@ -104,8 +104,8 @@ static void look(struct lookout *l)
 }
 
 /*
- * Until there may be something to tell. That a stack is complete is an event; that it was given
- * back is none, so what is full is looked at by time.
+ * Sleep until there may be news. Complete stacks raise events, but released stacks do not, so a
+ * full buffer is polled.
  */
 static void sleep_until_event(struct lookout *l)
 {

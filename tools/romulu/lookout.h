@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a daemon hears of a receiver while it runs: how full the buffer is, and what was counted. A
- * thread of its own, since an engine may take long, or for ever.
+ * Reports a running receiver to its daemon: fill level of the buffer, and counts. This is a
+ * separate thread, since an engine may block for long or for ever.
  */
 #ifndef LOOKOUT_H
 #define LOOKOUT_H
@@ -10,11 +10,11 @@
 
 struct lookout;
 
-/* Nothing if no daemon leads. 0, or an exit code after a message. */
+/* Does nothing without a daemon. 0, or an exit code after a message. */
 int lookout_begin(struct run *r);
-/* What is counted now, for the next time that the daemon is told. */
+/* Note the present counts for the next report to the daemon. */
 void lookout_note(struct run *r);
-/* It ends, and the daemon hears the last counts. */
+/* End the thread and report the final counts to the daemon. */
 void lookout_end(struct run *r);
 
 #endif /* LOOKOUT_H */

@@ -37,50 +37,50 @@ static const struct argp_option options[] = {
 	  "compare every frame with the dataset (default: count, and touch no pixel)", 0 },
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
 	{ "pipeline", OPT_PIPELINE, "FILE|{JSON}", 0,
-	  "process the frames: what is done with them, see romulu(1)", 0 },
+	  "process the frames by a pipeline, see romulu(1)", 0 },
 	{ "engine", OPT_ENGINE, "cpu|reference|vulkan[:N]|cuda[:N]|fpgaN", 0,
-	  "who processes them (default cpu)", 0 },
+	  "processing engine (default cpu)", 0 },
 	{ "offer", OPT_OFFER, "NAME[:SIZE]", 0,
-	  "of a GPU (64M, or SIZE) or fpgaN: its memory, for remu --payload NAME: the board writes there",
+	  "offer memory of the GPU (default 64M) or of fpgaN for images, for remu --payload NAME",
 	  0 },
 	{ "drive", OPT_DRIVE, "WAY", 0,
-	  "launch, ahead or persistent: the GPU takes the images of a stack by itself", 0 },
+	  "the GPU fetches the images without the CPU: launch, ahead or persistent", 0 },
 	{ "deadline", OPT_DEADLINE, "US", 0,
-	  "of a result, from the event of its stack; what is late is counted (default 0: nothing is)",
+	  "count results later than US microseconds after the event of their stack (default 0: none)",
 	  0 },
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
-	  "begin at the first stack of the stream, also of one that has ended", 0 },
+	  "begin at the first stack of the stream, even if the stream has ended", 0 },
 	OPTION_ACCEPT(OPT_ACCEPT, 0),
 	{ NULL, 0, NULL, 0, "From a network:", 1 },
-	{ "transport", OPT_TRANSPORT, "roce|udp|jungfrau", 0, "how images come (default roce)", 1 },
-	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "where senders ask for the buffer", 1 },
-	{ "senders", OPT_SENDERS, "N", 0, "so many fill it together (default 1)", 1 },
-	{ "receive-only", OPT_ONLY, NULL, 0, "another program takes the stacks", 1 },
-	{ "threads", OPT_THREADS, "N", 0, "that look after completions (default 1)", 1 },
-	{ "cpus", OPT_CPUS, "LIST", 0, "processors of these threads, one each, in turn", 1 },
+	{ "transport", OPT_TRANSPORT, "roce|udp|jungfrau", 0, "network transport (default roce)", 1 },
+	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "TCP port where senders connect", 1 },
+	{ "senders", OPT_SENDERS, "N", 0, "senders that fill the buffer together (default 1)", 1 },
+	{ "receive-only", OPT_ONLY, NULL, 0, "only receive: another program takes the stacks", 1 },
+	{ "threads", OPT_THREADS, "N", 0, "completion threads (default 1)", 1 },
+	{ "cpus", OPT_CPUS, "LIST", 0, "processors of the completion threads, one each, in turn", 1 },
 	{ "receives", OPT_RECEIVES, "N", 0,
-	  "receives that are posted, a thread (default 8192)", 1 },
+	  "receives that each thread posts (default 8192)", 1 },
 	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 1 },
 	{ "payload", OPT_PAYLOAD, "NAME", 0,
-	  "memory for the images: a buffer, or a program's (default: in the buffer)", 1 },
+	  "memory for the images: a named buffer or a program's offer (default: the buffer)", 1 },
 	{ "close-after", OPT_CLOSE_AFTER, "N", 0,
-	  "a stack is given up when all have sent so many later ones (default 1)", 1 },
+	  "give up an incomplete stack when every process is N stacks ahead (default 1)", 1 },
 	{ "settle", OPT_SETTLE, "MS", 0,
-	  "what was sent and has not come so long after the last message is missing (default 1000)",
+	  "count outstanding messages as missing MS after the last arrival (default 1000)",
 	  1 },
 	{ "stall", OPT_STALL, "MS", 0,
-	  "a pair that receives nothing so long while its sender sends is set up again (default 500)",
+	  "set up a pair again that receives nothing for MS while its sender sends (default 500)",
 	  1 },
-	{ "wait", OPT_WAIT, "event|poll|adaptive", 0, "for completions (default event)", 1 },
+	{ "wait", OPT_WAIT, "event|poll|adaptive", 0, "how to wait for completions (default event)", 1 },
 	{ "unsolicited", OPT_UNSOLICITED, NULL, 0,
-	  "an event for each message, and not for stacks only", 1 },
-	{ "xdp", OPT_XDP, NULL, 0, "packets of UDP come by AF_XDP, past the kernel", 1 },
+	  "raise an event for each message, not only for each stack", 1 },
+	{ "xdp", OPT_XDP, NULL, 0, "receive UDP packets by AF_XDP, past the kernel", 1 },
 	{ "modules", OPT_MODULES, "CxR", 0,
-	  "of a JUNGFRAU: columns and rows (default 1x1); module i sends to PORT + i", 1 },
-	{ "bunch", OPT_BUNCH, "N", 0, "of a JUNGFRAU: images of a stack (default 8)", 1 },
+	  "JUNGFRAU layout, columns x rows (default 1x1); module i sends to PORT + i", 1 },
+	{ "bunch", OPT_BUNCH, "N", 0, "JUNGFRAU images per stack (default 8)", 1 },
 	{ "idle", OPT_IDLE, "SECONDS", 0,
-	  "of a JUNGFRAU: the stream is over when nothing came for so long (default 5)", 1 },
+	  "end a JUNGFRAU stream after SECONDS without packets (default 5)", 1 },
 	NETWORK_OPTIONS
 	{}
 };
@@ -155,7 +155,7 @@ static void parse_offer(struct argp_state *state, char *arg, struct config *c)
 	c->offer = arg;
 }
 
-/* Images are given, and --check is not. Those of a daemon are for its runs. */
+/* A dataset without --check has no use. A daemon's dataset is for its runs. */
 static bool compares_not(const struct config *c)
 {
 	return c->engine == &engine_count && !c->only_receive && !is_daemon(&c->daemon) &&
@@ -272,26 +272,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		c->opt.without_buffer = is_daemon(&c->daemon) || c->daemon.probe;
 		if (c->only_receive && !c->net.listen)
-			argp_error(state, "--receive-only: from where? Give --listen");
+			argp_error(state, "--receive-only requires --listen");
 		if (c->net.transport != TRANSPORT_ROCE && !c->net.listen)
-			argp_error(state, "--transport: at which port? Give --listen");
+			argp_error(state, "--transport udp or jungfrau requires --listen");
 		if (c->net.xdp && c->net.transport == TRANSPORT_ROCE)
-			argp_error(state, "--xdp: packets of what? Give --transport udp or jungfrau");
+			argp_error(state, "--xdp requires --transport udp or jungfrau");
 		if (c->write && c->engine != &engine_write)
 			argp_error(state, "--write excludes --check and --pipeline");
 		if (c->pipeline && c->engine != &engine_process)
 			argp_error(state, "--pipeline excludes --check and --write");
 		if (compares_not(c))
-			argp_error(state, "--dataset, --geometry, --darks: to compare with? Give --check");
+			argp_error(state, "--dataset, --geometry and --darks require --check");
 		if (c->processor && !c->pipeline)
-			argp_error(state, "--engine: what is to be done? Give --pipeline");
+			argp_error(state, "--engine requires --pipeline");
 		if (c->offer && (!c->processor || !strcmp(c->processor, "cpu") ||
 				 !strcmp(c->processor, "reference")))
-			argp_error(state, "--offer: whose memory? Give --engine vulkan, cuda or fpgaN");
+			argp_error(state, "--offer requires --engine vulkan, cuda or fpgaN");
 		if (c->driven && (!c->processor || !is_gpu(c->processor)))
-			argp_error(state, "--drive: whom? Give --engine vulkan or cuda");
+			argp_error(state, "--drive requires --engine vulkan or cuda");
 		if (c->deadline_us && c->engine != &engine_process)
-			argp_error(state, "--deadline: of what? Give --pipeline");
+			argp_error(state, "--deadline requires --pipeline");
 		if (c->offer_bytes && !is_gpu(c->processor))
 			argp_error(state, "--offer: a board offers half of its memory: give no size");
 		break;
@@ -310,7 +310,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.children = children,
 	.doc = "Receive a stream of images from a buffer."
-	       "\vExit status: 0 all frames arrived, and are right as far as they are compared, 1 failed, 2 usage, "
+	       "\vExit status: 0 all frames arrived and those compared are right, 1 failed, 2 usage, "
 	       "3 no progress in time, 4 frames were lost or are wrong.",
 };
 

@@ -22,8 +22,8 @@
 #define STRANGERS	16		/* links that have not said hello */
 #define END_NS		10000000000ull	/* for a sender to end */
 #define IMAGES		(UINT64_C(1) << 48)
-#define MESSAGES	(UINT64_C(1) << 56)	/* of a process, at most */
-#define COME_AGAIN	(-1)		/* no exit code: these senders make no stream, others may */
+#define MESSAGES	(UINT64_C(1) << 56)	/* most messages of a process */
+#define COME_AGAIN	(-1)		/* internal: retry with other senders */
 
 /* --- links --- */
 
@@ -40,11 +40,11 @@ static void tell_all(struct network *n, const char *kind, const char *key, uint6
 		o = link_message(kind);
 		if (key)
 			put_u64(o, key, value);
-		link_send(&s->link, o, why);	/* that it has gone is seen when it is read */
+		link_send(&s->link, o, why);	/* the next read reports a lost link */
 	}
 }
 
-/* What may be sent becomes more: by slots that came back, or stacks that are complete. */
+/* Grant new credit to the senders after slots were released or stacks completed. */
 static void offer(struct network *n)
 {
 	uint64_t stacks;
@@ -72,7 +72,7 @@ static void *give_credit(void *arg)
 	return NULL;
 }
 
-/* What was sent does not become less, nor more than there is. */
+/* Take a sender's count of messages; it cannot decrease or exceed the stream. */
 static int take_sent(struct network *n, struct sender *s, struct json_object *message, char *why)
 {
 	const uint64_t images = s->hello.images ? s->hello.images : IMAGES;
@@ -108,7 +108,7 @@ static void turn_away(struct sender *s, const char *why)
 	link_send(&s->link, o, ignored);
 }
 
-/* What it says behind its end is nothing. < 0: it has gone, or says what cannot be. */
+/* Messages after the sender's end are ignored. < 0: the link or the protocol failed. */
 static int take_messages(struct network *n, struct sender *s, char *why)
 {
 	struct json_object *message;
@@ -133,7 +133,7 @@ static int take_messages(struct network *n, struct sender *s, char *why)
 	return result;
 }
 
-/* A sender that says nothing right, or has gone, sends nothing any more. */
+/* A sender that breaks the protocol or has gone sends no more messages. */
 static void listen_to(struct network *n, struct sender *s)
 {
 	char why[WHY_SIZE];
@@ -149,8 +149,8 @@ static void listen_to(struct network *n, struct sender *s)
 }
 
 /*
- * Some responders wait for ever for the rest of a message of which a packet was lost: what is sent
- * then does not arrive at all.
+ * After a lost packet some responders wait for ever for the rest of its message, and later messages
+ * do not arrive. Restart such pairs.
  */
 static void wake_stalled(struct network *n, uint64_t now)
 {
@@ -322,7 +322,7 @@ static bool overlap(const struct contract_process *a, const struct contract_proc
 	       a->y < b->y + b->height && b->y < a->y + a->height;
 }
 
-/* Each pixel is one process's, or nobody would know which of them it shows. */
+/* Does a region overlap another one? Each pixel must belong to exactly one process. */
 static bool writes_twice(const struct network *n, const struct sender *s)
 {
 	for (uint32_t i = 0; i < s->hello.processes; i++) {
@@ -397,7 +397,7 @@ static void drop_gone(struct network *n)
 	n->senders = kept;
 }
 
-/* Links that have not said hello yet: strangers among them keep nobody out. */
+/* Links without a hello so far; strangers among them do not block senders. */
 struct waiting {
 	struct link link[STRANGERS];
 	uint64_t since[STRANGERS];
@@ -484,7 +484,7 @@ static int await_senders(struct network *n, uint64_t end_ns)
 	return result;
 }
 
-/* What a detector that says nothing sends: as we were told. */
+/* Plan the flows of a detector without a control link, from the options. */
 static int plan_modules(struct network *n)
 {
 	const struct network_config *c = n->config;
@@ -523,7 +523,7 @@ static void plan_process(struct network *n, struct sender *s, uint32_t i, uint32
 		.peer = s->link.peer, .process = s->first_flow + i, .first = p->first,
 		.per_image = each ? cut.messages : 0,
 		.per_stack = each ? cut.messages * s->hello.bunch : 1,
-		/* of a message of one packet nothing is left to wait for */
+		/* a message of one packet cannot stall */
 		.stalls = s->hello.service == RASHPA_NET_UC && s->hello.message > s->hello.mtu,
 	};
 	n->process[s->first_flow + i] = (struct rashpa_stream_process) {
@@ -840,7 +840,7 @@ int network_end(struct network *n, struct json_object **report)
 	const bool ran = n->have_links;
 	int result = 0;
 
-	/* senders tell what they sent, and end by themselves */
+	/* senders report their final counts, then end */
 	if (n->have_links)
 		tell_all(n, "stop", NULL, 0);
 	while (n->have_links && !n->over && now_ns() < end)
@@ -850,7 +850,7 @@ int network_end(struct network *n, struct json_object **report)
 		result = fail("%s", n->why);
 	*report = ran ? report_json(n) : NULL;
 	if (!result && n->in.overrun) {
-		say("%" PRIu64 " stacks may have been overwritten before the buffer told of it: use --policy wait, or more memory for a buffer with more slots",
+		say("%" PRIu64 " stacks may have been overwritten before the buffer reported it: use --policy wait, or more memory for a buffer with more slots",
 		    n->in.overrun);
 		result = EXIT_DATA;
 	}

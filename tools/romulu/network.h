@@ -20,11 +20,11 @@ struct network_config {
 	uint32_t senders;		/* detectors, or modules, that fill the buffer together */
 	uint32_t threads;
 	hwloc_const_bitmap_t cpus;	/* of them; NULL: any */
-	uint32_t receives;		/* of a thread */
+	uint32_t receives;		/* receives per thread */
 	uint32_t slots;			/* 0: as many as fit */
 	uint32_t close_after;		/* stacks */
-	uint32_t settle_ms;		/* what was sent and has not come by then does not come */
-	uint32_t stall_ms;		/* a pair that is silent so long is made to receive again */
+	uint32_t settle_ms;		/* outstanding messages then count as missing */
+	uint32_t stall_ms;		/* a pair silent for this time is set up again */
 	uint32_t wait;			/* enum rashpa_net_wait */
 	bool unsolicited;		/* an event for each message */
 	bool xdp;			/* packets of UDP come by AF_XDP */
@@ -42,7 +42,7 @@ int network_open(const struct network_config *config, const char *buffer,
 		 const volatile bool *stop, struct network **network);
 /* Until the senders have ended, or stop. */
 void network_await(struct network *network);
-/* The stream is over, whoever still sends. Counts of it; an exit code. */
+/* End the stream, even if senders continue. Sets @report; returns an exit code. */
 int network_end(struct network *network, struct json_object **report);
 void network_close(struct network *network);
 

@@ -20,7 +20,7 @@ struct offer {
 	pthread_t thread;
 };
 
-/* What fails with one that asks is told, and the next one is served. */
+/* A failure with one client is reported, and the next one is served. */
 static void *hand(void *argument)
 {
 	const struct offer *o = argument;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The engine that processes images. What comes of a stack goes to a thread that writes: the stack
- * is released when that is done, so that the next receiver has all that was not written.
+ * The engine that runs a pipeline. A writer thread takes the results of each stack and then
+ * releases the stack, so that a later receiver gets every stack that was not written.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,9 +18,9 @@
 #include "say.h"
 
 #define DEPTH	4u	/* stacks that are processed and not written yet, at most */
-#define TELL_NS	100000000ull	/* between two words to who looks on */
+#define TELL_NS	100000000ull	/* interval of reports to observers */
 
-/* A stack, and what came of its images. */
+/* A stack and the results of its images. */
 struct batch {
 	struct rashpa_stack stack;
 	struct rashpa_result **result;	/* [bunch] */
@@ -32,9 +32,9 @@ struct processing {
 	struct rashpa_stream *stream;
 	const struct rashpa_stage_stat *sinks;	/* the pipeline's; who puts results changes them */
 	uint32_t n_sinks;
-	struct offer *offer;		/* of the engine's memory, or NULL */
-	const uint8_t *there;		/* raw images in it; NULL: they are in the stream */
-	uint8_t *copy;			/* of an image that may be overwritten; NULL: none may */
+	struct offer *offer;		/* offer of the engine's memory, or NULL */
+	const uint8_t *there;		/* raw images in that memory; NULL: in the stream */
+	uint8_t *copy;			/* copied image, NULL if images are not overwritten */
 	struct driven *driven;		/* with --drive, from the first stack on */
 	uint32_t bunch, depth;
 	struct batch *batch;		/* [depth], one after the other */
@@ -54,7 +54,7 @@ struct processing {
 
 	uint64_t told_ns;		/* when the last word was */
 	uint64_t deadline_ns;		/* of results of this stack; 0: none */
-	uint64_t late;			/* results behind it */
+	uint64_t late;			/* results after the deadline */
 };
 
 /* Who streams into the engine's memory asks for it before there is a stream. */
@@ -126,7 +126,7 @@ static void *writer(void *argument)
 		if (p->written == p->put)
 			break;
 		pthread_mutex_unlock(&p->lock);
-		if (!p->failed)		/* nobody else writes it */
+		if (!p->failed)		/* only this thread sets it */
 			write_batch(p, &p->batch[p->written % p->depth]);
 		pthread_mutex_lock(&p->lock);
 		memcpy(p->sink, p->sinks, p->n_sinks * sizeof(*p->sink));
@@ -137,7 +137,7 @@ static void *writer(void *argument)
 	return NULL;
 }
 
-/* --- who looks on is told --- */
+/* --- reports to observers --- */
 
 static void get_status(const struct processing *p, struct rashpa_pipeline_stat *stat)
 {
@@ -164,7 +164,7 @@ static void add_stages(struct rashpa_stream_work *w, const struct rashpa_stage_s
 	}
 }
 
-/* To who looks on: what cannot be said is not missed. */
+/* Report progress to observers; a report that fails is dropped. */
 static void say_how_it_goes(struct run *r, struct processing *p)
 {
 	struct rashpa_stream_work work = { .queue = p->depth };
@@ -303,7 +303,7 @@ static int await_room(struct run *r, struct processing *p)
 			pthread_cond_wait(&p->change, &p->lock);
 		} else if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC,
 						  &end) == ETIMEDOUT) {
-			/* a sink that takes nothing more: what is told then stays for long */
+			/* a sink may block for long: report before the wait */
 			pthread_mutex_unlock(&p->lock);
 			say_how_it_goes(r, p);
 			told = true;
@@ -378,9 +378,8 @@ static int drive_images(struct run *r, struct processing *p, const struct rashpa
 }
 
 /*
- * When results of a stack are late: so long after its event, or after a program said that it was
- * complete. Of a stack that was there before anybody waited nobody knows when it came: then from
- * now on.
+ * Deadline of a stack's results, counted from its event, or from the record of a program that
+ * completed it. Stacks that were complete before the wait have no known time: count from now.
  */
 static uint64_t deadline_of(const struct run *r, const struct rashpa_stack *st)
 {
@@ -482,7 +481,7 @@ static int process_close(struct run *r)
 		pthread_cond_broadcast(&p->change);
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->writer, NULL);
-		/* what ends in the middle is not complete */
+		/* only a complete run may finish its files */
 		if (!p->failed && !r->failed && rashpa_pipeline_finish(p->pipeline, why))
 			p->failed = fail("%s", why);
 		say_how_it_goes(r, p);

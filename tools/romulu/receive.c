@@ -17,9 +17,9 @@
 /* A signal that comes right before a wait does not end it: look again after so long. */
 #define LOOK_NS		250000000ll
 #define AGAIN		(-EAGAIN)	/* no exit code: wait for another stream */
-#define LATENCIES	(1 << 20)	/* that are kept: a stream can last for weeks */
+#define LATENCIES	(1 << 20)	/* samples kept: a stream can last for weeks */
 
-/* What --timeout means: so long without a stack. */
+/* --timeout, the longest time without a stack; -1: no limit. */
 static int64_t timeout_ns(const struct run *r)
 {
 	return r->config->opt.timeout > 0 ? (int64_t)(r->config->opt.timeout * 1e9) : -1;
@@ -84,7 +84,7 @@ static uint64_t payload(const struct run *r)
 	return pixels;
 }
 
-/* What the metadata of a stack tell, until it is known whether it was ours. */
+/* Counts from a stack's metadata, added to the report only if the stack was intact. */
 struct account {
 	uint64_t incomplete, missing_lines, dark;
 	uint32_t wrong, first_wrong;	/* images */
@@ -142,7 +142,7 @@ static int use_stack(struct run *r, const struct rashpa_stack *st)
 			    r->config->opt.buffer, r->about->payload_name);
 	result = engine->look ? engine->look(r, st) : 0;
 	account(st, &a);
-	/* What we read was this stack only if nobody has begun to overwrite it since. */
+	/* The data read so far are valid only if the stack was not overwritten meanwhile. */
 	if (!result && !rashpa_stack_intact(st)) {
 		rashpa_stream_release(r->stream, st);
 		return 0;
@@ -173,8 +173,8 @@ static bool all_sent(const struct run *r, uint64_t sent)
 }
 
 /*
- * What the board says of what the stream left out: the producer tells when it has ended. It may
- * have lost more behind the last frame that we have, but not if all the run was ours.
+ * Read the board's counts of left out frames, which the producer reports at its end. It may have
+ * lost more frames after our last one, unless we received the whole run.
  */
 static uint64_t ask_board(struct run *r, bool whole)
 {
@@ -199,7 +199,7 @@ static uint64_t ask_board(struct run *r, bool whole)
 	if (!report->stacks || rashpa_stream_lock(r->stream, 0, &lock) ||
 	    rashpa_stream_complete(r->stream) != lock.stacks)
 		return count.sent;
-	/* stacks that were left out behind the last one that came are not in skipped */
+	/* skipped lacks stacks left out after the last one that arrived */
 	rest = lock.dropped * h->bunch;
 	if (report->skipped < rest)
 		report->unaccounted = rest - report->skipped;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Messages that come by RDMA WRITE: they are in the buffer, completions tell of them. */
+/* Messages by RDMA WRITE: the card writes into the buffer, and completions announce them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,10 +24,10 @@ struct worker {
 struct roce {
 	struct rashpa_net *net;
 	struct rashpa_net_memory memory;
-	void *base;			/* of the buffer, if it is registered by address */
+	void *base;			/* buffer address, if registered by address */
 	uint64_t length;
-	uint32_t receives;		/* of a thread */
-	uint64_t offset;		/* of slot 0 in the memory that is registered */
+	uint32_t receives;		/* receives per thread */
+	uint64_t offset;		/* offset of slot 0 in the registered memory */
 	struct worker *worker;
 	uint32_t workers;
 };
@@ -42,7 +42,7 @@ static int open_port(struct network *n)
 	return rashpa_net_open(&n->config->options, &r->net) ? fail("%s", rashpa_net_reason()) : 0;
 }
 
-/* A completion tells that the message is in its slot. */
+/* A completion: its message is in the slot. */
 static void take(struct worker *w, struct flow *f, uint32_t immediate)
 {
 	struct place place;
@@ -187,7 +187,7 @@ static int accept_sender(struct network *n, struct sender *s, struct accept *a, 
 	const struct roce *r = n->path;
 
 	if (s->hello.service != n->config->options.service)
-		return because(why, -1, "the services differ: give both the same --service");
+		return because(why, -1, "the services differ: use the same --service on both sides");
 	a->address = r->memory.address + r->offset;
 	a->key = r->memory.remote;
 	a->mtu = rashpa_net_about(r->net)->mtu;

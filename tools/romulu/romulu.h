@@ -15,86 +15,86 @@
 
 struct run;
 
-/* What was done so far, as a daemon is told. */
+/* Counts so far, as reported to the daemon. */
 struct done {
 	uint64_t frames, lost, bytes, stacks, missing, wrong, dropped;
-	bool processes;		/* the rest is known */
+	bool processes;		/* the following counts are valid */
 	uint64_t processed, kept, unkept;
 };
 
 /*
- * What is done with stacks. All return 0, -EINTR when we were told to stop, or an exit code after
- * a message; what is NULL is not done.
+ * An engine takes the received stacks. All functions return 0, -EINTR if the run was stopped, or
+ * an exit code after a message. Functions that are NULL are skipped.
  */
 struct engine {
 	const char *name;
-	int (*open)(struct run *r);	/* before there is a stream */
-	int (*begin)(struct run *r);	/* its geometry is known */
+	int (*open)(struct run *r);	/* before the stream begins */
+	int (*begin)(struct run *r);	/* the stream's geometry is known */
 	/*
-	 * Look at a stack while it is there. What was found counts only if the stack was intact
-	 * until then, see stack().
+	 * Examine a stack while it is in its slot. The findings count only if the stack was still
+	 * intact afterwards: then stack() is called.
 	 */
 	int (*look)(struct run *r, const struct rashpa_stack *stack);
-	int (*stack)(struct run *r, const struct rashpa_stack *stack);	/* it was intact */
+	int (*stack)(struct run *r, const struct rashpa_stack *stack);	/* the stack was intact */
 	/*
-	 * The engine keeps a stack beyond stack(), and releases it later, from a thread of its own:
-	 * also one of which look() found nothing, since it was overwritten.
+	 * The engine keeps each stack after stack() and releases it later, from another thread.
+	 * This includes stacks that were overwritten before look() had finished.
 	 */
 	bool keeps;
-	/* what it did so far, or in the end */
+	/* counts so far, or final counts */
 	void (*count)(struct run *r, struct done *done);
-	/* nobody else asks for it any more, and its slot is still ours */
+	/* the stack is no longer needed, but its slot is not yet released */
 	void (*after)(struct run *r, const struct rashpa_stack *stack);
-	int (*close)(struct run *r);	/* also after a failure */
+	int (*close)(struct run *r);	/* called after failures, too */
 };
 
 extern const struct engine engine_check;	/* compare with the dataset */
 extern const struct engine engine_count;	/* touch nothing */
 extern const struct engine engine_write;	/* append to a file */
-extern const struct engine engine_process;	/* photons, veto, and what is kept */
+extern const struct engine engine_process;	/* run a pipeline: photons, veto, sinks */
 
 struct config {
 	struct stream_options opt;
 	struct daemon_options daemon;
-	uint32_t full_at;		/* stacks, for who leads; 0: three quarters of the slots */
+	uint32_t full_at;		/* stacks when full; 0: three quarters of the slots */
 	const struct engine *engine;
 	const char *write;
-	const char *pipeline, *processor;	/* what is done with images, and who does */
-	bool driven;			/* a GPU takes whole stacks by itself: */
+	const char *pipeline, *processor;	/* processing of images, and its engine */
+	bool driven;			/* the GPU fetches images without the CPU: */
 	uint32_t way;			/* enum rashpa_drive_way */
-	uint32_t deadline_us;		/* of a result, from its stack's event; 0: none */
-	const char *offer;		/* the name of that one's memory, for raw images */
-	uint64_t offer_bytes;		/* of it; 0: as the engine likes */
+	uint32_t deadline_us;		/* from a stack's event to its results; 0: none */
+	const char *offer;		/* name under which the engine's memory is offered */
+	uint64_t offer_bytes;		/* size of that memory; 0: engine's default */
 	bool from_start;
 	struct accept accept;
-	bool only_receive;		/* from the network, for another consumer */
+	bool only_receive;		/* receive for another consumer */
 	struct network_config net;
 };
 
 struct report {
 	bool attached, interrupted, iommu;
 	struct rashpa_stream_header stream;
-	uint32_t fpga, vector;	/* of the first process */
+	uint32_t fpga, vector;	/* FPGA and vector of the first process */
 	uint64_t frames, stacks, lost, bytes;
-	uint64_t corrupt;	/* frames that are not what they should be, of these: */
-	uint64_t duplicate;	/* show an image that was here before */
-	uint64_t unwritten;	/* hold what we left in the slot */
-	uint64_t incomplete;	/* frames of which the detector did not deliver all lines */
-	uint64_t missing_lines;	/* so many */
+	uint64_t corrupt;	/* frames that differ from the dataset; among them: */
+	uint64_t duplicate;	/* frames that show an earlier image */
+	uint64_t unwritten;	/* frames that still hold the poison of the slot */
+	uint64_t incomplete;	/* frames with lines that the detector did not deliver */
+	uint64_t missing_lines;	/* lines that these frames lack */
 	uint64_t dark;		/* frames that are dark images */
-	/* frames that the stream left out, as FRAME tells, before the last one that arrived: */
+	/* frames left out before the last one that arrived, from gaps in FRAME numbers: */
 	uint64_t skipped;
-	/* what the board says of them, when the producer has ended */
+	/* counts that the board reported when the producer ended: */
 	bool told;
 	uint64_t dropped, source_lost, source_missed;	/* stacks, frames, frames */
-	uint64_t unaccounted;	/* skipped, and nothing tells why; or told, and not skipped */
+	uint64_t unaccounted;	/* difference of skipped and the board's counts */
 	uint64_t waits, stacks_without_wait, events, events_lost;
-	uint64_t overruns;	/* parts of stacks that were written before we gave the slot back */
+	uint64_t overruns;	/* parts of stacks written before their slot was released */
 	uint64_t ns;		/* from attaching until the last stack was taken */
-	struct json_object *network;	/* of it, or NULL */
-	struct json_object *processing;	/* of it, or NULL */
+	struct json_object *network;	/* report of the network, or NULL */
+	struct json_object *processing;	/* report of the pipeline, or NULL */
 	uint64_t unkept;		/* results that a sink lost */
-	struct samples latency;	/* handler to return of the wait, of records we waited for */
+	struct samples latency;	/* from the interrupt handler to the end of the wait */
 };
 
 struct run {
@@ -104,19 +104,19 @@ struct run {
 	const volatile bool *stop;
 	struct rashpa_stream *stream;
 	const struct rashpa_stream_header *about;
-	void *engine;		/* the engine's own */
-	unsigned int printed;	/* wrong frames */
-	bool failed;		/* not all that was to come did */
-	struct lookout *lookout;	/* for a daemon, or NULL */
+	void *engine;		/* private data of the engine */
+	unsigned int printed;	/* wrong frames that were printed */
+	bool failed;		/* the stream ended early */
+	struct lookout *lookout;	/* NULL without a daemon */
 };
 
 #define MISMATCHES	8	/* wrong frames that are printed */
 
-/* Receive until the end, or a signal sets *stop. An exit code, after messages. */
+/* Receive until the stream ends or a signal sets *stop. Returns an exit code, after messages. */
 int receive(const struct config *config, struct dataset *dataset, const volatile bool *stop,
 	    struct report *report);
 
-/* able.c: the daemon hears which engines there are, and how fast they are. */
+/* able.c: report the available engines and their speed to the daemon. */
 void tell_able(void);
 
 #endif /* ROMULU_H */

@@ -22,24 +22,24 @@
 
 #define BATCH		32		/* datagrams of a call */
 #define DATAGRAM	65536		/* several packets, where the kernel puts them together */
-#define QUEUE_BYTES	(64 << 20)	/* of a socket */
+#define QUEUE_BYTES	(64 << 20)	/* receive buffer of a socket */
 #define BUSY_US		50
 #define SPIN_NS		50000
-#define FRAMES		(UINT64_C(1) << 48)	/* of a run, at most */
+#define FRAMES		(UINT64_C(1) << 48)	/* most frames of a run */
 
-/* A process: its socket, and where its pixels go. */
+/* A process: its socket, and the destination of its pixels. */
 struct path {
 	struct flow *flow;
 	struct udp *udp;
 	uint32_t thread;
 	int fd;
 	in_port_t port;			/* big-endian */
-	struct in6_addr from;		/* of the sender, where there is a link */
-	pthread_mutex_t taking;		/* a message: they may come to several threads */
+	struct in6_addr from;		/* address of the sender, if it has a link */
+	pthread_mutex_t taking;		/* serialises threads that take messages */
 	struct cut cut;
-	uint64_t offset;		/* of the region in an image */
-	uint32_t dropped;		/* packets that found no room in the socket, as it says */
-	uint64_t described;		/* image + 1 of the last packet */
+	uint64_t offset;		/* offset of the region in an image */
+	uint32_t dropped;		/* packets that the full socket dropped */
+	uint64_t described;		/* 1 + image of the last packet */
 };
 
 struct worker {
@@ -59,7 +59,7 @@ struct worker {
 };
 
 struct udp {
-	struct path *path;		/* of each flow */
+	struct path *path;		/* one per flow */
 	uint32_t paths;
 	struct worker *worker;
 	uint32_t workers;
@@ -252,7 +252,7 @@ static int look(struct worker *w, struct path *p)
 	return n;
 }
 
-/* What the interface hands over; the rest comes to the sockets. */
+/* Take packets from AF_XDP; all others arrive at the sockets. */
 static bool look_at_xdp(struct worker *w)
 {
 	const struct udp *u = w->network->path;
@@ -311,8 +311,8 @@ static void *receive(void *arg)
 /* --- sockets --- */
 
 /*
- * Room for bursts: what the administrator allows is less than what root may have. An XDP program
- * that the driver does not run itself would see packets that were put together.
+ * Enlarge the socket for bursts: root may exceed the administrator's limit. Coalescing is off for
+ * generic XDP, whose program would see merged packets.
  */
 static void tune(int fd, uint32_t wait, bool together)
 {
@@ -482,7 +482,7 @@ static uint64_t messages(const struct network *n)
 	return 0;
 }
 
-/* What is wrong is not taken. */
+/* Wrong packets are ignored, so threads never fail. */
 static const char *failed(const struct network *n)
 {
 	(void)n;

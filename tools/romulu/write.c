@@ -27,7 +27,7 @@ static void on_tick(int number)
 	(void)number;
 }
 
-/* A timer interrupts a write() that nobody reads. */
+/* A timer interrupts a write() that blocks without a reader. */
 static int start_ticks(struct writer *w)
 {
 	const struct sigaction action = { .sa_handler = on_tick };
@@ -102,7 +102,7 @@ static int write_all(struct run *r, const void *data, size_t size)
 		if (*r->stop)
 			return -EINTR;
 		if (timeout > 0 && now_ns() - taken >= timeout * 1e9) {
-			say("cannot write %s: nobody took anything for %g s", r->config->write,
+			say("cannot write %s: no reader took data for %g s", r->config->write,
 			    timeout);
 			return EXIT_TIMEOUT;
 		}
@@ -110,7 +110,7 @@ static int write_all(struct run *r, const void *data, size_t size)
 	return 0;
 }
 
-/* The next receiver appends this stack, as a whole. What a pipe has, it has. */
+/* Cut off the partial stack: the next receiver appends it as a whole. A pipe keeps it. */
 static void unwrite(struct run *r)
 {
 	struct writer *w = r->engine;

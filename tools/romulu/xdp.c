@@ -36,8 +36,8 @@
 #endif
 
 #define FRAME		4096u		/* bytes; the kernel takes no larger ones of normal pages */
-#define HEADROOM	256u		/* of a frame: XDP_PACKET_HEADROOM */
-#define FRAMES		8192u		/* of a queue: 32 MiB */
+#define HEADROOM	256u		/* XDP_PACKET_HEADROOM of each frame */
+#define FRAMES		8192u		/* frames per queue: 32 MiB */
 #define BATCH		64u
 #define LONGEST		(65535u + ETH_HLEN)
 
@@ -57,7 +57,7 @@ struct queue {
 struct xdp {
 	struct xdp_bpf *program;
 	char name[IF_NAMESIZE];
-	uint32_t index, mtu;		/* of the interface */
+	uint32_t index, mtu;		/* index and MTU of the interface */
 	int link;
 	bool generic, zero_copy;
 	struct queue *queue;
@@ -88,8 +88,8 @@ static uint16_t fold(uint64_t s)
 }
 
 /*
- * What is in a packet; nothing, if the kernel would not give that to a socket. A checksum of the
- * pseudo header alone is one that the card should have completed: it comes from this machine.
+ * Payload of a packet; empty if the kernel would not deliver it to a socket. A checksum of only
+ * the pseudo header marks a packet of this machine that the card should have completed.
  */
 static struct datagram find_datagram(const char *frame, size_t bytes)
 {
@@ -316,7 +316,7 @@ static int open_umem(struct xdp *x, struct queue *q)
 
 static int open_queue(struct xdp *x, uint32_t i)
 {
-	/* a tag of a VLAN beside the header */
+	/* the longest packet: MTU, Ethernet header and VLAN tag */
 	const bool longer = x->mtu + ETH_HLEN + 4 > FRAME - HEADROOM;
 	const struct xsk_socket_config config = {
 		.rx_size = FRAMES, .libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,

@@ -32,7 +32,7 @@ struct xdp;
 /* bytes 0: it was not whole, if it came this way. Addresses of IPv4 are as those of xdp_end. */
 struct datagram {
 	struct in6_addr from;
-	in_port_t port;			/* that it came to, big-endian */
+	in_port_t port;			/* destination port, big-endian */
 	const char *data;
 	size_t bytes;
 };

@@ -90,12 +90,12 @@ refuses "3-.*is not a list" romulu --buffer here --listen 1 --cpus 3-
 refuses "processor 1000 does not exist" romulu --buffer here --listen 1 --cpus 0,1000
 refuses "vulkan:N" romulu --buffer here --pipeline '{}' --engine vulkan:x
 refuses "cuda:N" romulu --buffer here --pipeline '{}' --engine cuda:1x
-refuses "whose memory" romulu --buffer here --pipeline '{}' --offer gpu
+refuses "--offer requires" romulu --buffer here --pipeline '{}' --offer gpu
 refuses "\"1Q\" is not a size" romulu --buffer here --pipeline '{}' --engine vulkan --offer gpu:1Q
 refuses "\"later\" is not launch, ahead or persistent" romulu --buffer here --pipeline '{}' --engine vulkan --drive later
-refuses "Give --engine vulkan or cuda" romulu --buffer here --pipeline '{}' --engine reference --drive ahead
+refuses "--drive requires --engine vulkan or cuda" romulu --buffer here --pipeline '{}' --engine reference --drive ahead
 refuses "give no size" romulu --buffer here --pipeline '{}' --engine fpga7 --offer board:1M
-refuses "from where" romulu --buffer here --receive-only
+refuses "--receive-only requires" romulu --buffer here --receive-only
 refuses "event, poll" romulu --buffer here --listen 1 --wait long
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" romulu --daemon "unix:$work/socket" --leader somebody
 refuses "leader.*Give --daemon" romulu --buffer here --leader anyone

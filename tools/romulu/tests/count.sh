@@ -29,7 +29,7 @@ says() { # NAME WORDS
 	ok $? "$1" || sed 's/^/# /' "$work/out"
 }
 
-receive "count: all frames of a stream of its own" 0
+receive "count: all frames of a separate stream" 0
 is "count-report: the report has the mode, and no wrong frame" \
 	"$(jq -c '[.mode, .source, .frames, .corrupt]' "$work/report")" '["count",null,7,0]'
 receive "nothing-to-compare: --check of a stream that names no dataset fails" 1 --check
