@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is computed of a pixel: values in, values out. C, CUDA and GLSL compile this file, so that
- * all engines compute the same. There are no pointers here, since GLSL has none.
+ * Arithmetic of pixels: values in, values out. C, CUDA and GLSL compile this file, so that
+ * all engines compute the same. GLSL has no pointers, so this file uses none.
  *
  * rpu_real is float; the reference has it as double.
  */
@@ -59,8 +59,8 @@ RPU_FUNCTION rpu_uint rpu_stage(rpu_uint raw)
 }
 
 /*
- * Towards a dark image's value; 1 / N is the mean of about N. Weight 1 replaces whatever was there:
- * the sum would keep what is no number, and lose the value beside what is huge.
+ * Running mean with a dark image; weight 1 / N averages about N. Weight 1 replaces the pedestal:
+ * a sum would keep NaN, and lose the value next to a huge one.
  */
 RPU_FUNCTION rpu_real rpu_mean_of(rpu_real pedestal, rpu_real dark, rpu_real weight)
 {
@@ -102,7 +102,7 @@ RPU_FUNCTION rpu_real rpu_round(rpu_real x)
 	return x - below >= RPU_REAL(0.5) ? below + RPU_REAL(1) : below;
 }
 
-/* Of veto and compression: above, not equal. What is no number is not above anything. */
+/* Threshold of veto and compression: above, not equal. NaN is never above. */
 RPU_FUNCTION bool rpu_above(rpu_real x, rpu_real threshold)
 {
 	return x > threshold;
@@ -110,7 +110,7 @@ RPU_FUNCTION bool rpu_above(rpu_real x, rpu_real threshold)
 
 /* --- what is not of the sample --- */
 
-/* Does a pixel tell of the offset that all of its chip have? Only one without photons does. */
+/* Does a pixel contribute to its chip's common offset? Only pixels without photons do. */
 RPU_FUNCTION bool rpu_quiet(rpu_real x, rpu_real below)
 {
 	return x < below && x > -below;
@@ -123,8 +123,8 @@ RPU_FUNCTION rpu_real rpu_without(rpu_real x, rpu_real blank, rpu_real times)
 }
 
 /*
- * A single hot pixel, or a cosmic ray: large, and none of the eight around is nearly as large. A
- * peak is wider than a pixel. What is no number is not large.
+ * A single hot pixel, or a cosmic ray: large, and much larger than its eight neighbours. A peak is
+ * wider than a pixel. NaN is never an outlier.
  */
 RPU_FUNCTION bool rpu_outlier(rpu_real x, rpu_real largest_around, rpu_real above, rpu_real ratio)
 {
@@ -214,7 +214,7 @@ RPU_FUNCTION rpu_real rpu_weighted_error(rpu_real variance, rpu_real norm)
 
 /* --- mean and squared distances, number after number (Welford, Technometrics 4, 1962) --- */
 
-/* n: how many, with this one */
+/* n: number of values, this one included */
 RPU_FUNCTION rpu_real rpu_mean(rpu_real mean, rpu_real x, rpu_uint n)
 {
 	return mean + (x - mean) / RPU_REAL(n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How GPUs are driven, whoever makes them: drive.c knows who waits for whom, and the drive of each
- * maker has streams that wait, copy and compute.
+ * Drives of GPUs. drive.c defines the order of waits for all APIs; the drive of each API provides
+ * streams that wait, copy and compute.
  */
 #ifndef RPU_DRIVE_H
 #define RPU_DRIVE_H
@@ -14,24 +14,24 @@
 
 enum rpu_stream { RPU_IN, RPU_COMPUTE, RPU_OUT, RPU_STREAMS };
 
-/* What kernels are told of a drive, as cuda.cu and vulkan-drive.glsl have it. */
+/* Arguments of a drive's kernels, as in cuda.cu and vulkan-drive.glsl. */
 struct rpu_driven {
 	uint32_t least, bank_count;
-	uint32_t polls;			/* in vain, all in all: then it ends; 0: it stays */
-	uint32_t lock_first;		/* number of the image; of many: of the first one */
+	uint32_t polls;			/* polls in vain before the kernel ends; 0: never */
+	uint32_t lock_first;		/* number of the (first) image */
 	uint32_t lock_step, images;
 	uint32_t ring_step, ring_slots;	/* words */
-	uint32_t lock_images;		/* that the lock counts at a time */
-	uint32_t gives;			/* 1: slots, by the plan's word "given" */
+	uint32_t lock_images;		/* images per count of the lock */
+	uint32_t gives;			/* 1: release slots by the plan's word "given" */
 };
 
-/* One GPU: it has each count-th image. */
+/* One GPU of a drive: it computes each count-th image. */
 struct rpu_wheel {
 	struct rpu_gpu *gpu;
-	void *own;			/* of its driver */
+	void *own;			/* private data of the driver */
 	uint32_t *control;		/* RPU_CONTROL_*, for the host */
-	float *results;			/* [credits], each with its record: likewise */
-	uint32_t images;		/* that it will have */
+	float *results;			/* [credits], each with its record, for the host */
+	uint32_t images;		/* images that this GPU will compute */
 	uint32_t enqueued, outs;	/* images, and copies of results that await the veto */
 	uint32_t given, released;	/* results */
 };
@@ -45,34 +45,35 @@ struct rashpa_drive {
 	float threshold;
 	uint32_t least;
 	size_t pixels, image_bytes, piece_bytes;
-	bool direct;			/* images are in memory of the one GPU: no copy */
+	bool direct;			/* images are in memory of the only GPU: no copy */
 	atomic_uint *lock_here;
 	bool lock_is_ours;
 	struct rashpa_drive_stat stat;
-	uint64_t moved;			/* sum of all words, when one moved last */
+	uint64_t moved;			/* sum of all words at the last change */
 	unsigned long long moved_ns;
 };
 
 /**
- * struct rpu_drive_way - what the drive of a maker can do
- * @of: the maker's driver
- * @by_image: a copy of a result belongs to each image, and does nothing for one that is vetoed:
- *	streams of this maker cannot wait for a word that a kernel writes
- * @open: have streams, kernels and memory, see lock and ring: @w->own, @w->control, @w->results
- * @enter: calls for this GPU follow, in this thread: 0, or -1
- * @leave: no more
- * @wait: what the stream is given from here on begins when the word is at least @value
- * @write: and the word becomes @value, when what the stream was given so far has ended
- * @copy_in: bytes of a raw image, from byte @from of ring or window to byte @at of In[@to]
+ * struct rpu_drive_way - operations of a drive, for each API
+ * @of: driver of the API
+ * @by_image: enqueue a copy of a result after each image, which does nothing for vetoed images:
+ *	streams of this API cannot wait for a word that a kernel writes
+ * @open: create streams, kernels and memory, map lock and ring; set @w->own, @w->control,
+ *	@w->results
+ * @enter: begin calls for this GPU in this thread: 0, or -1
+ * @leave: end these calls
+ * @wait: later work of the stream begins when the word is at least @value
+ * @write: set the word to @value when the stream's earlier work has ended
+ * @copy_in: copy bytes of a raw image, from byte @from of ring or window to byte @at of In[@to]
  * @compute: pretreat, count, decide, bank and publish image @k of this GPU
- * @copy_out: the result of bank @slot; by image: of image @slot of this GPU, if it was accepted
- * @poll: the kernel that stays has images from @k of this GPU on
- * @ended: that kernel has let go of the GPU; NULL: it does not
- * @flush: what was enqueued begins: 0, or -1 with the first reason why not
- * @look: bring words up to date that the GPU does not write itself; NULL: it writes all
- * @is_idle: what the stream was given has ended
- * @close: let go of all, also of a part of it
- * @abandon: it does not answer: nothing of it is given back
+ * @copy_out: copy the result of bank @slot; by image: of image @slot of this GPU, if accepted
+ * @poll: start the persistent kernel at image @k of this GPU
+ * @ended: has that kernel returned? NULL: it never does before STOP
+ * @flush: submit enqueued work: 0, or -1 with the reason of the first failure
+ * @look: update words that the GPU does not write itself; NULL: it writes all
+ * @is_idle: has all work of the stream ended?
+ * @close: release everything, even after a failed open
+ * @abandon: the GPU does not answer: release nothing
  */
 struct rpu_drive_way {
 	const struct rpu_gpu_driver *of;
@@ -99,26 +100,26 @@ struct rpu_drive_way {
 
 extern const struct rpu_drive_way rpu_cuda_drive, rpu_vulkan_drive;
 
-/* The image that is number k of this GPU, among all. */
+/* Number among all images of the k-th image of this GPU. */
 static inline uint32_t rpu_number_of(const struct rashpa_drive *d, const struct rpu_wheel *w,
 				     uint32_t k)
 {
 	return k * d->count + (w - d->wheel);
 }
 
-/* Bytes of an image with its record, as banks and results have it. */
+/* Bytes of an image with its record in banks and results. */
 static inline size_t rpu_bank_bytes(const struct rashpa_drive *d)
 {
 	return (d->pixels + RPU_RECORD) * sizeof(float);
 }
 
-/* What is told with image k of this GPU; all that follow, for the kernel that polls. */
+/* Arguments for image k of this GPU; for the polling kernel, from image k on. */
 struct rpu_push rpu_push_of(const struct rashpa_drive *d, const struct rpu_wheel *w, uint32_t k);
 struct rpu_driven rpu_driven_of(const struct rashpa_drive *d, const struct rpu_wheel *w,
 				uint32_t k);
-/* Groups of pretreatment. */
+/* Groups of the pretreatment kernel. */
 uint64_t rpu_raw_groups(const struct rashpa_drive *d, const struct rpu_wheel *w);
-/* The pages that bytes are in, of the host or of a board's window: memory, and their byte there. */
+/* Map the pages of host memory or a board's window. Sets the memory, and the offset of @from. */
 int rpu_let_see(struct rpu_gpu *gpu, const void *from, uint64_t bytes, bool window,
 		struct rashpa_gpu_memory **memory, uint64_t *at, char *why);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What an engine has to be able to do. Stages have no state but what is in the structures here, and
- * allocate nothing. An image is width x height numbers, line by line without gaps; what is invalid
- * is NaN.
+ * The interface of an engine. Stages keep all state in the structures below and allocate nothing.
+ * An image is width x height numbers, line by line without gaps; invalid pixels are NaN.
  */
 #ifndef RPU_ENGINE_H
 #define RPU_ENGINE_H
@@ -16,8 +15,8 @@
 #define RPU_GAINS	3
 
 /**
- * struct rpu_raw - an image as it came
- * @data: its first pixel
+* struct rpu_raw - a raw image
+* @data: first pixel
  * @line_stride: bytes from line to line
  */
 struct rpu_raw {
@@ -31,11 +30,11 @@ struct rpu_raw {
  * @height: pixels
  * @pixel: enum rashpa_pixel: u8, u16, u32; a JUNGFRAU's are u16
  * @jungfrau: two bits of a pixel are the gain's code; else there is one gain
- * @pedestal: of the gains from the highest on, in the raw pixels' unit; [0] moves with dark images
+* @pedestal: planes from the highest gain on, in raw units; dark images update [0]
  * @per_gain: 1 / gain: results per raw unit; negative for a JUNGFRAU's [1] and [2]; NaN: the pixel
  *	is invalid
  * @saturated: without @jungfrau: raw values from here on are invalid
- * @dark_weight: of a dark image in the running mean, above 0; 1: it replaces
+* @dark_weight: weight of a dark image in the running mean, above 0; 1: replace the mean
  * @whole: results are rounded, halves upwards
  */
 struct rpu_calibration {
@@ -49,18 +48,17 @@ struct rpu_calibration {
 };
 
 /**
- * struct rpu_correction - what is taken away of an image; in place
+* struct rpu_correction - offsets, background and outliers to remove, in place
  * @width: pixels
  * @height: pixels
- * @chip_width: of regions that have a common offset; 0: there are none
- * @chip_height: likewise
- * @quiet: pixels whose size is below tell of the offset
- * @blank: plane: an image without sample; or NULL
- * @scale: the blank is taken as often as its sum goes into that of the image, over pixels that both
- *	have; else once
+* @chip_width: width of regions with a common offset, pixels; 0: no such regions
+* @chip_height: height of these regions
+* @quiet: pixels with absolute values below this give the offset
+* @blank: plane: an image without sample, or NULL
+ * @scale: multiply the blank by the ratio of the image's sum to its own, over pixels valid in both
  * @outlier: outliers become invalid
- * @outlier_above: and are above
- * @outlier_ratio: and so many times their largest neighbour
+ * @outlier_above: an outlier is above this value
+ * @outlier_ratio: and above this multiple of its largest neighbour
  * @mark: [pixels] for engines
  * @partial: [2 * height] for engines
  */
@@ -77,10 +75,10 @@ struct rpu_correction {
 };
 
 /**
- * struct rpu_assembly - where pixels go
- * @pixels: of the result
- * @source: [@pixels]: index of a pixel, RPU_NOTHING: none, it is invalid
- * @weight: [@pixels]: part of that pixel's value; NULL: all of it
+* struct rpu_assembly - source of each pixel of an assembled image
+* @pixels: pixels of the result
+* @source: [@pixels]: index of the source pixel; RPU_NOTHING: no source, invalid
+* @weight: [@pixels]: factor of the source pixel's value; NULL: 1
  */
 struct rpu_assembly {
 	size_t pixels;
@@ -91,11 +89,11 @@ struct rpu_assembly {
 #define RPU_NOTHING	UINT32_MAX
 
 /**
- * struct rpu_binning - blocks of pixels become one: the sum, invalid if one of them is
- * @width: pixels of the result
- * @height: likewise
- * @x: pixels of a block
- * @y: likewise
+* struct rpu_binning - sum blocks of pixels; one invalid pixel makes the sum invalid
+ * @width: width of the result, pixels
+ * @height: height of the result, pixels
+ * @x: width of a block, pixels
+ * @y: height of a block, pixels
  */
 struct rpu_binning {
 	uint32_t width, height;
@@ -103,9 +101,9 @@ struct rpu_binning {
 };
 
 /**
- * struct rpu_bench - where threads put what they keep until it is known how much there is
- * @places: how many threads
- * @room: elements of @column and @value for each: what fits, a line, and a group of 16 more
+* struct rpu_bench - room for the pixels that threads keep, until all are counted
+* @places: number of threads
+* @room: elements of @column and @value per thread: capacity, a line, and a group of 16 more
  * @column: [@places * @room]
  * @value: likewise
  * @sum: [@places]
@@ -119,15 +117,15 @@ struct rpu_bench {
 };
 
 /**
- * struct rpu_csr - an image of which only some pixels are kept: row y has those from row[y] to
+* struct rpu_csr - sparse image: row y consists of the elements from row[y] to
  *	before row[y + 1]
  * @row: height + 1 numbers
- * @column: of each that is kept, rising in a row
+* @column: column of each kept pixel, rising in a row
  * @value: likewise
  * @capacity: elements of @column and @value
- * @count: pixels above the threshold; more than @capacity: overflow, and what is in @row, @column
- *	and @value is nothing
- * @bench: of the pipeline
+ * @count: pixels above the threshold; above @capacity: overflow, and @row, @column and @value are
+ *	undefined
+ * @bench: bench of the pipeline
  */
 struct rpu_csr {
 	uint32_t *row, *column;
@@ -137,22 +135,22 @@ struct rpu_csr {
 	struct rpu_bench *bench;
 };
 
-/** enum rpu_error - what the error of a bin is */
+/** enum rpu_error - model of a bin's error */
 enum rpu_error {
 	RPU_ERROR_NONE,
-	RPU_ERROR_POISSON,	/* of counts: their variance is their number */
-	RPU_ERROR_AZIMUTHAL,	/* how much pixels of the bin differ */
+	RPU_ERROR_POISSON,	/* the variance of counts is their number */
+	RPU_ERROR_AZIMUTHAL,	/* from the deviation of pixels in the bin */
 };
 
 /**
- * struct rpu_matrix - which pixels are in a bin, and how much of them: bin b has the elements from
+ * struct rpu_matrix - the pixels in each bin and their parts: bin b has the elements from
  *	start[b] to before start[b + 1]
- * @bins: how many
+ * @bins: number of bins
  * @start: [@bins + 1]
- * @pixel: of each element
- * @part: of the pixel that is in the bin, above 0; NULL: 1
- * @norm: plane: what a pixel sees of what it would see beside the beam: solid angle, polarisation
- * @sum_norm: [@bins]: of @part times @norm
+* @pixel: pixel of each element
+* @part: part of the pixel inside the bin, above 0; NULL: 1
+* @norm: plane: relative sensitivity of a pixel by solid angle and polarisation
+* @sum_norm: [@bins]: sum of @part times @norm
  * @error: enum rpu_error
  */
 struct rpu_matrix {
@@ -163,38 +161,38 @@ struct rpu_matrix {
 	uint32_t error;
 };
 
-/** enum rpu_steps - whose steps a peak finder takes */
+/** enum rpu_steps - algorithm of the peak finder */
 enum rpu_steps {
 	RPU_PYFAI,
 	RPU_PEAKFINDER8,
 };
 
 /**
- * struct rpu_finder - how peaks are found, and memory for it
+ * struct rpu_finder - parameters and memory of the peak finder
  * @width: pixels
  * @height: pixels
  * @steps: enum rpu_steps
- * @rings: of pixels that are as far from the beam, how many
- * @start: [@rings + 1]: of each among all pixels, ring by ring
- * @slot: [pixels]: where a pixel is among them
- * @place: [pixels]: where a pixel is among the rings: 2.5 is the middle of the third one
- * @cycles: how often what is too far from the mean of a ring is left out
- * @clip: too far: times the deviation; of peakfinder8 the least signal to noise as well
- * @pick: a peak is above the mean by so many times what that is uncertain by (pyFAI)
- * @noise: of the detector, a part of what it is uncertain by (pyFAI)
- * @patch: pixels of the side of the square in which it is the farthest above (pyFAI)
- * @connected: pixels of that square that are picked, itself as well (pyFAI)
+ * @rings: number of rings; pixels of a ring have the same distance from the beam
+ * @start: [@rings + 1]: first pixel of each ring when pixels are ordered ring by ring
+ * @slot: [pixels]: position of each pixel in that order
+ * @place: [pixels]: ring coordinate of each pixel: 2.5 is the middle of the third ring
+ * @cycles: rounds of leaving out pixels too far from a ring's mean
+ * @clip: limit of that distance in deviations; for peakfinder8 also the least signal to noise
+ * @pick: a peak exceeds the mean by this multiple of the uncertainty (pyFAI)
+ * @noise: noise of the detector, part of the uncertainty (pyFAI)
+ * @patch: side of the square in which a peak is the maximum, pixels (pyFAI)
+ * @connected: picked pixels in that square, the peak itself included (pyFAI)
  * @threshold: a peak's pixels are above this (peakfinder8)
- * @least: pixels of a peak (peakfinder8)
- * @most: likewise
- * @radius: of the neighbourhood that a peak is compared with, pixels (peakfinder8)
+ * @least: fewest pixels of a peak (peakfinder8)
+ * @most: most pixels of a peak (peakfinder8)
+ * @radius: radius of the neighbourhood that a peak is compared with, pixels (peakfinder8)
  * @mean: [rings]; NaN: no ring has a valid pixel
  * @deviation: [rings]
- * @limit: [rings]: what pixels of peaks are above (peakfinder8), or those that may be (pyFAI)
- * @value: [pixels]: of the engine: of pixels, ring by ring
+ * @limit: [rings]: lower limit of a peak's pixels (peakfinder8) or of candidates (pyFAI)
+ * @value: [pixels]: pixels ring by ring, for the engine
  * @mark: [pixels]
  * @found: [@height]: marked pixels of a line
- * @list: [pixels]: those of a peak
+ * @list: [pixels]: pixels of a peak
  */
 struct rpu_finder {
 	uint32_t width, height;
@@ -214,9 +212,9 @@ struct rpu_finder {
 
 /**
  * struct rpu_statistics - mean and deviation of images, pixel by pixel
- * @mean: of what was valid
- * @m2: sum of the squared distances from it (Welford 1962)
- * @n: how often a pixel was valid
+* @mean: mean of valid values
+* @m2: sum of the squared distances from the mean (Welford 1962)
+* @n: number of valid values
  */
 struct rpu_statistics {
 	double *mean, *m2;
@@ -224,17 +222,17 @@ struct rpu_statistics {
 };
 
 /**
- * struct rpu_engine - who computes
- * @name: for options and reports
- * @pretreat: a raw image becomes numbers
- * @dark: a dark image moves the pedestal of the highest gain
- * @correct: take away what is not of the sample
- * @assemble: bring pixels where they are seen
- * @bin: blocks of pixels become one
- * @above: how many of @count pixels are above the threshold
- * @compress: keep what is above the threshold
- * @look: mean, deviation and limit of rings; mark and count what may be a pixel of a peak
- * @integrate: the mean of each bin, and its error, unless that is NULL; what is invalid does not
+ * struct rpu_engine - functions that compute the stages
+ * @name: name in options and reports
+ * @pretreat: convert a raw image to numbers
+ * @dark: update the pedestal of the highest gain by a dark image
+ * @correct: remove common offset, background and outliers
+ * @assemble: move pixels to their place in the assembled image
+ * @bin: sum blocks of pixels
+ * @above: count the pixels above the threshold among @count
+ * @compress: keep pixels above the threshold
+ * @look: set mean, deviation and limit of rings; mark and count candidate pixels of peaks
+ * @integrate: set the mean of each bin, and its error unless that is NULL; invalid pixels do not
  *	count, a bin without pixels is NaN
  * @accumulate: add an image to statistics
  */
@@ -254,10 +252,10 @@ struct rpu_engine {
 	void (*accumulate)(struct rpu_statistics *s, const float *pixel, size_t count);
 };
 
-extern const struct rpu_engine rpu_reference;	/* in double, and no tricks: the judge */
+extern const struct rpu_engine rpu_reference;	/* plain code in double, for comparison */
 extern const struct rpu_engine rpu_cpu;		/* all processors that OpenMP may use */
 
-/* Of the engines, in files of their own: what is done with whole images. */
+/* Functions of the engines for whole images, in separate files. */
 void rpu_reference_correct(const struct rpu_correction *c, float *pixel);
 void rpu_reference_assemble(const struct rpu_assembly *a, const float *pixel, float *result);
 void rpu_reference_bin(const struct rpu_binning *b, const float *pixel, float *result);
@@ -272,8 +270,8 @@ void rpu_cpu_assemble(const struct rpu_assembly *a, const float *pixel, float *r
 void rpu_cpu_bin(const struct rpu_binning *b, const float *pixel, float *result);
 
 /*
- * Rings without a valid pixel, whose mean is NaN: they have what the next one towards the beam has,
- * or else the next one outwards, so that those beside them are not compared with nothing.
+ * Fill in rings without a valid pixel, whose mean is NaN, so that neighbouring rings can be
+ * interpolated. They copy the next ring towards the beam, or else the next one outwards.
  */
 static inline void rpu_bridge(const struct rpu_finder *f)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * GPUs that compute stages. An image stays in a GPU's memory from stage to stage, until somebody
- * else asks for it. gpu-stages.c has the stages; a driver of each maker's has buffers and batches
- * of kernels. Functions return 0, or -1 with the reason.
+ * GPUs that compute stages. An image stays in GPU memory from stage to stage, until a stage of
+ * the host reads it. gpu-stages.c defines the stages; the driver of each API provides buffers and
+ * batches of kernels. Functions return 0, or -1 with the reason.
  */
 #ifndef RPU_GPU_H
 #define RPU_GPU_H
@@ -14,7 +14,7 @@
 
 #define RPU_RING_BYTES	(UINT64_C(16) << 30)	/* kernels count words of a ring in 32 bits */
 
-/* Buffers of kernels, as vulkan.glsl and cuda.cu have them. */
+/* Buffers of kernels, as in vulkan.glsl and cuda.cu. */
 enum rpu_place {
 	RPU_AT_RAW, RPU_AT_PEDESTAL, RPU_AT_GAIN, RPU_AT_IMAGE, RPU_AT_TOLD, RPU_AT_ROW,
 	RPU_AT_COLUMN, RPU_AT_VALUE, RPU_AT_START, RPU_AT_ELEMENT, RPU_AT_PART, RPU_AT_NORM,
@@ -27,14 +27,14 @@ enum rpu_kernel {
 };
 
 /**
- * struct rpu_push - what a kernel is told, each time; vulkan.glsl and cuda.cu have it
- * @width: pixels; or bins
+ * struct rpu_push - arguments of each launch of a kernel, as in vulkan.glsl and cuda.cu
+ * @width: pixels, or bins
  * @height: pixels
- * @pixels: of an image
- * @first: word of the raw image
+ * @pixels: pixels of an image
+ * @first: first word of the raw image
  * @saturated: raw values from here on are invalid
- * @capacity: elements; or what error there is to be
- * @number: the threshold; or the weight of a dark image
+* @capacity: elements, or the error model (enum rpu_error)
+* @number: threshold, or weight of a dark image
  */
 struct rpu_push {
 	uint32_t width, height, pixels;
@@ -44,7 +44,7 @@ struct rpu_push {
 	float number;
 };
 
-/** struct rpu_constants - what a kernel is told once */
+/** struct rpu_constants - arguments of a kernel that are set once */
 struct rpu_constants {
 	uint32_t pixel_bytes, jungfrau, whole, parts;
 };
@@ -52,21 +52,21 @@ struct rpu_constants {
 struct rpu_gpu;
 
 /**
- * struct rpu_gpu_driver - what a GPU does, whoever makes it
- * @name: with which those of GPUs begin, as vulkan:1
- * @open: becomes the GPU
- * @make: have a buffer, @bytes long; @host: of the host's memory, where both write or read
- * @use: memory that was offered is the buffer of raw images
- * @kernel: a kernel will be launched, with these constants
- * @ready: all buffers are there
- * @begin: a batch of what follows
- * @clear: a buffer becomes zero
- * @run: launch a kernel, in so many groups
- * @barrier: what follows sees what was done so far
- * @finish: the batch begins, and has ended when this returns
- * @store: bytes into a buffer, outside of batches
- * @load: bytes of a buffer, likewise
- * @end: let go of it, also of a part of it
+ * struct rpu_gpu_driver - operations of a GPU, for each API
+ * @name: prefix of the names of GPUs, as "vulkan" in vulkan:1
+ * @open: open the GPU
+ * @make: allocate a buffer of @bytes; @host: in host memory that GPU and host access
+ * @use: use offered memory as the buffer of raw images
+ * @kernel: prepare a kernel with these constants
+ * @ready: called after all buffers were allocated
+ * @begin: begin a batch of operations
+ * @clear: set a buffer to zero
+ * @run: launch a kernel with this number of groups
+ * @barrier: make the results so far visible to the following operations
+ * @finish: run the batch and wait for its end
+ * @store: copy bytes into a buffer, outside of batches
+ * @load: copy bytes from a buffer, outside of batches
+ * @end: release everything, even after a failed open
  */
 struct rpu_gpu_driver {
 	const char *name;
@@ -90,20 +90,20 @@ struct rpu_gpu_driver {
 };
 
 /**
- * struct rpu_gpu - one that is open; what its driver knows more is behind it
- * @by: its driver
- * @here: the image is in memory of the host
- * @there: the image is in memory of the GPU
- * @driven: a drive has it
- * @gpu: of librashpa
- * @info: likewise
- * @offered: for raw images; NULL: none was asked for
- * @offered_bytes: of it
- * @addresses: of what is offered, if no processor reaches it
- * @ring: where raw images are in what is offered
- * @raw_bytes: of a raw pixel
- * @width: of raw images
- * @height: likewise
+ * struct rpu_gpu - an open GPU; data of its driver follow
+ * @by: driver
+ * @here: the image is in host memory
+ * @there: the image is in GPU memory
+ * @driven: a drive uses the GPU
+ * @gpu: handle of librashpa
+ * @info: description from librashpa
+ * @offered: memory offered for raw images; NULL: not requested
+ * @offered_bytes: size of the offered memory
+ * @addresses: address range of the offered memory, if the CPU cannot access it
+ * @ring: location of raw images in the offered memory
+ * @raw_bytes: bytes of a raw pixel
+ * @width: width of raw images, pixels
+ * @height: height of raw images, pixels
  */
 struct rpu_gpu {
 	const struct rpu_gpu_driver *by;
@@ -120,31 +120,31 @@ struct rpu_gpu {
 
 extern const struct rpu_gpu_driver rpu_vulkan, rpu_cuda;
 
-/* Have memory of it for raw images, as rashpa_pipeline_offer(): the dma-buf, or -1. */
+/* Allocate GPU memory for raw images, see rashpa_pipeline_offer(). Returns the dma-buf, or -1. */
 int rpu_gpu_offer(struct rpu_gpu *g, const void **base, uint64_t *length, char *why);
-/* Load what stages need; @ring as rashpa_pipeline_begin() has it. */
+/* Load the data of the stages; @ring as in rashpa_pipeline_begin(). */
 int rpu_gpu_begin(struct rpu_gpu *g, const struct rpu_calibration *c,
 		  const struct rashpa_raw_ring *ring, char *why);
 int rpu_gpu_begin_compress(struct rpu_gpu *g, uint32_t height, uint32_t capacity, char *why);
 int rpu_gpu_begin_integrate(struct rpu_gpu *g, const struct rpu_matrix *m, size_t pixels,
 			    char *why);
-/* All stages have begun; their images have so many pixels at most. */
+/* Call after the begin of all stages. @pixels: most pixels of their images. */
 int rpu_gpu_ready(struct rpu_gpu *g, size_t pixels, char *why);
-/* A raw image, of what was offered or of the host, becomes the image, or moves the pedestal. */
+/* Convert a raw image from offered or host memory, or update the pedestal by a dark image. */
 int rpu_gpu_pretreat(struct rpu_gpu *g, const struct rpu_calibration *c, const struct rpu_raw *raw,
 		     char *why);
 int rpu_gpu_dark(struct rpu_gpu *g, const struct rpu_calibration *c, const struct rpu_raw *raw,
 		 char *why);
-/* As an engine does. */
+/* As the functions of struct rpu_engine. */
 int rpu_gpu_above(struct rpu_gpu *g, size_t pixels, float threshold, uint64_t *above, char *why);
 int rpu_gpu_compress(struct rpu_gpu *g, uint32_t width, uint32_t height, float threshold,
 		     struct rpu_csr *csr, char *why);
 int rpu_gpu_integrate(struct rpu_gpu *g, const struct rpu_matrix *m, float *intensity,
 		      float *sigma, char *why);
-/* The image, from there and to there. */
+/* Copy the image from or to GPU memory. */
 int rpu_gpu_load(struct rpu_gpu *g, size_t pixels, float *image, char *why);
 int rpu_gpu_store(struct rpu_gpu *g, size_t pixels, const float *image, char *why);
-/* NULL: there is none. */
+/* NULL is allowed. */
 void rpu_gpu_end(struct rpu_gpu *g);
 
 #endif /* RPU_GPU_H */

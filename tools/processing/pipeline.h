@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the stages of a pipeline know of each other. */
+/* Structures that the stages of a pipeline share. */
 #ifndef RPU_PIPELINE_H
 #define RPU_PIPELINE_H
 
@@ -20,7 +20,7 @@ enum rpu_stage_index {
 	RPU_ACCUMULATE, RPU_STAGES,
 };
 
-/* Where results go; each that the configuration names. */
+/* Sinks of results, in the order of the array. */
 enum rpu_sink_index {
 	RPU_SINK_RAW, RPU_SINK_STREAMS, RPU_SINK_NEXUS, RPU_SINK_PUBLISH, RPU_SINKS,
 };
@@ -28,16 +28,16 @@ enum rpu_sink_index {
 struct rpu_work;
 
 /**
- * struct rpu_stage - one of them; what is NULL is not done
- * @name: in configurations and reports
- * @on_gpu: a GPU of the pipeline does it, where there is one, and may have the image alone
- * @changes: it changes the image, or makes another one
- * @read: its object of the configuration
- * @begin: the geometry is known: read files, make buffers; -1 with the reason
- * @room: make what it needs in a result; -1: no memory
- * @run: an image: 1; 0: veto; -1 with the reason in the pipeline's why. Adds to bytes_in and
- *	bytes_out
- * @end: let go of what begin() made, also of a part of it
+ * struct rpu_stage - a stage; functions that are NULL are skipped
+ * @name: name in configurations and reports
+ * @on_gpu: a GPU of the pipeline runs the stage, and may hold the only copy of the image
+ * @changes: the stage changes the image, or makes another one
+ * @read: read the stage's object in the configuration
+ * @begin: read files and allocate buffers, when the geometry is known; -1 with the reason
+ * @room: allocate the stage's part of a result; -1: no memory
+ * @run: process an image. 1: go on; 0: veto; -1 with the reason in the pipeline's why. Adds to
+ *	bytes_in and bytes_out
+ * @end: release the resources of begin(), even after a failure
  */
 struct rpu_stage {
 	const char *name;
@@ -54,19 +54,19 @@ extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_correct, rpu_stage_a
 			      rpu_stage_integrate, rpu_stage_accumulate;
 
 /**
- * struct rpu_sink - where results go
- * @name: in configurations and reports
- * @read: its object of the configuration, at "sinks": the argument is a struct rpu_sink_at, whose
- *	state is made here
- * @open: the pipeline begins: have what it needs; what others have there stays as it is, since the
- *	next sink may be refused; -1 with the reason
- * @start: all sinks are accepted: what was there may be lost; likewise. NULL: there is nothing
- *	to do
- * @put: a result: 0; or -1 with the reason: it is lost. Adds to bytes_out
- * @flush: what was put is safe from the end of this program: 0; or -1 with the reason: results
- *	since the last one are lost, and are counted here. NULL: put does it
- * @finish: all was put: 0, or -1 with the reason
- * @end: let go of the state, also of a part of it
+ * struct rpu_sink - a destination of results
+ * @name: name in configurations and reports
+ * @read: read the sink's object in "sinks" of the configuration: the argument is a struct
+ *	rpu_sink_at, whose state is allocated here
+ * @open: acquire resources when the pipeline begins; existing data must survive, since the next
+ *	sink may be refused; -1 with the reason
+ * @start: all sinks are accepted, so existing data may be replaced; -1 with the reason. NULL:
+ *	nothing to do
+ * @put: write a result: 0; or -1 with the reason: it is lost. Adds to bytes_out
+ * @flush: make results survive the end of this program: 0; or -1 with the reason: results since
+ *	the last flush are lost, and are counted here. NULL: put does it
+ * @finish: complete the output after the last result: 0, or -1 with the reason
+ * @end: release the state, even after a failure
  */
 struct rpu_sink {
 	const char *name;
@@ -86,9 +86,9 @@ struct rpu_file;
 
 struct rpu_sink_at {
 	const struct rpu_sink *sink;
-	void *state;		/* NULL: it is not asked for */
+	void *state;		/* NULL: the configuration does not name the sink */
 	bool go_on;		/* "on_error": "go_on" */
-	bool dead;		/* it has failed, and has said so */
+	bool dead;		/* has failed and reported it */
 };
 
 /* "on_error": "stop" or "go_on"; to is the struct rpu_sink_at */
@@ -96,21 +96,21 @@ int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to
 
 /* "sinks": to is the pipeline */
 int rpu_sinks_read(struct json_place *at, struct json_object *value, void *to);
-/* OpenMP's threads are here, if it has some: 0; or a negative errno: a fork without them. */
+/* 0; or a negative errno in a forked process, which lacks the threads of OpenMP. */
 int rpu_threads(char *why);
-/* This is the fork of the process that has opened it. */
+/* Is this a fork of the process that has opened the pipeline? */
 bool rpu_is_elsewhere(const struct rashpa_pipeline *p);
-/* Why it is not as it has to be: a negative errno. */
+/* 0 if the pipeline can process images; or a negative errno with the reason. */
 int rpu_unready(const struct rashpa_pipeline *p, char *why);
 int rpu_sinks_open(struct rashpa_pipeline *p, char *why);
 void rpu_sinks_end(struct rashpa_pipeline *p);
 
-/* A result, and where stages write what it points to. free() has it all. */
+/* A result and the memory that it points to. One free() releases all. */
 struct rpu_work {
 	const struct rashpa_pipeline *pipeline;
 	struct rpu_raw raw;
 	float *pretreated, *assembled;
-	float *image;			/* one of them: what the next stage takes */
+	float *image;			/* input of the next stage: one of these */
 	struct rpu_csr csr;
 	struct rashpa_peak *peak;
 	float *intensity, *sigma;
@@ -142,17 +142,17 @@ struct rpu_module {
 
 struct rashpa_pipeline {
 	const struct rpu_engine *engine;
-	char board_name[32];		/* who pretreats; empty: the engine */
-	struct rpu_board *board;	/* once it has begun, or offered memory */
+	char board_name[32];		/* board that pretreats; empty: the engine does */
+	struct rpu_board *board;	/* set after begin or an offer of memory */
 	const struct rpu_gpu_driver *gpu_driver;	/* NULL: stages are the engine's */
 	char gpu_name[32];
-	struct rpu_gpu *gpu;		/* likewise */
-	pid_t process;			/* that has opened it */
-	char why[RASHPA_PIPELINE_WHY];	/* the last image was not processed */
-	char refused[RASHPA_PIPELINE_WHY];	/* it could not begin */
+	struct rpu_gpu *gpu;		/* set after begin or an offer of memory */
+	pid_t process;			/* process that has opened the pipeline */
+	char why[RASHPA_PIPELINE_WHY];	/* failure of the last image */
+	char refused[RASHPA_PIPELINE_WHY];	/* failure of begin */
 	enum { RPU_OPEN, RPU_BROKEN, RPU_BEGUN, RPU_FINISHED } state;
 	struct rashpa_geometry geometry;
-	char config[RPU_PATH];		/* the file; empty: it was none */
+	char config[RPU_PATH];		/* file of the configuration, or empty */
 	bool used[RPU_STAGES];
 	uint32_t width, height;		/* of processed images */
 
@@ -163,7 +163,7 @@ struct rashpa_pipeline {
 		double constant_gain;	/* 0: none */
 		bool gain_kev, result_kev;
 		double photon_energy_kev;	/* 0: not said */
-		uint32_t dark_images;	/* of the mean; 1: the last one */
+		uint32_t dark_images;	/* images in the mean; 1: only the last one */
 		uint32_t saturated;	/* 0: the largest number of the type */
 		float *planes;
 		struct rpu_calibration calibration;
@@ -179,7 +179,7 @@ struct rashpa_pipeline {
 		struct rpu_turn turn;
 		struct rpu_binning bin;
 		struct rpu_assembly map;
-		float *fine;			/* before it is binned; NULL: it is not */
+		float *fine;			/* image before binning; NULL: no binning */
 	} assemble;
 	struct {
 		char poni[RPU_PATH];
@@ -204,7 +204,7 @@ struct rashpa_pipeline {
 		bool has_range, bbox, solid_angle, polarised;
 		double range[2], polarization;
 		struct rpu_matrix matrix;
-		double *axis;			/* [bins]: their middles */
+		double *axis;			/* [bins]: middles of bins */
 	} integrate;
 	struct {
 		uint32_t images;
@@ -215,9 +215,9 @@ struct rashpa_pipeline {
 	struct rashpa_pipeline_stat stat;
 	struct rashpa_stage_stat stage_stat[RPU_STAGES];
 
-	/* the thread's that puts results */
+	/* used by the thread that puts results */
 	struct rpu_sink_at sink[RPU_SINKS];
-	struct rpu_file *file[RPU_SINKS];	/* the sinks'; NULL: none is open */
+	struct rpu_file *file[RPU_SINKS];	/* open files of sinks, or NULL */
 	struct rashpa_stage_stat sink_stat[RPU_SINKS];
 };
 
@@ -229,13 +229,13 @@ static inline size_t rpu_pixels(const struct rashpa_pipeline *p)
 /* Memory for vectors, cleared; free() it. */
 void *rpu_memory(size_t n, size_t size);
 
-/* For as many threads as there may be; rpu_bench_free() it. NULL: no memory. */
+/* Room for all threads; release it by rpu_bench_free(). NULL: no memory. */
 struct rpu_bench *rpu_bench_new(uint32_t width, uint32_t capacity);
 void rpu_bench_free(struct rpu_bench *bench);
 
-/* Readers for json-in.h: a path, from the configuration's folder on: char[RPU_PATH]. */
+/* Reader for json-in.h: a path, relative to the configuration's folder: char[RPU_PATH]. */
 int rpu_read_path(struct json_place *at, struct json_object *value, void *to);
-/* One of words[], ended by NULL: its index. */
+/* Sets the index of one of words[], which NULL ends. */
 int rpu_read_word(struct json_place *at, struct json_object *value, const char * const *words,
 		  unsigned int *index);
 /* A number from min to max. */
