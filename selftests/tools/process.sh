@@ -104,7 +104,7 @@ if [[ $other ]]; then
 	take_rest
 	wait "$romulu"
 	is "stopped: a receiver whose board is stopped fails, and reports it" \
-		"$? $(grep -c "$other: somebody stopped it" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
+		"$? $(grep -c "$other: another program stopped it" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
 	romulu --buffer process --pipeline '{}' --engine "fpga$fpga" --timeout 60 >"$work/out" 2>&1
 	is "streaming: the board that streams does not process" \
 		"$? $(grep -c "fpga$fpga: process [0-9]* (remu)" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
@@ -191,7 +191,7 @@ if [[ $other ]]; then
 		with processing.Pipeline({"pretreat": {"gain": 2}}, engine="$other") as pipeline:
 		    assert (pipeline(images[1]).image == 0.5).all()
 		    subprocess.run(["rashpactl", "quiesce", "$other"], check=True, capture_output=True)
-		    fails(pipeline, "somebody stopped it")
+		    fails(pipeline, "another program stopped it")
 		    fails(pipeline, "it has failed before: begin anew")
 		with processing.Pipeline({"pretreat": {"gain": 2}}, engine="$other") as pipeline:
 		    assert (pipeline(images[2]).image == 1).all()

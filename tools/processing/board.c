@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A board that pretreats (fpga-interface.rst, "Processing units"). On-board memory has a ring of
- * raw images, the planes of the calibration, and a ring of results; DTP 0 sends each result into
- * memory of ours, and a lock record behind it. An image is given when the one before is there.
+ * A board that pretreats (fpga-interface.rst, "Processing units"). On-board memory contains a ring
+ * of raw images, the planes of the calibration, and a ring of results. DTP 0 sends each result into
+ * host memory, followed by a lock record. An image is given when the result before has arrived.
  *
- * Raw images come from us, or another board writes them into a part of that memory (offered): they
- * stay where they are then. The unit takes one place of the ring after the other; where the stream
- * is further, what is between is processed as well, and dropped.
+ * The host copies raw images to the board, or another board writes them in place, into offered
+ * memory. The unit takes each place of the ring in turn. If the stream skips images, the places
+ * between are processed, too, and their results dropped.
  */
 #include "board.h"
 
@@ -37,12 +37,12 @@ struct rpu_board {
 	struct view credit, ring;	/* doorbell pages of DTP 0 and of the unit */
 	struct fpga_block unit;
 	uint16_t run;
-	size_t words, bytes;		/* of an image; of a raw word */
+	size_t words, bytes;		/* words of an image; bytes of a raw word */
 	uint32_t width, height;
 	uint64_t raw, raw_step, pedestal, gain, result, result_step;	/* in on-board memory */
 	uint32_t raw_slots;
-	bool in_place;			/* raw images are there already */
-	uint32_t first;			/* entry of the table */
+	bool in_place;			/* raw images are in offered memory */
+	uint32_t first;			/* first entry of the table */
 	uint64_t slot;			/* bytes from result to result in our memory */
 
 	int dmabuf, map, channel;
@@ -55,7 +55,7 @@ struct rpu_board {
 	uint32_t given, darks;		/* images; bits of GIVEN */
 	uint64_t results;
 	bool started;
-	bool lost;			/* an image has no result: what comes may be another's */
+	bool lost;			/* a result is outstanding, and may arrive later */
 };
 
 bool rpu_is_board(const char *name)
@@ -120,7 +120,7 @@ static const char *trouble(const struct rpu_board *b)
 	if (dtp & RFPGA_DTP_FAULTED)
 		return "sending a result, it had a fault";
 	if (!(unit & RFPGA_UNIT_RUNNING) || !(dtp & RFPGA_DTP_RUNNING))
-		return "somebody stopped it";
+		return "another program stopped it";
 	return NULL;
 }
 
@@ -407,7 +407,7 @@ int rpu_board_offer(struct rpu_board *b, const void **base, uint64_t *length, ch
 
 /* --- images --- */
 
-/* A raw image of ours. The place is free: what was given before has been taken. */
+/* Copy a raw image to the board. The place is free: the unit has taken its last image. */
 static void copy(const struct rpu_board *b, const struct rpu_raw *raw)
 {
 	uint8_t *to = (uint8_t *)(uintptr_t)b->memory.base + b->raw +
@@ -422,7 +422,7 @@ static void copy(const struct rpu_board *b, const struct rpu_raw *raw)
 			memcpy(to, line, row);
 }
 
-/* The next place of the ring has an image. */
+/* Give the unit the image in the next place of the ring. */
 static void give(struct rpu_board *b, bool dark)
 {
 	const uint32_t bit = 1u << b->given % 16;
@@ -500,7 +500,7 @@ int rpu_board_pretreat(struct rpu_board *b, const struct rpu_raw *raw, float *re
 	return take(b, result, why);
 }
 
-/* It has no result: the unit's counter tells that it was taken. */
+/* A dark image has no result; wait for the unit's counter of taken images. */
 int rpu_board_dark(struct rpu_board *b, const struct rpu_raw *raw, char *why)
 {
 	const uint64_t since = now_ns();

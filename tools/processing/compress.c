@@ -42,7 +42,7 @@ struct rpu_bench *rpu_bench_new(uint32_t width, uint32_t capacity)
 		return NULL;
 	bench->places = omp_get_max_threads();
 	bench->room = (size_t)capacity + width + 16;
-	/* not cleared: what no thread has written takes no memory */
+	/* not cleared: unused pages take no memory */
 	bench->column = malloc(bench->places * bench->room * sizeof(*bench->column));
 	bench->value = malloc(bench->places * bench->room * sizeof(*bench->value));
 	bench->sum = rpu_memory(bench->places, sizeof(*bench->sum));

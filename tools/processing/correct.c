@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is not of the sample is taken away: common mode, background, outliers. */
+/* Removes signals that are not of the sample: common mode, background, outliers. */
 #include <stdlib.h>
 
 #include "pipeline.h"

@@ -70,7 +70,7 @@ static CLONES void take_away(float *pixel, const float *blank, uint32_t n, float
 		pixel[i] = rpu_without(pixel[i], blank[i], times);
 }
 
-/* Lines are added in their order, whoever has summed them: each run has the same result. */
+/* Sums of lines are added in the order of lines, so that all runs agree exactly. */
 static void background(const struct rpu_correction *c, float *pixel)
 {
 	double image = 0, blank = 0, times = 1;

@@ -7,7 +7,7 @@
 #include "arithmetic.h"
 #include "cpu.h"
 
-#define BINS	8	/* that a thread takes at a time: outer rings have more pixels */
+#define BINS	8	/* bins per turn of a thread: outer rings have more pixels */
 
 static CLONES double sum_whole(const uint32_t *at, uint32_t n, const float *pixel)
 {

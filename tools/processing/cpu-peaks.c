@@ -6,7 +6,7 @@
 #include "arithmetic.h"
 #include "cpu.h"
 
-#define RINGS	8	/* that a thread takes at a time */
+#define RINGS	8	/* rings per turn of a thread */
 
 /* Writes to many rings in turn are nearer to each other than reads of one ring. */
 static void sort(const float *restrict pixel, const uint32_t *restrict slot, uint32_t n,
@@ -102,7 +102,7 @@ static float least_of(const float *values, uint32_t low, uint32_t high)
 	return least;
 }
 
-/* What no picked pixel of a ring is below: its background comes from there and the next rings. */
+/* Lower bound of picked pixels of a ring, whose background depends on the adjacent rings. */
 static void bound(const struct rpu_finder *f)
 {
 	for (uint32_t b = 0; b < f->rings; b++) {

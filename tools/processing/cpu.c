@@ -36,7 +36,7 @@ void convert_few(const uint16_t *raw, float * const *pedestal, float * const *pe
 	}
 }
 
-/* @others: how many have another gain than the highest */
+/* @others: number of pixels with another gain than the highest */
 static inline __attribute__((always_inline))
 void convert_group(const uint16_t *restrict raw, float * const *pedestal, float * const *per_gain,
 		   size_t at, size_t n, unsigned int others, float *restrict result)
@@ -263,8 +263,8 @@ static size_t above(const float *pixel, size_t total, float threshold)
 }
 
 /*
- * Pixels of a line that are kept, behind one another; behind them a group more may be written. A
- * branch for each pixel nobody could foretell: each is written, and counts if it is kept.
+ * Keep pixels of a line, packed; up to a group more may be written after them. A branch for each
+ * pixel would be unpredictable: each is written, and counts only if it is kept.
  */
 static CLONES uint32_t keep_each(const float *line, uint32_t from, uint32_t to, float threshold,
 				 uint32_t *column, float *value)
@@ -321,8 +321,8 @@ static uint32_t keep(const float *line, uint32_t width, float threshold, uint32_
 }
 
 /*
- * Each thread has lines that follow each other, and keeps their pixels in a place of its own. The
- * threads' sums tell where each one's begin; then they are brought there.
+ * Each thread takes consecutive lines, and keeps their pixels in its place of the bench. The sums
+ * of all threads give the start of each thread's pixels in the result; then they are copied there.
  */
 static void compress(const float *pixel, uint32_t width, uint32_t height, float threshold,
 		     struct rpu_csr *csr)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of the engine for all processors have in common. */
+/* Shared by the files of the engine for all processors. */
 #ifndef RPU_CPU_H
 #define RPU_CPU_H
 

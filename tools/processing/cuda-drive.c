@@ -36,7 +36,7 @@ struct cuda_wheel {
 	uint64_t lock, ring_address, given;	/* as GPUs have them */
 	const uint8_t *raw;
 	bool flushes;
-	int failed;			/* the first one that was enqueued, and is none */
+	int failed;			/* first error of enqueueing */
 };
 
 static struct cuda_wheel *of(const struct rpu_wheel *w)

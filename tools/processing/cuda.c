@@ -73,7 +73,7 @@ static void leave(struct rpu_cuda *g)
 	g->cu.pop(&ours);
 }
 
-/* What was asked of the stream has ended. */
+/* Wait for the end of the stream's work. */
 static int wait_for(struct rpu_cuda *g, bool *late)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
@@ -101,7 +101,7 @@ static int end_batch(struct rpu_cuda *g, const char *what, char *why)
 	bool late;
 	int result = wait_for(g, &late);
 
-	/* what was refused at once is the reason of all that came later */
+	/* an error of submission explains all later ones */
 	if (g->failed)
 		result = g->failed;
 	g->failed = 0;
@@ -312,7 +312,7 @@ static int kernel(struct rpu_gpu *gpu, enum rpu_kernel which, const struct rpu_c
 
 static void ready(struct rpu_gpu *gpu)
 {
-	(void)gpu;	/* kernels are told each time */
+	(void)gpu;	/* each launch passes its buffers */
 }
 
 static int begin(struct rpu_gpu *gpu, char *why)

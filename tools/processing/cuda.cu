@@ -72,7 +72,7 @@ struct arguments {
 	uint *profile;
 };
 
-/* What vulkan.glsl declares, and the kernels behind that. */
+/* The declarations of vulkan.glsl, followed by the kernels. */
 struct kernels : arguments {
 	uint this_group;
 
@@ -102,8 +102,8 @@ struct driven : arguments {
 	uint *lock;		/* so many images are there */
 	uint *control;		/* RPU_CONTROL_*, which the host has as well */
 	uint *decision;		/* RPU_DECISION_* */
-	uint *banks;		/* accepted images, each with RPU_RECORD words behind it */
-	uint *given;		/* stacks whose slots were given back, where it does that itself */
+	uint *banks;		/* accepted images, each followed by RPU_RECORD words */
+	uint *given;		/* stacks whose slots the kernel has released, if it does so */
 	/* struct rpu_driven of drive.h */
 	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;
 	uint lock_images, gives;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of the engine of CUDA have in common. */
+/* Shared by the files of the CUDA engine. */
 #ifndef RPU_CUDA_H
 #define RPU_CUDA_H
 
 #include "cuda-api.h"
 #include "gpu.h"
 
-/* What a kernel is given, each time; "struct arguments" of cuda.cu. */
+/* Arguments of each launch of a kernel; "struct arguments" of cuda.cu. */
 struct rpu_arguments {
 	struct rpu_push push;
 	struct rpu_constants constants;

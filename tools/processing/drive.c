@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Ways to drive GPUs beside one image after the other: work that is enqueued when an image is
- * there; work that is enqueued beforehand and waits for the lock itself, in three streams that
- * overlap; a kernel that stays and polls. In each the GPU decides whether an image is accepted, and
- * only what is accepted is copied to the host.
+ * Three ways to drive GPUs, besides processing image by image: enqueue work when an image arrives;
+ * enqueue work beforehand, in three overlapping streams that wait for the lock; or keep a polling
+ * kernel on the GPU. The GPU always decides whether an image is accepted, and only accepted images
+ * are copied to the host.
  *
  *	lock >= s+1 --> in(k): to In[k & 1] --> I --> compute(k): pretreat, decide, bank --> C
  *			     ^ C >= k-1			            | accepted: V
  *	host has R results <-- R <-- out(j): of bank[j % credits] <-- V >= j+1
  *
- * All of these words only rise, and all waits are for "at least": nobody misses one by looking
- * late. Streams that cannot wait for a word that a kernel writes have out(k) behind each
- * compute(k), which copies nothing if there is nothing: an image is computed when that has ended.
+ * All of these words only rise, and all waits are for "at least", so a late poll misses nothing.
+ * Streams that cannot wait for a word that a kernel writes run out(k) after each compute(k), which
+ * copies nothing for a vetoed image. Then an image counts as computed when out(k) has ended.
  */
 #include "drive.h"
 
@@ -60,7 +60,7 @@ static int check_other(struct rashpa_pipeline * const *p, uint32_t i, char *why)
 {
 	for (uint32_t k = 0; k < i; k++) {
 		if (p[k] == p[i])
-			return because(why, -EINVAL, "each GPU of a drive has a pipeline of its own: numbers %"
+			return because(why, -EINVAL, "each GPU of a drive needs a separate pipeline: numbers %"
 				       PRIu32 " and %" PRIu32 " are the same one", k, i);
 	}
 	if (p[i]->gpu->driven)
@@ -147,12 +147,12 @@ static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p, 
 	if (d->plan.raw)
 		return check_ring(d, why);
 	if (!p->gpu->offered || d->count > 1)
-		return because(why, -EINVAL, "where are the raw images? Give a ring of the host, or one GPU with offered memory");
+		return because(why, -EINVAL, "a drive needs raw images: use a ring in host memory, or one GPU with offered memory");
 	d->direct = !d->plan.window_bytes || d->plan.window_bytes >= p->gpu->offered_bytes;
 	if (d->direct) {
 		d->plan.step = p->gpu->ring.step;
 		d->plan.slots = p->gpu->ring.slots;
-		return d->plan.slots ? 0 : because(why, -EINVAL, "the geometry tells of no ring");
+		return d->plan.slots ? 0 : because(why, -EINVAL, "the geometry has no ring of raw images: set ring");
 	}
 	if (d->plan.way != RASHPA_DRIVE_AHEAD)
 		return because(why, -EINVAL, "a window in pieces is for work that is enqueued ahead");
@@ -331,7 +331,7 @@ static void enqueue_compute(struct rashpa_drive *d, struct rpu_wheel *w, uint32_
 		way->wait(d, w, RPU_COMPUTE, RPU_CONTROL_IN, k + 1);
 	else if (d->plan.way == RASHPA_DRIVE_AHEAD)
 		way->wait(d, w, RPU_COMPUTE, RPU_CONTROL_LOCK, rpu_number_of(d, w, k) + 1);
-	/* what was decided of the image before the last one is still read */
+	/* image k - 2 may still read the decision */
 	if (way->by_image && k >= 2)
 		way->wait(d, w, RPU_COMPUTE, RPU_CONTROL_COMPUTED, k - 1);
 	way->compute(d, w, k);
@@ -417,7 +417,7 @@ static bool is_over(const struct rashpa_drive *d)
 	return true;
 }
 
-/* The oldest result that nobody has got, and its record. */
+/* The oldest result that was not yet returned, and its record. */
 static const float *result_of(const struct rashpa_drive *d, const struct rpu_wheel *w,
 			      uint32_t *record)
 {
@@ -447,7 +447,7 @@ static struct rpu_wheel *with_result(struct rashpa_drive *d)
 	return best;
 }
 
-/* Nothing moves, for so long that somebody will not come any more: who waits for what. */
+/* No progress for patience_ms: report the wait that blocks. */
 static int lost_patience(const struct rashpa_drive *d, char *why)
 {
 	for (uint32_t i = 0; i < d->count; i++) {
@@ -476,8 +476,8 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 }
 
 /*
- * The program has all results that there may be, of each GPU that something is missing of: who has
- * images may wait for the program. With a credit left it is the producer that is late, or the GPU.
+ * Does every unfinished GPU lack credits, since the program holds all results? Then the GPUs may
+ * wait for the program. If a credit is left, the producer or a GPU is late.
  */
 static bool is_held(const struct rashpa_drive *d)
 {
@@ -611,7 +611,7 @@ void rashpa_drive_status_sized(const struct rashpa_drive *d, struct rashpa_drive
 
 /* --- the end --- */
 
-/* What a stream was given has ended: false if it does not. */
+/* Wait for the end of a stream's work: false if it does not end. */
 static bool becomes_idle(struct rashpa_drive *d, struct rpu_wheel *w, enum rpu_stream stream)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
@@ -627,7 +627,7 @@ static bool becomes_idle(struct rashpa_drive *d, struct rpu_wheel *w, enum rpu_s
 	}
 }
 
-/* Waits that are left get what they wait for. */
+/* Satisfy the remaining waits of the streams, so that they end. */
 static bool let_end(struct rashpa_drive *d, struct rpu_wheel *w)
 {
 	bool idle;
@@ -664,7 +664,7 @@ int rashpa_drive_close(struct rashpa_drive *d, char *why)
 		/* it may still read and write all of this: nothing is freed */
 		for (uint32_t i = 0; i < d->count; i++)
 			d->way->abandon(&d->wheel[i]);
-		return !why ? -EIO : because(why, -EIO, "a GPU does not answer: what it has is not given back before this program ends");
+		return !why ? -EIO : because(why, -EIO, "a GPU does not answer: its memory is released only when this program ends");
 	}
 	for (uint32_t i = 0; i < d->count; i++) {
 		if (d->wheel[i].own)

@@ -55,7 +55,7 @@ struct rpu_calibration {
 * @chip_height: height of these regions
 * @quiet: pixels with absolute values below this give the offset
 * @blank: plane: an image without sample, or NULL
- * @scale: multiply the blank by the ratio of the image's sum to its own, over pixels valid in both
+ * @scale: multiply the blank by the ratio of the image's sum to its own, over valid pixels
  * @outlier: outliers become invalid
  * @outlier_above: an outlier is above this value
  * @outlier_ratio: and above this multiple of its largest neighbour

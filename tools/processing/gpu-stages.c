@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Stages that a GPU computes, whoever makes it. */
+/* Stages on a GPU, independent of its API. */
 #include "gpu.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "rashpa.h"
 #include "say.h"
 
-#define OFFERED		(UINT64_C(64) << 20)	/* bytes, when nobody says how many */
+#define OFFERED		(UINT64_C(64) << 20)	/* bytes, by default */
 
 int rpu_gpu_offer(struct rpu_gpu *g, const void **base, uint64_t *length, char *why)
 {
@@ -52,8 +52,8 @@ static int take_ring(struct rpu_gpu *g, const struct rashpa_raw_ring *ring, uint
 			       g->info.name);
 	if (ring->offset + (ring->slots - 1) * ring->step + image > RPU_RING_BYTES)
 		return because(why, -1, "%s: raw images end at byte %" PRIu64
-			       " of the memory that was offered, and a GPU reads up to %" PRIu64
-			       ": have fewer slots", g->info.name,
+			       " in offered memory, and a GPU reads up to %" PRIu64
+			       ": use fewer slots", g->info.name,
 			       ring->offset + (ring->slots - 1) * ring->step + image,
 			       RPU_RING_BYTES);
 	g->ring = *ring;
@@ -87,7 +87,7 @@ int rpu_gpu_begin(struct rpu_gpu *g, const struct rpu_calibration *c,
 	g->height = c->height;
 	if (ring->slots && take_ring(g, ring, pixels * g->raw_bytes, why))
 		return -1;
-	/* nobody streams into what was offered: images are ours to bring */
+	/* no board streams into the offered memory: images are copied by the host */
 	if (!ring->slots) {
 		rashpa_gpu_free(g->offered);
 		g->offered = NULL;

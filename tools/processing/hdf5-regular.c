@@ -134,7 +134,7 @@ static herr_t regular_write(H5FD_t *file, H5FD_mem_t type, hid_t transfer, haddr
 	return -1;
 }
 
-/* What somebody writes is not read, as by HDF5's own driver. */
+/* Files that another process writes are refused, as by HDF5's own driver. */
 static herr_t regular_lock(H5FD_t *file, hbool_t write)
 {
 	const int kind = write ? LOCK_EX : LOCK_SH;
@@ -150,7 +150,7 @@ static herr_t regular_unlock(H5FD_t *file)
 
 static const H5FD_class_t driver = {
 #ifdef H5FD_CLASS_VERSION
-	.version = H5FD_CLASS_VERSION, .value = 511,	/* of those that nobody registers */
+	.version = H5FD_CLASS_VERSION, .value = 511,	/* in the range for testing */
 #endif
 	.name = "rashpa-regular", .maxaddr = INT64_MAX, .fc_degree = H5F_CLOSE_WEAK,
 	.open = regular_open, .close = regular_close, .cmp = regular_cmp, .query = regular_query,
@@ -165,7 +165,7 @@ hid_t rpu_regular_access(void)
 
 	*refused = '\0';
 	if (id >= 0 && access >= 0 && H5Pset_driver(access, id, NULL) >= 0) {
-		H5FDunregister(id);	/* as long as somebody has the access, it is there */
+		H5FDunregister(id);	/* the access list keeps the driver alive */
 		return access;
 	}
 	if (id >= 0)
@@ -180,7 +180,7 @@ const char *rpu_regular_refused(void)
 	return *refused ? refused : NULL;
 }
 
-/* These are opened by no driver, and names begin in the folder of the process. */
+/* External files bypass the driver; their names are relative to the working folder. */
 bool rpu_regular_storage(hid_t set)
 {
 	const hid_t how = H5Dget_create_plist(set);
@@ -191,7 +191,7 @@ bool rpu_regular_storage(hid_t set)
 
 	for (int i = 0; i < files && good; i++) {
 		memset(name, 0, sizeof(name));
-		/* what is not found there may be elsewhere, where we do not look */
+		/* a missing file may exist in another folder, which is not searched: refuse */
 		good = H5Pget_external(how, i, sizeof(name), name, NULL, NULL) >= 0 &&
 		       !name[sizeof(name) - 1] && !stat(name, &status) && S_ISREG(status.st_mode);
 		if (!good)

@@ -11,7 +11,7 @@
 /* Access to files that are regular ones, for reading; H5Pclose() it. Negative: it failed. */
 hid_t rpu_regular_access(void);
 
-/* Of this thread, since the last rpu_regular_access(): what was no regular file; NULL: nothing. */
+/* Name refused in this thread since rpu_regular_access(), as no regular file; or NULL. */
 const char *rpu_regular_refused(void);
 
 /* Does a dataset have its numbers in other files, of which one is no regular one? */

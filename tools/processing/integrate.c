@@ -118,8 +118,8 @@ static double half(const struct rpu_view *g, uint32_t y, uint32_t x, double midd
 }
 
 /*
- * How much less a pixel sees than one at normal incidence, beside a beam that is not polarised:
- * the cube of the cosine of incidence, and
+ * Relative sensitivity of a pixel, compared with normal incidence and an unpolarised beam: the
+ * product of the cube of the cosine of incidence and
  * (1 + cos^2 2theta - polarization cos 2chi (1 - cos^2 2theta)) / 2.
  */
 static double norm_of(const struct rashpa_pipeline *p, const struct rpu_view *g, double y, double x)
@@ -150,10 +150,10 @@ struct maker {
 	const struct rpu_view *geometry;
 	const uint32_t *mask;	/* plane; not 0: the pixel is never valid */
 	double *middle, *half;	/* planes, in the unit; half: NULL: a pixel is in one bin */
-	double first, width;	/* of the bins */
+	double first, width;	/* begin of the first bin, width of a bin */
 };
 
-/* From all pixels, unless it is told; then some of them are in it. */
+/* The range is configured, or that of all pixels. A configured one must contain pixels. */
 static int find_range(struct rashpa_pipeline *p, struct maker *k, char *why)
 {
 	const double *range = p->integrate.range;
@@ -178,7 +178,7 @@ static int find_range(struct rashpa_pipeline *p, struct maker *k, char *why)
 	} else {
 		low = fmax(low, 0);
 	}
-	/* as pyFAI: the last pixel is in the last bin, and not behind it */
+	/* as in pyFAI, the last pixel is inside the last bin */
 	high *= 1 + FLT_EPSILON;
 	k->first = low;
 	k->width = high > low ? (high - low) / p->integrate.matrix.bins : 1;

@@ -62,8 +62,8 @@ DEVICE uint await(uint value, uint left)
 }
 
 /*
- * Image by image, each with all lanes of the one group, until somebody stops it, or it has looked in
- * vain so often that the driver would take it for one that hangs.
+ * Process image by image with all lanes of the only group, until STOP is set. It also ends after a
+ * number of vain polls, since the driver would take a longer kernel for a hang.
  */
 DEVICE void poll()
 {
@@ -79,7 +79,7 @@ DEVICE void poll()
 		for (this_group = 0u; this_group * RPU_LANES < words; this_group++)
 			pretreat();
 		barrier();
-		/* nobody reads the raw image any more */
+		/* the raw image is no longer needed */
 		if (gives != 0u && lane() == 0u && (image_number + 1u) % lock_images == 0u)
 			give(image_number / lock_images + 1u);
 		n = 0u;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the kernels have in common. They are GLSL and C++ as well: a shader has them behind
- * vulkan.glsl, CUDA as functions of a struct, see cuda.cu. Numbers are words: what is no number is
- * told by its bits, since a driver may compare as if all were numbers.
+ * Code shared by the kernels, which are both GLSL and C++: shaders include it after vulkan.glsl,
+ * CUDA as functions of a struct, see cuda.cu. Numbers are words, and NaN is detected by its bits,
+ * since a driver may compile comparisons as if there were no NaN.
  */
 
 #define INVALID	0x7fc00000u

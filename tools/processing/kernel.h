@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What kernels, and those who launch them, agree on: C, GLSL and CUDA read this file. */
+/* Constants shared by kernels and the host; C, GLSL and CUDA include this file. */
 #ifndef RPU_KERNEL_H
 #define RPU_KERNEL_H
 
-#define RPU_LANES	128u		/* of a group: any GPU has that many */
-#define RPU_LINE	65535u		/* groups side by side: likewise */
+#define RPU_LANES	128u		/* lanes of a group; each GPU supports as many */
+#define RPU_LINE	65535u		/* groups in one dimension; each GPU supports as many */
 #define RPU_PIECE	1024u		/* pixels that a group of above() counts */
 
-/* Words of what kernels tell. */
+/* Words of the buffer in which kernels return counts. */
 #define RPU_TOLD_ABOVE	0u
 #define RPU_TOLD_KEPT	1u
 #define RPU_TOLDS	2u
 
 /* Words of the control block of a drive, see drive.c: all of them only rise. */
 #define RPU_CONTROL_IN		0u	/* images that were copied in */
-#define RPU_CONTROL_COMPUTED	1u	/* that were computed */
-#define RPU_CONTROL_ACCEPTED	2u	/* that no veto left out, and that are in a bank */
-#define RPU_CONTROL_TAKEN	3u	/* of those, copied to the host */
-#define RPU_CONTROL_DROPPED	4u	/* accepted, and all banks were full */
-#define RPU_CONTROL_STOP	5u	/* nobody waits any more */
-#define RPU_CONTROL_PIECES	6u	/* of the window, which may be written again */
-#define RPU_CONTROL_LOCK	7u	/* ours: images that are there, or pieces */
-#define RPU_CONTROL_FREED	8u	/* results that the host has given back */
-#define RPU_CONTROL_DECIDED	9u	/* images, where those that were computed are also out */
+#define RPU_CONTROL_COMPUTED	1u	/* images that were computed */
+#define RPU_CONTROL_ACCEPTED	2u	/* images that passed the veto and are in a bank */
+#define RPU_CONTROL_TAKEN	3u	/* accepted images that were copied to the host */
+#define RPU_CONTROL_DROPPED	4u	/* images that passed, but all banks were full */
+#define RPU_CONTROL_STOP	5u	/* 1: end all waits */
+#define RPU_CONTROL_PIECES	6u	/* pieces of the window that may be overwritten */
+#define RPU_CONTROL_LOCK	7u	/* internal lock: images or pieces that have arrived */
+#define RPU_CONTROL_FREED	8u	/* results that the host has released */
+#define RPU_CONTROL_DECIDED	9u	/* images with a decision, if COMPUTED includes the copy */
 #define RPU_CONTROLS		10u
 
 #define RPU_DECISION_IS		0u
 #define RPU_DECISION_BANK	1u
 #define RPU_DECISION_STOP	2u
-#define RPU_DECISION_NUMBER	3u	/* it is the so many-th that is accepted, if it is */
-#define RPU_DECISION_GROUPS	4u	/* of the copy of the result, in three directions */
+#define RPU_DECISION_NUMBER	3u	/* number among accepted images, if accepted */
+#define RPU_DECISION_GROUPS	4u	/* groups of the result's copy, in three dimensions */
 #define RPU_DECISIONS		8u
 
-/* Words behind an accepted image: its number, pixels above the threshold, nothing. */
+/* Words that follow an accepted image: its number, pixels above the threshold, two unused. */
 #define RPU_RECORD		4u
 
 #define RPU_VETOED		0u

@@ -104,7 +104,7 @@ static size_t pack_block(const struct rpu_packer *p, const uint32_t *from, size_
 	return PREFIX + packed;
 }
 
-/* bitshuffle's blocks have eights of numbers; what is left follows them. */
+/* bitshuffle's blocks are multiples of eight numbers; the rest follows them. */
 static size_t whole_part(const struct rpu_packer *p)
 {
 	return p->packing == RPU_PACK_LZ4 ? p->numbers : p->numbers / BITS * BITS;

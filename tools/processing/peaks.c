@@ -17,8 +17,8 @@
 #include "say.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define USED		2	/* of a mark: the pixel is of a peak, or was one's */
-#define NOTHING_AROUND	0.01	/* the deviation where nothing is, or nothing differs: Cheetah's */
+#define USED		2	/* mark: the pixel belongs or belonged to a peak */
+#define NOTHING_AROUND	0.01	/* deviation of an empty or constant background, as in Cheetah */
 
 /* --- the configuration --- */
 
@@ -130,7 +130,7 @@ static int peaks_read(struct json_place *at, struct json_object *value, void *to
 			return json_wrong(at, "%s is of the other finder", others[f->steps][i]);
 	}
 	if (!*p->peaks.poni == !p->peaks.has_centre)
-		return json_wrong(at, "where the beam is: give poni, or centre");
+		return json_wrong(at, "the beam's position is missing: use poni or centre");
 	if (f->least > f->most)
 		return json_wrong(at, "min_pixels is more than max_pixels");
 	return 0;
@@ -152,7 +152,7 @@ static int find_rings(struct rashpa_pipeline *p, const struct rpu_view *view, ch
 		high = f->place[i] > high ? f->place[i] : high;
 	}
 	for (size_t i = 0; i < n; i++) {
-		/* the farthest pixel is in the last ring, and not behind it */
+		/* the farthest pixel is inside the last ring */
 		f->place[i] *= high > 0 ? f->rings / high * 0.999999 : 0;
 		f->start[(uint32_t)f->place[i] + 1]++;
 	}
@@ -306,7 +306,7 @@ static void around(const struct rpu_finder *f, const float *pixel, long x, long 
 
 	for (long dy = -ring; dy < ring; dy++) {
 		const long half = sqrt(ring * ring - dy * dy);
-		/* before so many pixels behind it */
+		/* exclusive end of this line of the disc */
 		const long end = x + (half < ring ? half + 1 : half);
 		const long left = x > half ? x - half : 0, right = end < f->width ? end : f->width;
 		const size_t at = (size_t)(y + dy) * f->width + left;
@@ -392,7 +392,7 @@ static void look_around(const struct rashpa_pipeline *p, struct rpu_work *w,
 	}
 }
 
-/* From a pixel that is not at the edge; what is there belongs to peaks that begin elsewhere. */
+/* Can a peak begin here? Not at an edge, whose pixels belong to peaks that begin elsewhere. */
 static bool begins(const struct rpu_finder *f, uint32_t x, uint32_t y)
 {
 	return x && y && x + 1 < f->width && y + 1 < f->height;

@@ -147,7 +147,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 			p->engine = engines[i];
 	}
 	if (!p->engine && rpu_is_board(name) && strlen(name) < sizeof(p->board_name)) {
-		/* what no board does */
+		/* the CPU does all other stages */
 		p->engine = &rpu_cpu;
 		strcpy(p->board_name, name);
 	}
@@ -156,7 +156,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 
 		if (strncmp(name, gpu_drivers[i]->name, n) || (name[n] && name[n] != ':'))
 			continue;
-		/* what no GPU does */
+		/* the CPU does all other stages */
 		p->engine = &rpu_cpu;
 		p->gpu_driver = gpu_drivers[i];
 		strcpy(p->gpu_name, name);
@@ -188,7 +188,7 @@ int rashpa_pipeline_offer(struct rashpa_pipeline *p, const void **base, uint64_t
 	int fd;
 
 	if (!*p->board_name && !p->gpu_driver)
-		return because(why, -EOPNOTSUPP, "engine %s has no memory of its own: use a GPU, as vulkan, or a board, as fpga0",
+		return because(why, -EOPNOTSUPP, "engine %s has no memory to offer: use a GPU, as vulkan, or a board, as fpga0",
 			       p->engine->name);
 	if (p->board || p->gpu)
 		return because(why, -EBUSY, "%s: its memory is offered already, or it has begun",
@@ -204,8 +204,8 @@ int rashpa_pipeline_offer(struct rashpa_pipeline *p, const void **base, uint64_t
 /* --- images --- */
 
 /*
- * OpenMP keeps its threads, and waits for them also in a child that was forked and has none of
- * them: for ever. The first process where there are some is remembered. One thread needs no others.
+ * A forked child lacks the threads of OpenMP, which would wait for them for ever. So remember the
+ * first process that uses them, and refuse its forks. A single thread works in forks, too.
  */
 int rpu_threads(char *why)
 {
@@ -226,7 +226,7 @@ bool rpu_is_elsewhere(const struct rashpa_pipeline *p)
 	return p->process != getpid();
 }
 
-/* Why it does not do what is asked now: a negative errno. */
+/* Why the state refuses a call: a negative errno. */
 int rpu_unready(const struct rashpa_pipeline *p, char *why)
 {
 	if (rpu_is_elsewhere(p))
@@ -394,7 +394,7 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 			return 0;
 		if (!more) {
 			p->stat.vetoed++;
-			/* nobody wants it: it stays where it is */
+			/* a vetoed image stays in GPU memory */
 			if (p->gpu && !p->gpu->here)
 				result->image = NULL;
 			return 0;

@@ -20,7 +20,7 @@ enum rpu_stage_index {
 	RPU_ACCUMULATE, RPU_STAGES,
 };
 
-/* Sinks of results, in the order of the array. */
+/* Sinks of results; a configuration names any of them. */
 enum rpu_sink_index {
 	RPU_SINK_RAW, RPU_SINK_STREAMS, RPU_SINK_NEXUS, RPU_SINK_PUBLISH, RPU_SINKS,
 };
@@ -100,7 +100,7 @@ int rpu_sinks_read(struct json_place *at, struct json_object *value, void *to);
 int rpu_threads(char *why);
 /* Is this a fork of the process that has opened the pipeline? */
 bool rpu_is_elsewhere(const struct rashpa_pipeline *p);
-/* 0 if the pipeline can process images; or a negative errno with the reason. */
+/* Returns a negative errno, with the reason why the pipeline's state refuses a call. */
 int rpu_unready(const struct rashpa_pipeline *p, char *why);
 int rpu_sinks_open(struct rashpa_pipeline *p, char *why);
 void rpu_sinks_end(struct rashpa_pipeline *p);

@@ -19,7 +19,7 @@
 
 #define NPY_HEADER	4096	/* longest that we read; NumPy's have 128 */
 
-/* What a number is; those of raw files first. */
+/* Types of numbers; those of raw files first. */
 enum kind { U8, U16, F32, F64, RAW_KINDS, I8 = RAW_KINDS, I16, KINDS };
 
 static const size_t kind_bytes[KINDS] = { 1, 2, 4, 8, 1, 2 };
@@ -248,7 +248,7 @@ static int take_set(hid_t file, const char *path, const char *inside, const stru
 		result = read_set(path, inside, set, shape, to, why);
 	else if (set < 0)
 		because(why, 0, "%s: there is no dataset %s", path, inside);
-	/* also where it was read: what is missing of a virtual dataset has a value of its own */
+	/* even after a successful read: missing parts of a virtual dataset read as fill values */
 	if (rpu_regular_refused())
 		result = because(why, -1, "%s:%s: it leads to %s, which is not a file", path,
 				 inside, rpu_regular_refused());
@@ -350,7 +350,7 @@ int rpu_planes_read(const char * const *path, unsigned int files, const struct r
 	if (files == 1)
 		return read_file(path[0], shape, to, why);
 	if (files != shape->planes)
-		return because(why, -1, "%s: %u files for %" PRIu32 " planes: give one for each, or one with all",
+		return because(why, -1, "%s: %u files for %" PRIu32 " planes: use one file per plane, or one with all",
 			       path[0], files, shape->planes);
 	for (unsigned int i = 0; i < files; i++) {
 		if (read_file(path[i], &plane, to + i * numbers(&plane), why))

@@ -11,9 +11,9 @@ struct rpu_shape {
 };
 
 /*
- * Read planes, one behind the other, from as many files, or from one with all of them. "FILE:/path"
+* Read planes, one after another, from as many files, or from one with all of them. "FILE:/path"
  * names a dataset of an HDF5 file. Arrays have that shape, but for sides of 1, or one side of as
- * many numbers. Raw files are little-endian, and their size tells what they have: u8, u16, f32 or
+ * many numbers. Raw files are little-endian; their type follows from their size: u8, u16, f32 or
  * f64. 0, or -1 with the reason in why[WHY_SIZE].
  */
 int rpu_planes_read(const char * const *path, unsigned int files, const struct rpu_shape *shape,

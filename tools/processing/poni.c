@@ -33,7 +33,7 @@ static const struct {
 	{ "Pilatus", 0.000172 },
 };
 
-/* What a file says; of lines that come twice the last one, since pyFAI appends to files. */
+/* Content of a file. The last of repeated lines counts, since pyFAI appends to files. */
 struct lines {
 	struct rpu_poni p;
 	double version;			/* NaN: not told */

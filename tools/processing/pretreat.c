@@ -126,7 +126,7 @@ static int pretreat_read(struct json_place *at, struct json_object *value, void 
 
 /* --- images --- */
 
-/* 1 / gain in the unit of results; what cannot be a gain makes its pixel invalid. */
+/* 1 / gain in the unit of results; an impossible gain makes its pixel invalid. */
 static void make_reciprocals(const struct rashpa_pipeline *p, float *gain, size_t n)
 {
 	const double energy = p->pretreat.photon_energy_kev;
@@ -254,7 +254,7 @@ static int run_dark(struct rashpa_pipeline *p, const struct rpu_work *w)
 	return 0;
 }
 
-/* By whoever does it. */
+/* Pretreat an image by board, GPU or CPU. */
 static int convert(struct rashpa_pipeline *p, const struct rpu_work *w)
 {
 	if (p->board)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * librashpa-processing: from raw images to photons, to those that are worth keeping, and to what is
- * kept of them. See Documentation/processing.rst.
+ * librashpa-processing: converts raw images to photons, selects images, and reduces and stores
+ * them. See Documentation/processing.rst.
  */
 #ifndef RASHPA_PROCESSING_H
 #define RASHPA_PROCESSING_H
@@ -21,23 +21,23 @@ extern "C" {
  *
  * - A pipeline is opened from JSON, begun with the geometry of a stream, and run for each image.
  * - Errors are negative errnos, with a sentence in why[RASHPA_PIPELINE_WHY].
- * - All memory is there when rashpa_pipeline_begin() and rashpa_result_new() have returned.
- * - A pipeline is for one thread at a time; OpenMP's threads help. A result is for one thread at
- *   a time, which may be another one.
- * - A pipeline stays with the process that has opened it. A process that was forked after OpenMP
- *   has run has none of its threads, and cannot begin one either: -EBUSY says so.
+ * - rashpa_pipeline_begin() and rashpa_result_new() allocate all memory.
+ * - One thread at a time may use a pipeline, which computes with OpenMP's threads. One thread at a
+ *   time may use a result; it may be another thread.
+ * - Only the process that opened a pipeline may use it. A process that was forked after OpenMP ran
+ *   lacks its threads, and cannot begin a pipeline either. These calls fail with -EBUSY.
  */
 
 #define RASHPA_PIPELINE_WHY	768
 
-/** struct rashpa_pipeline - stages and what they know; opaque */
+/** struct rashpa_pipeline - stages and their state; opaque */
 struct rashpa_pipeline;
 
 /**
- * struct rashpa_raw_ring - where raw images are in memory of rashpa_pipeline_offer()
- * @offset: of the first one, bytes
- * @step: from image to image, bytes; lines have no gaps
- * @slots: images that there is room for; 0: they are somewhere else
+ * struct rashpa_raw_ring - ring of raw images in the memory of rashpa_pipeline_offer()
+ * @offset: offset of the first image, bytes
+ * @step: distance of images, bytes; lines have no gaps
+ * @slots: number of images in the ring; 0: images are in other memory
  * @__reserved: 0
  */
 struct rashpa_raw_ring {
@@ -47,12 +47,12 @@ struct rashpa_raw_ring {
 };
 
 /**
- * struct rashpa_geometry - what images are
+ * struct rashpa_geometry - size and type of images
  * @width: pixels
  * @height: pixels
  * @pixel: enum rashpa_pixel: u8, u16 or u32
- * @bunch: images that come together; 1: they do not
- * @ring: of those that are in the engine's memory
+* @bunch: images that arrive together; 1: single images
+* @ring: ring of raw images in the engine's memory
  */
 struct rashpa_geometry {
 	uint32_t width, height;
@@ -63,12 +63,12 @@ struct rashpa_geometry {
 
 /**
  * struct rashpa_peak - one peak of an image
- * @x: where, pixels from the middle of the first one
- * @y: likewise
- * @sum: above its background, in the unit of the image
- * @background: mean of it
- * @snr: @sum by its deviation
- * @pixels: that belong to it
+ * @x: horizontal position, pixels from the middle of the first pixel
+ * @y: vertical position, pixels
+ * @sum: sum above the background, in the unit of the image
+ * @background: mean background
+ * @snr: @sum divided by its deviation
+ * @pixels: pixels of the peak
  */
 struct rashpa_peak {
 	float x, y;
@@ -77,31 +77,31 @@ struct rashpa_peak {
 };
 
 /**
- * struct rashpa_result - what became of an image; what no stage makes is NULL
- * @frame: its number, as the detector counts
+ * struct rashpa_result - result of an image; arrays of stages that are not configured are NULL
+ * @frame: frame number, as the detector counts
  * @role: enum rashpa_image_role
- * @kept: no veto
+ * @kept: the image passed the veto
  * @above: pixels above the veto's threshold
- * @width: of @image, pixels
- * @height: of @image, pixels
- * @image: in the unit of the calibration, NaN: invalid; NULL also where a GPU has vetoed it, which
- *	keeps it
+ * @width: width of @image, pixels
+ * @height: height of @image, pixels
+ * @image: pixels in the unit of the calibration, NaN: invalid; NULL also for an image that a GPU
+ *	has vetoed, which stays in the GPU's memory
  * @row: compressed: line y has the elements from row[y] to before row[y + 1]; NULL if there were
  *	more than fit
- * @column: of each element
- * @value: of each element
- * @elements: that were above the threshold, also if there were more than fit
+ * @column: column of each element
+ * @value: value of each element
+ * @elements: number of elements above the threshold, which may exceed the capacity
  * @bins: elements of the profile
- * @intensity: mean of each bin, NaN: it has no pixel
- * @sigma: its error; NULL: none was asked for
+ * @intensity: mean of each bin; NaN: the bin has no pixel
+ * @sigma: error of each bin; NULL: not configured
  * @peak: peaks
- * @peaks: how many
- * @peaks_found: also those that found no room
- * @images: of which @mean and @deviation are; 0: not with this image
- * @mean: of the last images, pixel by pixel
- * @deviation: likewise, of one image
- * @signal: images of the pipeline so far, with this one; dark ones are not counted
- * @signal_kept: of them, those that no veto left out
+ * @peaks: number of elements of @peak
+ * @peaks_found: number of peaks found, which may exceed the capacity
+ * @images: number of images in @mean and @deviation; 0: no statistics with this image
+ * @mean: mean of the last images, pixel by pixel
+ * @deviation: deviation of a single image, pixel by pixel
+ * @signal: images of the pipeline so far, this one included, without dark images
+ * @signal_kept: images among @signal that passed the veto
  */
 struct rashpa_result {
 	uint64_t frame;
@@ -123,13 +123,13 @@ struct rashpa_result {
 };
 
 /**
- * struct rashpa_stage_stat - what a stage has done
- * @name: of the stage
- * @images: that it has had
- * @lost: of a sink: of them, those that it could not keep
- * @ns: for them
- * @bytes_in: that it has read; calibration is not counted
- * @bytes_out: that it has made
+ * struct rashpa_stage_stat - statistics of a stage or sink
+ * @name: name of the stage
+ * @images: images processed
+ * @lost: images that a sink could not keep
+ * @ns: time for all images
+ * @bytes_in: bytes read, without calibration
+ * @bytes_out: bytes written
  */
 struct rashpa_stage_stat {
 	const char *name;
@@ -137,16 +137,16 @@ struct rashpa_stage_stat {
 };
 
 /**
- * struct rashpa_pipeline_stat - what a pipeline has done
+ * struct rashpa_pipeline_stat - statistics of a pipeline
  * @images: signal images
  * @dark: dark images
- * @vetoed: of @images
- * @overflow: how often there were more pixels, or more peaks, than there is room for
- * @stage: array
- * @stages: elements of it
- * @sink: array, likewise: bytes_in are those of results, bytes_out those that went into the file or
- *	to subscribers
- * @sinks: elements of it
+ * @vetoed: images among @images that a veto left out
+ * @overflow: images with more pixels or peaks than the capacity
+ * @stage: array of stages
+ * @stages: number of elements of @stage
+ * @sink: array of sinks: bytes_in counts results, bytes_out counts bytes for the file or for
+ *	subscribers
+ * @sinks: number of elements of @sink
  */
 struct rashpa_pipeline_stat {
 	uint64_t images, dark, vetoed, overflow;
@@ -163,8 +163,8 @@ struct rashpa_drive_stat;
 /*
  * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with
  * the size that the program's header has. &struct rashpa_peak and &struct rashpa_stage_stat, which
- * come as arrays, do not grow. Of an image that comes back from the program, the library reads only
- * members that the first version of &struct rashpa_driven had.
+ * come as arrays, do not grow. If the program returns a &struct rashpa_driven, the library reads
+ * only the members of its first version.
  */
 int rashpa_pipeline_begin_sized(struct rashpa_pipeline *pipeline,
 				const struct rashpa_geometry *geometry, char *why, size_t size);
@@ -180,14 +180,14 @@ void rashpa_drive_status_sized(const struct rashpa_drive *drive, struct rashpa_d
 			       size_t size);
 
 /**
- * rashpa_pipeline_open() - read what is to be done
+ * rashpa_pipeline_open() - read the configuration of a pipeline
  * @config: a file with JSON; or JSON itself, which begins with "{"
- * @engine: "cpu" or "reference"; NULL: "cpu"; or a GPU, as rashpa_gpu_open() calls it, that
- *	pretreats, counts for the veto, compresses and integrates, or a board, as "fpga0", that
- *	pretreats, and the cpu does the rest. A program that uses a board handles SIGBUS, which one
- *	that is removed is
- * @why: becomes the sentence
- * @pipeline: becomes the handle; rashpa_pipeline_close() it
+ * @engine: "cpu" or "reference"; NULL: "cpu"; or a GPU, named as in rashpa_gpu_open(), that
+ *	pretreats, counts for the veto, compresses and integrates; or a board, as "fpga0", that
+ *	pretreats. The CPU does the rest. A program that uses a board must handle SIGBUS, which
+ *	it receives if the board is removed
+ * @why: becomes the reason of an error
+ * @pipeline: becomes the handle; release it by rashpa_pipeline_close()
  *
  * Return: 0 or a negative errno.
  */
@@ -195,44 +195,43 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 			 struct rashpa_pipeline **pipeline);
 
 /**
- * rashpa_pipeline_near() - process where the images are
- * @node: NUMA node of their memory, as Linux counts; -1: not known
- * @why: becomes the sentence
+ * rashpa_pipeline_near() - process on the NUMA node of the images
+ * @node: NUMA node of their memory, as Linux counts; -1: unknown
+ * @why: becomes the reason of an error
  *
- * Binds this thread and those of OpenMP to processors of that node, as many as there are: before
- * rashpa_pipeline_begin(), so that what it makes is there as well. OMP_NUM_THREADS, OMP_PLACES,
- * OMP_PROC_BIND or GOMP_CPU_AFFINITY in the environment decide instead.
+ * Binds this thread and those of OpenMP to the processors of that node, one thread for each. Call
+ * it before rashpa_pipeline_begin(), whose buffers are then on that node, too. OMP_NUM_THREADS,
+ * OMP_PLACES, OMP_PROC_BIND or GOMP_CPU_AFFINITY in the environment take precedence.
  *
- * Return: threads that were bound; 0: none, as it is all the same, or decided; or a negative errno:
- * all processors are used.
+ * Return: number of bound threads; 0: none, since the node makes no difference or the environment
+ * decides; or a negative errno: all processors are used.
  */
 int rashpa_pipeline_near(int node, char *why);
 
 /**
- * rashpa_pipeline_offer() - have a part of the engine's memory for raw images
- * @pipeline: the handle, not begun; of a GPU or a board
- * @base: becomes where this program has it: what is given to rashpa_pipeline_run() are addresses in
- *	it. Not all memory of a GPU can be read there
- * @length: bytes that are wanted, 0: as the engine likes; becomes those that there are. A board
- *	gives half of what it has, the rest is for calibration and results; a GPU what is wanted, or
- *	64 MiB
- * @why: becomes the sentence
+ * rashpa_pipeline_offer() - offer a part of the engine's memory for raw images
+ * @pipeline: handle of a pipeline that has not begun, whose engine is a GPU or a board
+ * @base: becomes the address in this program; pass addresses in this range to
+ *	rashpa_pipeline_run(). The program cannot read all kinds of GPU memory there
+ * @length: requested bytes, 0: default; becomes the size. A board offers half of its memory, and
+ *	keeps the rest for calibration and results; the default of a GPU is 64 MiB
+ * @why: becomes the reason of an error
  *
- * For devices that write there, as another board does: rashpa_payload_hand() hands it to its
- * producer. The ring of the geometry says where images are then, and no processor copies them.
- * Somebody who can write to the dma-buf writes to that part only.
+ * Other devices, such as another board, can write there: rashpa_payload_hand() passes the memory
+ * to their producer. Set the ring of the geometry to the place of the images; no CPU copies them.
+ * The dma-buf gives access to the offered part only.
  *
- * Return: its dma-buf, the library's until rashpa_pipeline_close(), or a negative errno:
- * -EOPNOTSUPP (the engine is neither), -EBUSY, -EIO.
+ * Return: the dma-buf, which the library owns until rashpa_pipeline_close(), or a negative errno:
+ * -EOPNOTSUPP (the engine is neither GPU nor board), -EBUSY, -EIO.
  */
 int rashpa_pipeline_offer(struct rashpa_pipeline *pipeline, const void **base, uint64_t *length,
 			  char *why);
 
 /**
- * rashpa_pipeline_begin() - read calibration, make buffers
+* rashpa_pipeline_begin() - read calibration, allocate buffers
  * @pipeline: the handle
- * @geometry: of the images
- * @why: becomes the sentence
+* @geometry: geometry of the images
+ * @why: becomes the reason of an error
  *
  * Return: 0 or a negative errno.
  */
@@ -243,10 +242,10 @@ static inline int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline,
 }
 
 /**
- * rashpa_result_new() - room for what becomes of an image
+* rashpa_result_new() - allocate the result of an image
  * @pipeline: the handle, begun
  *
- * Return: the result, rashpa_result_free() it; NULL: no memory.
+* Return: the result, to release by rashpa_result_free(); NULL: no memory.
  */
 static inline struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline)
 {
@@ -254,8 +253,8 @@ static inline struct rashpa_result *rashpa_result_new(const struct rashpa_pipeli
 }
 
 /**
- * rashpa_result_free() - and what is in it
- * @result: or NULL
+* rashpa_result_free() - release a result and its arrays
+* @result: the result, or NULL
  */
 void rashpa_result_free(struct rashpa_result *result);
 
@@ -267,67 +266,69 @@ void rashpa_result_free(struct rashpa_result *result);
  * @result: frame and role are set by the caller; the rest is filled in. Images whose role is not
  *	signal or dark are processed as signal
  *
- * Return: 1: the result is to be kept; 0: veto, or a dark image; or -EIO: a board has failed;
- *	-EINVAL: it has not begun, or is finished, or the result is another pipeline's; -EBUSY: this
- *	is a fork; rashpa_pipeline_reason() says how. The image was not processed.
+ * Return: 1: keep the result; 0: veto, or a dark image; or a negative errno if the image was not
+ *	processed, see rashpa_pipeline_reason(): -EIO (a board or GPU failed), -EINVAL (the pipeline
+ *	has not begun or is finished, or the result belongs to another one), -EBUSY (this process is
+ *	a fork).
  */
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
 
 /**
- * rashpa_pipeline_reason() - why an image was not processed
+* rashpa_pipeline_reason() - reason why an image was not processed
  * @pipeline: the handle
  *
- * Return: a sentence, of the last rashpa_pipeline_run() that failed; the library's.
+* Return: sentence of the last rashpa_pipeline_run() that failed; the library owns it.
  */
 const char *rashpa_pipeline_reason(const struct rashpa_pipeline *pipeline);
 
 /**
- * rashpa_pipeline_axis() - where the bins of profiles are
+* rashpa_pipeline_axis() - positions of the bins of profiles
  * @pipeline: the handle, begun
- * @bins: becomes how many there are
+* @bins: becomes the number of bins
  * @unit: becomes their unit: 2th_deg, q_nm^-1, q_A^-1 or r_mm
  *
- * Return: the middle of each bin, the library's; NULL: there is no stage integrate.
+* Return: the middle of each bin, owned by the library; NULL: there is no stage integrate.
  */
 const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint32_t *bins,
 				   const char **unit);
 
 /**
- * rashpa_pipeline_put() - give a result to where results are kept
+ * rashpa_pipeline_put() - write a result to the sinks
  * @pipeline: the handle, begun
- * @result: of rashpa_pipeline_run(), which said 1
- * @why: becomes the sentence
+ * @result: result for which rashpa_pipeline_run() returned 1
+ * @why: becomes the reason of an error
  *
- * From another thread than rashpa_pipeline_run(), if that is wished, but always from the same one.
- * Results come in the order in which they are put.
+ * The thread may differ from that of rashpa_pipeline_run(), but must always be the same. Sinks
+ * write results in the order of the calls.
  *
- * Return: 0; 1: a sink lost it, the sentence says which one and why, and the others have it; or a
- * negative errno: a sink lost it that must not lose any; -EINVAL: it is not to be kept.
+ * Return: 0; 1: a sink with "go_on" lost the result, the sentence names it and the reason, and the
+ * other sinks have the result; or a negative errno: another sink lost it; -EINVAL: the result is
+ * not one to keep.
  */
 int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
 			char *why);
 
 /**
- * rashpa_pipeline_flush() - what was put is where others find it
+ * rashpa_pipeline_flush() - make all results visible to readers
  * @pipeline: the handle, begun
- * @why: becomes the sentence
+ * @why: becomes the reason of an error
  *
- * And it stays, also if this program ends at once. For the thread that puts results: before it lets
- * go of what they were made of.
+ * They survive the end of this program, too. The thread that puts results calls it before it
+ * releases their raw images.
  *
- * Return: as rashpa_pipeline_put(), for results since the last time.
+* Return: as rashpa_pipeline_put(), for results since the last flush.
  */
 int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
 
 /**
- * rashpa_pipeline_finish() - files are complete
+* rashpa_pipeline_finish() - complete the files of sinks
  * @pipeline: the handle
- * @why: becomes the sentence
+ * @why: becomes the reason of an error
  *
- * Where this is not called, files have what was put and say that they are not complete; so do those
- * that have lost a result. A pipeline that has not begun has none; one that is finished takes no
- * more images.
+ * Without this call files contain the results so far and are marked as incomplete. So are files
+ * that have lost a result. A pipeline that has not begun has no files. A finished one takes no more
+ * images.
  *
  * Return: 0, or a negative errno: -EINVAL if it could not begin.
  */
@@ -345,7 +346,7 @@ static inline void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline
 }
 
 /**
- * rashpa_pipeline_close() - let go of it, and not of results
+* rashpa_pipeline_close() - release a pipeline, but not its results
  * @pipeline: the handle, or NULL
  */
 void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
@@ -353,57 +354,55 @@ void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
 /**
  * DOC: Drives
  *
- * - A drive has GPUs of CUDA or of Vulkan take images by themselves: pretreatment, a veto by
- *   pixels, and what is accepted goes to the host. It has pipelines that have begun, one of each
- *   GPU, for calibration and threshold; they run nothing meanwhile. Images go to the GPUs in turn.
- * - All images are signal ones.
- * - A drive is for one thread at a time, but for rashpa_drive_arrived().
+ * - With a drive, GPUs of CUDA or Vulkan fetch images without the CPU. They pretreat, apply a veto
+ *   by pixels, and copy accepted images to the host. A drive uses the calibration and threshold
+ *   of one begun pipeline for each GPU, which must not run meanwhile. The GPUs take images in turn.
+ * - All images are signal images.
+ * - One thread at a time may use a drive, except for rashpa_drive_arrived().
  */
 
-/** struct rashpa_drive - GPUs that are driven; opaque */
+/** struct rashpa_drive - GPUs that fetch images; opaque */
 struct rashpa_drive;
 
-/** enum rashpa_drive_way - who finds out that an image is there */
+/** enum rashpa_drive_way - how a drive detects that an image has arrived */
 enum rashpa_drive_way {
-	/** @RASHPA_DRIVE_LAUNCH: the host, which enqueues work then */
+	/** @RASHPA_DRIVE_LAUNCH: the host detects it, and enqueues work then */
 	RASHPA_DRIVE_LAUNCH,
-	/** @RASHPA_DRIVE_AHEAD: work that was enqueued before, and waits for the lock */
+	/** @RASHPA_DRIVE_AHEAD: the host enqueues work before, which waits for the lock */
 	RASHPA_DRIVE_AHEAD,
 	/**
-	 * @RASHPA_DRIVE_POLL: a kernel of one group of lanes that stays, and polls the lock: for
-	 * small images, and those of the host, or of GPUs that see what others write there in
-	 * order. Other kernels have the rest of the GPU. Of Vulkan it lets go now and then, and
+	 * @RASHPA_DRIVE_POLL: a persistent kernel of one group of lanes polls the lock. It suits
+	 * small images in host memory, or in memory of a GPU that sees writes of others in order.
+	 * Other kernels may use the rest of the GPU. On Vulkan the kernel ends now and then, and
 	 * rashpa_drive_next() starts it again
 	 */
 	RASHPA_DRIVE_POLL,
 };
 
 /**
- * struct rashpa_drive_plan - how GPUs are driven
+ * struct rashpa_drive_plan - parameters of a drive
  * @way: enum rashpa_drive_way
- * @images: that will come
- * @raw: slots of raw images in memory of the host, whole pages around them can be registered; NULL:
- *	they are in what the one GPU has offered
- * @step: from slot to slot, bytes, a multiple of 4
+ * @images: total number of images
+ * @raw: slots of raw images in host memory whose whole pages can be registered; NULL: in the
+ *	memory that the only GPU has offered
+ * @step: distance of slots, bytes, a multiple of 4
  * @slots: image s is in slot s % @slots
- * @lock: word in memory of the host that is at least s + 1 when image s is there, and only rises;
- *	of a board, or anybody. NULL: rashpa_drive_arrived() tells
- * @credits: results that are accepted, and not yet released, for each GPU; more are dropped, and
+ * @lock: word in host memory that is at least s + 1 when image s has arrived, and only rises; a
+ *	board or any program writes it. NULL: the program calls rashpa_drive_arrived()
+ * @credits: most accepted results that are not yet released, for each GPU; more are dropped and
  *	counted
  * @ahead: images that are enqueued before they were computed, for each GPU
- * @window_bytes: less of what was offered than all images need is written by others: piece p of
- *	the images, half a window, is in half p & 1, the lock counts pieces, and GPUs copy them away
- *	while the next one comes. 0: all of the ring is in reach
- * @lock_images: images that @lock counts at a time, those of a stack, for a kernel that stays;
- *	0: one
- * @given: a kernel that stays owns the loop: it looks at @lock, and writes here, by one store of
- *	32 bits, how many stacks it has read, so that their slots are free: the host takes no part,
- *	and sees by rashpa_drive_next() and rashpa_drive_status() what came. Memory of the host, in
- *	another page than @lock, or a doorbell of a board. NULL: the host tells who fills slots, see
- *	rashpa_drive_taken()
+ * @window_bytes: size of the window, if it is smaller than the offered memory: piece p of the
+ *	images, half a window long, is in half p & 1. The lock counts pieces, and GPUs copy a piece
+ *	while the next one arrives. 0: the whole ring is accessible
+ * @lock_images: images of a stack, which @lock counts at a time, for a persistent kernel; 0: one
+ * @given: a persistent kernel writes here the number of stacks whose slots are free, by one store
+ *	of 32 bits, so that it works without the host; rashpa_drive_next() and rashpa_drive_status()
+ *	report its results. Host memory in another page than @lock, or a doorbell of a board. NULL:
+ *	the host releases slots, see rashpa_drive_taken()
  * @given_is_window: @given is in a window of a board, which this program has mapped
- * @patience_ms: nothing moves for so long: that is an error, which says who waits for what; but
- *	not while the caller has all @credits
+ * @patience_ms: longest time without progress; the error then names the blocking wait. It does not
+ *	count while the caller holds all @credits
  * @__reserved: 0
  */
 struct rashpa_drive_plan {
@@ -424,10 +423,10 @@ struct rashpa_drive_plan {
 
 /**
  * struct rashpa_driven - an image that was accepted
- * @frame: its number, from 0 on
+ * @frame: number of the image, from 0
  * @above: pixels above the threshold
- * @gpu: whose it was
- * @image: pretreated, until rashpa_drive_release()
+ * @gpu: index of the GPU that computed it
+ * @image: pretreated image, valid until rashpa_drive_release()
  */
 struct rashpa_driven {
 	uint32_t frame, above, gpu;
@@ -435,13 +434,13 @@ struct rashpa_driven {
 };
 
 /**
- * struct rashpa_drive_stat - what a drive has done
- * @images: that were computed
- * @accepted: of them
- * @vetoed: of them
- * @dropped: of them: they were to be accepted, and there was no credit
- * @results: given by rashpa_drive_next()
- * @copies_ahead: copies of results that are enqueued, and await the veto
+ * struct rashpa_drive_stat - statistics of a drive
+ * @images: images computed
+ * @accepted: images accepted
+ * @vetoed: images vetoed
+ * @dropped: images that passed the veto, but found no credit
+ * @results: results returned by rashpa_drive_next()
+ * @copies_ahead: enqueued copies of results that await the veto
  */
 struct rashpa_drive_stat {
 	uint64_t images, accepted, vetoed, dropped, results;
@@ -449,17 +448,17 @@ struct rashpa_drive_stat {
 };
 
 /**
- * rashpa_drive_open() - have GPUs take images
- * @pipelines: begun, all with an engine cuda or vulkan, and with one veto; each once, and of no
- *	other drive; they stay the caller's, and open
+ * rashpa_drive_open() - start a drive
+ * @pipelines: different begun pipelines with engine cuda or vulkan, the same veto, and no other
+ *	drive; the caller owns them, and keeps them open
  * @count: elements of @pipelines, 1 to 16
- * @plan: how
- * @drive: becomes the handle; rashpa_drive_close() it
- * @why: becomes the sentence
+ * @plan: parameters
+ * @drive: becomes the handle; release it by rashpa_drive_close()
+ * @why: becomes the reason of an error
  *
  * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -EBUSY (a pipeline has a
- * drive), -ENOMEM, -EIO (a GPU refused something; one of Vulkan takes no memory of the host, or
- * its semaphores have no timeline).
+ * drive), -ENOMEM, -EIO (a GPU refused a call, or a Vulkan GPU supports no imported host memory or
+ * no timeline semaphores).
  */
 static inline int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
 				    const struct rashpa_drive_plan *plan,
@@ -469,16 +468,16 @@ static inline int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, u
 }
 
 /**
- * rashpa_drive_next() - the next image that was accepted
+* rashpa_drive_next() - get the next accepted image
  * @drive: the handle
  * @result: filled in
- * @timeout_ms: how long to wait; -1: until there is one
- * @why: becomes the sentence
+* @timeout_ms: longest wait; -1: no limit
+ * @why: becomes the reason of an error
  *
- * Enqueues what is due, and tells GPUs of Vulkan that the lock has risen: call it again and again.
+ * Enqueues due work, and signals a risen lock to GPUs of Vulkan: call it repeatedly.
  *
- * Return: 1; 0: none in this time; or a negative errno: -ENODATA (all images went through),
- * -ETIMEDOUT (nothing moved for the plan's patience), -EIO.
+ * Return: 1; 0: no image within @timeout_ms; or a negative errno: -ENODATA (all images were
+ * processed), -ETIMEDOUT (no progress for the plan's patience), -EIO.
  */
 static inline int rashpa_drive_next(struct rashpa_drive *drive, struct rashpa_driven *result,
 				    int timeout_ms, char *why)
@@ -487,33 +486,33 @@ static inline int rashpa_drive_next(struct rashpa_drive *drive, struct rashpa_dr
 }
 
 /**
- * rashpa_drive_result() - a copy of an image that was accepted, for rashpa_pipeline_put()
+ * rashpa_drive_result() - copy an accepted image for rashpa_pipeline_put()
  * @drive: the handle
- * @from: of rashpa_drive_next(), not released
- * @to: a result of the drive's first pipeline; its frame and role are the caller's
+ * @from: image from rashpa_drive_next(), not released
+ * @to: a result of the drive's first pipeline; the caller sets its frame and role
  */
 void rashpa_drive_result(const struct rashpa_drive *drive, const struct rashpa_driven *from,
 			 struct rashpa_result *to);
 
 /**
- * rashpa_drive_release() - give a result back
+ * rashpa_drive_release() - release a result
  * @drive: the handle
- * @result: of rashpa_drive_next(): of one GPU in the order in which they came
+ * @result: image from rashpa_drive_next(); release those of one GPU in their order
  */
 void rashpa_drive_release(struct rashpa_drive *drive, const struct rashpa_driven *result);
 
 /**
- * rashpa_drive_arrived() - images are there
+ * rashpa_drive_arrived() - announce images
  * @drive: the handle, whose plan has no lock
- * @arrived: how many, all in all; of a window: pieces
+ * @arrived: total number of images so far, or of pieces with a window
  */
 void rashpa_drive_arrived(struct rashpa_drive *drive, uint32_t arrived);
 
 /**
- * rashpa_drive_taken() - slots that may be written again
+ * rashpa_drive_taken() - get the slots that may be overwritten
  * @drive: the handle
  *
- * Return: all images before this number were taken out of their slots; of a window: pieces.
+ * Return: the slots of all images before this number are free, or pieces with a window.
  */
 uint32_t rashpa_drive_taken(const struct rashpa_drive *drive);
 
@@ -529,14 +528,15 @@ static inline void rashpa_drive_status(const struct rashpa_drive *drive,
 }
 
 /**
- * rashpa_drive_close() - let go of it, before the pipelines
+ * rashpa_drive_close() - release a drive, before its pipelines
  * @drive: the handle, or NULL
- * @why: becomes the sentence, or NULL
+* @why: becomes the reason of an error, or NULL
  *
- * Waits that are left get what they wait for: the lock is written, and then is what it was; so who
- * writes there has to be stopped before. The lock of a kernel that stays is not written.
+ * Stop the writer of the lock first: the call raises the lock for a moment to end the remaining
+ * waits, then restores it. It does not write the lock of a persistent kernel.
  *
- * Return: 0, or -EIO: a GPU does not answer, and all that it has stays as long as this program.
+ * Return: 0, or -EIO: a GPU does not answer, and its memory is released only when this program
+ * ends.
  */
 int rashpa_drive_close(struct rashpa_drive *drive, char *why);
 

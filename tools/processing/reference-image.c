@@ -4,7 +4,7 @@
 #include "arithmetic.h"
 #include "engine.h"
 
-/* Mean of the quiet pixels of a chip; 0: there is none. */
+/* Mean of the quiet pixels of a chip; 0 without quiet pixels. */
 static double offset_of(const struct rpu_correction *c, const float *pixel, uint32_t x0,
 			uint32_t y0)
 {
@@ -55,7 +55,7 @@ static void background(const struct rpu_correction *c, float *pixel)
 		pixel[i] = rpu_without(pixel[i], c->blank[i], times);
 }
 
-/* Of those that are valid; -1: there is none, or all are less. */
+/* Largest valid neighbour; -1: no neighbour is valid, or all are below -1. */
 static float largest_around(const float *pixel, uint32_t width, uint32_t height, uint32_t x,
 			    uint32_t y)
 {

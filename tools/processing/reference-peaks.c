@@ -48,7 +48,7 @@ static void find_background(const struct rpu_finder *f, uint32_t ring)
 			break;
 		}
 		if (f->steps == RPU_PYFAI) {
-			/* what is left out stays so */
+			/* the limits only shrink: pixels stay left out */
 			low = fmax(low, mean - rpu_clip(f->clip, n) * deviation);
 			high = fmin(high, mean + rpu_clip(f->clip, n) * deviation);
 		} else {

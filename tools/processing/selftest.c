@@ -28,7 +28,7 @@
 #define WIDTH		1024u
 #define HEIGHT		512u
 #define PIXELS		((size_t)WIDTH * HEIGHT)
-#define UNKNOWN		32678	/* what the expected frames have where there is no result */
+#define UNKNOWN		32678	/* pixels without a result in the expected frames */
 #define CLOSE		0.001	/* photons */
 
 static char folder[PATH_MAX], why[WHY_SIZE];
@@ -178,7 +178,7 @@ static int drives(struct rashpa_pipeline *p, uint32_t way, const uint16_t *ring,
 	return rashpa_drive_open(&p, 1, &plan, drive, why);
 }
 
-/* What is accepted is right, and nothing else comes. */
+/* A drive returns exactly the accepted images, with right pixels. */
 static void of_drive(struct rashpa_pipeline *p, const char *engine, uint32_t way,
 		     const uint16_t *ring, const float *expected, const bool *accepted)
 {
@@ -339,7 +339,7 @@ static bool same(const float *a, const float *b, size_t n, double relative)
 
 struct image {
 	uint32_t width, height, pixel;
-	size_t gap;			/* bytes behind each line */
+	size_t gap;			/* bytes after each line */
 	struct rpu_calibration calibration;
 	struct rpu_raw raw;
 	float *planes;
@@ -383,7 +383,7 @@ static void against_reference(const struct rpu_engine *e)
 	static const struct {
 		uint32_t width, height, pixel;
 		size_t gap;
-		enum { ONE, THREE, FEW } gains;	/* FEW: of three, mostly the highest */
+		enum { ONE, THREE, FEW } gains;	/* FEW: three gains, mostly the highest one */
 	} tried[] = {
 		{ 1, 1, RASHPA_PIXEL_U16, 0, THREE }, { 7, 3, RASHPA_PIXEL_U16, 2, THREE },
 		{ 1030, 67, RASHPA_PIXEL_U16, 0, THREE }, { 256, 256, RASHPA_PIXEL_U16, 64, THREE },
@@ -567,7 +567,7 @@ static void test_correct(const struct rpu_engine *e)
 	}
 }
 
-/* By hand: what is taken away, and what is an outlier. */
+/* Corrections and outliers, calculated by hand. */
 static void test_corrections(const char *engine)
 {
 	static const struct rashpa_geometry g = {
@@ -710,7 +710,7 @@ static void test_configurations(void)
 	refused("/nonexistent.json", &g, "No such file");
 	refused("{", &g, "pipeline:1: not JSON");
 	refused("{\"vetto\": {}}", &g, "vetto: unknown key");
-	refused("{\"veto\": {}}", &g, "veto: of what?");
+	refused("{\"veto\": {}}", &g, "threshold and pixels");
 	refused("{\"veto\": {\"peaks\": 1}}", &g, "there is no stage peaks");
 	refused("{\"veto\": {\"pixels\": 1}}", &g, "belong together");
 	refused("{\"veto\": {\"threshold\": \"x\", \"pixels\": 1}}", &g, "veto.threshold: must be a number");
@@ -733,7 +733,7 @@ static void test_configurations(void)
 	refused("{}", &(struct rashpa_geometry) { .height = 8, .pixel = RASHPA_PIXEL_U16 }, "images of 0 x 8");
 }
 
-/* A dark image moves the pedestal; a veto keeps what has enough; what is above is kept. */
+/* Dark images update the pedestal, a veto counts pixels, compression keeps pixels above. */
 static void test_pipeline(const char *engine)
 {
 	static const struct rashpa_geometry g = {
@@ -822,7 +822,7 @@ static void test_growth(const char *engine)
 	rashpa_pipeline_close(p);
 }
 
-/* What is asked too early, or with a result that is none, is refused. */
+/* Calls that come too early, or with a foreign result, are refused. */
 static void test_order(const char *engine)
 {
 	static const struct rashpa_geometry g = {
@@ -859,10 +859,10 @@ static void test_order(const char *engine)
 	   "result-size-pipeline: %s: a result has the size of its pipeline's images", engine);
 	ok(!rashpa_pipeline_run(p, pixel, 32, r) && rashpa_pipeline_put(p, r, why) == -EINVAL &&
 	   rashpa_pipeline_put(p, never, why) == -EINVAL && strstr(why, "has kept"),
-	   "vetoed-never-run: %s: what is vetoed, or was never run, is not put", engine);
+	   "vetoed-never-run: %s: a vetoed or unused result cannot be put", engine);
 	pixel[3][3] = 5;
 	ok(rashpa_pipeline_run(p, pixel, 32, r) == 1 && !rashpa_pipeline_put(p, r, why) &&
-	   !rashpa_pipeline_finish(p, why), "kept: %s: what is kept is", engine);
+	   !rashpa_pipeline_finish(p, why), "kept: %s: a kept result can be put", engine);
 	rashpa_result_free(r);
 	rashpa_result_free(never);
 	rashpa_pipeline_close(p);
@@ -1227,7 +1227,7 @@ static void test_near(void)
 	unsetenv("OMP_PLACES");
 	ok(!rashpa_pipeline_near(-1, why) && !rashpa_pipeline_near(7, why),
 	   "node-not-known: a node that is not known is no place");
-	/* in a thread of its own this would be undone by its end; the process ends soon */
+	/* the binding stays; the process ends soon */
 	bound = rashpa_pipeline_near(1, why);
 	threads = omp_get_max_threads();
 #pragma omp parallel reduction(max : wrong)
@@ -1267,7 +1267,7 @@ static void test_all(void)
 		test_engine(engines[i]->name);
 	}
 	test_configurations();
-	refused("{\"peaks\": {\"finder\": \"pyfai\"}}", &module, "where the beam is");
+	refused("{\"peaks\": {\"finder\": \"pyfai\"}}", &module, "the beam's position");
 	refused("{\"peaks\": {\"finder\": \"pyfai\", \"centre\": [1, 2], \"snr\": 3}}", &module,
 		"snr is of the other finder");
 	refused("{\"peaks\": {\"finder\": \"pyfai\", \"centre\": [1, 2], \"patch\": 4}}", &module, "odd");
@@ -1291,7 +1291,7 @@ int main(int argc, char **argv)
 	if (argc > 1) {
 		test_engine(argv[1]);
 		gpu_against_reference(argv[1]);
-		/* that of CUDA has tests of its own, and the stand-in is slow */
+		/* CUDA's drive has separate tests, and the stand-in is slow */
 		if (strncmp(argv[1], "cuda", 4))
 			test_drive(argv[1]);
 	} else {

@@ -27,7 +27,7 @@ static bool is_input(const char *path, const struct stat *file)
 	return *name && !stat(name, &there) && same(&there, file);
 }
 
-/* What the pipeline reads; links lead to files, so that names tell nothing. */
+/* Name of the input that is this file, or NULL. Compares files, since links have other names. */
 static const char *input_of(const struct rashpa_pipeline *p, const struct stat *file)
 {
 	const struct {
@@ -82,7 +82,7 @@ static bool lock(int fd)
 {
 	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-	/* where file systems have no locks, nobody can tell */
+	/* accept file systems without locks */
 	return !fcntl(fd, F_OFD_SETLK, &all) || (errno != EAGAIN && errno != EACCES);
 }
 

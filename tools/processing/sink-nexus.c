@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A file of HDF5 in NeXus's layout NXmx, which grows while others read it (SWMR). All objects are
- * there before the first result. What belongs to an image and is small waits in memory; a flush
- * writes it, and numbers of images last of all: what they tell of is in the file.
+ * An HDF5 file in NeXus's layout NXmx that grows while others read it (SWMR). All objects exist
+ * before the first result. Small data of each image wait in memory. A flush writes them, and the
+ * image numbers last: data of numbered images are complete in the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@
 #define BITSHUFFLE_ZSTD	3
 #define ZSTD		32015
 
-/* What can be kept, in the order of the words below. */
+/* Kinds of data, in the order of the words below. */
 enum what { IMAGES, COMPRESSED, PROFILES, PEAKS, STATISTICS, WHATS };
 
 /* Rows of numbers, of which each image, or each element, has one. */
@@ -52,7 +52,7 @@ struct stack {
 	hsize_t images;
 };
 
-/* What an image has only with some of the stages has no column else. */
+/* Data per image. A column exists only if its stage is configured. */
 enum column_index {
 	ELEMENTS, OFFSET, ROW, COLUMN, VALUE,
 	INTENSITY, SIGMA,
@@ -63,21 +63,21 @@ enum column_index {
 };
 
 struct nexus {
-	struct rpu_file kept;	/* so that nobody else writes it: HDF5 has it as "file" */
+	struct rpu_file kept;	/* locks the output against other writers; HDF5 uses "file" */
 	unsigned int packing;
 	bool chosen, wanted[WHATS];
 
 	uint32_t width, height;
 	bool whole;		/* numbers are int32 */
 	int32_t *rounded;
-	uint32_t *no_row;	/* of an image of which nothing is kept */
+	uint32_t *no_row;	/* row starts of an image without kept pixels */
 	struct rpu_packer *packer;
 	hid_t file, complete, end_time;
 	struct column column[COLUMNS];
 	struct stack image, mean, deviation;
 	uint64_t elements, peaks;
-	unsigned long long flushed;	/* when */
-	uint64_t waiting;		/* images since then */
+	unsigned long long flushed;	/* time of the last flush */
+	uint64_t waiting;		/* images since the last flush */
 	char reason[REASON];		/* of what failed first */
 };
 
@@ -139,9 +139,9 @@ static int nexus_read(struct json_place *at, struct json_object *value, void *to
 	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
 }
 
-/* --- what HDF5 says --- */
+/* --- errors of HDF5 --- */
 
-/* The innermost reason; what the system says is in the midst of it. */
+/* The innermost reason, which contains the system's error message. */
 static herr_t reason_of(unsigned int n, const H5E_error2_t *error, void *data)
 {
 	static const char mark[] = "error message = '";
@@ -157,13 +157,13 @@ static herr_t reason_of(unsigned int n, const H5E_error2_t *error, void *data)
 	return 0;
 }
 
-/* Each thread of a program has to be told. */
+/* Turn off HDF5's messages, separately for each thread. */
 static void quiet(void)
 {
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
-/* What failed first says why: later calls have reasons of their own. */
+/* Keep the reason of the first failure, since later failures follow from it. */
 static bool fine(struct nexus *x, bool good)
 {
 	if (!good && !*x->reason) {
@@ -265,7 +265,7 @@ static void make_column(struct nexus *x, hid_t at, enum column_index index, cons
 	H5Pclose(plist);
 }
 
-/* What waits is written. A column that nobody wants has no set. */
+/* Write the waiting rows. A column that is not configured has no set, and no rows. */
 static bool drain(struct nexus *x, enum column_index index)
 {
 	struct column *c = &x->column[index];
@@ -291,7 +291,7 @@ static bool drain(struct nexus *x, enum column_index index)
 	return good;
 }
 
-/* A file that nobody can open any more keeps nothing, and no write fails. */
+/* Writes to a removed file succeed, but their data are lost: check. */
 static bool is_there(struct nexus *x)
 {
 	if (!rpu_file_is_gone(&x->kept))
@@ -599,7 +599,7 @@ static bool can_lock(struct nexus *x)
 	return good;
 }
 
-/* What was there is lost. */
+/* Create the file; an existing one is overwritten. */
 static bool create(struct nexus *x)
 {
 	hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
@@ -653,7 +653,7 @@ static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
 		return because(why, -1, "%s: no memory", x->kept.path);
 	if (rpu_file_open(p, RPU_SINK_NEXUS, &x->kept, why))
 		return -1;
-	return can_lock(x) ? 0 : because(why, -1, "%s: somebody has it open", x->kept.path);
+	return can_lock(x) ? 0 : because(why, -1, "%s: another program has it open", x->kept.path);
 }
 
 static int nexus_start(struct rashpa_pipeline *p, void *state, char *why)
@@ -699,7 +699,7 @@ static bool append_image(struct nexus *x, struct stack *s, const void *image, ui
 	return true;
 }
 
-/* Of an image with more elements than fit there are none, and "elements" tells of them. */
+/* An image with too many elements is kept empty; "elements" shows their number. */
 static bool append_compressed(struct nexus *x, const struct rashpa_result *r, uint64_t *bytes_out)
 {
 	const size_t n = r->row ? r->elements : 0;
@@ -771,7 +771,7 @@ static int nexus_put(void *state, const struct rashpa_result *r, struct rashpa_s
 	if (good) {
 		x->waiting++;
 		good = now_ns() - x->flushed < EVERY_NS || write_all(x);
-		x->waiting -= !good;	/* this one is counted by who has called */
+		x->waiting -= !good;	/* the caller counts this one */
 	}
 	if (good) {
 		stat->bytes_out += bytes;
@@ -789,7 +789,7 @@ static int nexus_finish(void *state, char *why)
 	hid_t type, file;
 
 	quiet();
-	if (*x->reason)		/* what was lost is told: it is not complete */
+	if (*x->reason)		/* results were lost: the file stays incomplete */
 		return broken(x, why);
 	rpu_time_text(now);
 	type = H5Dget_type(x->end_time);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Images for others, as DECTRIS detectors send them ("Stream V2"): messages of CBOR (start, image,
- * end) over ZeroMQ, with arrays of RFC 8746 and DECTRIS's tag for compressed ones. What a
- * subscriber has no room for is not sent, and counted: nobody is waited for.
+ * Publishes images in the format of DECTRIS detectors ("Stream V2"): CBOR messages (start, image,
+ * end) over ZeroMQ, with arrays of RFC 8746 and DECTRIS's tag for compressed ones. The sink never
+ * waits for subscribers: messages that find no room are dropped and counted.
  */
 #include <cbor.h>
 #include <errno.h>
@@ -118,7 +118,7 @@ struct cbor {
 	size_t used, room;
 };
 
-/* What is written where: there is room, since messages are made for it. */
+/* Append a CBOR item. Messages are allocated with enough room. */
 #define ITEM(c, kind, ...) \
 	((c)->used += cbor_encode_##kind(__VA_ARGS__, (c)->data + (c)->used, (c)->room - (c)->used))
 
@@ -194,14 +194,14 @@ static int send_now(struct publish *x, zmq_msg_t *message)
 }
 
 /*
- * One subscriber has no room, and others may: they get it. 1: all have it; but ZeroMQ forgets who
- * has no room until there is some, so what that one misses meanwhile looks like sent.
+ * If a subscriber has no room, the others still get the message. 1: sent to all. ZeroMQ skips a
+ * full subscriber until it has room again, so further messages that it misses count as sent.
  */
 static int send_all(struct publish *x, zmq_msg_t *message)
 {
 	int strict = 1, result;
 
-	/* subscriptions are told to us, since we count who has no room */
+	/* read subscriptions: XPUB, used to count subscribers without room, delivers them */
 	while (x->pattern == PUB && zmq_recv(x->socket, NULL, 0, ZMQ_DONTWAIT) >= 0)
 		;
 	result = send_now(x, message);
@@ -215,7 +215,7 @@ static int send_all(struct publish *x, zmq_msg_t *message)
 	return result < 0 ? result : 0;
 }
 
-/* The first message of all has the first room there is. */
+/* The start message goes first, as soon as there is room. */
 static int send_in_order(struct publish *x, zmq_msg_t *message)
 {
 	int result = 1;
@@ -227,7 +227,7 @@ static int send_in_order(struct publish *x, zmq_msg_t *message)
 	return result <= 0 ? result : send_all(x, message);
 }
 
-/* What is known of it, and an array, if the last item is one. */
+/* Make a message of the head, followed by an array of n bytes if the last item is one. */
 static int make_message(const struct publish *x, struct cbor *head, const void *bytes, size_t n,
 			zmq_msg_t *message, char *why)
 {
@@ -322,7 +322,7 @@ static int make_image(struct publish *x, const struct rashpa_result *r, zmq_msg_
 
 /* --- a series --- */
 
-/* A number that rises, and a name that nobody else has (UUID, version 4). */
+/* Set a rising number and a unique name (UUID, version 4). */
 static int name_series(struct publish *x, char *why)
 {
 	uint8_t r[16];
@@ -416,7 +416,7 @@ static int publish_put(void *state, const struct rashpa_result *r, struct rashpa
 	result = send_in_order(x, &message);
 	if (result < 0)
 		sorry(x, why);
-	zmq_msg_close(&message);	/* what was sent is empty */
+	zmq_msg_close(&message);	/* empty if sent */
 	stat->lost += !result;
 	stat->bytes_out += result > 0 ? bytes : 0;
 	return result < 0 ? -1 : 0;

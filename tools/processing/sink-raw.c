@@ -35,7 +35,7 @@ static int raw_read(struct json_place *at, struct json_object *value, void *to)
 	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
 }
 
-/* Pipes and devices are there before. What was there is lost when something is put. */
+/* Accepts existing pipes and devices. The first result overwrites an existing file. */
 static int raw_open(struct rashpa_pipeline *p, void *state, char *why)
 {
 	struct raw *raw = state;
@@ -50,7 +50,7 @@ static void raw_empty(const struct raw *raw)
 		errno = 0;
 }
 
-/* A file that nobody can open any more keeps nothing, and no write fails. */
+/* Writes to a removed file succeed, but their data are lost: check. */
 static int raw_there(const struct raw *raw, char *why)
 {
 	return rpu_file_is_gone(&raw->file) ?

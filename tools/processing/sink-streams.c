@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Results as streams in named buffers of their own: for viewers, for programs in Python, and for
- * whoever sends them on. Nobody is waited for.
+ * Publishes results as streams in separate named buffers: for viewers, Python programs, and
+ * network senders. The sink never waits for consumers.
  */
 #include <errno.h>
 #include <math.h>
@@ -212,7 +212,7 @@ static void fill(const struct streams *all, unsigned int kind, const struct rash
 	to->user[RASHPA_RESULT_PEAKS] = r->peaks_found;
 }
 
-/* 0; 1: nobody has made room, it is lost; or -1 with the reason */
+/* 0; 1: no slot was free, the result is lost; or -1 with the reason */
 static int send(const struct streams *all, unsigned int kind, const struct rashpa_result *r,
 		struct rashpa_stage_stat *stat, char *why)
 {

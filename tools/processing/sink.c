@@ -68,7 +68,7 @@ out:
 	return any;
 }
 
-/* They are rounded first; what comes then may divide them. */
+/* Pretreatment rounds, but later stages may divide pixels. */
 bool rpu_is_whole(const struct rashpa_pipeline *p)
 {
 	return p->pretreat.whole && !p->correct.by.chip_width && !*p->correct.blank &&

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What sinks tell of a pipeline besides images. */
+/* Metadata of a pipeline that sinks write, besides images. */
 #ifndef RPU_SINK_H
 #define RPU_SINK_H
 
 #include "pipeline.h"
 
 #define RPU_TIME	32		/* bytes of a text */
-#define RPU_NO_NUMBER	INT32_MIN	/* what no number becomes, where numbers are whole */
-#define RPU_MASKED	(1u << 8)	/* in NXmx's words: by the user */
+#define RPU_NO_NUMBER	INT32_MIN	/* NaN in images of whole numbers */
+#define RPU_MASKED	(1u << 8)	/* NXmx: user defined mask */
 
 /* 2026-01-31T12:34:56.789Z */
 void rpu_time_text(char to[RPU_TIME]);
@@ -20,19 +20,19 @@ int rpu_mask(const struct rashpa_pipeline *p, uint32_t *mask);
 
 /* Are pixels of results whole numbers? */
 bool rpu_is_whole(const struct rashpa_pipeline *p);
-/* Those; what does not fit is the nearest one that does. */
+/* Convert results to whole numbers; values out of range become the nearest limit. */
 void rpu_whole_numbers(const float *from, size_t n, int32_t *to);
 
 /**
- * struct rpu_known - what a configuration tells of the experiment
- * @ev: of a photon; 0: not known
- * @angstrom: its wavelength
- * @place: what follows is known
- * @distance: along the beam, metres
- * @beam_x: where it would hit the detector, pixels from the corner
- * @beam_y: likewise
- * @pixel_x: size of a pixel, metres
- * @pixel_y: likewise
+ * struct rpu_known - data of the experiment in the configuration
+ * @ev: energy of a photon, eV; 0: unknown
+ * @angstrom: wavelength, Angstrom
+ * @place: the following fields are known
+ * @distance: distance along the beam, metres
+ * @beam_x: horizontal position of the beam on the detector, pixels from the corner
+ * @beam_y: vertical position of the beam
+ * @pixel_x: width of a pixel, metres
+ * @pixel_y: height of a pixel, metres
  */
 struct rpu_known {
 	double ev, angstrom;

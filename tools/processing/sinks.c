@@ -50,7 +50,7 @@ int rpu_sinks_read(struct json_place *at, struct json_object *value, void *to)
 	return json_read_object(at, value, keys, RPU_SINKS);
 }
 
-/* What was there is lost when none is refused any more; else it is as it was. */
+/* Existing data are replaced only after all sinks were accepted. */
 int rpu_sinks_open(struct rashpa_pipeline *p, char *why)
 {
 	int result = 0;

@@ -24,7 +24,7 @@ static int veto_read(struct json_place *at, struct json_object *value, void *to)
 	    json_object_object_get_ex(value, "pixels", NULL))
 		return json_wrong(at, "threshold and pixels belong together");
 	if (!p->veto.pixels && !p->veto.peaks)
-		return json_wrong(at, "of what? Give threshold and pixels (1 or more), or peaks");
+		return json_wrong(at, "use threshold and pixels (1 or more), or peaks");
 	if (p->veto.peaks && !p->used[RPU_PEAKS])
 		return json_wrong(at, "peaks: there is no stage peaks");
 	return 0;

@@ -7,7 +7,7 @@ void main()
 {
 	begin();
 	decide();
-	/* the copy of the result has no groups if there is none */
+	/* without a result its copy has no groups */
 	if (lane() == 0u) {
 		const uint groups = decision[RPU_DECISION_IS] != RPU_ACCEPTED ? 0u :
 			(pixels + RPU_RECORD - 1u) / RPU_LANES + 1u;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What drives a GPU of Vulkan. Its streams cannot wait for words of memory: they wait for
- * semaphores with a timeline, one for each word, and the host signals that of the lock. Streams are
- * queues of their own where the GPU has so many; else they share one, and all that a batch waits
- * for comes from the host, or was submitted before. So the copy of a result is behind each image,
- * and a vetoed one gives it no groups.
+ * Drive of a Vulkan GPU. Its streams cannot wait for words in memory: they wait for timeline
+ * semaphores, one for each word, and the host signals that of the lock. Streams are separate queues
+ * if the GPU has enough; else they share one, and a batch waits only for the host or for earlier
+ * batches. So a copy of the result follows each image, and a vetoed image gives it no groups.
  */
 #include "vulkan.h"
 
@@ -76,7 +75,7 @@ struct vulkan_wheel {
 	struct rashpa_gpu_memory *lock_page, *ring, *given_page;
 	uint64_t lock_at, ring_at, given_at;	/* bytes */
 	bool sees_lock;			/* the kernel that stays does, where it is */
-	VkResult failed;		/* the first one that was enqueued, and is none */
+	VkResult failed;		/* first error of enqueueing */
 };
 
 static struct vulkan_wheel *of(const struct rpu_wheel *w)
@@ -232,7 +231,7 @@ static void close_wheel(struct rpu_wheel *w)
 	struct vulkan_wheel *v = of(w);
 	struct compute *c = &v->g->c;
 
-	/* what the GPU still uses goes with the process */
+	/* a lost GPU may still use this memory, until the process ends */
 	if (c->lost)
 		return;
 	/* a driver's thread may still have what it has signalled */
@@ -334,7 +333,7 @@ static void write_word(struct rpu_wheel *w, enum rpu_stream stream, unsigned int
 	s->signal[s->signals] = of(w)->word[word];
 	s->signal_value[s->signals++] = value;
 	of(w)->becomes[word] = value;
-	/* what waits for an image in the same queue is behind it */
+	/* in a shared queue, waits for an image must follow its batch */
 	if (word != RPU_CONTROL_PIECES)
 		submit(of(w), s);
 }
@@ -500,7 +499,7 @@ static void look(const struct rashpa_drive *d, struct rpu_wheel *w)
 			continue;
 		keep(v, v->g->c.GetSemaphoreCounterValue(v->g->c.device, v->word[word], &value));
 		v->is[word] = value;
-		/* that it lets go, and begins again, is no progress */
+		/* a restart of the polling kernel is no progress */
 		if (!polls)
 			set(w, word, value);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the kernels of a drive see as shaders of Vulkan, and the kernels. */
+/* Kernels of a drive as Vulkan shaders, with their declarations. */
 #define RPU_DRIVEN
 #include "vulkan.glsl"
 
@@ -13,7 +13,7 @@ layout(std430, binding = 18) coherent volatile buffer Given { uint given[]; };
 
 uint image_number;
 
-/* What is loaded behind it is not older. */
+/* Load a word; later loads are not older. */
 uint has(uint word)
 {
 	const uint value = control[word];
@@ -22,14 +22,14 @@ uint has(uint word)
 	return value;
 }
 
-/* What was stored before is seen before. */
+/* Store a word, after all earlier stores. */
 void tell(uint word, uint value)
 {
 	memoryBarrierBuffer();
 	control[word] = value;
 }
 
-/* To who fills slots: the loads of the last image are before it. */
+/* Release stacks to the producer, after all loads of the last image. */
 void give(uint stacks)
 {
 	memoryBarrierBuffer();

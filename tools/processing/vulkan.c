@@ -18,7 +18,7 @@
 #include "vulkan-rows.spv.h"
 #include "vulkan-scan.spv.h"
 
-#define PATIENCE_NS	60000000000ull	/* of a batch, also where a program computes it slowly */
+#define PATIENCE_NS	60000000000ull	/* longest batch, even on a software GPU */
 #define STAGING		(UINT64_C(4) << 20)	/* bytes */
 
 static const struct { const uint32_t *code; size_t bytes; } shaders[RPU_KERNELS] = {
@@ -46,7 +46,7 @@ static void end(struct rpu_gpu *gpu)
 	if (c->device && c->DeviceWaitIdle && !c->lost)
 		c->DeviceWaitIdle(c->device);
 	for (unsigned int i = 0; i < RPU_PLACES && !c->lost; i++) {
-		/* what was offered is freed by its own name */
+		/* offered memory is freed separately */
 		if (i != RPU_AT_RAW || !g->head.offered)
 			compute_drop(c, &g->at[i]);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the kernels see as shaders of Vulkan. */
+/* Declarations for kernels that are compiled as Vulkan shaders. */
 #include "arithmetic.h"
 #include "kernel.h"
 

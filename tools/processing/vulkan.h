@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of the engine of Vulkan have in common. */
+/* Shared by the files of the Vulkan engine. */
 #ifndef RPU_VULKAN_H
 #define RPU_VULKAN_H
 
@@ -14,7 +14,7 @@ enum rpu_driven_place {
 	RPU_DRIVEN_PLACES,
 };
 
-/* What a shader is told each time: all of it, or the first part, as vulkan.glsl has it. */
+/* Push constants of a shader: all, or the first part, as in vulkan.glsl. */
 struct rpu_vulkan_push {
 	struct rpu_push push;
 	struct rpu_driven driven;
@@ -29,7 +29,7 @@ struct rpu_vulkan {
 	struct compute_buffer at[RPU_PLACES], staging;
 };
 
-/* Raw images come from somebody whom Vulkan does not know, and go back to them. */
+/* Transfer the ownership of raw images from or to a producer outside of Vulkan. */
 void rpu_vulkan_own(struct rpu_vulkan *g, VkCommandBuffer commands, bool ours);
 
 #endif /* RPU_VULKAN_H */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=30
 # The kernels of the engine cuda compile for each architecture from sm_80 to sm_120, without a warning: by
-# nvcc and by clang, whichever is at hand. What a compiler does not know is skipped by name. No GPU is
+# nvcc and by clang, whichever is at hand. Features that a compiler lacks are skipped by name. No GPU is
 # needed, and nothing is said of what a GPU makes of them. TAP.
 # NVCC, CLANG, PTXAS: other programs.
 set -uo pipefail
@@ -38,10 +38,10 @@ if command -v "$nvcc" >/dev/null; then
 	done
 	header=$(dirname "$(readlink -f "$(command -v "$nvcc")")")/../include
 	if [[ -e $header/cuda.h ]]; then
-		silent "declared-cuda-cuda: what is declared of CUDA here is what its cuda.h has" "${CC:-cc}" -std=gnu17 -Wall -Wextra -Werror \
+		silent "declared-cuda-cuda: our declarations of CUDA match its cuda.h" "${CC:-cc}" -std=gnu17 -Wall -Wextra -Werror \
 			-isystem "$header" -fsyntax-only tools/lib/tests/gpu-libraries/cuda-header.c
 	else
-		skip "declared-cuda-cuda: what is declared of CUDA here is what its cuda.h has" "there is no $header/cuda.h"
+		skip "declared-cuda-cuda: our declarations of CUDA match its cuda.h" "there is no $header/cuda.h"
 	fi
 else
 	skip "nvcc: sm_80 to sm_120" "no $nvcc is at hand"

@@ -75,7 +75,7 @@ def converted():
         if not status or sentence not in said:
             print("#", said)
     ok(all(status and sentence in said and "Traceback" not in said
-           for (status, said), sentence in zip(refused, sentences)), "wrong-refused: what is wrong is refused")
+           for (status, said), sentence in zip(refused, sentences)), "wrong-refused: wrong arguments are refused")
 
 
 def limited(*arguments):
@@ -151,7 +151,7 @@ def failed():
     ok(all(sentence in run("convert", *arguments)[1] for *arguments, sentence in (
         ("five.npy", "dangling.h5", "exists already"),
         ("five.raw", "out.h5", "--geometry", "3x0x8", "not WIDTHxHEIGHT"),
-        ("five.raw", "out.h5", "--geometry", "1_0x1_0", "not WIDTHxHEIGHT"))), "no-size-link: what is no size, or is a link")
+        ("five.raw", "out.h5", "--geometry", "1_0x1_0", "not WIDTHxHEIGHT"))), "no-size-link: wrong sizes and links are refused")
     good = [run("convert", "links.h5:/soft", "a.raw")[0] == 0, run("convert", "sub[1]", "b.raw", "--geometry",
                                                                    "200x100")[0] == 0]
     ok(all(good) and (numpy.fromfile("a.raw", "<u2") == images.ravel()).all() and

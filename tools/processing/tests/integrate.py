@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Azimuthal integration beside pyFAI's. A line "ok NAME" or "not ok NAME" each, then "end"."""
+"""Azimuthal integration compared with pyFAI's. A line "ok NAME" or "not ok NAME" each, then "end"."""
 import os
 import sys
 import tempfile
@@ -21,7 +21,7 @@ GEOMETRIES = {
     "straight": {"dist": 0.1, "poni1": 260.25 * PIXEL, "poni2": 500.75 * PIXEL},
     "tilted": {"dist": 0.15, "poni1": 100.5 * PIXEL, "poni2": 250.25 * PIXEL, "rot1": 0.2,
                "rot2": -0.1, "rot3": 0.3},
-    "beside the beam": {"dist": 0.2, "poni1": -600 * PIXEL, "poni2": 1200 * PIXEL, "rot1": 0.05},
+    "off the beam": {"dist": 0.2, "poni1": -600 * PIXEL, "poni2": 1200 * PIXEL, "rot1": 0.05},
 }
 SHAPES = (512, 1024), (67, 103)
 

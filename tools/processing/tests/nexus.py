@@ -248,14 +248,14 @@ def wrong(folder):
        fails(lambda: run(what=[]), "nothing is to be kept") and
        fails(lambda: run(what=["all"]), "is not one of") and
        fails(lambda: run(compression="gzip"), "is not one of none, bitshuffle-lz4"),
-       "wrong-refused: what is wrong is refused")
+       "wrong-refused: wrong configurations are refused")
     run(what=["images"], overwrite=True)
 
 
 # --- a process that writes, and what happens to it
 
 def writer(path, more, orders):
-    """In a process of its own: "N" images, "flush", "finish", or for ever."""
+    """In a separate process: "N" images, "flush", "finish", or for ever."""
     pipeline, frame = Pipeline(sinks(path, **more)), 0
     for order in orders:
         while order == "forever":
@@ -372,7 +372,7 @@ def removed(folder):
     said = [write("3"), write("flush"), write("remove"), write("5"), write("flush")]
     ended, (images, lost) = write.end()
     ok(ended == 0 and said[:4] == ["done"] * 4 and said[4].endswith("it, or its folder, was removed") and
-       (images, lost) == (8, 5), f"folder-removed: a folder that is removed is told of: {said[4]}")
+       (images, lost) == (8, 5), f"folder-removed: a removed folder is reported: {said[4]}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The example of OpenCL beside pyFAI's own integration, on a stream of a driver that is a file of this
+"""The example of OpenCL compared with pyFAI's integration, on a stream of a driver that is a file of this
 process (librashpa-fake.so). A line "ok NAME", "not ok NAME" or "skip NAME # REASON" each, then "end"."""
 import ctypes
 import functools
@@ -22,7 +22,7 @@ def ok(good, name):
 
 
 def open_example():
-    """The example, or why there is none."""
+    """The example, or the reason to skip it."""
     sys.path.insert(0, "tools/examples")
     try:
         import pyopencl
@@ -37,7 +37,7 @@ def open_example():
 
 
 def fill(rashpa, images):
-    """A stream that has ended: the driver here wakes nobody. One is dark; one has no metadata."""
+    """A stream that has ended: the driver here wakes no waiters. One is dark; one has no metadata."""
     with rashpa.Producer("ring", SHAPE, "u2", bunch=BUNCH, images=IMAGES, meta=True) as producer:
         for first in range(0, IMAGES, BUNCH):
             with producer.slot(0) as slot:

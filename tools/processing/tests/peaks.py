@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Peak finders beside NumPy, written once more from their descriptions, and beside pyFAI's kernels
+"""Peak finders compared with NumPy versions of their descriptions, and with pyFAI's kernels
 where there is OpenCL. A line "ok NAME", "not ok NAME" or "skip NAME # REASON" each, then "end"."""
 import tempfile
 import warnings
@@ -213,7 +213,7 @@ def main():
     few = Pipeline({"peaks": {"finder": "peakfinder8", "centre": CENTRE, **many, "capacity": 300}})
     result = few(image)
     ok(len(right) > 400 and len(result.peaks) == 300 and same(result.peaks, right[:300]) and
-       few.stat()["overflow"] == 1, f"peaks-first-300: of {len(right)} peaks the first 300 are kept, and it is counted")
+       few.stat()["overflow"] == 1, f"peaks-first-300: the first 300 of {len(right)} peaks are kept, and the overflow is counted")
     # a shade around the beam, peaks at the edges, a streak that is too long for a peak
     image, where = made_up(random, 8, 100)
     image[RADIUS < 25] = 65535

@@ -89,14 +89,14 @@ def wrong():
        fails(lambda: Pipeline({})(numpy.zeros(5, "u2")), ValueError, "dimensions") and
        fails(lambda: Pipeline({})(numpy.zeros((4, 5))), ValueError, "float64") and
        fails(lambda: Pipeline({"x": 1}), Error, "x: unknown key") and
-       fails(lambda: Pipeline({}, "abacus"), Error, "abacus"), "wrong-refused: what is wrong is refused")
+       fails(lambda: Pipeline({}, "abacus"), Error, "abacus"), "wrong-refused: wrong configurations are refused")
     big = numpy.arange(20, dtype=">u2").reshape(4, 5)
     ok((pipeline(big).image == big).all() and (pipeline(big[::-1]).image == big[::-1]).all(),
        "arrays-order-bytes: arrays of any order of bytes and lines")
 
 
 def life(folder):
-    """What is asked too early, too late or twice is nothing, or an error: never more."""
+    """Calls that come too early, too late or twice do nothing, or fail cleanly."""
     image, floats = numpy.ones((4, 5), "u2"), 4 * 5 * 4
     path = f"{folder}/raw"
 
@@ -114,7 +114,7 @@ def life(folder):
     pipeline.flush()
     ok(os.path.getsize(path) == floats and
        fails(lambda: pipeline(image), ValueError, "is finished") and
-       os.path.getsize(path) == floats, "finished-stays: what is finished stays as it is")
+       os.path.getsize(path) == floats, "finished-stays: a finished file does not change")
     pipeline.close()
     pipeline.close()
     ok(all(fails(what, ValueError, "is closed") for what in
@@ -182,11 +182,11 @@ def life(folder):
     lost &= fails(pipeline.finish, Error, "it is not complete")
     pipeline.close()
     with h5py.File(path) as file:
-        ok(lost and file["entry/complete"][()] == 0, "lost-image-not: what has lost an image is not complete")
+        ok(lost and file["entry/complete"][()] == 0, "lost-image-not: a file that lost an image is not complete")
 
 
 def forked(what):
-    """A child that is forked, as multiprocessing does it: what it says, or that it hangs."""
+    """Output of a forked child, as of multiprocessing, or that it hangs."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")    # it is what is tested
@@ -223,7 +223,7 @@ def alone(folder):
         ok(all("of which this one is a fork" in s for s in said[1:3]) and said[3] == "None" and
            len(file["entry/data/data"]) == 2 and file["entry/complete"][()] == 1 or print("#", said),
            "pipeline-stays-process: a pipeline stays with its process, and so do its files")
-    # of a process where OpenMP has not run: there a fork may have threads of its own
+    # if OpenMP has not run, a fork may start its threads
     script = ("import os, numpy\nfrom rashpa.processing import Pipeline\nif not os.fork():\n"
               "    print(Pipeline({})(numpy.ones((300, 400), 'u2')).kept)\nelse: os.wait()")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False,
@@ -271,7 +271,7 @@ def alone(folder):
         closed = False
     except Error:
         closed = fails(pipeline.stat, ValueError, "is closed")
-    ok(closed, "cannot-finished-closed: what cannot be finished is closed, too")
+    ok(closed, "cannot-finished-closed: a pipeline that cannot finish is closed, too")
     ok((Pipeline({})(image[::-1][:1]).image == image[-1:]).all() and
        (Pipeline({})(numpy.frombuffer(b"x" + image.tobytes(), "u2", 120000, 1).reshape(300, 400)).image ==
         image).all(), "arrays-one-line: arrays of one line, backwards, and that are not aligned")
@@ -340,7 +340,7 @@ def files(folder):
     with open("x.json", "w") as file:
         file.write('{"sinks": {"raw": {"file": "./x.json", "overwrite": true}}}')
     good.append(refused("the pipeline reads it (its configuration)", "x.json"))
-    ok(len(good) == 21 and all(good), "pipeline-reads-no: what the pipeline reads is no sink")
+    ok(len(good) == 21 and all(good), "pipeline-reads-no: an input of the pipeline is refused as a sink")
 
     for sink in "raw", "nexus":
         first = Pipeline(sinks(**{sink: "one"}))
@@ -355,7 +355,7 @@ def files(folder):
         if sink == "nexus":
             with h5py.File("one") as file:
                 good.append(file["entry/complete"][()] == 1 and
-                            refused("one: somebody has it open", sinks(nexus="one")))
+                            refused("one: another program has it open", sinks(nexus="one")))
         else:
             good.append(os.path.getsize("one") == 256)
         with Pipeline(sinks(**{sink: "one"})) as second:
@@ -371,7 +371,7 @@ def files(folder):
     pipeline(image)
     os.unlink("gone")
     ok(gone and fails(pipeline.finish, Error, "gone: it, or its folder, was removed"),
-       "file-removed: a file that was removed is told")
+       "file-removed: a removed file is reported")
     os.chdir("/")
 
 
@@ -405,7 +405,7 @@ def comma(folder):
 
 
 def told(folder):
-    """What cannot be is refused with the place and the reason; nothing is taken for something else."""
+    """Impossible configurations are refused with the place and the reason."""
     image = numpy.ones((8, 8), "u2")
     poni = f"{folder}/x.poni"
     with open(poni, "w") as file:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: seconds=70
-# Runs inside the lab's root: processing beside others' programs. TAP.
+# Runs inside the lab's root: processing compared with other programs. TAP.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the sink "publish" sends, as a client of a DECTRIS detector decodes it, with cbor2 and HDF5's
+"""Messages of the sink "publish", as a client of a DECTRIS detector decodes it, with cbor2 and HDF5's
 filters. A line "ok NAME" or "not ok NAME" each, then "end"."""
 import datetime
 import os
@@ -85,7 +85,7 @@ def images_are(messages, results, channel="threshold_1"):
 
 
 def meet(pipeline, clients):
-    """Images, until each client has something. What they became."""
+    """Put images until each client has received one. Returns what the clients decoded."""
     results = []
     while not all(c.socket.poll(1) for c in clients):
         results.append(pipeline(image(len(results) % 5), frame=1000 + len(results)))
@@ -106,7 +106,7 @@ def series(context, folder):
         config = {"pretreat": {"mask": f"{folder}/mask.npy", "photon_energy_kev": 12.4},
                   "sinks": {"publish": {"endpoint": endpoint, "compression": packing}}}
         with Pipeline(config) as pipeline:
-            first = pipeline(image(0), frame=1)  # nobody is there: it is lost
+            first = pipeline(image(0), frame=1)  # no client is connected: it is lost
             lost = pipeline.stat()["sinks"]["publish"]["lost"]
             client = Client(context, zmq.PULL, endpoint)
             results = []
@@ -116,7 +116,7 @@ def series(context, folder):
                     results.append(r)
         start, *images, end = client.all()
         ok(lost == 1 and first.kept and images_are(images, results),
-           f"images-sent-somebody: {packing}: images are sent when somebody is there")
+           f"images-sent-somebody: {packing}: images are sent to a connected client")
         ok({m["type"] for m in images} == {"image"} and
            len({(m["series_id"], m["series_unique_id"]) for m in (start, *images, end)}) == 1 and
            uuid.UUID(start["series_unique_id"]).version == 4, f"series: {packing}: they are a series")
@@ -149,7 +149,7 @@ def whole(context, folder):
 
 
 def until_lost(pipeline, more, start=0):
-    """Images that nobody reads, until so many more are lost. How many."""
+    """Put images without a reader until so many more are lost. Returns their number."""
     lost, frame = pipeline.stat()["sinks"]["publish"]["lost"] + more, start
     while pipeline.stat()["sinks"]["publish"]["lost"] < lost and frame < start + 1000:
         frame += 1
@@ -163,7 +163,7 @@ def slow_push(context, folder):
         pipeline(image(0))
         asleep = Client(context, zmq.PULL, endpoint, 3)
         meet(pipeline, [asleep])
-        ok(until_lost(pipeline, 20, 2000) < 40, "push/not-read-not: push: who does not read is not waited for, all is counted")
+        ok(until_lost(pipeline, 20, 2000) < 40, "push/not-read-not: push: the sink does not wait for a client, and counts all losses")
         start, *images = [asleep() for _ in range(4)]
         frames = [m["image_id"] for m in images]
         ok(start["type"] == "start" and frames == sorted(frames) or print("#", frames), "push/found-room-order: push: what found room is there, in order")
@@ -171,7 +171,7 @@ def slow_push(context, folder):
 
 
 def slow_pub(context, folder):
-    """ZeroMQ does not tell what a subscriber misses until there is room again."""
+    """ZeroMQ does not report messages that a full subscriber misses."""
     endpoint = f"ipc://{folder}/slow-pub"
     config = {"sinks": {"publish": {"endpoint": endpoint, "pattern": "pub", "waiting": 3}}}
     with Pipeline(config) as pipeline:
@@ -191,7 +191,7 @@ def slow_pub(context, folder):
                 break
         lost = pipeline.stat()["sinks"]["publish"]["lost"]
         ok(found < 100 and start["type"] == "start" and i == 29 and 0 < lost < 30,
-           "pub/not-read-not: pub: who does not read is not waited for, others have all, and it is counted")
+           "pub/not-read-not: pub: the sink does not wait for a slow client, others receive all, losses count")
         kinds = []
         while asleep.socket.poll(100):
             kinds.append(asleep()["type"])
@@ -215,7 +215,7 @@ def wrong(folder):
        says("\"99999\" is no port", endpoint="tcp://*:99999") and
        says("\"12x\" is no port", endpoint="tcp://127.0.0.1:12x") and
        says("is not one of push, pub", endpoint="ipc://x", pattern="pair") and
-       says("0 is not 1 to", endpoint="ipc://x", waiting=0), "wrong-refused: what is wrong is refused")
+       says("0 is not 1 to", endpoint="ipc://x", waiting=0), "wrong-refused: wrong configurations are refused")
     with open("precious", "w") as file:
         file.write("precious")
     ok(says("precious exists, and is no socket", endpoint="ipc://precious") and

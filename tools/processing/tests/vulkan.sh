@@ -17,11 +17,11 @@ export LD_LIBRARY_PATH=$PWD/${RASHPA_TOOLS:-build/tools}
 bad=$?
 n=$(grep -c '^\(not \)\?ok ' "$work/out")
 grep '^\(not \)\?ok \|^#' "$work/out"
-# what is neither a test nor the plan is the layers'
+# all lines except tests and the plan come from the layers
 said=$(grep -v '^\(not \)\?ok \|^#\|^1\.\.' "$work/out")
 is "vulkan-validation-layers: Vulkan's validation layers say nothing" "$(head -n 40 <<<"$said")" ""
 
-# drives NAME PATTERN WAY OPTION...: what came, and not a word of the layers
+# drives NAME PATTERN WAY OPTION...: the expected output, without a message of the layers
 drives() {
 	local got
 	got=$(timeout 240 build/selftests/gpu-libraries/drive "${@:3}" vulkan=1 2>&1)
