@@ -86,6 +86,6 @@ int arp_ask(const char *interface, int index, const uint8_t mac[6], const uint8_
 	inet_ntop(AF_INET, to, text, sizeof(text));
 	if (error)
 		return because(why, -1, "%s: ARP: %s", interface, strerror(error));
-	return because(why, -1, "%s: nobody there has %s: give --destination-mac (of the router, if it is in another network)",
+	return because(why, -1, "%s: no ARP reply from %s: use --destination-mac (of the router, if it is in another network)",
 		       interface, text);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who has an IPv4 address? Asked as an FPGA would, without the kernel's table. */
+/* Resolves an IPv4 address by ARP, as an FPGA would, without the kernel's table. */
 #ifndef ARP_H
 #define ARP_H
 

@@ -36,16 +36,16 @@ struct report {
 static const struct argp_option known[] = {
 	{ "interface", 'i', "NAME", 0, "frames of this interface, instead of a file", 0 },
 	{ "queue-pair", 'q', "QPN[:PSN]", 0,
-	  "a destination queue pair that there is, and its first PSN (may be given again; default: any)",
+	  "a known destination queue pair and its first PSN (may be repeated; default: any)",
 	  0 },
 	{ "path-mtu", OPT_PATH_MTU, "BYTES", 0,
-	  "256, 512, 1024, 2048 or 4096 (default: what the first packets of messages have)", 0 },
-	{ "mtu", OPT_MTU, "BYTES", 0, "what an IP packet may have (default: no limit)", 0 },
+	  "256, 512, 1024, 2048 or 4096 (default: size of the first packets of messages)", 0 },
+	{ "mtu", OPT_MTU, "BYTES", 0, "largest allowed IP packet (default: no limit)", 0 },
 	{ "no-immediate", OPT_NO_IMMEDIATE, NULL, 0, "immediate values are no sequence", 0 },
 	{ "faults", OPT_FAULTS, "N", 0,
-	  "name so many faults, and count the others (default 100; 0: name all)", 0 },
+	  "name up to N faults, and count the others (default 100; 0: name all)", 0 },
 	{ "frames", OPT_FRAMES, "N", 0, "end after N frames", 0 },
-	{ "seconds", OPT_SECONDS, "S", 0, "end after S seconds, of an interface", 0 },
+	{ "seconds", OPT_SECONDS, "S", 0, "end after S seconds, with --interface only", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -81,7 +81,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_PATH_MTU:
 		option_u32(state, "--path-mtu", arg, PATH_MTU_MIN, PATH_MTU_MAX, path_mtu);
 		if (*path_mtu & (*path_mtu - 1))
-			argp_error(state, "--path-mtu: %s is none: give 256, 512, 1024, 2048 or 4096",
+			argp_error(state, "--path-mtu: %s is not 256, 512, 1024, 2048 or 4096",
 				   arg);
 		break;
 	case OPT_MTU:
@@ -108,14 +108,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_ARG:
 		if (o->file)
-			argp_error(state, "\"%s\" is too much: give one file", arg);
+			argp_error(state, "unexpected argument \"%s\": use one file", arg);
 		o->file = arg;
 		break;
 	case ARGP_KEY_END:
 		if (!o->file == !o->interface)
-			argp_error(state, "which frames? Give a file, or --interface NAME");
+			argp_error(state, "no frames to check: use a file, or --interface NAME");
 		if (o->seconds && !o->interface)
-			argp_error(state, "--seconds: a file ends by itself: give --frames, or --interface");
+			argp_error(state, "--seconds does not apply to a file: use --frames, or --interface");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

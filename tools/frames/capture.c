@@ -34,7 +34,7 @@ static int find_link(struct capture *c, const char *name, char *why)
 	default:
 		text = pcap_datalink_val_to_name(type);
 		return because(why, -1, "%s: its frames begin with %s: give a capture of an Ethernet interface",
-			       name, text ? text : "a header that nobody knows");
+			       name, text ? text : "an unknown header");
 	}
 }
 

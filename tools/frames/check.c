@@ -193,7 +193,7 @@ static void first_packet(struct check *c, struct flow *flow, const struct frame 
 		found(c, flow, c->frames, FAULT_QUEUE_PAIR, c->options.queue_pairs[0].qpn, f->qpn,
 		      "unknown queue pair: expected 0x%06" PRIx32 "%s, got 0x%06" PRIx32,
 		      c->options.queue_pairs[0].qpn,
-		      c->options.n_queue_pairs > 1 ? " or another one that was told" : "", f->qpn);
+		      c->options.n_queue_pairs > 1 ? " or another given one" : "", f->qpn);
 }
 
 static int follow(struct check *c, const struct frame *f)

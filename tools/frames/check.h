@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is wrong with frames of RoCE v2, by source, destination and queue pair. */
+/* Checks frames of RoCE v2, by source, destination and queue pair. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -41,7 +41,7 @@ extern const char * const fault_names[FAULTS];
 #define FINDING_TEXT	256
 
 struct finding {
-	uint64_t frame;			/* of the capture, from 1 */
+	uint64_t frame;			/* number in the capture, from 1 */
 	enum fault fault;
 	uint64_t expected, got;
 	char text[FINDING_TEXT];
@@ -55,15 +55,15 @@ struct queue_pair {
 struct check_options {
 	const struct queue_pair *queue_pairs;	/* n_queue_pairs 0: any */
 	unsigned int n_queue_pairs;
-	uint32_t path_mtu;			/* 0: as the first packets of messages say */
-	uint32_t mtu;				/* of IP packets; 0: any */
-	bool no_immediate;			/* it is no sequence */
+	uint32_t path_mtu;			/* 0: taken from first packets of messages */
+	uint32_t mtu;				/* largest IP packet; 0: any */
+	bool no_immediate;			/* immediate values are no sequence */
 };
 
 struct packet {
 	uint64_t number;
 	uint8_t opcode;
-	bool icrc_wrong, lengths_wrong;	/* and told */
+	bool icrc_wrong, lengths_wrong;	/* already reported */
 	uint32_t psn, length, immediate;
 	size_t payload;
 };
@@ -79,11 +79,11 @@ struct flow {
 	uint64_t faults[FAULTS];
 	uint64_t missing, immediates_missing;
 	uint32_t first_psn, last_psn, path_mtu;
-	uint8_t opcode;			/* of the first packet */
+	uint8_t opcode;			/* opcode of the first packet */
 
 	struct sequence psn, immediates;
-	bool first_told;		/* which PSN comes first; none has come yet */
-	bool doubt;			/* held waits for the packet behind it */
+	bool first_told;		/* the first PSN is given, and has not arrived yet */
+	bool doubt;			/* held waits for the next packet */
 	struct packet held;
 	bool immediate_doubt;
 	uint64_t immediate_number;
@@ -102,12 +102,12 @@ struct check {
 
 	uint64_t frames, others, cut, roce, no_icrc, not_followed;
 	uint64_t faults[FAULTS];
-	struct flow **flows;		/* in the order in which they came */
+	struct flow **flows;		/* in order of arrival */
 	unsigned int n_flows;
 	void *tree;
 };
 
-/* found is called for each fault, in the order in which they are known. */
+/* found is called for each fault, in the order of detection. */
 void check_begin(struct check *c, const struct check_options *options,
 		 void (*found)(void *arg, const struct finding *finding), void *arg);
 
@@ -115,20 +115,20 @@ void check_begin(struct check *c, const struct check_options *options,
 int check_frame(struct check *c, const uint8_t *data, size_t captured, size_t wire,
 		enum frame_link link);
 
-/* Nothing follows. */
+/* The capture has ended. */
 void check_end(struct check *c);
 void check_free(struct check *c);
 
 uint64_t check_faults(const struct check *c);
 
-/* flow.c: a packet of it, and its end. */
+/* flow.c: check a packet of a flow, and the end of a flow. */
 void flow_packet(struct check *c, struct flow *f, const struct packet *p);
 void flow_end(struct check *c, struct flow *f);
 
 #define FLOW_TEXT	(2 * ADDRESS_TEXT + 32)
 const char *flow_text(char text[FLOW_TEXT], const struct flow *f);
 
-/* f: NULL if there is none. */
+/* Report a fault. f may be NULL. */
 __attribute__((format(printf, 7, 8)))
 void found(struct check *c, struct flow *f, uint64_t number, enum fault fault, uint64_t expected,
 	   uint64_t got, const char *format, ...);

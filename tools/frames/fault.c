@@ -8,12 +8,12 @@
 #include "parse.h"
 
 #define IP		14
-#define IP_CHECKSUM	(IP + 10)	/* where it is */
+#define IP_CHECKSUM	(IP + 10)	/* offset in the frame */
 #define UDP_CHECKSUM	(IP + 20 + 6)
 #define BTH_END		(14 + 20 + 8 + 12)
 #define REORDER_MAX	64
 
-/* Of those without a value the range ends at 0; what is not told is "otherwise". */
+/* "to" is 0 for kinds without a value; "otherwise" is the default value. */
 static const struct {
 	const char *name;
 	uint32_t from, to, otherwise;
@@ -115,8 +115,8 @@ int fault_fits(struct injected_fault *f, const struct plan *plan, char why[WHY_S
 		return because(why, -1, "%s@%" PRIu64 ": there are only %" PRIu64 " frames", name,
 			       f->frame, plan_frames(plan));
 	if (f->kind == INJECT_REORDER && f->value > plan_frames(plan) - f->frame)
-		return because(why, -1, "reorder@%" PRIu64 ": there are not %" PRIu32
-			       " frames behind it", f->frame, f->value);
+		return because(why, -1, "reorder@%" PRIu64 ": fewer than %" PRIu32
+			       " frames follow", f->frame, f->value);
 	parts = opcode_parts(plan_opcode(plan, f->frame - 1));
 	if (f->kind == INJECT_LENGTH && !(parts & HAS_RETH))
 		return because(why, -1, "length@%" PRIu64 ": this frame has no RETH: give the first one of a message",

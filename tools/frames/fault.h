@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What rashpa-inject does wrong when it is told to. */
+/* Faults that rashpa-inject can inject. */
 #ifndef FAULT_H
 #define FAULT_H
 
@@ -10,7 +10,7 @@
 #include "say.h"
 
 #define FAULTS_MAX	1024
-#define FRAME_MAX	65536		/* bytes of one, with what a fault adds */
+#define FRAME_MAX	65536		/* bytes of a frame, with those that a fault adds */
 #define FAULT_KINDS	"icrc psn opcode drop duplicate reorder df mtu qp short length port " \
 			"immediate checksum udp-checksum"
 
@@ -26,13 +26,13 @@ struct injected_fault {
 	bool told;			/* value was given */
 	bool zero, swapped;		/* ICRC */
 	uint32_t value;
-	uint64_t sent_as;		/* which frame on the wire has it; 0: none */
+	uint64_t sent_as;		/* number of the faulty frame on the wire; 0: none */
 };
 
 /* KIND@N[:VALUE]; 0, or -1 with the reason. */
 int fault_parse(const char *text, struct injected_fault *fault, char why[WHY_SIZE]);
 
-/* Is there such a packet, and has it what is to be wrong? Sets what was not told. */
+/* Does the packet exist, with the field to change? Sets a default value if none was given. */
 int fault_fits(struct injected_fault *fault, const struct plan *plan, char why[WHY_SIZE]);
 
 const char *fault_name(enum injected kind);

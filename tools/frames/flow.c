@@ -189,7 +189,7 @@ static void skip_responses(struct flow *f, const struct packet *p)
 		f->psn.begun = false;
 }
 
-/* The first packet has another PSN than was told, and so may all behind it. */
+/* The first PSN differs from the given one; the following PSNs may differ, too. */
 static void check_first(struct check *c, struct flow *f, const struct packet *p,
 			const uint32_t *next)
 {
@@ -216,7 +216,7 @@ static void packet(struct check *c, struct flow *f, const struct packet *p, cons
 	case ORDER_DUPLICATE:
 	case ORDER_BACK:
 	case ORDER_AGAIN:
-		/* nobody takes it */
+		/* a receiver ignores it */
 		return;
 	case ORDER_GAP:
 	case ORDER_AHEAD:

@@ -77,15 +77,15 @@ uint16_t frame_udp_checksum(const uint8_t *packet, size_t udp, size_t size)
 
 	sum = packet[0] >> 4 == 4 ? add(sum, packet + 12, 8) : add(sum, packet + 8, 32);
 	right = right_checksum(add(sum, packet + udp, size - udp), get16(packet + udp + 6));
-	/* 0 says that there is none */
+	/* 0 means no checksum */
 	return right ? right : 0xffff;
 }
 
 enum icrc_way { ICRC_RIGHT, ICRC_NO_ONES, ICRC_NO_MASK, ICRC_WAYS };
 
 /*
- * Of a packet of so many bytes without the ICRC, whose UDP header is at udp: what changes on the
- * way counts as ones, and so does a local routing header that is not there.
+ * ICRC of a packet; size is without the ICRC, and udp is the offset of the UDP header. Fields that
+ * routers change count as ones, and so does a virtual local routing header.
  */
 static uint32_t icrc(const uint8_t *packet, size_t udp, size_t size, enum icrc_way way)
 {
@@ -113,12 +113,12 @@ static uint32_t icrc(const uint8_t *packet, size_t udp, size_t size, enum icrc_w
 	return (uint32_t)crc32(crc, packet + udp + UDP + BTH, (uInt)(size - udp - UDP - BTH));
 }
 
-/* Mistakes that others have made. */
+/* Known mistakes of implementations. */
 static const char *icrc_hint(const uint8_t *packet, size_t udp, size_t size, uint32_t got,
 			     uint32_t right)
 {
 	if (!got)
-		return "nobody has computed it";
+		return "it was not computed";
 	if (got == __builtin_bswap32(right))
 		return "its bytes are in the wrong order";
 	if (got == ~right)
@@ -163,7 +163,7 @@ static size_t link_header(const uint8_t *data, size_t captured, enum frame_link 
 	return at;
 }
 
-/* Where UDP is, or 0: not UDP. What is wrong with lengths is seen later. */
+/* Offset of the UDP header, or 0: not UDP. Lengths are checked later. */
 static size_t decode_ip(struct frame *f, const uint8_t *ip, size_t captured, uint16_t type,
 			bool *fragment)
 {
@@ -182,7 +182,7 @@ static size_t decode_ip(struct frame *f, const uint8_t *ip, size_t captured, uin
 		memcpy(f->from, ip + 12, 4);
 		memcpy(f->to, ip + 16, 4);
 		*fragment = flags & (MORE_FRAGMENTS | 0x1fff);
-		/* of what follows the first fragment nobody knows the port */
+		/* later fragments have no port */
 		if (header < IPV4 || captured < header || flags & 0x1fff)
 			return 0;
 		f->checksum = get16(ip + 10);
@@ -279,7 +279,7 @@ enum frame_kind frame_decode(struct frame *f, const uint8_t *data, size_t captur
 	if (fragment)
 		return FRAME_FRAGMENT;
 
-	/* what is behind the IP packet is Ethernet's, as padding */
+	/* bytes after the IP packet are padding of Ethernet */
 	end = f->ip_size < f->ip_there ? f->ip_size : f->ip_there;
 	if (end < udp + UDP)
 		return FRAME_SHORT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-inject: sends RDMA WRITE messages as an FPGA would, and does wrong what it is told to. */
+/* rashpa-inject: sends RDMA WRITE messages as an FPGA would, with faults on request. */
 #include <argp.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "stop.h"
 
 #define FROM_PORT	49152
-#define MESSAGES_MAX	(UINT64_C(1) << 32)	/* times the packets of one it stays below 2^64 */
+#define MESSAGES_MAX	(UINT64_C(1) << 32)	/* keeps the number of packets below 2^64 */
 #define SIZE_MAX_	(UINT64_C(1) << 31)
 
 enum {
@@ -41,7 +41,7 @@ struct options {
 	unsigned int n_faults;
 };
 
-/* Frames that are kept back: they follow the frame of this number. */
+/* A frame that is kept back, to follow the frame with number "behind". */
 struct kept {
 	uint64_t behind;
 	size_t size;
@@ -66,33 +66,33 @@ static const struct argp_option known[] = {
 	{ "write", 'w', "FILE", 0, "write the frames to a file of libpcap instead", 0 },
 	{ "source", 's', "IP", 0, "IPv4 address of the sender (default: the interface's)", 1 },
 	{ "destination", 'd', "IP", 0, "IPv4 address of the receiver", 1 },
-	{ "source-mac", OPT_SOURCE_MAC, "MAC", 0, "(default: the interface's)", 1 },
+	{ "source-mac", OPT_SOURCE_MAC, "MAC", 0, "MAC address of the sender (default: the interface's)", 1 },
 	{ "destination-mac", OPT_DESTINATION_MAC, "MAC", 0,
-	  "of the receiver, or of the router to it (default: asked by ARP)", 1 },
-	{ "source-port", OPT_SOURCE_PORT, "PORT", 0, "of UDP (default 49152)", 1 },
-	{ "ttl", OPT_TTL, "N", 0, "of the IP header (default 64)", 1 },
+	  "MAC address of the receiver or its router (default: resolved by ARP)", 1 },
+	{ "source-port", OPT_SOURCE_PORT, "PORT", 0, "UDP port of the sender (default 49152)", 1 },
+	{ "ttl", OPT_TTL, "N", 0, "time to live in the IP header (default 64)", 1 },
 	{ "tos", OPT_TOS, "N", 0, "type of service: DSCP and ECN of the IP header (default 0)", 1 },
-	{ "queue-pair", 'q', "QPN", 0, "the receiver's", 2 },
+	{ "queue-pair", 'q', "QPN", 0, "queue pair of the receiver", 2 },
 	{ "first-psn", OPT_PSN, "N", 0, "PSN of the first packet (default 0)", 2 },
-	{ "rkey", OPT_RKEY, "N", 0, "of the receiver's memory (default 0)", 2 },
-	{ "address", OPT_ADDRESS, "N", 0, "in the receiver's memory (default 0)", 2 },
+	{ "rkey", OPT_RKEY, "N", 0, "key of the receiver's memory (default 0)", 2 },
+	{ "address", OPT_ADDRESS, "N", 0, "address in the receiver's memory (default 0)", 2 },
 	{ "region", OPT_REGION, "SIZE", 0,
-	  "messages one behind the other in so much memory, then again from its begin "
+	  "put messages one after another into SIZE bytes, then begin again "
 	  "(default: all at one address)", 2 },
 	{ "pkey", OPT_PKEY, "N", 0, "partition key (default 0xffff)", 2 },
-	{ "transport", OPT_TRANSPORT, "uc|rc", 0, "(default uc; of rc, answers are not read)", 2 },
-	{ "size", 'b', "SIZE", 0, "of a message (default 4K)", 3 },
+	{ "transport", OPT_TRANSPORT, "uc|rc", 0, "service (default uc; answers of rc are not read)", 2 },
+	{ "size", 'b', "SIZE", 0, "size of a message (default 4K)", 3 },
 	{ "path-mtu", OPT_PATH_MTU, "BYTES", 0, "256, 512, 1024 (default), 2048 or 4096", 3 },
-	{ "messages", 'n', "N", 0, "how many (default 1; 0: until a signal)", 3 },
+	{ "messages", 'n', "N", 0, "number of messages (default 1; 0: until a signal)", 3 },
 	{ "immediate", OPT_IMMEDIATE, "N", 0,
-	  "of the first message, counted up from there (default 0)", 3 },
+	  "immediate of the first message, which counts up (default 0)", 3 },
 	{ "no-immediate", OPT_NO_IMMEDIATE, NULL, 0, "messages without immediate", 3 },
 	{ "solicited", OPT_SOLICITED, NULL, 0, "messages ask for an event at the receiver", 3 },
 	{ "payload", OPT_PAYLOAD, "FILE", 0,
-	  "messages have its bytes, again from its begin where it ends (default: a pattern)", 3 },
+	  "fill messages with the bytes of FILE, repeatedly (default: a pattern)", 3 },
 	{ "rate", 'r', "N|N[K|M|G]bit", 0,
-	  "frames a second, or bits a second on the cable (default: as fast as it goes)", 4 },
-	{ "fault", OPT_FAULT, "KIND@N[:VALUE]", 0, "do this wrong in frame N (may be given again): "
+	  "frames a second, or bits a second on the cable (default: no limit)", 4 },
+	{ "fault", OPT_FAULT, "KIND@N[:VALUE]", 0, "inject this fault into frame N (may be repeated): "
 	  FAULT_KINDS, 4 },
 	OPTION_JSON,
 	{}
@@ -162,15 +162,15 @@ static void check_options(struct argp_state *state, struct options *o)
 	char why[WHY_SIZE];
 
 	if (!o->interface == !o->file)
-		argp_error(state, "where do frames go? Give --interface NAME, or --write FILE");
+		argp_error(state, "no destination of frames: use --interface NAME, or --write FILE");
 	if (!o->to)
-		argp_error(state, "who is the receiver? Give --destination IP");
+		argp_error(state, "no receiver: use --destination IP");
 	if (!o->qpn)
-		argp_error(state, "whose memory? Give --queue-pair QPN of the receiver");
+		argp_error(state, "no queue pair: use --queue-pair QPN of the receiver");
 	if (o->file && !o->from)
-		argp_error(state, "who is the sender? Give --source IP");
+		argp_error(state, "no sender: --write requires --source IP");
 	if (o->file && !p->messages)
-		argp_error(state, "--messages: how many? A file has an end");
+		argp_error(state, "--messages: 0 needs --interface: use a number with --write");
 	if (p->region && (!p->size || p->region < p->size))
 		argp_error(state, "--region: %" PRIu64 " bytes have no room for a message of %"
 			   PRIu32, p->region, p->size);
@@ -263,7 +263,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_PATH_MTU:
 		option_u32(state, "--path-mtu", arg, PATH_MTU_MIN, PATH_MTU_MAX, &p->path_mtu);
 		if (p->path_mtu & (p->path_mtu - 1))
-			argp_error(state, "--path-mtu: %s is none: give 256, 512, 1024, 2048 or 4096",
+			argp_error(state, "--path-mtu: %s is not 256, 512, 1024, 2048 or 4096",
 				   arg);
 		break;
 	case 'n':

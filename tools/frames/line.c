@@ -82,8 +82,8 @@ static uint64_t gap(const struct line *l, size_t size)
 }
 
 /*
- * Until it is the next frame's turn. One that is late is sent at once, and those behind it keep
- * their distance: there are no bursts.
+ * Wait for the next frame's turn. A late frame is sent at once, and the following ones keep their
+ * distance: there are no bursts.
  */
 static void wait_for_turn(struct line *l)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opcodes of InfiniBand packets: what they are called, and what comes behind the BTH. */
+/* Opcodes of InfiniBand packets: names, and the headers after the BTH. */
 #ifndef OPCODE_H
 #define OPCODE_H
 

@@ -20,18 +20,18 @@ struct sequence {
 enum order {
 	ORDER_GOOD,
 	ORDER_GAP,		/* those from the expected one on are missing */
-	ORDER_AHEAD,		/* the expected one is right behind it */
+	ORDER_AHEAD,		/* the expected one follows directly */
 	ORDER_LATE,		/* was missing before */
 	ORDER_DUPLICATE,
-	ORDER_WRONG,		/* this one alone: they go on as if it had been the expected one */
-	ORDER_BACK,		/* from here on they are sent again */
-	ORDER_AGAIN,
+	ORDER_WRONG,		/* a single wrong number: the next one continues as if it were right */
+	ORDER_BACK,		/* begin of a retransmission */
+	ORDER_AGAIN,		/* part of a retransmission */
 };
 
-/* Only the number that follows tells what is wrong with this one. */
+/* Is the next number needed to classify this one? */
 bool sequence_doubtful(const struct sequence *s, uint32_t value);
 
-/* next: NULL where nothing follows. */
+/* next: the following number, or NULL at the end. */
 enum order sequence_place(struct sequence *s, uint32_t value, const uint32_t *next);
 
 #endif /* SEQUENCE_H */

@@ -86,7 +86,7 @@ is "pcapng-read-well: pcapng is read as well" "$? $(jq -r '.queue_pairs[0] | "\(
 	"0 16 10 9229 1024"
 oracle make cut "$work/scapy.pcap"
 check "$work/scapy.pcap"
-is "frames-not-whole: frames that are not whole in the capture have no ICRC, which is told and no fault" \
+is "frames-not-whole: truncated frames in the capture are reported as without ICRC, not as faults" \
 	"$? $(jq .icrc_unknown "$work/json") $(grep -c "13 frames are not whole in the capture" "$work/err")" "0 13 1"
 
 # --- each fault of the injector, and what follows from it
@@ -152,7 +152,7 @@ is "counts-queue-pair: it counts by queue pair, and in all" "$(tail -n 2 "$work/
 	"$ip: UC, 12 packets, 3 messages, 12288 bytes, PSN 0x000000 to 0x00000b, path MTU 1024: 1 fault (icrc 1)
 12 frames, 12 of RoCE v2: 1 fault"
 
-# --- what was sent is told
+# --- report of sent frames
 inject --messages 3 --fault drop@2 --fault duplicate@3 --fault reorder@5:2 --fault icrc@9 --json="$work/report" >"$work/out"
 is "report-frame-fault: the report says which frame has which fault" \
 	"$(jq -r '"\(.packets) \(.frames) \(.next_psn)", (.faults[] | "\(.kind) \(.packet) \(.frame)")' "$work/report" | paste -sd,)" \
@@ -184,7 +184,7 @@ is "one-immediate-all: one immediate for all" "$? $(named)" "4 2:immediate-dupli
 check --no-immediate "$work/file"
 is "no-immediate-allows: which --no-immediate allows" "$? $(named)" "0 "
 
-# --- wrong usage, and files that are none
+# --- wrong usage, and files of other formats
 ends() { # STATUS PATTERN COMMAND...
 	local want=$1 pattern=$2 status=0
 	shift 2
@@ -193,13 +193,13 @@ ends() { # STATUS PATTERN COMMAND...
 	ok $? "refused: $*" || { echo "# status $status"; sed 's/^/# /' "$work/out"; }
 }
 to=(--write "$work/file" --source 10.0.0.1 --destination 10.0.0.2 --queue-pair 1)
-ends 2 "Give --interface NAME, or --write" rashpa-inject --destination 10.0.0.2 --queue-pair 1
-ends 2 "who is the receiver" rashpa-inject --write "$work/file" --queue-pair 1
-ends 2 "who is the sender" rashpa-inject --write "$work/file" --destination 10.0.0.2 --queue-pair 1
+ends 2 "use --interface NAME, or --write" rashpa-inject --destination 10.0.0.2 --queue-pair 1
+ends 2 "use --destination" rashpa-inject --write "$work/file" --queue-pair 1
+ends 2 "requires --source" rashpa-inject --write "$work/file" --destination 10.0.0.2 --queue-pair 1
 ends 2 "not a number from 0 to 16777215" rashpa-inject "${to[@]}" --queue-pair 0x1000000
-ends 2 "is none: give 256" rashpa-inject "${to[@]}" --path-mtu 1500
+ends 2 "1500 is not 256" rashpa-inject "${to[@]}" --path-mtu 1500
 ends 2 "there are only 4 frames" rashpa-inject "${to[@]}" --fault icrc@5
-ends 2 "there are not 2 frames behind" rashpa-inject "${to[@]}" --fault reorder@3:2
+ends 2 "fewer than 2 frames follow" rashpa-inject "${to[@]}" --fault reorder@3:2
 ends 2 "no RETH: give the first one" rashpa-inject "${to[@]}" --fault length@2
 ends 2 "this frame has none: give the last" rashpa-inject "${to[@]}" --fault immediate@2
 ends 2 "there is no such fault: give one of icrc" rashpa-inject "${to[@]}" --fault crc@1
@@ -210,14 +210,14 @@ ends 2 "zero or swapped" rashpa-inject "${to[@]}" --fault icrc@1:none
 ends 2 "is not frames a second" rashpa-inject "${to[@]}" --rate 1G
 ends 2 "neither uc nor rc" rashpa-inject "${to[@]}" --transport ud
 ends 2 "have no room for a message" rashpa-inject "${to[@]}" --region 4095
-ends 2 "A file has an end" rashpa-inject "${to[@]}" --messages 0
+ends 2 "0 needs --interface" rashpa-inject "${to[@]}" --messages 0
 ends 1 "No such file" rashpa-inject "${to[@]}" --payload "$work/none"
 ends 1 "it is empty" rashpa-inject "${to[@]}" --payload /dev/null
 ends 1 "No such file" rashpa-inject "${to[@]}" --write "$work/none/file"
 ends 1 "cannot write /dev/full" rashpa-inject "${to[@]}" --write /dev/full
 ends 1 "there is no such interface" rashpa-inject "${to[@]:2}" --interface none0
-ends 2 "Give a file, or --interface" rashpa-capture-check
-ends 2 "a file ends by itself" rashpa-capture-check --seconds 1 "$work/file"
+ends 2 "use a file, or --interface" rashpa-capture-check
+ends 2 "does not apply to a file" rashpa-capture-check --seconds 1 "$work/file"
 ends 2 "PSN: \"x\" is not a number" rashpa-capture-check --queue-pair 1:x "$work/file"
 ends 1 "No such file" rashpa-capture-check "$work/none"
 ends 1 "give a file of tcpdump" rashpa-capture-check tools/frames/tests/inject.sh

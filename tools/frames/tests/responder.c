@@ -18,7 +18,7 @@
 
 #define RECEIVES	256
 #define PATIENCE_MS	60000
-#define GID		1	/* of the IPv4 address: see rxe.sh */
+#define GID		1	/* index of the IPv4 GID: see rxe.sh */
 
 static void die(const char *what)
 {
