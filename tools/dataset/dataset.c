@@ -66,7 +66,7 @@ static bool is_generated(const char *spec)
 	return !strcmp(spec, "generate") || !strncmp(spec, "generate:", strlen("generate:"));
 }
 
-/* What the option says must be so. */
+/* The geometry of the option must match the dataset. */
 static int check_geometry(const struct dataset *d, const struct geometry *wanted, char *why)
 {
 	const struct geometry *g = &d->geometry;

@@ -15,45 +15,44 @@ struct dataset_format;
 
 struct dataset {
 	uint32_t images;
-	struct geometry geometry;	/* of each; pixels are little-endian */
-	char source[256];		/* what it is, for reports */
-	uint32_t dark_every;		/* the last one of so many is dark; 0: none */
+	struct geometry geometry;	/* geometry of each image; pixels are little-endian */
+	char source[256];		/* description for reports */
+	uint32_t dark_every;		/* each dark_every-th image is dark; 0: none */
 
-	/* dataset_hold(): the first so many are in memory, one behind the other, line by line */
+	/* dataset_hold(): the first images are in memory, one after another, line by line */
 	uint32_t held;
 	uint8_t *pixels;
-	uint64_t *sum;			/* [n]: of the images up to n, dataset_add() */
+	uint64_t *sum;			/* [n]: sum of the images up to n, dataset_add() */
 
 	const struct dataset_format *format;
-	void *file;			/* the format's own */
+	void *file;			/* private data of the format */
 };
 
 /*
  * spec: NULL: $RASHPA_DATA/jungfrau if that is there, else generate; or "generate[:N[:SEED]]";
- * or a folder with raw*.bin or raw*.bin.zst, in the order of their numbers; or a file, which
- * says itself what it is: HDF5 ("FILE:/path" selects a dataset in it), TIFF, else raw images one
- * behind the other.
+ * or a folder with raw*.bin or raw*.bin.zst, in the order of their numbers; or a file, whose
+ * content decides: HDF5 ("FILE:/path" selects a dataset in it), TIFF, else consecutive raw images.
  *
- * wanted: the geometry of raw and generated images, 0 x 0: 1024 x 512 u16; all others have their
- * own, and it is an error if another one is wanted. 0, or -1 with the reason in why[WHY_SIZE].
+ * wanted: the geometry of raw and generated images, 0 x 0: 1024 x 512 u16. Other formats store
+ * their geometry, and must match wanted. 0, or -1 with the reason in why[WHY_SIZE].
  */
 int dataset_open(struct dataset *d, const char *spec, const struct geometry *wanted, char *why);
 void dataset_close(struct dataset *d);
 
 /*
- * Have dark images of another dataset between those of one that is open: the last one of every so
- * many (2 or more). 0, or -1 with the reason, and then d is closed.
+ * Insert dark images of another dataset into an open one: each every-th image (2 or more) is dark.
+ * 0, or -1 with the reason, and then d is closed.
  */
 int dataset_add_darks(struct dataset *d, const char *spec, const struct geometry *wanted,
 		      uint32_t every, char *why);
 
-/* One image, dataset_bytes(d). */
+/* Read one image of dataset_bytes(d). */
 int dataset_read(struct dataset *d, uint32_t number, void *image, char *why);
 
-/* Have the first so many in memory. */
+/* Load the first images into memory. */
 int dataset_hold(struct dataset *d, uint32_t images, char *why);
 
-/* A sum that tells images from others, not 0: of those before (none: 0), and the next one. */
+/* Checksum of images, never 0: extend sum (0 without images before) by the next image. */
 uint64_t dataset_add(const struct dataset *d, uint64_t sum, const void *image);
 
 static inline size_t dataset_line_bytes(const struct dataset *d)
@@ -66,7 +65,7 @@ static inline size_t dataset_bytes(const struct dataset *d)
 	return d->geometry.height * dataset_line_bytes(d);
 }
 
-/* Of an image that is held. */
+/* Line y of an image in memory. */
 static inline const uint8_t *dataset_line(const struct dataset *d, uint32_t image, uint32_t y)
 {
 	return d->pixels + image * dataset_bytes(d) + y * dataset_line_bytes(d);

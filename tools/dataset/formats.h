@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a format of datasets has to offer to dataset.c. */
+/* Interface of the formats of datasets to dataset.c. */
 #ifndef FORMATS_H
 #define FORMATS_H
 
@@ -9,9 +9,9 @@
 #include "rashpa-stream-format.h"
 
 /*
- * All return 0, or -1 with the reason in why[WHY_SIZE]. open() gets a dataset that is empty, but
- * for the geometry that raw images have. It tells source, images and geometry, and need not clean
- * up when it fails: close() is called in each case. inside is what HDF5 has behind FILE:, or NULL.
+ * All return 0, or -1 with the reason in why[WHY_SIZE]. open() gets a dataset that is empty except
+ * for the geometry of raw images. It sets source, images and geometry, and need not clean up after
+ * a failure: close() is always called. inside is the path after FILE: for HDF5, or NULL.
  */
 struct dataset_format {
 	int (*open)(struct dataset *d, const char *path, const char *inside, char *why);
@@ -25,7 +25,7 @@ extern const struct dataset_format dataset_generated, dataset_folder, dataset_ra
 bool dataset_is_tiff(const char *path);
 bool dataset_is_hdf5(const char *path);
 
-/* Store them, if they are possible. */
+/* Set number and geometry of images, if they are valid. */
 int dataset_set(struct dataset *d, uint64_t images, uint64_t width, uint64_t height,
 		enum rashpa_pixel pixel, char *why);
 

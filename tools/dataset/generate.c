@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Images of nobody's detector: rings, Bragg peaks, noise, three gain stages. Integer arithmetic
+* Images of an imaginary detector: rings, Bragg peaks, noise, three gain stages. Integer arithmetic
  * only, so that every machine makes the same ones.
  */
 #include "formats.h"
@@ -46,7 +46,7 @@ static uint16_t pixel(uint32_t photons, uint32_t noise)
 }
 
 #define BESIDE		37
-#define CENTRE_Y	(-60)		/* the beam passes beside the module */
+#define CENTRE_Y	(-60)		/* the beam passes outside the module */
 #define PEAK		6		/* half the side of a peak, pixels */
 #define PER_PEAK	4096		/* pixels, about */
 

@@ -36,7 +36,7 @@ static herr_t innermost(unsigned int n, const H5E_error2_t *error, void *data)
 	return 0;
 }
 
-/* What the library says is wrong. */
+/* Report the library's error. */
 static int broken(const struct dataset *d, const char *what, char *why)
 {
 	char reason[160] = "unknown";
@@ -53,7 +53,7 @@ bool dataset_is_hdf5(const char *path)
 
 /* --- which dataset --- */
 
-enum rank { SHOWN, STACK, IMAGE, RANKS };	/* what comes first wins: NeXus's, 3-D, 2-D */
+enum rank { SHOWN, STACK, IMAGE, RANKS };	/* by priority: NeXus signal, 3-D, 2-D */
 
 struct search {
 	unsigned int n[RANKS];
@@ -62,7 +62,7 @@ struct search {
 	haddr_t address[RANKS][LISTED];
 };
 
-/* A string of one line; false: there is none. */
+/* Read a string attribute of one line; false if it does not exist. */
 static bool text_attribute(hid_t where, const char *name, char *text, size_t room)
 {
 	hid_t attribute = -1, type = -1, space = -1;
@@ -153,7 +153,7 @@ static void consider(struct search *s, hid_t file, const char *path, bool shown)
 	H5Dclose(set);
 }
 
-/* What a group of NeXus shows. */
+/* Consider the signal of a NeXus group. */
 static void consider_signal(struct search *s, hid_t file, const char *path)
 {
 	hid_t group = H5Gopen2(file, path, H5P_DEFAULT);

@@ -91,7 +91,7 @@ static int read_folder(struct dataset *d, uint32_t number, void *image, char *wh
 
 	if (asprintf(&path, "%s/%s", f->path, f->entry[number]->d_name) < 0)
 		return because(why, -1, "dataset %s: no memory", f->path);
-	/* who may write in the folder can leave a pipe there: nobody waits for its other end */
+	/* other users may put a pipe into the folder: do not wait for its writer */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	file = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!file)

@@ -14,7 +14,7 @@
 struct tiff {
 	TIFF *tiff;
 	uint8_t *tile;
-	char error[256];	/* what the library said last */
+	char error[256];	/* last message of the library */
 };
 
 bool dataset_is_tiff(const char *path)

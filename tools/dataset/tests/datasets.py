@@ -136,7 +136,7 @@ def good(folder):
     pages = [Image.fromarray(image) for image in u16]
     pages[0].save(f"{folder}/u16.packed.h5", "TIFF", save_all=True, append_images=pages[1:],
                   compression="tiff_lzw")
-    # NeXus, beside other images
+    # NeXus, next to other images
     with h5py.File(f"{folder}/u16.nexus.nxs", "w") as file:
         file["entry/instrument/detector/data"] = u16
         file["entry/instrument/flat/data"] = u16[::-1]
@@ -144,7 +144,7 @@ def good(folder):
         file.attrs["default"] = "entry"
         file["entry"].attrs["default"] = numpy.bytes_("result")
         file["entry/result"].attrs["signal"] = "image"
-    # without default: the only signal; a link of a name outside, and a mask beside it
+    # without default: the only signal; a link of a name outside, and a mask next to it
     with h5py.File(f"{folder}/u16.signal.h5", "w") as file:
         file["entry/other"] = u16[::-1]
         file["entry/data/mask"] = u16[0]
@@ -186,7 +186,7 @@ def bad(folder, u16):
         file["a/b"] = 1
         file["a"].attrs["default"] = "up"
         file["a/up"] = file["a"]
-    # packed by something that nobody has
+    # packed by an unknown filter
     with h5py.File(f"{folder}/filter.h5", "w") as file:
         plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         plist.set_chunk((1, HEIGHT, WIDTH))
