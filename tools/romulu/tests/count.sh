@@ -40,7 +40,7 @@ receive "compare: with a dataset that is given it is compared" 4 --check "${blac
 is "compare-report: and each frame is wrong" "$(jq -c '[.mode, .corrupt]' "$work/report")" '["check",7]'
 says "zero: a pixel of 0 is printed as the others" "expected 0x0000, got 0x[0-9a-f]\{4\}"
 receive "given-for-nothing: a dataset without --check is wrong usage" 2 "${black[@]}"
-says "given-remedy: which the sentence says" "Give --check"
+says "given-remedy: which the sentence says" "require --check"
 
 exec {input}>&-
 wait
