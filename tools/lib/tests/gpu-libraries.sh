@@ -197,7 +197,7 @@ export STAND_IN=large
 drives "ring-16-gib: a ring of more than 16 GiB" "$all" ahead "${long[@]}"
 drives "kernel-stays-not: which a kernel that stays does not reach" "^refused: a ring of 20 slots of 1073741824 bytes is too long" poll "${long[@]}"
 drives "one-15-gib: one of 15 GiB it does" "$all" poll slots=15 step=1073741824
-drives "gpu-read-one: nor does a GPU read one in its memory" "^refused: .*: raw images end at byte 20401095808 .*up to 17179869184: have fewer slots$" \
+drives "gpu-read-one: nor does a GPU read one in its memory" "^refused: .*: raw images end at byte 20401095808 .*up to 17179869184: use fewer slots$" \
 	ahead direct=1 "${long[@]}"
 drives "one-16-gib: but one of 16 GiB" "$all" launch direct=1 slots=16 step=1073741824
 export STAND_IN=
@@ -215,7 +215,7 @@ is "payload-gpu/flush-wait: payload in the GPU: a flush with the wait" \
 export STAND_IN=no-flush
 is "gpu-offers-one: no flush if the GPU does not offer one" "$(calls "$here/drive" ahead direct=1 images=1 | grep -c 'flush$'; mistakes)" 0
 export STAND_IN=hang
-says "gpu-not-answer: a GPU that does not answer" "did not answer for 300 ms: image 0 is there, [12] are copied in and 0 computed.*not given back" \
+says "gpu-not-answer: a GPU that does not answer" "did not answer for 300 ms: image 0 is there, [12] are copied in and 0 computed.*released only when" \
 	timeout 60 "$here/drive" ahead own=1 images=3 patience=300
 export STAND_IN=
 
