@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
-* Images of an imaginary detector: rings, Bragg peaks, noise, three gain stages. Integer arithmetic
+ * Images of an imaginary detector: rings, Bragg peaks, noise, three gain stages. Integer arithmetic
  * only, so that every machine makes the same ones.
  */
 #include "formats.h"

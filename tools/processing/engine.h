@@ -15,8 +15,8 @@
 #define RPU_GAINS	3
 
 /**
-* struct rpu_raw - a raw image
-* @data: first pixel
+ * struct rpu_raw - a raw image
+ * @data: first pixel
  * @line_stride: bytes from line to line
  */
 struct rpu_raw {
@@ -30,11 +30,11 @@ struct rpu_raw {
  * @height: pixels
  * @pixel: enum rashpa_pixel: u8, u16, u32; a JUNGFRAU's are u16
  * @jungfrau: two bits of a pixel are the gain's code; else there is one gain
-* @pedestal: planes from the highest gain on, in raw units; dark images update [0]
+ * @pedestal: planes from the highest gain on, in raw units; dark images update [0]
  * @per_gain: 1 / gain: results per raw unit; negative for a JUNGFRAU's [1] and [2]; NaN: the pixel
  *	is invalid
  * @saturated: without @jungfrau: raw values from here on are invalid
-* @dark_weight: weight of a dark image in the running mean, above 0; 1: replace the mean
+ * @dark_weight: weight of a dark image in the running mean, above 0; 1: replace the mean
  * @whole: results are rounded, halves upwards
  */
 struct rpu_calibration {
@@ -48,13 +48,13 @@ struct rpu_calibration {
 };
 
 /**
-* struct rpu_correction - offsets, background and outliers to remove, in place
+ * struct rpu_correction - offsets, background and outliers to remove, in place
  * @width: pixels
  * @height: pixels
-* @chip_width: width of regions with a common offset, pixels; 0: no such regions
-* @chip_height: height of these regions
-* @quiet: pixels with absolute values below this give the offset
-* @blank: plane: an image without sample, or NULL
+ * @chip_width: width of regions with a common offset, pixels; 0: no such regions
+ * @chip_height: height of these regions
+ * @quiet: pixels with absolute values below this give the offset
+ * @blank: plane: an image without sample, or NULL
  * @scale: multiply the blank by the ratio of the image's sum to its own, over valid pixels
  * @outlier: outliers become invalid
  * @outlier_above: an outlier is above this value
@@ -75,10 +75,10 @@ struct rpu_correction {
 };
 
 /**
-* struct rpu_assembly - source of each pixel of an assembled image
-* @pixels: pixels of the result
-* @source: [@pixels]: index of the source pixel; RPU_NOTHING: no source, invalid
-* @weight: [@pixels]: factor of the source pixel's value; NULL: 1
+ * struct rpu_assembly - source of each pixel of an assembled image
+ * @pixels: pixels of the result
+ * @source: [@pixels]: index of the source pixel; RPU_NOTHING: no source, invalid
+ * @weight: [@pixels]: factor of the source pixel's value; NULL: 1
  */
 struct rpu_assembly {
 	size_t pixels;
@@ -89,7 +89,7 @@ struct rpu_assembly {
 #define RPU_NOTHING	UINT32_MAX
 
 /**
-* struct rpu_binning - sum blocks of pixels; one invalid pixel makes the sum invalid
+ * struct rpu_binning - sum blocks of pixels; one invalid pixel makes the sum invalid
  * @width: width of the result, pixels
  * @height: height of the result, pixels
  * @x: width of a block, pixels
@@ -101,9 +101,9 @@ struct rpu_binning {
 };
 
 /**
-* struct rpu_bench - room for the pixels that threads keep, until all are counted
-* @places: number of threads
-* @room: elements of @column and @value per thread: capacity, a line, and a group of 16 more
+ * struct rpu_bench - room for the pixels that threads keep, until all are counted
+ * @places: number of threads
+ * @room: elements of @column and @value per thread: capacity, a line, and a group of 16 more
  * @column: [@places * @room]
  * @value: likewise
  * @sum: [@places]
@@ -117,10 +117,10 @@ struct rpu_bench {
 };
 
 /**
-* struct rpu_csr - sparse image: row y consists of the elements from row[y] to
+ * struct rpu_csr - sparse image: row y consists of the elements from row[y] to
  *	before row[y + 1]
  * @row: height + 1 numbers
-* @column: column of each kept pixel, rising in a row
+ * @column: column of each kept pixel, rising in a row
  * @value: likewise
  * @capacity: elements of @column and @value
  * @count: pixels above the threshold; above @capacity: overflow, and @row, @column and @value are
@@ -147,10 +147,10 @@ enum rpu_error {
  *	start[b] to before start[b + 1]
  * @bins: number of bins
  * @start: [@bins + 1]
-* @pixel: pixel of each element
-* @part: part of the pixel inside the bin, above 0; NULL: 1
-* @norm: plane: relative sensitivity of a pixel by solid angle and polarisation
-* @sum_norm: [@bins]: sum of @part times @norm
+ * @pixel: pixel of each element
+ * @part: part of the pixel inside the bin, above 0; NULL: 1
+ * @norm: plane: relative sensitivity of a pixel by solid angle and polarisation
+ * @sum_norm: [@bins]: sum of @part times @norm
  * @error: enum rpu_error
  */
 struct rpu_matrix {
@@ -212,9 +212,9 @@ struct rpu_finder {
 
 /**
  * struct rpu_statistics - mean and deviation of images, pixel by pixel
-* @mean: mean of valid values
-* @m2: sum of the squared distances from the mean (Welford 1962)
-* @n: number of valid values
+ * @mean: mean of valid values
+ * @m2: sum of the squared distances from the mean (Welford 1962)
+ * @n: number of valid values
  */
 struct rpu_statistics {
 	double *mean, *m2;

@@ -33,8 +33,8 @@ enum rpu_kernel {
  * @pixels: pixels of an image
  * @first: first word of the raw image
  * @saturated: raw values from here on are invalid
-* @capacity: elements, or the error model (enum rpu_error)
-* @number: threshold, or weight of a dark image
+ * @capacity: elements, or the error model (enum rpu_error)
+ * @number: threshold, or weight of a dark image
  */
 struct rpu_push {
 	uint32_t width, height, pixels;

@@ -11,7 +11,7 @@ struct rpu_shape {
 };
 
 /*
-* Read planes, one after another, from as many files, or from one with all of them. "FILE:/path"
+ * Read planes, one after another, from as many files, or from one with all of them. "FILE:/path"
  * names a dataset of an HDF5 file. Arrays have that shape, but for sides of 1, or one side of as
  * many numbers. Raw files are little-endian; their type follows from their size: u8, u16, f32 or
  * f64. 0, or -1 with the reason in why[WHY_SIZE].

@@ -51,8 +51,8 @@ struct rashpa_raw_ring {
  * @width: pixels
  * @height: pixels
  * @pixel: enum rashpa_pixel: u8, u16 or u32
-* @bunch: images that arrive together; 1: single images
-* @ring: ring of raw images in the engine's memory
+ * @bunch: images that arrive together; 1: single images
+ * @ring: ring of raw images in the engine's memory
  */
 struct rashpa_geometry {
 	uint32_t width, height;
@@ -228,9 +228,9 @@ int rashpa_pipeline_offer(struct rashpa_pipeline *pipeline, const void **base, u
 			  char *why);
 
 /**
-* rashpa_pipeline_begin() - read calibration, allocate buffers
+ * rashpa_pipeline_begin() - read calibration, allocate buffers
  * @pipeline: the handle
-* @geometry: geometry of the images
+ * @geometry: geometry of the images
  * @why: becomes the reason of an error
  *
  * Return: 0 or a negative errno.
@@ -242,10 +242,10 @@ static inline int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline,
 }
 
 /**
-* rashpa_result_new() - allocate the result of an image
+ * rashpa_result_new() - allocate the result of an image
  * @pipeline: the handle, begun
  *
-* Return: the result, to release by rashpa_result_free(); NULL: no memory.
+ * Return: the result, to release by rashpa_result_free(); NULL: no memory.
  */
 static inline struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline)
 {
@@ -253,8 +253,8 @@ static inline struct rashpa_result *rashpa_result_new(const struct rashpa_pipeli
 }
 
 /**
-* rashpa_result_free() - release a result and its arrays
-* @result: the result, or NULL
+ * rashpa_result_free() - release a result and its arrays
+ * @result: the result, or NULL
  */
 void rashpa_result_free(struct rashpa_result *result);
 
@@ -275,20 +275,20 @@ int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, siz
 			struct rashpa_result *result);
 
 /**
-* rashpa_pipeline_reason() - reason why an image was not processed
+ * rashpa_pipeline_reason() - reason why an image was not processed
  * @pipeline: the handle
  *
-* Return: sentence of the last rashpa_pipeline_run() that failed; the library owns it.
+ * Return: sentence of the last rashpa_pipeline_run() that failed; the library owns it.
  */
 const char *rashpa_pipeline_reason(const struct rashpa_pipeline *pipeline);
 
 /**
-* rashpa_pipeline_axis() - positions of the bins of profiles
+ * rashpa_pipeline_axis() - positions of the bins of profiles
  * @pipeline: the handle, begun
-* @bins: becomes the number of bins
+ * @bins: becomes the number of bins
  * @unit: becomes their unit: 2th_deg, q_nm^-1, q_A^-1 or r_mm
  *
-* Return: the middle of each bin, owned by the library; NULL: there is no stage integrate.
+ * Return: the middle of each bin, owned by the library; NULL: there is no stage integrate.
  */
 const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint32_t *bins,
 				   const char **unit);
@@ -317,12 +317,12 @@ int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_re
  * They survive the end of this program, too. The thread that puts results calls it before it
  * releases their raw images.
  *
-* Return: as rashpa_pipeline_put(), for results since the last flush.
+ * Return: as rashpa_pipeline_put(), for results since the last flush.
  */
 int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
 
 /**
-* rashpa_pipeline_finish() - complete the files of sinks
+ * rashpa_pipeline_finish() - complete the files of sinks
  * @pipeline: the handle
  * @why: becomes the reason of an error
  *
@@ -346,7 +346,7 @@ static inline void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline
 }
 
 /**
-* rashpa_pipeline_close() - release a pipeline, but not its results
+ * rashpa_pipeline_close() - release a pipeline, but not its results
  * @pipeline: the handle, or NULL
  */
 void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
@@ -468,10 +468,10 @@ static inline int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, u
 }
 
 /**
-* rashpa_drive_next() - get the next accepted image
+ * rashpa_drive_next() - get the next accepted image
  * @drive: the handle
  * @result: filled in
-* @timeout_ms: longest wait; -1: no limit
+ * @timeout_ms: longest wait; -1: no limit
  * @why: becomes the reason of an error
  *
  * Enqueues due work, and signals a risen lock to GPUs of Vulkan: call it repeatedly.
@@ -530,7 +530,7 @@ static inline void rashpa_drive_status(const struct rashpa_drive *drive,
 /**
  * rashpa_drive_close() - release a drive, before its pipelines
  * @drive: the handle, or NULL
-* @why: becomes the reason of an error, or NULL
+ * @why: becomes the reason of an error, or NULL
  *
  * Stop the writer of the lock first: the call raises the lock for a moment to end the remaining
  * waits, then restores it. It does not write the lock of a persistent kernel.

@@ -13,8 +13,8 @@ bool driven_way(const char *text, uint32_t *way);
 const char *driven_name(uint32_t way);
 
 /*
-* Drive @pipeline's GPU from the stream's first stack on. Images are at @raw, in a ring in
-* host memory; NULL: in memory that the GPU has offered. 0 or an exit status, after a message.
+ * Drive @pipeline's GPU from the stream's first stack on. Images are at @raw, in a ring in
+ * host memory; NULL: in memory that the GPU has offered. 0 or an exit status, after a message.
  */
 int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 		const struct rashpa_stack *first, const void *raw, struct driven **driven);

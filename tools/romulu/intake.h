@@ -80,7 +80,7 @@ bool intake_paced(const struct intake *in);
 /* Most messages that may be in slots unseen; more could reach a slot that a consumer holds. */
 uint64_t intake_unseen(const struct intake *in);
 /*
-* Wait for a slot that the consumer gives back. 1: got one; 0: there are no more; < 0: not yet.
+ * Wait for a slot that the consumer gives back. 1: got one; 0: there are no more; < 0: not yet.
  */
 int intake_credit(struct intake *in, int64_t timeout_ns);
 /* Stacks that may be sent. */
