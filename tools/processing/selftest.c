@@ -710,7 +710,7 @@ static void test_configurations(void)
 	refused("/nonexistent.json", &g, "No such file");
 	refused("{", &g, "pipeline:1: not JSON");
 	refused("{\"vetto\": {}}", &g, "vetto: unknown key");
-	refused("{\"veto\": {}}", &g, "threshold and pixels");
+	refused("{\"veto\": {}}", &g, "veto: use threshold and pixels");
 	refused("{\"veto\": {\"peaks\": 1}}", &g, "there is no stage peaks");
 	refused("{\"veto\": {\"pixels\": 1}}", &g, "belong together");
 	refused("{\"veto\": {\"threshold\": \"x\", \"pixels\": 1}}", &g, "veto.threshold: must be a number");
