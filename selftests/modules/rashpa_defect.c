@@ -80,7 +80,7 @@ static void defect_read_after_free(void)
 	char *p = NULL;
 	int i;
 
-	for (i = 0; i < 1000; i++) {
+	for (i = 0; i < 20000; i++) {
 		p = hidden(kzalloc(64, GFP_KERNEL));
 		if (!p || IS_ENABLED(CONFIG_KASAN) || is_kfence_address(p))
 			break;
