@@ -519,7 +519,7 @@ void rashpa_fetch_end(struct rashpa_map *map)
 static void rashpa_fetch_values(const struct rashpa_map *map, u32 i, u64 sum,
 				struct rashpa_values *v)
 {
-	const struct rashpa_fetch *f = &map->dev->fetch.about;
+	const struct rashpa_fetch *f = &map->dev->profile.fetch.about;
 	const struct rashpa_segment *s = &map->table->segment[i];
 	const u32 count = map->table->count;
 
@@ -566,7 +566,7 @@ static const char * const rashpa_kind_names[] = {
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
 		      u64 *sum)
 {
-	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
 	const u64 size = fetch->about.segment_size;
 	struct rashpa_values v;
 	u32 i, lost;
@@ -597,7 +597,7 @@ int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u3
  */
 int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map)
 {
-	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
 	struct rashpa_values v;
 	u32 lost;
 
@@ -614,7 +614,7 @@ int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_ma
 /* Compose a descriptor on the stack, so that the ring is written once and in order. */
 static void rashpa_descriptor_write(const struct rashpa_map *map, u32 i, u64 sum)
 {
-	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
 	__le64 image[RASHPA_DESCRIPTOR_SIZE_MAX / sizeof(__le64)];
 	struct rashpa_values v;
 	u32 j;
@@ -670,7 +670,7 @@ static void rashpa_register_write(void __iomem *regs, const struct rashpa_fetch_
  */
 void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs)
 {
-	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
 	const u32 n = fetch->about.n_registers;
 	struct rashpa_values v;
 	u64 word = 0;
@@ -696,7 +696,7 @@ void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs)
  */
 void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs)
 {
-	const struct rashpa_fetching *fetch = &dev->fetch;
+	const struct rashpa_fetching *fetch = &dev->profile.fetch;
 	u32 i;
 
 	lockdep_assert_held(&dev->hw_lock);
@@ -736,5 +736,5 @@ void rashpa_fetch_clear(struct rashpa_map *map)
 u32 rashpa_fetch_register(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->hw_lock);
-	return dev->fetch.registers[0].offset;
+	return dev->profile.fetch.registers[0].offset;
 }

@@ -28,7 +28,6 @@ int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 			 struct rashpa_profile *profile)
 {
 	struct rashpa_profile_engine *in;
-	struct rashpa_profile_step *steps;
 	int err = 0;
 	u32 i;
 
@@ -49,42 +48,15 @@ int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 					  in[i].n_steps, RASHPA_ENGINE_STEPS_MAX);
 			break;
 		}
-		steps = rashpa_copy_array(call, in[i].steps, in[i].n_steps, in[i].step_size,
-					  offsetofend(typeof(*steps), __reserved), sizeof(*steps));
-		if (IS_ERR(steps))
-			err = PTR_ERR(steps);
-		else
-			profile->engines[i].wanted = steps;
+		err = rashpa_sequence_fetch(call, &profile->engines[i].quiesce, in[i].steps,
+					    in[i].n_steps, in[i].step_size);
 	}
 	kvfree(in);
 	return err;
 }
 
-static bool rashpa_ranges_overlap(u64 a, u64 a_length, u64 b, u64 b_length)
-{
-	return a < b + b_length && b < a + a_length;
-}
-
-/* Find a window of the profile that has these flags and contains the register. */
-static const struct rashpa_profile_window *
-rashpa_engine_window(const struct rashpa_profile_set *p, const struct rashpa_profile *profile,
-		     u32 flags, u32 bar, u64 offset)
-{
-	u32 i;
-
-	for (i = 0; i < p->n_windows; i++) {
-		const struct rashpa_profile_window *w = &profile->windows[i];
-
-		if ((w->flags & flags) == flags && w->bar == bar &&
-		    rashpa_ranges_overlap(w->offset, w->length, offset, sizeof(u32)))
-			return w;
-	}
-	return NULL;
-}
-
 /* A bounds register must exist, must not be shared, and must not be in a window or the table. */
 static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *dev,
-			      const struct rashpa_profile_set *p,
 			      const struct rashpa_profile *profile, u32 i, u64 offset)
 {
 	const struct rashpa_profile_engine *e = &profile->engines[i].about, *other;
@@ -103,7 +75,7 @@ static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *de
 	if (t->bar == e->bar && rashpa_ranges_overlap(t->offset, t->length, offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL, "engine %s: bounds at 0x%llx are in the table",
 				   e->name, offset);
-	w = rashpa_engine_window(p, profile, 0, e->bar, offset);
+	w = rashpa_profile_overlap(profile, 0, e->bar, offset, sizeof(u32));
 	if (w)
 		return rashpa_fail(call, -EINVAL,
 				   "engine %s: the window %s holds its bounds, which only the kernel may access",
@@ -146,7 +118,6 @@ static int rashpa_engine_range_check(struct rashpa_call *call, const struct rash
 }
 
 static int rashpa_engine_steps_check(struct rashpa_call *call, struct rashpa_device *dev,
-				     const struct rashpa_profile_set *p,
 				     const struct rashpa_profile *profile,
 				     const struct rashpa_engine *engine)
 {
@@ -160,10 +131,11 @@ static int rashpa_engine_steps_check(struct rashpa_call *call, struct rashpa_dev
 		return rashpa_fail(call, -EINVAL,
 				   "engine %s: has entries, but no quiesce sequence", e->name);
 	snprintf(prefix, sizeof(prefix), "engine %s, ", e->name);
-	err = rashpa_steps_check(call, dev, prefix, engine->wanted, e->n_steps);
+	err = rashpa_sequence_check(call, dev, prefix, &engine->quiesce);
 	for (i = 0; i < e->n_steps && !err; i++) {
-		w = rashpa_engine_window(p, profile, RASHPA_PWINDOW_USER, engine->wanted[i].bar,
-					 engine->wanted[i].offset);
+		w = rashpa_profile_overlap(profile, RASHPA_PWINDOW_USER,
+					   engine->quiesce.step[i].bar,
+					   engine->quiesce.step[i].offset, sizeof(u32));
 		if (w)
 			err = rashpa_fail(call, -EINVAL,
 					  "engine %s, step %u: the window %s is for users and contains the register",
@@ -173,7 +145,6 @@ static int rashpa_engine_steps_check(struct rashpa_call *call, struct rashpa_dev
 }
 
 static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *dev,
-			       const struct rashpa_profile_set *p,
 			       const struct rashpa_profile *profile, u32 i)
 {
 	const struct rashpa_profile_engine *e = &profile->engines[i].about;
@@ -190,29 +161,28 @@ static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *d
 		return rashpa_fail(call, -EINVAL, "engine %s: undefined flag", e->name);
 	err = rashpa_engine_range_check(call, profile, i);
 	if (!err)
-		err = rashpa_bound_check(call, dev, p, profile, i, e->first_offset);
+		err = rashpa_bound_check(call, dev, profile, i, e->first_offset);
 	if (!err)
-		err = rashpa_bound_check(call, dev, p, profile, i, e->limit_offset);
-	return err ?: rashpa_engine_steps_check(call, dev, p, profile, &profile->engines[i]);
+		err = rashpa_bound_check(call, dev, profile, i, e->limit_offset);
+	return err ?: rashpa_engine_steps_check(call, dev, profile, &profile->engines[i]);
 }
 
 /**
  * rashpa_engines_check() - check the engines of a profile
  * @call: the ioctl
  * @dev: the function, locked
- * @p: argument of the ioctl
  * @profile: copied profile; its windows, steps and table are checked already
  *
  * Return: 0, -EINVAL, -ENAMETOOLONG, -ERANGE.
  */
 int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
-			 const struct rashpa_profile_set *p, const struct rashpa_profile *profile)
+			 const struct rashpa_profile *profile)
 {
 	int err = 0;
 	u32 i;
 
 	for (i = 0; i < profile->n_engines && !err; i++)
-		err = rashpa_engine_check(call, dev, p, profile, i);
+		err = rashpa_engine_check(call, dev, profile, i);
 	return err;
 }
 
@@ -225,8 +195,8 @@ int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
  */
 int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
-	struct rashpa_step *steps;
 	u32 i;
+	int err;
 
 	for (i = 0; i < profile->n_engines; i++) {
 		struct rashpa_engine *e = &profile->engines[i];
@@ -237,10 +207,9 @@ int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile
 					   sizeof(u32));
 		if (!e->first || !e->limit)
 			return -ENOMEM;
-		steps = rashpa_steps_map(dev, e->wanted, e->about.n_steps);
-		if (IS_ERR(steps))
-			return PTR_ERR(steps);
-		e->steps = steps;
+		err = rashpa_sequence_map(dev, &e->quiesce);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -258,8 +227,7 @@ void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engine
 	for (i = 0; i < n; i++) {
 		struct rashpa_engine *e = &engines[i];
 
-		kvfree(e->wanted);
-		rashpa_steps_free(dev, e->steps, e->steps ? e->about.n_steps : 0);
+		rashpa_sequence_free(dev, &e->quiesce);
 		if (e->first)
 			pci_iounmap(dev->pdev, e->first);
 		if (e->limit)
@@ -299,8 +267,8 @@ int rashpa_engines_bound(struct rashpa_device *dev)
 	int err = 0;
 
 	lockdep_assert_held(&dev->hw_lock);
-	for (i = 0; i < dev->n_engines; i++) {
-		struct rashpa_engine *e = &dev->engines[i];
+	for (i = 0; i < dev->profile.n_engines; i++) {
+		struct rashpa_engine *e = &dev->profile.engines[i];
 
 		e->absent = false;
 		writel(e->about.first, e->first);
@@ -326,8 +294,8 @@ static bool rashpa_engines_intact(struct rashpa_device *dev)
 	u32 i;
 
 	lockdep_assert_held(&dev->hw_lock);
-	for (i = 0; i < dev->n_engines; i++) {
-		const struct rashpa_engine *e = &dev->engines[i];
+	for (i = 0; i < dev->profile.n_engines; i++) {
+		const struct rashpa_engine *e = &dev->profile.engines[i];
 
 		if (rashpa_bounds_intact(e))
 			continue;
@@ -354,8 +322,8 @@ u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n)
 	u32 i;
 
 	lockdep_assert_held(&dev->hw_lock);
-	for (i = 0; i < dev->n_engines; i++) {
-		const struct rashpa_engine *e = &dev->engines[i];
+	for (i = 0; i < dev->profile.n_engines; i++) {
+		const struct rashpa_engine *e = &dev->profile.engines[i];
 		const u32 begin = e->about.first, count = e->about.count;
 
 		if (!e->absent && first >= begin && first - begin <= count &&
@@ -367,11 +335,8 @@ u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n)
 
 static int rashpa_engine_stop(struct rashpa_device *dev, struct rashpa_engine *e, ktime_t end)
 {
-	int err = rashpa_steps_run(e->steps, e->about.n_steps, end);
+	int err = rashpa_sequence_stop(&e->quiesce, end);
 
-	/* a process with a doorbell may have restarted it between the steps: retry */
-	if (err == -ETIMEDOUT)
-		err = rashpa_steps_run(e->steps, e->about.n_steps, end);
 	if (!err)
 		return 0;
 	WRITE_ONCE(e->failures, e->failures + 1);
@@ -407,9 +372,9 @@ int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end)
 		dev->engines_lost = true;
 		return -ENXIO;
 	}
-	for (i = 0; i < dev->n_engines && !err; i++)
+	for (i = 0; i < dev->profile.n_engines && !err; i++)
 		if (which & BIT_ULL(i))
-			err = rashpa_engine_stop(dev, &dev->engines[i], end);
+			err = rashpa_engine_stop(dev, &dev->profile.engines[i], end);
 	return err;
 }
 
@@ -425,8 +390,8 @@ void rashpa_engines_stopped(struct rashpa_device *dev, u64 which)
 	lockdep_assert_held(&dev->hw_lock);
 	if (!dev->master || dev->gone)
 		return;
-	for (i = 0; i < dev->n_engines; i++) {
-		struct rashpa_engine *e = &dev->engines[i];
+	for (i = 0; i < dev->profile.n_engines; i++) {
+		struct rashpa_engine *e = &dev->profile.engines[i];
 
 		if (!(which & BIT_ULL(i)))
 			continue;
@@ -452,8 +417,8 @@ bool rashpa_engines_bounds_in(struct rashpa_device *dev, u32 bar, u64 offset, u6
 	u32 i;
 
 	lockdep_assert_held(&dev->lock);
-	for (i = 0; i < dev->n_engines; i++) {
-		const struct rashpa_profile_engine *e = &dev->engines[i].about;
+	for (i = 0; i < dev->profile.n_engines; i++) {
+		const struct rashpa_profile_engine *e = &dev->profile.engines[i].about;
 
 		if (e->bar == bar &&
 		    (rashpa_ranges_overlap(offset, length, e->first_offset, sizeof(u32)) ||

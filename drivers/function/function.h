@@ -59,20 +59,21 @@ struct rashpa_vector {
 };
 
 /**
- * struct rashpa_step - one step of a quiesce sequence
- * @step: the step as the profile defines it
- * @reg: mapped register
+ * struct rashpa_sequence - a quiesce sequence
+ * @step: steps as the profile defines them
+ * @reg: mapped register of each step, NULL until they are mapped
+ * @n: number of steps
  */
-struct rashpa_step {
-	struct rashpa_profile_step step;
-	void __iomem *reg;
+struct rashpa_sequence {
+	struct rashpa_profile_step *step;
+	void __iomem **reg;
+	u32 n;
 };
 
 /**
  * struct rashpa_engine - an engine of the profile
  * @about: definition in the profile
- * @wanted: quiesce sequence in the profile
- * @steps: quiesce sequence with mapped registers, NULL until they are mapped
+ * @quiesce: steps that stop the engine alone
  * @first: register with the index of the first entry, NULL until it is mapped
  * @limit: register with the index after the last entry, NULL until it is mapped
  * @absent: the hardware lacks this optional engine (written under hw_lock)
@@ -81,8 +82,7 @@ struct rashpa_step {
  */
 struct rashpa_engine {
 	struct rashpa_profile_engine about;
-	struct rashpa_profile_step *wanted;
-	struct rashpa_step *steps;
+	struct rashpa_sequence quiesce;
 	void __iomem *first;
 	void __iomem *limit;
 	bool absent;
@@ -105,23 +105,43 @@ struct rashpa_fetching {
 };
 
 /**
- * struct rashpa_profile - a profile copied from user space, not yet applied
+ * struct rashpa_limits - limits of the segments of a map
+ * @max_segment: longest segment in bytes, 0 for any
+ * @boundary: power of two that no segment crosses, 0 for none
+ * @alignment: power of two that segments are aligned to, 0 for any
+ * @segment_size: exact segment size in bytes, 0 for any
+ */
+struct rashpa_limits {
+	u64 max_segment;
+	u64 boundary;
+	u64 alignment;
+	u64 segment_size;
+};
+
+/**
+ * struct rashpa_profile - a profile, of a function or not yet applied
  * @windows: named windows
- * @steps: quiesce sequence
+ * @n_windows: number of @windows
+ * @quiesce: steps that stop the whole function
+ * @quiesce_us: time limit of @quiesce, 0 for the default
  * @table: address table, or NULL
  * @table_regs: mapped registers of the address table, or NULL
- * @layout: layout of a table entry; only stride and segment_size if entries point to rings
+ * @layout: layout of a table entry; only stride if entries point to rings
  * @fetch: format of the rings
+ * @limits: limits of the segments of each map
  * @engines: engines of the profile
- * @n_engines: number of engines
+ * @n_engines: number of @engines
  */
 struct rashpa_profile {
 	struct rashpa_profile_window *windows;
-	struct rashpa_profile_step *steps;
+	u32 n_windows;
+	struct rashpa_sequence quiesce;
+	u32 quiesce_us;
 	struct rashpa_profile_table *table;
 	void __iomem *table_regs;
 	struct rashpa_layout layout;
 	struct rashpa_fetching fetch;
+	struct rashpa_limits limits;
 	struct rashpa_engine *engines;
 	u32 n_engines;
 };
@@ -153,15 +173,7 @@ struct rashpa_bar_range {
  *	function is stuck (@lock)
  * @disclose: members of the group may see addresses (written under @lock)
  * @have_profile: a profile was applied (written under @lock)
- * @windows: windows that the profile declares (@lock)
- * @n_windows: number of @windows (@lock)
- * @table: address table of the profile, length 0 if it has none (@lock)
- * @table_layout: layout of a table entry (@lock)
- * @table_regs: mapped address table, NULL if the profile has none (@hw_lock)
- * @fetch: format of descriptor rings (written under @lock and @hw_lock while no map exists)
- * @max_segment: longest segment of a map in bytes, 0 for no limit (@lock)
- * @boundary: power of two that no segment crosses, 0 for none (@lock)
- * @alignment: power of two that segments are aligned to, 0 for any (@lock)
+ * @profile: the applied profile (written under @lock and @hw_lock while no map exists)
  * @maps: maps of this importer (written under @lock and @hw_lock)
  * @n_maps: number of @maps (written under @lock)
  * @n_imports: attached memories and pending attachments; removal waits for 0 (atomic)
@@ -182,12 +194,7 @@ struct rashpa_bar_range {
  * @reprogram: maps that the kernel programs again after a reset or revocation (@hw_lock)
  * @state: enum rashpa_state (written under @hw_lock)
  * @master: bus mastering is on (written under @hw_lock)
- * @steps: quiesce sequence (@hw_lock)
- * @n_steps: number of @steps (written under @lock and @hw_lock)
- * @quiesce_us: time limit of the sequence, 0 for the default (@hw_lock)
  * @quiesces: number of stops of the whole function (written under @hw_lock)
- * @engines: engines of the profile (written under @lock and @hw_lock)
- * @n_engines: number of @engines (written under @lock and @hw_lock)
  * @engines_lost: the bounds of an engine have changed (@hw_lock)
  * @engine_stops: number of stops of single engines (written under @hw_lock)
  * @vectors: interrupt vectors, constant
@@ -211,15 +218,7 @@ struct rashpa_device {
 	bool initialized;
 	bool disclose;
 	bool have_profile;
-	struct rashpa_profile_window *windows;
-	u32 n_windows;
-	struct rashpa_bar_range table;
-	struct rashpa_layout table_layout;
-	void __iomem *table_regs;
-	struct rashpa_fetching fetch;
-	u64 max_segment;
-	u64 boundary;
-	u64 alignment;
+	struct rashpa_profile profile;
 	struct list_head maps;
 	u32 n_maps;
 	atomic_t n_imports;
@@ -235,7 +234,7 @@ struct rashpa_device {
 	struct rw_semaphore bars_lock;	/* CPU access to the BARs */
 	bool suspended;
 
-	struct mutex hw_lock;		/* registers, master, state, steps */
+	struct mutex hw_lock;		/* registers, master, state */
 	bool resetting;
 	u32 resets;
 	wait_queue_head_t reset_wait;
@@ -243,12 +242,7 @@ struct rashpa_device {
 	struct list_head reprogram;
 	u32 state;
 	bool master;
-	struct rashpa_step *steps;
-	u32 n_steps;
-	u32 quiesce_us;
 	u64 quiesces;
-	struct rashpa_engine *engines;
-	u32 n_engines;
 	bool engines_lost;
 	u64 engine_stops;
 
@@ -258,6 +252,11 @@ struct rashpa_device {
 	struct rashpa_origin map_events;
 	struct rashpa_origin end;
 };
+
+static inline bool rashpa_ranges_overlap(u64 a, u64 a_length, u64 b, u64 b_length)
+{
+	return a < b + b_length && b < a + a_length;
+}
 
 /* ----------------------------------------------- function/hw.c --- */
 
@@ -340,12 +339,14 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 /* ------------------------------------------ function/quiesce.c --- */
 
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
-int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);
-int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
-		       const struct rashpa_profile_step *s, u32 n);
-struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
-				     const struct rashpa_profile_step *in, u32 n);
-void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n);
+int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end);
+int rashpa_sequence_stop(const struct rashpa_sequence *s, ktime_t end);
+int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from, u32 n,
+			  u32 size);
+int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
+			  const struct rashpa_sequence *s);
+int rashpa_sequence_map(struct rashpa_device *dev, struct rashpa_sequence *s);
+void rashpa_sequence_free(struct rashpa_device *dev, struct rashpa_sequence *s);
 bool rashpa_profile_answers(struct rashpa_device *dev);
 u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
@@ -355,13 +356,17 @@ int rashpa_device_stop(struct rashpa_device *dev);
 
 int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
+int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary, u64 alignment);
+const struct rashpa_profile_window *
+rashpa_profile_overlap(const struct rashpa_profile *profile, u32 flags, u32 bar, u64 offset,
+		       u64 length);
 
 /* ------------------------------------------- function/engine.c --- */
 
 int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile);
 int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
-			 const struct rashpa_profile_set *p, const struct rashpa_profile *profile);
+			 const struct rashpa_profile *profile);
 int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile);
 void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n);
 int rashpa_engines_bound(struct rashpa_device *dev);
@@ -384,12 +389,11 @@ u32 rashpa_fetch_register(struct rashpa_device *dev);
 int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile);
 int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
-			 const struct rashpa_profile_set *p, struct rashpa_profile *profile);
+			 struct rashpa_profile *profile);
 void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
-			 struct rashpa_profile *profile, struct rashpa_step *steps);
+			 struct rashpa_profile *profile);
 int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile);
 void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile);
-void rashpa_profile_free(struct rashpa_device *dev);
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name);
 const struct rashpa_profile_window *

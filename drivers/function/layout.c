@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: layout of the entries of an address table.
+ * rashpa: parts of a profile: layout of table entries, limits of segments, ranges of windows.
  */
 #include <linux/log2.h>
 #include <linux/sizes.h>
@@ -102,4 +102,34 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 						   "two fields of the layout overlap");
 	}
 	return 0;
+}
+
+/* Check the limits of segments of a profile or map. Return: 0 or -EINVAL. */
+int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary, u64 alignment)
+{
+	if (!PAGE_ALIGNED(max_segment))
+		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
+	if (boundary && (!is_power_of_2(boundary) || boundary < PAGE_SIZE))
+		return rashpa_fail(call, -EINVAL,
+				   "boundary must be a power of two, at least a page");
+	if (alignment && !is_power_of_2(alignment))
+		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
+	return 0;
+}
+
+/* Find a window of the profile that has these flags and overlaps the range. */
+const struct rashpa_profile_window *
+rashpa_profile_overlap(const struct rashpa_profile *profile, u32 flags, u32 bar, u64 offset,
+		       u64 length)
+{
+	u32 i;
+
+	for (i = 0; i < profile->n_windows; i++) {
+		const struct rashpa_profile_window *w = &profile->windows[i];
+
+		if ((w->flags & flags) == flags && w->bar == bar &&
+		    rashpa_ranges_overlap(w->offset, w->length, offset, length))
+			return w;
+	}
+	return NULL;
 }

@@ -348,15 +348,7 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map_ma
 		return rashpa_fail(call, -EINVAL,
 				   "offset 0x%llx and length 0x%llx must be whole pages",
 				   arg->offset, arg->length);
-	if (!PAGE_ALIGNED(arg->max_segment))
-		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
-	if (arg->boundary &&
-	    (!is_power_of_2(arg->boundary) || arg->boundary < PAGE_SIZE))
-		return rashpa_fail(call, -EINVAL,
-				   "boundary must be a power of two, at least a page");
-	if (arg->alignment && !is_power_of_2(arg->alignment))
-		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
-	return 0;
+	return rashpa_limits_check(call, arg->max_segment, arg->boundary, arg->alignment);
 }
 
 /* Can the function address all of the memory without an IOMMU? */
@@ -446,6 +438,7 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 					 const struct rashpa_map_make *arg,
 					 struct dma_buf *dmabuf, u64 length)
 {
+	const struct rashpa_limits *limits = &dev->profile.limits;
 	struct rashpa_map *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 
 	if (!map)
@@ -463,11 +456,10 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	map->offset = arg->offset;
 	map->length = length;
 	/* callers can narrow the limits of the profile, but not widen them */
-	map->limits.max_segment = min_not_zero(arg->max_segment, dev->max_segment);
-	map->limits.boundary = min_not_zero(arg->boundary, dev->boundary);
-	map->limits.alignment = max(arg->alignment, dev->alignment);
-	if (dev->table.length)
-		map->limits.segment_size = dev->table_layout.segment_size;
+	map->limits.max_segment = min_not_zero(arg->max_segment, limits->max_segment);
+	map->limits.boundary = min_not_zero(arg->boundary, limits->boundary);
+	map->limits.alignment = max(arg->alignment, limits->alignment);
+	map->limits.segment_size = limits->segment_size;
 	map->device_only = arg->head.flags & RASHPA_MAP_DEVICE;
 	map->pin = arg->head.flags & RASHPA_MAP_PIN;
 	INIT_LIST_HEAD(&map->stale);

@@ -12,20 +12,6 @@
 #include "core/account.h"
 #include "function/function.h"
 
-/**
- * struct rashpa_limits - limits of the segments of a map
- * @max_segment: longest segment in bytes, 0 for any
- * @boundary: power of two that no segment crosses, 0 for none
- * @alignment: power of two that segments are aligned to, 0 for any
- * @segment_size: exact segment size in bytes, 0 for any
- */
-struct rashpa_limits {
-	u64 max_segment;
-	u64 boundary;
-	u64 alignment;
-	u64 segment_size;
-};
-
 struct rashpa_descriptors;
 
 /**

@@ -158,7 +158,7 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 		info->out_flags |= RASHPA_DEVICE_DISCLOSE;
 	if (READ_ONCE(dev->master))
 		info->out_flags |= RASHPA_DEVICE_MASTER;
-	if (READ_ONCE(dev->fetch.fields))
+	if (READ_ONCE(dev->profile.fetch.fields))
 		info->out_flags |= RASHPA_DEVICE_FETCH;
 	info->out_maps = READ_ONCE(dev->n_maps);
 	info->out_windows = READ_ONCE(dev->n_open_windows);
@@ -166,7 +166,7 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 	info->out_quiesces = READ_ONCE(dev->quiesces);
 	info->out_interrupts = rashpa_vectors_sum(dev);
 	info->__reserved = 0;
-	info->out_engines = READ_ONCE(dev->n_engines);
+	info->out_engines = READ_ONCE(dev->profile.n_engines);
 	info->out_engine_stops = READ_ONCE(dev->engine_stops);
 	return rashpa_device_check_present(call, dev);
 }
@@ -252,7 +252,6 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
-	LIST_HEAD(ended);
 	int err;
 
 	if (!capable(CAP_SYS_RAWIO))
@@ -293,7 +292,6 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	else if (!err && rashpa_device_used(dev))
 		err = rashpa_device_master(call, dev);
 	mutex_unlock(&dev->lock);
-	rashpa_maps_release(&ended);
 	return err;
 }
 
@@ -307,12 +305,12 @@ int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
-	if (info->index >= dev->n_engines) {
+	if (info->index >= dev->profile.n_engines) {
 		err = rashpa_fail(call, -ENOENT, "fpga%d has %u engines: index %u does not exist",
-				  dev->id, dev->n_engines, info->index);
+				  dev->id, dev->profile.n_engines, info->index);
 		goto out;
 	}
-	e = &dev->engines[info->index];
+	e = &dev->profile.engines[info->index];
 	info->out_flags = READ_ONCE(e->absent) ? RASHPA_ENGINE_ABSENT : 0;
 	memcpy(info->out_name, e->about.name, sizeof(info->out_name));
 	info->out_first = e->about.first;
@@ -331,29 +329,22 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 				struct rashpa_profile *profile)
 {
 	const u32 bits = p->dma_bits ?: RASHPA_DMA_BITS;
-	struct rashpa_step *steps;
 	int err;
 
-	err = rashpa_profile_check(call, dev, p, profile);
+	err = rashpa_profile_check(call, dev, profile);
 	if (err)
 		return err;
 	err = rashpa_profile_map(dev, profile);
 	if (err)
 		return err;
-	steps = rashpa_steps_map(dev, profile->steps, p->n_steps);
-	if (IS_ERR(steps))
-		return PTR_ERR(steps);
 	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
-	if (err) {
-		rashpa_steps_free(dev, steps, p->n_steps);
+	if (err)
 		return rashpa_fail(call, -EOPNOTSUPP,
-				   "a DMA mask of %u bits does not work on this machine",
-				   bits);
-	}
+				   "a DMA mask of %u bits does not work on this machine", bits);
 	/* with the old sequence; rashpa_device_reinit() runs the new one */
 	rashpa_device_stop(dev);
 	rashpa_hw_lock(dev);
-	rashpa_profile_keep(dev, p, profile, steps);
+	rashpa_profile_keep(dev, p, profile);
 	mutex_unlock(&dev->hw_lock);
 	return rashpa_device_reinit(call, dev, !(p->head.flags & RASHPA_PROFILE_NO_RESET));
 }
@@ -389,8 +380,6 @@ static void rashpa_device_release(struct device *d)
 	ida_free(&rashpa_ids, dev->id);
 	lockdep_unregister_key(&dev->bars_key);
 	lockdep_unregister_key(&dev->windows_key);
-	kvfree(dev->windows);
-	rashpa_fetch_free(&dev->fetch);
 	kfree(dev->vectors);
 	kfree(dev->saved);
 	kfree(dev);
@@ -540,7 +529,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	rashpa_maps_end(dev, &ended);
 	mutex_lock(&dev->hw_lock);
 	WRITE_ONCE(dev->gone, true);
-	rashpa_profile_free(dev);
+	rashpa_profile_drop(dev, &dev->profile);
 	mutex_unlock(&dev->hw_lock);
 	/*
 	 * Pending interrupts are delivered before GONE, the last event. Listeners stay on the

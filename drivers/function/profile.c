@@ -9,29 +9,6 @@
 #include "core/compat.h"
 #include "function/function.h"
 
-static void rashpa_table_unmap(struct rashpa_device *dev, void __iomem *regs)
-{
-	if (regs)
-		pci_iounmap(dev->pdev, regs);
-}
-
-/**
- * rashpa_profile_free() - free the quiesce sequence, the engines and the table
- * @dev: the function, hw_lock held
- */
-void rashpa_profile_free(struct rashpa_device *dev)
-{
-	lockdep_assert_held(&dev->hw_lock);
-	rashpa_steps_free(dev, dev->steps, dev->n_steps);
-	dev->steps = NULL;
-	dev->n_steps = 0;
-	rashpa_engines_free(dev, dev->engines, dev->n_engines);
-	dev->engines = NULL;
-	dev->n_engines = 0;
-	rashpa_table_unmap(dev, dev->table_regs);
-	dev->table_regs = NULL;
-}
-
 static int rashpa_pwindow_check(struct rashpa_call *call,
 				struct rashpa_device *dev,
 				const struct rashpa_profile_window *windows, u32 i)
@@ -70,11 +47,10 @@ static int rashpa_pwindow_check(struct rashpa_call *call,
 }
 
 static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
-			      const struct rashpa_profile_set *p,
 			      struct rashpa_profile *profile)
 {
 	const struct rashpa_profile_table *t = profile->table;
-	u32 i;
+	const struct rashpa_profile_window *w;
 
 	if (!t)
 		return 0;
@@ -93,16 +69,12 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 	if (t->length > U32_MAX)
 		return rashpa_fail(call, -EINVAL, "a table of 0x%llx bytes: must be below 4 GiB",
 				   t->length);
-	for (i = 0; i < p->n_windows; i++) {
-		const struct rashpa_profile_window *w = &profile->windows[i];
-
-		if (w->flags & RASHPA_PWINDOW_USER && w->bar == t->bar &&
-		    w->offset < t->offset + t->length && t->offset < w->offset + w->length)
-			return rashpa_fail(call, -EINVAL,
-					   "window %s: is for users, but overlaps the address table",
-					   w->name);
-	}
-	if (profile->layout.flags & RASHPA_LAYOUT_WRITE_ONLY && !p->n_steps)
+	w = rashpa_profile_overlap(profile, RASHPA_PWINDOW_USER, t->bar, t->offset, t->length);
+	if (w)
+		return rashpa_fail(call, -EINVAL,
+				   "window %s: is for users, but overlaps the address table",
+				   w->name);
+	if (profile->layout.flags & RASHPA_LAYOUT_WRITE_ONLY && !profile->quiesce.n)
 		return rashpa_fail(call, -EINVAL,
 				   "a write-only table needs a quiesce sequence, whose last register is read instead");
 	return t->fetch ? rashpa_fetch_check(call, &profile->fetch) :
@@ -135,25 +107,20 @@ static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_p
 		return rashpa_fail(call, -EINVAL,
 				   "a quiesce sequence of %u microseconds: at most %u are possible",
 				   p->quiesce_us, RASHPA_QUIESCE_US_MAX);
-	if (!PAGE_ALIGNED(p->max_segment))
-		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
-	if (p->boundary && (!is_power_of_2(p->boundary) || p->boundary < PAGE_SIZE))
-		return rashpa_fail(call, -EINVAL,
-				   "boundary must be a power of two, at least a page");
-	if (p->alignment && !is_power_of_2(p->alignment))
-		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
-	return 0;
+	return rashpa_limits_check(call, p->max_segment, p->boundary, p->alignment);
 }
 
-/* Free a copied profile, or the old one after rashpa_profile_keep(). */
+/* Free a profile that no function uses, or with hw_lock held that of a function. */
 void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
 	kvfree(profile->windows);
-	kvfree(profile->steps);
+	rashpa_sequence_free(dev, &profile->quiesce);
 	kvfree(profile->table);
-	rashpa_table_unmap(dev, profile->table_regs);
+	if (profile->table_regs)
+		pci_iounmap(dev->pdev, profile->table_regs);
 	rashpa_fetch_free(&profile->fetch);
 	rashpa_engines_free(dev, profile->engines, profile->n_engines);
+	*profile = (struct rashpa_profile) { };
 }
 
 /* Copy the format of table entries: addresses, or places of rings. */
@@ -179,7 +146,6 @@ int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 {
 	struct rashpa_profile_window *windows;
 	struct rashpa_profile_table *table;
-	struct rashpa_profile_step *steps;
 	int err = rashpa_profile_limits(call, p);
 
 	if (err)
@@ -189,22 +155,26 @@ int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 	if (IS_ERR(windows))
 		return PTR_ERR(windows);
 	profile->windows = windows;
-	steps = rashpa_copy_array(call, p->steps, p->n_steps, p->step_size,
-				  offsetofend(typeof(*steps), __reserved), sizeof(*steps));
-	if (IS_ERR(steps))
-		return PTR_ERR(steps);
-	profile->steps = steps;
+	profile->n_windows = p->n_windows;
+	profile->quiesce_us = p->quiesce_us;
+	profile->limits.max_segment = p->max_segment;
+	profile->limits.boundary = p->boundary;
+	profile->limits.alignment = p->alignment;
+	err = rashpa_sequence_fetch(call, &profile->quiesce, p->steps, p->n_steps, p->step_size);
+	if (err)
+		return err;
 	table = rashpa_copy_array(call, p->table, !!p->table, p->table_size,
 				  offsetofend(typeof(*table), fetch_size), sizeof(*table));
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 	profile->table = table;
 	err = table ? rashpa_table_fetch(call, table, profile) : 0;
+	profile->limits.segment_size = profile->layout.segment_size;
 	return err ?: rashpa_engines_fetch(call, p, profile);
 }
 
 int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
-			 const struct rashpa_profile_set *p, struct rashpa_profile *profile)
+			 struct rashpa_profile *profile)
 {
 	u32 i;
 	int err;
@@ -214,74 +184,50 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 				   "fpga%d has %u maps and %u windows: close them first",
 				   dev->id, dev->n_maps, dev->n_open_windows);
 	/* the channels would need bus mastering, which rashpa_device_master() would refuse */
-	if (!p->n_steps && dev->n_users && !capable(CAP_SYS_RAWIO))
+	if (!profile->quiesce.n && dev->n_users && !capable(CAP_SYS_RAWIO))
 		return rashpa_fail(call, -EPERM,
 				   "fpga%d has channels, but the profile no quiesce sequence: close the channels, add a sequence, or use CAP_SYS_RAWIO",
 				   dev->id);
 	/* all of these give control over registers */
-	if (p->n_windows || p->n_steps || p->table) {
+	if (profile->n_windows || profile->quiesce.n || profile->table) {
 		err = rashpa_lockdown_check(call, dev, "a profile that names registers");
 		if (err)
 			return err;
 	}
-	for (i = 0; i < p->n_windows; i++) {
+	for (i = 0; i < profile->n_windows; i++) {
 		err = rashpa_pwindow_check(call, dev, profile->windows, i);
 		if (err)
 			return err;
 	}
-	err = rashpa_steps_check(call, dev, "", profile->steps, p->n_steps);
+	err = rashpa_sequence_check(call, dev, "", &profile->quiesce);
 	if (!err)
-		err = rashpa_table_check(call, dev, p, profile);
-	return err ?: rashpa_engines_check(call, dev, p, profile);
+		err = rashpa_table_check(call, dev, profile);
+	return err ?: rashpa_engines_check(call, dev, profile);
 }
 
-/**
- * rashpa_profile_map() - map the registers of the table and of engines
- * @dev: the function, locked
- * @profile: checked profile
- *
- * Return: 0 or -ENOMEM.
- */
+/* Map all registers that a checked profile names. Return: 0 or -ENOMEM. */
 int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
 	const struct rashpa_profile_table *t = profile->table;
+	int err;
 
 	if (t) {
 		profile->table_regs = pci_iomap_range(dev->pdev, t->bar, t->offset, t->length);
 		if (!profile->table_regs)
 			return -ENOMEM;
 	}
-	return rashpa_engines_map(dev, profile);
+	err = rashpa_sequence_map(dev, &profile->quiesce);
+	return err ?: rashpa_engines_map(dev, profile);
 }
 
 /* Put a profile into force. @profile receives the old one. */
 void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
-			 struct rashpa_profile *profile, struct rashpa_step *steps)
+			 struct rashpa_profile *profile)
 {
 	lockdep_assert_held(&dev->hw_lock);
-	rashpa_profile_free(dev);
-	dev->steps = steps;
-	dev->n_steps = p->n_steps;
-	dev->quiesce_us = p->quiesce_us;
-	swap(dev->windows, profile->windows);
-	dev->n_windows = p->n_windows;
-	dev->table = (struct rashpa_bar_range) { };
-	if (profile->table) {
-		dev->table.bar = profile->table->bar;
-		dev->table.offset = profile->table->offset;
-		dev->table.length = profile->table->length;
-	}
-	dev->table_layout = profile->layout;
-	swap(dev->table_regs, profile->table_regs);
-	swap(dev->fetch, profile->fetch);
-	swap(dev->engines, profile->engines);
-	dev->n_engines = profile->n_engines;
+	swap(dev->profile, *profile);
 	dev->engine_stops = 0;
 	dev->engines_lost = false;
-	profile->n_engines = 0;
-	dev->max_segment = p->max_segment;
-	dev->boundary = p->boundary;
-	dev->alignment = p->alignment;
 	WRITE_ONCE(dev->disclose, p->head.flags & RASHPA_PROFILE_DISCLOSE);
 	WRITE_ONCE(dev->have_profile, true);
 }
@@ -298,9 +244,9 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name)
 {
 	u32 i;
 
-	for (i = 0; i < dev->n_windows; i++)
-		if (!strcmp(dev->windows[i].name, name))
-			return &dev->windows[i];
+	for (i = 0; i < dev->profile.n_windows; i++)
+		if (!strcmp(dev->profile.windows[i].name, name))
+			return &dev->profile.windows[i];
 	return NULL;
 }
 
@@ -319,8 +265,8 @@ rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length,
 {
 	u32 i;
 
-	for (i = 0; i < dev->n_windows; i++) {
-		const struct rashpa_profile_window *w = &dev->windows[i];
+	for (i = 0; i < dev->profile.n_windows; i++) {
+		const struct rashpa_profile_window *w = &dev->profile.windows[i];
 
 		if ((w->flags & flags) == flags && w->bar == bar &&
 		    offset >= w->offset && offset - w->offset <= w->length &&

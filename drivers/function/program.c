@@ -72,12 +72,12 @@ static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *
 /* Entry @i of the table; hw_lock held, and the profile has a table. */
 static void __iomem *rashpa_entry(const struct rashpa_device *dev, u32 i)
 {
-	return dev->table_regs + (size_t)i * dev->table_layout.stride;
+	return dev->profile.table_regs + (size_t)i * dev->profile.layout.stride;
 }
 
 static u32 rashpa_entries(const struct rashpa_device *dev)
 {
-	return div_u64(dev->table.length, dev->table_layout.stride);
+	return div_u64(dev->profile.table->length, dev->profile.layout.stride);
 }
 
 /*
@@ -89,13 +89,13 @@ static u32 rashpa_entries(const struct rashpa_device *dev)
  */
 static int rashpa_entries_flush(struct rashpa_device *dev, u32 i)
 {
-	const u32 at = dev->fetch.fields ? rashpa_fetch_register(dev) :
-					   dev->table_layout.address_offset;
+	const u32 at = dev->profile.fetch.fields ? rashpa_fetch_register(dev) :
+					   dev->profile.layout.address_offset;
 	bool ones;
 
 	/* combined writes leave the CPU before the read */
 	mb();
-	ones = dev->table_layout.flags & RASHPA_LAYOUT_WRITE_ONLY ||
+	ones = dev->profile.layout.flags & RASHPA_LAYOUT_WRITE_ONLY ||
 	       readl(rashpa_entry(dev, i) + at) == ~0U;
 	return !rashpa_device_reachable(dev) || (ones && !rashpa_profile_answers(dev)) ? -EIO : 0;
 }
@@ -109,10 +109,10 @@ static int rashpa_entries_clear(struct rashpa_device *dev, u32 first, u32 n)
 	if (!n)
 		return 0;
 	for (i = 0; i < n; i++) {
-		if (dev->fetch.fields)
+		if (dev->profile.fetch.fields)
 			rashpa_fetch_forget(dev, rashpa_entry(dev, first + i));
 		else
-			rashpa_entry_clear(rashpa_entry(dev, first + i), &dev->table_layout);
+			rashpa_entry_clear(rashpa_entry(dev, first + i), &dev->profile.layout);
 		cond_resched();
 	}
 	return rashpa_entries_flush(dev, first);
@@ -157,7 +157,7 @@ int rashpa_unprogram(struct rashpa_map *map)
  */
 int rashpa_table_clear(struct rashpa_device *dev)
 {
-	return dev->table.length ? rashpa_entries_clear(dev, 0, rashpa_entries(dev)) : 0;
+	return dev->profile.table ? rashpa_entries_clear(dev, 0, rashpa_entries(dev)) : 0;
 }
 
 /* -------------------------------------------------------- program ---- */
@@ -167,7 +167,7 @@ int rashpa_table_clear(struct rashpa_device *dev)
 
 static int rashpa_program_fits(struct rashpa_call *call, const struct rashpa_map *map)
 {
-	const struct rashpa_layout *l = &map->dev->table_layout;
+	const struct rashpa_layout *l = &map->dev->profile.layout;
 	u64 sum = 0;
 	u32 i;
 
@@ -259,7 +259,7 @@ int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *m
 static int rashpa_program_check_engine(struct rashpa_call *call, const struct rashpa_map *map,
 				       u32 first, u64 engine)
 {
-	if (map->dev->n_engines && !engine && !capable(CAP_SYS_RAWIO))
+	if (map->dev->profile.n_engines && !engine && !capable(CAP_SYS_RAWIO))
 		return rashpa_fail(call, -EPERM,
 				   "entries from %u on are not in one engine of fpga%d alone, so the end of the map would stop all engines: choose entries of an existing engine, or use CAP_SYS_RAWIO",
 				   first, map->dev->id);
@@ -271,7 +271,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 			       bool reprogram)
 {
 	struct rashpa_device *dev = map->dev;
-	const bool fetched = dev->fetch.fields;
+	const bool fetched = dev->profile.fetch.fields;
 	const u32 entries = fetched ? 1 : map->table->count, all = rashpa_entries(dev);
 	u64 engine;
 	int err;
@@ -339,7 +339,7 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 			       struct rashpa_program_run *run)
 {
 	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
-	const bool fetched = map->dev->fetch.fields;
+	const bool fetched = map->dev->profile.fetch.fields;
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (map->table->generation != run->generation || !map->programmed)
@@ -355,7 +355,7 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 		const struct rashpa_segment *s = &map->table->segment[map->entries];
 
 		rashpa_entry_set(rashpa_entry(map->dev, map->first + map->entries),
-				 &map->dev->table_layout, s, run->sum);
+				 &map->dev->profile.layout, s, run->sum);
 		run->sum += s->length;
 		map->entries++;
 	}
@@ -389,7 +389,7 @@ static int rashpa_program_ring_fits(struct rashpa_call *call, struct rashpa_map 
 static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 			  struct rashpa_program *p, bool reprogram)
 {
-	const bool fetched = map->dev->fetch.fields;
+	const bool fetched = map->dev->profile.fetch.fields;
 	struct rashpa_program_run run = { };
 	int err;
 
@@ -467,7 +467,7 @@ static int rashpa_program_room(struct rashpa_call *call, struct rashpa_map *map)
 	err = rashpa_device_lock(call, map->dev);
 	if (err)
 		return err;
-	fetch = map->dev->fetch;
+	fetch = map->dev->profile.fetch;
 	if (map->ended)
 		err = rashpa_program_stale(call);
 	mutex_unlock(&map->dev->lock);
@@ -493,7 +493,7 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
-	if (dev->table.length)
+	if (dev->profile.table)
 		err = rashpa_program(call, mf->map, p, p->head.flags & RASHPA_PROGRAM_AGAIN);
 	else
 		err = rashpa_fail(call, -ENOENT,

@@ -28,40 +28,38 @@
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->hw_lock);
-	return ktime_add_us(ktime_get(), dev->quiesce_us ?: RASHPA_QUIESCE_US);
+	return ktime_add_us(ktime_get(), dev->profile.quiesce_us ?: RASHPA_QUIESCE_US);
 }
 
-static int rashpa_step_wait(struct rashpa_step *s, ktime_t end)
+static int rashpa_step_wait(const struct rashpa_profile_step *s, void __iomem *reg, ktime_t end)
 {
 	/* at least 1: 0 means no timeout */
-	const s64 left = clamp_t(s64, ktime_us_delta(end, ktime_get()), 1, s->step.timeout_us);
+	const s64 left = clamp_t(s64, ktime_us_delta(end, ktime_get()), 1, s->timeout_us);
 	u32 value;
 	int err;
 
 	/* all ones ends the poll, unless the step checks every bit: then it may mean busy */
-	err = readl_poll_timeout(s->reg, value,
-				 (value & s->step.mask) == s->step.value ||
-				 (value == RASHPA_ALL_ONES && s->step.mask != RASHPA_ALL_ONES),
+	err = readl_poll_timeout(reg, value, (value & s->mask) == s->value ||
+				 (value == RASHPA_ALL_ONES && s->mask != RASHPA_ALL_ONES),
 				 RASHPA_STEP_POLL_US, left);
 	/* all ones is how a removed function reads: a match only for a step that waits for them */
-	if (value == RASHPA_ALL_ONES && s->step.value != RASHPA_ALL_ONES)
+	if (value == RASHPA_ALL_ONES && s->value != RASHPA_ALL_ONES)
 		return -EIO;
 	return err;
 }
 
-static void rashpa_step_write(struct rashpa_step *s)
+static void rashpa_step_write(const struct rashpa_profile_step *s, void __iomem *reg)
 {
-	u32 value = s->step.value;
+	u32 value = s->value;
 
-	if (s->step.mask != RASHPA_ALL_ONES)
-		value = (readl(s->reg) & ~s->step.mask) | (value & s->step.mask);
-	writel(value, s->reg);
+	if (s->mask != RASHPA_ALL_ONES)
+		value = (readl(reg) & ~s->mask) | (value & s->mask);
+	writel(value, reg);
 }
 
 /**
- * rashpa_steps_run() - run a quiesce sequence
- * @steps: steps of the sequence; hw_lock of the function held
- * @n: number of steps
+ * rashpa_sequence_run() - run a quiesce sequence
+ * @s: mapped sequence; hw_lock of the function held
  * @end: rashpa_profile_deadline() at the start of the stop
  *
  * The last WAIT also guarantees that all earlier DMA writes have arrived: a read completion cannot
@@ -69,20 +67,26 @@ static void rashpa_step_write(struct rashpa_step *s)
  *
  * Return: 0, -ETIMEDOUT (not idle in time), -EIO (does not answer).
  */
-int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end)
+int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end)
 {
 	int err = 0;
 	u32 i;
 
-	for (i = 0; i < n && !err; i++) {
-		struct rashpa_step *s = &steps[i];
-
-		if (s->step.op == RASHPA_STEP_WRITE)
-			rashpa_step_write(s);
+	for (i = 0; i < s->n && !err; i++) {
+		if (s->step[i].op == RASHPA_STEP_WRITE)
+			rashpa_step_write(&s->step[i], s->reg[i]);
 		else
-			err = rashpa_step_wait(s, end);
+			err = rashpa_step_wait(&s->step[i], s->reg[i], end);
 	}
 	return err;
+}
+
+/* A process with a doorbell may have restarted DMA between the steps: retry. */
+int rashpa_sequence_stop(const struct rashpa_sequence *s, ktime_t end)
+{
+	int err = rashpa_sequence_run(s, end);
+
+	return err == -ETIMEDOUT ? rashpa_sequence_run(s, end) : err;
 }
 
 /**
@@ -95,56 +99,57 @@ int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end)
  */
 bool rashpa_profile_answers(struct rashpa_device *dev)
 {
-	const struct rashpa_step *last;
+	const struct rashpa_sequence *s = &dev->profile.quiesce;
 
 	lockdep_assert_held(&dev->hw_lock);
 	if (!rashpa_device_reachable(dev))
 		return false;
-	if (!dev->n_steps)
-		return true;
-	last = &dev->steps[dev->n_steps - 1];
-	return last->step.value == RASHPA_ALL_ONES || readl(last->reg) != RASHPA_ALL_ONES;
+	return !s->n || s->step[s->n - 1].value == RASHPA_ALL_ONES ||
+	       readl(s->reg[s->n - 1]) != RASHPA_ALL_ONES;
 }
 
-/**
- * rashpa_steps_free() - free the steps of rashpa_steps_map()
- * @dev: the function
- * @steps: steps, or NULL
- * @n: number of steps, 0 with NULL
- */
-void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n)
+/* Free what rashpa_sequence_fetch() and rashpa_sequence_map() allocated, also after an error. */
+void rashpa_sequence_free(struct rashpa_device *dev, struct rashpa_sequence *s)
 {
-	while (n--)
-		pci_iounmap(dev->pdev, steps[n].reg);
-	kfree(steps);
-}
-
-/**
- * rashpa_steps_map() - map the registers of a quiesce sequence
- * @dev: the function
- * @in: checked steps
- * @n: number of steps
- *
- * Return: the steps, for rashpa_steps_free(), or -ENOMEM as an error pointer.
- */
-struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
-				     const struct rashpa_profile_step *in, u32 n)
-{
-	struct rashpa_step *steps;
 	u32 i;
 
-	steps = kcalloc(n, sizeof(*steps), GFP_KERNEL);
-	if (!steps)
-		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < n; i++) {
-		steps[i].step = in[i];
-		steps[i].reg = pci_iomap_range(dev->pdev, in[i].bar, in[i].offset, sizeof(u32));
-		if (!steps[i].reg) {
-			rashpa_steps_free(dev, steps, i);
-			return ERR_PTR(-ENOMEM);
-		}
+	for (i = 0; s->reg && i < s->n; i++)
+		if (s->reg[i])
+			pci_iounmap(dev->pdev, s->reg[i]);
+	kfree(s->reg);
+	kvfree(s->step);
+}
+
+/* Copy a sequence of @n steps of @size bytes from user space, without checks. */
+int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from, u32 n,
+			  u32 size)
+{
+	struct rashpa_profile_step *step;
+
+	step = rashpa_copy_array(call, from, n, size, offsetofend(typeof(*step), __reserved),
+				 sizeof(*step));
+	if (IS_ERR(step))
+		return PTR_ERR(step);
+	s->step = step;
+	s->n = n;
+	return 0;
+}
+
+/* Map the registers of a checked sequence. */
+int rashpa_sequence_map(struct rashpa_device *dev, struct rashpa_sequence *s)
+{
+	u32 i;
+
+	s->reg = kcalloc(s->n, sizeof(*s->reg), GFP_KERNEL);
+	if (!s->reg)
+		return -ENOMEM;
+	for (i = 0; i < s->n; i++) {
+		s->reg[i] = pci_iomap_range(dev->pdev, s->step[i].bar, s->step[i].offset,
+					    sizeof(u32));
+		if (!s->reg[i])
+			return -ENOMEM;
 	}
-	return steps;
+	return 0;
 }
 
 static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev,
@@ -179,33 +184,36 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 }
 
 /**
- * rashpa_steps_check() - check a quiesce sequence
+ * rashpa_sequence_check() - check a quiesce sequence
  * @call: the ioctl
  * @dev: the function
  * @prefix: beginning of error sentences, may be empty
- * @s: steps from user space
- * @n: number of steps
+ * @s: sequence from user space
  *
  * The last step must be a WAIT for at least one bit: a write is posted, and an empty mask always
  * matches.
  *
  * Return: 0, -EINVAL, -ERANGE.
  */
-int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
-		       const struct rashpa_profile_step *s, u32 n)
+int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
+			  const struct rashpa_sequence *s)
 {
+	const struct rashpa_profile_step *last;
 	u32 i;
 	int err;
 
-	for (i = 0; i < n; i++) {
-		err = rashpa_step_check(call, dev, prefix, &s[i], i);
+	for (i = 0; i < s->n; i++) {
+		err = rashpa_step_check(call, dev, prefix, &s->step[i], i);
 		if (err)
 			return err;
 	}
-	if (n && (s[n - 1].op != RASHPA_STEP_WAIT || !s[n - 1].mask))
+	if (!s->n)
+		return 0;
+	last = &s->step[s->n - 1];
+	if (last->op != RASHPA_STEP_WAIT || !last->mask)
 		return rashpa_fail(call, -EINVAL,
 				   "%sstep %u: the last step must wait for a bit that says that nothing is in flight",
-				   prefix, n - 1);
+				   prefix, s->n - 1);
 	return 0;
 }
 
@@ -250,14 +258,11 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 	/* unplugged, or unresponsive but still sending: never take it for idle */
 	if (!rashpa_device_reachable(dev))
 		err = -ENODEV;
-	else if (dev->n_steps)
-		err = rashpa_steps_run(dev->steps, dev->n_steps, end);
-	/* a process with a doorbell may have restarted it between the steps: retry */
-	if (err == -ETIMEDOUT)
-		err = rashpa_steps_run(dev->steps, dev->n_steps, end);
+	else
+		err = rashpa_sequence_stop(&dev->profile.quiesce, end);
 	if (err)
 		return rashpa_device_set_stuck(dev, err);
-	if (!dev->n_steps)
+	if (!dev->profile.quiesce.n)
 		rashpa_master_off(dev);
 	return RASHPA_DEVICE_EVENT_QUIESCED;
 }

@@ -38,7 +38,7 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 	 * Without a sequence, stopping only turns bus mastering off: DMA may resume later. That
 	 * needs the privilege that register accesses need.
 	 */
-	if (!dev->n_steps && !capable(CAP_SYS_RAWIO))
+	if (!dev->profile.quiesce.n && !capable(CAP_SYS_RAWIO))
 		return rashpa_fail(call, -EPERM,
 				   "fpga%d has no quiesce sequence: apply a profile that has one, or use CAP_SYS_RAWIO",
 				   dev->id);
@@ -121,7 +121,7 @@ static int rashpa_device_clean(struct rashpa_device *dev)
 	lockdep_assert_held(&dev->hw_lock);
 	if (!rashpa_device_reachable(dev))
 		return -EIO;
-	err = rashpa_steps_run(dev->steps, dev->n_steps, rashpa_profile_deadline(dev));
+	err = rashpa_sequence_run(&dev->profile.quiesce, rashpa_profile_deadline(dev));
 	if (!err)
 		err = rashpa_table_clear(dev);
 	return err ?: rashpa_engines_bound(dev);
@@ -135,7 +135,7 @@ static u64 rashpa_reset_stop(struct rashpa_device *dev)
 {
 	if (!dev->master || rashpa_bridges_open(dev->pdev))
 		return rashpa_device_stop_locked(dev, rashpa_profile_deadline(dev));
-	if (!dev->n_steps) {
+	if (!dev->profile.quiesce.n) {
 		rashpa_master_off(dev);
 		return RASHPA_DEVICE_EVENT_QUIESCED;
 	}

@@ -384,10 +384,10 @@ static void segments(u32 n)
 
 static int room(const struct way *way)
 {
-	dev.fetch = plan(way->size, way->flags, way->fields, usual);
-	ANSWERS(rashpa_fetch_check(&call, &dev.fetch), 0, "");
+	dev.profile.fetch = plan(way->size, way->flags, way->fields, usual);
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch), 0, "");
 	mutex_lock(&map.lock);
-	return rashpa_fetch_room(&call, &map, &dev.fetch);
+	return rashpa_fetch_room(&call, &map, &dev.profile.fetch);
 }
 
 static void done(void)
@@ -501,13 +501,13 @@ TEST(pieces, "rings in pieces, rings without memory")
 TEST(most, "the profile limits the descriptors of a ring")
 {
 	segments(SEGMENTS);
-	dev.fetch = plan(16, 0, array, usual);
-	dev.fetch.about.max_descriptors = SEGMENTS - 1;
+	dev.profile.fetch = plan(16, 0, array, usual);
+	dev.profile.fetch.about.max_descriptors = SEGMENTS - 1;
 	mutex_lock(&map.lock);
-	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), -E2BIG, "12000 segments");
-	dev.fetch.about.max_descriptors = SEGMENTS;
-	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
-	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), -E2BIG, "12000 segments");
+	dev.profile.fetch.about.max_descriptors = SEGMENTS;
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), 0, "");
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), 0, "");
 	CHECK(pieces == 1, "a second ring");
 	done();
 }
@@ -543,14 +543,14 @@ TEST(fits, "segments that do not fit into descriptors are refused")
 	segments(3);
 	table->segment[0].length = 1ULL << 32;
 	table->segment[1].length = 1ULL << 44;
-	dev.fetch = plan(12, 0, ways[4].fields, usual);
+	dev.profile.fetch = plan(12, 0, ways[4].fields, usual);
 	fields[2].width = 32;
 	fields[2].offset = 12;
 	fields[2].shift = 0;
-	dev.fetch.about.descriptor_size = 16;
+	dev.profile.fetch.about.descriptor_size = 16;
 	mutex_lock(&map.lock);
-	ANSWERS(rashpa_fetch_check(&call, &dev.fetch), 0, "");
-	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch), 0, "");
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), 0, "");
 	mutex_lock(&dev.hw_lock);
 	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 1, &(u64){ 0 }), 0, "");
 	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 2, &(u64){ 0 }), -EOVERFLOW,
@@ -569,10 +569,10 @@ TEST(fixed, "descriptors without a length need segments of one size")
 	u64 sum = 0;
 
 	segments(1);
-	dev.fetch = plan(fixed.size, 0, fixed.fields, usual);
-	dev.fetch.about.segment_size = 4096;
+	dev.profile.fetch = plan(fixed.size, 0, fixed.fields, usual);
+	dev.profile.fetch.about.segment_size = 4096;
 	mutex_lock(&map.lock);
-	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), 0, "");
 	mutex_lock(&dev.hw_lock);
 	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 1, &sum), 0, "");
 	table->segment[0].length = 8192;
@@ -596,10 +596,10 @@ TEST(registers, "registers are written in order, and cleared in reverse")
 	u64 bus, sum = 0;
 
 	segments(3);
-	dev.fetch = plan(16, 0, array, some);
-	ANSWERS(rashpa_fetch_check(&call, &dev.fetch), 0, "");
+	dev.profile.fetch = plan(16, 0, array, some);
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch), 0, "");
 	mutex_lock(&map.lock);
-	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), 0, "");
 	bus = map.ring->piece[0].bus;
 	mutex_lock(&dev.hw_lock);
 	ANSWERS(rashpa_fetch_fits_registers(&call, &map), 0, "");

@@ -14,6 +14,7 @@
 static s64 now;
 
 #include "../../drivers/function/quiesce.c"
+#include "../../drivers/function/layout.c"
 #include "../../drivers/function/profile.c"
 #include "unit.h"
 
@@ -88,29 +89,35 @@ TEST(steps, "steps of a quiesce sequence are checked")
 		{ WRITE(0, 1, .bar = ~0U), -ERANGE, "BAR" },
 	};
 	struct rashpa_profile_step s[3] = { WRITE(0, 1), WRITE(0, 1), WAIT(4, 0, 1, 1) };
+	struct rashpa_sequence all = { .step = s, .n = 3 };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		s[1] = rows[i].s;
-		ANSWERS(rashpa_steps_check(&call, &dev, "", s, 3), rows[i].err, rows[i].word);
+		ANSWERS(rashpa_sequence_check(&call, &dev, "", &all), rows[i].err, rows[i].word);
 		CHECK(!rows[i].err || strstr(call.reason, "step 1"), "row %zu: %s", i, call.reason);
 	}
 	s[1] = s[0];
-	ANSWERS(rashpa_steps_check(&call, &dev, "engine e: ", s, 2), -EINVAL,
+	all.n = 2;
+	ANSWERS(rashpa_sequence_check(&call, &dev, "engine e: ", &all), -EINVAL,
 		"engine e: step 1: the last");
 	s[1] = s[2];
 	s[1].mask = 0;
-	ANSWERS(rashpa_steps_check(&call, &dev, "", s, 2), -EINVAL, "step 1: the last");
-	ANSWERS(rashpa_steps_check(&call, &dev, "", s, 0), 0, "");
-	ANSWERS(rashpa_steps_check(&call, &dev, "", s + 2, 1), 0, "");
+	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all), -EINVAL, "step 1: the last");
+	all.n = 0;
+	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all), 0, "");
+	all = (struct rashpa_sequence) { .step = s + 2, .n = 1 };
+	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all), 0, "");
 }
 
 static int run(const struct rashpa_profile_step *in, u32 n, s64 us)
 {
-	struct rashpa_step *steps = rashpa_steps_map(&dev, in, n);
-	const int err = rashpa_steps_run(steps, n, ktime_add_us(now, us));
+	struct rashpa_sequence s = { .step = malloc(n * sizeof(*in) + 1), .n = n };
+	int err;
 
-	rashpa_steps_free(&dev, steps, n);
+	memcpy(s.step, in, n * sizeof(*in));
+	err = rashpa_sequence_map(&dev, &s) ?: rashpa_sequence_run(&s, ktime_add_us(now, us));
+	rashpa_sequence_free(&dev, &s);
 	CHECK(!mapped, "registers are mapped still");
 	return err;
 }
@@ -171,10 +178,10 @@ TEST(time, "each step has a time limit, and so has the sequence")
 		      i, err, now / NSEC_PER_USEC);
 	}
 	slow = NULL;
-	dev.quiesce_us = 0;
+	dev.profile.quiesce_us = 0;
 	mutex_lock(&dev.hw_lock);
 	CHECK(rashpa_profile_deadline(&dev) == now + 1000000000, "the default");
-	dev.quiesce_us = 7;
+	dev.profile.quiesce_us = 7;
 	CHECK(rashpa_profile_deadline(&dev) == now + 7000, "the profile's");
 	mutex_unlock(&dev.hw_lock);
 }
@@ -182,9 +189,8 @@ TEST(time, "each step has a time limit, and so has the sequence")
 TEST(map_fails, "registers are given back when one cannot be mapped")
 {
 	static const struct rashpa_profile_step s[5] = { WRITE(0, 1) };
-	const struct rashpa_step *steps = rashpa_steps_map(&dev, s, 5);
 
-	CHECK(IS_ERR(steps) && PTR_ERR(steps) == -ENOMEM && !mapped, "%d are mapped", mapped);
+	CHECK(run(s, 5, 0) == -ENOMEM, "a register that is not mapped is used");
 }
 
 TEST(answers, "all ones are an answer only if a step waits for them")
@@ -193,19 +199,19 @@ TEST(answers, "all ones are an answer only if a step waits for them")
 		{ 0, 0, 0, true }, { 1, 0, 0, true }, { 1, 0, ~0U, false }, { 1, ~0U, ~0U, true },
 		{ 1, 0, 0x7fffffff, true },
 	};
-	struct rashpa_step step = { .reg = registers };
+	struct rashpa_profile_step step = { };
+	void *reg = registers;
 	size_t i;
 
 	mutex_lock(&dev.hw_lock);
-	dev.steps = &step;
+	dev.profile.quiesce = (struct rashpa_sequence) { .step = &step, .reg = &reg };
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		dev.n_steps = rows[i].n;
-		step.step.value = rows[i].value;
+		dev.profile.quiesce.n = rows[i].n;
+		step.value = rows[i].value;
 		registers[0] = rows[i].is;
 		CHECK(rashpa_profile_answers(&dev) == rows[i].answers, "row %zu", i);
 	}
-	dev.n_steps = 0;
-	dev.steps = NULL;
+	dev.profile.quiesce = (struct rashpa_sequence) { };
 	mutex_unlock(&dev.hw_lock);
 }
 
@@ -275,8 +281,8 @@ TEST(cover, "a window that covers a range is found")
 	};
 	size_t i;
 
-	dev.windows = w;
-	dev.n_windows = 2;
+	dev.profile.windows = w;
+	dev.profile.n_windows = 2;
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
 		CHECK(rashpa_profile_cover(&dev, rows[i].bar, rows[i].offset, rows[i].length,
 					   rows[i].flags) == (rows[i].is < 0 ? NULL :
@@ -284,15 +290,10 @@ TEST(cover, "a window that covers a range is found")
 		      "row %zu", i);
 	CHECK(rashpa_profile_find(&dev, "user") == &w[1] && !rashpa_profile_find(&dev, "use"),
 	      "by name");
-	dev.n_windows = 0;
+	dev.profile.n_windows = 0;
 }
 
 /* --------------------------------------------------------------- table ---- */
-
-int rashpa_layout_check(struct rashpa_call *c, const struct rashpa_layout *l)
-{
-	return l->stride ? 0 : rashpa_fail(c, -EINVAL, "layout");
-}
 
 int rashpa_fetch_check(struct rashpa_call *c, struct rashpa_fetching *f)
 {
@@ -326,23 +327,24 @@ TEST(table, "a table is checked, and overlaps no window for users")
 		WINDOW("root", 0, BAR),
 		WINDOW("user", 0x2000, 0x1000, .flags = RASHPA_PWINDOW_USER),
 	};
-	struct rashpa_profile profile = { .windows = w, .layout.stride = 8 };
-	const struct rashpa_profile_set set = { .n_windows = 2 };
+	struct rashpa_profile profile = { .windows = w, .n_windows = 2, .layout = {
+		.stride = 8, .address_bits = 32, .length_offset = 4, .length_bits = 32,
+	} };
 	struct rashpa_profile_table t;
 	size_t i;
 
-	ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), 0, "");
+	ANSWERS(rashpa_table_check(&call, &dev, &profile), 0, "");
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		t = rows[i].t;
 		profile.table = &t;
-		ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), rows[i].err, rows[i].word);
+		ANSWERS(rashpa_table_check(&call, &dev, &profile), rows[i].err, rows[i].word);
 	}
 	t = rows[0].t;
 	profile.layout.flags = RASHPA_LAYOUT_WRITE_ONLY;
-	ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), -EINVAL, "write-only");
+	ANSWERS(rashpa_table_check(&call, &dev, &profile), -EINVAL, "write-only");
 	profile.layout.flags = 0;
 	profile.layout.stride = 0;
-	ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), -EINVAL, "layout");
+	ANSWERS(rashpa_table_check(&call, &dev, &profile), -EINVAL, "stride");
 }
 
 /* -------------------------------------------------------------- limits ---- */

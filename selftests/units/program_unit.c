@@ -13,7 +13,8 @@
 #define ENTRIES	(3 * BATCH)
 
 static struct pci_dev pdev;
-static struct rashpa_device dev = { .pdev = &pdev, .table = { .length = SZ_64K } };
+static struct rashpa_profile_table about = { .length = SZ_64K };
+static struct rashpa_device dev = { .pdev = &pdev, .profile.table = &about };
 static struct rashpa_map map = { .dev = &dev };
 static struct rashpa_table *table;
 static u32 memory[ENTRIES * 64];
@@ -207,7 +208,7 @@ TEST(flush, "a flush reports an absent function")
 	};
 	size_t i;
 
-	dev.table_layout = narrow;
+	dev.profile.layout = narrow;
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		memory[4] = rows[i].ones ? ~0U : 0;
 		reachable = rows[i].reachable;
@@ -215,7 +216,7 @@ TEST(flush, "a flush reports an absent function")
 		CHECK(rashpa_entries_flush(&dev, 0) == rows[i].err, "row %zu", i);
 	}
 	/* a write-only table is not read: another register shows whether the function answers */
-	dev.table_layout.flags = RASHPA_LAYOUT_WRITE_ONLY;
+	dev.profile.layout.flags = RASHPA_LAYOUT_WRITE_ONLY;
 	memory[4] = 0;
 	reachable = true;
 	answers = false;
@@ -263,12 +264,12 @@ TEST(fits, "segments that are wider than their fields are refused")
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		segments(rows[i].n, rows[i].address, rows[i].length);
-		dev.table_layout = *rows[i].l;
+		dev.profile.layout = *rows[i].l;
 		ANSWERS(rashpa_program_fits(&call, &map), rows[i].err, rows[i].word);
 	}
 	/* the sum of the last one does not count */
-	dev.table_layout = usual;
-	dev.table_layout.sum_bits = 32;
+	dev.profile.layout = usual;
+	dev.profile.layout.sum_bits = 32;
 	segments(3, 0, 0x80000000);
 	ANSWERS(rashpa_program_fits(&call, &map), -EOVERFLOW, "segment 2 is at offset 0x100000000");
 	table->segment[1].length--;
@@ -285,8 +286,8 @@ static int place(const struct rashpa_layout *l, u32 first, u64 length)
 	int err;
 
 	mutex_lock(&dev.lock);
-	dev.table_layout = *l;
-	dev.table.length = length;
+	dev.profile.layout = *l;
+	about.length = length;
 	err = rashpa_program(&call, &map, &p, false);
 	mutex_unlock(&dev.lock);
 	CHECK(err || p.out_entries == table->count, "%u entries", p.out_entries);
@@ -402,9 +403,9 @@ TEST(meanwhile, "reset, revocation and loss between two batches")
 /* The whole table, with all its entries. */
 TEST(table_clear, "the whole table is cleared")
 {
-	dev.table = (struct rashpa_bar_range) { .length = 3 * 20 + 19 };
-	dev.table_layout = narrow;
-	dev.table_regs = memory + 1024 + 5;
+	about.length = 3 * 20 + 19;
+	dev.profile.layout = narrow;
+	dev.profile.table_regs = memory + 1024 + 5;
 	memset(memory, 0x55, sizeof(memory));
 	mutex_lock(&dev.hw_lock);
 	CHECK(!rashpa_table_clear(&dev), "it fails");
@@ -418,7 +419,7 @@ void setup(void)
 {
 	table = calloc(1, sizeof(*table) + ENTRIES * sizeof(table->segment[0]));
 	map.table = table;
-	dev.table_regs = memory;
+	dev.profile.table_regs = memory;
 	INIT_LIST_HEAD(&dev.maps);
 	INIT_LIST_HEAD(&dev.reprogram);
 	INIT_LIST_HEAD(&map.reprogram);
