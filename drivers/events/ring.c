@@ -67,26 +67,15 @@ int rashpa_ring_mmap(struct file *file, struct vm_area_struct *vma)
 	struct rashpa_channel *ch = file->private_data;
 	const u64 length = vma->vm_end - vma->vm_start;
 	const u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	void *p = (void *)ch->ring + offset;
-	unsigned long at;
-	int err;
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	if (offset == ch->ring_size && length <= ch->consumer_size) {
-		p = ch->consumer;
-	} else if (!offset && length <= ch->ring_size) {
+	if (offset != ch->ring_size) {
+		if (offset || length > ch->ring_size)
+			return -EINVAL;
 		if (vma->vm_flags & VM_WRITE)
 			return -EACCES;
 		vm_flags_clear(vma, VM_MAYWRITE);
-	} else {
-		return -EINVAL;
 	}
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	for (at = 0; at < length; at += PAGE_SIZE) {
-		err = vm_insert_page(vma, vma->vm_start + at, vmalloc_to_page(p + at));
-		if (err)
-			return err;
-	}
-	return 0;
+	return rashpa_table_mmap(ch->ring, ch->ring_size + ch->consumer_size, vma);
 }

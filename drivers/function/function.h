@@ -419,6 +419,10 @@ void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_bu
 rashpa_handler rashpa_ioc_program;
 int rashpa_table_clear(struct rashpa_device *dev);
 
+/* ----------------------------------------- function/segments.c --- */
+
+int rashpa_table_mmap(void *table, size_t size, struct vm_area_struct *vma);
+
 /* ------------------------------------------- function/revoke.c --- */
 
 int rashpa_maps_clear_stale(struct rashpa_device *dev);

@@ -22,20 +22,19 @@ int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map)
 static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 			    const struct rashpa_pieces *pieces)
 {
-	struct rashpa_walk w = { .limits = &map->limits };
+	const s64 count = rashpa_segments_split(call, &map->limits, pieces, NULL);
 	const bool refill = map->table;
 	struct rashpa_table *table;
 	int err;
 
-	err = rashpa_walk(call, &w, pieces);
-	if (!err)
-		err = rashpa_map_room(call, map, w.count, pieces);
+	if (count < 0)
+		return count;
+	err = rashpa_map_room(call, map, count, pieces);
 	if (err)
 		return err;
 	table = map->table;
 	/* millions of segments: without hw_lock, because nothing reads a table that is not valid */
-	w.out = table->segment;
-	rashpa_walk(call, &w, pieces);	/* counted: cannot fail */
+	rashpa_segments_split(call, &map->limits, pieces, table->segment);	/* cannot fail */
 	mutex_lock(&map->dev->hw_lock);
 	if (map->ended) {
 		mutex_unlock(&map->dev->hw_lock);
@@ -44,7 +43,7 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	rashpa_table_begin(table);
 	table->state = RASHPA_MAP_STATE_VALID;
 	table->map_class = pieces->class;
-	table->count = w.count;
+	table->count = count;
 	rashpa_table_end(table);
 	if (refill)
 		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);

@@ -185,8 +185,7 @@ void rashpa_maps_release(struct list_head *ended)
 
 static int rashpa_map_release(struct inode *inode, struct file *file)
 {
-	struct rashpa_map_file *mf = file->private_data;
-	struct rashpa_map *map = mf->map;
+	struct rashpa_map *map = file->private_data;
 	struct rashpa_device *dev = map->dev;
 	LIST_HEAD(ended);
 
@@ -198,7 +197,6 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);
 	kref_put(&map->ref, rashpa_map_put);
-	kfree(mf);
 	return 0;
 }
 
@@ -210,8 +208,7 @@ static bool rashpa_map_discloses(struct rashpa_device *dev)
 
 static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct rashpa_map_file *mf = file->private_data;
-	struct rashpa_map *map = mf->map;
+	struct rashpa_map *map = file->private_data;
 	int err;
 
 	if (!rashpa_map_discloses(map->dev))
@@ -227,22 +224,22 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 		set_bit(RASHPA_CHARGE_TOLD, &map->charge.flags);
 	}
 	mutex_unlock(&map->dev->hw_lock);
-	return err ?: rashpa_table_mmap(map->table, vma);
+	return err ?: rashpa_table_mmap(map->table, map->table_size, vma);
 }
 
 /*
- * Has the header changed since @mf read it? Lockless, so that O_NONBLOCK and poll never wait for a
+ * Has the header changed since the last read()? Lockless, so that O_NONBLOCK and poll never wait for a
  * function that is being stopped.
  */
-static bool rashpa_map_changed(const struct rashpa_map_file *mf, struct rashpa_table *head)
+static bool rashpa_map_changed(const struct rashpa_map *map, struct rashpa_table *head)
 {
-	const struct rashpa_table *table = mf->map->table;
+	const struct rashpa_table *table = map->table;
 
 	*head = (struct rashpa_table) { .segment_size = sizeof(table->segment[0]) };
 	/* read the generation before the fields */
 	head->generation = smp_load_acquire(&table->generation);
 	/* odd: a change is in progress, which ends with a wake-up */
-	if (head->generation & 1 || head->generation == READ_ONCE(mf->seen))
+	if (head->generation & 1 || head->generation == READ_ONCE(map->seen))
 		return false;
 	head->state = READ_ONCE(table->state);
 	head->map_class = READ_ONCE(table->map_class);
@@ -254,32 +251,32 @@ static bool rashpa_map_changed(const struct rashpa_map_file *mf, struct rashpa_t
 
 static ssize_t rashpa_map_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
-	struct rashpa_map_file *mf = file->private_data;
+	struct rashpa_map *map = file->private_data;
 	struct rashpa_table head;
 	int err;
 
 	if (size < sizeof(head))
 		return -EINVAL;
-	if (!rashpa_map_changed(mf, &head)) {
+	if (!rashpa_map_changed(map, &head)) {
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		err = wait_event_interruptible(mf->map->wait, rashpa_map_changed(mf, &head));
+		err = wait_event_interruptible(map->wait, rashpa_map_changed(map, &head));
 		if (err)
 			return err;
 	}
 	if (copy_to_user(buf, &head, sizeof(head)))
 		return -EFAULT;
-	WRITE_ONCE(mf->seen, head.generation);
+	WRITE_ONCE(map->seen, head.generation);
 	return sizeof(head);
 }
 
 static __poll_t rashpa_map_poll(struct file *file, poll_table *wait)
 {
-	struct rashpa_map_file *mf = file->private_data;
+	struct rashpa_map *map = file->private_data;
 	struct rashpa_table head;
 
-	poll_wait(file, &mf->map->wait, wait);
-	return rashpa_map_changed(mf, &head) ? EPOLLIN | EPOLLRDNORM : 0;
+	poll_wait(file, &map->wait, wait);
+	return rashpa_map_changed(map, &head) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
 static long rashpa_map_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -302,8 +299,7 @@ static const struct file_operations rashpa_map_fops = {
 
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
 {
-	struct rashpa_map_file *mf = call->obj;
-	struct rashpa_map *map = mf->map;
+	struct rashpa_map *map = call->obj;
 	struct rashpa_restore *restore = arg;
 	bool revoked;
 	int err;
@@ -511,19 +507,12 @@ static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_ma
 static int rashpa_map_add(struct rashpa_call *call, struct rashpa_map *map)
 {
 	struct rashpa_device *dev = map->dev;
-	struct rashpa_map_file *mf;
 	struct file *file;
 
 	lockdep_assert_held(&dev->lock);
-	mf = kzalloc(sizeof(*mf), GFP_KERNEL_ACCOUNT);
-	if (!mf)
-		return -ENOMEM;
-	mf->map = map;
-	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, mf, O_RDONLY | O_CLOEXEC);
-	if (IS_ERR(file)) {
-		kfree(mf);
+	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, map, O_RDONLY | O_CLOEXEC);
+	if (IS_ERR(file))
 		return PTR_ERR(file);
-	}
 	get_device(&dev->dev);
 	call->new_file = file;
 	mutex_lock(&map->lock);
@@ -569,7 +558,6 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 static int rashpa_map_import(struct rashpa_call *call, struct rashpa_map *map,
 			     struct rashpa_map_make *arg)
 {
-	struct rashpa_map_file *mf = call->new_file->private_data;
 	int err;
 
 	err = rashpa_map_attach(call, map);
@@ -578,7 +566,7 @@ static int rashpa_map_import(struct rashpa_call *call, struct rashpa_map *map,
 	if (!err) {
 		rashpa_map_answer(map, arg);
 		dma_resv_unlock(map->dmabuf->resv);
-		mf->seen = arg->out_generation;
+		map->seen = arg->out_generation;
 		arg->out_fd = call->fd;
 	}
 	mutex_unlock(&map->lock);

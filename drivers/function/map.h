@@ -58,6 +58,7 @@ struct rashpa_descriptors;
  * @engines: bitmap of the engines in whose entries the map was programmed (written under
  *	@dev->lock and hw_lock)
  * @stale: entry in rashpa_device.stale (hw_lock)
+ * @seen: last generation that read() returned; accessed with READ_ONCE() and WRITE_ONCE()
  * @wait: woken up when the generation of @table changes
  * @charge: charge of the map, its table and its ring
  */
@@ -97,18 +98,9 @@ struct rashpa_map {
 	bool exposed;
 	u64 engines;
 	struct list_head stale;
+	u64 seen;
 	wait_queue_head_t wait;
 	struct rashpa_charge charge;
-};
-
-/**
- * struct rashpa_map_file - open file of a map
- * @map: the map, with one reference
- * @seen: last generation that read() returned; accessed with READ_ONCE() and WRITE_ONCE()
- */
-struct rashpa_map_file {
-	struct rashpa_map *map;
-	u64 seen;
 };
 
 /* --------------------------- function/program.c, descriptors.c --- */
@@ -128,24 +120,11 @@ void rashpa_fetch_end(struct rashpa_map *map);
 
 /* ----------------------------------------- function/segments.c --- */
 
-/**
- * struct rashpa_walk - state of the split of pieces into segments
- * @limits: limits of a segment
- * @out: array for the segments, NULL to count them only
- * @count: number of segments so far
- */
-struct rashpa_walk {
-	const struct rashpa_limits *limits;
-	struct rashpa_segment *out;
-	u64 count;
-};
-
 void rashpa_table_begin(struct rashpa_table *table);
 void rashpa_table_end(struct rashpa_table *table);
-int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w,
-		const struct rashpa_pieces *pieces);
+s64 rashpa_segments_split(struct rashpa_call *call, const struct rashpa_limits *limits,
+			  const struct rashpa_pieces *pieces, struct rashpa_segment *out);
 void rashpa_table_free(struct rashpa_table *table);
-int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma);
 int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 		    const struct rashpa_pieces *pieces);
 

@@ -482,19 +482,19 @@ static int rashpa_program_room(struct rashpa_call *call, struct rashpa_map *map)
 
 int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 {
-	struct rashpa_map_file *mf = call->obj;
-	struct rashpa_device *dev = mf->map->dev;
+	struct rashpa_map *map = call->obj;
+	struct rashpa_device *dev = map->dev;
 	struct rashpa_program *p = arg;
 	int err;
 
-	err = rashpa_program_room(call, mf->map);
+	err = rashpa_program_room(call, map);
 	if (err)
 		return err;
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
 	if (dev->profile.table)
-		err = rashpa_program(call, mf->map, p, p->head.flags & RASHPA_PROGRAM_AGAIN);
+		err = rashpa_program(call, map, p, p->head.flags & RASHPA_PROGRAM_AGAIN);
 	else
 		err = rashpa_fail(call, -ENOENT,
 				  "the profile of fpga%d describes no address table", dev->id);

@@ -26,95 +26,66 @@ void rashpa_table_end(struct rashpa_table *table)
 	WRITE_ONCE(table->generation, table->generation + 1);
 }
 
-static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
-			    u64 address, u64 length)
+static int rashpa_segment_check(struct rashpa_call *call, const struct rashpa_limits *limits,
+				u64 address, u64 length)
 {
-	if (w->limits->segment_size && length != w->limits->segment_size)
+	if (limits->segment_size && length != limits->segment_size)
 		return rashpa_fail(call, -EINVAL,
 				   "entries of the function's table cover 0x%llx bytes and have no length, but a segment would have 0x%llx: map a contiguous buffer in multiples of that size",
-				   w->limits->segment_size, length);
-	if (w->limits->alignment && !IS_ALIGNED(address, w->limits->alignment))
+				   limits->segment_size, length);
+	if (limits->alignment && !IS_ALIGNED(address, limits->alignment))
 		return rashpa_fail(call, -EINVAL,
 				   "a segment is not aligned to 0x%llx: allocate the buffer with that alignment",
-				   w->limits->alignment);
-	if (w->count >= RASHPA_SEGMENTS_MAX)
-		return rashpa_segments_fail(call);
-	if (w->out) {
-		w->out[w->count].address = address;
-		w->out[w->count].length = length;
-	}
-	w->count++;
+				   limits->alignment);
 	return 0;
 }
 
-static int rashpa_walk_piece(struct rashpa_call *call, struct rashpa_walk *w,
-			     const struct rashpa_piece *piece)
-{
-	const u64 boundary = w->limits->boundary;
-	u64 address = piece->address;
-	u64 left = piece->length;
-	int err;
-
-	while (left) {
-		u64 n = min_not_zero(left, w->limits->segment_size);
-
-		if (w->limits->max_segment)
-			n = min(n, w->limits->max_segment);
-		if (boundary)
-			n = min(n, boundary - (address & (boundary - 1)));
-		err = rashpa_walk_emit(call, w, address, n);
-		if (err)
-			return err;
-		cond_resched();
-		address += n;
-		left -= n;
-	}
-	return 0;
-}
-
-int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w, const struct rashpa_pieces *pieces)
-{
-	u32 i;
-	int err;
-
-	w->count = 0;
-	for (i = 0; i < pieces->count; i++) {
-		err = rashpa_walk_piece(call, w, &pieces->piece[i]);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-/*
- * Allocate a table for mmap, charged to the caller. A table of one page needs no vmap(), which
- * would take longer than the rest of the call. After VM_MAP_PUT_PAGES vfree() frees the pages.
+/**
+ * rashpa_segments_split() - split pieces into segments
+ * @call: the ioctl, for the error sentence
+ * @limits: limits of a segment
+ * @pieces: checked pieces
+ * @out: array for the segments, NULL to count them only
+ *
+ * Return: number of segments, -EINVAL, -E2BIG.
  */
+s64 rashpa_segments_split(struct rashpa_call *call, const struct rashpa_limits *limits,
+			  const struct rashpa_pieces *pieces, struct rashpa_segment *out)
+{
+	const u64 boundary = limits->boundary;
+	s64 count = 0;
+	u32 i;
+
+	for (i = 0; i < pieces->count; i++) {
+		u64 address = pieces->piece[i].address, left = pieces->piece[i].length, n;
+
+		for (; left; address += n, left -= n) {
+			int err;
+
+			n = min_not_zero(min_not_zero(left, limits->segment_size),
+					 limits->max_segment);
+			if (boundary)
+				n = min(n, boundary - (address & (boundary - 1)));
+			err = rashpa_segment_check(call, limits, address, n);
+			if (err)
+				return err;
+			if (count >= RASHPA_SEGMENTS_MAX)
+				return rashpa_segments_fail(call);
+			if (out)
+				out[count] = (struct rashpa_segment) { address, n };
+			count++;
+			cond_resched();
+		}
+	}
+	return count;
+}
+
+/* Allocate a table for mmap. vmalloc() would take longer than the rest of the call for one page. */
 static void *rashpa_table_alloc(size_t size)
 {
-	unsigned int n = size >> PAGE_SHIFT;
-	struct page **pages;
-	unsigned int i;
-	void *table;
-
-	if (n == 1)
+	if (size == PAGE_SIZE)
 		return (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!pages)
-		return NULL;
-	for (i = 0; i < n; i++) {
-		pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-		if (!pages[i])
-			goto out_free;
-	}
-	table = vmap(pages, n, VM_USERMAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
-	if (table)
-		return table;
-out_free:
-	while (i--)
-		__free_page(pages[i]);
-	kvfree(pages);
-	return NULL;
+	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 }
 
 void rashpa_table_free(struct rashpa_table *table)
@@ -125,15 +96,30 @@ void rashpa_table_free(struct rashpa_table *table)
 		free_page((unsigned long)table);
 }
 
-int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma)
+/**
+ * rashpa_table_mmap() - map whole pages of the kernel into user space
+ * @table: memory of __vmalloc(), or one page
+ * @size: its bytes
+ * @vma: requested range of @table
+ *
+ * Return: 0, -EINVAL if the range is outside.
+ */
+int rashpa_table_mmap(void *table, size_t size, struct vm_area_struct *vma)
 {
-	if (is_vmalloc_addr(table))
-		return remap_vmalloc_range(vma, table, vma->vm_pgoff);
-	/* the error of remap_vmalloc_range() for a range beyond the table */
-	if (vma->vm_pgoff || vma->vm_end - vma->vm_start > PAGE_SIZE)
+	const u64 length = vma->vm_end - vma->vm_start, offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	unsigned long at;
+	int err = 0;
+
+	if (offset > size || length > size - offset)
 		return -EINVAL;
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	return vm_insert_page(vma, vma->vm_start, virt_to_page(table));
+	for (at = 0; at < length && !err; at += PAGE_SIZE) {
+		void *p = table + offset + at;
+
+		err = vm_insert_page(vma, vma->vm_start + at,
+				     is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p));
+	}
+	return err;
 }
 
 /* Provide a table for @count segments. A later, larger count is refused. */
