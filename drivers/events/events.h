@@ -67,10 +67,9 @@ struct rashpa_listener;
  * @ended: REACHED: no next value exists
  * @listener: source
  * @timer: with RASHPA_SOURCE_POLL
- * @polled: @timer is in use
  * @period: requested nanoseconds
  * @period_now: nanoseconds, longer than @period where the budget needs it
- * @budget: thousandths of a CPU
+ * @budget: thousandths of a CPU, 0 if @timer is not in use
  * @cost: moving average of the nanoseconds of a check
  * @looks: number of checks by @timer
  * @look_ns: their time
@@ -95,7 +94,6 @@ struct rashpa_watch {
 	bool ended;
 	struct rashpa_listener *listener;
 	struct hrtimer timer;
-	bool polled;
 	u64 period;
 	u64 period_now;
 	u32 budget;
@@ -330,7 +328,8 @@ bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64
 void rashpa_channel_wake_later(struct rashpa_channel *ch);
 void rashpa_channel_wake(struct rashpa_channel *ch);
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
-struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
+struct rashpa_listener *rashpa_source_find(struct rashpa_call *call, struct rashpa_channel *ch,
+					   u32 id);
 int rashpa_listener_id_get(struct rashpa_call *call, struct rashpa_channel *ch,
 			   struct rashpa_listener *l);
 void rashpa_listener_id_put(struct rashpa_channel *ch, struct rashpa_listener *l);

@@ -32,12 +32,12 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 			       struct rashpa_group *g, const struct rashpa_member *member,
 			       u32 i, unsigned long *seen)
 {
-	struct rashpa_listener *l = rashpa_source_find(ch, member->source);
+	struct rashpa_listener *l = rashpa_source_find(call, ch, member->source);
 
 	if (member->__reserved)
 		return rashpa_fail(call, -EINVAL, "member %u: a reserved field is not zero", i);
 	if (!l)
-		return rashpa_fail(call, -ENOENT, "the channel has no source %u", member->source);
+		return -ENOENT;
 	if (l->one_shot)
 		return rashpa_fail(call, -EINVAL,
 				   "source %u is one-shot: a group needs each event of its members",
@@ -236,7 +236,7 @@ void rashpa_group_end(struct rashpa_listener *l)
 static struct rashpa_group *rashpa_group_find(struct rashpa_call *call,
 					      struct rashpa_channel *ch, u32 id)
 {
-	struct rashpa_listener *l = rashpa_source_find(ch, id);
+	struct rashpa_listener *l = rashpa_source_find(call, ch, id);
 
 	if (l && l->group)
 		return l->group;

@@ -70,18 +70,18 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 	}
 	mutex_lock(&ch->sources_lock);
 	if (bind->id) {
-		l = rashpa_source_find(ch, bind->id);
+		l = rashpa_source_find(call, ch, bind->id);
 		place = l ? &l->notifier : NULL;
 	}
 	spin_lock_irq(&ch->lock);
 	/* the end of the function takes this lock; an eventfd after it is refused */
 	err = n ? rashpa_channel_check(call, ch) : 0;
-	if (!err && place) {
+	if (!err && !place)
+		err = -ENOENT;
+	if (!err) {
 		if (n)
 			list_add(&n->entry, &ch->notifiers);
 		swap(*place, n);
-	} else if (!err) {
-		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", bind->id);
 	}
 	spin_unlock_irq(&ch->lock);
 	mutex_unlock(&ch->sources_lock);

@@ -317,25 +317,21 @@ void rashpa_queue_init(struct rashpa_channel *ch)
 
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
 {
-	if (READ_ONCE(ch->gone))
-		return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file",
-				   ch->dev->id);
-	return 0;
+	return READ_ONCE(ch->gone) ? rashpa_device_removed(call, ch->dev) : 0;
 }
 
-/**
- * rashpa_source_find() - find a source or group by its id
- * @ch: the channel, its sources_lock held
- * @id: any number
- *
- * Return: the source, or NULL.
- */
-struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
+/* Find a source or group by its id. Return: NULL if the channel has none, which is -ENOENT. */
+struct rashpa_listener *rashpa_source_find(struct rashpa_call *call, struct rashpa_channel *ch,
+					   u32 id)
 {
+	struct rashpa_listener *l = NULL;
+
 	lockdep_assert_held(&ch->sources_lock);
-	if (!id || id > ch->n_sources)
-		return NULL;
-	return ch->listeners[array_index_nospec(id - 1, ch->n_sources)];
+	if (id && id <= ch->n_sources)
+		l = ch->listeners[array_index_nospec(id - 1, ch->n_sources)];
+	if (!l)
+		rashpa_fail(call, -ENOENT, "the channel has no source %u", id);
+	return l;
 }
 
 /**

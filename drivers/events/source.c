@@ -215,34 +215,33 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	return 0;
 }
 
-/* The function of the source, with one reference, or NULL. */
+/* Set @to to the function of the source, with one reference, or leave it NULL. */
 static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_channel *ch,
-				const struct rashpa_source_add *add,
-				struct rashpa_device **dev)
+				const struct rashpa_source_add *add, struct rashpa_device **to)
 {
-	struct file *file;
+	struct rashpa_device *dev = ch->dev;
+	struct file *file = NULL;
 	int err = 0;
 
-	*dev = ch->dev;
-	if (add->device == -1) {
-		if (ch->dev)
-			get_device(&ch->dev->dev);
-		return 0;
+	if (add->device != -1) {
+		file = fget(add->device);
+		if (!file)
+			return rashpa_fail(call, -EBADF, "device: fd %d is not open", add->device);
+		dev = rashpa_device_of(file);
+		if (!dev)
+			err = rashpa_fail(call, -EINVAL, "device: fd %d is not a /dev/rashpa/fpgaN",
+					  add->device);
+		else if (!(file->f_mode & FMODE_WRITE))
+			err = rashpa_fail(call, -EPERM,
+					  "device: fd %d is open read-only: open it for writing",
+					  add->device);
 	}
-	file = fget(add->device);
-	if (!file)
-		return rashpa_fail(call, -EBADF, "device: fd %d is not open", add->device);
-	*dev = rashpa_device_of(file);
-	if (!*dev)
-		err = rashpa_fail(call, -EINVAL, "device: fd %d is not a /dev/rashpa/fpgaN",
-				  add->device);
-	else if (!(file->f_mode & FMODE_WRITE))
-		err = rashpa_fail(call, -EPERM,
-				  "device: fd %d is open read-only: open it for writing",
-				  add->device);
-	else
-		get_device(&(*dev)->dev);
-	fput(file);
+	if (dev && !err) {
+		get_device(&dev->dev);
+		*to = dev;
+	}
+	if (file)
+		fput(file);
 	return err;
 }
 
@@ -267,8 +266,6 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 	/* after the unlock another thread may free @l */
 	add->out_id = l->id;
 	mutex_unlock(&ch->sources_lock);
-	if (err && l->dev != ch->dev)
-		rashpa_device_leave(l->dev);
 	return err;
 }
 
@@ -293,6 +290,7 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 						   const struct rashpa_source_add *add)
 {
 	struct rashpa_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	struct rashpa_watch *watch;
 	s32 device;
 	int err;
 
@@ -304,33 +302,25 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	l->quiet = add->head.flags & RASHPA_SOURCE_QUIET;
 	l->one_shot = add->head.flags & RASHPA_SOURCE_ONE_SHOT;
 	err = rashpa_source_device(call, ch, add, &l->dev);
-	if (err)
-		goto out_free;
 	device = l->dev ? l->dev->id : RASHPA_NO_DEVICE;
-	err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, device, 1, 0);
-	if (err)
-		goto out_device;
-	if (add->kind == RASHPA_SOURCE_LOCK) {
-		l->watch = rashpa_watch_new(call, add, device);
-		if (IS_ERR(l->watch)) {
-			err = PTR_ERR(l->watch);
-			goto out_uncharge;
-		}
+	if (!err)
+		err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, device, 1, 0);
+	if (!err && add->kind == RASHPA_SOURCE_LOCK) {
+		watch = rashpa_watch_new(call, add, device);
+		if (IS_ERR(watch))
+			err = PTR_ERR(watch);
+		else
+			l->watch = watch;
 		l->condition = rashpa_watch_look;
+	}
+	if (err) {
+		rashpa_listener_free(l);
+		return ERR_PTR(err);
 	}
 	if (add->kind == RASHPA_SOURCE_MAP && add->index)
 		l->condition = rashpa_source_of_map;
 	rashpa_listener_label(l);
 	return l;
-
-out_uncharge:
-	rashpa_uncharge(&l->charge);
-out_device:
-	if (l->dev)
-		put_device(&l->dev->dev);
-out_free:
-	kfree(l);
-	return ERR_PTR(err);
 }
 
 int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
@@ -361,11 +351,8 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 	}
 	if (dev)
 		put_device(&dev->dev);
-	/* rashpa_source_connect() has undone its hold */
-	if (err) {
-		l->holds_dev = false;
+	if (err)
 		rashpa_listener_free(l);
-	}
 	return err;
 }
 
@@ -388,9 +375,9 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 	if (del->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	mutex_lock(&ch->sources_lock);
-	l = rashpa_source_find(ch, del->id);
+	l = rashpa_source_find(call, ch, del->id);
 	if (!l)
-		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", del->id);
+		err = -ENOENT;
 	else if (l->membership)
 		err = rashpa_fail(call, -EBUSY, "source %u is a member of group %u: end that first",
 				  del->id, l->membership->group->listener->id);
@@ -474,9 +461,9 @@ int rashpa_ioc_arm(struct rashpa_call *call, void *arg)
 	if (arm->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	mutex_lock(&ch->sources_lock);
-	l = rashpa_source_find(ch, arm->id);
+	l = rashpa_source_find(call, ch, arm->id);
 	if (!l)
-		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", arm->id);
+		err = -ENOENT;
 	else if (!l->one_shot)
 		err = rashpa_fail(call, -EINVAL,
 				  "source %u is not one-shot: it is always armed", arm->id);
@@ -497,7 +484,7 @@ static void rashpa_source_report(const struct rashpa_channel *ch, const struct r
 	info->out_events = l->events;
 	info->out_lost = l->lost;
 	info->out_value = l->value;
-	if (!w || !w->polled)
+	if (!w || !w->budget)
 		return;
 	info->out_looks = w->looks;
 	info->out_look_ns = w->look_ns;
@@ -514,14 +501,14 @@ int rashpa_ioc_source_info(struct rashpa_call *call, void *arg)
 
 	*info = asked;
 	mutex_lock(&ch->sources_lock);
-	l = rashpa_source_find(ch, info->id);
+	l = rashpa_source_find(call, ch, info->id);
 	if (l) {
 		spin_lock_irq(&ch->lock);
 		rashpa_source_report(ch, l, info);
 		spin_unlock_irq(&ch->lock);
 	}
 	mutex_unlock(&ch->sources_lock);
-	return l ? 0 : rashpa_fail(call, -ENOENT, "the channel has no source %u", info->id);
+	return l ? 0 : -ENOENT;
 }
 
 int rashpa_ioc_signal(struct rashpa_call *call, void *arg)

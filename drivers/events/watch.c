@@ -280,12 +280,12 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 		err = PTR_ERR(w->dmabuf);
 		goto out_free;
 	}
-	w->polled = add->head.flags & RASHPA_SOURCE_POLL;
-	w->budget = w->polled ? add->budget ?: RASHPA_BUDGET_DEFAULT : 0;
-	err = w->polled ? rashpa_charge(call, &w->charge, RASHPA_RESOURCE_TIMERS, device,
-					w->budget, 0) : 0;
-	if (err)
-		goto out_put;
+	if (add->head.flags & RASHPA_SOURCE_POLL) {
+		w->budget = add->budget ?: RASHPA_BUDGET_DEFAULT;
+		err = rashpa_charge(call, &w->charge, RASHPA_RESOURCE_TIMERS, device, w->budget, 0);
+		if (err)
+			goto out_put;
+	}
 	w->bits = add->bits;
 	w->condition = add->condition;
 	w->mask = add->mask ?: (add->bits == 32 ? U32_MAX : U64_MAX);
@@ -315,7 +315,7 @@ out_free:
 void rashpa_watch_start(struct rashpa_watch *w)
 {
 	w->since = ktime_get_ns();
-	if (w->polled)
+	if (w->budget)
 		hrtimer_start(&w->timer, ns_to_ktime(w->period), HRTIMER_MODE_REL);
 }
 
@@ -326,7 +326,7 @@ void rashpa_watch_start(struct rashpa_watch *w)
 void rashpa_watch_rearm(struct rashpa_watch *w)
 {
 	lockdep_assert_held(&w->listener->channel->lock);
-	if (w->polled)
+	if (w->budget)
 		hrtimer_start(&w->timer, ns_to_ktime(w->period_now), HRTIMER_MODE_REL);
 }
 
