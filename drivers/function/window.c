@@ -520,102 +520,86 @@ static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset
 	for (i = 0; i < ARRAY_SIZE(dev->msix); i++) {
 		const struct rashpa_bar_range *r = &dev->msix[i];
 
-		if (r->length && r->bar == bar && offset < r->offset + r->length &&
-		    r->offset < offset + length)
+		if (r->length && r->bar == bar &&
+		    rashpa_ranges_overlap(r->offset, r->length, offset, length))
 			return true;
 	}
 	return false;
 }
 
-/**
- * struct rashpa_range - range of a new window
- * @bar: BAR number
- * @cache: enum rashpa_cache
- * @offset: offset in the BAR in bytes
- * @length: length in bytes
- * @declared: a window of the profile contains the range
- * @user: the profile opens the range to users
- * @blank: map a page of ones after a removal
- */
-struct rashpa_range {
-	u32 bar;
-	u32 cache;
-	u64 offset;
-	u64 length;
-	bool declared;
-	bool user;
-	bool blank;
-};
-
 /* Unprivileged users get the mode of the profile: another one would exclude other users. */
 static int rashpa_window_resolve_cache(struct rashpa_call *call,
 				       const struct rashpa_profile_window *p,
-				       struct rashpa_range *range)
+				       struct rashpa_window *win)
 {
 	const u32 cache = p->cache ?: RASHPA_CACHE_UC;
 
-	if ((range->cache ?: RASHPA_CACHE_UC) == cache || capable(CAP_SYS_RAWIO))
+	if ((win->cache ?: RASHPA_CACHE_UC) == cache || capable(CAP_SYS_RAWIO))
 		return 0;
-	if (range->cache)
+	if (win->cache)
 		return rashpa_fail(call, -EPERM,
 				   "a cache mode other than that of window %s of the profile needs CAP_SYS_RAWIO",
 				   p->name);
-	range->cache = cache;
+	win->cache = cache;
 	return 0;
 }
 
-static int rashpa_window_resolve(struct rashpa_call *call,
-				 struct rashpa_device *dev,
-				 const struct rashpa_window_make *w,
-				 struct rashpa_range *range)
+static int rashpa_window_check_range(struct rashpa_call *call, struct rashpa_device *dev,
+				     const struct rashpa_window_make *w)
 {
-	const struct rashpa_profile_window *p;
+	if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
+		return rashpa_fail(call, -EINVAL,
+				   "a window must be whole pages, not 0x%llx + 0x%llx",
+				   w->offset, w->length);
+	if (w->bar >= RASHPA_BARS)
+		return rashpa_fail(call, -EINVAL, "BAR %u does not exist: must be 0 to %d",
+				   w->bar, RASHPA_BARS - 1);
+	if (!rashpa_bar_is_memory(dev, w->bar))
+		return rashpa_fail(call, -EOPNOTSUPP, "BAR %u of fpga%d is not a memory BAR",
+				   w->bar, dev->id);
+	if (!rashpa_bar_range_ok(dev, w->bar, w->offset, w->length))
+		return rashpa_fail(call, -ERANGE,
+				   "0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
+				   w->offset, w->length, w->bar,
+				   (u64)pci_resource_len(dev->pdev, w->bar));
+	return 0;
+}
+
+/* Set the range of @win, and @p to the window of the profile that contains it, or NULL. */
+static int rashpa_window_resolve(struct rashpa_call *call, struct rashpa_window *win,
+				 const struct rashpa_window_make *w,
+				 const struct rashpa_profile_window **p)
+{
+	struct rashpa_device *dev = win->dev;
 	int err;
 
 	if (!memchr_inv(w->name, 0, sizeof(w->name))) {
-		if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
-			return rashpa_fail(call, -EINVAL,
-					   "a window must be whole pages, not 0x%llx + 0x%llx",
-					   w->offset, w->length);
-		if (w->bar >= RASHPA_BARS)
-			return rashpa_fail(call, -EINVAL,
-					   "BAR %u does not exist: must be 0 to %d",
-					   w->bar, RASHPA_BARS - 1);
-		if (!rashpa_bar_is_memory(dev, w->bar))
-			return rashpa_fail(call, -EOPNOTSUPP,
-					   "BAR %u of fpga%d is not a memory BAR",
-					   w->bar, dev->id);
-		if (!rashpa_bar_range_ok(dev, w->bar, w->offset, w->length))
-			return rashpa_fail(call, -ERANGE,
-					   "0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
-					   w->offset, w->length, w->bar,
-					   (u64)pci_resource_len(dev->pdev, w->bar));
-		range->bar = w->bar;
-		range->cache = w->cache;
-		range->offset = w->offset;
-		range->length = w->length;
-		p = rashpa_profile_cover(dev, w->bar, w->offset, w->length, RASHPA_PWINDOW_USER);
-		range->user = p;
-		range->declared = rashpa_profile_cover(dev, w->bar, w->offset, w->length, 0);
-		return p ? rashpa_window_resolve_cache(call, p, range) : 0;
+		err = rashpa_window_check_range(call, dev, w);
+		if (err)
+			return err;
+		win->bar = w->bar;
+		win->cache = w->cache;
+		win->offset = w->offset;
+		win->length = w->length;
+		*p = rashpa_profile_cover(dev, w->bar, w->offset, w->length,
+					  RASHPA_PWINDOW_USER) ?:
+		     rashpa_profile_cover(dev, w->bar, w->offset, w->length, 0);
+		return 0;
 	}
 	err = rashpa_check_name(call, w->name, sizeof(w->name));
 	if (err)
 		return err;
 	if (w->bar || w->cache || w->offset || w->length)
-		return rashpa_fail(call, -EINVAL,
-				   "window %s: give a name or a range, not both",
+		return rashpa_fail(call, -EINVAL, "window %s: give a name or a range, not both",
 				   w->name);
-	p = rashpa_profile_find(dev, w->name);
-	if (!p)
+	*p = rashpa_profile_find(dev, w->name);
+	if (!*p)
 		return rashpa_fail(call, -ENOENT, "the profile of fpga%d has no window %s",
 				   dev->id, w->name);
-	range->bar = p->bar;
-	range->cache = p->cache;
-	range->offset = p->offset;
-	range->length = p->length;
-	range->declared = true;
-	range->user = p->flags & RASHPA_PWINDOW_USER;
+	win->bar = (*p)->bar;
+	win->cache = (*p)->cache;
+	win->offset = (*p)->offset;
+	win->length = (*p)->length;
 	return 0;
 }
 
@@ -623,19 +607,17 @@ static int rashpa_window_resolve(struct rashpa_call *call,
  * x86 has one cache mode for a range, so windows must not overlap others with a different mode.
  * New windows need dev->lock, so none can appear after this check.
  */
-static int rashpa_window_check_cache(struct rashpa_call *call, struct rashpa_device *dev,
-				     const struct rashpa_range *w)
+static int rashpa_window_check_cache(struct rashpa_call *call, const struct rashpa_window *w)
 {
-	const u32 cache = w->cache ?: RASHPA_CACHE_UC;
+	struct rashpa_device *dev = w->dev;
 	struct rashpa_window *win;
 	int err = 0;
 
 	lockdep_assert_held(&dev->lock);
 	mutex_lock(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry) {
-		if (win->bar != w->bar || win->cache == cache ||
-		    w->offset >= win->offset + win->length ||
-		    win->offset >= w->offset + w->length)
+		if (win->bar != w->bar || win->cache == w->cache ||
+		    !rashpa_ranges_overlap(w->offset, w->length, win->offset, win->length))
 			continue;
 		err = rashpa_fail(call, -EBUSY,
 				  "a window of 0x%llx + 0x%llx in BAR %u is open %s: close it, or request the same cache mode",
@@ -645,6 +627,45 @@ static int rashpa_window_check_cache(struct rashpa_call *call, struct rashpa_dev
 	}
 	mutex_unlock(&dev->windows_lock);
 	return err;
+}
+
+/* Find the range of a new window, and check whether the caller may have it. */
+static int rashpa_window_check(struct rashpa_call *call, struct rashpa_window *win,
+			       const struct rashpa_window_make *w)
+{
+	struct rashpa_device *dev = win->dev;
+	const struct rashpa_profile_window *p;
+	bool user;
+	int err;
+
+	err = rashpa_window_resolve(call, win, w, &p);
+	if (err)
+		return err;
+	user = p && p->flags & RASHPA_PWINDOW_USER;
+	if (user)
+		err = rashpa_window_resolve_cache(call, p, win);
+	else if (!p)
+		err = rashpa_lockdown_check(call, dev, "a window outside of the profile");
+	if (err)
+		return err;
+	win->cache = win->cache ?: RASHPA_CACHE_UC;
+	if (!user && !capable(CAP_SYS_RAWIO))
+		return rashpa_fail(call, -EPERM,
+				   "this window needs CAP_SYS_RAWIO: the profile does not open it to users");
+	if (win->cache == RASHPA_CACHE_WC &&
+	    !(pci_resource_flags(dev->pdev, win->bar) & IORESOURCE_PREFETCH))
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "BAR %u is not prefetchable: it cannot be write-combined",
+				   win->bar);
+	if (rashpa_range_has_msix(dev, win->bar, win->offset, win->length))
+		return rashpa_fail(call, -EBUSY,
+				   "this range of BAR %u contains the MSI-X table, which only the kernel may access",
+				   win->bar);
+	if (rashpa_engines_bounds_in(dev, win->bar, win->offset, win->length))
+		return rashpa_fail(call, -EBUSY,
+				   "this range of BAR %u contains bounds of engines, which only the kernel may access: choose another range",
+				   win->bar);
+	return rashpa_window_check_cache(call, win);
 }
 
 /*
@@ -675,57 +696,38 @@ static int rashpa_window_make_blank(struct rashpa_window *win)
 	return 0;
 }
 
-static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *dev,
-			      const struct rashpa_range *w)
+/* The function is locked. After an error the caller frees @win. */
+static int rashpa_window_make(struct rashpa_call *call, struct rashpa_window *win, bool blank)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
-	struct rashpa_window *win;
-	struct dma_buf *dmabuf;
+	struct rashpa_device *dev = win->dev;
 	int err;
 
-	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
-	if (!win)
-		return -ENOMEM;
 	err = rashpa_charge(call, &win->charge, RASHPA_RESOURCE_WINDOWS, dev->id, 1, 0);
-	if (err) {
-		kfree(win);
+	if (err)
 		return err;
-	}
-	INIT_LIST_HEAD(&win->entry);
-	win->bar = w->bar;
-	win->offset = w->offset;
-	win->length = w->length;
-	win->cache = w->cache ?: RASHPA_CACHE_UC;
-	win->phys = pci_resource_start(dev->pdev, w->bar) + w->offset;
-	win->bus = pci_bus_address(dev->pdev, w->bar) + w->offset;
-	win->dev = dev;
-	get_device(&dev->dev);
-	if (w->blank)
+	win->phys = pci_resource_start(dev->pdev, win->bar) + win->offset;
+	win->bus = pci_bus_address(dev->pdev, win->bar) + win->offset;
+	if (blank)
 		err = rashpa_window_make_blank(win);
 	if (!err && win->cache == RASHPA_CACHE_WC)
 		err = rashpa_window_combine(call, win);
-	if (err) {
-		rashpa_window_free(win);
+	if (err)
 		return err;
-	}
-
 	info.ops = &rashpa_window_ops;
 	info.size = win->length;
 	info.flags = O_RDWR;
 	info.priv = win;
-	dmabuf = dma_buf_export(&info);
-	if (IS_ERR(dmabuf)) {
-		rashpa_window_free(win);
-		return PTR_ERR(dmabuf);
-	}
-	win->dmabuf = dmabuf;
-	win->inode = file_inode(dmabuf->file);
+	win->dmabuf = dma_buf_export(&info);
+	if (IS_ERR(win->dmabuf))
+		return PTR_ERR(win->dmabuf);
+	win->inode = file_inode(win->dmabuf->file);
 	ihold(win->inode);
 	mutex_lock(&dev->windows_lock);
 	list_add_tail(&win->entry, &dev->open_windows);
 	dev->n_open_windows++;
 	mutex_unlock(&dev->windows_lock);
-	call->new_file = dmabuf->file;
+	call->new_file = win->dmabuf->file;
 	return 0;
 }
 
@@ -733,7 +735,7 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
 	struct rashpa_window_make *w = arg;
-	struct rashpa_range range;
+	struct rashpa_window *win;
 	int err;
 
 	if (w->__reserved)
@@ -745,50 +747,22 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
+	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
+	if (!win)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&win->entry);
+	win->dev = dev;
+	get_device(&dev->dev);
 	err = rashpa_device_lock(call, dev);
+	if (!err) {
+		err = rashpa_window_check(call, win, w);
+		if (!err)
+			err = rashpa_window_make(call, win, w->head.flags & RASHPA_WINDOW_BLANK);
+		w->out_length = win->length;
+		w->out_fd = call->fd;
+		mutex_unlock(&dev->lock);
+	}
 	if (err)
-		return err;
-	err = rashpa_window_resolve(call, dev, w, &range);
-	if (err)
-		goto out;
-	if (!range.declared) {
-		err = rashpa_lockdown_check(call, dev, "a window outside of the profile");
-		if (err)
-			goto out;
-	}
-	if (!range.user && !capable(CAP_SYS_RAWIO)) {
-		err = rashpa_fail(call, -EPERM,
-				  "this window needs CAP_SYS_RAWIO: the profile does not open it to users");
-		goto out;
-	}
-	if (range.cache == RASHPA_CACHE_WC &&
-	    !(pci_resource_flags(dev->pdev, range.bar) & IORESOURCE_PREFETCH)) {
-		err = rashpa_fail(call, -EOPNOTSUPP,
-				  "BAR %u is not prefetchable: it cannot be write-combined",
-				  range.bar);
-		goto out;
-	}
-	if (rashpa_range_has_msix(dev, range.bar, range.offset, range.length)) {
-		err = rashpa_fail(call, -EBUSY,
-				  "this range of BAR %u contains the MSI-X table, which only the kernel may access",
-				  range.bar);
-		goto out;
-	}
-	if (rashpa_engines_bounds_in(dev, range.bar, range.offset, range.length)) {
-		err = rashpa_fail(call, -EBUSY,
-				  "this range of BAR %u contains bounds of engines, which only the kernel may access: choose another range",
-				  range.bar);
-		goto out;
-	}
-	range.blank = w->head.flags & RASHPA_WINDOW_BLANK;
-	err = rashpa_window_check_cache(call, dev, &range);
-	if (!err)
-		err = rashpa_window_make(call, dev, &range);
-	if (err)
-		goto out;
-	w->out_length = range.length;
-	w->out_fd = call->fd;
-out:
-	mutex_unlock(&dev->lock);
+		rashpa_window_free(win);
 	return err;
 }
