@@ -211,10 +211,7 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	return err;
 }
 
-/**
- * rashpa_group_end() - end a group and all its memberships
- * @l: its listener; the channel's sources_lock held, or the channel gone
- */
+/* End a group and its memberships; the channel's sources_lock is held, or the channel is gone. */
 void rashpa_group_end(struct rashpa_listener *l)
 {
 	struct rashpa_group *g = l->group;

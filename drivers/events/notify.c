@@ -8,10 +8,7 @@
 #include "core/compat.h"
 #include "events/events.h"
 
-/**
- * rashpa_notifier_free() - free an eventfd's binding
- * @n: unreachable for events, or NULL; no lock of the channel held
- */
+/* @n is NULL or unreachable for events; no lock of the channel is held. */
 void rashpa_notifier_free(struct rashpa_notifier *n)
 {
 	struct rashpa_channel *ch;

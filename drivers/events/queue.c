@@ -157,13 +157,7 @@ void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
 	rashpa_listener_event(g->listener, ++g->listener->sequence, time, least);
 }
 
-/**
- * rashpa_listener_event() - deliver an event of a source or group
- * @l: the source; its channel's lock held
- * @sequence: see &struct rashpa_event
- * @time: time of the event; an earlier time than the last one becomes that
- * @value: value of the record
- */
+/* Deliver an event of a source or group. A @time before the last one becomes that one. */
 void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
 	struct rashpa_membership *m = l->membership;
@@ -186,14 +180,9 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 	}
 }
 
-/**
- * rashpa_listener_fire() - deliver an event of an origin, if the source takes it
- * @l: the source; its channel's lock held
- * @sequence: sequence of the origin
- * @time: time of the event
- * @value: value of the event
- *
- * Return: true if this made an event of the source.
+/*
+ * Deliver an event of an origin, if the source takes it. Return: true if this made an event of the
+ * source.
  */
 bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
@@ -210,10 +199,7 @@ bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64
 
 /* ----------------------------------------------------------- waking --- */
 
-/**
- * rashpa_channel_wake_later() - have the tasklet wake readers and signal eventfds
- * @ch: the channel, its lock held
- */
+/* Have the tasklet wake readers and signal eventfds. */
 void rashpa_channel_wake_later(struct rashpa_channel *ch)
 {
 	lockdep_assert_held(&ch->lock);
@@ -261,10 +247,7 @@ static void rashpa_channel_waker(struct tasklet_struct *waker)
 	tasklet_schedule(waker);
 }
 
-/**
- * rashpa_channel_wake() - wake readers and signal eventfds
- * @ch: the channel; no lock held
- *
+/*
  * When this returns, all readers were woken, and each eventfd was signalled once for earlier
  * events. The tasklet does the rest, if too many signals are due or the caller is killed.
  */
@@ -298,10 +281,7 @@ static bool rashpa_channel_end(struct rashpa_subscriber *subscriber, u64 sequenc
 	return true;
 }
 
-/**
- * rashpa_queue_init() - prepare locks and lists of a channel
- * @ch: zeroed, with a ring
- */
+/* Prepare locks and lists of a zeroed channel that has a ring. */
 void rashpa_queue_init(struct rashpa_channel *ch)
 {
 	spin_lock_init(&ch->wake_lock);
@@ -334,14 +314,7 @@ struct rashpa_listener *rashpa_source_find(struct rashpa_call *call, struct rash
 	return l;
 }
 
-/**
- * rashpa_listener_id_get() - enter a source or group into the channel's table
- * @call: the ioctl
- * @ch: the channel, its sources_lock held
- * @l: the source or group
- *
- * Return: 0 or -ENOSPC.
- */
+/* Enter a source or group into the channel's table. Return: 0 or -ENOSPC. */
 int rashpa_listener_id_get(struct rashpa_call *call, struct rashpa_channel *ch,
 			   struct rashpa_listener *l)
 {

@@ -17,14 +17,7 @@
 /* offset of the first record: the second cache line */
 #define RASHPA_RING_RECORDS	64
 
-/**
- * rashpa_ring_init() - allocate a queue
- * @call: the ioctl, for the reason
- * @ch: the channel, charged, with n_sources set
- * @depth: records, checked
- *
- * Return: 0, -ENOMEM, -EDQUOT.
- */
+/* Allocate the queue of a charged channel with n_sources set. Return: 0, -ENOMEM, -EDQUOT. */
 int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 depth)
 {
 	const u32 slots = roundup_pow_of_two(depth);
@@ -55,12 +48,9 @@ int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 de
 	return 0;
 }
 
-/**
- * rashpa_ring_mmap() - map the queue into user space
- * @file: a channel
- * @vma: requested range: the ring or the consumer's pages, from their beginning
- *
- * Return: 0, -EINVAL (another range, or private), -EACCES (the ring for writing).
+/*
+ * Map the ring or the consumer's pages, from their beginning. Return: 0, -EINVAL (another range, or
+ * private), -EACCES (the ring for writing).
  */
 int rashpa_ring_mmap(struct file *file, struct vm_area_struct *vma)
 {

@@ -78,13 +78,7 @@ static bool rashpa_watch_reached(struct rashpa_watch *w, u64 v)
 	return !held;
 }
 
-/**
- * rashpa_watch_look() - check the condition now
- * @l: the source that watches the word; its channel's lock held
- * @value: output: position of the word
- *
- * Return: true if this makes an event.
- */
+/* Check the condition. Return: true if this makes an event; @value is the position of the word. */
 bool rashpa_watch_look(struct rashpa_listener *l, u64 *value)
 {
 	struct rashpa_watch *w = l->watch;
@@ -255,14 +249,7 @@ out_put:
 	return ERR_PTR(err);
 }
 
-/**
- * rashpa_watch_new() - make a word a source
- * @call: the ioctl
- * @add: argument of kind LOCK
- * @device: N of the function to charge
- *
- * Return: the watch, without a running timer, or an error pointer.
- */
+/* Make a word a source, without a running timer. @device: N of the function to charge. */
 struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 				      const struct rashpa_source_add *add, s32 device)
 {
@@ -306,11 +293,9 @@ out_free:
 	return ERR_PTR(err);
 }
 
-/**
- * rashpa_watch_start() - start the timer, if any
- * @w: the word; its source is in the channel
- *
- * The channel's sources_lock is held, which keeps rashpa_watch_rearm() away.
+/*
+ * Start the timer, if any. The source is in the channel, whose sources_lock is held: that keeps
+ * rashpa_watch_rearm() away.
  */
 void rashpa_watch_start(struct rashpa_watch *w)
 {
@@ -319,10 +304,7 @@ void rashpa_watch_start(struct rashpa_watch *w)
 		hrtimer_start(&w->timer, ns_to_ktime(w->period), HRTIMER_MODE_REL);
 }
 
-/**
- * rashpa_watch_rearm() - restart the timer, if any
- * @w: the word; the channel's lock held, as in rashpa_watch_tick()
- */
+/* Restart the timer, if any, as in rashpa_watch_tick(). */
 void rashpa_watch_rearm(struct rashpa_watch *w)
 {
 	lockdep_assert_held(&w->listener->channel->lock);
@@ -330,10 +312,7 @@ void rashpa_watch_rearm(struct rashpa_watch *w)
 		hrtimer_start(&w->timer, ns_to_ktime(w->period_now), HRTIMER_MODE_REL);
 }
 
-/**
- * rashpa_watch_free() - the end of rashpa_watch_new()
- * @w: stopped, no longer subscribed; or NULL
- */
+/* @w is stopped and no longer subscribed, or NULL. */
 void rashpa_watch_free(struct rashpa_watch *w)
 {
 	if (!w)

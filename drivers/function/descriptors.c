@@ -119,10 +119,6 @@ static u32 rashpa_fields_lost(const struct rashpa_fetch_field *f, u32 n,
 
 /* ------------------------------------------------- from user space --- */
 
-/**
- * rashpa_fetch_free() - free the memory of rashpa_fetch_copy()
- * @fetch: may be empty; is empty on return
- */
 void rashpa_fetch_free(struct rashpa_fetching *fetch)
 {
 	kvfree(fetch->fields);
@@ -142,13 +138,9 @@ static int rashpa_fetch_counts(struct rashpa_call *call, const struct rashpa_fet
 	return 0;
 }
 
-/**
- * rashpa_fetch_copy() - copy the format of rings from user space
- * @call: the ioctl
- * @table: address table of the profile
- * @fetch: filled in, only the counts are checked; for rashpa_fetch_free() even after an error
- *
- * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
+/*
+ * Copy the format of rings from user space; only the numbers of fields are checked. The caller
+ * frees it, also after an error.
  */
 int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
 		      struct rashpa_fetching *fetch)
@@ -347,13 +339,6 @@ static int rashpa_registers_check(struct rashpa_call *call, const struct rashpa_
 	return rashpa_parts_check(call, r, f->n_registers, "register");
 }
 
-/**
- * rashpa_fetch_check() - check the format of rings
- * @call: the ioctl
- * @fetch: format, as copied from user space
- *
- * Return: 0 or -EINVAL.
- */
 int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
 {
 	struct rashpa_fetch *f = &fetch->about;
@@ -500,10 +485,7 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 			   map->room, bytes, fetch->chained ? "" : " in one piece");
 }
 
-/**
- * rashpa_fetch_end() - free the ring of a map
- * @map: the ended map; its function has stopped and is still bound
- */
+/* Free the ring of an ended map, whose function has stopped and is still bound. */
 void rashpa_fetch_end(struct rashpa_map *map)
 {
 	if (!map->ring)
@@ -588,13 +570,7 @@ int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u3
 	return 0;
 }
 
-/**
- * rashpa_fetch_fits_registers() - check that the registers can describe the ring of a map
- * @call: the ioctl
- * @map: valid map with a ring; hw_lock held
- *
- * Return: 0 or -EOVERFLOW.
- */
+/* Can the registers describe the ring of a valid map? Return: 0 or -EOVERFLOW. */
 int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map)
 {
 	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
@@ -663,11 +639,7 @@ static void rashpa_register_write(void __iomem *regs, const struct rashpa_fetch_
 		writel(word, regs + f->offset);
 }
 
-/**
- * rashpa_fetch_point() - write the place of a ring to the registers of the function
- * @map: map with all descriptors written; hw_lock held
- * @regs: table entry of the map
- */
+/* Write the place of a complete ring to the registers of a table entry. */
 void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs)
 {
 	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
@@ -689,11 +661,7 @@ void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs)
 	}
 }
 
-/**
- * rashpa_fetch_forget() - clear the registers that hold the place of a ring
- * @dev: the function, hw_lock held
- * @regs: table entry
- */
+/* Clear the registers that hold the place of a ring. */
 void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs)
 {
 	const struct rashpa_fetching *fetch = &dev->profile.fetch;
@@ -706,10 +674,7 @@ void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs)
 					      fetch->registers[i].clear);
 }
 
-/**
- * rashpa_fetch_clear() - zero the ring of a map
- * @map: the map, hw_lock held; its function has stopped and rashpa_fetch_forget() was called
- */
+/* Zero the ring of a map, after a stop and rashpa_fetch_forget(). */
 void rashpa_fetch_clear(struct rashpa_map *map)
 {
 	struct rashpa_descriptors *ring = map->ring;
@@ -727,12 +692,7 @@ void rashpa_fetch_clear(struct rashpa_map *map)
 	ring->written = 0;
 }
 
-/**
- * rashpa_fetch_register() - register to read to find out whether the function answers
- * @dev: the function, hw_lock held
- *
- * Return: offset of the register in a table entry.
- */
+/* Offset in a table entry of the register to read to find out whether the function answers. */
 u32 rashpa_fetch_register(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->hw_lock);

@@ -16,13 +16,9 @@
 
 /* -------------------------------------------------- from user space --- */
 
-/**
- * rashpa_engines_fetch() - copy the engines of a profile from user space, without checks
- * @call: the ioctl
- * @p: argument of the ioctl, with a checked number of engines
- * @profile: receives the engines, for rashpa_engines_free() even after an error
- *
- * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
+/*
+ * Copy the engines of a profile from user space, without checks. The caller drops the profile, also
+ * after an error.
  */
 int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile)
@@ -167,14 +163,7 @@ static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *d
 	return err ?: rashpa_engine_steps_check(call, dev, profile, &profile->engines[i]);
 }
 
-/**
- * rashpa_engines_check() - check the engines of a profile
- * @call: the ioctl
- * @dev: the function, locked
- * @profile: copied profile; its windows, steps and table are checked already
- *
- * Return: 0, -EINVAL, -ENAMETOOLONG, -ERANGE.
- */
+/* Check engines after the windows, the sequence and the table of their profile. */
 int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
 			 const struct rashpa_profile *profile)
 {
@@ -186,13 +175,7 @@ int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
 	return err;
 }
 
-/**
- * rashpa_engines_map() - map the registers of engines
- * @dev: the function
- * @profile: profile with checked engines
- *
- * Return: 0 or -ENOMEM.
- */
+/* Map the registers of checked engines. Return: 0 or -ENOMEM. */
 int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
 	u32 i;
@@ -214,12 +197,6 @@ int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile
 	return 0;
 }
 
-/**
- * rashpa_engines_free() - free the engines of rashpa_engines_fetch()
- * @dev: the function; hw_lock held if the engines are in use
- * @engines: engines, or NULL
- * @n: number of engines, 0 with NULL
- */
 void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n)
 {
 	u32 i;
@@ -255,11 +232,9 @@ static bool rashpa_bounds_intact(const struct rashpa_engine *e)
 	return first == e->about.first && limit == e->about.first + e->about.count;
 }
 
-/**
- * rashpa_engines_bound() - write the bounds of all engines
- * @dev: the function, hw_lock held; all engines are stopped, or bus mastering is off
- *
- * Return: 0, -ENXIO if the function does not keep the bounds.
+/*
+ * Write the bounds of all engines, which are stopped, or bus mastering is off. Return: 0, or -ENXIO
+ * if the function does not keep them.
  */
 int rashpa_engines_bound(struct rashpa_device *dev)
 {
@@ -309,14 +284,7 @@ static bool rashpa_engines_intact(struct rashpa_device *dev)
 
 /* --------------------------------------------------------- stopping --- */
 
-/**
- * rashpa_engine_of() - find the engine of a range of table entries
- * @dev: the function, hw_lock held
- * @first: first entry
- * @n: number of entries
- *
- * Return: bit of the engine, or 0 if no engine has all of the entries.
- */
+/* Return: bit of the engine that has all of these table entries, or 0. */
 u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n)
 {
 	u32 i;
@@ -378,11 +346,7 @@ int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end)
 	return err;
 }
 
-/**
- * rashpa_engines_stopped() - count the stop of engines and notify listeners
- * @dev: the function, hw_lock held
- * @which: bitmap of the engines
- */
+/* Count the stop of some engines and notify listeners. */
 void rashpa_engines_stopped(struct rashpa_device *dev, u64 which)
 {
 	u32 i;
@@ -403,15 +367,7 @@ void rashpa_engines_stopped(struct rashpa_device *dev, u64 which)
 
 /* ------------------------------------------------------------- calls --- */
 
-/**
- * rashpa_engines_bounds_in() - check whether a range contains bounds of an engine
- * @dev: the function, locked
- * @bar: BAR number
- * @offset: offset in the BAR in bytes
- * @length: length in bytes, checked against the BAR
- *
- * Return: true if it does: no window may cover the range.
- */
+/* Does the range contain bounds of an engine? Then no window may cover it. */
 bool rashpa_engines_bounds_in(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 {
 	u32 i;

@@ -11,13 +11,7 @@ int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev)
 	return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file", dev->id);
 }
 
-/**
- * rashpa_device_lock() - lock a function that is still bound
- * @call: the ioctl
- * @dev: the function
- *
- * Return: 0 with @dev->lock held, -ENODEV if the function was removed, -EINTR.
- */
+/* Lock a function that is still bound. Return: 0, -ENODEV, -EINTR. */
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	int err = mutex_lock_interruptible(&dev->lock);
@@ -63,25 +57,17 @@ bool rashpa_bridges_open(struct pci_dev *pdev)
 	return true;
 }
 
-/**
- * rashpa_device_reachable() - check whether reads of the BARs reach the function
- * @dev: the function
- *
- * They do not if configuration space reads all ones: the function was unplugged or does not
- * answer. Nor if memory decoding is off in the function or a bridge above. Then the host bridge
- * answers all ones or zero, and zero looks idle.
- *
- * Return: true if values of registers are genuine.
+/*
+ * Do values of registers come from the function? Not if configuration space reads all ones: the
+ * function was unplugged or does not answer. Nor if memory decoding is off in the function or a
+ * bridge above. Then the host bridge answers all ones or zero, and zero looks idle.
  */
 bool rashpa_device_reachable(struct rashpa_device *dev)
 {
 	return rashpa_pci_open(dev->pdev) && rashpa_bridges_open(dev->pdev);
 }
 
-/**
- * rashpa_hw_lock() - take hw_lock outside of a reset
- * @dev: the function; the caller holds no reservation lock
- */
+/* Take hw_lock outside of a reset. The caller holds no reservation lock. */
 void rashpa_hw_lock(struct rashpa_device *dev)
 {
 	mutex_lock(&dev->hw_lock);
@@ -92,16 +78,10 @@ void rashpa_hw_lock(struct rashpa_device *dev)
 	}
 }
 
-/**
- * rashpa_lockdown_check() - check whether user space may control registers
- * @call: the ioctl
- * @dev: the function
- * @what: name of the request, for the error sentence
- *
- * A process that controls the registers can access all memory through the function, unless an
- * IOMMU limits it to its maps. A locked-down kernel denies that to root, too.
- *
- * Return: 0 or -EPERM.
+/*
+ * A process that controls the registers can access all memory through the function, unless an IOMMU
+ * limits it to its maps. A locked-down kernel denies that to root, too. @what: name of the request,
+ * for the error sentence.
  */
 int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what)
 {
@@ -124,11 +104,9 @@ void rashpa_master_off(struct rashpa_device *dev)
 		pci_wait_for_pending_transaction(dev->pdev);
 }
 
-/**
- * rashpa_device_event() - notify listeners of the state of a function
- * @dev: the function; hw_lock held for state that it protects, so that the last record is the
- *	current state
- * @what: enum rashpa_device_event
+/*
+ * Notify listeners. hw_lock is held for state that it protects, so that the last record is the
+ * current state.
  */
 void rashpa_device_event(struct rashpa_device *dev, u64 what)
 {
@@ -142,10 +120,7 @@ bool rashpa_device_used(const struct rashpa_device *dev)
 	return dev->n_maps || dev->n_users;
 }
 
-/**
- * rashpa_device_idle() - turn bus mastering off if the last user is gone
- * @dev: the function, locked
- */
+/* Turn bus mastering off if the last user is gone. */
 void rashpa_device_idle(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->lock);
@@ -157,10 +132,7 @@ void rashpa_device_idle(struct rashpa_device *dev)
 	mutex_unlock(&dev->hw_lock);
 }
 
-/**
- * rashpa_device_leave() - drop a user that rashpa_device_hold() added
- * @dev: the function, locked
- */
+/* Drop a user that rashpa_device_hold() added. */
 void rashpa_device_leave(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->lock);

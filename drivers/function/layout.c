@@ -13,15 +13,7 @@ struct rashpa_field {
 	u32 bits;
 };
 
-/**
- * rashpa_layout_fetch() - copy the layout of a table entry from user space
- * @call: the ioctl
- * @from: user pointer
- * @size: size of the struct in user space in bytes
- * @l: filled in, without checks
- *
- * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
- */
+/* Copy the layout of a table entry from user space, without checks. */
 int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l)
 {
 	struct rashpa_layout *in;
@@ -35,13 +27,6 @@ int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct ras
 	return 0;
 }
 
-/**
- * rashpa_layout_check() - check the layout of a table entry
- * @call: the ioctl
- * @l: layout from user space
- *
- * Return: 0 or -EINVAL.
- */
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 {
 	const struct rashpa_field f[] = {

@@ -25,13 +25,7 @@ static u32 rashpa_map_next;
 
 /* ------------------------------------------------------------ ending ---- */
 
-/**
- * rashpa_maps_of_engine() - count the maps that were programmed for an engine
- * @dev: the function, locked
- * @engine: bit of the engine
- *
- * Return: number of maps.
- */
+/* Count the maps that were programmed for the engine of this bit. */
 u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine)
 {
 	const struct rashpa_map *map;
@@ -95,15 +89,10 @@ static bool rashpa_map_is_mine(struct rashpa_map *map)
 	return rashpa_charge_is_mine(&map->charge) || capable(CAP_SYS_ADMIN);
 }
 
-/**
- * rashpa_maps_check_stop() - check whether the caller may stop all DMA of a function
- * @call: the ioctl, for the error sentence
- * @dev: the function, locked
- *
- * The caller may not while the function may know addresses of another user's map: that would stop
- * the other user's stream. The owner of the node and CAP_SYS_ADMIN are exempt.
- *
- * Return: 0, -EPERM.
+/*
+ * May the caller stop all DMA of a function? Not while the function may know addresses of another
+ * user's map: that would stop the other user's stream. The owner of the node and CAP_SYS_ADMIN are
+ * exempt.
  */
 int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
 {
@@ -124,10 +113,9 @@ int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
 			   dev->id, other->id);
 }
 
-/**
- * rashpa_maps_end() - end all maps of a function
- * @dev: the function, locked and stopped; its registers are still accessible
- * @ended: receives the maps, for rashpa_maps_release()
+/*
+ * End all maps of a stopped function, whose registers are still accessible; rashpa_maps_release()
+ * follows.
  */
 void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended)
 {
@@ -138,13 +126,8 @@ void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended)
 		rashpa_map_end(map, ended);
 }
 
-/**
- * rashpa_map_quiesce() - end one map for good, even if other processes hold its file
- * @call: the ioctl, for the error sentence
- * @dev: the function, locked
- * @id: number of the map
- * @ended: receives the map, for rashpa_maps_release()
- *
+/*
+ * End one map for good, even if other processes hold its file; rashpa_maps_release() follows.
  * Return: 0, -ENOENT, -EPERM.
  */
 int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
@@ -167,10 +150,7 @@ int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 
 			   dev->id, id);
 }
 
-/**
- * rashpa_maps_release() - release the memory of ended maps
- * @ended: list of maps; their function is not locked, because exporters may take long
- */
+/* Release the memory of ended maps. Their function is not locked: exporters may take long. */
 void rashpa_maps_release(struct list_head *ended)
 {
 	struct rashpa_map *map, *next;
@@ -228,8 +208,8 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 /*
- * Has the header changed since the last read()? Lockless, so that O_NONBLOCK and poll never wait for a
- * function that is being stopped.
+ * Has the header changed since the last read()? Lockless, so that O_NONBLOCK and poll never wait
+ * for a function that is being stopped.
  */
 static bool rashpa_map_changed(const struct rashpa_map *map, struct rashpa_table *head)
 {

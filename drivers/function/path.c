@@ -101,14 +101,9 @@ static bool rashpa_switch_routes(struct pci_dev *importer, struct pci_dev *peer)
 	return true;
 }
 
-/**
- * rashpa_path_between() - find the path from one function to the BARs of another
- * @call: the ioctl, for the error sentence
- * @importer: function that sends requests
- * @peer: function that receives them
- *
- * Return: RASHPA_CLASS_PEER (across a switch), RASHPA_CLASS_BRIDGE (through the host
- * bridge), or -ENXIO.
+/*
+ * Find the path from one function to the BARs of another. Return: RASHPA_CLASS_PEER (across a
+ * switch), RASHPA_CLASS_BRIDGE (through the host bridge), or -ENXIO.
  */
 int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, struct pci_dev *peer)
 {
@@ -132,12 +127,9 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, stru
 	return RASHPA_CLASS_BRIDGE;
 }
 
-/**
- * rashpa_path_flush() - flush unmapped addresses of a function from the IOMMU
- * @pdev: the function
- *
- * The DMA core clears page tables at once but flushes the IOTLB later, unless iommu.strict=1 is
- * set, which is not the default of distributions.
+/*
+ * Flush unmapped addresses from the IOMMU. The DMA core clears page tables at once but flushes the
+ * IOTLB later, unless iommu.strict=1 is set, which is not the default of distributions.
  */
 void rashpa_path_flush(struct pci_dev *pdev)
 {
@@ -147,12 +139,7 @@ void rashpa_path_flush(struct pci_dev *pdev)
 
 /* --------------------------------------------------------- addresses ---- */
 
-/**
- * rashpa_pci_translated() - check whether an IOMMU translates the addresses of a function
- * @pdev: the function
- *
- * Return: true if its domain maps pages; false without an IOMMU and in passthrough mode.
- */
+/* Does an IOMMU translate the addresses of a function? Not in passthrough mode. */
 bool rashpa_pci_translated(struct pci_dev *pdev)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(&pdev->dev);
@@ -160,26 +147,15 @@ bool rashpa_pci_translated(struct pci_dev *pdev)
 	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
 }
 
-/**
- * rashpa_dma_limit() - highest address that a function can send
- * @dev: the function
- *
- * Return: DMA mask, or the limit of the bus if that is lower.
- */
+/* Highest address that a function can send: DMA mask, or the limit of the bus if that is lower. */
 u64 rashpa_dma_limit(struct device *dev)
 {
 	return min_not_zero(dma_get_mask(dev), dev->bus_dma_limit);
 }
 
-/**
- * rashpa_dma_reaches() - check whether a function can send all addresses of a range
- * @dev: the function
- * @address: first DMA address
- * @length: length in bytes, > 0
- *
- * Replaces dma_capable(), which not all kernels export to modules.
- *
- * Return: true if it can.
+/*
+ * Can a function send all addresses of a range of @length > 0 bytes? Replaces dma_capable(), which
+ * not all kernels export to modules.
  */
 bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length)
 {
@@ -526,12 +502,6 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 	return err;
 }
 
-/**
- * rashpa_segments_fail() - report a memory that needs too many segments
- * @call: the ioctl, for the error sentence
- *
- * Return: -E2BIG.
- */
 int rashpa_segments_fail(struct rashpa_call *call)
 {
 	return rashpa_fail(call, -E2BIG,
@@ -582,16 +552,9 @@ static s64 rashpa_pieces_merge(struct rashpa_call *call, struct sg_table *sgt, u
 			   length);
 }
 
-/**
- * rashpa_pieces_get() - merged address ranges of a part of an exporter's table
- * @call: the ioctl, for the error sentence
- * @dev: importing function
- * @sgt: table of the exporter
- * @dir: DMA direction of @sgt
- * @offset: offset of the first byte in the memory
- * @length: length in bytes
- *
- * Return: pieces for rashpa_pieces_put(), or an error pointer: -ENOMEM, -EREMOTEIO, -E2BIG.
+/*
+ * Merge the address ranges of a part of an exporter's table. Return: pieces for
+ * rashpa_pieces_put(), or an error pointer: -ENOMEM, -EREMOTEIO, -E2BIG.
  */
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
 					struct sg_table *sgt, enum dma_data_direction dir,
@@ -627,10 +590,7 @@ static void rashpa_peer_flush(struct pci_dev *peer)
 	pci_read_config_word(peer, PCI_VENDOR_ID, &id);
 }
 
-/**
- * rashpa_pieces_put() - release the address ranges of a map
- * @pieces: pieces, or NULL; the function has stopped
- */
+/* Release the address ranges of a map, whose function has stopped. */
 void rashpa_pieces_put(struct rashpa_pieces *pieces)
 {
 	u32 i;

@@ -113,13 +113,7 @@ static const struct file_operations rashpa_fpga_fops = {
 	.llseek = noop_llseek,
 };
 
-/**
- * rashpa_device_of() - function of an open node
- * @file: any file
- *
- * Return: the function, valid while the file is open, or NULL if the file is not a
- * /dev/rashpa/fpgaN.
- */
+/* Return: function of an open node, valid while the file is open; NULL for any other file. */
 struct rashpa_device *rashpa_device_of(struct file *file)
 {
 	return file->f_op == &rashpa_fpga_fops ? file->private_data : NULL;

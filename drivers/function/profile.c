@@ -232,13 +232,7 @@ void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_
 	WRITE_ONCE(dev->have_profile, true);
 }
 
-/**
- * rashpa_profile_find() - find a window of the profile by name
- * @dev: the function, locked
- * @name: checked name
- *
- * Return: the window, or NULL.
- */
+/* Find a window of a locked function by a checked name. */
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name)
 {
@@ -250,16 +244,7 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name)
 	return NULL;
 }
 
-/**
- * rashpa_profile_cover() - find a window of the profile that contains a range
- * @dev: the function, locked
- * @bar: BAR number
- * @offset: offset in the BAR in bytes
- * @length: length in bytes, checked against the BAR
- * @flags: required RASHPA_PWINDOW_*
- *
- * Return: the window, or NULL.
- */
+/* Find a window of a locked function that has these flags and contains the range. */
 const struct rashpa_profile_window *
 rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags)
 {

@@ -118,12 +118,9 @@ static int rashpa_entries_clear(struct rashpa_device *dev, u32 first, u32 n)
 	return rashpa_entries_flush(dev, first);
 }
 
-/**
- * rashpa_unprogram() - clear the entries of a map
- * @map: the map; its function is not being reset, hw_lock held
- *
- * Return: 0, -EIO if the function does not answer. Then the map keeps its entries, unless it has
- * ended for good.
+/*
+ * Clear the entries of a map, outside of a reset. Return: 0, or -EIO if the function does not
+ * answer. Then the map keeps its entries, unless it has ended for good.
  */
 int rashpa_unprogram(struct rashpa_map *map)
 {
@@ -149,11 +146,9 @@ int rashpa_unprogram(struct rashpa_map *map)
 	return err;
 }
 
-/**
- * rashpa_table_clear() - clear the whole table that the profile declares
- * @dev: the function, hw_lock held; its bus mastering is off
- *
- * Return: 0, -EIO if the function does not answer.
+/*
+ * Clear the whole table while bus mastering is off. Return: 0, or -EIO if the function does not
+ * answer.
  */
 int rashpa_table_clear(struct rashpa_device *dev)
 {
@@ -221,16 +216,12 @@ static int rashpa_program_unresponsive(struct rashpa_call *call, const struct ra
 	return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
 }
 
-/**
- * rashpa_map_check_others() - check whether an engine or function may get the addresses of a map
- * @call: the ioctl, for the error sentence; or NULL
- * @map: the map; hw_lock of its function held
- * @engine: bit of the engine, 0 for the whole function
+/*
+ * May an engine (0: the whole function) get the addresses of a map? Its end will stop the engine or
+ * function, so refuse if a stream of another user may run there. Callers with CAP_SYS_RAWIO are
+ * exempt: they could write the registers as well.
  *
- * The end of the map will stop the engine or function, so refuse if a stream of another user may
- * run there. Callers with CAP_SYS_RAWIO are exempt: they could write the registers as well.
- *
- * Return: 0, -EBUSY.
+ * Return: 0, or -EBUSY, with a reason if @call is not NULL.
  */
 int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine)
 {
@@ -433,11 +424,9 @@ static bool rashpa_program_due(struct rashpa_map *map)
 	return due;
 }
 
-/**
- * rashpa_reprogram() - program a map again after a reset or revocation, if it asks for that
- * @map: the map; its function is locked
- *
- * Return: enum rashpa_map_state to report to listeners, or 0 if nothing was done.
+/*
+ * Program a map again after a reset or revocation, if it asks for that. Return: enum
+ * rashpa_map_state to report to listeners, or 0 if nothing was done.
  */
 u32 rashpa_reprogram(struct rashpa_map *map)
 {

@@ -16,14 +16,9 @@
 /* Default time limit of a whole sequence. */
 #define RASHPA_QUIESCE_US	(1 * USEC_PER_SEC)
 
-/**
- * rashpa_profile_deadline() - deadline of a stop that begins now
- * @dev: the function, hw_lock held
- *
+/*
  * All steps and retries of a stop share one deadline: other tasks wait, some of them with locks of
  * other drivers.
- *
- * Return: time after which no step waits any more.
  */
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev)
 {
@@ -57,15 +52,12 @@ static void rashpa_step_write(const struct rashpa_profile_step *s, void __iomem 
 	writel(value, reg);
 }
 
-/**
- * rashpa_sequence_run() - run a quiesce sequence
- * @s: mapped sequence; hw_lock of the function held
- * @end: rashpa_profile_deadline() at the start of the stop
+/*
+ * Run a mapped sequence with hw_lock held. The last WAIT also guarantees that all earlier DMA
+ * writes have arrived: a read completion cannot pass posted writes of the function (PCIe
+ * transaction ordering).
  *
- * The last WAIT also guarantees that all earlier DMA writes have arrived: a read completion cannot
- * pass posted writes of the function (PCIe transaction ordering).
- *
- * Return: 0, -ETIMEDOUT (not idle in time), -EIO (does not answer).
+ * Return: 0, -ETIMEDOUT (not idle before @end), -EIO (does not answer).
  */
 int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end)
 {
@@ -89,13 +81,9 @@ int rashpa_sequence_stop(const struct rashpa_sequence *s, ktime_t end)
 	return err == -ETIMEDOUT ? rashpa_sequence_run(s, end) : err;
 }
 
-/**
- * rashpa_profile_answers() - check whether reads of registers are answered by the function
- * @dev: the function, hw_lock held
- *
- * Reads the register that the quiesce sequence waits for: any other register might hold all ones.
- *
- * Return: false if the reads return what an empty bus returns.
+/*
+ * Do reads of registers reach the function? Read the register that the quiesce sequence waits for:
+ * any other one might hold all ones.
  */
 bool rashpa_profile_answers(struct rashpa_device *dev)
 {
@@ -183,17 +171,9 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 	return 0;
 }
 
-/**
- * rashpa_sequence_check() - check a quiesce sequence
- * @call: the ioctl
- * @dev: the function
- * @prefix: beginning of error sentences, may be empty
- * @s: sequence from user space
- *
- * The last step must be a WAIT for at least one bit: a write is posted, and an empty mask always
- * matches.
- *
- * Return: 0, -EINVAL, -ERANGE.
+/*
+ * @prefix begins each error sentence. The last step must be a WAIT for at least one bit: a write is
+ * posted, and an empty mask always matches.
  */
 int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
 			  const struct rashpa_sequence *s)
@@ -217,12 +197,9 @@ int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev, c
 	return 0;
 }
 
-/**
- * rashpa_device_set_stuck() - turn bus mastering off until a reset, after a failed stop
- * @dev: the function, hw_lock held
- * @err: error of the stop, for the log
- *
- * Return: RASHPA_DEVICE_EVENT_STUCK, or 0 if the function was stuck before.
+/*
+ * Turn bus mastering off until a reset, because a stop failed with @err. Return:
+ * RASHPA_DEVICE_EVENT_STUCK, or 0 if the function was stuck before.
  */
 u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err)
 {
@@ -267,11 +244,9 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 	return RASHPA_DEVICE_EVENT_QUIESCED;
 }
 
-/**
- * rashpa_device_stop() - stop all DMA of a function and notify listeners
- * @dev: the function
- *
- * Return: 0, or -ETIMEDOUT if bus mastering had to be turned off.
+/*
+ * Stop all DMA and notify listeners. Return: 0, or -ETIMEDOUT if bus mastering had to be turned
+ * off.
  */
 int rashpa_device_stop(struct rashpa_device *dev)
 {

@@ -18,13 +18,9 @@ static int rashpa_pci_unresponsive(struct rashpa_call *call, struct rashpa_devic
 			   dev->id);
 }
 
-/**
- * rashpa_device_master() - turn bus mastering on (message interrupts need it as well)
- * @call: the ioctl
- * @dev: the function, locked
- *
- * Bus mastering is off until the first map or channel exists. So DMA of a previous owner cannot
- * write into this system.
+/*
+ * Turn bus mastering on; message interrupts need it as well. It is off until the first map or
+ * channel exists, so DMA of a previous owner cannot write into this system.
  *
  * Return: 0, -EIO if the function is stuck or does not answer, -EPERM without a quiesce sequence,
  * or an error of rashpa_device_reinit().
@@ -62,14 +58,7 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 	return err;
 }
 
-/**
- * rashpa_device_hold() - add a user that needs bus mastering
- * @call: the ioctl
- * @dev: the function, locked
- *
- * Return: 0 with bus mastering on until rashpa_device_leave(), or an error of
- * rashpa_device_master().
- */
+/* Add a user that needs bus mastering, until rashpa_device_leave(). */
 int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	int err = rashpa_device_master(call, dev);
@@ -228,14 +217,10 @@ static int rashpa_device_flr(struct rashpa_device *dev)
 	return err ? -EIO : 0;
 }
 
-/**
- * rashpa_device_reinit() - stop everything that a previous owner left running
- * @call: the ioctl
- * @dev: the function, locked, without maps
- * @reset: do a function-level reset as well, if supported
- *
- * Works with bus mastering off, and leaves it on if the function has users. After an error the
- * function is stuck.
+/*
+ * Stop everything that a previous owner left running, with a function-level reset if @reset and one
+ * is supported. The function has no maps. Works with bus mastering off, and leaves it on if the
+ * function has users. After an error the function is stuck.
  *
  * Return: 0, -ETIMEDOUT (does not stop), -EIO (does not answer).
  */

@@ -10,11 +10,7 @@
 
 struct workqueue_struct *rashpa_map_wq;
 
-/**
- * rashpa_map_event() - notify listeners of the state of a map
- * @map: the map; hw_lock of its function held
- * @state: enum rashpa_map_state
- */
+/* Notify listeners of a new enum rashpa_map_state. */
 void rashpa_map_event(struct rashpa_map *map, u32 state)
 {
 	lockdep_assert_held(&map->dev->hw_lock);
@@ -39,11 +35,9 @@ void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach)
 	map->sgt = NULL;
 }
 
-/**
- * rashpa_maps_clear_stale() - clear entries of maps that were revoked during a reset
- * @dev: the function, hw_lock held; its registers are accessible again
- *
- * Return: 0, -EIO if the function does not answer.
+/*
+ * Clear entries of maps that were revoked during a reset. Return: 0, or -EIO if the function does
+ * not answer.
  */
 int rashpa_maps_clear_stale(struct rashpa_device *dev)
 {
@@ -56,12 +50,7 @@ int rashpa_maps_clear_stale(struct rashpa_device *dev)
 	return err;
 }
 
-/**
- * rashpa_maps_reprogram() - queue the maps to program again after a reset
- * @dev: the function, hw_lock held
- *
- * A worker programs them: it takes locks that the caller may hold.
- */
+/* Queue the maps to program again after a reset. A worker takes locks that the caller may hold. */
 void rashpa_maps_reprogram(struct rashpa_device *dev)
 {
 	struct rashpa_map *map;
@@ -199,12 +188,7 @@ const struct dma_buf_attach_ops rashpa_attach_ops = {
 	.RASHPA_ATTACH_INVALIDATE = rashpa_map_invalidate,
 };
 
-/**
- * rashpa_maps_restore() - queue new mappings of a memory that is accessible again
- * @dmabuf: the memory; its reservation lock is held
- *
- * A worker maps it: that takes locks of each map.
- */
+/* Queue new mappings of a memory that is accessible again. A worker takes the locks of each map. */
 void rashpa_maps_restore(struct dma_buf *dmabuf)
 {
 	struct dma_buf_attachment *attach;

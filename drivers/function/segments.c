@@ -40,14 +40,9 @@ static int rashpa_segment_check(struct rashpa_call *call, const struct rashpa_li
 	return 0;
 }
 
-/**
- * rashpa_segments_split() - split pieces into segments
- * @call: the ioctl, for the error sentence
- * @limits: limits of a segment
- * @pieces: checked pieces
- * @out: array for the segments, NULL to count them only
- *
- * Return: number of segments, -EINVAL, -E2BIG.
+/*
+ * Split checked pieces into segments in @out, or count them if it is NULL. Return: number of
+ * segments, -EINVAL, -E2BIG.
  */
 s64 rashpa_segments_split(struct rashpa_call *call, const struct rashpa_limits *limits,
 			  const struct rashpa_pieces *pieces, struct rashpa_segment *out)
@@ -96,13 +91,9 @@ void rashpa_table_free(struct rashpa_table *table)
 		free_page((unsigned long)table);
 }
 
-/**
- * rashpa_table_mmap() - map whole pages of the kernel into user space
- * @table: memory of __vmalloc(), or one page
- * @size: its bytes
- * @vma: requested range of @table
- *
- * Return: 0, -EINVAL if the range is outside.
+/*
+ * Map memory of __vmalloc() or one page into user space. Return: 0, -EINVAL if @vma goes beyond
+ * @size bytes.
  */
 int rashpa_table_mmap(void *table, size_t size, struct vm_area_struct *vma)
 {

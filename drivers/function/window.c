@@ -223,10 +223,7 @@ static int rashpa_window_pin(struct dma_buf_attachment *attach)
 	return 0;
 }
 
-/**
- * rashpa_window_trust() - allow an importer that stops as soon as a window ends to pin it
- * @attach: attachment of any dma-buf, not yet pinned or mapped
- */
+/* Before the first pin or mapping: allow an importer to pin that stops as soon as a window ends. */
 void rashpa_window_trust(struct dma_buf_attachment *attach)
 {
 	if (rashpa_dmabuf_is_window(attach->dmabuf))
@@ -381,12 +378,7 @@ void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 		info->out_flags |= RASHPA_INFO_REVOKED;
 }
 
-/**
- * rashpa_window_of() - function of a window
- * @dmabuf: any dma-buf
- *
- * Return: the function, or NULL if it is not a window.
- */
+/* Return: function of a window, or NULL for any other dma-buf. */
 struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
 {
 	struct rashpa_window *win = dmabuf->priv;
@@ -394,12 +386,7 @@ struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
 	return rashpa_dmabuf_is_window(dmabuf) ? win->dev : NULL;
 }
 
-/**
- * rashpa_window_bus() - bus address of a window, for importers without an IOMMU
- * @dmabuf: dma-buf of a window
- *
- * Return: bus address of the first byte.
- */
+/* Bus address of the first byte of a window, for importers without an IOMMU. */
 dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
 {
 	struct rashpa_window *win = dmabuf->priv;
@@ -453,10 +440,7 @@ static void rashpa_windows_invalidate(struct rashpa_device *dev)
 				 win->bar, RASHPA_FENCE_LIMIT);
 }
 
-/**
- * rashpa_windows_revoke() - revoke all windows for good, before a removal
- * @dev: the function, locked
- */
+/* Revoke all windows for good, before a removal. */
 void rashpa_windows_revoke(struct rashpa_device *dev)
 {
 	struct rashpa_window *win, *next;
@@ -476,12 +460,9 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 	mutex_unlock(&dev->windows_lock);
 }
 
-/**
- * rashpa_windows_suspend() - block all windows before a reset
- * @dev: the function
- *
- * Until rashpa_windows_resume(), in the same thread, page faults in windows wait, and DMA mappings
- * fail with -EAGAIN. bars_lock is held for that time.
+/*
+ * Block all windows before a reset. Until rashpa_windows_resume(), in the same thread, page faults
+ * in windows wait with bars_lock held for them, and DMA mappings fail with -EAGAIN.
  */
 void rashpa_windows_suspend(struct rashpa_device *dev)
 {
@@ -492,10 +473,9 @@ void rashpa_windows_suspend(struct rashpa_device *dev)
 	mutex_unlock(&dev->windows_lock);
 }
 
-/**
- * rashpa_windows_resume() - unblock all windows after a reset
- * @dev: the function
- * @back: called for each window with its reservation lock held, to restore its maps
+/*
+ * Unblock all windows after a reset, and call @back for each with its reservation lock held, to
+ * restore its maps.
  */
 void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_buf *dmabuf))
 {
