@@ -13,65 +13,10 @@
 #include "function/function.h"
 
 static char *ids;
-
-/* Call @use for each vendor:device pair in @val. */
-static int rashpa_parse_ids(const char *val, int (*use)(unsigned int vendor, unsigned int device))
-{
-	unsigned int vendor, device;
-	char *copy, *rest, *text;
-	int err = 0;
-	char end;
-
-	copy = kstrdup(val, GFP_KERNEL);
-	if (!copy)
-		return -ENOMEM;
-	rest = copy;
-	while (!err && (text = strsep(&rest, ","))) {
-		if (sscanf(text, "%x:%x%c", &vendor, &device, &end) == 2 &&
-		    vendor <= 0xffff && device <= 0xffff) {
-			err = use(vendor, device);
-			continue;
-		}
-		pr_err("rashpa: ids: \"%s\" is not vendor:device in hexadecimal\n", text);
-		err = -EINVAL;
-	}
-	kfree(copy);
-	return err;
-}
-
-static int rashpa_id_accept(unsigned int vendor, unsigned int device)
-{
-	return 0;
-}
-
-/* Check the whole parameter when the module is loaded, before anything is bound. */
-static int rashpa_ids_set(const char *val, const struct kernel_param *kp)
-{
-	int err = *val ? rashpa_parse_ids(val, rashpa_id_accept) : 0;
-
-	return err ? err : param_set_charp(val, kp);
-}
-
-static const struct kernel_param_ops rashpa_ids_ops = {
-	.set = rashpa_ids_set,
-	.get = param_get_charp,
-	.free = param_free_charp,
-};
-
-module_param_cb(ids, &rashpa_ids_ops, &ids, 0444);
+module_param(ids, charp, 0444);
 MODULE_PARM_DESC(ids, "functions to bind at load: vendor:device[,vendor:device...] in hexadecimal");
 
 static DEFINE_IDA(rashpa_ids);
-
-static bool rashpa_device_stuck(struct rashpa_device *dev)
-{
-	bool stuck;
-
-	mutex_lock(&dev->hw_lock);
-	stuck = dev->state == RASHPA_STATE_STUCK;
-	mutex_unlock(&dev->hw_lock);
-	return stuck;
-}
 
 /* -------------------------------------------------------------- node ---- */
 
@@ -278,7 +223,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 		err = rashpa_fail(call, err,
 				  "fpga%d is being reset or removed by another process: try again",
 				  dev->id);
-	else if (!err && rashpa_device_stuck(dev))
+	else if (!err && READ_ONCE(dev->state) == RASHPA_STATE_STUCK)
 		err = rashpa_fail(call, -EIO,
 				  "fpga%d was reset and still does not become idle: bus mastering stays off",
 				  dev->id);
@@ -558,19 +503,44 @@ static struct pci_driver rashpa_pci_driver = {
 	.driver.pm = pm_sleep_ptr(&rashpa_pm_ops),
 };
 
-static int rashpa_add_id(unsigned int vendor, unsigned int device)
+/* Add each vendor:device pair of the parameter to the driver, or only check them. */
+static int rashpa_ids_parse(bool add)
 {
-	return pci_add_dynid(&rashpa_pci_driver, vendor, device, PCI_ANY_ID, PCI_ANY_ID, 0, 0, 0);
+	unsigned int vendor, device;
+	char *copy, *rest, *text;
+	int err = 0;
+	char end;
+
+	if (!ids || !*ids)
+		return 0;
+	copy = kstrdup(ids, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	rest = copy;
+	while (!err && (text = strsep(&rest, ","))) {
+		if (sscanf(text, "%x:%x%c", &vendor, &device, &end) != 2 ||
+		    vendor > 0xffff || device > 0xffff) {
+			pr_err("rashpa: ids: \"%s\" is not vendor:device in hexadecimal\n", text);
+			err = -EINVAL;
+		} else if (add) {
+			err = pci_add_dynid(&rashpa_pci_driver, vendor, device, PCI_ANY_ID,
+					    PCI_ANY_ID, 0, 0, 0);
+		}
+	}
+	kfree(copy);
+	return err;
 }
 
 int rashpa_pci_init(void)
 {
-	int err = pci_register_driver(&rashpa_pci_driver);
+	/* check the whole parameter before anything is bound */
+	int err = rashpa_ids_parse(false);
 
+	if (!err)
+		err = pci_register_driver(&rashpa_pci_driver);
 	if (err)
 		return err;
-	if (ids && *ids)
-		err = rashpa_parse_ids(ids, rashpa_add_id);
+	err = rashpa_ids_parse(true);
 	if (err)
 		pci_unregister_driver(&rashpa_pci_driver);
 	return err;
