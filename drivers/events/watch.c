@@ -212,39 +212,24 @@ static int rashpa_watch_check(struct rashpa_call *call, const struct rashpa_sour
 	return rashpa_watch_check_poll(call, add);
 }
 
-/* The memory of @add, with one reference, and its word. */
-static struct dma_buf *rashpa_watch_memory(struct rashpa_call *call,
-					   const struct rashpa_source_add *add,
-					   const void **word)
+/* The memory of words, with one reference, if @fd is open in this mode. */
+static struct dma_buf *rashpa_word_memory(struct rashpa_call *call, int fd, fmode_t mode)
 {
-	struct dma_buf *dmabuf = dma_buf_get(add->memory);
-	struct rashpa_memory *memory;
+	struct dma_buf *dmabuf = dma_buf_get(fd);
 	int err;
 
 	if (IS_ERR(dmabuf)) {
-		rashpa_fail(call, PTR_ERR(dmabuf), "memory: fd %d is not a dma-buf", add->memory);
+		rashpa_fail(call, PTR_ERR(dmabuf), "memory: fd %d is not a dma-buf", fd);
 		return dmabuf;
 	}
-	memory = rashpa_dmabuf_memory(dmabuf);
-	if (!memory) {
+	if (!rashpa_dmabuf_memory(dmabuf))
 		err = rashpa_fail(call, -EXDEV,
-				  "a lock slot must be in host memory of this driver: a buffer, pinned or lock memory");
-		goto out_put;
-	}
-	/* events disclose the word */
-	if (!(dmabuf->file->f_mode & FMODE_READ)) {
-		err = rashpa_fail(call, -EACCES, "the memory is not open for reading");
-		goto out_put;
-	}
-	*word = rashpa_word_find(memory, add->offset);
-	if (!*word) {
-		err = rashpa_fail(call, -ERANGE, "offset 0x%llx is outside the memory of %zu bytes",
-				  add->offset, dmabuf->size);
-		goto out_put;
-	}
-	return dmabuf;
-
-out_put:
+				  "words are in host memory of this driver: a buffer, pinned or lock memory");
+	else if (!(dmabuf->file->f_mode & mode))
+		err = rashpa_fail(call, -EACCES, "the memory is not open for %s",
+				  mode == FMODE_READ ? "reading" : "writing");
+	else
+		return dmabuf;
 	dma_buf_put(dmabuf);
 	return ERR_PTR(err);
 }
@@ -262,10 +247,17 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 	w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
 	if (!w)
 		return ERR_PTR(-ENOMEM);
-	w->dmabuf = rashpa_watch_memory(call, add, &w->word);
+	/* for reading, because events disclose the word */
+	w->dmabuf = rashpa_word_memory(call, add->memory, FMODE_READ);
 	if (IS_ERR(w->dmabuf)) {
 		err = PTR_ERR(w->dmabuf);
 		goto out_free;
+	}
+	w->word = rashpa_word_find(rashpa_dmabuf_memory(w->dmabuf), add->offset);
+	if (!w->word) {
+		err = rashpa_fail(call, -ERANGE, "offset 0x%llx is outside the memory of %zu bytes",
+				  add->offset, w->dmabuf->size);
+		goto out_put;
 	}
 	if (add->head.flags & RASHPA_SOURCE_POLL) {
 		w->budget = add->budget ?: RASHPA_BUDGET_DEFAULT;
@@ -401,24 +393,19 @@ static u32 rashpa_words_look(struct rashpa_words *words)
 int rashpa_ioc_look(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_look *look = arg;
-	struct dma_buf *dmabuf = dma_buf_get(look->fd);
-	struct rashpa_memory *memory;
-	int err = 0;
+	struct dma_buf *dmabuf;
+	struct rashpa_words *words;
+	int err;
 
-	if (IS_ERR(dmabuf))
-		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf", look->fd);
-	memory = rashpa_dmabuf_memory(dmabuf);
-	if (!memory)
-		err = rashpa_fail(call, -EXDEV,
-				  "words are in host memory of this driver: a buffer, pinned or lock memory");
 	/* a program that cannot write words has no reason to have them checked */
-	else if (!(dmabuf->file->f_mode & FMODE_WRITE))
-		err = rashpa_fail(call, -EACCES, "the memory is not open for writing");
-	else
-		err = mutex_lock_interruptible(&memory->importers.words.lock);
+	dmabuf = rashpa_word_memory(call, look->fd, FMODE_WRITE);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	words = &rashpa_dmabuf_memory(dmabuf)->importers.words;
+	err = mutex_lock_interruptible(&words->lock);
 	if (!err) {
-		look->out_events = rashpa_words_look(&memory->importers.words);
-		mutex_unlock(&memory->importers.words.lock);
+		look->out_events = rashpa_words_look(words);
+		mutex_unlock(&words->lock);
 	}
 	dma_buf_put(dmabuf);
 	return err;

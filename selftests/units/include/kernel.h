@@ -129,6 +129,7 @@ static inline int atomic_read(const atomic_t *v) { return *v; }
 static inline void *ERR_PTR(long err) { return (void *)err; }
 static inline long PTR_ERR(const void *p) { return (long)p; }
 static inline bool IS_ERR(const void *p) { return (unsigned long)p >= -(unsigned long)MAX_ERRNO; }
+static inline long PTR_ERR_OR_ZERO(const void *p) { return IS_ERR(p) ? PTR_ERR(p) : 0; }
 
 #define WARN_ON(x)		({ bool _w = (x); if (_w) abort(); _w; })
 #define dev_warn(d, ...)	((void)(d))
@@ -311,6 +312,7 @@ void *page_address(const struct page *page);
 
 #define NUMA_NO_NODE		(-1)
 #define TASK_COMM_LEN		16
+typedef unsigned int fmode_t;
 #define FMODE_READ		1
 #define FMODE_WRITE		2
 
