@@ -274,25 +274,17 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
  * Restore a map automatically only while bus mastering is on. It is off after a stop that failed
  * or had no quiesce sequence: turning it on would resume the old DMA.
  */
-static bool rashpa_map_may_restore(struct rashpa_map *map)
-{
-	bool may;
-
-	mutex_lock(&map->dev->hw_lock);
-	may = map->dev->master && !map->ended;
-	mutex_unlock(&map->dev->hw_lock);
-	return may;
-}
-
 static int rashpa_map_try_restore(struct rashpa_map *map)
 {
 	struct rashpa_call call = {};
+	bool may;
 
 	dma_resv_assert_held(map->dmabuf->resv);
-	if (map->sgt || !rashpa_map_may_restore(map))
-		return 0;
+	mutex_lock(&map->dev->hw_lock);
+	may = map->dev->master && !map->ended;
+	mutex_unlock(&map->dev->hw_lock);
 	/* the reason is lost here: RASHPA_IOC_RESTORE reports it */
-	return rashpa_map_fill_locked(&call, map);
+	return may ? rashpa_map_fill_locked(&call, map) : 0;
 }
 
 void rashpa_map_restore(struct work_struct *work)

@@ -578,29 +578,22 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 	return pieces;
 }
 
-/*
- * A switch may have routed writes of the function directly to the peer. Then the answer that
- * confirmed the stop did not flush them, but a read from the peer does. A read of configuration
- * space has no side effects.
- */
-static void rashpa_peer_flush(struct pci_dev *peer)
-{
-	u16 id;
-
-	pci_read_config_word(peer, PCI_VENDOR_ID, &id);
-}
-
 /* Release the address ranges of a map, whose function has stopped. */
 void rashpa_pieces_put(struct rashpa_pieces *pieces)
 {
+	u16 id;
 	u32 i;
 
 	if (!pieces)
 		return;
-	if (pieces->peer) {
-		rashpa_peer_flush(pieces->peer);
-		pci_dev_put(pieces->peer);
-	}
+	/*
+	 * A switch may have routed writes of the function directly to the peer. Then the answer
+	 * that confirmed the stop did not flush them, but a read from the peer does. A read of
+	 * configuration space has no side effects.
+	 */
+	if (pieces->peer)
+		pci_read_config_word(pieces->peer, PCI_VENDOR_ID, &id);
+	pci_dev_put(pieces->peer);
 	for (i = 0; i < pieces->count; i++) {
 		if (pieces->piece[i].remapped)
 			dma_unmap_resource(&pieces->dev->pdev->dev, pieces->piece[i].address,

@@ -299,20 +299,6 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	return 0;
 }
 
-/*
- * Write the next descriptors, and the place of the ring after the last one.
- *
- * Return: true when the ring is complete.
- */
-static bool rashpa_program_ring(struct rashpa_map *map, u64 *sum)
-{
-	if (!rashpa_fetch_more(map, RASHPA_PROGRAM_BATCH, sum))
-		return false;
-	rashpa_fetch_point(map, rashpa_entry(map->dev, map->first));
-	map->entries = 1;
-	return true;
-}
-
 /* Progress of a PROGRAM call, which releases hw_lock between batches. */
 struct rashpa_program_run {
 	u32 resets;
@@ -338,10 +324,15 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	if (map->dev->resets != run->resets)
 		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: try again",
 				   map->dev->id);
-	run->done = fetched ? rashpa_program_ring(map, &run->sum) :
-				 end == map->table->count;
-	if (fetched && !run->done)
-		return 0;
+	if (fetched) {
+		run->done = rashpa_fetch_more(map, RASHPA_PROGRAM_BATCH, &run->sum);
+		if (!run->done)
+			return 0;
+		rashpa_fetch_point(map, rashpa_entry(map->dev, map->first));
+		map->entries = 1;
+	} else {
+		run->done = end == map->table->count;
+	}
 	while (!fetched && map->entries < end) {
 		const struct rashpa_segment *s = &map->table->segment[map->entries];
 

@@ -450,10 +450,8 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 	mutex_lock(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry)
 		WRITE_ONCE(win->revoked, true);
-	mutex_unlock(&dev->windows_lock);
 	up_write(&dev->bars_lock);
 	/* new faults raise SIGBUS; no new windows, because they need dev->lock */
-	mutex_lock(&dev->windows_lock);
 	rashpa_windows_invalidate(dev);
 	list_for_each_entry_safe(win, next, &dev->open_windows, entry)
 		rashpa_window_forget(win);
