@@ -31,6 +31,7 @@
 
 #include <linux/bits.h>
 #include <linux/build_bug.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/rashpa.h>
 #include <linux/stddef.h>
@@ -141,6 +142,18 @@ long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, un
 int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size);
 void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, size_t min,
 			size_t size);
+
+/* Set *@to to a copy for kvfree(); @last: last member of the struct as first published. */
+#define rashpa_copy(call, to, from, n, usize, last) ({					\
+	typeof(to) _to = (to);								\
+	void *_copy = rashpa_copy_array(call, from, n, usize,				\
+					offsetofend(typeof(**_to), last), sizeof(**_to));	\
+											\
+	if (!IS_ERR(_copy))								\
+		*_to = _copy;								\
+	PTR_ERR_OR_ZERO(_copy);								\
+})
+
 int rashpa_store_array(struct rashpa_call *call, u64 to, u32 n, u32 usize, size_t min,
 		       const void *from, size_t size);
 

@@ -196,11 +196,10 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	err = rashpa_group_check(call, group);
 	if (err)
 		return err;
-	members = rashpa_copy_array(call, group->members, group->n_members, group->member_size,
-				    offsetofend(struct rashpa_member, __reserved),
-				    sizeof(*members));
-	if (IS_ERR(members))
-		return PTR_ERR(members);
+	err = rashpa_copy(call, &members, group->members, group->n_members, group->member_size,
+			  __reserved);
+	if (err)
+		return err;
 	mutex_lock(&ch->sources_lock);
 	/* checked after the copy, which can wait for user memory without a limit */
 	err = rashpa_channel_check(call, ch);

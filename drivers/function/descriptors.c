@@ -145,32 +145,21 @@ static int rashpa_fetch_counts(struct rashpa_call *call, const struct rashpa_fet
 int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
 		      struct rashpa_fetching *fetch)
 {
+	const struct rashpa_fetch *f = &fetch->about;
 	struct rashpa_fetch *in;
-	struct rashpa_fetch_field *fields;
 	int err;
 
-	in = rashpa_copy_array(call, table->fetch, 1, table->fetch_size,
-			       offsetofend(typeof(*in), register_size), sizeof(*in));
-	if (IS_ERR(in))
-		return PTR_ERR(in);
-	fetch->about = *in;
-	kvfree(in);
-	err = rashpa_fetch_counts(call, &fetch->about);
+	err = rashpa_copy(call, &in, table->fetch, 1, table->fetch_size, register_size);
 	if (err)
 		return err;
-	fields = rashpa_copy_array(call, fetch->about.fields, fetch->about.n_fields,
-				   fetch->about.field_size, offsetofend(typeof(*fields), clear),
-				   sizeof(*fields));
-	if (IS_ERR(fields))
-		return PTR_ERR(fields);
-	fetch->fields = fields;
-	fields = rashpa_copy_array(call, fetch->about.registers, fetch->about.n_registers,
-				   fetch->about.register_size,
-				   offsetofend(typeof(*fields), clear), sizeof(*fields));
-	if (IS_ERR(fields))
-		return PTR_ERR(fields);
-	fetch->registers = fields;
-	return 0;
+	fetch->about = *in;
+	kvfree(in);
+	err = rashpa_fetch_counts(call, f);
+	if (!err)
+		err = rashpa_copy(call, &fetch->fields, f->fields, f->n_fields, f->field_size,
+				  clear);
+	return err ?: rashpa_copy(call, &fetch->registers, f->registers, f->n_registers,
+				  f->register_size, clear);
 }
 
 static int rashpa_field_flags(struct rashpa_call *call, const struct rashpa_fetch_field *f,

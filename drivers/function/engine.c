@@ -24,18 +24,17 @@ int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 			 struct rashpa_profile *profile)
 {
 	struct rashpa_profile_engine *in;
-	int err = 0;
+	int err;
 	u32 i;
 
-	in = rashpa_copy_array(call, p->engines, p->n_engines, p->engine_size,
-			       offsetofend(typeof(*in), step_size), sizeof(*in));
-	if (IS_ERR_OR_NULL(in))
-		return PTR_ERR_OR_ZERO(in);
+	err = rashpa_copy(call, &in, p->engines, p->n_engines, p->engine_size, step_size);
+	if (err || !in)
+		return err;
 	profile->engines = kcalloc(p->n_engines, sizeof(*profile->engines), GFP_KERNEL_ACCOUNT);
-	if (!profile->engines)
-		err = -ENOMEM;
-	else
+	if (profile->engines)
 		profile->n_engines = p->n_engines;
+	else
+		err = -ENOMEM;
 	for (i = 0; i < profile->n_engines && !err; i++) {
 		profile->engines[i].about = in[i];
 		if (in[i].n_steps > RASHPA_ENGINE_STEPS_MAX) {

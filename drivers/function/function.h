@@ -354,7 +354,6 @@ int rashpa_device_stop(struct rashpa_device *dev);
 
 /* ------------------------------------------- function/layout.c --- */
 
-int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary, u64 alignment);
 const struct rashpa_profile_window *

@@ -13,20 +13,6 @@ struct rashpa_field {
 	u32 bits;
 };
 
-/* Copy the layout of a table entry from user space, without checks. */
-int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l)
-{
-	struct rashpa_layout *in;
-
-	in = rashpa_copy_array(call, from, 1, size, offsetofend(struct rashpa_layout, sum_bits),
-			       sizeof(*in));
-	if (IS_ERR(in))
-		return PTR_ERR(in);
-	*l = *in;
-	kvfree(in);
-	return 0;
-}
-
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 {
 	const struct rashpa_field f[] = {

@@ -127,10 +127,17 @@ void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profi
 static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_profile_table *t,
 			      struct rashpa_profile *profile)
 {
+	struct rashpa_layout *layout;
 	int err;
 
-	if (!t->fetch && !t->fetch_size)
-		return rashpa_layout_fetch(call, t->layout, t->layout_size, &profile->layout);
+	if (!t->fetch && !t->fetch_size) {
+		err = rashpa_copy(call, &layout, t->layout, 1, t->layout_size, sum_bits);
+		if (err)
+			return err;
+		profile->layout = *layout;
+		kvfree(layout);
+		return 0;
+	}
 	if (t->layout || t->layout_size)
 		return rashpa_fail(call, -EINVAL,
 				   "the layout of an entry and the format of a ring exclude each other");
@@ -144,31 +151,25 @@ static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_prof
 int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile)
 {
-	struct rashpa_profile_window *windows;
-	struct rashpa_profile_table *table;
 	int err = rashpa_profile_limits(call, p);
 
 	if (err)
 		return err;
-	windows = rashpa_copy_array(call, p->windows, p->n_windows, p->window_size,
-				    offsetofend(typeof(*windows), __reserved), sizeof(*windows));
-	if (IS_ERR(windows))
-		return PTR_ERR(windows);
-	profile->windows = windows;
+	err = rashpa_copy(call, &profile->windows, p->windows, p->n_windows, p->window_size,
+			  __reserved);
+	if (err)
+		return err;
 	profile->n_windows = p->n_windows;
 	profile->quiesce_us = p->quiesce_us;
 	profile->limits.max_segment = p->max_segment;
 	profile->limits.boundary = p->boundary;
 	profile->limits.alignment = p->alignment;
 	err = rashpa_sequence_fetch(call, &profile->quiesce, p->steps, p->n_steps, p->step_size);
-	if (err)
-		return err;
-	table = rashpa_copy_array(call, p->table, !!p->table, p->table_size,
-				  offsetofend(typeof(*table), fetch_size), sizeof(*table));
-	if (IS_ERR(table))
-		return PTR_ERR(table);
-	profile->table = table;
-	err = table ? rashpa_table_fetch(call, table, profile) : 0;
+	if (!err)
+		err = rashpa_copy(call, &profile->table, p->table, !!p->table, p->table_size,
+				  fetch_size);
+	if (!err && profile->table)
+		err = rashpa_table_fetch(call, profile->table, profile);
 	profile->limits.segment_size = profile->layout.segment_size;
 	return err ?: rashpa_engines_fetch(call, p, profile);
 }

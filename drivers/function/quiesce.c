@@ -112,15 +112,10 @@ void rashpa_sequence_free(struct rashpa_device *dev, struct rashpa_sequence *s)
 int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from, u32 n,
 			  u32 size)
 {
-	struct rashpa_profile_step *step;
+	int err = rashpa_copy(call, &s->step, from, n, size, __reserved);
 
-	step = rashpa_copy_array(call, from, n, size, offsetofend(typeof(*step), __reserved),
-				 sizeof(*step));
-	if (IS_ERR(step))
-		return PTR_ERR(step);
-	s->step = step;
-	s->n = n;
-	return 0;
+	s->n = err ? 0 : n;
+	return err;
 }
 
 /* Map the registers of a checked sequence. */
