@@ -454,7 +454,6 @@ void rashpa_maps_exit(void);
 
 int rashpa_vectors_init(struct rashpa_device *dev);
 void rashpa_vectors_free(struct rashpa_device *dev, u32 requested);
-void rashpa_vector_free(struct rashpa_vector *vector);
 u64 rashpa_vectors_sum(struct rashpa_device *dev);
 
 /* ---------------------------------------------- function/pci.c --- */

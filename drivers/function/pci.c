@@ -436,8 +436,7 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 out_vectors:
 	pci_set_drvdata(pdev, NULL);
-	if (dev->n_vectors)
-		rashpa_vectors_free(dev, dev->n_vectors);
+	rashpa_vectors_free(dev, dev->n_vectors);
 out_regions:
 	pci_release_selected_regions(pdev, bars);
 out_disable:
@@ -455,7 +454,6 @@ static void rashpa_remove(struct pci_dev *pdev)
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 	LIST_HEAD(ended);
-	u32 vectors;
 
 	rashpa_node_remove(&dev->dev, &dev->cdev);
 	mutex_lock(&dev->lock);
@@ -470,20 +468,13 @@ static void rashpa_remove(struct pci_dev *pdev)
 	WRITE_ONCE(dev->gone, true);
 	rashpa_profile_drop(dev, &dev->profile);
 	mutex_unlock(&dev->hw_lock);
-	/*
-	 * Pending interrupts are delivered before GONE, the last event. Listeners stay on the
-	 * lists of the vectors, so dev->vectors is freed on release.
-	 */
-	vectors = dev->n_vectors;
-	while (vectors--)
-		rashpa_vector_free(&dev->vectors[vectors]);
+	/* pending interrupts are delivered before GONE, the last event */
+	rashpa_vectors_free(dev, dev->n_vectors);
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_GONE);
 	rashpa_origin_fire(&dev->end, 0);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);
 	wait_event(dev->imports_wait, !atomic_read(&dev->n_imports));
-
-	pci_free_irq_vectors(pdev);
 	pci_release_selected_regions(pdev, pci_select_bars(pdev, IORESOURCE_MEM));
 	pci_disable_device(pdev);
 	put_device(&dev->dev);

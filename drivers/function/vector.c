@@ -32,19 +32,14 @@ static void rashpa_vector_mask(struct rashpa_origin *origin, bool mask)
 		enable_irq(vector->irq);
 }
 
-void rashpa_vector_free(struct rashpa_vector *vector)
-{
-	rashpa_origin_end(&vector->origin);
-	free_irq(vector->irq, vector);
-}
-
+/* Listeners stay on the lists of the vectors until the function is released. */
 void rashpa_vectors_free(struct rashpa_device *dev, u32 requested)
 {
-	while (requested--)
-		rashpa_vector_free(&dev->vectors[requested]);
+	while (requested--) {
+		rashpa_origin_end(&dev->vectors[requested].origin);
+		free_irq(dev->vectors[requested].irq, &dev->vectors[requested]);
+	}
 	pci_free_irq_vectors(dev->pdev);
-	kfree(dev->vectors);
-	dev->vectors = NULL;
 }
 
 /* A function without message interrupts is still usable: it can signal through lock memory. */
