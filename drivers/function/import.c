@@ -162,7 +162,7 @@ static bool rashpa_map_settled(struct rashpa_map *map)
  */
 static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *map)
 {
-	struct rashpa_pieces *pieces = NULL;
+	struct rashpa_pieces *pieces;
 	struct sg_table *sgt;
 	int err;
 
@@ -177,16 +177,16 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 	sgt = dma_buf_map_attachment(map->attach, map->dir);
 	if (IS_ERR(sgt))
 		return rashpa_map_fail_mapping(call, map, PTR_ERR(sgt));
-	if (!rashpa_map_settled(map)) {
-		err = -EINPROGRESS;
+	map->sgt = sgt;
+	err = rashpa_map_settled(map) ? 0 : -EINPROGRESS;
+	if (err)
 		goto out_unmap;
-	}
 	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
 	if (IS_ERR(pieces)) {
 		err = PTR_ERR(pieces);
-		pieces = NULL;
 		goto out_unmap;
 	}
+	map->pieces = pieces;
 	/* this driver's host memory needs no search of BARs */
 	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_dmabuf_memory(map->dmabuf),
 				  map->device_only);
@@ -194,14 +194,12 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 		err = rashpa_map_build(call, map, pieces);
 	if (err)
 		goto out_unmap;
-	map->pieces = pieces;
-	map->sgt = sgt;
 	map->restored = jiffies;
 	wake_up_all(&map->wait);
 	return 0;
 
 out_unmap:
-	rashpa_map_unmap_sgt(map, map->attach, pieces, sgt);
+	rashpa_map_unmap(map);
 	return err;
 }
 
@@ -232,7 +230,7 @@ int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map)
 	int err;
 
 	lockdep_assert_held(&map->lock);
-	do {
+	for (;;) {
 		err = dma_resv_lock_interruptible(map->dmabuf->resv, NULL);
 		if (err)
 			return rashpa_fail(call, -EINTR, "interrupted by a signal");
@@ -242,10 +240,9 @@ int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map)
 		dma_resv_unlock(map->dmabuf->resv);
 		if (err == -EINPROGRESS)
 			err = rashpa_map_settle(call, map, end);
-		else
+		if (err)
 			return err;
-	} while (!err);
-	return err;
+	}
 }
 
 int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)

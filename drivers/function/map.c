@@ -55,7 +55,7 @@ static void rashpa_map_detach(struct rashpa_map *map)
 	if (map->attach) {
 		dma_resv_lock(map->dmabuf->resv, NULL);
 		if (map->sgt)
-			rashpa_map_unmap(map, map->attach);
+			rashpa_map_unmap(map);
 		if (map->pinned)
 			dma_buf_unpin(map->attach);
 		dma_resv_unlock(map->dmabuf->resv);

@@ -134,9 +134,7 @@ extern struct workqueue_struct *rashpa_map_wq;
 extern const struct dma_buf_attach_ops rashpa_attach_ops;
 
 void rashpa_map_event(struct rashpa_map *map, u32 state);
-void rashpa_map_unmap_sgt(struct rashpa_map *map, struct dma_buf_attachment *attach,
-			  struct rashpa_pieces *pieces, struct sg_table *sgt);
-void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach);
+void rashpa_map_unmap(struct rashpa_map *map);
 void rashpa_map_revoke(struct rashpa_map *map, bool for_good);
 
 /* ------------------------------------------- function/import.c --- */

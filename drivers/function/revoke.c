@@ -17,20 +17,16 @@ void rashpa_map_event(struct rashpa_map *map, u32 state)
 	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
 }
 
-/* Unmap and flush: afterwards an IOMMU blocks the addresses, even if the function sends them. */
-void rashpa_map_unmap_sgt(struct rashpa_map *map, struct dma_buf_attachment *attach,
-			  struct rashpa_pieces *pieces, struct sg_table *sgt)
+/*
+ * Return the mapping to the exporter; the function must not use its addresses any more. After the
+ * flush an IOMMU blocks them, even if the function sends them.
+ */
+void rashpa_map_unmap(struct rashpa_map *map)
 {
-	dma_resv_assert_held(attach->dmabuf->resv);
-	rashpa_pieces_put(pieces);
-	dma_buf_unmap_attachment(attach, sgt, map->dir);
+	dma_resv_assert_held(map->dmabuf->resv);
+	rashpa_pieces_put(map->pieces);
+	dma_buf_unmap_attachment(map->attach, map->sgt, map->dir);
 	rashpa_path_flush(map->dev->pdev);
-}
-
-/* Return the mapping to the exporter; the function must not use its addresses any more. */
-void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach)
-{
-	rashpa_map_unmap_sgt(map, attach, map->pieces, map->sgt);
 	map->pieces = NULL;
 	map->sgt = NULL;
 }
@@ -177,7 +173,7 @@ static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (map->sgt) {
 		rashpa_map_revoke(map, false);
-		rashpa_map_unmap(map, attach);
+		rashpa_map_unmap(map);
 	}
 	/* a revoked map, too: the exporter signals that something has changed */
 	rashpa_map_restore_soon(map);
