@@ -286,12 +286,7 @@ static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)
 int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 depth);
 int rashpa_ring_mmap(struct file *file, struct vm_area_struct *vma);
 
-/**
- * rashpa_ring_used() - number of records that the consumer has not taken
- * @ch: the channel, its lock held
- *
- * Return: at most the depth, also if the tail is invalid.
- */
+/* Records that the consumer has not taken: at most the depth, also if the tail is invalid. */
 static inline u64 rashpa_ring_used(struct rashpa_channel *ch)
 {
 	/* pairs with the consumer's release: it has read the records before the tail */
@@ -301,17 +296,13 @@ static inline u64 rashpa_ring_used(struct rashpa_channel *ch)
 	return min3(used, (u64)ch->depth, ch->head);
 }
 
-/**
- * rashpa_ring_room() - check for room for one more record
- * @ch: the channel, its lock held
- *
- * The consumer's page is in another CPU's cache: it is read only if the last known tail leaves no
- * room.
- *
- * Return: true if there is room.
+/*
+ * Is there room for one more record? The consumer's page is in another CPU's cache: read it only if
+ * the last known tail leaves no room.
  */
 static inline bool rashpa_ring_room(struct rashpa_channel *ch)
 {
+	lockdep_assert_held(&ch->lock);
 	if (ch->head - ch->tail >= ch->depth)
 		ch->tail = ch->head - rashpa_ring_used(ch);
 	return ch->head - ch->tail < ch->depth;

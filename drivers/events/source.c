@@ -161,14 +161,6 @@ static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel 
 	return 0;
 }
 
-static int rashpa_listener_join(struct rashpa_call *call, struct rashpa_listener *l,
-				struct rashpa_origin *origin)
-{
-	l->subscriber.notify = rashpa_listener_notify;
-	l->subscriber.user = l->charge.shared ? l->charge.user : NULL;
-	return rashpa_origin_join(call, origin, &l->subscriber);
-}
-
 /*
  * The word may have changed, and its interrupt come, before the source subscribed. Without an event
  * now, producer and consumer could wait for each other.
@@ -200,8 +192,11 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	/* before the first event */
 	if (l->watch)
 		l->watch->listener = l;
-	if (origin)
-		err = rashpa_listener_join(call, l, origin);
+	if (origin) {
+		l->subscriber.notify = rashpa_listener_notify;
+		l->subscriber.user = l->charge.shared ? l->charge.user : NULL;
+		err = rashpa_origin_join(call, origin, &l->subscriber);
+	}
 	if (err) {
 		rashpa_listener_id_put(ch, l);
 		return err;
@@ -356,15 +351,6 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 	return err;
 }
 
-/* Remove @l from its channel, whose sources_lock is held. Its events end before its id is free. */
-static void rashpa_listener_detach(struct rashpa_listener *l)
-{
-	rashpa_listener_stop(l);
-	if (l->group)
-		rashpa_group_end(l);
-	rashpa_listener_id_put(l->channel, l);
-}
-
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
@@ -381,8 +367,13 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 	else if (l->membership)
 		err = rashpa_fail(call, -EBUSY, "source %u is a member of group %u: end that first",
 				  del->id, l->membership->group->listener->id);
-	else
-		rashpa_listener_detach(l);
+	if (!err) {
+		/* events end before the id is free */
+		rashpa_listener_stop(l);
+		if (l->group)
+			rashpa_group_end(l);
+		rashpa_listener_id_put(ch, l);
+	}
 	mutex_unlock(&ch->sources_lock);
 	/* takes dev->lock, which is outside of sources_lock */
 	if (!err)

@@ -319,16 +319,10 @@ void rashpa_watch_free(struct rashpa_watch *w)
 /* words that are checked at a time with interrupts off */
 #define RASHPA_LOOK_BATCH	16
 
-/**
- * struct rashpa_look_walk - progress of a LOOK
- * @words: sources of the memory; locked
- * @cursor: list element after the last checked source
- * @left: sources to check; later ones check their word when they are added
- * @events: number of events
- */
+/* Progress of a LOOK: later sources check their word when they are added. */
 struct rashpa_look_walk {
 	struct rashpa_words *words;
-	struct rashpa_subscriber cursor;
+	struct rashpa_subscriber cursor;	/* in the list after the last checked source */
 	u32 left;
 	u32 events;
 };
@@ -372,7 +366,6 @@ static u32 rashpa_words_look(struct rashpa_words *words)
 {
 	struct rashpa_origin *origin = &words->origin;
 	struct rashpa_look_walk k = { .words = words };
-	bool more;
 
 	lockdep_assert_held(&words->lock);
 	spin_lock_irq(&origin->lock);
@@ -380,10 +373,8 @@ static u32 rashpa_words_look(struct rashpa_words *words)
 	k.left = origin->n_subscribers;
 	list_add(&k.cursor.entry, &origin->subscribers);
 	spin_unlock_irq(&origin->lock);
-	do {
-		more = rashpa_look_batch(&k);
+	while (rashpa_look_batch(&k))
 		cond_resched();
-	} while (more);
 	spin_lock_irq(&origin->lock);
 	list_del(&k.cursor.entry);
 	spin_unlock_irq(&origin->lock);

@@ -165,20 +165,13 @@ bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length)
 	       last <= rashpa_dma_limit(dev);
 }
 
-/**
- * struct rashpa_place - memory that an address leads to
- * @peer: function whose BAR contains the address, with one reference; NULL for host memory
- * @bar: BAR number of @peer
- * @device: device memory outside of BARs
- * @start: CPU address of the first byte of the BAR or range of host memory
- * @end: CPU address of its last byte
- */
+/* Memory that an address leads to. */
 struct rashpa_place {
-	struct pci_dev *peer;
-	u32 bar;
-	bool device;
+	struct pci_dev *peer;		/* one reference; NULL for host memory */
+	u32 bar;			/* of @peer */
+	bool device;			/* device memory outside of BARs */
 	phys_addr_t start;
-	phys_addr_t end;
+	phys_addr_t end;		/* CPU address of the last byte */
 };
 
 static bool rashpa_place_has(const struct rashpa_place *place, phys_addr_t phys)
@@ -253,23 +246,14 @@ static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys, struc
 	return false;
 }
 
-/**
- * struct rashpa_check - state of the check of a map
- * @call: the ioctl, for the error sentence
- * @dev: importing function
- * @domain: IOMMU domain of @dev, NULL without translation
- * @pieces: pieces to check
- * @place: place of the last checked address, valid if @found
- * @gap: last found range that contains no BAR
- * @found: at least one place was found
- */
+/* State of the check of a map. */
 struct rashpa_check {
 	struct rashpa_call *call;
 	struct rashpa_device *dev;
-	struct iommu_domain *domain;
+	struct iommu_domain *domain;	/* of @dev, NULL without translation */
 	struct rashpa_pieces *pieces;
-	struct rashpa_place place;
-	struct rashpa_place gap;
+	struct rashpa_place place;	/* of the last checked address, valid if @found */
+	struct rashpa_place gap;	/* last found range that contains no BAR */
 	bool found;
 };
 

@@ -58,14 +58,9 @@ struct rashpa_window {
 	struct rashpa_charge charge;
 };
 
-/**
- * struct rashpa_window_mapping - mapping of a window for an importer
- * @sgt: addresses for the importer
- * @mapped: mapped in the IOMMU of the importer
- */
 struct rashpa_window_mapping {
 	struct sg_table sgt;
-	bool mapped;
+	bool mapped;			/* in the IOMMU of the importer */
 };
 
 /* ------------------------------------------------------ CPU mappings ---- */
