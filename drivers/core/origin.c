@@ -8,10 +8,6 @@
 #include "core/account.h"
 #include "core/origin.h"
 
-/**
- * rashpa_origin_init() - an origin without events and subscribers
- * @origin: the origin
- */
 void rashpa_origin_init(struct rashpa_origin *origin)
 {
 	spin_lock_init(&origin->lock);
@@ -27,19 +23,13 @@ static void rashpa_origin_mask(struct rashpa_origin *origin, bool mask)
 	origin->mask(origin, mask);
 }
 
-/**
- * rashpa_origin_unmask() - a subscriber needs the next event again
- * @origin: the origin, locked
- */
+/* A subscriber needs the next event again; the origin is locked. */
 void rashpa_origin_unmask(struct rashpa_origin *origin)
 {
 	rashpa_origin_mask(origin, false);
 }
 
-/**
- * rashpa_origin_end() - never mask or unmask again, because the device goes
- * @origin: the origin
- */
+/* Never mask or unmask again, because the device goes. */
 void rashpa_origin_end(struct rashpa_origin *origin)
 {
 	spin_lock_irq(&origin->lock);
@@ -58,11 +48,7 @@ static void rashpa_origin_add_locked(struct rashpa_origin *origin,
 	rashpa_origin_mask(origin, false);
 }
 
-/**
- * rashpa_origin_add() - subscribe, without a limit
- * @origin: an origin that fires in process context only
- * @subscriber: with @notify set
- */
+/* Subscribe to an origin that fires in process context only, without a limit. */
 void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_subscriber *subscriber)
 {
 	spin_lock_irq(&origin->lock);
@@ -99,14 +85,7 @@ static int rashpa_origin_check(struct rashpa_call *call, const struct rashpa_ori
 			   n, origin->hard ? "interrupt" : "listeners");
 }
 
-/**
- * rashpa_origin_join() - subscribe within the limits
- * @call: the ioctl, for the reason
- * @origin: the origin
- * @subscriber: with @notify and @user set
- *
- * Return: 0, or -ENOSPC at a limit.
- */
+/* Subscribe with @notify and @user set. Return: 0, or -ENOSPC at a limit. */
 int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 		       struct rashpa_subscriber *subscriber)
 {
@@ -120,10 +99,7 @@ int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 	return err;
 }
 
-/**
- * rashpa_origin_leave() - end a subscription: no callback runs after this returns
- * @subscriber: any; without an origin nothing happens
- */
+/* End a subscription, if any: no callback runs after this returns. */
 void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 {
 	struct rashpa_origin *origin = subscriber->origin;
@@ -141,12 +117,9 @@ void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 	subscriber->origin = NULL;
 }
 
-/**
- * rashpa_origin_fire() - count an event and notify the subscribers
- * @origin: the origin
- * @value: passed to them
- *
- * Context: any. The time is taken before the callbacks, in the order of the sequence.
+/*
+ * Count an event and notify the subscribers, in any context. The time is taken before the
+ * callbacks, in the order of the sequence.
  */
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 {

@@ -434,13 +434,9 @@ static struct rashpa_descriptors *rashpa_ring_find(struct pci_dev *pdev, u32 siz
 	return ring;
 }
 
-/**
- * rashpa_fetch_room() - allocate a ring for all segments that a map can have
- * @call: the ioctl
- * @map: the map, not detached; its lock is held
- * @fetch: copy of the function's format; its pointers are not used
- *
- * Return: 0, -E2BIG, -EDQUOT, -ENOMEM, -EINTR.
+/*
+ * Allocate a ring for all segments that a map can have, before it is detached. @fetch: copy of the
+ * function's format, whose pointers are not used. Return: 0, -E2BIG, -EDQUOT, -ENOMEM, -EINTR.
  */
 int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 		      const struct rashpa_fetching *fetch)
@@ -524,15 +520,9 @@ static const char * const rashpa_kind_names[] = {
 	[RASHPA_FETCH_COUNT] = "the number of descriptors",
 };
 
-/**
- * rashpa_fetch_fits() - check that segments of a map fit into descriptors
- * @call: the ioctl
- * @map: valid map with a ring; hw_lock held
- * @from: first segment
- * @end: last segment + 1
- * @sum: bytes of the segments before @from on entry, before @end on return
- *
- * Return: 0, -EINVAL, -EOVERFLOW.
+/*
+ * Check that the segments from @from to before @end fit into descriptors. @sum: bytes of the
+ * segments before @from, then before @end. Return: 0, -EINVAL, -EOVERFLOW.
  */
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
 		      u64 *sum)
@@ -598,13 +588,9 @@ static void rashpa_descriptor_write(const struct rashpa_map *map, u32 i, u64 sum
 	memcpy(rashpa_descriptor(map->ring, i), image, map->ring->size);
 }
 
-/**
- * rashpa_fetch_more() - write the next descriptors of a map
- * @map: valid map whose segments fit; hw_lock held
- * @most: largest number of descriptors to write
- * @sum: bytes of the written segments, updated
- *
- * Return: true if all descriptors are written.
+/*
+ * Write the next @most descriptors at most, whose segments fit. @sum: bytes of the written
+ * segments. Return: true when the ring is complete.
  */
 bool rashpa_fetch_more(struct rashpa_map *map, u32 most, u64 *sum)
 {
