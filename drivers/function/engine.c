@@ -63,8 +63,7 @@ static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *de
 		return rashpa_fail(call, -EINVAL,
 				   "engine %s: bounds at 0x%llx: not a multiple of 4", e->name,
 				   offset);
-	if (!rashpa_bar_is_memory(dev, e->bar) ||
-	    !rashpa_bar_range_ok(dev, e->bar, offset, sizeof(u32)))
+	if (!rashpa_bar_range_ok(dev, e->bar, offset, sizeof(u32)))
 		return rashpa_fail(call, -ERANGE, "engine %s: bounds at 0x%llx are outside BAR %u",
 				   e->name, offset, e->bar);
 	if (t->bar == e->bar && rashpa_ranges_overlap(t->offset, t->length, offset, sizeof(u32)))
@@ -313,13 +312,9 @@ static int rashpa_engine_stop(struct rashpa_device *dev, struct rashpa_engine *e
 	return err;
 }
 
-/**
- * rashpa_engines_stop() - stop all DMA of some engines
- * @dev: the function, hw_lock held, not being reset
- * @which: bitmap of the engines
- * @end: rashpa_profile_deadline() at the start of the stop
- *
- * After an error the caller must stop the whole function, and after -ENXIO write the bounds again.
+/*
+ * Stop all DMA of the engines of this bitmap, outside of a reset. After an error the caller must
+ * stop the whole function, and after -ENXIO write the bounds again.
  *
  * Return: 0, -ENODEV (not reachable), -EIO (does not answer), -ETIMEDOUT (an engine does not become
  * idle), -ENXIO (bounds have changed).

@@ -146,12 +146,7 @@ struct rashpa_profile {
 	u32 n_engines;
 };
 
-/**
- * struct rashpa_bar_range - a part of a BAR
- * @bar: BAR number
- * @offset: offset in the BAR in bytes
- * @length: length in bytes, 0 for an empty range
- */
+/* A part of a BAR, empty with length 0. */
 struct rashpa_bar_range {
 	u32 bar;
 	u64 offset;

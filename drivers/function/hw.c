@@ -34,9 +34,10 @@ bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar)
 
 bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 {
-	u64 size = pci_resource_len(dev->pdev, bar);
-
-	return offset <= size && length <= size - offset;
+	if (!rashpa_bar_is_memory(dev, bar))
+		return false;
+	return offset <= pci_resource_len(dev->pdev, bar) &&
+	       length <= pci_resource_len(dev->pdev, bar) - offset;
 }
 
 /* Does the function or bridge answer, and does it decode memory accesses? */

@@ -250,9 +250,9 @@ static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys, struc
 struct rashpa_check {
 	struct rashpa_call *call;
 	struct rashpa_device *dev;
-	struct iommu_domain *domain;	/* of @dev, NULL without translation */
+	struct iommu_domain *domain;	/* domain of @dev, NULL without translation */
 	struct rashpa_pieces *pieces;
-	struct rashpa_place place;	/* of the last checked address, valid if @found */
+	struct rashpa_place place;	/* place of the last checked address, if @found */
 	struct rashpa_place gap;	/* last found range that contains no BAR */
 	bool found;
 };
@@ -450,16 +450,10 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 	return 0;
 }
 
-/**
- * rashpa_pieces_check() - verify what the addresses of a map lead to
- * @call: the ioctl, for the error sentence
- * @dev: importing function
- * @pieces: result of rashpa_pieces_get(); class and peer are filled in, untranslated addresses
- *	are replaced
- * @host: the memory is known to be host memory: skip the search of BARs
- * @device_only: refuse host memory
- *
- * Return: 0, -EREMOTEIO, -EOVERFLOW, -ENXIO.
+/*
+ * Verify where the addresses of a map lead: fill in class and peer, and replace untranslated
+ * addresses. @host: known to be host memory, so BARs are not searched. @device_only: refuse host
+ * memory. Return: 0, -EREMOTEIO, -EOVERFLOW, -ENXIO.
  */
 int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 			struct rashpa_pieces *pieces, bool host, bool device_only)

@@ -136,14 +136,9 @@ int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
 int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
-	int err;
 
-	err = rashpa_device_lock(call, dev);
-	if (err)
-		return err;
-	mutex_unlock(&dev->lock);
 	/* after a removal, too: the number stays reserved while this file is open */
-	return rashpa_holdings(call, arg, dev->id);
+	return rashpa_device_check_present(call, dev) ?: rashpa_holdings(call, arg, dev->id);
 }
 
 static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev)

@@ -60,8 +60,7 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 		return rashpa_fail(call, -EINVAL,
 				   "the table at 0x%llx of 0x%llx bytes must be aligned to 4 and not empty",
 				   t->offset, t->length);
-	if (!rashpa_bar_is_memory(dev, t->bar) ||
-	    !rashpa_bar_range_ok(dev, t->bar, t->offset, t->length))
+	if (!rashpa_bar_range_ok(dev, t->bar, t->offset, t->length))
 		return rashpa_fail(call, -ERANGE,
 				   "the table at 0x%llx of 0x%llx bytes is outside BAR %u",
 				   t->offset, t->length, t->bar);

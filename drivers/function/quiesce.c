@@ -159,8 +159,7 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 		return rashpa_fail(call, -EINVAL,
 				   "%sstep %u: offset 0x%llx is not a multiple of 4",
 				   prefix, i, s->offset);
-	if (!rashpa_bar_is_memory(dev, s->bar) ||
-	    !rashpa_bar_range_ok(dev, s->bar, s->offset, sizeof(u32)))
+	if (!rashpa_bar_range_ok(dev, s->bar, s->offset, sizeof(u32)))
 		return rashpa_fail(call, -ERANGE, "%sstep %u: 0x%llx is outside BAR %u",
 				   prefix, i, s->offset, s->bar);
 	return 0;
@@ -209,13 +208,9 @@ u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err)
 	return RASHPA_DEVICE_EVENT_STUCK;
 }
 
-/**
- * rashpa_device_stop_locked() - stop all DMA of a function
- * @dev: the function, hw_lock held
- * @end: rashpa_profile_deadline() at the start of the stop
- *
- * Runs the quiesce sequence of the profile. Without a sequence, or if it fails, turns bus mastering
- * off. The caller updates rashpa_device.quiesces and sends the event.
+/*
+ * Run the quiesce sequence of the profile until @end. Without a sequence, or if it fails, turn bus
+ * mastering off. The caller updates rashpa_device.quiesces and sends the event.
  *
  * Return: 0 if nothing was running, RASHPA_DEVICE_EVENT_QUIESCED, or RASHPA_DEVICE_EVENT_STUCK if
  * the sequence failed (the memory is safe all the same).

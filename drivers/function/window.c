@@ -659,16 +659,6 @@ static int rashpa_window_combine(struct rashpa_call *call, struct rashpa_window 
 			   win->bar);
 }
 
-/* All ones, as reads of a removed function return. */
-static int rashpa_window_make_blank(struct rashpa_window *win)
-{
-	win->blank = alloc_page(GFP_KERNEL_ACCOUNT);
-	if (!win->blank)
-		return -ENOMEM;
-	memset(page_address(win->blank), 0xff, PAGE_SIZE);
-	return 0;
-}
-
 /* The function is locked. After an error the caller frees @win. */
 static int rashpa_window_make(struct rashpa_call *call, struct rashpa_window *win, bool blank)
 {
@@ -681,12 +671,18 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_window *wi
 		return err;
 	win->phys = pci_resource_start(dev->pdev, win->bar) + win->offset;
 	win->bus = pci_bus_address(dev->pdev, win->bar) + win->offset;
-	if (blank)
-		err = rashpa_window_make_blank(win);
-	if (!err && win->cache == RASHPA_CACHE_WC)
+	if (blank) {
+		win->blank = alloc_page(GFP_KERNEL_ACCOUNT);
+		if (!win->blank)
+			return -ENOMEM;
+		/* as reads of a removed function return */
+		memset(page_address(win->blank), 0xff, PAGE_SIZE);
+	}
+	if (win->cache == RASHPA_CACHE_WC) {
 		err = rashpa_window_combine(call, win);
-	if (err)
-		return err;
+		if (err)
+			return err;
+	}
 	info.ops = &rashpa_window_ops;
 	info.size = win->length;
 	info.flags = O_RDWR;

@@ -41,7 +41,7 @@ void writel(u32 value, void *at) { *(u32 *)at = value; }
 
 bool rashpa_bar_range_ok(struct rashpa_device *d, u32 bar, u64 offset, u64 length)
 {
-	return offset <= BAR && length <= BAR - offset;
+	return rashpa_bar_is_memory(d, bar) && offset <= BAR && length <= BAR - offset;
 }
 
 void *pci_iomap_range(struct pci_dev *p, u32 bar, u64 offset, u64 length)
