@@ -65,16 +65,9 @@ static void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequen
 
 /* ----------------------------------------------------------- groups --- */
 
-static u64 *rashpa_member_leaf(const struct rashpa_membership *m)
-{
-	struct rashpa_group *g = m->group;
-
-	return &g->least[g->width + (m - g->member)];
-}
-
 u64 rashpa_member_position(const struct rashpa_membership *m)
 {
-	return *rashpa_member_leaf(m);
+	return m->group->least[m->group->width + (m - m->group->member)];
 }
 
 /* The minimum of all positions is at the root. */

@@ -126,18 +126,6 @@ void rashpa_fetch_free(struct rashpa_fetching *fetch)
 	*fetch = (struct rashpa_fetching) { };
 }
 
-static int rashpa_fetch_counts(struct rashpa_call *call, const struct rashpa_fetch *f)
-{
-	if (!f->n_fields || f->n_fields > RASHPA_FETCH_FIELDS_MAX)
-		return rashpa_fail(call, -EINVAL, "a descriptor of %u fields: must be 1 to %u",
-				   f->n_fields, RASHPA_FETCH_FIELDS_MAX);
-	if (!f->n_registers || f->n_registers > RASHPA_FETCH_REGISTERS_MAX)
-		return rashpa_fail(call, -EINVAL,
-				   "%u parts of registers describe a ring: must be 1 to %u",
-				   f->n_registers, RASHPA_FETCH_REGISTERS_MAX);
-	return 0;
-}
-
 /*
  * Copy the format of rings from user space; only the numbers of fields are checked. The caller
  * frees it, also after an error.
@@ -154,10 +142,14 @@ int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_tabl
 		return err;
 	fetch->about = *in;
 	kvfree(in);
-	err = rashpa_fetch_counts(call, f);
-	if (!err)
-		err = rashpa_copy(call, &fetch->fields, f->fields, f->n_fields, f->field_size,
-				  clear);
+	if (!f->n_fields || f->n_fields > RASHPA_FETCH_FIELDS_MAX)
+		return rashpa_fail(call, -EINVAL, "a descriptor of %u fields: must be 1 to %u",
+				   f->n_fields, RASHPA_FETCH_FIELDS_MAX);
+	if (!f->n_registers || f->n_registers > RASHPA_FETCH_REGISTERS_MAX)
+		return rashpa_fail(call, -EINVAL,
+				   "%u parts of registers describe a ring: must be 1 to %u",
+				   f->n_registers, RASHPA_FETCH_REGISTERS_MAX);
+	err = rashpa_copy(call, &fetch->fields, f->fields, f->n_fields, f->field_size, clear);
 	return err ?: rashpa_copy(call, &fetch->registers, f->registers, f->n_registers,
 				  f->register_size, clear);
 }

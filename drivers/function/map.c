@@ -446,19 +446,6 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	return map;
 }
 
-static int rashpa_map_charge(struct rashpa_call *call, struct rashpa_map *map)
-{
-	struct rashpa_info info = {};
-	int err;
-
-	err = rashpa_charge(call, &map->charge, RASHPA_RESOURCE_MAPS, map->dev->id, 1, 0);
-	if (err)
-		return err;
-	rashpa_charge_tell(&map->charge, map->id, rashpa_export_info(map->dmabuf, &info) ?
-			   info.out_name : map->dmabuf->exp_name);
-	return 0;
-}
-
 /* If the memory moves after this, the generation changes. */
 static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_make *arg)
 {
@@ -510,6 +497,7 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 					   const struct rashpa_map_make *arg,
 					   struct dma_buf *dmabuf)
 {
+	struct rashpa_info info = {};
 	struct rashpa_map *map;
 	u64 length;
 	int err;
@@ -520,9 +508,14 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 	if (err)
 		return ERR_PTR(err);
 	map = rashpa_map_new(dev, arg, dmabuf, length);
-	err = map ? rashpa_map_charge(call, map) : -ENOMEM;
-	if (!err)
+	err = -ENOMEM;
+	if (map)
+		err = rashpa_charge(call, &map->charge, RASHPA_RESOURCE_MAPS, dev->id, 1, 0);
+	if (!err) {
+		rashpa_charge_tell(&map->charge, map->id, rashpa_export_info(dmabuf, &info) ?
+				   info.out_name : dmabuf->exp_name);
 		err = rashpa_map_add(call, map);
+	}
 	if (!err)
 		return map;
 	if (map) {

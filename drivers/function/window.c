@@ -389,18 +389,6 @@ dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
 	return win->bus;
 }
 
-/* Unmap a window from all CPUs, which fault from now on, and notify importers. */
-static void rashpa_window_invalidate(struct rashpa_window *win)
-{
-	struct dma_resv *resv = win->dmabuf->resv;
-
-	lockdep_assert_held(&win->dev->windows_lock);
-	unmap_mapping_range(win->inode->i_mapping, 0, 0, 1);
-	dma_resv_lock(resv, NULL);
-	rashpa_dmabuf_invalidate(win->dmabuf);
-	dma_resv_unlock(resv);
-}
-
 /* Wait until all importers have unmapped a window, at most until @end (jiffies). */
 static bool rashpa_window_released(struct rashpa_window *win, unsigned long end)
 {
@@ -426,8 +414,13 @@ static void rashpa_windows_invalidate(struct rashpa_device *dev)
 	struct rashpa_window *win;
 
 	lockdep_assert_held(&dev->windows_lock);
-	list_for_each_entry(win, &dev->open_windows, entry)
-		rashpa_window_invalidate(win);
+	list_for_each_entry(win, &dev->open_windows, entry) {
+		/* CPUs fault from now on */
+		unmap_mapping_range(win->inode->i_mapping, 0, 0, 1);
+		dma_resv_lock(win->dmabuf->resv, NULL);
+		rashpa_dmabuf_invalidate(win->dmabuf);
+		dma_resv_unlock(win->dmabuf->resv);
+	}
 	list_for_each_entry(win, &dev->open_windows, entry)
 		if (!rashpa_window_released(win, end))
 			dev_warn(&dev->pdev->dev,
