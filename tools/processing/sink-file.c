@@ -86,12 +86,15 @@ static bool lock(int fd)
 	return !fcntl(fd, F_OFD_SETLK, &all) || (errno != EAGAIN && errno != EACCES);
 }
 
-static int cannot(const struct rpu_file *f, char *why)
+int rpu_file_error(const struct rpu_file *f, char *why)
 {
 	struct stat link;
 
 	if (errno == EEXIST && !lstat(f->path, &link) && S_ISLNK(link.st_mode))
 		return because(why, -1, "%s: it is a link to what does not exist", f->path);
+	if (errno == EINTR)
+		return because(why, -1, "%s: a signal came while no process read it: start the reader first",
+			       f->path);
 	return because(why, -1, "%s: %s", f->path, strerror(errno));
 }
 
@@ -106,7 +109,7 @@ int rpu_file_open(struct rashpa_pipeline *p, enum rpu_sink_index sink, struct rp
 	f->fd = open(f->path, O_WRONLY | O_CLOEXEC | (missing == ENOENT ? O_CREAT | O_EXCL : 0),
 		     0666);
 	if (f->fd < 0)
-		return cannot(f, why);
+		return rpu_file_error(f, why);
 	f->made = missing == ENOENT;
 	p->file[sink] = f;
 	if (fstat(f->fd, &there) || !S_ISREG(there.st_mode) || lock(f->fd))

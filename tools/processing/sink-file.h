@@ -27,6 +27,9 @@ struct rpu_file {
 int rpu_file_open(struct rashpa_pipeline *p, enum rpu_sink_index sink, struct rpu_file *f,
 		  char *why);
 
+/* Store the reason of a failure, by errno. Returns -1. */
+int rpu_file_error(const struct rpu_file *f, char *why);
+
 /* Was the file removed, so that no process can open it? */
 bool rpu_file_is_gone(const struct rpu_file *f);
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "pipeline.h"
@@ -77,7 +76,7 @@ static int raw_put(void *state, const struct rashpa_result *r, struct rashpa_sta
 
 	raw_empty(raw);
 	if (!write_all(raw->file.fd, r->image, bytes)) {
-		because(why, 0, "%s: %s", raw->file.path, strerror(errno));
+		rpu_file_error(&raw->file, why);
 		/* no half image; a pipe has what it has */
 		if (ftruncate(raw->file.fd, raw->bytes) ||
 		    lseek(raw->file.fd, raw->bytes, SEEK_SET) < 0)
@@ -98,8 +97,7 @@ static int raw_finish(void *state, char *why)
 	raw_empty(raw);
 	if (raw_there(raw, why))
 		return -1;
-	return rpu_file_close(&raw->file) ?
-	       because(why, -1, "%s: %s", raw->file.path, strerror(errno)) : 0;
+	return rpu_file_close(&raw->file) ? rpu_file_error(&raw->file, why) : 0;
 }
 
 static void raw_end(void *state)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@
 
 #define DEPTH	4u	/* stacks that are processed and not written yet, at most */
 #define TELL_NS	100000000ull	/* interval of reports to observers */
+#define STOP_NS	2000000000ull	/* time after a signal in which a sink must take a stack */
 
 /* A stack and the results of its images. */
 struct batch {
@@ -286,23 +288,28 @@ static int process_begin(struct run *r)
 	return 0;
 }
 
-/* Wait until there is room for one more. 0 or an exit status. */
+/* The writer has done something; or it is that late. */
+static int await_change(struct processing *p, uint64_t at)
+{
+	const struct timespec end = { at / 1000000000, at % 1000000000 };
+
+	return pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC, &end);
+}
+
+/* Wait until there is room for one more. 0, an exit status, or -EINTR. */
 static int await_room(struct run *r, struct processing *p)
 {
+	uint64_t waiting;
 	bool told = false;
 	int result;
 
 	pthread_mutex_lock(&p->lock);
 	if (p->put - p->written == p->depth)
 		p->full++;
-	while (p->put - p->written == p->depth && !p->failed) {
-		const uint64_t at = p->told_ns + TELL_NS;
-		const struct timespec end = { at / 1000000000, at % 1000000000 };
+	while (p->put - p->written == p->depth && !p->failed && !*r->stop) {
+		const uint64_t since = told ? now_ns() : p->told_ns;
 
-		if (told) {
-			pthread_cond_wait(&p->change, &p->lock);
-		} else if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC,
-						  &end) == ETIMEDOUT) {
+		if (await_change(p, since + TELL_NS) == ETIMEDOUT && !told) {
 			/* a sink may block for long: report before the wait */
 			pthread_mutex_unlock(&p->lock);
 			say_how_it_goes(r, p);
@@ -310,9 +317,10 @@ static int await_room(struct run *r, struct processing *p)
 			pthread_mutex_lock(&p->lock);
 		}
 	}
-	if (p->most < p->put - p->written + 1)
-		p->most = p->put - p->written + 1;
-	result = p->failed;
+	waiting = p->put - p->written;
+	if (waiting < p->depth && p->most <= waiting)
+		p->most = waiting + 1;
+	result = p->failed ? p->failed : waiting < p->depth ? 0 : -EINTR;
 	pthread_mutex_unlock(&p->lock);
 	return result;
 }
@@ -467,6 +475,21 @@ static void tell(struct run *r, const struct processing *p)
 	r->report->unkept = p->lost + stat.overflow;
 }
 
+/* All that was put is written, or refused: after a signal, a write to a pipe that is full ends. */
+static void await_writer(struct run *r, struct processing *p)
+{
+	uint64_t written = p->written, since = now_ns();
+
+	while (p->written < p->put) {
+		await_change(p, now_ns() + TELL_NS);
+		if (!*r->stop || p->written != written)
+			since = now_ns();
+		else if (now_ns() - since > STOP_NS)
+			pthread_kill(p->writer, SIGTERM);
+		written = p->written;
+	}
+}
+
 static int process_close(struct run *r)
 {
 	struct processing *p = r->engine;
@@ -477,6 +500,7 @@ static int process_close(struct run *r)
 		return 0;
 	if (p->have_writer) {
 		pthread_mutex_lock(&p->lock);
+		await_writer(r, p);
 		p->over = true;
 		pthread_cond_broadcast(&p->change);
 		pthread_mutex_unlock(&p->lock);

@@ -25,8 +25,8 @@ end() {
 }
 consumed() { od -An -t u8 -j 512 -N 8 "$header" | tr -d ' '; }
 process() { # FILE [VARIABLE=VALUE]...: into FILE, and what it says into $work/out
-	env "${@:2}" timeout -k 5 60 "$tools/romulu-fake" --buffer frames --from-start --timeout 30 --engine reference \
-		--pipeline "{\"pretreat\": {\"gain\": 2}, \"sinks\": {\"raw\": {\"file\": \"$1\"}}}" >"$work/out" 2>&1
+	env "${@:2}" timeout -s KILL 60 "$tools/romulu-fake" --buffer frames --from-start --timeout 30 \
+		--json="$work/report" --engine reference --pipeline "{\"pretreat\": {\"gain\": 2}, \"sinks\": {\"raw\": {\"file\": \"$1\"}}}" >"$work/out" 2>&1
 }
 # fails NAME STATUS PATTERN: the last run did
 fails() {
@@ -71,5 +71,28 @@ process "$work/pipe"
 fails "stale: another stream begins meanwhile" $? "another stream"
 wait $!
 is "stale-read: and the sink took what was written" "$? $(<"$work/reader")" "0 "
+end
+
+# a signal while the sink takes nothing; it has room for two images, which are a stack
+begin
+mkfifo "$work/stuck"
+exec {stuck}<>"$work/stuck"
+process "$work/stuck" &
+python3 -B - "$stuck" $! <<'PYTHON'
+import array, fcntl, os, signal, sys, termios, time
+full, end = array.array("i", [0]), time.monotonic() + 50
+while full[0] <= 2 * 64 * 96 * 4:
+    assert time.monotonic() < end, f"{full[0]} bytes came"
+    fcntl.ioctl(int(sys.argv[1]), termios.FIONREAD, full)
+    time.sleep(0.01)
+for child in open(f"/proc/{sys.argv[2]}/task/{sys.argv[2]}/children").read().split():
+    os.kill(int(child), signal.SIGTERM)
+PYTHON
+wait $!
+fails "stuck: a signal ends romulu while its sink takes nothing" $? "$work/stuck: .*no process read"
+is "stuck-report: the report counts one lost result" \
+	"$(jq -c '[.interrupted, .processing.lost, .processing.sinks[0].bytes_out]' "$work/report")" '[true,1,49152]'
+is "stuck-kept: the stack that was not written is the next receiver's" "$(consumed)" 1
+exec {stuck}>&-
 end
 finish
