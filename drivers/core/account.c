@@ -7,6 +7,7 @@
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
 #include <linux/sched/mm.h>
@@ -105,12 +106,14 @@ MODULE_PARM_DESC(user_limit_interrupt,
  * @uid: who
  * @charges: number of charges that have not ended
  * @used: amount of each resource
+ * @turn: one long work at a time
  */
 struct rashpa_user {
 	struct list_head entry;
 	kuid_t uid;
 	u64 charges;
 	u64 used[RASHPA_RESOURCE_LAST + 1];
+	struct mutex turn;		/* one long work; no data */
 };
 
 static DEFINE_MUTEX(rashpa_account_lock);	/* a leaf; all of these */
@@ -164,6 +167,7 @@ static struct rashpa_user *rashpa_user_get(void)
 		if (!user)
 			return NULL;
 		user->uid = uid;
+		mutex_init(&user->turn);
 		list_add(&user->entry, &rashpa_users);
 	}
 	user->charges++;
@@ -176,6 +180,7 @@ static void rashpa_user_put(struct rashpa_user *user)
 	if (--user->charges)
 		return;
 	list_del(&user->entry);
+	mutex_destroy(&user->turn);
 	kfree(user);
 }
 
@@ -415,6 +420,17 @@ void rashpa_uncharge(struct rashpa_charge *charge)
 bool rashpa_charge_is_mine(struct rashpa_charge *charge)
 {
 	return uid_eq(charge->user->uid, rashpa_user_charged());
+}
+
+/**
+ * rashpa_charge_turn() - for work that makes other users wait
+ * @charge: from rashpa_charge()
+ *
+ * Return: a lock that all charges of one user share, until @charge ends.
+ */
+struct mutex *rashpa_charge_turn(struct rashpa_charge *charge)
+{
+	return &charge->user->turn;
 }
 
 /* As the caller's namespace counts it, 0 if it is not there. */

@@ -13,6 +13,7 @@
 
 #include "core/call.h"
 
+struct mutex;
 struct pid;
 struct rashpa_user;
 
@@ -66,6 +67,7 @@ void rashpa_charge_less(struct rashpa_charge *charge, u64 memory);
 void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name);
 u32 rashpa_limit_listeners(bool hard);
 bool rashpa_charge_is_mine(struct rashpa_charge *charge);
+struct mutex *rashpa_charge_turn(struct rashpa_charge *charge);
 void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid);
 void rashpa_uncharge(struct rashpa_charge *charge);
 int rashpa_memlock(struct rashpa_call *call, unsigned long pages);

@@ -24,6 +24,7 @@
  *   rashpa_channel.lock	(hard interrupt)
  *
  * rashpa_account_lock, rashpa_search_lock and rashpa_importers.lock are leaves;
+ * rashpa_user.turn has only rashpa_search_lock inside;
  * rashpa_channel.read_lock has only page faults and rashpa_channel.lock inside.
  */
 #ifndef RASHPA_CALL_H

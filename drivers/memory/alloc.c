@@ -41,6 +41,7 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 	if (err)
 		goto out_free;
 	rashpa_charge_tell(&buffer->charge, 0, buffer->name);
+	want.turn = rashpa_charge_turn(&buffer->charge);
 	err = rashpa_pages_alloc(call, &buffer->pages, &want);
 	if (err)
 		goto out_uncharge;

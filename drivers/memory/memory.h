@@ -9,6 +9,7 @@
  *   rashpa_buffer.lock	leases of one buffer
  *   rashpa_lingering_lock	buffers without a user whose pages are still held
  *   rashpa_importers.lock	attachments of one memory; a leaf
+ *   rashpa_user.turn	one search of each user
  *   rashpa_search_lock	one search for contiguous memory; a leaf
  */
 #ifndef RASHPA_MEMORY_H
@@ -70,6 +71,7 @@ struct rashpa_pages {
  * @node: NUMA node or NUMA_NO_NODE
  * @backend: enum rashpa_backend
  * @cache: enum rashpa_cache
+ * @turn: held while memory is searched for
  */
 struct rashpa_want {
 	u64 length;
@@ -78,6 +80,7 @@ struct rashpa_want {
 	int node;
 	u32 backend;
 	u32 cache;
+	struct mutex *turn;		/* one search of the user; no data */
 };
 
 static inline u64 rashpa_pages_size(const struct rashpa_pages *pages)

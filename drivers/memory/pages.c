@@ -40,6 +40,7 @@ static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_w
 	const unsigned long count = want->length >> PAGE_SHIFT;
 	struct rashpa_search search = {
 		.task = current,
+		.turn = want->turn,
 		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
 		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
 				     want->alignment >> PAGE_SHIFT),

@@ -591,14 +591,19 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 	return -ENOMEM;
 }
 
+/* A user with many processes waits once: the others of that user do not delay other users. */
 int rashpa_contig_search(struct rashpa_search *search)
 {
 	int err;
 
-	if (mutex_lock_interruptible(&rashpa_search_lock))
+	if (mutex_lock_interruptible(search->turn))
 		return -EINTR;
-	err = rashpa_contig_zones(search);
-	mutex_unlock(&rashpa_search_lock);
+	err = mutex_lock_interruptible(&rashpa_search_lock);
+	if (!err) {
+		err = rashpa_contig_zones(search);
+		mutex_unlock(&rashpa_search_lock);
+	}
+	mutex_unlock(search->turn);
 	return err;
 }
 

@@ -16,6 +16,7 @@
 /**
  * struct rashpa_search - for a run of page blocks
  * @task: the caller: its signals end the work of all processors
+ * @turn: the user's, held for the search
  * @blocks: blocks wanted
  * @piece: blocks that are taken at once, at most
  * @align_pages: alignment in pages
@@ -27,6 +28,7 @@
  */
 struct rashpa_search {
 	struct task_struct *task;
+	struct mutex *turn;		/* one search of the user; no data */
 	unsigned long blocks;
 	unsigned long piece;
 	unsigned long align_pages;

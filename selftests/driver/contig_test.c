@@ -381,6 +381,57 @@ TEST(reserve, "root takes all memory, and other processes go on")
 	close(done[1]);
 }
 
+#define CROWD		16
+#define SEARCHED	(16 * MIB)
+
+static int alloc_and_close(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = SEARCHED, .backend = RASHPA_BACKEND_CONTIG };
+	int err = call(memory, RASHPA_IOC_ALLOC, &a);
+
+	if (!err)
+		close(a.out_fd);
+	return err;
+}
+
+static void search_for_ever(void *arg)
+{
+	unsigned int *ended = arg;
+
+	drop_privileges();
+	while (ANSWERED(alloc_and_close(), 0, NULL))
+		__atomic_add_fetch(ended, 1, __ATOMIC_RELAXED);
+}
+
+TEST(crowd, "many processes of a user wait for each other, and others for one of them")
+{
+	const unsigned int *ended;
+	unsigned int i, before;
+	pid_t pids[CROWD];
+	void *shared;
+	u64 end;
+
+	param_set("user_limit_mib", 0);
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(shared != MAP_FAILED, "mmap: %s", strerror(errno));
+	ended = shared;
+	for (i = 0; i < CROWD; i++)
+		pids[i] = tap_fork_start(search_for_ever, shared);
+	/* then all are at work */
+	end = end_of_wait(patience_ms());
+	while (__atomic_load_n(ended, __ATOMIC_RELAXED) < 2 * CROWD && now_ns() < end)
+		usleep(1000);
+	before = __atomic_load_n(ended, __ATOMIC_RELAXED);
+	CHECK(before >= 2 * CROWD, "%u searches have ended", before);
+	ANSWERED(alloc_and_close(), 0, NULL);
+	i = __atomic_load_n(ended, __ATOMIC_RELAXED) - before;
+	tap_note("%u searches of the other user ended meanwhile", i);
+	CHECK(i < CROWD / 2, "root waits for %u searches of one user", i);
+	for (i = 0; i < CROWD; i++)
+		tap_fork_kill(pids[i]);
+	munmap(shared, PAGE);
+}
+
 /* --------------------------------------------------------------- CMA --- */
 
 static int alloc_cma(u64 length, u64 alignment)

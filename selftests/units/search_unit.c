@@ -290,13 +290,14 @@ static void cancel_work_sync(struct work_struct *work)
 /* ----------------------------------------------------- where a run is ---- */
 
 static struct rashpa_pages got;
+static struct mutex turn;
 
 /* The first block of the run that was found, or an error. */
 static long search(unsigned long blocks, unsigned long align, int node, u64 last)
 {
 	const struct rashpa_want want = {
 		.length = blocks * RASHPA_BLOCK_PAGES * PAGE_SIZE, .last = last, .node = node,
-		.alignment = align * RASHPA_BLOCK_PAGES * PAGE_SIZE,
+		.alignment = align * RASHPA_BLOCK_PAGES * PAGE_SIZE, .turn = &turn,
 	};
 	int err;
 
