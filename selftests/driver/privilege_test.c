@@ -2,8 +2,8 @@
 /* test: tier=check seconds=4 */
 /*
  * Privileges: every row of Documentation/privileges.rst, tried as an outsider, as a member of the
- * group rashpa, as a member with CAP_SYS_RAWIO, and as root. A call that a capability allows is
- * tried with that one alone, and with all others.
+ * group rashpa, as a member with CAP_SYS_RAWIO, and as root. A call that capabilities allow is
+ * tried with each of them alone, and with all others.
  */
 #include <glob.h>
 #include <grp.h>
@@ -21,7 +21,7 @@ enum role { NOBODY, MEMBER, RAWIO, ROOT, ROLES, ALONE = ROLES, OTHERS };
 
 static const char *const role_names[] = {
 	"nobody", "a member", "a member with CAP_SYS_RAWIO", "root",
-	"a member with this capability alone", "a member with all other capabilities",
+	"a member with one capability alone", "a member with all other capabilities",
 };
 
 #define CAP(name)	(1ULL << CAP_##name)
@@ -638,7 +638,7 @@ struct row {
 	int (*fn)(void);
 	struct {
 		int to[ROLES];	/* errno */
-		u64 cap;	/* the capability that lets a member do it; 0: no single one */
+		u64 caps;	/* each of these alone lets a member do it; 0: none does */
 	} answer;
 	const char *says;	/* where EPERM is answered */
 };
@@ -741,8 +741,8 @@ static const struct row disclosed_rows[] = { {
 static const struct row busy_rows[] = {
 	{ "program-where-a-map-of-another-user-is", do_program_beside,
 	  { { EACCES, EBUSY, 0, 0 }, CAP(SYS_RAWIO) }, NULL },
-	{ "quiesce-where-a-map-of-another-user-is", do_quiesce, { { EACCES, EPERM, EPERM, 0 }, 0 },
-	  "CAP_SYS_ADMIN" },
+	{ "quiesce-where-a-map-of-another-user-is", do_quiesce,
+	  { { EACCES, EPERM, EPERM, 0 }, CAP(SYS_ADMIN) | CAP(FOWNER) }, "CAP_SYS_ADMIN" },
 };
 
 static const struct row shown_rows[] = { {
@@ -753,6 +753,7 @@ static const struct row shown_rows[] = { {
 static const struct row bare_rows[] = {
 	{ "map-without-a-quiesce-sequence", do_map, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
 	{ "events-without-a-quiesce-sequence", do_events, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "quiesce-without-a-quiesce-sequence", do_quiesce, CAN_OPEN, NULL },
 };
 
 static const struct row file_rows[] = {
@@ -771,14 +772,15 @@ static const struct row file_rows[] = {
 struct trial {
 	const struct row *row;
 	enum role role;
+	u64 alone;
 };
 
 static void try(void *arg)
 {
 	const struct trial *t = arg;
 	const u64 keep[] = {
-		[RAWIO] = CAP(SYS_RAWIO), [ALONE] = t->row->answer.cap,
-		[OTHERS] = ~t->row->answer.cap,
+		[RAWIO] = CAP(SYS_RAWIO), [ALONE] = t->alone,
+		[OTHERS] = ~t->row->answer.caps,
 	};
 	int want = t->role == ALONE ? 0 : t->row->answer.to[t->role == OTHERS ? MEMBER : t->role];
 	int got;
@@ -796,15 +798,27 @@ static void try(void *arg)
 		      role_names[t->role], reason, t->row->says);
 }
 
+static void try_role(const struct row *row, enum role role, u64 alone)
+{
+	struct trial t = { .row = row, .role = role, .alone = alone };
+
+	tap_fork(try, &t);
+	buffer_remove("st-priv-own");
+	buffer_remove("st-priv-own2");
+}
+
 static void try_row(const struct row *row)
 {
-	struct trial t = { .row = row };
+	const u64 caps = row->answer.caps;
+	enum role role;
+	u64 left;
 
-	for (t.role = NOBODY; t.role <= (row->answer.cap ? OTHERS : ROOT); t.role++) {
-		tap_fork(try, &t);
-		buffer_remove("st-priv-own");
-		buffer_remove("st-priv-own2");
-	}
+	for (role = NOBODY; role < ROLES; role++)
+		try_role(row, role, 0);
+	for (left = caps; left; left &= left - 1)
+		try_role(row, ALONE, left & -left);
+	if (caps)
+		try_role(row, OTHERS, 0);
 }
 
 /* --------------------------------------------------------------- nodes --- */
