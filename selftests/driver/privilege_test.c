@@ -844,12 +844,12 @@ TEST(modes, "nodes belong to root, and other users have no access")
 }
 
 /* As the udev rule does; there is no udev in the lab's guests. */
-static void give_node(const char *name, gid_t gid)
+static void give_node(const char *name, uid_t uid, gid_t gid)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", name);
-	if (chown(path, 0, gid))
+	if (chown(path, uid, gid))
 		tap_bail("chown of %s: %s", path, strerror(errno));
 }
 
@@ -930,20 +930,26 @@ TEST_EACH(disclosed, disclosed_rows, "%s")
 	try_row(row);
 }
 
-/* @row while a map of root's is programmed. */
-static void try_busy(const struct row *row, uint32_t flags)
+/* A map of root's that is programmed. */
+static void map_busy(uint32_t flags, struct rashpa_map_make *m)
 {
 	struct rashpa_program p = { HEAD(p) };
 	int buffer = buffer_alloc(PAGE, NULL);
-	struct rashpa_map_make m;
 
 	profile(flags);
-	if (fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &m) < 0 ||
-	    call(m.out_fd, RASHPA_IOC_PROGRAM, &p))
+	if (fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, m) < 0 ||
+	    call(m->out_fd, RASHPA_IOC_PROGRAM, &p))
 		tap_bail("a map of root's: %s", reason);
+	close(buffer);
+}
+
+static void try_busy(const struct row *row, uint32_t flags)
+{
+	struct rashpa_map_make m;
+
+	map_busy(flags, &m);
 	try_row(row);
 	close(m.out_fd);
-	close(buffer);
 }
 
 TEST_EACH(busy, busy_rows, "%s")
@@ -956,6 +962,27 @@ TEST_EACH(shown, shown_rows, "%s")
 {
 	SKIP_IF(f.fd < 0, "no software FPGA");
 	try_busy(row, RASHPA_PROFILE_DISCLOSE);
+}
+
+static void quiesce_as_owner(void *arg)
+{
+	(void)arg;
+	become(MEMBER, 0);
+	ANSWERED(do_quiesce(), 0, NULL);
+	ANSWERED(do_quiesce_map(), EPERM, "CAP_SYS_ADMIN");
+}
+
+TEST(owner, "the owner of a function's node stops it, and ends no map of another user")
+{
+	struct rashpa_map_make m;
+
+	SKIP_IF(f.fd < 0, "no software FPGA");
+	map_busy(0, &m);
+	maps_of_root[trying] = m.out_id;
+	give_node(f.name, NOBODY_ID, group);
+	tap_fork(quiesce_as_owner, NULL);
+	give_node(f.name, 0, group);
+	close(m.out_fd);
 }
 
 TEST_EACH(bare, bare_rows, "%s")
@@ -979,8 +1006,8 @@ void setup(void)
 		tap_bail("no group rashpa");
 	group = rashpa->gr_gid;
 	if (fpga_try(&f, 0))
-		give_node(f.name, group);
-	give_node("memory", group);
+		give_node(f.name, 0, group);
+	give_node("memory", 0, group);
 	close(named(OTHER, 0600));
 	held = map_fd(named(SHARED, 0660), PAGE);
 }
@@ -990,7 +1017,7 @@ void teardown(void)
 	munmap(held, PAGE);
 	buffer_remove(OTHER);
 	buffer_remove(SHARED);
-	give_node("memory", 0);
+	give_node("memory", 0, 0);
 	if (f.fd >= 0)
-		give_node(f.name, 0);
+		give_node(f.name, 0, 0);
 }
