@@ -487,21 +487,28 @@ static void rashpa_holding_fill(struct rashpa_holding *h, struct rashpa_charge *
 /* The first @room that come after @after; how many there are. */
 static u32 rashpa_holdings_collect(struct rashpa_holding *to, u32 room, u64 after, s32 device)
 {
+	/* keeps the place in the list while others have the lock; no user: it is no charge */
+	struct rashpa_charge place = { .entry = LIST_HEAD_INIT(place.entry) };
 	struct rashpa_charge *charge;
-	u32 n = 0;
+	u32 n = 0, seen = 0;
 
 	mutex_lock(&rashpa_account_lock);
-	/* from the newest back to the first, in the order in which they were made */
-	list_for_each_entry_reverse(charge, &rashpa_charges, entry)
-		if (charge->serial <= after)
-			break;
-	list_for_each_entry_continue(charge, &rashpa_charges, entry) {
-		if (device != RASHPA_NO_DEVICE && charge->device != device)
+	list_for_each_entry(charge, &rashpa_charges, entry) {
+		if (charge->user && charge->serial > after &&
+		    (device == RASHPA_NO_DEVICE || charge->device == device)) {
+			if (n < room)
+				rashpa_holding_fill(&to[n], charge);
+			n++;
+		}
+		if (++seen % RASHPA_HOLDINGS_MAX)
 			continue;
-		if (n < room)
-			rashpa_holding_fill(&to[n], charge);
-		n++;
+		list_move(&place.entry, &charge->entry);
+		charge = &place;
+		mutex_unlock(&rashpa_account_lock);
+		cond_resched();
+		mutex_lock(&rashpa_account_lock);
 	}
+	list_del(&place.entry);
 	mutex_unlock(&rashpa_account_lock);
 	return n;
 }

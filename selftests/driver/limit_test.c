@@ -5,6 +5,7 @@
  * and root gets its reserve.
  */
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -597,6 +598,60 @@ TEST(pages, "LIST in parts, and for callers that know more")
 	for (i = 0; i < 3; i++)
 		close(fds[i]);
 	CHECK(!list(memory, NULL, 0, before), "closed, and listed");
+}
+
+#define HELD		(16 * RASHPA_HOLDINGS_MAX)
+#define LISTERS		4
+#define ROUNDS		50
+
+static void list_for_ever(void *arg)
+{
+	unsigned int *ended = arg;
+
+	drop_privileges();
+	while (list(memory, NULL, 0, 0) >= HELD)
+		__atomic_add_fetch(ended, 1, __ATOMIC_RELAXED);
+}
+
+TEST(long_list, "a call that is charged does not wait for the end of a long LIST")
+{
+	const struct rlimit many = { HELD + 256, HELD + 256 };
+	unsigned int i, before, waits = 0, *ended;
+	const struct sched_param first = { .sched_priority = 1 };
+	pid_t pids[LISTERS];
+	void *shared;
+	u64 end;
+	int fd;
+
+	/* with KASAN the buffers take a minute */
+	tap_limit(2 * TAP_SECONDS);
+	REQUIRE(!setrlimit(RLIMIT_NOFILE, &many), "setrlimit: %s", strerror(errno));
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(shared != MAP_FAILED, "mmap: %s", strerror(errno));
+	ended = shared;
+	for (i = 0; i < HELD; i++)
+		fd = buffer_alloc(PAGE, NULL);
+	end = end_of_wait(60000);
+	for (i = 0; i < LISTERS; i++)
+		pids[i] = tap_fork_start(list_for_ever, shared);
+	/* it waits for the lock, and not for a processor */
+	CHECK(!sched_setscheduler(0, SCHED_FIFO, &first), "FIFO: %s", strerror(errno));
+	for (i = 0; i < ROUNDS && now_ns() < end; i++) {
+		/* a LIST ends, and others go on */
+		before = __atomic_load_n(ended, __ATOMIC_RELAXED);
+		while (__atomic_load_n(ended, __ATOMIC_RELAXED) == before && now_ns() < end)
+			usleep(100);
+		before = __atomic_load_n(ended, __ATOMIC_RELAXED);
+		limit_of(RASHPA_RESOURCE_MEMORY);
+		waits += __atomic_load_n(ended, __ATOMIC_RELAXED) - before;
+	}
+	CHECK(i == ROUNDS, "%u rounds in a minute", i);
+	tap_note("%u LISTs ended during %u LIMITs", waits, i);
+	CHECK(waits < ROUNDS, "%u LIMITs wait for %u LISTs", i, waits);
+	for (i = 0; i < LISTERS; i++)
+		tap_fork_kill(pids[i]);
+	munmap(shared, PAGE);
+	close_range(fd - HELD + 1, fd, 0);
 }
 
 /* A part of a huge page holds all of it, and counts so. */
