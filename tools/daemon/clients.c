@@ -47,6 +47,7 @@ static unsigned int count(const struct daemon *d, bool hello)
 struct share {
 	uint64_t origin;
 	unsigned int n;			/* 0: the place is free */
+	unsigned int spoke;		/* of these, links that have sent something */
 };
 
 static struct share *share_of(struct share *shares, uint64_t origin)
@@ -60,33 +61,41 @@ static struct share *share_of(struct share *shares, uint64_t origin)
 }
 
 /*
- * The user or machine with most places, including the new client, gives one away. Among strangers,
- * the one that has been silent for longest goes; among observers, the last one to come. So no user
- * or machine pushes out one with fewer places, and a leader always finds a place.
+ * The user or machine with most places, including the new client, gives one away: of its links that
+ * have sent something and of its silent ones, the larger part loses the oldest stranger or the newest
+ * observer. So no user or machine pushes out one with fewer places, a leader always finds a place, and
+ * silent links do not push out one of their machine that shakes hands.
  */
 static struct client *who_yields(struct daemon *d, bool hello, uint64_t origin)
 {
 	struct share shares[SHARES] = {};
 	struct client *goes = NULL;
-	unsigned int most = 0;
+	unsigned int most = 0, part = 0;
+	struct share *s;
 
 	share_of(shares, origin)->n++;
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		const struct client *c = &d->client[i];
 
-		if (c->number && c->hello == hello)
-			share_of(shares, wire_peer(c->wire)->origin)->n++;
+		if (!c->number || c->hello != hello)
+			continue;
+		s = share_of(shares, wire_peer(c->wire)->origin);
+		s->n++;
+		s->spoke += c->spoke;
 	}
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		struct client *c = &d->client[i];
-		unsigned int n;
+		unsigned int of;
 
 		if (!c->number || c->hello != hello || c->number == d->leader)
 			continue;
-		n = share_of(shares, wire_peer(c->wire)->origin)->n;
-		if (!goes || n > most || (n == most && (c->number < goes->number) != hello)) {
+		s = share_of(shares, wire_peer(c->wire)->origin);
+		of = c->spoke ? s->spoke : s->n - s->spoke;
+		if (!goes || s->n > most || (s->n == most && (of > part || (of == part &&
+				(c->number < goes->number) != hello)))) {
 			goes = c;
-			most = n;
+			most = s->n;
+			part = of;
 		}
 	}
 	return goes;

@@ -201,8 +201,10 @@ static void turn(struct daemon *d)
 		    !(clients[i].revents || wire_pending(c->wire) || c->going ||
 		      wire_deadline(c->wire) <= now_ns()))
 			continue;
-		if (c->hello || greet(d, i, &greeted))
-			serve(d, c);
+		if (!c->hello && !greet(d, i, &greeted))
+			continue;
+		c->spoke = true;
+		serve(d, c);
 	}
 	for (unsigned int i = 0; i < d->listeners; i++) {
 		for (unsigned int n = 0; fds[i].revents && n < ACCEPTED; n++) {

@@ -24,7 +24,7 @@ enum state {
 struct client {
 	struct wire *wire;
 	uint64_t number;		/* serial number; 0: the place is free */
-	bool hello, going;		/* it has said hello; it said bye, and receives the rest */
+	bool spoke, hello, going;	/* it has sent something; said hello; said bye, and receives the rest */
 	char name[192];
 	uint64_t id;			/* id of the last telegram to it */
 	uint64_t interval_ns;		/* from status to status; 0: no status */

@@ -8,6 +8,7 @@ import http.client
 import os
 import random
 import resource
+import select
 import signal
 import socket
 import ssl
@@ -194,8 +195,31 @@ def elsewhere(t, title, number, data, machines=1):
        f"{title}: {turns} turns, {shaken} handshakes of {number} links before a right client of another machine is answered")
 
 
+def same_machine(t):
+    """A right client of the machine that then opens more silent links than the daemon has places for."""
+    with contextlib.ExitStack() as links:
+        link = links.enter_context(t.context.wrap_socket(tcp(t.tls), server_hostname="detector", do_handshake_on_connect=False))
+        link.setblocking(False)
+        try:
+            link.do_handshake()
+            good = True
+        except ssl.SSLWantReadError:
+            good = bool(select.select([link], [], [], PATIENCE)[0])
+        silent = [links.enter_context(tcp(t.tls)) for _ in range(300)]
+        good &= silent[0].recv(1) == b""  # it was pushed out
+        link.settimeout(PATIENCE)
+        try:
+            link.do_handshake()
+            good &= t.right(link)
+        except (OSError, struct.error) as e:
+            print("#", repr(e))
+            good = False
+    ok(good, "same-machine: silent links do not push out one of their machine that shakes hands")
+
+
 def attack_daemon(t):
     t.survives("begin: a daemon answers")
+    same_machine(t)
     elsewhere(t, "elsewhere/silent", 3000, b"")
     elsewhere(t, "elsewhere/hello", 800, t.client_hello())
     elsewhere(t, "elsewhere/machines", 1600, t.client_hello(), 50)
