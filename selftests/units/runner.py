@@ -21,7 +21,7 @@ sys.modules["run"] = run
 sys.dont_write_bytecode = True
 loader.exec_module(run)
 
-OPTIONS = {"tier": "all", "kernel": None, "iommu": None, "coverage": False, "tests": []}
+OPTIONS = {"tier": "all", "kernel": None, "iommu": None, "coverage": False, "tests": [], "full": False}
 
 
 def options(**given):
