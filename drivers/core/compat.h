@@ -228,7 +228,7 @@ static inline int rashpa_range_compound(struct page *first, unsigned long count)
 	return 0;
 }
 #elif defined(RASHPA_HAVE_CONTIG_SINGLE) || !defined(CONFIG_CONTIG_ALLOC)
-/* 6.2 to 6.11 hand out single pages that are not joined here: CMA, if there is any, and small buffers */
+/* 6.2 to 6.11 hand out single pages that are not joined here: use CMA, or small buffers */
 #define RASHPA_CAN_CONTIG	false
 
 static inline int rashpa_range_compound(struct page *first, unsigned long count)
@@ -236,7 +236,7 @@ static inline int rashpa_range_compound(struct page *first, unsigned long count)
 	return -EOPNOTSUPP;
 }
 #else
-#error "rashpa does not know how this kernel allocates contiguous ranges: extend Kbuild and compat.h"
+#error "this kernel allocates contiguous ranges in an unknown way: extend Kbuild and compat.h"
 #endif
 
 /**

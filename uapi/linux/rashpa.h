@@ -166,8 +166,8 @@ enum rashpa_cache {
  * at a time; others wait for its end.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG (no NUL),
- * ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free), EOPNOTSUPP (backend or cache mode
- * not here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
+ * ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free), EOPNOTSUPP (no such backend or
+ * cache mode here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
  * ``limit_mib`` for all or ``user_limit_mib`` for one user is reached).
  */
 struct rashpa_alloc {
