@@ -46,8 +46,8 @@ debug) says+=(
 	[use-after-free]="Poison overwritten|BUG: KFENCE: use-after-free write in defect_use_after_free"
 	[read-after-free]="BUG: KFENCE: use-after-free read in defect_read_after_free"
 	[page-after-free]="pagealloc: memory corruption"
-	[out-of-bounds]="Right Redzone overwritten|BUG: KFENCE: (out-of-bounds write|memory corruption) in defect_out"
-	[double-free]="BUG kmalloc.*Object already free|BUG: KFENCE: invalid free in defect_double_free"
+	[out-of-bounds]="Right Redzone overwritten|BUG: KFENCE: (out-of-bounds write|memory corruption) in defect_"
+	[double-free]="BUG kmalloc.*Object already free|BUG: KFENCE: invalid free in defect_"
 ) ;;
 esac
 

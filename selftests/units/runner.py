@@ -106,7 +106,7 @@ class PlaceTest(unittest.TestCase):
         tests = [run.Test(f"t{n}", "", ["x"], where="guest", iommu="on", seconds=100) for n in range(12)]
         jobs = run.place(tests, options())
         self.assertEqual(sorted(t.name for j in jobs for t in j.tests), sorted(t.name for t in tests))
-        self.assertEqual(len(jobs), 3)
+        self.assertEqual(len(jobs), 6)
 
 
 class IdTest(unittest.TestCase):
