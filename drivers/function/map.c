@@ -388,6 +388,7 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 				   const struct rashpa_map_make *arg,
 				   struct dma_buf *dmabuf, u64 *length)
 {
+	struct rashpa_info info = {};
 	u64 size = dmabuf->size;
 	int err;
 
@@ -403,6 +404,12 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	if ((arg->boundary || arg->alignment) && !rashpa_map_discloses(dev))
 		return rashpa_fail(call, -EPERM,
 				   "a boundary or an alignment reveals addresses, which the profile does not disclose: use CAP_SYS_RAWIO, or put it into the profile");
+	/* the words are polled through caches that such a function does not update */
+	if (!dev_is_dma_coherent(&dev->pdev->dev) && rashpa_export_info(dmabuf, &info) &&
+	    info.out_kind == RASHPA_KIND_LOCK)
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "lock memory needs DMA that is coherent with the caches, which that of fpga%d is not",
+				   dev->id);
 	err = rashpa_memory_check(call, rashpa_dmabuf_memory(dmabuf), arg->offset, *length);
 	if (err)
 		return err;

@@ -1183,7 +1183,8 @@ enum rashpa_class {
  * EREMOTEIO (the exporter's addresses are wrong, or not device memory; see the reason), ENXIO (no
  * path between the two functions), EOVERFLOW (an address is outside the DMA mask or the limit of a
  * bus), E2BIG (more than 16777216 segments), ETIMEDOUT (the exporter did not finish moving the
- * memory), EOPNOTSUPP (the exporter does not support such importers), EAGAIN (the function of the
+ * memory), EOPNOTSUPP (the exporter does not support such importers; lock memory, and
+ * the DMA of the function is not coherent with the caches), EAGAIN (the function of the
  * memory is being reset), EHWPOISON (the memory has a damaged page), ENOMEM, EDQUOT, EINTR, and
  * errors of the exporter.
  */
