@@ -623,8 +623,10 @@ TEST(long_list, "a call that is charged does not wait for the end of a long LIST
 	u64 end;
 	int fd;
 
-	/* with KASAN the buffers take a minute */
-	tap_limit(2 * TAP_SECONDS);
+	if (!access("/proc/lockdep", F_OK)) {
+		tap_skip("lockdep makes a step of LIST longer than a turn of the scheduler");
+		return;
+	}
 	REQUIRE(!setrlimit(RLIMIT_NOFILE, &many), "setrlimit: %s", strerror(errno));
 	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(shared != MAP_FAILED, "mmap: %s", strerror(errno));

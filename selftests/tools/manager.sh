@@ -316,7 +316,7 @@ if [[ $other ]]; then
 	refused gaps "give board <bunch>1</bunch>" "$other" "<bunch>3</bunch><slots>3</slots><dtp>0,0,100x10</dtp>"
 	refused images "images of 8388608 bytes" "$other" "<bunch>1</bunch><slots>2</slots><geometry>2048x2048</geometry>" \
 		"s|generate:4|$work/large.raw|"
-	refused own "is the board of board" "fpga$fpga" "<bunch>1</bunch><slots>4</slots>"
+	refused own "also the board of board" "fpga$fpga" "<bunch>1</bunch><slots>4</slots>"
 	refused none "there is no fpga99" fpga99 ""
 	# what check lets pass runs
 	policy=/sys/module/rashpa/parameters/p2p_bridge
