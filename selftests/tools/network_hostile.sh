@@ -147,7 +147,7 @@ while read -r lie what; do
 	said "left-$lie" "$what"
 done <<'L'
 mtu packets have
-bye bye before the end
+bye ended the stream early
 negative "credit"
 escape error
 L

@@ -433,7 +433,7 @@ P
 	fi
 	# A profile of another board; and files that are broken, before the one that is right.
 	jq '.match[0].device = "0x5251"' tools/profiles/rashpa-fpga.json >"$work/stranger.json"
-	refuses 1 "stranger.json.*is for 1234:5251, and $bdf is 1234:5250" \
+	refuses 1 "stranger.json.*is for 1234:5251, but $bdf is 1234:5250" \
 		rashpactl bind --profile "$work/stranger.json" "$bdf"
 	refused "refused/profile-other: a profile of another board"
 	mkdir "$work/profiles"

@@ -560,7 +560,7 @@ def malformed(buffer):
         send(producer)
         observer.next(TIMEOUT).release()
         memory.array[lock + 56:lock + 64].view("<u8")[0] = 1 << 62  # stacks that are complete
-        raises(rashpa.Malformed, lambda: observer.next(0), "cannot be")
+        raises(rashpa.Malformed, lambda: observer.next(0), "impossible")
 
 
 def hang(buffer, out):
