@@ -3,6 +3,13 @@
  * rashpa: detector data straight into host, GPU and FPGA memory.
  *
  * This header is the whole contract between the driver and user space.
+ *
+ * The calls of a usual program, by file:
+ *   /dev/rashpa/memory: ALLOC; mmap() the dma-buf that it returns
+ *   /dev/rashpa/fpgaN, with a profile: MAP_MAKE, CHANNEL_MAKE, and WINDOW_MAKE for registers
+ *   map: PROGRAM writes its addresses to the table of the function
+ *   channel: SOURCE_ADD, then read() or poll() while the hardware runs
+ *   at the end: QUIESCE, close() the map, munmap(), REMOVE on /dev/rashpa/buffer/NAME
  */
 #ifndef _UAPI_LINUX_RASHPA_H
 #define _UAPI_LINUX_RASHPA_H
@@ -14,16 +21,19 @@
 /**
  * DOC: Rules of every ioctl
  *
- * Every argument is a struct that begins with &struct rashpa_head. ``size`` is the size that the
- * caller was compiled with, so that structs can grow at the end.
+ * Every argument is a pointer to a struct that begins with &struct rashpa_head. ``size`` is
+ * sizeof(struct) as the caller was compiled with, so that structs can grow at the end. A call
+ * returns 0, or -1 and errno.
  *
  * - A ``size`` below the first published size fails with EINVAL. A tail that this kernel does not
  *   know fails with E2BIG unless all its bytes are zero.
  * - Undefined flags, reserved fields that are not zero, and values out of range fail with EINVAL.
  *   Known requests that this kernel or this memory does not support fail with EOPNOTSUPP.
  * - A call that waits may fail with EINTR when a signal arrives. Then it has done nothing.
- * - ENOTTY: the node does not support this ioctl. EFAULT: a pointer cannot be read or written.
- *   ENODEV: the device was removed.
+ * - ENOTTY: the file does not support this ioctl. EFAULT: a pointer cannot be read or written.
+ *   ENODEV: the device was removed. ENOMEM: no kernel memory. ENAMETOOLONG: a name without NUL.
+ *   EBADF, EINVAL: a file descriptor is not open, or of the wrong kind. ENOENT: no object has this
+ *   name, id or index. Lists of errors below omit these and those above, unless they mean more.
  * - The kernel writes fields named ``out_`` and ignores them on input. It never changes others.
  *   Zero is the default of every field except file descriptors. Later kernels may return flags,
  *   kinds and states that this header does not define.
@@ -31,9 +41,9 @@
  *   ``n_xs``, and ``x_size``, the bytes of one element that the caller was compiled with. So
  *   elements can grow like structs, with the same errors. The kernel zeroes the parts of output
  *   elements that it does not know. Without elements it ignores pointer and size.
- * - A missing file descriptor is -1, or 0 if a flag must announce it. Indices (NUMA node, BAR,
- *   vector, N of fpgaN) are used only if a flag or a kind says so, and must be 0 otherwise. Output
- *   indices are -1 for none. Ids (of sources, groups, maps) begin at 1.
+ * - A missing file descriptor is -1, so set it also in a zeroed struct. A field that is described
+ *   with a flag or kind must be 0 without it. Output indices (NUMA node, BAR, N of fpgaN) are -1
+ *   for none. Ids (of sources, groups, maps) begin at 1.
  * - File descriptors are created close-on-exec.
  * - Times have a suffix: ``_ns``, ``_us``, ``_ms``. Points in time are CLOCK_MONOTONIC. Lengths,
  *   sizes and offsets are bytes.
@@ -45,7 +55,7 @@
  * - The creator of an object that outlives the call is charged, see &enum rashpa_resource. EDQUOT
  *   comes with a sentence that names the limit.
  * - After an error, ``head.reason`` (if set) receives a sentence with the object, the reason and,
- *   if known, the remedy.
+ *   if known, the remedy. A successful call leaves it as it is.
  */
 
 #define RASHPA_IOC_TYPE		0xE7
@@ -62,8 +72,7 @@
  * @size: size of the whole struct in bytes, as the caller knows it
  * @flags: flags of the operation; every undefined bit must be zero
  * @reason: pointer to a buffer for a sentence on failure, or 0
- * @reason_size: size of that buffer in bytes; the sentence is cut to it and
- *	always ends in NUL
+ * @reason_size: size of that buffer in bytes; the sentence is cut to it and always ends in NUL
  * @__reserved: must be zero
  */
 struct rashpa_head {
@@ -130,7 +139,7 @@ enum rashpa_cache {
  *	RASHPA_LOCK_SLOT, RASHPA_LOCK_SLOTS_MAX of them at most
  * @alignment: alignment of the physical address in bytes, a power of two up to 1 GiB;
  *	0 for one page
- * @node: NUMA node, with RASHPA_ALLOC_NODE; must be 0 without
+ * @node: NUMA node, with RASHPA_ALLOC_NODE
  * @backend: enum rashpa_backend; with RASHPA_ALLOC_LOCK not CMA
  * @cache: enum rashpa_cache, the same for every CPU mapping of it
  * @dma_bits: physical addresses fit into this number of bits, 24 to 64; 0 for any. For a function
@@ -139,9 +148,8 @@ enum rashpa_cache {
  *	as any fd, mapping or map of it. A named buffer lives until
  *	RASHPA_IOC_REMOVE and is at /dev/rashpa/buffer/NAME. Letters, digits, and
  *	``. _ -``; does not begin with a dot; all bytes after the NUL must be 0.
- * @mode: permission bits of the node, 0 to 0666, with RASHPA_ALLOC_MODE; must be 0
- *	without, and with an anonymous buffer
- * @out_fd: dma-buf of the buffer, readable and writable
+ * @mode: permission bits of the node, 0 to 0666, with RASHPA_ALLOC_MODE and a name
+ * @out_fd: dma-buf of the buffer, for mmap() with MAP_SHARED, reading and writing
  * @out_length: the rounded length in bytes
  * @out_segments: physically contiguous pieces: 1
  * @out_backend: the backend that served, enum rashpa_backend
@@ -152,23 +160,21 @@ enum rashpa_cache {
  * that made it (file system user id) and to the group of /dev/rashpa/memory, with the mode of that
  * node unless RASHPA_ALLOC_MODE gives another; chown() and chmod() change that.
  *
- * This fd, and each open of the node /dev/rashpa/buffer/NAME, is a lease of a named buffer, shared
- * unless RASHPA_ALLOC_EXCLUSIVE or O_EXCL is given. It ends with its last duplicate, mapping, map
- * and dma-buf of RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so
- * does O_EXCL while there is any. O_EXCL needs a node that is opened for writing (EACCES). The
- * access mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel asks the mode for both) takes
- * none: it is for RASHPA_IOC_INFO, which names the process that has an exclusive one, and
- * RASHPA_IOC_REMOVE.
+ * @out_fd, and each open of /dev/rashpa/buffer/NAME, is a lease of a named buffer, shared unless
+ * RASHPA_ALLOC_EXCLUSIVE or O_EXCL is given. It ends with its last duplicate, mapping, map and
+ * dma-buf of RASHPA_IOC_EXPORT. While an exclusive lease exists, open() fails with EBUSY; so does
+ * O_EXCL while any lease exists. O_EXCL needs a node that is opened for writing (EACCES).
+ * open(NAME, 3) (O_ACCMODE; it needs permission to read and write) takes no lease: it is for
+ * RASHPA_IOC_REMOVE and RASHPA_IOC_INFO, which names the process with an exclusive lease.
+ *
+ * If the machine's DMA is not coherent with CPU caches (x86's is), bracket CPU accesses with
+ * DMA_BUF_IOCTL_SYNC on the dma-buf.
  *
  * An mmap() of a range that has a page with a memory error fails with EHWPOISON.
  *
- * A signal interrupts the call while it waits, searches and zeroes. One search for contig runs
- * at a time; others wait for its end.
- *
- * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG (no NUL),
- * ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free), EOPNOTSUPP (no such backend or
- * cache mode here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
- * ``limit_mib`` for all or ``user_limit_mib`` for one user is reached).
+ * Errors: EPERM (the node was opened read-only), EEXIST (name), ENOMEM (see RASHPA_IOC_QUERY),
+ * ENOSPC (no minor number is free), EOPNOTSUPP (no such backend or cache mode here), EDQUOT (module
+ * parameter ``limit_mib`` for all or ``user_limit_mib`` for one user).
  */
 struct rashpa_alloc {
 	struct rashpa_head head;
@@ -196,13 +202,13 @@ struct rashpa_alloc {
  * @out_fd: dma-buf fd; cannot be mmapped: it is mapped already where it is
  * @out_segments: physically contiguous pieces
  *
- * Anonymous, shared and huge pages, across mappings, all writable. They stay where they
- * are until the dma-buf ends, and are charged as RASHPA_RESOURCE_MEMORY and to RLIMIT_MEMLOCK: a
- * part of a huge page with the whole of it, because that is what stays.
+ * Anonymous, shared and huge pages, across mappings, all writable. They stay where they are until
+ * the dma-buf ends, and are charged as RASHPA_RESOURCE_MEMORY and to RLIMIT_MEMLOCK: part of a huge
+ * page as the whole page.
  *
- * Errors: EPERM (the node was opened read-only), EINVAL, EFAULT (not mapped, not
- * writable, or cannot be pinned: device memory, CMA buffers, files that need
- * write-back), ENOMEM (RLIMIT_MEMLOCK), EDQUOT (the limits of RASHPA_IOC_ALLOC), EINTR.
+ * Errors: EPERM (the node was opened read-only), EFAULT (not mapped, not writable, or cannot be
+ * pinned: device memory, CMA buffers, files that need write-back), ENOMEM (RLIMIT_MEMLOCK), EDQUOT
+ * (as RASHPA_IOC_ALLOC).
  */
 struct rashpa_pin {
 	struct rashpa_head head;
@@ -221,7 +227,7 @@ struct rashpa_pin {
 /**
  * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
  * @head: flags: RASHPA_QUERY_NODE
- * @node: NUMA node, with RASHPA_QUERY_NODE; must be 0 without
+ * @node: NUMA node, with RASHPA_QUERY_NODE
  * @backend: enum rashpa_backend; AUTO answers for the backend it would take
  * @out_backend: backend that the answer is for, enum rashpa_backend
  * @__reserved: must be zero
@@ -232,7 +238,7 @@ struct rashpa_pin {
  *	like any memory, can make it less. 0 for CMA: the kernel keeps its layout to itself
  * @out_area: name of the CMA area, empty for contig
  *
- * Errors: EINVAL, EINTR, EOPNOTSUPP (the backend is not in this kernel).
+ * Errors: EOPNOTSUPP (the backend is not in this kernel).
  */
 struct rashpa_query {
 	struct rashpa_head head;
@@ -262,10 +268,7 @@ enum rashpa_kind {
 	RASHPA_KIND_LOCK = 5,
 };
 
-/**
- * RASHPA_INFO_REGISTRABLE - a CPU mapping of it can be registered by address: RDMA
- * (ibv_reg_mr), direct I/O, RASHPA_IOC_PIN
- */
+/** RASHPA_INFO_REGISTRABLE - a CPU mapping can be registered by address: RDMA, O_DIRECT, PIN */
 #define RASHPA_INFO_REGISTRABLE	_BITUL(0)
 /** RASHPA_INFO_EXCLUSIVE - its lease is exclusive */
 #define RASHPA_INFO_EXCLUSIVE	_BITUL(1)
@@ -296,8 +299,6 @@ enum rashpa_kind {
  * @out_bdf: PCI function of a window: domain << 16 | bus << 8 | devfn
  * @out_page_size: bytes of the pages that a buffer is made of: the largest entry
  *	that a CPU mapping of it can have
- *
- * Errors: EBADF, EINVAL (not a dma-buf).
  */
 struct rashpa_info {
 	struct rashpa_head head;
@@ -408,8 +409,6 @@ struct rashpa_holding {
  *
  * On /dev/rashpa/memory of all functions and none, on /dev/rashpa/fpgaN of that function. To
  * see more than fit, call again with @after the serial of the last one.
- *
- * Errors: EINVAL, E2BIG, EFAULT, ENOMEM, ENODEV (the function was removed).
  */
 struct rashpa_list {
 	struct rashpa_head head;
@@ -434,8 +433,6 @@ struct rashpa_list {
  *	eighth less than the RAM, for @out_shared_used. 0 for none where @out_limit is 0
  * @out_user_used: held by the user who asks
  * @out_user_limit: limit of @out_user_used, 0 for none; not for CAP_SYS_RESOURCE
- *
- * Errors: EINVAL (a resource that is not defined: later kernels may have more).
  */
 struct rashpa_limit {
 	struct rashpa_head head;
@@ -463,8 +460,7 @@ struct rashpa_limit {
  * through all its dma-bufs. The kernel wakes waiters and signals eventfds later, so that they take
  * no time of the producer. Calls for the same memory wait for each other.
  *
- * Errors: EBADF, EINVAL (not a dma-buf), EXDEV (foreign memory, or a window), EACCES (not open for
- * writing), EINTR.
+ * Errors: EXDEV (foreign memory, or a window), EACCES (not open for writing).
  */
 struct rashpa_look {
 	struct rashpa_head head;
@@ -497,8 +493,8 @@ struct rashpa_look {
  * its dma-bufs and maps do not keep it. With neither @take nor @drop it is a
  * question, which each open node may ask.
  *
- * Errors: EINVAL, EACCES (a role is asked for, and the node is not open for writing), EBUSY
- * (another file has one of them: the sentence names the process).
+ * Errors: EACCES (@take, and the node is not open for writing), EBUSY (another file has one of
+ * them: the sentence names the process).
  */
 struct rashpa_role {
 	struct rashpa_head head;
@@ -516,7 +512,7 @@ struct rashpa_role {
  * @out_fd: dma-buf fd; read-only if the node was opened read-only
  * @__reserved: must be zero
  *
- * Errors: EINVAL, EACCES (the node is open only for writing, and a dma-buf can be read).
+ * Errors: EACCES (the node is open only for writing, and a dma-buf can be read).
  */
 struct rashpa_export {
 	struct rashpa_head head;
@@ -528,10 +524,11 @@ struct rashpa_export {
  * struct rashpa_remove - RASHPA_IOC_REMOVE: take the name of the opened buffer away
  * @head: no flags
  *
- * The memory itself is given back with its last fd and mapping.
+ * On an fd of /dev/rashpa/buffer/NAME, not of the dma-buf. The memory is given back with its last
+ * fd. First unmap the buffer and end its maps; open leases do not matter.
  *
  * Errors: EPERM (neither owner of the node nor CAP_FOWNER), ENOENT (the name is gone already),
- * EBUSY (an importer maps it, or a process has it mapped).
+ * EBUSY (a device or a process has it mapped).
  */
 struct rashpa_remove {
 	struct rashpa_head head;
@@ -541,7 +538,7 @@ struct rashpa_remove {
 
 /*
  * All calls except DEVICE_INFO, REGION_INFO, ENGINE_INFO and LIST fail with EPERM if the node was
- * opened read-only.
+ * opened read-only. Lists of errors omit that.
  */
 
 /**
@@ -628,8 +625,6 @@ struct rashpa_device_info {
  * @bar: BAR number, 0 to 5
  * @out_flags: RASHPA_REGION_*; 0 if the BAR does not exist
  * @out_length: length in bytes, 0 if the BAR does not exist
- *
- * Errors: EINVAL.
  */
 struct rashpa_region_info {
 	struct rashpa_head head;
@@ -729,8 +724,8 @@ struct rashpa_profile_step {
  * @control_set: value of the control field of a valid entry, written last
  * @control_clear: value of the control field of an invalid entry, written first
  * @flags: RASHPA_LAYOUT_*
- * @segment_size: bytes that an entry without a length covers, a power of two, at least
- *	4096; must be 0 with a length field
+ * @segment_size: bytes that an entry without a length covers, a power of two, at least 4096; 0 with
+ *	a length field
  * @sum_offset: offset of the sum field in bytes
  * @sum_bits: width of the sum field, 0 (no such field), 32 or 64
  *
@@ -738,12 +733,11 @@ struct rashpa_profile_step {
  * length field is required, because it marks invalid entries. @control_set and @control_clear must
  * differ. Without a control field, length 0 makes an entry invalid.
  *
- * Without a length field, every segment must have exactly @segment_size bytes, or PROGRAM fails.
+ * Without a length field, the kernel splits maps into segments of exactly @segment_size bytes.
+ * RASHPA_IOC_MAP_MAKE fails with EINVAL if a rest would be shorter.
  *
  * The sum field holds the length of all earlier segments of the map, 0 for the first. A function
  * can use it to find an offset in a map.
- *
- * Passed with a pointer and a size, so that it can grow like all structs.
  */
 struct rashpa_layout {
 	__u32 stride;
@@ -901,10 +895,7 @@ struct rashpa_profile_table {
 	__u32 fetch_size;
 };
 
-/**
- * RASHPA_PENGINE_OPTIONAL - hardware may lack the engine: then both registers of its bounds always
- * read 0
- */
+/** RASHPA_PENGINE_OPTIONAL - hardware may lack the engine: then its bounds always read 0 */
 #define RASHPA_PENGINE_OPTIONAL	_BITUL(0)
 
 /**
@@ -950,10 +941,7 @@ struct rashpa_profile_engine {
 /** RASHPA_PROFILE_DISCLOSE - users without CAP_SYS_RAWIO may see bus addresses */
 #define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
 
-/**
- * RASHPA_PROFILE_NO_RESET - apply the profile without a function-level reset, for hardware that
- * does not recover from one
- */
+/** RASHPA_PROFILE_NO_RESET - no function-level reset, for hardware that does not recover from it */
 #define RASHPA_PROFILE_NO_RESET	_BITUL(1)
 
 /**
@@ -970,12 +958,12 @@ struct rashpa_profile_engine {
  * @table_size: bytes of @table; 0 without a table
  * @engine_size: bytes of an element of @engines
  * @dma_bits: width of the DMA mask, 24 to 64; 0 for 32, the default without a profile
- * @quiesce_us: time limit of the whole quiesce sequence, up to RASHPA_QUIESCE_US_MAX
- *	microseconds; 0 for 1 s. A stop can take longer: it also clears entries, and waits up
- *	to 700 ms for pending transactions when it turns bus mastering off
+ * @quiesce_us: time limit of the whole quiesce sequence, up to RASHPA_QUIESCE_US_MAX microseconds;
+ *	0 for 1 s. Calls can take longer: the end of a map also clears entries, and turning bus
+ *	mastering off waits up to 700 ms for pending transactions
  * @max_segment: limit of segments of all maps, see &struct rashpa_map_make
- * @boundary: limit of segments of all maps, see &struct rashpa_map_make
- * @alignment: limit of segments of all maps, see &struct rashpa_map_make
+ * @boundary: the same
+ * @alignment: the same
  * @engines: pointer to @n_engines of &struct rashpa_profile_engine
  * @n_engines: number of engines, 0 to RASHPA_PROFILE_ENGINES_MAX; engines require a table and a
  *	quiesce sequence of the whole function
@@ -995,11 +983,9 @@ struct rashpa_profile_engine {
  *
  * Errors: EPERM (no CAP_SYS_ADMIN; no steps for a function with channels and no CAP_SYS_RAWIO; or
  * the kernel is locked down and no IOMMU limits the function to its maps), EBUSY (maps or windows
- * exist), EINVAL, ENAMETOOLONG (a name without NUL), E2BIG (an element or a layout has fields that
- * this kernel does not know), EOPNOTSUPP (a cached window, or an unsupported DMA mask), ERANGE (a
- * window, step or table outside its BAR), ENOMEM, ENODEV, EIO (the function does not answer, does
- * not recover from its reset, or does not keep the bounds of an engine), ETIMEDOUT (the function
- * does not become idle).
+ * exist), EOPNOTSUPP (a cached window, or an unsupported DMA mask), ERANGE (a window, step or table
+ * outside its BAR), EIO (the function does not answer, does not recover from its reset, or does not
+ * keep the bounds of an engine), ETIMEDOUT (the function does not become idle).
  */
 struct rashpa_profile_set {
 	struct rashpa_head head;
@@ -1037,8 +1023,6 @@ struct rashpa_profile_set {
  * @__reserved: zero
  * @out_stops: stops of this engine alone
  * @out_failures: failed stops of this engine, after which the whole function was stopped
- *
- * Errors: ENOENT (@index is too large), ENODEV, EINTR.
  */
 struct rashpa_engine_info {
 	struct rashpa_head head;
@@ -1063,22 +1047,21 @@ struct rashpa_engine_info {
 /**
  * struct rashpa_window_make - RASHPA_IOC_WINDOW_MAKE: create a dma-buf of a range of a BAR
  * @head: flags: RASHPA_WINDOW_BLANK
- * @bar: BAR number, 0 to 5; must be 0 with a name
- * @cache: enum rashpa_cache; must be 0 with a name. Without CAP_SYS_RAWIO it must be 0 or the
- *	mode of the profile's window that contains the range
- * @offset: offset in the BAR in bytes, a multiple of the page size; must be 0 with a name
- * @length: length in bytes, a multiple of the page size, > 0; must be 0 with a name
- * @name: name of a window in the profile, or empty
+ * @bar: BAR number, 0 to 5
+ * @cache: enum rashpa_cache. Without CAP_SYS_RAWIO it must be 0 or the mode of the profile's window
+ *	that contains the range
+ * @offset: offset in the BAR in bytes, a multiple of the page size
+ * @length: length in bytes, a multiple of the page size, > 0
+ * @name: name of a window in the profile (then the four fields above are 0), or empty
  * @out_length: length in bytes
  * @out_fd: dma-buf fd, for mmap and maps by other functions
  * @__reserved: must be zero
  *
  * Errors: EPERM (no CAP_SYS_RAWIO, and not a window of the profile with RASHPA_PWINDOW_USER in its
  * cache mode; or the kernel is locked down, no IOMMU limits the function to its maps, and no window
- * of the profile contains the range), EINVAL, ENAMETOOLONG (no NUL), ERANGE (outside the BAR),
- * ENOENT (name), EOPNOTSUPP (not a memory BAR, or write-combining in a BAR that is not
- * prefetchable), EDQUOT, EBUSY (the range contains the MSI-X table or bounds of engines, or is in
- * use with another cache mode), ENODEV.
+ * of the profile contains the range), ERANGE (outside the BAR), EOPNOTSUPP (not a memory BAR, or
+ * write-combining in a BAR that is not prefetchable), EDQUOT, EBUSY (the range contains the MSI-X
+ * table or bounds of engines, or is in use with another cache mode).
  */
 struct rashpa_window_make {
 	struct rashpa_head head;
@@ -1131,21 +1114,15 @@ enum rashpa_class {
  */
 #define RASHPA_MAP_PIN		_BITUL(2)
 
-/**
- * RASHPA_MAPPED_REMAPPED - the exporter returned untranslated addresses of a BAR, which this driver
- * has mapped in the importer's IOMMU
- */
+/** RASHPA_MAPPED_REMAPPED - this driver mapped the exporter's BAR addresses in the IOMMU */
 #define RASHPA_MAPPED_REMAPPED	_BITUL(0)
-/**
- * RASHPA_MAPPED_COHERENT - the class is HOST or IOVA, but the memory is coherent device memory or
- * CXL memory
- */
+/** RASHPA_MAPPED_COHERENT - class HOST or IOVA, but coherent device memory or CXL memory */
 #define RASHPA_MAPPED_COHERENT	_BITUL(1)
 
 /**
  * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: map a memory for this function
  * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_PIN
- * @fd: dma-buf fd of any exporter
+ * @fd: dma-buf fd of any exporter, for example &struct rashpa_alloc.out_fd
  * @direction: enum rashpa_direction
  * @offset: offset of the first byte in the memory, a multiple of the page size
  * @length: length in bytes, a multiple of the page size; 0 for the rest of the memory
@@ -1168,8 +1145,7 @@ enum rashpa_class {
  * @out_flags: RASHPA_MAPPED_*
  *
  * Without RASHPA_MAP_PIN the memory is not pinned. If the exporter moves it, the map is revoked
- * (see
- * enum rashpa_map_state) and restored automatically.
+ * (see enum rashpa_map_state) and restored automatically.
  *
  * A map ends when its last fd is closed and its table is unmapped. The end stops all DMA of the
  * function, or only of the engines that know its addresses (&struct rashpa_profile_engine). Then
@@ -1177,16 +1153,15 @@ enum rashpa_class {
  * if the map was never programmed and its table never mapped, because the function cannot know its
  * addresses. Bus mastering is on while maps or channels exist.
  *
- * Errors: EBADF, EINVAL, ERANGE (outside the memory), EACCES (the dma-buf is read-only and the
- * function would write), EPERM (the profile has no quiesce sequence, or @boundary or @alignment
- * needs CAP_SYS_RAWIO), ENODEV, EIO (the function is stuck: reset it; or does not answer),
- * EREMOTEIO (the exporter's addresses are wrong, or not device memory; see the reason), ENXIO (no
- * path between the two functions), EOVERFLOW (an address is outside the DMA mask or the limit of a
- * bus), E2BIG (more than 16777216 segments), ETIMEDOUT (the exporter did not finish moving the
- * memory), EOPNOTSUPP (the exporter does not support such importers; lock memory, and
- * the DMA of the function is not coherent with the caches), EAGAIN (the function of the
- * memory is being reset), EHWPOISON (the memory has a damaged page), ENOMEM, EDQUOT, EINTR, and
- * errors of the exporter.
+ * Errors: ERANGE (outside the memory), EACCES (the dma-buf is read-only and the function would
+ * write), EPERM (the profile has no quiesce sequence, or @boundary or @alignment needs
+ * CAP_SYS_RAWIO), EIO (the function is stuck: reset it; or does not answer), EREMOTEIO (the
+ * exporter's addresses are wrong, or not device memory; see the reason), ENXIO (no path between the
+ * two functions), EOVERFLOW (an address is outside the DMA mask or the limit of a bus), E2BIG (more
+ * than 16777216 segments), ETIMEDOUT (the exporter did not finish moving the memory), EOPNOTSUPP
+ * (the exporter does not support such importers; lock memory, and the DMA of the function is not
+ * coherent with the caches), EAGAIN (the function of the memory is being reset), EHWPOISON (the
+ * memory has a damaged page), EDQUOT, and errors of the exporter.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
@@ -1214,9 +1189,12 @@ struct rashpa_map_make {
 /**
  * struct rashpa_quiesce - RASHPA_IOC_QUIESCE: stop all DMA of the function now
  * @head: flags: RASHPA_QUIESCE_MAP
- * @map: id of a map of this function with RASHPA_QUIESCE_MAP; must be 0 without the flag
+ * @map: with RASHPA_QUIESCE_MAP, &struct rashpa_map_make.out_id of a map of this function
  * @__reserved: must be zero
  * @out_time_ns: duration of the stop
+ *
+ * Without the flag, all maps stay, with their table entries. A later command to the hardware starts
+ * it again: there is no opposite call. Only the end of a map takes its addresses away.
  *
  * With RASHPA_QUIESCE_MAP only that map ends, as if its last fd were closed, even if other
  * processes hold its file. Its state becomes RASHPA_MAP_STATE_REVOKED for good.
@@ -1229,9 +1207,9 @@ struct rashpa_map_make {
  * the node and processes with CAP_FOWNER or CAP_SYS_ADMIN are exempt. Others can end their own maps
  * with RASHPA_QUIESCE_MAP.
  *
- * Errors: EPERM (the function may know addresses of another user's map), ETIMEDOUT (the function
- * did not become idle, or does not answer; bus mastering is off now), ENODEV, EINVAL; with
- * RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (the map of another user needs CAP_SYS_ADMIN).
+ * Errors: EPERM (see above), ETIMEDOUT (the function did not become idle, or does not answer; bus
+ * mastering is off now); with RASHPA_QUIESCE_MAP: EPERM (the map of another user needs
+ * CAP_SYS_ADMIN).
  */
 struct rashpa_quiesce {
 	struct rashpa_head head;
@@ -1247,12 +1225,11 @@ struct rashpa_quiesce {
  * The function is quiesced first. Its maps stay valid, but the function loses the entries that
  * PROGRAM wrote: program each map again, except those with RASHPA_PROGRAM_AGAIN. During the reset,
  * CPU accesses to windows wait. Maps of windows by other functions are revoked, and restored after
- * the reset. After a failed quiesce, the next RASHPA_IOC_MAP_MAKE or RASHPA_IOC_CHANNEL_MAKE turns
- * bus mastering on.
+ * the reset.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (no CAP_SYS_RAWIO), EAGAIN (another process
  * resets or removes the function), EIO (the function does not answer in configuration space and was
- * not reset, or does not become idle after the reset), ENODEV, and errors of the reset.
+ * not reset, or does not become idle after the reset), and errors of the reset.
  */
 struct rashpa_reset {
 	struct rashpa_head head;
@@ -1298,13 +1275,16 @@ enum rashpa_map_state {
  * @__reserved: zero
  * @segment: segments in memory order
  *
- * Without CAP_SYS_RAWIO mmap fails with EPERM unless the profile discloses addresses: use
- * RASHPA_IOC_PROGRAM instead. A process that has read addresses can pass them to the function, so
- * the end of the map stops the whole function. Therefore mmap without CAP_SYS_RAWIO also fails with
- * EBUSY while the function may know addresses of another user's map.
+ * mmap() is read-only, from offset 0 (&struct rashpa_map_make.out_table_size). Without
+ * CAP_SYS_RAWIO it fails with EPERM unless the profile discloses addresses: use RASHPA_IOC_PROGRAM
+ * instead. A process that has read addresses can pass them to the function, so the end of the map
+ * stops the whole function. Therefore mmap without CAP_SYS_RAWIO also fails with EBUSY while the
+ * function may know addresses of another user's map.
  *
- * read() returns the first 64 bytes, without segments. It blocks (and poll does not report data)
- * until the generation differs from the last one read.
+ * read() is for changes: it blocks (EAGAIN with O_NONBLOCK), and poll() does not report POLLIN,
+ * until the generation differs from the last one read; the first one is &struct
+ * rashpa_map_make.out_generation. A new map has nothing to read. read() returns the first 64 bytes,
+ * without segments; a shorter buffer: EINVAL.
  *
  * Lockless readers read @generation, the rest, and @generation again. They start over if it was odd
  * or has changed. rashpa_table_read() of librashpa does so.
@@ -1341,15 +1321,11 @@ struct rashpa_table {
  * know addresses of another user's map. EPERM: the profile has engines, but the entries are not in
  * one existing engine. CAP_SYS_RAWIO lifts both limits.
  *
- * The creator of the map is charged for the memory of the ring (RASHPA_RESOURCE_MEMORY). The ring
- * is freed with the map, after the stop.
- *
- * Errors: EPERM (entries outside one engine), ENOENT (the profile has no table), EINVAL (wrong size
- * of a segment, entries have no length), ERANGE (the segments exceed the table), EBUSY (the entries
- * are in use by another map, or the engine by another user), EOVERFLOW (an address, length or sum
- * is wider than its field or not a multiple of its unit), E2BIG (more segments than descriptors of
- * a ring), ESTALE (the map is revoked: restore it; or the function was reset meanwhile: try again),
- * EIO (the function does not answer: reset it), ENOMEM, EDQUOT, EINTR, ENODEV.
+ * Errors: EPERM, EBUSY (see above; also: entries of another map), ENOENT (the profile has no
+ * table), ERANGE (the segments exceed the table), EOVERFLOW (an address, length or sum is wider
+ * than its field or not a multiple of its unit), E2BIG (more segments than descriptors of a ring),
+ * ESTALE (the map is revoked: restore it; or the function was reset meanwhile: try again), EIO (the
+ * function does not answer: reset it), EDQUOT.
  */
 struct rashpa_program {
 	struct rashpa_head head;
@@ -1398,6 +1374,7 @@ struct rashpa_restore {
  *	was compiled with; 0 for 40, the first published size
  * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD_BIND
  * @out_ring_size: bytes of &struct rashpa_ring and its records, to mmap at offset 0, read-only
+ *	(EACCES). Both mappings of a channel are MAP_SHARED (EINVAL)
  * @out_consumer: mmap offset of &struct rashpa_consumer, for reading and writing
  * @out_consumer_size: bytes to mmap there, whole pages
  *
@@ -1405,9 +1382,9 @@ struct rashpa_restore {
  * /dev/rashpa/memory belongs to no function. Its sources are software, memory errors, groups, words
  * with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK, and all sources that name a function.
  *
- * Errors: EPERM (the node was opened read-only), EINVAL, E2BIG (@record_size is larger than the
- * records of this kernel), ENOMEM. For a function also: EPERM (the profile has no quiesce sequence:
- * needs CAP_SYS_RAWIO), EIO (it is stuck, or does not answer), ENODEV.
+ * Errors: EPERM (the node was opened read-only; the profile has no quiesce sequence: needs
+ * CAP_SYS_RAWIO), E2BIG (@record_size is larger than the records of this kernel), EIO (the function
+ * is stuck, or does not answer).
  */
 struct rashpa_channel_make {
 	struct rashpa_head head;
@@ -1488,10 +1465,7 @@ enum rashpa_device_event {
 #define RASHPA_SOURCE_QUIET	_BITUL(0)
 /** RASHPA_SOURCE_POLL - LOCK: check every @period_us, not at an interrupt */
 #define RASHPA_SOURCE_POLL	_BITUL(1)
-/**
- * RASHPA_SOURCE_LOOK - LOCK: check at each RASHPA_IOC_LOOK of the memory, not at an interrupt; can
- * be combined with RASHPA_SOURCE_POLL
- */
+/** RASHPA_SOURCE_LOOK - LOCK: check at each RASHPA_IOC_LOOK of the memory; also with POLL */
 #define RASHPA_SOURCE_LOOK	_BITUL(2)
 /**
  * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: each event disarms the source until RASHPA_IOC_ARM. A
@@ -1510,9 +1484,8 @@ enum rashpa_device_event {
  */
 #define RASHPA_LISTENERS_VECTOR	64
 /**
- * RASHPA_LISTENERS_USER - maximum number of sources without CAP_SYS_RESOURCE with LOOK at one
- * memory, or for the state or the maps of one function, for all users; one user can have half of
- * them (module parameter ``user_limit_listeners``)
+ * RASHPA_LISTENERS_USER - the same for sources with LOOK at one memory, and for the state or the
+ * maps of one function (module parameter ``user_limit_listeners``)
  */
 #define RASHPA_LISTENERS_USER	256
 /** RASHPA_LISTENERS_MAX - the same with CAP_SYS_RESOURCE, for all users */
@@ -1520,13 +1493,12 @@ enum rashpa_device_event {
 
 /**
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: add a source to a channel
- * @head: flags: RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK,
- *	RASHPA_SOURCE_ONE_SHOT
+ * @head: flags: RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK, RASHPA_SOURCE_ONE_SHOT
  * @kind: enum rashpa_source, up to MAP
  * @index: VECTOR: number of the vector. LOCK: number of the vector whose interrupts check the word;
  *	0 with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK. MAP: out_id of the map, or 0 for all. 0
  *	for the others
- * @out_id: id of the source in this channel's records, from 1 on
+ * @out_id: id of the source in this channel's records
  * @__reserved: must be zero
  * @device: fd of /dev/rashpa/fpgaN, open for writing: the function of the source; -1: the channel's
  *	function. SOFTWARE: -1
@@ -1542,8 +1514,6 @@ enum rashpa_device_event {
  * @budget: LOCK: part of one CPU for the checks in thousandths, 1 to 1000, 0 for 10, with
  *	RASHPA_SOURCE_POLL; the period is stretched to keep it. Else 0
  *
- * All fields except @kind, @index and the fds are 0 for a kind that does not name them.
- *
  * The interrupt handler (or the timer, or RASHPA_IOC_LOOK) checks a word before it wakes waiters.
  * Several changes between two checks make one event, and the value is the last position. REACHED
  * and CHANGED lose no position by that; EQUAL can miss a value that was there only between two
@@ -1552,30 +1522,24 @@ enum rashpa_device_event {
  *
  * The *position* of a word is the word, masked. A word of 32 bits without a mask (0, or all bits)
  * is a counter that wraps. Its position has 64 bits, begins with the word when the source is added,
- * and follows it; the low 32 bits of the position are the word. This is right as long
- * as the word moves by less than 2^31 between two checks, in either direction. CHANGED and REACHED
- * report and compare positions. EQUAL compares the word itself.
+ * and its low 32 bits follow the word. This is right as long as the word moves by less than 2^31
+ * between two checks, in either direction. CHANGED and REACHED report and compare positions. EQUAL
+ * compares the word itself.
  *
  * All timers together take no more than the module parameter ``poll_budget``. A source keeps its
  * part until it is deleted or its channel is closed, even after the removal of the function.
  *
- * Each source takes time in the interrupt. So the number of sources at one vector is limited to
- * RASHPA_LISTENERS_VECTOR. RASHPA_LISTENERS_USER limits LOOK at one memory, and the maps and the
- * state of one function. One user can have half of either. Sources with CAP_SYS_RESOURCE do not
- * count; RASHPA_LISTENERS_MAX limits all.
+ * With RASHPA_SOURCE_ONE_SHOT a board can interrupt as often as it likes. The next record has
+ * everything since the last event. With LOCK this is the difference of the values, with VECTOR that
+ * of the sequences; all interrupts during the mask count as one. Such a source is no member of a
+ * group.
  *
- * A source with RASHPA_SOURCE_ONE_SHOT makes one event, and is disarmed until RASHPA_IOC_ARM. So a
- * board can interrupt as often as it likes, because the vector is masked while all its sources are
- * disarmed. The next record has everything since the last event. With LOCK this is the difference
- * of the values, with VECTOR that of the sequences; all interrupts during the mask count as one.
- * Such a source is no member of a group.
- *
- * Errors: EINVAL (also: neither @device nor the channel has a function, and the source needs one;
- * a wrong kind of fd), EBADF (an fd that is not open), EPERM (@device was opened read-only),
- * ERANGE (no such vector; outside the memory), EXDEV (foreign memory, or no host memory), EACCES
- * (memory that is not open for reading), EEXIST (already in this channel; LOCK may be there
- * several times), ENOSPC (the channel is full, or too many sources), EDQUOT (``poll_budget``),
- * ENODEV, and as RASHPA_IOC_CHANNEL_MAKE.
+ * Errors: EINVAL (also: neither @device nor the channel has a function, and the source needs one),
+ * EPERM (@device was opened read-only), ERANGE (no such vector; outside the memory), EXDEV (foreign
+ * memory, or no host memory), EACCES (memory that is not open for reading), EEXIST (already in this
+ * channel; LOCK may be there several times), ENOSPC (the channel is full, or as
+ * RASHPA_LISTENERS_VECTOR and RASHPA_LISTENERS_USER say), EDQUOT (``poll_budget``), and as
+ * RASHPA_IOC_CHANNEL_MAKE.
  */
 struct rashpa_source_add {
 	struct rashpa_head head;
@@ -1601,8 +1565,8 @@ struct rashpa_source_add {
  * @id: id of the source or group
  * @__reserved: must be zero
  *
- * Queued records stay. This works after the removal of the function, too. Errors: ENOENT,
- * EINVAL, EBUSY (a member of a group).
+ * Queued records stay. This works after the removal of the function, too. Errors: EBUSY (a member
+ * of a group).
  */
 struct rashpa_source_del {
 	struct rashpa_head head;
@@ -1646,15 +1610,13 @@ struct rashpa_source_info {
 /**
  * struct rashpa_arm - RASHPA_IOC_ARM: arm a one-shot source for the next event
  * @head: no flags
- * @id: id of a source with RASHPA_SOURCE_ONE_SHOT
+ * @id: id of a source with RASHPA_SOURCE_ONE_SHOT, else EINVAL
  * @out_events: 1 if an event came while it was disarmed: its record is queued, its eventfd is
  *	signalled, and the source is disarmed again; else 0
  * @__reserved: must be zero
  *
  * Read the records, then arm: no event is lost between the two. The call checks for earlier
  * events, and later ones reach the source. An armed source stays as it is.
- *
- * Errors: EINVAL (not one-shot), ENOENT.
  */
 struct rashpa_arm {
 	struct rashpa_head head;
@@ -1666,7 +1628,7 @@ struct rashpa_arm {
 /**
  * struct rashpa_eventfd_bind - RASHPA_IOC_EVENTFD_BIND: signal an eventfd at each event
  * @head: no flags
- * @fd: eventfd; -1 to stop
+ * @fd: eventfd; -1 to stop, also after the removal of the function
  * @id: id of a source or group, or 0 for the whole channel
  *
  * Each source has one eventfd, and the channel has one. A second call replaces the first. Records
@@ -1680,8 +1642,6 @@ struct rashpa_arm {
  * or &struct rashpa_ring.gone reports it. RASHPA_SOURCE_DEVICE reports the removal of another
  * function. An eventfd gets due signals before it is replaced, and before its source or channel
  * ends.
- *
- * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV (not with @fd -1).
  */
 struct rashpa_eventfd_bind {
 	struct rashpa_head head;
@@ -1738,9 +1698,8 @@ struct rashpa_member {
  * A source is a member of one group at most, and a group is no member. Add the same word twice for
  * two groups. RASHPA_SOURCE_DEL ends the group, not its members.
  *
- * Errors: EINVAL (also: a member is a group, or one-shot), EFAULT, E2BIG (members have fields that
- * this kernel does not know), ENOENT (source), EEXIST (twice in the list), EBUSY (a member of
- * another group), ENOSPC, ENOMEM.
+ * Errors: EINVAL (also: a member is a group, or one-shot), EEXIST (twice in the list), EBUSY (a
+ * member of another group), ENOSPC (the channel is full).
  */
 struct rashpa_group_make {
 	struct rashpa_head head;
@@ -1761,7 +1720,7 @@ struct rashpa_group_make {
  * @__reserved: must be zero
  * @position: all stacks up to this one may be overwritten
  *
- * The same as a store to &struct rashpa_consumer, without a mapping.
+ * The same as a store to &struct rashpa_consumer.ack, without a mapping.
  *
  * Errors: ENOENT.
  */
@@ -1794,7 +1753,7 @@ struct rashpa_member_info {
  * @members: pointer to room for @n_members of &struct rashpa_member_info; 0 for none
  * @id: id of the group
  * @n_members: number of members that fit
- * @member_size: bytes from one to the next
+ * @member_size: bytes from one to the next, at most a page (E2BIG)
  * @out_members: number of members of the group; up to @n_members were stored
  * @out_position: position that all members have reached
  * @out_ack: position that the consumer has acknowledged
@@ -1802,8 +1761,6 @@ struct rashpa_member_info {
  * @out_overruns: sum for all members
  *
  * Events go on meanwhile: the position of a member can be beyond @out_position.
- *
- * Errors: ENOENT, EFAULT, EINVAL, E2BIG (@member_size beyond a page), ENOMEM.
  */
 struct rashpa_group_info {
 	struct rashpa_head head;
@@ -1823,7 +1780,8 @@ struct rashpa_group_info {
  * @head: no flags
  * @value: value of the record
  *
- * Errors: ENOENT (RASHPA_SOURCE_SOFTWARE was not added).
+ * On return the record is queued; eventfds are signalled by then or soon after. Without a source
+ * RASHPA_SOURCE_SOFTWARE in the channel the call fails with ENOENT.
  */
 struct rashpa_signal {
 	struct rashpa_head head;
@@ -1832,8 +1790,8 @@ struct rashpa_signal {
 
 /**
  * struct rashpa_event - record of an event
- * @sequence: number of the event, counted from the bind, from 1 on, with and without channels
- *	(SOFTWARE, LOCK, GROUP, and MAP of one map: counted since the source was added)
+ * @sequence: number of the event, from 1 on. VECTOR, DEVICE and MAP of all maps: counted since the
+ *	bind, also while no channel listens; others: since the source was added
  * @time_ns: CLOCK_MONOTONIC, taken in the interrupt handler
  * @source: id from RASHPA_IOC_SOURCE_ADD
  * @kind: enum rashpa_source
@@ -1843,9 +1801,10 @@ struct rashpa_signal {
  * A later kernel may add fields at the end. read() returns whole records, as many as fit, of the
  * size that RASHPA_IOC_CHANNEL_MAKE asked for. &struct rashpa_ring.record_size is independent of
  * that. read() blocks until a record comes unless O_NONBLOCK is set (EAGAIN, also while another
- * thread reads). It returns no more than the queue holds. A buffer shorter than one record:
- * EINVAL. After RASHPA_DEVICE_EVENT_GONE of the channel's function and an empty queue: ENODEV.
- * When the queue is full, the new record is dropped and counted. PCI may merge interrupts:
+ * thread reads). A buffer shorter than one record: EINVAL. poll() reports POLLIN for records. After
+ * RASHPA_DEVICE_EVENT_GONE of the channel's function poll() reports POLLHUP and POLLERR, and read()
+ * of the empty queue ENODEV. When the queue is full, the new record is dropped and counted. PCI may
+ * merge interrupts:
  * @sequence counts those that arrived. A lock slot counts the stacks that hardware wrote.
  */
 struct rashpa_event {
@@ -1868,11 +1827,12 @@ struct rashpa_event {
  * @gone: not 0 when the function of the channel was removed
  * @__reserved: zero
  *
- * A consumer that wants no system call for each event loads @head with acquire semantics. It finds
- * the records from &struct rashpa_consumer.tail up to @head, reads them, and stores tail with
- * release semantics. When the queue is empty, it waits with poll(), which is ready exactly when
- * @head and tail differ, or @gone. Load @gone with acquire semantics before @head, because the
- * last records come first. read() takes records from the same queue.
+ * A consumer that wants no system call for each event loads @head with acquire semantics. It reads
+ * records &struct rashpa_consumer.tail to @head - 1, and stores @head in tail with release
+ * semantics. When the queue is empty, it waits with poll(), which is ready exactly when
+ * @head and tail differ, or @gone. Load @gone with acquire semantics before @head, because the last
+ *	records come first. read() takes records from the same queue and advances tail, so use one
+ *	way at a time.
  */
 struct rashpa_ring {
 	__aligned_u64 head;
@@ -1887,9 +1847,9 @@ struct rashpa_ring {
 
 /**
  * struct rashpa_consumer - positions that mmap of a channel shows at out_consumer
- * @tail: records consumed so far, written by the consumer. The kernel takes a value that is not
- *	between &struct rashpa_ring.head minus depth and head as head minus depth: all records are
- *	new
+ * @tail: records consumed so far, 0 at first, written by the consumer and by read(). The kernel
+ *	takes a value that is not between &struct rashpa_ring.head minus depth and head as head
+ *	minus depth: all records are new
  * @__reserved: zero
  * @ack: for the group with id n, at index n - 1: position that the consumer has
  *	finished, written by the consumer. As many as the channel can have sources
@@ -1900,7 +1860,7 @@ struct rashpa_consumer {
 	__aligned_u64 ack[];
 };
 
-/* ---------------------------------------------------------- numbers ---- */
+/* --- numbers: without a size, because structs can grow --- */
 
 /* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME; LIST: also on /dev/rashpa/fpgaN) */
 #define RASHPA_IOC_ALLOC	_IO(RASHPA_IOC_TYPE, 0x00)
