@@ -22,8 +22,8 @@
  * DOC: Rules of every ioctl
  *
  * Every argument is a pointer to a struct that begins with &struct rashpa_head. ``size`` is
- * sizeof(struct) as the caller was compiled with, so that structs can grow at the end. A call
- * returns 0, or -1 and errno.
+ * sizeof(struct) as the caller was compiled with, so that structs can grow at the end. Numbers of
+ * ioctls do not contain it. A call returns 0, or -1 and errno.
  *
  * - A ``size`` below the first published size fails with EINVAL. A tail that this kernel does not
  *   know fails with E2BIG unless all its bytes are zero.
@@ -1317,9 +1317,9 @@ struct rashpa_table {
  * a call without the flag.
  *
  * The end of the map stops the engine of its entries, or the whole function if the profile has no
- * engines. So only one user at a time can program an engine or function. EBUSY: it may
- * know addresses of another user's map. EPERM: the profile has engines, but the entries are not in
- * one existing engine. CAP_SYS_RAWIO lifts both limits.
+ * engines. So the call fails with EBUSY while the engine (or function) may know addresses of another
+ * user's map, and with EPERM if the profile has engines, but the entries are not in one existing
+ * engine. CAP_SYS_RAWIO lifts both limits.
  *
  * Errors: EPERM, EBUSY (see above; also: entries of another map), ENOENT (the profile has no
  * table), ERANGE (the segments exceed the table), EOVERFLOW (an address, length or sum is wider
@@ -1804,8 +1804,8 @@ struct rashpa_signal {
  * thread reads). A buffer shorter than one record: EINVAL. poll() reports POLLIN for records. After
  * RASHPA_DEVICE_EVENT_GONE of the channel's function poll() reports POLLHUP and POLLERR, and read()
  * of the empty queue ENODEV. When the queue is full, the new record is dropped and counted. PCI may
- * merge interrupts:
- * @sequence counts those that arrived. A lock slot counts the stacks that hardware wrote.
+ * merge interrupts: @sequence counts those that arrived. A lock slot counts the stacks that
+ * hardware wrote.
  */
 struct rashpa_event {
 	__aligned_u64 sequence;
@@ -1827,12 +1827,12 @@ struct rashpa_event {
  * @gone: not 0 when the function of the channel was removed
  * @__reserved: zero
  *
- * A consumer that wants no system call for each event loads @head with acquire semantics. It reads
- * records &struct rashpa_consumer.tail to @head - 1, and stores @head in tail with release
- * semantics. When the queue is empty, it waits with poll(), which is ready exactly when
- * @head and tail differ, or @gone. Load @gone with acquire semantics before @head, because the last
- *	records come first. read() takes records from the same queue and advances tail, so use one
- *	way at a time.
+ * A consumer that wants no system call for each event loads @head with acquire semantics, reads the
+ * records from number &struct rashpa_consumer.tail to number @head - 1, and stores @head in tail
+ * with release semantics. When the queue is empty, it waits with poll(), which is ready exactly
+ * when @head and tail differ, or @gone. Load @gone with acquire semantics before @head, because the
+ * last records come first. read() takes records from the same queue and advances tail. Do not use
+ * both at the same time.
  */
 struct rashpa_ring {
 	__aligned_u64 head;
@@ -1860,7 +1860,7 @@ struct rashpa_consumer {
 	__aligned_u64 ack[];
 };
 
-/* --- numbers: without a size, because structs can grow --- */
+/* ---------------------------------------------------------- numbers ---- */
 
 /* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME; LIST: also on /dev/rashpa/fpgaN) */
 #define RASHPA_IOC_ALLOC	_IO(RASHPA_IOC_TYPE, 0x00)
