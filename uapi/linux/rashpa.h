@@ -1317,9 +1317,9 @@ struct rashpa_table {
  * a call without the flag.
  *
  * The end of the map stops the engine of its entries, or the whole function if the profile has no
- * engines. So the call fails with EBUSY while the engine (or function) may know addresses of another
- * user's map, and with EPERM if the profile has engines, but the entries are not in one existing
- * engine. CAP_SYS_RAWIO lifts both limits.
+ * engines. So the call fails with EBUSY while the engine (or function) may know addresses of a map
+ * of another user. It fails with EPERM if the profile has engines, but the entries are not in one
+ * existing engine. CAP_SYS_RAWIO lifts both limits.
  *
  * Errors: EPERM, EBUSY (see above; also: entries of another map), ENOENT (the profile has no
  * table), ERANGE (the segments exceed the table), EOVERFLOW (an address, length or sum is wider
