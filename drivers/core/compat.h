@@ -25,6 +25,7 @@
 #include <linux/pageblock-flags.h>
 #include <linux/pci.h>
 #include <linux/pci-p2pdma.h>
+#include <linux/rashpa.h>
 #include <linux/swiotlb.h>
 #ifdef CONFIG_X86
 #include <asm/set_memory.h>
@@ -274,21 +275,16 @@ static inline int rashpa_range_alloc(unsigned long pfn, unsigned long count)
 #endif
 }
 
-/* Does the kernel know that the host bridge routes between them, if it knows such things? */
-#ifdef CONFIG_PCI_P2PDMA
+/*
+ * Does the kernel know that the host bridge routes between them? Without CONFIG_PCI_P2PDMA it knows
+ * none: many platforms drop such writes, or deliver them late.
+ */
 static inline bool rashpa_p2p_known(struct pci_dev *importer, struct pci_dev *peer)
 {
 	struct device *client = &importer->dev;
 
 	return pci_p2pdma_distance_many(peer, &client, 1, false) >= 0;
 }
-#else
-static inline bool rashpa_p2p_known(struct pci_dev *importer, struct pci_dev *peer)
-{
-	/* unknown: many platforms drop such writes, or deliver them late */
-	return false;
-}
-#endif
 
 /*
  * Would a mapping of @phys that asks for write-combining get it? x86 gives a range the mode that
@@ -315,66 +311,45 @@ static inline bool rashpa_combines(phys_addr_t phys)
 #endif
 }
 
-/* How the kernel's own mapping of memory is cached; only x86 can change it. */
+/* Set how the kernel's own mapping of memory is cached; only x86 can change it. */
 #ifdef CONFIG_X86
 #define RASHPA_CAN_UNCACHE	true
 
-static inline int rashpa_memory_wc(struct page *first, unsigned long count)
+static inline int rashpa_memory_cache(struct page *first, unsigned long count, u32 cache)
 {
-	return set_memory_wc((unsigned long)page_address(first), count);
-}
+	unsigned long addr = (unsigned long)page_address(first);
 
-static inline int rashpa_memory_uc(struct page *first, unsigned long count)
-{
-	return set_memory_uc((unsigned long)page_address(first), count);
-}
-
-static inline int rashpa_memory_wb(struct page *first, unsigned long count)
-{
-	return set_memory_wb((unsigned long)page_address(first), count);
+	if (cache == RASHPA_CACHE_WC)
+		return set_memory_wc(addr, count);
+	return cache == RASHPA_CACHE_UC ? set_memory_uc(addr, count) : set_memory_wb(addr, count);
 }
 #else
 #define RASHPA_CAN_UNCACHE	false
 
-static inline int rashpa_memory_wc(struct page *first, unsigned long count)
+static inline int rashpa_memory_cache(struct page *first, unsigned long count, u32 cache)
 {
-	return -EOPNOTSUPP;
-}
-
-static inline int rashpa_memory_uc(struct page *first, unsigned long count)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int rashpa_memory_wb(struct page *first, unsigned long count)
-{
-	return 0;
+	return cache == RASHPA_CACHE_CACHED ? 0 : -EOPNOTSUPP;
 }
 #endif
 
 #ifdef RASHPA_HAVE_CMA
 #define RASHPA_CAN_CMA		true
 
-static inline struct cma *rashpa_cma_area(struct device *dev)
+static inline struct cma *rashpa_cma_area(void)
 {
-	return dev_get_cma_area(dev);
-}
-
-static inline const char *rashpa_cma_name(struct cma *area)
-{
-	return cma_get_name(area);
+	return dev_get_cma_area(NULL);
 }
 #else
 #define RASHPA_CAN_CMA		false
 
 struct cma;
 
-static inline struct cma *rashpa_cma_area(struct device *dev)
+static inline struct cma *rashpa_cma_area(void)
 {
 	return NULL;
 }
 
-static inline const char *rashpa_cma_name(struct cma *area)
+static inline const char *cma_get_name(const struct cma *area)
 {
 	return "";
 }

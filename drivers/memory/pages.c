@@ -183,14 +183,10 @@ static int rashpa_cache_set(struct rashpa_pages *pages, u32 cache)
 
 	for (i = 0; i < pages->count && !err; i += n) {
 		n = min(pages->count - i, RASHPA_CACHE_PIECE);
-		if (cache == RASHPA_CACHE_CACHED)
-			err = rashpa_memory_wb(pages->first + i, n);
-		else if (task_sigpending(current))
+		if (cache != RASHPA_CACHE_CACHED && task_sigpending(current))
 			err = -EINTR;
-		else if (cache == RASHPA_CACHE_WC)
-			err = rashpa_memory_wc(pages->first + i, n);
 		else
-			err = rashpa_memory_uc(pages->first + i, n);
+			err = rashpa_memory_cache(pages->first + i, n, cache);
 		cond_resched();
 	}
 	return err;

@@ -111,12 +111,10 @@ static long get_nr_swap_pages(void);
 #define clear_highpage(page)		((void)(page))
 #define want_init_on_alloc(gfp)		true
 #define totalram_pages()		PAGES
-#define rashpa_cma_area(d)		((struct cma *)NULL)
-#define rashpa_cma_name(area)		""
+#define rashpa_cma_area()		((struct cma *)NULL)
+#define cma_get_name(area)		""
 #define cma_alloc(area, n, order, quiet)	((void)(order), (struct page *)NULL)
 #define cma_release(...)		((void)0)
-#define rashpa_memory_wb(first, n)	0
-#define rashpa_memory_wc(first, n)	0
-#define rashpa_memory_uc(first, n)	0
+#define rashpa_memory_cache(first, n, cache)	0
 
 #endif /* UNITS_ZONES_H */
