@@ -39,13 +39,12 @@ static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_w
 {
 	const unsigned long count = want->length >> PAGE_SHIFT;
 	struct rashpa_search search = {
+		.want = want,
 		.task = current,
-		.turn = want->turn,
 		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
 		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
 				     want->alignment >> PAGE_SHIFT),
 		.end = want->last == U64_MAX ? ULONG_MAX : (want->last + 1) >> PAGE_SHIFT,
-		.node = want->node,
 	};
 	int err;
 
@@ -161,10 +160,8 @@ static int rashpa_pages_get(struct rashpa_pages *pages, const struct rashpa_want
 	memset(pages, 0, sizeof(*pages));
 	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present())
 		err = rashpa_cma_alloc(pages, want);
-	if (err && want->backend != RASHPA_BACKEND_CMA) {
-		memset(pages, 0, sizeof(*pages));
+	if (err && want->backend != RASHPA_BACKEND_CMA)
 		err = rashpa_contig_alloc(pages, want);
-	}
 	if (err)
 		return err;
 	pages->cache = RASHPA_CACHE_CACHED;
@@ -175,7 +172,7 @@ static int rashpa_pages_get(struct rashpa_pages *pages, const struct rashpa_want
 /* The kernel changes so many pages at once: all of a large buffer would take it seconds. */
 #define RASHPA_CACHE_PIECE	((unsigned long)SZ_128M >> PAGE_SHIFT)
 
-/* Also from half-way back: then some are what they are to be. */
+/* Pages that have this mode already keep it. */
 static int rashpa_cache_set(struct rashpa_pages *pages, u32 cache)
 {
 	unsigned long i, n;
@@ -192,31 +189,21 @@ static int rashpa_cache_set(struct rashpa_pages *pages, u32 cache)
 	return err;
 }
 
-/* The kernel's own mapping and those of user space must agree, or x86 refuses them. */
-static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pages, u32 cache)
+/* Zeroed, and with the cache mode that all mappings must have: x86 refuses those that differ. */
+static int rashpa_pages_prepare(struct rashpa_pages *pages, u32 cache)
 {
-	int err;
+	int err = rashpa_pages_zero(pages);
 
-	if (cache == RASHPA_CACHE_CACHED)
-		return 0;
-	/* set first: what fails half-way has changed one half, which is to be made cached again */
+	if (err || cache == RASHPA_CACHE_CACHED)
+		return err;
+	/* before the change: after an error in the middle, all pages are made cached again */
 	pages->cache = cache;
-	err = rashpa_cache_set(pages, cache);
-	if (err == -EINTR)
-		return rashpa_fail(call, err, "interrupted by a signal");
-	if (err)
-		return rashpa_fail(call, err, "%s memory cannot be made on this machine",
-				   cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
-	return 0;
+	return rashpa_cache_set(pages, cache);
 }
 
-/**
- * rashpa_pages_alloc() - contiguous, zeroed memory
- * @call: the ioctl, for the reason
- * @pages: filled in
- * @want: the request
- *
- * Return: 0, -ENOMEM, -EINTR, -EOPNOTSUPP (no CMA area, no such cache mode).
+/*
+ * Contiguous, zeroed memory. Return: 0, -ENOMEM, -EINTR, -EOPNOTSUPP (no CMA area, no such cache
+ * mode), or what the kernel said about the cache mode.
  */
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want)
@@ -235,41 +222,26 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 
 	err = rashpa_pages_get(pages, want);
 	if (err == -ENOMEM)
-		err = rashpa_pages_explain(call, want, pages->longest);
-	else if (err == -EOPNOTSUPP)
-		rashpa_fail(call, err,
-			    "how this kernel makes large pages is not known, so a contiguous buffer has %lu KiB at most: boot with cma=SIZE where the kernel has it, or use another kernel (testing.rst lists them)",
-			    RASHPA_BLOCK_PAGES << (PAGE_SHIFT - 10));
-	else if (err)
-		rashpa_fail(call, err = -EINTR, "interrupted by a signal");
-	if (err)
-		return err;
-	err = rashpa_pages_zero(pages);
-	if (err)
-		rashpa_fail(call, err, "interrupted by a signal");
-	else
-		err = rashpa_pages_cache(call, pages, want->cache);
-	if (err)
+		return rashpa_pages_explain(call, want, pages->longest);
+	if (err == -EOPNOTSUPP)
+		return rashpa_fail(call, err,
+				   "how this kernel makes large pages is not known, so a contiguous buffer has %lu KiB at most: boot with cma=SIZE where the kernel has it, or use another kernel (testing.rst lists them)",
+				   RASHPA_BLOCK_PAGES << (PAGE_SHIFT - 10));
+	if (!err) {
+		err = rashpa_pages_prepare(pages, want->cache);
+		if (!err)
+			return 0;
 		rashpa_pages_drop(pages);
-	return err;
+	}
+	if (err == -EINTR)
+		return rashpa_fail(call, err, "interrupted by a signal");
+	return rashpa_fail(call, err, "%s memory cannot be made on this machine",
+			   want->cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
 }
 
-/* Pages of the compound page that begins there, 0 if it was given back. */
-static unsigned long rashpa_piece_left(const struct rashpa_pages *pages, unsigned long i)
-{
-	return test_bit(i / RASHPA_BLOCK_PAGES, pages->given) ?
-	       0 : rashpa_piece_pages(pages->first + i);
-}
-
-/**
- * rashpa_pages_damaged() - has memory lost its contents to an error?
- * @first: first page, of a zone that has all of them
- * @count: pages
- *
- * What reports such an error to the kernel (machine check, firmware, a test) ends in
- * memory_failure(), which marks the page. It cannot replace a page of a buffer.
- *
- * Return: whether a page has such a mark.
+/*
+ * Does a page have a memory error? Machine checks, firmware and tests end in memory_failure(), which
+ * marks the page. It cannot replace a page of a buffer. All pages are of one zone.
  */
 bool rashpa_pages_damaged(struct page *first, unsigned long count)
 {
@@ -296,85 +268,66 @@ static bool rashpa_pages_keep(struct page *first, unsigned long count)
 	return true;
 }
 
-/* The kernel may use its pages otherwise from now on: remember that they are gone. */
-static void rashpa_piece_give(struct rashpa_pages *pages, unsigned long i, unsigned long n)
-{
-	bitmap_set(pages->given, i / RASHPA_BLOCK_PAGES, DIV_ROUND_UP(n, RASHPA_BLOCK_PAGES));
-	if (!rashpa_pages_keep(pages->first + i, n))
-		put_page(pages->first + i);
-}
-
-/**
- * rashpa_pages_free() - give memory back
- * @pages: from rashpa_pages_alloc()
- *
- * A block that is pinned (by an RDMA registration, direct I/O) stays until the pin ends.
- *
- * Return: bytes that stay, to be given back by another call, later.
+/*
+ * Give back each compound page, but, without @all, none that others hold. Return how many pages
+ * stay.
  */
-u64 rashpa_pages_free(struct rashpa_pages *pages)
+static unsigned long rashpa_pieces_give(struct rashpa_pages *pages, bool all)
 {
 	unsigned long i, n, held = 0;
 
-	/* rather lost than given away: the next user expects it to be cached */
-	if (pages->cache != RASHPA_CACHE_CACHED &&
-	    WARN_ON(rashpa_cache_set(pages, RASHPA_CACHE_CACHED)))
-		return 0;
-	pages->cache = RASHPA_CACHE_CACHED;
-	if (pages->backend == RASHPA_BACKEND_CMA) {
-		if (!rashpa_pages_keep(pages->first, pages->count))
-			rashpa_cma_free(pages);
-		return 0;
-	}
 	for (i = 0; i < pages->count; i += n) {
+		struct page *head = pages->first + i;
+
 		cond_resched();
-		n = rashpa_piece_left(pages, i);
-		if (!n) {
-			n = RASHPA_BLOCK_PAGES;
+		n = RASHPA_BLOCK_PAGES;
+		if (test_bit(i / RASHPA_BLOCK_PAGES, pages->given))
+			continue;
+		n = rashpa_piece_pages(head);
+		/* it is not mapped any more, so no new references come */
+		if (!all && page_count(head) > 1) {
+			held += n;
 			continue;
 		}
-		/* it is not mapped any more, so no new references come */
-		if (page_count(pages->first + i) > 1)
-			held += n;
-		else
-			rashpa_piece_give(pages, i, n);
+		/* from now on the kernel may use these pages in another way */
+		bitmap_set(pages->given, i / RASHPA_BLOCK_PAGES,
+			   DIV_ROUND_UP(n, RASHPA_BLOCK_PAGES));
+		if (!rashpa_pages_keep(head, n))
+			put_page(head);
 	}
 	if (!held) {
 		bitmap_free(pages->given);
 		pages->given = NULL;
 	}
-	return (u64)held << PAGE_SHIFT;
+	return held;
 }
 
-/**
- * rashpa_pages_drop() - give memory back at once
- * @pages: from rashpa_pages_alloc(); what others hold goes with their last reference
+/*
+ * Give memory back. A piece that is pinned (by an RDMA registration, direct I/O) stays until the
+ * pin ends. Return how many bytes stay, for another call later.
  */
+u64 rashpa_pages_free(struct rashpa_pages *pages)
+{
+	/* leak the pages if this fails: their next user expects cached memory */
+	if (pages->cache != RASHPA_CACHE_CACHED &&
+	    WARN_ON(rashpa_cache_set(pages, RASHPA_CACHE_CACHED)))
+		return 0;
+	pages->cache = RASHPA_CACHE_CACHED;
+	if (pages->backend != RASHPA_BACKEND_CMA)
+		return (u64)rashpa_pieces_give(pages, false) << PAGE_SHIFT;
+	if (!rashpa_pages_keep(pages->first, pages->count))
+		rashpa_cma_free(pages);
+	return 0;
+}
+
+/* Give memory back at once: the last reference of others frees what they hold. */
 void rashpa_pages_drop(struct rashpa_pages *pages)
 {
-	unsigned long i, n;
-
-	if (!rashpa_pages_free(pages))
-		return;
-	for (i = 0; i < pages->count; i += n ?: RASHPA_BLOCK_PAGES) {
-		n = rashpa_piece_left(pages, i);
-		if (n)
-			rashpa_piece_give(pages, i, n);
-		cond_resched();
-	}
-	bitmap_free(pages->given);
+	if (rashpa_pages_free(pages))
+		rashpa_pieces_give(pages, true);
 }
 
-/* ------------------------------------------------------ what would fit -- */
-
-/**
- * rashpa_pages_query() - what would fit
- * @call: the ioctl, for the reason
- * @query: backend in; out_backend, out_total, out_free, out_largest and out_area filled in
- * @node: NUMA node or NUMA_NO_NODE
- *
- * Return: 0, -EOPNOTSUPP (no CMA area), -EINTR.
- */
+/* What would fit: fill in all outputs of @query. Return: 0, -EOPNOTSUPP (no CMA area), -EINTR. */
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node)
 {
 	bool cma = rashpa_cma_present();

@@ -580,7 +580,7 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 	int err, nid;
 	size_t z;
 
-	rashpa_for_each_zone(z, nid, zone, search->node) {
+	rashpa_for_each_zone(z, nid, zone, search->want->node) {
 		/* moving pages in use takes several times as long */
 		err = rashpa_contig_zone(zone, true, search);
 		if (err == -ENOMEM)
@@ -596,14 +596,14 @@ int rashpa_contig_search(struct rashpa_search *search)
 {
 	int err;
 
-	if (mutex_lock_interruptible(search->turn))
+	if (mutex_lock_interruptible(search->want->turn))
 		return -EINTR;
 	err = mutex_lock_interruptible(&rashpa_search_lock);
 	if (!err) {
 		err = rashpa_contig_zones(search);
 		mutex_unlock(&rashpa_search_lock);
 	}
-	mutex_unlock(search->turn);
+	mutex_unlock(search->want->turn);
 	return err;
 }
 

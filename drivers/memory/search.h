@@ -13,30 +13,17 @@
 
 /* --------------------------------------------- memory/search.c --- */
 
-/**
- * struct rashpa_search - for a run of page blocks
- * @task: the caller: its signals end the work of all processors
- * @turn: the user's, held for the search
- * @blocks: blocks wanted
- * @piece: blocks that are taken at once, at most
- * @align_pages: alignment in pages
- * @end: page frames from this one on are of no use
- * @node: NUMA node or NUMA_NO_NODE
- * @pfn: found: the first page
- * @longest: blocks of the longest run that was seen and is too short
- * @spent: the zone has no more to give, wherever one looks
- */
+/* A search for a run of page blocks. */
 struct rashpa_search {
-	struct task_struct *task;
-	struct mutex *turn;		/* one search of the user; no data */
-	unsigned long blocks;
-	unsigned long piece;
+	const struct rashpa_want *want;
+	struct task_struct *task;	/* the caller: its signals end the work of all processors */
+	unsigned long blocks;		/* wanted */
+	unsigned long piece;		/* blocks that are taken at once, at most */
 	unsigned long align_pages;
-	unsigned long end;
-	int node;
-	unsigned long pfn;
-	unsigned long longest;
-	bool spent;
+	unsigned long end;		/* page frames from this one on are of no use */
+	unsigned long pfn;		/* found: the first page */
+	unsigned long longest;		/* blocks of the longest run that is too short */
+	bool spent;			/* the zone has no more to give */
 };
 
 /* Pages of the compound page that begins at @head. The caller has a reference to it. */
