@@ -142,21 +142,17 @@ static int rashpa_alloc_export(struct rashpa_call *call, struct rashpa_buffer *b
 			       const struct rashpa_alloc *alloc)
 {
 	struct rashpa_lease *lease;
-	struct dma_buf *dmabuf;
+	int err;
 
-	if (buffer->name[0]) {
-		lease = rashpa_lease_new(buffer, alloc->head.flags & RASHPA_ALLOC_EXCLUSIVE);
-		if (IS_ERR(lease))
-			return PTR_ERR(lease);
-		dmabuf = rashpa_lease_export(lease, O_RDWR);
-		rashpa_lease_put(lease);
-	} else {
-		dmabuf = rashpa_export(&buffer->memory, &buffer->ref, rashpa_buffer_free, O_RDWR);
-	}
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
-	call->new_file = dmabuf->file;
-	return 0;
+	if (!buffer->name[0])
+		return rashpa_export(call, &buffer->memory, &buffer->ref, rashpa_buffer_free,
+				     O_RDWR);
+	lease = rashpa_lease_new(buffer, alloc->head.flags & RASHPA_ALLOC_EXCLUSIVE);
+	if (IS_ERR(lease))
+		return PTR_ERR(lease);
+	err = rashpa_lease_export(call, lease, O_RDWR);
+	rashpa_lease_put(lease);
+	return err;
 }
 
 int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
@@ -191,7 +187,7 @@ int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 		alloc->out_length = buffer->memory.length;
 		alloc->out_segments = 1;
 		alloc->out_backend = buffer->pages.backend;
-		alloc->out_node = buffer->pages.node;
+		alloc->out_node = page_to_nid(buffer->pages.first);
 	}
 	/* the dma-buf has its own reference, and so has the name */
 	kref_put(&buffer->ref, rashpa_buffer_free);

@@ -51,11 +51,7 @@ static void rashpa_linger(struct work_struct *work)
 	rashpa_buffers_sweep();
 }
 
-/**
- * rashpa_buffers_exit() - end all charges
- *
- * There are no buffers left but those that linger.
- */
+/* Only buffers that linger are left. */
 void rashpa_buffers_exit(void)
 {
 	struct rashpa_buffer *buffer, *next;
@@ -71,9 +67,8 @@ void rashpa_buffers_exit(void)
 void rashpa_buffer_free(struct kref *ref)
 {
 	struct rashpa_buffer *buffer = container_of(ref, struct rashpa_buffer, ref);
-	u64 held;
+	u64 held = rashpa_pages_free(&buffer->pages);
 
-	held = rashpa_pages_free(&buffer->pages);
 	if (!held) {
 		rashpa_buffer_end(buffer);
 		return;
@@ -90,12 +85,8 @@ static void rashpa_buffer_info(struct rashpa_memory *memory, struct rashpa_info 
 	struct rashpa_buffer *buffer = container_of(memory, struct rashpa_buffer, memory);
 
 	info->out_kind = buffer->lock_memory ? RASHPA_KIND_LOCK : RASHPA_KIND_BUFFER;
-	info->out_length = memory->length;
 	info->out_backend = buffer->pages.backend;
 	info->out_cache = buffer->pages.cache;
-	info->out_node = buffer->pages.node;
-	info->out_segments = 1;
-	info->out_importers = atomic_read(&memory->importers.count);
 	info->out_mappings = atomic_read(&buffer->mappings);
 	rashpa_charge_owner(&buffer->charge, &info->out_uid, &info->out_pid);
 	info->out_page_size = PAGE_SIZE << buffer->pages.order;
@@ -119,10 +110,7 @@ const struct rashpa_memory_ops rashpa_buffer_ops = {
 	.mmap = rashpa_buffer_mmap,
 };
 
-/**
- * rashpa_info_clear() - begin an answer
- * @info: outputs are ignored on input: they are cleared, and not sent back
- */
+/* Outputs are ignored on input: clear them. */
 void rashpa_info_clear(struct rashpa_info *info)
 {
 	struct rashpa_head head = info->head;

@@ -9,37 +9,22 @@
 #include "core/compat.h"
 #include "memory/memory.h"
 
-/**
- * struct rashpa_exported - host memory as one dma-buf
- * @memory: the memory
- * @ref: counter of the object that keeps it, one reference
- * @end: called with the last one
- */
+/* One dma-buf of a memory. */
 struct rashpa_exported {
 	struct rashpa_memory *memory;
-	struct kref *ref;
+	struct kref *ref;		/* of the object that keeps the memory; one reference */
 	void (*end)(struct kref *ref);
 };
 
-/**
- * struct rashpa_attachment - an importer of it
- * @entry: in rashpa_importers.attachments
- * @dev: importer
- * @sgt: its mapping, or NULL
- * @dir: direction
- */
+/* An importer of a dma-buf. */
 struct rashpa_attachment {
-	struct list_head entry;
+	struct list_head entry;		/* in rashpa_importers.attachments */
 	struct device *dev;
-	struct sg_table *sgt;
+	struct sg_table *sgt;		/* its mapping, or NULL */
 	enum dma_data_direction dir;
 };
 
-/**
- * rashpa_memory_setup() - prepare a new memory
- * @memory: zeroed
- * @ops: operations of its kind
- */
+/* @memory is zeroed. */
 void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memory_ops *ops)
 {
 	struct rashpa_importers *importers = &memory->importers;
@@ -51,14 +36,10 @@ void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memor
 	mutex_init(&importers->words.lock);
 }
 
-/**
- * rashpa_memory_check() - may a device be given a part of a memory?
- * @call: the ioctl, for the reason
- * @memory: the memory, NULL: it is not ours
- * @offset: bytes, a multiple of the page size
- * @length: bytes, likewise
- *
- * Return: 0, also for memory of others; -EHWPOISON: a page has a memory error.
+/*
+ * May a device be given a part of a memory? @offset and @length are multiples of the page size.
+ * Return: 0, also without @memory, which is memory of another driver; -EHWPOISON: a page has a
+ * memory error.
  */
 int rashpa_memory_check(struct rashpa_call *call, const struct rashpa_memory *memory, u64 offset,
 			u64 length)
@@ -286,24 +267,19 @@ static const struct dma_buf_ops rashpa_export_ops = {
 	.release = rashpa_export_release,
 };
 
-/**
- * rashpa_export() - a new dma-buf for a memory
- * @memory: the memory
- * @ref: counter of the object that keeps it; the dma-buf takes a reference
- * @end: called with the last reference
- * @flags: O_RDWR or O_RDONLY
- *
- * Return: the dma-buf or an error pointer.
+/*
+ * A new dma-buf, with @flags O_RDWR or O_RDONLY, becomes the new file of @call. It takes a reference
+ * to @ref, the counter of the object that keeps @memory; @end is called with the last one.
  */
-struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
-			      void (*end)(struct kref *ref), int flags)
+int rashpa_export(struct rashpa_call *call, struct rashpa_memory *memory, struct kref *ref,
+		  void (*end)(struct kref *ref), int flags)
 {
 	struct rashpa_exported *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *dmabuf;
 
 	if (!export)
-		return ERR_PTR(-ENOMEM);
+		return -ENOMEM;
 	export->memory = memory;
 	export->ref = ref;
 	export->end = end;
@@ -314,18 +290,14 @@ struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
 		kfree(export);
-		return dmabuf;
+		return PTR_ERR(dmabuf);
 	}
 	kref_get(ref);
-	return dmabuf;
+	call->new_file = dmabuf->file;
+	return 0;
 }
 
-/**
- * rashpa_dmabuf_memory() - the host memory behind a dma-buf
- * @dmabuf: any dma-buf
- *
- * Return: the memory, which @dmabuf keeps, or NULL if it is not host memory of ours.
- */
+/* The memory behind any dma-buf, which keeps it; NULL if it is not host memory of this driver. */
 struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf)
 {
 	struct rashpa_exported *export = dmabuf->priv;
@@ -333,18 +305,22 @@ struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf)
 	return dmabuf->ops == &rashpa_export_ops ? export->memory : NULL;
 }
 
-/**
- * rashpa_export_info() - what is it
- * @dmabuf: any dma-buf
- * @info: cleared; filled in
- *
- * Return: false if it is not host memory of ours.
- */
+/* @info is cleared. */
+void rashpa_memory_info(struct rashpa_memory *memory, struct rashpa_info *info)
+{
+	info->out_length = memory->length;
+	info->out_node = page_to_nid(memory->extents->first);
+	info->out_segments = memory->n_extents;
+	info->out_importers = atomic_read(&memory->importers.count);
+	memory->ops->info(memory, info);
+}
+
+/* Likewise, if @dmabuf is host memory of this driver. Return whether it is. */
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 {
 	struct rashpa_memory *memory = rashpa_dmabuf_memory(dmabuf);
 
 	if (memory)
-		memory->ops->info(memory, info);
+		rashpa_memory_info(memory, info);
 	return memory;
 }

@@ -31,55 +31,31 @@
 
 /* ---------------------------------------------- memory/pages.c --- */
 
-/**
- * struct rashpa_extent - physically contiguous pages
- * @first: first page
- * @count: pages
- */
+/* Physically contiguous pages. */
 struct rashpa_extent {
 	struct page *first;
 	unsigned long count;
 };
 
-/**
- * struct rashpa_pages - physically contiguous, zeroed memory
- * @first: first page
- * @count: pages
- * @order: order of the least of the compound pages it consists of; 0 from CMA
- * @backend: enum rashpa_backend
- * @cache: enum rashpa_cache, not DEFAULT
- * @node: NUMA node
- * @longest: bytes of the longest run that a search without success has seen
- * @given: one bit for each page block: it was given back
- */
+/* Physically contiguous, zeroed memory. */
 struct rashpa_pages {
 	struct page *first;
 	unsigned long count;
-	unsigned int order;
-	u32 backend;
-	u32 cache;
-	int node;
-	u64 longest;
-	unsigned long *given;
+	unsigned int order;		/* of the smallest of its compound pages; 0 from CMA */
+	u32 backend;			/* enum rashpa_backend */
+	u32 cache;			/* enum rashpa_cache, not DEFAULT */
+	u64 longest;			/* bytes of the longest run, if the search failed */
+	unsigned long *given;		/* a bit for each page block that was given back */
 };
 
-/**
- * struct rashpa_want - what is asked for
- * @length: bytes, a multiple of the page size
- * @alignment: bytes, a power of two, at least a page
- * @last: highest physical address that is of use
- * @node: NUMA node or NUMA_NO_NODE
- * @backend: enum rashpa_backend
- * @cache: enum rashpa_cache
- * @turn: held while memory is searched for
- */
+/* A request for memory. */
 struct rashpa_want {
-	u64 length;
-	u64 alignment;
-	u64 last;
-	int node;
-	u32 backend;
-	u32 cache;
+	u64 length;			/* bytes, a multiple of the page size */
+	u64 alignment;			/* bytes, a power of two, at least a page */
+	u64 last;			/* highest physical address that is of use */
+	int node;			/* NUMA node or NUMA_NO_NODE */
+	u32 backend;			/* enum rashpa_backend */
+	u32 cache;			/* enum rashpa_cache */
 	struct mutex *turn;		/* one search of the user; no data */
 };
 
@@ -107,54 +83,34 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int
 
 struct rashpa_memory;
 
-/**
- * struct rashpa_memory_ops - what each kind of memory does in its way
- * @info: describes it; the answer was cleared
- * @mmap: a CPU mapping of it, NULL: it has none
- */
+/* What differs between buffers and pinned memory. */
 struct rashpa_memory_ops {
+	/* fill in what rashpa_memory_info() does not */
 	void (*info)(struct rashpa_memory *memory, struct rashpa_info *info);
+	/* map it for the CPU; NULL if it cannot be mapped */
 	int (*mmap)(struct rashpa_memory *memory, struct vm_area_struct *vma);
 };
 
-/**
- * struct rashpa_words - words of one memory that programs write
- * @origin: listeners that watch them; fired only by RASHPA_IOC_LOOK, in parts
- * @lock: one LOOK at a time
- */
+/* Words of one memory that programs write. */
 struct rashpa_words {
-	struct rashpa_origin origin;
-	struct mutex lock;		/* one LOOK at a time */
+	struct rashpa_origin origin;	/* fired only by RASHPA_IOC_LOOK, in parts */
+	struct mutex lock;		/* one LOOK at a time; no data */
 };
 
-/**
- * struct rashpa_importers - who has attached one memory, or watches words of it, through whatever
- *	dma-buf of it
- * @count: attachments now
- * @lock: protects @attachments and what is in them
- * @attachments: all of them
- * @words: words in it that programs write
- */
+/* Importers of one memory, through all its dma-bufs, and watchers of its words. */
 struct rashpa_importers {
-	atomic_t count;
-	struct mutex lock;		/* attachments */
+	atomic_t count;			/* attachments now */
+	struct mutex lock;		/* attachments, and their fields */
 	struct list_head attachments;
 	struct rashpa_words words;
 };
 
-/**
- * struct rashpa_memory - host memory of ours: what its dma-bufs know of it
- * @ops: operations of its kind
- * @extents: the memory, in order
- * @n_extents: their number
- * @length: bytes
- * @importers: importers of all its dma-bufs
- */
+/* Host memory of this driver, as its dma-bufs know it. */
 struct rashpa_memory {
 	const struct rashpa_memory_ops *ops;
-	const struct rashpa_extent *extents;
+	const struct rashpa_extent *extents;	/* in the order of the offsets */
 	u32 n_extents;
-	u64 length;
+	u64 length;				/* bytes */
 	struct rashpa_importers importers;
 };
 
@@ -163,8 +119,9 @@ struct rashpa_memory {
 void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memory_ops *ops);
 int rashpa_memory_check(struct rashpa_call *call, const struct rashpa_memory *memory, u64 offset,
 			u64 length);
-struct dma_buf *rashpa_export(struct rashpa_memory *memory, struct kref *ref,
-			      void (*end)(struct kref *ref), int flags);
+int rashpa_export(struct rashpa_call *call, struct rashpa_memory *memory, struct kref *ref,
+		  void (*end)(struct kref *ref), int flags);
+void rashpa_memory_info(struct rashpa_memory *memory, struct rashpa_info *info);
 struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf);
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 
@@ -174,36 +131,21 @@ int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 
 /* --------------------------------------------- memory/buffer.c --- */
 
-/**
- * struct rashpa_buffer - memory that this driver allocated
- * @ref: one for each dma-buf and lease, one for the name
- * @memory: as its dma-bufs show it
- * @pages: the memory
- * @extent: the part of it that the user asked for
- * @charge: its charge
- * @mappings: CPU mappings now
- * @name: empty if anonymous
- * @lock_memory: made with RASHPA_ALLOC_LOCK
- * @lock: protects the next three
- * @leases: their number now, for a named buffer
- * @exclusive: the one lease, if it is exclusive, or NULL
- * @roles: the lease of the open node that has a role, or NULL
- * @entry: in the list of those that linger
- */
+/* Memory that this driver allocated. */
 struct rashpa_buffer {
-	struct kref ref;
+	struct kref ref;		/* one for each dma-buf and lease, one for the name */
 	struct rashpa_memory memory;
 	struct rashpa_pages pages;
-	struct rashpa_extent extent;
+	struct rashpa_extent extent;	/* the part of @pages that the user asked for */
 	struct rashpa_charge charge;
-	atomic_t mappings;
-	char name[RASHPA_NAME_SIZE];
-	bool lock_memory;
-	struct mutex lock;		/* leases */
-	u32 leases;
-	struct rashpa_lease *exclusive;
-	struct rashpa_lease *roles[RASHPA_ROLES];
-	struct list_head entry;
+	atomic_t mappings;		/* CPU mappings now */
+	char name[RASHPA_NAME_SIZE];	/* empty if anonymous */
+	bool lock_memory;		/* made with RASHPA_ALLOC_LOCK */
+	struct mutex lock;		/* leases, exclusive, roles */
+	u32 leases;			/* their number now, for a named buffer */
+	struct rashpa_lease *exclusive;	/* the one lease, if it is exclusive, or NULL */
+	struct rashpa_lease *roles[RASHPA_ROLES]; /* the holder of each role, or NULL */
+	struct list_head entry;		/* in rashpa_lingering */
 };
 
 extern const struct rashpa_memory_ops rashpa_buffer_ops;
@@ -215,24 +157,18 @@ void rashpa_buffers_exit(void);
 
 /* ----------------------------------------------- memory/name.c --- */
 
-/**
- * struct rashpa_lease - one open of a named buffer, and what came of it
- * @ref: references
- * @buffer: the buffer; one reference
- * @uid: the user that opened it
- * @pid: the process that opened it
- */
+/* One open of a named buffer: kept by its file, and by dma-bufs exported from that. */
 struct rashpa_lease {
 	struct kref ref;
-	struct rashpa_buffer *buffer;
-	kuid_t uid;
+	struct rashpa_buffer *buffer;	/* one reference */
+	kuid_t uid;			/* the user and the process that opened it */
 	struct pid *pid;
 };
 
 struct rashpa_named;
 
 struct rashpa_lease *rashpa_lease_new(struct rashpa_buffer *buffer, bool exclusive);
-struct dma_buf *rashpa_lease_export(struct rashpa_lease *lease, int flags);
+int rashpa_lease_export(struct rashpa_call *call, struct rashpa_lease *lease, int flags);
 void rashpa_lease_put(struct rashpa_lease *lease);
 struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct rashpa_alloc *alloc);
 int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,

@@ -159,13 +159,10 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
  */
 #define RASHPA_MAPPINGS_MAX	4096
 
-/**
- * rashpa_buffer_mmap() - map a buffer
- * @memory: the memory of a buffer; the file that is mapped keeps it alive
- * @vma: where; the caller (mmap) holds mmap_lock for writing
- *
- * Return: 0, -EINVAL (private, or outside the buffer), -EHWPOISON (a page has a memory error),
- * -ENOMEM (also: mapped too often), -EINTR.
+/*
+ * Map a buffer; the file that is mapped keeps it, and mmap_lock is held for writing. Return: 0,
+ * -EINVAL (private, or outside the buffer), -EHWPOISON (a page has a memory error), -ENOMEM (also:
+ * mapped too often), -EINTR.
  */
 int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 {

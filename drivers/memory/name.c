@@ -16,38 +16,24 @@
 #include "core/node.h"
 #include "memory/memory.h"
 
-/**
- * struct rashpa_named - a name, its node, and the buffer it keeps alive
- * @dev: class device; releases the reference to @buffer with its own last one
- * @cdev: /dev/rashpa/buffer/NAME
- * @buffer: one reference; NULL while the memory is being made
- * @charge: its charge
- * @name: NAME
- * @uid: owner that the node is made with
- * @gid: likewise
- * @mode: likewise
- * @entry: in rashpa_names, from before the node is there until after it is gone
- * @made: the node is there, with its owner
- * @there: and all have heard of it; not any more when it is being removed
- */
+/* A name, its node, and the buffer it keeps alive. */
 struct rashpa_named {
-	struct device dev;
-	struct cdev cdev;
-	struct rashpa_buffer *buffer;
+	struct device dev;		/* its last reference releases that to @buffer */
+	struct cdev cdev;		/* /dev/rashpa/buffer/NAME */
+	struct rashpa_buffer *buffer;	/* one reference; NULL while the memory is being made */
 	struct rashpa_charge charge;
 	char name[RASHPA_NAME_SIZE];
-	kuid_t uid;
+	kuid_t uid;			/* owner and mode that the node is made with */
 	kgid_t gid;
 	umode_t mode;
-	struct list_head entry;
-	bool made;
-	bool there;
+	struct list_head entry;		/* from before the node appears until after it is gone */
+	bool there;			/* the node was announced, and nobody removes it */
 };
 
 static LIST_HEAD(rashpa_names);
-static DEFINE_MUTEX(rashpa_names_lock);	/* rashpa_names, there of each */
+static DEFINE_MUTEX(rashpa_names_lock);	/* rashpa_names; there of each */
 
-/* Of an open file, which keeps its cdev, which keeps the device. */
+/* An open file keeps its cdev, which keeps the device. */
 static struct rashpa_named *rashpa_named_of(struct file *file)
 {
 	return container_of(file_inode(file)->i_cdev, struct rashpa_named, cdev);
@@ -62,12 +48,9 @@ static void rashpa_lease_free(struct rashpa_lease *lease)
 	kfree(lease);
 }
 
-/**
- * rashpa_lease_new() - open a named buffer
- * @buffer: the buffer; the lease takes its own reference
- * @exclusive: only if there is no other, and then no other is given
- *
- * Return: the lease, or an error pointer: -EBUSY, -ENOMEM.
+/*
+ * Open a named buffer; @exclusive: with no other lease before or after. The lease takes its own
+ * reference to @buffer. Return: the lease, or an error pointer: -EBUSY, -ENOMEM.
  */
 struct rashpa_lease *rashpa_lease_new(struct rashpa_buffer *buffer, bool exclusive)
 {
@@ -107,10 +90,10 @@ static void rashpa_lease_end(struct kref *ref)
 	rashpa_lease_free(lease);
 }
 
-/* A new dma-buf of the buffer, which keeps the lease. */
-struct dma_buf *rashpa_lease_export(struct rashpa_lease *lease, int flags)
+/* A new dma-buf of the buffer, which keeps the lease, becomes the new file of @call. */
+int rashpa_lease_export(struct rashpa_call *call, struct rashpa_lease *lease, int flags)
 {
-	return rashpa_export(&lease->buffer->memory, &lease->ref, rashpa_lease_end, flags);
+	return rashpa_export(call, &lease->buffer->memory, &lease->ref, rashpa_lease_end, flags);
 }
 
 void rashpa_lease_put(struct rashpa_lease *lease)
@@ -118,16 +101,19 @@ void rashpa_lease_put(struct rashpa_lease *lease)
 	kref_put(&lease->ref, rashpa_lease_end);
 }
 
-/* Give back those roles of a set that the lease has. */
-static void rashpa_roles_drop(struct rashpa_lease *lease, u32 set)
+/* Give back those roles of @drop that the lease has, and take all of @take, which are free. */
+static void rashpa_roles_change(struct rashpa_lease *lease, u32 drop, u32 take)
 {
-	struct rashpa_buffer *buffer = lease->buffer;
+	struct rashpa_lease **roles = lease->buffer->roles;
 	unsigned int i;
 
-	lockdep_assert_held(&buffer->lock);
-	for (i = 0; i < RASHPA_ROLES; i++)
-		if (set & BIT(i) && buffer->roles[i] == lease)
-			buffer->roles[i] = NULL;
+	lockdep_assert_held(&lease->buffer->lock);
+	for (i = 0; i < RASHPA_ROLES; i++) {
+		if (take & BIT(i))
+			roles[i] = lease;
+		else if (drop & BIT(i) && roles[i] == lease)
+			roles[i] = NULL;
+	}
 }
 
 /* ------------------------------------------- /dev/rashpa/buffer/NAME ---- */
@@ -157,7 +143,7 @@ static int rashpa_buffer_node_release(struct inode *inode, struct file *file)
 		return 0;
 	/* dma-bufs may keep the lease, but no process is left that has the role */
 	mutex_lock(&lease->buffer->lock);
-	rashpa_roles_drop(lease, ~0);
+	rashpa_roles_change(lease, ~0, 0);
 	mutex_unlock(&lease->buffer->lock);
 	rashpa_lease_put(lease);
 	return 0;
@@ -201,7 +187,7 @@ static char *rashpa_buffer_devnode(RASHPA_DEVNODE_CONST struct device *dev,
 {
 	RASHPA_DEVNODE_CONST struct rashpa_named *named =
 		container_of(dev, struct rashpa_named, dev);
-	const bool made = READ_ONCE(named->made);
+	const bool made = !dev_get_uevent_suppress(dev);
 
 	/* with its type: no mode at all would be taken for 0600 */
 	if (mode && !made)
@@ -229,10 +215,7 @@ static void rashpa_named_release(struct device *dev)
 	kfree(named);
 }
 
-/**
- * rashpa_named_drop() - the end of rashpa_named_new()
- * @named: its buffer could not be made, or its node is gone: the name is free for others
- */
+/* Free a name: its buffer could not be made, or its node is gone. */
 void rashpa_named_drop(struct rashpa_named *named)
 {
 	mutex_lock(&rashpa_names_lock);
@@ -259,12 +242,9 @@ static bool rashpa_named_first(struct rashpa_named *named)
 	return !taken;
 }
 
-/**
- * rashpa_named_new() - take a name, before its buffer is made
- * @call: the ioctl on the memory node
- * @alloc: name and mode; checked
- *
- * Return: a name, for rashpa_named_publish() or rashpa_named_drop(), or an error pointer.
+/*
+ * Take a name, before its buffer is made; name and mode are checked. Return: a name, for
+ * rashpa_named_publish() or rashpa_named_drop(), or an error pointer.
  */
 struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct rashpa_alloc *alloc)
 {
@@ -304,13 +284,9 @@ out_module:
 	return ERR_PTR(err);
 }
 
-/**
- * rashpa_named_publish() - make a buffer appear under its name
- * @call: the ioctl, for the reason
- * @named: from rashpa_named_new(); not ours any more if this succeeds
- * @buffer: the buffer; the name takes its own reference
- *
- * Return: 0 or a negative errno.
+/*
+ * Make a buffer appear under its name, which takes its own reference. After success @named is no
+ * longer the caller's: another process may remove it.
  */
 int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 			 struct rashpa_buffer *buffer)
@@ -319,7 +295,7 @@ int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 
 	kref_get(&buffer->ref);
 	named->buffer = buffer;
-	/* udev hears of it when there is no owner to tell any more */
+	/* while events are suppressed, rashpa_buffer_devnode() reports the owner */
 	dev_set_uevent_suppress(&named->dev, 1);
 	err = rashpa_node_add(&named->dev, &named->cdev, &rashpa_buffer_node_fops,
 			      RASHPA_MINORS_KEPT);
@@ -328,7 +304,6 @@ int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 			    "there is no node for one more name: remove buffers (rashpactl list names who holds them)");
 	if (err)
 		return err;
-	WRITE_ONCE(named->made, true);
 	dev_set_uevent_suppress(&named->dev, 0);
 	kobject_uevent(&named->dev.kobj, KOBJ_ADD);
 	mutex_lock(&rashpa_names_lock);
@@ -347,7 +322,7 @@ int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg)
 	if (info->fd != -1)
 		return rashpa_fail(call, -EINVAL, "fd must be -1 on a buffer's own node");
 	rashpa_info_clear(info);
-	memory->ops->info(memory, info);
+	rashpa_memory_info(memory, info);
 	return 0;
 }
 
@@ -355,7 +330,6 @@ int rashpa_ioc_export(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_lease *lease = call->obj;
 	struct rashpa_export *get = arg;
-	struct dma_buf *dmabuf;
 	int err;
 
 	if (get->__reserved)
@@ -366,15 +340,12 @@ int rashpa_ioc_export(struct rashpa_call *call, void *arg)
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
-	dmabuf = rashpa_lease_export(lease, call->file->f_mode & FMODE_WRITE ? O_RDWR : O_RDONLY);
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
-	call->new_file = dmabuf->file;
 	get->out_fd = call->fd;
-	return 0;
+	return rashpa_lease_export(call, lease,
+				   call->file->f_mode & FMODE_WRITE ? O_RDWR : O_RDONLY);
 }
 
-/* Only one of those who try removes it. */
+/* May the caller remove it? Only the first one succeeds. */
 static int rashpa_named_end(struct rashpa_call *call, struct rashpa_named *named)
 {
 	struct rashpa_buffer *buffer = named->buffer;
@@ -431,18 +402,8 @@ static int rashpa_roles_free(struct rashpa_call *call, struct rashpa_buffer *buf
 	return 0;
 }
 
-static void rashpa_roles_take(struct rashpa_lease *lease, u32 set)
-{
-	unsigned int i;
-
-	lockdep_assert_held(&lease->buffer->lock);
-	for (i = 0; i < RASHPA_ROLES; i++)
-		if (set & BIT(i))
-			lease->buffer->roles[i] = lease;
-}
-
-static void rashpa_roles_tell(struct rashpa_buffer *buffer, struct rashpa_lease *lease,
-			      struct rashpa_role *role)
+static void rashpa_roles_report(struct rashpa_buffer *buffer, struct rashpa_lease *lease,
+				struct rashpa_role *role)
 {
 	unsigned int i;
 
@@ -476,11 +437,9 @@ int rashpa_ioc_role(struct rashpa_call *call, void *arg)
 	mutex_lock(&buffer->lock);
 	err = rashpa_roles_free(call, buffer, lease, role->take);
 	/* a file without a lease has no role, and takes none */
-	if (!err && lease) {
-		rashpa_roles_drop(lease, role->drop);
-		rashpa_roles_take(lease, role->take);
-	}
-	rashpa_roles_tell(buffer, lease, role);
+	if (!err && lease)
+		rashpa_roles_change(lease, role->drop, role->take);
+	rashpa_roles_report(buffer, lease, role);
 	mutex_unlock(&buffer->lock);
 	return err;
 }

@@ -117,7 +117,7 @@ static int rashpa_pages_zero(const struct rashpa_pages *pages)
 	/* then all memory comes zeroed, and twice takes twice as long (Debian: init_on_alloc=1) */
 	if (want_init_on_alloc(GFP_KERNEL))
 		return 0;
-	rashpa_hands(pages->node, DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
+	rashpa_hands(page_to_nid(pages->first), DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
 		     rashpa_zero_work, &zero);
 	return atomic_long_read(&zero.done) < pages->count ? -EINTR : 0;
 }
@@ -162,11 +162,8 @@ static int rashpa_pages_get(struct rashpa_pages *pages, const struct rashpa_want
 		err = rashpa_cma_alloc(pages, want);
 	if (err && want->backend != RASHPA_BACKEND_CMA)
 		err = rashpa_contig_alloc(pages, want);
-	if (err)
-		return err;
 	pages->cache = RASHPA_CACHE_CACHED;
-	pages->node = page_to_nid(pages->first);
-	return 0;
+	return err;
 }
 
 /* The kernel changes so many pages at once: all of a large buffer would take it seconds. */

@@ -14,32 +14,19 @@
 /* Pages are pinned in pieces of this many: one page of pointers. */
 #define RASHPA_PIN_CHUNK	(PAGE_SIZE / sizeof(struct page *))
 
-/**
- * struct rashpa_pinned - pinned memory
- * @ref: one reference for its dma-buf
- * @memory: as its dma-buf shows it
- * @mm: address space that is charged with the pages
- * @charged: pages charged
- * @charge: the same as memory
- * @pages: pinned so far
- * @held: pages that are held by that: larger pages as a whole
- * @last: the last of these
- * @extents: contiguous pieces in order of the addresses
- * @n_extents: their number
- * @room: extents that there is room for
- */
+/* Pinned memory. */
 struct rashpa_pinned {
-	struct kref ref;
+	struct kref ref;		/* one reference for its dma-buf */
 	struct rashpa_memory memory;
-	struct mm_struct *mm;
-	unsigned long charged;
-	struct rashpa_charge charge;
-	unsigned long pages;
-	unsigned long held;
-	struct folio *last;
-	struct rashpa_extent *extents;
+	struct mm_struct *mm;		/* address space that is charged with the pages */
+	unsigned long charged;		/* pages in its pinned_vm */
+	struct rashpa_charge charge;	/* the same as memory */
+	unsigned long pages;		/* pinned so far */
+	unsigned long held;		/* pages that are held by that: larger pages as a whole */
+	struct folio *last;		/* the last of these */
+	struct rashpa_extent *extents;	/* contiguous pieces in the order of the addresses */
 	u32 n_extents;
-	u32 room;
+	u32 room;			/* extents that there is room for */
 };
 
 static int rashpa_pin_add(struct rashpa_pinned *pinned, struct page *page)
@@ -93,11 +80,7 @@ static void rashpa_pinned_free(struct kref *ref)
 static void rashpa_pinned_info(struct rashpa_memory *memory, struct rashpa_info *info)
 {
 	info->out_kind = RASHPA_KIND_PINNED;
-	info->out_length = memory->length;
 	info->out_cache = RASHPA_CACHE_CACHED;
-	info->out_node = page_to_nid(memory->extents->first);
-	info->out_segments = memory->n_extents;
-	info->out_importers = atomic_read(&memory->importers.count);
 }
 
 /* It is mapped already where it is; anonymous pages cannot be twice. */
@@ -244,7 +227,6 @@ int rashpa_ioc_pin(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_pin *pin = arg;
 	struct rashpa_pinned *pinned;
-	struct dma_buf *dmabuf;
 	u64 end;
 	int err;
 
@@ -265,13 +247,10 @@ int rashpa_ioc_pin(struct rashpa_call *call, void *arg)
 	pinned = rashpa_pin_make(call, pin);
 	if (IS_ERR(pinned))
 		return PTR_ERR(pinned);
-	dmabuf = rashpa_export(&pinned->memory, &pinned->ref, rashpa_pinned_free, O_RDWR);
-	if (!IS_ERR(dmabuf)) {
-		call->new_file = dmabuf->file;
-		pin->out_fd = call->fd;
-		pin->out_segments = pinned->n_extents;
-	}
+	err = rashpa_export(call, &pinned->memory, &pinned->ref, rashpa_pinned_free, O_RDWR);
+	pin->out_fd = call->fd;
+	pin->out_segments = pinned->n_extents;
 	/* the dma-buf has its own reference */
 	kref_put(&pinned->ref, rashpa_pinned_free);
-	return PTR_ERR_OR_ZERO(dmabuf);
+	return err;
 }
