@@ -24,26 +24,16 @@
 
 #define RASHPA_RESOURCE_LAST	RASHPA_RESOURCE_TIMERS
 
-/**
- * struct rashpa_budget - how much there is of a resource, and how much is held
- * @what: its unit and name
- * @param_all: module parameter of @all
- * @param_user: and of @user
- * @shift: unit of the parameters, a power of two
- * @all: limit for all, 0 for none
- * @user: for one user, 0 for none
- * @used: held by all (rashpa_account_lock)
- * @shared: the part of @used that is held without CAP_SYS_RESOURCE (rashpa_account_lock)
- */
+/* How much there is of a resource, and how much is held. */
 struct rashpa_budget {
-	const char *what;
-	const char *param_all;
+	const char *what;		/* unit and name */
+	const char *param_all;		/* module parameters of the limits */
 	const char *param_user;
-	unsigned int shift;
-	unsigned int all;
-	unsigned int user;
-	u64 used;
-	u64 shared;
+	unsigned int shift;		/* unit of the parameters, a power of two */
+	unsigned int all;		/* limit for all, 0 for none */
+	unsigned int user;		/* for one user, 0 for none */
+	u64 used;			/* held by all */
+	u64 shared;			/* the part of it that is held without CAP_SYS_RESOURCE */
 };
 
 #define RASHPA_BUDGET(_what, _all, _n_all, _user, _n_user) {		\
@@ -100,23 +90,16 @@ module_param(user_limit_interrupt, uint, 0644);
 MODULE_PARM_DESC(user_limit_interrupt,
 		 "sources of one user that listen to one vector, each counted once more for each of its groups, 0 for no limit but that for all users of 64 (32)");
 
-/**
- * struct rashpa_user - what one user holds; there while it is anything
- * @entry: in rashpa_users
- * @uid: who
- * @charges: number of charges that have not ended
- * @used: amount of each resource
- * @turn: one long work at a time
- */
+/* What one user holds; there while it is anything. */
 struct rashpa_user {
-	struct list_head entry;
+	struct list_head entry;		/* in rashpa_users */
 	kuid_t uid;
-	u64 charges;
+	u64 charges;			/* that have not ended */
 	u64 used[RASHPA_RESOURCE_LAST + 1];
 	struct mutex turn;		/* one long work; no data */
 };
 
-static DEFINE_MUTEX(rashpa_account_lock);	/* a leaf; all of these */
+static DEFINE_MUTEX(rashpa_account_lock);	/* all charges, users and budgets; a leaf */
 static LIST_HEAD(rashpa_users);
 static LIST_HEAD(rashpa_charges);
 static u64 rashpa_serial;
@@ -232,7 +215,7 @@ static u64 rashpa_used_shared(const struct rashpa_budget *b)
 }
 
 /* As LIMIT reports it. */
-static u64 rashpa_limit_told(u64 limit)
+static u64 rashpa_limit_reported(u64 limit)
 {
 	return limit == RASHPA_NO_LIMIT ? 0 : limit;
 }
@@ -271,20 +254,13 @@ static int rashpa_limits_check(struct rashpa_call *call, const struct rashpa_cha
 
 /* ----------------------------------------------------------- charges --- */
 
+/* Add @n, or subtract -@n. */
 static void rashpa_charge_add(struct rashpa_charge *charge, enum rashpa_resource resource, u64 n)
 {
 	rashpa_budgets[resource].used += n;
 	if (charge->shared)
 		rashpa_budgets[resource].shared += n;
 	charge->user->used[resource] += n;
-}
-
-static void rashpa_charge_sub(struct rashpa_charge *charge, enum rashpa_resource resource, u64 n)
-{
-	rashpa_budgets[resource].used -= n;
-	if (charge->shared)
-		rashpa_budgets[resource].shared -= n;
-	charge->user->used[resource] -= n;
 }
 
 static int rashpa_charge_locked(struct rashpa_call *call, struct rashpa_charge *charge)
@@ -374,7 +350,7 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 void rashpa_charge_less(struct rashpa_charge *charge, u64 memory)
 {
 	mutex_lock(&rashpa_account_lock);
-	rashpa_charge_sub(charge, RASHPA_RESOURCE_MEMORY, charge->memory - memory);
+	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory - charge->memory);
 	charge->memory = memory;
 	mutex_unlock(&rashpa_account_lock);
 }
@@ -403,40 +379,24 @@ void rashpa_uncharge(struct rashpa_charge *charge)
 		return;
 	mutex_lock(&rashpa_account_lock);
 	list_del(&charge->entry);
-	rashpa_charge_sub(charge, charge->resource, charge->amount);
-	rashpa_charge_sub(charge, RASHPA_RESOURCE_MEMORY, charge->memory);
+	rashpa_charge_add(charge, charge->resource, -charge->amount);
+	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, -charge->memory);
 	rashpa_user_put(charge->user);
 	mutex_unlock(&rashpa_account_lock);
 	put_pid(charge->pid);
 	memset(charge, 0, sizeof(*charge));
 }
 
-/**
- * rashpa_charge_is_mine() - is the caller who is charged with it
- * @charge: from rashpa_charge()
- *
- * Return: whether; not what capabilities allow.
- */
+/* Is the caller the user that is charged? Capabilities do not count. */
 bool rashpa_charge_is_mine(struct rashpa_charge *charge)
 {
 	return uid_eq(charge->user->uid, rashpa_user_charged());
 }
 
-/**
- * rashpa_charge_turn() - for work that makes other users wait
- * @charge: from rashpa_charge()
- *
- * Return: a lock that all charges of one user share, until @charge ends.
- */
+/* A lock for work that makes other users wait: all charges of one user share it. */
 struct mutex *rashpa_charge_turn(struct rashpa_charge *charge)
 {
 	return &charge->user->turn;
-}
-
-/* As the caller's namespace counts it, 0 if it is not there. */
-static s32 rashpa_charge_pid(const struct rashpa_charge *charge)
-{
-	return pid_vnr(charge->pid);
 }
 
 static bool rashpa_charge_is_orphan(const struct rashpa_charge *charge)
@@ -449,16 +409,11 @@ static bool rashpa_charge_is_orphan(const struct rashpa_charge *charge)
 	return gone;
 }
 
-/**
- * rashpa_charge_owner() - who is charged with it
- * @charge: from rashpa_charge()
- * @uid: becomes the user, as the caller's namespace counts
- * @pid: becomes the process that made it, likewise; 0 if it is not there
- */
+/* The user, and the process that made it (0: it is gone), as the caller's namespace counts them. */
 void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid)
 {
 	*uid = from_kuid_munged(current_user_ns(), charge->user->uid);
-	*pid = rashpa_charge_pid(charge);
+	*pid = pid_vnr(charge->pid);
 }
 
 /* -------------------------------------------------------------- LIST --- */
@@ -513,14 +468,7 @@ static u32 rashpa_holdings_collect(struct rashpa_holding *to, u32 room, u64 afte
 	return n;
 }
 
-/**
- * rashpa_holdings() - LIST
- * @call: the ioctl
- * @list: its argument
- * @device: only what is of that function; RASHPA_NO_DEVICE for all
- *
- * Return: 0 or a negative errno.
- */
+/* LIST; @device: only what is of that function, or RASHPA_NO_DEVICE for all. */
 int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 device)
 {
 	struct rashpa_holding *h = NULL;
@@ -568,21 +516,16 @@ int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
 	limit->out_shared_used = b->shared;
 	limit->out_user_used = user ? user->used[b - rashpa_budgets] : 0;
 	mutex_unlock(&rashpa_account_lock);
-	limit->out_limit = rashpa_limit_told(rashpa_limit_all(b));
-	limit->out_shared_limit = rashpa_limit_told(rashpa_limit_shared(b));
-	limit->out_user_limit = rashpa_limit_told(rashpa_limit_user(b));
+	limit->out_limit = rashpa_limit_reported(rashpa_limit_all(b));
+	limit->out_shared_limit = rashpa_limit_reported(rashpa_limit_shared(b));
+	limit->out_user_limit = rashpa_limit_reported(rashpa_limit_user(b));
 	return 0;
 }
 
-/**
- * rashpa_memlock() - charge pinned pages to the caller's RLIMIT_MEMLOCK
- * @call: the ioctl, for the reason
- * @pages: to add
- *
- * As RDMA registration does: they count in mm->pinned_vm, which outlives the process until the last
- * reference to the mm ends.
- *
- * Return: 0 or -ENOMEM.
+/*
+ * Charge pinned pages to the caller's RLIMIT_MEMLOCK, as RDMA registration does: they count in
+ * mm->pinned_vm, which outlives the process until the last reference to the mm ends. Return: 0 or
+ * -ENOMEM.
  */
 int rashpa_memlock(struct rashpa_call *call, unsigned long pages)
 {
