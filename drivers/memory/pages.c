@@ -73,18 +73,12 @@ static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_w
 /* One processor zeroes so much before it looks for a signal. */
 #define RASHPA_ZERO_PIECE	((unsigned long)SZ_16M >> PAGE_SHIFT)
 
-/**
- * struct rashpa_zero - zero memory, by several processors
- * @pages: the memory
- * @task: the caller: its signals end it
- * @next: the first page that no processor has begun with
- * @done: pages that are zero
- */
+/* Memory that several processors zero. */
 struct rashpa_zero {
 	const struct rashpa_pages *pages;
-	struct task_struct *task;
-	atomic_long_t next;
-	atomic_long_t done;
+	struct task_struct *task;	/* the caller: its signals end it */
+	atomic_long_t next;		/* the first page that no processor has begun with */
+	atomic_long_t done;		/* pages that are zero */
 };
 
 static void rashpa_zero_work(void *arg)
@@ -114,11 +108,11 @@ static int rashpa_pages_zero(const struct rashpa_pages *pages)
 		.task = current,
 	};
 
-	/* then all memory comes zeroed, and twice takes twice as long (Debian: init_on_alloc=1) */
+	/* then the kernel has zeroed it already (Debian: init_on_alloc=1) */
 	if (want_init_on_alloc(GFP_KERNEL))
 		return 0;
-	rashpa_hands(page_to_nid(pages->first), DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
-		     rashpa_zero_work, &zero);
+	rashpa_parallel(page_to_nid(pages->first), DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
+			rashpa_zero_work, &zero);
 	return atomic_long_read(&zero.done) < pages->count ? -EINTR : 0;
 }
 

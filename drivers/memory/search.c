@@ -61,7 +61,7 @@ static bool rashpa_block_usable(unsigned long pfn, struct zone *zone)
 	return true;
 }
 
-/* Likewise, whether it is free as a whole, or a part of what the page allocator has as one. */
+/* Likewise, whether it is a free page of the page allocator, or a part of a larger one. */
 static bool rashpa_block_free(unsigned long pfn, struct zone *zone)
 {
 	unsigned long pages;
@@ -78,9 +78,8 @@ static bool rashpa_block_free(unsigned long pfn, struct zone *zone)
 
 /*
  * Numbers of blocks that were free and could not be taken: those of areas of CMA, which the kernel
- * does not name. The search for free blocks does not try them again each time. The search for
- * movable blocks does, and so finds one that is here by chance. At most all blocks of the machine
- * are here; the array has a lock inside.
+ * does not name. The search for free blocks skips them. The search for movable blocks tries them,
+ * and so finds one that was entered by chance. The array has its own lock.
  */
 static DEFINE_XARRAY(rashpa_withheld);
 
@@ -117,66 +116,50 @@ static DEFINE_MUTEX(rashpa_search_lock);	/* one search; no data */
 
 /* ----------------------------------------------------- many processors ---- */
 
-/* More than these do not make memory faster. */
-#define RASHPA_HANDS_MAX	16
+/* More processors do not make memory faster. */
+#define RASHPA_WORKERS_MAX	16
 
-static struct workqueue_struct *rashpa_hands_queue;
+static struct workqueue_struct *rashpa_workers;
 
-/**
- * struct rashpa_hand - one more processor that works for a call
- * @entry: entry in the work queue
- * @work: function that is called
- * @job: its argument
- */
-struct rashpa_hand {
+/* A worker on one more processor. */
+struct rashpa_worker {
 	struct work_struct entry;
 	void (*work)(void *job);
 	void *job;
 };
 
-static void rashpa_hand_work(struct work_struct *entry)
+static void rashpa_worker_run(struct work_struct *entry)
 {
-	const struct rashpa_hand *hand = container_of(entry, struct rashpa_hand, entry);
+	const struct rashpa_worker *worker = container_of(entry, struct rashpa_worker, entry);
 
-	hand->work(hand->job);
+	worker->work(worker->job);
 }
 
 /*
- * The control group and the nice value of the caller do not bound workers. So an ordinary user gets
- * no workers: the calling thread does the job.
+ * Run @work(@job) on up to @most processors of a NUMA node, this one included. Each call does parts
+ * of the job while there are any, and returns soon when the caller has a signal. Workers are not
+ * bound by the control group and the nice value of the caller: so an ordinary user gets none.
  */
-static bool rashpa_hands_allowed(void)
+void rashpa_parallel(int node, unsigned long most, void (*work)(void *job), void *job)
 {
-	return ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
-}
+	unsigned int i, n = min3(most, (unsigned long)RASHPA_WORKERS_MAX,
+				 (unsigned long)num_online_cpus()) - 1;
+	struct rashpa_worker *workers = NULL;
 
-/**
- * rashpa_hands() - have a job done by several processors, this one included
- * @node: NUMA node of the processors
- * @most: processors that are of use
- * @work: called by each, with @job: it does a part of the job as long as there is one, and returns
- *	soon when the caller has a signal
- * @job: the work that is shared
- */
-void rashpa_hands(int node, unsigned long most, void (*work)(void *job), void *job)
-{
-	unsigned int i, n = min3(most, (unsigned long)RASHPA_HANDS_MAX,
-				 (unsigned long)num_online_cpus());
-	struct rashpa_hand *hands;
-
-	/* the caller is one; without memory for the others it does it alone */
-	hands = n > 1 && rashpa_hands_allowed() ? kcalloc(n - 1, sizeof(*hands), GFP_KERNEL) : NULL;
-	for (i = 0; hands && i < n - 1; i++) {
-		hands[i].work = work;
-		hands[i].job = job;
-		INIT_WORK(&hands[i].entry, rashpa_hand_work);
-		queue_work_node(node, rashpa_hands_queue, &hands[i].entry);
+	if (n && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE))
+		workers = kcalloc(n, sizeof(*workers), GFP_KERNEL);
+	/* without memory for workers the caller does it alone */
+	for (i = 0; workers && i < n; i++) {
+		workers[i].work = work;
+		workers[i].job = job;
+		INIT_WORK(&workers[i].entry, rashpa_worker_run);
+		queue_work_node(node, rashpa_workers, &workers[i].entry);
 	}
 	work(job);
-	/* those that did not come to it have nothing left to do */
-	for (i = 0; hands && i < n - 1; i++)
-		cancel_work_sync(&hands[i].entry);
-	kfree(hands);
+	/* workers that have not begun have nothing left to do */
+	for (i = 0; workers && i < n; i++)
+		cancel_work_sync(&workers[i].entry);
+	kfree(workers);
 }
 
 /* ------------------------------------------------------------ search ---- */
@@ -285,30 +268,18 @@ static bool rashpa_zone_spent(struct zone *zone, unsigned long pages, struct tas
 	       !rashpa_zone_refill(zone, pages, task);
 }
 
-/**
- * struct rashpa_take - take a run of blocks, by several processors
- * @search: the search that it belongs to
- * @zone: zone of the run
- * @pfn: its first page
- * @blocks: its length
- * @lock: protects the next two
- * @next: the first block that no processor has begun with
- * @failed: the first block that cannot be taken, or @blocks
- * @room: protects @spoken: one processor at a time compares it with the free pages
- * @spoken: blocks that a processor is about to take
- * @taken: one bit for each block that was taken
- */
+/* One run of blocks that several processors take. */
 struct rashpa_take {
 	struct rashpa_search *search;
 	struct zone *zone;
-	unsigned long pfn;
-	unsigned long blocks;
-	spinlock_t lock;		/* next, failed */
-	unsigned long next;
-	unsigned long failed;
-	struct mutex room;		/* spoken */
-	unsigned long spoken;
-	unsigned long *taken;
+	unsigned long pfn;		/* the first page */
+	unsigned long blocks;		/* length of the run */
+	spinlock_t lock;		/* next, failed, taken */
+	unsigned long next;		/* the first block that no processor has begun with */
+	unsigned long failed;		/* the first block that cannot be taken, or @blocks */
+	struct mutex room;		/* reserved: compared with the free pages by one at a time */
+	unsigned long reserved;		/* blocks that processors are about to take */
+	unsigned long *taken;		/* a bit for each block */
 };
 
 /* The largest piece that begins at @at and ends before @end: aligned to its own size. */
@@ -344,9 +315,7 @@ static bool rashpa_take_next(struct rashpa_take *take, unsigned long *at, unsign
 	spin_lock(&take->lock);
 	more = take->next < take->failed;
 	*at = take->next;
-	*end = *at;
-	if (more)
-		*end = rashpa_take_border(take, *at);
+	*end = more ? rashpa_take_border(take, *at) : *at;
 	take->next = *end;
 	spin_unlock(&take->lock);
 	return more;
@@ -364,21 +333,22 @@ static unsigned long rashpa_take_room(struct rashpa_take *take, unsigned long bl
 {
 	mutex_lock(&take->room);
 	while (blocks && rashpa_zone_spent(take->zone,
-					   (take->spoken + blocks) * RASHPA_BLOCK_PAGES,
+					   (take->reserved + blocks) * RASHPA_BLOCK_PAGES,
 					   take->search->task))
 		blocks /= 2;
 	/* other processors may fail to take their blocks */
-	if (!blocks && !take->spoken)
+	if (!blocks && !take->reserved)
 		WRITE_ONCE(take->search->spent, true);
-	take->spoken += blocks;
+	take->reserved += blocks;
 	mutex_unlock(&take->room);
 	return blocks;
 }
 
-static void rashpa_take_use(struct rashpa_take *take, unsigned long blocks)
+/* The blocks of rashpa_take_room() were taken, or cannot be. */
+static void rashpa_take_done(struct rashpa_take *take, unsigned long blocks)
 {
 	mutex_lock(&take->room);
-	take->spoken -= blocks;
+	take->reserved -= blocks;
 	mutex_unlock(&take->room);
 }
 
@@ -425,7 +395,7 @@ static bool rashpa_take_some(struct rashpa_take *take, unsigned long at, unsigne
 
 		n = rashpa_take_room(take, n);
 		had = n && rashpa_take_once(take, at, n);
-		rashpa_take_use(take, n);
+		rashpa_take_done(take, n);
 		cond_resched();
 		if (had)
 			at += n;
@@ -480,8 +450,8 @@ static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *
 	}
 	spin_lock_init(&take.lock);
 	mutex_init(&take.room);
-	rashpa_hands(zone_to_nid(zone), DIV_ROUND_UP(take.blocks, search->piece),
-		     rashpa_take_work, &take);
+	rashpa_parallel(zone_to_nid(zone), DIV_ROUND_UP(take.blocks, search->piece),
+			rashpa_take_work, &take);
 	if (take.failed < take.blocks)
 		rashpa_take_back(&take, 0);
 	mutex_destroy(&take.room);
@@ -591,7 +561,7 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 	return -ENOMEM;
 }
 
-/* A user with many processes waits once: the others of that user do not delay other users. */
+/* Only one process of a user waits for the search lock: so no user delays others with many. */
 int rashpa_contig_search(struct rashpa_search *search)
 {
 	int err;
@@ -636,7 +606,7 @@ static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 	}
 }
 
-/* A signal ends it without an answer: a part of the memory says nothing of the rest. */
+/* A signal ends it without an answer: a part of the memory does not describe the rest. */
 int rashpa_query_contig(struct rashpa_query *query, int node)
 {
 	struct zone *zone;
@@ -649,22 +619,14 @@ int rashpa_query_contig(struct rashpa_query *query, int node)
 	return task_sigpending(current) ? -EINTR : 0;
 }
 
-/**
- * rashpa_search_init() - before memory is asked for
- *
- * Return: 0 or -ENOMEM.
- */
 int rashpa_search_init(void)
 {
-	rashpa_hands_queue = alloc_workqueue("rashpa-memory", WQ_UNBOUND, 0);
-	return rashpa_hands_queue ? 0 : -ENOMEM;
+	rashpa_workers = alloc_workqueue("rashpa-memory", WQ_UNBOUND, 0);
+	return rashpa_workers ? 0 : -ENOMEM;
 }
 
-/**
- * rashpa_search_exit() - no call is left that asks for memory
- */
 void rashpa_search_exit(void)
 {
-	destroy_workqueue(rashpa_hands_queue);
+	destroy_workqueue(rashpa_workers);
 	xa_destroy(&rashpa_withheld);
 }

@@ -32,7 +32,7 @@ static inline unsigned long rashpa_piece_pages(struct page *head)
 	return 1UL << compound_order(head);
 }
 
-void rashpa_hands(int node, unsigned long most, void (*work)(void *job), void *job);
+void rashpa_parallel(int node, unsigned long most, void (*work)(void *job), void *job);
 unsigned long rashpa_piece_blocks(const struct rashpa_search *search);
 int rashpa_contig_search(struct rashpa_search *search);
 bool rashpa_node_allows(int node, unsigned long pages);
