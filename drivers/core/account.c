@@ -287,13 +287,13 @@ static int rashpa_charge_locked(struct rashpa_call *call, struct rashpa_charge *
 }
 
 /**
- * rashpa_charge() - the caller makes something that stays
+ * rashpa_charge() - charge the caller with a new object
  * @call: the ioctl, for the reason
  * @charge: zeroed
  * @resource: the kind of object
  * @device: N of the function that it is of, or RASHPA_NO_DEVICE
  * @amount: units of @resource; 0 for MEMORY
- * @memory: bytes that it holds besides
+ * @memory: bytes that it holds as well
  *
  * Return: 0, -EDQUOT, -ENOMEM.
  */
@@ -320,14 +320,7 @@ int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 	return err;
 }
 
-/**
- * rashpa_charge_more() - it needs more memory than was known
- * @call: the ioctl, for the reason
- * @charge: from rashpa_charge()
- * @memory: bytes to add
- *
- * Return: 0 or -EDQUOT.
- */
+/* It needs @memory more bytes than were known. Return: 0 or -EDQUOT. */
 int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u64 memory)
 {
 	int err;
@@ -342,11 +335,7 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 	return err;
 }
 
-/**
- * rashpa_charge_less() - some of its memory was given back
- * @charge: from rashpa_charge()
- * @memory: bytes that are left
- */
+/* Some of its memory was given back: @memory bytes are left. */
 void rashpa_charge_less(struct rashpa_charge *charge, u64 memory)
 {
 	mutex_lock(&rashpa_account_lock);
@@ -355,12 +344,7 @@ void rashpa_charge_less(struct rashpa_charge *charge, u64 memory)
 	mutex_unlock(&rashpa_account_lock);
 }
 
-/**
- * rashpa_charge_tell() - what LIST shall say of it
- * @charge: from rashpa_charge()
- * @id: id of the object, or 0
- * @name: name of the object, or NULL
- */
+/* Set what LIST reports: the id of the object, or 0, and its name, or NULL. */
 void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name)
 {
 	mutex_lock(&rashpa_account_lock);
@@ -369,10 +353,7 @@ void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name)
 	mutex_unlock(&rashpa_account_lock);
 }
 
-/**
- * rashpa_uncharge() - it has ended
- * @charge: from rashpa_charge(), or zeroed; zero again afterwards
- */
+/* The object has ended: @charge, which may be zeroed already, is zeroed. */
 void rashpa_uncharge(struct rashpa_charge *charge)
 {
 	if (!charge->user)

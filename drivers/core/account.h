@@ -20,43 +20,28 @@ struct rashpa_user;
 /* device of an object that belongs to no function; for LIST: all devices */
 #define RASHPA_NO_DEVICE	(-1)
 
-/**
- * struct rashpa_charge - what one object costs, and the user that is charged
- * @entry: among all charges, in the order in which they were made
- * @user: the user that is charged, NULL for none
- * @shared: made without CAP_SYS_RESOURCE: no part of the reserve for root
- * @resource: enum rashpa_resource
- * @device: N of the function's node, or RASHPA_NO_DEVICE
- * @id: id of a map, index of a source, else 0
- * @amount: units of @resource; 0 for MEMORY
- * @memory: bytes
- * @serial: never used again
- * @since: CLOCK_MONOTONIC
- * @flags: RASHPA_HOLDING_* that change while it lives, by bit number
- * @pid: process that made it; one reference
- * @comm: its name then
- * @name: name of the object, or empty
- *
- * Protected by rashpa_account_lock, but for @flags.
+/*
+ * What one object costs, and the user that is charged. Protected by rashpa_account_lock, but for
+ * @flags.
  */
 struct rashpa_charge {
-	struct list_head entry;
-	struct rashpa_user *user;
-	bool shared;
-	u32 resource;
-	s32 device;
-	u32 id;
-	u64 amount;
-	u64 memory;
-	u64 serial;
-	u64 since;
-	unsigned long flags;
-	struct pid *pid;
-	char comm[TASK_COMM_LEN];
-	char name[RASHPA_NAME_SIZE];
+	struct list_head entry;		/* among all charges, in the order of @serial */
+	struct rashpa_user *user;	/* NULL for none */
+	bool shared;			/* made without CAP_SYS_RESOURCE: not from root's reserve */
+	u32 resource;			/* enum rashpa_resource */
+	s32 device;			/* N of the function's node, or RASHPA_NO_DEVICE */
+	u32 id;				/* id of a map, index of a source, else 0 */
+	u64 amount;			/* units of @resource; 0 for MEMORY */
+	u64 memory;			/* bytes */
+	u64 serial;			/* never used again */
+	u64 since;			/* CLOCK_MONOTONIC */
+	unsigned long flags;		/* RASHPA_CHARGE_*, by bit number */
+	struct pid *pid;		/* process that made it; one reference */
+	char comm[TASK_COMM_LEN];	/* its name then */
+	char name[RASHPA_NAME_SIZE];	/* name of the object, or empty */
 };
 
-/* bits of rashpa_charge.flags */
+/* bits of rashpa_charge.flags: RASHPA_HOLDING_* that change while the object lives */
 #define RASHPA_CHARGE_PROGRAMMED	1
 #define RASHPA_CHARGE_TOLD		2
 

@@ -47,7 +47,6 @@ int rashpa_call_reserve_fd(struct rashpa_call *call)
 	return 0;
 }
 
-/* written before there is a node */
 static const struct rashpa_op *rashpa_ops;
 static size_t rashpa_n_ops;
 
@@ -70,6 +69,7 @@ static const struct rashpa_op *rashpa_op_find(enum rashpa_node node, unsigned in
 static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 			   union rashpa_arg *arg, void __user *uarg, u32 usize)
 {
+	size_t size = min_t(size_t, usize, op->size);
 	int err;
 
 	if (usize < op->min)
@@ -95,7 +95,7 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 				   call->file);
 
 	/* Can the answer be stored? It is too late to ask when things were done. */
-	if (copy_to_user(uarg, arg, min_t(size_t, usize, op->size)))
+	if (copy_to_user(uarg, arg, size))
 		return -EFAULT;
 
 	err = op->fn(call, arg);
@@ -106,7 +106,7 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	 * The size the caller knows stays in head.size: copy no more than that. Nothing is
 	 * undone: the new file is not installed, objects with a name or an id stay.
 	 */
-	return copy_to_user(uarg, arg, min_t(size_t, usize, op->size)) ? -EFAULT : 0;
+	return copy_to_user(uarg, arg, size) ? -EFAULT : 0;
 }
 
 static void rashpa_call_explain(const struct rashpa_call *call, const struct rashpa_head *head)
@@ -126,15 +126,7 @@ static void rashpa_call_explain(const struct rashpa_call *call, const struct ras
 	}
 }
 
-/**
- * rashpa_ioctl() - every ioctl of every node comes through here
- * @node: kind of file
- * @file: the file
- * @cmd: number
- * @arg: user pointer to the struct
- *
- * Return: 0 or a negative errno.
- */
+/* Every ioctl of every node comes through here. */
 long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, unsigned long arg)
 {
 	const struct rashpa_op *op = rashpa_op_find(node, cmd);

@@ -38,36 +38,22 @@
 #include <linux/stddef.h>
 #include <linux/types.h>
 
-/**
- * enum rashpa_node - what kind of file an ioctl arrived on
- * @RASHPA_NODE_MEMORY: /dev/rashpa/memory
- * @RASHPA_NODE_BUFFER: /dev/rashpa/buffer/NAME
- * @RASHPA_NODE_FPGA: /dev/rashpa/fpgaN
- * @RASHPA_NODE_MAP: map fd
- * @RASHPA_NODE_CHANNEL: event channel fd
- */
+/* What kind of file an ioctl arrived on. */
 enum rashpa_node {
-	RASHPA_NODE_MEMORY,
-	RASHPA_NODE_BUFFER,
-	RASHPA_NODE_FPGA,
-	RASHPA_NODE_MAP,
-	RASHPA_NODE_CHANNEL,
+	RASHPA_NODE_MEMORY,	/* /dev/rashpa/memory */
+	RASHPA_NODE_BUFFER,	/* /dev/rashpa/buffer/NAME */
+	RASHPA_NODE_FPGA,	/* /dev/rashpa/fpgaN */
+	RASHPA_NODE_MAP,	/* map fd */
+	RASHPA_NODE_CHANNEL,	/* event channel fd */
 };
 
-/**
- * struct rashpa_call - one ioctl in progress
- * @file: the file it arrived on
- * @obj: file->private_data, the object of the file
- * @fd: reserved for @new_file, -1 if the call makes none
- * @new_file: installed by the dispatcher once the answer is in user memory
- * @reason: sentence on failure
- */
+/* One ioctl in progress. */
 struct rashpa_call {
-	struct file *file;
-	void *obj;
-	int fd;
-	struct file *new_file;
-	char reason[RASHPA_REASON_SIZE];
+	struct file *file;	/* the file it arrived on */
+	void *obj;		/* its private_data, the object of the file */
+	int fd;			/* reserved for @new_file, -1 if the call makes none */
+	struct file *new_file;	/* installed once the answer is in user memory */
+	char reason[RASHPA_REASON_SIZE];	/* sentence on failure */
 };
 
 /* ----------------------------------------------------------- table --- */
@@ -77,10 +63,7 @@ typedef int rashpa_handler(struct rashpa_call *call, void *arg);
 
 /* only on a file that is open for writing */
 #define RASHPA_OP_WRITE		BIT(0)
-/*
- * The struct has no out_ fields: nothing is stored when it is done, because what cannot be
- * stored must not make a failure of what was done for good.
- */
+/* The struct has no out_ fields: nothing is stored, so no store can fail after the work is done. */
 #define RASHPA_OP_SILENT	BIT(1)
 
 /* Room for the largest struct; on the stack, so it has to stay small. */
@@ -100,23 +83,14 @@ union rashpa_arg {
 	struct rashpa_group_info group_info;
 };
 
-/**
- * struct rashpa_op - one line of the ioctl table
- * @node: kind of file on which it may be called
- * @cmd: number
- * @min: size of the struct as first published
- * @size: size of the struct now
- * @flags: flags that head.flags may hold
- * @rules: RASHPA_OP_*
- * @fn: handler
- */
+/* One line of the ioctl table. */
 struct rashpa_op {
-	enum rashpa_node node;
+	enum rashpa_node node;	/* kind of file on which it may be called */
 	unsigned int cmd;
-	size_t min;
-	size_t size;
-	u32 flags;
-	u32 rules;
+	size_t min;		/* size of the struct as first published */
+	size_t size;		/* size of the struct now */
+	u32 flags;		/* flags that head.flags may hold */
+	u32 rules;		/* RASHPA_OP_* */
 	rashpa_handler *fn;
 };
 
@@ -131,7 +105,7 @@ struct rashpa_op {
 	.fn = (_fn),							\
 }
 
-/* Handed in by main.c, which knows all handlers: nothing down here calls one by its name. */
+/* Set the table, before there is a node. */
 void rashpa_call_init(const struct rashpa_op *ops, size_t n);
 
 /* ---------------------------------------------------- for handlers --- */

@@ -31,12 +31,7 @@ static struct class rashpa_class = {
 	.devnode = rashpa_devnode,
 };
 
-/**
- * rashpa_node_init() - prepare a class device; its name is still to be set
- * @dev: the device
- * @parent: bus device, or NULL
- * @release: frees the struct around it
- */
+/* Prepare a class device, whose name is still to be set. @release frees the struct around it. */
 void rashpa_node_init(struct device *dev, struct device *parent,
 		      void (*release)(struct device *dev))
 {
@@ -44,11 +39,6 @@ void rashpa_node_init(struct device *dev, struct device *parent,
 	dev->class = &rashpa_class;
 	dev->parent = parent;
 	dev->release = release;
-}
-
-static void rashpa_node_free_minor(struct device *dev)
-{
-	ida_free(&rashpa_minors, MINOR(dev->devt));
 }
 
 /**
@@ -72,22 +62,16 @@ int rashpa_node_add(struct device *dev, struct cdev *cdev,
 	cdev_init(cdev, fops);
 	cdev->owner = THIS_MODULE;
 	err = cdev_device_add(cdev, dev);
-	if (err) {
-		rashpa_node_free_minor(dev);
-		return err;
-	}
-	return 0;
+	if (err)
+		ida_free(&rashpa_minors, minor);
+	return err;
 }
 
-/**
- * rashpa_node_remove() - take the node away; open files stay valid
- * @dev: the device
- * @cdev: goes with it
- */
+/* Take the node away; open files stay valid. */
 void rashpa_node_remove(struct device *dev, struct cdev *cdev)
 {
 	cdev_device_del(cdev, dev);
-	rashpa_node_free_minor(dev);
+	ida_free(&rashpa_minors, MINOR(dev->devt));
 }
 
 int rashpa_nodes_init(void)

@@ -12,41 +12,31 @@
 struct rashpa_call;
 struct rashpa_user;
 
-/**
- * struct rashpa_origin - origin of events: a vector, a function, the maps of one, a memory
- * @lock: protects all fields; taken in hard interrupt context
- * @sequence: events so far
- * @subscribers: list of &struct rashpa_subscriber
- * @n_subscribers: their number, bounded because each takes time in the interrupt
- * @n_shared: number of subscribers without CAP_SYS_RESOURCE
- * @hard: events come in hard interrupt context
- * @mask: called with @lock held: true when no subscriber needs the next event, false when one
- *	needs it again; or NULL
- * @masked: last argument of @mask
- */
+/* Origin of events: a vector, a function, the maps of one, a memory. */
 struct rashpa_origin {
 	spinlock_t lock;		/* all fields; hard interrupt */
-	u64 sequence;
+	u64 sequence;			/* events so far */
 	struct list_head subscribers;
-	u32 n_subscribers;
-	u32 n_shared;
-	bool hard;
+	u32 n_subscribers;		/* bounded, because each takes time in the interrupt */
+	u32 n_shared;			/* subscribers without CAP_SYS_RESOURCE */
+	bool hard;			/* events come in hard interrupt context */
+	/*
+	 * Called with the lock held: true when no subscriber needs the next event, false when one
+	 * needs it again; or NULL.
+	 */
 	void (*mask)(struct rashpa_origin *origin, bool mask);
-	bool masked;
+	bool masked;			/* last argument of @mask */
 };
 
-/**
- * struct rashpa_subscriber - receiver of the events of an origin
- * @entry: in rashpa_origin.subscribers, protected by its lock
- * @origin: origin that it subscribes to, or NULL
- * @user: user that is charged; NULL with CAP_SYS_RESOURCE
- * @notify: called for each event, with the lock of the origin held and interrupts off. Returns
- *	whether it needs the next event
- */
+/* Receiver of the events of an origin. */
 struct rashpa_subscriber {
-	struct list_head entry;
-	struct rashpa_origin *origin;
-	const struct rashpa_user *user;
+	struct list_head entry;		/* in rashpa_origin.subscribers, protected by its lock */
+	struct rashpa_origin *origin;	/* origin that it subscribes to, or NULL */
+	const struct rashpa_user *user;	/* charged user; NULL with CAP_SYS_RESOURCE */
+	/*
+	 * Called for each event, with the lock of the origin held and interrupts off. Returns
+	 * whether the subscriber needs the next event.
+	 */
 	bool (*notify)(struct rashpa_subscriber *subscriber, u64 sequence, u64 time, u64 value);
 };
 

@@ -84,7 +84,7 @@ static int rashpa_alloc_check_name(struct rashpa_call *call, const struct rashpa
 	return 0;
 }
 
-/* Words in slots, for hardware that writes and software that waits. */
+/* Lock memory: slots of words that hardware writes and software waits for. */
 static int rashpa_alloc_check_lock(struct rashpa_call *call, const struct rashpa_alloc *alloc)
 {
 	if (!IS_ALIGNED(alloc->length, RASHPA_LOCK_SLOT) ||
@@ -169,7 +169,7 @@ int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 	if (err)
 		return err;
 	rashpa_buffers_sweep();
-	/* first: a name that is taken is no reason to search memory */
+	/* first, so that a name that is taken costs no search */
 	if (alloc->name[0])
 		named = rashpa_named_new(call, alloc);
 	if (IS_ERR(named))

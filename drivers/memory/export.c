@@ -12,7 +12,7 @@
 /* One dma-buf of a memory. */
 struct rashpa_exported {
 	struct rashpa_memory *memory;
-	struct kref *ref;		/* of the object that keeps the memory; one reference */
+	struct kref *ref;		/* counter of the object that keeps @memory */
 	void (*end)(struct kref *ref);
 };
 

@@ -41,7 +41,7 @@ struct rashpa_extent {
 struct rashpa_pages {
 	struct page *first;
 	unsigned long count;
-	unsigned int order;		/* of the smallest of its compound pages; 0 from CMA */
+	unsigned int order;		/* order of its smallest compound page; 0 from CMA */
 	u32 backend;			/* enum rashpa_backend */
 	u32 cache;			/* enum rashpa_cache, not DEFAULT */
 	u64 longest;			/* bytes of the longest run, if the search failed */

@@ -27,7 +27,7 @@ struct rashpa_named {
 	kgid_t gid;
 	umode_t mode;
 	struct list_head entry;		/* from before the node appears until after it is gone */
-	bool there;			/* the node was announced, and nobody removes it */
+	bool there;			/* the node was announced, and is not being removed */
 };
 
 static LIST_HEAD(rashpa_names);

@@ -89,9 +89,9 @@ static const struct rashpa_memory_ops rashpa_pinned_ops = {
 };
 
 /*
- * Pinning fails with one errno for everything, and older kernels allow files whose
- * write-back does not expect that a device writes. Mappings can change as soon as this
- * has looked: that costs the sentence, not safety.
+ * Pinning fails with one errno for everything, and older kernels allow files whose write-back does
+ * not expect that a device writes. A mapping that changes after this check makes the reason wrong,
+ * and nothing unsafe.
  */
 static int rashpa_pin_check_vmas(struct rashpa_call *call, unsigned long start, unsigned long end)
 {
@@ -122,7 +122,7 @@ static int rashpa_pin_check_vmas(struct rashpa_call *call, unsigned long start, 
 	return err;
 }
 
-/* A part of a larger page keeps all of it: that is charged. */
+/* A pin of a part keeps the larger page as a whole: charge all of it. */
 static int rashpa_pin_charge(struct rashpa_call *call, struct rashpa_pinned *pinned,
 			     struct page **pages, int n)
 {
@@ -208,7 +208,10 @@ static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call, const str
 	pinned->charged = count;
 	pinned->mm = current->mm;
 	mmgrab(pinned->mm);
-	/* that ends with the process: children that share files would have no limit together */
+	/*
+	 * RLIMIT_MEMLOCK limits one process only: many, which share their files, could pin all
+	 * memory.
+	 */
 	err = rashpa_charge(call, &pinned->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
 			    pin->length);
 	if (!err)
