@@ -268,8 +268,9 @@ static const struct dma_buf_ops rashpa_export_ops = {
 };
 
 /*
- * A new dma-buf, with @flags O_RDWR or O_RDONLY, becomes the new file of @call. It takes a reference
- * to @ref, the counter of the object that keeps @memory; @end is called with the last one.
+ * A new dma-buf, with @flags O_RDWR or O_RDONLY, becomes the new file of @call. It takes a
+ * reference to @ref, the counter of the object that keeps @memory; @end is called with the last
+ * one.
  */
 int rashpa_export(struct rashpa_call *call, struct rashpa_memory *memory, struct kref *ref,
 		  void (*end)(struct kref *ref), int flags)

@@ -231,8 +231,8 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 }
 
 /*
- * Does a page have a memory error? Machine checks, firmware and tests end in memory_failure(), which
- * marks the page. It cannot replace a page of a buffer. All pages are of one zone.
+ * Does a page have a memory error? Machine checks, firmware and tests end in memory_failure(),
+ * which marks the page. It cannot replace a page of a buffer. All pages are of one zone.
  */
 bool rashpa_pages_damaged(struct page *first, unsigned long count)
 {

@@ -277,7 +277,7 @@ struct rashpa_take {
 	spinlock_t lock;		/* next, failed, taken */
 	unsigned long next;		/* the first block that no processor has begun with */
 	unsigned long failed;		/* the first block that cannot be taken, or @blocks */
-	struct mutex room;		/* reserved: compared with the free pages by one at a time */
+	struct mutex room;		/* reserved, from its comparison with free pages on */
 	unsigned long reserved;		/* blocks that processors are about to take */
 	unsigned long *taken;		/* a bit for each block */
 };
