@@ -345,7 +345,7 @@ void rashpa_charge_less(struct rashpa_charge *charge, u64 memory)
 }
 
 /* Set what LIST reports: the id of the object, or 0, and its name, or NULL. */
-void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name)
+void rashpa_charge_label(struct rashpa_charge *charge, u32 id, const char *name)
 {
 	mutex_lock(&rashpa_account_lock);
 	charge->id = id;

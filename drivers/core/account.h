@@ -49,7 +49,7 @@ int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory);
 int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u64 memory);
 void rashpa_charge_less(struct rashpa_charge *charge, u64 memory);
-void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name);
+void rashpa_charge_label(struct rashpa_charge *charge, u32 id, const char *name);
 u32 rashpa_limit_listeners(bool hard);
 bool rashpa_charge_is_mine(struct rashpa_charge *charge);
 struct mutex *rashpa_charge_turn(struct rashpa_charge *charge);

@@ -271,7 +271,7 @@ static void rashpa_listener_label(struct rashpa_listener *l)
 
 	if (l->watch)
 		rashpa_export_info(l->watch->dmabuf, &info);
-	rashpa_charge_tell(&l->charge, l->index, info.out_name);
+	rashpa_charge_label(&l->charge, l->index, info.out_name);
 }
 
 /* Condition of a source for one map. */

@@ -519,8 +519,8 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 	if (map)
 		err = rashpa_charge(call, &map->charge, RASHPA_RESOURCE_MAPS, dev->id, 1, 0);
 	if (!err) {
-		rashpa_charge_tell(&map->charge, map->id, rashpa_export_info(dmabuf, &info) ?
-				   info.out_name : dmabuf->exp_name);
+		rashpa_charge_label(&map->charge, map->id, rashpa_export_info(dmabuf, &info) ?
+				    info.out_name : dmabuf->exp_name);
 		err = rashpa_map_add(call, map);
 	}
 	if (!err)

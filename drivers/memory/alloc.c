@@ -40,7 +40,7 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 			    want.length);
 	if (err)
 		goto out_free;
-	rashpa_charge_tell(&buffer->charge, 0, buffer->name);
+	rashpa_charge_label(&buffer->charge, 0, buffer->name);
 	want.turn = rashpa_charge_turn(&buffer->charge);
 	err = rashpa_pages_alloc(call, &buffer->pages, &want);
 	if (err)

@@ -271,7 +271,7 @@ struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct ras
 	err = rashpa_charge(call, &named->charge, RASHPA_RESOURCE_NAMES, RASHPA_NO_DEVICE, 1, 0);
 	if (err)
 		goto out_device;
-	rashpa_charge_tell(&named->charge, 0, named->name);
+	rashpa_charge_label(&named->charge, 0, named->name);
 	if (rashpa_named_first(named))
 		return named;
 	err = rashpa_fail(call, -EEXIST, "a buffer named %s exists: remove it first, or open it",
