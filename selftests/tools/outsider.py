@@ -175,17 +175,24 @@ class Stream:
         before = self.stacks()
         return before >= 0 and wait_for(30, lambda: self.stacks() > before)
 
+    def said(self):
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")
+
+    def begins(self):
+        wait_for(60, lambda: self.remu.poll() is not None or self.stacks() > 0)
+        return self.stacks() > 0
+
     def end(self):
         self.remu.send_signal(signal.SIGINT)
         status = self.remu.wait()
-        self.log.seek(0)
         run("rashpactl", "buffer", "remove", self.name)
-        return status, self.log.read()
+        return status, self.said()
 
 
 def stop_a_stream(fpga):
     stream = Stream(fpga)
-    ok(wait_for(60, lambda: stream.stacks() > 0), "stop/stream: a user streams", stream.remu.poll())
+    ok(stream.begins(), "stop/stream: a user streams", stream.said())
     board = os.open(node(fpga), os.O_RDWR)
     before = stops(board)
     listed = json.loads(run("rashpactl", "--json", "map", "list").stdout)
@@ -429,10 +436,12 @@ def bring_bytes(fpga):
 
 def main():
     bound = json.loads(run("rashpactl", "--json", "list").stdout)["devices"]
-    fpga = next((f["node"] for f in bound if f.get("node")), None)
-    if not fpga:
+    bdf = next((f["bdf"] for f in bound if f.get("node")), None)
+    if not bdf:
         print("1..0 # SKIP no software FPGA in this guest")
         return 4
+    run("rashpactl", "unbind", bdf)  # bound by a test, maybe without a profile
+    fpga = json.loads(run("rashpactl", "--json", "bind", bdf).stdout)["node"]
     nodes = {node(name): os.stat(node(name)) for name in ("memory", fpga)}
     for path in nodes:
         os.chown(path, 0, GROUP)
