@@ -9,6 +9,7 @@
 #include "text-file.h"
 
 #define TICK_MS		100
+#define SILENT_TICKS	50		/* a stopped sender waits so long for the card's next completion */
 #define SOLICIT		1024		/* messages from one event to the next at most */
 #define CHAIN		256		/* most writes posted together */
 #define HEADERS		(12 + 16 + 4 + 4)	/* BTH, RETH, the immediate and the ICRC */
@@ -41,6 +42,7 @@ static int drain(struct worker *w, uint64_t most)
 {
 	struct pair *p = w->path;
 	struct rashpa_net_done done[8];
+	unsigned int silent = 0;
 	int n;
 
 	while (p->posted - p->completed > most) {
@@ -54,7 +56,8 @@ static int drain(struct worker *w, uint64_t most)
 			p->completed = done[i].id;
 		}
 		w->messages = p->completed;
-		if (!n && w->receiver->sender->halt)
+		silent = n ? 0 : silent + 1;
+		if (silent >= SILENT_TICKS && w->receiver->sender->halt)
 			return because(w->why, -1, "%s: the card did not send all",
 				       w->receiver->link.peer);
 	}
