@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A board that pretreats (fpga-interface.rst, "Processing units"). On-board memory contains a ring
+ * A board that pretreats (fpga-options.rst, "Processing units"). On-board memory contains a ring
  * of raw images, the planes of the calibration, and a ring of results. DTP 0 sends each result into
  * host memory, followed by a lock record. An image is given when the result before has arrived.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A program that drives the board by a ring (fpga-interface.rst). */
+/* A program that drives the board by a ring (fpga-options.rst, "Rings"). */
 #ifndef LOOP_H
 #define LOOP_H
 
