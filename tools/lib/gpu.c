@@ -36,7 +36,7 @@ uint64_t rashpa_gpu_vulkan_buffer(const struct rashpa_gpu_memory *memory)
 }
 #endif
 
-static const struct gpu_way * const ways[] = { &gpu_vulkan, &gpu_cuda, &gpu_rocm, &gpu_level_zero };
+static const struct gpu_way * const ways[] = { &gpu_vulkan, &gpu_cuda, &gpu_rocm };
 
 /* The number after "name:", 0 without one; -1: another name. */
 static int number_of(const char *text, const char *name)
@@ -64,7 +64,7 @@ int rashpa_gpu_open(const char *name, struct rashpa_gpu **gpu)
 		if (number >= 0)
 			return ways[i]->open(number, gpu);
 	}
-	return fail(EINVAL, "\"%s\" is no GPU: there are vulkan, cuda, rocm and level-zero, and vulkan:N for number N from 0 on",
+	return fail(EINVAL, "\"%s\" is no GPU: there are vulkan, cuda and rocm, and vulkan:N for number N from 0 on",
 		    name);
 }
 

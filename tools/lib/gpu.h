@@ -35,7 +35,7 @@ struct rashpa_gpu_memory {
 	uint64_t address;		/* address for the GPU; 0: the GPU has no such addresses */
 };
 
-extern const struct gpu_way gpu_vulkan, gpu_cuda, gpu_rocm, gpu_level_zero;
+extern const struct gpu_way gpu_vulkan, gpu_cuda, gpu_rocm;
 
 /* A function of a library, and where its pointer is. */
 struct library_function {

@@ -83,8 +83,7 @@ int rashpa_gpu_as_cuda_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_cud
  * rashpa_gpu_open() - open a GPU
  * @name: "vulkan": the best GPU of Vulkan; discrete GPUs come before integrated ones, and these
  *	before software. "vulkan:N": number N in that order, from 0. "cuda" or "cuda:N": GPU of
- *	NVIDIA, as CUDA counts. "rocm" or "rocm:N": GPU of AMD, as ROCm counts. "level-zero" or
- *	"level-zero:N": GPU of Intel, as Level Zero counts
+ *	NVIDIA, as CUDA counts. "rocm" or "rocm:N": GPU of AMD, as ROCm counts
  * @gpu: becomes the handle; rashpa_gpu_close() it
  *
  * CUDA's context is the primary one of the GPU, which other CUDA code of the program shares.
@@ -185,7 +184,7 @@ void *rashpa_gpu_base(const struct rashpa_gpu_memory *memory);
  * rashpa_gpu_address() - address of the memory, for GPU kernels
  * @memory: the handle
  *
- * Return: a CUdeviceptr for CUDA, a pointer for ROCm and Level Zero; 0: the GPU has no such
+ * Return: a CUdeviceptr for CUDA, a pointer for ROCm; 0: the GPU has no such
  * addresses (Vulkan).
  */
 uint64_t rashpa_gpu_address(const struct rashpa_gpu_memory *memory);

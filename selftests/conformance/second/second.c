@@ -494,7 +494,7 @@ static void stop(struct dtp *dtp)
 	dtp->stop = true;
 }
 
-/* "What a DTP does" */
+/* "Operation of a DTP" */
 static void start(struct dtp *dtp)
 {
 	unsigned int wrong;

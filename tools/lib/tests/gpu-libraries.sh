@@ -68,7 +68,7 @@ export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
 says "vulkan-takes-memory: Vulkan takes memory of the host" "^registered, address no, dma-buf -1" "$here/memory" vulkan register 8192
 says "no-half-page: but no half a page" "^EINVAL: .*whole pages" "$here/memory" vulkan register 6000
 
-# --- ROCm, Level Zero: memory
+# --- ROCm: memory
 
 says "rocm/gpu-no-processor: ROCm: a GPU, and no processor" "^stand-in for a GPU of ROCm, ROCm, 1 MiB, at 0001:83, flags 9$" "$here/memory" rocm about
 is "memory-pool: memory of the GPU's pool" "$(calls "$here/memory" rocm alloc 5000 | paste -sd';'; cat "$work/out")" \
@@ -84,18 +84,6 @@ STAND_IN=none says "dma/no-gpu: no GPU" "^EOPNOTSUPP: ROCm does not begin.*amdgp
 # the library may be there, as another one's dependency
 LD_LIBRARY_PATH='' says "no-rocm: no ROCm" "^EOPNOTSUPP: (there is no ROCm|ROCm does not begin)" "$here/memory" rocm about
 is "no/no-mistakes: no mistakes" "$(mistakes)" ""
-says "level-zero/gpu-no-other: Level Zero: a GPU, and no other accelerator" "^stand-in for a GPU of Level Zero, Level Zero, 16384 MiB, at 0000:3a, flags 1$" \
-	"$here/memory" level-zero about
-is "memory: memory" "$(calls "$here/memory" level-zero alloc 5000 | paste -sd';'; cat "$work/out")" \
-	"Init 1;ContextCreate;MemAllocDevice 8192 4096 for a dma-buf;MemGetAllocProperties dma-buf;MemFree;ContextDestroy
-dma-buf of 8192 bytes, address yes"
-says "takes-no-memory: it takes no memory of the host" "^EOPNOTSUPP: .*no memory of the host" "$here/memory" level-zero register 4096
-says "takes/second-one-not: a second one that is not there" "^ENODEV: level-zero:1.*1 GPUs" "$here/memory" level-zero:1 about
-STAND_IN=full says "takes/one-full: one that is full" "^ENOMEM: stand-in" "$here/memory" level-zero alloc 4096
-STAND_IN=no-dmabuf says "one-gives-no: one that gives no dma-buf" "^EOPNOTSUPP: .*no dma-buf" "$here/memory" level-zero alloc 4096
-STAND_IN=none says "one/no-gpu: no GPU" "^EOPNOTSUPP: Level Zero has no GPU.*xe" "$here/memory" level-zero about
-LD_LIBRARY_PATH='' says "no-level-zero: no Level Zero" "^EOPNOTSUPP: (there is no Level Zero|Level Zero has no GPU)" "$here/memory" level-zero about
-is "takes/no-mistakes: no mistakes" "$(mistakes)" ""
 
 # --- NVML: what rashpactl doctor says of BAR1
 
