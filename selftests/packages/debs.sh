@@ -29,7 +29,7 @@ is "driver-needs-dkms: the driver needs dkms only" "$(needs rashpa-dkms | xargs)
 for name in rashpa-tools librashpa0 librashpa-network0 rashpa-network; do
 	is "needs-no-mpi: $name needs no MPI, no messages, no XDP" "$(needs "$name" | grep -E 'mpi|pmix|zmq|cbor|xdp' | xargs)" ""
 done
-is "rashpactl-needs-no: rashpactl needs no files of images, no RDMA, no TLS" "$(needs rashpa-tools | grep -E 'hdf5|tiff|ibverbs|gnutls' | xargs)" ""
+is "rashpactl-needs-no: rashpactl needs no files of images, no RDMA, no TLS" "$(needs rashpa-tools | grep -E 'hdf5|ibverbs|gnutls' | xargs)" ""
 [[ $(needs rashpa-builder) == *mpi* && $(needs rashpa-network) == *ibverbs* ]]
 ok $? "needs: the builder depends on MPI, network on ibverbs"
 for name in "${names[@]}"; do

@@ -155,7 +155,7 @@ export -f analyze
 # registers. Shallow mode takes a sixth of the time, and trusts results of functions in other files.
 run_analyzer() {
 	local flags good=0
-	flags=$(pkg-config --cflags gnutls hdf5 hwloc json-c libibverbs libpci libtiff-4 libudev libxml-2.0 libzstd) || return
+	flags=$(pkg-config --cflags gnutls hdf5 hwloc json-c libibverbs libpci libudev libxml-2.0 libzstd) || return
 	# shellcheck disable=SC2046,SC2086 # patterns, flags
 	printf '%s\n' $(entries foreign) |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=50
-# Data that remu sends: datasets of HDF5, TIFF and raw files, images of any size and in any number, and
+# Data that remu sends: datasets of HDF5 and raw files, images of any size and in any number, and
 # refusals.
 . "$(dirname "$0")/../lib/shell.sh"
 
@@ -54,7 +54,7 @@ produce --dataset "$work/u16.nexus.nxs:/entry/instrument/flat/data" --images 1 &
 ok $? "dataset-named: a dataset that is named"
 for type in u8 u32; do
 	produce --dataset "$work/$type.plain.h5" --split 3 --bunch 3 --images 20 &&
-		receive --dataset "$work/$type.strips.tif"
+		receive --dataset "$work/$type.packed.h5"
 	ok $? "$type/compared: compared, of three processes, round and round"
 	is "$type/frames: every frame is right" "$(romulu_says '[.frames, .corrupt]')" "[20,0]"
 done
@@ -116,22 +116,12 @@ done <<-'E'
 	text.h5 no 2-D or 3-D dataset
 	virtual.h5 gone.h5 cannot be read
 	wide.h5 u64: u8, u16 and u32
-	colour.tif page 0: .*several values
-	float.tif floating-point
-	huge.tif on-board memory only 64 MiB
-	inverse.tif black for the largest number
-	magic.tif header
-	packing.tif page 0: .*54321
-	pages.tif page 1 has 101 x 66 u16, the first one 101 x 67 u16
-	pages.tif:/page only HDF5 files
-	short.tif page 1
-	signed.tif signed number
-	wide.tif 64 bits
+	page.raw:/page only HDF5 files
 E
 HDF5_PLUGIN_PATH=/nowhere refused 1 "filter 32004.*not here" --dataset "$work/u16.lz4.h5"
 refused 1 "101 x 67 u16, and --geometry says 101 x 67 u32" --dataset "$work/u16.plain.h5" \
 	--geometry 101x67,u32
-refused 1 "101 x 67 u8, and --geometry says 10 x 10 u16" --dataset "$work/u8.strips.tif" \
+refused 1 "101 x 67 u8, and --geometry says 10 x 10 u16" --dataset "$work/u8.plain.h5" \
 	--geometry 10x10
 refused 1 "67670 bytes are not raw images of 1024 x 512 u16" --dataset "$work/u16.raw"
 refused 1 "images of 101 x 67 u16, and darks of 101 x 67 u8" --dataset "$work/u16.plain.h5" \

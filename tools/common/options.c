@@ -16,7 +16,7 @@ enum { OPT_PROGRESS = 1024, OPT_GEOMETRY, OPT_DARKS, OPT_DARK_EVERY };
 static const struct argp_option options[] = {
 	{ "buffer", 'b', "NAME", 0, "buffer of the stream (required)", 0 },
 	{ "dataset", 'd', "FILE[:/PATH]|DIR|generate[:N[:SEED]]", 0,
-	  "the images: HDF5 (PATH: which dataset of the file), TIFF, raw ones, files raw*.bin or "
+	  "the images: HDF5 (PATH: which dataset of the file), raw ones, files raw*.bin or "
 	  "raw*.bin.zst of a folder, or generated ones (default: $RASHPA_DATA/jungfrau if it "
 	  "exists, else generate)", 0 },
 	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0,

@@ -27,13 +27,6 @@ int dataset_set(struct dataset *d, uint64_t images, uint64_t width, uint64_t hei
 	return 0;
 }
 
-static const struct dataset_format *file_format(const char *path)
-{
-	if (dataset_is_tiff(path))
-		return &dataset_tiff;
-	return dataset_is_hdf5(path) ? &dataset_hdf5 : &dataset_raw;
-}
-
 /* FILE, or FILE:/inside where there is no FILE of this whole name. */
 static int open_path(struct dataset *d, char *path, char *why)
 {
@@ -52,7 +45,7 @@ static int open_path(struct dataset *d, char *path, char *why)
 	if (S_ISDIR(st.st_mode))
 		d->format = &dataset_folder;
 	else if (S_ISREG(st.st_mode))
-		d->format = file_format(path);
+		d->format = dataset_is_hdf5(path) ? &dataset_hdf5 : &dataset_raw;
 	else
 		return because(why, -1, "dataset %s: it is neither a file nor a folder", path);
 	if (inside && d->format != &dataset_hdf5)

@@ -31,7 +31,7 @@ struct dataset {
 /*
  * spec: NULL: $RASHPA_DATA/jungfrau if that is there, else generate; or "generate[:N[:SEED]]";
  * or a folder with raw*.bin or raw*.bin.zst, in the order of their numbers; or a file, whose
- * content decides: HDF5 ("FILE:/path" selects a dataset in it), TIFF, else consecutive raw images.
+ * content decides: HDF5 ("FILE:/path" selects a dataset in it), else consecutive raw images.
  *
  * wanted: the geometry of raw and generated images, 0 x 0: 1024 x 512 u16. Other formats store
  * their geometry, and must match wanted. 0, or -1 with the reason in why[WHY_SIZE].

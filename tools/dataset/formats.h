@@ -19,10 +19,8 @@ struct dataset_format {
 	void (*close)(struct dataset *d);
 };
 
-extern const struct dataset_format dataset_generated, dataset_folder, dataset_raw, dataset_tiff,
-				   dataset_hdf5;
+extern const struct dataset_format dataset_generated, dataset_folder, dataset_raw, dataset_hdf5;
 
-bool dataset_is_tiff(const char *path);
 bool dataset_is_hdf5(const char *path);
 
 /* Set number and geometry of images, if they are valid. */

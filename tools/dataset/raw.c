@@ -145,8 +145,8 @@ static int open_raw(struct dataset *d, const char *path, const char *inside, cha
 	if (*fd < 0 || fstat(*fd, &st))
 		return because(why, -1, "dataset %s: %s", path, strerror(errno));
 	if (!st.st_size || st.st_size % bytes)
-		return because(why, -1, "dataset %s: it is neither HDF5 nor TIFF, and its %" PRIu64
-			       " bytes are not raw images of %s: give --geometry", path,
+		return because(why, -1, "dataset %s: it is not HDF5, and its %" PRIu64 " bytes are not raw images of %s:"
+			       " give --geometry, or convert it with \"python3 -m rashpa.dataset\"", path,
 			       (uint64_t)st.st_size, format_geometry(text, &d->geometry));
 	return dataset_set(d, st.st_size / bytes, d->geometry.width, d->geometry.height,
 			   d->geometry.pixel, why);

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Datasets for remu: datasets.py FOLDER [RAW WIDTH HEIGHT]
 
-Into FOLDER: NAME.raw, the pixels one behind the other, and NAME.GEOMETRY.SUFFIX, files that have
-the same; files that are to be refused in FOLDER/bad. With RAW, a file of u16 images, only FOLDER/real.h5
+Into FOLDER: NAME.raw, the pixels one after the other, and NAME.GEOMETRY.SUFFIX, files that have
+the same; files that remu has to refuse in FOLDER/bad. With RAW, a file of u16 images, only FOLDER/real.h5
 of it: NeXus, chunks of a few images, packed.
 """
-import struct
 import sys
 
 import h5py
@@ -14,99 +13,6 @@ import numpy
 
 IMAGES, HEIGHT, WIDTH = 5, 67, 101
 LZ4 = 32004
-# tags of TIFF
-(TAG_WIDTH, TAG_HEIGHT, TAG_BITS, TAG_PACKED, TAG_PHOTOMETRIC, TAG_STRIP, TAG_SAMPLES, TAG_ROWS,
- TAG_STRIP_BYTES) = 256, 257, 258, 259, 262, 273, 277, 278, 279
-TAG_TILE_WIDTH, TAG_TILE_HEIGHT, TAG_TILE, TAG_TILE_BYTES, TAG_FORMAT = 322, 323, 324, 325, 339
-
-
-class Tiff:
-    """Pages of it, uncompressed, in either byte order; big: offsets of 64 bits."""
-
-    def __init__(self, path, order="<", big=False):
-        self.file = open(path, "wb")
-        self.order, self.big = order, big
-        self.offset = "Q" if big else "I"
-        self.file.write({"<": b"II", ">": b"MM"}[order])
-        if big:
-            self._put("HHH", 43, 8, 0)
-        else:
-            self._put("H", 42)
-        self.link = self.file.tell()    # where the offset of the next page belongs
-        self._put(self.offset, 0)
-
-    def _put(self, form, *values):
-        self.file.write(struct.pack(self.order + form, *values))
-
-    def _array(self, values):
-        """An array of offsets: where it is."""
-        at = self.file.tell()
-        self._put(self.offset * len(values), *values)
-        return at
-
-    def page(self, image, rows=None, tile=None, **changed):
-        """Strips of some rows, or square tiles; other values of tags for what is to be refused."""
-        image = numpy.asarray(image)
-        height, width = image.shape[:2]
-        data = image.astype(image.dtype.newbyteorder(self.order))
-        if tile:
-            pad = [(0, -height % tile), (0, -width % tile)]
-            data = numpy.pad(data, pad)
-            parts = [data[y:y + tile, x:x + tile] for y in range(0, height, tile)
-                     for x in range(0, width, tile)]
-        else:
-            rows = rows or height
-            parts = [data[y:y + rows] for y in range(0, height, rows)]
-        offsets, sizes = [], []
-        for part in parts:
-            offsets.append(self.file.tell())
-            sizes.append(len(part.tobytes()))
-            self.file.write(part.tobytes())
-        kind = {"u": 1, "i": 2, "f": 3}[image.dtype.kind]
-        tags = {TAG_WIDTH: width, TAG_HEIGHT: height, TAG_BITS: image.dtype.itemsize * 8,
-                TAG_PACKED: 1, TAG_PHOTOMETRIC: 1, TAG_SAMPLES: 1, TAG_FORMAT: kind}
-        if tile:
-            tags |= {TAG_TILE_WIDTH: tile, TAG_TILE_HEIGHT: tile, TAG_TILE: offsets,
-                     TAG_TILE_BYTES: sizes}
-        else:
-            tags |= {TAG_ROWS: rows, TAG_STRIP: offsets, TAG_STRIP_BYTES: sizes}
-        tags |= {int(tag[1:]): value for tag, value in changed.items()}
-        self._directory(tags)
-
-    def _directory(self, tags):
-        arrays = {tag: self._array(v) for tag, v in tags.items() if isinstance(v, list) and len(v) > 1}
-        at = self.file.tell()
-        self._put("Q" if self.big else "H", len(tags))
-        for tag in sorted(tags):
-            value, count = tags[tag], 1
-            if isinstance(value, list):
-                count = len(value)
-                value = arrays.get(tag, value[0])
-                form = self.offset
-            else:
-                form = "I"
-            self._put("HH", tag, {"I": 4, "Q": 16}[form])
-            self._put(self.offset, count)
-            if form == "I" and self.big:
-                self._put("II", value, 0)
-            else:
-                self._put(self.offset, value)
-        link = self.file.tell()
-        self._put(self.offset, 0)
-        self.file.seek(self.link)
-        self._put(self.offset, at)
-        self.file.seek(0, 2)
-        self.link = link
-
-    def close(self):
-        self.file.close()
-
-
-def tiff(path, stack, order="<", big=False, **options):
-    to = Tiff(path, order, big)
-    for image in stack:
-        to.page(image, **options)
-    to.close()
 
 
 def hdf5(path, stack, name="data", **options):
@@ -123,19 +29,11 @@ def good(folder):
         with open(f"{folder}/{name}.geometry", "w", encoding="ascii") as to:
             to.write(f"{WIDTH}x{HEIGHT},{name}")
         hdf5(f"{folder}/{name}.plain.h5", stack[name])
-        tiff(f"{folder}/{name}.strips.tif", stack[name], rows=10)
+        hdf5(f"{folder}/{name}.packed.h5", stack[name], chunks=(1, 10, WIDTH), compression="gzip")
     u16 = stack["u16"]
     hdf5(f"{folder}/u16.order.h5", u16.astype(">u2"), chunks=(2, 33, 40), compression="gzip",
          shuffle=True)
     hdf5(f"{folder}/u16.lz4.h5", u16, chunks=(1, HEIGHT, WIDTH), compression=LZ4)
-    tiff(f"{folder}/u16.order.tif", u16, order=">")
-    tiff(f"{folder}/u16.tiles.tif", u16, tile=32)
-    tiff(f"{folder}/u16.big.tif", u16, big=True, rows=HEIGHT)
-    # packed by a library, and by its suffix something else
-    from PIL import Image
-    pages = [Image.fromarray(image) for image in u16]
-    pages[0].save(f"{folder}/u16.packed.h5", "TIFF", save_all=True, append_images=pages[1:],
-                  compression="tiff_lzw")
     # NeXus, next to other images
     with h5py.File(f"{folder}/u16.nexus.nxs", "w") as file:
         file["entry/instrument/detector/data"] = u16
@@ -163,7 +61,6 @@ def good(folder):
     with open(f"{folder}/one.geometry", "w", encoding="ascii") as to:
         to.write(f"{WIDTH}x{HEIGHT}")
     hdf5(f"{folder}/one.flat.h5", u16[0])
-    tiff(f"{folder}/one.page.tif", u16[:1])
     return u16
 
 
@@ -200,24 +97,7 @@ def bad(folder, u16):
     hdf5(f"{folder}/short.h5", u16, chunks=(1, HEIGHT, WIDTH))
     with open(f"{folder}/short.h5", "r+b") as file:
         file.truncate(20000)
-    tiff(f"{folder}/float.tif", u16.astype("f4"))
-    tiff(f"{folder}/signed.tif", u16.astype("i2"))
-    tiff(f"{folder}/wide.tif", u16.astype("u8"))
-    tiff(f"{folder}/colour.tif", u16, **{f"_{TAG_SAMPLES}": 3, f"_{TAG_PHOTOMETRIC}": 2})
-    tiff(f"{folder}/inverse.tif", u16, **{f"_{TAG_PHOTOMETRIC}": 0})
-    tiff(f"{folder}/packing.tif", u16, **{f"_{TAG_PACKED}": 54321})
-    to = Tiff(f"{folder}/pages.tif")
-    to.page(u16[0])
-    to.page(u16[1][:-1])
-    to.close()
-    tiff(f"{folder}/short.tif", u16)
-    with open(f"{folder}/short.tif", "r+b") as file:
-        file.truncate(2 * HEIGHT * WIDTH + 1000)
-    to = Tiff(f"{folder}/huge.tif")
-    to.page(u16[0], **{f"_{TAG_WIDTH}": 65536, f"_{TAG_HEIGHT}": 65536, f"_{TAG_ROWS}": 65536})
-    to.close()
-    with open(f"{folder}/magic.tif", "wb") as file:
-        file.write(b"II*\0")
+    u16[:1].tofile(f"{folder}/page.raw")
     with open(f"{folder}/magic.h5", "wb") as file:
         file.write(b"\x89HDF\r\n\x1a\n")
 
