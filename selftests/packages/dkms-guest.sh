@@ -45,7 +45,7 @@ ok $? "modprobe-r-unloads: modprobe -r unloads it"
 	board=$(lspci -D -d 1234:5250 | cut -d' ' -f1)
 	echo "set -e"
 	sed -n '/^    groupadd/,/^    remu/{s/#.*//; s/^    //; p}' "$OLDPWD/README.md" |
-		sed "s/0000:03:00.0/$board/; s/--images 10000/--images 100/"
+		sed "s/0000:03:00.0/$board/; s/--images 1000$/--images 100/"
 	echo 'wait $!'
 ) >"$work/commands"
 is "readme-commands: the README contains the commands" "$(grep -c "^rashpactl\|^re\|^ro\|^mod\|^gr" "$work/commands")" 7
