@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-bench loop: a program drives the board by a ring, as in NaNet (Lonardo et al. 2015). It
+ * rashpa-bench loop: a program drives the board by a ring, as in NaNet (Martinelli 2017). It
  * polls events in memory, and answers by descriptors in memory; only the doorbell crosses the bus.
  * Each datagram and each event is checked.
  */
