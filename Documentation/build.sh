@@ -16,7 +16,8 @@ trap 'rm -rf "$work"' EXIT
 underlined() { printf '%s\n%s\n\n' "$1" "${1//?/$2}"; } # TITLE CHARACTER
 
 # chapters HEADER: one for each section; its name is the first line of a part. kernel-doc sees a comment
-# of one line only as that of a struct's member: macros, functions and what is opaque get three.
+# of one line only as that of a struct's member: macros, functions and what is opaque get three. The
+# comment of a macro may be behind it.
 chapters() {
 	rm -f "$work"/[0-9]*
 	awk -v work="$work" '
@@ -29,7 +30,8 @@ chapters() {
 			next
 		}
 		{ print >part }' "$1"
-	sed -Ei 's,^/\*\* ([A-Za-z0-9_]+(\(\))? - .*) \*/$,/**\n * \1\n */,' "$work"/[0-9]*
+	sed -Ei 's,^/\*\* ([A-Za-z0-9_]+(\(\))? - .*) \*/$,/**\n * \1\n */,
+		s,^(#define (RASHPA_[A-Z0-9_]+)\s+\S+)\s+/\* (.*) \*/$,/**\n * \2 - \3\n */\n\1,' "$work"/[0-9]*
 	for part in "$work"/[0-9]*; do
 		grep -q '^/\*\*' "$part" || continue
 		title=$(head -n 1 "$part")

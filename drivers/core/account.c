@@ -16,6 +16,7 @@
 #include <linux/user_namespace.h>
 
 #include "core/account.h"
+#include "core/origin.h"
 
 /* a part of each limit that only CAP_SYS_RESOURCE gets: one in so many */
 #define RASHPA_RESERVE		8

@@ -9,6 +9,11 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
+/* subscribers without CAP_SYS_RESOURCE: at a vector, at another origin; one user: half of it */
+#define RASHPA_LISTENERS_VECTOR	64
+#define RASHPA_LISTENERS_USER	256
+#define RASHPA_LISTENERS_MAX	2048	/* all subscribers */
+
 struct rashpa_call;
 struct rashpa_user;
 

@@ -15,6 +15,7 @@
 
 #define RASHPA_DEPTH_DEFAULT	1024
 #define RASHPA_DEPTH_MAX	65536
+#define RASHPA_SOURCES_DEFAULT	64
 /* records on the stack, copied to user space at a time */
 #define RASHPA_READ_BATCH	8
 

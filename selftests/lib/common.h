@@ -59,6 +59,10 @@ long read_kib(const char *path, const char *key);
 int write_text(const char *path, const char *text);
 
 #define PARAMETERS	"/sys/module/rashpa/parameters/"
+/* limits of drivers/core/origin.h */
+#define RASHPA_LISTENERS_VECTOR	64
+#define RASHPA_LISTENERS_USER	256
+#define RASHPA_LISTENERS_MAX	2048
 /* Save and restore all parameters of the module; called around each test. */
 void parameters_keep(void);
 void parameters_restore(void);

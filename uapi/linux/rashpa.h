@@ -43,8 +43,9 @@
  *   elements that it does not know. Without elements it ignores pointer and size.
  * - A missing file descriptor is -1, so set it also in a zeroed struct. A field that is described
  *   with a flag or kind must be 0 without it. Output indices (NUMA node, BAR, N of fpgaN) are -1
- *   for none. Ids (of sources, groups, maps) begin at 1.
- * - File descriptors are created close-on-exec.
+ *   for none or not known. Ids (of sources, groups, maps) begin at 1. An ``out_pid`` is 0 if the
+ *   caller's namespace does not see the process. ``bdf`` is domain << 16 | bus << 8 | devfn.
+ * - File descriptors are created close-on-exec. Texts end in NUL.
  * - Times have a suffix: ``_ns``, ``_us``, ``_ms``. Points in time are CLOCK_MONOTONIC. Lengths,
  *   sizes and offsets are bytes.
  * - Limits ``_MAX``, ``_MIN`` and ``_DEFAULT`` may become more generous in later kernels. Sizes of
@@ -60,12 +61,12 @@
 
 #define RASHPA_IOC_TYPE		0xE7
 
-/** RASHPA_NAME_SIZE - bytes of a buffer's name, the final NUL included */
-#define RASHPA_NAME_SIZE	64
-/** RASHPA_REASON_SIZE - bytes that are enough for every sentence */
-#define RASHPA_REASON_SIZE	256
-/** RASHPA_BARS - BARs of a PCI function */
-#define RASHPA_BARS		6
+#define RASHPA_NAME_SIZE		64	/* name of a buffer, with its NUL */
+#define RASHPA_AREA_SIZE		64	/* name of a CMA area, with its NUL */
+#define RASHPA_PROFILE_NAME_SIZE	32	/* name of a window or engine, with its NUL */
+#define RASHPA_COMM_SIZE		16	/* name of a process, with its NUL */
+#define RASHPA_REASON_SIZE		256	/* enough for every sentence */
+#define RASHPA_BARS			6	/* BARs of a PCI function */
 
 /**
  * struct rashpa_head - the beginning of every ioctl argument
@@ -83,54 +84,30 @@ struct rashpa_head {
 	__u32 __reserved;
 };
 
-/**
- * enum rashpa_backend - where a buffer's memory comes from
- * @RASHPA_BACKEND_AUTO: CMA if an administrator reserved an area, else contig
- * @RASHPA_BACKEND_CMA: the default CMA area (boot parameter ``cma=``); cannot be
- *	registered by address (RDMA, O_DIRECT), only as dma-buf
- * @RASHPA_BACKEND_CONTIG: assembled at run time from free and movable memory
- */
+/** enum rashpa_backend - where a buffer's memory comes from */
 enum rashpa_backend {
-	RASHPA_BACKEND_AUTO = 0,
-	RASHPA_BACKEND_CMA = 1,
-	RASHPA_BACKEND_CONTIG = 2,
+	RASHPA_BACKEND_AUTO = 0,	/* CMA if an administrator reserved an area, else contig */
+	RASHPA_BACKEND_CMA = 1,		/* default CMA area (``cma=``); not INFO_REGISTRABLE */
+	RASHPA_BACKEND_CONTIG = 2,	/* assembled at run time from free and movable memory */
 };
 
-/**
- * enum rashpa_cache - how the CPU caches a mapping
- * @RASHPA_CACHE_DEFAULT: cached for buffers, uncached for windows
- * @RASHPA_CACHE_CACHED: write-back
- * @RASHPA_CACHE_WC: write-combined
- * @RASHPA_CACHE_UC: uncached
- */
+/** enum rashpa_cache - how the CPU caches a mapping */
 enum rashpa_cache {
-	RASHPA_CACHE_DEFAULT = 0,
-	RASHPA_CACHE_CACHED = 1,
-	RASHPA_CACHE_WC = 2,
-	RASHPA_CACHE_UC = 3,
+	RASHPA_CACHE_DEFAULT = 0,	/* cached for buffers, uncached for windows */
+	RASHPA_CACHE_CACHED = 1,	/* write-back */
+	RASHPA_CACHE_WC = 2,		/* write-combined */
+	RASHPA_CACHE_UC = 3,		/* uncached */
 };
 
 /* ------------------------------------------------- /dev/rashpa/memory --- */
 
-/** RASHPA_ALLOC_NODE - @node is given: take memory of that NUMA node only */
-#define RASHPA_ALLOC_NODE	_BITUL(0)
-/** RASHPA_ALLOC_EXCLUSIVE - @out_fd holds an exclusive lease */
-#define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)
-/** RASHPA_ALLOC_MODE - @mode is given */
-#define RASHPA_ALLOC_MODE	_BITUL(2)
-/**
- * RASHPA_ALLOC_LOCK - lock memory: words that hardware writes and software waits for, in slots
- * of RASHPA_LOCK_SLOT bytes. Cached, never of CMA, so that a GPU runtime can register it. A
- * memory like any other: map it for a function (RASHPA_IOC_MAP_MAKE) to give it the bus
- * address of slot 0. Its pages are a few, so that it may be mapped apart from the payload.
- * RASHPA_SOURCE_LOCK makes events of it
- */
-#define RASHPA_ALLOC_LOCK	_BITUL(3)
+#define RASHPA_ALLOC_NODE	_BITUL(0)	/* take memory of NUMA node @node only */
+#define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)	/* @out_fd holds an exclusive lease */
+#define RASHPA_ALLOC_MODE	_BITUL(2)	/* @mode is given */
+#define RASHPA_ALLOC_LOCK	_BITUL(3)	/* lock memory, see below */
 
-/** RASHPA_LOCK_SLOT - bytes of a slot of lock memory: a cache line */
-#define RASHPA_LOCK_SLOT	64
-/** RASHPA_LOCK_SLOTS_MAX - slots of one lock memory */
-#define RASHPA_LOCK_SLOTS_MAX	65536
+#define RASHPA_LOCK_SLOT	64	/* bytes of a slot of lock memory: a cache line */
+#define RASHPA_LOCK_SLOTS_MAX	65536	/* slots of one lock memory */
 
 /**
  * struct rashpa_alloc - RASHPA_IOC_ALLOC: make a contiguous, zeroed buffer
@@ -167,10 +144,12 @@ enum rashpa_cache {
  * open(NAME, 3) (O_ACCMODE; it needs permission to read and write) takes no lease: it is for
  * RASHPA_IOC_REMOVE and RASHPA_IOC_INFO, which names the process with an exclusive lease.
  *
- * If the machine's DMA is not coherent with CPU caches (x86's is), bracket CPU accesses with
- * DMA_BUF_IOCTL_SYNC on the dma-buf.
+ * Lock memory (RASHPA_ALLOC_LOCK) has words that hardware writes and software waits for, see
+ * RASHPA_SOURCE_LOCK. It is cached, and never of CMA, so that a GPU runtime can register it. A map
+ * of it gives a function the bus address of slot 0.
  *
- * An mmap() of a range that has a page with a memory error fails with EHWPOISON.
+ * If the machine's DMA is not coherent with CPU caches (x86's is), bracket CPU accesses with
+ * DMA_BUF_IOCTL_SYNC on the dma-buf. mmap() of a page with a memory error fails with EHWPOISON.
  *
  * Errors: EPERM (the node was opened read-only), EEXIST (name), ENOMEM (see RASHPA_IOC_QUERY),
  * ENOSPC (no minor number is free), EOPNOTSUPP (no such backend or cache mode here), EDQUOT (module
@@ -218,110 +197,61 @@ struct rashpa_pin {
 	__u32 out_segments;
 };
 
-/** RASHPA_QUERY_NODE - @node is given: answer for that NUMA node only */
-#define RASHPA_QUERY_NODE	_BITUL(0)
+#define RASHPA_QUERY_NODE	_BITUL(0)	/* answer for NUMA node @node only */
 
-/** RASHPA_AREA_SIZE - bytes of the name of a CMA area, the final NUL included */
-#define RASHPA_AREA_SIZE	64
-
-/**
- * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
- * @head: flags: RASHPA_QUERY_NODE
- * @node: NUMA node, with RASHPA_QUERY_NODE
- * @backend: enum rashpa_backend; AUTO answers for the backend it would take
- * @out_backend: backend that the answer is for, enum rashpa_backend
- * @__reserved: must be zero
- * @out_total: bytes that the backend manages
- * @out_free: bytes free now
- * @out_largest: longest run in bytes that looks free or movable; another
- *	allocation, a page that cannot be moved after all, or an area of CMA, which looks
- *	like any memory, can make it less. 0 for CMA: the kernel keeps its layout to itself
- * @out_area: name of the CMA area, empty for contig
- *
- * Errors: EOPNOTSUPP (the backend is not in this kernel).
- */
+/** struct rashpa_query - RASHPA_IOC_QUERY: what would fit */
 struct rashpa_query {
-	struct rashpa_head head;
-	__u32 node;
-	__u32 backend;
-	__u32 out_backend;
-	__u32 __reserved;
-	__aligned_u64 out_total;
-	__aligned_u64 out_free;
+	struct rashpa_head head;		/* flags: RASHPA_QUERY_NODE */
+	__u32 node;				/* NUMA node, with RASHPA_QUERY_NODE */
+	__u32 backend;				/* enum rashpa_backend */
+	__u32 out_backend;			/* that of the answer: with AUTO what ALLOC takes */
+	__u32 __reserved;			/* must be zero */
+	__aligned_u64 out_total;		/* bytes that the backend manages */
+	__aligned_u64 out_free;			/* bytes free now */
+	/*
+	 * Longest run that looks free or movable. Another allocation, a page that cannot be moved
+	 * after all, or an area of CMA can make it less. 0 for CMA, whose layout is not known
+	 */
 	__aligned_u64 out_largest;
-	char out_area[RASHPA_AREA_SIZE];
+	char out_area[RASHPA_AREA_SIZE];	/* name of the CMA area, empty for contig */
 };
 
-/**
- * enum rashpa_kind - what a memory is
- * @RASHPA_KIND_BUFFER: a buffer of this driver
- * @RASHPA_KIND_WINDOW: a window of a PCI BAR
- * @RASHPA_KIND_FOREIGN: another driver's dma-buf
- * @RASHPA_KIND_PINNED: memory of a process, see RASHPA_IOC_PIN
- * @RASHPA_KIND_LOCK: lock memory, see RASHPA_ALLOC_LOCK
- */
+/** enum rashpa_kind - what a memory is */
 enum rashpa_kind {
-	RASHPA_KIND_BUFFER = 1,
-	RASHPA_KIND_WINDOW = 2,
-	RASHPA_KIND_FOREIGN = 3,
-	RASHPA_KIND_PINNED = 4,
-	RASHPA_KIND_LOCK = 5,
+	RASHPA_KIND_BUFFER = 1,		/* a buffer of this driver */
+	RASHPA_KIND_WINDOW = 2,		/* a window of a PCI BAR */
+	RASHPA_KIND_FOREIGN = 3,	/* another driver's dma-buf */
+	RASHPA_KIND_PINNED = 4,		/* memory of a process, see RASHPA_IOC_PIN */
+	RASHPA_KIND_LOCK = 5,		/* lock memory, see RASHPA_ALLOC_LOCK */
 };
 
-/** RASHPA_INFO_REGISTRABLE - a CPU mapping can be registered by address: RDMA, O_DIRECT, PIN */
-#define RASHPA_INFO_REGISTRABLE	_BITUL(0)
-/** RASHPA_INFO_EXCLUSIVE - its lease is exclusive */
-#define RASHPA_INFO_EXCLUSIVE	_BITUL(1)
-/** RASHPA_INFO_REVOKED - a window whose function is gone or being reset */
-#define RASHPA_INFO_REVOKED	_BITUL(2)
+#define RASHPA_INFO_REGISTRABLE	_BITUL(0)	/* RDMA, O_DIRECT, PIN accept a CPU mapping */
+#define RASHPA_INFO_EXCLUSIVE	_BITUL(1)	/* its lease is exclusive */
+#define RASHPA_INFO_REVOKED	_BITUL(2)	/* window: its function is gone or being reset */
 
-/**
- * struct rashpa_info - RASHPA_IOC_INFO: describes a memory
- * @head: no flags
- * @fd: on /dev/rashpa/memory any dma-buf fd; on a buffer's node -1
- * @out_kind: enum rashpa_kind
- * @out_length: bytes
- * @out_backend: enum rashpa_backend, 0 if not a buffer
- * @out_cache: enum rashpa_cache, 0 if foreign
- * @out_node: NUMA node, -1 if not known
- * @out_segments: physically contiguous pieces, 0 if not known
- * @out_importers: devices that map it now; 0 if foreign (not known)
- * @out_mappings: CPU mappings now; 0 if foreign (not known)
- * @out_name: name, empty if it has none
- * @out_flags: RASHPA_INFO_*
- * @out_leases: leases of a named buffer now, see RASHPA_IOC_ALLOC
- * @out_lease_uid: user of the exclusive lease, with RASHPA_INFO_EXCLUSIVE
- * @out_lease_pid: and the process that opened it, 0 if it cannot be seen from here
- * @out_uid: user who is charged with a buffer
- * @out_pid: process that made it, 0 if it cannot be seen from here
- * @out_bar: BAR of a window, -1 for other memory
- * @__reserved: zero
- * @out_bdf: PCI function of a window: domain << 16 | bus << 8 | devfn
- * @out_page_size: bytes of the pages that a buffer is made of: the largest entry
- *	that a CPU mapping of it can have
- */
+/** struct rashpa_info - RASHPA_IOC_INFO: describes a memory */
 struct rashpa_info {
-	struct rashpa_head head;
-	__s32 fd;
-	__u32 out_kind;
-	__aligned_u64 out_length;
-	__u32 out_backend;
-	__u32 out_cache;
-	__s32 out_node;
-	__u32 out_segments;
-	__u32 out_importers;
-	__u32 out_mappings;
-	char out_name[RASHPA_NAME_SIZE];
-	__u32 out_flags;
-	__u32 out_leases;
-	__u32 out_lease_uid;
-	__s32 out_lease_pid;
-	__u32 out_uid;
-	__s32 out_pid;
-	__s32 out_bar;
-	__u32 __reserved;
-	__aligned_u64 out_bdf;
-	__aligned_u64 out_page_size;
+	struct rashpa_head head;		/* no flags */
+	__s32 fd;				/* memory: any dma-buf; buffer's node: -1 */
+	__u32 out_kind;				/* enum rashpa_kind */
+	__aligned_u64 out_length;		/* bytes */
+	__u32 out_backend;			/* enum rashpa_backend, 0 if not a buffer */
+	__u32 out_cache;			/* enum rashpa_cache, 0 if foreign */
+	__s32 out_node;				/* NUMA node, -1 if not known */
+	__u32 out_segments;			/* physically contiguous pieces, 0 if not known */
+	__u32 out_importers;			/* devices that map it now; 0 if foreign */
+	__u32 out_mappings;			/* CPU mappings now; 0 if foreign */
+	char out_name[RASHPA_NAME_SIZE];	/* empty if it has none */
+	__u32 out_flags;			/* RASHPA_INFO_* */
+	__u32 out_leases;			/* leases now, see &struct rashpa_alloc */
+	__u32 out_lease_uid;			/* with EXCLUSIVE: user of that lease */
+	__s32 out_lease_pid;			/* and process that opened it */
+	__u32 out_uid;				/* user who is charged with a buffer */
+	__s32 out_pid;				/* process that made it */
+	__s32 out_bar;				/* BAR of a window, -1 for other memory */
+	__u32 __reserved;			/* zero */
+	__aligned_u64 out_bdf;			/* PCI function of a window */
+	__aligned_u64 out_page_size;		/* its page size: largest entry of a CPU mapping */
 };
 
 /* --- holders and limits --- */
@@ -352,50 +282,28 @@ enum rashpa_resource {
 	RASHPA_RESOURCE_TIMERS = 7,
 };
 
-/** RASHPA_HOLDING_ORPHAN - the process that made it has ended */
-#define RASHPA_HOLDING_ORPHAN		_BITUL(0)
-/** RASHPA_HOLDING_PROGRAMMED - a map whose addresses the function has */
-#define RASHPA_HOLDING_PROGRAMMED	_BITUL(1)
-/** RASHPA_HOLDING_TOLD - a map whose addresses were seen (mmap): the function may have them */
-#define RASHPA_HOLDING_TOLD		_BITUL(2)
+#define RASHPA_HOLDING_ORPHAN		_BITUL(0)	/* its process has ended */
+#define RASHPA_HOLDING_PROGRAMMED	_BITUL(1)	/* the function has its addresses */
+#define RASHPA_HOLDING_TOLD		_BITUL(2)	/* a process mapped its table */
 
-/** RASHPA_COMM_SIZE - bytes of the name of a process, the final NUL included */
-#define RASHPA_COMM_SIZE	16
-
-/**
- * struct rashpa_holding - an object that a user is charged with
- * @resource: enum rashpa_resource
- * @device: N of /dev/rashpa/fpgaN that it is of, -1 for none
- * @uid: user that is charged
- * @pid: process that made it, 0 if it is in a namespace that the caller does not see. With
- *	RASHPA_HOLDING_ORPHAN the number may be another process's by now
- * @serial: number that nothing else ever has, greater than those of all that is older
- * @amount: units of @resource: 1, or thousandths of a CPU; 0 for RASHPA_RESOURCE_MEMORY
- * @memory: bytes, of whatever resource it is: they count as RASHPA_RESOURCE_MEMORY
- * @since_ns: when it was made
- * @id: id of a map; index of a source (vector, map); else 0
- * @flags: RASHPA_HOLDING_*
- * @comm: name of the process then
- * @name: name of a buffer, for itself, its memory, and the map or source that uses it; for
- *	foreign memory its exporter's; else empty
- */
+/** struct rashpa_holding - an object that a user is charged with */
 struct rashpa_holding {
-	__u32 resource;
-	__s32 device;
-	__u32 uid;
-	__s32 pid;
-	__aligned_u64 serial;
-	__aligned_u64 amount;
-	__aligned_u64 memory;
-	__aligned_u64 since_ns;
-	__u32 id;
-	__u32 flags;
-	char comm[RASHPA_COMM_SIZE];
+	__u32 resource;			/* enum rashpa_resource */
+	__s32 device;			/* N of its /dev/rashpa/fpgaN */
+	__u32 uid;			/* user that is charged */
+	__s32 pid;			/* process that made it; with ORPHAN perhaps another now */
+	__aligned_u64 serial;		/* unique for ever, greater than those of older objects */
+	__aligned_u64 amount;		/* 1; thousandths of a CPU for TIMERS; 0 for MEMORY */
+	__aligned_u64 memory;		/* bytes of any resource that count as MEMORY */
+	__aligned_u64 since_ns;		/* when it was made */
+	__u32 id;			/* id of a map; index of a source (vector, map); else 0 */
+	__u32 flags;			/* RASHPA_HOLDING_* */
+	char comm[RASHPA_COMM_SIZE];	/* name of the process then */
+	/* name of the buffer that it is or uses, or of a foreign memory's exporter; or empty */
 	char name[RASHPA_NAME_SIZE];
 };
 
-/** RASHPA_HOLDINGS_MAX - that one call can return */
-#define RASHPA_HOLDINGS_MAX	1024
+#define RASHPA_HOLDINGS_MAX	1024	/* that one call can return */
 
 /**
  * struct rashpa_list - RASHPA_IOC_LIST: objects and the users that are charged
@@ -420,30 +328,21 @@ struct rashpa_list {
 	__u32 out_count;
 };
 
-/**
- * struct rashpa_limit - RASHPA_IOC_LIMIT: how much of a resource there may be, and is
- * @head: no flags
- * @resource: enum rashpa_resource
- * @__reserved: must be zero
- * @out_used: held by all, in bytes, or as &struct rashpa_holding.amount counts
- * @out_limit: limit of @out_used, 0 for none
- * @out_shared_used: the part of @out_used that is held without CAP_SYS_RESOURCE
- * @out_shared_limit: limit of @out_used for callers without CAP_SYS_RESOURCE: an eighth
- *	less than @out_limit, and so nothing of 1. Of RASHPA_RESOURCE_MEMORY without a limit an
- *	eighth less than the RAM, for @out_shared_used. 0 for none where @out_limit is 0
- * @out_user_used: held by the user who asks
- * @out_user_limit: limit of @out_user_used, 0 for none; not for CAP_SYS_RESOURCE
- */
+/** struct rashpa_limit - RASHPA_IOC_LIMIT: how much of a resource there may be, and is */
 struct rashpa_limit {
-	struct rashpa_head head;
-	__u32 resource;
-	__u32 __reserved;
-	__aligned_u64 out_used;
-	__aligned_u64 out_limit;
-	__aligned_u64 out_shared_used;
+	struct rashpa_head head;	/* no flags */
+	__u32 resource;			/* enum rashpa_resource */
+	__u32 __reserved;		/* must be zero */
+	__aligned_u64 out_used;		/* held by all: bytes, or as rashpa_holding.amount */
+	__aligned_u64 out_limit;	/* limit of @out_used, 0 for none */
+	__aligned_u64 out_shared_used;	/* the part that is held without CAP_SYS_RESOURCE */
+	/*
+	 * Limit of @out_used for callers without CAP_SYS_RESOURCE: an eighth below @out_limit, so
+	 * nothing of 1. MEMORY without a limit: an eighth below the RAM, for @out_shared_used
+	 */
 	__aligned_u64 out_shared_limit;
-	__aligned_u64 out_user_used;
-	__aligned_u64 out_user_limit;
+	__aligned_u64 out_user_used;	/* held by the user who asks */
+	__aligned_u64 out_user_limit;	/* limit of that, 0 for none; not for CAP_SYS_RESOURCE */
 };
 
 /* --- words that programs write --- */
@@ -470,12 +369,9 @@ struct rashpa_look {
 
 /* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
 
-/** RASHPA_ROLE_PRODUCER - writes what is in the buffer, or has a device write it */
-#define RASHPA_ROLE_PRODUCER	_BITUL(0)
-/** RASHPA_ROLE_CONSUMER - says what of it may be overwritten */
-#define RASHPA_ROLE_CONSUMER	_BITUL(1)
-/** RASHPA_ROLES - how many roles there are: bit i of a set is element i of an array */
-#define RASHPA_ROLES		2
+#define RASHPA_ROLE_PRODUCER	_BITUL(0)	/* writes the buffer, or has a device write it */
+#define RASHPA_ROLE_CONSUMER	_BITUL(1)	/* decides what of it may be overwritten */
+#define RASHPA_ROLES		2		/* number of roles: bit i is element i of arrays */
 
 /**
  * struct rashpa_role - RASHPA_IOC_ROLE: be the only one of a kind at a named buffer
@@ -485,13 +381,12 @@ struct rashpa_look {
  * @out_mine: roles that this file has now
  * @out_held: roles that anybody has now
  * @out_uid: user that has a role, by role; 0 for none
- * @out_pid: process that opened the node, by role, 0 if it cannot be seen from here
+ * @out_pid: process that opened the node, by role
  *
- * The kernel does not act on roles. Programs that agree on the contents of a buffer find the other
- * one by them, and the end of a process that could not report it: a role belongs to the
- * open file, and ends when its last descriptor is closed, or with all processes that have one;
- * its dma-bufs and maps do not keep it. With neither @take nor @drop it is a
- * question, which each open node may ask.
+ * The kernel does not act on roles. By them, programs that agree on the contents of a buffer find
+ * each other, and notice the end of a process. A role belongs to the open file, and ends when its
+ * last descriptor is closed; dma-bufs and maps do not keep it. With neither @take nor @drop it is
+ * a question, which each open node may ask.
  *
  * Errors: EACCES (@take, and the node is not open for writing), EBUSY (another file has one of
  * them: the sentence names the process).
@@ -541,176 +436,97 @@ struct rashpa_remove {
  * opened read-only. Lists of errors omit that.
  */
 
-/**
- * enum rashpa_state - state of a bound function
- * @RASHPA_STATE_READY: the function can do DMA
- * @RASHPA_STATE_STUCK: the function did not become idle in time, or does not answer; bus
- *	mastering is off until RASHPA_IOC_RESET or the next bind
- */
+/** enum rashpa_state - state of a bound function */
 enum rashpa_state {
-	RASHPA_STATE_READY = 0,
+	RASHPA_STATE_READY = 0,	/* the function can do DMA */
+	/* did not become idle in time, or does not answer: no bus mastering until RESET or a bind */
 	RASHPA_STATE_STUCK = 1,
 };
 
-/** RASHPA_DEVICE_IOMMU - an IOMMU translates the addresses of this function */
-#define RASHPA_DEVICE_IOMMU	_BITUL(0)
-/** RASHPA_DEVICE_PROFILE - a profile was applied */
-#define RASHPA_DEVICE_PROFILE	_BITUL(1)
-/** RASHPA_DEVICE_DISCLOSE - unprivileged users may see addresses, see RASHPA_PROFILE_DISCLOSE */
-#define RASHPA_DEVICE_DISCLOSE	_BITUL(2)
-/** RASHPA_DEVICE_MASTER - bus mastering is on */
-#define RASHPA_DEVICE_MASTER	_BITUL(3)
-/**
- * RASHPA_DEVICE_FETCH - the function fetches rings of descriptors, see &struct
- * rashpa_profile_table: every map takes one table entry, the place of its ring
- */
-#define RASHPA_DEVICE_FETCH	_BITUL(4)
+#define RASHPA_DEVICE_IOMMU	_BITUL(0)	/* an IOMMU translates its addresses */
+#define RASHPA_DEVICE_PROFILE	_BITUL(1)	/* a profile was applied */
+#define RASHPA_DEVICE_DISCLOSE	_BITUL(2)	/* RASHPA_PROFILE_DISCLOSE is set */
+#define RASHPA_DEVICE_MASTER	_BITUL(3)	/* bus mastering is on */
+#define RASHPA_DEVICE_FETCH	_BITUL(4)	/* see &struct rashpa_profile_table.fetch */
 
-/**
- * struct rashpa_device_info - RASHPA_IOC_DEVICE_INFO: identity and state
- * @head: no flags
- * @out_vendor: PCI vendor id
- * @out_device: PCI device id
- * @out_subvendor: PCI subsystem vendor id
- * @out_subdevice: PCI subsystem id
- * @out_domain: PCI domain
- * @out_bus: PCI bus
- * @out_devfn: PCI device << 3 | function
- * @out_vectors: interrupt vectors that can be event sources
- * @out_node: NUMA node, -1 if not known
- * @out_dma_bits: width of the DMA mask
- * @out_flags: RASHPA_DEVICE_*
- * @out_state: enum rashpa_state
- * @out_maps: maps that exist now
- * @out_windows: windows that exist now
- * @out_quiesces: stops of the whole function since the bind
- * @out_interrupts: interrupts of all vectors since the bind
- * @out_engines: engines of the profile, see RASHPA_IOC_ENGINE_INFO
- * @__reserved: zero
- * @out_engine_stops: stops of single engines since the profile was applied
- */
+/** struct rashpa_device_info - RASHPA_IOC_DEVICE_INFO: identity and state */
 struct rashpa_device_info {
-	struct rashpa_head head;
-	__u32 out_vendor;
-	__u32 out_device;
-	__u32 out_subvendor;
-	__u32 out_subdevice;
-	__u32 out_domain;
-	__u32 out_bus;
-	__u32 out_devfn;
-	__u32 out_vectors;
-	__s32 out_node;
-	__u32 out_dma_bits;
-	__u32 out_flags;
-	__u32 out_state;
-	__u32 out_maps;
-	__u32 out_windows;
-	__aligned_u64 out_quiesces;
-	__aligned_u64 out_interrupts;
-	__u32 out_engines;
-	__u32 __reserved;
-	__aligned_u64 out_engine_stops;
+	struct rashpa_head head;	/* no flags */
+	__u32 out_vendor;		/* PCI vendor id */
+	__u32 out_device;		/* PCI device id */
+	__u32 out_subvendor;		/* PCI subsystem vendor id */
+	__u32 out_subdevice;		/* PCI subsystem id */
+	__u32 out_domain;		/* PCI domain */
+	__u32 out_bus;			/* PCI bus */
+	__u32 out_devfn;		/* PCI device << 3 | function */
+	__u32 out_vectors;		/* interrupt vectors that can be event sources */
+	__s32 out_node;			/* NUMA node, -1 if not known */
+	__u32 out_dma_bits;		/* width of the DMA mask */
+	__u32 out_flags;		/* RASHPA_DEVICE_* */
+	__u32 out_state;		/* enum rashpa_state */
+	__u32 out_maps;			/* maps that exist now */
+	__u32 out_windows;		/* windows that exist now */
+	__aligned_u64 out_quiesces;	/* stops of the whole function since the bind */
+	__aligned_u64 out_interrupts;	/* interrupts of all vectors since the bind */
+	__u32 out_engines;		/* engines of the profile, see RASHPA_IOC_ENGINE_INFO */
+	__u32 __reserved;		/* zero */
+	__aligned_u64 out_engine_stops;	/* stops of single engines since the profile was applied */
 };
 
-/** RASHPA_REGION_MEMORY - memory BAR, which can have windows */
-#define RASHPA_REGION_MEMORY	_BITUL(0)
-/** RASHPA_REGION_PREFETCH - prefetchable BAR, which allows write-combining */
-#define RASHPA_REGION_PREFETCH	_BITUL(1)
-/** RASHPA_REGION_64BIT - BAR with 64-bit addresses */
-#define RASHPA_REGION_64BIT	_BITUL(2)
+#define RASHPA_REGION_MEMORY	_BITUL(0)	/* memory BAR, which can have windows */
+#define RASHPA_REGION_PREFETCH	_BITUL(1)	/* prefetchable BAR: allows write-combining */
+#define RASHPA_REGION_64BIT	_BITUL(2)	/* BAR with 64-bit addresses */
 
-/**
- * struct rashpa_region_info - RASHPA_IOC_REGION_INFO: describe a BAR
- * @head: no flags
- * @bar: BAR number, 0 to 5
- * @out_flags: RASHPA_REGION_*; 0 if the BAR does not exist
- * @out_length: length in bytes, 0 if the BAR does not exist
- */
+/** struct rashpa_region_info - RASHPA_IOC_REGION_INFO: describe a BAR */
 struct rashpa_region_info {
-	struct rashpa_head head;
-	__u32 bar;
-	__u32 out_flags;
-	__aligned_u64 out_length;
+	struct rashpa_head head;	/* no flags */
+	__u32 bar;			/* BAR number, 0 to 5 */
+	__u32 out_flags;		/* RASHPA_REGION_*; 0 if the BAR does not exist */
+	__aligned_u64 out_length;	/* length in bytes, 0 if the BAR does not exist */
 };
 
 /* --- device profile --- */
 
-/** RASHPA_PROFILE_NAME_SIZE - bytes of the name of a window or engine, including the final NUL */
-#define RASHPA_PROFILE_NAME_SIZE	32
-/** RASHPA_PROFILE_WINDOWS_MAX - largest number of windows of a profile */
-#define RASHPA_PROFILE_WINDOWS_MAX	64
-/** RASHPA_PROFILE_STEPS_MAX - largest number of steps of the quiesce sequence of a function */
-#define RASHPA_PROFILE_STEPS_MAX	32
-/** RASHPA_QUIESCE_US_MAX - longest time limit of a quiesce sequence, in microseconds */
-#define RASHPA_QUIESCE_US_MAX	10000000
-/** RASHPA_PROFILE_ENGINES_MAX - largest number of engines of a profile */
-#define RASHPA_PROFILE_ENGINES_MAX	64
-/** RASHPA_ENGINE_STEPS_MAX - largest number of steps of the quiesce sequence of an engine */
-#define RASHPA_ENGINE_STEPS_MAX	8
+#define RASHPA_PROFILE_WINDOWS_MAX	64		/* windows of a profile */
+#define RASHPA_PROFILE_STEPS_MAX	32		/* steps of a quiesce sequence */
+#define RASHPA_QUIESCE_US_MAX		10000000	/* microseconds of a quiesce sequence */
+#define RASHPA_PROFILE_ENGINES_MAX	64		/* engines of a profile */
+#define RASHPA_ENGINE_STEPS_MAX		8		/* the same of an engine */
 
-/** RASHPA_PWINDOW_USER - users may map the window without CAP_SYS_RAWIO */
-#define RASHPA_PWINDOW_USER	_BITUL(0)
+#define RASHPA_PWINDOW_USER	_BITUL(0)	/* CAP_SYS_RAWIO is not needed for it */
 
-/**
- * struct rashpa_profile_window - window that the administrator declares
- * @name: NUL-terminated name, not empty, unique in the profile
- * @bar: BAR number, 0 to 5
- * @flags: RASHPA_PWINDOW_*
- * @offset: offset in the BAR in bytes, a multiple of the page size
- * @length: length in bytes, a multiple of the page size, > 0
- * @cache: enum rashpa_cache
- * @__reserved: must be zero
- */
+/** struct rashpa_profile_window - window that the administrator declares */
 struct rashpa_profile_window {
-	char name[RASHPA_PROFILE_NAME_SIZE];
-	__u32 bar;
-	__u32 flags;
-	__aligned_u64 offset;
-	__aligned_u64 length;
-	__u32 cache;
+	char name[RASHPA_PROFILE_NAME_SIZE];	/* not empty, unique in the profile */
+	__u32 bar;		/* BAR number, 0 to 5 */
+	__u32 flags;		/* RASHPA_PWINDOW_* */
+	__aligned_u64 offset;	/* offset in the BAR, a multiple of the page size */
+	__aligned_u64 length;	/* length, a multiple of the page size, > 0 */
+	__u32 cache;		/* enum rashpa_cache */
 	__u32 __reserved;
 };
 
-/**
- * enum rashpa_step_op - operation of a quiesce step
- * @RASHPA_STEP_WRITE: write the masked bits of @value and keep the others; a mask of all ones
- *	does not read the register
- * @RASHPA_STEP_WAIT: wait until (register & mask) == value, at most @timeout_us
- */
+/** enum rashpa_step_op - operation of a quiesce step */
 enum rashpa_step_op {
+	/* write the masked bits of @value, keep the others; a mask of all ones: without reading */
 	RASHPA_STEP_WRITE = 1,
+	/* wait for (register & mask) == @value; all ones, if not @value: it does not answer */
 	RASHPA_STEP_WAIT = 2,
 };
 
-/**
- * struct rashpa_profile_step - step of a quiesce sequence
- * @op: enum rashpa_step_op
- * @bar: BAR number, 0 to 5
- * @offset: offset of the 32-bit register in the BAR in bytes, a multiple of 4
- * @value: 32-bit value
- * @mask: 32-bit mask
- * @timeout_us: time limit of a WAIT, 1 to RASHPA_QUIESCE_US_MAX microseconds; 0 for WRITE
- * @__reserved: must be zero
- *
- * If a WAIT reads all ones, the function is assumed not to answer, unless @value is all ones.
- */
+/** struct rashpa_profile_step - step of a quiesce sequence */
 struct rashpa_profile_step {
-	__u32 op;
-	__u32 bar;
-	__aligned_u64 offset;
+	__u32 op;		/* enum rashpa_step_op */
+	__u32 bar;		/* BAR number, 0 to 5 */
+	__aligned_u64 offset;	/* offset of the 32-bit register in the BAR, a multiple of 4 */
 	__u32 value;
 	__u32 mask;
-	__u32 timeout_us;
+	__u32 timeout_us;	/* WAIT: time limit, 1 to RASHPA_QUIESCE_US_MAX; WRITE: 0 */
 	__u32 __reserved;
 };
 
-/** RASHPA_LAYOUT_UPPER_FIRST - 64-bit fields have the upper word at the lower offset */
-#define RASHPA_LAYOUT_UPPER_FIRST	_BITUL(0)
-/**
- * RASHPA_LAYOUT_WRITE_ONLY - entries cannot be read. After writes the kernel reads the register of
- * the last quiesce step instead, so the profile must have a quiesce sequence
- */
-#define RASHPA_LAYOUT_WRITE_ONLY	_BITUL(1)
+#define RASHPA_LAYOUT_UPPER_FIRST	_BITUL(0)	/* 64-bit fields: upper word first */
+#define RASHPA_LAYOUT_WRITE_ONLY	_BITUL(1)	/* entries cannot be read, see below */
 
 /**
  * struct rashpa_layout - layout of an entry of an address table
@@ -737,7 +553,8 @@ struct rashpa_profile_step {
  * RASHPA_IOC_MAP_MAKE fails with EINVAL if a rest would be shorter.
  *
  * The sum field holds the length of all earlier segments of the map, 0 for the first. A function
- * can use it to find an offset in a map.
+ * can use it to find an offset in a map. If entries are write-only, the kernel reads the register
+ * of the last quiesce step after writes, so the profile must have a quiesce sequence.
  */
 struct rashpa_layout {
 	__u32 stride;
@@ -755,44 +572,26 @@ struct rashpa_layout {
 	__u32 sum_bits;
 };
 
-/** RASHPA_DESCRIPTORS_MAX - largest number of descriptors of a ring */
-#define RASHPA_DESCRIPTORS_MAX	16777216
-/** RASHPA_DESCRIPTOR_SIZE_MAX - largest size of a descriptor in bytes */
-#define RASHPA_DESCRIPTOR_SIZE_MAX	256
-/** RASHPA_FETCH_FIELDS_MAX - largest number of fields of a descriptor */
-#define RASHPA_FETCH_FIELDS_MAX	32
-/** RASHPA_FETCH_REGISTERS_MAX - largest number of register fields that describe a ring */
-#define RASHPA_FETCH_REGISTERS_MAX	16
+#define RASHPA_DESCRIPTORS_MAX		16777216	/* descriptors of a ring */
+#define RASHPA_DESCRIPTOR_SIZE_MAX	256		/* bytes of a descriptor */
+#define RASHPA_FETCH_FIELDS_MAX		32		/* fields of a descriptor */
+#define RASHPA_FETCH_REGISTERS_MAX	16		/* register fields of a ring */
 
-/**
- * enum rashpa_fetch_kind - content of a field of a descriptor or register
- * @RASHPA_FETCH_CONSTANT: @value of the field
- * @RASHPA_FETCH_ADDRESS: bus address of the segment; in a register, of the first descriptor
- * @RASHPA_FETCH_LENGTH: bytes of the segment; in a register, bytes of all descriptors
- * @RASHPA_FETCH_SUM: bytes of all earlier segments (descriptors only)
- * @RASHPA_FETCH_NEXT: bus address of the next descriptor (descriptors only); the last one holds
- *	that of the first with RASHPA_FETCH_CLOSED, else 0
- * @RASHPA_FETCH_INDEX: number of the descriptor, counted from 0 (descriptors only)
- * @RASHPA_FETCH_COUNT: number of descriptors of the ring
- */
+/** enum rashpa_fetch_kind - content of a field of a descriptor or register; D: only descriptor */
 enum rashpa_fetch_kind {
-	RASHPA_FETCH_CONSTANT = 1,
-	RASHPA_FETCH_ADDRESS = 2,
-	RASHPA_FETCH_LENGTH = 3,
-	RASHPA_FETCH_SUM = 4,
-	RASHPA_FETCH_NEXT = 5,
-	RASHPA_FETCH_INDEX = 6,
-	RASHPA_FETCH_COUNT = 7,
+	RASHPA_FETCH_CONSTANT = 1,	/* @value of the field */
+	RASHPA_FETCH_ADDRESS = 2,	/* bus address of the segment; register: of descriptor 0 */
+	RASHPA_FETCH_LENGTH = 3,	/* bytes of the segment; register: of all descriptors */
+	RASHPA_FETCH_SUM = 4,		/* D: bytes of all earlier segments */
+	RASHPA_FETCH_NEXT = 5,		/* D: bus address of the next one; last: 0, or see CLOSED */
+	RASHPA_FETCH_INDEX = 6,		/* D: number of the descriptor, from 0 */
+	RASHPA_FETCH_COUNT = 7,		/* descriptors of the ring */
 };
 
-/** RASHPA_FIELD_MINUS_ONE - store the value minus one; for LENGTH and COUNT only */
-#define RASHPA_FIELD_MINUS_ONE	_BITUL(0)
-/** RASHPA_FIELD_FIRST - CONSTANT of the first descriptor only, 0 in the others */
-#define RASHPA_FIELD_FIRST	_BITUL(1)
-/** RASHPA_FIELD_LAST - CONSTANT of the last descriptor only, 0 in the others */
-#define RASHPA_FIELD_LAST	_BITUL(2)
-/** RASHPA_FIELD_NOT_LAST - CONSTANT of all descriptors except the last, which holds 0 */
-#define RASHPA_FIELD_NOT_LAST	_BITUL(3)
+#define RASHPA_FIELD_MINUS_ONE	_BITUL(0)	/* LENGTH, COUNT: store the value minus 1 */
+#define RASHPA_FIELD_FIRST	_BITUL(1)	/* CONSTANT: 0 in all but the first */
+#define RASHPA_FIELD_LAST	_BITUL(2)	/* CONSTANT: 0 in all but the last */
+#define RASHPA_FIELD_NOT_LAST	_BITUL(3)	/* CONSTANT: 0 in the last */
 
 /**
  * struct rashpa_fetch_field - bit field of a descriptor or register
@@ -826,8 +625,7 @@ struct rashpa_fetch_field {
 	__aligned_u64 clear;
 };
 
-/** RASHPA_FETCH_CLOSED - NEXT of the last descriptor is the address of the first one */
-#define RASHPA_FETCH_CLOSED	_BITUL(0)
+#define RASHPA_FETCH_CLOSED	_BITUL(0)	/* NEXT of the last is the first */
 
 /**
  * struct rashpa_fetch - format of the descriptor rings that a function fetches from host memory
@@ -895,8 +693,7 @@ struct rashpa_profile_table {
 	__u32 fetch_size;
 };
 
-/** RASHPA_PENGINE_OPTIONAL - hardware may lack the engine: then its bounds always read 0 */
-#define RASHPA_PENGINE_OPTIONAL	_BITUL(0)
+#define RASHPA_PENGINE_OPTIONAL	_BITUL(0)	/* it may be absent: its bounds read 0 */
 
 /**
  * struct rashpa_profile_engine - engine: a data transfer process that can be stopped alone
@@ -938,11 +735,8 @@ struct rashpa_profile_engine {
 	__u32 step_size;
 };
 
-/** RASHPA_PROFILE_DISCLOSE - users without CAP_SYS_RAWIO may see bus addresses */
-#define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
-
-/** RASHPA_PROFILE_NO_RESET - no function-level reset, for hardware that does not recover from it */
-#define RASHPA_PROFILE_NO_RESET	_BITUL(1)
+#define RASHPA_PROFILE_DISCLOSE	_BITUL(0)	/* no CAP_SYS_RAWIO to see bus addresses */
+#define RASHPA_PROFILE_NO_RESET	_BITUL(1)	/* for hardware that a reset breaks */
 
 /**
  * struct rashpa_profile_set - RASHPA_IOC_PROFILE_SET: describe the hardware of a function
@@ -1008,41 +802,23 @@ struct rashpa_profile_set {
 	__u32 __reserved;
 };
 
-/** RASHPA_ENGINE_ABSENT - the hardware lacks this engine, see RASHPA_PENGINE_OPTIONAL */
-#define RASHPA_ENGINE_ABSENT	_BITUL(0)
+#define RASHPA_ENGINE_ABSENT	_BITUL(0)	/* RASHPA_PENGINE_OPTIONAL and absent */
 
-/**
- * struct rashpa_engine_info - RASHPA_IOC_ENGINE_INFO: describe an engine of the profile
- * @head: no flags
- * @index: index in the profile, 0 to &struct rashpa_device_info.out_engines - 1
- * @out_flags: RASHPA_ENGINE_*
- * @out_name: name in the profile
- * @out_first: first table entry, see &struct rashpa_program.first
- * @out_count: number of table entries
- * @out_maps: existing maps that are or were programmed for the engine
- * @__reserved: zero
- * @out_stops: stops of this engine alone
- * @out_failures: failed stops of this engine, after which the whole function was stopped
- */
+/** struct rashpa_engine_info - RASHPA_IOC_ENGINE_INFO: describe an engine of the profile */
 struct rashpa_engine_info {
-	struct rashpa_head head;
-	__u32 index;
-	__u32 out_flags;
-	char out_name[RASHPA_PROFILE_NAME_SIZE];
-	__u32 out_first;
-	__u32 out_count;
-	__u32 out_maps;
+	struct rashpa_head head;	/* no flags */
+	__u32 index;			/* in the profile, below rashpa_device_info.out_engines */
+	__u32 out_flags;		/* RASHPA_ENGINE_* */
+	char out_name[RASHPA_PROFILE_NAME_SIZE];	/* name in the profile */
+	__u32 out_first;		/* first table entry, see &struct rashpa_program.first */
+	__u32 out_count;		/* number of table entries */
+	__u32 out_maps;			/* existing maps that are or were programmed for it */
 	__u32 __reserved;
-	__aligned_u64 out_stops;
-	__aligned_u64 out_failures;
+	__aligned_u64 out_stops;	/* stops of this engine alone */
+	__aligned_u64 out_failures;	/* failed ones, each followed by a stop of the function */
 };
 
-/**
- * RASHPA_WINDOW_BLANK - after a removal of the function, replace every page of the window by the
- * same page of ones, where writes are lost. Without the flag accesses raise SIGBUS, which
- * libraries cannot handle
- */
-#define RASHPA_WINDOW_BLANK	_BITUL(0)
+#define RASHPA_WINDOW_BLANK	_BITUL(0)	/* no SIGBUS after a removal, see below */
 
 /**
  * struct rashpa_window_make - RASHPA_IOC_WINDOW_MAKE: create a dma-buf of a range of a BAR
@@ -1056,6 +832,9 @@ struct rashpa_engine_info {
  * @out_length: length in bytes
  * @out_fd: dma-buf fd, for mmap and maps by other functions
  * @__reserved: must be zero
+ *
+ * After a removal of the function CPU accesses raise SIGBUS, which libraries cannot handle. With
+ * RASHPA_WINDOW_BLANK they read ones, and writes are lost.
  *
  * Errors: EPERM (no CAP_SYS_RAWIO, and not a window of the profile with RASHPA_PWINDOW_USER in its
  * cache mode; or the kernel is locked down, no IOMMU limits the function to its maps, and no window
@@ -1075,17 +854,12 @@ struct rashpa_window_make {
 	__u32 __reserved;
 };
 
-/**
- * enum rashpa_direction - direction of the DMA of a map
- * @RASHPA_BIDIRECTIONAL: the function reads and writes the memory
- * @RASHPA_TO_MEMORY: the function only writes the memory: an IOMMU blocks all its reads, even one
- *	that flushes its writes
- * @RASHPA_FROM_MEMORY: the function reads the memory
- */
+/** enum rashpa_direction - direction of the DMA of a map */
 enum rashpa_direction {
-	RASHPA_BIDIRECTIONAL = 0,
+	RASHPA_BIDIRECTIONAL = 0,	/* the function reads and writes the memory */
+	/* the function only writes: an IOMMU blocks its reads, even one that flushes writes */
 	RASHPA_TO_MEMORY = 1,
-	RASHPA_FROM_MEMORY = 2,
+	RASHPA_FROM_MEMORY = 2,		/* the function reads the memory */
 };
 
 /**
@@ -1106,18 +880,11 @@ enum rashpa_class {
 	RASHPA_CLASS_BRIDGE = 4,
 };
 
-/** RASHPA_MAP_DEVICE - require device memory: host memory fails with EREMOTEIO */
-#define RASHPA_MAP_DEVICE	_BITUL(0)
-/**
- * RASHPA_MAP_PIN - pin the memory: the exporter does not move it while it is mapped. It may move it
- * first: most GPU drivers pin in host memory only. The exporter may still revoke the map
- */
-#define RASHPA_MAP_PIN		_BITUL(2)
+#define RASHPA_MAP_DEVICE	_BITUL(0)	/* device memory only, else EREMOTEIO */
+#define RASHPA_MAP_PIN		_BITUL(2)	/* the memory stays where it is */
 
-/** RASHPA_MAPPED_REMAPPED - this driver mapped the exporter's BAR addresses in the IOMMU */
-#define RASHPA_MAPPED_REMAPPED	_BITUL(0)
-/** RASHPA_MAPPED_COHERENT - class HOST or IOVA, but coherent device memory or CXL memory */
-#define RASHPA_MAPPED_COHERENT	_BITUL(1)
+#define RASHPA_MAPPED_REMAPPED	_BITUL(0)	/* the driver mapped its BAR in the IOMMU */
+#define RASHPA_MAPPED_COHERENT	_BITUL(1)	/* HOST or IOVA, but device or CXL memory */
 
 /**
  * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: map a memory for this function
@@ -1139,13 +906,13 @@ enum rashpa_class {
  * @out_id: number of the map in records of RASHPA_SOURCE_MAP, 1 to 2147483647, unique among all
  *	existing maps
  * @out_table_size: bytes to mmap for the whole table
- * @out_peer: for the classes PEER and BRIDGE, function of the memory: domain << 16 | bus << 8 |
- *	devfn
+ * @out_peer: for the classes PEER and BRIDGE, function of the memory, as a ``bdf``
  * @out_peer_bar: BAR number of @out_peer, -1 for the other classes
  * @out_flags: RASHPA_MAPPED_*
  *
- * Without RASHPA_MAP_PIN the memory is not pinned. If the exporter moves it, the map is revoked
- * (see enum rashpa_map_state) and restored automatically.
+ * If the exporter moves the memory, the map is revoked (see enum rashpa_map_state) and restored
+ * automatically. With RASHPA_MAP_PIN it does not move it while it is mapped; it may move it first
+ * (most GPU drivers pin in host memory only), and may still revoke the map.
  *
  * A map ends when its last fd is closed and its table is unmapped. The end stops all DMA of the
  * function, or only of the engines that know its addresses (&struct rashpa_profile_engine). Then
@@ -1183,8 +950,7 @@ struct rashpa_map_make {
 	__u32 out_flags;
 };
 
-/** RASHPA_QUIESCE_MAP - end only @map and release its memory */
-#define RASHPA_QUIESCE_MAP	_BITUL(0)
+#define RASHPA_QUIESCE_MAP	_BITUL(0)	/* end only @map and release its memory */
 
 /**
  * struct rashpa_quiesce - RASHPA_IOC_QUIESCE: stop all DMA of the function now
@@ -1237,14 +1003,10 @@ struct rashpa_reset {
 
 /* ------------------------------------------------------------- map fd --- */
 
-/**
- * struct rashpa_segment - contiguous range of a map
- * @address: DMA address for the importer
- * @length: length in bytes
- */
+/** struct rashpa_segment - contiguous range of a map */
 struct rashpa_segment {
-	__aligned_u64 address;
-	__aligned_u64 length;
+	__aligned_u64 address;	/* DMA address for the importer */
+	__aligned_u64 length;	/* length in bytes */
 };
 
 /**
@@ -1299,11 +1061,7 @@ struct rashpa_table {
 	struct rashpa_segment segment[];
 };
 
-/**
- * RASHPA_PROGRAM_AGAIN - the kernel repeats the call after a reset, and after a restored
- * revocation, and reports RASHPA_MAP_STATE_PROGRAMMED
- */
-#define RASHPA_PROGRAM_AGAIN	_BITUL(0)
+#define RASHPA_PROGRAM_AGAIN	_BITUL(0)	/* repeat the call when needed, see below */
 
 /**
  * struct rashpa_program - RASHPA_IOC_PROGRAM: write the segments of a map to the address table
@@ -1313,7 +1071,8 @@ struct rashpa_table {
  * @out_descriptors: number of descriptors of the map's ring, 0 without RASHPA_DEVICE_FETCH
  *
  * A map occupies one range of entries; a second call moves it. The kernel clears the entries before
- * the map ends. With RASHPA_PROGRAM_AGAIN the entries stay reserved while the map is revoked, until
+ * the map ends. With RASHPA_PROGRAM_AGAIN the kernel repeats the call after a reset and a restored
+ * revocation, and reports RASHPA_MAP_STATE_PROGRAMMED. The entries stay reserved meanwhile, until
  * a call without the flag.
  *
  * The end of the map stops the engine of its entries, or the whole function if the profile has no
@@ -1359,17 +1118,14 @@ struct rashpa_restore {
 
 /* --------------------------------------------------------- channel fd --- */
 
-/** RASHPA_SOURCES_DEFAULT - sources and groups of a channel that does not say how many */
-#define RASHPA_SOURCES_DEFAULT	64
-/** RASHPA_SOURCES_MAX - sources and groups of one channel at most */
-#define RASHPA_SOURCES_MAX	2048
+#define RASHPA_SOURCES_MAX	2048	/* sources and groups of one channel at most */
 
 /**
  * struct rashpa_channel_make - RASHPA_IOC_CHANNEL_MAKE: make an event channel
  * @head: no flags
  * @depth: records that the queue holds, 2 to 65536; 0 for 1024
- * @sources: maximum number of sources and groups, 1 to RASHPA_SOURCES_MAX; 0 for
- *	RASHPA_SOURCES_DEFAULT. Their ids are 1 to this
+ * @sources: maximum number of sources and groups, 1 to RASHPA_SOURCES_MAX; 0 for 64. Their ids
+ *	are 1 to this
  * @record_size: bytes of a record that read() returns: sizeof(struct rashpa_event) as the program
  *	was compiled with; 0 for 40, the first published size
  * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD_BIND
@@ -1461,35 +1217,13 @@ enum rashpa_device_event {
 	RASHPA_DEVICE_EVENT_ENGINE = 6,
 };
 
-/** RASHPA_SOURCE_QUIET - no records: the source only serves its group and its eventfd */
-#define RASHPA_SOURCE_QUIET	_BITUL(0)
-/** RASHPA_SOURCE_POLL - LOCK: check every @period_us, not at an interrupt */
-#define RASHPA_SOURCE_POLL	_BITUL(1)
-/** RASHPA_SOURCE_LOOK - LOCK: check at each RASHPA_IOC_LOOK of the memory; also with POLL */
-#define RASHPA_SOURCE_LOOK	_BITUL(2)
-/**
- * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: each event disarms the source until RASHPA_IOC_ARM. A
- * vector is masked while all its sources are disarmed
- */
-#define RASHPA_SOURCE_ONE_SHOT	_BITUL(3)
+#define RASHPA_SOURCE_QUIET	_BITUL(0)	/* no records: for its group and eventfd only */
+#define RASHPA_SOURCE_POLL	_BITUL(1)	/* LOCK: check every @period_us */
+#define RASHPA_SOURCE_LOOK	_BITUL(2)	/* LOCK: check at RASHPA_IOC_LOOK; also with POLL */
+#define RASHPA_SOURCE_ONE_SHOT	_BITUL(3)	/* VECTOR, LOCK: disarmed by an event until ARM */
 
-/** RASHPA_PERIOD_MIN - shortest @period_us */
-#define RASHPA_PERIOD_MIN	20
-/** RASHPA_PERIOD_MAX - longest @period_us */
-#define RASHPA_PERIOD_MAX	1000000
-
-/**
- * RASHPA_LISTENERS_VECTOR - maximum number of sources without CAP_SYS_RESOURCE at one vector, for
- * all users; one user can have half of them (module parameter ``user_limit_interrupt``)
- */
-#define RASHPA_LISTENERS_VECTOR	64
-/**
- * RASHPA_LISTENERS_USER - the same for sources with LOOK at one memory, and for the state or the
- * maps of one function (module parameter ``user_limit_listeners``)
- */
-#define RASHPA_LISTENERS_USER	256
-/** RASHPA_LISTENERS_MAX - the same with CAP_SYS_RESOURCE, for all users */
-#define RASHPA_LISTENERS_MAX	2048
+#define RASHPA_PERIOD_MIN	20	/* shortest @period_us */
+#define RASHPA_PERIOD_MAX	1000000	/* longest @period_us */
 
 /**
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: add a source to a channel
@@ -1529,16 +1263,17 @@ enum rashpa_device_event {
  * All timers together take no more than the module parameter ``poll_budget``. A source keeps its
  * part until it is deleted or its channel is closed, even after the removal of the function.
  *
- * With RASHPA_SOURCE_ONE_SHOT a board can interrupt as often as it likes. The next record has
- * everything since the last event. With LOCK this is the difference of the values, with VECTOR that
- * of the sequences; all interrupts during the mask count as one. Such a source is no member of a
- * group.
+ * With RASHPA_SOURCE_ONE_SHOT each event disarms the source until RASHPA_IOC_ARM. A vector is masked
+ * while all its sources are disarmed, so a board can interrupt as often as it likes. The next
+ * record has everything since the last event: LOCK as the difference of values, VECTOR of
+ * sequences; interrupts during the mask count as one. Such a source is no member of a group.
  *
  * Errors: EINVAL (also: neither @device nor the channel has a function, and the source needs one),
  * EPERM (@device was opened read-only), ERANGE (no such vector; outside the memory), EXDEV (foreign
  * memory, or no host memory), EACCES (memory that is not open for reading), EEXIST (already in this
- * channel; LOCK may be there several times), ENOSPC (the channel is full, or as
- * RASHPA_LISTENERS_VECTOR and RASHPA_LISTENERS_USER say), EDQUOT (``poll_budget``), and as
+ * channel; LOCK may be there several times), ENOSPC (the channel is full; or the user, or all, have
+ * the maximum of sources at this vector, memory with LOOK, or function: module parameters
+ * ``user_limit_interrupt`` and ``user_limit_listeners``), EDQUOT (``poll_budget``), and as
  * RASHPA_IOC_CHANNEL_MAKE.
  */
 struct rashpa_source_add {
@@ -1574,37 +1309,20 @@ struct rashpa_source_del {
 	__u32 __reserved;
 };
 
-/**
- * struct rashpa_source_info - RASHPA_IOC_SOURCE_INFO: counters of a source
- * @head: no flags
- * @id: id of the source or group
- * @out_kind: enum rashpa_source
- * @out_index: as it was added
- * @out_device: N of /dev/rashpa/fpgaN of the source; for software and groups N of the channel; -1
- *	for no function
- * @out_events: events since it was added, with and without a record
- * @out_lost: records that found no room
- * @out_value: value of the last event
- * @out_looks: RASHPA_SOURCE_POLL: number of checks by the timer
- * @out_look_ns: RASHPA_SOURCE_POLL: their CPU time, without the entry of the interrupt
- * @out_since_ns: RASHPA_SOURCE_POLL: time since the source was added
- * @out_period_ns: RASHPA_SOURCE_POLL: the period now, stretched if the budget asks for it
- *
- * Errors: ENOENT.
- */
+/** struct rashpa_source_info - RASHPA_IOC_SOURCE_INFO: counters; POLL: 0 without that flag */
 struct rashpa_source_info {
-	struct rashpa_head head;
-	__u32 id;
-	__u32 out_kind;
-	__u32 out_index;
-	__s32 out_device;
-	__aligned_u64 out_events;
-	__aligned_u64 out_lost;
-	__aligned_u64 out_value;
-	__aligned_u64 out_looks;
-	__aligned_u64 out_look_ns;
-	__aligned_u64 out_since_ns;
-	__aligned_u64 out_period_ns;
+	struct rashpa_head head;	/* no flags */
+	__u32 id;			/* id of the source or group */
+	__u32 out_kind;			/* enum rashpa_source */
+	__u32 out_index;		/* as it was added */
+	__s32 out_device;		/* N of its fpgaN; software, groups: the channel's */
+	__aligned_u64 out_events;	/* events since it was added, with and without a record */
+	__aligned_u64 out_lost;		/* records that found no room */
+	__aligned_u64 out_value;	/* value of the last event */
+	__aligned_u64 out_looks;	/* POLL: checks by the timer */
+	__aligned_u64 out_look_ns;	/* POLL: their CPU time, without the interrupt's entry */
+	__aligned_u64 out_since_ns;	/* POLL: time since the source was added */
+	__aligned_u64 out_period_ns;	/* POLL: the period now, stretched to keep the budget */
 };
 
 /**
@@ -1631,12 +1349,10 @@ struct rashpa_arm {
  * @fd: eventfd; -1 to stop, also after the removal of the function
  * @id: id of a source or group, or 0 for the whole channel
  *
- * Each source has one eventfd, and the channel has one. A second call replaces the first. Records
- * are queued all the same. The eventfd of the channel counts records, with the lost ones, so a
+ * Each source has one eventfd, and the channel has one. A second call replaces the first. For one
+ * signal after several stacks use RASHPA_CONDITION_REACHED with a step. Records are queued anyway. The eventfd of the channel counts records, with the lost ones, so a
  * RASHPA_SOURCE_QUIET source signals only its eventfd. OVERRUN and FULL signal only the eventfd of
  * the channel.
- *
- * For one signal after several stacks use a LOCK source with RASHPA_CONDITION_REACHED and a step.
  *
  * At the removal of the channel's function the kernel signals all its eventfds once more: read()
  * or &struct rashpa_ring.gone reports it. RASHPA_SOURCE_DEVICE reports the removal of another
@@ -1649,19 +1365,13 @@ struct rashpa_eventfd_bind {
 	__u32 id;
 };
 
-/** RASHPA_MEMBERS_MAX - members of one group */
-#define RASHPA_MEMBERS_MAX	1024
-/** RASHPA_FULL_NEVER - @full of a group without FULL */
-#define RASHPA_FULL_NEVER	0xffffffffffffffffULL
+#define RASHPA_MEMBERS_MAX	1024			/* members of one group */
+#define RASHPA_FULL_NEVER	0xffffffffffffffffULL	/* @full of a group without FULL */
 
-/**
- * struct rashpa_member - member of a group
- * @source: id of a source of the same channel
- * @__reserved: must be zero
- */
+/** struct rashpa_member - member of a group */
 struct rashpa_member {
-	__u32 source;
-	__u32 __reserved;
+	__u32 source;		/* id of a source of the same channel */
+	__u32 __reserved;	/* must be zero */
 };
 
 /**
@@ -1721,8 +1431,6 @@ struct rashpa_group_make {
  * @position: all stacks up to this one may be overwritten
  *
  * The same as a store to &struct rashpa_consumer.ack, without a mapping.
- *
- * Errors: ENOENT.
  */
 struct rashpa_ack {
 	struct rashpa_head head;
@@ -1731,20 +1439,13 @@ struct rashpa_ack {
 	__aligned_u64 position;
 };
 
-/**
- * struct rashpa_member_info - state of a member of a group
- * @source: id
- * @__reserved: zero
- * @position: see &struct rashpa_group_make
- * @overruns: stacks that lapped the consumer
- * @time_ns: time of the last event, 0 before the first
- */
+/** struct rashpa_member_info - state of a member of a group */
 struct rashpa_member_info {
-	__u32 source;
-	__u32 __reserved;
-	__aligned_u64 position;
-	__aligned_u64 overruns;
-	__aligned_u64 time_ns;
+	__u32 source;		/* id */
+	__u32 __reserved;	/* zero */
+	__aligned_u64 position;	/* see &struct rashpa_group_make */
+	__aligned_u64 overruns;	/* stacks that lapped the consumer */
+	__aligned_u64 time_ns;	/* time of the last event, 0 before the first */
 };
 
 /**

@@ -5,9 +5,12 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 #define RASHPA_IOC_TYPE		0xE7
-#define RASHPA_NAME_SIZE	64
-#define RASHPA_REASON_SIZE	256
-#define RASHPA_BARS		6
+#define RASHPA_NAME_SIZE		64
+#define RASHPA_AREA_SIZE		64
+#define RASHPA_PROFILE_NAME_SIZE	32
+#define RASHPA_COMM_SIZE		16
+#define RASHPA_REASON_SIZE		256
+#define RASHPA_BARS			6
 struct rashpa_head {
 	__u32 size;
 	__u32 flags;
@@ -57,7 +60,6 @@ struct rashpa_pin {
 	__u32 out_segments;
 };
 #define RASHPA_QUERY_NODE	_BITUL(0)
-#define RASHPA_AREA_SIZE	64
 struct rashpa_query {
 	struct rashpa_head head;
 	__u32 node;
@@ -114,7 +116,6 @@ enum rashpa_resource {
 #define RASHPA_HOLDING_ORPHAN		_BITUL(0)
 #define RASHPA_HOLDING_PROGRAMMED	_BITUL(1)
 #define RASHPA_HOLDING_TOLD		_BITUL(2)
-#define RASHPA_COMM_SIZE	16
 struct rashpa_holding {
 	__u32 resource;
 	__s32 device;
@@ -215,12 +216,11 @@ struct rashpa_region_info {
 	__u32 out_flags;
 	__aligned_u64 out_length;
 };
-#define RASHPA_PROFILE_NAME_SIZE	32
 #define RASHPA_PROFILE_WINDOWS_MAX	64
 #define RASHPA_PROFILE_STEPS_MAX	32
-#define RASHPA_QUIESCE_US_MAX	10000000
+#define RASHPA_QUIESCE_US_MAX		10000000
 #define RASHPA_PROFILE_ENGINES_MAX	64
-#define RASHPA_ENGINE_STEPS_MAX	8
+#define RASHPA_ENGINE_STEPS_MAX		8
 #define RASHPA_PWINDOW_USER	_BITUL(0)
 struct rashpa_profile_window {
 	char name[RASHPA_PROFILE_NAME_SIZE];
@@ -261,9 +261,9 @@ struct rashpa_layout {
 	__u32 sum_offset;
 	__u32 sum_bits;
 };
-#define RASHPA_DESCRIPTORS_MAX	16777216
+#define RASHPA_DESCRIPTORS_MAX		16777216
 #define RASHPA_DESCRIPTOR_SIZE_MAX	256
-#define RASHPA_FETCH_FIELDS_MAX	32
+#define RASHPA_FETCH_FIELDS_MAX		32
 #define RASHPA_FETCH_REGISTERS_MAX	16
 enum rashpa_fetch_kind {
 	RASHPA_FETCH_CONSTANT = 1,
@@ -450,7 +450,6 @@ struct rashpa_restore {
 	__u32 out_class;
 	__u32 out_segments;
 };
-#define RASHPA_SOURCES_DEFAULT	64
 #define RASHPA_SOURCES_MAX	2048
 struct rashpa_channel_make {
 	struct rashpa_head head;
@@ -491,9 +490,6 @@ enum rashpa_device_event {
 #define RASHPA_SOURCE_ONE_SHOT	_BITUL(3)
 #define RASHPA_PERIOD_MIN	20
 #define RASHPA_PERIOD_MAX	1000000
-#define RASHPA_LISTENERS_VECTOR	64
-#define RASHPA_LISTENERS_USER	256
-#define RASHPA_LISTENERS_MAX	2048
 struct rashpa_source_add {
 	struct rashpa_head head;
 	__u32 kind;
