@@ -28,58 +28,41 @@
 /* How much there is of a resource, and how much is held. */
 struct rashpa_budget {
 	const char *what;		/* unit and name */
-	const char *param_all;		/* module parameters of the limits */
-	const char *param_user;
-	unsigned int shift;		/* unit of the parameters, a power of two */
+	const char *param;		/* module parameter of @all; user_* for @user */
 	unsigned int all;		/* limit for all, 0 for none */
 	unsigned int user;		/* for one user, 0 for none */
+	unsigned int shift;		/* unit of the parameters, a power of two */
 	u64 used;			/* held by all */
 	u64 shared;			/* the part of it that is held without CAP_SYS_RESOURCE */
 };
 
-#define RASHPA_BUDGET(_what, _all, _n_all, _user, _n_user) {		\
-	.what = _what, .param_all = _all, .all = _n_all, .param_user = _user, .user = _n_user }
-
 static struct rashpa_budget rashpa_budgets[] = {
 	[RASHPA_RESOURCE_MEMORY] = {
-		.what = "MiB of memory", .shift = 20, .param_all = "limit_mib",
-		.param_user = "user_limit_mib", .user = RASHPA_LIMIT_UNSET },
-	[RASHPA_RESOURCE_NAMES] = RASHPA_BUDGET("names", "limit_names", 15360,
-						"user_limit_names", 1024),
-	[RASHPA_RESOURCE_WINDOWS] = RASHPA_BUDGET("windows", "limit_windows", 4096,
-						  "user_limit_windows", 256),
-	[RASHPA_RESOURCE_MAPS] = RASHPA_BUDGET("maps", "limit_maps", 16384,
-					       "user_limit_maps", 1024),
-	[RASHPA_RESOURCE_CHANNELS] = RASHPA_BUDGET("channels", "limit_channels", 4096,
-						   "user_limit_channels", 256),
-	[RASHPA_RESOURCE_SOURCES] = RASHPA_BUDGET("sources", "limit_sources", 65536,
-						  "user_limit_sources", 8192),
-	[RASHPA_RESOURCE_TIMERS] = RASHPA_BUDGET("thousandths of a CPU for timers", "poll_budget",
-						 100, "user_poll_budget", 50),
+		"MiB of memory", "limit_mib", 0, RASHPA_LIMIT_UNSET, .shift = 20 },
+	[RASHPA_RESOURCE_NAMES] = { "names", "limit_names", 15360, 1024 },
+	[RASHPA_RESOURCE_WINDOWS] = { "windows", "limit_windows", 4096, 256 },
+	[RASHPA_RESOURCE_MAPS] = { "maps", "limit_maps", 16384, 1024 },
+	[RASHPA_RESOURCE_CHANNELS] = { "channels", "limit_channels", 4096, 256 },
+	[RASHPA_RESOURCE_SOURCES] = { "sources", "limit_sources", 65536, 8192 },
+	[RASHPA_RESOURCE_TIMERS] = { "thousandths of a CPU for timers", "poll_budget", 100, 50 },
 };
 
-#define RASHPA_LIMIT(param, resource, whose, text)			\
-	module_param_named(param, rashpa_budgets[RASHPA_RESOURCE_##resource].whose, uint, 0644); \
-	MODULE_PARM_DESC(param, text)
+#define RASHPA_LIMIT(param, resource, what, all_default, user_default)	\
+	module_param_named(param, rashpa_budgets[RASHPA_RESOURCE_##resource].all, uint, 0644); \
+	MODULE_PARM_DESC(param, what " for all, 0 for no limit (" all_default ")"); \
+	module_param_named(user_##param, rashpa_budgets[RASHPA_RESOURCE_##resource].user, uint, \
+			   0644);					\
+	MODULE_PARM_DESC(user_##param, #param " for one user without CAP_SYS_RESOURCE, "	\
+			 "0 for no limit (" user_default ")")
 
-RASHPA_LIMIT(limit_mib, MEMORY, all, "memory for all in MiB, 0 for no limit (0)");
-RASHPA_LIMIT(user_limit_mib, MEMORY, user,
-	     "memory for one user in MiB, 0 for no limit (a quarter of the RAM); like all user limits not for CAP_SYS_RESOURCE");
-RASHPA_LIMIT(limit_names, NAMES, all, "named buffers for all, 0 for no limit (15360)");
-RASHPA_LIMIT(user_limit_names, NAMES, user, "named buffers for one user, 0 for no limit (1024)");
-RASHPA_LIMIT(limit_windows, WINDOWS, all, "windows for all, 0 for no limit (4096)");
-RASHPA_LIMIT(user_limit_windows, WINDOWS, user, "windows for one user, 0 for no limit (256)");
-RASHPA_LIMIT(limit_maps, MAPS, all, "maps for all, 0 for no limit (16384)");
-RASHPA_LIMIT(user_limit_maps, MAPS, user, "maps for one user, 0 for no limit (1024)");
-RASHPA_LIMIT(limit_channels, CHANNELS, all, "channels for all, 0 for no limit (4096)");
-RASHPA_LIMIT(user_limit_channels, CHANNELS, user, "channels for one user, 0 for no limit (256)");
-RASHPA_LIMIT(limit_sources, SOURCES, all, "sources of events for all, 0 for no limit (65536)");
-RASHPA_LIMIT(user_limit_sources, SOURCES, user,
-	     "sources of events for one user, 0 for no limit (8192)");
-RASHPA_LIMIT(poll_budget, TIMERS, all,
-	     "thousandths of one CPU that all timers for words of memory may take together, 0 for no limit (100)");
-RASHPA_LIMIT(user_poll_budget, TIMERS, user,
-	     "thousandths of one CPU that the timers of one user may take, 0 for no limit (50)");
+RASHPA_LIMIT(limit_mib, MEMORY, "MiB of memory", "0", "a quarter of the RAM");
+RASHPA_LIMIT(limit_names, NAMES, "named buffers", "15360", "1024");
+RASHPA_LIMIT(limit_windows, WINDOWS, "windows", "4096", "256");
+RASHPA_LIMIT(limit_maps, MAPS, "maps", "16384", "1024");
+RASHPA_LIMIT(limit_channels, CHANNELS, "channels", "4096", "256");
+RASHPA_LIMIT(limit_sources, SOURCES, "sources of events", "65536", "8192");
+RASHPA_LIMIT(poll_budget, TIMERS, "thousandths of a CPU for timers that check words of memory",
+	     "100", "50");
 
 static unsigned int user_limit_listeners = RASHPA_LISTENERS_USER / 2;
 module_param(user_limit_listeners, uint, 0644);
@@ -172,19 +155,15 @@ static void rashpa_user_put(struct rashpa_user *user)
 
 #define RASHPA_NO_LIMIT		U64_MAX
 
-static u64 rashpa_limit_of(const struct rashpa_budget *b, unsigned int param)
+/* @param: b->all or b->user; users change it at any time */
+static u64 rashpa_limit_of(const struct rashpa_budget *b, const unsigned int *param)
 {
-	return param ? (u64)param << b->shift : RASHPA_NO_LIMIT;
+	return (u64)READ_ONCE(*param) << b->shift ?: RASHPA_NO_LIMIT;
 }
 
 static u64 rashpa_limit_all(const struct rashpa_budget *b)
 {
-	return rashpa_limit_of(b, READ_ONCE(b->all));
-}
-
-static u64 rashpa_limit_user(const struct rashpa_budget *b)
-{
-	return rashpa_limit_of(b, READ_ONCE(b->user));
+	return rashpa_limit_of(b, &b->all);
 }
 
 /* Sources of one user at one vector (@hard), memory or function, 0 for no limit. */
@@ -222,15 +201,14 @@ static u64 rashpa_limit_reported(u64 limit)
 }
 
 static int rashpa_limit_check(struct rashpa_call *call, const struct rashpa_budget *b,
-			      u64 used, u64 more, u64 limit, const char *whose,
-			      const char *param)
+			      u64 used, u64 more, u64 limit, const char *whose, const char *prefix)
 {
 	if (used <= limit && more <= limit - used)
 		return 0;
 	return rashpa_fail(call, -EDQUOT,
-			   "%llu %s: %llu of %llu %s are taken: end what is not needed (rashpactl list names who holds what), or raise the module parameter %s",
+			   "%llu %s: %llu of %llu %s are taken: end what is not needed (rashpactl list names who holds what), or raise the module parameter %s%s",
 			   DIV_ROUND_UP_ULL(more, 1U << b->shift), b->what, used >> b->shift,
-			   limit >> b->shift, whose, param);
+			   limit >> b->shift, whose, prefix, b->param);
 }
 
 static int rashpa_limits_check(struct rashpa_call *call, const struct rashpa_charge *charge,
@@ -241,16 +219,15 @@ static int rashpa_limits_check(struct rashpa_call *call, const struct rashpa_cha
 
 	if (!more)
 		return 0;
-	err = rashpa_limit_check(call, b, b->used, more, rashpa_limit_all(b), "for all",
-				 b->param_all);
+	err = rashpa_limit_check(call, b, b->used, more, rashpa_limit_all(b), "for all", "");
 	if (err || !charge->shared)
 		return err;
 	err = rashpa_limit_check(call, b, charge->user->used[resource], more,
-				 rashpa_limit_user(b), "for one user", b->param_user);
+				 rashpa_limit_of(b, &b->user), "for one user", "user_");
 	if (err)
 		return err;
 	return rashpa_limit_check(call, b, rashpa_used_shared(b), more, rashpa_limit_shared(b),
-				  "for all but root", b->param_all);
+				  "for all but root", "");
 }
 
 /* ----------------------------------------------------------- charges --- */
@@ -264,44 +241,14 @@ static void rashpa_charge_add(struct rashpa_charge *charge, enum rashpa_resource
 	charge->user->used[resource] += n;
 }
 
-static int rashpa_charge_locked(struct rashpa_call *call, struct rashpa_charge *charge)
-{
-	int err;
-
-	lockdep_assert_held(&rashpa_account_lock);
-	charge->user = rashpa_user_get();
-	if (!charge->user)
-		return -ENOMEM;
-	err = rashpa_limits_check(call, charge, charge->resource, charge->amount);
-	if (!err)
-		err = rashpa_limits_check(call, charge, RASHPA_RESOURCE_MEMORY, charge->memory);
-	if (err) {
-		rashpa_user_put(charge->user);
-		charge->user = NULL;
-		return err;
-	}
-	rashpa_charge_add(charge, charge->resource, charge->amount);
-	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, charge->memory);
-	charge->serial = ++rashpa_serial;
-	list_add_tail(&charge->entry, &rashpa_charges);
-	return 0;
-}
-
-/**
- * rashpa_charge() - charge the caller with a new object
- * @call: the ioctl, for the reason
- * @charge: zeroed
- * @resource: the kind of object
- * @device: N of the function that it is of, or RASHPA_NO_DEVICE
- * @amount: units of @resource; 0 for MEMORY
- * @memory: bytes that it holds as well
- *
- * Return: 0, -EDQUOT, -ENOMEM.
+/*
+ * Charge the caller with a new object; @charge is zeroed. The other arguments become its fields of
+ * these names. Return: 0, -EDQUOT, -ENOMEM.
  */
 int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory)
 {
-	int err;
+	int err = -ENOMEM;
 
 	charge->resource = resource;
 	charge->device = device;
@@ -312,7 +259,22 @@ int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 	get_task_comm(charge->comm, current->group_leader);
 	charge->pid = get_pid(task_tgid(current));
 	mutex_lock(&rashpa_account_lock);
-	err = rashpa_charge_locked(call, charge);
+	charge->user = rashpa_user_get();
+	if (!charge->user)
+		goto out_unlock;
+	err = rashpa_limits_check(call, charge, resource, amount);
+	if (!err)
+		err = rashpa_limits_check(call, charge, RASHPA_RESOURCE_MEMORY, memory);
+	if (err) {
+		rashpa_user_put(charge->user);
+		charge->user = NULL;
+		goto out_unlock;
+	}
+	rashpa_charge_add(charge, resource, amount);
+	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory);
+	charge->serial = ++rashpa_serial;
+	list_add_tail(&charge->entry, &rashpa_charges);
+out_unlock:
 	mutex_unlock(&rashpa_account_lock);
 	if (err) {
 		put_pid(charge->pid);
@@ -381,16 +343,6 @@ struct mutex *rashpa_charge_turn(struct rashpa_charge *charge)
 	return &charge->user->turn;
 }
 
-static bool rashpa_charge_is_orphan(const struct rashpa_charge *charge)
-{
-	bool gone;
-
-	rcu_read_lock();
-	gone = !pid_task(charge->pid, PIDTYPE_TGID);
-	rcu_read_unlock();
-	return gone;
-}
-
 /* The user, and the process that made it (0: it is gone), as the caller's namespace counts them. */
 void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid)
 {
@@ -410,8 +362,10 @@ static void rashpa_holding_fill(struct rashpa_holding *h, struct rashpa_charge *
 	h->memory = charge->memory;
 	h->since_ns = charge->since;
 	h->id = charge->id;
-	if (rashpa_charge_is_orphan(charge))
+	rcu_read_lock();
+	if (!pid_task(charge->pid, PIDTYPE_TGID))
 		h->flags |= RASHPA_HOLDING_ORPHAN;
+	rcu_read_unlock();
 	if (test_bit(RASHPA_CHARGE_PROGRAMMED, &charge->flags))
 		h->flags |= RASHPA_HOLDING_PROGRAMMED;
 	if (test_bit(RASHPA_CHARGE_TOLD, &charge->flags))
@@ -500,7 +454,7 @@ int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
 	mutex_unlock(&rashpa_account_lock);
 	limit->out_limit = rashpa_limit_reported(rashpa_limit_all(b));
 	limit->out_shared_limit = rashpa_limit_reported(rashpa_limit_shared(b));
-	limit->out_user_limit = rashpa_limit_reported(rashpa_limit_user(b));
+	limit->out_user_limit = rashpa_limit_reported(rashpa_limit_of(b, &b->user));
 	return 0;
 }
 

@@ -13,14 +13,7 @@
 
 #include "core/call.h"
 
-/**
- * rashpa_fail() - keep the sentence that explains an error
- * @call: the ioctl
- * @err: negative errno
- * @fmt: sentence without a final newline: thing, reason, remedy
- *
- * Return: @err.
- */
+/* Keep the sentence that explains an error: thing, reason, remedy. Return: @err. */
 int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...)
 {
 	va_list args;
@@ -31,12 +24,7 @@ int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...)
 	return err;
 }
 
-/**
- * rashpa_call_reserve_fd() - promise a file descriptor before doing the work
- * @call: the ioctl
- *
- * Return: 0 or a negative errno. The dispatcher releases it on failure.
- */
+/* Promise a file descriptor before the work. The dispatcher releases it on failure. */
 int rashpa_call_reserve_fd(struct rashpa_call *call)
 {
 	int fd = get_unused_fd_flags(O_CLOEXEC);
@@ -109,21 +97,16 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	return copy_to_user(uarg, arg, size) ? -EFAULT : 0;
 }
 
-static void rashpa_call_explain(const struct rashpa_call *call, const struct rashpa_head *head)
+static void rashpa_call_explain(struct rashpa_call *call, const struct rashpa_head *head)
 {
-	size_t len = strlen(call->reason) + 1;
-	char __user *to = u64_to_user_ptr(head->reason);
-	size_t room = head->reason_size;
+	const size_t size = min_t(size_t, head->reason_size, strlen(call->reason) + 1);
 
-	if (!head->reason || !room)
+	if (!head->reason || !size)
 		return;
+	call->reason[size - 1] = '\0';
 	/* The errno matters more than the sentence: a bad pointer is not reported. */
-	if (len <= room) {
-		if (copy_to_user(to, call->reason, len))
-			return;
-	} else if (!copy_to_user(to, call->reason, room - 1)) {
-		put_user('\0', to + room - 1);
-	}
+	if (copy_to_user(u64_to_user_ptr(head->reason), call->reason, size))
+		return;
 }
 
 /* Every ioctl of every node comes through here. */
@@ -170,15 +153,9 @@ long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, un
 	return 0;
 }
 
-/**
- * rashpa_check_name() - is this a valid name
- * @call: the ioctl
- * @name: array of @size bytes from user space
- * @size: bytes of the array
- *
- * The alphabet keeps out everything that has a meaning in a path.
- *
- * Return: 0, -ENAMETOOLONG without a NUL, -EINVAL.
+/*
+ * Check the name in an array of @size bytes from user space. The alphabet keeps out everything that
+ * has a meaning in a path. Return: 0, -ENAMETOOLONG without a NUL, -EINVAL.
  */
 int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size)
 {
@@ -217,19 +194,10 @@ static int rashpa_array_check(struct rashpa_call *call, u32 usize, size_t min)
 	return 0;
 }
 
-/**
- * rashpa_copy_array() - an array from user space, element by element as structs are
- * @call: the ioctl, for the reason
- * @from: user pointer
- * @n: elements, bounded by the caller
- * @usize: bytes of one as user space knows it
- * @min: as first published
- * @size: as we know it
- *
- * What user space does not know is zero.
- *
- * Return: NULL if there are none, the elements for kvfree(), or an error pointer: -EINVAL,
- * -E2BIG, -EFAULT, -ENOMEM.
+/*
+ * Copy @n elements from user space, as structs are. An element has @usize bytes there, @min as
+ * first published, @size here. The caller bounds @n. Return: elements for kvfree(), NULL for none,
+ * or an error pointer: -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
  */
 void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, size_t min,
 			size_t size)
@@ -261,17 +229,9 @@ void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, si
 	return ERR_PTR(err);
 }
 
-/**
- * rashpa_store_array() - an array to user space
- * @call: the ioctl, for the reason
- * @to: user pointer
- * @n: elements
- * @usize: bytes of one as user space knows it: what we do not know of it becomes zero
- * @min: as first published
- * @from: the elements, nothing in them uninitialised
- * @size: bytes of one as we know it
- *
- * Return: 0, -EINVAL, -E2BIG, -EFAULT.
+/*
+ * Copy @n initialised elements to user space, with sizes as above: bytes that are unknown here
+ * become zero. Return: 0, -EINVAL, -E2BIG, -EFAULT.
  */
 int rashpa_store_array(struct rashpa_call *call, u64 to, u32 n, u32 usize, size_t min,
 		       const void *from, size_t size)

@@ -61,10 +61,12 @@ struct rashpa_call {
 /* @arg: the kernel's copy of the struct. */
 typedef int rashpa_handler(struct rashpa_call *call, void *arg);
 
+#define RASHPA_OP_ANY		0
 /* only on a file that is open for writing */
 #define RASHPA_OP_WRITE		BIT(0)
 /* The struct has no out_ fields: nothing is stored, so no store can fail after the work is done. */
 #define RASHPA_OP_SILENT	BIT(1)
+#define RASHPA_OP_WRITE_SILENT	(RASHPA_OP_WRITE | RASHPA_OP_SILENT)
 
 /* Room for the largest struct; on the stack, so it has to stay small. */
 union rashpa_arg {
@@ -94,14 +96,14 @@ struct rashpa_op {
 	rashpa_handler *fn;
 };
 
-#define RASHPA_OP(_node, _cmd, _struct, _last, _flags, _rules, _fn) {	\
+#define RASHPA_OP(_node, _cmd, _struct, _last, _rules, _fn, _flags) {	\
 	.node = RASHPA_NODE_##_node,					\
 	.cmd = RASHPA_IOC_##_cmd,					\
-	.min = offsetofend(struct _struct, _last),			\
-	.size = sizeof(struct _struct) +				\
-		BUILD_BUG_ON_ZERO(sizeof(struct _struct) > sizeof(union rashpa_arg)), \
+	.min = offsetofend(struct rashpa_##_struct, _last),		\
+	.size = sizeof(struct rashpa_##_struct) +			\
+		BUILD_BUG_ON_ZERO(sizeof(struct rashpa_##_struct) > sizeof(union rashpa_arg)), \
 	.flags = (_flags),						\
-	.rules = (_rules),						\
+	.rules = RASHPA_OP_##_rules,					\
 	.fn = (_fn),							\
 }
 

@@ -41,14 +41,10 @@ void rashpa_node_init(struct device *dev, struct device *parent,
 	dev->release = release;
 }
 
-/**
- * rashpa_node_add() - make the node appear in /dev/rashpa
- * @dev: from rashpa_node_init(), with a name
- * @cdev: goes with it
- * @fops: operations of the node
- * @first: smallest minor number: RASHPA_MINORS_KEPT for what users make, else 0
- *
- * Return: 0, -ENOSPC without a minor number, or another negative errno.
+/*
+ * Make the node of a named @dev appear in /dev/rashpa. @first: smallest minor number:
+ * RASHPA_MINORS_KEPT for what users make, else 0. Return: 0, -ENOSPC without a minor number, or
+ * another negative errno.
  */
 int rashpa_node_add(struct device *dev, struct cdev *cdev,
 		    const struct file_operations *fops, unsigned int first)

@@ -14,19 +14,14 @@ void rashpa_origin_init(struct rashpa_origin *origin)
 	INIT_LIST_HEAD(&origin->subscribers);
 }
 
-static void rashpa_origin_mask(struct rashpa_origin *origin, bool mask)
+/* Does no subscriber need the next event? The origin is locked. */
+void rashpa_origin_mask(struct rashpa_origin *origin, bool mask)
 {
 	lockdep_assert_held(&origin->lock);
 	if (!origin->mask || origin->masked == mask)
 		return;
 	origin->masked = mask;
 	origin->mask(origin, mask);
-}
-
-/* A subscriber needs the next event again; the origin is locked. */
-void rashpa_origin_unmask(struct rashpa_origin *origin)
-{
-	rashpa_origin_mask(origin, false);
 }
 
 /* Never mask or unmask again, because the device goes. */

@@ -50,7 +50,7 @@ void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_subscriber *s
 int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 		       struct rashpa_subscriber *subscriber);
 void rashpa_origin_leave(struct rashpa_subscriber *subscriber);
-void rashpa_origin_unmask(struct rashpa_origin *origin);
+void rashpa_origin_mask(struct rashpa_origin *origin, bool mask);
 void rashpa_origin_end(struct rashpa_origin *origin);
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
 

@@ -53,8 +53,7 @@ TRACE_EVENT(rashpa_event,
 		  __entry->time, __entry->value, __entry->lost)
 );
 
-/* who sleeps on the channel is woken; programs with eventfd or ring are not seen here */
-TRACE_EVENT(rashpa_wakeup,
+DECLARE_EVENT_CLASS(rashpa_records,
 	TP_PROTO(int fpga, u64 records),
 	TP_ARGS(fpga, records),
 	TP_STRUCT__entry(
@@ -68,19 +67,14 @@ TRACE_EVENT(rashpa_wakeup,
 	TP_printk("fpga%d records=%llu", __entry->fpga, __entry->records)
 );
 
+/* the readers of the channel wake up; programs with eventfd or ring are not seen here */
+DEFINE_EVENT(rashpa_records, rashpa_wakeup,
+	TP_PROTO(int fpga, u64 records), TP_ARGS(fpga, records)
+);
+
 /* a reader leaves the kernel with records */
-TRACE_EVENT(rashpa_read,
-	TP_PROTO(int fpga, size_t records),
-	TP_ARGS(fpga, records),
-	TP_STRUCT__entry(
-		__field(int, fpga)
-		__field(size_t, records)
-	),
-	TP_fast_assign(
-		__entry->fpga = fpga;
-		__entry->records = records;
-	),
-	TP_printk("fpga%d records=%zu", __entry->fpga, __entry->records)
+DEFINE_EVENT(rashpa_records, rashpa_read,
+	TP_PROTO(int fpga, u64 records), TP_ARGS(fpga, records)
 );
 
 /* user space has mapped a window, e.g. a doorbell page: stores to it are its own */

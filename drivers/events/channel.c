@@ -21,43 +21,37 @@
 
 /* -------------------------------------------------------------- file ---- */
 
-static bool rashpa_channel_ready(struct rashpa_channel *ch)
+/* Return: 0 if a reader has to wait. */
+static __poll_t rashpa_channel_ready(struct rashpa_channel *ch)
 {
-	bool ready;
+	__poll_t mask = 0;
 
 	spin_lock_irq(&ch->lock);
-	ready = rashpa_ring_used(ch) || ch->gone;
+	if (rashpa_ring_used(ch))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (ch->gone)
+		mask |= EPOLLHUP | EPOLLERR;
 	spin_unlock_irq(&ch->lock);
-	return ready;
+	return mask;
 }
 
-/* Copy up to @n records, oldest first. The first one has number @tail. The queue keeps them. */
-static u32 rashpa_channel_peek(struct rashpa_channel *ch, struct rashpa_event *to, u32 n,
-			       u64 *tail)
-{
-	u64 used;
-	u32 i;
-
-	spin_lock_irq(&ch->lock);
-	used = rashpa_ring_used(ch);
-	*tail = ch->head - used;
-	n = min_t(u64, n, used);
-	for (i = 0; i < n; i++)
-		to[i] = ch->records[(*tail + i) & ch->mask];
-	spin_unlock_irq(&ch->lock);
-	return n;
-}
-
+/* Take up to @room records, oldest first. */
 static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf, size_t room)
 {
 	struct rashpa_event batch[RASHPA_READ_BATCH];
 	size_t done = 0;
-	u32 n, want;
-	u64 tail;
+	u32 i, n, want;
+	u64 tail, used;
 
 	do {
 		want = min_t(size_t, room - done, ARRAY_SIZE(batch));
-		n = rashpa_channel_peek(ch, batch, want, &tail);
+		spin_lock_irq(&ch->lock);
+		used = rashpa_ring_used(ch);
+		tail = ch->head - used;
+		n = min_t(u64, want, used);
+		for (i = 0; i < n; i++)
+			batch[i] = ch->records[(tail + i) & ch->mask];
+		spin_unlock_irq(&ch->lock);
 		if (!n)
 			break;
 		if (copy_to_user(buf + done * sizeof(*batch), batch, n * sizeof(*batch)))
@@ -68,14 +62,6 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf, 
 		cond_resched();
 	} while (n == want && done < room && !signal_pending(current));
 	return done;
-}
-
-/* A reader can hold the lock for long, while it waits for a page of its memory. */
-static int rashpa_channel_read_lock(struct rashpa_channel *ch, bool wait)
-{
-	if (wait)
-		return mutex_lock_interruptible(&ch->read_lock);
-	return mutex_trylock(&ch->read_lock) ? 0 : -EAGAIN;
 }
 
 static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
@@ -92,7 +78,9 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 		/* read before the queue, so that the last records come before ENODEV */
 		bool gone = READ_ONCE(ch->gone);
 
-		n = rashpa_channel_read_lock(ch, wait);
+		/* a reader holds the lock for long if it waits for a page of its memory */
+		n = wait ? mutex_lock_interruptible(&ch->read_lock) :
+			   mutex_trylock(&ch->read_lock) ? 0 : -EAGAIN;
 		if (n)
 			return n;
 		n = rashpa_channel_copy(ch, buf, room);
@@ -116,16 +104,9 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 static __poll_t rashpa_channel_poll(struct file *file, poll_table *wait)
 {
 	struct rashpa_channel *ch = file->private_data;
-	__poll_t mask = 0;
 
 	poll_wait(file, &ch->wait, wait);
-	spin_lock_irq(&ch->lock);
-	if (rashpa_ring_used(ch))
-		mask |= EPOLLIN | EPOLLRDNORM;
-	if (ch->gone)
-		mask |= EPOLLHUP | EPOLLERR;
-	spin_unlock_irq(&ch->lock);
-	return mask;
+	return rashpa_channel_ready(ch);
 }
 
 static void rashpa_channel_free(struct rashpa_channel *ch)
@@ -250,22 +231,17 @@ static int rashpa_channel_prepare(struct rashpa_call *call, const struct rashpa_
 	return rashpa_call_reserve_fd(call);
 }
 
-/* On /dev/rashpa/memory: a channel without a function. */
 int rashpa_ioc_channel(struct rashpa_call *call, void *arg)
 {
-	int err = rashpa_channel_prepare(call, arg);
-
-	return err ?: rashpa_channel_make(call, NULL, arg);
-}
-
-int rashpa_ioc_fpga_channel(struct rashpa_call *call, void *arg)
-{
+	/* NULL on /dev/rashpa/memory: a channel without a function */
 	struct rashpa_device *dev = call->obj;
 	int err;
 
 	err = rashpa_channel_prepare(call, arg);
 	if (err)
 		return err;
+	if (!dev)
+		return rashpa_channel_make(call, NULL, arg);
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;

@@ -3,7 +3,8 @@
  * Event channels: structs and locks. core/call.h has the order of the locks.
  *
  *   rashpa_channel.sources_lock	table of sources and groups, their life; process context
- *   rashpa_channel.wake_lock	one wake-up at a time; soft interrupt context
+ *   rashpa_channel.wake_lock	one wake-up at a time, so that a caller which finds none left
+ *				knows that all are done; soft interrupt context
  *   rashpa_channel.lock	queue, counters of sources, words, groups, eventfds; hard
  *				interrupt context. Each holder does a bounded amount of work
  *   rashpa_channel.read_lock	one reader at a time; process context
@@ -30,18 +31,12 @@ struct rashpa_channel;
 
 /* --------------------------------------------- events/notify.c --- */
 
-/**
- * struct rashpa_notifier - an eventfd that is signalled for each event
- * @channel: channel; its lock protects @entry and @owed, the rest never changes
- * @entry: in rashpa_channel.due while signals are due, else in rashpa_channel.notifiers
- * @ctx: eventfd; one reference
- * @owed: number of signals that are due
- */
+/* An eventfd that is signalled for each event. The channel's lock protects @entry and @owed. */
 struct rashpa_notifier {
 	struct rashpa_channel *channel;
-	struct list_head entry;
-	struct eventfd_ctx *ctx;
-	u32 owed;
+	struct list_head entry;		/* in channel->due with due signals, else in ->notifiers */
+	struct eventfd_ctx *ctx;	/* eventfd; one reference */
+	u32 owed;			/* number of signals that are due */
 };
 
 void rashpa_notifier_free(struct rashpa_notifier *n);
@@ -51,64 +46,39 @@ rashpa_handler rashpa_ioc_eventfd;
 
 struct rashpa_listener;
 
-/**
- * struct rashpa_watch - word of memory with a condition
- * @dmabuf: memory; one reference
- * @word: address in the kernel's mapping; devices and users write it at any time
- * @bits: 32 or 64
- * @condition: enum rashpa_condition
- * @mask: bits that count
- * @value: next value of the condition
- * @step: see RASHPA_CONDITION_REACHED
- * @counter: the word is a counter of 32 bits, and its position has 64
- * @max: greatest possible position
- * @last: position at the last check
- * @held: EQUAL, REACHED without a step: the condition was true at the last check
- * @ended: REACHED: no next value exists
- * @listener: source
- * @timer: with RASHPA_SOURCE_POLL
- * @period: requested nanoseconds
- * @period_now: nanoseconds, longer than @period where the budget needs it
- * @budget: thousandths of a CPU, 0 if @timer is not in use
- * @cost: moving average of the nanoseconds of a check
- * @looks: number of checks by @timer
- * @look_ns: their time
- * @since: time of creation
- * @charge: charge for the timer
- *
- * The channel's lock protects @value, @last, @held, @ended, @period_now, @cost, @looks, @look_ns
- * and each start of @timer. The rest is set before the source gets its first event.
+/*
+ * Word of memory with a condition. The channel's lock protects each start of @timer and the fields
+ * marked (lock). The rest is set before the source gets its first event.
  */
 struct rashpa_watch {
-	struct dma_buf *dmabuf;
-	const void *word;
-	u32 bits;
-	u32 condition;
-	u64 mask;
-	u64 value;
-	u64 step;
-	bool counter;
-	u64 max;
-	u64 last;
-	bool held;
-	bool ended;
-	struct rashpa_listener *listener;
-	struct hrtimer timer;
-	u64 period;
-	u64 period_now;
-	u32 budget;
-	u64 cost;
-	u64 looks;
-	u64 look_ns;
-	u64 since;
-	struct rashpa_charge charge;
+	struct dma_buf *dmabuf;		/* memory; one reference */
+	const void *word;		/* in the kernel's mapping; devices and users write it */
+	u32 bits;			/* 32 or 64 */
+	u32 condition;			/* enum rashpa_condition */
+	u64 mask;			/* bits that count */
+	u64 value;			/* next value of the condition (lock) */
+	u64 step;			/* see RASHPA_CONDITION_REACHED */
+	bool counter;			/* of 32 bits, whose position has 64 */
+	u64 max;			/* greatest possible position */
+	u64 last;			/* position at the last check (lock) */
+	bool held;			/* EQUAL, REACHED once: true at the last check (lock) */
+	bool ended;			/* REACHED: no next value exists (lock) */
+	struct rashpa_listener *listener;	/* source */
+	struct hrtimer timer;		/* with RASHPA_SOURCE_POLL */
+	u64 period;			/* requested nanoseconds */
+	u64 period_now;			/* nanoseconds, longer where the budget needs it (lock) */
+	u32 budget;			/* thousandths of a CPU, 0 without @timer */
+	u64 cost;			/* moving average of the nanoseconds of a check (lock) */
+	u64 looks;			/* number of checks by @timer (lock) */
+	u64 look_ns;			/* their time (lock) */
+	u64 since;			/* time of creation */
+	struct rashpa_charge charge;	/* for the timer */
 };
 
 struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 				      const struct rashpa_source_add *add, s32 device);
 bool rashpa_watch_look(struct rashpa_listener *l, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w);
-void rashpa_watch_rearm(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
 rashpa_handler rashpa_ioc_look;
 
@@ -116,44 +86,32 @@ rashpa_handler rashpa_ioc_look;
 
 struct rashpa_group;
 
-/**
- * struct rashpa_membership - source as a member of a group
- * @group: the group
- * @listener: the source
- * @counted: positions up to this one were counted as overruns or cannot become one
- * @overruns: stacks that lapped the consumer
- * @time: time of the last event
- *
- * rashpa_group.least has the position. The channel's lock protects the last three fields.
+/*
+ * Source as a member of a group. rashpa_group.least has the position. The channel's lock protects
+ * the last three fields.
  */
 struct rashpa_membership {
 	struct rashpa_group *group;
 	struct rashpa_listener *listener;
-	u64 counted;
-	u64 overruns;
-	u64 time;
+	u64 counted;			/* overruns up to here were counted, or cannot be */
+	u64 overruns;			/* stacks that lapped the consumer */
+	u64 time;			/* time of the last event */
 };
 
-/**
- * struct rashpa_group - group
- * @listener: entry of the channel's table: id, lost records, eventfd
- * @slots: see &struct rashpa_group_make
- * @full: see &struct rashpa_group_make; 0: not checked
- * @position: minimum of the positions of all members (channel lock)
- * @least: tree (channel lock): element i is the minimum of its children 2 i and 2 i + 1, and
- *	the positions of the members begin at @width
- * @width: power of two, at least @n
- * @n: number of members
- * @member: members
- */
+/* Group of sources; (lock): the channel's lock protects it. */
 struct rashpa_group {
+	/* entry in the channel's table: id, lost records, eventfd */
 	struct rashpa_listener *listener;
-	u64 slots;
-	u64 full;
-	u64 position;
+	u64 slots;			/* see &struct rashpa_group_make */
+	u64 full;			/* the same; 0: not checked */
+	u64 position;			/* minimum of the positions of all members (lock) */
+	/*
+	 * tree (lock): element i is the minimum of its children 2 i and 2 i + 1; positions of
+	 * members begin at @width
+	 */
 	u64 *least;
-	u32 width;
-	u32 n;
+	u32 width;			/* power of two, at least @n */
+	u32 n;				/* number of members */
 	struct rashpa_membership member[];
 };
 
@@ -162,118 +120,70 @@ rashpa_handler rashpa_ioc_group, rashpa_ioc_ack, rashpa_ioc_group_info;
 
 /* -------------------------------------------- events/channel.c --- */
 
-/**
- * struct rashpa_listener - source or group of a channel
- * @subscriber: subscription to an origin; not for software, polled words and groups
- * @channel: channel of the records
- * @dev: function of the source, one reference; or NULL
- * @holds_dev: @dev is not the channel's function, and the source holds it
- * @id: id in records, from 1 on; reused after the end
- * @kind: enum rashpa_source
- * @index: vector or map
- * @quiet: events only signal @notifier, and make no records
- * @one_shot: each event disarms the source
- * @disarmed: no event before RASHPA_IOC_ARM (channel lock)
- * @pending: the origin has fired meanwhile (channel lock)
- * @condition: decides whether an event of the origin is one of this source, and may replace its
- *	value; called with the channel's lock held. NULL: each event is one
- * @watch: LOCK: the word; or NULL
- * @group: GROUP: the group; or NULL
- * @membership: membership in a group, or NULL (sources_lock and channel lock)
- * @sequence: number of events, for sources that count their own (channel lock)
- * @time: time of the last event (channel lock)
- * @events: events since creation (channel lock)
- * @value: value of the last event (channel lock)
- * @lost: records that found no room (channel lock)
- * @notifier: eventfd of this source, or NULL (channel lock)
- * @charge: charge for the source
- *
- * Fields without a lock are set before the first event.
+/*
+ * Source or group of a channel. The channel's lock protects the fields marked (lock). The others
+ * are set before the first event.
  */
 struct rashpa_listener {
-	struct rashpa_subscriber subscriber;
+	struct rashpa_subscriber subscriber;	/* not for software, polled words and groups */
 	struct rashpa_channel *channel;
-	struct rashpa_device *dev;
-	bool holds_dev;
-	u32 id;
-	u32 kind;
-	u32 index;
-	bool quiet;
-	bool one_shot;
-	bool disarmed;
-	bool pending;
+	struct rashpa_device *dev;	/* its function, one reference; or NULL */
+	bool holds_dev;			/* @dev is not the channel's, and the source holds it */
+	u32 id;				/* in records, from 1 on; reused after the end */
+	u32 kind;			/* enum rashpa_source */
+	u32 index;			/* vector or map */
+	bool quiet;			/* events only signal @notifier, and make no records */
+	bool one_shot;			/* each event disarms the source */
+	bool disarmed;			/* no event before RASHPA_IOC_ARM (lock) */
+	bool pending;			/* the origin has fired meanwhile (lock) */
+	/*
+	 * With the channel's lock held: is this event of the origin one of the source? It may
+	 * replace @value. NULL: each event is one
+	 */
 	bool (*condition)(struct rashpa_listener *l, u64 *value);
-	struct rashpa_watch *watch;
-	struct rashpa_group *group;
-	struct rashpa_membership *membership;
-	u64 sequence;
-	u64 time;
-	u64 events;
-	u64 value;
-	u64 lost;
-	struct rashpa_notifier *notifier;
+	struct rashpa_watch *watch;	/* LOCK: the word; or NULL */
+	struct rashpa_group *group;	/* GROUP: the group; or NULL */
+	struct rashpa_membership *membership;	/* or NULL (sources_lock and lock) */
+	u64 sequence;			/* number of events, if it counts its own (lock) */
+	u64 time;			/* time of the last event (lock) */
+	u64 events;			/* events since creation (lock) */
+	u64 value;			/* value of the last event (lock) */
+	u64 lost;			/* records that found no room (lock) */
+	struct rashpa_notifier *notifier;	/* eventfd, or NULL (lock) */
 	struct rashpa_charge charge;
 };
 
-/**
- * struct rashpa_channel - queue of records
- * @dev: function, one reference; NULL: the channel belongs to none, and never ends
- * @end: subscription to the end of @dev
- * @sources_lock: protects @listeners and @software
- * @listeners: sources and groups by id - 1
- * @n_sources: size of @listeners
- * @software: source of kind SOFTWARE, or NULL
- * @read_lock: keeps readers apart, so that read() takes a record after it was copied
- * @wake_lock: keeps wake-ups apart, so that a caller which finds none left knows that all are done
- * @waker: tasklet that wakes readers and signals eventfds
- * @lock: protects the queue from @head to @notifiers, @due, listeners and groups
- * @head: records queued since the channel was made
- * @tail: last known position of the consumer
- * @gone: the function was removed
- * @new_records: readers were not woken for the last records
- * @notifier: eventfd for all sources, or NULL
- * @notifiers: eventfds without due signals
- * @due: eventfds with due signals, in their order
- * @wait: readers
- * @depth: records that the queue holds
- * @mask: number of elements of @records, a power of two, minus one
- * @ring: the queue as users map it read-only
- * @records: in @ring
- * @ring_size: bytes of @ring, whole pages
- * @consumer: position of the consumer; users write it, so it is untrusted
- * @consumer_size: bytes of @consumer, whole pages
- * @charge: charge for the channel and its queue
- */
+/* Queue of records. @lock protects the fields from @head to @due, listeners and groups. */
 struct rashpa_channel {
-	struct rashpa_device *dev;
-	struct rashpa_subscriber end;
-	struct mutex sources_lock;	/* listeners, software */
-	struct rashpa_listener **listeners;
-	u32 n_sources;
-	struct rashpa_listener *software;
-	struct mutex read_lock;		/* one reader at a time */
-	spinlock_t wake_lock;		/* wake-ups; soft interrupt */
-	struct tasklet_struct waker;
-	spinlock_t lock;		/* the queue; hard interrupt */
-	u64 head;
-	u64 tail;
-	bool gone;
-	bool new_records;
-	struct rashpa_notifier *notifier;
-	struct list_head notifiers;
-	struct list_head due;
-	wait_queue_head_t wait;
-	u32 depth;
-	u32 mask;
-	struct rashpa_ring *ring;
-	struct rashpa_event *records;
-	size_t ring_size;
-	struct rashpa_consumer *consumer;
-	size_t consumer_size;
+	struct rashpa_device *dev;	/* one reference; NULL: belongs to none, never ends */
+	struct rashpa_subscriber end;	/* subscription to the end of @dev */
+	struct mutex sources_lock;	/* @listeners and @software */
+	struct rashpa_listener **listeners;	/* sources and groups by id - 1 */
+	u32 n_sources;			/* size of @listeners */
+	struct rashpa_listener *software;	/* source of kind SOFTWARE, or NULL */
+	struct mutex read_lock;		/* one reader: read() takes a record after it was copied */
+	spinlock_t wake_lock;		/* one wake-up at a time; soft interrupt */
+	struct tasklet_struct waker;	/* wakes readers and signals eventfds */
+	spinlock_t lock;		/* hard interrupt */
+	u64 head;			/* records queued since the channel was made */
+	u64 tail;			/* last known position of the consumer */
+	bool gone;			/* the function was removed */
+	bool new_records;		/* readers were not woken for the last records */
+	struct rashpa_notifier *notifier;	/* eventfd for all sources, or NULL */
+	struct list_head notifiers;	/* eventfds without due signals */
+	struct list_head due;		/* eventfds with due signals, in their order */
+	wait_queue_head_t wait;		/* readers */
+	u32 depth;			/* records that the queue holds */
+	u32 mask;			/* elements of @records, a power of two, minus one */
+	struct rashpa_ring *ring;	/* the queue as users map it read-only */
+	struct rashpa_event *records;	/* in @ring */
+	size_t ring_size;		/* bytes of @ring, whole pages */
+	struct rashpa_consumer *consumer;	/* untrusted: users write it */
+	size_t consumer_size;		/* the same of @consumer */
 	struct rashpa_charge charge;
 };
 
-rashpa_handler rashpa_ioc_channel, rashpa_ioc_fpga_channel;
+rashpa_handler rashpa_ioc_channel;
 
 /* N of the channel's function, for traces and charges. */
 static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)

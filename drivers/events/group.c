@@ -105,26 +105,16 @@ static u64 rashpa_group_bytes(u32 n)
 	return struct_size(g, member, n) + 2 * roundup_pow_of_two(n) * sizeof(u64);
 }
 
-static void rashpa_group_free(struct rashpa_group *g)
-{
-	kvfree(g->least);
-	kvfree(g);
-}
-
 static struct rashpa_group *rashpa_group_new(const struct rashpa_group_make *arg)
 {
 	const u32 width = roundup_pow_of_two(arg->n_members);
 	struct rashpa_group *g;
 	u32 i;
 
-	g = kvzalloc(struct_size(g, member, arg->n_members), GFP_KERNEL_ACCOUNT);
+	g = kvzalloc(rashpa_group_bytes(arg->n_members), GFP_KERNEL_ACCOUNT);
 	if (!g)
 		return NULL;
-	g->least = kvcalloc(2 * width, sizeof(*g->least), GFP_KERNEL_ACCOUNT);
-	if (!g->least) {
-		rashpa_group_free(g);
-		return NULL;
-	}
+	g->least = (void *)&g->member[arg->n_members];
 	g->n = arg->n_members;
 	g->width = width;
 	g->slots = arg->slots;
@@ -182,7 +172,7 @@ out_charge:
 out_listener:
 	kfree(l);
 out_group:
-	rashpa_group_free(g);
+	kvfree(g);
 	return err;
 }
 
@@ -222,7 +212,7 @@ void rashpa_group_end(struct rashpa_listener *l)
 			g->member[i].listener->membership = NULL;
 		spin_unlock_irq(&l->channel->lock);
 	}
-	rashpa_group_free(g);
+	kvfree(g);
 	l->group = NULL;
 }
 

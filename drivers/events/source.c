@@ -162,16 +162,18 @@ static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel 
 }
 
 /*
- * The word may have changed, and its interrupt come, before the source subscribed. Without an event
- * now, producer and consumer could wait for each other.
+ * Start the timer of the word, if any. The word may have changed, and its interrupt come, before
+ * the source subscribed. Without an event now, producer and consumer could wait for each other.
  */
-static void rashpa_listener_catch_up(struct rashpa_listener *l)
+static void rashpa_listener_start(struct rashpa_listener *l)
 {
 	struct rashpa_channel *ch = l->channel;
 	u64 value;
 
 	spin_lock_irq(&ch->lock);
-	if (rashpa_watch_look(l, &value))
+	l->watch->since = ktime_get_ns();
+	rashpa_watch_start(l->watch);
+	if (l->subscriber.origin && rashpa_watch_look(l, &value))
 		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
 	rashpa_channel_wake_later(ch);
 	spin_unlock_irq(&ch->lock);
@@ -204,9 +206,7 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	if (l->kind == RASHPA_SOURCE_SOFTWARE)
 		ch->software = l;
 	if (l->watch)
-		rashpa_watch_start(l->watch);
-	if (l->watch && origin)
-		rashpa_listener_catch_up(l);
+		rashpa_listener_start(l);
 	return 0;
 }
 
@@ -264,16 +264,6 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 	return err;
 }
 
-/* LIST shows the vector or the memory of the source. */
-static void rashpa_listener_label(struct rashpa_listener *l)
-{
-	struct rashpa_info info = {};
-
-	if (l->watch)
-		rashpa_export_info(l->watch->dmabuf, &info);
-	rashpa_charge_label(&l->charge, l->index, info.out_name);
-}
-
 /* Condition of a source for one map. */
 static bool rashpa_source_of_map(struct rashpa_listener *l, u64 *value)
 {
@@ -285,6 +275,7 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 						   const struct rashpa_source_add *add)
 {
 	struct rashpa_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	struct rashpa_info info = {};
 	struct rashpa_watch *watch;
 	s32 device;
 	int err;
@@ -314,7 +305,10 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	}
 	if (add->kind == RASHPA_SOURCE_MAP && add->index)
 		l->condition = rashpa_source_of_map;
-	rashpa_listener_label(l);
+	/* LIST shows the vector or the memory of the source */
+	if (l->watch)
+		rashpa_export_info(l->watch->dmabuf, &info);
+	rashpa_charge_label(&l->charge, l->index, info.out_name);
 	return l;
 }
 
@@ -381,7 +375,10 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 	return err;
 }
 
-/* The origin, if any, and the channel are locked. Return: true if this made an event. */
+/*
+ * The origin, if any, and the channel are locked. Return: true if this made an event, which has
+ * disarmed the source again.
+ */
 static bool rashpa_listener_arm(struct rashpa_listener *l)
 {
 	u64 value = l->index;
@@ -391,10 +388,12 @@ static bool rashpa_listener_arm(struct rashpa_listener *l)
 		return false;
 	l->disarmed = false;
 	if (l->watch) {
-		if (!rashpa_watch_look(l, &value))
-			return false;
-		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
-		return true;
+		if (rashpa_watch_look(l, &value)) {
+			rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
+			return true;
+		}
+		rashpa_watch_start(l->watch);
+		return false;
 	}
 	if (!l->pending)
 		return false;
@@ -403,19 +402,15 @@ static bool rashpa_listener_arm(struct rashpa_listener *l)
 	return true;
 }
 
-/* The origin, if any, is locked. @armed: the source was disarmed, and is armed now. */
-static bool rashpa_listener_rearm(struct rashpa_listener *l, bool *armed)
+/* The origin, if any, is locked. */
+static bool rashpa_listener_rearm(struct rashpa_listener *l)
 {
 	struct rashpa_channel *ch = l->channel;
 	unsigned long flags;
 	bool event;
 
 	spin_lock_irqsave(&ch->lock, flags);
-	*armed = l->disarmed;
 	event = rashpa_listener_arm(l);
-	*armed &= !l->disarmed;
-	if (l->watch && *armed)
-		rashpa_watch_rearm(l->watch);
 	rashpa_channel_wake_later(ch);
 	spin_unlock_irqrestore(&ch->lock, flags);
 	return event;
@@ -428,17 +423,15 @@ static bool rashpa_listener_rearm(struct rashpa_listener *l, bool *armed)
 static bool rashpa_source_arm(struct rashpa_listener *l)
 {
 	struct rashpa_origin *origin = l->subscriber.origin;
-	bool event, armed;
+	bool event;
 
-	if (origin) {
-		spin_lock_irq(&origin->lock);
-		event = rashpa_listener_rearm(l, &armed);
-		if (armed)
-			rashpa_origin_unmask(origin);
-		spin_unlock_irq(&origin->lock);
-	} else {
-		event = rashpa_listener_rearm(l, &armed);
-	}
+	if (!origin)
+		return rashpa_listener_rearm(l);
+	spin_lock_irq(&origin->lock);
+	event = rashpa_listener_rearm(l);
+	if (!event)
+		rashpa_origin_mask(origin, false);
+	spin_unlock_irq(&origin->lock);
 	return event;
 }
 

@@ -285,19 +285,8 @@ out_free:
 	return ERR_PTR(err);
 }
 
-/*
- * Start the timer, if any. The source is in the channel, whose sources_lock is held: that keeps
- * rashpa_watch_rearm() away.
- */
+/* Start the timer, if any, again or for the first time. */
 void rashpa_watch_start(struct rashpa_watch *w)
-{
-	w->since = ktime_get_ns();
-	if (w->budget)
-		hrtimer_start(&w->timer, ns_to_ktime(w->period), HRTIMER_MODE_REL);
-}
-
-/* Restart the timer, if any, as in rashpa_watch_tick(). */
-void rashpa_watch_rearm(struct rashpa_watch *w)
 {
 	lockdep_assert_held(&w->listener->channel->lock);
 	if (w->budget)

@@ -439,7 +439,7 @@ struct rashpa_remove {
 /** enum rashpa_state - state of a bound function */
 enum rashpa_state {
 	RASHPA_STATE_READY = 0,	/* the function can do DMA */
-	/* did not become idle in time, or does not answer: no bus mastering until RESET or a bind */
+	/* not idle in time, or does not answer: no bus mastering until RESET or the next bind */
 	RASHPA_STATE_STUCK = 1,
 };
 
@@ -1263,9 +1263,9 @@ enum rashpa_device_event {
  * All timers together take no more than the module parameter ``poll_budget``. A source keeps its
  * part until it is deleted or its channel is closed, even after the removal of the function.
  *
- * With RASHPA_SOURCE_ONE_SHOT each event disarms the source until RASHPA_IOC_ARM. A vector is masked
- * while all its sources are disarmed, so a board can interrupt as often as it likes. The next
- * record has everything since the last event: LOCK as the difference of values, VECTOR of
+ * With RASHPA_SOURCE_ONE_SHOT each event disarms the source until RASHPA_IOC_ARM. A vector is
+ * masked while all its sources are disarmed, so a board can interrupt as often as it likes. The
+ * next record has everything since the last event: LOCK as the difference of values, VECTOR of
  * sequences; interrupts during the mask count as one. Such a source is no member of a group.
  *
  * Errors: EINVAL (also: neither @device nor the channel has a function, and the source needs one),
@@ -1350,9 +1350,9 @@ struct rashpa_arm {
  * @id: id of a source or group, or 0 for the whole channel
  *
  * Each source has one eventfd, and the channel has one. A second call replaces the first. For one
- * signal after several stacks use RASHPA_CONDITION_REACHED with a step. Records are queued anyway. The eventfd of the channel counts records, with the lost ones, so a
- * RASHPA_SOURCE_QUIET source signals only its eventfd. OVERRUN and FULL signal only the eventfd of
- * the channel.
+ * signal after several stacks use RASHPA_CONDITION_REACHED with a step. Records are queued anyway.
+ * The eventfd of the channel counts records, with the lost ones, so a RASHPA_SOURCE_QUIET source
+ * signals only its own. OVERRUN and FULL signal only that of the channel.
  *
  * At the removal of the channel's function the kernel signals all its eventfds once more: read()
  * or &struct rashpa_ring.gone reports it. RASHPA_SOURCE_DEVICE reports the removal of another
@@ -1423,20 +1423,12 @@ struct rashpa_group_make {
 	__u32 __reserved;
 };
 
-/**
- * struct rashpa_ack - RASHPA_IOC_ACK: acknowledge stacks of a group
- * @head: no flags
- * @id: id of the group
- * @__reserved: must be zero
- * @position: all stacks up to this one may be overwritten
- *
- * The same as a store to &struct rashpa_consumer.ack, without a mapping.
- */
+/** struct rashpa_ack - RASHPA_IOC_ACK: the same as a store to &struct rashpa_consumer.ack */
 struct rashpa_ack {
-	struct rashpa_head head;
-	__u32 id;
-	__u32 __reserved;
-	__aligned_u64 position;
+	struct rashpa_head head;	/* no flags */
+	__u32 id;			/* id of the group */
+	__u32 __reserved;		/* must be zero */
+	__aligned_u64 position;		/* all stacks up to this one may be overwritten */
 };
 
 /** struct rashpa_member_info - state of a member of a group */
@@ -1499,14 +1491,12 @@ struct rashpa_signal {
  * @value: see enum rashpa_source
  * @lost: records of this source that this channel had no room for, so far
  *
- * A later kernel may add fields at the end. read() returns whole records, as many as fit, of the
- * size that RASHPA_IOC_CHANNEL_MAKE asked for. &struct rashpa_ring.record_size is independent of
- * that. read() blocks until a record comes unless O_NONBLOCK is set (EAGAIN, also while another
- * thread reads). A buffer shorter than one record: EINVAL. poll() reports POLLIN for records. After
- * RASHPA_DEVICE_EVENT_GONE of the channel's function poll() reports POLLHUP and POLLERR, and read()
- * of the empty queue ENODEV. When the queue is full, the new record is dropped and counted. PCI may
- * merge interrupts: @sequence counts those that arrived. A lock slot counts the stacks that
- * hardware wrote.
+ * read() returns whole records, as many as fit, of the size that RASHPA_IOC_CHANNEL_MAKE asked for;
+ * &struct rashpa_ring.record_size is independent of that. It blocks until a record comes unless
+ * O_NONBLOCK is set (EAGAIN, also while another thread reads). A buffer shorter than one record:
+ * EINVAL. poll() reports POLLIN for records. After RASHPA_DEVICE_EVENT_GONE of the channel's
+ * function poll() reports POLLHUP and POLLERR, and read() of the empty queue ENODEV. When the queue
+ * is full, the new record is lost. PCI may merge interrupts: @sequence counts those that arrived.
  */
 struct rashpa_event {
 	__aligned_u64 sequence;
