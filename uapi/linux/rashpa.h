@@ -43,13 +43,13 @@
  *   elements that it does not know. Without elements it ignores pointer and size.
  * - A missing file descriptor is -1, so set it also in a zeroed struct. A field that is described
  *   with a flag or kind must be 0 without it. Output indices (NUMA node, BAR, N of fpgaN) are -1
- *   for none or not known. Ids (of sources, groups, maps) begin at 1. An ``out_pid`` is 0 if the
- *   caller's namespace does not see the process. ``bdf`` is domain << 16 | bus << 8 | devfn.
+ *   for none or not known. Ids (of sources, groups, maps) begin at 1. Ids of processes are 0 if the
+ *   caller's namespace does not see them. A ``bdf`` is domain << 16 | bus << 8 | devfn.
  * - File descriptors are created close-on-exec. Texts end in NUL.
  * - Times have a suffix: ``_ns``, ``_us``, ``_ms``. Points in time are CLOCK_MONOTONIC. Lengths,
  *   sizes and offsets are bytes.
- * - Limits ``_MAX``, ``_MIN`` and ``_DEFAULT`` may become more generous in later kernels. Sizes of
- *   arrays in structs do not change.
+ * - Limits ``_MAX`` and ``_MIN`` may become more generous in later kernels. Sizes of arrays in
+ *   structs do not change.
  * - The struct must be writable even without output fields; this is checked first. If it becomes
  *   unwritable during the call, EFAULT is returned at the end. Then a new fd and its object
  *   are gone, but objects with a name or an id (a named buffer, a source) exist and can be removed.
@@ -149,7 +149,7 @@ enum rashpa_cache {
  * of it gives a function the bus address of slot 0.
  *
  * If the machine's DMA is not coherent with CPU caches (x86's is), bracket CPU accesses with
- * DMA_BUF_IOCTL_SYNC on the dma-buf. mmap() of a page with a memory error fails with EHWPOISON.
+ * DMA_BUF_IOCTL_SYNC on the dma-buf. mmap() of a range with a damaged page fails with EHWPOISON.
  *
  * Errors: EPERM (the node was opened read-only), EEXIST (name), ENOMEM (see RASHPA_IOC_QUERY),
  * ENOSPC (no minor number is free), EOPNOTSUPP (no such backend or cache mode here), EDQUOT (module
@@ -510,7 +510,10 @@ struct rashpa_profile_window {
 enum rashpa_step_op {
 	/* write the masked bits of @value, keep the others; a mask of all ones: without reading */
 	RASHPA_STEP_WRITE = 1,
-	/* wait for (register & mask) == @value; all ones, if not @value: it does not answer */
+	/*
+	 * wait until (register & mask) == value; a function that reads all ones does not answer,
+	 * unless @value is all ones
+	 */
 	RASHPA_STEP_WAIT = 2,
 };
 
