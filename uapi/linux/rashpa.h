@@ -886,7 +886,7 @@ enum rashpa_class {
 #define RASHPA_MAP_DEVICE	_BITUL(0)	/* device memory only, else EREMOTEIO */
 #define RASHPA_MAP_PIN		_BITUL(2)	/* the memory stays where it is */
 
-#define RASHPA_MAPPED_REMAPPED	_BITUL(0)	/* the driver mapped its BAR in the IOMMU */
+#define RASHPA_MAPPED_REMAPPED	_BITUL(0)	/* the exporter's BAR was mapped in the IOMMU */
 #define RASHPA_MAPPED_COHERENT	_BITUL(1)	/* HOST or IOVA, but device or CXL memory */
 
 /**
