@@ -142,20 +142,17 @@ int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_tabl
 		return err;
 	fetch->about = *in;
 	kvfree(in);
-	if (!f->n_fields || f->n_fields > RASHPA_FETCH_FIELDS_MAX)
-		return rashpa_fail(call, -EINVAL, "a descriptor of %u fields: must be 1 to %u",
-				   f->n_fields, RASHPA_FETCH_FIELDS_MAX);
-	if (!f->n_registers || f->n_registers > RASHPA_FETCH_REGISTERS_MAX)
-		return rashpa_fail(call, -EINVAL,
-				   "%u parts of registers describe a ring: must be 1 to %u",
-				   f->n_registers, RASHPA_FETCH_REGISTERS_MAX);
-	err = rashpa_copy(call, &fetch->fields, f->fields, f->n_fields, f->field_size, clear);
-	return err ?: rashpa_copy(call, &fetch->registers, f->registers, f->n_registers,
-				  f->register_size, clear);
+	return rashpa_number_check(call, f->n_fields, 1, RASHPA_FETCH_FIELDS_MAX,
+				   "fields of a descriptor") ?:
+	       rashpa_number_check(call, f->n_registers, 1, RASHPA_FETCH_REGISTERS_MAX,
+				   "parts of registers describe a ring") ?:
+	       rashpa_copy(call, &fetch->fields, f->fields, f->n_fields, f->field_size, clear) ?:
+	       rashpa_copy(call, &fetch->registers, f->registers, f->n_registers,
+			   f->register_size, clear);
 }
 
 static int rashpa_field_flags(struct rashpa_call *call, const struct rashpa_fetch_field *f,
-			      const char *what, u32 i, bool descriptor)
+			      const char *what, bool descriptor)
 {
 	const u32 some = RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST | RASHPA_FIELD_NOT_LAST;
 	u32 all = 0;
@@ -177,45 +174,48 @@ static int rashpa_field_flags(struct rashpa_call *call, const struct rashpa_fetc
 			break;
 		fallthrough;
 	default:
-		return rashpa_fail(call, -EINVAL, "%s %u: kind %u is not defined there", what, i,
+		return rashpa_fail(call, -EINVAL, "%s: kind %u is not defined there", what,
 				   f->kind);
 	}
 	if (f->flags & ~all || hweight32(f->flags & some) > 1)
-		return rashpa_fail(call, -EINVAL, "%s %u: flags 0x%x are not for its kind", what,
-				   i, f->flags);
+		return rashpa_fail(call, -EINVAL, "%s: flags 0x%x are not for its kind", what,
+				   f->flags);
 	return 0;
 }
 
 static int rashpa_field_check(struct rashpa_call *call, const struct rashpa_fetch_field *f,
-			      const char *what, u32 i, u32 size, bool descriptor)
+			      u32 i, u32 size, bool descriptor)
 {
-	int err = rashpa_field_flags(call, f, what, i, descriptor);
+	char what[24];
+	int err;
 
+	snprintf(what, sizeof(what), "%s %u", descriptor ? "field" : "register", i);
+	err = rashpa_field_flags(call, f, what, descriptor);
 	if (err)
 		return err;
 	if (f->__reserved || (descriptor && f->clear))
-		return rashpa_fail(call, -EINVAL, "%s %u: a reserved field is not zero", what, i);
+		return rashpa_fail(call, -EINVAL, "%s: a reserved field is not zero", what);
 	if (f->bits != 32 && f->bits != 64)
-		return rashpa_fail(call, -EINVAL, "%s %u: a word of %u bits: must be 32 or 64",
-				   what, i, f->bits);
+		return rashpa_fail(call, -EINVAL, "%s: a word of %u bits: must be 32 or 64", what,
+				   f->bits);
 	if (!IS_ALIGNED(f->offset, f->bits / 8) || f->offset > size ||
 	    f->bits / 8 > size - f->offset)
 		return rashpa_fail(call, -EINVAL,
-				   "%s %u: the word at %u of %u bits is unaligned or not inside %u bytes",
-				   what, i, f->offset, f->bits, size);
+				   "%s: the word at %u of %u bits is unaligned or not inside %u bytes",
+				   what, f->offset, f->bits, size);
 	if (!f->width || f->shift >= f->bits || f->width > f->bits - f->shift)
 		return rashpa_fail(call, -EINVAL,
-				   "%s %u: %u bits from bit %u on are not inside a word of %u bits",
-				   what, i, f->width, f->shift, f->bits);
+				   "%s: %u bits from bit %u on are not inside a word of %u bits",
+				   what, f->width, f->shift, f->bits);
 	if (f->unit > 63 || (f->unit && f->kind == RASHPA_FETCH_CONSTANT))
-		return rashpa_fail(call, -EINVAL, "%s %u: a unit of 2^%u is not possible", what, i,
+		return rashpa_fail(call, -EINVAL, "%s: a unit of 2^%u is not possible", what,
 				   f->unit);
 	if (f->kind == RASHPA_FETCH_CONSTANT ? f->value & ~rashpa_field_mask(f) : f->value)
 		return rashpa_fail(call, -EINVAL,
-				   "%s %u: the value 0x%llx is wider than %u bits, or its kind takes none",
-				   what, i, f->value, f->width);
+				   "%s: the value 0x%llx is wider than %u bits, or its kind takes none",
+				   what, f->value, f->width);
 	if (f->bits == 32 && f->clear > U32_MAX)
-		return rashpa_fail(call, -EINVAL, "%s %u: clear is wider than the word", what, i);
+		return rashpa_fail(call, -EINVAL, "%s: clear is wider than the word", what);
 	return 0;
 }
 
@@ -266,15 +266,12 @@ static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetch
 {
 	const struct rashpa_fetch *f = &fetch->about;
 	DECLARE_BITMAP(bits, RASHPA_DESCRIPTOR_SIZE_MAX * 8) = { };
-	bool length;
 	int err;
 	u32 i;
 
 	for (i = 0; i < f->n_fields; i++) {
-		err = rashpa_field_check(call, &fetch->fields[i], "field", i, f->descriptor_size,
-					 true);
-		if (!err)
-			err = rashpa_field_claim(call, &fetch->fields[i], i, bits);
+		err = rashpa_field_check(call, &fetch->fields[i], i, f->descriptor_size, true) ?:
+		      rashpa_field_claim(call, &fetch->fields[i], i, bits);
 		if (err)
 			return err;
 	}
@@ -287,19 +284,12 @@ static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetch
 	if (f->flags & RASHPA_FETCH_CLOSED && !fetch->chained)
 		return rashpa_fail(call, -EINVAL,
 				   "a closed ring of descriptors that do not lead to the next one");
-	length = rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_LENGTH);
-	if (length && f->segment_size)
-		return rashpa_fail(call, -EINVAL,
-				   "descriptors have a length, and a segment_size of 0x%llx: one of the two",
-				   f->segment_size);
-	if (!length && (!is_power_of_2(f->segment_size) || f->segment_size < SZ_4K))
-		return rashpa_fail(call, -EINVAL,
-				   "descriptors have no length, and a segment_size of 0x%llx: must be a power of two, at least 4096",
-				   f->segment_size);
-	return 0;
+	return rashpa_length_check(call, "descriptors",
+				   rashpa_fields_have(fetch->fields, f->n_fields,
+						      RASHPA_FETCH_LENGTH), f->segment_size);
 }
 
-static int rashpa_registers_check(struct rashpa_call *call, const struct rashpa_fetching *fetch)
+static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetching *fetch)
 {
 	const struct rashpa_fetch_field *r = fetch->registers;
 	const struct rashpa_fetch *f = &fetch->about;
@@ -307,7 +297,7 @@ static int rashpa_registers_check(struct rashpa_call *call, const struct rashpa_
 	u32 i;
 
 	for (i = 0; i < f->n_registers; i++) {
-		err = rashpa_field_check(call, &r[i], "register", i, f->stride, false);
+		err = rashpa_field_check(call, &r[i], i, f->stride, false);
 		if (err)
 			return err;
 		if (i && rashpa_same_word(&r[i], &r[i - 1]) && r[i].clear)
@@ -323,24 +313,17 @@ static int rashpa_registers_check(struct rashpa_call *call, const struct rashpa_
 int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
 {
 	struct rashpa_fetch *f = &fetch->about;
-	int err;
 
 	if (f->flags & ~RASHPA_FETCH_CLOSED)
 		return rashpa_fail(call, -EINVAL, "the ring has an undefined flag 0x%x", f->flags);
-	if (!f->stride || f->stride > SZ_4K || !IS_ALIGNED(f->stride, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL,
-				   "a stride of %u: must be a multiple of 4 up to 4096", f->stride);
 	if (!f->descriptor_size || f->descriptor_size > RASHPA_DESCRIPTOR_SIZE_MAX ||
 	    !IS_ALIGNED(f->descriptor_size, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
 				   "a descriptor of %u bytes: must be a multiple of 4 up to %u",
 				   f->descriptor_size, RASHPA_DESCRIPTOR_SIZE_MAX);
-	if (f->max_descriptors > RASHPA_DESCRIPTORS_MAX)
-		return rashpa_fail(call, -EINVAL,
-				   "a ring of %u descriptors: at most %u are possible",
-				   f->max_descriptors, RASHPA_DESCRIPTORS_MAX);
-	err = rashpa_descriptor_check(call, fetch);
-	return err ?: rashpa_registers_check(call, fetch);
+	return rashpa_number_check(call, f->max_descriptors, 0, RASHPA_DESCRIPTORS_MAX,
+				   "descriptors of a ring") ?:
+	       rashpa_descriptor_check(call, fetch) ?: rashpa_place_check(call, fetch);
 }
 
 /* ------------------------------------------------------------ memory ---- */

@@ -24,6 +24,7 @@ int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 			 struct rashpa_profile *profile)
 {
 	struct rashpa_profile_engine *in;
+	char what[32];
 	int err;
 	u32 i;
 
@@ -37,13 +38,9 @@ int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 		err = -ENOMEM;
 	for (i = 0; i < profile->n_engines && !err; i++) {
 		profile->engines[i].about = in[i];
-		if (in[i].n_steps > RASHPA_ENGINE_STEPS_MAX) {
-			err = rashpa_fail(call, -EINVAL,
-					  "engine %u: %u steps, at most %u are possible", i,
-					  in[i].n_steps, RASHPA_ENGINE_STEPS_MAX);
-			break;
-		}
-		err = rashpa_sequence_fetch(call, &profile->engines[i].quiesce, in[i].steps,
+		snprintf(what, sizeof(what), "steps of engine %u", i);
+		err = rashpa_number_check(call, in[i].n_steps, 0, RASHPA_ENGINE_STEPS_MAX, what) ?:
+		      rashpa_sequence_fetch(call, &profile->engines[i].quiesce, in[i].steps,
 					    in[i].n_steps, in[i].step_size);
 	}
 	kvfree(in);
@@ -56,33 +53,23 @@ static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *de
 {
 	const struct rashpa_profile_engine *e = &profile->engines[i].about, *other;
 	const struct rashpa_profile_table *t = profile->table;
-	const struct rashpa_profile_window *w;
+	char what[RASHPA_PROFILE_NAME_SIZE + 16];
 	u32 j, same = 0;
+	int err;
 
-	if (!IS_ALIGNED(offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL,
-				   "engine %s: bounds at 0x%llx: not a multiple of 4", e->name,
-				   offset);
-	if (!rashpa_bar_range_ok(dev, e->bar, offset, sizeof(u32)))
-		return rashpa_fail(call, -ERANGE, "engine %s: bounds at 0x%llx are outside BAR %u",
-				   e->name, offset, e->bar);
+	snprintf(what, sizeof(what), "engine %s, bounds", e->name);
+	err = rashpa_registers_check(call, dev, what, e->bar, offset, sizeof(u32), profile, 0);
+	if (err)
+		return err;
 	if (t->bar == e->bar && rashpa_ranges_overlap(t->offset, t->length, offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL, "engine %s: bounds at 0x%llx are in the table",
-				   e->name, offset);
-	w = rashpa_profile_overlap(profile, 0, e->bar, offset, sizeof(u32));
-	if (w)
-		return rashpa_fail(call, -EINVAL,
-				   "engine %s: the window %s holds its bounds, which only the kernel may access",
-				   e->name, w->name);
+		return rashpa_fail(call, -EINVAL, "%s: 0x%llx is in the table", what, offset);
 	for (j = 0; j <= i; j++) {
 		other = &profile->engines[j].about;
 		if (other->bar == e->bar)
 			same += (other->first_offset == offset) + (other->limit_offset == offset);
 	}
 	if (same > 1)
-		return rashpa_fail(call, -EINVAL,
-				   "engine %s: the register at 0x%llx is named twice for bounds",
-				   e->name, offset);
+		return rashpa_fail(call, -EINVAL, "%s: 0x%llx is named twice", what, offset);
 	return 0;
 }
 
@@ -111,37 +98,11 @@ static int rashpa_engine_range_check(struct rashpa_call *call, const struct rash
 	return 0;
 }
 
-static int rashpa_engine_steps_check(struct rashpa_call *call, struct rashpa_device *dev,
-				     const struct rashpa_profile *profile,
-				     const struct rashpa_engine *engine)
-{
-	const struct rashpa_profile_engine *e = &engine->about;
-	char prefix[RASHPA_PROFILE_NAME_SIZE + 16];
-	const struct rashpa_profile_window *w;
-	u32 i;
-	int err;
-
-	if (e->count && !e->n_steps)
-		return rashpa_fail(call, -EINVAL,
-				   "engine %s: has entries, but no quiesce sequence", e->name);
-	snprintf(prefix, sizeof(prefix), "engine %s, ", e->name);
-	err = rashpa_sequence_check(call, dev, prefix, &engine->quiesce);
-	for (i = 0; i < e->n_steps && !err; i++) {
-		w = rashpa_profile_overlap(profile, RASHPA_PWINDOW_USER,
-					   engine->quiesce.step[i].bar,
-					   engine->quiesce.step[i].offset, sizeof(u32));
-		if (w)
-			err = rashpa_fail(call, -EINVAL,
-					  "engine %s, step %u: the window %s is for users and contains the register",
-					  e->name, i, w->name);
-	}
-	return err;
-}
-
 static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *dev,
 			       const struct rashpa_profile *profile, u32 i)
 {
 	const struct rashpa_profile_engine *e = &profile->engines[i].about;
+	char prefix[RASHPA_PROFILE_NAME_SIZE + 16];
 	u32 j;
 	int err;
 
@@ -153,12 +114,17 @@ static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *d
 			return rashpa_fail(call, -EINVAL, "engine %s: named twice", e->name);
 	if (e->flags & ~RASHPA_PENGINE_OPTIONAL)
 		return rashpa_fail(call, -EINVAL, "engine %s: undefined flag", e->name);
+	if (e->count && !e->n_steps)
+		return rashpa_fail(call, -EINVAL,
+				   "engine %s: has entries, but no quiesce sequence", e->name);
 	err = rashpa_engine_range_check(call, profile, i);
 	if (!err)
 		err = rashpa_bound_check(call, dev, profile, i, e->first_offset);
 	if (!err)
 		err = rashpa_bound_check(call, dev, profile, i, e->limit_offset);
-	return err ?: rashpa_engine_steps_check(call, dev, profile, &profile->engines[i]);
+	snprintf(prefix, sizeof(prefix), "engine %s, ", e->name);
+	return err ?: rashpa_sequence_check(call, dev, prefix, &profile->engines[i].quiesce,
+					    profile);
 }
 
 /* Check engines after the windows, the sequence and the table of their profile. */

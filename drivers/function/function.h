@@ -339,7 +339,7 @@ int rashpa_sequence_stop(const struct rashpa_sequence *s, ktime_t end);
 int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from, u32 n,
 			  u32 size);
 int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
-			  const struct rashpa_sequence *s);
+			  const struct rashpa_sequence *s, const struct rashpa_profile *profile);
 int rashpa_sequence_map(struct rashpa_device *dev, struct rashpa_sequence *s);
 void rashpa_sequence_free(struct rashpa_device *dev, struct rashpa_sequence *s);
 bool rashpa_profile_answers(struct rashpa_device *dev);
@@ -349,6 +349,11 @@ int rashpa_device_stop(struct rashpa_device *dev);
 
 /* ------------------------------------------- function/layout.c --- */
 
+int rashpa_number_check(struct rashpa_call *call, u64 n, u32 min, u32 max, const char *what);
+int rashpa_registers_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what,
+			   u32 bar, u64 offset, u64 length, const struct rashpa_profile *profile,
+			   u32 flags);
+int rashpa_length_check(struct rashpa_call *call, const char *what, bool length, u64 segment_size);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary, u64 alignment);
 const struct rashpa_profile_window *

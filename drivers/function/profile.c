@@ -14,6 +14,7 @@ static int rashpa_pwindow_check(struct rashpa_call *call,
 				const struct rashpa_profile_window *windows, u32 i)
 {
 	const struct rashpa_profile_window *w = &windows[i];
+	char what[RASHPA_PROFILE_NAME_SIZE + 16];
 	u32 j;
 	int err;
 
@@ -35,44 +36,32 @@ static int rashpa_pwindow_check(struct rashpa_call *call,
 		return rashpa_fail(call, -EINVAL,
 				   "window %s: offset and length must be whole pages",
 				   w->name);
-	if (!rashpa_bar_is_memory(dev, w->bar))
-		return rashpa_fail(call, -ERANGE, "window %s: BAR %u is not a memory BAR",
-				   w->name, w->bar);
-	if (!rashpa_bar_range_ok(dev, w->bar, w->offset, w->length))
-		return rashpa_fail(call, -ERANGE,
-				   "window %s: 0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
-				   w->name, w->offset, w->length, w->bar,
-				   (u64)pci_resource_len(dev->pdev, w->bar));
-	return 0;
+	snprintf(what, sizeof(what), "window %s", w->name);
+	return rashpa_registers_check(call, dev, what, w->bar, w->offset, w->length, NULL, 0);
 }
 
 static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
 			      struct rashpa_profile *profile)
 {
 	const struct rashpa_profile_table *t = profile->table;
-	const struct rashpa_profile_window *w;
+	const u32 stride = profile->layout.stride;
+	int err;
 
 	if (!t)
 		return 0;
 	if (t->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field of the table is not zero");
-	if (!t->length || !IS_ALIGNED(t->offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL,
-				   "the table at 0x%llx of 0x%llx bytes must be aligned to 4 and not empty",
-				   t->offset, t->length);
-	if (!rashpa_bar_range_ok(dev, t->bar, t->offset, t->length))
-		return rashpa_fail(call, -ERANGE,
-				   "the table at 0x%llx of 0x%llx bytes is outside BAR %u",
-				   t->offset, t->length, t->bar);
+	err = rashpa_registers_check(call, dev, "the table", t->bar, t->offset, t->length, profile,
+				     RASHPA_PWINDOW_USER);
+	if (err)
+		return err;
 	/* entries are numbered by 32 bits, and the whole table is mapped */
 	if (t->length > U32_MAX)
 		return rashpa_fail(call, -EINVAL, "a table of 0x%llx bytes: must be below 4 GiB",
 				   t->length);
-	w = rashpa_profile_overlap(profile, RASHPA_PWINDOW_USER, t->bar, t->offset, t->length);
-	if (w)
+	if (!stride || stride > SZ_4K || !IS_ALIGNED(stride, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
-				   "window %s: is for users, but overlaps the address table",
-				   w->name);
+				   "a stride of %u: must be a multiple of 4 up to 4096", stride);
 	if (profile->layout.flags & RASHPA_LAYOUT_WRITE_ONLY && !profile->quiesce.n)
 		return rashpa_fail(call, -EINVAL,
 				   "a write-only table needs a quiesce sequence, whose last register is read instead");
@@ -82,15 +71,18 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 
 static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_profile_set *p)
 {
-	if (p->n_windows > RASHPA_PROFILE_WINDOWS_MAX)
-		return rashpa_fail(call, -EINVAL, "%u windows, at most %u are possible",
-				   p->n_windows, RASHPA_PROFILE_WINDOWS_MAX);
-	if (p->n_steps > RASHPA_PROFILE_STEPS_MAX)
-		return rashpa_fail(call, -EINVAL, "%u steps, at most %u are possible",
-				   p->n_steps, RASHPA_PROFILE_STEPS_MAX);
-	if (p->n_engines > RASHPA_PROFILE_ENGINES_MAX)
-		return rashpa_fail(call, -EINVAL, "%u engines, at most %u are possible",
-				   p->n_engines, RASHPA_PROFILE_ENGINES_MAX);
+	int err = rashpa_number_check(call, p->n_windows, 0, RASHPA_PROFILE_WINDOWS_MAX,
+				      "windows") ?:
+		  rashpa_number_check(call, p->n_steps, 0, RASHPA_PROFILE_STEPS_MAX, "steps") ?:
+		  rashpa_number_check(call, p->n_engines, 0, RASHPA_PROFILE_ENGINES_MAX,
+				      "engines") ?:
+		  rashpa_number_check(call, p->quiesce_us, 0, RASHPA_QUIESCE_US_MAX,
+				      "microseconds of a quiesce sequence") ?:
+		  rashpa_number_check(call, p->dma_bits ?: RASHPA_DMA_BITS, 24, 64,
+				      "bits of a DMA mask");
+
+	if (err)
+		return err;
 	if (p->n_engines && (!p->table || !p->n_steps))
 		return rashpa_fail(call, -EINVAL,
 				   "engines without %s: they need a table and a quiesce sequence of the whole function",
@@ -99,13 +91,6 @@ static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_p
 	if (p->__reserved || (!p->table && p->table_size))
 		return rashpa_fail(call, -EINVAL,
 				   "a reserved field is not zero, or a table has a size but no address");
-	if (p->dma_bits && (p->dma_bits < 24 || p->dma_bits > 64))
-		return rashpa_fail(call, -EINVAL, "a DMA mask of %u bits: must be 24 to 64",
-				   p->dma_bits);
-	if (p->quiesce_us > RASHPA_QUIESCE_US_MAX)
-		return rashpa_fail(call, -EINVAL,
-				   "a quiesce sequence of %u microseconds: at most %u are possible",
-				   p->quiesce_us, RASHPA_QUIESCE_US_MAX);
 	return rashpa_limits_check(call, p->max_segment, p->boundary, p->alignment);
 }
 
@@ -199,7 +184,7 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 		if (err)
 			return err;
 	}
-	err = rashpa_sequence_check(call, dev, "", &profile->quiesce);
+	err = rashpa_sequence_check(call, dev, "", &profile->quiesce, NULL);
 	if (!err)
 		err = rashpa_table_check(call, dev, profile);
 	return err ?: rashpa_engines_check(call, dev, profile);

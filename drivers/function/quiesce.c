@@ -136,59 +136,46 @@ int rashpa_sequence_map(struct rashpa_device *dev, struct rashpa_sequence *s)
 }
 
 static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev,
-			     const char *prefix, const struct rashpa_profile_step *s, u32 i)
+			     const char *what, const struct rashpa_profile_step *s,
+			     const struct rashpa_profile *profile)
 {
-	if (s->op != RASHPA_STEP_WRITE && s->op != RASHPA_STEP_WAIT)
-		return rashpa_fail(call, -EINVAL, "%sstep %u: operation %u is not defined",
-				   prefix, i, s->op);
+	const bool wait = s->op == RASHPA_STEP_WAIT;
+
+	if (!wait && s->op != RASHPA_STEP_WRITE)
+		return rashpa_fail(call, -EINVAL, "%s: operation %u is not defined", what, s->op);
 	if (s->__reserved)
-		return rashpa_fail(call, -EINVAL, "%sstep %u: a reserved field is not zero",
-				   prefix, i);
-	if (s->op == RASHPA_STEP_WAIT &&
-	    (!s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX))
+		return rashpa_fail(call, -EINVAL, "%s: a reserved field is not zero", what);
+	if (wait ? !s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX : s->timeout_us)
 		return rashpa_fail(call, -EINVAL,
-				   "%sstep %u: time limit must be 1 to %u microseconds",
-				   prefix, i, RASHPA_QUIESCE_US_MAX);
-	if (s->op == RASHPA_STEP_WAIT && s->value & ~s->mask)
-		return rashpa_fail(call, -EINVAL, "%sstep %u: waits for bits outside its mask",
-				   prefix, i);
-	if (s->op == RASHPA_STEP_WRITE && s->timeout_us)
-		return rashpa_fail(call, -EINVAL, "%sstep %u: a write has no time limit",
-				   prefix, i);
-	if (!IS_ALIGNED(s->offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL,
-				   "%sstep %u: offset 0x%llx is not a multiple of 4",
-				   prefix, i, s->offset);
-	if (!rashpa_bar_range_ok(dev, s->bar, s->offset, sizeof(u32)))
-		return rashpa_fail(call, -ERANGE, "%sstep %u: 0x%llx is outside BAR %u",
-				   prefix, i, s->offset, s->bar);
-	return 0;
+				   "%s: a wait has a time limit of 1 to %u microseconds, a write has no time limit",
+				   what, RASHPA_QUIESCE_US_MAX);
+	if (wait && s->value & ~s->mask)
+		return rashpa_fail(call, -EINVAL, "%s: waits for bits outside its mask", what);
+	return rashpa_registers_check(call, dev, what, s->bar, s->offset, sizeof(u32), profile,
+				      RASHPA_PWINDOW_USER);
 }
 
 /*
  * @prefix begins each error sentence. The last step must be a WAIT for at least one bit: a write is
- * posted, and an empty mask always matches.
+ * posted, and an empty mask always matches. Unless @profile is NULL, its windows for users contain
+ * no register of a step.
  */
 int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
-			  const struct rashpa_sequence *s)
+			  const struct rashpa_sequence *s, const struct rashpa_profile *profile)
 {
-	const struct rashpa_profile_step *last;
+	char what[RASHPA_PROFILE_NAME_SIZE + 32];
 	u32 i;
-	int err;
+	int err = 0;
 
-	for (i = 0; i < s->n; i++) {
-		err = rashpa_step_check(call, dev, prefix, &s->step[i], i);
-		if (err)
-			return err;
+	for (i = 0; i < s->n && !err; i++) {
+		snprintf(what, sizeof(what), "%sstep %u", prefix, i);
+		err = rashpa_step_check(call, dev, what, &s->step[i], profile);
 	}
-	if (!s->n)
-		return 0;
-	last = &s->step[s->n - 1];
-	if (last->op != RASHPA_STEP_WAIT || !last->mask)
-		return rashpa_fail(call, -EINVAL,
-				   "%sstep %u: the last step must wait for a bit that says that nothing is in flight",
-				   prefix, s->n - 1);
-	return 0;
+	if (!err && s->n && (s->step[i - 1].op != RASHPA_STEP_WAIT || !s->step[i - 1].mask))
+		err = rashpa_fail(call, -EINVAL,
+				  "%s: the last step must wait for a bit that says that nothing is in flight",
+				  what);
+	return err;
 }
 
 /*

@@ -4,6 +4,7 @@
  * registers.
  * test: tier=check where=root seconds=2 run=build/selftests/units/descriptors_unit
  */
+#include "../../drivers/function/layout.c"
 #include "../../drivers/function/descriptors.c"
 #include "unit.h"
 #include "layouts.h"
@@ -131,15 +132,13 @@ static const struct {
 	const char *word;	/* NULL: the check accepts it */
 } changes[] = {
 	{ F(flags), 2, "flag 0x2" }, { F(flags), RASHPA_FETCH_CLOSED, "closed" },
-	{ F(stride), 0, "stride of 0" }, { F(stride), 30, "stride of 30" },
-	{ F(stride), 4096, NULL }, { F(stride), 4100, "stride of 4100" },
-	{ F(stride), 16, NULL }, { F(stride), 12, "register 2" }, { F(stride), ~0U, "stride" },
+	{ F(stride), 4096, NULL }, { F(stride), 16, NULL }, { F(stride), 12, "register 2" },
 	{ F(descriptor_size), 0, "0 bytes" }, { F(descriptor_size), 18, "18 bytes" },
 	{ F(descriptor_size), 16, NULL }, { F(descriptor_size), 12, "field 2" },
 	{ F(descriptor_size), 256, NULL }, { F(descriptor_size), 260, "260 bytes" },
 	{ F(descriptor_size), ~0U, "bytes" }, { F(max_descriptors), 1 << 24, NULL },
 	{ F(max_descriptors), (1 << 24) + 1, "16777217" },
-	{ F(segment_size), 4096, "one of the two" },
+	{ F(segment_size), 4096, "must be 0" },
 	{ D(1, kind), 0, "field 1: kind 0" }, { D(1, kind), 8, "field 1: kind 8" },
 	{ D(1, kind), RASHPA_FETCH_INDEX, "no length" },
 	{ D(0, kind), RASHPA_FETCH_SUM, "no address" },

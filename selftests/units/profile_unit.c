@@ -13,8 +13,8 @@
 })
 static s64 now;
 
-#include "../../drivers/function/quiesce.c"
 #include "../../drivers/function/layout.c"
+#include "../../drivers/function/quiesce.c"
 #include "../../drivers/function/profile.c"
 #include "unit.h"
 
@@ -94,20 +94,20 @@ TEST(steps, "steps of a quiesce sequence are checked")
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		s[1] = rows[i].s;
-		ANSWERS(rashpa_sequence_check(&call, &dev, "", &all), rows[i].err, rows[i].word);
+		ANSWERS(rashpa_sequence_check(&call, &dev, "", &all, NULL), rows[i].err, rows[i].word);
 		CHECK(!rows[i].err || strstr(call.reason, "step 1"), "row %zu: %s", i, call.reason);
 	}
 	s[1] = s[0];
 	all.n = 2;
-	ANSWERS(rashpa_sequence_check(&call, &dev, "engine e: ", &all), -EINVAL,
+	ANSWERS(rashpa_sequence_check(&call, &dev, "engine e: ", &all, NULL), -EINVAL,
 		"engine e: step 1: the last");
 	s[1] = s[2];
 	s[1].mask = 0;
-	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all), -EINVAL, "step 1: the last");
+	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all, NULL), -EINVAL, "step 1: the last");
 	all.n = 0;
-	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all), 0, "");
+	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all, NULL), 0, "");
 	all = (struct rashpa_sequence) { .step = s + 2, .n = 1 };
-	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all), 0, "");
+	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all, NULL), 0, "");
 }
 
 static int run(const struct rashpa_profile_step *in, u32 n, s64 us)
@@ -319,10 +319,11 @@ TEST(table, "a table is checked, and overlaps no window for users")
 		{ { .offset = 0, .length = U64_MAX }, -ERANGE, "outside" },
 		{ { .offset = 0, .length = 4, .bar = 1 }, -ERANGE, "BAR 1" },
 		{ { .offset = 0, .length = 0 }, -EINVAL, "not empty" },
-		{ { .offset = 2, .length = 4 }, -EINVAL, "aligned" },
+		{ { .offset = 2, .length = 4 }, -EINVAL, "multiple of 4" },
 		{ { .offset = 0, .length = 4, .__reserved = 1 }, -EINVAL, "reserved" },
 		{ { .offset = 0, .length = 4, .fetch = 8 }, -EINVAL, "fetch" },
 	};
+	static const u32 strides[] = { 4096, 0, 2, 33, 4100, ~0U, ~3U };
 	struct rashpa_profile_window w[] = {
 		WINDOW("root", 0, BAR),
 		WINDOW("user", 0x2000, 0x1000, .flags = RASHPA_PWINDOW_USER),
@@ -343,8 +344,11 @@ TEST(table, "a table is checked, and overlaps no window for users")
 	profile.layout.flags = RASHPA_LAYOUT_WRITE_ONLY;
 	ANSWERS(rashpa_table_check(&call, &dev, &profile), -EINVAL, "write-only");
 	profile.layout.flags = 0;
-	profile.layout.stride = 0;
-	ANSWERS(rashpa_table_check(&call, &dev, &profile), -EINVAL, "stride");
+	for (i = 0; i < ARRAY_SIZE(strides); i++) {
+		profile.layout.stride = strides[i];
+		ANSWERS(rashpa_table_check(&call, &dev, &profile), i ? -EINVAL : 0,
+			i ? "stride of " : "");
+	}
 }
 
 /* -------------------------------------------------------------- limits ---- */
