@@ -28,19 +28,17 @@
 /**
  * struct rashpa_descriptors - ring of a map
  * @size: bytes of a descriptor
- * @room: number of descriptors
- * @per: descriptors of each piece; the last piece may have fewer
+ * @per: descriptors of each piece
  * @written: number of written descriptors, counted from the first one (hw_lock)
  * @n_pieces: number of allocated pieces
  * @piece: allocations that are contiguous for the function
  */
 struct rashpa_descriptors {
 	u32 size;
-	u32 room;
 	u32 per;
 	u32 written;
 	u32 n_pieces;
-	struct {
+	struct rashpa_ring_piece {
 		void *cpu;
 		dma_addr_t bus;
 	} piece[];
@@ -60,19 +58,14 @@ static u64 rashpa_field_mask(const struct rashpa_fetch_field *f)
 	return GENMASK_ULL(f->width - 1, 0);
 }
 
-static bool rashpa_field_absent(const struct rashpa_fetch_field *f, const struct rashpa_values *v)
-{
-	return (f->flags & RASHPA_FIELD_FIRST && !v->first) ||
-	       (f->flags & RASHPA_FIELD_LAST && !v->last) ||
-	       (f->flags & RASHPA_FIELD_NOT_LAST && v->last);
-}
-
 /* Bits of the field, shifted to their place in the word. */
 static u64 rashpa_field_bits(const struct rashpa_fetch_field *f, const struct rashpa_values *v)
 {
 	u64 value = f->kind == RASHPA_FETCH_CONSTANT ? f->value : v->of[f->kind];
 
-	if (rashpa_field_absent(f, v))
+	if ((f->flags & RASHPA_FIELD_FIRST && !v->first) ||
+	    (f->flags & RASHPA_FIELD_LAST && !v->last) ||
+	    (f->flags & RASHPA_FIELD_NOT_LAST && v->last))
 		return 0;
 	value = (value >> f->unit) - !!(f->flags & RASHPA_FIELD_MINUS_ONE);
 	return (value & rashpa_field_mask(f)) << f->shift;
@@ -328,14 +321,9 @@ int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
 
 /* ------------------------------------------------------------ memory ---- */
 
-static u32 rashpa_piece_count(const struct rashpa_descriptors *ring, u32 i)
+static size_t rashpa_piece_size(const struct rashpa_descriptors *ring)
 {
-	return min(ring->per, ring->room - i * ring->per);
-}
-
-static size_t rashpa_piece_size(const struct rashpa_descriptors *ring, u32 i)
-{
-	return PAGE_ALIGN((size_t)rashpa_piece_count(ring, i) * ring->size);
+	return PAGE_ALIGN((size_t)ring->per * ring->size);
 }
 
 static void *rashpa_descriptor(const struct rashpa_descriptors *ring, u32 i)
@@ -351,38 +339,36 @@ static u64 rashpa_descriptor_bus(const struct rashpa_descriptors *ring, u32 i)
 static void rashpa_ring_free(struct device *d, struct rashpa_descriptors *ring)
 {
 	while (ring->n_pieces--) {
-		dma_free_coherent(d, rashpa_piece_size(ring, ring->n_pieces),
-				  ring->piece[ring->n_pieces].cpu,
+		dma_free_coherent(d, rashpa_piece_size(ring), ring->piece[ring->n_pieces].cpu,
 				  ring->piece[ring->n_pieces].bus);
 		cond_resched();
 	}
 	kvfree(ring);
 }
 
-/* Allocate zeroed pieces of @per descriptors each. */
-static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, u32 room, u32 per)
+/* Allocate zeroed pieces of one size, with at most @most descriptors each. */
+static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, u32 room, u32 most)
 {
+	const u32 per = DIV_ROUND_UP(room, DIV_ROUND_UP(room, most));
 	const u32 pieces = DIV_ROUND_UP(room, per);
 	struct rashpa_descriptors *ring;
 	int err = 0;
-	u32 i;
 
 	ring = kvzalloc(struct_size(ring, piece, pieces), GFP_KERNEL_ACCOUNT);
 	if (!ring)
 		return ERR_PTR(-ENOMEM);
 	ring->size = size;
-	ring->room = room;
 	ring->per = per;
-	for (i = 0; i < pieces && !err; i++) {
-		ring->piece[i].cpu = dma_alloc_coherent(d, rashpa_piece_size(ring, i),
-							&ring->piece[i].bus,
-							GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
-							__GFP_RETRY_MAYFAIL);
-		if (!ring->piece[i].cpu)
+	while (ring->n_pieces < pieces && !err) {
+		struct rashpa_ring_piece *p = &ring->piece[ring->n_pieces];
+
+		p->cpu = dma_alloc_coherent(d, rashpa_piece_size(ring), &p->bus,
+					    GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
+					    __GFP_RETRY_MAYFAIL);
+		ring->n_pieces += !!p->cpu;
+		if (!p->cpu)
 			err = -ENOMEM;
-		else
-			ring->n_pieces++;
-		if (!err && signal_pending(current))
+		else if (signal_pending(current))
 			err = -EINTR;
 		cond_resched();
 	}
@@ -403,7 +389,7 @@ static struct rashpa_descriptors *rashpa_ring_find(struct pci_dev *pdev, u32 siz
 	if (!chained)
 		return rashpa_ring_alloc(d, size, room, room);
 	do {
-		ring = rashpa_ring_alloc(d, size, room, min_t(size_t, piece / size, room));
+		ring = rashpa_ring_alloc(d, size, room, piece / size);
 		piece /= 2;
 	} while (ring == ERR_PTR(-ENOMEM) && piece >= PAGE_SIZE);
 	return ring;
@@ -496,32 +482,23 @@ static const char * const rashpa_kind_names[] = {
 };
 
 /*
- * Check that the segments from @from to before @end fit into descriptors. @sum: bytes of the
- * segments before @from, then before @end. Return: 0, -EINVAL, -EOVERFLOW.
+ * Check that a segment fits into a descriptor. @sum: bytes of the segments before. Return: 0,
+ * -EOVERFLOW.
  */
-int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
-		      u64 *sum)
+int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 i, u64 sum)
 {
 	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
-	const u64 size = fetch->about.segment_size;
 	struct rashpa_values v;
-	u32 i, lost;
+	u32 lost;
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	for (i = from; i < end; i++) {
-		if (size && map->table->segment[i].length != size)
-			return rashpa_fail(call, -EINVAL,
-					   "segment %u has 0x%llx bytes, a descriptor without a length covers 0x%llx: map segments of that size",
-					   i, map->table->segment[i].length, size);
-		rashpa_fetch_values(map, i, *sum, &v);
-		lost = rashpa_fields_lost(fetch->fields, fetch->about.n_fields, &v);
-		if (lost)
-			return rashpa_fail(call, -EOVERFLOW,
-					   "descriptor %u: %s is wider than its field or not a multiple of its unit: change segments in the profile",
-					   i, rashpa_kind_names[lost]);
-		*sum += map->table->segment[i].length;
-	}
-	return 0;
+	rashpa_fetch_values(map, i, sum, &v);
+	lost = rashpa_fields_lost(fetch->fields, fetch->about.n_fields, &v);
+	if (!lost)
+		return 0;
+	return rashpa_fail(call, -EOVERFLOW,
+			   "descriptor %u: %s is wider than its field or not a multiple of its unit: change segments in the profile",
+			   i, rashpa_kind_names[lost]);
 }
 
 /* Can the registers describe the ring of a valid map? Return: 0 or -EOVERFLOW. */
@@ -541,14 +518,18 @@ int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_ma
 	return 0;
 }
 
-/* Compose a descriptor on the stack, so that the ring is written once and in order. */
-static void rashpa_descriptor_write(const struct rashpa_map *map, u32 i, u64 sum)
+/*
+ * Write the descriptor after the last written one, whose segment fits: composed on the stack, so
+ * that the ring is written once and in order. @sum: bytes of the segments before.
+ */
+void rashpa_fetch_write(struct rashpa_map *map, u32 i, u64 sum)
 {
 	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
 	__le64 image[RASHPA_DESCRIPTOR_SIZE_MAX / sizeof(__le64)];
 	struct rashpa_values v;
 	u32 j;
 
+	lockdep_assert_held(&map->dev->hw_lock);
 	memset(image, 0, map->ring->size);
 	rashpa_fetch_values(map, i, sum, &v);
 	for (j = 0; j < fetch->about.n_fields; j++) {
@@ -561,24 +542,7 @@ static void rashpa_descriptor_write(const struct rashpa_map *map, u32 i, u64 sum
 			((__le32 *)image)[f->offset / sizeof(__le32)] |= cpu_to_le32(bits);
 	}
 	memcpy(rashpa_descriptor(map->ring, i), image, map->ring->size);
-}
-
-/*
- * Write the next @most descriptors at most, whose segments fit. @sum: bytes of the written
- * segments. Return: true when the ring is complete.
- */
-bool rashpa_fetch_more(struct rashpa_map *map, u32 most, u64 *sum)
-{
-	struct rashpa_descriptors *ring = map->ring;
-	const u32 end = min(map->table->count, ring->written + most);
-
-	lockdep_assert_held(&map->dev->hw_lock);
-	while (ring->written < end) {
-		rashpa_descriptor_write(map, ring->written, *sum);
-		*sum += map->table->segment[ring->written].length;
-		ring->written++;
-	}
-	return end == map->table->count;
+	map->ring->written = i + 1;
 }
 
 static void rashpa_register_write(void __iomem *regs, const struct rashpa_fetch_field *f, u64 word)
@@ -632,19 +596,11 @@ void rashpa_fetch_clear(struct rashpa_map *map)
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	for (i = 0; i < ring->written; i += n) {
-		n = min(rashpa_piece_count(ring, i / ring->per), ring->written - i);
+		n = min(ring->per - i % ring->per, ring->written - i);
 		/* up to half a GiB: reschedule in between */
 		n = min_t(u32, n, SZ_64K / ring->size);
-		n = min(n, ring->per - i % ring->per);
 		memset(rashpa_descriptor(ring, i), 0, (size_t)n * ring->size);
 		cond_resched();
 	}
 	ring->written = 0;
-}
-
-/* Offset in a table entry of the register to read to find out whether the function answers. */
-u32 rashpa_fetch_register(struct rashpa_device *dev)
-{
-	lockdep_assert_held(&dev->hw_lock);
-	return dev->profile.fetch.registers[0].offset;
 }

@@ -381,7 +381,6 @@ int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_tabl
 int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch);
 void rashpa_fetch_free(struct rashpa_fetching *fetch);
 void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs);
-u32 rashpa_fetch_register(struct rashpa_device *dev);
 
 /* ------------------------------------------ function/profile.c --- */
 

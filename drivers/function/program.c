@@ -11,62 +11,48 @@
 
 /* -------------------------------------------------------- entries ---- */
 
-static void rashpa_entry_write(void __iomem *entry, const struct rashpa_layout *l, u32 offset,
+static void rashpa_field_write(void __iomem *entry, const struct rashpa_layout *l, u32 offset,
 			       u32 bits, u64 value)
 {
 	const u32 upper = l->flags & RASHPA_LAYOUT_UPPER_FIRST ? 0 : sizeof(u32);
 
-	if (bits == 32) {
+	if (bits == 32)
 		writel(value, entry + offset);
+	if (bits != 64)
 		return;
-	}
 	writel(lower_32_bits(value), entry + offset + sizeof(u32) - upper);
 	writel(upper_32_bits(value), entry + offset + upper);
 }
 
-/* Clear the control field; without one, length 0 makes an entry invalid. */
-static void rashpa_entry_invalidate(void __iomem *entry, const struct rashpa_layout *l)
+/* Write the field that makes an entry valid: the control field, or without one the length. */
+static void rashpa_entry_validate(void __iomem *entry, const struct rashpa_layout *l, u64 length)
 {
 	if (l->control_bits)
-		writel(l->control_clear, entry + l->control_offset);
+		writel(length ? l->control_set : l->control_clear, entry + l->control_offset);
 	else
-		rashpa_entry_write(entry, l, l->length_offset, l->length_bits, 0);
-	/* invalid before the address changes */
-	wmb();
+		rashpa_field_write(entry, l, l->length_offset, l->length_bits, length);
 }
 
 /*
- * Make the entry valid last: the function must never see half an entry. The barriers are needed,
- * because the table may be write-combined: x86 has one cache mode for a range, and a window may
- * have chosen it.
+ * Set an entry, or clear it if @s is empty. The function must never see half an entry: it is
+ * invalid first and valid last. The barriers are needed, because the table may be write-combined:
+ * x86 has one cache mode for a range, and a window may have chosen it.
  */
-static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
-			     const struct rashpa_segment *s, u64 sum)
+static void rashpa_entry_write(void __iomem *entry, const struct rashpa_layout *l,
+			       const struct rashpa_segment *s, u64 sum)
 {
-	rashpa_entry_invalidate(entry, l);
-	rashpa_entry_write(entry, l, l->address_offset, l->address_bits, s->address);
-	if (l->sum_bits)
-		rashpa_entry_write(entry, l, l->sum_offset, l->sum_bits, sum);
-	if (!l->control_bits)
-		/* address and sum before the length, which makes it valid */
-		wmb();
-	if (l->length_bits)
-		rashpa_entry_write(entry, l, l->length_offset, l->length_bits, s->length);
-	if (l->control_bits) {
-		/* the other fields before the control field */
-		wmb();
-		writel(l->control_set, entry + l->control_offset);
-	}
-}
-
-static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *l)
-{
-	rashpa_entry_invalidate(entry, l);
-	rashpa_entry_write(entry, l, l->address_offset, l->address_bits, 0);
-	if (l->length_bits)
-		rashpa_entry_write(entry, l, l->length_offset, l->length_bits, 0);
-	if (l->sum_bits)
-		rashpa_entry_write(entry, l, l->sum_offset, l->sum_bits, 0);
+	rashpa_entry_validate(entry, l, 0);
+	/* invalid before the address changes */
+	wmb();
+	rashpa_field_write(entry, l, l->address_offset, l->address_bits, s->address);
+	rashpa_field_write(entry, l, l->sum_offset, l->sum_bits, sum);
+	if (l->control_bits)
+		rashpa_field_write(entry, l, l->length_offset, l->length_bits, s->length);
+	if (!s->length)
+		return;
+	/* the other fields before the one that makes it valid */
+	wmb();
+	rashpa_entry_validate(entry, l, s->length);
 }
 
 /* Entry @i of the table; hw_lock held, and the profile has a table. */
@@ -89,7 +75,8 @@ static u32 rashpa_entries(const struct rashpa_device *dev)
  */
 static int rashpa_entries_flush(struct rashpa_device *dev, u32 i)
 {
-	const u32 at = dev->profile.fetch.fields ? rashpa_fetch_register(dev) :
+	/* of a ring, the register that is written first */
+	const u32 at = dev->profile.fetch.fields ? dev->profile.fetch.registers[0].offset :
 					   dev->profile.layout.address_offset;
 	bool ones;
 
@@ -103,19 +90,19 @@ static int rashpa_entries_flush(struct rashpa_device *dev, u32 i)
 /* hw_lock stays held until all entries are cleared: nothing may be unmapped before. */
 static int rashpa_entries_clear(struct rashpa_device *dev, u32 first, u32 n)
 {
+	static const struct rashpa_segment none;
 	u32 i;
 
 	lockdep_assert_held(&dev->hw_lock);
-	if (!n)
-		return 0;
 	for (i = 0; i < n; i++) {
 		if (dev->profile.fetch.fields)
 			rashpa_fetch_forget(dev, rashpa_entry(dev, first + i));
 		else
-			rashpa_entry_clear(rashpa_entry(dev, first + i), &dev->profile.layout);
+			rashpa_entry_write(rashpa_entry(dev, first + i), &dev->profile.layout,
+					   &none, 0);
 		cond_resched();
 	}
-	return rashpa_entries_flush(dev, first);
+	return n ? rashpa_entries_flush(dev, first) : 0;
 }
 
 /*
@@ -160,34 +147,24 @@ int rashpa_table_clear(struct rashpa_device *dev)
 /* Number of entries written per hold of hw_lock. */
 #define RASHPA_PROGRAM_BATCH	1024
 
-static int rashpa_program_fits(struct rashpa_call *call, const struct rashpa_map *map)
+/* Check that a segment fits into an entry. @sum: bytes of the segments before. */
+static int rashpa_entry_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 i, u64 sum)
 {
 	const struct rashpa_layout *l = &map->dev->profile.layout;
-	u64 sum = 0;
-	u32 i;
+	const struct rashpa_segment *s = &map->table->segment[i];
 
-	for (i = 0; i < map->table->count; i++) {
-		const struct rashpa_segment *s = &map->table->segment[i];
-
-		if (l->address_bits == 32 && s->address + s->length - 1 > U32_MAX)
-			return rashpa_fail(call, -EOVERFLOW,
-					   "segment %u is above 4 GiB, but the address field has 32 bits: set dma_bits to 32 in the profile",
-					   i);
-		if (l->length_bits == 32 && s->length > U32_MAX)
-			return rashpa_fail(call, -EOVERFLOW,
-					   "segment %u has 4 GiB or more, but the length field has 32 bits: set max_segment",
-					   i);
-		if (l->segment_size && s->length != l->segment_size)
-			return rashpa_fail(call, -EINVAL,
-					   "segment %u has 0x%llx bytes, but an entry without a length covers 0x%llx: map segments of that size",
-					   i, s->length, l->segment_size);
-		if (l->sum_bits == 32 && sum > U32_MAX)
-			return rashpa_fail(call, -EOVERFLOW,
-					   "segment %u is at offset 0x%llx of the map, but the sum field has 32 bits: map less at a time",
-					   i, sum);
-		sum += s->length;
-		cond_resched();
-	}
+	if (l->address_bits == 32 && s->address + s->length - 1 > U32_MAX)
+		return rashpa_fail(call, -EOVERFLOW,
+				   "segment %u is above 4 GiB, but the address field has 32 bits: set dma_bits to 32 in the profile",
+				   i);
+	if (l->length_bits == 32 && s->length > U32_MAX)
+		return rashpa_fail(call, -EOVERFLOW,
+				   "segment %u has 4 GiB or more, but the length field has 32 bits: set max_segment",
+				   i);
+	if (l->sum_bits == 32 && sum > U32_MAX)
+		return rashpa_fail(call, -EOVERFLOW,
+				   "segment %u is at offset 0x%llx of the map, but the sum field has 32 bits: map less at a time",
+				   i, sum);
 	return 0;
 }
 
@@ -257,9 +234,51 @@ static int rashpa_program_check_engine(struct rashpa_call *call, const struct ra
 	return rashpa_map_check_others(call, map, engine);
 }
 
+/* Progress of a PROGRAM call, which releases hw_lock between batches. */
+struct rashpa_program_run {
+	u32 resets;
+	u64 generation;
+	u32 written;
+	u64 sum;
+	bool done;
+};
+
+/* Check all segments before the old entries are cleared. */
+static int rashpa_program_fits(struct rashpa_call *call, struct rashpa_map *map,
+			       struct rashpa_program_run *run)
+{
+	const bool fetched = map->dev->profile.fetch.fields;
+	u32 i = 0, count, end;
+	u64 sum = 0;
+	int err = 0;
+
+	do {
+		rashpa_hw_lock(map->dev);
+		if (!i) {
+			run->resets = map->dev->resets;
+			run->generation = map->table->generation;
+		}
+		count = map->table->count;
+		end = min(count, i + RASHPA_PROGRAM_BATCH);
+		if (map->table->generation != run->generation ||
+		    map->table->state != RASHPA_MAP_STATE_VALID)
+			err = rashpa_program_stale(call);
+		else if (!i && fetched)
+			err = rashpa_fetch_fits_registers(call, map);
+		for (; i < end && !err; i++) {
+			err = fetched ? rashpa_fetch_fits(call, map, i, sum) :
+					rashpa_entry_fits(call, map, i, sum);
+			sum += map->table->segment[i].length;
+		}
+		mutex_unlock(&map->dev->hw_lock);
+		cond_resched();
+	} while (i < count && !err);
+	return err;
+}
+
 /* Clear the old entries and reserve new ones, which are still empty. */
-static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map, u32 first,
-			       bool reprogram)
+static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
+			       const struct rashpa_program_run *run, u32 first, bool reprogram)
 {
 	struct rashpa_device *dev = map->dev;
 	const bool fetched = dev->profile.fetch.fields;
@@ -272,11 +291,8 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 		return rashpa_fail(call, -ERANGE,
 				   "%u %s from entry %u on exceed the %u entries of the table",
 				   entries, fetched ? "ring" : "segments", first, all);
-	if (map->table->state != RASHPA_MAP_STATE_VALID)
+	if (map->table->generation != run->generation)
 		return rashpa_program_stale(call);
-	err = fetched ? rashpa_fetch_fits_registers(call, map) : rashpa_program_fits(call, map);
-	if (err)
-		return err;
 	err = rashpa_program_free(call, map, first, entries);
 	if (err)
 		return err;
@@ -299,14 +315,6 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	return 0;
 }
 
-/* Progress of a PROGRAM call, which releases hw_lock between batches. */
-struct rashpa_program_run {
-	u32 resets;
-	u64 generation;
-	u64 sum;
-	bool done;
-};
-
 /*
  * Write the next batch of entries. map->entries counts them even if the function does not answer:
  * it may have received them. Since the last batch the map may have ended or moved, or a reset may
@@ -315,7 +323,7 @@ struct rashpa_program_run {
 static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 			       struct rashpa_program_run *run)
 {
-	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
+	const u32 end = min(map->table->count, run->written + RASHPA_PROGRAM_BATCH);
 	const bool fetched = map->dev->profile.fetch.fields;
 
 	lockdep_assert_held(&map->dev->hw_lock);
@@ -324,48 +332,26 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	if (map->dev->resets != run->resets)
 		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: try again",
 				   map->dev->id);
+	for (; run->written < end; run->written++) {
+		const struct rashpa_segment *s = &map->table->segment[run->written];
+
+		if (fetched)
+			rashpa_fetch_write(map, run->written, run->sum);
+		else
+			rashpa_entry_write(rashpa_entry(map->dev, map->first + map->entries++),
+					   &map->dev->profile.layout, s, run->sum);
+		run->sum += s->length;
+	}
+	run->done = end == map->table->count;
+	if (fetched && !run->done)
+		return 0;
 	if (fetched) {
-		run->done = rashpa_fetch_more(map, RASHPA_PROGRAM_BATCH, &run->sum);
-		if (!run->done)
-			return 0;
 		rashpa_fetch_point(map, rashpa_entry(map->dev, map->first));
 		map->entries = 1;
-	} else {
-		run->done = end == map->table->count;
-	}
-	while (!fetched && map->entries < end) {
-		const struct rashpa_segment *s = &map->table->segment[map->entries];
-
-		rashpa_entry_set(rashpa_entry(map->dev, map->first + map->entries),
-				 &map->dev->profile.layout, s, run->sum);
-		run->sum += s->length;
-		map->entries++;
 	}
 	if (rashpa_entries_flush(map->dev, map->first))
 		return rashpa_program_unresponsive(call, map);
 	return 0;
-}
-
-/* Check all segments before the old entries are cleared; in batches, like rashpa_program(). */
-static int rashpa_program_ring_fits(struct rashpa_call *call, struct rashpa_map *map,
-				    const struct rashpa_program_run *run)
-{
-	u32 from, end, count;
-	u64 sum = 0;
-	int err = 0;
-
-	for (from = 0, count = 1; from < count && !err; from = end) {
-		rashpa_hw_lock(map->dev);
-		count = map->table->count;
-		end = min(count, from + RASHPA_PROGRAM_BATCH);
-		if (map->table->generation != run->generation || !count)
-			err = rashpa_program_stale(call);
-		else
-			err = rashpa_fetch_fits(call, map, from, end, &sum);
-		mutex_unlock(&map->dev->hw_lock);
-		cond_resched();
-	}
-	return err;
 }
 
 static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
@@ -379,15 +365,11 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 	/* ended after rashpa_program_room() */
 	if (fetched && (map->ended || !map->ring))
 		return rashpa_program_stale(call);
-	rashpa_hw_lock(map->dev);
-	run.resets = map->dev->resets;
-	run.generation = map->table->generation;
-	mutex_unlock(&map->dev->hw_lock);
-	err = fetched ? rashpa_program_ring_fits(call, map, &run) : 0;
+	err = rashpa_program_fits(call, map, &run);
 	if (err)
 		return err;
 	rashpa_hw_lock(map->dev);
-	err = rashpa_program_move(call, map, p->first, reprogram);
+	err = rashpa_program_move(call, map, &run, p->first, reprogram);
 	mutex_unlock(&map->dev->hw_lock);
 	for (; !err && !run.done; cond_resched()) {
 		rashpa_hw_lock(map->dev);

@@ -135,6 +135,7 @@ TEST(layouts, "invalid layouts are refused")
 
 /* ------------------------------------------------------------- entries ---- */
 
+static const struct rashpa_segment none;
 static const struct rashpa_segment one = { .address = 0x123456789000, .length = 0x6789a000 };
 
 /* Check that each write, in order, is that of the row. */
@@ -164,20 +165,20 @@ static const struct rashpa_layout upper_first = {
 TEST(entry, "an entry is written in order, and valid last")
 {
 	n_writes = 0;
-	rashpa_entry_set(memory, &usual, &one, 0xabcdef0123);
+	rashpa_entry_write(memory, &usual, &one, 0xabcdef0123);
 	WROTE("64 bits", { 16, 0 }, { BARRIER, 0 }, { 0, 0x56789000 }, { 4, 0x1234 },
 	      { 24, 0xcdef0123 }, { 28, 0xab }, { 8, 0x6789a000 }, { 12, 0 }, { BARRIER, 0 },
 	      { 16, 1 });
-	rashpa_entry_set(memory, &narrow, &one, 0x1000);
+	rashpa_entry_write(memory, &narrow, &one, 0x1000);
 	WROTE("32 bits", { 0, 0x10 }, { BARRIER, 0 }, { 16, 0x56789000 }, { 8, 0x1000 },
 	      { 4, 0x6789a000 }, { BARRIER, 0 }, { 0, 0x80000001 });
-	rashpa_entry_set(memory, &no_control, &one, 0x1000);
+	rashpa_entry_write(memory, &no_control, &one, 0x1000);
 	WROTE("without control", { 8, 0 }, { BARRIER, 0 }, { 0, 0x56789000 }, { 4, 0x1234 },
 	      { BARRIER, 0 }, { 8, 0x6789a000 });
-	rashpa_entry_set(memory, &no_length, &one, 0x1000);
+	rashpa_entry_write(memory, &no_length, &one, 0x1000);
 	WROTE("without length", { 8, 3 }, { BARRIER, 0 }, { 0, 0x56789000 }, { 4, 0x1234 },
 	      { BARRIER, 0 }, { 8, 7 });
-	rashpa_entry_set(memory, &upper_first, &one, 0);
+	rashpa_entry_write(memory, &upper_first, &one, 0);
 	WROTE("upper word first", { 12, 0 }, { 8, 0 }, { BARRIER, 0 }, { 4, 0x56789000 },
 	      { 0, 0x1234 }, { BARRIER, 0 }, { 12, 0x6789a000 }, { 8, 0 });
 }
@@ -185,14 +186,14 @@ TEST(entry, "an entry is written in order, and valid last")
 TEST(entry_clear, "an entry is invalid before it is cleared")
 {
 	n_writes = 0;
-	rashpa_entry_clear(memory, &usual);
-	WROTE("64 bits", { 16, 0 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 }, { 8, 0 }, { 12, 0 },
-	      { 24, 0 }, { 28, 0 });
-	rashpa_entry_clear(memory, &narrow);
-	WROTE("32 bits", { 0, 0x10 }, { BARRIER, 0 }, { 16, 0 }, { 4, 0 }, { 8, 0 });
-	rashpa_entry_clear(memory, &no_control);
-	WROTE("without control", { 8, 0 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 }, { 8, 0 });
-	rashpa_entry_clear(memory, &no_length);
+	rashpa_entry_write(memory, &usual, &none, 0);
+	WROTE("64 bits", { 16, 0 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 }, { 24, 0 }, { 28, 0 },
+	      { 8, 0 }, { 12, 0 });
+	rashpa_entry_write(memory, &narrow, &none, 0);
+	WROTE("32 bits", { 0, 0x10 }, { BARRIER, 0 }, { 16, 0 }, { 8, 0 }, { 4, 0 });
+	rashpa_entry_write(memory, &no_control, &none, 0);
+	WROTE("without control", { 8, 0 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 });
+	rashpa_entry_write(memory, &no_length, &none, 0);
 	WROTE("without length", { 8, 3 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 });
 }
 
@@ -236,6 +237,13 @@ static void segments(u32 n, u64 address, u64 length)
 							      .length = length };
 }
 
+static int fits(void)
+{
+	struct rashpa_program_run run = { };
+
+	return rashpa_program_fits(&call, &map, &run);
+}
+
 TEST(fits, "segments that are wider than their fields are refused")
 {
 	static const struct {
@@ -254,8 +262,6 @@ TEST(fits, "segments that are wider than their fields are refused")
 		{ &no_control, 1, 1ULL << 40, U32_MAX, 0, "" },
 		{ &no_control, 3, 1ULL << 40, 1ULL << 32, -EOVERFLOW, "segment 0 has 4 GiB" },
 		{ &no_length, 3, 1ULL << 40, SZ_64K, 0, "" },
-		{ &no_length, 3, 1ULL << 40, SZ_64K - 4096, -EINVAL, "0xf000" },
-		{ &no_length, 3, 1ULL << 40, 2 * SZ_64K, -EINVAL, "0x20000" },
 		{ &usual, 3, 1ULL << 40, 1ULL << 40, 0, "" },
 	};
 	size_t i;
@@ -263,17 +269,17 @@ TEST(fits, "segments that are wider than their fields are refused")
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		segments(rows[i].n, rows[i].address, rows[i].length);
 		dev.profile.layout = *rows[i].l;
-		ANSWERS(rashpa_program_fits(&call, &map), rows[i].err, rows[i].word);
+		ANSWERS(fits(), rows[i].err, rows[i].word);
 	}
 	/* the sum of the last one does not count */
 	dev.profile.layout = usual;
 	dev.profile.layout.sum_bits = 32;
 	segments(3, 0, 0x80000000);
-	ANSWERS(rashpa_program_fits(&call, &map), -EOVERFLOW, "segment 2 is at offset 0x100000000");
+	ANSWERS(fits(), -EOVERFLOW, "segment 2 is at offset 0x100000000");
 	table->segment[1].length--;
-	ANSWERS(rashpa_program_fits(&call, &map), 0, "");
+	ANSWERS(fits(), 0, "");
 	segments(2, 0, 0x80000000);
-	ANSWERS(rashpa_program_fits(&call, &map), 0, "");
+	ANSWERS(fits(), 0, "");
 }
 
 /* -------------------------------------------------------------- places ---- */
@@ -380,6 +386,7 @@ TEST(meanwhile, "reset, revocation and loss between two batches")
 	ANSWERS(place(&usual, 0, ENTRIES * 32), 0, "");
 	mutex_lock(&dev.hw_lock);
 	map.entries = BATCH;
+	run.written = BATCH;
 	run.generation = 2;
 	ANSWERS(rashpa_program_more(&call, &map, &run), -ESTALE, "revoked");
 	run.generation = 1;
