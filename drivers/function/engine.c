@@ -58,11 +58,11 @@ static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *de
 	int err;
 
 	snprintf(what, sizeof(what), "engine %s, bounds", e->name);
+	if (t->bar == e->bar && rashpa_ranges_overlap(t->offset, t->length, offset, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL, "%s: 0x%llx is in the table", what, offset);
 	err = rashpa_registers_check(call, dev, what, e->bar, offset, sizeof(u32), profile, 0);
 	if (err)
 		return err;
-	if (t->bar == e->bar && rashpa_ranges_overlap(t->offset, t->length, offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL, "%s: 0x%llx is in the table", what, offset);
 	for (j = 0; j <= i; j++) {
 		other = &profile->engines[j].about;
 		if (other->bar == e->bar)

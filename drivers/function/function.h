@@ -21,6 +21,7 @@
 #define RASHPA_FUNCTION_H
 
 #include <linux/cdev.h>
+#include <linux/cleanup.h>
 #include <linux/device.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-direction.h>
@@ -255,13 +256,19 @@ static inline bool rashpa_ranges_overlap(u64 a, u64 a_length, u64 b, u64 b_lengt
 
 /* ----------------------------------------------- function/hw.c --- */
 
+void rashpa_hw_lock(struct rashpa_device *dev);
+
+/* a guard for a lock that rashpa_device_lock() took */
+DEFINE_GUARD(rashpa_locked, struct rashpa_device *, lockdep_assert_held(&_T->lock),
+	     mutex_unlock(&_T->lock))
+DEFINE_GUARD(rashpa_hw, struct rashpa_device *, rashpa_hw_lock(_T), mutex_unlock(&_T->hw_lock))
+
 int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
 bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar);
 bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
 bool rashpa_bridges_open(struct pci_dev *pdev);
 bool rashpa_device_reachable(struct rashpa_device *dev);
-void rashpa_hw_lock(struct rashpa_device *dev);
 int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what);
 void rashpa_master_off(struct rashpa_device *dev);
 void rashpa_device_event(struct rashpa_device *dev, u64 what);
@@ -345,6 +352,7 @@ void rashpa_sequence_free(struct rashpa_device *dev, struct rashpa_sequence *s);
 bool rashpa_profile_answers(struct rashpa_device *dev);
 u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
+void rashpa_device_stopped(struct rashpa_device *dev, u64 what);
 int rashpa_device_stop(struct rashpa_device *dev);
 
 /* ------------------------------------------- function/layout.c --- */

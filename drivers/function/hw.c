@@ -34,9 +34,7 @@ bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar)
 
 bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 {
-	if (!rashpa_bar_is_memory(dev, bar))
-		return false;
-	return offset <= pci_resource_len(dev->pdev, bar) &&
+	return rashpa_bar_is_memory(dev, bar) && offset <= pci_resource_len(dev->pdev, bar) &&
 	       length <= pci_resource_len(dev->pdev, bar) - offset;
 }
 
@@ -127,10 +125,9 @@ void rashpa_device_idle(struct rashpa_device *dev)
 	lockdep_assert_held(&dev->lock);
 	if (rashpa_device_used(dev))
 		return;
-	rashpa_hw_lock(dev);
+	guard(rashpa_hw)(dev);
 	if (dev->master && !dev->gone)
 		rashpa_master_off(dev);
-	mutex_unlock(&dev->hw_lock);
 }
 
 /* Drop a user that rashpa_device_hold() added. */

@@ -145,11 +145,8 @@ static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *de
 {
 	int err = rashpa_maps_check_stop(call, dev);
 
-	if (err)
-		return err;
-	err = rashpa_device_stop(dev);
-	if (err)
-		err = rashpa_fail(call, err,
+	if (!err && rashpa_device_stop(dev))
+		err = rashpa_fail(call, -ETIMEDOUT,
 				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
 				  dev->id);
 	return err;
@@ -193,40 +190,37 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
+	guard(rashpa_locked)(dev);
 	/* the PCI core would wait for an answer a minute or longer, with all locks held */
-	if (!pci_device_is_present(dev->pdev)) {
-		mutex_unlock(&dev->lock);
+	if (!pci_device_is_present(dev->pdev))
 		return rashpa_fail(call, -EIO,
 				   "fpga%d does not answer, not even in configuration space: remove it and scan its bus again",
 				   dev->id);
-	}
 	/*
 	 * Only try: the reset takes the device lock, which removal holds while it waits for
 	 * dev->lock. The reset handlers quiesce the function.
 	 */
 	err = pci_try_reset_function(dev->pdev);
-	if (!err)
-		rashpa_device_idle(dev);
 	/* -ENOTTY: no reset method exists, or all have failed */
 	if (err == -ENOTTY && !dev->pdev->reset_methods[0])
-		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset", dev->id);
-	else if (err == -ENOTTY)
-		err = rashpa_fail(call, -EIO,
-				  "fpga%d does not come back from its reset: remove it and scan its bus again",
-				  dev->id);
-	else if (err == -EAGAIN)
-		err = rashpa_fail(call, err,
-				  "fpga%d is being reset or removed by another process: try again",
-				  dev->id);
-	else if (!err && READ_ONCE(dev->state) == RASHPA_STATE_STUCK)
-		err = rashpa_fail(call, -EIO,
-				  "fpga%d was reset and still does not become idle: bus mastering stays off",
-				  dev->id);
+		return rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset", dev->id);
+	if (err == -ENOTTY)
+		return rashpa_fail(call, -EIO,
+				   "fpga%d does not come back from its reset: remove it and scan its bus again",
+				   dev->id);
+	if (err == -EAGAIN)
+		return rashpa_fail(call, err,
+				   "fpga%d is being reset or removed by another process: try again",
+				   dev->id);
+	if (err)
+		return err;
+	rashpa_device_idle(dev);
+	if (READ_ONCE(dev->state) == RASHPA_STATE_STUCK)
+		return rashpa_fail(call, -EIO,
+				   "fpga%d was reset and still does not become idle: bus mastering stays off",
+				   dev->id);
 	/* existing maps and channels resume */
-	else if (!err && rashpa_device_used(dev))
-		err = rashpa_device_master(call, dev);
-	mutex_unlock(&dev->lock);
-	return err;
+	return rashpa_device_used(dev) ? rashpa_device_master(call, dev) : 0;
 }
 
 int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
@@ -239,11 +233,10 @@ int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
-	if (info->index >= dev->profile.n_engines) {
-		err = rashpa_fail(call, -ENOENT, "fpga%d has %u engines: index %u does not exist",
-				  dev->id, dev->profile.n_engines, info->index);
-		goto out;
-	}
+	guard(rashpa_locked)(dev);
+	if (info->index >= dev->profile.n_engines)
+		return rashpa_fail(call, -ENOENT, "fpga%d has %u engines: index %u does not exist",
+				   dev->id, dev->profile.n_engines, info->index);
 	e = &dev->profile.engines[info->index];
 	info->out_flags = READ_ONCE(e->absent) ? RASHPA_ENGINE_ABSENT : 0;
 	memcpy(info->out_name, e->about.name, sizeof(info->out_name));
@@ -252,9 +245,7 @@ int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
 	info->out_maps = rashpa_maps_of_engine(dev, BIT_ULL(info->index));
 	info->out_stops = READ_ONCE(e->stops);
 	info->out_failures = READ_ONCE(e->failures);
-out:
-	mutex_unlock(&dev->lock);
-	return err;
+	return 0;
 }
 
 static int rashpa_profile_apply(struct rashpa_call *call,
@@ -277,9 +268,8 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 				   "a DMA mask of %u bits does not work on this machine", bits);
 	/* with the old sequence; rashpa_device_reinit() runs the new one */
 	rashpa_device_stop(dev);
-	rashpa_hw_lock(dev);
-	rashpa_profile_keep(dev, p, profile);
-	mutex_unlock(&dev->hw_lock);
+	scoped_guard(rashpa_hw, dev)
+		rashpa_profile_keep(dev, p, profile);
 	return rashpa_device_reinit(call, dev, !(p->head.flags & RASHPA_PROFILE_NO_RESET));
 }
 
@@ -365,21 +355,20 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 static void rashpa_msix_find(struct rashpa_device *dev)
 {
 	struct pci_dev *pdev = dev->pdev;
-	u32 table, pba;
+	u32 i, n, value;
 	u16 control;
-	u32 n;
 
 	if (!pdev->msix_cap)
 		return;
+	for (i = 0; i < ARRAY_SIZE(dev->msix); i++) {
+		pci_read_config_dword(pdev, pdev->msix_cap + (i ? PCI_MSIX_PBA : PCI_MSIX_TABLE),
+				      &value);
+		dev->msix[i].bar = value & PCI_MSIX_PBA_BIR;
+		dev->msix[i].offset = value & PCI_MSIX_PBA_OFFSET;
+	}
 	pci_read_config_word(pdev, pdev->msix_cap + PCI_MSIX_FLAGS, &control);
-	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_TABLE, &table);
-	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_PBA, &pba);
 	n = (control & PCI_MSIX_FLAGS_QSIZE) + 1;
-	dev->msix[0].bar = table & PCI_MSIX_TABLE_BIR;
-	dev->msix[0].offset = table & PCI_MSIX_TABLE_OFFSET;
 	dev->msix[0].length = n * PCI_MSIX_ENTRY_SIZE;
-	dev->msix[1].bar = pba & PCI_MSIX_PBA_BIR;
-	dev->msix[1].offset = pba & PCI_MSIX_PBA_OFFSET;
 	dev->msix[1].length = DIV_ROUND_UP(n, 64) * sizeof(u64);
 }
 
@@ -455,14 +444,13 @@ static void rashpa_remove(struct pci_dev *pdev)
 	/* windows first: they contain the doorbells that could restart DMA */
 	rashpa_windows_revoke(dev);
 	rashpa_device_stop(dev);
-	mutex_lock(&dev->hw_lock);
-	rashpa_master_off(dev);
-	mutex_unlock(&dev->hw_lock);
+	scoped_guard(mutex, &dev->hw_lock)
+		rashpa_master_off(dev);
 	rashpa_maps_end(dev, &ended);
-	mutex_lock(&dev->hw_lock);
-	WRITE_ONCE(dev->gone, true);
-	rashpa_profile_drop(dev, &dev->profile);
-	mutex_unlock(&dev->hw_lock);
+	scoped_guard(mutex, &dev->hw_lock) {
+		WRITE_ONCE(dev->gone, true);
+		rashpa_profile_drop(dev, &dev->profile);
+	}
 	/* pending interrupts are delivered before GONE, the last event */
 	rashpa_vectors_free(dev, dev->n_vectors);
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_GONE);

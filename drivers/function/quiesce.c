@@ -197,7 +197,7 @@ u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err)
 
 /*
  * Run the quiesce sequence of the profile until @end. Without a sequence, or if it fails, turn bus
- * mastering off. The caller updates rashpa_device.quiesces and sends the event.
+ * mastering off. rashpa_device_stopped() follows.
  *
  * Return: 0 if nothing was running, RASHPA_DEVICE_EVENT_QUIESCED, or RASHPA_DEVICE_EVENT_STUCK if
  * the sequence failed (the memory is safe all the same).
@@ -221,6 +221,16 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 	return RASHPA_DEVICE_EVENT_QUIESCED;
 }
 
+/* Count a stop, and notify listeners of what rashpa_device_stop_locked() returned. */
+void rashpa_device_stopped(struct rashpa_device *dev, u64 what)
+{
+	lockdep_assert_held(&dev->hw_lock);
+	if (!what)
+		return;
+	dev->quiesces++;
+	rashpa_device_event(dev, what);
+}
+
 /*
  * Stop all DMA and notify listeners. Return: 0, or -ETIMEDOUT if bus mastering had to be turned
  * off.
@@ -229,11 +239,8 @@ int rashpa_device_stop(struct rashpa_device *dev)
 {
 	u64 what;
 
-	rashpa_hw_lock(dev);
+	guard(rashpa_hw)(dev);
 	what = rashpa_device_stop_locked(dev, rashpa_profile_deadline(dev));
-	dev->quiesces += !!what;
-	if (what)
-		rashpa_device_event(dev, what);
-	mutex_unlock(&dev->hw_lock);
+	rashpa_device_stopped(dev, what);
 	return what == RASHPA_DEVICE_EVENT_STUCK ? -ETIMEDOUT : 0;
 }

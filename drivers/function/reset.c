@@ -27,7 +27,7 @@ static int rashpa_pci_unresponsive(struct rashpa_call *call, struct rashpa_devic
  */
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 {
-	int err = 0;
+	int err;
 
 	lockdep_assert_held(&dev->lock);
 	/*
@@ -43,19 +43,18 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 		if (err)
 			return err;
 	}
-	rashpa_hw_lock(dev);
-	if (dev->state == RASHPA_STATE_STUCK) {
-		err = rashpa_fail(call, -EIO,
-				  "fpga%d did not stop when asked and its bus mastering is off: reset it",
-				  dev->id);
-	} else if (!dev->master && !rashpa_device_reachable(dev)) {
-		err = rashpa_pci_unresponsive(call, dev);
-	} else if (!dev->master) {
-		pci_set_master(dev->pdev);
-		dev->master = true;
-	}
-	mutex_unlock(&dev->hw_lock);
-	return err;
+	guard(rashpa_hw)(dev);
+	if (dev->state == RASHPA_STATE_STUCK)
+		return rashpa_fail(call, -EIO,
+				   "fpga%d did not stop when asked and its bus mastering is off: reset it",
+				   dev->id);
+	if (dev->master)
+		return 0;
+	if (!rashpa_device_reachable(dev))
+		return rashpa_pci_unresponsive(call, dev);
+	pci_set_master(dev->pdev);
+	dev->master = true;
+	return 0;
 }
 
 /* Add a user that needs bus mastering, until rashpa_device_leave(). */
@@ -141,21 +140,16 @@ static u64 rashpa_reset_stop(struct rashpa_device *dev)
 static void rashpa_reset_prepare(struct pci_dev *pdev)
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
-	u64 what;
 
 	rashpa_windows_suspend(dev);
 	/* a link reset came before rashpa_slot_reset(): the PCI core is about to save these BARs */
 	if (rashpa_config_lost(dev))
 		rashpa_config_restore(dev);
-	mutex_lock(&dev->hw_lock);
-	what = rashpa_reset_stop(dev);
-	dev->quiesces += !!what;
-	if (what)
-		rashpa_device_event(dev, what);
+	guard(mutex)(&dev->hw_lock);
+	rashpa_device_stopped(dev, rashpa_reset_stop(dev));
 	/* the PCI core restores it off: entries may have to be cleared first */
 	pci_clear_master(pdev);
 	WRITE_ONCE(dev->resetting, true);
-	mutex_unlock(&dev->hw_lock);
 }
 
 static void rashpa_reset_done(struct pci_dev *pdev)
@@ -230,9 +224,8 @@ int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bo
 	int err;
 
 	lockdep_assert_held(&dev->lock);
-	rashpa_hw_lock(dev);
-	rashpa_master_off(dev);
-	mutex_unlock(&dev->hw_lock);
+	scoped_guard(rashpa_hw, dev)
+		rashpa_master_off(dev);
 	err = reset ? rashpa_device_flr(dev) : 0;
 	rashpa_hw_lock(dev);
 	if (!err)
@@ -251,13 +244,9 @@ int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bo
 		return rashpa_fail(call, -EIO,
 				   "fpga%d does not keep the bounds of its engines (see the kernel log), bus mastering stays off: correct the engines in the profile or remove them",
 				   dev->id);
-	if (err == -ETIMEDOUT)
-		return rashpa_fail(call, err,
-				   "fpga%d did not become idle, bus mastering stays off: reset it",
-				   dev->id);
-	return rashpa_fail(call, err,
-			   "fpga%d does not answer, or did not come back from its reset, bus mastering stays off: reset it",
-			   dev->id);
+	return rashpa_fail(call, err, "fpga%d %s, bus mastering stays off: reset it", dev->id,
+			   err == -ETIMEDOUT ? "did not become idle" :
+			   "does not answer, or did not come back from its reset");
 }
 
 /*
@@ -268,11 +257,10 @@ static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
+	/* rashpa_slot_reset() sends the event: no register answers before */
 	if (state != pci_channel_io_normal) {
-		/* rashpa_slot_reset() sends the event: no register answers before */
-		mutex_lock(&dev->hw_lock);
+		guard(mutex)(&dev->hw_lock);
 		WRITE_ONCE(dev->state, RASHPA_STATE_STUCK);
-		mutex_unlock(&dev->hw_lock);
 	}
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_ERROR);
 	if (state == pci_channel_io_perm_failure)
@@ -294,11 +282,10 @@ static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 	/* some kernels drop the saved state when they restore it */
 	if (back)
 		pci_save_state(pdev);
-	mutex_lock(&dev->hw_lock);
+	guard(mutex)(&dev->hw_lock);
 	rashpa_master_off(dev);
 	dev->state = RASHPA_STATE_STUCK;
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
-	mutex_unlock(&dev->hw_lock);
 	return back ? PCI_ERS_RESULT_RECOVERED : PCI_ERS_RESULT_DISCONNECT;
 }
 
@@ -344,8 +331,7 @@ void rashpa_shutdown(struct pci_dev *pdev)
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
 	rashpa_device_stop(dev);
-	mutex_lock(&dev->hw_lock);
+	guard(mutex)(&dev->hw_lock);
 	rashpa_master_off(dev);
 	dev->state = RASHPA_STATE_STUCK;
-	mutex_unlock(&dev->hw_lock);
 }

@@ -278,6 +278,18 @@ static inline void unit_lock(struct mutex *m, bool from, bool to)
 #define lockdep_assert_held(m)	unit_lock(m, true, true)
 #define cond_resched()		((void)0)
 
+#define DEFINE_GUARD(_name, _type, _lock, _unlock)					\
+	typedef _type guard_##_name;							\
+	static inline _type guard_##_name##_begin(_type _T) { _lock; return _T; }	\
+	static inline void guard_##_name##_end(_type *p) { _type _T = *p; _unlock; }
+#define guard(_name)									\
+	__attribute__((cleanup(guard_##_name##_end), unused))				\
+	guard_##_name guarded = guard_##_name##_begin
+#define scoped_guard(_name, arg)							\
+	for (int once = 1; once;)							\
+		for (guard(_name)(arg); once; once = 0)
+DEFINE_GUARD(mutex, struct mutex *, mutex_lock(_T), mutex_unlock(_T))
+
 /* -------------------------------------------------------------- memory ---- */
 
 enum {
