@@ -278,9 +278,6 @@ void rashpa_device_leave(struct rashpa_device *dev);
 
 /* --------------------------------------------- function/path.c --- */
 
-/* As many as a ring has descriptors: 64 GiB of single pages. */
-#define RASHPA_SEGMENTS_MAX	RASHPA_DESCRIPTORS_MAX
-
 /**
  * struct rashpa_piece - a range that is contiguous for the importer
  * @address: DMA address
@@ -333,7 +330,6 @@ void rashpa_path_flush(struct pci_dev *pdev);
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
 					struct sg_table *sgt, enum dma_data_direction dir,
 					u64 offset, u64 length);
-int rashpa_segments_fail(struct rashpa_call *call);
 int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 			struct rashpa_pieces *pieces, bool host, bool device_only);
 void rashpa_pieces_put(struct rashpa_pieces *pieces);

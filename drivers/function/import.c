@@ -18,38 +18,37 @@ int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map)
 			   map->dev->id);
 }
 
-/* Fill the table from checked pieces. */
-static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
-			    const struct rashpa_pieces *pieces)
+/* Verify what the exporter has mapped and fill the table. */
+static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map)
 {
-	const s64 count = rashpa_segments_split(call, &map->limits, pieces, NULL);
 	const bool refill = map->table;
-	struct rashpa_table *table;
+	struct rashpa_pieces *pieces;
+	s64 count;
 	int err;
 
-	if (count < 0)
-		return count;
-	err = rashpa_map_room(call, map, count, pieces);
+	pieces = rashpa_pieces_get(call, map->dev, map->sgt, map->dir, map->offset, map->length);
+	if (IS_ERR(pieces))
+		return PTR_ERR(pieces);
+	map->pieces = pieces;
+	/* this driver's host memory needs no search of BARs */
+	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_dmabuf_memory(map->dmabuf),
+				  map->device_only);
 	if (err)
 		return err;
-	table = map->table;
+	count = rashpa_segments_split(call, &map->limits, pieces, NULL);
+	err = count < 0 ? count : rashpa_map_room(call, map, count, pieces);
+	if (err)
+		return err;
 	/* millions of segments: without hw_lock, because nothing reads a table that is not valid */
-	rashpa_segments_split(call, &map->limits, pieces, table->segment);	/* cannot fail */
-	mutex_lock(&map->dev->hw_lock);
-	if (map->ended) {
-		mutex_unlock(&map->dev->hw_lock);
+	rashpa_segments_split(call, &map->limits, pieces, map->table->segment);	/* cannot fail */
+	guard(mutex)(&map->dev->hw_lock);
+	if (map->ended)
 		return rashpa_map_gone(call, map);
-	}
-	rashpa_table_begin(table);
-	table->state = RASHPA_MAP_STATE_VALID;
-	table->map_class = pieces->class;
-	table->count = count;
-	rashpa_table_end(table);
+	rashpa_table_set(map->table, RASHPA_MAP_STATE_VALID, pieces->class, count);
 	if (refill)
 		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);
 	if (!list_empty(&map->reprogram))
 		mod_delayed_work(rashpa_map_wq, &map->restore, 0);
-	mutex_unlock(&map->dev->hw_lock);
 	return 0;
 }
 
@@ -74,12 +73,9 @@ static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map
 	case -ERESTARTNOHAND:
 		return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	}
-	if (err <= -ERESTARTSYS)
-		return rashpa_fail(call, -EREMOTEIO,
-				   "the exporter %s cannot %s for fpga%d: error %d",
-				   name, what, map->dev->id, -err);
-	return rashpa_fail(call, err, "the exporter %s cannot %s for fpga%d", name, what,
-			   map->dev->id);
+	return rashpa_fail(call, err <= -ERESTARTSYS ? -EREMOTEIO : err,
+			   "the exporter %s cannot %s for fpga%d: error %d", name, what,
+			   map->dev->id, -err);
 }
 
 /* Report why the exporter does not map the memory. */
@@ -162,7 +158,6 @@ static bool rashpa_map_settled(struct rashpa_map *map)
  */
 static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *map)
 {
-	struct rashpa_pieces *pieces;
 	struct sg_table *sgt;
 	int err;
 
@@ -178,29 +173,14 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 	if (IS_ERR(sgt))
 		return rashpa_map_fail_mapping(call, map, PTR_ERR(sgt));
 	map->sgt = sgt;
-	err = rashpa_map_settled(map) ? 0 : -EINPROGRESS;
-	if (err)
-		goto out_unmap;
-	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
-	if (IS_ERR(pieces)) {
-		err = PTR_ERR(pieces);
-		goto out_unmap;
+	err = rashpa_map_settled(map) ? rashpa_map_build(call, map) : -EINPROGRESS;
+	if (err) {
+		rashpa_map_unmap(map);
+		return err;
 	}
-	map->pieces = pieces;
-	/* this driver's host memory needs no search of BARs */
-	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_dmabuf_memory(map->dmabuf),
-				  map->device_only);
-	if (!err)
-		err = rashpa_map_build(call, map, pieces);
-	if (err)
-		goto out_unmap;
 	map->restored = jiffies;
 	wake_up_all(&map->wait);
 	return 0;
-
-out_unmap:
-	rashpa_map_unmap(map);
-	return err;
 }
 
 /*
@@ -217,7 +197,7 @@ static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_map *map, u
 	if (left > 0)
 		return 0;
 	if (left < 0)
-		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+		return -EINTR;
 	return rashpa_fail(call, -ETIMEDOUT,
 			   "the exporter %s did not finish moving this memory in %d s: try again",
 			   map->dmabuf->exp_name, RASHPA_FENCE_LIMIT);
@@ -233,7 +213,7 @@ int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map)
 	for (;;) {
 		err = dma_resv_lock_interruptible(map->dmabuf->resv, NULL);
 		if (err)
-			return rashpa_fail(call, -EINTR, "interrupted by a signal");
+			return err;
 		err = rashpa_map_fill_locked(call, map);
 		if (!err)
 			return 0;
@@ -274,20 +254,18 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
 static int rashpa_map_try_restore(struct rashpa_map *map)
 {
 	struct rashpa_call call = {};
-	bool may;
 
 	dma_resv_assert_held(map->dmabuf->resv);
-	mutex_lock(&map->dev->hw_lock);
-	may = map->dev->master && !map->ended;
-	mutex_unlock(&map->dev->hw_lock);
+	scoped_guard(mutex, &map->dev->hw_lock)
+		if (!map->dev->master || map->ended)
+			return 0;
 	/* the reason is lost here: RASHPA_IOC_RESTORE reports it */
-	return may ? rashpa_map_fill_locked(&call, map) : 0;
+	return rashpa_map_fill_locked(&call, map);
 }
 
 void rashpa_map_restore(struct work_struct *work)
 {
 	struct rashpa_map *map = container_of(to_delayed_work(work), struct rashpa_map, restore);
-	u32 state;
 
 	mutex_lock(&map->lock);
 	/* NULL after a close */
@@ -300,14 +278,8 @@ void rashpa_map_restore(struct work_struct *work)
 		dma_resv_unlock(map->dmabuf->resv);
 	}
 	mutex_unlock(&map->lock);
-	mutex_lock(&map->dev->lock);
-	state = rashpa_reprogram(map);
-	if (state) {
-		mutex_lock(&map->dev->hw_lock);
-		rashpa_map_event(map, state);
-		mutex_unlock(&map->dev->hw_lock);
-	}
-	mutex_unlock(&map->dev->lock);
+	guard(mutex)(&map->dev->lock);
+	rashpa_reprogram(map);
 }
 
 /* Restore a map on request; does nothing if it is valid. */

@@ -77,9 +77,8 @@ static void rashpa_map_detach(struct rashpa_map *map)
 static void rashpa_map_end(struct rashpa_map *map, struct list_head *ended)
 {
 	lockdep_assert_held(&map->dev->lock);
-	mutex_lock(&map->dev->hw_lock);
-	list_move_tail(&map->entry, ended);
-	mutex_unlock(&map->dev->hw_lock);
+	scoped_guard(mutex, &map->dev->hw_lock)
+		list_move_tail(&map->entry, ended);
 	map->dev->n_maps--;
 	rashpa_map_revoke(map, true);
 }
@@ -96,21 +95,18 @@ static bool rashpa_map_is_mine(struct rashpa_map *map)
  */
 int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
 {
-	struct rashpa_map *map, *other = NULL;
+	struct rashpa_map *map;
 
 	lockdep_assert_held(&dev->lock);
 	if (rashpa_file_owned(call->file))
 		return 0;
-	mutex_lock(&dev->hw_lock);
+	guard(mutex)(&dev->hw_lock);
 	list_for_each_entry(map, &dev->maps, entry)
 		if ((map->exposed || map->engines) && !rashpa_map_is_mine(map))
-			other = map;
-	mutex_unlock(&dev->hw_lock);
-	if (!other)
-		return 0;
-	return rashpa_fail(call, -EPERM,
-			   "fpga%d has addresses of map %u, which belongs to another user: end only your maps (RASHPA_QUIESCE_MAP), be the owner of the node, or use CAP_SYS_ADMIN",
-			   dev->id, other->id);
+			return rashpa_fail(call, -EPERM,
+					   "fpga%d has addresses of map %u, which belongs to another user: end only your maps (RASHPA_QUIESCE_MAP), be the owner of the node, or use CAP_SYS_ADMIN",
+					   dev->id, map->id);
+	return 0;
 }
 
 /*
@@ -189,22 +185,21 @@ static bool rashpa_map_discloses(struct rashpa_device *dev)
 static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct rashpa_map *map = file->private_data;
-	int err;
+	struct rashpa_call call = { };
 
 	if (!rashpa_map_discloses(map->dev))
 		return -EPERM;
 	if (vma->vm_flags & VM_WRITE)
 		return -EACCES;
 	vm_flags_clear(vma, VM_MAYWRITE);
-	mutex_lock(&map->dev->hw_lock);
-	/* the addresses of a map that has ended are not in use */
-	err = map->exposed || map->ended ? 0 : rashpa_map_check_others(NULL, map, 0);
-	if (!err) {
+	scoped_guard(mutex, &map->dev->hw_lock) {
+		/* the addresses of a map that has ended are not in use */
+		if (!map->exposed && !map->ended && rashpa_map_check_others(&call, map, 0))
+			return -EBUSY;
 		map->exposed = true;
 		set_bit(RASHPA_CHARGE_TOLD, &map->charge.flags);
 	}
-	mutex_unlock(&map->dev->hw_lock);
-	return err ?: rashpa_table_mmap(map->table, map->table_size, vma);
+	return rashpa_table_mmap(map->table, map->table_size, vma);
 }
 
 /*
@@ -287,9 +282,8 @@ int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, map->dev);
 	if (err)
 		return err;
-	mutex_lock(&map->dev->hw_lock);
-	revoked = map->table->state != RASHPA_MAP_STATE_VALID;
-	mutex_unlock(&map->dev->hw_lock);
+	scoped_guard(mutex, &map->dev->hw_lock)
+		revoked = map->table->state != RASHPA_MAP_STATE_VALID;
 	/* the caller asks to resume after a stop that may have turned bus mastering off */
 	if (map->ended)
 		err = rashpa_map_gone(call, map);
@@ -300,11 +294,10 @@ int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
 		err = rashpa_map_restore_now(call, map);
 	if (err)
 		return err;
-	mutex_lock(&map->dev->hw_lock);
+	guard(mutex)(&map->dev->hw_lock);
 	restore->out_generation = map->table->generation;
 	restore->out_class = map->table->map_class;
 	restore->out_segments = map->table->count;
-	mutex_unlock(&map->dev->hw_lock);
 	return 0;
 }
 
@@ -365,29 +358,13 @@ static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device
 	return 0;
 }
 
-/* Check the path to the function of a window before anything is mapped. */
-static int rashpa_map_check_peer(struct rashpa_call *call, struct rashpa_device *dev,
-				 struct dma_buf *dmabuf)
-{
-	struct rashpa_device *peer = rashpa_window_of(dmabuf);
-	int class;
-
-	if (!peer)
-		return 0;
-	if (peer == dev)
-		return rashpa_fail(call, -ENXIO,
-				   "the window is in fpga%d itself: it needs no map",
-				   dev->id);
-	class = rashpa_path_between(call, dev->pdev, peer->pdev);
-	return min(class, 0);
-}
-
 /* May the function map the range of @dmabuf that @arg describes? */
 static int rashpa_map_check_memory(struct rashpa_call *call,
 				   struct rashpa_device *dev,
 				   const struct rashpa_map_make *arg,
 				   struct dma_buf *dmabuf, u64 *length)
 {
+	struct rashpa_device *peer = rashpa_window_of(dmabuf);
 	struct rashpa_info info = {};
 	u64 size = dmabuf->size;
 	int err;
@@ -413,8 +390,9 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	err = rashpa_memory_check(call, rashpa_dmabuf_memory(dmabuf), arg->offset, *length);
 	if (err)
 		return err;
-	err = rashpa_map_check_peer(call, dev, dmabuf);
-	return err ?: rashpa_map_check_reach(call, dev, dmabuf);
+	/* the path to the function of a window: before anything is mapped */
+	err = peer ? rashpa_path_between(call, dev->pdev, peer->pdev) : 0;
+	return err < 0 ? err : rashpa_map_check_reach(call, dev, dmabuf);
 }
 
 static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
@@ -426,13 +404,9 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 
 	if (!map)
 		return NULL;
-	if (xa_alloc_cyclic(&rashpa_map_ids, &map->id, map, XA_LIMIT(1, INT_MAX),
-			    &rashpa_map_next, GFP_KERNEL) < 0) {
-		kfree(map);
-		return NULL;
-	}
 	kref_init(&map->ref);
 	mutex_init(&map->lock);
+	get_device(&dev->dev);
 	map->dev = dev;
 	map->dmabuf = dmabuf;
 	map->dir = rashpa_directions[arg->direction];
@@ -487,7 +461,6 @@ static int rashpa_map_add(struct rashpa_call *call, struct rashpa_map *map)
 	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, map, O_RDONLY | O_CLOEXEC);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	get_device(&dev->dev);
 	call->new_file = file;
 	mutex_lock(&map->lock);
 	kref_get(&map->ref);
@@ -516,7 +489,8 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 		return ERR_PTR(err);
 	map = rashpa_map_new(dev, arg, dmabuf, length);
 	err = -ENOMEM;
-	if (map)
+	if (map && xa_alloc_cyclic(&rashpa_map_ids, &map->id, map, XA_LIMIT(1, INT_MAX),
+				   &rashpa_map_next, GFP_KERNEL) >= 0)
 		err = rashpa_charge(call, &map->charge, RASHPA_RESOURCE_MAPS, dev->id, 1, 0);
 	if (!err) {
 		rashpa_charge_label(&map->charge, map->id, rashpa_export_info(dmabuf, &info) ?
@@ -525,11 +499,8 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 	}
 	if (!err)
 		return map;
-	if (map) {
-		rashpa_uncharge(&map->charge);
-		xa_erase(&rashpa_map_ids, map->id);
-	}
-	kfree(map);
+	if (map)
+		kref_put(&map->ref, rashpa_map_put);
 	rashpa_device_idle(dev);
 	return ERR_PTR(err);
 }

@@ -107,7 +107,7 @@ struct rashpa_map {
 
 int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine);
 int rashpa_unprogram(struct rashpa_map *map);
-u32 rashpa_reprogram(struct rashpa_map *map);
+void rashpa_reprogram(struct rashpa_map *map);
 int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 		      const struct rashpa_fetching *fetch);
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 i, u64 sum);
@@ -119,8 +119,8 @@ void rashpa_fetch_end(struct rashpa_map *map);
 
 /* ----------------------------------------- function/segments.c --- */
 
-void rashpa_table_begin(struct rashpa_table *table);
-void rashpa_table_end(struct rashpa_table *table);
+void rashpa_map_event(struct rashpa_map *map, u32 state);
+void rashpa_table_set(struct rashpa_table *table, u32 state, u32 class, u64 count);
 s64 rashpa_segments_split(struct rashpa_call *call, const struct rashpa_limits *limits,
 			  const struct rashpa_pieces *pieces, struct rashpa_segment *out);
 void rashpa_table_free(struct rashpa_table *table);
@@ -132,7 +132,6 @@ int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 extern struct workqueue_struct *rashpa_map_wq;
 extern const struct dma_buf_attach_ops rashpa_attach_ops;
 
-void rashpa_map_event(struct rashpa_map *map, u32 state);
 void rashpa_map_unmap(struct rashpa_map *map);
 void rashpa_map_revoke(struct rashpa_map *map, bool for_good);
 

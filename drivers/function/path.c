@@ -109,6 +109,10 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, stru
 {
 	enum rashpa_p2p_bridge policy = READ_ONCE(p2p_bridge);
 
+	if (importer == peer)
+		return rashpa_fail(call, -ENXIO,
+				   "the memory is in %s itself: it needs no map",
+				   pci_name(peer));
 	if (pci_domain_nr(importer->bus) != pci_domain_nr(peer->bus))
 		return rashpa_fail(call, -ENXIO,
 				   "%s and %s are in different PCI domains: there is no path between them",
@@ -367,9 +371,7 @@ static int rashpa_check_remap(struct rashpa_check *check, struct rashpa_piece *p
 	if (err)
 		return err;
 	if (!check->place.peer)
-		return rashpa_fail(check->call, -EREMOTEIO,
-				   "the exporter's table has addresses of host memory that the IOMMU of fpga%d does not know",
-				   check->dev->id);
+		return rashpa_check_unknown(check);
 	/* check first: a forbidden peer must not become accessible */
 	err = rashpa_path_between(check->call, check->dev->pdev, check->place.peer);
 	if (err < 0)
@@ -437,10 +439,6 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 		pieces->class = check->domain ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST;
 		return 0;
 	}
-	if (peer == check->dev->pdev)
-		return rashpa_fail(check->call, -ENXIO,
-				   "the memory is in fpga%d itself: it needs no map",
-				   check->dev->id);
 	class = rashpa_path_between(check->call, check->dev->pdev, peer);
 	if (class < 0)
 		return class;
@@ -480,80 +478,47 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 	return err;
 }
 
-int rashpa_segments_fail(struct rashpa_call *call)
-{
-	return rashpa_fail(call, -E2BIG,
-			   "more than %u segments: use a contiguous buffer or larger segments",
-			   RASHPA_SEGMENTS_MAX);
-}
-
 /*
- * Merge adjacent ranges of a part of an exporter's table into @out, or count them if it is NULL.
- *
- * Return: number of pieces, or a negative errno.
- */
-static s64 rashpa_pieces_merge(struct rashpa_call *call, struct sg_table *sgt, u64 offset,
-			       u64 length, struct rashpa_piece *out)
-{
-	struct scatterlist *sg;
-	u64 end = 0;
-	u32 count = 0;
-	int i;
-
-	for_each_sgtable_dma_sg(sgt, sg, i) {
-		u64 address = sg_dma_address(sg);
-		u64 n = sg_dma_len(sg);
-
-		cond_resched();
-		if (offset >= n) {
-			offset -= n;
-			continue;
-		}
-		address += offset;
-		n = min(n - offset, length);
-		offset = 0;
-		length -= n;
-		if (!count || address != end)
-			count++;
-		if (count > RASHPA_SEGMENTS_MAX)
-			return rashpa_segments_fail(call);
-		if (out) {
-			if (!out[count - 1].length)
-				out[count - 1].address = address;
-			out[count - 1].length += n;
-		}
-		end = address + n;
-		if (!length)
-			return count;
-	}
-	return rashpa_fail(call, -EREMOTEIO, "the exporter's table ends 0x%llx bytes too early",
-			   length);
-}
-
-/*
- * Merge the address ranges of a part of an exporter's table. Return: pieces for
- * rashpa_pieces_put(), or an error pointer: -ENOMEM, -EREMOTEIO, -E2BIG.
+ * Merge the adjacent address ranges of a part of an exporter's table. Return: pieces for
+ * rashpa_pieces_put(), or an error pointer: -ENOMEM, -EREMOTEIO.
  */
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
 					struct sg_table *sgt, enum dma_data_direction dir,
 					u64 offset, u64 length)
 {
-	const s64 count = rashpa_pieces_merge(call, sgt, offset, length, NULL);
+	struct rashpa_piece *p = NULL;
 	struct rashpa_pieces *pieces;
+	struct scatterlist *sg;
+	int i;
 
-	if (count < 0)
-		return ERR_PTR(count);
-	pieces = kvzalloc(struct_size(pieces, piece, count), GFP_KERNEL_ACCOUNT);
+	pieces = kvzalloc(struct_size(pieces, piece, sgt->nents),
+			  GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!pieces)
 		return ERR_PTR(-ENOMEM);
 	pieces->dev = dev;
 	pieces->dir = dir;
-	pieces->count = count;
-	pieces->size = struct_size(pieces, piece, count) +
+	pieces->size = struct_size(pieces, piece, sgt->nents) +
 		       sgt->orig_nents * sizeof(struct scatterlist);
-	/* counted above: cannot fail */
-	rashpa_pieces_merge(call, sgt, offset, length, pieces->piece);
-	return pieces;
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		const u64 skip = min_t(u64, offset, sg_dma_len(sg));
+		const u64 address = sg_dma_address(sg) + skip;
+		const u64 n = min(sg_dma_len(sg) - skip, length);
+
+		cond_resched();
+		offset -= skip;
+		length -= n;
+		if (n && (!p || address != p->address + p->length)) {
+			p = &pieces->piece[pieces->count++];
+			p->address = address;
+		}
+		if (n)
+			p->length += n;
+	}
+	if (!length)
+		return pieces;
+	kvfree(pieces);
+	return ERR_PTR(rashpa_fail(call, -EREMOTEIO,
+				   "the exporter's table ends 0x%llx bytes too early", length));
 }
 
 /* Release the address ranges of a map, whose function has stopped. */

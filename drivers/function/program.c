@@ -198,7 +198,7 @@ static int rashpa_program_unresponsive(struct rashpa_call *call, const struct ra
  * function, so refuse if a stream of another user may run there. Callers with CAP_SYS_RAWIO are
  * exempt: they could write the registers as well.
  *
- * Return: 0, or -EBUSY, with a reason if @call is not NULL.
+ * Return: 0, or -EBUSY.
  */
 int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *map, u64 engine)
 {
@@ -212,10 +212,9 @@ int rashpa_map_check_others(struct rashpa_call *call, const struct rashpa_map *m
 			continue;
 		if (capable(CAP_SYS_RAWIO))
 			return 0;
-		return call ? rashpa_fail(call, -EBUSY,
-					  "%s of fpga%d has addresses of map %u of another user, and would stop with your map: use another engine, wait for the end of that map (rashpactl list names its process), or use CAP_SYS_RAWIO",
-					  engine ? "the engine" : "a part", map->dev->id,
-					  other->id) : -EBUSY;
+		return rashpa_fail(call, -EBUSY,
+				   "%s of fpga%d has addresses of map %u of another user, and would stop with your map: use another engine, wait for the end of that map (rashpactl list names its process), or use CAP_SYS_RAWIO",
+				   engine ? "the engine" : "a part", map->dev->id, other->id);
 	}
 	return 0;
 }
@@ -368,9 +367,8 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 	err = rashpa_program_fits(call, map, &run);
 	if (err)
 		return err;
-	rashpa_hw_lock(map->dev);
-	err = rashpa_program_move(call, map, &run, p->first, reprogram);
-	mutex_unlock(&map->dev->hw_lock);
+	scoped_guard(rashpa_hw, map->dev)
+		err = rashpa_program_move(call, map, &run, p->first, reprogram);
 	for (; !err && !run.done; cond_resched()) {
 		rashpa_hw_lock(map->dev);
 		err = rashpa_program_more(call, map, &run);
@@ -384,36 +382,30 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 /* Is the map valid but lost from the function, and to be programmed again? */
 static bool rashpa_program_due(struct rashpa_map *map)
 {
-	bool due;
-
 	lockdep_assert_held(&map->dev->lock);
 	if (map->ended)
 		return false;
-	rashpa_hw_lock(map->dev);
-	due = !list_empty(&map->reprogram) && map->table->state == RASHPA_MAP_STATE_VALID &&
-	      map->dev->state == RASHPA_STATE_READY &&
-	      (!map->programmed || map->resets != map->dev->resets);
-	mutex_unlock(&map->dev->hw_lock);
-	return due;
+	guard(rashpa_hw)(map->dev);
+	return !list_empty(&map->reprogram) && map->table->state == RASHPA_MAP_STATE_VALID &&
+	       map->dev->state == RASHPA_STATE_READY &&
+	       (!map->programmed || map->resets != map->dev->resets);
 }
 
-/*
- * Program a map again after a reset or revocation, if it asks for that. Return: enum
- * rashpa_map_state to report to listeners, or 0 if nothing was done.
- */
-u32 rashpa_reprogram(struct rashpa_map *map)
+/* Program a map again after a reset or revocation, if it asks for that, and notify listeners. */
+void rashpa_reprogram(struct rashpa_map *map)
 {
 	struct rashpa_program p = { .first = map->first };
 	struct rashpa_call call = { };
 	int err;
 
 	if (!rashpa_program_due(map))
-		return 0;
+		return;
 	err = rashpa_program(&call, map, &p, true);
 	/* the cause of -ESTALE queues the work again */
 	if (err == -ESTALE)
-		return 0;
-	return err ? RASHPA_MAP_STATE_UNPROGRAMMED : RASHPA_MAP_STATE_PROGRAMMED;
+		return;
+	guard(mutex)(&map->dev->hw_lock);
+	rashpa_map_event(map, err ? RASHPA_MAP_STATE_UNPROGRAMMED : RASHPA_MAP_STATE_PROGRAMMED);
 }
 
 /*
@@ -435,8 +427,9 @@ static int rashpa_program_room(struct rashpa_call *call, struct rashpa_map *map)
 	mutex_unlock(&map->dev->lock);
 	if (err || !fetch.fields)
 		return err;
-	if (mutex_lock_interruptible(&map->lock))
-		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	err = mutex_lock_interruptible(&map->lock);
+	if (err)
+		return err;
 	err = map->attach ? rashpa_fetch_room(call, map, &fetch) : rashpa_program_stale(call);
 	mutex_unlock(&map->lock);
 	return err;
@@ -455,11 +448,9 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
+	guard(rashpa_locked)(dev);
 	if (dev->profile.table)
-		err = rashpa_program(call, map, p, p->head.flags & RASHPA_PROGRAM_AGAIN);
-	else
-		err = rashpa_fail(call, -ENOENT,
-				  "the profile of fpga%d describes no address table", dev->id);
-	mutex_unlock(&dev->lock);
-	return err;
+		return rashpa_program(call, map, p, p->head.flags & RASHPA_PROGRAM_AGAIN);
+	return rashpa_fail(call, -ENOENT, "the profile of fpga%d describes no address table",
+			   dev->id);
 }

@@ -10,13 +10,6 @@
 
 struct workqueue_struct *rashpa_map_wq;
 
-/* Notify listeners of a new enum rashpa_map_state. */
-void rashpa_map_event(struct rashpa_map *map, u32 state)
-{
-	lockdep_assert_held(&map->dev->hw_lock);
-	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
-}
-
 /*
  * Return the mapping to the exporter; the function must not use its addresses any more. After the
  * flush an IOMMU blocks them, even if the function sends them.
@@ -137,16 +130,11 @@ void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 	valid = table && table->state == RASHPA_MAP_STATE_VALID;
 	if (valid || map->programmed)
 		what = rashpa_map_stop(map);
-	map->dev->quiesces += !!what;
 	if (valid) {
-		rashpa_table_begin(table);
-		table->state = RASHPA_MAP_STATE_REVOKED;
-		table->count = 0;
-		rashpa_table_end(table);
+		rashpa_table_set(table, RASHPA_MAP_STATE_REVOKED, table->map_class, 0);
 		rashpa_map_event(map, RASHPA_MAP_STATE_REVOKED);
 	}
-	if (what)
-		rashpa_device_event(map->dev, what);
+	rashpa_device_stopped(map->dev, what);
 	mutex_unlock(&map->dev->hw_lock);
 	wake_up_all(&map->wait);
 }

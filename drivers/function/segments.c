@@ -10,20 +10,28 @@
 #include "core/compat.h"
 #include "function/map.h"
 
-/* Begin a change: lockless readers see an odd generation. */
-void rashpa_table_begin(struct rashpa_table *table)
+/* As many as a ring has descriptors: 64 GiB of single pages. */
+#define RASHPA_SEGMENTS_MAX	RASHPA_DESCRIPTORS_MAX
+
+/* Change the header: lockless readers see an odd generation meanwhile, then a new, even one. */
+void rashpa_table_set(struct rashpa_table *table, u32 state, u32 class, u64 count)
 {
 	WRITE_ONCE(table->generation, table->generation + 1);
 	/* the odd generation before the first change */
 	smp_wmb();
-}
-
-/* End a change: lockless readers see a new, even generation. */
-void rashpa_table_end(struct rashpa_table *table)
-{
+	table->state = state;
+	table->map_class = class;
+	table->count = count;
 	/* the last change before the even generation */
 	smp_wmb();
 	WRITE_ONCE(table->generation, table->generation + 1);
+}
+
+/* Notify listeners of a new enum rashpa_map_state. */
+void rashpa_map_event(struct rashpa_map *map, u32 state)
+{
+	lockdep_assert_held(&map->dev->hw_lock);
+	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
 }
 
 static int rashpa_segment_check(struct rashpa_call *call, const struct rashpa_limits *limits,
@@ -65,7 +73,9 @@ s64 rashpa_segments_split(struct rashpa_call *call, const struct rashpa_limits *
 			if (err)
 				return err;
 			if (count >= RASHPA_SEGMENTS_MAX)
-				return rashpa_segments_fail(call);
+				return rashpa_fail(call, -E2BIG,
+						   "more than %u segments: use a contiguous buffer or larger segments",
+						   RASHPA_SEGMENTS_MAX);
 			if (out)
 				out[count] = (struct rashpa_segment) { address, n };
 			count++;
