@@ -10,6 +10,7 @@
 #error "Module.symvers of this kernel is missing: build or install its headers completely"
 #endif
 
+#include <linux/cma.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-direct.h>
 #include <linux/dma-map-ops.h>
@@ -32,9 +33,6 @@
 #endif
 #ifdef RASHPA_HAVE_PFN_T
 #include <linux/pfn_t.h>
-#endif
-#ifdef RASHPA_HAVE_CMA
-#include <linux/cma.h>
 #endif
 
 #ifdef RASHPA_HAVE_CONST_DEVNODE
@@ -182,6 +180,7 @@ static inline bool rashpa_node_damaged(int node)
 #define RASHPA_CAN_CONTIG	true
 #elif defined(RASHPA_HAVE_COMPOUND_ORDER) && !defined(RASHPA_HAVE_SUBPAGES_MAPCOUNT)
 #define RASHPA_CAN_CONTIG	true
+#define RASHPA_JOIN_PAGES
 
 /*
  * 6.1 hands out single pages with one reference each. Make each page block one compound page, as
@@ -231,11 +230,6 @@ static inline int rashpa_range_compound(struct page *first, unsigned long count)
 #elif defined(RASHPA_HAVE_CONTIG_SINGLE) || !defined(CONFIG_CONTIG_ALLOC)
 /* 6.2 to 6.11 hand out single pages that are not joined here: use CMA, or small buffers */
 #define RASHPA_CAN_CONTIG	false
-
-static inline int rashpa_range_compound(struct page *first, unsigned long count)
-{
-	return -EOPNOTSUPP;
-}
 #else
 #error "this kernel allocates contiguous ranges in an unknown way: extend Kbuild and compat.h"
 #endif
@@ -264,11 +258,9 @@ static inline int rashpa_range_alloc(unsigned long pfn, unsigned long count)
 	return err;
 #elif defined(RASHPA_HAVE_CONTIG_COMP)
 	return alloc_contig_range(pfn, pfn + count, RASHPA_CONTIG_MOVABLE, gfp | __GFP_COMP);
-#elif defined(CONFIG_CONTIG_ALLOC)
-	int err = -EOPNOTSUPP;
+#elif defined(RASHPA_JOIN_PAGES) && defined(CONFIG_CONTIG_ALLOC)
+	int err = alloc_contig_range(pfn, pfn + count, RASHPA_CONTIG_MOVABLE, gfp);
 
-	if (RASHPA_CAN_CONTIG)
-		err = alloc_contig_range(pfn, pfn + count, RASHPA_CONTIG_MOVABLE, gfp);
 	return err ?: rashpa_range_compound(pfn_to_page(pfn), count);
 #else
 	return -EOPNOTSUPP;
@@ -332,39 +324,16 @@ static inline int rashpa_memory_cache(struct page *first, unsigned long count, u
 }
 #endif
 
+/* Is CMA exported? If not, the compiler must find no call of it. */
 #ifdef RASHPA_HAVE_CMA
 #define RASHPA_CAN_CMA		true
-
-static inline struct cma *rashpa_cma_area(void)
-{
-	return dev_get_cma_area(NULL);
-}
 #else
 #define RASHPA_CAN_CMA		false
-
-struct cma;
+#endif
 
 static inline struct cma *rashpa_cma_area(void)
 {
-	return NULL;
+	return RASHPA_CAN_CMA ? dev_get_cma_area(NULL) : NULL;
 }
-
-static inline const char *cma_get_name(const struct cma *area)
-{
-	return "";
-}
-
-static inline struct page *cma_alloc(struct cma *cma, unsigned long count,
-				     unsigned int align, bool no_warn)
-{
-	return NULL;
-}
-
-static inline bool cma_release(struct cma *cma, const struct page *pages,
-			       unsigned long count)
-{
-	return false;
-}
-#endif
 
 #endif /* RASHPA_COMPAT_H */

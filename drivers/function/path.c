@@ -110,9 +110,8 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, stru
 	enum rashpa_p2p_bridge policy = READ_ONCE(p2p_bridge);
 
 	if (importer == peer)
-		return rashpa_fail(call, -ENXIO,
-				   "the memory is in %s itself: it needs no map",
-				   pci_name(peer));
+		return rashpa_fail(call, -ENXIO, "the memory is in fpga%d itself: it needs no map",
+				   ((struct rashpa_device *)pci_get_drvdata(peer))->id);
 	if (pci_domain_nr(importer->bus) != pci_domain_nr(peer->bus))
 		return rashpa_fail(call, -ENXIO,
 				   "%s and %s are in different PCI domains: there is no path between them",
@@ -486,18 +485,19 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 					struct sg_table *sgt, enum dma_data_direction dir,
 					u64 offset, u64 length)
 {
+	/* exporters map whole pages */
+	const u32 room = min_t(u64, sgt->nents, length >> PAGE_SHIFT);
 	struct rashpa_piece *p = NULL;
 	struct rashpa_pieces *pieces;
 	struct scatterlist *sg;
 	int i;
 
-	pieces = kvzalloc(struct_size(pieces, piece, sgt->nents),
-			  GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	pieces = kvzalloc(struct_size(pieces, piece, room), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!pieces)
 		return ERR_PTR(-ENOMEM);
 	pieces->dev = dev;
 	pieces->dir = dir;
-	pieces->size = struct_size(pieces, piece, sgt->nents) +
+	pieces->size = struct_size(pieces, piece, room) +
 		       sgt->orig_nents * sizeof(struct scatterlist);
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		const u64 skip = min_t(u64, offset, sg_dma_len(sg));
@@ -506,19 +506,22 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 
 		cond_resched();
 		offset -= skip;
-		length -= n;
 		if (n && (!p || address != p->address + p->length)) {
+			if (pieces->count == room)
+				break;
 			p = &pieces->piece[pieces->count++];
 			p->address = address;
 		}
 		if (n)
 			p->length += n;
+		length -= n;
 	}
 	if (!length)
 		return pieces;
 	kvfree(pieces);
 	return ERR_PTR(rashpa_fail(call, -EREMOTEIO,
-				   "the exporter's table ends 0x%llx bytes too early", length));
+				   "the exporter's table ends 0x%llx bytes too early, or has ranges of less than a page",
+				   length));
 }
 
 /* Release the address ranges of a map, whose function has stopped. */

@@ -27,7 +27,8 @@ bool rashpa_cma_present(void)
 
 void rashpa_cma_free(struct rashpa_pages *pages)
 {
-	cma_release(rashpa_cma_area(), pages->first, pages->count);
+	if (RASHPA_CAN_CMA)
+		cma_release(rashpa_cma_area(), pages->first, pages->count);
 }
 
 int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
@@ -38,7 +39,8 @@ int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
 
 	pages->backend = RASHPA_BACKEND_CMA;
 	pages->count = want->length >> PAGE_SHIFT;
-	pages->first = cma_alloc(rashpa_cma_area(), pages->count, get_order(alignment), true);
+	pages->first = RASHPA_CAN_CMA ? cma_alloc(rashpa_cma_area(), pages->count,
+						  get_order(alignment), true) : NULL;
 	if (!pages->first)
 		return -ENOMEM;
 	if (rashpa_pages_fit(pages->first, want))
@@ -52,7 +54,8 @@ void rashpa_query_cma(struct rashpa_query *query, int node)
 	int nid, z;
 
 	query->out_backend = RASHPA_BACKEND_CMA;
-	strscpy(query->out_area, cma_get_name(rashpa_cma_area()), sizeof(query->out_area));
+	if (RASHPA_CAN_CMA)
+		strscpy(query->out_area, cma_get_name(rashpa_cma_area()), sizeof(query->out_area));
 	for_each_online_node(nid) {
 		if (node != NUMA_NO_NODE && nid != node)
 			continue;
