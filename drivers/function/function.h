@@ -254,6 +254,17 @@ static inline bool rashpa_ranges_overlap(u64 a, u64 a_length, u64 b, u64 b_lengt
 	return a < b + b_length && b < a + a_length;
 }
 
+static inline u64 rashpa_field_mask(const struct rashpa_fetch_field *f)
+{
+	return GENMASK_ULL(f->width - 1, 0);
+}
+
+static inline bool rashpa_same_word(const struct rashpa_fetch_field *a,
+				    const struct rashpa_fetch_field *b)
+{
+	return a->offset == b->offset && a->bits == b->bits;
+}
+
 /* ----------------------------------------------- function/hw.c --- */
 
 void rashpa_hw_lock(struct rashpa_device *dev);
@@ -339,39 +350,14 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
 int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end);
 int rashpa_sequence_stop(const struct rashpa_sequence *s, ktime_t end);
-int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from, u32 n,
-			  u32 size);
-int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
-			  const struct rashpa_sequence *s, const struct rashpa_profile *profile);
-int rashpa_sequence_map(struct rashpa_device *dev, struct rashpa_sequence *s);
-void rashpa_sequence_free(struct rashpa_device *dev, struct rashpa_sequence *s);
 bool rashpa_profile_answers(struct rashpa_device *dev);
 u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
 void rashpa_device_stopped(struct rashpa_device *dev, u64 what);
 int rashpa_device_stop(struct rashpa_device *dev);
 
-/* ------------------------------------------- function/layout.c --- */
-
-int rashpa_number_check(struct rashpa_call *call, u64 n, u32 min, u32 max, const char *what);
-int rashpa_registers_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what,
-			   u32 bar, u64 offset, u64 length, const struct rashpa_profile *profile,
-			   u32 flags);
-int rashpa_length_check(struct rashpa_call *call, const char *what, bool length, u64 segment_size);
-int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
-int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary, u64 alignment);
-const struct rashpa_profile_window *
-rashpa_profile_overlap(const struct rashpa_profile *profile, u32 flags, u32 bar, u64 offset,
-		       u64 length);
-
 /* ------------------------------------------- function/engine.c --- */
 
-int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
-			 struct rashpa_profile *profile);
-int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
-			 const struct rashpa_profile *profile);
-int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile);
-void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n);
 int rashpa_engines_bound(struct rashpa_device *dev);
 u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n);
 int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
@@ -380,14 +366,11 @@ bool rashpa_engines_bounds_in(struct rashpa_device *dev, u32 bar, u64 offset, u6
 
 /* -------------------------------------- function/descriptors.c --- */
 
-int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
-		      struct rashpa_fetching *fetch);
-int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch);
-void rashpa_fetch_free(struct rashpa_fetching *fetch);
 void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs);
 
 /* ------------------------------------------ function/profile.c --- */
 
+int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary, u64 alignment);
 int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
 			 struct rashpa_profile *profile);
 int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,

@@ -1,13 +1,99 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: device profiles: registers, windows and limits of a board.
+ * rashpa: device profiles: registers, windows, engines, formats and limits of a board: copied,
+ * checked, kept.
  */
+#include <linux/bitmap.h>
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
+#include <linux/io.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "core/compat.h"
 #include "function/function.h"
+
+/* Check a number of a profile. */
+static int rashpa_number_check(struct rashpa_call *call, u64 n, u32 min, u32 max, const char *what)
+{
+	if (n >= min && n <= max)
+		return 0;
+	return rashpa_fail(call, -EINVAL, "%llu %s: must be %u to %u", n, what, min, max);
+}
+
+/* A segment needs a length: either in each entry or descriptor (@what), or one for all. */
+static int rashpa_length_check(struct rashpa_call *call, const char *what, bool length, u64 segment_size)
+{
+	if (length ? !segment_size : is_power_of_2(segment_size) && segment_size >= SZ_4K)
+		return 0;
+	return rashpa_fail(call, -EINVAL, "%s have %s length, and a segment_size of 0x%llx: must be %s",
+			   what, length ? "a" : "no", segment_size,
+			   length ? "0" : "a power of two, at least 4096");
+}
+
+/* Check the limits of segments of a profile or map. Return: 0 or -EINVAL. */
+int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary, u64 alignment)
+{
+	if (!PAGE_ALIGNED(max_segment))
+		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
+	if (boundary && (!is_power_of_2(boundary) || boundary < PAGE_SIZE))
+		return rashpa_fail(call, -EINVAL,
+				   "boundary must be a power of two, at least a page");
+	if (alignment && !is_power_of_2(alignment))
+		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
+	return 0;
+}
+
+/* ----------------------------------------------------------- windows ---- */
+
+/* Find a window that has these flags and overlaps the range, or contains it @whole. */
+static const struct rashpa_profile_window *
+rashpa_profile_window(const struct rashpa_profile *profile, u32 flags, u32 bar, u64 offset,
+		      u64 length, bool whole)
+{
+	const struct rashpa_profile_window *w;
+
+	for (w = profile->windows; w < profile->windows + profile->n_windows; w++) {
+		if ((w->flags & flags) != flags || w->bar != bar)
+			continue;
+		if (whole ? offset >= w->offset && offset - w->offset <= w->length &&
+			    length <= w->length - (offset - w->offset) :
+			    rashpa_ranges_overlap(w->offset, w->length, offset, length))
+			return w;
+	}
+	return NULL;
+}
+
+/*
+ * Check registers, named @what: in a memory BAR, and unless @profile is NULL, in no window that has
+ * these flags.
+ */
+static int rashpa_registers_check(struct rashpa_call *call, struct rashpa_device *dev,
+				  const char *what, u32 bar, u64 offset, u64 length,
+				  const struct rashpa_profile *profile, u32 flags)
+{
+	const struct rashpa_profile_window *w;
+
+	if (!length || !IS_ALIGNED(offset, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL,
+				   "%s: 0x%llx bytes at 0x%llx: must be at a multiple of 4, and not empty",
+				   what, length, offset);
+	if (!rashpa_bar_range_ok(dev, bar, offset, length))
+		return rashpa_fail(call, -ERANGE,
+				   "%s: 0x%llx + 0x%llx is outside BAR %u, or that has no memory",
+				   what, offset, length, bar);
+	if (!profile)
+		return 0;
+	w = rashpa_profile_window(profile, flags, bar, offset, length, false);
+	if (!w)
+		return 0;
+	return rashpa_fail(call, -EINVAL,
+			   "%s: 0x%llx is in window %s, which is for %s: only the kernel may access it",
+			   what, offset, w->name,
+			   w->flags & RASHPA_PWINDOW_USER ? "users" : "privileged users");
+}
 
 static int rashpa_pwindow_check(struct rashpa_call *call,
 				struct rashpa_device *dev,
@@ -21,23 +107,353 @@ static int rashpa_pwindow_check(struct rashpa_call *call,
 	err = rashpa_check_name(call, w->name, sizeof(w->name));
 	if (err)
 		return err;
+	snprintf(what, sizeof(what), "window %s", w->name);
 	for (j = 0; j < i; j++)
 		if (!strcmp(windows[j].name, w->name))
-			return rashpa_fail(call, -EINVAL, "window %s: named twice", w->name);
+			return rashpa_fail(call, -EINVAL, "%s: named twice", what);
 	if (w->__reserved || w->flags & ~RASHPA_PWINDOW_USER)
-		return rashpa_fail(call, -EINVAL, "window %s: undefined flag or reserved field",
-				   w->name);
+		return rashpa_fail(call, -EINVAL, "%s: undefined flag or reserved field", what);
 	if (w->cache > RASHPA_CACHE_UC)
-		return rashpa_fail(call, -EINVAL, "window %s: cache mode %u is not defined",
-				   w->name, w->cache);
+		return rashpa_fail(call, -EINVAL, "%s: cache mode %u is not defined", what,
+				   w->cache);
 	if (w->cache == RASHPA_CACHE_CACHED)
-		return rashpa_fail(call, -EOPNOTSUPP, "window %s: cannot be cached", w->name);
+		return rashpa_fail(call, -EOPNOTSUPP, "%s: cannot be cached", what);
 	if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
-		return rashpa_fail(call, -EINVAL,
-				   "window %s: offset and length must be whole pages",
-				   w->name);
-	snprintf(what, sizeof(what), "window %s", w->name);
+		return rashpa_fail(call, -EINVAL, "%s: offset and length must be whole pages", what);
 	return rashpa_registers_check(call, dev, what, w->bar, w->offset, w->length, NULL, 0);
+}
+
+/* --------------------------------------------------------- sequences ---- */
+
+/* Copy a sequence of @n steps of @size bytes from user space, without checks. */
+static int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from, u32 n,
+				 u32 size)
+{
+	int err = rashpa_copy(call, &s->step, from, n, size, __reserved);
+
+	s->n = err ? 0 : n;
+	return err;
+}
+
+static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev,
+			     const char *what, const struct rashpa_profile_step *s,
+			     const struct rashpa_profile *profile)
+{
+	const bool wait = s->op == RASHPA_STEP_WAIT;
+
+	if (!wait && s->op != RASHPA_STEP_WRITE)
+		return rashpa_fail(call, -EINVAL, "%s: operation %u is not defined", what, s->op);
+	if (s->__reserved)
+		return rashpa_fail(call, -EINVAL, "%s: a reserved field is not zero", what);
+	if (wait ? !s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX : s->timeout_us)
+		return rashpa_fail(call, -EINVAL,
+				   "%s: a wait has a time limit of 1 to %u microseconds, a write has no time limit",
+				   what, RASHPA_QUIESCE_US_MAX);
+	if (wait && s->value & ~s->mask)
+		return rashpa_fail(call, -EINVAL, "%s: waits for bits outside its mask", what);
+	return rashpa_registers_check(call, dev, what, s->bar, s->offset, sizeof(u32), profile,
+				      RASHPA_PWINDOW_USER);
+}
+
+/*
+ * @owner begins each error sentence. The last step must be a WAIT for at least one bit: a write is
+ * posted, and an empty mask always matches. Unless @profile is NULL, its windows for users contain
+ * no register of a step.
+ */
+static int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev,
+				 const char *owner, const struct rashpa_sequence *s,
+				 const struct rashpa_profile *profile)
+{
+	char what[RASHPA_PROFILE_NAME_SIZE + 32];
+	u32 i;
+	int err = 0;
+
+	for (i = 0; i < s->n && !err; i++) {
+		snprintf(what, sizeof(what), "%s%sstep %u", owner, *owner ? ", " : "", i);
+		err = rashpa_step_check(call, dev, what, &s->step[i], profile);
+	}
+	if (!err && s->n && (s->step[i - 1].op != RASHPA_STEP_WAIT || !s->step[i - 1].mask))
+		err = rashpa_fail(call, -EINVAL,
+				  "%s: the last step must wait for a bit that says that nothing is in flight",
+				  what);
+	return err;
+}
+
+/* Map the registers of a checked sequence. */
+static int rashpa_sequence_map(struct rashpa_device *dev, struct rashpa_sequence *s)
+{
+	u32 i;
+
+	s->reg = kcalloc(s->n, sizeof(*s->reg), GFP_KERNEL);
+	if (!s->reg)
+		return -ENOMEM;
+	for (i = 0; i < s->n; i++) {
+		s->reg[i] = pci_iomap_range(dev->pdev, s->step[i].bar, s->step[i].offset,
+					    sizeof(u32));
+		if (!s->reg[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Free what rashpa_sequence_fetch() and rashpa_sequence_map() allocated, also after an error. */
+static void rashpa_sequence_free(struct rashpa_device *dev, struct rashpa_sequence *s)
+{
+	u32 i;
+
+	for (i = 0; s->reg && i < s->n; i++)
+		if (s->reg[i])
+			pci_iounmap(dev->pdev, s->reg[i]);
+	kfree(s->reg);
+	kvfree(s->step);
+}
+
+/* ----------------------------------------------------------- formats ---- */
+
+static int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
+{
+	const struct {
+		const char *name;
+		u32 offset, bits, least, most;
+	} f[] = {
+		{ "address", l->address_offset, l->address_bits, 32, 64 },
+		{ "length", l->length_offset, l->length_bits, 0, 64 },
+		{ "control", l->control_offset, l->control_bits, 0, 32 },
+		{ "sum", l->sum_offset, l->sum_bits, 0, 64 },
+	};
+	size_t i, j;
+	int err;
+
+	if (l->flags & ~(RASHPA_LAYOUT_UPPER_FIRST | RASHPA_LAYOUT_WRITE_ONLY))
+		return rashpa_fail(call, -EINVAL, "layout: flag 0x%x is not defined", l->flags);
+	/* address 0 is a valid address: another field must mark an entry as invalid */
+	if (!l->length_bits && !l->control_bits)
+		return rashpa_fail(call, -EINVAL,
+				   "entries have neither a control field nor a length: a cleared entry would be address 0");
+	err = rashpa_length_check(call, "entries", l->length_bits, l->segment_size);
+	if (err)
+		return err;
+	if (l->control_bits && l->control_set == l->control_clear)
+		return rashpa_fail(call, -EINVAL,
+				   "control_set and control_clear are both 0x%x: an entry could not be made invalid",
+				   l->control_set);
+	for (i = 0; i < ARRAY_SIZE(f); i++) {
+		if (f[i].bits % 32 || f[i].bits < f[i].least || f[i].bits > f[i].most)
+			return rashpa_fail(call, -EINVAL,
+					   "%s field of %u bits: must be %u to %u, a multiple of 32",
+					   f[i].name, f[i].bits, f[i].least, f[i].most);
+		if (!f[i].bits && f[i].offset)
+			return rashpa_fail(call, -EINVAL, "%s field without bits has an offset",
+					   f[i].name);
+		if (!IS_ALIGNED(f[i].offset, sizeof(u32)) ||
+		    f[i].offset > l->stride || f[i].bits / 8 > l->stride - f[i].offset)
+			return rashpa_fail(call, -EINVAL,
+					   "%s field at %u of %u bits is not inside the stride of %u",
+					   f[i].name, f[i].offset, f[i].bits, l->stride);
+		for (j = 0; j < i; j++)
+			if (f[i].bits && f[j].bits &&
+			    rashpa_ranges_overlap(f[i].offset, f[i].bits / 8,
+						  f[j].offset, f[j].bits / 8))
+				return rashpa_fail(call, -EINVAL,
+						   "the %s and %s fields of the layout overlap",
+						   f[j].name, f[i].name);
+	}
+	return 0;
+}
+
+/*
+ * Copy the format of rings from user space; only the numbers of fields are checked. The caller
+ * drops the profile, also after an error.
+ */
+static int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
+			     struct rashpa_fetching *fetch)
+{
+	const struct rashpa_fetch *f = &fetch->about;
+	struct rashpa_fetch *in;
+	int err;
+
+	err = rashpa_copy(call, &in, table->fetch, 1, table->fetch_size, register_size);
+	if (err)
+		return err;
+	fetch->about = *in;
+	kvfree(in);
+	return rashpa_number_check(call, f->n_fields, 1, RASHPA_FETCH_FIELDS_MAX,
+				   "fields of a descriptor") ?:
+	       rashpa_number_check(call, f->n_registers, 1, RASHPA_FETCH_REGISTERS_MAX,
+				   "parts of registers describe a ring") ?:
+	       rashpa_copy(call, &fetch->fields, f->fields, f->n_fields, f->field_size, clear) ?:
+	       rashpa_copy(call, &fetch->registers, f->registers, f->n_registers,
+			   f->register_size, clear);
+}
+
+static int rashpa_field_flags(struct rashpa_call *call, const struct rashpa_fetch_field *f,
+			      const char *what, bool descriptor)
+{
+	const u32 some = RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST | RASHPA_FIELD_NOT_LAST;
+	u32 all = 0;
+
+	switch (f->kind) {
+	case RASHPA_FETCH_CONSTANT:
+		all = descriptor ? some : 0;
+		break;
+	case RASHPA_FETCH_LENGTH:
+	case RASHPA_FETCH_COUNT:
+		all = RASHPA_FIELD_MINUS_ONE;
+		break;
+	case RASHPA_FETCH_ADDRESS:
+		break;
+	case RASHPA_FETCH_SUM:
+	case RASHPA_FETCH_NEXT:
+	case RASHPA_FETCH_INDEX:
+		if (descriptor)
+			break;
+		fallthrough;
+	default:
+		return rashpa_fail(call, -EINVAL, "%s: kind %u is not defined there", what,
+				   f->kind);
+	}
+	if (f->flags & ~all || hweight32(f->flags & some) > 1)
+		return rashpa_fail(call, -EINVAL, "%s: flags 0x%x are not for its kind", what,
+				   f->flags);
+	return 0;
+}
+
+static int rashpa_field_check(struct rashpa_call *call, const struct rashpa_fetch_field *f,
+			      u32 i, u32 size, bool descriptor)
+{
+	char what[24];
+	int err;
+
+	snprintf(what, sizeof(what), "%s %u", descriptor ? "field" : "register", i);
+	err = rashpa_field_flags(call, f, what, descriptor);
+	if (err)
+		return err;
+	if (f->__reserved || (descriptor && f->clear))
+		return rashpa_fail(call, -EINVAL, "%s: a reserved field is not zero", what);
+	if (f->bits != 32 && f->bits != 64)
+		return rashpa_fail(call, -EINVAL, "%s: a word of %u bits: must be 32 or 64", what,
+				   f->bits);
+	if (!IS_ALIGNED(f->offset, f->bits / 8) || f->offset > size ||
+	    f->bits / 8 > size - f->offset)
+		return rashpa_fail(call, -EINVAL,
+				   "%s: the word at %u of %u bits is unaligned or not inside %u bytes",
+				   what, f->offset, f->bits, size);
+	if (!f->width || f->shift >= f->bits || f->width > f->bits - f->shift)
+		return rashpa_fail(call, -EINVAL,
+				   "%s: %u bits from bit %u on are not inside a word of %u bits",
+				   what, f->width, f->shift, f->bits);
+	if (f->unit > 63 || (f->unit && f->kind == RASHPA_FETCH_CONSTANT))
+		return rashpa_fail(call, -EINVAL, "%s: a unit of 2^%u is not possible", what,
+				   f->unit);
+	if (f->kind == RASHPA_FETCH_CONSTANT ? f->value & ~rashpa_field_mask(f) : f->value)
+		return rashpa_fail(call, -EINVAL,
+				   "%s: the value 0x%llx is wider than %u bits, or its kind takes none",
+				   what, f->value, f->width);
+	if (f->bits == 32 && f->clear > U32_MAX)
+		return rashpa_fail(call, -EINVAL, "%s: clear is wider than the word", what);
+	return 0;
+}
+
+/* Mark the bits of a field in the bitmap of a descriptor. */
+static int rashpa_field_claim(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 i,
+			      unsigned long *bits)
+{
+	const u32 from = f->offset * 8 + f->shift;
+
+	if (find_next_bit(bits, from + f->width, from) < from + f->width)
+		return rashpa_fail(call, -EINVAL, "field %u: overlaps one before it", i);
+	bitmap_set(bits, from, f->width);
+	return 0;
+}
+
+static bool rashpa_fields_have(const struct rashpa_fetch_field *f, u32 n, u32 kind)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (f[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* A value minus one cannot be split: the subtraction may change all of its parts. */
+static int rashpa_parts_check(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 n,
+			      const char *what)
+{
+	u32 i, j;
+
+	for (i = 0; i < n; i++)
+		for (j = 0; j < n; j++)
+			if (f[i].flags & RASHPA_FIELD_MINUS_ONE && f[i].kind == f[j].kind &&
+			    f[i].unit != f[j].unit)
+				return rashpa_fail(call, -EINVAL,
+						   "%s %u: one less than a value cannot be split, but %u holds another part",
+						   what, i, j);
+	return 0;
+}
+
+static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
+{
+	const struct rashpa_fetch *f = &fetch->about;
+	DECLARE_BITMAP(bits, RASHPA_DESCRIPTOR_SIZE_MAX * 8) = { };
+	int err;
+	u32 i;
+
+	for (i = 0; i < f->n_fields; i++) {
+		err = rashpa_field_check(call, &fetch->fields[i], i, f->descriptor_size, true) ?:
+		      rashpa_field_claim(call, &fetch->fields[i], i, bits);
+		if (err)
+			return err;
+	}
+	if (!rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_ADDRESS))
+		return rashpa_fail(call, -EINVAL, "descriptors have no address");
+	err = rashpa_parts_check(call, fetch->fields, f->n_fields, "field");
+	if (err)
+		return err;
+	fetch->chained = rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_NEXT);
+	if (f->flags & RASHPA_FETCH_CLOSED && !fetch->chained)
+		return rashpa_fail(call, -EINVAL,
+				   "a closed ring of descriptors that do not lead to the next one");
+	return rashpa_length_check(call, "descriptors",
+				   rashpa_fields_have(fetch->fields, f->n_fields,
+						      RASHPA_FETCH_LENGTH), f->segment_size);
+}
+
+static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetching *fetch)
+{
+	const struct rashpa_fetch_field *r = fetch->registers;
+	const struct rashpa_fetch *f = &fetch->about;
+	int err;
+	u32 i;
+
+	for (i = 0; i < f->n_registers; i++) {
+		err = rashpa_field_check(call, &r[i], i, f->stride, false);
+		if (err)
+			return err;
+		if (i && rashpa_same_word(&r[i], &r[i - 1]) && r[i].clear)
+			return rashpa_fail(call, -EINVAL,
+					   "register %u: set clear in the first field of a word only",
+					   i);
+	}
+	if (!rashpa_fields_have(r, f->n_registers, RASHPA_FETCH_ADDRESS))
+		return rashpa_fail(call, -EINVAL, "no register has the address of a ring");
+	return rashpa_parts_check(call, r, f->n_registers, "register");
+}
+
+static int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
+{
+	struct rashpa_fetch *f = &fetch->about;
+
+	if (f->flags & ~RASHPA_FETCH_CLOSED)
+		return rashpa_fail(call, -EINVAL, "the ring has an undefined flag 0x%x", f->flags);
+	if (!f->descriptor_size || f->descriptor_size > RASHPA_DESCRIPTOR_SIZE_MAX ||
+	    !IS_ALIGNED(f->descriptor_size, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL,
+				   "a descriptor of %u bytes: must be a multiple of 4 up to %u",
+				   f->descriptor_size, RASHPA_DESCRIPTOR_SIZE_MAX);
+	return rashpa_number_check(call, f->max_descriptors, 0, RASHPA_DESCRIPTORS_MAX,
+				   "descriptors of a ring") ?:
+	       rashpa_descriptor_check(call, fetch) ?: rashpa_place_check(call, fetch);
 }
 
 static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
@@ -69,6 +485,108 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 			  rashpa_layout_check(call, &profile->layout);
 }
 
+/* ----------------------------------------------------------- engines ---- */
+
+/*
+ * Copy the engines of a profile from user space, without checks. The caller drops the profile, also
+ * after an error.
+ */
+static int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
+				struct rashpa_profile *profile)
+{
+	struct rashpa_profile_engine *in;
+	char what[32];
+	int err;
+	u32 i;
+
+	err = rashpa_copy(call, &in, p->engines, p->n_engines, p->engine_size, step_size);
+	if (err || !in)
+		return err;
+	profile->engines = kcalloc(p->n_engines, sizeof(*profile->engines), GFP_KERNEL_ACCOUNT);
+	if (profile->engines)
+		profile->n_engines = p->n_engines;
+	else
+		err = -ENOMEM;
+	for (i = 0; i < profile->n_engines && !err; i++) {
+		profile->engines[i].about = in[i];
+		snprintf(what, sizeof(what), "steps of engine %u", i);
+		err = rashpa_number_check(call, in[i].n_steps, 0, RASHPA_ENGINE_STEPS_MAX, what) ?:
+		      rashpa_sequence_fetch(call, &profile->engines[i].quiesce, in[i].steps,
+					    in[i].n_steps, in[i].step_size);
+	}
+	kvfree(in);
+	return err;
+}
+
+/* A bounds register must exist, must not be shared, and must not be in a window or the table. */
+static int rashpa_bound_check(struct rashpa_call *call, struct rashpa_device *dev,
+			      const struct rashpa_profile *profile,
+			      const struct rashpa_engine *engine, u64 offset)
+{
+	const struct rashpa_profile_engine *e = &engine->about;
+	const struct rashpa_profile_table *t = profile->table;
+	char what[RASHPA_PROFILE_NAME_SIZE + 16];
+	const struct rashpa_engine *other;
+	u32 same = 0;
+	int err;
+
+	snprintf(what, sizeof(what), "engine %s, bounds", e->name);
+	if (t->bar == e->bar && rashpa_ranges_overlap(t->offset, t->length, offset, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL, "%s: 0x%llx is in the table", what, offset);
+	err = rashpa_registers_check(call, dev, what, e->bar, offset, sizeof(u32), profile, 0);
+	if (err)
+		return err;
+	for (other = profile->engines; other <= engine; other++)
+		if (other->about.bar == e->bar)
+			same += (other->about.first_offset == offset) +
+				(other->about.limit_offset == offset);
+	if (same > 1)
+		return rashpa_fail(call, -EINVAL, "%s: 0x%llx is named twice", what, offset);
+	return 0;
+}
+
+/* Check an engine after the windows, the sequence and the table of its profile. */
+static int rashpa_engine_check(struct rashpa_call *call, struct rashpa_device *dev,
+			       const struct rashpa_profile *profile,
+			       const struct rashpa_engine *engine)
+{
+	const u64 entries = div64_u64(profile->table->length, profile->layout.stride);
+	const struct rashpa_profile_engine *e = &engine->about;
+	char what[RASHPA_PROFILE_NAME_SIZE + 16];
+	const struct rashpa_engine *other;
+	int err;
+
+	err = rashpa_check_name(call, e->name, sizeof(e->name));
+	if (err)
+		return err;
+	snprintf(what, sizeof(what), "engine %s", e->name);
+	if (e->flags & ~RASHPA_PENGINE_OPTIONAL)
+		return rashpa_fail(call, -EINVAL, "%s: undefined flag", what);
+	if (e->count && !e->n_steps)
+		return rashpa_fail(call, -EINVAL, "%s: has entries, but no quiesce sequence", what);
+	if (!e->count && e->first)
+		return rashpa_fail(call, -EINVAL, "%s: no entries, but a first one", what);
+	if ((u64)e->first + e->count > entries)
+		return rashpa_fail(call, -ERANGE,
+				   "%s: %u entries from entry %u on are not in the table of %llu",
+				   what, e->count, e->first, entries);
+	for (other = profile->engines; other < engine; other++) {
+		if (!strcmp(other->about.name, e->name))
+			return rashpa_fail(call, -EINVAL, "%s: named twice", what);
+		if (e->count && other->about.count &&
+		    rashpa_ranges_overlap(e->first, e->count, other->about.first,
+					  other->about.count))
+			return rashpa_fail(call, -EINVAL,
+					   "%s: some of its entries are those of engine %s", what,
+					   other->about.name);
+	}
+	return rashpa_bound_check(call, dev, profile, engine, e->first_offset) ?:
+	       rashpa_bound_check(call, dev, profile, engine, e->limit_offset) ?:
+	       rashpa_sequence_check(call, dev, what, &engine->quiesce, profile);
+}
+
+/* ----------------------------------------------------------- profile ---- */
+
 static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_profile_set *p)
 {
 	int err = rashpa_number_check(call, p->n_windows, 0, RASHPA_PROFILE_WINDOWS_MAX,
@@ -97,13 +615,23 @@ static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_p
 /* Free a profile that no function uses, or with hw_lock held that of a function. */
 void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
+	struct rashpa_engine *e;
+
 	kvfree(profile->windows);
 	rashpa_sequence_free(dev, &profile->quiesce);
 	kvfree(profile->table);
 	if (profile->table_regs)
 		pci_iounmap(dev->pdev, profile->table_regs);
-	rashpa_fetch_free(&profile->fetch);
-	rashpa_engines_free(dev, profile->engines, profile->n_engines);
+	kvfree(profile->fetch.fields);
+	kvfree(profile->fetch.registers);
+	for (e = profile->engines; e < profile->engines + profile->n_engines; e++) {
+		rashpa_sequence_free(dev, &e->quiesce);
+		if (e->first)
+			pci_iounmap(dev->pdev, e->first);
+		if (e->limit)
+			pci_iounmap(dev->pdev, e->limit);
+	}
+	kfree(profile->engines);
 	*profile = (struct rashpa_profile) { };
 }
 
@@ -161,6 +689,7 @@ int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 			 struct rashpa_profile *profile)
 {
+	const struct rashpa_engine *e;
 	u32 i;
 	int err;
 
@@ -184,16 +713,18 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 		if (err)
 			return err;
 	}
-	err = rashpa_sequence_check(call, dev, "", &profile->quiesce, NULL);
-	if (!err)
-		err = rashpa_table_check(call, dev, profile);
-	return err ?: rashpa_engines_check(call, dev, profile);
+	err = rashpa_sequence_check(call, dev, "", &profile->quiesce, NULL) ?:
+	      rashpa_table_check(call, dev, profile);
+	for (e = profile->engines; e < profile->engines + profile->n_engines && !err; e++)
+		err = rashpa_engine_check(call, dev, profile, e);
+	return err;
 }
 
 /* Map all registers that a checked profile names. Return: 0 or -ENOMEM. */
 int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
 	const struct rashpa_profile_table *t = profile->table;
+	struct rashpa_engine *e;
 	int err;
 
 	if (t) {
@@ -202,7 +733,14 @@ int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile
 			return -ENOMEM;
 	}
 	err = rashpa_sequence_map(dev, &profile->quiesce);
-	return err ?: rashpa_engines_map(dev, profile);
+	for (e = profile->engines; e < profile->engines + profile->n_engines && !err; e++) {
+		e->first = pci_iomap_range(dev->pdev, e->about.bar, e->about.first_offset,
+					   sizeof(u32));
+		e->limit = pci_iomap_range(dev->pdev, e->about.bar, e->about.limit_offset,
+					   sizeof(u32));
+		err = e->first && e->limit ? rashpa_sequence_map(dev, &e->quiesce) : -ENOMEM;
+	}
+	return err;
 }
 
 /* Put a profile into force. @profile receives the old one. */
@@ -233,15 +771,5 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name)
 const struct rashpa_profile_window *
 rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags)
 {
-	u32 i;
-
-	for (i = 0; i < dev->profile.n_windows; i++) {
-		const struct rashpa_profile_window *w = &dev->profile.windows[i];
-
-		if ((w->flags & flags) == flags && w->bar == bar &&
-		    offset >= w->offset && offset - w->offset <= w->length &&
-		    length <= w->length - (offset - w->offset))
-			return w;
-	}
-	return NULL;
+	return rashpa_profile_window(&dev->profile, flags, bar, offset, length, true);
 }

@@ -5,9 +5,7 @@
 #include <linux/io.h>
 #include <linux/iopoll.h>
 #include <linux/ktime.h>
-#include <linux/slab.h>
 
-#include "core/compat.h"
 #include "function/function.h"
 
 /* Reads of a removed function return all ones. */
@@ -94,88 +92,6 @@ bool rashpa_profile_answers(struct rashpa_device *dev)
 		return false;
 	return !s->n || s->step[s->n - 1].value == RASHPA_ALL_ONES ||
 	       readl(s->reg[s->n - 1]) != RASHPA_ALL_ONES;
-}
-
-/* Free what rashpa_sequence_fetch() and rashpa_sequence_map() allocated, also after an error. */
-void rashpa_sequence_free(struct rashpa_device *dev, struct rashpa_sequence *s)
-{
-	u32 i;
-
-	for (i = 0; s->reg && i < s->n; i++)
-		if (s->reg[i])
-			pci_iounmap(dev->pdev, s->reg[i]);
-	kfree(s->reg);
-	kvfree(s->step);
-}
-
-/* Copy a sequence of @n steps of @size bytes from user space, without checks. */
-int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from, u32 n,
-			  u32 size)
-{
-	int err = rashpa_copy(call, &s->step, from, n, size, __reserved);
-
-	s->n = err ? 0 : n;
-	return err;
-}
-
-/* Map the registers of a checked sequence. */
-int rashpa_sequence_map(struct rashpa_device *dev, struct rashpa_sequence *s)
-{
-	u32 i;
-
-	s->reg = kcalloc(s->n, sizeof(*s->reg), GFP_KERNEL);
-	if (!s->reg)
-		return -ENOMEM;
-	for (i = 0; i < s->n; i++) {
-		s->reg[i] = pci_iomap_range(dev->pdev, s->step[i].bar, s->step[i].offset,
-					    sizeof(u32));
-		if (!s->reg[i])
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev,
-			     const char *what, const struct rashpa_profile_step *s,
-			     const struct rashpa_profile *profile)
-{
-	const bool wait = s->op == RASHPA_STEP_WAIT;
-
-	if (!wait && s->op != RASHPA_STEP_WRITE)
-		return rashpa_fail(call, -EINVAL, "%s: operation %u is not defined", what, s->op);
-	if (s->__reserved)
-		return rashpa_fail(call, -EINVAL, "%s: a reserved field is not zero", what);
-	if (wait ? !s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX : s->timeout_us)
-		return rashpa_fail(call, -EINVAL,
-				   "%s: a wait has a time limit of 1 to %u microseconds, a write has no time limit",
-				   what, RASHPA_QUIESCE_US_MAX);
-	if (wait && s->value & ~s->mask)
-		return rashpa_fail(call, -EINVAL, "%s: waits for bits outside its mask", what);
-	return rashpa_registers_check(call, dev, what, s->bar, s->offset, sizeof(u32), profile,
-				      RASHPA_PWINDOW_USER);
-}
-
-/*
- * @prefix begins each error sentence. The last step must be a WAIT for at least one bit: a write is
- * posted, and an empty mask always matches. Unless @profile is NULL, its windows for users contain
- * no register of a step.
- */
-int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev, const char *prefix,
-			  const struct rashpa_sequence *s, const struct rashpa_profile *profile)
-{
-	char what[RASHPA_PROFILE_NAME_SIZE + 32];
-	u32 i;
-	int err = 0;
-
-	for (i = 0; i < s->n && !err; i++) {
-		snprintf(what, sizeof(what), "%sstep %u", prefix, i);
-		err = rashpa_step_check(call, dev, what, &s->step[i], profile);
-	}
-	if (!err && s->n && (s->step[i - 1].op != RASHPA_STEP_WAIT || !s->step[i - 1].mask))
-		err = rashpa_fail(call, -EINVAL,
-				  "%s: the last step must wait for a bit that says that nothing is in flight",
-				  what);
-	return err;
 }
 
 /*

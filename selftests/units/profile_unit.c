@@ -13,7 +13,6 @@
 })
 static s64 now;
 
-#include "../../drivers/function/layout.c"
 #include "../../drivers/function/quiesce.c"
 #include "../../drivers/function/profile.c"
 #include "unit.h"
@@ -35,7 +34,6 @@ bool rashpa_bar_is_memory(struct rashpa_device *d, u32 bar) { return bar == 0 ||
 u64 pci_resource_len(struct pci_dev *p, u32 bar) { return BAR; }
 bool rashpa_device_reachable(struct rashpa_device *d) { return true; }
 int rashpa_check_name(struct rashpa_call *c, const char *name, size_t size) { return 0; }
-void rashpa_engines_free(struct rashpa_device *d, struct rashpa_engine *engines, u32 n) { }
 void pci_iounmap(struct pci_dev *p, void *reg) { mapped--; }
 void writel(u32 value, void *at) { *(u32 *)at = value; }
 
@@ -99,8 +97,8 @@ TEST(steps, "steps of a quiesce sequence are checked")
 	}
 	s[1] = s[0];
 	all.n = 2;
-	ANSWERS(rashpa_sequence_check(&call, &dev, "engine e: ", &all, NULL), -EINVAL,
-		"engine e: step 1: the last");
+	ANSWERS(rashpa_sequence_check(&call, &dev, "engine e", &all, NULL), -EINVAL,
+		"engine e, step 1: the last");
 	s[1] = s[2];
 	s[1].mask = 0;
 	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all, NULL), -EINVAL, "step 1: the last");
@@ -295,11 +293,6 @@ TEST(cover, "a window that covers a range is found")
 
 /* --------------------------------------------------------------- table ---- */
 
-int rashpa_fetch_check(struct rashpa_call *c, struct rashpa_fetching *f)
-{
-	return rashpa_fail(c, -EINVAL, "fetch");
-}
-
 TEST(table, "a table is checked, and overlaps no window for users")
 {
 	static const struct {
@@ -321,7 +314,7 @@ TEST(table, "a table is checked, and overlaps no window for users")
 		{ { .offset = 0, .length = 0 }, -EINVAL, "not empty" },
 		{ { .offset = 2, .length = 4 }, -EINVAL, "multiple of 4" },
 		{ { .offset = 0, .length = 4, .__reserved = 1 }, -EINVAL, "reserved" },
-		{ { .offset = 0, .length = 4, .fetch = 8 }, -EINVAL, "fetch" },
+		{ { .offset = 0, .length = 4, .fetch = 8 }, -EINVAL, "descriptor of 0" },
 	};
 	static const u32 strides[] = { 4096, 0, 2, 33, 4100, ~0U, ~3U };
 	struct rashpa_profile_window w[] = {

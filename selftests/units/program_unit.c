@@ -3,7 +3,7 @@
  * Entries of address tables: layouts, order of writes, places of maps.
  * test: tier=check where=root seconds=2 run=build/selftests/units/program_unit
  */
-#include "../../drivers/function/layout.c"
+#include "../../drivers/function/profile.c"
 #include "../../drivers/function/program.c"
 #include "unit.h"
 
