@@ -209,7 +209,7 @@ struct rashpa_device {
 
 	bool translated;
 
-	struct mutex lock;		/* lifetime, profile, maps, windows */
+	struct mutex lock;
 	bool gone;
 	bool initialized;
 	bool disclose;
@@ -224,13 +224,13 @@ struct rashpa_device {
 	/* separate lock classes: a bus reset holds these locks of several functions in bus order */
 	struct lock_class_key windows_key;
 	struct lock_class_key bars_key;
-	struct mutex windows_lock;	/* list of windows */
+	struct mutex windows_lock;
 	struct list_head open_windows;
 	u32 n_open_windows;
-	struct rw_semaphore bars_lock;	/* CPU access to the BARs */
+	struct rw_semaphore bars_lock;
 	bool suspended;
 
-	struct mutex hw_lock;		/* registers, master, state */
+	struct mutex hw_lock;
 	bool resetting;
 	u32 resets;
 	wait_queue_head_t reset_wait;
@@ -336,6 +336,7 @@ static inline u64 rashpa_bdf(struct pci_dev *pdev)
 bool rashpa_pci_translated(struct pci_dev *pdev);
 u64 rashpa_dma_limit(struct device *dev);
 bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length);
+int rashpa_dma_fail(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, struct pci_dev *peer);
 void rashpa_path_flush(struct pci_dev *pdev);
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
@@ -375,9 +376,6 @@ int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 			 struct rashpa_profile *profile);
 int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 			 struct rashpa_profile *profile);
-void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
-			 struct rashpa_profile *profile);
-int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile);
 void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile);
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name);

@@ -104,18 +104,6 @@ static bool rashpa_map_may_bounce(const struct rashpa_map *map)
 	       (is_swiotlb_force_bounce(d) || dma_addressing_limited(d));
 }
 
-int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev)
-{
-	struct device *d = &dev->pdev->dev;
-
-	if (is_swiotlb_force_bounce(d))
-		return rashpa_fail(call, -EREMOTEIO,
-				   "all DMA uses bounce buffers here (swiotlb=force, or a confidential guest): enable the IOMMU or disable bounce buffers");
-	return rashpa_fail(call, -EOVERFLOW,
-			   "the memory is above what fpga%d can address (%d bits): allocate it with dma_bits (rashpactl buffer create --for), or enable the IOMMU",
-			   dev->id, fls64(rashpa_dma_limit(d)));
-}
-
 /*
  * Would the function access a bounce buffer? Its writes would be invisible to everyone else. Probe
  * with a mapping for reading: it is never copied back over the memory.
@@ -133,7 +121,7 @@ static int rashpa_map_check_bounce(struct rashpa_call *call, struct rashpa_map *
 	sgt = dma_buf_map_attachment(map->attach, DMA_TO_DEVICE);
 	/* the mapping is too large for a bounce buffer */
 	if (sgt == ERR_PTR(-ENOMEM) || sgt == ERR_PTR(-EIO) || sgt == ERR_PTR(-EINVAL))
-		return rashpa_map_bounced(call, map->dev);
+		return rashpa_dma_fail(call, map->dev);
 	if (IS_ERR(sgt))
 		return rashpa_map_fail_mapping(call, map, PTR_ERR(sgt));
 	for_each_sgtable_dma_sg(sgt, sg, i) {
@@ -141,7 +129,7 @@ static int rashpa_map_check_bounce(struct rashpa_call *call, struct rashpa_map *
 		cond_resched();
 	}
 	dma_buf_unmap_attachment(map->attach, sgt, DMA_TO_DEVICE);
-	return bounced ? rashpa_map_bounced(call, map->dev) : 0;
+	return bounced ? rashpa_dma_fail(call, map->dev) : 0;
 }
 
 static bool rashpa_map_settled(struct rashpa_map *map)

@@ -354,7 +354,7 @@ static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device
 		return 0;
 	if ((is_swiotlb_force_bounce(d) && rashpa_dmabuf_memory(dmabuf)) ||
 	    !rashpa_memory_reached(d, dmabuf))
-		return rashpa_map_bounced(call, dev);
+		return rashpa_dma_fail(call, dev);
 	return 0;
 }
 
@@ -438,11 +438,8 @@ static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_ma
 	arg->out_segments = map->table->count;
 	arg->out_table_size = map->table_size;
 	arg->out_id = map->id;
-	arg->out_flags = 0;
-	if (pieces->remapped)
-		arg->out_flags |= RASHPA_MAPPED_REMAPPED;
-	if (pieces->coherent)
-		arg->out_flags |= RASHPA_MAPPED_COHERENT;
+	arg->out_flags = (pieces->remapped ? RASHPA_MAPPED_REMAPPED : 0) |
+			 (pieces->coherent ? RASHPA_MAPPED_COHERENT : 0);
 	arg->out_peer = pieces->peer ? rashpa_bdf(pieces->peer) : 0;
 	arg->out_peer_bar = pieces->peer ? (s32)pieces->peer_bar : -1;
 }

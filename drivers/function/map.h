@@ -138,7 +138,6 @@ void rashpa_map_revoke(struct rashpa_map *map, bool for_good);
 /* ------------------------------------------- function/import.c --- */
 
 int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map);
-int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map);
 int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map);
 int rashpa_map_restore_now(struct rashpa_call *call, struct rashpa_map *map);

@@ -168,6 +168,19 @@ bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length)
 	       last <= rashpa_dma_limit(dev);
 }
 
+/* Report why a function cannot use the address of a memory. */
+int rashpa_dma_fail(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	struct device *d = &dev->pdev->dev;
+
+	if (is_swiotlb_force_bounce(d))
+		return rashpa_fail(call, -EREMOTEIO,
+				   "all DMA uses bounce buffers here (swiotlb=force, or a confidential guest): enable the IOMMU or disable bounce buffers");
+	return rashpa_fail(call, -EOVERFLOW,
+			   "the memory is above what fpga%d can address (%d bits): allocate it with dma_bits (rashpactl buffer create --for), or enable the IOMMU",
+			   dev->id, fls64(rashpa_dma_limit(d)));
+}
+
 /* Memory that an address leads to. */
 struct rashpa_place {
 	struct pci_dev *peer;		/* one reference; NULL for host memory */
@@ -410,13 +423,9 @@ static int rashpa_check_bus(struct rashpa_check *check, const struct rashpa_piec
 
 static int rashpa_check_piece(struct rashpa_check *check, struct rashpa_piece *piece)
 {
-	struct device *d = &check->dev->pdev->dev;
-
 	/* the mask first: the DMA core would warn */
-	if (!rashpa_dma_reaches(d, piece->address, piece->length))
-		return rashpa_fail(check->call, -EOVERFLOW,
-				   "the memory is above what fpga%d can address (%d bits): allocate it lower, or enable the IOMMU",
-				   check->dev->id, fls64(rashpa_dma_limit(d)));
+	if (!rashpa_dma_reaches(&check->dev->pdev->dev, piece->address, piece->length))
+		return rashpa_dma_fail(check->call, check->dev);
 	if (!check->domain)
 		return rashpa_check_bus(check, piece);
 	if (!iommu_iova_to_phys(check->domain, piece->address))

@@ -88,17 +88,11 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 	info->out_vectors = dev->n_vectors;
 	info->out_node = dev_to_node(&pdev->dev);
 	info->out_dma_bits = fls64(dma_get_mask(&pdev->dev));
-	info->out_flags = 0;
-	if (dev->translated)
-		info->out_flags |= RASHPA_DEVICE_IOMMU;
-	if (READ_ONCE(dev->have_profile))
-		info->out_flags |= RASHPA_DEVICE_PROFILE;
-	if (READ_ONCE(dev->disclose))
-		info->out_flags |= RASHPA_DEVICE_DISCLOSE;
-	if (READ_ONCE(dev->master))
-		info->out_flags |= RASHPA_DEVICE_MASTER;
-	if (READ_ONCE(dev->profile.fetch.fields))
-		info->out_flags |= RASHPA_DEVICE_FETCH;
+	info->out_flags = (dev->translated ? RASHPA_DEVICE_IOMMU : 0) |
+			  (READ_ONCE(dev->have_profile) ? RASHPA_DEVICE_PROFILE : 0) |
+			  (READ_ONCE(dev->disclose) ? RASHPA_DEVICE_DISCLOSE : 0) |
+			  (READ_ONCE(dev->master) ? RASHPA_DEVICE_MASTER : 0) |
+			  (READ_ONCE(dev->profile.fetch.fields) ? RASHPA_DEVICE_FETCH : 0);
 	info->out_maps = READ_ONCE(dev->n_maps);
 	info->out_windows = READ_ONCE(dev->n_open_windows);
 	info->out_state = READ_ONCE(dev->state);
@@ -122,14 +116,10 @@ int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
 	flags = pci_resource_flags(dev->pdev, info->bar);
 	info->out_length = pci_resource_len(dev->pdev, info->bar);
 	info->out_flags = 0;
-	if (info->out_length) {
-		if (flags & IORESOURCE_MEM)
-			info->out_flags |= RASHPA_REGION_MEMORY;
-		if (flags & IORESOURCE_PREFETCH)
-			info->out_flags |= RASHPA_REGION_PREFETCH;
-		if (flags & IORESOURCE_MEM_64)
-			info->out_flags |= RASHPA_REGION_64BIT;
-	}
+	if (info->out_length)
+		info->out_flags = (flags & IORESOURCE_MEM ? RASHPA_REGION_MEMORY : 0) |
+				  (flags & IORESOURCE_PREFETCH ? RASHPA_REGION_PREFETCH : 0) |
+				  (flags & IORESOURCE_MEM_64 ? RASHPA_REGION_64BIT : 0);
 	return rashpa_device_check_present(call, dev);
 }
 
@@ -248,6 +238,7 @@ int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
 	return 0;
 }
 
+/* Put a profile into force. @profile receives the old one. */
 static int rashpa_profile_apply(struct rashpa_call *call,
 				struct rashpa_device *dev,
 				const struct rashpa_profile_set *p,
@@ -259,17 +250,19 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	err = rashpa_profile_check(call, dev, profile);
 	if (err)
 		return err;
-	err = rashpa_profile_map(dev, profile);
-	if (err)
-		return err;
 	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
 	if (err)
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "a DMA mask of %u bits does not work on this machine", bits);
 	/* with the old sequence; rashpa_device_reinit() runs the new one */
 	rashpa_device_stop(dev);
-	scoped_guard(rashpa_hw, dev)
-		rashpa_profile_keep(dev, p, profile);
+	scoped_guard(rashpa_hw, dev) {
+		swap(dev->profile, *profile);
+		dev->engine_stops = 0;
+		dev->engines_lost = false;
+		WRITE_ONCE(dev->disclose, p->head.flags & RASHPA_PROFILE_DISCLOSE);
+		WRITE_ONCE(dev->have_profile, true);
+	}
 	return rashpa_device_reinit(call, dev, !(p->head.flags & RASHPA_PROFILE_NO_RESET));
 }
 

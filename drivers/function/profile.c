@@ -24,12 +24,14 @@ static int rashpa_number_check(struct rashpa_call *call, u64 n, u32 min, u32 max
 }
 
 /* A segment needs a length: either in each entry or descriptor (@what), or one for all. */
-static int rashpa_length_check(struct rashpa_call *call, const char *what, bool length, u64 segment_size)
+static int rashpa_length_check(struct rashpa_call *call, const char *what, bool length,
+			       u64 segment_size)
 {
 	if (length ? !segment_size : is_power_of_2(segment_size) && segment_size >= SZ_4K)
 		return 0;
-	return rashpa_fail(call, -EINVAL, "%s have %s length, and a segment_size of 0x%llx: must be %s",
-			   what, length ? "a" : "no", segment_size,
+	return rashpa_fail(call, -EINVAL,
+			   "%s have %s length, and a segment_size of 0x%llx: must be %s", what,
+			   length ? "a" : "no", segment_size,
 			   length ? "0" : "a power of two, at least 4096");
 }
 
@@ -54,13 +56,14 @@ rashpa_profile_window(const struct rashpa_profile *profile, u32 flags, u32 bar, 
 		      u64 length, bool whole)
 {
 	const struct rashpa_profile_window *w;
+	bool in;
 
 	for (w = profile->windows; w < profile->windows + profile->n_windows; w++) {
-		if ((w->flags & flags) != flags || w->bar != bar)
-			continue;
-		if (whole ? offset >= w->offset && offset - w->offset <= w->length &&
-			    length <= w->length - (offset - w->offset) :
-			    rashpa_ranges_overlap(w->offset, w->length, offset, length))
+		in = rashpa_ranges_overlap(w->offset, w->length, offset, length);
+		if (whole)
+			in = offset >= w->offset && offset - w->offset <= w->length &&
+			     length <= w->length - (offset - w->offset);
+		if (in && w->bar == bar && (w->flags & flags) == flags)
 			return w;
 	}
 	return NULL;
@@ -119,15 +122,16 @@ static int rashpa_pwindow_check(struct rashpa_call *call,
 	if (w->cache == RASHPA_CACHE_CACHED)
 		return rashpa_fail(call, -EOPNOTSUPP, "%s: cannot be cached", what);
 	if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
-		return rashpa_fail(call, -EINVAL, "%s: offset and length must be whole pages", what);
+		return rashpa_fail(call, -EINVAL, "%s: offset and length must be whole pages",
+				   what);
 	return rashpa_registers_check(call, dev, what, w->bar, w->offset, w->length, NULL, 0);
 }
 
 /* --------------------------------------------------------- sequences ---- */
 
 /* Copy a sequence of @n steps of @size bytes from user space, without checks. */
-static int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from, u32 n,
-				 u32 size)
+static int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from,
+				 u32 n, u32 size)
 {
 	int err = rashpa_copy(call, &s->step, from, n, size, __reserved);
 
@@ -686,6 +690,30 @@ int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_s
 	return err ?: rashpa_engines_fetch(call, p, profile);
 }
 
+/* Map all registers that a checked profile names. Return: 0 or -ENOMEM. */
+static int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile)
+{
+	const struct rashpa_profile_table *t = profile->table;
+	struct rashpa_engine *e;
+	int err;
+
+	if (t) {
+		profile->table_regs = pci_iomap_range(dev->pdev, t->bar, t->offset, t->length);
+		if (!profile->table_regs)
+			return -ENOMEM;
+	}
+	err = rashpa_sequence_map(dev, &profile->quiesce);
+	for (e = profile->engines; e < profile->engines + profile->n_engines && !err; e++) {
+		e->first = pci_iomap_range(dev->pdev, e->about.bar, e->about.first_offset,
+					   sizeof(u32));
+		e->limit = pci_iomap_range(dev->pdev, e->about.bar, e->about.limit_offset,
+					   sizeof(u32));
+		err = e->first && e->limit ? rashpa_sequence_map(dev, &e->quiesce) : -ENOMEM;
+	}
+	return err;
+}
+
+/* Check a profile for a function, and map all registers that it names. */
 int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 			 struct rashpa_profile *profile)
 {
@@ -717,42 +745,7 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 	      rashpa_table_check(call, dev, profile);
 	for (e = profile->engines; e < profile->engines + profile->n_engines && !err; e++)
 		err = rashpa_engine_check(call, dev, profile, e);
-	return err;
-}
-
-/* Map all registers that a checked profile names. Return: 0 or -ENOMEM. */
-int rashpa_profile_map(struct rashpa_device *dev, struct rashpa_profile *profile)
-{
-	const struct rashpa_profile_table *t = profile->table;
-	struct rashpa_engine *e;
-	int err;
-
-	if (t) {
-		profile->table_regs = pci_iomap_range(dev->pdev, t->bar, t->offset, t->length);
-		if (!profile->table_regs)
-			return -ENOMEM;
-	}
-	err = rashpa_sequence_map(dev, &profile->quiesce);
-	for (e = profile->engines; e < profile->engines + profile->n_engines && !err; e++) {
-		e->first = pci_iomap_range(dev->pdev, e->about.bar, e->about.first_offset,
-					   sizeof(u32));
-		e->limit = pci_iomap_range(dev->pdev, e->about.bar, e->about.limit_offset,
-					   sizeof(u32));
-		err = e->first && e->limit ? rashpa_sequence_map(dev, &e->quiesce) : -ENOMEM;
-	}
-	return err;
-}
-
-/* Put a profile into force. @profile receives the old one. */
-void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
-			 struct rashpa_profile *profile)
-{
-	lockdep_assert_held(&dev->hw_lock);
-	swap(dev->profile, *profile);
-	dev->engine_stops = 0;
-	dev->engines_lost = false;
-	WRITE_ONCE(dev->disclose, p->head.flags & RASHPA_PROFILE_DISCLOSE);
-	WRITE_ONCE(dev->have_profile, true);
+	return err ?: rashpa_profile_map(dev, profile);
 }
 
 /* Find a window of a locked function by a checked name. */

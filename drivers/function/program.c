@@ -75,7 +75,7 @@ static u32 rashpa_entries(const struct rashpa_device *dev)
  */
 static int rashpa_entries_flush(struct rashpa_device *dev, u32 i)
 {
-	/* of a ring, the register that is written first */
+	/* the first register of the place of a ring */
 	const u32 at = dev->profile.fetch.fields ? dev->profile.fetch.registers[0].offset :
 					   dev->profile.layout.address_offset;
 	bool ones;
@@ -379,18 +379,6 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 	return err;
 }
 
-/* Is the map valid but lost from the function, and to be programmed again? */
-static bool rashpa_program_due(struct rashpa_map *map)
-{
-	lockdep_assert_held(&map->dev->lock);
-	if (map->ended)
-		return false;
-	guard(rashpa_hw)(map->dev);
-	return !list_empty(&map->reprogram) && map->table->state == RASHPA_MAP_STATE_VALID &&
-	       map->dev->state == RASHPA_STATE_READY &&
-	       (!map->programmed || map->resets != map->dev->resets);
-}
-
 /* Program a map again after a reset or revocation, if it asks for that, and notify listeners. */
 void rashpa_reprogram(struct rashpa_map *map)
 {
@@ -398,8 +386,14 @@ void rashpa_reprogram(struct rashpa_map *map)
 	struct rashpa_call call = { };
 	int err;
 
-	if (!rashpa_program_due(map))
+	lockdep_assert_held(&map->dev->lock);
+	if (map->ended)
 		return;
+	scoped_guard(rashpa_hw, map->dev)
+		if (list_empty(&map->reprogram) || map->table->state != RASHPA_MAP_STATE_VALID ||
+		    map->dev->state != RASHPA_STATE_READY ||
+		    (map->programmed && map->resets == map->dev->resets))
+			return;
 	err = rashpa_program(&call, map, &p, true);
 	/* the cause of -ESTALE queues the work again */
 	if (err == -ESTALE)

@@ -86,9 +86,8 @@ u64 rashpa_vectors_sum(struct rashpa_device *dev)
 	for (i = 0; i < dev->n_vectors; i++) {
 		struct rashpa_origin *origin = &dev->vectors[i].origin;
 
-		spin_lock_irq(&origin->lock);
+		guard(spinlock_irq)(&origin->lock);
 		sum += origin->sequence;
-		spin_unlock_irq(&origin->lock);
 	}
 	return sum;
 }
