@@ -267,8 +267,8 @@ static const char * const rashpa_kind_names[] = {
 };
 
 /*
- * Check that a segment fits into a descriptor. @sum: bytes of the segments before. Return: 0,
- * -EOVERFLOW.
+ * Check that a segment fits into a descriptor, and with the first one, that the registers can
+ * describe the ring. @sum: bytes of the segments before. Return: 0, -EOVERFLOW.
  */
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 i, u64 sum)
 {
@@ -277,6 +277,12 @@ int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u3
 	u32 lost;
 
 	lockdep_assert_held(&map->dev->hw_lock);
+	rashpa_register_values(map, &v);
+	lost = i ? 0 : rashpa_fields_lost(fetch->registers, fetch->about.n_registers, &v);
+	if (lost)
+		return rashpa_fail(call, -EOVERFLOW,
+				   "%s of the ring is wider than its register or not a multiple of its unit",
+				   rashpa_kind_names[lost]);
 	rashpa_fetch_values(map, i, sum, &v);
 	lost = rashpa_fields_lost(fetch->fields, fetch->about.n_fields, &v);
 	if (!lost)
@@ -284,23 +290,6 @@ int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u3
 	return rashpa_fail(call, -EOVERFLOW,
 			   "descriptor %u: %s is wider than its field or not a multiple of its unit: change segments in the profile",
 			   i, rashpa_kind_names[lost]);
-}
-
-/* Can the registers describe the ring of a valid map? Return: 0 or -EOVERFLOW. */
-int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map)
-{
-	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
-	struct rashpa_values v;
-	u32 lost;
-
-	lockdep_assert_held(&map->dev->hw_lock);
-	rashpa_register_values(map, &v);
-	lost = rashpa_fields_lost(fetch->registers, fetch->about.n_registers, &v);
-	if (lost)
-		return rashpa_fail(call, -EOVERFLOW,
-				   "%s of the ring is wider than its register or not a multiple of its unit",
-				   rashpa_kind_names[lost]);
-	return 0;
 }
 
 /*

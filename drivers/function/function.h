@@ -334,7 +334,6 @@ static inline u64 rashpa_bdf(struct pci_dev *pdev)
 }
 
 bool rashpa_pci_translated(struct pci_dev *pdev);
-u64 rashpa_dma_limit(struct device *dev);
 bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length);
 int rashpa_dma_fail(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer, struct pci_dev *peer);
@@ -424,12 +423,8 @@ void rashpa_shutdown(struct pci_dev *pdev);
 
 /* ---------------------------------------------- function/map.c --- */
 
-rashpa_handler rashpa_ioc_map, rashpa_ioc_restore;
-u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
+rashpa_handler rashpa_ioc_map, rashpa_ioc_restore, rashpa_ioc_quiesce;
 void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended);
-int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev);
-int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
-		       struct list_head *ended);
 void rashpa_maps_release(struct list_head *ended);
 int rashpa_maps_init(void);
 void rashpa_maps_exit(void);
@@ -444,7 +439,7 @@ u64 rashpa_vectors_sum(struct rashpa_device *dev);
 
 struct rashpa_device *rashpa_device_of(struct file *file);
 rashpa_handler rashpa_ioc_device_info, rashpa_ioc_region_info, rashpa_ioc_device_list,
-	rashpa_ioc_quiesce, rashpa_ioc_engine_info, rashpa_ioc_profile, rashpa_ioc_reset;
+	rashpa_ioc_engine_info, rashpa_ioc_profile, rashpa_ioc_reset;
 int rashpa_pci_init(void);
 void rashpa_pci_exit(void);
 

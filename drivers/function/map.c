@@ -25,18 +25,6 @@ static u32 rashpa_map_next;
 
 /* ------------------------------------------------------------ ending ---- */
 
-/* Count the maps that were programmed for the engine of this bit. */
-u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine)
-{
-	const struct rashpa_map *map;
-	u32 n = 0;
-
-	lockdep_assert_held(&dev->lock);
-	list_for_each_entry(map, &dev->maps, entry)
-		n += !!(READ_ONCE(map->engines) & engine);
-	return n;
-}
-
 static void rashpa_map_put(struct kref *ref)
 {
 	struct rashpa_map *map = container_of(ref, struct rashpa_map, ref);
@@ -93,7 +81,7 @@ static bool rashpa_map_is_mine(struct rashpa_map *map)
  * user's map: that would stop the other user's stream. The owner of the node and CAP_SYS_ADMIN are
  * exempt.
  */
-int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
+static int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	struct rashpa_map *map;
 
@@ -126,8 +114,8 @@ void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended)
  * End one map for good, even if other processes hold its file; rashpa_maps_release() follows.
  * Return: 0, -ENOENT, -EPERM.
  */
-int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
-		       struct list_head *ended)
+static int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
+			      struct list_head *ended)
 {
 	struct rashpa_map *map;
 
@@ -155,6 +143,45 @@ void rashpa_maps_release(struct list_head *ended)
 		rashpa_map_detach(map);
 		kref_put(&map->ref, rashpa_map_put);
 	}
+}
+
+static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	int err = rashpa_maps_check_stop(call, dev);
+
+	if (!err && rashpa_device_stop(dev))
+		err = rashpa_fail(call, -ETIMEDOUT,
+				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
+				  dev->id);
+	return err;
+}
+
+int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_quiesce *quiesce = arg;
+	const bool one = quiesce->head.flags & RASHPA_QUIESCE_MAP;
+	u64 start = ktime_get_ns();
+	LIST_HEAD(ended);
+	int err;
+
+	if (quiesce->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (quiesce->map && !one)
+		return rashpa_fail(call, -EINVAL,
+				   "a map is given without the flag RASHPA_QUIESCE_MAP");
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	if (one)
+		err = rashpa_map_quiesce(call, dev, quiesce->map, &ended);
+	else
+		err = rashpa_quiesce_all(call, dev);
+	quiesce->out_time_ns = ktime_get_ns() - start;
+	rashpa_device_idle(dev);
+	mutex_unlock(&dev->lock);
+	rashpa_maps_release(&ended);
+	return err;
 }
 
 /* ------------------------------------------------------------- file ----- */

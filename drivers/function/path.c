@@ -151,7 +151,7 @@ bool rashpa_pci_translated(struct pci_dev *pdev)
 }
 
 /* Highest address that a function can send: DMA mask, or the limit of the bus if that is lower. */
-u64 rashpa_dma_limit(struct device *dev)
+static u64 rashpa_dma_limit(struct device *dev)
 {
 	return min_not_zero(dma_get_mask(dev), dev->bus_dma_limit);
 }

@@ -10,7 +10,7 @@
 
 #include "core/compat.h"
 #include "core/node.h"
-#include "function/function.h"
+#include "function/map.h"
 
 static char *ids;
 module_param(ids, charp, 0444);
@@ -131,45 +131,6 @@ int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
 	return rashpa_device_check_present(call, dev) ?: rashpa_holdings(call, arg, dev->id);
 }
 
-static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev)
-{
-	int err = rashpa_maps_check_stop(call, dev);
-
-	if (!err && rashpa_device_stop(dev))
-		err = rashpa_fail(call, -ETIMEDOUT,
-				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
-				  dev->id);
-	return err;
-}
-
-int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_device *dev = call->obj;
-	struct rashpa_quiesce *quiesce = arg;
-	const bool one = quiesce->head.flags & RASHPA_QUIESCE_MAP;
-	u64 start = ktime_get_ns();
-	LIST_HEAD(ended);
-	int err;
-
-	if (quiesce->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	if (quiesce->map && !one)
-		return rashpa_fail(call, -EINVAL,
-				   "a map is given without the flag RASHPA_QUIESCE_MAP");
-	err = rashpa_device_lock(call, dev);
-	if (err)
-		return err;
-	if (one)
-		err = rashpa_map_quiesce(call, dev, quiesce->map, &ended);
-	else
-		err = rashpa_quiesce_all(call, dev);
-	quiesce->out_time_ns = ktime_get_ns() - start;
-	rashpa_device_idle(dev);
-	mutex_unlock(&dev->lock);
-	rashpa_maps_release(&ended);
-	return err;
-}
-
 int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
@@ -218,6 +179,7 @@ int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
 	struct rashpa_device *dev = call->obj;
 	struct rashpa_engine_info *info = arg;
 	const struct rashpa_engine *e;
+	const struct rashpa_map *map;
 	int err;
 
 	err = rashpa_device_lock(call, dev);
@@ -232,7 +194,9 @@ int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg)
 	memcpy(info->out_name, e->about.name, sizeof(info->out_name));
 	info->out_first = e->about.first;
 	info->out_count = e->about.count;
-	info->out_maps = rashpa_maps_of_engine(dev, BIT_ULL(info->index));
+	info->out_maps = 0;
+	list_for_each_entry(map, &dev->maps, entry)
+		info->out_maps += !!(READ_ONCE(map->engines) & BIT_ULL(info->index));
 	info->out_stops = READ_ONCE(e->stops);
 	info->out_failures = READ_ONCE(e->failures);
 	return 0;

@@ -358,18 +358,6 @@ static int rashpa_field_check(struct rashpa_call *call, const struct rashpa_fetc
 	return 0;
 }
 
-/* Mark the bits of a field in the bitmap of a descriptor. */
-static int rashpa_field_claim(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 i,
-			      unsigned long *bits)
-{
-	const u32 from = f->offset * 8 + f->shift;
-
-	if (find_next_bit(bits, from + f->width, from) < from + f->width)
-		return rashpa_fail(call, -EINVAL, "field %u: overlaps one before it", i);
-	bitmap_set(bits, from, f->width);
-	return 0;
-}
-
 static bool rashpa_fields_have(const struct rashpa_fetch_field *f, u32 n, u32 kind)
 {
 	u32 i;
@@ -404,10 +392,15 @@ static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetch
 	u32 i;
 
 	for (i = 0; i < f->n_fields; i++) {
-		err = rashpa_field_check(call, &fetch->fields[i], i, f->descriptor_size, true) ?:
-		      rashpa_field_claim(call, &fetch->fields[i], i, bits);
+		const struct rashpa_fetch_field *field = &fetch->fields[i];
+		const u32 from = field->offset * 8 + field->shift;
+
+		err = rashpa_field_check(call, field, i, f->descriptor_size, true);
 		if (err)
 			return err;
+		if (find_next_bit(bits, from + field->width, from) < from + field->width)
+			return rashpa_fail(call, -EINVAL, "field %u: overlaps one before it", i);
+		bitmap_set(bits, from, field->width);
 	}
 	if (!rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_ADDRESS))
 		return rashpa_fail(call, -EINVAL, "descriptors have no address");

@@ -262,8 +262,6 @@ static int rashpa_program_fits(struct rashpa_call *call, struct rashpa_map *map,
 		if (map->table->generation != run->generation ||
 		    map->table->state != RASHPA_MAP_STATE_VALID)
 			err = rashpa_program_stale(call);
-		else if (!i && fetched)
-			err = rashpa_fetch_fits_registers(call, map);
 		for (; i < end && !err; i++) {
 			err = fetched ? rashpa_fetch_fits(call, map, i, sum) :
 					rashpa_entry_fits(call, map, i, sum);

@@ -596,7 +596,7 @@ TEST(registers, "registers are written in order, and cleared in reverse")
 	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), 0, "");
 	bus = map.ring->piece[0].bus;
 	mutex_lock(&dev.hw_lock);
-	ANSWERS(rashpa_fetch_fits_registers(&call, &map), 0, "");
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 0), 0, "");
 	write_all(&sum);
 	n_writes = 0;
 	barriers = 0;
@@ -615,10 +615,10 @@ TEST(registers, "registers are written in order, and cleared in reverse")
 	      !writes[2].value && !writes[3].at && !writes[3].value, "not cleared");
 	/* values that do not fit */
 	told[3].width = 1;
-	ANSWERS(rashpa_fetch_fits_registers(&call, &map), -EOVERFLOW, "the number of descriptors");
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 0), -EOVERFLOW, "the number of descriptors");
 	told[3].width = 8;
 	told[1].width = 4;
-	ANSWERS(rashpa_fetch_fits_registers(&call, &map), -EOVERFLOW, "an address of the ring");
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 0), -EOVERFLOW, "an address of the ring");
 	mutex_unlock(&dev.hw_lock);
 	done();
 }
