@@ -242,10 +242,8 @@ static void rashpa_fetch_values(const struct rashpa_map *map, u32 i, u64 sum,
 	v->of[RASHPA_FETCH_SUM] = sum;
 	v->of[RASHPA_FETCH_INDEX] = i;
 	v->of[RASHPA_FETCH_COUNT] = count;
-	if (!v->last)
-		v->of[RASHPA_FETCH_NEXT] = rashpa_descriptor_bus(map->ring, i + 1);
-	else if (f->flags & RASHPA_FETCH_CLOSED)
-		v->of[RASHPA_FETCH_NEXT] = rashpa_descriptor_bus(map->ring, 0);
+	if (!v->last || f->flags & RASHPA_FETCH_CLOSED)
+		v->of[RASHPA_FETCH_NEXT] = rashpa_descriptor_bus(map->ring, v->last ? 0 : i + 1);
 }
 
 static void rashpa_register_values(const struct rashpa_map *map, struct rashpa_values *v)

@@ -59,8 +59,17 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map)
 static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map, int err,
 				const char *what)
 {
+	struct rashpa_device *peer = rashpa_window_of(map->dmabuf);
 	const char *name = map->dmabuf->exp_name;
 
+	if (peer && err == -ENODEV)
+		return rashpa_fail(call, err,
+				   "fpga%d, the function of the window, was removed: close the window and this map",
+				   peer->id);
+	if (peer && err == -EAGAIN)
+		return rashpa_fail(call, err,
+				   "fpga%d, the function of the window, is being reset: try again after the reset",
+				   peer->id);
 	switch (err) {
 	case -ENOTSUPP:
 	case -EOPNOTSUPP:
@@ -76,22 +85,6 @@ static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map
 	return rashpa_fail(call, err <= -ERESTARTSYS ? -EREMOTEIO : err,
 			   "the exporter %s cannot %s for fpga%d: error %d", name, what,
 			   map->dev->id, -err);
-}
-
-/* Report why the exporter does not map the memory. */
-static int rashpa_map_fail_mapping(struct rashpa_call *call, struct rashpa_map *map, int err)
-{
-	struct rashpa_device *peer = rashpa_window_of(map->dmabuf);
-
-	if (peer && err == -ENODEV)
-		return rashpa_fail(call, err,
-				   "fpga%d, the function of the window, was removed: close the window and this map",
-				   peer->id);
-	if (peer && err == -EAGAIN)
-		return rashpa_fail(call, err,
-				   "fpga%d, the function of the window, is being reset: try again after the reset",
-				   peer->id);
-	return rashpa_foreign_error(call, map, err, "map this memory");
 }
 
 /* May the DMA core use bounce buffers? rashpa_map_check_reach() covers this driver's memory. */
@@ -123,7 +116,7 @@ static int rashpa_map_check_bounce(struct rashpa_call *call, struct rashpa_map *
 	if (sgt == ERR_PTR(-ENOMEM) || sgt == ERR_PTR(-EIO) || sgt == ERR_PTR(-EINVAL))
 		return rashpa_dma_fail(call, map->dev);
 	if (IS_ERR(sgt))
-		return rashpa_map_fail_mapping(call, map, PTR_ERR(sgt));
+		return rashpa_foreign_error(call, map, PTR_ERR(sgt), "map this memory");
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		bounced |= sg_dma_len(sg) && rashpa_is_bounced(d, sg);
 		cond_resched();
@@ -159,7 +152,7 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 		return err;
 	sgt = dma_buf_map_attachment(map->attach, map->dir);
 	if (IS_ERR(sgt))
-		return rashpa_map_fail_mapping(call, map, PTR_ERR(sgt));
+		return rashpa_foreign_error(call, map, PTR_ERR(sgt), "map this memory");
 	map->sgt = sgt;
 	err = rashpa_map_settled(map) ? rashpa_map_build(call, map) : -EINPROGRESS;
 	if (err) {
@@ -239,27 +232,21 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
  * Restore a map automatically only while bus mastering is on. It is off after a stop that failed
  * or had no quiesce sequence: turning it on would resume the old DMA.
  */
-static int rashpa_map_try_restore(struct rashpa_map *map)
-{
-	struct rashpa_call call = {};
-
-	dma_resv_assert_held(map->dmabuf->resv);
-	scoped_guard(mutex, &map->dev->hw_lock)
-		if (!map->dev->master || map->ended)
-			return 0;
-	/* the reason is lost here: RASHPA_IOC_RESTORE reports it */
-	return rashpa_map_fill_locked(&call, map);
-}
-
 void rashpa_map_restore(struct work_struct *work)
 {
 	struct rashpa_map *map = container_of(to_delayed_work(work), struct rashpa_map, restore);
+	struct rashpa_call call = {};
+	bool may;
 
 	mutex_lock(&map->lock);
 	/* NULL after a close */
 	if (map->attach) {
 		dma_resv_lock(map->dmabuf->resv, NULL);
-		if (rashpa_map_try_restore(map) && time_before(jiffies, map->give_up)) {
+		scoped_guard(mutex, &map->dev->hw_lock)
+			may = map->dev->master && !map->ended;
+		/* the reason is lost here: RASHPA_IOC_RESTORE reports it */
+		if (may && rashpa_map_fill_locked(&call, map) &&
+		    time_before(jiffies, map->give_up)) {
 			map->delay = min_t(unsigned long, 2 * map->delay + 1, HZ);
 			mod_delayed_work(rashpa_map_wq, &map->restore, map->delay);
 		}
