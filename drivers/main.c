@@ -38,7 +38,7 @@ static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
 }
 
 static const struct rashpa_op rashpa_ops[] = {
-	RASHPA_OP(MEMORY, ALLOC, alloc, __reserved, WRITE, rashpa_ioc_alloc,
+	RASHPA_OP(MEMORY, ALLOC, alloc, memfd, WRITE, rashpa_ioc_alloc,
 		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE |
 		  RASHPA_ALLOC_LOCK),
 	RASHPA_OP(MEMORY, PIN, pin, out_segments, WRITE, rashpa_ioc_pin, 0),

@@ -155,6 +155,17 @@ static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long p
 #endif
 }
 
+/* The page cache of hugetlbfs counted huge pages, before it counted pages as others do. */
+#ifdef RASHPA_HAVE_HUGE_INDEX
+#define RASHPA_HUGE_INDEX(n, order)	((n) << (order))
+#else
+#define RASHPA_HUGE_INDEX(n, order)	(n)
+#endif
+
+#ifndef RASHPA_HAVE_VFS_MMAP
+#define vfs_mmap	call_mmap
+#endif
+
 /* order of the pieces that run-time contiguous memory is made of: 2 MiB on x86 */
 #define RASHPA_BLOCK_ORDER	pageblock_order
 #define RASHPA_BLOCK_PAGES	BIT(RASHPA_BLOCK_ORDER)

@@ -21,6 +21,7 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 		/* a GPU runtime registers lock memory by address */
 		.backend = lock ? RASHPA_BACKEND_CONTIG : alloc->backend,
 		.cache = alloc->cache ?: RASHPA_CACHE_CACHED,
+		.memfd = alloc->memfd,
 	};
 	struct rashpa_buffer *buffer;
 	int err;
@@ -52,6 +53,10 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 		goto out_pages;
 	buffer->extent.first = buffer->pages.first;
 	buffer->extent.count = want.length >> PAGE_SHIFT;
+	if (buffer->pages.memfd) {
+		buffer->memory.extents = buffer->pages.extents;
+		buffer->memory.n_extents = buffer->pages.n_extents;
+	}
 	return buffer;
 
 out_pages:
@@ -92,8 +97,8 @@ static int rashpa_alloc_check_lock(struct rashpa_call *call, const struct rashpa
 		return rashpa_fail(call, -EINVAL,
 				   "%llu bytes of lock memory: must be 1 to %u slots of %u bytes",
 				   alloc->length, RASHPA_LOCK_SLOTS_MAX, RASHPA_LOCK_SLOT);
-	if (alloc->backend == RASHPA_BACKEND_CMA)
-		return rashpa_fail(call, -EINVAL, "lock memory is never of CMA");
+	if (alloc->backend == RASHPA_BACKEND_CMA || alloc->backend == RASHPA_BACKEND_HUGE)
+		return rashpa_fail(call, -EINVAL, "lock memory is never of CMA or huge pages");
 	if (alloc->cache > RASHPA_CACHE_CACHED)
 		return rashpa_fail(call, -EINVAL, "lock memory is always cached");
 	return 0;
@@ -103,8 +108,8 @@ static int rashpa_alloc_check(struct rashpa_call *call, const struct rashpa_allo
 {
 	int err;
 
-	if (alloc->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (alloc->memfd && alloc->backend != RASHPA_BACKEND_HUGE)
+		return rashpa_fail(call, -EINVAL, "memfd is given without RASHPA_BACKEND_HUGE");
 	if (!alloc->length)
 		return rashpa_fail(call, -EINVAL, "the length is zero");
 	if (alloc->length > LLONG_MAX - PAGE_SIZE)
@@ -114,10 +119,12 @@ static int rashpa_alloc_check(struct rashpa_call *call, const struct rashpa_allo
 		return rashpa_fail(call, -EINVAL,
 				   "the alignment 0x%llx is not a power of two up to 1 GiB",
 				   alloc->alignment);
-	if (alloc->backend > RASHPA_BACKEND_CONTIG)
+	if (alloc->backend > RASHPA_BACKEND_HUGE)
 		return rashpa_fail(call, -EINVAL, "backend %u is not defined", alloc->backend);
 	if (alloc->cache > RASHPA_CACHE_UC)
 		return rashpa_fail(call, -EINVAL, "cache mode %u is not defined", alloc->cache);
+	if (alloc->cache > RASHPA_CACHE_CACHED && alloc->backend == RASHPA_BACKEND_HUGE)
+		return rashpa_fail(call, -EOPNOTSUPP, "huge pages are always cached");
 	if (alloc->head.flags & RASHPA_ALLOC_NODE) {
 		if (alloc->node >= MAX_NUMNODES || !node_online(alloc->node))
 			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",
@@ -185,7 +192,7 @@ int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 	if (!err) {
 		alloc->out_fd = call->fd;
 		alloc->out_length = buffer->memory.length;
-		alloc->out_segments = 1;
+		alloc->out_segments = buffer->memory.n_extents;
 		alloc->out_backend = buffer->pages.backend;
 		alloc->out_node = page_to_nid(buffer->pages.first);
 	}
@@ -211,7 +218,9 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 	if (query->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (query->backend > RASHPA_BACKEND_CONTIG)
-		return rashpa_fail(call, -EINVAL, "backend %u is not defined", query->backend);
+		return rashpa_fail(call, -EINVAL,
+				   "backend %u is not defined, or is HUGE: /sys/kernel/mm/hugepages has the pools",
+				   query->backend);
 	if (query->head.flags & RASHPA_QUERY_NODE) {
 		if (query->node >= MAX_NUMNODES || !node_online(query->node))
 			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",

@@ -36,6 +36,25 @@ void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memor
 	mutex_init(&importers->words.lock);
 }
 
+/* Has one of @count pages from page @first on a memory error? */
+bool rashpa_memory_damaged(const struct rashpa_memory *memory, unsigned long first,
+			   unsigned long count)
+{
+	unsigned long n;
+	u32 i;
+
+	for (i = 0; i < memory->n_extents && count; i++) {
+		const struct rashpa_extent *e = &memory->extents[i];
+
+		n = min(e->count - min(e->count, first), count);
+		if (n && rashpa_pages_damaged(e->first + first, n))
+			return true;
+		first -= min(e->count, first);
+		count -= n;
+	}
+	return false;
+}
+
 /*
  * May a device be given a part of a memory? @offset and @length are multiples of the page size.
  * Return: 0, also without @memory, which is memory of another driver; -EHWPOISON: a page has a
@@ -44,20 +63,10 @@ void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memor
 int rashpa_memory_check(struct rashpa_call *call, const struct rashpa_memory *memory, u64 offset,
 			u64 length)
 {
-	unsigned long skip = offset >> PAGE_SHIFT, left = length >> PAGE_SHIFT, n;
-	u32 i;
-
-	for (i = 0; memory && i < memory->n_extents && left; i++) {
-		const struct rashpa_extent *e = &memory->extents[i];
-
-		n = min(e->count - min(e->count, skip), left);
-		if (n && rashpa_pages_damaged(e->first + skip, n))
-			return rashpa_fail(call, -EHWPOISON,
-					   "a page of the memory has a memory error: map the parts around it, or make another buffer");
-		skip -= min(e->count, skip);
-		left -= n;
-	}
-	return 0;
+	if (!memory || !rashpa_memory_damaged(memory, offset >> PAGE_SHIFT, length >> PAGE_SHIFT))
+		return 0;
+	return rashpa_fail(call, -EHWPOISON,
+			   "a page of the memory has a memory error: map the parts around it, or make another buffer");
 }
 
 static int rashpa_export_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)

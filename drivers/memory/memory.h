@@ -37,7 +37,7 @@ struct rashpa_extent {
 	unsigned long count;
 };
 
-/* Physically contiguous, zeroed memory. */
+/* Memory of a buffer: physically contiguous, except that of a memfd. */
 struct rashpa_pages {
 	struct page *first;
 	unsigned long count;
@@ -46,6 +46,9 @@ struct rashpa_pages {
 	u32 cache;			/* enum rashpa_cache, not DEFAULT */
 	u64 longest;			/* bytes of the longest run, if the search failed */
 	unsigned long *given;		/* a bit for each page block that was given back */
+	struct file *memfd;		/* HUGE: its pages, each with one reference; else NULL */
+	struct rashpa_extent *extents;	/* of @memfd */
+	u32 n_extents;
 };
 
 /* A request for memory. */
@@ -56,6 +59,7 @@ struct rashpa_want {
 	int node;			/* NUMA node or NUMA_NO_NODE */
 	u32 backend;			/* enum rashpa_backend */
 	u32 cache;			/* enum rashpa_cache */
+	int memfd;			/* file descriptor, HUGE only */
 	struct mutex *turn;		/* one search of the user; no data */
 };
 
@@ -117,6 +121,8 @@ struct rashpa_memory {
 /* --------------------------------------------- memory/export.c --- */
 
 void rashpa_memory_setup(struct rashpa_memory *memory, const struct rashpa_memory_ops *ops);
+bool rashpa_memory_damaged(const struct rashpa_memory *memory, unsigned long first,
+			   unsigned long count);
 int rashpa_memory_check(struct rashpa_call *call, const struct rashpa_memory *memory, u64 offset,
 			u64 length);
 int rashpa_export(struct rashpa_call *call, struct rashpa_memory *memory, struct kref *ref,

@@ -13,7 +13,10 @@
  * as bare page frames: a long-term pin would try to migrate it for ever, this way it fails at
  * once.
  */
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -153,6 +156,58 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 	return err;
 }
 
+/* A mapping of a memfd, or several that fork() and munmap() made of one: they share its file. */
+struct rashpa_huge_mapping {
+	struct rashpa_buffer *buffer;
+	struct file *file;		/* the file that was mapped; it keeps @buffer */
+};
+
+static int rashpa_huge_release(struct inode *inode, struct file *file)
+{
+	struct rashpa_huge_mapping *mapping = file->private_data;
+
+	atomic_dec(&mapping->buffer->mappings);
+	fput(mapping->file);
+	kfree(mapping);
+	return 0;
+}
+
+static const struct file_operations rashpa_huge_fops = {
+	.owner = THIS_MODULE,
+	.release = rashpa_huge_release,
+};
+
+/*
+ * hugetlbfs maps its pages, for a file of ours with its inode, as in System V shared memory. In the
+ * mapping of another kind of file it would not look whether addresses are of whole huge pages.
+ */
+static int rashpa_huge_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
+{
+	const unsigned long size = PAGE_SIZE << buffer->pages.order;
+	struct file *memfd = buffer->pages.memfd, *file;
+	struct rashpa_huge_mapping *mapping;
+
+	if (!IS_ALIGNED(vma->vm_start | vma->vm_end | vma->vm_pgoff << PAGE_SHIFT, size))
+		return -EINVAL;
+	mapping = kmalloc(sizeof(*mapping), GFP_KERNEL_ACCOUNT);
+	if (!mapping)
+		return -ENOMEM;
+	file = dentry_open(&memfd->f_path, O_RDWR, current_cred());
+	if (IS_ERR(file)) {
+		kfree(mapping);
+		return PTR_ERR(file);
+	}
+	mapping->buffer = buffer;
+	mapping->file = get_file(vma->vm_file);
+	file->private_data = mapping;
+	replace_fops(file, fops_get(&rashpa_huge_fops));
+	atomic_inc(&buffer->mappings);
+	vma_set_file(vma, file);
+	fput(file);
+	vm_flags_set(vma, VM_DONTDUMP);
+	return vfs_mmap(memfd, vma);
+}
+
 /*
  * Each small entry takes a reference on the whole piece of its page, and a piece may have
  * 1 GiB: more mappings could make its count wrap. Mappings that fork() adds count as well.
@@ -176,8 +231,10 @@ int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
 		return -EINVAL;
-	if (rashpa_pages_damaged(buffer->pages.first + vma->vm_pgoff, vma_pages(vma)))
+	if (rashpa_memory_damaged(memory, vma->vm_pgoff, vma_pages(vma)))
 		return -EHWPOISON;
+	if (buffer->pages.memfd)
+		return rashpa_huge_mmap(buffer, vma);
 	if (atomic_read(&buffer->mappings) >= RASHPA_MAPPINGS_MAX)
 		return -ENOMEM;
 	chunk = kmalloc_array(RASHPA_INSERT_CHUNK, sizeof(*chunk), GFP_KERNEL);

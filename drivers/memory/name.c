@@ -154,6 +154,16 @@ static int rashpa_buffer_node_mmap(struct file *file, struct vm_area_struct *vma
 	return rashpa_buffer_mmap(&rashpa_named_of(file)->buffer->memory, vma);
 }
 
+static unsigned long rashpa_buffer_node_area(struct file *file, unsigned long addr,
+					     unsigned long length, unsigned long offset,
+					     unsigned long flags)
+{
+	struct file *memfd = rashpa_named_of(file)->buffer->pages.memfd;
+
+	return memfd ? memfd->f_op->get_unmapped_area(memfd, addr, length, offset, flags) :
+		       thp_get_unmapped_area(file, addr, length, offset, flags);
+}
+
 static long rashpa_buffer_node_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	return rashpa_ioctl(RASHPA_NODE_BUFFER, file, cmd, arg);
@@ -171,7 +181,7 @@ static const struct file_operations rashpa_buffer_node_fops = {
 	.open = rashpa_buffer_node_open,
 	.release = rashpa_buffer_node_release,
 	.mmap = rashpa_buffer_node_mmap,
-	.get_unmapped_area = thp_get_unmapped_area,
+	.get_unmapped_area = rashpa_buffer_node_area,
 	.llseek = rashpa_buffer_node_llseek,
 	.fsync = noop_fsync, /* msync: numpy.memmap.flush() */
 	.unlocked_ioctl = rashpa_buffer_node_ioctl,

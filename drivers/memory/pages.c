@@ -4,6 +4,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/highmem.h>
+#include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
@@ -201,6 +202,8 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 {
 	int err;
 
+	if (want->backend == RASHPA_BACKEND_HUGE)
+		return rashpa_huge_get(call, pages, want);
 	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
@@ -240,6 +243,9 @@ bool rashpa_pages_damaged(struct page *first, unsigned long count)
 
 	if (!rashpa_node_damaged(page_to_nid(first)))
 		return false;
+	/* the kernel marks only the first page of a huge one */
+	if (PageHuge(first) && PageHWPoison(compound_head(first)))
+		return true;
 	for (i = 0; i < count && !PageHWPoison(first + i); i++)
 		if (i % RASHPA_BLOCK_PAGES == 0)
 			cond_resched();
@@ -299,6 +305,10 @@ static unsigned long rashpa_pieces_give(struct rashpa_pages *pages, bool all)
  */
 u64 rashpa_pages_free(struct rashpa_pages *pages)
 {
+	if (pages->memfd) {
+		rashpa_huge_put(pages);
+		return 0;
+	}
 	/* leak the pages if this fails: their next user expects cached memory */
 	if (pages->cache != RASHPA_CACHE_CACHED &&
 	    WARN_ON(rashpa_cache_set(pages, RASHPA_CACHE_CACHED)))

@@ -38,6 +38,12 @@ int rashpa_contig_search(struct rashpa_search *search);
 bool rashpa_node_allows(int node, unsigned long pages);
 int rashpa_query_contig(struct rashpa_query *query, int node);
 
+/* ----------------------------------------------- memory/huge.c --- */
+
+int rashpa_huge_get(struct rashpa_call *call, struct rashpa_pages *pages,
+		    const struct rashpa_want *want);
+void rashpa_huge_put(struct rashpa_pages *pages);
+
 /* ------------------------------------------------ memory/cma.c --- */
 
 bool rashpa_pages_fit(struct page *first, const struct rashpa_want *want);

@@ -251,7 +251,7 @@ static const struct {
 	{ "on-node-int_min", PAGE, 0, RASHPA_ALLOC_NODE, 0x80000000, 0, 0, EINVAL, "node" },
 	{ "on-a-node-without-the-flag", PAGE, 0, 0, 1, 0, 0, EINVAL, "node|flag" },
 	{ "with-an-undefined-flag", PAGE, 0, 1U << 31, 0, 0, 0, EINVAL, "flag|0x80000000" },
-	{ "from-backend-3", PAGE, 0, 0, 0, 3, 0, EINVAL, "backend 3" },
+	{ "from-backend-4", PAGE, 0, 0, 0, 4, 0, EINVAL, "backend 4" },
 	{ "from-backend-uint_max", PAGE, 0, 0, 0, UINT_MAX, 0, EINVAL, "backend" },
 	{ "with-cache-mode-4", PAGE, 0, 0, 0, 0, 4, EINVAL, "cache mode 4" },
 	{ "with-cache-mode-uint_max", PAGE, 0, 0, 0, 0, UINT_MAX, EINVAL, "cache" },
@@ -281,11 +281,11 @@ TEST(too_large, "a buffer larger than memory is refused, with the size that woul
 		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "MiB|largest run|allocate");
 }
 
-TEST(reserved, "a reserved field must be zero")
+TEST(memfd, "a memfd is for huge pages only")
 {
-	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .__reserved = 1 };
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .memfd = -1 };
 
-	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "reserved");
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "memfd");
 }
 
 TEST(cma, "CMA serves, or the reason says that it is missing")

@@ -326,8 +326,7 @@ static void valid_group_info(void *arg)
 
 const struct op ops[] = {
 	OP(MEMORY, ALLOC, alloc, .write = true, .flags = ALLOC_FLAGS,
-	   .valid = valid_alloc, .out_fd = AT(alloc, out_fd),
-	   .reserved = { AT(alloc, __reserved) }),
+	   .valid = valid_alloc, .out_fd = AT(alloc, out_fd)),
 	OP(MEMORY, ALLOC, alloc, .write = true, .variant = "named", .flags = ALLOC_FLAGS,
 	   .valid = valid_alloc_named, .out_fd = AT(alloc, out_fd),
 	   .undo = undo_alloc_named),

@@ -20,6 +20,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define HUGE_PAGE	(UINT64_C(2) << 20)
+#define GIANT_PAGE	(UINT64_C(1) << 30)
 /* readings of a table that the kernel changes; it needs a few microseconds */
 #define TABLE_TRIES	100000
 
@@ -176,21 +177,23 @@ int rashpa_node_list_sized(int node, struct rashpa_holding **holdings, size_t si
  */
 static void *map_aligned(int fd, uint64_t offset, uint64_t length, int prot)
 {
+	/* the address space of 32 bits has no room for that */
+	const uint64_t align = length % GIANT_PAGE || sizeof(void *) < 8 ? HUGE_PAGE : GIANT_PAGE;
 	uint64_t page = sysconf(_SC_PAGESIZE), skip;
 	size_t room;
 	char *base, *at;
 
-	if (__builtin_add_overflow(length, HUGE_PAGE + page, &room)) {
+	if (__builtin_add_overflow(length, align + page, &room)) {
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
 	/* The kernel maps whole pages: the rest of the last one is not ours to unmap. */
 	length = (length + page - 1) & -page;
-	room = length + HUGE_PAGE;
+	room = length + align;
 	base = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)
 		return base;
-	skip = (offset - (uintptr_t)base) & (HUGE_PAGE - 1);
+	skip = (offset - (uintptr_t)base) & (align - 1);
 	at = mmap(base + skip, length, prot, MAP_SHARED | MAP_FIXED, fd, offset);
 	if (at == MAP_FAILED) {
 		int error = errno;
@@ -619,7 +622,7 @@ static const char *pick(const char *const *names, size_t count, unsigned int n)
 		return pick(names, ARRAY_SIZE(names), n);		\
 	}
 
-NAMES(rashpa_backend_name, "auto", "cma", "contig")
+NAMES(rashpa_backend_name, "auto", "cma", "contig", "huge")
 NAMES(rashpa_cache_name, "default", "cached", "wc", "uc")
 NAMES(rashpa_direction_name, "both", "to-memory", "from-memory")
 NAMES(rashpa_class_name, NULL, "host", "iova", "peer", "bridge")

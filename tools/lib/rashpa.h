@@ -106,6 +106,27 @@ static inline int rashpa_memory_alloc(int memory, struct rashpa_alloc *alloc)
 	return error ? error : alloc->out_fd;
 }
 
+/* rashpa_memory_alloc_huge() with the size of the caller's struct. */
+int rashpa_memory_alloc_huge_sized(int memory, uint64_t page, struct rashpa_alloc *alloc, size_t size);
+
+/**
+ * rashpa_memory_alloc_huge() - make a buffer of huge pages that are reserved (hugetlb)
+ * @memory: from rashpa_memory_open()
+ * @page: bytes of a huge page, which the kernel has a pool of: on x86 2 MiB or 1 GiB
+ * @alloc: see &struct rashpa_alloc; length is rounded up to whole huge pages, backend and memfd are
+ *	set
+ *
+ * The pages are zeroed, with RASHPA_ALLOC_NODE of that NUMA node. They go back to their pool with
+ * the buffer.
+ *
+ * Return: its dma-buf fd (also in @alloc->out_fd) or a negative errno: ENOMEM, the pool has too
+ * few free pages; EINVAL, no pool has pages of that size.
+ */
+static inline int rashpa_memory_alloc_huge(int memory, uint64_t page, struct rashpa_alloc *alloc)
+{
+	return rashpa_memory_alloc_huge_sized(memory, page, alloc, sizeof(*alloc));
+}
+
 /**
  * rashpa_memory_pin() - memory of this process as a dma-buf
  * @memory: from rashpa_memory_open()
@@ -183,8 +204,8 @@ static inline int rashpa_memory_info(int node, struct rashpa_info *info)
  * @address: becomes the address
  *
  * Huge entries need an address that is aligned like the memory. So it is a multiple of 2 MiB if
- * @offset is one. A mapping of less than 2 MiB is a plain mmap(). Undo it with
- * munmap(@address, @length).
+ * @offset is one, and of 1 GiB if @length is one. A mapping of less than 2 MiB is a plain mmap().
+ * Undo it with munmap(@address, @length). Buffers of huge pages are mapped in whole pages.
  *
  * Return: 0 or a negative errno.
  */
@@ -804,7 +825,7 @@ int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen);
 
 /* --- names of numbers, for people --- */
 
-/** rashpa_backend_name() - "auto", "cma", "contig", or "?" */
+/** rashpa_backend_name() - "auto", "cma", "contig", "huge", or "?" */
 const char *rashpa_backend_name(unsigned int backend);
 /** rashpa_cache_name() - "default", "cached", "wc", "uc", or "?" */
 const char *rashpa_cache_name(unsigned int cache);

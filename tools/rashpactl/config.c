@@ -122,6 +122,7 @@ static int read_buffer(struct json_place *at, struct json_object *value, void *t
 		{ "node", false, read_node, a },
 		{ "dma_bits", false, json_read_u32, &a->dma_bits },
 		{ "backend", false, read_backend, &a->backend },
+		{ "huge", false, read_align, &b->create.huge },
 		{ "align", false, read_align, &a->alignment },
 		{ "cache", false, read_cache, &a->cache },
 		{ "owner", false, read_owner, &b->create.owner },
@@ -134,7 +135,9 @@ static int read_buffer(struct json_place *at, struct json_object *value, void *t
 	};
 	if (group)
 		b->create.owner.gid = group->gr_gid;
-	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	return b->create.huge && a->backend ? json_wrong(at, "has both backend and huge") : 0;
 }
 
 static int read_function(struct json_place *at, struct json_object *value, void *to)

@@ -15,12 +15,13 @@
 #include "rashpa.h"
 #include "rashpactl.h"
 
-enum { OPT_NODE = 256, OPT_FOR, OPT_BACKEND, OPT_CACHE, OPT_EXIST_OK };
+enum { OPT_NODE = 256, OPT_FOR, OPT_BACKEND, OPT_HUGE, OPT_CACHE, OPT_EXIST_OK };
 
 static const struct argp_option options[] = {
 	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
 	{ "for", OPT_FOR, "fpgaN", 0, "memory that this function reaches, of its NUMA node if possible", 0 },
 	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "source of the memory (default auto)", 0 },
+	{ "huge", OPT_HUGE, "SIZE", 0, "reserved huge pages of this size (2M, 1G)", 0 },
 	{ "align", 'a', "SIZE", 0, "alignment of the physical address, a power of two", 0 },
 	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "cache mode of CPU mappings (default cached)", 0 },
 	{ "owner", 'o', "USER[:GROUP]", 0, "owner of the buffer (default: the caller)", 0 },
@@ -48,10 +49,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_BACKEND:
 		option_backend(state, arg, &c->alloc.backend);
 		break;
+	case OPT_HUGE:
 	case 'a':
 		if (!parse_size(arg, &size) || (size & (size - 1)))
-			argp_error(state, "--align: \"%s\" is not a power of two", arg);
-		c->alloc.alignment = size;
+			argp_error(state, "%s: \"%s\" is not a power of two",
+				   key == 'a' ? "--align" : "--huge", arg);
+		if (key == 'a')
+			c->alloc.alignment = size;
+		else
+			c->huge = size;
 		break;
 	case OPT_CACHE:
 		option_name(state, "--cache", arg, rashpa_cache_name, RASHPA_CACHE_CACHED,
@@ -86,6 +92,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (state->arg_num < 2)
 			argp_error(state, "give NAME and SIZE");
+		if (c->huge && c->fpga >= 0)
+			argp_error(state, "--for: huge pages are where their pool has them: give --node instead");
+		if (c->huge && c->alloc.backend)
+			argp_error(state, "--huge is a backend of its own: omit --backend");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -143,12 +153,15 @@ int create_tell(const struct create *c)
 }
 
 /* First difference of an existing buffer from the requested one; NULL: none. */
-static const char *difference(const struct rashpa_alloc *want, const struct rashpa_info *have)
+static const char *difference(const struct rashpa_alloc *want, uint64_t huge,
+			      const struct rashpa_info *have)
 {
-	const uint64_t page = sysconf(_SC_PAGESIZE);
+	const uint64_t page = huge ? huge : (uint64_t)sysconf(_SC_PAGESIZE);
 
 	if (have->out_kind != RASHPA_KIND_BUFFER)
 		return "kind";
+	if (huge && (have->out_backend != RASHPA_BACKEND_HUGE || have->out_page_size != huge))
+		return "huge pages";
 	/* the driver rounds up to pages */
 	if (have->out_length != (want->length + page - 1) / page * page)
 		return "size";
@@ -176,7 +189,7 @@ static int settle_for(struct create *c)
 	if (error)
 		return fail("buffer %s exists, and its properties cannot be read: %s", alloc->name,
 			    rashpa_reason());
-	what = difference(alloc, &info);
+	what = difference(alloc, c->huge, &info);
 	if (what)
 		return fail("buffer %s exists (%s), and differs from the requested one (%s): %s: remove it first (rashpactl buffer remove %s), or request the same",
 			    alloc->name, format_size(have, info.out_length),
@@ -211,7 +224,8 @@ int create_buffer(int memory, struct create *c)
 	snprintf(what, sizeof(what), "buffer %s of %s", alloc->name,
 		 format_size(size, alloc->length));
 	follow_begin(&follow, what);
-	fd = c->fpga < 0 ? rashpa_memory_alloc(memory, alloc) :
+	fd = c->huge ? rashpa_memory_alloc_huge(memory, c->huge, alloc) :
+	     c->fpga < 0 ? rashpa_memory_alloc(memory, alloc) :
 			   rashpa_memory_alloc_for(memory, device, alloc);
 	follow_end(&follow);
 	if (device >= 0)
@@ -221,7 +235,7 @@ int create_buffer(int memory, struct create *c)
 	if (fd < 0) {
 		result = fail("buffer %s of %s: %s", alloc->name, format_size(size, alloc->length),
 			      rashpa_reason());
-		if (fd == -ENOMEM || fd == -EDQUOT)
+		if (!c->huge && (fd == -ENOMEM || fd == -EDQUOT))
 			advise(memory, alloc, fd == -ENOMEM);
 		return result;
 	}
@@ -238,7 +252,7 @@ int cmd_buffer_create(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse, "NAME SIZE",
-		"Make a contiguous, zeroed buffer that lives until it is removed.",
+		"Make a zeroed buffer that lives until it is removed.",
 		NULL, NULL, NULL,
 	};
 	struct create c = { .owner = OWNER_NONE, .fpga = -1, .json = want_json };

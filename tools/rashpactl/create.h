@@ -11,6 +11,7 @@
 struct create {
 	struct rashpa_alloc alloc;
 	struct owner owner;
+	__u64 huge;		/* bytes of a huge page, or 0 */
 	int fpga;		/* number of the function that must reach it, or -1 */
 	bool exist_ok;		/* an equal existing buffer is accepted */
 	bool existed;		/* an equal buffer existed */

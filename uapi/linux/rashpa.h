@@ -89,6 +89,7 @@ enum rashpa_backend {
 	RASHPA_BACKEND_AUTO = 0,	/* CMA if an administrator reserved an area, else contig */
 	RASHPA_BACKEND_CMA = 1,		/* default CMA area (``cma=``); not INFO_REGISTRABLE */
 	RASHPA_BACKEND_CONTIG = 2,	/* assembled at run time from free and movable memory */
+	RASHPA_BACKEND_HUGE = 3,	/* reserved huge pages of a memfd, &struct rashpa_alloc.memfd */
 };
 
 /** enum rashpa_cache - how the CPU caches a mapping */
@@ -110,14 +111,14 @@ enum rashpa_cache {
 #define RASHPA_LOCK_SLOTS_MAX	65536	/* slots of one lock memory */
 
 /**
- * struct rashpa_alloc - RASHPA_IOC_ALLOC: make a contiguous, zeroed buffer
+ * struct rashpa_alloc - RASHPA_IOC_ALLOC: make a buffer, contiguous and zeroed unless it is of HUGE
  * @head: flags: RASHPA_ALLOC_*
  * @length: bytes, > 0; rounded up to whole pages. With RASHPA_ALLOC_LOCK a multiple of
  *	RASHPA_LOCK_SLOT, RASHPA_LOCK_SLOTS_MAX of them at most
  * @alignment: alignment of the physical address in bytes, a power of two up to 1 GiB;
  *	0 for one page
  * @node: NUMA node, with RASHPA_ALLOC_NODE
- * @backend: enum rashpa_backend; with RASHPA_ALLOC_LOCK not CMA
+ * @backend: enum rashpa_backend; with RASHPA_ALLOC_LOCK neither CMA nor HUGE
  * @cache: enum rashpa_cache, the same for every CPU mapping of it
  * @dma_bits: physical addresses fit into this number of bits, 24 to 64; 0 for any. For a function
  *	without an IOMMU: &struct rashpa_device_info.out_dma_bits
@@ -128,10 +129,10 @@ enum rashpa_cache {
  * @mode: permission bits of the node, 0 to 0666, with RASHPA_ALLOC_MODE and a name
  * @out_fd: dma-buf of the buffer, for mmap() with MAP_SHARED, reading and writing
  * @out_length: the rounded length in bytes
- * @out_segments: physically contiguous pieces: 1
+ * @out_segments: physically contiguous pieces: 1, of HUGE at most one for each page
  * @out_backend: the backend that served, enum rashpa_backend
- * @out_node: the NUMA node of the memory
- * @__reserved: must be zero
+ * @out_node: the NUMA node of the memory, its first page
+ * @memfd: with HUGE, a memfd of huge pages, see below
  *
  * The file /dev/rashpa/buffer/NAME says which users may use a named buffer: it belongs to the user
  * that made it (file system user id) and to the group of /dev/rashpa/memory, with the mode of that
@@ -151,9 +152,16 @@ enum rashpa_cache {
  * If the machine's DMA is not coherent with CPU caches (x86's is), bracket CPU accesses with
  * DMA_BUF_IOCTL_SYNC on the dma-buf. mmap() of a range with a damaged page fails with EHWPOISON.
  *
+ * With HUGE, the memory is the one of @memfd: memfd_create() with MFD_HUGETLB, of exactly @length
+ * bytes, all of them allocated by fallocate(), and with the seals F_SEAL_SHRINK, F_SEAL_GROW and
+ * F_SEAL_SEAL. @node, @alignment and @dma_bits are conditions for each of its pages. Its contents
+ * stay. While the buffer exists, the kernel refuses holes in @memfd. CPU mappings begin and end at
+ * whole huge pages (EINVAL). The pages go back to their pool after the last user of buffer and memfd.
+ *
  * Errors: EPERM (the node was opened read-only), EEXIST (name), ENOMEM (see RASHPA_IOC_QUERY),
  * ENOSPC (no minor number is free), EOPNOTSUPP (no such backend or cache mode here), EDQUOT (module
- * parameter ``limit_mib`` for all or ``user_limit_mib`` for one user).
+ * parameter ``limit_mib`` for all or ``user_limit_mib`` for one user). With HUGE also EACCES (@memfd is
+ * not open for reading and writing), EBUSY (another buffer has it), EHWPOISON.
  */
 struct rashpa_alloc {
 	struct rashpa_head head;
@@ -170,7 +178,7 @@ struct rashpa_alloc {
 	__u32 out_segments;
 	__u32 out_backend;
 	__s32 out_node;
-	__u32 __reserved;
+	__s32 memfd;
 };
 
 /**
