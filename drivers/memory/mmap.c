@@ -6,12 +6,15 @@
  * is made by the first page fault in it. Page faults also make what MADV_DONTNEED took away, or a
  * child has not inherited.
  *
- * Contig memory is mapped so that others find its pages and can pin them (RDMA
- * registration, direct I/O): huge entries take no reference, because the
- * mapping's file keeps the buffer. They are allowed because the memory of each is one
- * compound page, so that a pin of any part holds all of it. CMA memory is mapped
- * as bare page frames: a long-term pin would try to migrate it for ever, this way it fails at
- * once.
+ * Contig memory is mapped so that others find its pages and can pin them (RDMA registration, direct
+ * I/O): huge entries take no reference, because the mapping's file keeps the buffer. They are
+ * allowed because the memory of each is one compound page, so that a pin of any part holds all of
+ * it. Entries that count, which the kernel pins without mmap_lock (vmf_insert_folio_pmd()), are no
+ * choice: the folio must be as large as the entry, and if a part of such an entry is unmapped from
+ * a mapping that has small entries (VM_MIXEDMAP), the kernel never drops its reference.
+ *
+ * CMA memory is mapped as bare page frames: a long-term pin would try to migrate it for ever, this
+ * way it fails at once. hugetlbfs maps huge pages of a memfd, with entries that count.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
