@@ -156,11 +156,13 @@ static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long p
 }
 
 /* The page cache of hugetlbfs counted huge pages, before it counted pages as others do. */
+static inline pgoff_t rashpa_huge_index(unsigned long n, unsigned int order)
+{
 #ifdef RASHPA_HAVE_HUGE_INDEX
-#define RASHPA_HUGE_INDEX(n, order)	((n) << (order))
-#else
-#define RASHPA_HUGE_INDEX(n, order)	(n)
+	n <<= order;
 #endif
+	return n;
+}
 
 #ifndef RASHPA_HAVE_VFS_MMAP
 #define vfs_mmap	call_mmap

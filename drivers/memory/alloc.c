@@ -33,8 +33,6 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 	mutex_init(&buffer->lock);
 	rashpa_memory_setup(&buffer->memory, &rashpa_buffer_ops);
 	buffer->memory.length = want.length;
-	buffer->memory.extents = &buffer->extent;
-	buffer->memory.n_extents = 1;
 	buffer->lock_memory = lock;
 	memcpy(buffer->name, alloc->name, sizeof(buffer->name));
 	err = rashpa_charge(call, &buffer->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
@@ -51,12 +49,9 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 				 rashpa_pages_size(&buffer->pages) - want.length);
 	if (err)
 		goto out_pages;
-	buffer->extent.first = buffer->pages.first;
-	buffer->extent.count = want.length >> PAGE_SHIFT;
-	if (buffer->pages.memfd) {
-		buffer->memory.extents = buffer->pages.extents;
-		buffer->memory.n_extents = buffer->pages.n_extents;
-	}
+	buffer->extent = (struct rashpa_extent) { buffer->pages.first, want.length >> PAGE_SHIFT };
+	buffer->memory.extents = buffer->pages.extents ?: &buffer->extent;
+	buffer->memory.n_extents = buffer->pages.n_extents ?: 1;
 	return buffer;
 
 out_pages:
@@ -104,6 +99,15 @@ static int rashpa_alloc_check_lock(struct rashpa_call *call, const struct rashpa
 	return 0;
 }
 
+static int rashpa_check_node(struct rashpa_call *call, bool given, u32 node)
+{
+	if (given && (node >= MAX_NUMNODES || !node_online(node)))
+		return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist", node);
+	if (!given && node)
+		return rashpa_fail(call, -EINVAL, "a node is given without its flag");
+	return 0;
+}
+
 static int rashpa_alloc_check(struct rashpa_call *call, const struct rashpa_alloc *alloc)
 {
 	int err;
@@ -125,14 +129,9 @@ static int rashpa_alloc_check(struct rashpa_call *call, const struct rashpa_allo
 		return rashpa_fail(call, -EINVAL, "cache mode %u is not defined", alloc->cache);
 	if (alloc->cache > RASHPA_CACHE_CACHED && alloc->backend == RASHPA_BACKEND_HUGE)
 		return rashpa_fail(call, -EOPNOTSUPP, "huge pages are always cached");
-	if (alloc->head.flags & RASHPA_ALLOC_NODE) {
-		if (alloc->node >= MAX_NUMNODES || !node_online(alloc->node))
-			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",
-					   alloc->node);
-	} else if (alloc->node) {
-		return rashpa_fail(call, -EINVAL,
-				   "a node is given without the flag RASHPA_ALLOC_NODE");
-	}
+	err = rashpa_check_node(call, alloc->head.flags & RASHPA_ALLOC_NODE, alloc->node);
+	if (err)
+		return err;
 	if (alloc->dma_bits && (alloc->dma_bits < 24 || alloc->dma_bits > 64))
 		return rashpa_fail(call, -EINVAL, "dma_bits %u: must be 24 to 64, or 0 for any",
 				   alloc->dma_bits);
@@ -213,7 +212,8 @@ int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg)
 int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_query *query = arg;
-	int node = NUMA_NO_NODE;
+	const bool given = query->head.flags & RASHPA_QUERY_NODE;
+	int err;
 
 	if (query->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
@@ -221,14 +221,6 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 		return rashpa_fail(call, -EINVAL,
 				   "backend %u is not defined, or is HUGE: /sys/kernel/mm/hugepages has the pools",
 				   query->backend);
-	if (query->head.flags & RASHPA_QUERY_NODE) {
-		if (query->node >= MAX_NUMNODES || !node_online(query->node))
-			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",
-					   query->node);
-		node = query->node;
-	} else if (query->node) {
-		return rashpa_fail(call, -EINVAL,
-				   "a node is given without the flag RASHPA_QUERY_NODE");
-	}
-	return rashpa_pages_query(call, query, node);
+	err = rashpa_check_node(call, given, query->node);
+	return err ?: rashpa_pages_query(call, query, given ? query->node : NUMA_NO_NODE);
 }

@@ -6,14 +6,12 @@
  * move them. They stay in the page cache of the file, through which processes map them: its seals
  * exclude another length, S_IMMUTABLE excludes holes.
  */
-#include <linux/fcntl.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "core/compat.h"
@@ -74,8 +72,6 @@ static int rashpa_huge_add(struct rashpa_call *call, struct rashpa_pages *pages,
 		return rashpa_fail(call, -EINVAL,
 				   "a huge page is on node %d, and not as node, alignment or dma_bits want it",
 				   page_to_nid(first));
-	if (PageHWPoison(first))
-		return rashpa_fail(call, -EHWPOISON, "a huge page has a memory error");
 	if (!pages->n_extents || page_to_pfn(last->first) + last->count != page_to_pfn(first) ||
 	    page_to_nid(last->first) != page_to_nid(first)) {
 		last++;
@@ -102,16 +98,15 @@ static int rashpa_huge_fill(struct rashpa_call *call, struct rashpa_pages *pages
 		return -ENOMEM;
 	for (i = 0; i < want->length / size && !err; i++) {
 		struct folio *folio = filemap_get_folio(pages->memfd->f_mapping,
-							RASHPA_HUGE_INDEX(i, pages->order));
+							rashpa_huge_index(i, pages->order));
 
 		if (IS_ERR_OR_NULL(folio))
 			return rashpa_fail(call, -EINVAL,
-					   "the memfd has a hole at 0x%llx: fallocate() it", i * size);
+					   "the memfd has a hole at 0x%llx: fallocate() it",
+					   i * size);
 		err = rashpa_huge_add(call, pages, folio, &one);
 		if (err)
 			folio_put(folio);
-		if (!err && fatal_signal_pending(current))
-			err = -EINTR;
 		cond_resched();
 	}
 	pages->first = pages->extents->first;
@@ -120,7 +115,7 @@ static int rashpa_huge_fill(struct rashpa_call *call, struct rashpa_pages *pages
 
 /*
  * The pages of a memfd. Return: 0, -EBADF, -EINVAL (another file, other seals, another length, a
- * hole, a page that is not as wanted), -EACCES, -EBUSY, -EHWPOISON, -EINTR, -ENOMEM.
+ * hole, a page that is not as wanted), -EACCES, -EBUSY, -ENOMEM.
  */
 int rashpa_huge_get(struct rashpa_call *call, struct rashpa_pages *pages,
 		    const struct rashpa_want *want)

@@ -101,12 +101,13 @@ int rashpa_memory_alloc_huge_sized(int memory, uint64_t page, struct rashpa_allo
 		error = errno;
 	if (!error)
 		error = rashpa_ioctl(memory, RASHPA_IOC_ALLOC, alloc, size);
-	else if (error == ENOSPC || error == ENOMEM)
-		error = fail_pool(alloc, page);
-	else
-		error = fail(error, "%llu bytes of huge pages: %s",
-			     (unsigned long long)alloc->length, strerror(error));
 	close(alloc->memfd);
 	alloc->memfd = 0;
+	/* the pool has its pages again */
+	if (error == ENOSPC || error == ENOMEM)
+		return fail_pool(alloc, page);
+	if (error > 0)
+		return fail(error, "%llu bytes of huge pages: %s",
+			    (unsigned long long)alloc->length, strerror(error));
 	return error ? error : alloc->out_fd;
 }

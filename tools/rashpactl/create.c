@@ -218,6 +218,12 @@ int create_buffer(int memory, struct create *c)
 	if (c->fpga >= 0 && device < 0)
 		return fail("%s", rashpa_reason());
 
+	/* the pool may have no pages for another one */
+	fd = c->huge && c->exist_ok ? rashpa_buffer_open(alloc->name, O_ACCMODE) : -1;
+	if (fd >= 0) {
+		close(fd);
+		return settle_for(c);
+	}
 	/* Until the new owner is set, no other process may open it. */
 	if (give)
 		alloc->head.flags |= RASHPA_ALLOC_EXCLUSIVE;

@@ -152,16 +152,17 @@ enum rashpa_cache {
  * If the machine's DMA is not coherent with CPU caches (x86's is), bracket CPU accesses with
  * DMA_BUF_IOCTL_SYNC on the dma-buf. mmap() of a range with a damaged page fails with EHWPOISON.
  *
- * With HUGE, the memory is the one of @memfd: memfd_create() with MFD_HUGETLB, of exactly @length
+ * With HUGE, the memory is that of @memfd: memfd_create() with MFD_HUGETLB, of exactly @length
  * bytes, all of them allocated by fallocate(), and with the seals F_SEAL_SHRINK, F_SEAL_GROW and
  * F_SEAL_SEAL. @node, @alignment and @dma_bits are conditions for each of its pages. Its contents
  * stay. While the buffer exists, the kernel refuses holes in @memfd. CPU mappings begin and end at
- * whole huge pages (EINVAL). The pages go back to their pool after the last user of buffer and memfd.
+ * whole huge pages (EINVAL). The pages go back to their pool after the last user of buffer and
+ * memfd.
  *
  * Errors: EPERM (the node was opened read-only), EEXIST (name), ENOMEM (see RASHPA_IOC_QUERY),
  * ENOSPC (no minor number is free), EOPNOTSUPP (no such backend or cache mode here), EDQUOT (module
- * parameter ``limit_mib`` for all or ``user_limit_mib`` for one user). With HUGE also EACCES (@memfd is
- * not open for reading and writing), EBUSY (another buffer has it), EHWPOISON.
+ * parameter ``limit_mib`` for all or ``user_limit_mib`` for one user). With HUGE also EACCES
+ * (@memfd is not open for reading and writing), EBUSY (another buffer has it).
  */
 struct rashpa_alloc {
 	struct rashpa_head head;
