@@ -140,12 +140,9 @@ static int __init rashpa_init(void)
 	if (err)
 		return err;
 	rashpa_account_init();
-	err = rashpa_search_init();
-	if (err)
-		goto out_nodes;
 	err = rashpa_maps_init();
 	if (err)
-		goto out_search;
+		goto out_nodes;
 	err = rashpa_pci_init();
 	if (err)
 		goto out_maps;
@@ -159,8 +156,6 @@ out_pci:
 	rashpa_pci_exit();
 out_maps:
 	rashpa_maps_exit();
-out_search:
-	rashpa_search_exit();
 out_nodes:
 	rashpa_nodes_exit();
 	return err;

@@ -41,7 +41,6 @@ static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_w
 	const unsigned long count = want->length >> PAGE_SHIFT;
 	struct rashpa_search search = {
 		.want = want,
-		.task = current,
 		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
 		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
 				     want->alignment >> PAGE_SHIFT),
@@ -71,50 +70,22 @@ static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_w
 
 /* ------------------------------------------------------------ making ---- */
 
-/* One processor zeroes so much before it looks for a signal. */
-#define RASHPA_ZERO_PIECE	((unsigned long)SZ_16M >> PAGE_SHIFT)
-
-/* Memory that several processors zero. */
-struct rashpa_zero {
-	const struct rashpa_pages *pages;
-	struct task_struct *task;	/* the caller: its signals end it */
-	atomic_long_t next;		/* the first page that no processor has begun with */
-	atomic_long_t done;		/* pages that are zero */
-};
-
-static void rashpa_zero_work(void *arg)
-{
-	struct rashpa_zero *zero = arg;
-	const unsigned long count = zero->pages->count;
-	unsigned long i, n, at;
-
-	while (!task_sigpending(zero->task)) {
-		at = atomic_long_fetch_add(RASHPA_ZERO_PIECE, &zero->next);
-		if (at >= count)
-			break;
-		n = min(count - at, RASHPA_ZERO_PIECE);
-		for (i = 0; i < n; i++) {
-			clear_highpage(zero->pages->first + at + i);
-			if (i % RASHPA_BLOCK_PAGES == 0)
-				cond_resched();
-		}
-		atomic_long_add(n, &zero->done);
-	}
-}
-
 static int rashpa_pages_zero(const struct rashpa_pages *pages)
 {
-	struct rashpa_zero zero = {
-		.pages = pages,
-		.task = current,
-	};
+	unsigned long i;
 
 	/* then the kernel has zeroed it already (Debian: init_on_alloc=1) */
 	if (want_init_on_alloc(GFP_KERNEL))
 		return 0;
-	rashpa_parallel(page_to_nid(pages->first), DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
-			rashpa_zero_work, &zero);
-	return atomic_long_read(&zero.done) < pages->count ? -EINTR : 0;
+	for (i = 0; i < pages->count; i++) {
+		clear_highpage(pages->first + i);
+		if (i % RASHPA_BLOCK_PAGES)
+			continue;
+		cond_resched();
+		if (task_sigpending(current))
+			return -EINTR;
+	}
+	return 0;
 }
 
 /* Say why there is nothing, and what would help. */
@@ -202,8 +173,6 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 {
 	int err;
 
-	if (want->backend == RASHPA_BACKEND_HUGE)
-		return rashpa_huge_get(call, pages, want);
 	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
@@ -213,6 +182,8 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 	if (want->length >> PAGE_SHIFT > totalram_pages())
 		return rashpa_fail(call, -ENOMEM, "%llu MiB asked for, the machine has %llu MiB",
 				   want->length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);
+	if (want->backend == RASHPA_BACKEND_HUGE)
+		return rashpa_huge_get(call, pages, want);
 
 	err = rashpa_pages_get(pages, want);
 	if (err == -ENOMEM)

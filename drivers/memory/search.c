@@ -5,20 +5,16 @@
  * Most distribution kernels have no CMA, and the page allocator ends at 4 MiB. But
  * alloc_contig_range() can empty a range of movable pages. For a large range it fails as soon as
  * one page cannot be moved, and does not say which. For one page block it fails where the obstacle
- * is, and the search goes on after it. But each call empties the lists of all processors. So
- * several processors take large pieces at a time, and halves of a piece that fails.
+ * is, and the search goes on after it. But each call empties the lists of all processors. So the
+ * search takes large pieces, and halves of a piece that fails.
  */
-#include <linux/bitmap.h>
-#include <linux/capability.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/mutex.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
-#include <linux/spinlock.h>
 #include <linux/swap.h>
-#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "core/compat.h"
@@ -114,54 +110,6 @@ static void rashpa_blocks_free(unsigned long pfn, unsigned long blocks)
  */
 static DEFINE_MUTEX(rashpa_search_lock);	/* one search; no data */
 
-/* ----------------------------------------------------- many processors ---- */
-
-/* More processors do not make memory faster. */
-#define RASHPA_WORKERS_MAX	16
-
-static struct workqueue_struct *rashpa_workers;
-
-/* A worker on one more processor. */
-struct rashpa_worker {
-	struct work_struct entry;
-	void (*work)(void *job);
-	void *job;
-};
-
-static void rashpa_worker_run(struct work_struct *entry)
-{
-	const struct rashpa_worker *worker = container_of(entry, struct rashpa_worker, entry);
-
-	worker->work(worker->job);
-}
-
-/*
- * Run @work(@job) on up to @most processors of a NUMA node, this one included. Each call does parts
- * of the job while there are any, and returns soon when the caller has a signal. Workers are not
- * bound by the control group and the nice value of the caller: so an ordinary user gets none.
- */
-void rashpa_parallel(int node, unsigned long most, void (*work)(void *job), void *job)
-{
-	unsigned int i, n = min3(most, (unsigned long)RASHPA_WORKERS_MAX,
-				 (unsigned long)num_online_cpus()) - 1;
-	struct rashpa_worker *workers = NULL;
-
-	if (n && ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE))
-		workers = kcalloc(n, sizeof(*workers), GFP_KERNEL);
-	/* without memory for workers the caller does it alone */
-	for (i = 0; workers && i < n; i++) {
-		workers[i].work = work;
-		workers[i].job = job;
-		INIT_WORK(&workers[i].entry, rashpa_worker_run);
-		queue_work_node(node, rashpa_workers, &workers[i].entry);
-	}
-	work(job);
-	/* workers that have not begun have nothing left to do */
-	for (i = 0; workers && i < n; i++)
-		cancel_work_sync(&workers[i].entry);
-	kfree(workers);
-}
-
 /* ------------------------------------------------------------ search ---- */
 
 /* Pages that are free, without those of CMA: contig never gets them. */
@@ -223,7 +171,7 @@ static bool rashpa_zone_allows(struct zone *zone, unsigned long pages, unsigned 
  * of the zones below, where the page allocator looks before it reclaims. Other processes may take
  * memory at the same time: it ends as soon as there is not enough for both.
  */
-static bool rashpa_zone_refill(struct zone *zone, unsigned long pages, struct task_struct *task)
+static bool rashpa_zone_refill(struct zone *zone, unsigned long pages)
 {
 	/* as long as something is reclaimed; one try may fail while watermarks are boosted */
 	gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | __GFP_THISNODE;
@@ -237,7 +185,7 @@ static bool rashpa_zone_refill(struct zone *zone, unsigned long pages, struct ta
 		count += 8 * RASHPA_BLOCK_PAGES;
 	if (zone_idx(zone) < ZONE_NORMAL)
 		gfp |= GFP_DMA32;
-	while (count && !task_sigpending(task) && rashpa_zone_allows(zone, pages, own)) {
+	while (count && !task_sigpending(current) && rashpa_zone_allows(zone, pages, own)) {
 		page = alloc_pages_node(zone_to_nid(zone), gfp, 0);
 		if (!page)
 			break;
@@ -260,210 +208,77 @@ static bool rashpa_zone_refill(struct zone *zone, unsigned long pages, struct ta
  * the kernel needs to go on at all, and the OOM killer would replace them. A machine whose
  * page cache is full has no more free pages than these.
  */
-static bool rashpa_zone_spent(struct zone *zone, unsigned long pages, struct task_struct *task)
+static bool rashpa_zone_spent(struct zone *zone, unsigned long pages)
 {
 	if (!rashpa_zone_allows(zone, pages, 0))
 		return true;
 	return rashpa_zone_free(zone) < low_wmark_pages(zone) + pages &&
-	       !rashpa_zone_refill(zone, pages, task);
+	       !rashpa_zone_refill(zone, pages);
 }
 
-/* One run of blocks that several processors take. */
-struct rashpa_take {
-	struct rashpa_search *search;
-	struct zone *zone;
-	unsigned long pfn;		/* the first page */
-	unsigned long blocks;		/* length of the run */
-	spinlock_t lock;		/* next, failed, taken */
-	unsigned long next;		/* the first block that no processor has begun with */
-	unsigned long failed;		/* the first block that cannot be taken, or @blocks */
-	struct mutex room;		/* reserved, from its comparison with free pages on */
-	unsigned long reserved;		/* blocks that processors are about to take */
-	unsigned long *taken;		/* a bit for each block */
-};
-
-/* The largest piece that begins at @at and ends before @end: aligned to its own size. */
-static unsigned long rashpa_take_piece(const struct rashpa_take *take, unsigned long at,
-				       unsigned long end)
+/* The largest piece of at most @most blocks that begins at @pfn: aligned to its own size. */
+static unsigned long rashpa_piece_at(const struct rashpa_search *search, unsigned long pfn,
+				     unsigned long most)
 {
-	const unsigned long number = (take->pfn >> RASHPA_BLOCK_ORDER) + at;
-	unsigned long most = min(end - at, take->search->piece);
+	const unsigned long number = pfn >> RASHPA_BLOCK_ORDER;
 
+	most = min(most, search->piece);
 	if (number)
 		most = min(most, 1UL << __ffs(number));
 	return rounddown_pow_of_two(most);
 }
 
-/*
- * The part of one processor ends here. Free pages on both sides of a border would merge while both
- * sides are being taken, unless the page allocator never keeps both sides in one piece.
- */
-static unsigned long rashpa_take_border(const struct rashpa_take *take, unsigned long at)
-{
-	const unsigned long unit = max(take->search->piece,
-				       (unsigned long)MAX_ORDER_NR_PAGES >> RASHPA_BLOCK_ORDER);
-	const unsigned long first = take->pfn >> RASHPA_BLOCK_ORDER;
-
-	return min(ALIGN(first + at + 1, unit) - first, take->blocks);
-}
-
-/* The part to take next: [@at, @end). False: nothing is left, or a block has failed. */
-static bool rashpa_take_next(struct rashpa_take *take, unsigned long *at, unsigned long *end)
-{
-	bool more;
-
-	spin_lock(&take->lock);
-	more = take->next < take->failed;
-	*at = take->next;
-	*end = more ? rashpa_take_border(take, *at) : *at;
-	take->next = *end;
-	spin_unlock(&take->lock);
-	return more;
-}
-
-static void rashpa_take_fail(struct rashpa_take *take, unsigned long at)
-{
-	spin_lock(&take->lock);
-	take->failed = min(take->failed, at);
-	spin_unlock(&take->lock);
-}
-
-/* How many of @blocks may be taken now: all, or a half, a quarter, and so on; 0 for none. */
-static unsigned long rashpa_take_room(struct rashpa_take *take, unsigned long blocks)
-{
-	mutex_lock(&take->room);
-	while (blocks && rashpa_zone_spent(take->zone,
-					   (take->reserved + blocks) * RASHPA_BLOCK_PAGES,
-					   take->search->task))
-		blocks /= 2;
-	/* other processors may fail to take their blocks */
-	if (!blocks && !take->reserved)
-		WRITE_ONCE(take->search->spent, true);
-	take->reserved += blocks;
-	mutex_unlock(&take->room);
-	return blocks;
-}
-
-/* The blocks of rashpa_take_room() were taken, or cannot be. */
-static void rashpa_take_done(struct rashpa_take *take, unsigned long blocks)
-{
-	mutex_lock(&take->room);
-	take->reserved -= blocks;
-	mutex_unlock(&take->room);
-}
-
 /* Look at each block once more: since the first look seconds may have passed. */
-static bool rashpa_take_usable(const struct rashpa_take *take, unsigned long at,
-			       unsigned long blocks)
+static bool rashpa_piece_take(struct zone *zone, unsigned long pfn, unsigned long blocks)
 {
-	for (; blocks; blocks--, at++) {
-		if (!rashpa_block_usable(take->pfn + at * RASHPA_BLOCK_PAGES, take->zone))
+	unsigned long i;
+
+	for (i = 0; i < blocks; i++) {
+		if (!rashpa_block_usable(pfn + i * RASHPA_BLOCK_PAGES, zone))
 			return false;
 		cond_resched();
 	}
-	return true;
-}
-
-static bool rashpa_take_once(struct rashpa_take *take, unsigned long at, unsigned long blocks)
-{
-	const unsigned long pfn = take->pfn + at * RASHPA_BLOCK_PAGES;
-
-	if (!rashpa_take_usable(take, at, blocks))
-		return false;
-	if (rashpa_range_alloc(pfn, blocks * RASHPA_BLOCK_PAGES)) {
-		if (blocks == 1 && rashpa_block_free(pfn, take->zone))
-			rashpa_block_withhold(pfn);
-		return false;
-	}
-	spin_lock(&take->lock);
-	bitmap_set(take->taken, at, blocks);
-	spin_unlock(&take->lock);
-	return true;
+	if (!rashpa_range_alloc(pfn, blocks * RASHPA_BLOCK_PAGES))
+		return true;
+	if (blocks == 1 && rashpa_block_free(pfn, zone))
+		rashpa_block_withhold(pfn);
+	return false;
 }
 
 /*
- * Take [@at, @end) in large pieces, halves of a piece that fails, down to the one block that cannot
- * be taken. Return whether all was taken.
+ * Take a run from @pfn on, all or nothing: in large pieces, halves of a piece that fails, down to
+ * the one block that cannot be taken. Return how many blocks were taken before that.
  */
-static bool rashpa_take_some(struct rashpa_take *take, unsigned long at, unsigned long end)
-{
-	unsigned long most = end - at;
-
-	while (at < end && !task_sigpending(take->search->task) && at < READ_ONCE(take->failed)) {
-		unsigned long n = rashpa_take_piece(take, at, min(end, at + most));
-		bool had;
-
-		n = rashpa_take_room(take, n);
-		had = n && rashpa_take_once(take, at, n);
-		rashpa_take_done(take, n);
-		cond_resched();
-		if (had)
-			at += n;
-		else if (n <= 1)
-			break;
-		/* the obstacle is in this half, or the other one */
-		most = had ? end - at : n / 2;
-	}
-	if (at < end)
-		rashpa_take_fail(take, at);
-	return at == end;
-}
-
-static void rashpa_take_work(void *arg)
-{
-	struct rashpa_take *take = arg;
-	unsigned long at, end;
-
-	while (rashpa_take_next(take, &at, &end))
-		if (!rashpa_take_some(take, at, end))
-			break;
-}
-
-/* Give all blocks back that were taken from @at on. */
-static void rashpa_take_back(struct rashpa_take *take, unsigned long at)
-{
-	unsigned long end;
-
-	for (; at < take->blocks; at = end) {
-		at = find_next_bit(take->taken, take->blocks, at);
-		end = find_next_zero_bit(take->taken, take->blocks, at);
-		rashpa_blocks_free(take->pfn + at * RASHPA_BLOCK_PAGES, end - at);
-	}
-}
-
-/* Take a run from @pfn on, all or nothing. Return how many blocks were taken before one failed. */
 static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *zone,
 				     unsigned long pfn)
 {
-	struct rashpa_take take = {
-		.search = search,
-		.zone = zone,
-		.pfn = pfn,
-		.blocks = search->blocks,
-		.failed = search->blocks,
-		.taken = bitmap_zalloc(search->blocks, GFP_KERNEL),
-	};
+	unsigned long at = 0, most = search->blocks;
 
-	if (!take.taken) {
-		search->spent = true;
-		return 0;
+	while (at < search->blocks && !task_sigpending(current)) {
+		const unsigned long next = pfn + at * RASHPA_BLOCK_PAGES;
+		unsigned long n = rashpa_piece_at(search, next, min(search->blocks - at, most));
+
+		while (n && rashpa_zone_spent(zone, n * RASHPA_BLOCK_PAGES))
+			n /= 2;
+		search->spent = !n;
+		most = search->blocks;
+		if (n && rashpa_piece_take(zone, next, n))
+			at += n;
+		else if (n > 1)
+			most = n / 2;
+		else
+			break;
 	}
-	spin_lock_init(&take.lock);
-	mutex_init(&take.room);
-	rashpa_parallel(zone_to_nid(zone), DIV_ROUND_UP(take.blocks, search->piece),
-			rashpa_take_work, &take);
-	if (take.failed < take.blocks)
-		rashpa_take_back(&take, 0);
-	mutex_destroy(&take.room);
-	bitmap_free(take.taken);
-	return take.failed;
+	if (at < search->blocks)
+		rashpa_blocks_free(pfn, at);
+	return at;
 }
 
 /* The end of the run that begins at @pfn or before and looks usable, or free; @end at most. */
 static unsigned long rashpa_run_end(const struct rashpa_search *search, struct zone *zone,
 				    bool idle, unsigned long pfn, unsigned long end)
 {
-	while (pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(search->task) &&
+	while (pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(current) &&
 	       (idle ? rashpa_block_free(pfn, zone) && !rashpa_block_withheld(pfn) :
 		       rashpa_block_usable(pfn, zone))) {
 		pfn += RASHPA_BLOCK_PAGES;
@@ -500,7 +315,7 @@ static int rashpa_contig_zone(struct zone *zone, bool idle, struct rashpa_search
 		search->longest = max(search->longest, n);
 		spent = search->spent;
 		search->spent = false;
-		if (task_sigpending(search->task))
+		if (task_sigpending(current))
 			return -EINTR;
 		if (spent)
 			return -ENOSPC;
@@ -619,14 +434,7 @@ int rashpa_query_contig(struct rashpa_query *query, int node)
 	return task_sigpending(current) ? -EINTR : 0;
 }
 
-int rashpa_search_init(void)
-{
-	rashpa_workers = alloc_workqueue("rashpa-memory", WQ_UNBOUND, 0);
-	return rashpa_workers ? 0 : -ENOMEM;
-}
-
 void rashpa_search_exit(void)
 {
-	destroy_workqueue(rashpa_workers);
 	xa_destroy(&rashpa_withheld);
 }

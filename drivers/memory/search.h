@@ -7,7 +7,6 @@
 
 #include <linux/mm.h>
 #include <linux/mmzone.h>
-#include <linux/sched.h>
 
 #include "memory/memory.h"
 
@@ -16,7 +15,6 @@
 /* A search for a run of page blocks. */
 struct rashpa_search {
 	const struct rashpa_want *want;
-	struct task_struct *task;	/* the caller: its signals end the work of all processors */
 	unsigned long blocks;		/* wanted */
 	unsigned long piece;		/* blocks that are taken at once, at most */
 	unsigned long align_pages;
@@ -32,7 +30,6 @@ static inline unsigned long rashpa_piece_pages(struct page *head)
 	return 1UL << compound_order(head);
 }
 
-void rashpa_parallel(int node, unsigned long most, void (*work)(void *job), void *job);
 unsigned long rashpa_piece_blocks(const struct rashpa_search *search);
 int rashpa_contig_search(struct rashpa_search *search);
 bool rashpa_node_allows(int node, unsigned long pages);

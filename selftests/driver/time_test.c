@@ -132,30 +132,6 @@ TEST(look, "LOOK leaves wake-ups to another thread")
 	close(l.fd);
 }
 
-static void alloc(void *arg)
-{
-	struct rashpa_alloc a = { HEAD(a), .length = 128 * MIB,
-				  .backend = RASHPA_BACKEND_CONTIG };
-
-	if (arg)
-		drop_privileges();
-	if (ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
-		close(a.out_fd);
-}
-
-/* A member gets processors by his nice value and his control group only. */
-TEST(workers, "the kernel's workers do not work for members")
-{
-	if (!trace_begin("rashpa:rashpa_hand_work"))
-		return;
-	tap_fork(alloc, "");
-	CHECK(!traced("call:", "rashpa_hand_work"), "workers of the kernel worked for a member");
-	tap_fork(alloc, NULL);
-	if (!traced("call:", "rashpa_hand_work"))
-		tap_note("none worked for root either: one processor?");
-	trace_end();
-}
-
 /* Unless the administrator has changed the limit. */
 TEST(memory, "one user may hold a quarter of the memory")
 {

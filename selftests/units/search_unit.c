@@ -28,7 +28,6 @@ static unsigned long spare;		/* free pages of each zone elsewhere */
 static int asked[BLOCKS];		/* requests of a block */
 static struct { unsigned long pfn, count; } asks[256];
 static size_t n_asks;
-static void (*between)(void);		/* called before a range is taken */
 static int swap_pages;
 static bool whole = true;		/* one range is one compound page */
 static struct per_cpu_pages listed[16];
@@ -202,8 +201,6 @@ static int rashpa_range_alloc(unsigned long pfn, unsigned long pages)
 	const unsigned long block = pfn / RASHPA_BLOCK_PAGES, n = pages / RASHPA_BLOCK_PAGES;
 	unsigned long i;
 
-	if (between)
-		between();
 	if (pages < RASHPA_BLOCK_PAGES || !is_power_of_2(pages) || !IS_ALIGNED(pfn, pages))
 		tap_fail(__func__, __LINE__, "%lu pages at %lu", pages, pfn);
 	if (n_asks < ARRAY_SIZE(asks)) {
@@ -256,36 +253,9 @@ struct page *small_page;		/* answer of the page allocator */
 static gfp_t small_gfp;
 static unsigned int small_order;
 static int signals_after = INT_MAX;	/* polls without a signal */
-static struct work_struct *works[16];	/* queued for other processors */
-static size_t n_works;
 
 bool task_sigpending(struct task_struct *task) { return --signals_after < 0; }
 static long get_nr_swap_pages(void) { return swap_pages; }
-
-static bool queue_work_node(int node, struct workqueue_struct *q, struct work_struct *work)
-{
-	works[n_works++] = work;
-	return true;
-}
-
-/* Another processor starts its work, and does all that is left. */
-static void others_work(void)
-{
-	while (n_works) {
-		struct work_struct *work = works[--n_works];
-
-		work->fn(work);
-	}
-}
-
-static void cancel_work_sync(struct work_struct *work)
-{
-	size_t i;
-
-	for (i = 0; i < n_works; i++)
-		if (works[i] == work)
-			works[i] = works[--n_works];
-}
 
 /* ----------------------------------------------------- where a run is ---- */
 
@@ -480,13 +450,11 @@ TEST(random, "4000 random memories agree with a model")
 		long at;
 
 		random_map(is, n, i % 2 ? "...m.mubc" : ".mTfsuUvrhplwGcCb");
-		cpus = 1 + i % 3;
 		at = first_run(is, blocks, align, ".");
 		if (at < 0)
 			at = first_run(is, blocks, align, can_be_had);
 		finds(NULL, is, NULL, blocks, align, NUMA_NO_NODE, U64_MAX, at);
 	}
-	cpus = 1;
 }
 
 /* ------------------------------------------------------------- pieces ---- */
@@ -556,18 +524,6 @@ TEST(pieces, "pieces are aligned, and halved where one fails")
 	whole = true;
 }
 
-/* The first block that fails counts, in whatever order processors fail. */
-TEST(fails, "a run ends at the first block that fails")
-{
-	struct rashpa_take take = { .failed = 16, .blocks = 16 };
-
-	rashpa_take_fail(&take, 7);
-	rashpa_take_fail(&take, 12);
-	CHECK(take.failed == 7, "%lu", take.failed);
-	rashpa_take_fail(&take, 3);
-	CHECK(take.failed == 3, "%lu", take.failed);
-}
-
 /* A block that can be taken is requested once, and free blocks of CMA are not requested again. */
 TEST(asked, "free CMA blocks are tried once")
 {
@@ -593,56 +549,14 @@ TEST(asked, "free CMA blocks are tried once")
 		CHECK(!rashpa_block_withheld(i * RASHPA_BLOCK_PAGES), "block %lu is withheld", i);
 }
 
-/* ----------------------------------------------------- many processors ---- */
-
-static int others_at;
-
-static void others_come(void)
-{
-	if (!others_at--)
-		others_work();
-}
-
-/* Whenever the other processors start: the same run is found, and nothing is left. */
-TEST(hands, "several processors find the same run")
-{
-	static const struct { const char *is; unsigned long blocks; long at; } rows[] = {
-		{ "................................", 32, 0 },
-		{ "..........b.....................", 21, 11 },
-		{ "..........b.....................", 22, NOTHING },
-		{ "............................b...", 32, NOTHING },
-		{ "b.............................b.", 30, NOTHING },
-		{ "u.............................b.", 29, 1 },
-	};
-	size_t i;
-	int at;
-
-	cpus = 4;
-	between = others_come;
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		for (at = 0; at < 40; at++) {
-			others_at = at;
-			FINDS(rows[i].is, rows[i].blocks, rows[i].at);
-			CHECK(!n_works, "work is left");
-			/* they begin beyond the part of the first one */
-			CHECK(i || at || asks[0].pfn == 4 * RASHPA_BLOCK_PAGES, "page %lu",
-			      asks[0].pfn);
-		}
-	between = NULL;
-	cpus = 1;
-}
-
 /* A signal, whenever it comes: nothing is left. */
 TEST(signals, "a signal at any moment gives all blocks back")
 {
 	int at, done = 0, ended = 0;
 	long is;
 
-	cpus = 2;
-	between = others_come;
 	for (at = 0; at < 400; at++) {
 		memory(NULL, "..m..b..........................", NULL);
-		others_at = at % 5;
 		signals_after = at;
 		is = search(12, 1, NUMA_NO_NODE, U64_MAX);
 		signals_after = INT_MAX;
@@ -652,8 +566,6 @@ TEST(signals, "a signal at any moment gives all blocks back")
 		gives_back("a signal", is, 12);
 	}
 	CHECK(done && ended, "%d found, %d ended", done, ended);
-	between = NULL;
-	cpus = 1;
 }
 
 /* ------------------------------------------------------------- query ---- */
@@ -736,7 +648,6 @@ TEST(reserve_search, "a search takes all but the reserve, to the block")
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
 	char is[65];
-	int at = 0;
 
 	memset(is, '.', 64);
 	is[64] = '\0';
@@ -749,15 +660,6 @@ TEST(reserve_search, "a search takes all but the reserve, to the block")
 	gives_back("57 blocks", -1, 0);
 	CHECK(search(56, 1, NUMA_NO_NODE, U64_MAX) == 0, "56 blocks");
 	gives_back("56 blocks", 0, 56);
-	/* no processor takes pages that another one has reserved */
-	cpus = 4;
-	between = others_come;
-	for (others_at = 0; at < 60; others_at = ++at) {
-		CHECK(search(57, 1, NUMA_NO_NODE, U64_MAX) == NOTHING, "57 blocks, by several");
-		gives_back("57 blocks", -1, 0);
-	}
-	between = NULL;
-	cpus = 1;
 	/* another zone has enough */
 	memory("....", "....", NULL);
 	zone->wmark[2] = 10000000;
@@ -809,14 +711,14 @@ TEST(refill, "a search reclaims missing pages")
 		zone->state[NR_FREE_PAGES] = 15;
 		zone->state[NR_ZONE_INACTIVE_FILE] = rows[i].cache;
 		n_pool = 0;
-		CHECK(rashpa_zone_spent(zone, rows[i].pages, NULL) == !rows[i].had, "row %zu", i);
+		CHECK(rashpa_zone_spent(zone, rows[i].pages) == !rows[i].had, "row %zu", i);
 		CHECK(!n_pool, "row %zu: %zu pages are kept", i, n_pool);
 		CHECK(!rows[i].had || zone->state[NR_FREE_PAGES] >= 10 + rows[i].pages,
 		      "row %zu: %lu pages are free", i, zone->state[NR_FREE_PAGES]);
 	}
 	/* nothing is reclaimed if enough pages are free */
 	zone->state[NR_FREE_PAGES] = 100000;
-	CHECK(!rashpa_zone_spent(zone, 1000, NULL) && zone->state[NR_FREE_PAGES] == 100000,
+	CHECK(!rashpa_zone_spent(zone, 1000) && zone->state[NR_FREE_PAGES] == 100000,
 	      "enough");
 	CHECK(small_gfp & __GFP_THISNODE && !(small_gfp & GFP_DMA32), "flags 0x%x", small_gfp);
 }

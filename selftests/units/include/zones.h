@@ -39,7 +39,6 @@ struct zone {
 struct node { struct zone node_zones[MAX_NR_ZONES]; };
 struct folio { struct page page; };
 struct cma { int unused; };
-struct workqueue_struct;
 struct xarray { unsigned char set[512]; };
 
 #define BLOCKS		512
@@ -58,8 +57,6 @@ static int rashpa_range_alloc(unsigned long pfn, unsigned long count);
 static int unit_lock_interruptible(struct mutex *m);
 #undef mutex_lock_interruptible
 #define mutex_lock_interruptible(m)	unit_lock_interruptible(m)
-static bool queue_work_node(int node, struct workqueue_struct *q, struct work_struct *work);
-static void cancel_work_sync(struct work_struct *work);
 static long get_nr_swap_pages(void);
 
 #define pfn_to_page(pfn)		(&mem[pfn])
@@ -68,6 +65,8 @@ static long get_nr_swap_pages(void);
 #define PageReserved(page)		page_flag(page, RESERVED)
 #define PageBuddy(page)			page_flag(page, BUDDY)
 #define PageHWPoison(page)		page_flag(page, BAD)
+#define PageHuge(page)			false
+#define compound_head(page)		(page)
 #define rashpa_node_damaged(nid)	node_damaged
 #define page_count(p)			(page_folio(p)->page.count)
 #define page_folio(page) \
@@ -102,11 +101,6 @@ static long get_nr_swap_pages(void);
 #define xa_load(xa, i)			((xa)->set[i])
 #define xa_mk_value(v)			(v)
 #define xa_destroy(xa)			memset((xa)->set, 0, sizeof((xa)->set))
-
-#define INIT_WORK(work, function)	((work)->fn = (function))
-#define WQ_UNBOUND			0
-#define alloc_workqueue(...)		((struct workqueue_struct *)1)
-#define destroy_workqueue(q)		((void)(q))
 
 #define clear_highpage(page)		((void)(page))
 #define want_init_on_alloc(gfp)		true
