@@ -2,9 +2,8 @@
 /*
  * rashpa: CPU mappings of buffers.
  *
- * Small entries are made at mmap time. Wherever address and memory are aligned alike, a huge entry
- * is made by the first page fault in it. Page faults also make what MADV_DONTNEED took away, or a
- * child has not inherited.
+ * A page fault makes entries: where address and memory are aligned alike a huge one, else all small
+ * ones of the page table. So it does after MADV_DONTNEED, and in a child.
  *
  * Contig memory is mapped so that others find its pages and can pin them (RDMA registration, direct
  * I/O): huge entries take no reference, because the mapping's file keeps the buffer. They are
@@ -68,14 +67,36 @@ static bool rashpa_vma_huge(struct vm_area_struct *vma, unsigned long addr)
 
 #define RASHPA_INSERT_TRIES	16
 
+/* Make a small entry, unless there is one. */
+static vm_fault_t rashpa_vma_insert(struct vm_area_struct *vma, unsigned long addr)
+{
+	struct rashpa_buffer *buffer = vma->vm_private_data;
+	const unsigned long pfn = rashpa_vma_pfn(vma, addr);
+	int tries = RASHPA_INSERT_TRIES;
+	int err;
+
+	if (!rashpa_pages_pinnable(&buffer->pages))
+		return vmf_insert_pfn(vma, addr, pfn);
+	/*
+	 * Not through vmf->page: the kernel could make it a huge entry that counts. On newer
+	 * kernels madvise() of another thread may take the page table away meanwhile, which
+	 * looks like a lack of memory.
+	 */
+	do
+		err = vm_insert_page(vma, addr, pfn_to_page(pfn));
+	while (err == -ENOMEM && --tries && !fatal_signal_pending(current));
+	/* busy: another thread was faster */
+	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
+}
+
 static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct rashpa_buffer *buffer = vma->vm_private_data;
 	unsigned long addr = vmf->address & PAGE_MASK;
-	int tries = RASHPA_INSERT_TRIES;
-	pmd_t pmd;
-	int err;
+	const unsigned long start = ALIGN_DOWN(addr, PMD_SIZE);
+	pmd_t pmd = READ_ONCE(*vmf->pmd);
+	vm_fault_t ret;
 
 	if (vmf->pgoff >= buffer->memory.length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
@@ -84,23 +105,19 @@ static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 	 * under mmap_lock. The kernel has looked before it called us. Since then another
 	 * thread may have made the huge entry, which excludes a small one.
 	 */
-	pmd = READ_ONCE(*vmf->pmd);
 	if (pmd_none(pmd) && rashpa_vma_huge(vma, addr))
-		return rashpa_insert_pmd(vmf, rashpa_vma_pfn(vma, ALIGN_DOWN(addr, PMD_SIZE)));
+		return rashpa_insert_pmd(vmf, rashpa_vma_pfn(vma, start));
 	if (pmd_trans_huge(pmd))
 		return VM_FAULT_NOPAGE;
-	if (!rashpa_pages_pinnable(&buffer->pages))
-		return vmf_insert_pfn(vma, addr, rashpa_vma_pfn(vma, addr));
-	/*
-	 * Not through vmf->page: the kernel could make it a huge entry that counts. On newer
-	 * kernels madvise() of another thread may take the page table away meanwhile, which
-	 * looks like a lack of memory.
-	 */
-	do
-		err = vm_insert_page(vma, addr, pfn_to_page(rashpa_vma_pfn(vma, addr)));
-	while (err == -ENOMEM && --tries && !fatal_signal_pending(current));
-	/* busy: another thread was faster */
-	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
+	ret = rashpa_vma_insert(vma, addr);
+	if (ret != VM_FAULT_NOPAGE || rashpa_vma_huge(vma, addr))
+		return ret;
+	/* fill the page table: each of its pages would be one more fault */
+	for (addr = max(start, vma->vm_start); addr < vma->vm_end && addr - start < PMD_SIZE;
+	     addr += PAGE_SIZE)
+		if (rashpa_vma_insert(vma, addr) != VM_FAULT_NOPAGE)
+			break;
+	return ret;
 }
 
 static const struct vm_operations_struct rashpa_vm_ops = {
@@ -108,56 +125,6 @@ static const struct vm_operations_struct rashpa_vm_ops = {
 	.close = rashpa_vma_close,
 	.fault = rashpa_vma_fault,
 };
-
-/* Page tables are filled through vm_insert_pages() in pieces of this many pages. */
-#define RASHPA_INSERT_CHUNK	(PAGE_SIZE / sizeof(struct page *))
-
-/* Fill [@addr, @end) with small entries; @chunk has room for RASHPA_INSERT_CHUNK. */
-static int rashpa_vma_insert(struct vm_area_struct *vma, unsigned long addr,
-			     unsigned long end, struct page **chunk)
-{
-	struct rashpa_buffer *buffer = vma->vm_private_data;
-	unsigned long pfn = rashpa_vma_pfn(vma, addr);
-	unsigned long i, n, left;
-	int err = 0;
-
-	if (!rashpa_pages_pinnable(&buffer->pages)) {
-		for (; addr < end; addr += PAGE_SIZE, pfn++)
-			if (vmf_insert_pfn(vma, addr, pfn) & VM_FAULT_ERROR)
-				return -ENOMEM;
-		return 0;
-	}
-	while (addr < end && !err) {
-		n = min_t(unsigned long, RASHPA_INSERT_CHUNK, (end - addr) >> PAGE_SHIFT);
-		left = n;
-		for (i = 0; i < n; i++)
-			chunk[i] = pfn_to_page(pfn++);
-		err = vm_insert_pages(vma, addr, chunk, &left);
-		addr += n << PAGE_SHIFT;
-	}
-	return err;
-}
-
-/*
- * Where a huge entry will be, nothing is entered: the kernel makes one only in a page fault, and
- * there is one for each 2 MiB (of x86).
- */
-static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
-{
-	unsigned long addr = vma->vm_start;
-	unsigned long next;
-	int err = 0;
-
-	for (; !err && addr < vma->vm_end; addr = next) {
-		next = min(ALIGN_DOWN(addr, PMD_SIZE) + PMD_SIZE, vma->vm_end);
-		if (!rashpa_vma_huge(vma, addr))
-			err = rashpa_vma_insert(vma, addr, next, chunk);
-		if (!err && fatal_signal_pending(current))
-			err = -EINTR;
-		cond_resched();
-	}
-	return err;
-}
 
 /* A mapping of a memfd, or several that fork() and munmap() made of one: they share its file. */
 struct rashpa_huge_mapping {
@@ -203,7 +170,8 @@ static int rashpa_huge_mmap(struct rashpa_buffer *buffer, struct vm_area_struct 
 	mapping->buffer = buffer;
 	mapping->file = get_file(vma->vm_file);
 	file->private_data = mapping;
-	replace_fops(file, fops_get(&rashpa_huge_fops));
+	__module_get(THIS_MODULE);
+	replace_fops(file, &rashpa_huge_fops);
 	atomic_inc(&buffer->mappings);
 	vma_set_file(vma, file);
 	fput(file);
@@ -220,14 +188,12 @@ static int rashpa_huge_mmap(struct rashpa_buffer *buffer, struct vm_area_struct 
 /*
  * Map a buffer; the file that is mapped keeps it, and mmap_lock is held for writing. Return: 0,
  * -EINVAL (private, or outside the buffer), -EHWPOISON (a page has a memory error), -ENOMEM (also:
- * mapped too often), -EINTR.
+ * mapped too often).
  */
 int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 {
 	struct rashpa_buffer *buffer = container_of(memory, struct rashpa_buffer, memory);
 	unsigned long total = buffer->memory.length >> PAGE_SHIFT;
-	struct page **chunk;
-	int err;
 
 	/* not VM_SHARED, which a shared mapping of a read-only file does not have */
 	if (!(vma->vm_flags & VM_MAYSHARE))
@@ -240,9 +206,6 @@ int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 		return rashpa_huge_mmap(buffer, vma);
 	if (atomic_read(&buffer->mappings) >= RASHPA_MAPPINGS_MAX)
 		return -ENOMEM;
-	chunk = kmalloc_array(RASHPA_INSERT_CHUNK, sizeof(*chunk), GFP_KERNEL);
-	if (!chunk)
-		return -ENOMEM;
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP |
 			  (rashpa_pages_pinnable(&buffer->pages) ? VM_MIXEDMAP : VM_PFNMAP));
 	if (buffer->pages.cache == RASHPA_CACHE_WC)
@@ -251,9 +214,6 @@ int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	vma->vm_private_data = buffer;
 	vma->vm_ops = &rashpa_vm_ops;
-	err = rashpa_vma_fill(vma, chunk);
-	kfree(chunk);
-	if (!err)
-		rashpa_vma_open(vma);
-	return err;
+	rashpa_vma_open(vma);
+	return 0;
 }

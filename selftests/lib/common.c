@@ -402,6 +402,8 @@ void pfns_of(const void *p, u64 *pfns, size_t n)
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	size_t size = n * sizeof(*pfns), i;
 
+	/* the first access makes the entries; not those of registers, which have them */
+	madvise((void *)((uintptr_t)p & -PAGE), n * PAGE, MADV_POPULATE_READ);
 	if (pread(fd, pfns, size, (uintptr_t)p / PAGE * sizeof(*pfns)) != (ssize_t)size)
 		memset(pfns, 0, size);
 	close(fd);
