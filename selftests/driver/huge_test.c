@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=each,debug iommu=both seconds=6 */
+/* test: tier=nightly needs=numa iommu=off seconds=6 */
 /* Buffers of reserved huge pages: of a memfd, with a name. */
 #include <sys/stat.h>
 
@@ -340,7 +341,7 @@ static const struct {
 	{ "1-gib-aligned", GIB, 0, RASHPA_BACKEND_HUGE, 0, 0, EINVAL, "alignment" },
 };
 
-TEST_EACH(bad_wish, bad_wishes, "%s: what a memfd has not is refused")
+TEST_EACH(bad_wish, bad_wishes, "%s: refused, a memfd does not have it")
 {
 	int memfd = memfd_new(MFD_HUGETLB, 2 * HUGE, 2 * HUGE, SEALS);
 	struct rashpa_alloc a = {
@@ -366,6 +367,8 @@ TEST(node, "the node that is asked for is checked")
 	a.node = a.out_node;
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
 	close(a.out_fd);
+	a.node = !a.node;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "node");
 	close(memfd);
 }
 

@@ -95,7 +95,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (c->huge && c->fpga >= 0)
 			argp_error(state, "--for: huge pages are where their pool has them: give --node instead");
 		if (c->huge && c->alloc.backend)
-			argp_error(state, "--huge is a backend of its own: omit --backend");
+			argp_error(state, "--huge: omit --backend, huge pages have none");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
