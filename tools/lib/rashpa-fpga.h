@@ -23,7 +23,7 @@
 
 /* BARs */
 #define RFPGA_BAR_REGS		0	/* 32 bit, 64 KiB: registers, address table */
-#define RFPGA_BAR_MSIX		1	/* 32 bit: MSI-X table and PBA */
+#define RFPGA_BAR_MSIX		1	/* 32 bit: MSI-X table and PBA, between pages of memory */
 #define RFPGA_BAR_DOORBELL	2	/* 64 bit, 64 KiB: one page per DTP */
 #define RFPGA_BAR_MEMORY	4	/* 64 bit, prefetchable: on-board memory */
 

@@ -46,7 +46,7 @@
 #define DEVICE_BARS		6
 #define DEVICE_VECTORS_MAX	16
 #define DEVICE_COMMAND_SIZE	256	/* a line at the control socket, or its answer */
-#define DEVICE_MSIX_SIZE	4096	/* bytes of the BAR with the MSI-X table */
+#define DEVICE_MSIX_SIZE	0x4000	/* bytes of the BAR with the MSI-X table */
 
 /**
  * enum device_reset - why a device is reset
@@ -120,7 +120,7 @@ struct device_ops {
  * @class: base class, subclass, interface: 24 bits
  * @revision: 8 bits
  * @bar: the BARs
- * @msix_bar: BAR of the MSI-X table: DEVICE_MSIX_SIZE bytes, neither memory nor served by @ops
+ * @msix_bar: BAR of the MSI-X table: DEVICE_MSIX_SIZE bytes, not served by @ops, may be memory
  * @vectors: number of MSI-X vectors, 1 to DEVICE_VECTORS_MAX
  * @pin: there is INTx, too
  * @no_flr: no function-level reset; read each time the host asks

@@ -63,9 +63,11 @@ static int describe(struct fpga *fpga)
 	d->vectors = fpga->vectors;
 	d->msix_bar = RFPGA_BAR_MSIX;
 	d->bar[RFPGA_BAR_REGS].size = RFPGA_BAR_REGS_SIZE;
-	d->bar[RFPGA_BAR_MSIX].size = DEVICE_MSIX_SIZE;
-	err = bar_create(&d->bar[RFPGA_BAR_DOORBELL], "rashpa-fpga-doorbell",
-			 RFPGA_BAR_DOORBELL_SIZE, PCI_BASE_ADDRESS_MEM_TYPE_64);
+	/* memory that another function can write to, around the table */
+	err = bar_create(&d->bar[RFPGA_BAR_MSIX], "rashpa-fpga-msix", DEVICE_MSIX_SIZE, 0);
+	if (!err)
+		err = bar_create(&d->bar[RFPGA_BAR_DOORBELL], "rashpa-fpga-doorbell",
+				 RFPGA_BAR_DOORBELL_SIZE, PCI_BASE_ADDRESS_MEM_TYPE_64);
 	if (!err)
 		err = bar_create(&d->bar[RFPGA_BAR_MEMORY], "rashpa-fpga-memory",
 				 fpga->memory_size,
@@ -77,6 +79,7 @@ static int describe(struct fpga *fpga)
 
 static void free_memories(struct fpga *fpga)
 {
+	bar_destroy(&fpga->device.bar[RFPGA_BAR_MSIX]);
 	bar_destroy(&fpga->device.bar[RFPGA_BAR_DOORBELL]);
 	bar_destroy(&fpga->device.bar[RFPGA_BAR_MEMORY]);
 }

@@ -17,7 +17,9 @@
 #define CAP_PM		0x50
 #define CAP_EXPRESS	0x80
 
-#define MSIX_PBA	0x800		/* after the table, in the same BAR */
+/* in a page inside of their BAR, as on boards that have registers in the same one */
+#define MSIX_TABLE	0x1000
+#define MSIX_PBA	0x1800
 
 #define DEVCAP		(CAP_EXPRESS + PCI_EXP_DEVCAP)
 #define DEVCTL		(CAP_EXPRESS + PCI_EXP_DEVCTL)
@@ -58,7 +60,7 @@ static void add_msix(struct pci *pci)
 	p[PCI_CAP_LIST_ID] = PCI_CAP_ID_MSIX;
 	p[PCI_CAP_LIST_NEXT] = CAP_PM;
 	set16(p, PCI_MSIX_FLAGS, pci->device->vectors - 1);
-	set32(p, PCI_MSIX_TABLE, pci->device->msix_bar);
+	set32(p, PCI_MSIX_TABLE, MSIX_TABLE | pci->device->msix_bar);
 	set32(p, PCI_MSIX_PBA, MSIX_PBA | pci->device->msix_bar);
 	set16(pci->mask + CAP_MSIX, PCI_MSIX_FLAGS,
 	      PCI_MSIX_FLAGS_ENABLE | PCI_MSIX_FLAGS_MASKALL);
@@ -216,6 +218,6 @@ void pci_msix_read(const struct pci *pci, uint32_t offset, uint8_t *data, uint32
 /* The host uses its own table; this one is for reading back, and the PBA is read-only. */
 void pci_msix_write(struct pci *pci, uint32_t offset, const uint8_t *data, uint32_t count)
 {
-	if (offset + count <= MSIX_PBA)
+	if (!touches(offset, count, MSIX_PBA, sizeof(uint64_t)))
 		memcpy(pci->msix + offset, data, count);
 }
