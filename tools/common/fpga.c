@@ -140,12 +140,24 @@ void fpga_unclaim(struct fpga *fpga)
 	flock(fpga->device, LOCK_UN);
 }
 
+int view_map(struct view *view, const struct fpga *fpga, const char *what, char *why)
+{
+	void *base = mmap(NULL, view->length, PROT_READ | PROT_WRITE, MAP_SHARED, view->fd, 0);
+
+	if (base == MAP_FAILED)
+		return because(why, -1, "fpga%u: %s: cannot map it: %s", fpga->number, what,
+			       errno == EBUSY ? "the kernel keeps a page of it, which the kernel's log names, for itself: use the parts before and after it" :
+						strerror(errno));
+	view->base = base;
+	return 0;
+}
+
 int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned int bar,
 	      uint64_t offset, uint64_t length, bool map, char *why)
 {
 	struct rashpa_window_make window = {};
 	struct rashpa_region_info region;
-	void *base;
+	char what[64];
 
 	*view = (struct view)VIEW_NONE;
 	strncpy(window.name, name, sizeof(window.name) - 1);
@@ -165,17 +177,11 @@ int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned i
 		return because(why, -1, "fpga%u: window \"%s\": %s", fpga->number, name,
 			       rashpa_reason());
 	view->length = window.out_length;
-	if (!map)
+	snprintf(what, sizeof(what), "window \"%s\"", name);
+	if (!map || !view_map(view, fpga, what, why))
 		return 0;
-	base = mmap(NULL, view->length, PROT_READ | PROT_WRITE, MAP_SHARED, view->fd, 0);
-	if (base == MAP_FAILED) {
-		because(why, -1, "fpga%u: window \"%s\": cannot map it: %s", fpga->number, name,
-			strerror(errno));
-		view_close(view);
-		return -1;
-	}
-	view->base = base;
-	return 0;
+	view_close(view);
+	return -1;
 }
 
 void view_close(struct view *view)

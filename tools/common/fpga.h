@@ -64,6 +64,8 @@ bool fpga_outlive(void (*look)(void *arg), void *arg);
  */
 int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned int bar,
 	      uint64_t offset, uint64_t length, bool map, char *why);
+/* Map the window @fd of @length bytes; @what it is, for the reason. 0, or -1 with the reason. */
+int view_map(struct view *view, const struct fpga *fpga, const char *what, char *why);
 void view_close(struct view *view);
 
 static inline uint32_t view_read(const struct view *view, size_t offset)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl reg read, write, dump: registers of any board, e.g. to find out how to stop it */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include "fpga.h"
 #include "json-out.h"
@@ -12,7 +11,6 @@
 #include "rashpa.h"
 #include "rashpactl.h"
 
-#define PAGE		4096u
 #define DUMP_MAX	(1u << 20)
 #define LINE		16u	/* bytes of a line */
 
@@ -44,22 +42,19 @@ static bool parse_place(const char *text, struct place *p)
 
 static int open_view(struct place *p, uint64_t length)
 {
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct rashpa_window_make window = { .bar = p->bar };
-	void *base;
+	char why[WHY_SIZE], what[16];
 
-	p->base = p->offset / PAGE * PAGE;
+	p->base = p->offset / page * page;
 	window.offset = p->base;
-	window.length = (p->offset + length + PAGE - 1) / PAGE * PAGE - p->base;
+	window.length = (p->offset + length + page - 1) / page * page - p->base;
 	p->view.fd = rashpa_device_window(p->fpga.device, &window);
 	if (p->view.fd < 0)
 		return fail("fpga%u: BAR %" PRIu32 ": %s", p->fpga.number, p->bar, rashpa_reason());
 	p->view.length = window.length;
-	base = mmap(NULL, p->view.length, PROT_READ | PROT_WRITE, MAP_SHARED, p->view.fd, 0);
-	if (base == MAP_FAILED)
-		return fail("fpga%u: BAR %" PRIu32 ": cannot map it: %s", p->fpga.number, p->bar,
-			    strerror(errno));
-	p->view.base = base;
-	return 0;
+	snprintf(what, sizeof(what), "BAR %" PRIu32, p->bar);
+	return view_map(&p->view, &p->fpga, what, why) ? fail("%s", why) : 0;
 }
 
 static void close_place(struct place *p)
