@@ -26,9 +26,7 @@ static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
 	dmabuf = dma_buf_get(info->fd);
 	if (IS_ERR(dmabuf))
 		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf", info->fd);
-	if (rashpa_dmabuf_is_window(dmabuf)) {
-		rashpa_window_info(dmabuf, info);
-	} else if (!rashpa_export_info(dmabuf, info)) {
+	if (!rashpa_window_info(dmabuf, info) && !rashpa_export_info(dmabuf, info)) {
 		info->out_kind = RASHPA_KIND_FOREIGN;
 		info->out_length = dmabuf->size;
 		info->out_node = NUMA_NO_NODE;

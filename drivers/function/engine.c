@@ -144,17 +144,3 @@ void rashpa_engines_stopped(struct rashpa_device *dev, u64 which)
 		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_ENGINE | (u64)i << 32);
 	}
 }
-
-/* Does the range contain bounds of an engine? Then no window may cover it. */
-bool rashpa_engines_bounds_in(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
-{
-	const struct rashpa_engine *e;
-
-	lockdep_assert_held(&dev->lock);
-	for (e = dev->profile.engines; e < dev->profile.engines + dev->profile.n_engines; e++)
-		if (e->about.bar == bar &&
-		    (rashpa_ranges_overlap(offset, length, e->about.first_offset, sizeof(u32)) ||
-		     rashpa_ranges_overlap(offset, length, e->about.limit_offset, sizeof(u32))))
-			return true;
-	return false;
-}

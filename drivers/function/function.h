@@ -362,7 +362,6 @@ int rashpa_engines_bound(struct rashpa_device *dev);
 u64 rashpa_engine_of(struct rashpa_device *dev, u32 first, u32 n);
 int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
 void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
-bool rashpa_engines_bounds_in(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
 
 /* -------------------------------------- function/descriptors.c --- */
 
@@ -379,7 +378,10 @@ void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profi
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name);
 const struct rashpa_profile_window *
-rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags);
+rashpa_profile_cover(struct rashpa_device *dev, const struct rashpa_profile_window *range,
+		     u32 flags);
+int rashpa_pwindow_check(struct rashpa_call *call, struct rashpa_device *dev,
+			 const struct rashpa_profile_window *w);
 
 /* ------------------------------------------- function/window.c --- */
 
@@ -389,9 +391,10 @@ rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length,
 rashpa_handler rashpa_ioc_window;
 struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf);
 dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf);
-bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf);
-void rashpa_window_trust(struct dma_buf_attachment *attach);
-void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info);
+void rashpa_window_trust(struct dma_buf_attachment *attach, u64 offset, u64 length);
+int rashpa_window_check_part(struct rashpa_call *call, struct dma_buf *dmabuf, u64 offset,
+			     u64 length);
+bool rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 void rashpa_windows_revoke(struct rashpa_device *dev);
 void rashpa_windows_suspend(struct rashpa_device *dev);
 void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_buf *dmabuf));

@@ -26,7 +26,9 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map)
 	s64 count;
 	int err;
 
-	pieces = rashpa_pieces_get(call, map->dev, map->sgt, map->dir, map->offset, map->length);
+	/* a window maps only what rashpa_window_trust() requested */
+	pieces = rashpa_pieces_get(call, map->dev, map->sgt, map->dir,
+				   rashpa_window_of(map->dmabuf) ? 0 : map->offset, map->length);
 	if (IS_ERR(pieces))
 		return PTR_ERR(pieces);
 	map->pieces = pieces;
@@ -216,7 +218,7 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
 	if (IS_ERR(attach))
 		return rashpa_foreign_error(call, map, PTR_ERR(attach), "attach this memory");
 	map->attach = attach;
-	rashpa_window_trust(attach);
+	rashpa_window_trust(attach, map->offset, map->length);
 	if (!map->pin)
 		return 0;
 	dma_resv_lock(map->dmabuf->resv, NULL);

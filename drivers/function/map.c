@@ -418,8 +418,14 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	if (err)
 		return err;
 	/* the path to the function of a window: before anything is mapped */
-	err = peer ? rashpa_path_between(call, dev->pdev, peer->pdev) : 0;
-	return err < 0 ? err : rashpa_map_check_reach(call, dev, dmabuf);
+	if (peer) {
+		err = rashpa_path_between(call, dev->pdev, peer->pdev);
+		if (err >= 0)
+			err = rashpa_window_check_part(call, dmabuf, arg->offset, *length);
+		if (err < 0)
+			return err;
+	}
+	return rashpa_map_check_reach(call, dev, dmabuf);
 }
 
 static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,

@@ -38,11 +38,11 @@ static int rashpa_length_check(struct rashpa_call *call, const char *what, bool 
 /* Check the limits of segments of a profile or map. Return: 0 or -EINVAL. */
 int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary, u64 alignment)
 {
-	if (!PAGE_ALIGNED(max_segment))
-		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
-	if (boundary && (!is_power_of_2(boundary) || boundary < PAGE_SIZE))
+	if (!IS_ALIGNED(max_segment, SZ_4K))
+		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages of 4 KiB");
+	if (boundary && (!is_power_of_2(boundary) || boundary < SZ_4K))
 		return rashpa_fail(call, -EINVAL,
-				   "boundary must be a power of two, at least a page");
+				   "boundary must be a power of two, at least 4096");
 	if (alignment && !is_power_of_2(alignment))
 		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
 	return 0;
@@ -98,33 +98,47 @@ static int rashpa_registers_check(struct rashpa_call *call, struct rashpa_device
 			   w->flags & RASHPA_PWINDOW_USER ? "users" : "privileged users");
 }
 
-static int rashpa_pwindow_check(struct rashpa_call *call,
-				struct rashpa_device *dev,
-				const struct rashpa_profile_window *windows, u32 i)
+/* Check the range and cache mode of a window of the profile, or of another one, without a name. */
+int rashpa_pwindow_check(struct rashpa_call *call, struct rashpa_device *dev,
+			 const struct rashpa_profile_window *w)
 {
-	const struct rashpa_profile_window *w = &windows[i];
-	char what[RASHPA_PROFILE_NAME_SIZE + 16];
-	u32 j;
-	int err;
+	char what[RASHPA_PROFILE_NAME_SIZE + 64];
 
-	err = rashpa_check_name(call, w->name, sizeof(w->name));
-	if (err)
-		return err;
-	snprintf(what, sizeof(what), "window %s", w->name);
-	for (j = 0; j < i; j++)
-		if (!strcmp(windows[j].name, w->name))
-			return rashpa_fail(call, -EINVAL, "%s: named twice", what);
-	if (w->__reserved || w->flags & ~RASHPA_PWINDOW_USER)
-		return rashpa_fail(call, -EINVAL, "%s: undefined flag or reserved field", what);
+	snprintf(what, sizeof(what), "window %s%s0x%llx + 0x%llx of BAR %u", w->name,
+		 *w->name ? ", " : "", w->offset, w->length, w->bar);
 	if (w->cache > RASHPA_CACHE_UC)
 		return rashpa_fail(call, -EINVAL, "%s: cache mode %u is not defined", what,
 				   w->cache);
 	if (w->cache == RASHPA_CACHE_CACHED)
 		return rashpa_fail(call, -EOPNOTSUPP, "%s: cannot be cached", what);
-	if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
-		return rashpa_fail(call, -EINVAL, "%s: offset and length must be whole pages",
-				   what);
+	if (!w->length || !IS_ALIGNED(w->offset | w->length, SZ_4K))
+		return rashpa_fail(call, -EINVAL,
+				   "%s: offset and length must be whole pages of 4 KiB", what);
 	return rashpa_registers_check(call, dev, what, w->bar, w->offset, w->length, NULL, 0);
+}
+
+static int rashpa_pwindows_check(struct rashpa_call *call, struct rashpa_device *dev,
+				 const struct rashpa_profile *profile)
+{
+	const struct rashpa_profile_window *w = profile->windows;
+	u32 i, j;
+	int err = 0;
+
+	for (i = 0; i < profile->n_windows && !err; i++) {
+		err = rashpa_check_name(call, w[i].name, sizeof(w[i].name));
+		if (err)
+			return err;
+		for (j = 0; j < i; j++)
+			if (!strcmp(w[j].name, w[i].name))
+				return rashpa_fail(call, -EINVAL, "window %s: named twice",
+						   w[i].name);
+		if (w[i].__reserved || w[i].flags & ~RASHPA_PWINDOW_USER)
+			return rashpa_fail(call, -EINVAL,
+					   "window %s: undefined flag or reserved field",
+					   w[i].name);
+		err = rashpa_pwindow_check(call, dev, &w[i]);
+	}
+	return err;
 }
 
 /* --------------------------------------------------------- sequences ---- */
@@ -711,7 +725,6 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 			 struct rashpa_profile *profile)
 {
 	const struct rashpa_engine *e;
-	u32 i;
 	int err;
 
 	if (dev->n_maps || dev->n_open_windows)
@@ -729,12 +742,8 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 		if (err)
 			return err;
 	}
-	for (i = 0; i < profile->n_windows; i++) {
-		err = rashpa_pwindow_check(call, dev, profile->windows, i);
-		if (err)
-			return err;
-	}
-	err = rashpa_sequence_check(call, dev, "", &profile->quiesce, NULL) ?:
+	err = rashpa_pwindows_check(call, dev, profile) ?:
+	      rashpa_sequence_check(call, dev, "", &profile->quiesce, NULL) ?:
 	      rashpa_table_check(call, dev, profile);
 	for (e = profile->engines; e < profile->engines + profile->n_engines && !err; e++)
 		err = rashpa_engine_check(call, dev, profile, e);
@@ -755,7 +764,9 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name)
 
 /* Find a window of a locked function that has these flags and contains the range. */
 const struct rashpa_profile_window *
-rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags)
+rashpa_profile_cover(struct rashpa_device *dev, const struct rashpa_profile_window *range,
+		     u32 flags)
 {
-	return rashpa_profile_window(&dev->profile, flags, bar, offset, length, true);
+	return rashpa_profile_window(&dev->profile, flags, range->bar, range->offset, range->length,
+				     true);
 }

@@ -24,12 +24,12 @@
  * @inode: inode of the dma-buf's file, with one reference. Not the file: it may be freed before
  *	the release, while its path is open (O_PATH)
  * @entry: entry in rashpa_device.open_windows (windows_lock)
- * @bar: BAR number, constant
- * @offset: offset in the BAR in bytes, constant
- * @length: length in bytes, constant
+ * @range: range of a BAR, and cache mode; constant
+ * @closed: parts of @range that only the kernel may access; constant: a profile is not changed while
+ *	windows exist
+ * @n_closed: number of @closed
  * @phys: CPU address of the first byte, constant
  * @bus: bus address of the first byte, constant
- * @cache: enum rashpa_cache, constant
  * @combined: the range is reserved as write-combined on x86 (windows_lock)
  * @revoked: the function is gone, no new mappings (written under bars_lock)
  * @blank: page of ones to map after a revocation, or NULL to raise SIGBUS; constant
@@ -43,12 +43,11 @@ struct rashpa_window {
 	struct dma_buf *dmabuf;
 	struct inode *inode;
 	struct list_head entry;
-	u32 bar;
-	u64 offset;
-	u64 length;
+	struct rashpa_profile_window range;
+	struct rashpa_bar_range *closed;
+	u32 n_closed;
 	phys_addr_t phys;
 	dma_addr_t bus;
-	u32 cache;
 	bool combined;
 	bool revoked;
 	struct page *blank;
@@ -58,10 +57,76 @@ struct rashpa_window {
 	struct rashpa_charge charge;
 };
 
-struct rashpa_window_mapping {
-	struct sg_table sgt;
-	bool mapped;			/* in the IOMMU of the importer */
+/**
+ * struct rashpa_window_import - attachment of a window, in dma_buf_attachment.priv
+ * @offset: offset in the window of what is mapped
+ * @length: its length in bytes
+ * @pins: number of pins (reservation lock)
+ * @trusted: may always pin
+ */
+struct rashpa_window_import {
+	u64 offset;
+	u64 length;
+	long pins;
+	bool trusted;
 };
+
+/* ------------------------------------------------------ closed ranges --- */
+
+#define RASHPA_CLOSED_TEXT \
+	"the page at 0x%llx of BAR %u holds the MSI-X table or bounds of engines, which only the kernel may access: use the parts before and after it"
+
+/*
+ * A process that can write to the MSI-X table can make the function write to any address. Engines
+ * are stopped by their bounds.
+ */
+static void rashpa_window_close(struct rashpa_window *win, u32 bar, u64 offset, u64 length)
+{
+	if (length && bar == win->range.bar &&
+	    rashpa_ranges_overlap(offset, length, win->range.offset, win->range.length))
+		win->closed[win->n_closed++] = (struct rashpa_bar_range) { bar, offset, length };
+}
+
+/* Return: a range in a part of a window that only the kernel may access, or NULL. */
+static const struct rashpa_bar_range *
+rashpa_window_closed(const struct rashpa_window *win, u64 offset, u64 length)
+{
+	u32 i;
+
+	for (i = 0; i < win->n_closed; i++)
+		if (rashpa_ranges_overlap(win->range.offset + offset, length,
+					  win->closed[i].offset, win->closed[i].length))
+			return &win->closed[i];
+	return NULL;
+}
+
+static int rashpa_window_find_closed(struct rashpa_call *call, struct rashpa_window *win)
+{
+	const struct rashpa_device *dev = win->dev;
+	const struct rashpa_bar_range *r;
+	u64 at = 0;
+	u32 i;
+
+	win->closed = kcalloc(ARRAY_SIZE(dev->msix) + 2 * dev->profile.n_engines,
+			      sizeof(*win->closed), GFP_KERNEL_ACCOUNT);
+	if (!win->closed)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(dev->msix); i++)
+		rashpa_window_close(win, dev->msix[i].bar, dev->msix[i].offset,
+				    dev->msix[i].length);
+	for (i = 0; i < dev->profile.n_engines; i++) {
+		const struct rashpa_profile_engine *e = &dev->profile.engines[i].about;
+
+		rashpa_window_close(win, e->bar, e->first_offset, sizeof(u32));
+		rashpa_window_close(win, e->bar, e->limit_offset, sizeof(u32));
+	}
+	/* is there a page of use to anyone? */
+	while (at < win->range.length && (r = rashpa_window_closed(win, at, PAGE_SIZE)))
+		at += PAGE_SIZE;
+	if (at < win->range.length)
+		return 0;
+	return rashpa_fail(call, -EBUSY, RASHPA_CLOSED_TEXT, r->offset & PAGE_MASK, r->bar);
+}
 
 /* ------------------------------------------------------ CPU mappings ---- */
 
@@ -152,23 +217,31 @@ static const struct vm_operations_struct rashpa_window_vm_ops = {
 static int rashpa_window_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	struct rashpa_window *win = dmabuf->priv;
-	unsigned long total = win->length >> PAGE_SHIFT;
+	const unsigned long total = win->range.length >> PAGE_SHIFT;
+	const u64 length = vma->vm_end - vma->vm_start, offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	const struct rashpa_bar_range *closed;
 
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
 		return -EINVAL;
+	closed = rashpa_window_closed(win, offset, length);
+	if (closed) {
+		dev_notice_ratelimited(&win->dev->pdev->dev,
+				       "mmap by process %d refused: " RASHPA_CLOSED_TEXT "\n",
+				       task_tgid_nr(current), closed->offset & PAGE_MASK,
+				       closed->bar);
+		return -EBUSY;
+	}
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
-	if (win->cache == RASHPA_CACHE_WC)
+	if (win->range.cache == RASHPA_CACHE_WC)
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
 	else
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	vma->vm_private_data = win;
 	vma->vm_ops = &rashpa_window_vm_ops;
 	rashpa_window_vma_open(vma);
-	trace_rashpa_window_mmap(win->dev->id, win->bar,
-				 win->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT),
-				 vma->vm_end - vma->vm_start);
+	trace_rashpa_window_mmap(win->dev->id, win->range.bar, win->range.offset + offset, length);
 	return 0;
 }
 
@@ -177,6 +250,7 @@ static int rashpa_window_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 static int rashpa_window_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	struct rashpa_window *win = dmabuf->priv;
+	struct rashpa_window_import *import;
 	struct rashpa_call call = {};
 	int class;
 
@@ -189,6 +263,11 @@ static int rashpa_window_attach(struct dma_buf *dmabuf, struct dma_buf_attachmen
 	class = rashpa_path_between(&call, to_pci_dev(attach->dev), win->dev->pdev);
 	if (class < 0)
 		return class;
+	import = kzalloc(sizeof(*import), GFP_KERNEL);
+	if (!import)
+		return -ENOMEM;
+	import->length = win->range.length;
+	attach->priv = import;
 	atomic_inc(&win->importers);
 	return 0;
 }
@@ -198,55 +277,64 @@ static void rashpa_window_detach(struct dma_buf *dmabuf, struct dma_buf_attachme
 	struct rashpa_window *win = dmabuf->priv;
 
 	atomic_dec(&win->importers);
+	kfree(attach->priv);
 }
 
-/*
- * A window never moves. At its end, importers are notified, but those that pin may ignore that.
- * attach->priv counts the pins of an attachment, from LONG_MIN if it is trusted.
- */
+/* A window never moves. At its end, importers are notified, but those that pin may ignore that. */
 static int rashpa_window_pin(struct dma_buf_attachment *attach)
 {
 	struct rashpa_window *win = attach->dmabuf->priv;
-	const long pins = (long)attach->priv;
+	struct rashpa_window_import *import = attach->priv;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (READ_ONCE(win->revoked))
 		return -ENODEV;
-	if (pins >= RASHPA_PINS_MAX)
+	if (!import->trusted && import->pins >= RASHPA_PINS_MAX)
 		return -EOPNOTSUPP;
-	attach->priv = (void *)(pins + 1);
+	import->pins++;
 	return 0;
-}
-
-/* Before the first pin or mapping: allow an importer to pin that stops as soon as a window ends. */
-void rashpa_window_trust(struct dma_buf_attachment *attach)
-{
-	if (rashpa_dmabuf_is_window(attach->dmabuf))
-		attach->priv = (void *)LONG_MIN;
 }
 
 static void rashpa_window_unpin(struct dma_buf_attachment *attach)
 {
+	struct rashpa_window_import *import = attach->priv;
+
 	dma_resv_assert_held(attach->dmabuf->resv);
-	attach->priv = (void *)((long)attach->priv - 1);
+	import->pins--;
+}
+
+/*
+ * Before the first pin or mapping, by an importer that stops as soon as a window ends: it may pin,
+ * and its table has only this range. Other importers map the whole window.
+ */
+void rashpa_window_trust(struct dma_buf_attachment *attach, u64 offset, u64 length)
+{
+	struct rashpa_window_import *import = attach->priv;
+
+	if (rashpa_window_of(attach->dmabuf))
+		*import = (struct rashpa_window_import) { offset, length, .trusted = true };
 }
 
 /* dma_map_resource() takes a CPU address: without an IOMMU it would not be the bus address. */
-static dma_addr_t rashpa_window_address(struct rashpa_window *win, struct device *dev,
-					enum dma_data_direction dir, bool *mapped)
+static dma_addr_t rashpa_window_address(const struct rashpa_window *win, struct device *dev,
+					const struct rashpa_window_import *import,
+					enum dma_data_direction dir)
 {
-	*mapped = rashpa_pci_translated(to_pci_dev(dev));
-	if (*mapped)
-		return dma_map_resource(dev, win->phys, win->length, dir, DMA_ATTR_SKIP_CPU_SYNC);
-	return rashpa_dma_reaches(dev, win->bus, win->length) ? win->bus : DMA_MAPPING_ERROR;
+	const dma_addr_t bus = win->bus + import->offset;
+
+	if (rashpa_pci_translated(to_pci_dev(dev)))
+		return dma_map_resource(dev, win->phys + import->offset, import->length, dir,
+					DMA_ATTR_SKIP_CPU_SYNC);
+	return rashpa_dma_reaches(dev, bus, import->length) ? bus : DMA_MAPPING_ERROR;
 }
 
 static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 					  enum dma_data_direction dir)
 {
+	const struct rashpa_window_import *import = attach->priv;
 	struct rashpa_window *win = attach->dmabuf->priv;
-	struct rashpa_window_mapping *m;
 	struct scatterlist *sg;
+	struct sg_table *sgt;
 	u64 offset = 0;
 	dma_addr_t addr;
 	int err, i;
@@ -256,18 +344,20 @@ static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 		return ERR_PTR(-ENODEV);
 	if (READ_ONCE(win->dev->suspended))
 		return ERR_PTR(-EAGAIN);
-	m = kzalloc(sizeof(*m), GFP_KERNEL);
-	if (!m)
+	if (rashpa_window_closed(win, import->offset, import->length))
+		return ERR_PTR(-EBUSY);
+	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
+	if (!sgt)
 		return ERR_PTR(-ENOMEM);
-	err = sg_alloc_table(&m->sgt, DIV_ROUND_UP_ULL(win->length, SZ_2G), GFP_KERNEL);
+	err = sg_alloc_table(sgt, DIV_ROUND_UP_ULL(import->length, SZ_2G), GFP_KERNEL);
 	if (err)
 		goto out_free;
-	addr = rashpa_window_address(win, attach->dev, dir, &m->mapped);
+	addr = rashpa_window_address(win, attach->dev, import, dir);
 	err = dma_mapping_error(attach->dev, addr);
 	if (err)
 		goto out_table;
-	for_each_sgtable_sg(&m->sgt, sg, i) {
-		u64 length = min_t(u64, SZ_2G, win->length - offset);
+	for_each_sgtable_sg(sgt, sg, i) {
+		u64 length = min_t(u64, SZ_2G, import->length - offset);
 
 		sg_set_page(sg, NULL, length, 0);
 		sg_dma_address(sg) = addr + offset;
@@ -275,26 +365,26 @@ static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 		offset += length;
 	}
 	atomic_inc(&win->mapped);
-	return &m->sgt;
+	return sgt;
 
 out_table:
-	sg_free_table(&m->sgt);
+	sg_free_table(sgt);
 out_free:
-	kfree(m);
+	kfree(sgt);
 	return ERR_PTR(err);
 }
 
 static void rashpa_window_unmap(struct dma_buf_attachment *attach,
 				struct sg_table *sgt, enum dma_data_direction dir)
 {
-	struct rashpa_window_mapping *m = container_of(sgt, struct rashpa_window_mapping, sgt);
+	const struct rashpa_window_import *import = attach->priv;
 	struct rashpa_window *win = attach->dmabuf->priv;
 
-	if (m->mapped)
-		dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), win->length, dir,
+	if (rashpa_pci_translated(to_pci_dev(attach->dev)))
+		dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), import->length, dir,
 				   DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(sgt);
-	kfree(m);
+	kfree(sgt);
 	if (atomic_dec_and_test(&win->mapped))
 		wake_up_var(&win->mapped);
 }
@@ -302,7 +392,7 @@ static void rashpa_window_unmap(struct dma_buf_attachment *attach,
 static void rashpa_window_uncombine(struct rashpa_window *win)
 {
 	if (win->combined)
-		arch_io_free_memtype_wc(win->phys, win->length);
+		arch_io_free_memtype_wc(win->phys, win->range.length);
 	win->combined = false;
 }
 
@@ -325,6 +415,7 @@ static void rashpa_window_free(struct rashpa_window *win)
 	rashpa_uncharge(&win->charge);
 	if (win->blank)
 		__free_page(win->blank);
+	kfree(win->closed);
 	kfree(win);
 }
 
@@ -351,34 +442,45 @@ static const struct dma_buf_ops rashpa_window_ops = {
 
 /* -------------------------------------------------------- operations ---- */
 
-bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf)
-{
-	return dmabuf->ops == &rashpa_window_ops;
-}
-
-void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info)
-{
-	struct rashpa_window *win = dmabuf->priv;
-
-	info->out_kind = RASHPA_KIND_WINDOW;
-	info->out_length = win->length;
-	info->out_cache = win->cache;
-	info->out_node = dev_to_node(&win->dev->pdev->dev);
-	info->out_segments = 1;
-	info->out_importers = atomic_read(&win->importers);
-	info->out_mappings = atomic_read(&win->mappings);
-	info->out_bar = win->bar;
-	info->out_bdf = rashpa_bdf(win->dev->pdev);
-	if (READ_ONCE(win->revoked) || READ_ONCE(win->dev->suspended))
-		info->out_flags |= RASHPA_INFO_REVOKED;
-}
-
 /* Return: function of a window, or NULL for any other dma-buf. */
 struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
 {
 	struct rashpa_window *win = dmabuf->priv;
 
-	return rashpa_dmabuf_is_window(dmabuf) ? win->dev : NULL;
+	return dmabuf->ops == &rashpa_window_ops ? win->dev : NULL;
+}
+
+/* May a function map a part of this window? */
+int rashpa_window_check_part(struct rashpa_call *call, struct dma_buf *dmabuf, u64 offset,
+			     u64 length)
+{
+	const struct rashpa_bar_range *closed = rashpa_window_closed(dmabuf->priv, offset, length);
+
+	if (!closed)
+		return 0;
+	return rashpa_fail(call, -EBUSY, RASHPA_CLOSED_TEXT, closed->offset & PAGE_MASK,
+			   closed->bar);
+}
+
+/* Fill @info, if this is a window. */
+bool rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info)
+{
+	struct rashpa_window *win = dmabuf->priv;
+
+	if (!rashpa_window_of(dmabuf))
+		return false;
+	info->out_kind = RASHPA_KIND_WINDOW;
+	info->out_length = win->range.length;
+	info->out_cache = win->range.cache;
+	info->out_node = dev_to_node(&win->dev->pdev->dev);
+	info->out_segments = 1;
+	info->out_importers = atomic_read(&win->importers);
+	info->out_mappings = atomic_read(&win->mappings);
+	info->out_bar = win->range.bar;
+	info->out_bdf = rashpa_bdf(win->dev->pdev);
+	if (READ_ONCE(win->revoked) || READ_ONCE(win->dev->suspended))
+		info->out_flags |= RASHPA_INFO_REVOKED;
+	return true;
 }
 
 /* Bus address of the first byte of a window, for importers without an IOMMU. */
@@ -425,7 +527,7 @@ static void rashpa_windows_invalidate(struct rashpa_device *dev)
 		if (!rashpa_window_released(win, end))
 			dev_warn(&dev->pdev->dev,
 				 "an importer of BAR %u did not unmap it in %d s\n",
-				 win->bar, RASHPA_FENCE_LIMIT);
+				 win->range.bar, RASHPA_FENCE_LIMIT);
 }
 
 /* Revoke all windows for good, before a removal. */
@@ -478,59 +580,6 @@ void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_bu
 	mutex_unlock(&dev->windows_lock);
 }
 
-/* A process that can write the MSI-X table can make the function write to any address. */
-static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(dev->msix); i++) {
-		const struct rashpa_bar_range *r = &dev->msix[i];
-
-		if (r->length && r->bar == bar &&
-		    rashpa_ranges_overlap(r->offset, r->length, offset, length))
-			return true;
-	}
-	return false;
-}
-
-/* Unprivileged users get the mode of the profile: another one would exclude other users. */
-static int rashpa_window_resolve_cache(struct rashpa_call *call,
-				       const struct rashpa_profile_window *p,
-				       struct rashpa_window *win)
-{
-	const u32 cache = p->cache ?: RASHPA_CACHE_UC;
-
-	if ((win->cache ?: RASHPA_CACHE_UC) == cache || capable(CAP_SYS_RAWIO))
-		return 0;
-	if (win->cache)
-		return rashpa_fail(call, -EPERM,
-				   "a cache mode other than that of window %s of the profile needs CAP_SYS_RAWIO",
-				   p->name);
-	win->cache = cache;
-	return 0;
-}
-
-static int rashpa_window_check_range(struct rashpa_call *call, struct rashpa_device *dev,
-				     const struct rashpa_window_make *w)
-{
-	if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
-		return rashpa_fail(call, -EINVAL,
-				   "a window must be whole pages, not 0x%llx + 0x%llx",
-				   w->offset, w->length);
-	if (w->bar >= RASHPA_BARS)
-		return rashpa_fail(call, -EINVAL, "BAR %u does not exist: must be 0 to %d",
-				   w->bar, RASHPA_BARS - 1);
-	if (!rashpa_bar_is_memory(dev, w->bar))
-		return rashpa_fail(call, -EOPNOTSUPP, "BAR %u of fpga%d is not a memory BAR",
-				   w->bar, dev->id);
-	if (!rashpa_bar_range_ok(dev, w->bar, w->offset, w->length))
-		return rashpa_fail(call, -ERANGE,
-				   "0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
-				   w->offset, w->length, w->bar,
-				   (u64)pci_resource_len(dev->pdev, w->bar));
-	return 0;
-}
-
 /* Set the range of @win, and @p to the window of the profile that contains it, or NULL. */
 static int rashpa_window_resolve(struct rashpa_call *call, struct rashpa_window *win,
 				 const struct rashpa_window_make *w,
@@ -540,17 +589,12 @@ static int rashpa_window_resolve(struct rashpa_call *call, struct rashpa_window 
 	int err;
 
 	if (!memchr_inv(w->name, 0, sizeof(w->name))) {
-		err = rashpa_window_check_range(call, dev, w);
-		if (err)
-			return err;
-		win->bar = w->bar;
-		win->cache = w->cache;
-		win->offset = w->offset;
-		win->length = w->length;
-		*p = rashpa_profile_cover(dev, w->bar, w->offset, w->length,
-					  RASHPA_PWINDOW_USER) ?:
-		     rashpa_profile_cover(dev, w->bar, w->offset, w->length, 0);
-		return 0;
+		win->range = (struct rashpa_profile_window) {
+			.bar = w->bar, .cache = w->cache, .offset = w->offset, .length = w->length,
+		};
+		*p = rashpa_profile_cover(dev, &win->range, RASHPA_PWINDOW_USER) ?:
+		     rashpa_profile_cover(dev, &win->range, 0);
+		return rashpa_pwindow_check(call, dev, &win->range);
 	}
 	err = rashpa_check_name(call, w->name, sizeof(w->name));
 	if (err)
@@ -562,10 +606,27 @@ static int rashpa_window_resolve(struct rashpa_call *call, struct rashpa_window 
 	if (!*p)
 		return rashpa_fail(call, -ENOENT, "the profile of fpga%d has no window %s",
 				   dev->id, w->name);
-	win->bar = (*p)->bar;
-	win->cache = (*p)->cache;
-	win->offset = (*p)->offset;
-	win->length = (*p)->length;
+	win->range = **p;
+	return 0;
+}
+
+/* Unprivileged users get the mode of the profile: another one would exclude other users. */
+static int rashpa_window_check_user(struct rashpa_call *call, struct rashpa_window *win,
+				    const struct rashpa_profile_window *p)
+{
+	const u32 mine = win->range.cache, profile = p && p->cache ? p->cache : RASHPA_CACHE_UC;
+
+	win->range.cache = mine ?: RASHPA_CACHE_UC;
+	if (capable(CAP_SYS_RAWIO))
+		return 0;
+	if (!p || !(p->flags & RASHPA_PWINDOW_USER))
+		return rashpa_fail(call, -EPERM,
+				   "this window needs CAP_SYS_RAWIO: the profile does not open it to users");
+	if (mine && mine != profile)
+		return rashpa_fail(call, -EPERM,
+				   "a cache mode other than that of window %s of the profile needs CAP_SYS_RAWIO",
+				   p->name);
+	win->range.cache = profile;
 	return 0;
 }
 
@@ -573,22 +634,28 @@ static int rashpa_window_resolve(struct rashpa_call *call, struct rashpa_window 
  * x86 has one cache mode for a range, so windows must not overlap others with a different mode.
  * New windows need dev->lock, so none can appear after this check.
  */
-static int rashpa_window_check_cache(struct rashpa_call *call, const struct rashpa_window *w)
+static int rashpa_window_check_cache(struct rashpa_call *call, const struct rashpa_window *win)
 {
-	struct rashpa_device *dev = w->dev;
-	struct rashpa_window *win;
+	const struct rashpa_profile_window *r = &win->range, *other;
+	struct rashpa_device *dev = win->dev;
 	int err = 0;
 
 	lockdep_assert_held(&dev->lock);
+	if (r->cache == RASHPA_CACHE_WC &&
+	    !(pci_resource_flags(dev->pdev, r->bar) & IORESOURCE_PREFETCH))
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "BAR %u is not prefetchable: it cannot be write-combined",
+				   r->bar);
 	mutex_lock(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry) {
-		if (win->bar != w->bar || win->cache == w->cache ||
-		    !rashpa_ranges_overlap(w->offset, w->length, win->offset, win->length))
+		other = &win->range;
+		if (other->bar != r->bar || other->cache == r->cache ||
+		    !rashpa_ranges_overlap(r->offset, r->length, other->offset, other->length))
 			continue;
 		err = rashpa_fail(call, -EBUSY,
 				  "a window of 0x%llx + 0x%llx in BAR %u is open %s: close it, or request the same cache mode",
-				  win->offset, win->length, win->bar,
-				  win->cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
+				  other->offset, other->length, other->bar,
+				  other->cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
 		break;
 	}
 	mutex_unlock(&dev->windows_lock);
@@ -599,39 +666,25 @@ static int rashpa_window_check_cache(struct rashpa_call *call, const struct rash
 static int rashpa_window_check(struct rashpa_call *call, struct rashpa_window *win,
 			       const struct rashpa_window_make *w)
 {
-	struct rashpa_device *dev = win->dev;
 	const struct rashpa_profile_window *p;
-	bool user;
 	int err;
 
 	err = rashpa_window_resolve(call, win, w, &p);
 	if (err)
 		return err;
-	user = p && p->flags & RASHPA_PWINDOW_USER;
-	if (user)
-		err = rashpa_window_resolve_cache(call, p, win);
-	else if (!p)
-		err = rashpa_lockdown_check(call, dev, "a window outside of the profile");
-	if (err)
-		return err;
-	win->cache = win->cache ?: RASHPA_CACHE_UC;
-	if (!user && !capable(CAP_SYS_RAWIO))
-		return rashpa_fail(call, -EPERM,
-				   "this window needs CAP_SYS_RAWIO: the profile does not open it to users");
-	if (win->cache == RASHPA_CACHE_WC &&
-	    !(pci_resource_flags(dev->pdev, win->bar) & IORESOURCE_PREFETCH))
-		return rashpa_fail(call, -EOPNOTSUPP,
-				   "BAR %u is not prefetchable: it cannot be write-combined",
-				   win->bar);
-	if (rashpa_range_has_msix(dev, win->bar, win->offset, win->length))
-		return rashpa_fail(call, -EBUSY,
-				   "this range of BAR %u contains the MSI-X table, which only the kernel may access",
-				   win->bar);
-	if (rashpa_engines_bounds_in(dev, win->bar, win->offset, win->length))
-		return rashpa_fail(call, -EBUSY,
-				   "this range of BAR %u contains bounds of engines, which only the kernel may access: choose another range",
-				   win->bar);
-	return rashpa_window_check_cache(call, win);
+	/* profiles are written for 4 KiB; a larger page would give away what is next to it */
+	if (!PAGE_ALIGNED(win->range.offset | win->range.length))
+		return rashpa_fail(call, -EINVAL,
+				   "0x%llx + 0x%llx of BAR %u are not whole pages of this kernel, which have 0x%lx bytes: use a kernel with pages of 4 KiB, or declare a larger window",
+				   win->range.offset, win->range.length, win->range.bar,
+				   PAGE_SIZE);
+	if (!p)
+		err = rashpa_lockdown_check(call, win->dev, "a window outside of the profile");
+	if (!err)
+		err = rashpa_window_check_user(call, win, p);
+	if (!err)
+		err = rashpa_window_find_closed(call, win);
+	return err ?: rashpa_window_check_cache(call, win);
 }
 
 /*
@@ -640,7 +693,7 @@ static int rashpa_window_check(struct rashpa_call *call, struct rashpa_window *w
  */
 static int rashpa_window_combine(struct rashpa_call *call, struct rashpa_window *win)
 {
-	int err = arch_io_reserve_memtype_wc(win->phys, win->length);
+	int err = arch_io_reserve_memtype_wc(win->phys, win->range.length);
 
 	win->combined = !err;
 	if (!err && !rashpa_combines(win->phys))
@@ -649,7 +702,7 @@ static int rashpa_window_combine(struct rashpa_call *call, struct rashpa_window 
 		return 0;
 	return rashpa_fail(call, err,
 			   "this range of BAR %u cannot be write-combined: registers in it are mapped uncached by a quiesce step, a programmed map or another user",
-			   win->bar);
+			   win->range.bar);
 }
 
 /* The function is locked. After an error the caller frees @win. */
@@ -662,8 +715,8 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_window *wi
 	err = rashpa_charge(call, &win->charge, RASHPA_RESOURCE_WINDOWS, dev->id, 1, 0);
 	if (err)
 		return err;
-	win->phys = pci_resource_start(dev->pdev, win->bar) + win->offset;
-	win->bus = pci_bus_address(dev->pdev, win->bar) + win->offset;
+	win->phys = pci_resource_start(dev->pdev, win->range.bar) + win->range.offset;
+	win->bus = pci_bus_address(dev->pdev, win->range.bar) + win->range.offset;
 	if (blank) {
 		win->blank = alloc_page(GFP_KERNEL_ACCOUNT);
 		if (!win->blank)
@@ -671,13 +724,13 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_window *wi
 		/* as reads of a removed function return */
 		memset(page_address(win->blank), 0xff, PAGE_SIZE);
 	}
-	if (win->cache == RASHPA_CACHE_WC) {
+	if (win->range.cache == RASHPA_CACHE_WC) {
 		err = rashpa_window_combine(call, win);
 		if (err)
 			return err;
 	}
 	info.ops = &rashpa_window_ops;
-	info.size = win->length;
+	info.size = win->range.length;
 	info.flags = O_RDWR;
 	info.priv = win;
 	win->dmabuf = dma_buf_export(&info);
@@ -702,10 +755,6 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 
 	if (w->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	if (w->cache > RASHPA_CACHE_UC)
-		return rashpa_fail(call, -EINVAL, "cache mode %u is not defined", w->cache);
-	if (w->cache == RASHPA_CACHE_CACHED)
-		return rashpa_fail(call, -EOPNOTSUPP, "a window cannot be cached");
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
@@ -720,7 +769,7 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 		err = rashpa_window_check(call, win, w);
 		if (!err)
 			err = rashpa_window_make(call, win, w->head.flags & RASHPA_WINDOW_BLANK);
-		w->out_length = win->length;
+		w->out_length = win->range.length;
 		w->out_fd = call->fd;
 		mutex_unlock(&dev->lock);
 	}

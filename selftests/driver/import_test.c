@@ -210,6 +210,26 @@ TEST(revoked_once, "a card that pins and can be stopped, where the kernel knows 
 	close(win);
 }
 
+/* Other importers map a window as a whole. */
+TEST(window_table, "a card gets a window before the MSI-X table of its BAR, and none with the table")
+{
+	int win, card, err;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = fpga_window(&f2, RFPGA_BAR_MSIX, 0, 4 * PAGE, 0);
+	REQUIRE(win >= 0, "window: %s", reason);
+	card = new_card();
+	err = import(card, win, RASHPA_NIC_REVOCABLE);
+	CHECK(err == -EBUSY, "with the table: %s", strerror(-err));
+	CHECK(!importers(win), "%u importers", importers(win));
+	close(win);
+	win = fpga_window(&f2, RFPGA_BAR_MSIX, 0, PAGE, 0);
+	err = import(card, win, RASHPA_NIC_REVOCABLE);
+	CHECK(!err, "without it: %s", strerror(-err));
+	close(card);
+	close(win);
+}
+
 /* Host memory never goes away under an importer: any card may have it, and pin it. */
 TEST(host_memory, "host memory is for any card")
 {

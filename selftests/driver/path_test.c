@@ -96,6 +96,54 @@ TEST(peer_stream, "a function writes into the on-board memory of another")
 	close(win);
 }
 
+/* The other function's MSI-X table is in the second page of its BAR 1, which is memory otherwise. */
+#define SIDE	(4 * PAGE)
+
+static int map_part(int win, u64 offset, u64 length, struct rashpa_map_make *map)
+{
+	*map = (struct rashpa_map_make) { HEAD(*map), .fd = win, .offset = offset,
+					  .length = length };
+	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
+}
+
+TEST(peer_table, "a function reaches the memory around the MSI-X table of another, not the table")
+{
+	struct rashpa_map_make map;
+	struct rig r;
+	char *p;
+	int win;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = fpga_window(&f2, RFPGA_BAR_MSIX, 0, SIDE, 0);
+	REQUIRE(win >= 0, "window: %s", reason);
+	ANSWERED(map_part(win, 0, 0, &map), EBUSY, "0x1000 of BAR 1|MSI-X|before and after");
+	ANSWERED(map_part(win, PAGE, PAGE, &map), EBUSY, "MSI-X");
+	ANSWERED(map_part(win, 0, 2 * PAGE, &map), EBUSY, "MSI-X");
+	ANSWERED(map_part(win, PAGE, SIDE - PAGE, &map), EBUSY, "MSI-X");
+	if (ANSWERED(map_part(win, 0, PAGE, &map), 0, NULL))
+		close(map.out_fd);
+	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, win, 2 * PAGE);
+	REQUIRE(p != MAP_FAILED, "mmap: %s", strerror(errno));
+	memset(p, 0, 2 * PAGE);
+	rig_up(&r, &f, -1, 0, 0);
+	if (ANSWERED(map_part(win, 2 * PAGE, 2 * PAGE, &map), 0, NULL)) {
+		CHECK(map.out_peer_bar == RFPGA_BAR_MSIX, "BAR %d", map.out_peer_bar);
+		ANSWERED(fpga_program(map.out_fd, 100, NULL), 0, NULL);
+		/* one line to the beginning of its second page */
+		rig_configure(&r, 0, STREAM, 100, map.out_segments, 1);
+		set32(rig_dtp(&r, 0), RFPGA_DTP_HEIGHT, 1);
+		set64(rig_dtp(&r, 0), RFPGA_DTP_DST_BASE, PAGE);
+		rig_start(&r, 0);
+		CHECK(rig_wait_bytes(&r, 0, LINE), "%llu bytes",
+		      reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES));
+		CHECK(filled(p + PAGE, LINE, SEED) && all_zero(p, PAGE), "it is elsewhere");
+		close(map.out_fd);
+	}
+	rig_down(&r);
+	munmap(p, 2 * PAGE);
+	close(win);
+}
+
 TEST(policy, "the administrator decides about host bridges")
 {
 	struct rashpa_map_make map = {};

@@ -250,12 +250,13 @@ TEST(windows, "windows are checked")
 		{ WINDOW("b", 0, PAGE_SIZE, .cache = RASHPA_CACHE_CACHED), -EOPNOTSUPP, "cached" },
 	};
 	struct rashpa_profile_window w[2] = { WINDOW("a", 0, PAGE_SIZE) };
+	const struct rashpa_profile profile = { .windows = w, .n_windows = 2 };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		w[1] = rows[i].w;
 		call.reason[0] = '\0';
-		ANSWERS(rashpa_pwindow_check(&call, &dev, w, 1), rows[i].err, rows[i].word);
+		ANSWERS(rashpa_pwindows_check(&call, &dev, &profile), rows[i].err, rows[i].word);
 		CHECK(!rows[i].err || strstr(call.reason, "window "), "row %zu: %s", i,
 		      call.reason);
 	}
@@ -267,25 +268,25 @@ TEST(cover, "a window that covers a range is found")
 		WINDOW("root", 0, 4 * PAGE_SIZE), WINDOW("user", PAGE_SIZE, 2 * PAGE_SIZE,
 							 .flags = RASHPA_PWINDOW_USER),
 	};
-	static const struct { u32 bar; u64 offset, length; u32 flags; int is; } rows[] = {
-		{ 0, 0, 4 * PAGE_SIZE, 0, 0 }, { 0, PAGE_SIZE, 4 * PAGE_SIZE, 0, -1 },
-		{ 0, PAGE_SIZE, PAGE_SIZE, RASHPA_PWINDOW_USER, 1 },
-		{ 0, PAGE_SIZE, 2 * PAGE_SIZE, RASHPA_PWINDOW_USER, 1 },
-		{ 0, PAGE_SIZE, 2 * PAGE_SIZE + 1, RASHPA_PWINDOW_USER, -1 },
-		{ 0, PAGE_SIZE - 1, 2, RASHPA_PWINDOW_USER, -1 },
-		{ 0, 3 * PAGE_SIZE, 1, RASHPA_PWINDOW_USER, -1 },
-		{ 0, 3 * PAGE_SIZE, 0, RASHPA_PWINDOW_USER, 1 }, { 2, PAGE_SIZE, PAGE_SIZE, 0, -1 },
-		{ 0, PAGE_SIZE, U64_MAX, 0, -1 }, { 0, U64_MAX, 1, 0, -1 },
+	static const struct { struct rashpa_profile_window range; u32 flags; int is; } rows[] = {
+		{ WINDOW("", 0, 4 * PAGE_SIZE), 0, 0 },
+		{ WINDOW("", PAGE_SIZE, 4 * PAGE_SIZE), 0, -1 },
+		{ WINDOW("", PAGE_SIZE, PAGE_SIZE), RASHPA_PWINDOW_USER, 1 },
+		{ WINDOW("", PAGE_SIZE, 2 * PAGE_SIZE), RASHPA_PWINDOW_USER, 1 },
+		{ WINDOW("", PAGE_SIZE, 2 * PAGE_SIZE + 1), RASHPA_PWINDOW_USER, -1 },
+		{ WINDOW("", PAGE_SIZE - 1, 2), RASHPA_PWINDOW_USER, -1 },
+		{ WINDOW("", 3 * PAGE_SIZE, 1), RASHPA_PWINDOW_USER, -1 },
+		{ WINDOW("", 3 * PAGE_SIZE, 0), RASHPA_PWINDOW_USER, 1 },
+		{ WINDOW("", PAGE_SIZE, PAGE_SIZE, .bar = 2), 0, -1 },
+		{ WINDOW("", PAGE_SIZE, U64_MAX), 0, -1 }, { WINDOW("", U64_MAX, 1), 0, -1 },
 	};
 	size_t i;
 
 	dev.profile.windows = w;
 	dev.profile.n_windows = 2;
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		CHECK(rashpa_profile_cover(&dev, rows[i].bar, rows[i].offset, rows[i].length,
-					   rows[i].flags) == (rows[i].is < 0 ? NULL :
-							      &w[rows[i].is]),
-		      "row %zu", i);
+		CHECK(rashpa_profile_cover(&dev, &rows[i].range, rows[i].flags) ==
+		      (rows[i].is < 0 ? NULL : &w[rows[i].is]), "row %zu", i);
 	CHECK(rashpa_profile_find(&dev, "user") == &w[1] && !rashpa_profile_find(&dev, "use"),
 	      "by name");
 	dev.profile.n_windows = 0;

@@ -509,8 +509,8 @@ struct rashpa_profile_window {
 	char name[RASHPA_PROFILE_NAME_SIZE];	/* not empty, unique in the profile */
 	__u32 bar;		/* BAR number, 0 to 5 */
 	__u32 flags;		/* RASHPA_PWINDOW_* */
-	__aligned_u64 offset;	/* offset in the BAR, a multiple of the page size */
-	__aligned_u64 length;	/* length, a multiple of the page size, > 0 */
+	__aligned_u64 offset;	/* offset in the BAR, a multiple of 4096 */
+	__aligned_u64 length;	/* length, a multiple of 4096, > 0 */
 	__u32 cache;		/* enum rashpa_cache */
 	__u32 __reserved;
 };
@@ -722,8 +722,8 @@ struct rashpa_profile_table {
  * @step_size: bytes of an element of @steps
  *
  * The kernel writes both bounds when all engines are stopped (profile, reset), and reads them back
- * before it relies on them. No window may contain bounds, and no window with RASHPA_PWINDOW_USER a
- * register of @steps. So users can neither give an engine the entries of another one, nor make
+ * before it relies on them. No window of the profile may contain bounds, and no window with
+ * RASHPA_PWINDOW_USER a register of @steps. So users can neither give an engine the entries of another one, nor make
  * it look stopped.
  *
  * The end of a map stops only the engines in whose entries the map was programmed. The whole
@@ -848,11 +848,16 @@ struct rashpa_engine_info {
  * After a removal of the function CPU accesses raise SIGBUS, which libraries cannot handle. With
  * RASHPA_WINDOW_BLANK they read ones, and writes are lost.
  *
+ * Pages with the MSI-X table or bounds of engines are for the kernel only. A window may have them
+ * in it, but mmap() and maps of a part with such a page fail with EBUSY. Functions of other drivers
+ * map whole windows only, so they fail, too.
+ *
  * Errors: EPERM (no CAP_SYS_RAWIO, and not a window of the profile with RASHPA_PWINDOW_USER in its
  * cache mode; or the kernel is locked down, no IOMMU limits the function to its maps, and no window
- * of the profile contains the range), ERANGE (outside the BAR), EOPNOTSUPP (not a memory BAR, or
- * write-combining in a BAR that is not prefetchable), EDQUOT, EBUSY (the range contains the MSI-X
- * table or bounds of engines, or is in use with another cache mode).
+ * of the profile contains the range), EINVAL (also: not whole pages of this kernel, which may be
+ * larger than 4096 bytes), ERANGE (outside the memory BARs), EOPNOTSUPP (cached, or write-combining
+ * in a BAR that is not prefetchable), EDQUOT, EBUSY (only pages for the kernel, or in use with
+ * another cache mode).
  */
 struct rashpa_window_make {
 	struct rashpa_head head;
@@ -905,9 +910,9 @@ enum rashpa_class {
  * @direction: enum rashpa_direction
  * @offset: offset of the first byte in the memory, a multiple of the page size
  * @length: length in bytes, a multiple of the page size; 0 for the rest of the memory
- * @max_segment: longest segment in bytes, a multiple of the page size; 0 for any. The stricter
+ * @max_segment: longest segment in bytes, a multiple of 4096; 0 for any. The stricter
  *	of this limit and the profile's applies, also for the next two
- * @boundary: power of two that no segment may cross, at least a page; 0 for none. It reveals
+ * @boundary: power of two that no segment may cross, at least 4096; 0 for none. It reveals
  *	addresses, so it needs the same privilege as mmap of the table
  * @alignment: power of two that all addresses must be a multiple of, 0 for any; with the same
  *	privilege
