@@ -100,10 +100,16 @@ rashpa_window_closed(const struct rashpa_window *win, u64 offset, u64 length)
 	return NULL;
 }
 
+static int rashpa_window_refuse(struct rashpa_call *call, const struct rashpa_bar_range *closed)
+{
+	return rashpa_fail(call, -EBUSY, RASHPA_CLOSED_TEXT, closed->offset & PAGE_MASK,
+			   closed->bar);
+}
+
 static int rashpa_window_find_closed(struct rashpa_call *call, struct rashpa_window *win)
 {
 	const struct rashpa_device *dev = win->dev;
-	const struct rashpa_bar_range *r;
+	const struct rashpa_bar_range *closed;
 	u64 at = 0;
 	u32 i;
 
@@ -121,11 +127,10 @@ static int rashpa_window_find_closed(struct rashpa_call *call, struct rashpa_win
 		rashpa_window_close(win, e->bar, e->limit_offset, sizeof(u32));
 	}
 	/* is there a page of use to anyone? */
-	while (at < win->range.length && (r = rashpa_window_closed(win, at, PAGE_SIZE)))
-		at += PAGE_SIZE;
-	if (at < win->range.length)
-		return 0;
-	return rashpa_fail(call, -EBUSY, RASHPA_CLOSED_TEXT, r->offset & PAGE_MASK, r->bar);
+	do
+		closed = rashpa_window_closed(win, at, PAGE_SIZE);
+	while (closed && (at += PAGE_SIZE) < win->range.length);
+	return closed ? rashpa_window_refuse(call, closed) : 0;
 }
 
 /* ------------------------------------------------------ CPU mappings ---- */
@@ -315,28 +320,15 @@ void rashpa_window_trust(struct dma_buf_attachment *attach, u64 offset, u64 leng
 		*import = (struct rashpa_window_import) { offset, length, .trusted = true };
 }
 
-/* dma_map_resource() takes a CPU address: without an IOMMU it would not be the bus address. */
-static dma_addr_t rashpa_window_address(const struct rashpa_window *win, struct device *dev,
-					const struct rashpa_window_import *import,
-					enum dma_data_direction dir)
-{
-	const dma_addr_t bus = win->bus + import->offset;
-
-	if (rashpa_pci_translated(to_pci_dev(dev)))
-		return dma_map_resource(dev, win->phys + import->offset, import->length, dir,
-					DMA_ATTR_SKIP_CPU_SYNC);
-	return rashpa_dma_reaches(dev, bus, import->length) ? bus : DMA_MAPPING_ERROR;
-}
-
 static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 					  enum dma_data_direction dir)
 {
 	const struct rashpa_window_import *import = attach->priv;
 	struct rashpa_window *win = attach->dmabuf->priv;
+	dma_addr_t addr = win->bus + import->offset;
 	struct scatterlist *sg;
 	struct sg_table *sgt;
 	u64 offset = 0;
-	dma_addr_t addr;
 	int err, i;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
@@ -352,7 +344,12 @@ static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 	err = sg_alloc_table(sgt, DIV_ROUND_UP_ULL(import->length, SZ_2G), GFP_KERNEL);
 	if (err)
 		goto out_free;
-	addr = rashpa_window_address(win, attach->dev, import, dir);
+	/* it takes a CPU address: without an IOMMU it would not be the bus address */
+	if (rashpa_pci_translated(to_pci_dev(attach->dev)))
+		addr = dma_map_resource(attach->dev, win->phys + import->offset, import->length,
+					dir, DMA_ATTR_SKIP_CPU_SYNC);
+	else if (!rashpa_dma_reaches(attach->dev, addr, import->length))
+		addr = DMA_MAPPING_ERROR;
 	err = dma_mapping_error(attach->dev, addr);
 	if (err)
 		goto out_table;
@@ -389,27 +386,24 @@ static void rashpa_window_unmap(struct dma_buf_attachment *attach,
 		wake_up_var(&win->mapped);
 }
 
-static void rashpa_window_uncombine(struct rashpa_window *win)
-{
-	if (win->combined)
-		arch_io_free_memtype_wc(win->phys, win->range.length);
-	win->combined = false;
-}
-
 /* Remove a window without CPU mappings: its range may get another cache mode. */
 static void rashpa_window_forget(struct rashpa_window *win)
 {
 	lockdep_assert_held(&win->dev->windows_lock);
+	if (win->combined)
+		arch_io_free_memtype_wc(win->phys, win->range.length);
+	win->combined = false;
 	if (list_empty(&win->entry))
 		return;
-	rashpa_window_uncombine(win);
 	list_del_init(&win->entry);
 	win->dev->n_open_windows--;
 }
 
 static void rashpa_window_free(struct rashpa_window *win)
 {
-	rashpa_window_uncombine(win);
+	mutex_lock(&win->dev->windows_lock);
+	rashpa_window_forget(win);
+	mutex_unlock(&win->dev->windows_lock);
 	iput(win->inode);
 	put_device(&win->dev->dev);
 	rashpa_uncharge(&win->charge);
@@ -421,12 +415,7 @@ static void rashpa_window_free(struct rashpa_window *win)
 
 static void rashpa_window_release(struct dma_buf *dmabuf)
 {
-	struct rashpa_window *win = dmabuf->priv;
-
-	mutex_lock(&win->dev->windows_lock);
-	rashpa_window_forget(win);
-	mutex_unlock(&win->dev->windows_lock);
-	rashpa_window_free(win);
+	rashpa_window_free(dmabuf->priv);
 }
 
 static const struct dma_buf_ops rashpa_window_ops = {
@@ -456,10 +445,7 @@ int rashpa_window_check_part(struct rashpa_call *call, struct dma_buf *dmabuf, u
 {
 	const struct rashpa_bar_range *closed = rashpa_window_closed(dmabuf->priv, offset, length);
 
-	if (!closed)
-		return 0;
-	return rashpa_fail(call, -EBUSY, RASHPA_CLOSED_TEXT, closed->offset & PAGE_MASK,
-			   closed->bar);
+	return closed ? rashpa_window_refuse(call, closed) : 0;
 }
 
 /* Fill @info, if this is a window. */
