@@ -30,6 +30,10 @@
 #define EDU_DMA_VALUE	0x100U	/* interrupt status */
 #define EDU_BUFFER	0x40000	/* 4 KiB inside edu, as its DMA counts */
 
+#define NET_VENDOR	0x8086	/* e1000e */
+#define NET_DEVICE	0x10d3
+#define NET_IO_BAR	2
+
 #define SHM_VENDOR	0x1af4
 #define SHM_DEVICE	0x1110
 #define SHM_BAR		2
@@ -405,6 +409,23 @@ static int high_buffer(void)
 	return ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL) ? a.out_fd : -1;
 }
 
+/* What the refusal recommends: a buffer for this function. */
+TEST(narrow_for, "28 bits: a buffer with dma_bits can be mapped")
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 64 * KIB, .dma_bits = 28 };
+	struct mapped m;
+
+	SKIP_IF(!have_narrow, "no second edu in this guest (lab run --device edu)");
+	ANSWERED(profile(&narrow, 28), 0, NULL);
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
+	if (map_for(&narrow, a.out_fd, &m)) {
+		CHECK(address(&m, a.length - 1) < 1ULL << 28, "address 0x%llx",
+		      address(&m, a.length - 1));
+		unmap(&m);
+	}
+	close(a.out_fd);
+}
+
 TEST(narrow, "28 bits: memory that is too high is refused, or the IOMMU helps")
 {
 	int fd, buffer, foreign;
@@ -420,7 +441,7 @@ TEST(narrow, "28 bits: memory that is too high is refused, or the IOMMU helps")
 	CHECK(info.out_dma_bits == 28, "a mask of %u bits", info.out_dma_bits);
 	if (!fpga_iommu(&edu)) {
 		ANSWERED(fpga_map(&narrow, buffer, RASHPA_BIDIRECTIONAL, &map), EOVERFLOW,
-			 "28 bits|IOMMU");
+			 "28 bits|dma_bits|IOMMU");
 		foreign = foreign_dmabuf(LEN);
 		if (foreign >= 0) {
 			ANSWERED(fpga_map(&narrow, foreign, RASHPA_BIDIRECTIONAL, &map),
@@ -463,6 +484,36 @@ TEST(narrow_full, "28 bits: 300 MiB are refused")
 	close(buffer);
 }
 
+static void end(struct fpga *f)
+{
+	fpga_close(f);
+	fpga_unbind(f);
+}
+
+/* I/O ports are not used: nothing fails where they are not available. */
+TEST(io_bar, "a function with an I/O BAR is bound without it")
+{
+	struct rashpa_region_info region = { HEAD(region), .bar = NET_IO_BAR };
+	char ports[16 * KIB];
+	struct fpga net;
+	int win;
+
+	if (!function_open(&net, NET_VENDOR, NET_DEVICE, 0)) {
+		tap_skip("no e1000e in this guest (lab run --device e1000e)");
+		return;
+	}
+	ANSWERED(call(net.fd, RASHPA_IOC_REGION_INFO, &region), 0, NULL);
+	CHECK(region.out_length && !(region.out_flags & RASHPA_REGION_MEMORY), "%llu bytes, flags %x",
+	      region.out_length, region.out_flags);
+	CHECK(read_file("/proc/ioports", ports, sizeof(ports)) && strstr(ports, net.bdf) &&
+	      !strstr(ports, "rashpa"), "its ports are taken");
+	ANSWERED(fpga_window(&net, NET_IO_BAR, 0, PAGE, 0), ERANGE, "BAR 2|memory BAR");
+	win = fpga_window(&net, 0, 0, PAGE, 0);
+	CHECK(win >= 0, "its registers: %s", reason);
+	close(win);
+	end(&net);
+}
+
 void setup(void)
 {
 	if (!function_open(&edu, EDU_VENDOR, EDU_DEVICE, 0))
@@ -473,12 +524,6 @@ void setup(void)
 	if (profile(&edu, 64))
 		tap_bail("PROFILE: %s", reason);
 	fpga_watch(&edu);
-}
-
-static void end(struct fpga *f)
-{
-	fpga_close(f);
-	fpga_unbind(f);
 }
 
 void teardown(void)
