@@ -25,8 +25,7 @@
  *	the release, while its path is open (O_PATH)
  * @entry: entry in rashpa_device.open_windows (windows_lock)
  * @range: range of a BAR, and cache mode; constant
- * @closed: parts of @range that only the kernel may access; constant: a profile is not changed while
- *	windows exist
+ * @closed: parts of @range that only the kernel may access; constant: windows keep the profile
  * @n_closed: number of @closed
  * @phys: CPU address of the first byte, constant
  * @bus: bus address of the first byte, constant

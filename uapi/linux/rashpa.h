@@ -723,8 +723,8 @@ struct rashpa_profile_table {
  *
  * The kernel writes both bounds when all engines are stopped (profile, reset), and reads them back
  * before it relies on them. No window of the profile may contain bounds, and no window with
- * RASHPA_PWINDOW_USER a register of @steps. So users can neither give an engine the entries of another one, nor make
- * it look stopped.
+ * RASHPA_PWINDOW_USER a register of @steps. So users can neither give an engine the entries of
+ * another one, nor make it look stopped.
  *
  * The end of a map stops only the engines in whose entries the map was programmed. The whole
  * function is stopped if a process has mapped the table, or if the map was programmed outside the
