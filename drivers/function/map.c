@@ -478,43 +478,23 @@ static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_ma
 }
 
 /*
- * Add a new map to its function and create its file, whose release ends the map from now on.
- *
- * Return: 0 with the lock of the map held: a removal of the function has to wait for it.
+ * First part of MAP_MAKE, with the function locked: add a new map to its function and create its
+ * file, whose release ends the map from now on. Return: a map that owns @dmabuf, with its lock
+ * held: a removal of the function has to wait for it.
  */
-static int rashpa_map_add(struct rashpa_call *call, struct rashpa_map *map)
-{
-	struct rashpa_device *dev = map->dev;
-	struct file *file;
-
-	lockdep_assert_held(&dev->lock);
-	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, map, O_RDONLY | O_CLOEXEC);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	call->new_file = file;
-	mutex_lock(&map->lock);
-	kref_get(&map->ref);
-	mutex_lock(&dev->hw_lock);
-	list_add_tail(&map->entry, &dev->maps);
-	mutex_unlock(&dev->hw_lock);
-	dev->n_maps++;
-	atomic_inc(&dev->n_imports);
-	return 0;
-}
-
-/* First part of MAP_MAKE, with the function locked. On success the map owns @dmabuf. */
 static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rashpa_device *dev,
 					   const struct rashpa_map_make *arg,
 					   struct dma_buf *dmabuf)
 {
 	struct rashpa_info info = {};
 	struct rashpa_map *map;
+	struct file *file;
 	u64 length;
 	int err;
 
-	err = rashpa_map_check_memory(call, dev, arg, dmabuf, &length);
-	if (!err)
-		err = rashpa_device_master(call, dev);
+	lockdep_assert_held(&dev->lock);
+	err = rashpa_map_check_memory(call, dev, arg, dmabuf, &length) ?:
+	      rashpa_device_master(call, dev);
 	if (err)
 		return ERR_PTR(err);
 	map = rashpa_map_new(dev, arg, dmabuf, length);
@@ -522,13 +502,24 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 	if (map && xa_alloc_cyclic(&rashpa_map_ids, &map->id, map, XA_LIMIT(1, INT_MAX),
 				   &rashpa_map_next, GFP_KERNEL) >= 0)
 		err = rashpa_charge(call, &map->charge, RASHPA_RESOURCE_MAPS, dev->id, 1, 0);
-	if (!err) {
-		rashpa_charge_label(&map->charge, map->id, rashpa_export_info(dmabuf, &info) ?
-				    info.out_name : dmabuf->exp_name);
-		err = rashpa_map_add(call, map);
-	}
-	if (!err)
-		return map;
+	if (err)
+		goto out;
+	rashpa_charge_label(&map->charge, map->id, rashpa_export_info(dmabuf, &info) ?
+			    info.out_name : dmabuf->exp_name);
+	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, map, O_RDONLY | O_CLOEXEC);
+	err = PTR_ERR_OR_ZERO(file);
+	if (err)
+		goto out;
+	call->new_file = file;
+	mutex_lock(&map->lock);
+	kref_get(&map->ref);
+	scoped_guard(mutex, &dev->hw_lock)
+		list_add_tail(&map->entry, &dev->maps);
+	dev->n_maps++;
+	atomic_inc(&dev->n_imports);
+	return map;
+
+out:
 	if (map)
 		kref_put(&map->ref, rashpa_map_put);
 	rashpa_device_idle(dev);
