@@ -209,7 +209,7 @@ struct rashpa_device {
 
 	bool translated;
 
-	struct mutex lock;
+	struct mutex lock;		/* lifetime, profile, maps, windows */
 	bool gone;
 	bool initialized;
 	bool disclose;
@@ -224,13 +224,13 @@ struct rashpa_device {
 	/* separate lock classes: a bus reset holds these locks of several functions in bus order */
 	struct lock_class_key windows_key;
 	struct lock_class_key bars_key;
-	struct mutex windows_lock;
+	struct mutex windows_lock;	/* list of windows */
 	struct list_head open_windows;
 	u32 n_open_windows;
-	struct rw_semaphore bars_lock;
+	struct rw_semaphore bars_lock;	/* CPU access to the BARs */
 	bool suspended;
 
-	struct mutex hw_lock;
+	struct mutex hw_lock;		/* registers, master, state */
 	bool resetting;
 	u32 resets;
 	wait_queue_head_t reset_wait;

@@ -495,7 +495,7 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 					u64 offset, u64 length)
 {
 	/* exporters map whole pages */
-	const u32 room = min_t(u64, sgt->nents, length >> PAGE_SHIFT);
+	const u32 room = min_t(u64, sgt->nents, PAGE_ALIGN(length) >> PAGE_SHIFT);
 	struct rashpa_piece *p = NULL;
 	struct rashpa_pieces *pieces;
 	struct scatterlist *sg;
