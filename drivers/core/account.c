@@ -12,6 +12,7 @@
 #include <linux/pid.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
@@ -348,6 +349,17 @@ void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid)
 {
 	*uid = from_kuid_munged(current_user_ns(), charge->user->uid);
 	*pid = pid_vnr(charge->pid);
+}
+
+/* For /proc/PID/fdinfo: the object that the file is of, as LIST reports it. */
+void rashpa_charge_show(struct rashpa_charge *charge, const char *kind, struct seq_file *m)
+{
+	mutex_lock(&rashpa_account_lock);
+	seq_printf(m, "rashpa-kind:\t%s\nrashpa-serial:\t%llu\nrashpa-device:\t%d\n", kind,
+		   charge->serial, charge->device);
+	seq_printf(m, "rashpa-id:\t%u\nrashpa-name:\t%s\nrashpa-memory:\t%llu\n", charge->id,
+		   charge->name, charge->memory);
+	mutex_unlock(&rashpa_account_lock);
 }
 
 /* -------------------------------------------------------------- LIST --- */

@@ -15,6 +15,7 @@
 
 struct mutex;
 struct pid;
+struct seq_file;
 struct rashpa_user;
 
 /* device of an object that belongs to no function; for LIST: all devices */
@@ -54,6 +55,7 @@ u32 rashpa_limit_listeners(bool hard);
 bool rashpa_charge_is_mine(struct rashpa_charge *charge);
 struct mutex *rashpa_charge_turn(struct rashpa_charge *charge);
 void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid);
+void rashpa_charge_show(struct rashpa_charge *charge, const char *kind, struct seq_file *m);
 void rashpa_uncharge(struct rashpa_charge *charge);
 int rashpa_memlock(struct rashpa_call *call, unsigned long pages);
 int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 device);

@@ -5,6 +5,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/fs.h>
 #include <linux/poll.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -146,6 +147,24 @@ static long rashpa_channel_ioctl(struct file *file, unsigned int cmd, unsigned l
 	return rashpa_ioctl(RASHPA_NODE_CHANNEL, file, cmd, arg);
 }
 
+static void rashpa_channel_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct rashpa_channel *ch = file->private_data;
+	u64 head, used, lost;
+	bool gone;
+
+	rashpa_charge_show(&ch->charge, "channel", m);
+	spin_lock_irq(&ch->lock);
+	head = ch->head;
+	used = rashpa_ring_used(ch);
+	lost = ch->ring->lost;
+	gone = ch->gone;
+	spin_unlock_irq(&ch->lock);
+	seq_printf(m, "rashpa-depth:\t%u\nrashpa-records:\t%llu\nrashpa-waiting:\t%llu\n",
+		   ch->depth, head, used);
+	seq_printf(m, "rashpa-lost:\t%llu\nrashpa-gone:\t%u\n", lost, gone);
+}
+
 static const struct file_operations rashpa_channel_fops = {
 	.owner = THIS_MODULE,
 	.release = rashpa_channel_release,
@@ -155,6 +174,7 @@ static const struct file_operations rashpa_channel_fops = {
 	.unlocked_ioctl = rashpa_channel_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
+	.show_fdinfo = rashpa_channel_fdinfo,
 };
 
 /* ------------------------------------------------------------ ioctls ---- */

@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/swiotlb.h>
 #include <linux/uaccess.h>
@@ -286,6 +287,18 @@ static long rashpa_map_ioctl(struct file *file, unsigned int cmd, unsigned long 
 	return rashpa_ioctl(RASHPA_NODE_MAP, file, cmd, arg);
 }
 
+/* Lockless, so that it never waits for a function that is being stopped. */
+static void rashpa_map_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct rashpa_map *map = file->private_data;
+
+	rashpa_charge_show(&map->charge, "map", m);
+	seq_printf(m, "rashpa-size:\t%llu\nrashpa-state:\t%u\nrashpa-class:\t%u\n", map->length,
+		   READ_ONCE(map->table->state), READ_ONCE(map->table->map_class));
+	seq_printf(m, "rashpa-segments:\t%u\nrashpa-entries:\t%u\n",
+		   READ_ONCE(map->table->count), READ_ONCE(map->entries));
+}
+
 static const struct file_operations rashpa_map_fops = {
 	.owner = THIS_MODULE,
 	.release = rashpa_map_release,
@@ -295,6 +308,7 @@ static const struct file_operations rashpa_map_fops = {
 	.unlocked_ioctl = rashpa_map_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
+	.show_fdinfo = rashpa_map_fdinfo,
 };
 
 /* ------------------------------------------------------------ making ---- */

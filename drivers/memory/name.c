@@ -10,6 +10,7 @@
 #include <linux/kobject.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "core/compat.h"
@@ -176,6 +177,19 @@ static loff_t rashpa_buffer_node_llseek(struct file *file, loff_t offset, int wh
 				 rashpa_named_of(file)->buffer->memory.length);
 }
 
+static void rashpa_buffer_node_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct rashpa_buffer *buffer = rashpa_named_of(file)->buffer;
+	struct rashpa_info info = {};
+
+	rashpa_charge_show(&buffer->charge, "buffer", m);
+	rashpa_memory_info(&buffer->memory, &info);
+	seq_printf(m, "rashpa-size:\t%llu\nrashpa-node:\t%d\nrashpa-importers:\t%u\n",
+		   info.out_length, info.out_node, info.out_importers);
+	seq_printf(m, "rashpa-mappings:\t%u\nrashpa-leases:\t%u\n", info.out_mappings,
+		   info.out_leases);
+}
+
 static const struct file_operations rashpa_buffer_node_fops = {
 	.owner = THIS_MODULE,
 	.open = rashpa_buffer_node_open,
@@ -184,6 +198,7 @@ static const struct file_operations rashpa_buffer_node_fops = {
 	.get_unmapped_area = rashpa_buffer_node_area,
 	.llseek = rashpa_buffer_node_llseek,
 	.fsync = noop_fsync, /* msync: numpy.memmap.flush() */
+	.show_fdinfo = rashpa_buffer_node_fdinfo,
 	.unlocked_ioctl = rashpa_buffer_node_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 };
