@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rashpa: tracepoints: interrupt, delivery, wake-up. No addresses: readers
- * of traces need not see them.
+ * rashpa: tracepoints: events on their way, and the life of memory and maps. No addresses:
+ * readers of traces need not see them.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM rashpa
@@ -95,6 +95,111 @@ TRACE_EVENT(rashpa_window_mmap,
 	),
 	TP_printk("fpga%d bar=%u offset=0x%llx length=0x%llx", __entry->fpga, __entry->bar,
 		  __entry->offset, __entry->length)
+);
+
+/* memory for a buffer was taken; @longest: bytes of the longest run, if the search failed */
+TRACE_EVENT(rashpa_search,
+	TP_PROTO(u64 length, int node, u32 backend, int err, u64 longest),
+	TP_ARGS(length, node, backend, err, longest),
+	TP_STRUCT__entry(
+		__field(u64, length)
+		__field(int, node)
+		__field(u32, backend)
+		__field(int, err)
+		__field(u64, longest)
+	),
+	TP_fast_assign(
+		__entry->length = length;
+		__entry->node = node;
+		__entry->backend = backend;
+		__entry->err = err;
+		__entry->longest = longest;
+	),
+	TP_printk("length=%llu node=%d backend=%u err=%d longest=%llu",
+		  __entry->length, __entry->node, __entry->backend, __entry->err,
+		  __entry->longest)
+);
+
+/* a map became valid */
+TRACE_EVENT(rashpa_map,
+	TP_PROTO(int fpga, u32 map, u32 class, u32 segments, u64 generation),
+	TP_ARGS(fpga, map, class, segments, generation),
+	TP_STRUCT__entry(
+		__field(int, fpga)
+		__field(u32, map)
+		__field(u32, class)
+		__field(u32, segments)
+		__field(u64, generation)
+	),
+	TP_fast_assign(
+		__entry->fpga = fpga;
+		__entry->map = map;
+		__entry->class = class;
+		__entry->segments = segments;
+		__entry->generation = generation;
+	),
+	TP_printk("fpga%d map=%u class=%u segments=%u generation=%llu",
+		  __entry->fpga, __entry->map, __entry->class, __entry->segments,
+		  __entry->generation)
+);
+
+/* PROGRAM of a map has ended */
+TRACE_EVENT(rashpa_program,
+	TP_PROTO(int fpga, u32 map, u32 first, u32 entries, int err),
+	TP_ARGS(fpga, map, first, entries, err),
+	TP_STRUCT__entry(
+		__field(int, fpga)
+		__field(u32, map)
+		__field(u32, first)
+		__field(u32, entries)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->fpga = fpga;
+		__entry->map = map;
+		__entry->first = first;
+		__entry->entries = entries;
+		__entry->err = err;
+	),
+	TP_printk("fpga%d map=%u first=%u entries=%u err=%d",
+		  __entry->fpga, __entry->map, __entry->first, __entry->entries, __entry->err)
+);
+
+/* the function was stopped, or one engine; @engine: -1 for all */
+TRACE_EVENT(rashpa_stop,
+	TP_PROTO(int fpga, int engine, int err),
+	TP_ARGS(fpga, engine, err),
+	TP_STRUCT__entry(
+		__field(int, fpga)
+		__field(int, engine)
+		__field(int, err)
+	),
+	TP_fast_assign(
+		__entry->fpga = fpga;
+		__entry->engine = engine;
+		__entry->err = err;
+	),
+	TP_printk("fpga%d engine=%d err=%d", __entry->fpga, __entry->engine, __entry->err)
+);
+
+/* a map was revoked; @what: enum rashpa_device_event of the stop, or 0 */
+TRACE_EVENT(rashpa_revoke,
+	TP_PROTO(int fpga, u32 map, bool for_good, u64 what),
+	TP_ARGS(fpga, map, for_good, what),
+	TP_STRUCT__entry(
+		__field(int, fpga)
+		__field(u32, map)
+		__field(bool, for_good)
+		__field(u64, what)
+	),
+	TP_fast_assign(
+		__entry->fpga = fpga;
+		__entry->map = map;
+		__entry->for_good = for_good;
+		__entry->what = what;
+	),
+	TP_printk("fpga%d map=%u for_good=%d what=%llu",
+		  __entry->fpga, __entry->map, __entry->for_good, __entry->what)
 );
 
 #endif /* RASHPA_TRACE_H */

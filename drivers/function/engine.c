@@ -10,6 +10,7 @@
 #include <linux/bitops.h>
 #include <linux/io.h>
 
+#include "core/trace.h"
 #include "function/function.h"
 
 /* ----------------------------------------------------------- bounds --- */
@@ -113,8 +114,10 @@ int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end)
 		return -ENXIO;
 	}
 	for (e = dev->profile.engines; which && !err; e++, which >>= 1) {
-		if (which & 1)
-			err = rashpa_sequence_stop(&e->quiesce, end);
+		if (!(which & 1))
+			continue;
+		err = rashpa_sequence_stop(&e->quiesce, end);
+		trace_rashpa_stop(dev->id, e - dev->profile.engines, err);
 		if (!err)
 			continue;
 		WRITE_ONCE(e->failures, e->failures + 1);

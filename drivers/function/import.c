@@ -8,6 +8,7 @@
 #include <linux/swiotlb.h>
 
 #include "core/compat.h"
+#include "core/trace.h"
 #include "memory/memory.h"
 #include "function/map.h"
 
@@ -47,6 +48,7 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map)
 	if (map->ended)
 		return rashpa_map_gone(call, map);
 	rashpa_table_set(map->table, RASHPA_MAP_STATE_VALID, pieces->class, count);
+	trace_rashpa_map(map->dev->id, map->id, pieces->class, count, map->table->generation);
 	if (refill)
 		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);
 	if (!list_empty(&map->reprogram))

@@ -7,6 +7,7 @@
 #include <linux/math64.h>
 #include <linux/sched.h>
 
+#include "core/trace.h"
 #include "function/map.h"
 
 /* -------------------------------------------------------- entries ---- */
@@ -374,6 +375,7 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 		p->out_descriptors = fetched ? map->table->count : 0;
 		mutex_unlock(&map->dev->hw_lock);
 	}
+	trace_rashpa_program(map->dev->id, map->id, p->first, p->out_entries, err);
 	return err;
 }
 

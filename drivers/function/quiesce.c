@@ -6,6 +6,7 @@
 #include <linux/iopoll.h>
 #include <linux/ktime.h>
 
+#include "core/trace.h"
 #include "function/function.h"
 
 /* Reads of a removed function return all ones. */
@@ -130,6 +131,7 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 		err = -ENODEV;
 	else
 		err = rashpa_sequence_stop(&dev->profile.quiesce, end);
+	trace_rashpa_stop(dev->id, -1, err);
 	if (err)
 		return rashpa_device_set_stuck(dev, err);
 	if (!dev->profile.quiesce.n)

@@ -6,6 +6,7 @@
 #include <linux/dma-resv.h>
 
 #include "core/compat.h"
+#include "core/trace.h"
 #include "function/map.h"
 
 struct workqueue_struct *rashpa_map_wq;
@@ -130,6 +131,7 @@ void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 	valid = table && table->state == RASHPA_MAP_STATE_VALID;
 	if (valid || map->programmed)
 		what = rashpa_map_stop(map);
+	trace_rashpa_revoke(map->dev->id, map->id, for_good, what);
 	if (valid) {
 		rashpa_table_set(table, RASHPA_MAP_STATE_REVOKED, table->map_class, 0);
 		rashpa_map_event(map, RASHPA_MAP_STATE_REVOKED);

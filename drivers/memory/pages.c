@@ -10,6 +10,7 @@
 #include <linux/sizes.h>
 
 #include "core/compat.h"
+#include "core/trace.h"
 #include "memory/search.h"
 
 /* Up to one page block the page allocator has it. */
@@ -128,6 +129,7 @@ static int rashpa_pages_get(struct rashpa_pages *pages, const struct rashpa_want
 		err = rashpa_cma_alloc(pages, want);
 	if (err && want->backend != RASHPA_BACKEND_CMA)
 		err = rashpa_contig_alloc(pages, want);
+	trace_rashpa_search(want->length, want->node, pages->backend, err, pages->longest);
 	pages->cache = RASHPA_CACHE_CACHED;
 	return err;
 }

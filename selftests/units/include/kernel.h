@@ -420,4 +420,10 @@ int dma_mapping_error(struct device *d, dma_addr_t bus);
 #define RASHPA_COMPAT_H
 void rashpa_hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *t));
 
+/* tracepoints that no test reads */
+#define RASHPA_TRACE_H
+#define trace_rashpa_program(...)	((void)0)
+#define trace_rashpa_search(...)	((void)0)
+#define trace_rashpa_stop(...)		((void)0)
+
 #endif /* UNITS_KERNEL_H */
