@@ -47,7 +47,7 @@ enum rashpa_node {
 	RASHPA_NODE_CHANNEL,	/* event channel fd */
 };
 
-/* One ioctl in progress. */
+/* One ioctl in progress; only its thread knows it. */
 struct rashpa_call {
 	struct file *file;	/* the file it arrived on */
 	void *obj;		/* its private_data, the object of the file */
@@ -85,7 +85,7 @@ union rashpa_arg {
 	struct rashpa_group_info group_info;
 };
 
-/* One line of the ioctl table. */
+/* One line of the ioctl table; constant. */
 struct rashpa_op {
 	enum rashpa_node node;	/* kind of file on which it may be called */
 	unsigned int cmd;

@@ -19,12 +19,12 @@ struct rashpa_user;
 
 /* Origin of events: a vector, a function, the maps of one, a memory. */
 struct rashpa_origin {
-	spinlock_t lock;		/* all fields; hard interrupt */
+	spinlock_t lock;		/* all fields but @hard; hard interrupt */
 	u64 sequence;			/* events so far */
 	struct list_head subscribers;
 	u32 n_subscribers;		/* bounded, because each takes time in the interrupt */
 	u32 n_shared;			/* subscribers without CAP_SYS_RESOURCE */
-	bool hard;			/* events come in hard interrupt context */
+	bool hard;			/* events come in hard interrupt context; constant */
 	/*
 	 * Called with the lock held: true when no subscriber needs the next event, false when one
 	 * needs it again; or NULL.
@@ -36,8 +36,10 @@ struct rashpa_origin {
 /* Receiver of the events of an origin. */
 struct rashpa_subscriber {
 	struct list_head entry;		/* in rashpa_origin.subscribers, protected by its lock */
-	struct rashpa_origin *origin;	/* origin that it subscribes to, or NULL */
-	const struct rashpa_user *user;	/* charged user; NULL with CAP_SYS_RESOURCE */
+	/* origin that it subscribes to, or NULL; its owner alone joins and leaves */
+	struct rashpa_origin *origin;
+	/* charged user; NULL with CAP_SYS_RESOURCE; set before it joins, as @notify */
+	const struct rashpa_user *user;
 	/*
 	 * Called for each event, with the lock of the origin held and interrupts off. Returns
 	 * whether the subscriber needs the next event.

@@ -50,6 +50,8 @@
  * @index: vector number, counted from 0
  * @irq: Linux interrupt number
  * @name: name in /proc/interrupts
+ *
+ * All fields but @origin are set before the interrupt is requested, and constant after.
  */
 struct rashpa_vector {
 	struct rashpa_device *dev;
@@ -64,6 +66,8 @@ struct rashpa_vector {
  * @step: steps as the profile defines them
  * @reg: mapped register of each step, NULL until they are mapped
  * @n: number of steps
+ *
+ * A part of a profile, with its locks.
  */
 struct rashpa_sequence {
 	struct rashpa_profile_step *step;
@@ -80,6 +84,8 @@ struct rashpa_sequence {
  * @absent: the hardware lacks this optional engine (written under hw_lock)
  * @stops: number of stops of this engine alone (written under hw_lock)
  * @failures: number of failed stops (written under hw_lock)
+ *
+ * The first four are a part of a profile, with its locks.
  */
 struct rashpa_engine {
 	struct rashpa_profile_engine about;
@@ -97,6 +103,8 @@ struct rashpa_engine {
  * @fields: fields of a descriptor; NULL if the function does not fetch descriptors
  * @registers: register fields that describe a ring to the function
  * @chained: each descriptor holds the address of the next one
+ *
+ * A part of a profile, with its locks.
  */
 struct rashpa_fetching {
 	struct rashpa_fetch about;
@@ -132,6 +140,9 @@ struct rashpa_limits {
  * @limits: limits of the segments of each map
  * @engines: engines of the profile
  * @n_engines: number of @engines
+ *
+ * PROFILE_SET alone has a profile that is not yet applied. All fields are set before it is
+ * applied, and constant until another one replaces it (rashpa_device.profile).
  */
 struct rashpa_profile {
 	struct rashpa_profile_window *windows;
@@ -157,7 +168,7 @@ struct rashpa_bar_range {
 /**
  * struct rashpa_device - a bound PCI function
  * @dev: class device; its reference count is the lifetime of this struct
- * @cdev: character device /dev/rashpa/fpgaN
+ * @cdev: character device /dev/rashpa/fpgaN, set before it is added, constant
  * @pdev: PCI device, constant; its registers may be accessed only while not @gone
  * @id: N in fpgaN, constant
  * @saved: configuration space at bind time, constant
@@ -195,7 +206,7 @@ struct rashpa_bar_range {
  * @engine_stops: number of stops of single engines (written under @hw_lock)
  * @vectors: interrupt vectors, constant
  * @n_vectors: number of @vectors, constant
- * @events: origin of device events (quiesced, reset, gone)
+ * @events: origin of device events (quiesced, reset, gone); has its own lock, as the next two
  * @map_events: origin of map states
  * @end: origin that fires once: the function is gone, no more events follow
  */
@@ -313,6 +324,8 @@ struct rashpa_piece {
  * @count: number of pieces
  * @size: bytes of this struct and of the exporter's table, to charge
  * @piece: pieces in memory order
+ *
+ * One thread fills it; constant since it is in rashpa_map.pieces.
  */
 struct rashpa_pieces {
 	struct rashpa_device *dev;

@@ -123,6 +123,7 @@ bool rashpa_device_used(const struct rashpa_device *dev)
 void rashpa_device_idle(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->lock);
+	might_lock(&dev->hw_lock);
 	if (rashpa_device_used(dev))
 		return;
 	guard(rashpa_hw)(dev);

@@ -216,6 +216,7 @@ int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
 	int err;
 
 	lockdep_assert_held(&map->lock);
+	might_lock(&map->dmabuf->resv->lock.base);
 	attach = dma_buf_dynamic_attach(map->dmabuf, &map->dev->pdev->dev, &rashpa_attach_ops, map);
 	if (IS_ERR(attach))
 		return rashpa_foreign_error(call, map, PTR_ERR(attach), "attach this memory");
@@ -258,6 +259,7 @@ void rashpa_map_restore(struct work_struct *work)
 	}
 	mutex_unlock(&map->lock);
 	guard(mutex)(&map->dev->lock);
+	might_lock(&map->dev->hw_lock);
 	rashpa_reprogram(map);
 }
 

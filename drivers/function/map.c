@@ -41,6 +41,7 @@ static void rashpa_map_put(struct kref *ref)
 static void rashpa_map_detach(struct rashpa_map *map)
 {
 	mutex_lock(&map->lock);
+	might_lock(&map->dmabuf->resv->lock.base);
 	if (map->attach) {
 		dma_resv_lock(map->dmabuf->resv, NULL);
 		if (map->sgt)
@@ -87,6 +88,7 @@ static int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device
 	struct rashpa_map *map;
 
 	lockdep_assert_held(&dev->lock);
+	might_lock(&dev->hw_lock);
 	if (rashpa_file_owned(call->file))
 		return 0;
 	guard(mutex)(&dev->hw_lock);

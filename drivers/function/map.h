@@ -35,7 +35,8 @@ struct rashpa_descriptors;
  * @device_only: host memory is refused, constant
  * @pin: the exporter may not move the memory, constant
  * @ended: ended for good (written under @dev->lock and hw_lock)
- * @restore: work that maps the memory again after a revocation
+ * @restore: work that maps the memory again after a revocation; queued under the reservation lock
+ *	or hw_lock, cancelled when nothing can queue it any more
  * @restored: jiffies of the last mapping (reservation lock)
  * @give_up: jiffies after which @restore stops trying (reservation lock)
  * @delay: jiffies until the next try of @restore (reservation lock)
@@ -59,8 +60,8 @@ struct rashpa_descriptors;
  *	@dev->lock and hw_lock)
  * @stale: entry in rashpa_device.stale (hw_lock)
  * @seen: last generation that read() returned; accessed with READ_ONCE() and WRITE_ONCE()
- * @wait: woken up when the generation of @table changes
- * @charge: charge of the map, its table and its ring
+ * @wait: woken up when the generation of @table changes; has its own lock
+ * @charge: charge of the map, its table and its ring; see there for its lock
  */
 struct rashpa_map {
 	struct kref ref;

@@ -30,6 +30,7 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 	int err;
 
 	lockdep_assert_held(&dev->lock);
+	might_lock(&dev->hw_lock);
 	/*
 	 * Without a sequence, stopping only turns bus mastering off: DMA may resume later. That
 	 * needs the privilege that register accesses need.
@@ -121,6 +122,7 @@ static int rashpa_device_clean(struct rashpa_device *dev)
  */
 static u64 rashpa_reset_stop(struct rashpa_device *dev)
 {
+	lockdep_assert_held(&dev->hw_lock);
 	if (!dev->master || rashpa_bridges_open(dev->pdev))
 		return rashpa_device_stop_locked(dev, rashpa_profile_deadline(dev));
 	if (!dev->profile.quiesce.n) {

@@ -52,6 +52,7 @@ void rashpa_maps_reprogram(struct rashpa_device *dev)
 
 static void rashpa_map_stale(struct rashpa_map *map)
 {
+	lockdep_assert_held(&map->dev->hw_lock);
 	if (map->programmed && list_empty(&map->stale))
 		list_add_tail(&map->stale, &map->dev->stale);
 }

@@ -37,7 +37,11 @@ struct rashpa_extent {
 	unsigned long count;
 };
 
-/* Memory of a buffer: physically contiguous, except that of a memfd. */
+/*
+ * Memory of a buffer: physically contiguous, except that of a memfd. Constant while a buffer has
+ * users. @cache and @given change when the last one is gone, under rashpa_lingering_lock if pages
+ * are still held.
+ */
 struct rashpa_pages {
 	struct page *first;
 	unsigned long count;
@@ -51,7 +55,7 @@ struct rashpa_pages {
 	u32 n_extents;
 };
 
-/* A request for memory. */
+/* A request for memory; on the stack of the caller. */
 struct rashpa_want {
 	u64 length;			/* bytes, a multiple of the page size */
 	u64 alignment;			/* bytes, a power of two, at least a page */
@@ -102,13 +106,16 @@ struct rashpa_words {
 
 /* Importers of one memory, through all its dma-bufs, and watchers of its words. */
 struct rashpa_importers {
-	atomic_t count;			/* attachments now */
+	atomic_t count;			/* attachments now; no lock */
 	struct mutex lock;		/* attachments, and their fields */
-	struct list_head attachments;
-	struct rashpa_words words;
+	struct list_head attachments;	/* protected by @lock */
+	struct rashpa_words words;	/* has its own locks */
 };
 
-/* Host memory of this driver, as its dma-bufs know it. */
+/*
+ * Host memory of this driver, as its dma-bufs know it. All but @importers is set before the first
+ * dma-buf, and constant after.
+ */
 struct rashpa_memory {
 	const struct rashpa_memory_ops *ops;
 	const struct rashpa_extent *extents;	/* in the order of the offsets */
@@ -136,21 +143,24 @@ int rashpa_buffer_mmap(struct rashpa_memory *memory, struct vm_area_struct *vma)
 
 /* --------------------------------------------- memory/buffer.c --- */
 
-/* Memory that this driver allocated. */
+/*
+ * Memory that this driver allocated. Fields without a lock are set before the first dma-buf or
+ * lease, and constant after.
+ */
 struct rashpa_buffer {
 	struct kref ref;		/* one for each dma-buf and lease, one for the name */
 	struct rashpa_memory memory;
 	struct rashpa_pages pages;
 	struct rashpa_extent extent;	/* the part of @pages that the user asked for */
 	struct rashpa_charge charge;
-	atomic_t mappings;		/* CPU mappings now */
+	atomic_t mappings;		/* CPU mappings now; no lock */
 	char name[RASHPA_NAME_SIZE];	/* empty if anonymous */
 	bool lock_memory;		/* made with RASHPA_ALLOC_LOCK */
 	struct mutex lock;		/* leases, exclusive, roles */
 	u32 leases;			/* their number now, for a named buffer */
 	struct rashpa_lease *exclusive;	/* the one lease, if it is exclusive, or NULL */
 	struct rashpa_lease *roles[RASHPA_ROLES]; /* the holder of each role, or NULL */
-	struct list_head entry;		/* in rashpa_lingering */
+	struct list_head entry;		/* in rashpa_lingering (its lock) */
 };
 
 extern const struct rashpa_memory_ops rashpa_buffer_ops;
@@ -162,7 +172,10 @@ void rashpa_buffers_exit(void);
 
 /* ----------------------------------------------- memory/name.c --- */
 
-/* One open of a named buffer: kept by its file, and by dma-bufs exported from that. */
+/*
+ * One open of a named buffer: kept by its file, and by dma-bufs exported from that. All fields are
+ * constant.
+ */
 struct rashpa_lease {
 	struct kref ref;
 	struct rashpa_buffer *buffer;	/* one reference */
