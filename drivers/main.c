@@ -138,6 +138,7 @@ static int __init rashpa_init(void)
 	if (err)
 		return err;
 	rashpa_account_init();
+	rashpa_contig_check();
 	err = rashpa_maps_init();
 	if (err)
 		goto out_nodes;

@@ -78,6 +78,7 @@ static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
 	return pages->backend != RASHPA_BACKEND_CMA;
 }
 
+void rashpa_contig_check(void);
 void rashpa_search_exit(void);
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want);

@@ -3,6 +3,7 @@
  * rashpa: physically contiguous memory: from where, zeroed, with its cache mode, given back.
  */
 #include <linux/bitmap.h>
+#include <linux/delay.h>
 #include <linux/highmem.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
@@ -37,6 +38,9 @@ static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_wa
 	return 0;
 }
 
+/* large pages of this kernel are as expected; set when the module is loaded, constant after */
+static bool rashpa_contig_works = RASHPA_CAN_CONTIG;
+
 static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
 {
 	const unsigned long count = want->length >> PAGE_SHIFT;
@@ -57,7 +61,7 @@ static int rashpa_contig_alloc(struct rashpa_pages *pages, const struct rashpa_w
 	    !rashpa_small_alloc(pages, want))
 		return 0;
 	search.piece = rashpa_piece_blocks(&search);
-	err = RASHPA_CAN_CONTIG ? rashpa_contig_search(&search) : -EOPNOTSUPP;
+	err = rashpa_contig_works ? rashpa_contig_search(&search) : -EOPNOTSUPP;
 	pages->longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
 	if (err) {
 		bitmap_free(pages->given);
@@ -299,6 +303,71 @@ void rashpa_pages_drop(struct rashpa_pages *pages)
 {
 	if (rashpa_pages_free(pages))
 		rashpa_pieces_give(pages, true);
+}
+
+/* -------------------------------------------------- when loaded ---- */
+
+#define RASHPA_CHECK_BLOCKS	2	/* one has the page allocator */
+#define RASHPA_CHECK_TRIES	10	/* the kernel may look at a page meanwhile */
+
+/* What of large pages is not as expected, or NULL. */
+static const char *rashpa_contig_wrong(const struct rashpa_pages *pages)
+{
+	struct page *last = pages->first + pages->count - 1, *head = compound_head(last);
+	int more;
+
+	if (!PageHead(head) || head + rashpa_piece_pages(head) - 1 != last ||
+	    compound_head(pages->first) != pages->first)
+		return "they are not one compound page";
+	if (PageLRU(head) || PageReserved(head))
+		return "their flags are those of other memory";
+	if (page_count(head) != 1)
+		return "they do not have one reference";
+	/* as a pin of the last page */
+	get_page(last);
+	more = page_count(head);
+	put_page(last);
+	if (more != 2 || page_count(head) != 1)
+		return "a reference to a part does not count";
+	if (want_init_on_alloc(GFP_KERNEL) &&
+	    memchr_inv(page_address(pages->first), 0, rashpa_pages_size(pages)))
+		return "init_on_alloc does not clear them";
+	return NULL;
+}
+
+/*
+ * Take memory as for a large buffer, and give it back. If it is not as expected, buffers are small.
+ * That memory is kept: to give it back could do harm. Nothing is checked where memory is short, or
+ * page blocks are large (512 MiB with pages of 64 KiB).
+ */
+void rashpa_contig_check(void)
+{
+	struct mutex turn;	/* no user has this one */
+	const struct rashpa_want want = {
+		.length = RASHPA_CHECK_BLOCKS * RASHPA_BLOCK_PAGES << PAGE_SHIFT,
+		.alignment = PAGE_SIZE, .last = U64_MAX, .node = NUMA_NO_NODE, .turn = &turn,
+	};
+	struct rashpa_pages pages = { .cache = RASHPA_CACHE_CACHED };
+	const char *wrong;
+	int tries = RASHPA_CHECK_TRIES, err;
+
+	if (want.length > SZ_16M)
+		return;
+	mutex_init(&turn);
+	err = rashpa_contig_alloc(&pages, &want);
+	mutex_destroy(&turn);
+	if (err)
+		return;
+	while ((wrong = rashpa_contig_wrong(&pages)) && --tries)
+		msleep(20);
+	if (!wrong) {
+		rashpa_pages_drop(&pages);
+		return;
+	}
+	rashpa_contig_works = false;
+	bitmap_free(pages.given);
+	pr_err("rashpa: large pages of this kernel are not as expected (%s): contiguous buffers have %lu KiB at most; report this kernel\n",
+	       wrong, RASHPA_BLOCK_PAGES << (PAGE_SHIFT - 10));
 }
 
 /* What would fit: fill in all outputs of @query. Return: 0, -EOPNOTSUPP (no CMA area), -EINTR. */

@@ -28,6 +28,7 @@ static unsigned long spare;		/* free pages of each zone elsewhere */
 static int asked[BLOCKS];		/* requests of a block */
 static struct { unsigned long pfn, count; } asks[256];
 static size_t n_asks;
+static void (*on_range)(struct page *head, struct page *last);	/* called with a range that was taken */
 static int swap_pages;
 static bool whole = true;		/* one range is one compound page */
 static struct per_cpu_pages listed[16];
@@ -230,15 +231,18 @@ static int rashpa_range_alloc(unsigned long pfn, unsigned long pages)
 			mem[head] = (struct page) { .count = 1, .order = RASHPA_BLOCK_ORDER +
 						    (whole ? ilog2(n) : 0) };
 	}
+	if (on_range)
+		on_range(&mem[pfn], &mem[pfn + pages - 1]);
 	make();
 	return 0;
 }
 
 static void put_page(struct page *page)
 {
-	const unsigned long block = page_to_pfn(page) / RASHPA_BLOCK_PAGES;
+	const unsigned long block = page_to_pfn(compound_head(page)) / RASHPA_BLOCK_PAGES;
 	unsigned long i;
 
+	page = compound_head(page);
 	CHECK(map[block] == 'X' && page->count > 0 && page->order, "block %lu is not taken", block);
 	if (--page->count)
 		return;
@@ -248,6 +252,17 @@ static void put_page(struct page *page)
 }
 
 /* ---------------------------------------------- the rest of the kernel ---- */
+
+static bool dirty;			/* memory is not cleared */
+static void (*meanwhile)(void);		/* called while the driver waits */
+
+void *page_address(const struct page *page) { return (void *)(uintptr_t)page; }
+static const void *memchr_inv(const void *p, int c, size_t size) { return dirty ? p : NULL; }
+static void msleep(unsigned int ms)
+{
+	if (meanwhile)
+		meanwhile();
+}
 
 struct page *small_page;		/* answer of the page allocator */
 static gfp_t small_gfp;
@@ -803,4 +818,57 @@ TEST(damaged, "damaged blocks are kept for good")
 	CHECK(!rashpa_pages_free(&got), "it is kept for later");
 	CHECK(!strncmp(map, "........XXXX....", 16), "%.16s", map);
 	node_damaged = false;
+}
+
+/* ------------------------------------------------- when it is loaded ---- */
+
+/* A kernel whose large pages differ: what becomes of a new range. */
+static const struct {
+	const char *key;
+	int count;		/* references */
+	u8 head, tail;		/* flags */
+	bool dirty, settles, works;
+} kernels[] = {
+	{ "as-expected", 1, 0, TAIL, false, false, true },
+	{ "looked-at-meanwhile", 2, 0, TAIL, false, true, true },
+	{ "without-reference", 0, 0, TAIL, false, false, false },
+	{ "with-another-reference", 2, 0, TAIL, false, false, false },
+	{ "of-single-pages", 1, 0, 0, false, false, false },
+	{ "on-a-list", 1, LRU, TAIL, false, false, false },
+	{ "reserved", 1, RESERVED, TAIL, false, false, false },
+	{ "not-cleared", 1, 0, TAIL, true, false, false },
+};
+
+static const typeof(kernels[0]) *kernel;
+
+static void made(struct page *head, struct page *last)
+{
+	head->count = kernel->count;
+	head->flags |= kernel->head;
+	last->flags = kernel->tail;
+	dirty = kernel->dirty;
+}
+
+static void settle(void)
+{
+	if (kernel->settles)
+		mem[0].count = mem[RASHPA_BLOCK_PAGES].count = 1;
+}
+
+TEST_EACH(loaded, kernels, "large pages %s: buffers are large only if they are as expected")
+{
+	memory(NULL, "....", NULL);
+	kernel = row;
+	on_range = made;
+	meanwhile = settle;
+	rashpa_contig_works = true;
+	rashpa_contig_check();
+	on_range = NULL;
+	meanwhile = NULL;
+	dirty = false;
+	CHECK(rashpa_contig_works == row->works, "contiguous buffers are %s",
+	      rashpa_contig_works ? "on" : "off");
+	CHECK(!strcmp(map, row->works ? "...." : "XX.."), "%s", map);
+	CHECK(row->works || search(2, 1, NUMA_NO_NODE, U64_MAX) == -EOPNOTSUPP, "it is tried");
+	rashpa_contig_works = true;
 }

@@ -134,6 +134,7 @@ static inline long PTR_ERR_OR_ZERO(const void *p) { return IS_ERR(p) ? PTR_ERR(p
 #define WARN_ON(x)		({ bool _w = (x); if (_w) abort(); _w; })
 #define dev_warn(d, ...)	((void)(d))
 #define pr_warn(...)		((void)printf("# " __VA_ARGS__))
+#define pr_err			pr_warn
 
 /* ------------------------------------------------------------- bitmaps ---- */
 

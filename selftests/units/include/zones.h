@@ -53,6 +53,8 @@ static struct page *pfn_to_online_page(unsigned long pfn);
 static struct page *alloc_pages_node(int node, gfp_t gfp, unsigned int order);
 static void __free_pages(struct page *page, unsigned int order);
 static void put_page(struct page *page);
+static const void *memchr_inv(const void *p, int c, size_t size);
+static void msleep(unsigned int ms);
 static int rashpa_range_alloc(unsigned long pfn, unsigned long count);
 static int unit_lock_interruptible(struct mutex *m);
 #undef mutex_lock_interruptible
@@ -76,6 +78,10 @@ static long get_nr_swap_pages(void);
 #define folio_test_locked(folio)	page_flag(&(folio)->page, LOCKED)
 #define folio_test_writeback(folio)	page_flag(&(folio)->page, WRITEBACK)
 #define compound_order(page)		((page)->order)
+#define compound_head(p)		(&page_folio(p)->page)
+#define PageHead(page)			(!page_flag(page, TAIL) && (page)->order)
+#define PageLRU(page)			page_flag(page, LRU)
+#define get_page(p)			(page_folio(p)->page.count++)
 #define __free_page(page)		__free_pages(page, 0)
 #define get_order(size) \
 	((unsigned int)ilog2(roundup_pow_of_two(DIV_ROUND_UP(size, PAGE_SIZE))))
