@@ -406,15 +406,26 @@ TEST(map, "a function maps it")
 TEST(pinned, "its mapping is registered by address, and the pages come back after that")
 {
 	const long free = pool_free();
-	int fd = huge_buffer("");
-	struct rashpa_pin pin = { HEAD(pin), .length = 2 * HUGE };
-	char *p = map_at(fd, 0, LEN);
+	int memfd = memfd_good();
+	struct rashpa_pin pin = { HEAD(pin), .length = LEN };
+	struct rashpa_alloc a;
+	char *p = map_at(memfd, 0, LEN);
 
 	REQUIRE(p, "mmap: %s", strerror(errno));
+	/* moves pages out of areas of CMA, while no buffer holds them there */
+	pin.address = (uintptr_t)p;
+	ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL);
+	ANSWERED(give(memfd, "", &a), 0, NULL);
+	close(pin.out_fd);
+	munmap(p, LEN);
+	close(memfd);
+	p = map_at(a.out_fd, 0, LEN);
+	REQUIRE(p, "mmap of the buffer: %s", strerror(errno));
 	pin.address = (uintptr_t)p + HUGE;
+	pin.length = 2 * HUGE;
 	ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL);
 	munmap(p, LEN);
-	close(fd);
+	close(a.out_fd);
 	CHECK(pool_free() == free - 2, "%ld of %ld pages are free under a pin", pool_free(), free);
 	close(pin.out_fd);
 	CHECK(pool_free() == free, "%ld of %ld pages came back", pool_free(), free);
