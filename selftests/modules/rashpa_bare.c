@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The yardstick for maps: attach, map, unmap and detach a dma-buf for a PCI function as
- * any importer would, and measure nothing else. Only for measurements.
+ * any importer would, and measure nothing else. Also sends the interrupt of a function, so that
+ * its drivers can be compared without the time of a board. Only for measurements.
  */
 #include <linux/capability.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
+#include <linux/interrupt.h>
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -95,10 +97,12 @@ static long bare_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	struct dma_buf *dmabuf;
 	int err;
 
-	if (cmd != RASHPA_BARE_MAP)
+	if (cmd != RASHPA_BARE_MAP && cmd != RASHPA_BARE_FIRE)
 		return -ENOTTY;
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
+	if (cmd == RASHPA_BARE_FIRE)
+		return arg ? irq_inject_interrupt(arg) : 0;
 	if (copy_from_user(&bare, user, sizeof(bare)))
 		return -EFAULT;
 	if (bare.direction >= ARRAY_SIZE(bare_directions) || bare.__reserved ||

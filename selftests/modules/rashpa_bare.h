@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
  * /dev/rashpa-bare: measures the kernel's calls that map a dma-buf for a PCI function, and
- * nothing else. Shared by the module and by rashpa-bench.
+ * nothing else; and sends interrupts without a board. Shared by the module and by rashpa-bench.
  */
 #ifndef RASHPA_BARE_H
 #define RASHPA_BARE_H
@@ -39,5 +39,11 @@ struct rashpa_bare {
 };
 
 #define RASHPA_BARE_MAP		_IOWR(0xE7, 0x80, struct rashpa_bare)
+
+/*
+ * The processor sends itself the interrupt of this number, which is one of MSI or MSI-X; 0: none,
+ * which measures the call alone. Errors: EPERM, EINVAL (no such interrupt).
+ */
+#define RASHPA_BARE_FIRE	_IO(0xE7, 0x81)
 
 #endif /* RASHPA_BARE_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Cost of making a mapping, and its performance: faults, reading, writing. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -13,8 +14,10 @@
 /* small blocks are read repeatedly until this many bytes are read */
 #define BYTES_LEAST	(UINT64_C(64) << 20)
 #define ACCESSES	500000
+/* a disk of the module null_blk, which drops all data */
+#define NULL_DISK	"/dev/nullb0"
 
-enum what { MMAP, FAULTS, WRITE, READ, RANDOM, WHATS };
+enum what { MMAP, FAULTS, PIN, WRITE, READ, RANDOM, WHATS };
 
 static const struct {
 	const char *name;
@@ -22,6 +25,7 @@ static const struct {
 } whats[WHATS] = {
 	[MMAP] = { "mmap", UNIT_US },
 	[FAULTS] = { "faults after mmap", UNIT_FAULTS },
+	[PIN] = { "write by O_DIRECT, to a disk that drops it", UNIT_US },
 	[WRITE] = { "write, in sequence", UNIT_GBPS },
 	[READ] = { "read, in sequence", UNIT_GBPS },
 	[RANDOM] = { "read, at random", UNIT_NS_EACH },
@@ -59,6 +63,21 @@ static uint64_t touch(const uint8_t *base, uint64_t size)
 		sum += *(volatile const uint8_t *)(base + i);
 	sink = sum;
 	return faults() - before;
+}
+
+/* The kernel pins the pages and copies nothing. 0: it cannot, or there is no such disk. */
+static uint64_t time_pin(const uint8_t *p, uint64_t size)
+{
+	int disk = open(NULL_DISK, O_WRONLY | O_DIRECT | O_CLOEXEC);
+	uint64_t start = now_ns();
+	ssize_t n;
+
+	if (disk < 0)
+		return 0;
+	n = write(disk, p, size);
+	start = now_ns() - start;
+	close(disk);
+	return n == (ssize_t)size ? start : 0;
 }
 
 static uint64_t time_write(uint64_t *p, uint64_t n, unsigned int times)
@@ -112,6 +131,9 @@ static bool measure(struct block *b, uint64_t size)
 		return false;
 	samples_add(&b->samples[MMAP], ns);
 	samples_add(&b->samples[FAULTS], touch((uint8_t *)p, size));
+	ns = time_pin((uint8_t *)p, size);
+	if (ns)
+		samples_add(&b->samples[PIN], ns);
 	samples_add(&b->samples[WRITE], time_write(p, n, passes(size)));
 	samples_add(&b->samples[READ], time_read(p, n, passes(size)));
 	samples_add(&b->samples[RANDOM], time_random(p, n));
@@ -140,8 +162,9 @@ static void rows(struct bench *bench, uint64_t size, struct block *ours, struct 
 			.accesses = w == RANDOM ? ACCESSES : size * passes(size),
 		};
 
-		report_row(bench->report, &row, &ours->samples[w],
-			   theirs ? &theirs->samples[w] : NULL);
+		if (ours->samples[w].count && (!theirs || theirs->samples[w].count))
+			report_row(bench->report, &row, &ours->samples[w],
+				   theirs ? &theirs->samples[w] : NULL);
 	}
 }
 
@@ -168,6 +191,9 @@ void bench_access(struct bench *bench, uint64_t size)
 	struct block blocks[SOURCES_MAX] = {};
 	char why[WHY_SIZE], text[SIZE_TEXT];
 
+	if (access(NULL_DISK, W_OK))
+		report_leave_out(bench->report, whats[PIN].name, "%s: %s: modprobe null_blk",
+				 NULL_DISK, strerror(errno));
 	for (size_t i = 0; i < bench->sources; i++) {
 		struct block *b = &blocks[i];
 

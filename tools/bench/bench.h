@@ -19,6 +19,7 @@ struct json_object;
 
 /* Sub-commands: argv[0] is "rashpa-bench NAME". An exit code. */
 int cmd_memory(int argc, char **argv);
+int cmd_event(int argc, char **argv);
 int cmd_latency(int argc, char **argv);
 int cmd_roundtrip(int argc, char **argv);
 int cmd_network(int argc, char **argv);

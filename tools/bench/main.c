@@ -14,6 +14,7 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ "memory", cmd_memory, "allocation, maps, mmap, reading and writing" },
+	{ "event", cmd_event, "cost of an event for the processor, without a board" },
 	{ "latency", cmd_latency, "time from an event to the program, on all paths" },
 	{ "roundtrip", cmd_roundtrip,
 	  "start, DMA, notification and acknowledgement, by the clock of the FPGA" },

@@ -259,7 +259,7 @@ static void print_row(const struct row *r)
 {
 	char size[SIZE_TEXT];
 
-	printf("%8s  %-7s %-32s", format_size(size, r->size), r->backend, r->peer ? r->peer : "-");
+	printf("%8s  %-7s %-32s", r->size ? format_size(size, r->size) : "-", r->backend, r->peer ? r->peer : "-");
 	print_number(r->ours);
 	print_number(r->theirs);
 	if (isnan(r->ratio))
