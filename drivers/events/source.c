@@ -275,7 +275,6 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 						   const struct rashpa_source_add *add)
 {
 	struct rashpa_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
-	struct rashpa_info info = {};
 	struct rashpa_watch *watch;
 	s32 device;
 	int err;
@@ -306,9 +305,8 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	if (add->kind == RASHPA_SOURCE_MAP && add->index)
 		l->condition = rashpa_source_of_map;
 	/* LIST shows the vector or the memory of the source */
-	if (l->watch)
-		rashpa_export_info(l->watch->dmabuf, &info);
-	rashpa_charge_label(&l->charge, l->index, info.out_name);
+	rashpa_charge_label(&l->charge, l->index,
+			    l->watch ? rashpa_dmabuf_memory(l->watch->dmabuf)->name : NULL);
 	return l;
 }
 

@@ -502,7 +502,7 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 					   const struct rashpa_map_make *arg,
 					   struct dma_buf *dmabuf)
 {
-	struct rashpa_info info = {};
+	const struct rashpa_memory *memory = rashpa_dmabuf_memory(dmabuf);
 	struct rashpa_map *map;
 	struct file *file;
 	u64 length;
@@ -520,8 +520,7 @@ static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rash
 		err = rashpa_charge(call, &map->charge, RASHPA_RESOURCE_MAPS, dev->id, 1, 0);
 	if (err)
 		goto out;
-	rashpa_charge_label(&map->charge, map->id, rashpa_export_info(dmabuf, &info) ?
-			    info.out_name : dmabuf->exp_name);
+	rashpa_charge_label(&map->charge, map->id, memory ? memory->name : dmabuf->exp_name);
 	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, map, O_RDONLY | O_CLOEXEC);
 	err = PTR_ERR_OR_ZERO(file);
 	if (err)

@@ -35,6 +35,7 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 	buffer->memory.length = want.length;
 	buffer->lock_memory = lock;
 	memcpy(buffer->name, alloc->name, sizeof(buffer->name));
+	buffer->memory.name = buffer->name;
 	err = rashpa_charge(call, &buffer->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
 			    want.length);
 	if (err)
