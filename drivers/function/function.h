@@ -312,6 +312,8 @@ struct rashpa_piece {
 	bool remapped;
 };
 
+struct rashpa_memory;
+
 /**
  * struct rashpa_pieces - address ranges that an exporter mapped for a function
  * @dev: importing function
@@ -355,7 +357,8 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 					struct sg_table *sgt, enum dma_data_direction dir,
 					u64 offset, u64 length);
 int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
-			struct rashpa_pieces *pieces, bool host, bool device_only);
+			struct rashpa_pieces *pieces, const struct rashpa_memory *host,
+			bool device_only);
 void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
 /* ------------------------------------------ function/quiesce.c --- */

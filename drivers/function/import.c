@@ -33,7 +33,6 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map)
 	if (IS_ERR(pieces))
 		return PTR_ERR(pieces);
 	map->pieces = pieces;
-	/* this driver's host memory needs no search of BARs */
 	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_dmabuf_memory(map->dmabuf),
 				  map->device_only);
 	if (err)

@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 
 #include "core/compat.h"
+#include "memory/memory.h"
 #include "function/function.h"
 
 enum rashpa_p2p_bridge {
@@ -421,11 +422,13 @@ static int rashpa_check_bus(struct rashpa_check *check, const struct rashpa_piec
 	return err;
 }
 
-static int rashpa_check_piece(struct rashpa_check *check, struct rashpa_piece *piece)
+static int rashpa_check_piece(struct rashpa_check *check, struct rashpa_piece *piece, bool host)
 {
 	/* the mask first: the DMA core would warn */
 	if (!rashpa_dma_reaches(&check->dev->pdev->dev, piece->address, piece->length))
 		return rashpa_dma_fail(check->call, check->dev);
+	if (host)
+		return 0;
 	if (!check->domain)
 		return rashpa_check_bus(check, piece);
 	if (!iommu_iova_to_phys(check->domain, piece->address))
@@ -458,11 +461,12 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 
 /*
  * Verify where the addresses of a map lead: fill in class and peer, and replace untranslated
- * addresses. @host: known to be host memory, so BARs are not searched. @device_only: refuse host
- * memory. Return: 0, -EREMOTEIO, -EOVERFLOW, -ENXIO.
+ * addresses. @host: memory of this driver, or NULL: its pages are known, so neither BARs nor the
+ * IOMMU are searched. @device_only: refuse host memory. Return: 0, -EREMOTEIO, -EOVERFLOW, -ENXIO.
  */
 int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
-			struct rashpa_pieces *pieces, bool host, bool device_only)
+			struct rashpa_pieces *pieces, const struct rashpa_memory *host,
+			bool device_only)
 {
 	struct rashpa_check check = {
 		.call = call,
@@ -477,7 +481,12 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 	if (rashpa_pci_translated(dev->pdev))
 		check.domain = iommu_get_domain_for_dev(&dev->pdev->dev);
 	for (i = 0; i < pieces->count && !err; i++) {
-		err = rashpa_check_piece(&check, &pieces->piece[i]);
+		err = rashpa_check_piece(&check, &pieces->piece[i], host);
+		cond_resched();
+	}
+	for (i = 0; host && i < host->n_extents && !err; i++) {
+		err = rashpa_check_phys(&check, page_to_phys(host->extents[i].first),
+					(u64)host->extents[i].count << PAGE_SHIFT);
 		cond_resched();
 	}
 	if (!err)
