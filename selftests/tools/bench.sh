@@ -63,6 +63,11 @@ if ((${#device[@]})); then
 		length == 2 and all(.ours > 0 and .theirs > 0)),
 	check("map-unmap: map + unmap"; row("map + unmap (closing stops the function)") | beside("bare") |
 		length == 2 and all(.ours > 0 and .theirs > 0))'
+	rashpa-bench event --fpga "fpga$fpga" --repeat 1 --json >"$work/memory.json" 2>"$work/err"
+	check_json '
+	check("event: each way of an event, and why others are missing"; .bench == "event" and
+		[.rows[].backend] == ["read", "eventfd", "ring"] and (.rows | all(.ours > 0)) and
+		[.left_out[].name] == ["vfio-pci, eventfd", "uio_pci_generic, read"])'
 	rmmod rashpa_bare
 	ok $? "unloads: and unloads"
 	maps=$(rashpactl --json list | jq ".devices[] | select(.node == \"fpga$fpga\").maps")
