@@ -8,6 +8,7 @@
  * at most one event of the group.
  */
 #include <linux/nospec.h>
+#include <linux/poll.h>
 
 #include "core/compat.h"
 #include "core/trace.h"
@@ -221,7 +222,10 @@ static bool rashpa_channel_wake_one(struct rashpa_channel *ch)
 	spin_unlock_irq(&ch->lock);
 	if (new_records && wq_has_sleeper(&ch->wait)) {
 		trace_rashpa_wakeup(rashpa_channel_fpga(ch), READ_ONCE(ch->head));
-		wake_up_interruptible_all(&ch->wait);
+		if (READ_ONCE(ch->gone))
+			wake_up_interruptible_all(&ch->wait);
+		else	/* none of those that only poll for the end */
+			wake_up_interruptible_poll(&ch->wait, EPOLLIN | EPOLLRDNORM);
 	}
 	if (n)
 		rashpa_eventfd_signal(n->ctx);

@@ -59,7 +59,7 @@ struct rashpa_vector {
 	u32 index;
 	int irq;
 	char name[24];
-};
+} ____cacheline_aligned_in_smp;	/* each may interrupt another CPU */
 
 /**
  * struct rashpa_sequence - a quiesce sequence

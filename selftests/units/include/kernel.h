@@ -374,6 +374,7 @@ ktime_t ktime_get(void);
 #define init_waitqueue_head(w)	((void)(w))
 #define wq_has_sleeper(w)	((void)(w), false)
 #define wake_up_interruptible_all(w)	((void)(w))
+#define wake_up_interruptible_poll(w, key)	((void)(w))
 #define tasklet_setup(t, f)	((void)(t), (void)(f))
 #define tasklet_schedule(t)	((void)(t))
 #define spin_lock_bh		mutex_lock
