@@ -274,7 +274,23 @@ struct rashpa_check {
 	bool found;
 };
 
-/* Look up a new range; it must be the same kind of memory as the previous ones. */
+/* Enter a new range; it must be the same kind of memory as the previous ones. Takes place->peer. */
+static int rashpa_check_enter(struct rashpa_check *check, const struct rashpa_place *place)
+{
+	if (check->found &&
+	    (place->peer != check->place.peer || place->bar != check->place.bar ||
+	     place->device != check->place.device)) {
+		pci_dev_put(place->peer);
+		return rashpa_fail(check->call, -EREMOTEIO,
+				   "the exporter's table leads to different kinds of memory: host memory and BARs, or BARs of several functions");
+	}
+	pci_dev_put(check->place.peer);
+	check->place = *place;
+	check->found = true;
+	return 0;
+}
+
+/* Look up a new range. */
 static int rashpa_check_place(struct rashpa_check *check, phys_addr_t phys)
 {
 	struct rashpa_place place = {};
@@ -284,17 +300,7 @@ static int rashpa_check_place(struct rashpa_check *check, phys_addr_t phys)
 	     !rashpa_place_bar(&place, phys, &check->gap)) && !rashpa_place_ram(&place, phys))
 		return rashpa_fail(check->call, -EREMOTEIO,
 				   "the exporter's table leads to neither host memory nor a BAR");
-	if (check->found &&
-	    (place.peer != check->place.peer || place.bar != check->place.bar ||
-	     place.device != check->place.device)) {
-		pci_dev_put(place.peer);
-		return rashpa_fail(check->call, -EREMOTEIO,
-				   "the exporter's table leads to different kinds of memory: host memory and BARs, or BARs of several functions");
-	}
-	pci_dev_put(check->place.peer);
-	check->place = place;
-	check->found = true;
-	return 0;
+	return rashpa_check_enter(check, &place);
 }
 
 /* Check CPU addresses: all must lead to memory of one kind. */
@@ -316,6 +322,18 @@ static int rashpa_check_phys(struct rashpa_check *check, phys_addr_t phys, u64 l
 		length -= n;
 	}
 	return 0;
+}
+
+/* Check memory of this driver: on a node with CPUs it is host memory, without a search. */
+static int rashpa_check_host(struct rashpa_check *check, const struct rashpa_extent *extent)
+{
+	const u64 length = (u64)extent->count << PAGE_SHIFT;
+	struct rashpa_place place = { .start = page_to_phys(extent->first) };
+
+	if (is_zone_device_page(extent->first) || !node_state(page_to_nid(extent->first), N_CPU))
+		return rashpa_check_phys(check, place.start, length);
+	place.end = place.start + length - 1;
+	return rashpa_check_enter(check, &place);
 }
 
 static int rashpa_check_unknown(struct rashpa_check *check)
@@ -485,8 +503,7 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 		cond_resched();
 	}
 	for (i = 0; host && i < host->n_extents && !err; i++) {
-		err = rashpa_check_phys(&check, page_to_phys(host->extents[i].first),
-					(u64)host->extents[i].count << PAGE_SHIFT);
+		err = rashpa_check_host(&check, &host->extents[i]);
 		cond_resched();
 	}
 	if (!err)
