@@ -3,9 +3,13 @@
 # Sourced: rules for changes of a published header.
 
 # shellcheck disable=SC2034 # for scripts that source this
-GOLDEN=selftests/abi/rashpa.abi
 # the header that is promised for ever, in a folder named as its version
 FIRST=$(echo selftests/abi/*/linux/rashpa.h)
+# the facts that later headers have added
+ADDED=selftests/abi/rashpa.abi
+
+# added FIRST-FACTS FACTS: those that FIRST-FACTS does not have
+added() { grep -vxFf "$1" "$2"; }
 
 # broken OLD NEW: the facts of OLD that NEW removed or changed. Structs may grow. Limits may become
 # more generous: _MAX greater, _MIN less. Reserved fields may be used.
