@@ -4,7 +4,6 @@
  * librashpa's streams, between programs: whatever happens to one of them, the others are notified
  * and lose nothing. No board is needed: a program fills the slots.
  */
-#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -44,18 +43,6 @@ static bool await(uint32_t *word, uint32_t least)
 		usleep(100);
 	}
 	return false;
-}
-
-static void make(void)
-{
-	close(buffer_alloc(LENGTH, NAME));
-	memset(talk, 0, sizeof(*talk));
-	set(&talk->allowed, UINT32_MAX);
-}
-
-static void drop(void)
-{
-	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
 /* --- images --- */
@@ -137,6 +124,14 @@ static struct rashpa_stream *open_as(unsigned int flags)
 	return s;
 }
 
+/* A producer that has started, and its consumer; the test ends where it fails. */
+static struct rashpa_stream *both(const struct rashpa_stream_plan *plan, struct rashpa_stream **p)
+{
+	if (rashpa_stream_create(NAME, plan, p) || rashpa_stream_start(*p, 0, 0))
+		tap_bail("create: %s", rashpa_reason());
+	return open_as(0);
+}
+
 static int next(struct rashpa_stream *s, struct rashpa_stack *st)
 {
 	return rashpa_stream_next(s, st, 20 * SECOND * tap_slow());
@@ -154,7 +149,6 @@ TEST(all_arrive, "all stacks arrive, and the end")
 	pid_t pid;
 	int got;
 
-	make();
 	s = open_as(0);
 	REQUIRE(s, "no consumer");
 	CHECK(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT, "a stream before there is one");
@@ -185,7 +179,6 @@ TEST(all_arrive, "all stacks arrive, and the end")
 	CHECK(n == 2, "%llu stacks of the next stream", (unsigned long long)n);
 	tap_fork_end(pid);
 	rashpa_stream_close(s);
-	drop();
 }
 
 #define WORKERS		8
@@ -228,7 +221,6 @@ TEST(threads, "eight threads release in any order")
 	uint32_t turn[WORKERS] = {}, n = 0;
 	pid_t pid;
 
-	make();
 	memset(&pool, 0, sizeof(pool));
 	pool.s = open_as(0);
 	REQUIRE(pool.s, "no consumer");
@@ -257,7 +249,6 @@ TEST(threads, "eight threads release in any order")
 	CHECK(!pool.wrong, "%u stacks were overwritten, or not released", pool.wrong);
 	tap_fork_end(pid);
 	rashpa_stream_close(pool.s);
-	drop();
 }
 
 TEST(held, "a slot that is held is not written")
@@ -266,10 +257,7 @@ TEST(held, "a slot that is held is not written")
 	struct rashpa_stack st[4], slot;
 	struct rashpa_stream *p, *s;
 
-	make();
-	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
-		"create: %s", rashpa_reason());
-	s = open_as(0);
+	s = both(&plan, &p);
 	for (unsigned int i = 0; i < 3; i++) {
 		CHECK(rashpa_stream_slot(p, &slot, 0) == 1, "slot: %s", rashpa_reason());
 		paint(&slot);
@@ -289,7 +277,6 @@ TEST(held, "a slot that is held is not written")
 	}
 	rashpa_stream_close(s);
 	rashpa_stream_close(p);
-	drop();
 }
 
 TEST(one_consumer, "there is one consumer")
@@ -297,7 +284,6 @@ TEST(one_consumer, "there is one consumer")
 	struct rashpa_stream *s, *other, *observer;
 	char who[32];
 
-	make();
 	s = open_as(0);
 	snprintf(who, sizeof(who), "process %d ", getpid());
 	CHECK(rashpa_stream_open(NAME, 0, &other) == -EBUSY && strstr(rashpa_reason(), who) &&
@@ -307,7 +293,6 @@ TEST(one_consumer, "there is one consumer")
 	rashpa_stream_close(s);
 	s = open_as(0);
 	rashpa_stream_close(s);
-	drop();
 }
 
 /* The producer does not wait; both observers see each stack before the next one comes. */
@@ -319,10 +304,7 @@ TEST(observers, "only a slow observer has losses")
 	struct rashpa_stack st, held;
 	uint64_t lost = 0, got = 0;
 
-	make();
-	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
-		"create: %s", rashpa_reason());
-	slow = open_as(0);
+	slow = both(&plan, &p);
 	watch[0] = open_as(RASHPA_STREAM_OBSERVE);
 	watch[1] = open_as(RASHPA_STREAM_OBSERVE);
 	for (uint64_t n = 0; n < 50; n++) {
@@ -365,7 +347,6 @@ TEST(observers, "only a slow observer has losses")
 	      (unsigned long long)stat.lost, (unsigned long long)lost);
 	rashpa_stream_close(slow);
 	rashpa_stream_close(p);
-	drop();
 }
 
 /* --- processes that are killed --- */
@@ -392,7 +373,6 @@ TEST(consumer_killed, "a consumer that is killed twenty times loses and repeats 
 	struct rashpa_stream_stat stat;
 	pid_t producer, consumer;
 
-	make();
 	set(&talk->allowed, 0);
 	producer = tap_fork_start(produce, &plan);
 	observer = open_as(RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START);
@@ -413,7 +393,6 @@ TEST(consumer_killed, "a consumer that is killed twenty times loses and repeats 
 	for (uint32_t n = 0; n < 200; n++)
 		CHECK(talk->seen[n] == 1, "stack %u was used %u times", n, talk->seen[n]);
 	rashpa_stream_close(observer);
-	drop();
 }
 
 /* From its first stack on, to the end of the stream. */
@@ -448,7 +427,6 @@ TEST(holder_killed, "the next consumer gets the stack that a killed one held")
 	struct rashpa_stream *s;
 	pid_t producer, holder;
 
-	make();
 	producer = tap_fork_start(produce, &plan);
 	holder = tap_fork_start(keep, NULL);
 	CHECK(await(&talk->seen[0], 1) && await(&talk->published, 3), "no stack");
@@ -457,7 +435,6 @@ TEST(holder_killed, "the next consumer gets the stack that a killed one held")
 	takes(s, 5);
 	tap_fork_end(producer);
 	rashpa_stream_close(s);
-	drop();
 }
 
 TEST(fresh, "a consumer that wants a fresh stream gets nothing of a killed producer")
@@ -466,7 +443,6 @@ TEST(fresh, "a consumer that wants a fresh stream gets nothing of a killed produ
 	struct rashpa_stream *s, *none;
 	pid_t pid;
 
-	make();
 	set(&talk->allowed, 3);
 	pid = tap_fork_start(produce, &plan);
 	CHECK(await(&talk->published, 3), "no stacks");
@@ -480,7 +456,6 @@ TEST(fresh, "a consumer that wants a fresh stream gets nothing of a killed produ
 	takes(s, 5);
 	tap_fork_end(pid);
 	rashpa_stream_close(s);
-	drop();
 }
 
 TEST(again, "a producer that goes on in the middle waits until all stacks are given back")
@@ -490,7 +465,6 @@ TEST(again, "a producer that goes on in the middle waits until all stacks are gi
 	struct rashpa_stack st;
 	uint64_t first = 77;
 
-	make();
 	REQUIRE(!rashpa_stream_create(NAME, &plan, &producer), "create: %s", rashpa_reason());
 	ANSWERED(rashpa_stream_again(producer, &first), EINVAL, NULL);
 	REQUIRE(!rashpa_stream_start(producer, 0, 0), "start: %s", rashpa_reason());
@@ -511,7 +485,6 @@ TEST(again, "a producer that goes on in the middle waits until all stacks are gi
 	      (unsigned long long)first, rashpa_reason());
 	rashpa_stream_close(producer);
 	rashpa_stream_close(s);
-	drop();
 }
 
 TEST(producer_killed, "a late consumer gets the stacks of a killed producer, then the error")
@@ -523,7 +496,6 @@ TEST(producer_killed, "a late consumer gets the stacks of a killed producer, the
 	pid_t pid;
 	int got;
 
-	make();
 	set(&talk->allowed, 5);
 	pid = tap_fork_start(produce, &plan);
 	CHECK(await(&talk->published, 5), "no stacks");
@@ -544,7 +516,6 @@ TEST(producer_killed, "a late consumer gets the stacks of a killed producer, the
 	CHECK(n == 100, "%u stacks of the next producer", n);
 	tap_fork_end(pid);
 	rashpa_stream_close(s);
-	drop();
 }
 
 TEST(replaced, "a stream that replaces another one")
@@ -554,7 +525,6 @@ TEST(replaced, "a stream that replaces another one")
 	struct rashpa_stream *s, *p;
 	pid_t pid;
 
-	make();
 	set(&talk->allowed, 2);
 	pid = tap_fork_start(produce, &plan);
 	s = open_as(0);
@@ -572,7 +542,6 @@ TEST(replaced, "a stream that replaces another one")
 	ANSWERED(rashpa_stream_release(s, &st), 0, NULL);
 	rashpa_stream_close(p);
 	rashpa_stream_close(s);
-	drop();
 }
 
 /* --- kinds of stacks --- */
@@ -591,10 +560,7 @@ TEST(incomplete, "messages that are missing are named")
 	plan.process = half;
 	plan.processes = 2;
 	plan.close_after = 2;
-	make();
-	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
-		"create: %s", rashpa_reason());
-	s = open_as(0);
+	s = both(&plan, &p);
 	CHECK(rashpa_stream_slot(p, &slot[0], 0) == 1, "slot: %s", rashpa_reason());
 	for (uint32_t i = 0; i < 70; i++)
 		left = i == 66 ? left : rashpa_stream_valid(&slot[0], 1, i);
@@ -630,7 +596,6 @@ TEST(incomplete, "messages that are missing are named")
 	      st.time_ns, "stack 2");
 	rashpa_stream_close(s);
 	rashpa_stream_close(p);
-	drop();
 }
 
 TEST(metadata, "metadata of images")
@@ -642,10 +607,7 @@ TEST(metadata, "metadata of images")
 	struct rashpa_stack st;
 
 	plan.flags = RASHPA_PLAN_META;
-	make();
-	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
-		"create: %s", rashpa_reason());
-	s = open_as(0);
+	s = both(&plan, &p);
 	CHECK(rashpa_stream_slot(p, &st, 0) == 1, "slot: %s", rashpa_reason());
 	for (uint32_t i = 0; i < 4; i++) {
 		ANSWERED(rashpa_stack_describe(&st, 0, i, &image), 0, NULL);
@@ -670,7 +632,6 @@ TEST(metadata, "metadata of images")
 	CHECK(next(s, &st) == 1 && st.flags & RASHPA_STACK_WRONG, "flags %u", st.flags);
 	rashpa_stream_close(s);
 	rashpa_stream_close(p);
-	drop();
 }
 
 /* Every third image is dark, as the header says; a role from the detector takes precedence. */
@@ -688,10 +649,7 @@ TEST(darks, "dark images")
 	plan.header.dark_every = 3;
 	for (int meta = 0; meta < 2; meta++) {
 		plan.flags = meta ? RASHPA_PLAN_META : 0;
-		make();
-		REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
-			"create: %s", rashpa_reason());
-		s = open_as(0);
+		s = both(&plan, &p);
 		for (uint32_t frame = 0; frame < 8; frame++) {
 			if (frame % 4 == 0)
 				CHECK(rashpa_stream_slot(p, &st, 0) == 1, "%s", rashpa_reason());
@@ -715,7 +673,6 @@ TEST(darks, "dark images")
 		}
 		rashpa_stream_close(s);
 		rashpa_stream_close(p);
-		drop();
 	}
 }
 
@@ -728,7 +685,6 @@ TEST(shapes, "images of any size and type")
 		{ 515, 514, RASHPA_PIXEL_I32, 1, 4 }, { 100000, 1, RASHPA_PIXEL_F32, 1, 4 },
 	};
 
-	make();
 	for (unsigned int i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		struct rashpa_stream_process process = {
 			.width = shapes[i].width, .height = shapes[i].height,
@@ -766,7 +722,6 @@ TEST(shapes, "images of any size and type")
 		rashpa_stream_close(s);
 		rashpa_stream_close(p);
 	}
-	drop();
 }
 
 TEST(unfilled, "pixels that no DTP fills are cleared, and show no earlier stream")
@@ -779,14 +734,11 @@ TEST(unfilled, "pixels that no DTP fills are cleared, and show no earlier stream
 	char *all;
 	int fd;
 
-	make();
 	fd = buffer_open(NAME, O_RDWR);
 	all = map_fd(fd, LENGTH);
 	memset(all, 0x77, LENGTH);
 	plan.process = &upper;
-	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
-		"create: %s", rashpa_reason());
-	s = open_as(0);
+	s = both(&plan, &p);
 	CHECK(rashpa_stream_slot(p, &st, 0) == 1 && !rashpa_stream_publish(p, &st) &&
 	      next(s, &st) == 1, "%s", rashpa_reason());
 	CHECK(!*((char *)st.data + 31 * st.line_stride) && !*(char *)st.data, "old pixels");
@@ -798,7 +750,6 @@ TEST(unfilled, "pixels that no DTP fills are cleared, and show no earlier stream
 	      strstr(rashpa_reason(), "same pixels"), "%s", rashpa_reason());
 	munmap(all, LENGTH);
 	close(fd);
-	drop();
 }
 
 TEST(payload_elsewhere, "the payload in another memory")
@@ -810,12 +761,9 @@ TEST(payload_elsewhere, "the payload in another memory")
 	char *there;
 	int fd;
 
-	make();
 	close(buffer_alloc(1 << 20, OTHER));
 	strcpy(plan.header.payload_name, OTHER);
-	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
-		"create: %s", rashpa_reason());
-	s = open_as(0);
+	s = both(&plan, &p);
 	fd = buffer_open(OTHER, O_RDONLY);
 	there = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 	while (rashpa_stream_slot(p, &st, 0) == 1) {
@@ -832,7 +780,6 @@ TEST(payload_elsewhere, "the payload in another memory")
 	rashpa_stream_close(s);
 	rashpa_stream_close(p);
 	ANSWERED(buffer_remove(OTHER), 0, NULL);
-	drop();
 }
 
 /* --- memory of a program --- */
@@ -894,17 +841,6 @@ static void own(void *arg)
 	}
 }
 
-static unsigned int open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int n = 0;
-
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 TEST(payload_of_program, "the payload in memory of a program")
 {
 	struct rashpa_stream_plan plan = plan_of(3, 2, RASHPA_STREAM_WAIT);
@@ -915,7 +851,6 @@ TEST(payload_of_program, "the payload in memory of a program")
 	char *there;
 	pid_t pid;
 
-	make();
 	owner.dmabuf = buffer_alloc(1 << 20, NULL);
 	REQUIRE(owner.listener >= 0, "listen: %s", rashpa_reason());
 	CHECK(rashpa_payload_hand(owner.listener, owner.dmabuf) == -EAGAIN, "nobody asked");
@@ -924,9 +859,7 @@ TEST(payload_of_program, "the payload in memory of a program")
 	pid = tap_fork_start(own, &owner);
 	CHECK(rashpa_payload_listen(OTHER) == -EADDRINUSE, "two owners of one name");
 	close(owner.listener);
-	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
-		"create: %s", rashpa_reason());
-	s = open_as(0);
+	s = both(&plan, &p);
 	CHECK(rashpa_stream_payload(s) == -ENODATA, "memory before there is a stream");
 	there = map_fd(owner.dmabuf, 1 << 20);
 	while (rashpa_stream_slot(p, &st, 0) == 1) {
@@ -949,7 +882,6 @@ TEST(payload_of_program, "the payload in memory of a program")
 	CHECK(rashpa_stream_create(NAME, &plan, &p) == -ECONNREFUSED, "a dead owner: %s",
 	      rashpa_reason());
 	close(owner.dmabuf);
-	drop();
 }
 
 TEST(bad_owners, "owners of memory that cannot be believed")
@@ -963,7 +895,6 @@ TEST(bad_owners, "owners of memory that cannot be believed")
 	pid_t pid;
 	int error;
 
-	make();
 	strcpy(plan.header.payload_name, OTHER);
 	owner.dmabuf = buffer_alloc(1 << 20, NULL);
 	for (enum answer a = SILENT; a <= TWO; a++) {
@@ -972,15 +903,14 @@ TEST(bad_owners, "owners of memory that cannot be believed")
 		REQUIRE(owner.listener >= 0, "in the place of a dead one: %s", rashpa_reason());
 		pid = tap_fork_start(own, &owner);
 		close(owner.listener);
-		before = open_files();
+		before = fds_open();
 		error = rashpa_stream_create(NAME, &plan, &p);
 		CHECK(error == errors[a], "owner %d: %d: %s", a, error, rashpa_reason());
-		CHECK(open_files() == before, "owner %d: %u files more", a, open_files() - before);
+		CHECK(fds_open() == before, "owner %d: %u files more", a, fds_open() - before);
 		tap_fork_kill(pid);
 	}
 	CHECK(rashpa_payload_listen("../x") == -EPROTO, "a name that is a path");
 	close(owner.dmabuf);
-	drop();
 }
 
 TEST(event_loop, "an event loop")
@@ -993,7 +923,6 @@ TEST(event_loop, "an event loop")
 	pid_t pid;
 	int got = -ETIMEDOUT;
 
-	make();
 	s = open_as(0);
 	pid = tap_fork_start(produce, &plan);
 	pollfd.fd = rashpa_stream_fd(s);
@@ -1009,7 +938,6 @@ TEST(event_loop, "an event loop")
 	      rashpa_reason());
 	tap_fork_end(pid);
 	rashpa_stream_close(s);
-	drop();
 }
 
 void setup_all(void)
@@ -1027,6 +955,8 @@ void setup(void)
 	talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (talk == MAP_FAILED)
 		tap_bail("no memory");
+	set(&talk->allowed, UINT32_MAX);
+	close(buffer_alloc(LENGTH, NAME));
 }
 
 void teardown(void)
@@ -1035,4 +965,5 @@ void teardown(void)
 
 	snprintf(path, sizeof(path), "%s/%s", folder, OTHER);
 	unlink(path);
+	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
