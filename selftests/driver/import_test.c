@@ -8,9 +8,7 @@
 
 #include "../modules/rashpa_nic.h"
 #include "foreign.h"
-#include "rig.h"
 
-#define DATA		((u64)IMAGES * IMAGE)
 #define ENOTSUPP	524	/* an errno of the kernel, without a name in user space */
 #define ERESTARTSYS	512
 
@@ -55,7 +53,7 @@ static int card_again(int card)
 
 static int peer_window(void)
 {
-	int win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
+	int win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, LIAR_LENGTH, 0);
 
 	CHECK(win >= 0, "window: %s", reason);
 	return win;
@@ -147,7 +145,7 @@ TEST(fence_of_nobody, "RESET does not wait for a fence of a window without impor
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct caller resets = { .fd = f.fd, .cmd = RASHPA_IOC_RESET, .arg = &reset };
-	int win = fpga_window(&f, RFPGA_BAR_MEMORY, 0, DATA, 0), fence;
+	int win = fpga_window(&f, RFPGA_BAR_MEMORY, 0, LIAR_LENGTH, 0), fence;
 
 	REQUIRE(win >= 0, "window: %s", reason);
 	fence = liar_fence(RASHPA_LIAR_FENCE, win, 0);
@@ -249,10 +247,7 @@ TEST(host_memory, "host memory is for any card")
 
 static struct rashpa_liar_export memory_of(uint32_t model, uint32_t kind)
 {
-	return (struct rashpa_liar_export) {
-		.model = model, .kind = kind, .error = ENODEV, .length = DATA,
-		.bdf = have_f2 ? bdf_of(&f2) : 0, .bar = have_f2 ? RFPGA_BAR_MEMORY : 0,
-	};
+	return liar_memory(model, kind, have_f2 ? &f2 : NULL);
 }
 
 static int export(uint32_t model, uint32_t kind)
@@ -268,6 +263,13 @@ static int make(int fd, uint32_t flags, struct rashpa_map_make *map)
 	*map = (struct rashpa_map_make) { HEAD(*map), .fd = fd, .out_fd = -1 };
 	map->head.flags = flags;
 	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
+}
+
+/* The same; the test ends where it fails. */
+static void made(int fd, uint32_t flags, struct rashpa_map_make *map)
+{
+	if (make(fd, flags, map))
+		tap_bail("MAP: %s", reason);
 }
 
 static int restore(int map)
@@ -324,16 +326,13 @@ TEST(not_pinned, "memory is pinned only by request")
 	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
 	struct rashpa_map_make map;
 
-	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
-		CHECK(pins(fd) == core_pins, "%u pins", pins(fd));
-		close(map.out_fd);
-	}
-	if (ANSWERED(make(fd, RASHPA_MAP_PIN, &map), 0, NULL)) {
-		CHECK(pins(fd) == 1U + core_pins, "%u pins", pins(fd));
-		close(map.out_fd);
-	}
-	liar_is_free(fd);
-	close(fd);
+	made(fd, 0, &map);
+	CHECK(pins(fd) == core_pins, "%u pins", pins(fd));
+	close(map.out_fd);
+	made(fd, RASHPA_MAP_PIN, &map);
+	CHECK(pins(fd) == 1U + core_pins, "%u pins", pins(fd));
+	close(map.out_fd);
+	liar_close(fd);
 }
 
 /* As amdgpu does: pinning moves device memory to the host. */
@@ -354,53 +353,53 @@ TEST(migrates, "memory that moves when it is pinned stays a device's")
 	}
 	ANSWERED(make(fd, RASHPA_MAP_DEVICE | RASHPA_MAP_PIN, &map), EREMOTEIO, "host");
 	liar_is_free(fd);
-	if (!ANSWERED(make(fd, 0, &map), 0, NULL))
-		return;
+	made(fd, 0, &map);
 	/* another one pins it: it moves under the first map, which follows */
-	if (ANSWERED(make(fd, RASHPA_MAP_PIN, &pinned), 0, NULL)) {
-		CHECK(is_host(pinned.out_class), "class %u", pinned.out_class);
-		if (!core_pins) {
-			becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-			CHECK(t.generation >= map.out_generation + 4 && is_host(t.map_class),
-			      "generation %llu, class %u", t.generation, t.map_class);
-		}
-		close(pinned.out_fd);
+	made(fd, RASHPA_MAP_PIN, &pinned);
+	CHECK(is_host(pinned.out_class), "class %u", pinned.out_class);
+	if (!core_pins) {
+		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
+		CHECK(t.generation >= map.out_generation + 4 && is_host(t.map_class),
+		      "generation %llu, class %u", t.generation, t.map_class);
 	}
+	close(pinned.out_fd);
 	close(map.out_fd);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
+}
+
+static void stream(const struct rig *r, u64 images)
+{
+	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), 0,
+		      r->made.out_segments, images);
+	rig_start(r, 0);
+	if (images)
+		rig_wait_stopped(r, 0);
+	else
+		CHECK(rig_wait_bytes(r, 0, 2 * IMAGE), "it does not run");
 }
 
 /* As NVIDIA's: no pages, no pinning, nothing moves. */
 TEST(pageless, "an exporter without pages and pinning")
 {
-	int fd = export(RASHPA_LIAR_STATIC, RASHPA_LIAR_HONEST);
-	char *p = map_fd(fd, DATA);
 	struct rashpa_map_make map;
-	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
+	struct lent l;
+	int fd;
 
 	rig_load(&f);
-	rig_up(&r, &f, fd, 0, 0);
-	CHECK(is_host(r.made.out_class), "class %u", r.made.out_class);
-	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, r.made.out_segments, IMAGES);
-	rig_start(&r, 0);
-	rig_wait_stopped(&r, 0);
-	CHECK(filled(p, DATA, SEED), "the data differ");
-	rig_down(&r);
-	if (ANSWERED(make(fd, RASHPA_MAP_PIN, &map), 0, NULL))
-		close(map.out_fd);
-	munmap(p, DATA);
-	liar_is_free(fd);
-	close(fd);
+	lent_up(&l, &f, export(RASHPA_LIAR_STATIC, RASHPA_LIAR_HONEST));
+	CHECK(is_host(l.rig.made.out_class), "class %u", l.rig.made.out_class);
+	stream(&l.rig, IMAGES);
+	CHECK(filled(l.memory, LIAR_LENGTH, SEED), "the data differ");
+	made(l.fd, RASHPA_MAP_PIN, &map);
+	close(map.out_fd);
+	lent_down(&l);
 	if (!have_f2)
 		return;
 	fd = export(RASHPA_LIAR_STATIC, RASHPA_LIAR_BAR);
-	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
-		CHECK(is_peer(map.out_class), "class %u", map.out_class);
-		close(map.out_fd);
-	}
-	liar_is_free(fd);
-	close(fd);
+	made(fd, RASHPA_MAP_DEVICE, &map);
+	CHECK(is_peer(map.out_class), "class %u", map.out_class);
+	close(map.out_fd);
+	liar_close(fd);
 }
 
 /* As VFIO does: only for importers that can be notified. */
@@ -415,18 +414,16 @@ TEST(demanding, "an exporter that serves only importers it can stop")
 	card = new_card();
 	CHECK(import(card, fd, RASHPA_NIC_STATIC) == -EOPNOTSUPP, "it demands nothing");
 	close(card);
-	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
-		/* revoked while its function is reset, and there again after that */
-		liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
-		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
-		CHECK(!t.count, "%u segments", t.count);
-		liar_tell(RASHPA_LIAR_ALLOW, fd, RASHPA_LIAR_BAR);
-		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-		CHECK(is_peer(t.map_class), "class %u", t.map_class);
-		close(map.out_fd);
-	}
-	liar_is_free(fd);
-	close(fd);
+	made(fd, RASHPA_MAP_DEVICE, &map);
+	/* revoked while its function is reset, and there again after that */
+	liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
+	becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
+	CHECK(!t.count, "%u segments", t.count);
+	liar_tell(RASHPA_LIAR_ALLOW, fd, RASHPA_LIAR_BAR);
+	becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
+	CHECK(is_peer(t.map_class), "class %u", t.map_class);
+	close(map.out_fd);
+	liar_close(fd);
 }
 
 /* As on Grace: memory of a device, although it has pages. */
@@ -441,12 +438,10 @@ TEST(coherent, "coherent memory of a device is a device's")
 		return;
 	}
 	REQUIRE(arg.out_fd >= 0, "EXPORT: %s", strerror(errno));
-	if (ANSWERED(make(arg.out_fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
-		CHECK(is_host(map.out_class), "class %u", map.out_class);
-		close(map.out_fd);
-	}
-	liar_is_free(arg.out_fd);
-	close(arg.out_fd);
+	made(arg.out_fd, RASHPA_MAP_DEVICE, &map);
+	CHECK(is_host(map.out_class), "class %u", map.out_class);
+	close(map.out_fd);
+	liar_close(arg.out_fd);
 }
 
 TEST(errors, "errors of exporters become errnos of user space")
@@ -477,8 +472,7 @@ TEST(errors, "errors of exporters become errnos of user space")
 		tap_note("error %u", rows[i].error);
 		if (!ANSWERED(make(fd, rows[i].flags, &map), rows[i].err, rows[i].says))
 			close(map.out_fd);
-		liar_is_free(fd);
-		close(fd);
+		liar_close(fd);
 	}
 }
 
@@ -490,55 +484,14 @@ TEST(errors_restore, "errors of exporters become errnos of user space in RESTORE
 
 	arg.error = ENOTSUPP;
 	fd = liar_export(&arg);
-	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
-		liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
-		ANSWERED(restore(map.out_fd), EOPNOTSUPP, "not support");
-		close(map.out_fd);
-	}
-	liar_is_free(fd);
-	close(fd);
+	made(fd, 0, &map);
+	liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
+	ANSWERED(restore(map.out_fd), EOPNOTSUPP, "not support");
+	close(map.out_fd);
+	liar_close(fd);
 }
 
 /* ------------------------------------------------- memory that moves ---- */
-
-struct lent {
-	int fd;
-	char *memory;
-	struct rig rig;
-};
-
-static bool lent_up(struct lent *l)
-{
-	*l = (struct lent) { .fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST),
-			     .rig = { .window = -1, .channel = -1, .buffer = -1, .map = -1 } };
-	if (l->fd < 0)
-		return false;
-	l->memory = map_fd(l->fd, DATA);
-	rig_load(&f);
-	rig_up(&l->rig, &f, l->fd, 0, 0);
-	fcntl(l->rig.map, F_SETFL, O_NONBLOCK);
-	return true;
-}
-
-static void lent_down(struct lent *l)
-{
-	rig_down(&l->rig);
-	if (l->memory)
-		munmap(l->memory, DATA);
-	liar_is_free(l->fd);
-	close(l->fd);
-}
-
-static void stream(const struct rig *r, u64 images)
-{
-	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), 0,
-		      r->made.out_segments, images);
-	rig_start(r, 0);
-	if (images)
-		rig_wait_stopped(r, 0);
-	else
-		CHECK(rig_wait_bytes(r, 0, 2 * IMAGE), "it does not run");
-}
 
 /*
  * It moves under a running stream. The driver stops the function, clears the entry, notifies the
@@ -550,23 +503,23 @@ TEST(moves, "memory that has moved is mapped again without a call")
 	struct lent l;
 	int i;
 
-	if (lent_up(&l)) {
-		for (i = 0; i < 3 && tap_ok(); i++) {
-			u64 before = i ? t.generation : l.rig.made.out_generation;
+	rig_load(&f);
+	lent_up(&l, &f, export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST));
+	for (i = 0; i < 3 && tap_ok(); i++) {
+		u64 before = i ? t.generation : l.rig.made.out_generation;
 
-			stream(&l.rig, 0);
-			liar_tell(RASHPA_LIAR_MOVE, l.fd, RASHPA_LIAR_HONEST);
-			rig_is_idle(l.rig.regs, 0);
-			rig_entries_clear(l.rig.regs, 1);
-			becomes(l.rig.map, RASHPA_MAP_STATE_VALID, &t);
-			CHECK(t.generation >= before + 4, "generation %llu after %llu",
-			      t.generation, before);
-			rig_entries_clear(l.rig.regs, 1);
-			memset(l.memory, 0, DATA);
-			ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
-			stream(&l.rig, IMAGES);
-			CHECK(filled(l.memory, DATA, SEED), "the data differ");
-		}
+		stream(&l.rig, 0);
+		liar_tell(RASHPA_LIAR_MOVE, l.fd, RASHPA_LIAR_HONEST);
+		rig_is_idle(l.rig.regs, 0);
+		rig_entries_clear(l.rig.regs, 1);
+		becomes(l.rig.map, RASHPA_MAP_STATE_VALID, &t);
+		CHECK(t.generation >= before + 4, "generation %llu after %llu",
+		      t.generation, before);
+		rig_entries_clear(l.rig.regs, 1);
+		memset(l.memory, 0, LIAR_LENGTH);
+		ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
+		stream(&l.rig, IMAGES);
+		CHECK(filled(l.memory, LIAR_LENGTH, SEED), "the data differ");
 	}
 	lent_down(&l);
 }
@@ -579,16 +532,14 @@ TEST(moves_often, "memory that moves all the time")
 	struct rashpa_map_make map;
 	struct rashpa_table t;
 
-	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
-		for (i = 0; i < 3; i++) {
-			liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-			becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-		}
-		CHECK(now_ns() - begin >= 3 * second, "%llu ns", (now_ns() - begin));
-		close(map.out_fd);
+	made(fd, 0, &map);
+	for (i = 0; i < 3; i++) {
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 	}
-	liar_is_free(fd);
-	close(fd);
+	CHECK(now_ns() - begin >= 3 * second, "%llu ns", (now_ns() - begin));
+	close(map.out_fd);
+	liar_close(fd);
 }
 
 /* Device memory that goes to the host and back, as a GPU's under pressure. */
@@ -600,29 +551,26 @@ TEST(moves_elsewhere, "memory that moves to the host and back")
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_BAR);
-	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
-		CHECK(is_peer(map.out_class), "class %u", map.out_class);
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-		CHECK(is_host(t.map_class), "class %u", t.map_class);
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
-		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-		CHECK(is_peer(t.map_class), "class %u", t.map_class);
-		close(map.out_fd);
-	}
+	made(fd, 0, &map);
+	CHECK(is_peer(map.out_class), "class %u", map.out_class);
+	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+	becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
+	CHECK(is_host(t.map_class), "class %u", t.map_class);
+	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
+	becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
+	CHECK(is_peer(t.map_class), "class %u", t.map_class);
+	close(map.out_fd);
 	/* a map of device memory only does not come back to the host */
-	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		ANSWERED(restore(map.out_fd), EREMOTEIO, "host");
-		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
-		CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it has come back");
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
-		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-		CHECK(is_peer(t.map_class), "class %u", t.map_class);
-		close(map.out_fd);
-	}
-	liar_is_free(fd);
-	close(fd);
+	made(fd, RASHPA_MAP_DEVICE, &map);
+	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+	ANSWERED(restore(map.out_fd), EREMOTEIO, "host");
+	becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
+	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it has come back");
+	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
+	becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
+	CHECK(is_peer(t.map_class), "class %u", t.map_class);
+	close(map.out_fd);
+	liar_close(fd);
 }
 
 /* The exporter reports the move, and a fence that the data are still on their way. */
@@ -632,19 +580,17 @@ TEST(moves_slowly, "memory is not mapped before its move has ended")
 	struct rashpa_table t;
 	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), fence;
 
-	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
-		fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
-		others_come_back(&f);
-		CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it came back before its data");
-		liar_arrive(fence);
-		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-		close(fence);
-		close(map.out_fd);
-	}
-	liar_is_free(fd);
-	close(fd);
+	made(fd, 0, &map);
+	fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+	becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
+	others_come_back(&f);
+	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it came back before its data");
+	liar_arrive(fence);
+	becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
+	close(fence);
+	close(map.out_fd);
+	liar_close(fd);
 }
 
 /* A map that waits to be restored ends with its file, and with its function. */
@@ -655,23 +601,21 @@ TEST(closed_while_moving, "a map of moving memory is closed, and its function un
 
 	fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
 	close(fence);
-	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
-		fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		close(map.out_fd);
-		liar_is_free(fd);
-		close(fence);
-	}
-	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
-		fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		CHECK(!fpga_unbind(&f), "unbind");
-		liar_is_free(fd);
-		close(fence);
-		ANSWERED(restore(map.out_fd), ENODEV, f.name);
-		close(map.out_fd);
-		fpga_again(&f);
-	}
+	made(fd, 0, &map);
+	fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+	close(map.out_fd);
+	liar_is_free(fd);
+	close(fence);
+	made(fd, 0, &map);
+	fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+	CHECK(!fpga_unbind(&f), "unbind");
+	liar_is_free(fd);
+	close(fence);
+	ANSWERED(restore(map.out_fd), ENODEV, f.name);
+	close(map.out_fd);
+	fpga_again(&f);
 	close(fd);
 }
 
@@ -691,25 +635,23 @@ TEST(moves_unstoppable, "a function that cannot be stopped goes on only after RE
 	struct rashpa_table t;
 
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
-	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
-		CHECK(is_master(), "bus mastering is off");
-		/* addresses that were never seen need no stop */
-		munmap(mmap(NULL, map.out_table_size, PROT_READ, MAP_SHARED, map.out_fd, 0),
-		       map.out_table_size);
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
-		if (have_f2)
-			others_come_back(&f2);
-		CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it came back without a call");
-		CHECK(!is_master(), "bus mastering is on");
-		ANSWERED(restore(map.out_fd), 0, NULL);
-		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-		CHECK(is_master(), "bus mastering is off");
-		close(map.out_fd);
-	}
+	made(fd, 0, &map);
+	CHECK(is_master(), "bus mastering is off");
+	/* addresses that were never seen need no stop */
+	munmap(mmap(NULL, map.out_table_size, PROT_READ, MAP_SHARED, map.out_fd, 0),
+	       map.out_table_size);
+	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+	becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
+	if (have_f2)
+		others_come_back(&f2);
+	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it came back without a call");
+	CHECK(!is_master(), "bus mastering is on");
+	ANSWERED(restore(map.out_fd), 0, NULL);
+	becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
+	CHECK(is_master(), "bus mastering is off");
+	close(map.out_fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 TEST(slow_exporter, "a slow exporter holds up neither its function nor its memory")
@@ -723,8 +665,8 @@ TEST(slow_exporter, "a slow exporter holds up neither its function nor its memor
 	if (CHECK(caller_waits(&c, "dma_fence"), "MAP does not wait")) {
 		ANSWERED(fpga_info(&f, &info), 0, NULL);
 		CHECK(!atomic_load(&c.done), "DEVICE_INFO has waited for it");
-		if (ANSWERED(make(buffer, 0, &other), 0, NULL))
-			close(other.out_fd);
+		made(buffer, 0, &other);
+		close(other.out_fd);
 		CHECK(!atomic_load(&c.done), "another map has waited for it");
 		liar_tell(RASHPA_LIAR_COUNT, fd, 0);
 		CHECK(!atomic_load(&c.done), "its exporter has waited for it");
@@ -733,8 +675,7 @@ TEST(slow_exporter, "a slow exporter holds up neither its function nor its memor
 	ANSWERED(caller_ends(&c), 0, NULL);
 	close(map.out_fd);
 	close(fence);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 	close(buffer);
 }
 
@@ -752,10 +693,9 @@ TEST(low, "memory below 4 GiB is within reach of 32 bits, above it is not")
 	low = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_LOW);
 	high = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
-	if (ANSWERED(make(low, 0, &map), 0, NULL)) {
-		CHECK(is_host(map.out_class), "class %u", map.out_class);
-		close(map.out_fd);
-	}
+	made(low, 0, &map);
+	CHECK(is_host(map.out_class), "class %u", map.out_class);
+	close(map.out_fd);
 	ANSWERED(make(high, 0, &map), EOVERFLOW, "32 bits|IOMMU");
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 	liar_is_free(low);
@@ -769,10 +709,10 @@ TEST(ids, "each map has another id")
 	struct rashpa_map_make first, second;
 	int fd = buffer_alloc(MIB, NULL);
 
-	if (ANSWERED(make(fd, 0, &first), 0, NULL))
-		close(first.out_fd);
-	if (ANSWERED(make(fd, 0, &second), 0, NULL))
-		close(second.out_fd);
+	made(fd, 0, &first);
+	close(first.out_fd);
+	made(fd, 0, &second);
+	close(second.out_fd);
 	CHECK(first.out_id && second.out_id && first.out_id != second.out_id, "%u, then %u",
 	      first.out_id, second.out_id);
 	close(fd);

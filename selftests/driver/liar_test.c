@@ -12,9 +12,6 @@
 #include <signal.h>
 
 #include "foreign.h"
-#include "rig.h"
-
-#define DATA	((u64)IMAGES * IMAGE)
 
 #define REVOKE_ROUNDS	tap_times(40, 300)	/* enough to meet in every step */
 #define STREAM_ROUNDS	tap_times(12, 60)	/* some end in a reset, after half a second */
@@ -29,10 +26,7 @@ static char *regs;	/* of f: BAR 0, mapped while @window is open */
 
 static struct rashpa_liar_export lie(uint32_t kind)
 {
-	return (struct rashpa_liar_export) {
-		.kind = kind, .error = ENODEV, .length = DATA,
-		.bdf = bdf2, .bar = bdf2 ? RFPGA_BAR_MEMORY : 0,
-	};
+	return liar_memory(RASHPA_LIAR_MOVABLE, kind, have_f2 ? &f2 : NULL);
 }
 
 static int export_kind(uint32_t kind)
@@ -65,6 +59,13 @@ static struct rashpa_map_make default_map(int fd)
 static int make(struct rashpa_map_make *map)
 {
 	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
+}
+
+/* The test ends where it fails. */
+static void made(struct rashpa_map_make *map)
+{
+	if (make(map))
+		tap_bail("MAP: %s", reason);
 }
 
 static int restore(int map, struct rashpa_restore *r)
@@ -176,39 +177,6 @@ static void stream_runs(const struct rig *rig, uint32_t entries)
 	CHECK(rig_wait_bytes(rig, 0, 2 * IMAGE), "it does not run");
 }
 
-/**
- * struct lent - an exporter's memory, mapped and programmed
- * @fd: the dma-buf
- * @memory: its host memory
- * @rig: board and map that stream into it
- */
-struct lent {
-	int fd;
-	char *memory;
-	struct rig rig;
-};
-
-static void lent_down(struct lent *l)
-{
-	rig_down(&l->rig);
-	if (l->memory)
-		munmap(l->memory, DATA);
-	if (l->fd >= 0)
-		close(l->fd);
-}
-
-static bool lent_up(struct lent *l, uint32_t kind)
-{
-	*l = (struct lent) { .fd = export_kind(kind),
-			     .rig = { .window = -1, .channel = -1, .buffer = -1, .map = -1 } };
-	if (l->fd < 0)
-		return false;
-	l->memory = map_fd(l->fd, DATA);
-	rig_up(&l->rig, &f, l->fd, 0, 0);
-	fcntl(l->rig.map, F_SETFL, O_NONBLOCK);
-	return true;
-}
-
 /* ------------------------------------------- bare addresses of a BAR ---- */
 
 /* Check a map of the second function's on-board memory. */
@@ -241,20 +209,19 @@ TEST(bar, "the bare address of a BAR: mapped by the driver, and data arrive")
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	fd = liar_export(&arg);
-	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, RASHPA_CACHE_UC);
-	p = map_fd(win, DATA);
-	memset(p, 0, DATA);
+	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, LIAR_LENGTH, RASHPA_CACHE_UC);
+	p = map_fd(win, LIAR_LENGTH);
+	memset(p, 0, LIAR_LENGTH);
 	rig_up(&rig, &f, fd, 0, 0);
 	is_peer(&rig.made, arg.out_bar_address);
 	/* not read back: an IOMMU lets a map to memory be written only */
 	if (stream_mode(&rig, RFPGA_MODE_FREERUN, rig.made.out_segments))
-		CHECK(filled(p, DATA, SEED), "the data did not arrive");
+		CHECK(filled(p, LIAR_LENGTH, SEED), "the data did not arrive");
 	rig_is_idle(regs, 0);
 	rig_down(&rig);
-	munmap(p, DATA);
+	munmap(p, LIAR_LENGTH);
 	close(win);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 /* A part of it: the offset must not be lost on the way. */
@@ -272,18 +239,15 @@ TEST(bar_part, "a part of a bare BAR is that part")
 	map.length = PAGE;
 	rest.offset = 4 * PAGE;
 	rest.max_segment = 2 * PAGE;
-	if (ANSWERED(make(&map), 0, NULL)) {
-		is_peer(&map, arg.out_bar_address + 3 * PAGE);
-		close(map.out_fd);
-	}
-	if (ANSWERED(make(&rest), 0, NULL)) {
-		is_peer(&rest, arg.out_bar_address + 4 * PAGE);
-		CHECK(rest.out_segments == (DATA - 4 * PAGE) / (2 * PAGE), "%u segments",
-		      rest.out_segments);
-		close(rest.out_fd);
-	}
-	liar_is_free(fd);
-	close(fd);
+	made(&map);
+	is_peer(&map, arg.out_bar_address + 3 * PAGE);
+	close(map.out_fd);
+	made(&rest);
+	is_peer(&rest, arg.out_bar_address + 4 * PAGE);
+	CHECK(rest.out_segments == (LIAR_LENGTH - 4 * PAGE) / (2 * PAGE), "%u segments",
+	      rest.out_segments);
+	close(rest.out_fd);
+	liar_close(fd);
 }
 
 TEST(bar_denied, "a bare BAR behind a bridge that is denied is refused")
@@ -294,7 +258,7 @@ TEST(bar_denied, "a bare BAR behind a bridge that is denied is refused")
 	SKIP_IF(!have_f2, "only one software FPGA");
 	fd = export_kind(RASHPA_LIAR_BAR);
 	map = default_map(fd);
-	REQUIRE(!make(&map), "MAP: %s", reason);
+	made(&map);
 	close(map.out_fd);
 	p2p_bridge("deny");
 	map = default_map(fd);
@@ -305,8 +269,7 @@ TEST(bar_denied, "a bare BAR behind a bridge that is denied is refused")
 		ANSWERED(err, ENXIO, "host bridge|p2p_bridge");
 	if (!err)
 		close(map.out_fd);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 TEST(own_bar, "the importer's own BAR is refused")
@@ -321,8 +284,7 @@ TEST(own_bar, "the importer's own BAR is refused")
 	map = default_map(fd);
 	if (!ANSWERED(make(&map), ENXIO, f.name))
 		close(map.out_fd);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 /* -------------------------------------------------- device or host? ----- */
@@ -335,8 +297,7 @@ TEST(device_flag, "host memory is not taken for a device's")
 	map.head.flags = RASHPA_MAP_DEVICE;
 	if (!ANSWERED(make(&map), EREMOTEIO, "host"))
 		close(map.out_fd);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 	map.fd = buffer;
 	if (!ANSWERED(make(&map), EREMOTEIO, "host"))
 		close(map.out_fd);
@@ -344,8 +305,8 @@ TEST(device_flag, "host memory is not taken for a device's")
 	if (!have_f2)
 		return;
 	fd = map.fd = export_kind(RASHPA_LIAR_BAR);
-	if (ANSWERED(make(&map), 0, NULL))
-		close(map.out_fd);
+	made(&map);
+	close(map.out_fd);
 	close(fd);
 }
 
@@ -353,35 +314,33 @@ TEST(honest, "an honest exporter's memory takes data")
 {
 	struct lent l;
 
-	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
-		CHECK(l.rig.made.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST) &&
-		      !l.rig.made.out_flags && !l.rig.made.out_peer &&
-		      l.rig.made.out_peer_bar == -1, "class %u, flags 0x%x, peer 0x%llx",
-		      l.rig.made.out_class, l.rig.made.out_flags, l.rig.made.out_peer);
-		CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
-		if (stream_once(&l.rig, 1))
-			CHECK(filled(l.memory, DATA, SEED), "the data differ");
-		rig_is_idle(regs, 0);
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
+	CHECK(l.rig.made.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST) &&
+	      !l.rig.made.out_flags && !l.rig.made.out_peer &&
+	      l.rig.made.out_peer_bar == -1, "class %u, flags 0x%x, peer 0x%llx",
+	      l.rig.made.out_class, l.rig.made.out_flags, l.rig.made.out_peer);
+	CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
+	if (stream_once(&l.rig, 1))
+		CHECK(filled(l.memory, LIAR_LENGTH, SEED), "the data differ");
+	rig_is_idle(regs, 0);
 	lent_down(&l);
 }
 
 /* Pages in reverse order: one segment each, and data where they belong. */
 TEST(scattered, "pages in any order take data")
 {
-	const uint32_t pages = DATA / PAGE;
+	const uint32_t pages = LIAR_LENGTH / PAGE;
 	struct lent l;
 	uint32_t i;
 
-	if (lent_up(&l, RASHPA_LIAR_SCATTERED)) {
-		CHECK(l.rig.made.out_segments == pages, "%u segments", l.rig.made.out_segments);
-		stream_once(&l.rig, l.rig.made.out_segments);
-		for (i = 0; i < pages; i++)
-			if (!CHECK(filled(l.memory + (pages - 1 - i) * PAGE, PAGE, SEED +
-					  i * PAGE / sizeof(u64)), "page %u differs", i))
-				break;
-		rig_is_idle(regs, 0);
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_SCATTERED));
+	CHECK(l.rig.made.out_segments == pages, "%u segments", l.rig.made.out_segments);
+	stream_once(&l.rig, l.rig.made.out_segments);
+	for (i = 0; i < pages; i++)
+		if (!CHECK(filled(l.memory + (pages - 1 - i) * PAGE, PAGE, SEED +
+				  i * PAGE / sizeof(u64)), "page %u differs", i))
+			break;
+	rig_is_idle(regs, 0);
 	lent_down(&l);
 }
 
@@ -390,12 +349,11 @@ TEST(empty, "entries of no bytes do no harm")
 {
 	struct lent l;
 
-	if (lent_up(&l, RASHPA_LIAR_EMPTY)) {
-		CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
-		if (stream_once(&l.rig, l.rig.made.out_segments))
-			CHECK(filled(l.memory, DATA, SEED), "the data differ");
-		rig_is_idle(regs, 0);
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_EMPTY));
+	CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
+	if (stream_once(&l.rig, l.rig.made.out_segments))
+		CHECK(filled(l.memory, LIAR_LENGTH, SEED), "the data differ");
+	rig_is_idle(regs, 0);
 	lent_down(&l);
 }
 
@@ -489,9 +447,9 @@ static u64 address_of(enum where where)
 	case HOLE:
 		return hole;
 	case WRAP:
-		return -(DATA / 2);
+		return -(LIAR_LENGTH / 2);
 	case LAST:
-		return -DATA;
+		return -LIAR_LENGTH;
 	case INTERRUPT:
 		return 0xfee00000;
 	case RAM_END:
@@ -550,8 +508,7 @@ static void map_lie(const struct lie_row *row)
 		close(map.out_fd);
 	else
 		CHECK(map.out_fd == -7, "out_fd was written on failure");
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 /* a row with a mask sets a profile, which windows and maps would prevent */
@@ -583,7 +540,7 @@ TEST_EACH_IF(restored_lie, lies, !row->dma_bits, "%s: refused by RESTORE")
 	arg.kind = RASHPA_LIAR_HONEST;
 	fd = liar_export(&arg);
 	map = default_map(fd);
-	REQUIRE(!make(&map), "MAP: %s", reason);
+	made(&map);
 	before = map.out_generation;
 	take_back(fd);
 	is_revoked(map.out_fd, before);
@@ -596,8 +553,7 @@ TEST_EACH_IF(restored_lie, lies, !row->dma_bits, "%s: refused by RESTORE")
 	if (ANSWERED(restore(map.out_fd, &r), 0, NULL))
 		is_valid(map.out_fd, &r, before + 2);
 	close(map.out_fd);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 /* ---------------------------------------------------------- revoking ---- */
@@ -608,8 +564,7 @@ TEST(revoke_running, "memory that is taken back in use: stopped, cleared, notifi
 	u64 before;
 	struct lent l;
 
-	if (!lent_up(&l, RASHPA_LIAR_HONEST))
-		goto out;
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
 	before = l.rig.made.out_generation;
 	stream_runs(&l.rig, 1);
 	take_back(l.fd);
@@ -617,24 +572,22 @@ TEST(revoke_running, "memory that is taken back in use: stopped, cleared, notifi
 	rig_entries_clear(regs, 1);
 	is_revoked(l.rig.map, before);
 	/* the memory is the exporter's again */
-	memset(l.memory, 0, DATA);
+	memset(l.memory, 0, LIAR_LENGTH);
 	rig_is_idle(regs, 0);
-	CHECK(all_zero(l.memory, DATA), "the FPGA still writes");
+	CHECK(all_zero(l.memory, LIAR_LENGTH), "the FPGA still writes");
 
 	ANSWERED(restore(l.rig.map, &res), ENODEV, "exporter");
 	CHECK(!wait_fd(l.rig.map, POLLIN, 0), "a refused RESTORE makes news");
 	ANSWERED(fpga_program(l.rig.map, 0, NULL), ESTALE, "revoked");
 	allow(l.fd, RASHPA_LIAR_HONEST);
-	if (!ANSWERED(restore(l.rig.map, &res), 0, NULL))
-		goto out;
+	REQUIRE(ANSWERED(restore(l.rig.map, &res), 0, NULL), "RESTORE");
 	is_valid(l.rig.map, &res, before);
 	CHECK(res.out_class == l.rig.made.out_class, "class %u", res.out_class);
 	rig_entries_clear(regs, 1);
 	ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
 	if (stream_once(&l.rig, 1))
-		CHECK(filled(l.memory, DATA, SEED), "the data differ");
+		CHECK(filled(l.memory, LIAR_LENGTH, SEED), "the data differ");
 	rig_is_idle(regs, 0);
-out:
 	lent_down(&l);
 }
 
@@ -644,20 +597,19 @@ TEST(restore_valid, "RESTORE of a valid map does nothing")
 	u64 address;
 	struct lent l;
 
-	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
-		address = reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR);
-		stream_runs(&l.rig, 1);
-		ANSWERED(restore(l.rig.map, &res), 0, NULL);
-		CHECK(res.out_generation == l.rig.made.out_generation &&
-		      res.out_class == l.rig.made.out_class &&
-		      res.out_segments == l.rig.made.out_segments, "generation %llu, class %u",
-		      res.out_generation, res.out_class);
-		CHECK(!wait_fd(l.rig.map, POLLIN, 0), "it reports a change");
-		CHECK(address && reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR) == address,
-		      "the entry has changed");
-		CHECK(reg32(rig_dtp(&l.rig, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING,
-		      "the stream was stopped");
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
+	address = reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR);
+	stream_runs(&l.rig, 1);
+	ANSWERED(restore(l.rig.map, &res), 0, NULL);
+	CHECK(res.out_generation == l.rig.made.out_generation &&
+	      res.out_class == l.rig.made.out_class &&
+	      res.out_segments == l.rig.made.out_segments, "generation %llu, class %u",
+	      res.out_generation, res.out_class);
+	CHECK(!wait_fd(l.rig.map, POLLIN, 0), "it reports a change");
+	CHECK(address && reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR) == address,
+	      "the entry has changed");
+	CHECK(reg32(rig_dtp(&l.rig, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING,
+	      "the stream was stopped");
 	lent_down(&l);
 }
 
@@ -666,18 +618,17 @@ TEST(restore_more, "RESTORE of more segments than there were is refused")
 	struct rashpa_restore res;
 	struct lent l;
 
-	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
-		take_back(l.fd);
-		is_revoked(l.rig.map, l.rig.made.out_generation);
-		allow(l.fd, RASHPA_LIAR_SCATTERED);
-		ANSWERED(restore(l.rig.map, &res), E2BIG, "128|segments");
-		CHECK(!liar_tell(RASHPA_LIAR_COUNT, l.fd, 0).out_mapped,
-		      "it is mapped all the same");
-		ANSWERED(fpga_program(l.rig.map, 0, NULL), ESTALE, "revoked");
-		allow(l.fd, RASHPA_LIAR_HONEST);
-		ANSWERED(restore(l.rig.map, &res), 0, NULL);
-		is_valid(l.rig.map, &res, l.rig.made.out_generation);
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
+	take_back(l.fd);
+	is_revoked(l.rig.map, l.rig.made.out_generation);
+	allow(l.fd, RASHPA_LIAR_SCATTERED);
+	ANSWERED(restore(l.rig.map, &res), E2BIG, "128|segments");
+	CHECK(!liar_tell(RASHPA_LIAR_COUNT, l.fd, 0).out_mapped,
+	      "it is mapped all the same");
+	ANSWERED(fpga_program(l.rig.map, 0, NULL), ESTALE, "revoked");
+	allow(l.fd, RASHPA_LIAR_HONEST);
+	ANSWERED(restore(l.rig.map, &res), 0, NULL);
+	is_valid(l.rig.map, &res, l.rig.made.out_generation);
 	lent_down(&l);
 }
 
@@ -686,18 +637,17 @@ TEST(restore_fewer, "RESTORE of fewer segments works")
 	struct rashpa_restore res;
 	struct lent l;
 
-	if (lent_up(&l, RASHPA_LIAR_SCATTERED)) {
-		take_back(l.fd);
-		rig_entries_clear(regs, DATA / PAGE);
-		is_revoked(l.rig.map, l.rig.made.out_generation);
-		allow(l.fd, RASHPA_LIAR_HONEST);
-		ANSWERED(restore(l.rig.map, &res), 0, NULL);
-		is_valid(l.rig.map, &res, l.rig.made.out_generation);
-		CHECK(res.out_segments == 1, "%u segments", res.out_segments);
-		ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
-		if (stream_once(&l.rig, 1))
-			CHECK(filled(l.memory, DATA, SEED), "the data differ");
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_SCATTERED));
+	take_back(l.fd);
+	rig_entries_clear(regs, LIAR_LENGTH / PAGE);
+	is_revoked(l.rig.map, l.rig.made.out_generation);
+	allow(l.fd, RASHPA_LIAR_HONEST);
+	ANSWERED(restore(l.rig.map, &res), 0, NULL);
+	is_valid(l.rig.map, &res, l.rig.made.out_generation);
+	CHECK(res.out_segments == 1, "%u segments", res.out_segments);
+	ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
+	if (stream_once(&l.rig, 1))
+		CHECK(filled(l.memory, LIAR_LENGTH, SEED), "the data differ");
 	lent_down(&l);
 }
 
@@ -708,21 +658,20 @@ TEST(restore_elsewhere, "RESTORE reports that the memory is elsewhere")
 	struct lent l;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
-	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
-		take_back(l.fd);
-		is_revoked(l.rig.map, l.rig.made.out_generation);
-		allow(l.fd, RASHPA_LIAR_BAR);
-		ANSWERED(restore(l.rig.map, &res), 0, NULL);
-		is_valid(l.rig.map, &res, l.rig.made.out_generation);
-		CHECK(res.out_class == RASHPA_CLASS_BRIDGE ||
-		      (!iommu && res.out_class == RASHPA_CLASS_PEER), "class %u",
-		      res.out_class);
-		take_back(l.fd);
-		is_revoked(l.rig.map, res.out_generation);
-		allow(l.fd, RASHPA_LIAR_HONEST);
-		ANSWERED(restore(l.rig.map, &res), 0, NULL);
-		CHECK(res.out_class == l.rig.made.out_class, "class %u", res.out_class);
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
+	take_back(l.fd);
+	is_revoked(l.rig.map, l.rig.made.out_generation);
+	allow(l.fd, RASHPA_LIAR_BAR);
+	ANSWERED(restore(l.rig.map, &res), 0, NULL);
+	is_valid(l.rig.map, &res, l.rig.made.out_generation);
+	CHECK(res.out_class == RASHPA_CLASS_BRIDGE ||
+	      (!iommu && res.out_class == RASHPA_CLASS_PEER), "class %u",
+	      res.out_class);
+	take_back(l.fd);
+	is_revoked(l.rig.map, res.out_generation);
+	allow(l.fd, RASHPA_LIAR_HONEST);
+	ANSWERED(restore(l.rig.map, &res), 0, NULL);
+	CHECK(res.out_class == l.rig.made.out_class, "class %u", res.out_class);
 	lent_down(&l);
 }
 
@@ -736,16 +685,14 @@ TEST(restore_device, "RESTORE does not take host memory for a device's")
 	fd = export_kind(RASHPA_LIAR_BAR);
 	map = default_map(fd);
 	map.head.flags = RASHPA_MAP_DEVICE;
-	if (ANSWERED(make(&map), 0, NULL)) {
-		take_back(fd);
-		allow(fd, RASHPA_LIAR_HONEST);
-		ANSWERED(restore(map.out_fd, &res), EREMOTEIO, "host");
-		allow(fd, RASHPA_LIAR_BAR);
-		ANSWERED(restore(map.out_fd, &res), 0, NULL);
-		close(map.out_fd);
-	}
-	liar_is_free(fd);
-	close(fd);
+	made(&map);
+	take_back(fd);
+	allow(fd, RASHPA_LIAR_HONEST);
+	ANSWERED(restore(map.out_fd, &res), EREMOTEIO, "host");
+	allow(fd, RASHPA_LIAR_BAR);
+	ANSWERED(restore(map.out_fd, &res), 0, NULL);
+	close(map.out_fd);
+	liar_close(fd);
 }
 
 TEST(map_revoked, "memory that was taken back is not mapped")
@@ -755,8 +702,7 @@ TEST(map_revoked, "memory that was taken back is not mapped")
 
 	take_back(fd);
 	ANSWERED(make(&map), ENODEV, "exporter");
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 /* Maps of one memory end together; other streams may stop, but their maps stay valid. */
@@ -784,8 +730,7 @@ TEST(revoke_several, "only the maps of that memory are revoked")
 	close(a.out_fd);
 	close(b.out_fd);
 	close(other.out_fd);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 	close(fd2);
 }
 
@@ -796,10 +741,7 @@ TEST(unbind_revoked, "unbinding while the memory is taken back")
 	struct lent l;
 	int err;
 
-	if (!lent_up(&l, RASHPA_LIAR_HONEST)) {
-		lent_down(&l);
-		return;
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
 	take_back(l.fd);
 	err = fpga_unbind(&f);
 	CHECK(!err, "unbind: %s", strerror(-err));
@@ -820,8 +762,7 @@ static void stream_for_ever(void *arg)
 	struct lent l;
 
 	(void)arg;
-	if (!lent_up(&l, RASHPA_LIAR_SCATTERED))
-		return;
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_SCATTERED));
 	stream_runs(&l.rig, l.rig.made.out_segments);
 	if (tap_ok())
 		tap_fork_hold();
@@ -834,7 +775,7 @@ TEST(kill_running, "killing a process that streams into foreign memory stops the
 	for (i = 0; i < 10 && tap_ok(); i++) {
 		tap_fork_kill(tap_fork_held(stream_for_ever, NULL));
 		rig_is_idle(regs, 0);
-		rig_entries_clear(regs, DATA / PAGE);
+		rig_entries_clear(regs, LIAR_LENGTH / PAGE);
 	}
 }
 
@@ -941,9 +882,9 @@ static void works(struct lent *l)
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	ANSWERED(restore(l->rig.map, &res), 0, NULL);
 	ANSWERED(fpga_program(l->rig.map, 0, NULL), 0, NULL);
-	memset(l->memory, 0, DATA);
+	memset(l->memory, 0, LIAR_LENGTH);
 	if (stream_once(&l->rig, 1))
-		CHECK(filled(l->memory, DATA, SEED), "the data differ");
+		CHECK(filled(l->memory, LIAR_LENGTH, SEED), "the data differ");
 	rig_is_idle(regs, 0);
 }
 
@@ -954,17 +895,16 @@ TEST(revoke_race, "taking memory back against RESTORE and PROGRAM")
 	pthread_t thread;
 	struct lent l;
 
-	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
-		revoker.fd = l.fd;
-		revoker_start(&revoker, &thread);
-		while (has_rounds(&revoker) && use_once(&l.rig, &used))
-			tried(&revoker);
-		revoker_join(&revoker, thread);
-		tap_note("%u rounds, programmed %u times in %u tries", revoker.rounds, used,
-			 revoker.tries);
-		CHECK(used, "it was never programmed");
-		works(&l);
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
+	revoker.fd = l.fd;
+	revoker_start(&revoker, &thread);
+	while (has_rounds(&revoker) && use_once(&l.rig, &used))
+		tried(&revoker);
+	revoker_join(&revoker, thread);
+	tap_note("%u rounds, programmed %u times in %u tries", revoker.rounds, used,
+		 revoker.tries);
+	CHECK(used, "it was never programmed");
+	works(&l);
 	lent_down(&l);
 }
 
@@ -1010,20 +950,19 @@ TEST(stream_race, "taking memory back against a stream that is started again")
 	pthread_t thread;
 	struct lent l;
 
-	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
-		revoker.fd = l.fd;
-		revoker.memory = l.memory;
-		revoker_start(&revoker, &thread);
-		while (has_rounds(&revoker) && stream_against(&l.rig, &used, &resets))
-			tried(&revoker);
-		revoker_join(&revoker, thread);
-		tap_note("%u rounds, started %u times, reset %u times", revoker.rounds, used,
-			 resets);
-		CHECK(used, "it was never started");
-		if (!fpga_info(&f, &info) && info.out_state == RASHPA_STATE_STUCK)
-			ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
-		works(&l);
-	}
+	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
+	revoker.fd = l.fd;
+	revoker.memory = l.memory;
+	revoker_start(&revoker, &thread);
+	while (has_rounds(&revoker) && stream_against(&l.rig, &used, &resets))
+		tried(&revoker);
+	revoker_join(&revoker, thread);
+	tap_note("%u rounds, started %u times, reset %u times", revoker.rounds, used,
+		 resets);
+	CHECK(used, "it was never started");
+	if (!fpga_info(&f, &info) && info.out_state == RASHPA_STATE_STUCK)
+		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	works(&l);
 	lent_down(&l);
 }
 
@@ -1051,8 +990,7 @@ TEST(revoke_and_map, "taking memory back against MAP")
 	revoker_join(&revoker, thread);
 	tap_note("%u rounds, mapped %u times in %u tries", revoker.rounds, made, revoker.tries);
 	CHECK(made, "it was never mapped");
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 /* ------------------------------------------------------ waiting for fences --- */
@@ -1078,8 +1016,7 @@ TEST(moving, "MAP and RESTORE wait for memory that is still moving")
 	CHECK(!caller_ends(&c), "RESTORE: %s", strerror(-c.err));
 	close(node);
 	close(map.out_fd);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 static void on_signal(int number)
@@ -1100,8 +1037,7 @@ TEST(moving_signal, "a signal ends the wait of MAP")
 	CHECK(caller_ends(&c) == -EINTR, "MAP: %s", strerror(-c.err));
 	sigaction(SIGUSR1, &old, NULL);
 	close(node);
-	liar_is_free(fd);
-	close(fd);
+	liar_close(fd);
 }
 
 static int by_unbind(struct caller *c)
@@ -1116,7 +1052,7 @@ TEST(slow_importer, "unbinding waits for the importer of a window")
 	int win, node;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
-	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
+	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, LIAR_LENGTH, 0);
 	REQUIRE(win >= 0, "window: %s", reason);
 	node = liar_fence(RASHPA_LIAR_IMPORT, win, bdf_of(&f));
 	CHECK(caller_waits(&c, "dma_fence"), "unbinding does not wait for the importer");
@@ -1156,8 +1092,8 @@ TEST(narrow_bus, "memory beyond what the bus carries is refused")
 	ANSWERED(make(&map), EOVERFLOW, "24 bits|IOMMU");
 	bus(&f, 0, 0);
 	map = default_map(buffer);
-	if (ANSWERED(make(&map), 0, NULL))
-		close(map.out_fd);
+	made(&map);
+	close(map.out_fd);
 	munmap(p, PAGE);
 	close(buffer);
 	close(fd);
@@ -1176,12 +1112,11 @@ TEST(bus_offset, "a window's address is that on the bus")
 	SKIP_IF(iommu, "an IOMMU has the addresses of CPUs");
 	fd = liar_export(&cpu);
 	bus(&f2, 0, -ELSEWHERE);
-	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
+	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, LIAR_LENGTH, 0);
 	map = default_map(win);
-	if (ANSWERED(make(&map), 0, NULL)) {
-		is_peer(&map, cpu.out_bar_address + ELSEWHERE);
-		close(map.out_fd);
-	}
+	made(&map);
+	is_peer(&map, cpu.out_bar_address + ELSEWHERE);
+	close(map.out_fd);
 	close(win);
 	map = default_map(fd);
 	ANSWERED(make(&map), EREMOTEIO, "CPU|bus");
@@ -1189,10 +1124,9 @@ TEST(bus_offset, "a window's address is that on the bus")
 	there.address = cpu.out_bar_address + ELSEWHERE;
 	fd = liar_export(&there);
 	map = default_map(fd);
-	if (ANSWERED(make(&map), 0, NULL)) {
-		is_peer(&map, there.address);
-		close(map.out_fd);
-	}
+	made(&map);
+	is_peer(&map, there.address);
+	close(map.out_fd);
 	bus(&f2, 0, 0);
 	close(fd);
 }
@@ -1252,12 +1186,11 @@ TEST(module_stays, "an exporter's module stays while its memory is used")
 	close(liar);
 	err = module_unload("liar");
 	CHECK(err == -EAGAIN, "unloading under a dma-buf: %s", strerror(-err));
-	if (ANSWERED(make(&map), 0, NULL)) {
-		close(fd);
-		err = module_unload("liar");
-		CHECK(err == -EAGAIN, "unloading under a map: %s", strerror(-err));
-		fd = map.out_fd;
-	}
+	made(&map);
+	close(fd);
+	err = module_unload("liar");
+	CHECK(err == -EAGAIN, "unloading under a map: %s", strerror(-err));
+	fd = map.out_fd;
 	close(fd);
 	liar = open("/dev/rashpa-liar", O_RDWR | O_CLOEXEC);
 	CHECK(liar >= 0, "/dev/rashpa-liar: %s", strerror(errno));
@@ -1284,7 +1217,7 @@ void setup(void)
 	if (have_f2)
 		bdf2 = bdf_of(&f2);
 	iommu = fpga_iommu(&f);
-	read_iomem(DATA);
+	read_iomem(LIAR_LENGTH);
 	if (!open_regs())
 		tap_bail("registers: %s", reason);
 	p2p_bridge("allow");

@@ -79,10 +79,18 @@ int caller_ends(struct caller *c)
 	return c->err;
 }
 
+struct rashpa_liar_export liar_memory(uint32_t model, uint32_t kind, const struct fpga *bar)
+{
+	return (struct rashpa_liar_export) {
+		.model = model, .kind = kind, .error = ENODEV, .length = LIAR_LENGTH,
+		.bdf = bar ? bdf_of(bar) : 0, .bar = bar ? RFPGA_BAR_MEMORY : 0,
+	};
+}
+
 int liar_export(struct rashpa_liar_export *arg)
 {
-	if (!CHECK(!ioctl(liar, RASHPA_LIAR_EXPORT, arg), "EXPORT: %s", strerror(errno)))
-		return -1;
+	if (ioctl(liar, RASHPA_LIAR_EXPORT, arg))
+		tap_bail("EXPORT: %s", strerror(errno));
 	return arg->out_fd;
 }
 
@@ -116,4 +124,25 @@ void liar_is_free(int fd)
 
 	CHECK(!s.out_mapped && !s.out_pinned, "%u mappings and %u pins are left",
 	      s.out_mapped, s.out_pinned);
+}
+
+void liar_close(int fd)
+{
+	liar_is_free(fd);
+	close(fd);
+}
+
+void lent_up(struct lent *l, const struct fpga *fpga, int fd)
+{
+	l->fd = fd;
+	l->memory = map_fd(fd, LIAR_LENGTH);
+	rig_up(&l->rig, fpga, fd, 0, 0);
+	fcntl(l->rig.map, F_SETFL, O_NONBLOCK);
+}
+
+void lent_down(struct lent *l)
+{
+	rig_down(&l->rig);
+	munmap(l->memory, LIAR_LENGTH);
+	liar_close(l->fd);
 }

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "../modules/rashpa_liar.h"
-#include "common.h"
+#include "rig.h"
 
 /* Load rashpa_@name.ko and open /dev/rashpa-@name. NULL, or why it cannot be loaded. */
 const char *module_load(const char *name, int *fd);
@@ -40,7 +40,11 @@ int caller_ends(struct caller *c);
 
 extern int liar;	/* /dev/rashpa-liar, or -1 */
 
-/* fd of the dma-buf, or -1 after a failed check */
+#define LIAR_LENGTH	((u64)IMAGES * IMAGE)	/* a dataset */
+
+/* Memory of LIAR_LENGTH; kinds with a BAR have @bar's on-board memory. NULL: there is none. */
+struct rashpa_liar_export liar_memory(uint32_t model, uint32_t kind, const struct fpga *bar);
+/* fd of the dma-buf; the test ends where it fails */
 int liar_export(struct rashpa_liar_export *arg);
 /* One of RASHPA_LIAR_REVOKE, ALLOW, MOVE, COUNT, which is checked to succeed. */
 struct rashpa_liar_state liar_tell(unsigned long cmd, int fd, uint32_t kind);
@@ -50,5 +54,22 @@ int liar_fence(unsigned long cmd, int fd, uint32_t bdf);
 void liar_arrive(int fence);
 /* Check that no mapping and no pin is left. */
 void liar_is_free(int fd);
+void liar_close(int fd);
+
+/**
+ * struct lent - an exporter's memory, mapped and programmed
+ * @fd: the dma-buf
+ * @memory: its host memory
+ * @rig: board and map that stream into it
+ */
+struct lent {
+	int fd;
+	char *memory;
+	struct rig rig;
+};
+
+/* @fd: the dma-buf, which lent_down() closes */
+void lent_up(struct lent *l, const struct fpga *fpga, int fd);
+void lent_down(struct lent *l);
 
 #endif /* FOREIGN_H */
