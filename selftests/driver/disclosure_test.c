@@ -415,7 +415,6 @@ static unsigned int check_trace(const char *event)
 /* Do all that raises a tracepoint. */
 static void make_traces(void)
 {
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_signal signal = { HEAD(signal), .value = 1 };
 	u64 end = end_of_wait(20000);
 	struct rashpa_event e;
@@ -430,7 +429,7 @@ static void make_traces(void)
 	CHECK(source_add(r.channel, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
 	CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
 	ANSWERED(call(r.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	rig_down(&r);
 }
 

@@ -179,14 +179,13 @@ static bool wait_stuck(int channel)
 /* RESET makes a function that has its registers usable again. */
 static void reset_helps(void *regs)
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	const u64 end = end_of_wait(10000);
 	struct rashpa_device_info info;
 	int err;
 
 	/* the PCI core may not have finished with it */
 	do
-		err = call(f.fd, RASHPA_IOC_RESET, &reset);
+		err = fpga_reset(&f);
 	while (err == -EAGAIN && now_ns() < end);
 	ANSWERED(err, 0, NULL);
 	CHECK(reg32(regs, STATUS) != ~0U, "its BARs are not where they were");

@@ -15,20 +15,6 @@
 
 static struct fpga f;
 
-static int signal_one(int channel, u64 value)
-{
-	struct rashpa_signal s = { HEAD(s), .value = value };
-
-	return call(channel, RASHPA_IOC_SIGNAL, &s);
-}
-
-static int source_del(int channel, uint32_t id)
-{
-	struct rashpa_source_del d = { HEAD(d), .id = id };
-
-	return call(channel, RASHPA_IOC_SOURCE_DEL, &d);
-}
-
 /* A channel with a software source, not blocking, or -1. */
 static int software(uint32_t depth)
 {
@@ -523,7 +509,6 @@ TEST(eventfd_quiet, "a quiet source signals its eventfd, and makes no record")
 
 TEST(quiesced, "QUIESCE is one event, the same on every channel")
 {
-	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_event e[4];
 	int ch = fpga_events(&f, 0), other = fpga_events(&f, 0), id, n;
 
@@ -531,7 +516,7 @@ TEST(quiesced, "QUIESCE is one event, the same on every channel")
 	fcntl(other, F_SETFL, O_NONBLOCK);
 	id = source_add(ch, RASHPA_SOURCE_DEVICE, 0);
 	CHECK(source_add(other, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	CHECK(wait_fd(ch, POLLIN, 1000), "no event");
 	n = read_events(ch, e, 4);
 	CHECK(n == 1 && e[0].value == RASHPA_DEVICE_EVENT_QUIESCED &&
@@ -545,14 +530,13 @@ TEST(quiesced, "QUIESCE is one event, the same on every channel")
 
 TEST(reset_event, "RESET is an event")
 {
-	struct rashpa_reset r = { HEAD(r) };
 	struct rashpa_event e[8];
 	int ch = fpga_events(&f, 0), n, i;
 	bool seen = false;
 
 	fcntl(ch, F_SETFL, O_NONBLOCK);
 	CHECK(source_add(ch, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	n = read_events(ch, e, 8);
 	for (i = 0; i < n; i++)
 		seen = seen || e[i].value == RASHPA_DEVICE_EVENT_RESET;

@@ -273,12 +273,11 @@ static void is_at_rest(const struct stand *s)
 /* The map stays, but not in the FPGA, which writes nothing until it is programmed again. */
 TEST_WHERE(reset, "the FPGA is reset while it streams")
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct stand s;
 
 	REQUIRE(begin(&s), "nothing to write to: %s", rashpa_reason());
 	stream_on(&s.rig);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	is_at_rest(&s);
 	ANSWERED(fpga_program(s.rig.map, 0, NULL), 0, NULL);
 	stream_once(&s.rig);

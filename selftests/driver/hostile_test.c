@@ -44,16 +44,12 @@ static bool stream(struct rig *r)
 
 static int quiesce(void)
 {
-	struct rashpa_quiesce q = { HEAD(q) };
-
-	return call(f.fd, RASHPA_IOC_QUIESCE, &q);
+	return fpga_quiesce(&f);
 }
 
 static int reset(void)
 {
-	struct rashpa_reset q = { HEAD(q) };
-
-	return call(f.fd, RASHPA_IOC_RESET, &q);
+	return fpga_reset(&f);
 }
 
 static void state_is(uint32_t state)

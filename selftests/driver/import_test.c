@@ -70,7 +70,6 @@ static uint32_t importers(int win)
 /* Notified when its addresses end, and mapped again later: as on-demand paging. */
 TEST(revocable, "a card that can be stopped is notified, and comes back")
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_nic_state before, after;
 	int win, card, err;
 
@@ -82,7 +81,7 @@ TEST(revocable, "a card that can be stopped is notified, and comes back")
 	before = card_state(card);
 	CHECK(before.out_mapped && before.out_address && !before.out_told, "mapped %u, notified %u",
 	      before.out_mapped, before.out_told);
-	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(fpga_reset(&f2), 0, NULL);
 	after = card_state(card);
 	CHECK(!after.out_mapped && after.out_told, "mapped %u, notified %u times", after.out_mapped,
 	      after.out_told);
@@ -187,7 +186,6 @@ TEST(static_card, "a card without move notification gets no window")
 TEST(revoked_once, "a card that pins and can be stopped, where the kernel knows it")
 {
 	struct rashpa_nic_import arg = { .how = RASHPA_NIC_REVOKED_ONCE };
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_nic_state s;
 	int win, card, err;
 
@@ -199,7 +197,7 @@ TEST(revoked_once, "a card that pins and can be stopped, where the kernel knows 
 	err = ioctl(card, RASHPA_NIC_IMPORT, &arg) ? -errno : 0;
 	CHECK(err == (arg.out_deaf ? 0 : -EOPNOTSUPP), "import: %s", strerror(-err));
 	if (!err) {
-		ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		ANSWERED(fpga_reset(&f2), 0, NULL);
 		s = card_state(card);
 		CHECK(!s.out_mapped && s.out_told, "mapped %u, notified %u times", s.out_mapped,
 		      s.out_told);

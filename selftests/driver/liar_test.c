@@ -943,7 +943,6 @@ static bool stream_against(const struct rig *rig, unsigned int *used, unsigned i
 
 TEST(stream_race, "taking memory back against a stream that is started again")
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	unsigned int used = 0, resets = 0;
 	struct revoker revoker = { .most = STREAM_ROUNDS };
 	struct rashpa_device_info info;
@@ -961,7 +960,7 @@ TEST(stream_race, "taking memory back against a stream that is started again")
 		 resets);
 	CHECK(used, "it was never started");
 	if (!fpga_info(&f, &info) && info.out_state == RASHPA_STATE_STUCK)
-		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		ANSWERED(fpga_reset(&f), 0, NULL);
 	works(&l);
 	lent_down(&l);
 }

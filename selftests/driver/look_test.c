@@ -73,13 +73,6 @@ static int look(int fd)
 	return err ? err : (int)l.out_events;
 }
 
-static int signal_one(int ch, u64 value)
-{
-	struct rashpa_signal s = { HEAD(s), .value = value };
-
-	return call(ch, RASHPA_IOC_SIGNAL, &s);
-}
-
 static void expect(int ch, int source, u64 sequence, u64 value)
 {
 	struct rashpa_event e = {};
@@ -165,7 +158,6 @@ TEST(needs_function, "such a channel refuses a function's sources, unless they n
 TEST(of, "such a channel gets events of a function, and outlives it")
 {
 	struct rashpa_source_info info = { HEAD(info), .id = 1 };
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_source_add a = {
 		.kind = RASHPA_SOURCE_DEVICE,
 		.device = -1, .memory = -1,
@@ -180,7 +172,7 @@ TEST(of, "such a channel gets events of a function, and outlives it")
 	ANSWERED(bind_eventfd(ch, event, 2), 0, NULL);
 	ANSWERED(call(ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	CHECK(info.out_device == f.index, "function %d", info.out_device);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && e.source == 1 &&
 	      e.value == RASHPA_DEVICE_EVENT_QUIESCED, "value %llu", e.value);
 	/* the function goes, the channel stays: it does not belong to it */

@@ -193,7 +193,6 @@ TEST(device_only, "host memory is refused where a device's was asked for")
 /* The other function is reset while this one writes into its memory: alone, or by @bus. */
 static void peer_reset(const char *bus)
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_info info;
 	u64 generation;
 	struct rig r;
@@ -207,7 +206,7 @@ static void peer_reset(const char *bus)
 	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
 	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
-	err = bus ? write_text(bus, "1") : call(f2.fd, RASHPA_IOC_RESET, &reset);
+	err = bus ? write_text(bus, "1") : fpga_reset(&f2);
 	CHECK(!err, "%s: %s", bus ?: "RESET", strerror(-err));
 	/* stopped before the peer was reset: nothing went astray */
 	rig_is_idle(r.regs, 0);
@@ -240,7 +239,6 @@ TEST(peer_reset, "the reset of a peer ends its maps, and restores them")
 TEST(restored_told, "a restored map is reported before it can end again")
 {
 	int win, m = -1, ch = fpga_events(&f, 0);
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_map_make map;
 	char words[48];
 	char *p;
@@ -252,7 +250,7 @@ TEST(restored_told, "a restored map is reported before it can end again")
 	CHECK(source_add(ch, RASHPA_SOURCE_MAP, 0) == 1, "%s", reason);
 	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	CHECK(m >= 0, "%s", reason);
-	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(fpga_reset(&f2), 0, NULL);
 	map_becomes(m, RASHPA_MAP_STATE_VALID, map.out_generation);
 	/* waits for the end of the restore */
 	ANSWERED(restore(m), 0, NULL);
@@ -411,7 +409,6 @@ static void *touch(void *arg)
 
 TEST(touch_reset, "an access to a register waits for the end of a reset")
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct toucher t = {};
 	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0), i;
 	void *p = map_fd(win, RFPGA_BAR_REGS_SIZE);
@@ -419,7 +416,7 @@ TEST(touch_reset, "an access to a register waits for the end of a reset")
 	t.reg = p;
 	REQUIRE(!pthread_create(&t.thread, NULL, touch, &t), "no thread");
 	for (i = 0; i < 3; i++)
-		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		ANSWERED(fpga_reset(&f), 0, NULL);
 	atomic_store(&t.stop, true);
 	pthread_join(t.thread, NULL);
 	CHECK(t.reads && !t.wrong, "%llu of %llu reads were wrong", t.wrong, t.reads);
@@ -501,14 +498,13 @@ static bool is_master(void)
 /* Without a quiesce sequence QUIESCE disables bus mastering, and RESTORE must not enable it. */
 TEST(restore_quiesced, "RESTORE of a valid map does not undo QUIESCE")
 {
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_map_make map;
 	int fd = buffer_alloc(MIB, NULL), m;
 
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
 	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
 	CHECK(m >= 0 && is_master(), "bus mastering is off");
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	CHECK(!is_master(), "bus mastering is on");
 	ANSWERED(restore(m), 0, NULL);
 	CHECK(!is_master(), "RESTORE of a valid map has turned bus mastering on");
@@ -692,7 +688,6 @@ TEST(restore_closed, "a map is closed while its restore waits")
 		.mask = ~0U, .timeout_us = 1000000,
 	};
 	struct rashpa_profile_set p = { HEAD(p), STEP(step) };
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_map_make map = { HEAD(map) };
 	int regs_fd, win, seen, err;
 	void *table;
@@ -721,7 +716,7 @@ TEST(restore_closed, "a map is closed while its restore waits")
 	pthread_join(thread, &result);
 	CHECK(!result, "reset: %s", strerror(-(int)(intptr_t)result));
 	set32(regs, RFPGA_SCRATCH, 0);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	ANSWERED(restore(seen), 0, NULL);	/* it still has its function */
 	close(seen);
 	munmap(mem, IMAGES * IMAGE);
@@ -768,14 +763,13 @@ TEST(killed, "the DMA of a killed process ends with it")
 
 TEST(no_reset, "a function without a reset refuses RESET")
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	char path[64];
 
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset_method", f.bdf);
 	CHECK(!write_text(path, "\n"), "%s", path);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), EOPNOTSUPP, "no function reset");
+	ANSWERED(fpga_reset(&f), EOPNOTSUPP, "no function reset");
 	CHECK(!write_text(path, "default"), "%s", path);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 }
 
 void setup(void)

@@ -417,7 +417,6 @@ static unsigned int begin_answers(void)
 
 static void reset_under(unsigned int (*begin)(void))
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	unsigned int i, n;
 
 	SKIP_IF(!calls.have_fpga, "no software FPGA");
@@ -425,7 +424,7 @@ static void reset_under(unsigned int (*begin)(void))
 	if (!stalls_open())
 		return;
 	n = begin();
-	ANSWERED(call(calls.fpga.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(fpga_reset(&calls.fpga), 0, NULL);
 	for (i = 0; i < n; i++) {
 		stall_end_undo(&stalls[i]);
 		told(&stalls[i], CHECK(stalls[i].op ? undisturbed(&stalls[i]) :

@@ -158,7 +158,6 @@ TEST(ends, "a map that ends after sleep leaves nothing")
 TEST(shutdown, "nothing is written after a shutdown")
 {
 	struct rashpa_map_make m = { HEAD(m) };
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rig r;
 	int err;
 
@@ -171,7 +170,7 @@ TEST(shutdown, "nothing is written after a shutdown")
 			m.fd = r.buffer;
 			ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), EIO, "reset it");
 			CHECK(filled(r.memory, DATA, 8), "it has written after the shutdown");
-			ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+			ANSWERED(fpga_reset(&f), 0, NULL);
 		}
 	}
 	rig_down(&r);

@@ -274,14 +274,13 @@ TEST(master_off, "a function that was just bound can do no DMA")
 
 TEST(quiesce_running, "QUIESCE stops a stream, and it can go on")
 {
-	struct rashpa_quiesce q = { HEAD(q) };
 	struct rig r;
 
 	rig_up(&r, &f, -1, 0, 64 * KIB);
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
 	CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	rig_is_idle(r.regs, 0);
 	/* the map is still good: go on */
 	memset(r.memory, 0, IMAGES * IMAGE);

@@ -204,8 +204,6 @@ TEST(edu, "edu is unplugged under a map, mappings and sleepers")
 /* The process that is the board ends in mid-stream, without notice. */
 static void lose_power(struct rig *r, struct open_things *t)
 {
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_device_info info;
 	struct rashpa_map_make map;
 
@@ -215,8 +213,8 @@ static void lose_power(struct rig *r, struct open_things *t)
 	/* no process is left to answer */
 	CHECK(!rig_tell(boards - 1, "exit"), "it is still there");
 	CHECK(reg32(r->regs, RFPGA_ID) == ~0U, "the registers answer");
-	ANSWERED(call(t->f.fd, RASHPA_IOC_QUIESCE, &quiesce), ETIMEDOUT, "idle|reset");
-	ANSWERED(call(t->f.fd, RASHPA_IOC_RESET, &reset), EIO, "configuration space|remove");
+	ANSWERED(fpga_quiesce(&t->f), ETIMEDOUT, "idle|reset");
+	ANSWERED(fpga_reset(&t->f), EIO, "configuration space|remove");
 	ANSWERED(fpga_map(&t->f, t->buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
 	ANSWERED(fpga_info(&t->f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_STUCK && !(info.out_flags & RASHPA_DEVICE_MASTER),

@@ -233,16 +233,9 @@ static void valid_source_of(void *arg)
 	source_of_kind(arg, RASHPA_SOURCE_MAP)->device = calls.fpga.fd;
 }
 
-static void source_del(uint32_t id)
-{
-	struct rashpa_source_del del = { HEAD(del), .id = id };
-
-	call(calls.nodes[CHANNEL], RASHPA_IOC_SOURCE_DEL, &del);
-}
-
 static void undo_source_add(void *arg)
 {
-	source_del(((struct rashpa_source_add *)arg)->out_id);
+	source_del(calls.nodes[CHANNEL], ((struct rashpa_source_add *)arg)->out_id);
 }
 
 static void valid_source_del(void *arg)
@@ -283,7 +276,7 @@ static void valid_group(void *arg)
 
 static void undo_group(void *arg)
 {
-	source_del(((struct rashpa_group_make *)arg)->out_id);
+	source_del(calls.nodes[CHANNEL], ((struct rashpa_group_make *)arg)->out_id);
 }
 
 static void valid_ack(void *arg)
@@ -735,7 +728,7 @@ void op_lost(const struct op *op, union call_arg *arg)
 		return;
 	if (op->node == CHANNEL)
 		for (id = SOURCE_MEMBER + 1; id <= SOURCE_MEMBER + 8; id++)
-			source_del(id);
+			source_del(calls.nodes[CHANNEL], id);
 	else
 		op->undo(arg);
 }

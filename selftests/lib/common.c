@@ -656,6 +656,20 @@ int fpga_profile_none(const struct fpga *f)
 	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
+int fpga_quiesce(const struct fpga *f)
+{
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+
+	return call(f->fd, RASHPA_IOC_QUIESCE, &quiesce);
+}
+
+int fpga_reset(const struct fpga *f)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+
+	return call(f->fd, RASHPA_IOC_RESET, &reset);
+}
+
 int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length, uint32_t cache)
 {
 	struct rashpa_window_make w = { HEAD(w), .bar = bar, .cache = cache,
@@ -716,6 +730,20 @@ int fpga_program(int map, uint32_t first, uint32_t *entries)
 	if (entries)
 		*entries = p.out_entries;
 	return err;
+}
+
+int source_del(int channel, uint32_t id)
+{
+	struct rashpa_source_del del = { HEAD(del), .id = id };
+
+	return call(channel, RASHPA_IOC_SOURCE_DEL, &del);
+}
+
+int signal_one(int channel, u64 value)
+{
+	struct rashpa_signal s = { HEAD(s), .value = value };
+
+	return call(channel, RASHPA_IOC_SIGNAL, &s);
 }
 
 int source_add(int channel, uint32_t kind, uint32_t index)

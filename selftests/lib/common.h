@@ -147,6 +147,8 @@ int fpga_profile(const struct fpga *f, uint32_t flags,
 		 const struct rashpa_profile_window *windows, uint32_t n);
 /* An empty profile. */
 int fpga_profile_none(const struct fpga *f);
+int fpga_quiesce(const struct fpga *f);
+int fpga_reset(const struct fpga *f);
 /* fd, or a negative errno. */
 int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length,
 		uint32_t cache);
@@ -182,6 +184,9 @@ struct bad_field {
 extern const struct rashpa_profile_step fpga_stop[2];
 
 int source_add(int channel, uint32_t kind, uint32_t index);
+int source_del(int channel, uint32_t id);
+/* Let its software source make an event. */
+int signal_one(int channel, u64 value);
 /* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */
 int wait_fd(int fd, int events, int ms);
 
