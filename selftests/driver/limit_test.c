@@ -272,12 +272,7 @@ static void take_none(void *arg)
 	CHECK(!take(row, row->all), "a member gets root's reserve");
 }
 
-static void clean(pid_t pid)
-{
-	remove_names(pid);
-}
-
-/* In a child, whose end ends all but named objects, which clean() ends. */
+/* In a child, whose end ends all but named objects, which remove_names() ends. */
 static pid_t child(void (*fn)(void *), const struct row *row)
 {
 	pid_t pid = tap_fork_start(fn, (void *)row);
@@ -324,53 +319,17 @@ TEST_EACH(user, rows, "%s: one user has a limit, root another")
 	root = child(take_as_root, row);
 	parameters_restore();
 	down();
-	clean(member);
-	clean(root);
+	remove_names(member);
+	remove_names(root);
 	CHECK(limit_of(row->resource).out_used == before, "%llu are held, before it was %llu",
 	      limit_of(row->resource).out_used, before);
 }
 
-/* A child that holds an object as long as it lives. */
-struct holder {
-	const struct row *row;
-	void (*fn)(void *arg);
-	int ready[2], go[2];
-	pid_t pid;
-};
-
-static void hold(void *arg)
+static void hold_all(void *arg)
 {
-	struct holder *h = arg;
-	char c;
-
-	close(h->go[1]);
-	h->fn((void *)h->row);
-	CHECK(write(h->ready[1], "", 1) == 1, "nobody waits");
-	/* until the other end is closed */
-	while (read(h->go[0], &c, 1) > 0)
-		;
-}
-
-static void hold_begin(struct holder *h, void (*fn)(void *), const struct row *row)
-{
-	char c;
-
-	h->fn = fn;
-	h->row = row;
-	if (pipe(h->ready) || pipe(h->go))
-		tap_bail("pipe: %s", strerror(errno));
-	h->pid = tap_fork_start(hold, h);
-	close(h->ready[1]);
-	close(h->go[0]);
-	CHECK(read(h->ready[0], &c, 1) == 1, "the holder has ended");
-	close(h->ready[0]);
-}
-
-static void hold_end(struct holder *h)
-{
-	close(h->go[1]);
-	tap_fork_end(h->pid);
-	clean(h->pid);
+	take_all(arg);
+	if (tap_ok())
+		tap_fork_hold();
 }
 
 /* Members take all that they can get: the reserve is left, and root gets it. */
@@ -379,8 +338,7 @@ TEST_EACH(reserve, rows, "%s: root gets its reserve")
 	const struct rashpa_limit before = limit_of(row->resource);
 	const unsigned int shift = row->resource == RASHPA_RESOURCE_MEMORY ? 20 : 0;
 	struct rashpa_limit now;
-	struct holder h;
-	pid_t root;
+	pid_t member, root;
 
 	if (lacks(row))
 		return;
@@ -388,16 +346,17 @@ TEST_EACH(reserve, rows, "%s: root gets its reserve")
 	param_set(row->user, 0);
 	param_set(row->all, (before.out_used >> shift) + (shift ? 64 : 40) +
 		  (row->make == make_timer ? 200 : 0));
-	hold_begin(&h, take_all, row);
+	member = tap_fork_held(hold_all, (void *)row);
 	now = limit_of(row->resource);
 	CHECK(now.out_shared_used <= now.out_shared_limit && now.out_shared_limit < now.out_limit,
 	      "%llu of %llu, %llu for all", now.out_shared_used, now.out_shared_limit,
 	      now.out_limit);
 	root = child(take_as_root, row);
-	hold_end(&h);
+	tap_fork_kill(member);
+	remove_names(member);
 	parameters_restore();
 	down();
-	clean(root);
+	remove_names(root);
 }
 
 /* --- the defaults --- */
@@ -435,7 +394,7 @@ TEST(one, "a limit of one is for root alone")
 	CHECK(limit_of(RASHPA_RESOURCE_NAMES).out_limit == 1 &&
 	      !limit_of(RASHPA_RESOURCE_NAMES).out_shared_limit, "a member may have the one");
 	child(take_none, &name);
-	clean(child(take_as_root, &name));
+	remove_names(child(take_as_root, &name));
 }
 
 /* Names leave some minor numbers free, so that boards can always be bound. */
@@ -488,21 +447,28 @@ static void make_one(void *arg)
 	CHECK(!row->make(), "%s", reason);
 }
 
+static void hold_one(void *arg)
+{
+	make_one(arg);
+	if (tap_ok())
+		tap_fork_hold();
+}
+
 /* Holder, object and time, also after the holder's end. */
 TEST(list, "LIST names holders and their holdings, names after the holder's end, too")
 {
 	static const struct row owner = { .make = make_owner }, named = { .make = make_name };
 	const u64 before = last_serial();
 	struct rashpa_holding *h, one;
-	struct holder holder;
 	u64 start = now_ns();
+	pid_t holder;
 
 	SKIP_IF(!have_fpga, "no software FPGA");
-	hold_begin(&holder, make_one, &owner);
+	holder = tap_fork_held(hold_one, (void *)&owner);
 	h = find(RASHPA_RESOURCE_MAPS, before);
 	if (h) {
 		one = *h;
-		CHECK(one.uid == NOBODY_ID && one.pid == holder.pid, "uid %u, pid %d", one.uid,
+		CHECK(one.uid == NOBODY_ID && one.pid == holder, "uid %u, pid %d", one.uid,
 		      one.pid);
 		CHECK(one.device == f.index, "device %d", one.device);
 		CHECK(one.amount == 1 && one.memory >= PAGE && one.id, "amount %llu, memory %llu, id %u",
@@ -515,19 +481,16 @@ TEST(list, "LIST names holders and their holdings, names after the holder's end,
 	if (h)
 		CHECK(h->uid == NOBODY_ID && h->memory >= 4 * MIB && !h->amount && h->device == -1,
 		      "uid %u, memory %llu", h->uid, h->memory);
-	close(holder.go[1]);
-	tap_fork_end(holder.pid);
+	tap_fork_kill(holder);
 	CHECK(!list(memory, NULL, 0, before), "the map and its memory outlive the process");
 	/* a name outlives its process, and LIST still has the process */
-	hold_begin(&holder, make_one, &named);
-	close(holder.go[1]);
-	tap_fork_end(holder.pid);
+	holder = child(make_one, &named);
 	h = find(RASHPA_RESOURCE_NAMES, before);
 	if (h)
-		CHECK(h->uid == NOBODY_ID && h->pid == holder.pid &&
+		CHECK(h->uid == NOBODY_ID && h->pid == holder &&
 		      h->flags == RASHPA_HOLDING_ORPHAN,
 		      "uid %u, pid %d, flags 0x%x", h->uid, h->pid, h->flags);
-	clean(holder.pid);
+	remove_names(holder);
 	CHECK(!list(memory, NULL, 0, before), "a removed buffer is still listed");
 }
 
@@ -799,14 +762,12 @@ static void end_own(void *arg)
 
 static void stop_root(void *arg)
 {
-	struct rashpa_quiesce q = { HEAD(q) };
-
 	drop_privileges();
 	if (arg)
-		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), EPERM,
+		ANSWERED(fpga_quiesce(&f), EPERM,
 			 "another user|RASHPA_QUIESCE_MAP|CAP_SYS_ADMIN");
 	else
-		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+		ANSWERED(fpga_quiesce(&f), 0, NULL);
 }
 
 TEST(quiesce_others, "a member of the group cannot stop the stream of another user")
