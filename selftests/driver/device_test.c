@@ -101,29 +101,14 @@ enum part { PROFILE, PWINDOW, STEP, PTABLE, LAYOUT };
 #define T(field)	PTABLE, offsetof(struct rashpa_profile_table, field)
 #define L(field)	LAYOUT, offsetof(struct rashpa_layout, field)
 
-/* one field of a valid profile is made wrong */
+/* one field of a valid profile is made wrong; units/profile_unit.c has all of each part */
 static const struct bad_field bad_profiles[] = {
-	{ "with-too-many-windows", P(n_windows), 4, 65, EINVAL, "65 windows" },
-	{ "with-uint_max-windows", P(n_windows), 4, UINT_MAX, EINVAL, "windows" },
-	{ "with-too-many-steps", P(n_steps), 4, 33, EINVAL, "33 steps" },
-	{ "with-uint_max-steps", P(n_steps), 4, UINT_MAX, EINVAL, "steps" },
 	{ "with-windows-nowhere", P(windows), 8, 8, EFAULT, NULL },
 	{ "with-windows-in-the-kernel", P(windows), 8, 1ULL << 63, EFAULT, NULL },
 	{ "with-steps-nowhere", P(steps), 8, 8, EFAULT, NULL },
 	{ "with-a-dma-mask-of-23-bits", P(dma_bits), 4, 23, EINVAL, "23 bits" },
-	{ "with-a-dma-mask-of-65-bits", P(dma_bits), 4, 65, EINVAL, "65 bits" },
-	{ "with-a-dma-mask-of-uint_max-bits", P(dma_bits), 4, UINT_MAX, EINVAL, "bits" },
-	{ "with-max_segment-1", P(max_segment), 8, 1, EINVAL, "max_segment" },
-	{ "with-max_segment-ullong_max", P(max_segment), 8, ULLONG_MAX, EINVAL, "max_segment" },
-	{ "with-boundary-2048", P(boundary), 8, 2048, EINVAL, "boundary" },
-	{ "with-boundary-3-pages", P(boundary), 8, 3 * PAGE, EINVAL, "boundary" },
-	{ "with-alignment-3", P(alignment), 8, 3, EINVAL, "alignment" },
-	{ "with-alignment-ullong_max", P(alignment), 8, ULLONG_MAX, EINVAL, "alignment" },
 	{ "with-an-undefined-flag", P(head.flags), 4, 4, EINVAL, "flag" },
-	{ "with-a-longer-time-limit-than-there-is", P(quiesce_us), 4, 10000001, EINVAL,
-	  "10000001" },
 	{ "with-a-table-nowhere", P(table), 8, 8, EFAULT, NULL },
-	{ "with-a-size-of-no-table", P(table), 8, 0, EINVAL, "table" },
 	{ "with-a-reserved-field", P(__reserved), 4, 1, EINVAL, "reserved" },
 	{ "with-windows-that-are-too-short", P(window_size), 4, 60, EINVAL, "60 bytes" },
 	{ "with-steps-that-are-too-short", P(step_size), 4, 28, EINVAL, "28 bytes" },
@@ -137,14 +122,7 @@ static const struct bad_field bad_profiles[] = {
 	{ "with-a-table-that-has-grown", P(table_size), 4, sizeof(struct rashpa_profile_table) + 8,
 	  E2BIG, "driver" },
 
-	{ "with-a-table-in-bar-3", T(bar), 4, 3, ERANGE, "table|BAR 3" },
-	{ "with-a-table-in-bar-uint_max", T(bar), 4, UINT_MAX, ERANGE, "table|BAR" },
-	{ "with-a-tables-reserved-field", T(__reserved), 4, 1, EINVAL, "table|reserved" },
-	{ "with-a-table-at-an-odd-offset", T(offset), 8, 2, EINVAL, "table" },
 	{ "with-a-table-beyond-its-bar", T(offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE, "table" },
-	{ "with-a-table-at-2to64-4", T(offset), 8, -4ULL, ERANGE, "table" },
-	{ "with-an-empty-table", T(length), 8, 0, EINVAL, "table" },
-	{ "with-a-table-of-ullong_max", T(length), 8, ULLONG_MAX, ERANGE, "table" },
 	{ "with-a-layout-nowhere", T(layout), 8, 8, EFAULT, NULL },
 	{ "with-a-layout-of-no-size", T(layout_size), 4, 0, EINVAL, "0 bytes" },
 	{ "with-a-layout-that-is-too-short", T(layout_size), 4, 44, EINVAL, "44 bytes" },
@@ -152,47 +130,20 @@ static const struct bad_field bad_profiles[] = {
 	  E2BIG, "driver" },
 	{ "with-a-layout-of-uint_max-bytes", T(layout_size), 4, UINT_MAX, E2BIG, "4294967295" },
 	{ "with-a-table-of-stride-0", L(stride), 4, 0, EINVAL, "stride of 0" },
-	{ "with-a-layouts-undefined-flag", L(flags), 4, 4, EINVAL, "flag" },
-	{ "with-a-length-and-a-size-of-entries", L(segment_size), 8, PAGE, EINVAL, "0x1000" },
-	{ "with-neither-length-nor-size-of-entries", L(length_bits), 8, 0, EINVAL,
-	  "segment_size of 0x0" },
-	{ "with-sums-of-16-bits", L(sum_bits), 4, 16, EINVAL, "sum field of 16 bits" },
-	{ "with-sums-over-the-length", L(sum_offset), 4, RFPGA_ENTRY_LEN, EINVAL, "overlap" },
 
 	{ "whose-window-has-no-name", W(name), 1, 0, EINVAL, "name" },
 	{ "whose-window-has-a-slash-in-its-name", W(name), 1, '/', EINVAL, "name" },
 	{ "whose-window-begins-with-a-dot", W(name), 1, '.', EINVAL, "dot" },
-	{ "whose-windows-have-one-name", W(name), 1, 'b', EINVAL, "b1|twice" },
 	{ "with-a-window-in-bar-3", W(bar), 4, 3, ERANGE, "a1|BAR 3" },
-	{ "with-a-window-in-bar-6", W(bar), 4, 6, ERANGE, "a1|BAR 6" },
 	{ "with-a-window-in-bar-uint_max", W(bar), 4, UINT_MAX, ERANGE, "a1|BAR" },
-	{ "whose-window-has-an-undefined-flag", W(flags), 4, 2, EINVAL, "a1|flag" },
-	{ "whose-window-begins-in-a-page", W(offset), 8, 8, EINVAL, "a1|pages" },
 	{ "whose-window-begins-beyond-its-bar", W(offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE,
 	  "a1|BAR 0" },
 	{ "whose-window-overflows", W(offset), 8, -PAGE, ERANGE, "a1|BAR 0" },
-	{ "whose-window-is-empty", W(length), 8, 0, EINVAL, "a1" },
-	{ "whose-window-is-longer-than-its-bar", W(length), 8, RFPGA_BAR_REGS_SIZE + PAGE, ERANGE,
-	  "a1|BAR 0" },
-	{ "whose-window-is-ullong_max-long", W(length), 8, ULLONG_MAX, EINVAL, "a1" },
-	{ "whose-window-is-2to64-4096-long", W(length), 8, -PAGE, ERANGE, "a1|BAR 0" },
-	{ "whose-window-has-cache-mode-4", W(cache), 4, 4, EINVAL, "a1|cache mode 4" },
-	{ "whose-window-is-cached", W(cache), 4, RASHPA_CACHE_CACHED, EOPNOTSUPP, "a1|cached" },
-	{ "whose-window-has-a-reserved-field", W(__reserved), 4, 1, EINVAL, "a1|reserved" },
 
 	{ "with-step-operation-0", S(op), 4, 0, EINVAL, "step 0|operation" },
-	{ "with-step-operation-3", S(op), 4, 3, EINVAL, "step 0|operation" },
-	{ "with-a-step-in-bar-3", S(bar), 4, 3, ERANGE, "step 0|BAR 3" },
-	{ "with-a-step-in-bar-6", S(bar), 4, 6, ERANGE, "step 0|BAR 6" },
 	{ "with-a-step-in-bar-uint_max", S(bar), 4, UINT_MAX, ERANGE, "step 0|BAR" },
-	{ "with-a-step-at-an-odd-offset", S(offset), 8, 2, EINVAL, "step 0|multiple of 4" },
 	{ "with-a-step-at-the-end-of-its-bar", S(offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE,
 	  "step 0|BAR 0" },
-	{ "with-a-step-at-2to64-4", S(offset), 8, -4ULL, ERANGE, "step 0|BAR 0" },
-	{ "with-a-write-that-has-a-time-limit", S(timeout_us), 4, 1, EINVAL, "step 0|time limit" },
-	{ "with-a-steps-reserved-field", S(__reserved), 4, 1, EINVAL, "step 0|reserved" },
-	{ "with-a-wait-without-time-limit", S(op), 4, RASHPA_STEP_WAIT, EINVAL,
-	  "step 0|time limit" },
 };
 
 static struct rashpa_profile_window good_windows[] = {
@@ -209,10 +160,9 @@ static const struct rashpa_profile_step good_steps[] = {
 
 TEST_EACH(bad_profile, bad_profiles, "a profile %s is refused")
 {
-	/* one more than is allowed, so that only the count can be wrong */
-	static struct rashpa_profile_window windows[65];
-	static struct rashpa_profile_step steps[33];
-	/* and a field of a newer program */
+	struct rashpa_profile_window windows[2];
+	struct rashpa_profile_step steps[2];
+	/* with a field of a newer program */
 	struct { struct rashpa_profile_table table; u64 more; } tables = { .more = 1 };
 	struct { struct rashpa_layout layout; u64 more; } layouts = { .more = 1 };
 	struct rashpa_device_info before, after;
@@ -221,8 +171,6 @@ TEST_EACH(bad_profile, bad_profiles, "a profile %s is refused")
 	char *part[] = { (char *)&p, (char *)windows, (char *)steps, (char *)&tables.table,
 			 (char *)&layouts.layout };
 
-	memset(windows, 0, sizeof(windows));
-	memset(steps, 0, sizeof(steps));
 	memcpy(windows, good_windows, sizeof(good_windows));
 	memcpy(steps, good_steps, sizeof(good_steps));
 	tables.table = fpga_table;
@@ -337,14 +285,13 @@ TEST(profile_stuck, "a profile of a function that does not stop")
 					    .offset = RFPGA_ID, .mask = ~0U,
 					    .timeout_us = 1000 };
 	struct rashpa_profile_set p = { HEAD(p), STEP(step) };
-	struct rashpa_reset r = { HEAD(r) };
 	struct rashpa_device_info info;
 
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), ETIMEDOUT, "idle|reset");
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_STUCK, "state %u", info.out_state);
 	CHECK(fpga_events(&f, 0) == -EIO, "a stuck function got a channel");
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), EIO, "still");
+	ANSWERED(fpga_reset(&f), EIO, "still");
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_READY, "state %u", info.out_state);
@@ -513,7 +460,6 @@ TEST(window_around_table, "a window of the whole BAR shows all pages but that of
 TEST(window_name_stays, "RESET with a window of which only the name is open")
 {
 	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	struct rashpa_reset reset = { HEAD(reset) };
 	int fds[MEMFDS], name, i, lost = 0;
 	char path[40], *p[MEMFDS];
 
@@ -529,7 +475,7 @@ TEST(window_name_stays, "RESET with a window of which only the name is open")
 		p[i] = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fds[i], 0);
 		*p[i] = 1;
 	}
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	for (i = 0; i < MEMFDS; i++) {
 		lost += *p[i] != 1;
 		munmap(p[i], PAGE);
@@ -712,7 +658,6 @@ TEST(window_fork, "a child shares the window")
 
 TEST(quiesce, "QUIESCE stops the function and is counted")
 {
-	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_device_info before, after;
 	struct rashpa_map_make map;
 	int channel, fd;
@@ -721,7 +666,7 @@ TEST(quiesce, "QUIESCE stops the function and is counted")
 	channel = fpga_events(&f, 0);
 	ANSWERED(fpga_info(&f, &before), 0, NULL);
 	CHECK(before.out_flags & RASHPA_DEVICE_MASTER, "bus mastering is off");
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	ANSWERED(fpga_info(&f, &after), 0, NULL);
 	CHECK(after.out_quiesces == before.out_quiesces + 1, "%llu quiesces",
 	      (after.out_quiesces - before.out_quiesces));
@@ -762,22 +707,20 @@ static void *busy_profile(uint32_t step_us, uint32_t quiesce_us)
 TEST(stuck, "a function that does not stop is stuck until reset")
 {
 	void *regs = busy_profile(1000, 0);
-	struct rashpa_quiesce q = { HEAD(q) };
-	struct rashpa_reset r = { HEAD(r) };
 	struct rashpa_device_info info;
 	int channel;
 
 	set32(regs, RFPGA_SCRATCH, 1);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	channel = fpga_events(&f, 0);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ETIMEDOUT, "fpga|reset");
+	ANSWERED(fpga_quiesce(&f), ETIMEDOUT, "fpga|reset");
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_STUCK, "state %u", info.out_state);
 	CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
 	CHECK(fpga_events(&f, 0) == -EIO, "a stuck function got a channel");
 	close(channel);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_READY, "state %u", info.out_state);
 	channel = fpga_events(&f, 0);
@@ -790,8 +733,6 @@ TEST(quiesce_limit, "a quiesce sequence has one time limit")
 {
 	const uint32_t step_us = RASHPA_QUIESCE_US_MAX;
 	void *regs = busy_profile(step_us, 10000);
-	struct rashpa_quiesce q = { HEAD(q) };
-	struct rashpa_reset r = { HEAD(r) };
 	u64 begin, ns;
 	int channel;
 
@@ -799,22 +740,20 @@ TEST(quiesce_limit, "a quiesce sequence has one time limit")
 	channel = fpga_events(&f, 0);
 	set32(regs, RFPGA_SCRATCH, 1);
 	begin = now_ns();
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ETIMEDOUT, "idle");
+	ANSWERED(fpga_quiesce(&f), ETIMEDOUT, "idle");
 	/* a thousand times as long */
 	ns = now_ns() - begin;
 	CHECK(ns < 1000ULL * step_us, "it took %llu ns", ns);
 	close(channel);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 }
 
 static void *quiesce_slowly(void *arg)
 {
-	struct rashpa_quiesce q = { HEAD(q) };
-
 	(void)arg;
-	return (void *)(intptr_t)call(f.fd, RASHPA_IOC_QUIESCE, &q);
+	return (void *)(intptr_t)fpga_quiesce(&f);
 }
 
 TEST(quiesce_meanwhile, "queries do not wait for a function that still stops")
@@ -854,13 +793,12 @@ TEST(quiesce_meanwhile, "queries do not wait for a function that still stops")
 
 TEST(reset, "RESET resets, and windows stay")
 {
-	struct rashpa_reset r = { HEAD(r) };
 	int win = fpga_window(&f, 0, 0, PAGE, 0);
 	void *regs = map_fd(win, PAGE);
 
 	close(win);
 	set32(regs, RFPGA_SCRATCH, 5);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "the window is dead, ID 0x%x",
 	      reg32(regs, RFPGA_ID));
 	CHECK(reg32(regs, RFPGA_SCRATCH) == 0, "it was not reset");
@@ -882,8 +820,6 @@ static int named_window(const char *name)
 static void as_user(void *arg)
 {
 	struct rashpa_profile_set p = { HEAD(p) };
-	struct rashpa_quiesce q = { HEAD(q) };
-	struct rashpa_reset r = { HEAD(r) };
 	struct rashpa_device_info info;
 	struct rashpa_info window;
 	char path[64];
@@ -895,7 +831,7 @@ static void as_user(void *arg)
 	CHECK(open(path, O_RDWR) < 0 && errno == EACCES, "a user can open %s", path);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EPERM, "CAP_SYS_ADMIN");
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(fpga_reset(&f), EPERM, "CAP_SYS_RAWIO");
 	ANSWERED(fpga_window(&f, 0, 0, RFPGA_BAR_REGS_SIZE, 0), EPERM, "CAP_SYS_RAWIO");
 	ANSWERED(fpga_window(&f, 2, 0, PAGE, 0), EPERM, "CAP_SYS_RAWIO");
 	ANSWERED(named_window("admin"), EPERM, "CAP_SYS_RAWIO");
@@ -912,7 +848,7 @@ static void as_user(void *arg)
 	win = fpga_window(&f, RFPGA_BAR_MEMORY, 0, PAGE, 0);
 	if (ANSWERED(buffer_info(win, &window), 0, NULL))
 		CHECK(window.out_cache == RASHPA_CACHE_WC, "cache mode %u", window.out_cache);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	CHECK(fpga_events(&f, 0) >= 0, "channel: %s", reason);
 }
 

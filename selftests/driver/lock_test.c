@@ -134,9 +134,7 @@ TEST(named, "lock memory with a name is for all programs")
 	CHECK(!buffer_remove("st-lock"), "%s", reason);
 }
 
-/* -------------------------------------------------------- conditions --- */
-
-/* A word, a channel, and a timer that polls the word every 20 us. */
+/* A word and a channel. */
 struct slot {
 	struct rashpa_alloc lock;
 	u64 *p;
@@ -159,83 +157,6 @@ static void slot_down(struct slot *s)
 	munmap(s->p, PAGE);
 	close(s->lock.out_fd);
 	close(s->ch);
-}
-
-/* Polls of the timer so far. */
-static u64 looks(int ch, uint32_t id)
-{
-	struct rashpa_source_info info = { HEAD(info), .id = id };
-
-	ANSWERED(call(ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
-	return info.out_looks;
-}
-
-/* Wait until the timer has polled the word once more for sure. */
-static void looked(int ch, uint32_t id)
-{
-	u64 before = looks(ch, id), end = end_of_wait(5000);
-
-	while (looks(ch, id) < before + 2 && now_ns() < end)
-		;
-	CHECK(looks(ch, id) >= before + 2, "the timer does not poll");
-}
-
-static void set_word(struct slot *s, int id, u64 value)
-{
-	__atomic_store_n(s->p, value, __ATOMIC_RELEASE);
-	looked(s->ch, id);
-}
-
-static int polled(struct slot *s, uint32_t condition, u64 mask, u64 value, u64 step, uint32_t bits)
-{
-	struct rashpa_source_add a = {
-		.head.flags = RASHPA_SOURCE_POLL, .memory = s->lock.out_fd, .mask = mask,
-		.value = value, .step = step, .condition = condition, .bits = bits,
-		.period_us = RASHPA_PERIOD_MIN, .budget = 50, .device = -1,
-	};
-
-	return add(s->ch, &a);
-}
-
-static void expect(struct slot *s, int id, u64 sequence, u64 value)
-{
-	struct rashpa_event e = {};
-
-	if (!CHECK(wait_fd(s->ch, POLLIN, 5000), "no event for %llu", value))
-		return;
-	CHECK(next(s->ch, &e) && (int)e.source == id && e.kind == RASHPA_SOURCE_LOCK &&
-	      e.sequence == sequence && e.value == value && !e.lost && e.time_ns,
-	      "source %u kind %u sequence %llu value %llu", e.source, e.kind, e.sequence, e.value);
-}
-
-static void nothing(struct slot *s)
-{
-	struct rashpa_event e;
-
-	CHECK(!wait_fd(s->ch, POLLIN, 0) && !next(s->ch, &e), "an event without a reason");
-}
-
-TEST(reached, "REACHED: step by step, none twice, until there is no next")
-{
-	int id;
-
-	id = polled(&slot, RASHPA_CONDITION_REACHED, 0, 10, 10, 64);
-	CHECK(id > 0, "%s", reason);
-	set_word(&slot, id, 9);
-	nothing(&slot);
-	set_word(&slot, id, 10);
-	expect(&slot, id, 1, 10);
-	set_word(&slot, id, 19);
-	nothing(&slot);
-	set_word(&slot, id, 45);	/* 20, 30 and 40 at once: one event */
-	expect(&slot, id, 2, 45);
-	set_word(&slot, id, 49);
-	nothing(&slot);
-	set_word(&slot, id, UINT64_MAX);
-	expect(&slot, id, 3, UINT64_MAX);
-	set_word(&slot, id, 0);
-	set_word(&slot, id, UINT64_MAX);
-	nothing(&slot);	/* there is no next value */
 }
 
 /* ------------------------------------------------------------ budget --- */
@@ -300,23 +221,10 @@ static void refused(int ch, const struct rashpa_source_add *good, int err, const
 #define SPOIL(field) \
 	static void bad_##field(struct rashpa_source_add *a, u64 v) { a->field = v; }
 SPOIL(memory)
-SPOIL(offset)
-SPOIL(mask)
-SPOIL(value)
-SPOIL(step)
-SPOIL(condition)
-SPOIL(bits)
-SPOIL(period_us)
-SPOIL(budget)
 SPOIL(index)
 SPOIL(device)
 
-static void bad_look(struct rashpa_source_add *a, u64 v)
-{
-	a->head.flags = RASHPA_SOURCE_LOOK;
-	a->index = v;
-}
-
+/* units/watch_unit.c has all of the word and the condition. */
 TEST(refused, "invalid words and conditions are refused")
 {
 	struct rashpa_source_add good = {
@@ -336,31 +244,12 @@ TEST(refused, "invalid words and conditions are refused")
 		refused(slot.ch, &good, EXDEV, "host memory of this driver", bad_memory, foreign);
 	else
 		tap_note("no udmabuf in this kernel");
-	refused(slot.ch, &good, EINVAL, "multiple", bad_offset, 2);
-	refused(slot.ch, &good, ERANGE, "outside", bad_offset, PAGE);
-	refused(slot.ch, &good, ERANGE, "outside", bad_offset, UINT64_MAX - 3);
-	refused(slot.ch, &good, EINVAL, "mask", bad_mask, 1ULL << 32);
-	refused(slot.ch, &good, EINVAL, "CHANGED", bad_value, 1);
-	refused(slot.ch, &good, EINVAL, "vector 1", bad_look, 1);
-	refused(slot.ch, &good, EINVAL, "step", bad_step, 1);
-	refused(slot.ch, &good, EINVAL, "condition 0", bad_condition, 0);
-	refused(slot.ch, &good, EINVAL, "condition 4", bad_condition, 4);
-	refused(slot.ch, &good, EINVAL, "16 bits", bad_bits, 16);
-	refused(slot.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_period_us, 100);
-	refused(slot.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_budget, 1);
 	refused(slot.ch, &good, ERANGE, "vector 64", bad_index, 64);
-	good.condition = RASHPA_CONDITION_EQUAL;
-	refused(slot.ch, &good, EINVAL, "mask", bad_value, 1ULL << 32);
-	good.condition = RASHPA_CONDITION_CHANGED;
 	refused(slot.ch, &good, EINVAL, "fpgaN", bad_device, null);
 	refused(slot.ch, &good, EBADF, "fd 999", bad_device, 999);
 	refused(slot.ch, &good, EBADF, "fd -2", bad_device, -2);
 	good.head.flags = RASHPA_SOURCE_POLL;
-	refused(slot.ch, &good, EINVAL, "period", bad_period_us, 0);
-	refused(slot.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MIN - 1);
-	refused(slot.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MAX + 1);
 	good.period_us = 100;
-	refused(slot.ch, &good, EINVAL, "budget", bad_budget, 1001);
 	refused(slot.ch, &good, EINVAL, "vector 1", bad_index, 1);
 	buffer_info(slot.lock.out_fd, &info);
 	close(null);

@@ -271,7 +271,6 @@ TEST_IDLE(stuck_second, "a function that is stuck at the second stop is reported
 		.mask = RFPGA_ENTRY_VALID, .timeout_us = 1000,
 	};
 	struct rashpa_profile_set p = { HEAD(p), STEP(step), TABLE(fpga_table) };
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_device_info info;
 	struct rashpa_event e[4];
 	int fd = buffer_alloc(MIB, NULL), ch;
@@ -300,7 +299,7 @@ TEST_IDLE(stuck_second, "a function that is stuck at the second stop is reported
 	close(ch);
 	close(fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 }
 
 /* ----------------------------------------------------------- refused ---- */
@@ -626,86 +625,6 @@ TEST(program_hidden, "PROGRAM serves a user who may not see addresses")
 	      "the entry was not written");
 	close(map.out_fd);
 	CHECK(entry_is_clear(0), "the entry was left");
-	close(fd);
-}
-
-static const struct {
-	const char *key;
-	uint32_t first;
-	const char *says;
-} bad_programs[] = {
-	{ "the-last-entries-too-few", 1021, "4 segments|1021" },
-	{ "entries-behind-the-table", 1024, "1024" },
-	{ "entry-uint_max", UINT_MAX, "4294967295" },
-};
-
-TEST_EACH(bad_program, bad_programs, "PROGRAM with %s is refused")
-{
-	int fd = buffer_alloc(4 * MIB, NULL);
-	struct rashpa_map_make map = default_map(fd);
-	uint32_t e;
-
-	map.max_segment = MIB;
-	map.boundary = MIB;
-	REQUIRE(!make(&map) && map.out_segments == 4, "MAP: %u segments, %s", map.out_segments,
-		reason);
-	ANSWERED(fpga_program(map.out_fd, row->first, NULL), ERANGE, row->says);
-	for (e = 0; e < 4; e++)
-		CHECK(entry_is_clear(e) && entry_is_clear(1020 + e), "entries were written");
-	close(map.out_fd);
-	close(fd);
-}
-
-TEST(program_twice, "entries of another map are left alone")
-{
-	int fd = buffer_alloc(4 * MIB, NULL);
-	struct rashpa_map_make a = default_map(fd), b = default_map(fd);
-	u64 address;
-
-	a.max_segment = b.max_segment = MIB;
-	a.boundary = b.boundary = MIB;
-	REQUIRE(!make(&a) && !make(&b), "MAP: %s", reason);
-	ANSWERED(fpga_program(a.out_fd, 10, NULL), 0, NULL);
-	address = entry_address(13);
-	ANSWERED(fpga_program(b.out_fd, 10, NULL), EBUSY, "another map");
-	ANSWERED(fpga_program(b.out_fd, 13, NULL), EBUSY, "another map");
-	ANSWERED(fpga_program(b.out_fd, 7, NULL), EBUSY, "another map");
-	CHECK(entry_address(13) == address && entry_is_clear(14) && entry_is_clear(9),
-	      "entries were written");
-	ANSWERED(fpga_program(b.out_fd, 14, NULL), 0, NULL);
-	ANSWERED(fpga_program(b.out_fd, 6, NULL), 0, NULL);
-	/* a refused move leaves it where it is */
-	ANSWERED(fpga_program(b.out_fd, 8, NULL), EBUSY, "another map");
-	CHECK(entry_control(6) == RFPGA_ENTRY_VALID, "the old place was cleared");
-	close(a.out_fd);
-	CHECK(entry_is_clear(10) && entry_is_clear(13), "entries were left");
-	CHECK(entry_control(9) == RFPGA_ENTRY_VALID, "those of the other map are gone");
-	close(b.out_fd);
-	CHECK(entry_is_clear(6) && entry_is_clear(9), "entries were left");
-	close(fd);
-}
-
-/* Each map begins with 0, wherever its entries are. */
-TEST(program_sums, "PROGRAM writes into each entry the bytes of its map before it")
-{
-	int fd = buffer_alloc(MIB, NULL);
-	struct rashpa_map_make one = default_map(fd), many = default_map(fd);
-	uint32_t entries, i;
-
-	many.max_segment = many.boundary = 64 * KIB;
-	many.offset = 128 * KIB;
-	many.length = 512 * KIB;
-	REQUIRE(!make(&one) && !make(&many), "MAP: %s", reason);
-	ANSWERED(fpga_program(many.out_fd, 1, &entries), 0, NULL);
-	CHECK(entries == 8, "%u entries", entries);
-	ANSWERED(fpga_program(one.out_fd, 9, NULL), 0, NULL);
-	for (i = 0; i < 8; i++)
-		CHECK(entry_sum(1 + i) == i * 64 * KIB, "entry %u: 0x%llx", 1 + i,
-		      entry_sum(1 + i));
-	CHECK(!entry_sum(9) && entry_length(9) == MIB, "the next map does not begin with 0");
-	close(one.out_fd);
-	close(many.out_fd);
-	CHECK(entry_is_clear(1) && entry_is_clear(8) && entry_is_clear(9), "entries were left");
 	close(fd);
 }
 

@@ -250,6 +250,8 @@ TEST(copy, "a profile is copied")
 	kvfree(to.registers);
 	from.about.n_fields = 0;
 	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "0 fields");
+	from.about.n_fields = ~0U;
+	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "fields");
 	from.about.n_fields = 33;
 	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "33 fields");
 	from.about.n_fields = 32;

@@ -365,8 +365,11 @@ TEST(beside, "maps are not programmed over each other")
 	segments(2, 0, 0x1000);
 	list_add(&map.entry, &dev.maps);
 	list_add(&other.entry, &dev.maps);
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		n_writes = 0;
 		ANSWERS(place(&usual, rows[i].first, ENTRIES * 32), rows[i].err, "another map");
+		CHECK(!n_writes == !!rows[i].err, "row %zu: %zu writes", i, n_writes);
+	}
 	CHECK(map.first == 9, "the map is at %u", map.first);
 	leave();
 	/* a map that is not programmed occupies no entry */
