@@ -200,8 +200,7 @@ TEST_EACH(streams, formats, "a board that fetches %s streams")
 		CHECK(reg32(entry(&r), RFPGA_FETCH_FETCHED) >= r.made.out_segments,
 		      "%u descriptors fetched", reg32(entry(&r), RFPGA_FETCH_FETCHED));
 		stream(&r, 0);
-		close(r.map);
-		r.map = -1;
+		rig_end_map(&r);
 		rig_is_idle(r.regs, 0);
 		entry_clear(&r);
 	}
@@ -270,8 +269,7 @@ TEST_EACH(bytes, ways, "%s: in memory as it was described")
 		if (tap_ok())
 			compare(&r, way, t);
 		munmap((void *)t, r.made.out_table_size);
-		close(r.map);
-		r.map = -1;
+		rig_end_map(&r);
 		entry_clear(&r);
 		/* an IOMMU has unmapped it; without one, the memory may have a new owner */
 		if (!strcmp(getenv("RASHPA_IOMMU") ?: "", "on"))

@@ -33,23 +33,27 @@ static void start(const struct rig *r, uint32_t mode, u64 images)
 	rig_start(r, 0);
 }
 
-/* The dataset has as many images as there are slots: the buffer never changes again. */
-static bool stream(struct rig *r)
+/*
+ * The dataset has as many images as there are slots: the buffer never changes again. The test ends
+ * where it fails.
+ */
+static void stream(struct rig *r)
 {
 	rig_up(r, &f, -1, 0, 64 * KIB);
 	start(r, RFPGA_MODE_FREERUN, ENDLESS);
-	return CHECK(rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE), "it does not run") &&
-	       CHECK(filled(r->memory, IMAGES * IMAGE, SEED), "the data differ");
+	if (!rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE) || !filled(r->memory, IMAGES * IMAGE, SEED))
+		tap_bail("it does not run");
 }
 
-static int quiesce(void)
+/* The map is still good. */
+static void map_streams(struct rig *r)
 {
-	return fpga_quiesce(&f);
-}
-
-static int reset(void)
-{
-	return fpga_reset(&f);
+	memset(r->memory, 0, IMAGES * IMAGE);
+	ANSWERED(fpga_program(r->map, 0, NULL), 0, NULL);
+	start(r, RFPGA_MODE_FREERUN, IMAGES);
+	CHECK(rig_wait_bytes(r, 0, IMAGES * IMAGE), "it does not run again");
+	rig_wait_stopped(r, 0);
+	CHECK(filled(r->memory, IMAGES * IMAGE, SEED), "the data differ");
 }
 
 static void state_is(uint32_t state)
@@ -111,26 +115,25 @@ static void streams_again(void)
 }
 
 /* @where: the function, "", or the port above it, "/.." */
-static int set_config(const char *where, off_t at, uint16_t clear, uint16_t set)
+static void set_config(const char *where, off_t at, uint16_t clear, uint16_t set)
 {
 	uint16_t value;
 	char path[64];
-	int fd, err = -1;
+	int fd;
 
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s%s/config", f.bdf, where);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && pread(fd, &value, sizeof(value), at) == sizeof(value)) {
-		value = (value & ~clear) | set;
-		err = pwrite(fd, &value, sizeof(value), at) == sizeof(value) ? 0 : -1;
-	}
+	if (fd < 0 || pread(fd, &value, sizeof(value), at) != sizeof(value))
+		tap_bail("configuration space: %s", strerror(errno));
+	value = (value & ~clear) | set;
+	CHECK(pwrite(fd, &value, sizeof(value), at) == sizeof(value), "%s: %s", path,
+	      strerror(errno));
 	close(fd);
-	CHECK(!err, "configuration space: %s", strerror(errno));
-	return err;
 }
 
-static int set_command(uint16_t clear, uint16_t set)
+static void set_command(uint16_t clear, uint16_t set)
 {
-	return set_config("", PCI_COMMAND, clear, set);
+	set_config("", PCI_COMMAND, clear, set);
 }
 
 /* -------------------------------------------------- it does not answer --- */
@@ -141,26 +144,24 @@ TEST(dead, "all ones: not taken for idle, and not for reset")
 	struct rig r;
 	int m;
 
-	if (stream(&r)) {
-		tell("dead on");
-		CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
-		/* the driver has not noticed: it makes a map, but cannot write the board's table */
-		m = fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map);
-		CHECK(m >= 0, "MAP: %s", reason);
-		ANSWERED(fpga_program(m, 100, NULL), EIO, "does not answer|reset");
-		ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
-		state_is(RASHPA_STATE_STUCK);
-		close(m);
-		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-		ANSWERED(fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
-		ANSWERED(reset(), EIO, "was reset|still");
-		state_is(RASHPA_STATE_STUCK);
-		close(r.map);
-		r.map = -1;
-		nobody_writes(r.memory);
-		tell("dead off");
-		ANSWERED(reset(), 0, NULL);
-	}
+	stream(&r);
+	tell("dead on");
+	CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
+	/* the driver has not noticed: it makes a map, but cannot write the board's table */
+	m = fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map);
+	CHECK(m >= 0, "MAP: %s", reason);
+	ANSWERED(fpga_program(m, 100, NULL), EIO, "does not answer|reset");
+	ANSWERED(fpga_quiesce(&f), ETIMEDOUT, "idle|reset");
+	state_is(RASHPA_STATE_STUCK);
+	close(m);
+	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+	ANSWERED(fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+	ANSWERED(fpga_reset(&f), EIO, "was reset|still");
+	state_is(RASHPA_STATE_STUCK);
+	rig_end_map(&r);
+	nobody_writes(r.memory);
+	tell("dead off");
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	rig_down(&r);
 	streams_again();
 }
@@ -178,15 +179,15 @@ TEST(dead_whole, "all ones: not taken for a whole register that is idle")
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	channel = fpga_events(&f, 0);
 	CHECK(channel >= 0, "EVENTS: %s", reason);
-	ANSWERED(quiesce(), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	state_is(RASHPA_STATE_READY);
 	tell("dead on");
-	ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
+	ANSWERED(fpga_quiesce(&f), ETIMEDOUT, "idle|reset");
 	state_is(RASHPA_STATE_STUCK);
-	ANSWERED(reset(), EIO, "was reset|still");
+	ANSWERED(fpga_reset(&f), EIO, "was reset|still");
 	state_is(RASHPA_STATE_STUCK);
 	tell("dead off");
-	ANSWERED(reset(), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	close(channel);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 	streams_again();
@@ -197,17 +198,15 @@ TEST(dead_close, "all ones: the memory of a map that is closed is safe")
 {
 	struct rig r;
 
-	if (stream(&r)) {
-		tell("dead on");
-		close(r.map);
-		r.map = -1;
-		state_is(RASHPA_STATE_STUCK);
-		nobody_writes(r.memory);
-		tell("dead off");
-		/* it went on until it was refused: only that has stopped it */
-		refused(&r, RFPGA_FAULT_MASTER);
-		ANSWERED(reset(), 0, NULL);
-	}
+	stream(&r);
+	tell("dead on");
+	rig_end_map(&r);
+	state_is(RASHPA_STATE_STUCK);
+	nobody_writes(r.memory);
+	tell("dead off");
+	/* it went on until it was refused: only that has stopped it */
+	refused(&r, RFPGA_FAULT_MASTER);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	rig_down(&r);
 	streams_again();
 }
@@ -230,22 +229,21 @@ TEST(link, "link lost: answers at once, removal and scan bring it back")
 	char remove[40];
 	struct rig r;
 
-	if (stream(&r)) {
-		tell("dead link");
-		CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
-		ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
-		state_is(RASHPA_STATE_STUCK);
-		ANSWERED(reset(), EIO, "configuration space|remove");
-		ANSWERED(fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
-		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-		snprintf(remove, sizeof(remove), "devices/%s/remove", f.bdf);
-		write_sysfs(remove);
-		ANSWERED(fpga_info(&f, &info), ENODEV, f.name);
-		CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == ENODEV, "read: %s",
-		      strerror(errno));
-		nobody_writes(r.memory);
-		tell("dead off");
-	}
+	stream(&r);
+	tell("dead link");
+	CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
+	ANSWERED(fpga_quiesce(&f), ETIMEDOUT, "idle|reset");
+	state_is(RASHPA_STATE_STUCK);
+	ANSWERED(fpga_reset(&f), EIO, "configuration space|remove");
+	ANSWERED(fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+	snprintf(remove, sizeof(remove), "devices/%s/remove", f.bdf);
+	write_sysfs(remove);
+	ANSWERED(fpga_info(&f, &info), ENODEV, f.name);
+	CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == ENODEV, "read: %s",
+	      strerror(errno));
+	nobody_writes(r.memory);
+	tell("dead off");
 	rig_down(&r);
 	fpga_close(&f);
 	write_sysfs("rescan");
@@ -299,24 +297,23 @@ TEST(left_running, "left running by others: stopped, and its table cleared, befo
 	tell("flr off");
 	scan_again();
 	fpga_again(&f);
-	if (stream(&r)) {
-		tell("patient on");
-		tell("dead on");
-		CHECK(!fpga_unbind(&f), "unbind");
-		tell("dead off");
-		nobody_writes(r.memory);
-		fpga_close(&f);
-		fpga_again(&f);
-		state_is(RASHPA_STATE_READY);
-		CHECK(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "MAP: %s", reason);
-		nobody_writes(r.memory);
-		window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-		regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
-		rig_is_idle(regs, 0);
-		rig_entries_clear(regs, RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE);
-		munmap(regs, RFPGA_BAR_REGS_SIZE);
-		close(window);
-	}
+	stream(&r);
+	tell("patient on");
+	tell("dead on");
+	CHECK(!fpga_unbind(&f), "unbind");
+	tell("dead off");
+	nobody_writes(r.memory);
+	fpga_close(&f);
+	fpga_again(&f);
+	state_is(RASHPA_STATE_READY);
+	CHECK(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "MAP: %s", reason);
+	nobody_writes(r.memory);
+	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
+	rig_is_idle(regs, 0);
+	rig_entries_clear(regs, RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE);
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+	close(window);
 	rig_down(&r);
 	close(map.out_fd);
 	close(buffer);
@@ -339,7 +336,7 @@ TEST(left_deaf, "left running by others, and does not stop: stuck, and no map")
 	state_is(RASHPA_STATE_STUCK);
 	ANSWERED(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
 	tell("dead off");
-	ANSWERED(reset(), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	state_is(RASHPA_STATE_READY);
 	close(buffer);
 	streams_again();
@@ -351,16 +348,14 @@ TEST(stuck_close, "never idle: the memory of a map that is closed is safe")
 {
 	struct rig r;
 
-	if (stream(&r)) {
-		tell("stuck on");
-		close(r.map);
-		r.map = -1;
-		state_is(RASHPA_STATE_STUCK);
-		nobody_writes(r.memory);
-		/* its entry is cleared as well: a slow board may read it only now */
-		refused_for(&r, RFPGA_FAULT_MASTER, RFPGA_FAULT_ENTRY);
-		ANSWERED(reset(), 0, NULL);
-	}
+	stream(&r);
+	tell("stuck on");
+	rig_end_map(&r);
+	state_is(RASHPA_STATE_STUCK);
+	nobody_writes(r.memory);
+	/* its entry is cleared as well: a slow board may read it only now */
+	refused_for(&r, RFPGA_FAULT_MASTER, RFPGA_FAULT_ENTRY);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	rig_down(&r);
 	streams_again();
 }
@@ -369,11 +364,10 @@ TEST(stuck_unbind, "never idle: unbind, and bind again")
 {
 	struct rig r;
 
-	if (stream(&r)) {
-		tell("stuck on");
-		CHECK(!fpga_unbind(&f), "unbind");
-		nobody_writes(r.memory);
-	}
+	stream(&r);
+	tell("stuck on");
+	CHECK(!fpga_unbind(&f), "unbind");
+	nobody_writes(r.memory);
 	rig_down(&r);
 	fpga_close(&f);
 	fpga_again(&f);
@@ -398,16 +392,15 @@ TEST(wild, "addresses outside its maps are refused")
 	where[1] = 0;
 	where[2] = 1ULL << 46;
 	for (i = 0; i < ARRAY_SIZE(where) && tap_ok(); i++) {
-		if (stream(&r)) {
-			snprintf(command, sizeof(command), "wild 0x%llx", where[i]);
-			tell(command);
-			refused(&r, RFPGA_FAULT_BUS);
-			CHECK(reg64(r.regs, RFPGA_FAULT_ADDR) - where[i] < IMAGES * IMAGE,
-			      "refused was 0x%llx", reg64(r.regs, RFPGA_FAULT_ADDR));
-			CHECK(filled(victim, IMAGES * IMAGE, 7), "memory of others was hit");
-			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-			tell("wild off");
-		}
+		stream(&r);
+		snprintf(command, sizeof(command), "wild 0x%llx", where[i]);
+		tell(command);
+		refused(&r, RFPGA_FAULT_BUS);
+		CHECK(reg64(r.regs, RFPGA_FAULT_ADDR) - where[i] < IMAGES * IMAGE,
+		      "refused was 0x%llx", reg64(r.regs, RFPGA_FAULT_ADDR));
+		CHECK(filled(victim, IMAGES * IMAGE, 7), "memory of others was hit");
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		tell("wild off");
 		rig_down(&r);
 		streams_again();	/* needs no reset */
 	}
@@ -416,12 +409,13 @@ TEST(wild, "addresses outside its maps are refused")
 }
 
 /* Writes only: the answer to a flush would report the fault. */
-static bool stream_unflushed(struct rig *r)
+static void stream_unflushed(struct rig *r)
 {
 	rig_up(r, &f, -1, 0, 64 * KIB);
 	rig_configure(r, 0, RFPGA_MODE_FREERUN, 0, r->made.out_segments, ENDLESS);
 	rig_start(r, 0);
-	return CHECK(rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE), "it does not run");
+	if (!rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE))
+		tap_bail("it does not run");
 }
 
 /* The board gets no error for a refused write, and the stream goes on. */
@@ -430,16 +424,15 @@ TEST(drop, "a write is refused without an error to the board")
 	struct rig r;
 
 	SKIP_IF(!iommu, "without an IOMMU nothing refuses an address");
-	if (stream_unflushed(&r)) {
-		tell("drop on");
-		tell("wild 0x400000000000");
-		CHECK(rig_wait_bytes(&r, 0, reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES) +
-				     2 * IMAGES * IMAGE), "it does not go on");
-		CHECK(!reg64(r.regs, RFPGA_FAULTS), "the board counts a fault");
-		nobody_writes(r.memory);
-		tell("honest");
-		ANSWERED(quiesce(), 0, NULL);
-	}
+	stream_unflushed(&r);
+	tell("drop on");
+	tell("wild 0x400000000000");
+	CHECK(rig_wait_bytes(&r, 0, reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES) +
+			     2 * IMAGES * IMAGE), "it does not go on");
+	CHECK(!reg64(r.regs, RFPGA_FAULTS), "the board counts a fault");
+	nobody_writes(r.memory);
+	tell("honest");
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	rig_down(&r);
 	streams_again();
 }
@@ -450,18 +443,16 @@ TEST(linger, "an image that arrives after \"idle\" reaches no memory")
 	struct rig r;
 
 	tell("linger on hold");
-	if (stream_unflushed(&r)) {
-		ANSWERED(quiesce(), 0, NULL);
-		rig_is_idle(r.regs, 0);
-		nobody_writes(r.memory);
-		close(r.map);
-		r.map = -1;
-		tell("release");
-		refused_for(&r, RFPGA_FAULT_BUS, RFPGA_FAULT_ENTRY);
-		CHECK(all_zero(r.memory, IMAGES * IMAGE), "memory that was given back was hit");
-		tell("honest");
-		set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	}
+	stream_unflushed(&r);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
+	rig_is_idle(r.regs, 0);
+	nobody_writes(r.memory);
+	rig_end_map(&r);
+	tell("release");
+	refused_for(&r, RFPGA_FAULT_BUS, RFPGA_FAULT_ENTRY);
+	CHECK(all_zero(r.memory, IMAGES * IMAGE), "memory that was given back was hit");
+	tell("honest");
+	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	rig_down(&r);
 	streams_again();
 }
@@ -656,21 +647,14 @@ TEST(reset_running, "a reset in mid-stream, by RESET and by sysfs")
 
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset", f.bdf);
 	for (i = 0; i < 2; i++) {
-		if (stream(&r)) {
-			err = i ? write_text(path, "1") : reset();
-			CHECK(!err, "%s: %s %s", i ? path : "RESET", strerror(-err), reason);
-			rig_is_idle(r.regs, 0);
-			rig_entries_clear(r.regs, r.made.out_segments);
-			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-			/* the map is still good */
-			memset(r.memory, 0, IMAGES * IMAGE);
-			ANSWERED(fpga_program(r.map, 0, NULL), 0, NULL);
-			start(&r, RFPGA_MODE_FREERUN, IMAGES);
-			CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
-			rig_wait_stopped(&r, 0);
-			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-			rig_is_idle(r.regs, 0);
-		}
+		stream(&r);
+		err = i ? write_text(path, "1") : fpga_reset(&f);
+		CHECK(!err, "%s: %s %s", i ? path : "RESET", strerror(-err), reason);
+		rig_is_idle(r.regs, 0);
+		rig_entries_clear(r.regs, r.made.out_segments);
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		map_streams(&r);
+		rig_is_idle(r.regs, 0);
 		rig_down(&r);
 	}
 	streams_again();
@@ -681,19 +665,14 @@ TEST(master, "bus mastering is switched off by another program")
 {
 	struct rig r;
 
-	if (stream(&r) && !set_command(PCI_COMMAND_MASTER, 0)) {
-		refused(&r, RFPGA_FAULT_MASTER);
-		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-		ANSWERED(quiesce(), 0, NULL);
-		/* a reset switches bus mastering on again if there are maps */
-		ANSWERED(reset(), 0, NULL);
-		memset(r.memory, 0, IMAGES * IMAGE);
-		ANSWERED(fpga_program(r.map, 0, NULL), 0, NULL);
-		start(&r, RFPGA_MODE_FREERUN, IMAGES);
-		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
-		rig_wait_stopped(&r, 0);
-		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-	}
+	stream(&r);
+	set_command(PCI_COMMAND_MASTER, 0);
+	refused(&r, RFPGA_FAULT_MASTER);
+	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
+	/* a reset switches bus mastering on again if there are maps */
+	ANSWERED(fpga_reset(&f), 0, NULL);
+	map_streams(&r);
 	rig_down(&r);
 	streams_again();
 }
@@ -703,21 +682,20 @@ TEST(decoding, "the BARs are switched off by another program")
 {
 	struct rig r;
 
-	if (stream(&r) && !set_command(PCI_COMMAND_MEMORY, 0)) {
-		tap_note("registers read 0x%x without decoding", reg32(r.regs, RFPGA_ID));
-		CHECK(reg32(r.regs, RFPGA_ID) != RFPGA_ID_VALUE, "the registers answer");
-		set32(r.regs, RFPGA_SCRATCH, 1);
-		ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
-		state_is(RASHPA_STATE_STUCK);
-		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-		ANSWERED(reset(), EIO, "was reset|still");
-		close(r.map);
-		r.map = -1;
-		nobody_writes(r.memory);
-		/* a reset does not switch them on; after it the registers show nothing */
-		set_command(0, PCI_COMMAND_MEMORY);
-		ANSWERED(reset(), 0, NULL);
-	}
+	stream(&r);
+	set_command(PCI_COMMAND_MEMORY, 0);
+	tap_note("registers read 0x%x without decoding", reg32(r.regs, RFPGA_ID));
+	CHECK(reg32(r.regs, RFPGA_ID) != RFPGA_ID_VALUE, "the registers answer");
+	set32(r.regs, RFPGA_SCRATCH, 1);
+	ANSWERED(fpga_quiesce(&f), ETIMEDOUT, "idle|reset");
+	state_is(RASHPA_STATE_STUCK);
+	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+	ANSWERED(fpga_reset(&f), EIO, "was reset|still");
+	rig_end_map(&r);
+	nobody_writes(r.memory);
+	/* a reset does not switch them on; after it the registers show nothing */
+	set_command(0, PCI_COMMAND_MEMORY);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	rig_down(&r);
 	streams_again();
 }
@@ -735,7 +713,7 @@ TEST(uncleared, "entries that cannot be cleared cut the function off")
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
 	ANSWERED(fpga_program(m, 0, NULL), 0, NULL);
-	ANSWERED(quiesce(), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	set_command(PCI_COMMAND_MEMORY, 0);
 	/* the map keeps its place, as it cannot be cleared there */
 	ANSWERED(fpga_program(m, 100, NULL), EIO, "does not answer|reset");
@@ -743,7 +721,7 @@ TEST(uncleared, "entries that cannot be cleared cut the function off")
 	state_is(RASHPA_STATE_STUCK);
 	set_command(0, PCI_COMMAND_MEMORY);
 	ANSWERED(fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
-	ANSWERED(reset(), 0, NULL);
+	ANSWERED(fpga_reset(&f), 0, NULL);
 	state_is(RASHPA_STATE_READY);
 	close(fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
@@ -759,12 +737,11 @@ TEST(link_reset, "the link is reset by another program")
 	struct rig r;
 
 	rig_up(&r, &f, -1, 0, 64 * KIB);
-	if (!set_config("/..", PCI_BRIDGE_CONTROL, 0, PCI_BRIDGE_CTL_BUS_RESET) &&
-	    !set_config("/..", PCI_BRIDGE_CONTROL, PCI_BRIDGE_CTL_BUS_RESET, 0)) {
-		CHECK(reg32(r.regs, RFPGA_ID) != RFPGA_ID_VALUE, "it has its BARs");
-		ANSWERED(reset(), 0, NULL);
-		CHECK(reg32(r.regs, RFPGA_ID) == RFPGA_ID_VALUE, "its BARs are lost");
-	}
+	set_config("/..", PCI_BRIDGE_CONTROL, 0, PCI_BRIDGE_CTL_BUS_RESET);
+	set_config("/..", PCI_BRIDGE_CONTROL, PCI_BRIDGE_CTL_BUS_RESET, 0);
+	CHECK(reg32(r.regs, RFPGA_ID) != RFPGA_ID_VALUE, "it has its BARs");
+	ANSWERED(fpga_reset(&f), 0, NULL);
+	CHECK(reg32(r.regs, RFPGA_ID) == RFPGA_ID_VALUE, "its BARs are lost");
 	rig_down(&r);
 	streams_again();
 }

@@ -147,8 +147,7 @@ TEST(ends, "a map that ends after sleep leaves nothing")
 	if (up(&r, RASHPA_PROGRAM_AGAIN)) {
 		stream(&r);
 		CHECK(!tell("suspend") && !tell("resume"), "no sleep");
-		close(r.map);
-		r.map = -1;
+		rig_end_map(&r);
 		rig_is_idle(r.regs, 0);
 		rig_entries_clear(r.regs, 1);
 	}

@@ -113,8 +113,7 @@ TEST(unmap_running, "closing the map of a running stream stops it first")
 		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
 		rig_start(&r, 0);
 		CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
-		close(r.map);
-		r.map = -1;
+		rig_end_map(&r);
 		rig_is_idle(regs, 0);
 		rig_entries_clear(regs, r.made.out_segments);
 		/* the memory is ours again: the FPGA does not write into it */
@@ -222,8 +221,7 @@ TEST(stale_address, "an address whose map is gone is refused")
 	t = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, r.map, 0);
 	address = t->segment[0].address;
 	munmap((void *)t, PAGE);
-	close(r.map);
-	r.map = -1;
+	rig_end_map(&r);
 	/* as firmware with a defect would use it */
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, address);
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGES * IMAGE);
@@ -306,8 +304,7 @@ TEST(no_steps, "without a quiesce sequence closing a map ends bus mastering")
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
 	CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
-	close(r.map);
-	r.map = -1;
+	rig_end_map(&r);
 	fpga_info(&f, &info);
 	CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
 	memset(r.memory, 0, IMAGES * IMAGE);

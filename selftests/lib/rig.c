@@ -75,6 +75,12 @@ const struct rashpa_profile_table *rig_chain(void)
 	return &table;
 }
 
+void rig_end_map(struct rig *r)
+{
+	close(r->map);
+	r->map = -1;
+}
+
 void rig_down(struct rig *r)
 {
 	if (r->memory)
