@@ -331,7 +331,6 @@ static bool begin_revoking(struct stand *s, struct rashpa_liar_export *arg)
 
 TEST_WHERE(revoked, "the memory is taken back while the FPGA streams")
 {
-	struct rashpa_restore restore = { HEAD(restore) };
 	struct rashpa_liar_export arg = {};
 	struct stand s;
 
@@ -343,9 +342,9 @@ TEST_WHERE(revoked, "the memory is taken back while the FPGA streams")
 		liar_tell(RASHPA_LIAR_REVOKE, arg.out_fd, 0);
 		is_at_rest(&s);
 		ANSWERED(fpga_program(s.rig.map, 0, NULL), ESTALE, "revoked");
-		ANSWERED(call(s.rig.map, RASHPA_IOC_RESTORE, &restore), ENODEV, "exporter");
+		ANSWERED(map_restore(s.rig.map), ENODEV, "exporter");
 		liar_tell(RASHPA_LIAR_ALLOW, arg.out_fd, RASHPA_LIAR_BAR);
-		ANSWERED(call(s.rig.map, RASHPA_IOC_RESTORE, &restore), 0, NULL);
+		ANSWERED(map_restore(s.rig.map), 0, NULL);
 		ANSWERED(fpga_program(s.rig.map, 0, NULL), 0, NULL);
 		stream_once(&s.rig);
 		CHECK(filled(s.own, IMAGES * IMAGE, SEED), "the data differ");

@@ -385,23 +385,21 @@ static void follow(int ch, const char *words, char *const bells[2], uint32_t gro
 static char *bells_of(const struct fpga *fpga)
 {
 	int win = fpga_window(fpga, RFPGA_BAR_DOORBELL, 0, 16 * PAGE, 0);
-	char *p = win >= 0 ? map_fd(win, 16 * PAGE) : NULL;
+	char *p = map_fd(win, 16 * PAGE);
 
-	CHECK(p, "doorbells: %s", reason);
-	if (win >= 0)
-		close(win);
+	close(win);
 	return p;
 }
 
 /* Both functions, each with a command of @told first. */
 static void two_functions(const char *const told[2])
 {
-	struct rashpa_alloc lock = { .out_fd = -1 };
 	uint32_t member[WORDS], entries[2] = {}, i;
-	char *bells[2] = { NULL, NULL }, *words = NULL;
-	int map[2] = { -1, -1 }, group;
-	struct rig r, r2;
+	char *bells[2], *words;
+	struct rashpa_alloc lock;
 	struct rashpa_map_make m;
+	int map[2], group;
+	struct rig r, r2;
 
 	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
 	for (i = 0; i < 2; i++)
@@ -414,8 +412,7 @@ static void two_functions(const char *const told[2])
 	bells[1] = bells_of(&f2);
 	map[0] = fpga_map(&f, lock.out_fd, RASHPA_BIDIRECTIONAL, &m);
 	map[1] = fpga_map(&f2, lock.out_fd, RASHPA_BIDIRECTIONAL, &m);
-	if (!CHECK(map[0] >= 0 && map[1] >= 0 && words && bells[0] && bells[1], "%s", reason))
-		goto out;
+	REQUIRE(map[0] >= 0 && map[1] >= 0, "%s", reason);
 	ANSWERED(fpga_program(map[0], r.made.out_segments, &entries[0]), 0, NULL);
 	ANSWERED(fpga_program(map[1], r2.made.out_segments, &entries[1]), 0, NULL);
 	for (i = 0; i < WORDS; i++)
@@ -425,17 +422,12 @@ static void two_functions(const char *const told[2])
 	for (i = 0; i < WORDS && tap_ok(); i++)
 		dtp_start(i < 3 ? &r : &r2, i < 3 ? i : i - 3, entries[i < 3 ? 0 : 1], i);
 	follow(r.channel, words, bells, (uint32_t)group);
-out:
 	for (i = 0; i < 2; i++) {
-		if (map[i] >= 0)
-			close(map[i]);
-		if (bells[i])
-			munmap(bells[i], 16 * PAGE);
+		close(map[i]);
+		munmap(bells[i], 16 * PAGE);
 	}
-	if (words)
-		munmap(words, PAGE);
-	if (lock.out_fd >= 0)
-		close(lock.out_fd);
+	munmap(words, PAGE);
+	close(lock.out_fd);
 	rig_down(&r2);
 	rig_down(&r);
 }

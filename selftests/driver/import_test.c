@@ -270,13 +270,6 @@ static void made(int fd, uint32_t flags, struct rashpa_map_make *map)
 		tap_bail("MAP: %s", reason);
 }
 
-static int restore(int map)
-{
-	struct rashpa_restore arg = { HEAD(arg) };
-
-	return call(map, RASHPA_IOC_RESTORE, &arg);
-}
-
 static bool is_host(uint32_t map_class)
 {
 	return map_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST);
@@ -484,7 +477,7 @@ TEST(errors_restore, "errors of exporters become errnos of user space in RESTORE
 	fd = liar_export(&arg);
 	made(fd, 0, &map);
 	liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
-	ANSWERED(restore(map.out_fd), EOPNOTSUPP, "not support");
+	ANSWERED(map_restore(map.out_fd), EOPNOTSUPP, "not support");
 	close(map.out_fd);
 	liar_close(fd);
 }
@@ -561,7 +554,7 @@ TEST(moves_elsewhere, "memory that moves to the host and back")
 	/* a map of device memory only does not come back to the host */
 	made(fd, RASHPA_MAP_DEVICE, &map);
 	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-	ANSWERED(restore(map.out_fd), EREMOTEIO, "host");
+	ANSWERED(map_restore(map.out_fd), EREMOTEIO, "host");
 	becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
 	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it has come back");
 	liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
@@ -611,7 +604,7 @@ TEST(closed_while_moving, "a map of moving memory is closed, and its function un
 	CHECK(!fpga_unbind(&f), "unbind");
 	liar_is_free(fd);
 	close(fence);
-	ANSWERED(restore(map.out_fd), ENODEV, f.name);
+	ANSWERED(map_restore(map.out_fd), ENODEV, f.name);
 	close(map.out_fd);
 	fpga_again(&f);
 	close(fd);
@@ -644,7 +637,7 @@ TEST(moves_unstoppable, "a function that cannot be stopped goes on only after RE
 		others_come_back(&f2);
 	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it came back without a call");
 	CHECK(!is_master(), "bus mastering is on");
-	ANSWERED(restore(map.out_fd), 0, NULL);
+	ANSWERED(map_restore(map.out_fd), 0, NULL);
 	becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 	CHECK(is_master(), "bus mastering is off");
 	close(map.out_fd);

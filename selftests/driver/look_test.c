@@ -348,7 +348,7 @@ TEST(told_open, "waiters are woken with interrupts on")
 	u64 *p = map_fd(fd, PAGE);
 
 	if (!trace_begin("eventfd_signal_mask"))
-		goto out;
+		return;
 	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
 	set_word(p, 1, 64);
@@ -360,7 +360,6 @@ TEST(told_open, "waiters are woken with interrupts on")
 	CHECK(wait_fd(event, POLLIN, 20000), "the timer does not poll");
 	CHECK(!traced_off("call:", "eventfd_signal_mask"), "a signal with interrupts off");
 	trace_end();
-out:
 	munmap(p, PAGE);
 	close(ch);
 	close(event);
@@ -525,8 +524,6 @@ TEST(look_refused, "LOOK needs a file that is open for writing")
 		close(foreign);
 	CHECK(!buffer_remove("st-look"), "%s", reason);
 }
-
-/* ------------------------------------------------------- 32 bits wrap --- */
 
 /* ------------------------------------ one consumer, two kinds of producer --- */
 
@@ -733,7 +730,7 @@ TEST(board, "a consumer and a board")
 {
 	struct stream s = { .index = 1, .right = board_right, .credit = board_credit };
 	struct rashpa_map_make m;
-	int words, win, map = -1;
+	int words, win, map;
 	struct board b = {};
 	char *p;
 
@@ -744,23 +741,17 @@ TEST(board, "a consumer and a board")
 	b.bells = map_fd(win, 16 * PAGE);
 	rig_up(&b.r, &f, -1, 0, 0);
 	map = fpga_map(&f, words, RASHPA_BIDIRECTIONAL, &m);
-	if (!CHECK(map >= 0, "%s", reason))
-		goto out;
+	REQUIRE(map >= 0, "%s", reason);
 	ANSWERED(fpga_program(map, b.r.made.out_segments, &b.entries), 0, NULL);
 	s.node = f.fd;
 	s.words_fd = words;
 	s.words = p;
 	s.priv = &b;
 	consume(&s);
-out:
-	if (map >= 0)
-		close(map);
-	if (b.bells)
-		munmap(b.bells, 16 * PAGE);
-	if (win >= 0)
-		close(win);
-	if (p)
-		munmap(p, PAGE);
+	close(map);
+	munmap(b.bells, 16 * PAGE);
+	close(win);
+	munmap(p, PAGE);
 	close(words);
 	rig_down(&b.r);
 }

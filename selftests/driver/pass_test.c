@@ -191,11 +191,10 @@ static int make_map(void)
 
 static void use_map(int fd)
 {
-	struct rashpa_restore restore = { HEAD(restore) };
 
 	maps(fd, PROT_READ, EPERM);	/* the profile discloses no addresses */
 	ANSWERED(fpga_program(fd, 0, NULL), 0, NULL);
-	ANSWERED(call(fd, RASHPA_IOC_RESTORE, &restore), 0, NULL);
+	ANSWERED(map_restore(fd), 0, NULL);
 }
 
 static int make_channel(void)

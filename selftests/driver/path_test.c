@@ -47,13 +47,6 @@ static u64 map_becomes(int map, uint32_t state, u64 before)
 	return t.generation;
 }
 
-static int restore(int map)
-{
-	struct rashpa_restore arg = { HEAD(arg) };
-
-	return call(map, RASHPA_IOC_RESTORE, &arg);
-}
-
 static void stream_once(const struct rig *r)
 {
 	rig_configure(r, 0, STREAM, 0, r->made.out_segments, IMAGES);
@@ -177,17 +170,6 @@ TEST(policy, "the administrator decides about host bridges")
 	close(win);
 }
 
-TEST(device_only, "host memory is refused where a device's was asked for")
-{
-	struct rashpa_map_make map = { HEAD(map) };
-	int fd = buffer_alloc(MIB, NULL);
-
-	map.fd = fd;
-	map.head.flags = RASHPA_MAP_DEVICE;
-	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), EREMOTEIO, "host|not in a device");
-	close(fd);
-}
-
 /* ----------------------------------------------- revoked and restored --- */
 
 /* The other function is reset while this one writes into its memory: alone, or by @bus. */
@@ -214,7 +196,7 @@ static void peer_reset(const char *bus)
 	/* the map ended, and comes back without a call, maybe before this check */
 	CHECK(map_becomes(r.map, RASHPA_MAP_STATE_VALID, generation) >= generation + 4,
 	      "it was never revoked");
-	ANSWERED(restore(r.map), 0, NULL);
+	ANSWERED(map_restore(r.map), 0, NULL);
 	if (!buffer_info(win, &info))
 		CHECK(!(info.out_flags & RASHPA_INFO_REVOKED), "INFO says that it is revoked");
 	memset(p, 0, IMAGES * IMAGE);
@@ -253,7 +235,7 @@ TEST(restored_told, "a restored map is reported before it can end again")
 	ANSWERED(fpga_reset(&f2), 0, NULL);
 	map_becomes(m, RASHPA_MAP_STATE_VALID, map.out_generation);
 	/* waits for the end of the restore */
-	ANSWERED(restore(m), 0, NULL);
+	ANSWERED(map_restore(m), 0, NULL);
 	snprintf(words, sizeof(words), " value=%llu ",
 		 (u64)map.out_id << 32 | RASHPA_MAP_STATE_VALID);
 	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
@@ -379,7 +361,7 @@ TEST(peer_gone, "the removal of a peer ends its maps for good")
 	rig_is_idle(r.regs, 0);
 	map_becomes(r.map, RASHPA_MAP_STATE_REVOKED, r.made.out_generation);
 	ANSWERED(fpga_program(r.map, 0, NULL), ESTALE, "revoked|restore");
-	ANSWERED(restore(r.map), ENODEV, "window|removed");
+	ANSWERED(map_restore(r.map), ENODEV, "window|removed");
 	if (!buffer_info(win, &info))
 		CHECK(info.out_flags & RASHPA_INFO_REVOKED, "INFO does not say so");
 	rig_down(&r);
@@ -506,26 +488,11 @@ TEST(restore_quiesced, "RESTORE of a valid map does not undo QUIESCE")
 	CHECK(m >= 0 && is_master(), "bus mastering is off");
 	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	CHECK(!is_master(), "bus mastering is on");
-	ANSWERED(restore(m), 0, NULL);
+	ANSWERED(map_restore(m), 0, NULL);
 	CHECK(!is_master(), "RESTORE of a valid map has turned bus mastering on");
 	close(m);
 	close(fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-}
-
-TEST(restore_valid, "RESTORE of a valid map does nothing")
-{
-	struct rashpa_restore arg = { HEAD(arg) };
-	struct rashpa_map_make map;
-	int fd = buffer_alloc(MIB, NULL);
-	int m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
-
-	ANSWERED(call(m, RASHPA_IOC_RESTORE, &arg), 0, NULL);
-	CHECK(arg.out_generation == map.out_generation && arg.out_class == map.out_class &&
-	      arg.out_segments == map.out_segments, "it has changed");
-	CHECK(!wait_fd(m, POLLIN, 0), "it reports a change");
-	close(m);
-	close(fd);
 }
 
 /* -------------------------------------------------------- disclosure ---- */
@@ -717,7 +684,7 @@ TEST(restore_closed, "a map is closed while its restore waits")
 	CHECK(!result, "reset: %s", strerror(-(int)(intptr_t)result));
 	set32(regs, RFPGA_SCRATCH, 0);
 	ANSWERED(fpga_reset(&f), 0, NULL);
-	ANSWERED(restore(seen), 0, NULL);	/* it still has its function */
+	ANSWERED(map_restore(seen), 0, NULL);	/* it still has its function */
 	close(seen);
 	munmap(mem, IMAGES * IMAGE);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);

@@ -691,6 +691,13 @@ int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction, struct ras
 	return err ? err : map->out_fd;
 }
 
+int map_restore(int map)
+{
+	struct rashpa_restore restore = { HEAD(restore) };
+
+	return call(map, RASHPA_IOC_RESTORE, &restore);
+}
+
 int fpga_events(const struct fpga *f, uint32_t depth)
 {
 	struct rashpa_channel_make e = { HEAD(e), .depth = depth };

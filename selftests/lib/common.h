@@ -154,6 +154,7 @@ int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length,
 		uint32_t cache);
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 	     struct rashpa_map_make *map);
+int map_restore(int map);
 /* A channel of the memory node that does not block; -1 after a failed check. */
 int memory_channel(void);
 int fpga_events(const struct fpga *f, uint32_t depth);
