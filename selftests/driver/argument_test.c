@@ -187,6 +187,8 @@ static void try_fd(const struct op *op, const struct fd_field *f)
 		/* -1 may have a meaning, which the other fields do not fit */
 		if (f->takes != 1U << FD_NONE && (kind == FD_CLOSED || kind == FD_PATH))
 			CHECK(err == -EBADF, "%s: answer %d", fd_names[kind], -err);
+		else if (kind >= FD_FILE && kind < FD_BUFFER)
+			CHECK(err == -EINVAL, "%s: answer %d", fd_names[kind], -err);
 		else
 			CHECK(err == -EINVAL || err == -EBADF || err == -EXDEV || err == -ENXIO ||
 			      err == -EPERM, "%s: answer %d", fd_names[kind], -err);

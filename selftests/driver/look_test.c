@@ -492,13 +492,9 @@ TEST(look_refused, "LOOK needs a file that is open for writing")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(PAGE, "st-look"), node = buffer_node("st-look", O_RDONLY);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), foreign = foreign_dmabuf(PAGE);
-	int ch = channel(), window;
+	int ch = channel(), foreign = foreign_dmabuf(PAGE), window;
 	u64 *p = map_fd(fd, PAGE);
 
-	ANSWERED(look(-1), EBADF, "fd -1");
-	ANSWERED(look(999), EBADF, "fd 999");
-	ANSWERED(look(null), EINVAL, "not a dma-buf");
 	if (foreign >= 0)
 		ANSWERED(look(foreign), EXDEV, "host memory");
 	if (have_one) {
@@ -519,7 +515,6 @@ TEST(look_refused, "LOOK needs a file that is open for writing")
 	close(node);
 	close(fd);
 	close(ch);
-	close(null);
 	if (foreign >= 0)
 		close(foreign);
 	CHECK(!buffer_remove("st-look"), "%s", reason);

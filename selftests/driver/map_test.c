@@ -5,7 +5,6 @@
 /* Maps: segments, table, programming the function, refusals. */
 #include <limits.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
@@ -359,33 +358,6 @@ TEST_EACH(refused, refused, "a map %s is refused")
 	ANSWERED(buffer_info(a.out_fd, &info), 0, NULL);
 	CHECK(!info.out_importers, "%u importers have stayed", info.out_importers);
 	close(a.out_fd);
-}
-
-TEST(wrong_fds, "a file that is not a dma-buf is not mapped")
-{
-	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
-	int fd = buffer_alloc(PAGE, NULL), i;
-	struct rashpa_map_make map = default_map(fd), bad;
-
-	REQUIRE(!pipe(fds), "pipe");
-	ANSWERED(make(&map), 0, NULL);
-	const struct { int fd, err; } rows[] = {
-		{ -1, EBADF }, { closed, EBADF }, { INT_MAX, EBADF }, { INT_MIN, EBADF },
-		{ fds[0], EINVAL }, { null, EINVAL }, { event, EINVAL },
-		{ memory, EINVAL }, { f.fd, EINVAL }, { map.out_fd, EINVAL },
-	};
-	for (i = 0; i < (int)ARRAY_SIZE(rows); i++) {
-		bad = default_map(rows[i].fd);
-		if (!ANSWERED(make(&bad), rows[i].err, "not a dma-buf"))
-			tap_note("row %d", i);
-	}
-	close(map.out_fd);
-	close(fd);
-	close(null);
-	close(event);
-	close(fds[0]);
-	close(fds[1]);
 }
 
 TEST(own_window, "a function's own window is not mapped for it")

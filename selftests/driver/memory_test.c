@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -719,18 +718,6 @@ TEST(anonymous_dies, "an anonymous buffer goes with its killed maker")
 	CHECK(bytes_allocated() == before, "the memory did not come back");
 }
 
-/* ------------------------------------------------------- read-only ------ */
-
-TEST(memory_read_only, "a read-only /dev/rashpa/memory makes and removes nothing")
-{
-	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = "st-ro2" };
-	int ro = open("/dev/rashpa/memory", O_RDONLY | O_CLOEXEC);
-
-	REQUIRE(ro >= 0, "open: %s", strerror(errno));
-	ANSWERED(call(ro, RASHPA_IOC_ALLOC, &a), EPERM, "/dev/rashpa/memory|read-only");
-	close(ro);
-}
-
 static void as_nobody(void *arg)
 {
 	int fd;
@@ -788,27 +775,6 @@ TEST(allocated, "QUERY counts the memory of buffers")
 	CHECK(bytes_allocated() == before + 6 * MIB, "%llu more", (bytes_allocated() - before));
 	close(fd);
 	CHECK(bytes_allocated() == before, "it did not come back");
-}
-
-TEST(info_wrong_fds, "INFO refuses a file that is not a dma-buf")
-{
-	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC), event = eventfd(0, 0);
-	int closed = 999;
-	struct rashpa_info info;
-
-	REQUIRE(!pipe(fds), "pipe");
-	ANSWERED(buffer_info(-1, &info), EBADF, "fd -1");
-	ANSWERED(buffer_info(closed, &info), EBADF, "fd");
-	ANSWERED(buffer_info(INT32_MAX, &info), EBADF, "fd 2147483647");
-	ANSWERED(buffer_info(INT32_MIN, &info), EBADF, "fd");
-	ANSWERED(buffer_info(fds[0], &info), EINVAL, "not a dma-buf");
-	ANSWERED(buffer_info(null, &info), EINVAL, "not a dma-buf");
-	ANSWERED(buffer_info(event, &info), EINVAL, "not a dma-buf");
-	ANSWERED(buffer_info(memory, &info), EINVAL, "not a dma-buf");
-	close(fds[0]);
-	close(fds[1]);
-	close(null);
-	close(event);
 }
 
 TEST(info, "INFO describes a buffer")

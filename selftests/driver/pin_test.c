@@ -397,19 +397,6 @@ TEST(lingers, "blocks of a buffer that others hold stay charged")
 	      (bytes_allocated() - before));
 }
 
-TEST(read_only_node, "a read-only node pins nothing")
-{
-	struct rashpa_pin arg = { HEAD(arg) };
-	void *p = anonymous(PAGE, 0);
-	int ro = open("/dev/rashpa/memory", O_RDONLY | O_CLOEXEC);
-
-	arg.address = (uintptr_t)p;
-	arg.length = PAGE;
-	ANSWERED(call(ro, RASHPA_IOC_PIN, &arg), EPERM, "read-only");
-	close(ro);
-	munmap(p, PAGE);
-}
-
 void setup(void)
 {
 	have_fpga = fpga_try(&fpga, 0);
