@@ -252,30 +252,24 @@ TEST(profile_clears, "a profile clears its table, and resets if it may")
 {
 	struct rashpa_profile_set p = { HEAD(p), STEPS(good_steps), TABLE(fpga_table) };
 	const uint32_t last = RFPGA_TABLE + RFPGA_TABLE_SIZE - RFPGA_ENTRY_STRIDE;
-	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	void *regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
+	char *regs = fpga_regs(&f);
 
 	set32(regs, RFPGA_SCRATCH, 5);
 	set64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, 0x1234567800000000);
 	set32(regs, last + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 	p.head.flags = RASHPA_PROFILE_NO_RESET;
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
-	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
+	regs = fpga_regs(&f);
 	CHECK(!reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR), "the first entry is left");
 	CHECK(!reg32(regs, last + RFPGA_ENTRY_CONTROL), "the last entry is left");
 	CHECK(reg32(regs, RFPGA_SCRATCH) == 5, "it was reset");
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 	p.head.flags = 0;
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
-	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
+	regs = fpga_regs(&f);
 	CHECK(!reg32(regs, RFPGA_SCRATCH), "it was not reset");
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 /* If the function does not stop, the profile is set, but the function cannot be used. */
@@ -488,10 +482,9 @@ TEST(window_name_stays, "RESET with a window of which only the name is open")
 TEST(window_part, "a window shows its part and no more")
 {
 	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, 2 * PAGE, RASHPA_CACHE_UC);
-	int all = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	void *whole = map_fd(all, RFPGA_BAR_REGS_SIZE), *part, *p;
+	void *whole = fpga_regs(&f), *part, *p;
 
-	REQUIRE(win >= 0 && whole, "no window");
+	REQUIRE(win >= 0, "no window");
 	/* DTP 0 is in the second page */
 	part = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, win, PAGE);
 	if (CHECK(part != MAP_FAILED, "mmap: %s", strerror(errno))) {
@@ -510,7 +503,6 @@ TEST(window_part, "a window shows its part and no more")
 	CHECK(p == MAP_FAILED && errno == EINVAL, "mapped privately");
 	munmap(whole, RFPGA_BAR_REGS_SIZE);
 	close(win);
-	close(all);
 }
 
 TEST(window_memory, "on-board memory can be reached to its end")
@@ -525,7 +517,6 @@ TEST(window_memory, "on-board memory can be reached to its end")
 	REQUIRE(wc >= 0 && uc >= 0, "%s", reason);
 	p = map_fd(wc, MIB);
 	q = map_fd(uc, PAGE);
-	REQUIRE(p && q, "no mapping");
 	fill(p, MIB, 1);
 	fill(q, PAGE, 2);
 	CHECK(filled(p, MIB, 1), "on-board memory does not keep what is written");
@@ -693,15 +684,9 @@ static void *busy_profile(uint32_t step_us, uint32_t quiesce_us)
 		  .timeout_us = step_us },
 	};
 	struct rashpa_profile_set p = { HEAD(p), STEPS(steps), .quiesce_us = quiesce_us };
-	void *regs;
-	int win;
 
-	if (!ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL))
-		return NULL;
-	win = fpga_window(&f, 0, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
-	close(win);
-	return regs;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
+	return fpga_regs(&f);
 }
 
 TEST(stuck, "a function that does not stop is stuck until reset")
@@ -736,7 +721,6 @@ TEST(quiesce_limit, "a quiesce sequence has one time limit")
 	u64 begin, ns;
 	int channel;
 
-	REQUIRE(regs, "no window");
 	channel = fpga_events(&f, 0);
 	set32(regs, RFPGA_SCRATCH, 1);
 	begin = now_ns();

@@ -329,8 +329,6 @@ static void open_regs(void)
 	table_win = fpga_window(&f, RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE, 0);
 	regs = map_fd(regs_win, RFPGA_BOUNDS);
 	table = map_fd(table_win, RFPGA_TABLE_SIZE);
-	if (!regs || !table)
-		tap_bail("registers: %s", reason);
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 }
 
@@ -481,7 +479,7 @@ static bool survivor_up(struct survivor *s, unsigned int n, int buffer, u64 offs
 	s->lock_map = place(alloc.out_fd, first + ENTRIES - 1, &locks);
 	s->bell_win = fpga_window(&f, RFPGA_BAR_DOORBELL, n * RFPGA_DOORBELL_PAGE, PAGE, 0);
 	s->bell = map_fd(s->bell_win, PAGE);
-	if (!s->memory || !s->lock || s->map < 0 || s->lock_map < 0 || !s->bell)
+	if (s->map < 0 || s->lock_map < 0)
 		return false;
 	s->memory += offset;
 	memset(s->memory, 0, DATA);
@@ -585,8 +583,7 @@ TEST(kill_one, "kill -9 of one stream: the other one loses nothing")
 	open_regs();
 	victim_buffer = buffer_alloc(DATA, NULL);
 	p = map_fd(victim_buffer, DATA);
-	if (p)
-		kill_one(p);
+	kill_one(p);
 	munmap(p, DATA);
 	close(victim_buffer);
 	close_regs();

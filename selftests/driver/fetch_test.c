@@ -129,33 +129,18 @@ static void profile(unsigned int board)
 
 /* -------------------------------------------------------------- rigs --- */
 
-/* Registers and the table, a channel, a map of a new buffer that is programmed, too. */
-static bool up(struct rig *r, unsigned int board, uint32_t flags)
+/* A rig whose map is programmed with @flags; the test ends where it fails. */
+static void up(struct rig *r, unsigned int board, uint32_t flags)
 {
-	const struct fpga *f = &boards[board];
 	struct rashpa_program p = { HEAD(p), .first = ENTRY };
 
 	p.head.flags = flags;
-	*r = (struct rig) { .fpga = f, .buffer = -1, .map = -1 };
-	r->window = fpga_window(f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	r->channel = fpga_events(f, 0);
-	r->buffer = buffer_alloc(DATA, NULL);
-	if (!CHECK(r->window >= 0 && r->channel >= 0 && r->buffer >= 0, "%s", reason))
-		return false;
-	fcntl(r->channel, F_SETFL, O_NONBLOCK);
-	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
-	r->memory = map_fd(r->buffer, DATA);
-	r->made = (struct rashpa_map_make) { HEAD(r->made), .fd = r->buffer,
-					.max_segment = 7 * PAGE };
-	if (!r->regs || !r->memory ||
-	    !ANSWERED(call(f->fd, RASHPA_IOC_MAP_MAKE, &r->made), 0, NULL))
-		return false;
-	r->map = r->made.out_fd;
-	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	return ANSWERED(call(r->map, RASHPA_IOC_PROGRAM, &p), 0, NULL) &&
-	       CHECK(p.out_entries == 1 && p.out_descriptors == r->made.out_segments,
-		     "%u entries, %llu descriptors of %u segments", p.out_entries,
-		     p.out_descriptors, r->made.out_segments);
+	rig_map(r, &boards[board], -1, 0, 7 * PAGE);
+	if (call(r->map, RASHPA_IOC_PROGRAM, &p))
+		tap_bail("PROGRAM: %s", reason);
+	CHECK(p.out_entries == 1 && p.out_descriptors == r->made.out_segments,
+	      "%u entries, %llu descriptors of %u segments", p.out_entries, p.out_descriptors,
+	      r->made.out_segments);
 }
 
 static void stream(const struct rig *r, u64 images)
@@ -194,16 +179,15 @@ TEST_EACH(streams, formats, "a board that fetches %s streams")
 {
 	struct rig r;
 
-	if (up(&r, row->board, 0)) {
-		CHECK(r.made.out_segments > 1, "%u segments", r.made.out_segments);
-		streams(&r);
-		CHECK(reg32(entry(&r), RFPGA_FETCH_FETCHED) >= r.made.out_segments,
-		      "%u descriptors fetched", reg32(entry(&r), RFPGA_FETCH_FETCHED));
-		stream(&r, 0);
-		rig_end_map(&r);
-		rig_is_idle(r.regs, 0);
-		entry_clear(&r);
-	}
+	up(&r, row->board, 0);
+	CHECK(r.made.out_segments > 1, "%u segments", r.made.out_segments);
+	streams(&r);
+	CHECK(reg32(entry(&r), RFPGA_FETCH_FETCHED) >= r.made.out_segments,
+	      "%u descriptors fetched", reg32(entry(&r), RFPGA_FETCH_FETCHED));
+	stream(&r, 0);
+	rig_end_map(&r);
+	rig_is_idle(r.regs, 0);
+	entry_clear(&r);
 	rig_down(&r);
 }
 
@@ -362,25 +346,22 @@ static void child_streams(void *arg)
 {
 	struct rig r;
 
-	if (up(&r, *(unsigned int *)arg, 0)) {
-		stream(&r, 0);
-		kill(getpid(), SIGKILL);
-	}
+	up(&r, *(unsigned int *)arg, 0);
+	stream(&r, 0);
+	kill(getpid(), SIGKILL);
 }
 
 TEST_EACH(killed, formats, "a process that streams by %s is killed")
 {
 	unsigned int board = row->board;
-	int win = fpga_window(&boards[board], RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0), status;
-	struct rig r = { .regs = map_fd(win, RFPGA_BAR_REGS_SIZE) };
+	struct rig r = { .regs = fpga_regs(&boards[board]) };
+	int status;
 
-	REQUIRE(r.regs, "%s", reason);
 	status = tap_fork_wait(tap_fork_start(child_streams, &board));
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status 0x%x", status);
 	rig_is_idle(r.regs, 0);
 	entry_clear(&r);
 	munmap(r.regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 TEST_EACH(unbound, formats, "a board that streams by %s is unbound")
@@ -389,20 +370,18 @@ TEST_EACH(unbound, formats, "a board that streams by %s is unbound")
 	struct rashpa_program p = { HEAD(p), .first = ENTRY };
 	struct rig r;
 
-	if (up(&r, board, RASHPA_PROGRAM_AGAIN)) {
-		stream(&r, 0);
-		CHECK(!fpga_unbind(&boards[board]), "unbind");
-		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ENODEV, "removed");
-	}
+	up(&r, board, RASHPA_PROGRAM_AGAIN);
+	stream(&r, 0);
+	CHECK(!fpga_unbind(&boards[board]), "unbind");
+	ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ENODEV, "removed");
 	rig_down(&r);
 	fpga_again(&boards[board]);
 	profile(board);
-	if (tap_ok() && up(&r, board, 0)) {
-		/* nothing went to memory that was given back */
-		rig_is_idle(r.regs, 0);
-		streams(&r);
-		rig_down(&r);
-	}
+	up(&r, board, 0);
+	/* nothing went to memory that was given back */
+	rig_is_idle(r.regs, 0);
+	streams(&r);
+	rig_down(&r);
 }
 
 TEST(poison, "fetches that fail, descriptors that make no sense")
@@ -410,33 +389,31 @@ TEST(poison, "fetches that fail, descriptors that make no sense")
 	struct plan *p = plan_make(&ways[0]);
 	struct rig r;
 
-	if (up(&r, 0, 0)) {
-		CHECK(rig_tell(0, "poison on"), "no control");
-		stream(&r, 1);
-		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS, "cause %u",
-		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
-		CHECK(reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_POISON, "status %u",
-		      reg32(entry(&r), RFPGA_FETCH_STATUS));
-		CHECK(rig_tell(0, "poison off"), "no control");
-		streams(&r);
-		/* an address without memory */
-		set64(entry(&r), RFPGA_FETCH_BASE, 1ULL << 46);
-		stream(&r, 1);
-		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS &&
-		      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_REFUSED,
-		      "cause %u, status %u", reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
-		      reg32(entry(&r), RFPGA_FETCH_STATUS));
-	}
+	up(&r, 0, 0);
+	CHECK(rig_tell(0, "poison on"), "no control");
+	stream(&r, 1);
+	CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS, "cause %u",
+	      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
+	CHECK(reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_POISON, "status %u",
+	      reg32(entry(&r), RFPGA_FETCH_STATUS));
+	CHECK(rig_tell(0, "poison off"), "no control");
+	streams(&r);
+	/* an address without memory */
+	set64(entry(&r), RFPGA_FETCH_BASE, 1ULL << 46);
+	stream(&r, 1);
+	CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS &&
+	      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_REFUSED,
+	      "cause %u, status %u", reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
+	      reg32(entry(&r), RFPGA_FETCH_STATUS));
 	rig_down(&r);
 	p->fields[2].value = 0;			/* not valid */
 	ANSWERED(apply(&boards[0], p), 0, NULL);
-	if (up(&r, 0, 0)) {
-		stream(&r, 1);
-		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_DESC &&
-		      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_INVALID,
-		      "cause %u, status %u", reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
-		      reg32(entry(&r), RFPGA_FETCH_STATUS));
-	}
+	up(&r, 0, 0);
+	stream(&r, 1);
+	CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_DESC &&
+	      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_INVALID,
+	      "cause %u, status %u", reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
+	      reg32(entry(&r), RFPGA_FETCH_STATUS));
 	rig_down(&r);
 	profile(0);
 }
@@ -614,32 +591,30 @@ TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 
 	p.head.flags = RASHPA_PROGRAM_AGAIN;
 
-	if (up(&r, board, RASHPA_PROGRAM_AGAIN)) {
-		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
-		stream(&r, 0);
-		ANSWERED(fpga_reset(&boards[board]), 0, NULL);
-		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
-		streams(&r);
-		ANSWERED(fpga_reset(&boards[board]), 0, NULL);
-		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
-		streams(&r);
-	}
+	up(&r, board, RASHPA_PROGRAM_AGAIN);
+	CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
+	stream(&r, 0);
+	ANSWERED(fpga_reset(&boards[board]), 0, NULL);
+	is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
+	streams(&r);
+	ANSWERED(fpga_reset(&boards[board]), 0, NULL);
+	is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
+	streams(&r);
 	rig_down(&r);
 	/* a map without RASHPA_PROGRAM_AGAIN is not programmed again */
-	if (up(&r, board, 0)) {
-		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
-		asked = fpga_map(&boards[board], r.buffer, RASHPA_BIDIRECTIONAL, &map);
-		ANSWERED(call(asked, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-		ANSWERED(fpga_reset(&boards[board]), 0, NULL);
-		/* the record of the other map is the only one */
-		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
-		CHECK(!wait_fd(r.channel, POLLIN, 0), "a record");
-		entry_clear(&r);
-		close(asked);
-		stream(&r, 1);
-		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
-		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
-	}
+	up(&r, board, 0);
+	CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
+	asked = fpga_map(&boards[board], r.buffer, RASHPA_BIDIRECTIONAL, &map);
+	ANSWERED(call(asked, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	ANSWERED(fpga_reset(&boards[board]), 0, NULL);
+	/* the record of the other map is the only one */
+	is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
+	CHECK(!wait_fd(r.channel, POLLIN, 0), "a record");
+	entry_clear(&r);
+	close(asked);
+	stream(&r, 1);
+	CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
+	      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
 	rig_down(&r);
 }
 
@@ -659,32 +634,31 @@ TEST(moves, "the kernel programs a map again after a revocation, not during it")
 	SKIP_IF(why, "%s", why);
 	fd = liar_export(&export);
 	p.head.flags = RASHPA_PROGRAM_AGAIN;
-	if (fd >= 0 && up(&r, 0, 0)) {
-		close(r.map);
-		munmap(r.memory, DATA);
-		r.memory = map_fd(fd, DATA);
-		CHECK(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
-		r.map = map.out_fd;
-		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, map.out_id) > 0, "%s", reason);
-		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-		stream(&r, 0);
-		liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
-		rig_is_idle(r.regs, 0);
-		entry_clear(&r);
-		is_told(&r, RASHPA_MAP_STATE_REVOKED);
-		/* the map keeps its place, which is empty */
-		REQUIRE(fpga_map(&boards[0], r.buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s",
-			reason);
-		other = (struct rashpa_program) { HEAD(other), .first = ENTRY };
-		ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &other), EBUSY, "another map");
-		close(map.out_fd);
-		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ESTALE, "revoked");
-		entry_clear(&r);
-		liar_tell(RASHPA_LIAR_ALLOW, fd, RASHPA_LIAR_HONEST);
-		is_told(&r, RASHPA_MAP_STATE_VALID);
-		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
-		streams(&r);
-	}
+	up(&r, 0, 0);
+	close(r.map);
+	munmap(r.memory, DATA);
+	r.memory = map_fd(fd, DATA);
+	CHECK(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
+	r.map = map.out_fd;
+	CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, map.out_id) > 0, "%s", reason);
+	ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	stream(&r, 0);
+	liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
+	rig_is_idle(r.regs, 0);
+	entry_clear(&r);
+	is_told(&r, RASHPA_MAP_STATE_REVOKED);
+	/* the map keeps its place, which is empty */
+	REQUIRE(fpga_map(&boards[0], r.buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s",
+		reason);
+	other = (struct rashpa_program) { HEAD(other), .first = ENTRY };
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &other), EBUSY, "another map");
+	close(map.out_fd);
+	ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ESTALE, "revoked");
+	entry_clear(&r);
+	liar_tell(RASHPA_LIAR_ALLOW, fd, RASHPA_LIAR_HONEST);
+	is_told(&r, RASHPA_MAP_STATE_VALID);
+	is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
+	streams(&r);
 	rig_down(&r);
 	close(fd);
 	close(liar);

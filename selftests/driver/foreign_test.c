@@ -114,14 +114,12 @@ TEST(export, "vgem exports our dma-buf again, with our memory")
 	CHECK(inode(again) == inode(fd), "vgem hands out another dma-buf");
 	p = map_fd(fd, LEN);
 	q = map_fd(again, LEN);
-	if (p && q) {
-		fill(p, LEN, 41);
-		CHECK(filled(q, LEN, 41), "the dma-buf of vgem shows other memory");
-		fill(q, LEN, 42);
-		CHECK(filled(p, LEN, 42), "data written to the dma-buf of vgem are not seen");
-		munmap(p, LEN);
-		munmap(q, LEN);
-	}
+	fill(p, LEN, 41);
+	CHECK(filled(q, LEN, 41), "the dma-buf of vgem shows other memory");
+	fill(q, LEN, 42);
+	CHECK(filled(p, LEN, 42), "data written to the dma-buf of vgem are not seen");
+	munmap(p, LEN);
+	munmap(q, LEN);
 	close(again);
 	gem_close(vgem, handle);
 	CHECK(importers(fd) == 0, "%u importers in the end", importers(fd));
@@ -162,7 +160,7 @@ TEST(outlives_fd, "a buffer that only vgem holds lives")
 	uint32_t handle = import(vgem, fd);
 	void *p = map_fd(fd, LEN), *q;
 
-	REQUIRE(handle && p, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
+	REQUIRE(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
 	fill(p, LEN, 43);
 	munmap(p, LEN);
 	close(fd);

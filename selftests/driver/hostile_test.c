@@ -289,7 +289,7 @@ static void scan_again(void)
  */
 TEST(left_running, "left running by others: stopped, and its table cleared, before a map")
 {
-	int buffer = buffer_alloc(PAGE, NULL), window;
+	int buffer = buffer_alloc(PAGE, NULL);
 	struct rashpa_map_make map = { .out_fd = -1 };
 	struct rig r;
 	char *regs;
@@ -308,12 +308,10 @@ TEST(left_running, "left running by others: stopped, and its table cleared, befo
 	state_is(RASHPA_STATE_READY);
 	CHECK(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "MAP: %s", reason);
 	nobody_writes(r.memory);
-	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
+	regs = fpga_regs(&f);
 	rig_is_idle(regs, 0);
 	rig_entries_clear(regs, RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(window);
 	rig_down(&r);
 	close(map.out_fd);
 	close(buffer);

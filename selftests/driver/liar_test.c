@@ -19,8 +19,7 @@
 static struct fpga f, f2;
 static bool have_f2, iommu;
 static uint32_t bdf2;	/* of f2 */
-static int window = -1;
-static char *regs;	/* of f: BAR 0, mapped while @window is open */
+static char *regs;	/* of f: BAR 0; its window stays when everything else goes */
 
 /* ---------------------------------------------------------- exporter ---- */
 
@@ -123,23 +122,6 @@ static u64 first_address(const struct rashpa_map_make *map)
 }
 
 /* ------------------------------------------------------------ streams --- */
-
-/* A separate window of registers, which stays when everything else goes. */
-static bool open_regs(void)
-{
-	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	if (window < 0)
-		return false;
-	regs = mmap(NULL, RFPGA_BAR_REGS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, window, 0);
-	return regs != MAP_FAILED;
-}
-
-static void close_regs(void)
-{
-	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(window);
-	window = -1;
-}
 
 TEST(load, "on-board memory takes a dataset")
 {
@@ -515,13 +497,13 @@ static void map_lie(const struct lie_row *row)
 TEST_EACH(lie, lies, "%s: refused by MAP")
 {
 	if (row->dma_bits) {
-		close_regs();
+		munmap(regs, RFPGA_BAR_REGS_SIZE);
 		profile_bits(row->dma_bits);
 	}
 	map_lie(row);
 	if (row->dma_bits) {
 		ANSWERED(fpga_profile(&f, RASHPA_PROFILE_NO_RESET, NULL, 0), 0, NULL);
-		open_regs();
+		regs = fpga_regs(&f);
 	}
 }
 
@@ -750,9 +732,9 @@ TEST(unbind_revoked, "unbinding while the memory is taken back")
 	liar_is_free(l.fd);
 	take_back(l.fd);
 	lent_down(&l);
-	close_regs();
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	fpga_again(&f);
-	open_regs();
+	regs = fpga_regs(&f);
 }
 
 /* --- many at once --- */
@@ -1217,8 +1199,7 @@ void setup(void)
 		bdf2 = bdf_of(&f2);
 	iommu = fpga_iommu(&f);
 	read_iomem(LIAR_LENGTH);
-	if (!open_regs())
-		tap_bail("registers: %s", reason);
+	regs = fpga_regs(&f);
 	p2p_bridge("allow");
 }
 

@@ -290,12 +290,10 @@ static void hold_all(void *arg)
 TEST(kill_holder, "a killed holder leaves nothing in the function")
 {
 	struct rashpa_device_info before, after;
-	int win, round;
+	void *regs = fpga_regs(&f);
 	pid_t pid;
-	void *regs;
+	int round;
 
-	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
 	fpga_info(&f, &before);
 	for (round = 0; round < 5; round++) {
 		pid = tap_fork_held(hold_all, NULL);
@@ -309,7 +307,6 @@ TEST(kill_holder, "a killed holder leaves nothing in the function")
 		      "%u maps, %u windows were left", after.out_maps, after.out_windows);
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 static void unbind_under_holder(void *arg)

@@ -11,21 +11,16 @@
 
 static struct fpga f, f2;
 static bool have_f2, iommu;
-static void *regs;	/* BAR 0, mapped while @window is open */
-static int window = -1;
+static void *regs;	/* BAR 0 */
 
 static void regs_open(void)
 {
-	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = window < 0 ? NULL : map_fd(window, RFPGA_BAR_REGS_SIZE);
-	if (!regs)
-		tap_bail("window: %s", reason);
+	regs = fpga_regs(&f);
 }
 
 static void regs_close(void)
 {
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(window);
 }
 
 /* Without a window, which would keep the profile. */
@@ -50,12 +45,21 @@ static int make(struct rashpa_map_make *map)
 	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
 }
 
-/* The table of a map, or NULL after a failed check. */
+/* The test ends where it fails. */
+static void made(struct rashpa_map_make *map)
+{
+	if (make(map))
+		tap_bail("MAP: %s", reason);
+}
+
+/* The table of a map; the test ends where it fails. */
 static const struct rashpa_table *table_of(const struct rashpa_map_make *map)
 {
 	void *p = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED, map->out_fd, 0);
 
-	return CHECK(p != MAP_FAILED, "mmap of the table: %s", strerror(errno)) ? p : NULL;
+	if (p == MAP_FAILED)
+		tap_bail("mmap of the table: %s", strerror(errno));
+	return p;
 }
 
 static u64 entry_address(uint32_t i)
@@ -138,8 +142,7 @@ TEST_EACH(segments, wants, "%s")
 	p = map_fd(a.out_fd, w->length);
 	p[w->offset] = 1;
 	frame = pfn_of(p + w->offset);
-	if (!ANSWERED(make(&map), 0, NULL))
-		goto out;
+	made(&map);
 	CHECK(fcntl(map.out_fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
 	CHECK(map.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST),
 	      "class %u", map.out_class);
@@ -147,36 +150,32 @@ TEST_EACH(segments, wants, "%s")
 	CHECK(map.out_table_size >= sizeof(*t) + map.out_segments * sizeof(t->segment[0]),
 	      "table of %llu bytes", map.out_table_size);
 	t = table_of(&map);
-	if (t) {
-		CHECK(t->state == RASHPA_MAP_STATE_VALID && t->count == map.out_segments &&
-		      t->map_class == map.out_class && t->generation == map.out_generation &&
-		      !(t->generation & 1), "the table's header differs");
-		for (i = 0; i < t->count; i++) {
-			u64 address = t->segment[i].address;
-			u64 length = t->segment[i].length;
+	CHECK(t->state == RASHPA_MAP_STATE_VALID && t->count == map.out_segments &&
+	      t->map_class == map.out_class && t->generation == map.out_generation &&
+	      !(t->generation & 1), "the table's header differs");
+	for (i = 0; i < t->count; i++) {
+		u64 address = t->segment[i].address;
+		u64 length = t->segment[i].length;
 
-			if (!CHECK(length && !(length % PAGE), "segment %u: %llu bytes", i, length))
-				break;
-			CHECK(!w->max_segment || length <= w->max_segment,
-			      "segment %u is too long", i);
-			CHECK(!w->boundary || address / w->boundary ==
-			      (address + length - 1) / w->boundary,
-			      "segment %u crosses the boundary", i);
-			CHECK(!w->alignment || !(address % w->alignment),
-			      "segment %u at 0x%llx is not aligned", i, address);
-			if (map.out_class == RASHPA_CLASS_HOST)
-				CHECK(address == frame * PAGE + sum,
-				      "segment %u at 0x%llx, the memory is at 0x%llx", i, address,
-				      (frame * PAGE + sum));
-			sum += length;
-		}
-		CHECK(sum == part, "%llu bytes in all", sum);
-		munmap((void *)t, map.out_table_size);
+		if (!CHECK(length && !(length % PAGE), "segment %u: %llu bytes", i, length))
+			break;
+		CHECK(!w->max_segment || length <= w->max_segment,
+		      "segment %u is too long", i);
+		CHECK(!w->boundary || address / w->boundary ==
+		      (address + length - 1) / w->boundary,
+		      "segment %u crosses the boundary", i);
+		CHECK(!w->alignment || !(address % w->alignment),
+		      "segment %u at 0x%llx is not aligned", i, address);
+		if (map.out_class == RASHPA_CLASS_HOST)
+			CHECK(address == frame * PAGE + sum,
+			      "segment %u at 0x%llx, the memory is at 0x%llx", i, address,
+			      (frame * PAGE + sum));
+		sum += length;
 	}
+	CHECK(sum == part, "%llu bytes in all", sum);
+	munmap((void *)t, map.out_table_size);
 	close(map.out_fd);
-out:
-	if (p)
-		munmap(p, w->length);
+	munmap(p, w->length);
 	close(a.out_fd);
 }
 
@@ -238,17 +237,15 @@ TEST_IDLE(fixed_segments, "segments are as long as entries without a length")
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
 	map = default_map(a.out_fd);
-	if (ANSWERED(make(&map), 0, NULL)) {
-		CHECK(map.out_segments == 16, "%u segments", map.out_segments);
-		t = table_of(&map);
-		for (i = 0; t && i < t->count; i++)
-			CHECK(t->segment[i].length == 64 * KIB, "segment %u: 0x%llx bytes", i,
-			      t->segment[i].length);
-		if (t)
-			munmap((void *)t, map.out_table_size);
-		ANSWERED(fpga_program(map.out_fd, 0, NULL), 0, NULL);
-		close(map.out_fd);
-	}
+	made(&map);
+	CHECK(map.out_segments == 16, "%u segments", map.out_segments);
+	t = table_of(&map);
+	for (i = 0; i < t->count; i++)
+		CHECK(t->segment[i].length == 64 * KIB, "segment %u: 0x%llx bytes", i,
+		      t->segment[i].length);
+	munmap((void *)t, map.out_table_size);
+	ANSWERED(fpga_program(map.out_fd, 0, NULL), 0, NULL);
+	close(map.out_fd);
 	map = default_map(a.out_fd);
 	map.length = PAGE;
 	ANSWERED(make(&map), EINVAL, "0x10000|0x1000");
@@ -274,20 +271,18 @@ TEST_IDLE(stuck_second, "a function that is stuck at the second stop is reported
 	struct rashpa_event e[4];
 	int fd = buffer_alloc(MIB, NULL), ch;
 	struct rashpa_map_make map = default_map(fd);
-	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	void *at = map_fd(win, RFPGA_BAR_REGS_SIZE);
+	void *at = fpga_regs(&f);
 	ssize_t n;
 
 	/* idle when the profile comes, which clears the table */
 	set32(at, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 	munmap(at, RFPGA_BAR_REGS_SIZE);
-	close(win);
 	p.head.flags = RASHPA_PROFILE_NO_RESET;
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ch = fpga_events(&f, 0);
 	CHECK(source_add(ch, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
 	fcntl(ch, F_SETFL, O_NONBLOCK);
-	REQUIRE(!make(&map), "MAP: %s", reason);
+	made(&map);
 	ANSWERED(fpga_program(map.out_fd, 0, NULL), 0, NULL);
 	close(map.out_fd);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
@@ -362,9 +357,11 @@ TEST_EACH(refused, refused, "a map %s is refused")
 
 TEST(own_window, "a function's own window is not mapped for it")
 {
+	int window = fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0);
 	struct rashpa_map_make map = default_map(window);
 
 	ANSWERED(make(&map), ENXIO, f.name);
+	close(window);
 }
 
 TEST(read_only, "read-only memory is not written by a function")
@@ -408,36 +405,27 @@ TEST_IDLE(mask, "a function that cannot reach the memory gets no map")
 	int fd = buffer_alloc(64 * KIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
 	char *m = map_fd(fd, 64 * KIB);
-	u64 at = m ? pfn_of(m) * PAGE : 0;
+	const struct rashpa_table *t;
+	u64 at = pfn_of(m) * PAGE;
 	int err;
 
 	err = call(f.fd, RASHPA_IOC_PROFILE_SET, &p);
-	if (err == -EIO) {
-		tap_skip("no masks of 24 bits on this machine");
-		goto out;
-	}
+	SKIP_IF(err == -EIO, "no masks of 24 bits on this machine");
 	ANSWERED(err, 0, NULL);
 	if (iommu) {
 		/* the IOMMU can bring it there */
-		if (ANSWERED(make(&map), 0, NULL)) {
-			const struct rashpa_table *t = table_of(&map);
-
-			if (t) {
-				CHECK(t->segment[0].address < 1 << 24, "at 0x%llx",
-				      t->segment[0].address);
-				munmap((void *)t, map.out_table_size);
-			}
-			close(map.out_fd);
-		}
+		made(&map);
+		t = table_of(&map);
+		CHECK(t->segment[0].address < 1 << 24, "at 0x%llx", t->segment[0].address);
+		munmap((void *)t, map.out_table_size);
+		close(map.out_fd);
 	} else if (at >= 1 << 24) {
 		ANSWERED(make(&map), EOVERFLOW, "24 bits");
 	} else {
 		tap_skip("the buffer is at 0x%llx", at);
 	}
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-out:
-	if (m)
-		munmap(m, 64 * KIB);
+	munmap(m, 64 * KIB);
 	close(fd);
 }
 
@@ -471,7 +459,7 @@ TEST(table, "the table is read-only, and needs the right to see addresses")
 	struct rashpa_table *t;
 	void *p;
 
-	REQUIRE(!make(&map), "MAP: %s", reason);
+	made(&map);
 	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, map.out_fd, 0);
 	CHECK(p == MAP_FAILED && errno == EACCES, "the table is writable");
 	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, map.out_fd, 0);
@@ -481,11 +469,9 @@ TEST(table, "the table is read-only, and needs the right to see addresses")
 	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, map.out_fd, map.out_table_size);
 	CHECK(p == MAP_FAILED, "behind the table was mapped");
 	t = (void *)table_of(&map);
-	if (t) {
-		CHECK(mprotect(t, PAGE, PROT_READ | PROT_WRITE) && errno == EACCES,
-		      "mprotect makes the table writable");
-		munmap(t, map.out_table_size);
-	}
+	CHECK(mprotect(t, PAGE, PROT_READ | PROT_WRITE) && errno == EACCES,
+	      "mprotect makes the table writable");
+	munmap(t, map.out_table_size);
 	tap_fork(table_as_user, &map);
 	close(map.out_fd);
 
@@ -507,7 +493,7 @@ TEST(read, "a map reports its changes")
 	struct rashpa_map_make map = default_map(fd);
 	struct rashpa_table head;
 
-	REQUIRE(!make(&map), "MAP: %s", reason);
+	made(&map);
 	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "readable although nothing changed");
 	fcntl(map.out_fd, F_SETFL, O_NONBLOCK);
 	CHECK(read(map.out_fd, &head, sizeof(head)) < 0 && errno == EAGAIN, "read");
@@ -528,21 +514,19 @@ TEST(program, "PROGRAM writes the table, and it is cleared with the map")
 	u64 sum = 0;
 
 	map.max_segment = MIB;
-	REQUIRE(!make(&map), "MAP: %s", reason);
+	made(&map);
 	ANSWERED(fpga_program(map.out_fd, 5, &entries), 0, NULL);
 	CHECK(entries == map.out_segments, "%u entries", entries);
 	t = table_of(&map);
-	if (t) {
-		CHECK(entry_is_clear(4), "the entry before was written");
-		CHECK(entry_is_clear(5 + t->count), "the entry after was written");
-		for (i = 0; i < t->count; sum += t->segment[i].length, i++)
-			if (!CHECK(entry_address(5 + i) == t->segment[i].address &&
-				   entry_length(5 + i) == t->segment[i].length &&
-				   entry_control(5 + i) == RFPGA_ENTRY_VALID &&
-				   entry_sum(5 + i) == sum, "entry %u differs", 5 + i))
-				break;
-		munmap((void *)t, map.out_table_size);
-	}
+	CHECK(entry_is_clear(4), "the entry before was written");
+	CHECK(entry_is_clear(5 + t->count), "the entry after was written");
+	for (i = 0; i < t->count; sum += t->segment[i].length, i++)
+		if (!CHECK(entry_address(5 + i) == t->segment[i].address &&
+			   entry_length(5 + i) == t->segment[i].length &&
+			   entry_control(5 + i) == RFPGA_ENTRY_VALID &&
+			   entry_sum(5 + i) == sum, "entry %u differs", 5 + i))
+			break;
+	munmap((void *)t, map.out_table_size);
 	/* moving it clears the place that it leaves, also where both overlap */
 	ANSWERED(fpga_program(map.out_fd, 8, &entries), 0, NULL);
 	CHECK(entry_is_clear(5) && entry_is_clear(6) && entry_is_clear(7),
@@ -574,7 +558,7 @@ TEST(program_profile, "PROGRAM writes the table that the profile describes")
 	struct rashpa_map_make map = default_map(fd);
 	uint32_t entries = 0;
 
-	REQUIRE(!make(&map), "MAP: %s", reason);
+	made(&map);
 	ANSWERED(fpga_program(map.out_fd, 3, &entries), 0, NULL);
 	CHECK(entries == map.out_segments && entry_control(3) == RFPGA_ENTRY_VALID,
 	      "it was not written");
@@ -591,7 +575,7 @@ TEST(program_hidden, "PROGRAM serves a user who may not see addresses")
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
 
-	REQUIRE(!make(&map), "MAP: %s", reason);
+	made(&map);
 	tap_fork(program_as_user, &map);
 	CHECK(entry_control(0) == RFPGA_ENTRY_VALID && entry_length(0) == MIB,
 	      "the entry was not written");
@@ -611,28 +595,24 @@ TEST(foreign, "memory of another driver is mapped")
 	uint32_t i;
 
 	SKIP_IF(fd < 0, "no udmabuf here");
-	if (ANSWERED(make(&map), 0, NULL)) {
-		t = table_of(&map);
-		for (i = 0; t && i < t->count; i++)
-			sum += t->segment[i].length;
-		CHECK(sum == MIB, "%llu bytes in %u segments", sum, map.out_segments);
-		if (t)
-			munmap((void *)t, map.out_table_size);
-		close(map.out_fd);
-	}
+	made(&map);
+	t = table_of(&map);
+	for (i = 0; i < t->count; i++)
+		sum += t->segment[i].length;
+	CHECK(sum == MIB, "%llu bytes in %u segments", sum, map.out_segments);
+	munmap((void *)t, map.out_table_size);
+	close(map.out_fd);
 	map = default_map(fd);
 	map.offset = 3 * PAGE;
 	map.length = 5 * PAGE;
-	if (ANSWERED(make(&map), 0, NULL)) {
-		sum = 0;
-		t = table_of(&map);
-		for (i = 0; t && i < t->count; i++)
-			sum += t->segment[i].length;
-		CHECK(sum == 5 * PAGE, "%llu bytes", sum);
-		if (t)
-			munmap((void *)t, map.out_table_size);
-		close(map.out_fd);
-	}
+	made(&map);
+	sum = 0;
+	t = table_of(&map);
+	for (i = 0; i < t->count; i++)
+		sum += t->segment[i].length;
+	CHECK(sum == 5 * PAGE, "%llu bytes", sum);
+	munmap((void *)t, map.out_table_size);
+	close(map.out_fd);
 	close(fd);
 }
 
@@ -646,10 +626,9 @@ TEST(cma, "a CMA buffer is one segment")
 	SKIP_IF(!cma_here(), "no CMA area");
 	REQUIRE(!call(memory, RASHPA_IOC_ALLOC, &a), "ALLOC: %s", reason);
 	map = default_map(a.out_fd);
-	if (ANSWERED(make(&map), 0, NULL)) {
-		CHECK(map.out_segments == 1, "%u segments", map.out_segments);
-		close(map.out_fd);
-	}
+	made(&map);
+	CHECK(map.out_segments == 1, "%u segments", map.out_segments);
+	close(map.out_fd);
 	close(a.out_fd);
 }
 

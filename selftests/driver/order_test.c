@@ -67,7 +67,7 @@ static bool lock_up(struct place *p)
 	p->lock_memory = map_fd(p->lock_fd, PAGE);
 	p->lock_map = fpga_map(&f, p->lock_fd, RASHPA_TO_MEMORY, &map);
 	p->record = p->lock_memory;
-	return CHECK(p->lock_map >= 0, "MAP: %s", reason) && p->lock_memory &&
+	return CHECK(p->lock_map >= 0, "MAP: %s", reason) &&
 	       ANSWERED(fpga_program(p->lock_map, p->r.made.out_segments, NULL),
 			0, NULL);
 }
@@ -88,7 +88,7 @@ static bool place_up(struct place *p, const struct row *row)
 	rig_up(&p->r, &f, p->window, 0, 0);
 	if (!row->peer)
 		p->payload = p->r.memory;
-	return p->payload && p->doorbell && lock_up(p);
+	return lock_up(p);
 }
 
 static void place_down(struct place *p)

@@ -144,8 +144,6 @@ static void use_window(int fd)
 {
 	void *p = map_fd(fd, PAGE);
 
-	if (!p)
-		return;
 	CHECK(reg32(p, RFPGA_ID) == RFPGA_ID_VALUE, "registers");
 	munmap(p, PAGE);
 }

@@ -69,7 +69,6 @@ TEST(peer_stream, "a function writes into the on-board memory of another")
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	win = peer_window(&p);
-	REQUIRE(p, "no mapping");
 	if (!buffer_info(win, &info)) {
 		CHECK(info.out_kind == RASHPA_KIND_WINDOW && info.out_bar == RFPGA_BAR_MEMORY,
 		      "kind %u, BAR %d", info.out_kind, info.out_bar);
@@ -182,7 +181,6 @@ static void peer_reset(const char *bus)
 	char *p;
 
 	win = peer_window(&p);
-	REQUIRE(p, "no mapping");
 	rig_up(&r, &f, win, 0, 0);
 	generation = r.made.out_generation;
 	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
@@ -392,8 +390,8 @@ static void *touch(void *arg)
 TEST(touch_reset, "an access to a register waits for the end of a reset")
 {
 	struct toucher t = {};
-	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0), i;
-	void *p = map_fd(win, RFPGA_BAR_REGS_SIZE);
+	void *p = fpga_regs(&f);
+	int i;
 
 	t.reg = p;
 	REQUIRE(!pthread_create(&t.thread, NULL, touch, &t), "no thread");
@@ -403,7 +401,6 @@ TEST(touch_reset, "an access to a register waits for the end of a reset")
 	pthread_join(t.thread, NULL);
 	CHECK(t.reads && !t.wrong, "%llu of %llu reads were wrong", t.wrong, t.reads);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 #define RESETS	20
@@ -441,8 +438,7 @@ static bool waits_since(struct toucher *t, u64 reads)
 /* While a thread waits for a register, other threads of its process can map and unmap. */
 TEST(touch_alone, "a thread that waits for a register holds up no other one")
 {
-	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	void *p = map_fd(win, RFPGA_BAR_REGS_SIZE), *q;
+	void *p = fpga_regs(&f), *q;
 	struct resetter r = {};
 	struct toucher t = {};
 	u64 reads;
@@ -467,7 +463,6 @@ TEST(touch_alone, "a thread that waits for a register holds up no other one")
 	CHECK(!t.wrong, "%llu reads were wrong", t.wrong);
 	CHECK(atomic_load(&r.enough), "in %u resets nothing was mapped meanwhile", RESETS);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 static bool is_master(void)
@@ -656,7 +651,7 @@ TEST(restore_closed, "a map is closed while its restore waits")
 	};
 	struct rashpa_profile_set p = { HEAD(p), STEP(step) };
 	struct rashpa_map_make map = { HEAD(map) };
-	int regs_fd, win, seen, err;
+	int win, seen, err;
 	void *table;
 	char *regs, *mem;
 	pthread_t thread;
@@ -664,14 +659,12 @@ TEST(restore_closed, "a map is closed while its restore waits")
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
-	regs_fd = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = map_fd(regs_fd, RFPGA_BAR_REGS_SIZE);
+	regs = fpga_regs(&f);
 	win = peer_window(&mem);
 	seen = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	map = (struct rashpa_map_make) { HEAD(map), .fd = win, .direction = RASHPA_TO_MEMORY };
 	err = call(f.fd, RASHPA_IOC_MAP_MAKE, &map);
-	if (!CHECK(regs && seen >= 0 && !err, "%s", reason))
-		return;
+	REQUIRE(seen >= 0 && !err, "%s", reason);
 	/* the end of a map whose addresses were seen stops the function */
 	table = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, map.out_fd, 0);
 	CHECK(table != MAP_FAILED && !munmap(table, PAGE), "mmap: %s", strerror(errno));
@@ -688,7 +681,6 @@ TEST(restore_closed, "a map is closed while its restore waits")
 	close(seen);
 	munmap(mem, IMAGES * IMAGE);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(regs_fd);
 	close(win);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
@@ -706,14 +698,10 @@ static void stream_until_killed(void *arg)
 
 TEST(killed, "the DMA of a killed process ends with it")
 {
+	int buffer = buffer_alloc(IMAGES * IMAGE, NULL);
+	char *regs = fpga_regs(&f), *p;
 	struct rashpa_info info;
-	int win, buffer;
-	char *regs, *p;
 
-	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
-	buffer = buffer_alloc(IMAGES * IMAGE, NULL);
-	REQUIRE(regs && buffer >= 0, "window and buffer");
 	tap_fork_kill(tap_fork_held(stream_until_killed, &buffer));
 	CHECK(!maps(), "%u maps", maps());
 	rig_is_idle(regs, 0);
@@ -725,7 +713,6 @@ TEST(killed, "the DMA of a killed process ends with it")
 	munmap(p, IMAGES * IMAGE);
 	close(buffer);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 TEST(no_reset, "a function without a reset refuses RESET")

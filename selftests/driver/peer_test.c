@@ -72,17 +72,13 @@ static int profile(const struct fpga *f, uint32_t dma_bits)
 	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
-static bool map_for(const struct fpga *f, int fd, struct mapped *m)
+/* The test ends where it fails. */
+static void map_for(const struct fpga *f, int fd, struct mapped *m)
 {
-	m->table = NULL;
 	m->fd = fpga_map(f, fd, RASHPA_BIDIRECTIONAL, &m->map);
-	if (!CHECK(m->fd >= 0, "MAP: %s (%s)", strerror(-m->fd), reason))
-		return false;
 	m->table = mmap(NULL, m->map.out_table_size, PROT_READ, MAP_SHARED, m->fd, 0);
-	if (CHECK(m->table != MAP_FAILED, "mmap of the table: %s", strerror(errno)))
-		return true;
-	close(m->fd);
-	return false;
+	if (m->fd < 0 || m->table == MAP_FAILED)
+		tap_bail("MAP: %s (%s)", strerror(-m->fd), reason);
 }
 
 static void unmap(struct mapped *m)
@@ -139,18 +135,11 @@ static bool copy(volatile void *regs, u64 from, u64 to)
 	return dma_done(regs);
 }
 
-/* All registers of an edu, or NULL; @fd is to be closed after munmap. */
+/* All registers of an edu; @fd is to be closed after munmap. */
 static volatile void *registers(const struct fpga *f, int *fd)
 {
-	volatile void *p;
-
 	*fd = fpga_window(f, 0, 0, MIB, RASHPA_CACHE_DEFAULT);
-	if (!CHECK(*fd >= 0, "WINDOW: %s (%s)", strerror(-*fd), reason))
-		return NULL;
-	p = map_fd(*fd, MIB);
-	if (!p)
-		close(*fd);
-	return p;
+	return map_fd(*fd, MIB);
 }
 
 static void registers_end(volatile void *regs, int fd)
@@ -165,7 +154,6 @@ TEST(registers, "edu: registers through a window")
 	int fd;
 	volatile void *regs = registers(&edu, &fd);
 
-	REQUIRE(regs, "no registers");
 	ANSWERED(fpga_info(&edu, &info), 0, NULL);
 	CHECK(info.out_vendor == EDU_VENDOR && info.out_device == EDU_DEVICE,
 	      "ids %04x:%04x", info.out_vendor, info.out_device);
@@ -181,8 +169,7 @@ static void copy_inside(const struct fpga *f, volatile void *regs, int buffer)
 	struct mapped m;
 	char *p = map_fd(buffer, LEN);
 
-	if (!p || !map_for(f, buffer, &m))
-		return;
+	map_for(f, buffer, &m);
 	fill(p, CHUNK, 51);
 	CHECK(copy(regs, address(&m, 0), address(&m, 3 * MIB + CHUNK)), "no copy");
 	CHECK(filled(p + 3 * MIB + CHUNK, CHUNK, 51), "edu wrote something else");
@@ -198,7 +185,6 @@ TEST(dma, "edu: DMA out of a buffer and into it")
 	int fd, buffer = buffer_alloc(LEN, NULL);
 	volatile void *regs = registers(&edu, &fd);
 
-	REQUIRE(regs, "no registers");
 	copy_inside(&edu, regs, buffer);
 	registers_end(regs, fd);
 	close(buffer);
@@ -211,7 +197,7 @@ TEST(class, "edu: addresses match their class")
 	struct mapped m;
 	char *p = map_fd(buffer, LEN);
 
-	REQUIRE(p && map_for(&edu, buffer, &m), "no map");
+	map_for(&edu, buffer, &m);
 	phys = pfn_of(p) * PAGE;
 	CHECK(m.map.out_segments == 1, "%u segments", m.map.out_segments);
 	if (fpga_iommu(&edu)) {
@@ -234,26 +220,24 @@ static void test_peer(void)
 	struct mapped host, peer;
 	char *p, *bar;
 
-	REQUIRE(regs, "no registers");
 	window = fpga_window(&shm, SHM_BAR, 0, MIB, RASHPA_CACHE_DEFAULT);
 	REQUIRE(window >= 0, "WINDOW: %s (%s)", strerror(-window), reason);
 	p = map_fd(buffer, LEN);
 	bar = map_fd(window, MIB);
-	REQUIRE(p && bar, "no mappings");
-	if (map_for(&edu, buffer, &host) && map_for(&edu, window, &peer)) {
-		CHECK(peer.map.out_class == RASHPA_CLASS_BRIDGE ||
-		      peer.map.out_class == RASHPA_CLASS_PEER, "class %u", peer.map.out_class);
-		memset(bar, 0, 4 * CHUNK);
-		fill(p, CHUNK, 61);
-		CHECK(copy(regs, address(&host, 0), address(&peer, CHUNK)), "no copy");
-		CHECK(filled(bar + CHUNK, CHUNK, 61), "the BAR holds something else");
-		CHECK(all_zero(bar, CHUNK) && all_zero(bar + 2 * CHUNK, 2 * CHUNK),
-		      "edu wrote somewhere else, too");
-		CHECK(copy(regs, address(&peer, CHUNK), address(&host, MIB)), "no copy");
-		CHECK(filled(p + MIB, CHUNK, 61), "other data came back");
-		unmap(&peer);
-		unmap(&host);
-	}
+	map_for(&edu, buffer, &host);
+	map_for(&edu, window, &peer);
+	CHECK(peer.map.out_class == RASHPA_CLASS_BRIDGE ||
+	      peer.map.out_class == RASHPA_CLASS_PEER, "class %u", peer.map.out_class);
+	memset(bar, 0, 4 * CHUNK);
+	fill(p, CHUNK, 61);
+	CHECK(copy(regs, address(&host, 0), address(&peer, CHUNK)), "no copy");
+	CHECK(filled(bar + CHUNK, CHUNK, 61), "the BAR holds something else");
+	CHECK(all_zero(bar, CHUNK) && all_zero(bar + 2 * CHUNK, 2 * CHUNK),
+	      "edu wrote somewhere else, too");
+	CHECK(copy(regs, address(&peer, CHUNK), address(&host, MIB)), "no copy");
+	CHECK(filled(p + MIB, CHUNK, 61), "other data came back");
+	unmap(&peer);
+	unmap(&host);
 	munmap(p, LEN);
 	munmap(bar, MIB);
 	close(window);
@@ -279,18 +263,16 @@ TEST(interrupt, "edu: interrupts are events")
 	volatile void *regs = registers(&edu, &fd);
 	struct mapped m;
 
-	REQUIRE(regs, "no registers");
 	channel = fpga_events(&edu, 0);
 	REQUIRE(channel >= 0, "EVENTS: %s", reason);
 	CHECK(source_add(channel, RASHPA_SOURCE_VECTOR, 0) > 0, "SOURCE_ADD: %s", reason);
 	set32(regs, EDU_IRQ_RAISE, 1);
 	expect_interrupt(channel, regs, "a register raises it");
-	if (map_for(&edu, buffer, &m)) {
-		dma_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM | EDU_DMA_IRQ);
-		expect_interrupt(channel, regs, "the end of a transfer raises it");
-		CHECK(!(reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN), "it still runs");
-		unmap(&m);
-	}
+	map_for(&edu, buffer, &m);
+	dma_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM | EDU_DMA_IRQ);
+	expect_interrupt(channel, regs, "the end of a transfer raises it");
+	CHECK(!(reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN), "it still runs");
+	unmap(&m);
 	close(channel);
 	close(buffer);
 	registers_end(regs, fd);
@@ -304,17 +286,15 @@ TEST(quiesce, "edu: a map does not end before a transfer")
 	char *p = map_fd(buffer, LEN);
 	struct mapped m;
 
-	REQUIRE(regs && p, "no registers");
 	fill(p, CHUNK, 71);
-	if (map_for(&edu, buffer, &m)) {
-		dma_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM);
-		CHECK(dma_done(regs), "the first half fails");
-		dma_start(regs, EDU_BUFFER, address(&m, 2 * MIB), EDU_DMA_TO);
-		unmap(&m);
-		CHECK(!(reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN),
-		      "the map went while a transfer ran");
-		CHECK(filled(p + 2 * MIB, CHUNK, 71), "the transfer was cut off");
-	}
+	map_for(&edu, buffer, &m);
+	dma_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM);
+	CHECK(dma_done(regs), "the first half fails");
+	dma_start(regs, EDU_BUFFER, address(&m, 2 * MIB), EDU_DMA_TO);
+	unmap(&m);
+	CHECK(!(reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN),
+	      "the map went while a transfer ran");
+	CHECK(filled(p + 2 * MIB, CHUNK, 71), "the transfer was cut off");
 	munmap(p, LEN);
 	close(buffer);
 	registers_end(regs, fd);
@@ -370,18 +350,15 @@ TEST(unmapped, "edu: the IOMMU refuses an address whose map has ended")
 	regs = registers(&edu, &fd);
 	p = map_fd(buffer, LEN);
 	q = map_fd(other, LEN);
-	REQUIRE(regs && p && q, "no registers, or no memory");
-	if (!map_for(&edu, other, &stays))
-		return;
-	if (map_for(&edu, buffer, &m)) {
-		old = address(&m, 0);
-		fill(q, CHUNK, 81);
-		CHECK(copy(regs, address(&stays, 0), old), "no copy while it is mapped");
-		CHECK(filled(p, CHUNK, 81), "edu wrote something else");
-		unmap(&m);
-		fill(p, CHUNK, 82);
-		refused(regs, p, old);
-	}
+	map_for(&edu, other, &stays);
+	map_for(&edu, buffer, &m);
+	old = address(&m, 0);
+	fill(q, CHUNK, 81);
+	CHECK(copy(regs, address(&stays, 0), old), "no copy while it is mapped");
+	CHECK(filled(p, CHUNK, 81), "edu wrote something else");
+	unmap(&m);
+	fill(p, CHUNK, 82);
+	refused(regs, p, old);
 	unmap(&stays);
 	memset(p, 0, LEN);
 	copy_inside(&edu, regs, buffer);
@@ -452,15 +429,12 @@ TEST(narrow, "28 bits: memory that is too high is refused, or the IOMMU helps")
 		return;
 	}
 	/* behind the IOMMU the same memory has an address that fits */
-	if (map_for(&narrow, buffer, &m)) {
-		CHECK(address(&m, LEN - 1) < 1ULL << 28, "address 0x%llx", address(&m, LEN - 1));
-		unmap(&m);
-	}
+	map_for(&narrow, buffer, &m);
+	CHECK(address(&m, LEN - 1) < 1ULL << 28, "address 0x%llx", address(&m, LEN - 1));
+	unmap(&m);
 	regs = registers(&narrow, &fd);
-	if (regs) {
-		copy_inside(&narrow, regs, buffer);
-		registers_end(regs, fd);
-	}
+	copy_inside(&narrow, regs, buffer);
+	registers_end(regs, fd);
 	close(buffer);
 }
 

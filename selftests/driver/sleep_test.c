@@ -24,30 +24,17 @@ static int tell(const char *what)
 	return write(node, text, n) == n ? 0 : -errno;
 }
 
-/* A stream without an end into a new buffer. */
-static bool up(struct rig *r, uint32_t flags)
+/* A rig whose map is programmed with @flags; the test ends where it fails. */
+static void up(struct rig *r, uint32_t flags)
 {
 	struct rashpa_program p = { HEAD(p) };
 
 	p.head.flags = flags;
-	*r = (struct rig) { .fpga = &f, .map = -1 };
-	r->window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	r->channel = fpga_events(&f, 0);
-	r->buffer = buffer_alloc(DATA, NULL);
-	if (!CHECK(r->window >= 0 && r->channel >= 0 && r->buffer >= 0, "%s", reason))
-		return false;
-	fcntl(r->channel, F_SETFL, O_NONBLOCK);
-	CHECK(source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) == 1 &&
-	      source_add(r->channel, RASHPA_SOURCE_MAP, 0) == 2, "%s", reason);
-	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
-	r->memory = map_fd(r->buffer, DATA);
-	r->made = (struct rashpa_map_make) { HEAD(r->made), .fd = r->buffer };
-	if (!r->regs || !r->memory ||
-	    !ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &r->made), 0, NULL))
-		return false;
-	r->map = r->made.out_fd;
-	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	return ANSWERED(call(r->map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	rig_map(r, &f, -1, 0, 0);
+	CHECK(source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) > 0 &&
+	      source_add(r->channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
+	if (call(r->map, RASHPA_IOC_PROGRAM, &p))
+		tap_bail("PROGRAM: %s", reason);
 }
 
 static void stream(const struct rig *r)
@@ -80,16 +67,13 @@ static bool heard(const struct rig *r, uint32_t kind, uint32_t value)
 	return false;
 }
 
-static bool fall_asleep(const struct rig *r)
+static void fall_asleep(const struct rig *r)
 {
-	int err = tell("suspend");
-
-	if (!CHECK(!err, "the driver does not stop the function: %s", strerror(-err)))
-		return false;
+	if (tell("suspend"))
+		tap_bail("the driver does not stop the function");
 	CHECK(heard(r, RASHPA_SOURCE_DEVICE, RASHPA_DEVICE_EVENT_QUIESCED), "it was not stopped");
 	/* late writes have arrived by now */
 	fill(r->memory, DATA, 7);
-	return true;
 }
 
 static void wake_up(const struct rig *r)
@@ -110,15 +94,13 @@ TEST(again, "a map is programmed again after sleep")
 {
 	struct rig r;
 
-	if (up(&r, RASHPA_PROGRAM_AGAIN)) {
-		stream(&r);
-		if (fall_asleep(&r)) {
-			wake_up(&r);
-			CHECK(heard(&r, RASHPA_SOURCE_MAP, RASHPA_MAP_STATE_PROGRAMMED),
-			      "the map was not programmed again");
-			streams(&r);
-		}
-	}
+	up(&r, RASHPA_PROGRAM_AGAIN);
+	stream(&r);
+	fall_asleep(&r);
+	wake_up(&r);
+	CHECK(heard(&r, RASHPA_SOURCE_MAP, RASHPA_MAP_STATE_PROGRAMMED),
+	      "the map was not programmed again");
+	streams(&r);
 	rig_down(&r);
 }
 
@@ -127,16 +109,14 @@ TEST(by_hand, "a map without RASHPA_PROGRAM_AGAIN is programmed by its holder af
 	struct rashpa_program p = { HEAD(p) };
 	struct rig r;
 
-	if (up(&r, 0)) {
-		stream(&r);
-		if (fall_asleep(&r)) {
-			wake_up(&r);
-			CHECK(!reg64(r.regs + RFPGA_TABLE, RFPGA_ENTRY_ADDR),
-			      "the board has not forgotten the map");
-			ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-			streams(&r);
-		}
-	}
+	up(&r, 0);
+	stream(&r);
+	fall_asleep(&r);
+	wake_up(&r);
+	CHECK(!reg64(r.regs + RFPGA_TABLE, RFPGA_ENTRY_ADDR),
+	      "the board has not forgotten the map");
+	ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	streams(&r);
 	rig_down(&r);
 }
 
@@ -144,13 +124,12 @@ TEST(ends, "a map that ends after sleep leaves nothing")
 {
 	struct rig r;
 
-	if (up(&r, RASHPA_PROGRAM_AGAIN)) {
-		stream(&r);
-		CHECK(!tell("suspend") && !tell("resume"), "no sleep");
-		rig_end_map(&r);
-		rig_is_idle(r.regs, 0);
-		rig_entries_clear(r.regs, 1);
-	}
+	up(&r, RASHPA_PROGRAM_AGAIN);
+	stream(&r);
+	CHECK(!tell("suspend") && !tell("resume"), "no sleep");
+	rig_end_map(&r);
+	rig_is_idle(r.regs, 0);
+	rig_entries_clear(r.regs, 1);
 	rig_down(&r);
 }
 
@@ -160,17 +139,16 @@ TEST(shutdown, "nothing is written after a shutdown")
 	struct rig r;
 	int err;
 
-	if (up(&r, 0)) {
-		stream(&r);
-		err = tell("shutdown");
-		if (CHECK(!err, "the driver does not stop the function: %s", strerror(-err))) {
-			fill(r.memory, DATA, 8);
-			rig_start(&r, 0);
-			m.fd = r.buffer;
-			ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), EIO, "reset it");
-			CHECK(filled(r.memory, DATA, 8), "it has written after the shutdown");
-			ANSWERED(fpga_reset(&f), 0, NULL);
-		}
+	up(&r, 0);
+	stream(&r);
+	err = tell("shutdown");
+	if (CHECK(!err, "the driver does not stop the function: %s", strerror(-err))) {
+		fill(r.memory, DATA, 8);
+		rig_start(&r, 0);
+		m.fd = r.buffer;
+		ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), EIO, "reset it");
+		CHECK(filled(r.memory, DATA, 8), "it has written after the shutdown");
+		ANSWERED(fpga_reset(&f), 0, NULL);
 	}
 	rig_down(&r);
 }

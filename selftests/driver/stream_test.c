@@ -94,21 +94,13 @@ TEST(events, "every event comes once, after its data")
 	rig_down(&r);
 }
 
-/* A separate register window, so that everything else can go. */
-static char *own_regs(int *win)
-{
-	*win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	return map_fd(*win, RFPGA_BAR_REGS_SIZE);
-}
-
 TEST(unmap_running, "closing the map of a running stream stops it first")
 {
+	char *regs = fpga_regs(&f);
 	struct rig r;
-	char *regs;
-	int win, i;
+	int i;
 
-	regs = own_regs(&win);
-	for (i = 0; regs && i < 5 && tap_ok(); i++) {
+	for (i = 0; i < 5 && tap_ok(); i++) {
 		rig_up(&r, &f, -1, 0, 64 * KIB);
 		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
 		rig_start(&r, 0);
@@ -124,7 +116,6 @@ TEST(unmap_running, "closing the map of a running stream stops it first")
 		rig_down(&r);
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 TEST(unbind_running, "unbind stops a running stream first")
@@ -161,16 +152,15 @@ static void stream_for_ever(void *arg)
 
 TEST(kill_running, "killing a streaming process stops the stream first, 20 times")
 {
-	int win, i;
-	char *regs = own_regs(&win);
+	char *regs = fpga_regs(&f);
+	int i;
 
-	for (i = 0; regs && i < 20 && tap_ok(); i++) {
+	for (i = 0; i < 20 && tap_ok(); i++) {
 		tap_fork_kill(tap_fork_held(stream_for_ever, NULL));
 		rig_is_idle(regs, 0);
 		rig_entries_clear(regs, IMAGES * IMAGE / (64 * KIB));
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 /* Buffers are freed under the DMA, and used by others at once. */
@@ -183,9 +173,8 @@ TEST(kill_and_reuse, "memory freed under a stream is clean for the next one")
 		tap_fork_kill(tap_fork_held(stream_for_ever, NULL));
 		fd = buffer_alloc(IMAGES * IMAGE, NULL);
 		p = map_fd(fd, IMAGES * IMAGE);
-		CHECK(p && all_zero(p, IMAGES * IMAGE), "the next one sees DMA");
-		if (p)
-			munmap(p, IMAGES * IMAGE);
+		CHECK(all_zero(p, IMAGES * IMAGE), "the next one sees DMA");
+		munmap(p, IMAGES * IMAGE);
 		close(fd);
 	}
 }
@@ -246,14 +235,12 @@ TEST(master_off, "a function that was just bound can do no DMA")
 {
 	struct rashpa_device_info info;
 	struct rig r = { .window = -1 };
-	int win;
 
 	CHECK(!fpga_unbind(&f), "unbind");
 	fpga_again(&f);
 	fpga_info(&f, &info);
 	CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
-	r.regs = own_regs(&win);
-	REQUIRE(r.regs, "no registers");
+	r.regs = fpga_regs(&f);
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, 0x1000000);
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGE);
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_SUM, 0);
@@ -267,7 +254,6 @@ TEST(master_off, "a function that was just bound can do no DMA")
 	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
 	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	munmap(r.regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 }
 
 TEST(quiesce_running, "QUIESCE stops a stream, and it can go on")

@@ -679,6 +679,15 @@ int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length, uint
 	return err ? err : w.out_fd;
 }
 
+char *fpga_regs(const struct fpga *f)
+{
+	int window = fpga_window(f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	char *regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
+
+	close(window);
+	return regs;
+}
+
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction, struct rashpa_map_make *map)
 {
 	int err;

@@ -152,6 +152,8 @@ int fpga_reset(const struct fpga *f);
 /* fd, or a negative errno. */
 int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length,
 		uint32_t cache);
+/* The software FPGA's BAR 0, mapped; its window ends with munmap(). The test ends where it fails. */
+char *fpga_regs(const struct fpga *f);
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 	     struct rashpa_map_make *map);
 int map_restore(int map);

@@ -97,7 +97,7 @@ void rig_down(struct rig *r)
 		close(r->window);
 }
 
-void rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags, u64 max_segment)
+void rig_map(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags, u64 max_segment)
 {
 	memset(r, 0, sizeof(*r));
 	r->fpga = fpga;
@@ -120,6 +120,11 @@ void rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flag
 		tap_bail("MAP_MAKE: %s", reason);
 	r->map = r->made.out_fd;
 	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+}
+
+void rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags, u64 max_segment)
+{
+	rig_map(r, fpga, memory_fd, flags, max_segment);
 	if (fpga_program(r->map, 0, NULL))
 		tap_bail("PROGRAM: %s", reason);
 }

@@ -38,6 +38,9 @@ const struct rashpa_profile_table *rig_chain(void);
  */
 void rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags,
 	    u64 max_segment);
+/* The same, with a map that is not programmed. */
+void rig_map(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags,
+	     u64 max_segment);
 void rig_down(struct rig *r);
 /* The map alone, before the rest. */
 void rig_end_map(struct rig *r);
