@@ -290,7 +290,6 @@ static void *change_size(void *unused)
 {
 	volatile uint32_t *size = &racing.head.size;
 
-	(void)unused;
 	while (!racing_done) {
 		*size = sizeof(racing);
 		*size = 0xffffffff;

@@ -74,7 +74,6 @@ static void churn_maps(void *unused)
 	const u64 length = 4 * MIB;
 	int own, foreign;
 
-	(void)unused;
 	seed += 1;
 	own = buffer_alloc(length, NULL);
 	do {
@@ -119,7 +118,6 @@ static void churn_channels(void *unused)
 {
 	int channel[CHANNELS], i;
 
-	(void)unused;
 	seed += 2;
 	for (i = 0; i < CHANNELS; i++)
 		channel[i] = -1;
@@ -196,7 +194,6 @@ static void churn_buffers(void *unused)
 	struct slot slot[BUFFERS] = {};
 	int i;
 
-	(void)unused;
 	seed += 3;
 	while (goes_on()) {
 		i = (int)pick(BUFFERS);
@@ -213,7 +210,6 @@ static void churn_hog(void *unused)
 	char *p;
 	size_t i;
 
-	(void)unused;
 	while (now_ns() < end_ns) {
 		p = mmap(NULL, HOG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)

@@ -356,7 +356,6 @@ static void consume(void *arg)
 	struct rashpa_stream *s = open_as(0);
 	struct rashpa_stack st;
 
-	(void)arg;
 	REQUIRE(s, "no consumer");
 	while (next(s, &st) > 0) {
 		CHECK(right(&st), "stack %llu", (unsigned long long)st.number);
@@ -415,7 +414,6 @@ static void keep(void *arg)
 	struct rashpa_stream *s = open_as(0);
 	struct rashpa_stack st;
 
-	(void)arg;
 	CHECK(next(s, &st) == 1, "next: %s", rashpa_reason());
 	set(&talk->seen[0], 1);
 	pause();

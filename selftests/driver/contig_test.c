@@ -457,7 +457,6 @@ static void take_cma(void *arg)
 	u64 held = 0, length;
 	int fd;
 
-	(void)arg;
 	query(RASHPA_BACKEND_CMA, &q);
 	for (length = 2 * MIB; length >= 512 * KIB; length /= 2) {
 		do {

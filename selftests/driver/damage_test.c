@@ -74,7 +74,6 @@ TEST(refused, "a page with a memory error is in no new map, the pages around it 
 
 static void on_bus(int number)
 {
-	(void)number;
 }
 
 /* The kernel takes the page from the process, but not from the dma-buf. */
@@ -83,7 +82,6 @@ static void pinned(void *arg)
 	struct rashpa_pin pin = { HEAD(pin), .length = 8 * PAGE };
 	char *p = mmap(NULL, pin.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)arg;
 	/* the kernel reports the error to the process, too */
 	signal(SIGBUS, on_bus);
 	fill(p, pin.length, 7);

@@ -736,7 +736,6 @@ TEST(quiesce_limit, "a quiesce sequence has one time limit")
 
 static void *quiesce_slowly(void *arg)
 {
-	(void)arg;
 	return (void *)(intptr_t)fpga_quiesce(&f);
 }
 
@@ -798,7 +797,6 @@ static void as_user(void *arg)
 	struct rashpa_info window;
 	int win;
 
-	(void)arg;
 	drop_privileges();
 	/* in part outside the user's window */
 	ANSWERED(fpga_window(&f, 2, PAGE, 3 * PAGE, 0), EPERM, "CAP_SYS_RAWIO");
@@ -826,7 +824,6 @@ static void as_admin(void *arg)
 	struct rashpa_profile_set p = { HEAD(p) };
 	struct rashpa_device_info before, after;
 
-	(void)arg;
 	if (syscall(SYS_capset, &head, data))
 		tap_bail("capset: %s", strerror(errno));
 	p.head.flags = RASHPA_PROFILE_DISCLOSE;

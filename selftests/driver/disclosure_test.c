@@ -228,7 +228,6 @@ static void look_as_user(void *arg)
 		      memory };
 	size_t i;
 
-	(void)arg;
 	drop_privileges();
 	CHECK(check_folder("/sys/class/rashpa/../../devices/virtual/rashpa") > 0, "no files");
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/rashpa", f.bdf);
@@ -259,7 +258,6 @@ static void read_as_user(void *arg)
 	ssize_t n;
 	size_t i;
 
-	(void)arg;
 	drop_privileges();
 	memset(room, LEFT, sizeof(room));
 	n = read(held.map, room, sizeof(room));
@@ -304,7 +302,6 @@ static void fail_as_user(void *arg)
 	struct rashpa_pin pin = { HEAD(pin), .address = (uintptr_t)held.memory & -PAGE,
 				  .length = PAGE };
 
-	(void)arg;
 	drop_privileges();
 	refuse(RASHPA_IOC_MAP_MAKE, &m, f.fd);
 	refuse(RASHPA_IOC_MAP_MAKE, &aligned, f.fd);

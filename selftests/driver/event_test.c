@@ -307,7 +307,6 @@ TEST(blocking, "a blocking read is woken by a record")
 
 static void on_signal(int sig)
 {
-	(void)sig;
 }
 
 TEST(interrupted, "a blocking read is woken by a signal")

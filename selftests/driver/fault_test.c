@@ -134,7 +134,6 @@ static int run_refused(void *unused)
 	struct rashpa_info i = { HEAD(i), .fd = -1 };
 	int err;
 
-	(void)unused;
 	i.head.reason = (uintptr_t)sentence;
 	i.head.reason_size = sizeof(sentence);
 	err = ioctl(memory, RASHPA_IOC_INFO, &i) ? -errno : 0;
@@ -147,7 +146,6 @@ static int made = -1;
 
 static void close_made(void *unused)
 {
-	(void)unused;
 	close(made);
 }
 
@@ -188,7 +186,6 @@ static int run_read(void *unused)
 {
 	struct rashpa_event e;
 
-	(void)unused;
 	return read(calls.nodes[CHANNEL], &e, sizeof(e)) < 0 ? -errno : 0;
 }
 
@@ -196,7 +193,6 @@ static void queue_record(void *unused)
 {
 	struct rashpa_signal signal = { HEAD(signal) };
 
-	(void)unused;
 	ioctl(calls.nodes[CHANNEL], RASHPA_IOC_SIGNAL, &signal);
 }
 
@@ -207,7 +203,6 @@ static int run_poll(void *data)
 		{ .fd = calls.nodes[MAP], .events = POLLIN },
 	};
 
-	(void)data;
 	return poll(p, ARRAY_SIZE(p), 0) < 0 ? -errno : 0;
 }
 

@@ -237,7 +237,6 @@ static void victim(void *arg)
 {
 	struct stand s;
 
-	(void)arg;
 	if (!begin(&s))
 		return;
 	stream_on(&s.rig);

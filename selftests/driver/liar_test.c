@@ -743,7 +743,6 @@ static void stream_for_ever(void *arg)
 {
 	struct lent l;
 
-	(void)arg;
 	lent_up(&l, &f, export_kind(RASHPA_LIAR_SCATTERED));
 	stream_runs(&l.rig, l.rig.made.out_segments);
 	if (tap_ok())
@@ -1002,7 +1001,6 @@ TEST(moving, "MAP and RESTORE wait for memory that is still moving")
 
 static void on_signal(int number)
 {
-	(void)number;
 }
 
 TEST(moving_signal, "a signal ends the wait of MAP")

@@ -195,7 +195,6 @@ static void waiter_join(struct waiter *w, const char *what)
 
 static void on_signal(int sig)
 {
-	(void)sig;
 }
 
 TEST(unbind_waiting, "unbind wakes waiters")
@@ -232,7 +231,6 @@ static void *work(void *unused)
 	struct rashpa_device_info info;
 	int buf, win, ch, m;
 
-	(void)unused;
 	buf = buffer_alloc(MIB, NULL);
 	while (working) {
 		win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
@@ -282,7 +280,6 @@ static void hold_all(void *arg)
 {
 	struct open_things t = {};
 
-	(void)arg;
 	if (open_all(&t, &f) && !fpga_program(t.map, 0, NULL))
 		tap_fork_hold();
 }
@@ -313,7 +310,6 @@ static void unbind_under_holder(void *arg)
 {
 	struct open_things t = {};
 
-	(void)arg;
 	/* the parent takes the function away, then kills */
 	if (open_all(&t, &f))
 		tap_fork_hold();

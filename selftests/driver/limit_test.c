@@ -741,7 +741,6 @@ static void end_own(void *arg)
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
 	struct rashpa_quiesce q = { HEAD(q) };
 
-	(void)arg;
 	drop_privileges();
 	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL))
 		return;

@@ -846,7 +846,6 @@ static void no_place(void *arg)
 	int ch = channel(), full = channel_of(memory, 2048, &(struct rashpa_channel_make){ 0 });
 	int fd = buffer_alloc(PAGE, NULL), i;
 
-	(void)arg;
 	drop_privileges();
 	while (add_word(full, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) > 0)
 		;

@@ -482,7 +482,6 @@ static void second_user(void *arg)
 	struct rashpa_limit q = { HEAD(q), .resource = RASHPA_RESOURCE_MEMORY };
 	int fd;
 
-	(void)arg;
 	drop_privileges();
 	fd = buffer_alloc(8 * MIB, NULL);
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EDQUOT, "one user|user_limit_mib");
@@ -600,7 +599,6 @@ TEST(cache_modes, "write-combined and uncached buffers, cached again when given 
 
 static void on_signal(int sig)
 {
-	(void)sig;
 }
 
 static void interrupted(void *arg)
@@ -608,7 +606,6 @@ static void interrupted(void *arg)
 	struct sigaction sa = { .sa_handler = on_signal };
 	int round, err, interrupts = 0;
 
-	(void)arg;
 	sigaction(SIGUSR1, &sa, NULL);
 	for (round = 0; round < 12; round++) {
 		struct rashpa_alloc a = { HEAD(a), .length = 256 * MIB,
@@ -645,7 +642,6 @@ static void no_fds(void *arg)
 	struct rlimit limit = { .rlim_cur = 3, .rlim_max = 3 }, all;
 	u64 before = bytes_allocated();
 
-	(void)arg;
 	getrlimit(RLIMIT_NOFILE, &all);
 	limit.rlim_max = all.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -703,7 +699,6 @@ static void anonymous_child(void *arg)
 {
 	int fd = buffer_alloc(8 * MIB, NULL);
 
-	(void)arg;
 	map_fd(fd, 8 * MIB);
 	tap_fork_hold();
 }
@@ -722,7 +717,6 @@ static void as_nobody(void *arg)
 {
 	int fd;
 
-	(void)arg;
 	drop_privileges();
 	CHECK(open("/dev/rashpa/memory", O_RDWR) < 0 && errno == EACCES,
 	      "a user can open /dev/rashpa/memory");

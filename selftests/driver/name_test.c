@@ -155,7 +155,6 @@ TEST(exclusive_node, "ALLOC and O_EXCL make exclusive leases")
 /* Holds the only lease until it is killed. */
 static void hold(void *arg)
 {
-	(void)arg;
 	CHECK(open_name(O_RDWR | O_EXCL) >= 0, "no lease: %s", reason);
 	tap_fork_hold();
 }
@@ -265,7 +264,6 @@ static void reader(void *arg)
 {
 	int fd;
 
-	(void)arg;
 	drop_privileges();
 	CHECK(open_name(O_RDWR) == -EACCES, "opened for writing");
 	fd = open_name(O_RDONLY);
@@ -291,7 +289,6 @@ static void new_owner(void *arg)
 	struct rashpa_remove r = { HEAD(r) };
 	int fd;
 
-	(void)arg;
 	drop_privileges();
 	fd = open_name(O_RDWR);
 	CHECK(fd >= 0, "the owner cannot open it: %s", reason);
@@ -430,7 +427,6 @@ static void in_group(void *arg)
 	struct rashpa_remove r = { HEAD(r) };
 	int fd, node;
 
-	(void)arg;
 	CHECK(!setgroups(0, NULL) && !setresgid(77, 77, 77) && !setresuid(1000, 1000, 1000),
 	      "become another");
 	fd = open_name(O_RDWR);

@@ -189,7 +189,6 @@ static int make_map(void)
 
 static void use_map(int fd)
 {
-
 	maps(fd, PROT_READ, EPERM);	/* the profile discloses no addresses */
 	ANSWERED(fpga_program(fd, 0, NULL), 0, NULL);
 	ANSWERED(map_restore(fd), 0, NULL);
@@ -348,7 +347,6 @@ __attribute__((constructor)) static void list_files(void)
 
 static void exec_list(void *unused)
 {
-	(void)unused;
 	setenv("PASS_LIST", "", 1);
 	execl("/proc/self/exe", "pass_test", NULL);
 	tap_fail(__FILE__, __LINE__, "exec: %s", strerror(errno));

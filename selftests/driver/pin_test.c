@@ -207,7 +207,6 @@ static void limited(void *arg)
 	void *p = anonymous(LEN, 0);
 	int fd;
 
-	(void)arg;
 	/* a part of a huge page is charged with all of it, see test_huge_part() */
 	madvise(p, LEN, MADV_NOHUGEPAGE);
 	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
@@ -248,7 +247,6 @@ static void holder(void *arg)
 	void *p = anonymous(LEN, 0);
 	struct rashpa_map_make map;
 
-	(void)arg;
 	CHECK(fpga_map(&fpga, pin(p, LEN), RASHPA_TO_MEMORY, &map) >= 0, "map: %s", reason);
 	tap_fork_hold();
 }
@@ -339,7 +337,6 @@ static void part_of_huge(void *arg)
 	/* one that it does not share with its parent */
 	char *map, *p = huge_page(&map);
 
-	(void)arg;
 	CHECK(p, "no huge page");
 	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
 	drop_privileges();

@@ -818,7 +818,6 @@ TEST_EACH(shown, shown_rows, "%s")
 
 static void quiesce_as_owner(void *arg)
 {
-	(void)arg;
 	become(MEMBER, 0);
 	ANSWERED(do_quiesce(), 0, NULL);
 	ANSWERED(do_quiesce_map(), EPERM, "CAP_SYS_ADMIN");

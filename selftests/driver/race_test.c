@@ -294,7 +294,6 @@ static void lose_name_early(const struct op *op, enum stall_at at)
 {
 	int lost;
 
-	(void)at;
 	for (lost = 0; op->cmd == RASHPA_IOC_ALLOC && op->undo && lost < 2; lost++)
 		exchange_name(op, offsetof(struct rashpa_alloc, name), lost);
 }

@@ -112,7 +112,6 @@ static void play(void *arg)
 {
 	struct rashpa_role r;
 
-	(void)arg;
 	ANSWERED(role(buffer_node(NAME, O_RDWR), BOTH, 0, &r), 0, NULL);
 	tap_fork_hold();
 }

@@ -42,7 +42,6 @@ static void *closer(void *unused)
 {
 	int fd;
 
-	(void)unused;
 	while ((fd = atomic_load(&to_close)) != -2) {
 		if (fd < 0) {
 			sched_yield();
@@ -290,7 +289,6 @@ TEST(killed, "processes are killed in the middle of calls on shared files")
 /* The child ends while its parent goes on with the same files. */
 static void one_of_each(void *unused)
 {
-	(void)unused;
 	every_call_works();
 }
 

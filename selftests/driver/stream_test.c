@@ -142,7 +142,6 @@ static void stream_for_ever(void *arg)
 {
 	struct rig r;
 
-	(void)arg;
 	rig_up(&r, &f, -1, 0, 64 * KIB);
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);

@@ -275,7 +275,6 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 	struct rashpa_window_make *w = (struct rashpa_window_make *)arg;
 	struct rashpa_alloc *a = (struct rashpa_alloc *)arg;
 
-	(void)t;
 	switch (c->cmd) {
 	case RASHPA_IOC_ALLOC:
 		if (!(head->flags & RASHPA_ALLOC_MODE))

@@ -53,8 +53,6 @@ static void serve(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	(void)argc;
-	(void)argv;
 	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/control-fuzz.%d", getpid());
 	board_init();
 	board_assert(!control_open(address.sun_path));

@@ -83,7 +83,6 @@ void step(struct thread *t)
 
 static void on_tick(int number)
 {
-	(void)number;
 }
 
 /* A signal for this thread, again and again, whatever it waits for. */

@@ -269,8 +269,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const char *const names[] = { "b", "l", "p" };
 
-	(void)argc;
-	(void)argv;
 	if (fake_driver_load())
 		abort();
 	atexit(fake_driver_unload);

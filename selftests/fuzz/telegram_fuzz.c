@@ -28,7 +28,6 @@ struct wire {
 
 const struct wire_peer *wire_peer(const struct wire *wire)
 {
-	(void)wire;
 	return &peer;
 }
 
@@ -38,7 +37,6 @@ int wire_send(struct wire *wire, const void *frame, size_t size, char *why)
 	uint64_t id, re = 0;
 	xmlDoc *doc = telegram_parse(frame, size, &id, why);
 
-	(void)wire;
 	if (!doc)
 		fprintf(stderr, "%s\n%.*s\n", why, (int)size, (const char *)frame);
 	assert(doc);
@@ -50,13 +48,10 @@ int wire_send(struct wire *wire, const void *frame, size_t size, char *why)
 
 void wire_limit(struct wire *wire, uint32_t most)
 {
-	(void)wire;
-	(void)most;
 }
 
 void wire_close(struct wire *wire)
 {
-	(void)wire;
 }
 
 int run_configure(struct daemon *d, const xmlNode *configure, char *why)
@@ -74,19 +69,15 @@ int run_configure(struct daemon *d, const xmlNode *configure, char *why)
 
 void run_tell(struct daemon *d, const char *kind)
 {
-	(void)d;
-	(void)kind;
 }
 
 void run_tell_rate(struct daemon *d, double rate)
 {
-	(void)d;
 	assert(rate >= 0);
 }
 
 void run_stop(struct daemon *d)
 {
-	(void)d;
 }
 
 void run_forget(struct daemon *d)
@@ -99,34 +90,24 @@ void run_forget(struct daemon *d)
 
 void run_tell_ended(struct daemon *d, struct client *c)
 {
-	(void)d;
-	(void)c;
 }
 
 void machine_tell(xmlNode *to, struct json_object *able)
 {
-	(void)to;
-	(void)able;
 }
 
 int machine_write_register(uint64_t fpga, const char *window, uint64_t offset, uint64_t value,
 			   char *why)
 {
-	(void)offset;
-	(void)value;
 	return because(why, fpga & 1 ? -1 : 0, "window %s", window);
 }
 
 void counts_add(xmlNode *to, struct json_object *status)
 {
-	(void)to;
-	(void)status;
 }
 
 void configured_add(xmlNode *to, struct json_object *configured)
 {
-	(void)to;
-	(void)configured;
 }
 
 /* --- findings of libxml2, also after errors --- */
@@ -140,23 +121,16 @@ static void on_element(void *data, const xmlChar *name, const xmlChar *prefix, c
 	const xmlParserCtxt *context = data;
 	const unsigned int here = spaces + attributes, depth = context->nameNr;
 
-	(void)space;
-	(void)all_spaces;
-	(void)defaults;
-	(void)all_attributes;
 	found.nodes += 1 + here;
 	found.spaces += spaces;
 	found.attributes = here > found.attributes ? here : found.attributes;
 	found.depth = depth > found.depth ? depth : found.depth;
 	found.name = strlen((const char *)name) > found.name ? strlen((const char *)name) :
 							      found.name;
-	(void)prefix;
 }
 
 static void on_comment(void *data, const xmlChar *value)
 {
-	(void)data;
-	(void)value;
 	found.nodes++;
 }
 

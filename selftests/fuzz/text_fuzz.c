@@ -38,8 +38,6 @@ static void clean(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	(void)argc;
-	(void)argv;
 	must(mkdtemp(folder));
 	atexit(clean);
 	return 0;

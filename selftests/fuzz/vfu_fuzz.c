@@ -395,8 +395,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	int fds[2];
 
-	(void)argc;
-	(void)argv;
 	board_init();
 	memories[PLAIN] = memory_of(PLAIN_SIZE, NULL);
 	memories[GUARDED] = memory_of(GUARD_SIZE, &guard);

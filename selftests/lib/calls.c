@@ -58,7 +58,6 @@ static void valid_alloc_named(void *arg)
 
 static void undo_alloc_named(void *arg)
 {
-	(void)arg;
 	buffer_remove(NAME "-new");
 }
 
@@ -75,7 +74,6 @@ static void open_doomed(void *arg)
 {
 	int node = buffer_node(NAME_GONE, O_ACCMODE);
 
-	(void)arg;
 	if (node < 0)
 		return;
 	dup3(node, DOOMED_FD, O_CLOEXEC);
@@ -246,7 +244,6 @@ static void valid_source_del(void *arg)
 /* the lowest free id is given: it gets the same one */
 static void make_source(void *arg)
 {
-	(void)arg;
 	source_add(calls.nodes[CHANNEL], RASHPA_SOURCE_DEVICE, 0);
 }
 

@@ -275,7 +275,6 @@ _Noreturn void tap_skip_all(const char *fmt, ...)
 
 static void nothing(int sig)
 {
-	(void)sig;
 }
 
 /* Print where all processes of the group are. */

@@ -34,23 +34,16 @@ static bool aligned(const struct dtp *dtp, uint64_t bytes)
 
 static bool any(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)dtp;
-	(void)reg;
-	(void)value;
 	return true;
 }
 
 static bool nothing(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)dtp;
-	(void)reg;
 	return !value;
 }
 
 static bool good_mode(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)dtp;
-	(void)reg;
 	if (value & ~(uint64_t)BOARD_MODES)
 		return false;
 	return !(value & RFPGA_MODE_DROP) || (value & RFPGA_MODE_FREERUN);
@@ -58,21 +51,16 @@ static bool good_mode(const struct dtp *dtp, unsigned int reg, uint64_t value)
 
 static bool good_vector(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)reg;
 	return value < dtp->board->options.vectors;
 }
 
 static bool good_pixel(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)dtp;
-	(void)reg;
 	return value == 1 || value == 2 || value == 4 || value == 8;
 }
 
 static bool count(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)dtp;
-	(void)reg;
 	return below(value, dtp->board->limits.count);
 }
 
@@ -88,8 +76,6 @@ static bool pixels(const struct dtp *dtp, unsigned int reg, uint64_t value)
 
 static bool offset(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)dtp;
-	(void)reg;
 	return below(value, dtp->board->limits.offset);
 }
 
@@ -100,8 +86,6 @@ static bool base(const struct dtp *dtp, unsigned int reg, uint64_t value)
 
 static bool stride(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)dtp;
-	(void)reg;
 	return below(value, dtp->board->limits.stride) && aligned(dtp, value);
 }
 
@@ -112,7 +96,6 @@ static bool record(const struct dtp *dtp, unsigned int reg, uint64_t value)
 
 static bool entry_first(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)reg;
 	return value < dtp->board->options.entries;
 }
 
@@ -129,13 +112,11 @@ static bool good_period(const struct dtp *dtp, unsigned int reg, uint64_t value)
 
 static bool good_slot(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)reg;
 	return value < word(dtp, RFPGA_DTP_SLOTS);
 }
 
 static bool good_index(const struct dtp *dtp, unsigned int reg, uint64_t value)
 {
-	(void)reg;
 	return value < word(dtp, RFPGA_DTP_SRC_IMAGES);
 }
 
@@ -727,7 +708,6 @@ static void board_reset(void *self, enum device_reset why)
 {
 	struct board *board = self;
 
-	(void)why;
 	host_abort(board->host, true);
 	pthread_mutex_lock(&board->lock);
 	begin_reset(board);
