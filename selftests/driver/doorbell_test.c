@@ -144,30 +144,11 @@ TEST(ring, "a user rings his doorbell, and reaches no byte next to it")
 	rig_configure(&rig, DTP, 0, 0, rig.made.out_segments, 2 * IMAGES);
 	rig_start(&rig, DTP);
 	/* as many stacks as there are slots, then it waits */
-	if (!CHECK(rig_wait_bytes(&rig, DTP, IMAGES * IMAGE), "it does not start"))
-		goto out;
+	CHECK(rig_wait_bytes(&rig, DTP, IMAGES * IMAGE), "it does not start");
 	tap_fork(as_user, &cache);
 	CHECK(rig_wait_bytes(&rig, DTP, 2 * IMAGES * IMAGE), "the doorbell has no effect");
-out:
 	rig_down(&rig);
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
-}
-
-/* Write-combining only where the BAR allows that writes are merged. */
-TEST(combined, "write-combined where the BAR is prefetchable")
-{
-	int wc = fpga_window(&f, RFPGA_BAR_MEMORY, 0, PAGE, RASHPA_CACHE_WC);
-	uint32_t *p;
-
-	ANSWERED(fpga_window(&f, RFPGA_BAR_DOORBELL, 0, PAGE, RASHPA_CACHE_WC), EOPNOTSUPP,
-		 "prefetchable");
-	REQUIRE(wc >= 0, "%s", reason);
-	p = map_fd(wc, PAGE);
-	p[3] = 77;
-	__sync_synchronize();
-	CHECK(*(volatile uint32_t *)(p + 3) == 77, "it did not arrive");
-	munmap(p, PAGE);
-	close(wc);
 }
 
 void setup(void)

@@ -218,7 +218,7 @@ TEST(peer_reset, "the reset of a peer ends its maps, and restores them")
  */
 TEST(restored_told, "a restored map is reported before it can end again")
 {
-	int win, m = -1, ch = fpga_events(&f, 0);
+	int win, m, ch = fpga_events(&f, 0);
 	struct rashpa_map_make map;
 	char words[48];
 	char *p;
@@ -226,7 +226,7 @@ TEST(restored_told, "a restored map is reported before it can end again")
 	SKIP_IF(!have_f2, "only one software FPGA");
 	win = peer_window(&p);
 	if (!trace_begin("ww_mutex_unlock"))
-		goto out;
+		return;
 	CHECK(source_add(ch, RASHPA_SOURCE_MAP, 0) == 1, "%s", reason);
 	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	CHECK(m >= 0, "%s", reason);
@@ -240,7 +240,6 @@ TEST(restored_told, "a restored map is reported before it can end again")
 	CHECK(called_after("rashpa_event:", words), "the lock was free before the record");
 	trace_end();
 	close(m);
-out:
 	munmap(p, IMAGES * IMAGE);
 	close(win);
 	close(ch);

@@ -395,6 +395,7 @@ TEST(refused, "invalid members are refused")
 	sources(RASHPA_MEMBERS_MAX);
 	ANSWERS(try_group(&arg, members, 0), -EINVAL, "0 members");
 	ANSWERS(try_group(&arg, members, RASHPA_MEMBERS_MAX + 1), -EINVAL, "1025 members");
+	ANSWERS(try_group(&arg, members, U32_MAX), -EINVAL, "members");
 	arg.__reserved = 1;
 	ANSWERS(try_group(&arg, members, 3), -EINVAL, "reserved");
 	arg = (struct rashpa_group_make) { .slots = 4, .full = 5 };

@@ -279,6 +279,7 @@ static const struct {
 	    .head.flags = RASHPA_SOURCE_LOOK),
 	BAD("RASHPA_SOURCE_POLL", CONDITION(CHANGED), .bits = 64, .period_us = 100),
 	BAD("RASHPA_SOURCE_POLL", CONDITION(CHANGED), .bits = 64, .budget = 1),
+	BAD("period", CONDITION(CHANGED), .bits = 64, .head.flags = RASHPA_SOURCE_POLL),
 	BAD("period", CONDITION(CHANGED), .bits = 64, .head.flags = RASHPA_SOURCE_POLL,
 	    .period_us = RASHPA_PERIOD_MIN - 1),
 	BAD("period", CONDITION(CHANGED), .bits = 64, .head.flags = RASHPA_SOURCE_POLL,
