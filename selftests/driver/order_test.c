@@ -40,7 +40,7 @@ struct place {
 	struct rig r;
 	int window, doorbell_fd, lock_fd, lock_map;
 	char *payload;
-	u64 *lock_memory, *record;
+	u64 *record;
 	uint32_t *doorbell;
 	uint32_t slots;
 	bool freerun;
@@ -55,32 +55,16 @@ struct place {
 
 /* --------------------------------------------------------------- places -- */
 
-static bool lock_up(struct place *p)
+/* The test ends where it fails. */
+static void place_up(struct place *p, const struct row *row)
 {
 	struct rashpa_map_make map;
 
-	if (p->row->together) {
-		p->record = (u64 *)(p->payload + RECORD);
-		return true;
-	}
-	p->lock_fd = buffer_alloc(PAGE, NULL);
-	p->lock_memory = map_fd(p->lock_fd, PAGE);
-	p->lock_map = fpga_map(&f, p->lock_fd, RASHPA_TO_MEMORY, &map);
-	p->record = p->lock_memory;
-	return CHECK(p->lock_map >= 0, "MAP: %s", reason) &&
-	       ANSWERED(fpga_program(p->lock_map, p->r.made.out_segments, NULL),
-			0, NULL);
-}
-
-static bool place_up(struct place *p, const struct row *row)
-{
 	memset(p, 0, sizeof(*p));
 	p->row = row;
-	p->window = p->lock_fd = p->lock_map = -1;
+	p->window = -1;
 	if (row->peer) {
 		p->window = fpga_window(&f2, RFPGA_BAR_MEMORY, PLACE, IMAGES * IMAGE, 0);
-		if (!CHECK(p->window >= 0, "WINDOW: %s", reason))
-			return false;
 		p->payload = map_fd(p->window, IMAGES * IMAGE);
 	}
 	p->doorbell_fd = fpga_window(&f, RFPGA_BAR_DOORBELL, 0, PAGE, 0);
@@ -88,26 +72,30 @@ static bool place_up(struct place *p, const struct row *row)
 	rig_up(&p->r, &f, p->window, 0, 0);
 	if (!row->peer)
 		p->payload = p->r.memory;
-	return lock_up(p);
+	p->record = (u64 *)(p->payload + RECORD);
+	if (row->together)
+		return;
+	p->lock_fd = buffer_alloc(PAGE, NULL);
+	p->record = map_fd(p->lock_fd, PAGE);
+	p->lock_map = fpga_map(&f, p->lock_fd, RASHPA_TO_MEMORY, &map);
+	if (fpga_program(p->lock_map, p->r.made.out_segments, NULL))
+		tap_bail("lock record: %s", reason);
 }
 
 static void place_down(struct place *p)
 {
-	if (p->lock_map >= 0)
+	if (!p->row->together) {
 		close(p->lock_map);
-	if (p->lock_memory)
-		munmap(p->lock_memory, PAGE);
-	if (p->lock_fd >= 0)
+		munmap(p->record, PAGE);
 		close(p->lock_fd);
+	}
 	rig_down(&p->r);
-	if (p->row->peer && p->payload)
+	if (p->row->peer) {
 		munmap(p->payload, IMAGES * IMAGE);
-	if (p->doorbell)
-		munmap(p->doorbell, PAGE);
-	if (p->doorbell_fd >= 0)
-		close(p->doorbell_fd);
-	if (p->window >= 0)
 		close(p->window);
+	}
+	munmap(p->doorbell, PAGE);
+	close(p->doorbell_fd);
 }
 
 /* Stacks @first to @first + @count - 1, an image each. */
@@ -516,16 +504,15 @@ static void run(const struct row *row, void (*fn)(struct place *p), bool told)
 
 	SKIP_IF(row->peer && !have_f2, "only one software FPGA");
 	SKIP_IF(told && !have_control, "no way to reach the FPGA's control socket");
-	if (place_up(&p, row)) {
-		memset(p.payload, 0, IMAGES * IMAGE);
-		memset(p.record, 0, RFPGA_LOCK_SIZE);
-		fn(&p);
-		if (told)
-			tell("honest");
-		set32(p.r.regs, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-		becomes_idle(&p);
-		rig_is_idle(p.r.regs, 0);
-	}
+	place_up(&p, row);
+	memset(p.payload, 0, IMAGES * IMAGE);
+	memset(p.record, 0, RFPGA_LOCK_SIZE);
+	fn(&p);
+	if (told)
+		tell("honest");
+	set32(p.r.regs, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	becomes_idle(&p);
+	rig_is_idle(p.r.regs, 0);
 	place_down(&p);
 }
 

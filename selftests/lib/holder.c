@@ -5,7 +5,7 @@
 #include "../../tools/lib/rashpa-fpga.h"
 #include "holder.h"
 
-bool open_all(struct open_things *t, const struct fpga *f)
+void open_all(struct open_things *t, const struct fpga *f)
 {
 	t->f = *f;
 	t->buffer = buffer_alloc(MIB, NULL);
@@ -13,9 +13,8 @@ bool open_all(struct open_things *t, const struct fpga *f)
 	t->map = fpga_map(f, t->buffer, RASHPA_BIDIRECTIONAL, &t->made);
 	t->channel = fpga_events(f, 0);
 	t->quiet = fpga_events(f, 0);	/* no source for the device */
-	if (!CHECK(t->buffer >= 0 && t->window >= 0 && t->map >= 0 && t->channel >= 0 &&
-		   t->quiet >= 0, "%s", reason))
-		return false;
+	if (t->map < 0 || t->channel < 0 || t->quiet < 0)
+		tap_bail("%s", reason);
 	fcntl(t->channel, F_SETFL, O_NONBLOCK);
 	fcntl(t->quiet, F_SETFL, O_NONBLOCK);
 	fcntl(t->map, F_SETFL, O_NONBLOCK);
@@ -25,12 +24,10 @@ bool open_all(struct open_things *t, const struct fpga *f)
 	t->regs = map_fd(t->window, RFPGA_BAR_REGS_SIZE);
 	t->untouched = map_fd(t->window, RFPGA_BAR_REGS_SIZE);
 	t->table = mmap(NULL, t->made.out_table_size, PROT_READ, MAP_SHARED, t->map, 0);
-	if (!CHECK(t->regs && t->untouched && t->table != MAP_FAILED, "mmap") ||
-	    !CHECK(t->table->state == RASHPA_MAP_STATE_VALID, "table"))
-		return false;
+	if (t->table == MAP_FAILED || t->table->state != RASHPA_MAP_STATE_VALID)
+		tap_bail("no table of the map");
 	(void)reg32(t->regs, 0);
 	t->generation = t->table->generation;
-	return true;
 }
 
 void close_all(struct open_things *t)
