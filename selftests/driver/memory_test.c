@@ -440,7 +440,7 @@ TEST(node, "memory comes from the node that was asked for")
 	char path[64], text[16];
 	unsigned int node;
 
-	/* a machine without NUMA has node 0; numa=fake=2 makes two */
+	/* a machine without NUMA has node 0; the guest "numa" has two */
 	for (node = 0; node < 4; node++) {
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/distance", node);
 		if (node && !read_text(path, text, sizeof(text)))

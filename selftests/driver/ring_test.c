@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug seconds=3 */
+/* test: tier=nightly kernel=rt iommu=on smp=2 seconds=5 */
 /* The queue as memory, eventfds that wait, level semantics, slow listeners, map events. */
 #include <limits.h>
 #include <poll.h>

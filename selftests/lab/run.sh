@@ -39,7 +39,7 @@ have_vmlinux() {
 have_initramfs() {
 	local rel=$RELEASE dir mods=$MODULES hash wanted ko file
 
-	hash=$({ echo "$ROOT"; stat -c %Y "$VMLINUZ"; cat "$LAB/initramfs-init"; } | sha256sum)
+	hash=$({ echo "$ROOT"; stat -c %Y "$VMLINUZ"; declare -f have_initramfs; cat "$LAB/initramfs-init"; } | sha256sum)
 	INITRAMFS=$CACHE/initramfs-$rel-${hash:0:12}
 	[[ -e $INITRAMFS ]] && return
 
@@ -49,9 +49,10 @@ have_initramfs() {
 	cp "$ROOT/usr/bin/busybox" "$dir/bin/"
 	cp "$LAB/initramfs-init" "$dir/init"
 	: >"$dir/modules/order"
-	# ext4 of 6.1 requests a checksum by its name
-	for wanted in virtio_pci virtio_console virtio_blk crc32c_generic ext4 9pnet_virtio 9p overlay; do
-		[[ $wanted != crc32c_generic ]] || grep -q "/$wanted\.ko" "$mods/modules.dep" || continue
+	# ext4 of 6.1 requests a checksum by its name; other kernels have no such module. 6.1 has no
+	# virtio-iommu. The IOMMU is there before devices behind it.
+	for wanted in virtio_pci virtio-iommu virtio_console virtio_blk crc32c_generic ext4 9pnet_virtio 9p overlay; do
+		[[ ! $wanted =~ ^(crc32c_generic|virtio-iommu)$ ]] || grep -q "/$wanted\.ko" "$mods/modules.dep" || continue
 		grep -q "/$wanted\.ko" "$mods/modules.dep" "$mods/modules.builtin" ||
 			die "no $wanted for the initramfs of $rel"
 		# "a.ko: b.ko c.ko" means: load c, b, a
@@ -280,6 +281,17 @@ port() { # name, chardev
 	QEMU+=(-chardev "$2" -device "virtserialport,chardev=${id%%,*},name=$1")
 }
 
+# Memory that software FPGAs share, in so many NUMA nodes. Adds to "machine".
+add_memory() { # size, nodes
+	local i size
+	size=$(($(numfmt --from=iec "$1") / $2))
+	for ((i = 0; i < $2; i++)); do
+		QEMU+=(-object "memory-backend-memfd,id=ram$i,size=$size,share=on")
+		(($2 == 1)) || QEMU+=(-numa "node,nodeid=$i,memdev=ram$i")
+	done
+	(($2 > 1)) || machine+=,memory-backend=ram0
+}
+
 # An NVMe disk of zeros; its contents are lost when the run ends.
 disk() { # number, size
 	truncate -s "$2" "$JOB/disk$1" 2>/dev/null || die "run: --disk $2: not a size"
@@ -289,7 +301,7 @@ disk() { # number, size
 
 cmd_run() {
 	local caching='' kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=probe checks=yes
-	local room limit=300 keep=0 append='' log='' name i bus lib status=0 gpus=0 display=none
+	local above machine room limit=300 nodes=1 keep=0 append='' log='' name i bus lib status=0 gpus=0 display=none
 	local -a devices=() disks=() preload=()
 
 	FPGA_OPTIONS=()
@@ -308,6 +320,7 @@ cmd_run() {
 		--iommu) iommu=$2 ;;
 		--memory) memory=$2 ;;
 		--smp) smp=$2 ;;
+		--nodes) nodes=$2 ;;
 		--fpga) fpgas=$2 ;;
 		--spare) spare=$2 ;;
 		--fpga-option) FPGA_OPTIONS+=("$2") ;;
@@ -325,10 +338,10 @@ cmd_run() {
 		shift 2
 	done
 	(($#)) || die "run: no command"
-	[[ $iommu =~ ^(on|off|lazy)$ ]] || die "run: --iommu on, off or lazy"
+	[[ $iommu =~ ^(on|off|lazy|virtio|amd)$ ]] || die "run: --iommu on, off, lazy, virtio or amd"
 	[[ $topology =~ ^(port|switch|both)$ ]] || die "run: --topology port, switch or both"
 	[[ $accel =~ ^(tcg|kvm|icount|probe)$ ]] || die "run: --accel tcg, kvm, icount or probe"
-	[[ $fpgas =~ ^[0-9]+$ && $spare =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
+	[[ $fpgas =~ ^[0-9]+$ && $spare =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ && $nodes =~ ^[12]$ ]] || die "run: not a number"
 	find_kernel "$kernel"
 	# programs of the root run here without a chroot, so they need no privileges
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
@@ -355,19 +368,24 @@ cmd_run() {
 	QEMU=("$ROOT/usr/bin/qemu-system-x86_64" -nodefaults -no-user-config -display "$display"
 		-L "$ROOT/usr/share/qemu" -L "$ROOT/usr/share/seabios" -L "$ROOT/usr/lib/ipxe/qemu"
 		-name lab -no-reboot -m "$memory" -smp "$smp"
-		-object "memory-backend-memfd,id=ram0,size=$memory,share=on"
 		-serial "file:${LOG//,/,,}"
 		-kernel "$VMLINUX" -initrd "$INITRAMFS" "${ACCEL[@]}")
-	if [[ $iommu != off ]]; then
+	machine=q35
+	[[ $iommu == off ]] || machine+=,kernel-irqchip=split
+	add_memory "$memory" "$nodes"
+	QEMU+=(-machine "$machine")
+	case $iommu in
+	off) append="intel_iommu=off$append" ;;
+	amd) QEMU+=(-device amd-iommu,dma-remap=on) ;;
+	virtio) QEMU+=(-device virtio-iommu-pci) ;;
+	*)
 		# software FPGAs need caching mode; without it the kernel flushes lazily
 		[[ $iommu == lazy ]] || caching=,caching-mode=on
-		QEMU+=(-machine "q35,memory-backend=ram0,kernel-irqchip=split"
-			-device "intel-iommu,intremap=on$caching")
-		append="intel_iommu=on iommu=nopt$append"
-	else
-		QEMU+=(-machine "q35,memory-backend=ram0")
-		append="intel_iommu=off$append"
-	fi
+		QEMU+=(-device "intel-iommu,intremap=on$caching")
+		append="intel_iommu=on$append"
+		;;
+	esac
+	[[ $iommu == off ]] || append="iommu=nopt $append"
 	((keep)) || append="oops=panic $append"
 	# tsc=reliable: on a busy machine the clocks that watch each other disagree, and HPET is slow to
 	# read. slab_debug: without checks the slabs keep addresses of lost objects in arrays, where
@@ -406,12 +424,17 @@ cmd_run() {
 	fi
 	# more ports than FPGAs, for boards that are plugged in later; many fit only below 4 GiB, and
 	# only if each takes no more than it needs
+	above=pcie.0
+	if ((nodes > 1)); then
+		QEMU+=(-device pxb-pcie,id=node1,bus_nr=64,numa_node=1)
+		above=node1
+	fi
 	room=pref64-reserve=256M,mem-reserve=32M
 	((spare <= 1)) || room=pref64-reserve=64M,mem-reserve=2M
 	for ((i = 0; fpgas && i < fpgas + spare; i++)); do
 		bus=fpga-port$i
 		case $topology$i in
-		port* | both[!0]*) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2)),$room") ;;
+		port* | both[!0]*) QEMU+=(-device "pcie-root-port,id=$bus,bus=$above,chassis=$((i + 2)),slot=$((i + 2)),$room") ;;
 		*) QEMU+=(-device "xio3130-downstream,id=$bus,bus=switch,chassis=$((i + 2)),slot=$((i + 2))") ;;
 		esac
 		printf '{"driver":"vfio-user-pci","id":"fpga%d","bus":"%s","socket":{"type":"unix","path":"%s"}}\n' \
@@ -433,6 +456,7 @@ cmd_run() {
 	done
 	QEMU+=("${devices[@]}")
 
+	[[ ! $iommu =~ ^(amd|virtio)$ ]] || iommu=on # what tests expect of it
 	{
 		for name in $(compgen -e RASHPA_); do
 			printf 'export %s=%q\n' "$name" "${!name}"

@@ -3,7 +3,7 @@
 # test: tier=check iommu=on seconds=60
 # test: needs=sanitized iommu=on seconds=90
 # test: tier=nightly kernel=rt iommu=on smp=2 seconds=90
-# test: tier=nightly needs=passthrough,numa iommu=on seconds=60
+# test: tier=nightly needs=passthrough,numa,amd,virtio iommu=on seconds=60
 # The main job, end to end: frames, two transfer processes, every byte compared.
 . "$(dirname "$0")/../lib/shell.sh"
 
