@@ -51,6 +51,8 @@ release() {
 	# "coverage" is a second build for the debug kernel, in which the module counts lines
 	if [[ $1 == debug || $1 == coverage ]]; then
 		basename "$(compgen -G "/lib/modules/*-rashpa-debug" | sort -V | tail -n 1)"
+	elif [[ $1 == arm64 ]]; then
+		basename /mnt/usr/lib/modules/*
 	else
 		awk -v s="$1" '$1 == s { print $2 }' /etc/lab-kernels
 	fi
@@ -70,11 +72,13 @@ modules() {
 
 MAKEFLAGS=-j$(nproc)
 export MAKEFLAGS
+cross=
 for series in "$@"; do
 	kernel=$(release "$series")
 	to=$build/modules/$series
 	flags=
 	[[ $series != coverage ]] || flags=RASHPA_COVERAGE=y
+	[[ $series != arm64 ]] || flags="ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- CC=aarch64-linux-gnu-gcc" cross=yes
 	! wanted module || modules "module for $series" "$top" "$kernel" "$to" "$flags" \
 		"$top"/{Kbuild,drivers,uapi}
 	! wanted modules || modules "test modules for $series" "$top/selftests" "$kernel" "$to/tests" "" \
@@ -94,6 +98,14 @@ fi
 if wanted tests; then
 	run "tests" make -s -C "$top/selftests" O="$build/selftests"
 	run "tests of the first header" make -s -C "$top/selftests" old O="$build/selftests"
+fi
+# programs of the arm64 guest; /mnt is its root
+if [[ $cross ]]; then
+	libraries=/mnt/usr/lib/aarch64-linux-gnu
+	run "rashpactl for arm64" make -s -C "$top/tools" O="$build/arm64/tools" CC=aarch64-linux-gnu-gcc \
+		AR=aarch64-linux-gnu-ar OBJCOPY=aarch64-linux-gnu-objcopy LDFLAGS="--sysroot=/mnt -L$libraries" \
+		EXTRA_CFLAGS="-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu" "$build/arm64/tools/rashpactl"
+	run "tests for arm64" make -s -C "$top/selftests" arm64 O="$build/selftests"
 fi
 # matplotlib's list of fonts; else each guest would make it, slowly
 if wanted tools || wanted demo; then

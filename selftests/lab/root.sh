@@ -307,12 +307,14 @@ have_image() {
 
 # Make the kernel of a series unless it exists; "coverage" is a build for the debug kernel.
 have_kernel() { # series
-	{ entries "$LAB/kernels" | cut -f1; printf '%s\n' debug coverage; } |
+	{ entries "$LAB/kernels" | cut -f1; printf '%s\n' debug coverage arm64; } |
 		grep -xF -- "$1" >/dev/null ||
 		die "no kernel $1"
 	[[ $1 == "$(core_kernel | cut -f1)" ]] || FULL=yes
 	if [[ $1 == debug || $1 == coverage ]]; then
 		have_debug
+	elif [[ $1 == arm64 ]]; then
+		have_arm64
 	else
 		have_root
 		[[ $(release "$1") ]] || die "no kernel $1"
@@ -323,6 +325,8 @@ have_kernel() { # series
 release() {
 	if [[ $1 == debug ]]; then
 		cat "$DEBUG/release"
+	elif [[ $1 == arm64 ]]; then
+		cat "$ARM64/release"
 	else
 		awk -v s="$1" '$1 == s { print $2 }' "$ROOT/etc/lab-kernels"
 	fi
@@ -352,22 +356,25 @@ cmd_kernels() {
 	have_root >&2
 	[[ ! -d $(full_path) ]] || ROOT=$(full_path)
 	find_debug
-	for series in $(entries "$LAB/kernels" | cut -f1) debug; do
+	find_arm64
+	for series in $(entries "$LAB/kernels" | cut -f1) debug arm64; do
 		known=$(release "$series" 2>/dev/null) || true
 		printf '%s\t%s\n' "$series" "${known:-not made yet}"
 	done
 }
 
 cmd_clean() {
-	local path keep=none keep_debug=none
+	local path keep=none keep_debug=none keep_arm64=none
 
 	if [[ ${1-} == --old ]]; then
 		keep=$(core_path)
+		find_arm64
+		keep_arm64=$ARM64
 		ROOT=$(full_path)
 		[[ ! -d $ROOT ]] || { find_debug; keep_debug=$DEBUG; }
 	fi
-	for path in "$CACHE"/results "$CACHE"/{root,full,debug,initramfs,vmlinux,headers}-* "$CACHE"/apt; do
-		[[ $path == "$keep"* || $path == "$keep_debug"* || $path == "${ROOT-none}"* ]] ||
+	for path in "$CACHE"/results "$CACHE"/{root,full,debug,arm64,initramfs,vmlinux,headers}-* "$CACHE"/apt; do
+		[[ $path == "$keep"* || $path == "$keep_debug"* || $path == "$keep_arm64"* || $path == "${ROOT-none}"* ]] ||
 			"${SUDO[@]}" rm -rf --one-file-system "$path"
 	done
 	# earlier versions of these look the same as those of another checkout
@@ -465,6 +472,7 @@ cmd_exec() {
 		have_root
 		for name in "${kernels[@]}"; do
 			have_kernel "$name"
+			[[ $name != arm64 ]] || { layers+=(--over "$ARM64/over"); folders+=("$ARM64/root" mnt); }
 		done
 	fi
 	if [[ ! $scratch ]]; then

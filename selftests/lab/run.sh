@@ -2,12 +2,14 @@
 # shellcheck shell=bash disable=SC2034
 # Boot a kernel of the root with QEMU and run a command in the guest.
 
-# Make the kernel of a series unless it exists; sets RELEASE, VMLINUZ, MODULES.
+# Make the kernel of a series unless it exists; sets RELEASE, VMLINUZ, MODULES, GUEST (its root).
 find_kernel() { # series
 	have_kernel "$1"
 	RELEASE=$(release "$1")
-	VMLINUZ=$ROOT/boot/vmlinuz-$RELEASE
-	MODULES=$ROOT/usr/lib/modules/$RELEASE
+	GUEST=$ROOT
+	[[ $1 != arm64 ]] || GUEST=$ARM64/root
+	VMLINUZ=$GUEST/boot/vmlinuz-$RELEASE
+	MODULES=$GUEST/usr/lib/modules/$RELEASE
 	[[ $1 == debug ]] || return 0
 	VMLINUZ=$DEBUG/vmlinuz
 	MODULES=$DEBUG/modules
@@ -19,7 +21,7 @@ have_vmlinux() {
 	local hash at length unpack
 
 	VMLINUX=$VMLINUZ
-	[[ $RELEASE != *-rashpa-debug ]] || return 0
+	[[ $RELEASE != *-rashpa-debug && $RELEASE != *-arm64 ]] || return 0
 
 	hash=$({ echo "$ROOT"; stat -c %Y "$VMLINUZ"; declare -f have_vmlinux; } | sha256sum)
 	VMLINUX=$CACHE/vmlinux-$RELEASE-${hash:0:12}
@@ -39,14 +41,14 @@ have_vmlinux() {
 have_initramfs() {
 	local rel=$RELEASE dir mods=$MODULES hash wanted ko file
 
-	hash=$({ echo "$ROOT"; stat -c %Y "$VMLINUZ"; declare -f have_initramfs; cat "$LAB/initramfs-init"; } | sha256sum)
+	hash=$({ echo "$GUEST"; stat -c %Y "$VMLINUZ"; declare -f have_initramfs; cat "$LAB/initramfs-init"; } | sha256sum)
 	INITRAMFS=$CACHE/initramfs-$rel-${hash:0:12}
 	[[ -e $INITRAMFS ]] && return
 
 	dir=$(mktemp -d "$CACHE/initramfs.XXXXXX")
 	mkdir "$dir/bin" "$dir/modules" "$dir/dev" "$dir/proc" "$dir/sys" \
 		"$dir/lower" "$dir/upper" "$dir/new"
-	cp "$ROOT/usr/bin/busybox" "$dir/bin/"
+	cp "$GUEST/usr/bin/busybox" "$dir/bin/"
 	cp "$LAB/initramfs-init" "$dir/init"
 	: >"$dir/modules/order"
 	# ext4 of 6.1 requests a checksum by its name; other kernels have no such module. 6.1 has no
@@ -62,14 +64,14 @@ have_initramfs() {
 			file=${file%%.ko*}.ko
 			[[ -e $dir/modules/$file ]] && continue
 			case $ko in
-			*.xz) "$dir/bin/busybox" xzcat "$mods/$ko" ;;
+			*.xz) "$ROOT/usr/bin/busybox" xzcat "$mods/$ko" ;;
 			*.zst) "${LOADER[@]}" "$ROOT/usr/bin/zstd" -dcq "$mods/$ko" ;;
 			*) cat "$mods/$ko" ;;
 			esac >"$dir/modules/$file"
 			echo "$file" >>"$dir/modules/order"
 		done
 	done
-	(cd "$dir" && find . | bin/busybox cpio -o -H newc -R 0:0 2>/dev/null |
+	(cd "$dir" && find . | "$ROOT/usr/bin/busybox" cpio -o -H newc -R 0:0 2>/dev/null |
 		gzip -1) >"$dir.cpio"
 	mv "$dir.cpio" "$INITRAMFS"
 	rm -rf "$dir"
@@ -301,7 +303,7 @@ disk() { # number, size
 
 cmd_run() {
 	local caching='' kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=probe checks=yes
-	local above machine room limit=300 nodes=1 keep=0 append='' log='' name i bus lib status=0 gpus=0 display=none
+	local above machine=q35 program console=ttyS0 room limit=300 nodes=1 keep=0 append='' log='' name i bus lib status=0 gpus=0 display=none
 	local -a devices=() disks=() preload=()
 
 	FPGA_OPTIONS=()
@@ -348,8 +350,18 @@ cmd_run() {
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
 	have_vmlinux
 	have_initramfs
-	have_image
-	accelerate "$accel"
+	ROOT=$GUEST have_image
+	program=$ROOT/usr/bin/qemu-system-x86_64
+	if [[ $kernel == arm64 ]]; then
+		[[ $iommu =~ ^(on|off|virtio)$ && $nodes == 1 && $gpus == 0 ]] ||
+			die "run: an arm64 guest has no --gpu, --nodes 2, or --iommu $iommu"
+		[[ $iommu != on || $fpgas == 0 ]] ||
+			die "run: QEMU's SMMU does not report maps to software FPGAs; use --iommu virtio, or --fpga 0"
+		program=$ARM64/over/usr/bin/qemu-system-aarch64 machine=virt,gic-version=3 console=ttyAMA0
+		ACCEL=(-accel "tcg,thread=multi" -cpu max,pauth-impdef=on)
+	else
+		accelerate "$accel"
+	fi
 
 	LOG=$(readlink -m "${log:-$TOP/build/lab/$kernel-iommu-$iommu.log}")
 	mkdir -p "$(dirname "$LOG")"
@@ -365,19 +377,23 @@ cmd_run() {
 
 	# no console on its screen
 	((!gpus)) || { display=egl-headless; append+=" drm_kms_helper.fbdev_emulation=0"; }
-	QEMU=("$ROOT/usr/bin/qemu-system-x86_64" -nodefaults -no-user-config -display "$display"
+	QEMU=("$program" -nodefaults -no-user-config -display "$display"
 		-L "$ROOT/usr/share/qemu" -L "$ROOT/usr/share/seabios" -L "$ROOT/usr/lib/ipxe/qemu"
 		-name lab -no-reboot -m "$memory" -smp "$smp"
 		-serial "file:${LOG//,/,,}"
 		-kernel "$VMLINUX" -initrd "$INITRAMFS" "${ACCEL[@]}")
-	machine=q35
-	[[ $iommu == off ]] || machine+=,kernel-irqchip=split
+	case $kernel-$iommu in
+	arm64-on) machine+=,iommu=smmuv3 ;;
+	arm64-*) ;;
+	*-off) append="intel_iommu=off$append" ;;
+	*) machine+=,kernel-irqchip=split ;;
+	esac
 	add_memory "$memory" "$nodes"
 	QEMU+=(-machine "$machine")
-	case $iommu in
-	off) append="intel_iommu=off$append" ;;
-	amd) QEMU+=(-device amd-iommu,dma-remap=on) ;;
-	virtio) QEMU+=(-device virtio-iommu-pci) ;;
+	case $kernel-$iommu in
+	arm64-on | *-off) ;;
+	*-amd) QEMU+=(-device amd-iommu,dma-remap=on) ;;
+	*-virtio) QEMU+=(-device virtio-iommu-pci) ;;
 	*)
 		# software FPGAs need caching mode; without it the kernel flushes lazily
 		[[ $iommu == lazy ]] || caching=,caching-mode=on
@@ -399,7 +415,7 @@ cmd_run() {
 	*yes) append="slab_debug=FZP page_poison=1 kfence.sample_interval=20 $append" ;;
 	esac
 	# no_timer_check: on a busy machine ticks come late, and 6.1 would panic
-	QEMU+=(-append "console=ttyS0 loglevel=7 printk.devkmsg=on panic=-1 no_timer_check $append")
+	QEMU+=(-append "console=$console loglevel=7 printk.devkmsg=on panic=-1 no_timer_check $append")
 
 	QEMU+=(-device virtio-serial-pci)
 	port stdout "file,id=stdout,path=$JOB/stdout"
