@@ -331,6 +331,9 @@ static const enum zone_type rashpa_zones[] = {
 #ifdef CONFIG_ZONE_DMA32
 	ZONE_DMA32,
 #endif
+#if defined(CONFIG_ZONE_DMA) && !defined(CONFIG_X86)
+	ZONE_DMA,	/* all of these 4 GiB on most arm64 machines; on x86 only 16 MiB */
+#endif
 };
 
 /* The zones of @node, or of all nodes, that memory may be taken from. */
