@@ -3,7 +3,7 @@
 /* test: needs=intx iommu=on seconds=2 */
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=5 */
 /* test: tier=nightly needs=amd,virtio iommu=on seconds=5 */
-/* test: tier=nightly kernel=arm64 iommu=on seconds=5 */
+/* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=5 */
 /* Event channels: sources, records, loss, waiting, eventfds. */
 #include <limits.h>
 #include <poll.h>

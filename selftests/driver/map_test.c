@@ -2,7 +2,7 @@
 /* test: tier=check kernel=each,debug iommu=both seconds=15 */
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=15 */
 /* test: tier=nightly needs=passthrough,amd,virtio iommu=on seconds=15 */
-/* test: tier=nightly kernel=arm64 iommu=on seconds=15 */
+/* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=15 */
 /* Maps: segments, table, programming the function, refusals. */
 #include <limits.h>
 #include <poll.h>

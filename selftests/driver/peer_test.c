@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=both seconds=6 */
 /* test: tier=nightly needs=amd,virtio iommu=on seconds=6 */
-/* test: tier=nightly kernel=arm64 iommu=on seconds=6 */
+/* test: tier=nightly kernel=arm64 needs=boardless iommu=on seconds=6 */
 /*
  * Devices that are not ours, served unchanged. QEMU's edu (docs/specs/edu of QEMU) is a
  * conventional PCI function with registers, an interrupt and DMA. It reads and writes by

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=both seconds=2 */
-/* test: tier=nightly kernel=arm64 iommu=on seconds=3 */
+/* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=3 */
 /* DMA: the function writes into buffers, and stops before they go. */
 #include <poll.h>
 #include <signal.h>
