@@ -68,7 +68,6 @@ static long get_nr_swap_pages(void);
 #define PageBuddy(page)			page_flag(page, BUDDY)
 #define PageHWPoison(page)		page_flag(page, BAD)
 #define PageHuge(page)			false
-#define compound_head(page)		(page)
 #define rashpa_node_damaged(nid)	node_damaged
 #define page_count(p)			(page_folio(p)->page.count)
 #define page_folio(page) \
