@@ -301,6 +301,16 @@ disk() { # number, size
 		-device "nvme,drive=disk$1,serial=rashpa$1")
 }
 
+# Disks and other devices of the command line, once.
+plug_others() {
+	local i
+	for i in "${!disks[@]}"; do
+		disk "$i" "${disks[i]}"
+	done
+	QEMU+=("${devices[@]}")
+	disks=() devices=()
+}
+
 cmd_run() {
 	local caching='' kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=probe checks=yes
 	local above machine=q35 program console=ttyS0 room limit=300 nodes=1 keep=0 append='' log='' name i bus lib status=0 gpus=0 display=none
@@ -442,6 +452,7 @@ cmd_run() {
 	# only if each takes no more than it needs
 	above=pcie.0
 	if ((nodes > 1)); then
+		plug_others # before there is another bus, where QEMU would put them
 		QEMU+=(-device pxb-pcie,id=node1,bus_nr=64,numa_node=1)
 		above=node1
 	fi
@@ -467,10 +478,7 @@ cmd_run() {
 		esac
 		add_gpu gpu-port
 	fi
-	for i in "${!disks[@]}"; do
-		disk "$i" "${disks[i]}"
-	done
-	QEMU+=("${devices[@]}")
+	plug_others
 
 	[[ ! $iommu =~ ^(amd|virtio)$ ]] || iommu=on # what tests expect of it
 	{
