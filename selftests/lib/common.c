@@ -403,7 +403,7 @@ void pfns_of(const void *p, u64 *pfns, size_t n)
 	size_t size = n * sizeof(*pfns), i;
 
 	/* the first access makes the entries; not those of registers, which have them */
-	madvise((void *)((uintptr_t)p & -PAGE), n * PAGE, MADV_POPULATE_READ);
+	madvise((void *)((uintptr_t)p & -(uintptr_t)PAGE), n * PAGE, MADV_POPULATE_READ);
 	if (pread(fd, pfns, size, (uintptr_t)p / PAGE * sizeof(*pfns)) != (ssize_t)size)
 		memset(pfns, 0, size);
 	close(fd);

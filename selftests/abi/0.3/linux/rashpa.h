@@ -22,6 +22,7 @@ enum rashpa_backend {
 	RASHPA_BACKEND_AUTO = 0,
 	RASHPA_BACKEND_CMA = 1,
 	RASHPA_BACKEND_CONTIG = 2,
+	RASHPA_BACKEND_HUGE = 3,
 };
 enum rashpa_cache {
 	RASHPA_CACHE_DEFAULT = 0,
@@ -50,7 +51,7 @@ struct rashpa_alloc {
 	__u32 out_segments;
 	__u32 out_backend;
 	__s32 out_node;
-	__u32 __reserved;
+	__s32 memfd;
 };
 struct rashpa_pin {
 	struct rashpa_head head;
