@@ -89,7 +89,7 @@ enum rashpa_backend {
 	RASHPA_BACKEND_AUTO = 0,	/* CMA if an administrator reserved an area, else contig */
 	RASHPA_BACKEND_CMA = 1,		/* default CMA area (``cma=``); not INFO_REGISTRABLE */
 	RASHPA_BACKEND_CONTIG = 2,	/* assembled at run time from free and movable memory */
-	RASHPA_BACKEND_HUGE = 3,	/* reserved huge pages of a memfd, &struct rashpa_alloc.memfd */
+	RASHPA_BACKEND_HUGE = 3,	/* reserved huge pages: &struct rashpa_alloc.memfd */
 };
 
 /** enum rashpa_cache - how the CPU caches a mapping */
