@@ -85,8 +85,8 @@ static int rashpa_registers_check(struct rashpa_call *call, struct rashpa_device
 				   what, length, offset);
 	if (!rashpa_bar_range_ok(dev, bar, offset, length))
 		return rashpa_fail(call, -ERANGE,
-				   "%s: 0x%llx + 0x%llx is outside BAR %u, or that has no memory",
-				   what, offset, length, bar);
+				   "%s: 0x%llx + 0x%llx is outside BAR %u of fpga%d, or that is no memory BAR",
+				   what, offset, length, bar, dev->id);
 	if (!profile)
 		return 0;
 	w = rashpa_profile_window(profile, flags, bar, offset, length, false);

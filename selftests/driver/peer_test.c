@@ -442,7 +442,7 @@ TEST(narrow, "28 bits: memory that is too high is refused, or the IOMMU helps")
 }
 
 /* More than 28 bits can address: an error, also with an IOMMU. */
-TEST(narrow_full, "28 bits: 300 MiB are refused")
+TEST(narrow_full, "28 bits: 264 MiB are refused")
 {
 	const bool translated = fpga_iommu(&edu);
 	struct rashpa_map_make map;
@@ -450,7 +450,7 @@ TEST(narrow_full, "28 bits: 300 MiB are refused")
 
 	SKIP_IF(!have_narrow, "no second edu in this guest (lab run --device edu)");
 	ANSWERED(profile(&narrow, 28), 0, NULL);
-	buffer = buffer_alloc(300 * MIB, NULL);
+	buffer = buffer_alloc(264 * MIB, NULL);
 	got = fpga_map(&narrow, buffer, RASHPA_BIDIRECTIONAL, &map);
 	if (translated)
 		ANSWERED(got, ENOMEM, narrow.name);

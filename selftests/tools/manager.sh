@@ -64,7 +64,7 @@ accounted() {
 	[[ $2 == 0 || ($2 == 4 && $(says '.flows[0] | .transport != "pcie" or .lost > 0') == true) ]] &&
 		[[ $(says "$want") == true ]]
 	ok $? "$1: each image that was sent was received, or is counted as lost" ||
-		{ echo "# status $2: $(says '.flows')"; show; }
+		{ echo "# status $2: $(says '.flows, .parties[].report' | tr '\n' ' ')"; show; }
 }
 child() { ps -o pid= --ppid "$1" | tr -d ' '; }
 # part NAME: begins; prints how long the one before took
