@@ -281,7 +281,7 @@ commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "b
 is "help-names-all: the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
-measures="gpu latency loop memory network process roundtrip"
+measures="event gpu latency loop memory network process roundtrip"
 is "rashpa-bench: the help of rashpa-bench names all its commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
 . tools/completion/rashpa-bench
 completed() { # TOOL: what may be its first word, but for options
