@@ -408,7 +408,7 @@ finished() {
 	accounted "orphan-$1-account" $? "$images"
 }
 part "orphans"
-images=150 # longer than the daemons wait for another manager
+images=300 # 30 s, longer than a busy machine takes to see it run and the daemons wait for another manager
 finishes="$small<images>$images</images>"
 if [[ $rdma ]]; then
 	by_rdma 'orphan="finish"' "$finishes"
