@@ -17,7 +17,7 @@ underlined() { printf '%s\n%s\n\n' "$1" "${1//?/$2}"; } # TITLE CHARACTER
 
 # chapters HEADER: one for each section; its name is the first line of a part. kernel-doc sees a comment
 # of one line only as that of a struct's member: macros, functions and what is opaque get three. The
-# comment of a macro may be behind it.
+# comment of a macro may follow it.
 chapters() {
 	rm -f "$work"/[0-9]*
 	awk -v work="$work" '

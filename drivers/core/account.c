@@ -212,8 +212,8 @@ static int rashpa_limit_check(struct rashpa_call *call, const struct rashpa_budg
 			   limit >> b->shift, whose, prefix, b->param);
 }
 
-static int rashpa_limits_check(struct rashpa_call *call, const struct rashpa_charge *charge,
-			       enum rashpa_resource resource, u64 more)
+static int rashpa_quota_check(struct rashpa_call *call, const struct rashpa_charge *charge,
+			      enum rashpa_resource resource, u64 more)
 {
 	const struct rashpa_budget *b = &rashpa_budgets[resource];
 	int err;
@@ -263,9 +263,9 @@ int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 	charge->user = rashpa_user_get();
 	if (!charge->user)
 		goto out_unlock;
-	err = rashpa_limits_check(call, charge, resource, amount);
+	err = rashpa_quota_check(call, charge, resource, amount);
 	if (!err)
-		err = rashpa_limits_check(call, charge, RASHPA_RESOURCE_MEMORY, memory);
+		err = rashpa_quota_check(call, charge, RASHPA_RESOURCE_MEMORY, memory);
 	if (err) {
 		rashpa_user_put(charge->user);
 		charge->user = NULL;
@@ -290,7 +290,7 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 	int err;
 
 	mutex_lock(&rashpa_account_lock);
-	err = rashpa_limits_check(call, charge, RASHPA_RESOURCE_MEMORY, memory);
+	err = rashpa_quota_check(call, charge, RASHPA_RESOURCE_MEMORY, memory);
 	if (!err) {
 		rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory);
 		charge->memory += memory;

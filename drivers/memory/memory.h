@@ -122,7 +122,7 @@ struct rashpa_memory {
 	const struct rashpa_extent *extents;	/* in the order of the offsets */
 	u32 n_extents;
 	u64 length;				/* bytes */
-	const char *name;			/* of a buffer; NULL for pinned memory */
+	const char *name;			/* name of the buffer; NULL for pinned memory */
 	struct rashpa_importers importers;
 };
 

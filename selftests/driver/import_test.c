@@ -207,7 +207,7 @@ TEST(revoked_once, "a card that pins and can be stopped, where the kernel knows 
 }
 
 /* Other importers map a window as a whole. */
-TEST(window_table, "a card gets a window before the MSI-X table of its BAR, and none with the table")
+TEST(window_table, "a card maps a window before the MSI-X table of its BAR, but not one with the table")
 {
 	int win, card, err;
 

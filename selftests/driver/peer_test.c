@@ -391,7 +391,7 @@ static int high_buffer(void)
 	return ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL) ? a.out_fd : -1;
 }
 
-/* What the refusal recommends: a buffer for this function. */
+/* The refusal recommends a buffer for this function. */
 TEST(narrow_for, "28 bits: a buffer with dma_bits can be mapped")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 64 * KIB, .dma_bits = 28 };

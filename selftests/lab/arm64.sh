@@ -15,7 +15,7 @@ find_arm64() {
 	ARM64=$CACHE/arm64-${hash:0:12}
 }
 
-# packages_for ARCHITECTURE PROGRAM ARGUMENT...: apt with lists of its own in the caller's "new"
+# packages_for ARCHITECTURE PROGRAM ARGUMENT...: apt with separate lists in the caller's "new"
 packages_for() {
 	local apt=$new/apt
 	"$2" -o APT::Architecture="$1" -o APT::Architectures="$1" -o APT::Install-Recommends=false \
@@ -68,7 +68,7 @@ download_arm64() {
 	unpack_packages over amd64 "${programs[@]}" qemu-system-arm
 }
 
-# What the scripts of packages do elsewhere.
+# The set-up that the scripts of packages do elsewhere.
 prepare_arm64() {
 	local release
 	release=$(<"$new/release")

@@ -52,7 +52,7 @@ have_initramfs() {
 	cp "$LAB/initramfs-init" "$dir/init"
 	: >"$dir/modules/order"
 	# ext4 of 6.1 requests a checksum by its name; other kernels have no such module. 6.1 has no
-	# virtio-iommu. The IOMMU is there before devices behind it.
+	# virtio-iommu. QEMU needs the IOMMU before the devices that it translates.
 	for wanted in virtio_pci virtio-iommu virtio_console virtio_blk crc32c_generic ext4 9pnet_virtio 9p overlay; do
 		[[ ! $wanted =~ ^(crc32c_generic|virtio-iommu)$ ]] || grep -q "/$wanted\.ko" "$mods/modules.dep" || continue
 		grep -q "/$wanted\.ko" "$mods/modules.dep" "$mods/modules.builtin" ||

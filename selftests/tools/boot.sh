@@ -40,16 +40,16 @@ rashpactl buffer remove near
 pool=/sys/kernel/mm/hugepages/hugepages-2048kB
 pages=$(<$pool/nr_hugepages)
 echo $((pages + 3)) >$pool/nr_hugepages	# those that it has may be damaged
-says "huge: of huge pages" 0 "^giant: 4 MiB, huge, node 0" rashpactl buffer create giant 3M --huge 2M
+says "huge: a buffer has huge pages" 0 "^giant: 4 MiB, huge, node 0" rashpactl buffer create giant 3M --huge 2M
 is "huge-taken: they are of the pool" "$(<$pool/free_hugepages)" 1
 says "huge-info: info says so" 0 "^backend *huge" rashpactl buffer info giant
 says "huge-again: again" 0 "existed$" rashpactl buffer create giant 4M --huge 2M --exist-ok
-says "huge-differs: of huge pages or not" 1 "differs .*: backend" \
+says "huge-differs: a buffer with other pages is refused" 1 "differs .*: backend" \
 	rashpactl buffer create giant 4M --backend contig --exist-ok
 says "huge-map: a function maps it" 0 "" rashpactl map giant "fpga$fpga"
 says "huge-too-many: too few are free" 1 "2 huge pages of 2048 KiB wanted, 1 of [0-9]* are free: reserve" \
 	rashpactl buffer create more 4M --huge 2M
-says "huge-node: of a node" 1 "wanted, 1 of [0-9]* of node 0 are free" rashpactl buffer create more 4M --huge 2M --node 0
+says "huge-node: a node without enough huge pages is named" 1 "wanted, 1 of [0-9]* of node 0 are free" rashpactl buffer create more 4M --huge 2M --node 0
 says "huge-no-node: of no node" 1 "22\|Invalid" rashpactl buffer create more 2M --huge 2M --node 99
 says "huge-size: of a size that is none" 1 "no huge pages of 8 KiB" rashpactl buffer create more 2M --huge 8K
 says "huge-for: not for a function" 2 "give .-node" rashpactl buffer create more 2M --huge 2M --for "fpga$fpga"
