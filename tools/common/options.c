@@ -96,14 +96,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->progress = true;
 		break;
 	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is too much: values of options that need none come behind =, as in --json=FILE",
+		argp_error(state, "\"%s\" is an unexpected argument: write an optional value after =, as in --json=FILE",
 			   arg);
 		break;
 	case ARGP_KEY_SUCCESS:	/* behind the end of the tool's own parser */
 		if (!o->buffer && !o->without_buffer)
-			argp_error(state, "which buffer? Give --buffer NAME");
+			argp_error(state, "the buffer is missing: give --buffer NAME");
 		if (o->dark_every && !o->darks)
-			argp_error(state, "--dark-every: which images are dark? Give --darks DATASET");
+			argp_error(state, "--dark-every requires --darks DATASET");
 		if (!o->dark_every)
 			o->dark_every = 2;
 		break;

@@ -211,7 +211,7 @@ static int read_wait_step(struct json_place *at, struct json_object *value, void
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
 	if (s->value & ~s->mask)
-		return json_wrong(at, "value has bits outside the mask: that never comes");
+		return json_wrong(at, "value has bits outside the mask, so the wait would never end");
 	return 0;
 }
 
@@ -310,7 +310,7 @@ static int check_fields(struct json_place *at, const struct field *const field[]
 
 		if (offset % 4 || offset > stride || size > stride - offset)
 			return json_wrong(at, "a field of %" PRIu32 " bits at %" PRIu32
-				     " is crooked, or outside the stride of %" PRIu32,
+				     " is not made of 32-bit words, or is outside the stride of %" PRIu32,
 				     *field[i]->bits, offset, stride);
 		for (size_t j = 0; j < i; j++) {
 			if (size && *field[j]->bits &&

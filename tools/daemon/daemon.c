@@ -80,7 +80,7 @@ static void on_time(struct daemon *d, struct client *c, uint64_t now)
 	if (!c->due_ns || now < c->due_ns)
 		return;
 	if (!c->hello) {
-		say("%s: it has not said hello", c->name);
+		say("%s: it sent no hello", c->name);
 		client_close(d, c);
 		return;
 	}

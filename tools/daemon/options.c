@@ -61,7 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if ((o->leaders || o->files.certificate) && !o->addresses)
-			argp_error(state, "--leader and --tls-*: where does it listen? Give --daemon");
+			argp_error(state, "--leader and --tls-* require --daemon");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -60,7 +60,7 @@ static int add_argument(struct arguments *a, char *argument, char *why)
 {
 	if (!argument || a->n == ARGUMENTS) {
 		free(argument);
-		return because(why, -1, "more settings than fit");
+		return because(why, -1, "too many settings");
 	}
 	a->argv[a->n++] = argument;
 	return 0;
@@ -134,7 +134,7 @@ static int add_full_at(struct arguments *a, const xmlNode *configure, char *why)
 	if (!attribute_number(configure, "full-at", &stacks))
 		return 0;
 	if (!element_find(configure, "receiver"))
-		return because(why, -1, "full-at is of receivers: a detector has no buffer to look at");
+		return because(why, -1, "full-at is a setting of receivers: a detector has no buffer");
 	if (asprintf(&argument, "--full-at=%llu", (unsigned long long)stacks) < 0)
 		argument = NULL;
 	return add_argument(a, argument, why);
@@ -187,7 +187,7 @@ static int check_kept(const xmlNode *configure, char *why)
 	xmlFree(text);
 	xmlFreeDoc(doc);
 	return text && size <= KEPT_MOST ? 0 :
-	       because(why, -1, "elements of other name spaces are more than %d bytes", KEPT_MOST);
+	       because(why, -1, "elements of other name spaces exceed %d bytes", KEPT_MOST);
 }
 
 int run_configure(struct daemon *d, const xmlNode *configure, char *why)

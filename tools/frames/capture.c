@@ -96,7 +96,7 @@ int capture_check(struct capture *c, struct check *check, const volatile bool *s
 		if (status == PCAP_ERROR_BREAK)
 			return 0;
 		if (status < 0)
-			return because(why, -1, "behind frame %llu: %s",
+			return because(why, -1, "after frame %llu: %s",
 				       (unsigned long long)check->frames, pcap_geterr(c->pcap));
 		if (status && check_frame(check, data, header->caplen, header->len, c->link))
 			return because(why, -1, "no memory for the state of another queue pair");

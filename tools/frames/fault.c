@@ -78,7 +78,7 @@ int fault_parse(const char *text, struct injected_fault *fault, char why[WHY_SIZ
 	fault->kind = i;
 	fault->value = kinds[i].otherwise;
 	if (!at)
-		return because(why, -1, "%s: in which frame? Give %s@N", text, text);
+		return because(why, -1, "%s: the frame is missing: give %s@N", text, text);
 	length = colon ? (size_t)(colon - at - 1) : strlen(at + 1);
 	if (length < sizeof(number)) {
 		memcpy(number, at + 1, length);

@@ -307,7 +307,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		parse_frame(key, arg, state, o);
 		break;
 	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is too much: all is said by options", arg);
+		argp_error(state, "unexpected argument \"%s\": use options only", arg);
 		break;
 	case ARGP_KEY_END:
 		check_options(state, o);

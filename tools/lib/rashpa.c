@@ -97,7 +97,7 @@ static int open_node(const char *path, int flags)
 		return fd;
 	switch (error) {
 	case ENOENT:
-		return fail(error, "%s is not there", path);
+		return fail(error, "%s does not exist", path);
 	case EACCES:
 		return fail(error,
 			    "%s may not be opened: become a member of the group rashpa, or root",
@@ -115,7 +115,7 @@ static bool fail_unloaded(void)
 	snprintf(path, sizeof(path), "%s/memory", rashpa_device_directory());
 	if (!access(path, F_OK) || errno != ENOENT)
 		return false;
-	fail(ENOENT, "%s is not there: load the driver (modprobe rashpa)", path);
+	fail(ENOENT, "%s does not exist: load the driver (modprobe rashpa)", path);
 	return true;
 }
 
@@ -422,7 +422,7 @@ int rashpa_device_open(unsigned int number)
 	snprintf(path, sizeof(path), "%s/fpga%u", rashpa_device_directory(), number);
 	fd = open_node(path, O_RDWR);
 	if (fd == -ENOENT && !fail_unloaded())
-		fail(ENOENT, "%s is not there: bind a function (rashpactl list, rashpactl bind)",
+		fail(ENOENT, "%s does not exist: bind a function (rashpactl list, rashpactl bind)",
 		     path);
 	return fd;
 }

@@ -25,7 +25,7 @@ int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_str
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_NO_DATA)
 		return fail(EINVAL, "a consumer without data cannot write into slots");
 	if (flags & RASHPA_STREAM_FRESH && flags & RASHPA_STREAM_FROM_START)
-		return fail(EINVAL, "a stream that is there is not one that begins now");
+		return fail(EINVAL, "flags for an existing stream and for a new one exclude each other");
 	error = stream_open(buffer, flags, false, stream);
 	/* ignore a stream that has ended, unless stacks of it are left to be taken */
 	if (!error)
@@ -383,7 +383,7 @@ int rashpa_stack_image_sized(const struct rashpa_stack *stack, uint32_t index,
 			    stack->images);
 	pthread_mutex_lock(&s->lock);
 	if (!ours(s, stack))
-		error = fail(ESTALE, "stack %" PRIu64 " is of a stream that is over",
+		error = fail(ESTALE, "stack %" PRIu64 " belongs to a stream that has ended",
 			     stack->number);
 	else if (!read_image(s, stack->number, index, &image) && s->head.record_size)
 		image.frame = stack->frame + index;
@@ -405,7 +405,7 @@ int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uin
 
 	pthread_mutex_lock(&s->lock);
 	if (!ours(s, stack)) {
-		result = fail(ESTALE, "stack %" PRIu64 " is of a stream that is over",
+		result = fail(ESTALE, "stack %" PRIu64 " belongs to a stream that has ended",
 			      stack->number);
 	} else if (!s->head.map_slot) {
 		result = fail(ENODATA, "the stream keeps no map of messages");
@@ -578,7 +578,7 @@ int rashpa_stream_done(struct rashpa_stream *s, const struct rashpa_stack *stack
 	if (ours(s, stack))
 		error = holds(s, stack);
 	else
-		error = fail(ESTALE, "stack %" PRIu64 " is of a stream that is over",
+		error = fail(ESTALE, "stack %" PRIu64 " belongs to a stream that has ended",
 			     stack->number);
 	if (!error) {
 		s->held[stack->number % s->head.slots] |= HELD_DONE;
@@ -595,7 +595,7 @@ static int release(struct rashpa_stream *s, const struct rashpa_stack *stack)
 	int error;
 
 	if (!ours(s, stack))
-		return fail(ESTALE, "stack %" PRIu64 " is of a stream that is over", stack->number);
+		return fail(ESTALE, "stack %" PRIu64 " belongs to a stream that has ended", stack->number);
 	error = holds(s, stack);
 	if (error)
 		return error;
@@ -878,7 +878,7 @@ int rashpa_stream_counts_sized(struct rashpa_stream *s, struct rashpa_stream_hea
 	int result;
 
 	if (!s->known)
-		return fail(EINVAL, "there was no stream");
+		return fail(EINVAL, "no stream has begun");
 	for (;;) {
 		uint32_t state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
 		int producer = stream_has_producer(s);

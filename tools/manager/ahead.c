@@ -203,7 +203,7 @@ static void check_board(struct findings *to, const struct flow *f)
 	}
 	pixels(f->from, &regions);
 	if (number_of(board, "processes") && regions > number_of(board, "processes"))
-		find(to, f->from, true, "%s has %" PRIu64 " processes, and %u are wanted", name,
+		find(to, f->from, true, "%s has %" PRIu64 " processes, but %u are required", name,
 		     number_of(board, "processes"), regions);
 	buffer = thing(f->to, "buffer", setting(f->to, "buffer", text, sizeof(text)));
 	if (buffer && number_of(buffer, "node") != number_of(board, "node"))
@@ -362,7 +362,7 @@ static void check_path(struct findings *to, const struct flow *f)
 				 mtu);
 	}
 	find(to, f->from, true, "its packets to %s have %" PRIu64
-	     " bytes, and the way there carries %" PRIu64
+	     " bytes, but the path carries %" PRIu64
 	     " unfragmented: raise the MTU of interfaces, switches and routers on it to %" PRIu64
 	     "%s", f->address, f->needs, f->carries, f->needs, instead);
 }

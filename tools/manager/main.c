@@ -67,7 +67,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!o->command && !known_command(arg))
 			argp_error(state, "\"%s\" is not run, check, plan or watch", arg);
 		if (o->file)
-			argp_error(state, "\"%s\" is too much", arg);
+			argp_error(state, "unexpected argument \"%s\"", arg);
 		if (o->command)
 			o->file = arg;
 		else
@@ -75,9 +75,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (!o->file)
-			argp_error(state, "which experiment? rashpa-manager run|check|plan|watch FILE");
+			argp_error(state, "the experiment is missing: rashpa-manager run|check|plan|watch FILE");
 		if (o->take_over && strcmp(o->command, "run"))
-			argp_error(state, "--take-over is of run");
+			argp_error(state, "--take-over requires the command run");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

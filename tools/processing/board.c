@@ -475,7 +475,7 @@ static int bring(struct rpu_board *b, const struct rpu_raw *raw, char *why)
 	const uint64_t at = (uintptr_t)raw->data - (uintptr_t)b->memory.base - b->raw;
 
 	if (b->lost)
-		return because(why, -1, "fpga%u: it has failed before: begin anew", b->fpga.number);
+		return because(why, -1, "fpga%u: it failed before: open the pipeline again", b->fpga.number);
 	if (!b->in_place) {
 		copy(b, raw);
 		return 0;

@@ -62,7 +62,7 @@ static int wrong(const struct rpu_cuda *g, const char *what, int result, char *w
 static int enter(struct rpu_cuda *g, char *why)
 {
 	if (g->lost)
-		return because(why, -1, "%s: it has failed before: begin anew", g->head.info.name);
+		return because(why, -1, "%s: it failed before: open the pipeline again", g->head.info.name);
 	return wrong(g, "its context", g->cu.push(g->by_cuda.context), why);
 }
 

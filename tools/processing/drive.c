@@ -158,7 +158,7 @@ static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p, 
 		return because(why, -EINVAL, "a window in pieces is for work that is enqueued ahead");
 	d->piece_bytes = d->plan.window_bytes / 2 / 4 * 4;
 	if (!d->piece_bytes)
-		return because(why, -EINVAL, "a window of %" PRIu64 " bytes has no two pieces",
+		return because(why, -EINVAL, "a window of %" PRIu64 " bytes is too small for two pieces",
 			       d->plan.window_bytes);
 	if (d->piece_bytes > d->image_bytes)
 		d->piece_bytes = d->image_bytes;
@@ -462,7 +462,7 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 		if ((int32_t)(lock - wanted) < 0)
 			return because(why, -ETIMEDOUT, "%s: nothing came for %" PRIu32
 				       " ms: stream %s waits for the lock to be %" PRIu32
-				       ", and it is %" PRIu32 ": does its producer live?",
+				       ", and it is %" PRIu32 ": check its producer",
 				       w->gpu->info.name, d->plan.patience_ms,
 				       streams[d->direct ? RPU_COMPUTE : RPU_IN], wanted, lock);
 		return because(why, -ETIMEDOUT, "%s: it did not answer for %" PRIu32

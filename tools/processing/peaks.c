@@ -127,7 +127,7 @@ static int peaks_read(struct json_place *at, struct json_object *value, void *to
 		f->cycles = 4;	/* of five means, of which the first is that of all pixels */
 	for (unsigned int i = 0; others[f->steps][i]; i++) {
 		if (json_object_object_get_ex(value, others[f->steps][i], NULL))
-			return json_wrong(at, "%s is of the other finder", others[f->steps][i]);
+			return json_wrong(at, "%s is a key of the other peak finder", others[f->steps][i]);
 	}
 	if (!*p->peaks.poni == !p->peaks.has_centre)
 		return json_wrong(at, "the beam's position is missing: use poni or centre");

@@ -164,7 +164,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	if (!p->engine) {
 		free(p);
 		return because(why, -EINVAL,
-			       "\"%s\" is no engine: there are cpu, reference, GPUs as vulkan, vulkan:1 or cuda, and boards as fpga0",
+			       "\"%s\" is not an engine: use cpu, reference, GPUs as vulkan, vulkan:1 or cuda, and boards as fpga0",
 			       name);
 	}
 	if (!inside)

@@ -174,7 +174,7 @@ static int take_npy(const char *path, const uint8_t *data, size_t bytes,
 	int found;
 
 	if (!version || version > 3)
-		return because(why, -1, "%s: not a version of .npy that we know", path);
+		return because(why, -1, "%s: unknown version of the .npy format", path);
 	length = data[8] | data[9] << 8;
 	if (version > 1)
 		length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;

@@ -260,14 +260,14 @@ int rpu_poni_read(const char *path, struct rpu_poni *p, char *why)
 	find_pixels(&l);
 	*p = l.p;
 	if (isnan(p->distance) || isnan(p->poni1) || isnan(p->poni2))
-		return because(why, -1, "%s: Distance, Poni1 or Poni2 is missing: is it a file of pyFAI?",
+		return because(why, -1, "%s: Distance, Poni1 or Poni2 is missing: give a file of pyFAI",
 			       path);
 	if (!is_length(p->distance, NEAR) || !is_length(p->pixel1, NEAR) ||
 	    !is_length(p->pixel2, NEAR))
 		return because(why, -1, "%s: the distance, and the size of pixels (Detector_config: pixel1, pixel2), must be more than 0",
 			       path);
 	if (p->wavelength && !is_length(p->wavelength, SHORTEST))
-		return because(why, -1, "%s: a wavelength of %g m cannot be", path, p->wavelength);
+		return because(why, -1, "%s: a wavelength of %g m is out of range", path, p->wavelength);
 	return 0;
 }
 

@@ -106,7 +106,7 @@ static int read_whats(struct json_place *at, struct json_object *value, void *to
 	for (unsigned int i = 0; i < n; i++)
 		x->wanted[what[i]] = true;
 	x->chosen = true;
-	return n ? 0 : json_wrong(at, "nothing is to be kept");
+	return n ? 0 : json_wrong(at, "keeps nothing: name images, results or both");
 }
 
 static int read_packing(struct json_place *at, struct json_object *value, void *to)

@@ -159,7 +159,7 @@ static int begin(struct rpu_gpu *gpu, char *why)
 	struct rpu_vulkan *g = of(gpu);
 
 	if (g->c.lost)
-		return because(why, -1, "%s: it has failed before: begin anew", g->head.info.name);
+		return because(why, -1, "%s: it failed before: open the pipeline again", g->head.info.name);
 	if (compute_wrong(&g->c, "commands", compute_begin(&g->c, g->c.commands), why))
 		return -1;
 	rpu_vulkan_own(g, g->c.commands, true);

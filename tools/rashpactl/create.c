@@ -93,7 +93,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (state->arg_num < 2)
 			argp_error(state, "give NAME and SIZE");
 		if (c->huge && c->fpga >= 0)
-			argp_error(state, "--for: huge pages are where their pool has them: give --node instead");
+			argp_error(state, "--for excludes --huge, as the pool decides where huge pages are: give --node instead");
 		if (c->huge && c->alloc.backend)
 			argp_error(state, "--huge: omit --backend, huge pages have none");
 		break;

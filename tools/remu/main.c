@@ -87,7 +87,7 @@ static const struct argp_option options[] = {
 static void check_policy(struct argp_state *state, struct config *c)
 {
 	if (c->free_run && c->policy_given && c->policy != RASHPA_STREAM_OVERWRITE)
-		argp_error(state, "--free-run is --policy overwrite");
+		argp_error(state, "--free-run sets --policy overwrite: omit --policy");
 	if (!c->policy_given && (c->free_run || (c->period && !c->live)))
 		c->policy = RASHPA_STREAM_OVERWRITE;
 	if (c->live && !c->period)

@@ -85,7 +85,7 @@ static int open_locks(struct run *r)
 	if (rashpa_memory_info(node, &info))
 		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
 	if (info.out_kind != RASHPA_KIND_LOCK)
-		return fail("%s is no lock memory: make some (rashpactl lock create fpga%u NAME)",
+		return fail("%s is not lock memory: create some (rashpactl lock create fpga%u NAME)",
 			    r->config->lock, r->config->fpga);
 	return target(&r->locks, rashpa_buffer_dmabuf(node), "lock memory", r->config->lock);
 }

@@ -352,12 +352,12 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 		 because(why, -1, "it says \"%.40s\" instead of \"hello\"", link_kind(message)) :
 		 hello_read(message, &s->hello, why);
 	if (!result && s->hello.transport != n->transport->number)
-		result = because(why, -1, "it comes with another --transport than %s",
+		result = because(why, -1, "it uses another --transport than %s",
 				 n->transport->name);
 	if (!result && s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what))
 		result = because(why, -1, "it has %s than the sender before", what);
 	if (!result && writes_twice(n, s))
-		result = because(why, -1, "its regions are, in part, where another one writes");
+		result = because(why, -1, "its regions overlap those of another sender");
 	if (result) {
 		refuse(s, why);
 		link_close(&s->link);
@@ -438,7 +438,7 @@ static void listen_to_waiting(struct network *n, struct waiting *w)
 			say("%s", why);
 			link_close(l);
 		} else if (l->fd >= 0 && now_ns() - w->since[i] > HELLO_NS) {
-			say("%s: it does not say hello", l->peer);
+			say("%s: it sent no hello", l->peer);
 			link_close(l);
 		}
 	}

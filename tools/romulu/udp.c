@@ -378,7 +378,7 @@ static int open_path(struct network *n, const struct sender *s, uint32_t process
 	if (open_socket(n, p, index))
 		return EXIT_FAILED;
 	if (epoll_ctl(u->worker[p->thread].epoll, EPOLL_CTL_ADD, p->fd, &event))
-		return fail("a socket cannot be waited for: %s", strerror(errno));
+		return fail("cannot wait for a socket: %s", strerror(errno));
 	return 0;
 }
 

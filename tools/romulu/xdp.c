@@ -254,7 +254,7 @@ static int find_interface(struct xdp *x, const char *listen)
 	}
 	freeifaddrs(list);
 	if (!x->index)
-		return fail("--xdp: --listen %s is no interface's address: give that of one, as 10.1.0.2:5001",
+		return fail("--xdp: --listen %s is not the address of an interface: give one, as 10.1.0.2:5001",
 			    listen);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	memcpy(request.ifr_name, x->name, sizeof(x->name));
@@ -386,7 +386,7 @@ int xdp_watch(const struct xdp *x, uint32_t thread, int epoll)
 
 	for (uint32_t i = thread; i < x->queues; i += x->threads) {
 		if (epoll_ctl(epoll, EPOLL_CTL_ADD, xsk_socket__fd(x->queue[i].socket), &event))
-			return wrong(x, "a queue cannot be waited for", errno);
+			return wrong(x, "cannot wait for a queue", errno);
 	}
 	return 0;
 }

@@ -128,7 +128,7 @@ static bool references(struct scan *s, const char *from, const char *to)
 		for (i = 0; i < sizeof(known) / sizeof(known[0]) && !begins(s, known[i]);)
 			i++;
 		if (i == sizeof(known) / sizeof(known[0]))
-			return refuse(s, "a \"&\" begins no entity that there is");
+			return refuse(s, "a \"&\" begins no known entity");
 		from = s->at + 1;
 	}
 	s->at = to;
@@ -183,7 +183,7 @@ static bool tag(struct scan *s, bool ends)
 	else if (s->at < s->end && s->at[-1] != '/' && ++s->depth > s->n->depth)
 		s->n->depth = s->depth;
 	if (s->depth > TELEGRAM_DEPTH)
-		return refuse(s, "elements are too deep in each other");
+		return refuse(s, "elements are nested too deeply");
 	s->at += s->at < s->end;
 	return true;
 }

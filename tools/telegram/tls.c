@@ -52,7 +52,7 @@ static int check_file(const char *path, bool key, char *why)
 	else if (!S_ISREG(st.st_mode))
 		error = because(why, -1, "%s is not a file", path);
 	else if (key && (st.st_mode & 0027))
-		error = because(why, -1, "%s: others may use this key: chmod 600 %s", path, path);
+		error = because(why, -1, "%s: other users can read this key: chmod 600 %s", path, path);
 	if (fd >= 0)
 		close(fd);
 	return error;
@@ -109,7 +109,7 @@ static int read_revoked(struct wire_tls *tls, const char *path, char *why)
 		return because(why, -1, "%s: there is no list of revoked certificates in it: %s",
 			       path, gnutls_strerror(error));
 	return added == (int)n ? 0 :
-	       because(why, -1, "%s: our authority has not signed this list of revoked certificates, or it is too old",
+	       because(why, -1, "%s: this list of revoked certificates is too old, or not signed by the authority of --tls-ca",
 		       path);
 }
 
@@ -393,13 +393,13 @@ static int broken(struct tls_link *l, int error, char *why)
 		return because(why, -1, "%s", l->said);
 	/* all records of TLS begin with their type */
 	if (l->first >= 0 && (l->first < 20 || l->first > 23))
-		return because(why, -1, "it does not speak TLS: is its address one of tls:, too?");
+		return because(why, -1, "it does not speak TLS: give it an address with tls: as well");
 	if (error == GNUTLS_E_NO_CERTIFICATE_FOUND || error == GNUTLS_E_CERTIFICATE_REQUIRED)
 		return because(why, -1, "it gives no certificate");
 	if (error == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
 		return because(why, -1, "it does not speak our versions of TLS, 1.2 and 1.3");
 	if (error == GNUTLS_E_REHANDSHAKE)
-		return because(why, -1, "it wants another handshake, which is not allowed");
+		return because(why, -1, "it asked for a renegotiation, which is not allowed");
 	return because(why, -1, "TLS: %s", gnutls_strerror(error));
 }
 

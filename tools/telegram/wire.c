@@ -522,7 +522,7 @@ static void go_connect(struct wire *w)
 	if (!error)
 		connected(w, true);
 	else if (error == -EAGAIN)
-		over(w, "too many wait there already");
+		over(w, "too many connections wait there already");
 	else if (error == -ECONNREFUSED || error == -ENOENT)
 		over(w, "no process listens there: %s", strerror(-error));
 	else
@@ -710,7 +710,7 @@ static bool receive(struct wire *w)
 	do {
 		want = wanted(w);
 		if (!want) {
-			over(w, "a frame of 0 bytes or of more than %u: that is no stream of this program, or not yet",
+			over(w, "a frame of 0 bytes or of more than %u: the peer is not a program of rashpa",
 			     w->most);
 			return false;
 		}
@@ -726,9 +726,9 @@ static bool receive(struct wire *w)
 static void too_late(struct wire *w)
 {
 	if (w->state == SHAKING)
-		over(w, "hands were not shaken within %u s", WIRE_BEGIN_MS / 1000);
+		over(w, "the TLS handshake did not end within %u s", WIRE_BEGIN_MS / 1000);
 	else if (w->state == READY)
-		over(w, "a frame did not come to its end within %u s", WIRE_FRAME_MS / 1000);
+		over(w, "a frame was not complete within %u s", WIRE_FRAME_MS / 1000);
 }
 
 /* One frame at most, so that other links get their turn: call it again until it returns 0. */
@@ -781,7 +781,7 @@ int wire_send(struct wire *wire, const void *frame, size_t size, char *why)
 	if (all > (size_t)wire->most * (WIRE_QUEUE / WIRE_MOST)) {
 		over(wire, "it does not read: %zu bytes wait for it", wire->out.have);
 	} else if (!make_room(&wire->out, all, WIRE_QUEUE)) {
-		over(wire, "no memory for what is to be sent");
+		over(wire, "no memory for frames to send");
 	} else {
 		append(&wire->out, &length, sizeof(length));
 		append(&wire->out, frame, size);

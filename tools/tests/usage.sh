@@ -64,7 +64,7 @@ refuses "give FILE, or --schema" rashpactl profile
 refuses "give FILE, or --schema" rashpactl profile --schema board.json
 refused "usage-rashpactl: wrong usage is refused"
 refuses "stray.*--json=FILE" remu --buffer here --json stray
-refuses "which buffer" remu
+refuses "--buffer" remu
 refuses "udp: a receiver is missing" remu --transport udp
 refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
 refuses "need --transport pcie" remu --buffer here --transport roce --to a:1
@@ -81,7 +81,7 @@ refuses "free-run.*overwrite" remu --buffer here --fpga 77 --free-run --policy w
 refuses "\"some\" is not wait" remu --buffer here --fpga 77 --policy some
 refuses "phase.*3" remu --buffer here --fpga 77 --sampling 3,3
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" remu --daemon "unix:$work/socket" --leader somebody
-refuses "leader.*Give --daemon" remu --buffer here --leader anyone
+refuses "leader.*--daemon" remu --buffer here --leader anyone
 refuses "tls-key and --tls-ca" remu --daemon tls:6001 --tls-cert here.pem
 refuses "tls-crl require --tls-cert" remu --daemon tls:6001 --tls-ca here.pem
 refused "usage-remu: wrong usage is refused"
@@ -98,7 +98,7 @@ refuses "give no size" romulu --buffer here --pipeline '{}' --engine fpga7 --off
 refuses "--receive-only requires" romulu --buffer here --receive-only
 refuses "event, poll" romulu --buffer here --listen 1 --wait long
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" romulu --daemon "unix:$work/socket" --leader somebody
-refuses "leader.*Give --daemon" romulu --buffer here --leader anyone
+refuses "leader.*--daemon" romulu --buffer here --leader anyone
 refuses "tls-key and --tls-ca" romulu --daemon tls:6001 --tls-cert here.pem
 refuses "tls-crl require --tls-cert" romulu --daemon tls:6001 --tls-ca here.pem
 refused "usage-romulu: wrong usage is refused"
@@ -125,12 +125,12 @@ refuses "yes.*on or off" rashpa-bench loop --fpga fpga77 --flush yes
 refuses "2G.*1K to 1G" rashpa-bench gpu --copies 2G
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
 refused "usage-rashpa-bench: wrong usage is refused"
-refuses "which experiment.*run.*watch" rashpa-manager
-refuses "which experiment" rashpa-manager run
+refuses "experiment.*run.*watch" rashpa-manager
+refuses "experiment" rashpa-manager run
 refuses "\"go\".*run, check, plan or watch" rashpa-manager go experiment.xml
-refuses "\"more\" is too much" rashpa-manager run experiment.xml more
+refuses "argument.*more" rashpa-manager run experiment.xml more
 refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
-refuses "take-over is of run" rashpa-manager check --take-over experiment.xml
+refuses "take-over.*run" rashpa-manager check --take-over experiment.xml
 refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
 refused "usage-rashpa-manager: wrong usage is refused"
 refuses "command is missing.*nton, nxn, build, burst or model" rashpa-builder

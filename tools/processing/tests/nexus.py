@@ -245,7 +245,7 @@ def wrong(folder):
     ok(fails(lambda: run(path="/nonexistent/x.h5"), "/nonexistent/x.h5: No such file or directory") and
        fails(lambda: run(path=folder), "it exists") and
        fails(lambda: run(what=["compressed"], overwrite=True), "no stage \"compress\"") and
-       fails(lambda: run(what=[]), "nothing is to be kept") and
+       fails(lambda: run(what=[]), "keeps nothing") and
        fails(lambda: run(what=["all"]), "is not one of") and
        fails(lambda: run(compression="gzip"), "is not one of none, bitshuffle-lz4"),
        "wrong-refused: wrong configurations are refused")
