@@ -176,6 +176,6 @@ module_exit(rashpa_exit);
 MODULE_DESCRIPTION("Detector data straight into host, GPU and FPGA memory");
 MODULE_AUTHOR("rashpa authors");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.2.0");
+MODULE_VERSION("0.3.0");
 /* not MODULE_IMPORT_NS(): older kernels expect a symbol, newer ones a string */
 MODULE_INFO(import_ns, "DMA_BUF");

@@ -137,6 +137,11 @@ sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
 ok $? "chapters-names-fpga-interface: the chapters that it names are in the two pages of the interface"
 
+versions=$(sed -nE 's/^(PACKAGE_VERSION=|MODULE_VERSION\()"([^"]*)".*/\2/p' dkms.conf drivers/main.c
+	sed -nE '1s/^rashpa \((.*)\) .*/\1/p' tools/packaging/debian/changelog)
+[[ $(wc -l <<<"$versions") == 3 && $(uniq <<<"$versions" | wc -l) == 1 ]]
+ok $? "version: DKMS, the driver and the packages have the same version"
+
 # sentences that troubleshooting.rst explains: the pieces of each are somewhere in the sources
 sed -nE 's/^``(.*)``$/\1/p' Documentation/troubleshooting.rst >/tmp/sentences
 find drivers tools -name '*.[ch]' ! -path '*/tests/*' -exec cat {} + | perl -0777 -pe 's/"\s*\n\s*"//g' >/tmp/sources
