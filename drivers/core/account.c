@@ -17,7 +17,6 @@
 #include <linux/user_namespace.h>
 
 #include "core/account.h"
-#include "core/origin.h"
 
 /* a part of each limit that only CAP_SYS_RESOURCE gets: one in so many */
 #define RASHPA_RESERVE		8
@@ -64,16 +63,6 @@ RASHPA_LIMIT(limit_channels, CHANNELS, "channels", "4096", "256");
 RASHPA_LIMIT(limit_sources, SOURCES, "sources of events", "65536", "8192");
 RASHPA_LIMIT(poll_budget, TIMERS, "thousandths of a CPU for timers that check words of memory",
 	     "100", "50");
-
-static unsigned int user_limit_listeners = RASHPA_LISTENERS_USER / 2;
-module_param(user_limit_listeners, uint, 0644);
-MODULE_PARM_DESC(user_limit_listeners,
-		 "sources of one user that LOOK at one memory, or listen to the state of one function or its maps, 0 for no limit but that for all users of 256 (128)");
-
-static unsigned int user_limit_interrupt = RASHPA_LISTENERS_VECTOR / 2;
-module_param(user_limit_interrupt, uint, 0644);
-MODULE_PARM_DESC(user_limit_interrupt,
-		 "sources of one user that listen to one vector, 0 for no limit but that for all users of 64 (32)");
 
 /* What one user holds; there while it is anything. */
 struct rashpa_user {
@@ -167,12 +156,6 @@ static u64 rashpa_limit_all(const struct rashpa_budget *b)
 	return rashpa_limit_of(b, &b->all);
 }
 
-/* Sources of one user at one vector (@hard), memory or function, 0 for no limit. */
-u32 rashpa_limit_listeners(bool hard)
-{
-	return hard ? READ_ONCE(user_limit_interrupt) : READ_ONCE(user_limit_listeners);
-}
-
 /*
  * The limit for all users without CAP_SYS_RESOURCE together: the rest is for root. Where memory has
  * no limit, root may fill the RAM, which does not count against others.
@@ -249,7 +232,7 @@ static void rashpa_charge_add(struct rashpa_charge *charge, enum rashpa_resource
 int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory)
 {
-	int err = -ENOMEM;
+	int err;
 
 	charge->resource = resource;
 	charge->device = device;
@@ -258,30 +241,24 @@ int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 	charge->since = ktime_get_ns();
 	charge->shared = !ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
 	get_task_comm(charge->comm, current->group_leader);
-	charge->pid = get_pid(task_tgid(current));
-	mutex_lock(&rashpa_account_lock);
+	guard(mutex)(&rashpa_account_lock);
 	charge->user = rashpa_user_get();
 	if (!charge->user)
-		goto out_unlock;
+		return -ENOMEM;
 	err = rashpa_quota_check(call, charge, resource, amount);
 	if (!err)
 		err = rashpa_quota_check(call, charge, RASHPA_RESOURCE_MEMORY, memory);
 	if (err) {
 		rashpa_user_put(charge->user);
 		charge->user = NULL;
-		goto out_unlock;
+		return err;
 	}
+	charge->pid = get_pid(task_tgid(current));
 	rashpa_charge_add(charge, resource, amount);
 	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory);
 	charge->serial = ++rashpa_serial;
 	list_add_tail(&charge->entry, &rashpa_charges);
-out_unlock:
-	mutex_unlock(&rashpa_account_lock);
-	if (err) {
-		put_pid(charge->pid);
-		charge->pid = NULL;
-	}
-	return err;
+	return 0;
 }
 
 /* It needs @memory more bytes than were known. Return: 0 or -EDQUOT. */
@@ -289,32 +266,29 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 {
 	int err;
 
-	mutex_lock(&rashpa_account_lock);
+	guard(mutex)(&rashpa_account_lock);
 	err = rashpa_quota_check(call, charge, RASHPA_RESOURCE_MEMORY, memory);
-	if (!err) {
-		rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory);
-		charge->memory += memory;
-	}
-	mutex_unlock(&rashpa_account_lock);
-	return err;
+	if (err)
+		return err;
+	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory);
+	charge->memory += memory;
+	return 0;
 }
 
 /* Some of its memory was given back: @memory bytes are left. */
 void rashpa_charge_less(struct rashpa_charge *charge, u64 memory)
 {
-	mutex_lock(&rashpa_account_lock);
+	guard(mutex)(&rashpa_account_lock);
 	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory - charge->memory);
 	charge->memory = memory;
-	mutex_unlock(&rashpa_account_lock);
 }
 
 /* Set what LIST reports: the id of the object, or 0, and its name, or NULL. */
 void rashpa_charge_label(struct rashpa_charge *charge, u32 id, const char *name)
 {
-	mutex_lock(&rashpa_account_lock);
+	guard(mutex)(&rashpa_account_lock);
 	charge->id = id;
 	strscpy_pad(charge->name, name ?: "", sizeof(charge->name));
-	mutex_unlock(&rashpa_account_lock);
 }
 
 /* The object has ended: @charge, which may be zeroed already, is zeroed. */
@@ -322,12 +296,11 @@ void rashpa_uncharge(struct rashpa_charge *charge)
 {
 	if (!charge->user)
 		return;
-	mutex_lock(&rashpa_account_lock);
+	guard(mutex)(&rashpa_account_lock);
 	list_del(&charge->entry);
 	rashpa_charge_add(charge, charge->resource, -charge->amount);
 	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, -charge->memory);
 	rashpa_user_put(charge->user);
-	mutex_unlock(&rashpa_account_lock);
 	put_pid(charge->pid);
 	memset(charge, 0, sizeof(*charge));
 }
@@ -354,12 +327,11 @@ void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid)
 /* For /proc/PID/fdinfo: the object that the file is of, as LIST reports it. */
 void rashpa_charge_show(struct rashpa_charge *charge, const char *kind, struct seq_file *m)
 {
-	mutex_lock(&rashpa_account_lock);
+	guard(mutex)(&rashpa_account_lock);
 	seq_printf(m, "rashpa-kind:\t%s\nrashpa-serial:\t%llu\nrashpa-device:\t%d\n", kind,
 		   charge->serial, charge->device);
 	seq_printf(m, "rashpa-id:\t%u\nrashpa-name:\t%s\nrashpa-memory:\t%llu\n", charge->id,
 		   charge->name, charge->memory);
-	mutex_unlock(&rashpa_account_lock);
 }
 
 /* -------------------------------------------------------------- LIST --- */
@@ -374,10 +346,8 @@ static void rashpa_holding_fill(struct rashpa_holding *h, struct rashpa_charge *
 	h->memory = charge->memory;
 	h->since_ns = charge->since;
 	h->id = charge->id;
-	rcu_read_lock();
-	if (!pid_task(charge->pid, PIDTYPE_TGID))
+	if (!pid_has_task(charge->pid, PIDTYPE_TGID))
 		h->flags |= RASHPA_HOLDING_ORPHAN;
-	rcu_read_unlock();
 	if (test_bit(RASHPA_CHARGE_PROGRAMMED, &charge->flags))
 		h->flags |= RASHPA_HOLDING_PROGRAMMED;
 	if (test_bit(RASHPA_CHARGE_TOLD, &charge->flags))
@@ -458,12 +428,11 @@ int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
 	if (limit->resource < RASHPA_RESOURCE_MEMORY || limit->resource > RASHPA_RESOURCE_LAST)
 		return rashpa_fail(call, -EINVAL, "resource %u is not defined", limit->resource);
 	b = &rashpa_budgets[array_index_nospec(limit->resource, ARRAY_SIZE(rashpa_budgets))];
-	mutex_lock(&rashpa_account_lock);
+	guard(mutex)(&rashpa_account_lock);
 	user = rashpa_user_find(rashpa_user_charged());
 	limit->out_used = b->used;
 	limit->out_shared_used = b->shared;
 	limit->out_user_used = user ? user->used[b - rashpa_budgets] : 0;
-	mutex_unlock(&rashpa_account_lock);
 	limit->out_limit = rashpa_limit_reported(rashpa_limit_all(b));
 	limit->out_shared_limit = rashpa_limit_reported(rashpa_limit_shared(b));
 	limit->out_user_limit = rashpa_limit_reported(rashpa_limit_of(b, &b->user));

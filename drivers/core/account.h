@@ -51,7 +51,6 @@ int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u64 memory);
 void rashpa_charge_less(struct rashpa_charge *charge, u64 memory);
 void rashpa_charge_label(struct rashpa_charge *charge, u32 id, const char *name);
-u32 rashpa_limit_listeners(bool hard);
 bool rashpa_charge_is_mine(struct rashpa_charge *charge);
 struct mutex *rashpa_charge_turn(struct rashpa_charge *charge);
 void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid);

@@ -124,8 +124,6 @@ long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, un
 	u32 usize;
 	int err;
 
-	BUILD_BUG_ON(sizeof(karg) > 256);
-
 	if (!op)
 		return -ENOTTY;
 	if (get_user(usize, (u32 __user *)uarg))

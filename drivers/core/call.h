@@ -71,18 +71,7 @@ typedef int rashpa_handler(struct rashpa_call *call, void *arg);
 /* Room for the largest struct; on the stack, so it has to stay small. */
 union rashpa_arg {
 	struct rashpa_head head;
-	struct rashpa_alloc alloc;
-	struct rashpa_query query;
-	struct rashpa_info info;
-	struct rashpa_device_info device_info;
-	struct rashpa_map_make map;
-	struct rashpa_window_make window;
-	struct rashpa_profile_set profile;
-	struct rashpa_engine_info engine_info;
-	struct rashpa_program program;
-	struct rashpa_source_add source_add;
-	struct rashpa_source_info source_info;
-	struct rashpa_group_info group_info;
+	u8 room[256];
 };
 
 /* One line of the ioctl table; constant. */

@@ -4,9 +4,20 @@
  */
 #include <linux/errno.h>
 #include <linux/ktime.h>
+#include <linux/module.h>
 
 #include "core/account.h"
 #include "core/origin.h"
+
+static unsigned int user_limit_listeners = RASHPA_LISTENERS_USER / 2;
+module_param(user_limit_listeners, uint, 0644);
+MODULE_PARM_DESC(user_limit_listeners,
+		 "sources of one user that LOOK at one memory, or listen to the state of one function or its maps, 0 for no limit but that for all users of 256 (128)");
+
+static unsigned int user_limit_interrupt = RASHPA_LISTENERS_VECTOR / 2;
+module_param(user_limit_interrupt, uint, 0644);
+MODULE_PARM_DESC(user_limit_interrupt,
+		 "sources of one user that listen to one vector, each counted once more for each of its groups, 0 for no limit but that for all users of 64 (32)");
 
 void rashpa_origin_init(struct rashpa_origin *origin)
 {
@@ -27,9 +38,8 @@ void rashpa_origin_mask(struct rashpa_origin *origin, bool mask)
 /* Never mask or unmask again, because the device goes. */
 void rashpa_origin_end(struct rashpa_origin *origin)
 {
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	origin->mask = NULL;
-	spin_unlock_irq(&origin->lock);
 }
 
 static void rashpa_origin_add_locked(struct rashpa_origin *origin,
@@ -46,9 +56,8 @@ static void rashpa_origin_add_locked(struct rashpa_origin *origin,
 /* Subscribe to an origin that fires in process context only, without a limit. */
 void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_subscriber *subscriber)
 {
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	rashpa_origin_add_locked(origin, subscriber);
-	spin_unlock_irq(&origin->lock);
 }
 
 /* One user leaves places to the others, and all users leave places to root. */
@@ -56,7 +65,7 @@ static int rashpa_origin_check(struct rashpa_call *call, const struct rashpa_ori
 			       const struct rashpa_user *user)
 {
 	const u32 all = origin->hard ? RASHPA_LISTENERS_VECTOR : RASHPA_LISTENERS_USER;
-	const u32 most = rashpa_limit_listeners(origin->hard);
+	const u32 most = READ_ONCE(*(origin->hard ? &user_limit_interrupt : &user_limit_listeners));
 	const struct rashpa_subscriber *subscriber;
 	u32 n = 0;
 
@@ -86,11 +95,10 @@ int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 {
 	int err;
 
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	err = rashpa_origin_check(call, origin, subscriber->user);
 	if (!err)
 		rashpa_origin_add_locked(origin, subscriber);
-	spin_unlock_irq(&origin->lock);
 	return err;
 }
 
@@ -101,14 +109,13 @@ void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 
 	if (!origin)
 		return;
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	list_del(&subscriber->entry);
 	origin->n_subscribers--;
 	origin->n_shared -= !!subscriber->user;
 	/* an origin without subscribers counts its events */
 	if (!origin->n_subscribers)
 		rashpa_origin_mask(origin, false);
-	spin_unlock_irq(&origin->lock);
 	subscriber->origin = NULL;
 }
 
@@ -119,16 +126,14 @@ void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 {
 	struct rashpa_subscriber *subscriber;
-	unsigned long flags;
 	bool wanted;
 	u64 time;
 
-	spin_lock_irqsave(&origin->lock, flags);
+	guard(spinlock_irqsave)(&origin->lock);
 	time = ktime_get_ns();
 	origin->sequence++;
 	wanted = !origin->n_subscribers;
 	list_for_each_entry(subscriber, &origin->subscribers, entry)
 		wanted |= subscriber->notify(subscriber, origin->sequence, time, value);
 	rashpa_origin_mask(origin, !wanted);
-	spin_unlock_irqrestore(&origin->lock, flags);
 }
