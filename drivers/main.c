@@ -3,8 +3,6 @@
  * rashpa: module, /dev/rashpa/memory and the table of all ioctls.
  */
 #include <linux/dma-buf.h>
-#include <linux/dma-mapping.h>
-#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -36,19 +34,19 @@ static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
 }
 
 static const struct rashpa_op rashpa_ops[] = {
-	RASHPA_OP(MEMORY, ALLOC, alloc, memfd, WRITE, rashpa_ioc_alloc,
+	RASHPA_OP(MEMORY, ALLOC, alloc, memfd, WRITE_FD, rashpa_ioc_alloc,
 		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE |
 		  RASHPA_ALLOC_LOCK),
-	RASHPA_OP(MEMORY, PIN, pin, out_segments, WRITE, rashpa_ioc_pin, 0),
+	RASHPA_OP(MEMORY, PIN, pin, out_segments, WRITE_FD, rashpa_ioc_pin, 0),
 	RASHPA_OP(MEMORY, QUERY, query, out_area, ANY, rashpa_ioc_query, RASHPA_QUERY_NODE),
 	RASHPA_OP(MEMORY, INFO, info, out_page_size, ANY, rashpa_ioc_info, 0),
 	RASHPA_OP(MEMORY, LIST, list, out_count, ANY, rashpa_ioc_list, 0),
 	RASHPA_OP(MEMORY, LIMIT, limit, out_user_limit, ANY, rashpa_ioc_buffers_limit, 0),
 	RASHPA_OP(MEMORY, LOOK, look, out_events, ANY, rashpa_ioc_look, 0),
-	RASHPA_OP(MEMORY, CHANNEL_MAKE, channel_make, out_consumer_size, WRITE, rashpa_ioc_channel,
-		  0),
+	RASHPA_OP(MEMORY, CHANNEL_MAKE, channel_make, out_consumer_size, WRITE_FD,
+		  rashpa_ioc_channel, 0),
 	RASHPA_OP(BUFFER, INFO, info, out_page_size, ANY, rashpa_ioc_buffer_info, 0),
-	RASHPA_OP(BUFFER, EXPORT, export, __reserved, ANY, rashpa_ioc_export, 0),
+	RASHPA_OP(BUFFER, EXPORT, export, __reserved, FD, rashpa_ioc_export, 0),
 	RASHPA_OP(BUFFER, REMOVE, remove, head, SILENT, rashpa_ioc_remove, 0),
 	RASHPA_OP(BUFFER, ROLE, role, out_pid, ANY, rashpa_ioc_role, 0),
 	RASHPA_OP(FPGA, DEVICE_INFO, device_info, out_engine_stops, ANY, rashpa_ioc_device_info, 0),
@@ -57,12 +55,12 @@ static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(FPGA, LIST, list, out_count, ANY, rashpa_ioc_device_list, 0),
 	RASHPA_OP(FPGA, PROFILE_SET, profile_set, __reserved, WRITE_SILENT, rashpa_ioc_profile,
 		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET),
-	RASHPA_OP(FPGA, WINDOW_MAKE, window_make, __reserved, WRITE, rashpa_ioc_window,
+	RASHPA_OP(FPGA, WINDOW_MAKE, window_make, __reserved, WRITE_FD, rashpa_ioc_window,
 		  RASHPA_WINDOW_BLANK),
-	RASHPA_OP(FPGA, MAP_MAKE, map_make, out_flags, WRITE, rashpa_ioc_map,
+	RASHPA_OP(FPGA, MAP_MAKE, map_make, out_flags, WRITE_FD, rashpa_ioc_map,
 		  RASHPA_MAP_DEVICE | RASHPA_MAP_PIN),
-	RASHPA_OP(FPGA, CHANNEL_MAKE, channel_make, out_consumer_size, WRITE, rashpa_ioc_channel,
-		  0),
+	RASHPA_OP(FPGA, CHANNEL_MAKE, channel_make, out_consumer_size, WRITE_FD,
+		  rashpa_ioc_channel, 0),
 	RASHPA_OP(FPGA, QUIESCE, quiesce, out_time_ns, WRITE, rashpa_ioc_quiesce,
 		  RASHPA_QUIESCE_MAP),
 	RASHPA_OP(FPGA, RESET, reset, head, WRITE_SILENT, rashpa_ioc_reset, 0),
@@ -121,12 +119,6 @@ static int rashpa_memory_init(void)
 	return err;
 }
 
-static void rashpa_memory_exit(void)
-{
-	rashpa_node_remove(rashpa_memory_dev, &rashpa_memory_cdev);
-	put_device(rashpa_memory_dev);
-}
-
 /* ---------------------------------------------------------- module ------ */
 
 static int __init rashpa_init(void)
@@ -162,7 +154,8 @@ out_nodes:
 
 static void __exit rashpa_exit(void)
 {
-	rashpa_memory_exit();
+	rashpa_node_remove(rashpa_memory_dev, &rashpa_memory_cdev);
+	put_device(rashpa_memory_dev);
 	rashpa_pci_exit();
 	rashpa_maps_exit();
 	rashpa_nodes_exit();

@@ -10,7 +10,6 @@
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/pid.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -151,18 +150,13 @@ static u64 rashpa_limit_of(const struct rashpa_budget *b, const unsigned int *pa
 	return (u64)READ_ONCE(*param) << b->shift ?: RASHPA_NO_LIMIT;
 }
 
-static u64 rashpa_limit_all(const struct rashpa_budget *b)
-{
-	return rashpa_limit_of(b, &b->all);
-}
-
 /*
  * The limit for all users without CAP_SYS_RESOURCE together: the rest is for root. Where memory has
  * no limit, root may fill the RAM, which does not count against others.
  */
 static u64 rashpa_limit_shared(const struct rashpa_budget *b)
 {
-	u64 all = rashpa_limit_all(b);
+	u64 all = rashpa_limit_of(b, &b->all);
 
 	if (all == RASHPA_NO_LIMIT) {
 		if (b != &rashpa_budgets[RASHPA_RESOURCE_MEMORY])
@@ -170,12 +164,6 @@ static u64 rashpa_limit_shared(const struct rashpa_budget *b)
 		all = (u64)totalram_pages() << PAGE_SHIFT;
 	}
 	return all - DIV_ROUND_UP_ULL(all, RASHPA_RESERVE);
-}
-
-/* What counts against that. */
-static u64 rashpa_used_shared(const struct rashpa_budget *b)
-{
-	return rashpa_limit_all(b) == RASHPA_NO_LIMIT ? b->shared : b->used;
 }
 
 /* As LIMIT reports it. */
@@ -199,19 +187,20 @@ static int rashpa_quota_check(struct rashpa_call *call, const struct rashpa_char
 			      enum rashpa_resource resource, u64 more)
 {
 	const struct rashpa_budget *b = &rashpa_budgets[resource];
+	const u64 all = rashpa_limit_of(b, &b->all);
 	int err;
 
 	if (!more)
 		return 0;
-	err = rashpa_limit_check(call, b, b->used, more, rashpa_limit_all(b), "for all", "");
+	err = rashpa_limit_check(call, b, b->used, more, all, "for all", "");
 	if (err || !charge->shared)
 		return err;
 	err = rashpa_limit_check(call, b, charge->user->used[resource], more,
 				 rashpa_limit_of(b, &b->user), "for one user", "user_");
 	if (err)
 		return err;
-	return rashpa_limit_check(call, b, rashpa_used_shared(b), more, rashpa_limit_shared(b),
-				  "for all but root", "");
+	return rashpa_limit_check(call, b, all == RASHPA_NO_LIMIT ? b->shared : b->used, more,
+				  rashpa_limit_shared(b), "for all but root", "");
 }
 
 /* ----------------------------------------------------------- charges --- */
@@ -226,21 +215,21 @@ static void rashpa_charge_add(struct rashpa_charge *charge, enum rashpa_resource
 }
 
 /*
- * Charge the caller with a new object; @charge is zeroed. The other arguments become its fields of
- * these names. Return: 0, -EDQUOT, -ENOMEM.
+ * Charge the caller with a new object; @charge is zeroed. The other arguments become fields of its
+ * holding. Return: 0, -EDQUOT, -ENOMEM.
  */
 int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory)
 {
 	int err;
 
-	charge->resource = resource;
-	charge->device = device;
-	charge->amount = amount;
-	charge->memory = memory;
-	charge->since = ktime_get_ns();
+	charge->holding.resource = resource;
+	charge->holding.device = device;
+	charge->holding.amount = amount;
+	charge->holding.memory = memory;
+	charge->holding.since_ns = ktime_get_ns();
 	charge->shared = !ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
-	get_task_comm(charge->comm, current->group_leader);
+	get_task_comm(charge->holding.comm, current->group_leader);
 	guard(mutex)(&rashpa_account_lock);
 	charge->user = rashpa_user_get();
 	if (!charge->user)
@@ -256,7 +245,7 @@ int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 	charge->pid = get_pid(task_tgid(current));
 	rashpa_charge_add(charge, resource, amount);
 	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory);
-	charge->serial = ++rashpa_serial;
+	charge->holding.serial = ++rashpa_serial;
 	list_add_tail(&charge->entry, &rashpa_charges);
 	return 0;
 }
@@ -271,7 +260,7 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 	if (err)
 		return err;
 	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory);
-	charge->memory += memory;
+	charge->holding.memory += memory;
 	return 0;
 }
 
@@ -279,16 +268,16 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 void rashpa_charge_less(struct rashpa_charge *charge, u64 memory)
 {
 	guard(mutex)(&rashpa_account_lock);
-	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory - charge->memory);
-	charge->memory = memory;
+	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory - charge->holding.memory);
+	charge->holding.memory = memory;
 }
 
 /* Set what LIST reports: the id of the object, or 0, and its name, or NULL. */
 void rashpa_charge_label(struct rashpa_charge *charge, u32 id, const char *name)
 {
 	guard(mutex)(&rashpa_account_lock);
-	charge->id = id;
-	strscpy_pad(charge->name, name ?: "", sizeof(charge->name));
+	charge->holding.id = id;
+	strscpy_pad(charge->holding.name, name ?: "", sizeof(charge->holding.name));
 }
 
 /* The object has ended: @charge, which may be zeroed already, is zeroed. */
@@ -298,8 +287,8 @@ void rashpa_uncharge(struct rashpa_charge *charge)
 		return;
 	guard(mutex)(&rashpa_account_lock);
 	list_del(&charge->entry);
-	rashpa_charge_add(charge, charge->resource, -charge->amount);
-	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, -charge->memory);
+	rashpa_charge_add(charge, charge->holding.resource, -charge->holding.amount);
+	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, -charge->holding.memory);
 	rashpa_user_put(charge->user);
 	put_pid(charge->pid);
 	memset(charge, 0, sizeof(*charge));
@@ -327,34 +316,24 @@ void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid)
 /* For /proc/PID/fdinfo: the object that the file is of, as LIST reports it. */
 void rashpa_charge_show(struct rashpa_charge *charge, const char *kind, struct seq_file *m)
 {
+	const struct rashpa_holding *h = &charge->holding;
+
 	guard(mutex)(&rashpa_account_lock);
 	seq_printf(m, "rashpa-kind:\t%s\nrashpa-serial:\t%llu\nrashpa-device:\t%d\n", kind,
-		   charge->serial, charge->device);
-	seq_printf(m, "rashpa-id:\t%u\nrashpa-name:\t%s\nrashpa-memory:\t%llu\n", charge->id,
-		   charge->name, charge->memory);
+		   h->serial, h->device);
+	seq_printf(m, "rashpa-id:\t%u\nrashpa-name:\t%s\nrashpa-memory:\t%llu\n", h->id, h->name,
+		   h->memory);
 }
 
 /* -------------------------------------------------------------- LIST --- */
 
 static void rashpa_holding_fill(struct rashpa_holding *h, struct rashpa_charge *charge)
 {
-	h->resource = charge->resource;
-	h->device = charge->device;
+	*h = charge->holding;
 	rashpa_charge_owner(charge, &h->uid, &h->pid);
-	h->serial = charge->serial;
-	h->amount = charge->amount;
-	h->memory = charge->memory;
-	h->since_ns = charge->since;
-	h->id = charge->id;
+	h->flags = READ_ONCE(charge->flags);
 	if (!pid_has_task(charge->pid, PIDTYPE_TGID))
 		h->flags |= RASHPA_HOLDING_ORPHAN;
-	if (test_bit(RASHPA_CHARGE_PROGRAMMED, &charge->flags))
-		h->flags |= RASHPA_HOLDING_PROGRAMMED;
-	if (test_bit(RASHPA_CHARGE_TOLD, &charge->flags))
-		h->flags |= RASHPA_HOLDING_TOLD;
-	BUILD_BUG_ON(sizeof(h->comm) != sizeof(charge->comm));
-	memcpy(h->comm, charge->comm, sizeof(h->comm));
-	memcpy(h->name, charge->name, sizeof(h->name));
 }
 
 /* The first @room that come after @after; how many there are. */
@@ -367,8 +346,8 @@ static u32 rashpa_holdings_collect(struct rashpa_holding *to, u32 room, u64 afte
 
 	mutex_lock(&rashpa_account_lock);
 	list_for_each_entry(charge, &rashpa_charges, entry) {
-		if (charge->user && charge->serial > after &&
-		    (device == RASHPA_NO_DEVICE || charge->device == device)) {
+		if (charge->user && charge->holding.serial > after &&
+		    (device == RASHPA_NO_DEVICE || charge->holding.device == device)) {
 			if (n < room)
 				rashpa_holding_fill(&to[n], charge);
 			n++;
@@ -433,7 +412,7 @@ int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
 	limit->out_used = b->used;
 	limit->out_shared_used = b->shared;
 	limit->out_user_used = user ? user->used[b - rashpa_budgets] : 0;
-	limit->out_limit = rashpa_limit_reported(rashpa_limit_all(b));
+	limit->out_limit = rashpa_limit_reported(rashpa_limit_of(b, &b->all));
 	limit->out_shared_limit = rashpa_limit_reported(rashpa_limit_shared(b));
 	limit->out_user_limit = rashpa_limit_reported(rashpa_limit_of(b, &b->user));
 	return 0;

@@ -7,8 +7,8 @@
 #define RASHPA_ACCOUNT_H
 
 #include <linux/list.h>
+#include <linux/log2.h>
 #include <linux/rashpa.h>
-#include <linux/sched.h>
 #include <linux/types.h>
 
 #include "core/call.h"
@@ -29,22 +29,14 @@ struct rashpa_charge {
 	struct list_head entry;		/* among all charges, in the order of @serial */
 	struct rashpa_user *user;	/* NULL for none */
 	bool shared;			/* made without CAP_SYS_RESOURCE: not from root's reserve */
-	u32 resource;			/* enum rashpa_resource */
-	s32 device;			/* N of the function's node, or RASHPA_NO_DEVICE */
-	u32 id;				/* id of a map, index of a source, else 0 */
-	u64 amount;			/* units of @resource; 0 for MEMORY */
-	u64 memory;			/* bytes */
-	u64 serial;			/* never used again */
-	u64 since;			/* CLOCK_MONOTONIC */
-	unsigned long flags;		/* RASHPA_CHARGE_*, by bit number */
 	struct pid *pid;		/* process that made it; one reference */
-	char comm[TASK_COMM_LEN];	/* its name then */
-	char name[RASHPA_NAME_SIZE];	/* name of the object, or empty */
+	unsigned long flags;		/* RASHPA_CHARGE_*, by bit number */
+	struct rashpa_holding holding;	/* for LIST, which fills in user, process and flags */
 };
 
 /* bits of rashpa_charge.flags: RASHPA_HOLDING_* that change while the object lives */
-#define RASHPA_CHARGE_PROGRAMMED	1
-#define RASHPA_CHARGE_TOLD		2
+#define RASHPA_CHARGE_PROGRAMMED	ilog2(RASHPA_HOLDING_PROGRAMMED)
+#define RASHPA_CHARGE_TOLD		ilog2(RASHPA_HOLDING_TOLD)
 
 int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory);

@@ -5,7 +5,6 @@
 #include <linux/ctype.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -22,17 +21,6 @@ int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...)
 	vscnprintf(call->reason, sizeof(call->reason), fmt, args);
 	va_end(args);
 	return err;
-}
-
-/* Promise a file descriptor before the work. The dispatcher releases it on failure. */
-int rashpa_call_reserve_fd(struct rashpa_call *call)
-{
-	int fd = get_unused_fd_flags(O_CLOEXEC);
-
-	if (fd < 0)
-		return rashpa_fail(call, fd, "no file descriptor is free: raise RLIMIT_NOFILE");
-	call->fd = fd;
-	return 0;
 }
 
 static const struct rashpa_op *rashpa_ops;
@@ -85,6 +73,12 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	/* Can the answer be stored? It is too late to ask when things were done. */
 	if (copy_to_user(uarg, arg, size))
 		return -EFAULT;
+	if (op->rules & RASHPA_OP_FD) {
+		call->fd = get_unused_fd_flags(O_CLOEXEC);
+		if (call->fd < 0)
+			return rashpa_fail(call, call->fd,
+					   "no file descriptor is free: raise RLIMIT_NOFILE");
+	}
 
 	err = op->fn(call, arg);
 	if (err || op->rules & RASHPA_OP_SILENT)
@@ -134,8 +128,6 @@ long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, un
 		return -EINVAL;
 	if (copy_from_user(&head, uarg, sizeof(head)))
 		return -EFAULT;
-	/* Another thread may have changed it since: the first reading counts. */
-	head.size = usize;
 
 	err = rashpa_call_run(op, &call, &karg, uarg, usize);
 	if (err) {

@@ -67,6 +67,9 @@ typedef int rashpa_handler(struct rashpa_call *call, void *arg);
 /* The struct has no out_ fields: nothing is stored, so no store can fail after the work is done. */
 #define RASHPA_OP_SILENT	BIT(1)
 #define RASHPA_OP_WRITE_SILENT	(RASHPA_OP_WRITE | RASHPA_OP_SILENT)
+/* It makes a file, whose descriptor is reserved before the work. */
+#define RASHPA_OP_FD		BIT(2)
+#define RASHPA_OP_WRITE_FD	(RASHPA_OP_WRITE | RASHPA_OP_FD)
 
 /* Room for the largest struct; on the stack, so it has to stay small. */
 union rashpa_arg {
@@ -103,7 +106,6 @@ void rashpa_call_init(const struct rashpa_op *ops, size_t n);
 
 __printf(3, 4)
 int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...);
-int rashpa_call_reserve_fd(struct rashpa_call *call);
 long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, unsigned long arg);
 int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size);
 void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, size_t min,

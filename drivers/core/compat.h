@@ -344,6 +344,10 @@ static inline int rashpa_memory_cache(struct page *first, unsigned long count, u
 #define RASHPA_CAN_CMA		false
 #endif
 
+/*
+ * Modules get only the default area (cma=). Those of single nodes (numa_cma=) are not exported;
+ * memory of a node comes from contig.
+ */
 static inline struct cma *rashpa_cma_area(void)
 {
 	return RASHPA_CAN_CMA ? dev_get_cma_area(NULL) : NULL;

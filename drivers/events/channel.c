@@ -248,7 +248,7 @@ static int rashpa_channel_prepare(struct rashpa_call *call, const struct rashpa_
 	if (make->sources > RASHPA_SOURCES_MAX)
 		return rashpa_fail(call, -EINVAL, "%u sources: must be 1 to %u", make->sources,
 				   RASHPA_SOURCES_MAX);
-	return rashpa_call_reserve_fd(call);
+	return 0;
 }
 
 int rashpa_ioc_channel(struct rashpa_call *call, void *arg)

@@ -208,7 +208,7 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 		map->ring = ring;
 		return 0;
 	}
-	rashpa_charge_less(&map->charge, map->charge.memory - bytes);
+	rashpa_charge_less(&map->charge, map->charge.holding.memory - bytes);
 	if (ring != ERR_PTR(-ENOMEM))
 		return PTR_ERR(ring);
 	return rashpa_fail(call, -ENOMEM,

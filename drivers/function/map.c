@@ -571,9 +571,6 @@ int rashpa_ioc_map(struct rashpa_call *call, void *arg)
 	err = rashpa_map_check(call, make);
 	if (err)
 		return err;
-	err = rashpa_call_reserve_fd(call);
-	if (err)
-		return err;
 	dmabuf = dma_buf_get(make->fd);
 	if (IS_ERR(dmabuf))
 		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf", make->fd);

@@ -740,9 +740,6 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 
 	if (w->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	err = rashpa_call_reserve_fd(call);
-	if (err)
-		return err;
 	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
 	if (!win)
 		return -ENOMEM;

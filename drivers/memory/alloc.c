@@ -172,9 +172,6 @@ int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 	err = rashpa_alloc_check(call, alloc);
 	if (err)
 		return err;
-	err = rashpa_call_reserve_fd(call);
-	if (err)
-		return err;
 	rashpa_buffers_sweep();
 	/* first, so that a name that is taken costs no search */
 	if (alloc->name[0])

@@ -2,7 +2,6 @@
 /*
  * rashpa: buffers: memory that this driver allocates.
  */
-#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -32,7 +31,7 @@ void rashpa_buffers_sweep(void)
 	struct rashpa_buffer *buffer, *next;
 	u64 held;
 
-	mutex_lock(&rashpa_lingering_lock);
+	guard(mutex)(&rashpa_lingering_lock);
 	list_for_each_entry_safe(buffer, next, &rashpa_lingering, entry) {
 		held = rashpa_pages_free(&buffer->pages);
 		rashpa_charge_less(&buffer->charge, held);
@@ -43,7 +42,6 @@ void rashpa_buffers_sweep(void)
 	}
 	if (!list_empty(&rashpa_lingering))
 		schedule_delayed_work(&rashpa_linger_work, HZ);
-	mutex_unlock(&rashpa_lingering_lock);
 }
 
 static void rashpa_linger(struct work_struct *work)
@@ -74,10 +72,9 @@ void rashpa_buffer_free(struct kref *ref)
 		return;
 	}
 	rashpa_charge_less(&buffer->charge, held);
-	mutex_lock(&rashpa_lingering_lock);
+	guard(mutex)(&rashpa_lingering_lock);
 	list_add(&buffer->entry, &rashpa_lingering);
 	schedule_delayed_work(&rashpa_linger_work, HZ);
-	mutex_unlock(&rashpa_lingering_lock);
 }
 
 static void rashpa_buffer_info(struct rashpa_memory *memory, struct rashpa_info *info)
@@ -95,14 +92,13 @@ static void rashpa_buffer_info(struct rashpa_memory *memory, struct rashpa_info 
 	if (!buffer->name[0])
 		return;
 	memcpy(info->out_name, buffer->name, sizeof(info->out_name));
-	mutex_lock(&buffer->lock);
+	guard(mutex)(&buffer->lock);
 	info->out_leases = buffer->leases;
 	if (buffer->exclusive) {
 		info->out_flags |= RASHPA_INFO_EXCLUSIVE;
 		info->out_lease_uid = from_kuid_munged(current_user_ns(), buffer->exclusive->uid);
 		info->out_lease_pid = pid_vnr(buffer->exclusive->pid);
 	}
-	mutex_unlock(&buffer->lock);
 }
 
 const struct rashpa_memory_ops rashpa_buffer_ops = {
@@ -113,11 +109,6 @@ const struct rashpa_memory_ops rashpa_buffer_ops = {
 /* Outputs are ignored on input: clear them. */
 void rashpa_info_clear(struct rashpa_info *info)
 {
-	struct rashpa_head head = info->head;
-	s32 fd = info->fd;
-
-	memset(info, 0, sizeof(*info));
-	info->head = head;
-	info->fd = fd;
+	memset_startat(info, 0, out_kind);
 	info->out_bar = -1;
 }

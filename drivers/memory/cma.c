@@ -16,15 +16,6 @@ bool rashpa_pages_fit(struct page *first, const struct rashpa_want *want)
 	       page_to_phys(first) + want->length - 1 <= want->last;
 }
 
-/*
- * Modules get only the default area (cma=). Those of single nodes (numa_cma=) are not exported;
- * memory of a node comes from contig.
- */
-bool rashpa_cma_present(void)
-{
-	return rashpa_cma_area();
-}
-
 void rashpa_cma_free(struct rashpa_pages *pages)
 {
 	if (RASHPA_CAN_CMA)

@@ -80,9 +80,8 @@ static int rashpa_export_attach(struct dma_buf *dmabuf, struct dma_buf_attachmen
 		return -ENOMEM;
 	a->dev = attach->dev;
 	attach->priv = a;
-	mutex_lock(&importers->lock);
+	guard(mutex)(&importers->lock);
 	list_add(&a->entry, &importers->attachments);
-	mutex_unlock(&importers->lock);
 	atomic_inc(&importers->count);
 	return 0;
 }
@@ -93,20 +92,10 @@ static void rashpa_export_detach(struct dma_buf *dmabuf, struct dma_buf_attachme
 	struct rashpa_importers *importers = &export->memory->importers;
 	struct rashpa_attachment *a = attach->priv;
 
+	guard(mutex)(&importers->lock);
 	atomic_dec(&importers->count);
-	mutex_lock(&importers->lock);
 	list_del(&a->entry);
-	mutex_unlock(&importers->lock);
 	kfree(a);
-}
-
-/*
- * One entry is limited to 2 GiB: sg lengths are 32 bits wide, and an IOMMU refuses
- * pieces near 4 GiB. And to what the importer says that it can take.
- */
-static u64 rashpa_export_entry_size(struct device *dev)
-{
-	return clamp_t(u64, dma_get_max_seg_size(dev) & PAGE_MASK, PAGE_SIZE, SZ_2G);
 }
 
 static u64 rashpa_export_entries(const struct rashpa_memory *memory, u64 most)
@@ -123,7 +112,11 @@ static u64 rashpa_export_entries(const struct rashpa_memory *memory, u64 most)
 
 static struct sg_table *rashpa_export_table(struct rashpa_exported *export, struct device *dev)
 {
-	const u64 most = rashpa_export_entry_size(dev);
+	/*
+	 * One entry is limited to 2 GiB: sg lengths are 32 bits wide, and an IOMMU refuses
+	 * pieces near 4 GiB. And to what the importer says that it can take.
+	 */
+	const u64 most = clamp_t(u64, dma_get_max_seg_size(dev) & PAGE_MASK, PAGE_SIZE, SZ_2G);
 	const u64 entries = rashpa_export_entries(export->memory, most);
 	struct scatterlist *sg;
 	struct sg_table *sgt;
@@ -188,10 +181,9 @@ static struct sg_table *rashpa_export_map(struct dma_buf_attachment *attach,
 		kfree(sgt);
 		return ERR_PTR(err);
 	}
-	mutex_lock(&export->memory->importers.lock);
+	guard(mutex)(&export->memory->importers.lock);
 	a->sgt = sgt;
 	a->dir = dir;
-	mutex_unlock(&export->memory->importers.lock);
 	return sgt;
 }
 
@@ -202,9 +194,8 @@ static void rashpa_export_unmap(struct dma_buf_attachment *attach,
 	struct rashpa_exported *export = attach->dmabuf->priv;
 	struct rashpa_attachment *a = attach->priv;
 
-	mutex_lock(&export->memory->importers.lock);
-	a->sgt = NULL;
-	mutex_unlock(&export->memory->importers.lock);
+	scoped_guard(mutex, &export->memory->importers.lock)
+		a->sgt = NULL;
 	dma_unmap_sgtable(attach->dev, sgt, dir, 0);
 	sg_free_table(sgt);
 	kfree(sgt);
@@ -216,14 +207,13 @@ static int rashpa_export_sync(struct dma_buf *dmabuf, bool for_cpu)
 	struct rashpa_importers *importers = &export->memory->importers;
 	struct rashpa_attachment *a;
 
-	mutex_lock(&importers->lock);
+	guard(mutex)(&importers->lock);
 	list_for_each_entry(a, &importers->attachments, entry) {
 		if (a->sgt && !for_cpu)
 			dma_sync_sgtable_for_device(a->dev, a->sgt, a->dir);
 		else if (a->sgt && a->dir != DMA_TO_DEVICE)
 			dma_sync_sgtable_for_cpu(a->dev, a->sgt, a->dir);
 	}
-	mutex_unlock(&importers->lock);
 	return 0;
 }
 

@@ -23,7 +23,6 @@
 #include <linux/rashpa.h>
 #include <linux/pid.h>
 #include <linux/uidgid.h>
-#include <linux/workqueue.h>
 
 #include "core/account.h"
 #include "core/call.h"

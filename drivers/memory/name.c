@@ -42,13 +42,6 @@ static struct rashpa_named *rashpa_named_of(struct file *file)
 
 /* ------------------------------------------------------------ leases ---- */
 
-static void rashpa_lease_free(struct rashpa_lease *lease)
-{
-	put_pid(lease->pid);
-	kref_put(&lease->buffer->ref, rashpa_buffer_free);
-	kfree(lease);
-}
-
 /*
  * Open a named buffer; @exclusive: with no other lease before or after. The lease takes its own
  * reference to @buffer. Return: the lease, or an error pointer: -EBUSY, -ENOMEM.
@@ -56,8 +49,10 @@ static void rashpa_lease_free(struct rashpa_lease *lease)
 struct rashpa_lease *rashpa_lease_new(struct rashpa_buffer *buffer, bool exclusive)
 {
 	struct rashpa_lease *lease;
-	bool busy;
 
+	guard(mutex)(&buffer->lock);
+	if (buffer->exclusive || (exclusive && buffer->leases))
+		return ERR_PTR(-EBUSY);
 	lease = kzalloc(sizeof(*lease), GFP_KERNEL_ACCOUNT);
 	if (!lease)
 		return ERR_PTR(-ENOMEM);
@@ -66,17 +61,9 @@ struct rashpa_lease *rashpa_lease_new(struct rashpa_buffer *buffer, bool exclusi
 	lease->buffer = buffer;
 	lease->uid = current_uid();
 	lease->pid = get_pid(task_tgid(current));
-	mutex_lock(&buffer->lock);
-	busy = buffer->exclusive || (exclusive && buffer->leases);
-	if (!busy) {
-		buffer->leases++;
-		buffer->exclusive = exclusive ? lease : NULL;
-	}
-	mutex_unlock(&buffer->lock);
-	if (!busy)
-		return lease;
-	rashpa_lease_free(lease);
-	return ERR_PTR(-EBUSY);
+	buffer->leases++;
+	buffer->exclusive = exclusive ? lease : NULL;
+	return lease;
 }
 
 static void rashpa_lease_end(struct kref *ref)
@@ -84,11 +71,13 @@ static void rashpa_lease_end(struct kref *ref)
 	struct rashpa_lease *lease = container_of(ref, struct rashpa_lease, ref);
 	struct rashpa_buffer *buffer = lease->buffer;
 
-	mutex_lock(&buffer->lock);
-	buffer->leases--;
-	buffer->exclusive = NULL;	/* if there was one, it was ours */
-	mutex_unlock(&buffer->lock);
-	rashpa_lease_free(lease);
+	scoped_guard(mutex, &buffer->lock) {
+		buffer->leases--;
+		buffer->exclusive = NULL;	/* if there was one, it was ours */
+	}
+	put_pid(lease->pid);
+	kref_put(&buffer->ref, rashpa_buffer_free);
+	kfree(lease);
 }
 
 /* A new dma-buf of the buffer, which keeps the lease, becomes the new file of @call. */
@@ -143,9 +132,8 @@ static int rashpa_buffer_node_release(struct inode *inode, struct file *file)
 	if (!lease)
 		return 0;
 	/* dma-bufs may keep the lease, but no process is left that has the role */
-	mutex_lock(&lease->buffer->lock);
-	rashpa_roles_change(lease, ~0, 0);
-	mutex_unlock(&lease->buffer->lock);
+	scoped_guard(mutex, &lease->buffer->lock)
+		rashpa_roles_change(lease, ~0, 0);
 	rashpa_lease_put(lease);
 	return 0;
 }
@@ -243,9 +231,8 @@ static void rashpa_named_release(struct device *dev)
 /* Free a name: its buffer could not be made, or its node is gone. */
 void rashpa_named_drop(struct rashpa_named *named)
 {
-	mutex_lock(&rashpa_names_lock);
-	list_del(&named->entry);
-	mutex_unlock(&rashpa_names_lock);
+	scoped_guard(mutex, &rashpa_names_lock)
+		list_del(&named->entry);
 	rashpa_uncharge(&named->charge);
 	/* this may give back gigabytes */
 	put_device(&named->dev);
@@ -256,15 +243,13 @@ void rashpa_named_drop(struct rashpa_named *named)
 static bool rashpa_named_first(struct rashpa_named *named)
 {
 	struct rashpa_named *other;
-	bool taken = false;
 
-	mutex_lock(&rashpa_names_lock);
+	guard(mutex)(&rashpa_names_lock);
 	list_for_each_entry(other, &rashpa_names, entry)
-		taken = taken || !strcmp(other->name, named->name);
-	if (!taken)
-		list_add_tail(&named->entry, &rashpa_names);
-	mutex_unlock(&rashpa_names_lock);
-	return !taken;
+		if (!strcmp(other->name, named->name))
+			return false;
+	list_add_tail(&named->entry, &rashpa_names);
+	return true;
 }
 
 /*
@@ -331,9 +316,8 @@ int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 		return err;
 	dev_set_uevent_suppress(&named->dev, 0);
 	kobject_uevent(&named->dev.kobj, KOBJ_ADD);
-	mutex_lock(&rashpa_names_lock);
+	guard(mutex)(&rashpa_names_lock);
 	named->there = true;
-	mutex_unlock(&rashpa_names_lock);
 	return 0;
 }
 
@@ -355,16 +339,12 @@ int rashpa_ioc_export(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_lease *lease = call->obj;
 	struct rashpa_export *get = arg;
-	int err;
 
 	if (get->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	/* a dma-buf can always be read */
 	if (!(call->file->f_mode & FMODE_READ))
 		return rashpa_fail(call, -EACCES, "the buffer is not open for reading");
-	err = rashpa_call_reserve_fd(call);
-	if (err)
-		return err;
 	get->out_fd = call->fd;
 	return rashpa_lease_export(call, lease,
 				   call->file->f_mode & FMODE_WRITE ? O_RDWR : O_RDONLY);
@@ -377,7 +357,7 @@ static int rashpa_named_end(struct rashpa_call *call, struct rashpa_named *named
 	int importers = atomic_read(&buffer->memory.importers.count);
 	int mappings = atomic_read(&buffer->mappings);
 
-	lockdep_assert_held(&rashpa_names_lock);
+	guard(mutex)(&rashpa_names_lock);
 	if (!named->there)
 		return rashpa_fail(call, -ENOENT, "%s was removed: close this file", named->name);
 	if (!rashpa_file_owned(call->file))
@@ -395,11 +375,8 @@ static int rashpa_named_end(struct rashpa_call *call, struct rashpa_named *named
 int rashpa_ioc_remove(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_named *named = rashpa_named_of(call->file);
-	int err;
+	int err = rashpa_named_end(call, named);
 
-	mutex_lock(&rashpa_names_lock);
-	err = rashpa_named_end(call, named);
-	mutex_unlock(&rashpa_names_lock);
 	if (err)
 		return err;
 	rashpa_node_remove(&named->dev, &named->cdev);
@@ -433,15 +410,16 @@ static void rashpa_roles_report(struct rashpa_buffer *buffer, struct rashpa_leas
 	unsigned int i;
 
 	lockdep_assert_held(&buffer->lock);
-	role->out_mine = 0;
-	role->out_held = 0;
+	memset_startat(role, 0, out_mine);
 	for (i = 0; i < RASHPA_ROLES; i++) {
 		struct rashpa_lease *who = buffer->roles[i];
 
-		role->out_mine |= who && who == lease ? BIT(i) : 0;
-		role->out_held |= who ? BIT(i) : 0;
-		role->out_uid[i] = who ? from_kuid_munged(current_user_ns(), who->uid) : 0;
-		role->out_pid[i] = who ? pid_vnr(who->pid) : 0;
+		if (!who)
+			continue;
+		role->out_mine |= who == lease ? BIT(i) : 0;
+		role->out_held |= BIT(i);
+		role->out_uid[i] = from_kuid_munged(current_user_ns(), who->uid);
+		role->out_pid[i] = pid_vnr(who->pid);
 	}
 }
 
@@ -459,12 +437,11 @@ int rashpa_ioc_role(struct rashpa_call *call, void *arg)
 		return rashpa_fail(call, -EACCES,
 				   "%s is not open for writing, as a role needs",
 				   buffer->name);
-	mutex_lock(&buffer->lock);
+	guard(mutex)(&buffer->lock);
 	err = rashpa_roles_free(call, buffer, lease, role->take);
 	/* a file without a lease has no role, and takes none */
 	if (!err && lease)
 		rashpa_roles_change(lease, role->drop, role->take);
 	rashpa_roles_report(buffer, lease, role);
-	mutex_unlock(&buffer->lock);
 	return err;
 }

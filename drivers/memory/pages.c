@@ -129,7 +129,7 @@ static int rashpa_pages_get(struct rashpa_pages *pages, const struct rashpa_want
 	int err = -ENOMEM;
 
 	memset(pages, 0, sizeof(*pages));
-	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present())
+	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_area())
 		err = rashpa_cma_alloc(pages, want);
 	if (err && want->backend != RASHPA_BACKEND_CMA)
 		err = rashpa_contig_alloc(pages, want);
@@ -179,7 +179,7 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 {
 	int err;
 
-	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
+	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_area())
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
 	if (want->cache != RASHPA_CACHE_CACHED && !RASHPA_CAN_UNCACHE)
@@ -373,14 +373,10 @@ void rashpa_contig_check(void)
 /* What would fit: fill in all outputs of @query. Return: 0, -EOPNOTSUPP (no CMA area), -EINTR. */
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query, int node)
 {
-	bool cma = rashpa_cma_present();
+	bool cma = rashpa_cma_area();
 	int err = 0;
 
-	query->out_total = 0;
-	query->out_free = 0;
-	query->out_largest = 0;
-	query->out_backend = 0;
-	memset(query->out_area, 0, sizeof(query->out_area));
+	memset_startat(query, 0, out_total);
 	if (query->backend == RASHPA_BACKEND_CMA && !cma)
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE");

@@ -21,40 +21,38 @@ struct rashpa_pinned {
 	struct mm_struct *mm;		/* address space that is charged with the pages */
 	unsigned long charged;		/* pages in its pinned_vm */
 	struct rashpa_charge charge;	/* the same as memory */
-	unsigned long pages;		/* pinned so far */
 	unsigned long held;		/* pages that are held by that: larger pages as a whole */
 	struct folio *last;		/* the last of these */
 	struct rashpa_extent *extents;	/* contiguous pieces in the order of the addresses */
-	u32 n_extents;
 	u32 room;			/* extents that there is room for */
 };
 
 static int rashpa_pin_add(struct rashpa_pinned *pinned, struct page *page)
 {
-	struct rashpa_extent *last = pinned->extents + pinned->n_extents - 1;
+	struct rashpa_extent *last = pinned->extents + pinned->memory.n_extents - 1;
 	struct rashpa_extent *more;
 	u32 room;
 
-	if (pinned->n_extents &&
+	if (pinned->memory.n_extents &&
 	    page_to_pfn(last->first) + last->count == page_to_pfn(page)) {
 		last->count++;
 		return 0;
 	}
-	if (pinned->n_extents == pinned->room) {
+	if (pinned->memory.n_extents == pinned->room) {
 		if (check_mul_overflow(max(pinned->room, 32u), 2u, &room))
 			return -E2BIG;
 		more = kvmalloc_array(room, sizeof(*more), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 		if (!more)
 			return -ENOMEM;
-		if (pinned->n_extents)
-			memcpy(more, pinned->extents, pinned->n_extents * sizeof(*more));
+		if (pinned->memory.n_extents)
+			memcpy(more, pinned->extents, pinned->memory.n_extents * sizeof(*more));
 		kvfree(pinned->extents);
 		pinned->extents = more;
 		pinned->room = room;
 	}
-	pinned->extents[pinned->n_extents].first = page;
-	pinned->extents[pinned->n_extents].count = 1;
-	pinned->n_extents++;
+	pinned->extents[pinned->memory.n_extents].first = page;
+	pinned->extents[pinned->memory.n_extents].count = 1;
+	pinned->memory.n_extents++;
 	return 0;
 }
 
@@ -65,7 +63,7 @@ static void rashpa_pinned_free(struct kref *ref)
 	u32 i;
 
 	/* a device or a process may have written them */
-	for (i = 0; i < pinned->n_extents; i++) {
+	for (i = 0; i < pinned->memory.n_extents; i++) {
 		unpin_user_page_range_dirty_lock(pinned->extents[i].first,
 						 pinned->extents[i].count, true);
 		cond_resched();
@@ -152,24 +150,25 @@ static int rashpa_pin_charge(struct rashpa_call *call, struct rashpa_pinned *pin
 static int rashpa_pin_pages(struct rashpa_call *call, struct rashpa_pinned *pinned,
 			    unsigned long addr, unsigned long count)
 {
+	unsigned long done = 0;
 	struct page **chunk;
 	int i, n, err = 0;
 
 	chunk = kmalloc_array(RASHPA_PIN_CHUNK, sizeof(*chunk), GFP_KERNEL);
 	if (!chunk)
 		return -ENOMEM;
-	while (pinned->pages < count) {
+	while (done < count) {
 		if (signal_pending(current)) {
 			err = rashpa_fail(call, -EINTR, "interrupted by a signal");
 			break;
 		}
-		n = pin_user_pages_fast(addr + (pinned->pages << PAGE_SHIFT),
-					min_t(unsigned long, count - pinned->pages,
+		n = pin_user_pages_fast(addr + (done << PAGE_SHIFT),
+					min_t(unsigned long, count - done,
 					      RASHPA_PIN_CHUNK),
 					FOLL_WRITE | FOLL_LONGTERM, chunk);
 		if (n <= 0) {
 			err = rashpa_fail(call, n ?: -EFAULT, "the page at 0x%lx cannot be pinned",
-					  addr + (pinned->pages << PAGE_SHIFT));
+					  addr + (done << PAGE_SHIFT));
 			break;
 		}
 		err = rashpa_pin_charge(call, pinned, chunk, n);
@@ -182,7 +181,7 @@ static int rashpa_pin_pages(struct rashpa_call *call, struct rashpa_pinned *pinn
 			unpin_user_pages(chunk + i, n - i);
 			break;
 		}
-		pinned->pages += n;
+		done += n;
 		cond_resched();
 	}
 	kfree(chunk);
@@ -221,7 +220,6 @@ static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call, const str
 		return ERR_PTR(err);
 	}
 	pinned->memory.extents = pinned->extents;
-	pinned->memory.n_extents = pinned->n_extents;
 	pinned->memory.length = pin->length;
 	return pinned;
 }
@@ -241,9 +239,6 @@ int rashpa_ioc_pin(struct rashpa_call *call, void *arg)
 		return rashpa_fail(call, -EFAULT,
 				   "0x%llx + 0x%llx is not in the address space of a process",
 				   pin->address, pin->length);
-	err = rashpa_call_reserve_fd(call);
-	if (err)
-		return err;
 	err = rashpa_pin_check_vmas(call, pin->address, end);
 	if (err)
 		return err;
@@ -252,7 +247,7 @@ int rashpa_ioc_pin(struct rashpa_call *call, void *arg)
 		return PTR_ERR(pinned);
 	err = rashpa_export(call, &pinned->memory, &pinned->ref, rashpa_pinned_free, O_RDWR);
 	pin->out_fd = call->fd;
-	pin->out_segments = pinned->n_extents;
+	pin->out_segments = pinned->memory.n_extents;
 	/* the dma-buf has its own reference */
 	kref_put(&pinned->ref, rashpa_pinned_free);
 	return err;

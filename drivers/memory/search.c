@@ -79,13 +79,6 @@ static bool rashpa_block_free(unsigned long pfn, struct zone *zone)
  */
 static DEFINE_XARRAY(rashpa_withheld);
 
-static void rashpa_block_withhold(unsigned long pfn)
-{
-	/* without memory for it, it is tried again */
-	xa_store(&rashpa_withheld, pfn >> RASHPA_BLOCK_ORDER, xa_mk_value(1),
-		 GFP_KERNEL | __GFP_NOWARN);
-}
-
 static bool rashpa_block_withheld(unsigned long pfn)
 {
 	return xa_load(&rashpa_withheld, pfn >> RASHPA_BLOCK_ORDER);
@@ -240,8 +233,10 @@ static bool rashpa_piece_take(struct zone *zone, unsigned long pfn, unsigned lon
 	}
 	if (!rashpa_range_alloc(pfn, blocks * RASHPA_BLOCK_PAGES))
 		return true;
+	/* without memory for it, it is tried again */
 	if (blocks == 1 && rashpa_block_free(pfn, zone))
-		rashpa_block_withhold(pfn);
+		xa_store(&rashpa_withheld, pfn >> RASHPA_BLOCK_ORDER, xa_mk_value(1),
+			 GFP_KERNEL | __GFP_NOWARN);
 	return false;
 }
 
@@ -298,10 +293,10 @@ static int rashpa_contig_zone(struct zone *zone, bool idle, struct rashpa_search
 	unsigned long pfn = ALIGN(zone->zone_start_pfn, search->align_pages);
 	unsigned long seen = pfn; /* all blocks from pfn to here look usable */
 
+	search->spent = false;
 	while (pfn < end) {
 		unsigned long most = min(search->blocks, (end - pfn) / RASHPA_BLOCK_PAGES);
 		unsigned long n;
-		bool spent;
 
 		seen = rashpa_run_end(search, zone, idle, max(seen, pfn),
 				      pfn + most * RASHPA_BLOCK_PAGES);
@@ -313,11 +308,9 @@ static int rashpa_contig_zone(struct zone *zone, bool idle, struct rashpa_search
 			return 0;
 		}
 		search->longest = max(search->longest, n);
-		spent = search->spent;
-		search->spent = false;
 		if (task_sigpending(current))
 			return -EINTR;
-		if (spent)
+		if (search->spent)
 			return -ENOSPC;
 		cond_resched();
 		pfn = ALIGN(pfn + (n + 1) * RASHPA_BLOCK_PAGES, search->align_pages);

@@ -44,7 +44,6 @@ void rashpa_huge_put(struct rashpa_pages *pages);
 /* ------------------------------------------------ memory/cma.c --- */
 
 bool rashpa_pages_fit(struct page *first, const struct rashpa_want *want);
-bool rashpa_cma_present(void);
 int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want);
 void rashpa_cma_free(struct rashpa_pages *pages);
 void rashpa_query_cma(struct rashpa_query *query, int node);

@@ -314,27 +314,17 @@ struct rashpa_holding {
 
 #define RASHPA_HOLDINGS_MAX	1024	/* that one call can return */
 
-/**
- * struct rashpa_list - RASHPA_IOC_LIST: objects and the users that are charged
- * @head: no flags
- * @holdings: pointer to room for @n_holdings of &struct rashpa_holding
- * @n_holdings: number of elements there is room for, 0 to RASHPA_HOLDINGS_MAX
- * @holding_size: bytes of one
- * @after: only what has a greater serial; 0 for all
- * @out_holdings: number of elements stored, oldest first
- * @out_count: number of objects after @after, including those that were stored
- *
- * On /dev/rashpa/memory of all functions and none, on /dev/rashpa/fpgaN of that function. To
- * see more than fit, call again with @after the serial of the last one.
- */
+/** struct rashpa_list - RASHPA_IOC_LIST: objects and the users that are charged */
 struct rashpa_list {
-	struct rashpa_head head;
-	__aligned_u64 holdings;
-	__u32 n_holdings;
-	__u32 holding_size;
+	struct rashpa_head head;	/* no flags */
+	/* on /dev/rashpa/memory of all functions and none, on /dev/rashpa/fpgaN of that function */
+	__aligned_u64 holdings;		/* pointer to room for &struct rashpa_holding */
+	__u32 n_holdings;		/* number of them, 0 to RASHPA_HOLDINGS_MAX */
+	__u32 holding_size;		/* bytes of one */
+	/* only what has a greater serial, as that of the last one of an earlier call; 0 for all */
 	__aligned_u64 after;
-	__u32 out_holdings;
-	__u32 out_count;
+	__u32 out_holdings;		/* number of elements stored, oldest first */
+	__u32 out_count;		/* objects after @after, including those that were stored */
 };
 
 /** struct rashpa_limit - RASHPA_IOC_LIMIT: how much of a resource there may be, and is */
@@ -410,18 +400,12 @@ struct rashpa_role {
 	__s32 out_pid[RASHPA_ROLES];
 };
 
-/**
- * struct rashpa_export - RASHPA_IOC_EXPORT: the dma-buf of the opened buffer
- * @head: no flags
- * @out_fd: dma-buf fd; read-only if the node was opened read-only
- * @__reserved: must be zero
- *
- * Errors: EACCES (the node is open only for writing, and a dma-buf can be read).
- */
+/** struct rashpa_export - RASHPA_IOC_EXPORT: the dma-buf of the opened buffer */
 struct rashpa_export {
-	struct rashpa_head head;
+	struct rashpa_head head;	/* no flags */
+	/* read-only if the node is; EACCES: that is open only for writing, a dma-buf can be read */
 	__s32 out_fd;
-	__u32 __reserved;
+	__u32 __reserved;		/* must be zero */
 };
 
 /**
@@ -1457,32 +1441,19 @@ struct rashpa_member_info {
 	__aligned_u64 time_ns;	/* time of the last event, 0 before the first */
 };
 
-/**
- * struct rashpa_group_info - RASHPA_IOC_GROUP_INFO: state of a group
- * @head: no flags
- * @members: pointer to room for @n_members of &struct rashpa_member_info; 0 for none
- * @id: id of the group
- * @n_members: number of members that fit
- * @member_size: bytes from one to the next, at most a page (E2BIG)
- * @out_members: number of members of the group; up to @n_members were stored
- * @out_position: position that all members have reached
- * @out_ack: position that the consumer has acknowledged
- * @out_events: events of the group so far
- * @out_overruns: sum for all members
- *
- * Events go on meanwhile: the position of a member can be beyond @out_position.
- */
+/** struct rashpa_group_info - RASHPA_IOC_GROUP_INFO: state of a group */
 struct rashpa_group_info {
-	struct rashpa_head head;
-	__aligned_u64 members;
-	__u32 id;
-	__u32 n_members;
-	__u32 member_size;
-	__u32 out_members;
+	struct rashpa_head head;	/* no flags */
+	__aligned_u64 members;		/* pointer to room for &struct rashpa_member_info, or 0 */
+	__u32 id;			/* id of the group */
+	__u32 n_members;		/* number of members that fit */
+	__u32 member_size;		/* bytes from one to the next, at most a page (E2BIG) */
+	__u32 out_members;		/* members of the group; up to @n_members were stored */
+	/* all members have reached it; events go on meanwhile, so one can be beyond */
 	__aligned_u64 out_position;
-	__aligned_u64 out_ack;
-	__aligned_u64 out_events;
-	__aligned_u64 out_overruns;
+	__aligned_u64 out_ack;		/* position that the consumer has acknowledged */
+	__aligned_u64 out_events;	/* events of the group so far */
+	__aligned_u64 out_overruns;	/* sum for all members */
 };
 
 /**

@@ -103,6 +103,8 @@ typedef struct { int unused; } wait_queue_head_t;
 #define struct_size(p, m, n)	(sizeof(*(p)) + sizeof((p)->m[0]) * (n))
 #define BUILD_BUG_ON_ZERO(e)	(sizeof(struct { int : -!!(e); }))
 #define strscpy(to, from, n)	((void)snprintf(to, n, "%s", from))
+#define memset_startat(p, v, m) \
+	memset((char *)(p) + offsetof(typeof(*(p)), m), v, sizeof(*(p)) - offsetof(typeof(*(p)), m))
 
 #define le32_to_cpu(x)		((u32)(x))
 #define le64_to_cpu(x)		((u64)(x))
