@@ -32,16 +32,6 @@ void rashpa_call_init(const struct rashpa_op *ops, size_t n)
 	rashpa_n_ops = n;
 }
 
-static const struct rashpa_op *rashpa_op_find(enum rashpa_node node, unsigned int cmd)
-{
-	size_t i;
-
-	for (i = 0; i < rashpa_n_ops; i++)
-		if (rashpa_ops[i].node == node && rashpa_ops[i].cmd == cmd)
-			return &rashpa_ops[i];
-	return NULL;
-}
-
 static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 			   union rashpa_arg *arg, void __user *uarg, u32 usize)
 {
@@ -106,7 +96,7 @@ static void rashpa_call_explain(struct rashpa_call *call, const struct rashpa_he
 /* Every ioctl of every node comes through here. */
 long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, unsigned long arg)
 {
-	const struct rashpa_op *op = rashpa_op_find(node, cmd);
+	const struct rashpa_op *const end = rashpa_ops + rashpa_n_ops, *op = rashpa_ops;
 	void __user *uarg = (void __user *)arg;
 	struct rashpa_call call = {
 		.file = file,
@@ -118,7 +108,9 @@ long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, un
 	u32 usize;
 	int err;
 
-	if (!op)
+	while (op < end && (op->node != node || op->cmd != cmd))
+		op++;
+	if (op == end)
 		return -ENOTTY;
 	if (get_user(usize, (u32 __user *)uarg))
 		return -EFAULT;

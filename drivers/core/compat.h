@@ -63,24 +63,13 @@ static inline bool rashpa_file_owned(const struct file *file)
 #endif
 }
 
-/* Before a page fault waits: release its locks. The kernel then repeats the fault. */
-static inline void rashpa_fault_unlock(struct vm_fault *vmf)
-{
-#ifdef RASHPA_HAVE_FAULT_LOCK
-	release_fault_lock(vmf);
-#else
-	mmap_read_unlock(vmf->vma->vm_mm);
+#ifndef RASHPA_HAVE_FAULT_LOCK
+#define release_fault_lock(vmf)	mmap_read_unlock((vmf)->vma->vm_mm)
 #endif
-}
 
-static inline void rashpa_eventfd_signal(struct eventfd_ctx *ctx)
-{
-#ifdef RASHPA_HAVE_EVENTFD_SIGNAL_1
-	eventfd_signal(ctx);
-#else
-	eventfd_signal(ctx, 1);
+#ifndef RASHPA_HAVE_EVENTFD_SIGNAL_1
+#define eventfd_signal(ctx)	eventfd_signal(ctx, 1)
 #endif
-}
 
 static inline void rashpa_hrtimer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*fn)(struct hrtimer *timer))
@@ -93,20 +82,11 @@ static inline void rashpa_hrtimer_setup(struct hrtimer *timer,
 #endif
 }
 
-/* Tell importers of @dmabuf that its mappings end; its reservation lock is held. */
-static inline void rashpa_dmabuf_invalidate(struct dma_buf *dmabuf)
-{
-#ifdef RASHPA_HAVE_DMABUF_INVALIDATE
-	dma_buf_invalidate_mappings(dmabuf);
-#else
-	dma_buf_move_notify(dmabuf);
-#endif
-}
-
 #ifdef RASHPA_HAVE_DMABUF_INVALIDATE
 #define RASHPA_ATTACH_INVALIDATE	invalidate_mappings
 #else
 #define RASHPA_ATTACH_INVALIDATE	move_notify
+#define dma_buf_invalidate_mappings	dma_buf_move_notify
 #endif
 
 /* Does this importer stop when a mapping ends? */
@@ -143,17 +123,10 @@ static inline bool rashpa_is_bounced(struct device *dev, struct scatterlist *sg)
 #endif
 }
 
-/* Map 2 MiB (of x86) at once; the caller checked that address and @pfn are aligned. */
-static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long pfn)
-{
-	const bool write = vmf->flags & FAULT_FLAG_WRITE;
-
 #ifdef RASHPA_HAVE_PFN_T
-	return vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(pfn, PFN_DEV), write);
-#else
-	return vmf_insert_pfn_pmd(vmf, pfn, write);
+#define vmf_insert_pfn_pmd(vmf, pfn, write)	\
+	vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(pfn, PFN_DEV), write)
 #endif
-}
 
 /* The page cache of hugetlbfs counted huge pages, before it counted pages as others do. */
 static inline pgoff_t rashpa_huge_index(unsigned long n, unsigned int order)
@@ -316,33 +289,24 @@ static inline bool rashpa_combines(phys_addr_t phys)
 #endif
 }
 
-/* Set how the kernel's own mapping of memory is cached; only x86 can change it. */
-#ifdef CONFIG_X86
-#define RASHPA_CAN_UNCACHE	true
+#define RASHPA_CAN_UNCACHE	IS_ENABLED(CONFIG_X86)
 
+/* Set how the kernel's own mapping of memory is cached; only x86 can change it. */
 static inline int rashpa_memory_cache(struct page *first, unsigned long count, u32 cache)
 {
+#ifdef CONFIG_X86
 	unsigned long addr = (unsigned long)page_address(first);
 
 	if (cache == RASHPA_CACHE_WC)
 		return set_memory_wc(addr, count);
 	return cache == RASHPA_CACHE_UC ? set_memory_uc(addr, count) : set_memory_wb(addr, count);
-}
 #else
-#define RASHPA_CAN_UNCACHE	false
-
-static inline int rashpa_memory_cache(struct page *first, unsigned long count, u32 cache)
-{
-	return cache == RASHPA_CACHE_CACHED ? 0 : -EOPNOTSUPP;
-}
+	return -EOPNOTSUPP;
 #endif
+}
 
 /* Is CMA exported? If not, the compiler must find no call of it. */
-#ifdef RASHPA_HAVE_CMA
-#define RASHPA_CAN_CMA		true
-#else
-#define RASHPA_CAN_CMA		false
-#endif
+#define RASHPA_CAN_CMA		__is_defined(RASHPA_HAVE_CMA)
 
 /*
  * Modules get only the default area (cma=). Those of single nodes (numa_cma=) are not exported;

@@ -42,24 +42,6 @@ void rashpa_origin_end(struct rashpa_origin *origin)
 	origin->mask = NULL;
 }
 
-static void rashpa_origin_add_locked(struct rashpa_origin *origin,
-				     struct rashpa_subscriber *subscriber)
-{
-	lockdep_assert_held(&origin->lock);
-	origin->n_subscribers++;
-	origin->n_shared += !!subscriber->user;
-	subscriber->origin = origin;
-	list_add_tail(&subscriber->entry, &origin->subscribers);
-	rashpa_origin_mask(origin, false);
-}
-
-/* Subscribe to an origin that fires in process context only, without a limit. */
-void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_subscriber *subscriber)
-{
-	guard(spinlock_irq)(&origin->lock);
-	rashpa_origin_add_locked(origin, subscriber);
-}
-
 /* One user leaves places to the others, and all users leave places to root. */
 static int rashpa_origin_check(struct rashpa_call *call, const struct rashpa_origin *origin,
 			       const struct rashpa_user *user)
@@ -89,17 +71,25 @@ static int rashpa_origin_check(struct rashpa_call *call, const struct rashpa_ori
 			   n, origin->hard ? "interrupt" : "listeners");
 }
 
-/* Subscribe with @notify and @user set. Return: 0, or -ENOSPC at a limit. */
+/*
+ * Subscribe with @notify and @user set. Without @call there is no limit: for an origin that fires
+ * in process context only. Return: 0, or -ENOSPC at a limit.
+ */
 int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 		       struct rashpa_subscriber *subscriber)
 {
 	int err;
 
 	guard(spinlock_irq)(&origin->lock);
-	err = rashpa_origin_check(call, origin, subscriber->user);
-	if (!err)
-		rashpa_origin_add_locked(origin, subscriber);
-	return err;
+	err = call ? rashpa_origin_check(call, origin, subscriber->user) : 0;
+	if (err)
+		return err;
+	origin->n_subscribers++;
+	origin->n_shared += !!subscriber->user;
+	subscriber->origin = origin;
+	list_add_tail(&subscriber->entry, &origin->subscribers);
+	rashpa_origin_mask(origin, false);
+	return 0;
 }
 
 /* End a subscription, if any: no callback runs after this returns. */

@@ -48,7 +48,6 @@ struct rashpa_subscriber {
 };
 
 void rashpa_origin_init(struct rashpa_origin *origin);
-void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_subscriber *subscriber);
 int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 		       struct rashpa_subscriber *subscriber);
 void rashpa_origin_leave(struct rashpa_subscriber *subscriber);

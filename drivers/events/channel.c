@@ -226,7 +226,7 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 		ch->dev = dev;
 		get_device(&dev->dev);
 		/* the function is locked, so that its end comes later */
-		rashpa_origin_add(&dev->end, &ch->end);
+		rashpa_origin_join(NULL, &dev->end, &ch->end);
 	}
 	call->new_file = file;
 	make->out_fd = call->fd;

@@ -24,7 +24,7 @@ void rashpa_notifier_free(struct rashpa_notifier *n)
 	spin_unlock_bh(&ch->wake_lock);
 	/* a waiter gets due signals before the eventfd goes */
 	if (n->owed)
-		rashpa_eventfd_signal(n->ctx);
+		eventfd_signal(n->ctx);
 	eventfd_ctx_put(n->ctx);
 	kfree(n);
 }

@@ -166,7 +166,7 @@ static vm_fault_t rashpa_window_enter(struct vm_fault *vmf, struct rashpa_device
 		return VM_FAULT_RETRY;
 	/* without the lock the vma may be freed: the file keeps the function alive */
 	file = get_file(vmf->vma->vm_file);
-	rashpa_fault_unlock(vmf);
+	release_fault_lock(vmf);
 	if (!down_read_killable(&dev->bars_lock))
 		up_read(&dev->bars_lock);
 	fput(file);
@@ -505,7 +505,7 @@ static void rashpa_windows_invalidate(struct rashpa_device *dev)
 		/* CPUs fault from now on */
 		unmap_mapping_range(win->inode->i_mapping, 0, 0, 1);
 		dma_resv_lock(win->dmabuf->resv, NULL);
-		rashpa_dmabuf_invalidate(win->dmabuf);
+		dma_buf_invalidate_mappings(win->dmabuf);
 		dma_resv_unlock(win->dmabuf->resv);
 	}
 	list_for_each_entry(win, &dev->open_windows, entry)

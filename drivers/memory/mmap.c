@@ -106,7 +106,8 @@ static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 	 * thread may have made the huge entry, which excludes a small one.
 	 */
 	if (pmd_none(pmd) && rashpa_vma_huge(vma, addr))
-		return rashpa_insert_pmd(vmf, rashpa_vma_pfn(vma, start));
+		return vmf_insert_pfn_pmd(vmf, rashpa_vma_pfn(vma, start),
+					  vmf->flags & FAULT_FLAG_WRITE);
 	if (pmd_trans_huge(pmd))
 		return VM_FAULT_NOPAGE;
 	ret = rashpa_vma_insert(vma, addr);

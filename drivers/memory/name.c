@@ -91,19 +91,28 @@ void rashpa_lease_put(struct rashpa_lease *lease)
 	kref_put(&lease->ref, rashpa_lease_end);
 }
 
-/* Give back those roles of @drop that the lease has, and take all of @take, which are free. */
-static void rashpa_roles_change(struct rashpa_lease *lease, u32 drop, u32 take)
+/* Take all roles of @take, or none, and give back those of @drop. @call is unused without @take. */
+static int rashpa_roles_change(struct rashpa_call *call, struct rashpa_lease *lease, u32 drop,
+			       u32 take)
 {
+	static const char *const names[RASHPA_ROLES] = { "producer", "consumer" };
 	struct rashpa_lease **roles = lease->buffer->roles;
 	unsigned int i;
 
 	lockdep_assert_held(&lease->buffer->lock);
+	for (i = 0; i < RASHPA_ROLES; i++)
+		if (take & BIT(i) && roles[i] && roles[i] != lease)
+			return rashpa_fail(call, -EBUSY,
+					   "%s has a %s: process %d of user %u; stop it first",
+					   lease->buffer->name, names[i], pid_vnr(roles[i]->pid),
+					   from_kuid_munged(current_user_ns(), roles[i]->uid));
 	for (i = 0; i < RASHPA_ROLES; i++) {
 		if (take & BIT(i))
 			roles[i] = lease;
 		else if (drop & BIT(i) && roles[i] == lease)
 			roles[i] = NULL;
 	}
+	return 0;
 }
 
 /* ------------------------------------------- /dev/rashpa/buffer/NAME ---- */
@@ -133,7 +142,7 @@ static int rashpa_buffer_node_release(struct inode *inode, struct file *file)
 		return 0;
 	/* dma-bufs may keep the lease, but no process is left that has the role */
 	scoped_guard(mutex, &lease->buffer->lock)
-		rashpa_roles_change(lease, ~0, 0);
+		rashpa_roles_change(NULL, lease, ~0, 0);
 	rashpa_lease_put(lease);
 	return 0;
 }
@@ -384,32 +393,25 @@ int rashpa_ioc_remove(struct rashpa_call *call, void *arg)
 	return 0;
 }
 
-/* Are they free, or the lease's own? */
-static int rashpa_roles_free(struct rashpa_call *call, struct rashpa_buffer *buffer,
-			     struct rashpa_lease *lease, u32 set)
+int rashpa_ioc_role(struct rashpa_call *call, void *arg)
 {
-	static const char *const names[RASHPA_ROLES] = { "producer", "consumer" };
+	struct rashpa_buffer *buffer = rashpa_named_of(call->file)->buffer;
+	struct rashpa_lease *lease = call->obj;
+	struct rashpa_role *role = arg;
 	unsigned int i;
+	int err = 0;
 
-	lockdep_assert_held(&buffer->lock);
-	for (i = 0; i < RASHPA_ROLES; i++) {
-		struct rashpa_lease *other = buffer->roles[i];
-
-		if (set & BIT(i) && other && other != lease)
-			return rashpa_fail(call, -EBUSY,
-					   "%s has a %s: process %d of user %u; stop it first",
-					   buffer->name, names[i], pid_vnr(other->pid),
-					   from_kuid_munged(current_user_ns(), other->uid));
-	}
-	return 0;
-}
-
-static void rashpa_roles_report(struct rashpa_buffer *buffer, struct rashpa_lease *lease,
-				struct rashpa_role *role)
-{
-	unsigned int i;
-
-	lockdep_assert_held(&buffer->lock);
+	if ((role->take | role->drop) >> RASHPA_ROLES)
+		return rashpa_fail(call, -EINVAL, "a role 0x%x is not defined",
+				   role->take | role->drop);
+	if (role->take && !(call->file->f_mode & FMODE_WRITE))
+		return rashpa_fail(call, -EACCES,
+				   "%s is not open for writing, as a role needs",
+				   buffer->name);
+	guard(mutex)(&buffer->lock);
+	/* a file without a lease has no role, and takes none: it is not open for writing */
+	if (lease)
+		err = rashpa_roles_change(call, lease, role->drop, role->take);
 	memset_startat(role, 0, out_mine);
 	for (i = 0; i < RASHPA_ROLES; i++) {
 		struct rashpa_lease *who = buffer->roles[i];
@@ -421,27 +423,5 @@ static void rashpa_roles_report(struct rashpa_buffer *buffer, struct rashpa_leas
 		role->out_uid[i] = from_kuid_munged(current_user_ns(), who->uid);
 		role->out_pid[i] = pid_vnr(who->pid);
 	}
-}
-
-int rashpa_ioc_role(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_buffer *buffer = rashpa_named_of(call->file)->buffer;
-	struct rashpa_lease *lease = call->obj;
-	struct rashpa_role *role = arg;
-	int err;
-
-	if ((role->take | role->drop) >> RASHPA_ROLES)
-		return rashpa_fail(call, -EINVAL, "a role 0x%x is not defined",
-				   role->take | role->drop);
-	if (role->take && !(call->file->f_mode & FMODE_WRITE))
-		return rashpa_fail(call, -EACCES,
-				   "%s is not open for writing, as a role needs",
-				   buffer->name);
-	guard(mutex)(&buffer->lock);
-	err = rashpa_roles_free(call, buffer, lease, role->take);
-	/* a file without a lease has no role, and takes none */
-	if (!err && lease)
-		rashpa_roles_change(lease, role->drop, role->take);
-	rashpa_roles_report(buffer, lease, role);
 	return err;
 }

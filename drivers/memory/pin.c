@@ -172,11 +172,8 @@ static int rashpa_pin_pages(struct rashpa_call *call, struct rashpa_pinned *pinn
 			break;
 		}
 		err = rashpa_pin_charge(call, pinned, chunk, n);
-		for (i = 0; i < n && !err; i++) {
+		for (i = 0; i < n && !err; i += !err)
 			err = rashpa_pin_add(pinned, chunk[i]);
-			if (err)
-				break;
-		}
 		if (err) {
 			unpin_user_pages(chunk + i, n - i);
 			break;
@@ -197,22 +194,19 @@ static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call, const str
 	pinned = kzalloc(sizeof(*pinned), GFP_KERNEL_ACCOUNT);
 	if (!pinned)
 		return ERR_PTR(-ENOMEM);
-	err = rashpa_memlock(call, count);
-	if (err) {
-		kfree(pinned);
-		return ERR_PTR(err);
-	}
 	kref_init(&pinned->ref);
 	rashpa_memory_setup(&pinned->memory, &rashpa_pinned_ops);
-	pinned->charged = count;
 	pinned->mm = current->mm;
 	mmgrab(pinned->mm);
+	err = rashpa_memlock(call, count);
+	if (!err)
+		pinned->charged = count;
 	/*
 	 * RLIMIT_MEMLOCK limits one process only: many, which share their files, could pin all
 	 * memory.
 	 */
-	err = rashpa_charge(call, &pinned->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
-			    pin->length);
+	err = err ?: rashpa_charge(call, &pinned->charge, RASHPA_RESOURCE_MEMORY,
+				   RASHPA_NO_DEVICE, 0, pin->length);
 	if (!err)
 		err = rashpa_pin_pages(call, pinned, pin->address, count);
 	if (err) {

@@ -384,7 +384,7 @@ ktime_t ktime_get(void);
 #define fatal_signal_pending(t)	((void)(t), false)
 #define array_index_nospec(i, n)	(i)
 void list_splice_tail_init(struct list_head *from, struct list_head *to);
-void rashpa_eventfd_signal(struct eventfd_ctx *ctx);
+void eventfd_signal(struct eventfd_ctx *ctx);
 void hrtimer_start(struct hrtimer *timer, ktime_t at, int mode);
 void hrtimer_forward_now(struct hrtimer *timer, ktime_t interval);
 void hrtimer_cancel(struct hrtimer *timer);
