@@ -49,11 +49,11 @@ bool signal_pending(struct task_struct *task) { return interrupted; }
 
 int rashpa_charge_more(struct rashpa_call *c, struct rashpa_charge *charge, u64 bytes)
 {
-	charge->memory += bytes;
+	charge->holding.memory += bytes;
 	return 0;
 }
 
-void rashpa_charge_less(struct rashpa_charge *charge, u64 bytes) { charge->memory = bytes; }
+void rashpa_charge_less(struct rashpa_charge *charge, u64 bytes) { charge->holding.memory = bytes; }
 
 /* Registers are memory, and writes are logged. */
 static char registers[SZ_4K];
@@ -396,7 +396,7 @@ static void done(void)
 	mutex_unlock(&map.lock);
 	rashpa_fetch_end(&map);
 	CHECK(!pieces && !given && !map.ring, "memory was not given back");
-	map.charge.memory = 0;
+	map.charge.holding.memory = 0;
 }
 
 static void *descriptor(const struct rashpa_descriptors *ring, u32 i)
@@ -497,20 +497,20 @@ TEST(pieces, "rings in pieces, rings without memory")
 	ANSWERS(room(&ways[3]), 0, "");
 	CHECK(pieces == DIV_ROUND_UP(SEGMENTS, 128) && given == PAGE_ALIGN(SEGMENTS * 32),
 	      "%zu bytes in %d pieces", given, pieces);
-	CHECK(map.charge.memory == PAGE_ALIGN(SEGMENTS * 32), "charged with %llu",
-	      map.charge.memory);
+	CHECK(map.charge.holding.memory == PAGE_ALIGN(SEGMENTS * 32), "charged with %llu",
+	      map.charge.holding.memory);
 	done();
 	/* and nothing else */
 	ANSWERS(room(&ways[0]), -ENOMEM, "in one piece");
-	CHECK(!map.ring && !pieces && !map.charge.memory, "something is left");
+	CHECK(!map.ring && !pieces && !map.charge.holding.memory, "something is left");
 	mutex_unlock(&map.lock);
 	piece_max = PAGE_SIZE - 1;
 	ANSWERS(room(&ways[3]), -ENOMEM, "12000 descriptors");
-	CHECK(!map.ring && !pieces && !map.charge.memory, "something is left");
+	CHECK(!map.ring && !pieces && !map.charge.holding.memory, "something is left");
 	mutex_unlock(&map.lock);
 	piece_max = SIZE_MAX;
 	interrupted = true;
-	CHECK(room(&ways[3]) == -EINTR && !pieces && !map.charge.memory, "a signal");
+	CHECK(room(&ways[3]) == -EINTR && !pieces && !map.charge.holding.memory, "a signal");
 	mutex_unlock(&map.lock);
 	interrupted = false;
 }

@@ -52,7 +52,7 @@ void rashpa_hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fn)(stru
 int rashpa_charge(struct rashpa_call *c, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 bytes)
 {
-	charge->amount = amount;
+	charge->holding.amount = amount;
 	return 0;
 }
 
