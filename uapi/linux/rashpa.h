@@ -403,7 +403,10 @@ struct rashpa_role {
 /** struct rashpa_export - RASHPA_IOC_EXPORT: the dma-buf of the opened buffer */
 struct rashpa_export {
 	struct rashpa_head head;	/* no flags */
-	/* read-only if the node is; EACCES: that is open only for writing, a dma-buf can be read */
+	/*
+	 * read-only if the node was opened read-only. EACCES: the node is open only for writing,
+	 * and a dma-buf can be read
+	 */
 	__s32 out_fd;
 	__u32 __reserved;		/* must be zero */
 };
