@@ -17,7 +17,7 @@ MODULE_PARM_DESC(user_limit_listeners,
 static unsigned int user_limit_interrupt = RASHPA_LISTENERS_VECTOR / 2;
 module_param(user_limit_interrupt, uint, 0644);
 MODULE_PARM_DESC(user_limit_interrupt,
-		 "sources of one user that listen to one vector, each counted once more for each of its groups, 0 for no limit but that for all users of 64 (32)");
+		 "sources of one user that listen to one vector, 0 for no limit but that for all users of 64 (32)");
 
 void rashpa_origin_init(struct rashpa_origin *origin)
 {
