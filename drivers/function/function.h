@@ -392,10 +392,10 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 			 struct rashpa_profile *profile);
 void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile);
 const struct rashpa_profile_window *
-rashpa_profile_find(struct rashpa_device *dev, const char *name);
+rashpa_profile_find(const struct rashpa_profile *profile, const char *name);
 const struct rashpa_profile_window *
-rashpa_profile_cover(struct rashpa_device *dev, const struct rashpa_profile_window *range,
-		     u32 flags);
+rashpa_profile_cover(const struct rashpa_profile *profile,
+		     const struct rashpa_profile_window *range);
 int rashpa_pwindow_check(struct rashpa_call *call, struct rashpa_device *dev,
 			 const struct rashpa_profile_window *w);
 

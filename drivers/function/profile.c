@@ -50,23 +50,32 @@ int rashpa_limits_check(struct rashpa_call *call, u64 max_segment, u64 boundary,
 
 /* ----------------------------------------------------------- windows ---- */
 
-/* Find a window that has these flags and overlaps the range, or contains it @whole. */
-static const struct rashpa_profile_window *
-rashpa_profile_window(const struct rashpa_profile *profile, u32 flags, u32 bar, u64 offset,
-		      u64 length, bool whole)
+/* Find a window by a checked name. */
+const struct rashpa_profile_window *
+rashpa_profile_find(const struct rashpa_profile *profile, const char *name)
 {
-	const struct rashpa_profile_window *w;
-	bool in;
+	u32 i;
 
-	for (w = profile->windows; w < profile->windows + profile->n_windows; w++) {
-		in = rashpa_ranges_overlap(w->offset, w->length, offset, length);
-		if (whole)
-			in = offset >= w->offset && offset - w->offset <= w->length &&
-			     length <= w->length - (offset - w->offset);
-		if (in && w->bar == bar && (w->flags & flags) == flags)
-			return w;
-	}
+	for (i = 0; i < profile->n_windows; i++)
+		if (!strcmp(profile->windows[i].name, name))
+			return &profile->windows[i];
 	return NULL;
+}
+
+/* Find a window that contains the range, if possible one for users. */
+const struct rashpa_profile_window *
+rashpa_profile_cover(const struct rashpa_profile *profile,
+		     const struct rashpa_profile_window *range)
+{
+	const struct rashpa_profile_window *w, *found = NULL;
+
+	for (w = profile->windows; w < profile->windows + profile->n_windows; w++)
+		if (w->bar == range->bar && range->offset >= w->offset &&
+		    range->length <= w->length &&
+		    range->offset - w->offset <= w->length - range->length &&
+		    (!found || w->flags & ~found->flags & RASHPA_PWINDOW_USER))
+			found = w;
+	return found;
 }
 
 /*
@@ -77,7 +86,7 @@ static int rashpa_registers_check(struct rashpa_call *call, struct rashpa_device
 				  const char *what, u32 bar, u64 offset, u64 length,
 				  const struct rashpa_profile *profile, u32 flags)
 {
-	const struct rashpa_profile_window *w;
+	u32 i;
 
 	if (!length || !IS_ALIGNED(offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
@@ -87,15 +96,17 @@ static int rashpa_registers_check(struct rashpa_call *call, struct rashpa_device
 		return rashpa_fail(call, -ERANGE,
 				   "%s: 0x%llx + 0x%llx is outside BAR %u of fpga%d, or that is no memory BAR",
 				   what, offset, length, bar, dev->id);
-	if (!profile)
-		return 0;
-	w = rashpa_profile_window(profile, flags, bar, offset, length, false);
-	if (!w)
-		return 0;
-	return rashpa_fail(call, -EINVAL,
-			   "%s: 0x%llx is in window %s, which is for %s: only the kernel may access it",
-			   what, offset, w->name,
-			   w->flags & RASHPA_PWINDOW_USER ? "users" : "privileged users");
+	for (i = 0; profile && i < profile->n_windows; i++) {
+		const struct rashpa_profile_window *w = &profile->windows[i];
+
+		if (w->bar == bar && (w->flags & flags) == flags &&
+		    rashpa_ranges_overlap(w->offset, w->length, offset, length))
+			return rashpa_fail(call, -EINVAL,
+					   "%s: 0x%llx is in window %s, which is for %s: only the kernel may access it",
+					   what, offset, w->name, w->flags & RASHPA_PWINDOW_USER ?
+					   "users" : "privileged users");
+	}
+	return 0;
 }
 
 /* Check the range and cache mode of a window of the profile, or of another one, without a name. */
@@ -121,17 +132,15 @@ static int rashpa_pwindows_check(struct rashpa_call *call, struct rashpa_device 
 				 const struct rashpa_profile *profile)
 {
 	const struct rashpa_profile_window *w = profile->windows;
-	u32 i, j;
+	u32 i;
 	int err = 0;
 
 	for (i = 0; i < profile->n_windows && !err; i++) {
 		err = rashpa_check_name(call, w[i].name, sizeof(w[i].name));
 		if (err)
 			return err;
-		for (j = 0; j < i; j++)
-			if (!strcmp(w[j].name, w[i].name))
-				return rashpa_fail(call, -EINVAL, "window %s: named twice",
-						   w[i].name);
+		if (rashpa_profile_find(profile, w[i].name) != &w[i])
+			return rashpa_fail(call, -EINVAL, "window %s: named twice", w[i].name);
 		if (w[i].__reserved || w[i].flags & ~RASHPA_PWINDOW_USER)
 			return rashpa_fail(call, -EINVAL,
 					   "window %s: undefined flag or reserved field",
@@ -279,58 +288,23 @@ static int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_lay
 	return 0;
 }
 
-/*
- * Copy the format of rings from user space; only the numbers of fields are checked. The caller
- * drops the profile, also after an error.
- */
-static int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
-			     struct rashpa_fetching *fetch)
-{
-	const struct rashpa_fetch *f = &fetch->about;
-	struct rashpa_fetch *in;
-	int err;
-
-	err = rashpa_copy(call, &in, table->fetch, 1, table->fetch_size, register_size);
-	if (err)
-		return err;
-	fetch->about = *in;
-	kvfree(in);
-	return rashpa_number_check(call, f->n_fields, 1, RASHPA_FETCH_FIELDS_MAX,
-				   "fields of a descriptor") ?:
-	       rashpa_number_check(call, f->n_registers, 1, RASHPA_FETCH_REGISTERS_MAX,
-				   "parts of registers describe a ring") ?:
-	       rashpa_copy(call, &fetch->fields, f->fields, f->n_fields, f->field_size, clear) ?:
-	       rashpa_copy(call, &fetch->registers, f->registers, f->n_registers,
-			   f->register_size, clear);
-}
-
 static int rashpa_field_flags(struct rashpa_call *call, const struct rashpa_fetch_field *f,
 			      const char *what, bool descriptor)
 {
 	const u32 some = RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST | RASHPA_FIELD_NOT_LAST;
-	u32 all = 0;
+	/* kinds that no register has */
+	const u32 descriptors = BIT(RASHPA_FETCH_SUM) | BIT(RASHPA_FETCH_NEXT) |
+				BIT(RASHPA_FETCH_INDEX);
+	const u32 all[RASHPA_FETCH_COUNT + 1] = {
+		[RASHPA_FETCH_CONSTANT] = descriptor ? some : 0,
+		[RASHPA_FETCH_LENGTH] = RASHPA_FIELD_MINUS_ONE,
+		[RASHPA_FETCH_COUNT] = RASHPA_FIELD_MINUS_ONE,
+	};
 
-	switch (f->kind) {
-	case RASHPA_FETCH_CONSTANT:
-		all = descriptor ? some : 0;
-		break;
-	case RASHPA_FETCH_LENGTH:
-	case RASHPA_FETCH_COUNT:
-		all = RASHPA_FIELD_MINUS_ONE;
-		break;
-	case RASHPA_FETCH_ADDRESS:
-		break;
-	case RASHPA_FETCH_SUM:
-	case RASHPA_FETCH_NEXT:
-	case RASHPA_FETCH_INDEX:
-		if (descriptor)
-			break;
-		fallthrough;
-	default:
+	if (!f->kind || f->kind >= ARRAY_SIZE(all) || (!descriptor && BIT(f->kind) & descriptors))
 		return rashpa_fail(call, -EINVAL, "%s: kind %u is not defined there", what,
 				   f->kind);
-	}
-	if (f->flags & ~all || hweight32(f->flags & some) > 1)
+	if (f->flags & ~all[f->kind] || hweight32(f->flags & some) > 1)
 		return rashpa_fail(call, -EINVAL, "%s: flags 0x%x are not for its kind", what,
 				   f->flags);
 	return 0;
@@ -372,83 +346,70 @@ static int rashpa_field_check(struct rashpa_call *call, const struct rashpa_fetc
 	return 0;
 }
 
-static bool rashpa_fields_have(const struct rashpa_fetch_field *f, u32 n, u32 kind)
+/* Check the fields of a descriptor, or the registers of a ring. Return: bitmap of their kinds. */
+static int rashpa_fields_check(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 n,
+			       u32 size, bool descriptor)
 {
-	u32 i;
+	u32 i, j, kinds = 0;
+	int err;
 
-	for (i = 0; i < n; i++)
-		if (f[i].kind == kind)
-			return true;
-	return false;
-}
-
-/* A value minus one cannot be split: the subtraction may change all of its parts. */
-static int rashpa_parts_check(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 n,
-			      const char *what)
-{
-	u32 i, j;
-
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		err = rashpa_field_check(call, &f[i], i, size, descriptor);
+		if (err)
+			return err;
+		kinds |= BIT(f[i].kind);
+		/* the subtraction may change all parts of a value */
 		for (j = 0; j < n; j++)
 			if (f[i].flags & RASHPA_FIELD_MINUS_ONE && f[i].kind == f[j].kind &&
 			    f[i].unit != f[j].unit)
 				return rashpa_fail(call, -EINVAL,
 						   "%s %u: one less than a value cannot be split, but %u holds another part",
-						   what, i, j);
-	return 0;
+						   descriptor ? "field" : "register", i, j);
+	}
+	if (kinds & BIT(RASHPA_FETCH_ADDRESS))
+		return kinds;
+	return rashpa_fail(call, -EINVAL, descriptor ? "descriptors have no address" :
+			   "no register has the address of a ring");
 }
 
 static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
 {
 	const struct rashpa_fetch *f = &fetch->about;
 	DECLARE_BITMAP(bits, RASHPA_DESCRIPTOR_SIZE_MAX * 8) = { };
-	int err;
 	u32 i;
+	int kinds = rashpa_fields_check(call, fetch->fields, f->n_fields, f->descriptor_size, true);
 
+	if (kinds < 0)
+		return kinds;
 	for (i = 0; i < f->n_fields; i++) {
 		const struct rashpa_fetch_field *field = &fetch->fields[i];
 		const u32 from = field->offset * 8 + field->shift;
 
-		err = rashpa_field_check(call, field, i, f->descriptor_size, true);
-		if (err)
-			return err;
 		if (find_next_bit(bits, from + field->width, from) < from + field->width)
 			return rashpa_fail(call, -EINVAL, "field %u: overlaps one before it", i);
 		bitmap_set(bits, from, field->width);
 	}
-	if (!rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_ADDRESS))
-		return rashpa_fail(call, -EINVAL, "descriptors have no address");
-	err = rashpa_parts_check(call, fetch->fields, f->n_fields, "field");
-	if (err)
-		return err;
-	fetch->chained = rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_NEXT);
+	fetch->chained = kinds & BIT(RASHPA_FETCH_NEXT);
 	if (f->flags & RASHPA_FETCH_CLOSED && !fetch->chained)
 		return rashpa_fail(call, -EINVAL,
 				   "a closed ring of descriptors that do not lead to the next one");
-	return rashpa_length_check(call, "descriptors",
-				   rashpa_fields_have(fetch->fields, f->n_fields,
-						      RASHPA_FETCH_LENGTH), f->segment_size);
+	return rashpa_length_check(call, "descriptors", kinds & BIT(RASHPA_FETCH_LENGTH),
+				   f->segment_size);
 }
 
 static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetching *fetch)
 {
 	const struct rashpa_fetch_field *r = fetch->registers;
 	const struct rashpa_fetch *f = &fetch->about;
-	int err;
+	int kinds = rashpa_fields_check(call, r, f->n_registers, f->stride, false);
 	u32 i;
 
-	for (i = 0; i < f->n_registers; i++) {
-		err = rashpa_field_check(call, &r[i], i, f->stride, false);
-		if (err)
-			return err;
-		if (i && rashpa_same_word(&r[i], &r[i - 1]) && r[i].clear)
+	for (i = 1; kinds >= 0 && i < f->n_registers; i++)
+		if (rashpa_same_word(&r[i], &r[i - 1]) && r[i].clear)
 			return rashpa_fail(call, -EINVAL,
 					   "register %u: set clear in the first field of a word only",
 					   i);
-	}
-	if (!rashpa_fields_have(r, f->n_registers, RASHPA_FETCH_ADDRESS))
-		return rashpa_fail(call, -EINVAL, "no register has the address of a ring");
-	return rashpa_parts_check(call, r, f->n_registers, "register");
+	return min(kinds, 0);
 }
 
 static int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
@@ -650,6 +611,8 @@ void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profi
 static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_profile_table *t,
 			      struct rashpa_profile *profile)
 {
+	struct rashpa_fetching *fetch = &profile->fetch;
+	struct rashpa_fetch *f = &fetch->about, *in;
 	struct rashpa_layout *layout;
 	int err;
 
@@ -664,10 +627,20 @@ static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_prof
 	if (t->layout || t->layout_size)
 		return rashpa_fail(call, -EINVAL,
 				   "the layout of an entry and the format of a ring exclude each other");
-	err = rashpa_fetch_copy(call, t, &profile->fetch);
-	profile->layout.stride = profile->fetch.about.stride;
-	profile->layout.segment_size = profile->fetch.about.segment_size;
-	return err;
+	err = rashpa_copy(call, &in, t->fetch, 1, t->fetch_size, register_size);
+	if (err)
+		return err;
+	*f = *in;
+	kvfree(in);
+	profile->layout.stride = f->stride;
+	profile->layout.segment_size = f->segment_size;
+	return rashpa_number_check(call, f->n_fields, 1, RASHPA_FETCH_FIELDS_MAX,
+				   "fields of a descriptor") ?:
+	       rashpa_number_check(call, f->n_registers, 1, RASHPA_FETCH_REGISTERS_MAX,
+				   "parts of registers describe a ring") ?:
+	       rashpa_copy(call, &fetch->fields, f->fields, f->n_fields, f->field_size, clear) ?:
+	       rashpa_copy(call, &fetch->registers, f->registers, f->n_registers,
+			   f->register_size, clear);
 }
 
 /* Copy a profile from user space. The caller calls rashpa_profile_drop(), also after an error. */
@@ -748,25 +721,4 @@ int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 	for (e = profile->engines; e < profile->engines + profile->n_engines && !err; e++)
 		err = rashpa_engine_check(call, dev, profile, e);
 	return err ?: rashpa_profile_map(dev, profile);
-}
-
-/* Find a window of a locked function by a checked name. */
-const struct rashpa_profile_window *
-rashpa_profile_find(struct rashpa_device *dev, const char *name)
-{
-	u32 i;
-
-	for (i = 0; i < dev->profile.n_windows; i++)
-		if (!strcmp(dev->profile.windows[i].name, name))
-			return &dev->profile.windows[i];
-	return NULL;
-}
-
-/* Find a window of a locked function that has these flags and contains the range. */
-const struct rashpa_profile_window *
-rashpa_profile_cover(struct rashpa_device *dev, const struct rashpa_profile_window *range,
-		     u32 flags)
-{
-	return rashpa_profile_window(&dev->profile, flags, range->bar, range->offset, range->length,
-				     true);
 }

@@ -577,8 +577,7 @@ static int rashpa_window_resolve(struct rashpa_call *call, struct rashpa_window 
 		win->range = (struct rashpa_profile_window) {
 			.bar = w->bar, .cache = w->cache, .offset = w->offset, .length = w->length,
 		};
-		*p = rashpa_profile_cover(dev, &win->range, RASHPA_PWINDOW_USER) ?:
-		     rashpa_profile_cover(dev, &win->range, 0);
+		*p = rashpa_profile_cover(&dev->profile, &win->range);
 		return rashpa_pwindow_check(call, dev, &win->range);
 	}
 	err = rashpa_check_name(call, w->name, sizeof(w->name));
@@ -587,7 +586,7 @@ static int rashpa_window_resolve(struct rashpa_call *call, struct rashpa_window 
 	if (w->bar || w->cache || w->offset || w->length)
 		return rashpa_fail(call, -EINVAL, "window %s: give a name or a range, not both",
 				   w->name);
-	*p = rashpa_profile_find(dev, w->name);
+	*p = rashpa_profile_find(&dev->profile, w->name);
 	if (!*p)
 		return rashpa_fail(call, -ENOENT, "the profile of fpga%d has no window %s",
 				   dev->id, w->name);

@@ -235,7 +235,8 @@ TEST(checks_together, "values that are wrong only in combination are refused")
 
 TEST(copy, "a profile is copied")
 {
-	struct rashpa_fetching from = plan(16, 0, array, usual), to = { };
+	struct rashpa_fetching from = plan(16, 0, array, usual);
+	struct rashpa_profile to = { };
 	struct rashpa_profile_table t = { .fetch = (uintptr_t)&from.about,
 					  .fetch_size = sizeof(from.about) };
 
@@ -243,22 +244,22 @@ TEST(copy, "a profile is copied")
 	from.about.registers = (uintptr_t)told;
 	from.about.field_size = sizeof(fields[0]);
 	from.about.register_size = sizeof(told[0]);
-	ANSWERS(rashpa_fetch_copy(&call, &t, &to), 0, "");
-	CHECK(!memcmp(to.fields, fields, 4 * sizeof(fields[0])) &&
-	      !memcmp(to.registers, told, 3 * sizeof(told[0])), "they differ");
-	kvfree(to.fields);
-	kvfree(to.registers);
+	ANSWERS(rashpa_table_fetch(&call, &t, &to), 0, "");
+	CHECK(!memcmp(to.fetch.fields, fields, 4 * sizeof(fields[0])) &&
+	      !memcmp(to.fetch.registers, told, 3 * sizeof(told[0])), "they differ");
+	kvfree(to.fetch.fields);
+	kvfree(to.fetch.registers);
 	from.about.n_fields = 0;
-	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "0 fields");
+	ANSWERS(rashpa_table_fetch(&call, &t, &to), -EINVAL, "0 fields");
 	from.about.n_fields = ~0U;
-	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "fields");
+	ANSWERS(rashpa_table_fetch(&call, &t, &to), -EINVAL, "fields");
 	from.about.n_fields = 33;
-	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "33 fields");
+	ANSWERS(rashpa_table_fetch(&call, &t, &to), -EINVAL, "33 fields");
 	from.about.n_fields = 32;
 	from.about.n_registers = 0;
-	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "0 parts");
+	ANSWERS(rashpa_table_fetch(&call, &t, &to), -EINVAL, "0 parts");
 	from.about.n_registers = 17;
-	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "17 parts");
+	ANSWERS(rashpa_table_fetch(&call, &t, &to), -EINVAL, "17 parts");
 }
 
 /* --------------------------------------------------------------- bits ---- */

@@ -262,33 +262,33 @@ TEST(windows, "windows are checked")
 	}
 }
 
-TEST(cover, "a window that covers a range is found")
+TEST(cover, "a window that covers a range is found, one for users before others")
 {
 	static struct rashpa_profile_window w[] = {
 		WINDOW("root", 0, 4 * PAGE_SIZE), WINDOW("user", PAGE_SIZE, 2 * PAGE_SIZE,
 							 .flags = RASHPA_PWINDOW_USER),
 	};
-	static const struct { struct rashpa_profile_window range; u32 flags; int is; } rows[] = {
-		{ WINDOW("", 0, 4 * PAGE_SIZE), 0, 0 },
-		{ WINDOW("", PAGE_SIZE, 4 * PAGE_SIZE), 0, -1 },
-		{ WINDOW("", PAGE_SIZE, PAGE_SIZE), RASHPA_PWINDOW_USER, 1 },
-		{ WINDOW("", PAGE_SIZE, 2 * PAGE_SIZE), RASHPA_PWINDOW_USER, 1 },
-		{ WINDOW("", PAGE_SIZE, 2 * PAGE_SIZE + 1), RASHPA_PWINDOW_USER, -1 },
-		{ WINDOW("", PAGE_SIZE - 1, 2), RASHPA_PWINDOW_USER, -1 },
-		{ WINDOW("", 3 * PAGE_SIZE, 1), RASHPA_PWINDOW_USER, -1 },
-		{ WINDOW("", 3 * PAGE_SIZE, 0), RASHPA_PWINDOW_USER, 1 },
-		{ WINDOW("", PAGE_SIZE, PAGE_SIZE, .bar = 2), 0, -1 },
-		{ WINDOW("", PAGE_SIZE, U64_MAX), 0, -1 }, { WINDOW("", U64_MAX, 1), 0, -1 },
+	static const struct { struct rashpa_profile_window range; int is; } rows[] = {
+		{ WINDOW("", 0, 4 * PAGE_SIZE), 0 },
+		{ WINDOW("", PAGE_SIZE, 4 * PAGE_SIZE), -1 },
+		{ WINDOW("", PAGE_SIZE, PAGE_SIZE), 1 },
+		{ WINDOW("", PAGE_SIZE, 2 * PAGE_SIZE), 1 },
+		{ WINDOW("", PAGE_SIZE, 2 * PAGE_SIZE + 1), 0 },
+		{ WINDOW("", PAGE_SIZE - 1, 2), 0 },
+		{ WINDOW("", 3 * PAGE_SIZE, 1), 0 },
+		{ WINDOW("", 3 * PAGE_SIZE, 0), 1 },
+		{ WINDOW("", PAGE_SIZE, PAGE_SIZE, .bar = 2), -1 },
+		{ WINDOW("", PAGE_SIZE, U64_MAX), -1 }, { WINDOW("", U64_MAX, 1), -1 },
 	};
 	size_t i;
 
 	dev.profile.windows = w;
 	dev.profile.n_windows = 2;
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		CHECK(rashpa_profile_cover(&dev, &rows[i].range, rows[i].flags) ==
+		CHECK(rashpa_profile_cover(&dev.profile, &rows[i].range) ==
 		      (rows[i].is < 0 ? NULL : &w[rows[i].is]), "row %zu", i);
-	CHECK(rashpa_profile_find(&dev, "user") == &w[1] && !rashpa_profile_find(&dev, "use"),
-	      "by name");
+	CHECK(rashpa_profile_find(&dev.profile, "user") == &w[1] &&
+	      !rashpa_profile_find(&dev.profile, "use"), "by name");
 	dev.profile.n_windows = 0;
 }
 
