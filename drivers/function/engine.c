@@ -144,6 +144,6 @@ void rashpa_engines_stopped(struct rashpa_device *dev, u64 which)
 			continue;
 		WRITE_ONCE(e->stops, e->stops + 1);
 		WRITE_ONCE(dev->engine_stops, dev->engine_stops + 1);
-		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_ENGINE | (u64)i << 32);
+		rashpa_origin_fire(&dev->events, RASHPA_DEVICE_EVENT_ENGINE | (u64)i << 32);
 	}
 }

@@ -206,7 +206,8 @@ struct rashpa_bar_range {
  * @engine_stops: number of stops of single engines (written under @hw_lock)
  * @vectors: interrupt vectors, constant
  * @n_vectors: number of @vectors, constant
- * @events: origin of device events (quiesced, reset, gone); has its own lock, as the next two
+ * @events: origin of device events (quiesced, reset, gone); has its own lock, as the next two.
+ *	Fired under @hw_lock for what it protects: so the last record is the current state
  * @map_events: origin of map states
  * @end: origin that fires once: the function is gone, no more events follow
  */
@@ -287,13 +288,11 @@ DEFINE_GUARD(rashpa_hw, struct rashpa_device *, rashpa_hw_lock(_T), mutex_unlock
 
 int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
-bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar);
 bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
 bool rashpa_bridges_open(struct pci_dev *pdev);
 bool rashpa_device_reachable(struct rashpa_device *dev);
 int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what);
 void rashpa_master_off(struct rashpa_device *dev);
-void rashpa_device_event(struct rashpa_device *dev, u64 what);
 bool rashpa_device_used(const struct rashpa_device *dev);
 void rashpa_device_idle(struct rashpa_device *dev);
 void rashpa_device_leave(struct rashpa_device *dev);

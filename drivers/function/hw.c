@@ -25,16 +25,11 @@ int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev)
 	return 0;
 }
 
-bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar)
-{
-	return bar < RASHPA_BARS &&
-	       (pci_resource_flags(dev->pdev, bar) & IORESOURCE_MEM) &&
-	       pci_resource_len(dev->pdev, bar);
-}
-
+/* Is a range of @length > 0 bytes inside a memory BAR? */
 bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 {
-	return rashpa_bar_is_memory(dev, bar) && offset <= pci_resource_len(dev->pdev, bar) &&
+	return bar < RASHPA_BARS && pci_resource_flags(dev->pdev, bar) & IORESOURCE_MEM &&
+	       offset <= pci_resource_len(dev->pdev, bar) &&
 	       length <= pci_resource_len(dev->pdev, bar) - offset;
 }
 
@@ -101,15 +96,6 @@ void rashpa_master_off(struct rashpa_device *dev)
 	/* The answer to this wait queues behind the posted writes of the function. */
 	if (pci_device_is_present(dev->pdev))
 		pci_wait_for_pending_transaction(dev->pdev);
-}
-
-/*
- * Notify listeners. hw_lock is held for state that it protects, so that the last record is the
- * current state.
- */
-void rashpa_device_event(struct rashpa_device *dev, u64 what)
-{
-	rashpa_origin_fire(&dev->events, what);
 }
 
 /* Does a map or another user need bus mastering? */

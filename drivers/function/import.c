@@ -90,16 +90,6 @@ static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map
 			   map->dev->id, -err);
 }
 
-/* May the DMA core use bounce buffers? rashpa_map_check_reach() covers this driver's memory. */
-static bool rashpa_map_may_bounce(const struct rashpa_map *map)
-{
-	struct device *d = &map->dev->pdev->dev;
-
-	return !rashpa_pci_translated(map->dev->pdev) && !rashpa_window_of(map->dmabuf) &&
-	       !rashpa_dmabuf_memory(map->dmabuf) &&
-	       (is_swiotlb_force_bounce(d) || dma_addressing_limited(d));
-}
-
 /*
  * Would the function access a bounce buffer? Its writes would be invisible to everyone else. Probe
  * with a mapping for reading: it is never copied back over the memory.
@@ -112,7 +102,10 @@ static int rashpa_map_check_bounce(struct rashpa_call *call, struct rashpa_map *
 	struct sg_table *sgt;
 	int i;
 
-	if (!rashpa_map_may_bounce(map))
+	/* rashpa_map_check_reach() covers this driver's memory */
+	if (rashpa_pci_translated(map->dev->pdev) || rashpa_window_of(map->dmabuf) ||
+	    rashpa_dmabuf_memory(map->dmabuf) ||
+	    (!is_swiotlb_force_bounce(d) && !dma_addressing_limited(d)))
 		return 0;
 	sgt = dma_buf_map_attachment(map->attach, DMA_TO_DEVICE);
 	/* the mapping is too large for a bounce buffer */

@@ -410,7 +410,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	}
 	/* pending interrupts are delivered before GONE, the last event */
 	rashpa_vectors_free(dev, dev->n_vectors);
-	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_GONE);
+	rashpa_origin_fire(&dev->events, RASHPA_DEVICE_EVENT_GONE);
 	rashpa_origin_fire(&dev->end, 0);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);

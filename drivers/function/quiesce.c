@@ -146,7 +146,7 @@ void rashpa_device_stopped(struct rashpa_device *dev, u64 what)
 	if (!what)
 		return;
 	dev->quiesces++;
-	rashpa_device_event(dev, what);
+	rashpa_origin_fire(&dev->events, what);
 }
 
 /*

@@ -172,14 +172,14 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	/* newly stuck, here or in rashpa_reset_stop() without an event */
 	if (dev->state == RASHPA_STATE_STUCK && (dev->master || before != RASHPA_STATE_STUCK)) {
 		dev->master = false;
-		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
+		rashpa_origin_fire(&dev->events, RASHPA_DEVICE_EVENT_STUCK);
 	}
 	/* other code may have changed the bit meanwhile */
 	if (dev->master)
 		pci_set_master(pdev);
 	else
 		pci_clear_master(pdev);
-	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_RESET);
+	rashpa_origin_fire(&dev->events, RASHPA_DEVICE_EVENT_RESET);
 	dev->resets++;
 	WRITE_ONCE(dev->resetting, false);
 	rashpa_maps_reprogram(dev);
@@ -234,7 +234,7 @@ int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bo
 		err = rashpa_device_clean(dev);
 	WRITE_ONCE(dev->state, err ? RASHPA_STATE_STUCK : RASHPA_STATE_READY);
 	if (err)
-		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
+		rashpa_origin_fire(&dev->events, RASHPA_DEVICE_EVENT_STUCK);
 	reachable = rashpa_device_reachable(dev);
 	mutex_unlock(&dev->hw_lock);
 	dev->initialized = true;
@@ -264,7 +264,7 @@ static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_
 		guard(mutex)(&dev->hw_lock);
 		WRITE_ONCE(dev->state, RASHPA_STATE_STUCK);
 	}
-	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_ERROR);
+	rashpa_origin_fire(&dev->events, RASHPA_DEVICE_EVENT_ERROR);
 	if (state == pci_channel_io_perm_failure)
 		return PCI_ERS_RESULT_DISCONNECT;
 	return state == pci_channel_io_normal ? PCI_ERS_RESULT_CAN_RECOVER :
@@ -287,7 +287,7 @@ static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 	guard(mutex)(&dev->hw_lock);
 	rashpa_master_off(dev);
 	dev->state = RASHPA_STATE_STUCK;
-	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
+	rashpa_origin_fire(&dev->events, RASHPA_DEVICE_EVENT_STUCK);
 	return back ? PCI_ERS_RESULT_RECOVERED : PCI_ERS_RESULT_DISCONNECT;
 }
 

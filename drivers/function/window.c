@@ -72,9 +72,6 @@ struct rashpa_window_import {
 
 /* ------------------------------------------------------ closed ranges --- */
 
-#define RASHPA_CLOSED_TEXT \
-	"the page at 0x%llx of BAR %u holds the MSI-X table or bounds of engines, which only the kernel may access: use the parts before and after it"
-
 /*
  * A process that can write to the MSI-X table can make the function write to any address. Engines
  * are stopped by their bounds.
@@ -86,31 +83,27 @@ static void rashpa_window_close(struct rashpa_window *win, u32 bar, u64 offset, 
 		win->closed[win->n_closed++] = (struct rashpa_bar_range) { bar, offset, length };
 }
 
-/* Return: a range in a part of a window that only the kernel may access, or NULL. */
-static const struct rashpa_bar_range *
-rashpa_window_closed(const struct rashpa_window *win, u64 offset, u64 length)
+/* Refuse a part of a window that only the kernel may access. Return: 0, -EBUSY. */
+static int rashpa_window_closed(struct rashpa_call *call, const struct rashpa_window *win,
+				u64 offset, u64 length)
 {
-	u32 i;
+	const struct rashpa_bar_range *closed;
 
-	for (i = 0; i < win->n_closed; i++)
+	for (closed = win->closed; closed < win->closed + win->n_closed; closed++)
 		if (rashpa_ranges_overlap(win->range.offset + offset, length,
-					  win->closed[i].offset, win->closed[i].length))
-			return &win->closed[i];
-	return NULL;
-}
-
-static int rashpa_window_refuse(struct rashpa_call *call, const struct rashpa_bar_range *closed)
-{
-	return rashpa_fail(call, -EBUSY, RASHPA_CLOSED_TEXT, closed->offset & PAGE_MASK,
-			   closed->bar);
+					  closed->offset, closed->length))
+			return rashpa_fail(call, -EBUSY,
+					   "the page at 0x%llx of BAR %u holds the MSI-X table or bounds of engines, which only the kernel may access: use the parts before and after it",
+					   closed->offset & PAGE_MASK, closed->bar);
+	return 0;
 }
 
 static int rashpa_window_find_closed(struct rashpa_call *call, struct rashpa_window *win)
 {
 	const struct rashpa_device *dev = win->dev;
-	const struct rashpa_bar_range *closed;
 	u64 at = 0;
 	u32 i;
+	int err;
 
 	win->closed = kcalloc(ARRAY_SIZE(dev->msix) + 2 * dev->profile.n_engines,
 			      sizeof(*win->closed), GFP_KERNEL_ACCOUNT);
@@ -127,9 +120,9 @@ static int rashpa_window_find_closed(struct rashpa_call *call, struct rashpa_win
 	}
 	/* is there a page of use to anyone? */
 	do
-		closed = rashpa_window_closed(win, at, PAGE_SIZE);
-	while (closed && (at += PAGE_SIZE) < win->range.length);
-	return closed ? rashpa_window_refuse(call, closed) : 0;
+		err = rashpa_window_closed(call, win, at, PAGE_SIZE);
+	while (err && (at += PAGE_SIZE) < win->range.length);
+	return err;
 }
 
 /* ------------------------------------------------------ CPU mappings ---- */
@@ -223,18 +216,15 @@ static int rashpa_window_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 	struct rashpa_window *win = dmabuf->priv;
 	const unsigned long total = win->range.length >> PAGE_SHIFT;
 	const u64 length = vma->vm_end - vma->vm_start, offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	const struct rashpa_bar_range *closed;
+	struct rashpa_call call = {};
 
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
 		return -EINVAL;
-	closed = rashpa_window_closed(win, offset, length);
-	if (closed) {
-		dev_notice_ratelimited(&win->dev->pdev->dev,
-				       "mmap by process %d refused: " RASHPA_CLOSED_TEXT "\n",
-				       task_tgid_nr(current), closed->offset & PAGE_MASK,
-				       closed->bar);
+	if (rashpa_window_closed(&call, win, offset, length)) {
+		dev_notice_ratelimited(&win->dev->pdev->dev, "mmap by process %d refused: %s\n",
+				       task_tgid_nr(current), call.reason);
 		return -EBUSY;
 	}
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
@@ -327,6 +317,7 @@ static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 	dma_addr_t addr = win->bus + import->offset;
 	struct scatterlist *sg;
 	struct sg_table *sgt;
+	struct rashpa_call call = {};
 	u64 offset = 0;
 	int err, i;
 
@@ -335,7 +326,7 @@ static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 		return ERR_PTR(-ENODEV);
 	if (READ_ONCE(win->dev->suspended))
 		return ERR_PTR(-EAGAIN);
-	if (rashpa_window_closed(win, import->offset, import->length))
+	if (rashpa_window_closed(&call, win, import->offset, import->length))
 		return ERR_PTR(-EBUSY);
 	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
 	if (!sgt)
@@ -400,9 +391,8 @@ static void rashpa_window_forget(struct rashpa_window *win)
 
 static void rashpa_window_free(struct rashpa_window *win)
 {
-	mutex_lock(&win->dev->windows_lock);
-	rashpa_window_forget(win);
-	mutex_unlock(&win->dev->windows_lock);
+	scoped_guard(mutex, &win->dev->windows_lock)
+		rashpa_window_forget(win);
 	iput(win->inode);
 	put_device(&win->dev->dev);
 	rashpa_uncharge(&win->charge);
@@ -442,9 +432,7 @@ struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
 int rashpa_window_check_part(struct rashpa_call *call, struct dma_buf *dmabuf, u64 offset,
 			     u64 length)
 {
-	const struct rashpa_bar_range *closed = rashpa_window_closed(dmabuf->priv, offset, length);
-
-	return closed ? rashpa_window_refuse(call, closed) : 0;
+	return rashpa_window_closed(call, dmabuf->priv, offset, length);
 }
 
 /* Fill @info, if this is a window. */
@@ -540,10 +528,9 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 void rashpa_windows_suspend(struct rashpa_device *dev)
 {
 	down_write(&dev->bars_lock);
-	mutex_lock(&dev->windows_lock);
+	guard(mutex)(&dev->windows_lock);
 	WRITE_ONCE(dev->suspended, true);
 	rashpa_windows_invalidate(dev);
-	mutex_unlock(&dev->windows_lock);
 }
 
 /*
@@ -556,13 +543,12 @@ void rashpa_windows_resume(struct rashpa_device *dev, void (*back)(struct dma_bu
 
 	WRITE_ONCE(dev->suspended, false);
 	up_write(&dev->bars_lock);
-	mutex_lock(&dev->windows_lock);
+	guard(mutex)(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry) {
 		dma_resv_lock(win->dmabuf->resv, NULL);
 		back(win->dmabuf);
 		dma_resv_unlock(win->dmabuf->resv);
 	}
-	mutex_unlock(&dev->windows_lock);
 }
 
 /* Set the range of @win, and @p to the window of the profile that contains it, or NULL. */
@@ -622,7 +608,6 @@ static int rashpa_window_check_cache(struct rashpa_call *call, const struct rash
 {
 	const struct rashpa_profile_window *r = &win->range, *other;
 	struct rashpa_device *dev = win->dev;
-	int err = 0;
 
 	lockdep_assert_held(&dev->lock);
 	if (r->cache == RASHPA_CACHE_WC &&
@@ -630,20 +615,18 @@ static int rashpa_window_check_cache(struct rashpa_call *call, const struct rash
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "BAR %u is not prefetchable: it cannot be write-combined",
 				   r->bar);
-	mutex_lock(&dev->windows_lock);
+	guard(mutex)(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry) {
 		other = &win->range;
-		if (other->bar != r->bar || other->cache == r->cache ||
-		    !rashpa_ranges_overlap(r->offset, r->length, other->offset, other->length))
-			continue;
-		err = rashpa_fail(call, -EBUSY,
-				  "a window of 0x%llx + 0x%llx in BAR %u is open %s: close it, or request the same cache mode",
-				  other->offset, other->length, other->bar,
-				  other->cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
-		break;
+		if (other->bar == r->bar && other->cache != r->cache &&
+		    rashpa_ranges_overlap(r->offset, r->length, other->offset, other->length))
+			return rashpa_fail(call, -EBUSY,
+					   "a window of 0x%llx + 0x%llx in BAR %u is open %s: close it, or request the same cache mode",
+					   other->offset, other->length, other->bar,
+					   other->cache == RASHPA_CACHE_WC ? "write-combined" :
+									     "uncached");
 	}
-	mutex_unlock(&dev->windows_lock);
-	return err;
+	return 0;
 }
 
 /* Find the range of a new window, and check whether the caller may have it. */
