@@ -163,23 +163,6 @@ static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, 
 	return ERR_PTR(err);
 }
 
-/* Allocate one piece, or for chained descriptors smaller and smaller pieces. */
-static struct rashpa_descriptors *rashpa_ring_find(struct pci_dev *pdev, u32 size, u32 room,
-						   bool chained)
-{
-	struct device *d = &pdev->dev;
-	struct rashpa_descriptors *ring;
-	size_t piece = RASHPA_PIECE_MAX;
-
-	if (!chained)
-		return rashpa_ring_alloc(d, size, room, room);
-	do {
-		ring = rashpa_ring_alloc(d, size, room, piece / size);
-		piece /= 2;
-	} while (ring == ERR_PTR(-ENOMEM) && piece >= PAGE_SIZE);
-	return ring;
-}
-
 /*
  * Allocate a ring for all segments that a map can have, before it is detached. @fetch: copy of the
  * function's format, whose pointers are not used. Return: 0, -E2BIG, -EDQUOT, -ENOMEM, -EINTR.
@@ -191,6 +174,7 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 	const u64 bytes = PAGE_ALIGN((u64)map->room * size);
 	const u32 most = fetch->about.max_descriptors ?: RASHPA_DESCRIPTORS_MAX;
 	struct rashpa_descriptors *ring;
+	size_t piece = RASHPA_PIECE_MAX;
 	int err;
 
 	lockdep_assert_held(&map->lock);
@@ -203,7 +187,12 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 	err = rashpa_charge_more(call, &map->charge, bytes);
 	if (err)
 		return err;
-	ring = rashpa_ring_find(map->dev->pdev, size, map->room, fetch->chained);
+	/* one piece, or for chained descriptors smaller and smaller pieces */
+	do {
+		ring = rashpa_ring_alloc(&map->dev->pdev->dev, size, map->room,
+					 fetch->chained ? piece / size : map->room);
+		piece /= 2;
+	} while (fetch->chained && ring == ERR_PTR(-ENOMEM) && piece >= PAGE_SIZE);
 	if (!IS_ERR(ring)) {
 		map->ring = ring;
 		return 0;

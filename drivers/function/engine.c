@@ -55,23 +55,6 @@ int rashpa_engines_bound(struct rashpa_device *dev)
 	return err;
 }
 
-/* Otherwise another engine may have used the entries of the one to stop. */
-static bool rashpa_engines_intact(struct rashpa_device *dev)
-{
-	const struct rashpa_engine *e;
-
-	lockdep_assert_held(&dev->hw_lock);
-	for (e = dev->profile.engines; e < dev->profile.engines + dev->profile.n_engines; e++) {
-		if (rashpa_bounds_intact(e))
-			continue;
-		dev_warn_ratelimited(&dev->pdev->dev,
-				     "engine %s has lost its bounds: the whole function is stopped\n",
-				     e->about.name);
-		return false;
-	}
-	return true;
-}
-
 /* --------------------------------------------------------- stopping --- */
 
 /* Return: bit of the engine that has all of these table entries, or 0. */
@@ -109,7 +92,13 @@ int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end)
 	/* see rashpa_device_stop_locked() */
 	if (!rashpa_device_reachable(dev))
 		return -ENODEV;
-	if (!rashpa_engines_intact(dev)) {
+	for (e = dev->profile.engines; e < dev->profile.engines + dev->profile.n_engines; e++) {
+		if (rashpa_bounds_intact(e))
+			continue;
+		/* this or another engine may have used entries of the ones to stop */
+		dev_warn_ratelimited(&dev->pdev->dev,
+				     "engine %s has lost its bounds: the whole function is stopped\n",
+				     e->about.name);
 		dev->engines_lost = true;
 		return -ENXIO;
 	}

@@ -148,17 +148,6 @@ void rashpa_maps_release(struct list_head *ended)
 	}
 }
 
-static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev)
-{
-	int err = rashpa_maps_check_stop(call, dev);
-
-	if (!err && rashpa_device_stop(dev))
-		err = rashpa_fail(call, -ETIMEDOUT,
-				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
-				  dev->id);
-	return err;
-}
-
 int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
@@ -179,7 +168,11 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 	if (one)
 		err = rashpa_map_quiesce(call, dev, quiesce->map, &ended);
 	else
-		err = rashpa_quiesce_all(call, dev);
+		err = rashpa_maps_check_stop(call, dev);
+	if (!one && !err && rashpa_device_stop(dev))
+		err = rashpa_fail(call, -ETIMEDOUT,
+				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
+				  dev->id);
 	quiesce->out_time_ns = ktime_get_ns() - start;
 	rashpa_device_idle(dev);
 	mutex_unlock(&dev->lock);

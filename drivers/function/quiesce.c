@@ -42,15 +42,6 @@ static int rashpa_step_wait(const struct rashpa_profile_step *s, void __iomem *r
 	return err;
 }
 
-static void rashpa_step_write(const struct rashpa_profile_step *s, void __iomem *reg)
-{
-	u32 value = s->value;
-
-	if (s->mask != RASHPA_ALL_ONES)
-		value = (readl(reg) & ~s->mask) | (value & s->mask);
-	writel(value, reg);
-}
-
 /*
  * Run a mapped sequence with hw_lock held. The last WAIT also guarantees that all earlier DMA
  * writes have arrived: a read completion cannot pass posted writes of the function (PCIe
@@ -64,10 +55,16 @@ int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end)
 	u32 i;
 
 	for (i = 0; i < s->n && !err; i++) {
-		if (s->step[i].op == RASHPA_STEP_WRITE)
-			rashpa_step_write(&s->step[i], s->reg[i]);
-		else
-			err = rashpa_step_wait(&s->step[i], s->reg[i], end);
+		const struct rashpa_profile_step *step = &s->step[i];
+		u32 value = step->value;
+
+		if (step->op == RASHPA_STEP_WAIT) {
+			err = rashpa_step_wait(step, s->reg[i], end);
+			continue;
+		}
+		if (step->mask != RASHPA_ALL_ONES)
+			value = (readl(s->reg[i]) & ~step->mask) | (value & step->mask);
+		writel(value, s->reg[i]);
 	}
 	return err;
 }

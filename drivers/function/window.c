@@ -28,7 +28,6 @@
  * @closed: parts of @range that only the kernel may access; constant: windows keep the profile
  * @n_closed: number of @closed
  * @phys: CPU address of the first byte, constant
- * @bus: bus address of the first byte, constant
  * @combined: the range is reserved as write-combined on x86 (windows_lock)
  * @revoked: the function is gone, no new mappings (written under bars_lock)
  * @blank: page of ones to map after a revocation, or NULL to raise SIGBUS; constant
@@ -46,7 +45,6 @@ struct rashpa_window {
 	struct rashpa_bar_range *closed;
 	u32 n_closed;
 	phys_addr_t phys;
-	dma_addr_t bus;
 	bool combined;
 	bool revoked;
 	struct page *blank;
@@ -314,7 +312,7 @@ static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 {
 	const struct rashpa_window_import *import = attach->priv;
 	struct rashpa_window *win = attach->dmabuf->priv;
-	dma_addr_t addr = win->bus + import->offset;
+	dma_addr_t addr = rashpa_window_bus(attach->dmabuf) + import->offset;
 	struct scatterlist *sg;
 	struct sg_table *sgt;
 	struct rashpa_call call = {};
@@ -461,7 +459,7 @@ dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
 {
 	struct rashpa_window *win = dmabuf->priv;
 
-	return win->bus;
+	return pci_bus_address(win->dev->pdev, win->range.bar) + win->range.offset;
 }
 
 /* Wait until all importers have unmapped a window, at most until @end (jiffies). */
@@ -683,7 +681,6 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_window *wi
 	if (err)
 		return err;
 	win->phys = pci_resource_start(dev->pdev, win->range.bar) + win->range.offset;
-	win->bus = pci_bus_address(dev->pdev, win->range.bar) + win->range.offset;
 	if (blank) {
 		win->blank = alloc_page(GFP_KERNEL_ACCOUNT);
 		if (!win->blank)
