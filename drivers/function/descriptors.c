@@ -24,23 +24,16 @@
 /* Largest piece of a chained ring: larger ones gain nothing and are harder to allocate. */
 #define RASHPA_PIECE_MAX	SZ_4M
 
-/**
- * struct rashpa_descriptors - ring of a map
- * @size: bytes of a descriptor
- * @per: descriptors of each piece
- * @written: number of written descriptors, counted from the first one (hw_lock)
- * @n_pieces: number of allocated pieces
- * @piece: allocations that are contiguous for the function
- */
+/* Ring of a map. */
 struct rashpa_descriptors {
-	u32 size;
-	u32 per;
-	u32 written;
-	u32 n_pieces;
+	u32 size;	/* bytes of a descriptor */
+	u32 per;	/* descriptors of each piece */
+	u32 written;	/* number of written descriptors, counted from the first one (hw_lock) */
+	u32 n_pieces;	/* number of allocated pieces */
 	struct rashpa_ring_piece {
 		void *cpu;
 		dma_addr_t bus;
-	} piece[];
+	} piece[];	/* allocations that are contiguous for the function */
 };
 
 /* --------------------------------------------------------- fields ---- */

@@ -43,119 +43,78 @@
 /* Default width of the DMA mask: every PCI function supports 32 bits. */
 #define RASHPA_DMA_BITS		32
 
-/**
- * struct rashpa_vector - one interrupt vector
- * @dev: function that raises the interrupt
- * @origin: listeners
- * @index: vector number, counted from 0
- * @irq: Linux interrupt number
- * @name: name in /proc/interrupts
- *
- * All fields but @origin are set before the interrupt is requested, and constant after.
+/*
+ * One interrupt vector. All fields but @origin are set before the interrupt is requested, and
+ * constant after.
  */
 struct rashpa_vector {
-	struct rashpa_device *dev;
-	struct rashpa_origin origin;
-	u32 index;
-	int irq;
-	char name[24];
+	struct rashpa_device *dev;	/* function that raises the interrupt */
+	struct rashpa_origin origin;	/* listeners */
+	u32 index;	/* vector number, counted from 0 */
+	int irq;	/* Linux interrupt number */
+	char name[24];	/* in /proc/interrupts */
 } ____cacheline_aligned_in_smp;	/* each may interrupt another CPU */
 
-/**
- * struct rashpa_sequence - a quiesce sequence
- * @step: steps as the profile defines them
- * @reg: mapped register of each step, NULL until they are mapped
- * @n: number of steps
- *
- * A part of a profile, with its locks.
- */
+/* A quiesce sequence: a part of a profile, with its locks. */
 struct rashpa_sequence {
-	struct rashpa_profile_step *step;
-	void __iomem **reg;
-	u32 n;
+	struct rashpa_profile_step *step;	/* steps as the profile defines them */
+	void __iomem **reg;	/* mapped register of each step, NULL until they are mapped */
+	u32 n;	/* number of steps */
 };
 
-/**
- * struct rashpa_engine - an engine of the profile
- * @about: definition in the profile
- * @quiesce: steps that stop the engine alone
- * @first: register with the index of the first entry, NULL until it is mapped
- * @limit: register with the index after the last entry, NULL until it is mapped
- * @absent: the hardware lacks this optional engine (written under hw_lock)
- * @stops: number of stops of this engine alone (written under hw_lock)
- * @failures: number of failed stops (written under hw_lock)
- *
- * The first four are a part of a profile, with its locks.
- */
+/* An engine of the profile. The first four are a part of a profile, with its locks. */
 struct rashpa_engine {
-	struct rashpa_profile_engine about;
-	struct rashpa_sequence quiesce;
+	struct rashpa_profile_engine about;	/* definition in the profile */
+	struct rashpa_sequence quiesce;	/* steps that stop the engine alone */
+	/* register with the index of the first entry, NULL until it is mapped */
 	void __iomem *first;
+	/* register with the index after the last entry, NULL until it is mapped */
 	void __iomem *limit;
-	bool absent;
-	u64 stops;
-	u64 failures;
+	bool absent;	/* the hardware lacks this optional engine (written under hw_lock) */
+	u64 stops;	/* number of stops of this engine alone (written under hw_lock) */
+	u64 failures;	/* number of failed stops (written under hw_lock) */
 };
 
-/**
- * struct rashpa_fetching - how a function fetches descriptors, see function/descriptors.c
- * @about: definition in the profile; its pointers are user pointers
- * @fields: fields of a descriptor; NULL if the function does not fetch descriptors
- * @registers: register fields that describe a ring to the function
- * @chained: each descriptor holds the address of the next one
- *
- * A part of a profile, with its locks.
+/*
+ * How a function fetches descriptors, see function/descriptors.c. A part of a profile, with its
+ * locks.
  */
 struct rashpa_fetching {
+	/* definition in the profile; its pointers are user pointers */
 	struct rashpa_fetch about;
+	/* fields of a descriptor; NULL if the function does not fetch descriptors */
 	struct rashpa_fetch_field *fields;
+	/* register fields that describe a ring to the function */
 	struct rashpa_fetch_field *registers;
-	bool chained;
+	bool chained;	/* each descriptor holds the address of the next one */
 };
 
-/**
- * struct rashpa_limits - limits of the segments of a map
- * @max_segment: longest segment in bytes, 0 for any
- * @boundary: power of two that no segment crosses, 0 for none
- * @alignment: power of two that segments are aligned to, 0 for any
- * @segment_size: exact segment size in bytes, 0 for any
- */
+/* Limits of the segments of a map. */
 struct rashpa_limits {
-	u64 max_segment;
-	u64 boundary;
-	u64 alignment;
-	u64 segment_size;
+	u64 max_segment;	/* longest segment in bytes, 0 for any */
+	u64 boundary;	/* power of two that no segment crosses, 0 for none */
+	u64 alignment;	/* power of two that segments are aligned to, 0 for any */
+	u64 segment_size;	/* exact segment size in bytes, 0 for any */
 };
 
-/**
- * struct rashpa_profile - a profile, of a function or not yet applied
- * @windows: named windows
- * @n_windows: number of @windows
- * @quiesce: steps that stop the whole function
- * @quiesce_us: time limit of @quiesce, 0 for the default
- * @table: address table, or NULL
- * @table_regs: mapped registers of the address table, or NULL
- * @layout: layout of a table entry; only stride if entries point to rings
- * @fetch: format of the rings
- * @limits: limits of the segments of each map
- * @engines: engines of the profile
- * @n_engines: number of @engines
- *
- * PROFILE_SET alone has a profile that is not yet applied. All fields are set before it is
- * applied, and constant until another one replaces it (rashpa_device.profile).
+/*
+ * A profile, of a function or not yet applied. PROFILE_SET alone has a profile that is not yet
+ * applied. All fields are set before it is applied, and constant until another one replaces it
+ * (rashpa_device.profile).
  */
 struct rashpa_profile {
-	struct rashpa_profile_window *windows;
-	u32 n_windows;
-	struct rashpa_sequence quiesce;
-	u32 quiesce_us;
-	struct rashpa_profile_table *table;
-	void __iomem *table_regs;
+	struct rashpa_profile_window *windows;	/* named windows */
+	u32 n_windows;	/* number of @windows */
+	struct rashpa_sequence quiesce;	/* steps that stop the whole function */
+	u32 quiesce_us;	/* time limit of @quiesce, 0 for the default */
+	struct rashpa_profile_table *table;	/* address table, or NULL */
+	void __iomem *table_regs;	/* mapped registers of the address table, or NULL */
+	/* layout of a table entry; only stride if entries point to rings */
 	struct rashpa_layout layout;
-	struct rashpa_fetching fetch;
-	struct rashpa_limits limits;
-	struct rashpa_engine *engines;
-	u32 n_engines;
+	struct rashpa_fetching fetch;	/* format of the rings */
+	struct rashpa_limits limits;	/* limits of the segments of each map */
+	struct rashpa_engine *engines;	/* engines of the profile */
+	u32 n_engines;	/* number of @engines */
 };
 
 /* A part of a BAR, empty with length 0. */
@@ -299,46 +258,31 @@ void rashpa_device_leave(struct rashpa_device *dev);
 
 /* --------------------------------------------- function/path.c --- */
 
-/**
- * struct rashpa_piece - a range that is contiguous for the importer
- * @address: DMA address
- * @length: length in bytes
- * @remapped: this driver mapped it, because the exporter had not
- */
+/* A range that is contiguous for the importer. */
 struct rashpa_piece {
-	u64 address;
-	u64 length;
-	bool remapped;
+	u64 address;	/* DMA address */
+	u64 length;	/* length in bytes */
+	bool remapped;	/* this driver mapped it, because the exporter had not */
 };
 
 struct rashpa_memory;
 
-/**
- * struct rashpa_pieces - address ranges that an exporter mapped for a function
- * @dev: importing function
- * @dir: DMA direction
- * @class: verified enum rashpa_class
- * @peer: function whose BAR holds the memory, with one reference; or NULL
- * @peer_bar: BAR number of @peer
- * @coherent: device memory that is accessed like host memory
- * @remapped: at least one piece was remapped
- * @count: number of pieces
- * @size: bytes of this struct and of the exporter's table, to charge
- * @piece: pieces in memory order
- *
- * One thread fills it; constant since it is in rashpa_map.pieces.
+/*
+ * Address ranges that an exporter mapped for a function. One thread fills it; constant since it is
+ * in rashpa_map.pieces.
  */
 struct rashpa_pieces {
-	struct rashpa_device *dev;
-	enum dma_data_direction dir;
-	u32 class;
+	struct rashpa_device *dev;	/* importing function */
+	enum dma_data_direction dir;	/* DMA direction */
+	u32 class;	/* verified enum rashpa_class */
+	/* function whose BAR holds the memory, with one reference; or NULL */
 	struct pci_dev *peer;
-	u32 peer_bar;
-	bool coherent;
-	bool remapped;
-	u32 count;
-	u64 size;
-	struct rashpa_piece piece[];
+	u32 peer_bar;	/* BAR number of @peer */
+	bool coherent;	/* device memory that is accessed like host memory */
+	bool remapped;	/* at least one piece was remapped */
+	u32 count;	/* number of pieces */
+	u64 size;	/* bytes of this struct and of the exporter's table, to charge */
+	struct rashpa_piece piece[];	/* pieces in memory order */
 };
 
 /* Address of a function as one number, see struct rashpa_info and struct rashpa_map_make. */

@@ -188,12 +188,11 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 	struct rashpa_device *dev = map->dev;
 	LIST_HEAD(ended);
 
-	mutex_lock(&dev->lock);
-	if (!map->ended) {
-		rashpa_map_end(map, &ended);
-		rashpa_device_idle(dev);
-	}
-	mutex_unlock(&dev->lock);
+	scoped_guard(mutex, &dev->lock)
+		if (!map->ended) {
+			rashpa_map_end(map, &ended);
+			rashpa_device_idle(dev);
+		}
 	rashpa_maps_release(&ended);
 	kref_put(&map->ref, rashpa_map_put);
 	return 0;

@@ -148,9 +148,8 @@ int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
 			return -ENOMEM;
 		table->segment_size = sizeof(table->segment[0]);
 		map->room = count;
-		mutex_lock(&map->dev->hw_lock);
-		map->table = table;
-		mutex_unlock(&map->dev->hw_lock);
+		scoped_guard(mutex, &map->dev->hw_lock)
+			map->table = table;
 	}
 	if (count > map->room)
 		return rashpa_fail(call, -E2BIG,

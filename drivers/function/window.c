@@ -17,55 +17,37 @@
 #include "core/trace.h"
 #include "function/function.h"
 
-/**
- * struct rashpa_window - window of a BAR
- * @dev: the function, with one reference
- * @dmabuf: dma-buf that owns this struct
- * @inode: inode of the dma-buf's file, with one reference. Not the file: it may be freed before
- *	the release, while its path is open (O_PATH)
- * @entry: entry in rashpa_device.open_windows (windows_lock)
- * @range: range of a BAR, and cache mode; constant
- * @closed: parts of @range that only the kernel may access; constant: windows keep the profile
- * @n_closed: number of @closed
- * @phys: CPU address of the first byte, constant
- * @combined: the range is reserved as write-combined on x86 (windows_lock)
- * @revoked: the function is gone, no new mappings (written under bars_lock)
- * @blank: page of ones to map after a revocation, or NULL to raise SIGBUS; constant
- * @mappings: number of CPU mappings (atomic)
- * @importers: number of attachments (atomic)
- * @mapped: number of DMA mappings by attachments (atomic)
- * @charge: charge of the window
- */
+/* Window of a BAR. */
 struct rashpa_window {
-	struct rashpa_device *dev;
-	struct dma_buf *dmabuf;
+	struct rashpa_device *dev;	/* the function, with one reference */
+	struct dma_buf *dmabuf;	/* dma-buf that owns this struct */
+	/*
+	 * inode of the dma-buf's file, with one reference. Not the file: it may be freed before the
+	 * release, while its path is open (O_PATH)
+	 */
 	struct inode *inode;
-	struct list_head entry;
-	struct rashpa_profile_window range;
+	struct list_head entry;	/* entry in rashpa_device.open_windows (windows_lock) */
+	struct rashpa_profile_window range;	/* range of a BAR, and cache mode; constant */
+	/* parts of @range that only the kernel may access; constant: windows keep the profile */
 	struct rashpa_bar_range *closed;
-	u32 n_closed;
-	phys_addr_t phys;
-	bool combined;
-	bool revoked;
+	u32 n_closed;	/* number of @closed */
+	phys_addr_t phys;	/* CPU address of the first byte, constant */
+	bool combined;	/* the range is reserved as write-combined on x86 (windows_lock) */
+	bool revoked;	/* the function is gone, no new mappings (written under bars_lock) */
+	/* page of ones to map after a revocation, or NULL to raise SIGBUS; constant */
 	struct page *blank;
-	atomic_t mappings;
-	atomic_t importers;
-	atomic_t mapped;
-	struct rashpa_charge charge;
+	atomic_t mappings;	/* number of CPU mappings (atomic) */
+	atomic_t importers;	/* number of attachments (atomic) */
+	atomic_t mapped;	/* number of DMA mappings by attachments (atomic) */
+	struct rashpa_charge charge;	/* charge of the window */
 };
 
-/**
- * struct rashpa_window_import - attachment of a window, in dma_buf_attachment.priv
- * @offset: offset in the window of what is mapped
- * @length: its length in bytes
- * @pins: number of pins (reservation lock)
- * @trusted: may always pin
- */
+/* Attachment of a window, in dma_buf_attachment.priv. */
 struct rashpa_window_import {
-	u64 offset;
-	u64 length;
-	long pins;
-	bool trusted;
+	u64 offset;	/* offset in the window of what is mapped */
+	u64 length;	/* its length in bytes */
+	long pins;	/* number of pins (reservation lock) */
+	bool trusted;	/* may always pin */
 };
 
 /* ------------------------------------------------------ closed ranges --- */
