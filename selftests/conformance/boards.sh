@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=60
+# test: seconds=100
 # Runs inside the lab's root: rashpa-fpga-conformance tests rashpa-fpga, with all and with fewer
 # features, and a board that was written from the document alone. It must notice wrong boards, and
 # end with the right status. TAP.

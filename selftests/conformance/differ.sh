@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=15
+# test: seconds=25
 # Runs inside the lab's root: the same streams into two device programs. TAP. Two models must not
 # differ, a model and a misbehaving model must. The model and the second implementation, if it was
 # built, must not differ. Programs that start boards leave no board. RASHPA_BUILD: the build folder.

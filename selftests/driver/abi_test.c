@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check seconds=10 */
+/* test: tier=check seconds=7 */
 /* The rules that every ioctl keeps, tried on every ioctl. */
 #include <limits.h>
 #include <pthread.h>

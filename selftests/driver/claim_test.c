@@ -2,7 +2,7 @@
 /*
  * A claim of another producer, by flock(), and programmed maps keep a producer from a function.
  * A reader and an idle map do not.
- * test: tier=check iommu=any seconds=6
+ * test: tier=check iommu=any seconds=2
  */
 #include <sys/file.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check seconds=14 */
+/* test: tier=check seconds=10 */
 /*
  * librashpa's streams, between programs: whatever happens to one of them, the others are notified
  * and lose nothing. No board is needed: a program fills the slots.

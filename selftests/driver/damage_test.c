@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug seconds=10 */
+/* test: tier=check kernel=each,debug seconds=15 */
 /* Pages with a memory error: no new map or mapping has them, and no later buffer. */
 #include <signal.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=15 */
+/* test: tier=check kernel=any,debug iommu=on seconds=10 */
 /* /dev/rashpa/fpgaN: identity, BARs, profile, windows, quiesce, reset, privileges. */
 #include <limits.h>
 #include <linux/capability.h>

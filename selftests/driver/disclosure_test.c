@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=23 */
+/* test: tier=check kernel=any,debug iommu=on seconds=11 */
 /*
  * A process never sees old content of memory, of structs or of pages. Without privilege, it
  * sees no bus or kernel addresses.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=on seconds=26 */
-/* test: needs=crowd iommu=on seconds=13 */
+/* test: needs=crowd iommu=on seconds=20 */
 /*
  * Engines: the end of a map stops the engine that has its addresses, and the others go on. If that
  * is not safe, the whole function stops.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug seconds=2 */
+/* test: tier=check kernel=any,debug seconds=5 */
 /* test: needs=intx iommu=on seconds=2 */
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=5 */
 /* test: tier=nightly needs=amd,virtio iommu=on seconds=5 */

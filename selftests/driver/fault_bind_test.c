@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: kernel=debug iommu=off seconds=60 */
+/* test: kernel=debug iommu=off seconds=15 */
 /*
  * Bind, unbind and load of the module while an allocation fails: they fail, or succeed without
  * it, and a second try works.

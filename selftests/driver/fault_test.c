@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: kernel=debug iommu=on seconds=120 */
+/* test: kernel=debug iommu=on seconds=20 */
 /*
  * Each allocation, and each copy from or to user space, of each call fails once. The call then
  * fails, leaves nothing, and works when it is made again.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: needs=gpu kernel=6.1,any seconds=30 */
-/* test: needs=gpu-unbound iommu=on seconds=30 */
+/* test: needs=gpu kernel=6.1,any seconds=11 */
+/* test: needs=gpu-unbound iommu=on seconds=8 */
 /*
  * Memory of a GPU as destination (rashpa-gpu.h): of the lab's GPU, which is QEMU's virtio-gpu with
  * Vulkan, and whose memory is a PCI BAR.

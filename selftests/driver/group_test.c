@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug seconds=5 */
-/* test: needs=intx iommu=on seconds=5 */
+/* test: tier=check kernel=any,debug seconds=8 */
+/* test: needs=intx iommu=on seconds=1 */
 /* Groups: one event when all members have reached a position; full slots, overruns. */
 #include <limits.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=17 */
+/* test: tier=check kernel=any,debug iommu=on seconds=12 */
 /*
  * Hardware that misbehaves in mid-stream, and comes back. Delivered data stay right, every call
  * answers in time with a reason, and memory is kept while the function can still write it.

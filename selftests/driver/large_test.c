@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: needs=large kernel=6.12 iommu=on seconds=90 */
-/* test: needs=large iommu=off seconds=90 */
+/* test: needs=large kernel=6.12 iommu=on seconds=55 */
+/* test: needs=large iommu=off seconds=60 */
 /*
  * A buffer of 1 GiB: in one piece on a machine that has just booted, with a clear answer if
  * memory is in pieces. Needs a separate guest with at least 4 GiB.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=both seconds=11 */
+/* test: tier=check kernel=each,debug iommu=both seconds=15 */
 /*
  * Exporters that lie, and exporters that take their memory back: rashpa_liar.ko does both
  * on request. The driver refuses lies, and stops writes to memory that is taken back. It waits

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=15 */
+/* test: tier=check kernel=any,debug iommu=on seconds=9 */
 /*
  * Files that outlive things: the function is taken away under open files, mappings and
  * maps, and holders are killed. The module must stay while it is in use.

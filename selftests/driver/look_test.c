@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug seconds=2 */
+/* test: tier=check kernel=any,debug seconds=9 */
 /*
  * Channels that belong to no function, and words that a program writes: a consumer treats a
  * program like a board.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=both seconds=15 */
+/* test: tier=check kernel=each,debug iommu=both seconds=8 */
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=15 */
 /* test: tier=nightly needs=passthrough,amd,virtio iommu=on seconds=15 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=15 */

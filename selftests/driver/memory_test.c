@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=off seconds=28 */
+/* test: tier=check kernel=each,debug iommu=off seconds=15 */
 /* test: tier=nightly needs=numa iommu=off seconds=30 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=30 */
 /* /dev/rashpa/memory and buffer nodes: ALLOC, OPEN, REMOVE, QUERY, INFO, DMABUF. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=each,debug iommu=off seconds=9 */
+/* test: tier=check kernel=each,debug iommu=off seconds=15 */
 /* test: tier=nightly needs=numa iommu=off seconds=15 */
 /* CPU mappings of buffers. */
 #include <linux/io_uring.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug seconds=1 */
+/* test: tier=check kernel=any,debug seconds=7 */
 /* Named buffers: leases, owner, group and mode. */
 #include <grp.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check iommu=on seconds=4 */
+/* test: tier=check iommu=on seconds=9 */
 /*
  * Litmus tests of Documentation/memory-order.rst: data that a CPU may rely on after a lock record
  * or an interrupt. At each place of payload and lock record, a consumer that follows the rules

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=each,debug iommu=both seconds=12 */
-/* test: needs=switch iommu=on seconds=4 */
+/* test: needs=switch iommu=on seconds=15 */
 /* test: tier=nightly needs=passthrough,amd iommu=on seconds=12 */
 /* Maps of other functions' memory, maps that end and come back, maps that are kept. */
 #include <limits.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=both seconds=6 */
+/* test: tier=check kernel=any,debug iommu=both seconds=15 */
 /* test: tier=nightly needs=amd,virtio iommu=on seconds=6 */
 /* test: tier=nightly kernel=arm64 needs=boardless iommu=on seconds=6 */
 /*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check seconds=4 */
+/* test: tier=check seconds=8 */
 /*
  * Privileges: every row of Documentation/privileges.rst, tried as an outsider, as a member of the
  * group rashpa, as a member with CAP_SYS_RAWIO, and as root. A call that capabilities allow is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug seconds=3 */
+/* test: tier=check kernel=any,debug seconds=8 */
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=5 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=3 */
 /* The queue as memory, eventfds that wait, level semantics, slow listeners, map events. */

@@ -2,7 +2,7 @@
 /*
  * Sleep, hibernation and shutdown: nothing is written meanwhile, and afterwards maps and events
  * are right. The module rashpa_sleep puts one function to sleep as the PCI core would.
- * test: tier=all kernel=each iommu=both seconds=15
+ * test: tier=all kernel=each iommu=both seconds=3
  */
 #include <poll.h>
 

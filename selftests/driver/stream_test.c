@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=both seconds=2 */
+/* test: tier=check kernel=any,debug iommu=both seconds=6 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=3 */
 /* DMA: the function writes into buffers, and stops before they go. */
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any,debug iommu=on seconds=3 */
+/* test: tier=check kernel=any,debug iommu=on seconds=9 */
 /*
  * Functions that go for good while all sorts of things are open: QEMU's edu is unplugged, a
  * board loses its power. Another board is plugged into the next slot, and streams.

@@ -2,7 +2,7 @@
 /*
  * A board that vfio-pci owns uses memory and events of this driver.
  * test: tier=check kernel=each iommu=on seconds=6
- * test: tier=all kernel=debug iommu=off seconds=6
+ * test: tier=all kernel=debug iommu=off seconds=3
  */
 #include <linux/pci_regs.h>
 #include <linux/vfio.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=30
+# test: seconds=15
 # Runs inside the lab's root: do the tests work as a target of the kernel's selftests? A few are
 # built with its kselftest.h and installed by its lib.mk; its readers of KTAP read their output.
 # KSRC: a source other than Debian's package. Needs no driver. TAP.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=100
+# test: seconds=160
 # Runs inside the lab's root: self-tests of the tools and fuzzers with the address and the undefined
 # behaviour sanitizer, engines and builder with the thread sanitizer, in build/sanitize. TAP.
 # sanitize.sh build: only builds the tools, for tests that run them (lib/sanitized.sh).

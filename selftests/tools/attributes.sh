@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check kernel=each seconds=2
+# test: tier=check kernel=each seconds=5
 # Documentation/ABI describes the devices, parameters and keys of fdinfo that the module shows, and
 # no others.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh

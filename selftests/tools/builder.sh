@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=60
+# test: iommu=off seconds=105
 # rashpa-builder with the driver: messages in named buffers; streams in, one stream of whole images out;
 # verbs, where RASHPA_KILLS builders and as many other ranks are killed (default 1).
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=all where=guest kernel=any iommu=off seconds=50
+# test: tier=all where=guest kernel=any iommu=off seconds=25
 # Two halves of a detector stream over RoCE into buffers; a readout takes each, and two builders make
 # whole images, one of them with a byte that is wrong. They are compared with the detectors' images byte by byte
 # at the end, so that slow programs start only once.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=50
+# test: iommu=on seconds=35
 # rashpa-fpga-conformance with a card that is bound to vfio-pci: the software FPGA, behind an
 # IOMMU. Checks refusals, tests that depend on the path to the card (RASHPA_SUITES: suites; empty: all
 # of them), and that the function is given back.

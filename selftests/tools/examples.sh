@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=15
+# test: seconds=6
 # The examples, compiled as users do: they stream.
 . "$(dirname "$0")/../lib/shell.sh"
 

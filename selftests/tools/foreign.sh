@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: kernel=6.1,newest iommu=off seconds=60
+# test: kernel=6.1,newest iommu=off seconds=20
 # Programs that know nothing of us use our buffers, as files: perftest, fio, NumPy, and
 # direct I/O. Where the memory cannot be used that way they end, with an error.
 . "$(dirname "$0")/../lib/shell.sh"

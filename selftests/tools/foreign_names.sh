@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check seconds=8
+# test: tier=check seconds=20
 # Names chosen by other users: a process has a map and claims a board; its name contains colours, a line
 # end and invalid UTF-8, and so does a stream's dataset. Tools print such names as UTF-8 without control
 # characters, line by line, and as valid JSON.

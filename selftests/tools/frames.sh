@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=all where=guest kernel=any iommu=off seconds=120
+# test: tier=all where=guest kernel=any iommu=off seconds=55
 # rashpa-inject, in its own network namespace, sends to the kernel's soft-RoCE: correct frames arrive
 # where they belong, and wrong ones are counted as the kernel counts them.
 # rashpa-capture-check watches the receiver's interface meanwhile.

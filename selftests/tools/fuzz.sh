@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=40
+# test: iommu=on seconds=9
 # A few seconds of the fuzzers with fixed seeds, so that they stay usable. The long runs
 # are "make fuzz".
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=60 needs=gpu
+# test: iommu=off seconds=40 needs=gpu
 # Frames go from the board into memory of the lab's GPU, peer to peer, and shaders process them there:
 # real ones of a JUNGFRAU, dark images, a veto; what happens to a receiver that is killed.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: kernel=6.1,newest iommu=both seconds=20 needs=gpu
+# test: kernel=6.1,newest iommu=both seconds=40 needs=gpu
 # A short version of gpu.sh for each board: images go from the board into memory of the lab's GPU, and
 # shaders process them there with the results of the reference; below a switch (peer) and at root
 # ports (bridge). For kernels and IOMMUs on which gpu.sh would take too long.

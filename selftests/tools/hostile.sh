@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=any seconds=48
+# test: tier=check iommu=any seconds=25
 # The module under a misbehaving board: it cannot be removed while a stream runs, but at once after
 # the stream's process was killed, even if the board does not stop.
 . "$(dirname "$0")/../lib/shell.sh"

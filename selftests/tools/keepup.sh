@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=20
+# test: iommu=on seconds=11
 # System calls per image stack, counted by strace.
 . "$(dirname "$0")/../lib/shell.sh"
 

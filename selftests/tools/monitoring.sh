@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=all where=guest kernel=any iommu=off seconds=40
+# test: tier=all where=guest kernel=any iommu=off seconds=15
 # Metrics for Prometheus, read by its own parser; a dashboard and a page that know them; a report without
 # addresses and data.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The work of rashpactl list does not grow with the number of named buffers (a user may have a thousand).
-# test: tier=all iommu=any seconds=20
+# test: tier=all iommu=any seconds=50
 . "$(dirname "$0")/../lib/shell.sh"
 
 names=20

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check where=guest kernel=any iommu=off seconds=17
+# test: tier=check where=guest kernel=any iommu=off seconds=55
 # Streams over RoCE v2: remu in one network namespace, romulu in another, soft-RoCE between them;
 # packets are dropped by their number, so that it is known which messages are missing.
 # RASHPA_TIER=check: three streams. network-selftest checks the contract, and tails of all lengths.

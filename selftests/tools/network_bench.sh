@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=all where=guest kernel=any iommu=off seconds=90
+# test: tier=all where=guest kernel=any iommu=off seconds=50
 # rashpa-bench network: a writer and a sink count the same messages, also those dropped on purpose, or
 # with a wrong checksum. The test does not judge measured values, nor losses of the line itself.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=all where=guest kernel=any iommu=off seconds=180
+# test: tier=all where=guest kernel=any iommu=off seconds=120
 # Packets of strangers, and detectors and receivers that lie: streams are right and whole next to the
 # former, and end with a reason because of the latter. Only the last one needs an RDMA device.
 . "$(dirname "$0")/../lib/shell.sh"

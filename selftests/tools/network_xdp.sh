@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=all where=guest kernel=any iommu=off seconds=70
+# test: tier=all where=guest kernel=any iommu=off seconds=50
 # Packets of UDP that arrive by AF_XDP: packets that are taken, packets left to the kernel, and
 # resources left at the end.
 . "$(dirname "$0")/../lib/shell.sh"

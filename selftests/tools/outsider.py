@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=all seconds=90
+# test: tier=all seconds=50
 """A hostile member of the group tries what security.rst and privileges.rst promise that he cannot do. TAP.
 
 He tries to stop the stream of another user, to keep root's tools from a board, to take names and places of files before

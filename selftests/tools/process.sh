@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=all where=guest kernel=any iommu=on seconds=120
+# test: tier=all where=guest kernel=any iommu=on seconds=70
 # romulu processes a stream: raw frames of a JUNGFRAU become photons; results in files and streams; and
 # receivers that are killed or cannot write. Stages, vetoes and wrong pipelines: processing-selftest.
 . "$(dirname "$0")/../lib/shell.sh"

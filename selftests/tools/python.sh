@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=60
+# test: iommu=off seconds=130
 # The Python package: consumers, observers and producers of streams, by tools/python/tests/check.py.
 . "$(dirname "$0")/../lib/shell.sh"
 

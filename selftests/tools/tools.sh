@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=60
+# test: iommu=on seconds=90
 # The tools' answers to wrong input: an exit status, a sentence that names the thing and
 # the remedy, and no change. Output is correct, as text and as JSON.
 . "$(dirname "$0")/../lib/shell.sh"

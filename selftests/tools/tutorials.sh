@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=60
+# test: iommu=off seconds=35
 # Runs the commands of the tutorials as written there, except the address and the number of the board.
 . "$(dirname "$0")/../lib/shell.sh"
 

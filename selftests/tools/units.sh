@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=60
+# test: iommu=on seconds=125
 # Units as systemd starts them, sandboxed: the daemons, with their own user, and metrics. Their processes
 # run in a namespace in which systemd is the first process, as in a container.
 . "$(dirname "$0")/../lib/shell.sh"

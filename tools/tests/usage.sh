@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=20
+# test: seconds=30
 # Runs inside the lab's root: behaviour of the tools without a driver. Wrong usage: exit status 2 and a
 # sentence that names the thing and the remedy. Help, manual and completion list the same options.
 # RASHPA_TOOLS: folder of the tools. TAP.

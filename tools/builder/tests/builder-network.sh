@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: where=host seconds=120
+# test: where=host seconds=50
 # Event building in two virtual machines, each with a software FPGA, over soft-RoCE and without a
 # launcher. Compares whole images with those of the detectors, byte by byte; then again, with a
 # wrong byte and a missing fragment. builder-network.sh [SERIES [IMAGES]]. TAP.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=105
+# test: seconds=70
 # Runs inside the lab's root: rashpa-builder with all processes on this machine, over shared memory
 # and MPI. TAP. RASHPA_KILLS: number of processes of each role to kill (default 1, nightly 3).
 set -uo pipefail

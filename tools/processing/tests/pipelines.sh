@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=70
+# test: seconds=45
 # Runs inside the lab's root: processing compared with other programs. TAP.
 set -uo pipefail
 

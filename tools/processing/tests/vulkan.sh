@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=60
+# test: seconds=30
 # Runs inside the lab's root: the engine vulkan on lavapipe, Vulkan for processors, and the ways to drive it,
 # watched by Vulkan's validation layers, which say what a program does that Vulkan does not allow. TAP.
 set -uo pipefail

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check seconds=8
+# test: tier=check seconds=4
 # romulu --pipeline where something fails: each error is a sentence, and images that were not written stay
 # the next receiver's. The driver is files (librashpa-fake.so). TAP.
 set -uo pipefail

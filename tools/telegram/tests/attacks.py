@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check where=root seconds=20
+# test: tier=check where=root seconds=3
 """Attacks on a daemon and on "rashpactl top --serve", written from Documentation/telegrams.rst and monitoring.rst
 alone. After each attack a right client is answered, and the leader of the daemon still leads. TAP."""
 import contextlib
