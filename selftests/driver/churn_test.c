@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* test: tier=check kernel=any seconds=2 */
-/* test: kernel=any,debug iommu=on smp=2 seconds=2 */
+/* test: tier=check kernel=any seconds=11 */
+/* test: kernel=debug iommu=on smp=2 seconds=11 */
+/* test: tier=nightly iommu=on smp=2 seconds=11 */
 /*
  * Random work of several processes at a time: maps of buffers and of other drivers' memory,
  * many channels, buffers of all sizes. Another process fragments memory.

@@ -3,7 +3,8 @@
  * An IOMMU refuses an unmapped address at once, also where the kernel flushes it lazily. A transfer
  * of QEMU's edu that is on its way when its map ends reaches no memory. Its quiesce sequence lies,
  * as firmware may: the function does not stop. Skipped where the IOMMU has caching mode (CM=1).
- * test: tier=all kernel=each iommu=on needs=lazy seconds=20
+ * test: kernel=6.1,newest iommu=on needs=lazy seconds=15
+ * test: tier=nightly kernel=6.12 iommu=on needs=lazy seconds=15
  */
 #include "common.h"
 

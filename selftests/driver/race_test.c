@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any iommu=on seconds=11 */
-/* test: kernel=any,debug iommu=on smp=2 seconds=11 */
+/* test: kernel=debug iommu=on smp=2 seconds=15 */
+/* test: tier=nightly iommu=on smp=2 seconds=15 */
 /*
  * Races that cannot be missed: calls stall while they read or write user memory, and the test
  * takes their objects away meanwhile.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any iommu=on seconds=11 */
-/* test: kernel=any,debug iommu=on smp=2 seconds=11 */
+/* test: kernel=debug iommu=on smp=2 seconds=15 */
+/* test: tier=nightly iommu=on smp=2 seconds=15 */
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=15 */
 /*
  * Many callers at once: each call against close() of its file and against unbind of its function,

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check where=host kernel=newest,debug seconds=40
+# test: tier=check where=host kernel=newest seconds=20
+# test: where=host kernel=debug seconds=45
 # Does the kernel's log name each planted defect, and does the lab fail for it? Plants one
 # defect of each class (modules/rashpa_defect.c) and searches the kernel's log for its name,
 # among the lines that fail a run. The check's other guests show that a run without a defect
@@ -112,10 +113,13 @@ done <"$work/out"
 ((${#says[@]} == 0))
 ok $? "each: all defects were planted" || echo "# not: ${!says[*]}"
 
-guest -- sh -ec "$load; echo double-free >$plant"
-ends 100 "status: a defect ends the run with status 100"
-grep -Eq "double-free|already free|invalid free" "$work/said"
-ok $? "names: the lab prints the defect"
+# once: what the lab makes of such a line does not depend on the kernel
+if [[ $kernel != debug ]]; then
+	guest -- sh -ec "$load; echo double-free >$plant"
+	ends 100 "status: a defect ends the run with status 100"
+	grep -Eq "already free|invalid free" "$work/said"
+	ok $? "names: the lab prints the defect"
+fi
 
 echo "1..$n"
 ((failed == 0))

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: kernel=6.1,newest iommu=any seconds=60
+# test: seconds=50
+# test: tier=nightly kernel=6.1 seconds=70
 # Programs compiled in other ways: with the first published header, and for 32 bits on
 # this kernel (pointers travel as u64, mmap offsets and records are the same).
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: where=host kernel=each seconds=60
+# test: where=host kernel=6.1,newest seconds=40
+# test: tier=nightly where=host kernel=6.12 seconds=40
 # A guest starts another kernel (kexec) while a board streams: the driver stops the board first, so that no
 # write is refused. Both kernels are the same, with an initramfs as the lab's. TAP.
 set -uo pipefail

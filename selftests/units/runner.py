@@ -87,6 +87,12 @@ class PlaceTest(unittest.TestCase):
         self.assertEqual([g[0] for g in self.place(kernel="each,debug", iommu="on")],
                          ["6.1", "6.12", "debug", "newest"])
 
+    def test_both_is_the_newest_only(self):
+        keys = {"kernel": "each,debug", "iommu": "both"}
+        self.assertEqual([g[0] for g in self.place(**keys)], ["6.1", "6.12", "debug", "newest", "newest"])
+        self.assertEqual([g[0] for g in self.place(options(tier="nightly"), **keys)],
+                         ["6.1", "6.1", "6.12", "6.12", "debug", "newest", "newest"])
+
     def test_any_is_one(self):
         self.assertEqual(len(self.place()), 1)
 
@@ -106,7 +112,7 @@ class PlaceTest(unittest.TestCase):
         tests = [run.Test(f"t{n}", "", ["x"], where="guest", iommu="on", seconds=100) for n in range(12)]
         jobs = run.place(tests, options())
         self.assertEqual(sorted(t.name for j in jobs for t in j.tests), sorted(t.name for t in tests))
-        self.assertEqual(len(jobs), 6)
+        self.assertEqual(len(jobs), 4)
 
 
 class IdTest(unittest.TestCase):
