@@ -175,6 +175,19 @@ by udp 127.0.0.1:5001
 lead
 wait "$manager"
 accounted run-udp $? 40
+# the receiver has ended, with the request to start unread, before its daemon looks at what it said last
+zombie() { [[ $(ps -o stat= -p "$1") == Z* ]]; }
+experiment "" "<bunch>4</bunch><images>40</images><rate>10</rate>" ""
+lead
+is_in romulu running
+ended=$(child "$pid_romulu")
+kill -STOP "$pid_romulu"
+wait_for 60 zombie "$ended"
+ok $? "late-ends: a receiver ends while its daemon is stopped" || show
+kill -CONT "$pid_romulu"
+wait "$manager"
+is "late: its last counts are those of the account" "$? $(says '[.flows[0] | .sent, .received, .lost, .unaccounted]')" \
+	'0 [40,40,0,0]' || show
 
 part "pause"
 # --- pause: the receiver's sink takes nothing

@@ -129,7 +129,10 @@ struct json_object *child_message(struct child *c)
 	ssize_t n = 1;
 
 	while (c->led >= 0 && !o && n > 0) {
-		n = recv(c->led, text, LED_MOST, MSG_DONTWAIT);
+		/* a child that leaves a message of ours unread resets the link; its own come after that */
+		do {
+			n = recv(c->led, text, LED_MOST, MSG_DONTWAIT);
+		} while (n < 0 && errno == ECONNRESET);
 		if (!n)
 			close_one(&c->led);
 		if (n <= 0)
