@@ -102,6 +102,12 @@ class PlaceTest(unittest.TestCase):
     def test_one_test_alone(self):
         self.assertEqual(self.place(options(tests=["x"]), iommu="both"), [("newest", "on", "plain")])
 
+    def test_a_kernel_has_its_own_declarations(self):
+        tests = [run.Test("x", "", ["x"], kernel=k) for k in ("any,debug", "arm64", "rt")]
+        for kernel, found in (("arm64", ["arm64"]), ("newest", ["any,debug"]), ("6.1", ["any,debug", "arm64", "rt"])):
+            given = options(tests=["x"], kernel=kernel)
+            self.assertEqual([t.kernel for t in run.chosen(tests, given)], found)
+
     def test_any_joins_the_guest_with_less_to_do(self):
         tests = [run.Test(n, "", [n], where="guest", iommu=i, seconds=s)
                  for n, i, s in (("a", "on", 50), ("b", "off", 20), ("c", "any", 10))]
