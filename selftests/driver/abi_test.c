@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=7 */
 /* The rules that every ioctl keeps, tried on every ioctl. */
-#include <limits.h>
-#include <pthread.h>
-
 #include "calls.h"
 
 /* all that the header defines, see Makefile */

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug seconds=1 */
 /* One-shot sources: they rest after an event, and nothing is lost while they do. */
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "rig.h"
 
 static struct fpga f;
@@ -168,8 +164,7 @@ static void consume(int ch, int id)
 	struct rashpa_event e;
 
 	while (seen < WORDS && tap_ok()) {
-		if (!CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN, "nothing comes after %llu", seen))
-			return;
+		REQUIRE(wait_fd(ch, POLLIN, 10000) & POLLIN, "nothing comes after %llu", seen);
 		while (next(ch, &e)) {
 			CHECK(e.value > seen && !e.lost, "%llu after %llu, %llu lost", e.value,
 			      seen, e.lost);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: needs=bounce iommu=off seconds=1 */
 /* A machine that copies all DMA through bounce buffers: maps are refused, not false. */
-#include <string.h>
-#include <unistd.h>
-
 #include "common.h"
 
 static struct fpga fpga;

@@ -12,8 +12,6 @@
  *   RASHPA_CHURN_MIB       the largest buffer (16)
  *   RASHPA_CHURN_JSON      file for the counts
  */
-#include <poll.h>
-
 #include "common.h"
 
 #define SECOND_NS	1000000000ULL

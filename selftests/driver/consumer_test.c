@@ -4,10 +4,6 @@
  * librashpa's streams, between programs: whatever happens to one of them, the others are notified
  * and lose nothing. No board is needed: a program fills the slots.
  */
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "../../tools/lib/rashpa.h"

@@ -3,11 +3,8 @@
 /* Memory that contig takes, memory that it leaves alone, and areas of CMA. */
 #include <linux/fuse.h>
 #include <linux/loop.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "common.h"
@@ -495,9 +492,8 @@ static void aligned(u64 length, u64 alignment)
 	int fd = alloc_cma(length, alignment);
 	void *p;
 
-	if (!CHECK(fd >= 0, "%llu KiB aligned to %llu MiB: %s", (length / KIB), (alignment / MIB),
-		   reason))
-		return;
+	REQUIRE(fd >= 0, "%llu KiB aligned to %llu MiB: %s", (length / KIB), (alignment / MIB),
+		reason);
 	p = map_fd(fd, length);
 	CHECK(!(pfn_of(p) * PAGE & (alignment - 1)), "it is not aligned");
 	munmap(p, length);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=each,debug seconds=15 */
 /* Pages with a memory error: no new map or mapping has them, and no later buffer. */
-#include <signal.h>
-
 #include "common.h"
 
 #define SIZE	(8 * MIB)

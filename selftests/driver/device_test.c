@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug iommu=on seconds=10 */
 /* /dev/rashpa/fpgaN: identity, BARs, profile, windows, quiesce, reset, privileges. */
-#include <limits.h>
 #include <linux/capability.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 
 #include "../../tools/lib/rashpa-fpga.h"

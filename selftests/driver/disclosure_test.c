@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/sysinfo.h>
 
 #include "rig.h"

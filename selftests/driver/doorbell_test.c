@@ -2,13 +2,8 @@
 /* test: tier=check kernel=any,debug iommu=on seconds=1 */
 /* A user rings the doorbell that the profile gives him, and reaches nothing else. */
 #include <setjmp.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
 #include "rig.h"
 
 #define DTP	1

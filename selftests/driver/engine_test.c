@@ -5,12 +5,6 @@
  * Engines: the end of a map stops the engine that has its addresses, and the others go on. If that
  * is not safe, the whole function stops.
  */
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-
-#include "common.h"
 #include "rig.h"
 
 #define ENTRIES		64u	/* per engine */
@@ -398,8 +392,7 @@ static void wait_faulted(unsigned int n)
 	u64 end = end_of_wait(5000);
 
 	while (!(status(n) & RFPGA_DTP_FAULTED))
-		if (!CHECK(now_ns() < end, "DTP %u has no fault", n))
-			return;
+		REQUIRE(now_ns() < end, "DTP %u has no fault", n);
 	CHECK(reg32(regs, RFPGA_DTP(n) + RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
 	      reg32(regs, RFPGA_DTP(n) + RFPGA_DTP_FAULT_CAUSE));
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
@@ -504,9 +497,8 @@ static void survive_in(unsigned int n, int buffer, u64 offset)
 
 		end = end_of_wait(20000);
 		while (__atomic_load_n(&s.lock[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE) <= k) {
-			if (!CHECK(now_ns() < end, "stack %llu does not come, status %#x",
-				   k, status(n)))
-				return;
+			REQUIRE(now_ns() < end, "stack %llu does not come, status %#x",
+				k, status(n));
 			sched_yield();
 		}
 		CHECK(filled(slot, IMAGE, SEED + k % IMAGES * IMAGE / 8), "stack %llu differs", k);

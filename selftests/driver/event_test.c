@@ -5,11 +5,6 @@
 /* test: tier=nightly needs=amd,virtio iommu=on seconds=5 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=5 */
 /* Event channels: sources, records, loss, waiting, eventfds. */
-#include <limits.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include "../../tools/lib/rashpa-fpga.h"

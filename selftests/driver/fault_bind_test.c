@@ -4,7 +4,6 @@
  * Bind, unbind and load of the module while an allocation fails: they fail, or succeed without
  * it, and a second try works.
  */
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "common.h"

@@ -6,9 +6,6 @@
  * that the kernel programs again. The lab gives three such boards, one of each format.
  */
 #include <linux/udmabuf.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/mman.h>
 
 #include "common.h"
 #include "layouts.h"
@@ -648,8 +645,7 @@ TEST(moves, "the kernel programs a map again after a revocation, not during it")
 	entry_clear(&r);
 	is_told(&r, RASHPA_MAP_STATE_REVOKED);
 	/* the map keeps its place, which is empty */
-	REQUIRE(fpga_map(&boards[0], r.buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s",
-		reason);
+	REQUIRE(fpga_map(&boards[0], r.buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
 	other = (struct rashpa_program) { HEAD(other), .first = ENTRY };
 	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &other), EBUSY, "another map");
 	close(map.out_fd);

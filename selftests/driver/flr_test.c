@@ -4,10 +4,6 @@
  * A function that does not come back from its function-level reset. The PCI core waits a minute
  * for it, so one guest runs this.
  */
-#include <unistd.h>
-
-#include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
 #include "rig.h"
 
 static struct fpga f;

@@ -8,7 +8,6 @@
 #include <drm/drm.h>
 #include <drm/drm_mode.h>
 #include <linux/dma-buf.h>
-#include <sys/stat.h>
 
 #include "common.h"
 

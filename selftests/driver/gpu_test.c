@@ -6,7 +6,6 @@
  * Vulkan, and whose memory is a PCI BAR.
  */
 #include <glob.h>
-#include <poll.h>
 
 #include "../../tools/lib/rashpa-gpu.h"
 #include "foreign.h"

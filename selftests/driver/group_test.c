@@ -2,15 +2,8 @@
 /* test: tier=check kernel=any,debug seconds=8 */
 /* test: needs=intx iommu=on seconds=1 */
 /* Groups: one event when all members have reached a position; full slots, overruns. */
-#include <limits.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
 #include "rig.h"
 
 #define WORDS	5
@@ -119,9 +112,8 @@ static void expect(struct bench *b, uint32_t source, uint32_t kind, u64 sequence
 {
 	struct rashpa_event e = {};
 
-	if (!CHECK(read(b->ch, &e, sizeof(e)) == sizeof(e), "no event of kind %u, value %llu",
-		   kind, value))
-		return;
+	REQUIRE(read(b->ch, &e, sizeof(e)) == sizeof(e), "no event of kind %u, value %llu",
+		kind, value);
 	CHECK(e.source == source && e.kind == kind && e.sequence == sequence && e.value == value &&
 	      e.time_ns, "source %u kind %u sequence %llu value %llu, expected %u %u %llu %llu",
 	      e.source, e.kind, e.sequence, e.value, source, kind, sequence, value);

@@ -2,8 +2,6 @@
 /* test: tier=check kernel=each,debug iommu=both seconds=6 */
 /* test: tier=nightly needs=numa iommu=off seconds=6 */
 /* Buffers of reserved huge pages: of a memfd, with a name. */
-#include <sys/stat.h>
-
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 

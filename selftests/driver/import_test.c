@@ -4,8 +4,6 @@
  * Importers of windows, and exporters of memory, as in other drivers: cards that pin, cards that
  * can be stopped, GPUs that move memory until, or when, it is pinned.
  */
-#include <poll.h>
-
 #include "../modules/rashpa_nic.h"
 #include "foreign.h"
 

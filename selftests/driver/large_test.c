@@ -73,8 +73,7 @@ static void check_segments(int buffer)
 	struct rashpa_map_make map;
 	int fd = fpga_map(&fpga, buffer, RASHPA_BIDIRECTIONAL, &map);
 
-	if (!CHECK(fd >= 0, "MAP: %s", reason))
-		return;
+	REQUIRE(fd >= 0, "MAP: %s", reason);
 	CHECK(map.out_segments == 1, "%u segments for the function", map.out_segments);
 	CHECK(map.out_class == RASHPA_CLASS_HOST || map.out_class == RASHPA_CLASS_IOVA,
 	      "class %u", map.out_class);

@@ -5,12 +5,6 @@
  * on request. The driver refuses lies, and stops writes to memory that is taken back. It waits
  * for exporters that need time.
  */
-#include <limits.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-
 #include "foreign.h"
 
 #define REVOKE_ROUNDS	tap_times(40, 300)	/* enough to meet in every step */

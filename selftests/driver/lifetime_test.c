@@ -4,16 +4,10 @@
  * Files that outlive things: the function is taken away under open files, mappings and
  * maps, and holders are killed. The module must stay while it is in use.
  */
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
 #include "holder.h"
 
 static struct fpga f;

@@ -4,13 +4,10 @@
  * Limits of resources: the holdings of a member of the group are bounded, counted and listed,
  * and root gets its reserve.
  */
-#include <sched.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
 #include "foreign.h"
 
 #define NOBODY_ID	65534

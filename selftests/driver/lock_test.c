@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=any,debug seconds=1 */
 /* Lock memory, and words of memory as sources of events. */
-#include <limits.h>
-#include <poll.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
 #include "rig.h"
 
 static struct fpga f;

@@ -4,18 +4,9 @@
  * Channels that belong to no function, and words that a program writes: a consumer treats a
  * program like a board.
  */
-#include <limits.h>
 #include <grp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
 #include "rig.h"
 #include "trace.h"
 

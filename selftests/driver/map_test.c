@@ -4,9 +4,6 @@
 /* test: tier=nightly needs=passthrough,amd,virtio iommu=on seconds=15 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=15 */
 /* Maps: segments, table, programming the function, refusals. */
-#include <limits.h>
-#include <poll.h>
-
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 

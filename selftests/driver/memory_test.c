@@ -3,13 +3,8 @@
 /* test: tier=nightly needs=numa iommu=off seconds=30 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=30 */
 /* /dev/rashpa/memory and buffer nodes: ALLOC, OPEN, REMOVE, QUERY, INFO, DMABUF. */
-#include <limits.h>
 #include <linux/dma-buf.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 
 #include "common.h"

@@ -3,9 +3,6 @@
 /* test: tier=nightly needs=numa iommu=off seconds=15 */
 /* CPU mappings of buffers. */
 #include <linux/io_uring.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>

@@ -2,11 +2,7 @@
 /* test: tier=check kernel=any,debug seconds=7 */
 /* Named buffers: leases, owner, group and mode. */
 #include <grp.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 
 #include "common.h"
 

@@ -6,8 +6,6 @@
  * never catches an honest board, and always one that misbehaves. FLUSH helps where it must. Late
  * writes wait until the test releases them, so nothing here depends on time.
  */
-#include <poll.h>
-
 #include "rig.h"
 
 #define PLACE		(4 * MIB)	/* offset in the peer's memory, after its dataset */

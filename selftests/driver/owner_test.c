@@ -6,7 +6,6 @@
  */
 #include <grp.h>
 
-#include "common.h"
 #include "rig.h"
 
 #define ENTRIES		64u	/* per engine */
@@ -123,8 +122,7 @@ static void begin(struct stream *s, bool as_root)
 {
 	*s = (struct stream) { .r = { .fpga = &f, .map = -1, .buffer = -1, .channel = -1 } };
 	s->r.window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BOUNDS, 0);
-	if (!CHECK(s->r.window >= 0, "%s", reason))
-		return;
+	REQUIRE(s->r.window >= 0, "%s", reason);
 	s->r.regs = mmap(NULL, RFPGA_BOUNDS, PROT_READ | PROT_WRITE, MAP_SHARED, s->r.window, 0);
 	victim_begin(&s->v, as_root);
 	rig_configure(&s->r, 0, RFPGA_MODE_FREERUN, 0, 1, 0);

@@ -5,7 +5,6 @@
  * through exec. Rights follow the file, not the process that opened it.
  */
 #include <dirent.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include "../../tools/lib/rashpa-fpga.h"

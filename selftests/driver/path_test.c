@@ -3,13 +3,7 @@
 /* test: needs=switch iommu=on seconds=15 */
 /* test: tier=nightly needs=passthrough,amd iommu=on seconds=12 */
 /* Maps of other functions' memory, maps that end and come back, maps that are kept. */
-#include <limits.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 
 #include "rig.h"
 #include "trace.h"

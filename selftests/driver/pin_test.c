@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check kernel=each,debug iommu=both seconds=2 */
 /* Memory of a process, pinned, as a dma-buf. */
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 

@@ -11,7 +11,6 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
@@ -681,8 +680,7 @@ static void check_mode(const char *name)
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", name);
-	if (!CHECK(!stat(path, &st), "%s: %s", path, strerror(errno)))
-		return;
+	REQUIRE(!stat(path, &st), "%s: %s", path, strerror(errno));
 	CHECK(S_ISCHR(st.st_mode) && (st.st_mode & 07777) == 0660, "%s has mode %o", path,
 	      st.st_mode & 07777);
 	CHECK(!st.st_uid, "%s belongs to %u", path, st.st_uid);

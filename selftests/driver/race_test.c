@@ -6,8 +6,6 @@
  * Races that cannot be missed: calls stall while they read or write user memory, and the test
  * takes their objects away meanwhile.
  */
-#include <poll.h>
-
 #include "stall.h"
 
 static struct stall stalls[STALLS_MAX];

@@ -3,7 +3,6 @@
  * If an address does not fit, PROGRAM's reason for boards that fetch addresses does not show it.
  * test: tier=check iommu=both needs=fetch seconds=1
  */
-#include "common.h"
 #include "rig.h"
 
 static struct fpga f;

@@ -3,19 +3,8 @@
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=5 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=3 */
 /* The queue as memory, eventfds that wait, level semantics, slow listeners, map events. */
-#include <limits.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
 #include "rig.h"
 #include "trace.h"
 
@@ -302,8 +291,7 @@ static void hear(struct queue *q, struct heard *h)
 	struct rashpa_event e;
 
 	while (next(q, &e)) {
-		if (!CHECK(e.source && e.source <= SOURCES, "source %u", e.source))
-			return;
+		REQUIRE(e.source && e.source <= SOURCES, "source %u", e.source);
 		CHECK(!h->events[e.source] || e.sequence == h->sequence[e.source] + 1,
 		      "source %u: sequence %llu after %llu", e.source, e.sequence,
 		      h->sequence[e.source]);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=1 */
 /* Roles at a named buffer: one producer, one consumer, and their readers. */
-#include <signal.h>
-
 #include "common.h"
 
 #define NAME	"st-role"

@@ -4,9 +4,6 @@
  * are right. The module rashpa_sleep puts one function to sleep as the PCI core would.
  * test: tier=all kernel=each iommu=both seconds=3
  */
-#include <poll.h>
-
-#include "common.h"
 #include "foreign.h"
 #include "rig.h"
 

@@ -8,11 +8,6 @@
  * eight threads with random calls, processes that are killed. The winner is random, but
  * afterwards nothing may be left, and every call must work.
  */
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-
 #include "calls.h"
 
 #define CLOSE_MS	tap_times(15, 40)	/* for each call */
@@ -63,8 +58,7 @@ static void against_close(const struct op *op)
 
 	do {
 		fd = calls_node(op->node);
-		if (!CHECK(fd >= 0, "%s: %s", op_name(op), strerror(-fd)))
-			return;
+		REQUIRE(fd >= 0, "%s: %s", op_name(op), strerror(-fd));
 		op_prepare(op, &arg);
 		atomic_store(&to_close, fd);
 		err = ioctl(fd, op->cmd, &arg) ? errno : 0;
@@ -73,9 +67,8 @@ static void against_close(const struct op *op)
 		/* objects of a map or a channel have gone with it */
 		if (!err && op->node <= FPGA)
 			op_undo(op, &arg);
-		if (!CHECK(!err || err == EBADF || (op->idle && err == EBUSY),
-			   "%s: %s", op_name(op), strerror(err)))
-			return;
+		REQUIRE(!err || err == EBADF || (op->idle && err == EBUSY),
+			"%s: %s", op_name(op), strerror(err));
 	} while (++rounds < 2 || now_ns() < end);
 }
 

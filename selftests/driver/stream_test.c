@@ -2,10 +2,6 @@
 /* test: tier=check kernel=any,debug iommu=both seconds=6 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=3 */
 /* DMA: the function writes into buffers, and stops before they go. */
-#include <poll.h>
-#include <signal.h>
-
-#include "common.h"
 #include "rig.h"
 
 static struct fpga f;

@@ -3,7 +3,6 @@
  * Limits of the processor time of others that a member of the group can take.
  * test: tier=check iommu=any seconds=5
  */
-#include <poll.h>
 #include <sys/eventfd.h>
 
 #include "common.h"

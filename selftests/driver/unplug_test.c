@@ -5,8 +5,6 @@
  * board loses its power. Another board is plugged into the next slot, and streams.
  */
 #include <glob.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 
 #include "holder.h"

@@ -6,7 +6,6 @@
  */
 #include <linux/pci_regs.h>
 #include <linux/vfio.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 
 #include "rig.h"

@@ -7,8 +7,6 @@
 #include <dirent.h>
 #include <getopt.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
 

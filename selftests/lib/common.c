@@ -3,8 +3,6 @@
 #include <dirent.h>
 #include <grp.h>
 #include <linux/udmabuf.h>
-#include <poll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Modules that only tests load. */
-#include <sched.h>
 #include <sys/syscall.h>
 
 #include "foreign.h"

@@ -3,9 +3,6 @@
 #ifndef FOREIGN_H
 #define FOREIGN_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "../modules/rashpa_liar.h"
 #include "rig.h"
 

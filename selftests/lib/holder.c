@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <poll.h>
-#include <signal.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
 #include "holder.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Calls that stall half-way. */
 #include <linux/userfaultfd.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <time.h>
 

@@ -6,8 +6,6 @@
 #ifndef STALL_H
 #define STALL_H
 
-#include <pthread.h>
-
 #include "calls.h"
 
 #define STALLS_MAX	64
