@@ -91,12 +91,14 @@ static void nobody_writes(void *p)
 			break;
 }
 
-/* A whole stream with events, in new memory. */
-static void streams_again(void)
+/* A whole stream with events, in new memory; @old, if any, ends before. */
+static void streams_again(struct rig *old)
 {
 	struct rashpa_event e;
 	struct rig r;
 
+	if (old)
+		rig_down(old);
 	state_is(RASHPA_STATE_READY);
 	/* the dataset on board may be lost by now */
 	rig_load(&f);
@@ -158,8 +160,7 @@ TEST(dead, "all ones: not taken for idle, and not for reset")
 	nobody_writes(r.memory);
 	tell("dead off");
 	ANSWERED(fpga_reset(&f), 0, NULL);
-	rig_down(&r);
-	streams_again();
+	streams_again(&r);
 }
 
 /* A step that checks the whole register, and waits for a value other than all ones. */
@@ -186,7 +187,7 @@ TEST(dead_whole, "all ones: not taken for a whole register that is idle")
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	close(channel);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-	streams_again();
+	streams_again(NULL);
 }
 
 /* Only the last map is closed, and the memory is free at once. */
@@ -203,8 +204,7 @@ TEST(dead_close, "all ones: the memory of a map that is closed is safe")
 	/* it went on until it was refused: only that has stopped it */
 	refused(&r, RFPGA_FAULT_MASTER);
 	ANSWERED(fpga_reset(&f), 0, NULL);
-	rig_down(&r);
-	streams_again();
+	streams_again(&r);
 }
 
 static void write_sysfs(const char *name)
@@ -245,7 +245,7 @@ TEST(link, "link lost: answers at once, removal and scan bring it back")
 	write_sysfs("rescan");
 	if (!fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0))
 		tap_bail("it does not come back: %s", reason);
-	streams_again();
+	streams_again(NULL);
 }
 
 TEST(link_idle, "link lost while idle: the first calls notice it")
@@ -263,7 +263,7 @@ TEST(link_idle, "link lost while idle: the first calls notice it")
 	fpga_close(&f);
 	CHECK(!fpga_unbind(&f), "unbind");
 	fpga_again(&f);
-	streams_again();
+	streams_again(NULL);
 }
 
 /* ------------------------------------------- left running by others --- */
@@ -315,7 +315,7 @@ TEST(left_running, "left running by others: stopped, and its table cleared, befo
 	tell("flr on");
 	scan_again();
 	fpga_again(&f);
-	streams_again();
+	streams_again(NULL);
 }
 
 TEST(left_deaf, "left running by others, and does not stop: stuck, and no map")
@@ -333,7 +333,7 @@ TEST(left_deaf, "left running by others, and does not stop: stuck, and no map")
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	state_is(RASHPA_STATE_READY);
 	close(buffer);
-	streams_again();
+	streams_again(NULL);
 }
 
 /* ---------------------------------------------------- it does not stop --- */
@@ -350,8 +350,7 @@ TEST(stuck_close, "never idle: the memory of a map that is closed is safe")
 	/* its entry is cleared as well: a slow board may read it only now */
 	refused_for(&r, RFPGA_FAULT_MASTER, RFPGA_FAULT_ENTRY);
 	ANSWERED(fpga_reset(&f), 0, NULL);
-	rig_down(&r);
-	streams_again();
+	streams_again(&r);
 }
 
 TEST(stuck_unbind, "never idle: unbind, and bind again")
@@ -365,7 +364,7 @@ TEST(stuck_unbind, "never idle: unbind, and bind again")
 	rig_down(&r);
 	fpga_close(&f);
 	fpga_again(&f);
-	streams_again();
+	streams_again(NULL);
 }
 
 /* ------------------------------------------------- it writes elsewhere --- */
@@ -396,7 +395,7 @@ TEST(wild, "addresses outside its maps are refused")
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 		tell("wild off");
 		rig_down(&r);
-		streams_again();	/* needs no reset */
+		streams_again(NULL);	/* needs no reset */
 	}
 	munmap(victim, IMAGES * IMAGE);
 	close(fd);
@@ -427,8 +426,7 @@ TEST(drop, "a write is refused without an error to the board")
 	nobody_writes(r.memory);
 	tell("honest");
 	ANSWERED(fpga_quiesce(&f), 0, NULL);
-	rig_down(&r);
-	streams_again();
+	streams_again(&r);
 }
 
 /* The board says that it is idle, and sends its last image after the end of the map. */
@@ -447,8 +445,7 @@ TEST(linger, "an image that arrives after \"idle\" reaches no memory")
 	CHECK(all_zero(r.memory, IMAGES * IMAGE), "memory that was given back was hit");
 	tell("honest");
 	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	rig_down(&r);
-	streams_again();
+	streams_again(&r);
 }
 
 /* ------------------------------------------------ it never stops talking --- */
@@ -542,7 +539,7 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	tell("flood max 5");
 	close(flooded);
 	tell("flood off");
-	streams_again();
+	streams_again(NULL);
 }
 
 /* ---------------------------------------------- the consumer is late --- */
@@ -651,7 +648,7 @@ TEST(reset_running, "a reset in mid-stream, by RESET and by sysfs")
 		rig_is_idle(r.regs, 0);
 		rig_down(&r);
 	}
-	streams_again();
+	streams_again(NULL);
 }
 
 /* setpci switches bus mastering off */
@@ -667,8 +664,7 @@ TEST(master, "bus mastering is switched off by another program")
 	/* a reset switches bus mastering on again if there are maps */
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	map_streams(&r);
-	rig_down(&r);
-	streams_again();
+	streams_again(&r);
 }
 
 /* setpci switches the BARs off, and on again */
@@ -690,8 +686,7 @@ TEST(decoding, "the BARs are switched off by another program")
 	/* a reset does not switch them on; after it the registers show nothing */
 	set_command(0, PCI_COMMAND_MEMORY);
 	ANSWERED(fpga_reset(&f), 0, NULL);
-	rig_down(&r);
-	streams_again();
+	streams_again(&r);
 }
 
 /*
@@ -719,7 +714,7 @@ TEST(uncleared, "entries that cannot be cleared cut the function off")
 	state_is(RASHPA_STATE_READY);
 	close(fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-	streams_again();
+	streams_again(NULL);
 }
 
 /*
@@ -736,8 +731,7 @@ TEST(link_reset, "the link is reset by another program")
 	CHECK(reg32(r.regs, RFPGA_ID) != RFPGA_ID_VALUE, "it has its BARs");
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	CHECK(reg32(r.regs, RFPGA_ID) == RFPGA_ID_VALUE, "its BARs are lost");
-	rig_down(&r);
-	streams_again();
+	streams_again(&r);
 }
 
 void setup(void)

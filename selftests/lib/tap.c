@@ -67,9 +67,12 @@ unsigned int tap_slow(void)
 	return slow > 1 ? slow : 1;
 }
 
-unsigned int tap_times(unsigned int check, unsigned int all)
+unsigned int tap_times(unsigned int few, unsigned int many)
 {
-	return strcmp(getenv("RASHPA_TIER") ?: "", "check") ? all : check;
+	const char *tier = getenv("RASHPA_TIER") ?: "", *kernel = getenv("RASHPA_KERNEL") ?: "";
+
+	return !strcmp(tier, "check") || (!strcmp(tier, "all") && strcmp(kernel, "newest")) ?
+	       few : many;
 }
 
 unsigned int tap_seed(void)

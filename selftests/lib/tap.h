@@ -108,8 +108,11 @@ int tap_main(int argc, char **argv);
 
 /* Factor for time limits (RASHPA_SLOW, 1 by default). */
 unsigned int tap_slow(void);
-/* Number of repetitions: @check where RASHPA_TIER is check, else @all. */
-unsigned int tap_times(unsigned int check, unsigned int all);
+/*
+ * Number of repetitions: @few where RASHPA_TIER is check, or is all and the kernel is not the newest;
+ * else @many.
+ */
+unsigned int tap_times(unsigned int few, unsigned int many);
 /* Seed of random numbers: RASHPA_SEED, or a fixed default. It is printed. */
 unsigned int tap_seed(void);
 void tap_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -6,8 +6,8 @@
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "kill: kill" "no software FPGA in this guest"; finish; }
-rounds=2
-[[ ${RASHPA_TIER-} != check ]] || rounds=1
+rounds=1
+[[ ${RASHPA_TIER-} != nightly ]] || rounds=2
 rashpactl buffer create ring1 64M >/dev/null
 ok $? "buffer: buffer"
 
@@ -31,6 +31,11 @@ stream_and_receive() { # more arguments of remu
 }
 bytes_pass() { (($(status .bytes) > $1)); }
 maps_gone() { [[ $(rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").maps") == 0 ]]; }
+kill_remu() { # until its maps have gone
+	kill -9 "$remu"
+	wait "$remu" 2>/dev/null
+	wait_for 30 maps_gone
+}
 
 faults=$(status .faults)
 for ((i = 0; i < rounds; i++)); do
@@ -38,9 +43,7 @@ for ((i = 0; i < rounds; i++)); do
 	stream_on --free-run
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	ok $? "round/data-flows/$i: round $i: data flows"
-	kill -9 "$remu"
-	wait "$remu" 2>/dev/null
-	wait_for 30 maps_gone
+	kill_remu
 	ok $? "round/map-killed-producer/$i: round $i: the map of a killed producer goes"
 	is "round/fpga-idle/$i: round $i: the FPGA is idle" "$(status .busy)" false
 	before=$(status .bytes)
@@ -70,9 +73,7 @@ done
 # The memory itself: its content at the death of the producer stays.
 stream_on --free-run
 wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
-kill -9 "$remu"
-wait "$remu" 2>/dev/null
-wait_for 30 maps_gone
+kill_remu
 python3 - >"$work/sum1" <<'P'
 import hashlib, mmap, os
 fd = os.open("/dev/rashpa/buffer/ring1", os.O_RDONLY)
@@ -96,9 +97,7 @@ wait_for 30 bytes_pass $(($(status .bytes) + 3000000))
 kill -9 "$romulu"
 wait "$romulu" 2>/dev/null
 wait_for 30 all_wait
-kill -9 "$remu"
-wait "$remu" 2>/dev/null
-wait_for 30 maps_gone
+kill_remu
 is "killed/fpga-idle: both killed: the FPGA is idle" "$(status .busy)" false
 is "killed/top-knows: both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 
@@ -128,9 +127,7 @@ receive
 waits() { [[ $(rashpactl --json buffer info ring1 | jq -c .) == *"$romulu"* ]]; }
 wait_for 30 waits
 ok $? "again/receiver: the receiver is there"
-kill -9 "$remu"
-wait "$remu" 2>/dev/null
-wait_for 30 maps_gone
+kill_remu
 stream_on --images 300
 wait "$remu"
 wait "$romulu"
@@ -142,9 +139,7 @@ for number in 1000000 0; do
 	stream_and_receive --images "$number"
 	wait_for 30 bytes_pass $(($(status .bytes) + 3000000))
 	kill -STOP "$romulu"
-	kill -9 "$remu"
-	wait "$remu" 2>/dev/null
-	wait_for 30 maps_gone
+	kill_remu
 	stream_on --free-run --bunch 3 --images 300
 	wait "$remu"
 	ok $? "asleep/another-stream/$number: asleep, of $number: another stream was here"
@@ -240,9 +235,7 @@ if selftests/lab/host fpga 0 stuck on >/dev/null; then
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	faults=$(status .faults)
 	refused() { (($(status .faults) > faults)); }
-	kill -9 "$remu"
-	wait "$remu" 2>/dev/null
-	wait_for 30 maps_gone
+	kill_remu
 	ok $? "board-not-stop: a board that does not stop: the map goes all the same"
 	is "board-not-stop-fpga: a board that does not stop: fpga$fpga is stuck" "$(state)" stuck
 	is "board-not-stop-bus: a board that does not stop: its bus mastering is off" \

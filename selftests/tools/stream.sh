@@ -9,8 +9,8 @@
 
 have_fpga || { skip "stream: stream" "no software FPGA in this guest"; finish; }
 expected=$([[ $RASHPA_IOMMU == on ]] && echo iova || echo host)
-images=2000
-[[ ${RASHPA_TIER-} != check ]] || images=800
+images=800
+[[ ${RASHPA_TIER-} != nightly ]] || images=2000
 
 selftests/demo/demo-guest.sh "$work/demo.json" $images >"$work/out" 2>&1
 ok $? "romulu-remu-succeed: romulu and remu succeed"

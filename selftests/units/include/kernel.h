@@ -48,7 +48,6 @@ typedef struct { int unused; } wait_queue_head_t;
 #define U32_MAX			UINT32_MAX
 #define U64_MAX			((u64)~0ULL)
 
-#define EXPORT_SYMBOL(x)
 #define IS_ENABLED(option)	unit_##option
 
 /* --------------------------------------------------------- arithmetic ---- */
@@ -123,9 +122,6 @@ typedef struct { int unused; } wait_queue_head_t;
 void unit_barrier(void);
 
 static inline int atomic_read(const atomic_t *v) { return *v; }
-#define atomic_long_read(v)		(*(v))
-#define atomic_long_fetch_add(n, v)	__sync_fetch_and_add(v, (long)(n))
-#define atomic_long_add(n, v)		((void)__sync_add_and_fetch(v, (long)(n)))
 
 #define MAX_ERRNO		4095
 static inline void *ERR_PTR(long err) { return (void *)err; }
@@ -182,7 +178,6 @@ static inline unsigned long unit_next(const unsigned long *map, unsigned long n,
 }
 
 #define find_next_bit(map, n, i)	unit_next(map, n, i, true)
-#define find_next_zero_bit(map, n, i)	unit_next(map, n, i, false)
 
 /* --------------------------------------------------------------- lists ---- */
 
@@ -232,14 +227,11 @@ static inline void list_move_tail(struct list_head *e, struct list_head *before)
 }
 
 static inline bool list_empty(const struct list_head *l) { return l->next == l; }
-#define list_is_first(e, l)	((e)->prev == (l))
 #define list_is_last(e, l)	((e)->next == (l))
 #define list_entry		container_of
-#define list_first_entry(l, t, m)	list_entry((l)->next, t, m)
 #define list_first_entry_or_null(l, t, m) \
 	(list_empty(l) ? NULL : list_entry((l)->next, t, m))
 #define list_next_entry(p, m)	list_entry((p)->m.next, typeof(*(p)), m)
-#define list_for_each(at, l)	for ((at) = (l)->next; (at) != (l); (at) = (at)->next)
 #define list_for_each_entry(p, l, m)						\
 	for ((p) = list_entry((l)->next, typeof(*(p)), m); &(p)->m != (l);	\
 	     (p) = list_next_entry(p, m))
@@ -265,7 +257,6 @@ static inline void unit_lock(struct mutex *m, bool from, bool to)
 }
 
 #define DEFINE_MUTEX(name)	struct mutex name
-#define DEFINE_SPINLOCK(name)	spinlock_t name
 #define mutex_init(m)		((m)->held = false)
 #define mutex_destroy(m)	unit_lock(m, false, false)
 #define mutex_lock(m)		unit_lock(m, false, true)
