@@ -608,13 +608,6 @@ TEST(closed_while_moving, "a map of moving memory is closed, and its function un
 	close(fd);
 }
 
-static bool is_master(void)
-{
-	struct rashpa_device_info info;
-
-	return !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_MASTER;
-}
-
 /* Without a quiesce sequence the driver disables bus mastering, and enables it at RESTORE. */
 TEST(moves_unstoppable, "a function that cannot be stopped goes on only after RESTORE")
 {
@@ -625,7 +618,7 @@ TEST(moves_unstoppable, "a function that cannot be stopped goes on only after RE
 
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
 	made(fd, 0, &map);
-	CHECK(is_master(), "bus mastering is off");
+	CHECK(fpga_is_master(&f), "bus mastering is off");
 	/* addresses that were never seen need no stop */
 	munmap(mmap(NULL, map.out_table_size, PROT_READ, MAP_SHARED, map.out_fd, 0),
 	       map.out_table_size);
@@ -634,10 +627,10 @@ TEST(moves_unstoppable, "a function that cannot be stopped goes on only after RE
 	if (have_f2)
 		others_come_back(&f2);
 	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it came back without a call");
-	CHECK(!is_master(), "bus mastering is on");
+	CHECK(!fpga_is_master(&f), "bus mastering is on");
 	ANSWERED(map_restore(map.out_fd), 0, NULL);
 	becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
-	CHECK(is_master(), "bus mastering is off");
+	CHECK(fpga_is_master(&f), "bus mastering is off");
 	close(map.out_fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 	liar_close(fd);

@@ -7,7 +7,6 @@
  */
 #include <infiniband/verbs.h>
 #include <linux/io_uring.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
@@ -47,23 +46,15 @@ static bool starts_zero(const char *p)
 	return true;
 }
 
-static long faults(void)
-{
-	struct rusage r;
-
-	getrusage(RUSAGE_SELF, &r);
-	return r.ru_minflt + r.ru_majflt;
-}
-
 /* One for each huge entry. Makes every page dirty, too. */
 static void check_few_faults(volatile char *p)
 {
-	long before = faults();
+	long before = page_faults();
 	u64 at;
 
 	for (at = 0; at < LEN; at += PAGE)
 		p[at] = 0x5a;
-	before = faults() - before;
+	before = page_faults() - before;
 	/* a few of the C library and the stack */
 	CHECK(before < (long)(LEN / (2 * MIB)) + 8, "%ld page faults after mmap", before);
 }

@@ -3,7 +3,6 @@
 /* test: tier=nightly needs=numa iommu=off seconds=15 */
 /* CPU mappings of buffers. */
 #include <linux/io_uring.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -242,14 +241,6 @@ TEST(write_only, "a write-only file maps nothing")
 	ANSWERED(buffer_remove("st-wo"), 0, NULL);
 }
 
-static long faults(void)
-{
-	struct rusage r;
-
-	getrusage(RUSAGE_SELF, &r);
-	return r.ru_minflt + r.ru_majflt;
-}
-
 TEST_BOTH(few_faults, "there is one page fault for 2 MiB")
 {
 	int fd = buffer_alloc(64 * MIB, NULL);
@@ -258,10 +249,10 @@ TEST_BOTH(few_faults, "there is one page fault for 2 MiB")
 	long before;
 
 	REQUIRE(p, "no mapping");
-	before = faults();
+	before = page_faults();
 	for (i = 0; i < 64 * MIB; i += PAGE)
 		p[i] = 1;
-	CHECK(faults() - before < 33 + 8, "%ld page faults for 64 MiB", faults() - before);
+	CHECK(page_faults() - before < 33 + 8, "%ld page faults for 64 MiB", page_faults() - before);
 	munmap((void *)p, 64 * MIB);
 	close(fd);
 }

@@ -458,13 +458,6 @@ TEST(touch_alone, "a thread that waits for a register holds up no other one")
 	munmap(p, RFPGA_BAR_REGS_SIZE);
 }
 
-static bool is_master(void)
-{
-	struct rashpa_device_info info;
-
-	return !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_MASTER;
-}
-
 /* Without a quiesce sequence QUIESCE disables bus mastering, and RESTORE must not enable it. */
 TEST(restore_quiesced, "RESTORE of a valid map does not undo QUIESCE")
 {
@@ -473,11 +466,11 @@ TEST(restore_quiesced, "RESTORE of a valid map does not undo QUIESCE")
 
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
 	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
-	CHECK(m >= 0 && is_master(), "bus mastering is off");
+	CHECK(m >= 0 && fpga_is_master(&f), "bus mastering is off");
 	ANSWERED(fpga_quiesce(&f), 0, NULL);
-	CHECK(!is_master(), "bus mastering is on");
+	CHECK(!fpga_is_master(&f), "bus mastering is on");
 	ANSWERED(map_restore(m), 0, NULL);
-	CHECK(!is_master(), "RESTORE of a valid map has turned bus mastering on");
+	CHECK(!fpga_is_master(&f), "RESTORE of a valid map has turned bus mastering on");
 	close(m);
 	close(fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);

@@ -194,6 +194,21 @@ TEST(invalid_entry, "an entry that is not valid is a fault, and nothing is writt
 	rig_down(&r);
 }
 
+/* A stream by an entry that no map has written: it ends with this fault. */
+static void faults(const struct rig *r, u64 address, u64 length, uint32_t cause)
+{
+	set64(r->regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, address);
+	set64(r->regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, length);
+	set64(r->regs, RFPGA_TABLE + RFPGA_ENTRY_SUM, 0);
+	set32(r->regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
+	rig_configure(r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
+	rig_start(r, 0);
+	while (!(reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS) & (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
+		;
+	CHECK(reg32(r->regs, RFPGA_FAULT_CAUSE) == cause, "cause %u",
+	      reg32(r->regs, RFPGA_FAULT_CAUSE));
+}
+
 /* An address that was valid before its map went. */
 TEST(stale_address, "an address whose map is gone is refused")
 {
@@ -208,16 +223,7 @@ TEST(stale_address, "an address whose map is gone is refused")
 	munmap((void *)t, PAGE);
 	rig_end_map(&r);
 	/* as firmware with a defect would use it */
-	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, address);
-	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGES * IMAGE);
-	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_SUM, 0);
-	set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
-	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
-	rig_start(&r, 0);
-	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
-		;
-	CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_BUS, "cause %u",
-	      reg32(r.regs, RFPGA_FAULT_CAUSE));
+	faults(&r, address, IMAGES * IMAGE, RFPGA_FAULT_BUS);
 	CHECK(all_zero(r.memory, IMAGES * IMAGE), "it was written all the same");
 	set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, 0);
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, 0);
@@ -237,16 +243,7 @@ TEST(master_off, "a function that was just bound can do no DMA")
 	fpga_info(&f, &info);
 	CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
 	r.regs = fpga_regs(&f);
-	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, 0x1000000);
-	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGE);
-	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_SUM, 0);
-	set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
-	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
-	rig_start(&r, 0);
-	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
-		;
-	CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_MASTER, "cause %u",
-	      reg32(r.regs, RFPGA_FAULT_CAUSE));
+	faults(&r, 0x1000000, IMAGE, RFPGA_FAULT_MASTER);
 	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
 	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	munmap(r.regs, RFPGA_BAR_REGS_SIZE);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <grp.h>
 #include <linux/udmabuf.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -130,6 +131,14 @@ u64 bytes_allocated(void)
 	if (ioctl(memory, RASHPA_IOC_LIMIT, &limit))
 		tap_bail("LIMIT: %s", strerror(errno));
 	return limit.out_used;
+}
+
+long page_faults(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_SELF, &r);
+	return r.ru_minflt + r.ru_majflt;
 }
 
 u64 ram_bytes(void)
@@ -628,6 +637,13 @@ int fpga_info(const struct fpga *f, struct rashpa_device_info *info)
 	memset(info, 0, sizeof(*info));
 	info->head.size = sizeof(*info);
 	return call(f->fd, RASHPA_IOC_DEVICE_INFO, info);
+}
+
+bool fpga_is_master(const struct fpga *f)
+{
+	struct rashpa_device_info info;
+
+	return !fpga_info(f, &info) && info.out_flags & RASHPA_DEVICE_MASTER;
 }
 
 const struct rashpa_profile_step fpga_stop[2] = {

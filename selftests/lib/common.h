@@ -77,6 +77,7 @@ void param_set(const char *name, unsigned int value);
 unsigned int fds_open(void);
 u64 bytes_allocated(void);
 u64 ram_bytes(void);
+long page_faults(void);
 
 /* Set the policy for host bridges: newer kernels do not know that the one of QEMU routes. */
 void p2p_bridge(const char *policy);
@@ -149,6 +150,7 @@ void fpga_close(struct fpga *f);
 int fpga_bind(const struct fpga *f);
 int fpga_unbind(const struct fpga *f);
 int fpga_info(const struct fpga *f, struct rashpa_device_info *info);
+bool fpga_is_master(const struct fpga *f);
 /* Quiesce by the STOP and BUSY bits; windows as given. Returns 0 or -errno. */
 int fpga_profile(const struct fpga *f, uint32_t flags,
 		 const struct rashpa_profile_window *windows, uint32_t n);
