@@ -48,7 +48,7 @@ debug) says+=(
 	[read-after-free]="BUG: KFENCE: use-after-free read in defect_read_after_free"
 	[page-after-free]="pagealloc: memory corruption"
 	[out-of-bounds]="Right Redzone overwritten|BUG: KFENCE: (out-of-bounds write|memory corruption) in defect_"
-	[double-free]="BUG kmalloc.*Object already free|BUG: KFENCE: invalid free in defect_"
+	[double-free]="BUG kmalloc.*(Object already free|are to be freed)|BUG: KFENCE: invalid free in defect_"
 ) ;;
 esac
 
@@ -117,7 +117,7 @@ ok $? "each: all defects were planted" || echo "# not: ${!says[*]}"
 if [[ $kernel != debug ]]; then
 	guest -- sh -ec "$load; echo double-free >$plant"
 	ends 100 "status: a defect ends the run with status 100"
-	grep -Eq "already free|invalid free" "$work/said"
+	grep -Eq "already free|are to be freed|invalid free" "$work/said"
 	ok $? "names: the lab prints the defect"
 fi
 
