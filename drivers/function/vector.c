@@ -86,8 +86,9 @@ u64 rashpa_vectors_sum(struct rashpa_device *dev)
 	for (i = 0; i < dev->n_vectors; i++) {
 		struct rashpa_origin *origin = &dev->vectors[i].origin;
 
-		guard(spinlock_irq)(&origin->lock);
+		spin_lock_irq(&origin->lock);
 		sum += origin->sequence;
+		spin_unlock_irq(&origin->lock);
 	}
 	return sum;
 }
