@@ -38,8 +38,34 @@ void rashpa_origin_mask(struct rashpa_origin *origin, bool mask)
 /* Never mask or unmask again, because the device goes. */
 void rashpa_origin_end(struct rashpa_origin *origin)
 {
-	guard(spinlock_irq)(&origin->lock);
+	spin_lock_irq(&origin->lock);
 	origin->mask = NULL;
+	spin_unlock_irq(&origin->lock);
+}
+
+/* The subscribers have changed. */
+static void rashpa_origin_choose(struct rashpa_origin *origin)
+{
+	struct rashpa_direct *direct = NULL;
+
+	lockdep_assert_held(&origin->lock);
+	if (origin->n_subscribers == 1)
+		direct = list_first_entry(&origin->subscribers, struct rashpa_subscriber,
+					  entry)->direct;
+	rcu_assign_pointer(origin->direct, direct);
+}
+
+/* The caller frees the former @direct after an RCU grace period. */
+void rashpa_origin_direct(struct rashpa_subscriber *subscriber, struct rashpa_direct *direct)
+{
+	struct rashpa_origin *origin = subscriber->origin;
+
+	if (!origin)
+		return;
+	spin_lock_irq(&origin->lock);
+	subscriber->direct = direct;
+	rashpa_origin_choose(origin);
+	spin_unlock_irq(&origin->lock);
 }
 
 /* One user leaves places to the others, and all users leave places to root. */
@@ -80,16 +106,18 @@ int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 {
 	int err;
 
-	guard(spinlock_irq)(&origin->lock);
+	spin_lock_irq(&origin->lock);
 	err = call ? rashpa_origin_check(call, origin, subscriber->user) : 0;
-	if (err)
-		return err;
-	origin->n_subscribers++;
-	origin->n_shared += !!subscriber->user;
-	subscriber->origin = origin;
-	list_add_tail(&subscriber->entry, &origin->subscribers);
-	rashpa_origin_mask(origin, false);
-	return 0;
+	if (!err) {
+		origin->n_subscribers++;
+		origin->n_shared += !!subscriber->user;
+		subscriber->origin = origin;
+		list_add_tail(&subscriber->entry, &origin->subscribers);
+		rashpa_origin_choose(origin);
+		rashpa_origin_mask(origin, false);
+	}
+	spin_unlock_irq(&origin->lock);
+	return err;
 }
 
 /* End a subscription, if any: no callback runs after this returns. */
@@ -99,13 +127,15 @@ void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 
 	if (!origin)
 		return;
-	guard(spinlock_irq)(&origin->lock);
+	spin_lock_irq(&origin->lock);
 	list_del(&subscriber->entry);
 	origin->n_subscribers--;
+	rashpa_origin_choose(origin);
 	origin->n_shared -= !!subscriber->user;
 	/* an origin without subscribers counts its events */
 	if (!origin->n_subscribers)
 		rashpa_origin_mask(origin, false);
+	spin_unlock_irq(&origin->lock);
 	subscriber->origin = NULL;
 }
 
@@ -116,14 +146,16 @@ void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 {
 	struct rashpa_subscriber *subscriber;
+	unsigned long flags;
 	bool wanted;
 	u64 time;
 
-	guard(spinlock_irqsave)(&origin->lock);
+	spin_lock_irqsave(&origin->lock, flags);
 	time = ktime_get_ns();
 	origin->sequence++;
 	wanted = !origin->n_subscribers;
 	list_for_each_entry(subscriber, &origin->subscribers, entry)
 		wanted |= subscriber->notify(subscriber, origin->sequence, time, value);
 	rashpa_origin_mask(origin, !wanted);
+	spin_unlock_irqrestore(&origin->lock, flags);
 }

@@ -6,8 +6,12 @@
 #define RASHPA_ORIGIN_H
 
 #include <linux/list.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/wait.h>
+
+#include "core/compat.h"
 
 /* subscribers without CAP_SYS_RESOURCE: at a vector, at another origin; one user: half of it */
 #define RASHPA_LISTENERS_VECTOR	64
@@ -17,10 +21,19 @@
 struct rashpa_call;
 struct rashpa_user;
 
+/* All that an event is to a subscriber which only has an eventfd signalled. */
+struct rashpa_direct {
+	struct eventfd_ctx *ctx;
+	const wait_queue_head_t *waiters;	/* of the eventfd */
+	u64 *events;			/* number of events */
+};
+
 /* Origin of events: a vector, a function, the maps of one, a memory. */
 struct rashpa_origin {
 	spinlock_t lock;		/* all fields but @hard; hard interrupt */
-	u64 sequence;			/* events so far */
+	u64 sequence;			/* events so far; of a vector: its interrupt writes it */
+	/* of the only subscriber of a vector, or NULL; read in hard interrupts, which are RCU readers */
+	struct rashpa_direct __rcu *direct;
 	struct list_head subscribers;
 	u32 n_subscribers;		/* bounded, because each takes time in the interrupt */
 	u32 n_shared;			/* subscribers without CAP_SYS_RESOURCE */
@@ -40,6 +53,7 @@ struct rashpa_subscriber {
 	struct rashpa_origin *origin;
 	/* charged user; NULL with CAP_SYS_RESOURCE; set before it joins, as @notify */
 	const struct rashpa_user *user;
+	struct rashpa_direct *direct;	/* replaces @notify while no one else subscribes; or NULL */
 	/*
 	 * Called for each event, with the lock of the origin held and interrupts off. Returns
 	 * whether the subscriber needs the next event.
@@ -51,8 +65,25 @@ void rashpa_origin_init(struct rashpa_origin *origin);
 int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 		       struct rashpa_subscriber *subscriber);
 void rashpa_origin_leave(struct rashpa_subscriber *subscriber);
+void rashpa_origin_direct(struct rashpa_subscriber *subscriber, struct rashpa_direct *direct);
 void rashpa_origin_mask(struct rashpa_origin *origin, bool mask);
 void rashpa_origin_end(struct rashpa_origin *origin);
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
+
+/*
+ * Deliver an event of a vector, in its interrupt, without a lock and without its time. Return: false
+ * if that takes rashpa_origin_fire(), as others subscribe, or more than one waits for the eventfd.
+ */
+static inline bool rashpa_origin_signal(struct rashpa_origin *origin)
+{
+	const struct rashpa_direct *d = rcu_dereference_sched(origin->direct);
+
+	if (!d || READ_ONCE(d->waiters->head.next) != READ_ONCE(d->waiters->head.prev))
+		return false;
+	origin->sequence++;
+	++*d->events;
+	eventfd_signal(d->ctx);
+	return true;
+}
 
 #endif /* RASHPA_ORIGIN_H */

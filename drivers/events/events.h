@@ -35,7 +35,7 @@ struct rashpa_channel;
 struct rashpa_notifier {
 	struct rashpa_channel *channel;
 	struct list_head entry;		/* in channel->due with due signals, else in ->notifiers */
-	struct eventfd_ctx *ctx;	/* eventfd; one reference */
+	struct rashpa_direct direct;	/* eventfd, with one reference */
 	u32 owed;			/* number of signals that are due */
 };
 

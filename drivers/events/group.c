@@ -83,6 +83,8 @@ static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 	u64 time;
 
 	WRITE_ONCE(ch->consumer->ack[g->listener->id - 1], g->position);
+	for (i = 0; i < g->n; i++)
+		rashpa_origin_direct(&g->member[i].listener->subscriber, NULL);
 	for (i = 0; i < g->n;) {
 		spin_lock_irq(&ch->lock);
 		time = ktime_get_ns();

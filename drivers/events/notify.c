@@ -3,6 +3,8 @@
  * rashpa: bind and free eventfds.
  */
 #include <linux/eventfd.h>
+#include <linux/file.h>
+#include <linux/poll.h>
 #include <linux/slab.h>
 
 #include "core/compat.h"
@@ -22,20 +24,54 @@ void rashpa_notifier_free(struct rashpa_notifier *n)
 	list_del(&n->entry);
 	spin_unlock_irq(&ch->lock);
 	spin_unlock_bh(&ch->wake_lock);
+	/* an interrupt may be signalling it */
+	if (n->direct.events)
+		synchronize_rcu_expedited();
 	/* a waiter gets due signals before the eventfd goes */
 	if (n->owed)
-		eventfd_signal(n->ctx);
-	eventfd_ctx_put(n->ctx);
+		eventfd_signal(n->direct.ctx);
+	eventfd_ctx_put(n->direct.ctx);
 	kfree(n);
+}
+
+/* poll() of an eventfd reports its waiters. */
+struct rashpa_eventfd_poll {
+	poll_table table;
+	wait_queue_head_t *waiters;
+};
+
+static void rashpa_notifier_waiters(struct file *file, wait_queue_head_t *waiters,
+				    poll_table *table)
+{
+	container_of(table, struct rashpa_eventfd_poll, table)->waiters = waiters;
+}
+
+static struct eventfd_ctx *rashpa_notifier_find(int fd, const wait_queue_head_t **waiters)
+{
+	struct rashpa_eventfd_poll poll = {};
+	struct file *file = fget(fd);
+	struct eventfd_ctx *ctx;
+
+	if (!file)
+		return ERR_PTR(-EBADF);
+	ctx = eventfd_ctx_fileget(file);
+	if (!IS_ERR(ctx)) {
+		init_poll_funcptr(&poll.table, rashpa_notifier_waiters);
+		vfs_poll(file, &poll.table);
+		*waiters = poll.waiters;
+	}
+	fput(file);
+	return ctx;
 }
 
 static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
 						   const struct rashpa_eventfd_bind *bind)
 {
+	const wait_queue_head_t *waiters;
 	struct rashpa_notifier *n;
 	struct eventfd_ctx *ctx;
 
-	ctx = eventfd_ctx_fdget(bind->fd);
+	ctx = rashpa_notifier_find(bind->fd, &waiters);
 	if (IS_ERR(ctx)) {
 		rashpa_fail(call, PTR_ERR(ctx), "fd %d is not an eventfd", bind->fd);
 		return ERR_CAST(ctx);
@@ -47,8 +83,26 @@ static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
 	}
 	n->channel = call->obj;
 	INIT_LIST_HEAD(&n->entry);
-	n->ctx = ctx;
+	n->direct.ctx = ctx;
+	n->direct.waiters = waiters;
 	return n;
+}
+
+/*
+ * May interrupts do nothing else for the source than signal its eventfd? They have no sleeping locks
+ * with a preemptible kernel for real time.
+ */
+static void rashpa_listener_direct(struct rashpa_listener *l)
+{
+	struct rashpa_notifier *n = l->notifier;
+	struct rashpa_direct *direct = NULL;
+
+	if (n && l->kind == RASHPA_SOURCE_VECTOR && l->quiet && !l->one_shot && !l->membership &&
+	    !IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		direct = &n->direct;
+		direct->events = &l->events;
+	}
+	rashpa_origin_direct(&l->subscriber, direct);
 }
 
 int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
@@ -57,7 +111,7 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 	struct rashpa_eventfd_bind *bind = arg;
 	struct rashpa_notifier **place = &ch->notifier;
 	struct rashpa_notifier *n = NULL;
-	struct rashpa_listener *l;
+	struct rashpa_listener *l = NULL;
 	int err;
 
 	if (bind->fd != -1) {
@@ -81,6 +135,8 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 		swap(*place, n);
 	}
 	spin_unlock_irq(&ch->lock);
+	if (l && !err)
+		rashpa_listener_direct(l);
 	mutex_unlock(&ch->sources_lock);
 	rashpa_notifier_free(n);
 	return err;

@@ -228,7 +228,7 @@ static bool rashpa_channel_wake_one(struct rashpa_channel *ch)
 			wake_up_interruptible_poll(&ch->wait, EPOLLIN | EPOLLRDNORM);
 	}
 	if (n)
-		eventfd_signal(n->ctx);
+		eventfd_signal(n->direct.ctx);
 	spin_unlock_bh(&ch->wake_lock);
 	return more;
 }

@@ -463,9 +463,10 @@ static void rashpa_source_report(const struct rashpa_channel *ch, const struct r
 	info->out_kind = l->kind;
 	info->out_index = l->index;
 	info->out_device = l->dev ? l->dev->id : rashpa_channel_fpga(ch);
-	info->out_events = l->events;
+	info->out_events = READ_ONCE(l->events);
 	info->out_lost = l->lost;
-	info->out_value = l->value;
+	/* the only one that it can have, and not stored for each event */
+	info->out_value = l->kind == RASHPA_SOURCE_VECTOR ? l->index : l->value;
 	if (!w || !w->budget)
 		return;
 	info->out_looks = w->looks;

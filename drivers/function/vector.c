@@ -14,7 +14,8 @@ static irqreturn_t rashpa_vector_fire(int irq, void *data)
 	struct rashpa_vector *vector = data;
 
 	trace_rashpa_interrupt(vector->dev->id, vector->index);
-	rashpa_origin_fire(&vector->origin, vector->index);
+	if (!rashpa_origin_signal(&vector->origin))
+		rashpa_origin_fire(&vector->origin, vector->index);
 	return IRQ_HANDLED;
 }
 
@@ -83,12 +84,7 @@ u64 rashpa_vectors_sum(struct rashpa_device *dev)
 	u64 sum = 0;
 	u32 i;
 
-	for (i = 0; i < dev->n_vectors; i++) {
-		struct rashpa_origin *origin = &dev->vectors[i].origin;
-
-		spin_lock_irq(&origin->lock);
-		sum += origin->sequence;
-		spin_unlock_irq(&origin->lock);
-	}
+	for (i = 0; i < dev->n_vectors; i++)
+		sum += READ_ONCE(dev->vectors[i].origin.sequence);
 	return sum;
 }
