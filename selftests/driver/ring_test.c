@@ -3,6 +3,7 @@
 /* test: tier=nightly kernel=rt iommu=on smp=2 seconds=5 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=3 */
 /* The queue as memory, eventfds that wait, level semantics, slow listeners, map events. */
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include "rig.h"
@@ -510,6 +511,119 @@ TEST(quiet, "a quiet source counts")
 		 "no function");
 	ANSWERED(add(q.fd, RASHPA_SOURCE_VECTOR, 0, RASHPA_SOURCE_POLL, -1), EINVAL, "timer");
 	queue_close(&q);
+}
+
+/* ---------------------------------------- eventfds and an interrupt --- */
+
+/* A quiet source of the rig's vector, with an eventfd. */
+struct bell {
+	struct rig rig;
+	struct queue q;
+	int id, event;
+};
+
+static void bell_open(struct bell *b)
+{
+	rig_up(&b->rig, &f, -1, 0, 0);
+	/* the rig's own channel is another subscriber of that vector */
+	close(b->rig.channel);
+	b->rig.channel = -1;
+	queue_open(&b->q, 0);
+	b->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	b->id = add(b->q.fd, RASHPA_SOURCE_VECTOR, 1, RASHPA_SOURCE_QUIET, -1);
+	CHECK(b->id > 0, "SOURCE_ADD: %s", reason);
+	ANSWERED(bind_eventfd(b->q.fd, b->event, b->id), 0, NULL);
+}
+
+static void bell_close(struct bell *b)
+{
+	queue_close(&b->q);
+	close(b->event);
+	rig_down(&b->rig);
+}
+
+/* One interrupt: does the eventfd count it? */
+static void bell_rings(struct bell *b, const char *when)
+{
+	u64 n;
+
+	rig_configure(&b->rig, 0, RFPGA_MODE_MSIX, 0, 1, 1);
+	rig_start(&b->rig, 0);
+	n = eventfd_signals(b->event, 1);
+	rig_wait_stopped(&b->rig, 0);
+	CHECK(n == 1, "%s: %llu signals", when, n);
+}
+
+TEST(vector_eventfd, "an eventfd counts each interrupt: alone, with others, in a group, and bound again")
+{
+	struct rashpa_source_info info = { HEAD(info) };
+	struct rashpa_member member = {};
+	struct rashpa_group_make g = {
+		HEAD(g), .members = (uintptr_t)&member, .n_members = 1,
+		.member_size = sizeof(member),
+	};
+	int old, other, id;
+	struct rashpa_event e[2] = {};
+	struct bell b;
+
+	bell_open(&b);
+	bell_rings(&b, "alone");
+	other = fpga_events(&f, 0);
+	id = source_add(other, RASHPA_SOURCE_VECTOR, 1);
+	CHECK(id > 0, "SOURCE_ADD: %s", reason);
+	bell_rings(&b, "with another source");
+	CHECK(wait_fd(other, POLLIN, 20000) && read(other, &e[0], sizeof(*e)) == sizeof(*e),
+	      "no record");
+	ANSWERED(source_del(other, id), 0, NULL);
+	bell_rings(&b, "alone again");
+	CHECK(source_add(other, RASHPA_SOURCE_VECTOR, 1) > 0, "SOURCE_ADD: %s", reason);
+	bell_rings(&b, "with a new source");
+	CHECK(wait_fd(other, POLLIN, 20000) && read(other, &e[1], sizeof(*e)) == sizeof(*e) &&
+	      e[1].sequence == e[0].sequence + 2, "sequence %llu after %llu", e[1].sequence,
+	      e[0].sequence);
+	close(other);
+	old = b.event;
+	b.event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	ANSWERED(bind_eventfd(b.q.fd, b.event, b.id), 0, NULL);
+	bell_rings(&b, "bound again");
+	CHECK(!count_of(old), "the old eventfd is signalled");
+	close(old);
+	info.id = b.id;
+	ANSWERED(call(b.q.fd, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	CHECK(info.out_events == 5 && info.out_value == 1, "%llu events, value %llu",
+	      info.out_events, info.out_value);
+	member.source = b.id;
+	ANSWERED(call(b.q.fd, RASHPA_IOC_GROUP_MAKE, &g), 0, NULL);
+	bell_rings(&b, "in a group");
+	CHECK(wait_fd(b.q.fd, POLLIN, 20000) && next(&b.q, &e[0]) && e[0].source == g.out_id &&
+	      e[0].value == 1, "the group has no event");
+	bell_close(&b);
+}
+
+TEST(vector_waiters, "an interrupt leaves it to the tasklet to wake more than one")
+{
+	struct epoll_event in = { .events = EPOLLIN };
+	int waiters[2], i;
+	struct bell b;
+
+	bell_open(&b);
+	for (i = 0; i < 2; i++) {
+		waiters[i] = epoll_create1(EPOLL_CLOEXEC);
+		REQUIRE(!epoll_ctl(waiters[i], EPOLL_CTL_ADD, b.event, &in), "epoll");
+	}
+	if (trace_begin("eventfd_signal_mask")) {
+		bell_rings(&b, "two wait");
+		CHECK(traced("call:", "eventfd_signal_mask"), "no signal is traced");
+		CHECK(!traced_off("call:", "eventfd_signal_mask"), "a signal with interrupts off");
+		for (i = 0; i < 2; i++)
+			close(waiters[i]);
+		bell_rings(&b, "one waits");
+		/* handlers of a kernel for real time are threads */
+		CHECK(traced_off("call:", "eventfd_signal_mask") ||
+		      !access("/sys/kernel/realtime", F_OK), "no signal in the interrupt");
+		trace_end();
+	}
+	bell_close(&b);
 }
 
 /* ------------------------------------------------------- tracepoints --- */
