@@ -4,7 +4,6 @@
  */
 #include <linux/anon_inodes.h>
 #include <linux/fs.h>
-#include <linux/poll.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -27,12 +26,11 @@ static __poll_t rashpa_channel_ready(struct rashpa_channel *ch)
 {
 	__poll_t mask = 0;
 
-	spin_lock_irq(&ch->lock);
+	guard(spinlock_irq)(&ch->lock);
 	if (rashpa_ring_used(ch))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (ch->gone)
 		mask |= EPOLLHUP | EPOLLERR;
-	spin_unlock_irq(&ch->lock);
 	return mask;
 }
 
@@ -265,12 +263,12 @@ int rashpa_ioc_channel(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
+	guard(rashpa_locked)(dev);
 	err = rashpa_device_hold(call, dev);
-	if (!err) {
-		err = rashpa_channel_make(call, dev, arg);
-		if (err)
-			rashpa_device_leave(dev);
-	}
-	mutex_unlock(&dev->lock);
+	if (err)
+		return err;
+	err = rashpa_channel_make(call, dev, arg);
+	if (err)
+		rashpa_device_leave(dev);
 	return err;
 }

@@ -18,6 +18,7 @@
 #include <linux/eventfd.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
+#include <linux/poll.h>
 #include <linux/wait.h>
 
 #include "core/compat.h"
@@ -36,6 +37,7 @@ struct rashpa_notifier {
 	struct rashpa_channel *channel;
 	struct list_head entry;		/* in channel->due with due signals, else in ->notifiers */
 	struct rashpa_direct direct;	/* eventfd, with one reference */
+	poll_table poll;		/* reports the waiters of the eventfd, once */
 	u32 owed;			/* number of signals that are due */
 };
 
@@ -75,8 +77,8 @@ struct rashpa_watch {
 	struct rashpa_charge charge;	/* for the timer */
 };
 
-struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
-				      const struct rashpa_source_add *add, s32 device);
+int rashpa_watch_new(struct rashpa_call *call, const struct rashpa_source_add *add, s32 device,
+		     struct rashpa_watch **to);
 bool rashpa_watch_look(struct rashpa_listener *l, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
@@ -144,7 +146,6 @@ struct rashpa_listener {
 	struct rashpa_watch *watch;	/* LOCK: the word; or NULL */
 	struct rashpa_group *group;	/* GROUP: the group; or NULL */
 	struct rashpa_membership *membership;	/* or NULL (sources_lock and lock) */
-	u64 sequence;			/* number of events, if it counts its own (lock) */
 	u64 time;			/* time of the last event (lock) */
 	u64 events;			/* events since creation (lock) */
 	u64 value;			/* value of the last event (lock) */
@@ -219,6 +220,8 @@ static inline bool rashpa_ring_room(struct rashpa_channel *ch)
 }
 
 /* ---------------------------------------------- events/queue.c --- */
+
+#define RASHPA_SEQUENCE_OWN	0	/* origins begin with 1 */
 
 void rashpa_queue_init(struct rashpa_channel *ch);
 u64 rashpa_member_position(const struct rashpa_membership *m);

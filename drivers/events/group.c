@@ -86,7 +86,7 @@ static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 	for (i = 0; i < g->n; i++)
 		rashpa_origin_direct(&g->member[i].listener->subscriber, NULL);
 	for (i = 0; i < g->n;) {
-		spin_lock_irq(&ch->lock);
+		guard(spinlock_irq)(&ch->lock);
 		time = ktime_get_ns();
 		for (end = rashpa_group_batch(g, i); i < end; i++) {
 			struct rashpa_listener *l = g->member[i].listener;
@@ -95,7 +95,6 @@ static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 			rashpa_member_advance(&g->member[i], time, rashpa_group_reached(l));
 		}
 		rashpa_channel_wake_later(ch);
-		spin_unlock_irq(&ch->lock);
 	}
 }
 
@@ -164,14 +163,13 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 		goto out_listener;
 	err = rashpa_listener_id_get(call, ch, l);
 	if (err)
-		goto out_charge;
+		goto out_listener;
 	rashpa_group_join(ch, g);
 	arg->out_id = l->id;
 	return 0;
 
-out_charge:
-	rashpa_uncharge(&l->charge);
 out_listener:
+	rashpa_uncharge(&l->charge);
 	kfree(l);
 out_group:
 	kvfree(g);
@@ -194,9 +192,7 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 		return err;
 	mutex_lock(&ch->sources_lock);
 	/* checked after the copy, which can wait for user memory without a limit */
-	err = rashpa_channel_check(call, ch);
-	if (!err)
-		err = rashpa_group_make(call, ch, members, group);
+	err = rashpa_channel_check(call, ch) ?: rashpa_group_make(call, ch, members, group);
 	mutex_unlock(&ch->sources_lock);
 	kvfree(members);
 	return err;
@@ -209,10 +205,9 @@ void rashpa_group_end(struct rashpa_listener *l)
 	u32 i, end;
 
 	for (i = 0; i < g->n;) {
-		spin_lock_irq(&l->channel->lock);
+		guard(spinlock_irq)(&l->channel->lock);
 		for (end = rashpa_group_batch(g, i); i < end; i++)
 			g->member[i].listener->membership = NULL;
-		spin_unlock_irq(&l->channel->lock);
 	}
 	kvfree(g);
 	l->group = NULL;
@@ -236,17 +231,15 @@ int rashpa_ioc_ack(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_ack *ack = arg;
-	bool found;
 
 	if (ack->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	mutex_lock(&ch->sources_lock);
-	found = rashpa_group_find(call, ch, ack->id);
-	if (found)
-		/* the consumer has read the acknowledged stacks before */
-		smp_store_release(&ch->consumer->ack[ack->id - 1], ack->position);
-	mutex_unlock(&ch->sources_lock);
-	return found ? 0 : -ENOENT;
+	guard(mutex)(&ch->sources_lock);
+	if (!rashpa_group_find(call, ch, ack->id))
+		return -ENOENT;
+	/* the consumer has read the acknowledged stacks before */
+	smp_store_release(&ch->consumer->ack[ack->id - 1], ack->position);
+	return 0;
 }
 
 static void rashpa_member_report(const struct rashpa_membership *m, struct rashpa_member_info *to)
@@ -267,7 +260,7 @@ static void rashpa_group_report(struct rashpa_group *g, struct rashpa_group_info
 	info->out_members = g->n;
 	info->out_overruns = 0;
 	for (i = 0; i < g->n;) {
-		spin_lock_irq(&ch->lock);
+		guard(spinlock_irq)(&ch->lock);
 		if (!i) {
 			info->out_position = g->position;
 			info->out_ack = rashpa_group_ack(g);
@@ -278,7 +271,6 @@ static void rashpa_group_report(struct rashpa_group *g, struct rashpa_group_info
 			if (i < n)
 				rashpa_member_report(&g->member[i], &to[i]);
 		}
-		spin_unlock_irq(&ch->lock);
 	}
 }
 

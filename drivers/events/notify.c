@@ -2,9 +2,7 @@
 /*
  * rashpa: bind and free eventfds.
  */
-#include <linux/eventfd.h>
 #include <linux/file.h>
-#include <linux/poll.h>
 #include <linux/slab.h>
 
 #include "core/compat.h"
@@ -35,56 +33,36 @@ void rashpa_notifier_free(struct rashpa_notifier *n)
 }
 
 /* poll() of an eventfd reports its waiters. */
-struct rashpa_eventfd_poll {
-	poll_table table;
-	wait_queue_head_t *waiters;
-};
-
 static void rashpa_notifier_waiters(struct file *file, wait_queue_head_t *waiters,
 				    poll_table *table)
 {
-	container_of(table, struct rashpa_eventfd_poll, table)->waiters = waiters;
-}
-
-static struct eventfd_ctx *rashpa_notifier_find(int fd, const wait_queue_head_t **waiters)
-{
-	struct rashpa_eventfd_poll poll = {};
-	struct file *file = fget(fd);
-	struct eventfd_ctx *ctx;
-
-	if (!file)
-		return ERR_PTR(-EBADF);
-	ctx = eventfd_ctx_fileget(file);
-	if (!IS_ERR(ctx)) {
-		init_poll_funcptr(&poll.table, rashpa_notifier_waiters);
-		vfs_poll(file, &poll.table);
-		*waiters = poll.waiters;
-	}
-	fput(file);
-	return ctx;
+	container_of(table, struct rashpa_notifier, poll)->direct.waiters = waiters;
 }
 
 static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
 						   const struct rashpa_eventfd_bind *bind)
 {
-	const wait_queue_head_t *waiters;
-	struct rashpa_notifier *n;
+	struct rashpa_notifier *n = kzalloc(sizeof(*n), GFP_KERNEL_ACCOUNT);
 	struct eventfd_ctx *ctx;
+	struct file *file;
 
-	ctx = rashpa_notifier_find(bind->fd, &waiters);
+	if (!n)
+		return ERR_PTR(-ENOMEM);
+	file = fget(bind->fd);
+	ctx = file ? eventfd_ctx_fileget(file) : ERR_PTR(-EBADF);
 	if (IS_ERR(ctx)) {
 		rashpa_fail(call, PTR_ERR(ctx), "fd %d is not an eventfd", bind->fd);
-		return ERR_CAST(ctx);
+		kfree(n);
+		n = ERR_CAST(ctx);
+	} else {
+		n->channel = call->obj;
+		INIT_LIST_HEAD(&n->entry);
+		n->direct.ctx = ctx;
+		init_poll_funcptr(&n->poll, rashpa_notifier_waiters);
+		vfs_poll(file, &n->poll);
 	}
-	n = kzalloc(sizeof(*n), GFP_KERNEL_ACCOUNT);
-	if (!n) {
-		eventfd_ctx_put(ctx);
-		return ERR_PTR(-ENOMEM);
-	}
-	n->channel = call->obj;
-	INIT_LIST_HEAD(&n->entry);
-	n->direct.ctx = ctx;
-	n->direct.waiters = waiters;
+	if (file)
+		fput(file);
 	return n;
 }
 

@@ -8,7 +8,6 @@
  * at most one event of the group.
  */
 #include <linux/nospec.h>
-#include <linux/poll.h>
 
 #include "core/compat.h"
 #include "core/trace.h"
@@ -148,10 +147,13 @@ void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
 	if (least <= g->position)
 		return;
 	g->position = least;
-	rashpa_listener_event(g->listener, ++g->listener->sequence, time, least);
+	rashpa_listener_event(g->listener, RASHPA_SEQUENCE_OWN, time, least);
 }
 
-/* Deliver an event of a source or group. A @time before the last one becomes that one. */
+/*
+ * Deliver an event of a source or group. A @time before the last one becomes that one. @sequence:
+ * RASHPA_SEQUENCE_OWN for the number of this event among those of @l.
+ */
 void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
 	struct rashpa_membership *m = l->membership;
@@ -163,7 +165,7 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 	l->events++;
 	l->value = value;
 	if (!l->quiet)
-		rashpa_channel_queue(l, l->kind, sequence, time, value);
+		rashpa_channel_queue(l, l->kind, sequence ?: l->events, time, value);
 	else if (l->notifier)
 		rashpa_notify(l->notifier);
 	if (m) {
@@ -180,6 +182,7 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
  */
 bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
+	guard(spinlock)(&l->channel->lock);
 	if (l->disarmed) {
 		l->pending = true;
 		return false;
@@ -187,7 +190,8 @@ bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64
 	if (l->condition && !l->condition(l, &value))
 		return false;
 	/* a source that takes only some events of its origin counts them itself */
-	rashpa_listener_event(l, l->condition ? ++l->sequence : sequence, time, value);
+	rashpa_listener_event(l, l->condition ? RASHPA_SEQUENCE_OWN : sequence, time, value);
+	rashpa_channel_wake_later(l->channel);
 	return true;
 }
 
@@ -268,13 +272,12 @@ static bool rashpa_channel_end(struct rashpa_subscriber *subscriber, u64 sequenc
 	struct rashpa_channel *ch = container_of(subscriber, struct rashpa_channel, end);
 
 	/* under this lock, an eventfd is bound before the end or refused after it */
-	spin_lock(&ch->lock);
+	guard(spinlock)(&ch->lock);
 	ch->gone = true;
 	WRITE_ONCE(ch->ring->gone, 1);
 	list_splice_tail_init(&ch->notifiers, &ch->due);
 	ch->new_records = true;
 	rashpa_channel_wake_later(ch);
-	spin_unlock(&ch->lock);
 	return true;
 }
 

@@ -16,15 +16,10 @@ static bool rashpa_listener_notify(struct rashpa_subscriber *subscriber, u64 seq
 				   u64 value)
 {
 	struct rashpa_listener *l = container_of(subscriber, struct rashpa_listener, subscriber);
-	struct rashpa_channel *ch = l->channel;
-	bool more;
 
-	spin_lock(&ch->lock);
 	rashpa_listener_fire(l, sequence, time, value);
-	rashpa_channel_wake_later(ch);
-	more = !l->disarmed;
-	spin_unlock(&ch->lock);
-	return more;
+	/* ARM locks the origin, too */
+	return !READ_ONCE(l->disarmed);
 }
 
 void rashpa_channel_leave(struct rashpa_device *dev)
@@ -58,37 +53,31 @@ void rashpa_listener_free(struct rashpa_listener *l)
 
 #define RASHPA_SOURCE_NO_VECTOR	(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK)
 
-/* Find the origin of the source, or NULL. The function, if any, is locked. */
-static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_listener *l,
-				const struct rashpa_source_add *add,
-				struct rashpa_origin **origin)
+/* Find the origin of the source, or NULL, or an error. The function, if any, is locked. */
+static struct rashpa_origin *rashpa_source_origin(struct rashpa_call *call,
+						  const struct rashpa_listener *l,
+						  const struct rashpa_source_add *add)
 {
 	struct rashpa_device *dev = l->dev;
 
-	*origin = NULL;
 	switch (add->kind) {
 	case RASHPA_SOURCE_LOCK:
 		if (add->head.flags & RASHPA_SOURCE_LOOK)
-			*origin = &rashpa_dmabuf_memory(l->watch->dmabuf)->importers.words.origin;
-		if (add->head.flags & RASHPA_SOURCE_NO_VECTOR)
-			return 0;
+			return &rashpa_dmabuf_memory(l->watch->dmabuf)->importers.words.origin;
+		if (add->head.flags & RASHPA_SOURCE_POLL)
+			return NULL;
 		fallthrough;
 	case RASHPA_SOURCE_VECTOR:
 		if (add->index >= dev->n_vectors)
-			return rashpa_fail(call, -ERANGE, "vector %u: fpga%d has %u",
-					   add->index, dev->id, dev->n_vectors);
-		*origin = &dev->vectors[array_index_nospec(add->index, dev->n_vectors)].origin;
-		break;
+			return ERR_PTR(rashpa_fail(call, -ERANGE, "vector %u: fpga%d has %u",
+						   add->index, dev->id, dev->n_vectors));
+		return &dev->vectors[array_index_nospec(add->index, dev->n_vectors)].origin;
 	case RASHPA_SOURCE_MAP:
-		*origin = &dev->map_events;
-		break;
+		return &dev->map_events;
 	case RASHPA_SOURCE_DEVICE:
-		*origin = &dev->events;
-		break;
-	case RASHPA_SOURCE_SOFTWARE:
-		break;
+		return &dev->events;
 	}
-	return 0;
+	return NULL;
 }
 
 /* Check that a source of a function names one, directly or through its channel. */
@@ -113,9 +102,6 @@ static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_
 static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_channel *ch,
 			       const struct rashpa_source_add *add)
 {
-	const bool indexed = add->kind == RASHPA_SOURCE_VECTOR ||
-			     add->kind == RASHPA_SOURCE_MAP;
-
 	if (add->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP)
@@ -125,7 +111,7 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 		return rashpa_fail(call, -EINVAL, "only vectors and lock slots are one-shot");
 	if (add->kind == RASHPA_SOURCE_LOCK)
 		return rashpa_source_check_of(call, ch, add);
-	if (add->index && !indexed)
+	if (add->index && add->kind != RASHPA_SOURCE_VECTOR && add->kind != RASHPA_SOURCE_MAP)
 		return rashpa_fail(call, -EINVAL, "index %u: this kind of source has only 0",
 				   add->index);
 	if (add->head.flags & RASHPA_SOURCE_NO_VECTOR)
@@ -170,13 +156,12 @@ static void rashpa_listener_start(struct rashpa_listener *l)
 	struct rashpa_channel *ch = l->channel;
 	u64 value;
 
-	spin_lock_irq(&ch->lock);
+	guard(spinlock_irq)(&ch->lock);
 	l->watch->since = ktime_get_ns();
 	rashpa_watch_start(l->watch);
 	if (l->subscriber.origin && rashpa_watch_look(l, &value))
-		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
+		rashpa_listener_event(l, RASHPA_SEQUENCE_OWN, ktime_get_ns(), value);
 	rashpa_channel_wake_later(ch);
-	spin_unlock_irq(&ch->lock);
 }
 
 /* The function, if any, and the channel's sources are locked. */
@@ -185,10 +170,7 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 {
 	int err;
 
-	err = rashpa_source_unique(call, ch, l);
-	if (err)
-		return err;
-	err = rashpa_listener_id_get(call, ch, l);
+	err = rashpa_source_unique(call, ch, l) ?: rashpa_listener_id_get(call, ch, l);
 	if (err)
 		return err;
 	/* before the first event */
@@ -244,12 +226,11 @@ static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_ch
 static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel *ch,
 				 struct rashpa_listener *l, struct rashpa_source_add *add)
 {
-	struct rashpa_origin *origin;
+	struct rashpa_origin *origin = rashpa_source_origin(call, l, add);
 	int err;
 
-	err = rashpa_source_origin(call, l, add, &origin);
-	if (err)
-		return err;
+	if (IS_ERR(origin))
+		return PTR_ERR(origin);
 	if (l->dev != ch->dev) {
 		err = rashpa_device_hold(call, l->dev);
 		if (err)
@@ -275,7 +256,6 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 						   const struct rashpa_source_add *add)
 {
 	struct rashpa_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
-	struct rashpa_watch *watch;
 	s32 device;
 	int err;
 
@@ -291,11 +271,7 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	if (!err)
 		err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, device, 1, 0);
 	if (!err && add->kind == RASHPA_SOURCE_LOCK) {
-		watch = rashpa_watch_new(call, add, device);
-		if (IS_ERR(watch))
-			err = PTR_ERR(watch);
-		else
-			l->watch = watch;
+		err = rashpa_watch_new(call, add, device, &l->watch);
 		l->condition = rashpa_watch_look;
 	}
 	if (err) {
@@ -348,88 +324,65 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_source_del *del = arg;
 	struct rashpa_listener *l;
-	int err = 0;
 
 	if (del->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	mutex_lock(&ch->sources_lock);
-	l = rashpa_source_find(call, ch, del->id);
-	if (!l)
-		err = -ENOENT;
-	else if (l->membership)
-		err = rashpa_fail(call, -EBUSY, "source %u is a member of group %u: end that first",
-				  del->id, l->membership->group->listener->id);
-	if (!err) {
+	scoped_guard(mutex, &ch->sources_lock) {
+		l = rashpa_source_find(call, ch, del->id);
+		if (!l)
+			return -ENOENT;
+		if (l->membership)
+			return rashpa_fail(call, -EBUSY,
+					   "source %u is a member of group %u: end that first",
+					   del->id, l->membership->group->listener->id);
 		/* events end before the id is free */
 		rashpa_listener_stop(l);
 		if (l->group)
 			rashpa_group_end(l);
 		rashpa_listener_id_put(ch, l);
 	}
-	mutex_unlock(&ch->sources_lock);
 	/* takes dev->lock, which is outside of sources_lock */
-	if (!err)
-		rashpa_listener_free(l);
-	return err;
+	rashpa_listener_free(l);
+	return 0;
 }
 
 /*
- * The origin, if any, and the channel are locked. Return: true if this made an event, which has
- * disarmed the source again.
+ * An event that came since the source was disarmed is delivered now, and disarms it again. The
+ * origin, if any, is locked, so that no event gets lost between this check and the next event.
+ * Return: true if this made an event.
  */
 static bool rashpa_listener_arm(struct rashpa_listener *l)
 {
 	u64 value = l->index;
 
-	lockdep_assert_held(&l->channel->lock);
+	guard(spinlock_irqsave)(&l->channel->lock);
 	if (!l->disarmed)
 		return false;
 	l->disarmed = false;
 	if (l->watch) {
-		if (rashpa_watch_look(l, &value)) {
-			rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
-			return true;
-		}
-		rashpa_watch_start(l->watch);
-		return false;
+		if (rashpa_watch_look(l, &value))
+			rashpa_listener_event(l, RASHPA_SEQUENCE_OWN, ktime_get_ns(), value);
+		else
+			rashpa_watch_start(l->watch);
+	} else if (l->pending) {
+		l->pending = false;
+		rashpa_listener_event(l, l->subscriber.origin->sequence, ktime_get_ns(), value);
 	}
-	if (!l->pending)
-		return false;
-	l->pending = false;
-	rashpa_listener_event(l, l->subscriber.origin->sequence, ktime_get_ns(), value);
-	return true;
+	rashpa_channel_wake_later(l->channel);
+	return l->disarmed;
 }
 
-/* The origin, if any, is locked. */
-static bool rashpa_listener_rearm(struct rashpa_listener *l)
-{
-	struct rashpa_channel *ch = l->channel;
-	unsigned long flags;
-	bool event;
-
-	spin_lock_irqsave(&ch->lock, flags);
-	event = rashpa_listener_arm(l);
-	rashpa_channel_wake_later(ch);
-	spin_unlock_irqrestore(&ch->lock, flags);
-	return event;
-}
-
-/*
- * An event that came since the source was disarmed is delivered now, and disarms it again. The
- * origin is locked, so that no event gets lost between this check and the next event.
- */
 static bool rashpa_source_arm(struct rashpa_listener *l)
 {
 	struct rashpa_origin *origin = l->subscriber.origin;
 	bool event;
 
 	if (!origin)
-		return rashpa_listener_rearm(l);
-	spin_lock_irq(&origin->lock);
-	event = rashpa_listener_rearm(l);
+		return rashpa_listener_arm(l);
+	guard(spinlock_irq)(&origin->lock);
+	event = rashpa_listener_arm(l);
 	if (!event)
 		rashpa_origin_mask(origin, false);
-	spin_unlock_irq(&origin->lock);
 	return event;
 }
 
@@ -438,21 +391,18 @@ int rashpa_ioc_arm(struct rashpa_call *call, void *arg)
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_arm *arm = arg;
 	struct rashpa_listener *l;
-	int err = 0;
 
 	if (arm->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	mutex_lock(&ch->sources_lock);
+	guard(mutex)(&ch->sources_lock);
 	l = rashpa_source_find(call, ch, arm->id);
 	if (!l)
-		err = -ENOENT;
-	else if (!l->one_shot)
-		err = rashpa_fail(call, -EINVAL,
-				  "source %u is not one-shot: it is always armed", arm->id);
-	else
-		arm->out_events = rashpa_source_arm(l);
-	mutex_unlock(&ch->sources_lock);
-	return err;
+		return -ENOENT;
+	if (!l->one_shot)
+		return rashpa_fail(call, -EINVAL, "source %u is not one-shot: it is always armed",
+				   arm->id);
+	arm->out_events = rashpa_source_arm(l);
+	return 0;
 }
 
 static void rashpa_source_report(const struct rashpa_channel *ch, const struct rashpa_listener *l,
@@ -483,15 +433,13 @@ int rashpa_ioc_source_info(struct rashpa_call *call, void *arg)
 	struct rashpa_listener *l;
 
 	*info = asked;
-	mutex_lock(&ch->sources_lock);
+	guard(mutex)(&ch->sources_lock);
 	l = rashpa_source_find(call, ch, info->id);
-	if (l) {
-		spin_lock_irq(&ch->lock);
-		rashpa_source_report(ch, l, info);
-		spin_unlock_irq(&ch->lock);
-	}
-	mutex_unlock(&ch->sources_lock);
-	return l ? 0 : -ENOENT;
+	if (!l)
+		return -ENOENT;
+	guard(spinlock_irq)(&ch->lock);
+	rashpa_source_report(ch, l, info);
+	return 0;
 }
 
 int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
@@ -503,15 +451,14 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 
 	if (err)
 		return err;
-	mutex_lock(&ch->sources_lock);
-	l = ch->software;
-	if (l) {
-		spin_lock_irq(&ch->lock);
-		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), signal->value);
-		spin_unlock_irq(&ch->lock);
+	scoped_guard(mutex, &ch->sources_lock) {
+		l = ch->software;
+		if (!l)
+			return rashpa_fail(call, -ENOENT,
+					   "the channel has no software source: add one first");
+		guard(spinlock_irq)(&ch->lock);
+		rashpa_listener_event(l, RASHPA_SEQUENCE_OWN, ktime_get_ns(), signal->value);
 	}
-	mutex_unlock(&ch->sources_lock);
 	rashpa_channel_wake(ch);
-	return l ? 0 : rashpa_fail(call, -ENOENT,
-				   "the channel has no software source: add one first");
+	return 0;
 }

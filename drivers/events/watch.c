@@ -126,12 +126,11 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 	struct rashpa_channel *ch = l->channel;
 	const u64 time = ktime_get_ns();
 	enum hrtimer_restart again = HRTIMER_NORESTART;
-	unsigned long flags;
 	u64 value;
 
-	spin_lock_irqsave(&ch->lock, flags);
+	guard(spinlock_irqsave)(&ch->lock);
 	if (!l->disarmed && rashpa_watch_look(l, &value))
-		rashpa_listener_event(l, ++l->sequence, time, value);
+		rashpa_listener_event(l, RASHPA_SEQUENCE_OWN, time, value);
 	rashpa_channel_wake_later(ch);
 	rashpa_watch_account(w, ktime_get_ns() - time);
 	/* ARM restarts the timer of a disarmed source, perhaps before we got the lock */
@@ -139,7 +138,6 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 		hrtimer_forward_now(timer, ns_to_ktime(w->period_now));
 		again = HRTIMER_RESTART;
 	}
-	spin_unlock_irqrestore(&ch->lock, flags);
 	return again;
 }
 
@@ -235,18 +233,18 @@ static struct dma_buf *rashpa_word_memory(struct rashpa_call *call, int fd, fmod
 }
 
 /* Make a word a source, without a running timer. @device: N of the function to charge. */
-struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
-				      const struct rashpa_source_add *add, s32 device)
+int rashpa_watch_new(struct rashpa_call *call, const struct rashpa_source_add *add, s32 device,
+		     struct rashpa_watch **to)
 {
 	struct rashpa_watch *w;
 	int err;
 
 	err = rashpa_watch_check(call, add);
 	if (err)
-		return ERR_PTR(err);
+		return err;
 	w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
 	if (!w)
-		return ERR_PTR(-ENOMEM);
+		return -ENOMEM;
 	/* for reading, because events disclose the word */
 	w->dmabuf = rashpa_word_memory(call, add->memory, FMODE_READ);
 	if (IS_ERR(w->dmabuf)) {
@@ -276,13 +274,14 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 	w->period = (u64)add->period_us * NSEC_PER_USEC;
 	w->period_now = w->period;
 	rashpa_hrtimer_setup(&w->timer, rashpa_watch_tick);
-	return w;
+	*to = w;
+	return 0;
 
 out_put:
 	dma_buf_put(w->dmabuf);
 out_free:
 	kfree(w);
-	return ERR_PTR(err);
+	return err;
 }
 
 /* Start the timer, if any, again or for the first time. */
@@ -321,13 +320,9 @@ static void rashpa_look_next(struct rashpa_look_walk *k, u64 time)
 {
 	struct rashpa_subscriber *subscriber = list_next_entry(&k->cursor, entry);
 	struct rashpa_listener *l = container_of(subscriber, struct rashpa_listener, subscriber);
-	struct rashpa_channel *ch = l->channel;
 
 	list_move(&k->cursor.entry, &subscriber->entry);
-	spin_lock(&ch->lock);
 	k->events += rashpa_listener_fire(l, k->words->origin.sequence, time, 0);
-	rashpa_channel_wake_later(ch);
-	spin_unlock(&ch->lock);
 }
 
 /* Return: true if sources are left. */
@@ -337,16 +332,13 @@ static bool rashpa_look_batch(struct rashpa_look_walk *k)
 	u64 time;
 	u32 i;
 
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	time = ktime_get_ns();
 	for (i = 0; i < RASHPA_LOOK_BATCH && k->left; i++, k->left--) {
-		if (list_is_last(&k->cursor.entry, &origin->subscribers)) {
-			k->left = 0;
-			break;
-		}
+		if (list_is_last(&k->cursor.entry, &origin->subscribers))
+			return false;
 		rashpa_look_next(k, time);
 	}
-	spin_unlock_irq(&origin->lock);
 	return k->left;
 }
 
