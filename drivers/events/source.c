@@ -405,11 +405,21 @@ int rashpa_ioc_arm(struct rashpa_call *call, void *arg)
 	return 0;
 }
 
-static void rashpa_source_report(const struct rashpa_channel *ch, const struct rashpa_listener *l,
-				 struct rashpa_source_info *info)
+int rashpa_ioc_source_info(struct rashpa_call *call, void *arg)
 {
-	const struct rashpa_watch *w = l->watch;
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_source_info *info = arg;
+	const struct rashpa_source_info asked = { .head = info->head, .id = info->id };
+	const struct rashpa_listener *l;
+	const struct rashpa_watch *w;
 
+	*info = asked;
+	guard(mutex)(&ch->sources_lock);
+	l = rashpa_source_find(call, ch, info->id);
+	if (!l)
+		return -ENOENT;
+	guard(spinlock_irq)(&ch->lock);
+	w = l->watch;
 	info->out_kind = l->kind;
 	info->out_index = l->index;
 	info->out_device = l->dev ? l->dev->id : rashpa_channel_fpga(ch);
@@ -418,27 +428,11 @@ static void rashpa_source_report(const struct rashpa_channel *ch, const struct r
 	/* the only one that it can have, and not stored for each event */
 	info->out_value = l->kind == RASHPA_SOURCE_VECTOR ? l->index : l->value;
 	if (!w || !w->budget)
-		return;
+		return 0;
 	info->out_looks = w->looks;
 	info->out_look_ns = w->look_ns;
 	info->out_since_ns = ktime_get_ns() - w->since;
 	info->out_period_ns = w->period_now;
-}
-
-int rashpa_ioc_source_info(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_channel *ch = call->obj;
-	struct rashpa_source_info *info = arg;
-	const struct rashpa_source_info asked = { .head = info->head, .id = info->id };
-	struct rashpa_listener *l;
-
-	*info = asked;
-	guard(mutex)(&ch->sources_lock);
-	l = rashpa_source_find(call, ch, info->id);
-	if (!l)
-		return -ENOENT;
-	guard(spinlock_irq)(&ch->lock);
-	rashpa_source_report(ch, l, info);
 	return 0;
 }
 

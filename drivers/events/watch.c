@@ -62,27 +62,12 @@ static void rashpa_watch_step(struct rashpa_watch *w, u64 v)
 		   check_add_overflow(w->value, delta, &w->value) || w->value > w->max;
 }
 
-static bool rashpa_watch_reached(struct rashpa_watch *w, u64 v)
-{
-	const bool held = w->held;
-
-	if (w->ended || v < w->value) {
-		w->held = false;
-		return false;
-	}
-	if (w->step) {
-		rashpa_watch_step(w, v);
-		return true;
-	}
-	w->held = true;
-	return !held;
-}
-
 /* Check the condition. Return: true if this makes an event; @value is the position of the word. */
 bool rashpa_watch_look(struct rashpa_listener *l, u64 *value)
 {
 	struct rashpa_watch *w = l->watch;
 	const u64 v = rashpa_watch_position(w, rashpa_watch_read(w));
+	const bool held = w->held;
 	bool fires = false;
 
 	lockdep_assert_held(&l->channel->lock);
@@ -91,12 +76,17 @@ bool rashpa_watch_look(struct rashpa_listener *l, u64 *value)
 		fires = v != w->last;
 		break;
 	case RASHPA_CONDITION_EQUAL:
-		fires = v == w->value && !w->held;
-		w->held = v == w->value;
+		fires = v == w->value;
 		break;
 	case RASHPA_CONDITION_REACHED:
-		fires = rashpa_watch_reached(w, v);
+		fires = !w->ended && v >= w->value;
 		break;
+	}
+	if (w->step && fires) {
+		rashpa_watch_step(w, v);
+	} else if (w->condition != RASHPA_CONDITION_CHANGED) {
+		w->held = fires;
+		fires = fires && !held;
 	}
 	w->last = v;
 	*value = v;
@@ -315,20 +305,14 @@ struct rashpa_look_walk {
 	u32 events;
 };
 
-/* The tasklet wakes the readers, because each of them would take time of the producer. */
-static void rashpa_look_next(struct rashpa_look_walk *k, u64 time)
-{
-	struct rashpa_subscriber *subscriber = list_next_entry(&k->cursor, entry);
-	struct rashpa_listener *l = container_of(subscriber, struct rashpa_listener, subscriber);
-
-	list_move(&k->cursor.entry, &subscriber->entry);
-	k->events += rashpa_listener_fire(l, k->words->origin.sequence, time, 0);
-}
-
-/* Return: true if sources are left. */
+/*
+ * Return: true if sources are left. The tasklet wakes the readers, because each of them would take
+ * time of the producer.
+ */
 static bool rashpa_look_batch(struct rashpa_look_walk *k)
 {
 	struct rashpa_origin *origin = &k->words->origin;
+	struct rashpa_subscriber *s;
 	u64 time;
 	u32 i;
 
@@ -337,7 +321,10 @@ static bool rashpa_look_batch(struct rashpa_look_walk *k)
 	for (i = 0; i < RASHPA_LOOK_BATCH && k->left; i++, k->left--) {
 		if (list_is_last(&k->cursor.entry, &origin->subscribers))
 			return false;
-		rashpa_look_next(k, time);
+		s = list_next_entry(&k->cursor, entry);
+		list_move(&k->cursor.entry, &s->entry);
+		k->events += rashpa_listener_fire(container_of(s, struct rashpa_listener, subscriber),
+						  origin->sequence, time, 0);
 	}
 	return k->left;
 }
