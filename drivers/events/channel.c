@@ -9,7 +9,6 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "core/compat.h"
 #include "core/trace.h"
 #include "events/events.h"
 

@@ -5,7 +5,6 @@
 #include <linux/file.h>
 #include <linux/slab.h>
 
-#include "core/compat.h"
 #include "events/events.h"
 
 /* @n is NULL or unreachable for events; no lock of the channel is held. */
@@ -66,20 +65,17 @@ static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
 	return n;
 }
 
-/*
- * May interrupts do nothing else for the source than signal its eventfd? They have no sleeping locks
- * with a preemptible kernel for real time.
- */
+/* Let interrupts signal the eventfd, if they do nothing else for the source. */
 static void rashpa_listener_direct(struct rashpa_listener *l)
 {
-	struct rashpa_notifier *n = l->notifier;
-	struct rashpa_direct *direct = NULL;
+	struct rashpa_direct *direct = l->notifier ? &l->notifier->direct : NULL;
 
-	if (n && l->kind == RASHPA_SOURCE_VECTOR && l->quiet && !l->one_shot && !l->membership &&
-	    !IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		direct = &n->direct;
+	/* with PREEMPT_RT handlers are threads, which are no RCU readers */
+	if (l->kind != RASHPA_SOURCE_VECTOR || !l->quiet || l->one_shot || l->membership ||
+	    IS_ENABLED(CONFIG_PREEMPT_RT))
+		direct = NULL;
+	if (direct)
 		direct->events = &l->events;
-	}
 	rashpa_origin_direct(&l->subscriber, direct);
 }
 

@@ -9,7 +9,6 @@
  */
 #include <linux/nospec.h>
 
-#include "core/compat.h"
 #include "core/trace.h"
 #include "events/events.h"
 

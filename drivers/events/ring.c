@@ -11,7 +11,6 @@
 #include <linux/overflow.h>
 #include <linux/vmalloc.h>
 
-#include "core/compat.h"
 #include "events/events.h"
 
 /* offset of the first record: the second cache line */

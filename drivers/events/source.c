@@ -8,7 +8,6 @@
 #include <linux/nospec.h>
 #include <linux/slab.h>
 
-#include "core/compat.h"
 #include "memory/memory.h"
 #include "events/events.h"
 
@@ -237,11 +236,10 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 			return err;
 		l->holds_dev = true;
 	}
-	mutex_lock(&ch->sources_lock);
+	guard(mutex)(&ch->sources_lock);
 	err = rashpa_source_insert(call, ch, l, origin);
 	/* after the unlock another thread may free @l */
 	add->out_id = l->id;
-	mutex_unlock(&ch->sources_lock);
 	return err;
 }
 

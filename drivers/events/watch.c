@@ -7,7 +7,6 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-#include "core/compat.h"
 #include "memory/memory.h"
 #include "events/events.h"
 
@@ -239,19 +238,20 @@ int rashpa_watch_new(struct rashpa_call *call, const struct rashpa_source_add *a
 	w->dmabuf = rashpa_word_memory(call, add->memory, FMODE_READ);
 	if (IS_ERR(w->dmabuf)) {
 		err = PTR_ERR(w->dmabuf);
-		goto out_free;
+		kfree(w);
+		return err;
 	}
 	w->word = rashpa_word_find(rashpa_dmabuf_memory(w->dmabuf), add->offset);
 	if (!w->word) {
 		err = rashpa_fail(call, -ERANGE, "offset 0x%llx is outside the memory of %zu bytes",
 				  add->offset, w->dmabuf->size);
-		goto out_put;
-	}
-	if (add->head.flags & RASHPA_SOURCE_POLL) {
+	} else if (add->head.flags & RASHPA_SOURCE_POLL) {
 		w->budget = add->budget ?: RASHPA_BUDGET_DEFAULT;
 		err = rashpa_charge(call, &w->charge, RASHPA_RESOURCE_TIMERS, device, w->budget, 0);
-		if (err)
-			goto out_put;
+	}
+	if (err) {
+		rashpa_watch_free(w);
+		return err;
 	}
 	w->bits = add->bits;
 	w->condition = add->condition;
@@ -266,12 +266,6 @@ int rashpa_watch_new(struct rashpa_call *call, const struct rashpa_source_add *a
 	rashpa_hrtimer_setup(&w->timer, rashpa_watch_tick);
 	*to = w;
 	return 0;
-
-out_put:
-	dma_buf_put(w->dmabuf);
-out_free:
-	kfree(w);
-	return err;
 }
 
 /* Start the timer, if any, again or for the first time. */
