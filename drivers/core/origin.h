@@ -32,7 +32,7 @@ struct rashpa_direct {
 struct rashpa_origin {
 	spinlock_t lock;		/* all fields but @hard; hard interrupt */
 	u64 sequence;			/* events so far; of a vector: its interrupt writes it */
-	/* of the only subscriber of a vector, or NULL; read in hard interrupts, which are RCU readers */
+	/* of the only subscriber of a vector, or NULL; hard interrupts read it, under RCU */
 	struct rashpa_direct __rcu *direct;
 	struct list_head subscribers;
 	u32 n_subscribers;		/* bounded, because each takes time in the interrupt */
@@ -71,8 +71,9 @@ void rashpa_origin_end(struct rashpa_origin *origin);
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
 
 /*
- * Deliver an event of a vector, in its interrupt, without a lock and without its time. Return: false
- * if that takes rashpa_origin_fire(), as others subscribe, or more than one waits for the eventfd.
+ * Deliver an event of a vector, in its interrupt, without a lock and without its time. Return:
+ * false if that needs rashpa_origin_fire(): others subscribe, or more than one waits for the
+ * eventfd, and each takes time. An epoll is one waiter, however many wait for it.
  */
 static inline bool rashpa_origin_signal(struct rashpa_origin *origin)
 {

@@ -10,7 +10,8 @@
  *   rashpa_channel.read_lock	one reader at a time; process context
  *
  * Users decide how many tasks and eventfds wait. So an interrupt only queues records and marks the
- * waiters; a tasklet wakes them with interrupts on, see rashpa_channel_wake_later().
+ * waiters; a tasklet wakes them with interrupts on, see rashpa_channel_wake_later(). The exception
+ * is one waiter of one eventfd, without a record, see rashpa_origin_signal().
  */
 #ifndef RASHPA_EVENTS_H
 #define RASHPA_EVENTS_H

@@ -306,7 +306,7 @@ struct rashpa_look_walk {
 static bool rashpa_look_batch(struct rashpa_look_walk *k)
 {
 	struct rashpa_origin *origin = &k->words->origin;
-	struct rashpa_subscriber *s;
+	struct rashpa_listener *l;
 	u64 time;
 	u32 i;
 
@@ -315,10 +315,10 @@ static bool rashpa_look_batch(struct rashpa_look_walk *k)
 	for (i = 0; i < RASHPA_LOOK_BATCH && k->left; i++, k->left--) {
 		if (list_is_last(&k->cursor.entry, &origin->subscribers))
 			return false;
-		s = list_next_entry(&k->cursor, entry);
-		list_move(&k->cursor.entry, &s->entry);
-		k->events += rashpa_listener_fire(container_of(s, struct rashpa_listener, subscriber),
-						  origin->sequence, time, 0);
+		l = container_of(list_next_entry(&k->cursor, entry), struct rashpa_listener,
+				 subscriber);
+		list_move(&k->cursor.entry, &l->subscriber.entry);
+		k->events += rashpa_listener_fire(l, origin->sequence, time, 0);
 	}
 	return k->left;
 }
