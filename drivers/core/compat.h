@@ -27,6 +27,7 @@
 #include <linux/pci.h>
 #include <linux/pci-p2pdma.h>
 #include <linux/rashpa.h>
+#include <linux/sched/mm.h>
 #include <linux/swiotlb.h>
 #ifdef CONFIG_X86
 #include <asm/set_memory.h>
@@ -136,6 +137,18 @@ static inline pgoff_t rashpa_huge_index(unsigned long n, unsigned int order)
 #endif
 	return n;
 }
+
+/* A kernel without huge pages (PREEMPT_RT) has no such function; a mapping needs no alignment then. */
+#ifndef CONFIG_TRANSPARENT_HUGEPAGE
+#undef thp_get_unmapped_area
+#if defined(RASHPA_HAVE_MM_AREA)
+#define thp_get_unmapped_area(...)		mm_get_unmapped_area(__VA_ARGS__)
+#elif defined(RASHPA_HAVE_MM_AREA_OF)
+#define thp_get_unmapped_area(...)		mm_get_unmapped_area(current->mm, __VA_ARGS__)
+#else
+#define thp_get_unmapped_area(file, ...)	get_unmapped_area(NULL, __VA_ARGS__)
+#endif
+#endif
 
 #ifndef RASHPA_HAVE_VFS_MMAP
 #define vfs_mmap	call_mmap
