@@ -342,10 +342,12 @@ static u32 rashpa_holdings_collect(struct rashpa_holding *to, u32 room, u64 afte
 	/* keeps the place in the list while others have the lock; no user: it is no charge */
 	struct rashpa_charge place = { .entry = LIST_HEAD_INIT(place.entry) };
 	struct rashpa_charge *charge;
+	struct list_head *at;
 	u32 n = 0, seen = 0;
 
 	mutex_lock(&rashpa_account_lock);
-	list_for_each_entry(charge, &rashpa_charges, entry) {
+	for (at = rashpa_charges.next; at != &rashpa_charges; at = at->next) {
+		charge = list_entry(at, struct rashpa_charge, entry);
 		if (charge->user && charge->holding.serial > after &&
 		    (device == RASHPA_NO_DEVICE || charge->holding.device == device)) {
 			if (n < room)
@@ -354,8 +356,8 @@ static u32 rashpa_holdings_collect(struct rashpa_holding *to, u32 room, u64 afte
 		}
 		if (++seen % RASHPA_HOLDINGS_MAX)
 			continue;
-		list_move(&place.entry, &charge->entry);
-		charge = &place;
+		list_move(&place.entry, at);
+		at = &place.entry;
 		mutex_unlock(&rashpa_account_lock);
 		cond_resched();
 		mutex_lock(&rashpa_account_lock);

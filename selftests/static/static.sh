@@ -49,10 +49,12 @@ wanted() { if [[ $list ]]; then grep -xFf <(sed "s,^,${1-}," "$list") || (($? ==
 sources() { find "$@" -name '*.[ch]' | sort; }
 shell_scripts() { grep -rlE '^#!.*sh$|^# shellcheck shell=' selftests Documentation tools | sort | wanted; }
 
+# Without the balance of locks: sparse does not follow guards, which unlock at the end of a scope. Lockdep
+# checks it on the debug kernel.
 run_sparse() { # "sparse SERIES"
 	local release dir=$PWD/$out/module-${1#* }
 	release=$(printf '%s\n' /lib/modules/"${1#* }".*-amd64 | sort -V | tail -n 1)
-	make -s modules KREL="${release##*/}" MODDIR="$dir" W=1 KFLAGS=C=2 >"$dir.log" 2>&1 ||
+	make -s modules KREL="${release##*/}" MODDIR="$dir" W=1 KFLAGS="C=2 CF=-Wno-context" >"$dir.log" 2>&1 ||
 		cat "$dir.log"
 	grep 'warning:\|error:' "$dir.log" || true
 }
