@@ -5,8 +5,10 @@
 #include <linux/errno.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 
 #include "core/account.h"
+#include "core/compat.h"
 #include "core/origin.h"
 
 static unsigned int user_limit_listeners = RASHPA_LISTENERS_USER / 2;
@@ -158,4 +160,21 @@ void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 		wanted |= subscriber->notify(subscriber, origin->sequence, time, value);
 	rashpa_origin_mask(origin, !wanted);
 	spin_unlock_irqrestore(&origin->lock, flags);
+}
+
+/*
+ * Deliver an event of a vector, in its interrupt, without a lock and without its time. Return:
+ * false if that needs rashpa_origin_fire(): others subscribe, or more than one waits for the
+ * eventfd, and each takes time. An epoll is one waiter, however many wait for it.
+ */
+bool rashpa_origin_signal(struct rashpa_origin *origin)
+{
+	const struct rashpa_direct *d = rcu_dereference_sched(origin->direct);
+
+	if (!d || READ_ONCE(d->waiters->head.next) != READ_ONCE(d->waiters->head.prev))
+		return false;
+	origin->sequence++;
+	++*d->events;
+	eventfd_signal(d->ctx);
+	return true;
 }

@@ -6,12 +6,9 @@
 #define RASHPA_ORIGIN_H
 
 #include <linux/list.h>
-#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
-
-#include "core/compat.h"
 
 /* subscribers without CAP_SYS_RESOURCE: at a vector, at another origin; one user: half of it */
 #define RASHPA_LISTENERS_VECTOR	64
@@ -69,22 +66,6 @@ void rashpa_origin_direct(struct rashpa_subscriber *subscriber, struct rashpa_di
 void rashpa_origin_mask(struct rashpa_origin *origin, bool mask);
 void rashpa_origin_end(struct rashpa_origin *origin);
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
-
-/*
- * Deliver an event of a vector, in its interrupt, without a lock and without its time. Return:
- * false if that needs rashpa_origin_fire(): others subscribe, or more than one waits for the
- * eventfd, and each takes time. An epoll is one waiter, however many wait for it.
- */
-static inline bool rashpa_origin_signal(struct rashpa_origin *origin)
-{
-	const struct rashpa_direct *d = rcu_dereference_sched(origin->direct);
-
-	if (!d || READ_ONCE(d->waiters->head.next) != READ_ONCE(d->waiters->head.prev))
-		return false;
-	origin->sequence++;
-	++*d->events;
-	eventfd_signal(d->ctx);
-	return true;
-}
+bool rashpa_origin_signal(struct rashpa_origin *origin);
 
 #endif /* RASHPA_ORIGIN_H */

@@ -100,7 +100,7 @@ static void event(u32 id, u64 value)
 	struct rashpa_listener *l = listeners[id - 1];
 
 	spin_lock(&channel.lock);
-	rashpa_listener_event(l, ++l->sequence, 0, value);
+	rashpa_listener_event(l, RASHPA_SEQUENCE_OWN, 0, value);
 	spin_unlock(&channel.lock);
 }
 

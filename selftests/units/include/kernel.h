@@ -38,10 +38,11 @@ typedef unsigned int gfp_t;
 typedef int atomic_t;
 typedef long atomic_long_t;
 typedef struct { unsigned int val; } kuid_t;
-typedef struct { int unused; } wait_queue_head_t;
+typedef struct { int unused; } wait_queue_head_t, poll_table;
 
 #define __iomem
 #define __user
+#define __rcu
 #define __printf(a, b)		__attribute__((format(printf, a, b)))
 #define fallthrough		__attribute__((fallthrough))
 
@@ -283,6 +284,9 @@ static inline void unit_lock(struct mutex *m, bool from, bool to)
 	for (int once = 1; once;)							\
 		for (guard(_name)(arg); once; once = 0)
 DEFINE_GUARD(mutex, struct mutex *, mutex_lock(_T), mutex_unlock(_T))
+DEFINE_GUARD(spinlock, struct mutex *, mutex_lock(_T), mutex_unlock(_T))
+DEFINE_GUARD(spinlock_irq, struct mutex *, mutex_lock(_T), mutex_unlock(_T))
+DEFINE_GUARD(spinlock_irqsave, struct mutex *, mutex_lock(_T), mutex_unlock(_T))
 
 /* -------------------------------------------------------------- memory ---- */
 
