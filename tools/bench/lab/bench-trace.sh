@@ -50,4 +50,11 @@ vfio=()
 [[ ${RASHPA_IOMMU-} != on ]] || vfio=(--vfio same)
 traced event "rashpa_vector_fire rashpa_channel_teller vfio_msihandler" \
 	rashpa-bench latency --fpga "$fpga" "${vfio[@]}" --max-rate 0 --repeat 2
+# steps of an event, from the interrupt to the program
+steps=(rashpa/rashpa_{interrupt,event,wakeup,read} sched/sched_switch)
+echo 'next_comm ~ "rashpa-bench*"' >"$tracing/events/sched/sched_switch/filter"
+for step in "${steps[@]}"; do echo 1 >"$tracing/events/$step/enable"; done
+rashpa-bench latency --fpga "$fpga" --max-rate 0 --repeat 2 >/dev/null
+for step in "${steps[@]}"; do echo 0 >"$tracing/events/$step/enable"; done
+cat "$tracing/trace" >"$work/steps"
 python3 -B "$(dirname "$0")/bench_trace.py" "$out/trace.json" "$work"/*
