@@ -15,6 +15,7 @@
 #                       processing images takes, on this machine; BENCH=builder: messages of the
 #                       event builder beside MPI; BENCH=gpu: GPUs, on lavapipe
 #   make docs           the documentation as a site: build/docs/html/index.html
+#   make pictures       its pictures, with results of "make bench" if there are any
 #   make help           these lines
 #   make check          in virtual machines, on the newest kernel: the tests that answer within minutes
 #                       (TEST=map_test:segments runs one test, TEST=-l lists all)
@@ -52,7 +53,7 @@ DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
 .PHONY: abi all help modules tools selftests install install-tools install-dkms install-source deb rpm \
-	uninstall uninstall-dkms lab-build demo bench docs check check-all check-nightly check-packages coverage fuzz kernels soak static clean
+	uninstall uninstall-dkms lab-build demo bench docs pictures check check-all check-nightly check-packages coverage fuzz kernels soak static clean
 
 all: modules tools
 
@@ -165,6 +166,11 @@ abi:
 
 docs:
 	$(LAB) exec -- Documentation/build.sh
+
+pictures:
+	$(LAB) exec --kernel $(KERNEL) -- selftests/build.sh --only module --only tools $(KERNEL)
+	$(LAB) run --kernel $(KERNEL) --iommu on --fpga 1 --no-checks -- Documentation/pictures/guest.sh build/pictures
+	$(LAB) exec --full -- Documentation/pictures/make.sh
 
 check:
 	selftests/run --tier check $(TEST)

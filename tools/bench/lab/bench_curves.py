@@ -72,6 +72,8 @@ def draw(all_curves, path):
     matplotlib.use("svg")
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "rashpa", "font.size": 9})
     from matplotlib import pyplot
+    # Okabe and Ito's colours
+    matplotlib.rcParams["axes.prop_cycle"] = pyplot.cycler(color=["#0072B2", "#D55E00", "#009E73", "#E69F00"])
 
     figure, axes = pyplot.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
     for axis, (panel, (title, x, y, how)) in zip(axes, PANELS.items()):
