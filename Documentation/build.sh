@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the lab's root: makes the documentation as a site, build/docs/html, of the pages here,
-# the README files of the tests, man pages, and what kernel-doc makes of the comments in the headers.
-# Any warning of Sphinx is an error.
+# Runs inside the lab's root: makes the documentation as a site of the pages here, the README files of
+# the tests, man pages, and what kernel-doc makes of the comments in the headers. Any warning of Sphinx
+# is an error. build.sh [FOLDER]: the site is FOLDER/html (default: build/docs).
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-out=build/docs
+out=${1:-build/docs}
 pages=$out/source
 # the last ones in Perl, which know this output
 kernel_doc=$(printf '%s\n' /usr/lib/linux-kbuild-6.1*/scripts/kernel-doc | sort -V | tail -n 1)
@@ -55,7 +55,7 @@ chapters() {
 rm -rf "$out"
 mkdir -p "$pages/man"
 cp -r Documentation/. "$pages"
-rm -r "$pages"/man/* "$pages"/patches "$pages"/{tests,build.sh,telegrams.py,telegrams.head.rst}
+rm -r "$pages"/man/* "$pages"/{patches,tests,pictures/*.{dot,sh,py},build.sh,custom.css,telegrams.py,telegrams.head.rst}
 find selftests -name README.rst -exec cp --parents {} "$pages" \;
 
 {
@@ -76,13 +76,14 @@ find selftests -name README.rst -exec cp --parents {} "$pages" \;
 	done
 } >"$pages/libraries-reference.rst"
 
-# as they are read in a terminal
 for manual in Documentation/man/*; do
 	name=$(basename "$manual")
 	{
 		underlined "${name%.*}(${name##*.})" =
-		printf '::\n\n'
-		groff -Wbreak -man -Tutf8 -P-cbou -rLL=100n -rHY=0 -dAD=l "$manual" | sed 's/^/   /'
+		printf '.. raw:: html\n\n'
+		# headings below the page's title; the names of other pages are links
+		mandoc -T html -O fragment "$manual" | sed -E 's,(</?)h2\b,\1h3,g; s,(</?)h1\b,\1h2,g
+			s,<b>([a-z-]*rashpa[a-z-]*|remu|romulu)</b>\(([1-8])\),<a href="\1.\2.html">\1(\2)</a>,g; s/^/   /'
 	} >"$pages/man/$name.rst"
 done
 

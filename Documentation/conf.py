@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import sphinx
 from docutils import nodes
+from docutils.utils.math import latex2mathml
 from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
 
@@ -30,7 +31,7 @@ smartquotes = False
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Detector data straight into the memory where it will be used",
-    "page_width": "1180px",
+    "page_width": "auto",
     "sidebar_width": "260px",
     "font_family": "sans-serif",
     "show_powered_by": False,
@@ -41,14 +42,30 @@ if not os.path.exists(os.path.join(sphinx.package_dir, "themes", "basic", FIELD)
 html_sidebars = {"**": ["about.html", FIELD, "navigation.html"]}
 html_copy_source = False
 html_show_sourcelink = False
-if "RASHPA_MATHJAX" in os.environ:  # packages have it on the machine
-    mathjax_path = os.environ["RASHPA_MATHJAX"]
+html_show_search_summary = False  # browsers refuse to fetch pages of a folder
+html_static_path = ["custom.css"]
+html_math_renderer = "mathml"  # MathJax would come from another host
 nitpicky = True
 # Names defined elsewhere: types of C and of the kernel, system calls.
 nitpick_ignore_regex = [
     ("c:identifier", r"(__(u|s)(8|16|32|64)|__aligned_u64|u?int\d+_t|s?size_t|u?intptr_t|bool|[a-z]+_t"
                      r"|size_t|ibv_\w+|ibv_[a-z_]+|CU[a-z]+|Vk\w+|timespec|json_object)"),
 ]
+
+
+# --- contents
+
+def contents(_app, docname, source):
+    """The list of each section of the index is the site's contents, too."""
+    if docname != "index":
+        return
+    text = re.sub(r"^\.\. site: ", "- ", source[0], flags=re.M)
+    trees = []
+    for title, section in re.findall(r"^(\w+)\n=+\n\n(.*?)(?=^\w+\n=+\n|\Z)", text, re.M | re.S)[1:]:
+        files = [posixpath.normpath("Documentation/" + file) for file in re.findall(r"<(\S+)>`__", section)]
+        trees.append(f".. toctree::\n   :hidden:\n   :caption: {title}\n\n" +
+                     "".join(f"   /{page(file)}\n" for file in files))
+    source[0] = text + "\n" + "\n".join(trees)
 
 
 # --- links between files
@@ -89,6 +106,8 @@ def resolve(app, doctree, docname):
                 log.warning("no chapter \"%s\" in %s", parts.fragment, path, location=node)
             node["refuri"] = relative_uri(app.builder.get_target_uri(docname),
                                           app.builder.get_target_uri(target))
+            if re.search(r"\.(rst|md)\b|^[a-z-]+\.[1-8]$", node.astext()):
+                log.warning("a link shows the name of a file: %s", node.astext(), location=node)
             if parts.fragment:
                 node["refuri"] += "#" + parts.fragment
             node["internal"] = True
@@ -118,7 +137,17 @@ def end(app, exception):
         file.writelines(f"{uri} {docname}\n" for uri, docname in sorted(app.env.rashpa_external.items()))
 
 
+def mathml(display):
+    def visit(translator, node):
+        text = latex2mathml.tex2mathml(node.astext()).replace("<math", f'<math display="{display}"', 1)
+        translator.body.append(f'<div class="math">{text}</div>' if display == "block" else text)
+        raise nodes.SkipNode
+    return visit, None
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", mathml("inline"), mathml("block"))
+    app.connect("source-read", contents)
     app.connect("builder-inited", begin)
     app.connect("doctree-resolved", resolve)
     app.connect("build-finished", end)

@@ -245,7 +245,7 @@ def page():
               title("Of a detector", "-"), paragraph(groups["detector-setting"]), setting_list("detector"),
               title("Of a receiver", "-"), paragraph(groups["receiver-setting"]), setting_list("receiver"),
               title("The file of an experiment", "="),
-              paragraph("`manager.rst <manager.rst>`__ explains it; this is its form."),
+              paragraph("`A manager <manager.rst>`__ explains it; this is its form."),
               element("experiment"), title("Values", "="), values()]
     return "\n".join(parts)
 
