@@ -48,7 +48,7 @@ done
 echo 1 >"$tracing/options/funcgraph-irqs"
 vfio=()
 [[ ${RASHPA_IOMMU-} != on ]] || vfio=(--vfio same)
-traced event "rashpa_vector_fire rashpa_channel_teller vfio_msihandler" \
+traced event "rashpa_vector_fire rashpa_channel_waker vfio_msihandler" \
 	rashpa-bench latency --fpga "$fpga" "${vfio[@]}" --max-rate 0 --repeat 2
 # steps of an event, from the interrupt to the program
 steps=(rashpa/rashpa_{interrupt,event,wakeup,read} sched/sched_switch)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 # the traced functions; with interrupts, the tracer also records others
-CALLERS = ("rashpa_ioc_map", "rashpa_map_fill_locked", "bare_ioctl", "rashpa_vector_fire", "rashpa_channel_teller",
+CALLERS = ("rashpa_ioc_map", "rashpa_map_fill_locked", "bare_ioctl", "rashpa_vector_fire", "rashpa_channel_waker",
            "vfio_msihandler")
 STEPS = "rashpa_interrupt", "rashpa_event", "rashpa_wakeup", "sched_switch", "rashpa_read"
 LINE = re.compile(r"^ *\d+\) .*?(?:(?P<us>[\d.]+) us)? *\| (?P<in> *)(?P<end>} /\* )?(?P<name>[\w.]+)")
