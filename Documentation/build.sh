@@ -98,7 +98,7 @@ done
 		none=
 		name=${picture#build/}
 		cp "$picture" "$pages/${name//\//-}"
-		printf '``%s``:\n\n.. image:: %s\n\n' "$name" "${name//\//-}"
+		printf '``%s``:\n\n.. image:: %s\n   :alt: plot of %s\n\n' "$name" "${name//\//-}" "${name%.svg}"
 	done
 	[[ ! $none ]] || printf 'There are none.\n'
 } >"$pages/measured.rst"
