@@ -69,14 +69,15 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 
 static struct rashpa_watch *watch(struct rashpa_source_add add)
 {
-	struct rashpa_watch *w;
+	struct rashpa_watch *w = NULL;
+	int err;
 
 	extents[0] = (struct rashpa_extent) { &pages[0], 1 };
 	ours.n_extents = 1;
 	file.f_mode = FMODE_READ;
-	w = rashpa_watch_new(&call, &add, RASHPA_NO_DEVICE);
-	if (IS_ERR(w))
-		tap_bail("%ld: %s", PTR_ERR(w), call.reason);
+	err = rashpa_watch_new(&call, &add, RASHPA_NO_DEVICE, &w);
+	if (err)
+		tap_bail("%d: %s", err, call.reason);
 	w->listener = &listener;
 	listener.watch = w;
 	return w;
@@ -293,9 +294,9 @@ static const struct {
 
 static int refusal(const struct rashpa_source_add *add)
 {
-	const struct rashpa_watch *w = rashpa_watch_new(&call, add, RASHPA_NO_DEVICE);
+	struct rashpa_watch *w;
 
-	return IS_ERR(w) ? PTR_ERR(w) : 0;
+	return rashpa_watch_new(&call, add, RASHPA_NO_DEVICE, &w);
 }
 
 TEST(refused, "invalid words and conditions are refused")
