@@ -396,14 +396,13 @@ TEST(budget, "the period follows the budget")
 
 /* --------------------------------------------------------------- LOOK ---- */
 
-static u32 fired[100], told;
+static u32 fired[100];
 static u32 quiet_from, quiet_end;	/* these words make no event */
 static struct list_head *looked;
 static struct rashpa_subscriber *comes, *goes;	/* between the words of a LOOK */
 
 bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
-	lockdep_assert_held(&l->channel->lock);
 	CHECK(sequence == 1, "sequence %llu", sequence);
 	fired[l->index]++;
 	return l->id;
@@ -412,7 +411,6 @@ bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64
 void rashpa_channel_wake_later(struct rashpa_channel *ch)
 {
 	lockdep_assert_held(&ch->lock);
-	told++;
 }
 
 static void meanwhile(void)
@@ -435,7 +433,6 @@ static void look_at(u32 n, u32 per, u32 every)
 
 	INIT_LIST_HEAD(&words.origin.subscribers);
 	memset(fired, 0, sizeof(fired));
-	told = 0;
 	for (i = 0; i < n; i++) {
 		of[i] = (struct rashpa_listener) { .channel = &channels[i / per], .index = i,
 						   .id = every && i % every == 0 &&
@@ -447,7 +444,6 @@ static void look_at(u32 n, u32 per, u32 every)
 	made = rashpa_words_look(&words);
 	mutex_unlock(&words.lock);
 	CHECK(made == wanted, "%u words: %u events", n, made);
-	CHECK(told == n, "%u words: channels are notified %u times", n, told);
 	for (i = 0; i < n; i++)
 		CHECK(fired[i] == 1, "%u words: word %u was checked %u times", n, i, fired[i]);
 	for (i = 0; words.origin.subscribers.next != &words.origin.subscribers; i++)
@@ -455,7 +451,7 @@ static void look_at(u32 n, u32 per, u32 every)
 	CHECK(i == n, "%u words are left of %u", i, n);
 }
 
-TEST(look, "LOOK checks each word once, and notifies each channel")
+TEST(look, "LOOK checks each word once")
 {
 	look_at(0, 1, 1);
 	look_at(1, 1, 1);
