@@ -61,9 +61,10 @@ def ratios(rows, path):
         axis.plot([row["ratio"]], [y], "o", color=peers[row["peer"]], ms=8)
         axis.annotate(f"{row['ratio']:.2f}", (row["ratio"], y), (8 if row["ratio"] > 1 else -8, 0), va="center",
                       textcoords="offset points", ha="left" if row["ratio"] > 1 else "right", fontsize=9)
-    axis.set_yticks(range(len(rows)), [f"{row['name'].split(' (')[0]}, {row['size_bytes'] >> 10} KiB, by {row['peer']}" for row in rows])
+    size = lambda n: f"{n >> 20} MiB" if n >> 20 else f"{n >> 10} KiB"
+    axis.set_yticks(range(len(rows)), [f"{row['name'].split(' (')[0]} {size(row['size_bytes'])}, {row['peer']}" for row in rows])
     axis.set(xscale="log", xlabel="ratio of times, below 1: this driver is faster", ylim=(-0.6, len(rows) - 0.4))
-    axis.margins(x=0.15)
+    axis.margins(x=0.2)
     ticks(axis, (0.05, 0.1, 0.25, 0.5, 1, 2, 4))
     axis.axvline(1, color="#444444", lw=1)
     axis.grid(axis="x", alpha=0.4)
