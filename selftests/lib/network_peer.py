@@ -208,7 +208,7 @@ def hellos():
         "height": hello(processes=[half(0, height=1 << 32)]),
         "x": hello(processes=[half(0, x=-1)]),
         "first": hello(processes=[half(0, first=1 << 32)]),
-        "regions are": hello(processes=[half(0), half(1), half(0, y=LINES - 1)]),
+        "regions overlap": hello(processes=[half(0), half(1), half(0, y=LINES - 1)]),
         "dataset": hello(dataset="\x1b[2J"), "phase": hello(phase=1),
         "processes": hello(processes=[half(0)] * 1025),
         "list of 1 to 1024": hello(processes=[{}] * 65537),

@@ -127,7 +127,7 @@ refused 1 "67670 bytes are not raw images of 1024 x 512 u16" --dataset "$work/u1
 refused 1 "images of 101 x 67 u16, and darks of 101 x 67 u8" --dataset "$work/u16.plain.h5" \
 	--darks "$work/u8.plain.h5"
 refused 2 "--sampling would leave out" --darks generate:1 --sampling 2
-refused 2 "Give --darks" --dark-every 2
+refused 2 "--darks" --dark-every 2
 refused 2 "\"1\" is not a number from 2" --darks generate:1 --dark-every 1
 refused 2 "\"2cubes\" is not a number of images, or of stacks" --images 2cubes
 refused 2 "\"2cubes\" is not a number of stacks, or of images" --slots 2cubes

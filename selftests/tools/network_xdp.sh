@@ -27,7 +27,7 @@ if grep -q "built without\|CONFIG_XDP_SOCKETS" "$work/err"; then
 fi
 says privilege "CAP_NET_RAW and CAP_BPF"
 romulu_at 5001
-says interface "no interface's address"
+says interface "not the address of an interface"
 rashpactl buffer create --backend contig net0 64M >/dev/null
 ok $? "buffer: a buffer is made"
 # a sender that is too fast waits

@@ -357,7 +357,7 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 	if (!result && s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what))
 		result = because(why, -1, "it has %s than the sender before", what);
 	if (!result && writes_twice(n, s))
-		result = because(why, -1, "its regions overlap those of another sender");
+		result = because(why, -1, "its regions overlap each other, or those of another sender");
 	if (result) {
 		refuse(s, why);
 		link_close(&s->link);
