@@ -1269,7 +1269,7 @@ static void test_all(void)
 	test_configurations();
 	refused("{\"peaks\": {\"finder\": \"pyfai\"}}", &module, "the beam's position");
 	refused("{\"peaks\": {\"finder\": \"pyfai\", \"centre\": [1, 2], \"snr\": 3}}", &module,
-		"snr is of the other finder");
+		"snr is a key of the other");
 	refused("{\"peaks\": {\"finder\": \"pyfai\", \"centre\": [1, 2], \"patch\": 4}}", &module, "odd");
 	test_poni();
 	test_planes();

@@ -773,9 +773,9 @@ static void test_bad_frames(void)
 		const char *word;
 	} cases[] = {
 		{ "\0\0\0", 4, false, "0 bytes" },
-		{ "\0\x10\0\1", 4, false, "no stream" },
-		{ "\xff\xff\xff\xff", 4, false, "no stream" },
-		{ "GET / HTTP/1.1\r\n", 16, false, "no stream" },
+		{ "\0\x10\0\1", 4, false, "not a program" },
+		{ "\xff\xff\xff\xff", 4, false, "not a program" },
+		{ "GET / HTTP/1.1\r\n", 16, false, "not a program" },
 		{ "\0\0\0\5hell", 8, true, "middle of a frame" },
 		{ "\0\0", 2, true, "middle of a frame" },
 	};
@@ -814,7 +814,7 @@ static void test_frame_limits(void)
 	put(fd, "more", 4);
 	take_all(&s);
 	ok(s.over, "begin-again-byte: nor does it begin again with each byte");
-	says(s.why, "did not come to its end", "and why");
+	says(s.why, "not complete", "and why");
 	end(&s);
 	close(fd);
 }
@@ -866,7 +866,7 @@ static void test_unix_full(void)
 	strcpy(why, "no");
 	while (n < COUNT(wires) && !wire_connect(unix_at("full"), NULL, NULL, &wires[n], why))
 		n++;
-	says(why, "too many wait", "no connection waits in line at a UNIX socket");
+	says(why, "too many", "no connection waits in line at a UNIX socket");
 	for (n = 0; n < COUNT(wires); n++)
 		wire_close(wires[n]);
 	close(fd);
@@ -1136,7 +1136,7 @@ static void test_no_tls(struct wire_tls *server, struct wire_tls *client)
 	   wire_events(s.wire) == POLLIN, "client-nothing-time: a client that says nothing has time");
 	later(WIRE_BEGIN_MS);
 	take_all(&s);
-	says(s.why, "hands were not shaken", "but not for ever");
+	says(s.why, "handshake", "but not for ever");
 	end(&s);
 	close(fd);
 	fd = join_raw(&s, server);
@@ -1256,7 +1256,7 @@ static void test_other_versions(struct wire_tls *server)
 	ok(!strcmp(wire_peer(s.wire)->common_name, "manager.lab"), "name: it has a name");
 	shake_other(&o, &s);
 	ok(drive(&s, 1, first_over), "wants-shake-hands: it wants another handshake");
-	says(s.why, "another handshake", "and is refused");
+	says(s.why, "renegotiation", "and is refused");
 	end(&s);
 	end_other(&o);
 	for (unsigned int i = 0; i < 2; i++) {
