@@ -19,7 +19,7 @@ FOREIGN = set("""apt apt-get cat cc certtool checkpatch cmake curl dd dkms echo 
     iptables journalctl kmodsign lspci make meson mokutil modprobe mount mpirun numactl openssl pip pkg-config ps python3
     qemu-system-x86_64 rdma setpci srun ssh strace systemctl tc udevadm virsh #SBATCH""".split())
 OPTION = re.compile(r"(?<![-\w/])--[a-z][a-z0-9-]*")
-FOREIGN_OPTIONS = {"--allow-run-as-root", "--kill-on-bad-exit", "--no-kill", "--ntasks-per-node", "--system-site-packages"}
+FOREIGN_OPTIONS = {"--allow-run-as-root", "--kill-on-bad-exit", "--no-kill", "--oversubscribe", "--ntasks-per-node", "--system-site-packages"}
 HISTORY = {"Documentation/changelog.rst"}  # also names what is gone
 PLANTED = """``--no-such-option``, ``rashpactl nonsense``, ``drivers/nowhere.c``, ``rashpa_no_such_function()``::
 
