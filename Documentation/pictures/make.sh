@@ -5,6 +5,8 @@
 set -euo pipefail
 
 cd "$(dirname "$0")"
+licence=$(sed -n '2s/# //p' make.sh)
+export licence
 font="DejaVu Sans,Verdana,sans-serif"
 for source in *.dot; do
 	# the names of nodes as tooltips help no reader; the name of the graph is the title
@@ -12,7 +14,7 @@ for source in *.dot; do
 		-Nfontname="$font" -Nfontsize=12 -Nshape=box -Nstyle=filled -Nfillcolor="#F4F4F4" -Ncolor="#444444" \
 		-Efontname="$font" -Efontsize=11 -Ecolor="#444444" "$source" |
 		perl -0777 -pe 's/<!--.*?-->\n//gs; s/<title>[\w&#;:]*<\/title>\n//g;
-			s/<svg /<!-- SPDX-License-Identifier: LGPL-2.1-or-later -->\n<svg /' >"${source%.dot}.svg"
+			s/<svg /<!-- $ENV{licence} -->\n<svg /' >"${source%.dot}.svg"
 done
 export MPLCONFIGDIR=/tmp PATH=$PWD/../../build/tools:$PATH
 python3 -B measured.py ../../build .

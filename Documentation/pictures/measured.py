@@ -14,7 +14,8 @@ from PIL import Image
 OURS, VFIO, UIO, GREY = "#0072B2", "#E69F00", "#009E73", "#999999"
 matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "rashpa", "font.size": 11,
                             "font.family": ["DejaVu Sans", "sans-serif"]})
-LICENCE = "<!-- SPDX-License-Identifier: LGPL-2.1-or-later -->\n"
+with open(__file__, encoding="utf-8") as own:
+    LICENCE = f"<!-- {own.readline()[2:-1]} -->\n"
 
 
 def save(figure, path, title):

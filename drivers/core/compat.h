@@ -138,7 +138,7 @@ static inline pgoff_t rashpa_huge_index(unsigned long n, unsigned int order)
 	return n;
 }
 
-/* A kernel without huge pages (PREEMPT_RT) has no such function; a mapping needs no alignment then. */
+/* a kernel without huge pages (PREEMPT_RT) has no such function, and needs no alignment */
 #ifndef CONFIG_TRANSPARENT_HUGEPAGE
 #undef thp_get_unmapped_area
 #if defined(RASHPA_HAVE_MM_AREA)
@@ -146,7 +146,7 @@ static inline pgoff_t rashpa_huge_index(unsigned long n, unsigned int order)
 #elif defined(RASHPA_HAVE_MM_AREA_OF)
 #define thp_get_unmapped_area(...)		mm_get_unmapped_area(current->mm, __VA_ARGS__)
 #else
-#define thp_get_unmapped_area(file, ...)	get_unmapped_area(NULL, __VA_ARGS__)
+#define thp_get_unmapped_area(file, ...)	((void)(file), get_unmapped_area(NULL, __VA_ARGS__))
 #endif
 #endif
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check seconds=90
+# test: tier=check seconds=240
 # Runs inside the lab's root: static checks of the sources. No finding stays open; lists in
 # selftests/static/ name exceptions and reasons. TAP, and the seconds of processor time of each
 # tool. static.sh [--files LIST] [TOOL...]: only these tools; tools that check file by file
