@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The documentation's site in Chromium, from its folder, without a server. TAP."""
+# test: seconds=60
+"""Runs inside the lab's root: the documentation's site in Chromium, from its folder, without a server. TAP."""
 import json
 import os
 import subprocess
