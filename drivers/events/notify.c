@@ -7,7 +7,7 @@
 
 #include "events/events.h"
 
-/* @n is NULL or unreachable for events; no lock of the channel is held. */
+/* @n is NULL or unreachable for events; no spinlock of the channel is held. */
 void rashpa_notifier_free(struct rashpa_notifier *n)
 {
 	struct rashpa_channel *ch;
@@ -111,7 +111,8 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 	spin_unlock_irq(&ch->lock);
 	if (l && !err)
 		rashpa_listener_direct(l);
-	mutex_unlock(&ch->sources_lock);
+	/* before another thread can free the source, whose events an interrupt may be counting */
 	rashpa_notifier_free(n);
+	mutex_unlock(&ch->sources_lock);
 	return err;
 }
