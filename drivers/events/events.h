@@ -148,7 +148,7 @@ struct rashpa_listener {
 	struct rashpa_group *group;	/* GROUP: the group; or NULL */
 	struct rashpa_membership *membership;	/* or NULL (sources_lock and lock) */
 	u64 time;			/* time of the last event (lock) */
-	u64 events;			/* events since creation (lock) */
+	u64 events;			/* events since creation (lock); struct rashpa_direct */
 	u64 value;			/* value of the last event (lock) */
 	u64 lost;			/* records that found no room (lock) */
 	struct rashpa_notifier *notifier;	/* eventfd, or NULL (lock) */

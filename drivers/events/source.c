@@ -423,8 +423,8 @@ int rashpa_ioc_source_info(struct rashpa_call *call, void *arg)
 	info->out_device = l->dev ? l->dev->id : rashpa_channel_fpga(ch);
 	info->out_events = READ_ONCE(l->events);
 	info->out_lost = l->lost;
-	/* the only one that it can have, and not stored for each event */
-	info->out_value = l->kind == RASHPA_SOURCE_VECTOR ? l->index : l->value;
+	/* a vector has only one value, which is not stored for each event */
+	info->out_value = l->kind == RASHPA_SOURCE_VECTOR && l->events ? l->index : l->value;
 	if (!w || !w->budget)
 		return 0;
 	info->out_looks = w->looks;
