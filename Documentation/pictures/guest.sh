@@ -17,4 +17,4 @@ remu --buffer ring0 --fpga "${fpga#fpga}" --dataset generate:10:1 --bunch 1 --sl
 rashpactl top --once --interval 5 --timeout 60 ring0 >"$out/top.txt"
 python3 -m rashpa.view ring0 --save "$out/view.png" --looks 10 | grep '^lost *0 ' # or the machine is too busy
 kill %2
-wait || true
+wait || true # the producer was killed

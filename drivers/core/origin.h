@@ -18,10 +18,10 @@
 struct rashpa_call;
 struct rashpa_user;
 
-/* All that an event is to a subscriber which only has an eventfd signalled. */
+/* An eventfd that the interrupt of a vector signals itself, and the count of its events. */
 struct rashpa_direct {
 	struct eventfd_ctx *ctx;
-	const wait_queue_head_t *waiters;	/* of the eventfd */
+	const wait_queue_head_t *waiters;	/* wait queue of @ctx */
 	u64 *events;			/* number of events */
 };
 
@@ -29,7 +29,7 @@ struct rashpa_direct {
 struct rashpa_origin {
 	spinlock_t lock;		/* all fields but @hard; hard interrupt */
 	u64 sequence;			/* events so far; of a vector: its interrupt writes it */
-	/* of the only subscriber of a vector, or NULL; hard interrupts read it, under RCU */
+	/* eventfd of the only subscriber, or NULL; interrupts of a vector read it under RCU */
 	struct rashpa_direct __rcu *direct;
 	struct list_head subscribers;
 	u32 n_subscribers;		/* bounded, because each takes time in the interrupt */

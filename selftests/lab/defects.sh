@@ -113,7 +113,7 @@ done <"$work/out"
 ((${#says[@]} == 0))
 ok $? "each: all defects were planted" || echo "# not: ${!says[*]}"
 
-# once: what the lab makes of such a line does not depend on the kernel
+# on one kernel: the lab handles such a line in the same way on all
 if [[ $kernel != debug ]]; then
 	guest -- sh -ec "$load; echo double-free >$plant"
 	ends 100 "status: a defect ends the run with status 100"
