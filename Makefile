@@ -84,12 +84,12 @@ install-tools:
 		$(MAKE) -C tools/$$part O=$(BUILD)/tools PREFIX=$(PREFIX) install || exit; \
 	done
 	install -d $(CONFDIRS)
-	install -D -m 644 tools/udev/70-rashpa.rules $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
-	[ -e "$(DESTDIR)$(LIMITS)" ] || install -D -m 644 tools/udev/rashpa-limits.conf $(DESTDIR)$(LIMITS)
+	install -D -m 644 tools/data/udev/70-rashpa.rules $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
+	[ -e "$(DESTDIR)$(LIMITS)" ] || install -D -m 644 tools/data/udev/rashpa-limits.conf $(DESTDIR)$(LIMITS)
 	$(RELOAD)
 
 # parts of the tools with a Makefile of their own
-PARTS := bench conformance frames software-fpga
+PARTS := bench conformance frames fpga
 
 # Rules and units that changed, where somebody runs who reads them. Who cannot be reached reads them
 # at the next boot: what was installed is whole, so that is no failure.
@@ -131,7 +131,7 @@ uninstall:
 	-[ -n "$(DESTDIR)" ] || $(MAKE) --no-print-directory uninstall-dkms
 	rm -rf $(DESTDIR)$(DKMSSRC)
 	rm -f $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
-	! cmp -s tools/udev/rashpa-limits.conf "$(DESTDIR)$(LIMITS)" || rm -f $(DESTDIR)$(LIMITS)
+	! cmp -s tools/data/udev/rashpa-limits.conf "$(DESTDIR)$(LIMITS)" || rm -f $(DESTDIR)$(LIMITS)
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
 	for part in $(PARTS); do \
 		$(MAKE) -C tools/$$part O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall || exit; \

@@ -12,7 +12,7 @@ import textwrap
 import xml.etree.ElementTree as ET
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCHEMA = os.path.join(HERE, "../tools/telegram/rashpa.xsd")
+SCHEMA = os.path.join(HERE, "../tools/link/rashpa.xsd")
 HEAD = os.path.join(HERE, "telegrams.head.rst")
 PAGE = os.path.join(HERE, "telegrams.rst")
 XS = "{http://www.w3.org/2001/XMLSchema}"

@@ -93,7 +93,7 @@ fi
 # each guest has a board, and looks at buffers
 ((!${#tests[@]})) || run "rashpactl" make -s -C "$top/tools" O="$build/tools" "$build/tools/rashpactl"
 [[ ! ${only[demo]-} && ${#tests[@]} == 0 ]] ||
-	run "software FPGA" make -s -C "$top/tools/software-fpga" O="$build/tools" "$build/tools/rashpa-fpga"
+	run "software FPGA" make -s -C "$top/tools/fpga" O="$build/tools" "$build/tools/rashpa-fpga"
 ((!${#tests[@]})) || run "${tests[*]##*/}" make -s -C "$top/selftests" O="$build/selftests" "${tests[@]}"
 if wanted tests; then
 	run "tests" make -s -C "$top/selftests" O="$build/selftests"

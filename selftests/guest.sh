@@ -7,7 +7,7 @@
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
-export PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+export PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles
 # No leak detection: libpci and argp leak, and a guest takes too long to attribute leaks.
 export ASAN_OPTIONS=log_path=/tmp/sanitizer:detect_leaks=0
 export UBSAN_OPTIONS=log_path=/tmp/sanitizer:print_stacktrace=1

@@ -8,7 +8,7 @@
 kernel_doc=$(ls /usr/lib/linux-kbuild-6.12*/scripts/kernel-doc | tail -n 1)
 
 for file in uapi/linux/rashpa.h drivers/*.[ch] drivers/*/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-gpu.h tools/lib/rashpa-stream.h \
-	tools/builder/rashpa-builder.h tools/network/rashpa-network.h tools/processing/rashpa-processing.h tools/software-fpga/device.h; do
+	tools/fabric/rashpa-builder.h tools/verbs/rashpa-network.h tools/processing/rashpa-processing.h tools/fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }
@@ -64,8 +64,8 @@ functions() {
 		ok $? "functions/$1/$other: they are those that the headers declare"
 	done
 }
-functions rashpa-builder tools/builder
-functions rashpa-network tools/network
+functions rashpa-builder tools/fabric
+functions rashpa-network tools/verbs
 functions rashpa-processing tools/processing
 functions rashpa tools/lib
 PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so \
@@ -177,7 +177,7 @@ transports() { # NAME: those of a list, a line each
 	ok $? "$1" || cat "$work/said"
 }
 transports "transports/schema: the schema of telegrams has those of remu" < <(
-	sed -n '/simpleType name="transport"/,/<\/xs:simpleType>/s/.*enumeration value="\([a-z]*\)".*/\1/p' tools/telegram/rashpa.xsd)
+	sed -n '/simpleType name="transport"/,/<\/xs:simpleType>/s/.*enumeration value="\([a-z]*\)".*/\1/p' tools/link/rashpa.xsd)
 transports "transports/manager: manager.rst has those of remu" < <(
 	sed -n '/^    transport  /,/^``/s/^    \([a-z]*\(, [a-z]*\)*\)  .*/\1/p' Documentation/manager.rst | sed 's/, /\n/g' |
 		grep -vx 'transport\|')

@@ -7,7 +7,7 @@
 #ifndef DIFFER_H
 #define DIFFER_H
 
-#include "../../tools/conformance/client.h"
+#include "conformance/client.h"
 
 #define DTPS		4u
 #define BOUND_ENTRIES	16u		/* entries of each DTP */

@@ -6,7 +6,7 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles
 json=$1
 frames=${2:-2000}
 work=$(mktemp -d)

@@ -5,7 +5,7 @@
  */
 #include <sys/utsname.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 #define POLICY	"/sys/module/rashpa/parameters/p2p_bridge"

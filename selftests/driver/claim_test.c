@@ -6,7 +6,7 @@
  */
 #include <sys/file.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 static struct fpga f;

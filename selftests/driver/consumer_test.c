@@ -6,9 +6,9 @@
  */
 #include <sys/socket.h>
 
-#include "../../tools/lib/rashpa.h"
-#include "../../tools/lib/rashpa-stream.h"
-#include "../../tools/lib/rashpa-stream-format.h"
+#include <rashpa.h>
+#include <rashpa-stream.h>
+#include <rashpa-stream-format.h>
 #include "common.h"
 
 #define NAME	"st-stream"

@@ -5,7 +5,7 @@
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 #define MEMFDS	200

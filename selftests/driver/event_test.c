@@ -7,7 +7,7 @@
 /* Event channels: sources, records, loss, waiting, eventfds. */
 #include <sys/eventfd.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "stall.h"
 
 static struct fpga f;

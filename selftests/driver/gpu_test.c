@@ -7,7 +7,7 @@
  */
 #include <glob.h>
 
-#include "../../tools/lib/rashpa-gpu.h"
+#include <rashpa-gpu.h>
 #include "foreign.h"
 #include "rig.h"
 

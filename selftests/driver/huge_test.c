@@ -2,7 +2,7 @@
 /* test: tier=check kernel=each,debug iommu=both seconds=6 */
 /* test: tier=nightly needs=numa iommu=off seconds=6 */
 /* Buffers of reserved huge pages: of a memfd, with a name. */
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 #define HUGE	(2 * MIB)

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "holder.h"
 
 static struct fpga f;

@@ -7,7 +7,7 @@
  */
 #include <sys/mount.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 #define LOCKDOWN	"/sys/kernel/security/lockdown"

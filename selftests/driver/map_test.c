@@ -4,7 +4,7 @@
 /* test: tier=nightly needs=passthrough,amd,virtio iommu=on seconds=15 */
 /* test: tier=nightly kernel=arm64 needs=virtio iommu=on seconds=15 */
 /* Maps: segments, table, programming the function, refusals. */
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 static struct fpga f, f2;

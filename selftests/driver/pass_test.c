@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <sys/socket.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "calls.h"
 
 /* --- over a socket --- */

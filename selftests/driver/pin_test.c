@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <sys/uio.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 #define LEN	(4 * MIB)

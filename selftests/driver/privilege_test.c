@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 enum role { NOBODY, MEMBER, RAWIO, ROOT, ROLES, ALONE = ROLES, OTHERS };

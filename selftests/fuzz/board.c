@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../tools/software-fpga/log.h"
+#include "fpga/log.h"
 
 struct fpga board;
 struct host board_host;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../tools/software-fpga/fpga.h"
-#include "../../tools/software-fpga/vfu.h"
+#include "fpga/fpga.h"
+#include "fpga/vfu.h"
 
 /* The configuration of rashpa-fpga-selftest, so that its recordings can be seeds. */
 #define BOARD_MEMORY	(16u << 20)

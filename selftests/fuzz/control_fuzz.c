@@ -4,8 +4,8 @@
  * pieces are that the rest arrives in.
  */
 #include "board.h"
-#include "../../tools/software-fpga/control.h"
-#include "../../tools/software-fpga/server.h"
+#include "fpga/control.h"
+#include "fpga/server.h"
 
 #include <poll.h>
 #include <setjmp.h>

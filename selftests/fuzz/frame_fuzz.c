@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "must.h"
-#include "../../tools/frames/capture.h"
-#include "../../tools/frames/opcode.h"
+#include "frames/capture.h"
+#include "frames/opcode.h"
 
 #define SIZE_MAX_	65536
 #define NEVER		UINT64_MAX

@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "contract.h"
-#include "control-link.h"
-#include "say.h"
+#include "link/contract.h"
+#include "link/control-link.h"
+#include "common/say.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

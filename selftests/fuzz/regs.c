@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include "../../tools/common/words.h"
+#include "common/words.h"
 #include "../lib/rig.h"
 #include "fuzz.h"
 

@@ -45,7 +45,7 @@ seeds() {
 	printf '%s\n' $'\x08status' "stuck on" "early lock 100" "late on hold dtp 1" "twice on" \
 		"lose on 3 dtp 0" "reorder on" "wild 0x1000" release "dead on" "dead link" \
 		"flood max 0" "clock hold" "clock step 9" honest "dead off" disconnect >"$name/control/commands"
-	{ printf '\0'; cat tools/profiles/rashpa-fpga.json; } >"$name/text/profile"
+	{ printf '\0'; cat tools/data/profiles/rashpa-fpga.json; } >"$name/text/profile"
 	printf '\x0332,0,64x32@1,2' >"$name/text/region"
 	printf '\x0312.5K' >"$name/text/size"
 	printf '\x04poni_version: 2.1\nDetector: Eiger4M\nDetector_config: %s\nDistance: 0.1\n%s\n' \

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "must.h"
-#include "../../tools/lib/fake-driver.h"
-#include "../../tools/lib/stream.h"
+#include "lib/tests/fake-driver.h"
+#include "lib/stream.h"
 
 #define BUFFER	(96 << 10)
 #define OTHER	(48 << 10)	/* of "l" and "p" */

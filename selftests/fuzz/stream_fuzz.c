@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "must.h"
-#include "../../tools/lib/stream.h"
+#include "lib/stream.h"
 
 #define LENGTH	(64 << 20)
 #define BASE	((uintptr_t)4096)	/* address of a buffer that is never read */

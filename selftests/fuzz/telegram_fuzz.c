@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../tools/daemon/internal.h"
+#include "daemon/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "must.h"
-#include "../../tools/dataset/dataset.h"
-#include "../../tools/common/parse.h"
-#include "../../tools/common/profile.h"
-#include "../../tools/common/say.h"
-#include "../../tools/processing/plane.h"
-#include "../../tools/processing/poni.h"
-#include "../../tools/processing/rashpa-processing.h"
+#include "dataset/dataset.h"
+#include "common/parse.h"
+#include "rashpactl/profile-file.h"
+#include "common/say.h"
+#include "processing/plane.h"
+#include "processing/poni.h"
+#include <rashpa-processing.h>
 #include "../static/openmp/omp.h"
 
 #define TEXT_MAX	8192

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <sys/eventfd.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "calls.h"
 
 #define NAME		"st-calls"

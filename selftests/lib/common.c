@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 char reason[RASHPA_REASON_SIZE];

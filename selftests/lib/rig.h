@@ -3,7 +3,7 @@
 #ifndef RIG_H
 #define RIG_H
 
-#include "../../tools/lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 #include "common.h"
 
 #define WIDTH	256		/* pixels of 4 bytes */

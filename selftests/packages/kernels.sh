@@ -137,7 +137,7 @@ if [[ $pattern == '*' ]]; then
 		reap
 	done
 	start "software-FPGA arm64" program software-FPGA-arm64 \
-		make -s -C tools/software-fpga O="$out/arm64" "${cross[@]}" objects
+		make -s -C tools/fpga O="$out/arm64" "${cross[@]}" objects
 	start "bench arm64" program bench-arm64 \
 		make -s -C tools/bench O="$out/arm64" "${cross[@]}" objects
 	start "conformance arm64" program conformance-arm64 \

@@ -6,7 +6,7 @@
 # "drawn"). Needs two software FPGAs: one streams, the other does random work meanwhile, since
 # every map that ends stops the streams of its function.
 . "$(dirname "$0")/../lib/shell.sh"
-export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles
 out=$1 minutes=$2 seed=$3
 RANDOM=$seed
 errors=0 round=0 board=0 boards=${RASHPA_FPGAS:?set by the lab}

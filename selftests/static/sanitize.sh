@@ -19,7 +19,7 @@ build() { flock "$out/lock" make -s -C tools O="$out/tools" EXTRA_CFLAGS="$flags
 
 good "tools-software-fpga: tools and software FPGA are built with sanitizers" build
 good "software-fpga/nothing-self-test: software FPGA: its self-test passes" "$out/tools/rashpa-fpga-selftest" --all
-good "tools: their self-test passes" "$out/tools/tools-selftest" tools/profiles
+good "tools: their self-test passes" "$out/tools/tools-selftest" tools/data/profiles
 for name in stream network processing builder wire; do
 	good "nothing-self-test: $name: its self-test passes" "$out/tools/$name-selftest"
 done

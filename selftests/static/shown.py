@@ -15,7 +15,7 @@ FOREIGN = re.compile(r"""
 # what prints without a look at it; say(), fail(), progress_show() and screen_line() look
 PRINTS = re.compile(r"(?<![\w>.])(?:printf|puts|fputs|dprintf|vprintf|fprintf)\(")
 # JSON for a terminal or a file. These are messages to programs, which parse them
-TO_PROGRAMS = ("tools/common/json-out.c", "tools/common/led.c", "tools/daemon/child.c", "tools/network/control-link.c",
+TO_PROGRAMS = ("tools/common/json-out.c", "tools/daemon/led.c", "tools/daemon/child.c", "tools/link/control-link.c",
                "tools/builder/agree.c", "tools/builder/build.c", "tools/builder/traffic.c")
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'')
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)

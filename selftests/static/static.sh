@@ -141,8 +141,7 @@ run_cppcheck() {
 	mkdir -p build/cppcheck
 	cppcheck -q -j "$jobs" --cppcheck-build-dir=build/cppcheck --enable=warning,portability,performance --inline-suppr \
 		--suppressions-list=selftests/static/cppcheck \
-		--template='{file}:{line}: {id}: {message}' -UTAP_WHY -Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing \
-		-Itools/builder -Itools/bench \
+		--template='{file}:{line}: {id}: {message}' -UTAP_WHY -Iuapi -Itools -Itools/lib -Itools/processing \
 		-iselftests/modules -iselftests/units -iselftests/abi tools selftests
 }
 
@@ -164,7 +163,7 @@ run_analyzer() {
 	printf '%s\n' $(entries foreign) |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' -DROMULU_NO_XDP='""' -DTELEGRAM_SCHEMA='""' -DPROFILE_SCHEMA='""' \
-			-Iuapi -Itools/{lib,common,dataset,network,processing,builder,telegram,daemon} $flags \
+			-Iuapi -Itools{,/lib,/processing} $flags \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
 		grep -vEf <(entries analyzer)
@@ -177,7 +176,7 @@ run_c++() {
 
 	for compiler in "g++ -std=c++11" "clang++ -std=c++20"; do
 		$compiler -Wall -Wextra -Wpedantic -Werror -isystem uapi \
-			-Itools/lib -Itools/builder -Itools/network -Itools/processing -c -o "$out/headers.o" selftests/static/headers.cpp || return
+			-Itools/{,lib,processing,fabric,verbs} -c -o "$out/headers.o" selftests/static/headers.cpp || return
 	done
 }
 
@@ -218,7 +217,7 @@ run_shellcheck() {
 }
 
 run_ids() {
-	{ shell_scripts | xargs grep -l 'lib/shell\.sh"$'; ls tools/*/tests/*.py tools/tests/*.py tools/*/*selftest.c; } | wanted |
+	{ shell_scripts | xargs grep -l 'lib/shell\.sh"$'; ls tools/*/tests/*.py tools/tests/*.py tools/*/tests/*selftest.c; } | wanted |
 		xargs -r python3 -B selftests/static/ids.py
 }
 

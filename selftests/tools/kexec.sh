@@ -64,7 +64,7 @@ busy() {
 }
 
 first_kernel() {
-	export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+	export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles
 	insmod "build/modules/$kernel/rashpa.ko" && have_fpga && initramfs "$work/initramfs" && load "$work/initramfs" ||
 		return
 	rashpactl buffer create ring0 64M >/dev/null

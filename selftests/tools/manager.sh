@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 
 have_fpga || { skip "board: manager" "no software FPGA in this guest"; finish; }
-client=tools/telegram/tests/telegram.py
+client=tools/link/tests/telegram.py
 RANDOM=${RASHPA_SEED:=1}
 echo "# RASHPA_SEED=$RASHPA_SEED"
 export RASHPA_RUN=$work

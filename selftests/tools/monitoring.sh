@@ -18,7 +18,7 @@ ok $? "full: a stream whose slots are full"
 
 metrics=$work/rashpa.prom
 measured() { # ID [OPTION...]
-	top --prometheus="$metrics" "${@:2}" && python3 -B tools/monitoring/tests/metrics.py "$metrics" >"$work/metrics" 2>"$work/err"
+	top --prometheus="$metrics" "${@:2}" && python3 -B tools/data/monitoring/tests/metrics.py "$metrics" >"$work/metrics" 2>"$work/err"
 	ok $? "metrics-$1: metrics can be read" || sed 's/^/# /' "$work/err"
 }
 says() { jq -r "$1" "$work/metrics"; }
@@ -36,8 +36,8 @@ is "output: standard output has the same" "$(top --prometheus | grep -c "^rashpa
 
 # --- names used by the dashboard
 says '.families | keys[]' | sort >"$work/families"
-grep -oE '\brashpa_[a-z_]+' tools/monitoring/grafana.json | sort -u | comm -23 - "$work/families" >"$work/unknown"
-[[ -s $work/families && ! -s $work/unknown ]] && jq -e '[.. | .expr? // empty] | length > 5' tools/monitoring/grafana.json >/dev/null
+grep -oE '\brashpa_[a-z_]+' tools/data/monitoring/grafana.json | sort -u | comm -23 - "$work/families" >"$work/unknown"
+[[ -s $work/families && ! -s $work/unknown ]] && jq -e '[.. | .expr? // empty] | length > 5' tools/data/monitoring/grafana.json >/dev/null
 ok $? "dashboard: the dashboard uses metrics that there are" || sed 's/^/# /' "$work/unknown"
 sed -nE 's/^``(rashpa_[a-z_]+)``.*/\1/p' Documentation/monitoring.rst | sort | diff - "$work/families" | sed 's/^/# /' >"$work/differ"
 [[ ! -s $work/differ ]]

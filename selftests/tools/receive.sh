@@ -205,7 +205,7 @@ ok $? "lost-nothing: which has lost nothing"
 # --- a profile without a window of doorbells: a BAR is not guessed at
 rashpactl unbind "$bdf"
 jq 'del(.engines) | .windows |= map(select(.name | startswith("doorbell") | not))' \
-	tools/profiles/rashpa-fpga.json >"$work/silent.json"
+	tools/data/profiles/rashpa-fpga.json >"$work/silent.json"
 fpga=$(rashpactl --json bind --profile "$work/silent.json" "$bdf" | jq -r .number)
 [[ $fpga == [0-9]* ]]
 ok $? "bound-without-doorbells: bound by a profile without doorbells"

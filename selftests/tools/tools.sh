@@ -417,7 +417,7 @@ P
 	drivers=/sys/bus/pci/drivers override=/sys/bus/pci/devices/$bdf/driver_override
 	rashpactl unbind "$bdf"
 	if [[ -e $drivers/pci-stub ]]; then
-		jq '.windows[0].offset = 1073741824' tools/profiles/rashpa-fpga.json \
+		jq '.windows[0].offset = 1073741824' tools/data/profiles/rashpa-fpga.json \
 			>"$work/beyond.json"
 		echo pci-stub >"$override"
 		echo "$bdf" >$drivers/pci-stub/bind
@@ -432,21 +432,21 @@ P
 		skip "bind-force-gives: bind --force gives back" "a kernel without pci-stub"
 	fi
 	# A profile of another board; and files that are broken, before the one that is right.
-	jq '.match[0].device = "0x5251"' tools/profiles/rashpa-fpga.json >"$work/stranger.json"
+	jq '.match[0].device = "0x5251"' tools/data/profiles/rashpa-fpga.json >"$work/stranger.json"
 	refuses 1 "stranger.json.*is for 1234:5251, but $bdf is 1234:5250" \
 		rashpactl bind --profile "$work/stranger.json" "$bdf"
 	refused "refused/profile-other: a profile of another board"
 	mkdir "$work/profiles"
 	echo "{" >"$work/profiles/1.json"
-	jq '.match[0].device = "0x5251" | .dma_bits = 7' tools/profiles/rashpa-fpga.json \
+	jq '.match[0].device = "0x5251" | .dma_bits = 7' tools/data/profiles/rashpa-fpga.json \
 		>"$work/profiles/2.json"
 	json '.candidates | any(.bdf == "'"$bdf"'" and .profile == "rashpa-fpga")' \
-		env RASHPA_PROFILES="$work/profiles:$PWD/tools/profiles" rashpactl --json list 2>"$work/err"
+		env RASHPA_PROFILES="$work/profiles:$PWD/tools/data/profiles" rashpactl --json list 2>"$work/err"
 	ok $? "broken-profiles-not: broken profiles do not hide those of others"
 	is "named-once: and are named, once" "$(grep -o "$work/profiles/[12].json" "$work/err" | xargs)" \
 		"$work/profiles/1.json $work/profiles/2.json"
-	jq '.dma_bits = 7' tools/profiles/rashpa-fpga.json >"$work/profiles/2.json"
-	refuses 1 "2.json: dma_bits" env RASHPA_PROFILES="$work/profiles:$PWD/tools/profiles" \
+	jq '.dma_bits = 7' tools/data/profiles/rashpa-fpga.json >"$work/profiles/2.json"
+	refuses 1 "2.json: dma_bits" env RASHPA_PROFILES="$work/profiles:$PWD/tools/data/profiles" \
 		rashpactl bind "$bdf"
 	refused "refused/profile-broken: a broken profile of this board"
 	# A node that belongs to another user at first: the device manager takes its time.
@@ -464,7 +464,7 @@ P
 	chown root "${attributes[@]}" /dev/rashpa/fpga*
 	rashpactl unbind "$bdf"
 	jq '(.windows[] | select(.name == "memory")).length = 8192' \
-		tools/profiles/rashpa-fpga.json >"$work/other.json"
+		tools/data/profiles/rashpa-fpga.json >"$work/other.json"
 	json '.table.sum == {offset_bytes: 24, bits: 64}' \
 		rashpactl --json bind --profile "$work/other.json" "$bdf"
 	ok $? "bind-json-table: bind --json has the table and its sums"
@@ -510,7 +510,7 @@ fi
 
 # --- completion of what there is ---
 
-. tools/completion/rashpactl
+. tools/data/completion/rashpactl
 complete_line() { # WORD...: as readline has torn them; the last one is being written
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 	_rashpactl

@@ -76,7 +76,7 @@ is "stops-without-error: it stops without an error, and takes its file away" \
 # what shall be there after a boot, made with few rights
 install -m 644 build/tools/rashpa-{apply,board@}.service /etc/systemd/system
 mkdir -p /etc/rashpa/{buffers,boards,profiles}.d
-cp tools/profiles/*.json /etc/rashpa/profiles.d
+cp tools/data/profiles/*.json /etc/rashpa/profiles.d
 echo '{ "buffers": [ { "name": "early", "size": "2M" } ] }' >/etc/rashpa/buffers.d/one.conf
 echo "{ \"boards\": [ { \"function\": \"$bdf\" } ] }" >/etc/rashpa/boards.d/one.conf
 rashpactl unbind "$bdf"

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "bench.h"
-#include "parse.h"
+#include "bench/bench.h"
+#include "common/parse.h"
 
 #define PAGE		4096
 /* small blocks are read repeatedly until this many bytes are read */

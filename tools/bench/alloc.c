@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Time to allocate a block of zeroed memory, with its descriptor. */
-#include "bench.h"
-#include "parse.h"
+#include "bench/bench.h"
+#include "common/parse.h"
 
 /* Allocate, time and free a block. false: it failed, and the report has the reason. */
 static bool once(struct bench *bench, const struct source *s, uint64_t size,

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "say.h"
-#include "stats.h"
+#include "common/say.h"
+#include "common/stats.h"
 
 struct json_object;
 

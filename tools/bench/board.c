@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "event.h"
-#include "rashpa.h"
-#include "say.h"
+#include "bench/event.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define PAGE	4096
 

@@ -10,9 +10,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "event.h"
+#include "bench/event.h"
 #include "rashpa_bare.h"
-#include "settings.h"
+#include "bench/settings.h"
 
 #define EVENTS	500	/* of a round */
 

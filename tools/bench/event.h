@@ -7,11 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "fpga.h"
-#include "path.h"
-#include "rashpa-fpga.h"
-#include "uio.h"
-#include "vfio.h"
+#include "common/fpga.h"
+#include "common/path.h"
+#include <rashpa-fpga.h>
+#include "bench/uio.h"
+#include "common/vfio.h"
 
 /* --- board.c --- */
 

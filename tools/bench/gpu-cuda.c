@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Benchmark functions of a CUDA GPU; libcuda is loaded at run time. */
-#include "gpu.h"
+#include "bench/gpu.h"
 
-#include "bench.h"
-#include "rashpa.h"
+#include "bench/bench.h"
+#include <rashpa.h>
 
 #ifdef BENCH_NO_CUDA
 
@@ -26,7 +26,7 @@ const struct gpu_maker gpu_by_cuda = { .open = open_none };
 #include <string.h>
 #include <time.h>
 
-#include "cuda-api.h"
+#include "lib/cuda-api.h"
 #include "cuda-kernels.h"
 
 #define POLLS		2000000000u	/* limit of polls, after which a kernel ends */

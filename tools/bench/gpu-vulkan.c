@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "gpu.h"
+#include "bench/gpu.h"
 
-#include "bench.h"
-#include "rashpa.h"
+#include "bench/bench.h"
+#include <rashpa.h>
 
 #ifdef BENCH_NO_SHADERS
 
@@ -24,7 +24,7 @@ const struct gpu_maker gpu_by_vulkan = { .open = open_none };
 #include <string.h>
 #include <time.h>
 
-#include "compute.h"
+#include "common/compute.h"
 #include "gpu-touch.spv.h"
 
 #define POLLS		2000000000u	/* limit of polls, after which a shader ends */

@@ -4,7 +4,7 @@
  * reads of four bytes; copies inside the GPU, to it and from it; stages of a pipeline, compared
  * with a copy inside the GPU; images that the GPU takes without the host.
  */
-#include "gpu.h"
+#include "bench/gpu.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
-#include "rashpa-processing.h"
-#include "settings.h"
+#include "common/parse.h"
+#include <rashpa-processing.h>
+#include "bench/settings.h"
 
 #define STAGES		16
 #define READS		100u	/* reads of four bytes in a round */

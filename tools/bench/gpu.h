@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rashpa-gpu.h"
+#include <rashpa-gpu.h>
 
 /* Ways to notify a shader. */
 enum gpu_way_of { GPU_LAUNCH, GPU_AHEAD, GPU_AHEAD_FLUSH, GPU_POLL, GPU_WAYS };

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "json-out.h"
-#include "latency.h"
+#include "common/json-out.h"
+#include "bench/latency.h"
 
 static uint64_t nth(const struct result *r, double p)
 {

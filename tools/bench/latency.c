@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "latency.h"
-#include "rashpa.h"
-#include "settings.h"
+#include "bench/latency.h"
+#include <rashpa.h>
+#include "bench/settings.h"
 
 /*
  * Warm-up, which does not count. A driver has just been bound, and schedulers, including that of

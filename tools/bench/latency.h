@@ -3,8 +3,8 @@
 #ifndef LATENCY_H
 #define LATENCY_H
 
-#include "bench.h"
-#include "event.h"
+#include "bench/bench.h"
+#include "bench/event.h"
 
 /* A free-running function and a slow consumer: does the driver count all lost events? */
 struct overload {

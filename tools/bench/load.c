@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "latency.h"
-#include "rashpa.h"
+#include "bench/latency.h"
+#include <rashpa.h>
 
 #define NS		1000000000.0
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
-#include "options.h"
-#include "stop.h"
+#include "bench/bench.h"
+#include "common/options.h"
+#include "common/stop.h"
 
 static const struct command {
 	const char *name;

@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bench.h"
-#include "fpga.h"
-#include "parse.h"
-#include "rashpa.h"
+#include "bench/bench.h"
+#include "common/fpga.h"
+#include "common/parse.h"
+#include <rashpa.h>
 #include "rashpa_bare.h"
-#include "vfio.h"
+#include "common/vfio.h"
 
 #define MAP		"map"
 #define MAP_UNMAP	"map + unmap (closing stops the function)"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "settings.h"
+#include "bench/settings.h"
 
 struct config {
 	struct settings settings;

@@ -9,9 +9,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "event.h"
-#include "rashpa.h"
-#include "say.h"
+#include "bench/event.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define RECORDS	16	/* taken by one read() */
 

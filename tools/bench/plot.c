@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "bench/bench.h"
 
 /* Run gnuplot with these files as standard input and output. Its exit status or -errno */
 static int gnuplot(int in, int out)

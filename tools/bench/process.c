@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "parse.h"
-#include "rashpa-processing.h"
-#include "settings.h"
+#include "common/parse.h"
+#include <rashpa-processing.h>
+#include "bench/settings.h"
 
 #define IMAGES		4	/* in turn, so that a raw image is not in the smallest caches */
 #define STAGES		16

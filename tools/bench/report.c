@@ -9,11 +9,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "bench.h"
-#include "iommu.h"
-#include "json-out.h"
-#include "parse.h"
-#include "shown.h"
+#include "bench/bench.h"
+#include "common/iommu.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include "common/shown.h"
 
 const char *unit_name(enum unit unit)
 {

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "event.h"
-#include "json-out.h"
-#include "parse.h"
-#include "settings.h"
+#include "bench/bench.h"
+#include "bench/event.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include "bench/settings.h"
 
 #define FREE_STACKS	200	/* stacks of the run without acknowledgements */
 #define PATIENCE_MS	500

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "settings.h"
+#include "bench/settings.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "json-out.h"
-#include "parse.h"
+#include "common/json-out.h"
+#include "common/parse.h"
 
 uint64_t option_number(struct argp_state *state, const char *what, const char *arg, uint64_t min,
 		       uint64_t max)

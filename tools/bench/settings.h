@@ -5,9 +5,9 @@
 
 #include <argp.h>
 
-#include "bench.h"
-#include "options.h"
-#include "path.h"
+#include "bench/bench.h"
+#include "common/options.h"
+#include "common/path.h"
 
 struct settings {
 	struct report *report;	/* --repeat is kept there */

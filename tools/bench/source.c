@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bench.h"
-#include "parse.h"
-#include "rashpa.h"
+#include "bench/bench.h"
+#include "common/parse.h"
+#include <rashpa.h>
 
 #define POOL	"/sys/kernel/mm/hugepages/hugepages-2048kB/"
 #define HEAP	"/dev/dma_heap/system"

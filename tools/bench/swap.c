@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "latency.h"
+#include "common/fpga.h"
+#include "bench/latency.h"
 
 #define DEVICES	"/sys/bus/pci/devices/"
 #define DRIVERS	"/sys/bus/pci/drivers/"

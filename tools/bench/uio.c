@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "uio.h"
+#include "bench/uio.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "say.h"
+#include "common/say.h"
 
 #define DEVICES		"/sys/bus/pci/devices/"
 

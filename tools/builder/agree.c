@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-builder build: do all ranks have the same options? */
-#include "agree.h"
+#include "builder/agree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json-out.h"
+#include "common/json-out.h"
 
 #define NAMED	8	/* ranks of an option that are named */
 

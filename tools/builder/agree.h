@@ -6,7 +6,7 @@
 #ifndef BUILDER_AGREE_H
 #define BUILDER_AGREE_H
 
-#include "build.h"
+#include "builder/build.h"
 
 /* Send the options to the manager. 0 or an exit code. */
 int agree_say(struct build *b);

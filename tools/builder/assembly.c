@@ -4,7 +4,7 @@
  * manager commits it, and the builder hands it on and asks for another one. A builder checks each
  * field of a message before use.
  */
-#include "build.h"
+#include "builder/build.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "say.h"
+#include "common/say.h"
 
 #define NAMED	16	/* bad fragments that are reported by number, at most */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-builder build: parts that all roles share, and the loop that receives and sends. */
-#include "build.h"
+#include "builder/build.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agree.h"
-#include "json-out.h"
-#include "watch.h"
+#include "builder/agree.h"
+#include "common/json-out.h"
+#include "builder/watch.h"
 
 #define LOOK_NS		INT64_C(2000000)	/* between two polls of sources and sinks */
 #define EVENTS		32

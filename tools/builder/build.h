@@ -8,8 +8,8 @@
 #ifndef BUILD_H
 #define BUILD_H
 
-#include "builder.h"
-#include "say.h"
+#include "builder/builder.h"
+#include "common/say.h"
 
 #define CONTROL_BYTES	1024u	/* size of a message without fragments */
 #define NO_BLOCK	UINT64_MAX

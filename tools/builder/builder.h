@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "accept.h"
-#include "geometry.h"
-#include "model.h"
-#include "rashpa-builder.h"
+#include "common/accept.h"
+#include "common/geometry.h"
+#include "builder/model.h"
+#include "fabric/rashpa-builder.h"
 
 #define TEXT_BYTES	4096u	/* maximum size of the result of a rank; fits in a buffer */
 

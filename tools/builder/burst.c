@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "builder.h"
-#include "json-out.h"
-#include "parse.h"
-#include "say.h"
-#include "shown.h"
-#include "stats.h"
+#include "builder/builder.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include "common/say.h"
+#include "common/shown.h"
+#include "common/stats.h"
 
 #define WINDOW		64u	/* messages that MPI alone waits for together */
 #define THREAD_TIMES	8u	/* more messages with a thread, which starts anew each round */

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "builder.h"
-#include "json-out.h"
-#include "options.h"
-#include "parse.h"
-#include "say.h"
-#include "stop.h"
+#include "builder/builder.h"
+#include "common/json-out.h"
+#include "common/options.h"
+#include "common/parse.h"
+#include "common/say.h"
+#include "common/stop.h"
 
 const char *argp_program_version = "rashpa-builder " RASHPA_VERSION;
 

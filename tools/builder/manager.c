@@ -3,17 +3,17 @@
  * The event manager assigns events to builders. It keeps each block from its assignment until a
  * builder has handed it on, so it can list the events that were lost with a builder.
  */
-#include "build.h"
+#include "builder/build.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agree.h"
-#include "json-out.h"
-#include "ranges.h"
-#include "watch.h"
+#include "builder/agree.h"
+#include "common/json-out.h"
+#include "builder/ranges.h"
+#include "builder/watch.h"
 
 struct open_block {
 	uint64_t block, first;

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "build.h"
-#include "json-out.h"
-#include "model.h"
-#include "say.h"
+#include "builder/build.h"
+#include "common/json-out.h"
+#include "builder/model.h"
+#include "common/say.h"
 
 #define WORD	sizeof(struct message)	/* size of a control message */
 #define WARM	4u	/* results leave out the first 1/WARM of the time */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-builder model: discrete-event simulation of links, switches and processes. */
-#include "model.h"
+#include "builder/model.h"
 
 #include <errno.h>
 #include <stdlib.h>

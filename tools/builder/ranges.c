@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-builder: ranges of event numbers. */
-#include "ranges.h"
+#include "builder/ranges.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * A readout matches the fragments of its sources by event, and sends a block of events in one
  * message. It packs blocks in the order of assignment, which is the order of events in the sources.
  */
-#include "build.h"
+#include "builder/build.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "say.h"
+#include "common/say.h"
 
 /* A buffer under way, or held until its block is built. */
 struct held {

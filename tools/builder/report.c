@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "builder.h"
-#include "json-out.h"
-#include "say.h"
+#include "builder/builder.h"
+#include "common/json-out.h"
+#include "common/say.h"
 
 static uint64_t number(struct json_object *of, const char *key)
 {

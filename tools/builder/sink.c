@@ -3,7 +3,7 @@
  * Sinks of a builder: none, files for later filters, or a stream of images. An image of the stream
  * consists of the images of all readouts, one below the other.
  */
-#include "build.h"
+#include "builder/build.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "rashpa.h"
-#include "rashpa-stream.h"
-#include "say.h"
+#include <rashpa.h>
+#include <rashpa-stream.h>
+#include "common/say.h"
 
 struct sink {
 	const struct options *o;

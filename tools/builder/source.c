@@ -3,16 +3,16 @@
  * Sources of a readout: streams, whose images are fragments, or generated fragments, with faults
  * for tests.
  */
-#include "build.h"
+#include "builder/build.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rashpa.h"
-#include "rashpa-stream.h"
-#include "say.h"
+#include <rashpa.h>
+#include <rashpa-stream.h>
+#include "common/say.h"
 
 #define PATTERN	4096	/* number of offsets in the pattern where fragments begin */
 

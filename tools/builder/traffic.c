@@ -14,9 +14,9 @@
 #include <time.h>
 #include <zlib.h>
 
-#include "builder.h"
-#include "json-out.h"
-#include "say.h"
+#include "builder/builder.h"
+#include "common/json-out.h"
+#include "common/say.h"
 
 #define TAG_END		0x40000000u	/* last message of a sender: the number of its messages */
 #define TAG_RESULT	0x40000001u	/* result of a rank, to rank 0 */

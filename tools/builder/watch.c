@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-builder build: detection of ranks that are silent or make no progress. */
-#include "watch.h"
+#include "builder/watch.h"
 
 #include <stdlib.h>
 
-#include "say.h"
+#include "common/say.h"
 
 #define EVERY_NS	UINT64_C(1000000000)	/* longest time between two signs of life */
 #define PART		4			/* and at most 1/PART of the time limit */

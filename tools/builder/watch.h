@@ -9,7 +9,7 @@
 #ifndef BUILDER_WATCH_H
 #define BUILDER_WATCH_H
 
-#include "build.h"
+#include "builder/build.h"
 
 #define WATCH_NOBODY	0	/* waits for no rank, or for work from the manager */
 

@@ -5,7 +5,7 @@
 
 #include <argp.h>
 
-#include "rashpa-stream.h"
+#include <rashpa-stream.h>
 
 #define ACCEPT_MAX	4
 

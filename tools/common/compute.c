@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "compute.h"
+#include "common/compute.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "rashpa.h"
-#include "say.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define PLACES_MOST	32
 #define CONSTANTS_MOST	8

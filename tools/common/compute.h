@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rashpa-gpu.h"
+#include <rashpa-gpu.h>
 
 #define COMPUTE_FUNCTIONS(f) \
 	f(AllocateCommandBuffers) f(AllocateDescriptorSets) f(AllocateMemory) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fpga.h"
+#include "common/fpga.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -15,10 +15,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "parse.h"
-#include "rashpa.h"
-#include "say.h"
-#include "text-file.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "common/say.h"
+#include "common/text-file.h"
 
 bool parse_fpga(const char *text, unsigned int *number)
 {

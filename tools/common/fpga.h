@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <linux/rashpa.h>
 
-#include "rashpa-fpga.h"
+#include <rashpa-fpga.h>
 
 struct view {
 	int fd;			/* dma-buf of the window */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "geometry.h"
+#include "common/geometry.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "parse.h"
+#include "common/parse.h"
 
 static const char * const names[] = {
 	[RASHPA_PIXEL_U8] = "u8", [RASHPA_PIXEL_U16] = "u16", [RASHPA_PIXEL_U32] = "u32",

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rashpa-stream-format.h"
+#include <rashpa-stream-format.h>
 
 struct geometry {
 	uint32_t width, height;	/* pixels, 1 to GEOMETRY_SIDE */

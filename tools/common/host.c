@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "host.h"
+#include "common/host.h"
 
 #include <string.h>
 #include <sys/socket.h>

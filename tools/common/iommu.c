@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "iommu.h"
+#include "common/iommu.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "text-file.h"
+#include "common/text-file.h"
 
 #define UNITS	"/sys/class/iommu"
 #define GROUPS	"/sys/kernel/iommu_groups"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "json-in.h"
+#include "common/json-in.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
-#include "say.h"
+#include "common/parse.h"
+#include "common/say.h"
 
 #define FILE_MAX	(1 << 20)
 

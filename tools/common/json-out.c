@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "json-out.h"
+#include "common/json-out.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "say.h"
-#include "shown.h"
+#include "common/say.h"
+#include "common/shown.h"
 
 void put_real(struct json_object *to, const char *key, double value)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "options.h"
+#include "common/options.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "fpga.h"
-#include "json-out.h"
-#include "parse.h"
-#include "say.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include "common/say.h"
 
 #define DEPTH_MAX	(UINT64_C(1) << 48)
 

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "geometry.h"
-#include "parse.h"
+#include "common/geometry.h"
+#include "common/parse.h"
 
 /* Rows of a table of options; their keys are 'j' (argument or NULL, for json_to()) and 'f'. */
 #define OPTION_JSON \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "parse.h"
+#include "common/parse.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "path.h"
+#include "common/path.h"
 
 #include <ctype.h>
 #include <stdio.h>

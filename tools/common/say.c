@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "say.h"
+#include "common/say.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shown.h"
+#include "common/shown.h"
 
 int because(char *why, int error, const char *format, ...)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "shown.h"
+#include "common/shown.h"
 
 #include <stdio.h>
 #include <string.h>

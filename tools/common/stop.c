@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "stop.h"
+#include "common/stop.h"
 
 #include <signal.h>
 #include <stddef.h>
 
-#include "say.h"
+#include "common/say.h"
 
 /* A signal that comes right before poll() does not end it: look again after so long. */
 #define LOOK_NS		200000000ull

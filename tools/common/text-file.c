@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "text-file.h"
+#include "common/text-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A card bound to vfio-pci. */
-#include "target.h"
+#include "conformance/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../bench/vfio.h"
-#include "../common/say.h"
-#include "test.h"
+#include "common/vfio.h"
+#include "common/say.h"
+#include "conformance/test.h"
 
 #define BARS	6
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "client.h"
+#include "conformance/client.h"
 
 #include <errno.h>
 #include <linux/vfio.h>

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../lib/rashpa-fpga.h"
-#include "test.h"
+#include <rashpa-fpga.h>
+#include "conformance/test.h"
 
 #define CLIENT_MEMORY	(16u << 20)	/* on-board memory of the FPGA under test */
 #define CLIENT_VECTORS	4

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -3,8 +3,8 @@
 #ifndef CONFORMANCE_DTP_H
 #define CONFORMANCE_DTP_H
 
-#include "target.h"
-#include "test.h"
+#include "conformance/target.h"
+#include "conformance/test.h"
 
 #define DST		0u			/* in host memory */
 #define LOCKS		(48u << 20)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Events at the end of a stack. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Refused transactions and configurations, and the registers that report them. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Groups of DTPs: members start at the same instant, and their stacks share events. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #define VECTOR	2
 #define WAITS	(RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING)

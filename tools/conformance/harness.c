@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Runs tests, and reports results: TAP, or JSON at the end. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../common/json-out.h"
-#include "../common/shown.h"
+#include "common/json-out.h"
+#include "common/shown.h"
 
 bool failed;
 

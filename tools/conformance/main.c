@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
-#include "target.h"
-#include "test.h"
+#include "common/parse.h"
+#include "conformance/target.h"
+#include "conformance/test.h"
 
 enum { PASSED = 0, FAILED = 1, BROKEN = 2 };
 

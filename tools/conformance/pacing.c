@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Pacing of stacks: credit, periods, dropped stacks. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Registers common to all boards, and access to them. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <linux/pci_regs.h>
 #include <string.h>

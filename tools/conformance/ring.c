@@ -3,13 +3,13 @@
  * Rings: descriptors and events in memory of the host. All tests use loopback, so no wire is
  * needed: the board receives the datagrams that it sends.
  */
-#include "ring.h"
+#include "conformance/ring.h"
 
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <string.h>
 
-#include "../common/words.h"
+#include "common/words.h"
 
 #define LENGTH		96u
 

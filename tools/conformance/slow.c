@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Properties of the board apart from streams: identity, sensors, mailbox. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A board at a vfio-user socket. */
-#include "socket.h"
+#include "conformance/socket.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #ifndef CONFORMANCE_SOCKET_H
 #define CONFORMANCE_SOCKET_H
 
-#include "client.h"
-#include "target.h"
+#include "conformance/client.h"
+#include "conformance/target.h"
 
 extern struct client *c;
 extern const struct target_ops socket_ops;

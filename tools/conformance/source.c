@@ -3,7 +3,7 @@
  * Live sources: images at a fixed pace, and the account of every image. The detector of the
  * board under test shows its dataset: image F is number F mod SRC_IMAGES.
  */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The end of a run, for any reason, and the next run. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The address table: entries, sums, and the bounds of DTPs in it. */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "target.h"
+#include "conformance/target.h"
 
 #include <errno.h>
 #include <linux/pci_regs.h>
@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../common/words.h"
-#include "test.h"
+#include "common/words.h"
+#include "conformance/test.h"
 
 const struct target_ops *target;
 struct board board = { .slowness = 1 };

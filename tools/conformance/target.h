@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../lib/rashpa-fpga.h"
+#include <rashpa-fpga.h>
 
 #define HOST_SIZE	(64u << 20)
 #define HOST_ADDR	0x100000000ull		/* bus address of the host memory */

@@ -3,12 +3,12 @@
  * Processing units: raw images become results, which DTPs send. All numbers have a short binary
  * fraction, so that boards with any rounding get the same results.
  */
-#include "dtp.h"
+#include "conformance/dtp.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "../common/words.h"
+#include "common/words.h"
 
 #define PIXELS		32u
 #define WIDTH		8u

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "child.h"
+#include "daemon/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "led.h"
-#include "say.h"
-#include "telegram.h"
+#include "daemon/led.h"
+#include "common/say.h"
+#include "link/telegram.h"
 
 #define REPORT_MOST	(480u << 10)	/* bytes: it has to fit into a telegram */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The daemon's clients: their identity, telegrams to them, and the right to lead. */
-#include "internal.h"
+#include "daemon/internal.h"
 
 #include <grp.h>
 #include <pwd.h>

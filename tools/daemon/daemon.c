@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The loop of the daemon: the only place that waits, for telegrams, the child and times. */
-#include "internal.h"
+#include "daemon/internal.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "stop.h"
+#include "common/fpga.h"
+#include "common/stop.h"
 
 /* Limits of a turn, which takes at most one telegram of each client. */
 #define ACCEPTED	64	/* new links of a listener, so others wait a few turns only */

@@ -9,7 +9,7 @@
 #include <argp.h>
 #include <stdbool.h>
 
-#include "wire.h"
+#include "link/wire.h"
 
 #define DAEMON_ADDRESSES	8
 #define DAEMON_LEADERS		32

@@ -3,10 +3,10 @@
 #ifndef DAEMON_INTERNAL_H
 #define DAEMON_INTERNAL_H
 
-#include "child.h"
-#include "daemon.h"
-#include "say.h"
-#include "telegram.h"
+#include "daemon/child.h"
+#include "daemon/daemon.h"
+#include "common/say.h"
+#include "link/telegram.h"
 
 #define MANAGERS	32		/* clients that have said hello */
 #define STRANGERS	256		/* clients that have not yet */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Resources of this machine, for planning. */
-#include "internal.h"
+#include "daemon/internal.h"
 
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -12,10 +12,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "text-file.h"
+#include "common/fpga.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "common/text-file.h"
 
 #define BUFFERS		256	/* limits of the schema, and: */
 #define BOARDS		64

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <string.h>
 
-#include "daemon.h"
-#include "options.h"
-#include "tls-options.h"
+#include "daemon/daemon.h"
+#include "common/options.h"
+#include "link/tls-options.h"
 
 enum { OPT_DAEMON = 3072, OPT_LEADER, OPT_LED, OPT_PROBE };
 

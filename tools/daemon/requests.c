@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The table of telegrams: permitted roles and states, and actions. */
-#include "internal.h"
+#include "daemon/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

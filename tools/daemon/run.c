@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A run: its child, the child's messages, and its end. */
-#include "internal.h"
+#include "daemon/internal.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json-out.h"
+#include "common/json-out.h"
 
 #define ARGUMENTS	4096	/* of a child */
 #define ARGUMENT_MOST	131071	/* bytes of one, the limit of Linux */

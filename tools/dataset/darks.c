@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Images of two datasets: the last of every so many is a dark one. */
-#include "formats.h"
+#include "dataset/formats.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "say.h"
+#include "common/say.h"
 
 struct darks {
 	struct dataset signal, dark;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "geometry.h"
+#include "common/geometry.h"
 
 /* Bits 15 and 14 of a pixel that was generated: the gain stage. */
 #define DATASET_GAIN(pixel)	((pixel) >> 14)

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "dataset.h"
-#include "rashpa-stream-format.h"
+#include "dataset/dataset.h"
+#include <rashpa-stream-format.h>
 
 /*
  * All return 0, or -1 with the reason in why[WHY_SIZE]. open() gets a dataset that is empty except

@@ -3,14 +3,14 @@
  * Images of an imaginary detector: rings, Bragg peaks, noise, three gain stages. Integer arithmetic
  * only, so that every machine makes the same ones.
  */
-#include "formats.h"
+#include "dataset/formats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
-#include "say.h"
+#include "common/parse.h"
+#include "common/say.h"
 
 #define IMAGES		10
 #define IMAGES_MAX	65536

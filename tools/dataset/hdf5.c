@@ -3,7 +3,7 @@
  * HDF5: one dataset of a file, its images read one by one. Which one: that which is named; else
  * the one that NeXus shows (attributes default and signal); else the only one that can be images.
  */
-#include "formats.h"
+#include "dataset/formats.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #define H5_USE_110_API
 #include <hdf5.h>
 
-#include "say.h"
+#include "common/say.h"
 
 #define INSIDE		512	/* longest path inside */
 #define LISTED		8	/* candidates in a message */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Pixels and nothing else: a folder with a file for each image, or a file with all of them. */
-#include "formats.h"
+#include "dataset/formats.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "say.h"
+#include "common/say.h"
 
 #define IMAGES_MAX	65536	/* files */
 

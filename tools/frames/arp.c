@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "arp.h"
+#include "frames/arp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "stop.h"
+#include "common/stop.h"
 
 #define TRIES		3
 #define TRY_NS		1000000000ull

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "say.h"
+#include "common/say.h"
 
 /* 0, or -1 with the reason. */
 int arp_ask(const char *interface, int index, const uint8_t mac[6], const uint8_t from[4],

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture.h"
-#include "json-out.h"
-#include "opcode.h"
-#include "options.h"
-#include "shown.h"
-#include "stop.h"
+#include "frames/capture.h"
+#include "common/json-out.h"
+#include "frames/opcode.h"
+#include "common/options.h"
+#include "common/shown.h"
+#include "common/stop.h"
 
 #define QUEUE_PAIRS_MAX	4096
 #define LINES		100

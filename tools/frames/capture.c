@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "capture.h"
+#include "frames/capture.h"
 
 #include <poll.h>
 #include <string.h>
 
-#include "stop.h"
+#include "common/stop.h"
 
 #define BUFFER		(64 << 20)
 /* Whole frames, also jumbo ones: the ICRC is at the end. */

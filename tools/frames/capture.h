@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "check.h"
-#include "say.h"
+#include "frames/check.h"
+#include "common/say.h"
 
 struct capture {
 	pcap_t *pcap;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "check.h"
+#include "frames/check.h"
 
 #include <inttypes.h>
 #include <search.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opcode.h"
+#include "frames/opcode.h"
 
 const char * const fault_names[FAULTS] = {
 	[FAULT_ICRC] = "icrc",

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frame.h"
-#include "sequence.h"
+#include "frames/frame.h"
+#include "frames/sequence.h"
 
 enum fault {
 	FAULT_ICRC,

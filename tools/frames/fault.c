@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fault.h"
+#include "frames/fault.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "opcode.h"
-#include "parse.h"
+#include "frames/opcode.h"
+#include "common/parse.h"
 
 #define IP		14
 #define IP_CHECKSUM	(IP + 10)	/* offset in the frame */

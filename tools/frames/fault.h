@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plan.h"
-#include "say.h"
+#include "frames/plan.h"
+#include "common/say.h"
 
 #define FAULTS_MAX	1024
 #define FRAME_MAX	65536		/* bytes of a frame, with those that a fault adds */

@@ -2,8 +2,8 @@
 /* Packets of one queue pair, one after the other: PSN, order of opcodes, lengths, immediates. */
 #include <inttypes.h>
 
-#include "check.h"
-#include "opcode.h"
+#include "frames/check.h"
+#include "frames/opcode.h"
 
 static bool is_path_mtu(size_t size)
 {

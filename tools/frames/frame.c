@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "frame.h"
+#include "frames/frame.h"
 
 #include <arpa/inet.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "opcode.h"
+#include "frames/opcode.h"
 
 #define ETHERNET	14
 #define IPV4		20

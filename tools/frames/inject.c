@@ -13,14 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "arp.h"
-#include "fault.h"
-#include "json-out.h"
-#include "line.h"
-#include "opcode.h"
-#include "options.h"
-#include "plan.h"
-#include "stop.h"
+#include "frames/arp.h"
+#include "frames/fault.h"
+#include "common/json-out.h"
+#include "frames/line.h"
+#include "frames/opcode.h"
+#include "common/options.h"
+#include "frames/plan.h"
+#include "common/stop.h"
 
 #define FROM_PORT	49152
 #define MESSAGES_MAX	(UINT64_C(1) << 32)	/* keeps the number of packets below 2^64 */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "line.h"
+#include "frames/line.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <pcap/pcap.h>
 #include <stdint.h>
 
-#include "say.h"
+#include "common/say.h"
 
 /* Extra bytes of each frame on a cable: preamble, check sequence and gap. */
 #define CABLE_BYTES	24

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "opcode.h"
+#include "frames/opcode.h"
 
 #include <stdio.h>
 

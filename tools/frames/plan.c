@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "plan.h"
+#include "frames/plan.h"
 
-#include "opcode.h"
+#include "frames/opcode.h"
 
 uint64_t plan_per_message(const struct plan *p)
 {

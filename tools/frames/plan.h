@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frame.h"
+#include "frames/frame.h"
 
 struct plan {
 	struct frame like;		/* addresses, ports, queue pair, key; the first PSN */

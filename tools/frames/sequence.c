@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "sequence.h"
+#include "frames/sequence.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: doorbells. See rashpa.h. */
-#include "rashpa.h"
+#include <rashpa.h>
 
 /* Earlier reads and writes are complete before later stores. */
 static inline __attribute__((always_inline)) void fence(void)

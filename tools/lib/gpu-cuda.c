@@ -4,9 +4,9 @@
  * (VMM), or is plain memory if the GPU has no such pages. Its dma-buf is requested by its address.
  * The context is the primary one, which other CUDA code of the program shares.
  */
-#include "cuda-api.h"
-#include "gpu.h"
-#include "internal.h"
+#include "lib/cuda-api.h"
+#include "lib/gpu.h"
+#include "lib/internal.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: functions of a library that was loaded. */
-#include "gpu.h"
+#include "lib/gpu.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * librashpa: GPUs by ROCm's runtime (libhsa-runtime64.so.1). Memory is of the GPU's coarse-grained
  * pool. This file declares the functions that it calls, so the build needs no header of ROCm.
  */
-#include "gpu.h"
-#include "internal.h"
+#include "lib/gpu.h"
+#include "lib/internal.h"
 
 #include <dlfcn.h>
 #include <errno.h>

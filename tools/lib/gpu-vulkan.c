@@ -6,8 +6,8 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
-#include "gpu.h"
-#include "internal.h"
+#include "lib/gpu.h"
+#include "lib/internal.h"
 
 #include <dlfcn.h>
 #include <errno.h>

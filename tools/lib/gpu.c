@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: memory of GPUs of all vendors. See rashpa-gpu.h. */
-#include "gpu.h"
-#include "internal.h"
+#include "lib/gpu.h"
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "rashpa-gpu.h"
+#include <rashpa-gpu.h>
 
 /* One way to GPUs; what begins with one of these is its own. */
 struct gpu_way {

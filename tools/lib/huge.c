@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: buffers of reserved huge pages. See rashpa.h. */
-#include "rashpa.h"
-#include "internal.h"
+#include <rashpa.h>
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef INTERNAL_H
 #define INTERNAL_H
 
-#include "sized.h"
+#include "lib/sized.h"
 
 /* Keep the sentence of this thread's failure. Return: -@error. */
 __attribute__((format(printf, 2, 3)))

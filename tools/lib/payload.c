@@ -3,8 +3,8 @@
  * librashpa: memory of one program, in which another one streams. The owner listens at a UNIX
  * socket, and sends the memory's dma-buf to each process that connects. See stream.rst.
  */
-#include "stream.h"
-#include "internal.h"
+#include "lib/stream.h"
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: the memories of a stream, and its events. */
-#include "stream.h"
-#include "internal.h"
+#include "lib/stream.h"
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

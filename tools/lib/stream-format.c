@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: read and check the header of a stream. */
-#include "stream.h"
-#include "internal.h"
+#include "lib/stream.h"
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

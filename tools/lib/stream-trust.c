@@ -4,8 +4,8 @@
  * there, and its consumer may have more rights than that user. So a name is used only if all
  * writers of the header may open it themselves, or if the consumer accepts it by name.
  */
-#include "stream.h"
-#include "internal.h"
+#include "lib/stream.h"
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <grp.h>

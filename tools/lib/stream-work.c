@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: the consumer's progress report for observers. See rashpa-stream.h. */
-#include "stream.h"
-#include "internal.h"
+#include "lib/stream.h"
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rashpa.h"
-#include "rashpa-fpga.h"
-#include "rashpa-stream.h"
+#include <rashpa.h>
+#include <rashpa-fpga.h>
+#include <rashpa-stream.h>
 
 #define STREAM_BOARDS	RFPGA_DTPS_MAX	/* functions of one stream */
 #define STREAM_ACCEPTED	8	/* names */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: waiting for a word of memory. See rashpa.h. */
-#include "rashpa.h"
-#include "internal.h"
+#include <rashpa.h>
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <poll.h>

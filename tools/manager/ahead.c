@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* check and plan: answers of the daemons before anything is started. */
-#include "manager.h"
+#include "manager/manager.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json-out.h"
-#include "parse.h"
-#include "shown.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include "common/shown.h"
 
 #define JUNGFRAU_MTU	8268	/* IP, UDP, a header of 48 bytes, and four lines of a half image */
 #define SLOTS_LEAST	2

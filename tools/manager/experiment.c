@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The file of an experiment: its parties, its flows, and the settings that follow from them. */
-#include "manager.h"
+#include "manager/manager.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "manager.h"
-#include "options.h"
-#include "parse.h"
-#include "stop.h"
-#include "tls-options.h"
+#include "common/json-out.h"
+#include "manager/manager.h"
+#include "common/options.h"
+#include "common/parse.h"
+#include "common/stop.h"
+#include "link/tls-options.h"
 
 const char *argp_program_version = "rashpa-manager " RASHPA_VERSION;
 

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "say.h"
-#include "telegram.h"
-#include "wire.h"
+#include "common/say.h"
+#include "link/telegram.h"
+#include "link/wire.h"
 
 #define COUNTS		16	/* names of counts in the schema, at most */
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The links to daemons: requests, answers and unrequested telegrams. */
-#include "manager.h"
+#include "manager/manager.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "stop.h"
+#include "common/stop.h"
 
 #define PARTIES_MOST	512	/* limit of the schema */
 #define FRAMES_AT_ONCE	16	/* most frames of a daemon before others have their turn */

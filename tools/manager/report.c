@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The account of a run, by flow: sent = received + lost. */
-#include "manager.h"
+#include "manager/manager.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json-out.h"
-#include "shown.h"
+#include "common/json-out.h"
+#include "common/shown.h"
 
 /* A flow with the counts of both ends. */
 struct account {

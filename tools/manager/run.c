@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A run: configure, arm and start in the order that flows need; then watch over it to its end. */
-#include "manager.h"
+#include "manager/manager.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* watch: live progress of an experiment; it does not disturb the run. */
-#include "manager.h"
+#include "manager/manager.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "screen.h"
+#include "screen/screen.h"
 
 #define TURN_NS		1000000000ull
 

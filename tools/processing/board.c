@@ -8,7 +8,7 @@
  * memory. The unit takes each place of the ring in turn. If the stream skips images, the places
  * between are processed, too, and their results dropped.
  */
-#include "board.h"
+#include "processing/board.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,10 +18,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "say.h"
+#include "common/fpga.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define SLOTS		2u		/* of results, of our memory, and of raw images from us */
 #define VECTOR		0u

@@ -3,8 +3,8 @@
 #ifndef RPU_BOARD_H
 #define RPU_BOARD_H
 
-#include "engine.h"
-#include "rashpa-processing.h"
+#include "processing/engine.h"
+#include <rashpa-processing.h>
 
 struct rpu_board;
 

@@ -3,8 +3,8 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "pipeline.h"
-#include "say.h"
+#include "processing/pipeline.h"
+#include "common/say.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

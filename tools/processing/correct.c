@@ -2,9 +2,9 @@
 /* Removes signals that are not of the sample: common mode, background, outliers. */
 #include <stdlib.h>
 
-#include "pipeline.h"
-#include "plane.h"
-#include "say.h"
+#include "processing/pipeline.h"
+#include "processing/plane.h"
+#include "common/say.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The engine for all processors, of what is done with whole images. */
-#include "arithmetic.h"
-#include "cpu.h"
+#include "processing/arithmetic.h"
+#include "processing/cpu.h"
 
 /* --- offsets that all pixels of a chip have --- */
 

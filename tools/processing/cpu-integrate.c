@@ -4,8 +4,8 @@
  * matrix comes from memory.
  */
 #define rpu_real double
-#include "arithmetic.h"
-#include "cpu.h"
+#include "processing/arithmetic.h"
+#include "processing/cpu.h"
 
 #define BINS	8	/* bins per turn of a thread: outer rings have more pixels */
 

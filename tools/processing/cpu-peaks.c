@@ -3,8 +3,8 @@
 #include <string.h>
 
 #define rpu_real double
-#include "arithmetic.h"
-#include "cpu.h"
+#include "processing/arithmetic.h"
+#include "processing/cpu.h"
 
 #define RINGS	8	/* rings per turn of a thread */
 

@@ -11,8 +11,8 @@
 #include <immintrin.h>
 #endif
 
-#include "arithmetic.h"
-#include "cpu.h"
+#include "processing/arithmetic.h"
+#include "processing/cpu.h"
 
 #define GROUP	16u		/* pixels of which hardly one has another gain: one of 1000 has */
 #define FEW	2u

@@ -3,8 +3,8 @@
 #ifndef RPU_CPU_H
 #define RPU_CPU_H
 
-#include "clones.h"
-#include "engine.h"
+#include "processing/clones.h"
+#include "processing/engine.h"
 
 #define PIECE	8192u		/* pixels: 16 KiB of raw ones; their planes stay in the L2 cache */
 

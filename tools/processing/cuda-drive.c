@@ -3,13 +3,13 @@
  * What drives a GPU of CUDA: streams that wait for words of memory, and write them. Pinned memory
  * has one address for all GPUs and the host, and so have lock and ring that one GPU has registered.
  */
-#include "cuda.h"
-#include "drive.h"
+#include "processing/cuda.h"
+#include "processing/drive.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "say.h"
+#include "common/say.h"
 
 /* "struct driven" of cuda.cu */
 struct driven_arguments {

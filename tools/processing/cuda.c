@@ -3,7 +3,7 @@
  * A GPU by CUDA's driver API: buffers, kernels, and batches of them on one stream. The context is
  * the GPU's primary one, and the calling thread has it only inside of a call.
  */
-#include "cuda.h"
+#include "processing/cuda.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "cuda-kernels.h"
-#include "rashpa.h"
-#include "say.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define PATIENCE_NS	60000000000ull	/* of a batch */
 #define SPIN_NS		200000		/* then it is asked every so often */

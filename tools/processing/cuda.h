@@ -3,8 +3,8 @@
 #ifndef RPU_CUDA_H
 #define RPU_CUDA_H
 
-#include "cuda-api.h"
-#include "gpu.h"
+#include "lib/cuda-api.h"
+#include "processing/gpu.h"
 
 /* Arguments of each launch of a kernel; "struct arguments" of cuda.cu. */
 struct rpu_arguments {

@@ -13,7 +13,7 @@
  * Streams that cannot wait for a word that a kernel writes run out(k) after each compute(k), which
  * copies nothing for a vetoed image. Then an image counts as computed when out(k) has ended.
  */
-#include "drive.h"
+#include "processing/drive.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rashpa.h"
-#include "say.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define NAP_NS		20000
 

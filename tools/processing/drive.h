@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "pipeline.h"
+#include "processing/pipeline.h"
 
 #define RPU_DRIVE_GPUS	16
 

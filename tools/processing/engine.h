@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rashpa-stream-format.h"
+#include <rashpa-stream-format.h>
 
 #define RPU_GAINS	3
 

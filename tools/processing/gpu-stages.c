@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Stages on a GPU, independent of its API. */
-#include "gpu.h"
+#include "processing/gpu.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rashpa.h"
-#include "say.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define OFFERED		(UINT64_C(64) << 20)	/* bytes, by default */
 

@@ -7,10 +7,10 @@
 #ifndef RPU_GPU_H
 #define RPU_GPU_H
 
-#include "engine.h"
-#include "kernel.h"
-#include "rashpa-gpu.h"
-#include "rashpa-processing.h"
+#include "processing/engine.h"
+#include "processing/kernel.h"
+#include <rashpa-gpu.h>
+#include <rashpa-processing.h>
 
 #define RPU_RING_BYTES	(UINT64_C(16) << 30)	/* kernels count words of a ring in 32 bits */
 

@@ -3,7 +3,7 @@
  * A driver of HDF5 for files that are read. All that leads to another file, as links and virtual
  * datasets do, goes through the driver of the first one.
  */
-#include "hdf5-regular.h"
+#include "processing/hdf5-regular.h"
 
 #include <errno.h>
 #include <fcntl.h>

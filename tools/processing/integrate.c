@@ -11,11 +11,11 @@
 #include <string.h>
 
 #define rpu_real double
-#include "arithmetic.h"
-#include "pipeline.h"
-#include "poni.h"
-#include "say.h"
-#include "sink.h"
+#include "processing/arithmetic.h"
+#include "processing/pipeline.h"
+#include "processing/poni.h"
+#include "common/say.h"
+#include "processing/sink.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define BINS		(1u << 20)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Threads that work where the memory is. */
-#include "pipeline.h"
+#include "processing/pipeline.h"
 
 #include <errno.h>
 #include <hwloc.h>
 #include <omp.h>
 #include <stdlib.h>
 
-#include "say.h"
+#include "common/say.h"
 
 /* Somebody has decided where threads are, and how many. */
 static bool is_decided(void)

@@ -4,7 +4,7 @@
  * then the blocks, each behind 4 bytes with its size; all big-endian. Blocks of bitshuffle have
  * their bits in planes; up to seven numbers at the end stay as they are.
  */
-#include "pack.h"
+#include "processing/pack.h"
 
 #include <lz4.h>
 #include <omp.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "clones.h"
+#include "processing/clones.h"
 
 #define HEADER		12u
 #define PREFIX		4u

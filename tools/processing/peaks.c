@@ -10,11 +10,11 @@
 #include <string.h>
 
 #define rpu_real double
-#include "arithmetic.h"
-#include "cpu.h"
-#include "pipeline.h"
-#include "poni.h"
-#include "say.h"
+#include "processing/arithmetic.h"
+#include "processing/cpu.h"
+#include "processing/pipeline.h"
+#include "processing/poni.h"
+#include "common/say.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define USED		2	/* mark: the pixel belongs or belonged to a peak */

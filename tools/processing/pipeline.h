@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "board.h"
-#include "engine.h"
-#include "gpu.h"
-#include "json-in.h"
-#include "rashpa-processing.h"
-#include "sized.h"
+#include "processing/board.h"
+#include "processing/engine.h"
+#include "processing/gpu.h"
+#include "common/json-in.h"
+#include <rashpa-processing.h>
+#include "lib/sized.h"
 
 /* In the order in which an image goes through them. */
 enum rpu_stage_index {

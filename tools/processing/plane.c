@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "plane.h"
+#include "processing/plane.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "hdf5-regular.h"
-#include "say.h"
+#include "processing/hdf5-regular.h"
+#include "common/say.h"
 
 #define NPY_HEADER	4096	/* longest that we read; NumPy's have 128 */
 

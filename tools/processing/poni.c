@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "poni.h"
+#include "processing/poni.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #define rpu_real double
-#include "arithmetic.h"
-#include "say.h"
+#include "processing/arithmetic.h"
+#include "common/say.h"
 
 #define LINE	4096
 #define LINES	1000

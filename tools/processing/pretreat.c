@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "pipeline.h"
-#include "plane.h"
-#include "say.h"
+#include "processing/pipeline.h"
+#include "processing/plane.h"
+#include "common/say.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The judge, of what is done with whole images. */
 #define rpu_real double
-#include "arithmetic.h"
-#include "engine.h"
+#include "processing/arithmetic.h"
+#include "processing/engine.h"
 
 /* Mean of the quiet pixels of a chip; 0 without quiet pixels. */
 static double offset_of(const struct rpu_correction *c, const float *pixel, uint32_t x0,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The judge, of integration: one bin after the other. */
 #define rpu_real double
-#include "arithmetic.h"
-#include "engine.h"
+#include "processing/arithmetic.h"
+#include "processing/engine.h"
 
 static double part_of(const struct rpu_matrix *m, uint32_t i)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The judge, of rings around the beam and what stands out of them. */
 #define rpu_real double
-#include "arithmetic.h"
-#include "engine.h"
+#include "processing/arithmetic.h"
+#include "processing/engine.h"
 
 /* Of the pixels of a ring that count: how many, and mean and deviation if there are some. */
 static uint32_t moments(const struct rpu_finder *f, uint32_t ring, double low, double high,

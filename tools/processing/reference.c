@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The judge of all other engines: one pixel after the other, in double. */
 #define rpu_real double
-#include "arithmetic.h"
-#include "engine.h"
+#include "processing/arithmetic.h"
+#include "processing/engine.h"
 
 static double jungfrau(const struct rpu_calibration *c, uint32_t raw, size_t i)
 {

@@ -3,7 +3,7 @@
 #ifndef RPU_SINK_FILE_H
 #define RPU_SINK_FILE_H
 
-#include "pipeline.h"
+#include "processing/pipeline.h"
 
 /**
  * struct rpu_file - output file of a sink

@@ -18,10 +18,10 @@
 #define H5_USE_110_API
 #include <hdf5.h>
 
-#include "pack.h"
-#include "say.h"
-#include "sink-file.h"
-#include "sink.h"
+#include "processing/pack.h"
+#include "common/say.h"
+#include "processing/sink-file.h"
+#include "processing/sink.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define EVERY_NS	500000000ull	/* a flush, while images come */

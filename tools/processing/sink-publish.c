@@ -15,9 +15,9 @@
 #include <time.h>
 #include <zmq.h>
 
-#include "pack.h"
-#include "say.h"
-#include "sink.h"
+#include "processing/pack.h"
+#include "common/say.h"
+#include "processing/sink.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ENDPOINT	256

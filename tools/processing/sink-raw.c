@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "pipeline.h"
-#include "say.h"
-#include "sink-file.h"
+#include "processing/pipeline.h"
+#include "common/say.h"
+#include "processing/sink-file.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline.h"
-#include "rashpa.h"
-#include "rashpa-stream.h"
-#include "say.h"
+#include "processing/pipeline.h"
+#include <rashpa.h>
+#include <rashpa-stream.h>
+#include "common/say.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "sink.h"
+#include "processing/sink.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "poni.h"
-#include "say.h"
+#include "processing/poni.h"
+#include "common/say.h"
 
 #define EV_ANGSTROM	12398.419843320026
 

@@ -3,7 +3,7 @@
 #ifndef RPU_SINK_H
 #define RPU_SINK_H
 
-#include "pipeline.h"
+#include "processing/pipeline.h"
 
 #define RPU_TIME	32		/* bytes of a text */
 #define RPU_NO_NUMBER	INT32_MIN	/* NaN in images of whole numbers */

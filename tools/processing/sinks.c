@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline.h"
-#include "say.h"
-#include "sink-file.h"
+#include "processing/pipeline.h"
+#include "common/say.h"
+#include "processing/sink-file.h"
 
 #ifdef RPU_NO_PUBLISH
 static int no_publish(struct json_place *at, struct json_object *value, void *to)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Is an image worth keeping: it has so many pixels above a threshold, and so many peaks. */
-#include "pipeline.h"
+#include "processing/pipeline.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

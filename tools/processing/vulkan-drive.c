@@ -5,13 +5,13 @@
  * if the GPU has enough; else they share one, and a batch waits only for the host or for earlier
  * batches. So a copy of the result follows each image, and a vetoed image gives it no groups.
  */
-#include "vulkan.h"
+#include "processing/vulkan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "rashpa.h"
-#include "say.h"
+#include <rashpa.h>
+#include "common/say.h"
 #include "vulkan-bank.spv.h"
 #include "vulkan-decide.spv.h"
 #include "vulkan-out.spv.h"

@@ -3,13 +3,13 @@
  * A GPU by Vulkan: buffers, shaders, and batches of commands. All shaders have the same buffers,
  * and all batches run one after the other.
  */
-#include "vulkan.h"
+#include "processing/vulkan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "rashpa.h"
-#include "say.h"
+#include <rashpa.h>
+#include "common/say.h"
 #include "vulkan-above.spv.h"
 #include "vulkan-dark.spv.h"
 #include "vulkan-integrate.spv.h"

@@ -3,9 +3,9 @@
 #ifndef RPU_VULKAN_H
 #define RPU_VULKAN_H
 
-#include "compute.h"
-#include "drive.h"
-#include "gpu.h"
+#include "common/compute.h"
+#include "processing/drive.h"
+#include "processing/gpu.h"
 
 /* Buffers of a drive's kernels, behind enum rpu_place; vulkan-drive.glsl has them. */
 enum rpu_driven_place {

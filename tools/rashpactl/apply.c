@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bind.h"
-#include "config.h"
-#include "fpga.h"
-#include "journal.h"
-#include "json-out.h"
-#include "rashpa.h"
+#include "rashpactl/bind.h"
+#include "rashpactl/config.h"
+#include "common/fpga.h"
+#include "rashpactl/journal.h"
+#include "common/json-out.h"
+#include <rashpa.h>
 
 struct apply {
 	const char *fpga;	/* apply only the profile of this function; NULL: everything */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "owner.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "rashpactl/owner.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 void option_node(struct argp_state *state, const char *arg, uint32_t *node)
 {

@@ -9,10 +9,10 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "bind.h"
-#include "fpga.h"
-#include "json-out.h"
-#include "rashpa.h"
+#include "rashpactl/bind.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include <rashpa.h>
 
 #define NODE_MS		5000
 

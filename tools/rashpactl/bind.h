@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "profile.h"
-#include "rashpactl.h"
+#include "rashpactl/profile-file.h"
+#include "rashpactl/rashpactl.h"
 
 struct bind {
 	const char *what, *profile;	/* no profile: found by the ids */

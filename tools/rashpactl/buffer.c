@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "owner.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "common/json-out.h"
+#include "rashpactl/owner.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 /* Properties of a buffer, as far as known. */
 struct entry {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "config.h"
+#include "rashpactl/config.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json-in.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "common/json-in.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 #define CONFIG_DIR	"/etc/rashpa"
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "create.h"
-#include "path.h"
+#include "rashpactl/create.h"
+#include "common/path.h"
 
 struct config_buffer {
 	struct create create;

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "create.h"
-#include "follow.h"
-#include "json-out.h"
-#include "parse.h"
-#include "query.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "rashpactl/create.h"
+#include "rashpactl/follow.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include "rashpactl/query.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 enum { OPT_NODE = 256, OPT_FOR, OPT_BACKEND, OPT_HUGE, OPT_CACHE, OPT_EXIST_OK };
 

@@ -6,7 +6,7 @@
 #include <linux/rashpa.h>
 #include <stdbool.h>
 
-#include "owner.h"
+#include "rashpactl/owner.h"
 
 struct create {
 	struct rashpa_alloc alloc;

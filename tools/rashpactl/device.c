@@ -2,10 +2,10 @@
 /* rashpactl quiesce, reset */
 #include <stdio.h>
 
-#include "fpga.h"
-#include "json-out.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 int fpga_named(struct fpga *fpga, const char *text)
 {

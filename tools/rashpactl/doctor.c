@@ -13,16 +13,16 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "gpus.h"
-#include "iommu.h"
-#include "json-out.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
-#include "signing.h"
-#include "topology.h"
-#include "versions.h"
+#include "common/fpga.h"
+#include "rashpactl/gpus.h"
+#include "common/iommu.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
+#include "rashpactl/signing.h"
+#include "rashpactl/topology.h"
+#include "rashpactl/versions.h"
 
 #define GPUS_MOST	64	/* GPUs that are listed */
 
@@ -320,7 +320,7 @@ static void check_udev(struct doctor *d)
 		found(d, "udev", OK, NULL, "%s", path);
 		return;
 	}
-	found(d, "udev", NOTE, "make install, or copy tools/udev/70-rashpa.rules to /etc/udev/rules.d",
+	found(d, "udev", NOTE, "make install, or copy tools/data/udev/70-rashpa.rules to /etc/udev/rules.d",
 	      "there is no rule 70-rashpa.rules: the nodes belong to root alone");
 }
 

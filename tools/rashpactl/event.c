@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "listen.h"
-#include "parse.h"
-#include "rashpactl.h"
-#include "stop.h"
+#include "common/json-out.h"
+#include "rashpactl/listen.h"
+#include "common/parse.h"
+#include "rashpactl/rashpactl.h"
+#include "common/stop.h"
 
 struct watch {
 	struct listen listen;

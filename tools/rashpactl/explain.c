@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "map.h"
-#include "memory.h"
-#include "parse.h"
-#include "rashpactl.h"
-#include "shown.h"
-#include "topology.h"
+#include "common/json-out.h"
+#include "rashpactl/map.h"
+#include "rashpactl/memory.h"
+#include "common/parse.h"
+#include "rashpactl/rashpactl.h"
+#include "common/shown.h"
+#include "rashpactl/topology.h"
 
 struct explanation {
 	const struct memory *memory;

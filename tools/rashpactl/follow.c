@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "follow.h"
+#include "rashpactl/follow.h"
 
 #include <errno.h>
 #include <time.h>
 
-#include "say.h"
+#include "common/say.h"
 
 #define FIRST_NS	2000000000ull
 #define NEXT_NS		500000000ull

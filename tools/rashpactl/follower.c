@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "follower.h"
+#include "rashpactl/follower.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "rashpa-fpga.h"
+#include <rashpa-fpga.h>
 
 void follower_init(struct follower *f, const char *name)
 {

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rashpa.h"
-#include "rashpa-stream.h"
-#include "say.h"
-#include "stats.h"
+#include <rashpa.h>
+#include <rashpa-stream.h>
+#include "common/say.h"
+#include "common/stats.h"
 
 /* Records of one stream that are timed in an interval; more add no precision. */
 #define FOLLOWER_SAMPLES	256

@@ -3,12 +3,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "fpga.h"
-#include "json-out.h"
-#include "parts.h"
-#include "rashpa.h"
-#include "rashpactl.h"
-#include "shown.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include "rashpactl/parts.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
+#include "common/shown.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl list, limits, map release: holders of resources, and amounts */
-#include "held.h"
+#include "rashpactl/held.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,13 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "json-out.h"
-#include "owner.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
-#include "shown.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include "rashpactl/owner.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
+#include "common/shown.h"
 
 /* The usual interest; the others are parts of these. */
 static bool is_shown(const struct rashpa_holding *h)

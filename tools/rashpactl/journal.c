@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "journal.h"
+#include "rashpactl/journal.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "say.h"
+#include "common/say.h"
 
 typedef int send_lines(const struct iovec *fields, int n);
 

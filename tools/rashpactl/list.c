@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fpga.h"
-#include "held.h"
-#include "json-out.h"
-#include "parse.h"
-#include "profile.h"
-#include "rashpa.h"
-#include "rashpactl.h"
-#include "shown.h"
+#include "common/fpga.h"
+#include "rashpactl/held.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include "rashpactl/profile-file.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
+#include "common/shown.h"
 
 static struct json_object *bars_json(const struct fpga *fpga)
 {

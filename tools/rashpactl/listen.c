@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "listen.h"
+#include "rashpactl/listen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +10,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory.h"
-#include "options.h"
-#include "parse.h"
-#include "profile.h"
-#include "say.h"
+#include "rashpactl/memory.h"
+#include "common/options.h"
+#include "common/parse.h"
+#include "rashpactl/profile-file.h"
+#include "common/say.h"
 
 enum {
 	OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_FULL, OPT_DEVICE, OPT_MAP, OPT_ONE_SHOT,

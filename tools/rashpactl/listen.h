@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fpga.h"
-#include "rashpa.h"
+#include "common/fpga.h"
+#include <rashpa.h>
 
 #define LABEL_SIZE	96
 #define LISTEN_FPGAS	8

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "json-out.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 static int print(const struct rashpa_alloc *lock, uint32_t slots, bool json)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "rashpactl.h"
+#include "rashpactl/rashpactl.h"
 
 static FILE *open_config(void)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json-out.h"
-#include "rashpactl.h"
+#include "common/json-out.h"
+#include "rashpactl/rashpactl.h"
 
 static const struct command {
 	const char *group, *name;	/* no group: one word */

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "held.h"
-#include "json-out.h"
-#include "map.h"
-#include "memory.h"
-#include "options.h"
-#include "parse.h"
-#include "rashpactl.h"
+#include "rashpactl/held.h"
+#include "common/json-out.h"
+#include "rashpactl/map.h"
+#include "rashpactl/memory.h"
+#include "common/options.h"
+#include "common/parse.h"
+#include "rashpactl/rashpactl.h"
 
 int cmd_map_list(int argc, char **argv)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl map: the addresses of a memory as a function sees them */
-#include "map.h"
+#include "rashpactl/map.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "memory.h"
-#include "rashpactl.h"
-#include "stop.h"
+#include "common/json-out.h"
+#include "rashpactl/memory.h"
+#include "rashpactl/rashpactl.h"
+#include "common/stop.h"
 
 static bool is_peer(const struct rashpa_map_make *map)
 {

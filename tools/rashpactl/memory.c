@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "memory.h"
+#include "rashpactl/memory.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "path.h"
-#include "say.h"
+#include "common/path.h"
+#include "common/say.h"
 
 static int open_buffer(struct memory *m, int flags, char *why)
 {

@@ -3,8 +3,8 @@
 #ifndef MEMORY_H
 #define MEMORY_H
 
-#include "fpga.h"
-#include "rashpa.h"
+#include "common/fpga.h"
+#include <rashpa.h>
 
 struct memory {
 	const char *name;		/* NAME, or fpgaN:WINDOW */

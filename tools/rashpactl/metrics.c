@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "metrics.h"
+#include "rashpactl/metrics.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rashpa.h"
-#include "shown.h"
+#include <rashpa.h>
+#include "common/shown.h"
 
 /* Samples of one name must be adjacent, so each metric walks over all its objects. */
 static void family(FILE *to, const char *name, const char *type, const char *help)

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "follower.h"
-#include "parts.h"
+#include "rashpactl/follower.h"
+#include "rashpactl/parts.h"
 
 struct metrics {
 	const struct follower *follower;

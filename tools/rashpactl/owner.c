@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "owner.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "rashpactl/owner.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 static bool find_user(const char *text, uint32_t *uid)
 {

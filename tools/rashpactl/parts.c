@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "parts.h"
+#include "rashpactl/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "json-out.h"
-#include "rashpa.h"
-#include "say.h"
+#include "common/json-out.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define STATES		3u
 #define VALUES_MAX	8u

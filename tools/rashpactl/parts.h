@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fpga.h"
+#include "common/fpga.h"
 
 struct json_object;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rashpactl.h"
+#include "rashpactl/rashpactl.h"
 
 /* Devices of a subsystem with matching names, valid until *scan is unreferenced; NULL: none. */
 static struct udev_list_entry *scan_for(struct udev_enumerate **scan, struct udev *udev,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl profile: check a device profile, without a device */
-#include "profile.h"
+#include "rashpactl/profile-file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "json-out.h"
-#include "rashpactl.h"
+#include "common/json-out.h"
+#include "rashpactl/rashpactl.h"
 
 /* The schema as text, built in, so that it matches the profiles that this program accepts. */
 extern const char profile_schema[];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl buffer query: largest possible buffer, and remedies */
-#include "query.h"
+#include "rashpactl/query.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
-#include "shown.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
+#include "common/shown.h"
 
 unsigned int ask(int memory, const struct question *q, struct answer *answer)
 {

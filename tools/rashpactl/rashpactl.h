@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "options.h"
-#include "path.h"
-#include "say.h"
-#include "text-file.h"
+#include "common/options.h"
+#include "common/path.h"
+#include "common/say.h"
+#include "common/text-file.h"
 
 /* --json was given before the command */
 extern bool want_json;

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "json-out.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 #define DUMP_MAX	(1u << 20)
 #define LINE		16u	/* bytes of a line */

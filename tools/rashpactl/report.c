@@ -9,10 +9,10 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "held.h"
-#include "json-out.h"
-#include "rashpa.h"
-#include "rashpactl.h"
+#include "rashpactl/held.h"
+#include "common/json-out.h"
+#include <rashpa.h>
+#include "rashpactl/rashpactl.h"
 
 #define PARAMETERS	"/sys/module/rashpa/parameters"
 #define LINES_MAX	200		/* lines of the kernel's log */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "serve.h"
+#include "rashpactl/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rashpactl.h"
-#include "stop.h"
+#include "rashpactl/rashpactl.h"
+#include "common/stop.h"
 
 #define FIRST_FD	3		/* SD_LISTEN_FDS_START */
 #define REQUEST_MAX	8192		/* bytes, with all its headers */

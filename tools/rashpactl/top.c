@@ -9,15 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "follower.h"
-#include "json-out.h"
-#include "metrics.h"
-#include "parse.h"
-#include "parts.h"
-#include "rashpactl.h"
-#include "screen.h"
-#include "serve.h"
-#include "stop.h"
+#include "rashpactl/follower.h"
+#include "common/json-out.h"
+#include "rashpactl/metrics.h"
+#include "common/parse.h"
+#include "rashpactl/parts.h"
+#include "rashpactl/rashpactl.h"
+#include "screen/screen.h"
+#include "rashpactl/serve.h"
+#include "common/stop.h"
 
 #define WANTED_MAX	64
 

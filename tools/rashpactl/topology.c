@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "topology.h"
+#include "rashpactl/topology.h"
 
 #include <hwloc.h>
 #include <pci/pci.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
-#include "rashpactl.h"
+#include "common/parse.h"
+#include "rashpactl/rashpactl.h"
 
 static struct pci_access *bus;
 

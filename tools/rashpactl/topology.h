@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "path.h"
+#include "common/path.h"
 
 /* Find the bridges above a function, by libpci; false after a message. */
 bool topology_chain(uint64_t bdf, struct chain *chain);

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "memory.h"
-#include "parse.h"
-#include "profile.h"
-#include "rashpactl.h"
-#include "shown.h"
+#include "common/json-out.h"
+#include "rashpactl/memory.h"
+#include "common/parse.h"
+#include "rashpactl/profile-file.h"
+#include "rashpactl/rashpactl.h"
+#include "common/shown.h"
 
 /* A window with values of the profile file, or of the driver if it could be made. */
 struct row {

@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "contract.h"
-#include "fpga.h"
-#include "json-out.h"
-#include "led.h"
-#include "network-options.h"
-#include "rashpa.h"
-#include "rashpa-fpga.h"
-#include "remu.h"
-#include "say.h"
-#include "stop.h"
+#include "link/contract.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include "daemon/led.h"
+#include "link/network-options.h"
+#include <rashpa.h>
+#include <rashpa-fpga.h>
+#include "remu/remu.h"
+#include "common/say.h"
+#include "common/stop.h"
 
 #define IMAGES_MAX	(UINT64_C(1) << 48)
 /* From one image in eleven days to one in each tick; periods between them are whole ticks. */

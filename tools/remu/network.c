@@ -12,11 +12,11 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "json-out.h"
-#include "led.h"
-#include "network.h"
-#include "rashpa-fpga.h"
-#include "route-probe.h"
+#include "common/json-out.h"
+#include "daemon/led.h"
+#include "remu/network.h"
+#include <rashpa-fpga.h>
+#include "link/route-probe.h"
 
 #define HANDSHAKE_MS	30000		/* other modules may take long to come */
 #define BYE_MS		30000		/* the receiver waits for what is under way */

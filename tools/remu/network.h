@@ -7,11 +7,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "contract.h"
-#include "control-link.h"
-#include "led.h"
-#include "remu.h"
-#include "say.h"
+#include "link/contract.h"
+#include "link/control-link.h"
+#include "daemon/led.h"
+#include "remu/remu.h"
+#include "common/say.h"
 
 struct sender;
 

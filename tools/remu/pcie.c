@@ -9,14 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fpga.h"
-#include "json-out.h"
-#include "led.h"
-#include "rashpa.h"
-#include "rashpa-stream.h"
-#include "remu.h"
-#include "say.h"
-#include "stop.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include "daemon/led.h"
+#include <rashpa.h>
+#include <rashpa-stream.h>
+#include "remu/remu.h"
+#include "common/say.h"
+#include "common/stop.h"
 
 #define TICK_MS		250
 #define STOP_MS		1000

@@ -5,14 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cpus.h"
-#include "daemon.h"
-#include "dataset.h"
-#include "options.h"
-#include "parse.h"
-#include "rashpa-fpga.h"
-#include "rashpa-network.h"
-#include "rashpa-stream.h"
+#include "link/cpus.h"
+#include "daemon/daemon.h"
+#include "dataset/dataset.h"
+#include "common/options.h"
+#include "common/parse.h"
+#include <rashpa-fpga.h>
+#include "verbs/rashpa-network.h"
+#include <rashpa-stream.h>
 
 #define RECEIVERS_MOST	64
 

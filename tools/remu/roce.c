@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json-out.h"
-#include "network.h"
-#include "text-file.h"
+#include "common/json-out.h"
+#include "remu/network.h"
+#include "common/text-file.h"
 
 #define TICK_MS		100
 #define SILENT_TICKS	50		/* a stopped sender waits so long for the card's next completion */

@@ -16,9 +16,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "network.h"
-#include "packet.h"
+#include "common/json-out.h"
+#include "remu/network.h"
+#include "link/packet.h"
 
 #define SEGMENTS	64		/* most packets that the kernel cuts from one call */
 #define ETHERNET	1500

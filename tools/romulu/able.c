@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "geometry.h"
-#include "json-out.h"
-#include "led.h"
-#include "rashpa-processing.h"
-#include "romulu.h"
-#include "say.h"
+#include "common/geometry.h"
+#include "common/json-out.h"
+#include "daemon/led.h"
+#include <rashpa-processing.h>
+#include "romulu/romulu.h"
+#include "common/say.h"
 
 #define WIDTH		1024
 #define HEIGHT		1024

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "romulu.h"
-#include "say.h"
+#include "romulu/romulu.h"
+#include "common/say.h"
 
 #define HOLD_STEP	16	/* images from one look at signals to the next */
 #define POISON_BYTE	0xa5

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "driven.h"
+#include "romulu/driven.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "say.h"
+#include "common/say.h"
 
 #define AHEAD		4u	/* images that are enqueued before they were computed */
 #define PATIENCE_MS	60000u

@@ -3,8 +3,8 @@
 #ifndef DRIVEN_H
 #define DRIVEN_H
 
-#include "rashpa-processing.h"
-#include "romulu.h"
+#include <rashpa-processing.h>
+#include "romulu/romulu.h"
 
 struct driven;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "intake.h"
+#include "romulu/intake.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,8 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "say.h"
+#include "common/json-out.h"
+#include "common/say.h"
 
 #define JUMP		(1 << 26)	/* messages that a sequence can miss */
 #define NONE		UINT64_MAX

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rashpa-stream.h"
+#include <rashpa-stream.h>
 
 struct intake;
 

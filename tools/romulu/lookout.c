@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "lookout.h"
+#include "romulu/lookout.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,10 +10,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "led.h"
-#include "rashpa.h"
-#include "say.h"
+#include "common/json-out.h"
+#include "daemon/led.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 #define LOOK_MS		5		/* from one look at the buffer to the next, at least */
 

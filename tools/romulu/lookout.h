@@ -6,7 +6,7 @@
 #ifndef LOOKOUT_H
 #define LOOKOUT_H
 
-#include "romulu.h"
+#include "romulu/romulu.h"
 
 struct lookout;
 

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driven.h"
-#include "fpga.h"
-#include "json-out.h"
-#include "led.h"
-#include "network-options.h"
-#include "parse.h"
-#include "rashpa.h"
-#include "romulu.h"
-#include "say.h"
-#include "shown.h"
-#include "stop.h"
+#include "romulu/driven.h"
+#include "common/fpga.h"
+#include "common/json-out.h"
+#include "daemon/led.h"
+#include "link/network-options.h"
+#include "common/parse.h"
+#include <rashpa.h>
+#include "romulu/romulu.h"
+#include "common/say.h"
+#include "common/shown.h"
+#include "common/stop.h"
 
 #define HOLD_BYTES	(1u << 30)
 

@@ -2,11 +2,11 @@
 #ifndef ROMULU_NETWORK_INTERNAL_H
 #define ROMULU_NETWORK_INTERNAL_H
 
-#include "contract.h"
-#include "intake.h"
-#include "control-link.h"
-#include "network.h"
-#include "say.h"
+#include "link/contract.h"
+#include "romulu/intake.h"
+#include "link/control-link.h"
+#include "romulu/network.h"
+#include "common/say.h"
 
 #define TICK_MS		50
 

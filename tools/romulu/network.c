@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The receiver's side of the contract, and of the control links. */
-#include "network-internal.h"
+#include "romulu/network-internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,10 +11,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "led.h"
-#include "packet.h"
-#include "rashpa.h"
+#include "common/json-out.h"
+#include "daemon/led.h"
+#include "link/packet.h"
+#include <rashpa.h>
 
 #define READY_NS	30000000000ull	/* for a sender that was accepted */
 #define READY_SOON_NS	10000000000ull	/* the same while another sender waits */

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cpus.h"
-#include "rashpa-network.h"
+#include "link/cpus.h"
+#include "verbs/rashpa-network.h"
 
 enum transport_number { TRANSPORT_ROCE, TRANSPORT_UDP, TRANSPORT_JUNGFRAU };
 

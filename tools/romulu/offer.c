@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "offer.h"
+#include "romulu/offer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,9 +10,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "rashpa.h"
-#include "rashpa-stream.h"
-#include "say.h"
+#include <rashpa.h>
+#include <rashpa-stream.h>
+#include "common/say.h"
 
 struct offer {
 	const char *name;

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driven.h"
-#include "json-out.h"
-#include "offer.h"
-#include "rashpa.h"
-#include "rashpa-processing.h"
-#include "romulu.h"
-#include "say.h"
+#include "romulu/driven.h"
+#include "common/json-out.h"
+#include "romulu/offer.h"
+#include <rashpa.h>
+#include <rashpa-processing.h>
+#include "romulu/romulu.h"
+#include "common/say.h"
 
 #define DEPTH	4u	/* stacks that are processed and not written yet, at most */
 #define TELL_NS	100000000ull	/* interval of reports to observers */

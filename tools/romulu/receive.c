@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "led.h"
-#include "lookout.h"
-#include "rashpa.h"
-#include "rashpa-fpga.h"
-#include "romulu.h"
-#include "say.h"
+#include "daemon/led.h"
+#include "romulu/lookout.h"
+#include <rashpa.h>
+#include <rashpa-fpga.h>
+#include "romulu/romulu.h"
+#include "common/say.h"
 
 #define END_NS		10000000000ll	/* for a producer to end when all was sent */
 /* A signal that comes right before a wait does not end it: look again after so long. */

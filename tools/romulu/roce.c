@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "json-out.h"
-#include "network-internal.h"
-#include "rashpa.h"
+#include "common/json-out.h"
+#include "romulu/network-internal.h"
+#include <rashpa.h>
 
 #define DONE		64		/* completions of a look */
 

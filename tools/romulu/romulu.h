@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "accept.h"
-#include "daemon.h"
-#include "dataset.h"
-#include "network.h"
-#include "options.h"
-#include "rashpa-stream.h"
-#include "stats.h"
+#include "common/accept.h"
+#include "daemon/daemon.h"
+#include "dataset/dataset.h"
+#include "romulu/network.h"
+#include "common/options.h"
+#include <rashpa-stream.h>
+#include "common/stats.h"
 
 struct run;
 

@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "network-internal.h"
-#include "packet.h"
-#include "xdp.h"
+#include "common/json-out.h"
+#include "romulu/network-internal.h"
+#include "link/packet.h"
+#include "romulu/xdp.h"
 
 #define BATCH		32		/* datagrams of a call */
 #define DATAGRAM	65536		/* several packets, where the kernel puts them together */

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "romulu.h"
-#include "say.h"
+#include "romulu/romulu.h"
+#include "common/say.h"
 
 #define TICK_NS		100000000ull	/* so late may --timeout be */
 

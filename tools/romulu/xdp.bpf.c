@@ -12,7 +12,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "xdp.h"
+#include "romulu/xdp.h"
 
 #define FRAGMENT	0x3fff		/* offset, and whether there are more */
 

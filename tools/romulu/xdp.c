@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "xdp.h"
+#include "romulu/xdp.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -24,9 +24,9 @@
 #include <unistd.h>
 #include <xdp/xsk.h>
 
-#include "control-link.h"
-#include "json-out.h"
-#include "say.h"
+#include "link/control-link.h"
+#include "common/json-out.h"
+#include "common/say.h"
 #include "xdp.skel.h"
 
 /* Headers before Linux 6.6 do not know packets in pieces; kernels before it refuse XDP_USE_SG. */

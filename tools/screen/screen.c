@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "screen.h"
+#include "screen/screen.h"
 
 #include <curses.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "say.h"
-#include "shown.h"
+#include "common/say.h"
+#include "common/shown.h"
 
 static struct screen *terminal;
 static int row, titles, above;	/* above: lines that have been scrolled away */

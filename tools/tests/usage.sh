@@ -190,7 +190,7 @@ refused "full-device: output that cannot be written is a failure, reported once"
 # --- profiles
 
 # The layout of table entries is printed, with the sums in them.
-reference=tools/profiles/rashpa-fpga.json
+reference=tools/data/profiles/rashpa-fpga.json
 json '.table == {window: "table", offset_bytes: 0, length_bytes: 32768, stride_bytes: 32,
 	segment_bytes: 0, address: {offset_bytes: 0, bits: 64}, length: {offset_bytes: 8, bits: 64},
 	control: {offset_bytes: 16, bits: 32, set: 1, clear: 0}, sum: {offset_bytes: 24, bits: 64}} and
@@ -269,7 +269,7 @@ unset RASHPA_CONFIG
 for unit in build/tools/*.service; do
 	good "security/$(basename "${unit/@/}" .service): the service has little to reach" systemd-analyze security --offline=yes --threshold=40 "$unit"
 done
-good "rules-udev-well-formed: the rules of udev are well-formed" udevadm verify --resolve-names=never tools/udev/70-rashpa.rules
+good "rules-udev-well-formed: the rules of udev are well-formed" udevadm verify --resolve-names=never tools/data/udev/70-rashpa.rules
 
 # --- help, manual, completion
 
@@ -283,16 +283,16 @@ is "help-names-all: the help names all commands" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
 measures="event gpu latency loop memory network process roundtrip"
 is "rashpa-bench: the help of rashpa-bench names all its commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
-. tools/completion/rashpa-bench
+. tools/data/completion/rashpa-bench
 completed() { # TOOL: what may be its first word, but for options
 	COMP_WORDS=("$1" "") COMP_CWORD=1
 	"_${1//-/_}"
 	printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs
 }
 is "completed: commands of rashpa-bench are completed" "$(completed rashpa-bench)" "$measures"
-. tools/completion/rashpa-manager
+. tools/data/completion/rashpa-manager
 is "commands-rashpa-manager-completed: commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
-. tools/completion/rashpa-builder
+. tools/data/completion/rashpa-builder
 is "commands-rashpa-builder-completed: commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build burst model nton nxn"
 # Headlines of a manual as text; for rashpactl only those of one command.
 headlines() { # FILE [COMMAND]
@@ -336,7 +336,7 @@ options_known() {
 		done
 	done < <(choices <<<"$usage")
 }
-manuals=Documentation/man completions=tools/completion
+manuals=Documentation/man completions=tools/data/completion
 # Each letter means one option, whatever the tool; boards and frames have their own.
 letters=
 for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu} \
@@ -357,7 +357,7 @@ refused "short-help: -h is --help"
 mkdir "$work/gone"
 for gone in "/policy =/d" "/policy =/s/|drop//" "s/wait overwrite drop/wait drop/"; do
 	sed "$gone" Documentation/man/remu.1 >"$work/gone/remu.1"
-	sed "$gone" tools/completion/remu >"$work/gone/remu"
+	sed "$gone" tools/data/completion/remu >"$work/gone/remu"
 	manuals=$work/gone completions=$work/gone options_known remu
 	expects "$gone" "$(grep -c -- " --policy" <<<"$missing")" 1
 done

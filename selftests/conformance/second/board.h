@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "device.h"
-#include "rashpa-fpga.h"
+#include "fpga/device.h"
+#include <rashpa-fpga.h>
 
 #define BOARD_TICK_NS		8
 #define BOARD_LATENCY_US	200	/* until the last request has left for certain */

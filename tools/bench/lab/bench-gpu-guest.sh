@@ -6,7 +6,7 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/../../.."
-export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles
 insmod "build/modules/${RASHPA_KERNEL:?set by the lab}/rashpa.ko"
 modprobe virtio-gpu
 until compgen -G "/dev/dri/renderD*" >/dev/null; do sleep 0.1; done

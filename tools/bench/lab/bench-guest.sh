@@ -6,7 +6,7 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/../../.."
-export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles
 out=$1
 shift
 modules=build/modules/$RASHPA_KERNEL

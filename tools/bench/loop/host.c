@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop.h"
-#include "rashpa.h"
-#include "say.h"
+#include "bench/loop/loop.h"
+#include <rashpa.h>
+#include "common/say.h"
 
 static struct loop *loop;		/* the only loop */
 
@@ -19,7 +19,7 @@ static struct loop *loop;		/* the only loop */
 #define PUBLISH()		__atomic_thread_fence(__ATOMIC_RELEASE)
 #define BELL(at, value)		rashpa_doorbell(loop->page, 4 * (at), value)
 
-#include "drive.h"
+#include "bench/loop/drive.h"
 
 static pthread_t thread;
 

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
-#include "json-out.h"
-#include "loop/loop.h"
-#include "parse.h"
-#include "rashpa-gpu.h"
-#include "rashpa.h"
-#include "settings.h"
-#include "shown.h"
+#include "bench/bench.h"
+#include "common/json-out.h"
+#include "bench/loop/loop.h"
+#include "common/parse.h"
+#include <rashpa-gpu.h>
+#include <rashpa.h>
+#include "bench/settings.h"
+#include "common/shown.h"
 
 /* words that a drive reports, as TOLD_* and LOOP_* in drive.h, which only drives include */
 enum {

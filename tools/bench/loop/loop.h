@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fpga.h"
-#include "rashpa-gpu.h"
+#include "common/fpga.h"
+#include <rashpa-gpu.h>
 
 /* Parameters of a drive; loop.comp has the same, except judges. Places are word numbers. */
 struct loop_plan {

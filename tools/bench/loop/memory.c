@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The board, and memory that is mapped for board and drive. */
-#include "loop.h"
+#include "bench/loop/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rashpa-fpga.h"
-#include "rashpa.h"
-#include "say.h"
+#include <rashpa-fpga.h>
+#include <rashpa.h>
+#include "common/say.h"
 
 #define PAGE		4096u
 #define STOP_MS		6000u	/* longer than any STOP_TIME */

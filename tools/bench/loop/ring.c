@@ -8,9 +8,9 @@
  */
 #include <inttypes.h>
 
-#include "loop.h"
-#include "rashpa-fpga.h"
-#include "say.h"
+#include "bench/loop/loop.h"
+#include <rashpa-fpga.h>
+#include "common/say.h"
 
 #define PAGE		4096u
 

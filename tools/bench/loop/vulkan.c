@@ -3,10 +3,10 @@
  * A persistent shader drives the board. The GPU accesses memory and doorbell page of this process
  * by their addresses. The host only watches.
  */
-#include "compute.h"
-#include "loop.h"
+#include "common/compute.h"
+#include "bench/loop/loop.h"
 #include "loop/loop.spv.h"
-#include "say.h"
+#include "common/say.h"
 
 #include <stdlib.h>
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json-out.h"
-#include "network-options.h"
-#include "network.h"
-#include "options.h"
+#include "common/json-out.h"
+#include "link/network-options.h"
+#include "bench/network/network.h"
+#include "common/options.h"
 
 static const char *const waits[] = {
 	[RASHPA_NET_EVENT] = "event", [RASHPA_NET_POLL] = "poll",

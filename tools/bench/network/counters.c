@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "counters.h"
+#include "bench/network/counters.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "sweep.h"
+#include "common/json-out.h"
+#include "bench/network/sweep.h"
 
 #define RDMA	"/sys/class/infiniband/%s/ports/%u/"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Measurements of "rashpa-bench network sweep": groups of trials that take turns. */
-#include "sweep.h"
+#include "bench/network/sweep.h"
 
 #define LIST(...)	(const struct trial[]) { __VA_ARGS__, {} }
 

@@ -15,11 +15,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench.h"
-#include "control-link.h"
-#include "pages.h"
-#include "rashpa-network.h"
-#include "sequence.h"
+#include "bench/bench.h"
+#include "link/control-link.h"
+#include "bench/network/pages.h"
+#include "verbs/rashpa-network.h"
+#include "bench/network/sequence.h"
 
 #define PAIRS_MOST	4096
 #define THREADS_MOST	64

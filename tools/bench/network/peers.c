@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sweep.h"
+#include "bench/network/sweep.h"
 
 #define TRIES		20		/* attempts, as a client does not wait for its server */
 #define MARGIN_S	30

@@ -2,9 +2,9 @@
 /* The plan of a writer, as a control message. */
 #include <string.h>
 
-#include "contract.h"
-#include "json-out.h"
-#include "network.h"
+#include "link/contract.h"
+#include "common/json-out.h"
+#include "bench/network/network.h"
 
 static const char *const ways[WAYS] = {
 	[WAY_WRITE] = "write", [WAY_UDP] = "udp", [WAY_ZMQ] = "zmq",

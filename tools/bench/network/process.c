@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "stop.h"
-#include "sweep.h"
+#include "common/stop.h"
+#include "bench/network/sweep.h"
 
 void command_begin(struct command *c, const struct side *side, const char *program)
 {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "counters.h"
-#include "json-out.h"
-#include "network.h"
-#include "stop.h"
-#include "usage.h"
+#include "bench/network/counters.h"
+#include "common/json-out.h"
+#include "bench/network/network.h"
+#include "common/stop.h"
+#include "bench/network/usage.h"
 
 /* --- counters --- */
 

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "network.h"
+#include "common/json-out.h"
+#include "bench/network/network.h"
 
 /* Listen at the address that the writer has used. */
 static int open_socket(const struct guest *g, uint32_t *port, char *why)

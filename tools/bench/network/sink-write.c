@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "json-out.h"
-#include "network.h"
+#include "common/json-out.h"
+#include "bench/network/network.h"
 
 #define DONE	64		/* completions to take at a time */
 

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <zmq.h>
 
-#include "json-out.h"
-#include "network.h"
+#include "common/json-out.h"
+#include "bench/network/network.h"
 
 struct queue {
 	void *context;

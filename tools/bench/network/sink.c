@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "network-options.h"
-#include "network.h"
-#include "options.h"
-#include "stop.h"
+#include "common/json-out.h"
+#include "link/network-options.h"
+#include "bench/network/network.h"
+#include "common/options.h"
+#include "common/stop.h"
 
 enum {
 	OPT_LISTEN = OPT_NET_OWN, OPT_MEMORY, OPT_WRITERS, OPT_RECEIVES, OPT_SETTLE, OPT_STALL,

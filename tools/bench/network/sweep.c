@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "options.h"
-#include "settings.h"
-#include "stop.h"
-#include "sweep.h"
+#include "common/json-out.h"
+#include "common/options.h"
+#include "bench/settings.h"
+#include "common/stop.h"
+#include "bench/network/sweep.h"
 
 #define PORT		18600
 #define ROUNDS_MOST	1000

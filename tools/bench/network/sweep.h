@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "network.h"
+#include "bench/network/network.h"
 
 #define TRIALS_MOST	16		/* maximum number of trials in a group */
 #define SIDE_WORDS	16

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sweep.h"
+#include "bench/network/sweep.h"
 
 #define MARGIN_S	120		/* time to connect thousands of queue pairs */
 

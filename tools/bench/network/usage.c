@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "usage.h"
+#include "bench/network/usage.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "json-out.h"
-#include "say.h"
+#include "common/json-out.h"
+#include "common/say.h"
 
 static uint64_t clock_of(clockid_t clock)
 {

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "counters.h"
-#include "json-out.h"
-#include "network.h"
-#include "stop.h"
-#include "usage.h"
+#include "bench/network/counters.h"
+#include "common/json-out.h"
+#include "bench/network/network.h"
+#include "common/stop.h"
+#include "bench/network/usage.h"
 
 #define PROGRESS_NS	UINT64_C(100000000)
 #define RESULT_MS	700000			/* more than the longest --settle of a sink */

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "network.h"
+#include "bench/network/network.h"
 
 struct end {
 	int fd;

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "json-out.h"
-#include "network.h"
+#include "common/json-out.h"
+#include "bench/network/network.h"
 
 #define CHAIN		256		/* maximum number of writes per call of the library */
 #define SIGNAL		64		/* writes per completion, unless linked */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "network.h"
+#include "bench/network/network.h"
 
 static int sorry(char *why)
 {

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "json-out.h"
-#include "network-options.h"
-#include "network.h"
-#include "options.h"
-#include "stop.h"
+#include "common/json-out.h"
+#include "link/network-options.h"
+#include "bench/network/network.h"
+#include "common/options.h"
+#include "common/stop.h"
 
 #define CONNECT_NS	UINT64_C(10000000000)	/* time for a sink to start listening */
 #define PATTERN		0x5a

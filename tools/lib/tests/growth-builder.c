@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rashpa-builder.h"
-#include "rashpa-network.h"
-#include "../../tests/tap.h"
+#include "fabric/rashpa-builder.h"
+#include "verbs/rashpa-network.h"
+#include "tests/tap.h"
 
 #define BYTE	0xa5
 #define BEHIND	512

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake-driver.h"
-#include "rashpa-fpga.h"
-#include "rashpa-stream.h"
-#include "rashpa.h"
-#include "../../tests/tap.h"
+#include "lib/tests/fake-driver.h"
+#include <rashpa-fpga.h>
+#include <rashpa-stream.h>
+#include <rashpa.h>
+#include "tests/tap.h"
 
 #define BYTE	0xa5
 #define BEHIND	512

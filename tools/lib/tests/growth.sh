@@ -62,20 +62,20 @@ run grown grown
 
 # --- librashpa-builder and librashpa-network, whose folders have files of the same names
 mkdir -p "$work"/now-builder
-cp -r tools/{lib,common,network,builder} uapi/linux "$work/now-builder"
+cp -r tools/{lib,common,verbs,fabric} uapi/linux "$work/now-builder"
 cp -r "$work/now-builder" "$work/grown-builder"
 {
-	grow ../grown-builder/builder/rashpa-builder.h launch fabric_options pool_counts queue_counts fabric_counts
-	grow ../grown-builder/network/rashpa-network.h net_options net_info net_counts
+	grow ../grown-builder/fabric/rashpa-builder.h launch fabric_options pool_counts queue_counts fabric_counts
+	grow ../grown-builder/verbs/rashpa-network.h net_options net_info net_counts
 } >"$work/out"
 is "builder-grown: all structs have grown" "$(<"$work/out")" ""
 
 build_builder() { # VERSION OPTION...
 	local at=$work/$1 flags=(-std=gnu17 -D_GNU_SOURCE -pthread -DBUILDER_NO_MPI -DBUILDER_NO_PMIX
-		-I"$work/$1/lib" -I"$work/$1/common" -I"$work/$1/network" -I"$work/$1/builder" -I"$work/$1")
+		-I"$work/$1/lib" -I"$work/$1/verbs" -I"$work/$1/fabric" -I"$work/$1")
 	shift
-	gcc "${flags[@]}" -fPIC -shared -o "$at/librashpa-builder.so" "$at"/network/{net,pair,queue}.c \
-		"$at"/builder/{fabric,launch,meet,memory,ring,shm,verbs}.c "$at"/common/{host,shown}.c \
+	gcc "${flags[@]}" -fPIC -shared -o "$at/librashpa-builder.so" "$at"/verbs/{net,pair,queue}.c \
+		"$at"/fabric/{fabric,launch,meet,memory,ring,shm,verbs}.c "$at"/common/{host,shown}.c \
 		-L"$work/now" -lrashpa -libverbs &&
 		gcc "${flags[@]}" -Wall -Wextra -Werror "$@" -o "$at/program" tools/lib/tests/growth-builder.c \
 			-L"$at" -lrashpa-builder -L"$work/now" -lrashpa -libverbs

@@ -23,8 +23,8 @@ except ImportError:
     jsonschema = None
 
 RASHPACTL = os.path.join(os.environ.get("RASHPA_TOOLS", "build/tools"), "rashpactl")
-SCHEMA = "tools/profiles/profile.schema.json"
-SOURCE = "tools/common/profile.c"
+SCHEMA = "tools/data/profiles/profile.schema.json"
+SOURCE = "tools/rashpactl/profile-file.c"
 NONE = object()     # a key that is taken away
 
 # All keys, with the steps of engines and boards.
@@ -496,7 +496,7 @@ def test_tables(judge):
 
 
 def test_installed(judge):
-    for path in sorted(set(glob.glob("tools/profiles/**/*.json", recursive=True)) - {SCHEMA}):
+    for path in sorted(set(glob.glob("tools/data/profiles/**/*.json", recursive=True)) - {SCHEMA}):
         with open(path, encoding="utf-8") as file:
             profile = json.load(file)
         said = judge.tool(profile)

@@ -2,7 +2,7 @@
 /* Our declarations are those of cuda.h, where that is at hand. */
 #include <cuda.h>
 
-#include "../../../lib/cuda-api.h"
+#include "lib/cuda-api.h"
 
 #define SAME(ours, theirs)	_Static_assert((int)(ours) == (int)(theirs), #ours)
 

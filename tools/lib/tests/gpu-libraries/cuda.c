@@ -21,9 +21,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../../lib/cuda-api.h"
-#include "lanes.h"
-#include "note.h"
+#include "lib/cuda-api.h"
+#include "lib/tests/gpu-libraries/lanes.h"
+#include "lib/tests/gpu-libraries/note.h"
 
 #define CALL(name)	__attribute__((visibility("default"))) int cu##name
 #define GRANULARITY	(UINT64_C(2) << 20)

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "rashpa-processing.h"
+#include <rashpa-processing.h>
 
 #define WIDTH	64
 #define HEIGHT	9

@@ -2,7 +2,7 @@
 /* What rashpactl doctor says of GPUs: gpus ROOT, where /sys and /proc of another machine are. */
 #include <stdio.h>
 
-#include "gpus.h"
+#include "rashpactl/gpus.h"
 
 int main(int argc, char **argv)
 {

@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #define _Thread_local thread_local
-#include "lanes.h"
+#include "lib/tests/gpu-libraries/lanes.h"
 
 #define __host__
 #define __device__
@@ -59,7 +59,7 @@ static void rpu_##name(const type all); \
 static tell tell_##name("rpu_" #name, [](const void *from) \
 	{ rpu_##name(*static_cast<const type *>(from)); }, sizeof(type));
 
-#include "cuda.cu"
+#include "processing/cuda.cu"
 
 static const named *find(const char *name)
 {

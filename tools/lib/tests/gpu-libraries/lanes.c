@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "lanes.h"
+#include "lib/tests/gpu-libraries/lanes.h"
 
 #include <stdlib.h>
 #include <ucontext.h>

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "rashpa-gpu.h"
+#include <rashpa-gpu.h>
 
 static int sorry(int error)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "note.h"
+#include "lib/tests/gpu-libraries/note.h"
 
 #include <pthread.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "note.h"
+#include "lib/tests/gpu-libraries/note.h"
 
 #define CALL(name)	__attribute__((visibility("default"))) int nvml##name
 #define UNINITIALIZED	1

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../network/internal.h"
+#include "verbs/internal.h"
 
 static const char *words;
 static struct ibv_mr region = { .lkey = 3, .rkey = 4 };

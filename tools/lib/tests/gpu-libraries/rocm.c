@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "note.h"
+#include "lib/tests/gpu-libraries/note.h"
 
 #define CALL(name)	__attribute__((visibility("default"))) int hsa_##name
 

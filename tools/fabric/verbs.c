@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * librashpa-builder: transport over reliable connections of RDMA devices. If the peer has posted no
+ * receive, the card of the sender retries. Addresses of queue pairs go through an exchange.
+ */
+#include "fabric/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "builder/exchange.h"
+#include "verbs/rashpa-network.h"
+
+/*
+ * 0.5 s, as a busy machine answers late: if packets of a long message come twice, soft-RoCE ends
+ * the connection (Linux 7.3).
+ */
+#define TIMEOUT		17
+#define RETRIES		6	/* then the peer has gone; with 7, soft-RoCE retries for ever */
+#define ALIVE_MS	500	/* between two checks that peers are alive */
+#define ASK		UINT64_C(1000)	/* id of the request for that check, above all slots */
+#define BATCH		32
+
+struct verbs_peer {
+	struct peer *peer;
+	struct rashpa_net_pair *pair;
+	bool asked;		/* a check is under way */
+};
+
+struct verbs {
+	const struct exchange *exchange;
+	void *exchange_link;
+	struct rashpa_net *net;
+	struct rashpa_net_queue *queue;
+	struct rashpa_net_memory memory[ARENAS];
+	uint32_t memories;
+	uint64_t asked_ns;
+	uint32_t first;		/* peer whose poll polls for all */
+};
+
+static int net_error(int error)
+{
+	return fabric_fail(-error, "%s", rashpa_net_reason());
+}
+
+/* --- connection --- */
+
+/* The exchange, depending on the environment. */
+static const struct exchange *way(void)
+{
+	if (getenv("RASHPA_MEET"))
+		return &meet_exchange;
+#ifdef BUILDER_NO_PMIX
+	fabric_fail(EOPNOTSUPP, "this program was built without PMIx (libpmix-dev): set RASHPA_MEET=HOST:PORT to an address where processes meet");
+	return NULL;
+#else
+	return &pmix_exchange;
+#endif
+}
+
+static int verbs_open(struct rashpa_fabric *f)
+{
+	const struct rashpa_net_options options = {
+		.device = f->options.device, .gid = -1, .service = RASHPA_NET_RC,
+		.timeout = TIMEOUT, .retries = RETRIES,
+	};
+	struct verbs *v = calloc(1, sizeof(*v));
+	int error;
+
+	if (!v)
+		return fabric_fail(ENOMEM, "no memory");
+	f->link = v;
+	v->exchange = way();
+	error = v->exchange ? v->exchange->open(&f->launch, &v->exchange_link) : -EOPNOTSUPP;
+	if (error)
+		return error;
+	error = rashpa_net_open(&options, &v->net);
+	if (error)
+		return net_error(error);
+	f->device_node = rashpa_net_about(v->net)->numa_node;
+	return 0;
+}
+
+static int verbs_enrol(struct rashpa_fabric *f, struct rashpa_arena *a)
+{
+	struct verbs *v = f->link;
+	struct rashpa_net_memory *m = &v->memory[v->memories];
+	const int error = rashpa_net_register(v->net, a->base, -1, a->length, false, m);
+
+	if (error)
+		return net_error(error);
+	v->memories++;
+	a->registered = m;
+	return 0;
+}
+
+static int open_pairs(struct rashpa_fabric *f, struct verbs *v, struct rashpa_net_address *mine)
+{
+	const uint32_t depth = f->options.depth;
+	int error = rashpa_net_queue_open(v->net, f->launch.size * (2 * depth + 1), 0, &v->queue);
+
+	for (uint32_t i = 0; i < f->launch.size && !error; i++) {
+		struct verbs_peer *l;
+
+		if (i == f->launch.rank)
+			continue;
+		l = calloc(1, sizeof(*l));
+		if (!l)
+			return fabric_fail(ENOMEM, "no memory");
+		l->peer = &f->peer[i];
+		f->peer[i].link = l;
+		/* one more send for the check */
+		error = rashpa_net_pair_messages(v->queue, depth + 1, depth, l, &l->pair);
+		if (!error)
+			rashpa_net_pair_address(l->pair, &mine[i]);
+	}
+	return error ? net_error(error) : 0;
+}
+
+static int connect_pairs(struct rashpa_fabric *f, const struct rashpa_net_address *theirs)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < f->launch.size && !error; i++) {
+		struct verbs_peer *l = f->peer[i].link;
+
+		if (l)
+			error = rashpa_net_pair_connect(l->pair, &theirs[i]);
+	}
+	return error ? net_error(error) : 0;
+}
+
+static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
+{
+	struct verbs *v = f->link;
+	struct rashpa_net_address *mine = calloc(f->launch.size, sizeof(*mine));
+	struct rashpa_net_address *theirs = calloc(f->launch.size, sizeof(*theirs));
+	int error = mine && theirs ? open_pairs(f, v, mine) : fabric_fail(ENOMEM, "no memory");
+
+	v->first = f->launch.rank ? 0 : 1;
+	if (!error)
+		error = v->exchange->swap(v->exchange_link, mine, sizeof(*mine), theirs, end);
+	if (!error)
+		error = connect_pairs(f, theirs);
+	/* wait until all ranks have connected their pairs, before any message is sent */
+	if (!error)
+		error = v->exchange->swap(v->exchange_link, NULL, 0, NULL, end);
+	free(mine);
+	free(theirs);
+	return error;
+}
+
+/* --- the thread --- */
+
+/* The card has given the connection up: it does not access memory for it any more. */
+static void lose(struct peer *peer)
+{
+	peer_gone(peer, peer->rank);
+	queue_end(&peer->send, -EPIPE);
+	queue_end(&peer->receive, -EPIPE);
+}
+
+static int verbs_begin(struct queue *q, struct peer *peer, unsigned int slot)
+{
+	struct verbs_peer *l = peer->link;
+	const struct rashpa_fabric_request *r = &queue_flying(q, slot)->request;
+	const struct rashpa_arena *a = r->pool ? r->pool->arena :
+						 arena_of(q->fabric, r->buffer, r->length);
+	const struct rashpa_net_memory *memory = a->registered;
+	const struct rashpa_net_message m = {
+		.address = (uintptr_t)r->buffer, .length = r->length, .local = memory->local,
+		.immediate = r->tag, .id = slot,
+	};
+
+	return q->receives ? rashpa_net_receive(l->pair, &m) : rashpa_net_send(l->pair, &m);
+}
+
+static void take(const struct rashpa_net_done *d)
+{
+	struct verbs_peer *l = d->user;
+	struct queue *q;
+
+	if (!l || atomic_load_explicit(&l->peer->gone, memory_order_relaxed))
+		return;
+	if (d->error) {
+		lose(l->peer);
+		return;
+	}
+	if (!d->received && d->id == ASK) {
+		l->asked = false;
+		return;
+	}
+	q = d->received ? &l->peer->receive : &l->peer->send;
+	queue_done(q, d->id, 0, d->received ? d->length : queue_flying(q, d->id)->request.length,
+		   d->immediate & RASHPA_FABRIC_TAG);
+}
+
+/* Check that peers are alive: an empty write fails if the peer has gone. */
+static void ask(struct rashpa_fabric *f, struct verbs *v)
+{
+	const struct rashpa_net_write nothing = { .flags = RASHPA_NET_SIGNALED, .id = ASK };
+
+	if (fabric_now() - v->asked_ns < ALIVE_MS * UINT64_C(1000000))
+		return;
+	v->asked_ns = fabric_now();
+	for (uint32_t i = 0; i < f->launch.size; i++) {
+		struct verbs_peer *l = f->peer[i].link;
+
+		if (l && !l->asked && !atomic_load(&l->peer->gone))
+			l->asked = !rashpa_net_write(l->pair, &nothing, 1);
+	}
+}
+
+static bool look(struct rashpa_fabric *f, uint32_t how, int timeout_ms)
+{
+	struct rashpa_net_done done[BATCH];
+	struct verbs *v = f->link;
+	const int n = rashpa_net_next(v->queue, done, BATCH, how, false, timeout_ms);
+
+	for (int i = 0; i < n; i++)
+		take(&done[i]);
+	ask(f, v);
+	return n > 0;
+}
+
+/* All peers share one completion queue, which is polled once a round. */
+static bool verbs_poll(struct rashpa_fabric *f, struct peer *peer)
+{
+	const struct verbs *v = f->link;
+
+	count(&peer->send.polls, 1);
+	return peer->rank == v->first && look(f, RASHPA_NET_POLL, 0);
+}
+
+static void verbs_sleep(struct rashpa_fabric *f)
+{
+	look(f, RASHPA_NET_EVENT, ALIVE_MS);
+}
+
+static void verbs_wake(struct rashpa_fabric *f)
+{
+	struct verbs *v = f->link;
+
+	rashpa_net_wake(v->queue);
+}
+
+static void verbs_close(struct rashpa_fabric *f)
+{
+	struct verbs *v = f->link;
+
+	if (!v)
+		return;
+	for (uint32_t i = 0; f->peer && i < f->launch.size; i++) {
+		struct verbs_peer *l = f->peer[i].link;
+
+		if (l)
+			rashpa_net_pair_close(l->pair);
+		free(l);
+	}
+	rashpa_net_queue_close(v->queue);
+	for (uint32_t i = 0; i < v->memories; i++)
+		rashpa_net_unregister(&v->memory[i]);
+	rashpa_net_close(v->net);
+	if (v->exchange)
+		v->exchange->close(v->exchange_link);
+	free(v);
+}
+
+const struct transport verbs_transport = {
+	.name = "verbs",
+	.open = verbs_open,
+	.enrol = verbs_enrol,
+	.connect = verbs_connect,
+	.begin = verbs_begin,
+	.poll = verbs_poll,
+	.sleep = verbs_sleep,
+	.wake = verbs_wake,
+	.close = verbs_close,
+};
