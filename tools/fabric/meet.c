@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "builder/exchange.h"
+#include "fabric/exchange.h"
 #include "common/host.h"
 #include "fabric/internal.h"
 #include "common/shown.h"

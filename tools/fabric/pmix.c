@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa-builder: an exchange over PMIx, which mpirun and srun --mpi=pmix provide. */
-#include "builder/exchange.h"
+#include "fabric/exchange.h"
 
 #include <errno.h>
 #include <pmix.h>

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "builder/exchange.h"
+#include "fabric/exchange.h"
 #include "verbs/rashpa-network.h"
 
 /*

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "builder/exchange.h"
+#include "fabric/exchange.h"
 #include "fabric/internal.h"
 #include "fabric/tests/selftest.h"
 
