@@ -146,6 +146,22 @@ int json_read_text(struct json_place *at, struct json_object *value, char *to, s
 	return 0;
 }
 
+int json_read_word(struct json_place *at, struct json_object *value, const char * const *words,
+		  unsigned int *index)
+{
+	char text[64], all[160] = "";
+
+	if (json_read_text(at, value, text, sizeof(text)))
+		return -1;
+	for (*index = 0; words[*index]; ++*index) {
+		if (!strcmp(words[*index], text))
+			return 0;
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", *index ? ", " : "",
+			 words[*index]);
+	}
+	return json_wrong(at, "\"%s\" is not one of %s", text, all);
+}
+
 int json_read_real(struct json_place *at, struct json_object *value, void *to)
 {
 	if (!json_object_is_type(value, json_type_double) &&

@@ -51,6 +51,10 @@ int json_read_comment(struct json_place *at, struct json_object *value, void *to
 /* As the others, but for the size: a string, and the rest is cleared. */
 int json_read_text(struct json_place *at, struct json_object *value, char *to, size_t size);
 
+/* A string: sets the index of one of words[], which NULL ends. */
+int json_read_word(struct json_place *at, struct json_object *value, const char * const *words,
+		  unsigned int *index);
+
 /* NULL, with the reason. The text ends with a 0 behind length; path is for messages. */
 struct json_object *json_parse_text(const char *path, const char *text, size_t length, char *why);
 struct json_object *json_parse_file(const char *path, char *why);

@@ -25,14 +25,6 @@ static const char *now_title;
 static uint64_t begun;
 static struct json_object *said, *results;
 
-uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 uint64_t patience_us(void)
 {
 	uint64_t us = (2000000ull + board.stop_time) * board.slowness * running->patience;
@@ -43,7 +35,7 @@ uint64_t patience_us(void)
 void tell_state(void)
 {
 	if (!state_told && *now)
-		note_dtps();
+		running->describe();
 	state_told = true;
 }
 
@@ -234,7 +226,7 @@ static void run_test(const struct suite *suite, const struct test *test)
 		said = json_object_new_array();
 	if (!setjmp(end_of_test)) {
 		find_lack(test);
-		fresh();
+		running->prepare();
 		test->run();
 	}
 	finish_test((double)(now_us() - begun) / 1e6);

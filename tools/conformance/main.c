@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/parse.h"
+#include "conformance/dtp.h"
 #include "conformance/target.h"
 #include "conformance/test.h"
 
@@ -121,7 +122,7 @@ int main(int argc, char **argv)
 	struct options o = {
 		.run = {
 			.suites = suites, .n_suites = sizeof(suites) / sizeof(suites[0]),
-			.patience = 1,
+			.patience = 1, .prepare = fresh, .describe = note_dtps,
 		},
 		.seed = 1,
 	};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/words.h"
@@ -21,6 +22,14 @@ uint8_t *dataset;
 static char why[256];
 
 /* ------------------------------------------------------------- access --- */
+
+uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
 
 static uint64_t region_read(unsigned int region, uint64_t offset, unsigned int size)
 {

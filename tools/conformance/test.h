@@ -94,6 +94,8 @@ struct run {
 	const char *target;		/* name of the board */
 	bool json;			/* else TAP */
 	unsigned int patience;		/* factor of all time limits */
+	void (*prepare)(void);		/* brings the board into its first state */
+	void (*describe)(void);	/* notes the state of the board after a failure */
 	unsigned int passed, failed, skipped;
 };
 

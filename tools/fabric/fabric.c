@@ -16,41 +16,12 @@
 
 #define LOOKS	100	/* idle rounds before the thread sleeps */
 
-static _Thread_local char reason[512];
-
-int fabric_fail(int error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(reason, sizeof(reason), format, args);
-	va_end(args);
-	return -error;
-}
-
-const char *rashpa_fabric_reason(void)
-{
-	return reason;
-}
-
 uint64_t fabric_now(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
-
-void *fabric_memory(uint64_t elements, size_t size)
-{
-	uint64_t bytes;
-	void *at;
-
-	if (__builtin_mul_overflow(elements, size, &bytes))
-		return NULL;
-	bytes = (bytes + 63) / 64 * 64;
-	at = aligned_alloc(64, bytes);
-	return at ? memset(at, 0, bytes) : NULL;
 }
 
 /* --- transports --- */
@@ -83,7 +54,7 @@ static const struct transport *find(const char *name)
 
 const char *rashpa_fabric_has(const char *name)
 {
-	return find(name) ? NULL : reason;
+	return find(name) ? NULL : rashpa_fabric_reason();
 }
 
 /* --- queues --- */
@@ -673,5 +644,5 @@ const char *rashpa_fabric_apart(const struct rashpa_fabric_nodes *n)
 			    n->thread, n->device >= 0 ? "the card" : "messages", at, at);
 	else
 		return NULL;
-	return reason;
+	return rashpa_fabric_reason();
 }

@@ -21,6 +21,18 @@ static uint64_t round_up(uint64_t bytes, uint64_t to)
 	return (bytes + to - 1) / to * to;
 }
 
+void *fabric_memory(uint64_t elements, size_t size)
+{
+	uint64_t bytes;
+	void *at;
+
+	if (__builtin_mul_overflow(elements, size, &bytes))
+		return NULL;
+	bytes = (bytes + 63) / 64 * 64;
+	at = aligned_alloc(64, bytes);
+	return at ? memset(at, 0, bytes) : NULL;
+}
+
 /* --- arenas --- */
 
 struct rashpa_arena *arena_of(struct rashpa_fabric *f, const void *at, uint64_t length)

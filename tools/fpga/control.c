@@ -15,16 +15,62 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "fpga/log.h"
-#include "fpga/server.h"
 
 static int listener = -1;
 static int client = -1;
 static char line[DEVICE_COMMAND_SIZE];
 static size_t have;
 static bool pending;		/* the device has not answered yet */
+
+/*
+ * May the existing file be removed? Only a socket that refuses connections: its process died. Other
+ * files stay, as do sockets with a full queue, which would make us wait.
+ */
+static bool is_stale(const struct sockaddr_un *addr)
+{
+	struct stat st;
+	bool stale = false;
+	int fd;
+
+	if (lstat(addr->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return false;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)))
+		stale = errno == ECONNREFUSED;
+	close(fd);
+	return stale;
+}
+
+int listen_at(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd, err;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	if (err == -EADDRINUSE && is_stale(&addr)) {
+		unlink(path);
+		err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	}
+	if (!err && listen(fd, 4))
+		err = -errno;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
 
 int control_open(const char *path)
 {

@@ -5,6 +5,7 @@
 
 #include "fpga/vfu.h"
 
+int listen_at(const char *path);	/* a socket, or -errno */
 int control_open(const char *path);
 void control_close(const char *path);
 int control_fd(void);			/* to poll for input, or -1 */

@@ -50,7 +50,7 @@
 
 /**
  * enum device_reset - why a device is reset
- * @DEVICE_RESET_HOST: the host asked for it by a message, or has gone
+ * @DEVICE_RESET_HOST: the host asked for it by a message or a register, or has gone
  * @DEVICE_RESET_FLR: it wrote Initiate Function Level Reset
  */
 enum device_reset {

@@ -64,13 +64,6 @@ static bool running(const struct dtp *d)
 	return d->status & RFPGA_DTP_RUNNING;
 }
 
-static void count_add(_Atomic uint64_t *counter, uint64_t n)
-{
-	/* a single writer: no need for a locked addition */
-	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-			      memory_order_relaxed);
-}
-
 /*
  * Data on their way cannot be stopped. A reset discards lingering images; it waits for late ones,
  * but only until quiesce_end.
@@ -574,19 +567,6 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 
 /* -------------------------------------------- the engine, engine.lock held --- */
 
-void engine_fault(struct fpga *fpga, uint32_t who, const struct bus_fault *fault)
-{
-	struct engine *e = &fpga->engine;
-
-	e->faults++;
-	e->fault_addr = fault->addr;
-	e->fault_cause = fault->cause;
-	e->fault_dtp = who;
-	log_limited("%s %u: fault, cause %u, address %#llx",
-		    who < RFPGA_FAULT_RING(0) ? "DTP" : "ring", who % RFPGA_FAULT_RING(0),
-		    fault->cause, (unsigned long long)fault->addr);
-}
-
 static void record_fault(struct fpga *fpga, struct dtp *d, const struct bus_fault *fault)
 {
 	engine_fault(fpga, (uint32_t)(d - fpga->dtp), fault);
@@ -616,20 +596,6 @@ static void linger(struct fpga *fpga, struct dtp *d)
 		d->due = CLOCK_NEVER;
 	d->lingers = d->dst.sent = true;
 	d->stop = false;		/* it has left already */
-}
-
-void dtp_stall(struct dtp *d, enum stall cause, uint64_t now)
-{
-	if (cause == d->stall)
-		return;
-	if (d->stall != STALL_NONE && now > d->stalled)
-		count_add(&d->count.stall[d->stall], now - d->stalled);
-	d->stall = cause;
-	d->stalled = now;
-	if (cause == STALL_CREDIT)
-		d->status |= RFPGA_DTP_WAITING;
-	else
-		d->status &= ~RFPGA_DTP_WAITING;
 }
 
 /* The other members go on without events, which the member that left can no longer complete. */

@@ -163,7 +163,7 @@ static void set_dead(struct fpga *fpga, bool dead, bool link)
 	/* a returning link has reset the board */
 	if (f->no_link && link) {
 		f->no_link = false;
-		fpga_reset_registers(fpga);
+		fpga->device.ops->reset(fpga, DEVICE_RESET_HOST);
 		host_link(fpga->host, true);
 	}
 	f->dead = dead;

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <time.h>
 
-void fpga_reset_registers(struct fpga *fpga)
+static void reset(void *self, enum device_reset why)
 {
+	struct fpga *fpga = self;
+
 	fault_reset(fpga);
 	engine_quiesce(fpga);
 	engine_reset(fpga);
@@ -16,13 +18,6 @@ void fpga_reset_registers(struct fpga *fpga)
 	ring_reset(fpga);
 	regs_reset(fpga);
 	memset(fpga->doorbell, 0, RFPGA_BAR_DOORBELL_SIZE);
-}
-
-static void reset(void *self, enum device_reset why)
-{
-	struct fpga *fpga = self;
-
-	fpga_reset_registers(fpga);
 	if (why == DEVICE_RESET_FLR)
 		fault_flr(fpga);
 }

@@ -22,6 +22,7 @@
 #define FPGA_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -316,7 +317,6 @@ struct fpga {
 /* fpga.c */
 int fpga_init(struct fpga *fpga);
 void fpga_destroy(struct fpga *fpga);
-void fpga_reset_registers(struct fpga *fpga);	/* of what is behind BAR 0 and 2 */
 
 /* regs.c */
 void regs_reset(struct fpga *fpga);
@@ -343,6 +343,13 @@ uint32_t engine_status(struct fpga *fpga, unsigned int n);	/* of a DTP */
 bool engine_runs(struct fpga *fpga, unsigned int n);
 uint64_t engine_stall(struct fpga *fpga, unsigned int n, enum stall cause);
 /* with engine.lock: the last fault is of this DTP or ring, as FAULT_DTP tells them */
+static inline void count_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	/* a single writer: no need for a locked addition */
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
 void engine_fault(struct fpga *fpga, uint32_t who, const struct bus_fault *fault);
 void dtp_stall(struct dtp *d, enum stall cause, uint64_t now);	/* with engine.lock */
 

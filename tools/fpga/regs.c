@@ -293,7 +293,7 @@ static void control(struct fpga *fpga, uint32_t value)
 	if (value & RFPGA_CONTROL_STOP)
 		engine_stop(fpga, UINT32_MAX);
 	if (value & RFPGA_CONTROL_RESET) {
-		fpga_reset_registers(fpga);
+		fpga->device.ops->reset(fpga, DEVICE_RESET_HOST);
 		if (fpga->faults.reset_delay &&
 		    __builtin_add_overflow(fpga_ticks(), fpga->faults.reset_delay,
 					   &fpga->resetting))

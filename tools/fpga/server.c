@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The program of a device: options, sockets, start and end. */
-#include "fpga/server.h"
+#include "fpga/device.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -115,53 +115,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
-}
-
-/* ------------------------------------------------------------- socket --- */
-
-/*
- * May the existing file be removed? Only a socket that refuses connections: its process died. Other
- * files stay, as do sockets with a full queue, which would make us wait.
- */
-static bool is_stale(const struct sockaddr_un *addr)
-{
-	struct stat st;
-	bool stale = false;
-	int fd;
-
-	if (lstat(addr->sun_path, &st) || !S_ISSOCK(st.st_mode))
-		return false;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return false;
-	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)))
-		stale = errno == ECONNREFUSED;
-	close(fd);
-	return stale;
-}
-
-int listen_at(const char *path)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd, err;
-
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(addr.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
-	if (err == -EADDRINUSE && is_stale(&addr)) {
-		unlink(path);
-		err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
-	}
-	if (!err && listen(fd, 4))
-		err = -errno;
-	if (!err)
-		return fd;
-	close(fd);
-	return err;
 }
 
 static sigset_t end_signals(void)

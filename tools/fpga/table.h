@@ -100,10 +100,13 @@ bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 		      const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
 		      struct bus_fault *fault);
 
-/* table.c, for fetch.c */
+/* table.c, for fetch.c and bus.c */
 bool bus_refuse(struct bus_fault *fault, uint32_t cause, uint64_t addr);
 bool bus_understand(enum host_answer answer, uint64_t addr, struct bus_fault *fault);
 uint64_t bus_entry(const struct bus *bus, uint32_t n, uint32_t offset);	/* a pair of words */
+/* The entry that holds the offset: its address and length, and the offset at which it begins. */
+bool bus_find(struct bus *bus, struct bus_space *space, uint64_t offset, uint64_t *addr,
+	      uint64_t *length, uint64_t *sum, struct bus_fault *fault);
 
 /*
  * fetch.c: the descriptor of a space's ring that has the offset: its address and length, and the

@@ -47,7 +47,7 @@ static int read_flip(struct json_place *at, struct json_object *value, void *to)
 	static const char * const words[] = { "none", "x", "y", NULL };
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(uint32_t *)to = index;
 	return 0;

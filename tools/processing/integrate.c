@@ -34,7 +34,7 @@ static int read_unit(struct json_place *at, struct json_object *value, void *to)
 {
 	unsigned int index;
 
-	if (rpu_read_word(at, value, units, &index))
+	if (json_read_word(at, value, units, &index))
 		return -1;
 	*(uint32_t *)to = index;
 	return 0;
@@ -45,7 +45,7 @@ static int read_split(struct json_place *at, struct json_object *value, void *to
 	static const char * const words[] = { "no", "bbox", NULL };
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(bool *)to = index;
 	return 0;
@@ -59,7 +59,7 @@ static int read_error(struct json_place *at, struct json_object *value, void *to
 	};
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(uint32_t *)to = index;
 	return 0;

@@ -79,22 +79,6 @@ int rpu_read_path(struct json_place *at, struct json_object *value, void *to)
 	return n < RPU_PATH ? 0 : json_wrong(at, "the path is too long");
 }
 
-int rpu_read_word(struct json_place *at, struct json_object *value, const char * const *words,
-		  unsigned int *index)
-{
-	char text[64], all[160] = "";
-
-	if (json_read_text(at, value, text, sizeof(text)))
-		return -1;
-	for (*index = 0; words[*index]; ++*index) {
-		if (!strcmp(words[*index], text))
-			return 0;
-		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", *index ? ", " : "",
-			 words[*index]);
-	}
-	return json_wrong(at, "\"%s\" is not one of %s", text, all);
-}
-
 int rpu_read_real(struct json_place *at, struct json_object *value, double min, double max,
 		  double *to)
 {
@@ -219,29 +203,6 @@ int rpu_threads(char *why)
 	return because(why, -EBUSY,
 		       "OpenMP has run in process %d, of which this one is a fork without its threads: start processes with spawn or forkserver",
 		       (int)first);
-}
-
-bool rpu_is_elsewhere(const struct rashpa_pipeline *p)
-{
-	return p->process != getpid();
-}
-
-/* Why the state refuses a call: a negative errno. */
-int rpu_unready(const struct rashpa_pipeline *p, char *why)
-{
-	if (rpu_is_elsewhere(p))
-		return because(why, -EBUSY, "the pipeline is process %d's, of which this one is a fork: open one here",
-			       (int)p->process);
-	switch (p->state) {
-	case RPU_OPEN:
-		return because(why, -EINVAL, "the pipeline has not begun");
-	case RPU_BROKEN:
-		return because(why, -EINVAL, "the pipeline could not begin: %s", p->refused);
-	case RPU_BEGUN:
-		return because(why, -EBUSY, "the pipeline has begun");
-	default:
-		return because(why, -EINVAL, "the pipeline is finished: open another one");
-	}
 }
 
 /* Of the image before it is assembled, or after. */

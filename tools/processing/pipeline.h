@@ -235,9 +235,6 @@ void rpu_bench_free(struct rpu_bench *bench);
 
 /* Reader for json-in.h: a path, relative to the configuration's folder: char[RPU_PATH]. */
 int rpu_read_path(struct json_place *at, struct json_object *value, void *to);
-/* Sets the index of one of words[], which NULL ends. */
-int rpu_read_word(struct json_place *at, struct json_object *value, const char * const *words,
-		  unsigned int *index);
 /* A number from min to max. */
 int rpu_read_real(struct json_place *at, struct json_object *value, double min, double max,
 		  double *to);

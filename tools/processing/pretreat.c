@@ -18,7 +18,7 @@ static int read_detector(struct json_place *at, struct json_object *value, void 
 	static const char * const words[] = { "counting", "jungfrau", NULL };
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(bool *)to = index;
 	return 0;
@@ -29,7 +29,7 @@ static int read_unit(struct json_place *at, struct json_object *value, void *to)
 	static const char * const words[] = { "photon", "keV", NULL };
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(bool *)to = index;
 	return 0;
@@ -77,7 +77,7 @@ static int read_dark(struct json_place *at, struct json_object *value, void *to)
 	static const char * const words[] = { "move", "ignore", NULL };
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(bool *)to = !index;
 	return 0;

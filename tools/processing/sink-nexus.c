@@ -90,7 +90,7 @@ static int read_what(struct json_place *at, struct json_object *value, void *to)
 	};
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(unsigned int *)to = index;
 	return 0;
@@ -116,7 +116,7 @@ static int read_packing(struct json_place *at, struct json_object *value, void *
 		[RPU_PACK_BITSHUFFLE_ZSTD] = "bitshuffle-zstd", [RPU_PACK_ZSTD] = "zstd", NULL,
 	};
 
-	return rpu_read_word(at, value, words, to);
+	return json_read_word(at, value, words, to);
 }
 
 static int nexus_read(struct json_place *at, struct json_object *value, void *to)

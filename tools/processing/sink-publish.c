@@ -68,7 +68,7 @@ static int read_pattern(struct json_place *at, struct json_object *value, void *
 {
 	static const char * const words[] = { [PUSH] = "push", [PUB] = "pub", NULL };
 
-	return rpu_read_word(at, value, words, to);
+	return json_read_word(at, value, words, to);
 }
 
 static int read_packing(struct json_place *at, struct json_object *value, void *to)
@@ -79,7 +79,7 @@ static int read_packing(struct json_place *at, struct json_object *value, void *
 	};
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(unsigned int *)to = packing[index];
 	return 0;

@@ -45,7 +45,7 @@ static int read_policy(struct json_place *at, struct json_object *value, void *t
 	static const char * const words[] = { "overwrite", "drop", NULL };
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	*(bool *)to = index;
 	return 0;

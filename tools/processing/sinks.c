@@ -31,7 +31,7 @@ int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to
 	static const char * const words[] = { "stop", "go_on", NULL };
 	unsigned int index;
 
-	if (rpu_read_word(at, value, words, &index))
+	if (json_read_word(at, value, words, &index))
 		return -1;
 	((struct rpu_sink_at *)to)->go_on = index;
 	return 0;

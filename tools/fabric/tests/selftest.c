@@ -19,15 +19,6 @@
 #define SECOND		INT64_C(1000000000)
 #define LIMIT_S		120		/* ends a test that hangs */
 
-void refused(int got, int error, const char *word, const char *what)
-{
-	const bool good = got == -error && strstr(rashpa_fabric_reason(), word);
-
-	ok(good, "refused: %s", what);
-	if (!good)
-		printf("# got %d: %s\n", got, rashpa_fabric_reason());
-}
-
 /* --- queues --- */
 
 static void test_ring(void)

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 		.suites = everything ? all : own,
 		.n_suites = (everything ? sizeof(all) : sizeof(own)) / sizeof(own[0]),
 		.names = argc > 1 ? argv + 1 + everything : NULL, .patience = 1,
-		.target = argv[0],
+		.target = argv[0], .prepare = fresh, .describe = note_dtps,
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The state of a pipeline, and the calls that it refuses. */
+#include "processing/pipeline.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "common/say.h"
+
+bool rpu_is_elsewhere(const struct rashpa_pipeline *p)
+{
+	return p->process != getpid();
+}
+
+/* Why the state refuses a call: a negative errno. */
+int rpu_unready(const struct rashpa_pipeline *p, char *why)
+{
+	if (rpu_is_elsewhere(p))
+		return because(why, -EBUSY, "the pipeline is process %d's, of which this one is a fork: open one here",
+			       (int)p->process);
+	switch (p->state) {
+	case RPU_OPEN:
+		return because(why, -EINVAL, "the pipeline has not begun");
+	case RPU_BROKEN:
+		return because(why, -EINVAL, "the pipeline could not begin: %s", p->refused);
+	case RPU_BEGUN:
+		return because(why, -EBUSY, "the pipeline has begun");
+	default:
+		return because(why, -EINVAL, "the pipeline is finished: open another one");
+	}
+}
