@@ -13,6 +13,7 @@ struct json_place {
 	const char *path;
 	char key[256];
 	char *why;		/* [WHY_SIZE] */
+	void *context;		/* for readers */
 };
 
 /* Reads a value to where the last argument points. 0, or -1 with the reason. */

@@ -277,6 +277,11 @@ static int assemble_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	return 1;
 }
 
+static bool assemble_whole(const struct rashpa_pipeline *p)
+{
+	return !p->assemble.map.weight;
+}
+
 static void assemble_end(struct rashpa_pipeline *p)
 {
 	free(p->assemble.map.source);
@@ -286,5 +291,5 @@ static void assemble_end(struct rashpa_pipeline *p)
 
 const struct rpu_stage rpu_stage_assemble = {
 	.name = "assemble", .changes = true, .read = assemble_read, .begin = assemble_begin,
-	.room = assemble_room, .run = assemble_run, .end = assemble_end,
+	.room = assemble_room, .run = assemble_run, .whole = assemble_whole, .end = assemble_end,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Removes signals that are not of the sample: common mode, background, outliers. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "processing/pipeline.h"
@@ -39,7 +40,7 @@ static int read_background(struct json_place *at, struct json_object *value, voi
 {
 	struct rashpa_pipeline *p = to;
 	const struct json_key keys[] = {
-		{ "file", true, rpu_read_path, p->correct.blank },
+		{ "file", true, rpu_read_input, p->correct.blank },
 		{ "scale", false, json_read_bool, &p->correct.by.scale },
 	};
 
@@ -97,6 +98,16 @@ static int correct_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	return 1;
 }
 
+static bool correct_whole(const struct rashpa_pipeline *p)
+{
+	return !p->correct.by.chip_width && !p->correct.by.blank;
+}
+
+static bool correct_valid(const struct rashpa_pipeline *p, size_t pixel)
+{
+	return !p->correct.by.blank || !isnan(p->correct.by.blank[pixel]);
+}
+
 static void correct_end(struct rashpa_pipeline *p)
 {
 	free(p->correct.by.partial);
@@ -106,5 +117,5 @@ static void correct_end(struct rashpa_pipeline *p)
 
 const struct rpu_stage rpu_stage_correct = {
 	.name = "correct", .changes = true, .read = correct_read, .begin = correct_begin,
-	.run = correct_run, .end = correct_end,
+	.run = correct_run, .whole = correct_whole, .valid = correct_valid, .end = correct_end,
 };

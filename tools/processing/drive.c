@@ -97,11 +97,11 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 		    p[i]->geometry.height != p[0]->geometry.height ||
 		    p[i]->geometry.pixel != p[0]->geometry.pixel)
 			return because(why, -EINVAL, "GPUs of a drive have images of one geometry");
-		if (p[i]->width != p[i]->geometry.width || p[i]->used[RPU_CORRECT] ||
-		    p[i]->used[RPU_ASSEMBLE] || p[i]->used[RPU_PEAKS] ||
-		    p[i]->used[RPU_COMPRESS] || p[i]->used[RPU_INTEGRATE] ||
-		    p[i]->used[RPU_ACCUMULATE])
-			return because(why, -EINVAL, "a drive pretreats and has a veto by pixels: leave the other stages out");
+		for (unsigned int k = 0; k < RPU_STAGES; k++) {
+			if (p[i]->used[k] && !rpu_stages[k]->driven)
+				return because(why, -EINVAL, "a drive pretreats and has a veto by pixels: leave the stage %s out",
+					       rpu_stages[k]->name);
+		}
 		error = check_other(p, i, why);
 		if (error)
 			return error;

@@ -89,7 +89,7 @@ static int integrate_read(struct json_place *at, struct json_object *value, void
 {
 	struct rashpa_pipeline *p = to;
 	const struct json_key keys[] = {
-		{ "poni", true, rpu_read_path, p->integrate.poni },
+		{ "poni", true, rpu_read_input, p->integrate.poni },
 		{ "bins", true, read_bins, &p->integrate.matrix.bins },
 		{ "unit", false, read_unit, &p->integrate.unit },
 		{ "range", false, read_range, p },

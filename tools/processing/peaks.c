@@ -95,7 +95,7 @@ static int peaks_read(struct json_place *at, struct json_object *value, void *to
 	struct rpu_finder *f = &p->peaks.finder;
 	const struct json_key keys[] = {
 		{ "finder", true, read_steps, &f->steps },
-		{ "poni", false, rpu_read_path, p->peaks.poni },
+		{ "poni", false, rpu_read_input, p->peaks.poni },
 		{ "centre", false, read_centre, p },
 		{ "rings", false, read_many, &f->rings },
 		{ "cycles", false, read_cycles, &f->cycles },

@@ -18,17 +18,6 @@
 
 _Static_assert(RASHPA_PIPELINE_WHY == WHY_SIZE, "sentences have the same room everywhere");
 
-static const struct rpu_stage * const stages[RPU_STAGES] = {
-	[RPU_PRETREAT] = &rpu_stage_pretreat,
-	[RPU_CORRECT] = &rpu_stage_correct,
-	[RPU_ASSEMBLE] = &rpu_stage_assemble,
-	[RPU_PEAKS] = &rpu_stage_peaks,
-	[RPU_VETO] = &rpu_stage_veto,
-	[RPU_COMPRESS] = &rpu_stage_compress,
-	[RPU_INTEGRATE] = &rpu_stage_integrate,
-	[RPU_ACCUMULATE] = &rpu_stage_accumulate,
-};
-
 static const struct rpu_engine * const engines[] = { &rpu_cpu, &rpu_reference };
 
 #ifdef RPU_NO_SHADERS
@@ -79,6 +68,20 @@ int rpu_read_path(struct json_place *at, struct json_object *value, void *to)
 	return n < RPU_PATH ? 0 : json_wrong(at, "the path is too long");
 }
 
+int rpu_read_input(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_pipeline *p = at->context;
+
+	if (rpu_read_path(at, value, to))
+		return -1;
+	if (p->inputs == RPU_INPUTS)
+		return json_wrong(at, "a pipeline reads at most %d files", RPU_INPUTS);
+	p->input[p->inputs].path = to;
+	snprintf(p->input[p->inputs].key, sizeof(p->input->key), "%s", at->key);
+	p->inputs++;
+	return 0;
+}
+
 int rpu_read_real(struct json_place *at, struct json_object *value, double min, double max,
 		  double *to)
 {
@@ -102,8 +105,8 @@ static int read_pipeline(struct json_place *at, struct json_object *value,
 	struct json_key keys[RPU_STAGES + 2] = {};
 
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
-		keys[i] = (struct json_key) { stages[i]->name, false, stages[i]->read, p };
-		p->used[i] = json_object_object_get_ex(value, stages[i]->name, NULL);
+		keys[i] = (struct json_key) { rpu_stages[i]->name, false, rpu_stages[i]->read, p };
+		p->used[i] = json_object_object_get_ex(value, rpu_stages[i]->name, NULL);
 	}
 	keys[RPU_STAGES] = (struct json_key) { "description", false, json_read_comment, NULL };
 	keys[RPU_STAGES + 1] = (struct json_key) { "sinks", false, rpu_sinks_read, p };
@@ -118,8 +121,8 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 {
 	const bool inside = config[strspn(config, " \t\r\n")] == '{';
 	const char *name = engine ? engine : "cpu";
-	struct json_place at = { .path = inside ? "pipeline" : config, .why = why };
 	struct rashpa_pipeline *p = calloc(1, sizeof(*p));
+	struct json_place at = { .path = inside ? "pipeline" : config, .why = why, .context = p };
 	struct json_object *root;
 	int result;
 
@@ -162,7 +165,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 		return -EINVAL;
 	}
 	for (unsigned int i = 0; i < RPU_STAGES; i++)
-		p->stage_stat[i].name = stages[i]->name;
+		p->stage_stat[i].name = rpu_stages[i]->name;
 	*pipeline = p;
 	return 0;
 }
@@ -239,7 +242,7 @@ int rashpa_pipeline_begin_sized(struct rashpa_pipeline *p, const struct rashpa_g
 	p->height = geometry->height;
 	p->state = RPU_BROKEN;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
-		if (p->used[i] && stages[i]->begin && stages[i]->begin(p, p->refused))
+		if (p->used[i] && rpu_stages[i]->begin && rpu_stages[i]->begin(p, p->refused))
 			return because(why, -EINVAL, "%s", p->refused);
 	}
 	if (p->gpu && rpu_gpu_ready(p->gpu, most_pixels(p), p->refused))
@@ -259,7 +262,7 @@ struct rashpa_result *rashpa_result_new_sized(const struct rashpa_pipeline *p, s
 		return NULL;
 	w->pipeline = p;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
-		if (p->used[i] && stages[i]->room && stages[i]->room(p, w)) {
+		if (p->used[i] && rpu_stages[i]->room && rpu_stages[i]->room(p, w)) {
 			rashpa_result_free(&w->result);
 			return NULL;
 		}
@@ -346,7 +349,7 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 		if (!p->used[i])
 			continue;
 		begin = now_ns();
-		more = run_stage(p, stages[i], w);
+		more = run_stage(p, rpu_stages[i], w);
 		p->stage_stat[i].ns += now_ns() - begin;
 		p->stage_stat[i].images++;
 		if (more < 0)
@@ -392,8 +395,8 @@ void rashpa_pipeline_close(struct rashpa_pipeline *p)
 	if (!p || rpu_is_elsewhere(p))
 		return;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
-		if (p->geometry.width && stages[i]->end)
-			stages[i]->end(p);
+		if (p->geometry.width && rpu_stages[i]->end)
+			rpu_stages[i]->end(p);
 	}
 	rpu_board_end(p->board);
 	rpu_gpu_end(p->gpu);

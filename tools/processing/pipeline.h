@@ -14,11 +14,14 @@
 #include <rashpa-processing.h>
 #include "lib/sized.h"
 
-/* In the order in which an image goes through them. */
-enum rpu_stage_index {
-	RPU_PRETREAT, RPU_CORRECT, RPU_ASSEMBLE, RPU_PEAKS, RPU_VETO, RPU_COMPRESS, RPU_INTEGRATE,
-	RPU_ACCUMULATE, RPU_STAGES,
-};
+/* All stages, in the order in which an image goes through them: the only list. */
+#define RPU_ALL_STAGES(X)						\
+	X(RPU_PRETREAT, pretreat) X(RPU_CORRECT, correct) X(RPU_ASSEMBLE, assemble)	\
+	X(RPU_PEAKS, peaks) X(RPU_VETO, veto) X(RPU_COMPRESS, compress)	\
+	X(RPU_INTEGRATE, integrate) X(RPU_ACCUMULATE, accumulate)
+
+#define RPU_STAGE_INDEX(index, name)	index,
+enum rpu_stage_index { RPU_ALL_STAGES(RPU_STAGE_INDEX) RPU_STAGES };
 
 /* Sinks of results; a configuration names any of them. */
 enum rpu_sink_index {
@@ -32,26 +35,32 @@ struct rpu_work;
  * @name: name in configurations and reports
  * @on_gpu: a GPU of the pipeline runs the stage, and may hold the only copy of the image
  * @changes: the stage changes the image, or makes another one
- * @read: read the stage's object in the configuration
+ * @driven: a drive runs the stage on the GPU without the host
+ * @read: read the stage's object in the configuration; paths of files by rpu_read_input(), so that
+ *	no sink writes them
  * @begin: read files and allocate buffers, when the geometry is known; -1 with the reason
  * @room: allocate the stage's part of a result; -1: no memory
  * @run: process an image. 1: go on; 0: veto; -1 with the reason in the pipeline's why. Adds to
  *	bytes_in and bytes_out
+ * @whole: are whole numbers still whole after the stage? NULL of one that changes the image: no
+ * @valid: can a pixel of the raw image be valid? NULL: each
  * @end: release the resources of begin(), even after a failure
  */
 struct rpu_stage {
 	const char *name;
-	bool on_gpu, changes;
+	bool on_gpu, changes, driven;
 	json_reader read;
 	int (*begin)(struct rashpa_pipeline *p, char *why);
 	int (*room)(const struct rashpa_pipeline *p, struct rpu_work *w);
 	int (*run)(struct rashpa_pipeline *p, struct rpu_work *w);
+	bool (*whole)(const struct rashpa_pipeline *p);
+	bool (*valid)(const struct rashpa_pipeline *p, size_t pixel);
 	void (*end)(struct rashpa_pipeline *p);
 };
 
-extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_correct, rpu_stage_assemble,
-			      rpu_stage_peaks, rpu_stage_veto, rpu_stage_compress,
-			      rpu_stage_integrate, rpu_stage_accumulate;
+#define RPU_STAGE_DECLARED(index, name)	extern const struct rpu_stage rpu_stage_##name;
+RPU_ALL_STAGES(RPU_STAGE_DECLARED)
+extern const struct rpu_stage * const rpu_stages[RPU_STAGES];
 
 /**
  * struct rpu_sink - a destination of results
@@ -125,6 +134,7 @@ static inline struct rpu_work *rpu_work_of(const struct rashpa_result *result)
 }
 
 #define RPU_PATH	PATH_MAX
+#define RPU_INPUTS	16
 #define RPU_MODULES	64
 #define RPU_SIDE	65536	/* pixels, at most */
 
@@ -153,6 +163,11 @@ struct rashpa_pipeline {
 	enum { RPU_OPEN, RPU_BROKEN, RPU_BEGUN, RPU_FINISHED } state;
 	struct rashpa_geometry geometry;
 	char config[RPU_PATH];		/* file of the configuration, or empty */
+	struct {			/* files that stages read */
+		const char *path;
+		char key[256];
+	} input[RPU_INPUTS];
+	unsigned int inputs;
 	bool used[RPU_STAGES];
 	uint32_t width, height;		/* of processed images */
 
@@ -235,6 +250,8 @@ void rpu_bench_free(struct rpu_bench *bench);
 
 /* Reader for json-in.h: a path, relative to the configuration's folder: char[RPU_PATH]. */
 int rpu_read_path(struct json_place *at, struct json_object *value, void *to);
+/* The same in the pipeline, of a file that a stage reads: a sink does not write it. */
+int rpu_read_input(struct json_place *at, struct json_object *value, void *to);
 /* A number from min to max. */
 int rpu_read_real(struct json_place *at, struct json_object *value, double min, double max,
 		  double *to);

@@ -41,9 +41,9 @@ static int read_files(struct json_place *at, struct json_object *value, char (*p
 {
 	if (!json_object_is_type(value, json_type_array)) {
 		*files = 1;
-		return rpu_read_path(at, value, path[0]);
+		return rpu_read_input(at, value, path[0]);
 	}
-	if (json_read_array(at, value, rpu_read_path, path, RPU_PATH, RPU_GAINS, files))
+	if (json_read_array(at, value, rpu_read_input, path, RPU_PATH, RPU_GAINS, files))
 		return -1;
 	return *files ? 0 : json_wrong(at, "names no file");
 }
@@ -103,7 +103,7 @@ static int pretreat_read(struct json_place *at, struct json_object *value, void 
 		{ "gain_unit", false, read_unit, &p->pretreat.gain_kev },
 		{ "unit", false, read_unit, &p->pretreat.result_kev },
 		{ "photon_energy_kev", false, read_energy, &p->pretreat.photon_energy_kev },
-		{ "mask", false, rpu_read_path, p->pretreat.mask },
+		{ "mask", false, rpu_read_input, p->pretreat.mask },
 		{ "dark", false, read_dark, &p->pretreat.move },
 		{ "dark_images", false, read_images, &p->pretreat.dark_images },
 		{ "saturated", false, read_saturated, &p->pretreat.saturated },
@@ -281,12 +281,30 @@ static int pretreat_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	return 1;
 }
 
+static bool pretreat_whole(const struct rashpa_pipeline *p)
+{
+	return p->pretreat.whole;
+}
+
+/* In one gain is enough. */
+static bool pretreat_valid(const struct rashpa_pipeline *p, size_t pixel)
+{
+	float * const *per_gain = p->pretreat.calibration.per_gain;
+
+	for (int k = 0; k < RPU_GAINS && per_gain[k]; k++) {
+		if (!isnan(per_gain[k][pixel]))
+			return true;
+	}
+	return false;
+}
+
 static void pretreat_end(struct rashpa_pipeline *p)
 {
 	free(p->pretreat.planes);
 }
 
 const struct rpu_stage rpu_stage_pretreat = {
-	.name = "pretreat", .on_gpu = true, .changes = true, .read = pretreat_read,
-	.begin = pretreat_begin, .room = pretreat_room, .run = pretreat_run, .end = pretreat_end,
+	.name = "pretreat", .on_gpu = true, .changes = true, .driven = true, .read = pretreat_read,
+	.begin = pretreat_begin, .room = pretreat_room, .run = pretreat_run,
+	.whole = pretreat_whole, .valid = pretreat_valid, .end = pretreat_end,
 };

@@ -9,8 +9,6 @@
 
 #include "common/say.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
 static bool same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -30,23 +28,11 @@ static bool is_input(const char *path, const struct stat *file)
 /* Name of the input that is this file, or NULL. Compares files, since links have other names. */
 static const char *input_of(const struct rashpa_pipeline *p, const struct stat *file)
 {
-	const struct {
-		const char *name, *path;
-	} once[] = {
-		{ "its configuration", p->config }, { "pretreat.mask", p->pretreat.mask },
-		{ "correct.background", p->correct.blank }, { "peaks.poni", p->peaks.poni },
-		{ "integrate.poni", p->integrate.poni },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(once); i++) {
-		if (is_input(once[i].path, file))
-			return once[i].name;
-	}
-	for (unsigned int k = 0; k < RPU_GAINS; k++) {
-		if (is_input(p->pretreat.pedestal[k], file))
-			return "pretreat.pedestal";
-		if (is_input(p->pretreat.gain[k], file))
-			return "pretreat.gain";
+	if (is_input(p->config, file))
+		return "its configuration";
+	for (unsigned int i = 0; i < p->inputs; i++) {
+		if (is_input(p->input[i].path, file))
+			return p->input[i].key;
 	}
 	return NULL;
 }

@@ -24,18 +24,13 @@ void rpu_time_text(char to[RPU_TIME])
 	snprintf(to + n, RPU_TIME - n, ".%03ldZ", now.tv_nsec / 1000000);
 }
 
-/* Valid in one gain is enough. */
-static bool ever_valid(const struct rashpa_pipeline *p, size_t i)
+static bool ever_valid(const struct rashpa_pipeline *p, size_t pixel)
 {
-	const struct rpu_calibration *c = &p->pretreat.calibration;
-
-	if (p->correct.by.blank && isnan(p->correct.by.blank[i]))
-		return false;
-	for (int k = 0; k < RPU_GAINS && c->per_gain[k]; k++) {
-		if (!isnan(c->per_gain[k][i]))
-			return true;
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		if (p->used[i] && rpu_stages[i]->valid && !rpu_stages[i]->valid(p, pixel))
+			return false;
 	}
-	return false;
+	return true;
 }
 
 /* An image of which only that is known goes the way of all images. */
@@ -68,11 +63,15 @@ out:
 	return any;
 }
 
-/* Pretreatment rounds, but later stages may divide pixels. */
 bool rpu_is_whole(const struct rashpa_pipeline *p)
 {
-	return p->pretreat.whole && !p->correct.by.chip_width && !*p->correct.blank &&
-	       !p->assemble.map.weight;
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		const struct rpu_stage *stage = rpu_stages[i];
+
+		if (p->used[i] && stage->changes && !(stage->whole && stage->whole(p)))
+			return false;
+	}
+	return true;
 }
 
 void rpu_whole_numbers(const float *from, size_t n, int32_t *to)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The state of a pipeline, and the calls that it refuses. */
+/* The stages and the state of a pipeline, and the calls that it refuses. */
 #include "processing/pipeline.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 #include "common/say.h"
+
+#define RPU_STAGE_ROW(index, name)	[index] = &rpu_stage_##name,
+const struct rpu_stage * const rpu_stages[RPU_STAGES] = { RPU_ALL_STAGES(RPU_STAGE_ROW) };
 
 bool rpu_is_elsewhere(const struct rashpa_pipeline *p)
 {

@@ -45,5 +45,5 @@ static int veto_run(struct rashpa_pipeline *p, struct rpu_work *w)
 }
 
 const struct rpu_stage rpu_stage_veto = {
-	.name = "veto", .on_gpu = true, .read = veto_read, .run = veto_run,
+	.name = "veto", .on_gpu = true, .driven = true, .read = veto_read, .run = veto_run,
 };

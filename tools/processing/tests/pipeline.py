@@ -335,7 +335,7 @@ def files(folder):
             value = {"file": name} if key == "background" else name
             for sink in "raw", "nexus":
                 to = "plane" if name == "plane.npy" else name.partition(":")[0]
-                good.append(refused(f"the pipeline reads it ({stage}.{key})", {
+                good.append(refused(f"the pipeline reads it ({stage}.{key}", {
                     stage: {key: value, **more}, **sinks(**{sink: to})}))
     with open("x.json", "w") as file:
         file.write('{"sinks": {"raw": {"file": "./x.json", "overwrite": true}}}')

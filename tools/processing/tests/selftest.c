@@ -1254,8 +1254,26 @@ static void test_engine(const char *engine)
 	test_peaks(engine);
 }
 
+/* Documentation/processing.rst draws this order. */
+static void test_stages(void)
+{
+	char text[512] = "";
+
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		const struct rpu_stage *s = rpu_stages[i];
+
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%s%s%s%s ", s->name,
+			 s->on_gpu ? "+gpu" : "", s->changes ? "+changes" : "", s->driven ? "+driven" : "",
+			 s->whole ? "+whole" : "", s->valid ? "+valid" : "");
+	}
+	ok(!strcmp(text, "pretreat+gpu+changes+driven+whole+valid correct+changes+whole+valid "
+			 "assemble+changes+whole peaks veto+gpu+driven compress+gpu integrate+gpu accumulate "),
+	   "stages-order: stages have their order and properties: %s", text);
+}
+
 static void test_all(void)
 {
+	test_stages();
 	test_arithmetic();
 	test_round();
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {

@@ -103,7 +103,7 @@ done
 is "without-deadline-nothing: without a deadline nothing is late" "$(received none 0 --engine reference --deadline 0 >/dev/null; late)" "[0,0]"
 more='"compress": {"threshold": 1},'
 received "a stage that a drive leaves out" 1 --engine vulkan --drive ahead
-refused "refused: is refused" "leave the other stages out"
+refused "refused: is refused" "leave the stage"
 end_program
 unset more
 begin_program short
