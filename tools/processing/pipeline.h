@@ -215,7 +215,7 @@ struct rashpa_pipeline {
 	} compress;
 	struct {
 		char poni[RPU_PATH];
-		uint32_t unit;			/* of enum in integrate.c */
+		uint32_t unit;			/* of enum in stage-integrate.c */
 		bool has_range, bbox, solid_angle, polarised;
 		double range[2], polarization;
 		struct rpu_matrix matrix;
