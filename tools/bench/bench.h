@@ -97,23 +97,6 @@ void report_free(struct report *report);
 
 const char *unit_name(enum unit unit);
 
-/* --- plot.c --- */
-
-/* Check that gnuplot is installed. 0, or -1 after a message. */
-int plot_check(void);
-/* "CPU, Linux RELEASE", for titles */
-void machine_title(char *text, size_t size);
-
-/* Begin a gnuplot script: an SVG of this size in pixels, in colours for all kinds of vision. */
-void plot_begin(FILE *to, unsigned int width, unsigned int height);
-/* Begin several plots with a common title: the subject and the machine. */
-void plot_multi(FILE *to, unsigned int rows, const char *what);
-
-/* Draw the script that script_of() writes; it returns false if there are no data. 0, or -1. */
-int plot_run(bool (*script_of)(FILE *to, const void *what), const void *what, const char *path);
-/* Draw ratios over sizes as SVG. 0, or -1 after a message. */
-int plot_svg(const struct report *report, const char *path);
-
 /* --- source.c: memory of this driver and of others --- */
 
 /* All return a file descriptor that can be mapped; closing it frees the memory. */

@@ -43,7 +43,6 @@ static const struct argp_option options[] = {
 	{ "max-loss", OPT_LOSS, "PERCENT", 0,
 	  "loss that a run at the largest rate may have, 0 to 99 (default: 0)", 0 },
 	OPTION_JSON,
-	{ "svg", OPT_SVG, "FILE", 0, "draw the distributions (needs gnuplot)", 0 },
 	{}
 };
 
@@ -379,8 +378,6 @@ static int result(const struct config *c)
 		any |= l->result[i].trip.count > 0;
 		exact &= !l->result[i].overload.done || l->result[i].overload.exact;
 	}
-	if (s->svg && any)
-		bad |= latency_svg(l, s->svg);
 	if (going_on() && any && !exact)
 		return fail("the driver's count of lost events is wrong");
 	return measured(any, bad);
@@ -399,8 +396,6 @@ int cmd_latency(int argc, char **argv)
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	if (c.settings.svg && plot_check())
-		return EXIT_FAILED;
 	medians = calloc(PATHS * (size_t)report.repeat, sizeof(*medians));
 	if (!medians)
 		return fail("no memory");

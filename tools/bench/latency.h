@@ -79,6 +79,5 @@ double latency_ratio(const struct latency *l, unsigned int i);
 /* --- latency-out.c --- */
 void latency_print(const struct latency *l);
 int latency_json(const struct latency *l);
-int latency_svg(const struct latency *l, const char *path);
 
 #endif /* LATENCY_H */

@@ -24,7 +24,6 @@ static const struct argp_option options[] = {
 	  "compare with VFIO, by a spare function bound to vfio-pci", 0 },
 	{ "backend", OPT_BACKEND, "contig|cma", 0, "measure only this backend (default: all)", 0 },
 	OPTION_JSON,
-	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
 	{}
 };
 
@@ -94,8 +93,6 @@ static int result(const struct config *c)
 		report_print(report);
 	if (s->json)
 		bad |= report_json(report, "memory");
-	if (s->svg)
-		bad |= plot_svg(report, s->svg);
 	return measured(report->rows, bad);
 }
 
@@ -112,8 +109,6 @@ int cmd_memory(int argc, char **argv)
 
 	memcpy(bench.size, sizes, sizeof(sizes));
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	if (c.settings.svg && plot_check())
-		return EXIT_FAILED;
 	catch_signals();
 	progress_init(&report.progress, true);
 	measure(&c);

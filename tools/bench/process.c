@@ -38,7 +38,6 @@ static const struct argp_option options[] = {
 	{ "threads", OPT_THREADS, "N", 0, "OpenMP threads (default: one, and then all)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 21)", 0 },
 	OPTION_JSON,
-	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
 	{}
 };
 
@@ -326,8 +325,6 @@ int cmd_process(int argc, char **argv)
 	int result = 0;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	if (c.settings.svg && plot_check())
-		return EXIT_FAILED;
 	if (!mkdtemp(c.folder))
 		return fail("%s: %s", c.folder, strerror(errno));
 	catch_signals();
@@ -340,8 +337,6 @@ int cmd_process(int argc, char **argv)
 		report_print(&report);
 	if (c.settings.json)
 		bad |= report_json(&report, "process");
-	if (c.settings.svg)
-		bad |= plot_svg(&report, c.settings.svg);
 	for (size_t i = 0; i < report.rows; i++)
 		free((char *)report.row[i].backend);
 	if (!result)

@@ -136,18 +136,6 @@ static bool iommu_present(void)
 	return iommu.translated;
 }
 
-void machine_title(char *text, size_t size)
-{
-	struct utsname name = {};
-	char cpu[128];
-	bool virtual;
-
-	uname(&name);
-	cpu_name(cpu, sizeof(cpu), &virtual);
-	snprintf(text, size, "%s, Linux %s%s", cpu, name.release,
-		 virtual ? ", virtual machine" : "");
-}
-
 static struct json_object *machine_json(const struct report *report)
 {
 	struct json_object *o = json_object_new_object();

@@ -44,7 +44,6 @@ static const struct argp_option options[] = {
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
 	{ "events", 'e', "N", 0, "round trips in a round, 1 to 1000000 (default: 200)", 0 },
 	OPTION_JSON,
-	{ "svg", OPT_SVG, "FILE", 0, "draw the medians over the sizes (needs gnuplot)", 0 },
 	{}
 };
 
@@ -262,42 +261,6 @@ static int write_json(const struct config *c)
 	return json_finish(o);
 }
 
-static bool write_data(FILE *to, const struct config *c, size_t w)
-{
-	bool any = false;
-
-	fprintf(to, "$D%zu << END\n", w);
-	for (size_t s = 0; s < c->sizes; s++) {
-		const struct trip *t = &c->trip[s * WAYS + w];
-
-		if (!shown(t))
-			continue;
-		fprintf(to, "%g %.3f %.3f\n", t->size / 1024.0, nth(t, 50) / 1e3, t->dma_ns / 1e3);
-		any = true;
-	}
-	fputs("END\n", to);
-	return any;
-}
-
-static bool write_script(FILE *to, const void *what)
-{
-	const struct config *c = what;
-	bool any[WAYS];
-
-	fputs("set terminal svg size 800,520 font 'sans,11' background 'white'\n", to);
-	for (size_t w = 0; w < WAYS; w++)
-		any[w] = write_data(to, c, w);
-	fputs("set logscale x 2\nset logscale y 10\nset grid\nset key top left\n"
-	      "set title 'doorbell, DMA, notification, acknowledge: median by the FPGA''s clock'\n"
-	      "set xlabel 'size in KiB'\nset ylabel 'microseconds'\nplot ", to);
-	for (size_t w = 0; w < WAYS; w++)
-		if (any[w])
-			fprintf(to, "$D%zu using 1:2 with linespoints title \"%s\", ", w,
-				path_kinds[ways[w]].name);
-	fputs("$D0 using 1:3 with linespoints dt 2 lc 'black' title \"DMA alone\"\n", to);
-	return any[0];
-}
-
 static int result(const struct config *c)
 {
 	const struct settings *s = &c->settings;
@@ -309,8 +272,6 @@ static int result(const struct config *c)
 		print(c);
 	if (s->json)
 		bad |= write_json(c);
-	if (s->svg && any)
-		bad |= plot_run(write_script, c, s->svg);
 	return measured(any, bad);
 }
 
@@ -338,8 +299,6 @@ int cmd_roundtrip(int argc, char **argv)
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	if (c.settings.svg && plot_check())
-		return EXIT_FAILED;
 	if (trips_new(&c))
 		return fail("no memory");
 	catch_signals();

@@ -55,9 +55,6 @@ error_t settings_parse(struct settings *settings, int key, char *arg, struct arg
 		settings->json = true;
 		json_to(arg);
 		break;
-	case OPT_SVG:
-		settings->svg = arg;
-		break;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument \"%s\"", arg);
 		break;

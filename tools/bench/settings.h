@@ -11,15 +11,15 @@
 
 struct settings {
 	struct report *report;	/* --repeat is kept there */
-	const char *device, *vfio, *svg;	/* NULL: not given */
+	const char *device, *vfio;	/* NULL: not given */
 	bool json;
 	char bdf[BDF_SIZE];	/* storage for vfio, unless it is "same" */
 };
 
 /* Options without a letter; options of a single measurement start at OPT_OWN. */
-enum { OPT_VFIO = 256, OPT_SVG, OPT_OWN };
+enum { OPT_VFIO = 256, OPT_OWN };
 
-/* A parser of argp for --fpga, --repeat, --vfio, --json and --svg; it refuses arguments. */
+/* A parser of argp for --fpga, --repeat, --vfio and --json; it refuses arguments. */
 error_t settings_parse(struct settings *settings, int key, char *arg, struct argp_state *state);
 /* Fail without --fpga; for ARGP_KEY_END of commands that need it. */
 void settings_need_device(const struct settings *settings, struct argp_state *state);

@@ -45,14 +45,13 @@ if [[ ${RASHPA_COUNT-} ]]; then
 	jq -r '.left_out[] | "not counted: \(.name): \(.reason)"' "$out"/count-{memory,event}.json | sort -u
 	exit
 fi
-rashpa-bench memory "${device[@]}" "${vfio[@]}" --json="$out/memory.json" \
-	--svg "$out/memory.svg" "$@"
+rashpa-bench memory "${device[@]}" "${vfio[@]}" --json="$out/memory.json" "$@"
 if ((${#device[@]})); then
 	echo
 	rashpa-bench latency "${device[@]}" "${same[@]}" --uio --repeat 40 --max-loss 10 \
-		--json="$out/latency.json" --svg "$out/latency.svg"
+		--json="$out/latency.json"
 	echo
-	rashpa-bench roundtrip "${device[@]}" --json="$out/roundtrip.json" --svg "$out/roundtrip.svg"
+	rashpa-bench roundtrip "${device[@]}" --json="$out/roundtrip.json"
 	echo
 	tools/bench/lab/bench-trace.sh "${device[1]}" "$out"
 	echo

@@ -14,5 +14,4 @@ rxe_pair
 echo 64 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 echo "== $(uname -sr)"
 rashpa-bench network sweep --address 10.1.0.2 --sink-at "ip netns exec b" --sink-device rxb \
-	--writer-at "ip netns exec a" --writer-device rxa --json="$out/network.json" \
-	--svg "$out/network.svg" "$@"
+	--writer-at "ip netns exec a" --writer-device rxa --json="$out/network.json" "$@"

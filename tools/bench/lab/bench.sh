@@ -24,5 +24,9 @@ echo
 selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --fpga-option --intx --memory 6G \
 	--no-checks --append cma=1536M --timeout 1800 --log "$out/bench.log" -- \
 	tools/bench/lab/bench-guest.sh "$out" --repeat 3 "$@"
+for result in memory latency roundtrip; do
+	selftests/lab/lab exec -- env PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so MPLCONFIGDIR=build/matplotlib \
+		python3 -B -m rashpa.plot "$out/$result.json"
+done
 echo
 echo "bench: the same results in $out/instructions.txt, memory.json, latency.json and roundtrip.json, plots in .svg"

@@ -43,7 +43,6 @@ static const struct argp_option options[] = {
 	  "run only these experiments, as peers,C (default: all)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default 3)", 0 },
 	OPTION_JSON,
-	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
 	{}
 };
 
@@ -320,8 +319,6 @@ static int result(const struct config *c, struct json_object *trials)
 		report_json_left_out(report, o);
 		bad |= json_finish(o);
 	}
-	if (c->settings.svg)
-		bad |= plot_svg(report, c->settings.svg);
 	return measured(json_object_array_length(trials), bad);
 }
 
@@ -334,8 +331,6 @@ int network_sweep(int argc, char **argv)
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	if (c.settings.svg && plot_check())
-		return EXIT_FAILED;
 	/* on another machine, start the program by its name */
 	if (readlink("/proc/self/exe", s.program, sizeof(s.program) - 1) < 0 ||
 	    (s.sink.words && !strcmp(s.sink.before[0], "ssh")) ||
