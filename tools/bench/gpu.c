@@ -387,13 +387,13 @@ static uint64_t drive(struct rashpa_pipeline *pipeline, const struct rashpa_driv
 	rashpa_drive_arrived(d, plan->images);
 	got = rashpa_drive_next(d, &none, -1, why);
 	took = now_ns() - from;
-	if (got != -ENODATA)
+	if (got)
 		fail("%s", got == 1 ? "an image was accepted instead of vetoed" : why);
 	if (rashpa_drive_close(d, why)) {
 		fail("%s", why);
 		return 0;
 	}
-	return got == -ENODATA ? took : 0;
+	return got ? 0 : took;
 }
 
 #define WAYS	(sizeof(drives) / sizeof(drives[0]))
@@ -438,7 +438,7 @@ static struct rashpa_drive_plan plan_of(const struct work *w)
 {
 	return (struct rashpa_drive_plan) {
 		.images = DRIVEN, .step = pixels(w) * sizeof(*w->raw), .slots = SLOTS,
-		.credits = 2, .ahead = 4, .patience_ms = 60000,
+		.credits = 2, .ahead = 4, .patience_ns = 60000000000,
 	};
 }
 

@@ -19,10 +19,9 @@ extern "C" {
  *
  * - A stream is a named buffer with a header. The library waits until a stream begins in the
  *   buffer. When that has ended, it waits for the next stream.
- * - Errors are negative errnos, with a sentence from rashpa_reason().
+ * - Errors and timeouts are as in rashpa.h.
  * - A handle is for one thread at a time; only rashpa_stream_release(), rashpa_stack_image() and
  *   rashpa_stack_intact() may be called from any thread at any time until rashpa_stream_close().
- * - Times are nanoseconds; a timeout of -1 waits for ever.
  * - Taking stacks allocates nothing. It makes no system call while complete stacks are available.
  */
 

@@ -26,6 +26,8 @@ extern "C" {
  * - The functions that take a struct fill in &struct rashpa_head (``size``, ``reason``,
  *   ``reason_size``); ``head.flags`` and all other fields are the caller's. Begin with a
  *   struct of zeros.
+ * - Times are nanoseconds. A wait ends with -ETIMEDOUT after its timeout; 0: it does not wait, -1: it
+ *   waits for ever. A function that takes the next thing returns 1, or 0 at the end.
  * - File descriptors are close-on-exec and belong to the caller.
  * - The only hidden state is the sentence of each thread: every function may be called from any
  *   thread.
@@ -734,16 +736,15 @@ int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event);
 /**
  * rashpa_ring_wait() - sleep until a record comes
  * @queue: from rashpa_ring_map()
- * @timeout_ms: longest wait, -1: for ever
+ * @timeout_ns: longest wait
  *
  * Makes no system call if a record has come already. If read() or another thread took the record
  * that woke it, the wait goes on for the rest of the time.
  *
- * Return: 1 if a record has come, 0 if @timeout_ms passed without one, or a negative errno:
- * -EINTR, -EBADF if the channel was closed, or -ENODEV if the function of the channel was removed
- * and no record is left.
+ * Return: 0 if a record has come, or a negative errno: -ETIMEDOUT, -EINTR, -EBADF if the channel was
+ * closed, or -ENODEV if the function of the channel was removed and no record is left.
  */
-int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms);
+int rashpa_ring_wait(struct rashpa_queue *queue, int64_t timeout_ns);
 
 /**
  * rashpa_ring_ack() - report the position of a group's consumer
@@ -806,7 +807,7 @@ struct rashpa_wait {
 /**
  * rashpa_lock_wait() - wait for a word that hardware writes
  * @wait: see &struct rashpa_wait
- * @timeout_ms: longest wait, -1: for ever
+ * @timeout_ns: longest wait
  * @seen: becomes the word, masked, as it was when it fulfilled the condition; or NULL
  *
  * Spins first if that is likely to suffice. While waits are short it spins longer, up to the
@@ -821,7 +822,7 @@ struct rashpa_wait {
  *
  * Return: 0, -ETIMEDOUT, -EINTR, -EINVAL, or -ENODEV if the function of the channel was removed.
  */
-int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen);
+int rashpa_lock_wait(struct rashpa_wait *wait, int64_t timeout_ns, uint64_t *seen);
 
 /* --- names of numbers, for people --- */
 

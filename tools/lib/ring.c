@@ -99,36 +99,27 @@ static int ready(const struct rashpa_queue *queue)
 	return gone ? fail(ENODEV, "the function was removed") : 0;
 }
 
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
-
-int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms)
+int rashpa_ring_wait(struct rashpa_queue *queue, int64_t timeout_ns)
 {
 	struct pollfd pollfd = { .fd = queue->channel, .events = POLLIN };
-	const uint64_t end = clock_ns() + timeout_ms * UINT64_C(1000000);
-	int left_ms = timeout_ms, result;
-	uint64_t now;
+	const int64_t end = deadline_of(timeout_ns);
+	struct timespec left;
+	int64_t ns;
+	int result;
 
 	/* Ignore a wake without a record: another thread, or read(), may have taken it. */
 	while (!(result = ready(queue))) {
-		if (!left_ms)
-			return 0;
-		if (poll(&pollfd, 1, left_ms) < 0)
+		ns = end == INT64_MAX ? 0 : end - clock_ns();
+		if (ns <= 0 && end != INT64_MAX)
+			return fail(ETIMEDOUT, "no event came in time");
+		left = (struct timespec) { ns / 1000000000, ns % 1000000000 };
+		if (ppoll(&pollfd, 1, end == INT64_MAX ? NULL : &left, NULL) < 0)
 			return fail(errno, "cannot wait for the channel: %s", strerror(errno));
 		if (pollfd.revents & POLLNVAL)
 			return fail(EBADF, "cannot wait for the channel: fd %d is not open",
 				    pollfd.fd);
-		if (timeout_ms < 0)
-			continue;
-		now = clock_ns();
-		left_ms = now < end ? (end - now + 999999) / 1000000 : 0;
 	}
-	return result;
+	return result < 0 ? result : 0;
 }
 
 int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t position)

@@ -11,27 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOOKS	16	/* at a record that is being written */
-
-int64_t stream_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-int64_t stream_deadline(int64_t timeout_ns)
-{
-	int64_t deadline;
-
-	if (timeout_ns < 0 || __builtin_add_overflow(stream_now(), timeout_ns, &deadline))
-		return INT64_MAX;
-	return deadline;
-}
 
 /* --- memories --- */
 
@@ -420,7 +402,7 @@ void stream_forget(struct rashpa_stream *s)
 
 int stream_sleep(struct rashpa_stream *s, int64_t deadline)
 {
-	int64_t left = deadline - stream_now();
+	int64_t left = deadline - clock_ns();
 	int error;
 
 	if (left <= 0)
@@ -429,9 +411,8 @@ int stream_sleep(struct rashpa_stream *s, int64_t deadline)
 		left = STREAM_TICK_NS;
 	if (s->polls && left > STREAM_POLL_NS)
 		left = STREAM_POLL_NS;
-	/* round up: a shorter sleep would poll again and again */
-	error = rashpa_ring_wait(&s->queue, (left + 999999) / 1000000);
-	return error < 0 ? error : 0;
+	error = rashpa_ring_wait(&s->queue, left);
+	return error == -ETIMEDOUT ? 0 : error;
 }
 
 int stream_has_producer(struct rashpa_stream *s)

@@ -16,7 +16,7 @@ static uint32_t new_run(void)
 	uint32_t run;
 
 	if (getrandom(&run, sizeof(run), 0) != sizeof(run))
-		run = stream_now();
+		run = clock_ns();
 	return run | 1;
 }
 
@@ -314,7 +314,7 @@ int rashpa_stream_start(struct rashpa_stream *s, uint32_t segments, uint32_t map
 	h->segments = segments;
 	h->map_class = map_class;
 	h->state = RASHPA_STREAM_RUNNING;
-	h->start_ns = stream_now();
+	h->start_ns = clock_ns();
 	h->magic = 0;
 	prepare_locks(s);
 	if (h->record_size)
@@ -426,7 +426,7 @@ static int publish(struct rashpa_stream *s, uint64_t number)
 		return fail(ESTALE, "stack %" PRIu64 " was published already", number);
 	slot->published = true;
 	r->missing = slot->left;
-	r->time_ns = stream_now();
+	r->time_ns = clock_ns();
 	__atomic_store_n(&r->stack, number + 1, __ATOMIC_RELEASE);
 	s->stat.stacks++;
 	s->stat.frames += r->images;
@@ -438,7 +438,7 @@ static int publish(struct rashpa_stream *s, uint64_t number)
 /* Publish stacks that wait too long for missing messages. Called with s->lock held. */
 static void close_late(struct rashpa_stream *s)
 {
-	int64_t now = s->close_ns ? stream_now() : 0;
+	int64_t now = s->close_ns ? clock_ns() : 0;
 
 	for (uint64_t k = s->complete; k < s->next; k++) {
 		struct open_slot *slot = &s->slot[k % s->head.slots];
@@ -490,7 +490,7 @@ static void begin_slot(struct rashpa_stream *s, struct rashpa_stack *st)
 	st->data = stream_data(s, st->slot);
 	*slot = (struct open_slot) {
 		.number = s->next + 1,
-		.begun_ns = s->close_ns ? stream_now() : 0,
+		.begun_ns = s->close_ns ? clock_ns() : 0,
 		.left = messages_of(s),
 	};
 	/* readers of the old stack see that its slot was reused */
@@ -525,7 +525,7 @@ int rashpa_stream_slot_sized(struct rashpa_stream *s, struct rashpa_stack *to, i
 			     size_t size)
 {
 	const struct rashpa_stream_header *h = &s->head;
-	const int64_t deadline = stream_deadline(timeout_ns);
+	const int64_t deadline = deadline_of(timeout_ns);
 	struct rashpa_stack stack = {};
 	struct rashpa_event event;
 	int result = 0;

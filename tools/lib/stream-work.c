@@ -45,7 +45,7 @@ int rashpa_stream_tell_sized(struct rashpa_stream *s, const struct rashpa_stream
 		/* one that was killed while it wrote leaves an odd number behind */
 		copy.sequence = __atomic_load_n(&to->sequence, __ATOMIC_RELAXED) | 1;
 		copy.run = s->head.run;
-		copy.time_ns = stream_now();
+		copy.time_ns = clock_ns();
 		__atomic_store_n(&to->sequence, copy.sequence, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		stream_copy_words(to, &copy, sizeof(copy));

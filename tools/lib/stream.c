@@ -249,7 +249,7 @@ static int look_for_next(struct rashpa_stream *s)
 
 int rashpa_stream_begin(struct rashpa_stream *s, int64_t timeout_ns)
 {
-	const int64_t deadline = stream_deadline(timeout_ns);
+	const int64_t deadline = deadline_of(timeout_ns);
 	struct rashpa_event event;
 	int found;
 
@@ -680,7 +680,7 @@ static void take_events(struct rashpa_stream *s)
 /* Poll for changes without an event, now and then. Return: 0 or a negative errno */
 static int look_around(struct rashpa_stream *s)
 {
-	int64_t now = stream_now();
+	int64_t now = clock_ns();
 	int producer;
 
 	s->woken_ns = now;
@@ -770,7 +770,7 @@ int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack
 	if (s->producer)
 		return fail(EINVAL, "a producer takes no stacks");
 	if (!s->attached) {
-		deadline = stream_deadline(timeout_ns);
+		deadline = deadline_of(timeout_ns);
 		result = rashpa_stream_begin(s, timeout_ns);
 		if (result)
 			return result;
@@ -793,7 +793,7 @@ int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack
 		}
 		/* read the clock only before a wait */
 		if (!deadline)
-			deadline = stream_deadline(timeout_ns);
+			deadline = deadline_of(timeout_ns);
 		s->stat.waits += !!timeout_ns;
 		s->event_ns = 0;
 		result = stream_sleep(s, deadline);
@@ -873,7 +873,7 @@ const struct rashpa_stream_process *rashpa_stream_process_at(const struct rashpa
 int rashpa_stream_counts_sized(struct rashpa_stream *s, struct rashpa_stream_header *count,
 			       int64_t timeout_ns, size_t size)
 {
-	const int64_t deadline = stream_deadline(timeout_ns);
+	const int64_t deadline = deadline_of(timeout_ns);
 	struct rashpa_stream_header now;
 	int result;
 

@@ -95,8 +95,6 @@ struct rashpa_stream {
 	bool started, ended;
 };
 
-int64_t stream_now(void);
-
 /* stream-format.c */
 uint32_t stream_pixel_bytes(uint32_t pixel);
 int stream_check(const struct rashpa_stream_header *h, uint64_t length);
@@ -160,7 +158,6 @@ uint64_t stream_stacks(const struct rashpa_stream *s, uint64_t *most);
 uint32_t stream_lock_read(const struct rashpa_stream *s, uint32_t lock, struct rfpga_lock *record);
 /* Sleep for an event, until @deadline or a tick. 0, or -EINTR */
 int stream_sleep(struct rashpa_stream *s, int64_t deadline);
-int64_t stream_deadline(int64_t timeout_ns);
 /* 1, 0, or a negative errno */
 int stream_has_producer(struct rashpa_stream *s);
 /* process that has role 0, producer, or 1, consumer; 0: none, -1: it cannot be seen from here */

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -20,15 +19,7 @@
 #define BUDGET_NS	100000000ull	/* over how long the budget holds */
 #define LOOKS		32	/* between two looks at the clock */
 #define UMWAIT_CYCLES	20000	/* at most, between two looks at the clock */
-#define LOOK_MS		1	/* without a channel */
-
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
+#define LOOK_NS		1000000	/* without a channel */
 
 /* --- the word --- */
 
@@ -203,34 +194,24 @@ static uint64_t drain(struct rashpa_queue *queue)
 	return newest;
 }
 
-/* One sleep of at most left_ms (-1: any); 0 or a negative errno. */
-static int doze(struct rashpa_wait *w, int left_ms)
+/* One sleep of at most so long; 0 or a negative errno. */
+static int doze(struct rashpa_wait *w, uint64_t left)
 {
-	int result;
+	const struct timespec nap = { .tv_nsec = least(left, LOOK_NS) };
+	int error;
 
 	if (w->queue) {
-		result = rashpa_ring_wait(w->queue, left_ms);
-		return result < 0 ? result : 0;
+		error = rashpa_ring_wait(w->queue, left);
+		return error == -ETIMEDOUT ? 0 : error;
 	}
-	if (poll(NULL, 0, left_ms < 0 || left_ms > LOOK_MS ? LOOK_MS : left_ms) < 0)
-		return fail(errno, "%s", strerror(errno));
-	return 0;
+	error = clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+	return error ? fail(error, "%s", strerror(error)) : 0;
 }
 
-static int left(uint64_t begin, int timeout_ms)
+static int sleep_until(struct rashpa_wait *w, uint64_t begin, uint64_t end, uint64_t *seen)
 {
-	uint64_t passed;
-
-	if (timeout_ms < 0)
-		return -1;
-	passed = (clock_ns() - begin) / 1000000;
-	return passed < (uint64_t)timeout_ms ? timeout_ms - (int)passed : 0;
-}
-
-static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint64_t *seen)
-{
-	uint64_t came = 0, newest;
-	int error, left_ms;
+	uint64_t came = 0, newest, now, left;
+	int error;
 
 	w->slept++;
 	for (;;) {
@@ -242,15 +223,15 @@ static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint
 		came = newest ? newest : came;
 		if (fulfilled(w, seen))
 			break;
-		left_ms = left(begin, timeout_ms);
+		now = clock_ns();
+		left = end > now ? end - now : 0;
 		/* Also without time left: that the function is gone is the better answer. */
-		error = doze(w, left_ms);
+		error = doze(w, left);
 		if (error)
 			return error;
-		if (!left_ms) {
+		if (!left) {
 			adapt(w, clock_ns() - begin);
-			return fail(ETIMEDOUT, "the word did not fulfil the condition within %d ms",
-				    timeout_ms);
+			return fail(ETIMEDOUT, "the word did not fulfil the condition in time");
 		}
 	}
 	/* The time of the interrupt excludes the time to wake up. */
@@ -258,17 +239,9 @@ static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint
 	return 0;
 }
 
-/* The learnt spin time, limited by the budget and by the timeout. */
-static uint64_t spin_limit(const struct rashpa_wait *w, int timeout_ms)
+int rashpa_lock_wait(struct rashpa_wait *wait, int64_t timeout_ns, uint64_t *seen)
 {
-	uint64_t limit = least(w->spin_ns, w->credit_ns);
-
-	return timeout_ms < 0 ? limit : least(limit, timeout_ms * UINT64_C(1000000));
-}
-
-int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen)
-{
-	uint64_t word, begin;
+	uint64_t word, begin, end;
 	int error = 0;
 
 	if ((wait->bits != 32 && wait->bits != 64) || !wait->word || !wait->condition ||
@@ -278,10 +251,12 @@ int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen)
 		return fail(EINVAL, "the word is not at a multiple of its width");
 	if (!fulfilled(wait, &word)) {
 		begin = clock_ns();
+		end = deadline_of(timeout_ns);
 		wait->waits++;
 		earn(wait, begin);
-		if (!spin(wait, begin, spin_limit(wait, timeout_ms), &word))
-			error = sleep_for(wait, begin, timeout_ms, &word);
+		/* the learnt spin time, limited by the budget and by the timeout */
+		if (!spin(wait, begin, least(least(wait->spin_ns, wait->credit_ns), end - begin), &word))
+			error = sleep_until(wait, begin, end, &word);
 	}
 	if (error)
 		return error;

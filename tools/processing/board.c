@@ -25,7 +25,7 @@
 
 #define SLOTS		2u		/* of results, of our memory, and of raw images from us */
 #define VECTOR		0u
-#define LOOK_MS		100		/* at the board, while nothing comes of it */
+#define LOOK_NS		100000000	/* at the board, while nothing comes of it */
 #define PATIENCE_NS	10000000000ull
 #define STOP_NS		1000000000ull
 #define LOCK_PLACE	4096u		/* bytes behind the results, for the lock record */
@@ -452,7 +452,7 @@ static int take(struct rpu_board *b, float *result, char *why)
 	int error;
 
 	b->wait.value = b->results + 1;
-	while ((error = rashpa_lock_wait(&b->wait, LOOK_MS, NULL))) {
+	while ((error = rashpa_lock_wait(&b->wait, LOOK_NS, NULL))) {
 		if (error == -ENODEV)
 			return because(why, -1, "fpga%u: the function was removed", b->fpga.number);
 		if (error != -ETIMEDOUT && error != -EINTR)

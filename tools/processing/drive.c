@@ -106,7 +106,7 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 		if (error)
 			return error;
 	}
-	if (plan->way > RASHPA_DRIVE_POLL || !plan->credits || !plan->ahead || !plan->patience_ms ||
+	if (plan->way > RASHPA_DRIVE_POLL || !plan->credits || !plan->ahead || !plan->patience_ns ||
 	    !plan->images || plan->images > INT32_MAX / 2)
 		return because(why, -EINVAL, "a plan has a way, images, credits, and how many are enqueued ahead");
 	if ((plan->given || plan->lock_images > 1) &&
@@ -447,9 +447,11 @@ static struct rpu_wheel *with_result(struct rashpa_drive *d)
 	return best;
 }
 
-/* No progress for patience_ms: report the wait that blocks. */
+/* No progress for patience_ns: report the wait that blocks. */
 static int lost_patience(const struct rashpa_drive *d, char *why)
 {
+	const uint64_t ms = d->plan.patience_ns / 1000000;
+
 	for (uint32_t i = 0; i < d->count; i++) {
 		const struct rpu_wheel *w = &d->wheel[i];
 		const uint32_t computed = look(&w->control[RPU_CONTROL_COMPUTED]);
@@ -460,19 +462,19 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 		if (computed == w->images)
 			continue;
 		if ((int32_t)(lock - wanted) < 0)
-			return because(why, -ETIMEDOUT, "%s: nothing came for %" PRIu32
+			return because(why, -EIO, "%s: nothing came for %" PRIu64
 				       " ms: stream %s waits for the lock to be %" PRIu32
 				       ", and it is %" PRIu32 ": check its producer",
-				       w->gpu->info.name, d->plan.patience_ms,
+				       w->gpu->info.name, ms,
 				       streams[d->direct ? RPU_COMPUTE : RPU_IN], wanted, lock);
-		return because(why, -ETIMEDOUT, "%s: it did not answer for %" PRIu32
+		return because(why, -EIO, "%s: it did not answer for %" PRIu64
 			       " ms: image %" PRIu32 " is there, %" PRIu32
 			       " are copied in and %" PRIu32 " computed", w->gpu->info.name,
-			       d->plan.patience_ms, rpu_number_of(d, w, computed),
+			       ms, rpu_number_of(d, w, computed),
 			       look(&w->control[RPU_CONTROL_IN]), computed);
 	}
-	return because(why, -ETIMEDOUT, "the GPUs did not answer for %" PRIu32
-		       " ms: results are accepted, and do not come", d->plan.patience_ms);
+	return because(why, -EIO, "the GPUs did not answer for %" PRIu64
+		       " ms: results are accepted, and do not come", ms);
 }
 
 /*
@@ -512,18 +514,18 @@ static int step(struct rashpa_drive *d, struct rashpa_driven *result, char *why)
 		return 1;
 	}
 	if (is_over(d))
-		return -ENODATA;
+		return 0;
 	sum = sum_of_words(d);
 	if (sum != d->moved || is_held(d)) {
 		d->moved = sum;
 		d->moved_ns = now_ns();
-	} else if (now_ns() - d->moved_ns > d->plan.patience_ms * 1000000ull) {
+	} else if (now_ns() - d->moved_ns > d->plan.patience_ns) {
 		return lost_patience(d, why);
 	}
-	return 0;
+	return -ETIMEDOUT;
 }
 
-int rashpa_drive_next_sized(struct rashpa_drive *d, struct rashpa_driven *to, int timeout_ms,
+int rashpa_drive_next_sized(struct rashpa_drive *d, struct rashpa_driven *to, int64_t timeout_ns,
 			    char *why, size_t size)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
@@ -533,14 +535,12 @@ int rashpa_drive_next_sized(struct rashpa_drive *d, struct rashpa_driven *to, in
 
 	for (;;) {
 		found = step(d, &result, why);
-		if (found == -ENODATA)
-			return because(why, -ENODATA, "all images went through");
 		if (found > 0)
 			sized_copy(to, size, &result, sizeof(result));
-		if (found)
+		if (found != -ETIMEDOUT)
 			return found;
-		if (timeout_ms >= 0 && now_ns() - begin >= timeout_ms * 1000000ull)
-			return 0;
+		if (timeout_ns >= 0 && now_ns() - begin >= (uint64_t)timeout_ns)
+			return because(why, -ETIMEDOUT, "no image was accepted in time");
 		if (now_ns() - begin > 10 * NAP_NS)
 			nanosleep(&nap, NULL);
 	}
@@ -621,7 +621,7 @@ static bool becomes_idle(struct rashpa_drive *d, struct rpu_wheel *w, enum rpu_s
 		look_again(d, w);
 		if (d->way->is_idle(w, stream))
 			return true;
-		if (now_ns() - begin > d->plan.patience_ms * 1000000ull)
+		if (now_ns() - begin > d->plan.patience_ns)
 			return false;
 		nanosleep(&nap, NULL);
 	}

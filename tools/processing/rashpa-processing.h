@@ -175,7 +175,7 @@ int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t 
 			    const struct rashpa_drive_plan *plan, struct rashpa_drive **drive,
 			    char *why, size_t size);
 int rashpa_drive_next_sized(struct rashpa_drive *drive, struct rashpa_driven *result,
-			    int timeout_ms, char *why, size_t size);
+			    int64_t timeout_ns, char *why, size_t size);
 void rashpa_drive_status_sized(const struct rashpa_drive *drive, struct rashpa_drive_stat *stat,
 			       size_t size);
 
@@ -401,7 +401,7 @@ enum rashpa_drive_way {
  *	report its results. Host memory in another page than @lock, or a doorbell of a board. NULL:
  *	the host releases slots, see rashpa_drive_taken()
  * @given_is_window: @given is in a window of a board, which this program has mapped
- * @patience_ms: longest time without progress; the error then names the blocking wait. It does not
+ * @patience_ns: longest time without progress; the error then names the blocking wait. It does not
  *	count while the caller holds all @credits
  * @__reserved: 0
  */
@@ -414,11 +414,11 @@ struct rashpa_drive_plan {
 	const uint32_t *lock;
 	uint32_t credits, ahead;
 	uint64_t window_bytes;
-	uint32_t patience_ms;
-	uint32_t lock_images;
+	uint64_t patience_ns;
 	uint32_t *given;
+	uint32_t lock_images;
 	bool given_is_window;
-	uint8_t __reserved[7];
+	uint8_t __reserved[3];
 };
 
 /**
@@ -471,18 +471,18 @@ static inline int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, u
  * rashpa_drive_next() - get the next accepted image
  * @drive: the handle
  * @result: filled in
- * @timeout_ms: longest wait; -1: no limit
+ * @timeout_ns: longest wait
  * @why: becomes the reason of an error
  *
  * Enqueues due work, and signals a risen lock to GPUs of Vulkan: call it repeatedly.
  *
- * Return: 1; 0: no image within @timeout_ms; or a negative errno: -ENODATA (all images were
- * processed), -ETIMEDOUT (no progress for the plan's patience), -EIO.
+ * Return: 1; 0: all images were processed; or a negative errno: -ETIMEDOUT, -EIO (a GPU failed, or there
+ * was no progress for the plan's patience).
  */
 static inline int rashpa_drive_next(struct rashpa_drive *drive, struct rashpa_driven *result,
-				    int timeout_ms, char *why)
+				    int64_t timeout_ns, char *why)
 {
-	return rashpa_drive_next_sized(drive, result, timeout_ms, why, sizeof(*result));
+	return rashpa_drive_next_sized(drive, result, timeout_ns, why, sizeof(*result));
 }
 
 /**

@@ -9,7 +9,7 @@
 #include "common/say.h"
 
 #define AHEAD		4u	/* images that are enqueued before they were computed */
-#define PATIENCE_MS	60000u
+#define PATIENCE_NS	60000000000ull
 #define ENDLESS		(INT32_MAX / 2u)
 
 struct driven {
@@ -65,7 +65,7 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 		.images = h->images && h->images < ENDLESS ? h->images : ENDLESS,
 		.raw = raw, .slots = h->slots * h->bunch,
 		.step = h->bunch > 1 ? h->image_stride : h->slot_stride,
-		.credits = h->bunch + 1, .ahead = AHEAD, .patience_ms = PATIENCE_MS,
+		.credits = h->bunch + 1, .ahead = AHEAD, .patience_ns = PATIENCE_NS,
 	};
 	char why[RASHPA_PIPELINE_WHY];
 	struct driven *d;
@@ -126,8 +126,8 @@ int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stac
 	while (!result && !is_done(d)) {
 		if (*r->stop)
 			return -EINTR;
-		result = rashpa_drive_next(d->drive, &got, 1, why);
-		if (result < 0 && result != -ENODATA)
+		result = rashpa_drive_next(d->drive, &got, 1000000, why);
+		if (result < 0 && result != -ETIMEDOUT)
 			return fail("--drive: %s", why);
 		if (result > 0 && !rashpa_stack_image(st, got.frame - first, &image) &&
 		    !image.wrong) {

@@ -178,14 +178,14 @@ static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t
 	if (!ok(id > 0, "group-two-words: a group of two words"))
 		return;
 	word[0] = 3;
-	ok(!rashpa_ring_wait(queue, 50), "no-event-one: makes no event when one has changed");
+	ok(rashpa_ring_wait(queue, 50000000) == -ETIMEDOUT, "no-event-one: makes no event when one has changed");
 	word[8] = 2;
-	ok(rashpa_ring_wait(queue, 5000) == 1 && rashpa_ring_next(queue, &e) &&
+	ok(!rashpa_ring_wait(queue, 5000000000) && rashpa_ring_next(queue, &e) &&
 	   e.kind == RASHPA_SOURCE_GROUP && e.source == (uint32_t)id && e.value == 2,
 	   "but-when-both/smaller-one: but when both have: the smaller one");
 	rashpa_ring_ack(queue, id, 2);
 	word[0] = 7;
-	ok(rashpa_ring_wait(queue, 5000) == 1 && rashpa_ring_next(queue, &e) &&
+	ok(!rashpa_ring_wait(queue, 5000000000) && rashpa_ring_next(queue, &e) &&
 	   e.kind == RASHPA_SOURCE_OVERRUN && e.source == member[0].source && e.value == 7,
 	   "laps-consumer: a member that laps the consumer is reported");
 	info.id = id;
@@ -249,10 +249,10 @@ static void test_word(struct rashpa_queue *queue, int memory, volatile uint64_t 
 		word[0] = 6;
 		_exit(0);
 	}
-	ok(child > 0 && !rashpa_lock_wait(wait, 10000, &seen) && seen == 6 && wait->value == 6 &&
+	ok(child > 0 && !rashpa_lock_wait(wait, 10000000000, &seen) && seen == 6 && wait->value == 6 &&
 	   wait->slept == 1, "word-another-process: a word that another process writes ends the wait");
 	waitpid(child, NULL, 0);
-	refused(rashpa_lock_wait(wait, 20, &seen), ETIMEDOUT, "20 ms", "and if it does not");
+	refused(rashpa_lock_wait(wait, 20000000, &seen), ETIMEDOUT, "in time", "and if it does not");
 	rashpa_channel_del(queue->channel, id);
 	munmap(wait, sizeof(*wait));
 }

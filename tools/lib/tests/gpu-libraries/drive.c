@@ -11,6 +11,7 @@
  * program does nothing until all images were produced). One of three images is vetoed. Prints the
  * results, or the error.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -169,13 +170,13 @@ static int run(void)
 	int got = 0;
 
 	while (results < get("close") && vain < get("vain")) {
-		got = rashpa_drive_next(drive, &held[holding], 1000, why);
-		if (got < 0)
+		got = rashpa_drive_next(drive, &held[holding], 1000000000, why);
+		if (got != 1 && got != -ETIMEDOUT)
 			break;
-		vain += !got;
+		vain += got < 0;
 		rashpa_drive_status(drive, &stat);
 		most = stat.copies_ahead > most ? stat.copies_ahead : most;
-		if (got) {
+		if (got == 1) {
 			results++;
 			if (results == get("die"))
 				raise(SIGKILL);
@@ -194,7 +195,7 @@ static int run(void)
 		wrong += !is_untouched(&held[i]);
 	rashpa_drive_status(drive, &stat);
 	printf("%s: %llu images, %u results, %u wrong, %llu vetoed, lost %s, copies ahead %s\n",
-	       got == -110 ? why : got == -61 ? "all" : "stopped", (unsigned long long)stat.images,
+	       got == -EIO ? why : got ? "stopped" : "all", (unsigned long long)stat.images,
 	       results, wrong, (unsigned long long)stat.vetoed,
 	       stat.accepted + stat.dropped + stat.vetoed == stat.images ? "none" : "some",
 	       most <= get("credits") * get("gpus") ? "in credit" : "too many");
@@ -259,7 +260,7 @@ int main(int argc, char **argv)
 	plan.credits = get("credits");
 	plan.ahead = get("ahead");
 	plan.window_bytes = get("window");
-	plan.patience_ms = get("patience");
+	plan.patience_ns = get("patience") * 1000000;
 	if (begin(in_gpu, &length)) {
 		printf("refused: %s\n", why);
 		return 1;
@@ -273,7 +274,7 @@ int main(int argc, char **argv)
 	if (get("again"))
 		open_again("beside it", &plan);
 	/* the kernel is started */
-	if (get("apart") && rashpa_drive_next(drive, &(struct rashpa_driven) {}, 0, why))
+	if (get("apart") && rashpa_drive_next(drive, &(struct rashpa_driven) {}, 0, why) != -ETIMEDOUT)
 		return 1;
 	if (pthread_create(&producer, NULL, produce, NULL))
 		return 1;
