@@ -160,7 +160,7 @@ TEST(all_arrive, "all stacks arrive, and the end")
 	      rashpa_reason());
 	/* all frames have arrived, perhaps before the producer reports its end */
 	tap_fork_end(pid);
-	rashpa_stream_status(s, &stat);
+	rashpa_stream_get_stat(s, &stat);
 	CHECK(stat.stacks == 300 && stat.frames == 1200 && !stat.lost && !stat.held &&
 	      !stat.skipped, "%llu stacks, %llu lost, %llu held", (unsigned long long)stat.stacks,
 	      (unsigned long long)stat.lost, (unsigned long long)stat.held);
@@ -326,7 +326,7 @@ TEST(observers, "only a slow observer has losses")
 		got += st.images;
 	}
 	for (unsigned int i = 0; i < 2; i++) {
-		rashpa_stream_status(watch[i], &stat);
+		rashpa_stream_get_stat(watch[i], &stat);
 		CHECK(!stat.lost && stat.stacks == 50, "observer %u has lost %llu", i,
 		      (unsigned long long)stat.lost);
 		rashpa_stream_close(watch[i]);
@@ -337,7 +337,7 @@ TEST(observers, "only a slow observer has losses")
 		got += st.images;
 		rashpa_stream_release(slow, &st);
 	}
-	rashpa_stream_status(slow, &stat);
+	rashpa_stream_get_stat(slow, &stat);
 	CHECK(lost && lost + 4 == stat.lost && got + stat.lost == 200,
 	      "%llu frames, %llu lost, %llu reported", (unsigned long long)got,
 	      (unsigned long long)stat.lost, (unsigned long long)lost);
@@ -376,7 +376,7 @@ TEST(consumer_killed, "a consumer that is killed twenty times loses and repeats 
 		consumer = tap_fork_start(consume, NULL);
 		set(&talk->allowed, n < 200 ? n : UINT32_MAX);
 		do {
-			rashpa_stream_status(observer, &stat);
+			rashpa_stream_get_stat(observer, &stat);
 		} while (stat.consumed < n && !usleep(100));
 		if (n < 200) {
 			tap_fork_kill(consumer);
@@ -860,7 +860,8 @@ TEST(payload_of_program, "the payload in memory of a program")
 		paint(&st);
 		rashpa_stream_publish(p, &st);
 		CHECK(next(s, &st) == 1 && right(&st), "stack %u: %s", n, rashpa_reason());
-		CHECK(!memcmp(there + st.slot * rashpa_stream_about(s)->slot_stride, st.data, 4096),
+		CHECK(!memcmp(there + st.slot * rashpa_stream_get_header(s)->slot_stride, st.data,
+			      4096),
 		      "it is not in the memory of the program");
 		n++;
 		rashpa_stream_release(s, &st);

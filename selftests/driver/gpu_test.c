@@ -136,7 +136,7 @@ TEST(about, "the GPU's name, address and memory")
 	char bdf[16];
 
 	REQUIRE(open_gpu(&s), "no GPU");
-	rashpa_gpu_about(s.gpu, &info);
+	rashpa_gpu_get_info(s.gpu, &info);
 	tap_note("%s (%s), %llu MiB", info.name, info.driver,
 		 (unsigned long long)(info.memory_bytes >> 20));
 	CHECK(strstr(info.name, "Venus"), "it is \"%s\"", info.name);
@@ -356,7 +356,7 @@ TEST(host, "memory of the host is refused")
 
 	setenv("VK_DRIVER_FILES", DRIVERS "lvp_icd.json", 1);
 	REQUIRE(open_gpu(&s), "no lavapipe");
-	rashpa_gpu_about(s.gpu, &info);
+	rashpa_gpu_get_info(s.gpu, &info);
 	CHECK(info.flags & RASHPA_GPU_SOFTWARE, "%s: flags %x", info.name, info.flags);
 	if (!(info.flags & RASHPA_GPU_EXPORTS) || rashpa_gpu_alloc(s.gpu, SIZE, &s.memory)) {
 		tap_note("%s: %s", info.name, rashpa_reason());
@@ -379,7 +379,7 @@ TEST(import, "a buffer for a GPU")
 
 	setenv("VK_DRIVER_FILES", DRIVERS "lvp_icd.json", 1);
 	REQUIRE(open_gpu(&s), "no lavapipe");
-	rashpa_gpu_about(s.gpu, &info);
+	rashpa_gpu_get_info(s.gpu, &info);
 	error = rashpa_gpu_import(s.gpu, buffer, &s.memory);
 	if (info.flags & RASHPA_GPU_IMPORTS) {
 		CHECK(!error && rashpa_gpu_dmabuf(s.memory) != buffer &&

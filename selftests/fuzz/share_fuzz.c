@@ -228,10 +228,10 @@ static void ask(void)
 	struct rashpa_stream_stat stat;
 	struct rfpga_lock lock;
 
-	rashpa_stream_status(reader, &stat);
+	rashpa_stream_get_stat(reader, &stat);
 	rashpa_stream_lock(reader, number(1), &lock);
 	rashpa_stream_process_at(reader, number(1));
-	rashpa_stream_counts(reader, &count, 0);
+	rashpa_stream_await_end(reader, &count, 0);
 	rashpa_stream_fd(reader);
 	tell();
 }
@@ -259,10 +259,10 @@ static void count(void)
 	struct rashpa_stream_stat stat;
 
 	rashpa_stream_complete(producer);
-	rashpa_stream_status(producer, &stat);
+	rashpa_stream_get_stat(producer, &stat);
 	rashpa_stream_meta(producer, 1);
 	if (number(1) & 1)
-		rashpa_stream_end(producer, rashpa_stream_about(producer));
+		rashpa_stream_end(producer, rashpa_stream_get_header(producer));
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -130,7 +130,7 @@ static int open_all(struct cuda_bench *g, const char *name, uint64_t most,
 
 	if (rashpa_gpu_open(name, &g->gpu) || rashpa_gpu_as_cuda(g->gpu, &g->by_cuda))
 		return because(why, -1, "%s", rashpa_reason());
-	rashpa_gpu_about(g->gpu, info);
+	rashpa_gpu_get_info(g->gpu, info);
 	if (load_calls(g, why))
 		return -1;
 	g->pageable = malloc(most);

@@ -289,7 +289,7 @@ static void add_stages(const struct config *c, const struct work *w, const struc
 {
 	struct rashpa_pipeline_stat stat;
 
-	rashpa_pipeline_status(w->pipeline, &stat);
+	rashpa_pipeline_get_stat(w->pipeline, &stat);
 	for (uint32_t i = 0; i < stat.stages && i < STAGES; i++) {
 		struct row row = {
 			.name = stat.stage[i].name, .backend = c->who, .peer = "a copy in it",
@@ -321,7 +321,7 @@ static int measure_pipeline(const struct config *c, struct gpu_bench *g, struct 
 		struct rashpa_pipeline_stat stat;
 		uint64_t before[STAGES] = {}, begin;
 
-		rashpa_pipeline_status(w->pipeline, &stat);
+		rashpa_pipeline_get_stat(w->pipeline, &stat);
 		for (uint32_t i = 0; i < stat.stages && i < STAGES; i++)
 			before[i] = stat.stage[i].ns;
 		begin = now_ns();

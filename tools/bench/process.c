@@ -227,7 +227,7 @@ static void rows(struct report *report, const struct work *w, const struct sampl
 
 	snprintf(backend, sizeof(backend), "cpu, %u thread%s", w->threads,
 		 w->threads == 1 ? "" : "s");
-	rashpa_pipeline_status(w->pipeline, &stat);
+	rashpa_pipeline_get_stat(w->pipeline, &stat);
 	for (uint32_t i = 0; i < stat.stages; i++) {
 		struct row row = {
 			.name = stat.stage[i].name, .peer = "STREAM triad", .unit = UNIT_GBPS,
@@ -262,7 +262,7 @@ static int measure(const struct config *c, struct work *w)
 		struct rashpa_pipeline_stat stat;
 		uint64_t before[STAGES] = {}, begin, ns = triad(w);
 
-		rashpa_pipeline_status(w->pipeline, &stat);
+		rashpa_pipeline_get_stat(w->pipeline, &stat);
 		for (uint32_t i = 0; i < stat.stages && i < STAGES; i++)
 			before[i] = stat.stage[i].ns;
 		begin = now_ns();

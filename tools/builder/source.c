@@ -222,8 +222,8 @@ int sources_have(struct sources *s, uint64_t *first, uint64_t *behind, bool *end
 	int n = advance(s);
 
 	if (n > 0) {
-		h = rashpa_stream_about(s->stream);
-		rashpa_stream_status(s->stream, &stat);
+		h = rashpa_stream_get_header(s->stream);
+		rashpa_stream_get_stat(s->stream, &stat);
 		s->have = s->stack.frame + s->stack.images;
 		if (h) {
 			s->have += stat.behind * h->bunch;

@@ -161,7 +161,7 @@ int compute_open(struct compute *c, const char *name, uint32_t least, uint32_t p
 
 	if (rashpa_gpu_open(name, &c->gpu) || rashpa_gpu_as_vulkan(c->gpu, &c->vk))
 		return because(why, -1, "%s", rashpa_reason());
-	rashpa_gpu_about(c->gpu, &c->info);
+	rashpa_gpu_get_info(c->gpu, &c->info);
 	lacks = load_all(c);
 	if (lacks)
 		return because(why, -1, "%s: its driver (%s) lacks %s", c->info.name,

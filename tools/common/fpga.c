@@ -41,7 +41,7 @@ int fpga_open(struct fpga *fpga, unsigned int number, char *why)
 	fpga->device = rashpa_device_open(number);
 	if (fpga->device < 0)
 		return because(why, -1, "%s", rashpa_reason());
-	if (!rashpa_device_status(fpga->device, &fpga->info))
+	if (!rashpa_device_get_info(fpga->device, &fpga->info))
 		return 0;
 	because(why, -1, "fpga%u: %s", number, rashpa_reason());
 	fpga_close(fpga);
@@ -104,7 +104,7 @@ int fpga_idle(struct fpga *fpga, char *why)
 	struct rashpa_holding *held;
 	int n, maps = 0;
 
-	if (rashpa_device_status(fpga->device, &fpga->info))
+	if (rashpa_device_get_info(fpga->device, &fpga->info))
 		return because(why, -1, "fpga%u: %s", fpga->number, rashpa_reason());
 	if (!fpga->info.out_maps)
 		return 0;

@@ -77,7 +77,7 @@ static void add_buffers(xmlNode *to)
 		struct rashpa_info info = { .fd = -1 };
 		xmlNode *buffer;
 
-		if (node >= 0 && !rashpa_memory_info(node, &info)) {
+		if (node >= 0 && !rashpa_memory_get_info(node, &info)) {
 			buffer = element_add(to, "buffer");
 			attribute_add_line(buffer, "name", name[i]);
 			attribute_add_number(buffer, "bytes", info.out_length);

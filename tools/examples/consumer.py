@@ -13,7 +13,7 @@ with rashpa.Stream(buffer) as stream:
         # this is the memory that the detector writes; the next iteration gives it back
         means.extend(stack.images.mean(axis=(1, 2)))
         frames.extend(stack.frames)
-    status = stream.status()
+    status = stream.stat()
 print(f"{status.frames} images, {status.lost} lost, {status.skipped} left out")
 axes = Figure().subplots()
 axes.plot(frames, means, ".")

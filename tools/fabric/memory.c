@@ -122,7 +122,7 @@ int rashpa_arena_buffer(struct rashpa_fabric *f, const char *name, struct rashpa
 	a.fd = rashpa_buffer_open(name, O_RDWR);
 	if (a.fd < 0)
 		return fabric_fail(-a.fd, "%s", rashpa_reason());
-	error = rashpa_memory_info(a.fd, &info);
+	error = rashpa_memory_get_info(a.fd, &info);
 	if (!error)
 		error = rashpa_mmap(a.fd, 0, info.out_length, PROT_READ | PROT_WRITE, &base);
 	if (error) {

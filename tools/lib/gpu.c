@@ -74,7 +74,8 @@ void rashpa_gpu_close(struct rashpa_gpu *gpu)
 		gpu->way->close(gpu);
 }
 
-void rashpa_gpu_about_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info, size_t size)
+void rashpa_gpu_get_info_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info,
+			       size_t size)
 {
 	sized_copy(info, size, &gpu->info, sizeof(gpu->info));
 }

@@ -71,7 +71,8 @@ struct rashpa_gpu_info {
 struct rashpa_gpu_vulkan;
 struct rashpa_gpu_cuda;
 /* The functions without _sized call these: see "Growth" in rashpa.h. */
-void rashpa_gpu_about_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info, size_t size);
+void rashpa_gpu_get_info_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info,
+			       size_t size);
 int rashpa_gpu_map_sized(int device, const struct rashpa_gpu_memory *memory,
 			 struct rashpa_map_make *map, size_t size);
 int rashpa_gpu_as_vulkan_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan,
@@ -102,13 +103,13 @@ int rashpa_gpu_open(const char *name, struct rashpa_gpu **gpu);
 void rashpa_gpu_close(struct rashpa_gpu *gpu);
 
 /**
- * rashpa_gpu_about() - properties of a GPU
+ * rashpa_gpu_get_info() - properties of a GPU
  * @gpu: the handle
  * @info: filled in
  */
-static inline void rashpa_gpu_about(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info)
+static inline void rashpa_gpu_get_info(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info)
 {
-	rashpa_gpu_about_sized(gpu, info, sizeof(*info));
+	rashpa_gpu_get_info_sized(gpu, info, sizeof(*info));
 }
 
 /**

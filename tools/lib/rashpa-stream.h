@@ -165,21 +165,21 @@ struct rashpa_stream_stat {
 /*
  * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with
  * the sizes in the program's header. From a stack that the program hands back, the library reads
- * only the members of its first version. Zeros follow the header that rashpa_stream_about()
+ * only the members of its first version. Zeros follow the header that rashpa_stream_get_header()
  * returns, up to a page. No zeros follow a &struct rashpa_stream_process.
  */
 int rashpa_stream_next_sized(struct rashpa_stream *stream, struct rashpa_stack *stack,
 			     int64_t timeout_ns, size_t size);
 int rashpa_stack_image_sized(const struct rashpa_stack *stack, uint32_t index,
 			     struct rashpa_image *image, size_t size);
-void rashpa_stream_status_sized(struct rashpa_stream *stream, struct rashpa_stream_stat *stat,
-				size_t size);
+void rashpa_stream_get_stat_sized(struct rashpa_stream *stream, struct rashpa_stream_stat *stat,
+				  size_t size);
 int rashpa_stream_tell_sized(struct rashpa_stream *stream, const struct rashpa_stream_work *work,
 			     size_t size);
 int rashpa_stream_told_sized(struct rashpa_stream *stream, struct rashpa_stream_work *work,
 			     size_t size);
-int rashpa_stream_counts_sized(struct rashpa_stream *stream, struct rashpa_stream_header *count,
-			       int64_t timeout_ns, size_t size);
+int rashpa_stream_await_end_sized(struct rashpa_stream *stream, struct rashpa_stream_header *count,
+				  int64_t timeout_ns, size_t size);
 struct rashpa_stream_plan;
 int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_plan *plan,
 			       struct rashpa_stream **stream, size_t plan_size,
@@ -334,14 +334,14 @@ int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uin
 int rashpa_stream_fd(const struct rashpa_stream *stream);
 
 /**
- * rashpa_stream_status() - counts of this run so far
+ * rashpa_stream_get_stat() - counts of this run so far
  * @stream: the handle
  * @stat: filled in
  */
-static inline void rashpa_stream_status(struct rashpa_stream *stream,
-					struct rashpa_stream_stat *stat)
+static inline void rashpa_stream_get_stat(struct rashpa_stream *stream,
+					  struct rashpa_stream_stat *stat)
 {
-	rashpa_stream_status_sized(stream, stat, sizeof(*stat));
+	rashpa_stream_get_stat_sized(stream, stat, sizeof(*stat));
 }
 
 /**
@@ -373,12 +373,12 @@ static inline int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa
 }
 
 /**
- * rashpa_stream_about() - header of the stream
+ * rashpa_stream_get_header() - header of the stream
  * @stream: the handle, after rashpa_stream_begin() or a stack
  *
  * Return: the library's checked copy, valid until the next stream begins; NULL without a stream.
  */
-const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *stream);
+const struct rashpa_stream_header *rashpa_stream_get_header(const struct rashpa_stream *stream);
 
 /**
  * rashpa_stream_process_at() - one process of the stream
@@ -403,17 +403,17 @@ int rashpa_stream_lock(const struct rashpa_stream *stream, uint32_t index,
 		       struct rfpga_lock *record);
 
 /**
- * rashpa_stream_counts() - the producer's final counts
+ * rashpa_stream_await_end() - the producer's final counts
  * @stream: the handle, after the end of the stream
  * @count: becomes the current header: sent, dropped, lost, missed
  * @timeout_ns: longest wait for the producer to end the stream
  *
  * Return: 0; or a negative errno: -ETIMEDOUT, -EINTR, -EOWNERDEAD, -ESTALE.
  */
-static inline int rashpa_stream_counts(struct rashpa_stream *stream,
-				       struct rashpa_stream_header *count, int64_t timeout_ns)
+static inline int rashpa_stream_await_end(struct rashpa_stream *stream,
+					  struct rashpa_stream_header *count, int64_t timeout_ns)
 {
-	return rashpa_stream_counts_sized(stream, count, timeout_ns, sizeof(*count));
+	return rashpa_stream_await_end_sized(stream, count, timeout_ns, sizeof(*count));
 }
 
 /* --- producers --- */
@@ -458,7 +458,7 @@ struct rashpa_stream_plan {
  * @stream: becomes the handle; rashpa_stream_close() it, which ends the stream
  *
  * A buffer has only one producer. A new stream replaces the previous one, and clears pixels that no
- * process fills. After this call rashpa_stream_about() returns the values for the hardware.
+ * process fills. After this call rashpa_stream_get_header() returns the values for the hardware.
  *
  * Return: 0 or a negative errno: -EBUSY (the sentence names the other producer's process), -ENOSPC
  * (fewer slots fit than are wanted, or than two), -EINVAL, -ENODATA (nothing to resume).
@@ -483,7 +483,7 @@ int rashpa_stream_buffer(const struct rashpa_stream *stream);
  * @stream: handle of a producer, or of a consumer that has taken a stack
  *
  * For devices that write or read there, for example a GPU. Pixels begin at data_offset of
- * rashpa_stream_about().
+ * rashpa_stream_get_header().
  *
  * Return: a dma-buf, which the library owns, or a negative errno: -ENODATA before a stream begins.
  */
@@ -587,7 +587,7 @@ static inline int rashpa_stream_end(struct rashpa_stream *stream,
  *	frame, flags, missing and user
  * @timeout_ns: longest wait for credit
  *
- * Return: 1; 0 if the stack was left out or all images were sent (see rashpa_stream_status()); or a
+ * Return: 1; 0 if the stack was left out or all images were sent (see rashpa_stream_get_stat()); or a
  * negative errno, -ETIMEDOUT, -EINTR.
  */
 static inline int rashpa_stream_slot(struct rashpa_stream *stream, struct rashpa_stack *stack,

@@ -259,7 +259,7 @@ static int fail_leased(const char *name, const char *path)
 {
 	struct rashpa_info info = { .fd = -1 };
 	int fd = open(path, O_ACCMODE | O_CLOEXEC);
-	bool told = fd >= 0 && !rashpa_memory_info(fd, &info) &&
+	bool told = fd >= 0 && !rashpa_memory_get_info(fd, &info) &&
 		    info.out_flags & RASHPA_INFO_EXCLUSIVE;
 
 	if (fd >= 0)
@@ -430,7 +430,7 @@ int rashpa_device_open(unsigned int number)
 int rashpa_memory_alloc_for_sized(int memory, int device, struct rashpa_alloc *alloc, size_t size)
 {
 	struct rashpa_device_info info;
-	int error = rashpa_device_status(device, &info);
+	int error = rashpa_device_get_info(device, &info);
 
 	if (error)
 		return error;

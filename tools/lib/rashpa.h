@@ -23,6 +23,7 @@ extern "C" {
  *   itself is not a part of the interface.
  * - After a failure rashpa_reason() returns a sentence that names the thing, the reason and,
  *   if known, the remedy.
+ * - A function whose name ends with _get_info describes a thing, one with _get_stat counts.
  * - The functions that take a struct fill in &struct rashpa_head (``size``, ``reason``,
  *   ``reason_size``); ``head.flags`` and all other fields are the caller's. Begin with a
  *   struct of zeros.
@@ -186,13 +187,13 @@ static inline int rashpa_memory_limit(int memory, uint32_t resource, struct rash
 }
 
 /**
- * rashpa_memory_info() - describe a memory
+ * rashpa_memory_get_info() - describe a memory
  * @node: the memory node, or a buffer's node with @info->fd -1
  * @info: see &struct rashpa_info; @info->fd is any dma-buf fd
  *
  * Return: 0 or a negative errno.
  */
-static inline int rashpa_memory_info(int node, struct rashpa_info *info)
+static inline int rashpa_memory_get_info(int node, struct rashpa_info *info)
 {
 	return rashpa_ioctl(node, RASHPA_IOC_INFO, info, sizeof(*info));
 }
@@ -261,7 +262,7 @@ int rashpa_buffer_remove(const char *name);
  * rashpa_buffer_open() - open the node of a named buffer
  * @name: name of the buffer
  * @flags: O_RDONLY or O_RDWR, with O_EXCL as an exclusive lease; or O_ACCMODE, which takes no
- *	lease, for rashpa_memory_info()
+ *	lease, for rashpa_memory_get_info()
  *
  * rashpa_mmap() the result to reach the memory. It is a lease, see &struct rashpa_alloc.
  * Owner and mode are those of the file: fstat(), fchown(), fchmod().
@@ -325,13 +326,13 @@ int rashpa_device_list(unsigned int **numbers);
 int rashpa_device_open(unsigned int number);
 
 /**
- * rashpa_device_status() - identity and state of the function
+ * rashpa_device_get_info() - identity and state of the function
  * @device: from rashpa_device_open()
  * @info: filled in
  *
  * Return: 0 or a negative errno.
  */
-static inline int rashpa_device_status(int device, struct rashpa_device_info *info)
+static inline int rashpa_device_get_info(int device, struct rashpa_device_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	return rashpa_ioctl(device, RASHPA_IOC_DEVICE_INFO, info, sizeof(*info));
@@ -373,7 +374,7 @@ static inline int rashpa_device_region(int device, unsigned int bar,
 /**
  * rashpa_device_engine() - one engine of the profile
  * @device: from rashpa_device_open()
- * @index: 0 to out_engines - 1 of rashpa_device_status()
+ * @index: 0 to out_engines - 1 of rashpa_device_get_info()
  * @info: filled in
  *
  * Return: 0 or a negative errno.
@@ -605,13 +606,13 @@ static inline int rashpa_channel_listen(int channel, struct rashpa_source_add *s
 int rashpa_channel_del(int channel, unsigned int id);
 
 /**
- * rashpa_source_status() - counts of a source
+ * rashpa_source_get_info() - counts of a source
  * @channel: from rashpa_channel_open()
  * @info: see &struct rashpa_source_info; @info->id selects the source
  *
  * Return: 0 or a negative errno.
  */
-static inline int rashpa_source_status(int channel, struct rashpa_source_info *info)
+static inline int rashpa_source_get_info(int channel, struct rashpa_source_info *info)
 {
 	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_INFO, info, sizeof(*info));
 }
@@ -643,13 +644,13 @@ static inline int rashpa_channel_group(int channel, struct rashpa_group_make *gr
 int rashpa_channel_ack(int channel, unsigned int id, uint64_t position);
 
 /**
- * rashpa_group_status() - positions of a group and its members
+ * rashpa_group_get_info() - positions of a group and its members
  * @channel: from rashpa_channel_open()
  * @info: see &struct rashpa_group_info; @info->id selects the group
  *
  * Return: 0 or a negative errno.
  */
-static inline int rashpa_group_status(int channel, struct rashpa_group_info *info)
+static inline int rashpa_group_get_info(int channel, struct rashpa_group_info *info)
 {
 	return rashpa_ioctl(channel, RASHPA_IOC_GROUP_INFO, info, sizeof(*info));
 }

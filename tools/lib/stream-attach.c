@@ -32,7 +32,7 @@ static int memory_open(const struct rashpa_stream *s, struct memory *m, const ch
 	error = s ? stream_check_node(s, name, m->node, write) : 0;
 	if (error)
 		goto close;
-	error = rashpa_memory_info(m->node, &info);
+	error = rashpa_memory_get_info(m->node, &info);
 	if (!error)
 		error = rashpa_mmap(m->node, 0, info.out_length, prot, &base);
 	if (!error) {

@@ -824,14 +824,14 @@ int32_t stream_who(const struct rashpa_role *role, uint32_t i)
 	return role->out_pid[i] ? role->out_pid[i] : -1;
 }
 
-void rashpa_stream_status_sized(struct rashpa_stream *s, struct rashpa_stream_stat *stat,
-				size_t size)
+void rashpa_stream_get_stat_sized(struct rashpa_stream *s, struct rashpa_stream_stat *stat,
+				  size_t size)
 {
 	struct rashpa_group_info info = { .id = s->group };
 	struct rashpa_role role = {};
 	uint64_t least, most;
 
-	if (s->group && !rashpa_group_status(s->channel, &info))
+	if (s->group && !rashpa_group_get_info(s->channel, &info))
 		s->stat.overruns = info.out_overruns;
 	if (!rashpa_buffer_role(s->buffer.node, &role)) {
 		s->stat.producer = stream_who(&role, 0);
@@ -859,7 +859,7 @@ int rashpa_stream_lock(const struct rashpa_stream *s, uint32_t index, struct rfp
 	return 0;
 }
 
-const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *s)
+const struct rashpa_stream_header *rashpa_stream_get_header(const struct rashpa_stream *s)
 {
 	return s->known ? &s->head : NULL;
 }
@@ -870,8 +870,8 @@ const struct rashpa_stream_process *rashpa_stream_process_at(const struct rashpa
 	return s->known && index < s->head.processes ? &s->process[index] : NULL;
 }
 
-int rashpa_stream_counts_sized(struct rashpa_stream *s, struct rashpa_stream_header *count,
-			       int64_t timeout_ns, size_t size)
+int rashpa_stream_await_end_sized(struct rashpa_stream *s, struct rashpa_stream_header *count,
+				  int64_t timeout_ns, size_t size)
 {
 	const int64_t deadline = deadline_of(timeout_ns);
 	struct rashpa_stream_header now;

@@ -387,7 +387,7 @@ int rpu_board_offer(struct rpu_board *b, const void **base, uint64_t *length, ch
 	};
 	struct rashpa_info info = { .fd = b->memory.fd };
 	const int memory = rashpa_memory_open();
-	int error = memory < 0 ? memory : rashpa_memory_info(memory, &info);
+	int error = memory < 0 ? memory : rashpa_memory_get_info(memory, &info);
 
 	if (memory >= 0)
 		close(memory);

@@ -155,7 +155,7 @@ static int open_all(struct rpu_cuda *g, const char *name, char *why)
 
 	if (rashpa_gpu_open(name, &g->head.gpu) || rashpa_gpu_as_cuda(g->head.gpu, &g->by_cuda))
 		return because(why, -1, "engine %s: %s", name, rashpa_reason());
-	rashpa_gpu_about(g->head.gpu, &g->head.info);
+	rashpa_gpu_get_info(g->head.gpu, &g->head.info);
 	if (!load(g))
 		return because(why, -1, "%s: its driver (%s) lacks functions: install one of CUDA 12 or later",
 			       g->head.info.name, g->head.info.driver);

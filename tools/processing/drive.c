@@ -591,8 +591,8 @@ uint32_t rashpa_drive_taken(const struct rashpa_drive *d)
 	return taken == UINT32_MAX ? d->plan.images : taken;
 }
 
-void rashpa_drive_status_sized(const struct rashpa_drive *d, struct rashpa_drive_stat *to,
-			       size_t size)
+void rashpa_drive_get_stat_sized(const struct rashpa_drive *d, struct rashpa_drive_stat *to,
+				 size_t size)
 {
 	struct rashpa_drive_stat stat = d->stat;
 

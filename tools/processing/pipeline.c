@@ -377,8 +377,8 @@ const char *rashpa_pipeline_reason(const struct rashpa_pipeline *p)
 	return p->why;
 }
 
-void rashpa_pipeline_status_sized(const struct rashpa_pipeline *p, struct rashpa_pipeline_stat *to,
-				  size_t size)
+void rashpa_pipeline_get_stat_sized(const struct rashpa_pipeline *p,
+				    struct rashpa_pipeline_stat *to, size_t size)
 {
 	struct rashpa_pipeline_stat stat = p->stat;
 

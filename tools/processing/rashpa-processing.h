@@ -169,15 +169,15 @@ struct rashpa_drive_stat;
 int rashpa_pipeline_begin_sized(struct rashpa_pipeline *pipeline,
 				const struct rashpa_geometry *geometry, char *why, size_t size);
 struct rashpa_result *rashpa_result_new_sized(const struct rashpa_pipeline *pipeline, size_t size);
-void rashpa_pipeline_status_sized(const struct rashpa_pipeline *pipeline,
-				  struct rashpa_pipeline_stat *stat, size_t size);
+void rashpa_pipeline_get_stat_sized(const struct rashpa_pipeline *pipeline,
+				    struct rashpa_pipeline_stat *stat, size_t size);
 int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t count,
 			    const struct rashpa_drive_plan *plan, struct rashpa_drive **drive,
 			    char *why, size_t size);
 int rashpa_drive_next_sized(struct rashpa_drive *drive, struct rashpa_driven *result,
 			    int64_t timeout_ns, char *why, size_t size);
-void rashpa_drive_status_sized(const struct rashpa_drive *drive, struct rashpa_drive_stat *stat,
-			       size_t size);
+void rashpa_drive_get_stat_sized(const struct rashpa_drive *drive, struct rashpa_drive_stat *stat,
+				 size_t size);
 
 /**
  * rashpa_pipeline_open() - read the configuration of a pipeline
@@ -335,14 +335,14 @@ int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
 int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
 
 /**
- * rashpa_pipeline_status() - what it has done so far
+ * rashpa_pipeline_get_stat() - what it has done so far
  * @pipeline: the handle
  * @stat: filled in; the array is the library's
  */
-static inline void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline,
-					  struct rashpa_pipeline_stat *stat)
+static inline void rashpa_pipeline_get_stat(const struct rashpa_pipeline *pipeline,
+					    struct rashpa_pipeline_stat *stat)
 {
-	rashpa_pipeline_status_sized(pipeline, stat, sizeof(*stat));
+	rashpa_pipeline_get_stat_sized(pipeline, stat, sizeof(*stat));
 }
 
 /**
@@ -397,8 +397,8 @@ enum rashpa_drive_way {
  *	while the next one arrives. 0: the whole ring is accessible
  * @lock_images: images of a stack, which @lock counts at a time, for a persistent kernel; 0: one
  * @given: a persistent kernel writes here the number of stacks whose slots are free, by one store
- *	of 32 bits, so that it works without the host; rashpa_drive_next() and rashpa_drive_status()
- *	report its results. Host memory in another page than @lock, or a doorbell of a board. NULL:
+ *	of 32 bits, so that it works without the host; rashpa_drive_next() and
+ *	rashpa_drive_get_stat() report its results. Host memory in another page than @lock, or a doorbell of a board. NULL:
  *	the host releases slots, see rashpa_drive_taken()
  * @given_is_window: @given is in a window of a board, which this program has mapped
  * @patience_ns: longest time without progress; the error then names the blocking wait. It does not
@@ -517,14 +517,14 @@ void rashpa_drive_arrived(struct rashpa_drive *drive, uint32_t arrived);
 uint32_t rashpa_drive_taken(const struct rashpa_drive *drive);
 
 /**
- * rashpa_drive_status() - what it has done so far
+ * rashpa_drive_get_stat() - what it has done so far
  * @drive: the handle
  * @stat: filled in
  */
-static inline void rashpa_drive_status(const struct rashpa_drive *drive,
-				       struct rashpa_drive_stat *stat)
+static inline void rashpa_drive_get_stat(const struct rashpa_drive *drive,
+					 struct rashpa_drive_stat *stat)
 {
-	rashpa_drive_status_sized(drive, stat, sizeof(*stat));
+	rashpa_drive_get_stat_sized(drive, stat, sizeof(*stat));
 }
 
 /**

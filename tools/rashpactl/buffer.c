@@ -38,7 +38,7 @@ static int look(const char *name, struct entry *entry)
 	snprintf(path, sizeof(path), "%s/buffer/%s", rashpa_device_directory(), name);
 	if (lease)
 		fd = rashpa_buffer_open(name, O_RDONLY);
-	entry->error = fd < 0 ? fd : rashpa_memory_info(fd, &entry->info);
+	entry->error = fd < 0 ? fd : rashpa_memory_get_info(fd, &entry->info);
 	if (!entry->error)
 		entry->error = rashpa_buffer_role(fd, &entry->role);
 	if (fd >= 0)

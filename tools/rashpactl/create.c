@@ -182,7 +182,7 @@ static int settle_for(struct create *c)
 	struct rashpa_info info = { .fd = -1 };
 	char have[SIZE_TEXT], want[SIZE_TEXT];
 	const char *what;
-	int error = fd < 0 ? fd : rashpa_memory_info(fd, &info);
+	int error = fd < 0 ? fd : rashpa_memory_get_info(fd, &info);
 
 	if (fd >= 0)
 		close(fd);

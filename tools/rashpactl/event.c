@@ -286,7 +286,7 @@ static int ask(const struct watch *w, const struct source *s, struct source_stat
 	stat->source = s;
 	stat->most = 0;
 	stat->info = (struct rashpa_source_info) { .id = s->id };
-	if (rashpa_source_status(w->listen.channel, &stat->info))
+	if (rashpa_source_get_info(w->listen.channel, &stat->info))
 		return fail("%s: %s", s->label, rashpa_reason());
 	if (!s->members)
 		return 0;
@@ -294,7 +294,7 @@ static int ask(const struct watch *w, const struct source *s, struct source_stat
 		.id = s->id, .members = (uintptr_t)stat->member, .n_members = RASHPA_MEMBERS_MAX,
 		.member_size = sizeof(stat->member[0]),
 	};
-	if (rashpa_group_status(w->listen.channel, &stat->group))
+	if (rashpa_group_get_info(w->listen.channel, &stat->group))
 		return fail("%s: %s", s->label, rashpa_reason());
 	for (uint32_t k = 0; k < s->members; k++) {
 		if (stat->member[k].position > stat->most)
@@ -402,7 +402,7 @@ static int report_device(const struct listen *l, struct json_object *o)
 
 	if (l->memory)
 		return 0;
-	if (rashpa_device_status(l->fpga.device, &device))
+	if (rashpa_device_get_info(l->fpga.device, &device))
 		return fail("%s: %s", l->name, rashpa_reason());
 	if (o) {
 		put_node(o, l->number);

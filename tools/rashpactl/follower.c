@@ -53,7 +53,7 @@ static bool open_stream(struct follower *f)
 								 rashpa_reason());
 		return false;
 	}
-	f->about = *rashpa_stream_about(f->stream);
+	f->about = *rashpa_stream_get_header(f->stream);
 	f->process = *rashpa_stream_process_at(f->stream, 0);
 	return true;
 }
@@ -109,7 +109,7 @@ static void attach(struct follower *f)
 	f->fresh = true;
 	if (!open_stream(f))
 		return let_go(f);
-	rashpa_stream_status(f->stream, &stat);
+	rashpa_stream_get_stat(f->stream, &stat);
 	f->state = states[stat.state % 4];
 	f->gone = false;
 	if (stat.state == RASHPA_STREAM_RUNNING && !stat.producer)
@@ -152,7 +152,7 @@ static void count_events(struct follower *f)
 	struct rashpa_source_info info = { .id = f->source };
 
 	f->events = 0;
-	if (f->channel < 0 || rashpa_source_status(f->channel, &info))
+	if (f->channel < 0 || rashpa_source_get_info(f->channel, &info))
 		return;
 	f->events = info.out_events - f->told;
 	f->told = info.out_events;
@@ -207,14 +207,14 @@ void follower_look(struct follower *f)
 	struct rashpa_stream_stat stat;
 
 	if (f->stream)
-		rashpa_stream_status(f->stream, &stat);
+		rashpa_stream_get_stat(f->stream, &stat);
 	/* another stream, or no stream */
 	if (f->stream && (stat.state != RASHPA_STREAM_RUNNING || !stat.producer))
 		let_go(f);
 	if (!f->stream) {
 		attach(f);
 		if (f->stream)
-			rashpa_stream_status(f->stream, &stat);
+			rashpa_stream_get_stat(f->stream, &stat);
 	}
 	if (f->stream)
 		measure(f, stat.consumed);

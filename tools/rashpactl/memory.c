@@ -15,7 +15,7 @@ static int open_buffer(struct memory *m, int flags, char *why)
 		return because(why, -1, "%s", rashpa_reason());
 	m->info = (struct rashpa_info) { .fd = -1 };
 	m->fd = rashpa_buffer_dmabuf(m->node);
-	if (m->fd < 0 || rashpa_memory_info(m->node, &m->info))
+	if (m->fd < 0 || rashpa_memory_get_info(m->node, &m->info))
 		return because(why, -1, "buffer %s: %s", m->name, rashpa_reason());
 	return 0;
 }
@@ -28,7 +28,7 @@ static int ask(struct memory *m, char *why)
 	if (node < 0)
 		return because(why, -1, "%s", rashpa_reason());
 	m->info = (struct rashpa_info) { .fd = m->fd };
-	error = rashpa_memory_info(node, &m->info);
+	error = rashpa_memory_get_info(node, &m->info);
 	close(node);
 	return error ? because(why, -1, "%s: %s", m->name, rashpa_reason()) : 0;
 }

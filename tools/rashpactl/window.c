@@ -28,7 +28,7 @@ static const char *compare(int memory, int window, const struct fpga *fpga, stru
 	struct rashpa_info info = { .fd = window };
 	struct rashpa_region_info region;
 
-	if (rashpa_memory_info(memory, &info) ||
+	if (rashpa_memory_get_info(memory, &info) ||
 	    rashpa_device_region(fpga->device, w->bar, &region))
 		return rashpa_reason();
 	row->differs = (uint32_t)info.out_bar != w->bar ||

@@ -82,7 +82,7 @@ static int open_locks(struct run *r)
 	struct rashpa_info info = { .fd = -1 };
 	const int node = rashpa_stream_lock_memory(r->stream);
 
-	if (rashpa_memory_info(node, &info))
+	if (rashpa_memory_get_info(node, &info))
 		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
 	if (info.out_kind != RASHPA_KIND_LOCK)
 		return fail("%s is not lock memory: create some (rashpactl lock create fpga%u NAME)",
@@ -95,7 +95,7 @@ static int check_order(struct run *r)
 {
 	struct rashpa_info info = { .fd = r->slots.dmabuf };
 
-	if (!rashpa_memory_info(rashpa_stream_buffer(r->stream), &info) &&
+	if (!rashpa_memory_get_info(rashpa_stream_buffer(r->stream), &info) &&
 	    info.out_kind != RASHPA_KIND_WINDOW)
 		return 0;
 	if (fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_FLUSH)
@@ -178,7 +178,7 @@ static int open_stream(struct run *r)
 	r->producer = -1;
 	if (rashpa_stream_create(c->opt.buffer, &plan, &r->stream))
 		return fail("%s", rashpa_reason());
-	r->about = rashpa_stream_about(r->stream);
+	r->about = rashpa_stream_get_header(r->stream);
 	return open_memories(r);
 }
 

@@ -109,7 +109,7 @@ static bool is_done(const struct driven *d)
 {
 	struct rashpa_drive_stat stat;
 
-	rashpa_drive_status(d->drive, &stat);
+	rashpa_drive_get_stat(d->drive, &stat);
 	return stat.images >= d->told && stat.results >= stat.accepted;
 }
 
@@ -149,7 +149,7 @@ void driven_status(const struct driven *d, struct rashpa_pipeline_stat *stat)
 
 	if (!d || !d->drive)
 		return;
-	rashpa_drive_status(d->drive, &drive);
+	rashpa_drive_get_stat(d->drive, &drive);
 	stat->images = drive.images;
 	stat->vetoed = drive.vetoed;
 	stat->overflow += drive.dropped;

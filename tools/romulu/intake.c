@@ -374,7 +374,7 @@ void intake_init(struct intake *in)
 int intake_open(struct intake *in, struct rashpa_stream *stream)
 {
 	in->stream = stream;
-	in->about = rashpa_stream_about(stream);
+	in->about = rashpa_stream_get_header(stream);
 	in->opened = in->about->first_stack;
 	in->window = in->about->slots;
 	in->slot = calloc(in->about->slots, sizeof(*in->slot));

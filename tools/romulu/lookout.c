@@ -79,7 +79,7 @@ static void tell_lag(struct lookout *l)
 /* Stacks that are complete and that no consumer has done with. */
 static void look(struct lookout *l)
 {
-	const struct rashpa_stream_header *about = rashpa_stream_about(l->stream);
+	const struct rashpa_stream_header *about = rashpa_stream_get_header(l->stream);
 	struct rashpa_stream_stat stat;
 	struct rashpa_stack st;
 
@@ -88,10 +88,10 @@ static void look(struct lookout *l)
 	/* consume the records of all stacks seen so far */
 	while (rashpa_stream_next(l->stream, &st, 0) > 0)
 		rashpa_stream_release(l->stream, &st);
-	about = rashpa_stream_about(l->stream);
+	about = rashpa_stream_get_header(l->stream);
 	if (!about)
 		return;
-	rashpa_stream_status(l->stream, &stat);
+	rashpa_stream_get_stat(l->stream, &stat);
 	l->complete = rashpa_stream_complete(l->stream);
 	if (stat.state != RASHPA_STREAM_RUNNING)
 		return;
@@ -118,7 +118,8 @@ static void sleep_until_event(struct lookout *l)
 	/* of many stacks a second one look takes several */
 	if (poll(fds, 1, LOOK_MS) || l->full || l->blind)
 		return;
-	if (!poll(fds, 2, LED_STATUS_MS - LOOK_MS) && !l->never && rashpa_stream_about(l->stream))
+	if (!poll(fds, 2, LED_STATUS_MS - LOOK_MS) && !l->never &&
+	    rashpa_stream_get_header(l->stream))
 		l->blind = rashpa_stream_complete(l->stream) != before;
 }
 

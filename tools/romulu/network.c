@@ -585,7 +585,7 @@ static int create_stream(struct network *n)
 		return error == -ENOSPC || error == -EINVAL || error == -EPROTO ? COME_AGAIN :
 		       EXIT_FAILED;
 	}
-	n->about = rashpa_stream_about(n->stream);
+	n->about = rashpa_stream_get_header(n->stream);
 	n->in.close_after = n->config->close_after;
 	n->in.settle_ns = n->config->settle_ms * UINT64_C(1000000);
 	n->in.direct = n->transport->direct;

@@ -143,7 +143,7 @@ static void *writer(void *argument)
 
 static void get_status(const struct processing *p, struct rashpa_pipeline_stat *stat)
 {
-	rashpa_pipeline_status(p->pipeline, stat);
+	rashpa_pipeline_get_stat(p->pipeline, stat);
 	driven_status(p->driven, stat);
 }
 
@@ -198,7 +198,8 @@ static void go_near(struct run *r, struct processing *p)
 	char why[RASHPA_PIPELINE_WHY];
 
 	/* a payload that is elsewhere may be on another node: it is not asked */
-	if (*r->about->payload_name || rashpa_memory_info(rashpa_stream_buffer(r->stream), &info))
+	if (*r->about->payload_name ||
+	    rashpa_memory_get_info(rashpa_stream_buffer(r->stream), &info))
 		return;
 	p->near = rashpa_pipeline_near(info.out_node, why);
 	if (p->near < 0) {
@@ -264,7 +265,7 @@ static int process_begin(struct run *r)
 		return EXIT_FAILED;
 	if (rashpa_pipeline_begin(p->pipeline, &geometry, why))
 		return fail("%s", why);
-	rashpa_pipeline_status(p->pipeline, &stat);
+	rashpa_pipeline_get_stat(p->pipeline, &stat);
 	p->sinks = stat.sink;
 	p->n_sinks = stat.sinks < RASHPA_STREAM_STAGES ? stat.sinks : RASHPA_STREAM_STAGES;
 	p->stream = r->stream;

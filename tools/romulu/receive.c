@@ -65,7 +65,7 @@ static void ask_function(struct run *r)
 	if (device < 0)
 		return;
 	memset(&info, 0, sizeof(info));
-	if (!rashpa_device_status(device, &info))
+	if (!rashpa_device_get_info(device, &info))
 		r->report->iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
 	close(device);
 }
@@ -188,7 +188,7 @@ static uint64_t ask_board(struct run *r, bool whole)
 	if (!h->live && h->policy != RASHPA_STREAM_DROP)
 		return 0;
 	do {
-		result = rashpa_stream_counts(r->stream, &count, END_NS);
+		result = rashpa_stream_await_end(r->stream, &count, END_NS);
 	} while (result == -EINTR && !*r->stop);
 	if (result)
 		return 0;
@@ -237,7 +237,7 @@ static void count(struct run *r)
 {
 	struct rashpa_stream_stat stat;
 
-	rashpa_stream_status(r->stream, &stat);
+	rashpa_stream_get_stat(r->stream, &stat);
 	r->report->lost = stat.lost;
 	r->report->waits = stat.waits;
 	r->report->events = stat.events;
@@ -401,7 +401,7 @@ static int run(struct run *r)
 		result = await_stream(r);
 	if (result || *r->stop)
 		return result;
-	r->about = rashpa_stream_about(r->stream);
+	r->about = rashpa_stream_get_header(r->stream);
 	result = engine->begin ? engine->begin(r) : 0;
 	if (result)
 		return result;

@@ -98,7 +98,7 @@ static int open_memory(struct network *n)
 
 	if (n->config->payload)
 		return register_dmabuf(n);
-	if (rashpa_memory_info(node, &info))
+	if (rashpa_memory_get_info(node, &info))
 		return fail("buffer %s: %s", n->buffer, rashpa_reason());
 	r->length = info.out_length;
 	r->base = mmap(NULL, r->length, PROT_READ | PROT_WRITE, MAP_SHARED, node, 0);

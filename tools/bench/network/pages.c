@@ -41,7 +41,7 @@ static int open_buffer(struct pages *p, const char *name, char *why)
 	struct rashpa_info info = { .fd = -1 };
 
 	p->fd = rashpa_buffer_open(name, O_RDWR);
-	if (p->fd < 0 || rashpa_memory_info(p->fd, &info))
+	if (p->fd < 0 || rashpa_memory_get_info(p->fd, &info))
 		return because(why, -1, "buffer %s: %s", name, rashpa_reason());
 	p->length = info.out_length;
 	p->base = mmap(NULL, p->length, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);

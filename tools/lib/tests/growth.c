@@ -94,7 +94,7 @@ static void fill(struct rashpa_stream *s)
 
 static void look(struct rashpa_stream *s, const struct rashpa_stream *producer)
 {
-	const struct rashpa_stream_header *about = rashpa_stream_about(s);
+	const struct rashpa_stream_header *about = rashpa_stream_get_header(s);
 	GUARDED(struct rashpa_stack) stack;
 	GUARDED(struct rashpa_image) image;
 	GUARDED(struct rashpa_stream_stat) stat;
@@ -109,7 +109,7 @@ static void look(struct rashpa_stream *s, const struct rashpa_stream *producer)
 	   image.it.role == 3, "image: its image: %s", rashpa_reason());
 	CHECK(image, "image-size");
 	SPOIL(stat);
-	rashpa_stream_status(s, &stat.it);
+	rashpa_stream_get_stat(s, &stat.it);
 	ok(stat.it.stacks == 1 && stat.it.state == RASHPA_STREAM_RUNNING, "status: the status");
 	CHECK(stat, "status-size");
 	ok(about->width == 32 && about->processes == 2 && !strcmp(about->dataset, "grown") &&
@@ -141,7 +141,7 @@ static void end(struct rashpa_stream *producer, struct rashpa_stream *s)
 	GUARDED(struct rashpa_stream_header) count;
 
 	SPOIL(count);
-	ok(!rashpa_stream_end(producer, &sent) && !rashpa_stream_counts(s, &count.it, 0) &&
+	ok(!rashpa_stream_end(producer, &sent) && !rashpa_stream_await_end(s, &count.it, 0) &&
 	   count.it.sent == 2 && count.it.missed == 3 && count.it.width == 32,
 	   "counts: the producer's counts: %s", rashpa_reason());
 	CHECK(count, "counts-size");
@@ -158,7 +158,7 @@ static void ask(void)
 	memset(&info.it, 0, sizeof(info.it));
 	SPOIL(role);
 	memset(&role.it, 0, sizeof(role.it));
-	ok(!rashpa_memory_info(node, &info.it) && info.it.head.size == sizeof(info.it) &&
+	ok(!rashpa_memory_get_info(node, &info.it) && info.it.head.size == sizeof(info.it) &&
 	   !rashpa_buffer_role(node, &role.it) && role.it.head.size == sizeof(role.it),
 	   "driver-size: the driver hears the program's sizes, %zu and %zu", sizeof(info.it),
 	   sizeof(role.it));

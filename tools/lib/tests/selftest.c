@@ -36,7 +36,7 @@ static void test_leases(int memory, int first)
 	char holder[64];
 	int a, b, node;
 
-	ok(!rashpa_memory_info(memory, &info) && info.out_flags & RASHPA_INFO_EXCLUSIVE &&
+	ok(!rashpa_memory_get_info(memory, &info) && info.out_flags & RASHPA_INFO_EXCLUSIVE &&
 	   info.out_leases == 1, "buffer-exclusive-lease: a buffer is made with an exclusive lease");
 	snprintf(holder, sizeof(holder), "process %d of user %d", getpid(), getuid());
 	refused(rashpa_open(NAME, O_RDWR), EBUSY, holder, "no other process gets one");
@@ -46,7 +46,7 @@ static void test_leases(int memory, int first)
 	a = rashpa_open(NAME, O_RDWR);
 	b = rashpa_open(NAME, O_RDONLY);
 	info = (struct rashpa_info) { .fd = b };
-	ok(a >= 0 && b >= 0 && !rashpa_memory_info(memory, &info) && info.out_leases == 2,
+	ok(a >= 0 && b >= 0 && !rashpa_memory_get_info(memory, &info) && info.out_leases == 2,
 	   "two-share: two share it");
 	ok(mmap(NULL, LENGTH, PROT_WRITE, MAP_SHARED, b, 0) == MAP_FAILED && errno == EACCES,
 	   "opened-reading-cannot: a buffer opened for reading cannot be written");
@@ -94,7 +94,7 @@ static void test_pin(int memory)
 	fd = rashpa_memory_pin(memory, &pin);
 	if (ok(fd >= 0, "memory-process-pinned: memory of a process is pinned")) {
 		info = (struct rashpa_info) { .fd = fd };
-		ok(!rashpa_memory_info(memory, &info) && info.out_length == pin.length &&
+		ok(!rashpa_memory_get_info(memory, &info) && info.out_length == pin.length &&
 		   !strcmp(rashpa_kind_name(info.out_kind), "pinned"), "and-is-that: and is that");
 		close(fd);
 	}
@@ -189,7 +189,7 @@ static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t
 	   e.kind == RASHPA_SOURCE_OVERRUN && e.source == member[0].source && e.value == 7,
 	   "laps-consumer: a member that laps the consumer is reported");
 	info.id = id;
-	ok(!rashpa_group_status(queue->channel, &info) && info.out_ack == 2 &&
+	ok(!rashpa_group_get_info(queue->channel, &info) && info.out_ack == 2 &&
 	   info.out_position == 2 && info.out_overruns == 1 && members[0].position == 7, "counted: and counted");
 	ok(!rashpa_channel_ack(queue->channel, id, 5) && queue->consumer->ack[id - 1] == 5,
 	   "acknowledging-call-same: acknowledging by a call is the same as by the page");
@@ -216,7 +216,7 @@ static void test_signals(struct rashpa_queue *queue)
 	   "seven-signals: seven events signal it seven times");
 	signals = 1;
 	info.id = id;
-	ok(!rashpa_source_status(queue->channel, &info) && info.out_events == 7 &&
+	ok(!rashpa_source_get_info(queue->channel, &info) && info.out_events == 7 &&
 	   info.out_value == 6, "source-counted-seven: the source has counted seven");
 	while (rashpa_ring_next(queue, &e))
 		signals += e.kind == RASHPA_SOURCE_SOFTWARE && e.value + 1 == signals;

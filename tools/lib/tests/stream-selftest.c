@@ -568,7 +568,7 @@ static uint8_t *buffer;
 
 static uint64_t *lock_word(const struct rashpa_stream *producer, unsigned int word)
 {
-	return (uint64_t *)(buffer + rashpa_stream_about(producer)->lock_offset + word);
+	return (uint64_t *)(buffer + rashpa_stream_get_header(producer)->lock_offset + word);
 }
 
 /* A program fills slots of four images of one page, of an endless stream. */
@@ -943,7 +943,7 @@ static void test_mistaken(void)
 	   rashpa_stream_valid(&out, 1, 0) == -ERANGE &&
 	   rashpa_stream_valid(&out, 0, 1) == 1 && rashpa_stream_valid(&out, 0, 1) == -EEXIST &&
 	   rashpa_stream_valid(&out, 0, 0) == 0, "messages-counted-once: messages are counted once");
-	memset(buffer + rashpa_stream_about(producer)->map_offset, 0, 8);
+	memset(buffer + rashpa_stream_get_header(producer)->map_offset, 0, 8);
 	ok(rashpa_stream_valid(&out, 0, 0) == -EEXIST, "whatever-becomes-map: whatever becomes of the map");
 	ok(!rashpa_stream_publish(producer, &out) && rashpa_stream_next(s, &in, 0) == 1,
 	   "whatever/stack: a stack");

@@ -206,7 +206,7 @@ static void of_drive(struct rashpa_pipeline *p, const char *engine, uint32_t way
 		rashpa_drive_release(drive, &r);
 	}
 	if (drive)
-		rashpa_drive_status(drive, &stat);
+		rashpa_drive_get_stat(drive, &stat);
 	ok(!got && right && results == right && !wrong && worst < CLOSE &&
 	   stat.images == ROUNDS * FRAMES && stat.accepted == right && !stat.dropped,
 	   "frames-vetoed-worst: %s: %s: %u of %u frames, %llu vetoed, worst pixel %.2g off, %u wrong%s%s", engine,
@@ -772,7 +772,7 @@ static void test_pipeline(const char *engine)
 	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->elements == 4 && !r->row &&
 	   r->images == 2 && r->mean[0] == 45 && r->deviation[7 * 16 + 15] == 0,
 	   "four-not-fit: %s: four do not fit into three, and the mean of two images is there", engine);
-	rashpa_pipeline_status(p, &stat);
+	rashpa_pipeline_get_stat(p, &stat);
 	ok(stat.images == 3 && stat.dark == 1 && stat.vetoed == 1 && stat.overflow == 1 &&
 	   stat.stage[0].images == 4 && stat.stage[0].bytes_in == 4 * sizeof(pixel),
 	   "all-counted: %s: all is counted", engine);
@@ -802,8 +802,8 @@ static void test_growth(const char *engine)
 	}
 	memset(&new, 0xa5, sizeof(new));
 	memset(&old, 0xa5, sizeof(old));
-	rashpa_pipeline_status_sized(p, &new.stat, sizeof(new));
-	rashpa_pipeline_status_sized(p, &old.stat, shorter);
+	rashpa_pipeline_get_stat_sized(p, &new.stat, sizeof(new));
+	rashpa_pipeline_get_stat_sized(p, &old.stat, shorter);
 	for (size_t i = shorter; i < sizeof(old); i++)
 		behind &= ((unsigned char *)&old)[i] == 0xa5;
 	ok(behind && old.stat.stages == new.stat.stages && new.stat.sink,

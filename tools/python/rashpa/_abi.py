@@ -262,12 +262,12 @@ int rashpa_stack_image_sized(const struct rashpa_stack *stack, uint32_t index,
 			     struct rashpa_image *image, size_t size);
 int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
 int rashpa_stream_fd(const struct rashpa_stream *stream);
-void rashpa_stream_status_sized(struct rashpa_stream *stream, struct rashpa_stream_stat *stat,
+void rashpa_stream_get_stat_sized(struct rashpa_stream *stream, struct rashpa_stream_stat *stat,
 				size_t size);
 int rashpa_stream_told_sized(struct rashpa_stream *stream, struct rashpa_stream_work *work,
 			     size_t size);
-const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *stream);
-int rashpa_stream_counts_sized(struct rashpa_stream *stream, struct rashpa_stream_header *count,
+const struct rashpa_stream_header *rashpa_stream_get_header(const struct rashpa_stream *stream);
+int rashpa_stream_await_end_sized(struct rashpa_stream *stream, struct rashpa_stream_header *count,
 			       int64_t timeout_ns, size_t size);
 int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_plan *plan,
 			       struct rashpa_stream **stream, size_t plan_size,

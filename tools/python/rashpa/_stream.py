@@ -87,11 +87,11 @@ class _Handle:
             warnings.warn(f"the stream of buffer {self.name} was not closed", ResourceWarning,
                           source=self)
 
-    def status(self):
+    def stat(self):
         """Counts of this run so far: the fields of struct rashpa_stream_stat."""
         stat = ffi.new("struct rashpa_stream_stat *")
         with self._turn:
-            lib.rashpa_stream_status_sized(self._open(), stat, size_of(stat))
+            lib.rashpa_stream_get_stat_sized(self._open(), stat, size_of(stat))
         fields = plain(stat)
         fields["state"] = _STATES.get(stat.state, stat.state)
         return types.SimpleNamespace(**fields)
@@ -100,7 +100,7 @@ class _Handle:
     def about(self):
         """Properties of the stream: the fields of struct rashpa_stream_header, and dtype; or None."""
         with self._turn:
-            header = lib.rashpa_stream_about(self._open())
+            header = lib.rashpa_stream_get_header(self._open())
             if not header:
                 return None
             return self._about(header)
@@ -154,7 +154,7 @@ class _Handle:
 
     def _slots_of(self, c):
         if self._slots is None or self._slots.run != c.run:
-            header = lib.rashpa_stream_about(self.handle)
+            header = lib.rashpa_stream_get_header(self.handle)
             payload = check(lib.rashpa_stream_payload(self.handle))
             # a second mapping, because arrays of a stack may outlive the library's handle
             self._slots = Slots(header, mapped(payload, write=self.writes))
@@ -235,10 +235,10 @@ class Stream(_Handle):
         finally:
             loop.remove_reader(fd)
 
-    def counts(self, timeout=None):
+    def await_end(self, timeout=None):
         """Counts of the producer; waits up to timeout seconds for the end of the stream."""
         header = new_aligned("struct rashpa_stream_header *")
-        self._repeat(lambda handle, wait_ns: lib.rashpa_stream_counts_sized(
+        self._repeat(lambda handle, wait_ns: lib.rashpa_stream_await_end_sized(
             handle, header, wait_ns, size_of(header)), timeout)
         return self._about(header)
 

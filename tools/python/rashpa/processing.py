@@ -87,7 +87,7 @@ int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_re
 			char *why);
 int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
 int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
-void rashpa_pipeline_status_sized(const struct rashpa_pipeline *pipeline,
+void rashpa_pipeline_get_stat_sized(const struct rashpa_pipeline *pipeline,
 				  struct rashpa_pipeline_stat *stat, size_t size);
 void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
 """
@@ -191,7 +191,7 @@ class Pipeline:
         self._end = weakref.finalize(self, _let_go, self._process, self._lock, self._handles)
         # the file is read only once: it may be a pipe
         c = ffi.new("struct rashpa_pipeline_stat *")
-        lib.rashpa_pipeline_status_sized(handle[0], c, ffi.sizeof(c[0]))
+        lib.rashpa_pipeline_get_stat_sized(handle[0], c, ffi.sizeof(c[0]))
         self._sinks = c.sink[0].name != ffi.NULL
         self._kind, self._finished = None, False
 
@@ -269,7 +269,7 @@ class Pipeline:
 
         c = ffi.new("struct rashpa_pipeline_stat *")
         with self._mine() as handle:
-            lib.rashpa_pipeline_status_sized(handle, c, ffi.sizeof(c[0]))
+            lib.rashpa_pipeline_get_stat_sized(handle, c, ffi.sizeof(c[0]))
             return {"images": c.images, "dark": c.dark, "vetoed": c.vetoed, "overflow": c.overflow,
                     "stages": each(c.stage, c.stages), "sinks": each(c.sink, c.sinks)}
 

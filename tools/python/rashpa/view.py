@@ -76,7 +76,7 @@ class Looker:
             return False
         if stack is None:
             if self.stream.about:
-                self.state = self.stream.status().state
+                self.state = self.stream.stat().state
             return False
         with stack:
             return self._take(stack)

@@ -107,9 +107,9 @@ def consume(buffer, data):
             # an image that is not written again must not look right
             stack.images[:] = 0xa5a5
             frames += len(stack)
-        status = stream.status()
+        status = stream.stat()
         about = stream.about
-        counts = stream.counts(TIMEOUT)
+        counts = stream.await_end(TIMEOUT)
     assert frames == data.IMAGES, frames
     assert (status.frames, status.lost, status.held) == (frames, 0, 0), status
     assert (about.width, about.height, about.policy) == (WIDTH, HEIGHT, "wait"), about
@@ -196,7 +196,7 @@ def threads(buffer, data):
             have.release()
         for worker in workers:
             worker.join()
-        status = stream.status()
+        status = stream.stat()
     assert not failures, failures
     assert status.frames == data.IMAGES and not status.held and not status.lost, status
     assert status.consumed == len(order), status
@@ -267,7 +267,7 @@ def observers(buffer, data):
             data.check(stack)
             frames += len(stack)
             time.sleep(0.02)
-        assert not stream.status().lost
+        assert not stream.stat().lost
     stop.set()
     for looker in lookers:
         looker.join()
@@ -354,7 +354,7 @@ def produce(buffer):
                     assert (stack.images.shape[1:], stack.images.dtype) == ((48, 64), "<u2")
                     stack.images[:] = rng.integers(0, 1 << 16, stack.images.shape)
                     sent.append(stack.images.copy())
-            assert producer.status().frames == images
+            assert producer.stat().frames == images
         assert not romulu.wait(TIMEOUT)
         got = numpy.fromfile(f"{folder}/got", "<u2").reshape(images, 48, 64)
     assert numpy.array_equal(got, numpy.concatenate(sent))
@@ -455,15 +455,15 @@ def taken_away(buffer):
         for stack in stream:
             if stack.number == 2:
                 break
-        assert stream.status().held == 1 and (stack.images == 3).all()
+        assert stream.stat().held == 1 and (stack.images == 3).all()
         # hold() keeps it
         stack.hold()
         send(producer, 4)
         other = next(stream)
-        assert stream.status().held == 2
+        assert stream.stat().held == 2
         with other:
             assert (other.images == 4).all()
-        assert stream.status().held == 1
+        assert stream.stat().held == 1
         stream.close()
         raises(rashpa.Released, lambda: stack.images, "closed")
         raises(rashpa.Released, stack.release, "closed")
@@ -693,7 +693,7 @@ def dropped(buffer):
         assert producer.slot() is None and producer.slot() is None
         stream.next(TIMEOUT).release()
         send(producer)
-        assert producer.status().skipped == 2
+        assert producer.stat().skipped == 2
         frames = [int(stream.next(TIMEOUT).frame) for _ in range(2)]
         assert frames == [1, 4], frames
 

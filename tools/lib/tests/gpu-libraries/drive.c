@@ -174,7 +174,7 @@ static int run(void)
 		if (got != 1 && got != -ETIMEDOUT)
 			break;
 		vain += got < 0;
-		rashpa_drive_status(drive, &stat);
+		rashpa_drive_get_stat(drive, &stat);
 		most = stat.copies_ahead > most ? stat.copies_ahead : most;
 		if (got == 1) {
 			results++;
@@ -193,7 +193,7 @@ static int run(void)
 	}
 	for (unsigned int i = 0; i < holding; i++)
 		wrong += !is_untouched(&held[i]);
-	rashpa_drive_status(drive, &stat);
+	rashpa_drive_get_stat(drive, &stat);
 	printf("%s: %llu images, %u results, %u wrong, %llu vetoed, lost %s, copies ahead %s\n",
 	       got == -EIO ? why : got ? "stopped" : "all", (unsigned long long)stat.images,
 	       results, wrong, (unsigned long long)stat.vetoed,

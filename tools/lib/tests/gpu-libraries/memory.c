@@ -21,7 +21,7 @@ static int about(const struct rashpa_gpu *gpu)
 {
 	struct rashpa_gpu_info info;
 
-	rashpa_gpu_about(gpu, &info);
+	rashpa_gpu_get_info(gpu, &info);
 	printf("%s, %s, %llu MiB, at %04llx:%02llx, flags %x\n", info.name, info.driver,
 	       (unsigned long long)info.memory_bytes >> 20,
 	       (unsigned long long)info.pci >> 16, (unsigned long long)info.pci >> 8 & 0xff,
