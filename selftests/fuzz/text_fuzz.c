@@ -147,9 +147,9 @@ static void read_pipeline(const char *text)
 
 	if (*text != '{')
 		return;
-	*why = '\0';
-	err = rashpa_pipeline_open(text, NULL, why, &p);
-	must(err ? err < 0 && *why && !p : !!p);
+	rashpa_fail(0, "");
+	err = rashpa_pipeline_open(text, NULL, &p);
+	must(err ? err < 0 && *rashpa_reason() && !p : !!p);
 	rashpa_pipeline_close(p);
 }
 

@@ -9,7 +9,7 @@ import sys
 # members and functions whose text another user, a file, a board or a peer wrote; add yours
 FOREIGN = re.compile(r"""
     (?:->|\.)(?:comm|dataset|lock_name|payload_name|engine|sentence|reason|driver|common_name)\b(?!\s*(?:->|\(|\?))
-    | \b(?:rashpa_reason|json_object_get_string|rashpa_pipeline_reason)\(
+    | \b(?:rashpa_reason|json_object_get_string)\(
     | \b(?:why|reason)\b(?!\s*\()
 """, re.X)
 # what prints without a look at it; say(), fail(), progress_show() and screen_line() look

@@ -249,16 +249,15 @@ static int open_work(const struct config *c, struct work *w, const char *config)
 	const struct rashpa_geometry geometry = {
 		.width = w->width, .height = w->height, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
 	};
-	char why[RASHPA_PIPELINE_WHY];
 
 	w->raw = malloc(pixels(w) * sizeof(*w->raw));
 	if (!w->raw)
 		return fail("no memory for images of %zu pixels", pixels(w));
 	for (size_t i = 0; i < pixels(w); i++)
 		w->raw[i] = i * 7 % 30 + (i % SIGNAL ? 0 : 400);
-	if (rashpa_pipeline_open(config, c->engine, why, &w->pipeline) ||
-	    rashpa_pipeline_begin(w->pipeline, &geometry, why))
-		return fail("%s", why);
+	if (rashpa_pipeline_open(config, c->engine, &w->pipeline) ||
+	    rashpa_pipeline_begin(w->pipeline, &geometry))
+		return fail("%s", rashpa_reason());
 	w->result = rashpa_result_new(w->pipeline);
 	return w->result ? 0 : fail("no memory for a result");
 }
@@ -327,7 +326,7 @@ static int measure_pipeline(const struct config *c, struct gpu_bench *g, struct 
 		begin = now_ns();
 		if (rashpa_pipeline_run(w->pipeline, w->raw, w->width * sizeof(*w->raw),
 					w->result) < 0)
-			result = fail("%s", rashpa_pipeline_reason(w->pipeline));
+			result = fail("%s", rashpa_reason());
 		begin = now_ns() - begin;
 		progress_show(&report->progress, "%zu pixels, %s: round %u of %u", pixels(w),
 			      pipelines[which].name, r, report->repeat);
@@ -373,24 +372,23 @@ static const char * const drives[][2] = {
 /* Time in which the GPU processes and rejects the waiting images, ns; 0 after a message. */
 static uint64_t drive(struct rashpa_pipeline *pipeline, const struct rashpa_drive_plan *plan)
 {
-	char why[RASHPA_PIPELINE_WHY];
 	struct rashpa_drive *d;
 	struct rashpa_driven none;
 	unsigned long long from, took;
 	int got;
 
-	if (rashpa_drive_open(&pipeline, 1, plan, &d, why)) {
-		fail("%s", why);
+	if (rashpa_drive_open(&pipeline, 1, plan, &d)) {
+		fail("%s", rashpa_reason());
 		return 0;
 	}
 	from = now_ns();
 	rashpa_drive_arrived(d, plan->images);
-	got = rashpa_drive_next(d, &none, -1, why);
+	got = rashpa_drive_next(d, &none, -1);
 	took = now_ns() - from;
 	if (got)
-		fail("%s", got == 1 ? "an image was accepted instead of vetoed" : why);
-	if (rashpa_drive_close(d, why)) {
-		fail("%s", why);
+		fail("%s", got == 1 ? "an image was accepted instead of vetoed" : rashpa_reason());
+	if (rashpa_drive_close(d)) {
+		fail("%s", rashpa_reason());
 		return 0;
 	}
 	return got ? 0 : took;
@@ -479,17 +477,16 @@ static int measure_drives_there(const struct config *c, struct work *w)
 	struct report *report = c->settings.report;
 	uint64_t length = SLOTS * geometry.ring.step;
 	struct rashpa_drive_plan plan = plan_of(w);
-	char why[RASHPA_PIPELINE_WHY];
 	const void *base;
 	int result = 0;
 
-	if (rashpa_pipeline_open(all_vetoed, c->engine, why, &w->pipeline))
-		return fail("%s", why);
+	if (rashpa_pipeline_open(all_vetoed, c->engine, &w->pipeline))
+		return fail("%s", rashpa_reason());
 	/* the content does not matter, as no image is accepted */
-	if (rashpa_pipeline_offer(w->pipeline, &base, &length, why) < 0)
-		report_leave_out(report, what, "%s", why);
-	else if (rashpa_pipeline_begin(w->pipeline, &geometry, why))
-		report_leave_out(report, what, "%s", why);
+	if (rashpa_pipeline_offer(w->pipeline, &base, &length) < 0)
+		report_leave_out(report, what, "%s", rashpa_reason());
+	else if (rashpa_pipeline_begin(w->pipeline, &geometry))
+		report_leave_out(report, what, "%s", rashpa_reason());
 	else
 		result = measure_ways_of(c, w, &plan, true);
 	rashpa_pipeline_close(w->pipeline);

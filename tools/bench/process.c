@@ -149,15 +149,15 @@ static int open_pipeline(const struct config *c, struct work *w)
 	const struct rashpa_geometry geometry = {
 		.width = w->width, .height = w->height, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
 	};
-	char json[512], why[RASHPA_PIPELINE_WHY];
+	char json[512];
 
 	snprintf(json, sizeof(json), "{\"pretreat\": {\"detector\": \"jungfrau\","
 		 "\"pedestal\": \"%s/pedestal\", \"gain\": \"%s/gain\"},"
 		 "\"veto\": {\"threshold\": 5, \"pixels\": 1},"
 		 "\"compress\": {\"threshold\": 5}}", c->folder, c->folder);
-	if (rashpa_pipeline_open(json, "cpu", why, &w->pipeline) ||
-	    rashpa_pipeline_begin(w->pipeline, &geometry, why))
-		return fail("%s", why);
+	if (rashpa_pipeline_open(json, "cpu", &w->pipeline) ||
+	    rashpa_pipeline_begin(w->pipeline, &geometry))
+		return fail("%s", rashpa_reason());
 	w->result = rashpa_result_new(w->pipeline);
 	return w->result ? 0 : fail("no memory for a result");
 }

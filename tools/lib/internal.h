@@ -6,17 +6,14 @@
 #include <stdint.h>
 #include <time.h>
 
+#include <rashpa.h>
 #include "lib/sized.h"
-
-/* Keep the sentence of this thread's failure. Return: -@error. */
-__attribute__((format(printf, 2, 3)))
-int librashpa_fail(int error, const char *format, ...);
 
 /* Put words before that sentence. Return: @error, which is negative. */
 __attribute__((format(printf, 2, 3)))
 int librashpa_prefix(int error, const char *format, ...);
 
-#define fail	librashpa_fail
+#define fail	rashpa_fail
 
 /* CLOCK_MONOTONIC */
 static inline int64_t clock_ns(void)

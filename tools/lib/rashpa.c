@@ -24,14 +24,15 @@
 /* readings of a table that the kernel changes; it needs a few microseconds */
 #define TABLE_TRIES	100000
 
-static _Thread_local char reason[RASHPA_REASON_SIZE];
+/* the driver writes at most RASHPA_REASON_SIZE; sentences about files have a path */
+static _Thread_local char reason[768];
 
 const char *rashpa_reason(void)
 {
 	return reason;
 }
 
-int librashpa_fail(int error, const char *format, ...)
+int rashpa_fail(int error, const char *format, ...)
 {
 	va_list args;
 

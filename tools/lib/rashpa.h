@@ -55,6 +55,18 @@ extern "C" {
 const char *rashpa_reason(void);
 
 /**
+ * rashpa_fail() - set the sentence of this thread, for libraries that use this one
+ * @error: an errno, positive
+ * @format: format of printf() for the sentence, and its arguments
+ *
+ * Return: -@error
+ */
+#ifdef __GNUC__
+__attribute__((format(printf, 2, 3)))
+#endif
+int rashpa_fail(int error, const char *format, ...);
+
+/**
  * rashpa_version() - version of the library that the program runs with
  *
  * Return: a string like "0.3.0", never NULL.

@@ -173,7 +173,7 @@ static int open_all(struct rpu_cuda *g, const char *name, char *why)
 static void end(struct rpu_gpu *gpu)
 {
 	struct rpu_cuda *g = of(gpu);
-	char why[RASHPA_PIPELINE_WHY];
+	char why[WHY_SIZE];
 
 	/* a GPU that does not answer writes to what it had for as long as it likes: that stays */
 	if (g->by_cuda.context && g->cu.push && !enter(g, why)) {

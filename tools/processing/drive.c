@@ -56,118 +56,118 @@ static const struct rpu_drive_way *way_of(const struct rashpa_pipeline *p)
 }
 
 /* All are computed with the first one's; the image and its counts are the pipeline's. */
-static int check_other(struct rashpa_pipeline * const *p, uint32_t i, char *why)
+static int check_other(struct rashpa_pipeline * const *p, uint32_t i)
 {
 	for (uint32_t k = 0; k < i; k++) {
 		if (p[k] == p[i])
-			return because(why, -EINVAL, "each GPU of a drive needs a separate pipeline: numbers %"
-				       PRIu32 " and %" PRIu32 " are the same one", k, i);
+			return rashpa_fail(EINVAL, "each GPU of a drive needs a separate pipeline: numbers %"
+					   PRIu32 " and %" PRIu32 " are the same one", k, i);
 	}
 	if (p[i]->gpu->driven)
-		return because(why, -EBUSY, "%s: its pipeline is another drive's: close that first, or open one more pipeline",
-			       p[i]->gpu->info.name);
+		return rashpa_fail(EBUSY, "%s: its pipeline is another drive's: close that first, or open one more pipeline",
+				   p[i]->gpu->info.name);
 	if (p[i]->veto.threshold != p[0]->veto.threshold ||
 	    p[i]->veto.pixels != p[0]->veto.pixels)
-		return because(why, -EINVAL, "GPUs of a drive have one veto: that of pipeline %"
-			       PRIu32 " is another one", i);
+		return rashpa_fail(EINVAL, "GPUs of a drive have one veto: that of pipeline %"
+				   PRIu32 " is another one", i);
 	if (p[i]->pretreat.calibration.saturated != p[0]->pretreat.calibration.saturated)
-		return because(why, -EINVAL, "pixels of a drive are saturated from one number on: pipeline %"
-			       PRIu32 " has another one", i);
+		return rashpa_fail(EINVAL, "pixels of a drive are saturated from one number on: pipeline %"
+				   PRIu32 " has another one", i);
 	return 0;
 }
 
 static int check(struct rashpa_pipeline * const *p, uint32_t count,
-		 const struct rashpa_drive_plan *plan, char *why)
+		 const struct rashpa_drive_plan *plan)
 {
 	int error;
 
 	if (!count || count > RPU_DRIVE_GPUS)
-		return because(why, -EINVAL, "a drive has 1 to %d GPUs, not %" PRIu32,
-			       RPU_DRIVE_GPUS, count);
+		return rashpa_fail(EINVAL, "a drive has 1 to %d GPUs, not %" PRIu32,
+				   RPU_DRIVE_GPUS, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (p[i]->state != RPU_BEGUN || rpu_is_elsewhere(p[i]))
-			return rpu_unready(p[i], why);
+			return rpu_unready(p[i]);
 		if (!way_of(p[i]))
-			return because(why, -EOPNOTSUPP, "engine %s is not driven: use cuda or vulkan",
-				       *p[i]->gpu_name ? p[i]->gpu_name : p[i]->engine->name);
+			return rashpa_fail(EOPNOTSUPP, "engine %s is not driven: use cuda or vulkan",
+					   *p[i]->gpu_name ? p[i]->gpu_name : p[i]->engine->name);
 		if (way_of(p[i]) != way_of(p[0]))
-			return because(why, -EINVAL, "GPUs of a drive have one driver: %s and %s are two",
-				       p[0]->gpu_name, p[i]->gpu_name);
+			return rashpa_fail(EINVAL, "GPUs of a drive have one driver: %s and %s are two",
+					   p[0]->gpu_name, p[i]->gpu_name);
 		if (p[i]->geometry.width != p[0]->geometry.width ||
 		    p[i]->geometry.height != p[0]->geometry.height ||
 		    p[i]->geometry.pixel != p[0]->geometry.pixel)
-			return because(why, -EINVAL, "GPUs of a drive have images of one geometry");
+			return rashpa_fail(EINVAL, "GPUs of a drive have images of one geometry");
 		for (unsigned int k = 0; k < RPU_STAGES; k++) {
 			if (p[i]->used[k] && !rpu_stages[k]->driven)
-				return because(why, -EINVAL, "a drive pretreats and has a veto by pixels: leave the stage %s out",
-					       rpu_stages[k]->name);
+				return rashpa_fail(EINVAL, "a drive pretreats and has a veto by pixels: leave the stage %s out",
+						   rpu_stages[k]->name);
 		}
-		error = check_other(p, i, why);
+		error = check_other(p, i);
 		if (error)
 			return error;
 	}
 	if (plan->way > RASHPA_DRIVE_POLL || !plan->credits || !plan->ahead || !plan->patience_ns ||
 	    !plan->images || plan->images > INT32_MAX / 2)
-		return because(why, -EINVAL, "a plan has a way, images, credits, and how many are enqueued ahead");
+		return rashpa_fail(EINVAL, "a plan has a way, images, credits, and how many are enqueued ahead");
 	if ((plan->given || plan->lock_images > 1) &&
 	    (plan->way != RASHPA_DRIVE_POLL || !plan->lock || count > 1))
-		return because(why, -EINVAL, "only a kernel that stays, of one GPU, and with a lock owns the loop: it counts stacks, and gives slots back");
+		return rashpa_fail(EINVAL, "only a kernel that stays, of one GPU, and with a lock owns the loop: it counts stacks, and gives slots back");
 	if (plan->lock_images > 1 && plan->images % plan->lock_images)
-		return because(why, -EINVAL, "stacks are whole: %" PRIu32 " images are none of %"
-			       PRIu32 " each", plan->images, plan->lock_images);
+		return rashpa_fail(EINVAL, "stacks are whole: %" PRIu32 " images are none of %"
+				   PRIu32 " each", plan->images, plan->lock_images);
 	if (plan->raw && (!plan->slots || plan->step % 4 || (uintptr_t)plan->raw % 4))
-		return because(why, -EINVAL, "raw images are in slots, at multiples of 4 bytes");
+		return rashpa_fail(EINVAL, "raw images are in slots, at multiples of 4 bytes");
 	return 0;
 }
 
 /* Copies are made from anywhere; a kernel that reads the ring itself does not get that far. */
-static int check_ring(const struct rashpa_drive *d, char *why)
+static int check_ring(const struct rashpa_drive *d)
 {
 	const uint64_t words = (d->image_bytes + 3) / 4 * 4, page = sysconf(_SC_PAGESIZE);
 
 	if (d->plan.step < words)
-		return because(why, -EINVAL, "images of %zu bytes do not fit into steps of %"
-			       PRIu64, d->image_bytes, d->plan.step);
+		return rashpa_fail(EINVAL, "images of %zu bytes do not fit into steps of %"
+				   PRIu64, d->image_bytes, d->plan.step);
 	if (d->plan.way == RASHPA_DRIVE_POLL &&
 	    d->plan.slots > (RPU_RING_BYTES - page) / d->plan.step)
-		return because(why, -EINVAL, "a ring of %" PRIu32 " slots of %" PRIu64
-			       " bytes is too long for a kernel that stays: have fewer slots (below %"
-			       PRIu64 " bytes), or work that is enqueued", d->plan.slots,
-			       d->plan.step, RPU_RING_BYTES);
+		return rashpa_fail(EINVAL, "a ring of %" PRIu32 " slots of %" PRIu64
+				   " bytes is too long for a kernel that stays: have fewer slots (below %"
+				   PRIu64 " bytes), or work that is enqueued", d->plan.slots,
+				   d->plan.step, RPU_RING_BYTES);
 	return 0;
 }
 
 /* A ring of the host's is read where it is; a window is memory of the GPU, in two pieces. */
-static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p, char *why)
+static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p)
 {
 	uint64_t pieces;
 
 	d->pieces = 1;
 	d->piece_bytes = d->image_bytes;
 	if (d->plan.raw)
-		return check_ring(d, why);
+		return check_ring(d);
 	if (!p->gpu->offered || d->count > 1)
-		return because(why, -EINVAL, "a drive needs raw images: use a ring in host memory, or one GPU with offered memory");
+		return rashpa_fail(EINVAL, "a drive needs raw images: use a ring in host memory, or one GPU with offered memory");
 	d->direct = !d->plan.window_bytes || d->plan.window_bytes >= p->gpu->offered_bytes;
 	if (d->direct) {
 		d->plan.step = p->gpu->ring.step;
 		d->plan.slots = p->gpu->ring.slots;
-		return d->plan.slots ? 0 : because(why, -EINVAL, "the geometry has no ring of raw images: set ring");
+		return d->plan.slots ? 0 : rashpa_fail(EINVAL, "the geometry has no ring of raw images: set ring");
 	}
 	if (d->plan.way != RASHPA_DRIVE_AHEAD)
-		return because(why, -EINVAL, "a window in pieces is for work that is enqueued ahead");
+		return rashpa_fail(EINVAL, "a window in pieces is for work that is enqueued ahead");
 	d->piece_bytes = d->plan.window_bytes / 2 / 4 * 4;
 	if (!d->piece_bytes)
-		return because(why, -EINVAL, "a window of %" PRIu64 " bytes is too small for two pieces",
-			       d->plan.window_bytes);
+		return rashpa_fail(EINVAL, "a window of %" PRIu64 " bytes is too small for two pieces",
+				   d->plan.window_bytes);
 	if (d->piece_bytes > d->image_bytes)
 		d->piece_bytes = d->image_bytes;
 	pieces = (d->image_bytes + d->piece_bytes - 1) / d->piece_bytes;
 	/* closing moves the lock behind all of them, and a timeline of Vulkan does not go round */
 	if (pieces > (INT32_MAX - RPU_DRIVE_GPUS) / d->plan.images)
-		return because(why, -EINVAL, "%" PRIu32 " images have %" PRIu64
-			       " pieces each, and a lock counts %d: have fewer images, and a new drive then, or a larger window",
-			       d->plan.images, pieces, INT32_MAX - RPU_DRIVE_GPUS);
+		return rashpa_fail(EINVAL, "%" PRIu32 " images have %" PRIu64
+				   " pieces each, and a lock counts %d: have fewer images, and a new drive then, or a larger window",
+				   d->plan.images, pieces, INT32_MAX - RPU_DRIVE_GPUS);
 	d->pieces = pieces;
 	return 0;
 }
@@ -205,20 +205,21 @@ static uint64_t sum_of_words(const struct rashpa_drive *d)
 
 int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t count,
 			    const struct rashpa_drive_plan *from, struct rashpa_drive **drive,
-			    char *why, size_t size)
+			    size_t size)
 {
+	char why[WHY_SIZE] = "";
 	struct rashpa_drive_plan all, *plan = &all;
 	struct rashpa_drive *d;
 	int error;
 
 	sized_copy(&all, sizeof(all), from, size);
-	error = check(pipelines, count, plan, why);
+	error = check(pipelines, count, plan);
 	*drive = NULL;
 	if (error)
 		return error;
 	d = calloc(1, sizeof(*d));
 	if (!d)
-		return because(why, -ENOMEM, "no memory for a drive");
+		return rashpa_fail(ENOMEM, "no memory for a drive");
 	d->plan = *plan;
 	d->way = way_of(pipelines[0]);
 	d->count = count;
@@ -229,7 +230,7 @@ int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t 
 	d->image_bytes = d->pixels << (d->calibration.pixel - RASHPA_PIXEL_U8);
 	d->threshold = pipelines[0]->veto.threshold;
 	d->least = pipelines[0]->veto.pixels < UINT32_MAX ? pipelines[0]->veto.pixels : UINT32_MAX;
-	error = plan_source(d, pipelines[0], why);
+	error = plan_source(d, pipelines[0]);
 	for (uint32_t i = 0; i < count && !error; i++) {
 		d->wheel[i].gpu = pipelines[i]->gpu;
 		d->wheel[i].gpu->driven = true;
@@ -239,8 +240,8 @@ int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t 
 			d->lock_here = (atomic_uint *)&d->wheel[0].control[RPU_CONTROL_LOCK];
 	}
 	if (error) {
-		rashpa_drive_close(d, NULL);
-		return error;
+		rashpa_drive_close(d);
+		return *why ? rashpa_fail(-error, "%s", why) : error;
 	}
 	d->moved = sum_of_words(d);
 	d->moved_ns = now_ns();
@@ -448,7 +449,7 @@ static struct rpu_wheel *with_result(struct rashpa_drive *d)
 }
 
 /* No progress for patience_ns: report the wait that blocks. */
-static int lost_patience(const struct rashpa_drive *d, char *why)
+static int lost_patience(const struct rashpa_drive *d)
 {
 	const uint64_t ms = d->plan.patience_ns / 1000000;
 
@@ -462,19 +463,19 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 		if (computed == w->images)
 			continue;
 		if ((int32_t)(lock - wanted) < 0)
-			return because(why, -EIO, "%s: nothing came for %" PRIu64
-				       " ms: stream %s waits for the lock to be %" PRIu32
-				       ", and it is %" PRIu32 ": check its producer",
-				       w->gpu->info.name, ms,
-				       streams[d->direct ? RPU_COMPUTE : RPU_IN], wanted, lock);
-		return because(why, -EIO, "%s: it did not answer for %" PRIu64
-			       " ms: image %" PRIu32 " is there, %" PRIu32
-			       " are copied in and %" PRIu32 " computed", w->gpu->info.name,
-			       ms, rpu_number_of(d, w, computed),
-			       look(&w->control[RPU_CONTROL_IN]), computed);
+			return rashpa_fail(EIO, "%s: nothing came for %" PRIu64
+					   " ms: stream %s waits for the lock to be %" PRIu32
+					   ", and it is %" PRIu32 ": check its producer",
+					   w->gpu->info.name, ms,
+					   streams[d->direct ? RPU_COMPUTE : RPU_IN], wanted, lock);
+		return rashpa_fail(EIO, "%s: it did not answer for %" PRIu64
+				   " ms: image %" PRIu32 " is there, %" PRIu32
+				   " are copied in and %" PRIu32 " computed", w->gpu->info.name,
+				   ms, rpu_number_of(d, w, computed),
+				   look(&w->control[RPU_CONTROL_IN]), computed);
 	}
-	return because(why, -EIO, "the GPUs did not answer for %" PRIu64
-		       " ms: results are accepted, and do not come", ms);
+	return rashpa_fail(EIO, "the GPUs did not answer for %" PRIu64
+			   " ms: results are accepted, and do not come", ms);
 }
 
 /*
@@ -492,14 +493,15 @@ static bool is_held(const struct rashpa_drive *d)
 	return true;
 }
 
-static int step(struct rashpa_drive *d, struct rashpa_driven *result, char *why)
+static int step(struct rashpa_drive *d, struct rashpa_driven *result)
 {
+	char why[WHY_SIZE];
 	struct rpu_wheel *w;
 	uint64_t sum;
 
 	for (uint32_t i = 0; i < d->count; i++) {
 		if (pump(d, &d->wheel[i], why))
-			return -EIO;
+			return rashpa_fail(EIO, "%s", why);
 	}
 	w = with_result(d);
 	if (w) {
@@ -520,13 +522,13 @@ static int step(struct rashpa_drive *d, struct rashpa_driven *result, char *why)
 		d->moved = sum;
 		d->moved_ns = now_ns();
 	} else if (now_ns() - d->moved_ns > d->plan.patience_ns) {
-		return lost_patience(d, why);
+		return lost_patience(d);
 	}
 	return -ETIMEDOUT;
 }
 
 int rashpa_drive_next_sized(struct rashpa_drive *d, struct rashpa_driven *to, int64_t timeout_ns,
-			    char *why, size_t size)
+			    size_t size)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	const unsigned long long begin = now_ns();
@@ -534,13 +536,13 @@ int rashpa_drive_next_sized(struct rashpa_drive *d, struct rashpa_driven *to, in
 	int found;
 
 	for (;;) {
-		found = step(d, &result, why);
+		found = step(d, &result);
 		if (found > 0)
 			sized_copy(to, size, &result, sizeof(result));
 		if (found != -ETIMEDOUT)
 			return found;
 		if (timeout_ns >= 0 && now_ns() - begin >= (uint64_t)timeout_ns)
-			return because(why, -ETIMEDOUT, "no image was accepted in time");
+			return rashpa_fail(ETIMEDOUT, "no image was accepted in time");
 		if (now_ns() - begin > 10 * NAP_NS)
 			nanosleep(&nap, NULL);
 	}
@@ -639,7 +641,7 @@ static bool let_end(struct rashpa_drive *d, struct rpu_wheel *w)
 	return idle && becomes_idle(d, w, RPU_OUT);
 }
 
-int rashpa_drive_close(struct rashpa_drive *d, char *why)
+int rashpa_drive_close(struct rashpa_drive *d)
 {
 	uint32_t had = 0;
 	bool idle = true;
@@ -664,7 +666,7 @@ int rashpa_drive_close(struct rashpa_drive *d, char *why)
 		/* it may still read and write all of this: nothing is freed */
 		for (uint32_t i = 0; i < d->count; i++)
 			d->way->abandon(&d->wheel[i]);
-		return !why ? -EIO : because(why, -EIO, "a GPU does not answer: its memory is released only when this program ends");
+		return rashpa_fail(EIO, "a GPU does not answer: its memory is released only when this program ends");
 	}
 	for (uint32_t i = 0; i < d->count; i++) {
 		if (d->wheel[i].own)

@@ -48,7 +48,7 @@ static int bind_threads(hwloc_topology_t machine, hwloc_const_bitmap_t set, int 
 	return failed;
 }
 
-int rashpa_pipeline_near(int node, char *why)
+int rashpa_pipeline_near(int node)
 {
 	hwloc_topology_t machine;
 	hwloc_bitmap_t set;
@@ -56,19 +56,19 @@ int rashpa_pipeline_near(int node, char *why)
 
 	if (node < 0 || is_decided())
 		return 0;
-	n = rpu_threads(why);
+	n = rpu_threads();
 	if (n)
 		return n;
 	if (hwloc_topology_init(&machine))
-		return because(why, -ENOMEM, "no memory to look where processors are");
+		return rashpa_fail(ENOMEM, "no memory to look where processors are");
 	set = hwloc_bitmap_alloc();
 	if (!set || hwloc_topology_load(machine)) {
-		n = because(why, -EIO, "hwloc does not know where processors are: processing on all of them");
+		n = rashpa_fail(EIO, "hwloc does not know where processors are: processing on all of them");
 	} else {
 		n = processors_of(machine, node, set);
 		if (n && bind_threads(machine, set, n))
-			n = because(why, -EPERM, "threads cannot be bound to NUMA node %d: set OMP_PLACES",
-				    node);
+			n = rashpa_fail(EPERM, "threads cannot be bound to NUMA node %d: set OMP_PLACES",
+					node);
 	}
 	hwloc_bitmap_free(set);
 	hwloc_topology_destroy(machine);

@@ -16,7 +16,6 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ALIGNED		64
 
-_Static_assert(RASHPA_PIPELINE_WHY == WHY_SIZE, "sentences have the same room everywhere");
 
 static const struct rpu_engine * const engines[] = { &rpu_cpu, &rpu_reference };
 
@@ -116,9 +115,10 @@ static int read_pipeline(struct json_place *at, struct json_object *value,
 	return 0;
 }
 
-int rashpa_pipeline_open(const char *config, const char *engine, char *why,
+int rashpa_pipeline_open(const char *config, const char *engine,
 			 struct rashpa_pipeline **pipeline)
 {
+	char why[WHY_SIZE] = "";
 	const bool inside = config[strspn(config, " \t\r\n")] == '{';
 	const char *name = engine ? engine : "cpu";
 	struct rashpa_pipeline *p = calloc(1, sizeof(*p));
@@ -127,7 +127,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	int result;
 
 	if (!p)
-		return because(why, -ENOMEM, "no memory for a pipeline");
+		return rashpa_fail(ENOMEM, "no memory for a pipeline");
 	p->process = getpid();
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
 		if (!strcmp(engines[i]->name, name))
@@ -150,9 +150,9 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	}
 	if (!p->engine) {
 		free(p);
-		return because(why, -EINVAL,
-			       "\"%s\" is not an engine: use cpu, reference, GPUs as vulkan, vulkan:1 or cuda, and boards as fpga0",
-			       name);
+		return rashpa_fail(EINVAL,
+				   "\"%s\" is not an engine: use cpu, reference, GPUs as vulkan, vulkan:1 or cuda, and boards as fpga0",
+				   name);
 	}
 	if (!inside)
 		snprintf(p->config, sizeof(p->config), "%s", config);
@@ -162,7 +162,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	json_object_put(root);
 	if (result) {
 		rashpa_pipeline_close(p);
-		return -EINVAL;
+		return rashpa_fail(EINVAL, "%s", why);
 	}
 	for (unsigned int i = 0; i < RPU_STAGES; i++)
 		p->stage_stat[i].name = rpu_stages[i]->name;
@@ -170,22 +170,23 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	return 0;
 }
 
-int rashpa_pipeline_offer(struct rashpa_pipeline *p, const void **base, uint64_t *length, char *why)
+int rashpa_pipeline_offer(struct rashpa_pipeline *p, const void **base, uint64_t *length)
 {
+	char why[WHY_SIZE];
 	int fd;
 
 	if (!*p->board_name && !p->gpu_driver)
-		return because(why, -EOPNOTSUPP, "engine %s has no memory to offer: use a GPU, as vulkan, or a board, as fpga0",
-			       p->engine->name);
+		return rashpa_fail(EOPNOTSUPP, "engine %s has no memory to offer: use a GPU, as vulkan, or a board, as fpga0",
+				   p->engine->name);
 	if (p->board || p->gpu)
-		return because(why, -EBUSY, "%s: its memory is offered already, or it has begun",
-			       p->gpu ? p->gpu_name : p->board_name);
+		return rashpa_fail(EBUSY, "%s: its memory is offered already, or it has begun",
+				   p->gpu ? p->gpu_name : p->board_name);
 	if (p->gpu_driver ? p->gpu_driver->open(p->gpu_name, &p->gpu, why) :
 			    rpu_board_open(p->board_name, &p->board, why))
-		return -EIO;
+		return rashpa_fail(EIO, "%s", why);
 	fd = p->gpu ? rpu_gpu_offer(p->gpu, base, length, why) :
 		      rpu_board_offer(p->board, base, length, why);
-	return fd < 0 ? -EIO : fd;
+	return fd < 0 ? rashpa_fail(EIO, "%s", why) : fd;
 }
 
 /* --- images --- */
@@ -194,7 +195,7 @@ int rashpa_pipeline_offer(struct rashpa_pipeline *p, const void **base, uint64_t
  * A forked child lacks the threads of OpenMP, which would wait for them for ever. So remember the
  * first process that uses them, and refuse its forks. A single thread works in forks, too.
  */
-int rpu_threads(char *why)
+int rpu_threads(void)
 {
 	static _Atomic pid_t process;
 	const pid_t now = getpid();
@@ -203,9 +204,9 @@ int rpu_threads(char *why)
 	if (omp_get_max_threads() < 2 || atomic_compare_exchange_strong(&process, &first, now) ||
 	    first == now)
 		return 0;
-	return because(why, -EBUSY,
-		       "OpenMP has run in process %d, of which this one is a fork without its threads: start processes with spawn or forkserver",
-		       (int)first);
+	return rashpa_fail(EBUSY,
+			   "OpenMP has run in process %d, of which this one is a fork without its threads: start processes with spawn or forkserver",
+			   (int)first);
 }
 
 /* Of the image before it is assembled, or after. */
@@ -217,24 +218,24 @@ static size_t most_pixels(const struct rashpa_pipeline *p)
 }
 
 int rashpa_pipeline_begin_sized(struct rashpa_pipeline *p, const struct rashpa_geometry *from,
-				char *why, size_t size)
+				size_t size)
 {
 	struct rashpa_geometry all, *geometry = &all;
 	int result;
 
 	sized_copy(&all, sizeof(all), from, size);
 	if (p->state != RPU_OPEN || rpu_is_elsewhere(p))
-		return rpu_unready(p, why);
+		return rpu_unready(p);
 	if (!geometry->width || !geometry->height || geometry->pixel < RASHPA_PIXEL_U8 ||
 	    geometry->pixel > RASHPA_PIXEL_U32 ||
 	    (uint64_t)geometry->width * geometry->height > INT32_MAX)
-		return because(why, -EINVAL, "images of %" PRIu32 " x %" PRIu32
-			       " pixels of type %" PRIu32
-			       " are not processed: u8, u16 or u32, and less than 2^31 pixels",
-			       geometry->width, geometry->height, geometry->pixel);
+		return rashpa_fail(EINVAL, "images of %" PRIu32 " x %" PRIu32
+				   " pixels of type %" PRIu32
+				   " are not processed: u8, u16 or u32, and less than 2^31 pixels",
+				   geometry->width, geometry->height, geometry->pixel);
 	if (geometry->ring.slots && !p->board && !p->gpu)
-		return because(why, -EINVAL, "no engine offered memory for raw images");
-	result = rpu_threads(why);
+		return rashpa_fail(EINVAL, "no engine offered memory for raw images");
+	result = rpu_threads();
 	if (result)
 		return result;
 	p->geometry = *geometry;
@@ -243,12 +244,12 @@ int rashpa_pipeline_begin_sized(struct rashpa_pipeline *p, const struct rashpa_g
 	p->state = RPU_BROKEN;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
 		if (p->used[i] && rpu_stages[i]->begin && rpu_stages[i]->begin(p, p->refused))
-			return because(why, -EINVAL, "%s", p->refused);
+			return rashpa_fail(EINVAL, "%s", p->refused);
 	}
 	if (p->gpu && rpu_gpu_ready(p->gpu, most_pixels(p), p->refused))
-		return because(why, -EINVAL, "%s", p->refused);
+		return rashpa_fail(EINVAL, "%s", p->refused);
 	if (rpu_sinks_open(p, p->refused))
-		return because(why, -EINVAL, "%s", p->refused);
+		return rashpa_fail(EINVAL, "%s", p->refused);
 	p->state = RPU_BEGUN;
 	return 0;
 }
@@ -329,9 +330,9 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 	const bool dark = result->role == RASHPA_IMAGE_DARK;
 
 	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
-		return rpu_unready(p, p->why);
+		return rpu_unready(p);
 	if (w->pipeline != p)
-		return because(p->why, -EINVAL, "the result is another pipeline's");
+		return rashpa_fail(EINVAL, "the result is another pipeline's");
 	*result = (struct rashpa_result) {
 		.frame = result->frame, .role = result->role,
 		.width = p->width, .height = p->height,
@@ -353,7 +354,7 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 		p->stage_stat[i].ns += now_ns() - begin;
 		p->stage_stat[i].images++;
 		if (more < 0)
-			return -EIO;
+			return rashpa_fail(EIO, "%s", p->why);
 		if (dark)
 			return 0;
 		if (!more) {
@@ -365,16 +366,11 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 		}
 	}
 	if (fetch(p, w))
-		return -EIO;
+		return rashpa_fail(EIO, "%s", p->why);
 	result->kept = true;
 	result->signal = p->stat.images;
 	result->signal_kept = p->stat.images - p->stat.vetoed;
 	return 1;
-}
-
-const char *rashpa_pipeline_reason(const struct rashpa_pipeline *p)
-{
-	return p->why;
 }
 
 void rashpa_pipeline_get_stat_sized(const struct rashpa_pipeline *p,

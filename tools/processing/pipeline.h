@@ -11,6 +11,7 @@
 #include "processing/engine.h"
 #include "processing/gpu.h"
 #include "common/json-in.h"
+#include "common/say.h"
 #include <rashpa-processing.h>
 #include "lib/sized.h"
 
@@ -106,11 +107,11 @@ int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to
 /* "sinks": to is the pipeline */
 int rpu_sinks_read(struct json_place *at, struct json_object *value, void *to);
 /* 0; or a negative errno in a forked process, which lacks the threads of OpenMP. */
-int rpu_threads(char *why);
+int rpu_threads(void);
 /* Is this a fork of the process that has opened the pipeline? */
 bool rpu_is_elsewhere(const struct rashpa_pipeline *p);
 /* Returns a negative errno, with the reason why the pipeline's state refuses a call. */
-int rpu_unready(const struct rashpa_pipeline *p, char *why);
+int rpu_unready(const struct rashpa_pipeline *p);
 int rpu_sinks_open(struct rashpa_pipeline *p, char *why);
 void rpu_sinks_end(struct rashpa_pipeline *p);
 
@@ -158,8 +159,8 @@ struct rashpa_pipeline {
 	char gpu_name[32];
 	struct rpu_gpu *gpu;		/* set after begin or an offer of memory */
 	pid_t process;			/* process that has opened the pipeline */
-	char why[RASHPA_PIPELINE_WHY];	/* failure of the last image */
-	char refused[RASHPA_PIPELINE_WHY];	/* failure of begin */
+	char why[WHY_SIZE];	/* failure of the last image */
+	char refused[WHY_SIZE];	/* failure of begin */
 	enum { RPU_OPEN, RPU_BROKEN, RPU_BEGUN, RPU_FINISHED } state;
 	struct rashpa_geometry geometry;
 	char config[RPU_PATH];		/* file of the configuration, or empty */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rashpa.h"
 #include "rashpa-stream-format.h"
 
 #ifdef __cplusplus
@@ -20,15 +21,13 @@ extern "C" {
  * DOC: Pipelines
  *
  * - A pipeline is opened from JSON, begun with the geometry of a stream, and run for each image.
- * - Errors are negative errnos, with a sentence in why[RASHPA_PIPELINE_WHY].
+ * - Errors and timeouts are as in rashpa.h.
  * - rashpa_pipeline_begin() and rashpa_result_new() allocate all memory.
  * - One thread at a time may use a pipeline, which computes with OpenMP's threads. One thread at a
  *   time may use a result; it may be another thread.
  * - Only the process that opened a pipeline may use it. A process that was forked after OpenMP ran
  *   lacks its threads, and cannot begin a pipeline either. These calls fail with -EBUSY.
  */
-
-#define RASHPA_PIPELINE_WHY	768
 
 /** struct rashpa_pipeline - stages and their state; opaque */
 struct rashpa_pipeline;
@@ -167,15 +166,15 @@ struct rashpa_drive_stat;
  * only the members of its first version.
  */
 int rashpa_pipeline_begin_sized(struct rashpa_pipeline *pipeline,
-				const struct rashpa_geometry *geometry, char *why, size_t size);
+				const struct rashpa_geometry *geometry, size_t size);
 struct rashpa_result *rashpa_result_new_sized(const struct rashpa_pipeline *pipeline, size_t size);
 void rashpa_pipeline_get_stat_sized(const struct rashpa_pipeline *pipeline,
 				    struct rashpa_pipeline_stat *stat, size_t size);
 int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t count,
 			    const struct rashpa_drive_plan *plan, struct rashpa_drive **drive,
-			    char *why, size_t size);
+			    size_t size);
 int rashpa_drive_next_sized(struct rashpa_drive *drive, struct rashpa_driven *result,
-			    int64_t timeout_ns, char *why, size_t size);
+			    int64_t timeout_ns, size_t size);
 void rashpa_drive_get_stat_sized(const struct rashpa_drive *drive, struct rashpa_drive_stat *stat,
 				 size_t size);
 
@@ -186,18 +185,16 @@ void rashpa_drive_get_stat_sized(const struct rashpa_drive *drive, struct rashpa
  *	pretreats, counts for the veto, compresses and integrates; or a board, as "fpga0", that
  *	pretreats. The CPU does the rest. A program that uses a board must handle SIGBUS, which
  *	it receives if the board is removed
- * @why: becomes the reason of an error
  * @pipeline: becomes the handle; release it by rashpa_pipeline_close()
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_pipeline_open(const char *config, const char *engine, char *why,
+int rashpa_pipeline_open(const char *config, const char *engine,
 			 struct rashpa_pipeline **pipeline);
 
 /**
  * rashpa_pipeline_near() - process on the NUMA node of the images
  * @node: NUMA node of their memory, as Linux counts; -1: unknown
- * @why: becomes the reason of an error
  *
  * Binds this thread and those of OpenMP to the processors of that node, one thread for each. Call
  * it before rashpa_pipeline_begin(), whose buffers are then on that node, too. OMP_NUM_THREADS,
@@ -206,7 +203,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
  * Return: number of bound threads; 0: none, since the node makes no difference or the environment
  * decides; or a negative errno: all processors are used.
  */
-int rashpa_pipeline_near(int node, char *why);
+int rashpa_pipeline_near(int node);
 
 /**
  * rashpa_pipeline_offer() - offer a part of the engine's memory for raw images
@@ -215,7 +212,6 @@ int rashpa_pipeline_near(int node, char *why);
  *	rashpa_pipeline_run(). The program cannot read all kinds of GPU memory there
  * @length: requested bytes, 0: default; becomes the size. A board offers half of its memory, and
  *	keeps the rest for calibration and results; the default of a GPU is 64 MiB
- * @why: becomes the reason of an error
  *
  * Other devices, such as another board, can write there: rashpa_payload_hand() passes the memory
  * to their producer. Set the ring of the geometry to the place of the images; no CPU copies them.
@@ -224,21 +220,19 @@ int rashpa_pipeline_near(int node, char *why);
  * Return: the dma-buf, which the library owns until rashpa_pipeline_close(), or a negative errno:
  * -EOPNOTSUPP (the engine is neither GPU nor board), -EBUSY, -EIO.
  */
-int rashpa_pipeline_offer(struct rashpa_pipeline *pipeline, const void **base, uint64_t *length,
-			  char *why);
+int rashpa_pipeline_offer(struct rashpa_pipeline *pipeline, const void **base, uint64_t *length);
 
 /**
  * rashpa_pipeline_begin() - read calibration, allocate buffers
  * @pipeline: the handle
  * @geometry: geometry of the images
- * @why: becomes the reason of an error
  *
  * Return: 0 or a negative errno.
  */
 static inline int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline,
-					const struct rashpa_geometry *geometry, char *why)
+					const struct rashpa_geometry *geometry)
 {
-	return rashpa_pipeline_begin_sized(pipeline, geometry, why, sizeof(*geometry));
+	return rashpa_pipeline_begin_sized(pipeline, geometry, sizeof(*geometry));
 }
 
 /**
@@ -267,20 +261,12 @@ void rashpa_result_free(struct rashpa_result *result);
  *	signal or dark are processed as signal
  *
  * Return: 1: keep the result; 0: veto, or a dark image; or a negative errno if the image was not
- *	processed, see rashpa_pipeline_reason(): -EIO (a board or GPU failed), -EINVAL (the pipeline
+ *	processed: -EIO (a board or GPU failed), -EINVAL (the pipeline
  *	has not begun or is finished, or the result belongs to another one), -EBUSY (this process is
  *	a fork).
  */
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
-
-/**
- * rashpa_pipeline_reason() - reason why an image was not processed
- * @pipeline: the handle
- *
- * Return: sentence of the last rashpa_pipeline_run() that failed; the library owns it.
- */
-const char *rashpa_pipeline_reason(const struct rashpa_pipeline *pipeline);
 
 /**
  * rashpa_pipeline_axis() - positions of the bins of profiles
@@ -297,7 +283,6 @@ const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint3
  * rashpa_pipeline_put() - write a result to the sinks
  * @pipeline: the handle, begun
  * @result: result for which rashpa_pipeline_run() returned 1
- * @why: becomes the reason of an error
  *
  * The thread may differ from that of rashpa_pipeline_run(), but must always be the same. Sinks
  * write results in the order of the calls.
@@ -306,25 +291,22 @@ const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint3
  * other sinks have the result; or a negative errno: another sink lost it; -EINVAL: the result is
  * not one to keep.
  */
-int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
-			char *why);
+int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result);
 
 /**
  * rashpa_pipeline_flush() - make all results visible to readers
  * @pipeline: the handle, begun
- * @why: becomes the reason of an error
  *
  * They survive the end of this program, too. The thread that puts results calls it before it
  * releases their raw images.
  *
  * Return: as rashpa_pipeline_put(), for results since the last flush.
  */
-int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
+int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline);
 
 /**
  * rashpa_pipeline_finish() - complete the files of sinks
  * @pipeline: the handle
- * @why: becomes the reason of an error
  *
  * Without this call files contain the results so far and are marked as incomplete. So are files
  * that have lost a result. A pipeline that has not begun has no files. A finished one takes no more
@@ -332,7 +314,7 @@ int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
  *
  * Return: 0, or a negative errno: -EINVAL if it could not begin.
  */
-int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
+int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline);
 
 /**
  * rashpa_pipeline_get_stat() - what it has done so far
@@ -454,7 +436,6 @@ struct rashpa_drive_stat {
  * @count: elements of @pipelines, 1 to 16
  * @plan: parameters
  * @drive: becomes the handle; release it by rashpa_drive_close()
- * @why: becomes the reason of an error
  *
  * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -EBUSY (a pipeline has a
  * drive), -ENOMEM, -EIO (a GPU refused a call, or a Vulkan GPU supports no imported host memory or
@@ -462,9 +443,9 @@ struct rashpa_drive_stat {
  */
 static inline int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
 				    const struct rashpa_drive_plan *plan,
-				    struct rashpa_drive **drive, char *why)
+				    struct rashpa_drive **drive)
 {
-	return rashpa_drive_open_sized(pipelines, count, plan, drive, why, sizeof(*plan));
+	return rashpa_drive_open_sized(pipelines, count, plan, drive, sizeof(*plan));
 }
 
 /**
@@ -472,7 +453,6 @@ static inline int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, u
  * @drive: the handle
  * @result: filled in
  * @timeout_ns: longest wait
- * @why: becomes the reason of an error
  *
  * Enqueues due work, and signals a risen lock to GPUs of Vulkan: call it repeatedly.
  *
@@ -480,9 +460,9 @@ static inline int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, u
  * was no progress for the plan's patience).
  */
 static inline int rashpa_drive_next(struct rashpa_drive *drive, struct rashpa_driven *result,
-				    int64_t timeout_ns, char *why)
+				    int64_t timeout_ns)
 {
-	return rashpa_drive_next_sized(drive, result, timeout_ns, why, sizeof(*result));
+	return rashpa_drive_next_sized(drive, result, timeout_ns, sizeof(*result));
 }
 
 /**
@@ -530,7 +510,6 @@ static inline void rashpa_drive_get_stat(const struct rashpa_drive *drive,
 /**
  * rashpa_drive_close() - release a drive, before its pipelines
  * @drive: the handle, or NULL
- * @why: becomes the reason of an error, or NULL
  *
  * Stop the writer of the lock first: the call raises the lock for a moment to end the remaining
  * waits, then restores it. It does not write the lock of a persistent kernel.
@@ -538,7 +517,7 @@ static inline void rashpa_drive_get_stat(const struct rashpa_drive *drive,
  * Return: 0, or -EIO: a GPU does not answer, and its memory is released only when this program
  * ends.
  */
-int rashpa_drive_close(struct rashpa_drive *drive, char *why);
+int rashpa_drive_close(struct rashpa_drive *drive);
 
 #ifdef __cplusplus
 }

@@ -91,15 +91,24 @@ static size_t bytes_of(const struct rashpa_result *r)
 	return bytes + r->peaks * sizeof(*r->peak);
 }
 
-int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r, char *why)
+/* What a sink says is the caller's. */
+static int told(int result, const char *why)
+{
+	if (result)
+		rashpa_fail(EIO, "%s", why);
+	return result;
+}
+
+int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r)
 {
 	const size_t bytes = bytes_of(r);
+	char why[WHY_SIZE];
 	int result = 0;
 
 	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
-		return rpu_unready(p, why);
+		return rpu_unready(p);
 	if (!r->kept || rpu_work_of(r)->pipeline != p)
-		return because(why, -EINVAL, "the result is not of an image that this pipeline has kept");
+		return rashpa_fail(EINVAL, "the result is not of an image that this pipeline has kept");
 	for (unsigned int i = 0; i < RPU_SINKS; i++) {
 		struct rashpa_stage_stat *stat = &p->sink_stat[i];
 		struct rpu_sink_at *s = &p->sink[i];
@@ -115,24 +124,25 @@ int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r
 		}
 		stat->lost++;
 		if (s->dead && !s->go_on)
-			return because(why, -EIO, "%s: it has lost a result before", s->sink->name);
+			return rashpa_fail(EIO, "%s: it has lost a result before", s->sink->name);
 		if (!s->dead)
 			result = 1;
 		s->dead = true;		/* and what it has is not complete */
 		if (!s->go_on)
-			return -EIO;
+			return told(-EIO, why);
 	}
-	return result;
+	return told(result, why);
 }
 
-int rashpa_pipeline_flush(struct rashpa_pipeline *p, char *why)
+int rashpa_pipeline_flush(struct rashpa_pipeline *p)
 {
+	char why[WHY_SIZE];
 	int result = 0;
 
 	if (p->state == RPU_FINISHED)
 		return 0;
 	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
-		return rpu_unready(p, why);
+		return rpu_unready(p);
 	for (unsigned int i = 0; i < RPU_SINKS; i++) {
 		struct rashpa_stage_stat *stat = &p->sink_stat[i];
 		struct rpu_sink_at *s = &p->sink[i];
@@ -146,19 +156,19 @@ int rashpa_pipeline_flush(struct rashpa_pipeline *p, char *why)
 		}
 		s->dead = true;
 		if (!s->go_on)
-			return -EIO;
+			return told(-EIO, why);
 		result = 1;
 	}
-	return result;
+	return told(result, why);
 }
 
-int rashpa_pipeline_finish(struct rashpa_pipeline *p, char *why)
+int rashpa_pipeline_finish(struct rashpa_pipeline *p)
 {
-	char other[WHY_SIZE] = "";
+	char why[WHY_SIZE], other[WHY_SIZE];
 	int result = 0;
 
 	if (p->state == RPU_BROKEN || rpu_is_elsewhere(p))
-		return rpu_unready(p, why);
+		return rpu_unready(p);
 	if (p->state != RPU_BEGUN)
 		return 0;
 	p->state = RPU_FINISHED;
@@ -172,7 +182,7 @@ int rashpa_pipeline_finish(struct rashpa_pipeline *p, char *why)
 		else if (!s->dead && s->sink->finish(s->state, result ? other : why))
 			result = -EIO;
 	}
-	return result;
+	return told(result, why);
 }
 
 void rpu_sinks_end(struct rashpa_pipeline *p)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "common/say.h"
+#include <rashpa.h>
 
 #define RPU_STAGE_ROW(index, name)	[index] = &rpu_stage_##name,
 const struct rpu_stage * const rpu_stages[RPU_STAGES] = { RPU_ALL_STAGES(RPU_STAGE_ROW) };
@@ -16,19 +16,19 @@ bool rpu_is_elsewhere(const struct rashpa_pipeline *p)
 }
 
 /* Why the state refuses a call: a negative errno. */
-int rpu_unready(const struct rashpa_pipeline *p, char *why)
+int rpu_unready(const struct rashpa_pipeline *p)
 {
 	if (rpu_is_elsewhere(p))
-		return because(why, -EBUSY, "the pipeline is process %d's, of which this one is a fork: open one here",
-			       (int)p->process);
+		return rashpa_fail(EBUSY, "the pipeline is process %d's, of which this one is a fork: open one here",
+				   (int)p->process);
 	switch (p->state) {
 	case RPU_OPEN:
-		return because(why, -EINVAL, "the pipeline has not begun");
+		return rashpa_fail(EINVAL, "the pipeline has not begun");
 	case RPU_BROKEN:
-		return because(why, -EINVAL, "the pipeline could not begin: %s", p->refused);
+		return rashpa_fail(EINVAL, "the pipeline could not begin: %s", p->refused);
 	case RPU_BEGUN:
-		return because(why, -EBUSY, "the pipeline has begun");
+		return rashpa_fail(EBUSY, "the pipeline has begun");
 	default:
-		return because(why, -EINVAL, "the pipeline is finished: open another one");
+		return rashpa_fail(EINVAL, "the pipeline is finished: open another one");
 	}
 }

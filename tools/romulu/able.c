@@ -23,12 +23,11 @@ static double measure(const char *name)
 	uint16_t *image = calloc((size_t)WIDTH * HEIGHT, sizeof(*image));
 	struct rashpa_pipeline *pipeline = NULL;
 	struct rashpa_result *result = NULL;
-	char why[RASHPA_PIPELINE_WHY];
 	uint64_t begin, images = 0;
 	double rate = 0;
 
-	if (!image || rashpa_pipeline_open("{}", name, why, &pipeline) ||
-	    rashpa_pipeline_begin(pipeline, &geometry, why))
+	if (!image || rashpa_pipeline_open("{}", name, &pipeline) ||
+	    rashpa_pipeline_begin(pipeline, &geometry))
 		goto out;
 	result = rashpa_result_new(pipeline);
 	/* the first image finds nothing in caches, and threads that are not there */

@@ -67,7 +67,6 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 		.step = h->bunch > 1 ? h->image_stride : h->slot_stride,
 		.credits = h->bunch + 1, .ahead = AHEAD, .patience_ns = PATIENCE_NS,
 	};
-	char why[RASHPA_PIPELINE_WHY];
 	struct driven *d;
 
 	if (check(r, first))
@@ -76,8 +75,8 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 	if (!d)
 		return fail("no memory for a drive");
 	*driven = d;
-	if (rashpa_drive_open(&pipeline, 1, &plan, &d->drive, why))
-		return fail("--drive: %s", why);
+	if (rashpa_drive_open(&pipeline, 1, &plan, &d->drive))
+		return fail("--drive: %s", rashpa_reason());
 	return 0;
 }
 
@@ -118,7 +117,6 @@ int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stac
 		 uint64_t *late)
 {
 	const uint32_t first = d->told;
-	char why[RASHPA_PIPELINE_WHY];
 	struct rashpa_driven got;
 	struct rashpa_image image;
 	int result = tell(d, r, st);
@@ -126,9 +124,9 @@ int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stac
 	while (!result && !is_done(d)) {
 		if (*r->stop)
 			return -EINTR;
-		result = rashpa_drive_next(d->drive, &got, 1000000, why);
+		result = rashpa_drive_next(d->drive, &got, 1000000);
 		if (result < 0 && result != -ETIMEDOUT)
-			return fail("--drive: %s", why);
+			return fail("--drive: %s", rashpa_reason());
 		if (result > 0 && !rashpa_stack_image(st, got.frame - first, &image) &&
 		    !image.wrong) {
 			to[*kept]->frame = image.frame;
@@ -157,9 +155,8 @@ void driven_status(const struct driven *d, struct rashpa_pipeline_stat *stat)
 
 void driven_close(struct driven *d)
 {
-	char why[RASHPA_PIPELINE_WHY];
 
-	if (d && rashpa_drive_close(d->drive, why))
-		say("--drive: %s", why);
+	if (d && rashpa_drive_close(d->drive))
+		say("--drive: %s", rashpa_reason());
 	free(d);
 }

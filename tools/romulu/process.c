@@ -62,13 +62,12 @@ struct processing {
 /* Who streams into the engine's memory asks for it before there is a stream. */
 static int offer_memory(struct run *r, struct processing *p)
 {
-	char why[RASHPA_PIPELINE_WHY];
 	const void *base;
 	uint64_t length = r->config->offer_bytes;
-	int dmabuf = rashpa_pipeline_offer(p->pipeline, &base, &length, why);
+	int dmabuf = rashpa_pipeline_offer(p->pipeline, &base, &length);
 
 	if (dmabuf < 0)
-		return fail("%s", why);
+		return fail("%s", rashpa_reason());
 	p->there = base;
 	return offer_open(r->config->offer, dmabuf, &p->offer);
 }
@@ -76,26 +75,25 @@ static int offer_memory(struct run *r, struct processing *p)
 static int process_open(struct run *r)
 {
 	struct processing *p = calloc(1, sizeof(*p));
-	char why[RASHPA_PIPELINE_WHY];
 
 	if (!p)
 		return fail("no memory to process images");
 	r->engine = p;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
-	if (rashpa_pipeline_open(r->config->pipeline, r->config->processor, why, &p->pipeline))
-		return fail("%s", why);
+	if (rashpa_pipeline_open(r->config->pipeline, r->config->processor, &p->pipeline))
+		return fail("%s", rashpa_reason());
 	return r->config->offer ? offer_memory(r, p) : 0;
 }
 
 /* --- what was processed is written --- */
 
 /* 0; or a sink has lost something, and must not. */
-static int lost(struct processing *p, int result, const char *why)
+static int lost(struct processing *p, int result)
 {
 	if (!result)
 		return 0;
-	say("%s", why);
+	say("%s", rashpa_reason());
 	pthread_mutex_lock(&p->lock);
 	p->lost++;
 	if (result < 0)
@@ -107,13 +105,12 @@ static int lost(struct processing *p, int result, const char *why)
 /* The stack of what failed is the next receiver's. */
 static void write_batch(struct processing *p, struct batch *b)
 {
-	char why[RASHPA_PIPELINE_WHY];
 
 	for (uint32_t i = 0; i < b->kept; i++) {
-		if (lost(p, rashpa_pipeline_put(p->pipeline, b->result[i], why), why))
+		if (lost(p, rashpa_pipeline_put(p->pipeline, b->result[i])))
 			return;
 	}
-	if (!lost(p, rashpa_pipeline_flush(p->pipeline, why), why))
+	if (!lost(p, rashpa_pipeline_flush(p->pipeline)))
 		rashpa_stream_release(p->stream, &b->stack);
 }
 
@@ -195,15 +192,14 @@ static void say_how_it_goes(struct run *r, struct processing *p)
 static void go_near(struct run *r, struct processing *p)
 {
 	struct rashpa_info info = { .fd = -1 };
-	char why[RASHPA_PIPELINE_WHY];
 
 	/* a payload that is elsewhere may be on another node: it is not asked */
 	if (*r->about->payload_name ||
 	    rashpa_memory_get_info(rashpa_stream_buffer(r->stream), &info))
 		return;
-	p->near = rashpa_pipeline_near(info.out_node, why);
+	p->near = rashpa_pipeline_near(info.out_node);
 	if (p->near < 0) {
-		say("%s", why);
+		say("%s", rashpa_reason());
 		p->near = 0;
 	}
 }
@@ -254,7 +250,6 @@ static int process_begin(struct run *r)
 	};
 	struct processing *p = r->engine;
 	struct rashpa_pipeline_stat stat;
-	char why[RASHPA_PIPELINE_WHY];
 	int error;
 
 	if (h->big_endian)
@@ -263,8 +258,8 @@ static int process_begin(struct run *r)
 	go_near(r, p);
 	if (p->offer && find_ring(r, p, &geometry.ring))
 		return EXIT_FAILED;
-	if (rashpa_pipeline_begin(p->pipeline, &geometry, why))
-		return fail("%s", why);
+	if (rashpa_pipeline_begin(p->pipeline, &geometry))
+		return fail("%s", rashpa_reason());
 	rashpa_pipeline_get_stat(p->pipeline, &stat);
 	p->sinks = stat.sink;
 	p->n_sinks = stat.sinks < RASHPA_STREAM_STAGES ? stat.sinks : RASHPA_STREAM_STAGES;
@@ -363,7 +358,7 @@ static int run_images(struct run *r, struct processing *p, const struct rashpa_s
 		to->role = image.role;
 		result = rashpa_pipeline_run(p->pipeline, data, st->line_stride, to);
 		if (result < 0)
-			return fail("%s", rashpa_pipeline_reason(p->pipeline));
+			return fail("%s", rashpa_reason());
 		b->kept += result;
 		p->late += result && p->deadline_ns && now_ns() > p->deadline_ns;
 	}
@@ -494,7 +489,6 @@ static void await_writer(struct run *r, struct processing *p)
 static int process_close(struct run *r)
 {
 	struct processing *p = r->engine;
-	char why[RASHPA_PIPELINE_WHY];
 	int result = 0;
 
 	if (!p)
@@ -507,8 +501,8 @@ static int process_close(struct run *r)
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->writer, NULL);
 		/* only a complete run may finish its files */
-		if (!p->failed && !r->failed && rashpa_pipeline_finish(p->pipeline, why))
-			p->failed = fail("%s", why);
+		if (!p->failed && !r->failed && rashpa_pipeline_finish(p->pipeline))
+			p->failed = fail("%s", rashpa_reason());
 		say_how_it_goes(r, p);
 		tell(r, p);
 		result = p->failed;

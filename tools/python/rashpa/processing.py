@@ -19,7 +19,7 @@ import cffi
 import numpy
 
 DECLARATIONS = """
-#define RASHPA_PIPELINE_WHY 768
+const char *rashpa_reason(void);
 
 struct rashpa_raw_ring {
 	uint64_t offset, step;
@@ -72,21 +72,19 @@ struct rashpa_pipeline_stat {
 	uint32_t sinks;
 };
 
-int rashpa_pipeline_open(const char *config, const char *engine, char *why,
+int rashpa_pipeline_open(const char *config, const char *engine,
 			 struct rashpa_pipeline **pipeline);
 int rashpa_pipeline_begin_sized(struct rashpa_pipeline *pipeline,
-				const struct rashpa_geometry *geometry, char *why, size_t size);
+				const struct rashpa_geometry *geometry, size_t size);
 struct rashpa_result *rashpa_result_new_sized(const struct rashpa_pipeline *pipeline, size_t size);
 void rashpa_result_free(struct rashpa_result *result);
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
-const char *rashpa_pipeline_reason(const struct rashpa_pipeline *pipeline);
 const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint32_t *bins,
 				   const char **unit);
-int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
-			char *why);
-int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
-int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
+int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result);
+int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline);
+int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline);
 void rashpa_pipeline_get_stat_sized(const struct rashpa_pipeline *pipeline,
 				  struct rashpa_pipeline_stat *stat, size_t size);
 void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
@@ -108,9 +106,9 @@ class Error(OSError):
     """Something failed: errno says what kind of failure, strerror is a sentence."""
 
 
-def _check(result, why):
+def _check(result):
     if result < 0:
-        raise Error(-result, ffi.string(why).decode(errors="replace"))
+        raise Error(-result, ffi.string(lib.rashpa_reason()).decode(errors="replace"))
     return result
 
 
@@ -184,9 +182,8 @@ class Pipeline:
         if "\0" in text + engine:
             raise ValueError("a name has a character 0")
         handle = ffi.new("struct rashpa_pipeline **")
-        self._why = ffi.new("char []", lib.RASHPA_PIPELINE_WHY)
         _check(lib.rashpa_pipeline_open(text.encode(errors="surrogateescape"), engine.encode(),
-                                        self._why, handle), self._why)
+                                        handle))
         self._process, self._lock, self._handles = os.getpid(), threading.RLock(), [handle[0]]
         self._end = weakref.finalize(self, _let_go, self._process, self._lock, self._handles)
         # the file is read only once: it may be a pipe
@@ -219,7 +216,7 @@ class Pipeline:
         geometry = ffi.new("struct rashpa_geometry *",
                            {"width": width, "height": height, "bunch": 1,
                             "pixel": _PIXELS[image.dtype.str[1:]]})
-        _check(lib.rashpa_pipeline_begin_sized(handle, geometry, self._why, ffi.sizeof(geometry[0])), self._why)
+        _check(lib.rashpa_pipeline_begin_sized(handle, geometry, ffi.sizeof(geometry[0])))
         self._kind = image.shape, image.dtype.newbyteorder("<")
 
     def __call__(self, image, frame=0, dark=False):
@@ -240,13 +237,10 @@ class Pipeline:
                 raise MemoryError("no memory for a result")
             c = ffi.gc(c, lib.rashpa_result_free)
             c.frame, c.role = frame, _DARK if dark else _SIGNAL
-            kept = lib.rashpa_pipeline_run(handle, ffi.from_buffer(image),
-                                           image.shape[1] * image.itemsize, c)
-            if kept < 0:
-                reason = ffi.string(lib.rashpa_pipeline_reason(handle))
-                raise Error(-kept, reason.decode(errors="replace"))
+            kept = _check(lib.rashpa_pipeline_run(handle, ffi.from_buffer(image),
+                                                  image.shape[1] * image.itemsize, c))
             if kept and self._sinks:
-                _check(lib.rashpa_pipeline_put(handle, c, self._why), self._why)
+                _check(lib.rashpa_pipeline_put(handle, c))
             return Result(c)
 
     def axis(self):
@@ -276,12 +270,12 @@ class Pipeline:
     def flush(self):
         """Write all results so far to the files of sinks, for other readers."""
         with self._mine() as handle:
-            _check(lib.rashpa_pipeline_flush(handle, self._why), self._why)
+            _check(lib.rashpa_pipeline_flush(handle))
 
     def finish(self):
         """Complete the files of sinks; no more images are possible. Has no effect before the first image."""
         with self._mine() as handle:
-            _check(lib.rashpa_pipeline_finish(handle, self._why), self._why)
+            _check(lib.rashpa_pipeline_finish(handle))
             self._finished = self._kind is not None
 
     def close(self):

@@ -50,7 +50,6 @@ static struct rashpa_drive *drive;
 static uint8_t *ring;
 static _Atomic uint32_t *lock, *given;
 static atomic_bool end;
-static char why[RASHPA_PIPELINE_WHY];
 
 static bool is_accepted(uint32_t s)
 {
@@ -145,17 +144,17 @@ static int begin(bool in_gpu, uint64_t *length)
 			 "{\"pretreat\": {\"saturated\": %lu}, \"veto\": {\"threshold\": %lu, \"pixels\": 2}}",
 			 60000 + i * get("saturated"), 900 + i * get("other"));
 		snprintf(name, sizeof(name), get("vulkan") ? "vulkan" : "cuda:%u", i);
-		if (rashpa_pipeline_open(config, name, why, &pipeline[i]))
+		if (rashpa_pipeline_open(config, name, &pipeline[i]))
 			return -1;
 		if (in_gpu) {
-			fd = rashpa_pipeline_offer(pipeline[i], &base, length, why);
+			fd = rashpa_pipeline_offer(pipeline[i], &base, length);
 			if (fd < 0)
 				return -1;
 			ring = mmap(NULL, *length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 			g.ring.step = get("step");
 			g.ring.slots = get("slots");
 		}
-		if (rashpa_pipeline_begin(pipeline[i], &g, why))
+		if (rashpa_pipeline_begin(pipeline[i], &g))
 			return -1;
 	}
 	return 0;
@@ -170,7 +169,7 @@ static int run(void)
 	int got = 0;
 
 	while (results < get("close") && vain < get("vain")) {
-		got = rashpa_drive_next(drive, &held[holding], 1000000000, why);
+		got = rashpa_drive_next(drive, &held[holding], 1000000000);
 		if (got != 1 && got != -ETIMEDOUT)
 			break;
 		vain += got < 0;
@@ -195,7 +194,8 @@ static int run(void)
 		wrong += !is_untouched(&held[i]);
 	rashpa_drive_get_stat(drive, &stat);
 	printf("%s: %llu images, %u results, %u wrong, %llu vetoed, lost %s, copies ahead %s\n",
-	       got == -EIO ? why : got ? "stopped" : "all", (unsigned long long)stat.images,
+	       got == -EIO ? rashpa_reason() : got ? "stopped" : "all",
+	       (unsigned long long)stat.images,
 	       results, wrong, (unsigned long long)stat.vetoed,
 	       stat.accepted + stat.dropped + stat.vetoed == stat.images ? "none" : "some",
 	       most <= get("credits") * get("gpus") ? "in credit" : "too many");
@@ -207,11 +207,11 @@ static void open_again(const char *when, const struct rashpa_drive_plan *plan)
 {
 	struct rashpa_drive *other;
 
-	if (rashpa_drive_open(pipeline, 1, plan, &other, why))
-		printf("%s: %s\n", when, why);
+	if (rashpa_drive_open(pipeline, 1, plan, &other))
+		printf("%s: %s\n", when, rashpa_reason());
 	else
 		printf("%s: opened\n", when);
-	rashpa_drive_close(other, NULL);
+	rashpa_drive_close(other);
 }
 
 static void *pages(size_t bytes)
@@ -262,19 +262,19 @@ int main(int argc, char **argv)
 	plan.window_bytes = get("window");
 	plan.patience_ns = get("patience") * 1000000;
 	if (begin(in_gpu, &length)) {
-		printf("refused: %s\n", why);
+		printf("refused: %s\n", rashpa_reason());
 		return 1;
 	}
 	for (unsigned int i = 0; i < get("gpus"); i++)
 		driven[i] = pipeline[get("same") ? 0 : i];
-	if (rashpa_drive_open(driven, get("gpus"), &plan, &drive, why)) {
-		printf("refused: %s\n", why);
+	if (rashpa_drive_open(driven, get("gpus"), &plan, &drive)) {
+		printf("refused: %s\n", rashpa_reason());
 		return 1;
 	}
 	if (get("again"))
 		open_again("beside it", &plan);
 	/* the kernel is started */
-	if (get("apart") && rashpa_drive_next(drive, &(struct rashpa_driven) {}, 0, why) != -ETIMEDOUT)
+	if (get("apart") && rashpa_drive_next(drive, &(struct rashpa_driven) {}, 0) != -ETIMEDOUT)
 		return 1;
 	if (pthread_create(&producer, NULL, produce, NULL))
 		return 1;
@@ -286,8 +286,8 @@ int main(int argc, char **argv)
 		pthread_join(producer, NULL);
 	if (given)
 		printf("given back: %u stacks\n", atomic_load(given));
-	if (rashpa_drive_close(drive, why))
-		printf("%s\n", why);
+	if (rashpa_drive_close(drive))
+		printf("%s\n", rashpa_reason());
 	if (get("again"))
 		open_again("then", &plan);
 	for (unsigned int i = 0; i < get("gpus"); i++)
