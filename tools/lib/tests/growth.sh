@@ -10,10 +10,9 @@ format=(stream_header stream_process stream_module stream_work)
 calls=(stack image stream_stat stream_plan)
 # structs of the driver: those that fake-driver.c handles, and a segment of a table
 driver=(info role channel_make source_add group_make group_info window_make segment)
-mkdir -p "$work"/{now,grown}/linux
-cp tools/lib/*.[ch] "$work/now"
-cp uapi/linux/rashpa.h "$work/now/linux"
-cp -r "$work/now/." "$work/grown"
+mkdir -p "$work"/now
+cp -r tools/{lib,common,verbs,fabric,tests} uapi/linux "$work/now"
+cp -r "$work/now" "$work/grown"
 # grow FILE STRUCT...: four more members at the end of each
 grow() {
 	local file=$work/grown/$1 name
@@ -24,22 +23,23 @@ grow() {
 	done
 }
 {
-	grow rashpa-stream-format.h "${format[@]}"
-	grow rashpa-stream.h "${calls[@]}"
+	grow lib/rashpa-stream-format.h "${format[@]}"
+	grow lib/rashpa-stream.h "${calls[@]}"
 	grow linux/rashpa.h "${driver[@]}"
 } >"$work/out"
 sed -i 's/^#include <linux\/types.h>/&\n#include <stdint.h>/' "$work/grown/linux/rashpa.h"
 # the sizes of a format are not those of tomorrow
-sed -i '/^_Static_assert.*a format/d' "$work/grown/stream-format.c"
+sed -i '/^_Static_assert.*a format/d' "$work/grown/lib/stream-format.c"
 is "grown: all structs have grown" "$(<"$work/out")" ""
 
 build() { # VERSION OPTION...
-	local at=$work/$1 flags=(-std=gnu17 -D_GNU_SOURCE -pthread)
+	local at=$work/$1 flags=(-std=gnu17 -D_GNU_SOURCE -pthread -I"$work/$1" -I"$work/$1/lib")
 	shift
-	rm "$at"/{selftest,stream-selftest,gpu-vulkan}.c
-	gcc "${flags[@]}" -DRASHPA_VERSION='"0"' -DRASHPA_NO_VULKAN='"it"' -fPIC -I"$at" -shared \
-		-Wl,--wrap=ioctl,--wrap=mmap,--wrap=munmap -o "$at/librashpa.so" "$at"/*.c -ldl &&
-		gcc "${flags[@]}" -Wall -Wextra -Werror "$@" -I"$at" -o "$at/program" tools/lib/tests/growth.c -L"$at" -lrashpa
+	rm "$at"/lib/gpu-vulkan.c
+	gcc "${flags[@]}" -DRASHPA_VERSION='"0"' -DRASHPA_NO_VULKAN='"it"' -fPIC -shared \
+		-Wl,--wrap=ioctl,--wrap=mmap,--wrap=munmap -o "$at/librashpa.so" "$at"/lib/*.c \
+		"$at/lib/tests/fake-driver.c" -ldl &&
+		gcc "${flags[@]}" -Wall -Wextra -Werror "$@" -o "$at/program" tools/lib/tests/growth.c -L"$at" -lrashpa
 }
 for version in now grown; do
 	option=()
@@ -60,35 +60,31 @@ run now grown
 run grown now
 run grown grown
 
-# --- librashpa-builder and librashpa-network, whose folders have files of the same names
-mkdir -p "$work"/now-builder
-cp -r tools/{lib,common,verbs,fabric} uapi/linux "$work/now-builder"
-cp -r "$work/now-builder" "$work/grown-builder"
+# --- librashpa-builder and librashpa-network
 {
-	grow ../grown-builder/fabric/rashpa-builder.h launch fabric_options pool_counts queue_counts fabric_counts
-	grow ../grown-builder/verbs/rashpa-network.h net_options net_info net_counts
+	grow fabric/rashpa-builder.h launch fabric_options pool_counts queue_counts fabric_counts
+	grow verbs/rashpa-network.h net_options net_info net_counts
 } >"$work/out"
 is "builder-grown: all structs have grown" "$(<"$work/out")" ""
 
 build_builder() { # VERSION OPTION...
 	local at=$work/$1 flags=(-std=gnu17 -D_GNU_SOURCE -pthread -DBUILDER_NO_MPI -DBUILDER_NO_PMIX
-		-I"$work/$1/lib" -I"$work/$1/verbs" -I"$work/$1/fabric" -I"$work/$1")
+		-I"$work/$1/lib" -I"$work/$1")
 	shift
 	gcc "${flags[@]}" -fPIC -shared -o "$at/librashpa-builder.so" "$at"/verbs/{net,pair,queue}.c \
 		"$at"/fabric/{fabric,launch,meet,memory,ring,shm,verbs}.c "$at"/common/{host,shown}.c \
-		-L"$work/now" -lrashpa -libverbs &&
-		gcc "${flags[@]}" -Wall -Wextra -Werror "$@" -o "$at/program" tools/lib/tests/growth-builder.c \
-			-L"$at" -lrashpa-builder -L"$work/now" -lrashpa -libverbs
+		-L"$at" -lrashpa -libverbs &&
+		gcc "${flags[@]}" -Wall -Wextra -Werror "$@" -o "$at/builder" tools/lib/tests/growth-builder.c \
+			-L"$at" -lrashpa-builder -lrashpa -libverbs
 }
 for version in now grown; do
 	option=()
 	[[ $version == now ]] || option=(-DGROWN)
-	good "builder-built-$version: library and program, $version" build_builder "$version-builder" "${option[@]}"
+	good "builder-built-$version: library and program, $version" build_builder "$version" "${option[@]}"
 done
-export LD_LIBRARY_PATH=$work/now
 for pair in "now now" "now grown" "grown now" "grown grown"; do
 	read -r program library <<<"$pair"
-	LD_LIBRARY_PATH=$work/$library-builder:$work/now timeout 60 "$work/$program-builder/program" >"$work/said" 2>&1
+	LD_LIBRARY_PATH=$work/$library timeout 60 "$work/$program/builder" >"$work/said" 2>&1
 	is "builder-$program-$library: the program of \"$program\" with the library of \"$library\"" \
 		"$? $(grep -c '^ok ' "$work/said")" "0 11" || grep -v '^ok ' "$work/said" | sed 's/^/# /'
 done
