@@ -139,10 +139,15 @@ int stream_check_node(const struct rashpa_stream *s, const char *name, int node,
 /* @socket: open by O_PATH; @path: to that descriptor */
 int stream_check_socket(const struct rashpa_stream *s, const char *name, int socket, const char *path);
 
-/* stream-attach.c */
+/* stream-memory.c */
+/* @s: its header has the name; NULL: the caller has it from elsewhere. */
+int memory_open(const struct rashpa_stream *s, struct memory *m, const char *name, bool write);
+/* Get the dma-buf at the first use: only its users need it. */
 int memory_dmabuf(struct memory *m);
-int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write);
 void memory_close(struct memory *m);
+
+/* stream-attach.c */
+int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write);
 int stream_open(const char *name, unsigned int flags, bool producer, struct rashpa_stream **stream);
 void stream_close(struct rashpa_stream *s);
 /* Copy once, and check the copy: the other side can change its memory at any time. */
