@@ -63,7 +63,7 @@ static uint16_t pixel_of(uint64_t frame, uint32_t i)
 static void paint(const struct rashpa_stack *st)
 {
 	for (uint32_t k = 0; k < st->images; k++) {
-		uint16_t *p = (uint16_t *)((char *)st->data + k * st->image_stride);
+		uint16_t *p = rashpa_stack_pixels(st, k);
 
 		for (uint32_t i = 0; i < 64 * 32; i++)
 			p[i] = pixel_of(st->frame + k, i);
@@ -932,6 +932,48 @@ TEST(event_loop, "an event loop")
 	CHECK(!got && n == 30, "%u stacks in %u wakes, then %d: %s", n, wakes, got,
 	      rashpa_reason());
 	tap_fork_end(pid);
+	rashpa_stream_close(s);
+}
+
+TEST(event_loop_dead, "an event loop notices that the producer was killed")
+{
+	struct rashpa_stream_plan plan = plan_of(100, 8, RASHPA_STREAM_WAIT);
+	struct pollfd pollfd = { .events = POLLIN };
+	struct rashpa_stream *s = open_as(0);
+	struct rashpa_stack st;
+	unsigned int n = 0;
+	pid_t pid;
+	int got = -ETIMEDOUT;
+
+	set(&talk->allowed, 5);
+	pid = tap_fork_start(produce, &plan);
+	pollfd.fd = rashpa_stream_fd(s);
+	while (got == -ETIMEDOUT && poll(&pollfd, 1, 10000 * tap_slow()) > 0) {
+		while ((got = rashpa_stream_next(s, &st, 0)) > 0) {
+			rashpa_stream_release(s, &st);
+			if (++n == 5)
+				tap_fork_kill(pid);
+		}
+	}
+	CHECK(got == -EOWNERDEAD && n == 5, "%u stacks, then %d: %s", n, got, rashpa_reason());
+	rashpa_stream_close(s);
+}
+
+static void *wake(void *stream)
+{
+	rashpa_stream_wake(stream);
+	return NULL;
+}
+
+TEST(woken, "a thread ends the wait of another one")
+{
+	struct rashpa_stream *s = open_as(0);
+	struct rashpa_stack st;
+	pthread_t other;
+
+	REQUIRE(s && !pthread_create(&other, NULL, wake, s), "no thread");
+	CHECK(rashpa_stream_next(s, &st, -1) == -EINTR, "not woken: %s", rashpa_reason());
+	pthread_join(other, NULL);
 	rashpa_stream_close(s);
 }
 

@@ -8,7 +8,7 @@
 
 static double mean(const struct rashpa_stack *st, uint32_t image)
 {
-	const uint16_t *pixel = (const uint16_t *)((char *)st->data + image * st->image_stride);
+	const uint16_t *pixel = rashpa_stack_pixels(st, image);
 	uint64_t sum = 0, n = (uint64_t)st->width * st->height;
 
 	for (uint64_t i = 0; i < n; i++)	/* this example expects lines without padding */

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 		errx(1, "%s", rashpa_reason());
 	while ((result = rashpa_stream_slot(s, &st, -1)) > 0) {
 		for (uint32_t i = 0; i < st.images; i++) {
-			uint16_t *pixel = (uint16_t *)((char *)st.data + i * st.image_stride);
+			uint16_t *pixel = rashpa_stack_pixels(&st, i);
 
 			for (uint32_t k = 0; k < st.width * st.height; k++)
 				pixel[k] = st.frame + i;

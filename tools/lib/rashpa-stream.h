@@ -20,8 +20,9 @@ extern "C" {
  * - A stream is a named buffer with a header. The library waits until a stream begins in the
  *   buffer. When that has ended, it waits for the next stream.
  * - Errors and timeouts are as in rashpa.h.
- * - A handle is for one thread at a time; only rashpa_stream_release(), rashpa_stack_image() and
- *   rashpa_stack_intact() may be called from any thread at any time until rashpa_stream_close().
+ * - A handle is for one thread at a time; only rashpa_stream_release(), rashpa_stack_image(),
+ *   rashpa_stack_intact() and rashpa_stream_wake() may be called from any thread at any time until
+ *   rashpa_stream_close().
  * - Taking stacks allocates nothing. It makes no system call while complete stacks are available.
  */
 
@@ -312,6 +313,18 @@ static inline int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t 
 }
 
 /**
+ * rashpa_stack_pixels() - first pixel of an image
+ * @stack: from rashpa_stream_next() or rashpa_stream_slot(), not released
+ * @index: below @stack->images
+ *
+ * Return: its address; NULL if the stack has no data.
+ */
+static inline void *rashpa_stack_pixels(const struct rashpa_stack *stack, uint32_t index)
+{
+	return stack->data ? (char *)stack->data + index * stack->image_stride : NULL;
+}
+
+/**
  * rashpa_stack_missing() - check whether a message of a stack is missing
  * @stack: from rashpa_stream_next(), not released
  * @process: index of the process
@@ -327,11 +340,20 @@ int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uin
  * @stream: the handle
  *
  * When it is readable, call rashpa_stream_next() with a timeout of 0 until that returns
- * -ETIMEDOUT. Call it every second as well, since the death of a process raises no event.
+ * -ETIMEDOUT; a producer calls rashpa_stream_slot(). It becomes readable twice a second at least, since
+ * the death of a process raises no event.
  *
- * Return: a file descriptor, which stays the library's.
+ * Return: a file descriptor, which stays the library's, or a negative errno.
  */
-int rashpa_stream_fd(const struct rashpa_stream *stream);
+int rashpa_stream_fd(struct rashpa_stream *stream);
+
+/**
+ * rashpa_stream_wake() - end a wait of another thread
+ * @stream: the handle
+ *
+ * The wait returns -EINTR. If no thread waits, the next wait returns it.
+ */
+void rashpa_stream_wake(struct rashpa_stream *stream);
 
 /**
  * rashpa_stream_get_stat() - counts of this run so far
@@ -587,8 +609,8 @@ static inline int rashpa_stream_end(struct rashpa_stream *stream,
  *	frame, flags, missing and user
  * @timeout_ns: longest wait for credit
  *
- * Return: 1; 0 if the stack was left out or all images were sent (see rashpa_stream_get_stat()); or a
- * negative errno, -ETIMEDOUT, -EINTR.
+ * Return: 1; 0 if all images were sent; or a negative errno: -ETIMEDOUT, -EINTR, -ENOBUFS (the stack is
+ * left out, see RASHPA_STREAM_DROP).
  */
 static inline int rashpa_stream_slot(struct rashpa_stream *stream, struct rashpa_stack *stack,
 				     int64_t timeout_ns)

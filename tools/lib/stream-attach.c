@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define LOOKS	16	/* at a record that is being written */
@@ -336,31 +338,71 @@ int stream_listen(struct rashpa_stream *s)
 	return error ? error : listen_group(s);
 }
 
-/* Stop listening to a stream that is over; go on watching the state for the next one. */
+/* Stop listening to a stream that is over; go on watching the state for the next one, and wakes. */
 void stream_forget(struct rashpa_stream *s)
 {
 	if (s->group)
 		rashpa_channel_del(s->channel, s->group);
 	s->group = 0;
-	while (s->n_sources > 1)
+	while (s->n_sources > 2)
 		rashpa_channel_del(s->channel, s->sources[--s->n_sources]);
 	while (s->boards)
 		close_board(&s->board[--s->boards]);
 }
 
+static void set_timer(struct rashpa_stream *s, int64_t at)
+{
+	const struct itimerspec when = { .it_value = { at / 1000000000, at % 1000000000 } };
+
+	s->due = at;
+	if (s->timer >= 0)
+		timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
 int stream_sleep(struct rashpa_stream *s, int64_t deadline)
 {
-	int64_t left = deadline - clock_ns();
+	const int64_t tick = s->polls ? STREAM_POLL_NS : STREAM_TICK_NS;
+	const int64_t now = clock_ns(), left = deadline - now;
 	int error;
 
+	if (now >= s->due)
+		set_timer(s, now + tick);
 	if (left <= 0)
 		return -ETIMEDOUT;
-	if (left > STREAM_TICK_NS)
-		left = STREAM_TICK_NS;
-	if (s->polls && left > STREAM_POLL_NS)
-		left = STREAM_POLL_NS;
-	error = rashpa_ring_wait(&s->queue, left);
+	if (__atomic_exchange_n(&s->wake, false, __ATOMIC_ACQUIRE))
+		return fail(EINTR, "buffer %s: another thread ended the wait", s->name);
+	error = rashpa_ring_wait(&s->queue, left < tick ? left : tick);
 	return error == -ETIMEDOUT ? 0 : error;
+}
+
+void rashpa_stream_wake(struct rashpa_stream *s)
+{
+	__atomic_store_n(&s->wake, true, __ATOMIC_RELEASE);
+	rashpa_channel_signal(s->channel, 0);
+}
+
+/* The channel, and a timer for what makes no event. */
+int rashpa_stream_fd(struct rashpa_stream *s)
+{
+	struct epoll_event in = { .events = EPOLLIN };
+	int set, timer, error;
+
+	if (s->set >= 0)
+		return s->set;
+	set = epoll_create1(EPOLL_CLOEXEC);
+	timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (set < 0 || timer < 0 || epoll_ctl(set, EPOLL_CTL_ADD, s->channel, &in) ||
+	    epoll_ctl(set, EPOLL_CTL_ADD, timer, &in)) {
+		error = fail(errno, "buffer %s: no descriptor for poll(): %s", s->name,
+			     strerror(errno));
+		close(set);
+		close(timer);
+		return error;
+	}
+	s->set = set;
+	s->timer = timer;
+	set_timer(s, clock_ns() + STREAM_TICK_NS);
+	return set;
 }
 
 int stream_has_producer(struct rashpa_stream *s)
@@ -398,6 +440,10 @@ static int open_channel(struct rashpa_stream *s)
 	error = watch(s, &s->buffer, s->producer ?
 		      offsetof(struct rashpa_stream_header, credit) :
 		      offsetof(struct rashpa_stream_header, state), s->producer ? 64 : 32);
+	if (error >= 0)
+		error = add(s, &(struct rashpa_source_add) {
+			.kind = RASHPA_SOURCE_SOFTWARE, .device = -1, .memory = -1,
+		});
 	return error < 0 ? error : 0;
 }
 
@@ -429,7 +475,7 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 	strcpy(s->name, name);
 	s->flags = flags;
 	s->producer = producer;
-	s->memory = s->channel = -1;
+	s->memory = s->channel = s->set = s->timer = -1;
 	s->buffer = s->locks = s->payload = (struct memory)MEMORY_NONE;
 	pthread_mutex_init(&s->lock, NULL);
 	error = memory_open(NULL, &s->buffer, name, !observes);
@@ -456,6 +502,10 @@ void stream_close(struct rashpa_stream *s)
 	if (s->channel >= 0)
 		stream_forget(s);
 	rashpa_ring_unmap(&s->queue);
+	if (s->set >= 0) {
+		close(s->set);
+		close(s->timer);
+	}
 	if (s->channel >= 0)
 		close(s->channel);
 	if (s->memory >= 0)

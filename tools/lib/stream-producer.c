@@ -538,7 +538,8 @@ int rashpa_stream_slot_sized(struct rashpa_stream *s, struct rashpa_stack *to, i
 		if (h->policy == RASHPA_STREAM_DROP) {
 			s->stat.skipped += h->bunch;
 			s->frame += h->bunch;
-			return 0;
+			return fail(ENOBUFS, "buffer %s: no slot was free: the stack is left out",
+				    s->name);
 		}
 		/* records after the last check stay in the queue */
 		while (rashpa_ring_next(&s->queue, &event))

@@ -179,7 +179,7 @@ static int attach(struct rashpa_stream *s)
 	s->stat = (struct rashpa_stream_stat) {};
 	s->pending = 0;
 	s->over = 0;
-	s->looked = 0;
+	s->looked = s->due = 0;
 	/* a stream that is over makes no events; and listening turns bus mastering on */
 	alive = h->state == RASHPA_STREAM_RUNNING ? stream_has_producer(s) : 0;
 	error = alive > 0 ? stream_listen(s) : alive;
@@ -811,11 +811,6 @@ int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack
 }
 
 /* --- what it is --- */
-
-int rashpa_stream_fd(const struct rashpa_stream *s)
-{
-	return s->channel;
-}
 
 int32_t stream_who(const struct rashpa_role *role, uint32_t i)
 {

@@ -61,8 +61,11 @@ struct rashpa_stream {
 
 	/* events */
 	int memory, channel;
+	int set, timer;			/* of rashpa_stream_fd(), -1 before */
+	int64_t due;			/* when the timer is readable */
+	bool wake;			/* the next wait ends at once */
 	struct rashpa_queue queue;
-	uint32_t group, sources[RASHPA_STREAM_LOCKS + STREAM_BOARDS + 2], n_sources;
+	uint32_t group, sources[RASHPA_STREAM_LOCKS + STREAM_BOARDS + 3], n_sources;
 	struct board board[STREAM_BOARDS];
 	uint32_t boards;
 	uint64_t event_ns, woken_ns;	/* times of the last wait */
@@ -161,7 +164,7 @@ void stream_forget(struct rashpa_stream *s);
 /* Stacks complete in all processes; *most: in the most advanced one. */
 uint64_t stream_stacks(const struct rashpa_stream *s, uint64_t *most);
 uint32_t stream_lock_read(const struct rashpa_stream *s, uint32_t lock, struct rfpga_lock *record);
-/* Sleep for an event, until @deadline or a tick. 0, or -EINTR */
+/* Sleep for an event, until @deadline or a tick. 0, -ETIMEDOUT or -EINTR */
 int stream_sleep(struct rashpa_stream *s, int64_t deadline);
 /* 1, 0, or a negative errno */
 int stream_has_producer(struct rashpa_stream *s);

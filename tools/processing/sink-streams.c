@@ -224,7 +224,7 @@ static int send(const struct streams *all, unsigned int kind, const struct rashp
 	do {
 		result = rashpa_stream_slot(stream, &stack, 0);
 	} while (result == -EINTR);
-	if (result < 0 && result != -ETIMEDOUT)
+	if (result < 0 && result != -ETIMEDOUT && result != -ENOBUFS)
 		return because(why, -1, "%s", rashpa_reason());
 	if (result <= 0)
 		return 1;

@@ -26,10 +26,8 @@ struct lookout {
 	pthread_mutex_t lock;
 	struct done done;		/* lock */
 	uint64_t lag, slots;		/* used by the thread, and after joining it */
-	uint64_t complete;		/* this and the following: used by the thread only */
-	bool full;			/* reported to the daemon */
+	bool full;			/* reported to the daemon; this and the following: used by the thread only */
 	bool never;			/* with credit a full buffer loses nothing */
-	bool blind;			/* stacks of this stream make no event */
 };
 
 /* --- reports --- */
@@ -82,6 +80,7 @@ static void look(struct lookout *l)
 	const struct rashpa_stream_header *about = rashpa_stream_get_header(l->stream);
 	struct rashpa_stream_stat stat;
 	struct rashpa_stack st;
+	uint64_t complete;
 
 	if (!about && rashpa_stream_begin(l->stream, 0))
 		return;
@@ -92,11 +91,11 @@ static void look(struct lookout *l)
 	if (!about)
 		return;
 	rashpa_stream_get_stat(l->stream, &stat);
-	l->complete = rashpa_stream_complete(l->stream);
+	complete = rashpa_stream_complete(l->stream);
 	if (stat.state != RASHPA_STREAM_RUNNING)
 		return;
 	l->slots = about->slots;
-	l->lag = l->complete > stat.consumed ? l->complete - stat.consumed : 0;
+	l->lag = complete > stat.consumed ? complete - stat.consumed : 0;
 	/* but by a live source */
 	l->never = about->policy == RASHPA_STREAM_WAIT && !about->live;
 	if (!l->never)
@@ -113,14 +112,10 @@ static void sleep_until_event(struct lookout *l)
 		{ .fd = l->wake, .events = POLLIN },
 		{ .fd = l->never ? -1 : rashpa_stream_fd(l->stream), .events = POLLIN },
 	};
-	const uint64_t before = l->complete;
 
 	/* of many stacks a second one look takes several */
-	if (poll(fds, 1, LOOK_MS) || l->full || l->blind)
-		return;
-	if (!poll(fds, 2, LED_STATUS_MS - LOOK_MS) && !l->never &&
-	    rashpa_stream_get_header(l->stream))
-		l->blind = rashpa_stream_complete(l->stream) != before;
+	if (!poll(fds, 1, LOOK_MS) && !l->full)
+		poll(fds, 2, LED_STATUS_MS - LOOK_MS);
 }
 
 static void *watch(void *arg)

@@ -962,6 +962,34 @@ int __wrap_bind(int fd, const struct sockaddr *at, socklen_t size)
 }
 
 /* All members may write in the folder of sockets. */
+static void test_wake(void)
+{
+	struct rashpa_stream *s;
+	struct rashpa_stack st;
+
+	if (!ok(!rashpa_stream_open("q", 0, &s), "wake-open: a consumer waits for a stream"))
+		return;
+	rashpa_stream_wake(s);
+	ok(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT && rashpa_stream_next(s, &st, -1) == -EINTR &&
+	   rashpa_stream_next(s, &st, 1000000) == -ETIMEDOUT, "wake: it ends the next wait, and no other one");
+	rashpa_stream_close(s);
+}
+
+/* Without a consumer no slot is given back. */
+static void test_dropping(void)
+{
+	struct rashpa_stream *p = produce("", RASHPA_STREAM_DROP);
+	struct rashpa_stack st = {};
+
+	publish(p, rashpa_stream_get_header(p)->slots - 1);
+	ok(rashpa_stream_slot(p, &st, -1) == 1 && rashpa_stack_pixels(&st, 0) == st.data &&
+	   rashpa_stack_pixels(&st, 3) == (char *)st.data + 3 * st.image_stride,
+	   "pixels: images of a stack follow each other");
+	ok(rashpa_stream_slot(p, &st, -1) == -ENOBUFS && strstr(rashpa_reason(), "left out"),
+	   "dropping: a stack without a slot is left out: %s", rashpa_reason());
+	rashpa_stream_close(p);
+}
+
 static void test_link(void)
 {
 	char folder[] = "/tmp/rashpa-socket-XXXXXX", other[64], name[64];
@@ -1016,6 +1044,8 @@ int main(void)
 		test_socket();
 		test_polled();
 		test_mistaken();
+		test_wake();
+		test_dropping();
 	} else {
 		ok(false, "no-buffers: no buffers");
 	}

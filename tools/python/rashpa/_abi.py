@@ -261,7 +261,8 @@ int rashpa_stack_intact(const struct rashpa_stack *stack);
 int rashpa_stack_image_sized(const struct rashpa_stack *stack, uint32_t index,
 			     struct rashpa_image *image, size_t size);
 int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
-int rashpa_stream_fd(const struct rashpa_stream *stream);
+int rashpa_stream_fd(struct rashpa_stream *stream);
+void rashpa_stream_wake(struct rashpa_stream *stream);
 void rashpa_stream_get_stat_sized(struct rashpa_stream *stream, struct rashpa_stream_stat *stat,
 				size_t size);
 int rashpa_stream_told_sized(struct rashpa_stream *stream, struct rashpa_stream_work *work,

@@ -23,11 +23,14 @@ class _Deadline:
     def __init__(self, seconds):
         self.end = None if seconds is None else time.monotonic() + seconds
 
-    def left_ns(self, most=_SLICE_NS):
+    def left(self):
+        """Seconds left; None: for ever."""
+        return self.end and max(0, self.end - time.monotonic())
+
+    def left_ns(self):
         """Time limit of the next call of the library, in ns."""
-        if self.end is None:
-            return most
-        return max(0, min(most, int((self.end - time.monotonic()) * 1e9)))
+        left = self.left()
+        return _SLICE_NS if left is None else min(_SLICE_NS, int(left * 1e9))
 
     def over(self):
         return self.end is not None and time.monotonic() >= self.end
@@ -65,6 +68,9 @@ class _Handle:
         all published stacks.
         """
         self._closing = True
+        with self.lock:
+            if self.handle is not None:
+                lib.rashpa_stream_wake(self.handle)
         with self._turn, self.lock:
             if self.handle is not None:
                 self.handle = None
@@ -222,13 +228,12 @@ class Stream(_Handle):
                 return stack
             if deadline.over():
                 raise failure
-            # the death of a process raises no event: poll every second
-            await self._event(deadline.left_ns(1_000_000_000) / 1e9)
+            await self._event(deadline.left())
 
     async def _event(self, seconds):
         loop = asyncio.get_running_loop()
         event = loop.create_future()
-        fd = lib.rashpa_stream_fd(self._open())
+        fd = check(lib.rashpa_stream_fd(self._open()))
         loop.add_reader(fd, lambda: event.done() or event.set_result(None))
         try:
             await asyncio.wait([event], timeout=seconds)
@@ -312,7 +317,7 @@ class Producer(_Handle):
         check(lib.rashpa_stream_start(self.handle, 0, 0))
 
     def slot(self, timeout=None):
-        """Return a Slot for the next stack. None: the stack was dropped, or all images were sent."""
+        """Return a Slot for the next stack; None: all images were sent. ENOBUFS: the stack was dropped."""
         if self._kept:
             return self._kept.pop(0)
         return self._repeat(self._take, timeout)
