@@ -88,7 +88,7 @@ if wanted tools; then
 	run "tools" make -s -C "$top/tools" O="$build/tools"
 elif wanted demo; then
 	run "tools of the demonstration" make -s -C "$top/tools" O="$build/tools" \
-		"$build"/tools/{rashpa-builder,rashpa-manager,rashpactl,remu,romulu,librashpa.so,librashpa-processing.so}
+		"$build"/tools/{rashpa-builder,rashpa-manager,rashpactl,remu,romulu,librashpa.so,librashpa-processing.so} python
 fi
 # each guest has a board, and looks at buffers
 ((!${#tests[@]})) || run "rashpactl" make -s -C "$top/tools" O="$build/tools" "$build/tools/rashpactl"

@@ -6,7 +6,7 @@ set -euo pipefail
 
 out=$1
 mkdir -p "$out"
-export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles PYTHONPATH=$PWD/tools/python \
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles PYTHONPATH=$PWD/build/tools/python \
 	RASHPA_LIBRARY=$PWD/build/tools/librashpa.so MPLCONFIGDIR=/tmp
 [[ -e /dev/rashpa/memory ]] || insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
 fpga=$(rashpactl --json bind "$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)" | jq -r .node)

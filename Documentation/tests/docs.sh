@@ -68,7 +68,7 @@ functions rashpa-builder tools/fabric
 functions rashpa-network tools/verbs
 functions rashpa-processing tools/processing
 functions rashpa tools/lib
-PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so \
+PYTHONPATH=build/tools/python RASHPA_LIBRARY=build/tools/librashpa.so \
 	RASHPA_PROCESSING_LIBRARY=build/tools/librashpa-processing.so python3 -B tools/python/tests/abi.py
 ok $? "declarations-python-package: the declarations of the Python package are those of the headers"
 # in C++ a type would hide a function of the same name

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 top=$PWD
 export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles PYTHONDONTWRITEBYTECODE=1
-export PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0 OPENBLAS_NUM_THREADS=1
+export PYTHONPATH=$PWD/build/tools/python RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0 OPENBLAS_NUM_THREADS=1
 export RASHPA_PROCESSING_LIBRARY=$PWD/build/tools/librashpa-processing.so.0
 json=$1 svg=$2 frames=${3:-64}
 work=$(mktemp -d)

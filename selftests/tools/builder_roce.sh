@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib/by-hand.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 . "$(dirname "$0")/../lib/rxe-stream.sh"
-export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0
+export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0
 
 images=48 lines=64 fault=13
 buffers=(net0 net1 whole0 whole1)

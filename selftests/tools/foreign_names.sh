@@ -6,7 +6,7 @@
 # characters, line by line, and as valid JSON.
 . "$(dirname "$0")/../lib/shell.sh"
 
-export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1
 RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0
 export RASHPA_LIBRARY
 

@@ -4,7 +4,7 @@
 # A member of a group writes names of root's memory and of a board into the header of a stream. The
 # consumer of root uses none of them, unless it accepts the name.
 . "$(dirname "$0")/../lib/shell.sh"
-export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1
 export RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0
 
 group=users

@@ -5,7 +5,7 @@
 # addresses and data.
 . "$(dirname "$0")/../lib/shell.sh"
 
-export PYTHONPATH=$PWD/tools/python
+export PYTHONPATH=$PWD/build/tools/python
 rashpactl buffer create watched 8M >/dev/null
 ok $? "buffer: a buffer is made"
 top() { rashpactl top --once --interval 0.05 "$@"; }

@@ -108,7 +108,7 @@ is "jungfrau: it begins with the first frame" "$(romulu_says .network.first_fram
 jungfrau_receiver --receive-only --idle 20
 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0 python3 -B - "$work/opened" <<'P' >"$work/python" 2>&1 &
 import sys
-sys.path.insert(0, "tools/python")
+sys.path.insert(0, "build/tools/python")
 import rashpa
 with rashpa.Stream("net0", timeout=30) as stream:
     open(sys.argv[1], "w").close()

@@ -13,7 +13,7 @@ ok $? "buffer: a buffer is made"
 
 says() { jq -c ".processing | $1" "$work/romulu.json"; }
 python() { # SCRIPT ARGUMENT...
-	PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0 \
+	PYTHONPATH=$PWD/build/tools/python RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0 \
 		RASHPA_PROCESSING_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa-processing.so.0 \
 		OPENBLAS_NUM_THREADS=1 exec python3 -B "$@"
 }

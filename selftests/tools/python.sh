@@ -4,7 +4,7 @@
 # The Python package: consumers, observers and producers of streams, by tools/python/tests/check.py.
 . "$(dirname "$0")/../lib/shell.sh"
 
-export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1
 RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0
 # one thread: the check forks. A cache of fonts takes long to make
 export RASHPA_LIBRARY MPLCONFIGDIR=$PWD/build/matplotlib OPENBLAS_NUM_THREADS=1
@@ -26,7 +26,7 @@ is "all-checks: all checks were made" "$last" end
 make -s -C tools install-python DESTDIR="$work/root" PYTHONDIR=/python >"$work/err" 2>&1
 ok $? "install-python: make install-python" || sed 's/^/# /' "$work/err"
 is "installs-all: which installs all of it" "$(cd "$work/root/python/rashpa" && printf '%s ' *.py)" \
-	"$(cd tools/python/rashpa && printf '%s ' *.py)"
+	"$(cd build/tools/python/rashpa && printf '%s ' *.py)"
 is "imported: and it can be imported" "$(PYTHONPATH=$work/root/python python3 -c \
 	'import rashpa; print(rashpa.buffers(), rashpa.__file__.split("/")[-3])')" "[] python"
 [[ $fpga != - ]] || finish

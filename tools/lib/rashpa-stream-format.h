@@ -148,10 +148,12 @@ struct rashpa_stream_header {
 	uint64_t missed;		/* images that the live source's detector did not deliver */
 
 	/* written by the consumer, which holds the role */
-	uint64_t consumed __attribute__((aligned(64)));	/* stacks that no consumer asks for again */
+	uint64_t __reserved1[5];
+	uint64_t consumed;		/* stacks that no consumer asks for again */
 	uint64_t credit;		/* stacks whose slots are given back, at most consumed */
 	/* written by a producer that is a program: 1: call LOOK after credit has grown */
-	uint32_t waiting __attribute__((aligned(64)));
+	uint64_t __reserved2[6];
+	uint32_t waiting;
 
 	/* added later; the producer's, before the run */
 	uint32_t content;		/* enum rashpa_stream_content */

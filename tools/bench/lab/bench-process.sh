@@ -15,7 +15,7 @@ rm -f "$out"/process.{json,svg}
 selftests/lab/lab exec -- make -s tools
 # shellcheck disable=SC2016 # of the inner shell
 selftests/lab/lab exec -- bash -c '
-	export PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=build/tools/librashpa.so.0
+	export PYTHONPATH=$PWD/build/tools/python RASHPA_LIBRARY=build/tools/librashpa.so.0
 	export RASHPA_PROCESSING_LIBRARY=build/tools/librashpa-processing.so.0 MPLCONFIGDIR=/tmp
 	export PYTHONWARNINGS=ignore	# pyFAI warns about optional packages
 	out=$1

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../../.."
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/cable.sh
 . selftests/lib/cable.sh
 export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/data/profiles
-export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0
+export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0
 end=$1 out=$2 images=$3
 readout=$((end - 1))
 # lines of the image of each detector

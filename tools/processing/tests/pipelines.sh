@@ -7,7 +7,7 @@ set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../../selftests/lib/shell.sh"
 tools=$PWD/${RASHPA_TOOLS:-build/tools}
-export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$tools/python PYTHONDONTWRITEBYTECODE=1
 export RASHPA_LIBRARY=$tools/librashpa.so.0 RASHPA_PROCESSING_LIBRARY=$tools/librashpa-processing.so.0
 export MPLCONFIGDIR=$work XDG_CACHE_HOME=$work POCL_CACHE_DIR=$work OPENBLAS_NUM_THREADS=1
 

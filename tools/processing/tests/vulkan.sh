@@ -57,7 +57,7 @@ tools=$PWD/${RASHPA_TOOLS:-build/tools}
 export RASHPA_DEV RASHPA_RUN=$work
 begin_program() { # ARGUMENT...: its stream
 	coproc program {
-		PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
+		PYTHONPATH=$tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
 			python3 -B tools/processing/tests/program.py "$@" 2>&1
 	}
 	input=${program[1]}

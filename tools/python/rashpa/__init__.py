@@ -7,6 +7,7 @@
 See Documentation/python.rst.
 """
 from ._abi import ffi, lib
+from ._board import Board, Map, Window
 from ._buffer import Buffer, buffers
 from ._channel import Channel, Event, look
 from ._errors import (Busy, Error, Malformed, ProducerDied, Released, Removed, Replaced,
@@ -15,8 +16,9 @@ from ._stack import Slot, Stack
 from ._stream import Producer, Stream
 
 __all__ = [
-    "Buffer", "Busy", "Channel", "Error", "Event", "Malformed", "Producer", "ProducerDied", "Released",
-    "Removed", "Replaced", "Slot", "Stack", "Stopped", "Stream", "Timeout", "buffers", "look",
+    "Board", "Buffer", "Busy", "Channel", "Error", "Event", "Malformed", "Map", "Producer", "ProducerDied",
+    "Released", "Removed", "Replaced", "Slot", "Stack", "Stopped", "Stream", "Timeout", "Window", "buffers",
+    "look",
 ]
 
 __version__ = ffi.string(lib.rashpa_version()).decode()    # of the library

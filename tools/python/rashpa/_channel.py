@@ -7,6 +7,7 @@ import select
 
 from ._abi import ffi, lib, names_of, size_of
 from ._errors import Timeout, check
+from ._fd import Opened, Owner
 
 _KINDS = names_of("rashpa_source", "RASHPA_SOURCE_")
 _CONDITIONS = {name: number for number, name in
@@ -15,52 +16,28 @@ _CONDITIONS = {name: number for number, name in
 Event = collections.namedtuple("Event", "sequence time_ns source kind value lost")
 
 
-class _Opened:
-    """Descriptors that are closed at the end of a block."""
-
-    def __init__(self):
-        self.fds = []
-
-    def add(self, fd):
-        self.fds.append(check(fd))
-        return fd
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for fd in self.fds:
-            os.close(fd)
-
-
 def look(buffer):
     """Report written words of a buffer: sends the events of their sources. Returns their number."""
-    with _Opened() as opened:
+    with Opened() as opened:
         node = opened.add(lib.rashpa_buffer_open(buffer.encode(), os.O_RDWR))
         return check(lib.rashpa_memory_look(opened.add(lib.rashpa_memory_open()),
                                             opened.add(lib.rashpa_buffer_dmabuf(node))))
 
 
-class Channel:
-    """A queue of events.
+class Channel(Owner):
+    """A queue of events; its descriptor is readable when there are some.
 
     fpga: number of a board, for its interrupts; None: a channel for words that programs write.
     """
 
     def __init__(self, fpga=None):
-        with _Opened() as opened:
+        with Opened() as opened:
             node = opened.add(lib.rashpa_memory_open() if fpga is None else
                               lib.rashpa_device_open(fpga))
             self._fd = check(lib.rashpa_channel_open(node, 0))
         # do not block if another thread takes the record first
         os.set_blocking(self._fd, False)
         self._of_memory = fpga is None
-
-    def fileno(self):
-        """Descriptor for select() and poll(): readable when there are events."""
-        if self._fd is None:
-            raise ValueError("the channel was closed")
-        return self._fd
 
     def vector(self, number, one_shot=False):
         """Listen to an interrupt vector; returns the number of the source."""
@@ -77,7 +54,7 @@ class Channel:
             raise ValueError(f"condition {condition}: possible are {' '.join(_CONDITIONS)}")
         flags = lib.RASHPA_SOURCE_ONE_SHOT if one_shot else 0
         flags |= lib.RASHPA_SOURCE_LOOK if self._of_memory else 0
-        with _Opened() as opened:
+        with Opened() as opened:
             node = opened.add(lib.rashpa_buffer_open(buffer.encode(), os.O_RDWR))
             return self._listen(flags, kind=lib.RASHPA_SOURCE_LOCK, index=vector,
                                 offset=offset, bits=bits,
@@ -111,19 +88,3 @@ class Channel:
                 continue
             return Event(event.sequence, event.time_ns, event.source,
                          _KINDS.get(event.kind, event.kind), event.value, event.lost)
-
-    def close(self):
-        """Close the channel."""
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            os.close(fd)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def __del__(self):
-        if getattr(self, "_fd", None) is not None:
-            self.close()

@@ -8,7 +8,7 @@ import types
 import warnings
 import weakref
 
-from ._abi import ffi, lib, names_of, new_aligned, plain, size_of
+from ._abi import ffi, lib, names_of, plain, size_of
 from ._buffer import mapped
 from ._errors import Released, Timeout, check, error
 from ._stack import Slot, Slots, Stack, dtype_of, pixel_of
@@ -242,7 +242,7 @@ class Stream(_Handle):
 
     def await_end(self, timeout=None):
         """Counts of the producer; waits up to timeout seconds for the end of the stream."""
-        header = new_aligned("struct rashpa_stream_header *")
+        header = ffi.new("struct rashpa_stream_header *")
         self._repeat(lambda handle, wait_ns: lib.rashpa_stream_await_end_sized(
             handle, header, wait_ns, size_of(header)), timeout)
         return self._about(header)
@@ -295,7 +295,7 @@ class Producer(_Handle):
             raise ValueError(f"policy {policy}: possible are {' '.join(numbers)}")
         contents = {name: number for number, name in _CONTENTS.items()}
         process = ffi.new("struct rashpa_stream_process[1]", [{"width": width, "height": height}])
-        plan = new_aligned("struct rashpa_stream_plan *", {
+        plan = ffi.new("struct rashpa_stream_plan *", {
             "header": {
                 "width": width, "height": height, "pixel": pixel, "big_endian": big_endian,
                 "bunch": bunch, "images": images, "slots": slots, "policy": numbers[policy],

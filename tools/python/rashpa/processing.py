@@ -15,83 +15,11 @@ import os
 import threading
 import weakref
 
-import cffi
 import numpy
 
-DECLARATIONS = """
-const char *rashpa_reason(void);
+from ._cdef import ffi
+from ._errors import Error
 
-struct rashpa_raw_ring {
-	uint64_t offset, step;
-	uint32_t slots;
-	uint32_t __reserved;
-};
-
-struct rashpa_geometry {
-	uint32_t width, height;
-	uint32_t pixel;
-	uint32_t bunch;
-	struct rashpa_raw_ring ring;
-};
-
-struct rashpa_peak {
-	float x, y;
-	float sum, background, snr;
-	uint32_t pixels;
-};
-
-struct rashpa_result {
-	uint64_t frame;
-	uint32_t role;
-	bool kept;
-	uint64_t above;
-	uint32_t width, height;
-	const float *image;
-	const uint32_t *row, *column;
-	const float *value;
-	uint64_t elements;
-	uint32_t bins;
-	const float *intensity, *sigma;
-	const struct rashpa_peak *peak;
-	uint32_t peaks, peaks_found;
-	uint64_t images;
-	const float *mean, *deviation;
-	uint64_t signal, signal_kept;
-};
-
-struct rashpa_stage_stat {
-	const char *name;
-	uint64_t images, lost, ns, bytes_in, bytes_out;
-};
-
-struct rashpa_pipeline_stat {
-	uint64_t images, dark, vetoed, overflow;
-	const struct rashpa_stage_stat *stage;
-	uint32_t stages;
-	const struct rashpa_stage_stat *sink;
-	uint32_t sinks;
-};
-
-int rashpa_pipeline_open(const char *config, const char *engine,
-			 struct rashpa_pipeline **pipeline);
-int rashpa_pipeline_begin_sized(struct rashpa_pipeline *pipeline,
-				const struct rashpa_geometry *geometry, size_t size);
-struct rashpa_result *rashpa_result_new_sized(const struct rashpa_pipeline *pipeline, size_t size);
-void rashpa_result_free(struct rashpa_result *result);
-int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
-			struct rashpa_result *result);
-const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint32_t *bins,
-				   const char **unit);
-int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result);
-int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline);
-int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline);
-void rashpa_pipeline_get_stat_sized(const struct rashpa_pipeline *pipeline,
-				  struct rashpa_pipeline_stat *stat, size_t size);
-void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
-"""
-
-ffi = cffi.FFI()
-ffi.cdef(DECLARATIONS)
 try:
     lib = ffi.dlopen(os.environ.get("RASHPA_PROCESSING_LIBRARY") or "librashpa-processing.so.0")
 except OSError as failure:
@@ -100,10 +28,6 @@ except OSError as failure:
 
 _PIXELS = {"u1": 1, "u2": 2, "u4": 3}
 _SIGNAL, _DARK = 0, 1
-
-
-class Error(OSError):
-    """Something failed: errno says what kind of failure, strerror is a sentence."""
 
 
 def _check(result):

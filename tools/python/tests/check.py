@@ -748,6 +748,22 @@ def memory(buffer):
     raises(rashpa.Busy, lambda: rashpa.Buffer(buffer, write=True, exclusive=True))
 
 
+@check("board: registers, windows and maps of a board", "1M", True)
+def board(buffer, data):
+    with rashpa.Board(int(data.number)) as one:
+        registers = one.window("registers")
+        assert registers[0] == 0x50485352 and one.info.state == 0, one.info
+        registers[0x28] = 0x12345678
+        assert registers[0x28] == one.window(bar=0, length=4096)[0x28] == 0x12345678
+        for wrong in 2, -4, len(registers):
+            raises(IndexError, functools.partial(registers.__getitem__, wrong), "register")
+        raises(rashpa.Error, lambda: one.window("none"), "none")
+        with one.map(buffer, "to-memory", length=65536) as made:
+            assert sum(length for _, length in made.addresses()) == 65536
+            assert made.id and made.kind in ("host", "iova"), made.kind
+        raises(ValueError, made.addresses, "closed")
+
+
 @check("viewer-missing: the viewer reports a missing stream")
 def viewer(buffer):
     from rashpa import view     # takes its time

@@ -10,7 +10,7 @@ set -uo pipefail
 tools=$PWD/${RASHPA_TOOLS:-build/tools}
 export LD_LIBRARY_PATH=$tools RASHPA_DEV
 coproc program {
-	PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
+	PYTHONPATH=$tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
 		python3 -B tools/processing/tests/program.py 2>&1
 }
 input=${program[1]}

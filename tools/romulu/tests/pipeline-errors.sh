@@ -12,7 +12,7 @@ export LD_LIBRARY_PATH=$tools RASHPA_DEV
 
 begin() { # a stream of 20 stacks that has ended
 	coproc program {
-		PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
+		PYTHONPATH=$tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
 			python3 -B tools/processing/tests/program.py many 2>&1
 	}
 	input=${program[1]}
