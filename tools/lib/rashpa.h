@@ -61,10 +61,7 @@ const char *rashpa_reason(void);
  *
  * Return: -@error
  */
-#ifdef __GNUC__
-__attribute__((format(printf, 2, 3)))
-#endif
-int rashpa_fail(int error, const char *format, ...);
+int rashpa_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /**
  * rashpa_version() - version of the library that the program runs with
