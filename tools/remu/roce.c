@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/json-out.h"
-#include "remu/network.h"
+#include "remu/sender.h"
 #include "common/text-file.h"
 
 #define TICK_MS		100

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/json-out.h"
-#include "remu/network.h"
+#include "remu/sender.h"
 #include "link/packet.h"
 
 #define SEGMENTS	64		/* most packets that the kernel cuts from one call */

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "common/json-out.h"
-#include "romulu/network-internal.h"
+#include "romulu/receiver-internal.h"
 #include <rashpa.h>
 
 #define DONE		64		/* completions of a look */

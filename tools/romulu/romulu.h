@@ -8,7 +8,7 @@
 #include "common/accept.h"
 #include "daemon/daemon.h"
 #include "dataset/dataset.h"
-#include "romulu/network.h"
+#include "romulu/receiver.h"
 #include "common/options.h"
 #include <rashpa-stream.h>
 #include "common/stats.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "common/json-out.h"
-#include "romulu/network-internal.h"
+#include "romulu/receiver-internal.h"
 #include "link/packet.h"
 #include "romulu/xdp.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The receiver of a stream over RoCE v2: it is the producer of the buffer's stream. */
-#ifndef ROMULU_NETWORK_H
-#define ROMULU_NETWORK_H
+#ifndef ROMULU_RECEIVER_H
+#define ROMULU_RECEIVER_H
 
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -46,4 +46,4 @@ void network_await(struct network *network);
 int network_end(struct network *network, struct json_object **report);
 void network_close(struct network *network);
 
-#endif /* ROMULU_NETWORK_H */
+#endif /* ROMULU_RECEIVER_H */

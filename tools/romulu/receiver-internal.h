@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef ROMULU_NETWORK_INTERNAL_H
-#define ROMULU_NETWORK_INTERNAL_H
+#ifndef ROMULU_RECEIVER_INTERNAL_H
+#define ROMULU_RECEIVER_INTERNAL_H
 
 #include "link/contract.h"
 #include "romulu/intake.h"
 #include "link/control-link.h"
-#include "romulu/network.h"
+#include "romulu/receiver.h"
 #include "common/say.h"
 
 #define TICK_MS		50
@@ -64,4 +64,4 @@ struct transport {
 
 extern const struct transport transport_roce, transport_udp, transport_jungfrau;
 
-#endif /* ROMULU_NETWORK_INTERNAL_H */
+#endif /* ROMULU_RECEIVER_INTERNAL_H */

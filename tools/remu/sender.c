@@ -14,7 +14,7 @@
 
 #include "common/json-out.h"
 #include "daemon/led.h"
-#include "remu/network.h"
+#include "remu/sender.h"
 #include <rashpa-fpga.h>
 #include "link/route-probe.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A detector that sends over a network: the part common to all transports. */
-#ifndef REMU_NETWORK_H
-#define REMU_NETWORK_H
+#ifndef REMU_SENDER_H
+#define REMU_SENDER_H
 
 #include <net/if.h>
 #include <pthread.h>
@@ -117,4 +117,4 @@ struct transport {
 
 extern const struct transport transport_roce, transport_udp, transport_jungfrau;
 
-#endif /* REMU_NETWORK_H */
+#endif /* REMU_SENDER_H */

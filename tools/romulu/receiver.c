@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The receiver's side of the contract, and of the control links. */
-#include "romulu/network-internal.h"
+#include "romulu/receiver-internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
