@@ -19,8 +19,8 @@ const char *driven_name(uint32_t way);
 int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 		const struct rashpa_stack *first, const void *raw, struct driven **driven);
 /*
- * Process a stack and put accepted images into @to[*kept]. Returns like an engine. @late counts
- * results that came after @deadline_ns (0: no deadline).
+ * Process a stack and put accepted images into @to[*kept]. Returns as functions of struct use do.
+ * @late counts results that came after @deadline_ns (0: no deadline).
  */
 int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stack *st,
 		 uint64_t deadline_ns, struct rashpa_result * const *to, uint32_t *kept,

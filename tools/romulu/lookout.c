@@ -186,8 +186,8 @@ void lookout_note(struct run *r)
 		.missing = report->missing_lines, .wrong = report->corrupt,
 		.dropped = report->skipped,
 	};
-	if (r->config->engine->count)
-		r->config->engine->count(r, &l->done);
+	if (r->config->use->count)
+		r->config->use->count(r, &l->done);
 	pthread_mutex_unlock(&l->lock);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reports a running receiver to its daemon: fill level of the buffer, and counts. This is a
- * separate thread, since an engine may block for long or for ever.
+ * separate thread, since a use of stacks may block for long or for ever.
  */
 #ifndef LOOKOUT_H
 #define LOOKOUT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The receiver's loop: it takes stacks, an engine uses them, all that is missing is counted. */
+/* The receiver's loop: it takes stacks, uses them, and counts all that is missing. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -127,36 +127,36 @@ static void keep_account(struct run *r, const struct rashpa_stack *st, const str
 	report->bytes += st->images * payload(r) * st->pixel_bytes;
 }
 
-/* Use a stack, and give its slot back. As an engine's functions. */
+/* Use a stack, and give its slot back. Returns as functions of struct use do. */
 static int use_stack(struct run *r, const struct rashpa_stack *st)
 {
-	const struct engine *engine = r->config->engine;
+	const struct use *use = r->config->use;
 	struct account a;
 	int result;
 
 	if (st->woken_ns && st->event_ns)
 		samples_add(&r->report->latency, st->woken_ns - st->event_ns);
 	r->report->stacks_without_wait += !st->woken_ns;
-	if (engine->look && !st->data)
+	if (use->look && !st->data)
 		return fail("buffer %s: the images are in memory %s, which no program can read: only count them (no --check, --write or --pipeline)",
 			    r->config->opt.buffer, r->about->payload_name);
-	result = engine->look ? engine->look(r, st) : 0;
+	result = use->look ? use->look(r, st) : 0;
 	account(st, &a);
 	/* The data read so far are valid only if the stack was not overwritten meanwhile. */
 	if (!result && !rashpa_stack_intact(st)) {
 		rashpa_stream_release(r->stream, st);
 		return 0;
 	}
-	if (!result && engine->stack)
-		result = engine->stack(r, st);
+	if (!result && use->stack)
+		result = use->stack(r, st);
 	if (result)
 		return result;	/* it is the next receiver's */
 	keep_account(r, st, &a);
-	if (engine->keeps)
+	if (use->keeps)
 		return 0;
 	rashpa_stream_done(r->stream, st);
-	if (engine->after)
-		engine->after(r, st);
+	if (use->after)
+		use->after(r, st);
 	rashpa_stream_release(r->stream, st);
 	return 0;
 }
@@ -273,7 +273,7 @@ static bool enough(const struct run *r)
 }
 
 /*
- * As rashpa_stream_next(), for as long as --timeout allows, however many signals come (engines have
+ * As rashpa_stream_next(), for as long as --timeout allows, however many signals come (uses have
  * timers). *since: when a wait began. Some machines ask the kernel for the time, so it is asked for
  * where there is a wait only.
  */
@@ -299,7 +299,7 @@ static int next_stack(struct run *r, struct rashpa_stack *st, uint64_t *since)
 }
 
 /*
- * For another stream. A daemon's run ends with its producer, though; and an engine that keeps
+ * For another stream. A daemon's run ends with its producer, though; and a use that keeps
  * stacks has begun its files.
  */
 static bool may_wait(const struct run *r)
@@ -307,7 +307,7 @@ static bool may_wait(const struct run *r)
 	const struct config *c = r->config;
 
 	return !r->report->stacks && !r->report->lost && !*r->stop && !led() && !c->net.listen &&
-	       !c->from_start && !c->engine->keeps;
+	       !c->from_start && !c->use->keeps;
 }
 
 static int loop(struct run *r)
@@ -376,16 +376,16 @@ static int accept_all(struct run *r)
 
 static int run(struct run *r)
 {
-	const struct engine *engine = r->config->engine;
+	const struct use *use = r->config->use;
 	/* who leads us has the detector begin after this: what others left is not this run's */
 	const bool fresh = led() && !r->config->net.listen;
 	/* a stream that we receive is ours from its first stack on, however late we look */
 	const bool first = r->config->from_start || r->config->net.listen;
-	/* a GPU's driver pins pages for writing only; an engine may mark what it has compared */
-	const bool writes = engine->after || (r->config->driven && !r->config->offer);
+	/* a GPU's driver pins pages for writing only; --check marks what it has compared */
+	const bool writes = use->after || (r->config->driven && !r->config->offer);
 	unsigned int flags = (first ? RASHPA_STREAM_FROM_START : fresh ? RASHPA_STREAM_FRESH : 0) |
 			     (writes ? RASHPA_STREAM_WRITE : 0) |
-			     (engine->look ? 0 : RASHPA_STREAM_NO_DATA);
+			     (use->look ? 0 : RASHPA_STREAM_NO_DATA);
 	struct report *report = r->report;
 	int result;
 
@@ -393,8 +393,8 @@ static int run(struct run *r)
 	if (rashpa_stream_open(r->config->opt.buffer, flags, &r->stream))
 		return fail("%s", rashpa_reason());
 	result = accept_all(r);
-	if (!result && engine->open)
-		result = engine->open(r);
+	if (!result && use->open)
+		result = use->open(r);
 	if (!result && !r->config->net.listen)
 		led_say("armed", NULL);
 	if (!result)
@@ -402,7 +402,7 @@ static int run(struct run *r)
 	if (result || *r->stop)
 		return result;
 	r->about = rashpa_stream_get_header(r->stream);
-	result = engine->begin ? engine->begin(r) : 0;
+	result = use->begin ? use->begin(r) : 0;
 	if (result)
 		return result;
 	ask_function(r);
@@ -441,8 +441,8 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 	if (!result && !config->only_receive && !*stop)
 		result = run(&r);
 	while (result == AGAIN) {
-		result = config->engine->close ? config->engine->close(&r) : 0;
-		r.engine = NULL;
+		result = config->use->close ? config->use->close(&r) : 0;
+		r.data = NULL;
 		rashpa_stream_close(r.stream);
 		r.stream = NULL;
 		report->attached = false;
@@ -455,7 +455,7 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 		result = result ? result : ended;
 	}
 	r.failed = result == EXIT_FAILED;
-	if (config->engine->close && config->engine->close(&r) && !result)
+	if (config->use->close && config->use->close(&r) && !result)
 		result = EXIT_FAILED;
 	if (!result && report->unkept)
 		result = EXIT_DATA;

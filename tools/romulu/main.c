@@ -158,7 +158,7 @@ static void parse_offer(struct argp_state *state, char *arg, struct config *c)
 /* A dataset without --check has no use. A daemon's dataset is for its runs. */
 static bool compares_not(const struct config *c)
 {
-	return c->engine == &engine_count && !c->only_receive && !is_daemon(&c->daemon) &&
+	return c->use == &use_none && !c->only_receive && !is_daemon(&c->daemon) &&
 	       (c->opt.dataset || c->opt.darks || c->opt.geometry.width);
 }
 
@@ -173,14 +173,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &c->daemon;
 		break;
 	case OPT_CHECK:
-		c->engine = &engine_check;
+		c->use = &use_check;
 		break;
 	case OPT_WRITE:
-		c->engine = &engine_write;
+		c->use = &use_write;
 		c->write = arg;
 		break;
 	case OPT_PIPELINE:
-		c->engine = &engine_process;
+		c->use = &use_process;
 		c->pipeline = arg;
 		break;
 	case OPT_ENGINE:
@@ -188,7 +188,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		    (strncmp(arg, "fpga", strlen("fpga")) || !parse_fpga(arg, &number)))
 			argp_error(state, "--engine: \"%s\" is not cpu, reference, vulkan, vulkan:N, cuda, cuda:N, or fpgaN",
 				   arg);
-		c->processor = arg;
+		c->engine = arg;
 		break;
 	case OPT_OFFER:
 		parse_offer(state, arg, c);
@@ -277,22 +277,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--transport udp or jungfrau requires --listen");
 		if (c->net.xdp && c->net.transport == TRANSPORT_ROCE)
 			argp_error(state, "--xdp requires --transport udp or jungfrau");
-		if (c->write && c->engine != &engine_write)
+		if (c->write && c->use != &use_write)
 			argp_error(state, "--write excludes --check and --pipeline");
-		if (c->pipeline && c->engine != &engine_process)
+		if (c->pipeline && c->use != &use_process)
 			argp_error(state, "--pipeline excludes --check and --write");
 		if (compares_not(c))
 			argp_error(state, "--dataset, --geometry and --darks require --check");
-		if (c->processor && !c->pipeline)
+		if (c->engine && !c->pipeline)
 			argp_error(state, "--engine requires --pipeline");
-		if (c->offer && (!c->processor || !strcmp(c->processor, "cpu") ||
-				 !strcmp(c->processor, "reference")))
+		if (c->offer && (!c->engine || !strcmp(c->engine, "cpu") ||
+				 !strcmp(c->engine, "reference")))
 			argp_error(state, "--offer requires --engine vulkan, cuda or fpgaN");
-		if (c->driven && (!c->processor || !is_gpu(c->processor)))
+		if (c->driven && (!c->engine || !is_gpu(c->engine)))
 			argp_error(state, "--drive requires --engine vulkan or cuda");
-		if (c->deadline_us && c->engine != &engine_process)
+		if (c->deadline_us && c->use != &use_process)
 			argp_error(state, "--deadline requires --pipeline");
-		if (c->offer_bytes && !is_gpu(c->processor))
+		if (c->offer_bytes && !is_gpu(c->engine))
 			argp_error(state, "--offer: a board offers half of its memory: give no size");
 		break;
 	default:
@@ -417,8 +417,8 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_text(o, "buffer", c->opt.buffer);
 	put_int(o, "fpga", r->fpga);
 	put_int(o, "vector", r->vector);
-	put_text(o, "mode", c->engine->name);
-	put_text(o, "source", c->engine == &engine_check ? dataset->source : NULL);
+	put_text(o, "mode", c->use->name);
+	put_text(o, "source", c->use == &use_check ? dataset->source : NULL);
 	put_bool(o, "interrupted", r->interrupted);
 	put_bool(o, "paced", r->stream.policy != RASHPA_STREAM_OVERWRITE);
 	put_u64(o, "frames", r->frames);
@@ -474,7 +474,7 @@ int main(int argc, char **argv)
 {
 	volatile bool *stop = stop_on_signals();
 	struct config config = {
-		.engine = &engine_count,
+		.use = &use_none,
 		.net = {
 			.senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
 			.settle_ms = 1000, .stall_ms = 500, .options = NETWORK_DEFAULTS,
@@ -497,9 +497,9 @@ int main(int argc, char **argv)
 		tell_able();
 		return 0;
 	}
-	if (config.processor && strncmp(config.processor, "fpga", strlen("fpga")) == 0)
+	if (config.engine && strncmp(config.engine, "fpga", strlen("fpga")) == 0)
 		fpga_catch_removal();
-	if (config.engine == &engine_check && !config.only_receive &&
+	if (config.use == &use_check && !config.only_receive &&
 	    (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why) ||
 	     (config.opt.darks &&
 	      dataset_add_darks(&dataset, config.opt.darks, &config.opt.geometry,

@@ -23,10 +23,10 @@ struct done {
 };
 
 /*
- * An engine takes the received stacks. All functions return 0, -EINTR if the run was stopped, or
+ * What happens to the received stacks. All functions return 0, -EINTR if the run was stopped, or
  * an exit code after a message. Functions that are NULL are skipped.
  */
-struct engine {
+struct use {
 	const char *name;
 	int (*open)(struct run *r);	/* before the stream begins */
 	int (*begin)(struct run *r);	/* the stream's geometry is known */
@@ -37,7 +37,7 @@ struct engine {
 	int (*look)(struct run *r, const struct rashpa_stack *stack);
 	int (*stack)(struct run *r, const struct rashpa_stack *stack);	/* the stack was intact */
 	/*
-	 * The engine keeps each stack after stack() and releases it later, from another thread.
+	 * The use keeps each stack after stack() and releases it later, from another thread.
 	 * This includes stacks that were overwritten before look() had finished.
 	 */
 	bool keeps;
@@ -48,18 +48,18 @@ struct engine {
 	int (*close)(struct run *r);	/* called after failures, too */
 };
 
-extern const struct engine engine_check;	/* compare with the dataset */
-extern const struct engine engine_count;	/* touch nothing */
-extern const struct engine engine_write;	/* append to a file */
-extern const struct engine engine_process;	/* run a pipeline: photons, veto, sinks */
+extern const struct use use_check;	/* compare with the dataset */
+extern const struct use use_none;	/* touch nothing */
+extern const struct use use_write;	/* append to a file */
+extern const struct use use_process;	/* run a pipeline: photons, veto, sinks */
 
 struct config {
 	struct stream_options opt;
 	struct daemon_options daemon;
 	uint32_t full_at;		/* stacks when full; 0: three quarters of the slots */
-	const struct engine *engine;
+	const struct use *use;
 	const char *write;
-	const char *pipeline, *processor;	/* processing of images, and its engine */
+	const char *pipeline, *engine;	/* processing of images, and its engine (NULL: cpu) */
 	bool driven;			/* the GPU fetches images without the CPU: */
 	uint32_t way;			/* enum rashpa_drive_way */
 	uint32_t deadline_us;		/* from a stack's event to its results; 0: none */
@@ -104,7 +104,7 @@ struct run {
 	const volatile bool *stop;
 	struct rashpa_stream *stream;
 	const struct rashpa_stream_header *about;
-	void *engine;		/* private data of the engine */
+	void *data;		/* private data of the use */
 	unsigned int printed;	/* wrong frames that were printed */
 	bool failed;		/* the stream ended early */
 	struct lookout *lookout;	/* NULL without a daemon */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The engine that asks of each frame whether it is, byte for byte, the image that it should be. */
+/* Frames are compared, byte for byte, with the images of a dataset. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ struct finding {
 
 static int check_open(struct run *r)
 {
-	r->engine = calloc(1, sizeof(struct finding));
-	return r->engine ? 0 : fail("no memory to compare");
+	r->data = calloc(1, sizeof(struct finding));
+	return r->data ? 0 : fail("no memory to compare");
 }
 
 /* The rest of a large dataset, as far as the stream shows it. */
@@ -202,7 +202,7 @@ static bool check_frame(const struct run *r, const struct rashpa_stack *st, uint
 /* The last image first: if the event came before the data, that one is late. */
 static int check_look(struct run *r, const struct rashpa_stack *st)
 {
-	struct finding *f = r->engine;
+	struct finding *f = r->data;
 	struct rashpa_image image;
 	struct mismatch m;
 
@@ -222,7 +222,7 @@ static int check_look(struct run *r, const struct rashpa_stack *st)
 
 static int check_stack(struct run *r, const struct rashpa_stack *st)
 {
-	const struct finding *f = r->engine;
+	const struct finding *f = r->data;
 
 	const int digits = 2 * st->pixel_bytes;
 
@@ -259,11 +259,11 @@ static void check_after(struct run *r, const struct rashpa_stack *st)
 
 static int check_close(struct run *r)
 {
-	free(r->engine);
+	free(r->data);
 	return 0;
 }
 
-const struct engine engine_check = {
+const struct use use_check = {
 	.name = "check",
 	.open = check_open,
 	.begin = check_begin,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The engine that touches no pixel. */
+/* Stacks are counted, and no pixel is touched. */
 #include "romulu/romulu.h"
 
-const struct engine engine_count = { .name = "count" };
+const struct use use_none = { .name = "count" };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The engine that runs a pipeline. A writer thread takes the results of each stack and then
+ * A pipeline processes the frames. A writer thread takes the results of each stack and then
  * releases the stack, so that a later receiver gets every stack that was not written.
  */
 #include <errno.h>
@@ -78,10 +78,10 @@ static int process_open(struct run *r)
 
 	if (!p)
 		return fail("no memory to process images");
-	r->engine = p;
+	r->data = p;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
-	if (rashpa_pipeline_open(r->config->pipeline, r->config->processor, &p->pipeline))
+	if (rashpa_pipeline_open(r->config->pipeline, r->config->engine, &p->pipeline))
 		return fail("%s", rashpa_reason());
 	return r->config->offer ? offer_memory(r, p) : 0;
 }
@@ -171,7 +171,7 @@ static void say_how_it_goes(struct run *r, struct processing *p)
 
 	get_status(p, &stat);
 	snprintf(work.engine, sizeof(work.engine), "%s",
-		 r->config->processor ? r->config->processor : "cpu");
+		 r->config->engine ? r->config->engine : "cpu");
 	work.images = stat.images;
 	work.dark = stat.dark;
 	work.vetoed = stat.vetoed;
@@ -215,10 +215,10 @@ static int find_ring(struct run *r, struct processing *p, struct rashpa_raw_ring
 			    buffer, offer, offer);
 	if (h->policy == RASHPA_STREAM_OVERWRITE)
 		return fail("buffer %s: its images may be overwritten while %s processes them: stream with --policy wait",
-			    buffer, r->config->processor);
+			    buffer, r->config->engine);
 	if (h->bunch > 1 && h->slot_stride != h->bunch * h->image_stride)
 		return fail("buffer %s: there are gaps between its stacks, which %s does not take: stream with --bunch 1",
-			    buffer, r->config->processor);
+			    buffer, r->config->engine);
 	*ring = (struct rashpa_raw_ring) {
 		.offset = h->data_offset,
 		.step = h->bunch > 1 ? h->image_stride : h->slot_stride,
@@ -248,7 +248,7 @@ static int process_begin(struct run *r)
 	struct rashpa_geometry geometry = {
 		.width = h->width, .height = h->height, .pixel = h->pixel, .bunch = h->bunch,
 	};
-	struct processing *p = r->engine;
+	struct processing *p = r->data;
 	struct rashpa_pipeline_stat stat;
 	int error;
 
@@ -324,7 +324,7 @@ static int await_room(struct run *r, struct processing *p)
 /* Pedestals move and images are counted: part of another stack must not be taken for one. */
 static const void *own(struct run *r, const struct rashpa_stack *st, uint32_t i, const void *data)
 {
-	struct processing *p = r->engine;
+	struct processing *p = r->data;
 
 	if (p->there)
 		return p->there + st->number % r->about->slots * r->about->slot_stride +
@@ -394,7 +394,7 @@ static uint64_t deadline_of(const struct run *r, const struct rashpa_stack *st)
 
 static int process_look(struct run *r, const struct rashpa_stack *st)
 {
-	struct processing *p = r->engine;
+	struct processing *p = r->data;
 	struct batch *b = &p->batch[p->put % p->depth];
 	int result;
 
@@ -411,7 +411,7 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 
 static int process_stack(struct run *r, const struct rashpa_stack *st)
 {
-	struct processing *p = r->engine;
+	struct processing *p = r->data;
 
 	p->batch[p->put % p->depth].stack = *st;
 	pthread_mutex_lock(&p->lock);
@@ -450,7 +450,7 @@ static void tell(struct run *r, const struct processing *p)
 	struct rashpa_pipeline_stat stat;
 
 	get_status(p, &stat);
-	put_text(o, "engine", r->config->processor ? r->config->processor : "cpu");
+	put_text(o, "engine", r->config->engine ? r->config->engine : "cpu");
 	put_text(o, "drive", r->config->driven ? driven_name(r->config->way) : NULL);
 	put_u64(o, "images", stat.images);
 	put_u64(o, "dark", stat.dark);
@@ -488,7 +488,7 @@ static void await_writer(struct run *r, struct processing *p)
 
 static int process_close(struct run *r)
 {
-	struct processing *p = r->engine;
+	struct processing *p = r->data;
 	int result = 0;
 
 	if (!p)
@@ -520,7 +520,7 @@ static int process_close(struct run *r)
 	pthread_cond_destroy(&p->change);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
-	r->engine = NULL;
+	r->data = NULL;
 	return result;
 }
 
@@ -528,7 +528,7 @@ static int process_close(struct run *r)
 static void process_count(struct run *r, struct done *done)
 {
 	const struct json_object *told = r->report->processing;
-	struct processing *p = r->engine;
+	struct processing *p = r->data;
 	struct rashpa_pipeline_stat stat = {};
 	uint64_t unkept = r->report->unkept;
 
@@ -547,7 +547,7 @@ static void process_count(struct run *r, struct done *done)
 	done->unkept = unkept;
 }
 
-const struct engine engine_process = {
+const struct use use_process = {
 	.name = "process",
 	.count = process_count,
 	.open = process_open,

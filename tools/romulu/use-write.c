@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The engine that appends frames to a file. */
+/* Frames are appended to a file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -51,7 +51,7 @@ static int write_open(struct run *r)
 
 	if (!w)
 		return fail("no memory to write a file");
-	r->engine = w;
+	r->data = w;
 	w->file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	return w->file < 0 ? fail("cannot write %s: %s", path, strerror(errno)) : 0;
 }
@@ -65,7 +65,7 @@ static size_t extent(const struct rashpa_stack *st)
 static int write_begin(struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
-	struct writer *w = r->engine;
+	struct writer *w = r->data;
 
 	w->bounce = malloc(h->bunch * h->image_stride + h->line_stride);
 	if (!w->bounce)
@@ -75,7 +75,7 @@ static int write_begin(struct run *r)
 
 static int write_look(struct run *r, const struct rashpa_stack *st)
 {
-	struct writer *w = r->engine;
+	struct writer *w = r->data;
 
 	memcpy(w->bounce, st->data, extent(st));
 	return 0;
@@ -84,7 +84,7 @@ static int write_look(struct run *r, const struct rashpa_stack *st)
 static int write_all(struct run *r, const void *data, size_t size)
 {
 	const double timeout = r->config->opt.timeout;
-	struct writer *w = r->engine;
+	struct writer *w = r->data;
 	uint64_t taken = now_ns();	/* something */
 
 	while (size) {
@@ -113,7 +113,7 @@ static int write_all(struct run *r, const void *data, size_t size)
 /* Cut off the partial stack: the next receiver appends it as a whole. A pipe keeps it. */
 static void unwrite(struct run *r)
 {
-	struct writer *w = r->engine;
+	struct writer *w = r->data;
 	off_t end = w->written ? lseek(w->file, 0, SEEK_CUR) : -1;
 
 	if (end >= 0 && ftruncate(w->file, end - w->written))
@@ -123,7 +123,7 @@ static void unwrite(struct run *r)
 static int write_images(struct run *r, const struct rashpa_stack *st)
 {
 	const size_t line = (size_t)st->width * st->pixel_bytes;
-	const struct writer *w = r->engine;
+	const struct writer *w = r->data;
 	int result = 0;
 
 	for (uint32_t i = 0; i < st->images && !result; i++) {
@@ -141,7 +141,7 @@ static int write_images(struct run *r, const struct rashpa_stack *st)
 
 static int write_stack(struct run *r, const struct rashpa_stack *st)
 {
-	struct writer *w = r->engine;
+	struct writer *w = r->data;
 	int result;
 
 	w->written = 0;
@@ -153,7 +153,7 @@ static int write_stack(struct run *r, const struct rashpa_stack *st)
 
 static int write_close(struct run *r)
 {
-	struct writer *w = r->engine;
+	struct writer *w = r->data;
 	int result = 0;
 
 	if (!w)
@@ -167,7 +167,7 @@ static int write_close(struct run *r)
 	return result;
 }
 
-const struct engine engine_write = {
+const struct use use_write = {
 	.name = "write",
 	.open = write_open,
 	.begin = write_begin,
