@@ -19,7 +19,7 @@ static void check_region(const struct hello *h, const struct contract_process *p
 	const struct piece last = cut_piece(&cut, cut.messages - 1);
 
 	assert(cut.messages && (uint64_t)cut.messages * h->bunch <= UINT32_MAX / 2);
-	assert(h->transport == CONTRACT_ROCE || h->immediate == CONTRACT_EACH);
+	assert(h->transport->has & TRANSPORT_RDMA || h->immediate == CONTRACT_EACH);
 	assert(last.bytes && last.bytes <= h->message);
 	assert((uint64_t)last.y * cut.line_bytes + last.offset + last.bytes ==
 	       (uint64_t)p->width * p->height * pixel);
@@ -28,7 +28,7 @@ static void check_region(const struct hello *h, const struct contract_process *p
 static void use(struct json_object *message)
 {
 	char why[WHY_SIZE], text[64];
-	struct hello hello = {};
+	struct hello hello = { .transport = transport_named("roce") };
 	struct accept accept = {};
 	uint64_t number;
 
@@ -39,7 +39,7 @@ static void use(struct json_object *message)
 			check_region(&hello, &hello.process[i]);
 	}
 	if (!hello.processes)
-		hello.processes = 2;
+		hello = (struct hello) { .transport = transport_named("roce"), .processes = 2 };
 	accept_read(message, &hello, &accept, why);
 	accept_free(&accept);
 	hello_free(&hello);

@@ -14,6 +14,7 @@
 
 #include "common/fpga.h"
 #include "common/parse.h"
+#include "link/transport.h"
 #include <rashpa.h>
 #include "common/text-file.h"
 
@@ -289,13 +290,12 @@ static void rate_add(xmlNode *to, struct json_object *rate)
 void able_add(xmlNode *to, struct json_object *able, bool before)
 {
 	struct json_object *engines = json_object_object_get(able, "engines");
-	const char *const transports[] = { "pcie", "roce", "udp", "jungfrau" };
 
 	if (before) {
 		image_add(to, json_object_object_get(able, "image"));
 		rate_add(to, json_object_object_get(able, "rate"));
-		for (unsigned int i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
-			element_set(element_add(to, "transport"), transports[i]);
+		for (const struct transport *t = transports; t->name; t++)
+			element_set(element_add(to, "transport"), t->name);
 		return;
 	}
 	for (size_t i = 0; engines && i < json_object_array_length(engines); i++) {

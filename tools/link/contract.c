@@ -15,8 +15,6 @@
 #define MTU_LEAST	64
 #define MTU_MOST	65535
 
-static const char * const transports[] = { [CONTRACT_ROCE] = "roce", [CONTRACT_UDP] = "udp" };
-
 /* --- division of a region into messages --- */
 
 struct cut cut_region(uint32_t width, uint32_t height, uint32_t pixel_bytes, bool adjacent,
@@ -93,7 +91,7 @@ static struct json_object *process_write(const struct hello *h, const struct con
 {
 	struct json_object *o = json_object_new_object();
 
-	if (h->transport == CONTRACT_ROCE)
+	if (h->transport->has & TRANSPORT_RDMA)
 		address_write(o, &p->end.address);
 	put_int(o, "x", p->x);
 	put_int(o, "y", p->y);
@@ -121,7 +119,7 @@ static bool process_read(const struct hello *h, struct json_object *o, struct co
 {
 	if (!json_object_is_type(o, json_type_object))
 		return !because(why, -1, "\"processes\" has an element that is not an object");
-	return (h->transport != CONTRACT_ROCE || address_read(o, &p->end.address, why)) &&
+	return (!(h->transport->has & TRANSPORT_RDMA) || address_read(o, &p->end.address, why)) &&
 	       link_u32(o, "x", 0, SIDE - 1, &p->x, why) &&
 	       link_u32(o, "y", 0, SIDE - 1, &p->y, why) &&
 	       link_u32(o, "width", 1, SIDE - p->x, &p->width, why) &&
@@ -136,7 +134,7 @@ struct json_object *hello_write(const struct hello *h)
 	struct json_object *o = link_message("hello"), *list = json_object_new_array();
 
 	put_int(o, "version", LINK_VERSION);
-	put_text(o, "transport", transports[h->transport]);
+	put_text(o, "transport", h->transport->name);
 	put_int(o, "service", h->service);
 	put_int(o, "immediate", h->immediate);
 	put_int(o, "mtu", h->mtu);
@@ -159,17 +157,19 @@ struct json_object *hello_write(const struct hello *h)
 	return o;
 }
 
-static bool read_transport(struct json_object *o, uint32_t *transport, char *why)
+static bool read_transport(struct json_object *o, const struct transport **transport, char *why)
 {
-	char text[16];
+	char text[16], *names;
 
 	if (!link_text(o, "transport", text, sizeof(text), why))
 		return false;
-	for (*transport = 0; *transport <= CONTRACT_UDP; ++*transport) {
-		if (!strcmp(text, transports[*transport]))
-			return true;
-	}
-	return !because(why, -1, "\"transport\": %s is not roce or udp", text);
+	*transport = transport_named(text);
+	if (*transport && (*transport)->has & TRANSPORT_CONTRACT)
+		return true;
+	names = transport_names(TRANSPORT_CONTRACT, ", ", " or ");
+	because(why, -1, "\"transport\": %s is not %s", text, names);
+	free(names);
+	return false;
 }
 
 static bool read_hello(struct json_object *o, struct hello *h, struct json_object **list, char *why)
@@ -179,8 +179,8 @@ static bool read_hello(struct json_object *o, struct hello *h, struct json_objec
 	return link_u32(o, "version", LINK_VERSION, LINK_VERSION, &version, why) &&
 	       read_transport(o, &h->transport, why) &&
 	       link_u32(o, "service", 0, RASHPA_NET_RC, &h->service, why) &&
-	       /* a UDP packet carries its message number only */
-	       link_u32(o, "immediate", 0, h->transport == CONTRACT_ROCE ? CONTRACT_STACK :
+	       /* a packet carries its message number only */
+	       link_u32(o, "immediate", 0, h->transport->has & TRANSPORT_RDMA ? CONTRACT_STACK :
 			CONTRACT_EACH, &h->immediate, why) &&
 	       link_u32(o, "mtu", MTU_LEAST, MTU_MOST, &h->mtu, why) &&
 	       link_u32(o, "message", 64, 1u << 31, &h->message, why) &&
@@ -249,9 +249,9 @@ struct json_object *accept_write(const struct hello *h, const struct accept *a)
 	put_u64(o, "first_stack", a->first_stack);
 	for (uint32_t i = 0; i < a->ends; i++) {
 		one = json_object_new_object();
-		if (h->transport == CONTRACT_ROCE)
+		if (h->transport->has & TRANSPORT_RDMA)
 			address_write(one, &a->end[i].address);
-		else
+		if (h->transport->has & TRANSPORT_DATAGRAMS)
 			port_write(one, &a->end[i]);
 		json_object_array_add(list, one);
 	}
@@ -282,10 +282,10 @@ static bool end_read(const struct hello *h, struct json_object *o, struct contra
 {
 	if (!json_object_is_type(o, json_type_object))
 		return !because(why, -1, "\"ends\" has an element that is not an object");
-	if (h->transport == CONTRACT_ROCE)
-		return address_read(o, &e->address, why);
-	return link_u32(o, "port", 1, 65535, &e->port, why) &&
-	       link_u32(o, "process", 0, CONTRACT_PROCESSES - 1, &e->process, why);
+	return (!(h->transport->has & TRANSPORT_RDMA) || address_read(o, &e->address, why)) &&
+	       (!(h->transport->has & TRANSPORT_DATAGRAMS) ||
+		(link_u32(o, "port", 1, 65535, &e->port, why) &&
+		 link_u32(o, "process", 0, CONTRACT_PROCESSES - 1, &e->process, why)));
 }
 
 int accept_read(struct json_object *o, const struct hello *h, struct accept *a, char *why)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "link/transport.h"
 #include "verbs/rashpa-network.h"
 #include <rashpa-stream-format.h>
 
@@ -24,12 +25,10 @@ enum contract_immediate {
 	CONTRACT_STACK = 1,
 };
 
-enum contract_transport { CONTRACT_ROCE = 0, CONTRACT_UDP = 1 };
-
 /* Source or destination of the messages of a DTP. */
 struct contract_end {
-	struct rashpa_net_address address;	/* roce */
-	uint32_t port, process;			/* udp, receiver only: port, DTP in its stream */
+	struct rashpa_net_address address;	/* RDMA */
+	uint32_t port, process;			/* datagrams, receiver only: port, DTP in its stream */
 };
 
 /* Region of a DTP, and its source. */
@@ -41,10 +40,10 @@ struct contract_process {
 };
 
 struct hello {
-	uint32_t transport;		/* enum contract_transport */
+	const struct transport *transport;
 	uint32_t service;		/* enum rashpa_net_service */
 	uint32_t immediate;		/* enum contract_immediate */
-	uint32_t mtu;			/* payload of a packet, bytes; udp: same as message */
+	uint32_t mtu;			/* payload of a packet, bytes; datagrams: same as message */
 	uint32_t message;		/* maximum message size, bytes */
 	uint32_t adjacent;		/* 1: no gaps between lines of the detector's regions */
 	uint32_t paced;			/* 1: the detector waits for credit */
@@ -59,9 +58,9 @@ struct hello {
 };
 
 struct accept {
-	uint64_t address;		/* roce: address of slot 0 */
-	uint32_t key;			/* roce */
-	uint32_t token;			/* udp: token in the header of each packet */
+	uint64_t address;		/* RDMA: address of slot 0 */
+	uint32_t key;			/* RDMA */
+	uint32_t token;			/* datagrams: token in the header of each one */
 	uint32_t slots;
 	uint32_t width;			/* image width, pixels */
 	uint32_t mtu;

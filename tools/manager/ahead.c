@@ -13,7 +13,7 @@
 #include "common/parse.h"
 #include "common/shown.h"
 
-#define JUNGFRAU_MTU	8268	/* IP, UDP, a header of 48 bytes, and four lines of a half image */
+#define UDP_HEADERS	(20 + 8)	/* of IPv4, and UDP */
 #define SLOTS_LEAST	2
 #define PATH_HEADERS	(40 + 8 + 36)	/* of IPv6, UDP, and RDMA: most that a packet has */
 #define MESSAGE_LEAST	64	/* as remu takes it */
@@ -89,7 +89,7 @@ static uint64_t number_setting(const struct party *p, const char *name, uint64_t
 	       otherwise;
 }
 
-/* Pixels per image that this detector sends: its regions, or the whole image. */
+/* Pixels per image that this detector sends: its regions, or the whole image (regions is 0). */
 static uint64_t pixels(const struct party *p, unsigned int *regions)
 {
 	const xmlNode *node = element_first(p->node);
@@ -105,10 +105,7 @@ static uint64_t pixels(const struct party *p, unsigned int *regions)
 		sum += (uint64_t)r.width * r.height;
 		++*regions;
 	}
-	if (*regions)
-		return sum;
-	*regions = number_setting(p, "split", p->height < 2 ? 1 : 2);
-	return (uint64_t)p->width * p->height;
+	return *regions ? sum : (uint64_t)p->width * p->height;
 }
 
 static uint64_t pixel_size(const struct party *p)
@@ -202,6 +199,9 @@ static void check_board(struct findings *to, const struct flow *f)
 		return;
 	}
 	pixels(f->from, &regions);
+	if (!regions)
+		regions = number_setting(f->from, "split",
+					 transport_regions(f->transport, f->from->height));
 	if (number_of(board, "processes") && regions > number_of(board, "processes"))
 		find(to, f->from, true, "%s has %" PRIu64 " processes, but %u are required", name,
 		     number_of(board, "processes"), regions);
@@ -349,10 +349,11 @@ static void check_path(struct findings *to, const struct flow *f)
 
 	if (f->carries >= f->needs)
 		return;
-	if (!strcmp(f->transport, "udp") && room >= MESSAGE_LEAST) {
+	if (f->transport->has & TRANSPORT_DATAGRAMS && !f->transport->packet &&
+	    room >= MESSAGE_LEAST) {
 		snprintf(instead, sizeof(instead), ", or give %s <message>%" PRIu64 "</message>",
 			 f->from->name, room);
-	} else if (!strcmp(f->transport, "roce")) {
+	} else if (f->transport->has & TRANSPORT_RDMA) {
 		uint64_t mtu = 4096;
 
 		while (mtu > room)
@@ -370,6 +371,7 @@ static void check_path(struct findings *to, const struct flow *f)
 static void check_network(struct findings *to, const struct flow *f)
 {
 	const struct party *const ends[] = { f->from, f->to };
+	const uint32_t least = f->transport->packet + UDP_HEADERS;
 	uint64_t mtu[2] = {};
 
 	for (unsigned int i = 0; i < 2; i++) {
@@ -381,12 +383,11 @@ static void check_network(struct findings *to, const struct flow *f)
 			find(to, ends[i], true, "there is no RDMA device %s", name);
 		mtu[i] = number_setting(ends[i], "mtu", *name ? number_of(nic, "mtu") : 0);
 		/* if the path was tried, its MTU need not be checked */
-		if (!strcmp(f->transport, "jungfrau") && !f->carries &&
-		    most_mtu(ends[i]) < JUNGFRAU_MTU)
-			find(to, ends[i], true, "packets of a JUNGFRAU need an MTU of %d, and no interface has that: they may not be fragmented",
-			     JUNGFRAU_MTU);
+		if (f->transport->packet && !f->carries && most_mtu(ends[i]) < least)
+			find(to, ends[i], true, "packets of a JUNGFRAU need an MTU of %u, and no interface has that: they may not be fragmented",
+			     least);
 	}
-	if (mtu[0] && mtu[1] && mtu[0] != mtu[1] && !strcmp(f->transport, "roce"))
+	if (mtu[0] && mtu[1] && mtu[0] != mtu[1] && f->transport->has & TRANSPORT_RDMA)
 		find(to, f->to, true, "its packets have %" PRIu64 " bytes, those of %s %" PRIu64
 		     ": give both the same <mtu>", mtu[1], f->from->name, mtu[0]);
 	check_path(to, f);
@@ -493,7 +494,7 @@ static struct json_object *plan_json(const struct flow *f, const struct planned 
 
 	put_text(o, "from", f->from->name);
 	put_text(o, "to", f->to->name);
-	put_text(o, "transport", f->transport);
+	put_text(o, "transport", f->transport->name);
 	put_text(o, "address", *f->address ? f->address : NULL);
 	put_int(o, "width", f->from->width);
 	put_int(o, "height", f->from->height);
@@ -512,8 +513,8 @@ static void plan_text(const struct flow *f, const struct planned *p)
 
 	snprintf(size, sizeof(size), "%" PRIu32 "x%" PRIu32 " %s", f->from->width, f->from->height,
 		 f->from->pixel);
-	printf("%-16s %-16s %-9s %-18s 1 of %-3u", f->from->name, f->to->name, f->transport, size,
-	       share_of(f));
+	printf("%-16s %-16s %-9s %-18s 1 of %-3u", f->from->name, f->to->name, f->transport->name,
+	       size, share_of(f));
 	if (p->rate)
 		printf(" %12.6g %10.4f %s\n", p->rate, p->rate * p->bytes / 1e9,
 		       SHOWN(p->limit));

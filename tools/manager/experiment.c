@@ -63,7 +63,7 @@ static void add_outgoing(struct party *p, xmlNode *to)
 		if (f->from != p)
 			continue;
 		if (!element_find(to, "transport"))
-			add_setting(to, "transport", f->transport);
+			add_setting(to, "transport", f->transport->name);
 		if (*f->address)
 			add_setting(to, "to", f->address);
 		else if (!has_setting(p, "buffer"))
@@ -88,10 +88,10 @@ static void add_incoming(struct party *p, xmlNode *to)
 	}
 	if (!first || !*first->address)
 		return;
-	add_setting(to, "transport", first->transport);
+	add_setting(to, "transport", first->transport->name);
 	add_setting(to, "listen", first->address);
 	snprintf(text, sizeof(text), "%u", n);
-	if (strcmp(first->transport, "jungfrau"))
+	if (first->transport->has & TRANSPORT_CONTRACT)
 		add_setting(to, "senders", text);
 }
 
@@ -185,13 +185,15 @@ static int read_flow(struct experiment *e, const xmlNode *node, char *why)
 	if (!f->from->detector || f->to->detector)
 		return because(why, -1, "line %d: a flow goes from a detector to a receiver",
 			       node->line);
-	snprintf(f->transport, sizeof(f->transport), "%s", name);
+	f->transport = transport_named(name);
+	if (!f->transport)
+		return because(why, -1, "line %d: there is no transport %s", node->line, name);
 	attribute(node, "address", f->address, sizeof(f->address));
-	if (!strcmp(name, "pcie") && *f->address)
+	if (!(f->transport->has & TRANSPORT_NETWORK) && *f->address)
 		return because(why, -1, "line %d: a flow over PCIe has no address", node->line);
-	if (strcmp(name, "pcie") && !*f->address)
-		return because(why, -1, "line %d: the address of %s is missing: give address=\"HOST:PORT\"",
-			       node->line, f->to->name);
+	if (f->transport->has & TRANSPORT_NETWORK && !*f->address)
+		return because(why, -1, "line %d: the address of %s is missing: give address=\"%s\"",
+			       node->line, f->to->name, f->transport->to);
 	return 0;
 }
 
@@ -209,10 +211,10 @@ static int check_flows(const struct experiment *e, char *why)
 			if (!*a->address || !*b->address)
 				return because(why, -1, "%s, %s: over PCIe a detector fills one buffer, and a buffer has one detector",
 					       a->from->name, a->to->name);
-			if (strcmp(a->transport, b->transport))
+			if (a->transport != b->transport)
 				return because(why, -1, "%s, %s: flows of both %s and %s",
-					       a->from->name, a->to->name, a->transport,
-					       b->transport);
+					       a->from->name, a->to->name, a->transport->name,
+					       b->transport->name);
 			if (a->to == b->to && (a->from == b->from ||
 					       strcmp(a->address, b->address)))
 				return because(why, -1, "%s: %s", a->to->name, a->from == b->from ?

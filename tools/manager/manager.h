@@ -8,6 +8,7 @@
 
 #include "common/say.h"
 #include "link/telegram.h"
+#include "link/transport.h"
 #include "link/wire.h"
 
 #define COUNTS		16	/* names of counts in the schema, at most */
@@ -59,8 +60,8 @@ struct party {
 
 struct flow {
 	struct party *from, *to;
-	char transport[16];
-	char address[256];		/* "": pcie */
+	const struct transport *transport;
+	char address[256];		/* "": not by network */
 	/* bytes of its longest packet, and bytes that the path carries; 0: not known */
 	uint64_t needs, carries;
 };

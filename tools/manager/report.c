@@ -40,7 +40,8 @@ static struct account account_of(const struct flow *f)
 	a.lost = to->value[COUNT_LOST];
 	a.unaccounted = a.sent - a.received - a.lost;
 	/* its detector tells the receiver nothing, least of all how many images it sent */
-	if (!strcmp(f->transport, "jungfrau") && a.unaccounted > 0)
+	if ((f->transport->has & (TRANSPORT_NETWORK | TRANSPORT_CONTRACT)) == TRANSPORT_NETWORK &&
+	    a.unaccounted > 0)
 		a.known = false;
 	return a;
 }
@@ -94,7 +95,7 @@ static struct json_object *flow_json(const struct flow *f)
 
 	put_text(o, "from", f->from->name);
 	put_text(o, "to", f->to->name);
-	put_text(o, "transport", f->transport);
+	put_text(o, "transport", f->transport->name);
 	put_text(o, "address", *f->address ? f->address : NULL);
 	put_bool(o, "known", a.known);
 	put_u64(o, "sent", a.sent);
@@ -133,7 +134,7 @@ static void print_text(const struct experiment *e)
 		const struct account a = account_of(f);
 
 		printf("%-20s %-20s %-9s %12" PRIu64 " %12" PRIu64 " %12" PRIu64, f->from->name,
-		       f->to->name, f->transport, a.sent, a.received, a.lost);
+		       f->to->name, f->transport->name, a.sent, a.received, a.lost);
 		if (a.known)
 			printf(" %12" PRId64 "\n", a.unaccounted);
 		else

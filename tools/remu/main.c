@@ -31,12 +31,12 @@ enum {
 	OPT_RAMP, OPT_CPUS, OPT_FIRST,
 };
 
-static const char * const policies[] = {
+const char * const policies[] = {
 	[RASHPA_STREAM_WAIT] = "wait", [RASHPA_STREAM_OVERWRITE] = "overwrite",
 	[RASHPA_STREAM_DROP] = "drop",
 };
 
-static const struct argp_option options[] = {
+static struct argp_option options[] = {
 	OPTION_FPGA("the function that streams (default fpga0)"),
 	{ "dtp", OPT_DTP, "X,Y,WxH[@DX,DY]", 0,
 	  "one more data transfer process: a region of the image, and its target", 0 },
@@ -62,8 +62,7 @@ static const struct argp_option options[] = {
 	{ "payload", OPT_PAYLOAD, "NAME", 0,
 	  "memory for the images: a buffer, or a program's (default: in the buffer)", 0 },
 	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
-	{ "transport", OPT_TRANSPORT, "pcie|roce|udp|jungfrau", 0,
-	  "transport of the images (default pcie)", 0 },
+	{ "transport", OPT_TRANSPORT, NULL, 0, "transport of the images (default pcie)", 0 },
 	{ NULL, 0, NULL, 0, "Over a network:", 1 },
 	{ "to", OPT_TO, "HOST:PORT", 0,
 	  "address of a receiver; repeat it for several receivers", 1 },
@@ -135,42 +134,47 @@ static const char *parse_name(struct argp_state *state, const char *what, const 
 	return arg;
 }
 
-static const char * const transports[] = {
-	[TRANSPORT_PCIE] = "pcie", [TRANSPORT_ROCE] = "roce", [TRANSPORT_UDP] = "udp",
-	[TRANSPORT_JUNGFRAU] = "jungfrau",
-};
-
 static void parse_transport(struct argp_state *state, const char *arg, struct network_config *n)
 {
-	for (n->transport = 0; n->transport <= TRANSPORT_JUNGFRAU; n->transport++) {
-		if (!strcmp(arg, transports[n->transport]))
+	static const struct sending * const sendings[] = { SENDINGS };
+
+	for (size_t i = 0; i < sizeof(sendings) / sizeof(sendings[0]); i++) {
+		n->sending = sendings[i];
+		if (!strcmp(arg, n->sending->name))
 			return;
 	}
-	argp_error(state, "--transport: \"%s\" is not pcie, roce, udp or jungfrau", arg);
+	argp_error(state, "--transport: \"%s\" is not %s", arg, transport_names(0, ", ", " or "));
 }
 
-/* Options that a network does not support, and options that need one. */
-static void check_network(struct argp_state *state, struct config *c)
+/* Options that a transport does not have, and options that need one. */
+static void check_transport(struct argp_state *state, struct config *c)
 {
-	const char *name = transports[c->net.transport];
+	const struct transport *t = c->net.transport;
 
-	if (c->net.transport == TRANSPORT_PCIE && c->net.receivers)
-		argp_error(state, "--to: the network is missing: give --transport roce, udp or jungfrau");
-	if (c->net.transport == TRANSPORT_PCIE)
+	if (!(t->has & TRANSPORT_NETWORK) && c->net.receivers)
+		argp_error(state, "--to: the network is missing: give --transport %s",
+			   transport_names(TRANSPORT_NETWORK, ", ", " or "));
+	if (t->has & TRANSPORT_NETWORK && !c->net.receivers)
+		argp_error(state, "--transport %s: a receiver is missing: give --to %s", t->name,
+			   t->to);
+	if ((c->opt.buffer || c->lock || c->payload || c->live || c->resume || c->depth.n) &&
+	    !(t->has & TRANSPORT_BUFFER))
+		argp_error(state, "--transport %s: --buffer, --slots, --lock, --payload, --live and --resume need --transport %s: the receiver has the buffer",
+			   t->name, transport_names(TRANSPORT_BUFFER, ", ", " or "));
+	if (c->policy == RASHPA_STREAM_DROP && !(t->has & TRANSPORT_DROP))
+		argp_error(state, "--transport %s: --policy drop needs --transport %s", t->name,
+			   transport_names(TRANSPORT_DROP, ", ", " or "));
+	if (c->policy == RASHPA_STREAM_WAIT && !(t->has & TRANSPORT_WAIT))
+		argp_error(state, "--transport %s: a detector does not wait: give --rate or --free-run",
+			   t->name);
+	if (!(t->has & TRANSPORT_NETWORK))
 		return;
-	if (!c->net.receivers)
-		argp_error(state, "--transport %s: a receiver is missing: give --to HOST:PORT", name);
-	if (c->opt.buffer || c->lock || c->payload || c->live || c->resume || c->depth.n)
-		argp_error(state, "--transport %s: --buffer, --slots, --lock, --payload, --live and --resume need --transport pcie: the receiver has the buffer",
-			   name);
-	if (c->policy == RASHPA_STREAM_DROP)
-		argp_error(state, "--transport %s: --policy drop needs --transport pcie", name);
-	if (c->net.transport != TRANSPORT_ROCE && c->net.immediate != CONTRACT_EACH)
-		argp_error(state, "--transport %s: --immediate needs --transport roce", name);
-	if (c->net.transport == TRANSPORT_JUNGFRAU && c->policy == RASHPA_STREAM_WAIT)
-		argp_error(state, "--transport jungfrau: a detector does not wait: give --rate or --free-run");
-	if (c->net.transport == TRANSPORT_JUNGFRAU && (c->net.message || c->net.first_given))
-		argp_error(state, "--transport jungfrau excludes --message and --first-immediate");
+	if (c->net.immediate != CONTRACT_EACH && !(t->has & TRANSPORT_RDMA))
+		argp_error(state, "--transport %s: --immediate needs --transport %s", t->name,
+			   transport_names(TRANSPORT_RDMA, ", ", " or "));
+	if (t->packet && (c->net.message || c->net.first_given))
+		argp_error(state, "--transport %s excludes --message and --first-immediate",
+			   t->name);
 	if (c->net.share == SHARE_STACKS && c->sampling > 1)
 		argp_error(state, "--share stacks and --sampling exclude each other");
 	if (c->net.ramp && !c->period)
@@ -179,8 +183,9 @@ static void check_network(struct argp_state *state, struct config *c)
 
 static void check(struct argp_state *state, struct config *c)
 {
-	c->opt.without_buffer = c->net.transport != TRANSPORT_PCIE || is_daemon(&c->daemon) ||
-				c->daemon.probe;
+	c->net.transport = transport_named(c->net.sending->name);
+	c->opt.without_buffer = !(c->net.transport->has & TRANSPORT_BUFFER) ||
+				is_daemon(&c->daemon) || c->daemon.probe;
 	/* the other settings arrive by telegram */
 	if (is_daemon(&c->daemon) || c->daemon.probe)
 		return;
@@ -194,7 +199,7 @@ static void check(struct argp_state *state, struct config *c)
 		}
 	}
 	check_policy(state, c);
-	check_network(state, c);
+	check_transport(state, c);
 	if (c->opt.darks && c->sampling > 1)
 		argp_error(state, "--darks: --sampling would leave out images of a pair");
 	c->slots = depth_stacks(&c->depth, c->bunch);
@@ -210,8 +215,12 @@ static int plan_regions(struct config *c, const struct dataset *dataset)
 	const struct geometry *g = &dataset->geometry;
 
 	if (!c->regions) {
-		c->regions = c->live || c->policy == RASHPA_STREAM_DROP || g->height < 2 ? 1 : 2;
-		c->regions = c->split ? c->split : c->regions;
+		c->regions = c->live || c->policy == RASHPA_STREAM_DROP ? 1 :
+			     transport_regions(c->net.transport, g->height);
+		if (c->split)
+			c->regions = c->split;
+		else if (c->regions > RFPGA_DTPS_MAX)
+			c->regions = RFPGA_DTPS_MAX;
 		if (c->regions > g->height) {
 			say("--split %u: the images of %s have %" PRIu32 " lines", c->split,
 			    dataset->source, g->height);
@@ -397,121 +406,24 @@ static void tell_configured(const struct config *c, struct dataset *dataset)
 	if (!led())
 		return;
 	o = about(c, dataset);
-	if (c->net.transport != TRANSPORT_PCIE)
-		json_object_object_add(o, "paths", network_paths(c, dataset));
+	if (c->net.sending->paths)
+		json_object_object_add(o, "paths", c->net.sending->paths(c, dataset));
 	led_say("configured", o);
-}
-
-static void print_figures(const struct report *r, double seconds, bool live)
-{
-	printf("images      %" PRIu64 " in %" PRIu64 " stacks from stack %" PRIu64 "%s\n",
-	       r->images, r->stacks, r->first_stack, r->interrupted ? ", interrupted" : "");
-	printf("bytes       %" PRIu64 "\n", r->bytes);
-	printf("descriptors %" PRIu64 "\n", r->descriptors);
-	printf("events      %" PRIu64 "\n", r->events);
-	printf("overruns    %" PRIu64 "\n", r->overruns);
-	printf("dropped     %" PRIu64 " stacks\n", r->dropped);
-	if (live)
-		printf("source      %" PRIu64 " lost, %" PRIu64 " missed, FIFO %" PRIu64 "\n",
-		       r->lost, r->missed, r->fifo_peak);
-	printf("stalls      %" PRIu64 " ticks for credit, %" PRIu64 " for the bus, %" PRIu64 " for the source\n",
-	       r->stall, r->stall_bus, r->stall_source);
-	printf("faults      %" PRIu64 "\n", r->faults);
-	if (seconds > 0)
-		printf("time        %.9f s, %.6f GB/s\n", seconds, r->bytes / seconds / 1e9);
-}
-
-static void print_text(const struct report *r, const struct dataset *dataset, double seconds,
-		       bool live)
-{
-	if (r->counted)
-		print_figures(r, seconds, live);
-	else
-		puts("the board does not answer: its counts are not known");
-	printf("dataset     %" PRIu32 " of %" PRIu32 " images loaded\n", r->loaded,
-	       dataset->images);
-	printf("map         %s, %" PRIu32 " segment%s, iommu %s, %" PRIu32 " slots\n",
-	       rashpa_class_name(r->map_class), r->segments, r->segments == 1 ? "" : "s",
-	       r->iommu ? "on" : "off", r->slots);
-}
-
-/* A number from the board; null if the board did not answer. */
-static void put_figure(struct json_object *to, const char *key, const struct report *r,
-		       uint64_t value)
-{
-	if (r->counted)
-		put_u64(to, key, value);
-	else
-		put_text(to, key, NULL);
-}
-
-static int print_json(const struct config *c, const struct dataset *dataset,
-		      const struct report *r, double seconds)
-{
-	struct json_object *o = json_object_new_object();
-
-	put_text(o, "transport", "pcie");
-	put_text(o, "buffer", c->opt.buffer);
-	put_int(o, "fpga", c->fpga);
-	put_text(o, "dataset", dataset->source);
-	put_int(o, "dataset_images", dataset->images);
-	put_int(o, "loaded_images", r->loaded);
-	put_int(o, "dtps", r->dtps);
-	put_int(o, "bunch", c->bunch);
-	put_int(o, "slots", r->slots);
-	put_int(o, "sampling", c->sampling);
-	put_int(o, "phase", c->phase);
-	put_bool(o, "live", c->live);
-	put_text(o, "policy", policies[c->policy]);
-	put_bool(o, "paced", c->policy != RASHPA_STREAM_OVERWRITE);
-	put_bool(o, "interrupted", r->interrupted);
-	put_u64(o, "first_stack", r->first_stack);
-	put_figure(o, "images", r, r->images);
-	put_figure(o, "stacks", r, r->stacks);
-	put_figure(o, "bytes", r, r->bytes);
-	put_figure(o, "descriptors", r, r->descriptors);
-	put_figure(o, "events", r, r->events);
-	put_figure(o, "overruns", r, r->overruns);
-	put_figure(o, "dropped", r, r->dropped);
-	put_figure(o, "source_lost", r, r->lost);
-	put_figure(o, "source_missed", r, r->missed);
-	put_figure(o, "fifo_peak", r, r->fifo_peak);
-	put_figure(o, "stall_ticks", r, r->stall);
-	put_figure(o, "stall_bus_ticks", r, r->stall_bus);
-	put_figure(o, "stall_source_ticks", r, r->stall_source);
-	put_figure(o, "faults", r, r->faults);
-	put_figure(o, "start_ticks", r, r->start);
-	put_figure(o, "stop_ticks", r, r->stop);
-	if (r->counted)
-		put_real(o, "seconds", seconds);
-	else
-		put_text(o, "seconds", NULL);
-	if (r->counted && seconds > 0)
-		put_real(o, "bytes_per_second", r->bytes / seconds);
-	else
-		put_text(o, "bytes_per_second", NULL);
-	put_u64(o, "load_bytes", r->load_bytes);
-	put_real(o, "load_seconds", r->load_ns / 1e9);
-	put_text(o, "class", rashpa_class_name(r->map_class));
-	put_int(o, "segments", r->segments);
-	put_bool(o, "iommu", r->iommu);
-	return json_finish(o);
 }
 
 int main(int argc, char **argv)
 {
 	struct config config = {
 		.bunch = 8, .sampling = 1,
-		.net = { .linked = 32, .writes = 256, .options = NETWORK_DEFAULTS },
+		.net = { .sending = &sending_pcie, .linked = 32, .writes = 256, .options = NETWORK_DEFAULTS },
 	};
 	volatile bool *stop = stop_on_signals();
-	struct report report = {};
 	struct dataset dataset;
 	char why[WHY_SIZE];
-	double seconds;
 	int result;
 
 	tool_begin(argc, argv);
+	transport_option(options, OPT_TRANSPORT, 0);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 	if (is_daemon(&config.daemon))
 		return daemon_run(&config.daemon, true, argv, stop);
@@ -535,17 +447,7 @@ int main(int argc, char **argv)
 		led_await(LED_ARM, stop);
 	}
 	if (!result && !*stop)
-		result = config.net.transport == TRANSPORT_PCIE ?
-			 pcie_run(&config, &dataset, stop, &report) :
-			 network_run(&config, &dataset, stop);
-	if (report.dtps) {
-		seconds = report.stop > report.start ?
-			  (report.stop - report.start) * (RFPGA_TICK_NS / 1e9) : 0;
-		if (!config.opt.json)
-			print_text(&report, &dataset, seconds, config.live);
-		else if (print_json(&config, &dataset, &report, seconds) && !result)
-			result = EXIT_FAILED;
-	}
+		result = config.net.sending->run(&config, &dataset, stop);
 	dataset_close(&dataset);
 	return result;
 }

@@ -902,8 +902,8 @@ static void close_all(struct run *r)
 	rashpa_stream_close(r->stream);
 }
 
-int pcie_run(const struct config *config, struct dataset *dataset, volatile bool *stop,
-	     struct report *report)
+static int stream(const struct config *config, struct dataset *dataset, volatile bool *stop,
+		  struct report *report)
 {
 	struct run r = {
 		.config = config,
@@ -945,3 +945,15 @@ int pcie_run(const struct config *config, struct dataset *dataset, volatile bool
 	close_all(&r);
 	return result;
 }
+
+static int run(const struct config *config, struct dataset *dataset, volatile bool *stop)
+{
+	struct report report = {};
+	const int result = stream(config, dataset, stop, &report);
+
+	if (report.dtps && report_board(config, dataset, &report) && !result)
+		return EXIT_FAILED;
+	return result;
+}
+
+const struct sending sending_pcie = { .name = "pcie", .run = run };

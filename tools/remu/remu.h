@@ -2,12 +2,14 @@
 #ifndef REMU_H
 #define REMU_H
 
+#include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "link/cpus.h"
 #include "daemon/daemon.h"
 #include "dataset/dataset.h"
+#include "link/transport.h"
 #include "common/options.h"
 #include "common/parse.h"
 #include <rashpa-fpga.h>
@@ -18,9 +20,8 @@
 
 /* Over a network. */
 struct network_config {
-	enum transport_number {
-		TRANSPORT_PCIE, TRANSPORT_ROCE, TRANSPORT_UDP, TRANSPORT_JUNGFRAU,
-	} transport;
+	const struct sending *sending;
+	const struct transport *transport;	/* of the same name */
 	struct rashpa_net_options options;
 	const char *to[RECEIVERS_MOST];
 	uint32_t receivers;
@@ -69,14 +70,52 @@ struct report {
 	uint32_t slots;
 };
 
-/* Stream until all images are sent, or a signal sets *stop. An exit code, after messages. */
-int pcie_run(const struct config *config, struct dataset *dataset, volatile bool *stop,
-	     struct report *report);
+extern const char * const policies[];	/* names, by enum rashpa_stream_policy */
 
-/* Stream over a network; prints its own report. */
-int network_run(const struct config *config, struct dataset *dataset, volatile bool *stop);
+/* Prints the report of a board. An exit code. */
+int report_board(const struct config *config, const struct dataset *dataset,
+		 const struct report *report);
 
-/* Array of the paths to the receivers, with limits as far as they can be found out now. */
-struct json_object *network_paths(const struct config *config, struct dataset *dataset);
+struct sender;
+struct worker;
+struct message;
+struct packets;
+struct contract_process;
+
+/* remu's half of a transport: how images are sent. */
+struct sending {
+	const char *name;		/* as in transports[] */
+	/*
+	 * Stream until all images are sent, or a signal sets *stop, and report. An exit code, after
+	 * messages.
+	 */
+	int (*run)(const struct config *config, struct dataset *dataset, volatile bool *stop);
+	/* array of the paths to receivers, with limits as far as they can be found out now; or NULL */
+	struct json_object *(*paths)(const struct config *config, struct dataset *dataset);
+
+	/*
+	 * What follows is for sender_run(), which sends messages. Calls return 0, or -1 and a reason in
+	 * @why; a worker has its own.
+	 */
+	/* false: not known */
+	bool (*packets)(const struct sender *s, struct packets *p);
+	/* sets sender->message, unless it was given */
+	int (*open)(struct sender *s, char *why);
+	int (*open_worker)(struct worker *w, char *why);
+	/* fills in the worker's addresses, which the receiver needs; or NULL */
+	void (*address)(const struct worker *w, struct contract_process *process);
+	uint32_t (*mtu)(const struct sender *s);
+	/* after receiver->accept is set */
+	int (*connect)(struct worker *w, char *why);
+	int (*send)(struct worker *w, const struct message *m);
+	/* returns when all messages have left the machine */
+	int (*drain)(struct worker *w);
+	void (*report)(const struct sender *s, struct json_object *o);	/* or NULL */
+	void (*close_worker)(struct worker *w);
+	void (*close)(struct sender *s);				/* or NULL */
+};
+
+extern const struct sending sending_pcie, sending_roce, sending_udp, sending_jungfrau;
+#define SENDINGS &sending_pcie, &sending_roce, &sending_udp, &sending_jungfrau
 
 #endif /* REMU_H */

@@ -231,10 +231,10 @@ static void close_port(struct sender *s)
 	free(r);
 }
 
-const struct transport transport_roce = {
+const struct sending sending_roce = {
 	.name = "roce",
-	.number = CONTRACT_ROCE,
-	.linked = true,
+	.run = sender_run,
+	.paths = sender_paths,
 	.packets = packets,
 	.open = open_port,
 	.open_worker = open_worker,

@@ -96,7 +96,7 @@ static int send_image(struct worker *w, uint64_t stack, uint32_t image, bool las
 			.last = last && i + 1 == w->cut.messages,
 		};
 
-		if (s->transport->send(w, &m))
+		if (s->sending->send(w, &m))
 			return -1;
 	}
 	return 0;
@@ -172,7 +172,7 @@ static void *work(void *arg)
 	struct worker *w = arg;
 
 	if (!send_all(w))
-		w->receiver->sender->transport->drain(w);
+		w->receiver->sender->sending->drain(w);
 	w->done = true;
 	return NULL;
 }
@@ -201,10 +201,10 @@ static int say_hello(struct receiver *r, char *why)
 	const uint32_t n = c->regions;
 	struct contract_process process[RFPGA_DTPS_MAX] = {};
 	struct hello hello = {
-		.transport = s->transport->number,
+		.transport = s->config->net.transport,
 		.service = c->net.options.service,
 		.immediate = c->net.immediate,
-		.mtu = s->transport->mtu(s),
+		.mtu = s->sending->mtu(s),
 		.message = s->message,
 		.adjacent = adjacent(s),
 		.paced = c->policy == RASHPA_STREAM_WAIT,
@@ -230,7 +230,8 @@ static int say_hello(struct receiver *r, char *why)
 			.origin_x = region->x, .origin_y = region->y,
 			.first = worker_of(r, i)->first,
 		};
-		s->transport->address(worker_of(r, i), &process[i]);
+		if (s->sending->address)
+			s->sending->address(worker_of(r, i), &process[i]);
 	}
 	return link_send(&r->link, hello_write(&hello), why);
 }
@@ -241,17 +242,17 @@ static int take_accept(struct receiver *r, char *why)
 	const struct sender *s = r->sender;
 	const struct config *c = s->config;
 	struct json_object *message;
-	const struct hello want = { .transport = s->transport->number, .processes = c->regions };
+	const struct hello want = { .transport = s->config->net.transport, .processes = c->regions };
 	int result = link_await(&r->link, "accept", false, HANDSHAKE_MS, s->stop, &message, why);
 
 	if (result)
 		return -1;
 	result = accept_read(message, &want, &r->accept, why);
 	json_object_put(message);
-	if (!result && r->accept.mtu != s->transport->mtu(s))
+	if (!result && r->accept.mtu != s->sending->mtu(s))
 		result = because(why, -1, "%s: its packets have %" PRIu32 " bytes, ours %" PRIu32
 				 ": give both the same --mtu", r->link.peer, r->accept.mtu,
-				 s->transport->mtu(s));
+				 s->sending->mtu(s));
 	for (uint32_t i = 0; i < c->regions && !result; i++) {
 		struct worker *w = worker_of(r, i);
 		const struct region *region = &c->region[i];
@@ -260,7 +261,7 @@ static int take_accept(struct receiver *r, char *why)
 				    pixel_bytes(s->dataset->geometry.pixel),
 				    adjacent(s) && region->width == r->accept.width,
 				    s->message);
-		result = s->transport->connect(w, why);
+		result = s->sending->connect(w, why);
 	}
 	return result;
 }
@@ -284,7 +285,7 @@ static int take_credit(struct receiver *r, struct json_object *message, char *wh
 	return 0;
 }
 
-/* Send packets without a contract: the receiver knows their format. */
+/* Send without a contract: the receiver knows the format, and if it can wait so does send(). */
 static int send_unasked(struct sender *s, char *why)
 {
 	int result = 0;
@@ -293,10 +294,11 @@ static int send_unasked(struct sender *s, char *why)
 		struct worker *w = &s->worker[i];
 
 		w->receiver->gone = true;
+		w->receiver->credit = UINT64_MAX;
 		w->receiver->accept.slots = 1;
 		w->cut = cut_region(w->region->width, w->region->height,
 				    pixel_bytes(s->dataset->geometry.pixel), true, s->message);
-		result = s->transport->connect(w, why);
+		result = s->sending->connect(w, why);
 	}
 	return result;
 }
@@ -306,7 +308,7 @@ static int agree(struct sender *s, char *why)
 	struct json_object *message;
 	int result = 0;
 
-	if (!s->transport->linked)
+	if (!(s->config->net.transport->has & TRANSPORT_CONTRACT))
 		return send_unasked(s, why);
 	for (uint32_t i = 0; i < s->receivers && !result; i++) {
 		struct receiver *r = &s->receiver[i];
@@ -353,7 +355,7 @@ static int open_all(struct sender *s, char *why)
 	s->workers = s->receivers * c->regions;
 	if (dataset_hold(d, d->images, why))
 		return -1;
-	if (s->transport->open(s, why))
+	if (s->sending->open(s, why))
 		return -1;
 	for (uint32_t i = 0; i < s->workers; i++) {
 		struct worker *w = &s->worker[i];
@@ -365,7 +367,7 @@ static int open_all(struct sender *s, char *why)
 			w->first = 0;
 		if (c->net.first_given)
 			w->first = c->net.first;
-		if (s->transport->open_worker(w, why))
+		if (s->sending->open_worker(w, why))
 			return -1;
 	}
 	return 0;
@@ -782,9 +784,10 @@ static int report(const struct sender *s)
 	const double seconds = (s->end_ns - s->start_ns) / 1e9;
 	const uint64_t bytes = sum_bytes(s);
 
-	put_text(o, "transport", s->transport->name);
-	s->transport->report(s, o);
-	put_int(o, "mtu_bytes", s->transport->mtu(s));
+	put_text(o, "transport", s->sending->name);
+	if (s->sending->report)
+		s->sending->report(s, o);
+	put_int(o, "mtu_bytes", s->sending->mtu(s));
 	put_int(o, "message_bytes", s->message);
 	put_text(o, "dataset", s->dataset->source);
 	put_int(o, "processes", s->config->regions);
@@ -816,33 +819,28 @@ static void close_all(struct sender *s)
 {
 	for (uint32_t i = 0; i < s->workers; i++) {
 		if (s->worker[i].receiver)
-			s->transport->close_worker(&s->worker[i]);
+			s->sending->close_worker(&s->worker[i]);
 	}
 	for (uint32_t i = 0; i < s->receivers; i++) {
 		accept_free(&s->receiver[i].accept);
 		link_close(&s->receiver[i].link);
 	}
-	s->transport->close(s);
+	if (s->sending->close)
+		s->sending->close(s);
 	free(s->receiver);
 	free(s->worker);
 }
 
-static const struct transport * const transports[] = {
-	[TRANSPORT_ROCE] = &transport_roce, [TRANSPORT_UDP] = &transport_udp,
-	[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
-};
-
 /* Payload of the longest UDP packet in bytes. */
 static uint32_t longest(const struct sender *s, const struct packets *p)
 {
-	const bool together = !s->transport->linked || adjacent(s);
 	uint32_t most = 0;
 
 	for (unsigned int i = 0; i < s->config->regions; i++) {
 		const struct region *r = &s->config->region[i];
 		const struct cut cut = cut_region(r->width, r->height,
 						  pixel_bytes(s->dataset->geometry.pixel),
-						  together, p->message);
+						  adjacent(s), p->message);
 		const uint32_t bytes = cut_piece(&cut, 0).bytes;
 
 		most = bytes > most ? bytes : most;
@@ -852,17 +850,17 @@ static uint32_t longest(const struct sender *s, const struct packets *p)
 	return p->header + (most + 3) / 4 * 4;
 }
 
-struct json_object *network_paths(const struct config *config, struct dataset *dataset)
+struct json_object *sender_paths(const struct config *config, struct dataset *dataset)
 {
 	const struct network_config *c = &config->net;
 	const struct sender s = {
-		.config = config, .transport = transports[c->transport], .dataset = dataset,
+		.config = config, .sending = c->sending, .dataset = dataset,
 	};
 	struct json_object *list = json_object_new_array();
 	struct route_probe probe[RECEIVERS_MOST];
 	struct packets packets;
 
-	if (!s.transport->packets(&s, &packets))
+	if (!s.sending->packets(&s, &packets))
 		return list;
 	for (uint32_t i = 0; i < c->receivers; i++)
 		probe[i] = (struct route_probe) {
@@ -884,10 +882,10 @@ struct json_object *network_paths(const struct config *config, struct dataset *d
 	return list;
 }
 
-int network_run(const struct config *config, struct dataset *dataset, volatile bool *stop)
+int sender_run(const struct config *config, struct dataset *dataset, volatile bool *stop)
 {
 	struct sender s = {
-		.config = config, .transport = transports[config->net.transport],
+		.config = config, .sending = config->net.sending,
 		.dataset = dataset, .stop = stop,
 		.receiver = calloc(config->net.receivers, sizeof(*s.receiver)),
 		.worker = calloc((size_t)config->net.receivers * config->regions,

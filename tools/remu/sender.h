@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A detector that sends over a network: the part common to all transports. */
+/* A detector that sends messages over a network: the part common to all transports. */
 #ifndef REMU_SENDER_H
 #define REMU_SENDER_H
 
@@ -54,7 +54,7 @@ struct worker {
 
 struct sender {
 	const struct config *config;
-	const struct transport *transport;
+	const struct sending *sending;
 	void *path;			/* private data of the transport */
 	struct dataset *dataset;
 	volatile bool *stop;
@@ -92,29 +92,8 @@ struct packets {
 	char interface[IF_NAMESIZE];	/* outgoing interface; "": any */
 };
 
-/* A transport of messages. All calls return 0, or -1 and a reason in @why; a worker has its own. */
-struct transport {
-	const char *name;
-	uint32_t number;		/* enum contract_transport, if linked */
-	bool linked;			/* by a contract; else address and accept are not used */
-	/* false: not known */
-	bool (*packets)(const struct sender *s, struct packets *p);
-	/* sets sender->message, unless it was given */
-	int (*open)(struct sender *s, char *why);
-	int (*open_worker)(struct worker *w, char *why);
-	/* fills in the worker's addresses, which the receiver needs */
-	void (*address)(const struct worker *w, struct contract_process *process);
-	uint32_t (*mtu)(const struct sender *s);
-	/* after receiver->accept is set */
-	int (*connect)(struct worker *w, char *why);
-	int (*send)(struct worker *w, const struct message *m);
-	/* returns when all messages have left the machine */
-	int (*drain)(struct worker *w);
-	void (*report)(const struct sender *s, struct json_object *o);
-	void (*close_worker)(struct worker *w);
-	void (*close)(struct sender *s);
-};
-
-extern const struct transport transport_roce, transport_udp, transport_jungfrau;
+/* struct sending's run() and paths() for messages over a network. */
+int sender_run(const struct config *config, struct dataset *dataset, volatile bool *stop);
+struct json_object *sender_paths(const struct config *config, struct dataset *dataset);
 
 #endif /* REMU_SENDER_H */

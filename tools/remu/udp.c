@@ -24,16 +24,11 @@
 #define ETHERNET	1500
 #define HEADERS		(40 + 8)	/* IPv6 (larger than IPv4) and UDP */
 
-union header {
-	struct packet packet;
-	struct jungfrau jungfrau;
-};
-
 /* Packets that are handed over together. */
 struct path {
 	int fd;
 	bool whole;			/* the kernel, or the card, does not cut */
-	union header header[SEGMENTS];
+	char header[SEGMENTS][JUNGFRAU_HEADER];	/* the longest one */
 	struct iovec iov[2 * SEGMENTS];
 	uint32_t packets, bytes, segment;	/* size of each packet but the last */
 };
@@ -42,7 +37,12 @@ struct path {
 
 static bool is_jungfrau(const struct sender *s)
 {
-	return s->config->net.transport == TRANSPORT_JUNGFRAU;
+	return s->sending == &sending_jungfrau;
+}
+
+static uint32_t header_bytes(const struct sender *s)
+{
+	return is_jungfrau(s) ? JUNGFRAU_HEADER : PACKET_HEADER;
 }
 
 static ssize_t hand_over(struct path *p, bool cut)
@@ -114,49 +114,43 @@ static int flush(struct worker *w)
 	return 0;
 }
 
-static size_t fill_header(const struct worker *w, const struct message *m, union header *h)
+static void fill_header(const struct worker *w, const struct message *m, void *header)
 {
 	const struct accept *a = &w->receiver->accept;
 
-	if (!is_jungfrau(w->receiver->sender)) {
-		h->packet = (struct packet) {
-			.magic = htole32(PACKET_MAGIC), .token = htole32(a->token),
-			.process = htole32(a->end[w->index].process),
-			.number = htole32(w->first + (uint32_t)m->number),
-		};
-		return sizeof(h->packet);
-	}
-	h->jungfrau = (struct jungfrau) {
-		.frame = htole64(m->number / JUNGFRAU_PACKETS + 1),
-		.packet = htole32(m->number % JUNGFRAU_PACKETS),
-		.bunch = htole64(m->number / JUNGFRAU_PACKETS),
-		.timestamp = htole64((now_ns() - w->receiver->sender->start_ns) / 100),
-		.module = htole16(w->index),
-		.row = htole16(w->region->to_y / JUNGFRAU_HEIGHT),
-		.column = htole16(w->region->to_x / JUNGFRAU_WIDTH),
-		.type = JUNGFRAU_TYPE, .version = JUNGFRAU_VERSION,
-	};
-	return sizeof(h->jungfrau);
+	if (is_jungfrau(w->receiver->sender))
+		jungfrau_write(&(struct jungfrau) {
+			.frame = m->number / JUNGFRAU_PACKETS + 1,
+			.packet = m->number % JUNGFRAU_PACKETS,
+			.timestamp = (now_ns() - w->receiver->sender->start_ns) / 100,
+			.module = w->index, .row = w->region->to_y / JUNGFRAU_HEIGHT,
+			.column = w->region->to_x / JUNGFRAU_WIDTH,
+		}, header);
+	else
+		packet_write(&(struct packet) {
+			.token = a->token, .process = a->end[w->index].process,
+			.number = w->first + (uint32_t)m->number,
+		}, header);
 }
 
 static int send_message(struct worker *w, const struct message *m)
 {
 	const struct sender *s = w->receiver->sender;
 	struct path *p = w->path;
-	union header *h = &p->header[p->packets];
-	const size_t header = fill_header(w, m, h);
-	const uint32_t bytes = header + m->bytes, most = s->config->net.linked;
+	char *header = p->header[p->packets];
+	const uint32_t size = header_bytes(s), bytes = size + m->bytes;
+	const uint32_t most = s->config->net.linked;
 
+	fill_header(w, m, header);
 	/* of different sizes, the last one may be shorter */
 	if (p->packets && (bytes > p->segment || p->bytes + bytes > PACKET_BYTES)) {
 		if (flush(w))
 			return -1;
-		p->header[0] = *h;
-		h = &p->header[0];
+		header = memcpy(p->header[0], header, size);
 	}
 	if (!p->packets)
 		p->segment = bytes;
-	p->iov[2 * p->packets] = (struct iovec) { h, header };
+	p->iov[2 * p->packets] = (struct iovec) { header, size };
 	p->iov[2 * p->packets + 1] = (struct iovec) { s->dataset->pixels + m->from, m->bytes };
 	p->packets++;
 	p->bytes += bytes;
@@ -173,29 +167,32 @@ static uint32_t message_bytes(const struct sender *s)
 
 	if (is_jungfrau(s))
 		return JUNGFRAU_BYTES;
-	return given ? given : ETHERNET - HEADERS - sizeof(struct packet);
+	return given ? given : ETHERNET - HEADERS - PACKET_HEADER;
 }
 
 static bool packets(const struct sender *s, struct packets *p)
 {
 	*p = (struct packets) {
-		.header = is_jungfrau(s) ? sizeof(struct jungfrau) : sizeof(struct packet),
-		.part = message_bytes(s), .message = message_bytes(s),
+		.header = header_bytes(s), .part = message_bytes(s),
+		.message = message_bytes(s),
 	};
 	return true;
 }
 
-static int open_dataset(struct sender *s, char *why)
+static int open_udp(struct sender *s, char *why)
+{
+	s->message = message_bytes(s);
+	if (s->message > PACKET_BYTES - PACKET_HEADER)
+		return because(why, -1, "--message: a packet of UDP has at most %u bytes",
+			       PACKET_BYTES - PACKET_HEADER);
+	return 0;
+}
+
+static int open_jungfrau(struct sender *s, char *why)
 {
 	const struct config *c = s->config;
 
 	s->message = message_bytes(s);
-	if (!is_jungfrau(s)) {
-		if (s->message > PACKET_BYTES - sizeof(struct packet))
-			return because(why, -1, "--message: a packet of UDP has at most %zu bytes",
-				       PACKET_BYTES - sizeof(struct packet));
-		return 0;
-	}
 	if (s->dataset->geometry.width != JUNGFRAU_WIDTH)
 		return because(why, -1, "modules of a JUNGFRAU stand above each other in a dataset that is %u pixels wide",
 			       JUNGFRAU_WIDTH);
@@ -220,12 +217,6 @@ static int open_worker(struct worker *w, char *why)
 	p->fd = -1;
 	w->path = p;
 	return 0;
-}
-
-static void no_address(const struct worker *w, struct contract_process *process)
-{
-	(void)w;
-	(void)process;
 }
 
 static uint32_t mtu(const struct sender *s)
@@ -282,12 +273,6 @@ static int connect_module(struct worker *w, char *why)
 	return connect_port(w, &to, size, why);
 }
 
-static void report(const struct sender *s, struct json_object *o)
-{
-	(void)s;
-	(void)o;
-}
-
 static void close_worker(struct worker *w)
 {
 	struct path *p = w->path;
@@ -297,38 +282,30 @@ static void close_worker(struct worker *w)
 	free(p);
 }
 
-static void close_nothing(struct sender *s)
-{
-	(void)s;
-}
-
-const struct transport transport_udp = {
+const struct sending sending_udp = {
 	.name = "udp",
-	.number = CONTRACT_UDP,
-	.linked = true,
+	.run = sender_run,
+	.paths = sender_paths,
 	.packets = packets,
-	.open = open_dataset,
+	.open = open_udp,
 	.open_worker = open_worker,
-	.address = no_address,
 	.mtu = mtu,
 	.connect = connect_worker,
 	.send = send_message,
 	.drain = flush,
-	.report = report,
 	.close_worker = close_worker,
-	.close = close_nothing,
 };
 
-const struct transport transport_jungfrau = {
+const struct sending sending_jungfrau = {
 	.name = "jungfrau",
+	.run = sender_run,
+	.paths = sender_paths,
 	.packets = packets,
-	.open = open_dataset,
+	.open = open_jungfrau,
 	.open_worker = open_worker,
 	.mtu = mtu,
 	.connect = connect_module,
 	.send = send_message,
 	.drain = flush,
-	.report = report,
 	.close_worker = close_worker,
-	.close = close_nothing,
 };

@@ -432,9 +432,9 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 	if (config->net.listen) {
 		net.timeout = config->opt.timeout;
 		net.images = depth_images(&config->opt.images, net.bunch);
-		result = network_open(&net, config->opt.buffer, stop, &network);
+		result = receiver_open(&net, config->opt.buffer, stop, &network);
 		if (!result && config->only_receive && !*stop)
-			network_await(network);
+			receiver_await(network);
 	}
 	if (!result && !config->only_receive && !*stop)
 		result = lookout_begin(&r);
@@ -450,7 +450,7 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 			result = run(&r);
 	}
 	if (network) {
-		const int ended = network_end(network, &report->network);
+		const int ended = receiver_end(network, &report->network);
 
 		result = result ? result : ended;
 	}
@@ -461,6 +461,6 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 		result = EXIT_DATA;
 	lookout_end(&r);
 	rashpa_stream_close(r.stream);
-	network_close(network);
+	receiver_close(network);
 	return result;
 }

@@ -32,7 +32,7 @@ enum {
 	OPT_FULL_AT, OPT_ACCEPT,
 };
 
-static const struct argp_option options[] = {
+static struct argp_option options[] = {
 	{ "check", OPT_CHECK, NULL, 0,
 	  "compare every frame with the dataset (default: count, and touch no pixel)", 0 },
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
@@ -53,7 +53,7 @@ static const struct argp_option options[] = {
 	  "begin at the first stack of the stream, even if the stream has ended", 0 },
 	OPTION_ACCEPT(OPT_ACCEPT, 0),
 	{ NULL, 0, NULL, 0, "From a network:", 1 },
-	{ "transport", OPT_TRANSPORT, "roce|udp|jungfrau", 0, "network transport (default roce)", 1 },
+	{ "transport", OPT_TRANSPORT, NULL, 0, "network transport (default roce)", 1 },
 	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "TCP port where senders connect", 1 },
 	{ "senders", OPT_SENDERS, "N", 0, "senders that fill the buffer together (default 1)", 1 },
 	{ "receive-only", OPT_ONLY, NULL, 0, "only receive: another program takes the stacks", 1 },
@@ -85,17 +85,17 @@ static const struct argp_option options[] = {
 	{}
 };
 
-static void parse_transport(struct argp_state *state, const char *arg, uint32_t *transport)
+static void parse_transport(struct argp_state *state, const char *arg, struct network_config *n)
 {
-	static const char * const names[] = {
-		[TRANSPORT_ROCE] = "roce", [TRANSPORT_UDP] = "udp", [TRANSPORT_JUNGFRAU] = "jungfrau",
-	};
+	static const struct receiving * const receivings[] = { RECEIVINGS };
 
-	for (*transport = 0; *transport < sizeof(names) / sizeof(names[0]); ++*transport) {
-		if (!strcmp(arg, names[*transport]))
+	for (size_t i = 0; i < sizeof(receivings) / sizeof(receivings[0]); i++) {
+		n->receiving = receivings[i];
+		if (!strcmp(arg, n->receiving->name))
 			return;
 	}
-	argp_error(state, "--transport: \"%s\" is not roce, udp or jungfrau", arg);
+	argp_error(state, "--transport: \"%s\" is not %s", arg,
+		   transport_names(TRANSPORT_NETWORK, ", ", " or "));
 }
 
 static void parse_modules(struct argp_state *state, const char *arg, struct network_config *n)
@@ -162,6 +162,105 @@ static bool compares_not(const struct config *c)
 	       (c->opt.dataset || c->opt.darks || c->opt.geometry.width);
 }
 
+/* Combinations that are impossible. */
+static void check(struct argp_state *state, struct config *c)
+{
+	const struct transport *t = transport_named(c->net.receiving->name);
+
+	c->net.transport = t;
+	c->opt.without_buffer = is_daemon(&c->daemon) || c->daemon.probe;
+	if (c->only_receive && !c->net.listen)
+		argp_error(state, "--receive-only requires --listen");
+	if (c->net.receiving != &receiving_roce && !c->net.listen)
+		argp_error(state, "--transport %s requires --listen", t->name);
+	if (c->net.xdp && !(t->has & TRANSPORT_DATAGRAMS))
+		argp_error(state, "--xdp requires --transport %s",
+			   transport_names(TRANSPORT_DATAGRAMS, ", ", " or "));
+	if (c->write && c->use != &use_write)
+		argp_error(state, "--write excludes --check and --pipeline");
+	if (c->pipeline && c->use != &use_process)
+		argp_error(state, "--pipeline excludes --check and --write");
+	if (compares_not(c))
+		argp_error(state, "--dataset, --geometry and --darks require --check");
+	if (c->engine && !c->pipeline)
+		argp_error(state, "--engine requires --pipeline");
+	if (c->offer && (!c->engine || !strcmp(c->engine, "cpu") ||
+			 !strcmp(c->engine, "reference")))
+		argp_error(state, "--offer requires --engine vulkan, cuda or fpgaN");
+	if (c->driven && (!c->engine || !is_gpu(c->engine)))
+		argp_error(state, "--drive requires --engine vulkan or cuda");
+	if (c->deadline_us && c->use != &use_process)
+		argp_error(state, "--deadline requires --pipeline");
+	if (c->offer_bytes && !is_gpu(c->engine))
+		argp_error(state, "--offer: a board offers half of its memory: give no size");
+}
+
+/* Options of a network. */
+static error_t parse_network(int key, char *arg, struct argp_state *state,
+			     struct network_config *n)
+{
+	switch (key) {
+	case OPT_LISTEN:
+		n->listen = arg;
+		break;
+	case OPT_SENDERS:
+		option_u32(state, "--senders", arg, 1, 64, &n->senders);
+		break;
+	case OPT_THREADS:
+		option_u32(state, "--threads", arg, 1, 64, &n->threads);
+		break;
+	case OPT_CPUS:
+		cpus_option(state, arg, &n->cpus);
+		break;
+	case OPT_RECEIVES:
+		option_u32(state, "--receives", arg, 16, 1 << 20, &n->receives);
+		break;
+	case OPT_SLOTS:
+		option_u32(state, "--slots", arg, 2, INT32_MAX, &n->slots);
+		break;
+	case OPT_CLOSE_AFTER:
+		option_u32(state, "--close-after", arg, 0, 1 << 20, &n->close_after);
+		break;
+	case OPT_PAYLOAD:
+		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
+			argp_error(state, "--payload: \"%s\" is not a name of 1 to %d characters",
+				   arg, RASHPA_STREAM_NAME - 1);
+		n->payload = arg;
+		break;
+	case OPT_SETTLE:
+		option_u32(state, "--settle", arg, 10, 3600000, &n->settle_ms);
+		break;
+	case OPT_STALL:
+		option_u32(state, "--stall", arg, 10, 3600000, &n->stall_ms);
+		break;
+	case OPT_WAIT:
+		parse_wait(state, arg, &n->wait);
+		break;
+	case OPT_TRANSPORT:
+		parse_transport(state, arg, n);
+		break;
+	case OPT_MODULES:
+		parse_modules(state, arg, n);
+		break;
+	case OPT_BUNCH:
+		option_u32(state, "--bunch", arg, 1, 1 << 20, &n->bunch);
+		break;
+	case OPT_IDLE:
+		if (!parse_real(arg, &n->idle) || n->idle < 0.001 || n->idle > 86400)
+			argp_error(state, "--idle: \"%s\" is not 0.001 to 86400 seconds", arg);
+		break;
+	case OPT_UNSOLICITED:
+		n->unsolicited = true;
+		break;
+	case OPT_XDP:
+		n->xdp = true;
+		break;
+	default:
+		return network_option(key, arg, state, &n->options);
+	}
+	return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
@@ -211,92 +310,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_ACCEPT:
 		option_accept(state, arg, &c->accept);
 		break;
-	case OPT_LISTEN:
-		c->net.listen = arg;
-		break;
-	case OPT_SENDERS:
-		option_u32(state, "--senders", arg, 1, 64, &c->net.senders);
-		break;
 	case OPT_ONLY:
 		c->only_receive = true;
 		break;
-	case OPT_THREADS:
-		option_u32(state, "--threads", arg, 1, 64, &c->net.threads);
-		break;
-	case OPT_CPUS:
-		cpus_option(state, arg, &c->net.cpus);
-		break;
-	case OPT_RECEIVES:
-		option_u32(state, "--receives", arg, 16, 1 << 20, &c->net.receives);
-		break;
-	case OPT_SLOTS:
-		option_u32(state, "--slots", arg, 2, INT32_MAX, &c->net.slots);
-		break;
-	case OPT_CLOSE_AFTER:
-		option_u32(state, "--close-after", arg, 0, 1 << 20, &c->net.close_after);
-		break;
-	case OPT_PAYLOAD:
-		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
-			argp_error(state, "--payload: \"%s\" is not a name of 1 to %d characters",
-				   arg, RASHPA_STREAM_NAME - 1);
-		c->net.payload = arg;
-		break;
-	case OPT_SETTLE:
-		option_u32(state, "--settle", arg, 10, 3600000, &c->net.settle_ms);
-		break;
-	case OPT_STALL:
-		option_u32(state, "--stall", arg, 10, 3600000, &c->net.stall_ms);
-		break;
-	case OPT_WAIT:
-		parse_wait(state, arg, &c->net.wait);
-		break;
-	case OPT_TRANSPORT:
-		parse_transport(state, arg, &c->net.transport);
-		break;
-	case OPT_MODULES:
-		parse_modules(state, arg, &c->net);
-		break;
-	case OPT_BUNCH:
-		option_u32(state, "--bunch", arg, 1, 1 << 20, &c->net.bunch);
-		break;
-	case OPT_IDLE:
-		if (!parse_real(arg, &c->net.idle) || c->net.idle < 0.001 || c->net.idle > 86400)
-			argp_error(state, "--idle: \"%s\" is not 0.001 to 86400 seconds", arg);
-		break;
-	case OPT_UNSOLICITED:
-		c->net.unsolicited = true;
-		break;
-	case OPT_XDP:
-		c->net.xdp = true;
-		break;
 	case ARGP_KEY_END:
-		c->opt.without_buffer = is_daemon(&c->daemon) || c->daemon.probe;
-		if (c->only_receive && !c->net.listen)
-			argp_error(state, "--receive-only requires --listen");
-		if (c->net.transport != TRANSPORT_ROCE && !c->net.listen)
-			argp_error(state, "--transport udp or jungfrau requires --listen");
-		if (c->net.xdp && c->net.transport == TRANSPORT_ROCE)
-			argp_error(state, "--xdp requires --transport udp or jungfrau");
-		if (c->write && c->use != &use_write)
-			argp_error(state, "--write excludes --check and --pipeline");
-		if (c->pipeline && c->use != &use_process)
-			argp_error(state, "--pipeline excludes --check and --write");
-		if (compares_not(c))
-			argp_error(state, "--dataset, --geometry and --darks require --check");
-		if (c->engine && !c->pipeline)
-			argp_error(state, "--engine requires --pipeline");
-		if (c->offer && (!c->engine || !strcmp(c->engine, "cpu") ||
-				 !strcmp(c->engine, "reference")))
-			argp_error(state, "--offer requires --engine vulkan, cuda or fpgaN");
-		if (c->driven && (!c->engine || !is_gpu(c->engine)))
-			argp_error(state, "--drive requires --engine vulkan or cuda");
-		if (c->deadline_us && c->use != &use_process)
-			argp_error(state, "--deadline requires --pipeline");
-		if (c->offer_bytes && !is_gpu(c->engine))
-			argp_error(state, "--offer: a board offers half of its memory: give no size");
+		check(state, c);
 		break;
 	default:
-		return network_option(key, arg, state, &c->net.options);
+		return parse_network(key, arg, state, &c->net);
 	}
 	return 0;
 }
@@ -476,7 +497,7 @@ int main(int argc, char **argv)
 	struct config config = {
 		.use = &use_none,
 		.net = {
-			.senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
+			.receiving = &receiving_roce, .senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
 			.settle_ms = 1000, .stall_ms = 500, .options = NETWORK_DEFAULTS,
 			.columns = 1, .rows = 1, .bunch = 8, .idle = 5,
 		},
@@ -487,6 +508,7 @@ int main(int argc, char **argv)
 	int result;
 
 	tool_begin(argc, argv);
+	transport_option(options, OPT_TRANSPORT, TRANSPORT_NETWORK);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
 	if (is_daemon(&config.daemon))

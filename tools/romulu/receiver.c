@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The receiver's side of the contract, and of the control links. */
+/*
+ * The receiver's side of the contract, and of the control links: who may send, credit, the end.
+ * intake.c counts what is missing.
+ */
 #include "romulu/receiver-internal.h"
 
 #include <errno.h>
@@ -13,7 +16,6 @@
 
 #include "common/json-out.h"
 #include "daemon/led.h"
-#include "link/packet.h"
 #include <rashpa.h>
 
 #define READY_NS	30000000000ull	/* for a sender that was accepted */
@@ -24,6 +26,11 @@
 #define IMAGES		(UINT64_C(1) << 48)
 #define MESSAGES	(UINT64_C(1) << 56)	/* most messages of a process */
 #define COME_AGAIN	(-1)		/* internal: retry with other senders */
+
+static bool has_contract(const struct network *n)
+{
+	return n->config->transport->has & TRANSPORT_CONTRACT;
+}
 
 /* --- links --- */
 
@@ -154,7 +161,7 @@ static void listen_to(struct network *n, struct sender *s)
  */
 static void wake_stalled(struct network *n, uint64_t now)
 {
-	for (uint32_t i = 0; n->transport->again && i < n->in.flows; i++) {
+	for (uint32_t i = 0; n->receiving->again && i < n->in.flows; i++) {
 		struct flow *f = &n->in.flow[i];
 
 		/* once for what was sent: it may wait for credit */
@@ -162,7 +169,7 @@ static void wake_stalled(struct network *n, uint64_t now)
 		    f->sent == f->again_sent ||
 		    !flow_silent(f, now, n->config->stall_ms * UINT64_C(1000000)))
 			continue;
-		n->transport->again(f);
+		n->receiving->again(f);
 		f->again++;
 		f->again_sent = f->sent;
 	}
@@ -276,10 +283,10 @@ static void *watch_links(void *arg)
 	while (!n->halt && !over && !failed) {
 		wait_for_senders(n);
 		now = now_ns();
-		over = n->transport->linked ? look_at_senders(n, now) : look_at_flows(n, now);
+		over = has_contract(n) ? look_at_senders(n, now) : look_at_flows(n, now);
 		wake_stalled(n, now);
 		intake_close_quiet(&n->in, now);
-		failed = n->transport->failed(n);
+		failed = n->receiving->failed ? n->receiving->failed(n) : NULL;
 	}
 	if (failed) {
 		if (!*n->why)
@@ -351,9 +358,9 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 	result = strcmp(link_kind(message), "hello") ?
 		 because(why, -1, "it says \"%.40s\" instead of \"hello\"", link_kind(message)) :
 		 hello_read(message, &s->hello, why);
-	if (!result && s->hello.transport != n->transport->number)
+	if (!result && s->hello.transport != n->config->transport)
 		result = because(why, -1, "it uses another --transport than %s",
-				 n->transport->name);
+				 n->receiving->name);
 	if (!result && s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what))
 		result = because(why, -1, "it has %s than the sender before", what);
 	if (!result && writes_twice(n, s))
@@ -468,7 +475,7 @@ static int await_senders(struct network *n, uint64_t end_ns)
 		if (now_ns() >= end_ns) {
 			say("%s: %" PRIu32 " of %" PRIu32 " senders came within %g s: start them (remu --transport %s --to)",
 			    n->config->listen, n->senders, n->config->senders, n->config->timeout,
-			    n->transport->name);
+			    n->receiving->name);
 			result = EXIT_TIMEOUT;
 		}
 		progress_show(&progress, "waiting for a sender at %s", n->config->listen);
@@ -485,31 +492,17 @@ static int await_senders(struct network *n, uint64_t end_ns)
 }
 
 /* Plan the flows of a detector without a control link, from the options. */
-static int plan_modules(struct network *n)
+static int plan_alone(struct network *n)
 {
-	const struct network_config *c = n->config;
 	struct sender *s = n->sender;
+	int result;
 
 	*s = (struct sender) { .link = LINK_NONE };
-	snprintf(s->link.peer, sizeof(s->link.peer), "%s", n->transport->name);
-	s->hello = (struct hello) {
-		.message = JUNGFRAU_BYTES, .adjacent = 1, .pixel = RASHPA_PIXEL_U16,
-		.bunch = c->bunch, .images = c->images, .sampling = 1,
-		.processes = c->columns * c->rows,
-		.process = calloc(c->columns * c->rows, sizeof(*s->hello.process)),
-	};
-	if (!s->hello.process)
-		return fail("no memory");
-	for (uint32_t i = 0; i < s->hello.processes; i++)
-		s->hello.process[i] = (struct contract_process) {
-			.x = i % c->columns * JUNGFRAU_WIDTH, .y = i / c->columns * JUNGFRAU_HEIGHT,
-			.origin_x = i % c->columns * JUNGFRAU_WIDTH,
-			.origin_y = i / c->columns * JUNGFRAU_HEIGHT,
-			.width = JUNGFRAU_WIDTH, .height = JUNGFRAU_HEIGHT,
-		};
-	n->senders = 1;
+	snprintf(s->link.peer, sizeof(s->link.peer), "%s", n->receiving->name);
+	result = n->receiving->plan(n->config, &s->hello);
+	n->senders = !result;
 	n->in.flows = s->hello.processes;
-	return 0;
+	return result;
 }
 
 static void plan_process(struct network *n, struct sender *s, uint32_t i, uint32_t width)
@@ -549,7 +542,7 @@ static int create_stream(struct network *n)
 			.dataset_images = h->dataset_images, .dataset_sum = h->dataset_sum,
 		},
 		.processes = n->in.flows,
-		.flags = n->transport->linked ? 0 : RASHPA_PLAN_META,
+		.flags = n->config->transport->has & TRANSPORT_METADATA ? RASHPA_PLAN_META : 0,
 	};
 	int error;
 
@@ -588,7 +581,7 @@ static int create_stream(struct network *n)
 	n->about = rashpa_stream_get_header(n->stream);
 	n->in.close_after = n->config->close_after;
 	n->in.settle_ns = n->config->settle_ms * UINT64_C(1000000);
-	n->in.direct = n->transport->direct;
+	n->in.direct = n->receiving->direct;
 	return intake_open(&n->in, n->stream);
 }
 
@@ -607,7 +600,7 @@ static int accept_sender(struct network *n, struct sender *s)
 
 	if (!accept.end)
 		return fail("no memory");
-	if (n->transport->accept(n, s, &accept, why)) {
+	if (n->receiving->accept(n, s, &accept, why)) {
 		refuse(s, why);
 		link_close(&s->link);
 		result = COME_AGAIN;
@@ -664,7 +657,7 @@ static int agree(struct network *n)
 {
 	int result = 0;
 
-	if (!n->transport->linked)
+	if (!has_contract(n))
 		return 0;
 	for (uint32_t i = 0; i < n->senders && !result; i++)
 		result = accept_sender(n, &n->sender[i]);
@@ -681,7 +674,7 @@ static int start(struct network *n)
 
 	if (rashpa_stream_start(n->stream, 0, 0))
 		return fail("%s", rashpa_reason());
-	intake_begin(&n->in, n->transport->messages(n));
+	intake_begin(&n->in, n->receiving->messages ? n->receiving->messages(n) : 0);
 	n->offered = n->in.opened;
 	if (intake_paced(&n->in)) {
 		n->offered = intake_allowed(&n->in);
@@ -689,7 +682,7 @@ static int start(struct network *n)
 		if (n->in.progress < 0)
 			return fail("no eventfd: %s", strerror(errno));
 	}
-	result = n->transport->start(n);
+	result = n->receiving->start(n);
 	if (result)
 		return result;
 	if (pthread_create(&n->links, NULL, watch_links, n))
@@ -713,7 +706,7 @@ static void undo(struct network *n)
 	}
 	n->senders = 0;
 	if (n->path)
-		n->transport->close(n);
+		n->receiving->close(n);
 	n->path = NULL;
 	rashpa_stream_close(n->stream);
 	n->stream = NULL;
@@ -725,11 +718,11 @@ static void undo(struct network *n)
 /* Agree with senders that come until @end_ns. */
 static int begin_with_senders(struct network *n, uint64_t end_ns)
 {
-	int result = n->transport->open(n);
+	int result = n->receiving->open(n);
 	char why[WHY_SIZE];
 
 	/* once: a sender that comes finds all of it */
-	if (!result && n->transport->linked && n->listener < 0) {
+	if (!result && has_contract(n) && n->listener < 0) {
 		n->listener = link_listen(n->config->listen, why);
 		if (n->listener < 0)
 			return fail("%s", why);
@@ -739,12 +732,12 @@ static int begin_with_senders(struct network *n, uint64_t end_ns)
 		n->armed = true;
 	}
 	if (!result)
-		result = n->transport->linked ? await_senders(n, end_ns) : plan_modules(n);
+		result = has_contract(n) ? await_senders(n, end_ns) : plan_alone(n);
 	if (result || *n->stop)
 		return result;
 	result = create_stream(n);
 	if (!result)
-		result = n->transport->prepare(n);
+		result = n->receiving->prepare(n);
 	return result ? result : agree(n);
 }
 
@@ -771,13 +764,9 @@ static int begin(struct network *n)
 	return result;
 }
 
-int network_open(const struct network_config *config, const char *buffer,
+int receiver_open(const struct network_config *config, const char *buffer,
 		 const volatile bool *stop, struct network **network)
 {
-	static const struct transport * const transports[] = {
-		[TRANSPORT_ROCE] = &transport_roce, [TRANSPORT_UDP] = &transport_udp,
-		[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
-	};
 	struct network *n = calloc(1, sizeof(*n));
 
 	if (!n)
@@ -789,14 +778,14 @@ int network_open(const struct network_config *config, const char *buffer,
 	n->listener = -1;
 	intake_init(&n->in);
 	pthread_mutex_init(&n->offering, NULL);
-	n->transport = transports[config->transport];
+	n->receiving = config->receiving;
 	n->sender = calloc(config->senders, sizeof(*n->sender));
 	if (!n->sender)
 		return fail("no memory");
 	return begin(n);
 }
 
-void network_await(struct network *n)
+void receiver_await(struct network *n)
 {
 	while (!n->over && !*n->stop)
 		poll(NULL, 0, TICK_MS);
@@ -806,7 +795,7 @@ static void join(struct network *n)
 {
 	n->halt = true;
 	if (n->path)
-		n->transport->join(n);
+		n->receiving->join(n);
 	if (n->have_links)
 		pthread_join(n->links, NULL);
 	if (n->have_credit)
@@ -824,26 +813,26 @@ static struct json_object *report_json(const struct network *n)
 		missing += n->in.flow[i].missing;
 		json_object_array_add(list, flow_json(&n->in.flow[i]));
 	}
-	put_text(o, "transport", n->transport->name);
+	put_text(o, "transport", n->receiving->name);
 	put_u64(o, "received_messages", received);
 	put_u64(o, "missing_messages", missing);
 	put_u64(o, "incomplete_stacks", n->in.incomplete);
 	put_u64(o, "overrun_stacks", n->in.overrun);
-	n->transport->report(n, o);
+	n->receiving->report(n, o);
 	json_object_object_add(o, "flows", list);
 	return o;
 }
 
-int network_end(struct network *n, struct json_object **report)
+int receiver_end(struct network *n, struct json_object **report)
 {
 	const uint64_t end = now_ns() + END_NS;
 	const bool ran = n->have_links;
 	int result = 0;
 
-	/* senders report their final counts, then end */
+	/* senders report their final counts, then end; without a contract none hears of a stop */
 	if (n->have_links)
 		tell_all(n, "stop", NULL, 0);
-	while (n->have_links && !n->over && now_ns() < end)
+	while (n->have_links && !n->over && now_ns() < end && (has_contract(n) || !*n->stop))
 		poll(NULL, 0, TICK_MS);
 	join(n);
 	if (*n->why)
@@ -857,7 +846,7 @@ int network_end(struct network *n, struct json_object **report)
 	return result;
 }
 
-void network_close(struct network *n)
+void receiver_close(struct network *n)
 {
 	if (!n)
 		return;

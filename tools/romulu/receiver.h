@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The receiver of a stream over RoCE v2: it is the producer of the buffer's stream. */
+/* The receiver of messages over a network: it is the producer of the buffer's stream. */
 #ifndef ROMULU_RECEIVER_H
 #define ROMULU_RECEIVER_H
 
@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 #include "link/cpus.h"
+#include "link/transport.h"
 #include "verbs/rashpa-network.h"
 
-enum transport_number { TRANSPORT_ROCE, TRANSPORT_UDP, TRANSPORT_JUNGFRAU };
-
 struct network_config {
-	uint32_t transport;		/* enum transport_number */
+	const struct receiving *receiving;
+	const struct transport *transport;	/* of the same name */
 	struct rashpa_net_options options;
 	const char *listen;		/* NULL: no network */
 	const char *payload;		/* name of the memory for images; NULL: in the buffer */
@@ -28,22 +28,56 @@ struct network_config {
 	uint32_t wait;			/* enum rashpa_net_wait */
 	bool unsolicited;		/* an event for each message */
 	bool xdp;			/* packets of UDP come by AF_XDP */
-	uint32_t columns, rows;		/* of modules, which tell nothing */
-	uint32_t bunch;			/* of those */
-	uint64_t images;		/* of those; 0: not known */
-	double idle;			/* seconds without a packet of those */
 	double timeout;			/* seconds, for senders to come; 0: for ever */
+	/* without a contract: */
+	uint32_t columns, rows;		/* of modules */
+	uint32_t bunch;
+	uint64_t images;		/* 0: not known */
+	double idle;			/* seconds without a packet */
 };
 
 struct network;
 
 /* Agree with the senders, and begin the stream. An exit code, after messages. */
-int network_open(const struct network_config *config, const char *buffer,
+int receiver_open(const struct network_config *config, const char *buffer,
 		 const volatile bool *stop, struct network **network);
 /* Until the senders have ended, or stop. */
-void network_await(struct network *network);
+void receiver_await(struct network *network);
 /* End the stream, even if senders continue. Sets @report; returns an exit code. */
-int network_end(struct network *network, struct json_object **report);
-void network_close(struct network *network);
+int receiver_end(struct network *network, struct json_object **report);
+void receiver_close(struct network *network);
+
+struct flow;
+struct sender;
+struct hello;
+struct accept;
+
+/*
+ * romulu's half of a transport: how messages come into the buffer. A board fills it alone. Functions
+ * that return int return 0, or an exit code after a message. The threads of the transport call
+ * flow_place() and flow_take(), and end when network->halt is set.
+ */
+struct receiving {
+	const char *name;		/* as in transports[] */
+	bool direct;				/* the card writes messages into the buffer */
+	int (*open)(struct network *n);		/* before the first sender */
+	int (*prepare)(struct network *n);	/* the stream and its flows are known */
+	/* with a contract: fill in the answer to a sender; -1 and why: the sender does not fit */
+	int (*accept)(struct network *n, struct sender *s, struct accept *accept, char *why);
+	/* without: fill in a hello from the options */
+	int (*plan)(const struct network_config *c, struct hello *hello);
+	int (*start)(struct network *n);	/* start threads */
+	/* most that can arrive unseen; NULL: none */
+	uint64_t (*messages)(const struct network *n);
+	int (*again)(struct flow *f);		/* restart a stalled pair; NULL: never needed */
+	/* why a thread has ended, or NULL; NULL: none does */
+	const char *(*failed)(const struct network *n);
+	void (*join)(struct network *n);	/* join threads after halt; may be repeated */
+	void (*report)(const struct network *n, struct json_object *o);
+	void (*close)(struct network *n);
+};
+
+extern const struct receiving receiving_roce, receiving_udp, receiving_jungfrau;
+#define RECEIVINGS &receiving_roce, &receiving_udp, &receiving_jungfrau
 
 #endif /* ROMULU_RECEIVER_H */

@@ -288,10 +288,8 @@ static void close_all(struct network *n)
 	free(r);
 }
 
-const struct transport transport_roce = {
+const struct receiving receiving_roce = {
 	.name = "roce",
-	.number = CONTRACT_ROCE,
-	.linked = true,
 	.direct = true,
 	.open = open_port,
 	.prepare = prepare,

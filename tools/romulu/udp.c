@@ -83,7 +83,7 @@ static void describe(struct path *p, const struct place *at, const struct jungfr
 	if (p->described != number + 1)
 		rashpa_stack_describe(flow_slot(f, at), f->process, image, &(struct rashpa_image) {
 			.frame = number,
-			.trigger = le64toh(h->frame), .time = le64toh(h->timestamp),
+			.trigger = h->frame, .time = h->timestamp,
 		});
 	p->described = number + 1;
 }
@@ -140,15 +140,11 @@ static bool take_ours(struct udp *u, const struct datagram *d)
 	struct packet h;
 	struct path *p;
 
-	if (d->bytes <= sizeof(h))
+	if (!packet_read(&h, d->data, d->bytes) || h.token != u->token || h.process >= u->paths)
 		return false;
-	memcpy(&h, d->data, sizeof(h));
-	if (le32toh(h.magic) != PACKET_MAGIC || le32toh(h.token) != u->token ||
-	    le32toh(h.process) >= u->paths)
-		return false;
-	p = &u->path[le32toh(h.process)];
+	p = &u->path[h.process];
 	return d->port == p->port && !memcmp(&d->from, &p->from, sizeof(p->from)) &&
-	       take(p, le32toh(h.number), NULL, d->data + sizeof(h), d->bytes - sizeof(h));
+	       take(p, h.number, NULL, d->data + PACKET_HEADER, d->bytes - PACKET_HEADER);
 }
 
 /*
@@ -157,26 +153,22 @@ static bool take_ours(struct udp *u, const struct datagram *d)
  */
 static bool take_jungfrau(struct udp *u, const struct datagram *d)
 {
-	uint64_t frame, none = 0, number;
+	uint64_t none = 0, number;
 	uint32_t module;
 	struct jungfrau h;
 
-	if (d->bytes != sizeof(h) + JUNGFRAU_BYTES)
+	if (!jungfrau_read(&h, d->data, d->bytes))
 		return false;
-	memcpy(&h, d->data, sizeof(h));
-	frame = le64toh(h.frame);
-	module = le16toh(h.row) * u->columns + le16toh(h.column);
-	if (h.type != JUNGFRAU_TYPE || h.version != JUNGFRAU_VERSION ||
-	    le16toh(h.column) >= u->columns || module >= u->paths ||
-	    le32toh(h.packet) >= JUNGFRAU_PACKETS || !frame)
+	module = h.row * u->columns + h.column;
+	if (h.column >= u->columns || module >= u->paths)
 		return false;
-	atomic_compare_exchange_strong(&u->first_frame, &none, frame);
-	if (frame < u->first_frame || frame - u->first_frame > FRAMES)
+	atomic_compare_exchange_strong(&u->first_frame, &none, h.frame);
+	if (h.frame < u->first_frame || h.frame - u->first_frame > FRAMES)
 		return false;
-	number = (frame - u->first_frame) * JUNGFRAU_PACKETS + le32toh(h.packet);
+	number = (h.frame - u->first_frame) * JUNGFRAU_PACKETS + h.packet;
 	return number < u->path[module].flow->expected + INT32_MAX &&
 	       number + INT32_MAX > u->path[module].flow->expected &&
-	       take(&u->path[module], number, &h, d->data + sizeof(h), JUNGFRAU_BYTES);
+	       take(&u->path[module], number, &h, d->data + JUNGFRAU_HEADER, JUNGFRAU_BYTES);
 }
 
 /* --- datagrams --- */
@@ -400,14 +392,14 @@ static int open_worker(struct network *n, struct worker *w)
 	return u->xdp ? xdp_watch(u->xdp, w - u->worker, w->epoll) : 0;
 }
 
-static int open_transport(struct network *n, bool jungfrau)
+static int open_udp(struct network *n)
 {
 	struct udp *u = calloc(1, sizeof(*u));
 
 	if (!u)
 		return fail("no memory");
 	n->path = u;
-	u->jungfrau = jungfrau;
+	u->jungfrau = n->receiving == &receiving_jungfrau;
 	u->columns = n->config->columns;
 	if (getrandom(&u->token, sizeof(u->token), 0) != sizeof(u->token))
 		return fail("no random number: %s", strerror(errno));
@@ -416,14 +408,25 @@ static int open_transport(struct network *n, bool jungfrau)
 	return n->config->xdp ? xdp_open(&u->xdp, n->config->listen, n->config->threads) : 0;
 }
 
-static int open_udp(struct network *n)
+/* Modules of a JUNGFRAU, in the order of their ports. */
+static int plan_modules(const struct network_config *c, struct hello *h)
 {
-	return open_transport(n, false);
-}
-
-static int open_jungfrau(struct network *n)
-{
-	return open_transport(n, true);
+	*h = (struct hello) {
+		.message = JUNGFRAU_BYTES, .adjacent = 1, .pixel = RASHPA_PIXEL_U16,
+		.bunch = c->bunch, .images = c->images, .sampling = 1,
+		.processes = c->columns * c->rows,
+		.process = calloc(c->columns * c->rows, sizeof(*h->process)),
+	};
+	if (!h->process)
+		return fail("no memory");
+	for (uint32_t i = 0; i < h->processes; i++)
+		h->process[i] = (struct contract_process) {
+			.x = i % c->columns * JUNGFRAU_WIDTH, .y = i / c->columns * JUNGFRAU_HEIGHT,
+			.origin_x = i % c->columns * JUNGFRAU_WIDTH,
+			.origin_y = i / c->columns * JUNGFRAU_HEIGHT,
+			.width = JUNGFRAU_WIDTH, .height = JUNGFRAU_HEIGHT,
+		};
+	return 0;
 }
 
 static int prepare(struct network *n)
@@ -473,20 +476,6 @@ static int start(struct network *n)
 		u->worker[i].running = true;
 	}
 	return 0;
-}
-
-/* None is in its slot before it was taken. */
-static uint64_t messages(const struct network *n)
-{
-	(void)n;
-	return 0;
-}
-
-/* Wrong packets are ignored, so threads never fail. */
-static const char *failed(const struct network *n)
-{
-	(void)n;
-	return NULL;
 }
 
 static void join(struct network *n)
@@ -547,28 +536,24 @@ static void close_all(struct network *n)
 	free(u);
 }
 
-const struct transport transport_udp = {
+/* No message is in its slot before it was taken; wrong packets are ignored, so no thread fails. */
+const struct receiving receiving_udp = {
 	.name = "udp",
-	.number = CONTRACT_UDP,
-	.linked = true,
 	.open = open_udp,
 	.prepare = prepare,
 	.accept = accept_sender,
 	.start = start,
-	.messages = messages,
-	.failed = failed,
 	.join = join,
 	.report = report,
 	.close = close_all,
 };
 
-const struct transport transport_jungfrau = {
+const struct receiving receiving_jungfrau = {
 	.name = "jungfrau",
-	.open = open_jungfrau,
+	.open = open_udp,
 	.prepare = prepare,
+	.plan = plan_modules,
 	.start = start,
-	.messages = messages,
-	.failed = failed,
 	.join = join,
 	.report = report,
 	.close = close_all,

@@ -77,7 +77,7 @@ static struct contract_process processes[2] = {
 	  .end.address = { .gid = { 1 }, .qpn = 0x12 } },
 };
 
-static const struct hello hello = {
+static struct hello hello = {
 	.mtu = 4096, .message = 4096, .adjacent = 1, .paced = 1, .pixel = RASHPA_PIXEL_U16,
 	.bunch = 8, .images = 100, .sampling = 2, .phase = 1, .dark_every = 2, .dataset_images = 10,
 	.dataset_sum = UINT64_MAX, .dataset = "generate:10", .processes = 2, .process = processes,
@@ -156,7 +156,7 @@ static void test_refusals(void)
 		const char *key, *value;
 	} cases[] = {
 		{ true, "version", "2" }, { true, "version", NULL },
-		{ true, "transport", "\"tcp\"" }, { true, "mtu", "10" },
+		{ true, "transport", "\"tcp\"" }, { true, "transport", "\"jungfrau\"" }, { true, "mtu", "10" },
 		{ true, "mtu", "1000000" }, { true, "message", "0" }, { true, "pixel", "0" },
 		{ true, "pixel", "99" }, { true, "bunch", "0" }, { true, "bunch", "-1" },
 		{ true, "bunch", "\"8\"" }, { true, "bunch", "8.5" }, { true, "bunch", "null" },
@@ -207,7 +207,7 @@ static void test_together(void)
 
 	many.processes = udp.processes = 1;
 	many.process = udp.process = &tall;
-	many.transport = udp.transport = CONTRACT_UDP;
+	many.transport = udp.transport = transport_named("udp");
 	/* 2^31 messages: one image more than the limit */
 	many.bunch = 32768;
 	ok(refuses_all(&many, "too many for a stack"), "messages-counted-refused: more messages than can be counted are refused");
@@ -401,6 +401,7 @@ static void test_cpus(void)
 
 int main(int argc, char **argv)
 {
+	hello.transport = transport_named("roce");
 	if (argc > 1)
 		return write_seeds(argv[1]);
 	test_cut();
