@@ -30,10 +30,14 @@ static void use(struct json_object *message)
 	char why[WHY_SIZE], text[64];
 	struct hello hello = { .transport = transport_named("roce") };
 	struct accept accept = {};
+	struct json_object *sent;
 	uint64_t number;
 
-	link_number(message, "credit", 0, UINT64_MAX, &number, why);
-	link_text(message, "text", text, sizeof(text), why);
+	credit_read(message, &number, why);
+	link_error_read(message, text, sizeof(text));
+	bye_read(message, &number, &number, why);
+	if (!sent_read(message, 2, 0, UINT64_MAX, &number, &sent, why))
+		sent_element(sent, 1, 0, UINT64_MAX, &number, why);
 	if (!hello_read(message, &hello, why)) {
 		for (uint32_t i = 0; i < hello.processes; i++)
 			check_region(&hello, &hello.process[i]);

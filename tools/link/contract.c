@@ -131,7 +131,7 @@ static bool process_read(const struct hello *h, struct json_object *o, struct co
 
 struct json_object *hello_write(const struct hello *h)
 {
-	struct json_object *o = link_message("hello"), *list = json_object_new_array();
+	struct json_object *o = link_message(CONTRACT_HELLO), *list = json_object_new_array();
 
 	put_int(o, "version", LINK_VERSION);
 	put_text(o, "transport", h->transport->name);
@@ -235,7 +235,7 @@ static void port_write(struct json_object *o, const struct contract_end *e)
 
 struct json_object *accept_write(const struct hello *h, const struct accept *a)
 {
-	struct json_object *o = link_message("accept"), *list = json_object_new_array(), *one;
+	struct json_object *o = link_message(CONTRACT_ACCEPT), *list = json_object_new_array(), *one;
 
 	put_u64(o, "address", a->address);
 	put_int(o, "key", a->key);
@@ -312,4 +312,56 @@ void accept_free(struct accept *a)
 {
 	free(a->end);
 	*a = (struct accept) {};
+}
+
+/* --- while images flow --- */
+
+struct json_object *sent_write(const char *kind, uint64_t images, struct json_object *sent)
+{
+	struct json_object *o = link_message(kind);
+
+	put_u64(o, "images", images);
+	json_object_object_add(o, "sent", sent);
+	return o;
+}
+
+int sent_read(struct json_object *o, uint32_t processes, uint64_t least, uint64_t most,
+	      uint64_t *images, struct json_object **sent, char *why)
+{
+	return link_array(o, "sent", processes, processes, sent, why) &&
+	       link_number(o, "images", least, most, images, why) ? 0 : -1;
+}
+
+int sent_element(struct json_object *sent, uint32_t process, uint64_t least, uint64_t most,
+		 uint64_t *messages, char *why)
+{
+	return link_element(sent, "sent", process, least, most, messages, why) ? 0 : -1;
+}
+
+struct json_object *credit_write(const char *kind, uint64_t stacks)
+{
+	struct json_object *o = link_message(kind);
+
+	put_u64(o, "credit", stacks);
+	return o;
+}
+
+int credit_read(struct json_object *o, uint64_t *stacks, char *why)
+{
+	return link_number(o, "credit", 0, UINT64_MAX, stacks, why) ? 0 : -1;
+}
+
+struct json_object *bye_write(uint64_t missing, uint64_t incomplete)
+{
+	struct json_object *o = link_message(CONTRACT_BYE);
+
+	put_u64(o, "missing", missing);
+	put_u64(o, "incomplete", incomplete);
+	return o;
+}
+
+int bye_read(struct json_object *o, uint64_t *missing, uint64_t *incomplete, char *why)
+{
+	return link_number(o, "missing", 0, UINT64_MAX, missing, why) &&
+	       link_number(o, "incomplete", 0, UINT64_MAX, incomplete, why) ? 0 : -1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Agreement of a detector and a receiver before images flow. The detector sends hello, with the
+ * Messages of a detector and a receiver: their agreement before images flow, and their accounts. The detector sends hello, with the
  * layout of its data and its queue pairs. The receiver sends accept, with its memory and its queue
  * pairs. The detector sends ready, and the receiver sends go. See network.rst.
  */
@@ -107,5 +107,29 @@ struct json_object *accept_write(const struct hello *hello, const struct accept 
 int accept_read(struct json_object *message, const struct hello *hello, struct accept *accept,
 		char *why);
 void accept_free(struct accept *accept);
+
+/* Kinds of all other messages: of the sender, and of the receiver. */
+#define CONTRACT_HELLO		"hello"
+#define CONTRACT_READY		"ready"		/* the contract is accepted */
+#define CONTRACT_PROGRESS	"progress"	/* what was sent so far */
+#define CONTRACT_END		"end"		/* the same, and it is all */
+#define CONTRACT_ACCEPT		"accept"
+#define CONTRACT_GO		"go"		/* with the first credit */
+#define CONTRACT_CREDIT		"credit"
+#define CONTRACT_STOP		"stop"
+#define CONTRACT_BYE		"bye"		/* after the end: what is missing */
+
+/* sent: messages of each process, as numbers; it is taken over */
+struct json_object *sent_write(const char *kind, uint64_t images, struct json_object *sent);
+/* Images in these limits. sent: the list of so many processes, for sent_element() */
+int sent_read(struct json_object *message, uint32_t processes, uint64_t least, uint64_t most,
+	      uint64_t *images, struct json_object **sent, char *why);
+int sent_element(struct json_object *sent, uint32_t process, uint64_t least, uint64_t most,
+		 uint64_t *messages, char *why);
+/* stacks: that may have been sent, counted from stack 0 */
+struct json_object *credit_write(const char *kind, uint64_t stacks);
+int credit_read(struct json_object *message, uint64_t *stacks, char *why);
+struct json_object *bye_write(uint64_t missing, uint64_t incomplete);
+int bye_read(struct json_object *message, uint64_t *missing, uint64_t *incomplete, char *why);
 
 #endif /* CONTRACT_H */

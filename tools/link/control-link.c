@@ -21,6 +21,7 @@
 
 #define SEND_MS		20000		/* a peer that takes no data for this time has failed */
 #define DEPTH		8		/* maximum nesting of JSON */
+#define ERROR		"error"
 #define TICK_MS		100
 #define IDLE_S		10		/* TCP detects a lost machine after twice this time */
 
@@ -293,8 +294,7 @@ static int unexpected(struct link *l, const char *kind, struct json_object *mess
 {
 	char text[512];
 
-	if (!strcmp(link_kind(message), "error") &&
-	    link_text(message, "text", text, sizeof(text), why))
+	if (link_error_read(message, text, sizeof(text)))
 		because(why, -1, "%s: %s", l->peer, text);
 	else
 		because(why, -1, "%s: it sent \"%.40s\" instead of \"%s\"", l->peer,
@@ -319,7 +319,7 @@ int link_await(struct link *l, const char *kind, bool others, int timeout_ms,
 			*message = one;
 			return 0;
 		}
-		if (result && others && strcmp(link_kind(one), "error"))
+		if (result && others && strcmp(link_kind(one), ERROR))
 			json_object_put(one);
 		else if (result)
 			return unexpected(l, kind, one, why);
@@ -339,6 +339,25 @@ struct json_object *link_message(const char *kind)
 
 	json_object_object_add(o, "kind", json_object_new_string(kind));
 	return o;
+}
+
+struct json_object *link_error(const char *text)
+{
+	struct json_object *o = link_message(ERROR);
+
+	json_object_object_add(o, "text", json_object_new_string(text));
+	return o;
+}
+
+bool link_error_read(struct json_object *message, char *text, size_t size)
+{
+	char why[WHY_SIZE];
+
+	if (strcmp(link_kind(message), ERROR))
+		return false;
+	if (!link_text(message, "text", text, size, why))
+		snprintf(text, size, "an error");
+	return true;
 }
 
 /* NULL: it is not a text, or contains characters that a terminal would interpret. */

@@ -55,12 +55,15 @@ bool link_gone(struct link *link, char *why);
 
 /*
  * Wait for a message of this kind; others: skip messages of other kinds before. The text of
- * {"kind": "error", "text": ...} goes into why. 0 or -1; -2: the time is over.
+ * an error goes into why. 0 or -1; -2: the time is over.
  */
 int link_await(struct link *link, const char *kind, bool others, int timeout_ms,
 	       const volatile bool *stop, struct json_object **message, char *why);
 
 struct json_object *link_message(const char *kind);
+/* An error, and its text; false: it is no error. */
+struct json_object *link_error(const char *text);
+bool link_error_read(struct json_object *message, char *text, size_t size);
 const char *link_kind(struct json_object *message);
 
 /*

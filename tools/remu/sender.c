@@ -243,7 +243,7 @@ static int take_accept(struct receiver *r, char *why)
 	const struct config *c = s->config;
 	struct json_object *message;
 	const struct hello want = { .transport = s->config->net.transport, .processes = c->regions };
-	int result = link_await(&r->link, "accept", false, HANDSHAKE_MS, s->stop, &message, why);
+	int result = link_await(&r->link, CONTRACT_ACCEPT, false, HANDSHAKE_MS, s->stop, &message, why);
 
 	if (result)
 		return -1;
@@ -279,7 +279,7 @@ static int take_credit(struct receiver *r, struct json_object *message, char *wh
 {
 	uint64_t credit;
 
-	if (!link_number(message, "credit", 0, UINT64_MAX, &credit, why))
+	if (credit_read(message, &credit, why))
 		return -1;
 	set_credit(r, credit);
 	return 0;
@@ -320,9 +320,9 @@ static int agree(struct sender *s, char *why)
 	for (uint32_t i = 0; i < s->receivers && !result; i++)
 		result = take_accept(&s->receiver[i], why);
 	for (uint32_t i = 0; i < s->receivers && !result; i++)
-		result = link_send(&s->receiver[i].link, link_message("ready"), why);
+		result = link_send(&s->receiver[i].link, link_message(CONTRACT_READY), why);
 	for (uint32_t i = 0; i < s->receivers && !result; i++) {
-		result = link_await(&s->receiver[i].link, "go", false, HANDSHAKE_MS, s->stop,
+		result = link_await(&s->receiver[i].link, CONTRACT_GO, false, HANDSHAKE_MS, s->stop,
 				    &message, why);
 		if (result)
 			break;
@@ -388,8 +388,7 @@ static int take_bye(struct receiver *r, struct json_object *message, char *why)
 
 	if (!r->told_end)
 		return because(why, -1, "%s: it ended the stream early", r->link.peer);
-	if (!link_number(message, "missing", 0, UINT64_MAX, &r->missing, what) ||
-	    !link_number(message, "incomplete", 0, UINT64_MAX, &r->incomplete, what))
+	if (bye_read(message, &r->missing, &r->incomplete, what))
 		return because(why, -1, "%s: %s", r->link.peer, what);
 	r->parted = true;
 	return 0;
@@ -407,15 +406,13 @@ static int listen_to(struct receiver *r)
 		if (result <= 0)
 			break;
 		kind = link_kind(message);
-		if (!strcmp(kind, "stop"))
+		if (!strcmp(kind, CONTRACT_STOP))
 			give_up(r);
-		else if (!strcmp(kind, "error"))
-			result = because(why, -1, "%s: %s", r->link.peer,
-					 link_text(message, "text", text, sizeof(text), why) ?
-					 text : "an error");
-		else if (!strcmp(kind, "credit"))
+		else if (link_error_read(message, text, sizeof(text)))
+			result = because(why, -1, "%s: %s", r->link.peer, text);
+		else if (!strcmp(kind, CONTRACT_CREDIT))
 			result = take_credit(r, message, why);
-		else if (!strcmp(kind, "bye"))
+		else if (!strcmp(kind, CONTRACT_BYE))
 			result = take_bye(r, message, why);
 		json_object_put(message);
 		if (result < 0)
@@ -446,15 +443,14 @@ static uint64_t images_sent(const struct receiver *r)
 
 static int tell_progress(struct receiver *r, const char *kind)
 {
-	struct json_object *o = link_message(kind), *sent = json_object_new_array();
+	struct json_object *sent = json_object_new_array();
+	/* read this before the messages, whose number grows meanwhile */
+	const uint64_t images = images_sent(r);
 	char why[WHY_SIZE];
 
-	/* read this before the messages, whose number grows meanwhile */
-	put_u64(o, "images", images_sent(r));
 	for (uint32_t i = 0; i < r->sender->config->regions; i++)
 		json_object_array_add(sent, json_object_new_uint64(worker_of(r, i)->messages));
-	json_object_object_add(o, "sent", sent);
-	if (!link_send(&r->link, o, why))
+	if (!link_send(&r->link, sent_write(kind, images, sent), why))
 		return 0;
 	say("%s", why);
 	r->gone = true;
@@ -475,7 +471,7 @@ static bool all_sent(const struct receiver *r)
 static int tell_end(struct receiver *r)
 {
 	r->told_end = true;
-	return tell_progress(r, "end");
+	return tell_progress(r, CONTRACT_END);
 }
 
 static uint64_t sum_messages(const struct sender *s, bool *all_done)
@@ -503,7 +499,7 @@ static void look_at_receivers(struct sender *s, bool tell, int *result)
 		if (!error && !r->told_end && all_sent(r))
 			error = tell_end(r);
 		else if (!error && !r->told_end && tell)
-			error = tell_progress(r, "progress");
+			error = tell_progress(r, CONTRACT_PROGRESS);
 		if (error)
 			*result = EXIT_FAILED;
 	}
@@ -677,7 +673,7 @@ static int part(struct sender *s)
 
 		if (r->gone || r->parted)
 			continue;
-		if (link_await(&r->link, "bye", true, BYE_MS, NULL, &message, why)) {
+		if (link_await(&r->link, CONTRACT_BYE, true, BYE_MS, NULL, &message, why)) {
 			result = fail("%s", why);
 			continue;
 		}

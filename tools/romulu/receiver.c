@@ -34,21 +34,18 @@ static bool has_contract(const struct network *n)
 
 /* --- links --- */
 
-static void tell_all(struct network *n, const char *kind, const char *key, uint64_t value)
+static void tell_all(struct network *n, struct json_object *message)
 {
 	char why[WHY_SIZE];
 
 	for (uint32_t i = 0; i < n->senders; i++) {
 		struct sender *s = &n->sender[i];
-		struct json_object *o;
 
-		if (s->gone || s->said_bye || s->link.fd < 0)
-			continue;
-		o = link_message(kind);
-		if (key)
-			put_u64(o, key, value);
-		link_send(&s->link, o, why);	/* the next read reports a lost link */
+		/* the next read reports a lost link */
+		if (!s->gone && !s->said_bye && s->link.fd >= 0)
+			link_send(&s->link, json_object_get(message), why);
 	}
+	json_object_put(message);
 }
 
 /* Grant new credit to the senders after slots were released or stacks completed. */
@@ -60,7 +57,7 @@ static void offer(struct network *n)
 	stacks = intake_allowed(&n->in);
 	if (stacks > n->offered) {
 		n->offered = stacks;
-		tell_all(n, "credit", "credit", stacks);
+		tell_all(n, credit_write(CONTRACT_CREDIT, stacks));
 	}
 	pthread_mutex_unlock(&n->offering);
 }
@@ -85,8 +82,7 @@ static int take_sent(struct network *n, struct sender *s, struct json_object *me
 	const uint64_t images = s->hello.images ? s->hello.images : IMAGES;
 	struct json_object *list;
 
-	if (!link_array(message, "sent", s->hello.processes, s->hello.processes, &list, why) ||
-	    !link_number(message, "images", s->images, images, &s->images, why))
+	if (sent_read(message, s->hello.processes, s->images, images, &s->images, &list, why))
 		return -1;
 	for (uint32_t i = 0; i < s->hello.processes; i++) {
 		struct flow *f = &n->in.flow[s->first_flow + i];
@@ -94,8 +90,8 @@ static int take_sent(struct network *n, struct sender *s, struct json_object *me
 		const bool few = each && images < MESSAGES / f->per_image;
 		uint64_t sent;
 
-		if (!link_element(list, "sent", i, each ? f->sent : 0,
-				  few ? images * f->per_image : MESSAGES, &sent, why))
+		if (sent_element(list, i, each ? f->sent : 0,
+				 few ? images * f->per_image : MESSAGES, &sent, why))
 			return -1;
 		/* from now on it can be silent for too long */
 		if (f->sent <= f->expected)
@@ -108,11 +104,9 @@ static int take_sent(struct network *n, struct sender *s, struct json_object *me
 /* Tell a sender why it goes no further. */
 static void turn_away(struct sender *s, const char *why)
 {
-	struct json_object *o = link_message("error");
 	char ignored[WHY_SIZE];
 
-	put_text(o, "text", why);
-	link_send(&s->link, o, ignored);
+	link_send(&s->link, link_error(why), ignored);
 }
 
 /* Messages after the sender's end are ignored. < 0: the link or the protocol failed. */
@@ -128,9 +122,9 @@ static int take_messages(struct network *n, struct sender *s, char *why)
 		if (result <= 0)
 			break;
 		kind = link_kind(message);
-		if (!strcmp(kind, "progress") || !strcmp(kind, "end"))
+		if (!strcmp(kind, CONTRACT_PROGRESS) || !strcmp(kind, CONTRACT_END))
 			result = take_sent(n, s, message, what);
-		s->ended = result >= 0 && !strcmp(kind, "end");
+		s->ended = result >= 0 && !strcmp(kind, CONTRACT_END);
 		json_object_put(message);
 		if (result < 0) {
 			turn_away(s, what);
@@ -186,7 +180,6 @@ static bool flows_settled(const struct network *n, const struct sender *s, uint6
 
 static void say_bye(struct network *n, struct sender *s)
 {
-	struct json_object *o = link_message("bye");
 	uint64_t missing = 0;
 	char why[WHY_SIZE];
 
@@ -194,9 +187,7 @@ static void say_bye(struct network *n, struct sender *s)
 		flow_count_tail(&n->in.flow[s->first_flow + i]);
 		missing += n->in.flow[s->first_flow + i].missing;
 	}
-	put_u64(o, "missing", missing);
-	put_u64(o, "incomplete", n->in.incomplete);
-	link_send(&s->link, o, why);
+	link_send(&s->link, bye_write(missing, n->in.incomplete), why);
 	s->said_bye = true;
 }
 
@@ -291,7 +282,7 @@ static void *watch_links(void *arg)
 	if (failed) {
 		if (!*n->why)
 			because(n->why, -1, "%s", failed);
-		tell_all(n, "stop", NULL, 0);
+		tell_all(n, link_message(CONTRACT_STOP));
 	}
 	intake_give_up(&n->in);
 	end_stream(n);
@@ -355,7 +346,7 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 
 	*s = (struct sender) { .link = LINK_NONE };
 	link_move(&s->link, link);
-	result = strcmp(link_kind(message), "hello") ?
+	result = strcmp(link_kind(message), CONTRACT_HELLO) ?
 		 because(why, -1, "it says \"%.40s\" instead of \"hello\"", link_kind(message)) :
 		 hello_read(message, &s->hello, why);
 	if (!result && s->hello.transport != n->config->transport)
@@ -638,7 +629,7 @@ static int await_ready(struct network *n, struct sender *s)
 	int result;
 
 	do {
-		result = link_await(&s->link, "ready", false, TICK_MS, n->stop, &message, why);
+		result = link_await(&s->link, CONTRACT_READY, false, TICK_MS, n->stop, &message, why);
 	} while (result == -2 &&
 		 now_ns() - begin < (another_waits(n) ? READY_SOON_NS : READY_NS));
 	if (!result) {
@@ -688,7 +679,7 @@ static int start(struct network *n)
 	if (pthread_create(&n->links, NULL, watch_links, n))
 		return fail("no thread");
 	n->have_links = true;
-	tell_all(n, "go", "credit", n->offered);
+	tell_all(n, credit_write(CONTRACT_GO, n->offered));
 	if (!intake_paced(&n->in))
 		return 0;
 	if (pthread_create(&n->credit, NULL, give_credit, n))
@@ -831,7 +822,7 @@ int receiver_end(struct network *n, struct json_object **report)
 
 	/* senders report their final counts, then end; without a contract none hears of a stop */
 	if (n->have_links)
-		tell_all(n, "stop", NULL, 0);
+		tell_all(n, link_message(CONTRACT_STOP));
 	while (n->have_links && !n->over && now_ns() < end && (has_contract(n) || !*n->stop))
 		poll(NULL, 0, TICK_MS);
 	join(n);
