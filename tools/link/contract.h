@@ -111,13 +111,13 @@ void accept_free(struct accept *accept);
 /* Kinds of all other messages: of the sender, and of the receiver. */
 #define CONTRACT_HELLO		"hello"
 #define CONTRACT_READY		"ready"		/* the contract is accepted */
-#define CONTRACT_PROGRESS	"progress"	/* what was sent so far */
-#define CONTRACT_END		"end"		/* the same, and it is all */
+#define CONTRACT_PROGRESS	"progress"	/* messages sent so far */
+#define CONTRACT_END		"end"		/* the same: no more follow */
 #define CONTRACT_ACCEPT		"accept"
 #define CONTRACT_GO		"go"		/* with the first credit */
 #define CONTRACT_CREDIT		"credit"
 #define CONTRACT_STOP		"stop"
-#define CONTRACT_BYE		"bye"		/* after the end: what is missing */
+#define CONTRACT_BYE		"bye"		/* after the end: missing messages */
 
 /* sent: messages of each process, as numbers; it is taken over */
 struct json_object *sent_write(const char *kind, uint64_t images, struct json_object *sent);
@@ -126,7 +126,7 @@ int sent_read(struct json_object *message, uint32_t processes, uint64_t least, u
 	      uint64_t *images, struct json_object **sent, char *why);
 int sent_element(struct json_object *sent, uint32_t process, uint64_t least, uint64_t most,
 		 uint64_t *messages, char *why);
-/* stacks: that may have been sent, counted from stack 0 */
+/* stacks: number of the first one without credit */
 struct json_object *credit_write(const char *kind, uint64_t stacks);
 int credit_read(struct json_object *message, uint64_t *stacks, char *why);
 struct json_object *bye_write(uint64_t missing, uint64_t incomplete);

@@ -6,17 +6,9 @@
 
 #include "link/packet.h"
 
-const struct transport transports[] = {
-	{ .name = "pcie", .has = TRANSPORT_BUFFER | TRANSPORT_WAIT | TRANSPORT_DROP },
-	{ .name = "roce", .to = "HOST:PORT",
-	  .has = TRANSPORT_NETWORK | TRANSPORT_CONTRACT | TRANSPORT_WAIT | TRANSPORT_RDMA },
-	{ .name = "udp", .to = "HOST:PORT",
-	  .has = TRANSPORT_NETWORK | TRANSPORT_CONTRACT | TRANSPORT_WAIT | TRANSPORT_DATAGRAMS },
-	{ .name = "jungfrau", .to = "HOST:PORT",
-	  .has = TRANSPORT_NETWORK | TRANSPORT_DATAGRAMS | TRANSPORT_METADATA,
-	  .packet = JUNGFRAU_HEADER + JUNGFRAU_BYTES, .lines = JUNGFRAU_HEIGHT },
-	{}
-};
+#define ROW(transport, ...) { .name = #transport, __VA_ARGS__ },
+
+const struct transport transports[] = { TRANSPORTS(ROW) {} };
 
 const struct transport *transport_named(const char *name)
 {

@@ -20,7 +20,10 @@ enum transport_has {
 	 * the receiver plans the stream from its options, and ends it when nothing comes any more.
 	 */
 	TRANSPORT_CONTRACT = 1 << 2,
-	/* policies beside overwrite; images wait for credit: by the contract, of the board, or in send() */
+	/*
+	 * Policies, with overwrite: images wait for credit (of the contract, of the board, or in
+	 * send()); stacks are left out.
+	 */
 	TRANSPORT_WAIT = 1 << 3,
 	TRANSPORT_DROP = 1 << 4,
 	/* queue pairs are the ends of the contract; immediates; both ends have one MTU */
@@ -39,6 +42,17 @@ struct transport {
 	uint32_t lines;			/* lines of each region; 0: any */
 };
 
+/* The tables of programs have this order: transport - transports is the index. */
+#define TRANSPORTS(ROW) \
+	ROW(pcie, .has = TRANSPORT_BUFFER | TRANSPORT_WAIT | TRANSPORT_DROP) \
+	ROW(roce, .to = "HOST:PORT", .has = TRANSPORT_NETWORK | TRANSPORT_CONTRACT | \
+	    TRANSPORT_WAIT | TRANSPORT_RDMA) \
+	ROW(udp, .to = "HOST:PORT", .has = TRANSPORT_NETWORK | TRANSPORT_CONTRACT | \
+	    TRANSPORT_WAIT | TRANSPORT_DATAGRAMS) \
+	ROW(jungfrau, .to = "HOST:PORT", .has = TRANSPORT_NETWORK | TRANSPORT_DATAGRAMS | \
+	    TRANSPORT_METADATA, .packet = JUNGFRAU_HEADER + JUNGFRAU_BYTES, \
+	    .lines = JUNGFRAU_HEIGHT)
+
 /* The last one has no name. */
 extern const struct transport transports[];
 
@@ -48,7 +62,7 @@ const struct transport *transport_named(const char *name);
 char *transport_names(uint32_t has, const char *between, const char *before_last);
 /* The words of the option with this key are the names of all that have these bits. */
 void transport_option(struct argp_option *options, int key, uint32_t has);
-/* Regions of an image, unless remu is told which. */
+/* Regions of an image by default. */
 uint32_t transport_regions(const struct transport *transport, uint32_t height);
 
 #endif /* TRANSPORT_H */

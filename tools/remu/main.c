@@ -134,18 +134,6 @@ static const char *parse_name(struct argp_state *state, const char *what, const 
 	return arg;
 }
 
-static void parse_transport(struct argp_state *state, const char *arg, struct network_config *n)
-{
-	static const struct sending * const sendings[] = { SENDINGS };
-
-	for (size_t i = 0; i < sizeof(sendings) / sizeof(sendings[0]); i++) {
-		n->sending = sendings[i];
-		if (!strcmp(arg, n->sending->name))
-			return;
-	}
-	argp_error(state, "--transport: \"%s\" is not %s", arg, transport_names(0, ", ", " or "));
-}
-
 /* Options that a transport does not have, and options that need one. */
 static void check_transport(struct argp_state *state, struct config *c)
 {
@@ -181,9 +169,12 @@ static void check_transport(struct argp_state *state, struct config *c)
 		argp_error(state, "--start-ramp: needs --rate");
 }
 
+#define SENDING(transport, ...) &sending_##transport,
+static const struct sending * const sendings[] = { TRANSPORTS(SENDING) };
+
 static void check(struct argp_state *state, struct config *c)
 {
-	c->net.transport = transport_named(c->net.sending->name);
+	c->net.sending = sendings[c->net.transport - transports];
 	c->opt.without_buffer = !(c->net.transport->has & TRANSPORT_BUFFER) ||
 				is_daemon(&c->daemon) || c->daemon.probe;
 	/* the other settings arrive by telegram */
@@ -362,7 +353,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->resume = true;
 		break;
 	case OPT_TRANSPORT:
-		parse_transport(state, arg, &c->net);
+		c->net.transport = transport_named(arg);
+		if (!c->net.transport)
+			argp_error(state, "--transport: \"%s\" is not %s", arg,
+				   transport_names(0, ", ", " or "));
 		break;
 	case ARGP_KEY_END:
 		check(state, c);
@@ -415,7 +409,7 @@ int main(int argc, char **argv)
 {
 	struct config config = {
 		.bunch = 8, .sampling = 1,
-		.net = { .sending = &sending_pcie, .linked = 32, .writes = 256, .options = NETWORK_DEFAULTS },
+		.net = { .transport = transports, .linked = 32, .writes = 256, .options = NETWORK_DEFAULTS },
 	};
 	volatile bool *stop = stop_on_signals();
 	struct dataset dataset;

@@ -956,4 +956,4 @@ static int run(const struct config *config, struct dataset *dataset, volatile bo
 	return result;
 }
 
-const struct sending sending_pcie = { .name = "pcie", .run = run };
+const struct sending sending_pcie = { .run = run };

@@ -20,8 +20,8 @@
 
 /* Over a network. */
 struct network_config {
+	const struct transport *transport;
 	const struct sending *sending;
-	const struct transport *transport;	/* of the same name */
 	struct rashpa_net_options options;
 	const char *to[RECEIVERS_MOST];
 	uint32_t receivers;
@@ -84,7 +84,6 @@ struct contract_process;
 
 /* remu's half of a transport: how images are sent. */
 struct sending {
-	const char *name;		/* as in transports[] */
 	/*
 	 * Stream until all images are sent, or a signal sets *stop, and report. An exit code, after
 	 * messages.
@@ -115,7 +114,8 @@ struct sending {
 	void (*close)(struct sender *s);				/* or NULL */
 };
 
-extern const struct sending sending_pcie, sending_roce, sending_udp, sending_jungfrau;
-#define SENDINGS &sending_pcie, &sending_roce, &sending_udp, &sending_jungfrau
+#define SENDING(transport, ...) extern const struct sending sending_##transport;
+TRANSPORTS(SENDING)
+#undef SENDING
 
 #endif /* REMU_H */

@@ -232,7 +232,6 @@ static void close_port(struct sender *s)
 }
 
 const struct sending sending_roce = {
-	.name = "roce",
 	.run = sender_run,
 	.paths = sender_paths,
 	.packets = packets,

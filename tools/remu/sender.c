@@ -780,7 +780,7 @@ static int report(const struct sender *s)
 	const double seconds = (s->end_ns - s->start_ns) / 1e9;
 	const uint64_t bytes = sum_bytes(s);
 
-	put_text(o, "transport", s->sending->name);
+	put_text(o, "transport", s->config->net.transport->name);
 	if (s->sending->report)
 		s->sending->report(s, o);
 	put_int(o, "mtu_bytes", s->sending->mtu(s));

@@ -283,7 +283,6 @@ static void close_worker(struct worker *w)
 }
 
 const struct sending sending_udp = {
-	.name = "udp",
 	.run = sender_run,
 	.paths = sender_paths,
 	.packets = packets,
@@ -297,7 +296,6 @@ const struct sending sending_udp = {
 };
 
 const struct sending sending_jungfrau = {
-	.name = "jungfrau",
 	.run = sender_run,
 	.paths = sender_paths,
 	.packets = packets,

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The account of loss: numbers show missing, late and duplicate messages, and when a stack is
+ * complete, or is published without them.
+ */
 #include "romulu/intake.h"
 
 #include <errno.h>

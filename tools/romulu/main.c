@@ -85,19 +85,6 @@ static struct argp_option options[] = {
 	{}
 };
 
-static void parse_transport(struct argp_state *state, const char *arg, struct network_config *n)
-{
-	static const struct receiving * const receivings[] = { RECEIVINGS };
-
-	for (size_t i = 0; i < sizeof(receivings) / sizeof(receivings[0]); i++) {
-		n->receiving = receivings[i];
-		if (!strcmp(arg, n->receiving->name))
-			return;
-	}
-	argp_error(state, "--transport: \"%s\" is not %s", arg,
-		   transport_names(TRANSPORT_NETWORK, ", ", " or "));
-}
-
 static void parse_modules(struct argp_state *state, const char *arg, struct network_config *n)
 {
 	char columns[16] = "";
@@ -162,12 +149,15 @@ static bool compares_not(const struct config *c)
 	       (c->opt.dataset || c->opt.darks || c->opt.geometry.width);
 }
 
+#define RECEIVING(transport, ...) &receiving_##transport,
+static const struct receiving * const receivings[] = { TRANSPORTS(RECEIVING) };
+
 /* Combinations that are impossible. */
 static void check(struct argp_state *state, struct config *c)
 {
-	const struct transport *t = transport_named(c->net.receiving->name);
+	const struct transport *t = c->net.transport;
 
-	c->net.transport = t;
+	c->net.receiving = receivings[t - transports];
 	c->opt.without_buffer = is_daemon(&c->daemon) || c->daemon.probe;
 	if (c->only_receive && !c->net.listen)
 		argp_error(state, "--receive-only requires --listen");
@@ -237,7 +227,10 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 		parse_wait(state, arg, &n->wait);
 		break;
 	case OPT_TRANSPORT:
-		parse_transport(state, arg, n);
+		n->transport = transport_named(arg);
+		if (!n->transport || !(n->transport->has & TRANSPORT_NETWORK))
+			argp_error(state, "--transport: \"%s\" is not %s", arg,
+				   transport_names(TRANSPORT_NETWORK, ", ", " or "));
 		break;
 	case OPT_MODULES:
 		parse_modules(state, arg, n);
@@ -497,7 +490,7 @@ int main(int argc, char **argv)
 	struct config config = {
 		.use = &use_none,
 		.net = {
-			.receiving = &receiving_roce, .senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
+			.transport = transport_named("roce"), .senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
 			.settle_ms = 1000, .stall_ms = 500, .options = NETWORK_DEFAULTS,
 			.columns = 1, .rows = 1, .bunch = 8, .idle = 5,
 		},

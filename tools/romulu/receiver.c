@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The receiver's side of the contract, and of the control links: who may send, credit, the end.
- * intake.c counts what is missing.
+ * The receiver's side of the contract, and of the control links: senders, credit, the end. intake.c
+ * counts missing messages.
  */
 #include "romulu/receiver-internal.h"
 
@@ -351,7 +351,7 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 		 hello_read(message, &s->hello, why);
 	if (!result && s->hello.transport != n->config->transport)
 		result = because(why, -1, "it uses another --transport than %s",
-				 n->receiving->name);
+				 n->config->transport->name);
 	if (!result && s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what))
 		result = because(why, -1, "it has %s than the sender before", what);
 	if (!result && writes_twice(n, s))
@@ -466,7 +466,7 @@ static int await_senders(struct network *n, uint64_t end_ns)
 		if (now_ns() >= end_ns) {
 			say("%s: %" PRIu32 " of %" PRIu32 " senders came within %g s: start them (remu --transport %s --to)",
 			    n->config->listen, n->senders, n->config->senders, n->config->timeout,
-			    n->receiving->name);
+			    n->config->transport->name);
 			result = EXIT_TIMEOUT;
 		}
 		progress_show(&progress, "waiting for a sender at %s", n->config->listen);
@@ -489,7 +489,7 @@ static int plan_alone(struct network *n)
 	int result;
 
 	*s = (struct sender) { .link = LINK_NONE };
-	snprintf(s->link.peer, sizeof(s->link.peer), "%s", n->receiving->name);
+	snprintf(s->link.peer, sizeof(s->link.peer), "%s", n->config->transport->name);
 	result = n->receiving->plan(n->config, &s->hello);
 	n->senders = !result;
 	n->in.flows = s->hello.processes;
@@ -804,7 +804,7 @@ static struct json_object *report_json(const struct network *n)
 		missing += n->in.flow[i].missing;
 		json_object_array_add(list, flow_json(&n->in.flow[i]));
 	}
-	put_text(o, "transport", n->receiving->name);
+	put_text(o, "transport", n->config->transport->name);
 	put_u64(o, "received_messages", received);
 	put_u64(o, "missing_messages", missing);
 	put_u64(o, "incomplete_stacks", n->in.incomplete);

@@ -12,8 +12,8 @@
 #include "verbs/rashpa-network.h"
 
 struct network_config {
+	const struct transport *transport;
 	const struct receiving *receiving;
-	const struct transport *transport;	/* of the same name */
 	struct rashpa_net_options options;
 	const char *listen;		/* NULL: no network */
 	const char *payload;		/* name of the memory for images; NULL: in the buffer */
@@ -53,12 +53,11 @@ struct hello;
 struct accept;
 
 /*
- * romulu's half of a transport: how messages come into the buffer. A board fills it alone. Functions
- * that return int return 0, or an exit code after a message. The threads of the transport call
- * flow_place() and flow_take(), and end when network->halt is set.
+ * romulu's half of a transport: how messages come into the buffer. Functions that return int return
+ * 0, or an exit code after a message. The threads of the transport call flow_place() and
+ * flow_take(), and end when network->halt is set.
  */
 struct receiving {
-	const char *name;		/* as in transports[] */
 	bool direct;				/* the card writes messages into the buffer */
 	int (*open)(struct network *n);		/* before the first sender */
 	int (*prepare)(struct network *n);	/* the stream and its flows are known */
@@ -77,7 +76,8 @@ struct receiving {
 	void (*close)(struct network *n);
 };
 
-extern const struct receiving receiving_roce, receiving_udp, receiving_jungfrau;
-#define RECEIVINGS &receiving_roce, &receiving_udp, &receiving_jungfrau
+#define RECEIVING(transport, ...) extern const struct receiving receiving_##transport;
+TRANSPORTS(RECEIVING)
+#undef RECEIVING
 
 #endif /* ROMULU_RECEIVER_H */

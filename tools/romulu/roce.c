@@ -289,7 +289,6 @@ static void close_all(struct network *n)
 }
 
 const struct receiving receiving_roce = {
-	.name = "roce",
 	.direct = true,
 	.open = open_port,
 	.prepare = prepare,

@@ -538,7 +538,6 @@ static void close_all(struct network *n)
 
 /* No message is in its slot before it was taken; wrong packets are ignored, so no thread fails. */
 const struct receiving receiving_udp = {
-	.name = "udp",
 	.open = open_udp,
 	.prepare = prepare,
 	.accept = accept_sender,
@@ -549,7 +548,6 @@ const struct receiving receiving_udp = {
 };
 
 const struct receiving receiving_jungfrau = {
-	.name = "jungfrau",
 	.open = open_udp,
 	.prepare = prepare,
 	.plan = plan_modules,
