@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Headers as they are sent; all little-endian. */
 #include "link/packet.h"
 
 #include <endian.h>
@@ -9,73 +8,59 @@
 #define JUNGFRAU_TYPE		3
 #define JUNGFRAU_VERSION	2
 
-struct packet_header {
-	uint32_t magic, token, process, number;
-};
+_Static_assert(sizeof(struct packet) == 16, "a header has 16 bytes");
+_Static_assert(sizeof(struct jungfrau) == 48, "a header has 48 bytes");
 
-struct jungfrau_header {
-	uint64_t frame;
-	uint32_t exposure;		/* units of 100 ns */
-	uint32_t packet;
-	uint64_t bunch;
-	uint64_t timestamp;
-	uint16_t module, row, column;
-	uint16_t reserved;
-	uint32_t debug;
-	uint16_t round_robin;
-	uint8_t type, version;
-};
-
-_Static_assert(sizeof(struct packet_header) == PACKET_HEADER, "a header has 16 bytes");
-_Static_assert(sizeof(struct jungfrau_header) == JUNGFRAU_HEADER, "a header has 48 bytes");
-
-void packet_write(const struct packet *p, void *header)
+/* To little-endian, and back. */
+static struct packet swap_packet(struct packet p)
 {
-	const struct packet_header h = {
-		.magic = htole32(PACKET_MAGIC), .token = htole32(p->token),
-		.process = htole32(p->process), .number = htole32(p->number),
+	return (struct packet) {
+		htole32(p.magic), htole32(p.token), htole32(p.process), htole32(p.number),
 	};
+}
 
-	memcpy(header, &h, sizeof(h));
+void packet_write(struct packet p, void *header)
+{
+	p.magic = PACKET_MAGIC;
+	p = swap_packet(p);
+	memcpy(header, &p, sizeof(p));
 }
 
 bool packet_read(struct packet *p, const void *data, size_t bytes)
 {
-	struct packet_header h;
-
-	if (bytes <= sizeof(h))
+	if (bytes <= sizeof(*p))
 		return false;
-	memcpy(&h, data, sizeof(h));
-	*p = (struct packet) {
-		.token = le32toh(h.token), .process = le32toh(h.process), .number = le32toh(h.number),
-	};
-	return le32toh(h.magic) == PACKET_MAGIC;
+	memcpy(p, data, sizeof(*p));
+	*p = swap_packet(*p);
+	return p->magic == PACKET_MAGIC;
 }
 
-void jungfrau_write(const struct jungfrau *j, void *header)
+static struct jungfrau swap_jungfrau(struct jungfrau j)
 {
-	const struct jungfrau_header h = {
-		.frame = htole64(j->frame), .packet = htole32(j->packet),
-		.bunch = htole64(j->frame - 1), .timestamp = htole64(j->timestamp),
-		.module = htole16(j->module), .row = htole16(j->row), .column = htole16(j->column),
-		.type = JUNGFRAU_TYPE, .version = JUNGFRAU_VERSION,
-	};
+	j.frame = htole64(j.frame);
+	j.packet = htole32(j.packet);
+	j.bunch = htole64(j.bunch);
+	j.timestamp = htole64(j.timestamp);
+	j.module = htole16(j.module);
+	j.row = htole16(j.row);
+	j.column = htole16(j.column);
+	return j;
+}
 
-	memcpy(header, &h, sizeof(h));
+void jungfrau_write(struct jungfrau j, void *header)
+{
+	j.type = JUNGFRAU_TYPE;
+	j.version = JUNGFRAU_VERSION;
+	j = swap_jungfrau(j);
+	memcpy(header, &j, sizeof(j));
 }
 
 bool jungfrau_read(struct jungfrau *j, const void *data, size_t bytes)
 {
-	struct jungfrau_header h;
-
-	if (bytes != sizeof(h) + JUNGFRAU_BYTES)
+	if (bytes != sizeof(*j) + JUNGFRAU_BYTES)
 		return false;
-	memcpy(&h, data, sizeof(h));
-	*j = (struct jungfrau) {
-		.frame = le64toh(h.frame), .timestamp = le64toh(h.timestamp),
-		.packet = le32toh(h.packet), .module = le16toh(h.module), .row = le16toh(h.row),
-		.column = le16toh(h.column),
-	};
-	return h.type == JUNGFRAU_TYPE && h.version == JUNGFRAU_VERSION && j->frame &&
+	memcpy(j, data, sizeof(*j));
+	*j = swap_jungfrau(*j);
+	return j->type == JUNGFRAU_TYPE && j->version == JUNGFRAU_VERSION && j->frame &&
 	       j->packet < JUNGFRAU_PACKETS;
 }

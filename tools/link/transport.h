@@ -50,7 +50,7 @@ struct transport {
 	ROW(udp, .to = "HOST:PORT", .has = TRANSPORT_NETWORK | TRANSPORT_CONTRACT | \
 	    TRANSPORT_WAIT | TRANSPORT_DATAGRAMS) \
 	ROW(jungfrau, .to = "HOST:PORT", .has = TRANSPORT_NETWORK | TRANSPORT_DATAGRAMS | \
-	    TRANSPORT_METADATA, .packet = JUNGFRAU_HEADER + JUNGFRAU_BYTES, \
+	    TRANSPORT_METADATA, .packet = sizeof(struct jungfrau) + JUNGFRAU_BYTES, \
 	    .lines = JUNGFRAU_HEIGHT)
 
 /* The last one has no name. */

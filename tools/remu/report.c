@@ -56,7 +56,7 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 {
 	struct json_object *o = json_object_new_object();
 
-	put_text(o, "transport", "pcie");
+	put_text(o, "transport", c->net.transport->name);
 	put_text(o, "buffer", c->opt.buffer);
 	put_int(o, "fpga", c->fpga);
 	put_text(o, "dataset", dataset->source);

@@ -28,7 +28,7 @@
 struct path {
 	int fd;
 	bool whole;			/* the kernel, or the card, does not cut */
-	char header[SEGMENTS][JUNGFRAU_HEADER];	/* the longest one */
+	char header[SEGMENTS][sizeof(struct jungfrau)];	/* the longest one */
 	struct iovec iov[2 * SEGMENTS];
 	uint32_t packets, bytes, segment;	/* size of each packet but the last */
 };
@@ -42,7 +42,7 @@ static bool is_jungfrau(const struct sender *s)
 
 static uint32_t header_bytes(const struct sender *s)
 {
-	return is_jungfrau(s) ? JUNGFRAU_HEADER : PACKET_HEADER;
+	return is_jungfrau(s) ? sizeof(struct jungfrau) : sizeof(struct packet);
 }
 
 static ssize_t hand_over(struct path *p, bool cut)
@@ -119,15 +119,16 @@ static void fill_header(const struct worker *w, const struct message *m, void *h
 	const struct accept *a = &w->receiver->accept;
 
 	if (is_jungfrau(w->receiver->sender))
-		jungfrau_write(&(struct jungfrau) {
+		jungfrau_write((struct jungfrau) {
 			.frame = m->number / JUNGFRAU_PACKETS + 1,
 			.packet = m->number % JUNGFRAU_PACKETS,
+			.bunch = m->number / JUNGFRAU_PACKETS,
 			.timestamp = (now_ns() - w->receiver->sender->start_ns) / 100,
 			.module = w->index, .row = w->region->to_y / JUNGFRAU_HEIGHT,
 			.column = w->region->to_x / JUNGFRAU_WIDTH,
 		}, header);
 	else
-		packet_write(&(struct packet) {
+		packet_write((struct packet) {
 			.token = a->token, .process = a->end[w->index].process,
 			.number = w->first + (uint32_t)m->number,
 		}, header);
@@ -167,7 +168,7 @@ static uint32_t message_bytes(const struct sender *s)
 
 	if (is_jungfrau(s))
 		return JUNGFRAU_BYTES;
-	return given ? given : ETHERNET - HEADERS - PACKET_HEADER;
+	return given ? given : ETHERNET - HEADERS - sizeof(struct packet);
 }
 
 static bool packets(const struct sender *s, struct packets *p)
@@ -182,9 +183,9 @@ static bool packets(const struct sender *s, struct packets *p)
 static int open_udp(struct sender *s, char *why)
 {
 	s->message = message_bytes(s);
-	if (s->message > PACKET_BYTES - PACKET_HEADER)
-		return because(why, -1, "--message: a packet of UDP has at most %u bytes",
-			       PACKET_BYTES - PACKET_HEADER);
+	if (s->message > PACKET_BYTES - sizeof(struct packet))
+		return because(why, -1, "--message: a packet of UDP has at most %zu bytes",
+			       PACKET_BYTES - sizeof(struct packet));
 	return 0;
 }
 

@@ -490,7 +490,8 @@ int main(int argc, char **argv)
 	struct config config = {
 		.use = &use_none,
 		.net = {
-			.transport = transport_named("roce"), .senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
+			.transport = transport_named("roce"), .senders = 1, .threads = 1,
+			.receives = 8192, .close_after = 1,
 			.settle_ms = 1000, .stall_ms = 500, .options = NETWORK_DEFAULTS,
 			.columns = 1, .rows = 1, .bunch = 8, .idle = 5,
 		},

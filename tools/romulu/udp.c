@@ -144,7 +144,7 @@ static bool take_ours(struct udp *u, const struct datagram *d)
 		return false;
 	p = &u->path[h.process];
 	return d->port == p->port && !memcmp(&d->from, &p->from, sizeof(p->from)) &&
-	       take(p, h.number, NULL, d->data + PACKET_HEADER, d->bytes - PACKET_HEADER);
+	       take(p, h.number, NULL, d->data + sizeof(h), d->bytes - sizeof(h));
 }
 
 /*
@@ -168,7 +168,7 @@ static bool take_jungfrau(struct udp *u, const struct datagram *d)
 	number = (h.frame - u->first_frame) * JUNGFRAU_PACKETS + h.packet;
 	return number < u->path[module].flow->expected + INT32_MAX &&
 	       number + INT32_MAX > u->path[module].flow->expected &&
-	       take(&u->path[module], number, &h, d->data + JUNGFRAU_HEADER, JUNGFRAU_BYTES);
+	       take(&u->path[module], number, &h, d->data + sizeof(h), JUNGFRAU_BYTES);
 }
 
 /* --- datagrams --- */

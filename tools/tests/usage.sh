@@ -68,6 +68,7 @@ refuses "--buffer" remu
 refuses "udp: a receiver is missing" remu --transport udp
 refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
 refuses "need --transport pcie" remu --buffer here --transport roce --to a:1
+refuses "give --transport roce, udp or jungfrau" remu --buffer here --to a:1
 refuses "does not wait" remu --transport jungfrau --to a:1
 refuses "2,x.*is not a list" remu --transport udp --to a:1 --cpus 2,x
 refuses "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
@@ -96,6 +97,9 @@ refuses "\"later\" is not launch, ahead or persistent" romulu --buffer here --pi
 refuses "--drive requires --engine vulkan or cuda" romulu --buffer here --pipeline '{}' --engine reference --drive ahead
 refuses "give no size" romulu --buffer here --pipeline '{}' --engine fpga7 --offer board:1M
 refuses "--receive-only requires" romulu --buffer here --receive-only
+refuses "pcie.*is not roce, udp or jungfrau" romulu --buffer here --listen 1 --transport pcie
+refuses "udp requires --listen" romulu --buffer here --transport udp
+refuses "xdp requires --transport udp or jungfrau" romulu --buffer here --listen 1 --xdp
 refuses "event, poll" romulu --buffer here --listen 1 --wait long
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" romulu --daemon "unix:$work/socket" --leader somebody
 refuses "leader.*--daemon" romulu --buffer here --leader anyone
@@ -167,6 +171,26 @@ refuses "copy: .1e7. is not 0 to 1000000" rashpa-builder model --readouts 4 --ne
 refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model --readouts 4 --network latency=1e30
 refuses "there is no event 77 with --events 77" rashpa-builder build --events 77 --fault corrupt:0:77
 refused "usage-rashpa-builder: wrong usage is refused"
+
+# What a transport has: remu refuses other options. Those that it takes fail later, without driver and receiver.
+# takes TRANSPORT: one word of each
+takes() {
+	local option words taken=() to=(--to 127.0.0.1:9)
+	[[ $1 != pcie ]] || to=(--buffer here)
+	for option in "--policy wait" "--policy drop --rate 1" "--buffer here" "--free-run --immediate stack" "--free-run --message 512"; do
+		read -ra words <<<"$option"
+		RASHPA_DEV="$work/none" timeout 20 remu --transport "$1" "${to[@]}" --dataset generate:1 --images 1 "${words[@]}" >"$work/out" 2>&1
+		(($? == 2)) || taken+=("${words[-1]}")
+	done
+	echo "${taken[*]-}"
+}
+declare -A taken=([pcie]="wait 1 here stack 512" [roce]="wait stack 512" [udp]="wait 512" [jungfrau]="")
+for transport in $(remu --help | sed -nE 's/.*--transport=([a-z|]+).*/\1/p' | tr '|' ' '); do
+	is "transports/$transport: remu takes the options of its transport, and no others" "$(takes "$transport")" \
+		"${taken[$transport]-this test does not know it}"
+done
+good "transports-modules: a JUNGFRAU is split into its modules" remu --transport jungfrau --to 127.0.0.1:9 --free-run \
+	--dataset generate:1 --images 1
 
 # Without the driver, each command names the driver as the reason.
 for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \

@@ -440,6 +440,8 @@ def two_managers():
     answer = other.ask('<hello name="other" role="leader" experiment="e" take-over="true"/>')
     same("takes-leads: a manager that takes over leads", (kind(answer), answer.get("experiment"), answer.get("run")),
          ("capabilities", "e", "7"))
+    same("transports: a detector sends by all transports of the schema", [e.text for e in answer if kind(e) == "transport"],
+         [e.get("value") for e in ET.parse(SCHEMA).find(f".//{XS}simpleType[@name='transport']").iter(XS + "enumeration")])
     same("end: and can end it", kind(other.ask("<stop/>")), "done")
     rig.leader = other
     same("account: it receives the account of the run", other.wait("ended").get("outcome"), "stopped")
