@@ -126,6 +126,18 @@ static void parse_policy(struct argp_state *state, const char *arg, struct confi
 	argp_error(state, "--policy: \"%s\" is not wait, overwrite or drop", arg);
 }
 
+static void parse_dtp(struct argp_state *state, const char *arg, struct config *c)
+{
+	struct region *r = &c->region[c->regions++];
+
+	if (c->regions > RFPGA_DTPS_MAX)
+		argp_error(state, "--dtp: at most %d processes", RFPGA_DTPS_MAX);
+	if (!parse_region(arg, r))
+		argp_error(state, "--dtp: \"%s\" is not X,Y,WxH or X,Y,WxH@DX,DY", arg);
+	if (r->to_x + r->width > 65536 || r->to_y + r->height > 65536)
+		argp_error(state, "--dtp: %s makes an image of more than 65536 pixels a side", arg);
+}
+
 static const char *parse_name(struct argp_state *state, const char *what, const char *arg)
 {
 	if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
@@ -285,7 +297,6 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
-	struct region *r;
 	double rate;
 
 	switch (key) {
@@ -297,15 +308,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		option_fpga(state, "--fpga", arg, &c->fpga);
 		break;
 	case OPT_DTP:
-		if (c->regions == RFPGA_DTPS_MAX)
-			argp_error(state, "--dtp: at most %d processes", RFPGA_DTPS_MAX);
-		r = &c->region[c->regions++];
-		if (!parse_region(arg, r))
-			argp_error(state, "--dtp: \"%s\" is not X,Y,WxH or X,Y,WxH@DX,DY", arg);
-		if (r->to_x + r->width > 65536 || r->to_y + r->height > 65536)
-			argp_error(state,
-				   "--dtp: %s makes an image of more than 65536 pixels a side",
-				   arg);
+		parse_dtp(state, arg, c);
 		break;
 	case OPT_SPLIT:
 		option_u32(state, "--split", arg, 1, RFPGA_DTPS_MAX, &c->split);

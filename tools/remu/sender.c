@@ -340,16 +340,21 @@ static int open_all(struct sender *s, char *why)
 	struct dataset *d = s->dataset;
 
 	for (uint32_t i = 0; i < c->net.receivers; i++) {
-		s->receiver[i] = (struct receiver) {
+		struct receiver *r = &s->receiver[i];
+
+		*r = (struct receiver) {
 			.sender = s, .to = c->net.to[i], .link = LINK_NONE,
 			.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER,
-			.sampling = c->net.share == SHARE_NONE ? c->sampling :
-				    c->net.share == SHARE_IMAGES ? c->sampling * c->net.receivers :
-				    c->net.receivers,
-			.phase = c->net.share == SHARE_NONE ? c->phase :
-				 c->net.share == SHARE_IMAGES ? c->phase + i * c->sampling : i,
+			.sampling = c->sampling, .phase = c->phase,
 			.missing = UINT64_MAX, .incomplete = UINT64_MAX,
 		};
+		if (c->net.share == SHARE_IMAGES) {
+			r->sampling *= c->net.receivers;
+			r->phase += i * c->sampling;
+		} else if (c->net.share == SHARE_STACKS) {
+			r->sampling = c->net.receivers;
+			r->phase = i;
+		}
 	}
 	s->receivers = c->net.receivers;
 	s->workers = s->receivers * c->regions;

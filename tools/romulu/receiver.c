@@ -298,20 +298,29 @@ static void refuse(struct sender *s, const char *why)
 	say("%s: %s", s->link.peer, why);
 }
 
-/* All senders fill one stream. */
-static bool same_stream(const struct hello *a, const struct hello *b, const char **what)
+/* All senders fill one stream: where they differ, or NULL. */
+static const char *difference(const struct hello *a, const struct hello *b)
 {
-	*what = a->pixel != b->pixel ? "another type of pixels" :
-		a->bunch != b->bunch ? "another --bunch" :
-		a->images != b->images ? "another number of --images" :
-		a->sampling != b->sampling || a->phase != b->phase || a->unit != b->unit ?
-		"another share of the images" :
-		a->paced != b->paced ? "another --policy" :
-		a->transport != b->transport ? "another --transport" :
-		a->service != b->service ? "another --service" :
-		a->immediate != b->immediate ? "another --immediate" :
-		a->mtu != b->mtu ? "another --mtu" : NULL;
-	return !*what;
+	const struct {
+		bool same;
+		const char *what;
+	} members[] = {
+		{ a->pixel == b->pixel, "another type of pixels" },
+		{ a->bunch == b->bunch, "another --bunch" },
+		{ a->images == b->images, "another number of --images" },
+		{ a->sampling == b->sampling && a->phase == b->phase && a->unit == b->unit,
+		  "another share of the images" },
+		{ a->paced == b->paced, "another --policy" },
+		{ a->service == b->service, "another --service" },
+		{ a->immediate == b->immediate, "another --immediate" },
+		{ a->mtu == b->mtu, "another --mtu" },
+	};
+
+	for (unsigned int i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		if (!members[i].same)
+			return members[i].what;
+	}
+	return NULL;
 }
 
 static bool overlap(const struct contract_process *a, const struct contract_process *b)
@@ -341,7 +350,7 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 {
 	struct sender *s = &n->sender[n->senders];
 	char why[WHY_SIZE];
-	const char *what;
+	const char *what = NULL;
 	int result;
 
 	*s = (struct sender) { .link = LINK_NONE };
@@ -352,7 +361,9 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 	if (!result && s->hello.transport != n->config->transport)
 		result = because(why, -1, "it uses another --transport than %s",
 				 n->config->transport->name);
-	if (!result && s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what))
+	if (!result && s != n->sender)
+		what = difference(&n->sender->hello, &s->hello);
+	if (what)
 		result = because(why, -1, "it has %s than the sender before", what);
 	if (!result && writes_twice(n, s))
 		result = because(why, -1, "its regions overlap each other, or those of another sender");
@@ -820,10 +831,10 @@ int receiver_end(struct network *n, struct json_object **report)
 	const bool ran = n->have_links;
 	int result = 0;
 
-	/* senders report their final counts, then end; without a contract none hears of a stop */
+	/* senders report their final counts, then end; without a contract, what came last is counted */
 	if (n->have_links)
 		tell_all(n, link_message(CONTRACT_STOP));
-	while (n->have_links && !n->over && now_ns() < end && (has_contract(n) || !*n->stop))
+	while (n->have_links && !n->over && now_ns() < end)
 		poll(NULL, 0, TICK_MS);
 	join(n);
 	if (*n->why)

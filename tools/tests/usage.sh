@@ -172,7 +172,7 @@ refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model --readouts
 refuses "there is no event 77 with --events 77" rashpa-builder build --events 77 --fault corrupt:0:77
 refused "usage-rashpa-builder: wrong usage is refused"
 
-# What a transport has: remu refuses other options. Those that it takes fail later, without driver and receiver.
+# remu refuses options that its transport does not have. Those that it has fail later, without driver and receiver.
 # takes TRANSPORT: one word of each
 takes() {
 	local option words taken=() to=(--to 127.0.0.1:9)
