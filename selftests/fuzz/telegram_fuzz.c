@@ -26,7 +26,7 @@ struct wire {
 	int nothing;
 };
 
-const struct wire_peer *wire_peer(const struct wire *wire)
+const struct wire_peer *wire_other_end(const struct wire *wire)
 {
 	return &peer;
 }

@@ -10,6 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char * const states[STATES] = {
+	[IDLE] = "idle", [CONFIGURING] = "configuring", [CONFIGURED] = "configured",
+	[ARMING] = "arming", [ARMED] = "armed", [RUNNING] = "running", [PAUSING] = "pausing",
+	[PAUSED] = "paused", [STOPPING] = "stopping", [ENDED] = "ended",
+};
+
+const char *state_name(enum state state)
+{
+	return states[state];
+}
+
 struct client *client_of(struct daemon *d, uint64_t number)
 {
 	for (unsigned int i = 0; number && i < CLIENTS; i++) {
@@ -79,7 +90,7 @@ static struct client *who_yields(struct daemon *d, bool hello, uint64_t origin)
 
 		if (!c->number || c->hello != hello)
 			continue;
-		s = share_of(shares, wire_peer(c->wire)->origin);
+		s = share_of(shares, wire_other_end(c->wire)->origin);
 		s->n++;
 		s->spoke += c->spoke;
 	}
@@ -89,7 +100,7 @@ static struct client *who_yields(struct daemon *d, bool hello, uint64_t origin)
 
 		if (!c->number || c->hello != hello || c->number == d->leader)
 			continue;
-		s = share_of(shares, wire_peer(c->wire)->origin);
+		s = share_of(shares, wire_other_end(c->wire)->origin);
 		of = c->spoke ? s->spoke : s->n - s->spoke;
 		if (!goes || s->n > most || (s->n == most && (of > part || (of == part &&
 				(c->number < goes->number) != hello)))) {
@@ -115,7 +126,7 @@ struct client *client_place(struct daemon *d, uint64_t origin)
 void client_admit(struct daemon *d, struct client *c)
 {
 	if (!c->hello && count(d, true) == MANAGERS)
-		client_close(d, who_yields(d, true, wire_peer(c->wire)->origin));
+		client_close(d, who_yields(d, true, wire_other_end(c->wire)->origin));
 	c->hello = true;
 	wire_limit(c->wire, WIRE_MOST);
 }
@@ -220,7 +231,7 @@ static bool is_leader(const struct wire_peer *peer, const char *who)
 bool client_may_lead(const struct daemon *d, const struct client *c)
 {
 	const struct daemon_options *o = d->options;
-	const struct wire_peer *peer = wire_peer(c->wire);
+	const struct wire_peer *peer = wire_other_end(c->wire);
 
 	if (!o->leaders)
 		return peer->kind == WIRE_UNIX && (!peer->uid || peer->uid == geteuid());

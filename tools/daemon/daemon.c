@@ -47,12 +47,12 @@ static bool accept_one(struct daemon *d, struct wire_listener *listener)
 		say("%s: %s", listener->at, why);
 	if (result <= 0)
 		return false;
-	c = client_place(d, wire_peer(wire)->origin);
+	c = client_place(d, wire_other_end(wire)->origin);
 	*c = (struct client) {
 		.wire = wire, .number = ++d->clients, .due_ns = now_ns() + HELLO_NS,
 	};
 	wire_limit(wire, TELEGRAM_ASKED);
-	snprintf(c->name, sizeof(c->name), "%s", wire_peer(wire)->name);
+	snprintf(c->name, sizeof(c->name), "%s", wire_other_end(wire)->name);
 	return true;
 }
 
@@ -154,7 +154,7 @@ struct greeted {
  */
 static bool greet(struct daemon *d, unsigned int place, struct greeted *g)
 {
-	const uint64_t origin = wire_peer(d->client[place].wire)->origin;
+	const uint64_t origin = wire_other_end(d->client[place].wire)->origin;
 
 	for (unsigned int i = 0; i < g->n && i < GREETED; i++) {
 		if (g->origin[i] == origin)

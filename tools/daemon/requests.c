@@ -12,17 +12,6 @@
 #define INTERVAL_LEAST	0.1	/* seconds */
 #define INTERVAL_MOST	86400
 
-static const char * const states[STATES] = {
-	[IDLE] = "idle", [CONFIGURING] = "configuring", [CONFIGURED] = "configured",
-	[ARMING] = "arming", [ARMED] = "armed", [RUNNING] = "running", [PAUSING] = "pausing",
-	[PAUSED] = "paused", [STOPPING] = "stopping", [ENDED] = "ended",
-};
-
-const char *state_name(enum state state)
-{
-	return states[state];
-}
-
 /* --- answers --- */
 
 static void tell_of_run(struct daemon *d, xmlNode *to)
@@ -88,7 +77,7 @@ static void lead(struct daemon *d, const struct asked *a, const char *experiment
 	if (!client_may_lead(d, a->client)) {
 		client_refuse(d, a->client, a->id, "leader",
 			      "%s may not lead: see --leader of the daemon",
-			      wire_peer(a->client->wire)->name);
+			      wire_other_end(a->client->wire)->name);
 	} else if (other && other != a->client) {
 		client_refuse(d, a->client, a->id, "busy", "%s leads", other->name);
 	} else if (!other && under_way && (!take_over || strcmp(experiment, d->experiment))) {

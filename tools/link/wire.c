@@ -839,7 +839,7 @@ bool wire_ready(const struct wire *wire)
 	return wire->state == READY;
 }
 
-const struct wire_peer *wire_peer(const struct wire *wire)
+const struct wire_peer *wire_other_end(const struct wire *wire)
 {
 	return &wire->peer;
 }

@@ -107,7 +107,7 @@ bool wire_pending(const struct wire *wire);
  * ready before the server has checked its certificate: a refusal comes with the first wire_take().
  */
 bool wire_ready(const struct wire *wire);
-const struct wire_peer *wire_peer(const struct wire *wire);
+const struct wire_peer *wire_other_end(const struct wire *wire);
 
 /*
  * Goes on with all work: connecting, handshake, sending, receiving. 1: a frame of @size bytes, with

@@ -98,7 +98,7 @@ static void add_incoming(struct party *p, xmlNode *to)
 xmlDoc *configuration(struct party *p)
 {
 	xmlNode *content, *settings;
-	xmlDoc *doc = telegram_to(p, "configure", &content);
+	xmlDoc *doc = telegram_new("configure", ++p->id, 0, &content);
 	uint64_t full_at;
 
 	attribute_add(content, "experiment", p->experiment->name);

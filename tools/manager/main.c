@@ -112,7 +112,7 @@ static int with_daemons(struct experiment *e, const struct options *o, struct wi
 		return check(e, o, stop) || result ? EXIT_FAILED : 0;
 	if (!strcmp(o->command, "plan"))
 		return plan(e, o, stop);
-	return run(e, o, stop);
+	return run_experiment(e, o, stop);
 }
 
 int main(int argc, char **argv)

@@ -130,10 +130,7 @@ int parties_settle(struct experiment *e, const struct options *o, const volatile
 
 /* --- run.c --- */
 
-int run(struct experiment *e, const struct options *o, const volatile bool *stop);
-/* unrequested telegrams of a daemon */
-void on_full(struct party *p, bool full);
-void on_counts(struct party *p);
+int run_experiment(struct experiment *e, const struct options *o, const volatile bool *stop);
 
 /* --- ahead.c, watch.c, report.c --- */
 

@@ -164,6 +164,31 @@ static bool of_this_run(const struct party *p, const xmlNode *from)
 		number == p->experiment->run);
 }
 
+/* Its detectors wait while one of their receivers has no room. */
+static void on_full(struct party *p, bool full)
+{
+	struct experiment *e = p->experiment;
+
+	if (p->full == full || e->overrun != OVERRUN_PAUSE)
+		return;
+	p->full = full;
+	for (unsigned int i = 0; i < e->flows; i++) {
+		if (e->flow[i].to == p)
+			e->flow[i].from->full_receivers += full ? 1 : -1;
+	}
+}
+
+static void on_counts(struct party *p)
+{
+	const struct counts *c = &p->counts;
+
+	if (p->experiment->overrun == OVERRUN_STOP && !p->detector && !p->said &&
+	    (c->value[COUNT_LOST] || c->value[COUNT_DROPPED])) {
+		p->said = true;
+		say("%s: images were lost: the run ends", p->name);
+	}
+}
+
 static void hear(struct party *p, xmlDoc *doc)
 {
 	const xmlNode *content = telegram_content(doc);

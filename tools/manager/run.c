@@ -27,20 +27,6 @@ static bool among(const struct party *p, enum whom whom)
 
 /* --- what daemons say --- */
 
-/* Its detectors wait while one of their receivers has no room. */
-void on_full(struct party *p, bool full)
-{
-	struct experiment *e = p->experiment;
-
-	if (p->full == full || e->overrun != OVERRUN_PAUSE)
-		return;
-	p->full = full;
-	for (unsigned int i = 0; i < e->flows; i++) {
-		if (e->flow[i].to == p)
-			e->flow[i].from->full_receivers += full ? 1 : -1;
-	}
-}
-
 /* A request was refused. Do not ask for a pause again: a live source cannot pause. */
 static void hear_refusal(struct party *p)
 {
@@ -108,17 +94,6 @@ static bool stop_wanted(struct experiment *e)
 			wanted = true;
 	}
 	return wanted;
-}
-
-void on_counts(struct party *p)
-{
-	const struct counts *c = &p->counts;
-
-	if (p->experiment->overrun == OVERRUN_STOP && !p->detector && !p->said &&
-	    (c->value[COUNT_LOST] || c->value[COUNT_DROPPED])) {
-		p->said = true;
-		say("%s: images were lost: the run ends", p->name);
-	}
 }
 
 /* --- the phases --- */
@@ -336,7 +311,7 @@ static void give_up(struct experiment *e, const struct options *o)
 	parties_settle(e, o, &never);
 }
 
-int run(struct experiment *e, const struct options *o, const volatile bool *stop)
+int run_experiment(struct experiment *e, const struct options *o, const volatile bool *stop)
 {
 	int result = o->take_over ? take_over(e) : begin(e, o, stop);
 	int told;

@@ -608,7 +608,7 @@ static void test_unix_peer(void)
 	if (!join(&place, s))
 		return;
 	for (unsigned int i = 0; i < 2; i++) {
-		const struct wire_peer *peer = wire_peer(s[i].wire);
+		const struct wire_peer *peer = wire_other_end(s[i].wire);
 
 		ok(peer->kind == WIRE_UNIX && peer->uid == getuid() && peer->gid == getgid() &&
 		   peer->pid == getpid(), "other-side-unix: user and process at the other side of a UNIX socket");
@@ -947,13 +947,13 @@ static void test_tls_peers(struct wire_tls *server, struct wire_tls *client)
 
 	if (join(&place, s)) {
 		ok(!wire_ready(s[0].wire) && !wire_ready(s[1].wire) &&
-		   !wire_peer(s[0].wire)->common_name[0], "nobody-anybody-first: no side is known at first");
+		   !wire_other_end(s[0].wire)->common_name[0], "nobody-anybody-first: no side is known at first");
 		ok(drive(s, 2, both_ready), "certificate-address: the certificate has the address");
-		peer = wire_peer(s[0].wire);
+		peer = wire_other_end(s[0].wire);
 		ok(peer->kind == WIRE_TLS && !strcmp(peer->common_name, "manager.lab") &&
 		   !peer->dns_names, "server-knows-client: the server knows the client's name");
 		says(peer->name, ", manager.lab", "which is in messages");
-		peer = wire_peer(s[1].wire);
+		peer = wire_other_end(s[1].wire);
 		ok(!strcmp(peer->common_name, "server") && peer->dns_names == 2 &&
 		   !strcmp(peer->dns[0], "daemon.lab") && !strcmp(peer->dns[1], "localhost"),
 		   "client-knows-server: the client knows the server's names");
@@ -964,14 +964,14 @@ static void test_tls_peers(struct wire_tls *server, struct wire_tls *client)
 	place = (struct place){ "tls:127.0.0.1:0", any, any, "daemon.lab" };
 	if (join(&place, s)) {
 		ok(drive(s, 2, both_ready) &&
-		   !strcmp(wire_peer(s[0].wire)->common_name, "M\xc3\xbcller"),
+		   !strcmp(wire_other_end(s[0].wire)->common_name, "M\xc3\xbcller"),
 		   "certificate-all-purposes: a certificate for all purposes, other names, and a list of revoked ones");
 		end(&s[0]);
 		end(&s[1]);
 	}
 	place = (struct place){ "tls:127.0.0.1:0", many, any, "daemon.lab" };
 	if (join(&place, s)) {
-		ok(drive(s, 2, both_ready) && wire_peer(s[1].wire)->dns_names == 8,
+		ok(drive(s, 2, both_ready) && wire_other_end(s[1].wire)->dns_names == 8,
 		   "eight-names: eight names, of more");
 		end(&s[0]);
 		end(&s[1]);
@@ -991,7 +991,7 @@ static void test_everywhere(struct wire_tls *server, struct wire_tls *client)
 	if (wire_connect(at, client, NULL, &s[1].wire, why))
 		give_up(why);
 	s[0].wire = accept_one(&listener);
-	says(wire_peer(s[0].wire)->name, "tls:127.0.0.1:", "IPv4 is shown as it is");
+	says(wire_other_end(s[0].wire)->name, "tls:127.0.0.1:", "IPv4 is shown as it is");
 	ok(drive(s, 2, both_ready), "listener/ready: both are ready");
 	end(&s[0]);
 	end(&s[1]);
@@ -1253,7 +1253,7 @@ static void test_other_versions(struct wire_tls *server)
 	end_other(&o);
 	join_other(&o, &s, server, "NORMAL:-VERS-ALL:+VERS-TLS1.2", "client");
 	ok(!shake_other(&o, &s) && !s.over && wire_ready(s.wire), "client-tls-1-2: a client of TLS 1.2");
-	ok(!strcmp(wire_peer(s.wire)->common_name, "manager.lab"), "name: it has a name");
+	ok(!strcmp(wire_other_end(s.wire)->common_name, "manager.lab"), "name: it has a name");
 	shake_other(&o, &s);
 	ok(drive(&s, 1, first_over), "wants-shake-hands: it wants another handshake");
 	says(s.why, "renegotiation", "and is refused");
