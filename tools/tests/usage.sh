@@ -65,7 +65,7 @@ refuses "give FILE, or --schema" rashpactl profile --schema board.json
 refused "usage-rashpactl: wrong usage is refused"
 refuses "stray.*--json=FILE" remu --buffer here --json stray
 refuses "--buffer" remu
-refuses "udp: a receiver is missing" remu --transport udp
+refuses "udp: a receiver is missing: give --to HOST:PORT" remu --transport udp
 refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
 refuses "need --transport pcie" remu --buffer here --transport roce --to a:1
 refuses "give --transport roce, udp or jungfrau" remu --buffer here --to a:1
