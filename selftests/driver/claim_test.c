@@ -124,7 +124,7 @@ static void maps_freely(bool wanted, const char *says)
 	char command[64], text[2048];
 	int status;
 
-	snprintf(command, sizeof(command), "rashpactl map st-claim %s", f.name);
+	snprintf(command, sizeof(command), "rashpactl map make st-claim %s", f.name);
 	status = run(command, text, sizeof(text));
 	CHECK(!status == wanted, "%s: status 0x%x: %s", command, status, text);
 	CHECK(!says || strstr(text, says), "\"%s\" does not say \"%s\"", text, says);
@@ -149,7 +149,7 @@ TEST(programmed, "a programmed map excludes others, and the refusal names it")
 	snprintf(says, sizeof(says), "process %d (", m.pid);
 	maps_freely(false, says);
 	/* the sentence names the remedy */
-	snprintf(command, sizeof(command), "rashpactl map end %u", m.map);
+	snprintf(command, sizeof(command), "rashpactl map release %u", m.map);
 	maps_freely(false, command);
 	CHECK(!run(command, text, sizeof(text)), "%s: %s", command, text);
 	maps_freely(true, NULL);

@@ -183,7 +183,7 @@ round_stuck() {
 	killed "$remu"
 	wait_for 30 maps_gone || complain "its maps stay"
 	same "state" "$(ours state)" stuck
-	rashpactl reset "fpga$fpga" || complain "reset"
+	rashpactl fpga reset "fpga$fpga" || complain "reset"
 	same "state after reset" "$(ours state)" ready
 }
 
@@ -193,9 +193,9 @@ round_dead() { # registers read all ones; the DMA goes on until bus mastering en
 	killed "$remu"
 	wait_for 30 maps_gone || complain "its maps stay"
 	same "state" "$(ours state)" stuck
-	rashpactl reset "fpga$fpga" >/dev/null 2>&1 && complain "a dead board can be reset"
+	rashpactl fpga reset "fpga$fpga" >/dev/null 2>&1 && complain "a dead board can be reset"
 	control dead off
-	rashpactl reset "fpga$fpga" || complain "reset"
+	rashpactl fpga reset "fpga$fpga" || complain "reset"
 	same "state after reset" "$(ours state)" ready
 }
 

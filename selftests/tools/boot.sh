@@ -46,7 +46,7 @@ says "huge-info: info says so" 0 "^backend *huge" rashpactl buffer info giant
 says "huge-again: again" 0 "existed$" rashpactl buffer create giant 4M --huge 2M --exist-ok
 says "huge-differs: a buffer with other pages is refused" 1 "differs .*: backend" \
 	rashpactl buffer create giant 4M --backend contig --exist-ok
-says "huge-map: a function maps it" 0 "" rashpactl map giant "fpga$fpga"
+says "huge-map: a function maps it" 0 "" rashpactl map make giant "fpga$fpga"
 says "huge-too-many: too few are free" 1 "2 huge pages of 2048 KiB wanted, 1 of [0-9]* are free: reserve" \
 	rashpactl buffer create more 4M --huge 2M
 says "huge-node: a node without enough huge pages is named" 1 "wanted, 1 of [0-9]* of node 0 are free" rashpactl buffer create more 4M --huge 2M --node 0

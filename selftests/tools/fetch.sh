@@ -31,7 +31,7 @@ rashpactl unbind "$bdf" >/dev/null
 good "guide-profile-binds: the guide's profile binds a board" rashpactl bind --profile "$work/guide/fetch.json" "$bdf"
 node=$(rashpactl --json list | jq -r ".devices[] | select(.bdf == \"$bdf\").node")
 rashpactl buffer create guide 1M >/dev/null
-good "maps-buffer: and maps a buffer for it" rashpactl map guide "$node"
+good "maps-buffer: and maps a buffer for it" rashpactl map make guide "$node"
 rashpactl buffer remove guide >/dev/null
 unbind
 finish

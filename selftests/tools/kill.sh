@@ -103,7 +103,7 @@ is "killed/top-knows: both killed: top knows" "$(rashpactl top --once --interval
 
 # Nor does it come to life when the FPGA gets a map of something else.
 rashpactl buffer create other 2M >/dev/null
-rashpactl map --hold other "fpga$fpga" >"$work/held" &
+rashpactl map make --hold other "fpga$fpga" >"$work/held" &
 holder=$!
 until gone "$holder" || grep -q "for fpga" "$work/held"; do :; done
 [[ -s $work/held ]]
@@ -222,7 +222,7 @@ if selftests/lab/host fpga 0 honest >/dev/null 2>&1; then
 		.descriptors, .events, .overruns, .faults, .start_ticks, .stop_ticks, .seconds,
 		.bytes_per_second] | unique' "$work/remu.json")" "[null]"
 	selftests/lab/host fpga 0 dead off >/dev/null
-	rashpactl reset "fpga$fpga"
+	rashpactl fpga reset "fpga$fpga"
 	ok $? "board-blank-back: a board that goes blank: it is back"
 else
 	skip "board-blank: a board that goes blank" "no way to reach the FPGA's control socket"
@@ -246,12 +246,12 @@ if selftests/lab/host fpga 0 stuck on >/dev/null; then
 	before=$(status .bytes)
 	rashpactl buffer info ring1 >/dev/null
 	is "board-not-stop-writes-no: a board that does not stop: it writes no more" "$(status .bytes)" "$before"
-	rashpactl map ring1 "fpga$fpga" >"$work/out" 2>&1
+	rashpactl map make ring1 "fpga$fpga" >"$work/out" 2>&1
 	holds "stuck-board-no: a stuck board gets no map" "$? == 1"
 	grep -q "fpga$fpga.*reset" "$work/out"
 	ok $? "message/reset: and the message says: reset it"
 	selftests/lab/host fpga 0 stuck off >/dev/null
-	rashpactl reset "fpga$fpga"
+	rashpactl fpga reset "fpga$fpga"
 	ok $? "reset: reset"
 	is "after-reset-ready: after a reset it is ready" "$(state)" ready
 	stream_and_receive --images 40

@@ -311,7 +311,7 @@ def blocked(title, fpga, he, pid=None):
     """Root is refused; the commands of the sentences end that."""
     failed = root_works(fpga)
     text = "\n".join(f[2] for f in failed)
-    ends = sorted(set(re.findall(r"kill \d+|rashpactl map end \d+", text)))
+    ends = sorted(set(re.findall(r"kill \d+|rashpactl map release \d+", text)))
     pid = pid or (he and he.pid)
     ok(failed and ends, "block/%s-named: the sentences name what ends it" % title, text)
     ok(not any(e.startswith("kill") for e in ends) or "kill %d" % pid in ends,

@@ -100,7 +100,7 @@ if [[ $other ]]; then
 	start generate:4 --images 40 --bunch 2 --slots 4
 	to_pipe --engine "$other"
 	take 3
-	rashpactl quiesce "$other" >/dev/null
+	rashpactl fpga quiesce "$other" >/dev/null
 	take_rest
 	wait "$romulu"
 	is "stopped: a receiver whose board is stopped fails, and reports it" \
@@ -190,7 +190,7 @@ if [[ $other ]]; then
 		        raise AssertionError(words)
 		with processing.Pipeline({"pretreat": {"gain": 2}}, engine="$other") as pipeline:
 		    assert (pipeline(images[1]).image == 0.5).all()
-		    subprocess.run(["rashpactl", "quiesce", "$other"], check=True, capture_output=True)
+		    subprocess.run(["rashpactl", "fpga", "quiesce", "$other"], check=True, capture_output=True)
 		    fails(pipeline, "another program stopped it")
 		    fails(pipeline, "failed before")
 		with processing.Pipeline({"pretreat": {"gain": 2}}, engine="$other") as pipeline:

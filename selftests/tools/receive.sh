@@ -173,7 +173,7 @@ start generate:4 --slots 4 --images 400
 wait_for 30 waits
 into_pipe
 head -c 1 <&"$pipe" >/dev/null # it has the first one, and its event channel
-rashpactl quiesce "fpga$fpga" >/dev/null
+rashpactl fpga quiesce "fpga$fpga" >/dev/null
 ok $? "function-stopped: the function is stopped"
 wait "$remu"
 is "remu-fails: remu fails" $? 1

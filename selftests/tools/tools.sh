@@ -42,7 +42,7 @@ refuses 1 "large.*(MiB|GiB)" rashpactl buffer create large 512G
 refuses 1 "node.*7" rashpactl buffer create node7 4M --node 7
 refuses 1 "nosuch.*rashpactl buffer create" rashpactl buffer remove nosuch
 refuses 1 "nosuch.*rashpactl buffer create" rashpactl buffer info nosuch
-refuses 1 "fpga77" rashpactl map here fpga77
+refuses 1 "fpga77" rashpactl map make here fpga77
 refuses 1 "0000:7f:1f.7" rashpactl bind 0000:7f:1f.7
 refuses 1 "dead:beef" rashpactl bind dead:beef
 refuses 1 "fpga77" rashpactl event watch fpga77
@@ -56,7 +56,7 @@ refuses 1 "nosuch" rashpactl buffer permit nosuch --mode 0600
 refuses 1 "node 7" rashpactl buffer query --node 7
 refuses 1 "fpga77" rashpactl map explain here --for fpga77
 refuses 1 "nosuch.*rashpactl buffer create" rashpactl map explain nosuch --for fpga77
-refuses 1 "fpga77" rashpactl map fpga77:memory fpga77
+refuses 1 "fpga77" rashpactl map make fpga77:memory fpga77
 refuses 1 "fpga77" rashpactl window list fpga77
 refuses 1 "what:ever.*fpgaN:WINDOW" rashpactl window info what:ever
 refuses 1 "nosuch.*rashpactl buffer create" rashpactl top --once nosuch
@@ -195,7 +195,7 @@ fi
 
 if have_fpga; then
 	refuses 1 "$bdf.*(already|bound|fpga$fpga)" rashpactl bind "$bdf"
-	refuses 1 "nosuch" rashpactl map nosuch "fpga$fpga"
+	refuses 1 "nosuch" rashpactl map make nosuch "fpga$fpga"
 	refuses 1 "here.*slots of [0-9]+ KiB fit.*larger buffer" remu --buffer here --fpga "$fpga" --images 10
 	refuses 1 "/nowhere" remu --buffer here --fpga "$fpga" --dataset /nowhere
 	refuses 1 "vector 999" rashpactl event watch "fpga$fpga" --vector 999
@@ -207,13 +207,13 @@ if have_fpga; then
 		(.sources[2].members | map(.source) == [1, 2])' rashpactl --json event stat \
 		"fpga$fpga" --lock here:0 --lock here:64,poll=1000 --group 1,2 --time 0.1
 	ok $? "event-stat-json: event stat --json"
-	rashpactl --json map here "fpga$fpga" >"$work/json"
+	rashpactl --json map make here "fpga$fpga" >"$work/json"
 	is "map-json/one-segment: map --json: one segment" "$(jq .segments "$work/json")" 1
 	refuses 3 "no stream" romulu --buffer here --timeout 1
 	refuses 1 "nosuch" rashpactl window info "fpga$fpga:nosuch"
 	refuses 1 "\"\" is not the name of a window" rashpactl window info "fpga$fpga:"
-	refuses 1 "here.*lies in the host" rashpactl map here "fpga$fpga" --device-memory
-	refuses 1 "boundary must be a power of two" rashpactl map here "fpga$fpga" --boundary 5000
+	refuses 1 "here.*lies in the host" rashpactl map make here "fpga$fpga" --device-memory
+	refuses 1 "boundary must be a power of two" rashpactl map make here "fpga$fpga" --boundary 5000
 	refuses 2 "not fpgaN" rashpactl map explain here --for "fpga$fpga:1"
 	refused "refused/maps: maps and windows that cannot be"
 	json 'length == 20 and all(.[]; .state == "ok") and
@@ -229,7 +229,7 @@ if have_fpga; then
 	rashpactl window info "fpga$fpga:memory" | grep -q "^function *$bdf BAR 4"
 	ok $? "window-info: window info"
 	json '.segments == 4 and .direction == "to-memory" and (.addresses | length == 4) and
-		all(.addresses[]; .length_bytes == 1048576)' rashpactl --json map here "fpga$fpga" \
+		all(.addresses[]; .length_bytes == 1048576)' rashpactl --json map make here "fpga$fpga" \
 		--direction to-memory --max-segment 1M --boundary 2M --alignment 4K
 	ok $? "map-segments-asked: a map has the segments that were asked for"
 	class=host
@@ -246,7 +246,7 @@ if have_fpga; then
 		[[ $text =~ (^|$'\n')$line ]]
 		ok $? "map-explain: map explain prints: $line"
 	done
-	rashpactl --json map here "fpga$fpga" --hold >"$work/json" &
+	rashpactl --json map make here "fpga$fpga" --hold >"$work/json" &
 	held_by=$!
 	until gone "$held_by" || jq -e .class "$work/json" >/dev/null 2>&1; do :; done
 	is "map-held: a map is held" "$(rashpactl --json list |
@@ -254,7 +254,7 @@ if have_fpga; then
 	json '.checked == null and (.refused | not) and (.reason | test("1 maps"))' \
 		rashpactl --json map explain here --for "fpga$fpga"
 	ok $? "map-explain-not: map explain does not stop what runs"
-	refuses 1 "fpga$fpga.*stop the producer" rashpactl map here "fpga$fpga"
+	refuses 1 "fpga$fpga.*stop the producer" rashpactl map make here "fpga$fpga"
 	refused "refused/held-map: a second map, where releasing it would stop the first one"
 	kill "$held_by"
 	wait "$held_by"
@@ -267,7 +267,7 @@ if have_fpga; then
 		watcher=$!
 		# the watcher's channel turns bus mastering on; until then there is nothing to stop
 		until gone "$watcher" || [[ -s $1 ]]; do
-			rashpactl quiesce "fpga$fpga" >/dev/null
+			rashpactl fpga quiesce "fpga$fpga" >/dev/null
 		done
 		wait "$watcher"
 	}
@@ -286,7 +286,7 @@ if have_fpga; then
 		--free-run --timeout 60)
 	exec {claim}<>"/dev/rashpa/fpga$fpga"
 	flock -n "$claim"
-	refuses 1 "fpga$fpga.*stop the producer" rashpactl map here "fpga$fpga"
+	refuses 1 "fpga$fpga.*stop the producer" rashpactl map make here "fpga$fpga"
 	refuses 1 "fpga$fpga.*stop the producer" "${brief[@]}"
 	refused "refused/claimed: a map and a producer, where another producer begins"
 	json '.checked == null and (.refused | not) and (.reason | test("stop the producer"))' \
@@ -302,7 +302,7 @@ if have_fpga; then
 
 	# A reader of our output may be slow: nothing is held meanwhile.
 	writes() { [[ $(<"/proc/$1/syscall") == "1 0x1 "* ]]; }
-	for command in "map here fpga$fpga" "map explain here --for fpga$fpga"; do
+	for command in "map make here fpga$fpga" "map explain here --for fpga$fpga"; do
 		read -ra words <<<"$command"
 		rm -f "$work/pipe"
 		mkfifo "$work/pipe"
@@ -363,19 +363,19 @@ if have_fpga; then
 	ok $? "fpga-status/stopped-without-rest: fpga status: engines that can be stopped alone"
 	rashpactl fpga status "fpga$fpga" | grep -Eq "^engines +[0-9]+, stopped without the rest"
 	ok $? "fpga/text: also as text"
-	is "reg-read: reg read" "$(rashpactl reg read "fpga$fpga" 0:0)" 0x50485352
-	is "reg-write: reg write prints the value read back" "$(rashpactl reg write "fpga$fpga" 0:0x28 0x1234)" 0x00001234
-	rashpactl reg write "fpga$fpga" 0:0x28 0 >/dev/null
+	is "reg-read: reg read" "$(rashpactl fpga read "fpga$fpga" 0:0)" 0x50485352
+	is "reg-write: reg write prints the value read back" "$(rashpactl fpga write "fpga$fpga" 0:0x28 0x1234)" 0x00001234
+	rashpactl fpga write "fpga$fpga" 0:0x28 0 >/dev/null
 	json 'length == 3 and .[0] == {bar: 0, offset: "0x0", value: "0x50485352"} and .[2].offset == "0x8"' \
-		rashpactl --json reg dump "fpga$fpga" 0:0 12
+		rashpactl --json fpga dump "fpga$fpga" 0:0 12
 	ok $? "reg-dump-json: reg dump --json"
-	is "reg-dump-begins: reg dump begins a line each 16 bytes" "$(rashpactl reg dump "fpga$fpga" 0:0xff0 32 | cut -d: -f1 | xargs)" \
+	is "reg-dump-begins: reg dump begins a line each 16 bytes" "$(rashpactl fpga dump "fpga$fpga" 0:0xff0 32 | cut -d: -f1 | xargs)" \
 		"0x0ff0 0x1000"
-	refuses 2 "not BAR:OFFSET" rashpactl reg read "fpga$fpga" 0:2
-	refuses 2 "not BAR:OFFSET" rashpactl reg read "fpga$fpga" 6:0
-	refuses 2 "not a length" rashpactl reg dump "fpga$fpga" 0:0 2M
-	refuses 1 "BAR 0" rashpactl reg read "fpga$fpga" 0:0x10000
-	refuses 1 "bounds of engines" rashpactl reg read "fpga$fpga" 0:0x7000
+	refuses 2 "not BAR:OFFSET" rashpactl fpga read "fpga$fpga" 0:2
+	refuses 2 "not BAR:OFFSET" rashpactl fpga read "fpga$fpga" 6:0
+	refuses 2 "not a length" rashpactl fpga dump "fpga$fpga" 0:0 2M
+	refuses 1 "BAR 0" rashpactl fpga read "fpga$fpga" 0:0x10000
+	refuses 1 "bounds of engines" rashpactl fpga read "fpga$fpga" 0:0x7000
 	refused "refused/registers: invalid places, and those of the driver"
 
 	# A terminal that is not read blocks it between two registers, and the function goes.
@@ -495,7 +495,7 @@ if [[ $peer_bdf ]]; then
 	rashpactl --json map explain "$peer:memory" --for "fpga$fpga" >"$work/json"
 	explained=$?
 	is "map-explain-peer: map explain of a peer: refused is exit status 1" $explained "$(jq 'if .refused then 1 else 0 end' "$work/json")"
-	rashpactl map "$peer:memory" "fpga$fpga" >"$work/out" 2>&1
+	rashpactl map make "$peer:memory" "fpga$fpga" >"$work/out" 2>&1
 	is "map: and so it is to map it" $? $explained
 	jq -e '.memory.kind == "window" and .memory.bdf == "'"$peer_bdf"'" and
 		.memory.bar == 4 and .path.up[0] == "'"$bdf"'" and
@@ -513,7 +513,7 @@ fi
 . tools/data/completion/rashpactl
 complete_line() { # WORD...: as readline has torn them; the last one is being written
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-	_rashpactl
+	_rashpa
 	echo "${COMPREPLY[*]}"
 }
 first=$(printf '%s\n' /sys/bus/pci/devices/0000:00:00.* | sed -n '1s,.*/0000:,,p')
@@ -522,8 +522,7 @@ ok $? "colons-functions-not: colons of functions do not confuse the completion"
 [[ ! ${fpga:-} || " $(complete_line rashpactl bind "") " != *" $bdf "* ]]
 ok $? "function-bound-not: a function that is bound is not offered to bind"
 is "second-argument-one: nor a second argument where there is one" "$(complete_line rashpactl buffer remove here "")" --help
-is "groups-completed: the groups are completed" "$(COMP_WORDS=(rashpactl buffer "") COMP_CWORD=2
-	_rashpactl; echo "${COMPREPLY[*]}")" "create list info permit query remove"
+is "groups-completed: the groups are completed" "$(complete_line rashpactl buffer "")" "create info list permit query remove"
 
 # --- librashpa ---
 

@@ -118,7 +118,7 @@ int fpga_idle(struct fpga *fpga, char *why)
 		first = maps++ ? first : &held[i];
 	}
 	if (maps)
-		because(why, -1, "fpga%u: it has addresses of %d maps, and to release one more would stop its DMA: stop the producer first (process %d (%s) of user %u made map %u: rashpactl map end %u)",
+		because(why, -1, "fpga%u: it has addresses of %d maps, and to release one more would stop its DMA: stop the producer first (process %d (%s) of user %u made map %u: rashpactl map release %u)",
 			fpga->number, maps, first->pid, first->comm, first->uid, first->id,
 			first->id);
 	free(held);

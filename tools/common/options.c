@@ -20,10 +20,10 @@ static const struct argp_option options[] = {
 	  "raw*.bin.zst of a folder, or generated ones (default: $RASHPA_DATA/jungfrau if it "
 	  "exists, else generate)", 0 },
 	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0,
-	  "of raw and generated images (default 1024x512,u16); others say it themselves", 0 },
+	  "of raw and generated images (default: 1024x512,u16); others say it themselves", 0 },
 	{ "darks", OPT_DARKS, "DATASET", 0, "dark images between those of --dataset", 0 },
 	{ "dark-every", OPT_DARK_EVERY, "N", 0,
-	  "the last one of N images is dark (default 2, with --darks)", 0 },
+	  "the last one of N images is dark (default: 2, with --darks)", 0 },
 	{ "images", 'n', "N[stacks]", 0, "end after N images, or stacks (default: no limit)", 0 },
 	{ "timeout", 't', "SECONDS", 0, "give up after so long without progress", 0 },
 	OPTION_JSON,
@@ -37,6 +37,21 @@ void option_u32(struct argp_state *state, const char *what, const char *arg, uin
 	if (!parse_u32(arg, value) || *value < min || *value > max)
 		argp_error(state, "%s: \"%s\" is not a number from %" PRIu32 " to %" PRIu32,
 			   what, arg, min, max);
+}
+
+uint32_t option_word(struct argp_state *state, const char *what, const char *arg, const char *words)
+{
+	const size_t length = strlen(arg);
+	uint32_t n = 0;
+
+	for (const char *w = words; w; n++) {
+		if (!strncmp(w, arg, length) && (!w[length] || w[length] == '|'))
+			return n;
+		w = strchr(w, '|');
+		w += !!w;
+	}
+	argp_error(state, "%s: \"%s\" is not %s", what, arg, words);
+	return 0;
 }
 
 void option_fpga(struct argp_state *state, const char *what, const char *arg, unsigned int *number)

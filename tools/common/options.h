@@ -39,6 +39,9 @@ extern const struct argp stream_argp;
 void option_u32(struct argp_state *state, const char *what, const char *arg, uint32_t min,
 		uint32_t max, uint32_t *value);
 
+/* The place of the word in "this|that|other", from 0 on, or the end of the program with a message. */
+uint32_t option_word(struct argp_state *state, const char *what, const char *arg, const char *words);
+
 /* The number of "fpga3" or "3", or the end of the program with a message. */
 void option_fpga(struct argp_state *state, const char *what, const char *arg, unsigned int *number);
 

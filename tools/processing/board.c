@@ -133,7 +133,7 @@ static int check(struct rpu_board *b, char *why)
 	const uint32_t bits = RFPGA_LIMITS_COUNT(fpga_read(f, RFPGA_LIMITS));
 
 	if (f->info.out_state == RASHPA_STATE_STUCK)
-		return because(why, -1, "fpga%u: it is stuck: reset it (rashpactl reset fpga%u)",
+		return because(why, -1, "fpga%u: it is stuck: reset it (rashpactl fpga reset fpga%u)",
 			       f->number, f->number);
 	if (!fpga_unit(f, &b->unit))
 		return because(why, -1, "fpga%u: it has no processing unit that pretreats: use --engine cpu",
@@ -148,7 +148,7 @@ static int check(struct rpu_board *b, char *why)
 			       f->number, b->words);
 	for (unsigned int i = 0; i < fpga_processes(f); i++)
 		if (fpga_read(f, RFPGA_DTP(i) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			return because(why, -1, "fpga%u: process %u runs: stop the producer first (rashpactl quiesce fpga%u)",
+			return because(why, -1, "fpga%u: process %u runs: stop the producer first (rashpactl fpga quiesce fpga%u)",
 				       f->number, i, f->number);
 	if (!stop(b))
 		return because(why, -1, "fpga%u: its processing unit does not stop", f->number);

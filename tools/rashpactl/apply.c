@@ -244,16 +244,12 @@ static void apply_fpga(struct apply *a, const struct config *config)
 
 int cmd_apply(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse, "[fpgaN]",
-		"Make the buffers of /etc/rashpa/buffers.d, bind the boards of /etc/rashpa/boards.d, each with its profile. Existing buffers and bound boards stay as they are. With fpgaN: apply the profile of this function, if it has none yet.",
-		NULL, NULL, NULL,
-	};
-	struct apply a = { .json = want_json };
+	static const struct argp argp = { .options = options, .parser = parse };
+	struct apply a = {};
 	struct config config;
 	struct json_object *o = NULL;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	command_parse(&argp, argc, argv, &a);
 	if (a.json) {
 		o = json_object_new_object();
 		a.buffers = json_object_new_array();

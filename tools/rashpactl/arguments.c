@@ -15,27 +15,9 @@ void option_node(struct argp_state *state, const char *arg, uint32_t *node)
 		argp_error(state, "--node: \"%s\" is not a number", arg);
 }
 
-void option_name(struct argp_state *state, const char *option, const char *arg,
-		 const char *(*name)(unsigned int n), uint32_t first, uint32_t last,
-		 uint32_t *value)
-{
-	char all[128] = "";
-	size_t length = 0;
-
-	for (*value = first; *value <= last; (*value)++) {
-		if (!strcmp(arg, name(*value)))
-			return;
-		length += snprintf(all + length, sizeof(all) - length, "%s%s",
-				   *value == first ? "" : *value == last ? " or " : ", ",
-				   name(*value));
-	}
-	argp_error(state, "%s: \"%s\" is not %s", option, arg, all);
-}
-
 void option_backend(struct argp_state *state, const char *arg, uint32_t *backend)
 {
-	option_name(state, "--backend", arg, rashpa_backend_name, RASHPA_BACKEND_AUTO,
-		    RASHPA_BACKEND_CONTIG, backend);
+	*backend = option_word(state, "--backend", arg, "auto|cma|contig");
 }
 
 void option_size(struct argp_state *state, const char *option, const char *arg, __u64 *size)

@@ -329,19 +329,15 @@ int bind_function(const struct bind *b, struct pci_function *function, struct pr
 
 int cmd_bind(int argc, char **argv)
 {
-	static const struct argp argp = {
-		bind_options, parse_bind, "BDF|VENDOR:DEVICE",
-		"Bind a PCI function to the driver, apply its profile, and print fpgaN.",
-		NULL, NULL, NULL,
-	};
+	static const struct argp argp = { .options = bind_options, .parser = parse_bind };
 	static struct profile profile;
 	struct pci_function function;
 	struct json_object *o;
-	struct bind b = { .json = want_json };
+	struct bind b = {};
 	bool profiled;
 	int result;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &b);
+	command_parse(&argp, argc, argv, &b);
 	result = find_function(b.what, &function);
 	if (!result)
 		result = bind_function(&b, &function, &profile, &profiled);
@@ -362,16 +358,12 @@ int cmd_bind(int argc, char **argv)
 int cmd_unbind(int argc, char **argv)
 {
 	const char *what;
-	const struct simple simple = {
-		"BDF|fpgaN", "Unbind a function from the driver, after a stop of all its DMA.", 1,
-		&what, NULL,
-	};
 	struct pci_function *list, function = { .fpga = -1 };
 	unsigned int number;
 	char bdf[BDF_SIZE];
 	int n;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &what, NULL);
 	if (parse_bdf(what, bdf)) {
 		if (!pci_read(bdf, &function))
 			return EXIT_FAILED;

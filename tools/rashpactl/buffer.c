@@ -133,19 +133,18 @@ static void print_row(const struct entry *e)
 int cmd_buffer_list(int argc, char **argv)
 {
 	bool json = false;
-	const struct simple simple = { "", "List all named buffers.", 0, NULL, &json };
 	struct json_object *list = NULL;
 	struct entry entry;
 	char **names;
 	int n, error, result = 0;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, NULL, &json);
 	n = rashpa_buffer_list(&names);
 	if (n < 0)
 		return fail("%s", rashpa_reason());
 	if (json)
 		list = json_object_new_array();
-	else if (n)
+	else
 		printf("%-24s %10s  %-7s %4s  %-16s %4s %6s %9s %8s\n", "NAME", "SIZE", "BACKEND",
 		       "NODE", "OWNER", "MODE", "LEASES", "IMPORTERS", "MAPPINGS");
 	for (int i = 0; i < n; i++) {
@@ -203,10 +202,9 @@ int cmd_buffer_info(int argc, char **argv)
 {
 	const char *name;
 	bool json = false;
-	const struct simple simple = { "NAME", "Describe a named buffer.", 1, &name, &json };
 	struct entry entry;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &name, &json);
 	if (look(name, &entry) || entry.error)
 		return fail("buffer %s: %s", name, rashpa_reason());
 	if (json)
@@ -260,15 +258,11 @@ static error_t parse_permit(int key, char *arg, struct argp_state *state)
 
 int cmd_buffer_permit(int argc, char **argv)
 {
-	static const struct argp argp = {
-		permit_options, parse_permit, "NAME",
-		"Set owner and mode of a buffer.",
-		NULL, NULL, NULL,
-	};
+	static const struct argp argp = { .options = permit_options, .parser = parse_permit };
 	struct permit permit = { .owner = OWNER_NONE };
 	int fd;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &permit);
+	command_parse(&argp, argc, argv, &permit);
 	/* only the name of a buffer, not a path to another file */
 	fd = rashpa_buffer_open(permit.name, O_PATH);
 	if (fd < 0)
@@ -280,9 +274,7 @@ int cmd_buffer_permit(int argc, char **argv)
 int cmd_buffer_remove(int argc, char **argv)
 {
 	const char *name;
-	const struct simple simple = { "NAME", "Remove a named buffer; its memory is freed after "
-		"its last use.", 1, &name, NULL };
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &name, NULL);
 	return rashpa_buffer_remove(name) ? fail("buffer %s: %s", name, rashpa_reason()) : 0;
 }

@@ -20,10 +20,10 @@ enum { OPT_NODE = 256, OPT_FOR, OPT_BACKEND, OPT_HUGE, OPT_CACHE, OPT_EXIST_OK }
 static const struct argp_option options[] = {
 	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
 	{ "for", OPT_FOR, "fpgaN", 0, "memory that this function reaches, of its NUMA node if possible", 0 },
-	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "source of the memory (default auto)", 0 },
+	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "source of the memory (default: auto)", 0 },
 	{ "huge", OPT_HUGE, "SIZE", 0, "reserved huge pages of this size (2M, 1G)", 0 },
 	{ "align", 'a', "SIZE", 0, "alignment of the physical address, a power of two", 0 },
-	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "cache mode of CPU mappings (default cached)", 0 },
+	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "cache mode of CPU mappings (default: cached)", 0 },
 	{ "owner", 'o', "USER[:GROUP]", 0, "owner of the buffer (default: the caller)", 0 },
 	{ "mode", 'm', "OCTAL", 0, "permission bits (default: those of /dev/rashpa/memory)", 0 },
 	{ "exist-ok", OPT_EXIST_OK, NULL, 0, "succeed if the same buffer exists already", 0 },
@@ -60,8 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			c->huge = size;
 		break;
 	case OPT_CACHE:
-		option_name(state, "--cache", arg, rashpa_cache_name, RASHPA_CACHE_CACHED,
-			    RASHPA_CACHE_UC, &c->alloc.cache);
+		c->alloc.cache = RASHPA_CACHE_CACHED + option_word(state, "--cache", arg, "cached|wc|uc");
 		break;
 	case 'o':
 		option_owner(state, arg, &c->owner);
@@ -256,15 +255,11 @@ int create_buffer(int memory, struct create *c)
 
 int cmd_buffer_create(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse, "NAME SIZE",
-		"Make a zeroed buffer that lives until it is removed.",
-		NULL, NULL, NULL,
-	};
-	struct create c = { .owner = OWNER_NONE, .fpga = -1, .json = want_json };
+	static const struct argp argp = { .options = options, .parser = parse };
+	struct create c = { .owner = OWNER_NONE, .fpga = -1 };
 	int memory, result;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &c);
+	command_parse(&argp, argc, argv, &c);
 	memory = rashpa_memory_open();
 	if (memory < 0)
 		return fail("%s", rashpa_reason());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl quiesce, reset */
+/* rashpactl fpga quiesce, reset */
 #include <stdio.h>
 
 #include "common/fpga.h"
@@ -19,19 +19,16 @@ int fpga_named(struct fpga *fpga, const char *text)
 	return fpga_open(fpga, n, why) ? fail("%s", why) : 0;
 }
 
-int cmd_quiesce(int argc, char **argv)
+int cmd_fpga_quiesce(int argc, char **argv)
 {
 	struct fpga fpga = FPGA_NONE;
 	const char *name;
 	bool json = false;
-	const struct simple simple = {
-		"fpgaN", "Stop all DMA of a function, now.", 1, &name, &json,
-	};
 	struct json_object *o;
 	uint64_t ns = 0;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &name, &json);
 	result = fpga_named(&fpga, name);
 	if (result)
 		return result;
@@ -48,16 +45,13 @@ int cmd_quiesce(int argc, char **argv)
 	return result;
 }
 
-int cmd_reset(int argc, char **argv)
+int cmd_fpga_reset(int argc, char **argv)
 {
 	struct fpga fpga = FPGA_NONE;
 	const char *name;
-	const struct simple simple = {
-		"fpgaN", "Reset a function, after a stop of all its DMA.", 1, &name, NULL,
-	};
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &name, NULL);
 	result = fpga_named(&fpga, name);
 	if (!result && rashpa_device_reset(fpga.device))
 		result = fail("fpga%u: %s", fpga.number, rashpa_reason());

@@ -378,7 +378,7 @@ static void check_functions(struct doctor *d)
 			continue;
 		}
 		if (fpga.info.out_state == RASHPA_STATE_STUCK) {
-			snprintf(remedy, sizeof(remedy), "rashpactl reset fpga%u", numbers[i]);
+			snprintf(remedy, sizeof(remedy), "rashpactl fpga reset fpga%u", numbers[i]);
 			found(d, "function", PROBLEM, remedy,
 			      "fpga%u did not stop its DMA: bus mastering is off", numbers[i]);
 		} else if (!(fpga.info.out_flags & RASHPA_DEVICE_PROFILE)) {
@@ -539,12 +539,9 @@ struct json_object *doctor_json(unsigned int *problems)
 int cmd_doctor(int argc, char **argv)
 {
 	bool json = false;
-	const struct simple simple = {
-		"", "Check this machine. Exit status 1 if there is a problem.", 0, NULL, &json,
-	};
 	unsigned int problems;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, NULL, &json);
 	if (!json)
 		problems = examine(NULL);
 	else if (json_finish(doctor_json(&problems)))

@@ -201,16 +201,11 @@ static int watch(const struct watch *w)
 
 int cmd_event_watch(int argc, char **argv)
 {
-	static const struct argp argp = {
-		watch_options, parse_watch, "fpgaN|memory",
-		"Print the events of a function, or of words in memory, as they arrive. Printing a group's event acknowledges it.",
-		listen_child, NULL, NULL,
-	};
+	static const struct argp argp = { .options = watch_options, .parser = parse_watch, .children = listen_child };
 	static struct watch w = { .listen = LISTEN_NONE };
 	int result;
 
-	w.json = want_json;
-	argp_parse(&argp, argc, argv, 0, NULL, &w);
+	command_parse(&argp, argc, argv, &w);
 	w.stop = stop_on_signals();
 	result = listen_open(&w.listen);
 	if (!result)
@@ -224,7 +219,7 @@ int cmd_event_watch(int argc, char **argv)
 enum { OPT_TIME = 256 };
 
 static const struct argp_option stat_options[] = {
-	{ "time", OPT_TIME, "SECONDS", 0, "listen for SECONDS (default 1)", 0 },
+	{ "time", OPT_TIME, "SECONDS", 0, "listen for SECONDS (default: 1)", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -447,17 +442,12 @@ static int report(const struct watch *w, double time)
 
 int cmd_event_stat(int argc, char **argv)
 {
-	static const struct argp argp = {
-		stat_options, parse_stat, "fpgaN|memory",
-		"Listen for a while, then print the numbers of events and lost records, and the positions of groups and their members.",
-		listen_child, NULL, NULL,
-	};
+	static const struct argp argp = { .options = stat_options, .parser = parse_stat, .children = listen_child };
 	static struct watch w = { .listen = LISTEN_NONE, .time = 1 };
 	uint64_t begin;
 	int result;
 
-	w.json = want_json;
-	argp_parse(&argp, argc, argv, 0, NULL, &w);
+	command_parse(&argp, argc, argv, &w);
 	w.stop = stop_on_signals();
 	result = listen_open(&w.listen);
 	begin = now_ns();

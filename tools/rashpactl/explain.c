@@ -374,21 +374,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_map_explain(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse, "NAME|fpgaN:WINDOW",
-		"Print the location of a memory, and the path of a function's DMA to it. Unless the "
-		"function has maps, makes one to check, and releases it. Exit status 1 if it is "
-		"refused.",
-		NULL, NULL, NULL,
-	};
-	struct options o = { .json = want_json };
+	static const struct argp argp = { .options = options, .parser = parse };
+	struct options o = {};
 	struct fpga fpga = FPGA_NONE;
 	struct memory memory;
 	struct explanation e = { .memory = &memory, .fpga = &fpga };
 	char why[WHY_SIZE];
 	int result;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	command_parse(&argp, argc, argv, &o);
 	if (memory_open(&memory, o.memory, O_RDWR, why))
 		return fail("%s", why);
 	e.costs = json_object_new_array();

@@ -399,15 +399,11 @@ int cmd_fpga_status(int argc, char **argv)
 	struct fpga fpga = FPGA_NONE;
 	const char *name;
 	bool json = false;
-	const struct simple simple = {
-		"fpgaN", "Identity, counters and faults of the reference interface (needs CAP_SYS_RAWIO).",
-		1, &name, &json,
-	};
 	char why[WHY_SIZE];
 	unsigned int n;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &name, &json);
 	if (!parse_fpga(name, &n)) {
 		say("\"%s\" is not fpgaN: see rashpactl list", name);
 		return EXIT_USAGE;

@@ -79,7 +79,7 @@ static void holding_text(const struct rashpa_holding *h)
 /* @maps: only maps */
 static int print_held(struct json_object *to, bool maps)
 {
-	int memory = rashpa_memory_open(), n;
+	int memory = rashpa_memory_open(), n, lines = 0;
 	struct rashpa_holding *held;
 
 	n = memory < 0 ? memory : rashpa_node_list(memory, &held);
@@ -92,9 +92,11 @@ static int print_held(struct json_object *to, bool maps)
 			continue;
 		if (to)
 			json_object_array_add(to, holding_json(&held[i]));
-		else if (is_shown(&held[i]))
+		else if (is_shown(&held[i]) && ++lines)
 			holding_text(&held[i]);
 	}
+	if (!to && !lines)
+		say(maps ? "there are no maps" : "no process holds a resource");
 	free(held);
 	return 0;
 }
@@ -174,13 +176,10 @@ int limits_list(struct json_object *list)
 int cmd_limits(int argc, char **argv)
 {
 	bool json = false;
-	const struct simple simple = {
-		"", "Print usage and limits of each resource.", 0, NULL, &json,
-	};
 	struct json_object *list = NULL;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, NULL, &json);
 	if (json)
 		list = json_object_new_array();
 	result = limits_list(list);
@@ -210,27 +209,22 @@ static int function_of(uint32_t id)
 	return found;
 }
 
-int cmd_map_end(int argc, char **argv)
+int cmd_map_release(int argc, char **argv)
 {
 	const char *text;
-	const struct simple simple = {
-		"ID",
-		"End a map of any process. rashpactl map list prints the IDs.",
-		1, &text, NULL,
-	};
 	struct fpga fpga = FPGA_NONE;
 	char why[WHY_SIZE];
 	uint32_t id;
 	int number, result = 0;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &text, NULL);
 	if (!parse_u32(text, &id)) {
-		say("\"%s\" is not the number of a map: see rashpactl list", text);
+		say("\"%s\" is not the number of a map: see rashpactl map list", text);
 		return EXIT_USAGE;
 	}
 	number = function_of(id);
 	if (number == -1)
-		return fail("there is no map %" PRIu32 ": rashpactl list names them", id);
+		return fail("there is no map %" PRIu32 ": rashpactl map list names them", id);
 	if (number < 0)
 		return EXIT_FAILED;
 	if (fpga_open(&fpga, number, why))

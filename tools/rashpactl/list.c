@@ -170,14 +170,10 @@ int list_all(struct json_object *o)
 int cmd_list(int argc, char **argv)
 {
 	bool json = false;
-	const struct simple simple = {
-		"", "List functions that the driver serves, unbound functions that a profile knows, and processes that hold resources.",
-		0, NULL, &json,
-	};
 	struct json_object *o;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, NULL, &json);
 	o = json ? json_object_new_object() : NULL;
 	result = list_all(o);
 	if (json && json_object_object_length(o) && json_finish(o))

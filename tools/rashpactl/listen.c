@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
 	{ "map", OPT_MAP, "ID", OPTION_ARG_OPTIONAL, "state changes of a map, or of all maps", 0 },
 	{ "lock", 'l', "BUFFER:OFFSET[,KEY=VALUE]...", 0,
 	  "watch a word of a buffer: changed (default), equal=V, reached=V; step=S, mask=M, bits=32|64; "
-	  "checked at each interrupt of vector=V (default 0), or every poll=MICROSECONDS, with budget=N "
+	  "checked at each interrupt of vector=V (default: 0), or every poll=MICROSECONDS, with budget=N "
 	  "thousandths of a CPU, or on request of its producer: look (default for memory)", 0 },
 	{ "group", 'g', "N,N...", 0,
 	  "one event when all members have reached a position; members are sources, by number in order of "

@@ -44,9 +44,6 @@ int cmd_lock_create(int argc, char **argv)
 {
 	const char *value[3];	/* function, name, slots */
 	bool json = false;
-	const struct simple simple = {
-		"fpgaN NAME SLOTS", "Make named lock memory near a function.", 3, value, &json,
-	};
 	struct fpga fpga = FPGA_NONE;
 	struct rashpa_alloc lock = {
 		.head.flags = RASHPA_ALLOC_LOCK,
@@ -54,7 +51,7 @@ int cmd_lock_create(int argc, char **argv)
 	uint32_t slots;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, value, &json);
 	/* without a name it would end with this process */
 	if (!*value[1]) {
 		say("NAME: the name of lock memory is empty");

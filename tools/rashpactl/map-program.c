@@ -18,14 +18,10 @@
 int cmd_map_list(int argc, char **argv)
 {
 	bool json = false;
-	const struct simple simple = {
-		"", "List all maps: function, memory, owner, programmed or not.", 0,
-		NULL, &json,
-	};
 	struct json_object *list;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, NULL, &json);
 	list = json ? json_object_new_array() : NULL;
 	result = maps_list(list);
 	if (json)
@@ -45,7 +41,7 @@ enum { OPT_DIRECTION = 256, OPT_FIRST, OPT_ENGINE };
 
 static const struct argp_option options[] = {
 	{ "direction", OPT_DIRECTION, "both|to-memory|from-memory", 0,
-	  "direction of the DMA (default both)", 0 },
+	  "direction of the DMA (default: both)", 0 },
 	{ "first", OPT_FIRST, "N", 0, "first entry of the table (default: 0, or the engine's)", 0 },
 	{ "engine", OPT_ENGINE, "NAME", 0, "use the entries of this engine of the profile", 0 },
 	OPTION_JSON,
@@ -58,8 +54,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case OPT_DIRECTION:
-		option_name(state, "--direction", arg, rashpa_direction_name, RASHPA_BIDIRECTIONAL,
-			    RASHPA_FROM_MEMORY, &o->direction);
+		o->direction = option_word(state, "--direction", arg, "both|to-memory|from-memory");
 		break;
 	case OPT_FIRST:
 		if (!parse_u32(arg, &o->first))
@@ -152,19 +147,14 @@ static int program(const struct options *o, const struct memory *memory, const s
 
 int cmd_map_program(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse, "NAME|fpgaN:WINDOW fpgaM",
-		"Map a memory for a function, let the driver write the addresses into its table, and "
-		"hold the map until a signal. Addresses are not printed.",
-		NULL, NULL, NULL,
-	};
-	struct options o = { .json = want_json };
+	static const struct argp argp = { .options = options, .parser = parse };
+	struct options o = {};
 	struct fpga fpga = FPGA_NONE;
 	struct memory memory;
 	char why[WHY_SIZE];
 	int result;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	command_parse(&argp, argc, argv, &o);
 	if (memory_open(&memory, o.memory,
 			o.direction == RASHPA_FROM_MEMORY ? O_RDONLY : O_RDWR, why))
 		return fail("%s", why);

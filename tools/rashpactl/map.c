@@ -63,7 +63,7 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "direction", OPT_DIRECTION, "both|to-memory|from-memory", 0,
-	  "direction of the DMA (default both)", 0 },
+	  "direction of the DMA (default: both)", 0 },
 	{ "max-segment", OPT_MAX_SEGMENT, "SIZE", 0, "longest segment", 0 },
 	{ "boundary", OPT_BOUNDARY, "SIZE", 0,
 	  "boundary that no segment may cross, a power of two", 0 },
@@ -81,8 +81,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case OPT_DIRECTION:
-		option_name(state, "--direction", arg, rashpa_direction_name, RASHPA_BIDIRECTIONAL,
-			    RASHPA_FROM_MEMORY, &o->map.direction);
+		o->map.direction = option_word(state, "--direction", arg, "both|to-memory|from-memory");
 		break;
 	case OPT_MAX_SEGMENT:
 		option_size(state, "--max-segment", arg, &o->map.max_segment);
@@ -228,21 +227,16 @@ static int show(struct options *o, const struct memory *memory, struct fpga *fpg
 	return result;
 }
 
-int cmd_map(int argc, char **argv)
+int cmd_map_make(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse, "NAME|fpgaN:WINDOW fpgaM",
-		"Map a buffer or a window for a function, print the result, and release it. "
-		"The release stops all DMA of the function: refused while it has addresses of other maps.",
-		NULL, NULL, NULL,
-	};
-	struct options o = { .json = want_json };
+	static const struct argp argp = { .options = options, .parser = parse };
+	struct options o = {};
 	struct fpga fpga = FPGA_NONE;
 	struct memory memory;
 	char why[WHY_SIZE];
 	int result;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	command_parse(&argp, argc, argv, &o);
 	if (memory_open(&memory, o.memory,
 			o.map.direction == RASHPA_FROM_MEMORY ? O_RDONLY : O_RDWR, why))
 		return fail("%s", why);

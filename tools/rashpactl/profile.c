@@ -138,16 +138,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_profile(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse, "FILE\n--schema", "Check a device profile, without a device.",
-		NULL, NULL, NULL,
-	};
+	static const struct argp argp = { .options = options, .parser = parse };
 	static struct profile profile;
-	struct options o = { .json = want_json };
+	struct options o = {};
 	struct json_object *top;
 	char why[WHY_SIZE];
 
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	command_parse(&argp, argc, argv, &o);
 	if (o.schema) {
 		fputs(profile_schema, stdout);
 		return 0;

@@ -242,7 +242,7 @@ enum { OPT_NODE = 256, OPT_BACKEND };
 
 static const struct argp_option options[] = {
 	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
-	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "only this one (default auto: both)", 0 },
+	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "only this one (default: auto, both)", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -271,16 +271,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_buffer_query(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse, "", "Print the size of the largest possible buffer, and remedies.",
-		NULL, NULL, NULL,
-	};
-	struct query_options o = { .json = want_json };
+	static const struct argp argp = { .options = options, .parser = parse };
+	struct query_options o = {};
 	struct answer answer[2];
 	unsigned int n, failed = 0;
 	int memory, result = 0;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	command_parse(&argp, argc, argv, &o);
 	memory = rashpa_memory_open();
 	if (memory < 0)
 		return fail("%s", rashpa_reason());

@@ -8,13 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/command.h"
 #include "common/options.h"
 #include "common/path.h"
 #include "common/say.h"
 #include "common/text-file.h"
-
-/* --json was given before the command */
-extern bool want_json;
 
 /* Sub-commands: argv[0] is "rashpactl NAME". An exit code. */
 int cmd_doctor(int argc, char **argv);
@@ -33,34 +31,21 @@ int cmd_lock_create(int argc, char **argv);
 int cmd_window_list(int argc, char **argv);
 int cmd_window_info(int argc, char **argv);
 int cmd_limits(int argc, char **argv);
-int cmd_map_end(int argc, char **argv);
+int cmd_map_release(int argc, char **argv);
 int cmd_map_list(int argc, char **argv);
 int cmd_map_program(int argc, char **argv);
 int cmd_map_explain(int argc, char **argv);
-int cmd_map(int argc, char **argv);
+int cmd_map_make(int argc, char **argv);
 int cmd_event_watch(int argc, char **argv);
 int cmd_event_stat(int argc, char **argv);
 int cmd_top(int argc, char **argv);
-int cmd_quiesce(int argc, char **argv);
-int cmd_reset(int argc, char **argv);
+int cmd_fpga_quiesce(int argc, char **argv);
+int cmd_fpga_reset(int argc, char **argv);
 int cmd_fpga_status(int argc, char **argv);
-int cmd_reg_read(int argc, char **argv);
-int cmd_reg_write(int argc, char **argv);
-int cmd_reg_dump(int argc, char **argv);
+int cmd_fpga_read(int argc, char **argv);
+int cmd_fpga_write(int argc, char **argv);
+int cmd_fpga_dump(int argc, char **argv);
 int cmd_report(int argc, char **argv);
-
-/*
- * Parser of simple commands, with arguments and perhaps --json. args names the arguments for the
- * usage; value[n] receives them.
- */
-struct simple {
-	const char *args, *doc;
-	unsigned int n;
-	const char **value;
-	bool *json;		/* NULL: no --json */
-};
-
-void parse_simple(const struct simple *simple, int argc, char **argv);
 
 /* --- device.c --- */
 
@@ -96,10 +81,6 @@ struct owner;
 void option_node(struct argp_state *state, const char *arg, uint32_t *node);
 void option_backend(struct argp_state *state, const char *arg, uint32_t *backend);
 void option_size(struct argp_state *state, const char *option, const char *arg, __u64 *size);
-/* The number from first to last whose name() is arg. */
-void option_name(struct argp_state *state, const char *option, const char *arg,
-		 const char *(*name)(unsigned int n), uint32_t first, uint32_t last,
-		 uint32_t *value);
 /* The name of a buffer, into RASHPA_NAME_SIZE bytes. */
 void option_buffer(struct argp_state *state, const char *arg, char *name);
 void option_owner(struct argp_state *state, const char *arg, struct owner *owner);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl reg read, write, dump: registers of any board, e.g. to find out how to stop it */
+/* rashpactl fpga read, write, dump: registers of any board, e.g. to find out how to stop it */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,18 +105,14 @@ static int tell(const struct place *p, uint32_t value, bool json)
 	return 0;
 }
 
-int cmd_reg_read(int argc, char **argv)
+int cmd_fpga_read(int argc, char **argv)
 {
 	const char *value[2];
 	bool json = false;
-	const struct simple simple = {
-		"fpgaN BAR:OFFSET", "Read a register of 32 bits (needs CAP_SYS_RAWIO).", 2, value,
-		&json,
-	};
 	struct place p;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, value, &json);
 	result = open_place(&p, value[0], value[1], 4);
 	if (result)
 		return result;
@@ -125,20 +121,15 @@ int cmd_reg_read(int argc, char **argv)
 	return result;
 }
 
-int cmd_reg_write(int argc, char **argv)
+int cmd_fpga_write(int argc, char **argv)
 {
 	const char *value[3];
 	bool json = false;
-	const struct simple simple = {
-		"fpgaN BAR:OFFSET VALUE",
-		"Write a register of 32 bits, read it back, and print the value (needs CAP_SYS_RAWIO).",
-		3, value, &json,
-	};
 	struct place p;
 	uint32_t word;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, value, &json);
 	if (!parse_u32(value[2], &word)) {
 		say("\"%s\" is not a number of 32 bits", value[2]);
 		return EXIT_USAGE;
@@ -172,20 +163,15 @@ static int dump_json(const struct place *p, uint64_t length)
 	return json_finish(list) ? EXIT_FAILED : 0;
 }
 
-int cmd_reg_dump(int argc, char **argv)
+int cmd_fpga_dump(int argc, char **argv)
 {
 	const char *value[3];
 	bool json = false;
-	const struct simple simple = {
-		"fpgaN BAR:OFFSET LENGTH",
-		"Read registers of 32 bits, one after the other (needs CAP_SYS_RAWIO).", 3, value,
-		&json,
-	};
 	uint64_t length;
 	struct place p;
 	int result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, value, &json);
 	if (!parse_size(value[2], &length) || !length || length % 4 || length > DUMP_MAX) {
 		say("\"%s\" is not a length: a multiple of 4 up to 1M", value[2]);
 		return EXIT_USAGE;

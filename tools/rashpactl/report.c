@@ -170,16 +170,12 @@ static struct json_object *clean(struct json_object *from)
 int cmd_report(int argc, char **argv)
 {
 	bool json = true;
-	const struct simple simple = {
-		"", "Print a report to attach to a request for help: doctor, list, limits, top, the module's parameters, and lines of the kernel's log. JSON, without addresses and without data.",
-		0, NULL, &json,
-	};
 	struct json_object *o, *list, *limits, *cleaned;
 	unsigned int problems;
 	char date[32];
 	time_t now = time(NULL);
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, NULL, &json);
 	o = json_object_new_object();
 	list = json_object_new_object();
 	limits = json_object_new_array();

@@ -40,7 +40,7 @@ struct top {
 enum { OPT_ONCE = 512, OPT_PROMETHEUS, OPT_SERVE };
 
 static const struct argp_option options[] = {
-	{ "interval", 'i', "SECONDS", 0, "time between refreshes (default 1)", 0 },
+	{ "interval", 'i', "SECONDS", 0, "time between refreshes (default: 1)", 0 },
 	{ "count", 'c', "N", 0, "end after N refreshes", 0 },
 	{ "once", OPT_ONCE, NULL, 0, "measure one interval, print it, and end", 0 },
 	{ "timeout", 't', "SECONDS", 0,
@@ -629,16 +629,11 @@ struct json_object *top_json(double interval)
 
 int cmd_top(int argc, char **argv)
 {
-	static const struct argp argp = {
-		options, parse, "[BUFFER...]",
-		"Print the streams of all buffers, or of BUFFER..., live; without BUFFER also rings of boards "
-		"with readable registers. Never writes to a stream.",
-		NULL, NULL, NULL,
-	};
-	struct top t = { .interval = 1, .json = want_json };
+	static const struct argp argp = { .options = options, .parser = parse };
+	struct top t = { .interval = 1 };
 	int result;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &t);
+	command_parse(&argp, argc, argv, &t);
 	if (t.serve)
 		t.server = serve_open();
 	if (t.serve && !t.server)

@@ -128,14 +128,10 @@ int cmd_window_list(int argc, char **argv)
 	struct fpga fpga = FPGA_NONE;
 	const char *name;
 	bool json = false;
-	const struct simple simple = {
-		"fpgaN", "List the windows of the function's profile, and whether they can be made.",
-		1, &name, &json,
-	};
 	char why[WHY_SIZE];
 	int found, result;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &name, &json);
 	result = fpga_named(&fpga, name);
 	if (result)
 		return result;
@@ -173,16 +169,11 @@ int cmd_window_info(int argc, char **argv)
 {
 	const char *name;
 	bool json = false;
-	const struct simple simple = {
-		"fpgaN:WINDOW",
-		"Make a window, print its properties, and release it.",
-		1, &name, &json,
-	};
 	struct memory m;
 	char why[WHY_SIZE], size[SIZE_TEXT], bdf[BDF_SIZE];
 	int result = 0;
 
-	parse_simple(&simple, argc, argv);
+	command_simple(argc, argv, &name, &json);
 	if (!strchr(name, ':')) {
 		say("\"%s\" is not fpgaN:WINDOW: see rashpactl window list", name);
 		return EXIT_USAGE;

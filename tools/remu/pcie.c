@@ -190,7 +190,7 @@ static int check_idle(const struct fpga *f)
 		return fail("fpga%u: it does not answer any more", f->number);
 	for (unsigned int i = 0; i < fpga_processes(f); i++) {
 		if (fpga_read(f, RFPGA_DTP(i) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			return fail("fpga%u: process %u runs already: stop the other producer first (rashpactl quiesce fpga%u)",
+			return fail("fpga%u: process %u runs already: stop the other producer first (rashpactl fpga quiesce fpga%u)",
 				    f->number, i, f->number);
 	}
 	return 0;
@@ -209,7 +209,7 @@ static int check_fpga(struct run *r)
 			(c->live || c->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_META : 0);
 
 	if (f->info.out_state == RASHPA_STATE_STUCK)
-		return fail("fpga%u: it is stuck: reset it (rashpactl reset fpga%u)", f->number,
+		return fail("fpga%u: it is stuck: reset it (rashpactl fpga reset fpga%u)", f->number,
 			    f->number);
 	if (c->regions > RFPGA_CAPS_DTPS(caps))
 		return fail("fpga%u: it has %u data transfer processes, %u are wanted: use fewer --dtp, or --split",

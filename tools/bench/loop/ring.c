@@ -108,7 +108,7 @@ static int start(struct loop *l, char *why)
 	};
 
 	if (reg(l, RFPGA_RING_STATUS) & RFPGA_RING_RUNNING)
-		return because(why, -1, "fpga%u: its ring is running: stop it first (rashpactl quiesce fpga%u)",
+		return because(why, -1, "fpga%u: its ring is running: stop it first (rashpactl fpga quiesce fpga%u)",
 			       l->fpga.number, l->fpga.number);
 	/* a new run number makes leftovers of the previous run invalid */
 	p->run = reg(l, RFPGA_RING_RUN) % UINT16_MAX + 1;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "common/command.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/json-out.h"
+#include "common/options.h"
+#include "common/say.h"
+
+static const struct command *running;
+
+/* Print the commands of a group; NULL: all. */
+static void print_commands(FILE *to, const char *program, const struct command *commands,
+			   const char *group)
+{
+	fprintf(to, "Usage: %s%s%s COMMAND [OPTION...] [ARGUMENT...]\n\n", program,
+		group ? " " : "", group ? group : "");
+	for (const struct command *c = commands; c->name; c++) {
+		if (!group || (c->group && !strcmp(c->group, group)))
+			fprintf(to, "  %s%s%-*s %s\n", c->group ? c->group : "", c->group ? " " : "",
+				c->group ? 17 - (int)strlen(c->group) : 18, c->name, c->help);
+	}
+	fputs("\nAfter a command, --help prints its options.\n"
+	      "Exit status: 0 success, 1 failure, 2 wrong usage, 3 time limit exceeded, 4 lost or wrong data.\n",
+	      to);
+}
+
+/* Does at most this number of letters differ? */
+static bool is_near(const char *a, const char *b, unsigned int letters)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	if (!*a && !*b)
+		return true;
+	return letters-- && (is_near(a + !!*a, b, letters) || is_near(a, b + !!*b, letters) ||
+			     is_near(a + !!*a, b + !!*b, letters));
+}
+
+/* Wrong usage: print the command that is most like it. */
+static int unknown(const char *program, const struct command *commands, const char *group,
+		   const char *word)
+{
+	for (unsigned int letters = 0; letters < (strlen(word) < 5 ? 2 : 3); letters++) {
+		for (const struct command *c = commands; c->name; c++) {
+			const bool first = !group && c->group && is_near(word, c->group, letters);
+
+			if ((!group || (c->group && !strcmp(c->group, group))) &&
+			    (first || is_near(word, c->name, letters))) {
+				say("unknown command \"%s\": did you mean \"%s%s%s\"?", word,
+				    c->group ? c->group : "", c->group && !first ? " " : "",
+				    first ? "" : c->name);
+				return EXIT_USAGE;
+			}
+		}
+	}
+	say("unknown command \"%s\": see %s --help", word, program);
+	return EXIT_USAGE;
+}
+
+static bool is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "help");
+}
+
+/* The number of words that name the command; 0: they name another one. */
+static int words_of(const struct command *c, char **words)
+{
+	if (!c->group)
+		return !strcmp(words[0], c->name);
+	return !strcmp(words[0], c->group) && words[1] && !strcmp(words[1], c->name) ? 2 : 0;
+}
+
+int command_run(const char *program, const struct command *commands, int argc, char **argv)
+{
+	static char help[] = "--help", name[64];
+	char **words = argv + 1, **rest, *option = NULL;
+	const char *group = NULL;
+	int n;
+
+	tool_begin(argc, argv);
+	/* These may stand before the command, too. */
+	if (*words && (!strncmp(*words, "--json", 6) || !strcmp(*words, "-j")))
+		option = *words++;
+	else if (*words && is_help(*words) && words++)
+		option = help;
+	if (!*words || (option != help && !strcmp(*words, "help"))) {
+		print_commands(option == help ? stdout : stderr, program, commands, NULL);
+		return option == help ? EXIT_OK : EXIT_USAGE;
+	}
+	if (!strcmp(*words, "--version") || !strcmp(*words, "-V")) {
+		printf("%s " RASHPA_VERSION "\n", program);
+		return EXIT_OK;
+	}
+	for (const struct command *c = commands; c->name; c++) {
+		n = words_of(c, words);
+		if (n) {
+			running = c;
+			snprintf(name, sizeof(name), "%s %s%s%s", program, c->group ? c->group : "",
+				 c->group ? " " : "", c->name);
+			rest = words + n - 1 - !!option;
+			if (option)
+				rest[1] = option;
+			rest[0] = name;
+			return c->run(argc - (rest - argv), rest);
+		}
+		if (c->group && !strcmp(*words, c->group))
+			group = c->group;
+	}
+	if (group && words[1] && !is_help(words[1]))
+		return unknown(program, commands, group, words[1]);
+	if (!group)
+		return unknown(program, commands, NULL, *words);
+	print_commands(words[1] || option == help ? stdout : stderr, program, commands, group);
+	return words[1] || option == help ? EXIT_OK : EXIT_USAGE;
+}
+
+void command_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+	struct argp own = *argp;
+	char doc[256];
+
+	snprintf(doc, sizeof(doc), "%c%s.", toupper(*running->help), running->help + 1);
+	own.args_doc = running->args;
+	own.doc = doc;
+	argp_parse(&own, argc, argv, 0, NULL, input);
+}
+
+struct simple {
+	const char **value;
+	unsigned int n;
+	bool *json;
+};
+
+static error_t parse_simple(int key, char *arg, struct argp_state *state)
+{
+	struct simple *s = state->input;
+
+	switch (key) {
+	case 'j':
+		*s->json = true;
+		json_to(arg);
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num >= s->n)
+			return ARGP_ERR_UNKNOWN;
+		s->value[state->arg_num] = arg;
+		break;
+	case ARGP_KEY_END:
+		if (state->arg_num < s->n)
+			argp_error(state, "give %s", running->args);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+void command_simple(int argc, char **argv, const char **value, bool *json)
+{
+	static const struct argp_option options[] = { OPTION_JSON, {} };
+	const struct argp argp = { .options = options + !json, .parser = parse_simple };
+	struct simple s = { .value = value, .n = !!*running->args, .json = json };
+
+	for (const char *c = running->args; *c; c++)
+		s.n += *c == ' ';
+	command_parse(&argp, argc, argv, &s);
+}
