@@ -79,11 +79,11 @@ holds "events: far fewer than messages ($(says '.repeats[0].sinks[0].events'))" 
 
 # --- peers
 sink --verify
-write udp 0 --by udp --messages 20 --repeat 1 --destinations 20 --rate 100K
+write udp 0 --transport udp --messages 20 --repeat 1 --destinations 20 --rate 100K
 adds_up 20
 same
 sink --verify
-write zmq 0 --by zmq --messages 20 --repeat 1 --destinations 20 --rate 100K
+write zmq 0 --transport zmq --messages 20 --repeat 1 --destinations 20 --rate 100K
 both 20 20 0
 written 20
 
@@ -133,14 +133,14 @@ at a tc qdisc del dev va root
 at a tc qdisc add dev va root netem duplicate 100%
 ok $? "twice-line: a line that repeats all"
 sink
-write twice 0 --by udp --messages 50 --repeat 1 --rate 200K
+write twice 0 --transport udp --messages 50 --repeat 1 --rate 200K
 twice=$(says '.repeats[0].sinks[0].duplicate_messages')
 holds "twice-some: repeated messages are counted ($twice)" "$twice > 0 && $twice <= 50"
 adds_up 50
 at a tc qdisc replace dev va root netem delay 50ms reorder 100% gap 5
 ok $? "order-line: a line that is not in order"
 sink
-write order 0 --by udp --messages 50 --repeat 1 --rate 1M
+write order 0 --transport udp --messages 50 --repeat 1 --rate 1M
 holds "order-some: late messages are counted ($(says '.repeats[0].sinks[0].reordered_messages'))" \
 	"$(says '.repeats[0].sinks[0].reordered_messages') > 0"
 adds_up 50

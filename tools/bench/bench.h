@@ -22,12 +22,14 @@ int cmd_memory(int argc, char **argv);
 int cmd_event(int argc, char **argv);
 int cmd_latency(int argc, char **argv);
 int cmd_roundtrip(int argc, char **argv);
-int cmd_network(int argc, char **argv);
+int cmd_network_sink(int argc, char **argv);
+int cmd_network_write(int argc, char **argv);
+int cmd_network_sweep(int argc, char **argv);
 int cmd_process(int argc, char **argv);
 int cmd_gpu(int argc, char **argv);
 int cmd_loop(int argc, char **argv);
 
-/* --- main.c --- */
+/* --- settings.c --- */
 
 /* Make SIGINT and SIGTERM stop measurements. */
 void catch_signals(void);

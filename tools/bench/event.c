@@ -50,9 +50,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.doc = "Measure the cost of an event for the processor, compared with vfio-pci: interrupt, "
 	       "wake-up, and the program that takes the event. The module rashpa_bare makes the "
-	       "processor send the interrupt itself. Results are medians of rounds. Needs root."
-	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
-	       "interruption, or no result, 2 usage error.",
+	       "processor send the interrupt itself. Results are medians of rounds. Needs root.",
 };
 
 /* The program: takes all events, each as soon as it comes. */

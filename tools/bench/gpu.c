@@ -34,10 +34,10 @@ struct config {
 	uint32_t can;			/* RASHPA_GPU_HOST and other flags */
 };
 
-enum { OPT_ENGINE = OPT_OWN, OPT_COPIES };
+enum { OPT_GPU = OPT_OWN, OPT_COPIES };
 
 static const struct argp_option options[] = {
-	{ "engine", OPT_ENGINE, "vulkan[:N]|cuda[:N]", 0,
+	{ "gpu", OPT_GPU, "vulkan[:N]|cuda[:N]", 0,
 	  "the GPU (default: vulkan, the best one)", 0 },
 	{ "copies", OPT_COPIES, "SIZE", 0, "longest copy, 1K to 1G bytes (default: 64M)", 0 },
 	{ "sizes", 's', "SIZE,...", 0, "pixels of an image (default: 512K,4M)", 0 },
@@ -60,10 +60,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 's':
 		c->sizes = option_sizes(state, arg, c->size, check_size);
 		break;
-	case OPT_ENGINE:
+	case OPT_GPU:
 		if (strncmp(arg, "vulkan", strlen("vulkan")) &&
 		    strncmp(arg, "cuda", strlen("cuda")))
-			argp_error(state, "--engine: \"%s\" is not vulkan, vulkan:N, cuda or cuda:N",
+			argp_error(state, "--gpu: \"%s\" is not vulkan, vulkan:N, cuda or cuda:N",
 				   arg);
 		c->engine = arg;
 		break;
@@ -86,9 +86,7 @@ static const struct argp argp = {
 	       "it, over sizes; stages of a pipeline, compared with a copy inside the GPU; the "
 	       "processing of images without the host, from host memory and GPU memory. "
 	       "Results are medians of rounds that alternate all measurements. Needs no driver of "
-	       "rashpa. Each row names the GPU: lavapipe is a program on processors, not a GPU."
-	       "\vExit status: 0 success, 1 failure, interruption, or no result, "
-	       "2 usage error.",
+	       "rashpa. Each row names the GPU: lavapipe is a program on processors, not a GPU.",
 };
 
 /* --- notifications, copies --- */

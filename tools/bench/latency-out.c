@@ -30,12 +30,32 @@ static uint64_t lost(const struct result *r)
 	return r->sent - r->received;
 }
 
+/*
+ * Median of the ratios of all rounds. A ratio compares measurements of the same second, so periods
+ * of a slow machine affect both. NAN if there is no peer.
+ */
+static double ratio_of(const struct latency *l, unsigned int i)
+{
+	const struct result *ours = &l->result[i], *theirs = &l->result[PATH_VFIO];
+	struct samples ratios = {};
+	double ratio = NAN;
+
+	for (unsigned int r = 0; i != PATH_VFIO && r < l->report->repeat; r++)
+		if (ours->median[r] && theirs->median[r])
+			samples_add(&ratios, ours->median[r] * 1000000 / theirs->median[r]);
+	samples_sort(&ratios);
+	if (ratios.count)
+		ratio = percentile(ratios.value, ratios.count, 50) / 1e6;
+	samples_free(&ratios);
+	return ratio;
+}
+
 /* --- text --- */
 
 static void print_row(const struct latency *l, unsigned int i)
 {
 	const struct result *r = &l->result[i];
-	double x = latency_ratio(l, i);
+	double x = ratio_of(l, i);
 
 	printf("%-21s %9.1f %9.1f %9.1f %9.1f", path_kinds[i].name, nth(r, 50) / 1e3,
 	       nth(r, 99) / 1e3, nth(r, 99.9) / 1e3, cpu_ns(r) / 1e3);
@@ -157,7 +177,7 @@ static struct json_object *row_json(const struct latency *l, unsigned int i)
 	put_u64(e, "sent", r->sent);
 	put_u64(e, "received", r->received);
 	put_u64(e, "events_lost", lost(r));
-	put_positive(e, "ratio", latency_ratio(l, i));
+	put_positive(e, "ratio", ratio_of(l, i));
 	if (r->period_ns)
 		put_u64(e, "period_ns", r->period_ns);
 	json_object_object_add(e, "overload",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-bench latency: time from an event of the FPGA to the waiting program. */
 #include <argp.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,10 +80,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.doc = "Measure the time from an event of the FPGA to the waiting program, on all "
 	       "paths of this driver, vfio-pci and uio_pci_generic, in rounds that alternate all "
-	       "paths. Needs root."
-	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
-	       "interruption, no result, or a wrong count of lost events in the driver, "
-	       "2 usage error.",
+	       "paths. Needs root.",
 };
 
 /* --- one turn of one path --- */
@@ -195,22 +191,6 @@ static void turn_of(struct latency *l, unsigned int i, unsigned int round)
 		report_leave_out(l->report, p->kind->name, "%s", why);
 	}
 	path_close(p);
-}
-
-double latency_ratio(const struct latency *l, unsigned int i)
-{
-	const struct result *ours = &l->result[i], *theirs = &l->result[PATH_VFIO];
-	struct samples ratios = {};
-	double ratio = NAN;
-
-	for (unsigned int r = 0; i != PATH_VFIO && r < l->report->repeat; r++)
-		if (ours->median[r] && theirs->median[r])
-			samples_add(&ratios, ours->median[r] * 1000000 / theirs->median[r]);
-	samples_sort(&ratios);
-	if (ratios.count)
-		ratio = percentile(ratios.value, ratios.count, 50) / 1e6;
-	samples_free(&ratios);
-	return ratio;
 }
 
 /* --- all paths --- */

@@ -70,12 +70,6 @@ bool path_ready(struct latency *l, unsigned int i);
 void measure_rate(struct latency *l, unsigned int i);
 void measure_overload(struct latency *l, unsigned int i);
 
-/*
- * Median of the ratios of all rounds. A ratio compares measurements of the same second, so periods
- * of a slow machine affect both. NAN if there is no peer.
- */
-double latency_ratio(const struct latency *l, unsigned int i);
-
 /* --- latency-out.c --- */
 void latency_print(const struct latency *l);
 int latency_json(const struct latency *l);

@@ -45,9 +45,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->bench->sizes = option_sizes(state, arg, c->bench->size, check_size);
 		break;
 	case OPT_BACKEND:
-		if (strcmp(arg, "contig") && strcmp(arg, "cma"))
-			argp_error(state, "--backend: \"%s\" is neither contig nor cma",
-				   arg);
+		option_word(state, "--backend", arg, "contig|cma");
 		c->backend = arg;
 		break;
 	default:
@@ -61,9 +59,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.doc = "Measure the cost of buffers and maps, compared with dma-heap, hugetlbfs, a bare "
 	       "dma-buf import and VFIO. Results are medians of rounds that alternate all "
-	       "measurements. Needs root."
-	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
-	       "interruption, or no result, 2 usage error.",
+	       "measurements. Needs root.",
 };
 
 static void measure(struct config *c)

@@ -70,9 +70,7 @@ static const struct argp argp = {
 	.doc = "Measure stages of a pipeline compared with STREAM triad on arrays of the same size. "
 	       "The rate of a stage is the bytes that it reads and writes, including calibration, "
 	       "per time. Results are medians of rounds that alternate all measurements. Needs no "
-	       "driver."
-	       "\vExit status: 0 success, 1 failure, interruption, or no result, "
-	       "2 usage error.",
+	       "driver.",
 };
 
 /* --- data --- */

@@ -78,9 +78,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.doc = "Measure the round trip of a transfer by the clock of the FPGA. A doorbell "
 	       "starts the transfer, the FPGA writes data and a notification, and the program "
-	       "acknowledges by the next doorbell. Needs root."
-	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
-	       "interruption, or no result, 2 usage error.",
+	       "acknowledges by the next doorbell. Needs root.",
 };
 
 /* --- one turn --- */

@@ -5,7 +5,21 @@
 #include <string.h>
 
 #include "common/json-out.h"
+#include "common/options.h"
 #include "common/parse.h"
+#include "common/stop.h"
+
+static volatile bool *stop;	/* NULL: signals end the program */
+
+bool going_on(void)
+{
+	return !stop || !*stop;
+}
+
+void catch_signals(void)
+{
+	stop = stop_on_signals();
+}
 
 uint64_t option_number(struct argp_state *state, const char *what, const char *arg, uint64_t min,
 		       uint64_t max)

@@ -451,7 +451,7 @@ static void put_result(const struct build *b, struct json_object *o, struct json
 		put_u64(o, fault_names[i], sum_of(ranks, fault_names[i]));
 	put_text(o, "ended", *b->reason ? b->reason : NULL);
 	put_real(o, "seconds", time);
-	put_real(o, "events_per_s", time > 0 ? m->built / time : 0);
+	put_real(o, "events_per_second", time > 0 ? m->built / time : 0);
 	json_object_object_add(o, "ranks", ranks);
 }
 
@@ -459,7 +459,7 @@ static void print_result(const struct manager *m, struct json_object *o, bool fa
 {
 	printf("%" PRIu64 " events, %" PRIu64 " built, %.0f a second\n",
 	       m->next - m->begin, m->built,
-	       json_object_get_double(json_object_object_get(o, "events_per_s")));
+	       json_object_get_double(json_object_object_get(o, "events_per_second")));
 	if (m->incomplete)
 		printf("incomplete: %" PRIu64 " of them\n", m->incomplete);
 	if (m->rebuilt)

@@ -257,9 +257,9 @@ static void put_rates(const struct model *m, struct json_object *to, double seco
 		last = machine;
 	}
 	put_u64(to, "ranks_measured", n);
-	put_real(to, "mean_bytes_per_s", n ? sum / n : 0);
-	put_real(to, "least_bytes_per_s", least);
-	put_real(to, "most_bytes_per_s", most);
+	put_real(to, "mean_bytes_per_second", n ? sum / n : 0);
+	put_real(to, "least_bytes_per_second", least);
+	put_real(to, "most_bytes_per_second", most);
 	put_real(to, "part_of_link", n ? sum * 8 / (machines * m->o->model.gbps * 1e9) : 0);
 }
 
@@ -281,21 +281,21 @@ static int result(const struct model *m)
 	put_real(o, "busiest_core_link", core / (double)net_now(m->net));
 	put_real(o, "busiest_last_link", down / (double)net_now(m->net));
 	if (build)
-		put_real(o, "events_per_s", (m->built - m->counted_blocks) * m->o->block / seconds);
+		put_real(o, "events_per_second", (m->built - m->counted_blocks) * m->o->block / seconds);
 	put_u64(o, "fullest_queue_bytes", net_fullest(m->net));
 	put_u64(o, "steps", net_steps(m->net));
 	if (!m->o->json || json_elsewhere()) {
 		printf("%u processes, messages of %" PRIu64 " bytes, depth %u\n", m->processes,
 		       build ? m->block_bytes : m->o->size, m->o->fabric.depth);
 		printf("%.2f MB/s each (%.2f to %.2f), %.1f %% of a link; the busiest link between switches sent for %.1f %% of the time\n",
-		       json_object_get_double(json_object_object_get(o, "mean_bytes_per_s")) / 1e6,
-		       json_object_get_double(json_object_object_get(o, "least_bytes_per_s")) / 1e6,
-		       json_object_get_double(json_object_object_get(o, "most_bytes_per_s")) / 1e6,
+		       json_object_get_double(json_object_object_get(o, "mean_bytes_per_second")) / 1e6,
+		       json_object_get_double(json_object_object_get(o, "least_bytes_per_second")) / 1e6,
+		       json_object_get_double(json_object_object_get(o, "most_bytes_per_second")) / 1e6,
 		       json_object_get_double(json_object_object_get(o, "part_of_link")) * 100,
 		       core * 100.0 / net_now(m->net));
 		if (build)
 			printf("%.0f events a second\n",
-			       json_object_get_double(json_object_object_get(o, "events_per_s")));
+			       json_object_get_double(json_object_object_get(o, "events_per_second")));
 	}
 	if (m->o->json)
 		return json_finish(o) ? EXIT_FAILED : 0;

@@ -41,7 +41,7 @@ static void put_rate(struct json_object *to, struct json_object *ranks)
 
 	for (size_t i = 0; i < json_object_array_length(ranks); i++) {
 		struct json_object *rank = json_object_array_get_idx(ranks, i);
-		const double rate = real(rank, "mean_bytes_per_s");
+		const double rate = real(rank, "mean_bytes_per_second");
 
 		if (!number(rank, "received") || !number(rank, "samples"))
 			continue;
@@ -51,9 +51,9 @@ static void put_rate(struct json_object *to, struct json_object *ranks)
 		n++;
 	}
 	put_u64(to, "ranks_measured", n);
-	put_real(to, "mean_bytes_per_s", n ? sum / n : 0);
-	put_real(to, "least_bytes_per_s", least);
-	put_real(to, "most_bytes_per_s", most);
+	put_real(to, "mean_bytes_per_second", n ? sum / n : 0);
+	put_real(to, "least_bytes_per_second", least);
+	put_real(to, "most_bytes_per_second", most);
 }
 
 static void text(struct json_object *all, struct json_object *ranks)
@@ -65,7 +65,7 @@ static void text(struct json_object *all, struct json_object *ranks)
 		struct json_object *o = json_object_array_get_idx(ranks, i);
 
 		printf("%4zu %9" PRIu64 " %9" PRIu64 " %9.0f %10.1f %6.2f  %d/%d\n", i,
-		       number(o, "sent"), number(o, "received"), real(o, "mean_bytes_per_s") / 1e6,
+		       number(o, "sent"), number(o, "received"), real(o, "mean_bytes_per_second") / 1e6,
 		       real(o, "polls_per_message"), real(o, "cpu_s"),
 		       (int)json_object_get_int64(json_object_object_get(o, "send_queue_low")),
 		       (int)json_object_get_int64(json_object_object_get(o, "receive_queue_low")));
@@ -73,8 +73,8 @@ static void text(struct json_object *all, struct json_object *ranks)
 	if (number(all, "ranks_measured"))
 		printf("mean of %u that receive: %.0f MB/s (%.0f to %.0f)\n",
 		       (unsigned int)number(all, "ranks_measured"),
-		       real(all, "mean_bytes_per_s") / 1e6, real(all, "least_bytes_per_s") / 1e6,
-		       real(all, "most_bytes_per_s") / 1e6);
+		       real(all, "mean_bytes_per_second") / 1e6, real(all, "least_bytes_per_second") / 1e6,
+		       real(all, "most_bytes_per_second") / 1e6);
 	else
 		printf("too short to measure: set --seconds to at least four times --interval\n");
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)

@@ -423,9 +423,9 @@ static void put_samples(const struct run *r, struct json_object *to)
 		sum += r->rate[i];
 	}
 	put_u64(to, "samples", n);
-	put_real(to, "mean_bytes_per_s", n ? sum / n : 0);
-	put_real(to, "least_bytes_per_s", least);
-	put_real(to, "most_bytes_per_s", most);
+	put_real(to, "mean_bytes_per_second", n ? sum / n : 0);
+	put_real(to, "least_bytes_per_second", least);
+	put_real(to, "most_bytes_per_second", most);
 }
 
 static void put_queues(const struct run *r, struct json_object *to)

@@ -45,7 +45,7 @@ for size in 1024 4096 16384 65536 262144; do
 	for ((round = 0; round < rounds; round++)); do
 		for way in "${ways[@]}"; do
 			[[ ! $way ]] || rate=$(one "$way" "$size" "$messages") || continue
-			[[ ! $way ]] || echo "{\"way\": \"$way\", \"size_bytes\": $size, \"round\": $round, \"bytes_per_s\": $rate}" >>"$out/builder-verbs.jsonl"
+			[[ ! $way ]] || echo "{\"way\": \"$way\", \"size_bytes\": $size, \"round\": $round, \"bytes_per_second\": $rate}" >>"$out/builder-verbs.jsonl"
 		done
 	done
 done

@@ -20,7 +20,7 @@ rm -f "$out"/gpu*.json
 "$lab" exec -- env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json \
 	build/tools/rashpa-bench gpu --json="$out/gpu-vulkan.json" "$@"
 # without a GPU, the report contains only the reason
-"$lab" exec -- build/tools/rashpa-bench gpu --engine cuda --json="$out/gpu-cuda.json" "$@" || [[ -s $out/gpu-cuda.json ]]
+"$lab" exec -- build/tools/rashpa-bench gpu --gpu cuda --json="$out/gpu-cuda.json" "$@" || [[ -s $out/gpu-cuda.json ]]
 if [[ ${RASHPA_BENCH_GUEST-0} == 1 ]]; then
 	"$lab" exec --kernel "$kernel" -- selftests/build.sh "$kernel"
 	"$lab" run --kernel "$kernel" --iommu off --gpu --fpga 1 --topology switch --timeout 1800 \

@@ -46,7 +46,7 @@ def verbs(folder):
         for other in runs:
             if other["way"] != "verbs" and all(other[k] == mine[k] for k in ("size_bytes", "round")):
                 rates.setdefault((other["way"], mine["size_bytes"]), []).append(
-                    (mine["bytes_per_s"], other["bytes_per_s"]))
+                    (mine["bytes_per_second"], other["bytes_per_second"]))
     return [{**median_row("verbs beside MPI", "verbs", f"MPI over {way}", size, pairs), "virtual_machine": True}
             for (way, size), pairs in rates.items()]
 

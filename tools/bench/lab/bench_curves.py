@@ -37,7 +37,7 @@ def blocks(block, credit):
     # time for twelve times the data under way to a builder, at 6.8 GB/s
     seconds = max(0.003, 12 * 108 * block * credit * FRAGMENT / 6.8e9)
     return model("--readouts", 108, "--builders", 73, "--sources", 1, "--fragment", FRAGMENT, "--jitter", 50, "--block", block,
-                 "--credit", credit, "--seconds", f"{seconds:.6f}", "--network", FABRIC + ",packet=16K,buffer=256K")["events_per_s"]
+                 "--credit", credit, "--seconds", f"{seconds:.6f}", "--network", FABRIC + ",packet=16K,buffer=256K")["events_per_second"]
 
 
 def depths(size, depth):

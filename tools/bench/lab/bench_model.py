@@ -25,7 +25,7 @@ def measured(processes, size, depth):
     """Received bytes a second in one run, sum of all receivers."""
     run = of(["mpirun", "--bind-to", "none", "-n", str(processes), "rashpa-builder", "nton", "--seconds", str(SECONDS),
               "--interval", "0.05", "--size", str(size), "--depth", str(depth), "--json"])
-    return run["mean_bytes_per_s"] * run["ranks_measured"]
+    return run["mean_bytes_per_second"] * run["ranks_measured"]
 
 
 def foretold(processes, size, depth, told):
@@ -34,7 +34,7 @@ def foretold(processes, size, depth, told):
               # each process is a separate machine in the model; the path is one cable, or two and a switch
               f"cost={told['cost_us']:.4f},copy={told['copy_gbps']:.4f},gbps=1000,packet=64K,buffer=1M,"
               f"latency={told['latency_us'] / (1 if processes == 2 else 2):.4f}", "--json"])
-    return run["mean_bytes_per_s"] * run["ranks_measured"]
+    return run["mean_bytes_per_second"] * run["ranks_measured"]
 
 
 def main():
@@ -54,18 +54,18 @@ def main():
     for (processes, size, depth), value in rate.items():
         model = foretold(processes, size, depth, told)
         rows.append({"name": "model beside a run", "processes": processes, "size_bytes": size, "depth": depth,
-                     "given": (processes, size, depth) in GIVEN, "model_bytes_per_s": model, "run_bytes_per_s": value,
-                     "run_least_bytes_per_s": min(runs[processes, size, depth]),
-                     "run_most_bytes_per_s": max(runs[processes, size, depth]), "model_by_run": model / value})
+                     "given": (processes, size, depth) in GIVEN, "model_bytes_per_second": model, "run_bytes_per_second": value,
+                     "run_least_bytes_per_second": min(runs[processes, size, depth]),
+                     "run_most_bytes_per_second": max(runs[processes, size, depth]), "model_by_run": model / value})
     with open(f"{folder}/builder-model.json", "w") as file:
         json.dump({**told, "load": load, "rows": rows}, file, indent=2)
     print(f"cost {cost_us:.2f} us, latency {told['latency_us']:.2f} us, copy {told['copy_gbps']:.2f} GB/s, "
           f"load {load[0]:.1f} to {load[1]:.1f}")
     print("processes      size  depth     run, GB/s   (least to most)   model   model / run")
     for r in rows:
-        print(f"{r['processes']:9} {r['size_bytes']:9} {r['depth']:6}  {r['run_bytes_per_s'] / 1e9:12.3f}   "
-              f"({r['run_least_bytes_per_s'] / 1e9:.3f} to {r['run_most_bytes_per_s'] / 1e9:.3f}) "
-              f"{r['model_bytes_per_s'] / 1e9:8.3f} {r['model_by_run']:10.2f}{'  given' if r['given'] else ''}")
+        print(f"{r['processes']:9} {r['size_bytes']:9} {r['depth']:6}  {r['run_bytes_per_second'] / 1e9:12.3f}   "
+              f"({r['run_least_bytes_per_second'] / 1e9:.3f} to {r['run_most_bytes_per_second'] / 1e9:.3f}) "
+              f"{r['model_bytes_per_second'] / 1e9:8.3f} {r['model_by_run']:10.2f}{'  given' if r['given'] else ''}")
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def ssx(folder, images=60):
               "found": int((found & hit).sum()), "wrong": int((found & ~hit).sum()),
               "bytes_in": frames[0].nbytes * images * 2,
               "bytes_out": os.path.getsize(f"{folder}/hits.h5"),
-              "images_per_s": images / seconds, "vetoed": stat["vetoed"]}
+              "images_per_second": images / seconds, "vetoed": stat["vetoed"]}
     print("ssx:", ", ".join(f"{k} {v:.4g}" for k, v in result.items()), file=sys.stderr)
     return result
 

@@ -48,8 +48,6 @@ struct plan {
 };
 
 const char *way_name(uint32_t way);
-/* false: unknown name */
-bool way_find(const char *name, uint32_t *way);
 
 /* RDMA: bytes of a message on the line, including headers, preambles and gaps. */
 uint64_t wire_bytes(const struct plan *plan);
@@ -76,17 +74,15 @@ enum {
 
 #define NETWORK_SETTINGS \
 	OPTION_JSON, \
-	{ "threads", OPT_NET_THREADS, "N", 0, "threads that share the queue pairs (default 1)", 0 }, \
+	{ "threads", OPT_NET_THREADS, "N", 0, "threads that share the queue pairs (default: 1)", 0 }, \
 	{ "wait", OPT_NET_WAIT, "event|poll|adaptive", 0, \
-	  "way to wait for completions (default event)", 0 }, \
-	{ "pages", OPT_NET_PAGES, "thp|4K|2M|1G", 0, "page size of the memory (default thp)", 0 }, \
+	  "way to wait for completions (default: event)", 0 }, \
+	{ "pages", OPT_NET_PAGES, "thp|4K|2M|1G", 0, "page size of the memory (default: thp)", 0 }, \
 	{ "buffer", OPT_NET_BUFFER, "NAME", 0, "use this named buffer of the driver", 0 }, \
 	NETWORK_OPTIONS
 
 error_t network_setting(int key, char *arg, struct argp_state *state,
 			struct network_settings *settings);
-/* Parse "event", "poll" or "adaptive", also for options with other names. */
-void option_wait(struct argp_state *state, const char *arg, uint32_t *wait);
 const char *wait_name(uint32_t wait);
 
 /* Print the result of a repetition in a line. */
@@ -263,10 +259,5 @@ void lane_sent(struct lane *lane, uint32_t n);
 bool sender_done(const struct sender *sender);
 /* Wait until the rate allows this number of bytes since start. */
 void sender_pace(const struct sender *sender, uint64_t start, uint64_t bytes);
-
-/* Sub-commands of the sub-command. */
-int network_sink(int argc, char **argv);
-int network_write(int argc, char **argv);
-int network_sweep(int argc, char **argv);
 
 #endif /* BENCH_NETWORK_H */

@@ -31,11 +31,6 @@ static const struct kind *find(const char *name)
 	return NULL;
 }
 
-bool pages_known(const char *kind)
-{
-	return find(kind);
-}
-
 static int open_buffer(struct pages *p, const char *name, char *why)
 {
 	struct rashpa_info info = { .fd = -1 };

@@ -12,9 +12,7 @@ struct pages {
 	int fd;			/* file of a buffer, or -1 */
 };
 
-/* Is the kind valid: "4K", "thp", "2M" or "1G"? */
-bool pages_known(const char *kind);
-/* Map all of a named buffer; NULL: length bytes in pages of this kind. 0, or -1 and why. */
+/* Map all of a named buffer; NULL: length bytes in pages of this kind, "4K", "thp", "2M" or "1G". 0, or -1 and why. */
 int pages_open(struct pages *pages, const char *kind, const char *buffer, uint64_t length,
 	       char *why);
 void pages_close(struct pages *pages);

@@ -15,7 +15,7 @@ const char *way_name(uint32_t way)
 	return ways[way];
 }
 
-bool way_find(const char *name, uint32_t *way)
+static bool way_find(const char *name, uint32_t *way)
 {
 	for (*way = 0; *way < WAYS; ++*way) {
 		if (!strcmp(name, ways[*way]))

@@ -88,9 +88,9 @@ static void put_quantiles(struct json_object *o, struct samples *g)
 {
 	samples_sort(g);
 	put_u64(o, "goodput_samples", g->count);
-	put_u64(o, "goodput_p10_bytes_per_s", percentile(g->value, g->count, 10));
-	put_u64(o, "goodput_p50_bytes_per_s", percentile(g->value, g->count, 50));
-	put_u64(o, "goodput_p90_bytes_per_s", percentile(g->value, g->count, 90));
+	put_u64(o, "goodput_p10_bytes_per_second", percentile(g->value, g->count, 10));
+	put_u64(o, "goodput_p50_bytes_per_second", percentile(g->value, g->count, 50));
+	put_u64(o, "goodput_p90_bytes_per_second", percentile(g->value, g->count, 90));
 }
 
 static void put_arrivals(struct json_object *o, const struct lap *l, uint64_t bytes)
@@ -142,9 +142,9 @@ static struct json_object *lap_json(const struct sink *s, struct lap *l)
 	put_real(o, "time_s", seconds);
 	put_u64(o, "bytes", bytes);
 	put_u64(o, "messages", messages);
-	put_real(o, "goodput_bytes_per_s", seconds > 0 ? bytes / seconds : 0);
+	put_real(o, "goodput_bytes_per_second", seconds > 0 ? bytes / seconds : 0);
 	if (plan->way == WAY_WRITE) {
-		put_real(o, "line_bytes_per_s",
+		put_real(o, "line_bytes_per_second",
 			 seconds > 0 ? messages * wire_bytes(plan) / seconds : 0);
 		put_real(o, "line_efficiency_percent", 100.0 * plan->size / wire_bytes(plan));
 	}

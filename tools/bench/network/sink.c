@@ -21,17 +21,17 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "address for writers (required)", 0 },
-	{ "memory", OPT_MEMORY, "SIZE", 0, "memory for all writers (default 64M)", 0 },
-	{ "writers", OPT_WRITERS, "N", 0, "number of concurrent writers (default 1)", 0 },
+	{ "memory", OPT_MEMORY, "SIZE", 0, "memory for all writers (default: 64M)", 0 },
+	{ "writers", OPT_WRITERS, "N", 0, "number of concurrent writers (default: 1)", 0 },
 	{ "receives", OPT_RECEIVES, "N", 0,
-	  "receives that the pairs of a thread share (default 512)", 0 },
+	  "receives that the pairs of a thread share (default: 512)", 0 },
 	{ "unsolicited", OPT_UNSOLICITED, NULL, 0,
 	  "an event for each message, even if writers ask for fewer", 0 },
-	{ "interval", OPT_INTERVAL, "MS", 0, "time between goodput samples (default 10)", 0 },
+	{ "interval", OPT_INTERVAL, "MS", 0, "time between goodput samples (default: 10)", 0 },
 	{ "settle", OPT_SETTLE, "MS", 0,
-	  "time after the last message until others count as missing (default 2000)", 0 },
+	  "time after the last message until others count as missing (default: 2000)", 0 },
 	{ "stall", OPT_STALL, "MS", 0,
-	  "reconnect a pair that receives nothing for MS while others do (default 500)",
+	  "reconnect a pair that receives nothing for MS while others do (default: 500)",
 	  0 },
 	{ "verify", OPT_VERIFY, NULL, 0, "check the content of each destination at the end", 0 },
 	NETWORK_SETTINGS
@@ -84,8 +84,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Provide memory for one run of \"rashpa-bench network write\"."
-	       "\vExit status: 0 success, 1 failure or interruption, 2 usage error.",
+	.doc = "Provide memory for one run of \"rashpa-bench network write\".",
 };
 
 /* --- writers --- */
@@ -123,9 +122,9 @@ static int fits(const struct sink *s, const struct guest *g, char *why)
 
 	if (a->way != b->way || a->repeats != b->repeats || a->service != b->service ||
 	    a->solicited != b->solicited)
-		return because(why, -1, "its --by, --repeat, --service or --solicited differs from that of the first writer");
+		return because(why, -1, "its --transport, --repeat, --service or --solicited differs from that of the first writer");
 	if (g != &s->guest[0] && b->way != WAY_WRITE)
-		return because(why, -1, "--by %s allows one writer only",
+		return because(why, -1, "--transport %s allows one writer only",
 			       way_name(b->way));
 	return 0;
 }
@@ -284,7 +283,7 @@ static int print_json(const struct sink *s, struct json_object *laps)
 	struct report report = { .repeat = json_object_array_length(laps), .iommu = -1 };
 	struct json_object *o = report_json_head(&report, "network sink");
 
-	put_text(o, "by", way_name(s->guest[0].plan.way));
+	put_text(o, "transport", way_name(s->guest[0].plan.way));
 	put_int(o, "threads", s->receivers);
 	put_int(o, "receives", c->receives);
 	put_text(o, "wait", wait_name(c->common.wait));
@@ -296,7 +295,7 @@ static int print_json(const struct sink *s, struct json_object *laps)
 	return json_finish(o);
 }
 
-int network_sink(int argc, char **argv)
+int cmd_network_sink(int argc, char **argv)
 {
 	struct sink_config c = {
 		.common = { .port = NETWORK_DEFAULTS, .threads = 1, .pages = "thp" },

@@ -28,7 +28,7 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "address", OPT_ADDRESS, "ADDRESS", 0, "address of the sink (required)", 0 },
-	{ "port", OPT_PORT, "N", 0, "first of many ports that are used (default 18600)", 0 },
+	{ "port", OPT_PORT, "N", 0, "first of many ports that are used (default: 18600)", 0 },
 	{ "sink-at", OPT_SINK_AT, "COMMAND", 0,
 	  "command that starts programs at the sink: \"ip netns exec b\", \"ssh host\"", 0 },
 	{ "writer-at", OPT_WRITER_AT, "COMMAND", 0,
@@ -37,11 +37,11 @@ static const struct argp_option options[] = {
 	  "RDMA device of the sink (default: the first one)", 0 },
 	{ "writer-device", OPT_WRITER_DEVICE, "NAME", 0,
 	  "RDMA device of the writer (default: the first one)", 0 },
-	{ "time", OPT_TIME, "SECONDS", 0, "measured time of each trial (default 2)", 0 },
-	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "time before the measurement (default 1)", 0 },
+	{ "time", OPT_TIME, "SECONDS", 0, "measured time of each trial (default: 2)", 0 },
+	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "time before the measurement (default: 1)", 0 },
 	{ "only", OPT_ONLY, "NAME,...", 0,
 	  "run only these experiments, as peers,C (default: all)", 0 },
-	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default 3)", 0 },
+	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 3)", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -112,9 +112,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.doc = "Send messages from a writer to a sink with many settings, compared with "
 	       "ib_write_bw, UD SEND, UDP sockets and ZeroMQ. Results are medians of rounds that "
-	       "alternate all measurements."
-	       "\vExit status: 0 success (reasons of missing results are printed), 1 failure, "
-	       "interruption, or no result, 2 usage error.",
+	       "alternate all measurements.",
 };
 
 /* --- results --- */
@@ -132,7 +130,7 @@ static const struct kind {
 	double scale;			/* factor from value to sample */
 	bool row;			/* make a row that compares with the peer */
 } kinds[METRICS] = {
-	[METRIC_GOODPUT] = { "goodput", "goodput_bytes_per_s", UNIT_GBPS, 0, true },
+	[METRIC_GOODPUT] = { "goodput", "goodput_bytes_per_second", UNIT_GBPS, 0, true },
 	[METRIC_SINK_CPU] = { "sink's processor time", "sink_cpu_s_per_gb", UNIT_CPU, 1e9, true },
 	[METRIC_CPU] = { "machine's processor time", "machine_cpu_s_per_gb", UNIT_CPU, 1e9,
 			 true },
@@ -209,7 +207,7 @@ static struct json_object *trial_json(const struct group *g, const struct trial 
 
 	put_text(o, "experiment", g->experiment);
 	put_text(o, "name", t->name);
-	put_text(o, "by", t->peer ? "perftest" : way_name(t->plan.way));
+	put_text(o, "transport", t->peer ? "perftest" : way_name(t->plan.way));
 	put_text(o, "service", t->plan.service == RASHPA_NET_RC ? "rc" : "uc");
 	put_int(o, "size_bytes", t->plan.size);
 	put_int(o, "pairs", t->plan.pairs ? t->plan.pairs : 1);
@@ -322,7 +320,7 @@ static int result(const struct config *c, struct json_object *trials)
 	return measured(json_object_array_length(trials), bad);
 }
 
-int network_sweep(int argc, char **argv)
+int cmd_network_sweep(int argc, char **argv)
 {
 	struct report report = { .repeat = 3, .iommu = -1 };
 	struct sweep s = { .report = &report, .port = PORT, .time = 2, .warm_up = 1 };

@@ -55,7 +55,7 @@ static int start_writer(const struct sweep *s, const struct trial *t, int out, c
 	command_add(&c, "write");
 	for (uint32_t i = 0; i < one(t->sinks); i++)
 		command_add(&c, "--to=%s:%" PRIu32, s->address, s->port + i);
-	command_add(&c, "--by=%s", way_name(p->way));
+	command_add(&c, "--transport=%s", way_name(p->way));
 	command_add(&c, "--service=%s", p->service == RASHPA_NET_RC ? "rc" : "uc");
 	command_add(&c, "--size=%" PRIu32, p->size);
 	command_add(&c, "--pairs=%" PRIu32, one(p->pairs));
@@ -99,7 +99,7 @@ static void take_sinks(struct json_object *sinks, struct outcome *outcome)
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *o = json_object_array_get_idx(sinks, i);
 
-		all += number(o, "goodput_bytes_per_s");
+		all += number(o, "goodput_bytes_per_second");
 		sent += number(o, "sent_messages");
 		missing += number(o, "missing_messages");
 		for (unsigned int m = 0; m < METRICS; m++)

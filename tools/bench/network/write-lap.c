@@ -189,7 +189,7 @@ static struct json_object *span_json(const struct writer *w, const struct span *
 		full += w->sender[i].full;
 	put_real(o, "time_s", seconds);
 	put_u64(o, "bytes", s->bytes);
-	put_real(o, "posted_bytes_per_s", seconds > 0 ? s->bytes / seconds : 0);
+	put_real(o, "posted_bytes_per_second", seconds > 0 ? s->bytes / seconds : 0);
 	put_u64(o, "events", s->b.events - s->a.events);
 	put_u64(o, "polls", s->b.polls - s->a.polls);
 	put_u64(o, "queue_full", full);

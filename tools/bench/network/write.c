@@ -18,28 +18,28 @@
 #define PATTERN		0x5a
 
 enum {
-	OPT_TO = OPT_NET_OWN, OPT_BY, OPT_SIZE, OPT_PAIRS, OPT_LINKED, OPT_SOLICITED,
+	OPT_TO = OPT_NET_OWN, OPT_TRANSPORT, OPT_SIZE, OPT_PAIRS, OPT_LINKED, OPT_SOLICITED,
 	OPT_DESTINATIONS, OPT_SOURCES, OPT_DEPTH, OPT_TIME, OPT_WARM_UP, OPT_MESSAGES, OPT_RATE,
 };
 
 static const struct argp_option options[] = {
 	{ "to", OPT_TO, "HOST:PORT", 0, "address of a sink (required); repeat for several sinks", 0 },
-	{ "by", OPT_BY, "write|udp|zmq", 0,
+	{ "transport", OPT_TRANSPORT, "write|udp|zmq", 0,
 	  "RDMA WRITE with immediate (default), or sockets for comparison", 0 },
-	{ "size", OPT_SIZE, "BYTES", 0, "message size (default 4K)", 0 },
-	{ "pairs", OPT_PAIRS, "N", 0, "queue pairs, or sockets, to each sink (default 1)", 0 },
-	{ "linked", OPT_LINKED, "N", 0, "writes that are posted together (default 1)", 0 },
+	{ "size", OPT_SIZE, "BYTES", 0, "message size (default: 4K)", 0 },
+	{ "pairs", OPT_PAIRS, "N", 0, "queue pairs, or sockets, to each sink (default: 1)", 0 },
+	{ "linked", OPT_LINKED, "N", 0, "writes that are posted together (default: 1)", 0 },
 	{ "solicited", OPT_SOLICITED, NULL, 0,
 	  "only the last one of linked writes asks the sink for an event", 0 },
 	{ "destinations", OPT_DESTINATIONS, "N", 0,
-	  "places in the memory of the sink, used in turn (default 1)", 0 },
+	  "places in the memory of the sink, used in turn (default: 1)", 0 },
 	{ "sources", OPT_SOURCES, "N", 0,
-	  "places in the memory of the writer, used in turn (default 1)", 0 },
-	{ "depth", OPT_DEPTH, "N", 0, "writes of a pair under way (default 128)", 0 },
-	{ "time", OPT_TIME, "SECONDS", 0, "measured time (default 5)", 0 },
-	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "time before the measurement (default 1)", 0 },
+	  "places in the memory of the writer, used in turn (default: 1)", 0 },
+	{ "depth", OPT_DEPTH, "N", 0, "writes of a pair under way (default: 128)", 0 },
+	{ "time", OPT_TIME, "SECONDS", 0, "measured time (default: 5)", 0 },
+	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "time before the measurement (default: 1)", 0 },
 	{ "messages", OPT_MESSAGES, "N", 0, "messages of each pair, instead of time and warm-up", 0 },
-	{ "repeat", 'r', "N", 0, "repetitions, 1 to 1000 (default 3)", 0 },
+	{ "repeat", 'r', "N", 0, "repetitions, 1 to 1000 (default: 3)", 0 },
 	{ "rate", OPT_RATE, "BYTES", 0, "limit for all pairs, bytes a second (default: none)", 0 },
 	NETWORK_SETTINGS
 	{}
@@ -68,7 +68,7 @@ static void check(struct argp_state *state, const struct write_config *c)
 	if (!c->targets)
 		argp_error(state, "--to is required: set HOST:PORT of a sink");
 	if (p->way != WAY_WRITE && (c->targets > 1 || p->linked > 1 || p->solicited))
-		argp_error(state, "--by %s excludes several sinks, --linked and --solicited",
+		argp_error(state, "--transport %s excludes several sinks, --linked and --solicited",
 			   way_name(p->way));
 	if (p->way != WAY_WRITE && p->size < sizeof(uint32_t))
 		argp_error(state, "--size: a message by %s has at least 4 bytes, for its number",
@@ -92,9 +92,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--to: more than %d sinks", WRITERS_MOST);
 		c->to[c->targets++] = arg;
 		break;
-	case OPT_BY:
-		if (!way_find(arg, &p->way))
-			argp_error(state, "--by: \"%s\" is not write, udp or zmq", arg);
+	case OPT_TRANSPORT:
+		p->way = option_word(state, "--transport", arg, "write|udp|zmq");
 		break;
 	case OPT_SIZE:
 		p->size = parse_bytes(state, "--size", arg, MESSAGE_MOST);
@@ -145,8 +144,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.doc = "Write messages into the memory of \"rashpa-bench network sink\"."
-	       "\vExit status: 0 success, 1 failure or interruption, 2 usage error.",
+	.doc = "Write messages into the memory of \"rashpa-bench network sink\".",
 };
 
 /* --- functions for transports --- */
@@ -356,7 +354,7 @@ static int print_json(const struct writer *w, struct json_object *laps)
 	return json_finish(o);
 }
 
-int network_write(int argc, char **argv)
+int cmd_network_write(int argc, char **argv)
 {
 	struct write_config c = {
 		.common = { .port = NETWORK_DEFAULTS, .threads = 1, .pages = "thp" },

@@ -60,7 +60,7 @@ for poll in test testsome testall; do
 		parallel 4 nxn --transport mpi --poll "$poll" --messages 500 --size 20K --verify --json
 	ok $? "mpi/poll: mpi: --poll $poll"
 done
-json ".ranks_measured == 2 and .least_bytes_per_s > 0 and .mean_bytes_per_s <= .most_bytes_per_s
+json ".ranks_measured == 2 and .least_bytes_per_second > 0 and .mean_bytes_per_second <= .most_bytes_per_second
 	and all(.ranks[2:][]; .samples > 1)" \
 	parallel 4 nton --seconds 2 --interval 0.05 --json
 ok $? "samples-without-first: rates come from samples without the first and last"
@@ -146,20 +146,20 @@ near='def near(a; b): ((a - b) | fabs) < b / 500;'
 modelled "$near near(.part_of_link; 4096 / (4096 + 82))" --of nton --readouts 1
 ok $? "model/link-full-carries: model: a full link carries packets and their headers"
 # sending one packet takes 1.6616 ms; its delay is 5 ms, as is that of the acknowledgement
-modelled "$near near(.mean_bytes_per_s; 4096 / 0.0116616)" --of nton --readouts 1 --size 4096 --depth 1 --seconds 20 \
+modelled "$near near(.mean_bytes_per_second; 4096 / 0.0116616)" --of nton --readouts 1 --size 4096 --depth 1 --seconds 20 \
 	--network gbps=0.02,latency=5000,head=58,cost=0
 ok $? "model/one-message-time: model: one message at a time waits for its acknowledgement"
-modelled "$near near(.part_of_link; 4096 / (4096 + 82) / 4) and near(.least_bytes_per_s; .most_bytes_per_s) and
+modelled "$near near(.part_of_link; 4096 / (4096 + 82) / 4) and near(.least_bytes_per_second; .most_bytes_per_second) and
 	.fullest_queue_bytes > 61440 and .fullest_queue_bytes <= 65536" \
 	--of nton --readouts 4 --network leaf=4,spines=1,cables=1
 ok $? "model/four-share-one: model: four senders share one link between switches, and no queue exceeds its size"
 modelled "$near near(.part_of_link; 4096 / (4096 + 82))" --of nxn --readouts 5 --size 64K
 ok $? "model/all-all-one-switch: model: all to all at one switch fills links in both directions"
 # limited by the processor of a readout, not by the network
-modelled "$near near(.mean_bytes_per_s; 65536 / 100e-6)" --of nton --readouts 1 --network cost=100 --seconds 1
+modelled "$near near(.mean_bytes_per_second; 65536 / 100e-6)" --of nton --readouts 1 --network cost=100 --seconds 1
 ok $? "model/process-one-message: model: a process handles one message at a time"
 # two readouts send their parts to one builder, over its only link
-modelled "$near near(.part_of_link; 4096 / (4096 + 82)) and near(.events_per_s * 2 * (.block_bytes / 8); .mean_bytes_per_s)" \
+modelled "$near near(.part_of_link; 4096 / (4096 + 82)) and near(.events_per_second * 2 * (.block_bytes / 8); .mean_bytes_per_second)" \
 	--readouts 2 --builders 1 --fragment 64K --credit 16 --pool 64 --seconds 0.2
 ok $? "model/builder-link-carries: model: a builder builds as many events as its link carries"
 rashpa-builder model --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed >"$work/once"

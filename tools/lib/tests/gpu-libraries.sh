@@ -212,7 +212,7 @@ export STAND_IN=
 # measured: its rows, in the order of the first of each
 measured() {
 	rm -f "$work/calls" "$work/bench.json"
-	timeout 300 "${RASHPA_TOOLS:-build/tools}/rashpa-bench" gpu --engine cuda --copies 4K --sizes 4K --repeat 2 \
+	timeout 300 "${RASHPA_TOOLS:-build/tools}/rashpa-bench" gpu --gpu cuda --copies 4K --sizes 4K --repeat 2 \
 		--json="$work/bench.json" >"$work/out" 2>&1
 	echo "$? $(jq -r "$1" "$work/bench.json")"
 }
