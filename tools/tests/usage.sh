@@ -36,9 +36,13 @@ refuses "\"0\" is not a size" rashpactl buffer create zero 0
 refuses "\"4Q\" is not a size" rashpactl buffer create unit 4Q
 refuses "\"99999999T\" is not a size" rashpactl buffer create huge 99999999T
 refuses "-4M|option" rashpactl buffer create negative -4M
-refuses "magic.*auto, cma or contig" rashpactl buffer create odd 4M --backend magic
+refuses "magic.*auto.cma.contig" rashpactl buffer create odd 4M --backend magic
 refuses "give NAME and SIZE" rashpactl buffer create
 refuses "unknown command.*nonsense" rashpactl nonsense
+refuses "\"quiesce\".*\"fpga quiesce\"" rashpactl quiesce fpga77
+refuses "\"creat\".*\"buffer create\"" rashpactl buffer creat here 4M
+refuses "\"buffers\".*\"buffer\"" rashpactl buffers list
+refuses "buffer permit" rashpactl buffer
 refuses "fpgax.*is not fpgaN" rashpactl apply fpgax
 refuses "0777.*0666" rashpactl buffer create odd 4M --mode 0777
 refuses "no user.*nosuchuser" rashpactl buffer create odd 4M --owner nosuchuser
@@ -52,8 +56,8 @@ refuses "--node.*x" rashpactl buffer query --node x
 refuses "magic" rashpactl buffer query --backend magic
 refuses "--for" rashpactl map explain here
 refuses "memory" rashpactl map explain --for fpga77
-refuses "sideways.*both.*to-memory" rashpactl map here fpga77 --direction sideways
-refuses "--boundary.*x" rashpactl map here fpga77 --boundary x
+refuses "sideways.*both.*to-memory" rashpactl map make here fpga77 --direction sideways
+refuses "--boundary.*x" rashpactl map make here fpga77 --boundary x
 refuses "fpgaN:WINDOW" rashpactl window info fpga77
 refuses "BUFFER:OFFSET" rashpactl event watch fpga77 --lock here
 refuses "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=3
@@ -108,6 +112,7 @@ refuses "tls-crl require --tls-cert" romulu --daemon tls:6001 --tls-ca here.pem
 refused "usage-romulu: wrong usage is refused"
 refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
 refuses "unknown command.*nosuch" rashpa-bench nosuch
+refuses "\"sweeep\".*\"network sweep\"" rashpa-bench network sweeep
 refuses "--fpga is missing" rashpa-bench loop
 refuses "window 8 exceeds the 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
 refuses "excludes --buffer and --gpu" rashpa-bench loop --fpga fpga77 --memory vulkan --gpu vulkan
@@ -124,7 +129,7 @@ refuses "\"0\".*1 to 1000" rashpa-bench latency --fpga fpga77 --repeat 0
 refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
 refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
 refuses "\"3M\".*power of two" rashpa-bench gpu --sizes 3M
-refuses "rocm.*vulkan:N" rashpa-bench gpu --engine rocm
+refuses "rocm.*vulkan:N" rashpa-bench gpu --gpu rocm
 refuses "yes.*on or off" rashpa-bench loop --fpga fpga77 --flush yes
 refuses "2G.*1K to 1G" rashpa-bench gpu --copies 2G
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
@@ -194,7 +199,7 @@ good "transports-modules: a JUNGFRAU is split into its modules" remu --transport
 
 # Without the driver, each command names the driver as the reason.
 for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
-	"rashpactl top --once" "rashpactl top --once --prometheus" "rashpactl event watch memory --lock here:0" "rashpactl quiesce fpga0" \
+	"rashpactl top --once" "rashpactl top --once --prometheus" "rashpactl event watch memory --lock here:0" "rashpactl fpga quiesce fpga0" \
 	"remu --buffer here" "romulu --buffer here"; do
 	read -ra words <<<"$command"
 	RASHPA_DEV="$work/none" "${words[@]}" >"$work/out" 2>"$work/err"
@@ -298,19 +303,24 @@ good "rules-udev-well-formed: the rules of udev are well-formed" udevadm verify 
 # --- help, manual, completion
 
 commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
-	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map list"
-	"map program" "map release" "map end"
-	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status" "reg read" "reg write" "reg dump")
+	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map make" "map explain"
+	"map list" "map program" "map release" "event watch" "event stat" "top" "fpga "{status,quiesce,reset,read,write,dump})
 
 is "help-names-all: the help names all commands" \
-	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
-	"$(printf '%s\n' "${commands[@]}" | sort)"
+	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed 's/ *$//' | sort)" "$(printf '%s\n' "${commands[@]}" | sort)"
+is "help-group: the help of a group names its commands" "$(rashpactl help map | grep -c '^  map ') $(rashpactl map --help | grep -c '^  ')" "5 5"
+is "help-command: help before a command prints its options" "$(rashpactl help map make)" "$(rashpactl map make --help)"
 measures="event gpu latency loop memory network process roundtrip"
-is "rashpa-bench: the help of rashpa-bench names all its commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
+is "rashpa-bench: the help of rashpa-bench names all its commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort -u | xargs)" "$measures"
 . tools/data/completion/rashpa-bench
+complete_words() { # WORD...: the last one is being written
+	local name
+	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+	read -r _ _ name _ < <(complete -p "$1")
+	"$name"
+}
 completed() { # TOOL: what may be its first word, but for options
-	COMP_WORDS=("$1" "") COMP_CWORD=1
-	"_${1//-/_}"
+	complete_words "$1" ""
 	printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs
 }
 is "completed: commands of rashpa-bench are completed" "$(completed rashpa-bench)" "$measures"
@@ -326,7 +336,7 @@ headlines() { # FILE [COMMAND]
 }
 # Options whose help lists all words of their argument: "option word..."
 choices() { sed -nE 's/^ *(-., )?(--[a-z-]+)=([a-z-]+(\|[a-z-]+)+)( .*)?$/\2 \3/p' | tr '|' ' '; }
-# options_known COMMAND [WORD]: compare the options of the help; WORD follows the command. Sets missing.
+# options_known COMMAND: compare the options of the help. Sets missing.
 options_known() {
 	local option manual words usage known want
 	missing=
@@ -334,9 +344,7 @@ options_known() {
 	# shellcheck source=/dev/null
 	. "$completions/${words[0]}"
 	manual=$(headlines "$manuals/${words[0]}.1" "$([[ $1 != rashpactl\ * ]] || sed 's/^[^ ]* //; s/^event .*/event/' <<<"$1")")
-	COMP_WORDS=("${words[@]}" ${2+"$2"} -)
-	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-	"_${words[0]//-/_}"
+	complete_words "${words[@]}" -
 	usage=$("${words[@]}" --help)
 	[[ $1 == rashpa-[!bm]* || $1 == *network* ]] || letters+=$(sed -nE 's/^ +(-[a-zA-Z?]), (--[a-z-]+).*/\1 \2/p' <<<"$usage")$'\n'
 	known=" $(grep -oE '^ .*--[a-z-]+' <<<"$usage" | grep -oE -- '--[a-z-]+' | xargs) "
@@ -345,15 +353,11 @@ options_known() {
 	done
 	for option in $known; do
 		[[ $option == --usage || $option == --version ]] && continue
-		[[ " ${COMPREPLY[*]} " == *" $option "* || $1 == "rashpactl profile" ]] ||
-			missing+=" $option (completion)"
+		[[ " ${COMPREPLY[*]} " == *" $option "* ]] || missing+=" $option (completion)"
 		[[ $manual == *" $option "* || $option == --help ]] || missing+=" $option (manual)"
 	done
 	while read -r option want; do
-		COMP_WORDS=("${words[@]}" ${2+"$2"} "$option" "")
-		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-		COMPREPLY=()
-		"_${words[0]//-/_}"
+		complete_words "${words[@]}" "$option" ""
 		[[ ${COMPREPLY[*]} == "$want" ]] || missing+=" $option $want (completion: ${COMPREPLY[*]})"
 		for want in $want; do
 			headlines "$manuals/${words[0]}.1" | grep -q -- " $option .*\<$want\>" || missing+=" $option=$want (manual)"
@@ -365,11 +369,7 @@ manuals=Documentation/man completions=tools/data/completion
 letters=
 for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu} \
 	rashpa-bench\ network\ {sink,write,sweep} rashpa-{builder,manager,fpga,fpga-conformance,inject,capture-check}; do
-	# a bare "map" may be followed by "explain"
-	case $command in
-	*" map") options_known "$command" NAME ;;
-	*) options_known "$command" ;;
-	esac
+	options_known "$command"
 	is "options/${command// /-}: completion and manual list the options and their words" "$missing" ""
 done
 for command in rashpactl "rashpactl map" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
