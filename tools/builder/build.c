@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-builder build: parts that all roles share, and the loop that receives and sends. */
+/* rashpa-builder build: the loop that receives and sends. */
 #include "builder/build.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,71 +16,6 @@
 #define ROOMS		64			/* receives that are posted for each peer */
 #define WORDS		4			/* messages about a block, to each rank involved */
 #define OTHERS		8			/* messages about the run: its end, signs of life */
-
-const char *role_of(const struct build *b, uint32_t rank, char *so)
-{
-	if (!rank)
-		snprintf(so, ROLE_BYTES, "the event manager (rank 0)");
-	else if (b->o->folded)
-		snprintf(so, ROLE_BYTES, "readout and builder %u (rank %u)", readout_index(rank),
-			 rank);
-	else if (is_readout(b, rank))
-		snprintf(so, ROLE_BYTES, "readout %u (rank %u)", readout_index(rank), rank);
-	else
-		snprintf(so, ROLE_BYTES, "builder %u (rank %u)", rank - 1 - b->readouts, rank);
-	return so;
-}
-
-int end_run(struct build *b, int code, uint32_t culprit, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(b->reason, sizeof(b->reason), format, args);
-	va_end(args);
-	b->culprit = culprit;
-	fail("rank %u: %s", b->rank, b->reason);
-	return code;
-}
-
-int say_to(struct build *b, uint32_t peer, const struct message *m, const char *text)
-{
-	const size_t length = text ? strlen(text) : 0;
-	struct rashpa_fabric_request r = {
-		.pool = b->control_out, .peer = peer, .tag = m->kind,
-		.length = sizeof(*m) + length,
-	};
-	struct message *to = rashpa_pool_take(b->control_out, 0);
-	int error;
-
-	if (!to || r.length > CONTROL_BYTES)
-		return fail("rank %u: a message of %u bytes does not fit its buffer", b->rank, r.length);
-	*to = *m;
-	to->from = b->rank;
-	to->bytes = length;
-	if (length)
-		memcpy(to + 1, text, length);
-	r.buffer = to;
-	error = rashpa_fabric_send(b->f, &r);
-	if (error)
-		rashpa_pool_give(b->control_out, to);
-	else
-		b->unsent++;
-	return !error || error == -EPIPE ? 0 : fail_fabric(b->f, error, "");
-}
-
-int listen_to(struct build *b, uint32_t peer, struct rashpa_pool *pool, void *buffer)
-{
-	const struct rashpa_fabric_request r = {
-		.buffer = buffer ? buffer : rashpa_pool_take(pool, 0), .pool = pool, .peer = peer,
-		.length = rashpa_pool_bytes(pool),
-	};
-	const int error = r.buffer ? rashpa_fabric_receive(b->f, &r) : -ENOBUFS;
-
-	if (error == -EPIPE)
-		return rashpa_pool_give(pool, r.buffer) ? EXIT_FAILED : 0;
-	return error ? fail_fabric(b->f, error, "no room: ") : 0;
-}
 
 /* --- received messages --- */
 
@@ -393,7 +327,7 @@ static int open_roles(struct build *b)
 	return result;
 }
 
-int build(struct rashpa_fabric *f, const struct options *o, const volatile bool *stop)
+int build_events(struct rashpa_fabric *f, const struct options *o, const volatile bool *stop)
 {
 	struct build b = {
 		.f = f, .o = o, .stop = stop,

@@ -87,6 +87,7 @@ struct build {
 	uint32_t data_bytes;
 	struct counts counts;
 	uint64_t steps;		/* messages, except KIND_ALIVE, and fragments handled so far */
+	uint64_t *moved_ns;	/* by rank: time of its first block, or of its last progress */
 	struct watch *watch;
 	struct agree *agree;
 	struct manager *manager;

@@ -17,6 +17,7 @@
 #define BUILD_QUEUE	2048u	/* requests of a queue in the command build */
 
 struct options {
+	unsigned int set;	/* IN() of the command, see main.c */
 	const char *command;
 	struct rashpa_fabric_options fabric;
 	const char *buffer;	/* name of buffers, before the rank; NULL: ordinary memory */
@@ -42,7 +43,6 @@ struct options {
 	const char *from, *to, *files;	/* from, to: names of buffers, before the number */
 	struct geometry geometry;	/* fragment that is an image; 0 x 0: no images */
 	/* model */
-	const char *of;		/* nton, nxn, build */
 	uint32_t builders;
 	struct model_fabric model;
 	const char *fault;	/* missing, duplicate, late, corrupt: at source 0 of a readout */
@@ -60,7 +60,7 @@ int fail_fabric(const struct rashpa_fabric *fabric, int error, const char *what)
 void warn_nodes(const struct rashpa_fabric *fabric);
 
 int traffic(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
-int build(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
+int build_events(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
 int model(const struct options *options);
 #ifdef BUILDER_NO_MPI
 static inline int burst(const struct options *options, const volatile bool *stop)

@@ -13,7 +13,6 @@
 #include "builder/agree.h"
 #include "common/json-out.h"
 #include "builder/ranges.h"
-#include "builder/watch.h"
 
 struct open_block {
 	uint64_t block, first;
@@ -149,7 +148,7 @@ static int assign(struct build *b, struct manager *m, struct open_block *o, uint
 		m->next += o->events;
 	}
 	if (!manager_owed(b, builder))
-		watch_moved(b, builder);
+		b->moved_ns[builder] = now_ns();
 	o->state = ASSIGNED;
 	o->block = m->next_block++;
 	o->builder = builder;
@@ -227,7 +226,7 @@ int manager_turn(struct build *b)
 		b->ending = true;
 		m->ended_ns = now_ns();
 		for (uint32_t i = 1; i < b->size; i++)
-			watch_moved(b, i);
+			b->moved_ns[i] = now_ns();
 		result = say_all(b, KIND_END);
 	}
 	if (!result && b->ending && !b->over && all_said(b, m)) {
@@ -266,7 +265,7 @@ static int take_built(struct build *b, const struct message *what)
 	if (!o || o->builder != what->from || o->state != ASSIGNED || what->events > o->events)
 		return no_sense(b, what, "a block that it does not have");
 	o->state = COMMITTED;
-	watch_moved(b, what->from);
+	b->moved_ns[what->from] = now_ns();
 	b->manager->incomplete += what->events;
 	result = say_to(b, what->from, &answer, NULL);
 	answer.kind = KIND_RELEASE;
@@ -306,7 +305,7 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 		if (!o || o->builder != what->from || o->state != COMMITTED)
 			return no_sense(b, what, "a block that it does not have");
 		o->state = FREE;
-		watch_moved(b, what->from);
+		b->moved_ns[what->from] = now_ns();
 		m->built += o->events;
 		b->counts.blocks++;
 		m->credit[what->from]++;

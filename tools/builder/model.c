@@ -272,7 +272,7 @@ static int result(const struct model *m)
 
 	net_busiest(m->net, &core, &down);
 	put_text(o, "command", "model");
-	put_text(o, "of", m->o->of);
+	put_text(o, "of", m->o->command);
 	put_u64(o, "processes", m->processes);
 	put_u64(o, "depth", m->o->fabric.depth);
 	put_u64(o, build ? "block_bytes" : "size", build ? m->block_bytes : m->o->size);
@@ -309,8 +309,6 @@ static int prepare(struct model *m)
 
 	m->processes = m->nton ? o->readouts + o->builders : m->nxn || o->folded ?
 		       o->readouts + !m->nxn : o->readouts + o->builders + 1;
-	if (m->nton && o->readouts != o->builders)
-		return fail("nton needs equal numbers of readouts and builders: set --readouts and --builders alike");
 	m->readouts = o->readouts;
 	m->builders = o->folded ? o->readouts : o->builders;
 	m->most = m->builders * o->credit;
@@ -337,7 +335,7 @@ static int prepare(struct model *m)
 int model(const struct options *o)
 {
 	struct model m = {
-		.o = o, .nton = !strcmp(o->of, "nton"), .nxn = !strcmp(o->of, "nxn"),
+		.o = o, .nton = !strcmp(o->command, "nton"), .nxn = !strcmp(o->command, "nxn"),
 	};
 	const struct net_hooks hooks = { arrived, acknowledged, &m };
 	int failed = prepare(&m);

@@ -10,7 +10,7 @@
 #define PART		4			/* and at most 1/PART of the time limit */
 
 struct watch {
-	uint64_t *heard_ns, *moved_ns;	/* by rank: time of last message; of last progress */
+	uint64_t *heard_ns;		/* by rank: time of last message */
 	uint64_t *steps;		/* by rank: steps in its last sign of life */
 	uint32_t *waits;		/* by rank: rank waited for; itself: source or sink */
 	bool *saying;			/* by rank: a sign of life is under way */
@@ -26,11 +26,11 @@ int watch_open(struct build *b)
 	if (!w)
 		return fail("no memory");
 	w->heard_ns = calloc(b->size, sizeof(*w->heard_ns));
-	w->moved_ns = calloc(b->size, sizeof(*w->moved_ns));
+	b->moved_ns = calloc(b->size, sizeof(*b->moved_ns));
 	w->steps = calloc(b->size, sizeof(*w->steps));
 	w->waits = calloc(b->size, sizeof(*w->waits));
 	w->saying = calloc(b->size, sizeof(*w->saying));
-	return w->heard_ns && w->moved_ns && w->steps && w->waits && w->saying ? 0 :
+	return w->heard_ns && b->moved_ns && w->steps && w->waits && w->saying ? 0 :
 										  fail("no memory");
 }
 
@@ -41,7 +41,7 @@ void watch_close(struct build *b)
 	if (!w)
 		return;
 	free(w->heard_ns);
-	free(w->moved_ns);
+	free(b->moved_ns);
 	free(w->steps);
 	free(w->waits);
 	free(w->saying);
@@ -60,7 +60,7 @@ void watch_begin(struct build *b)
 	w->turn_ns = now_ns();
 	for (uint32_t i = 0; i < b->size; i++) {
 		w->heard_ns[i] = w->turn_ns;
-		w->moved_ns[i] = w->turn_ns;
+		b->moved_ns[i] = w->turn_ns;
 	}
 }
 
@@ -73,18 +73,13 @@ void watch_heard(struct build *b, const struct message *m)
 		return;
 	w->waits[m->from] = m->builder < b->size ? m->builder : WATCH_NOBODY;
 	if (m->first != w->steps[m->from])
-		w->moved_ns[m->from] = now_ns();
+		b->moved_ns[m->from] = now_ns();
 	w->steps[m->from] = m->first;
 }
 
 void watch_said(struct build *b, uint32_t peer)
 {
 	b->watch->saying[peer] = false;
-}
-
-void watch_moved(struct build *b, uint32_t builder)
-{
-	b->watch->moved_ns[builder] = now_ns();
 }
 
 /* Time since "then", which may be in the future, as pauses are added. */
@@ -142,7 +137,7 @@ static uint32_t slowest_readout(const struct build *b)
 
 	for (uint32_t i = 1; i < b->size; i++) {
 		if (is_readout(b, i) && w->waits[i] != WATCH_NOBODY &&
-		    (!slowest || w->moved_ns[i] < w->moved_ns[slowest]))
+		    (!slowest || b->moved_ns[i] < b->moved_ns[slowest]))
 			slowest = i;
 	}
 	return slowest;
@@ -165,8 +160,8 @@ static int stands(struct build *b, uint32_t builder, uint64_t now)
 		at = next;
 	}
 	/* that rank makes progress, so the builder will get its turn */
-	if (since(now, w->moved_ns[at]) <= limit_ns(b)) {
-		watch_moved(b, builder);
+	if (since(now, b->moved_ns[at]) <= limit_ns(b)) {
+		b->moved_ns[builder] = now_ns();
 		return 0;
 	}
 	role_of(b, builder, waits);
@@ -192,7 +187,7 @@ bool watch_slept(struct build *b)
 	/* while this process was stopped, it received nothing: do not blame others */
 	for (uint32_t i = 0; pause > limit / PART && i < b->size; i++) {
 		w->heard_ns[i] += pause;
-		w->moved_ns[i] += pause;
+		b->moved_ns[i] += pause;
 	}
 	w->turn_ns = now;
 	w->slept |= pause > limit;
@@ -213,7 +208,7 @@ int watch_turn(struct build *b)
 			return silent(b, i);
 	}
 	for (uint32_t i = 1; i < b->size && !b->rank; i++) {
-		if (hears(b, i) && manager_owed(b, i) && since(now, w->moved_ns[i]) > limit)
+		if (hears(b, i) && manager_owed(b, i) && since(now, b->moved_ns[i]) > limit)
 			return stands(b, i, now);
 	}
 	return say_alive(b, now);

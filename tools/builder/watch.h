@@ -21,8 +21,6 @@ void watch_begin(struct build *b);
 void watch_heard(struct build *b, const struct message *m);
 /* The peer has received the last sign of life. */
 void watch_said(struct build *b, uint32_t peer);
-/* Manager: a builder got its first block, or made progress. */
-void watch_moved(struct build *b, uint32_t builder);
 /* Call once a turn. Was this process stopped for so long that others may have given it up? */
 bool watch_slept(struct build *b);
 /* Send signs of life. 0, or EXIT_TIMEOUT after a sentence that names the silent or late rank. */

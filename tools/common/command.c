@@ -9,7 +9,7 @@
 #include "common/options.h"
 #include "common/say.h"
 
-static const struct command *running;
+const struct command *command_running;
 
 /* Print the commands of a group; NULL: all. */
 static void print_commands(FILE *to, const char *program, const struct command *commands,
@@ -98,7 +98,7 @@ int command_run(const char *program, const struct command *commands, int argc, c
 	for (const struct command *c = commands; c->name; c++) {
 		n = words_of(c, words);
 		if (n) {
-			running = c;
+			command_running = c;
 			snprintf(name, sizeof(name), "%s %s%s%s", program, c->group ? c->group : "",
 				 c->group ? " " : "", c->name);
 			rest = words + n - 1 - !!option;
@@ -123,8 +123,8 @@ void command_parse(const struct argp *argp, int argc, char **argv, void *input)
 	struct argp own = *argp;
 	char doc[256];
 
-	snprintf(doc, sizeof(doc), "%c%s.", toupper(*running->help), running->help + 1);
-	own.args_doc = running->args;
+	snprintf(doc, sizeof(doc), "%c%s.", toupper(*command_running->help), command_running->help + 1);
+	own.args_doc = command_running->args;
 	own.doc = doc;
 	argp_parse(&own, argc, argv, 0, NULL, input);
 }
@@ -151,7 +151,7 @@ static error_t parse_simple(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (state->arg_num < s->n)
-			argp_error(state, "give %s", running->args);
+			argp_error(state, "give %s", command_running->args);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -163,9 +163,9 @@ void command_simple(int argc, char **argv, const char **value, bool *json)
 {
 	static const struct argp_option options[] = { OPTION_JSON, {} };
 	const struct argp argp = { .options = options + !json, .parser = parse_simple };
-	struct simple s = { .value = value, .n = !!*running->args, .json = json };
+	struct simple s = { .value = value, .n = !!*command_running->args, .json = json };
 
-	for (const char *c = running->args; *c; c++)
+	for (const char *c = command_running->args; *c; c++)
 		s.n += *c == ' ';
 	command_parse(&argp, argc, argv, &s);
 }

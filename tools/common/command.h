@@ -13,6 +13,9 @@ struct command {
 	const char *help;		/* one line */
 };
 
+/* The one that runs. */
+extern const struct command *command_running;
+
 /* Run the command of this table that argv names; the last row is {}. An exit code. */
 int command_run(const char *program, const struct command *commands, int argc, char **argv);
 

@@ -142,17 +142,20 @@ refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
 refuses "take-over.*run" rashpa-manager check --take-over experiment.xml
 refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
 refused "usage-rashpa-manager: wrong usage is refused"
-refuses "command is missing.*nton, nxn, build, burst or model" rashpa-builder
-refuses "\"sideways\": nton, nxn, build, burst or model" rashpa-builder sideways
+refuses "nton.*nxn.*build" rashpa-builder
+refuses "\"sideways\".*--help" rashpa-builder sideways
+refuses "events" rashpa-builder nton --events 5
+refuses "messages" rashpa-builder build --messages 5
+refuses "builders" rashpa-builder model nxn --builders 5
 refuses "unexpected argument \"nton\"" rashpa-builder nxn nton
 refuses "\"pigeon\" is not shm, mpi or verbs" rashpa-builder nxn --transport pigeon
 refuses "\"65\".*1 to 64" rashpa-builder nxn --depth 65
-refuses "\"0\".*1 to 512M" rashpa-builder nxn --size 0
+refuses "\"0\".*1 to 536870912" rashpa-builder nxn --size 0
 refuses "\"101\".*0 to 100" rashpa-builder nxn --jitter 101
-refuses "test, testsome or testall" rashpa-builder nxn --poll waitsome
+refuses "test.testsome.testall" rashpa-builder nxn --poll waitsome
 refuses "leave --one-buffer out" rashpa-builder nxn --one-buffer --verify
 refuses "requires --transport mpi" rashpa-builder nxn --buffered
-refuses "\"0\".*number from 1" rashpa-builder build --events 0
+refuses "\"0\".*1 to 281474976710656" rashpa-builder build --events 0
 refuses "\"65\".*1 to 64" rashpa-builder build --credit 65
 refuses "torn.*missing.duplicate.late.corrupt" rashpa-builder build --fault torn:0:1
 refuses "late:x:1.*missing.duplicate.late.corrupt" rashpa-builder build --fault late:x:1
@@ -162,18 +165,18 @@ refuses "a/b.*buffer name" rashpa-builder build --from a/b
 refuses "0x8.*WxH" rashpa-builder build --geometry 0x8
 refuses "\"0\".*1 to 1000" rashpa-builder burst --rounds 0
 refuses "unknown variant.*pigeon" rashpa-builder burst --way pigeon
-refuses "requires --readouts" rashpa-builder model
-refuses "does not go with --folded" rashpa-builder model --readouts 4 --folded --builders 4
-refuses "sideways.*nton, nxn or build" rashpa-builder model --of sideways
-refuses "gbps: .x. is not 1e-06 to 1000000" rashpa-builder model --readouts 4 --network gbps=x
-refuses "speed=1.*is not gbps" rashpa-builder model --readouts 4 --network speed=1
-refuses "packet=1048576 is above buffer=65536" rashpa-builder model --readouts 4 --network packet=1M
-refuses "spines: .0. is not 1 to 1024" rashpa-builder model --readouts 4 --network leaf=4,spines=0
-refuses "ranks: .4294967295. is not 1 to 1024" rashpa-builder model --readouts 4 --network ranks=4294967295
-refuses "leaf: .4294967295. is not 0 to 65536" rashpa-builder model --readouts 4 --network leaf=4294967295
-refuses "64 cables to each of 1024 spines exceed the limit of 1024" rashpa-builder model --readouts 4 --network leaf=1,spines=1024,cables=64
-refuses "copy: .1e7. is not 0 to 1000000" rashpa-builder model --readouts 4 --network copy=1e7
-refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model --readouts 4 --network latency=1e30
+refuses "--readouts is missing" rashpa-builder model build
+refuses "--builders and --folded" rashpa-builder model build --readouts 4 --folded --builders 4
+refuses "sideways" rashpa-builder model sideways
+refuses "gbps: .x. is not 1e-06 to 1000000" rashpa-builder model build --readouts 4 --network gbps=x
+refuses "speed=1.*is not gbps" rashpa-builder model build --readouts 4 --network speed=1
+refuses "packet=1048576 is above buffer=65536" rashpa-builder model build --readouts 4 --network packet=1M
+refuses "spines: .0. is not 1 to 1024" rashpa-builder model build --readouts 4 --network leaf=4,spines=0
+refuses "ranks: .4294967295. is not 1 to 1024" rashpa-builder model build --readouts 4 --network ranks=4294967295
+refuses "leaf: .4294967295. is not 0 to 65536" rashpa-builder model build --readouts 4 --network leaf=4294967295
+refuses "64 cables to each of 1024 spines exceed the limit of 1024" rashpa-builder model build --readouts 4 --network leaf=1,spines=1024,cables=64
+refuses "copy: .1e7. is not 0 to 1000000" rashpa-builder model build --readouts 4 --network copy=1e7
+refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model build --readouts 4 --network latency=1e30
 refuses "there is no event 77 with --events 77" rashpa-builder build --events 77 --fault corrupt:0:77
 refused "usage-rashpa-builder: wrong usage is refused"
 
@@ -368,7 +371,8 @@ manuals=Documentation/man completions=tools/data/completion
 # Each letter means one option, whatever the tool; boards and frames have their own.
 letters=
 for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu} \
-	rashpa-bench\ network\ {sink,write,sweep} rashpa-{builder,manager,fpga,fpga-conformance,inject,capture-check}; do
+	rashpa-bench\ network\ {sink,write,sweep} rashpa-builder\ {nton,nxn,burst,build} rashpa-builder\ model\ {nton,nxn,build} \
+	rashpa-{manager,fpga,fpga-conformance,inject,capture-check}; do
 	options_known "$command"
 	is "options/${command// /-}: completion and manual list the options and their words" "$missing" ""
 done

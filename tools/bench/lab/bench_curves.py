@@ -21,7 +21,7 @@ DEPTHS = (1, 2, 8, 64)
 
 
 def model(*options):
-    run = subprocess.run(["rashpa-builder", "model", "--json", *map(str, options)], check=True, capture_output=True,
+    run = subprocess.run(["rashpa-builder", "model", *map(str, options), "--json"], check=True, capture_output=True,
                          text=True, timeout=3000)
     return json.loads(run.stdout)
 
@@ -29,19 +29,19 @@ def model(*options):
 def scale(size, depth, each, machines):
     # time for four times the data under way, as the first quarter does not count
     seconds = max(1e-3, 4 * depth * each * machines / 2)
-    return model("--of", "nton", "--readouts", machines // 2, "--size", size, "--depth", depth, "--jitter", 10,
+    return model("nton", "--readouts", machines // 2, "--size", size, "--depth", depth, "--jitter", 10,
                  "--seconds", f"{seconds:.6f}", "--network", FABRIC if machines > 2 else LINK)["part_of_link"]
 
 
 def blocks(block, credit):
     # time for twelve times the data under way to a builder, at 6.8 GB/s
     seconds = max(0.003, 12 * 108 * block * credit * FRAGMENT / 6.8e9)
-    return model("--readouts", 108, "--builders", 73, "--sources", 1, "--fragment", FRAGMENT, "--jitter", 50, "--block", block,
+    return model("build", "--readouts", 108, "--builders", 73, "--sources", 1, "--fragment", FRAGMENT, "--jitter", 50, "--block", block,
                  "--credit", credit, "--seconds", f"{seconds:.6f}", "--network", FABRIC + ",packet=16K,buffer=256K")["events_per_second"]
 
 
 def depths(size, depth):
-    return model("--of", "nton", "--readouts", 1, "--size", size, "--depth", depth, "--seconds", 0.01,
+    return model("nton", "--readouts", 1, "--size", size, "--depth", depth, "--seconds", 0.01,
                  "--network", LINK + ",leaf=1,spines=1,cables=1")["part_of_link"]
 
 

@@ -29,7 +29,7 @@ def measured(processes, size, depth):
 
 
 def foretold(processes, size, depth, told):
-    run = of(["rashpa-builder", "model", "--of", "nton", "--readouts", str(processes // 2), "--size", str(size),
+    run = of(["rashpa-builder", "model", "nton", "--readouts", str(processes // 2), "--size", str(size),
               "--depth", str(depth), "--seconds", "0.05", "--network",
               # each process is a separate machine in the model; the path is one cable, or two and a switch
               f"cost={told['cost_us']:.4f},copy={told['copy_gbps']:.4f},gbps=1000,packet=64K,buffer=1M,"

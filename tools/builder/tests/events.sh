@@ -136,34 +136,34 @@ is "three-processes: burst refuses three processes" "$? $(grep -c "needs two pro
 
 # --- the model of a network: results that can be calculated
 
-# modelled FILTER OPTION...
+# modelled FILTER COMMAND OPTION...
 modelled() {
-	local filter=$1
-	shift
-	json "$filter" rashpa-builder model --json --seconds 0.02 "$@"
+	local filter=$1 command=$2
+	shift 2
+	json "$filter" rashpa-builder model "$command" --json --seconds 0.02 "$@"
 }
 near='def near(a; b): ((a - b) | fabs) < b / 500;'
-modelled "$near near(.part_of_link; 4096 / (4096 + 82))" --of nton --readouts 1
+modelled "$near near(.part_of_link; 4096 / (4096 + 82))" nton --readouts 1
 ok $? "model/link-full-carries: model: a full link carries packets and their headers"
 # sending one packet takes 1.6616 ms; its delay is 5 ms, as is that of the acknowledgement
-modelled "$near near(.mean_bytes_per_second; 4096 / 0.0116616)" --of nton --readouts 1 --size 4096 --depth 1 --seconds 20 \
+modelled "$near near(.mean_bytes_per_second; 4096 / 0.0116616)" nton --readouts 1 --size 4096 --depth 1 --seconds 20 \
 	--network gbps=0.02,latency=5000,head=58,cost=0
 ok $? "model/one-message-time: model: one message at a time waits for its acknowledgement"
 modelled "$near near(.part_of_link; 4096 / (4096 + 82) / 4) and near(.least_bytes_per_second; .most_bytes_per_second) and
 	.fullest_queue_bytes > 61440 and .fullest_queue_bytes <= 65536" \
-	--of nton --readouts 4 --network leaf=4,spines=1,cables=1
+	nton --readouts 4 --network leaf=4,spines=1,cables=1
 ok $? "model/four-share-one: model: four senders share one link between switches, and no queue exceeds its size"
-modelled "$near near(.part_of_link; 4096 / (4096 + 82))" --of nxn --readouts 5 --size 64K
+modelled "$near near(.part_of_link; 4096 / (4096 + 82))" nxn --readouts 5 --size 64K
 ok $? "model/all-all-one-switch: model: all to all at one switch fills links in both directions"
 # limited by the processor of a readout, not by the network
-modelled "$near near(.mean_bytes_per_second; 65536 / 100e-6)" --of nton --readouts 1 --network cost=100 --seconds 1
+modelled "$near near(.mean_bytes_per_second; 65536 / 100e-6)" nton --readouts 1 --network cost=100 --seconds 1
 ok $? "model/process-one-message: model: a process handles one message at a time"
 # two readouts send their parts to one builder, over its only link
 modelled "$near near(.part_of_link; 4096 / (4096 + 82)) and near(.events_per_second * 2 * (.block_bytes / 8); .mean_bytes_per_second)" \
-	--readouts 2 --builders 1 --fragment 64K --credit 16 --pool 64 --seconds 0.2
+	build --readouts 2 --builders 1 --fragment 64K --credit 16 --pool 64 --seconds 0.2
 ok $? "model/builder-link-carries: model: a builder builds as many events as its link carries"
-rashpa-builder model --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed >"$work/once"
-rashpa-builder model --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed |
+rashpa-builder model build --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed >"$work/once"
+rashpa-builder model build --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed |
 	cmp - "$work/once"
 ok $? "model/same-again: model: a second run gives the same result"
 
