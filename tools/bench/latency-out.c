@@ -22,7 +22,9 @@ static uint64_t rate(const struct result *r, size_t n)
 {
 	const struct samples *all = &r->rate.found;
 
-	return !all->count ? 0 : n < all->count ? all->value[all->count - 1 - n] : all->value[0];
+	if (!all->count)
+		return 0;
+	return n < all->count ? all->value[all->count - 1 - n] : all->value[0];
 }
 
 static uint64_t lost(const struct result *r)

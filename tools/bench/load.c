@@ -147,7 +147,7 @@ static int rate_search(struct path *p, const struct latency *l, struct rate *r, 
 			fine = any;
 			bad = 0;
 		}
-		rate = rate > most ? most : rate < RATE_LEAST ? RATE_LEAST : rate;
+		rate = fmin(fmax(rate, RATE_LEAST), most);
 	}
 	if (n)
 		samples_add(&r->found, sum / n);

@@ -240,7 +240,7 @@ static void print_number(double value)
 	if (isnan(value))
 		printf(" %11s", "-");
 	else
-		printf(" %11.*f", value < 1 ? 4 : value < 100 ? 2 : 0, value);
+		printf(" %11.*f", value < 100 ? 2 + 2 * (value < 1) : 0, value);
 }
 
 static void print_row(const struct row *r)

@@ -289,8 +289,10 @@ static int roles(struct build *b)
 	if (b->size < (o->folded ? 2 : 3))
 		return fail("an event manager, readouts and builders need at least %d processes, not %u: mpirun -n 5 rashpa-builder build",
 			    o->folded ? 2 : 3, b->size);
-	b->readouts = o->folded ? b->size - 1 : o->readouts ? o->readouts : (b->size - 1) / 2;
-	if (!o->folded && b->readouts > b->size - 2)
+	b->readouts = o->readouts ? o->readouts : (b->size - 1) / 2;
+	if (o->folded)
+		b->readouts = b->size - 1;
+	else if (b->readouts > b->size - 2)
 		return fail("%u readouts of %u processes leave no builder: rank 0 is the event manager",
 			    b->readouts, b->size);
 	b->builders = o->folded ? b->size - 1 : b->size - 1 - b->readouts;

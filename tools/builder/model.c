@@ -307,8 +307,10 @@ static int prepare(struct model *m)
 {
 	const struct options *o = m->o;
 
-	m->processes = m->nton ? o->readouts + o->builders : m->nxn || o->folded ?
-		       o->readouts + !m->nxn : o->readouts + o->builders + 1;
+	/* build has a manager, too */
+	m->processes = o->readouts + !m->nton - m->nxn;
+	if (!m->nxn && !o->folded)
+		m->processes += o->builders;
 	m->readouts = o->readouts;
 	m->builders = o->folded ? o->readouts : o->builders;
 	m->most = m->builders * o->credit;

@@ -197,7 +197,11 @@ static uint64_t hops(const struct net *n, const struct pair *p)
 {
 	const uint32_t from = p->from / n->f.ranks, to = p->to / n->f.ranks;
 
-	return from == to ? 0 : n->cable ? 1 : leaf_of(n, from) == leaf_of(n, to) ? 2 : 4;
+	if (from == to)
+		return 0;
+	if (n->cable)
+		return 1;
+	return leaf_of(n, from) == leaf_of(n, to) ? 2 : 4;
 }
 
 /* --- links --- */

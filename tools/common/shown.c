@@ -24,14 +24,17 @@ size_t shown_next(const char *text, unsigned int *code, bool *plain)
 {
 	static const unsigned int least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *c = (const unsigned char *)text;
-	const size_t n = *c < 0x80 ? 1 : *c >> 5 == 6 ? 2 : *c >> 4 == 14 ? 3 : *c >> 3 == 30 ? 4 : 0;
+	size_t n = 2;
 
-	*plain = false;
 	*code = *c;
-	if (n < 2) {
-		*plain = n && has_picture(*c);
-		return n;
-	}
+	*plain = *c < 0x80 && has_picture(*c);
+	if (*c < 0x80)
+		return 1;
+	/* 110xxxxx, 1110xxxx and 11110xxx begin 2, 3 and 4 bytes */
+	while (n < 5 && *c >> (7 - n) != (2 << n) - 2)
+		n++;
+	if (n == 5)
+		return 0;
 	*code = *c & (0x7f >> n);
 	for (size_t i = 1; i < n; i++) {
 		/* also where the text ends */

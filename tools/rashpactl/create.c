@@ -229,9 +229,12 @@ int create_buffer(int memory, struct create *c)
 	snprintf(what, sizeof(what), "buffer %s of %s", alloc->name,
 		 format_size(size, alloc->length));
 	follow_begin(&follow, what);
-	fd = c->huge ? rashpa_memory_alloc_huge(memory, c->huge, alloc) :
-	     c->fpga < 0 ? rashpa_memory_alloc(memory, alloc) :
-			   rashpa_memory_alloc_for(memory, device, alloc);
+	if (c->huge)
+		fd = rashpa_memory_alloc_huge(memory, c->huge, alloc);
+	else if (c->fpga < 0)
+		fd = rashpa_memory_alloc(memory, alloc);
+	else
+		fd = rashpa_memory_alloc_for(memory, device, alloc);
 	follow_end(&follow);
 	if (device >= 0)
 		close(device);

@@ -353,15 +353,16 @@ static struct fpga *function_of(struct listen *l, unsigned int number)
 /* The word of a LOCK source; 0 if it cannot be read: then the driver reports the error. */
 static uint64_t peek(const struct rashpa_source_add *a)
 {
-	uint64_t page = sysconf(_SC_PAGESIZE), in_page = a->offset % page, word;
+	uint64_t page = sysconf(_SC_PAGESIZE), in_page = a->offset % page, word = 0;
 	const volatile char *p = mmap(NULL, page, PROT_READ, MAP_SHARED, a->memory,
 				      a->offset - in_page);
 
 	if (p == MAP_FAILED)
 		return 0;
-	word = in_page % (a->bits / 8) ? 0 :
-	       a->bits == 32 ? *(const volatile uint32_t *)(p + in_page) :
-			       *(const volatile uint64_t *)(p + in_page);
+	if (a->bits == 32 && !(in_page % 4))
+		word = *(const volatile uint32_t *)(p + in_page);
+	else if (a->bits == 64 && !(in_page % 8))
+		word = *(const volatile uint64_t *)(p + in_page);
 	munmap((void *)(uintptr_t)p, page);
 	return a->mask ? word & a->mask : word;
 }

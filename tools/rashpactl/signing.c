@@ -105,6 +105,7 @@ enum signing_verdict signing_judge(const struct signing *s, char *text, size_t s
 		[KEY_UNKNOWN] = "it does not know that key",
 		[KEY_KNOWN] = "it knows a key of that name",
 	};
+	const char *boot = s->efi ? "off" : "not there (no UEFI)";
 	char module[256] = "";
 
 	if (s->found && *s->signer)
@@ -112,8 +113,10 @@ enum signing_verdict signing_judge(const struct signing *s, char *text, size_t s
 			 keys[s->key]);
 	else if (s->found)
 		snprintf(module, sizeof(module), "; rashpa.ko is not signed");
+	if (s->secure_boot)
+		boot = "on";
 	snprintf(text, size, "secure boot %s, lockdown %s, signed modules %s%s",
-		 s->secure_boot ? "on" : s->efi ? "off" : "not there (no UEFI)",
+		 boot,
 		 *s->lockdown ? s->lockdown : "not told",
 		 s->enforced ? "required" : "not required", module);
 	*remedy = NULL;

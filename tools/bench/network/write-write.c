@@ -25,7 +25,9 @@ static uint32_t interval(const struct writer *w)
 {
 	const uint32_t half = (w->config->depth + 1) / 2;
 
-	return w->plan.linked > 1 ? w->plan.linked : half < SIGNAL ? half : SIGNAL;
+	if (w->plan.linked > 1)
+		return w->plan.linked;
+	return half < SIGNAL ? half : SIGNAL;
 }
 
 static int open_writer(struct writer *w, char *why)
