@@ -71,7 +71,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_
 verbs() { # N ARGUMENT...
 	local count=$1 status=0
 	shift
-	timeout 240 mpirun --bind-to none -n "$count" rashpa-builder "$@" --transport verbs --device rxe0 --timeout 60 \
+	timeout 240 mpirun --bind-to none -n "$count" rashpa-builder "$1" --transport verbs --device rxe0 --timeout 60 "${@:2}" \
 		2>"$work/err" || status=$?
 	((status == 0)) || sed 's/^/# /' "$work/err" >&2
 	return "$status"
