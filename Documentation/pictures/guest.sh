@@ -14,7 +14,7 @@ rashpactl buffer create ring0 256M
 # slow enough for an emulated machine, and slots for the time between two looks of the viewer
 romulu --buffer ring0 --timeout 60 &
 remu --buffer ring0 --fpga "${fpga#fpga}" --dataset generate:10:1 --bunch 1 --slots 240 --rate 5 --images 100000 --timeout 60 &
-rashpactl top --once --interval 5 --timeout 60 ring0 >"$out/top.txt"
+rashpactl top --count 1 --interval 5 --timeout 60 ring0 >"$out/top.txt"
 python3 -m rashpa.view ring0 --save "$out/view.png" --looks 10 | grep '^lost *0 ' # or the machine is too busy
 kill %2
 wait || true # the producer was killed

@@ -34,7 +34,7 @@ remu --buffer ring0 --lock ring0.lock --fpga "${fpga#fpga}" --split 2 --bunch 16
 	--timeout 60 --json="$work/remu.json" &
 producer=$!
 echo "   rashpactl top, during the stream:"
-rashpactl top --once --interval 0.5 --timeout 20 ring0 | sed 's/^/   | /' ||
+rashpactl top --count 1 --interval 0.5 --timeout 20 ring0 | sed 's/^/   | /' ||
 	echo "   | the stream ended too early"
 wait "$producer" || status=$?
 wait "$receiver" || status=$?

@@ -152,7 +152,7 @@ network() {
 	systemctl stop remu@one romulu@one
 }
 
-counted() { rashpactl --json top --once --interval 0.5 ring0 | jq '[.streams[].stacks] | max // 0'; }
+counted() { rashpactl --json top --count 1 --interval 0.5 ring0 | jq '[.streams[].stacks] | max // 0'; }
 went_on() { (($(counted) > $1)); } # STACKS
 
 # install new packages while a stream runs

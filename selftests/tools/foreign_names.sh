@@ -79,7 +79,7 @@ is "remu-line: its sentence is one line" "$(grep -cF "process $holder_pid (\x1b[
 	"1 1" || cat -v "$work/remu" | sed 's/^/# /'
 is "python: Python reads the header all the same, and shows it as the tools do" "$(python3 -c 'import rashpa
 with rashpa.Stream("names", observe=True) as stream: print(stream.begin(10).dataset)' 2>&1)" 'M\xfcnchen\xc2\x9b2J'
-rashpactl top --once --interval 0.1 >"$work/top" 2>&1
+rashpactl top --count 1 --interval 0.1 >"$work/top" 2>&1
 is "top: no control characters in top" "$(LC_ALL=C grep -c $'[\x01-\x08\x0b-\x1f\x7f]' "$work/top")" 0
 
 kill "$holder_pid"

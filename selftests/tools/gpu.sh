@@ -60,7 +60,7 @@ is "all: has all" "$(stat -c %s "$work/all")" $((10 * float))
 on_gpu "{\"pretreat\": {\"gain\": 64}, \"veto\": {\"threshold\": 100, \"pixels\": 60},
 	\"sinks\": {\"raw\": {\"file\": \"$work/killed\", \"overwrite\": true}}}" 16M --drive persistent
 start generate:7 --images 100000 --bunch 1 --slots 7 --payload gpu
-goes_on() { json '.streams[0].processing.images >= 20' rashpactl --json top --once --interval 0.1 >"$work/goes" || gone "$romulu"; }
+goes_on() { json '.streams[0].processing.images >= 20' rashpactl --json top --count 1 --interval 0.1 >"$work/goes" || gone "$romulu"; }
 wait_for 120 goes_on
 is "kernel-stays-takes: a kernel that stays takes what the board streams" "$(gone "$romulu" && echo gone; status '.busy')" true
 kill -9 "$romulu"

@@ -99,7 +99,7 @@ wait "$romulu" 2>/dev/null
 wait_for 30 all_wait
 kill_remu
 is "killed/fpga-idle: both killed: the FPGA is idle" "$(status .busy)" false
-is "killed/top-knows: both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
+is "killed/top-knows: both killed: top knows" "$(rashpactl top --count 1 --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 
 # Nor does it come to life when the FPGA gets a map of something else.
 rashpactl buffer create other 2M >/dev/null
@@ -115,7 +115,7 @@ is "killed/takes-first-complete: both killed: and takes first what was complete"
 	"$(jq -r '"\(.frames == 4 or .frames == 8) \(.corrupt)"' "$work/romulu.json")" "true 0"
 romulu --buffer ring1 --check --timeout 1 >"$work/out" 2>&1
 is "killed/next-one-finds: both killed: the next one finds no stream" $? 3
-is "killed/top-knows-2: both killed: top knows it still" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
+is "killed/top-knows-2: both killed: top knows it still" "$(rashpactl top --count 1 --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 kill "$holder"; wait "$holder"
 rashpactl buffer remove other
 ok $? "killed/map-ends: both killed: that map ends"
@@ -157,7 +157,7 @@ done
 # with it.
 one_ended() { gone "${both[0]}" || gone "${both[1]}"; }
 stacks_pass() { # BUFFER
-	rashpactl --json top --once --interval 0.01 "$1" |
+	rashpactl --json top --count 1 --interval 0.01 "$1" |
 		jq -e '.streams[0] | .state == "running" and .stacks > 0' >/dev/null
 }
 begin_both() { # NAME BUFFER FPGA BUFFER FPGA

@@ -78,9 +78,9 @@ json '.busy and (.rings[0] | .kind == "wire" and .running and .errors == 0 and .
 	rashpactl --json fpga status "fpga$fpga"
 ok $? "rashpactl-fpga-status: rashpactl fpga status has the counters of a ring"
 json ".rings == [.rings[0]] and (.rings[0] | .fpga == $fpga and .ring == 0 and .running and .events_per_second > 0 and
-	.lost == 0 and .errors == 0 and has(\"held\") and has(\"late\"))" rashpactl --json top --once --interval 0.5
+	.lost == 0 and .errors == 0 and has(\"held\") and has(\"late\"))" rashpactl --json top --count 1 --interval 0.5
 ok $? "rashpactl-top: and so has rashpactl top"
-rashpactl top --once --interval 0.1 | grep -q "^fpga$fpga ring 0 .*events/s.*held.*late"
+rashpactl top --count 1 --interval 0.1 | grep -q "^fpga$fpga ring 0 .*events/s.*held.*late"
 ok $? "people: and for people"
 rashpa-bench loop --fpga "fpga$fpga" --events 100 >"$work/out" 2>&1
 is "second-one-refused: a second one is refused" "$? $(grep -c "has it to itself" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
@@ -163,7 +163,7 @@ sees "says that the stream's board is gone" '.streams[0] | .state == "gone" and 
 wait "$remu"
 is "producer-fails: its producer fails" $? 1 || sed 's/^/# /' "$work/remu"
 sees "still does when the producer has ended" '.streams[0].state == "gone"'
-rashpactl top --once --interval 0.01 | grep -q "^loop  *fpga$fpga  *gone"
+rashpactl top --count 1 --interval 0.01 | grep -q "^loop  *fpga$fpga  *gone"
 ok $? "producer/people: and for people"
 kill -INT "$top"
 wait "$top"

@@ -8,7 +8,7 @@
 export PYTHONPATH=$PWD/build/tools/python
 rashpactl buffer create watched 8M >/dev/null
 ok $? "buffer: a buffer is made"
-top() { rashpactl top --once --interval 0.05 "$@"; }
+top() { rashpactl top --count 1 --interval 0.05 "$@"; }
 # It fills all slots, and waits, so that the metrics do not change.
 build/tools/examples/producer watched 100000 2>"$work/err" &
 producer=$!

@@ -167,7 +167,7 @@ class Stream:
              "--free-run", "--timeout", "60"], stdout=self.log, stderr=self.log)
 
     def stacks(self):
-        done = run("rashpactl", "--json", "top", "--once", "--interval", "0.01", self.name)
+        done = run("rashpactl", "--json", "top", "--count", "1", "--interval", "0.01", self.name)
         streams = json.loads(done.stdout or "{}").get("streams", [])
         return streams[0]["stacks"] if streams and streams[0]["state"] == "running" else -1
 
@@ -354,7 +354,7 @@ def take_names(fpga):
         with open(folder + "/roots", "w", encoding="ascii") as f:
             f.write("root's")
         run("ln", "-s", folder + "/roots", folder + "/x.prom.new", user=MEMBER)
-        done = run("rashpactl", "top", "--once", "--interval", "0.01", "--prometheus=" + folder + "/x.prom")
+        done = run("rashpactl", "top", "--count", "1", "--interval", "0.01", "--prometheus=" + folder + "/x.prom")
         with open(folder + "/roots", encoding="ascii") as f:
             left = f.read()
         ok(left == "root's" and not done.returncode, "names/metrics: a link does not lead to another file", (left, shown(done)))

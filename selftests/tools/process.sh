@@ -265,7 +265,7 @@ ok $? "results: a program in Python has them, and what was kept" || sed 's/^/# /
 start generate:4 --images 1000000 --bunch 2 --slots 8
 attach "$work/results.json"
 seen() {
-	rashpactl top --once --interval 0.2 --json process >"$work/top" &&
+	rashpactl top --count 1 --interval 0.2 --json process >"$work/top" &&
 		jq -e '.streams[0].processing | .images > 0 and .queue.stacks == 4 and
 			(.stages | any(.name == "pretreat" and .seconds > 0 and .bytes_in > 0)) and
 			(.sinks | map(.name)) == ["streams"]' \
@@ -273,7 +273,7 @@ seen() {
 }
 wait_for 60 seen
 ok $? "top: rashpactl top has the stages" || sed 's/^/# /' "$work/top"
-rashpactl top --once --interval 0.2 process >"$work/top"
+rashpactl top --count 1 --interval 0.2 process >"$work/top"
 grep -q '^  cpu: [0-9]* images' "$work/top" && grep -q '^    pretreat  *[0-9]* images' "$work/top"
 ok $? "top-text: rashpactl top shows them" || sed 's/^/# /' "$work/top"
 kill "$remu"

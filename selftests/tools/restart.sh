@@ -19,7 +19,7 @@ receive() {
 }
 consumer() { rashpactl --json buffer info ring1 | jq -e --argjson pid "$romulu" '.. | .consumer? | select(.pid? == $pid)' >/dev/null; }
 streams() {
-	rashpactl --json top --once --interval 0.01 ring1 |
+	rashpactl --json top --count 1 --interval 0.01 ring1 |
 		jq -e '.streams[0] | .state == "running" and .stacks > 8' >/dev/null
 }
 

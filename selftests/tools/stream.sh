@@ -104,7 +104,7 @@ remu --buffer many --fpga "$fpga" --dtp 0,0,8x8 --bunch 1 --slots 8 --free-run -
 	>/dev/null 2>&1 &
 producer=$!
 many_events() {
-	rashpactl --json top --once --interval 0.5 many |
+	rashpactl --json top --count 1 --interval 0.5 many |
 		jq -e '.streams[0] | .events > 512 and .latency_ns.samples <= 256' >/dev/null
 }
 wait_for 60 many_events
@@ -121,7 +121,7 @@ if selftests/lab/host fpga 0 clock run >/dev/null; then
 	# the lock record does not have the stack yet that is being written
 	frames_lost() {
 		local lost stacks
-		lost=$(rashpactl --json top --once --interval 0.01 many | jq '.streams[0].lost')
+		lost=$(rashpactl --json top --count 1 --interval 0.01 many | jq '.streams[0].lost')
 		stacks=$(status '.dtps[0].overruns')
 		((lost == 4 * stacks || lost == 4 * (stacks - 1)))
 	}

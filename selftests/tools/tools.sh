@@ -59,8 +59,8 @@ refuses 1 "nosuch.*rashpactl buffer create" rashpactl map explain nosuch --for f
 refuses 1 "fpga77" rashpactl map make fpga77:memory fpga77
 refuses 1 "fpga77" rashpactl window list fpga77
 refuses 1 "what:ever.*fpgaN:WINDOW" rashpactl window info what:ever
-refuses 1 "nosuch.*rashpactl buffer create" rashpactl top --once nosuch
-refuses 3 "remu" rashpactl top --once here --timeout 0.1
+refuses 1 "nosuch.*rashpactl buffer create" rashpactl top --count 1 nosuch
+refuses 3 "remu" rashpactl top --count 1 here --timeout 0.1
 refused "refused/places: nodes, functions and windows that are not there"
 
 rashpactl --json doctor >"$work/json"
@@ -76,10 +76,10 @@ json '.[] | select(.name == "here" and .length_bytes == 4194304 and .kind == "bu
 	rashpactl --json buffer list
 ok $? "buffer-list-json: buffer list --json has properties and owner"
 json '.streams == [] and .skipped == [{buffer: "here", why: "there is no stream in it"}]' \
-	rashpactl --json top --once --interval 0.01
+	rashpactl --json top --count 1 --interval 0.01
 ok $? "top-json-no-stream: top --json lists buffers without a stream"
 mkdir -p "$work/dev/buffer" && touch "$work/dev/buffer/b"{1..130}
-json '.skipped | length == 130' env RASHPA_DEV="$work/dev" rashpactl --json top --once --interval 0.01
+json '.skipped | length == 130' env RASHPA_DEV="$work/dev" rashpactl --json top --count 1 --interval 0.01
 ok $? "top-leaves-no: top leaves no buffer out, however many there are"
 # A terminal: the picture has its own screen, q ends it, and the other screen is as before.
 on_terminal() { # INPUT COMMAND
@@ -106,7 +106,7 @@ done
 
 # Output that cannot be written is a failure, reported once.
 for command in "rashpactl --help" "rashpactl buffer list" "rashpactl --json buffer list" \
-	"rashpactl top --once --interval 0.01"; do
+	"rashpactl top --count 1 --interval 0.01"; do
 	read -ra words <<<"$command"
 	"${words[@]}" >/dev/full 2>"$work/err"
 	is "full-device: $command: to a full device" \

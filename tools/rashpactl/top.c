@@ -37,12 +37,11 @@ struct top {
 	struct rings rings;
 };
 
-enum { OPT_ONCE = 512, OPT_PROMETHEUS, OPT_SERVE };
+enum { OPT_PROMETHEUS = 512, OPT_SERVE };
 
 static const struct argp_option options[] = {
 	{ "interval", 'i', "SECONDS", 0, "time between refreshes (default: 1)", 0 },
 	{ "count", 'c', "N", 0, "end after N refreshes", 0 },
-	{ "once", OPT_ONCE, NULL, 0, "measure one interval, print it, and end", 0 },
 	{ "timeout", 't', "SECONDS", 0,
 	  "wait SECONDS for a running stream, then end with status 3", 0 },
 	{ "prometheus", OPT_PROMETHEUS, "FILE", OPTION_ARG_OPTIONAL,
@@ -65,9 +64,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'c':
 		if (!parse_u64(arg, UINT64_MAX, &t->count))
 			argp_error(state, "--count: \"%s\" is not a number", arg);
-		break;
-	case OPT_ONCE:
-		t->count = 1;
 		break;
 	case 't':
 		if (!parse_real(arg, &t->timeout) || t->timeout > 1e6)

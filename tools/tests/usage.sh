@@ -202,7 +202,7 @@ good "transports-modules: a JUNGFRAU is split into its modules" remu --transport
 
 # Without the driver, each command names the driver as the reason.
 for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
-	"rashpactl top --once" "rashpactl top --once --prometheus" "rashpactl event watch memory --lock here:0" "rashpactl fpga quiesce fpga0" \
+	"rashpactl top --count 1" "rashpactl top --count 1 --prometheus" "rashpactl event watch memory --lock here:0" "rashpactl fpga quiesce fpga0" \
 	"remu --buffer here" "romulu --buffer here"; do
 	read -ra words <<<"$command"
 	RASHPA_DEV="$work/none" "${words[@]}" >"$work/out" 2>"$work/err"
@@ -244,8 +244,8 @@ ok $? "without-table-well: a profile without a table has a null table"
 # --- a loaded driver, and no buffer yet
 mkdir -p "$work/empty/buffer"
 : >"$work/empty/memory"
-for format in --once --json --prometheus; do
-	RASHPA_DEV=$work/empty rashpactl top --once --interval 0.01 $format >"$work/out" 2>&1
+for format in "" --json --prometheus; do
+	RASHPA_DEV=$work/empty rashpactl top --count 1 --interval 0.01 $format >"$work/out" 2>&1
 	is "no-buffer/top$format: the list is empty, and the command succeeds" $? 0
 done
 RASHPA_DEV=$work/empty rashpactl report >"$work/out" 2>&1
