@@ -85,9 +85,9 @@ int command_run(const char *program, const struct command *commands, int argc, c
 	/* These may stand before the command, too. */
 	if (*words && (!strncmp(*words, "--json", 6) || !strcmp(*words, "-j")))
 		option = *words++;
-	else if (*words && is_help(*words) && words++)
+	if (*words && is_help(*words) && words++)
 		option = help;
-	if (!*words || (option != help && !strcmp(*words, "help"))) {
+	if (!*words) {
 		print_commands(option == help ? stdout : stderr, program, commands, NULL);
 		return option == help ? EXIT_OK : EXIT_USAGE;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl map: the addresses of a memory as a function sees them */
+/* rashpactl map make: the addresses of a memory as a function sees them */
 #include "rashpactl/map.h"
 
 #include <errno.h>
