@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../../selftests/lib/shell.sh"
 kernel_doc=$(ls /usr/lib/linux-kbuild-6.12*/scripts/kernel-doc | tail -n 1)
 
-for file in uapi/linux/rashpa.h drivers/*.[ch] drivers/*/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-gpu.h tools/lib/rashpa-stream.h \
+for file in uapi/linux/rashpa.h drivers/*.[ch] drivers/*/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-board.h tools/lib/rashpa-gpu.h tools/lib/rashpa-stream.h \
 	tools/fabric/rashpa-builder.h tools/verbs/rashpa-network.h tools/processing/rashpa-processing.h tools/fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The library's headers in a C++ program: static.sh compiles this. */
 #include <rashpa.h>
+#include <rashpa-board.h>
 #include <rashpa-gpu.h>
 #include <rashpa-stream.h>
 #include <rashpa-stream-format.h>
@@ -30,6 +31,14 @@ bool settled(const volatile void *record)
 	rfpga_lock lock;
 
 	return rfpga_lock_read(record, &lock) != 0;
+}
+
+int first_dtp(rashpa_board *board);
+int first_dtp(rashpa_board *board)
+{
+	rashpa_dtp_counts counts;
+
+	return rashpa_board_counts(board, RASHPA_BOARD_DTP(0), &counts);
 }
 
 int first_completion(rashpa_net_queue *queue);

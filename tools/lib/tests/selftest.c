@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <rashpa.h>
+#include <rashpa-board.h>
 #define TAP_WHY rashpa_reason()
 #include "tests/tap.h"
 
@@ -286,6 +286,71 @@ static void test_events(int node, unsigned int number)
 	close(device);
 }
 
+/* Places of two targets in the address table, and what a place becomes when its target ends. */
+static void test_targets(struct rashpa_board *board)
+{
+	struct rashpa_target *target[3] = {};
+	struct rashpa_target_info place[3] = {};
+	const int fd = rashpa_open(NAME, O_RDWR);
+
+	for (unsigned int i = 0; i < 3; i++) {
+		/* the third one comes when the first one has gone */
+		if (i == 2)
+			rashpa_target_close(target[0]);
+		ok(!rashpa_board_map(board, RASHPA_BOARD_DTP(0), fd, 0, &target[i]) &&
+		   !rashpa_target_get_info(target[i], RASHPA_BOARD_DTP(0), &place[i]) &&
+		   place[i].entries, "target-mapped: target %u is mapped for DTP 0", i);
+	}
+	ok(place[1].first >= place[0].first + place[0].entries,
+	   "target-apart: two targets have different entries");
+	ok(place[2].first == place[0].first, "target-again: entries of a closed target are free");
+	refused(rashpa_target_get_info(target[1], RASHPA_BOARD_DTP(1), &place[0]), EINVAL,
+		"not mapped", "the place of another user");
+	rashpa_target_close(target[2]);
+	rashpa_target_close(target[1]);
+	close(fd);
+}
+
+static void test_board(const char *name)
+{
+	const struct rfpga_dtp nonsense = { .pixel_bytes = 3 };
+	struct rashpa_board_view memory = {}, again = {};
+	struct rashpa_board_info info = {}, older = { .dtps = 0xa5 };
+	struct rashpa_dtp_counts counts = {};
+	struct rashpa_board *board, *second;
+	struct rashpa_block block;
+	uint32_t any = 0;
+
+	refused(rashpa_board_open("fpga", &board), EINVAL, "fpgaN", "a board without a number");
+	if (!ok(!rashpa_board_open(name, &board) && !rashpa_board_claim(board) &&
+		!rashpa_board_get_info(board, &info) && info.dtps && info.tick_rate,
+		"board-opened: a board is opened and claimed"))
+		return;
+	rashpa_board_get_info_sized(board, &older, offsetof(struct rashpa_board_info, dtps));
+	ok(older.version == info.version && older.dtps == 0xa5,
+	   "board-older: a program with a shorter struct gets no more than that");
+	ok(!rashpa_board_open(name, &second), "board-second: a second program opens it");
+	refused(rashpa_board_claim(second), EBUSY, "has it to itself", "a second claim");
+	rashpa_board_close(second);
+	ok(!rashpa_board_window(board, "memory", &memory) &&
+	   !rashpa_board_window(board, "memory", &again) && memory.base == again.base &&
+	   memory.length && memory.length <= rashpa_board_read64(board, RFPGA_MEMORY_SIZE),
+	   "board-window: a window is mapped once");
+	refused(rashpa_board_window(board, "nowhere", &again), ENOENT, "nowhere", "no such window");
+	ok(!rashpa_board_find_block(board, RFPGA_BLOCK_DTP, 0x200, &block) &&
+	   block.base == RFPGA_DTP(0) && block.count == info.dtps, "board-block: blocks are found");
+	refused(rashpa_board_find_block(board, 0xffff, 4, &block), ENOENT, "ended",
+		"blocks of no type");
+	test_targets(board);
+	rashpa_board_configure(board, 0, &nonsense);
+	refused(rashpa_board_start(board, RASHPA_BOARD_DTP(0)), EIO, "config", "a wrong DTP");
+	ok(rashpa_board_status(board, RASHPA_BOARD_DTP(0), &any, NULL) == -EIO &&
+	   any & RFPGA_DTP_FAULTED && !rashpa_board_counts(board, RASHPA_BOARD_DTP(0), &counts) &&
+	   counts.faults == 1 && !counts.images, "board-fault: its fault is reported and counted");
+	ok(!rashpa_board_stop(board, RASHPA_BOARD_DTP(0), 0), "board-stop: it has stopped");
+	rashpa_board_close(board);
+}
+
 int main(int argc, char **argv)
 {
 	struct rashpa_alloc alloc = {
@@ -307,6 +372,7 @@ int main(int argc, char **argv)
 	if (argc > 1) {
 		test_map(strtoul(argv[1], NULL, 10));
 		test_events(memory, strtoul(argv[1], NULL, 10));
+		test_board(argv[1]);
 	} else {
 		ok(true, "maps-events-skip: maps, events # SKIP no function was given");
 	}
