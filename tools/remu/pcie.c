@@ -9,31 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/fpga.h"
 #include "common/json-out.h"
 #include "daemon/led.h"
 #include <rashpa.h>
+#include <rashpa-board.h>
 #include <rashpa-stream.h>
 #include "remu/remu.h"
 #include "common/say.h"
 #include "common/stop.h"
 
 #define TICK_MS		250
-#define STOP_MS		1000
+#define STOP_NS		1000000000ll
 #define PAUSED_NS	5000000ull	/* between checks whether the receiver has taken all */
-
-/* Memory that the board writes to, and its entries in the board's address table. */
-struct target {
-	char what[RASHPA_STREAM_NAME + 16];
-	int dmabuf;			/* -1: the stream has no such memory */
-	unsigned int maps;
-	int map[RFPGA_DTPS_MAX];	/* one map for each range */
-	uint32_t first[RFPGA_DTPS_MAX];
-	uint32_t segments, class;
-	uint32_t entries;	/* entries in the table; 1 for a ring's address */
-};
-
-#define TARGET_NONE { .dmabuf = -1 }
 
 struct run {
 	const struct config *config;
@@ -43,91 +30,23 @@ struct run {
 	int producer;			/* node of the buffer, ours until the stream is open */
 	struct rashpa_stream *stream;
 	const struct rashpa_stream_header *about;	/* header that consumers see */
-	struct fpga fpga;
-	struct view memory;
+	struct rashpa_board *board;
+	struct rashpa_board_info info;
+	struct rashpa_board_view memory;
 	int channel;
-	struct target slots;
-	struct target head;	/* the buffer, if it holds the header but not the slots */
-	struct target locks;	/* lock memory */
-	/* entries of the table: one range for each process if they are engines, else one for all */
-	struct fpga_range range[RFPGA_DTPS_MAX];
-	unsigned int ranges;
-	struct fpga_block source;	/* live source of the board */
-	uint64_t missed;		/* images that the source missed before this stream */
+	struct rashpa_run *dtps;
 	bool started;
 	uint64_t next;			/* first stack of the board since its last start */
 	uint64_t period;		/* in ticks */
 	bool paused;
 	bool wished;			/* resume when the receiver has taken all */
-	struct report before;		/* counts before the last pause */
 };
 
 /* --- stream --- */
 
-static const struct rashpa_stream_process *process(const struct run *r, uint32_t i)
-{
-	return rashpa_stream_process_at(r->stream, i);
-}
-
-static int target(struct target *t, int dmabuf, const char *kind, const char *name)
-{
-	snprintf(t->what, sizeof(t->what), "%s %s", kind, name);
-	t->dmabuf = dmabuf;
-	return dmabuf < 0 ? fail("%s: %s", t->what, rashpa_reason()) : 0;
-}
-
-/* The memory of the lock records, if separate. */
-static int open_locks(struct run *r)
-{
-	struct rashpa_info info = { .fd = -1 };
-	const int node = rashpa_stream_lock_memory(r->stream);
-
-	if (rashpa_memory_get_info(node, &info))
-		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
-	if (info.out_kind != RASHPA_KIND_LOCK)
-		return fail("%s is not lock memory: create some (rashpactl lock create fpga%u NAME)",
-			    r->config->lock, r->config->fpga);
-	return target(&r->locks, rashpa_buffer_dmabuf(node), "lock memory", r->config->lock);
-}
-
-/* A lock record may overtake writes to another function, unless a read flushes them first. */
-static int check_order(struct run *r)
-{
-	struct rashpa_info info = { .fd = r->slots.dmabuf };
-
-	if (!rashpa_memory_get_info(rashpa_stream_buffer(r->stream), &info) &&
-	    info.out_kind != RASHPA_KIND_WINDOW)
-		return 0;
-	if (fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_FLUSH)
-		return 0;
-	return fail("fpga%u: it cannot flush (no FLUSH in its features), so lock records may overtake images on their way to %s: stream to a buffer",
-		    r->fpga.number, r->slots.what);
-}
-
-/* Open the slots, the buffer with the header if it is separate, and lock memory. */
-static int open_memories(struct run *r)
-{
-	const struct rashpa_stream_header *h = r->about;
-	const struct config *c = r->config;
-	int result;
-
-	if (!c->payload)
-		result = target(&r->slots, rashpa_stream_payload(r->stream), "buffer",
-				c->opt.buffer);
-	else
-		result = target(&r->slots, rashpa_stream_payload(r->stream), "memory", c->payload);
-	if (!result && c->payload)
-		result = check_order(r);
-	if (!result && c->payload && (h->meta_slot || !c->lock))
-		result = target(&r->head, rashpa_buffer_dmabuf(rashpa_stream_buffer(r->stream)),
-				"buffer", c->opt.buffer);
-	return !result && c->lock ? open_locks(r) : result;
-}
-
 static int open_stream(struct run *r)
 {
 	const struct config *c = r->config;
-	const uint32_t features = fpga_read(&r->fpga, RFPGA_FEATURES);
 	struct rashpa_stream_process process[RFPGA_DTPS_MAX] = {};
 	struct rashpa_stream_plan plan = {
 		.header = {
@@ -145,7 +64,7 @@ static int open_stream(struct run *r)
 		},
 		.process = process,
 		.processes = c->regions,
-		.flags = (features & RFPGA_FEATURE_META ? RASHPA_PLAN_META : 0) |
+		.flags = (r->info.features & RFPGA_FEATURE_META ? RASHPA_PLAN_META : 0) |
 			 (c->resume ? RASHPA_PLAN_RESUME : 0),
 	};
 
@@ -179,66 +98,57 @@ static int open_stream(struct run *r)
 	if (rashpa_stream_create(c->opt.buffer, &plan, &r->stream))
 		return fail("%s", rashpa_reason());
 	r->about = rashpa_stream_get_header(r->stream);
-	return open_memories(r);
+	return 0;
 }
 
 /* --- FPGA --- */
 
-static int check_idle(const struct fpga *f)
+/* Bits of our DTPs, whose numbers are those of the regions. */
+static uint32_t dtps(const struct run *r)
 {
-	if (!fpga_answers(f))
-		return fail("fpga%u: it does not answer any more", f->number);
-	for (unsigned int i = 0; i < fpga_processes(f); i++) {
-		if (fpga_read(f, RFPGA_DTP(i) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			return fail("fpga%u: process %u runs already: stop the other producer first (rashpactl fpga quiesce fpga%u)",
-				    f->number, i, f->number);
-	}
-	return 0;
+	return RASHPA_BOARD_DTP(r->config->regions) - 1;
 }
 
-static int check_fpga(struct run *r)
+static int check_board(const struct run *r)
 {
 	const struct config *c = r->config;
-	struct fpga *f = &r->fpga;
-	uint32_t caps = fpga_read(f, RFPGA_CAPS), vector = c->vector;
-	uint32_t features = fpga_read(f, RFPGA_FEATURES);
-	/* Without groups each process sends interrupts; receivers cope with that. */
+	const struct rashpa_board_info *b = &r->info;
+	struct rashpa_block source;
+	/* Without groups each DTP sends interrupts; receivers cope with that. */
 	uint32_t want = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK |
 			(c->policy ? RFPGA_FEATURE_FREERUN : 0) |
 			(c->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_DROP : 0) |
 			(c->live || c->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_META : 0);
 
-	if (f->info.out_state == RASHPA_STATE_STUCK)
-		return fail("fpga%u: it is stuck: reset it (rashpactl fpga reset fpga%u)", f->number,
-			    f->number);
-	if (c->regions > RFPGA_CAPS_DTPS(caps))
-		return fail("fpga%u: it has %u data transfer processes, %u are wanted: use fewer --dtp, or --split",
-			    f->number, RFPGA_CAPS_DTPS(caps), c->regions);
-	if (vector >= RFPGA_CAPS_VECTORS(caps) || vector >= f->info.out_vectors)
-		return fail("fpga%u: there is no vector %" PRIu32 ": it has %u, of which %u can be used",
-			    f->number, vector, RFPGA_CAPS_VECTORS(caps), f->info.out_vectors);
-	if ((features & want) != want)
+	if (c->regions > b->dtps)
+		return fail("fpga%u: it has %u DTPs, %u are wanted: use fewer --dtp, or --split",
+			    b->number, b->dtps, c->regions);
+	if (c->vector >= b->vectors)
+		return fail("fpga%u: there is no vector %" PRIu32 ": %u can be used", b->number,
+			    c->vector, b->vectors);
+	if ((b->features & want) != want)
 		return fail("fpga%u: it lacks features for this stream (has %#x, needs %#x)",
-			    f->number, features, want);
-	if (c->live && !fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &r->source))
+			    b->number, b->features, want);
+	if (c->live && rashpa_board_find_block(r->board, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE,
+					       &source))
 		return fail("fpga%u: it has no live source: stream from memory (without --live)",
-			    f->number);
-	return check_idle(f);
+			    b->number);
+	return 0;
 }
 
-static int open_fpga(struct run *r)
+static int open_board(struct run *r)
 {
 	struct rashpa_role role = { .take = RASHPA_ROLE_PRODUCER };
-	struct fpga *f = &r->fpga;
-	char why[WHY_SIZE];
+	char name[16];
 
+	snprintf(name, sizeof(name), "fpga%u", r->config->fpga);
 	/* Loading takes long: report a missing buffer or another producer first. */
 	r->producer = rashpa_buffer_open(r->config->opt.buffer, O_RDWR);
-	if (r->producer < 0 || rashpa_buffer_role(r->producer, &role))
+	if (r->producer < 0 || rashpa_buffer_role(r->producer, &role) ||
+	    rashpa_board_open(name, &r->board) || rashpa_board_claim(r->board) ||
+	    rashpa_board_window(r->board, "memory", &r->memory) ||
+	    rashpa_board_get_info(r->board, &r->info))
 		return fail("%s", rashpa_reason());
-	if (fpga_open(f, r->config->fpga, why) || fpga_claim(f, why) || fpga_registers(f, why) ||
-	    view_open(&r->memory, f, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why))
-		return fail("%s", why);
 	return 0;
 }
 
@@ -246,9 +156,7 @@ static int open_fpga(struct run *r)
 static int choose_images(struct run *r)
 {
 	const struct dataset *d = r->dataset;
-	const uint64_t room = fpga_memory(&r->fpga, &r->memory);
-	const uint32_t bits = RFPGA_LIMITS_COUNT(fpga_read(&r->fpga, RFPGA_LIMITS));
-	const uint32_t most = bits && bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
+	const uint64_t room = r->memory.length;
 	char has[SIZE_TEXT], image[SIZE_TEXT];
 	uint64_t fit;
 
@@ -256,19 +164,19 @@ static int choose_images(struct run *r)
 	fit = room / dataset_bytes(d);
 	if (!fit)
 		return fail("fpga%u: an image of %s has %s, on-board memory only %s: use smaller images",
-			    r->fpga.number, d->source, format_size(image, dataset_bytes(d)), has);
+			    r->info.number, d->source, format_size(image, dataset_bytes(d)), has);
 	r->loaded = d->images;
 	if (r->loaded > fit) {
 		r->loaded = fit;
 		say("fpga%u: note: %" PRIu32 " of the %" PRIu32
 		    " images of %s fit into on-board memory of %s: these go round and round",
-		    r->fpga.number, r->loaded, d->images, d->source, has);
+		    r->info.number, r->loaded, d->images, d->source, has);
 	}
-	if (r->loaded > most) {
-		r->loaded = most;
+	if (r->loaded > r->info.count_most) {
+		r->loaded = r->info.count_most;
 		say("fpga%u: note: it counts only %" PRIu32 " of the %" PRIu32
 		    " images of %s (LIMITS): these go round and round",
-		    r->fpga.number, r->loaded, d->images, d->source);
+		    r->info.number, r->loaded, d->images, d->source);
 	}
 	/* the last one is dark, too: they go round and round */
 	if (d->dark_every && r->loaded % d->dark_every) {
@@ -276,7 +184,7 @@ static int choose_images(struct run *r)
 		if (!r->loaded)
 			return fail("fpga%u: on-board memory of %s keeps %" PRIu64
 				    " images: too few for a dark one of every %" PRIu32,
-				    r->fpga.number, has, fit, d->dark_every);
+				    r->info.number, has, fit, d->dark_every);
 	}
 	return 0;
 }
@@ -318,281 +226,62 @@ static int load(struct run *r, struct report *report, const volatile bool *stop)
 	free(image);
 	/* The last write is on board when a read has come back. */
 	__sync_synchronize();
-	fpga_read(&r->fpga, RFPGA_STATUS);
+	rashpa_board_read(r->board, RFPGA_STATUS);
 	report->load_ns = now_ns() - begin;
 	report->load_bytes = r->loaded * dataset_bytes(r->dataset);
 	report->loaded = r->loaded;
 	return result;
 }
 
-/* Each target gets its own entries of the range, after those of the previous target. */
-static int map_into(struct run *r, struct target *t, struct fpga_range *range)
+/* Claim again: loading took long, and not all producers claim a board. */
+static int open_dtps(struct run *r)
 {
-	struct rashpa_map_make map = {
-		.fd = t->dmabuf,
-		/* The flush before an event reads back what was written. */
-		.direction = RASHPA_BIDIRECTIONAL,
+	const struct rashpa_run_plan plan = {
+		.line_stride = dataset_line_bytes(r->dataset),
+		.image_stride = dataset_bytes(r->dataset),
 	};
-	struct rashpa_program program = { .first = range->first };
-	const int fd = rashpa_device_map(r->fpga.device, &map);
 
-	if (fd < 0)
-		return fail("%s: cannot map it for fpga%u: %s", t->what, r->fpga.number,
-			    rashpa_reason());
-	t->map[t->maps] = fd;
-	t->first[t->maps++] = range->first;
-	t->entries = r->fpga.info.out_flags & RASHPA_DEVICE_FETCH ? 1 : map.out_segments;
-	if (t->entries > range->count)
-		return fail("%s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32
-			    " for it: make a contiguous buffer", t->what, map.out_segments,
-			    r->fpga.number, range->count);
-	if (rashpa_map_program(fd, &program))
-		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
-			    rashpa_reason());
-	t->segments = map.out_segments;
-	t->class = map.out_class;
-	range->first += t->entries;
-	range->count -= t->entries;
+	if (rashpa_board_claim(r->board) ||
+	    rashpa_run_open(r->board, r->stream, &plan, &r->dtps))
+		return fail("%s", rashpa_reason());
 	return 0;
-}
-
-/* An engine reads only its own entries, so each engine gets a map. */
-static int map_target(struct run *r, struct target *t)
-{
-	int result = 0;
-
-	for (unsigned int i = 0; i < r->ranges && t->dmabuf >= 0 && !result; i++)
-		result = map_into(r, t, &r->range[i]);
-	return result;
-}
-
-/* Find the entries of the table that each process may use. */
-static int open_ranges(struct run *r)
-{
-	char name[16], why[WHY_SIZE];
-
-	r->ranges = r->fpga.info.out_engines ? r->config->regions : 1;
-	for (unsigned int i = 0; i < r->ranges; i++) {
-		snprintf(name, sizeof(name), "dtp%u", i);
-		if (fpga_range(&r->fpga, name, &r->range[i], why))
-			return fail("%s", why);
-	}
-	return 0;
-}
-
-/* Check again: loading took long, and not all producers claim what they use. */
-static int still_alone(struct run *r)
-{
-	char why[WHY_SIZE];
-
-	return fpga_claim(&r->fpga, why) ? fail("%s", why) : check_idle(&r->fpga);
-}
-
-static int map_all(struct run *r)
-{
-	int result = still_alone(r);
-
-	if (!result)
-		result = open_ranges(r);
-	if (!result)
-		result = map_target(r, &r->slots);
-	if (!result)
-		result = map_target(r, &r->head);
-	return result ? result : map_target(r, &r->locks);
 }
 
 static int open_channel(struct run *r)
 {
-	r->channel = rashpa_channel_open(r->fpga.device, 0);
+	r->channel = rashpa_channel_open(rashpa_board_device(r->board), 0);
 	if (r->channel < 0 ||
 	    rashpa_channel_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0 ||
 	    rashpa_channel_add(r->channel, RASHPA_SOURCE_VECTOR, r->config->vector) < 0)
-		return fail("fpga%u: cannot listen to events: %s", r->fpga.number, rashpa_reason());
+		return fail("fpga%u: cannot listen to events: %s", r->info.number, rashpa_reason());
 	if (fcntl(r->channel, F_SETFL, O_NONBLOCK))
-		return fail("fpga%u: event channel: %s", r->fpga.number, strerror(errno));
+		return fail("fpga%u: event channel: %s", r->info.number, strerror(errno));
 	return 0;
-}
-
-static void configure(struct run *r, unsigned int i)
-{
-	const struct rashpa_stream_header *s = r->about;
-	const struct rashpa_stream_process *d = process(r, i);
-	const struct target *head = r->head.maps ? &r->head : &r->slots;
-	const struct target *locks = r->locks.maps ? &r->locks : head;
-	const unsigned int range = i < r->ranges ? i : 0;
-	const struct fpga *f = &r->fpga;
-	uint32_t features = fpga_read(f, RFPGA_FEATURES);
-	uint32_t step = s->sampling % s->dataset_images;
-	const uint64_t k = r->next;
-	const struct rfpga_dtp dtp = {
-		/* In host memory the payload precedes its lock record even without a flush. */
-		.mode = RFPGA_MODE_MSIX | RFPGA_MODE_LOCK |
-			(features & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0) |
-			(s->meta_slot ? RFPGA_MODE_META : 0) |
-			(s->policy ? RFPGA_MODE_FREERUN : 0) |
-			(s->policy == RASHPA_STREAM_DROP ? RFPGA_MODE_DROP : 0),
-		.vector = r->config->vector,
-		.pixel_bytes = pixel_bytes(s->pixel),
-		.bunch = s->bunch,
-		.slots = s->slots,
-		.src_images = s->dataset_images,
-		.src_x = d->origin_x,
-		.src_y = d->origin_y,
-		.width = d->width,
-		.height = d->height,
-		.dst_x = d->x,
-		.dst_y = d->y,
-		.src_line = dataset_line_bytes(r->dataset),
-		.src_image = dataset_bytes(r->dataset),
-		.dst_base = s->data_offset,
-		.dst_line = s->line_stride,
-		.dst_image = s->image_stride,
-		.dst_slot = s->slot_stride,
-		.dst_first = r->slots.first[range],
-		.dst_count = r->slots.entries,
-		.lock_offset = s->lock_offset + (uint64_t)d->lock * RFPGA_LOCK_SIZE,
-		.lock_first = locks->first[range],
-		.lock_count = locks->entries,
-		.images = s->images ? s->images - (k - s->first_stack) * s->bunch : 0,
-		.period = s->live ? 0 : r->period,
-		.first_stack = k,
-		.first_slot = k % s->slots,
-		.first_index = (k % s->dataset_images * s->bunch % s->dataset_images * step +
-				s->phase) % s->dataset_images,
-		.index_step = step,
-		.source = s->live ? RFPGA_FROM_LIVE : RFPGA_FROM_MEMORY,
-		.sampling = s->live ? s->sampling | s->phase << 16 : 0,
-		.run = s->run,
-		.meta_offset = rashpa_stream_meta(r->stream, i),
-		.meta_first = head->first[range],
-		.meta_count = head->entries,
-		.first_frame = k * s->bunch,
-	};
-
-	fpga_configure(f, d->number, &dtp);
-}
-
-static void stop_source(struct run *r)
-{
-	fpga_write(&r->fpga, r->source.base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
-}
-
-/* Counted since the reset of the board. */
-static uint64_t missed(const struct run *r)
-{
-	return fpga_read64(&r->fpga, r->source.base + RFPGA_SOURCE_MISSED) - r->missed;
-}
-
-/* With groups, all processes of a board start together and share events. */
-static void start_processes(struct run *r)
-{
-	const struct rashpa_stream_header *s = r->about;
-	const bool group = s->processes > 1 &&
-			   (fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_GROUP);
-	uint32_t members = 0;
-
-	for (unsigned int i = 0; i < s->processes; i++) {
-		configure(r, i);
-		members |= 1u << process(r, i)->number;
-	}
-	if (group)
-		fpga_write(&r->fpga, RFPGA_GROUP_START, members);
-	for (unsigned int i = 0; i < s->processes && !group; i++)
-		fpga_write(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_CONTROL,
-			   RFPGA_DTP_START);
 }
 
 static int start(struct run *r)
 {
-	const struct rashpa_stream_header *s = r->about;
-
-	r->next = s->first_stack;
+	r->next = r->about->first_stack;
 	r->period = r->config->period;
-	if (rashpa_stream_start(r->stream, r->slots.segments, r->slots.class))
-		return fail("%s", rashpa_reason());
 	r->started = true;
-	if (s->live) {
-		stop_source(r);		/* started by an earlier producer */
-		r->missed = missed(r);
-	}
-	start_processes(r);
-	if (!s->live)
-		return 0;
-	/* start the source after the processes, so that all of them get its first image */
-	fpga_write64(&r->fpga, r->source.base + RFPGA_SOURCE_PERIOD, r->config->period);
-	fpga_write(&r->fpga, r->source.base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_START);
-	return 0;
-}
-
-/* Status bits of the processes: bits set in any, and bits set in all. */
-static uint32_t status(struct run *r, uint32_t *all)
-{
-	uint32_t any = 0, one;
-
-	*all = UINT32_MAX;
-	for (unsigned int i = 0; i < r->about->processes; i++) {
-		one = fpga_read(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_STATUS);
-		any |= one;
-		*all &= one;
-	}
-	return any;
-}
-
-/* Stop all our processes. False: some did not stop. */
-static bool stop_processes(struct run *r)
-{
-	uint64_t end = now_ns() + STOP_MS * 1000000ull;
-	uint32_t all;
-
-	for (unsigned int i = 0; i < r->about->processes; i++)
-		fpga_write(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_CONTROL,
-			   RFPGA_DTP_STOP);
-	while (status(r, &all) & RFPGA_DTP_RUNNING) {
-		if (now_ns() > end)
-			return false;
-		poll(NULL, 0, 1);
-	}
-	return true;
+	return rashpa_run_start(r->dtps, r->next, r->period) ? fail("%s", rashpa_reason()) : 0;
 }
 
 /* Stop, by the driver if necessary. */
 static int stop_all(struct run *r)
 {
-	if (!r->started)
+	if (!r->started || !rashpa_run_stop(r->dtps, STOP_NS))
 		return 0;
-	if (r->about->live)
-		stop_source(r);
-	if (!stop_processes(r)) {
-		say("fpga%u: it ignores STOP: the driver stops it", r->fpga.number);
-		if (rashpa_device_quiesce(r->fpga.device, NULL))
-			return fail("fpga%u: %s", r->fpga.number, rashpa_reason());
-	}
-	r->started = false;
+	say("%s: the driver stops it", rashpa_reason());
+	if (rashpa_device_quiesce(rashpa_board_device(r->board), NULL))
+		return fail("fpga%u: %s", r->info.number, rashpa_reason());
 	return 0;
 }
 
-static int explain_fault(struct run *r)
+/* Stacks sent so far. */
+static uint64_t stacks_sent(const struct run *r)
 {
-	uint32_t cause = fpga_read(&r->fpga, RFPGA_FAULT_CAUSE);
-
-	return fail("fpga%u: process %" PRIu32 " stopped with a fault: %s at address %#" PRIx64
-		    ", after %" PRIu64 " stacks",
-		    r->fpga.number, fpga_read(&r->fpga, RFPGA_FAULT_DTP), fpga_cause_name(cause),
-		    fpga_read64(&r->fpga, RFPGA_FAULT_ADDR),
-		    rashpa_stream_complete(r->stream) - r->about->first_stack);
-}
-
-/* A stop of an engine that is not ours does not concern us. */
-static bool concerns(const struct run *r, const struct rashpa_event *event)
-{
-	if (event->kind != RASHPA_SOURCE_DEVICE || event->time_ns < r->about->start_ns)
-		return false;
-	if ((uint32_t)event->value != RASHPA_DEVICE_EVENT_ENGINE)
-		return true;
-	for (unsigned int i = 0; i < r->ranges; i++)
-		if (r->range[i].engine == (int)(event->value >> 32))
-			return true;
-	return false;
+	return rashpa_stream_complete(r->stream) - r->about->first_stack;
 }
 
 /* Empty the channel. 0, or an exit code if the function was stopped. */
@@ -603,84 +292,48 @@ static int take_events(struct run *r)
 
 	while ((n = read(r->channel, event, sizeof(event))) > 0) {
 		for (size_t i = 0; i < n / sizeof(event[0]); i++) {
-			if (!concerns(r, &event[i]))
+			if (!rashpa_run_ended_by(r->dtps, &event[i]))
 				continue;
 			return fail("fpga%u: another process stopped it (%s) after %" PRIu64 " stacks",
-				    r->fpga.number, rashpa_device_event_name(event[i].value),
-				    rashpa_stream_complete(r->stream) - r->about->first_stack);
+				    r->info.number, rashpa_device_event_name(event[i].value),
+				    stacks_sent(r));
 		}
 		if ((size_t)n < sizeof(event))
 			return 0;
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		return fail("fpga%u: event channel: %s", r->fpga.number,
+		return fail("fpga%u: event channel: %s", r->info.number,
 			    errno == ENODEV ? "the function was removed" : strerror(errno));
 	return 0;
 }
 
-/* Counts of the board since its last start. */
-static void count_registers(const struct run *r, struct report *report)
-{
-	const struct fpga *f = &r->fpga;
-	uint64_t peak;
-
-	report->images = report->stacks = report->start = UINT64_MAX;
-	for (unsigned int i = 0; i < r->about->processes; i++) {
-		size_t dtp = RFPGA_DTP(process(r, i)->number);
-		uint64_t images = fpga_read64(f, dtp + RFPGA_DTP_C_IMAGES);
-		uint64_t stacks = fpga_read64(f, dtp + RFPGA_DTP_C_STACKS);
-		uint64_t first = fpga_read64(f, dtp + RFPGA_DTP_C_START);
-		uint64_t last = fpga_read64(f, dtp + RFPGA_DTP_C_STOP);
-
-		/* An image is complete when all processes have sent it. */
-		report->images = images < report->images ? images : report->images;
-		report->stacks = stacks < report->stacks ? stacks : report->stacks;
-		report->start = first < report->start ? first : report->start;
-		report->stop = last > report->stop ? last : report->stop;
-		report->bytes += fpga_read64(f, dtp + RFPGA_DTP_C_BYTES);
-		report->descriptors += fpga_read64(f, dtp + RFPGA_DTP_C_DESCRIPTORS);
-		report->events += fpga_read64(f, dtp + RFPGA_DTP_C_EVENTS);
-		report->overruns += fpga_read64(f, dtp + RFPGA_DTP_C_OVERRUNS);
-		report->faults += fpga_read64(f, dtp + RFPGA_DTP_C_FAULTS);
-		report->stall += fpga_read64(f, dtp + RFPGA_DTP_C_STALL);
-		report->stall_bus += fpga_read64(f, dtp + RFPGA_DTP_C_STALL_BUS);
-		report->stall_source += fpga_read64(f, dtp + RFPGA_DTP_C_STALL_SOURCE);
-		report->dropped += fpga_read64(f, dtp + RFPGA_DTP_C_DROPPED);
-		report->lost += fpga_read64(f, dtp + RFPGA_DTP_C_LOST);
-		peak = fpga_read64(f, dtp + RFPGA_DTP_FIFO_PEAK);
-		report->fifo_peak = peak > report->fifo_peak ? peak : report->fifo_peak;
-	}
-	if (r->about->live)
-		report->missed = missed(r);
-}
-
-/* Counts of the whole run: after another start the board counts from 0. */
 static void count(const struct run *r, struct report *report)
 {
-	const struct report *b = &r->before;
+	struct rashpa_dtp_counts c;
 
+	report->counted = !rashpa_run_counts(r->dtps, &c);
 	report->dtps = r->about->processes;
-	report->segments = r->slots.segments;
-	report->map_class = r->slots.class;
-	report->iommu = r->fpga.info.out_flags & RASHPA_DEVICE_IOMMU;
+	report->segments = r->about->segments;
+	report->map_class = r->about->map_class;
+	report->iommu = r->info.device_flags & RASHPA_DEVICE_IOMMU;
 	report->slots = r->about->slots;
 	report->first_stack = r->about->first_stack;
-	if (!r->paused)
-		count_registers(r, report);
-	report->images += b->images;
-	report->stacks += b->stacks;
-	report->bytes += b->bytes;
-	report->descriptors += b->descriptors;
-	report->events += b->events;
-	report->overruns += b->overruns;
-	report->faults += b->faults;
-	report->stall += b->stall;
-	report->stall_bus += b->stall_bus;
-	report->stall_source += b->stall_source;
-	report->start = b->start ? b->start : report->start;
-	report->stop = r->paused ? b->stop : report->stop;
-	/* A removed board reads as all ones; check after the last counter. */
-	report->counted = fpga_answers(&r->fpga);
+	report->images = c.images;
+	report->stacks = c.stacks;
+	report->bytes = c.bytes;
+	report->descriptors = c.descriptors;
+	report->events = c.events;
+	report->overruns = c.overruns;
+	report->faults = c.faults;
+	report->dropped = c.dropped;
+	report->lost = c.lost;
+	report->missed = c.missed;
+	report->fifo_peak = c.fifo_peak;
+	report->stall = c.stall;
+	report->stall_bus = c.stall_bus;
+	report->stall_source = c.stall_source;
+	report->start = c.start;
+	report->stop = c.stop;
 }
 
 /* One past the last stack; UINT64_MAX if endless. */
@@ -695,7 +348,7 @@ static void tell_leader(const struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
 	struct json_object *o = json_object_new_object(), *counts = json_object_new_object();
-	const uint64_t whole = (rashpa_stream_complete(r->stream) - h->first_stack) * h->bunch;
+	const uint64_t whole = stacks_sent(r) * h->bunch;
 	struct report report = {};
 
 	count(r, &report);
@@ -714,32 +367,23 @@ static void tell_leader(const struct run *r)
 /* Pause a stream that loses nothing by it. 0, or an exit code. */
 static int pause_board(struct run *r)
 {
-	const struct rashpa_stream_header *h = r->about;
-	struct report report = {};
-
-	if (!stop_processes(r))
-		return fail("fpga%u: it does not stop", r->fpga.number);
-	count(r, &report);
-	r->before = report;
-	/* incomplete stacks are sent again */
-	r->before.stacks = rashpa_stream_complete(r->stream) - h->first_stack;
-	r->before.images = r->before.stacks * h->bunch;
-	if (h->images && r->before.images > h->images)
-		r->before.images = h->images;
+	if (rashpa_run_stop(r->dtps, STOP_NS))
+		return fail("%s", rashpa_reason());
 	r->paused = true;
 	return 0;
 }
 
 /* Resume only if the receiver has returned all slots: a board starts with all slots free. */
-static void go_on(struct run *r)
+static int go_on(struct run *r)
 {
 	if (!r->wished || rashpa_stream_again(r->stream, &r->next))
-		return;
+		return 0;
 	r->wished = false;
 	/* after the last stack there is nothing to start or count */
 	r->paused = r->next >= last_stack(r->about);
-	if (!r->paused)
-		start_processes(r);
+	if (!r->paused && rashpa_run_start(r->dtps, r->next, r->period))
+		return fail("%s", rashpa_reason());
+	return 0;
 }
 
 static bool can_pause(const struct run *r)
@@ -767,7 +411,7 @@ static int take_command(struct run *r)
 		break;
 	case LED_RESUME:
 		r->wished = r->paused;
-		go_on(r);
+		result = go_on(r);
 		led_say("resumed", NULL);
 		break;
 	case LED_RATE:
@@ -779,7 +423,7 @@ static int take_command(struct run *r)
 		if (!r->paused) {
 			result = pause_board(r);
 			r->wished = true;
-			go_on(r);
+			result = result ? result : go_on(r);
 		}
 		led_say("rated", NULL);
 		break;
@@ -808,9 +452,10 @@ static int wait_done(struct run *r, const volatile bool *stop)
 			moved = now;
 		last = stacks;
 		result = take_command(r);
+		if (!result)
+			result = go_on(r);
 		if (result)
 			break;
-		go_on(r);
 		if (led_due())
 			tell_leader(r);
 		if (r->next >= end)
@@ -821,26 +466,21 @@ static int wait_done(struct run *r, const volatile bool *stop)
 		}
 		if (stacks >= end || now - checked >= TICK_MS * 1000000ull) {
 			checked = now;
-			any = status(r, &all);
-			if (any == UINT32_MAX) {
-				result = fail("fpga%u: it does not answer any more",
-					      r->fpga.number);
-				break;
-			}
-			if (any & RFPGA_DTP_FAULTED) {
-				result = explain_fault(r);
+			if (rashpa_board_status(r->board, dtps(r), &any, &all)) {
+				result = fail("%s, after %" PRIu64 " stacks", rashpa_reason(),
+					      stacks_sent(r));
 				break;
 			}
 			if (all & RFPGA_DTP_DONE)
 				break;
 			progress_show(&progress, "%" PRIu64 " images sent%s",
-				      (stacks - r->about->first_stack) * r->about->bunch,
+				      stacks_sent(r) * r->about->bunch,
 				      any & RFPGA_DTP_WAITING ? ", waiting for the receiver" : "");
 		}
 		if (timeout && now - moved >= timeout) {
+			rashpa_board_status(r->board, dtps(r), &any, &all);
 			say("no progress for %g s after %" PRIu64 " stacks%s",
-			    r->config->opt.timeout, stacks - r->about->first_stack,
-			    status(r, &all) & RFPGA_DTP_WAITING ?
+			    r->config->opt.timeout, stacks_sent(r), any & RFPGA_DTP_WAITING ?
 			    ": is there a receiver (romulu)?" : "");
 			result = EXIT_TIMEOUT;
 			break;
@@ -860,44 +500,17 @@ static int wait_done(struct run *r, const volatile bool *stop)
 	return result;
 }
 
-/* Write the counts with which a receiver accounts for missing images. */
-static void end_stream(struct run *r)
-{
-	const size_t dtp = RFPGA_DTP(process(r, 0)->number);
-	const struct rashpa_stream_header count = {
-		.sent = r->before.images +
-			(r->paused ? 0 : fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_IMAGES)),
-		.dropped = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_DROPPED),
-		.lost = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_LOST),
-		.missed = r->about->live ? missed(r) : 0,
-	};
-
-	rashpa_stream_end(r->stream, &count);
-}
-
 static void close_fd(int fd)
 {
 	if (fd >= 0)
 		close(fd);
 }
 
-static void close_maps(struct target *t)
-{
-	while (t->maps)
-		close(t->map[--t->maps]);
-}
-
 static void close_all(struct run *r)
 {
 	close_fd(r->channel);
-	close_maps(&r->locks);
-	close_maps(&r->head);
-	close_maps(&r->slots);
-	view_close(&r->memory);
-	fpga_close(&r->fpga);
-	close_fd(r->locks.dmabuf);
-	close_fd(r->head.dmabuf);
-	close_fd(r->slots.dmabuf);
+	rashpa_run_close(r->dtps);
+	rashpa_board_close(r->board);
 	close_fd(r->producer);
 	rashpa_stream_close(r->stream);
 }
@@ -908,22 +521,19 @@ static int stream(const struct config *config, struct dataset *dataset, volatile
 	struct run r = {
 		.config = config,
 		.dataset = dataset,
-		.fpga = FPGA_NONE,
-		.memory = VIEW_NONE,
 		.producer = -1, .channel = -1,
-		.slots = TARGET_NONE, .head = TARGET_NONE, .locks = TARGET_NONE,
 	};
 	int result;
 
-	result = open_fpga(&r);
+	result = open_board(&r);
 	if (!result)
-		result = check_fpga(&r);
+		result = check_board(&r);
 	if (!result)
 		result = load(&r, report, stop);
 	if (!result && !*stop)
 		result = open_stream(&r);
 	if (!result && !*stop)
-		result = map_all(&r);
+		result = open_dtps(&r);
 	if (!result && !*stop)
 		result = open_channel(&r);
 	if (!result && !*stop) {
@@ -940,7 +550,8 @@ static int stream(const struct config *config, struct dataset *dataset, volatile
 		count(&r, report);
 		if (led())
 			tell_leader(&r);
-		end_stream(&r);
+		/* with the counts by which a receiver accounts for missing images */
+		rashpa_run_end(r.dtps);
 	}
 	close_all(&r);
 	return result;
