@@ -10,6 +10,7 @@
  */
 #include "processing/board.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,9 +19,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/fpga.h"
 #include "common/parse.h"
-#include <rashpa.h>
+#include <rashpa-board.h>
 #include "common/say.h"
 
 #define SLOTS		2u		/* of results, of our memory, and of raw images from us */
@@ -31,22 +31,23 @@
 #define LOCK_PLACE	4096u		/* bytes behind the results, for the lock record */
 
 struct rpu_board {
-	struct fpga fpga;
-	struct view memory;
-	struct view offered;		/* its beginning, for raw images of others */
-	struct view credit, ring;	/* doorbell pages of DTP 0 and of the unit */
-	struct fpga_block unit;
+	struct rashpa_board *board;
+	struct rashpa_board_info info;
+	struct rashpa_board_view memory;
+	int offered;			/* window of its beginning, for raw images of others; -1 */
+	uint64_t offered_length;
+	struct rashpa_board_view credit, ring;	/* doorbell pages of DTP 0 and of the unit */
+	struct rashpa_block unit;
 	uint16_t run;
 	size_t words, bytes;		/* words of an image; bytes of a raw word */
 	uint32_t width, height;
 	uint64_t raw, raw_step, pedestal, gain, result, result_step;	/* in on-board memory */
 	uint32_t raw_slots;
 	bool in_place;			/* raw images are in offered memory */
-	uint32_t first;			/* first entry of the table */
 	uint64_t slot;			/* bytes from result to result in our memory */
 
-	int dmabuf, map, channel;
-	struct rashpa_map_make made;
+	int dmabuf, channel;
+	struct rashpa_target *target;
 	void *ours;
 	size_t length;
 	struct rashpa_queue queue;
@@ -60,115 +61,93 @@ struct rpu_board {
 
 bool rpu_is_board(const char *name)
 {
-	unsigned int number;
-
-	return !strncmp(name, "fpga", strlen("fpga")) && parse_fpga(name, &number);
+	return !strncmp(name, "fpga", strlen("fpga")) && isdigit((unsigned char)name[strlen("fpga")]);
 }
 
 /* --- the unit's registers --- */
 
 static uint32_t get(const struct rpu_board *b, uint32_t reg)
 {
-	return fpga_read(&b->fpga, b->unit.base + reg);
+	return rashpa_board_read(b->board, b->unit.base + reg);
 }
 
 static void set(const struct rpu_board *b, uint32_t reg, uint32_t value)
 {
-	fpga_write(&b->fpga, b->unit.base + reg, value);
+	rashpa_board_write(b->board, b->unit.base + reg, value);
 }
 
 static void set64(const struct rpu_board *b, uint32_t reg, uint64_t value)
 {
-	fpga_write64(&b->fpga, b->unit.base + reg, value);
+	rashpa_board_write64(b->board, b->unit.base + reg, value);
 }
 
-static uint32_t dtp_status(const struct rpu_board *b)
-{
-	return fpga_read(&b->fpga, RFPGA_DTP(0) + RFPGA_DTP_STATUS);
-}
-
-/* Neither the unit nor DTP 0 runs; a program that was killed may have left the unit running. */
-static bool is_at_rest(const struct rpu_board *b)
-{
-	return !(get(b, RFPGA_UNIT_STATUS) & RFPGA_UNIT_RUNNING) &&
-	       !(dtp_status(b) & RFPGA_DTP_RUNNING);
-}
-
+/* A program that was killed may have left the unit running. */
 static bool stop(const struct rpu_board *b)
 {
 	const uint64_t end = now_ns() + STOP_NS;
+	int error;
 
-	fpga_write(&b->fpga, RFPGA_DTP(0) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
 	set(b, RFPGA_UNIT_CONTROL, RFPGA_UNIT_STOP);
-	while (!is_at_rest(b) && fpga_answers(&b->fpga)) {
+	error = rashpa_board_stop(b->board, RASHPA_BOARD_DTP(0), STOP_NS);
+	while (!error && get(b, RFPGA_UNIT_STATUS) & RFPGA_UNIT_RUNNING) {
 		if (now_ns() > end)
 			return false;
 		usleep(100);
 	}
-	return true;
+	return error != -ETIMEDOUT;
 }
 
-/* Why nothing comes; NULL: nothing is wrong so far. */
-static const char *trouble(const struct rpu_board *b)
+/* The board does nothing for us any more: -1 with the reason. */
+static int trouble(const struct rpu_board *b, char *why)
 {
-	const uint32_t unit = get(b, RFPGA_UNIT_STATUS), dtp = dtp_status(b);
+	const uint32_t unit = get(b, RFPGA_UNIT_STATUS);
+	uint32_t dtp;
 
-	if (!fpga_answers(&b->fpga))
-		return "it does not answer any more";
-	if (unit & RFPGA_UNIT_FAULTED)
-		return "its processing unit has a fault";
-	if (dtp & RFPGA_DTP_FAULTED)
-		return "sending a result, it had a fault";
-	if (!(unit & RFPGA_UNIT_RUNNING) || !(dtp & RFPGA_DTP_RUNNING))
-		return "another program stopped it";
-	return NULL;
+	if (rashpa_board_status(b->board, RASHPA_BOARD_DTP(0), &dtp, NULL))
+		return because(why, -1, "%s, after %" PRIu64 " results", rashpa_reason(), b->results);
+	if (unit & RFPGA_UNIT_FAULTED || !(unit & RFPGA_UNIT_RUNNING) || !(dtp & RFPGA_DTP_RUNNING))
+		return because(why, -1, "fpga%u: %s, after %" PRIu64 " results", b->info.number,
+			       unit & RFPGA_UNIT_FAULTED ? "a fault stopped its processing unit" :
+							   "another program stopped it", b->results);
+	return 0;
 }
 
 /* --- begin --- */
 
 static int check(struct rpu_board *b, char *why)
 {
-	const struct fpga *f = &b->fpga;
 	const uint32_t want = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX;
-	const uint32_t bits = RFPGA_LIMITS_COUNT(fpga_read(f, RFPGA_LIMITS));
 
-	if (f->info.out_state == RASHPA_STATE_STUCK)
-		return because(why, -1, "fpga%u: it is stuck: reset it (rashpactl fpga reset fpga%u)",
-			       f->number, f->number);
-	if (!fpga_unit(f, &b->unit))
+	if (rashpa_board_claim(b->board))
+		return because(why, -1, "%s", rashpa_reason());
+	if (!b->info.units || rashpa_board_find_block(b->board, RFPGA_BLOCK_UNIT, RFPGA_UNIT_SIZE,
+						      &b->unit))
 		return because(why, -1, "fpga%u: it has no processing unit that pretreats: use --engine cpu",
-			       f->number);
+			       b->info.number);
 	if (b->unit.doorbell % RFPGA_DOORBELL_PAGE)
 		return because(why, -1, "fpga%u: the doorbell of its processing unit at %#" PRIx32
-			       " is no page", f->number, b->unit.doorbell);
-	if ((fpga_read(f, RFPGA_FEATURES) & want) != want)
-		return because(why, -1, "fpga%u: it has no lock records, or no MSI-X", f->number);
-	if (bits < 32 && b->words >> bits)
+			       " is no page", b->info.number, b->unit.doorbell);
+	if ((b->info.features & want) != want)
+		return because(why, -1, "fpga%u: it has no lock records, or no MSI-X",
+			       b->info.number);
+	if (b->words > b->info.count_most)
 		return because(why, -1, "fpga%u: %zu pixels are more than it counts (LIMITS)",
-			       f->number, b->words);
-	for (unsigned int i = 0; i < fpga_processes(f); i++)
-		if (fpga_read(f, RFPGA_DTP(i) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			return because(why, -1, "fpga%u: process %u runs: stop the producer first (rashpactl fpga quiesce fpga%u)",
-				       f->number, i, f->number);
+			       b->info.number, b->words);
 	if (!stop(b))
-		return because(why, -1, "fpga%u: its processing unit does not stop", f->number);
+		return because(why, -1, "fpga%u: its processing unit does not stop",
+			       b->info.number);
 	return 0;
 }
 
-/* The page of BAR 2 at @offset, as the profile calls it. */
-static int open_doorbell(struct rpu_board *b, struct view *view, uint32_t offset, char *why)
+/* The page of BAR 2 at @offset. */
+static int open_doorbell(struct rpu_board *b, uint32_t offset, struct rashpa_board_view *view,
+			 char *why)
 {
 	char name[32];
 
 	snprintf(name, sizeof(name), "doorbell%" PRIu32, offset / RFPGA_DOORBELL_PAGE);
-	return view_open(view, &b->fpga, name, RFPGA_BAR_DOORBELL, offset, RFPGA_DOORBELL_PAGE,
-			 true, why);
-}
-
-/* Offsets that the board takes: a mask of what they must not have. */
-static uint64_t odd_bits(const struct rpu_board *b)
-{
-	return (1ull << (RFPGA_LIMITS_ALIGN(fpga_read(&b->fpga, RFPGA_LIMITS)) & 31)) - 1;
+	return rashpa_board_window(b->board, name, view) ?
+	       because(why, -1, "%s", rashpa_reason()) : 0;
 }
 
 /* Raw images of another board, in the part that is offered. */
@@ -179,16 +158,16 @@ static int place_theirs(struct rpu_board *b, const struct rashpa_raw_ring *ring,
 	if (ring->slots > RFPGA_UNIT_SLOTS_MAX)
 		return because(why, -1, "fpga%u: the stream has room for %" PRIu32
 			       " images in its memory, and its processing unit takes %u at most: have fewer slots, or smaller stacks",
-			       b->fpga.number, ring->slots, RFPGA_UNIT_SLOTS_MAX);
+			       b->info.number, ring->slots, RFPGA_UNIT_SLOTS_MAX);
 	if (ring->step < image || ring->step > UINT32_MAX ||
-	    (ring->offset | ring->step) & (odd_bits(b) | (b->bytes - 1)))
+	    (ring->offset | ring->step) & ((b->info.align - 1) | (b->bytes - 1)))
 		return because(why, -1, "fpga%u: its processing unit takes no images of %" PRIu64
 			       " bytes each %" PRIu64 " bytes, from byte %" PRIu64 " on",
-			       b->fpga.number, image, ring->step, ring->offset);
-	if (ring->offset > b->offered.length ||
-	    (ring->slots - 1) * ring->step + image > b->offered.length - ring->offset)
+			       b->info.number, image, ring->step, ring->offset);
+	if (ring->offset > b->offered_length ||
+	    (ring->slots - 1) * ring->step + image > b->offered_length - ring->offset)
 		return because(why, -1, "fpga%u: raw images reach out of the memory that was offered",
-			       b->fpga.number);
+			       b->info.number);
 	b->raw = ring->offset;
 	b->raw_step = ring->step;
 	b->raw_slots = ring->slots;
@@ -200,13 +179,13 @@ static int place_theirs(struct rpu_board *b, const struct rashpa_raw_ring *ring,
 static int place(struct rpu_board *b, unsigned int gains, const struct rashpa_raw_ring *ring,
 		 char *why)
 {
-	const uint64_t odd = odd_bits(b) | 63, plane = b->words * sizeof(float);
-	const uint64_t room = fpga_memory(&b->fpga, &b->memory);
+	const uint64_t odd = (b->info.align - 1) | 63, plane = b->words * sizeof(float);
+	const uint64_t room = b->memory.length;
 	char needs[SIZE_TEXT], has[SIZE_TEXT];
 	uint64_t need;
 
 	b->result_step = (plane + odd) & ~odd;
-	b->pedestal = (b->offered.length + odd) & ~odd;
+	b->pedestal = (b->offered_length + odd) & ~odd;
 	if (ring->slots) {
 		if (place_theirs(b, ring, why))
 			return -1;
@@ -222,7 +201,7 @@ static int place(struct rpu_board *b, unsigned int gains, const struct rashpa_ra
 	if (need > room || b->result_step > UINT32_MAX)
 		return because(why, -1, "fpga%u: images of %" PRIu32 " x %" PRIu32
 			       " pixels with their calibration take %s, on-board memory has %s",
-			       b->fpga.number, b->width, b->height, format_size(needs, need),
+			       b->info.number, b->width, b->height, format_size(needs, need),
 			       format_size(has, room));
 	return 0;
 }
@@ -231,14 +210,9 @@ static int place(struct rpu_board *b, unsigned int gains, const struct rashpa_ra
 static int make_memory(struct rpu_board *b, char *why)
 {
 	struct rashpa_alloc alloc = { .alignment = 0 };
-	struct rashpa_program program = { };
-	struct fpga_range range;
 	struct rashpa_channel_make channel = { .depth = 64 };
 	int memory = rashpa_memory_open(), error;
 
-	if (fpga_range(&b->fpga, "dtp0", &range, why))
-		return -1;
-	b->first = program.first = range.first;
 	b->slot = (b->result_step + LOCK_PLACE - 1) / LOCK_PLACE * LOCK_PLACE;
 	b->length = SLOTS * b->slot + LOCK_PLACE;
 	alloc.length = b->length;
@@ -250,17 +224,12 @@ static int make_memory(struct rpu_board *b, char *why)
 	b->dmabuf = alloc.out_fd;
 	if (rashpa_mmap(b->dmabuf, 0, b->length, PROT_READ | PROT_WRITE, &b->ours))
 		return because(why, -1, "memory for results: %s", rashpa_reason());
-	b->made = (struct rashpa_map_make) {
-		.fd = b->dmabuf, .direction = RASHPA_TO_MEMORY,
-	};
-	b->map = rashpa_device_map(b->fpga.device, &b->made);
-	if (b->map < 0 || rashpa_map_program(b->map, &program))
-		return because(why, -1, "fpga%u: memory for results: %s", b->fpga.number,
-			       rashpa_reason());
-	b->channel = rashpa_channel_create(b->fpga.device, &channel);
+	if (rashpa_board_map(b->board, RASHPA_BOARD_DTP(0), b->dmabuf, 0, &b->target))
+		return because(why, -1, "memory for results: %s", rashpa_reason());
+	b->channel = rashpa_channel_create(rashpa_board_device(b->board), &channel);
 	if (b->channel < 0 || rashpa_ring_map(b->channel, &channel, &b->queue) ||
 	    rashpa_channel_add(b->channel, RASHPA_SOURCE_VECTOR, VECTOR) < 0)
-		return because(why, -1, "fpga%u: cannot listen to events: %s", b->fpga.number,
+		return because(why, -1, "fpga%u: cannot listen to events: %s", b->info.number,
 			       rashpa_reason());
 	b->wait = (struct rashpa_wait) {
 		.word = (uint8_t *)b->ours + SLOTS * b->slot + RFPGA_LOCK_STACKS, .bits = 64,
@@ -306,7 +275,8 @@ static void configure(struct rpu_board *b, const struct rpu_calibration *c)
 /* A result is one line of the DTP, whatever ALIGN says of lines. */
 static int start(struct rpu_board *b, char *why)
 {
-	const struct rfpga_dtp dtp = {
+	struct rashpa_target_info to;
+	struct rfpga_dtp dtp = {
 		.mode = RFPGA_MODE_MSIX | RFPGA_MODE_LOCK,
 		.vector = VECTOR,
 		.pixel_bytes = sizeof(float),
@@ -315,25 +285,22 @@ static int start(struct rpu_board *b, char *why)
 		.width = b->words, .height = 1,
 		.src_line = b->result_step, .src_image = b->result_step,
 		.dst_line = b->slot, .dst_image = b->slot, .dst_slot = b->slot,
-		.dst_first = b->first, .dst_count = b->made.out_segments,
 		.lock_offset = SLOTS * b->slot,
-		.lock_first = b->first, .lock_count = b->made.out_segments,
 		.source = RFPGA_FROM_UNIT, .run = b->run,
 	};
 
-	fpga_configure(&b->fpga, 0, &dtp);
-	fpga_write(&b->fpga, RFPGA_DTP(0) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
-	set(b, RFPGA_UNIT_CONTROL, RFPGA_UNIT_START);
+	rashpa_target_get_info(b->target, RASHPA_BOARD_DTP(0), &to);
+	dtp.dst_first = dtp.lock_first = to.first;
+	dtp.dst_count = dtp.lock_count = to.entries;
+	rashpa_board_configure(b->board, 0, &dtp);
 	b->started = true;
-	if (dtp_status(b) & RFPGA_DTP_FAULTED)
-		return because(why, -1, "fpga%u: DTP 0 does not start: %s at %#" PRIx64,
-			       b->fpga.number,
-			       fpga_cause_name(fpga_read(&b->fpga, RFPGA_FAULT_CAUSE)),
-			       fpga_read64(&b->fpga, RFPGA_FAULT_ADDR));
+	if (rashpa_board_start(b->board, RASHPA_BOARD_DTP(0)))
+		return because(why, -1, "%s", rashpa_reason());
+	set(b, RFPGA_UNIT_CONTROL, RFPGA_UNIT_START);
 	if (get(b, RFPGA_UNIT_STATUS) & RFPGA_UNIT_FAULTED)
 		return because(why, -1, "fpga%u: its processing unit does not start: register %#"
-			       PRIx64 " makes no sense to it", b->fpga.number,
-			       fpga_read64(&b->fpga, b->unit.base + RFPGA_UNIT_FAULT_ADDR));
+			       PRIx64 " makes no sense to it", b->info.number,
+			       rashpa_board_read64(b->board, b->unit.base + RFPGA_UNIT_FAULT_ADDR));
 	return 0;
 }
 
@@ -346,8 +313,8 @@ int rpu_board_begin(struct rpu_board *b, const struct rpu_calibration *c,
 	b->bytes = (size_t)1 << (c->pixel - RASHPA_PIXEL_U8);
 	b->width = c->width;
 	b->height = c->height;
-	if (check(b, why) || open_doorbell(b, &b->credit, 0, why) ||
-	    open_doorbell(b, &b->ring, b->unit.doorbell, why) || place(b, gains, ring, why) ||
+	if (check(b, why) || open_doorbell(b, 0, &b->credit, why) ||
+	    open_doorbell(b, b->unit.doorbell, &b->ring, why) || place(b, gains, ring, why) ||
 	    make_memory(b, why))
 		return -1;
 	load(b, c, gains);
@@ -358,19 +325,15 @@ int rpu_board_begin(struct rpu_board *b, const struct rpu_calibration *c,
 int rpu_board_open(const char *name, struct rpu_board **board, char *why)
 {
 	struct rpu_board *b = calloc(1, sizeof(*b));
-	unsigned int number;
 
 	*board = NULL;
-	if (!b || !parse_fpga(name, &number)) {
-		free(b);
+	if (!b)
 		return because(why, -1, "%s: no memory", name);
-	}
-	b->fpga = (struct fpga)FPGA_NONE;
-	b->memory = b->offered = b->credit = b->ring = (struct view)VIEW_NONE;
-	b->dmabuf = b->map = b->channel = -1;
-	if (fpga_open(&b->fpga, number, why) || fpga_claim(&b->fpga, why) ||
-	    fpga_registers(&b->fpga, why) ||
-	    view_open(&b->memory, &b->fpga, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why)) {
+	b->offered = b->dmabuf = b->channel = -1;
+	if (rashpa_board_open(name, &b->board) || rashpa_board_claim(b->board) ||
+	    rashpa_board_window(b->board, "memory", &b->memory) ||
+	    rashpa_board_get_info(b->board, &b->info)) {
+		because(why, -1, "%s", rashpa_reason());
 		rpu_board_end(b);
 		return -1;
 	}
@@ -381,7 +344,7 @@ int rpu_board_open(const char *name, struct rpu_board **board, char *why)
 int rpu_board_offer(struct rpu_board *b, const void **base, uint64_t *length, char *why)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
-	const uint64_t half = fpga_memory(&b->fpga, &b->memory) / 2;
+	const uint64_t half = b->memory.length / 2;
 	struct rashpa_window_make window = {
 		.bar = RFPGA_BAR_MEMORY, .length = half / page * page,
 	};
@@ -392,17 +355,17 @@ int rpu_board_offer(struct rpu_board *b, const void **base, uint64_t *length, ch
 	if (memory >= 0)
 		close(memory);
 	if (error)
-		return because(why, -1, "fpga%u: %s", b->fpga.number, rashpa_reason());
+		return because(why, -1, "fpga%u: %s", b->info.number, rashpa_reason());
 	window.cache = info.out_cache;	/* of two windows of the same bytes it is the same */
 	if (!window.length)
-		return because(why, -1, "fpga%u: it has no memory", b->fpga.number);
-	b->offered.fd = rashpa_device_window(b->fpga.device, &window);
-	if (b->offered.fd < 0)
+		return because(why, -1, "fpga%u: it has no memory", b->info.number);
+	b->offered = rashpa_device_window(rashpa_board_device(b->board), &window);
+	if (b->offered < 0)
 		return because(why, -1, "fpga%u: on-board memory for raw images: %s",
-			       b->fpga.number, rashpa_reason());
-	b->offered.length = *length = window.length;
+			       b->info.number, rashpa_reason());
+	b->offered_length = *length = window.length;
 	*base = (const void *)(uintptr_t)b->memory.base;
-	return b->offered.fd;
+	return b->offered;
 }
 
 /* --- images --- */
@@ -436,12 +399,12 @@ static void give(struct rpu_board *b, bool dark)
 
 static int waited(const struct rpu_board *b, uint64_t since, char *why)
 {
-	const char *what = trouble(b);
-
-	if (!what && now_ns() - since > PATIENCE_NS)
-		what = "nothing came of an image for 10 s";
-	return what ? because(why, -1, "fpga%u: %s, after %" PRIu64 " results", b->fpga.number,
-			      what, b->results) : 0;
+	if (trouble(b, why))
+		return -1;
+	if (now_ns() - since <= PATIENCE_NS)
+		return 0;
+	return because(why, -1, "fpga%u: no result for 10 s, after %" PRIu64 " results",
+		       b->info.number, b->results);
 }
 
 /* Until its result is there; it is taken, @result: and read. */
@@ -454,9 +417,9 @@ static int take(struct rpu_board *b, float *result, char *why)
 	b->wait.value = b->results + 1;
 	while ((error = rashpa_lock_wait(&b->wait, LOOK_NS, NULL))) {
 		if (error == -ENODEV)
-			return because(why, -1, "fpga%u: the function was removed", b->fpga.number);
+			return because(why, -1, "fpga%u: the function was removed", b->info.number);
 		if (error != -ETIMEDOUT && error != -EINTR)
-			return because(why, -1, "fpga%u: %s", b->fpga.number, rashpa_reason());
+			return because(why, -1, "fpga%u: %s", b->info.number, rashpa_reason());
 		if (waited(b, since, why))
 			return -1;
 	}
@@ -475,7 +438,7 @@ static int bring(struct rpu_board *b, const struct rpu_raw *raw, char *why)
 	const uint64_t at = (uintptr_t)raw->data - (uintptr_t)b->memory.base - b->raw;
 
 	if (b->lost)
-		return because(why, -1, "fpga%u: it failed before: open the pipeline again", b->fpga.number);
+		return because(why, -1, "fpga%u: it failed before: open the pipeline again", b->info.number);
 	if (!b->in_place) {
 		copy(b, raw);
 		return 0;
@@ -483,7 +446,7 @@ static int bring(struct rpu_board *b, const struct rpu_raw *raw, char *why)
 	if (at % b->raw_step || at / b->raw_step >= b->raw_slots ||
 	    raw->line_stride != b->width * b->bytes)
 		return because(why, -1, "fpga%u: an image is not where its memory has them",
-			       b->fpga.number);
+			       b->info.number);
 	while (b->given % b->raw_slots != at / b->raw_step) {
 		give(b, false);
 		if (take(b, NULL, why))
@@ -508,7 +471,7 @@ int rpu_board_dark(struct rpu_board *b, const struct rpu_raw *raw, char *why)
 	if (bring(b, raw, why))
 		return -1;
 	give(b, true);
-	while ((uint32_t)fpga_read64(&b->fpga, b->unit.base + RFPGA_UNIT_C_IN) != b->given) {
+	while ((uint32_t)rashpa_board_read64(b->board, b->unit.base + RFPGA_UNIT_C_IN) != b->given) {
 		if (waited(b, since, why))
 			return -1;
 		usleep(50);
@@ -522,22 +485,19 @@ void rpu_board_end(struct rpu_board *b)
 	if (!b)
 		return;
 	if (b->started && !stop(b))
-		rashpa_device_quiesce(b->fpga.device, NULL);
+		rashpa_device_quiesce(rashpa_board_device(b->board), NULL);
 	if (b->queue.ring)
 		rashpa_ring_unmap(&b->queue);
 	if (b->channel >= 0)
 		close(b->channel);
 	/* the driver stops what still writes, before the memory can go */
-	if (b->map >= 0)
-		close(b->map);
+	rashpa_target_close(b->target);
 	if (b->ours)
 		munmap(b->ours, b->length);
 	if (b->dmabuf >= 0)
 		close(b->dmabuf);
-	view_close(&b->ring);
-	view_close(&b->credit);
-	view_close(&b->offered);
-	view_close(&b->memory);
-	fpga_close(&b->fpga);
+	if (b->offered >= 0)
+		close(b->offered);
+	rashpa_board_close(b->board);
 	free(b);
 }
