@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "bench/event.h"
-#include <rashpa.h>
 #include "common/say.h"
 
 #define PAGE	4096
@@ -79,40 +78,34 @@ static int buffer(struct board *b, enum rashpa_backend backend, char *why)
 
 static int ours_memory(struct board *b, char *why)
 {
-	struct rashpa_map_make map = { .direction = RASHPA_BIDIRECTIONAL };
-	struct rashpa_program program = { };
-	struct fpga_range range;
+	struct rashpa_target_info info;
+	struct rashpa_target *target;
 
-	if (fpga_range(&b->fpga, "dtp0", &range, why) ||
-	    buffer(b, RASHPA_BACKEND_AUTO, why))
+	if (buffer(b, RASHPA_BACKEND_AUTO, why))
 		return -1;
-	map.fd = b->dmabuf;
-	program.first = range.first;
-	b->map = rashpa_device_map(b->fpga.device, &map);
-	if (b->map < 0 || rashpa_map_program(b->map, &program))
+	/* the target ends with the board */
+	if (rashpa_board_map(b->ours, RASHPA_BOARD_DTP(0), b->dmabuf, 0, &target) ||
+	    rashpa_target_get_info(target, RASHPA_BOARD_DTP(0), &info))
 		return because(why, -1, "%s", rashpa_reason());
-	b->first = range.first;
-	b->entries = map.out_segments;
+	b->first = info.first;
+	b->entries = info.entries;
 	return 0;
 }
 
 static int ours_open(struct board *b, const char *device, size_t room, char *why)
 {
-	unsigned int number;
+	struct rashpa_board_view registers, doorbells;
+	struct rashpa_device_info info;
 
-	if (!parse_fpga(device, &number))
-		return because(why, -1, "\"%s\" is not fpgaN: see rashpactl list", device);
-	if (fpga_open(&b->fpga, number, why))
-		return -1;
-	bdf_text(b->bdf, PCI_BDF(b->fpga.info.out_domain, b->fpga.info.out_bus,
-				 b->fpga.info.out_devfn));
-	if (fpga_idle(&b->fpga, why))
-		return -1;
-	if (fpga_registers(&b->fpga, why) ||
-	    view_open(&b->doorbells, &b->fpga, "doorbells", RFPGA_BAR_DOORBELL, 0, 0, true, why))
-		return -1;
-	b->regs = b->fpga.regs.base;
-	b->credit = (volatile uint32_t *)(b->doorbells.base + RFPGA_DB_CREDIT);
+	if (rashpa_board_open(device, &b->ours) || rashpa_board_claim(b->ours) ||
+	    rashpa_device_status(rashpa_board_device(b->ours), &info) ||
+	    rashpa_board_window(b->ours, "registers", &registers) ||
+	    rashpa_board_window(b->ours, "doorbells", &doorbells))
+		return because(why, -1, "%s", rashpa_reason());
+	bdf_text(b->bdf, PCI_BDF(info.out_domain, info.out_bus, info.out_devfn));
+	b->iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
+	b->regs = registers.base;
+	b->credit = (volatile uint32_t *)(doorbells.base + RFPGA_DB_CREDIT);
 	if (check(b, device, room, why))
 		return -1;
 	return ours_memory(b, why);
@@ -326,12 +319,9 @@ void board_close(struct board *b)
 	if (b->irq)
 		affinity(b->irq, true, b->affinity, sizeof(b->affinity));
 	uio_close(&b->uio);
-	if (b->map >= 0)
-		close(b->map);
+	rashpa_board_close(b->ours);
 	if (b->dmabuf >= 0)
 		close(b->dmabuf);
-	view_close(&b->doorbells);
-	fpga_close(&b->fpga);
 	unmap(b->bar[0], RFPGA_BAR_REGS_SIZE);
 	unmap(b->bar[1], RFPGA_BAR_DOORBELL_SIZE);
 	vfio_close(&b->vfio);
@@ -397,6 +387,6 @@ bool board_faulted(const struct board *b, char *why)
 	if (!(reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
 		return false;
 	cause = reg(b, RFPGA_FAULT_CAUSE);
-	because(why, -1, "the FPGA stopped by a fault: %s", fpga_cause_name(cause));
+	because(why, -1, "the FPGA stopped by a fault: %s", rashpa_fault_name(cause));
 	return true;
 }

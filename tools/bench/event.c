@@ -165,7 +165,7 @@ static void boards_open(struct config *c)
 	if (board_open_ours(&c->board[OURS], s->device, 64, why))
 		report_leave_out(s->report, s->device, "%s", why);
 	else
-		s->report->iommu = !!(c->board[OURS].fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+		s->report->iommu = c->board[OURS].iommu;
 	if (!s->vfio)
 		report_leave_out(s->report, path_kinds[PATH_VFIO].name,
 				 "give --vfio BDF: a spare function bound to vfio-pci");

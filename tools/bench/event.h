@@ -7,9 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/fpga.h"
 #include "common/path.h"
-#include <rashpa-fpga.h>
+#include <rashpa-board.h>
 #include "bench/uio.h"
 #include "common/vfio.h"
 
@@ -33,9 +32,9 @@ struct board {
 	unsigned int irq;		/* pinned interrupt: vector 0 or INTx; 0: none */
 	char affinity[128];		/* its previous affinity */
 	/* this driver */
-	struct fpga fpga;
-	struct view doorbells;
-	int dmabuf, map;		/* uio_pci_generic uses dmabuf, too */
+	struct rashpa_board *ours;
+	bool iommu;
+	int dmabuf;			/* uio_pci_generic uses it, too */
 	/* vfio-pci */
 	struct vfio vfio;
 	/* uio_pci_generic */
@@ -44,8 +43,7 @@ struct board {
 	void *bar[2];
 };
 
-#define BOARD_NONE { .fpga = FPGA_NONE, .doorbells = VIEW_NONE, .dmabuf = -1, .map = -1, \
-		     .vfio = VFIO_NONE, .uio = UIO_NONE }
+#define BOARD_NONE { .dmabuf = -1, .vfio = VFIO_NONE, .uio = UIO_NONE }
 
 /* room: bytes of payload. 0, or -1 with the reason in why[WHY_SIZE]. */
 int board_open_ours(struct board *board, const char *device, size_t room, char *why);

@@ -242,7 +242,7 @@ static void boards_open(struct latency *l, const struct config *c)
 		report_leave_out(l->report, c->settings.device, "%s", why);
 	} else {
 		l->report->device = c->settings.device;
-		l->report->iommu = !!(ours->fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+		l->report->iommu = ours->iommu;
 		memcpy(l->bdf, ours->bdf, sizeof(l->bdf));
 	}
 	want_vfio(l, c->settings.vfio);

@@ -13,6 +13,7 @@
 
 #include "bench/bench.h"
 #include "common/fpga.h"
+#include <rashpa-board.h>
 #include "common/parse.h"
 #include <rashpa.h>
 #include "rashpa_bare.h"
@@ -197,8 +198,8 @@ static int device_open(struct maps *m, const char *device, char *why)
 		return because(why, -1, "\"%s\" is not fpgaN: see rashpactl list", device);
 	if (fpga_open(&m->fpga, number, why))
 		return -1;
-	if (fpga_idle(&m->fpga, why))
-		return -1;
+	if (rashpa_device_claim(m->fpga.device))
+		return because(why, -1, "%s", rashpa_reason());
 	m->channel = rashpa_channel_open(m->fpga.device, 0);
 	if (m->channel < 0)
 		return because(why, -1, "fpga%u: %s", number, rashpa_reason());

@@ -194,7 +194,7 @@ static void measure(struct config *c)
 		return;
 	}
 	c->settings.report->device = c->settings.device;
-	c->settings.report->iommu = !!(board.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+	c->settings.report->iommu = board.iommu;
 	for (size_t s = 0; s < c->sizes && going_on(); s++)
 		measure_size(c, &board, s);
 	progress_end(&c->settings.report->progress);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/fpga.h"
 #include "bench/latency.h"
 
 #define DEVICES	"/sys/bus/pci/devices/"

@@ -246,12 +246,12 @@ static void read_counters(const struct loop *l, struct counters *board)
 
 	if (l->plan.judges)
 		*board = (struct counters) {
-			.successes = fpga_read64(&l->fpga, d + RFPGA_DTP_C_SUCCESSES),
-			.failures = fpga_read64(&l->fpga, d + RFPGA_DTP_C_FAILURES),
-			.unjudged = fpga_read64(&l->fpga, d + RFPGA_DTP_C_UNJUDGED),
-			.start_ticks = fpga_read64(&l->fpga, d + RFPGA_DTP_C_START),
-			.success_ticks = fpga_read64(&l->fpga, d + RFPGA_DTP_SUCCESS_TICKS),
-			.failure_ticks = fpga_read64(&l->fpga, d + RFPGA_DTP_FAILURE_TICKS),
+			.successes = rashpa_board_read64(l->board, d + RFPGA_DTP_C_SUCCESSES),
+			.failures = rashpa_board_read64(l->board, d + RFPGA_DTP_C_FAILURES),
+			.unjudged = rashpa_board_read64(l->board, d + RFPGA_DTP_C_UNJUDGED),
+			.start_ticks = rashpa_board_read64(l->board, d + RFPGA_DTP_C_START),
+			.success_ticks = rashpa_board_read64(l->board, d + RFPGA_DTP_SUCCESS_TICKS),
+			.failure_ticks = rashpa_board_read64(l->board, d + RFPGA_DTP_FAILURE_TICKS),
 		};
 	else
 		*board = (struct counters) {
@@ -310,7 +310,7 @@ static void judge(const struct config *c, struct outcome *o)
 
 static void take_samples(const struct loop *l, struct outcome *o)
 {
-	const uint64_t rate = fpga_read(&l->fpga, RFPGA_TICK_RATE);
+	const uint64_t rate = l->info.tick_rate;
 
 	for (uint32_t i = 0; i < l->plan.total; i++) {
 		o->missing += !l->word[l->plan.came + i];
@@ -387,7 +387,7 @@ static int drive_once(const struct config *c, struct loop_drive *d, struct outco
 		return -1;
 	}
 	c->settings.report->device = c->settings.device;
-	c->settings.report->iommu = !!(l.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+	c->settings.report->iommu = !!(l.info.device_flags & RASHPA_DEVICE_IOMMU);
 	error = run(c, &l, d, o);
 	d->close(d);
 	loop_close(&l);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/fpga.h"
+#include <rashpa-board.h>
 #include <rashpa-gpu.h>
 
 /* Parameters of a drive; loop.comp has the same, except judges. Places are word numbers. */
@@ -17,12 +17,13 @@ struct loop_plan {
 };
 
 #define LOOP_NEVER	UINT32_MAX	/* stale_at, tail_at */
+#define LOOP_STOP_MS	6000u		/* longer than any STOP_TIME */
 
 struct loop;
 
 /* Kind of a loop. Functions return 0, or -1 with the reason in why[WHY_SIZE]. */
 struct loop_kind {
-	const char *engine;	/* name of the engine in the profile */
+	uint32_t user;		/* bit of the DTP or ring */
 	/* set the places of the plan, and the length of the memory */
 	void (*lay_out)(struct loop *loop);
 	/* prepare the board, after the memory; set the doorbell page */
@@ -40,25 +41,25 @@ extern const struct loop_kind loop_ring, loop_stacks;
 /* The board, and the memory that it shares with a drive. */
 struct loop {
 	const struct loop_kind *kind;
-	struct fpga fpga;
-	struct fpga_block ring;
+	struct rashpa_board *board;
+	struct rashpa_board_info info;
+	struct rashpa_block ring;
 	uint32_t deadline_us;
 	bool flush;			/* the board flushes payload by a read before its event */
-	struct view doorbells, bounds;
-	int dmabuf, map;
+	struct rashpa_board_view doorbells;
+	int dmabuf;
+	struct rashpa_target *target;
+	struct rashpa_target_info entries;	/* entries of the table for this target */
 	const char *gpu_name;		/* GPU that provides the memory; NULL: host memory */
 	struct rashpa_gpu *gpu;
 	struct rashpa_gpu_memory *memory;
 	volatile uint32_t *word;
 	uint64_t length;
-	uint32_t first, entries;
-	bool bounded;			/* the driver sets the bounds: the profile has the engine */
 	volatile uint8_t *page;		/* doorbell page */
 	struct loop_plan plan;
 };
 
-#define LOOP_NONE { .fpga = FPGA_NONE, .doorbells = VIEW_NONE, .bounds = VIEW_NONE, \
-		    .dmabuf = -1, .map = -1 }
+#define LOOP_NONE { .dmabuf = -1 }
 
 /* --- memory.c: all return 0, or -1 with the reason in why[WHY_SIZE] --- */
 
@@ -71,8 +72,6 @@ void loop_close(struct loop *loop);
 int loop_start(struct loop *loop, char *why);
 /* Reserve bytes at the next page. Returns the word number. */
 uint32_t loop_place(struct loop *loop, uint64_t bytes);
-/* Wait until this register has cleared the bit, at most 6 s, which is longer than any STOP_TIME. */
-void loop_await_stop(const struct loop *loop, uint32_t status, uint32_t running);
 
 /* --- ring.c --- */
 

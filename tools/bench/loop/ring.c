@@ -7,26 +7,26 @@
  * Its bounds limit the ring to the entries of this map.
  */
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "bench/loop/loop.h"
-#include <rashpa-fpga.h>
 #include "common/say.h"
 
 #define PAGE		4096u
 
 static uint32_t reg(const struct loop *l, uint32_t offset)
 {
-	return fpga_read(&l->fpga, l->ring.base + offset);
+	return rashpa_board_read(l->board, l->ring.base + offset);
 }
 
 static void set(struct loop *l, uint32_t offset, uint32_t value)
 {
-	fpga_write(&l->fpga, l->ring.base + offset, value);
+	rashpa_board_write(l->board, l->ring.base + offset, value);
 }
 
 uint64_t loop_ring_counter(const struct loop *l, uint32_t which)
 {
-	return fpga_read64(&l->fpga, l->ring.base + which);
+	return rashpa_board_read64(l->board, l->ring.base + which);
 }
 
 static void lay_out(struct loop *l)
@@ -45,36 +45,38 @@ static void lay_out(struct loop *l)
 /* Limit the ring to the entries of this map. */
 static int bound(struct loop *l, char *why)
 {
-	struct fpga_block bounds;
+	struct rashpa_board_view view;
+	struct rashpa_block bounds;
+	volatile uint32_t *word;
 
-	if (l->bounded)
+	/* the driver sets the bounds of engines */
+	if (l->entries.engine >= 0)
 		return 0;
-	for (unsigned int i = 0; fpga_block_at(&l->fpga, i, &bounds); i++) {
+	for (unsigned int i = 0; !rashpa_board_block(l->board, i, &bounds); i++) {
 		if (bounds.type != RFPGA_BLOCK_RING_BOUNDS)
 			continue;
-		if (view_open(&l->bounds, &l->fpga, "bounds", RFPGA_BAR_REGS, RFPGA_BOUNDS,
-			      RFPGA_TABLE - RFPGA_BOUNDS, true, why))
-			return -1;
+		if (rashpa_board_window(l->board, "bounds", &view))
+			return because(why, -1, "%s", rashpa_reason());
 		if (bounds.base < RFPGA_BOUNDS ||
-		    bounds.base - RFPGA_BOUNDS > l->bounds.length - RFPGA_BOUNDS_STRIDE)
+		    bounds.base - RFPGA_BOUNDS > view.length - RFPGA_BOUNDS_STRIDE)
 			break;
-		bounds.base -= RFPGA_BOUNDS;
-		view_write(&l->bounds, bounds.base + RFPGA_BOUNDS_FIRST, 0);
-		view_write(&l->bounds, bounds.base + RFPGA_BOUNDS_LIMIT, l->entries);
+		word = (volatile uint32_t *)(view.base + bounds.base - RFPGA_BOUNDS);
+		word[RFPGA_BOUNDS_FIRST / 4] = 0;
+		word[RFPGA_BOUNDS_LIMIT / 4] = l->entries.first + l->entries.entries;
 		return 0;
 	}
 	return because(why, -1, "fpga%u: its rings have no bounds in the window \"bounds\"",
-		       l->fpga.number);
+		       l->info.number);
 }
 
 static int open_ring(struct loop *l, char *why)
 {
-	if (!fpga_block_find(&l->fpga, RFPGA_BLOCK_RING, RFPGA_RING_SIZE, &l->ring) ||
+	if (rashpa_board_find_block(l->board, RFPGA_BLOCK_RING, RFPGA_RING_SIZE, &l->ring) ||
 	    reg(l, RFPGA_RING_KIND) != RFPGA_RING_WIRE)
-		return because(why, -1, "fpga%u has no ring", l->fpga.number);
+		return because(why, -1, "fpga%u has no ring", l->info.number);
 	if (l->ring.doorbell % PAGE || l->ring.doorbell > l->doorbells.length - PAGE)
 		return because(why, -1, "fpga%u: the ring's doorbell is not in BAR %u",
-			       l->fpga.number, RFPGA_BAR_DOORBELL);
+			       l->info.number, RFPGA_BAR_DOORBELL);
 	l->page = l->doorbells.base + l->ring.doorbell;
 	return bound(l, why);
 }
@@ -84,7 +86,7 @@ static bool faulted(const struct loop *l, char *why)
 	if (!(reg(l, RFPGA_RING_STATUS) & RFPGA_RING_FAULTED))
 		return false;
 	because(why, 0, "a fault has stopped the ring: %s, at %#" PRIx64,
-		fpga_cause_name(reg(l, RFPGA_RING_FAULT_CAUSE)),
+		rashpa_fault_name(reg(l, RFPGA_RING_FAULT_CAUSE)),
 		loop_ring_counter(l, RFPGA_RING_FAULT_ADDR));
 	return true;
 }
@@ -93,10 +95,11 @@ static int start(struct loop *l, char *why)
 {
 	struct loop_plan *p = &l->plan;
 	const uint64_t deadline = (uint64_t)l->deadline_us *
-				  fpga_read(&l->fpga, RFPGA_TICK_RATE) / 1000000;
+				  l->info.tick_rate / 1000000;
 	const struct { uint32_t at, value; } words[] = {
-		{ RFPGA_RING_FIRST, l->first }, { RFPGA_RING_COUNT, l->entries },
-		{ RFPGA_RING_PAYLOAD_FIRST, l->first }, { RFPGA_RING_PAYLOAD_COUNT, l->entries },
+		{ RFPGA_RING_FIRST, l->entries.first }, { RFPGA_RING_COUNT, l->entries.entries },
+		{ RFPGA_RING_PAYLOAD_FIRST, l->entries.first },
+		{ RFPGA_RING_PAYLOAD_COUNT, l->entries.entries },
 		{ RFPGA_RING_MODE, RFPGA_RING_LOOPBACK | (l->flush ? RFPGA_RING_FLUSH : 0) },
 		{ RFPGA_RING_DESCRIPTORS, p->descriptors * 4 }, { RFPGA_RING_DESCRIPTORS + 4, 0 },
 		{ RFPGA_RING_EVENTS, p->events * 4 }, { RFPGA_RING_EVENTS + 4, 0 },
@@ -109,7 +112,7 @@ static int start(struct loop *l, char *why)
 
 	if (reg(l, RFPGA_RING_STATUS) & RFPGA_RING_RUNNING)
 		return because(why, -1, "fpga%u: its ring is running: stop it first (rashpactl fpga quiesce fpga%u)",
-			       l->fpga.number, l->fpga.number);
+			       l->info.number, l->info.number);
 	/* a new run number makes leftovers of the previous run invalid */
 	p->run = reg(l, RFPGA_RING_RUN) % UINT16_MAX + 1;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -122,10 +125,13 @@ static int start(struct loop *l, char *why)
 static void stop(struct loop *l)
 {
 	set(l, RFPGA_RING_CONTROL, RFPGA_RING_STOP);
-	loop_await_stop(l, l->ring.base + RFPGA_RING_STATUS, RFPGA_RING_RUNNING);
+	/* only the register reports the stop; it stays all ones after a loss of the link */
+	for (unsigned int ms = 0; ms < LOOP_STOP_MS &&
+	     reg(l, RFPGA_RING_STATUS) & RFPGA_RING_RUNNING; ms++)
+		usleep(1000);
 }
 
 const struct loop_kind loop_ring = {
-	.engine = "ring0", .lay_out = lay_out, .open = open_ring, .start = start, .stop = stop,
+	.user = RASHPA_BOARD_RING(0), .lay_out = lay_out, .open = open_ring, .start = start, .stop = stop,
 	.faulted = faulted,
 };
