@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/fpga.h"
 #include "common/parse.h"
 #include "link/transport.h"
-#include <rashpa.h>
+#include <rashpa-board.h>
 #include "common/text-file.h"
 
 #define BUFFERS		256	/* limits of the schema, and: */
@@ -31,18 +32,21 @@ static void add_node(xmlNode *to, int node)
 }
 
 /* Properties of a board with the reference interface. */
-static void add_interface(xmlNode *board, struct fpga *fpga)
+static void add_interface(xmlNode *to, const char *name)
 {
-	struct fpga_block unit;
-	struct view memory;
-	char why[WHY_SIZE];
+	struct rashpa_board_view memory;
+	struct rashpa_board_info info;
+	struct rashpa_board *board;
 
-	attribute_add_number(board, "processes", fpga_processes(fpga));
-	attribute_add(board, "pretreats", fpga_unit(fpga, &unit) ? "true" : "false");
-	if (view_open(&memory, fpga, "memory", RFPGA_BAR_MEMORY, 0, 0, false, why))
+	if (rashpa_board_open(name, &board))
 		return;
-	attribute_add_number(board, "memory", fpga_memory(fpga, &memory));
-	view_close(&memory);
+	if (!rashpa_board_get_info(board, &info)) {
+		attribute_add_number(to, "processes", info.dtps);
+		attribute_add(to, "pretreats", info.units ? "true" : "false");
+		if (!rashpa_board_window(board, "memory", &memory))
+			attribute_add_number(to, "memory", memory.length);
+	}
+	rashpa_board_close(board);
 }
 
 static void add_boards(xmlNode *to)
@@ -60,8 +64,7 @@ static void add_boards(xmlNode *to)
 		board = element_add(to, "board");
 		snprintf(name, sizeof(name), "fpga%u", number[i]);
 		attribute_add(board, "name", name);
-		if (!fpga_registers(&fpga, why) && fpga_answers(&fpga))
-			add_interface(board, &fpga);
+		add_interface(board, name);
 		add_node(board, fpga.info.out_node);
 		fpga_close(&fpga);
 	}
@@ -320,40 +323,33 @@ void machine_tell(xmlNode *to, struct json_object *able)
 	add_disk(to);
 }
 
-/* Permit only windows of the profile: telegrams must not write to the rest of a BAR. */
-static int has_window(const struct fpga *f, const char *name, char *why)
-{
-	struct rashpa_window_make window = {};
-	int fd;
-
-	strncpy(window.name, name, sizeof(window.name) - 1);
-	fd = rashpa_device_window(f->device, &window);
-	if (fd < 0)
-		return because(why, -1, "fpga%u: window \"%s\": %s", f->number, name,
-			       rashpa_reason());
-	close(fd);
-	return 0;
-}
-
 int machine_write_register(uint64_t fpga, const char *window, uint64_t offset, uint64_t value,
 			   char *why)
 {
+	struct rashpa_window_make make = {};
 	struct fpga f = FPGA_NONE;
-	struct view view;
-	int result = -1;
+	int result = -1, fd;
+	void *view;
 
 	if (fpga > UINT32_MAX || fpga_open(&f, fpga, why))
 		return fpga > UINT32_MAX ? because(why, -1, "there is no such board") : -1;
-	if (!has_window(&f, window, why) && !view_open(&view, &f, window, 0, 0, 0, true, why)) {
-		if (offset % 4 || offset + 4 > view.length || value > UINT32_MAX) {
-			because(why, -1, "fpga%u: window \"%s\" has %zu bytes, and takes words of 32 bits at multiples of 4",
-				f.number, window, view.length);
-		} else {
-			view_write(&view, offset, value);
+	/* Permit only windows of the profile: telegrams must not write to the rest of a BAR. */
+	strncpy(make.name, window, sizeof(make.name) - 1);
+	fd = rashpa_device_window(f.device, &make);
+	if (fd < 0 || rashpa_mmap(fd, 0, make.out_length, PROT_READ | PROT_WRITE, &view)) {
+		because(why, -1, "fpga%u: window \"%s\": %s", f.number, window, rashpa_reason());
+	} else {
+		if (offset % 4 || offset + 4 > make.out_length || value > UINT32_MAX)
+			because(why, -1, "fpga%u: window \"%s\" has %" PRIu64 " bytes, and takes words of 32 bits at multiples of 4",
+				f.number, window, (uint64_t)make.out_length);
+		else
 			result = 0;
-		}
-		view_close(&view);
+		if (!result)
+			*(volatile uint32_t *)((char *)view + offset) = value;
+		munmap(view, make.out_length);
 	}
+	if (fd >= 0)
+		close(fd);
 	fpga_close(&f);
 	return result;
 }

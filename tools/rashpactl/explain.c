@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "common/json-out.h"
+#include <rashpa-board.h>
 #include "rashpactl/map.h"
 #include "rashpactl/memory.h"
 #include "common/parse.h"
@@ -125,8 +127,10 @@ static void check(struct explanation *e)
 {
 	int fd;
 
-	if (fpga_claim(e->fpga, e->reason))
+	if (rashpa_device_claim(e->fpga->device)) {
+		snprintf(e->reason, sizeof(e->reason), "%s", rashpa_reason());
 		return;
+	}
 	e->map.fd = e->memory->fd;
 	fd = rashpa_device_map(e->fpga->device, &e->map);
 	if (fd < 0) {
@@ -136,7 +140,7 @@ static void check(struct explanation *e)
 		e->checked = true;
 		close(fd);
 	}
-	fpga_unclaim(e->fpga);
+	flock(e->fpga->device, LOCK_UN);
 }
 
 static bool find_out(struct explanation *e)

@@ -6,7 +6,6 @@
 #include "common/fpga.h"
 #include "common/json-out.h"
 #include "rashpactl/parts.h"
-#include <rashpa.h>
 #include "rashpactl/rashpactl.h"
 #include "common/shown.h"
 
@@ -78,20 +77,20 @@ struct sensor {
 	char name[9];
 };
 
-static void read_sensor(const struct fpga *f, size_t at, struct sensor *s)
+static void read_sensor(const struct rashpa_board *f, size_t at, struct sensor *s)
 {
 	static const struct { const char *kind, *unit; } kinds[] = {
 		{ "?", "?" }, { "temperature", "°C" }, { "voltage", "V" }, { "current", "A" },
 	};
-	uint32_t kind = fpga_read(f, at + RFPGA_SENSOR_KIND), word;
+	uint32_t kind = rashpa_board_read(f, at + RFPGA_SENSOR_KIND), word;
 	size_t n = 0;
 
 	kind = kind < ARRAY_SIZE(kinds) ? kind : 0;
 	s->kind = kinds[kind].kind;
 	s->unit = kinds[kind].unit;
-	s->value = (int32_t)fpga_read(f, at + RFPGA_SENSOR_VALUE) / 1000.0;
+	s->value = (int32_t)rashpa_board_read(f, at + RFPGA_SENSOR_VALUE) / 1000.0;
 	for (unsigned int i = 0; i < 8; i++) {
-		word = fpga_read(f, at + RFPGA_SENSOR_NAME + i / 4 * 4) >> i % 4 * 8 & 0xff;
+		word = rashpa_board_read(f, at + RFPGA_SENSOR_NAME + i / 4 * 4) >> i % 4 * 8 & 0xff;
 		if (word && word != ' ')
 			s->name[n++] = (char)word;
 	}
@@ -110,20 +109,20 @@ static const struct {
 	{ "time_ns", RFPGA_SOURCE_TIME },
 };
 
-static bool source_runs(const struct fpga *f, size_t at)
+static bool source_runs(const struct rashpa_board *f, size_t at)
 {
-	return fpga_read(f, at + RFPGA_SOURCE_STATUS) & RFPGA_SOURCE_RUNNING;
+	return rashpa_board_read(f, at + RFPGA_SOURCE_STATUS) & RFPGA_SOURCE_RUNNING;
 }
 
 /* Images per second; 0: no period. */
-static double source_rate(const struct fpga *f, size_t at)
+static double source_rate(const struct rashpa_board *f, size_t at)
 {
-	uint64_t period = fpga_read64(f, at + RFPGA_SOURCE_PERIOD);
+	uint64_t period = rashpa_board_read64(f, at + RFPGA_SOURCE_PERIOD);
 
-	return period ? (double)fpga_read(f, RFPGA_TICK_RATE) / (double)period : 0;
+	return period ? (double)rashpa_board_read(f, RFPGA_TICK_RATE) / (double)period : 0;
 }
 
-static struct json_object *source_json(const struct fpga *f, unsigned int n, size_t at)
+static struct json_object *source_json(const struct rashpa_board *f, unsigned int n, size_t at)
 {
 	struct json_object *o = json_object_new_object();
 	double rate = source_rate(f, at);
@@ -134,14 +133,14 @@ static struct json_object *source_json(const struct fpga *f, unsigned int n, siz
 		put_real(o, "rate", rate);
 	else
 		put_text(o, "rate", NULL);
-	put_u64(o, "role", fpga_read(f, at + RFPGA_SOURCE_ROLE));
-	put_u64(o, "fifo", fpga_read(f, at + RFPGA_SOURCE_FIFO));
+	put_u64(o, "role", rashpa_board_read(f, at + RFPGA_SOURCE_ROLE));
+	put_u64(o, "fifo", rashpa_board_read(f, at + RFPGA_SOURCE_FIFO));
 	for (size_t i = 0; i < ARRAY_SIZE(source_values); i++)
-		put_u64(o, source_values[i].name, fpga_read64(f, at + source_values[i].offset));
+		put_u64(o, source_values[i].name, rashpa_board_read64(f, at + source_values[i].offset));
 	return o;
 }
 
-static struct json_object *sensor_json(const struct fpga *f, size_t at)
+static struct json_object *sensor_json(const struct rashpa_board *f, size_t at)
 {
 	struct json_object *o = json_object_new_object();
 	struct sensor s;
@@ -154,7 +153,7 @@ static struct json_object *sensor_json(const struct fpga *f, size_t at)
 	return o;
 }
 
-static struct json_object *block_json(const struct fpga_block *b)
+static struct json_object *block_json(const struct rashpa_block *b)
 {
 	struct json_object *o = json_object_new_object();
 
@@ -167,18 +166,18 @@ static struct json_object *block_json(const struct fpga_block *b)
 }
 
 /* Blocks, sources and sensors of the board. */
-static void put_blocks(struct json_object *o, const struct fpga *f)
+static void put_blocks(struct json_object *o, const struct rashpa_board *f)
 {
 	struct json_object *blocks = json_object_new_array(), *sources = json_object_new_array();
 	struct json_object *sensors = json_object_new_array();
-	struct fpga_block b;
+	struct rashpa_block b;
 
-	for (unsigned int i = 0; fpga_block_at(f, i, &b); i++)
+	for (unsigned int i = 0; !rashpa_board_block(f, i, &b); i++)
 		json_object_array_add(blocks, block_json(&b));
-	if (fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &b))
+	if (!rashpa_board_find_block(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &b))
 		for (unsigned int i = 0; i < b.count; i++)
 			json_object_array_add(sources, source_json(f, i, b.base + i * b.step));
-	if (fpga_block_find(f, RFPGA_BLOCK_SENSOR, RFPGA_SENSOR_SIZE, &b))
+	if (!rashpa_board_find_block(f, RFPGA_BLOCK_SENSOR, RFPGA_SENSOR_SIZE, &b))
 		for (unsigned int i = 0; i < b.count; i++)
 			json_object_array_add(sensors, sensor_json(f, b.base + i * b.step));
 	json_object_object_add(o, "blocks", blocks);
@@ -187,30 +186,30 @@ static void put_blocks(struct json_object *o, const struct fpga *f)
 	parts_json(o, f);
 }
 
-static void print_blocks(const struct fpga *f)
+static void print_blocks(const struct rashpa_board *f)
 {
-	struct fpga_block b;
+	struct rashpa_block b;
 	struct sensor s;
 	size_t at;
 
 	printf("blocks    ");
-	for (unsigned int i = 0; fpga_block_at(f, i, &b); i++)
+	for (unsigned int i = 0; !rashpa_board_block(f, i, &b); i++)
 		printf(" %u %s", b.count, block_name(b.type));
 	printf("\n");
-	for (unsigned int i = 0; fpga_block_find(f, RFPGA_BLOCK_SENSOR, RFPGA_SENSOR_SIZE, &b) &&
+	for (unsigned int i = 0; !rashpa_board_find_block(f, RFPGA_BLOCK_SENSOR, RFPGA_SENSOR_SIZE, &b) &&
 	     i < b.count; i++) {
 		read_sensor(f, b.base + i * b.step, &s);
 		printf("sensor %-3u %s %.3f %s, %s\n", i, s.kind, s.value, s.unit, SHOWN(s.name));
 	}
-	for (unsigned int i = 0; fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &b) &&
+	for (unsigned int i = 0; !rashpa_board_find_block(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &b) &&
 	     i < b.count; i++) {
 		at = b.base + i * b.step;
 		printf("source %-3u %s, %g images/s, role %u, FIFO %u,", i,
 		       source_runs(f, at) ? "running" : "stopped", source_rate(f, at),
-		       fpga_read(f, at + RFPGA_SOURCE_ROLE), fpga_read(f, at + RFPGA_SOURCE_FIFO));
+		       rashpa_board_read(f, at + RFPGA_SOURCE_ROLE), rashpa_board_read(f, at + RFPGA_SOURCE_FIFO));
 		for (size_t k = 0; k < ARRAY_SIZE(source_values); k++)
 			printf(" %s %" PRIu64, source_values[k].name,
-			       fpga_read64(f, at + source_values[k].offset));
+			       rashpa_board_read64(f, at + source_values[k].offset));
 		printf("\n");
 	}
 	parts_print(f);
@@ -230,37 +229,41 @@ static struct json_object *engine_json(const struct rashpa_engine_info *e)
 	return o;
 }
 
-/* An engine of the profile; false: the board was removed, or has another profile now. */
-static bool engine(const struct fpga *f, unsigned int i, struct rashpa_engine_info *e)
+/* An engine of the profile; false: there are no more, or the board was removed. */
+static bool engine(const struct rashpa_board *f, unsigned int i, struct rashpa_engine_info *e)
 {
-	return i < f->info.out_engines && !rashpa_device_engine(f->device, i, e);
+	return !rashpa_device_engine(rashpa_board_device(f), i, e);
 }
 
-static void put_engines(struct json_object *o, const struct fpga *f)
+static void put_engines(struct json_object *o, const struct rashpa_board *f)
 {
 	struct json_object *list = json_object_new_array();
+	struct rashpa_device_info about = {};
 	struct rashpa_engine_info e;
 
 	for (unsigned int i = 0; engine(f, i, &e); i++)
 		json_object_array_add(list, engine_json(&e));
 	json_object_object_add(o, "engines", list);
-	put_u64(o, "engine_stops", f->info.out_engine_stops);
+	rashpa_device_status(rashpa_board_device(f), &about);
+	put_u64(o, "engine_stops", about.out_engine_stops);
 }
 
 /* Engines with entries or stops. */
-static void print_engines(const struct fpga *f)
+static void print_engines(const struct rashpa_board *f)
 {
+	struct rashpa_device_info about = {};
 	struct rashpa_engine_info e;
 	unsigned int n = 0;
 
+	rashpa_device_status(rashpa_board_device(f), &about);
 	for (unsigned int i = 0; engine(f, i, &e); i++)
 		n += !(e.out_flags & RASHPA_ENGINE_ABSENT) && e.out_count;
-	if (!f->info.out_engines) {
+	if (!about.out_engines) {
 		printf("engines    none in the profile: the end of a map stops all\n");
 		return;
 	}
 	printf("engines    %u, stopped without the rest %" PRIu64 " times\n", n,
-	       (uint64_t)f->info.out_engine_stops);
+	       (uint64_t)about.out_engine_stops);
 	for (unsigned int i = 0; engine(f, i, &e); i++)
 		if (e.out_maps || e.out_stops || e.out_failures)
 			printf("engine     %s entries %" PRIu32 " to %" PRIu32 ", %" PRIu32
@@ -269,70 +272,70 @@ static void print_engines(const struct fpga *f)
 			       (uint64_t)e.out_stops, (uint64_t)e.out_failures);
 }
 
-static void build_id(const struct fpga *f, char text[8 * RFPGA_BUILD_ID_WORDS + 1])
+static void build_id(const struct rashpa_board *f, char text[8 * RFPGA_BUILD_ID_WORDS + 1])
 {
 	uint32_t word;
 
 	for (unsigned int i = 0; i < 4 * RFPGA_BUILD_ID_WORDS; i++) {
-		word = fpga_read(f, RFPGA_BUILD_ID + i / 4 * 4);
+		word = rashpa_board_read(f, RFPGA_BUILD_ID + i / 4 * 4);
 		sprintf(text + 2 * i, "%02x", word >> i % 4 * 8 & 0xff);
 	}
 }
 
-static struct json_object *dtp_json(const struct fpga *f, unsigned int n)
+static struct json_object *dtp_json(const struct rashpa_board *f, unsigned int n)
 {
 	struct json_object *o = json_object_new_object();
-	uint32_t status = fpga_read(f, RFPGA_DTP(n) + RFPGA_DTP_STATUS);
+	uint32_t status = rashpa_board_read(f, RFPGA_DTP(n) + RFPGA_DTP_STATUS);
 
 	put_int(o, "dtp", n);
 	put_u64(o, "status", status);
 	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
 		put_bool(o, states[i].name, status & states[i].bit);
 	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
-		put_u64(o, counters[i].name, fpga_read64(f, RFPGA_DTP(n) + counters[i].offset));
-	put_u64(o, "credit", fpga_read(f, RFPGA_DTP(n) + RFPGA_DTP_C_CREDIT));
+		put_u64(o, counters[i].name, rashpa_board_read64(f, RFPGA_DTP(n) + counters[i].offset));
+	put_u64(o, "credit", rashpa_board_read(f, RFPGA_DTP(n) + RFPGA_DTP_C_CREDIT));
 	return o;
 }
 
-static int print_json(const struct fpga *f)
+static int print_json(const struct rashpa_board *f, const struct rashpa_board_info *info)
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 	struct json_object *fault = json_object_new_object();
-	uint32_t caps = fpga_read(f, RFPGA_CAPS), has = fpga_read(f, RFPGA_FEATURES);
-	uint32_t status = fpga_read(f, RFPGA_STATUS), fault_of = fpga_read(f, RFPGA_FAULT_DTP);
+	uint32_t caps = rashpa_board_read(f, RFPGA_CAPS);
+	uint32_t status = rashpa_board_read(f, RFPGA_STATUS), fault_of = rashpa_board_read(f, RFPGA_FAULT_DTP);
 	char id[8 * RFPGA_BUILD_ID_WORDS + 1];
 
-	put_node(o, f->number);
-	put_hex(o, "id", fpga_read(f, RFPGA_ID));
-	put_hex(o, "version", fpga_read(f, RFPGA_VERSION));
+	put_node(o, info->number);
+	put_hex(o, "id", rashpa_board_read(f, RFPGA_ID));
+	put_hex(o, "version", info->version);
 	build_id(f, id);
 	put_text(o, "build_id", id);
 	put_int(o, "vectors", RFPGA_CAPS_VECTORS(caps));
-	put_int(o, "entries", RFPGA_CAPS_ENTRIES(caps));
+	put_int(o, "entries", info->entries);
 	for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
-		if (has & features[i].bit)
+		if (info->features & features[i].bit)
 			json_object_array_add(list, json_object_new_string(features[i].name));
 	}
 	json_object_object_add(o, "features", list);
-	put_u64(o, "memory_bytes", fpga_read64(f, RFPGA_MEMORY_SIZE));
-	put_u64(o, "align", 1ull << (RFPGA_LIMITS_ALIGN(fpga_read(f, RFPGA_LIMITS)) & 63));
-	put_u64(o, "ticks", fpga_read64(f, RFPGA_TICKS));
-	put_u64(o, "tick_rate_hz", fpga_read(f, RFPGA_TICK_RATE));
-	put_u64(o, "stop_time_us", fpga_read(f, RFPGA_STOP_TIME));
+	put_u64(o, "memory_bytes", rashpa_board_read64(f, RFPGA_MEMORY_SIZE));
+	put_u64(o, "align", info->align);
+	put_u64(o, "ticks", rashpa_board_read64(f, RFPGA_TICKS));
+	put_u64(o, "tick_rate_hz", info->tick_rate);
+	put_u64(o, "stop_time_us", info->stop_time_us);
 	put_u64(o, "status", status);
 	put_bool(o, "busy", status & RFPGA_STATUS_BUSY);
-	put_u64(o, "bytes", fpga_read64(f, RFPGA_BYTES));
-	put_u64(o, "stops", fpga_read(f, RFPGA_STOPS));
-	put_u64(o, "faults", fpga_read64(f, RFPGA_FAULTS));
-	put_text(fault, "cause", fpga_cause_name(fpga_read(f, RFPGA_FAULT_CAUSE)));
-	put_hex(fault, "address", fpga_read64(f, RFPGA_FAULT_ADDR));
+	put_u64(o, "bytes", rashpa_board_read64(f, RFPGA_BYTES));
+	put_u64(o, "stops", rashpa_board_read(f, RFPGA_STOPS));
+	put_u64(o, "faults", rashpa_board_read64(f, RFPGA_FAULTS));
+	put_text(fault, "cause", rashpa_fault_name(rashpa_board_read(f, RFPGA_FAULT_CAUSE)));
+	put_hex(fault, "address", rashpa_board_read64(f, RFPGA_FAULT_ADDR));
 	if (fault_of < RFPGA_FAULT_RING(0))
 		put_u64(fault, "dtp", fault_of);
 	else
 		put_u64(fault, "ring", fault_of - RFPGA_FAULT_RING(0));
 	json_object_object_add(o, "last_fault", fault);
 	list = json_object_new_array();
-	for (unsigned int i = 0; i < fpga_processes(f); i++)
+	for (unsigned int i = 0; i < info->dtps; i++)
 		json_object_array_add(list, dtp_json(f, i));
 	json_object_object_add(o, "dtps", list);
 	put_engines(o, f);
@@ -340,53 +343,50 @@ static int print_json(const struct fpga *f)
 	return json_finish(o) ? EXIT_FAILED : 0;
 }
 
-static int print_text(const struct fpga *f)
+static int print_text(const struct rashpa_board *f, const struct rashpa_board_info *info)
 {
-	uint32_t caps = fpga_read(f, RFPGA_CAPS), has = fpga_read(f, RFPGA_FEATURES);
-	uint32_t version = fpga_read(f, RFPGA_VERSION);
-	uint64_t faults = fpga_read64(f, RFPGA_FAULTS), c;
-	uint32_t fault_of = fpga_read(f, RFPGA_FAULT_DTP);
+	uint64_t faults = rashpa_board_read64(f, RFPGA_FAULTS), c;
+	uint32_t fault_of = rashpa_board_read(f, RFPGA_FAULT_DTP);
 	char id[8 * RFPGA_BUILD_ID_WORDS + 1];
 
-	printf("interface  %u.%u, %u processes, %u vectors, %u table entries, features",
-	       version >> 16, version & 0xffff, RFPGA_CAPS_DTPS(caps), RFPGA_CAPS_VECTORS(caps),
-	       RFPGA_CAPS_ENTRIES(caps));
+	printf("interface  %u.%u, %u DTPs, %u vectors, %u table entries, features",
+	       info->version >> 16, info->version & 0xffff, info->dtps,
+	       RFPGA_CAPS_VECTORS(rashpa_board_read(f, RFPGA_CAPS)), info->entries);
 	for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
-		if (has & features[i].bit)
+		if (info->features & features[i].bit)
 			printf(" %s", features[i].name);
 	}
 	build_id(f, id);
 	printf("\nbuild      %s\n", id);
-	printf("memory     %" PRIu64 " bytes, offsets of whole %llu bytes\n",
-	       fpga_read64(f, RFPGA_MEMORY_SIZE),
-	       1ull << (RFPGA_LIMITS_ALIGN(fpga_read(f, RFPGA_LIMITS)) & 63));
+	printf("memory     %" PRIu64 " bytes, offsets of whole %" PRIu32 " bytes\n",
+	       rashpa_board_read64(f, RFPGA_MEMORY_SIZE), info->align);
 	print_blocks(f);
 	printf("state      %s, stopped %u times\n",
-	       fpga_read(f, RFPGA_STATUS) & RFPGA_STATUS_BUSY ? "busy" : "idle",
-	       fpga_read(f, RFPGA_STOPS));
+	       rashpa_board_read(f, RFPGA_STATUS) & RFPGA_STATUS_BUSY ? "busy" : "idle",
+	       rashpa_board_read(f, RFPGA_STOPS));
 	print_engines(f);
-	printf("bytes      %" PRIu64 "\n", fpga_read64(f, RFPGA_BYTES));
+	printf("bytes      %" PRIu64 "\n", rashpa_board_read64(f, RFPGA_BYTES));
 	printf("faults     %" PRIu64, faults);
 	if (faults)
 		printf(", the last one: %s at %#" PRIx64 ", %s %u",
-		       fpga_cause_name(fpga_read(f, RFPGA_FAULT_CAUSE)),
-		       fpga_read64(f, RFPGA_FAULT_ADDR),
-		       fault_of < RFPGA_FAULT_RING(0) ? "process" : "ring",
+		       rashpa_fault_name(rashpa_board_read(f, RFPGA_FAULT_CAUSE)),
+		       rashpa_board_read64(f, RFPGA_FAULT_ADDR),
+		       fault_of < RFPGA_FAULT_RING(0) ? "DTP" : "ring",
 		       fault_of % RFPGA_FAULT_RING(0));
 	printf("\n");
-	for (unsigned int n = 0; n < fpga_processes(f); n++) {
-		uint32_t status = fpga_read(f, RFPGA_DTP(n) + RFPGA_DTP_STATUS);
+	for (unsigned int n = 0; n < info->dtps; n++) {
+		uint32_t status = rashpa_board_read(f, RFPGA_DTP(n) + RFPGA_DTP_STATUS);
 
-		/* A process that was never started has no counts. */
-		if (!status && !fpga_read64(f, RFPGA_DTP(n) + RFPGA_DTP_C_START))
+		/* A DTP that was never started has no counts. */
+		if (!status && !rashpa_board_read64(f, RFPGA_DTP(n) + RFPGA_DTP_C_START))
 			continue;
-		printf("process %-2u", n);
+		printf("DTP %-6u", n);
 		for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
 			if (status & states[i].bit)
 				printf(" %s", states[i].name);
 		}
 		for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
-			c = fpga_read64(f, RFPGA_DTP(n) + counters[i].offset);
+			c = rashpa_board_read64(f, RFPGA_DTP(n) + counters[i].offset);
 			printf(" %s %" PRIu64, counters[i].name, c);
 		}
 		printf("\n");
@@ -396,10 +396,10 @@ static int print_text(const struct fpga *f)
 
 int cmd_fpga_status(int argc, char **argv)
 {
-	struct fpga fpga = FPGA_NONE;
+	struct rashpa_board *board = NULL;
+	struct rashpa_board_info info;
 	const char *name;
 	bool json = false;
-	char why[WHY_SIZE];
 	unsigned int n;
 	int result;
 
@@ -409,10 +409,10 @@ int cmd_fpga_status(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	fpga_catch_removal();
-	if (fpga_open(&fpga, n, why) || fpga_registers(&fpga, why))
-		result = fail("%s", why);
+	if (rashpa_board_open(name, &board) || rashpa_board_get_info(board, &info))
+		result = fail("%s", rashpa_reason());
 	else
-		result = json ? print_json(&fpga) : print_text(&fpga);
-	fpga_close(&fpga);
+		result = json ? print_json(board, &info) : print_text(board, &info);
+	rashpa_board_close(board);
 	return result;
 }

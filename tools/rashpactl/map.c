@@ -7,9 +7,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "common/json-out.h"
+#include <rashpa-board.h>
 #include "rashpactl/memory.h"
 #include "rashpactl/rashpactl.h"
 #include "common/stop.h"
@@ -206,15 +208,14 @@ static int make(struct options *o, const struct memory *memory, struct fpga *fpg
 static int show(struct options *o, const struct memory *memory, struct fpga *fpga)
 {
 	struct rashpa_table *table = NULL;
-	char why[WHY_SIZE];
 	int result, held = -1;
 
 	/* Releasing a map with disclosed addresses stops its function: not while others use it. */
-	if (!o->hold && fpga_claim(fpga, why))
-		return fail("%s", why);
+	if (!o->hold && rashpa_device_claim(fpga->device))
+		return fail("%s", rashpa_reason());
 	result = make(o, memory, fpga, &table, &held);
 	if (!o->hold)
-		fpga_unclaim(fpga);
+		flock(fpga->device, LOCK_UN);
 	if (!result && o->json)
 		result = print_json(o, fpga->number, table);
 	else if (!result)

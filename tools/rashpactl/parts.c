@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/fpga.h"
 #include "common/json-out.h"
-#include <rashpa.h>
 #include "common/say.h"
 
 #define STATES		3u
@@ -51,34 +51,34 @@ static const struct part {
 
 #define PARTS	(sizeof(parts) / sizeof(parts[0]))
 
-static const char *kind_of(const struct part *p, const struct fpga *f, size_t at)
+static const char *kind_of(const struct part *p, const struct rashpa_board *f, size_t at)
 {
-	return fpga_read(f, at + p->kind_at) == p->known ? p->kind : "?";
+	return rashpa_board_read(f, at + p->kind_at) == p->known ? p->kind : "?";
 }
 
-static struct json_object *part_json(const struct part *p, const struct fpga *f, unsigned int n,
+static struct json_object *part_json(const struct part *p, const struct rashpa_board *f, unsigned int n,
 				     size_t at)
 {
 	struct json_object *o = json_object_new_object();
-	const uint32_t status = fpga_read(f, at + p->status_at);
+	const uint32_t status = rashpa_board_read(f, at + p->status_at);
 
 	put_int(o, p->one, n);
 	put_text(o, "kind", kind_of(p, f, at));
 	for (size_t i = 0; i < STATES; i++)
 		put_bool(o, p->state[i].name, status & p->state[i].bit);
 	for (size_t i = 0; i < VALUES_MAX && p->value[i].name; i++)
-		put_u64(o, p->value[i].name, fpga_read64(f, at + p->value[i].at));
+		put_u64(o, p->value[i].name, rashpa_board_read64(f, at + p->value[i].at));
 	return o;
 }
 
-void parts_json(struct json_object *to, const struct fpga *f)
+void parts_json(struct json_object *to, const struct rashpa_board *f)
 {
-	struct fpga_block b;
+	struct rashpa_block b;
 
 	for (const struct part *p = parts; p < parts + PARTS; p++) {
 		struct json_object *list = json_object_new_array();
 
-		if (fpga_block_find(f, p->type, p->size, &b))
+		if (!rashpa_board_find_block(f, p->type, p->size, &b))
 			for (unsigned int i = 0; i < b.count; i++)
 				json_object_array_add(list,
 						      part_json(p, f, i, b.base + i * b.step));
@@ -86,9 +86,9 @@ void parts_json(struct json_object *to, const struct fpga *f)
 	}
 }
 
-static void print_part(const struct part *p, const struct fpga *f, unsigned int n, size_t at)
+static void print_part(const struct part *p, const struct rashpa_board *f, unsigned int n, size_t at)
 {
-	const uint32_t status = fpga_read(f, at + p->status_at);
+	const uint32_t status = rashpa_board_read(f, at + p->status_at);
 
 	printf("%s %-5u %s", p->one, n, kind_of(p, f, at));
 	for (size_t i = 0; i < STATES; i++)
@@ -98,16 +98,16 @@ static void print_part(const struct part *p, const struct fpga *f, unsigned int 
 		printf(", stopped");
 	for (size_t i = 0; i < VALUES_MAX && p->value[i].name; i++)
 		printf("%s %s %" PRIu64, i ? "" : ",", p->value[i].name,
-		       fpga_read64(f, at + p->value[i].at));
+		       rashpa_board_read64(f, at + p->value[i].at));
 	printf("\n");
 }
 
-void parts_print(const struct fpga *f)
+void parts_print(const struct rashpa_board *f)
 {
-	struct fpga_block b;
+	struct rashpa_block b;
 
 	for (const struct part *p = parts; p < parts + PARTS; p++)
-		for (unsigned int i = 0; fpga_block_find(f, p->type, p->size, &b) && i < b.count;
+		for (unsigned int i = 0; !rashpa_board_find_block(f, p->type, p->size, &b) && i < b.count;
 		     i++)
 			print_part(p, f, i, b.base + i * b.step);
 }
@@ -133,20 +133,20 @@ static void add(struct rings *r, const struct ring_seen *s)
 	r->seen[r->n++] = *s;
 }
 
-static struct ring_seen look_at_ring(const struct rings *old, const struct fpga *f,
-				     unsigned int n, size_t at)
+static struct ring_seen look_at_ring(const struct rings *old, const struct rashpa_board *f,
+				     unsigned int number, unsigned int n, size_t at)
 {
-	const uint32_t status = fpga_read(f, at + RFPGA_RING_STATUS);
-	const struct ring_seen *b = before(old, f->number, n);
+	const uint32_t status = rashpa_board_read(f, at + RFPGA_RING_STATUS);
+	const struct ring_seen *b = before(old, number, n);
 	struct ring_seen s = {
-		.fpga = f->number, .ring = n, .when = now_ns(),
+		.fpga = number, .ring = n, .when = now_ns(),
 		.running = status & RFPGA_RING_RUNNING, .waiting = status & RFPGA_RING_WAITING,
 		.faulted = status & RFPGA_RING_FAULTED,
-		.events = fpga_read64(f, at + RFPGA_RING_C_EVENTS),
-		.held = fpga_read64(f, at + RFPGA_RING_C_HELD),
-		.late = fpga_read64(f, at + RFPGA_RING_C_LATE),
-		.lost = fpga_read64(f, at + RFPGA_RING_C_LOST),
-		.errors = fpga_read64(f, at + RFPGA_RING_C_ERRORS),
+		.events = rashpa_board_read64(f, at + RFPGA_RING_C_EVENTS),
+		.held = rashpa_board_read64(f, at + RFPGA_RING_C_HELD),
+		.late = rashpa_board_read64(f, at + RFPGA_RING_C_LATE),
+		.lost = rashpa_board_read64(f, at + RFPGA_RING_C_LOST),
+		.errors = rashpa_board_read64(f, at + RFPGA_RING_C_ERRORS),
 	};
 
 	if (b && !b->gone && b->events <= s.events && b->when < s.when)
@@ -158,7 +158,8 @@ static struct ring_seen look_at_ring(const struct rings *old, const struct fpga 
 struct look {
 	const struct rings *old;
 	struct rings now;
-	struct fpga f;
+	unsigned int number;
+	struct rashpa_board *board;
 	bool answers;
 };
 
@@ -166,25 +167,27 @@ static void look_at_board(void *arg)
 {
 	struct look *l = arg;
 	struct ring_seen s;
-	struct fpga_block b;
-	char why[WHY_SIZE];
+	struct rashpa_board_info info;
+	struct rashpa_block b;
+	char name[16];
 
-	if (fpga_registers(&l->f, why))
+	snprintf(name, sizeof(name), "fpga%u", l->number);
+	if (rashpa_board_open(name, &l->board))
 		return;
-	if (!fpga_block_find(&l->f, RFPGA_BLOCK_RING, RFPGA_RING_SIZE, &b))
+	if (rashpa_board_find_block(l->board, RFPGA_BLOCK_RING, RFPGA_RING_SIZE, &b))
 		b.count = 0;
 	for (unsigned int k = 0; k < b.count; k++) {
 		const size_t at = b.base + k * b.step;
 
 		/* a ring that was never started has no counts */
-		if (!fpga_read(&l->f, at + RFPGA_RING_RUN))
+		if (!rashpa_board_read(l->board, at + RFPGA_RING_RUN))
 			continue;
-		s = look_at_ring(l->old, &l->f, k, at);
-			/* a removed board reads as all ones */
-		if (fpga_answers(&l->f))
+		s = look_at_ring(l->old, l->board, l->number, k, at);
+		/* a removed board reads as all ones */
+		if (!rashpa_board_get_info(l->board, &info))
 			add(&l->now, &s);
 	}
-	l->answers = fpga_answers(&l->f);
+	l->answers = !rashpa_board_get_info(l->board, &info);
 }
 
 /* Keep the rings of boards that stopped answering: all boards except @answer. */
@@ -211,15 +214,14 @@ void rings_look(struct rings *r)
 	struct look l = { .old = r };
 	unsigned int *numbers = NULL, answer = 0;
 	const int n = rashpa_device_list(&numbers);
-	char why[WHY_SIZE];
 
 	for (int i = 0; i < n; i++) {
-		l.f = (struct fpga)FPGA_NONE;
+		l.number = numbers[i];
+		l.board = NULL;
 		l.answers = false;
-		if (!fpga_open(&l.f, numbers[i], why) && fpga_outlive(look_at_board, &l) &&
-		    l.answers)
+		if (fpga_outlive(look_at_board, &l) && l.answers)
 			numbers[answer++] = numbers[i];
-		fpga_close(&l.f);
+		rashpa_board_close(l.board);
 	}
 	keep_gone(&l.now, r, numbers, answer);
 	free(numbers);

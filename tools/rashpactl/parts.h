@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/fpga.h"
+#include <rashpa-board.h>
 
 struct json_object;
 
 /* Add "units" and "rings" of this board. */
-void parts_json(struct json_object *to, const struct fpga *fpga);
+void parts_json(struct json_object *to, const struct rashpa_board *board);
 /* Print a line for each. */
-void parts_print(const struct fpga *fpga);
+void parts_print(const struct rashpa_board *board);
 
 /* State of a started ring at the last check; gone: of the last check before its board went. */
 struct ring_seen {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl fpga read, write, dump: registers of any board, e.g. to find out how to stop it */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/fpga.h"
@@ -17,7 +19,9 @@
 /* Words of a BAR, in the pages that have them. */
 struct place {
 	struct fpga fpga;
-	struct view view;
+	int window;		/* dma-buf of these pages */
+	volatile uint32_t *view;
+	uint64_t length;	/* bytes of the view */
 	uint32_t bar;
 	uint64_t offset;	/* in the BAR */
 	uint64_t base;		/* in the BAR, of the view */
@@ -44,22 +48,29 @@ static int open_view(struct place *p, uint64_t length)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct rashpa_window_make window = { .bar = p->bar };
-	char why[WHY_SIZE], what[16];
+	void *view;
+	int error;
 
 	p->base = p->offset / page * page;
 	window.offset = p->base;
 	window.length = (p->offset + length + page - 1) / page * page - p->base;
-	p->view.fd = rashpa_device_window(p->fpga.device, &window);
-	if (p->view.fd < 0)
-		return fail("fpga%u: BAR %" PRIu32 ": %s", p->fpga.number, p->bar, rashpa_reason());
-	p->view.length = window.length;
-	snprintf(what, sizeof(what), "BAR %" PRIu32, p->bar);
-	return view_map(&p->view, &p->fpga, what, why) ? fail("%s", why) : 0;
+	error = p->window = rashpa_device_window(p->fpga.device, &window);
+	if (error >= 0)
+		error = rashpa_mmap(p->window, 0, window.length, PROT_READ | PROT_WRITE, &view);
+	if (error)
+		return fail("fpga%u: BAR %" PRIu32 ": %s%s", p->fpga.number, p->bar, rashpa_reason(),
+			    error == -EBUSY ? ": the kernel's log names a page that it keeps for itself" : "");
+	p->length = window.length;
+	p->view = view;
+	return 0;
 }
 
 static void close_place(struct place *p)
 {
-	view_close(&p->view);
+	if (p->view)
+		munmap((void *)(uintptr_t)p->view, p->length);
+	if (p->window >= 0)
+		close(p->window);
 	fpga_close(&p->fpga);
 }
 
@@ -68,7 +79,7 @@ static int open_place(struct place *p, const char *device, const char *where, ui
 {
 	int result;
 
-	*p = (struct place){ .fpga = FPGA_NONE, .view = VIEW_NONE };
+	*p = (struct place){ .fpga = FPGA_NONE, .window = -1 };
 	if (!parse_place(where, p)) {
 		say("\"%s\" is not BAR:OFFSET, as in 0:0x10, with a multiple of 4", where);
 		return EXIT_USAGE;
@@ -84,7 +95,7 @@ static int open_place(struct place *p, const char *device, const char *where, ui
 
 static uint32_t word_at(const struct place *p, uint64_t offset)
 {
-	return view_read(&p->view, offset - p->base);
+	return p->view[(offset - p->base) / 4];
 }
 
 static struct json_object *word_json(const struct place *p, uint64_t offset, uint32_t value)
@@ -137,7 +148,7 @@ int cmd_fpga_write(int argc, char **argv)
 	result = open_place(&p, value[0], value[1], 4);
 	if (result)
 		return result;
-	view_write(&p.view, p.offset - p.base, word);
+	p.view[(p.offset - p.base) / 4] = word;
 	result = tell(&p, word_at(&p, p.offset), json);
 	close_place(&p);
 	return result;

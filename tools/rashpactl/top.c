@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rashpactl/follower.h"
+#include "common/fpga.h"
 #include "common/json-out.h"
 #include "rashpactl/metrics.h"
 #include "common/parse.h"
