@@ -28,8 +28,18 @@ if have_fpga; then
 	wait "$consumer"
 	ok $? "consumer-not-care: the consumer does not care" || sed 's/^/# /' "$work/err"
 	is "40-frames: 40 frames" "$(wc -l <"$work/means")" 40
+	"$examples/consumer" example >"$work/means" 2>"$work/err" &
+	consumer=$!
+	"$examples/board" example "fpga$fpga" 50 >"$work/board" 2>"$work/err"
+	ok $? "control-streams: control software streams from a board" || sed 's/^/# /' "$work/err"
+	wait "$consumer"
+	for ((i = 0; i < 200; i++)); do echo "$i $((i % 8)).000"; done | cmp - "$work/means" 2>&1 | sed 's/^/# /'
+	is "control-frames: each frame came once, with the pixels of its image" "${PIPESTATUS[1]}" 0
+	is "control-counts: the board has counted 200 images" "$(cut -d' ' -f1,2,3 "$work/board")" \
+		"200 images, $((200 * 256 * 128 * 2))"
 else
 	skip "board-streams: a board streams" "no software FPGA in this guest"
+	skip "control-streams: control software streams from a board" "no software FPGA in this guest"
 fi
 rashpactl buffer remove example
 finish
