@@ -507,10 +507,8 @@ static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock
 	return __atomic_load_n(word + RFPGA_LOCK_BEGUN / 8, __ATOMIC_RELAXED) == lock->stacks;
 }
 
-/*
- * Configuration of a DTP: its registers from CONTROL on, at their offsets and widths. Write the
- * words from MODE to the end, in any order, then RFPGA_DTP_START.
- */
+/* Write the words from MODE to the end, in any order, then RFPGA_DTP_START. */
+/** struct rfpga_dtp - configuration of a DTP: registers from CONTROL on, at their offsets */
 struct rfpga_dtp {
 	uint32_t control, status;	/* not to be written */
 	uint32_t mode, vector;
