@@ -36,9 +36,9 @@ bool settled(const volatile void *record)
 int first_dtp(rashpa_board *board);
 int first_dtp(rashpa_board *board)
 {
-	rashpa_dtp_counts counts;
+	rashpa_dtp_stat counts;
 
-	return rashpa_board_counts(board, RASHPA_BOARD_DTP(0), &counts);
+	return rashpa_board_get_stat(board, RASHPA_BOARD_DTP(0), &counts);
 }
 
 int first_completion(rashpa_net_queue *queue);

@@ -98,7 +98,7 @@ static int ours_open(struct board *b, const char *device, size_t room, char *why
 	struct rashpa_device_info info;
 
 	if (rashpa_board_open(device, &b->ours) || rashpa_board_claim(b->ours) ||
-	    rashpa_device_status(rashpa_board_device(b->ours), &info) ||
+	    rashpa_device_get_info(rashpa_board_device(b->ours), &info) ||
 	    rashpa_board_window(b->ours, "registers", &registers) ||
 	    rashpa_board_window(b->ours, "doorbells", &doorbells))
 		return because(why, -1, "%s", rashpa_reason());

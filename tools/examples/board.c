@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 {
 	const struct rashpa_run_plan plan = { .line_stride = LINE, .image_stride = HEIGHT * LINE };
 	const uint32_t dtps = RASHPA_BOARD_DTP(DTPS) - 1;
-	struct rashpa_dtp_counts counts;
+	struct rashpa_dtp_stat counts;
 	struct rashpa_board_info info;
 	struct rashpa_stream *stream;
 	struct rashpa_board *board;
@@ -112,12 +112,12 @@ int main(int argc, char **argv)
 	check(rashpa_run_open(board, stream, &plan, &run));
 
 	/* consumers attach here; they give credit to the board themselves */
-	check(rashpa_run_start(run, rashpa_stream_about(stream)->first_stack, 0));
+	check(rashpa_run_start(run, rashpa_stream_get_header(stream)->first_stack, 0));
 	wait_done(board, run, dtps);
 	if (rashpa_run_stop(run, STOP_NS))
 		check(rashpa_device_quiesce(rashpa_board_device(board), NULL));
 
-	check(rashpa_run_counts(run, &counts));
+	check(rashpa_run_get_stat(run, &counts));
 	printf("%" PRIu64 " images, %" PRIu64 " bytes, %" PRIu64 " interrupts, %g s\n",
 	       counts.images, counts.bytes, counts.events,
 	       (double)(counts.stop - counts.start) / info.tick_rate);

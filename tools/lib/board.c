@@ -342,7 +342,7 @@ int rashpa_board_open(const char *name, struct rashpa_board **board)
 	*board = b;
 	b->device = error = rashpa_device_open(b->number);
 	if (error >= 0) {
-		error = rashpa_device_status(b->device, &b->about);
+		error = rashpa_device_get_info(b->device, &b->about);
 		if (error)
 			librashpa_prefix(error, "fpga%u: ", b->number);
 	}
@@ -396,15 +396,15 @@ int rashpa_board_claim(struct rashpa_board *b)
 	int error = rashpa_device_claim(b->device);
 
 	if (!error)
-		error = rashpa_device_status(b->device, &b->about);
+		error = rashpa_device_get_info(b->device, &b->about);
 	if (!error && b->about.out_state == RASHPA_STATE_STUCK)
-		error = fail(EIO, "fpga%u: it is stuck: reset it (rashpactl reset fpga%u)",
+		error = fail(EIO, "fpga%u: it is stuck: reset it (rashpactl fpga reset fpga%u)",
 			     b->number, b->number);
 	if (!error)
 		error = check_answer(b);
 	for (unsigned int i = 0; i < dtps_of(b) && !error; i++)
 		if (status_of(b, i) & RFPGA_DTP_RUNNING)
-			error = fail(EBUSY, "fpga%u: DTP %u runs already: stop the other producer first (rashpactl quiesce fpga%u)",
+			error = fail(EBUSY, "fpga%u: DTP %u runs already: stop the other producer first (rashpactl fpga quiesce fpga%u)",
 				     b->number, i, b->number);
 	return error;
 }
@@ -705,23 +705,23 @@ int rashpa_board_status(const struct rashpa_board *b, uint32_t dtps, uint32_t *a
 		    rashpa_board_read64(b, at + RFPGA_DTP_FAULT_ADDR));
 }
 
-/* Members of struct rashpa_dtp_counts from bytes on, which are sums. */
+/* Members of struct rashpa_dtp_stat from bytes on, which are sums. */
 static const uint32_t sums[] = {
 	RFPGA_DTP_C_BYTES, RFPGA_DTP_C_DESCRIPTORS, RFPGA_DTP_C_EVENTS, RFPGA_DTP_C_OVERRUNS,
 	RFPGA_DTP_C_FAULTS, RFPGA_DTP_C_DROPPED, RFPGA_DTP_C_LOST, RFPGA_DTP_C_STALL,
 	RFPGA_DTP_C_STALL_BUS, RFPGA_DTP_C_STALL_SOURCE,
 };
 
-#define SUMS		(offsetof(struct rashpa_dtp_counts, bytes) / sizeof(uint64_t))
+#define SUMS		(offsetof(struct rashpa_dtp_stat, bytes) / sizeof(uint64_t))
 
-_Static_assert(offsetof(struct rashpa_dtp_counts, start) == (SUMS + ARRAY_SIZE(sums)) * sizeof(uint64_t),
+_Static_assert(offsetof(struct rashpa_dtp_stat, start) == (SUMS + ARRAY_SIZE(sums)) * sizeof(uint64_t),
 	       "sums are not the members from bytes to stall_source");
 
-static int count(const struct rashpa_board *b, uint32_t dtps, struct rashpa_dtp_counts *c)
+static int count(const struct rashpa_board *b, uint32_t dtps, struct rashpa_dtp_stat *c)
 {
 	uint64_t *sum = (uint64_t *)c + SUMS;
 
-	*c = (struct rashpa_dtp_counts) {
+	*c = (struct rashpa_dtp_stat) {
 		.images = UINT64_MAX, .stacks = UINT64_MAX, .start = UINT64_MAX,
 	};
 	FOR_EACH(n, dtps) {
@@ -744,10 +744,10 @@ static int count(const struct rashpa_board *b, uint32_t dtps, struct rashpa_dtp_
 	return check_answer(b);
 }
 
-int rashpa_board_counts_sized(const struct rashpa_board *b, uint32_t dtps,
-			      struct rashpa_dtp_counts *counts, size_t size)
+int rashpa_board_get_stat_sized(const struct rashpa_board *b, uint32_t dtps,
+			      struct rashpa_dtp_stat *counts, size_t size)
 {
-	struct rashpa_dtp_counts all;
+	struct rashpa_dtp_stat all;
 	const int error = count(b, dtps, &all);
 
 	sized_copy(counts, size, &all, sizeof(all));

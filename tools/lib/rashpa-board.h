@@ -116,7 +116,7 @@ struct rashpa_target_info {
 };
 
 /**
- * struct rashpa_dtp_counts - counters of DTPs
+ * struct rashpa_dtp_stat - counters of DTPs
  * @images: images that all of them have sent
  * @stacks: stacks that all of them have sent
  * @bytes: payload
@@ -132,9 +132,9 @@ struct rashpa_target_info {
  * @start: tick of the first START
  * @stop: tick of the last payload or record
  * @fifo_peak: most images of a live source that waited at once
- * @missed: images that the live source did not deliver; rashpa_run_counts() only
+ * @missed: images that the live source did not deliver; rashpa_run_get_stat() only
  */
-struct rashpa_dtp_counts {
+struct rashpa_dtp_stat {
 	uint64_t images;
 	uint64_t stacks;
 	uint64_t bytes;
@@ -172,11 +172,11 @@ int rashpa_board_get_info_sized(const struct rashpa_board *board, struct rashpa_
 				size_t size);
 int rashpa_target_get_info_sized(const struct rashpa_target *target, uint32_t user,
 				 struct rashpa_target_info *info, size_t size);
-int rashpa_board_counts_sized(const struct rashpa_board *board, uint32_t dtps,
-			      struct rashpa_dtp_counts *counts, size_t size);
+int rashpa_board_get_stat_sized(const struct rashpa_board *board, uint32_t dtps,
+			      struct rashpa_dtp_stat *counts, size_t size);
 int rashpa_run_open_sized(struct rashpa_board *board, struct rashpa_stream *stream,
 			  const struct rashpa_run_plan *plan, struct rashpa_run **run, size_t size);
-int rashpa_run_counts_sized(const struct rashpa_run *run, struct rashpa_dtp_counts *counts,
+int rashpa_run_get_stat_sized(const struct rashpa_run *run, struct rashpa_dtp_stat *counts,
 			    size_t size);
 
 /* --- board --- */
@@ -376,17 +376,17 @@ int rashpa_board_status(const struct rashpa_board *board, uint32_t dtps, uint32_
 			uint32_t *all);
 
 /**
- * rashpa_board_counts() - counters of DTPs since their START
+ * rashpa_board_get_stat() - counters of DTPs since their START
  * @board: the handle
  * @dtps: mask of RASHPA_BOARD_DTP()
- * @counts: filled in: sums, except where &struct rashpa_dtp_counts says otherwise
+ * @counts: filled in: sums, except where &struct rashpa_dtp_stat says otherwise
  *
  * Return: 0, or -ENODEV if the board does not answer: then @counts has no meaning.
  */
-static inline int rashpa_board_counts(const struct rashpa_board *board, uint32_t dtps,
-				      struct rashpa_dtp_counts *counts)
+static inline int rashpa_board_get_stat(const struct rashpa_board *board, uint32_t dtps,
+				      struct rashpa_dtp_stat *counts)
 {
-	return rashpa_board_counts_sized(board, dtps, counts, sizeof(*counts));
+	return rashpa_board_get_stat_sized(board, dtps, counts, sizeof(*counts));
 }
 
 /**
@@ -453,15 +453,15 @@ int rashpa_run_stop(struct rashpa_run *run, int64_t timeout_ns);
 int rashpa_run_ended_by(const struct rashpa_run *run, const struct rashpa_event *event);
 
 /**
- * rashpa_run_counts() - counters of the run since its first start
+ * rashpa_run_get_stat() - counters of the run since its first start
  * @run: from rashpa_run_open()
  * @counts: filled in; stacks that were sent again count once in images and stacks
  *
- * Return: as rashpa_board_counts().
+ * Return: as rashpa_board_get_stat().
  */
-static inline int rashpa_run_counts(const struct rashpa_run *run, struct rashpa_dtp_counts *counts)
+static inline int rashpa_run_get_stat(const struct rashpa_run *run, struct rashpa_dtp_stat *counts)
 {
-	return rashpa_run_counts_sized(run, counts, sizeof(*counts));
+	return rashpa_run_get_stat_sized(run, counts, sizeof(*counts));
 }
 
 /**

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* members of struct rashpa_dtp_counts that are added up: those before start */
-#define SUMS		(offsetof(struct rashpa_dtp_counts, start) / sizeof(uint64_t))
+/* members of struct rashpa_dtp_stat that are added up: those before start */
+#define SUMS		(offsetof(struct rashpa_dtp_stat, start) / sizeof(uint64_t))
 
 #define FOR_EACH_DTP(n, r)	for (unsigned int n = 0; n < RFPGA_DTPS_MAX; n++) if ((r)->dtps & 1u << (n))
 
@@ -28,7 +28,7 @@ struct rashpa_run {
 	struct rashpa_block source;	/* live source of the board */
 	uint64_t missed;		/* images that the source missed before this stream */
 	bool started;
-	struct rashpa_dtp_counts before;	/* counts before the last start */
+	struct rashpa_dtp_stat before;	/* counts before the last start */
 };
 
 static int map(struct rashpa_run *r, int dmabuf, const char *kind, const char *name,
@@ -59,7 +59,7 @@ static int map_locks(struct rashpa_run *r)
 	const char *name = r->about->lock_name;
 	struct rashpa_info info = { .fd = -1 };
 	const int node = rashpa_stream_lock_memory(r->stream);
-	int error = rashpa_memory_info(node, &info);
+	int error = rashpa_memory_get_info(node, &info);
 
 	if (error)
 		return librashpa_prefix(error, "lock memory %s: ", name);
@@ -74,7 +74,7 @@ static int check_order(const struct rashpa_run *r, int payload)
 {
 	struct rashpa_info info = { .fd = payload };
 
-	if (!rashpa_memory_info(rashpa_stream_buffer(r->stream), &info) &&
+	if (!rashpa_memory_get_info(rashpa_stream_buffer(r->stream), &info) &&
 	    info.out_kind != RASHPA_KIND_WINDOW)
 		return 0;
 	if (r->info.features & RFPGA_FEATURE_FLUSH)
@@ -136,7 +136,7 @@ int rashpa_run_open_sized(struct rashpa_board *board, struct rashpa_stream *stre
 		return fail(ENOMEM, "no memory");
 	r->board = board;
 	r->stream = stream;
-	r->about = rashpa_stream_about(stream);
+	r->about = rashpa_stream_get_header(stream);
 	sized_copy(&r->plan, sizeof(r->plan), plan, size);
 	error = r->about ? rashpa_board_get_info(board, &r->info) :
 			   fail(EINVAL, "the stream is not a producer's");
@@ -240,10 +240,10 @@ static uint64_t missed(const struct rashpa_run *r)
 }
 
 /* Counts of the whole run: after another start the board counts from 0. */
-static int count_run(const struct rashpa_run *r, struct rashpa_dtp_counts *c)
+static int count_run(const struct rashpa_run *r, struct rashpa_dtp_stat *c)
 {
-	const struct rashpa_dtp_counts *b = &r->before;
-	const int error = rashpa_board_counts(r->board, r->dtps, c);
+	const struct rashpa_dtp_stat *b = &r->before;
+	const int error = rashpa_board_get_stat(r->board, r->dtps, c);
 
 	for (size_t i = 0; i < SUMS; i++)
 		((uint64_t *)c)[i] += ((const uint64_t *)b)[i];
@@ -253,9 +253,9 @@ static int count_run(const struct rashpa_run *r, struct rashpa_dtp_counts *c)
 	return error;
 }
 
-int rashpa_run_counts_sized(const struct rashpa_run *r, struct rashpa_dtp_counts *counts, size_t size)
+int rashpa_run_get_stat_sized(const struct rashpa_run *r, struct rashpa_dtp_stat *counts, size_t size)
 {
-	struct rashpa_dtp_counts all;
+	struct rashpa_dtp_stat all;
 	const int error = count_run(r, &all);
 
 	sized_copy(counts, size, &all, sizeof(all));
@@ -266,7 +266,7 @@ int rashpa_run_start(struct rashpa_run *r, uint64_t first, uint64_t period)
 {
 	const struct rashpa_stream_header *s = r->about;
 	const struct rashpa_target_info slots = entries(r->slots, __builtin_ctz(r->dtps));
-	struct rashpa_dtp_counts so_far;
+	struct rashpa_dtp_stat so_far;
 	int error = 0;
 
 	if (r->started) {

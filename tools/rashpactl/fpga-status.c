@@ -244,7 +244,7 @@ static void put_engines(struct json_object *o, const struct rashpa_board *f)
 	for (unsigned int i = 0; engine(f, i, &e); i++)
 		json_object_array_add(list, engine_json(&e));
 	json_object_object_add(o, "engines", list);
-	rashpa_device_status(rashpa_board_device(f), &about);
+	rashpa_device_get_info(rashpa_board_device(f), &about);
 	put_u64(o, "engine_stops", about.out_engine_stops);
 }
 
@@ -255,7 +255,7 @@ static void print_engines(const struct rashpa_board *f)
 	struct rashpa_engine_info e;
 	unsigned int n = 0;
 
-	rashpa_device_status(rashpa_board_device(f), &about);
+	rashpa_device_get_info(rashpa_board_device(f), &about);
 	for (unsigned int i = 0; engine(f, i, &e); i++)
 		n += !(e.out_flags & RASHPA_ENGINE_ABSENT) && e.out_count;
 	if (!about.out_engines) {

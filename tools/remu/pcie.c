@@ -309,9 +309,9 @@ static int take_events(struct run *r)
 
 static void count(const struct run *r, struct report *report)
 {
-	struct rashpa_dtp_counts c;
+	struct rashpa_dtp_stat c;
 
-	report->counted = !rashpa_run_counts(r->dtps, &c);
+	report->counted = !rashpa_run_get_stat(r->dtps, &c);
 	report->dtps = r->about->processes;
 	report->segments = r->about->segments;
 	report->map_class = r->about->map_class;

@@ -316,7 +316,7 @@ static void test_board(const char *name)
 	const struct rfpga_dtp nonsense = { .pixel_bytes = 3 };
 	struct rashpa_board_view memory = {}, again = {};
 	struct rashpa_board_info info = {}, older = { .dtps = 0xa5 };
-	struct rashpa_dtp_counts counts = {};
+	struct rashpa_dtp_stat counts = {};
 	struct rashpa_board *board, *second;
 	struct rashpa_block block;
 	uint32_t any = 0;
@@ -345,7 +345,7 @@ static void test_board(const char *name)
 	rashpa_board_configure(board, 0, &nonsense);
 	refused(rashpa_board_start(board, RASHPA_BOARD_DTP(0)), EIO, "config", "a wrong DTP");
 	ok(rashpa_board_status(board, RASHPA_BOARD_DTP(0), &any, NULL) == -EIO &&
-	   any & RFPGA_DTP_FAULTED && !rashpa_board_counts(board, RASHPA_BOARD_DTP(0), &counts) &&
+	   any & RFPGA_DTP_FAULTED && !rashpa_board_get_stat(board, RASHPA_BOARD_DTP(0), &counts) &&
 	   counts.faults == 1 && !counts.images, "board-fault: its fault is reported and counted");
 	ok(!rashpa_board_stop(board, RASHPA_BOARD_DTP(0), 0), "board-stop: it has stopped");
 	rashpa_board_close(board);
