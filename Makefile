@@ -30,11 +30,12 @@
 #   make soak           in a virtual machine: random work for SOAK_MINUTES=30 (KERNEL=debug,
 #                       SOAK_SEED=... to do it again)
 #
-include tools/version.mk
+VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 BUILD   := $(CURDIR)/build
 KREL    ?= $(shell uname -r)
 KDIR    ?= /lib/modules/$(KREL)/build
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 UDEVDIR ?= /etc/udev/rules.d
 LIMITS  := /etc/security/limits.d/rashpa.conf
 CONFDIRS := $(addprefix $(DESTDIR)/etc/rashpa/,boards.d buffers.d profiles.d)
@@ -67,8 +68,13 @@ modules:
 	cp -r --update Kbuild drivers uapi $(MODDIR)
 	$(MAKE) -C $(KDIR) M=$(MODDIR) $(KFLAGS) modules
 
+# MESON: more options of meson; TARGETS: of ninja, "all tests" has the programs of tests, too
+TARGETS ?= all
 tools:
-	$(MAKE) -C tools O=$(BUILD)/tools
+	@mkdir -p $(BUILD)
+	@meson setup $(BUILD)/tools tools --prefix=$(PREFIX) --libdir=$(LIBDIR) -Dwerror=$(if $(WERROR),true,false) \
+		$(MESON) >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; false; }
+	ninja -C $(BUILD)/tools $(if $(V),-v) $(TARGETS)
 
 # some stand on libraries of the tools
 selftests: tools
@@ -77,23 +83,18 @@ selftests: tools
 install: install-tools install-dkms
 
 # The group is there before the rule that names it.
-install-tools:
+install-tools: tools
 	[ -n "$(DESTDIR)" ] || groupadd -rf rashpa
-	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) install
-	for part in $(PARTS); do \
-		$(MAKE) -C tools/$$part O=$(BUILD)/tools PREFIX=$(PREFIX) install || exit; \
-	done
+	meson install -C $(BUILD)/tools --no-rebuild --quiet $(if $(DESTDIR),--destdir=$(abspath $(DESTDIR)))
 	install -d $(CONFDIRS)
 	install -D -m 644 tools/data/udev/70-rashpa.rules $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
 	[ -e "$(DESTDIR)$(LIMITS)" ] || install -D -m 644 tools/data/udev/rashpa-limits.conf $(DESTDIR)$(LIMITS)
 	$(RELOAD)
 
-# parts of the tools with a Makefile of their own
-PARTS := bench conformance frames fpga
-
-# Rules and units that changed, where somebody runs who reads them. Who cannot be reached reads them
+# Libraries, rules and units that changed, where somebody runs who reads them. Who cannot be reached reads them
 # at the next boot: what was installed is whole, so that is no failure.
-RELOAD = [ -n "$(DESTDIR)" ] || [ ! -d /run/udev ] || \
+RELOAD = [ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true; \
+	[ -n "$(DESTDIR)" ] || [ ! -d /run/udev ] || \
 	{ udevadm control --reload && udevadm trigger --subsystem-match=rashpa; } || true; \
 	[ -n "$(DESTDIR)" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload || true
 
@@ -132,10 +133,10 @@ uninstall:
 	rm -rf $(DESTDIR)$(DKMSSRC)
 	rm -f $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
 	! cmp -s tools/data/udev/rashpa-limits.conf "$(DESTDIR)$(LIMITS)" || rm -f $(DESTDIR)$(LIMITS)
-	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
-	for part in $(PARTS); do \
-		$(MAKE) -C tools/$$part O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall || exit; \
-	done
+	$(MAKE) --no-print-directory tools TARGETS=build.ninja
+	meson introspect --installed $(BUILD)/tools | \
+		python3 -c 'import json, sys; print(*json.load(sys.stdin).values(), sep="\n")' | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -rf
+	rm -rf $(DESTDIR)$(PREFIX)/share/rashpa
 	-rmdir --ignore-fail-on-non-empty $(CONFDIRS) $(DESTDIR)/etc/rashpa 2>/dev/null
 	$(RELOAD)
 

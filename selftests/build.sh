@@ -85,15 +85,13 @@ for series in "$@"; do
 		"$top"/{selftests/modules,uapi}
 done
 if wanted tools; then
-	run "tools" make -s -C "$top/tools" O="$build/tools"
+	targets="all tests"
 elif wanted demo; then
-	run "tools of the demonstration" make -s -C "$top/tools" O="$build/tools" \
-		"$build"/tools/{rashpa-builder,rashpa-manager,rashpactl,remu,romulu,librashpa.so,librashpa-processing.so} python
+	targets="rashpa-builder rashpa-fpga rashpa-manager rashpactl remu romulu librashpa.so.0 librashpa-processing.so.0 python"
+elif ((${#tests[@]})); then
+	targets="rashpa-fpga rashpactl"	# each guest has a board, and looks at buffers
 fi
-# each guest has a board, and looks at buffers
-((!${#tests[@]})) || run "rashpactl" make -s -C "$top/tools" O="$build/tools" "$build/tools/rashpactl"
-[[ ! ${only[demo]-} && ${#tests[@]} == 0 ]] ||
-	run "software FPGA" make -s -C "$top/tools/fpga" O="$build/tools" "$build/tools/rashpa-fpga"
+[[ ! ${targets-} ]] || run "tools" make -s -C "$top" tools TARGETS="$targets"
 ((!${#tests[@]})) || run "${tests[*]##*/}" make -s -C "$top/selftests" O="$build/selftests" "${tests[@]}"
 if wanted tests; then
 	run "tests" make -s -C "$top/selftests" O="$build/selftests"
@@ -101,10 +99,8 @@ if wanted tests; then
 fi
 # programs of the arm64 guest; /mnt is its root
 if [[ $cross ]]; then
-	libraries=/mnt/usr/lib/aarch64-linux-gnu
-	run "rashpactl for arm64" make -s -C "$top/tools" O="$build/arm64/tools" CC=aarch64-linux-gnu-gcc \
-		AR=aarch64-linux-gnu-ar OBJCOPY=aarch64-linux-gnu-objcopy LDFLAGS="--sysroot=/mnt -L$libraries" \
-		EXTRA_CFLAGS="-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu" "$build/arm64/tools/rashpactl"
+	run "rashpactl for arm64" make -s -C "$top" tools BUILD="$build/arm64" TARGETS=rashpactl \
+		MESON="--cross-file selftests/lab/arm64.ini '-Dc_link_args=--sysroot=/mnt -L/mnt/usr/lib/aarch64-linux-gnu'"
 	run "tests for arm64" make -s -C "$top/selftests" arm64 O="$build/selftests"
 fi
 # matplotlib's list of fonts; else each guest would make it, slowly

@@ -130,24 +130,23 @@ done </etc/lab-headers
 if [[ $pattern == '*' ]]; then
 	# Headers of foreign libraries serve every architecture, the libraries themselves do not:
 	# link programs without foreign libraries, and only compile the others.
-	cross=(CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar OBJCOPY=aarch64-linux-gnu-objcopy
-		EXTRA_CFLAGS="-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu")
-	start "tools arm64" program tools-arm64 make -s -C tools O="$out/arm64" "${cross[@]}" objects
+	objects() {
+		local tools=(make -s tools BUILD="$out/arm64" MESON="--cross-file selftests/lab/arm64.ini")
+
+		"${tools[@]}" TARGETS=build.ninja &&
+			"${tools[@]}" TARGETS="$(ninja -C "$out/arm64/tools" -t targets rule c_COMPILER | paste -sd' ') \
+				librashpa.so.0 librashpa.a librashpa-processing.a librashpa-selftest"
+	}
+	start "tools arm64" program tools-arm64 objects
 	while ((${#running[@]})); do
 		reap
 	done
-	start "software-FPGA arm64" program software-FPGA-arm64 \
-		make -s -C tools/fpga O="$out/arm64" "${cross[@]}" objects
-	start "bench arm64" program bench-arm64 \
-		make -s -C tools/bench O="$out/arm64" "${cross[@]}" objects
-	start "conformance arm64" program conformance-arm64 \
-		make -s -C tools/conformance O="$out/arm64" "${cross[@]}" objects
-	start "frames arm64" program frames-arm64 \
-		make -s -C tools/frames O="$out/arm64" "${cross[@]}" objects
 	start "tests arm64" program tests-arm64 \
-		make -s -C selftests O="$out/arm64-tests" "${cross[@]}" objects
-	start "tools clang" program tools-clang make -s -C tools O="$out/clang" CC=clang
-	start "tests clang" program tests-clang make -s -C selftests O="$out/clang-tests" CC=clang
+		make -s -C selftests O="$out/arm64-tests" LIBRASHPA="$out/arm64/tools/librashpa.a" CC=aarch64-linux-gnu-gcc \
+		EXTRA_CFLAGS="-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu" \
+		MESON="--cross-file $PWD/selftests/lab/arm64.ini" objects
+	start "tools clang" program tools-clang env CC=clang make -s tools BUILD="$out/clang"
+	start "tests clang" program tests-clang make -s -C selftests O="$out/clang-tests" LIBRASHPA="$out/clang/tools/librashpa.a" CC=clang
 fi
 while ((${#running[@]})); do
 	reap

@@ -9,12 +9,14 @@ set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
 out=$PWD/build/sanitize
-flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 MAKEFLAGS=-j$(nproc)
 export MAKEFLAGS
 mkdir -p "$out"
 # one at a time
-build() { flock "$out/lock" make -s -C tools O="$out/tools" EXTRA_CFLAGS="$flags"; }
+build() {
+	CFLAGS="-fno-sanitize-recover=undefined -fno-omit-frame-pointer" flock "$out/lock" \
+		make -s tools BUILD="$out" MESON=-Db_sanitize=address,undefined TARGETS="all tests"
+}
 [[ ${1-} != build ]] || { build; exit; }
 
 good "tools-software-fpga: tools and software FPGA are built with sanitizers" build
@@ -49,15 +51,16 @@ END
 good "race-built: a race is built" clang -fopenmp $threads -o "$out/race" "$out/race.c"
 raced "$out/race"
 is "thread-sanitizer-sees: the thread sanitizer reports it" $? 66
-good "engines-built-thread: engines are built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang EXTRA_CFLAGS="$threads" \
-	"$out/threads/processing-selftest"
-raced "$out/threads/processing-selftest"
+for_threads() {
+	CC=clang make -s tools BUILD="$out/threads" MESON="-Db_sanitize=thread -Db_lundef=false -Doptimization=1" TARGETS="$1"
+}
+good "engines-built-thread: engines are built for the thread sanitizer" for_threads processing-selftest
+raced "$out/threads/tools/processing-selftest"
 ok $? "engines: no race in their self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
 
-good "builder-self-test-built: builder's self-test is built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang \
-	EXTRA_CFLAGS="$threads" "$out/threads/builder-selftest"
+good "builder-self-test-built: builder's self-test is built for the thread sanitizer" for_threads builder-selftest
 # a library of MPI starts a thread before main(), which forked processes lack
-tsan=report_thread_leaks=0 raced "$out/threads/builder-selftest"
+tsan=report_thread_leaks=0 raced "$out/threads/tools/builder-selftest"
 ok $? "builder: no race in its self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
 
 good "fuzzers-built: fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host

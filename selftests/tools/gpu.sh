@@ -86,7 +86,7 @@ is "event-datagram-once: each event and datagram came once" \
 # --- a GPU that takes images without the CPU: raw ones in its memory, or in a window that has parts of one
 driven() { # NAME PATTERN OPTION...
 	local got
-	got=$(LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/selftests/gpu-libraries/drive "${@:3}" \
+	got=$(LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/tools/lib/tests/gpu-libraries/drive "${@:3}" \
 		vulkan=1 patience=60000 2>&1)
 	[[ $got =~ $2 ]]
 	ok $? "$1" || echo "# expected \"$2\", got \"$got\""
@@ -99,7 +99,7 @@ driven "ahead: a window of two halves, which are smaller than an image" "$all" a
 driven "gpu-takes-no: a GPU that takes no memory of the host says so" "^refused: .*memory of the host" ahead
 
 # --- a program is killed while its kernel runs on the GPU, and the kernel ends
-LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/selftests/gpu-libraries/drive poll direct=1 \
+LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/tools/lib/tests/gpu-libraries/drive poll direct=1 \
 	vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
 wait $! 2>/dev/null
 is "program-killed-kernel: a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "

@@ -23,12 +23,13 @@ done < <(python3 tools/python/tests/check.py "$fpga" "$work/data" 2>&1)
 is "all-checks: all checks were made" "$last" end
 
 # --- installed in a folder that a user's Python searches
-make -s -C tools install-python DESTDIR="$work/root" PYTHONDIR=/python >"$work/err" 2>&1
-ok $? "install-python: make install-python" || sed 's/^/# /' "$work/err"
-is "installs-all: which installs all of it" "$(cd "$work/root/python/rashpa" && printf '%s ' *.py)" \
+meson install -C build/tools --no-rebuild --tags python --destdir "$work/root" >"$work/err" 2>&1
+ok $? "install-python: meson install --tags python" || sed 's/^/# /' "$work/err"
+installed=$(dirname "$work/root"/usr/local/lib/python3*/dist-packages/rashpa)
+is "installs-all: which installs all of it" "$(cd "$installed/rashpa" && printf '%s ' *.py)" \
 	"$(cd build/tools/python/rashpa && printf '%s ' *.py)"
-is "imported: and it can be imported" "$(PYTHONPATH=$work/root/python python3 -c \
-	'import rashpa; print(rashpa.buffers(), rashpa.__file__.split("/")[-3])')" "[] python"
+is "imported: and it can be imported" "$(PYTHONPATH=$installed python3 -c \
+	'import rashpa; print(rashpa.buffers(), rashpa.__file__.split("/")[-3])')" "[] dist-packages"
 [[ $fpga != - ]] || finish
 
 # --- programs

@@ -5,7 +5,7 @@
  */
 #include "common/compute.h"
 #include "bench/loop/loop.h"
-#include "loop/loop.spv.h"
+#include "loop.spv.h"
 #include "common/say.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
 . "$(dirname "$0")/../../../selftests/lib/shell.sh"
-here=$PWD/build/selftests/gpu-libraries
+here=$PWD/build/tools/lib/tests/gpu-libraries
 export STAND_IN_LOG=$work/calls STAND_IN=
 export LD_LIBRARY_PATH=$here:$PWD/${RASHPA_TOOLS:-build/tools}
 

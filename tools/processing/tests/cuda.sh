@@ -49,7 +49,7 @@ fi
 
 # --- clang: PTX, of which the GPU's driver makes code
 
-# ptx ARCH FILE: as tools/Makefile has it
+# ptx ARCH FILE: as tools/processing/meson.build has it
 ptx() {
 	"$clang" -x cuda "--cuda-gpu-arch=sm_$1" --cuda-device-only -nocudainc -nocudalib -Wno-unknown-cuda-version -O3 \
 		-ffp-contract=off -Wall -Wextra -Werror -Itools/processing -S -o "$2" "$kernels"

@@ -24,7 +24,7 @@ is "vulkan-validation-layers: Vulkan's validation layers say nothing" "$(head -n
 # drives NAME PATTERN WAY OPTION...: the expected output, without a message of the layers
 drives() {
 	local got
-	got=$(timeout 240 build/selftests/gpu-libraries/drive "${@:3}" vulkan=1 2>&1)
+	got=$(timeout 240 build/tools/lib/tests/gpu-libraries/drive "${@:3}" vulkan=1 2>&1)
 	[[ $got =~ $2 ]]
 	ok $? "$1" || echo "# expected \"$2\", got \"$got\""
 }
@@ -45,7 +45,7 @@ drives "poll/kernel-owns-loop: poll: the kernel owns the loop: it reads the lock
 drives "poll/end-kernel-lets: poll: and over the end of a kernel that lets go now and then" \
 	"^all: 200 images, 133 results, 0 wrong, 67 vetoed.*"$'\n'"given back: 50 stacks$" poll owner=1 bunch=4 images=200 credits=200
 # with images to come, and a kernel that waits for them
-timeout 240 build/selftests/gpu-libraries/drive poll vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
+timeout 240 build/tools/lib/tests/gpu-libraries/drive poll vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
 wait $! 2>/dev/null
 is "program-killed-kernel: a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "
 drives "poll/next-one-gpu: poll: and the next one has the GPU" "$all" poll
