@@ -69,8 +69,7 @@ find selftests -name README.rst -exec cp --parents {} "$pages" \;
 {
 	printf '.. Made of headers by Documentation/build.sh.\n\n'
 	printf '===================\nLibraries reference\n===================\n\n.. contents::\n   :depth: 1\n   :local:\n\n'
-	for header in lib/rashpa{,-stream,-stream-format,-board,-fpga,-gpu}.h verbs/rashpa-network.h \
-		processing/rashpa-processing.h fabric/rashpa-builder.h; do
+	for header in lib/rashpa{,-stream,-stream-format,-board,-fpga,-gpu}.h processing/rashpa-processing.h; do
 		underlined "${header#*/}" =
 		chapters "tools/$header" -
 	done

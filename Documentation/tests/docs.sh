@@ -8,7 +8,7 @@
 kernel_doc=$(ls /usr/lib/linux-kbuild-6.12*/scripts/kernel-doc | tail -n 1)
 
 for file in uapi/linux/rashpa.h drivers/*.[ch] drivers/*/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-board.h tools/lib/rashpa-gpu.h tools/lib/rashpa-stream.h \
-	tools/fabric/rashpa-builder.h tools/verbs/rashpa-network.h tools/processing/rashpa-processing.h tools/fpga/device.h; do
+	tools/fabric/fabric.h tools/verbs/verbs.h tools/processing/rashpa-processing.h tools/fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }
@@ -64,8 +64,6 @@ functions() {
 		ok $? "functions/$1/$other: they are those that the headers declare"
 	done
 }
-functions rashpa-builder tools/fabric
-functions rashpa-network tools/verbs
 functions rashpa-processing tools/processing
 functions rashpa tools/lib
 PYTHONPATH=build/tools/python RASHPA_LIBRARY=build/tools/librashpa.so \

@@ -26,7 +26,7 @@ ok $? "nothing: lintian prints nothing" || sed 's/^/# /' "$work/log"
 # each package depends on its own needs, and not on those of others
 is "library-needs-libc: the library needs libc only" "$(needs librashpa0 | xargs)" libc6
 is "driver-needs-dkms: the driver needs dkms only" "$(needs rashpa-dkms | xargs)" dkms
-for name in rashpa-tools librashpa0 librashpa-network0 rashpa-network; do
+for name in rashpa-tools librashpa0 rashpa-network; do
 	is "needs-no-mpi: $name needs no MPI, no messages, no XDP" "$(needs "$name" | grep -E 'mpi|pmix|zmq|cbor|xdp' | xargs)" ""
 done
 is "rashpactl-needs-no: rashpactl needs no files of images, no RDMA, no TLS" "$(needs rashpa-tools | grep -E 'hdf5|ibverbs|gnutls' | xargs)" ""

@@ -6,8 +6,6 @@
 #include <rashpa-stream.h>
 #include <rashpa-stream-format.h>
 #include <rashpa-fpga.h>
-#include <rashpa-builder.h>
-#include <rashpa-network.h>
 #include <rashpa-processing.h>
 
 /* The names of the structs are types in C++. */
@@ -39,20 +37,4 @@ int first_dtp(rashpa_board *board)
 	rashpa_dtp_stat counts;
 
 	return rashpa_board_get_stat(board, RASHPA_BOARD_DTP(0), &counts);
-}
-
-int first_completion(rashpa_net_queue *queue);
-int first_completion(rashpa_net_queue *queue)
-{
-	rashpa_net_done done;
-
-	return rashpa_net_next(queue, &done, 1, RASHPA_NET_EVENT, true, -1);
-}
-
-int first_message(rashpa_fabric *fabric);
-int first_message(rashpa_fabric *fabric)
-{
-	rashpa_fabric_event event;
-
-	return rashpa_fabric_next(fabric, &event, 1, -1);
 }

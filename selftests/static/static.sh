@@ -176,7 +176,7 @@ run_c++() {
 
 	for compiler in "g++ -std=c++11" "clang++ -std=c++20"; do
 		$compiler -Wall -Wextra -Wpedantic -Werror -isystem uapi \
-			-Itools/{,lib,processing,fabric,verbs} -c -o "$out/headers.o" selftests/static/headers.cpp || return
+			-Itools/{,lib,processing} -c -o "$out/headers.o" selftests/static/headers.cpp || return
 	done
 }
 

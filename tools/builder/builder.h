@@ -10,7 +10,7 @@
 #include "common/accept.h"
 #include "common/geometry.h"
 #include "builder/model.h"
-#include "fabric/rashpa-builder.h"
+#include "fabric/fabric.h"
 
 #define TEXT_BYTES	4096u	/* maximum size of the result of a rank; fits in a buffer */
 

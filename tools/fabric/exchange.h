@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fabric/rashpa-builder.h"
+#include "fabric/fabric.h"
 
 /* Functions return 0 or a negative errno, with a sentence of fabric_fail(). */
 struct exchange {

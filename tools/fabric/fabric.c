@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: queue pairs, and the thread that serves them in turn. All request numbers are
+ * Queue pairs, and the thread that serves them in turn. All request numbers are
  * allocated at the beginning, so that no queue can overflow.
  */
 #include "fabric/internal.h"

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "fabric/rashpa-builder.h"
+#include "fabric/fabric.h"
 #include "fabric/ring.h"
 
 #define ARENAS		64

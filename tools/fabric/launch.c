@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: the rank of this process and the size of the run, from the launcher. */
+/* The rank of this process and the size of the run, from the launcher. */
 #include "fabric/internal.h"
 #include "lib/sized.h"
 

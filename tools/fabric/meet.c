@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: an exchange without a launcher. Rank 0 listens at RASHPA_MEET=HOST:PORT. The
+ * An exchange without a launcher. Rank 0 listens at RASHPA_MEET=HOST:PORT. The
  * other ranks connect, and send their rank and a piece for each peer. When all pieces have come,
  * rank 0 sends each rank the pieces for it. Callers that have not sent a valid rank share a fixed
  * number of places, and the oldest of them is dropped first. So strangers cannot block the run, and

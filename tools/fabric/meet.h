@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "fabric/rashpa-builder.h"
+#include "fabric/fabric.h"
 
 #define MEET_MAGIC	0x3174656du	/* "met1"; refuses machines with another byte order */
 #define MEET_STRANGERS	64		/* maximum number of callers without a valid rank */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: memory for messages, and pools of buffers in it. */
+/* Memory for messages, and pools of buffers in it. */
 #include "fabric/internal.h"
 #include "lib/sized.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: transport over MPI. */
+/* Transport over MPI. */
 #include "fabric/internal.h"
 
 #include <errno.h>

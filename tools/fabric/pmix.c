@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: an exchange over PMIx, which mpirun and srun --mpi=pmix provide. */
+/* An exchange over PMIx, which mpirun and srun --mpi=pmix provide. */
 #include "fabric/exchange.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-builder: bounded queues without locks. Each cell holds the count that may use it. */
+/* Bounded queues without locks. Each cell holds the count that may use it. */
 #include "fabric/ring.h"
 
 #include <errno.h>

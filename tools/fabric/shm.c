@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: transport between processes of one machine. Each process has a window that its
+ * Transport between processes of one machine. Each process has a window that its
  * peers write to: a ring of requests for each peer. The receiver copies directly from the buffer of
  * the sender, and acknowledges; so a send completes when the message has arrived. Sockets between
  * all processes pass the files at the beginning, and signal the end of a process. No name stays

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: transport over reliable connections of RDMA devices. If the peer has posted no
+ * Transport over reliable connections of RDMA devices. If the peer has posted no
  * receive, the card of the sender retries. Addresses of queue pairs go through an exchange.
  */
 #include "fabric/internal.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "fabric/exchange.h"
-#include "verbs/rashpa-network.h"
+#include "verbs/verbs.h"
 
 /*
  * 0.5 s, as a busy machine answers late: if packets of a long message come twice, soft-RoCE ends

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "link/transport.h"
-#include "verbs/rashpa-network.h"
+#include "verbs/verbs.h"
 #include <rashpa-stream-format.h>
 
 #define CONTRACT_PROCESSES	RASHPA_STREAM_PROCESSES

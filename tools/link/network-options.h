@@ -5,7 +5,7 @@
 
 #include <argp.h>
 
-#include "verbs/rashpa-network.h"
+#include "verbs/verbs.h"
 
 enum {
 	OPT_NET_DEVICE = 2048, OPT_NET_PORT, OPT_NET_GID, OPT_NET_MTU, OPT_NET_SERVICE,

@@ -13,7 +13,7 @@
 #include "common/options.h"
 #include "common/parse.h"
 #include <rashpa-fpga.h>
-#include "verbs/rashpa-network.h"
+#include "verbs/verbs.h"
 #include <rashpa-stream.h>
 
 #define RECEIVERS_MOST	64

@@ -9,7 +9,7 @@
 
 #include "link/cpus.h"
 #include "link/transport.h"
-#include "verbs/rashpa-network.h"
+#include "verbs/verbs.h"
 
 struct network_config {
 	const struct transport *transport;

@@ -4,7 +4,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "verbs/rashpa-network.h"
+#include "verbs/verbs.h"
 
 /* Keep a sentence for rashpa_net_reason(). Returns -error. */
 __attribute__((format(printf, 2, 3)))

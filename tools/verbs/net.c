@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-network: the port of a card, and its registered memory. */
+/* The port of a card, and its registered memory. */
 #include "verbs/internal.h"
 #include "lib/sized.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-network: queue pairs and writes. */
+/* Queue pairs and writes. */
 #include "verbs/internal.h"
 
 #include <arpa/inet.h>

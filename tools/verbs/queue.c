@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* librashpa-network: completions of pairs, and their shared receives. */
+/* Completions of pairs, and their shared receives. */
 #include "verbs/internal.h"
 #include "lib/sized.h"
 

@@ -5,7 +5,7 @@
 
 #include <json-c/json.h>
 
-#include "verbs/rashpa-network.h"
+#include "verbs/verbs.h"
 
 /* "rdma.NAME", "interface.NAME", "udp.NAME": numbers. */
 struct json_object *counters_now(const struct rashpa_net_info *port);

@@ -18,7 +18,7 @@
 #include "bench/bench.h"
 #include "link/control-link.h"
 #include "bench/network/pages.h"
-#include "verbs/rashpa-network.h"
+#include "verbs/verbs.h"
 #include "bench/network/sequence.h"
 
 #define PAIRS_MOST	4096

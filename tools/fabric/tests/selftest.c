@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* test: tier=check seconds=6 run=build/tools/builder-selftest */
-/* Tests of queues, pools and shared memory of librashpa-builder: TAP. */
+/* Tests of queues, pools and shared memory of the fabric: TAP. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fabric/rashpa-builder.h"
+#include "fabric/fabric.h"
 
 __attribute__((format(printf, 2, 3)))
 bool ok(bool good, const char *format, ...);

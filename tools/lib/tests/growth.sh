@@ -59,33 +59,4 @@ run now now
 run now grown
 run grown now
 run grown grown
-
-# --- librashpa-builder and librashpa-network
-{
-	grow fabric/rashpa-builder.h launch fabric_options pool_counts queue_counts fabric_counts
-	grow verbs/rashpa-network.h net_options net_info net_counts
-} >"$work/out"
-is "builder-grown: all structs have grown" "$(<"$work/out")" ""
-
-build_builder() { # VERSION OPTION...
-	local at=$work/$1 flags=(-std=gnu17 -D_GNU_SOURCE -pthread -DBUILDER_NO_MPI -DBUILDER_NO_PMIX
-		-I"$work/$1/lib" -I"$work/$1")
-	shift
-	gcc "${flags[@]}" -fPIC -shared -o "$at/librashpa-builder.so" "$at"/verbs/{net,pair,queue}.c \
-		"$at"/fabric/{fabric,launch,meet,memory,ring,shm,verbs}.c "$at"/common/{host,shown}.c \
-		-L"$at" -lrashpa -libverbs &&
-		gcc "${flags[@]}" -Wall -Wextra -Werror "$@" -o "$at/builder" tools/lib/tests/growth-builder.c \
-			-L"$at" -lrashpa-builder -lrashpa -libverbs
-}
-for version in now grown; do
-	option=()
-	[[ $version == now ]] || option=(-DGROWN)
-	good "builder-built-$version: library and program, $version" build_builder "$version" "${option[@]}"
-done
-for pair in "now now" "now grown" "grown now" "grown grown"; do
-	read -r program library <<<"$pair"
-	LD_LIBRARY_PATH=$work/$library timeout 60 "$work/$program/builder" >"$work/said" 2>&1
-	is "builder-$program-$library: the program of \"$program\" with the library of \"$library\"" \
-		"$? $(grep -c '^ok ' "$work/said")" "0 11" || grep -v '^ok ' "$work/said" | sed 's/^/# /'
-done
 finish

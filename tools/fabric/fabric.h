@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * librashpa-builder: messages between the processes of an event builder, over shared memory, MPI or
+ * Messages between the processes of an event builder, over shared memory, MPI or
  * verbs. It handles memory, queue pairs and completions, but not events: see
  * Documentation/builder.rst.
  *
@@ -14,16 +14,12 @@
  * memory does not grow. Functions return 0 or more, or a negative errno; rashpa_fabric_reason()
  * returns the sentence for the calling thread.
  */
-#ifndef RASHPA_BUILDER_H
-#define RASHPA_BUILDER_H
+#ifndef FABRIC_H
+#define FABRIC_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /** struct rashpa_fabric - this process and its peers; opaque */
 struct rashpa_fabric;
@@ -459,8 +455,4 @@ void rashpa_fabric_nodes(const struct rashpa_fabric *fabric, struct rashpa_fabri
  */
 const char *rashpa_fabric_apart(const struct rashpa_fabric_nodes *nodes);
 
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* RASHPA_BUILDER_H */
+#endif /* FABRIC_H */

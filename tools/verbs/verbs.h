@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * librashpa-network: RDMA WRITE over RoCE v2 into the memory of another machine. It handles queue
+ * RDMA WRITE over RoCE v2 into the memory of another machine. It handles queue
  * pairs, memory and completions, but not detectors: see Documentation/network.rst.
  *
  *	sending machine				receiving machine
@@ -11,16 +11,12 @@
  * All functions return 0 or more, or a negative errno; rashpa_net_reason() returns the sentence for
  * the calling thread.
  */
-#ifndef RASHPA_NETWORK_H
-#define RASHPA_NETWORK_H
+#ifndef VERBS_H
+#define VERBS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /** struct rashpa_net - an open port of a network card; opaque */
 struct rashpa_net;
@@ -381,8 +377,4 @@ int rashpa_net_send(struct rashpa_net_pair *pair, const struct rashpa_net_messag
 /** rashpa_net_receive() - post room for a message, also before connecting. Return: see above */
 int rashpa_net_receive(struct rashpa_net_pair *pair, const struct rashpa_net_message *message);
 
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* RASHPA_NETWORK_H */
+#endif /* VERBS_H */
