@@ -11,7 +11,7 @@ calls=(stack image stream_stat stream_plan)
 # structs of the driver: those that fake-driver.c handles, and a segment of a table
 driver=(info role channel_make source_add group_make group_info window_make segment)
 mkdir -p "$work"/now
-cp -r tools/{lib,common,verbs,fabric,tests} uapi/linux "$work/now"
+cp -r tools/{lib,common,tests} uapi/linux "$work/now"
 cp -r "$work/now" "$work/grown"
 # grow FILE STRUCT...: four more members at the end of each
 grow() {
