@@ -18,7 +18,7 @@ rm -f "$out"/network.{json,svg}
 selftests/lab/lab run --kernel "$series" --memory 6G --append "hugepagesz=1G hugepages=1" \
 	--timeout 7200 --log "$out/bench-network.log" -- \
 	tools/bench/lab/bench-network-guest.sh "$out" "$@"
-selftests/lab/lab exec -- env PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so MPLCONFIGDIR=build/matplotlib \
+selftests/lab/lab exec -- env PYTHONPATH=build/tools/python RASHPA_LIBRARY=build/tools/librashpa.so MPLCONFIGDIR=build/matplotlib \
 	python3 -B -m rashpa.plot "$out/network.json"
 echo
 echo "bench: the same results, and those of each trial, in $out/network.json, plots in network.svg"

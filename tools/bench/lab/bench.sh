@@ -25,7 +25,7 @@ selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --fpga-option --int
 	--no-checks --append cma=1536M --timeout 1800 --log "$out/bench.log" -- \
 	tools/bench/lab/bench-guest.sh "$out" --repeat 3 "$@"
 for result in memory latency roundtrip; do
-	selftests/lab/lab exec -- env PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so MPLCONFIGDIR=build/matplotlib \
+	selftests/lab/lab exec -- env PYTHONPATH=build/tools/python RASHPA_LIBRARY=build/tools/librashpa.so MPLCONFIGDIR=build/matplotlib \
 		python3 -B -m rashpa.plot "$out/$result.json"
 done
 echo
