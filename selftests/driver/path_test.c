@@ -206,6 +206,17 @@ TEST(peer_reset, "the reset of a peer ends its maps, and restores them")
 	peer_reset(NULL);
 }
 
+/* Was this state of the map reported, and then the traced function called by the same task? */
+static void called_after_state(uint32_t id, uint32_t state, const char *otherwise)
+{
+	char words[48];
+
+	snprintf(words, sizeof(words), " value=%llu ", (u64)id << 32 | state);
+	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
+	CHECK(called_after("rashpa_event:", words), "%s", otherwise);
+	trace_end();
+}
+
 /*
  * The driver reports a restored map before its exporter can end it again, which needs the lock
  * of the memory. Otherwise the last record could say VALID of a map that is not.
@@ -214,7 +225,6 @@ TEST(restored_told, "a restored map is reported before it can end again")
 {
 	int win, m, ch = fpga_events(&f, 0);
 	struct rashpa_map_make map;
-	char words[48];
 	char *p;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
@@ -228,11 +238,8 @@ TEST(restored_told, "a restored map is reported before it can end again")
 	map_becomes(m, RASHPA_MAP_STATE_VALID, map.out_generation);
 	/* waits for the end of the restore */
 	ANSWERED(map_restore(m), 0, NULL);
-	snprintf(words, sizeof(words), " value=%llu ",
-		 (u64)map.out_id << 32 | RASHPA_MAP_STATE_VALID);
-	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
-	CHECK(called_after("rashpa_event:", words), "the lock was free before the record");
-	trace_end();
+	called_after_state(map.out_id, RASHPA_MAP_STATE_VALID,
+			   "the lock was free before the record");
 	close(m);
 	munmap(p, IMAGES * IMAGE);
 	close(win);
@@ -247,7 +254,6 @@ TEST(peer_flushed, "writes to a peer arrive before its memory is let go")
 {
 	int win, m, ch = fpga_events(&f, 0);
 	struct rashpa_map_make map;
-	char words[48];
 	char *p;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
@@ -256,11 +262,7 @@ TEST(peer_flushed, "writes to a peer arrive before its memory is let go")
 	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	if (CHECK(m >= 0, "%s", reason) && trace_begin("pci_read_config_word")) {
 		close(m);
-		snprintf(words, sizeof(words), " value=%llu ",
-			 (u64)map.out_id << 32 | RASHPA_MAP_STATE_REVOKED);
-		CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
-		CHECK(called_after("rashpa_event:", words), "the peer was not read");
-		trace_end();
+		called_after_state(map.out_id, RASHPA_MAP_STATE_REVOKED, "the peer was not read");
 	}
 	munmap(p, IMAGES * IMAGE);
 	close(win);

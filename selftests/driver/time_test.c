@@ -88,18 +88,11 @@ TEST(vector, "users have few places at a vector")
 /* Was a function called by this process itself, not by an interrupt in it? */
 static bool called_here(void)
 {
-	char line[512], *flags, task[32];
-	FILE *file = fopen("/sys/kernel/tracing/trace", "re");
+	struct trace_line l = {};
 	bool here = false;
 
-	snprintf(task, sizeof(task), "-%d ", getpid());
-	while (file && !here && fgets(line, sizeof(line), file)) {
-		flags = strstr(line, "] ");
-		here = flags && strstr(line, " call: ") && strstr(line, task) &&
-		       flags[4] != 's' && flags[4] != 'h' && flags[4] != 'H';
-	}
-	if (file)
-		fclose(file);
+	while (trace_next(&l))
+		here |= l.pid == getpid() && strstr(l.text, " call: ") && !strchr("shH", l.flags[2]);
 	return here;
 }
 

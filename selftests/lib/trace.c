@@ -16,6 +16,7 @@ bool trace_begin(const char *function)
 		tap_skip("tracefs is not mounted");
 		return false;
 	}
+	close(open(TRACING "trace", O_WRONLY | O_TRUNC | O_CLOEXEC));
 	if (function) {
 		snprintf(text, sizeof(text), "p:rashpa_test/call %s", function);
 		probed = !write_text(TRACING "kprobe_events", text);
@@ -39,50 +40,57 @@ void trace_end(void)
 	probed = false;
 }
 
+bool trace_next(struct trace_line *l)
+{
+	if (!l->file)
+		l->file = fopen(TRACING "trace", "re");
+	while (l->file && fgets(l->text, sizeof(l->text), l->file)) {
+		/* "name-PID [CPU] flags time: event: words" */
+		l->flags = strstr(l->text, "] ");
+		if (!l->flags)
+			continue;
+		l->pid = atoi((char *)memrchr(l->text, '-', l->flags - l->text) + 1);
+		l->flags += 2;
+		return true;
+	}
+	if (l->file)
+		fclose(l->file);
+	return false;
+}
+
 bool traced(const char *event, const char *words)
 {
-	char line[512];
+	struct trace_line l = {};
 	bool found = false;
-	FILE *file = fopen(TRACING "trace", "re");
 
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = strstr(line, event) && strstr(line, words);
-	if (file)
-		fclose(file);
+	while (trace_next(&l))
+		found |= strstr(l.text, event) && strstr(l.text, words);
 	return found;
 }
 
 bool traced_off(const char *event, const char *words)
 {
-	char line[512], *flags;
+	struct trace_line l = {};
 	bool off = false;
-	FILE *file = fopen(TRACING "trace", "re");
 
-	while (file && !off && fgets(line, sizeof(line), file)) {
-		/* flags follow the CPU in brackets; Z: a probe that traps, no information */
-		flags = strstr(line, "] ");
-		off = flags && strstr(line, event) && strstr(line, words) &&
-		      (flags[2] == 'd' || flags[2] == 'D') && flags[4] != 'Z' && flags[4] != 'z';
-	}
-	if (file)
-		fclose(file);
+	while (trace_next(&l))
+		/* Z: a probe that traps, no information */
+		off |= strstr(l.text, event) && strstr(l.text, words) &&
+		       strchr("dD", l.flags[0]) && !strchr("Zz", l.flags[2]);
 	return off;
 }
 
 bool called_after(const char *event, const char *words)
 {
-	char line[512], task[64] = "";
+	struct trace_line l = {};
 	bool called = false;
-	FILE *file = fopen(TRACING "trace", "re");
+	pid_t pid = 0;
 
-	while (file && !called && fgets(line, sizeof(line), file)) {
-		/* name and number precede the CPU in brackets */
-		if (task[0])
-			called = strstr(line, " call: ") && !strncmp(line, task, strlen(task));
-		else if (strstr(line, event) && strstr(line, words))
-			snprintf(task, sizeof(task), "%.*s", (int)strcspn(line, "["), line);
+	while (trace_next(&l)) {
+		if (pid)
+			called |= l.pid == pid && strstr(l.text, " call: ");
+		else if (strstr(l.text, event) && strstr(l.text, words))
+			pid = l.pid;
 	}
-	if (file)
-		fclose(file);
 	return called;
 }
