@@ -54,7 +54,7 @@ if [[ -e $trace/uprobe_events ]]; then
 	# the lower half of the word; the upper one is the number of the run
 	for offset in 0x18 0x1018; do
 		is "doorbell-seen-giving/$offset: the doorbell at $offset is seen giving back the last stack" "$(grep -c \
-			"romulu.*doorbell: .*offset=$offset value=20$" "$trace/trace")" 1
+			" doorbell: .*offset=$offset value=20$" "$trace/trace")" 1
 	done
 	rashpactl buffer remove bells
 	echo 0 >"$trace/events/rashpa_user/enable"
