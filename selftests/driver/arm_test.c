@@ -9,17 +9,11 @@ static bool have_fpga;
 /* id, or a negative errno */
 static int add_word(int ch, int fd, uint32_t flags)
 {
-	struct rashpa_source_add a = {
-		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = fd, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED, .device = -1,
-	};
-	int err;
+	struct rashpa_source_add a = word_source(fd, flags);
 
-	a.head.flags = flags;
 	if (flags & RASHPA_SOURCE_POLL)
 		a.period_us = 200;
-	err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
-	return err ? err : (int)a.out_id;
+	return source_make(ch, &a);
 }
 
 /* 1: there is an event at once; or a negative errno */
@@ -29,19 +23,6 @@ static int arm(int ch, uint32_t id)
 	int err = call(ch, RASHPA_IOC_ARM, &a);
 
 	return err ? err : (int)a.out_events;
-}
-
-static uint32_t look(int fd)
-{
-	struct rashpa_look l = { HEAD(l), .fd = fd };
-
-	ANSWERED(call(memory, RASHPA_IOC_LOOK, &l), 0, NULL);
-	return l.out_events;
-}
-
-static bool next(int ch, struct rashpa_event *e)
-{
-	return read(ch, e, sizeof(*e)) == sizeof(*e);
 }
 
 static u64 looks(int ch, uint32_t id)
@@ -86,16 +67,16 @@ TEST(look, "one event, then one for all later values")
 	CHECK(id > 0, "SOURCE_ADD: %s", reason);
 	CHECK(arm(ch, id) == 0, "arming makes an event without a new value");
 	*word = 1;
-	CHECK(look(fd) == 1 && next(ch, &e) && e.value == 1, "no event");
+	CHECK(look_at(fd) == 1 && next_event(ch, &e) && e.value == 1, "no event");
 	*word = 2;
-	CHECK(!look(fd) && !next(ch, &e), "there is an event while it rests");
+	CHECK(!look_at(fd) && !next_event(ch, &e), "there is an event while it rests");
 	*word = 7;
-	CHECK(arm(ch, id) == 1 && next(ch, &e) && e.value == 7, "the value is not reported");
-	CHECK(!next(ch, &e), "there is another one");
-	CHECK(arm(ch, id) == 0 && !next(ch, &e), "there is an event without a new value");
+	CHECK(arm(ch, id) == 1 && next_event(ch, &e) && e.value == 7, "the value is not reported");
+	CHECK(!next_event(ch, &e), "there is another one");
+	CHECK(arm(ch, id) == 0 && !next_event(ch, &e), "there is an event without a new value");
 	CHECK(arm(ch, id) == 0, "armed twice: %s", reason);
 	*word = 8;
-	CHECK(look(fd) == 1 && next(ch, &e) && e.value == 8, "there is no event after arming");
+	CHECK(look_at(fd) == 1 && next_event(ch, &e) && e.value == 8, "there is no event after arming");
 	munmap(word, PAGE);
 	close(fd);
 	close(ch);
@@ -111,21 +92,21 @@ TEST(poll, "a timer rests, too")
 	id = add_word(ch, fd, RASHPA_SOURCE_POLL | RASHPA_SOURCE_ONE_SHOT);
 	CHECK(id > 0, "SOURCE_ADD: %s", reason);
 	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
-	CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next(ch, &e) && e.value == 1, "no event");
+	CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next_event(ch, &e) && e.value == 1, "no event");
 	before = looks(ch, id);
 	__atomic_store_n(word, 5, __ATOMIC_RELEASE);
 	/* another timer is the clock: when it has polled, this one could have, too */
 	end = add_word(ch, fd, RASHPA_SOURCE_POLL);
 	__atomic_store_n(word, 6, __ATOMIC_RELEASE);
-	CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next(ch, &e) && e.source == end,
+	CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next_event(ch, &e) && e.source == end,
 	      "the other source has no event");
 	CHECK(looks(ch, id) <= before + 1, "polled %llu times while it rests",
 	      (looks(ch, id) - before));
-	CHECK(arm(ch, id) == 1 && next(ch, &e) && e.value == 6, "the value is not reported");
+	CHECK(arm(ch, id) == 1 && next_event(ch, &e) && e.value == 6, "the value is not reported");
 	CHECK(arm(ch, id) == 0, "it is not armed");
 	__atomic_store_n(word, 9, __ATOMIC_RELEASE);
 	do
-		CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next(ch, &e), "it polls no more");
+		CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next_event(ch, &e), "it polls no more");
 	while (tap_ok() && (e.source != (uint32_t)id || e.value != 9));
 	munmap(word, PAGE);
 	close(fd);
@@ -165,7 +146,7 @@ static void consume(int ch, int id)
 
 	while (seen < WORDS && tap_ok()) {
 		REQUIRE(wait_fd(ch, POLLIN, 10000) & POLLIN, "nothing comes after %llu", seen);
-		while (next(ch, &e)) {
+		while (next_event(ch, &e)) {
 			CHECK(e.value > seen && !e.lost, "%llu after %llu, %llu lost", e.value,
 			      seen, e.lost);
 			seen = e.value;
@@ -225,7 +206,7 @@ TEST(vector, "a vector is masked while all its sources rest")
 	before = interrupts();
 	rig_configure(&r, 0, RFPGA_MODE_MSIX | RFPGA_MODE_FREERUN, 0, 1, 2000);
 	rig_start(&r, 0);
-	CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN && next(ch, &e), "no event");
+	CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN && next_event(ch, &e), "no event");
 	sequence = e.sequence;
 	rig_wait_stopped(&r, 0);
 	stacks = reg64(rig_dtp(&r, 0), RFPGA_DTP_C_STACKS);
@@ -236,10 +217,10 @@ TEST(vector, "a vector is masked while all its sources rest")
 	/* the first interrupt masked the vector, another one may have been on its way */
 	CHECK(interrupts() - before <= 2 + RIG_SETTLE,
 	      "%llu interrupts of %llu stacks while it rests", interrupts() - before, stacks);
-	CHECK(!next(ch, &e), "there is an event while it rests");
+	CHECK(!next_event(ch, &e), "there is an event while it rests");
 	/* arming delivers the pending event, in this call or a later one */
 	CHECK(arm(ch, a.out_id) >= 0, "ARM: %s", reason);
-	CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN && next(ch, &e) && e.sequence > sequence,
+	CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN && next_event(ch, &e) && e.sequence > sequence,
 	      "the pending event does not come");
 	/* a source that does not rest unmasks the vector */
 	other = fpga_events(&f, 0);

@@ -410,7 +410,6 @@ static unsigned int check_trace(const char *event)
 /* Do all that raises a tracepoint. */
 static void make_traces(void)
 {
-	struct rashpa_signal signal = { HEAD(signal), .value = 1 };
 	u64 end = end_of_wait(20000);
 	struct rashpa_event e;
 	struct rig r;
@@ -423,7 +422,7 @@ static void make_traces(void)
 	CHECK(source_add(r.channel, RASHPA_SOURCE_SOFTWARE, 0) > 0, "%s", reason);
 	CHECK(source_add(r.channel, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
 	CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
-	ANSWERED(call(r.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
+	ANSWERED(signal_one(r.channel, 1), 0, NULL);
 	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	rig_down(&r);
 }
@@ -612,7 +611,6 @@ TEST(old_pinned, "pages that were pinned come back zeroed")
 TEST(pages, "shared pages hold nothing else")
 {
 	struct rashpa_channel_make e = { HEAD(e), .depth = 16 };
-	struct rashpa_signal sig = { HEAD(sig), .value = 1 };
 	struct rashpa_ring *ring;
 	struct rashpa_consumer *consumer;
 	struct rashpa_table *table;
@@ -635,7 +633,7 @@ TEST(pages, "shared pages hold nothing else")
 	      all_zero((char *)table + used, end - used), "something is behind the table");
 
 	CHECK(source_add(e.out_fd, RASHPA_SOURCE_SOFTWARE, 0) == 1, "%s", reason);
-	ANSWERED(call(e.out_fd, RASHPA_IOC_SIGNAL, &sig), 0, NULL);
+	ANSWERED(signal_one(e.out_fd, 1), 0, NULL);
 	memset(record, LEFT, sizeof(record));
 	CHECK(read(e.out_fd, record, sizeof(record)) == sizeof(struct rashpa_event), "read");
 	for (used = sizeof(struct rashpa_event); used < sizeof(record); used++)

@@ -95,14 +95,13 @@ TEST(map, "a map")
 TEST(channel, "a channel")
 {
 	struct rashpa_channel_make c = { HEAD(c), .depth = 2 };
-	struct rashpa_signal s = { HEAD(s), .value = 1 };
 	struct rashpa_event e;
 	int i;
 
 	ANSWERED(call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &c), 0, NULL);
 	CHECK(source_add(c.out_fd, RASHPA_SOURCE_SOFTWARE, 0) > 0, "%s", reason);
 	for (i = 0; i < 3; i++)
-		ANSWERED(call(c.out_fd, RASHPA_IOC_SIGNAL, &s), 0, NULL);
+		ANSWERED(signal_one(c.out_fd, 1), 0, NULL);
 	CHECK(read(c.out_fd, &e, sizeof(e)) == sizeof(e), "read");
 	as_listed(c.out_fd, "channel", RASHPA_RESOURCE_CHANNELS);
 	CHECK(number(c.out_fd, "depth") == 2, "depth %s", value(c.out_fd, "depth"));

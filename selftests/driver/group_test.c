@@ -43,15 +43,10 @@ static int group_make(int ch, const uint32_t *ids, uint32_t n, u64 slots, u64 fi
 
 static int add_word(struct bench *b, uint32_t i)
 {
-	struct rashpa_source_add a = {
-		.head = { .size = sizeof(a), .flags = RASHPA_SOURCE_QUIET | RASHPA_SOURCE_LOOK },
-		.kind = RASHPA_SOURCE_LOCK, .memory = b->fd, .device = -1,
-		.offset = i * RASHPA_LOCK_SLOT, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64,
-	};
-	int err = call(b->ch, RASHPA_IOC_SOURCE_ADD, &a);
+	struct rashpa_source_add a = word_source(b->fd, RASHPA_SOURCE_QUIET | RASHPA_SOURCE_LOOK);
 
-	return err ? err : (int)a.out_id;
+	a.offset = i * RASHPA_LOCK_SLOT;
+	return source_make(b->ch, &a);
 }
 
 static void store(struct bench *b, uint32_t i, u64 value)
@@ -94,10 +89,8 @@ static void bench_up(struct bench *b, u64 slots, u64 full)
 
 static void put(struct bench *b, uint32_t i, u64 value)
 {
-	struct rashpa_look l = { HEAD(l), .fd = b->fd };
-
 	store(b, i, value);
-	ANSWERED(call(memory, RASHPA_IOC_LOOK, &l), 0, NULL);
+	CHECK(look_at(b->fd) >= 0, "LOOK: %s", reason);
 }
 
 static void put_all(struct bench *b, u64 value)
@@ -328,16 +321,12 @@ static u64 least(const char *p)
 
 static int add_dtp(int ch, int memory_fd, uint32_t slot, int other)
 {
-	struct rashpa_source_add a = {
-		.head = { .size = sizeof(a), .flags = RASHPA_SOURCE_QUIET },
-		.kind = RASHPA_SOURCE_LOCK, .index = 1, .memory = memory_fd,
-		.offset = slot * RASHPA_LOCK_SLOT, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64, .device = other,
-	};
-	int err;
+	struct rashpa_source_add a = word_source(memory_fd, RASHPA_SOURCE_QUIET);
 
-	err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
-	return err ? err : (int)a.out_id;
+	a.index = 1;
+	a.offset = slot * RASHPA_LOCK_SLOT;
+	a.device = other;
+	return source_make(ch, &a);
 }
 
 /* Give credit to all DTPs: three of one function, two of the other. */

@@ -889,13 +889,12 @@ TEST(revoke_race, "taking memory back against RESTORE and PROGRAM")
  */
 static bool stream_against(const struct rig *rig, unsigned int *used, unsigned int *resets)
 {
-	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_restore res;
 	int err = restore(rig->map, &res);
 
 	if (err == -EIO) {
 		(*resets)++;
-		if (!ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL))
+		if (!ANSWERED(fpga_reset(&f), 0, NULL))
 			return false;
 		err = restore(rig->map, &res);
 	}

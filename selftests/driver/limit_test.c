@@ -105,22 +105,17 @@ static int words = -1;		/* lock memory */
 static int make_source(void)
 {
 	static uint32_t n;
-	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_MAP,
-				       .index = getpid() * MANY + n++,
-				       .device = -1, .memory = -1 };
+	int id = source_add(sources, RASHPA_SOURCE_MAP, getpid() * MANY + n++);
 
-	return call(sources, RASHPA_IOC_SOURCE_ADD, &a);
+	return id < 0 ? id : 0;
 }
 
 static int make_timer_of(uint32_t budget)
 {
-	struct rashpa_source_add a = {
-		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = words, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED, .period_us = RASHPA_PERIOD_MAX,
-		.budget = budget, .device = -1,
-	};
+	struct rashpa_source_add a = word_source(words, RASHPA_SOURCE_POLL);
 
-	a.head.flags = RASHPA_SOURCE_POLL;
+	a.period_us = RASHPA_PERIOD_MAX;
+	a.budget = budget;
 	return call(sources, RASHPA_IOC_SOURCE_ADD, &a);
 }
 

@@ -10,17 +10,6 @@ static int lock_make(u64 slots, struct rashpa_alloc *lock)
 	return lock_alloc(slots, NULL, lock);
 }
 
-/* id, or a negative errno */
-static int add(int channel, struct rashpa_source_add *a)
-{
-	int err;
-
-	a->head.size = sizeof(*a);
-	a->kind = RASHPA_SOURCE_LOCK;
-	err = call(channel, RASHPA_IOC_SOURCE_ADD, a);
-	return err ? err : (int)a->out_id;
-}
-
 static int events(void)
 {
 	int ch = fpga_events(&f, 0);
@@ -28,11 +17,6 @@ static int events(void)
 	CHECK(ch >= 0, "EVENTS: %s", reason);
 	fcntl(ch, F_SETFL, O_NONBLOCK);
 	return ch;
-}
-
-static int next(int ch, struct rashpa_event *e)
-{
-	return read(ch, e, sizeof(*e)) == sizeof(*e);
 }
 
 /* ------------------------------------------------------- lock memory --- */
@@ -91,14 +75,10 @@ static int lock_named(const char *name, struct rashpa_alloc *lock)
 TEST(named, "lock memory with a name is for all programs")
 {
 	struct rashpa_info info = { HEAD(info), .fd = -1 };
-	struct rashpa_source_add a = {
-		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_REACHED,
-		.value = 5, .bits = 64, .offset = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 50,
-		.device = -1, .memory = -1,
-	};
 	struct rashpa_export get = { HEAD(get) };
 	struct rashpa_alloc lock, other;
 	struct rashpa_event e = {};
+	struct rashpa_source_add a;
 	u64 *p;
 	int node, ch;
 
@@ -113,12 +93,17 @@ TEST(named, "lock memory with a name is for all programs")
 	CHECK(info.out_kind == RASHPA_KIND_LOCK && !strcmp(info.out_name, "st-lock"),
 	      "kind %u, name %s", info.out_kind, info.out_name);
 	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
-	a.memory = get.out_fd;
+	a = word_source(get.out_fd, RASHPA_SOURCE_POLL);
+	a.condition = RASHPA_CONDITION_REACHED;
+	a.value = 5;
+	a.offset = 64;
+	a.period_us = RASHPA_PERIOD_MIN;
+	a.budget = 50;
 	ch = events();
-	CHECK(add(ch, &a) > 0, "%s", reason);
+	CHECK(source_make(ch, &a) > 0, "%s", reason);
 	p = map_fd(node, PAGE);
 	__atomic_store_n(p + 8, 5, __ATOMIC_RELEASE);
-	CHECK(wait_fd(ch, POLLIN, 5000) && next(ch, &e) && e.value == 5,
+	CHECK(wait_fd(ch, POLLIN, 5000) && next_event(ch, &e) && e.value == 5,
 	      "no event of the word that another program wrote");
 	munmap(p, PAGE);
 	close(ch);
@@ -157,14 +142,11 @@ static void slot_down(struct slot *s)
 TEST(budget, "polling keeps its budget")
 {
 	struct rashpa_source_info info = { HEAD(info) };
-	struct rashpa_source_add a = {
-		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 5,
-		.device = -1, .memory = -1,
-	};
+	struct rashpa_source_add a = word_source(slot.lock.out_fd, RASHPA_SOURCE_POLL);
 
-	a.memory = slot.lock.out_fd;
-	info.id = add(slot.ch, &a);
+	a.period_us = RASHPA_PERIOD_MIN;
+	a.budget = 5;
+	info.id = source_make(slot.ch, &a);
 	CHECK((int)info.id > 0, "%s", reason);
 	/*
 	 * Longer periods pay back a poll that was interrupted by the machine itself:
@@ -181,23 +163,21 @@ TEST(budget, "polling keeps its budget")
 
 TEST(budget_of_all, "all timers together keep poll_budget")
 {
-	struct rashpa_source_add a = {
-		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64, .period_us = 1000, .budget = 60, .device = -1, .memory = -1,
-	};
+	struct rashpa_source_add a = word_source(slot.lock.out_fd, RASHPA_SOURCE_POLL);
 
-	a.memory = slot.lock.out_fd;
-	CHECK(add(slot.ch, &a) == 1, "%s", reason);
-	ANSWERED(add(slot.ch, &a), EDQUOT, "60 of 100|poll_budget");
+	a.period_us = 1000;
+	a.budget = 60;
+	CHECK(source_make(slot.ch, &a) == 1, "%s", reason);
+	ANSWERED(source_make(slot.ch, &a), EDQUOT, "60 of 100|poll_budget");
 	a.budget = 40;
-	CHECK(add(slot.ch, &a) == 2, "%s", reason);
+	CHECK(source_make(slot.ch, &a) == 2, "%s", reason);
 	a.budget = 0;	/* 10 */
-	ANSWERED(add(slot.ch, &a), EDQUOT, "100 of 100");
+	ANSWERED(source_make(slot.ch, &a), EDQUOT, "100 of 100");
 	close(slot.ch);
 	/* given back with the channel */
 	slot.ch = events();
 	a.budget = 100;
-	CHECK(add(slot.ch, &a) == 1, "%s", reason);
+	CHECK(source_make(slot.ch, &a) == 1, "%s", reason);
 }
 
 /* ----------------------------------------------------------- refused --- */
@@ -208,7 +188,7 @@ static void refused(int ch, const struct rashpa_source_add *good, int err, const
 	struct rashpa_source_add a = *good;
 
 	spoil(&a, v);
-	ANSWERED(add(ch, &a), err, says);
+	ANSWERED(source_make(ch, &a), err, says);
 }
 
 #define SPOIL(field) \
@@ -220,13 +200,11 @@ SPOIL(device)
 /* units/watch_unit.c has all of the word and the condition. */
 TEST(refused, "invalid words and conditions are refused")
 {
-	struct rashpa_source_add good = {
-		.condition = RASHPA_CONDITION_CHANGED, .bits = 32, .device = -1, .memory = -1,
-	};
+	struct rashpa_source_add good = word_source(slot.lock.out_fd, 0);
 	struct rashpa_info info;
 	int window, foreign, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	good.memory = slot.lock.out_fd;
+	good.bits = 32;
 	window = fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0);
 	foreign = foreign_dmabuf(PAGE);
 	refused(slot.ch, &good, EXDEV, "host memory of this driver", bad_memory, window);
@@ -255,9 +233,7 @@ TEST(refused, "invalid words and conditions are refused")
 /* The FPGA's lock record in separate lock memory, checked in the interrupt. */
 TEST(hardware, "a record that the function writes is seen in its interrupt")
 {
-	struct rashpa_source_add a = { .index = 1, .condition = RASHPA_CONDITION_REACHED,
-				       .bits = 64, .value = 1, .step = 1,
-				       .device = -1, .memory = -1 };
+	struct rashpa_source_add a;
 	struct rashpa_source_info info = { HEAD(info) };
 	struct rashpa_event e, last = {};
 	struct rashpa_alloc lock;
@@ -271,8 +247,12 @@ TEST(hardware, "a record that the function writes is seen in its interrupt")
 	map = fpga_map(&f, lock.out_fd, RASHPA_BIDIRECTIONAL, &m);
 	CHECK(map >= 0, "MAP: %s", reason);
 	ANSWERED(fpga_program(map, r.made.out_segments, &entries), 0, NULL);
-	a.memory = lock.out_fd;
-	info.id = add(r.channel, &a);
+	a = word_source(lock.out_fd, 0);
+	a.index = 1;
+	a.condition = RASHPA_CONDITION_REACHED;
+	a.value = 1;
+	a.step = 1;
+	info.id = source_make(r.channel, &a);
 	CHECK((int)info.id > 0, "%s", reason);
 	/* a word of the memory that outlives its fd */
 	close(lock.out_fd);
@@ -283,7 +263,7 @@ TEST(hardware, "a record that the function writes is seen in its interrupt")
 	rig_start(&r, 0);
 	while (tap_ok() && last.value < 100) {
 		if (!CHECK(wait_fd(r.channel, POLLIN, 10000), "no event after %llu",
-			   last.value) || !next(r.channel, &e))
+			   last.value) || !next_event(r.channel, &e))
 			break;
 		if (e.kind != RASHPA_SOURCE_LOCK)
 			continue;

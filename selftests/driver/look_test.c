@@ -25,43 +25,16 @@ static int channel_of(int node, uint32_t sources, struct rashpa_channel_make *e)
 	return e->out_fd;
 }
 
-static int channel(void)
-{
-	struct rashpa_channel_make e;
-	int ch = channel_of(memory, 0, &e);
-
-	CHECK(ch >= 0, "CHANNEL_MAKE: %s", reason);
-	return ch;
-}
-
-/* id, or a negative errno */
-static int add(int ch, struct rashpa_source_add *a)
-{
-	int err;
-
-	a->head.size = sizeof(*a);
-	err = call(ch, RASHPA_IOC_SOURCE_ADD, a);
-	return err ? err : (int)a->out_id;
-}
-
 static int add_word(int ch, int fd, uint32_t condition, u64 value, uint32_t bits, u64 offset)
 {
-	struct rashpa_source_add a = {
-		.head.flags = RASHPA_SOURCE_LOOK, .kind = RASHPA_SOURCE_LOCK, .device = -1,
-		.memory = fd, .condition = condition, .value = value, .bits = bits,
-		.offset = offset, .step = condition == RASHPA_CONDITION_REACHED,
-	};
+	struct rashpa_source_add a = word_source(fd, RASHPA_SOURCE_LOOK);
 
-	return add(ch, &a);
-}
-
-/* Events, or a negative errno. */
-static int look(int fd)
-{
-	struct rashpa_look l = { HEAD(l), .fd = fd };
-	int err = call(memory, RASHPA_IOC_LOOK, &l);
-
-	return err ? err : (int)l.out_events;
+	a.condition = condition;
+	a.value = value;
+	a.bits = bits;
+	a.offset = offset;
+	a.step = condition == RASHPA_CONDITION_REACHED;
+	return source_make(ch, &a);
 }
 
 static void expect(int ch, int source, u64 sequence, u64 value)
@@ -118,30 +91,25 @@ TEST(needs_function, "such a channel refuses a function's sources, unless they n
 	static const uint32_t kinds[] = {
 		RASHPA_SOURCE_VECTOR, RASHPA_SOURCE_DEVICE, RASHPA_SOURCE_MAP,
 	};
-	struct rashpa_source_add a = {
-		.kind = RASHPA_SOURCE_LOCK, .condition = RASHPA_CONDITION_CHANGED, .bits = 64,
-		.device = -1, .memory = -1,
-	};
-	int ch = channel(), fd = buffer_alloc(PAGE, NULL);
+	int ch = memory_channel(), fd = buffer_alloc(PAGE, NULL);
+	struct rashpa_source_add a = word_source(fd, 0);
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
 		ANSWERED(source_add(ch, kinds[i], 0), EINVAL, "no function|device");
-	a.memory = fd;
-	ANSWERED(add(ch, &a), EINVAL, "no function|RASHPA_SOURCE_LOOK|RASHPA_SOURCE_POLL");
+	ANSWERED(source_make(ch, &a), EINVAL, "no function|RASHPA_SOURCE_LOOK|RASHPA_SOURCE_POLL");
 	a.device = 999;
-	ANSWERED(add(ch, &a), EBADF, "device: fd 999");
+	ANSWERED(source_make(ch, &a), EBADF, "device: fd 999");
 	a.device = -1;
 	a.head.flags = RASHPA_SOURCE_LOOK;
 	a.index = 1;
-	ANSWERED(add(ch, &a), EINVAL, "vector 1");
+	ANSWERED(source_make(ch, &a), EINVAL, "vector 1");
 	a.index = 0;
-	CHECK(add(ch, &a) == 1, "%s", reason);
-	a = (struct rashpa_source_add) { .kind = RASHPA_SOURCE_SOFTWARE, .memory = -1,
-					 .device = -1 };
-	CHECK(add(ch, &a) == 2, "%s", reason);
-	a.head.flags = RASHPA_SOURCE_LOOK;
-	ANSWERED(add(ch, &a), EINVAL, "RASHPA_IOC_LOOK");
+	CHECK(source_make(ch, &a) == 1, "%s", reason);
+	CHECK(source_add(ch, RASHPA_SOURCE_SOFTWARE, 0) == 2, "%s", reason);
+	a = (struct rashpa_source_add) { .head.flags = RASHPA_SOURCE_LOOK,
+					 .kind = RASHPA_SOURCE_SOFTWARE, .memory = -1, .device = -1 };
+	ANSWERED(source_make(ch, &a), EINVAL, "RASHPA_IOC_LOOK");
 	close(ch);
 	close(fd);
 }
@@ -149,16 +117,12 @@ TEST(needs_function, "such a channel refuses a function's sources, unless they n
 TEST(of, "such a channel gets events of a function, and outlives it")
 {
 	struct rashpa_source_info info = { HEAD(info), .id = 1 };
-	struct rashpa_source_add a = {
-		.kind = RASHPA_SOURCE_DEVICE,
-		.device = -1, .memory = -1,
-	};
-	int ch = channel(), event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct rashpa_source_add a = { .kind = RASHPA_SOURCE_DEVICE, .device = f.fd, .memory = -1 };
+	int ch = memory_channel(), event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	struct rashpa_event e = {};
 
 	SKIP_IF(!have_one, "no software FPGA");
-	a.device = f.fd;
-	CHECK(add(ch, &a) == 1, "%s", reason);
+	CHECK(source_make(ch, &a) == 1, "%s", reason);
 	CHECK(source_add(ch, RASHPA_SOURCE_SOFTWARE, 0) == 2, "%s", reason);
 	ANSWERED(bind_eventfd(ch, event, 2), 0, NULL);
 	ANSWERED(call(ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
@@ -227,29 +191,29 @@ TEST(look, "LOOK makes the events of words that have changed")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(2 * PAGE, "st-look"), other = buffer_alloc(PAGE, NULL);
-	int node = buffer_node("st-look", O_RDWR), a = channel(), b = channel();
+	int node = buffer_node("st-look", O_RDWR), a = memory_channel(), b = memory_channel();
 	u64 *p = map_fd(fd, 2 * PAGE);
 
 	REQUIRE(p && node >= 0, "no memory");
 	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
-	CHECK(look(fd) == 0, "an event without a source");
+	CHECK(look_at(fd) == 0, "an event without a source");
 	CHECK(add_word(a, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	CHECK(add_word(a, fd, RASHPA_CONDITION_EQUAL, 5, 64, 0) == 2, "%s", reason);
 	CHECK(add_word(b, get.out_fd, RASHPA_CONDITION_REACHED, 2, 64, PAGE) == 1, "%s", reason);
 	CHECK(add_word(b, other, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 2, "%s", reason);
 	set_word(p, 4, 64);
 	nothing(a);	/* LOOK was not called yet */
-	CHECK(look(other) == 0, "another memory");
+	CHECK(look_at(other) == 0, "another memory");
 	nothing(a);
-	CHECK(look(get.out_fd) == 1, "one event");
+	CHECK(look_at(get.out_fd) == 1, "one event");
 	expect(a, 1, 1, 4);
 	set_word(p, 5, 64);
 	set_word(p + PAGE / 8, 3, 64);
-	CHECK(look(fd) == 3, "three events");
+	CHECK(look_at(fd) == 3, "three events");
 	expect(a, 1, 2, 5);
 	expect(a, 2, 1, 5);
 	expect(b, 1, 1, 3);
-	CHECK(look(fd) == 0, "nothing has changed");
+	CHECK(look_at(fd) == 0, "nothing has changed");
 	/* a new source reports the present value without LOOK */
 	CHECK(add_word(a, fd, RASHPA_CONDITION_REACHED, 5, 64, 0) == 3, "%s", reason);
 	expect(a, 3, 1, 5);
@@ -260,7 +224,7 @@ TEST(look, "LOOK makes the events of words that have changed")
 	close(get.out_fd);
 	set_word(p, 6, 64);
 	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
-	CHECK(look(get.out_fd) == 2, "the sources have gone");
+	CHECK(look_at(get.out_fd) == 2, "the sources have gone");
 	close(get.out_fd);
 	close(node);
 	munmap(p, 2 * PAGE);
@@ -273,18 +237,14 @@ TEST(look, "LOOK makes the events of words that have changed")
 /* The timer helps where a producer forgets to call LOOK. */
 TEST(look_and_poll, "LOOK works with a source that has a timer, too")
 {
-	struct rashpa_source_add s = {
-		.head.flags = RASHPA_SOURCE_LOOK | RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK,
-		.condition = RASHPA_CONDITION_CHANGED, .bits = 64, .period_us = 1000,
-		.device = -1, .memory = -1,
-	};
-	int fd = buffer_alloc(PAGE, NULL), ch = channel(), n;
+	int fd = buffer_alloc(PAGE, NULL), ch = memory_channel(), n;
+	struct rashpa_source_add s = word_source(fd, RASHPA_SOURCE_LOOK | RASHPA_SOURCE_POLL);
 	u64 *p = map_fd(fd, PAGE);
 
-	s.memory = fd;
-	CHECK(add(ch, &s) == 1, "%s", reason);
+	s.period_us = 1000;
+	CHECK(source_make(ch, &s) == 1, "%s", reason);
 	set_word(p, 1, 64);
-	n = look(fd);	/* or the timer was first */
+	n = look_at(fd);	/* or the timer was first */
 	CHECK(n == 0 || n == 1, "%d events", n);
 	expect(ch, 1, 1, 1);
 	set_word(p, 2, 64);
@@ -303,7 +263,7 @@ TEST(look_and_poll, "LOOK works with a source that has a timer, too")
 TEST(look_counts, "eventfds count each event of a LOOK")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL), i;
-	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel(), n;
+	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = memory_channel(), n;
 	u64 *p = map_fd(fd, PAGE);
 
 	ANSWERED(bind_eventfd(ch, all, 0), 0, NULL);
@@ -314,7 +274,7 @@ TEST(look_counts, "eventfds count each event of a LOOK")
 	}
 	for (i = 0; i < WORDS; i++)
 		set_word(p + i, 1, 64);
-	CHECK(look(fd) == WORDS, "%s", reason);
+	CHECK(look_at(fd) == WORDS, "%s", reason);
 	n = (int)eventfd_signals(event, WORDS);
 	CHECK(n == WORDS, "the eventfd of the sources counts %d", n);
 	n = (int)eventfd_signals(all, WORDS);
@@ -329,13 +289,9 @@ TEST(look_counts, "eventfds count each event of a LOOK")
 /* The time of a wake-up depends on the waiters, so interrupts are on: in LOOK, and in a timer. */
 TEST(told_open, "waiters are woken with interrupts on")
 {
-	struct rashpa_source_add s = {
-		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED, .period_us = 1000, .offset = 8,
-		.device = -1, .memory = -1,
-	};
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL);
-	int ch = channel();
+	struct rashpa_source_add s = word_source(fd, RASHPA_SOURCE_POLL);
+	int ch = memory_channel();
 	u64 *p = map_fd(fd, PAGE);
 
 	if (!trace_begin("eventfd_signal_mask"))
@@ -343,10 +299,11 @@ TEST(told_open, "waiters are woken with interrupts on")
 	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
 	set_word(p, 1, 64);
-	CHECK(look(fd) == 1 && eventfd_signals(event, 1) == 1, "%s", reason);
+	CHECK(look_at(fd) == 1 && eventfd_signals(event, 1) == 1, "%s", reason);
 	CHECK(traced("call:", "eventfd_signal_mask"), "no signal is traced");
-	s.memory = fd;
-	CHECK(add(ch, &s) == 2, "%s", reason);
+	s.offset = 8;
+	s.period_us = 1000;
+	CHECK(source_make(ch, &s) == 2, "%s", reason);
 	set_word(p + 1, 1, 64);
 	CHECK(wait_fd(event, POLLIN, 20000), "the timer does not poll");
 	CHECK(!traced_off("call:", "eventfd_signal_mask"), "a signal with interrupts off");
@@ -401,7 +358,7 @@ static void lookers_end(struct looker k[LOOKERS])
 /* The records of a source are in the order of their times. */
 TEST(look_order, "several threads that LOOK make one order")
 {
-	int fd = buffer_alloc(PAGE, NULL), ch = channel();
+	int fd = buffer_alloc(PAGE, NULL), ch = memory_channel();
 	struct rashpa_event e = {}, last = {};
 	u64 *p = map_fd(fd, PAGE), n = 0;
 	struct looker k[LOOKERS];
@@ -426,32 +383,27 @@ TEST(look_order, "several threads that LOOK make one order")
 
 TEST(look_ends, "sources, eventfds and channels can end during LOOK and polls")
 {
-	struct rashpa_source_add polled = {
-		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED, .period_us = RASHPA_PERIOD_MIN,
-		.device = -1, .memory = -1,
-	};
-	struct rashpa_source_del del = { HEAD(del), .id = 1 };
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL);
+	struct rashpa_source_add polled = word_source(fd, RASHPA_SOURCE_POLL);
 	u64 *p = map_fd(fd, PAGE), n = 0;
 	struct looker k[LOOKERS];
 	int ch, i, rounds;
 
-	polled.memory = fd;
+	polled.period_us = RASHPA_PERIOD_MIN;
 	lookers_begin(k, fd);
 	for (rounds = 0; rounds < 40 && tap_ok(); rounds++) {
-		ch = channel();
+		ch = memory_channel();
 		for (i = 0; i < 20; i++) {
 			CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == i + 1, "%s",
 			      reason);
 			ANSWERED(bind_eventfd(ch, event, i + 1), 0, NULL);
 			set_word(p, ++n, 64);
 		}
-		CHECK(add(ch, &polled) == 21, "%s", reason);
+		CHECK(source_make(ch, &polled) == 21, "%s", reason);
 		ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
 		set_word(p, ++n, 64);
 		ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
-		ANSWERED(call(ch, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
+		ANSWERED(source_del(ch, 1), 0, NULL);
 		set_word(p, ++n, 64);
 		ANSWERED(bind_eventfd(ch, -1, 2), 0, NULL);
 		close(ch);
@@ -466,13 +418,13 @@ TEST(look_pinned, "LOOK works in pinned memory, too")
 {
 	struct rashpa_pin pin = { HEAD(pin), .length = 2 * PAGE };
 	char *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int ch = channel();
+	int ch = memory_channel();
 
 	pin.address = (uintptr_t)p;
 	REQUIRE(ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL), "no pinned memory");
 	CHECK(add_word(ch, pin.out_fd, RASHPA_CONDITION_CHANGED, 0, 64, PAGE) == 1, "%s", reason);
 	set_word(p + PAGE, 1, 64);
-	CHECK(look(pin.out_fd) == 1, "%s", reason);
+	CHECK(look_at(pin.out_fd) == 1, "%s", reason);
 	expect(ch, 1, 1, 1);
 	close(ch);
 	close(pin.out_fd);
@@ -483,23 +435,23 @@ TEST(look_refused, "LOOK needs a file that is open for writing")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(PAGE, "st-look"), node = buffer_node("st-look", O_RDONLY);
-	int ch = channel(), foreign = foreign_dmabuf(PAGE), window;
+	int ch = memory_channel(), foreign = foreign_dmabuf(PAGE), window;
 	u64 *p = map_fd(fd, PAGE);
 
 	if (foreign >= 0)
-		ANSWERED(look(foreign), EXDEV, "host memory");
+		ANSWERED(look_at(foreign), EXDEV, "host memory");
 	if (have_one) {
 		window = fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0);
-		ANSWERED(look(window), EXDEV, "host memory");
+		ANSWERED(look_at(window), EXDEV, "host memory");
 		close(window);
 	}
 	/* a reader may add a source, but not call LOOK */
 	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
 	CHECK(add_word(ch, get.out_fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	set_word(p, 1, 64);
-	ANSWERED(look(get.out_fd), EACCES, "not open for writing");
+	ANSWERED(look_at(get.out_fd), EACCES, "not open for writing");
 	nothing(ch);
-	CHECK(look(fd) == 1, "%s", reason);
+	CHECK(look_at(fd) == 1, "%s", reason);
 	expect(ch, 1, 1, 1);
 	munmap(p, PAGE);
 	close(get.out_fd);
@@ -545,13 +497,12 @@ static void consume(const struct stream *s)
 	ch = channel_of(s->node, 0, &e);
 	REQUIRE(ch >= 0, "%s", reason);
 	for (i = 0; i < MODULES; i++) {
-		struct rashpa_source_add a = {
-			.head.flags = s->flags | RASHPA_SOURCE_QUIET, .index = s->index,
-			.kind = RASHPA_SOURCE_LOCK, .memory = s->words_fd, .offset = WORD_OF(i),
-			.condition = RASHPA_CONDITION_CHANGED, .bits = 64, .device = -1,
-		};
+		struct rashpa_source_add a = word_source(s->words_fd,
+							 s->flags | RASHPA_SOURCE_QUIET);
 
-		m[i].source = (uint32_t)add(ch, &a);
+		a.index = s->index;
+		a.offset = WORD_OF(i);
+		m[i].source = (uint32_t)source_make(ch, &a);
 		CHECK((int)m[i].source > 0, "%s", reason);
 	}
 	ANSWERED(call(ch, RASHPA_IOC_GROUP_MAKE, &g), 0, NULL);
@@ -624,7 +575,7 @@ static int produce(const struct program *p, int credit_fd)
 			fill(part_of(p, stack, m), PART, stack * MODULES + m);
 			set_word(p->words + WORD_OF(m), stack, 64);
 		}
-		if (look(p->words_fd) < 1)
+		if (look_at(p->words_fd) < 1)
 			return 2;
 	}
 	return 0;
@@ -829,20 +780,17 @@ TEST(share, "no user takes all places at one memory")
 /* Without a place the kernel does not check the word, not even during the call. */
 static void no_place(void *arg)
 {
-	struct rashpa_source_add s = {
-		.head.flags = RASHPA_SOURCE_LOOK | RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK,
-		.condition = RASHPA_CONDITION_EQUAL, .bits = 64, .period_us = RASHPA_PERIOD_MIN,
-		.device = -1, .memory = -1,
-	};
-	int ch = channel(), full = channel_of(memory, 2048, &(struct rashpa_channel_make){ 0 });
+	int ch = memory_channel(), full = channel_of(memory, 2048, &(struct rashpa_channel_make){ 0 });
 	int fd = buffer_alloc(PAGE, NULL), i;
+	struct rashpa_source_add s = word_source(fd, RASHPA_SOURCE_LOOK | RASHPA_SOURCE_POLL);
 
+	s.condition = RASHPA_CONDITION_EQUAL;
+	s.period_us = RASHPA_PERIOD_MIN;
 	drop_privileges();
 	while (add_word(full, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) > 0)
 		;
-	s.memory = fd;
 	for (i = 0; i < 2000 && tap_ok(); i++) {
-		ANSWERED(add(ch, &s), ENOSPC, "subscribe already");
+		ANSWERED(source_make(ch, &s), ENOSPC, "subscribe already");
 		nothing(ch);
 	}
 	close(full);
@@ -862,17 +810,17 @@ TEST(limit, "one memory has a limited number of sources")
 	u64 *p = map_fd(fd, PAGE), begin, idle, busy;
 
 	ch[0] = channel_of(memory, RASHPA_LISTENERS_MAX, &e);
-	ch[1] = channel();
+	ch[1] = memory_channel();
 	for (i = 0; i < RASHPA_LISTENERS_MAX && id >= 0; i++)
 		id = add_word(ch[0], fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * (u64)i % PAGE);
 	CHECK(id == RASHPA_LISTENERS_MAX, "source %d: %s", i, reason);
 	ANSWERED(add_word(ch[1], fd, RASHPA_CONDITION_CHANGED, 0, 64, 0), ENOSPC, "2048");
 	begin = now_ns();
-	CHECK(!look(fd), "an event");
+	CHECK(!look_at(fd), "an event");
 	idle = now_ns() - begin;
 	memset(p, 1, PAGE);
 	begin = now_ns();
-	CHECK(look(fd) == RASHPA_LISTENERS_MAX, "not all were events");
+	CHECK(look_at(fd) == RASHPA_LISTENERS_MAX, "not all were events");
 	busy = now_ns() - begin;
 	tap_note("%d words checked in %llu us; with an event each in %llu us",
 		 RASHPA_LISTENERS_MAX, idle / 1000, busy / 1000);

@@ -249,21 +249,19 @@ static int do_read_map(void)
 
 static int do_program(void)
 {
-	struct rashpa_program p = { HEAD(p) };
 	struct rashpa_map_make m = {};
 	int err = map_with(&m);
 
-	return err ? err : call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
+	return err ? err : fpga_program(m.out_fd, 0, NULL);
 }
 
 /* in other entries than those of root's map */
 static int do_program_beside(void)
 {
-	struct rashpa_program p = { HEAD(p), .first = 16 };
 	struct rashpa_map_make m = {};
 	int err = map_with(&m);
 
-	return err ? err : call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
+	return err ? err : fpga_program(m.out_fd, 16, NULL);
 }
 
 static int do_events(void)
@@ -283,10 +281,7 @@ static int do_flock_read_only(void)
 /* words that are looked at by each interrupt of vector 0 */
 static int do_vector(void)
 {
-	struct rashpa_source_add a = {
-		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .bits = 32, .device = -1,
-		.condition = RASHPA_CONDITION_CHANGED,
-	};
+	struct rashpa_source_add a = word_source(-1, 0);
 	struct rashpa_channel_make e = { HEAD(e), .sources = PLACES + 1 };
 	struct rashpa_alloc words = { HEAD(words), .length = PAGE };
 	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
@@ -301,13 +296,10 @@ static int do_vector(void)
 
 static int do_source(void)
 {
-	struct rashpa_source_add a = {
-		HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE, .device = -1, .memory = -1,
-	};
 	struct rashpa_channel_make e = { HEAD(e) };
 	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
 
-	return err ? err : call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
+	return err ? err : source_add(e.out_fd, RASHPA_SOURCE_SOFTWARE, 0);
 }
 
 static int do_quiesce(void)
@@ -365,30 +357,22 @@ static int do_channels(void)
 
 static int do_sources(void)
 {
-	struct rashpa_source_add a = {
-		HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE, .device = -1, .memory = -1,
-	};
 	struct rashpa_channel_make e = { HEAD(e) };
-	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
+	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e) ?:
+		  source_add(e.out_fd, RASHPA_SOURCE_SOFTWARE, 0);
 
-	if (!err)
-		err = call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
-	a.kind = RASHPA_SOURCE_DEVICE;
-	return err ? err : call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
+	return err < 0 ? err : source_add(e.out_fd, RASHPA_SOURCE_DEVICE, 0);
 }
 
 static int do_timer(void)
 {
-	struct rashpa_source_add a = {
-		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .bits = 64, .budget = 2,
-		.condition = RASHPA_CONDITION_CHANGED, .period_us = RASHPA_PERIOD_MAX,
-		.device = -1, .memory = -1,
-	};
+	struct rashpa_source_add a = word_source(-1, RASHPA_SOURCE_POLL);
 	struct rashpa_alloc memory_of = { HEAD(memory_of), .length = PAGE };
 	struct rashpa_channel_make e = { HEAD(e) };
 	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
 
-	a.head.flags = RASHPA_SOURCE_POLL;
+	a.budget = 2;
+	a.period_us = RASHPA_PERIOD_MAX;
 	if (!err)
 		err = on_memory(RASHPA_IOC_ALLOC, &memory_of);
 	a.memory = memory_of.out_fd;
@@ -399,17 +383,13 @@ static int do_timer(void)
 static int words_of(uint32_t n)
 {
 	struct rashpa_channel_make e = { HEAD(e), .sources = n };
-	struct rashpa_source_add add = {
-		HEAD(add), .kind = RASHPA_SOURCE_LOCK, .condition = RASHPA_CONDITION_CHANGED,
-		.bits = 64, .device = -1, .memory = -1,
-	};
+	struct rashpa_source_add add = word_source(-1, RASHPA_SOURCE_LOOK);
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
 	struct rashpa_look look = { HEAD(look) };
 	int err = on_memory(RASHPA_IOC_ALLOC, &a);
 
 	if (!err)
 		err = on_memory(RASHPA_IOC_CHANNEL_MAKE, &e);
-	add.head.flags = RASHPA_SOURCE_LOOK;
 	add.memory = a.out_fd;
 	while (!err && n--)
 		err = call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &add);

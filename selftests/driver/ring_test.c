@@ -452,12 +452,10 @@ TEST(slow, "eight sources, three listeners, one slow: the others notice nothing"
 
 static int add(int ch, uint32_t kind, uint32_t index, uint32_t flags, int device)
 {
-	struct rashpa_source_add a = { .head = { .size = sizeof(a), .flags = flags },
-				       .kind = kind, .index = index, .device = device,
-				       .memory = -1 };
-	int err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
+	struct rashpa_source_add a = { .head.flags = flags, .kind = kind, .index = index,
+				       .device = device, .memory = -1 };
 
-	return err ? err : (int)a.out_id;
+	return source_make(ch, &a);
 }
 
 TEST(map_events, "the end of a map is an event, of one or of all")
@@ -730,7 +728,6 @@ TEST(gone_eventfd, "a removed function signals each eventfd once")
 {
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
 	int one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	struct rashpa_source_del del = { HEAD(del), .id = 1 };
 	struct queue q;
 
 	queue_of(&q, 0, RASHPA_SOURCE_VECTOR);
@@ -746,8 +743,8 @@ TEST(gone_eventfd, "a removed function signals each eventfd once")
 	/* its objects can be removed, but not added */
 	ANSWERED(bind_eventfd(q.fd, one, 1), ENODEV, f.name);
 	ANSWERED(bind_eventfd(q.fd, -1, 1), 0, NULL);
-	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
-	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), ENOENT, "source 1");
+	ANSWERED(source_del(q.fd, 1), 0, NULL);
+	ANSWERED(source_del(q.fd, 1), ENOENT, "source 1");
 	ANSWERED(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0), ENODEV, f.name);
 	queue_close(&q);
 	close(all);

@@ -23,13 +23,9 @@ static int channel(void)
 /* A source that the interrupt of vector 0 checks. Returns its id, or a negative errno. */
 static int listen_to(int ch, int words)
 {
-	struct rashpa_source_add a = {
-		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = words, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED, .device = -1,
-	};
-	int err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
+	struct rashpa_source_add a = word_source(words, 0);
 
-	return err ? err : (int)a.out_id;
+	return source_make(ch, &a);
 }
 
 struct listeners {
@@ -99,21 +95,16 @@ static bool called_here(void)
 /* A producer that calls LOOK does not wait for consumers. */
 TEST(look, "LOOK leaves wake-ups to another thread")
 {
-	struct rashpa_look l = { HEAD(l), .fd = buffer_alloc(PAGE, NULL) };
-	struct rashpa_source_add a = {
-		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = l.fd, .bits = 64,
-		.condition = RASHPA_CONDITION_CHANGED, .device = -1,
-	};
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel();
-	uint64_t *p = map_fd(l.fd, PAGE);
+	int fd = buffer_alloc(PAGE, NULL);
+	struct rashpa_source_add a = word_source(fd, RASHPA_SOURCE_LOOK);
+	uint64_t *p = map_fd(fd, PAGE);
 
-	a.head.flags = RASHPA_SOURCE_LOOK;
-	ANSWERED(call(ch, RASHPA_IOC_SOURCE_ADD, &a), 0, NULL);
+	CHECK(source_make(ch, &a) > 0, "%s", reason);
 	ANSWERED(bind_eventfd(ch, event, 0), 0, NULL);
 	if (trace_begin("eventfd_signal_mask")) {
 		*p = 1;
-		ANSWERED(call(memory, RASHPA_IOC_LOOK, &l), 0, NULL);
-		CHECK(l.out_events == 1 && wait_fd(event, POLLIN, 20000), "no signal");
+		CHECK(look_at(fd) == 1 && wait_fd(event, POLLIN, 20000), "no signal");
 		CHECK(traced("call:", "eventfd_signal_mask"), "no signal is traced");
 		CHECK(!called_here(), "the producer gave the signal");
 		trace_end();
@@ -121,7 +112,7 @@ TEST(look, "LOOK leaves wake-ups to another thread")
 	munmap(p, PAGE);
 	close(ch);
 	close(event);
-	close(l.fd);
+	close(fd);
 }
 
 /* Unless the administrator has changed the limit. */

@@ -21,7 +21,6 @@ static void in_order(char (*want)[80], size_t n)
 
 TEST(life, "a search, a map, its programming, a stop, its end")
 {
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_map_make made;
 	int buffer, map, twice;
 	uint32_t entries = 0;
@@ -34,7 +33,7 @@ TEST(life, "a search, a map, its programming, a stop, its end")
 	ANSWERED(fpga_program(map, 3, &entries), 0, NULL);
 	twice = fcntl(map, F_DUPFD_CLOEXEC, 0);
 	ANSWERED(fpga_program(twice, 1 << 20, NULL), ERANGE, "exceed");
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	close(twice);
 	close(map);
 	close(buffer);

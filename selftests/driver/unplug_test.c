@@ -142,15 +142,11 @@ static void eventfd_signalled(int fd)
 static int lock_open(int channel, u64 **words)
 {
 	struct rashpa_alloc lock;
-	struct rashpa_source_add add = {
-		HEAD(add), .kind = RASHPA_SOURCE_LOCK, .device = -1, .memory = -1,
-	};
+	struct rashpa_source_add add;
 
 	if (!ANSWERED(lock_alloc(4, NULL, &lock), 0, NULL))
 		return -1;
-	add.memory = lock.out_fd;
-	add.bits = 64;
-	add.condition = RASHPA_CONDITION_CHANGED;
+	add = word_source(lock.out_fd, 0);
 	ANSWERED(call(channel, RASHPA_IOC_SOURCE_ADD, &add), 0, NULL);
 	*words = map_fd(lock.out_fd, PAGE);
 	if (*words)

@@ -189,13 +189,12 @@ static void board_start(const struct board *b, u64 images)
 /* A channel that waits for the last image. */
 static int consumer(int buffer)
 {
-	struct rashpa_source_add add = {
-		HEAD(add), .head.flags = RASHPA_SOURCE_LOOK, .kind = RASHPA_SOURCE_LOCK,
-		.device = -1, .memory = buffer, .offset = WORD + RFPGA_LOCK_STACKS, .bits = 64,
-		.condition = RASHPA_CONDITION_REACHED, .value = IMAGES,
-	};
+	struct rashpa_source_add add = word_source(buffer, RASHPA_SOURCE_LOOK);
 	int channel = memory_channel();
 
+	add.offset = WORD + RFPGA_LOCK_STACKS;
+	add.condition = RASHPA_CONDITION_REACHED;
+	add.value = IMAGES;
 	ANSWERED(call(channel, RASHPA_IOC_SOURCE_ADD, &add), 0, NULL);
 	return channel;
 }
@@ -215,7 +214,6 @@ TEST_EACH(stream, buffers, "a board of vfio-pci writes into a buffer (%s), and a
 {
 	int buffer = buffer_alloc(row->length, row->name), interrupt, channel;
 	char *p = map_fd(buffer, row->length);
-	struct rashpa_look look = { HEAD(look), .fd = buffer };
 	struct rashpa_event e = {};
 	struct board b;
 
@@ -228,7 +226,7 @@ TEST_EACH(stream, buffers, "a board of vfio-pci writes into a buffer (%s), and a
 		if (!CHECK(wait_fd(interrupt, POLLIN, 5000), "no interrupt"))
 			break;
 		count_of(interrupt);
-		ANSWERED(call(memory, RASHPA_IOC_LOOK, &look), 0, NULL);
+		CHECK(look_at(buffer) >= 0, "LOOK: %s", reason);
 	}
 	CHECK(e.value == IMAGES, "position %llu", (u64)e.value);
 	CHECK(filled(p, WORD, SEED), "the data differ");

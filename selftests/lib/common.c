@@ -776,14 +776,41 @@ int signal_one(int channel, u64 value)
 	return call(channel, RASHPA_IOC_SIGNAL, &s);
 }
 
+int source_make(int channel, struct rashpa_source_add *add)
+{
+	int err;
+
+	add->head.size = sizeof(*add);
+	err = call(channel, RASHPA_IOC_SOURCE_ADD, add);
+	return err ? err : (int)add->out_id;
+}
+
 int source_add(int channel, uint32_t kind, uint32_t index)
 {
-	struct rashpa_source_add add = {
-		HEAD(add), .kind = kind, .index = index, .device = -1, .memory = -1,
-	};
-	int err = call(channel, RASHPA_IOC_SOURCE_ADD, &add);
+	struct rashpa_source_add add = { .kind = kind, .index = index, .device = -1, .memory = -1 };
 
-	return err ? err : (int)add.out_id;
+	return source_make(channel, &add);
+}
+
+struct rashpa_source_add word_source(int fd, uint32_t flags)
+{
+	return (struct rashpa_source_add) {
+		HEAD(struct rashpa_source_add), .head.flags = flags, .kind = RASHPA_SOURCE_LOCK,
+		.memory = fd, .condition = RASHPA_CONDITION_CHANGED, .bits = 64, .device = -1,
+	};
+}
+
+int look_at(int fd)
+{
+	struct rashpa_look l = { HEAD(l), .fd = fd };
+	int err = call(memory, RASHPA_IOC_LOOK, &l);
+
+	return err ? err : (int)l.out_events;
+}
+
+bool next_event(int channel, struct rashpa_event *e)
+{
+	return read(channel, e, sizeof(*e)) == sizeof(*e);
 }
 
 int bind_eventfd(int channel, int fd, uint32_t id)

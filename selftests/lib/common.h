@@ -196,6 +196,14 @@ struct bad_field {
 extern const struct rashpa_profile_step fpga_stop[2];
 
 int source_add(int channel, uint32_t kind, uint32_t index);
+/* A source of the first word of @fd: an event for each new value. */
+struct rashpa_source_add word_source(int fd, uint32_t flags);
+/* SOURCE_ADD: the id, or a negative errno. */
+int source_make(int channel, struct rashpa_source_add *add);
+/* LOOK: the number of events, or a negative errno. */
+int look_at(int fd);
+/* Read one record; false: there is none. */
+bool next_event(int channel, struct rashpa_event *e);
 int source_del(int channel, uint32_t id);
 /* Let its software source make an event. */
 int signal_one(int channel, u64 value);
