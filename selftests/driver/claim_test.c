@@ -61,46 +61,41 @@ TEST(writer, "one writer at a time can claim")
 
 static int shared = -1;		/* the buffer "st-claim" */
 
+/* Its map, in memory that the child shares, and whether the child programs it. */
 struct member {
-	int go[2], ready[2];	/* bytes to it, and from it */
 	uint32_t map;
+	bool programs;
 	pid_t pid;
 };
 
-/* Make a map, and program it after a byte from the parent. */
 static void member(void *arg)
 {
-	const struct member *m = arg;
 	struct rashpa_map_make make = { HEAD(make), .fd = shared };
-	struct rashpa_program p = { HEAD(p) };
-	char byte;
+	struct member *m = arg;
 
 	drop_privileges();
-	close(m->go[1]);
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &make), 0, NULL);
-	CHECK(write(m->ready[1], &make.out_id, sizeof(make.out_id)) == sizeof(make.out_id), "write");
-	if (read(m->go[0], &byte, 1) != 1)
-		return;
-	ANSWERED(call(make.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-	CHECK(write(m->ready[1], &byte, 1) == 1, "write");
-	CHECK(!read(m->go[0], &byte, 1), "read");
+	m->map = make.out_id;
+	if (m->programs)
+		ANSWERED(fpga_program(make.out_fd, 0, NULL), 0, NULL);
+	if (tap_ok())
+		tap_fork_hold();
 }
 
-static void member_begin(struct member *m)
+static struct member *member_begin(bool programs)
 {
-	if (pipe2(m->go, O_CLOEXEC) || pipe2(m->ready, O_CLOEXEC))
-		tap_bail("pipe: %s", strerror(errno));
-	m->pid = tap_fork_start(member, m);
-	close(m->ready[1]);
-	CHECK(read(m->ready[0], &m->map, sizeof(m->map)) == sizeof(m->map), "it has no map");
+	struct member *m = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+				0);
+
+	m->programs = programs;
+	m->pid = tap_fork_held(member, m);
+	return m;
 }
 
 static void member_end(struct member *m)
 {
-	close(m->go[1]);
-	tap_fork_end(m->pid);
-	close(m->go[0]);
-	close(m->ready[0]);
+	tap_fork_kill(m->pid);
+	munmap(m, PAGE);
 }
 
 /* Exit status of a command, and all that it prints, in @text. */
@@ -132,28 +127,25 @@ static void maps_freely(bool wanted, const char *says)
 
 TEST(idle, "a map that was never programmed excludes no process")
 {
-	struct member m;
+	struct member *m = member_begin(false);
 
-	member_begin(&m);
 	maps_freely(true, NULL);
-	member_end(&m);
+	member_end(m);
 }
 
 TEST(programmed, "a programmed map excludes others, and the refusal names it")
 {
-	char says[64], command[64], text[512], byte = 0;
-	struct member m;
+	char says[64], command[64], text[512];
+	struct member *m = member_begin(true);
 
-	member_begin(&m);
-	CHECK(write(m.go[1], &byte, 1) == 1 && read(m.ready[0], &byte, 1) == 1, "not programmed");
-	snprintf(says, sizeof(says), "process %d (", m.pid);
+	snprintf(says, sizeof(says), "process %d (", m->pid);
 	maps_freely(false, says);
 	/* the sentence names the remedy */
-	snprintf(command, sizeof(command), "rashpactl map release %u", m.map);
+	snprintf(command, sizeof(command), "rashpactl map release %u", m->map);
 	maps_freely(false, command);
 	CHECK(!run(command, text, sizeof(text)), "%s: %s", command, text);
 	maps_freely(true, NULL);
-	member_end(&m);
+	member_end(m);
 }
 
 TEST(named, "the refusal names the process that has a claim, and how to end it")

@@ -140,16 +140,6 @@ static void up(struct rig *r, unsigned int board, uint32_t flags)
 	      r->made.out_segments);
 }
 
-static void stream(const struct rig *r, u64 images)
-{
-	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), ENTRY, 1, images);
-	rig_start(r, 0);
-	if (images)
-		rig_wait_stopped(r, 0);
-	else
-		CHECK(rig_wait_bytes(r, 0, 20 * IMAGE), "it does not run");
-}
-
 static char *entry(const struct rig *r)
 {
 	return r->regs + RFPGA_TABLE + ENTRY * RFPGA_ENTRY_STRIDE;
@@ -162,26 +152,16 @@ static void entry_clear(const struct rig *r)
 	      "the entry still says where a ring is");
 }
 
-/* The data arrive, several times round. */
-static void streams(const struct rig *r)
-{
-	memset(r->memory, 0, DATA);
-	stream(r, 3 * IMAGES);
-	CHECK(reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS) == RFPGA_DTP_DONE, "status 0x%x, cause %u",
-	      reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS), reg32(rig_dtp(r, 0), RFPGA_DTP_FAULT_CAUSE));
-	CHECK(filled(r->memory, DATA, SEED), "the data differ");
-}
-
 TEST_EACH(streams, formats, "a board that fetches %s streams")
 {
 	struct rig r;
 
 	up(&r, row->board, 0);
 	CHECK(r.made.out_segments > 1, "%u segments", r.made.out_segments);
-	streams(&r);
+	rig_streams(&r, ENTRY, 1);
 	CHECK(reg32(entry(&r), RFPGA_FETCH_FETCHED) >= r.made.out_segments,
 	      "%u descriptors fetched", reg32(entry(&r), RFPGA_FETCH_FETCHED));
-	stream(&r, 0);
+	rig_run(&r, ENTRY, 1);
 	rig_end_map(&r);
 	rig_is_idle(r.regs, 0);
 	entry_clear(&r);
@@ -298,20 +278,18 @@ TEST_EACH(bad, bad, "a profile that fetches %s is refused")
 TEST(unfit, "a map that does not fit into descriptors is refused")
 {
 	struct plan *p = plan_make(&ways[0]);
-	struct rashpa_program program = { HEAD(program) };
 	struct rashpa_map_make map;
 	int fd = buffer_alloc(PAGES * PAGE, NULL);
 
 	p->fields[1].width = 12;
 	ANSWERED(apply(&boards[0], p), 0, NULL);
 	REQUIRE(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), EOVERFLOW,
-		 "descriptor 0|a length");
+	ANSWERED(fpga_program(map.out_fd, 0, NULL), EOVERFLOW, "descriptor 0|a length");
 	close(map.out_fd);
-	program.first = RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE;
 	profile(0);
 	REQUIRE(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), ERANGE, "1 ring|1024 entries");
+	ANSWERED(fpga_program(map.out_fd, RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE, NULL), ERANGE,
+		 "1 ring|1024 entries");
 	close(map.out_fd);
 	close(fd);
 }
@@ -319,20 +297,18 @@ TEST(unfit, "a map that does not fit into descriptors is refused")
 TEST(charged, "a ring is charged to its user, and given back")
 {
 	struct rashpa_program program = { HEAD(program) };
-	struct rashpa_limit before = { HEAD(before), .resource = RASHPA_RESOURCE_MEMORY }, now;
 	struct rashpa_map_make map;
 	const u64 n = 16384;		/* descriptors of 16 bytes: 256 KiB */
+	u64 before, more;
 	int fd = buffer_alloc(n * PAGE, NULL);
 
 	map = (struct rashpa_map_make) { HEAD(map), .fd = fd, .max_segment = PAGE };
 	ANSWERED(call(boards[0].fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL);
-	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &before), 0, NULL);
+	before = bytes_allocated();
 	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), 0, NULL);
 	CHECK(program.out_descriptors == n, "%llu descriptors", program.out_descriptors);
-	now = before;
-	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &now), 0, NULL);
-	CHECK(now.out_used == before.out_used + n * RFPGA_ARRAY_SIZE, "%llu bytes more",
-	      (now.out_used - before.out_used));
+	more = bytes_allocated() - before;
+	CHECK(more == n * RFPGA_ARRAY_SIZE, "%llu bytes more", more);
 	close(map.out_fd);
 	close(fd);
 }
@@ -344,7 +320,7 @@ static void child_streams(void *arg)
 	struct rig r;
 
 	up(&r, *(unsigned int *)arg, 0);
-	stream(&r, 0);
+	rig_run(&r, ENTRY, 1);
 	kill(getpid(), SIGKILL);
 }
 
@@ -364,20 +340,19 @@ TEST_EACH(killed, formats, "a process that streams by %s is killed")
 TEST_EACH(unbound, formats, "a board that streams by %s is unbound")
 {
 	unsigned int board = row->board;
-	struct rashpa_program p = { HEAD(p), .first = ENTRY };
 	struct rig r;
 
 	up(&r, board, RASHPA_PROGRAM_AGAIN);
-	stream(&r, 0);
+	rig_run(&r, ENTRY, 1);
 	CHECK(!fpga_unbind(&boards[board]), "unbind");
-	ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ENODEV, "removed");
+	ANSWERED(fpga_program(r.map, ENTRY, NULL), ENODEV, "removed");
 	rig_down(&r);
 	fpga_again(&boards[board]);
 	profile(board);
 	up(&r, board, 0);
 	/* nothing went to memory that was given back */
 	rig_is_idle(r.regs, 0);
-	streams(&r);
+	rig_streams(&r, ENTRY, 1);
 	rig_down(&r);
 }
 
@@ -388,16 +363,16 @@ TEST(poison, "fetches that fail, descriptors that make no sense")
 
 	up(&r, 0, 0);
 	CHECK(rig_tell(0, "poison on"), "no control");
-	stream(&r, 1);
+	rig_stream(&r, ENTRY, 1, 1);
 	CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS, "cause %u",
 	      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
 	CHECK(reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_POISON, "status %u",
 	      reg32(entry(&r), RFPGA_FETCH_STATUS));
 	CHECK(rig_tell(0, "poison off"), "no control");
-	streams(&r);
+	rig_streams(&r, ENTRY, 1);
 	/* an address without memory */
 	set64(entry(&r), RFPGA_FETCH_BASE, 1ULL << 46);
-	stream(&r, 1);
+	rig_stream(&r, ENTRY, 1, 1);
 	CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS &&
 	      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_REFUSED,
 	      "cause %u, status %u", reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
@@ -406,7 +381,7 @@ TEST(poison, "fetches that fail, descriptors that make no sense")
 	p->fields[2].value = 0;			/* not valid */
 	ANSWERED(apply(&boards[0], p), 0, NULL);
 	up(&r, 0, 0);
-	stream(&r, 1);
+	rig_stream(&r, ENTRY, 1, 1);
 	CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_DESC &&
 	      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_INVALID,
 	      "cause %u, status %u", reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
@@ -567,7 +542,7 @@ static uint32_t told(const struct rig *r)
 {
 	struct rashpa_event e;
 
-	return wait_fd(r->channel, POLLIN, 5000) && read(r->channel, &e, sizeof(e)) == sizeof(e) &&
+	return wait_fd(r->channel, POLLIN, 5000) && next_event(r->channel, &e) &&
 	       e.kind == RASHPA_SOURCE_MAP ? (uint32_t)e.value : 0;
 }
 
@@ -587,16 +562,15 @@ TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 	int asked;
 
 	p.head.flags = RASHPA_PROGRAM_AGAIN;
-
 	up(&r, board, RASHPA_PROGRAM_AGAIN);
 	CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
-	stream(&r, 0);
+	rig_run(&r, ENTRY, 1);
 	ANSWERED(fpga_reset(&boards[board]), 0, NULL);
 	is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
-	streams(&r);
+	rig_streams(&r, ENTRY, 1);
 	ANSWERED(fpga_reset(&boards[board]), 0, NULL);
 	is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
-	streams(&r);
+	rig_streams(&r, ENTRY, 1);
 	rig_down(&r);
 	/* a map without RASHPA_PROGRAM_AGAIN is not programmed again */
 	up(&r, board, 0);
@@ -609,7 +583,7 @@ TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 	CHECK(!wait_fd(r.channel, POLLIN, 0), "a record");
 	entry_clear(&r);
 	close(asked);
-	stream(&r, 1);
+	rig_stream(&r, ENTRY, 1, 1);
 	CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
 	      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
 	rig_down(&r);
@@ -618,11 +592,9 @@ TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 /* Memory that moves under a stream: the same place, other addresses. */
 TEST(moves, "the kernel programs a map again after a revocation, not during it")
 {
-	struct rashpa_liar_export export = {
-		.kind = RASHPA_LIAR_HONEST, .length = DATA, .error = EBUSY,
-		.model = RASHPA_LIAR_MOVABLE,
-	};
-	struct rashpa_program p = { HEAD(p), .first = ENTRY }, other;
+	struct rashpa_liar_export export = liar_memory(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST,
+						       NULL);
+	struct rashpa_program p = { HEAD(p), .first = ENTRY };
 	struct rashpa_map_make map;
 	const char *why = module_load("liar", &liar);
 	struct rig r;
@@ -639,22 +611,21 @@ TEST(moves, "the kernel programs a map again after a revocation, not during it")
 	r.map = map.out_fd;
 	CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, map.out_id) > 0, "%s", reason);
 	ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-	stream(&r, 0);
+	rig_run(&r, ENTRY, 1);
 	liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
 	rig_is_idle(r.regs, 0);
 	entry_clear(&r);
 	is_told(&r, RASHPA_MAP_STATE_REVOKED);
 	/* the map keeps its place, which is empty */
 	REQUIRE(fpga_map(&boards[0], r.buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
-	other = (struct rashpa_program) { HEAD(other), .first = ENTRY };
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &other), EBUSY, "another map");
+	ANSWERED(fpga_program(map.out_fd, ENTRY, NULL), EBUSY, "another map");
 	close(map.out_fd);
 	ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ESTALE, "revoked");
 	entry_clear(&r);
 	liar_tell(RASHPA_LIAR_ALLOW, fd, RASHPA_LIAR_HONEST);
 	is_told(&r, RASHPA_MAP_STATE_VALID);
 	is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
-	streams(&r);
+	rig_streams(&r, ENTRY, 1);
 	rig_down(&r);
 	close(fd);
 	close(liar);

@@ -15,7 +15,6 @@
 #define GPU_VENDOR	0x1af4
 #define GPU_DEVICE	0x1050
 #define DRIVERS		"/usr/share/vulkan/icd.d/"
-#define STREAM		(RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH)
 
 static struct fpga f;
 static bool behind_switch, iommu;
@@ -103,11 +102,9 @@ static void end(struct stand *s)
 
 static void stream_once(const struct rig *r)
 {
-	rig_configure(r, 0, STREAM, 0, r->made.out_segments, IMAGES);
-	rig_start(r, 0);
-	CHECK(rig_wait_bytes(r, 0, IMAGES * IMAGE), "%llu bytes",
+	rig_stream(r, 0, r->made.out_segments, IMAGES);
+	CHECK(reg64(rig_dtp(r, 0), RFPGA_DTP_C_BYTES) == IMAGES * IMAGE, "%llu bytes",
 	      (unsigned long long)reg64(rig_dtp(r, 0), RFPGA_DTP_C_BYTES));
-	rig_wait_stopped(r, 0);
 	rig_is_idle(r->regs, 0);
 }
 
@@ -225,20 +222,13 @@ TEST_WHERE(freed, "memory that is freed under a map")
 	end(&s);
 }
 
-static void stream_on(const struct rig *r)
-{
-	rig_configure(r, 0, RFPGA_MODE_FREERUN, 0, r->made.out_segments, 0);
-	rig_start(r, 0);
-	CHECK(rig_wait_bytes(r, 0, IMAGE), "no bytes");
-}
-
 static void victim(void *arg)
 {
 	struct stand s;
 
 	if (!begin(&s))
 		return;
-	stream_on(&s.rig);
+	rig_run(&s.rig, 0, s.rig.made.out_segments);
 	tap_fork_hold();
 }
 
@@ -269,7 +259,7 @@ TEST_WHERE(reset, "the FPGA is reset while it streams")
 	struct stand s;
 
 	REQUIRE(begin(&s), "nothing to write to: %s", rashpa_reason());
-	stream_on(&s.rig);
+	rig_run(&s.rig, 0, s.rig.made.out_segments);
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	is_at_rest(&s);
 	ANSWERED(fpga_program(s.rig.map, 0, NULL), 0, NULL);
@@ -331,7 +321,7 @@ TEST_WHERE(revoked, "the memory is taken back while the FPGA streams")
 	SKIP_IF(iommu, "with an IOMMU the table does not show where in its BAR the memory is");
 	arg.out_fd = -1;
 	if (begin_revoking(&s, &arg)) {
-		stream_on(&s.rig);
+		rig_run(&s.rig, 0, s.rig.made.out_segments);
 		liar_tell(RASHPA_LIAR_REVOKE, arg.out_fd, 0);
 		is_at_rest(&s);
 		ANSWERED(fpga_program(s.rig.map, 0, NULL), ESTALE, "revoked");
@@ -439,7 +429,7 @@ TEST(unbound, "the GPU's driver goes while the FPGA streams")
 		"virtio_gpu warns of memory that it leaves: only with RASHPA_GPU_UNBIND");
 	REQUIRE(begin(&s) && gpu_address(bdf, sizeof(bdf)), "nothing to write to: %s",
 		rashpa_reason());
-	stream_on(&s.rig);
+	rig_run(&s.rig, 0, s.rig.made.out_segments);
 	rashpa_gpu_free(s.memory);
 	rashpa_gpu_close(s.gpu);
 	s.memory = NULL;

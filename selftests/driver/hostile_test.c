@@ -45,12 +45,8 @@ static void stream(struct rig *r)
 /* The map is still good. */
 static void map_streams(struct rig *r)
 {
-	memset(r->memory, 0, IMAGES * IMAGE);
 	ANSWERED(fpga_program(r->map, 0, NULL), 0, NULL);
-	start(r, RFPGA_MODE_FREERUN, IMAGES);
-	CHECK(rig_wait_bytes(r, 0, IMAGES * IMAGE), "it does not run again");
-	rig_wait_stopped(r, 0);
-	CHECK(filled(r->memory, IMAGES * IMAGE, SEED), "the data differ");
+	rig_streams(r, 0, r->made.out_segments);
 }
 
 static void state_is(uint32_t state)
@@ -405,10 +401,7 @@ TEST(wild, "addresses outside its maps are refused")
 static void stream_unflushed(struct rig *r)
 {
 	rig_up(r, &f, -1, 0, 64 * KIB);
-	rig_configure(r, 0, RFPGA_MODE_FREERUN, 0, r->made.out_segments, ENDLESS);
-	rig_start(r, 0);
-	if (!rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE))
-		tap_bail("it does not run");
+	rig_run(r, 0, r->made.out_segments);
 }
 
 /* The board gets no error for a refused write, and the stream goes on. */

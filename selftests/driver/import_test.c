@@ -356,17 +356,6 @@ TEST(migrates, "memory that moves when it is pinned stays a device's")
 	liar_close(fd);
 }
 
-static void stream(const struct rig *r, u64 images)
-{
-	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), 0,
-		      r->made.out_segments, images);
-	rig_start(r, 0);
-	if (images)
-		rig_wait_stopped(r, 0);
-	else
-		CHECK(rig_wait_bytes(r, 0, 2 * IMAGE), "it does not run");
-}
-
 /* As NVIDIA's: no pages, no pinning, nothing moves. */
 TEST(pageless, "an exporter without pages and pinning")
 {
@@ -377,7 +366,7 @@ TEST(pageless, "an exporter without pages and pinning")
 	rig_load(&f);
 	lent_up(&l, &f, export(RASHPA_LIAR_STATIC, RASHPA_LIAR_HONEST));
 	CHECK(is_host(l.rig.made.out_class), "class %u", l.rig.made.out_class);
-	stream(&l.rig, IMAGES);
+	rig_stream(&l.rig, 0, l.rig.made.out_segments, IMAGES);
 	CHECK(filled(l.memory, LIAR_LENGTH, SEED), "the data differ");
 	made(l.fd, RASHPA_MAP_PIN, &map);
 	close(map.out_fd);
@@ -497,7 +486,7 @@ TEST(moves, "memory that has moved is mapped again without a call")
 	for (i = 0; i < 3 && tap_ok(); i++) {
 		u64 before = i ? t.generation : l.rig.made.out_generation;
 
-		stream(&l.rig, 0);
+		rig_run(&l.rig, 0, l.rig.made.out_segments);
 		liar_tell(RASHPA_LIAR_MOVE, l.fd, RASHPA_LIAR_HONEST);
 		rig_is_idle(l.rig.regs, 0);
 		rig_entries_clear(l.rig.regs, 1);
@@ -507,7 +496,7 @@ TEST(moves, "memory that has moved is mapped again without a call")
 		rig_entries_clear(l.rig.regs, 1);
 		memset(l.memory, 0, LIAR_LENGTH);
 		ANSWERED(fpga_program(l.rig.map, 0, NULL), 0, NULL);
-		stream(&l.rig, IMAGES);
+		rig_stream(&l.rig, 0, l.rig.made.out_segments, IMAGES);
 		CHECK(filled(l.memory, LIAR_LENGTH, SEED), "the data differ");
 	}
 	lent_down(&l);

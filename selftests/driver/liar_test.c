@@ -145,14 +145,6 @@ static bool stream_once(const struct rig *rig, uint32_t entries)
 	return stream_mode(rig, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, entries);
 }
 
-/* Stream endlessly; return when the stream has begun. */
-static void stream_runs(const struct rig *rig, uint32_t entries)
-{
-	rig_configure(rig, 0, RFPGA_MODE_FREERUN, 0, entries, 0);
-	rig_start(rig, 0);
-	CHECK(rig_wait_bytes(rig, 0, 2 * IMAGE), "it does not run");
-}
-
 /* ------------------------------------------- bare addresses of a BAR ---- */
 
 /* Check a map of the second function's on-board memory. */
@@ -542,7 +534,7 @@ TEST(revoke_running, "memory that is taken back in use: stopped, cleared, notifi
 
 	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
 	before = l.rig.made.out_generation;
-	stream_runs(&l.rig, 1);
+	rig_run(&l.rig, 0, 1);
 	take_back(l.fd);
 	rig_is_idle(regs, 0);
 	rig_entries_clear(regs, 1);
@@ -575,7 +567,7 @@ TEST(restore_valid, "RESTORE of a valid map does nothing")
 
 	lent_up(&l, &f, export_kind(RASHPA_LIAR_HONEST));
 	address = reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR);
-	stream_runs(&l.rig, 1);
+	rig_run(&l.rig, 0, 1);
 	ANSWERED(restore(l.rig.map, &res), 0, NULL);
 	CHECK(res.out_generation == l.rig.made.out_generation &&
 	      res.out_class == l.rig.made.out_class &&
@@ -738,7 +730,7 @@ static void stream_for_ever(void *arg)
 	struct lent l;
 
 	lent_up(&l, &f, export_kind(RASHPA_LIAR_SCATTERED));
-	stream_runs(&l.rig, l.rig.made.out_segments);
+	rig_run(&l.rig, 0, l.rig.made.out_segments);
 	if (tap_ok())
 		tap_fork_hold();
 }

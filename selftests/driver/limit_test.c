@@ -694,13 +694,12 @@ static u64 quiesces(void)
 static void make_and_close(void *arg)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
-	struct rashpa_program p = { HEAD(p) };
 
 	drop_privileges();
 	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL))
 		return;
 	if (arg)
-		ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+		ANSWERED(fpga_program(m.out_fd, 0, NULL), 0, NULL);
 	close(m.out_fd);
 }
 
@@ -754,7 +753,6 @@ static void stop_root(void *arg)
 TEST(quiesce_others, "a member of the group cannot stop the stream of another user")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
-	struct rashpa_program p = { HEAD(p) };
 	u64 before;
 
 	SKIP_IF(!have_fpga, "no software FPGA");
@@ -762,7 +760,7 @@ TEST(quiesce_others, "a member of the group cannot stop the stream of another us
 	before = quiesces();
 	tap_fork(stop_root, NULL);
 	CHECK(quiesces() == before + 1, "a map that was never programmed prevents the stop");
-	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	ANSWERED(fpga_program(m.out_fd, 0, NULL), 0, NULL);
 	before = quiesces();
 	tap_fork(stop_root, "");
 	CHECK(quiesces() == before, "it was stopped");
@@ -772,7 +770,6 @@ TEST(quiesce_others, "a member of the group cannot stop the stream of another us
 TEST(quiesce_map, "QUIESCE ends one map, for its owner and for root")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory }, other = m;
-	struct rashpa_program p = { HEAD(p) };
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_table table = {};
 
@@ -791,8 +788,8 @@ TEST(quiesce_map, "QUIESCE ends one map, for its owner and for root")
 	CHECK(read(m.out_fd, &table, sizeof(table)) == sizeof(table) &&
 	      table.state == RASHPA_MAP_STATE_REVOKED, "state %u", table.state);
 	ANSWERED(map_restore(m.out_fd), ENODEV, "ended for good");
-	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), ESTALE, NULL);
-	ANSWERED(call(other.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	ANSWERED(fpga_program(m.out_fd, 0, NULL), ESTALE, NULL);
+	ANSWERED(fpga_program(other.out_fd, 0, NULL), 0, NULL);
 	close(m.out_fd);
 	close(other.out_fd);
 }

@@ -67,53 +67,22 @@ static void become(uid_t uid)
 		tap_bail("setresuid: %s", strerror(errno));
 }
 
-struct victim {
-	pid_t pid;
-	int go[2], ready[2];
-	bool as_root;
-};
-
-/* A user whose map is programmed at entry 0, until the test closes the pipe. */
+/* A user whose map is programmed at entry 0, or root, until the test kills it. */
 static void hold(void *arg)
 {
-	const struct victim *v = arg;
 	struct rashpa_map_make m = { HEAD(m), .fd = shared };
-	struct rashpa_program p = { HEAD(p) };
-	char byte = 0;
 
-	if (!v->as_root)
+	if (!*(bool *)arg)
 		become(VICTIM);
-	close(v->go[1]);
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
-	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-	CHECK(write(v->ready[1], &byte, 1) == 1, "write");
-	/* until its other end is closed */
-	CHECK(!read(v->go[0], &byte, 1), "read");
-}
-
-static void victim_begin(struct victim *v, bool as_root)
-{
-	char byte;
-
-	v->as_root = as_root;
-	if (pipe2(v->go, O_CLOEXEC) || pipe2(v->ready, O_CLOEXEC))
-		tap_bail("pipe: %s", strerror(errno));
-	v->pid = tap_fork_start(hold, v);
-	close(v->ready[1]);
-	CHECK(read(v->ready[0], &byte, 1) == 1, "the victim has no map");
-}
-
-static void victim_end(struct victim *v)
-{
-	close(v->go[1]);
-	tap_fork_end(v->pid);
-	close(v->go[0]);
-	close(v->ready[0]);
+	ANSWERED(fpga_program(m.out_fd, 0, NULL), 0, NULL);
+	if (tap_ok())
+		tap_fork_hold();
 }
 
 /* A stream of the victim's, of which the test has the registers. */
 struct stream {
-	struct victim v;
+	pid_t victim;
 	struct rig r;
 	bool runs;
 };
@@ -124,11 +93,8 @@ static void begin(struct stream *s, bool as_root)
 	s->r.window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BOUNDS, 0);
 	REQUIRE(s->r.window >= 0, "%s", reason);
 	s->r.regs = mmap(NULL, RFPGA_BOUNDS, PROT_READ | PROT_WRITE, MAP_SHARED, s->r.window, 0);
-	victim_begin(&s->v, as_root);
-	rig_configure(&s->r, 0, RFPGA_MODE_FREERUN, 0, 1, 0);
-	rig_start(&s->r, 0);
-	s->runs = rig_wait_bytes(&s->r, 0, GOES_ON * IMAGE);
-	CHECK(s->runs, "there is no stream");
+	s->victim = tap_fork_held(hold, &as_root);
+	s->runs = rig_run(&s->r, 0, 1);
 }
 
 static void goes_on(struct stream *s)
@@ -140,8 +106,8 @@ static void goes_on(struct stream *s)
 
 static void end(struct stream *s)
 {
-	if (s->v.pid)
-		victim_end(&s->v);
+	if (s->victim)
+		tap_fork_kill(s->victim);
 	munmap(s->r.regs, RFPGA_BOUNDS);
 	close(s->r.window);
 }
@@ -160,7 +126,6 @@ static void attack(void *arg)
 {
 	const struct attack *a = arg;
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = PAGE };
-	struct rashpa_program p = { HEAD(p), .first = a->first };
 	void *table;
 
 	if (!a->privileged)
@@ -172,7 +137,7 @@ static void attack(void *arg)
 		CHECK((table == MAP_FAILED ? errno : 0) == a->want, "mmap: %s",
 		      table == MAP_FAILED ? strerror(errno) : "is allowed");
 	} else {
-		ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), a->want, a->says);
+		ANSWERED(fpga_program(m.out_fd, a->first, NULL), a->want, a->says);
 	}
 	close(m.out_fd);
 }
@@ -220,11 +185,10 @@ TEST(border, "a user with the registers may program across two engines")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = 2 * PAGE,
 				     .max_segment = PAGE };
-	struct rashpa_program p = { HEAD(p), .first = ENTRIES - 1 };
 
 	/* the map is two segments long */
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
-	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	ANSWERED(fpga_program(m.out_fd, ENTRIES - 1, NULL), 0, NULL);
 	close(m.out_fd);
 }
 
@@ -246,7 +210,6 @@ TEST(looked_at, "a map whose addresses are seen")
 TEST(no_engines, "a function without engines belongs to one user at a time")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared, .length = PAGE };
-	struct rashpa_program p = { HEAD(p), .first = 600 };
 	struct attack a = { .first = 700, .want = EBUSY, .says = "another user|CAP_SYS_RAWIO" };
 
 	ANSWERED(profile(0), 0, NULL);
@@ -254,7 +217,7 @@ TEST(no_engines, "a function without engines belongs to one user at a time")
 	a.want = 0;
 	tap_fork(attack, &a);
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
-	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	ANSWERED(fpga_program(m.out_fd, 600, NULL), 0, NULL);
 	a.privileged = true;
 	tap_fork(attack, &a);
 	close(m.out_fd);
@@ -264,27 +227,27 @@ TEST(no_engines, "a function without engines belongs to one user at a time")
 /* With CAP_SYS_RAWIO a user could write the registers himself. */
 TEST(privileged, "CAP_SYS_RAWIO lifts that limit")
 {
-	struct victim v;
 	struct attack a = in_engine;
+	pid_t victim;
 
 	a.want = 0;
 	a.says = NULL;
 	a.privileged = true;
-	victim_begin(&v, false);
+	victim = tap_fork_held(hold, &(bool){ false });
 	tap_fork(attack, &a);
 	a.first = 1023;
 	tap_fork(attack, &a);
-	victim_end(&v);
+	tap_fork_kill(victim);
 }
 
 TEST(free_again, "an engine is free when its map has ended")
 {
 	struct attack a = in_engine;
-	struct victim v;
+	pid_t victim;
 
-	victim_begin(&v, false);
+	victim = tap_fork_held(hold, &(bool){ false });
 	tap_fork(attack, &a);
-	victim_end(&v);
+	tap_fork_kill(victim);
 	a.want = 0;
 	a.says = NULL;
 	tap_fork(attack, &a);

@@ -11,7 +11,6 @@
 #define POLICY	"/sys/module/rashpa/parameters/p2p_bridge"
 /* offset in the peer's on-board memory, after its dataset */
 #define PLACE	(4 * MIB)
-#define STREAM	(RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH)
 
 static struct fpga f, f2;
 static bool have_f2, iommu;
@@ -43,12 +42,9 @@ static u64 map_becomes(int map, uint32_t state, u64 before)
 
 static void stream_once(const struct rig *r)
 {
-	rig_configure(r, 0, STREAM, 0, r->made.out_segments, IMAGES);
-	rig_start(r, 0);
-	CHECK(rig_wait_bytes(r, 0, IMAGES * IMAGE), "%llu bytes",
+	rig_stream(r, 0, r->made.out_segments, IMAGES);
+	CHECK(reg64(rig_dtp(r, 0), RFPGA_DTP_C_BYTES) == IMAGES * IMAGE, "%llu bytes",
 	      reg64(rig_dtp(r, 0), RFPGA_DTP_C_BYTES));
-	while (reg32(r->regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
-		;
 	rig_is_idle(r->regs, 0);
 }
 
@@ -116,7 +112,7 @@ TEST(peer_table, "a function reaches the memory around the MSI-X table of anothe
 		CHECK(map.out_peer_bar == RFPGA_BAR_MSIX, "BAR %d", map.out_peer_bar);
 		ANSWERED(fpga_program(map.out_fd, 100, NULL), 0, NULL);
 		/* one line to the beginning of its second page */
-		rig_configure(&r, 0, STREAM, 100, map.out_segments, 1);
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 100, map.out_segments, 1);
 		set32(rig_dtp(&r, 0), RFPGA_DTP_HEIGHT, 1);
 		set64(rig_dtp(&r, 0), RFPGA_DTP_DST_BASE, PAGE);
 		rig_start(&r, 0);
@@ -177,9 +173,7 @@ static void peer_reset(const char *bus)
 	win = peer_window(&p);
 	rig_up(&r, &f, win, 0, 0);
 	generation = r.made.out_generation;
-	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
-	rig_start(&r, 0);
-	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+	rig_run(&r, 0, r.made.out_segments);
 	err = bus ? write_text(bus, "1") : fpga_reset(&f2);
 	CHECK(!err, "%s: %s", bus ?: "RESET", strerror(-err));
 	/* stopped before the peer was reset: nothing went astray */
@@ -347,9 +341,7 @@ TEST(peer_gone, "the removal of a peer ends its maps for good")
 	win = peer_window(&p);
 	munmap(p, IMAGES * IMAGE);
 	rig_up(&r, &f, win, 0, 0);
-	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
-	rig_start(&r, 0);
-	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+	rig_run(&r, 0, r.made.out_segments);
 	CHECK(!fpga_unbind(&f2), "unbind");
 	rig_is_idle(r.regs, 0);
 	map_becomes(r.map, RASHPA_MAP_STATE_REVOKED, r.made.out_generation);
@@ -678,9 +670,7 @@ static void stream_until_killed(void *arg)
 	struct rig r;
 
 	rig_up(&r, &f, *(int *)arg, 0, 64 * KIB);
-	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
-	rig_start(&r, 0);
-	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+	rig_run(&r, 0, r.made.out_segments);
 	tap_fork_hold();
 }
 

@@ -8,7 +8,6 @@
 #include "rig.h"
 
 #define DATA		((uint64_t)IMAGES * IMAGE)
-#define GOES_ON		20u	/* images after which a stream is taken to run */
 
 static struct fpga f;
 static int node = -1;		/* the module's node */
@@ -34,31 +33,12 @@ static void up(struct rig *r, uint32_t flags)
 		tap_bail("PROGRAM: %s", reason);
 }
 
-static void stream(const struct rig *r)
-{
-	rig_configure(r, 0, RFPGA_MODE_FREERUN, 0, 1, 0);
-	rig_start(r, 0);
-	CHECK(rig_wait_bytes(r, 0, GOES_ON * IMAGE), "there is no stream");
-}
-
-/* All that the map holds arrives. */
-static void streams(const struct rig *r)
-{
-	memset(r->memory, 0, DATA);
-	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, 1, IMAGES);
-	rig_start(r, 0);
-	rig_wait_stopped(r, 0);
-	CHECK(reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS) == RFPGA_DTP_DONE, "status 0x%x, cause %u",
-	      reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS), reg32(rig_dtp(r, 0), RFPGA_DTP_FAULT_CAUSE));
-	CHECK(filled(r->memory, DATA, SEED), "the data differ");
-}
-
 /* Records until one of this kind with this value comes. */
 static bool heard(const struct rig *r, uint32_t kind, uint32_t value)
 {
 	struct rashpa_event e;
 
-	while (wait_fd(r->channel, POLLIN, 5000) && read(r->channel, &e, sizeof(e)) == sizeof(e))
+	while (wait_fd(r->channel, POLLIN, 5000) && next_event(r->channel, &e))
 		if (e.kind == kind && (uint32_t)e.value == value)
 			return true;
 	return false;
@@ -92,28 +72,27 @@ TEST(again, "a map is programmed again after sleep")
 	struct rig r;
 
 	up(&r, RASHPA_PROGRAM_AGAIN);
-	stream(&r);
+	rig_run(&r, 0, 1);
 	fall_asleep(&r);
 	wake_up(&r);
 	CHECK(heard(&r, RASHPA_SOURCE_MAP, RASHPA_MAP_STATE_PROGRAMMED),
 	      "the map was not programmed again");
-	streams(&r);
+	rig_streams(&r, 0, 1);
 	rig_down(&r);
 }
 
 TEST(by_hand, "a map without RASHPA_PROGRAM_AGAIN is programmed by its holder after sleep")
 {
-	struct rashpa_program p = { HEAD(p) };
 	struct rig r;
 
 	up(&r, 0);
-	stream(&r);
+	rig_run(&r, 0, 1);
 	fall_asleep(&r);
 	wake_up(&r);
 	CHECK(!reg64(r.regs + RFPGA_TABLE, RFPGA_ENTRY_ADDR),
 	      "the board has not forgotten the map");
-	ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-	streams(&r);
+	ANSWERED(fpga_program(r.map, 0, NULL), 0, NULL);
+	rig_streams(&r, 0, 1);
 	rig_down(&r);
 }
 
@@ -122,7 +101,7 @@ TEST(ends, "a map that ends after sleep leaves nothing")
 	struct rig r;
 
 	up(&r, RASHPA_PROGRAM_AGAIN);
-	stream(&r);
+	rig_run(&r, 0, 1);
 	CHECK(!tell("suspend") && !tell("resume"), "no sleep");
 	rig_end_map(&r);
 	rig_is_idle(r.regs, 0);
@@ -132,18 +111,17 @@ TEST(ends, "a map that ends after sleep leaves nothing")
 
 TEST(shutdown, "nothing is written after a shutdown")
 {
-	struct rashpa_map_make m = { HEAD(m) };
+	struct rashpa_map_make m;
 	struct rig r;
 	int err;
 
 	up(&r, 0);
-	stream(&r);
+	rig_run(&r, 0, 1);
 	err = tell("shutdown");
 	if (CHECK(!err, "the driver does not stop the function: %s", strerror(-err))) {
 		fill(r.memory, DATA, 8);
 		rig_start(&r, 0);
-		m.fd = r.buffer;
-		ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), EIO, "reset it");
+		ANSWERED(fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &m), EIO, "reset it");
 		CHECK(filled(r.memory, DATA, 8), "it has written after the shutdown");
 		ANSWERED(fpga_reset(&f), 0, NULL);
 	}

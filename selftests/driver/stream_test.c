@@ -99,9 +99,7 @@ TEST(unmap_running, "closing the map of a running stream stops it first")
 
 	for (i = 0; i < 5 && tap_ok(); i++) {
 		rig_up(&r, &f, -1, 0, 64 * KIB);
-		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-		rig_start(&r, 0);
-		CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+		rig_run(&r, 0, r.made.out_segments);
 		rig_end_map(&r);
 		rig_is_idle(regs, 0);
 		rig_entries_clear(regs, r.made.out_segments);
@@ -254,19 +252,11 @@ TEST(quiesce_running, "QUIESCE stops a stream, and it can go on")
 	struct rig r;
 
 	rig_up(&r, &f, -1, 0, 64 * KIB);
-	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-	rig_start(&r, 0);
-	CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
+	rig_run(&r, 0, r.made.out_segments);
 	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	rig_is_idle(r.regs, 0);
 	/* the map is still good: go on */
-	memset(r.memory, 0, IMAGES * IMAGE);
-	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, r.made.out_segments, IMAGES);
-	rig_start(&r, 0);
-	CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
-	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
-		;
-	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+	rig_streams(&r, 0, r.made.out_segments);
 	rig_down(&r);
 }
 
@@ -280,9 +270,7 @@ TEST(no_steps, "without a quiesce sequence closing a map ends bus mastering")
 	if (call(f.fd, RASHPA_IOC_PROFILE_SET, &p))
 		tap_bail("profile: %s", reason);
 	rig_up(&r, &f, -1, 0, 64 * KIB);
-	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-	rig_start(&r, 0);
-	CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
+	rig_run(&r, 0, r.made.out_segments);
 	rig_end_map(&r);
 	fpga_info(&f, &info);
 	CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");

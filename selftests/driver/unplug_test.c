@@ -200,9 +200,7 @@ static void lose_power(struct rig *r, struct open_things *t)
 	struct rashpa_device_info info;
 	struct rashpa_map_make map;
 
-	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, r->made.out_segments, 0);
-	rig_start(r, 0);
-	CHECK(rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE), "it does not run");
+	rig_run(r, 0, r->made.out_segments);
 	/* no process is left to answer */
 	CHECK(!rig_tell(boards - 1, "exit"), "it is still there");
 	CHECK(reg32(r->regs, RFPGA_ID) == ~0U, "the registers answer");

@@ -165,6 +165,31 @@ void rig_wait_stopped(const struct rig *r, unsigned int n)
 		;
 }
 
+bool rig_run(const struct rig *r, uint32_t first, uint32_t count)
+{
+	rig_configure(r, 0, RFPGA_MODE_FREERUN, first, count, 0);
+	rig_start(r, 0);
+	return CHECK(rig_wait_bytes(r, 0, 20 * IMAGE), "it does not run");
+}
+
+void rig_stream(const struct rig *r, uint32_t first, uint32_t count, u64 images)
+{
+	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, first, count, images);
+	rig_start(r, 0);
+	rig_wait_stopped(r, 0);
+}
+
+void rig_streams(const struct rig *r, uint32_t first, uint32_t count)
+{
+	const char *d = rig_dtp(r, 0);
+
+	memset(r->memory, 0, IMAGES * IMAGE);
+	rig_stream(r, first, count, 3 * IMAGES);
+	CHECK(reg32((void *)d, RFPGA_DTP_STATUS) == RFPGA_DTP_DONE, "status 0x%x, cause %u",
+	      reg32((void *)d, RFPGA_DTP_STATUS), reg32((void *)d, RFPGA_DTP_FAULT_CAUSE));
+	CHECK(filled(r->memory, IMAGES * IMAGE, SEED), "the data differ");
+}
+
 bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e)
 {
 	char *d = rig_dtp(r, 0);

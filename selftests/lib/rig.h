@@ -53,6 +53,12 @@ void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t 
 void rig_start(const struct rig *r, unsigned int n);
 /* Wait until it has stopped without STOP; the only limit is that of the test. */
 void rig_wait_stopped(const struct rig *r, unsigned int n);
+/* Let DTP 0 stream without an end, as rig_configure() does, and check that it runs. */
+bool rig_run(const struct rig *r, uint32_t first, uint32_t count);
+/* Let it stream @images, each flushed, and wait for its end. */
+void rig_stream(const struct rig *r, uint32_t first, uint32_t count, u64 images);
+/* The same, several times round, and check that the data arrive in the rig's own buffer. */
+void rig_streams(const struct rig *r, uint32_t first, uint32_t count);
 /*
  * Let DTP 0 send image @i of the dataset to its place in the memory, and read its event into
  * @e. False after a failed check. The event comes first: DTP 0 may still be running.
