@@ -312,12 +312,4 @@ TEST(size_race, "a size that changes meanwhile does no harm")
 	pthread_join(thread, NULL);
 }
 
-void setup(void)
-{
-	calls_open();
-}
-
-void teardown(void)
-{
-	calls_close();
-}
+CALLS_SETUP

@@ -169,12 +169,4 @@ TEST(failures_gone, "calls that fail after the function's removal write nothing"
 	calls_function_again();
 }
 
-void setup(void)
-{
-	calls_open();
-}
-
-void teardown(void)
-{
-	calls_close();
-}
+CALLS_SETUP

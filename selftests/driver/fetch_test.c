@@ -217,7 +217,7 @@ TEST_EACH(bytes, ways, "%s: in memory as it was described")
 	r.regs = map_fd(r.window, RFPGA_BAR_REGS_SIZE);
 	r.buffer = buffer_alloc(PAGES * PAGE, NULL);
 	r.made = (struct rashpa_map_make) { HEAD(r.made), .fd = r.buffer, .max_segment = PAGE };
-	if (r.regs && ANSWERED(call(boards[0].fd, RASHPA_IOC_MAP_MAKE, &r.made), 0, NULL)) {
+	if (ANSWERED(call(boards[0].fd, RASHPA_IOC_MAP_MAKE, &r.made), 0, NULL)) {
 		r.map = r.made.out_fd;
 		t = mmap(NULL, r.made.out_table_size, PROT_READ, MAP_SHARED, r.map, 0);
 		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
@@ -490,7 +490,7 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
 	r.window = fpga_window(&boards[0], RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	r.regs = map_fd(r.window, RFPGA_BAR_REGS_SIZE);
 	t = mmap(NULL, make.out_table_size, PROT_READ, MAP_SHARED, make.out_fd, 0);
-	REQUIRE(r.regs && t != MAP_FAILED && p.out_descriptors == n && make.out_segments == n,
+	REQUIRE(t != MAP_FAILED && p.out_descriptors == n && make.out_segments == n,
 		"%llu descriptors of %u", p.out_descriptors, n);
 	base = reg64(entry(&r), RFPGA_FETCH_BASE);
 	for (i = 0; i < ARRAY_SIZE(at) && tap_ok(); i++) {

@@ -127,7 +127,7 @@ static bool slot_up(struct slot *s)
 	if (!ANSWERED(lock_make(1, &s->lock), 0, NULL))
 		return false;
 	s->p = map_fd(s->lock.out_fd, PAGE);
-	return s->p;
+	return true;
 }
 
 static void slot_down(struct slot *s)

@@ -375,12 +375,4 @@ TEST(exec, "no file of ours survives exec")
 	calls_state_same(&before, "exec");
 }
 
-void setup(void)
-{
-	calls_open();
-}
-
-void teardown(void)
-{
-	calls_close();
-}
+CALLS_SETUP

@@ -374,7 +374,7 @@ TEST(lingers, "blocks of a buffer that others hold stay charged")
 	char *p = map_fd(fd, 4 * HUGE);
 	int i;
 
-	REQUIRE(p && !pipe2(pipes, O_CLOEXEC), "pipe");
+	REQUIRE(!pipe2(pipes, O_CLOEXEC), "pipe");
 	for (i = 0; i < 3; i++) {
 		part = (struct iovec) { p + i * HUGE + 5 * PAGE, PAGE };
 		CHECK(vmsplice(pipes[1], &part, 1, 0) == (ssize_t)PAGE, "vmsplice: %s",

@@ -62,19 +62,17 @@ static void close_file(const struct op *op, enum stall_at at)
 	unsigned int fds;
 	int fd;
 
-	if (!stalls_open())
-		return;
 	fd = calls_node(op->node);
 	REQUIRE(fd >= 0, "%s: %s", op_name(op), reason);
 	fds = fds_open();
 	stall_begin(s, op, at, fd);
 	if (stalls_wait()) {
-		CHECK(fds_open() == fds, "%s: a file before its answer", op_name(op));
+		/* the one more is that of userfaultfd */
+		CHECK(fds_open() == fds + 1, "%s: a file before its answer", op_name(op));
 		close(fd);
 	}
 	stall_end_undo(s);
 	told(s, CHECK(undisturbed(s), "closed under it"));
-	stalls_close();
 }
 
 TEST(close, "calls whose file is closed under them end well")
@@ -94,8 +92,6 @@ static void exchange(const struct op *op, const struct fd_field *f, int with)
 	struct stall *s = &stalls[0];
 	int32_t fd, own = 700;
 
-	if (!stalls_open())
-		return;
 	stall_begin(s, op, STALL_SIZE, calls.nodes[op->node]);
 	if (stalls_wait()) {
 		/* the number that was there all the time counts when it goes on */
@@ -115,7 +111,6 @@ static void exchange(const struct op *op, const struct fd_field *f, int with)
 			      "exchanged"));
 	CHECK(strstr(s->reason, "700"), "the reason \"%s\" does not name the fd", s->reason);
 	close(own);
-	stalls_close();
 }
 
 TEST(exchange, "calls see the file that an fd names when they use it")
@@ -144,8 +139,6 @@ static void change_size(const struct op *op, enum stall_at at)
 	size_t i;
 
 	for (i = 0; i < tap_times(2, ARRAY_SIZE(sizes)); i++) {
-		if (!stalls_open())
-			return;
 		stall_begin(s, op, at, calls.nodes[op->node]);
 		/* a tail that a larger size would bring to light */
 		memset(s->rest + op->size - 8, 0xff, sizeof(s->rest) - op->size + 8);
@@ -154,7 +147,6 @@ static void change_size(const struct op *op, enum stall_at at)
 		stall_end_undo(s);
 		told(s, CHECK(undisturbed(s), "size %u", sizes[i]));
 		CHECK(s->arg[op->size] == (char)0xff, "%s: written behind the struct", op_name(op));
-		stalls_close();
 	}
 }
 
@@ -163,15 +155,12 @@ static void change_flags(const struct op *op, enum stall_at at)
 {
 	struct stall *s = &stalls[0];
 
-	if (!stalls_open())
-		return;
 	stall_begin(s, op, at, calls.nodes[op->node]);
 	if (stalls_wait())
 		((volatile struct rashpa_head *)s->arg)->flags = 1U << 31;
 	stall_end_undo(s);
 	told(s, CHECK(s->err == -EINVAL && strstr(s->reason, "flags 0x80000000"),
 		      "a flag that is not defined"));
-	stalls_close();
 }
 
 TEST(change, "the size counts as it was read first, flags as they are used")
@@ -191,8 +180,6 @@ static void lose_page(const struct op *op, enum stall_at at, unsigned int page)
 	struct calls_state now;
 
 	calls_state_get(&before);
-	if (!stalls_open())
-		return;
 	calls_function_idle(op->idle);
 	stall_begin(s, op, at, calls.nodes[op->node]);
 	if (stalls_wait())
@@ -208,7 +195,6 @@ static void lose_page(const struct op *op, enum stall_at at, unsigned int page)
 		op_lost(op, (union call_arg *)s->arg);
 	}
 	calls_function_idle(false);
-	stalls_close();
 	calls_state_same(&before, op_name(op));
 }
 
@@ -242,8 +228,6 @@ static void take_name(void)
 
 	for (i = 0; ops[i].cmd != RASHPA_IOC_ALLOC; i++)
 		;
-	if (!stalls_open())
-		return;
 	stall_begin(s, &ops[i], STALL_SIZE, memory);
 	set_name(s, offsetof(struct rashpa_alloc, name), "st-taken");
 	if (stalls_wait())
@@ -251,7 +235,6 @@ static void take_name(void)
 	stall_end_undo(s);
 	told(s, CHECK(s->err == -EEXIST && strstr(s->reason, "st-taken"), "taken"));
 	ANSWERED(buffer_remove("st-taken"), 0, NULL);
-	stalls_close();
 }
 
 /* The name goes before the call answers, and another buffer gets that name. */
@@ -262,8 +245,6 @@ static void exchange_name(const struct op *op, size_t at, bool lost)
 	struct rashpa_info info;
 	int again;
 
-	if (!stalls_open())
-		return;
 	stall_begin(s, op, STALL_ANSWER, calls.nodes[op->node]);
 	memcpy(name, s->arg + at, sizeof(name));
 	if (stalls_wait()) {
@@ -286,7 +267,6 @@ static void exchange_name(const struct op *op, size_t at, bool lost)
 		close(again);
 		buffer_remove(name);
 	}
-	stalls_close();
 }
 
 static void lose_name_early(const struct op *op, enum stall_at at)
@@ -311,13 +291,6 @@ TEST(names, "names that go and come under a call")
 
 /* --- read() --- */
 
-static void signal_once(int channel)
-{
-	struct rashpa_signal signal = { HEAD(signal) };
-
-	ANSWERED(call(channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
-}
-
 static void *read_one(void *arg)
 {
 	struct rashpa_event e;
@@ -333,29 +306,23 @@ TEST(read, "read() that waits for its memory holds up no other caller")
 	int fd;
 
 	SKIP_IF(!calls.have_fpga, "no software FPGA");
-	if (!stalls_open())
-		return;
 	fd = calls_node(CHANNEL);
 	REQUIRE(fd >= 0, "%s", reason);
-	signal_once(fd);
+	ANSWERED(signal_one(fd, 0), 0, NULL);
 	stall_begin(s, NULL, STALL_READ, fd);
 	/* records go on coming, the queue can be asked, a second reader waits for its turn */
 	if (stalls_wait()) {
 		CHECK(wait_fd(fd, POLLIN, 0) == POLLIN, "the record was taken too early");
-		signal_once(fd);
+		ANSWERED(signal_one(fd, 0), 0, NULL);
 		pthread_create(&other, NULL, read_one, &fd);
 	}
 	CHECK(stall_end(s) > 0, "read: %s", strerror(-s->err));
-	if (s->err == sizeof(struct rashpa_event)) {
-		pthread_join(other, &got);
-		CHECK((intptr_t)got == sizeof(struct rashpa_event), "the second reader");
-	} else {	/* both records at once: the other reader needs a third one */
-		signal_once(fd);
-		pthread_join(other, &got);
-		CHECK((intptr_t)got == sizeof(struct rashpa_event), "the second reader");
-	}
+	/* both records at once: the other reader needs a third one */
+	if (s->err != sizeof(struct rashpa_event))
+		ANSWERED(signal_one(fd, 0), 0, NULL);
+	pthread_join(other, &got);
+	CHECK((intptr_t)got == sizeof(struct rashpa_event), "the second reader");
 	close(fd);
-	stalls_close();
 }
 
 TEST(read_lost, "a record that could not be stored is there for the next reader")
@@ -365,17 +332,14 @@ TEST(read_lost, "a record that could not be stored is there for the next reader"
 	int fd;
 
 	SKIP_IF(!calls.have_fpga, "no software FPGA");
-	if (!stalls_open())
-		return;
 	fd = calls_node(CHANNEL);
-	signal_once(fd);
+	ANSWERED(signal_one(fd, 0), 0, NULL);
 	stall_begin(s, NULL, STALL_READ, fd);
 	if (stalls_wait())
 		mprotect(s->pages + PAGE, PAGE, PROT_READ);
 	CHECK(stall_end(s) == -EFAULT, "answer %d", s->err);
-	CHECK(read(fd, &e, sizeof(e)) == sizeof(e) && e.sequence == 1, "the record is lost");
+	CHECK(next_event(fd, &e) && e.sequence == 1, "the record is lost");
 	close(fd);
-	stalls_close();
 }
 
 /* --- all of them at once, and the function is reset or taken away --- */
@@ -391,7 +355,7 @@ static unsigned int begin_all(void)
 			if (ops[i].node > BUFFER && can_stall(&ops[i], at) &&
 			    (at != STALL_STRUCT || !ops[i].pointers[0].at))
 				stall_begin(&stalls[n++], &ops[i], at, calls.nodes[ops[i].node]);
-	signal_once(calls.nodes[CHANNEL]);
+	ANSWERED(signal_one(calls.nodes[CHANNEL], 0), 0, NULL);
 	stall_begin(&stalls[n++], NULL, STALL_READ, calls.nodes[CHANNEL]);
 	CHECK(stalls_wait(), "%u calls", n);
 	return n;
@@ -419,8 +383,6 @@ static void reset_under(unsigned int (*begin)(void))
 
 	SKIP_IF(!calls.have_fpga, "no software FPGA");
 	calls_state_get(&before);
-	if (!stalls_open())
-		return;
 	n = begin();
 	ANSWERED(fpga_reset(&calls.fpga), 0, NULL);
 	for (i = 0; i < n; i++) {
@@ -428,7 +390,6 @@ static void reset_under(unsigned int (*begin)(void))
 		told(&stalls[i], CHECK(stalls[i].op ? undisturbed(&stalls[i]) :
 				       stalls[i].err > 0, "reset"));
 	}
-	stalls_close();
 	calls_state_same(&before, "reset");
 }
 
@@ -491,16 +452,12 @@ static void end_answer(struct stall *s, bool lost)
 static void unbind_under(unsigned int (*begin)(void), bool lost)
 {
 	unsigned int i, n;
-	pid_t pid;
 
 	SKIP_IF(!calls.have_fpga, "no software FPGA");
 	calls_state_get(&before);
-	if (!stalls_open())
-		return;
 	n = begin();
 	/* the driver holds no lock while it waits for user memory: unbind ends before they go on */
-	pid = tap_fork_start(unbind, &calls.fpga);
-	tap_fork_end(pid);
+	tap_fork(unbind, &calls.fpga);
 	for (i = 0; i < n; i++) {
 		struct stall *s = &stalls[i];
 
@@ -522,7 +479,6 @@ static void unbind_under(unsigned int (*begin)(void), bool lost)
 			told(s, CHECK(s->err == -ENODEV &&
 				      strstr(s->reason, calls.fpga.name), "unbound"));
 	}
-	stalls_close();
 	calls_function_again();
 	calls_state_same(&before, "unbind");
 }
@@ -538,12 +494,4 @@ TEST(unbind_answers, "answers before which the function is unbound")
 	unbind_under(begin_answers, true);
 }
 
-void setup(void)
-{
-	calls_open();
-}
-
-void teardown(void)
-{
-	calls_close();
-}
+CALLS_SETUP

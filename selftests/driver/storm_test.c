@@ -296,12 +296,4 @@ TEST(fork, "a child that ends takes nothing from its parent")
 	}
 }
 
-void setup(void)
-{
-	calls_open();
-}
-
-void teardown(void)
-{
-	calls_close();
-}
+CALLS_SETUP

@@ -149,8 +149,7 @@ static int lock_open(int channel, u64 **words)
 	add = word_source(lock.out_fd, 0);
 	ANSWERED(call(channel, RASHPA_IOC_SOURCE_ADD, &add), 0, NULL);
 	*words = map_fd(lock.out_fd, PAGE);
-	if (*words)
-		**words = 42;
+	**words = 42;
 	return lock.out_fd;
 }
 

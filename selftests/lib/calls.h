@@ -98,6 +98,10 @@ extern const char *const fd_names[];
 /* Named buffers, a function with a profile, one object of each kind. */
 void calls_open(void);
 void calls_close(void);
+/* For each test of the program. */
+#define CALLS_SETUP					\
+	void setup(void) { calls_open(); }		\
+	void teardown(void) { calls_close(); }
 /* The same for the function's objects only; between these it may be unbound. */
 void calls_function_open(void);
 void calls_function_close(void);

@@ -9,31 +9,23 @@
 static int uffd = -1;
 static char *area;		/* two pages for each */
 static struct stall *stalls[STALLS_MAX];
-static unsigned int begun, standing;
+static unsigned int begun, standing, ended;
 
-bool stalls_open(void)
+static void stalls_open(void)
 {
 	struct uffdio_api api = { .api = UFFD_API,
 				  .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
 
 	uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api)) {
-		tap_skip("userfaultfd: %s", strerror(errno));
-		return false;
-	}
+	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api))
+		tap_skip_all("userfaultfd: %s", strerror(errno));
+	/* that of earlier calls, whose answers the test has read until now */
+	if (area)
+		munmap(area, STALLS_MAX * 2 * PAGE);
 	area = mmap(NULL, STALLS_MAX * 2 * PAGE, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (area == MAP_FAILED)
 		tap_bail("no memory to stall in");
-	begun = 0;
-	standing = 0;
-	return true;
-}
-
-void stalls_close(void)
-{
-	munmap(area, STALLS_MAX * 2 * PAGE);
-	close(uffd);
 }
 
 static void *run(void *data)
@@ -101,6 +93,8 @@ void stall_begin(struct stall *s, const struct op *op, enum stall_at at, int fd)
 {
 	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 
+	if (!begun)
+		stalls_open();
 	if (begun == STALLS_MAX)
 		tap_bail("too many stalls");
 	s->op = op;
@@ -180,6 +174,10 @@ int stall_end(struct stall *s)
 	until.tv_sec += 20;
 	if (pthread_timedjoin_np(s->thread, NULL, &until))
 		tap_bail("%s does not end", s->op ? op_name(s->op) : "read()");
+	if (++ended == begun) {
+		close(uffd);
+		begun = standing = ended = 0;
+	}
 	return s->err;
 }
 

@@ -34,11 +34,10 @@ struct stall {
 	int err;		/* answer: 0 or -errno; read(): number of bytes */
 };
 
-/* False: this kernel cannot, and the test that runs is skipped. */
-bool stalls_open(void);
-void stalls_close(void);
-
-/* Start the call on @fd in a separate thread. Afterwards the test may change @s's arg. */
+/*
+ * Start the call on @fd in a separate thread; if this kernel cannot, skip the test. Afterwards the
+ * test may change @s's arg, which it can read until another call begins after the end of all.
+ */
 void stall_begin(struct stall *s, const struct op *op, enum stall_at at, int fd);
 /* Wait until all calls that were started are stalled. */
 bool stalls_wait(void);
