@@ -398,16 +398,6 @@ static void wait_faulted(unsigned int n)
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 }
 
-static void nobody_writes(void *p)
-{
-	int i;
-
-	memset(p, 0, DATA);
-	for (i = 0; i < 20; i++)
-		if (!CHECK(all_zero(p, DATA), "the memory is still written"))
-			break;
-}
-
 /* An engine that is given another engine's entries writes no byte. */
 static void foreign_entries(void)
 {
@@ -560,7 +550,7 @@ static void kill_one(void *p)
 		tap_fork_kill(goes);
 		CHECK(!(status(0) & RFPGA_DTP_RUNNING), "DTP 0 runs");
 		entries_clear(0);
-		nobody_writes(p);
+		rig_nobody_writes(p);
 		stopped(&before, 1, 0);
 		advances();
 	}
@@ -661,7 +651,7 @@ static void close_running(unsigned int n, uint32_t first, bool shown, u64 alone)
 	stopped(&before, alone, !alone);
 	CHECK(!(status(n) & RFPGA_DTP_RUNNING), "DTP %u runs", n);
 	heard(channel, alone ? RASHPA_DEVICE_EVENT_ENGINE : RASHPA_DEVICE_EVENT_QUIESCED);
-	nobody_writes(p);
+	rig_nobody_writes(p);
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	munmap(p, DATA);
 	close(buffer);
@@ -730,7 +720,7 @@ TEST(stuck, "neither engine nor function stops: cut off, and reset")
 	count(&after);
 	CHECK(after.state == RASHPA_STATE_STUCK && after.stops == before.stops &&
 	      after.failures[0] == before.failures[0] + 1, "state %u", after.state);
-	nobody_writes(p);
+	rig_nobody_writes(p);
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	munmap(p, DATA);
 	close(buffer);
@@ -986,7 +976,7 @@ TEST(unbind, "unbind stops an engine that runs")
 	runs(0);
 	err = fpga_unbind(&f);
 	CHECK(!err, "unbind: %s", strerror(-err));
-	nobody_writes(p);
+	rig_nobody_writes(p);
 	close(map);
 	close_regs();
 	munmap(p, DATA);

@@ -17,11 +17,6 @@
 static struct fpga f;
 static bool iommu;
 
-static void tell(const char *command)
-{
-	CHECK(rig_tell(0, command), "the board does not know \"%s\"", command);
-}
-
 /* ----------------------------------------------- a stream, and its end --- */
 
 static void start(const struct rig *r, uint32_t mode, u64 images)
@@ -77,16 +72,6 @@ static void refused(const struct rig *r, uint32_t cause)
 	refused_for(r, cause, cause);
 }
 
-static void nobody_writes(void *p)
-{
-	int i;
-
-	memset(p, 0, IMAGES * IMAGE);
-	for (i = 0; i < 20; i++)
-		if (!CHECK(all_zero(p, IMAGES * IMAGE), "the memory is still written"))
-			break;
-}
-
 /* A whole stream with events, in new memory; @old, if any, ends before. */
 static void streams_again(struct rig *old)
 {
@@ -139,7 +124,7 @@ TEST(dead, "all ones: not taken for idle, and not for reset")
 	int m;
 
 	stream(&r);
-	tell("dead on");
+	rig_do("dead on");
 	CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
 	/* the driver has not noticed: it makes a map, but cannot write the board's table */
 	m = fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map);
@@ -153,8 +138,8 @@ TEST(dead, "all ones: not taken for idle, and not for reset")
 	ANSWERED(fpga_reset(&f), EIO, "was reset|still");
 	state_is(RASHPA_STATE_STUCK);
 	rig_end_map(&r);
-	nobody_writes(r.memory);
-	tell("dead off");
+	rig_nobody_writes(r.memory);
+	rig_do("dead off");
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	streams_again(&r);
 }
@@ -174,12 +159,12 @@ TEST(dead_whole, "all ones: not taken for a whole register that is idle")
 	CHECK(channel >= 0, "EVENTS: %s", reason);
 	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	state_is(RASHPA_STATE_READY);
-	tell("dead on");
+	rig_do("dead on");
 	ANSWERED(fpga_quiesce(&f), ETIMEDOUT, "idle|reset");
 	state_is(RASHPA_STATE_STUCK);
 	ANSWERED(fpga_reset(&f), EIO, "was reset|still");
 	state_is(RASHPA_STATE_STUCK);
-	tell("dead off");
+	rig_do("dead off");
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	close(channel);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
@@ -192,11 +177,11 @@ TEST(dead_close, "all ones: the memory of a map that is closed is safe")
 	struct rig r;
 
 	stream(&r);
-	tell("dead on");
+	rig_do("dead on");
 	rig_end_map(&r);
 	state_is(RASHPA_STATE_STUCK);
-	nobody_writes(r.memory);
-	tell("dead off");
+	rig_nobody_writes(r.memory);
+	rig_do("dead off");
 	/* it went on until it was refused: only that has stopped it */
 	refused(&r, RFPGA_FAULT_MASTER);
 	ANSWERED(fpga_reset(&f), 0, NULL);
@@ -222,7 +207,7 @@ TEST(link, "link lost: answers at once, removal and scan bring it back")
 	struct rig r;
 
 	stream(&r);
-	tell("dead link");
+	rig_do("dead link");
 	CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
 	ANSWERED(fpga_quiesce(&f), ETIMEDOUT, "idle|reset");
 	state_is(RASHPA_STATE_STUCK);
@@ -234,8 +219,8 @@ TEST(link, "link lost: answers at once, removal and scan bring it back")
 	ANSWERED(fpga_info(&f, &info), ENODEV, f.name);
 	CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == ENODEV, "read: %s",
 	      strerror(errno));
-	nobody_writes(r.memory);
-	tell("dead off");
+	rig_nobody_writes(r.memory);
+	rig_do("dead off");
 	rig_down(&r);
 	fpga_close(&f);
 	write_sysfs("rescan");
@@ -249,12 +234,12 @@ TEST(link_idle, "link lost while idle: the first calls notice it")
 	struct rashpa_map_make map;
 	int buffer = buffer_alloc(PAGE, NULL);
 
-	tell("dead link");
+	rig_do("dead link");
 	ANSWERED(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "does not answer|link");
 	ANSWERED(fpga_events(&f, 0), EIO, "does not answer|link");
 	state_is(RASHPA_STATE_READY);
 	close(buffer);
-	tell("dead off");
+	rig_do("dead off");
 	/* a function that has lost its link has lost its BARs */
 	fpga_close(&f);
 	CHECK(!fpga_unbind(&f), "unbind");
@@ -286,20 +271,19 @@ TEST(left_running, "left running by others: stopped, and its table cleared, befo
 	struct rig r;
 	char *regs;
 
-	tell("flr off");
+	rig_do("flr off");
 	scan_again();
 	fpga_again(&f);
 	stream(&r);
-	tell("patient on");
-	tell("dead on");
+	rig_do("patient on");
+	rig_do("dead on");
 	CHECK(!fpga_unbind(&f), "unbind");
-	tell("dead off");
-	nobody_writes(r.memory);
-	fpga_close(&f);
+	rig_do("dead off");
+	rig_nobody_writes(r.memory);
 	fpga_again(&f);
 	state_is(RASHPA_STATE_READY);
 	CHECK(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "MAP: %s", reason);
-	nobody_writes(r.memory);
+	rig_nobody_writes(r.memory);
 	regs = fpga_regs(&f);
 	rig_is_idle(regs, 0);
 	rig_entries_clear(regs, RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE);
@@ -307,8 +291,8 @@ TEST(left_running, "left running by others: stopped, and its table cleared, befo
 	rig_down(&r);
 	close(map.out_fd);
 	close(buffer);
-	tell("patient off");
-	tell("flr on");
+	rig_do("patient off");
+	rig_do("flr on");
 	scan_again();
 	fpga_again(&f);
 	streams_again(NULL);
@@ -321,11 +305,11 @@ TEST(left_deaf, "left running by others, and does not stop: stuck, and no map")
 
 	fpga_close(&f);
 	CHECK(!fpga_unbind(&f) && !fpga_bind(&f) && fpga_open(&f, 0), "bind: %s", reason);
-	tell("dead on");
+	rig_do("dead on");
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), EIO, "does not answer|reset");
 	state_is(RASHPA_STATE_STUCK);
 	ANSWERED(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
-	tell("dead off");
+	rig_do("dead off");
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	state_is(RASHPA_STATE_READY);
 	close(buffer);
@@ -339,10 +323,10 @@ TEST(stuck_close, "never idle: the memory of a map that is closed is safe")
 	struct rig r;
 
 	stream(&r);
-	tell("stuck on");
+	rig_do("stuck on");
 	rig_end_map(&r);
 	state_is(RASHPA_STATE_STUCK);
-	nobody_writes(r.memory);
+	rig_nobody_writes(r.memory);
 	/* its entry is cleared as well: a slow board may read it only now */
 	refused_for(&r, RFPGA_FAULT_MASTER, RFPGA_FAULT_ENTRY);
 	ANSWERED(fpga_reset(&f), 0, NULL);
@@ -354,11 +338,10 @@ TEST(stuck_unbind, "never idle: unbind, and bind again")
 	struct rig r;
 
 	stream(&r);
-	tell("stuck on");
+	rig_do("stuck on");
 	CHECK(!fpga_unbind(&f), "unbind");
-	nobody_writes(r.memory);
+	rig_nobody_writes(r.memory);
 	rig_down(&r);
-	fpga_close(&f);
 	fpga_again(&f);
 	streams_again(NULL);
 }
@@ -383,13 +366,13 @@ TEST(wild, "addresses outside its maps are refused")
 	for (i = 0; i < ARRAY_SIZE(where) && tap_ok(); i++) {
 		stream(&r);
 		snprintf(command, sizeof(command), "wild 0x%llx", where[i]);
-		tell(command);
+		rig_do(command);
 		refused(&r, RFPGA_FAULT_BUS);
 		CHECK(reg64(r.regs, RFPGA_FAULT_ADDR) - where[i] < IMAGES * IMAGE,
 		      "refused was 0x%llx", reg64(r.regs, RFPGA_FAULT_ADDR));
 		CHECK(filled(victim, IMAGES * IMAGE, 7), "memory of others was hit");
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-		tell("wild off");
+		rig_do("wild off");
 		rig_down(&r);
 		streams_again(NULL);	/* needs no reset */
 	}
@@ -411,13 +394,13 @@ TEST(drop, "a write is refused without an error to the board")
 
 	SKIP_IF(!iommu, "without an IOMMU nothing refuses an address");
 	stream_unflushed(&r);
-	tell("drop on");
-	tell("wild 0x400000000000");
+	rig_do("drop on");
+	rig_do("wild 0x400000000000");
 	CHECK(rig_wait_bytes(&r, 0, reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES) +
 			     2 * IMAGES * IMAGE), "it does not go on");
 	CHECK(!reg64(r.regs, RFPGA_FAULTS), "the board counts a fault");
-	nobody_writes(r.memory);
-	tell("honest");
+	rig_nobody_writes(r.memory);
+	rig_do("honest");
 	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	streams_again(&r);
 }
@@ -427,16 +410,16 @@ TEST(linger, "an image that arrives after \"idle\" reaches no memory")
 {
 	struct rig r;
 
-	tell("linger on hold");
+	rig_do("linger on hold");
 	stream_unflushed(&r);
 	ANSWERED(fpga_quiesce(&f), 0, NULL);
 	rig_is_idle(r.regs, 0);
-	nobody_writes(r.memory);
+	rig_nobody_writes(r.memory);
 	rig_end_map(&r);
-	tell("release");
+	rig_do("release");
 	refused_for(&r, RFPGA_FAULT_BUS, RFPGA_FAULT_ENTRY);
 	CHECK(all_zero(r.memory, IMAGES * IMAGE), "memory that was given back was hit");
-	tell("honest");
+	rig_do("honest");
 	set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	streams_again(&r);
 }
@@ -493,7 +476,7 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	CHECK(source_add(flooded, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
 	CHECK(source_add(quiet, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
 	fpga_info(&f, &before);
-	tell("flood max 5");
+	rig_do("flood max 5");
 	/* others are served meanwhile: one image, one event at a time */
 	rig_up(&r, &f, -1, 0, 0);
 	for (i = 0; i < IMAGES && rig_send_image(&r, i, &e); i++) {
@@ -510,7 +493,7 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	end = end_of_wait(IN_TIME_MS);
 	while (!lost_of(flooded, 1, &events) && tap_ok())
 		CHECK(now_ns() < end, "%llu events only", events);
-	tell("flood off");
+	rig_do("flood off");
 	sent = flood_sent();
 	rig_settle(&r);
 	records = drain(flooded, &last);
@@ -524,14 +507,14 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	      (after.out_interrupts - before.out_interrupts), events);
 	tap_note("%llu interrupts sent, %llu arrived, %llu lost", sent, events, lost);
 	/* the kernel has not given the vector up */
-	tell("flood 100 5");
+	rig_do("flood 100 5");
 	CHECK(wait_fd(flooded, POLLIN, 5000), "the vector is dead");
 	rig_down(&r);
 	close(quiet);
 	/* the last channel goes during the flood */
-	tell("flood max 5");
+	rig_do("flood max 5");
 	close(flooded);
-	tell("flood off");
+	rig_do("flood off");
 	streams_again(NULL);
 }
 
@@ -675,7 +658,7 @@ TEST(decoding, "the BARs are switched off by another program")
 	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 	ANSWERED(fpga_reset(&f), EIO, "was reset|still");
 	rig_end_map(&r);
-	nobody_writes(r.memory);
+	rig_nobody_writes(r.memory);
 	/* a reset does not switch them on; after it the registers show nothing */
 	set_command(0, PCI_COMMAND_MEMORY);
 	ANSWERED(fpga_reset(&f), 0, NULL);

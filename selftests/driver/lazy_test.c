@@ -6,20 +6,8 @@
  * test: kernel=6.1,newest iommu=on needs=lazy seconds=15
  * test: tier=nightly kernel=6.12 iommu=on needs=lazy seconds=15
  */
-#include "common.h"
+#include "edu.h"
 
-#define EDU_VENDOR	0x1234
-#define EDU_DEVICE	0x11e8
-#define EDU_ID		0x00
-#define EDU_ID_MAGIC	0x010000edU
-#define EDU_DMA_SRC	0x80
-#define EDU_DMA_DST	0x88
-#define EDU_DMA_COUNT	0x90
-#define EDU_DMA_CMD	0x98
-#define EDU_DMA_RUN	1U
-#define EDU_DMA_TO	2U	/* edu to host */
-#define EDU_BUFFER	0x40000
-#define CHUNK		2048
 #define TRANSFER_MS	100	/* between the command and the transfer */
 #define ROUNDS		60
 #define ENOUGH		5	/* transfers that came after the end of their map */
@@ -46,22 +34,9 @@ static int profile(void)
 	return call(edu.fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
-static void set_once64(volatile char *regs, uint32_t offset, uint64_t value)
-{
-	*(volatile uint64_t *)(regs + offset) = value;
-}
-
 static void start(volatile char *regs, uint64_t to)
 {
-	set_once64(regs, EDU_DMA_SRC, EDU_BUFFER);
-	set_once64(regs, EDU_DMA_DST, to);
-	set_once64(regs, EDU_DMA_COUNT, CHUNK);
-	set_once64(regs, EDU_DMA_CMD, EDU_DMA_TO | EDU_DMA_RUN);
-}
-
-static bool runs(volatile char *regs)
-{
-	return reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN;
+	edu_start(regs, EDU_BUFFER, to, EDU_DMA_TO);
 }
 
 static void wait_until(uint64_t ns)
@@ -102,7 +77,7 @@ static bool late(volatile char *regs, char *p, int buffer, uint64_t after_us)
 	/* the IOMMU has read the entry now */
 	memset(p, 1, CHUNK);
 	start(regs, address);
-	while (runs(regs))
+	while (edu_runs(regs))
 		;
 	CHECK(p[0] != 1, "no transfer while it is mapped");
 	memset(p, 1, CHUNK);
@@ -110,8 +85,8 @@ static bool late(volatile char *regs, char *p, int buffer, uint64_t after_us)
 	start(regs, address);
 	wait_until(begin + after_us * 1000);
 	close(m.out_fd);
-	was_late = runs(regs) && p[0] == 1;
-	while (runs(regs))
+	was_late = edu_runs(regs) && p[0] == 1;
+	while (edu_runs(regs))
 		;
 	if (was_late)
 		CHECK(p[0] == 1 && p[CHUNK - 1] == 1,
@@ -132,7 +107,7 @@ TEST(refused, "a transfer that is late reaches no memory")
 	SKIP_IF(!is_lazy(), "the IOMMU is flushed at once here");
 	win = fpga_window(&edu, 0, 0, PAGE, 0);
 	regs = map_fd(win, PAGE);
-	REQUIRE(regs && p && map(other, &stays) != (uint64_t)-1, "%s", reason);
+	REQUIRE(map(other, &stays) != (uint64_t)-1, "%s", reason);
 	dprintf(log, "lab: expects: DMAR\n");	/* else the run fails for it */
 	for (i = 0; i < ROUNDS && tap_ok(); i++)
 		n += late(regs, p, buffer, (TRANSFER_MS - 12) * 1000 + i % 20 * 600);

@@ -126,11 +126,6 @@ static bool becomes_idle(const struct place *p)
 	return true;
 }
 
-static void tell(const char *command)
-{
-	CHECK(rig_tell(0, command), "the board does not know \"%s\"", command);
-}
-
 /* ------------------------------------------------------------- the rules -- */
 
 /* Later reads see all data that were written before the word. */
@@ -298,14 +293,14 @@ static void free_running(struct place *p)
 
 static void reordered(struct place *p)
 {
-	tell("reorder on");
+	rig_do("reorder on");
 	follow_lock(p, needed(p->row, true), FEW);
 }
 
 /* On its way for a while, each time: only the flush keeps the order. */
 static void late_flushed(struct place *p)
 {
-	tell("late on hold");
+	rig_do("late on hold");
 	follow_lock(p, RFPGA_MODE_FLUSH, 4 * FEW);
 }
 
@@ -334,7 +329,7 @@ static void caught(struct place *p, uint32_t mode, u64 k, bool lock, bool interr
 		CHECK(!is_there(p, k), "the payload is there already");
 	}
 	CHECK(interrupt || !take_interrupt(p), "the interrupt is there already");
-	tell("release");
+	rig_do("release");
 	if (!becomes_idle(p) || (!interrupt && !wait_interrupt(p)))
 		return;
 	CHECK(lock || look(p), "no lock record");
@@ -354,31 +349,31 @@ static void caught_often(struct place *p, uint32_t mode, bool lock, bool interru
 
 static void early_lock(struct place *p)
 {
-	tell("early lock hold");
+	rig_do("early lock hold");
 	caught_often(p, 0, true, false);
 }
 
 static void early_lock_flushed(struct place *p)
 {
-	tell("early lock hold");
+	rig_do("early lock hold");
 	caught_often(p, RFPGA_MODE_FLUSH, true, false);
 }
 
 static void early_interrupt(struct place *p)
 {
-	tell("early interrupt hold");
+	rig_do("early interrupt hold");
 	caught_often(p, 0, false, true);
 }
 
 static void early_both(struct place *p)
 {
-	tell("early on hold");
+	rig_do("early on hold");
 	caught_often(p, 0, true, true);
 }
 
 static void late(struct place *p)
 {
-	tell("late on hold");
+	rig_do("late on hold");
 	caught_often(p, 0, true, true);
 }
 
@@ -388,7 +383,7 @@ static void twice_lock(struct place *p)
 {
 	u64 k;
 
-	tell("twice lock hold");
+	rig_do("twice lock hold");
 	for (k = 0; k < FEW && tap_ok(); k++) {
 		begin(p, needed(p->row, true), 2, k, 1);
 		if (!wait_stacks(p, k + 1) || !wait_interrupt(p))
@@ -396,7 +391,7 @@ static void twice_lock(struct place *p)
 		look(p);
 		/* to see that it comes again; a real consumer writes nothing here */
 		__atomic_store_n(&p->record[RFPGA_LOCK_TICKS / 8], 0, __ATOMIC_SEQ_CST);
-		tell("release");
+		rig_do("release");
 		if (!becomes_idle(p))
 			return;
 		CHECK(p->record[RFPGA_LOCK_TICKS / 8], "the record is not written again");
@@ -409,13 +404,13 @@ static void twice_interrupt(struct place *p)
 {
 	u64 k;
 
-	tell("twice interrupt hold");
+	rig_do("twice interrupt hold");
 	for (k = 0; k < FEW && tap_ok(); k++) {
 		begin(p, needed(p->row, true), 2, k, 1);
 		if (!wait_interrupt(p))
 			return;
 		CHECK(look(p), "no stack");
-		tell("release");
+		rig_do("release");
 		if (!wait_interrupt(p) || !becomes_idle(p))
 			return;
 		CHECK(!look(p), "a stack is there twice");
@@ -429,7 +424,7 @@ static void lost_lock(struct place *p)
 {
 	const u64 count = 2 * FEW + 1;
 
-	tell("lose lock 2");
+	rig_do("lose lock 2");
 	begin(p, needed(p->row, true), 2, 0, count);
 	while (p->next < count && wait_stacks(p, p->next + 1)) {
 		look(p);
@@ -443,7 +438,7 @@ static void lost_interrupt(struct place *p)
 {
 	const u64 count = 2 * FEW + 1;
 
-	tell("lose interrupt 2");
+	rig_do("lose interrupt 2");
 	begin(p, needed(p->row, true), 1, 0, count);
 	while (p->next < count && wait_stacks(p, p->next + 1)) {
 		look(p);
@@ -471,14 +466,14 @@ static void torn_lock(struct place *p)
 	u64 k, end = end_of_wait(WAIT_MS);
 	struct rfpga_lock lock;
 
-	tell("torn on hold");
+	rig_do("torn on hold");
 	for (k = 0; k < FEW && tap_ok(); k++) {
 		begin(p, needed(p->row, true), 2, k, 1);
 		while (*begun != k + 1 && CHECK(now_ns() < end, "no record begins"))
 			;
 		CHECK(!look(p), "half of a record was taken for one");
 		CHECK(!rfpga_lock_read(p->record, &lock), "half of a record is one");
-		tell("release");
+		rig_do("release");
 		if (!becomes_idle(p) || !CHECK(look(p), "no stack"))
 			return;
 		CHECK(rfpga_lock_read(p->record, &lock) && lock.stacks == k + 1 && lock.images == 1,
@@ -507,7 +502,7 @@ static void run(const struct row *row, void (*fn)(struct place *p), bool told)
 	memset(p.record, 0, RFPGA_LOCK_SIZE);
 	fn(&p);
 	if (told)
-		tell("honest");
+		rig_do("honest");
 	set32(p.r.regs, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	becomes_idle(&p);
 	rig_is_idle(p.r.regs, 0);

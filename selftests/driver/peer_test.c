@@ -3,32 +3,13 @@
 /* test: tier=nightly needs=amd,virtio iommu=on seconds=6 */
 /* test: tier=nightly kernel=arm64 needs=boardless iommu=on seconds=6 */
 /*
- * Devices that are not ours, served unchanged. QEMU's edu (docs/specs/edu of QEMU) is a
- * conventional PCI function with registers, an interrupt and DMA. It reads and writes by
- * addresses from the tables of maps. BAR 2 of ivshmem is memory.
+ * Devices that are not ours, served unchanged. QEMU's edu is a conventional PCI function with
+ * registers, an interrupt and DMA. It reads and writes by addresses from the tables of maps. BAR 2
+ * of ivshmem is memory.
  */
-#include "common.h"
+#include "edu.h"
 
 #define LEN		(4 * MIB)
-#define CHUNK		2048	/* edu aborts QEMU 7.2 with 4096 */
-
-#define EDU_VENDOR	0x1234
-#define EDU_DEVICE	0x11e8
-#define EDU_ID		0x00
-#define EDU_ID_MAGIC	0x010000edU
-#define EDU_LIVE	0x04	/* reads back inverted */
-#define EDU_IRQ_RAISE	0x60
-#define EDU_IRQ_ACK	0x64
-#define EDU_DMA_SRC	0x80
-#define EDU_DMA_DST	0x88
-#define EDU_DMA_COUNT	0x90
-#define EDU_DMA_CMD	0x98
-#define EDU_DMA_RUN	1U
-#define EDU_DMA_FROM	0U	/* host to edu */
-#define EDU_DMA_TO	2U	/* edu to host */
-#define EDU_DMA_IRQ	4U
-#define EDU_DMA_VALUE	0x100U	/* interrupt status */
-#define EDU_BUFFER	0x40000	/* 4 KiB inside edu, as its DMA counts */
 
 #define NET_VENDOR	0x8086	/* e1000e */
 #define NET_DEVICE	0x10d3
@@ -101,25 +82,11 @@ static u64 address(const struct mapped *m, u64 offset)
 	return 0;
 }
 
-/* edu takes 64-bit registers at once. */
-static void set_once64(volatile void *regs, uint32_t offset, u64 value)
-{
-	*(volatile u64 *)((volatile char *)regs + offset) = value;
-}
-
-static void dma_start(volatile void *regs, u64 src, u64 dst, uint32_t command)
-{
-	set_once64(regs, EDU_DMA_SRC, src);
-	set_once64(regs, EDU_DMA_DST, dst);
-	set_once64(regs, EDU_DMA_COUNT, CHUNK);
-	set_once64(regs, EDU_DMA_CMD, command | EDU_DMA_RUN);
-}
-
 static bool dma_done(volatile void *regs)
 {
 	u64 end = end_of_wait(20000);
 
-	while (reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN)
+	while (edu_runs(regs))
 		if (!CHECK(now_ns() < end, "edu does not finish a transfer"))
 			return false;
 	return true;
@@ -128,31 +95,27 @@ static bool dma_done(volatile void *regs)
 /* One chunk from one address to another, through edu. */
 static bool copy(volatile void *regs, u64 from, u64 to)
 {
-	dma_start(regs, from, EDU_BUFFER, EDU_DMA_FROM);
+	edu_start(regs, from, EDU_BUFFER, EDU_DMA_FROM);
 	if (!dma_done(regs))
 		return false;
-	dma_start(regs, EDU_BUFFER, to, EDU_DMA_TO);
+	edu_start(regs, EDU_BUFFER, to, EDU_DMA_TO);
 	return dma_done(regs);
 }
 
-/* All registers of an edu; @fd is to be closed after munmap. */
-static volatile void *registers(const struct fpga *f, int *fd)
+/* All registers of an edu; their window ends with munmap(). */
+static volatile void *registers(const struct fpga *f)
 {
-	*fd = fpga_window(f, 0, 0, MIB, RASHPA_CACHE_DEFAULT);
-	return map_fd(*fd, MIB);
-}
+	int fd = fpga_window(f, 0, 0, MIB, RASHPA_CACHE_DEFAULT);
+	void *regs = map_fd(fd, MIB);
 
-static void registers_end(volatile void *regs, int fd)
-{
-	munmap((void *)regs, MIB);
 	close(fd);
+	return regs;
 }
 
 TEST(registers, "edu: registers through a window")
 {
 	struct rashpa_device_info info;
-	int fd;
-	volatile void *regs = registers(&edu, &fd);
+	volatile void *regs = registers(&edu);
 
 	ANSWERED(fpga_info(&edu, &info), 0, NULL);
 	CHECK(info.out_vendor == EDU_VENDOR && info.out_device == EDU_DEVICE,
@@ -161,7 +124,7 @@ TEST(registers, "edu: registers through a window")
 	set32(regs, EDU_LIVE, 0x12345678);
 	CHECK(reg32(regs, EDU_LIVE) == ~0x12345678U, "the live check reads 0x%08x",
 	      reg32(regs, EDU_LIVE));
-	registers_end(regs, fd);
+	munmap((void *)regs, MIB);
 }
 
 static void copy_inside(const struct fpga *f, volatile void *regs, int buffer)
@@ -182,11 +145,11 @@ static void copy_inside(const struct fpga *f, volatile void *regs, int buffer)
 
 TEST(dma, "edu: DMA out of a buffer and into it")
 {
-	int fd, buffer = buffer_alloc(LEN, NULL);
-	volatile void *regs = registers(&edu, &fd);
+	int buffer = buffer_alloc(LEN, NULL);
+	volatile void *regs = registers(&edu);
 
 	copy_inside(&edu, regs, buffer);
-	registers_end(regs, fd);
+	munmap((void *)regs, MIB);
 	close(buffer);
 }
 
@@ -215,8 +178,8 @@ TEST(class, "edu: addresses match their class")
 /* memory -> edu -> BAR of another function -> edu -> memory */
 static void test_peer(void)
 {
-	int fd, buffer = buffer_alloc(LEN, NULL), window;
-	volatile void *regs = registers(&edu, &fd);
+	int buffer = buffer_alloc(LEN, NULL), window;
+	volatile void *regs = registers(&edu);
 	struct mapped host, peer;
 	char *p, *bar;
 
@@ -242,7 +205,7 @@ static void test_peer(void)
 	munmap(bar, MIB);
 	close(window);
 	close(buffer);
-	registers_end(regs, fd);
+	munmap((void *)regs, MIB);
 }
 
 static void expect_interrupt(int channel, volatile void *regs, const char *what)
@@ -258,8 +221,8 @@ static void expect_interrupt(int channel, volatile void *regs, const char *what)
 
 TEST(interrupt, "edu: interrupts are events")
 {
-	int fd, channel, buffer = buffer_alloc(LEN, NULL);
-	volatile void *regs = registers(&edu, &fd);
+	int channel, buffer = buffer_alloc(LEN, NULL);
+	volatile void *regs = registers(&edu);
 	struct mapped m;
 
 	channel = fpga_events(&edu, 0);
@@ -268,35 +231,35 @@ TEST(interrupt, "edu: interrupts are events")
 	set32(regs, EDU_IRQ_RAISE, 1);
 	expect_interrupt(channel, regs, "a register raises it");
 	map_for(&edu, buffer, &m);
-	dma_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM | EDU_DMA_IRQ);
+	edu_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM | EDU_DMA_IRQ);
 	expect_interrupt(channel, regs, "the end of a transfer raises it");
-	CHECK(!(reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN), "it still runs");
+	CHECK(!edu_runs(regs), "it still runs");
 	unmap(&m);
 	close(channel);
 	close(buffer);
-	registers_end(regs, fd);
+	munmap((void *)regs, MIB);
 }
 
 /* edu cannot be stopped: the end of a map waits until it has finished. */
 TEST(quiesce, "edu: a map does not end before a transfer")
 {
-	int fd, buffer = buffer_alloc(LEN, NULL);
-	volatile void *regs = registers(&edu, &fd);
+	int buffer = buffer_alloc(LEN, NULL);
+	volatile void *regs = registers(&edu);
 	char *p = map_fd(buffer, LEN);
 	struct mapped m;
 
 	fill(p, CHUNK, 71);
 	map_for(&edu, buffer, &m);
-	dma_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM);
+	edu_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM);
 	CHECK(dma_done(regs), "the first half fails");
-	dma_start(regs, EDU_BUFFER, address(&m, 2 * MIB), EDU_DMA_TO);
+	edu_start(regs, EDU_BUFFER, address(&m, 2 * MIB), EDU_DMA_TO);
 	unmap(&m);
-	CHECK(!(reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN),
+	CHECK(!edu_runs(regs),
 	      "the map went while a transfer ran");
 	CHECK(filled(p + 2 * MIB, CHUNK, 71), "the transfer was cut off");
 	munmap(p, LEN);
 	close(buffer);
-	registers_end(regs, fd);
+	munmap((void *)regs, MIB);
 }
 
 /* Wait until the kernel's log has a line with both; @log: from where on. */
@@ -329,7 +292,7 @@ static void refused(volatile void *regs, char *p, u64 old)
 	else
 		snprintf(where, sizeof(where), "%s", edu.bdf);
 	dprintf(log, "lab: expects: %s\n", where);	/* else the run fails for it */
-	dma_start(regs, EDU_BUFFER, old, EDU_DMA_TO);
+	edu_start(regs, EDU_BUFFER, old, EDU_DMA_TO);
 	CHECK(dma_done(regs), "the transfer does not end");
 	CHECK(!vtd || logged(log, "DMAR: [DMA Write", where), "no fault with \"%s\" in the log", where);
 	CHECK(filled(p, CHUNK, 82), "edu wrote into memory that was not mapped for it");
@@ -340,7 +303,7 @@ static void refused(volatile void *regs, char *p, u64 old)
 /* A map of another buffer stays, so that bus mastering is on and edu's access goes out. */
 TEST(unmapped, "edu: the IOMMU refuses an address whose map has ended")
 {
-	int fd, buffer, other;
+	int buffer, other;
 	struct mapped m, stays;
 	volatile void *regs;
 	u64 old;
@@ -349,7 +312,7 @@ TEST(unmapped, "edu: the IOMMU refuses an address whose map has ended")
 	SKIP_IF(!fpga_iommu(&edu), "there is no IOMMU to refuse it");
 	buffer = buffer_alloc(LEN, NULL);
 	other = buffer_alloc(LEN, NULL);
-	regs = registers(&edu, &fd);
+	regs = registers(&edu);
 	p = map_fd(buffer, LEN);
 	q = map_fd(other, LEN);
 	map_for(&edu, other, &stays);
@@ -368,7 +331,7 @@ TEST(unmapped, "edu: the IOMMU refuses an address whose map has ended")
 	munmap(q, LEN);
 	close(buffer);
 	close(other);
-	registers_end(regs, fd);
+	munmap((void *)regs, MIB);
 }
 
 /* QEMU's host bridge routes, but newer kernels have it in no list: say so for them. */
@@ -405,7 +368,7 @@ TEST(narrow_for, "28 bits: a buffer with dma_bits can be mapped")
 
 TEST(narrow, "28 bits: memory that is too high is refused, or the IOMMU helps")
 {
-	int fd, buffer, foreign;
+	int buffer, foreign;
 	struct rashpa_device_info info;
 	volatile void *regs;
 	struct rashpa_map_make map;
@@ -432,9 +395,9 @@ TEST(narrow, "28 bits: memory that is too high is refused, or the IOMMU helps")
 	map_for(&narrow, buffer, &m);
 	CHECK(address(&m, LEN - 1) < 1ULL << 28, "address 0x%llx", address(&m, LEN - 1));
 	unmap(&m);
-	regs = registers(&narrow, &fd);
+	regs = registers(&narrow);
 	copy_inside(&narrow, regs, buffer);
-	registers_end(regs, fd);
+	munmap((void *)regs, MIB);
 	close(buffer);
 }
 

@@ -7,11 +7,10 @@
 #include <glob.h>
 #include <sys/eventfd.h>
 
+#include "edu.h"
 #include "holder.h"
 #include "rig.h"
 
-#define EDU_VENDOR	0x1234
-#define EDU_DEVICE	0x11e8
 #define EDU_BUS		"\"bus\":\"fpga-port%u\""
 #define PLUG_MS		30000
 #define HOST		"selftests/lab/host"	/* from the folder that the lab starts tests in */

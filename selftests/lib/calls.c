@@ -143,31 +143,24 @@ static void valid_profile(void *arg)
 		.name = "doorbell", .bar = RFPGA_BAR_DOORBELL, .length = PAGE,
 		.flags = RASHPA_PWINDOW_USER,
 	};
-	static const struct rashpa_profile_step steps[] = {
-		{ .op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS,
-		  .offset = RFPGA_CONTROL, .value = RFPGA_CONTROL_STOP, .mask = ~0U },
-		{ .op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
-		  .offset = RFPGA_STATUS, .mask = RFPGA_STATUS_BUSY,
-		  .timeout_us = 1000000 },
-	};
 	/* bounds outside all windows of these tests: on-board memory keeps what is written */
 	static struct rashpa_profile_engine engine = {
 		.name = "all", .bar = RFPGA_BAR_MEMORY, .first_offset = MIB,
 		.limit_offset = MIB + 4, .count = RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE,
-		.n_steps = ARRAY_SIZE(steps), .step_size = sizeof(steps[0]),
+		.n_steps = ARRAY_SIZE(fpga_stop), .step_size = sizeof(fpga_stop[0]),
 	};
 	struct rashpa_profile_set *p = arg;
 
-	engine.steps = (uintptr_t)steps;
+	engine.steps = (uintptr_t)fpga_stop;
 	p->engines = (uintptr_t)&engine;
 	p->n_engines = 1;
 	p->engine_size = sizeof(engine);
 	p->windows = (uintptr_t)&window;
 	p->n_windows = 1;
 	p->window_size = sizeof(window);
-	p->steps = (uintptr_t)steps;
-	p->n_steps = ARRAY_SIZE(steps);
-	p->step_size = sizeof(steps[0]);
+	p->steps = (uintptr_t)fpga_stop;
+	p->n_steps = ARRAY_SIZE(fpga_stop);
+	p->step_size = sizeof(fpga_stop[0]);
 	p->table = (uintptr_t)&fpga_table;
 	p->table_size = sizeof(fpga_table);
 }
@@ -254,10 +247,7 @@ static void valid_eventfd(void *arg)
 
 static void undo_eventfd(void *arg)
 {
-	struct rashpa_eventfd_bind none = { HEAD(none), .fd = -1 };
-
-	none.id = ((struct rashpa_eventfd_bind *)arg)->id;
-	call(calls.nodes[CHANNEL], RASHPA_IOC_EVENTFD_BIND, &none);
+	bind_eventfd(calls.nodes[CHANNEL], -1, ((struct rashpa_eventfd_bind *)arg)->id);
 }
 
 static const struct rashpa_member members[] = { { .source = SOURCE_MEMBER } };

@@ -303,6 +303,21 @@ bool rig_tell(unsigned int n, const char *command)
 	return rig_ask(n, command, answer, sizeof(answer));
 }
 
+void rig_do(const char *command)
+{
+	CHECK(rig_tell(0, command), "the board does not know \"%s\"", command);
+}
+
+void rig_nobody_writes(void *p)
+{
+	int i;
+
+	memset(p, 0, IMAGES * IMAGE);
+	for (i = 0; i < 20; i++)
+		if (!CHECK(all_zero(p, IMAGES * IMAGE), "the memory is still written"))
+			break;
+}
+
 void rig_entries_clear(const char *regs, uint32_t n)
 {
 	uint32_t i, at;

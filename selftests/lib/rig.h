@@ -79,7 +79,11 @@ void rig_is_idle(const char *regs, unsigned int n);
  * cannot be reached, or refuses the command.
  */
 bool rig_tell(unsigned int n, const char *command);
-/* The same; its @answer as text, at most @size bytes with the NUL. */
+/* The first one obeys: checked. */
+void rig_do(const char *command);
+/* Check that nobody writes into a memory of IMAGES * IMAGE bytes. */
+void rig_nobody_writes(void *p);
+/* As rig_tell(); its @answer as text, at most @size bytes with the NUL. */
 bool rig_ask(unsigned int n, const char *command, char *answer, size_t size);
 /* Check: the first @n entries of the table are clear. */
 void rig_entries_clear(const char *regs, uint32_t n);
