@@ -36,20 +36,15 @@ typedef u64 phys_addr_t;
 typedef s64 ktime_t;
 typedef unsigned int gfp_t;
 typedef int atomic_t;
-typedef long atomic_long_t;
 typedef struct { unsigned int val; } kuid_t;
 typedef struct { int unused; } wait_queue_head_t, poll_table;
 
 #define __iomem
-#define __user
 #define __rcu
 #define __printf(a, b)		__attribute__((format(printf, a, b)))
-#define fallthrough		__attribute__((fallthrough))
 
 #define U32_MAX			UINT32_MAX
 #define U64_MAX			((u64)~0ULL)
-
-#define IS_ENABLED(option)	unit_##option
 
 /* --------------------------------------------------------- arithmetic ---- */
 
@@ -74,7 +69,6 @@ typedef struct { int unused; } wait_queue_head_t, poll_table;
 #define ALIGN_DOWN(x, a)	((x) & ~((typeof(x))(a) - 1))
 #define IS_ALIGNED(x, a)	(((x) & ((typeof(x))(a) - 1)) == 0)
 #define PAGE_ALIGN(x)		ALIGN(x, PAGE_SIZE)
-#define PAGE_ALIGNED(x)		IS_ALIGNED(x, PAGE_SIZE)
 #define offset_in_page(x)	((x) & (PAGE_SIZE - 1))
 #define lower_32_bits(n)	((u32)(n))
 #define upper_32_bits(n)	((u32)((u64)(n) >> 32))
@@ -96,12 +90,10 @@ typedef struct { int unused; } wait_queue_head_t, poll_table;
 #define max_t(t, a, b)		max((t)(a), (t)(b))
 #define clamp(v, lo, hi)	min((typeof(v))max(v, lo), hi)
 #define clamp_t(t, v, lo, hi)	clamp((t)(v), (t)(lo), (t)(hi))
-#define swap(a, b)		do { typeof(a) _s = (a); (a) = (b); (b) = _s; } while (0)
 
 #define container_of(p, t, m)	((t *)((char *)(p) - offsetof(t, m)))
 #define offsetofend(t, m)	(offsetof(t, m) + sizeof(((t *)0)->m))
 #define struct_size(p, m, n)	(sizeof(*(p)) + sizeof((p)->m[0]) * (n))
-#define BUILD_BUG_ON_ZERO(e)	(sizeof(struct { int : -!!(e); }))
 #define strscpy(to, from, n)	((void)snprintf(to, n, "%s", from))
 #define memset_startat(p, v, m) \
 	memset((char *)(p) + offsetof(typeof(*(p)), m), v, sizeof(*(p)) - offsetof(typeof(*(p)), m))
@@ -121,8 +113,6 @@ typedef struct { int unused; } wait_queue_head_t, poll_table;
 #define dma_wmb()		unit_barrier()
 #define dma_rmb()		((void)0)
 void unit_barrier(void);
-
-static inline int atomic_read(const atomic_t *v) { return *v; }
 
 #define MAX_ERRNO		4095
 static inline void *ERR_PTR(long err) { return (void *)err; }
@@ -268,8 +258,6 @@ static inline void unit_lock(struct mutex *m, bool from, bool to)
 #define spin_unlock		mutex_unlock
 #define spin_lock_irq		mutex_lock
 #define spin_unlock_irq		mutex_unlock
-#define spin_lock_irqsave(m, flags)		((flags) = 0, mutex_lock(m))
-#define spin_unlock_irqrestore(m, flags)	((void)(flags), mutex_unlock(m))
 #define lockdep_assert_held(m)	unit_lock(m, true, true)
 #define cond_resched()		((void)0)
 
@@ -321,7 +309,6 @@ void *page_address(const struct page *page);
 /* ------------------------------------------------------- only declared ---- */
 
 #define NUMA_NO_NODE		(-1)
-#define TASK_COMM_LEN		16
 typedef unsigned int fmode_t;
 #define FMODE_READ		1
 #define FMODE_WRITE		2
@@ -358,7 +345,6 @@ struct vm_area_struct;
 
 extern struct task_struct *current;
 bool capable(int cap);
-#define ns_capable_noaudit(ns, cap)	true
 bool signal_pending(struct task_struct *task);
 bool task_sigpending(struct task_struct *task);
 
@@ -382,38 +368,22 @@ void list_splice_tail_init(struct list_head *from, struct list_head *to);
 void eventfd_signal(struct eventfd_ctx *ctx);
 void hrtimer_start(struct hrtimer *timer, ktime_t at, int mode);
 void hrtimer_forward_now(struct hrtimer *timer, ktime_t interval);
-void hrtimer_cancel(struct hrtimer *timer);
 
 struct dma_buf *dma_buf_get(int fd);
 void dma_buf_put(struct dma_buf *dmabuf);
-static inline void kref_get(struct kref *ref) { ref->count++; }
 
 u32 readl(const void *reg);
 void writel(u32 value, void *reg);
 void writeq(u64 value, void *reg);
-void *ioremap(phys_addr_t phys, u64 length);
-void iounmap(void *regs);
-unsigned int memalloc_noreclaim_save(void);
-void memalloc_noreclaim_restore(unsigned int flags);
 
-#define DMA_BIT_MASK(n)		(~0ULL >> (64 - (n)))
-u64 pci_resource_start(struct pci_dev *pdev, u32 bar);
 u64 pci_resource_len(struct pci_dev *pdev, u32 bar);
 u32 pci_domain_nr(struct pci_bus *bus);
 u32 pci_dev_id(struct pci_dev *pdev);
 void *pci_iomap_range(struct pci_dev *pdev, u32 bar, u64 offset, u64 length);
 void pci_iounmap(struct pci_dev *pdev, void *reg);
 
-int dev_to_node(struct device *d);
-bool dev_is_dma_coherent(struct device *d);
-bool is_swiotlb_force_bounce(struct device *d);
-int dma_set_mask_and_coherent(struct device *d, u64 mask);
 void *dma_alloc_coherent(struct device *d, size_t size, dma_addr_t *bus, gfp_t gfp);
 void dma_free_coherent(struct device *d, size_t size, void *p, dma_addr_t bus);
-dma_addr_t dma_map_page(struct device *d, struct page *page, size_t offset, size_t size,
-			enum dma_data_direction dir);
-void dma_unmap_page(struct device *d, dma_addr_t bus, size_t size, enum dma_data_direction dir);
-int dma_mapping_error(struct device *d, dma_addr_t bus);
 
 /* do not include the driver's header for differences between kernels */
 #define RASHPA_COMPAT_H

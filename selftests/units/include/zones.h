@@ -97,14 +97,12 @@ static long get_nr_swap_pages(void);
 #define high_wmark_pages(zone)		((zone)->wmark[2])
 #define NODE_DATA(nid)			(&nodes[nid])
 #define for_each_online_node(nid)	for ((nid) = 0; (nid) < 2; (nid)++)
-#define num_online_cpus()		cpus
 #define for_each_online_cpu(cpu)	for ((cpu) = 0; (cpu) < (int)cpus; (cpu)++)
 #define per_cpu_ptr(p, cpu)		(&(p)[cpu])
 
 #define DEFINE_XARRAY(name)		struct xarray name
 #define xa_store(xa, i, v, gfp)		((xa)->set[i] = 1)
 #define xa_load(xa, i)			((xa)->set[i])
-#define xa_mk_value(v)			(v)
 #define xa_destroy(xa)			memset((xa)->set, 0, sizeof((xa)->set))
 
 #define clear_highpage(page)		((void)(page))
