@@ -77,8 +77,7 @@ TEST(look, "one event, then one for all later values")
 	CHECK(arm(ch, id) == 0, "armed twice: %s", reason);
 	*word = 8;
 	CHECK(look_at(fd) == 1 && next_event(ch, &e) && e.value == 8, "there is no event after arming");
-	munmap(word, PAGE);
-	close(fd);
+	unmap_fd(word, PAGE, fd);
 	close(ch);
 }
 
@@ -108,8 +107,7 @@ TEST(poll, "a timer rests, too")
 	do
 		CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next_event(ch, &e), "it polls no more");
 	while (tap_ok() && (e.source != (uint32_t)id || e.value != 9));
-	munmap(word, PAGE);
-	close(fd);
+	unmap_fd(word, PAGE, fd);
 	close(ch);
 }
 
@@ -169,8 +167,7 @@ TEST(race, "no change between the last poll and arming is lost")
 	REQUIRE(!pthread_create(&thread, NULL, produce, &p), "thread");
 	consume(ch, id);
 	pthread_join(thread, NULL);
-	munmap(p.word, PAGE);
-	close(p.fd);
+	unmap_fd(p.word, PAGE, p.fd);
 	close(ch);
 }
 
@@ -223,8 +220,7 @@ TEST(vector, "a vector is masked while all its sources rest")
 	CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN && next_event(ch, &e) && e.sequence > sequence,
 	      "the pending event does not come");
 	/* a source that does not rest unmasks the vector */
-	other = fpga_events(&f, 0);
-	CHECK(source_add(other, RASHPA_SOURCE_VECTOR, 1) > 0, "SOURCE_ADD: %s", reason);
+	other = fpga_listen(&f, 0, RASHPA_SOURCE_VECTOR, 1);
 	before = interrupts();
 	rig_configure(&r, 0, RFPGA_MODE_MSIX, 0, 1, 1);
 	rig_start(&r, 0);

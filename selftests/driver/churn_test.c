@@ -93,15 +93,12 @@ static void churn_maps(void *unused)
 /* Every signal arrives or is counted as lost; there is no third way. */
 static void signal_some(int channel, uint32_t depth)
 {
-	struct rashpa_signal signal = { HEAD(signal) };
 	struct rashpa_source_info info = { HEAD(info), .id = 1 };
 	u64 n = 1 + pick(2 * depth), got = 0, i;
 	struct rashpa_event e;
 
-	for (i = 0; i < n; i++) {
-		signal.value = i;
-		ANSWERED(call(channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
-	}
+	for (i = 0; i < n; i++)
+		ANSWERED(signal_one(channel, i), 0, NULL);
 	while (read(channel, &e, sizeof(e)) == sizeof(e)) {
 		CHECK(e.value == got, "value %llu, not %llu", e.value, got);
 		got++;

@@ -133,6 +133,20 @@ static int next(struct rashpa_stream *s, struct rashpa_stack *st)
 	return rashpa_stream_next(s, st, 20 * SECOND * tap_slow());
 }
 
+/* From its first stack on, to the end of the stream. */
+static void takes(struct rashpa_stream *s, unsigned int stacks)
+{
+	struct rashpa_stack st;
+	unsigned int n = 0;
+
+	for (; next(s, &st) > 0; n++) {
+		CHECK(st.number == n && right(&st), "stack %llu instead of %u",
+		      (unsigned long long)st.number, n);
+		rashpa_stream_release(s, &st);
+	}
+	CHECK(n == stacks, "%u stacks", n);
+}
+
 /* --- tests --- */
 
 TEST(all_arrive, "all stacks arrive, and the end")
@@ -170,9 +184,7 @@ TEST(all_arrive, "all stacks arrive, and the end")
 	CHECK(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT, "an old stream again");
 	plan.header.images = 8;
 	pid = tap_fork_start(produce, &plan);
-	for (n = 0; next(s, &st) > 0; n++)
-		rashpa_stream_release(s, &st);
-	CHECK(n == 2, "%llu stacks of the next stream", (unsigned long long)n);
+	takes(s, 2);
 	tap_fork_end(pid);
 	rashpa_stream_close(s);
 }
@@ -390,20 +402,6 @@ TEST(consumer_killed, "a consumer that is killed twenty times loses and repeats 
 	rashpa_stream_close(observer);
 }
 
-/* From its first stack on, to the end of the stream. */
-static void takes(struct rashpa_stream *s, unsigned int stacks)
-{
-	struct rashpa_stack st;
-	unsigned int n = 0;
-
-	for (; next(s, &st) > 0; n++) {
-		CHECK(st.number == n && right(&st), "stack %llu instead of %u",
-		      (unsigned long long)st.number, n);
-		rashpa_stream_release(s, &st);
-	}
-	CHECK(n == stacks, "%u stacks", n);
-}
-
 /* Takes a stack, and keeps it. */
 static void keep(void *arg)
 {
@@ -505,9 +503,7 @@ TEST(producer_killed, "a late consumer gets the stacks of a killed producer, the
 	/* the rest of the dead producer does not exclude the next one */
 	set(&talk->allowed, UINT32_MAX);
 	pid = tap_fork_start(produce, &plan);
-	for (n = 0; next(s, &st) > 0; n++)
-		rashpa_stream_release(s, &st);
-	CHECK(n == 100, "%u stacks of the next producer", n);
+	takes(s, 100);
 	tap_fork_end(pid);
 	rashpa_stream_close(s);
 }
@@ -742,8 +738,7 @@ TEST(unfilled, "pixels that no DTP fills are cleared, and show no earlier stream
 	plan.processes = 2;
 	CHECK(rashpa_stream_create(NAME, &plan, &p) == -EINVAL &&
 	      strstr(rashpa_reason(), "same pixels"), "%s", rashpa_reason());
-	munmap(all, LENGTH);
-	close(fd);
+	unmap_fd(all, LENGTH, fd);
 }
 
 TEST(payload_elsewhere, "the payload in another memory")
@@ -769,8 +764,7 @@ TEST(payload_elsewhere, "the payload in another memory")
 		rashpa_stream_release(s, &st);
 	}
 	CHECK(n == 3, "%u stacks", n);
-	munmap(there, 4096);
-	close(fd);
+	unmap_fd(there, 4096, fd);
 	rashpa_stream_close(s);
 	rashpa_stream_close(p);
 	ANSWERED(buffer_remove(OTHER), 0, NULL);

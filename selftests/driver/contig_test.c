@@ -496,8 +496,7 @@ static void aligned(u64 length, u64 alignment)
 		reason);
 	p = map_fd(fd, length);
 	CHECK(!(pfn_of(p) * PAGE & (alignment - 1)), "it is not aligned");
-	munmap(p, length);
-	close(fd);
+	unmap_fd(p, length, fd);
 }
 
 /* Whatever else the area holds: there is room. */

@@ -66,8 +66,7 @@ TEST(refused, "a page with a memory error is in no new map, the pages around it 
 		      "its neighbours are not mapped");
 		maps_are_refused(fd, BAD, SIZE);
 	}
-	munmap(p, SIZE);
-	close(fd);
+	unmap_fd(p, SIZE, fd);
 }
 
 static void on_bus(int number)

@@ -387,8 +387,7 @@ TEST(window, "a window shows the registers")
 	CHECK(reg32(regs, RFPGA_SCRATCH) == 0x12345678, "scratch 0x%x", reg32(regs, RFPGA_SCRATCH));
 	ANSWERED(buffer_info(win, &info), 0, NULL);
 	CHECK(info.out_mappings == 1, "%u mappings", info.out_mappings);
-	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
+	unmap_fd(regs, RFPGA_BAR_REGS_SIZE, win);
 }
 
 static void *map_at(int win, u64 offset, u64 length)
@@ -438,10 +437,9 @@ TEST(window_around_table, "a window of the whole BAR shows all pages but that of
 	CHECK(filled(before, PAGE, 1) && filled(after, 2 * PAGE, 2), "these pages keep nothing");
 	p = mremap(before, PAGE, 2 * PAGE, MREMAP_MAYMOVE);
 	CHECK(p == MAP_FAILED, "it grew over the table");
-	munmap(before, PAGE);
+	unmap_fd(before, PAGE, win);
 	munmap(after, 2 * PAGE);
 	close(log);
-	close(win);
 }
 
 /*
@@ -470,8 +468,7 @@ TEST(window_name_stays, "RESET with a window of which only the name is open")
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	for (i = 0; i < MEMFDS; i++) {
 		lost += *p[i] != 1;
-		munmap(p[i], PAGE);
-		close(fds[i]);
+		unmap_fd(p[i], PAGE, fds[i]);
 	}
 	CHECK(!lost, "%d pages of other files are lost", lost);
 	close(name);
@@ -499,8 +496,7 @@ TEST(window_part, "a window shows its part and no more")
 	CHECK(p == MAP_FAILED && errno == EINVAL, "mapped privately");
 	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, win, 0);
 	CHECK(p == MAP_FAILED && errno == EINVAL, "mapped privately");
-	munmap(whole, RFPGA_BAR_REGS_SIZE);
-	close(win);
+	unmap_fd(whole, RFPGA_BAR_REGS_SIZE, win);
 }
 
 TEST(window_memory, "on-board memory can be reached to its end")
@@ -519,10 +515,8 @@ TEST(window_memory, "on-board memory can be reached to its end")
 	fill(q, PAGE, 2);
 	CHECK(filled(p, MIB, 1), "on-board memory does not keep what is written");
 	CHECK(filled(q, PAGE, 2), "its last page does not keep what is written");
-	munmap(p, MIB);
-	munmap(q, PAGE);
-	close(wc);
-	close(uc);
+	unmap_fd(p, MIB, wc);
+	unmap_fd(q, PAGE, uc);
 }
 
 /* The lines of the kernel's list of cache modes that have the range; -1: there is no list. */
@@ -593,8 +587,7 @@ TEST(window_mode_kernel, "registers that the kernel has mapped are not combined"
 	void *at = map_fd(wc, PAGE);
 
 	set32(at, 0, 1);	/* idle */
-	munmap(at, PAGE);
-	close(wc);
+	unmap_fd(at, PAGE, wc);
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ANSWERED(fpga_window(&f, RFPGA_BAR_MEMORY, 4 * PAGE, PAGE, RASHPA_CACHE_WC), EBUSY,
 		 "BAR 4|quiesce step|uncached");
@@ -662,8 +655,7 @@ TEST(quiesce, "QUIESCE stops the function and is counted")
 	/* the end of a map whose addresses were seen checks twice, and stops once */
 	fd = buffer_alloc(PAGE, NULL);
 	fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
-	munmap(mmap(NULL, map.out_table_size, PROT_READ, MAP_SHARED, map.out_fd, 0),
-	       map.out_table_size);
+	table_seen(&map);
 	close(map.out_fd);
 	close(fd);
 	ANSWERED(fpga_info(&f, &after), 0, NULL);

@@ -594,8 +594,7 @@ TEST(old_pinned, "pages that were pinned come back zeroed")
 		p = leave_private(pin.length);
 		pin.address = (uintptr_t)p;
 		REQUIRE(ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL), "PIN");
-		munmap(p, pin.length);
-		close(pin.out_fd);
+		unmap_fd(p, pin.length, pin.out_fd);
 		same = again(make_buffer, 2 * MIB << i % 7, 1);
 		p = mmap(NULL, pin.length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		CHECK(all_zero(p, pin.length), "a process sees old memory");
@@ -638,10 +637,9 @@ TEST(pages, "shared pages hold nothing else")
 	CHECK(read(e.out_fd, record, sizeof(record)) == sizeof(struct rashpa_event), "read");
 	for (used = sizeof(struct rashpa_event); used < sizeof(record); used++)
 		CHECK(record[used] == LEFT, "byte %zu behind the record was written", used);
-	munmap(ring, (e.out_ring_size + PAGE - 1) & -PAGE);
+	unmap_fd(ring, (e.out_ring_size + PAGE - 1) & -PAGE, e.out_fd);
 	munmap(consumer, PAGE);
 	munmap(table, held.made.out_table_size);
-	close(e.out_fd);
 	let_go();
 }
 

@@ -328,10 +328,8 @@ static void open_regs(void)
 
 static void close_regs(void)
 {
-	munmap(regs, RFPGA_BOUNDS);
-	munmap(table, RFPGA_TABLE_SIZE);
-	close(regs_win);
-	close(table_win);
+	unmap_fd(regs, RFPGA_BOUNDS, regs_win);
+	unmap_fd(table, RFPGA_TABLE_SIZE, table_win);
 }
 
 static uint32_t status(unsigned int n)
@@ -420,8 +418,7 @@ static void foreign_entries(void)
 	start(0, 0, made.out_segments);
 	runs(0);
 	close(map);
-	munmap(p, DATA);
-	close(buffer);
+	unmap_fd(p, DATA, buffer);
 }
 
 TEST(bounds, "an engine cannot use the entries of another one")
@@ -566,8 +563,7 @@ TEST(kill_one, "kill -9 of one stream: the other one loses nothing")
 	victim_buffer = buffer_alloc(DATA, NULL);
 	p = map_fd(victim_buffer, DATA);
 	kill_one(p);
-	munmap(p, DATA);
-	close(victim_buffer);
+	unmap_fd(p, DATA, victim_buffer);
 	close_regs();
 }
 
@@ -612,15 +608,6 @@ TEST(kept, "memory is kept until its engine has stopped, or the function")
 
 /* ---------------------------------------------------- the whole function --- */
 
-static int listen_device(void)
-{
-	int channel = fpga_events(&f, 0);
-
-	CHECK(channel >= 0 && source_add(channel, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
-	fcntl(channel, F_SETFL, O_NONBLOCK);
-	return channel;
-}
-
 static void heard(int channel, u64 value)
 {
 	struct rashpa_event e = { 0 };
@@ -634,16 +621,14 @@ static void heard(int channel, u64 value)
 static void close_running(unsigned int n, uint32_t first, bool shown, u64 alone)
 {
 	struct rashpa_map_make made;
-	int buffer = buffer_alloc(DATA, NULL), map, channel = listen_device();
-	void *p = map_fd(buffer, DATA), *t;
+	int buffer = buffer_alloc(DATA, NULL), map;
+	int channel = fpga_listen(&f, 0, RASHPA_SOURCE_DEVICE, 0);
+	void *p = map_fd(buffer, DATA);
 	struct counts before;
 
 	map = place(buffer, first, &made);
-	if (shown) {
-		t = mmap(NULL, made.out_table_size, PROT_READ, MAP_SHARED, map, 0);
-		CHECK(t != MAP_FAILED, "mmap of the table");
-		munmap(t, made.out_table_size);
-	}
+	if (shown)
+		table_seen(&made);
 	/* an engine that leaves its bounds stops without the driver */
 	start(n, first, made.out_segments);
 	count(&before);
@@ -653,8 +638,7 @@ static void close_running(unsigned int n, uint32_t first, bool shown, u64 alone)
 	heard(channel, alone ? RASHPA_DEVICE_EVENT_ENGINE : RASHPA_DEVICE_EVENT_QUIESCED);
 	rig_nobody_writes(p);
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	munmap(p, DATA);
-	close(buffer);
+	unmap_fd(p, DATA, buffer);
 	close(channel);
 }
 
@@ -722,8 +706,7 @@ TEST(stuck, "neither engine nor function stops: cut off, and reset")
 	      after.failures[0] == before.failures[0] + 1, "state %u", after.state);
 	rig_nobody_writes(p);
 	ANSWERED(fpga_reset(&f), 0, NULL);
-	munmap(p, DATA);
-	close(buffer);
+	unmap_fd(p, DATA, buffer);
 	/* the board has lost its bounds, and the driver has set them again */
 	foreign_entries();
 	close_running(0, 0, false, 1);
@@ -979,8 +962,7 @@ TEST(unbind, "unbind stops an engine that runs")
 	rig_nobody_writes(p);
 	close(map);
 	close_regs();
-	munmap(p, DATA);
-	close(buffer);
+	unmap_fd(p, DATA, buffer);
 	fpga_close(&f);
 	if (fpga_bind(&f) || !fpga_open(&f, 0))
 		tap_bail("bind: %s", reason);

@@ -130,15 +130,12 @@ static bool inject(const struct error *error)
 TEST(error, "an error that the PCI core reports is an event")
 {
 	struct rashpa_event e = {}, second = {};
-	int ch = fpga_events(&f, 0), id;
+	int ch = fpga_listen(&f, 0, RASHPA_SOURCE_DEVICE, 0);
 
-	REQUIRE(ch >= 0, "EVENTS: %s", reason);
-	fcntl(ch, F_SETFL, O_NONBLOCK);
-	id = source_add(ch, RASHPA_SOURCE_DEVICE, 0);
 	/* an error that hardware has corrected makes no event */
 	if (inject(&poisoned_tlp) && CHECK(read(ch, &e, sizeof(e)) == sizeof(e) &&
 					   e.value == RASHPA_DEVICE_EVENT_ERROR &&
-					   (int)e.source == id && e.kind == RASHPA_SOURCE_DEVICE,
+					   e.source == 1 && e.kind == RASHPA_SOURCE_DEVICE,
 					   "value %llu of kind %u", e.value, e.kind) &&
 	    inject(&bad_tlp) && CHECK(read(ch, &second, sizeof(second)) < 0 && errno == EAGAIN,
 				      "value %llu of a corrected error", second.value) &&
@@ -194,12 +191,11 @@ static void reset_helps(void *regs)
  */
 TEST(fatal, "after a fatal error the function answers, and needs a reset")
 {
-	int ch = fpga_events(&f, 0), win = fpga_window(&f, 0, 0, PAGE, 0), i;
+	int ch = fpga_listen(&f, 0, RASHPA_SOURCE_DEVICE, 0), i;
+	int win = fpga_window(&f, 0, 0, PAGE, 0);
 	struct rashpa_device_info info;
 	void *regs = map_fd(win, PAGE);
 
-	REQUIRE(ch >= 0 && regs, "EVENTS, WINDOW: %s", reason);
-	source_add(ch, RASHPA_SOURCE_DEVICE, 0);
 	CHECK(reg32(regs, STATUS) != ~0U, "it has no BARs");
 	for (i = 0; i < 2 && tap_ok() && inject(&data_link) && wait_stuck(ch); i++) {
 		CHECK(reg32(regs, STATUS) != ~0U, "its BARs are not where they were");
@@ -209,8 +205,7 @@ TEST(fatal, "after a fatal error the function answers, and needs a reset")
 		CHECK(fpga_events(&f, 0) == -EIO, "it may be used without a reset");
 		reset_helps(regs);
 	}
-	munmap(regs, PAGE);
-	close(win);
+	unmap_fd(regs, PAGE, win);
 	close(ch);
 }
 

@@ -68,8 +68,7 @@ TEST(buffer, "the node of a buffer")
 	munmap(p, 3 * PAGE);
 	close(look);
 	close(node);
-	close(buffer);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(buffer, NAME);
 }
 
 TEST(map, "a map")

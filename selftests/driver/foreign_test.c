@@ -118,8 +118,7 @@ TEST(export, "vgem exports our dma-buf again, with our memory")
 	fill(q, LEN, 42);
 	CHECK(filled(p, LEN, 42), "data written to the dma-buf of vgem are not seen");
 	munmap(p, LEN);
-	munmap(q, LEN);
-	close(again);
+	unmap_fd(q, LEN, again);
 	gem_close(vgem, handle);
 	CHECK(importers(fd) == 0, "%u importers in the end", importers(fd));
 	close(fd);
@@ -161,8 +160,7 @@ TEST(outlives_fd, "a buffer that only vgem holds lives")
 
 	REQUIRE(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
 	fill(p, LEN, 43);
-	munmap(p, LEN);
-	close(fd);
+	unmap_fd(p, LEN, fd);
 	CHECK(bytes_allocated() == before + LEN, "memory was given back under an importer");
 	again = export(vgem, handle);
 	q = again < 0 ? NULL : map_fd(again, LEN);
@@ -231,8 +229,7 @@ TEST(sync, "CPU access through another dma-buf than that of vgem")
 	gem_close(vgem, handle);
 	munmap(p, PAGE);
 	close(other);
-	close(fd);
-	ANSWERED(buffer_remove("st-foreign"), 0, NULL);
+	buffer_end(fd, "st-foreign");
 }
 
 void setup(void)

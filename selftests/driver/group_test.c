@@ -56,10 +56,8 @@ static void store(struct bench *b, uint32_t i, u64 value)
 
 static void bench_down(struct bench *b)
 {
-	munmap(b->p, PAGE);
-	munmap(b->consumer, b->consumer_bytes);
-	close(b->fd);
-	close(b->ch);
+	unmap_fd(b->p, PAGE, b->fd);
+	unmap_fd(b->consumer, b->consumer_bytes, b->ch);
 }
 
 /* Words at FIRST, and a channel with a group of all of them; the test ends where it fails. */
@@ -407,8 +405,7 @@ static void two_functions(const char *const told[2])
 		close(map[i]);
 		munmap(bells[i], 16 * PAGE);
 	}
-	munmap(words, PAGE);
-	close(lock.out_fd);
+	unmap_fd(words, PAGE, lock.out_fd);
 	rig_down(&r2);
 	rig_down(&r);
 }

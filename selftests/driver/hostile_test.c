@@ -376,8 +376,7 @@ TEST(wild, "addresses outside its maps are refused")
 		rig_down(&r);
 		streams_again(NULL);	/* needs no reset */
 	}
-	munmap(victim, IMAGES * IMAGE);
-	close(fd);
+	unmap_fd(victim, IMAGES * IMAGE, fd);
 }
 
 /* Writes only: the answer to a flush would report the fault. */
@@ -467,14 +466,9 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	u64 sent, records, lost, events, last = 0, end;
 	struct rashpa_event e;
 	struct rig r;
-	int flooded, quiet, i;
+	int flooded = fpga_listen(&f, 16, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR);
+	int quiet = fpga_listen(&f, 16, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR), i;
 
-	flooded = fpga_events(&f, 16);
-	quiet = fpga_events(&f, 16);
-	REQUIRE(flooded >= 0 && quiet >= 0, "EVENTS: %s", reason);
-	fcntl(flooded, F_SETFL, O_NONBLOCK);
-	CHECK(source_add(flooded, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
-	CHECK(source_add(quiet, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
 	fpga_info(&f, &before);
 	rig_do("flood max 5");
 	/* others are served meanwhile: one image, one event at a time */
@@ -487,8 +481,7 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	rig_is_idle(r.regs, 0);
 	/* a channel can go, another one come */
 	close(quiet);
-	quiet = fpga_events(&f, 16);
-	CHECK(source_add(quiet, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
+	quiet = fpga_listen(&f, 16, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR);
 	CHECK(wait_fd(quiet, POLLIN, 5000), "the new channel has no event");
 	end = end_of_wait(IN_TIME_MS);
 	while (!lost_of(flooded, 1, &events) && tap_ok())
@@ -547,7 +540,6 @@ static void consume(void *arg)
 
 TEST(late_consumer, "a consumer stopped for longer than its queue holds")
 {
-	struct rashpa_signal signal = { HEAD(signal) };
 	u64 counted = 0, seen, events, now, sent = 0, lost, end;
 	struct consumer c;
 	struct rig r;
@@ -587,7 +579,7 @@ TEST(late_consumer, "a consumer stopped for longer than its queue holds")
 	do
 		lost = lost_of(c.channel, 1, &now);
 	while (now - lost <= 16 && CHECK(now_ns() < end, "no event"));
-	ANSWERED(call(c.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
+	ANSWERED(signal_one(c.channel, 0), 0, NULL);
 	CHECK(read(c.ready[0], &counted, sizeof(counted)) == sizeof(counted), "read");
 	/* events that arrived are seen or counted as lost; interrupts may still be on their way */
 	lost_of(c.channel, 1, &events);

@@ -153,8 +153,7 @@ TEST(shared, "processes share it, and the end of one leaves it")
 		CHECK(info.out_mappings == 1, "%u mappings after the kill", info.out_mappings);
 	CHECK(p[LEN - 1] == 77, "the write is lost");
 	munmap(p, LEN);
-	close(fd);
-	ANSWERED(buffer_remove("st-huge"), 0, NULL);
+	buffer_end(fd, "st-huge");
 	CHECK(pool_free() == free, "%ld of %ld pages came back", pool_free(), free);
 }
 
@@ -178,8 +177,7 @@ TEST(killed, "it stays when its maker is killed")
 	p = map_at(fd, 0, LEN);
 	CHECK(p && filled(p, LEN, 3), "the contents are lost");
 	munmap(p, LEN);
-	close(fd);
-	ANSWERED(buffer_remove("st-huge"), 0, NULL);
+	buffer_end(fd, "st-huge");
 }
 
 TEST(lease, "a mapping keeps an exclusive lease")
@@ -197,8 +195,7 @@ TEST(lease, "a mapping keeps an exclusive lease")
 	munmap(p, HUGE);
 	fd = buffer_node("st-huge", O_RDWR);
 	CHECK(fd >= 0, "the lease is held still");
-	close(fd);
-	ANSWERED(buffer_remove("st-huge"), 0, NULL);
+	buffer_end(fd, "st-huge");
 }
 
 TEST(mappings, "mappings are of whole huge pages, shared, and as the file is open")
@@ -225,8 +222,7 @@ TEST(mappings, "mappings are of whole huge pages, shared, and as the file is ope
 	CHECK(mremap(p, 2 * HUGE, 3 * HUGE, MREMAP_MAYMOVE) == MAP_FAILED, "it has grown");
 	munmap(p, 2 * HUGE);
 	close(node);
-	close(fd);
-	ANSWERED(buffer_remove("st-huge"), 0, NULL);
+	buffer_end(fd, "st-huge");
 }
 
 /* ----------------------------------------------------- what could change ---- */
@@ -247,8 +243,7 @@ TEST(holes, "its memfd cannot lose pages while the buffer exists")
 	CHECK(madvise(p, HUGE, MADV_REMOVE), "a hole by madvise()");
 	CHECK(ftruncate(memfd, 0) && errno == EPERM, "ftruncate()");
 	CHECK(!madvise(p, LEN, MADV_DONTNEED) && filled(p, LEN, 1), "the memory has changed");
-	munmap(p, LEN);
-	close(a.out_fd);
+	unmap_fd(p, LEN, a.out_fd);
 	CHECK(pool_free() == free - PAGES, "%ld pages are free under the memfd", pool_free());
 	CHECK(!fallocate(memfd, punch, 0, HUGE), "afterwards: %s", strerror(errno));
 	close(memfd);
@@ -415,15 +410,13 @@ TEST(pinned, "its mapping is registered by address, and the pages come back afte
 	ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL);
 	ANSWERED(give(memfd, "", &a), 0, NULL);
 	close(pin.out_fd);
-	munmap(p, LEN);
-	close(memfd);
+	unmap_fd(p, LEN, memfd);
 	p = map_at(a.out_fd, 0, LEN);
 	REQUIRE(p, "mmap of the buffer: %s", strerror(errno));
 	pin.address = (uintptr_t)p + HUGE;
 	pin.length = 2 * HUGE;
 	ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL);
-	munmap(p, LEN);
-	close(a.out_fd);
+	unmap_fd(p, LEN, a.out_fd);
 	CHECK(pool_free() == free - 2, "%ld of %ld pages are free under a pin", pool_free(), free);
 	close(pin.out_fd);
 	CHECK(pool_free() == free, "%ld of %ld pages came back", pool_free(), free);

@@ -54,9 +54,7 @@ static uint64_t map(int buffer, struct rashpa_map_make *m)
 	*m = (struct rashpa_map_make) { HEAD(*m), .fd = buffer };
 	if (!ANSWERED(call(edu.fd, RASHPA_IOC_MAP_MAKE, m), 0, NULL))
 		return -1;
-	table = mmap(NULL, m->out_table_size, PROT_READ, MAP_SHARED, m->out_fd, 0);
-	if (!CHECK(table != MAP_FAILED, "mmap: %s", strerror(errno)))
-		return -1;
+	table = table_of(m);
 	address = table->segment[0].address;
 	munmap((void *)table, m->out_table_size);
 	return address;
@@ -115,11 +113,9 @@ TEST(refused, "a transfer that is late reaches no memory")
 	tap_note("%u of %u transfers came after the end of their map", n, i);
 	CHECK(!tap_ok() || n >= ENOUGH, "only %u transfers came after the end of their map", n);
 	close(stays.out_fd);
-	munmap((void *)regs, PAGE);
-	munmap(p, PAGE);
-	close(win);
+	unmap_fd((void *)regs, PAGE, win);
+	unmap_fd(p, PAGE, buffer);
 	close(other);
-	close(buffer);
 	close(log);
 }
 

@@ -43,12 +43,6 @@ static void allow(int fd, uint32_t kind)
 
 /* --------------------------------------------------------------- maps --- */
 
-static struct rashpa_map_make default_map(int fd)
-{
-	return (struct rashpa_map_make) { .head.size = sizeof(struct rashpa_map_make), .fd = fd,
-				     .out_fd = -7 };
-}
-
 static int make(struct rashpa_map_make *map)
 {
 	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
@@ -101,17 +95,12 @@ static void is_valid(int map, const struct rashpa_restore *r, u64 before)
 	      !(head.generation & 1), "generation %llu after %llu", head.generation, before);
 }
 
-/* First address of a map, 0 after a failed check. */
 static u64 first_address(const struct rashpa_map_make *map)
 {
-	struct rashpa_table *t = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED,
-				      map->out_fd, 0);
-	u64 address;
+	const struct rashpa_table *t = table_of(map);
+	u64 address = t->segment[0].address;
 
-	if (!CHECK(t != MAP_FAILED, "mmap of the table: %s", strerror(errno)))
-		return 0;
-	address = t->segment[0].address;
-	munmap(t, map->out_table_size);
+	munmap((void *)t, map->out_table_size);
 	return address;
 }
 
@@ -187,8 +176,7 @@ TEST(bar, "the bare address of a BAR: mapped by the driver, and data arrive")
 		CHECK(filled(p, LIAR_LENGTH, SEED), "the data did not arrive");
 	rig_is_idle(regs, 0);
 	rig_down(&rig);
-	munmap(p, LIAR_LENGTH);
-	close(win);
+	unmap_fd(p, LIAR_LENGTH, win);
 	liar_close(fd);
 }
 
@@ -1058,8 +1046,7 @@ TEST(narrow_bus, "memory beyond what the bus carries is refused")
 	map = default_map(buffer);
 	made(&map);
 	close(map.out_fd);
-	munmap(p, PAGE);
-	close(buffer);
+	unmap_fd(p, PAGE, buffer);
 	close(fd);
 }
 
@@ -1110,14 +1097,12 @@ static int show(int fd)
 TEST(read_only_through_another, "read-only memory stays so through another driver's file")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = MIB, .name = "st-shown" };
-	struct rashpa_export get = { HEAD(get), .out_fd = -1 };
-	int node, shown;
+	int ro, shown;
 	void *p;
 
 	REQUIRE(ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL), "no memory");
-	node = buffer_node("st-shown", O_RDONLY);
-	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
-	shown = show(get.out_fd);
+	ro = buffer_open("st-shown", O_RDONLY);
+	shown = show(ro);
 	p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, shown, 0);
 	CHECK(p == MAP_FAILED && errno == EACCES, "it can be written through another driver");
 	p = mmap(NULL, MIB, PROT_READ, MAP_SHARED, shown, 0);
@@ -1135,10 +1120,8 @@ TEST(read_only_through_another, "read-only memory stays so through another drive
 		munmap(p, MIB);
 	}
 	close(shown);
-	close(get.out_fd);
-	close(node);
-	close(a.out_fd);
-	ANSWERED(buffer_remove("st-shown"), 0, NULL);
+	close(ro);
+	buffer_end(a.out_fd, "st-shown");
 }
 
 TEST(module_stays, "an exporter's module stays while its memory is used")

@@ -108,8 +108,7 @@ TEST(named, "lock memory with a name is for all programs")
 	munmap(p, PAGE);
 	close(ch);
 	close(get.out_fd);
-	close(node);
-	CHECK(!buffer_remove("st-lock"), "%s", reason);
+	buffer_end(node, "st-lock");
 }
 
 /* A word and a channel. */
@@ -132,8 +131,7 @@ static bool slot_up(struct slot *s)
 
 static void slot_down(struct slot *s)
 {
-	munmap(s->p, PAGE);
-	close(s->lock.out_fd);
+	unmap_fd(s->p, PAGE, s->lock.out_fd);
 	close(s->ch);
 }
 

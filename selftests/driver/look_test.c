@@ -4,7 +4,6 @@
  * Channels that belong to no function, and words that a program writes: a consumer treats a
  * program like a board.
  */
-#include <grp.h>
 #include <sys/eventfd.h>
 
 #include "rig.h"
@@ -82,8 +81,7 @@ TEST(channel, "a channel of the memory node needs no function")
 	expect(ch, 1, 1, 7);
 	ANSWERED(call(ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	CHECK(info.out_device == -1 && info.out_events == 1, "function %d", info.out_device);
-	munmap((void *)ring, e.out_ring_size);
-	close(ch);
+	unmap_fd((void *)ring, e.out_ring_size, ch);
 }
 
 TEST(needs_function, "such a channel refuses a function's sources, unless they name it")
@@ -179,8 +177,7 @@ TEST(sources, "a channel has as many sources as it was made for, with an acknowl
 	CHECK(g.out_id == 2048 && consumer->ack[2047] == 4711, "group %u", g.out_id);
 	m.source = 2;
 	ANSWERED(call(ch, RASHPA_IOC_GROUP_MAKE, &g), ENOSPC, "2048 sources");
-	munmap(consumer, e.out_consumer_size);
-	close(ch);
+	unmap_fd(consumer, e.out_consumer_size, ch);
 	close(fd);
 }
 
@@ -226,12 +223,11 @@ TEST(look, "LOOK makes the events of words that have changed")
 	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
 	CHECK(look_at(get.out_fd) == 2, "the sources have gone");
 	close(get.out_fd);
-	close(node);
 	munmap(p, 2 * PAGE);
 	close(a);
 	close(b);
 	close(other);
-	CHECK(!buffer_remove("st-look"), "%s", reason);
+	buffer_end(node, "st-look");
 }
 
 /* The timer helps where a producer forgets to call LOOK. */
@@ -251,9 +247,8 @@ TEST(look_and_poll, "LOOK works with a source that has a timer, too")
 	CHECK(wait_fd(ch, POLLIN, 5000), "the timer does not poll");
 	expect(ch, 1, 2, 2);
 	nothing(ch);
-	munmap(p, PAGE);
+	unmap_fd(p, PAGE, fd);
 	close(ch);
-	close(fd);
 }
 
 /* ------------------------------------------------------- notification --- */
@@ -279,11 +274,10 @@ TEST(look_counts, "eventfds count each event of a LOOK")
 	CHECK(n == WORDS, "the eventfd of the sources counts %d", n);
 	n = (int)eventfd_signals(all, WORDS);
 	CHECK(n == WORDS, "the eventfd of the channel counts %d", n);
-	munmap(p, PAGE);
+	unmap_fd(p, PAGE, fd);
 	close(ch);
 	close(all);
 	close(event);
-	close(fd);
 }
 
 /* The time of a wake-up depends on the waiters, so interrupts are on: in LOOK, and in a timer. */
@@ -308,10 +302,9 @@ TEST(told_open, "waiters are woken with interrupts on")
 	CHECK(wait_fd(event, POLLIN, 20000), "the timer does not poll");
 	CHECK(!traced_off("call:", "eventfd_signal_mask"), "a signal with interrupts off");
 	trace_end();
-	munmap(p, PAGE);
+	unmap_fd(p, PAGE, fd);
 	close(ch);
 	close(event);
-	close(fd);
 }
 
 #define LOOKERS	3
@@ -376,9 +369,8 @@ TEST(look_order, "several threads that LOOK make one order")
 		}
 	}
 	lookers_end(k);
-	munmap(p, PAGE);
+	unmap_fd(p, PAGE, fd);
 	close(ch);
-	close(fd);
 }
 
 TEST(look_ends, "sources, eventfds and channels can end during LOOK and polls")
@@ -409,9 +401,8 @@ TEST(look_ends, "sources, eventfds and channels can end during LOOK and polls")
 		close(ch);
 	}
 	lookers_end(k);
-	munmap(p, PAGE);
+	unmap_fd(p, PAGE, fd);
 	close(event);
-	close(fd);
 }
 
 TEST(look_pinned, "LOOK works in pinned memory, too")
@@ -433,8 +424,7 @@ TEST(look_pinned, "LOOK works in pinned memory, too")
 
 TEST(look_refused, "LOOK needs a file that is open for writing")
 {
-	struct rashpa_export get = { HEAD(get) };
-	int fd = buffer_alloc(PAGE, "st-look"), node = buffer_node("st-look", O_RDONLY);
+	int fd = buffer_alloc(PAGE, "st-look"), ro = buffer_open("st-look", O_RDONLY);
 	int ch = memory_channel(), foreign = foreign_dmabuf(PAGE), window;
 	u64 *p = map_fd(fd, PAGE);
 
@@ -446,17 +436,14 @@ TEST(look_refused, "LOOK needs a file that is open for writing")
 		close(window);
 	}
 	/* a reader may add a source, but not call LOOK */
-	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
-	CHECK(add_word(ch, get.out_fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
+	CHECK(add_word(ch, ro, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	set_word(p, 1, 64);
-	ANSWERED(look_at(get.out_fd), EACCES, "not open for writing");
+	ANSWERED(look_at(ro), EACCES, "not open for writing");
 	nothing(ch);
 	CHECK(look_at(fd) == 1, "%s", reason);
 	expect(ch, 1, 1, 1);
-	munmap(p, PAGE);
-	close(get.out_fd);
-	close(node);
-	close(fd);
+	unmap_fd(p, PAGE, fd);
+	close(ro);
 	close(ch);
 	if (foreign >= 0)
 		close(foreign);
@@ -610,10 +597,8 @@ static void program_stream(bool with_eventfd)
 	close(credit[0]);	/* not before: the last credit needs a reader */
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status),
 	      "the producer: status 0x%x", status);
-	munmap(p.payload, SLOTS * MODULES * PART);
-	munmap(p.words, PAGE);
-	close(p.payload_fd);
-	close(p.words_fd);
+	unmap_fd(p.payload, SLOTS * MODULES * PART, p.payload_fd);
+	unmap_fd(p.words, PAGE, p.words_fd);
 }
 
 TEST(program, "the same consumer and a program")
@@ -686,10 +671,8 @@ TEST(board, "a consumer and a board")
 	s.priv = &b;
 	consume(&s);
 	close(map);
-	munmap(b.bells, 16 * PAGE);
-	close(win);
-	munmap(p, PAGE);
-	close(words);
+	unmap_fd(b.bells, 16 * PAGE, win);
+	unmap_fd(p, PAGE, words);
 	rig_down(&b.r);
 }
 
@@ -708,9 +691,7 @@ static void many_listeners(void *arg)
 	const struct somebody *who = arg;
 	int n = 0;
 
-	if (setgroups(0, NULL) || setresgid(who->uid, who->uid, who->uid) ||
-	    setresuid(who->uid, who->uid, who->uid))
-		tap_bail("privileges cannot be dropped");
+	become_user(who->uid);
 	while (n < who->most && CHECK(add_word(who->ch, who->fd, RASHPA_CONDITION_CHANGED, 0, 64,
 					       0) > 0, "source %d: %s", n + 1, reason))
 		n++;
@@ -772,9 +753,8 @@ TEST(share, "no user takes all places at one memory")
 	a.why = NULL;
 	tap_fork(many_listeners, &a);
 	close(a.fd);
-	close(fd);
 	close(ch);
-	CHECK(!buffer_remove("st-share"), "%s", reason);
+	buffer_end(fd, "st-share");
 }
 
 /* Without a place the kernel does not check the word, not even during the call. */
@@ -827,8 +807,7 @@ TEST(limit, "one memory has a limited number of sources")
 	close(ch[0]);
 	CHECK(add_word(ch[1], fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	close(ch[1]);
-	munmap(p, PAGE);
-	close(fd);
+	unmap_fd(p, PAGE, fd);
 }
 
 void setup(void)

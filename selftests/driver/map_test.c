@@ -32,12 +32,6 @@ static void regs_close(void)
 	}					\
 	static void idle_##name(void)
 
-static struct rashpa_map_make default_map(int fd)
-{
-	return (struct rashpa_map_make) { .head.size = sizeof(struct rashpa_map_make), .fd = fd,
-				     .out_fd = -7 };
-}
-
 static int make(struct rashpa_map_make *map)
 {
 	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
@@ -48,16 +42,6 @@ static void made(struct rashpa_map_make *map)
 {
 	if (make(map))
 		tap_bail("MAP: %s", reason);
-}
-
-/* The table of a map; the test ends where it fails. */
-static const struct rashpa_table *table_of(const struct rashpa_map_make *map)
-{
-	void *p = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED, map->out_fd, 0);
-
-	if (p == MAP_FAILED)
-		tap_bail("mmap of the table: %s", strerror(errno));
-	return p;
 }
 
 static u64 entry_address(uint32_t i)
@@ -171,10 +155,8 @@ TEST_EACH(segments, wants, "%s")
 		sum += length;
 	}
 	CHECK(sum == part, "%llu bytes in all", sum);
-	munmap((void *)t, map.out_table_size);
-	close(map.out_fd);
-	munmap(p, w->length);
-	close(a.out_fd);
+	unmap_fd((void *)t, map.out_table_size, map.out_fd);
+	unmap_fd(p, w->length, a.out_fd);
 }
 
 TEST_IDLE(profile_limits, "the profile's limits can be made narrower, not wider")
@@ -277,9 +259,7 @@ TEST_IDLE(stuck_second, "a function that is stuck at the second stop is reported
 	munmap(at, RFPGA_BAR_REGS_SIZE);
 	p.head.flags = RASHPA_PROFILE_NO_RESET;
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
-	ch = fpga_events(&f, 0);
-	CHECK(source_add(ch, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
-	fcntl(ch, F_SETFL, O_NONBLOCK);
+	ch = fpga_listen(&f, 0, RASHPA_SOURCE_DEVICE, 0);
 	made(&map);
 	ANSWERED(fpga_program(map.out_fd, 0, NULL), 0, NULL);
 	close(map.out_fd);
@@ -364,20 +344,15 @@ TEST(own_window, "a function's own window is not mapped for it")
 
 TEST(read_only, "read-only memory is not written by a function")
 {
-	struct rashpa_export get = { HEAD(get) };
-	int fd = buffer_alloc(MIB, "st-ro"), node = buffer_node("st-ro", O_RDONLY);
+	int fd = buffer_alloc(MIB, "st-ro"), ro = buffer_open("st-ro", O_RDONLY);
 	struct rashpa_map_make map;
 
-	REQUIRE(node >= 0, "open: %s", strerror(errno));
-	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
-	ANSWERED(fpga_map(&f, get.out_fd, RASHPA_TO_MEMORY, &map), EACCES, "read-only");
-	ANSWERED(fpga_map(&f, get.out_fd, RASHPA_BIDIRECTIONAL, &map), EACCES, "read-only");
-	CHECK(fpga_map(&f, get.out_fd, RASHPA_FROM_MEMORY, &map) >= 0, "%s", reason);
+	ANSWERED(fpga_map(&f, ro, RASHPA_TO_MEMORY, &map), EACCES, "read-only");
+	ANSWERED(fpga_map(&f, ro, RASHPA_BIDIRECTIONAL, &map), EACCES, "read-only");
+	CHECK(fpga_map(&f, ro, RASHPA_FROM_MEMORY, &map) >= 0, "%s", reason);
 	close(map.out_fd);
-	close(get.out_fd);
-	close(node);
-	close(fd);
-	ANSWERED(buffer_remove("st-ro"), 0, NULL);
+	close(ro);
+	buffer_end(fd, "st-ro");
 }
 
 TEST(remove_mapped, "a buffer that a function maps is not removed")
@@ -415,16 +390,14 @@ TEST_IDLE(mask, "a function that cannot reach the memory gets no map")
 		made(&map);
 		t = table_of(&map);
 		CHECK(t->segment[0].address < 1 << 24, "at 0x%llx", t->segment[0].address);
-		munmap((void *)t, map.out_table_size);
-		close(map.out_fd);
+		unmap_fd((void *)t, map.out_table_size, map.out_fd);
 	} else if (at >= 1 << 24) {
 		ANSWERED(make(&map), EOVERFLOW, "24 bits");
 	} else {
 		tap_skip("the buffer is at 0x%llx", at);
 	}
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-	munmap(m, 64 * KIB);
-	close(fd);
+	unmap_fd(m, 64 * KIB, fd);
 }
 
 /* ------------------------------------------------------------- table ---- */
@@ -584,32 +557,32 @@ TEST(program_hidden, "PROGRAM serves a user who may not see addresses")
 
 /* --------------------------------------------- other memory and peers --- */
 
+static u64 sum_of(const struct rashpa_map_make *map)
+{
+	const struct rashpa_table *t = table_of(map);
+	u64 sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < t->count; i++)
+		sum += t->segment[i].length;
+	munmap((void *)t, map->out_table_size);
+	return sum;
+}
+
 TEST(foreign, "memory of another driver is mapped")
 {
 	int fd = foreign_dmabuf(MIB);
 	struct rashpa_map_make map = default_map(fd);
-	const struct rashpa_table *t;
-	u64 sum = 0;
-	uint32_t i;
 
 	SKIP_IF(fd < 0, "no udmabuf here");
 	made(&map);
-	t = table_of(&map);
-	for (i = 0; i < t->count; i++)
-		sum += t->segment[i].length;
-	CHECK(sum == MIB, "%llu bytes in %u segments", sum, map.out_segments);
-	munmap((void *)t, map.out_table_size);
+	CHECK(sum_of(&map) == MIB, "%llu bytes in %u segments", sum_of(&map), map.out_segments);
 	close(map.out_fd);
 	map = default_map(fd);
 	map.offset = 3 * PAGE;
 	map.length = 5 * PAGE;
 	made(&map);
-	sum = 0;
-	t = table_of(&map);
-	for (i = 0; i < t->count; i++)
-		sum += t->segment[i].length;
-	CHECK(sum == 5 * PAGE, "%llu bytes", sum);
-	munmap((void *)t, map.out_table_size);
+	CHECK(sum_of(&map) == 5 * PAGE, "%llu bytes", sum_of(&map));
 	close(map.out_fd);
 	close(fd);
 }

@@ -71,8 +71,7 @@ static void good_name(const char *name)
 	CHECK((st.st_mode & 0777) == 0660, "mode of %s is %o", path, st.st_mode & 0777);
 	ANSWERED(buffer_info(fd, &info), 0, NULL);
 	CHECK(!strcmp(info.out_name, name), "INFO says \"%s\"", info.out_name);
-	close(fd);
-	ANSWERED(buffer_remove(name), 0, NULL);
+	buffer_end(fd, name);
 	CHECK(stat(path, &st) && errno == ENOENT, "%s is still there", path);
 }
 
@@ -113,8 +112,7 @@ TEST(remove_twice, "a buffer cannot be removed twice")
 	close(buffer_alloc(PAGE, "st-twice"));
 	ANSWERED(call(node, RASHPA_IOC_REMOVE, &r), ENOENT, "st-twice");
 	close(node);
-	close(other);
-	ANSWERED(buffer_remove("st-twice"), 0, NULL);
+	buffer_end(other, "st-twice");
 }
 
 TEST(remove_mapped, "a buffer that a process maps is not removed")
@@ -168,12 +166,10 @@ TEST(name_again, "a name used again is other memory")
 	q = map_fd(node, PAGE);
 	fill(p, PAGE, 2);
 	CHECK(all_zero(q, PAGE), "the new buffer of that name is the old memory");
-	munmap(p, PAGE);
+	unmap_fd(p, PAGE, old);
 	munmap(q, PAGE);
-	close(old);
 	close(fd);
-	close(node);
-	ANSWERED(buffer_remove("st-again"), 0, NULL);
+	buffer_end(node, "st-again");
 }
 
 #define THREADS 8
@@ -303,8 +299,7 @@ TEST(cma, "CMA serves, or the reason says that it is missing")
 	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
 	p = map_fd(a.out_fd, a.length);
 	CHECK(all_zero(p, a.length), "the memory is not zero");
-	munmap(p, a.length);
-	close(a.out_fd);
+	unmap_fd(p, a.length, a.out_fd);
 	a.length = 2 * q.out_total;
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "MiB");
 }
@@ -343,8 +338,7 @@ TEST_EACH(contiguous, pieces, "%s: one zeroed piece")
 	for (i = 1; i < whole / PAGE; i += i < 512 ? 1 : 509)
 		if (!CHECK(pfn_of((char *)p + i * PAGE) == first + i, "page %llu is elsewhere", i))
 			break;
-	munmap(p, whole);
-	close(a.out_fd);
+	unmap_fd(p, whole, a.out_fd);
 }
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -369,8 +363,7 @@ TEST_EACH(dma_bits, reaches, "%s: all of the buffer is there")
 	memset(p, 0xa5, a.out_length);
 	CHECK(pfn_of(p + a.out_length - PAGE) * PAGE < 1ULL << row->bits,
 	      "it ends at 0x%llx", pfn_of(p + a.out_length - PAGE) * PAGE);
-	munmap(p, a.out_length);
-	close(a.out_fd);
+	unmap_fd(p, a.out_length, a.out_fd);
 }
 
 TEST(no_dma_bits, "a number of bits that no memory has is refused")
@@ -571,16 +564,14 @@ static void cache_mode(uint32_t cache, uint32_t backend, u64 length)
 	CHECK(all_zero(p, length), "the memory is not zero");
 	fill(p, length, cache);
 	CHECK(filled(p, length, cache), "the written data are lost");
-	munmap(p, length);
-	close(a.out_fd);
+	unmap_fd(p, length, a.out_fd);
 	/* given back, the same memory is cached again for others */
 	a.cache = RASHPA_CACHE_CACHED;
 	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
 		return;
 	p = map_fd(a.out_fd, length);
 	CHECK(all_zero(p, length), "memory of others is seen");
-	munmap(p, length);
-	close(a.out_fd);
+	unmap_fd(p, length, a.out_fd);
 }
 
 TEST(cache_modes, "write-combined and uncached buffers, cached again when given back")
@@ -678,8 +669,7 @@ static void survivor_is_there(void)
 	if (CHECK(node >= 0, "open: %s", strerror(errno))) {
 		p = map_fd(node, 8 * MIB);
 		CHECK(filled(p, 8 * MIB, 42), "the content is lost");
-		munmap(p, 8 * MIB);
-		close(node);
+		unmap_fd(p, 8 * MIB, node);
 	}
 	ANSWERED(buffer_remove("st-survivor"), 0, NULL);
 }
@@ -729,8 +719,7 @@ TEST(unprivileged, "a user outside the group opens nothing")
 	int fd = buffer_alloc(PAGE, "st-mine");
 
 	tap_fork(as_nobody, NULL);
-	close(fd);
-	ANSWERED(buffer_remove("st-mine"), 0, NULL);
+	buffer_end(fd, "st-mine");
 }
 
 /* ------------------------------------------------- QUERY, INFO, nodes --- */
@@ -791,8 +780,7 @@ TEST(info, "INFO describes a buffer")
 	munmap(p, PAGE);
 	ANSWERED(buffer_info(fd, &info), 0, NULL);
 	CHECK(!info.out_mappings, "%u mappings", info.out_mappings);
-	close(fd);
-	ANSWERED(buffer_remove("st-info"), 0, NULL);
+	buffer_end(fd, "st-info");
 }
 
 TEST(info_foreign, "INFO knows memory of another driver")
@@ -834,12 +822,10 @@ TEST(node_calls, "a buffer's node answers INFO and DMABUF")
 		fill(p, PAGE, 3);
 		CHECK(filled(q, PAGE, 3), "it is not the same memory");
 		munmap(p, PAGE);
-		munmap(q, PAGE);
-		close(get.out_fd);
+		unmap_fd(q, PAGE, get.out_fd);
 	}
 	close(node);
-	close(fd);
-	ANSWERED(buffer_remove("st-node"), 0, NULL);
+	buffer_end(fd, "st-node");
 }
 
 TEST(sync, "the CPU access of the dma-buf can be bracketed")

@@ -64,8 +64,7 @@ TEST(shared, "shared leases are counted")
 	close(dup(b));
 	CHECK(leases(a) == 2, "%u leases after a duplicate", leases(a));
 	close(b);
-	close(a);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(a, NAME);
 }
 
 TEST(exclusive, "an exclusive lease keeps others out")
@@ -89,8 +88,7 @@ TEST(exclusive, "an exclusive lease keeps others out")
 	munmap(p, PAGE);
 	b = open_name(O_RDWR);
 	CHECK(b >= 0, "the lease did not end: %s", reason);
-	close(b);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(b, NAME);
 }
 
 /* Without a lease: INFO, also of the holder, and REMOVE. */
@@ -144,8 +142,7 @@ TEST(exclusive_node, "ALLOC and O_EXCL make exclusive leases")
 	close(b);
 	b = open(NODE, O_WRONLY | O_EXCL | O_CLOEXEC);
 	CHECK(b >= 0, "an exclusive open for writing: %s", strerror(errno));
-	close(b);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(b, NAME);
 }
 
 /* Holds the only lease until it is killed. */
@@ -169,8 +166,7 @@ TEST(lease_dies, "the lease of a killed process ends")
 	tap_fork_kill(pid);
 	fd = open_name(O_RDWR | O_EXCL);
 	CHECK(fd >= 0, "the lease of a dead process holds: %s", reason);
-	close(fd);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(fd, NAME);
 }
 
 TEST(bad_flags, "flags without their values, values without their flags")
@@ -193,16 +189,14 @@ TEST(node_mode, "a node has its owner and mode when it appears")
 
 	REQUIRE(fd >= 0, "ALLOC: %s", reason);
 	CHECK(!stat(NODE, &node) && (node.st_mode & 07777) == 0640, "mode 0%o", node.st_mode);
-	close(fd);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(fd, NAME);
 
 	fd = alloc_with(0, 0);
 	CHECK(!stat(NODE, &node) && !stat("/dev/rashpa/memory", &mem), "stat");
 	CHECK((node.st_mode & 07777) == (mem.st_mode & 0666) && node.st_gid == mem.st_gid &&
 	      node.st_uid == geteuid(), "mode 0%o, group %u, owner %u", node.st_mode,
 	      node.st_gid, node.st_uid);
-	close(fd);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(fd, NAME);
 }
 
 TEST(no_mode, "a node can have mode 0")
@@ -213,8 +207,7 @@ TEST(no_mode, "a node can have mode 0")
 	REQUIRE(fd >= 0, "ALLOC: %s", reason);
 	CHECK(!stat(NODE, &node), "stat: %s", strerror(errno));
 	CHECK((node.st_mode & 07777) == 0, "mode 0%o", node.st_mode & 07777);
-	close(fd);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(fd, NAME);
 }
 
 /* At each event, udev would set owner and mode of the event, whatever chmod() has done. */
@@ -228,8 +221,7 @@ TEST(event_tells_no_mode, "an event for udev has no owner and no mode")
 		  "no uevent"))
 		CHECK(strstr(event, "DEVNAME=rashpa/buffer/" NAME) && !strstr(event, "DEVMODE") &&
 		      !strstr(event, "DEVUID") && !strstr(event, "DEVGID"), "\"%s\"", event);
-	close(fd);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(fd, NAME);
 }
 
 /* another user, with a node that root has opened without a lease */
@@ -252,8 +244,7 @@ TEST(stranger, "others cannot open, remove or chmod")
 
 	close(fd);
 	tap_fork(stranger, &node);
-	close(node);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(node, NAME);
 }
 
 static void reader(void *arg)
@@ -317,8 +308,7 @@ static void old_owner(void *arg)
 	int *turn = arg, node;
 	char c;
 
-	CHECK(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) &&
-	      !setresuid(65534, 65534, 65534), "become another");
+	drop_privileges();
 	node = buffer_node(NAME, O_ACCMODE);
 	CHECK(node >= 0, "open: %s", strerror(errno));
 	CHECK(write(turn[3], "", 1) == 1 && read(turn[0], &c, 1) == 1, "no turn");
@@ -370,8 +360,7 @@ TEST(namespace, "root of another namespace is not the owner")
 	node = buffer_node(NAME, O_ACCMODE);
 	tap_fork(root_in_namespace, &node);
 	close(node);
-	close(fd);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(fd, NAME);
 }
 
 #define RACES	50

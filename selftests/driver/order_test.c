@@ -84,16 +84,13 @@ static void place_down(struct place *p)
 {
 	if (!p->row->together) {
 		close(p->lock_map);
-		munmap(p->record, PAGE);
-		close(p->lock_fd);
+		unmap_fd(p->record, PAGE, p->lock_fd);
 	}
 	rig_down(&p->r);
 	if (p->row->peer) {
-		munmap(p->payload, IMAGES * IMAGE);
-		close(p->window);
+		unmap_fd(p->payload, IMAGES * IMAGE, p->window);
 	}
-	munmap(p->doorbell, PAGE);
-	close(p->doorbell_fd);
+	unmap_fd(p->doorbell, PAGE, p->doorbell_fd);
 }
 
 /* Stacks @first to @first + @count - 1, an image each. */

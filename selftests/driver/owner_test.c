@@ -4,8 +4,6 @@
  * makes, programs, looks at and closes.
  * test: tier=check iommu=both seconds=10
  */
-#include <grp.h>
-
 #include "rig.h"
 
 #define ENTRIES		64u	/* per engine */
@@ -61,19 +59,13 @@ static int profile(unsigned int engines)
 
 /* ------------------------------------------------------------- the victim --- */
 
-static void become(uid_t uid)
-{
-	if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
-		tap_bail("setresuid: %s", strerror(errno));
-}
-
 /* A user whose map is programmed at entry 0, or root, until the test kills it. */
 static void hold(void *arg)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared };
 
 	if (!*(bool *)arg)
-		become(VICTIM);
+		become_user(VICTIM);
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
 	ANSWERED(fpga_program(m.out_fd, 0, NULL), 0, NULL);
 	if (tap_ok())
@@ -108,8 +100,7 @@ static void end(struct stream *s)
 {
 	if (s->victim)
 		tap_fork_kill(s->victim);
-	munmap(s->r.regs, RFPGA_BOUNDS);
-	close(s->r.window);
+	unmap_fd(s->r.regs, RFPGA_BOUNDS, s->r.window);
 }
 
 /* ----------------------------------------------------------- the attacker --- */

@@ -200,10 +200,9 @@ static int make_channel(void)
 
 static void use_channel(int fd)
 {
-	struct rashpa_signal signal = { HEAD(signal), .value = 5 };
 	struct rashpa_event e;
 
-	ANSWERED(call(fd, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
+	ANSWERED(signal_one(fd, 5), 0, NULL);
 	CHECK(read(fd, &e, sizeof(e)) == sizeof(e) && e.value == 5, "read");
 	CHECK(source_add(fd, RASHPA_SOURCE_VECTOR, 1) > 0, "%s", reason);
 }

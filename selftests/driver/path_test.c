@@ -74,8 +74,7 @@ TEST(peer_stream, "a function writes into the on-board memory of another")
 	stream_once(&r);
 	CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
 	rig_down(&r);
-	munmap(p, IMAGES * IMAGE);
-	close(win);
+	unmap_fd(p, IMAGES * IMAGE, win);
 }
 
 /* The other function's MSI-X table is in the second page of its BAR 1, which is memory otherwise. */
@@ -122,8 +121,7 @@ TEST(peer_table, "a function reaches the memory around the MSI-X table of anothe
 		close(map.out_fd);
 	}
 	rig_down(&r);
-	munmap(p, 2 * PAGE);
-	close(win);
+	unmap_fd(p, 2 * PAGE, win);
 }
 
 TEST(policy, "the administrator decides about host bridges")
@@ -155,8 +153,7 @@ TEST(policy, "the administrator decides about host bridges")
 	close(m);
 	CHECK(write_text(POLICY, "perhaps") == -EINVAL, "p2p_bridge=perhaps is accepted");
 	p2p_bridge("allow");
-	munmap(p, IMAGES * IMAGE);
-	close(win);
+	unmap_fd(p, IMAGES * IMAGE, win);
 }
 
 /* ----------------------------------------------- revoked and restored --- */
@@ -190,8 +187,7 @@ static void peer_reset(const char *bus)
 	stream_once(&r);
 	CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
 	rig_down(&r);
-	munmap(p, IMAGES * IMAGE);
-	close(win);
+	unmap_fd(p, IMAGES * IMAGE, win);
 }
 
 TEST(peer_reset, "the reset of a peer ends its maps, and restores them")
@@ -217,7 +213,7 @@ static void called_after_state(uint32_t id, uint32_t state, const char *otherwis
  */
 TEST(restored_told, "a restored map is reported before it can end again")
 {
-	int win, m, ch = fpga_events(&f, 0);
+	int win, m, ch = fpga_listen(&f, 0, RASHPA_SOURCE_MAP, 0);
 	struct rashpa_map_make map;
 	char *p;
 
@@ -225,7 +221,6 @@ TEST(restored_told, "a restored map is reported before it can end again")
 	win = peer_window(&p);
 	if (!trace_begin("ww_mutex_unlock"))
 		return;
-	CHECK(source_add(ch, RASHPA_SOURCE_MAP, 0) == 1, "%s", reason);
 	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	CHECK(m >= 0, "%s", reason);
 	ANSWERED(fpga_reset(&f2), 0, NULL);
@@ -235,8 +230,7 @@ TEST(restored_told, "a restored map is reported before it can end again")
 	called_after_state(map.out_id, RASHPA_MAP_STATE_VALID,
 			   "the lock was free before the record");
 	close(m);
-	munmap(p, IMAGES * IMAGE);
-	close(win);
+	unmap_fd(p, IMAGES * IMAGE, win);
 	close(ch);
 }
 
@@ -246,20 +240,18 @@ TEST(restored_told, "a restored map is reported before it can end again")
  */
 TEST(peer_flushed, "writes to a peer arrive before its memory is let go")
 {
-	int win, m, ch = fpga_events(&f, 0);
+	int win, m, ch = fpga_listen(&f, 0, RASHPA_SOURCE_MAP, 0);
 	struct rashpa_map_make map;
 	char *p;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	win = peer_window(&p);
-	CHECK(source_add(ch, RASHPA_SOURCE_MAP, 0) == 1, "%s", reason);
 	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	if (CHECK(m >= 0, "%s", reason) && trace_begin("pci_read_config_word")) {
 		close(m);
 		called_after_state(map.out_id, RASHPA_MAP_STATE_REVOKED, "the peer was not read");
 	}
-	munmap(p, IMAGES * IMAGE);
-	close(win);
+	unmap_fd(p, IMAGES * IMAGE, win);
 	close(ch);
 }
 
@@ -311,9 +303,7 @@ TEST(bus_reset_quiet, "a reset of the bus reports no stuck function")
 	SKIP_IF(!have_f2, "only one software FPGA");
 	SKIP_IF(!common_bridge(path, sizeof(path)),
 		"no bridge that can reset both (7.2 and later, lab run --topology switch)");
-	device = fpga_events(&f, 0);
-	fcntl(device, F_SETFL, O_NONBLOCK);
-	CHECK(source_add(device, RASHPA_SOURCE_DEVICE, 0) > 0, "SOURCE_ADD: %s", reason);
+	device = fpga_listen(&f, 0, RASHPA_SOURCE_DEVICE, 0);
 	rig_up(&r, &f, -1, 0, 0);
 	CHECK(!write_text(path, "1"), "%s: %s", path, strerror(errno));
 	CHECK(read(device, &e, sizeof(e)) == sizeof(e) &&
@@ -632,7 +622,6 @@ TEST(restore_closed, "a map is closed while its restore waits")
 	struct rashpa_profile_set p = { HEAD(p), STEP(step) };
 	struct rashpa_map_make map = { HEAD(map) };
 	int win, seen, err;
-	void *table;
 	char *regs, *mem;
 	pthread_t thread;
 	void *result;
@@ -646,8 +635,7 @@ TEST(restore_closed, "a map is closed while its restore waits")
 	err = call(f.fd, RASHPA_IOC_MAP_MAKE, &map);
 	REQUIRE(seen >= 0 && !err, "%s", reason);
 	/* the end of a map whose addresses were seen stops the function */
-	table = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, map.out_fd, 0);
-	CHECK(table != MAP_FAILED && !munmap(table, PAGE), "mmap: %s", strerror(errno));
+	table_seen(&map);
 	pthread_create(&thread, NULL, reset_by_sysfs, &f2);
 	map_becomes(seen, RASHPA_MAP_STATE_REVOKED, 0);
 	set32(regs, RFPGA_SCRATCH, 1);
@@ -659,9 +647,8 @@ TEST(restore_closed, "a map is closed while its restore waits")
 	ANSWERED(fpga_reset(&f), 0, NULL);
 	ANSWERED(map_restore(seen), 0, NULL);	/* it still has its function */
 	close(seen);
-	munmap(mem, IMAGES * IMAGE);
+	unmap_fd(mem, IMAGES * IMAGE, win);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(win);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
 
@@ -688,8 +675,7 @@ TEST(killed, "the DMA of a killed process ends with it")
 		CHECK(!info.out_importers, "%u importers", info.out_importers);
 	p = map_fd(buffer, IMAGES * IMAGE);
 	CHECK(!all_zero(p, IMAGES * IMAGE), "nothing was written");
-	munmap(p, IMAGES * IMAGE);
-	close(buffer);
+	unmap_fd(p, IMAGES * IMAGE, buffer);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 }
 

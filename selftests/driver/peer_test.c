@@ -28,7 +28,7 @@ static bool have_narrow, have_shm;
 struct mapped {
 	int fd;
 	struct rashpa_map_make map;
-	struct rashpa_table *table;
+	const struct rashpa_table *table;
 };
 
 /* The driver assumes the 32 bits that each function reaches. */
@@ -57,15 +57,14 @@ static int profile(const struct fpga *f, uint32_t dma_bits)
 static void map_for(const struct fpga *f, int fd, struct mapped *m)
 {
 	m->fd = fpga_map(f, fd, RASHPA_BIDIRECTIONAL, &m->map);
-	m->table = mmap(NULL, m->map.out_table_size, PROT_READ, MAP_SHARED, m->fd, 0);
-	if (m->fd < 0 || m->table == MAP_FAILED)
+	if (m->fd < 0)
 		tap_bail("MAP: %s (%s)", strerror(-m->fd), reason);
+	m->table = table_of(&m->map);
 }
 
 static void unmap(struct mapped *m)
 {
-	munmap(m->table, m->map.out_table_size);
-	close(m->fd);
+	unmap_fd((void *)m->table, m->map.out_table_size, m->fd);
 }
 
 /* DMA address of byte @offset of a memory */
@@ -171,8 +170,7 @@ TEST(class, "edu: addresses match their class")
 		CHECK(address(&m, 0) == phys, "0x%llx instead of 0x%llx", address(&m, 0), phys);
 	}
 	unmap(&m);
-	munmap(p, LEN);
-	close(buffer);
+	unmap_fd(p, LEN, buffer);
 }
 
 /* memory -> edu -> BAR of another function -> edu -> memory */
@@ -201,10 +199,8 @@ static void test_peer(void)
 	CHECK(filled(p + MIB, CHUNK, 61), "other data came back");
 	unmap(&peer);
 	unmap(&host);
-	munmap(p, LEN);
-	munmap(bar, MIB);
-	close(window);
-	close(buffer);
+	unmap_fd(p, LEN, buffer);
+	unmap_fd(bar, MIB, window);
 	munmap((void *)regs, MIB);
 }
 
@@ -221,13 +217,11 @@ static void expect_interrupt(int channel, volatile void *regs, const char *what)
 
 TEST(interrupt, "edu: interrupts are events")
 {
-	int channel, buffer = buffer_alloc(LEN, NULL);
+	int channel = fpga_listen(&edu, 0, RASHPA_SOURCE_VECTOR, 0);
+	int buffer = buffer_alloc(LEN, NULL);
 	volatile void *regs = registers(&edu);
 	struct mapped m;
 
-	channel = fpga_events(&edu, 0);
-	REQUIRE(channel >= 0, "EVENTS: %s", reason);
-	CHECK(source_add(channel, RASHPA_SOURCE_VECTOR, 0) > 0, "SOURCE_ADD: %s", reason);
 	set32(regs, EDU_IRQ_RAISE, 1);
 	expect_interrupt(channel, regs, "a register raises it");
 	map_for(&edu, buffer, &m);
@@ -257,8 +251,7 @@ TEST(quiesce, "edu: a map does not end before a transfer")
 	CHECK(!edu_runs(regs),
 	      "the map went while a transfer ran");
 	CHECK(filled(p + 2 * MIB, CHUNK, 71), "the transfer was cut off");
-	munmap(p, LEN);
-	close(buffer);
+	unmap_fd(p, LEN, buffer);
 	munmap((void *)regs, MIB);
 }
 
@@ -327,10 +320,8 @@ TEST(unmapped, "edu: the IOMMU refuses an address whose map has ended")
 	unmap(&stays);
 	memset(p, 0, LEN);
 	copy_inside(&edu, regs, buffer);
-	munmap(p, LEN);
-	munmap(q, LEN);
-	close(buffer);
-	close(other);
+	unmap_fd(p, LEN, buffer);
+	unmap_fd(q, LEN, other);
 	munmap((void *)regs, MIB);
 }
 

@@ -145,15 +145,13 @@ TEST(not_pinnable, "contig buffers can be pinned, CMA buffers not")
 	got = pin(p, LEN);
 	CHECK(got >= 0, "a contig buffer: %s", reason);
 	close(got);
-	munmap(p, LEN);
-	close(fd);
+	unmap_fd(p, LEN, fd);
 	if (!cma_here())
 		return;
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
 	p = map_fd(a.out_fd, LEN);
 	bad(p, LEN, EFAULT, "CMA|dma-buf");
-	munmap(p, LEN);
-	close(a.out_fd);
+	unmap_fd(p, LEN, a.out_fd);
 }
 
 TEST(across, "several mappings in a row")
@@ -171,8 +169,7 @@ TEST(across, "several mappings in a row")
 	mprotect(p + 2 * LEN, PAGE, PROT_READ);
 	bad(p, 3 * LEN, EFAULT, "read-only");
 	CHECK(pinned_kib() == 0, "%ld KiB stay charged", pinned_kib());
-	munmap(p, 3 * LEN);
-	close(memfd);
+	unmap_fd(p, 3 * LEN, memfd);
 }
 
 TEST(huge, "huge pages are few segments")
@@ -237,8 +234,7 @@ TEST(stays, "pinned pages stay where they are")
 	REQUIRE(fd >= 0, "PIN: %s", reason);
 	madvise(p, LEN, MADV_PAGEOUT);
 	CHECK(pfn_of(p) == first, "the page has moved");
-	munmap(p, LEN);
-	close(fd);
+	unmap_fd(p, LEN, fd);
 }
 
 static void holder(void *arg)
@@ -380,8 +376,7 @@ TEST(lingers, "blocks of a buffer that others hold stay charged")
 		CHECK(vmsplice(pipes[1], &part, 1, 0) == (ssize_t)PAGE, "vmsplice: %s",
 		      strerror(errno));
 	}
-	munmap(p, 4 * HUGE);
-	close(fd);
+	unmap_fd(p, 4 * HUGE, fd);
 	CHECK(bytes_allocated() - before == 3 * HUGE, "%llu bytes are charged",
 	      (bytes_allocated() - before));
 	CHECK(read(pipes[0], (char[PAGE]) {}, PAGE) == (ssize_t)PAGE, "read");

@@ -560,19 +560,17 @@ TEST(vector_eventfd, "an eventfd counts each interrupt: alone, with others, in a
 		HEAD(g), .members = (uintptr_t)&member, .n_members = 1,
 		.member_size = sizeof(member),
 	};
-	int old, other, id;
+	int old, other;
 	struct rashpa_event e[2] = {};
 	struct bell b;
 
 	bell_open(&b);
 	bell_rings(&b, "alone");
-	other = fpga_events(&f, 0);
-	id = source_add(other, RASHPA_SOURCE_VECTOR, 1);
-	CHECK(id > 0, "SOURCE_ADD: %s", reason);
+	other = fpga_listen(&f, 0, RASHPA_SOURCE_VECTOR, 1);
 	bell_rings(&b, "with another source");
 	CHECK(wait_fd(other, POLLIN, 20000) && read(other, &e[0], sizeof(*e)) == sizeof(*e),
 	      "no record");
-	ANSWERED(source_del(other, id), 0, NULL);
+	ANSWERED(source_del(other, 1), 0, NULL);
 	bell_rings(&b, "alone again");
 	CHECK(source_add(other, RASHPA_SOURCE_VECTOR, 1) > 0, "SOURCE_ADD: %s", reason);
 	bell_rings(&b, "with a new source");
@@ -669,8 +667,7 @@ TEST(trace, "tracepoints report a record, a wake-up, a reader and a doorbell's m
 	CHECK(read(q.fd, &e, sizeof(e)) == sizeof(e), "read");
 	win = fpga_window(&f, RFPGA_BAR_DOORBELL, PAGE, PAGE, 0);
 	p = map_fd(win, PAGE);
-	munmap(p, PAGE);
-	close(win);
+	unmap_fd(p, PAGE, win);
 	CHECK(wakeup_traced(&q), "no wake-up");
 	snprintf(words, sizeof(words), "fpga%d source=1 kind=3 sequence=1 time=%llu value=4711",
 		 f.index, e.time_ns);

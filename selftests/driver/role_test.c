@@ -56,8 +56,7 @@ TEST(take_and_ask, "a role is taken, and each open node may ask")
 	close(a);
 	close(b);
 	close(c);
-	close(d);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(d, NAME);
 }
 
 TEST(one_of_a_kind, "each role has one holder")
@@ -84,8 +83,7 @@ TEST(one_of_a_kind, "each role has one holder")
 	ANSWERED(role(b, RASHPA_ROLE_CONSUMER, 0, &r), 0, NULL);
 	CHECK(r.out_mine == BOTH, "mine %#x", r.out_mine);
 	close(a);
-	close(b);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(b, NAME);
 }
 
 TEST(ends_with_file, "a role ends with its file, even if a dma-buf of the file stays")
@@ -102,8 +100,7 @@ TEST(ends_with_file, "a role ends with its file, even if a dma-buf of the file s
 	close(copy);
 	ANSWERED(role(b, BOTH, 0, &r), 0, NULL);
 	close(e.out_fd);
-	close(b);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(b, NAME);
 }
 
 static void play(void *arg)
@@ -128,6 +125,5 @@ TEST(dies, "the roles of a killed process end")
 	      r.out_pid[1]);
 	tap_fork_kill(pid);
 	ANSWERED(role(node, BOTH, 0, &r), 0, NULL);
-	close(node);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	buffer_end(node, NAME);
 }

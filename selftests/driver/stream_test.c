@@ -162,8 +162,7 @@ TEST(kill_and_reuse, "memory freed under a stream is clean for the next one")
 		fd = buffer_alloc(IMAGES * IMAGE, NULL);
 		p = map_fd(fd, IMAGES * IMAGE);
 		CHECK(all_zero(p, IMAGES * IMAGE), "the next one sees DMA");
-		munmap(p, IMAGES * IMAGE);
-		close(fd);
+		unmap_fd(p, IMAGES * IMAGE, fd);
 	}
 }
 

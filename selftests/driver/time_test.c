@@ -31,14 +31,15 @@ static int listen_to(int ch, int words)
 struct listeners {
 	int ch, words, most;
 	const char *why;
+	uid_t uid;
 };
 
-/* As user 1001 or 1002. */
 static void many(void *arg)
 {
 	const struct listeners *l = arg;
 	int n = 0, id;
 
+	become_user(l->uid);
 	do
 		id = listen_to(l->ch, l->words);
 	while (id > 0 && ++n <= RASHPA_LISTENERS_VECTOR);
@@ -46,36 +47,23 @@ static void many(void *arg)
 	CHECK(n == l->most, "%d sources", n);
 }
 
-static void many_1(void *arg)
-{
-	if (setresgid(1001, 1001, 1001) || setresuid(1001, 1001, 1001))
-		tap_bail("setresuid");
-	many(arg);
-}
-
-static void many_2(void *arg)
-{
-	if (setresgid(1002, 1002, 1002) || setresuid(1002, 1002, 1002))
-		tap_bail("setresuid");
-	many(arg);
-}
-
 TEST(vector, "users have few places at a vector")
 {
 	struct listeners l = { channel(), buffer_alloc(PAGE, NULL), PLACES,
-			       "this user|user_limit_interrupt|CAP_SYS_RESOURCE" };
+			       "this user|user_limit_interrupt|CAP_SYS_RESOURCE", 1001 };
 
-	tap_fork(many_1, &l);
+	tap_fork(many, &l);
 	/* two users have all places for users; root has more */
 	l.why = "64 sources of users|CAP_SYS_RESOURCE";
-	tap_fork(many_2, &l);
+	l.uid = 1002;
+	tap_fork(many, &l);
 	CHECK(listen_to(l.ch, l.words) > 0, "%s", reason);
 	close(l.ch);
 	/* an administrator can give one user all */
 	l.ch = channel();
 	l.most = RASHPA_LISTENERS_VECTOR;
 	ANSWERED(write_text(PARAMETER, "0"), 0, NULL);
-	tap_fork(many_1, &l);
+	tap_fork(many, &l);
 	ANSWERED(write_text(PARAMETER, "32"), 0, NULL);
 	close(l.ch);
 	close(l.words);
@@ -109,10 +97,9 @@ TEST(look, "LOOK leaves wake-ups to another thread")
 		CHECK(!called_here(), "the producer gave the signal");
 		trace_end();
 	}
-	munmap(p, PAGE);
+	unmap_fd(p, PAGE, fd);
 	close(ch);
 	close(event);
-	close(fd);
 }
 
 /* Unless the administrator has changed the limit. */

@@ -157,8 +157,7 @@ static void lock_stays(int fd, u64 *words)
 	if (!words)
 		return;
 	CHECK(*words == 42, "the lock memory has changed");
-	munmap(words, PAGE);
-	close(fd);
+	unmap_fd(words, PAGE, fd);
 }
 
 /* ------------------------------------------------------------------------ */

@@ -234,8 +234,7 @@ TEST_EACH(stream, buffers, "a board of vfio-pci writes into a buffer (%s), and a
 	close(channel);
 	close(interrupt);
 	board_close(&b);
-	munmap(p, row->length);
-	close(buffer);
+	unmap_fd(p, row->length, buffer);
 	if (row->name)
 		ANSWERED(buffer_remove(row->name), 0, NULL);
 }
@@ -296,8 +295,7 @@ TEST(pinned, "the pages of a removed buffer stay while VFIO maps them for the bo
 	buffer = buffer_alloc(WORD + PAGE, NAME);
 	p = map_fd(buffer, WORD + PAGE);
 	pfn = pfn_of(p);
-	munmap(p, WORD + PAGE);
-	close(buffer);
+	unmap_fd(p, WORD + PAGE, buffer);
 	/* the files of VFIO are shared, so they outlive the child */
 	tap_fork_kill(tap_fork_held(stream_until_killed, &b));
 	ANSWERED(buffer_remove(NAME), 0, NULL);
@@ -325,6 +323,5 @@ TEST(cma, "a buffer of CMA cannot be mapped by address")
 	board_open(&b);
 	CHECK(board_map(&b, p, MIB) < 0, "VFIO maps it");
 	board_close(&b);
-	munmap(p, MIB);
-	close(a.out_fd);
+	unmap_fd(p, MIB, a.out_fd);
 }

@@ -156,10 +156,15 @@ void param_set(const char *name, unsigned int value)
 		tap_bail("%s cannot be set", name);
 }
 
+void become_user(uid_t uid)
+{
+	if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
+		tap_bail("privileges cannot be dropped");
+}
+
 void drop_privileges(void)
 {
-	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
-		tap_bail("privileges cannot be dropped");
+	become_user(65534);
 }
 
 void p2p_bridge(const char *policy)
@@ -308,6 +313,12 @@ int buffer_remove(const char *name)
 	return err;
 }
 
+void buffer_end(int fd, const char *name)
+{
+	close(fd);
+	ANSWERED(buffer_remove(name), 0, NULL);
+}
+
 int buffer_open(const char *name, int flags)
 {
 	struct rashpa_export e = { HEAD(e) };
@@ -371,6 +382,12 @@ void *map_fd(int fd, u64 length)
 	if (p == MAP_FAILED)
 		tap_bail("mmap of %llu bytes: %s, %s", length, strerror(errno), reason);
 	return p;
+}
+
+void unmap_fd(void *p, u64 length, int fd)
+{
+	munmap(p, length);
+	close(fd);
 }
 
 void fill(void *p, size_t length, u64 seed)
@@ -714,6 +731,25 @@ int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction, struct ras
 	return err ? err : map->out_fd;
 }
 
+struct rashpa_map_make default_map(int fd)
+{
+	return (struct rashpa_map_make) { HEAD(struct rashpa_map_make), .fd = fd, .out_fd = -7 };
+}
+
+const struct rashpa_table *table_of(const struct rashpa_map_make *map)
+{
+	void *p = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED, map->out_fd, 0);
+
+	if (p == MAP_FAILED)
+		tap_bail("mmap of the table: %s", strerror(errno));
+	return p;
+}
+
+void table_seen(const struct rashpa_map_make *map)
+{
+	munmap((void *)table_of(map), map->out_table_size);
+}
+
 int map_restore(int map)
 {
 	struct rashpa_restore restore = { HEAD(restore) };
@@ -727,6 +763,15 @@ int fpga_events(const struct fpga *f, uint32_t depth)
 	int err = call(f->fd, RASHPA_IOC_CHANNEL_MAKE, &e);
 
 	return err ? err : e.out_fd;
+}
+
+int fpga_listen(const struct fpga *f, uint32_t depth, uint32_t kind, uint32_t index)
+{
+	int ch = fpga_events(f, depth);
+
+	CHECK(ch >= 0 && source_add(ch, kind, index) == 1, "a channel: %s", reason);
+	fcntl(ch, F_SETFL, O_NONBLOCK);
+	return ch;
 }
 
 int memory_channel(void)

@@ -82,7 +82,8 @@ long page_faults(void);
 /* Set the policy for host bridges: newer kernels do not know that the one of QEMU routes. */
 void p2p_bridge(const char *policy);
 
-/* Switch to user nobody, without capabilities, for good: in children only. */
+/* Switch to this user, or to the user nobody, without capabilities, for good: in children only. */
+void become_user(uid_t uid);
 void drop_privileges(void);
 
 /* ----------------------------------------------------------- buffers ---- */
@@ -91,6 +92,8 @@ void drop_privileges(void);
 int buffer_alloc(u64 length, const char *name);
 /* Returns 0 or a negative errno. */
 int buffer_remove(const char *name);
+/* Close @fd, and check that @name is removed. */
+void buffer_end(int fd, const char *name);
 /* The buffer's node with @flags, or -1. */
 int buffer_node(const char *name, int flags);
 /* A dma-buf of it (EXPORT), or a negative errno. */
@@ -102,6 +105,8 @@ bool cma_here(void);
 
 /* Mapped shared, readable and writable; the test ends where it fails. */
 void *map_fd(int fd, u64 length);
+/* End the mapping and close @fd. */
+void unmap_fd(void *p, u64 length, int fd);
 void fill(void *p, size_t length, u64 seed);
 /* Does it contain the pattern of fill()? */
 bool filled(const void *p, size_t length, u64 seed);
@@ -165,10 +170,18 @@ int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length,
 char *fpga_regs(const struct fpga *f);
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 	     struct rashpa_map_make *map);
+/* Its arguments, for all of @fd; out_fd shows whether the driver has written it. */
+struct rashpa_map_make default_map(int fd);
+/* The map's table; the test ends where it fails. */
+const struct rashpa_table *table_of(const struct rashpa_map_make *map);
+/* Let the addresses of the map be seen. */
+void table_seen(const struct rashpa_map_make *map);
 int map_restore(int map);
 /* A channel of the memory node that does not block; -1 after a failed check. */
 int memory_channel(void);
 int fpga_events(const struct fpga *f, uint32_t depth);
+/* One that does not block, with a source, whose id is 1: checked. */
+int fpga_listen(const struct fpga *f, uint32_t depth, uint32_t kind, uint32_t index);
 /* The FPGA's address table: entries from @first on. Returns 0 or -errno. */
 int fpga_program(int map, uint32_t first, uint32_t *entries);
 /* Layout and place of the software FPGA's table. */
@@ -202,7 +215,7 @@ struct rashpa_source_add word_source(int fd, uint32_t flags);
 int source_make(int channel, struct rashpa_source_add *add);
 /* LOOK: the number of events, or a negative errno. */
 int look_at(int fd);
-/* Read one record; false: there is none. */
+/* Read one record; false: the queue is empty. */
 bool next_event(int channel, struct rashpa_event *e);
 int source_del(int channel, uint32_t id);
 /* Let its software source make an event. */

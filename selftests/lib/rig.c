@@ -101,10 +101,7 @@ void rig_map(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t fla
 	r->fpga = fpga;
 	r->window = fpga_window(fpga, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
-	r->channel = fpga_events(fpga, 0);
-	fcntl(r->channel, F_SETFL, O_NONBLOCK);
-	if (source_add(r->channel, RASHPA_SOURCE_VECTOR, 1) != 1)
-		tap_bail("a channel: %s", reason);
+	r->channel = fpga_listen(fpga, 0, RASHPA_SOURCE_VECTOR, 1);
 	r->buffer = memory_fd < 0 ? buffer_alloc(IMAGES * IMAGE, NULL) :
 				    fcntl(memory_fd, F_DUPFD_CLOEXEC, 0);
 	if (memory_fd < 0)
@@ -219,8 +216,7 @@ void rig_settle(const struct rig *r)
 	int ch, i;
 
 	fpga_info(r->fpga, &info);
-	ch = fpga_events(r->fpga, 0);
-	CHECK(source_add(ch, RASHPA_SOURCE_VECTOR, info.out_vectors - 1) > 0, "%s", reason);
+	ch = fpga_listen(r->fpga, 0, RASHPA_SOURCE_VECTOR, info.out_vectors - 1);
 	for (i = 0; i < RIG_SETTLE; i++) {
 		rig_configure(r, dtp, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0,
 			      r->made.out_segments, 1);

@@ -81,7 +81,7 @@ void rig_is_idle(const char *regs, unsigned int n);
 bool rig_tell(unsigned int n, const char *command);
 /* The first one obeys: checked. */
 void rig_do(const char *command);
-/* Check that nobody writes into a memory of IMAGES * IMAGE bytes. */
+/* Check that no function writes into a memory of IMAGES * IMAGE bytes. */
 void rig_nobody_writes(void *p);
 /* As rig_tell(); its @answer as text, at most @size bytes with the NUL. */
 bool rig_ask(unsigned int n, const char *command, char *answer, size_t size);
