@@ -127,7 +127,7 @@ int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
 
-	/* after a removal, too: the number stays reserved while this file is open */
+	/* a removal in between does no harm: the number is reserved while this file is open */
 	return rashpa_device_check_present(call, dev) ?: rashpa_holdings(call, arg, dev->id);
 }
 
