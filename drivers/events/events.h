@@ -30,6 +30,7 @@
 #define RASHPA_OWED_MAX		65536
 
 struct rashpa_channel;
+struct rashpa_listener;
 
 /* --------------------------------------------- events/notify.c --- */
 
@@ -43,11 +44,10 @@ struct rashpa_notifier {
 };
 
 void rashpa_notifier_free(struct rashpa_notifier *n);
+void rashpa_listener_direct(struct rashpa_listener *l);
 rashpa_handler rashpa_ioc_eventfd;
 
 /* ---------------------------------------------- events/watch.c --- */
-
-struct rashpa_listener;
 
 /*
  * Word of memory with a condition. The channel's lock protects each start of @timer and the fields

@@ -209,6 +209,8 @@ void rashpa_group_end(struct rashpa_listener *l)
 		for (end = rashpa_group_batch(g, i); i < end; i++)
 			g->member[i].listener->membership = NULL;
 	}
+	for (i = 0; i < g->n; i++)
+		rashpa_listener_direct(g->member[i].listener);
 	kvfree(g);
 	l->group = NULL;
 }

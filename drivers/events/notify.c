@@ -66,7 +66,7 @@ static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
 }
 
 /* Let interrupts signal the eventfd, if they do nothing else for the source. */
-static void rashpa_listener_direct(struct rashpa_listener *l)
+void rashpa_listener_direct(struct rashpa_listener *l)
 {
 	struct rashpa_direct *direct = l->notifier ? &l->notifier->direct : NULL;
 
