@@ -39,7 +39,11 @@ static int rashpa_huge_check(struct rashpa_call *call, struct file *memfd, u64 l
 				   "the memfd needs huge pages (MFD_HUGETLB) and the seals SHRINK, GROW and SEAL, without WRITE");
 	if (!(memfd->f_mode & FMODE_READ) || !(memfd->f_mode & FMODE_WRITE))
 		return rashpa_fail(call, -EACCES, "the memfd is not open for reading and writing");
-	/* since the seals it has one length */
+	/* since the seals it has one length; that of fallocate() may end inside a huge page */
+	if (!IS_ALIGNED(length, i_blocksize(inode)))
+		return rashpa_fail(call, -EINVAL,
+				   "0x%llx bytes are not whole huge pages of 0x%x bytes", length,
+				   i_blocksize(inode));
 	if (i_size_read(inode) != length)
 		return rashpa_fail(call, -EINVAL,
 				   "the memfd has 0x%llx bytes, the buffer 0x%llx: must be the same",

@@ -298,6 +298,25 @@ TEST_EACH(bad_memfd, bad_memfds, "a memfd %s is refused")
 	CHECK(pool_free() == free, "%ld of %ld pages came back", pool_free(), free);
 }
 
+/* fallocate() can leave a file that ends inside its last huge page. */
+TEST(part, "a memfd that ends inside a huge page is refused")
+{
+	const u64 lengths[] = { PAGE, HUGE - PAGE, HUGE + PAGE };
+	const long free = pool_free();
+	struct rashpa_alloc a;
+	size_t i;
+	int memfd;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		memfd = memfd_new(MFD_HUGETLB, 0, lengths[i], SEALS);
+		a = (struct rashpa_alloc) { HEAD(a), .length = lengths[i], .memfd = memfd,
+					    .backend = RASHPA_BACKEND_HUGE };
+		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "whole huge pages");
+		close(memfd);
+	}
+	CHECK(pool_free() == free, "%ld of %ld pages came back", pool_free(), free);
+}
+
 TEST(bad_files, "other files are refused")
 {
 	int fd = buffer_alloc(LEN, NULL), memfd = memfd_good(), ro;
