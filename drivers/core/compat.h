@@ -138,6 +138,21 @@ static inline pgoff_t rashpa_huge_index(unsigned long n, unsigned int order)
 	return n;
 }
 
+/*
+ * Move a huge page to where it can be pinned for long: out of areas of CMA and ZONE_MOVABLE. It stays
+ * if others hold it, or no memory is free there. Before 6.11 modules cannot request that.
+ */
+static inline void rashpa_huge_settle(struct file *memfd, loff_t at, u64 size)
+{
+#ifdef RASHPA_HAVE_MEMFD_PIN
+	struct folio *folio;
+	pgoff_t offset;
+
+	if (memfd_pin_folios(memfd, at, at + size - 1, &folio, 1, &offset) == 1)
+		unpin_folio(folio);
+#endif
+}
+
 /* a kernel without huge pages (PREEMPT_RT) has no such function, and needs no alignment */
 #ifndef CONFIG_TRANSPARENT_HUGEPAGE
 #undef thp_get_unmapped_area

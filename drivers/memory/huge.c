@@ -12,6 +12,7 @@
 #include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "core/compat.h"
@@ -87,6 +88,21 @@ static int rashpa_huge_add(struct rashpa_call *call, struct rashpa_pages *pages,
 	return 0;
 }
 
+/* Page @i, with a reference, moved to where it can be pinned before that; no page in a hole. */
+static struct folio *rashpa_huge_page(const struct rashpa_pages *pages, unsigned long i)
+{
+	const pgoff_t index = rashpa_huge_index(i, pages->order);
+	const u64 size = PAGE_SIZE << pages->order;
+	struct folio *folio = filemap_get_folio(pages->memfd->f_mapping, index);
+
+	/* a pin would fill the hole, and wait for ever for the move of a page with an error */
+	if (IS_ERR_OR_NULL(folio) || folio_test_hwpoison(folio))
+		return folio;
+	folio_put(folio);
+	rashpa_huge_settle(pages->memfd, i * size, size);
+	return filemap_get_folio(pages->memfd->f_mapping, index);
+}
+
 static int rashpa_huge_fill(struct rashpa_call *call, struct rashpa_pages *pages,
 			    const struct rashpa_want *want)
 {
@@ -101,8 +117,7 @@ static int rashpa_huge_fill(struct rashpa_call *call, struct rashpa_pages *pages
 	if (!pages->extents)
 		return -ENOMEM;
 	for (i = 0; i < want->length / size && !err; i++) {
-		struct folio *folio = filemap_get_folio(pages->memfd->f_mapping,
-							rashpa_huge_index(i, pages->order));
+		struct folio *folio = rashpa_huge_page(pages, i);
 
 		if (IS_ERR_OR_NULL(folio))
 			return rashpa_fail(call, -EINVAL,
@@ -111,6 +126,8 @@ static int rashpa_huge_fill(struct rashpa_call *call, struct rashpa_pages *pages
 		err = rashpa_huge_add(call, pages, folio, &one);
 		if (err)
 			folio_put(folio);
+		else if (task_sigpending(current))
+			err = rashpa_fail(call, -EINTR, "interrupted by a signal");
 		cond_resched();
 	}
 	pages->first = pages->extents->first;
@@ -119,7 +136,7 @@ static int rashpa_huge_fill(struct rashpa_call *call, struct rashpa_pages *pages
 
 /*
  * The pages of a memfd. Return: 0, -EBADF, -EINVAL (another file, other seals, another length, a
- * hole, a page that is not as wanted), -EACCES, -EBUSY, -ENOMEM.
+ * hole, a page that is not as wanted), -EACCES, -EBUSY, -ENOMEM, -EINTR.
  */
 int rashpa_huge_get(struct rashpa_call *call, struct rashpa_pages *pages,
 		    const struct rashpa_want *want)

@@ -483,6 +483,47 @@ TEST(memory_error, "a huge page with a memory error is in no new map")
 	tap_fork(damaged, NULL);
 }
 
+static u64 query_free(uint32_t backend)
+{
+	struct rashpa_query q = { HEAD(q), .backend = backend };
+
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	return q.out_free;
+}
+
+static void in_area(void *arg)
+{
+	const u64 area = query_free(RASHPA_BACKEND_CMA);
+	struct rashpa_pin pin = { HEAD(pin), .length = LEN };
+	struct rashpa_alloc a;
+	int memfd;
+
+	(void)arg;
+	signal(SIGBUS, on_bus);
+	/* the kernel takes huge pages from an area that has more than half of the free memory */
+	while (query_free(RASHPA_BACKEND_CONTIG) > area / 2 && tap_ok())
+		buffer_alloc(16 * MIB, NULL);
+	write_text("/proc/sys/vm/nr_hugepages", "16");
+	memfd = memfd_good();
+	CHECK(area - query_free(RASHPA_BACKEND_CMA) >= LEN, "the pages are not in the area");
+	ANSWERED(give(memfd, "", &a), 0, NULL);
+	pin.address = (uintptr_t)map_at(a.out_fd, 0, LEN);
+	ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL);
+	/* a page with an error never moves: ALLOC must not wait for that */
+	memfd = memfd_good();
+	if (madvise(map_at(memfd, 0, LEN), PAGE, MADV_HWPOISON))
+		tap_note("MADV_HWPOISON: %s", strerror(errno));
+	ANSWERED(give(memfd, "", &a), 0, NULL);
+}
+
+TEST(cma, "huge pages that come from an area of CMA are registered by address")
+{
+	SKIP_IF(!cma_here(), "no area of CMA (lab run --append cma=256M)");
+	write_text("/proc/sys/vm/nr_hugepages", "0");
+	tap_fork(in_area, NULL);
+	write_text("/proc/sys/vm/nr_hugepages", "16");
+}
+
 void setup_all(void)
 {
 	read_text("/proc/sys/vm/nr_hugepages", pool_before, sizeof(pool_before));
