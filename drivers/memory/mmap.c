@@ -9,8 +9,10 @@
  * I/O): huge entries take no reference, because the mapping's file keeps the buffer. They are
  * allowed because the memory of each is one compound page, so that a pin of any part holds all of
  * it. Entries that count, which the kernel pins without mmap_lock (vmf_insert_folio_pmd()), are no
- * choice: the folio must be as large as the entry, and if a part of such an entry is unmapped from
- * a mapping that has small entries (VM_MIXEDMAP), the kernel never drops its reference.
+ * choice. The folio must be exactly as large as the entry: a large buffer would need a search for
+ * each 2 MiB. In a mapping with VM_MIXEDMAP the kernel never drops the reference of an entry of
+ * which a part is unmapped. Without that flag NUMA balancing would unmap entries all the time. A
+ * program that pins often uses huge pages of a memfd.
  *
  * CMA memory is mapped as bare page frames: a long-term pin would try to migrate it for ever, this
  * way it fails at once. hugetlbfs maps huge pages of a memfd, with entries that count.
