@@ -133,7 +133,7 @@ static int __init rashpa_init(void)
 	rashpa_contig_check();
 	err = rashpa_maps_init();
 	if (err)
-		goto out_nodes;
+		goto out_search;
 	err = rashpa_pci_init();
 	if (err)
 		goto out_maps;
@@ -147,7 +147,8 @@ out_pci:
 	rashpa_pci_exit();
 out_maps:
 	rashpa_maps_exit();
-out_nodes:
+out_search:
+	rashpa_search_exit();
 	rashpa_nodes_exit();
 	return err;
 }
@@ -158,9 +159,9 @@ static void __exit rashpa_exit(void)
 	put_device(rashpa_memory_dev);
 	rashpa_pci_exit();
 	rashpa_maps_exit();
-	rashpa_nodes_exit();
 	rashpa_buffers_exit();
 	rashpa_search_exit();
+	rashpa_nodes_exit();
 }
 
 module_init(rashpa_init);
