@@ -169,8 +169,12 @@ void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
  */
 bool rashpa_origin_signal(struct rashpa_origin *origin)
 {
-	const struct rashpa_direct *d = rcu_dereference_sched(origin->direct);
+	const struct rashpa_direct *d;
 
+	/* with PREEMPT_RT handlers are threads, which are no RCU readers */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		return false;
+	d = rcu_dereference_sched(origin->direct);
 	if (!d || READ_ONCE(d->waiters->head.next) != READ_ONCE(d->waiters->head.prev))
 		return false;
 	origin->sequence++;

@@ -70,9 +70,7 @@ void rashpa_listener_direct(struct rashpa_listener *l)
 {
 	struct rashpa_direct *direct = l->notifier ? &l->notifier->direct : NULL;
 
-	/* with PREEMPT_RT handlers are threads, which are no RCU readers */
-	if (l->kind != RASHPA_SOURCE_VECTOR || !l->quiet || l->one_shot || l->membership ||
-	    IS_ENABLED(CONFIG_PREEMPT_RT))
+	if (l->kind != RASHPA_SOURCE_VECTOR || !l->quiet || l->one_shot || l->membership)
 		direct = NULL;
 	if (direct)
 		direct->events = &l->events;
