@@ -248,8 +248,8 @@ void rashpa_named_drop(struct rashpa_named *named)
 	module_put(THIS_MODULE);
 }
 
-/* Is it the first of its name? */
-static bool rashpa_named_first(struct rashpa_named *named)
+/* Enter a name, unless another has it. */
+static bool rashpa_named_enter(struct rashpa_named *named)
 {
 	struct rashpa_named *other;
 
@@ -291,7 +291,7 @@ struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct ras
 	if (err)
 		goto out_device;
 	rashpa_charge_label(&named->charge, 0, named->name);
-	if (rashpa_named_first(named))
+	if (rashpa_named_enter(named))
 		return named;
 	err = rashpa_fail(call, -EEXIST, "a buffer named %s exists: remove it first, or open it",
 			  named->name);
