@@ -26,9 +26,6 @@
 #include "core/origin.h"
 #include "function/function.h"
 
-/* signals due to one eventfd: a limit for eventfds that are slower than the events */
-#define RASHPA_OWED_MAX		65536
-
 struct rashpa_channel;
 struct rashpa_listener;
 

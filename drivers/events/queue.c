@@ -12,6 +12,8 @@
 #include "core/trace.h"
 #include "events/events.h"
 
+/* signals due to one eventfd: a limit for eventfds that are slower than the events */
+#define RASHPA_OWED_MAX		65536
 /* signals of one run of the tasklet, which then lets other tasklets run */
 #define RASHPA_WAKE_BATCH	16
 /* signals of one call: enough for each eventfd of the channel */

@@ -38,8 +38,6 @@
 #include "core/call.h"
 #include "core/origin.h"
 
-#define RASHPA_VECTORS_MAX	64
-
 /* Default width of the DMA mask: every PCI function supports 32 bits. */
 #define RASHPA_DMA_BITS		32
 

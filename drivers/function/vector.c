@@ -9,6 +9,8 @@
 #include "core/trace.h"
 #include "function/function.h"
 
+#define RASHPA_VECTORS_MAX	64
+
 static irqreturn_t rashpa_vector_fire(int irq, void *data)
 {
 	struct rashpa_vector *vector = data;
