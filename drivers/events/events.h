@@ -53,6 +53,7 @@ rashpa_handler rashpa_ioc_eventfd;
 struct rashpa_watch {
 	struct dma_buf *dmabuf;		/* memory; one reference */
 	const void *word;		/* in the kernel's mapping; devices and users write it */
+	struct page *page;		/* page of @word that the kernel marks at a memory error */
 	u32 bits;			/* 32 or 64 */
 	u32 condition;			/* enum rashpa_condition */
 	u64 mask;			/* bits that count */

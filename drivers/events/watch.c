@@ -17,7 +17,7 @@ static u64 rashpa_watch_read(const struct rashpa_watch *w)
 	u64 v;
 
 	/* another read would be another memory error, this time in an interrupt */
-	if (PageHWPoison(virt_to_page(w->word)))
+	if (PageHWPoison(w->page))
 		return w->last & w->mask;
 	/* devices write little-endian words */
 	if (w->bits == 32)
@@ -253,6 +253,9 @@ int rashpa_watch_new(struct rashpa_call *call, const struct rashpa_source_add *a
 		rashpa_watch_free(w);
 		return err;
 	}
+	w->page = virt_to_page(w->word);
+	if (PageHuge(w->page))
+		w->page = compound_head(w->page);
 	w->bits = add->bits;
 	w->condition = add->condition;
 	w->mask = add->mask ?: (add->bits == 32 ? U32_MAX : U64_MAX);

@@ -460,14 +460,26 @@ static void damaged(void *arg)
 {
 	int fd = huge_buffer("");
 	char *p = map_at(fd, 0, LEN);
+	struct rashpa_look look = { HEAD(look), .fd = fd };
+	struct rashpa_channel_make ch = { HEAD(ch) };
+	struct rashpa_source_add add = {
+		HEAD(add), .head.flags = RASHPA_SOURCE_LOOK, .kind = RASHPA_SOURCE_LOCK,
+		.device = -1, .memory = fd, .offset = HUGE + 9 * PAGE, .bits = 64,
+		.condition = RASHPA_CONDITION_CHANGED,
+	};
 
 	(void)arg;
 	signal(SIGBUS, on_bus);
 	fill(p, LEN, 1);
+	ANSWERED(call(memory, RASHPA_IOC_CHANNEL_MAKE, &ch), 0, NULL);
+	ANSWERED(call(ch.out_fd, RASHPA_IOC_SOURCE_ADD, &add), 0, NULL);
+	p[add.offset]++;
 	if (madvise(p + HUGE + 5 * PAGE, PAGE, MADV_HWPOISON) && errno != EBUSY && errno != EIO) {
 		tap_skip("MADV_HWPOISON: %s", strerror(errno));
 		return;
 	}
+	ANSWERED(call(memory, RASHPA_IOC_LOOK, &look), 0, NULL);
+	CHECK(!look.out_events, "a word of the page was read");
 	ANSWERED(map_device(fd, HUGE + 9 * PAGE, PAGE), EHWPOISON, "memory error");
 	ANSWERED(map_device(fd, 0, LEN), EHWPOISON, "memory error");
 	ANSWERED(map_device(fd, 0, HUGE), 0, NULL);
@@ -477,7 +489,7 @@ static void damaged(void *arg)
 	CHECK(p, "its neighbour is not mapped");
 }
 
-TEST(memory_error, "a huge page with a memory error is in no new map")
+TEST(memory_error, "a huge page with a memory error is in no new map, and its words are not read")
 {
 	SKIP_IF(!have_fpga, "no software FPGA");
 	tap_fork(damaged, NULL);
