@@ -23,7 +23,7 @@ struct rashpa_user;
 
 /*
  * What one object costs, and the user that is charged. Protected by rashpa_account_lock, but for
- * @flags. The object reads @user, @shared and @pid without it: they are constant while it is charged.
+ * @flags. The object reads @user, @shared and @pid without it: constant while it is charged.
  */
 struct rashpa_charge {
 	struct list_head entry;		/* among all charges, in the order of @serial */

@@ -139,8 +139,8 @@ static inline pgoff_t rashpa_huge_index(unsigned long n, unsigned int order)
 }
 
 /*
- * Move a huge page to where it can be pinned for long: out of areas of CMA and ZONE_MOVABLE. It stays
- * if others hold it, or no memory is free there. Before 6.11 modules cannot request that.
+ * Move a huge page to where it can be pinned for long: out of areas of CMA and ZONE_MOVABLE. It
+ * stays if others hold it, or no memory is free there. Before 6.11 modules cannot request that.
  */
 static inline void rashpa_huge_settle(struct file *memfd, loff_t at, u64 size)
 {
