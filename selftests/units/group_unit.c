@@ -39,6 +39,7 @@ static ktime_t now;
 ktime_t ktime_get(void) { return ++now; }
 void rashpa_uncharge(struct rashpa_charge *charge) { }
 void rashpa_origin_direct(struct rashpa_subscriber *s, struct rashpa_direct *direct) { }
+void rashpa_listener_direct(struct rashpa_listener *l) { }
 
 int rashpa_charge(struct rashpa_call *c, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 bytes)

@@ -10,6 +10,8 @@ static void meanwhile(void);		/* called when LOOK lets other tasks run */
 
 #define virt_to_page(address)	((void)(address), NULL)
 #define PageHWPoison(page)	((void)(page), poisoned)
+#define PageHuge(page)		((void)(page), false)
+#define compound_head(page)	(page)
 #define hrtimer_is_queued(timer)	((void)(timer), false)
 #undef cond_resched
 #define cond_resched()		meanwhile()
