@@ -467,7 +467,7 @@ def taken_away(buffer):
         stream.close()
         raises(rashpa.Released, lambda: stack.images, "closed")
         raises(rashpa.Released, stack.release, "closed")
-        raises(rashpa.Released, stream.status, "closed")
+        raises(rashpa.Released, stream.stat, "closed")
         stream.close()
         # the next consumer gets stacks that were not released
         with rashpa.Stream(buffer) as stream:
