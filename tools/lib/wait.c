@@ -4,7 +4,6 @@
 #include "lib/internal.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 
