@@ -339,7 +339,7 @@ uint64_t *stream_map(const struct rashpa_stream *s, uint64_t stack)
 }
 
 _Static_assert(offsetof(struct rashpa_stream_header, consumed) % 64 == 0 &&
-	       offsetof(struct rashpa_stream_header, waiting) % 64 == 0, "who writes has a cache line");
+	       offsetof(struct rashpa_stream_header, waiting) % 64 == 0, "each writer has a cache line");
 _Static_assert(sizeof(struct rashpa_stream_header) <= PAGE, "the header is one page");
 _Static_assert(sizeof(struct rashpa_stream_process) == 72, "a format");
 _Static_assert(sizeof(struct rashpa_stream_record) == 128, "a format");

@@ -91,7 +91,7 @@ static size_t bytes_of(const struct rashpa_result *r)
 	return bytes + r->peaks * sizeof(*r->peak);
 }
 
-/* What a sink says is the caller's. */
+/* Hand the sentence of a sink to the caller. */
 static int told(int result, const char *why)
 {
 	if (result)
