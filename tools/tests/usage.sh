@@ -183,14 +183,14 @@ refused "usage-rashpa-builder: wrong usage is refused"
 # remu refuses options that its transport does not have. Those that it has fail later, without driver and receiver.
 # takes TRANSPORT: one word of each
 takes() {
-	local option words taken=() to=(--to 127.0.0.1:9)
+	local option words got=() to=(--to 127.0.0.1:9)
 	[[ $1 != pcie ]] || to=(--buffer here)
 	for option in "--policy wait" "--policy drop --rate 1" "--buffer here" "--free-run --immediate stack" "--free-run --message 512"; do
 		read -ra words <<<"$option"
 		RASHPA_DEV="$work/none" timeout 20 remu --transport "$1" "${to[@]}" --dataset generate:1 --images 1 "${words[@]}" >"$work/out" 2>&1
-		(($? == 2)) || taken+=("${words[-1]}")
+		(($? == 2)) || got+=("${words[-1]}")
 	done
-	echo "${taken[*]-}"
+	echo "${got[*]-}"
 }
 declare -A taken=([pcie]="wait 1 here stack 512" [roce]="wait stack 512" [udp]="wait 512" [jungfrau]="")
 for transport in $(remu --help | sed -nE 's/.*--transport=([a-z|]+).*/\1/p' | tr '|' ' '); do

@@ -18,6 +18,7 @@
 #include "link/cpus.h"
 #include "common/json-out.h"
 #include "link/control-link.h"
+#include "link/packet.h"
 #include "link/tests/network-selftest.h"
 #include "common/say.h"
 #define TAP_LINKAGE	/* other files use the functions, too */
@@ -238,6 +239,64 @@ static void test_element(void)
 	ok(refused == n, "wrong-elements-refused: %u of %u wrong elements are refused", refused, n);
 }
 
+static void test_messages(void)
+{
+	struct json_object *list = json_tokener_parse("[7, 100]");
+	struct json_object *sent = sent_write(CONTRACT_END, 11, list), *credit = credit_write(CONTRACT_GO, 12);
+	struct json_object *bye = bye_write(13, 14), *error = link_error("no room");
+	uint64_t a = 0, b = 0;
+	char why[WHY_SIZE], text[16];
+
+	ok(!sent_read(sent, 2, 11, 11, &a, &list, why) && a == 11 &&
+	   !sent_element(list, 1, 7, 100, &b, why) && b == 100, "sent-read-written: an end is read as it was written");
+	ok(sent_read(sent, 3, 0, 11, &a, &list, why) && sent_read(sent, 2, 0, 10, &a, &list, why) &&
+	   sent_read(sent, 2, 12, 20, &a, &list, why), "sent-limits: other processes, and images out of limits, are refused");
+	ok(!credit_read(credit, &a, why) && a == 12 && credit_read(bye, &a, why),
+	   "credit-read-written: credit is read as it was written");
+	ok(!bye_read(bye, &a, &b, why) && a == 13 && b == 14 && bye_read(credit, &a, &b, why),
+	   "bye-read-written: a bye is read as it was written");
+	ok(link_error_read(error, text, sizeof(text)) && !strcmp(text, "no room") &&
+	   !link_error_read(bye, text, sizeof(text)), "error-read-written: an error is read as it was written");
+	json_object_put(sent);
+	json_object_put(credit);
+	json_object_put(bye);
+	json_object_put(error);
+}
+
+/* --- packets --- */
+
+static void test_packets(void)
+{
+	const struct packet p = { .token = 0x01020304, .process = 5, .number = 0xfffffff0 };
+	const struct jungfrau j = { .frame = 1ull << 40, .packet = 127, .timestamp = 9, .row = 2, .column = 3 };
+	static const size_t wrong[] = { 12, 46, 47 };	/* number of the packet, type, version */
+	static char data[sizeof(j) + JUNGFRAU_BYTES];
+	struct packet packet;
+	struct jungfrau jungfrau;
+	unsigned int refused = 0;
+
+	packet_write(p, data);
+	ok(!memcmp(data, "RSUS\4\3\2\1\5\0\0\0\xf0\xff\xff\xff", sizeof(p)), "packet-layout: a header is little-endian");
+	ok(packet_read(&packet, data, sizeof(p) + 1) && packet.token == p.token &&
+	   packet.process == 5 && packet.number == p.number, "packet-read-written: a header is read as it was written");
+	*data ^= 1;
+	ok(!packet_read(&packet, data, sizeof(p) + 1), "packet-strange: a packet of others is refused");
+	*data ^= 1;
+	ok(!packet_read(&packet, data, sizeof(p)), "packet-empty: a packet without pixels is refused");
+	jungfrau_write(j, data);
+	ok(jungfrau_read(&jungfrau, data, sizeof(data)) && jungfrau.frame == j.frame && jungfrau.packet == 127 &&
+	   jungfrau.timestamp == 9 && jungfrau.row == 2 && jungfrau.column == 3, "jungfrau-read-written: a header is read as it was written");
+	refused += !jungfrau_read(&jungfrau, data, sizeof(data) - 1);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		data[wrong[i]]++;
+		refused += !jungfrau_read(&jungfrau, data, sizeof(data));
+		data[wrong[i]]--;
+	}
+	memset(data, 0, sizeof(j.frame));
+	refused += !jungfrau_read(&jungfrau, data, sizeof(data));
+	ok(refused == 5, "jungfrau-strange: %u of 5 wrong packets are refused", refused);
+}
+
 /* --- the link --- */
 
 static bool two_ends(struct link *a, struct link *b)
@@ -356,7 +415,11 @@ static int write_seeds(const char *folder)
 {
 	const bool written = write_seed(folder, "hello", hello_write(&hello)) &&
 			     write_seed(folder, "accept", accept_write(&hello, &accept_)) &&
-			     write_seed(folder, "ready", link_message("ready"));
+			     write_seed(folder, "ready", link_message(CONTRACT_READY)) &&
+			     write_seed(folder, "credit", credit_write(CONTRACT_CREDIT, 7)) &&
+			     write_seed(folder, "bye", bye_write(1, 2)) &&
+			     write_seed(folder, "error", link_error("no room")) &&
+			     write_seed(folder, "end", sent_write(CONTRACT_END, 9, json_tokener_parse("[1, 2]")));
 
 	return written ? 0 : 1;
 }
@@ -410,6 +473,8 @@ int main(int argc, char **argv)
 	test_refusals();
 	test_together();
 	test_element();
+	test_messages();
+	test_packets();
 	test_link();
 	test_nonsense();
 	test_cpus();
