@@ -103,6 +103,7 @@ static int ours_open(struct board *b, const char *device, size_t room, char *why
 	    rashpa_board_window(b->ours, "doorbells", &doorbells))
 		return because(why, -1, "%s", rashpa_reason());
 	bdf_text(b->bdf, PCI_BDF(info.out_domain, info.out_bus, info.out_devfn));
+	b->device = rashpa_board_device(b->ours);
 	b->iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
 	b->regs = registers.base;
 	b->credit = (volatile uint32_t *)(doorbells.base + RFPGA_DB_CREDIT);

@@ -33,6 +33,7 @@ struct board {
 	char affinity[128];		/* its previous affinity */
 	/* this driver */
 	struct rashpa_board *ours;
+	int device;			/* its node; -1: another driver */
 	bool iommu;
 	int dmabuf;			/* uio_pci_generic uses it, too */
 	/* vfio-pci */
@@ -43,7 +44,7 @@ struct board {
 	void *bar[2];
 };
 
-#define BOARD_NONE { .dmabuf = -1, .vfio = VFIO_NONE, .uio = UIO_NONE }
+#define BOARD_NONE { .device = -1, .dmabuf = -1, .vfio = VFIO_NONE, .uio = UIO_NONE }
 
 /* room: bytes of payload. 0, or -1 with the reason in why[WHY_SIZE]. */
 int board_open_ours(struct board *board, const char *device, size_t room, char *why);

@@ -45,7 +45,7 @@ static uint64_t interrupts(const struct path *p)
 {
 	struct rashpa_device_info info;
 
-	return rashpa_device_get_info(rashpa_board_device(p->board->ours), &info) ? 0 : info.out_interrupts;
+	return rashpa_device_get_info(p->board->device, &info) ? 0 : info.out_interrupts;
 }
 
 /* Takes events until all have come, or the board is done and no more come. */

@@ -58,7 +58,7 @@ void stay_on_cpu(void)
 static int open_channel(struct path *p, struct rashpa_source_add *source, char *why)
 {
 	struct rashpa_channel_make events = { .depth = p->depth };
-	int error = rashpa_ioctl(rashpa_board_device(p->board->ours), RASHPA_IOC_CHANNEL_MAKE, &events,
+	int error = rashpa_ioctl(p->board->device, RASHPA_IOC_CHANNEL_MAKE, &events,
 				 sizeof(events));
 
 	if (error)
