@@ -745,11 +745,11 @@ static int count(const struct rashpa_board *b, uint32_t dtps, struct rashpa_dtp_
 }
 
 int rashpa_board_get_stat_sized(const struct rashpa_board *b, uint32_t dtps,
-			      struct rashpa_dtp_stat *counts, size_t size)
+				struct rashpa_dtp_stat *stat, size_t size)
 {
 	struct rashpa_dtp_stat all;
 	const int error = count(b, dtps, &all);
 
-	sized_copy(counts, size, &all, sizeof(all));
+	sized_copy(stat, size, &all, sizeof(all));
 	return error;
 }

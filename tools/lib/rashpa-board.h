@@ -173,11 +173,11 @@ int rashpa_board_get_info_sized(const struct rashpa_board *board, struct rashpa_
 int rashpa_target_get_info_sized(const struct rashpa_target *target, uint32_t user,
 				 struct rashpa_target_info *info, size_t size);
 int rashpa_board_get_stat_sized(const struct rashpa_board *board, uint32_t dtps,
-			      struct rashpa_dtp_stat *counts, size_t size);
+				struct rashpa_dtp_stat *stat, size_t size);
 int rashpa_run_open_sized(struct rashpa_board *board, struct rashpa_stream *stream,
 			  const struct rashpa_run_plan *plan, struct rashpa_run **run, size_t size);
-int rashpa_run_get_stat_sized(const struct rashpa_run *run, struct rashpa_dtp_stat *counts,
-			    size_t size);
+int rashpa_run_get_stat_sized(const struct rashpa_run *run, struct rashpa_dtp_stat *stat,
+			      size_t size);
 
 /* --- board --- */
 
@@ -379,14 +379,14 @@ int rashpa_board_status(const struct rashpa_board *board, uint32_t dtps, uint32_
  * rashpa_board_get_stat() - counters of DTPs since their START
  * @board: the handle
  * @dtps: mask of RASHPA_BOARD_DTP()
- * @counts: filled in: sums, except where &struct rashpa_dtp_stat says otherwise
+ * @stat: filled in: sums, except where &struct rashpa_dtp_stat says otherwise
  *
- * Return: 0, or -ENODEV if the board does not answer: then @counts has no meaning.
+ * Return: 0, or -ENODEV if the board does not answer: then @stat has no meaning.
  */
 static inline int rashpa_board_get_stat(const struct rashpa_board *board, uint32_t dtps,
-				      struct rashpa_dtp_stat *counts)
+					struct rashpa_dtp_stat *stat)
 {
-	return rashpa_board_get_stat_sized(board, dtps, counts, sizeof(*counts));
+	return rashpa_board_get_stat_sized(board, dtps, stat, sizeof(*stat));
 }
 
 /**
@@ -455,13 +455,13 @@ int rashpa_run_ended_by(const struct rashpa_run *run, const struct rashpa_event 
 /**
  * rashpa_run_get_stat() - counters of the run since its first start
  * @run: from rashpa_run_open()
- * @counts: filled in; stacks that were sent again count once in images and stacks
+ * @stat: filled in; stacks that were sent again count once in images and stacks
  *
  * Return: as rashpa_board_get_stat().
  */
-static inline int rashpa_run_get_stat(const struct rashpa_run *run, struct rashpa_dtp_stat *counts)
+static inline int rashpa_run_get_stat(const struct rashpa_run *run, struct rashpa_dtp_stat *stat)
 {
-	return rashpa_run_get_stat_sized(run, counts, sizeof(*counts));
+	return rashpa_run_get_stat_sized(run, stat, sizeof(*stat));
 }
 
 /**

@@ -253,12 +253,12 @@ static int count_run(const struct rashpa_run *r, struct rashpa_dtp_stat *c)
 	return error;
 }
 
-int rashpa_run_get_stat_sized(const struct rashpa_run *r, struct rashpa_dtp_stat *counts, size_t size)
+int rashpa_run_get_stat_sized(const struct rashpa_run *r, struct rashpa_dtp_stat *stat, size_t size)
 {
 	struct rashpa_dtp_stat all;
 	const int error = count_run(r, &all);
 
-	sized_copy(counts, size, &all, sizeof(all));
+	sized_copy(stat, size, &all, sizeof(all));
 	return error;
 }
 
