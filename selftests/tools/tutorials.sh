@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=off seconds=35
-# Runs the commands of the tutorials as written there, except the address and the number of the board.
+# Runs the commands of tutorials and guides that say so, as written there, except the address and the number of
+# the board.
 . "$(dirname "$0")/../lib/shell.sh"
+. "$(dirname "$0")/../lib/mpi.sh"
 
 have_fpga && rashpactl unbind "$bdf" >/dev/null || bdf=
 left() { ls /dev/rashpa /dev/rashpa/buffer 2>/dev/null; }
@@ -15,14 +17,18 @@ cat >"$work/begin" <<'END'
 set -eE
 trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
 listens() { grep -qs ':1389 00000000:0000 0A' /proc/net/tcp; }
-listen_if_it_does() { [[ $(jobs -r) != *--listen* ]] || listens; }
+listen_if_it_does() {
+	[[ $(jobs -r) != *--listen* ]] || listens || return
+	[[ $(jobs -r) != *--socket* || -S /tmp/simulation.sock ]]
+}
 between() { wait_for 60 listen_if_it_does; }
 wait() { local job; for job in $(jobs -p); do builtin wait "$job" || { echo "status $? of $job"; exit 1; }; done; }
 END
 { declare -f wait_for; declare -p silence; } >>"$work/begin"
 mkdir "$work/blocks"
-python3 -B Documentation/tests/tutorials.py scripts "$work/blocks" Documentation/tutorials/*.rst
-is "five-tutorials: there are five tutorials" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 5
+mapfile -t pages < <(grep -l '^\.\. run: ' Documentation/*.rst Documentation/tutorials/*.rst)
+python3 -B Documentation/tests/tutorials.py scripts "$work/blocks" "${pages[@]}"
+is "pages: there are five tutorials, and three guides" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 8
 for blocks in "$work"/blocks/*.sh; do
 	name=$(basename "$blocks" .sh)
 	if [[ ! $bdf ]] && grep -q "^between fpga" "$blocks"; then
