@@ -100,7 +100,7 @@ fi
 # programs of the arm64 guest; /mnt is its root
 if [[ $cross ]]; then
 	run "rashpactl for arm64" make -s -C "$top" tools BUILD="$build/arm64" TARGETS=rashpactl \
-		MESON="--cross-file selftests/lab/arm64.ini '-Dc_link_args=--sysroot=/mnt -L/mnt/usr/lib/aarch64-linux-gnu'"
+		MESON="--cross-file selftests/lab/arm64.ini --cross-file selftests/lab/arm64-guest.ini"
 	run "tests for arm64" make -s -C "$top/selftests" arm64 O="$build/selftests"
 fi
 # matplotlib's list of fonts; else each guest would make it, slowly

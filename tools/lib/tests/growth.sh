@@ -10,7 +10,7 @@ format=(stream_header stream_process stream_module stream_work)
 calls=(stack image stream_stat stream_plan)
 # structs of the driver: those that fake-driver.c handles, and a segment of a table
 driver=(info role channel_make source_add group_make group_info window_make segment)
-mkdir -p "$work"/now
+mkdir "$work/now"
 cp -r tools/{lib,common,tests} uapi/linux "$work/now"
 cp -r "$work/now" "$work/grown"
 # grow FILE STRUCT...: four more members at the end of each
