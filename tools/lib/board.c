@@ -128,7 +128,7 @@ static int check_maps(int device, const char *node)
 		first = maps++ ? first : &held[i];
 	}
 	if (maps)
-		fail(EBUSY, "%s: it has addresses of %d maps, and to release one more would stop its DMA: stop the producer first (process %d (%s) of user %u made map %u: rashpactl map end %u)",
+		fail(EBUSY, "%s: it has addresses of %d maps, and to release one more would stop its DMA: stop the producer first (process %d (%s) of user %u made map %u: rashpactl map release %u)",
 		     node, maps, first->pid, first->comm, first->uid, first->id, first->id);
 	free(held);
 	return maps ? -EBUSY : 0;
