@@ -35,7 +35,7 @@ run() {
 	local name=$1 out start=$SECONDS
 	shift
 	out=$(mktemp)
-	if ! "$@" >"$out" 2>&1 || grep -q 'warning:\|error:' "$out"; then
+	if ! "$@" >"$out" 2>&1 || grep -Eq '\b(warning|error):' "$out"; then
 		cat "$out" >>"$log"
 		grep -v '^make\|^  [A-Z]' "$out" >&2 || cat "$out" >&2
 		echo "build: $name: failed or warned (log: build/build.log)" >&2
