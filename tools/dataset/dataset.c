@@ -13,20 +13,6 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pixels are used as they are stored");
 
-int dataset_set(struct dataset *d, uint64_t images, uint64_t width, uint64_t height,
-		enum rashpa_pixel pixel, char *why)
-{
-	if (!images || !width || !height)
-		return because(why, -1, "dataset %s: it has no images", d->source);
-	if (images > UINT32_MAX || width > GEOMETRY_SIDE || height > GEOMETRY_SIDE)
-		return because(why, -1, "dataset %s: %" PRIu64 " images of %" PRIu64 " x %" PRIu64
-			       " pixels are too large: %" PRIu32 " of %d pixels a side are possible",
-			       d->source, images, width, height, UINT32_MAX, GEOMETRY_SIDE);
-	d->images = images;
-	d->geometry = (struct geometry) { width, height, pixel };
-	return 0;
-}
-
 /* FILE, or FILE:/inside where there is no FILE of this whole name. */
 static int open_path(struct dataset *d, char *path, char *why)
 {

@@ -812,13 +812,6 @@ int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack
 
 /* --- what it is --- */
 
-int32_t stream_who(const struct rashpa_role *role, uint32_t i)
-{
-	if (!(role->out_held >> i & 1))
-		return 0;
-	return role->out_pid[i] ? role->out_pid[i] : -1;
-}
-
 void rashpa_stream_get_stat_sized(struct rashpa_stream *s, struct rashpa_stream_stat *stat,
 				  size_t size)
 {

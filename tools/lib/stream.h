@@ -169,7 +169,12 @@ int stream_sleep(struct rashpa_stream *s, int64_t deadline);
 /* 1, 0, or a negative errno */
 int stream_has_producer(struct rashpa_stream *s);
 /* process that has role 0, producer, or 1, consumer; 0: none, -1: it cannot be seen from here */
-int32_t stream_who(const struct rashpa_role *role, uint32_t i);
+static inline int32_t stream_who(const struct rashpa_role *role, uint32_t i)
+{
+	if (!(role->out_held >> i & 1))
+		return 0;
+	return role->out_pid[i] ? role->out_pid[i] : -1;
+}
 void stream_tell(struct rashpa_stream *s, struct memory *m);
 
 #endif /* STREAM_INTERNAL_H */
