@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=off seconds=35
+# test: iommu=off seconds=90
 # Runs the commands of tutorials and guides that say so, as written there, except the address and the number of
 # the board.
 . "$(dirname "$0")/../lib/shell.sh"
@@ -25,10 +25,10 @@ between() { wait_for 60 listen_if_it_does; }
 wait() { local job; for job in $(jobs -p); do builtin wait "$job" || { echo "status $? of $job"; exit 1; }; done; }
 END
 { declare -f wait_for; declare -p silence; } >>"$work/begin"
-mkdir "$work/blocks"
+mkdir -p "$work/blocks" /etc/rashpa/{buffers,boards}.d
 mapfile -t pages < <(grep -l '^\.\. run: ' Documentation/*.rst Documentation/tutorials/*.rst)
 python3 -B Documentation/tests/tutorials.py scripts "$work/blocks" "${pages[@]}"
-is "pages: there are five tutorials, and three guides" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 8
+is "pages: there are five tutorials, and five guides" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 10
 for blocks in "$work"/blocks/*.sh; do
 	name=$(basename "$blocks" .sh)
 	if [[ ! $bdf ]] && grep -q "^between fpga" "$blocks"; then
@@ -43,6 +43,6 @@ for blocks in "$work"/blocks/*.sh; do
 		for buffer in ring0 frames; do rashpactl buffer remove "$buffer"; done
 	} 2>/dev/null
 done
-rm -f /etc/rashpa/profiles.d/board.json
+rm -f /etc/rashpa/{profiles.d/board.json,buffers.d/frames.conf,boards.d/detector.conf}
 is "nothing-left: nothing is left" "$(left)" "$before"
 finish
