@@ -231,7 +231,7 @@ def stop_a_stream(fpga):
     ok(status == 0, "stop/end: it ends well", log)
     os.close(board)
     for m in json.loads(run("rashpactl", "--json", "map", "list").stdout):
-        run("rashpactl", "map", "end", str(m["id"]))
+        run("rashpactl", "map", "release", str(m["id"]))
 
 
 LOCKS = {
@@ -250,7 +250,7 @@ def root_works(fpga):
     failed = []
     for words in (["remu", "--buffer", "roots", "--fpga", fpga, "--dataset", "generate:2", "--geometry", "64x64",
                    "--images", "8", "--free-run", "--timeout", "30"],
-                  ["rashpactl", "map", "roots", fpga],
+                  ["rashpactl", "map", "make", "roots", fpga],
                   ["rashpactl", "map", "explain", "--for", fpga, "roots"]):
         done = run(*words)
         if done.returncode or b"not made" in done.stdout:
