@@ -401,7 +401,8 @@ int rashpa_stream_fd(struct rashpa_stream *s)
 	}
 	s->set = set;
 	s->timer = timer;
-	set_timer(s, clock_ns() + STREAM_TICK_NS);
+	/* readable at once: a producer without a slot was not notified before */
+	set_timer(s, clock_ns());
 	return set;
 }
 

@@ -553,7 +553,9 @@ int rashpa_stream_slot_sized(struct rashpa_stream *s, struct rashpa_stack *to, i
 		if (result)
 			break;
 	}
-	__atomic_store_n(&s->shared->waiting, 0, __ATOMIC_RELAXED);
+	/* a program that polls the descriptor goes on waiting */
+	if (result != -ETIMEDOUT || s->set < 0)
+		__atomic_store_n(&s->shared->waiting, 0, __ATOMIC_RELAXED);
 	if (result == -ETIMEDOUT)
 		return fail(ETIMEDOUT, "buffer %s: no slot became free in time: is there a consumer (romulu)?",
 			    s->name);
