@@ -198,6 +198,7 @@ static bool usual_window(const char *name, struct rashpa_window_make *window)
 		{ "memory", RFPGA_BAR_MEMORY, 0, 0 },
 	};
 	unsigned int page;
+	int end;
 
 	for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
 		if (strcmp(usual[i].name, name))
@@ -207,7 +208,7 @@ static bool usual_window(const char *name, struct rashpa_window_make *window)
 		};
 		return true;
 	}
-	if (sscanf(name, "doorbell%u", &page) != 1)
+	if (sscanf(name, "doorbell%u%n", &page, &end) != 1 || name[end])
 		return false;
 	*window = (struct rashpa_window_make) {
 		.bar = RFPGA_BAR_DOORBELL, .offset = (uint64_t)page * RFPGA_DOORBELL_PAGE,
@@ -263,6 +264,9 @@ int rashpa_board_window(struct rashpa_board *b, const char *name, struct rashpa_
 	uint64_t bytes;
 	int error;
 
+	if (strlen(name) >= sizeof(w->name))
+		return fail(EINVAL, "fpga%u: \"%s\" is too long for the name of a window", b->number,
+			    name);
 	for (w = b->windows; w && strcmp(w->name, name); w = w->next)
 		;
 	if (!w) {
@@ -406,6 +410,8 @@ int rashpa_board_claim(struct rashpa_board *b)
 		if (status_of(b, i) & RFPGA_DTP_RUNNING)
 			error = fail(EBUSY, "fpga%u: DTP %u runs already: stop the other producer first (rashpactl fpga quiesce fpga%u)",
 				     b->number, i, b->number);
+	if (error)
+		flock(b->device, LOCK_UN);
 	return error;
 }
 

@@ -428,16 +428,17 @@ static inline int rashpa_run_open(struct rashpa_board *board, struct rashpa_stre
  *	fast as possible, not with a live source
  *
  * Begins the stream, too, unless it runs: rashpa_stream_start(). Open the runs of all boards before
- * the first start.
+ * the first start. A stream of a live source, or one that drops stacks, starts only once.
  *
- * Return: 0, or a negative errno as rashpa_stream_start() and rashpa_board_start().
+ * Return: 0, or a negative errno as rashpa_stream_start() and rashpa_board_start(); -ENOTSUP: this
+ * stream does not start again.
  */
 int rashpa_run_start(struct rashpa_run *run, uint64_t first, uint64_t period);
 
 /**
  * rashpa_run_stop() - stop the DTPs and the live source
  * @run: from rashpa_run_open()
- * @timeout_ns: longest wait
+ * @timeout_ns: longest wait; -1: for ever
  *
  * Return: as rashpa_board_stop().
  */

@@ -269,6 +269,9 @@ int rashpa_run_start(struct rashpa_run *r, uint64_t first, uint64_t period)
 	struct rashpa_dtp_stat so_far;
 	int error = 0;
 
+	if (r->started && (s->live || s->policy == RASHPA_STREAM_DROP))
+		return fail(ENOTSUP, "fpga%u: a stream that loses images meanwhile does not go on: begin another one",
+			    r->info.number);
 	if (r->started) {
 		error = count_run(r, &so_far);
 		r->before = so_far;
@@ -284,7 +287,7 @@ int rashpa_run_start(struct rashpa_run *r, uint64_t first, uint64_t period)
 		return error;
 	if (s->live) {
 		command_source(r, RFPGA_SOURCE_STOP);	/* started by an earlier producer */
-		r->missed = r->started ? r->missed : missed(r);
+		r->missed = missed(r);
 	}
 	r->started = true;
 	FOR_EACH_DTP(n, r)

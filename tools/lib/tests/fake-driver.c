@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "lib/tests/fake-driver.h"
+#include <rashpa-fpga.h>
 #include <rashpa.h>
 
 #include <errno.h>
@@ -97,9 +98,23 @@ static int make_channel(struct rashpa_channel_make *make)
 
 static int make_window(struct rashpa_window_make *window)
 {
+	/* of an idle board with two DTPs, a vector and 16 entries */
+	const uint32_t words[] = {
+		RFPGA_ID_VALUE, RFPGA_VERSION_VALUE, 16 << 16 | 1 << 8 | 2,
+		RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP,
+	};
+
 	window->out_length = WINDOW;
 	window->out_fd = memory_file(WINDOW);
-	return window->out_fd < 0 ? -1 : 0;
+	return window->out_fd < 0 || (!strcmp(window->name, "registers") &&
+	       pwrite(window->out_fd, words, sizeof(words), RFPGA_ID) < 0) ? -1 : 0;
+}
+
+static int make_map(struct rashpa_map_make *map)
+{
+	map->out_segments = 1;
+	map->out_fd = memory_file(PAGE);
+	return map->out_fd < 0 ? -1 : 0;
 }
 
 static int info(int fd, struct rashpa_info *about)
@@ -134,12 +149,17 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 		return make_channel(arg);
 	case RASHPA_IOC_WINDOW_MAKE:
 		return make_window(arg);
+	case RASHPA_IOC_MAP_MAKE:
+		return make_map(arg);
 	case RASHPA_IOC_SOURCE_ADD:
 		((struct rashpa_source_add *)arg)->out_id = ++sources;
 		return 0;
 	case RASHPA_IOC_GROUP_MAKE:
 		((struct rashpa_group_make *)arg)->out_id = 1;
 		return 0;
+	case RASHPA_IOC_DEVICE_INFO:
+	case RASHPA_IOC_LIST:
+	case RASHPA_IOC_PROGRAM:
 	case RASHPA_IOC_SOURCE_DEL:
 	case RASHPA_IOC_GROUP_INFO:
 	case RASHPA_IOC_LOOK:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * As much of the driver as streams need, in one process: nodes are files, and ioctl() and mmap()
- * of programs that are linked with this (FAKE_DRIVER in the Makefiles) come here. Nothing makes
+ * of programs that are linked with this (fake in meson.build) come here. Nothing makes
  * events: wait with a timeout of 0. Guard pages that cannot be touched surround each mapping.
+ * Boards are registers that nothing changes: each open one has others.
  */
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H

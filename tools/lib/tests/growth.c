@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A program that uses streams, for growth.sh: the library may have larger structs than this program (an
+ * A program that uses streams and boards, for growth.sh: the library may have larger structs than this program (an
  * older program with a newer library), or smaller ones (GROWN: a newer program). Behind each struct that the
  * library fills are bytes that it must not touch. TAP.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/tests/fake-driver.h"
-#include <rashpa-fpga.h>
-#include <rashpa-stream.h>
-#include <rashpa.h>
+#include <rashpa-board.h>
 #include "tests/tap.h"
 
 #define BYTE	0xa5
@@ -187,6 +187,64 @@ static void read_table(void)
 	   "table: segments are as far apart as in the program");
 }
 
+/* A run of a stream, and what the board counts of it. */
+static void run_board(struct rashpa_board *board)
+{
+	static const struct rashpa_stream_process dtp = {
+		.function = RASHPA_STREAM_FPGA, .width = 32, .height = 32,
+	};
+	const struct rashpa_stream_plan stream = {
+		.header = { .width = 32, .height = 32, .pixel = RASHPA_PIXEL_U16, .bunch = 2 },
+		.process = &dtp, .processes = 1,
+	};
+	const struct rashpa_run_plan plan = { .offset = 4096, .image_stride = 2048 };
+	GUARDED(struct rashpa_dtp_stat) stat;
+	struct rashpa_stream *s = NULL;
+	struct rashpa_run *run = NULL;
+
+	ok(!rashpa_stream_create("b", &stream, &s) && !rashpa_run_open(board, s, &plan, &run) &&
+	   !rashpa_run_start(run, 0, 0) &&
+	   rashpa_board_read64(board, RFPGA_DTP(0) + RFPGA_DTP_SRC_BASE) == 4096 &&
+	   rashpa_board_read64(board, RFPGA_DTP(0) + RFPGA_DTP_SRC_IMAGE) == 2048,
+	   "run: a run with the program's plan: %s", rashpa_reason());
+	rashpa_board_write64(board, RFPGA_DTP(0) + RFPGA_DTP_C_BYTES, 9);
+	SPOIL(stat);
+	ok(run && !rashpa_run_get_stat(run, &stat.it) && stat.it.bytes == 9 && !stat.it.missed,
+	   "run-stat: its counts");
+	CHECK(stat, "run-stat-size");
+	SPOIL(stat);
+	ok(!rashpa_board_get_stat(board, RASHPA_BOARD_DTP(0), &stat.it) && stat.it.bytes == 9,
+	   "board-stat: those of the board");
+	CHECK(stat, "board-stat-size");
+	rashpa_run_close(run);
+	rashpa_stream_close(s);
+}
+
+static void use_board(void)
+{
+	GUARDED(struct rashpa_target_info) place;
+	GUARDED(struct rashpa_board_info) info;
+	struct rashpa_target *target = NULL;
+	struct rashpa_board *board;
+	const int fd = rashpa_open("b", O_RDWR);
+
+	SPOIL(info);
+	if (!ok(!rashpa_board_open("fpga0", &board) && !rashpa_board_claim(board) &&
+		!rashpa_board_get_info(board, &info.it) && info.it.dtps == 2 && info.it.entries == 16,
+		"board: a board: %s", rashpa_reason()))
+		return;
+	CHECK(info, "board-size");
+	SPOIL(place);
+	ok(!rashpa_board_map(board, RASHPA_BOARD_DTP(0), fd, 0, &target) &&
+	   !rashpa_target_get_info(target, RASHPA_BOARD_DTP(0), &place.it) && place.it.entries == 1 &&
+	   place.it.engine == -1, "target: memory for its DTP: %s", rashpa_reason());
+	CHECK(place, "target-size");
+	rashpa_target_close(target);
+	close(fd);
+	run_board(board);
+	rashpa_board_close(board);
+}
+
 int main(void)
 {
 	struct rashpa_stream *producer, *s;
@@ -208,6 +266,7 @@ int main(void)
 	rashpa_stream_close(producer);
 	ask();
 	read_table();
+	use_board();
 	fake_driver_unload();
 	return tap_end();
 }

@@ -337,6 +337,7 @@ static void test_board(const char *name)
 	   memory.length && memory.length <= rashpa_board_read64(board, RFPGA_MEMORY_SIZE),
 	   "board-window: a window is mapped once");
 	refused(rashpa_board_window(board, "nowhere", &again), ENOENT, "nowhere", "no such window");
+	refused(rashpa_board_window(board, "doorbell0x", &again), ENOENT, "doorbell0x", "no number");
 	ok(!rashpa_board_find_block(board, RFPGA_BLOCK_DTP, 0x200, &block) &&
 	   block.base == RFPGA_DTP(0) && block.count == info.dtps, "board-block: blocks are found");
 	refused(rashpa_board_find_block(board, 0xffff, 4, &block), ENOENT, "ended",

@@ -17,6 +17,7 @@
 
 #include "lib/tests/fake-driver.h"
 #include "lib/stream.h"
+#include <rashpa-board.h>
 #include "tests/tap.h"
 
 #define LENGTH		(UINT64_C(64) << 20)
@@ -975,6 +976,67 @@ static void test_wake(void)
 	rashpa_stream_close(s);
 }
 
+/* A consumer notifies a producer that polls its descriptor: no channel of this driver can be polled. */
+static void test_waiting(void)
+{
+	struct rashpa_stream *p = produce("", RASHPA_STREAM_WAIT);
+	struct rashpa_stream *s = consume(0);
+	struct rashpa_stack in, out;
+
+	publish(p, rashpa_stream_get_header(p)->slots);
+	ok(rashpa_stream_slot(p, &out, 0) == -ETIMEDOUT && !p->shared->waiting,
+	   "waiting-not: a producer waits only in the call");
+	p->set = dup(p->channel);
+	p->timer = dup(p->channel);
+	ok(rashpa_stream_slot(p, &out, 0) == -ETIMEDOUT && p->shared->waiting,
+	   "waiting: unless it polls its descriptor");
+	ok(rashpa_stream_next(s, &in, 0) == 1 && !rashpa_stream_release(s, &in) &&
+	   rashpa_stream_slot(p, &out, 0) == 1 && !p->shared->waiting,
+	   "waiting-over: with a slot it waits no more");
+	rashpa_stream_close(s);
+	rashpa_stream_close(p);
+}
+
+/* Boards that count nothing, since nothing runs there. */
+static void test_board(void)
+{
+	const struct rashpa_stream_process dtp = {
+		.function = RASHPA_STREAM_FPGA, .width = 32, .height = 32,
+	};
+	const struct rashpa_stream_plan plan = {
+		.header = {
+			.width = 32, .height = 32, .pixel = RASHPA_PIXEL_U16, .bunch = 4,
+			.policy = RASHPA_STREAM_DROP,
+		},
+		.process = &dtp, .processes = 1, .flags = RASHPA_PLAN_META,
+	};
+	const struct rashpa_run_plan none = {};
+	const uint32_t status = RFPGA_DTP(1) + RFPGA_DTP_STATUS;
+	struct rashpa_board *board, *second;
+	struct rashpa_board_view view;
+	struct rashpa_stream *s = NULL;
+	struct rashpa_run *run = NULL;
+
+	if (!ok(!rashpa_board_open("fpga0", &board) && !rashpa_board_open("fpga0", &second),
+		"board: two programs open a board: %s", rashpa_reason()))
+		return;
+	rashpa_board_write(board, status, RFPGA_DTP_RUNNING);
+	ok(rashpa_board_claim(board) == -EBUSY && !rashpa_board_claim(second),
+	   "board-refused: a claim that fails leaves the board to others: %s", rashpa_reason());
+	rashpa_board_close(second);
+	rashpa_board_write(board, status, 0);
+	ok(rashpa_board_window(board, "a name of more than 31 characters", &view) == -EINVAL,
+	   "board-window: a name without an end: %s", rashpa_reason());
+	ok(!rashpa_board_claim(board) && !rashpa_stream_create("b", &plan, &s) &&
+	   !rashpa_run_open(board, s, &none, &run) && !rashpa_run_start(run, 0, 0) &&
+	   !rashpa_run_stop(run, 0), "run: a run starts and stops: %s", rashpa_reason());
+	ok(run && rashpa_run_start(run, 1, 0) == -ENOTSUP,
+	   "run-again: not again if it has dropped images meanwhile: %s", rashpa_reason());
+	rashpa_run_close(run);
+	rashpa_stream_close(s);
+	rashpa_board_close(board);
+}
+
 /* Without a consumer no slot is given back. */
 static void test_dropping(void)
 {
@@ -1045,7 +1107,9 @@ int main(void)
 		test_polled();
 		test_mistaken();
 		test_wake();
-		test_dropping();
+		test_waiting();
+	test_board();
+	test_dropping();
 	} else {
 		ok(false, "no-buffers: no buffers");
 	}
