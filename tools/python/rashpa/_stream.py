@@ -30,7 +30,7 @@ class _Deadline:
     def left_ns(self):
         """Time limit of the next call of the library, in ns."""
         left = self.left()
-        return _SLICE_NS if left is None else min(_SLICE_NS, int(left * 1e9))
+        return _SLICE_NS if left is None else int(min(_SLICE_NS, left * 1e9))
 
     def over(self):
         return self.end is not None and time.monotonic() >= self.end
@@ -228,7 +228,8 @@ class Stream(_Handle):
                 return stack
             if deadline.over():
                 raise failure
-            await self._event(deadline.left())
+            # close() ends the wait, but not that of the loop
+            await self._event(deadline.left_ns() / 1e9)
 
     async def _event(self, seconds):
         loop = asyncio.get_running_loop()

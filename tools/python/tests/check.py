@@ -650,6 +650,24 @@ def interrupted(buffer):
             raises(KeyboardInterrupt, wait)
 
 
+@check("close-asyncio: close() while another task of asyncio waits")
+def closed_async(buffer):
+    """close() ends the wait of another task."""
+    async def loop():
+        stream = rashpa.Stream(buffer)
+        wait = asyncio.ensure_future(stream.wait())
+        for _ in range(5):      # until it waits for the descriptor
+            await asyncio.sleep(0)
+        stream.close()
+        try:
+            await asyncio.wait_for(wait, 10)
+        except rashpa.Released:
+            return True
+        return False
+
+    assert asyncio.run(loop())
+
+
 @check("close-another-thread: close() while another thread waits")
 def closed(buffer):
     """close() ends the wait of another thread, and no call uses the closed handle."""
