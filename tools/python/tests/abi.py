@@ -30,8 +30,8 @@ def assertions():
 
 
 def source(spoil):
-    lines = ["#include <stddef.h>", "#include <sys/mman.h>", "#include <rashpa-fpga.h>", "#include <rashpa-gpu.h>",
-             "#include <rashpa-stream.h>", "#include <rashpa-processing.h>"]
+    lines = ["#include <stddef.h>", "#include <sys/mman.h>", "#include <rashpa-board.h>", "#include <rashpa-gpu.h>",
+             "#include <rashpa-processing.h>"]
     lines += [f'_Static_assert({what}, "{what}");' for what in assertions()]
     text = "\n".join(lines) + "\n"
     return text.replace(*spoil) if spoil else text
