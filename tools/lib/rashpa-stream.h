@@ -427,7 +427,7 @@ int rashpa_stream_lock(const struct rashpa_stream *stream, uint32_t index,
 /**
  * rashpa_stream_await_end() - the producer's final counts
  * @stream: the handle, after the end of the stream
- * @count: becomes the current header: sent, dropped, lost, missed
+ * @count: becomes the current header: sent (images), dropped (stacks), lost, missed (images)
  * @timeout_ns: longest wait for the producer to end the stream
  *
  * Return: 0; or a negative errno: -ETIMEDOUT, -EINTR, -EOWNERDEAD, -ESTALE.
@@ -590,7 +590,8 @@ int rashpa_stream_again(struct rashpa_stream *stream, uint64_t *first);
 /**
  * rashpa_stream_end() - end the run
  * @stream: from rashpa_stream_create()
- * @count: the library reads sent, dropped, lost and missed; NULL: they are not known
+ * @count: the library reads sent, dropped, lost and missed; NULL: they are not known, except for
+ *	stacks that rashpa_stream_publish() has published
  *
  * Stop the hardware before this. Consumers still take the complete stacks.
  *

@@ -364,7 +364,7 @@ int rashpa_stream_again(struct rashpa_stream *s, uint64_t *first)
 int rashpa_stream_end_sized(struct rashpa_stream *s, const struct rashpa_stream_header *from,
 			    size_t size)
 {
-	struct rashpa_stream_header count;
+	struct rashpa_stream_header count = { .sent = s->stat.frames };	/* 0 of hardware */
 
 	if (!s->producer || !s->started || s->ended)
 		return fail(EINVAL, "the stream is not a producer's, or does not run");
@@ -373,13 +373,13 @@ int rashpa_stream_end_sized(struct rashpa_stream *s, const struct rashpa_stream_
 	if (!stream_same(s))
 		return fail(ESTALE, "buffer %s: another producer began a stream", s->name);
 	__atomic_store_n(&s->shared->state, RASHPA_STREAM_DRAINING, __ATOMIC_RELEASE);
-	if (from) {
+	count.dropped = s->stat.skipped / s->head.bunch;
+	if (from)
 		sized_copy(&count, sizeof(count), from, size);
-		s->shared->sent = count.sent;
-		s->shared->dropped = count.dropped;
-		s->shared->lost = count.lost;
-		s->shared->missed = count.missed;
-	}
+	s->shared->sent = count.sent;
+	s->shared->dropped = count.dropped;
+	s->shared->lost = count.lost;
+	s->shared->missed = count.missed;
 	__atomic_store_n(&s->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
 	stream_tell(s, &s->buffer);
 	return 0;

@@ -1049,6 +1049,8 @@ static void test_dropping(void)
 	   "pixels: images of a stack follow each other");
 	ok(rashpa_stream_slot(p, &st, -1) == -ENOBUFS && strstr(rashpa_reason(), "left out"),
 	   "dropping: a stack without a slot is left out: %s", rashpa_reason());
+	ok(!rashpa_stream_end(p, NULL) && p->shared->dropped == 1 &&
+	   p->shared->sent == (p->head.slots - 1) * p->head.bunch, "ended: it counts what was published");
 	rashpa_stream_close(p);
 }
 
