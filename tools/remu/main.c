@@ -39,7 +39,7 @@ const char * const policies[] = {
 static struct argp_option options[] = {
 	OPTION_FPGA("the function that streams (default fpga0)"),
 	{ "dtp", OPT_DTP, "X,Y,WxH[@DX,DY]", 0,
-	  "one more data transfer process: a region of the image, and its target", 0 },
+	  "one more DTP: a region of the image, and its target", 0 },
 	{ "split", OPT_SPLIT, "N", 0,
 	  "N processes, each with a horizontal band (default 2; 1 with --live or drop)", 0 },
 	{ "bunch", OPT_BUNCH, "N", 0, "images per stack, that is per event (default 8)", 0 },
