@@ -98,7 +98,7 @@ static int make_channel(struct rashpa_channel_make *make)
 
 static int make_window(struct rashpa_window_make *window)
 {
-	/* of an idle board with two DTPs, a vector and 16 entries */
+	/* registers of an idle board with two DTPs, a vector and 16 entries */
 	const uint32_t words[] = {
 		RFPGA_ID_VALUE, RFPGA_VERSION_VALUE, 16 << 16 | 1 << 8 | 2,
 		RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP,
