@@ -3,7 +3,7 @@
  * The link of a manager and a daemon: frames of bytes, each after its length (32 bits, most
  * significant byte first). Over a UNIX socket, or TLS with a certificate on both sides, or, on
  * request, plain TCP on loopback. No call waits. Received data are not trusted: sizes, counts and
- * times are limited. One thread.
+ * times are limited. One thread. The addresses are unix:PATH, tls:HOST:PORT and plain:HOST:PORT.
  */
 #ifndef WIRE_H
 #define WIRE_H
