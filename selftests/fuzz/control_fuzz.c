@@ -5,7 +5,6 @@
  */
 #include "board.h"
 #include "fpga/control.h"
-#include "fpga/server.h"
 
 #include <poll.h>
 #include <setjmp.h>

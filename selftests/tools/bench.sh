@@ -5,6 +5,7 @@
 # not judged here.
 . "$(dirname "$0")/../lib/shell.sh"
 
+export PYTHONPATH=$PWD/build/tools/python RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0 MPLCONFIGDIR=$PWD/build/matplotlib
 pool=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 pages=$(<"$pool")
 buffers=$(rashpactl --json buffer list)
