@@ -68,12 +68,15 @@ modules:
 	cp -r --update Kbuild drivers uapi $(MODDIR)
 	$(MAKE) -C $(KDIR) M=$(MODDIR) $(KFLAGS) modules
 
-# MESON: more options of meson; TARGETS: of ninja, "all tests" has the programs of tests, too
+# MESON: more options of meson; TARGETS: of ninja, "all tests" has the programs of tests, too. Configures again, since meson
+# before 1.3 ignores other options of a second setup, and no meson looks for packages that were installed meanwhile. Not
+# where root installs from the folder of a user, who could not write there any more.
 TARGETS ?= all
 tools:
 	@mkdir -p $(BUILD)
-	@meson setup $(BUILD)/tools tools --prefix=$(PREFIX) --libdir=$(LIBDIR) -Dwerror=$(if $(WERROR),true,false) \
-		$(MESON) >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; false; }
+	@meson setup $(shell [ ! -O $(BUILD)/tools/meson-private/coredata.dat ] || echo --reconfigure) $(BUILD)/tools tools \
+		--prefix=$(PREFIX) --libdir=$(LIBDIR) -Dwerror=$(if $(WERROR),true,false) $(MESON) >$(BUILD)/setup.log || \
+		{ cat $(BUILD)/setup.log; false; }
 	ninja -C $(BUILD)/tools $(if $(V),-v) $(TARGETS)
 
 # some stand on libraries of the tools
