@@ -138,7 +138,8 @@ uninstall:
 	! cmp -s tools/data/udev/rashpa-limits.conf "$(DESTDIR)$(LIMITS)" || rm -f $(DESTDIR)$(LIMITS)
 	$(MAKE) --no-print-directory tools TARGETS=build.ninja
 	meson introspect --installed $(BUILD)/tools | \
-		python3 -c 'import json, sys; print(*json.load(sys.stdin).values(), sep="\n")' | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -rf
+		python3 -c 'import json, sys; print(*json.load(sys.stdin).values(), sep="\n")' | \
+		sed 's,^,$(DESTDIR),; s,/rashpa/__init__.py$$,/rashpa,' | xargs -d '\n' rm -rf
 	rm -rf $(DESTDIR)$(PREFIX)/share/rashpa
 	-rmdir --ignore-fail-on-non-empty $(CONFDIRS) $(DESTDIR)/etc/rashpa 2>/dev/null
 	$(RELOAD)
