@@ -77,7 +77,7 @@ tools:
 	@meson setup $(shell [ ! -O $(BUILD)/tools/meson-private/coredata.dat ] || echo --reconfigure) $(BUILD)/tools tools \
 		--prefix=$(PREFIX) --libdir=$(LIBDIR) -Dwerror=$(if $(WERROR),true,false) $(MESON) >$(BUILD)/setup.log || \
 		{ cat $(BUILD)/setup.log; false; }
-	ninja -C $(BUILD)/tools $(if $(V),-v) $(TARGETS)
+	ninja -C $(BUILD)/tools $(filter-out -j,$(filter -j%,$(MAKEFLAGS))) $(if $(V),-v) $(TARGETS)
 
 # some stand on libraries of the tools
 selftests: tools
