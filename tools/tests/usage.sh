@@ -315,7 +315,11 @@ is "help-group: the help of a group names its commands" "$(rashpactl help map | 
 is "help-command: help before a command prints its options" "$(rashpactl help map make)" "$(rashpactl map make --help)"
 measures="event gpu latency loop memory network process roundtrip"
 is "rashpa-bench: the help of rashpa-bench names all its commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort -u | xargs)" "$measures"
-. tools/data/completion/rashpa-bench
+completion=${RASHPA_TOOLS:-build/tools}/data/completion
+for tool in rashpa{ctl,-bench,-builder,-manager}; do
+	# shellcheck source=/dev/null
+	. "$completion/$tool"
+done
 complete_words() { # WORD...: the last one is being written
 	local name
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
@@ -327,10 +331,16 @@ completed() { # TOOL: what may be its first word, but for options
 	printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs
 }
 is "completed: commands of rashpa-bench are completed" "$(completed rashpa-bench)" "$measures"
-. tools/data/completion/rashpa-manager
 is "commands-rashpa-manager-completed: commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
-. tools/data/completion/rashpa-builder
 is "commands-rashpa-builder-completed: commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build burst model nton nxn"
+mkdir "$work/a folder"
+: >"$work/a folder/b c.json"
+cd "$work" || exit
+complete_words rashpactl profile 'a\ fol'
+completed=${COMPREPLY[*]}
+complete_words rashpactl profile '"a folder/b'
+cd - >/dev/null || exit
+is "names-space-completed: names with spaces are completed" "$completed, ${COMPREPLY[*]}" "a folder, a folder/b c.json"
 # Headlines of a manual as text; for rashpactl only those of one command.
 headlines() { # FILE [COMMAND]
 	sed -n '/^\.TP/{n;s/\\f[A-Z]//g;s/\\-/-/g;s/\\~/ /g;s/^\.[A-Z]* //;s/[" ]\{1,\}/ /g;s/^ //;p}' "$1" |
@@ -345,7 +355,7 @@ options_known() {
 	missing=
 	read -ra words <<<"$1"
 	# shellcheck source=/dev/null
-	. "tools/data/completion/${words[0]}"
+	. "$completion/${words[0]}"
 	manual=$(headlines "$manuals/${words[0]}.1" "$([[ $1 != rashpactl\ * ]] || sed 's/^[^ ]* //; s/^event .*/event/' <<<"$1")")
 	complete_words "${words[@]}" -
 	usage=$("${words[@]}" --help)
