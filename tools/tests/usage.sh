@@ -200,6 +200,25 @@ done
 good "transports-modules: a JUNGFRAU is split into its modules" remu --transport jungfrau --to 127.0.0.1:9 --free-run \
 	--dataset generate:1 --images 1
 
+# A message of sockets begins with its number, so that it cannot be shorter.
+is "bench-sink-short: a sink refuses messages that are too short for their number" \
+	"$(timeout 60 python3 -c '
+import json, socket, struct, subprocess
+with socket.create_server(("127.0.0.1", 0)) as free:
+    at = free.getsockname()
+sink = subprocess.Popen(["rashpa-bench", "network", "sink", "--listen", "%s:%d" % at], stderr=subprocess.DEVNULL)
+link = socket.socket()
+while sink.poll() is None and link.connect_ex(at):
+    pass
+hello = dict(kind="hello", bench="network", version=1, way="udp", service=0, size=3, pairs=1, linked=1, solicited=0,
+             destinations=1, repeats=1, mtu=4096, messages=0)
+text = json.dumps(hello).encode()
+link.sendall(struct.pack(">I", len(text)) + text)
+reply = link.makefile("rb")
+reply = json.loads(reply.read(struct.unpack(">I", reply.read(4))[0]))
+sink.kill()
+print(reply["kind"], "size" in reply.get("text", ""))')" "error True"
+
 # Without the driver, each command names the driver as the reason.
 for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
 	"rashpactl top --count 1" "rashpactl top --count 1 --prometheus" "rashpactl event watch memory --lock here:0" "rashpactl fpga quiesce fpga0" \

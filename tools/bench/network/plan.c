@@ -64,18 +64,21 @@ int plan_read(struct json_object *o, struct plan *p, char *why)
 	if (!link_text(o, "bench", bench, sizeof(bench), why) || strcmp(bench, "network"))
 		return because(why, -1, "the peer is not rashpa-bench network write");
 	if (!link_u32(o, "version", LINK_VERSION, LINK_VERSION, &version, why) ||
-	    !link_text(o, "way", way, sizeof(way), why) ||
-	    !link_u32(o, "service", 0, RASHPA_NET_RC, &p->service, why) ||
-	    !link_u32(o, "size", 1, MESSAGE_MOST, &p->size, why) ||
-	    !link_u32(o, "pairs", 1, PAIRS_MOST, &p->pairs, why) ||
-	    !link_u32(o, "linked", 1, 1 << 20, &p->linked, why) ||
-	    !link_u32(o, "solicited", 0, 1, &p->solicited, why) ||
-	    !link_u32(o, "destinations", 1, DESTINATIONS_MOST, &p->destinations, why) ||
-	    !link_u32(o, "repeats", 1, 1000, &p->repeats, why) ||
-	    !link_u32(o, "mtu", 64, 65535, &p->mtu, why) ||
-	    !link_number(o, "messages", 0, UINT64_C(1) << 48, &p->messages, why))
+	    !link_text(o, "way", way, sizeof(way), why))
 		return -1;
-	return way_find(way, &p->way) ? 0 : because(why, -1, "\"way\": %s is not write, udp or zmq", way);
+	if (!way_find(way, &p->way))
+		return because(why, -1, "\"way\": %s is not write, udp or zmq", way);
+	/* a message of sockets begins with its number */
+	return link_u32(o, "size", p->way == WAY_WRITE ? 1 : sizeof(uint32_t), MESSAGE_MOST, &p->size,
+			why) &&
+	       link_u32(o, "service", 0, RASHPA_NET_RC, &p->service, why) &&
+	       link_u32(o, "pairs", 1, PAIRS_MOST, &p->pairs, why) &&
+	       link_u32(o, "linked", 1, 1 << 20, &p->linked, why) &&
+	       link_u32(o, "solicited", 0, 1, &p->solicited, why) &&
+	       link_u32(o, "destinations", 1, DESTINATIONS_MOST, &p->destinations, why) &&
+	       link_u32(o, "repeats", 1, 1000, &p->repeats, why) &&
+	       link_u32(o, "mtu", 64, 65535, &p->mtu, why) &&
+	       link_number(o, "messages", 0, UINT64_C(1) << 48, &p->messages, why) ? 0 : -1;
 }
 
 void ends_add(struct json_object *array, const struct rashpa_net_pair *pair)

@@ -234,7 +234,8 @@ static uint64_t written(const struct sink *s)
 			const uint32_t skip = g->plan.way == WAY_WRITE ? 0 : sizeof(uint32_t);
 
 			/* compare the whole message except its number */
-			n += at[skip] && !memcmp(at + skip, at + skip + 1, g->plan.size - skip - 1);
+			n += g->plan.size > skip && at[skip] &&
+			     !memcmp(at + skip, at + skip + 1, g->plan.size - skip - 1);
 		}
 	}
 	return n;
