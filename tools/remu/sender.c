@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "common/json-out.h"
+#include "common/shown.h"
 #include "daemon/led.h"
 #include "remu/sender.h"
 #include <rashpa-fpga.h>
@@ -220,7 +221,8 @@ static int say_hello(struct receiver *r, char *why)
 		.process = process,
 	};
 
-	snprintf(hello.dataset, sizeof(hello.dataset), "%.63s", s->dataset->source);
+	/* the receiver refuses half of a character, and controls */
+	show_text(hello.dataset, sizeof(hello.dataset), s->dataset->source);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct region *region = &c->region[i];
 

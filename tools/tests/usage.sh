@@ -200,6 +200,19 @@ done
 good "transports-modules: a JUNGFRAU is split into its modules" remu --transport jungfrau --to 127.0.0.1:9 --free-run \
 	--dataset generate:1 --images 1
 
+# The name of a dataset reaches a receiver as a text: a long one ends before a character that does not fit.
+name=$(printf 'ä%.0s' {1..40})
+truncate -s 1M "$work/$name"
+is "dataset-long: a long name of a dataset is cut between characters" \
+	"$(cd "$work" && timeout 60 python3 -c '
+import json, socket, struct, subprocess, sys
+server = socket.create_server(("127.0.0.1", 0))
+remu = subprocess.Popen(["remu", "--transport", "udp", "--to", "127.0.0.1:%d" % server.getsockname()[1], "--dataset", sys.argv[1]])
+link = server.accept()[0].makefile("rb")
+hello = link.read(struct.unpack(">I", link.read(4))[0])
+remu.kill()
+print(json.loads(hello.decode())["dataset"])' "$name")" "$(printf 'ä%.0s' {1..31})"
+
 # A message of sockets begins with its number, so that it cannot be shorter.
 is "bench-sink-short: a sink refuses messages that are too short for their number" \
 	"$(timeout 60 python3 -c '
