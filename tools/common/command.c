@@ -83,7 +83,7 @@ int command_run(const char *program, const struct command *commands, int argc, c
 
 	tool_begin(argc, argv);
 	/* These may stand before the command, too. */
-	if (*words && (!strncmp(*words, "--json", 6) || !strcmp(*words, "-j")))
+	if (*words && (!strncmp(*words, "--json", 6) || !strncmp(*words, "-j", 2)))
 		option = *words++;
 	if (*words && is_help(*words) && words++)
 		option = help;

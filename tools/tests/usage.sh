@@ -39,6 +39,7 @@ refuses "-4M|option" rashpactl buffer create negative -4M
 refuses "magic.*auto.cma.contig" rashpactl buffer create odd 4M --backend magic
 refuses "give NAME and SIZE" rashpactl buffer create
 refuses "unknown command.*nonsense" rashpactl nonsense
+refuses "unknown command.*nonsense" rashpactl -j"$work/none/report" nonsense
 refuses "\"quiesce\".*\"fpga quiesce\"" rashpactl quiesce fpga77
 refuses "\"creat\".*\"buffer create\"" rashpactl buffer creat here 4M
 refuses "\"buffers\".*\"buffer\"" rashpactl buffers list
