@@ -41,7 +41,7 @@ void transport_option(struct argp_option *options, int key, uint32_t has)
 {
 	while (options->key != key)
 		options++;
-	options->arg = transport_names(has, "|", "|");
+	options->arg = transport_names(has, "|", "|") ?: "NAME";
 }
 
 uint32_t transport_regions(const struct transport *t, uint32_t height)
