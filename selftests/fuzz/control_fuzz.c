@@ -17,17 +17,6 @@
 static struct sockaddr_un address = { .sun_family = AF_UNIX };
 static jmp_buf exited;
 
-/* server.c has it for the program. */
-int listen_at(const char *path)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	unlink(path);
-	board_assert(fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)) &&
-		     !listen(fd, 4));
-	return fd;
-}
-
 /* control.c is compiled with this instead of _exit(): the command "exit" is no crash. */
 _Noreturn void fuzz_exit(int status);
 _Noreturn void fuzz_exit(int status)

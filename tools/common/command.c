@@ -92,7 +92,7 @@ int command_run(const char *program, const struct command *commands, int argc, c
 		return option == help ? EXIT_OK : EXIT_USAGE;
 	}
 	if (!strcmp(*words, "--version") || !strcmp(*words, "-V")) {
-		printf("%s " RASHPA_VERSION "\n", program);
+		printf("%s %s\n", program, RASHPA_VERSION);
 		return EXIT_OK;
 	}
 	for (const struct command *c = commands; c->name; c++) {

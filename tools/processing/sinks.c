@@ -164,7 +164,7 @@ int rashpa_pipeline_flush(struct rashpa_pipeline *p)
 
 int rashpa_pipeline_finish(struct rashpa_pipeline *p)
 {
-	char why[WHY_SIZE], other[WHY_SIZE];
+	char why[WHY_SIZE] = "", other[WHY_SIZE] = "";
 	int result = 0;
 
 	if (p->state == RPU_BROKEN || rpu_is_elsewhere(p))
