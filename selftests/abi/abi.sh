@@ -101,7 +101,7 @@ aarch64-linux-gnu-gcc -std=c11 -pedantic
 END
 
 command -v aarch64-linux-gnu-gcc >/dev/null || { skip "arm64-doorbell: arm64" "its compiler is not in this root"; finish; }
-aarch64-linux-gnu-gcc -O2 -Iuapi -c tools/lib/doorbell.c -o "$work/doorbell.o"
+aarch64-linux-gnu-gcc -O2 -Iuapi -Itools -Itools/lib -c tools/lib/doorbell.c -o "$work/doorbell.o"
 aarch64-linux-gnu-objdump -d "$work/doorbell.o" |
 	awk '$3 == "dmb" { barrier = $4 } $3 == "str" && barrier == "osh" { good = 1 }
 		END { if (!good) print "a store behind dmb " barrier }' >"$work/out" 2>&1
