@@ -31,6 +31,7 @@ have_fpga && device=(--fpga "fpga$fpga")
 rashpa-bench memory --sizes 2M --repeat 1 --json="$work/memory.json" "${device[@]}" \
 	>"$work/out" 2>"$work/err"
 is "measures: it measures" $? 0
+cp "$work/memory.json" "$work/compared.json"
 check_json '
 check("measured-often: names and repetitions"; .bench == "memory" and .repetitions == 1),
 check("machine: the machine"; .machine | .kernel == $kernel and (.cpu | length > 0) and .cpus > 0 and
@@ -151,7 +152,7 @@ if ((${#device[@]})); then
 		"$work/roundtrip.json"
 	is "no-map-left-events: no map is left by events" "$(rashpactl --json list |
 		jq ".devices[] | select(.node == \"fpga$fpga\").maps")" 0
-	for result in memory latency roundtrip; do
+	for result in compared latency roundtrip; do
 		word=$(jq -r '[.rows[] | .path // (select(.ratio and .peer).name)][0]' "$work/$result.json")
 		python3 -m rashpa.plot "$work/$result.json" && grep -q "<svg" "$work/$result.svg" &&
 			grep -qF "$word" "$work/$result.svg"
