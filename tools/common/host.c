@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "common/host.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -23,4 +25,16 @@ const char *host_resolve(const char *text, bool own, struct addrinfo **list)
 	memcpy(host, text, n);
 	error = getaddrinfo(n ? host : NULL, port, &hints, list);
 	return error ? gai_strerror(error) : NULL;
+}
+
+void host_tune(int fd)
+{
+	const int on = 1, idle_s = 10, unsent_ms = 20000;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unsent_ms, sizeof(unsent_ms));
 }

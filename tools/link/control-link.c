@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,6 @@
 #define DEPTH		8		/* maximum nesting of JSON */
 #define ERROR		"error"
 #define TICK_MS		100
-#define IDLE_S		10		/* TCP detects a lost machine after twice this time */
 
 /* --- addresses --- */
 
@@ -57,18 +55,6 @@ static void name_peer(struct link *l)
 	    !getnameinfo((struct sockaddr *)&peer, size, host, sizeof(host), port, sizeof(port),
 			 NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(l->peer, sizeof(l->peer), "%s:%s", host, port);
-}
-
-static void tune(int fd)
-{
-	const int on = 1, idle = IDLE_S, unsent = SEND_MS;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unsent, sizeof(unsent));
 }
 
 static bool ready(int fd, short events, int timeout_ms)
@@ -112,7 +98,7 @@ int link_connect(struct link *l, const char *to, int timeout_ms, char *why)
 		return because(why, error == ECONNREFUSED ? -2 : -1, "%s: %s%s", to,
 			       strerror(error), error == ECONNREFUSED ?
 			       ": start the receiver first (romulu --listen)" : "");
-	tune(l->fd);
+	host_tune(l->fd);
 	name_peer(l);
 	return 0;
 }
@@ -148,7 +134,7 @@ int link_accept(int listener, struct link *l, char *why)
 	l->fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (l->fd < 0)
 		return because(why, -1, "accept: %s", strerror(errno));
-	tune(l->fd);
+	host_tune(l->fd);
 	name_peer(l);
 	return 0;
 }

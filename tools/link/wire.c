@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -18,12 +17,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/host.h"
 #include "common/say.h"
 #include "link/tls.h"
 
 #define MS		UINT64_C(1000000)	/* in ns */
-#define UNSENT_MS	20000		/* TCP: a peer that takes nothing for so long has died */
-#define IDLE_S		10		/* TCP notices a machine that is gone after twice that */
 #define BACKLOG		4096		/* or what net.core.somaxconn allows */
 #define ROOM_FIRST	4096
 #define FRAME_ROOM	(sizeof(uint32_t) + WIRE_MOST + 1)
@@ -345,18 +343,6 @@ static void add_name(struct wire *w, const char *what, const char *name)
 		sprintf(w->peer.name + n, "%s%s", what, name);
 }
 
-static void tune(int fd)
-{
-	const int on = 1, idle = IDLE_S, unsent = UNSENT_MS;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unsent, sizeof(unsent));
-}
-
 static void name_user(struct wire *w)
 {
 	struct ucred who;
@@ -416,7 +402,7 @@ static int accepted(struct wire_listener *listener, int fd, struct wire **wire, 
 		if (getpeername(fd, (struct sockaddr *)&at, &size))
 			return because(why, -1, "%s: %s", listener->at, strerror(errno));
 		name_address(listener->kind, &at, name, sizeof(name));
-		tune(fd);
+		host_tune(fd);
 	}
 	if (listener->kind == WIRE_PLAIN && !is_loopback((const struct sockaddr *)&at))
 		return because(why, -1, "%s is refused: plain: is for this machine only; use tls: between machines",
@@ -503,7 +489,7 @@ static int try_next(struct wire *w)
 	if (w->fd < 0)
 		return -errno;
 	if (at->ai_family != AF_UNIX)
-		tune(w->fd);
+		host_tune(w->fd);
 	if (!connect(w->fd, at->ai_addr, at->ai_addrlen) || errno == EINPROGRESS)
 		return outcome(w->fd);
 	return -errno;
