@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: makes the documentation as a site of the pages here, the README files of
 # the tests, man pages, and what kernel-doc makes of the comments in the headers. Any warning of Sphinx
-# is an error. build.sh [FOLDER]: the site is FOLDER/html (default: build/docs).
+# is an error. build.sh [FOLDER]: the site is FOLDER/html (default: build/docs), the man pages of headers
+# are FOLDER/man.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -37,7 +38,7 @@ chapters() {
 		title=$(head -n 1 "$part")
 		# the first line is not C: hide it
 		sed '1s,.*,,' "$part" >"$part.h"
-		[[ $title == Rules && $2 != '=' ]] || underlined "$title" "$2"
+		[[ $title == Rules && $1 != uapi/* ]] || underlined "$title" "$2"
 		# kernel-doc skips structs and enums with a one-line comment, whose members have comments
 		# themselves. docs.sh reports other omissions.
 		perl -0777 -ne 'while (m,^/\*\* (struct|enum) (\w+) - ([^\n]*) \*/\n(\1 \2(?: \{.*?\n\})?;),msg) {
@@ -67,11 +68,15 @@ find selftests -name README.rst -exec cp --parents {} "$pages" \;
 } >"$pages/uapi-reference.rst"
 
 {
-	printf '.. Made of headers by Documentation/build.sh.\n\n'
-	printf '===================\nLibraries reference\n===================\n\n.. contents::\n   :depth: 1\n   :local:\n\n'
+	printf '===================\nLibraries reference\n===================\n\n.. toctree::\n   :maxdepth: 2\n\n'
 	for header in lib/rashpa{,-stream,-stream-format,-board,-fpga,-gpu}.h processing/rashpa-processing.h; do
-		underlined "${header#*/}" =
-		chapters "tools/$header" -
+		name=${header#*/}
+		{
+			printf '.. Made of %s by Documentation/build.sh.\n\n' "$name"
+			underlined "$name(3)" '#'
+			chapters "tools/$header" =
+		} >"$pages/man/$name.3.rst"
+		printf '   man/%s\n' "$name.3"
 	done
 } >"$pages/libraries-reference.rst"
 
@@ -102,7 +107,9 @@ done
 	[[ ! $none ]] || printf 'There are none.\n'
 } >"$pages/measured.rst"
 
-RASHPA_TOP=$PWD sphinx-build -q -E -a -n -W --keep-going -j "$(nproc)" -b html -d "$out/doctrees" -c Documentation \
-	"$pages" "$out/html"
+for builder in html man; do
+	RASHPA_TOP=$PWD sphinx-build -q -E -a -n -W --keep-going -j "$(nproc)" -b $builder -d "$out/doctrees" -c Documentation \
+		"$pages" "$out/$builder"
+done
 echo "docs: $out/html/index.html ($(find "$out/html" -name '*.html' | wc -l) pages," \
-	"$(grep -ch '^\.\. c:' "$pages"/*-reference.rst | paste -sd+ | bc) entries of headers)"
+	"$(grep -ch '^\.\. c:' "$pages"/uapi-reference.rst "$pages"/man/*.3.rst | paste -sd+ | bc) entries of headers)"

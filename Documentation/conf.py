@@ -4,6 +4,7 @@
 Pages are read on their own as well, so they link to files: `streams <stream.rst>`__. Here these
 links become links to pages, and one whose page or chapter is not there is a warning.
 """
+import glob
 import os
 import posixpath
 import re
@@ -45,6 +46,9 @@ html_show_sourcelink = False
 html_show_search_summary = False  # browsers refuse to fetch pages of a folder
 html_static_path = ["custom.css"]
 html_math_renderer = "mathml"  # MathJax would come from another host
+HEADERS = glob.glob(os.path.join(TOP, "tools", "*", "rashpa[-.]*h"))
+man_pages = [(f"man/{name}.3", name, f"functions and structs of <{name}>", [], 3)
+             for name in map(os.path.basename, HEADERS)]
 nitpicky = True
 # Names defined elsewhere: types of C and of the kernel, system calls.
 nitpick_ignore_regex = [
@@ -126,7 +130,7 @@ def begin(app):
 
 def end(app, exception):
     """The files that pages link to; a list of external links, which are not checked here."""
-    if exception:
+    if exception or app.builder.name != "html":
         return
     for path in app.env.rashpa_files:
         to = os.path.join(app.outdir, "files", path)
