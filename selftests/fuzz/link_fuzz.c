@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Input of a control link of the network, in any pieces: messages, hellos, acceptances. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "link/contract.h"
@@ -55,15 +57,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct link link = LINK_NONE;
 	const size_t piece = size ? data[0] + 1 : 1;
 	char why[WHY_SIZE];
-	int fd[2], result = 0;
+	static struct wire_listener listener = { .fd = -1 };
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), result = 0;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd))
+	snprintf(at.sun_path, sizeof(at.sun_path), "/tmp/link-fuzz.%d", getpid());
+	snprintf(why, sizeof(why), "unix:%s", at.sun_path);
+	if ((listener.fd < 0 && wire_listen(why, NULL, &listener, why)) ||
+	    connect(fd, (struct sockaddr *)&at, sizeof(at)) || link_accept(&listener, &link, why))
 		abort();
-	link.fd = fd[0];
 	for (size_t at = 1; at < size && result >= 0; at += piece) {
 		const size_t n = size - at < piece ? size - at : piece;
 
-		if (write(fd[1], data + at, n) < 0)
+		if (write(fd, data + at, n) < 0)
 			break;
 		while ((result = link_take(&link, &message, why)) > 0) {
 			use(message);
@@ -71,6 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	link_close(&link);
-	close(fd[1]);
+	close(fd);
 	return 0;
 }

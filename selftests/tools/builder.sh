@@ -101,6 +101,18 @@ for count in 2 4 8; do
 			sed 's/^/# /' "$work"/err.*
 	done
 done
+# with certificates; by the wrong name no process meets another one
+selftests/lib/certificates.sh "$work/keys" ca localhost >"$work/certificates" 2>&1
+export RASHPA_TLS_CA=$work/keys/ca.pem RASHPA_TLS_CERT=$work/keys/localhost.pem RASHPA_TLS_KEY=$work/keys/localhost.key
+RASHPA_MEET=tls:localhost:7000 by_hand 3 nxn --transport verbs --device rxe0 --messages 20 --verify --json --timeout 60
+reap
+[[ ! ${statuses//[0 ]/} ]] && json ".received == 180 and .lost + .wrong == 0" cat "$work/out.0"
+ok $? "verbs-tls: processes with certificates meet over TLS" || sed 's/^/# /' "$work"/err.*
+RASHPA_MEET=tls:127.0.0.1:7000 by_hand 2 nxn --transport verbs --device rxe0 --messages 20 --gather 2
+reap
+is "verbs-tls-name: a certificate for another name is refused" "${statuses//[ ]/} $(grep -c "not for the name" "$work/err.1")" "33 1" ||
+	sed 's/^/# /' "$work"/err.*
+unset RASHPA_TLS_CA RASHPA_TLS_CERT RASHPA_TLS_KEY
 good=0
 for ((round = 0; round < kills; round++)); do
 	builder_died $((3 + round % 3)) --transport verbs --device rxe0 --timeout 60 --hold --events 2000 --fragment 256 &&

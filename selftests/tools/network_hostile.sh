@@ -119,6 +119,34 @@ kill -INT "$receiver"
 timeout $((20 * ${RASHPA_SLOW:-1})) tail --pid="$receiver" -f /dev/null
 ok $? "flood: a detector that never stops talking does not keep romulu from ending" || kill -9 "$receiver"
 wait "$receiver" "$flood"
+
+# --- certificates
+(selftests/lib/certificates.sh "$work/keys" ca localhost detector &&
+	selftests/lib/certificates.sh "$work/keys" impostor stranger) >"$work/certificates" 2>&1
+ok $? "certificates: there are certificates of two authorities" || sed 's/^/# /' "$work/certificates"
+# keys AUTHORITY NAME
+keys() { printf -- '--tls-%s\n' ca="$work/keys/$1.pem" cert="$work/keys/$2.pem" key="$work/keys/$2.key"; }
+# refused ID WORDS TO [OPTION...]: a detector ends with this reason
+refused() {
+	timeout -k 5 $((30 * ${RASHPA_SLOW:-1})) remu --transport udp --to "$3" --dataset "$work/data" \
+		--geometry 256x64,u16 --images 8 --timeout 20 "${@:4}" >"$work/refused" 2>&1
+	is "tls-$1: a detector is refused: $2" "$? $(grep -c "$2" "$work/refused")" "1 1" || sed 's/^/# /' "$work/refused"
+}
+mapfile -t ours < <(keys ca localhost)
+mapfile -t detector < <(keys ca detector)
+mapfile -t stranger < <(keys impostor stranger)
+refused without-keys "requires a certificate" tls:localhost:5001
+here=tls:127.0.0.1:5001 receive "${ours[@]}"
+refused plain "closed the link" localhost:5001
+refused stranger "not signed by our authority" tls:localhost:5001 "${stranger[@]}"
+refused name "not for the name" tls:127.0.0.1:5001 "${detector[@]}"
+remu --transport udp --to tls:localhost:5001 --dataset "$work/data" --geometry 256x64,u16 --split 2 \
+	--images 8 --timeout 20 "${detector[@]}" >"$work/sent" 2>&1
+ok $? "tls-sender: a detector with a certificate sends" || sed 's/^/# /' "$work/sent"
+received tls 0
+is "tls: the stream is right, and whole" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete]')" "[8,0,0,0]"
+is "tls-strangers: the receiver names two" "$(grep -c "speak TLS\|certificate" "$work/out")" 3 || sed 's/^/# /' "$work/out"
+
 rashpactl buffer remove hostile0
 ok $? "buffer-free: no process holds the buffer"
 

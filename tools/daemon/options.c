@@ -60,8 +60,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->probe = true;
 		break;
 	case ARGP_KEY_END:
-		if ((o->leaders || o->files.certificate) && !o->addresses)
-			argp_error(state, "--leader and --tls-* require --daemon");
+		if (o->leaders && !o->addresses)
+			argp_error(state, "--leader requires --daemon");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

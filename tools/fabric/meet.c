@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * An exchange without a launcher. Rank 0 listens at RASHPA_MEET=HOST:PORT. The
- * other ranks connect, and send their rank and a piece for each peer. When all pieces have come,
- * rank 0 sends each rank the pieces for it. Callers that have not sent a valid rank share a fixed
- * number of places, and the oldest of them is dropped first. So strangers cannot block the run, and
- * no allocation depends on their data.
+ * An exchange without a launcher. Rank 0 listens at RASHPA_MEET=[tls:]HOST:PORT. The other ranks
+ * connect, and send their rank and a piece for each peer in a frame of wire.h. When all pieces have
+ * come, rank 0 sends each rank the pieces for it. Callers that have not sent a valid rank share a
+ * fixed number of places, and the oldest of them is dropped first. So strangers cannot block the
+ * run, and the sizes of frames have a limit.
  */
 #include "fabric/meet.h"
 
@@ -12,25 +12,22 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "fabric/exchange.h"
-#include "common/host.h"
-#include "fabric/internal.h"
+#include "common/say.h"
 #include "common/shown.h"
+#include "fabric/exchange.h"
+#include "fabric/internal.h"
+#include "link/control-link.h"
 
 #define RETRY_NS	50000000	/* between two attempts to reach rank 0 */
 #define GRACE_NS	UINT64_C(5000000000)	/* for rank 0 to report which rank is missing */
 #define NOBODY		UINT32_MAX
 
 struct caller {
-	int fd;			/* -1: free place */
-	bool came;		/* hello and pieces are complete */
-	size_t got;		/* bytes of hello, and of pieces */
+	struct wire *wire;	/* NULL: free place */
+	bool came;		/* its pieces are in said */
 	uint64_t since;		/* number of the connection, in order */
-	struct meet_hello hello;
 };
 
 struct meet {
@@ -38,8 +35,9 @@ struct meet {
 	const char *at;		/* the address from the environment */
 	char job[sizeof(((struct rashpa_launch *)0)->job)];
 	uint64_t begun, patience;
-	int server;		/* other ranks: the connection to rank 0 */
-	int listener;		/* rank 0; -1: closed */
+	struct wire_tls *tls;	/* NULL: no TLS */
+	struct wire *server;	/* other ranks: the connection to rank 0 */
+	struct wire_listener listener;	/* rank 0 */
 	uint64_t calls;
 	uint32_t refused;
 	struct caller *caller;	/* rank 0: ranks, then strangers */
@@ -58,97 +56,64 @@ static size_t row(const struct meet *m)
 	return (size_t)m->launch.size * m->bytes;
 }
 
+/* Bytes of a frame. */
+static uint32_t limit(const struct meet *m)
+{
+	return sizeof(struct meet_hello) + sizeof(struct meet_answer) + row(m);
+}
+
 static unsigned int waited_ms(const struct meet *m)
 {
 	return (fabric_now() - m->begun) / 1000000;
 }
 
-/* Wait until the socket can be read or written; false: the time is over. */
-static bool ready(int fd, short what, uint64_t end)
+static struct pollfd poll_of(const struct wire *w)
 {
-	struct pollfd p = { .fd = fd, .events = what };
-	int n;
-
-	do {
-		const uint64_t now = fabric_now();
-
-		n = poll(&p, 1, now < end ? (int)((end - now + 999999) / 1000000) : 0);
-	} while (n < 0 && errno == EINTR);
-	return n > 0;
+	return (struct pollfd) {
+		.fd = w ? wire_fd(w) : -1, .events = w ? wire_events(w) : 0,
+	};
 }
 
-/* Send all bytes. 0, -ETIMEDOUT or another errno. */
-static int send_all(int fd, const void *data, size_t bytes, uint64_t end)
+static void wait_for(struct pollfd *fds, uint32_t n, uint64_t end)
 {
-	const uint8_t *at = data;
+	const uint64_t now = fabric_now();
 
-	if (fd < 0)
-		return -ENOTCONN;
-	while (bytes) {
-		const ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n < 0 && errno == EAGAIN && !ready(fd, POLLOUT, end))
-			return -ETIMEDOUT;
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
-		at += n > 0 ? n : 0;
-		bytes -= n > 0 ? n : 0;
-	}
-	return 0;
+	poll(fds, n, now < end ? (int)((end - now + 999999) / 1000000) : 0);
 }
 
-/* Receive all bytes. 0, -ETIMEDOUT, -EPIPE (the other side has closed) or another errno. */
-static int receive_all(int fd, void *data, size_t bytes, uint64_t end)
+/* Send a struct and pieces as one frame. 0 or -EPIPE: the link is over. */
+static int say_pieces(struct wire *w, const void *head, size_t size, const void *pieces, size_t bytes)
 {
-	uint8_t *at = data;
+	uint8_t *frame = malloc(size + bytes);
+	char ignored[WHY_SIZE];
+	int result;
 
-	while (bytes) {
-		const ssize_t n = recv(fd, at, bytes, MSG_DONTWAIT);
-
-		if (!n || (n < 0 && errno == ECONNRESET))
-			return -EPIPE;
-		if (n < 0 && errno == EAGAIN && !ready(fd, POLLIN, end))
-			return -ETIMEDOUT;
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
-		at += n > 0 ? n : 0;
-		bytes -= n > 0 ? n : 0;
-	}
-	return 0;
+	if (!frame)
+		return -ENOMEM;
+	memcpy(frame, head, size);
+	if (bytes)
+		memcpy(frame + size, pieces, bytes);
+	result = wire_send(w, frame, size + bytes, ignored);
+	free(frame);
+	return result ? -EPIPE : 0;
 }
 
 /* --- rank 0 --- */
 
 static int listen_there(struct meet *m)
 {
-	const int on = 1;
-	struct addrinfo *list;
-	const char *wrong = host_resolve(m->at, true, &list);
-	int error = ENOENT;
+	char why[WHY_SIZE];
 
-	if (wrong)
-		return fabric_fail(EINVAL, "RASHPA_MEET=%s: %s", m->at, wrong);
-	for (const struct addrinfo *a = list; a && error; a = a->ai_next) {
-		m->listener = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (m->listener >= 0)
-			setsockopt(m->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		error = m->listener < 0 || bind(m->listener, a->ai_addr, a->ai_addrlen) ||
-			listen(m->listener, RASHPA_FABRIC_PEERS) ? errno : 0;
-		if (error && m->listener >= 0)
-			close(m->listener);
-		if (error)
-			m->listener = -1;
-	}
-	freeaddrinfo(list);
-	return error ? fabric_fail(error, "rank 0 cannot listen at RASHPA_MEET=%s: %s: set it to an address of this machine and a free port",
-				   m->at, strerror(error)) : 0;
+	if (!wire_listen_open(m->at, m->tls, &m->listener, why))
+		return 0;
+	return fabric_fail(EADDRNOTAVAIL, "RASHPA_MEET: %s: rank 0 needs an address of this machine and a free port",
+			   why);
 }
 
 static void leave(struct caller *c)
 {
-	if (c->fd >= 0)
-		close(c->fd);
-	*c = (struct caller) { .fd = -1 };
+	wire_close(c->wire);
+	*c = (struct caller) {};
 }
 
 /* Send a caller the reason, without waiting for it to read, and close the connection. */
@@ -157,7 +122,7 @@ static void refuse(struct caller *c, int error)
 	struct meet_answer a = { .magic = MEET_MAGIC, .error = error };
 
 	strncpy(a.sentence, rashpa_fabric_reason(), sizeof(a.sentence) - 1);
-	send_all(c->fd, &a, sizeof(a), 0);
+	say_pieces(c->wire, &a, sizeof(a), NULL, 0);
 	leave(c);
 }
 
@@ -167,7 +132,7 @@ static struct caller *place(struct meet *m)
 	struct caller *oldest = &m->caller[m->launch.size];
 
 	for (uint32_t i = m->launch.size; i < places(m); i++) {
-		if (m->caller[i].fd < 0)
+		if (!m->caller[i].wire)
 			return &m->caller[i];
 		if (m->caller[i].since < oldest->since)
 			oldest = &m->caller[i];
@@ -178,11 +143,13 @@ static struct caller *place(struct meet *m)
 
 static void answer_call(struct meet *m)
 {
-	const int fd = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	char ignored[WHY_SIZE];
+	struct wire *w;
 
-	if (fd < 0)
+	if (wire_accept(&m->listener, &w, ignored) <= 0)
 		return;	/* the caller has gone */
-	*place(m) = (struct caller) { .fd = fd, .since = m->calls++ };
+	wire_limit(w, limit(m));
+	*place(m) = (struct caller) { .wire = w, .since = m->calls++ };
 }
 
 /* Is the caller a rank that has not come yet? */
@@ -195,71 +162,80 @@ static int check(const struct meet *m, const struct meet_hello *h)
 	if (!h->rank || h->rank >= m->launch.size)
 		return fabric_fail(EINVAL, "no rank %u is expected: ranks are 1 to %u",
 				   h->rank, m->launch.size - 1);
-	if (m->caller[h->rank].fd >= 0)
+	if (m->caller[h->rank].wire)
 		return fabric_fail(EADDRINUSE, "rank %u is there already: give each process a different rank",
 				   h->rank);
 	return 0;
 }
 
-/* Read more of a hello: 1: complete, 0: not yet, -1: not a hello, or closed. */
-static int hear_hello(struct caller *c)
+/*
+ * Read a frame: 1: a hello, with pieces that the caller of this checks; 0: not yet, -1: not a hello,
+ * or closed.
+ */
+static int hear_hello(struct caller *c, struct meet_hello *h, const char **pieces, size_t *bytes)
 {
-	const ssize_t n = recv(c->fd, (uint8_t *)&c->hello + c->got, sizeof(c->hello) - c->got, 0);
+	char ignored[WHY_SIZE];
+	const char *frame;
+	size_t size;
+	const int heard = wire_take(c->wire, &frame, &size, ignored);
 
-	if (n <= 0)
-		return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
-	c->got += n;
-	if (c->got >= sizeof(c->hello.magic) && c->hello.magic != MEET_MAGIC)
+	if (heard <= 0)
+		return heard;
+	if (size < sizeof(*h))
 		return -1;
-	return c->got == sizeof(c->hello);
+	memcpy(h, frame, sizeof(*h));
+	*pieces = frame + sizeof(*h);
+	*bytes = size - sizeof(*h);
+	return h->magic == MEET_MAGIC ? 1 : -1;
+}
+
+static void take_pieces(struct meet *m, uint32_t rank, const char *pieces)
+{
+	if (m->bytes)
+		memcpy(m->said + rank * row(m), pieces, row(m));
+	m->caller[rank].came = true;
 }
 
 static void hear_stranger(struct meet *m, struct caller *c)
 {
-	const int heard = hear_hello(c);
+	struct meet_hello h;
+	const char *pieces;
+	size_t bytes;
+	const int heard = hear_hello(c, &h, &pieces, &bytes);
 	int error;
 
-	m->refused += heard < 0;
-	if (heard < 0)
+	if (!heard)
+		return;
+	error = heard < 0 ? 0 : check(m, &h);
+	if (heard < 0 || (!error && bytes != row(m))) {
+		m->refused++;
 		leave(c);
-	if (heard <= 0)
-		return;
-	error = check(m, &c->hello);
-	m->refused += !!error;
-	if (error) {
+	} else if (error) {
+		m->refused++;
 		refuse(c, -error);
-		return;
+	} else {
+		m->caller[h.rank] = *c;
+		*c = (struct caller) {};
+		take_pieces(m, h.rank, pieces);
 	}
-	m->caller[c->hello.rank] = *c;
-	c->fd = -1;
 }
 
 /* false: the rank has left, or sent invalid data. */
 static bool hear_rank(struct meet *m, uint32_t rank)
 {
-	struct caller *c = &m->caller[rank];
-	const size_t all = sizeof(c->hello) + row(m);
-	ssize_t n;
+	struct meet_hello h;
+	const char *pieces;
+	size_t bytes;
 	int heard;
 
-	if (c->came)
+	if (m->caller[rank].came)
 		return false;
-	if (c->got < sizeof(c->hello)) {
-		heard = hear_hello(c);
-		if (heard <= 0)
-			return !heard;
-		if (c->hello.rank != rank || c->hello.bytes != m->bytes)
-			return false;
-	}
-	if (c->got < all) {
-		n = recv(c->fd, m->said + rank * row(m) + c->got - sizeof(c->hello),
-			 all - c->got, 0);
-		if (n <= 0)
-			return n < 0 && (errno == EAGAIN || errno == EINTR);
-		c->got += n;
-	}
-	c->came = c->got == all;
-	return true;
+	heard = hear_hello(&m->caller[rank], &h, &pieces, &bytes);
+	if (heard > 0 && (h.rank != rank || h.bytes != m->bytes || bytes != row(m)))
+		return false;
+	if (heard > 0)
+		take_pieces(m, rank, pieces);
+	return heard >= 0;
 }
 
 static uint32_t first_missing(const struct meet *m)
@@ -281,15 +257,15 @@ static int missing(const struct meet *m, uint32_t rank)
 			   rank, m->at, waited_ms(m), all, m->launch.size, m->refused);
 }
 
-static void wait_for_some(struct meet *m, uint64_t end)
+/* A caller is looked at if it sends, or if its handshake may be over. */
+static void wait_for_all(struct meet *m, uint64_t end)
 {
-	const uint64_t now = fabric_now();
 	const uint32_t n = places(m);
 
 	for (uint32_t i = 0; i < n; i++)
-		m->poll[i] = (struct pollfd) { .fd = m->caller[i].fd, .events = POLLIN };
-	m->poll[n] = (struct pollfd) { .fd = m->listener, .events = POLLIN };
-	poll(m->poll, n + 1, now < end ? (int)((end - now + 999999) / 1000000) : 0);
+		m->poll[i] = poll_of(m->caller[i].wire);
+	m->poll[n] = (struct pollfd) { .fd = m->listener.fd, .events = POLLIN };
+	wait_for(m->poll, n + 1, end);
 }
 
 /* Wait for the pieces of all ranks. In the first exchange, a rank may leave and come back. */
@@ -299,19 +275,19 @@ static int gather(struct meet *m, uint64_t end)
 	uint32_t rank;
 
 	while ((rank = first_missing(m)) != NOBODY) {
-		wait_for_some(m, end);
+		wait_for_all(m, end);
 		if (fabric_now() >= end)
 			return missing(m, rank);
 		for (uint32_t i = 1; i < m->launch.size; i++) {
 			if (!m->poll[i].revents || hear_rank(m, i))
 				continue;
 			leave(&m->caller[i]);
-			if (m->listener < 0)
+			if (m->listener.fd < 0)
 				return fabric_fail(EPIPE, "rank %u left before all were connected",
 						   i);
 		}
 		for (uint32_t i = m->launch.size; i < n; i++) {
-			if (m->poll[i].revents)
+			if (m->poll[i].revents && m->caller[i].wire)
 				hear_stranger(m, &m->caller[i]);
 		}
 		if (m->poll[n].revents)
@@ -320,35 +296,52 @@ static int gather(struct meet *m, uint64_t end)
 	return 0;
 }
 
+/* Give what waits for a rank to the kernel. */
+static int finish(struct wire *w, uint64_t end)
+{
+	char ignored[WHY_SIZE];
+
+	while (!wire_sent(w)) {
+		struct pollfd pollfd = poll_of(w);
+
+		if (fabric_now() >= end)
+			return -ETIMEDOUT;
+		wait_for(&pollfd, 1, end);
+		if (wire_go(w, ignored) < 0)
+			return -EPIPE;
+	}
+	return 0;
+}
+
 /* Send each rank the pieces for it. */
 static int scatter(struct meet *m, void *theirs, uint64_t end)
 {
-	struct meet_answer *a = malloc(sizeof(*a) + row(m));
+	const struct meet_answer a = { .magic = MEET_MAGIC };
+	uint8_t *pieces = malloc(row(m) + 1);
 	int error = 0;
 
-	if (!a)
+	if (!pieces)
 		return fabric_fail(ENOMEM, "no memory");
-	*a = (struct meet_answer) { .magic = MEET_MAGIC };
 	for (uint32_t i = 0; i < m->launch.size && !error; i++) {
-		uint8_t *pieces = i ? (uint8_t *)(a + 1) : theirs;
-
 		for (uint32_t from = 0; m->bytes && from < m->launch.size; from++)
-			memcpy(pieces + from * m->bytes,
+			memcpy((i ? pieces : (uint8_t *)theirs) + from * m->bytes,
 			       m->said + from * row(m) + (size_t)i * m->bytes, m->bytes);
 		if (i)
-			error = send_all(m->caller[i].fd, a, sizeof(*a) + row(m), end);
+			error = say_pieces(m->caller[i].wire, &a, sizeof(a), pieces, row(m));
+		if (i && !error)
+			error = finish(m->caller[i].wire, end);
 		if (error)
 			error = fabric_fail(-error, "rank %u left before all were connected: %s", i,
 					    strerror(-error));
 	}
-	free(a);
+	free(pieces);
 	return error;
 }
 
 static int tell_all(struct meet *m, int error)
 {
 	for (uint32_t i = 1; i < places(m); i++) {
-		if (m->caller[i].fd >= 0)
+		if (m->caller[i].wire)
 			refuse(&m->caller[i], -error);
 	}
 	return error;
@@ -360,8 +353,6 @@ static int prepare(struct meet *m)
 	m->poll = calloc(places(m) + 1, sizeof(*m->poll));
 	if (!m->caller || !m->poll)
 		return fabric_fail(ENOMEM, "no memory");
-	for (uint32_t i = 0; i < places(m); i++)
-		m->caller[i].fd = -1;
 	return listen_there(m);
 }
 
@@ -369,9 +360,7 @@ static void end_strangers(struct meet *m)
 {
 	for (uint32_t i = m->launch.size; i < places(m); i++)
 		leave(&m->caller[i]);
-	if (m->listener >= 0)
-		close(m->listener);
-	m->listener = -1;
+	wire_unlisten(&m->listener);
 }
 
 static int receive_others(struct meet *m, const void *mine, void *theirs, uint64_t end)
@@ -386,7 +375,8 @@ static int receive_others(struct meet *m, const void *mine, void *theirs, uint64
 		memcpy(m->said, mine, row(m));
 	for (uint32_t i = 0; i < m->launch.size; i++) {
 		m->caller[i].came = false;
-		m->caller[i].got = 0;
+		if (m->caller[i].wire)
+			wire_limit(m->caller[i].wire, limit(m));
 	}
 	error = gather(m, end);
 	end_strangers(m);
@@ -397,59 +387,37 @@ static int receive_others(struct meet *m, const void *mine, void *theirs, uint64
 
 /* --- others --- */
 
-/* 0 or -errno */
-static int try(struct meet *m, const struct addrinfo *to, uint64_t end)
+/* Connect, and shake hands. 0, or -1 and why. */
+static int try(struct meet *m, uint64_t end, char *why)
 {
-	socklen_t size = sizeof(int);
-	int error = 0;
+	int ready;
 
-	m->server = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (m->server < 0)
-		return -errno;
-	if (connect(m->server, to->ai_addr, to->ai_addrlen)) {
-		error = errno;
-		if (error == EINPROGRESS && !ready(m->server, POLLOUT, end))
-			error = ETIMEDOUT;
-		else if (error == EINPROGRESS &&
-			 getsockopt(m->server, SOL_SOCKET, SO_ERROR, &error, &size))
-			error = errno;
+	if (wire_connect_open(m->at, m->tls, &m->server, why))
+		return -1;
+	while (!(ready = wire_go(m->server, why)) && fabric_now() < end) {
+		struct pollfd pollfd = poll_of(m->server);
+
+		wait_for(&pollfd, 1, end);
 	}
-	if (error) {
-		close(m->server);
-		m->server = -1;
-	}
-	return -error;
+	if (ready > 0)
+		return 0;
+	wire_close(m->server);
+	m->server = NULL;
+	return ready ? -1 : because(why, -1, "%s", strerror(ETIMEDOUT));
 }
 
 static int reach(struct meet *m, uint64_t end)
 {
 	const struct timespec pause = { .tv_nsec = RETRY_NS };
-	struct addrinfo *list;
-	const char *wrong = host_resolve(m->at, false, &list);
-	int error = -ENOENT;
+	char why[WHY_SIZE];
 
-	if (wrong)
-		return fabric_fail(EINVAL, "RASHPA_MEET=%s: %s", m->at, wrong);
-	for (;;) {
-		for (const struct addrinfo *a = list; a && error; a = a->ai_next)
-			error = try(m, a, end);
-		if (!error || fabric_now() >= end)
-			break;
+	while (try(m, end, why)) {
+		if (fabric_now() >= end)
+			return fabric_fail(ETIMEDOUT, "rank 0 did not answer at RASHPA_MEET=%s within %u ms: %s: check that it runs, with the same address, and that its port can be reached",
+					   m->at, waited_ms(m), why);
 		nanosleep(&pause, NULL);	/* nothing signals that rank 0 listens: try again */
-		error = -ENOENT;
 	}
-	freeaddrinfo(list);
-	return error ? fabric_fail(ETIMEDOUT, "rank 0 did not answer at RASHPA_MEET=%s within %u ms: %s: check that it runs, with the same address, and that its port can be reached",
-				   m->at, waited_ms(m), strerror(-error)) : 0;
-}
-
-static int no_answer(const struct meet *m, int error)
-{
-	if (error == -ETIMEDOUT)
-		return fabric_fail(ETIMEDOUT, "rank 0 at %s did not report within %u ms that all ranks had come",
-				   m->at, waited_ms(m));
-	return fabric_fail(-error, "rank 0 at %s left before all were connected: %s", m->at,
-			   strerror(-error));
+	return 0;
 }
 
 /* The sentence may come from any program, so it is escaped. */
@@ -467,18 +435,33 @@ static int refused(const struct meet *m, struct meet_answer *a)
 static int hear_answer(const struct meet *m, void *theirs, uint64_t end)
 {
 	struct meet_answer a;
-	int error = receive_all(m->server, &a.magic, sizeof(a.magic), end);
+	char why[WHY_SIZE];
+	const char *frame;
+	size_t size;
+	int heard;
 
-	if (!error && a.magic != MEET_MAGIC)
-		return fabric_fail(EPROTO, "the program at RASHPA_MEET=%s is not rank 0 of a run: choose another port",
+	wire_limit(m->server, limit(m));
+	while (!(heard = wire_take(m->server, &frame, &size, why))) {
+		struct pollfd pollfd = poll_of(m->server);
+
+		if (fabric_now() >= end)
+			return fabric_fail(ETIMEDOUT, "rank 0 at %s did not report within %u ms that all ranks had come",
+					   m->at, waited_ms(m));
+		wait_for(&pollfd, 1, end);
+	}
+	if (heard < 0)
+		return fabric_fail(EPIPE, "rank 0 at %s left before all were connected: %s", m->at,
+				   *why ? why : "it has closed the link");
+	if (size >= sizeof(a))
+		memcpy(&a, frame, sizeof(a));
+	if (size < sizeof(a) || a.magic != MEET_MAGIC || (!a.error && size != sizeof(a) + row(m)))
+		return fabric_fail(EPROTO, "the program at RASHPA_MEET=%s is not rank 0 of this run: choose another port",
 				   m->at);
-	if (!error)
-		error = receive_all(m->server, &a.error, sizeof(a) - sizeof(a.magic), end);
-	if (!error && a.error)
+	if (a.error)
 		return refused(m, &a);
-	if (!error)
-		error = receive_all(m->server, theirs, row(m), end);
-	return error ? no_answer(m, error) : 0;
+	if (m->bytes)
+		memcpy(theirs, frame + sizeof(a), row(m));
+	return 0;
 }
 
 static int call(struct meet *m, const void *mine, void *theirs, uint64_t end)
@@ -487,38 +470,54 @@ static int call(struct meet *m, const void *mine, void *theirs, uint64_t end)
 		.magic = MEET_MAGIC, .rank = m->launch.rank, .size = m->launch.size,
 		.bytes = m->bytes,
 	};
-	int error = m->server < 0 ? reach(m, end) : 0;
+	int error = m->server ? 0 : reach(m, end);
 
 	if (error)
 		return error;
-	/* rank 0 runs, and has the same time limit */
-	end = fabric_now() + m->patience + GRACE_NS;
 	memcpy(h.job, m->job, sizeof(h.job));
-	error = send_all(m->server, &h, sizeof(h), end);
-	if (!error)
-		error = send_all(m->server, mine, row(m), end);
 	/* after a refusal, sending fails, but there is an answer to read */
-	if (error && error != -EPIPE && error != -ECONNRESET)
-		return no_answer(m, error);
-	return hear_answer(m, theirs, end);
+	if (say_pieces(m->server, &h, sizeof(h), mine, row(m)) == -ENOMEM)
+		return fabric_fail(ENOMEM, "no memory");
+	/* rank 0 runs, and has the same time limit */
+	return hear_answer(m, theirs, fabric_now() + m->patience + GRACE_NS);
 }
 
 /* --- all --- */
 
+/* The names of variables follow those of options. */
+static int read_keys(struct meet *m)
+{
+	const struct wire_files files = {
+		.authority = getenv("RASHPA_TLS_CA"), .certificate = getenv("RASHPA_TLS_CERT"),
+		.key = getenv("RASHPA_TLS_KEY"), .revoked = getenv("RASHPA_TLS_CRL"),
+	};
+	char why[WHY_SIZE];
+
+	if (!files.certificate || !wire_tls_open(&files, &m->tls, why))
+		return 0;
+	return fabric_fail(EINVAL, "RASHPA_TLS_*: %s", why);
+}
+
 static int meet_open(struct rashpa_launch *launch, void **link)
 {
 	struct meet *m = calloc(1, sizeof(*m));
+	struct sockaddr_storage there;
+	char why[WHY_SIZE];
+	socklen_t size;
 	int error;
 
 	if (!m)
 		return fabric_fail(ENOMEM, "no memory");
 	*link = m;
-	m->server = -1;
-	m->listener = -1;
+	m->listener.fd = -1;
 	m->at = getenv("RASHPA_MEET");
 	if (!m->at)
-		return fabric_fail(ENOENT, "RASHPA_MEET=HOST:PORT is not set");
+		return fabric_fail(ENOENT, "RASHPA_MEET=[tls:]HOST:PORT is not set");
 	error = launch->size ? 0 : rashpa_launch_read(launch);
+	if (!error && link_resolve(m->at, !launch->rank, &there, &size, why))
+		error = fabric_fail(EINVAL, "RASHPA_MEET=%s", why);
+	if (!error)
+		error = read_keys(m);
 	if (error)
 		return error;
 	m->launch = *launch;
@@ -555,14 +554,11 @@ static void meet_close(void *link)
 
 	if (!m)
 		return;
-	for (uint32_t i = 0; m->caller && i < places(m); i++) {
-		if (m->caller[i].fd >= 0)
-			close(m->caller[i].fd);
-	}
-	if (m->listener >= 0)
-		close(m->listener);
-	if (m->server >= 0)
-		close(m->server);
+	for (uint32_t i = 0; m->caller && i < places(m); i++)
+		wire_close(m->caller[i].wire);
+	wire_unlisten(&m->listener);
+	wire_close(m->server);
+	wire_tls_close(m->tls);
 	free(m->caller);
 	free(m->poll);
 	free(m->said);

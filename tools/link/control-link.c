@@ -1,149 +1,79 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "link/control-link.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/host.h"
 #include "common/say.h"
 #include "common/shown.h"
 
-#define SEND_MS		20000		/* a peer that takes no data for this time has failed */
 #define DEPTH		8		/* maximum nesting of JSON */
 #define ERROR		"error"
+#define TLS		"tls:"
 #define TICK_MS		100
-
-/* --- addresses --- */
-
-static int resolve(const char *text, bool passive, struct addrinfo **list, char *why)
-{
-	const char *wrong = host_resolve(text, passive, list);
-
-	return wrong ? because(why, -1, "\"%s\": %s", text, wrong) : 0;
-}
 
 int link_resolve(const char *to, bool own, struct sockaddr_storage *at, socklen_t *size, char *why)
 {
+	const char *rest = to + (strncmp(to, TLS, strlen(TLS)) ? 0 : strlen(TLS)), *wrong;
 	struct addrinfo *list;
 
-	if (resolve(to, own, &list, why))
-		return -1;
+	wrong = host_resolve(rest, own, &list);
+	if (wrong)
+		return because(why, -1, "%s: %s", to, wrong);
 	memcpy(at, list->ai_addr, list->ai_addrlen);
 	*size = list->ai_addrlen;
 	freeaddrinfo(list);
 	return 0;
 }
 
+/* --- links --- */
+
+/* TLS adds names to that of the other side. */
 static void name_peer(struct link *l)
 {
-	struct sockaddr_storage peer;
-	socklen_t size = sizeof(peer);
-	char host[64], port[12];
-
-	snprintf(l->peer, sizeof(l->peer), "?");
-	if (!getpeername(l->fd, (struct sockaddr *)&peer, &size) &&
-	    !getnameinfo((struct sockaddr *)&peer, size, host, sizeof(host), port, sizeof(port),
-			 NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(l->peer, sizeof(l->peer), "%s:%s", host, port);
+	snprintf(l->peer, sizeof(l->peer), "%s", wire_other_end(l->wire)->name);
 }
 
-static bool ready(int fd, short events, int timeout_ms)
+static int wait_for(const struct link *l)
 {
-	struct pollfd pollfd = { .fd = fd, .events = events };
+	struct pollfd pollfd = link_poll(l);
 
-	return poll(&pollfd, 1, timeout_ms) > 0;
+	return poll(&pollfd, 1, TICK_MS);
 }
 
-/* 0 or -errno */
-static int connect_to(int fd, const struct addrinfo *to, int timeout_ms)
+int link_connect(struct link *l, const char *to, struct wire_tls *tls, char *why)
 {
-	socklen_t size = sizeof(int);
-	int error = 0;
-
-	if (!connect(fd, to->ai_addr, to->ai_addrlen))
-		return 0;
-	if (errno != EINPROGRESS)
-		return -errno;
-	if (!ready(fd, POLLOUT, timeout_ms))
-		return -ETIMEDOUT;
-	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) ? -errno : -error;
-}
-
-int link_connect(struct link *l, const char *to, int timeout_ms, char *why)
-{
-	struct addrinfo *list;
-	int error = ENOENT;
+	int ready;
 
 	*l = (struct link)LINK_NONE;
-	if (resolve(to, false, &list, why))
+	if (wire_connect_open(to, tls, &l->wire, why))
 		return -1;
-	for (const struct addrinfo *a = list; a && l->fd < 0; a = a->ai_next) {
-		l->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		error = l->fd < 0 ? errno : -connect_to(l->fd, a, timeout_ms);
-		if (error)
-			link_close(l);
-	}
-	freeaddrinfo(list);
-	if (error)
-		return because(why, error == ECONNREFUSED ? -2 : -1, "%s: %s%s", to,
-			       strerror(error), error == ECONNREFUSED ?
-			       ": start the receiver first (romulu --listen)" : "");
-	host_tune(l->fd);
-	name_peer(l);
-	return 0;
+	while (!(ready = wire_go(l->wire, why)))
+		wait_for(l);
+	if (ready < 0)
+		link_close(l);
+	else
+		name_peer(l);
+	return ready < 0 ? -1 : 0;
 }
 
-int link_listen(const char *at, char *why)
-{
-	struct addrinfo *list;
-	int fd = -1, error = ENOENT;
-	const int on = 1;
-
-	if (resolve(at, true, &list, why))
-		return -1;
-	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (fd < 0) {
-			error = errno;
-			continue;
-		}
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		if (bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 64)) {
-			error = errno;
-			close(fd);
-			fd = -1;
-		}
-	}
-	freeaddrinfo(list);
-	return fd < 0 ? because(why, -1, "cannot listen at %s: %s", at, strerror(error)) : fd;
-}
-
-int link_accept(int listener, struct link *l, char *why)
+int link_accept(struct wire_listener *listener, struct link *l, char *why)
 {
 	*l = (struct link)LINK_NONE;
-	l->fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (l->fd < 0)
-		return because(why, -1, "accept: %s", strerror(errno));
-	host_tune(l->fd);
+	if (wire_accept(listener, &l->wire, why) <= 0)
+		return -1;
 	name_peer(l);
 	return 0;
 }
 
 void link_close(struct link *l)
 {
-	if (l->fd >= 0)
-		close(l->fd);
-	free(l->data);
+	wire_close(l->wire);
 	*l = (struct link)LINK_NONE;
 }
 
@@ -151,54 +81,35 @@ void link_move(struct link *to, struct link *from)
 {
 	*to = (struct link)LINK_NONE;
 	memcpy(to->peer, from->peer, sizeof(to->peer));
-	to->fd = from->fd;
-	to->data = from->data;
-	to->have = from->have;
-	to->room = from->room;
+	to->wire = from->wire;
 	*from = (struct link)LINK_NONE;
+}
+
+struct pollfd link_poll(const struct link *l)
+{
+	return (struct pollfd) {
+		.fd = l->wire ? wire_fd(l->wire) : -1,
+		.events = l->wire ? wire_events(l->wire) : 0,
+	};
 }
 
 /* --- messages --- */
 
-static int send_all(struct link *l, const void *data, size_t size, char *why)
-{
-	while (size) {
-		ssize_t n = send(l->fd, data, size, MSG_NOSIGNAL);
-
-		if (n > 0) {
-			data = (const char *)data + n;
-			size -= n;
-		} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-			return because(why, -1, "%s: %s", l->peer, strerror(errno));
-		} else if (!ready(l->fd, POLLOUT, SEND_MS)) {
-			return because(why, -1, "%s: it has taken no data for %d s", l->peer,
-				       SEND_MS / 1000);
-		}
-	}
-	return 0;
-}
-
 int link_send(struct link *l, struct json_object *message, char *why)
 {
-	const char *text = json_object_to_json_string_ext(message, JSON_C_TO_STRING_PLAIN);
-	const size_t size = strlen(text);
-	const uint32_t length = htonl(size);
-	int result = -1;
+	size_t size;
+	const char *text = json_object_to_json_string_length(message, JSON_C_TO_STRING_PLAIN, &size);
+	int result;
 
-	if (size > LINK_MOST)
-		because(why, -1, "%s: a message of %zu bytes is too long: the limit is %u", l->peer, size,
-			LINK_MOST);
-	pthread_mutex_lock(&l->sending);
-	if (size <= LINK_MOST)
-		result = send_all(l, &length, sizeof(length), why);
-	if (!result)
-		result = send_all(l, text, size, why);
-	pthread_mutex_unlock(&l->sending);
+	pthread_mutex_lock(&l->lock);
+	result = wire_send(l->wire, text, size, why);
+	pthread_mutex_unlock(&l->lock);
 	json_object_put(message);
 	return result;
 }
 
-static int parse_message(struct link *l, size_t size, struct json_object **message, char *why)
+static int parse_message(const struct link *l, const char *text, size_t size,
+			 struct json_object **message, char *why)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(DEPTH);
 	enum json_tokener_error error;
@@ -206,7 +117,7 @@ static int parse_message(struct link *l, size_t size, struct json_object **messa
 	if (!tokener)
 		return because(why, -1, "no memory");
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	*message = json_tokener_parse_ex(tokener, l->data + sizeof(uint32_t), size);
+	*message = json_tokener_parse_ex(tokener, text, size);
 	error = json_tokener_get_error(tokener);
 	json_tokener_free(tokener);
 	if (json_object_is_type(*message, json_type_object) && link_kind(*message))
@@ -217,57 +128,28 @@ static int parse_message(struct link *l, size_t size, struct json_object **messa
 		       error ? json_tokener_error_desc(error) : "it has no kind");
 }
 
-/* Read available data, until there are "size" bytes. 1; 0: not all yet; -1 and why. */
-static int fill(struct link *l, size_t size, char *why)
-{
-	char *more;
-
-	if (l->room < size) {
-		more = realloc(l->data, size);
-		if (!more)
-			return because(why, -1, "%s: no memory for a message of %zu bytes", l->peer,
-				       size);
-		l->data = more;
-		l->room = size;
-	}
-	while (l->have < size) {
-		ssize_t n = recv(l->fd, l->data + l->have, size - l->have, 0);
-
-		if (n > 0)
-			l->have += n;
-		else if (!n)
-			return because(why, -1, "%s: it has closed the link", l->peer);
-		else if (errno == EAGAIN)
-			return 0;
-		else if (errno != EINTR)
-			return because(why, -1, "%s: %s", l->peer, strerror(errno));
-	}
-	return 1;
-}
-
 int link_take(struct link *l, struct json_object **message, char *why)
 {
-	uint32_t length;
-	int result = fill(l, sizeof(length), why);
+	const char *text;
+	size_t size;
+	int result;
 
 	*message = NULL;
-	if (result <= 0)
-		return result;
-	memcpy(&length, l->data, sizeof(length));
-	length = ntohl(length);
-	if (!length || length > LINK_MOST)
-		return because(why, -1, "%s: a message of %" PRIu32 " bytes: the peer is not a program of rashpa",
-			       l->peer, length);
-	result = fill(l, sizeof(length) + length, why);
-	if (result <= 0)
-		return result;
-	l->have = 0;
-	return parse_message(l, length, message, why);
+	pthread_mutex_lock(&l->lock);
+	result = wire_take(l->wire, &text, &size, why);
+	if (result > 0) {
+		name_peer(l);
+		result = parse_message(l, text, size, message, why);
+	} else if (result < 0 && !*why) {
+		because(why, -1, "%s: it has closed the link", l->peer);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return result;
 }
 
 bool link_gone(struct link *l, char *why)
 {
-	struct pollfd pollfd = { .fd = l->fd, .events = POLLRDHUP };
+	struct pollfd pollfd = { .fd = wire_fd(l->wire), .events = POLLRDHUP };
 
 	if (poll(&pollfd, 1, 0) <= 0)
 		return false;
@@ -315,7 +197,7 @@ int link_await(struct link *l, const char *kind, bool others, int timeout_ms,
 			return because(why, -2, "%s: it sent nothing for %g s", l->peer,
 				       timeout_ms / 1e3);
 		if (!result)
-			ready(l->fd, POLLIN, TICK_MS);
+			wait_for(l);
 	}
 }
 

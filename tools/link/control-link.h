@@ -1,52 +1,53 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The control link of a stream over the network: JSON messages over TCP, each after its length. It
- * never carries images. Received data are checked: sizes, times and numbers have limits.
+ * The control link of a stream over the network: JSON messages in frames of wire.h. It never carries
+ * images. Received data are checked: sizes, times and numbers have limits.
  */
 #ifndef CONTROL_LINK_H
 #define CONTROL_LINK_H
 
 #include <json-c/json.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "link/wire.h"
+
 #define LINK_VERSION	1
-#define LINK_MOST	(4u << 20)	/* maximum message size; 2000 queue pairs take 300 KiB */
 #define LINK_AT_ONCE	64		/* messages to take from a link in a row */
 
 struct link {
-	int fd;				/* -1: closed */
-	char peer[80];			/* address and port */
-	pthread_mutex_t sending;	/* serializes messages of different threads */
-	char *data;			/* received part of the next message */
-	size_t have, room;
+	struct wire *wire;	/* NULL: closed */
+	char peer[160];		/* address, port, and with TLS the name in the certificate */
+	pthread_mutex_t lock;	/* wire: different threads send and take messages */
 };
 
-#define LINK_NONE { .fd = -1, .sending = PTHREAD_MUTEX_INITIALIZER }
+#define LINK_NONE { .lock = PTHREAD_MUTEX_INITIALIZER }
 
 /*
- * Connect to "HOST:PORT" or "[ADDRESS]:PORT". All functions leave a sentence in why[WHY_SIZE] on
- * failure. 0, -1, or -2 (connection refused).
+ * Connect to "HOST:PORT" or "[ADDRESS]:PORT", or with "tls:" before it if @tls has our keys. All
+ * functions leave a sentence in why[WHY_SIZE] on failure. 0 or -1.
  */
-int link_connect(struct link *link, const char *to, int timeout_ms, char *why);
-/* own: accept "PORT" and "ADDRESS:PORT" of this machine */
+int link_connect(struct link *link, const char *to, struct wire_tls *tls, char *why);
+/* own: accept "PORT" and "ADDRESS:PORT" of this machine. "tls:" is skipped. */
 int link_resolve(const char *to, bool own, struct sockaddr_storage *at, socklen_t *size, char *why);
-/* Listen at "PORT" or "ADDRESS:PORT". A socket, or -1. */
-int link_listen(const char *at, char *why);
-int link_accept(int listener, struct link *link, char *why);
+/* A link of a listener of wire_listen_open(). Its handshake ends before its first message. */
+int link_accept(struct wire_listener *listener, struct link *link, char *why);
 void link_close(struct link *link);
-/* Moves socket and received data, and leaves "from" closed. No thread may send meanwhile. */
+/* Moves the wire, and leaves "from" closed. No thread may use it meanwhile. */
 void link_move(struct link *to, struct link *from);
+/* What to wait for before link_take(). */
+struct pollfd link_poll(const struct link *link);
 
-/* Sends the whole message, and frees it. 0, or -1, also if the peer takes no data for 20 s. */
+/* Queues the message, which it frees, and sends as much as possible at once. 0, or -1. */
 int link_send(struct link *link, struct json_object *message, char *why);
 
 /*
- * Take a message. 1; 0: not complete yet, wait until fd can be read; -1: the other side has closed
- * the link, or sent an invalid message.
+ * Take a message, and send what waits. 1; 0: not complete yet, wait for link_poll(); -1: the other
+ * side has closed the link, or sent an invalid message.
  */
 int link_take(struct link *link, struct json_object **message, char *why);
 

@@ -62,7 +62,7 @@ struct wire {
 /* --- addresses --- */
 
 static const char *const prefixes[] = {
-	[WIRE_UNIX] = "unix:", [WIRE_PLAIN] = "plain:", [WIRE_TLS] = "tls:",
+	[WIRE_UNIX] = "unix:", [WIRE_PLAIN] = "plain:", [WIRE_TLS] = "tls:", [WIRE_OPEN] = "",
 };
 
 static int parse_path(const char *path, struct address *a, char *why)
@@ -119,7 +119,7 @@ static int resolve(struct address *a, const char *text, bool own, char *why)
 {
 	const struct addrinfo hints = {
 		.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP,
-		.ai_flags = AI_NUMERICSERV | (own && a->kind == WIRE_TLS ? AI_PASSIVE : 0),
+		.ai_flags = AI_NUMERICSERV | (own && a->kind >= WIRE_TLS ? AI_PASSIVE : 0),
 	};
 	const int error = getaddrinfo(a->host[0] ? a->host : NULL, a->port, &hints, &a->list);
 
@@ -142,18 +142,20 @@ static void forget(struct address *a)
 	a->list = NULL;
 }
 
-/* Parse into @a, which then points into itself. Call forget() in any case. */
-static int parse(const char *text, bool own, struct wire_tls *tls, struct address *a, char *why)
+/*
+ * Parse into @a, which then points into itself. @open: tls: or no prefix. Call forget() in any case.
+ */
+static int parse(const char *text, bool own, bool open, struct wire_tls *tls, struct address *a,
+		 char *why)
 {
 	const char *rest;
 
-	*a = (struct address){ .kind = WIRE_UNIX };
-	while (strncmp(text, prefixes[a->kind], strlen(prefixes[a->kind]))) {
-		if (a->kind == WIRE_TLS)
-			return because(why, -1, "\"%.200s\" is not unix:/PATH, tls:HOST:PORT or plain:HOST:PORT",
-				       text);
+	*a = (struct address){ .kind = open ? WIRE_TLS : WIRE_UNIX };
+	while (strncmp(text, prefixes[a->kind], strlen(prefixes[a->kind])))
 		a->kind++;
-	}
+	if (a->kind == WIRE_OPEN && !open)
+		return because(why, -1, "\"%.200s\" is not unix:/PATH, tls:HOST:PORT or plain:HOST:PORT",
+			       text);
 	if (a->kind == WIRE_TLS && !tls)
 		return because(why, -1, "%.200s: tls: requires a certificate and its key",
 			       text);
@@ -266,19 +268,31 @@ static int listening(const struct address *a, struct wire_listener *listener, ch
 	return 0;
 }
 
-int wire_listen(const char *at, struct wire_tls *tls, struct wire_listener *listener, char *why)
+static int begin_listening(const char *at, bool open, struct wire_tls *tls,
+			   struct wire_listener *listener, char *why)
 {
 	struct address a;
 	int error;
 
 	*listener = (struct wire_listener){ .fd = -1, .tls = tls };
-	error = parse(at, true, tls, &a, why);
+	error = parse(at, true, open, tls, &a, why);
 	listener->kind = a.kind;
 	snprintf(listener->at, sizeof(listener->at), "%s", at);
 	if (!error)
 		error = listening(&a, listener, why);
 	forget(&a);
 	return error;
+}
+
+int wire_listen(const char *at, struct wire_tls *tls, struct wire_listener *listener, char *why)
+{
+	return begin_listening(at, false, tls, listener, why);
+}
+
+int wire_listen_open(const char *at, struct wire_tls *tls, struct wire_listener *listener,
+		     char *why)
+{
+	return begin_listening(at, true, tls, listener, why);
 }
 
 void wire_unlisten(struct wire_listener *listener)
@@ -516,9 +530,9 @@ static void go_connect(struct wire *w)
 }
 
 /* The rest of wire_connect(), after the address was parsed in place. */
-static int begin(struct wire *w, const char *to, const char *name, char *why)
+static int begin(struct wire *w, const char *to, bool open, const char *name, char *why)
 {
-	if (parse(to, false, w->keys, &w->to, why))
+	if (parse(to, false, open, w->keys, &w->to, why))
 		return -1;
 	if (!name)
 		name = w->to.host;
@@ -535,18 +549,29 @@ static int begin(struct wire *w, const char *to, const char *name, char *why)
 	return w->state == OVER ? because(why, -1, "%s", w->said) : 0;
 }
 
-int wire_connect(const char *to, struct wire_tls *tls, const char *name, struct wire **wire,
-		 char *why)
+static int begin_connecting(const char *to, bool open, struct wire_tls *tls, const char *name,
+			    struct wire **wire, char *why)
 {
 	*wire = new_wire(WIRE_UNIX, to, why);
 	if (!*wire)
 		return -1;
 	(*wire)->keys = tls;
-	if (!begin(*wire, to, name, why))
+	if (!begin(*wire, to, open, name, why))
 		return 0;
 	wire_close(*wire);
 	*wire = NULL;
 	return -1;
+}
+
+int wire_connect(const char *to, struct wire_tls *tls, const char *name, struct wire **wire,
+		 char *why)
+{
+	return begin_connecting(to, false, tls, name, wire, why);
+}
+
+int wire_connect_open(const char *to, struct wire_tls *tls, struct wire **wire, char *why)
+{
+	return begin_connecting(to, true, tls, NULL, wire, why);
 }
 
 void wire_close(struct wire *wire)
@@ -717,6 +742,19 @@ static void too_late(struct wire *w)
 		over(w, "a frame was not complete within %u s", WIRE_FRAME_MS / 1000);
 }
 
+int wire_go(struct wire *wire, char *why)
+{
+	if (wire->state == CONNECTING)
+		go_connect(wire);
+	if (wire->state == SHAKING)
+		shake(wire);
+	if (wire->state == SHAKING && now_ns() >= wire->begin_end)
+		too_late(wire);
+	if (wire->state == READY)
+		flush(wire);
+	return wire->state == OVER ? because(why, -1, "%s", wire->said) : wire->state == READY;
+}
+
 /* One frame at most, so that other links get their turn: call it again until it returns 0. */
 int wire_take(struct wire *wire, const char **frame, size_t *size, char *why)
 {
@@ -725,13 +763,7 @@ int wire_take(struct wire *wire, const char **frame, size_t *size, char *why)
 	if (wire->taken)
 		empty(&wire->in);
 	wire->taken = false;
-	if (wire->state == CONNECTING)
-		go_connect(wire);
-	if (wire->state == SHAKING)
-		shake(wire);
-	if (wire->state == READY)
-		flush(wire);
-	if (wire->state == READY && receive(wire)) {
+	if (wire_go(wire, why) > 0 && receive(wire)) {
 		wire->in.data[wire->in.have] = '\0';
 		wire->taken = true;
 		*frame = wire->in.data + sizeof(uint32_t);

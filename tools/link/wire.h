@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The link of a manager and a daemon: frames of bytes, each after its length (32 bits, most
+ * The link of a manager and a daemon, and of the ends of a stream: frames of bytes, each after its length (32 bits, most
  * significant byte first). Over a UNIX socket, or TLS with a certificate on both sides, or, on
  * request, plain TCP on loopback. No call waits. Received data are not trusted: sizes, counts and
  * times are limited. One thread. The addresses are unix:PATH, tls:HOST:PORT and plain:HOST:PORT.
@@ -18,7 +18,7 @@
 #define WIRE_BEGIN_MS	10000		/* to connect, and to shake hands */
 #define WIRE_FRAME_MS	10000		/* from a frame's first byte to its last one */
 
-enum wire_kind { WIRE_UNIX, WIRE_PLAIN, WIRE_TLS };
+enum wire_kind { WIRE_UNIX, WIRE_PLAIN, WIRE_TLS, WIRE_OPEN };
 
 /* Identity of the other side. Texts from a certificate have no control characters. */
 struct wire_peer {
@@ -68,6 +68,12 @@ struct wire_listener {
  * file that is not a socket is not touched.
  */
 int wire_listen(const char *at, struct wire_tls *tls, struct wire_listener *listener, char *why);
+/*
+ * Likewise at "tls:HOST:PORT" or "HOST:PORT", for links that carry no commands: without tls: any
+ * machine may connect.
+ */
+int wire_listen_open(const char *at, struct wire_tls *tls, struct wire_listener *listener,
+		     char *why);
 /* The UNIX socket goes, too, if it is still ours. */
 void wire_unlisten(struct wire_listener *listener);
 
@@ -85,6 +91,8 @@ int wire_accept(struct wire_listener *listener, struct wire **wire, char *why);
  */
 int wire_connect(const char *to, struct wire_tls *tls, const char *name, struct wire **wire,
 		 char *why);
+/* Likewise to "tls:HOST:PORT" or "HOST:PORT". */
+int wire_connect_open(const char *to, struct wire_tls *tls, struct wire **wire, char *why);
 void wire_close(struct wire *wire);
 /*
  * Limit frames of the other side to @most bytes, and the data that wait for it to four times as
@@ -108,6 +116,9 @@ bool wire_pending(const struct wire *wire);
  */
 bool wire_ready(const struct wire *wire);
 const struct wire_peer *wire_other_end(const struct wire *wire);
+
+/* Goes on with connecting, handshake and sending. 1: ready. 0: not yet. -1: as wire_take(). */
+int wire_go(struct wire *wire, char *why);
 
 /*
  * Goes on with all work: connecting, handshake, sending, receiving. 1: a frame of @size bytes, with

@@ -64,7 +64,7 @@ static struct argp_option options[] = {
 	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
 	{ "transport", OPT_TRANSPORT, NULL, 0, "transport of the images (default pcie)", 0 },
 	{ NULL, 0, NULL, 0, "Over a network:", 1 },
-	{ "to", OPT_TO, "HOST:PORT", 0,
+	{ "to", OPT_TO, "[tls:]HOST:PORT", 0,
 	  "address of a receiver; repeat it for several receivers", 1 },
 	{ "share", OPT_SHARE, "images|stacks", 0,
 	  "receivers share the images, in turn (default: each gets all)", 1 },
@@ -439,12 +439,16 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	result = plan_regions(&config, &dataset);
+	if (!result && config.daemon.files.certificate &&
+	    wire_tls_open(&config.daemon.files, &config.net.tls, why))
+		result = fail("%s", why);
 	if (!result) {
 		tell_configured(&config, &dataset);
 		led_await(LED_ARM, stop);
 	}
 	if (!result && !*stop)
 		result = config.net.sending->run(&config, &dataset, stop);
+	wire_tls_close(config.net.tls);
 	dataset_close(&dataset);
 	return result;
 }

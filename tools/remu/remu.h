@@ -25,6 +25,7 @@ struct network_config {
 	struct rashpa_net_options options;
 	const char *to[RECEIVERS_MOST];
 	uint32_t receivers;
+	struct wire_tls *tls;		/* NULL: no TLS */
 	enum share {
 		SHARE_NONE,		/* each receiver gets all */
 		SHARE_IMAGES, SHARE_STACKS,	/* each gets 1 of N, for N receivers */

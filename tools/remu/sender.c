@@ -315,7 +315,7 @@ static int agree(struct sender *s, char *why)
 	for (uint32_t i = 0; i < s->receivers && !result; i++) {
 		struct receiver *r = &s->receiver[i];
 
-		result = link_connect(&r->link, r->to, HANDSHAKE_MS, why);
+		result = link_connect(&r->link, r->to, s->config->net.tls, why);
 		if (!result)
 			result = say_hello(r, why);
 	}
@@ -516,11 +516,13 @@ static void wait_for_receivers(const struct sender *s)
 {
 	struct pollfd fds[RECEIVERS_MOST + 1];
 
-	for (uint32_t i = 0; i < s->receivers; i++)
-		fds[i] = (struct pollfd) {
-			.fd = s->receiver[i].gone || s->receiver[i].parted ? -1 :
-			      s->receiver[i].link.fd, .events = POLLIN,
-		};
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		const struct receiver *r = &s->receiver[i];
+
+		fds[i] = link_poll(&r->link);
+		if (r->gone || r->parted)
+			fds[i].fd = -1;
+	}
 	fds[s->receivers] = (struct pollfd) { .fd = led_fd(), .events = POLLIN };
 	poll(fds, s->receivers + 1, s->wish ? HOLD_MS : TICK_MS);
 }

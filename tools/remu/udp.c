@@ -250,7 +250,7 @@ static int connect_worker(struct worker *w, char *why)
 	struct sockaddr_storage to;
 	socklen_t size = sizeof(to);
 
-	if (getpeername(w->receiver->link.fd, (struct sockaddr *)&to, &size))
+	if (getpeername(wire_fd(w->receiver->link.wire), (struct sockaddr *)&to, &size))
 		return because(why, -1, "%s: %s", w->receiver->to, strerror(errno));
 	set_port(&to, w->receiver->accept.end[w->index].port);
 	return connect_port(w, &to, size, why);

@@ -54,7 +54,7 @@ static struct argp_option options[] = {
 	OPTION_ACCEPT(OPT_ACCEPT, 0),
 	{ NULL, 0, NULL, 0, "From a network:", 1 },
 	{ "transport", OPT_TRANSPORT, NULL, 0, "network transport (default roce)", 1 },
-	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "TCP port where senders connect", 1 },
+	{ "listen", OPT_LISTEN, "[tls:][ADDRESS:]PORT", 0, "TCP port where senders connect", 1 },
 	{ "senders", OPT_SENDERS, "N", 0, "senders that fill the buffer together (default 1)", 1 },
 	{ "receive-only", OPT_ONLY, NULL, 0, "only receive: another program takes the stacks", 1 },
 	{ "threads", OPT_THREADS, "N", 0, "completion threads (default 1)", 1 },
@@ -527,6 +527,11 @@ int main(int argc, char **argv)
 		dataset_close(&dataset);
 		return 0;
 	}
+	if (config.daemon.files.certificate &&
+	    wire_tls_open(&config.daemon.files, &config.net.tls, why)) {
+		dataset_close(&dataset);
+		return fail("%s", why);
+	}
 	result = receive(&config, &dataset, stop, &report);
 	samples_sort(&report.latency);
 	if (report.attached) {
@@ -538,6 +543,7 @@ int main(int argc, char **argv)
 	json_object_put(report.network);
 	json_object_put(report.processing);
 	samples_free(&report.latency);
+	wire_tls_close(config.net.tls);
 	dataset_close(&dataset);
 	return result;
 }

@@ -24,7 +24,7 @@ struct network {
 	void *path;			/* private data of the transport */
 	const char *buffer;
 	const volatile bool *stop;
-	int listener;
+	struct wire_listener listener;
 	struct sender *sender;
 	uint32_t senders;
 	struct rashpa_stream *stream;

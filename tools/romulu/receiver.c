@@ -42,7 +42,7 @@ static void tell_all(struct network *n, struct json_object *message)
 		struct sender *s = &n->sender[i];
 
 		/* the next read reports a lost link */
-		if (!s->gone && !s->said_bye && s->link.fd >= 0)
+		if (!s->gone && !s->said_bye && s->link.wire)
 			link_send(&s->link, json_object_get(message), why);
 	}
 	json_object_put(message);
@@ -219,9 +219,9 @@ static void wait_for_senders(struct network *n)
 	for (uint32_t i = 0; i < most; i++) {
 		const struct sender *s = &n->sender[i];
 
-		fds[i] = (struct pollfd) {
-			.fd = s->gone || s->ended ? -1 : s->link.fd, .events = POLLIN,
-		};
+		fds[i] = link_poll(&s->link);
+		if (s->gone || s->ended)
+			fds[i].fd = -1;
 	}
 	fds[most] = (struct pollfd) { .fd = n->in.progress, .events = POLLIN };
 	poll(fds, most + 1, TICK_MS);
@@ -419,7 +419,7 @@ static void let_in(struct network *n, struct waiting *w)
 	char why[WHY_SIZE];
 
 	for (unsigned int i = 0; i < STRANGERS; i++) {
-		if (w->link[i].fd < 0) {
+		if (!w->link[i].wire) {
 			oldest = i;
 			break;
 		}
@@ -428,7 +428,7 @@ static void let_in(struct network *n, struct waiting *w)
 	}
 	link_close(&w->link[oldest]);
 	w->since[oldest] = now_ns();
-	link_accept(n->listener, &w->link[oldest], why);	/* or it has gone again */
+	link_accept(&n->listener, &w->link[oldest], why);	/* or it has gone again */
 }
 
 static void listen_to_waiting(struct network *n, struct waiting *w)
@@ -438,7 +438,7 @@ static void listen_to_waiting(struct network *n, struct waiting *w)
 
 	for (unsigned int i = 0; i < STRANGERS && n->senders < n->config->senders; i++) {
 		struct link *l = &w->link[i];
-		const int result = l->fd < 0 ? 0 : link_take(l, &message, why);
+		const int result = !l->wire ? 0 : link_take(l, &message, why);
 
 		if (result > 0) {
 			take_hello(n, l, message);
@@ -446,7 +446,7 @@ static void listen_to_waiting(struct network *n, struct waiting *w)
 		} else if (result < 0) {
 			say("%s", why);
 			link_close(l);
-		} else if (l->fd >= 0 && now_ns() - w->since[i] > HELLO_NS) {
+		} else if (l->wire && now_ns() - w->since[i] > HELLO_NS) {
 			say("%s: it sent no hello", l->peer);
 			link_close(l);
 		}
@@ -458,8 +458,8 @@ static void poll_waiting(const struct network *n, const struct waiting *w, bool 
 	struct pollfd fds[STRANGERS + 1];
 
 	for (unsigned int i = 0; i < STRANGERS; i++)
-		fds[i] = (struct pollfd) { .fd = w->link[i].fd, .events = POLLIN };
-	fds[STRANGERS] = (struct pollfd) { .fd = n->listener, .events = POLLIN };
+		fds[i] = link_poll(&w->link[i]);
+	fds[STRANGERS] = (struct pollfd) { .fd = n->listener.fd, .events = POLLIN };
 	*comes = poll(fds, STRANGERS + 1, TICK_MS) > 0 && fds[STRANGERS].revents;
 }
 
@@ -619,14 +619,14 @@ static int accept_sender(struct network *n, struct sender *s)
 static void turn_all_away(struct network *n, const char *why)
 {
 	for (uint32_t i = 0; i < n->senders; i++) {
-		if (n->sender[i].link.fd >= 0)
+		if (n->sender[i].link.wire)
 			turn_away(&n->sender[i], why);
 	}
 }
 
 static bool another_waits(const struct network *n)
 {
-	struct pollfd pollfd = { .fd = n->listener, .events = POLLIN };
+	struct pollfd pollfd = { .fd = n->listener.fd, .events = POLLIN };
 
 	return poll(&pollfd, 1, 0) > 0;
 }
@@ -724,11 +724,9 @@ static int begin_with_senders(struct network *n, uint64_t end_ns)
 	char why[WHY_SIZE];
 
 	/* once: a sender that comes finds all of it */
-	if (!result && has_contract(n) && n->listener < 0) {
-		n->listener = link_listen(n->config->listen, why);
-		if (n->listener < 0)
-			return fail("%s", why);
-	}
+	if (!result && has_contract(n) && n->listener.fd < 0 &&
+	    wire_listen_open(n->config->listen, n->config->tls, &n->listener, why))
+		return fail("%s", why);
 	if (!result && !n->armed) {
 		led_say("armed", NULL);
 		n->armed = true;
@@ -777,7 +775,7 @@ int receiver_open(const struct network_config *config, const char *buffer,
 	n->config = config;
 	n->buffer = buffer;
 	n->stop = stop;
-	n->listener = -1;
+	n->listener.fd = -1;
 	intake_init(&n->in);
 	pthread_mutex_init(&n->offering, NULL);
 	n->receiving = config->receiving;
@@ -854,8 +852,7 @@ void receiver_close(struct network *n)
 		return;
 	join(n);
 	undo(n);
-	if (n->listener >= 0)
-		close(n->listener);
+	wire_unlisten(&n->listener);
 	pthread_mutex_destroy(&n->offering);
 	free(n->sender);
 	free(n);

@@ -16,6 +16,7 @@ struct network_config {
 	const struct receiving *receiving;
 	struct rashpa_net_options options;
 	const char *listen;		/* NULL: no network */
+	struct wire_tls *tls;		/* NULL: no TLS */
 	const char *payload;		/* name of the memory for images; NULL: in the buffer */
 	uint32_t senders;		/* detectors, or modules, that fill the buffer together */
 	uint32_t threads;

@@ -364,7 +364,7 @@ static int open_path(struct network *n, const struct sender *s, uint32_t process
 		.cut = cut_of(&s->hello, r, n->about->width),
 	};
 	u->paths++;
-	if (s->link.fd >= 0 && getpeername(s->link.fd, (struct sockaddr *)&peer, &size))
+	if (s->link.wire && getpeername(wire_fd(s->link.wire), (struct sockaddr *)&peer, &size))
 		return fail("%s: %s", s->link.peer, strerror(errno));
 	p->from = address_of(&peer);
 	if (open_socket(n, p, index))

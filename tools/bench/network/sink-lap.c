@@ -289,7 +289,7 @@ static int follow(struct sink *s, struct lap *l, char *why)
 	struct pollfd fds[WRITERS_MOST];
 
 	for (uint32_t i = 0; i < s->guests; i++)
-		fds[i] = (struct pollfd) { .fd = s->guest[i].link.fd, .events = POLLIN };
+		fds[i] = link_poll(&s->guest[i].link);
 	l->moved_ns = now_ns();
 	while (!settled(s, l)) {
 		stop_poll(fds, s->guests, now_ns() + s->config->interval_ms * UINT64_C(1000000));

@@ -21,7 +21,7 @@ static int open_socket(const struct guest *g, uint32_t *port, char *why)
 	socklen_t size = sizeof(at);
 	int fd;
 
-	if (getsockname(g->link.fd, (struct sockaddr *)&at, &size))
+	if (getsockname(wire_fd(g->link.wire), (struct sockaddr *)&at, &size))
 		return because(why, -1, "UDP: %s", strerror(errno));
 	/* the port is at the same place in both address families */
 	((struct sockaddr_in *)&at)->sin_port = 0;

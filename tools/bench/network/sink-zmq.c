@@ -52,7 +52,7 @@ static int open_socket(const struct guest *g, struct queue *q, uint32_t i, char 
 	socklen_t length = sizeof(at);
 	char host[64], url[80];
 
-	if (getsockname(g->link.fd, (struct sockaddr *)&at, &length) ||
+	if (getsockname(wire_fd(g->link.wire), (struct sockaddr *)&at, &length) ||
 	    getnameinfo((struct sockaddr *)&at, length, host, sizeof(host), NULL, 0,
 			NI_NUMERICHOST))
 		return because(why, -1, "ZeroMQ: the link has no address");

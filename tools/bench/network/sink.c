@@ -174,11 +174,12 @@ static int welcome(struct sink *s, struct guest *g, char *why)
 static int wait_for_writers(struct sink *s, char *why)
 {
 	const struct network_settings *c = &s->config->common;
-	int fd = link_listen(s->config->listen, why), result = -1;
-	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	struct wire_listener listener;
+	int result = wire_listen_open(s->config->listen, NULL, &listener, why);
+	struct pollfd ready = { .fd = listener.fd, .events = POLLIN };
 
 	/* allocating much memory takes a while; connections wait meanwhile */
-	if (fd >= 0)
+	if (!result)
 		result = pages_open(&s->memory, c->pages, c->buffer, s->config->memory, why);
 	while (!result && s->guests < s->config->writers) {
 		struct guest *g = &s->guest[s->guests];
@@ -186,14 +187,13 @@ static int wait_for_writers(struct sink *s, char *why)
 		if (stop_poll(&ready, 1, UINT64_MAX) <= 0)
 			result = because(why, -1, "stopped by a signal");
 		if (!result)
-			result = link_accept(fd, &g->link, why);
+			result = link_accept(&listener, &g->link, why);
 		if (!result) {
 			s->guests++;
 			result = welcome(s, g, why);
 		}
 	}
-	if (fd >= 0)
-		close(fd);
+	wire_unlisten(&listener);
 	return result;
 }
 

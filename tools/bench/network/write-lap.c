@@ -88,7 +88,7 @@ static int wait_until(struct writer *w, uint64_t end, char *why)
 	struct pollfd fds[WRITERS_MOST];
 
 	for (uint32_t i = 0; i < w->targets; i++)
-		fds[i] = (struct pollfd) { .fd = w->target[i].link.fd, .events = POLLIN };
+		fds[i] = link_poll(&w->target[i].link);
 	while (now_ns() < end && w->done < w->senders) {
 		const uint64_t next = now_ns() + PROGRESS_NS;
 

@@ -52,7 +52,7 @@ static int connect_lane(struct lane *l, struct json_object *acceptance, char *wh
 	e->size = sizeof(e->to);
 	if (!link_array(acceptance, "ports", pairs, pairs, &ports, why))
 		return -1;
-	if (getpeername(t->link.fd, (struct sockaddr *)&e->to, &e->size))
+	if (getpeername(wire_fd(t->link.wire), (struct sockaddr *)&e->to, &e->size))
 		return because(why, -1, "%s: %s", t->to, strerror(errno));
 	/* the port is at the same place in both address families */
 	((struct sockaddr_in *)&e->to)->sin_port =

@@ -194,16 +194,14 @@ static int find_sink(struct writer *w, struct target *t, char *why)
 {
 	const struct timespec pause = { .tv_nsec = 50000000 };
 	const uint64_t end = now_ns() + CONNECT_NS;
-	int result;
+	char refused[WHY_SIZE];
 
 	do {
-		result = link_connect(&t->link, t->to, HANDSHAKE_MS, why);
-		if (result != -2)
-			return result;
+		if (!link_connect(&t->link, t->to, NULL, refused))
+			return 0;
 		nanosleep(&pause, NULL);
 	} while (!*w->stop && now_ns() < end);
-	return because(why, -1, "%s: connection refused: start rashpa-bench network sink there",
-		       t->to);
+	return because(why, -1, "%s: start rashpa-bench network sink there", refused);
 }
 
 static struct sender *sender_of(struct writer *w, const struct target *t, uint32_t pair)

@@ -182,27 +182,38 @@ static void say_as(int s, const void *what, size_t bytes)
 		return;	/* rank 0 has closed the connection already */
 }
 
+/* As a frame, of which so many bytes are sent. */
+static void say_frame(int s, const void *what, size_t bytes, size_t sent)
+{
+	uint32_t length = htonl(bytes);
+	uint8_t frame[sizeof(length) + 1024];
+
+	memcpy(frame, &length, sizeof(length));
+	memcpy(frame + sizeof(length), what, bytes);
+	say_as(s, frame, sent < sizeof(length) + bytes ? sent : sizeof(length) + bytes);
+}
+
 /* Was the connection refused: with this word in the answer, or without an answer? */
 static bool sent_away(int s, const char *word)
 {
-	struct meet_answer a = {};
-	const ssize_t n = recv(s, &a, sizeof(a), MSG_WAITALL);
+	struct { uint32_t length; struct meet_answer a; } frame = {};
+	const ssize_t n = recv(s, &frame, sizeof(frame), MSG_WAITALL);
+	const struct meet_answer a = frame.a;
 
 	close(s);
 	if (!word)
 		return n <= 0;
-	return n == sizeof(a) && a.magic == MEET_MAGIC && a.error &&
+	return n == sizeof(frame) && a.magic == MEET_MAGIC && a.error &&
 	       !!memmem(a.sentence, sizeof(a.sentence), word, strlen(word));
 }
 
 static bool visit_as(struct meet_hello hello, const char *word)
 {
-	static const uint8_t pieces[100000];
+	const struct { struct meet_hello hello; uint8_t pieces[3 * PIECE]; } said = { .hello = hello };
 	const int s = visit();
 	bool good;
 
-	say_as(s, &hello, sizeof(hello));
-	say_as(s, pieces, sizeof(pieces));
+	say_frame(s, &said, sizeof(said), SIZE_MAX);
 	good = sent_away(s, word);
 	if (!good)
 		printf("# rank %u of %u, %u bytes of \"%.20s\": not sent away\n", hello.rank,
@@ -252,17 +263,20 @@ static void test_strangers(void)
 			noise[j] = rand();
 		if (i & 1)
 			memcpy(noise, &right, sizeof(uint32_t) * (1 + i % 3));
-		say_as(s, noise, i & 1 ? sizeof(noise) : rand() % sizeof(noise));
+		if (i & 1)
+			say_frame(s, noise, i, SIZE_MAX);
+		else
+			say_as(s, noise, rand() % sizeof(noise));
 		close(s);
 	}
 	/* a rank leaves, and comes again below */
 	s = visit();
-	say_as(s, &right, sizeof(right));
-	say_as(s, noise, PIECE);
+	memcpy(noise, &right, sizeof(right));
+	say_frame(s, noise, sizeof(right) + 3 * PIECE, SIZE_MAX);
 	close(s);
 	for (unsigned int i = 0; i < 2 * MEET_STRANGERS; i++) {
 		silent[i] = visit();
-		say_as(silent[i], &right, i % sizeof(right));
+		say_frame(silent[i], &right, sizeof(right), i % sizeof(right));
 	}
 	start(1, 1, 3, LIMIT_MS, false);
 	start(2, 2, 3, LIMIT_MS, false);
@@ -326,8 +340,8 @@ static void test_leaving(void)
 	ok(good, "one-leaves-between: all name a rank that leaves in between");
 }
 
-/* A process that is not rank 0 answers rank 1 with this. */
-static bool told_by(const void *what, size_t bytes, const char *word)
+/* A process that is not rank 0 answers rank 1 with so many bytes of this frame. */
+static bool told_by(const void *what, size_t bytes, size_t sent, int error, const char *word)
 {
 	const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bool good;
@@ -338,9 +352,12 @@ static bool told_by(const void *what, size_t bytes, const char *word)
 		return false;
 	start(1, 1, 2, LIMIT_MS, false);
 	peer = accept4(s, NULL, NULL, SOCK_CLOEXEC);
-	say_as(peer, what, bytes);
+	if (bytes)
+		say_frame(peer, what, bytes, sent);
+	else
+		say_as(peer, what, sent);
 	shutdown(peer, SHUT_WR);
-	good = ended(1, word ? EPROTO : EPIPE, word ? word : "left before");
+	good = ended(1, error, word);
 	close(peer);
 	close(s);
 	return good;
@@ -351,14 +368,15 @@ static void test_liars(void)
 	struct meet_answer a = { .magic = MEET_MAGIC, .error = EINVAL };
 	bool good;
 
-	good = told_by("SSH-2.0-OpenSSH\r\n", 17, "is not rank 0 of a run");
+	good = told_by("SSH-2.0-OpenSSH\r\n", 0, 17, EPIPE, "not a program of rashpa");
 	memset(a.sentence, 'y', sizeof(a.sentence));
 	memcpy(a.sentence, "\033[2J\n", 5);
-	good &= told_by(&a, sizeof(a), "says: \\x1b[2J\\x0ayyy");
+	good &= told_by(&a, sizeof(a), SIZE_MAX, EPROTO, "says: \\x1b[2J\\x0ayyy");
 	a.error = 0;
-	good &= told_by(&a, sizeof(a), NULL);
-	good &= told_by(&a, 10, NULL);
-	good &= told_by(&a, 0, NULL);
+	good &= told_by(&a, sizeof(a), SIZE_MAX, EPROTO, "is not rank 0 of this run");
+	good &= told_by(&a, 10, SIZE_MAX, EPROTO, "is not rank 0 of this run");
+	good &= told_by(&a, sizeof(a), 10, EPIPE, "left before");
+	good &= told_by(&a, 0, 0, EPIPE, "left before");
 	ok(good, "not-rank-0-not: rank 1 rejects answers that are not from a rank 0, and escapes their text");
 }
 
@@ -369,7 +387,7 @@ static void test_addresses(void)
 
 	choose_port();
 	if (!bind(s, (struct sockaddr *)&there, sizeof(there)) && !listen(s, 1))
-		refused(take_part(0, 2, 100, false, &wrong), EADDRINUSE, "a free port",
+		refused(take_part(0, 2, 100, false, &wrong), EADDRNOTAVAIL, "a free port",
 			"a port in use");
 	close(s);
 	setenv("RASHPA_MEET", "", 1);

@@ -301,23 +301,39 @@ static void test_packets(void)
 
 static bool two_ends(struct link *a, struct link *b)
 {
-	int fd[2];
+	struct wire_listener listener;
+	char why[WHY_SIZE];
+	bool there;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd))
-		return false;
 	*a = (struct link)LINK_NONE;
 	*b = (struct link)LINK_NONE;
-	a->fd = fd[0];
-	b->fd = fd[1];
-	return true;
+	there = !wire_listen_open("127.0.0.1:0", NULL, &listener, why) &&
+		!link_connect(a, listener.at, NULL, why);
+	if (there) {
+		struct pollfd pollfd = { .fd = listener.fd, .events = POLLIN };
+
+		there = poll(&pollfd, 1, -1) == 1 && !link_accept(&listener, b, why);
+	}
+	wire_unlisten(&listener);
+	return there;
+}
+
+/* A message arrives after a moment, also on this machine. */
+static int take(struct link *l, struct json_object **message, char *why)
+{
+	struct pollfd pollfd = link_poll(l);
+
+	poll(&pollfd, 1, -1);
+	return link_take(l, message, why);
 }
 
 static bool put_bytes(const struct link *l, uint32_t length, const char *text)
 {
+	const int fd = wire_fd(l->wire);
 	const uint32_t big = htonl(length);
 
-	return write(l->fd, &big, sizeof(big)) == sizeof(big) &&
-	       write(l->fd, text, strlen(text)) == (ssize_t)strlen(text);
+	return write(fd, &big, sizeof(big)) == sizeof(big) &&
+	       write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 }
 
 static void test_link(void)
@@ -331,20 +347,19 @@ static void test_link(void)
 		return;
 	o = link_message("credit");
 	put_u64(o, "credit", 5);
-	ok(!link_send(&a, o, why) && link_take(&b, &o, why) == 1 && !strcmp(link_kind(o), "credit"),
+	ok(!link_send(&a, o, why) && take(&b, &o, why) == 1 && !strcmp(link_kind(o), "credit"),
 	   "message-sent: a message arrives as it was sent");
 	json_object_put(o);
 	/* send a message byte by byte */
 	for (const char *c = "\0\0\0\x0e{\"kind\":\"end\"}", *end = c + 18; c < end; c++) {
-		const int found = write(a.fd, c, 1) == 1 ? link_take(&b, &o, why) : -1;
+		const int found = write(wire_fd(a.wire), c, 1) == 1 ? take(&b, &o, why) : -1;
 
 		whole &= found == (c + 1 == end);
 	}
 	ok(whole && o && !strcmp(link_kind(o), "end"), "message-pieces-one: a message in pieces is taken after the last piece");
 	json_object_put(o);
-	close(a.fd);
-	a.fd = -1;
-	ok(link_take(&b, &o, why) < 0 && strstr(why, "closed"), "end: the end of a link is an error: %s", why);
+	link_close(&a);
+	ok(take(&b, &o, why) < 0 && strstr(why, "closed"), "end: the end of a link is an error: %s", why);
 	link_close(&b);
 	if (!two_ends(&a, &b))
 		return;
@@ -364,7 +379,7 @@ static bool is_refused(uint32_t length, const char *text)
 
 	if (!two_ends(&a, &b))
 		return false;
-	refused = put_bytes(&a, length, text) && link_take(&b, &o, why) < 0 && !o && *why;
+	refused = put_bytes(&a, length, text) && take(&b, &o, why) < 0 && !o && *why;
 	link_close(&a);
 	link_close(&b);
 	return refused;
@@ -387,7 +402,7 @@ static void test_nonsense(void)
 			printf("# %s is accepted\n", texts[i]);
 	}
 	ok(refused == sizeof(texts) / sizeof(texts[0]), "no-message-refused: invalid messages are refused");
-	ok(is_refused(0, "") && is_refused(LINK_MOST + 1, "x") && is_refused(0x47455420, "/ HTTP"),
+	ok(is_refused(0, "") && is_refused(WIRE_MOST + 1, "x") && is_refused(0x47455420, "/ HTTP"),
 	   "lengths-cannot-refused: invalid lengths are refused before data are read");
 }
 
