@@ -232,7 +232,7 @@ def hellos():
             pass
         if link.hear() is not None:
             print(text[:20], "is answered")
-    for text in (struct.pack(">I", 4 << 20) + bytes(2 << 20), b"\0", struct.pack(">I", 100)):
+    for text in (struct.pack(">I", 1 << 20) + bytes(1 << 19), b"\0", struct.pack(">I", 100)):
         link = connect()
         link.socket.sendall(text)  # and no more
         kept.append(link)

@@ -137,7 +137,7 @@ mapfile -t detector < <(keys ca detector)
 mapfile -t stranger < <(keys impostor stranger)
 refused without-keys "requires a certificate" tls:localhost:5001
 here=tls:127.0.0.1:5001 receive "${ours[@]}"
-refused plain "closed the link" localhost:5001
+refused plain "has tls:" localhost:5001
 refused stranger "not signed by our authority" tls:localhost:5001 "${stranger[@]}"
 refused name "not for the name" tls:127.0.0.1:5001 "${detector[@]}"
 remu --transport udp --to tls:localhost:5001 --dataset "$work/data" --geometry 256x64,u16 --split 2 \

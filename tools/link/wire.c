@@ -721,7 +721,7 @@ static bool receive(struct wire *w)
 	do {
 		want = wanted(w);
 		if (!want) {
-			over(w, "a frame of 0 bytes or of more than %u: the peer is not a program of rashpa",
+			over(w, "a frame of 0 bytes or of more than %u: the peer is not a program of rashpa, or only one of the two has tls: in its address",
 			     w->most);
 			return false;
 		}
