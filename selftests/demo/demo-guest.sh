@@ -28,9 +28,9 @@ status=0
 rashpactl event watch "$fpga" --quiet --lock ring0.lock:0 --lock ring0.lock:64 --group 1,2 \
 	--count 3 --timeout 60 >"$work/events" &
 watcher=$!
-romulu --buffer ring0 --check --progress --timeout 60 --json="$work/romulu.json" &
+romulu --buffer ring0 --check --tune progress --timeout 60 --json="$work/romulu.json" &
 receiver=$!
-remu --buffer ring0 --lock ring0.lock --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
+remu --buffer ring0 --tune lock=ring0.lock --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
 	--timeout 60 --json="$work/remu.json" &
 producer=$!
 echo "   rashpactl top, during the stream:"

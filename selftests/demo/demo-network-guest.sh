@@ -20,8 +20,8 @@ cable_up "$end"
 keys=$out/keys
 if [[ $side == detector ]]; then
 	until [[ -e $keys/ready ]]; do sleep 0.2; done
-	remu --daemon tls:6001 --leader cert:manager --tls-ca "$keys/ca.pem" \
-		--tls-cert "$keys/detector.pem" --tls-key "$keys/detector.key" --device rxe0 &
+	remu --daemon tls:6001 --leader cert:manager \
+		--tls "$keys/detector.pem,$keys/detector.key,$keys/ca.pem" --device rxe0 &
 	daemon=$!
 	until [[ -e $out/over ]]; do sleep 0.2; done
 	kill "$daemon"
@@ -51,8 +51,8 @@ for i in 0 1; do
 done
 sed "s|@FOLDER@|$out|g; s|@IMAGES@|$((2 * frames))|" selftests/demo/demo-network.xml >"$out/experiment.xml"
 manager() {
-	rashpa-manager "$@" --timeout 120 --tls-ca "$keys/ca.pem" --tls-cert "$keys/manager.pem" \
-		--tls-key "$keys/manager.key" "$out/experiment.xml"
+	rashpa-manager "$@" --timeout 120 --tls "$keys/manager.pem,$keys/manager.key,$keys/ca.pem" \
+		 "$out/experiment.xml"
 }
 until manager check | sed 's/^/   rashpa-manager check: /'; do sleep 0.5; done
 manager plan | sed 's/^/   /'

@@ -45,10 +45,10 @@ cat >pipeline.json <<END
 END
 echo "   remu: a dark frame after every three; romulu --engine cpu: photons, peaks, veto, NeXus"
 status=0
-romulu --buffer raw --engine cpu --pipeline pipeline.json --progress --timeout 120 --json=romulu.json &
+romulu --buffer raw --engine cpu --pipeline pipeline.json --tune progress --timeout 120 --json=romulu.json &
 receiver=$!
 remu --buffer raw --fpga "${fpga#fpga}" --bunch 4 --slots 4 --images "$frames" --dataset ssx.h5 \
-	--darks ssx.h5:/darks/data --dark-every 4 --timeout 120 --json=remu.json || { status=$?; kill "$receiver"; }
+	--tune darks=ssx.h5:/darks/data --tune dark-every=4 --timeout 120 --json=remu.json || { status=$?; kill "$receiver"; }
 wait "$receiver" || status=$?
 ((!status)) || exit "$status"
 rashpactl buffer remove raw >/dev/null

@@ -54,7 +54,7 @@ as_reference() {
 			attach "${pipeline/WHERE/$work/$engine.h5}" --engine "$engine"
 			more=()
 		fi
-		start generate:4 --images 12 --bunch 1 --slots 5 --darks generate:2:7 --dark-every 3 "${more[@]}"
+		start generate:4 --images 12 --bunch 1 --slots 5 --tune darks=generate:2:7 --tune dark-every=3 "${more[@]}"
 		both 0 "dark-images-engine/$engine: $1, dark images, engine $engine"
 		says '.processing | [.images, .dark, .vetoed, .overflow, .lost]' >"$work/$engine.counts"
 	done

@@ -22,7 +22,7 @@ receive() {
 	[[ ${1-} != -[0-9] ]] || { i=${1#-}; shift; }
 	rm -f "$work/romulu$i.json"
 	ip netns exec b romulu --buffer "net$i" --check --listen "$way:$((5001 + i))" --device "${devices[1]}" --dataset generate:4 \
-		--timeout 60 --settle 10000 --json="$work/romulu$i.json" "$@" >"$work/out$i" 2>&1 &
+		--timeout 60 --tune settle=10000 --json="$work/romulu$i.json" "$@" >"$work/out$i" 2>&1 &
 	receiver[i]=$!
 	wait_for 60 listens "${receiver[i]}" $((5001 + i))
 }

@@ -93,7 +93,7 @@ in_midstream() {
 	pick bunch 1 8
 	pick megabytes 1 30
 	options=(--split "$split" --bunch "$bunch" --slots 2)
-	produce --free-run
+	produce --policy overwrite
 	wait_for 60 busy || complain "it does not begin"
 	begin=$(status .bytes)
 	wait_for 60 passed $((begin + 1000000 * megabytes)) || complain "no data"
@@ -130,7 +130,7 @@ round_free() { # faster than the receiver: all losses are counted
 	shape
 	receive
 	wait_for 60 mapped
-	produce --images "$images" --free-run
+	produce --images "$images" --policy overwrite
 	produced
 	received 4
 	n_uncounted=$((images - $(figure romulu .frames) - $(figure romulu .lost)))

@@ -42,8 +42,8 @@ explain() {
 	sed 's/^/# /' "$work"/err.* "$work"/remu?.err "$work"/out? "$work"/whole.{json,err} | cut -c 1-400
 }
 
-receive --receive-only
-receive -1 --receive-only
+receive --tune receive-only
+receive -1 --tune receive-only
 by_hand 5 build --readouts 2 --from net --geometry "256x$lines" --block 4 --to whole --timeout 120 --json \
 	--fault "corrupt:1:$fault"
 others=("${receiver[@]}")

@@ -19,7 +19,7 @@ produce() {
 }
 # receive OPTION...: all that was sent, from its beginning
 receive() {
-	romulu --buffer ring3 --check --timeout 60 --from-start --json="$work/romulu.json" "$@" \
+	romulu --buffer ring3 --check --timeout 60 --tune from-start --json="$work/romulu.json" "$@" \
 		>"$work/romulu.out" 2>&1 || { sed 's/^/# /' "$work/romulu.out"; false; }
 }
 remu_says() { jq -c "$1" "$work/remu.json"; }
@@ -69,8 +69,8 @@ ok $? "stacks-number-alone: stacks where a number alone means images, and images
 is "understood: both were understood" "$(remu_says '[.slots, .images]') $(romulu_says .frames)" "[4,6] 3"
 
 # --- a dark image after every two others; the shorter dataset is repeated
-darks=(--dataset "$work/u16.plain.h5" --darks "$work/u16.nexus.nxs:/entry/instrument/flat/data"
-	--dark-every 3)
+darks=(--dataset "$work/u16.plain.h5" --tune darks="$work/u16.nexus.nxs:/entry/instrument/flat/data"
+	--tune dark-every=3)
 rm -f "$work/got"
 produce "${darks[@]}" --bunch 4 --images 20 && receive --write "$work/got"
 ok $? "images-dark-ones: images and dark ones"
@@ -125,10 +125,10 @@ refused 1 "101 x 67 u8, and --geometry says 10 x 10 u16" --dataset "$work/u8.pla
 	--geometry 10x10
 refused 1 "67670 bytes are not raw images of 1024 x 512 u16" --dataset "$work/u16.raw"
 refused 1 "images of 101 x 67 u16, and darks of 101 x 67 u8" --dataset "$work/u16.plain.h5" \
-	--darks "$work/u8.plain.h5"
-refused 2 "--sampling would leave out" --darks generate:1 --sampling 2
-refused 2 "--darks" --dark-every 2
-refused 2 "\"1\" is not a number from 2" --darks generate:1 --dark-every 1
+	--tune darks="$work/u8.plain.h5"
+refused 2 "sampling would leave out" --tune darks=generate:1 --tune sampling=2
+refused 2 "darks" --tune dark-every=2
+refused 2 "\"1\" is not a number from 2" --tune darks=generate:1 --tune dark-every=1
 refused 2 "\"2cubes\" is not a number of images, or of stacks" --images 2cubes
 refused 2 "\"2cubes\" is not a number of stacks, or of images" --slots 2cubes
 refused 2 "more than 2\^48 images" --images $((1 << 47))stacks --bunch 3
@@ -153,11 +153,11 @@ is "numbers: and in numbers" "$(remu_says '[.dataset_images, .loaded_images, .lo
 receive "${many[@]}"
 ok $? "fits-round-round: the images that fit are repeated"
 is "all-images-right: all images are right" "$(romulu_says '[.frames, .corrupt]')" "[11,0]"
-produce "${many[@]}" --darks "$work/many.raw" --dark-every 3 --bunch 3 --slots 3 --images 9
+produce "${many[@]}" --tune darks="$work/many.raw" --tune dark-every=3 --bunch 3 --slots 3 --images 9
 ok $? "darks-not-fit: darks that do not fit"
 is "last-one-dark: the last one is dark, too" "$(remu_says '[.dataset_images, .loaded_images]')" "[18,3]"
 refused 1 "keeps 4 images: too few for a dark one of every 5" "${many[@]}" \
-	--darks "$work/many.raw" --dark-every 5
+	--tune darks="$work/many.raw" --tune dark-every=5
 ok "$wrong" "refused-darks: too few of them have room"
 rashpactl buffer remove ring3
 

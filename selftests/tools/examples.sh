@@ -15,7 +15,7 @@ wait "$consumer"
 ok $? "consumer-ends: the consumer ends with it" || sed 's/^/# /' "$work/err"
 seq 0 1002 | sed 's/.*/& &.000/' | cmp - "$work/means" 2>&1 | sed 's/^/# /'
 is "frame-once-pixels: each frame was there, once, with its pixels" "${PIPESTATUS[2]}" 0
-romulu --buffer example --from-start --json="$work/romulu.json" --timeout 10 >/dev/null 2>&1
+romulu --buffer example --tune from-start --json="$work/romulu.json" --timeout 10 >/dev/null 2>&1
 holds "romulu-takes-program: romulu takes what a program streams" "$(jq .frames "$work/romulu.json") > 0"
 lines=$(sed -n '/^int main/,/^}/p' tools/examples/consumer.c | grep -vcE '^(int main.*|[{}]|)$')
 holds "consumer-15-lines: a consumer has 15 lines at most ($lines)" "$lines <= 15"

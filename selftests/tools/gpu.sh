@@ -71,7 +71,7 @@ rashpactl buffer remove frames && rashpactl buffer create frames 64M >/dev/null
 ok $? "killed/nothing-holds-buffer: killed with it: nothing holds the buffer"
 is "killed/board-rest: killed with it: the board is at rest" "$(status '.busy')" false
 on_gpu "{\"pretreat\": {\"gain\": 64}, \"veto\": {\"threshold\": 100, \"pixels\": 60},
-	\"sinks\": {\"raw\": {\"file\": \"$work/next\", \"overwrite\": true}}}" 16M --drive persistent --deadline 1
+	\"sinks\": {\"raw\": {\"file\": \"$work/next\", \"overwrite\": true}}}" 16M --drive persistent --tune deadline=1
 start generate:7 --images 14 --bunch 1 --slots 7 --payload gpu
 both 0 "killed/next-one-gpu: killed with it: the next one has GPU and board"
 is "all-results-behind: all its results take longer than 1 us, and are late" "$(says '.processing | .late == .images - .vetoed - .overflow')" true

@@ -16,7 +16,7 @@ module=build/modules/${RASHPA_KERNEL:?set by the lab}/rashpa.ko
 bytes_pass() { (($(status .bytes) > $1)); }
 stream_on() {
 	remu --buffer ring1 --fpga "$fpga" --dataset $dataset --bunch 4 --slots 2 \
-		--free-run --timeout 60 >"$work/remu.out" 2>&1 &
+		--policy overwrite --timeout 60 >"$work/remu.out" 2>&1 &
 	remu=$!
 	wait_for 30 bytes_pass $(($(status .bytes) + 10000000))
 }

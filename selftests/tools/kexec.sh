@@ -68,7 +68,7 @@ first_kernel() {
 	insmod "build/modules/$kernel/rashpa.ko" && have_fpga && initramfs "$work/initramfs" && load "$work/initramfs" ||
 		return
 	rashpactl buffer create ring0 64M >/dev/null
-	remu --buffer ring0 --fpga "$fpga" --dataset generate:10 --geometry 256x128 --free-run &
+	remu --buffer ring0 --fpga "$fpga" --dataset generate:10 --geometry 256x128 --policy overwrite &
 	streams() { [[ $(selftests/lab/host fpga 0 status) =~ bytes=([0-9]+) ]] && ((BASH_REMATCH[1] > 10000000)); }
 	wait_for 60 streams || return
 	board >"$out/before"

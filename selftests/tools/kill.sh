@@ -40,7 +40,7 @@ kill_remu() { # until its maps have gone
 faults=$(status .faults)
 for ((i = 0; i < rounds; i++)); do
 	# --- the producer dies, free-running: no credit limits the FPGA
-	stream_on --free-run
+	stream_on --policy overwrite
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	ok $? "round/data-flows/$i: round $i: data flows"
 	kill_remu
@@ -71,7 +71,7 @@ for ((i = 0; i < rounds; i++)); do
 done
 
 # The memory itself: its content at the death of the producer stays.
-stream_on --free-run
+stream_on --policy overwrite
 wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 kill_remu
 python3 - >"$work/sum1" <<'P'
@@ -140,7 +140,7 @@ for number in 1000000 0; do
 	wait_for 30 bytes_pass $(($(status .bytes) + 3000000))
 	kill -STOP "$romulu"
 	kill_remu
-	stream_on --free-run --bunch 3 --images 300
+	stream_on --policy overwrite --bunch 3 --images 300
 	wait "$remu"
 	ok $? "asleep/another-stream/$number: asleep, of $number: another stream was here"
 	kill -CONT "$romulu"
@@ -164,7 +164,7 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 	local i buffers=("$2" "$4") fpgas=("$3" "$5")
 	both=()
 	for i in 0 1; do
-		remu --buffer "${buffers[i]}" --fpga "${fpgas[i]}" "${images[@]}" --free-run --bunch 4 --slots 2 \
+		remu --buffer "${buffers[i]}" --fpga "${fpgas[i]}" "${images[@]}" --policy overwrite --bunch 4 --slots 2 \
 			--json="$work/both$i.json" >/dev/null 2>"$work/both$i" &
 		both+=($!)
 	done
@@ -211,7 +211,7 @@ rashpactl buffer remove ring2
 
 # A board that goes blank: its counts are unknown, and not 2^64 - 1.
 if selftests/lab/host fpga 0 honest >/dev/null 2>&1; then
-	stream_on --free-run
+	stream_on --policy overwrite
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	selftests/lab/host fpga 0 dead on >/dev/null
 	wait "$remu"
@@ -231,7 +231,7 @@ fi
 # A board that does not obey: its bus mastering ends instead, and a reset repairs it.
 state() { rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state"; }
 if selftests/lab/host fpga 0 stuck on >/dev/null; then
-	stream_on --free-run
+	stream_on --policy overwrite
 	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	faults=$(status .faults)
 	refused() { (($(status .faults) > faults)); }

@@ -154,7 +154,7 @@ sees "says that its board is gone" '.rings[0] | .gone and (.running | not)'
 kill -STOP "$top"
 have_fpga
 kill -CONT "$top"
-remu --buffer loop --fpga "$fpga" --free-run --bunch 1 --images 0 --rate 20 >"$work/remu" 2>&1 &
+remu --buffer loop --fpga "$fpga" --policy overwrite --bunch 1 --images 0 --rate 20 >"$work/remu" 2>&1 &
 remu=$!
 sees "goes on, with the next stream" '.streams[0] | .state == "running" and .stacks > 0' ||
 	sed 's/^/# /' "$work/remu"

@@ -48,8 +48,8 @@ holds "rdma-loss-lines: frames are incomplete ($(romulu_says .incomplete)), line
 # byte of its messages' numbers
 part=udp-tail
 drop match u32 0x52535553 0xffffffff at 28 match u8 9 0xff at 41
-receive --transport udp --settle 1000
-send --transport udp --images 20 --bunch 2 --rate 50 --first-immediate 0 --dtp 0,0,1024x64 --dtp 0,64,1024x64
+receive --transport udp --tune settle=1000
+send --transport udp --images 20 --bunch 2 --rate 50 --tune first-immediate=0 --dtp 0,0,1024x64 --dtp 0,64,1024x64
 sent $? "by UDP, and the end is lost"
 received 4
 heal
@@ -76,7 +76,7 @@ holds "udp-loss: no less is missing ($(romulu_says .network.missing_messages)) t
 # --- packets that come twice, and after later ones
 part=udp-order
 at a tc qdisc add dev va root netem delay 5ms reorder 75% duplicate 5%
-receive --transport udp --close-after 8
+receive --transport udp --tune close-after=8
 send --transport udp --split 2 --images 16
 sent $? "by UDP, in no order"
 received 0/4
@@ -89,7 +89,7 @@ holds "udp-order: there were such packets" "$(romulu_says '[.network.flows[].dup
 part=jungfrau
 jungfrau_receiver() {
 	rm -f "$work/romulu0.json"
-	ip netns exec b romulu --buffer net0 --check --transport jungfrau --listen 10.1.0.2:5001 --modules 1x2 --images 16 \
+	ip netns exec b romulu --buffer net0 --check --transport jungfrau --listen 10.1.0.2:5001 --tune modules=1x2 --images 16 \
 		--timeout 30 --json="$work/romulu0.json" "$@" >"$work/out0" 2>&1 &
 	receiver[0]=$!
 	wait_for 20 grep -qsi ":138A " "/proc/${receiver[0]}/net/udp"
@@ -99,13 +99,13 @@ jungfrau() {
 		--split 2 --images 16 --rate 20 --bunch 8 --json="$work/remu.json" >"$work/err" 2>&1
 }
 head -c 8M /dev/urandom >"$work/modules.raw"
-jungfrau_receiver --settle 10000 --dataset "$work/modules.raw" --geometry 1024x1024,u16
+jungfrau_receiver --tune settle=10000 --dataset "$work/modules.raw" --geometry 1024x1024,u16
 jungfrau
 sent $? "as a JUNGFRAU"
 received 0/4
 adds_up 16
 is "jungfrau: it begins with the first frame" "$(romulu_says .network.first_frame)" 1
-jungfrau_receiver --receive-only --idle 20
+jungfrau_receiver --tune receive-only --tune idle=20
 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0 python3 -B - "$work/opened" <<'P' >"$work/python" 2>&1 &
 import sys
 sys.path.insert(0, "build/tools/python")

@@ -17,7 +17,7 @@ listens() { grep -qsi "0100007F:$(printf %04X "$1") 00000000:0000 0A" /proc/net/
 receive() {
 	rm -f "$work/romulu.json"
 	romulu --buffer hostile0 --check --transport udp --listen $here --dataset "$work/data" \
-		--geometry 256x64,u16 --timeout 60 --settle 10000 --json="$work/romulu.json" "$@" \
+		--geometry 256x64,u16 --timeout 60 --tune settle=10000 --json="$work/romulu.json" "$@" \
 		>"$work/out" 2>&1 &
 	receiver=$!
 	wait_for 20 listens 5001
@@ -35,9 +35,9 @@ said() {
 
 # --- strangers among packets of UDP and of a JUNGFRAU, by sockets and past them
 ways=(sockets xdp)
-romulu --buffer hostile0 --transport udp --xdp --listen 1 2>&1 | grep -q "built without" && ways=(sockets)
+romulu --buffer hostile0 --transport udp --tune xdp --listen 1 2>&1 | grep -q "built without" && ways=(sockets)
 for by in "${ways[@]}"; do
-	option=(--xdp)
+	option=(--tune xdp)
 	[[ $by == xdp ]] || option=()
 	receive --slots 3 "${option[@]}"
 	read -r strangers missing <<<"$(peer packets)"
@@ -52,8 +52,8 @@ for by in "${ways[@]}"; do
 		([.flows[] | .duplicate, .reordered, .late] | add)]')" "[$strangers,516,4]"
 
 	rm -f "$work/romulu.json"
-	romulu --buffer hostile0 --check --transport jungfrau "${option[@]}" --listen $here --modules 1x2 --bunch 1 --images 4 \
-		--dataset "$work/modules" --geometry 1024x1024,u16 --timeout 60 --settle 10000 --idle 30 \
+	romulu --buffer hostile0 --check --transport jungfrau "${option[@]}" --listen $here --tune modules=1x2 --tune bunch=1 --images 4 \
+		--dataset "$work/modules" --geometry 1024x1024,u16 --timeout 60 --tune settle=10000 --tune idle=30 \
 		--json="$work/romulu.json" >"$work/out" 2>&1 &
 	receiver=$!
 	wait_for 20 grep -qs ":138A " /proc/net/udp
@@ -71,7 +71,7 @@ receive
 is "hellos-refused: wrong hellos are refused with the reason, and then a stream begins" "$(peer hellos)" 0
 received hellos 0
 is "hellos: it is right" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
-receive --senders 2
+receive --tune senders=2
 is "gone-again: a detector that goes away before it begins can come again" "$(peer gone)" "[0, 0]"
 received gone 0
 is "gone: both make images" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
@@ -83,7 +83,7 @@ is "unready-right: the stream of the right one is right" "$(romulu_says '[.frame
 
 # --- counts
 for lie in negative text less more few images; do
-	receive --settle 100
+	receive --tune settle=100
 	[[ $(peer counts $lie) == *"'error'"* ]]
 	ok $? "lie-$lie: a detector with impossible counts gets an error"
 	# of what was sent some has not come
@@ -106,7 +106,7 @@ peer flood >"$work/flood" &
 flood=$!
 wait_for 30 test -e "$work/data.flood"
 # meanwhile the buffer is that receiver's
-romulu --buffer hostile0 --check --transport udp --listen 127.0.0.1:5002 --receive-only --timeout 30 \
+romulu --buffer hostile0 --check --transport udp --listen 127.0.0.1:5002 --tune receive-only --timeout 30 \
 	>"$work/second" 2>&1 &
 second=$!
 wait_for 20 listens 5002
@@ -124,24 +124,20 @@ wait "$receiver" "$flood"
 (selftests/lib/certificates.sh "$work/keys" ca localhost detector &&
 	selftests/lib/certificates.sh "$work/keys" impostor stranger) >"$work/certificates" 2>&1
 ok $? "certificates: there are certificates of two authorities" || sed 's/^/# /' "$work/certificates"
-# keys AUTHORITY NAME
-keys() { printf -- '--tls-%s\n' ca="$work/keys/$1.pem" cert="$work/keys/$2.pem" key="$work/keys/$2.key"; }
 # refused ID WORDS TO [OPTION...]: a detector ends with this reason
 refused() {
 	timeout -k 5 $((30 * ${RASHPA_SLOW:-1})) remu --transport udp --to "$3" --dataset "$work/data" \
 		--geometry 256x64,u16 --images 8 --timeout 20 "${@:4}" >"$work/refused" 2>&1
 	is "tls-$1: a detector is refused: $2" "$? $(grep -c "$2" "$work/refused")" "1 1" || sed 's/^/# /' "$work/refused"
 }
-mapfile -t ours < <(keys ca localhost)
-mapfile -t detector < <(keys ca detector)
-mapfile -t stranger < <(keys impostor stranger)
+keys() { echo --tls="$work/keys/$2.pem,$work/keys/$2.key,$work/keys/$1.pem"; } # AUTHORITY NAME
 refused without-keys "requires a certificate" tls:localhost:5001
-here=tls:127.0.0.1:5001 receive "${ours[@]}"
+here=tls:127.0.0.1:5001 receive "$(keys ca localhost)"
 refused plain "has tls:" localhost:5001
-refused stranger "not signed by our authority" tls:localhost:5001 "${stranger[@]}"
-refused name "not for the name" tls:127.0.0.1:5001 "${detector[@]}"
+refused stranger "not signed by our authority" tls:localhost:5001 "$(keys impostor stranger)"
+refused name "not for the name" tls:127.0.0.1:5001 "$(keys ca detector)"
 remu --transport udp --to tls:localhost:5001 --dataset "$work/data" --geometry 256x64,u16 --split 2 \
-	--images 8 --timeout 20 "${detector[@]}" >"$work/sent" 2>&1
+	--images 8 --timeout 20 "$(keys ca detector)" >"$work/sent" 2>&1
 ok $? "tls-sender: a detector with a certificate sends" || sed 's/^/# /' "$work/sent"
 received tls 0
 is "tls: the stream is right, and whole" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete]')" "[8,0,0,0]"
@@ -186,7 +182,7 @@ in=(at a)
 to=10.1.0.2:5001
 listens() { at b grep -qi ":1389 00000000:0000 0A" /proc/net/tcp; }
 peer() { at b python3 -B selftests/lib/network_peer.py "$1" "$3" "$work/data" "$2" 2>&1; }
-send absurd --transport roce --device rxa --service rc --retries 1
+send absurd --transport roce --device rxa --tune service=rc --tune retries=1
 is "nowhere: a detector with writes to invalid memory fails" $? 1
 said nowhere "write failed"
 finish

@@ -20,7 +20,7 @@ both=(--to 10.1.0.2:5001 --to 10.1.0.2:5002)
 # --- one detector, two receivers
 for share in none images stacks; do
 	part=share-$share
-	options=(--share "$share") each=6
+	options=(--tune share="$share") each=6
 	[[ $share != none ]] || options=() each=12
 	receive -0
 	receive -1
@@ -53,7 +53,7 @@ is "slow: the slow one has all, too" "$(stat -c %s "$work/images")" $((12 * 1024
 
 # --- two detectors, one receiver
 part=halves
-receive --senders 2
+receive --tune senders=2
 at a remu --transport roce --to 10.1.0.2:5001 --device rxa --dataset generate:4 --bunch 2 \
 	--images 8 --timeout 60 --dtp 0,0,1024x256 >"$work/upper" 2>&1 &
 upper=$!
@@ -65,7 +65,7 @@ received 0
 is "halves: both halves make images" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
 is "halves-senders: from two detectors" "$(romulu_says '[.network.flows[].sender] | unique | length')" 2
 
-receive --senders 2 --timeout 20
+receive --tune senders=2 --timeout 20
 send --images 8 --bunch 2 --dtp 0,0,1024x256 &
 sender=$!
 wait_for 20 has_link
@@ -81,7 +81,7 @@ rxe_routed >"$work/err" 2>&1
 ok $? "router-way: a way over a router, packets of 1500 bytes" || sed 's/^/# /' "$work/err"
 way=10.3.2.1 devices=(rxa1 rxb1)
 for i in 0 1; do
-	receive -$i --senders 2
+	receive -$i --tune senders=2
 done
 at a remu --transport roce --to $way:5001 --to $way:5002 --device rxa1 --dataset generate:4 --bunch 2 \
 	--images 4 --timeout 60 --dtp 0,0,1024x256 >"$work/upper" 2>&1 &
@@ -100,7 +100,7 @@ way=10.1.0.2 devices=(rxa rxb)
 
 # --- a consumer that knows nothing of networks
 part=consumer
-receive --receive-only
+receive --tune receive-only
 build/tools/examples/consumer net0 >"$work/means" 2>"$work/err" &
 consumer=$!
 send --split 2 --images 20
@@ -115,7 +115,7 @@ packets() { ip -n a -s -j link show va | jq '.[0].stats64.tx.packets'; }
 part=stopped
 begun() { (($(packets) > first + 500)); }
 first=$(packets)
-receive --receives 2048
+receive --tune receives=2048
 send --split 2 --images 60 &
 sender=$!
 wait_for 30 begun
@@ -138,8 +138,8 @@ is "stopped: nothing is missing" "$(romulu_says '[.frames, .corrupt, .network.mi
 # --- a reliable connection sends again
 part=reliable
 at a tc qdisc add dev va root netem loss 2%
-receive --service rc
-send --service rc --split 2 --images 8
+receive --tune service=rc
+send --tune service=rc --split 2 --images 8
 sent $? "by a reliable connection, on a line that loses"
 received 0
 at a tc -s -j qdisc show dev va | jq -e '[.[] | select(.kind == "netem").drops] | add > 0' >/dev/null
@@ -152,8 +152,8 @@ is "reliable: no message is missing" "$(romulu_says '[.frames, .corrupt, .networ
 # same two are lost in each image; they are 64 apart, so that they are not both first ones
 part=stall
 one_of=64 dropping 39 match ip dport 4791 0xffff
-receive --slots 3 --stall 300 --settle 2000
-send --split 2 --images 24 --message 12K
+receive --slots 3 --tune stall=300 --tune settle=2000
+send --split 2 --images 24 --tune message=12K
 sent $? "messages of several packets on a line that loses"
 received 4
 heal
@@ -167,7 +167,7 @@ part=blind
 # WRITE without immediate only
 dropping 39 match ip dport 4791 0xffff match u8 0x2a 0xff at 28
 receive --slots 2
-send --immediate stack --split 1 --images 16 --bunch 2
+send --tune immediate=stack --split 1 --images 16 --bunch 2
 sent $? "one immediate a stack, on a line that loses"
 lost=$(dropped)
 heal
@@ -177,7 +177,7 @@ holds "blind: the pattern of --check shows it ($lost lost, $(romulu_says .corrup
 
 # --- a detector that does not wait, and a receiver that is too slow
 part=overrun
-receive --slots 3 --settle 1000
+receive --slots 3 --tune settle=1000
 send --split 2 --images 60 --bunch 2 --rate 100
 sent $? "and does not wait"
 wait "${receiver[0]}"
@@ -192,7 +192,7 @@ long_stream() { # OPTION...
 		--split 2 --images 100000 --timeout 60 "$@" >"$work/err" 2>&1 &
 	sender=$!
 }
-receive --progress
+receive --tune progress
 long_stream
 wait_for 60 progress 'romulu: [1-9][0-9]* frames' "$work/out0"
 kill -9 "$sender"
@@ -201,7 +201,7 @@ part=killed
 received 1
 grep -q "ended the stream after [0-9]* of 100000" "$work/out0"
 ok $? "killed-sender: the receiver reports how much came" || sed 's/^/# /' "$work/out0"
-receive --progress
+receive --tune progress
 long_stream
 wait_for 60 progress 'romulu: [1-9][0-9]* frames' "$work/out0"
 kill -9 "${receiver[0]}"
@@ -215,7 +215,7 @@ echo "# RASHPA_SEED=$RASHPA_SEED"
 head -c 128K /dev/urandom >"$work/small"
 small=(--dataset "$work/small" --geometry 256x64,u16)
 for ((round = 1; round <= ${RASHPA_ROUNDS:-3}; round++)); do
-	receive --receive-only --settle 200
+	receive --tune receive-only --tune settle=200
 	romulu --buffer net0 --check "${small[@]}" --timeout 60 >"$work/consumer" 2>&1 &
 	consumer=$!
 	long_stream "${small[@]}"

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 . "$(dirname "$0")/../lib/rxe-stream.sh"
 
-romulu_at() { at b "${@:2}" romulu --buffer net0 --check --transport udp --xdp --listen "$1" >"$work/err" 2>&1; }
+romulu_at() { at b "${@:2}" romulu --buffer net0 --check --transport udp --tune xdp --listen "$1" >"$work/err" 2>&1; }
 attached() { at b ip -j link show dev vd | jq -e '.[0].xdp' >/dev/null; }
 # says ID WORDS: check the output of romulu_at
 says() { grep -q "$2" "$work/err"; ok $? "$1: romulu refuses: $2" || sed 's/^/# /' "$work/err"; }
@@ -38,7 +38,7 @@ at a tc qdisc add dev vc clsact &&
 	at a tc filter add dev vc egress protocol ip u32 match ip protocol 17 0xff action csum udp
 ok $? "checksums: packets have checksums"
 part=xdp
-receive --transport udp --xdp --threads 2
+receive --transport udp --tune xdp --tune threads=2
 attached
 ok $? "xdp-attached: the program is there"
 ip netns exec b timeout 60 python3 -c '
@@ -56,7 +56,7 @@ s.sendto(b"x", ("10.5.0.2", 6001))
 s.recv(1)'
 ok $? "xdp-others: other ports are the kernel's"
 wait "$echo"
-send --transport udp --split 4 --images 16 --linked 1
+send --transport udp --split 4 --images 16 --tune linked=1
 sent $? "by UDP"
 received 0/4
 heal
@@ -69,8 +69,8 @@ ok $? "xdp-detached: the program went with romulu"
 # --- packets that are longer than a frame of AF_XDP, and some lost
 part=long
 dropping 40 match u32 0x52535553 0xffffffff at 28
-receive --transport udp --xdp --threads 2
-send --transport udp --split 4 --images 32 --message 8K --linked 1
+receive --transport udp --tune xdp --tune threads=2
+send --transport udp --split 4 --images 32 --tune message=8K --tune linked=1
 sent $? "long packets"
 received 4
 lost=$(dropped)
@@ -83,9 +83,9 @@ holds "long: no less is missing ($(romulu_says .network.missing_messages)) than 
 part=asleep
 has_sent() { at a ip -s -j link show dev vc | jq '.[].stats64.tx.packets'; }
 have_sent() { (($(has_sent) >= $1)); }
-receive --transport udp --xdp
+receive --transport udp --tune xdp
 before=$(has_sent)
-send --transport udp --split 1 --images 32 --rate 8 --linked 1 &
+send --transport udp --split 1 --images 32 --rate 8 --tune linked=1 &
 sender=$!
 wait_for 20 have_sent $((before + 1000))
 kill -STOP "${receiver[0]}"
@@ -102,7 +102,7 @@ holds "asleep-some: there were such ($(romulu_says .network.socket_drops))" "$(r
 # --- a bit that is wrong
 part=bits
 at a tc qdisc replace dev vc root netem limit 20000 corrupt 5%
-receive --transport udp --xdp --threads 2
+receive --transport udp --tune xdp --tune threads=2
 send --transport udp --split 2 --images 8
 sent $? "on a line that changes bits"
 received 4
@@ -116,20 +116,20 @@ is "bits: nothing wrong is called right" "$(romulu_says '[.corrupt, .frames]')" 
 part=generic
 rm -f "$work/romulu0.json"
 head -c 4M /dev/urandom >"$work/module.raw"
-ip netns exec b romulu --buffer net0 --check --transport jungfrau --xdp --listen '[::1]:5001' --images 16 --settle 10000 \
+ip netns exec b romulu --buffer net0 --check --transport jungfrau --tune xdp --listen '[::1]:5001' --images 16 --tune settle=10000 \
 	--dataset "$work/module.raw" --geometry 1024x512,u16 --timeout 30 --json="$work/romulu0.json" \
 	>"$work/out0" 2>&1 &
 receiver[0]=$!
 wait_for 20 grep -qsi ":1389 " "/proc/${receiver[0]}/net/udp6"
 at b remu --transport jungfrau --to '[::1]:5001' --dataset "$work/module.raw" --geometry 1024x512,u16 \
-	--split 1 --images 16 --rate 20 --bunch 8 --linked 1 --json="$work/remu.json" >"$work/err" 2>&1
+	--split 1 --images 16 --rate 20 --bunch 8 --tune linked=1 --json="$work/remu.json" >"$work/err" 2>&1
 sent $? "as a JUNGFRAU"
 received 0/4
 adds_up 16
 is "generic: packets come in generic mode" "$(romulu_says "$how")" '[0,"generic",0]'
 
 # --- killed
-receive --transport udp --xdp --threads 2
+receive --transport udp --tune xdp --tune threads=2
 romulu_at 10.5.0.2:5002
 says two "another XDP program"
 attached

@@ -164,7 +164,7 @@ class Stream:
         self.remu = subprocess.Popen(
             ["setpriv", "--reuid", str(OWNER), "--regid", str(OWNER), "--groups", str(GROUP),
              "--inh-caps", "+sys_rawio", "--ambient-caps", "+sys_rawio", "remu", "--buffer", self.name, "--fpga", fpga, "--dataset", "generate:4", "--geometry", "128x64",
-             "--free-run", "--timeout", "60"], stdout=self.log, stderr=self.log)
+             "--policy", "overwrite", "--timeout", "60"], stdout=self.log, stderr=self.log)
 
     def stacks(self):
         done = run("rashpactl", "--json", "top", "--count", "1", "--interval", "0.01", self.name)
@@ -249,7 +249,7 @@ def root_works(fpga):
     """What of root's tools fails on this board."""
     failed = []
     for words in (["remu", "--buffer", "roots", "--fpga", fpga, "--dataset", "generate:2", "--geometry", "64x64",
-                   "--images", "8", "--free-run", "--timeout", "30"],
+                   "--images", "8", "--policy", "overwrite", "--timeout", "30"],
                   ["rashpactl", "map", "make", "roots", fpga],
                   ["rashpactl", "map", "explain", "--for", fpga, "roots"]):
         done = run(*words)
@@ -410,7 +410,7 @@ def bring_bytes(fpga):
         for i, (content, words) in enumerate((
                 (b"\x89HDF\r\n\x1a\n" + b"x" * 100, ["remu", "--buffer", "none", "--dataset", name]),
                 (b"", ["remu", "--buffer", "none", "--dataset", name + ":/\x1b]2;X"]),
-                (b"II*\0" + b"\xff" * 100, ["remu", "--buffer", "none", "--darks", name]),
+                (b"II*\0" + b"\xff" * 100, ["remu", "--buffer", "none", "--tune", "darks=" + name]),
                 (b"", ["romulu", "--buffer", "none", "--check", "--dataset", folder]),
                 (b"{ \"name\": \"\x1b]2;X\" ", ["rashpactl", "profile", name]),
                 (b"{ \"name\": \"\\u001b]2;X\\n\", \"\\u009b]2;X\": 1, \"match\": [] }",

@@ -85,7 +85,7 @@ if [[ $other ]]; then
 	END
 	declare -A engines=([reference]=reference [board]=$other)
 	for engine in reference board; do
-		start generate:4 --images 24 --bunch 3 --darks generate:2:7 --dark-every 3
+		start generate:4 --images 24 --bunch 3 --tune darks=generate:2:7 --tune dark-every=3
 		attach "{\"pretreat\": {\"dark\": \"move\", \"dark_images\": 4, \"gain\": 3, \"saturated\": 30000},
 			\"sinks\": {\"raw\": {\"file\": \"$work/$engine.f32\"}}}" --engine "${engines[$engine]}"
 		both 0 "dark-$engine-end: dark images, engine $engine"
@@ -125,7 +125,7 @@ if [[ $other ]]; then
 	attach "{\"pretreat\": {\"dark\": \"move\", \"dark_images\": 4, \"gain\": 3, \"saturated\": 30000},
 		\"sinks\": {\"raw\": {\"file\": \"$work/board.f32\", \"overwrite\": true}}}" --engine "$other" --offer board
 	offered
-	start generate:4 --images 24 --bunch 1 --slots 5 --darks generate:2:7 --dark-every 3 --payload board
+	start generate:4 --images 24 --bunch 1 --slots 5 --tune darks=generate:2:7 --tune dark-every=3 --payload board
 	both 0 "peer-end: from board to board"
 	is "peer: all were there" "$(says '[.in_place, .images, .dark, .lost]') $(unit '[.images, .results, .dark]')" \
 		"[true,16,8,0] [24,16,8]"
@@ -248,7 +248,7 @@ END
 python "$work/results.py" >"$work/ready" 2>"$work/err" &
 reader=$!
 wait_for 60 grep -q ready "$work/ready"
-start generate:4 --images 24 --bunch 3 --darks generate:2:7 --dark-every 3
+start generate:4 --images 24 --bunch 3 --tune darks=generate:2:7 --tune dark-every=3
 cat >"$work/results.json" <<-END
 	{"pretreat": {"dark": "ignore"}, "peaks": {"finder": "peakfinder8", "poni": "beam.poni", "capacity": 50}, "veto": {"peaks": 1},
 	 "integrate": {"poni": "beam.poni", "bins": 100, "unit": "2th_deg", "error": "poisson"},

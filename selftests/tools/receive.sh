@@ -116,7 +116,7 @@ is "stack-file-whole: a stack in its file is a whole one" "$(stat -c %s "$work/s
 mount -o remount,size=$((image * 4)) "$work/small"
 receive --write "$work/small/out"
 ok $? "next-receiver-behind: the next receiver appends to it"
-receive --from-start --write "$work/all"
+receive --tune from-start --write "$work/all"
 ok $? "all-paced-stream: all of a paced stream that has ended is still there"
 cmp "$work/all" "$work/small/out" | sed 's/^/# /'
 is "same: and the same" "${PIPESTATUS[0]}" 0

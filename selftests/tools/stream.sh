@@ -71,7 +71,7 @@ receiver=$!
 # a detector that does not wait may be through before a busy machine has started its receiver
 mapped() { (($(rashpactl --json buffer info lossy | jq .mappings) > 0)); }
 wait_for 30 mapped
-remu --buffer lossy --fpga "$fpga" --split 2 --bunch 4 --slots 2 --free-run \
+remu --buffer lossy --fpga "$fpga" --split 2 --bunch 4 --slots 2 --policy overwrite \
 	--timeout 60 --json="$work/lossy-remu.json" >/dev/null &
 producer=$!
 # its group exists when its channel has a record
@@ -100,7 +100,7 @@ rashpactl buffer remove lossy
 
 # top: all events, although it times 256 of them; and lost are frames, not stacks.
 rashpactl buffer create many 16M >/dev/null
-remu --buffer many --fpga "$fpga" --dtp 0,0,8x8 --bunch 1 --slots 8 --free-run --timeout 60 \
+remu --buffer many --fpga "$fpga" --dtp 0,0,8x8 --bunch 1 --slots 8 --policy overwrite --timeout 60 \
 	>/dev/null 2>&1 &
 producer=$!
 many_events() {
@@ -204,7 +204,7 @@ holds "overwrite/board-counts: overwrite: the board counts what it did" "$(sent 
 live drop --live --rate 20000 --policy drop
 is "drop/arrived-stacks-left: drop: arrived, and in stacks that were left out" "$(got '.frames + 4 * .dropped')" 400
 is "drop/none-overwritten: drop: none was overwritten" "$(got .lost)" 0
-live sampling --live --rate 500 --sampling 3,2 --images 40
+live sampling --live --rate 500 --tune sampling=3,2 --images 40
 is "1-3/40-frames: 1 of 3: 40 frames" "$(got .frames)" 40
 live memory --policy drop --rate 20000
 is "dropped-memory/same: dropped from memory: the same" "$(got '.frames + 4 * .dropped')" 400
@@ -238,7 +238,7 @@ fi
 # receiver comes after the stream has ended: a paced one waits for it in the buffer.
 rashpactl buffer create roi 64M >/dev/null
 remu --buffer roi --fpga "$fpga" --dtp 0,0,100x50@0,0 --dtp 924,0,100x50@100,0 \
-	--dtp 0,462,100x50@0,50 --dtp 924,462,100x50@100,50 --sampling 3 \
+	--dtp 0,462,100x50@0,50 --dtp 924,462,100x50@100,50 --tune sampling=3 \
 	--bunch 5 --images 203 --timeout 60 --json="$work/roi-remu.json" >/dev/null
 ok $? "remu-sends-four: remu sends four regions, 1 image of 3, and a last stack that is not full"
 romulu --buffer roi --check --timeout 60 --json="$work/roi.json" >"$work/out" 2>&1
@@ -258,7 +258,7 @@ ok $? "small-buffer-large: a small buffer, and a large one for images"
 for lock in "" told.lock; do
 	romulu --buffer told --check --timeout 60 --json="$work/told.json" >"$work/out" 2>&1 &
 	receiver=$!
-	payload ${lock:+--lock "$lock"}
+	payload ${lock:+--tune lock="$lock"}
 	ok $? "remu-streams: remu streams into it${lock:+, with lock memory}" || sed 's/^/# /' "$work/err"
 	wait "$receiver"
 	ok $? "all-right: all is right" || sed 's/^/# /' "$work/out"
@@ -292,7 +292,7 @@ ok $? "lock-memory: and lock memory"
 member romulu --buffer member --check --timeout 60 --json="$work/member.json" >"$work/out" 2>&1 &
 receiver=$!
 member --inh-caps +sys_rawio --ambient-caps +sys_rawio \
-	remu --buffer member --lock member.lock --fpga "$fpga" --split 2 --bunch 4 --slots 2 \
+	remu --buffer member --tune lock=member.lock --fpga "$fpga" --split 2 --bunch 4 --slots 2 \
 	--images 80 --timeout 60 --json="$work/member-remu.json" >"$work/err" 2>&1
 ok $? "remu-streams-member: remu streams with the member's rights and CAP_SYS_RAWIO" || sed 's/^/# /' "$work/err"
 wait "$receiver"

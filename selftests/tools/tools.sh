@@ -283,7 +283,7 @@ if have_fpga; then
 	# its dataset.
 	rashpactl buffer create roomy 16M >/dev/null
 	brief=(remu --buffer roomy --fpga "$fpga" --bunch 1 --dataset generate:1 --images 4
-		--free-run --timeout 60)
+		--policy overwrite --timeout 60)
 	exec {claim}<>"/dev/rashpa/fpga$fpga"
 	flock -n "$claim"
 	refuses 1 "fpga$fpga.*stop the producer" rashpactl map make here "fpga$fpga"

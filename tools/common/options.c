@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "common/options.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/fpga.h"
@@ -14,19 +17,22 @@
 enum { OPT_PROGRESS = 1024, OPT_GEOMETRY, OPT_DARKS, OPT_DARK_EVERY };
 
 static const struct argp_option options[] = {
-	{ "buffer", 'b', "NAME", 0, "buffer of the stream (required)", 0 },
+	{ "buffer", 'b', "NAME", 0, "the same as BUFFER: the buffer of the stream (required)", 0 },
 	{ "dataset", 'd', "FILE[:/PATH]|DIR|generate[:N[:SEED]]", 0,
 	  "the images: HDF5 (PATH: which dataset of the file), raw ones, files raw*.bin or "
 	  "raw*.bin.zst of a folder, or generated ones (default: $RASHPA_DATA/jungfrau if it "
 	  "exists, else generate)", 0 },
 	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0,
 	  "of raw and generated images (default: 1024x512,u16); others say it themselves", 0 },
-	{ "darks", OPT_DARKS, "DATASET", 0, "dark images between those of --dataset", 0 },
-	{ "dark-every", OPT_DARK_EVERY, "N", 0,
-	  "the last one of N images is dark (default: 2, with --darks)", 0 },
 	{ "images", 'n', "N[stacks]", 0, "end after N images, or stacks (default: no limit)", 0 },
 	{ "timeout", 't', "SECONDS", 0, "give up after so long without progress", 0 },
 	OPTION_JSON,
+	{}
+};
+
+const struct argp_option stream_tunes[] = {
+	{ "darks", OPT_DARKS, "DATASET", 0, "dark images between those of --dataset", 0 },
+	{ "dark-every", OPT_DARK_EVERY, "N", 0, "the last one of N images is dark (default: 2, with darks)", 0 },
 	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
 	{}
 };
@@ -72,6 +78,53 @@ void tool_begin(int argc, char **argv)
 	}
 }
 
+bool option_tunes(const struct tune *tune, const char *name)
+{
+	for (; tune->rows; tune++) {
+		for (const struct argp_option *row = tune->rows; row->name; row++) {
+			if (!strcmp(row->name, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void list_tunes(const struct tune *tune)
+{
+	for (; tune->rows; tune++) {
+		for (const struct argp_option *row = tune->rows; row->name; row++)
+			printf("%s%s%s\n\t%s\n", row->name, row->arg ? "=" : "", row->arg ?: "", row->doc);
+	}
+	exit(EXIT_SUCCESS);
+}
+
+error_t option_tune(struct argp_state *state, char *arg, const struct tune *tune)
+{
+	const size_t length = strcspn(arg, "=");
+	char *value = arg[length] ? arg + length + 1 : NULL;
+
+	if (!strcmp(arg, "help"))
+		list_tunes(tune);
+	for (; tune->rows; tune++) {
+		for (const struct argp_option *row = tune->rows; row->name; row++) {
+			void *input = state->input;
+			error_t err;
+
+			if (strncmp(row->name, arg, length) || row->name[length])
+				continue;
+			if (!row->arg != !value)
+				argp_error(state, "--tune %s %s", row->name,
+					   value ? "takes no value" : "needs a value: give KEY=VALUE");
+			state->input = tune->input;
+			err = tune->parse(row->key, value, state);
+			state->input = input;
+			return err;
+		}
+	}
+	argp_error(state, "--tune: \"%.*s\" is not one of those that --tune help lists", (int)length, arg);
+	return EINVAL;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct stream_options *o = state->input;
@@ -92,7 +145,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->darks = arg;
 		break;
 	case OPT_DARK_EVERY:
-		option_u32(state, "--dark-every", arg, 2, 1 << 20, &o->dark_every);
+		option_u32(state, "dark-every", arg, 2, 1 << 20, &o->dark_every);
 		break;
 	case 'n':
 		if (!parse_depth(arg, DEPTH_MAX, &o->images))
@@ -111,14 +164,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->progress = true;
 		break;
 	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is an unexpected argument: write an optional value after =, as in --json=FILE",
-			   arg);
+		if (o->buffer)
+			argp_error(state, "\"%s\" is an unexpected argument: write an optional value after =, as in --json=FILE",
+				   arg);
+		o->buffer = arg;
 		break;
 	case ARGP_KEY_SUCCESS:	/* behind the end of the tool's own parser */
 		if (!o->buffer && !o->without_buffer)
 			argp_error(state, "the buffer is missing: give --buffer NAME");
 		if (o->dark_every && !o->darks)
-			argp_error(state, "--dark-every requires --darks DATASET");
+			argp_error(state, "--tune dark-every requires --tune darks=DATASET");
 		if (!o->dark_every)
 			o->dark_every = 2;
 		break;
@@ -128,4 +183,4 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-const struct argp stream_argp = { .options = options, .parser = parse };
+const struct argp stream_argp = { .options = options, .parser = parse, .args_doc = "[BUFFER]" };

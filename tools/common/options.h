@@ -19,6 +19,19 @@
 /* First of all: exit status of wrong usage, -h, and output that cannot be written is an error. */
 void tool_begin(int argc, char **argv);
 
+/* Rarely used settings: rows of a table of options that --help leaves out, and the parser that takes them. */
+struct tune {
+	const struct argp_option *rows;	/* NULL: the end */
+	argp_parser_t parse;
+	void *input;			/* of this parser */
+};
+
+#define OPTION_TUNE(key) \
+	{ "tune", key, "KEY=VALUE", 0, "a setting that is rarely needed; --tune help lists all", 0 }
+error_t option_tune(struct argp_state *state, char *arg, const struct tune *tune);
+/* Is it one of them? */
+bool option_tunes(const struct tune *tune, const char *name);
+
 struct stream_options {
 	const char *buffer;	/* never NULL after parsing, but: */
 	bool without_buffer;	/* the tool's parser says so at its end */
@@ -34,6 +47,7 @@ struct stream_options {
 
 /* A child of the tool's own parser, whose ARGP_KEY_INIT hands it a struct stream_options. */
 extern const struct argp stream_argp;
+extern const struct argp_option stream_tunes[];	/* for its parser */
 
 /* A parser's number from min to max, or the end of the program with a message. */
 void option_u32(struct argp_state *state, const char *what, const char *arg, uint32_t min,

@@ -278,7 +278,7 @@ static int have_files(void)
 	return 0;
 }
 
-int daemon_run(const struct daemon_options *options, bool detector, char **argv,
+int daemon_run(const struct daemon_options *options, bool detector, char **argv, const struct tune *tunes,
 	       const volatile bool *stop)
 {
 	struct daemon *d = calloc(1, sizeof(*d));
@@ -291,6 +291,7 @@ int daemon_run(const struct daemon_options *options, bool detector, char **argv,
 	d->options = options;
 	d->detector = detector;
 	d->argv = argv;
+	d->tunes = tunes;
 	d->stop = stop;
 	d->child = (struct child)CHILD_NONE;
 	result = have_files();

@@ -33,8 +33,9 @@ static inline bool is_daemon(const struct daemon_options *o)
 	return o->addresses && !o->led;
 }
 
-/* Until *stop. argv: of the tool, for its children. An exit code, after messages. */
+/* Until *stop. argv, tunes: of the tool, for its children. An exit code, after messages. */
+struct tune;
 int daemon_run(const struct daemon_options *options, bool detector, char **argv,
-	       const volatile bool *stop);
+	       const struct tune *tunes, const volatile bool *stop);
 
 #endif /* DAEMON_H */

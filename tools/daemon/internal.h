@@ -40,7 +40,8 @@ struct pending {
 struct daemon {
 	const struct daemon_options *options;
 	bool detector;
-	char **argv;			/* the tool's arguments */
+	char **argv;			/* the tool's arguments, and: */
+	const struct tune *tunes;
 	const volatile bool *stop;
 	struct wire_tls *tls;
 	struct wire_listener listener[DAEMON_ADDRESSES];

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/json-out.h"
+#include "common/options.h"
 
 #define ARGUMENTS	4096	/* of a child */
 #define ARGUMENT_MOST	131071	/* bytes of one, the limit of Linux */
@@ -94,20 +95,23 @@ static struct arguments *arguments_of(const struct daemon *d, char *why)
 }
 
 /* Each setting is an option. Refuse duplicates here, since the parser accepts them. */
-static int add_setting(struct arguments *a, const xmlNode *setting, char *why)
+static int add_setting(const struct daemon *d, struct arguments *a, const xmlNode *setting, char *why)
 {
 	const char *name = element_name(setting);
+	const char *option = option_tunes(d->tunes, name) ? "--tune=" : "--";
 	char *text = element_text_whole(setting), *argument = NULL;
-	const size_t size = strlen(name) + 3;
+	const size_t size = strlen(option) + strlen(name) + 1;
 
 	for (unsigned int i = a->own; i < a->n && strcmp(name, "to") && strcmp(name, "dtp"); i++) {
-		if (!strncmp(a->argv[i] + 2, name, size - 3) &&
+		const char *other = a->argv[i] + strlen(option);
+
+		if (!strncmp(a->argv[i], option, strlen(option)) && !strncmp(other, name, strlen(name)) &&
 		    (!a->argv[i][size - 1] || a->argv[i][size - 1] == '=')) {
 			free(text);
 			return because(why, -1, "%s is given twice: leave one out", name);
 		}
 	}
-	if (text && asprintf(&argument, "--%s%s%s", name, *text ? "=" : "", text) < 0)
+	if (text && asprintf(&argument, "%s%s%s%s", option, name, *text ? "=" : "", text) < 0)
 		argument = NULL;
 	free(text);
 	if (argument && strlen(argument) > ARGUMENT_MOST) {
@@ -117,10 +121,10 @@ static int add_setting(struct arguments *a, const xmlNode *setting, char *why)
 	return add_argument(a, argument, why);
 }
 
-static int add_settings(struct arguments *a, const xmlNode *settings, char *why)
+static int add_settings(const struct daemon *d, struct arguments *a, const xmlNode *settings, char *why)
 {
 	for (const xmlNode *s = element_first(settings); s; s = element_next(s)) {
-		if (element_ours(s) && add_setting(a, s, why))
+		if (element_ours(s) && add_setting(d, a, s, why))
 			return -1;
 	}
 	return 0;
@@ -205,7 +209,7 @@ int run_configure(struct daemon *d, const xmlNode *configure, char *why)
 	a = arguments_of(d, why);
 	if (!a)
 		return -1;
-	result = add_settings(a, settings, why);
+	result = add_settings(d, a, settings, why);
 	if (!result)
 		result = add_full_at(a, configure, why);
 	if (!result)

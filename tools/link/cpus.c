@@ -19,12 +19,12 @@ void cpus_option(struct argp_state *state, const char *arg, hwloc_const_bitmap_t
 	if (!strlen(arg) || strspn(arg, "0123456789,-") < strlen(arg) ||
 	    hwloc_bitmap_list_sscanf(set, arg) || hwloc_bitmap_weight(set) < 1 ||
 	    hwloc_bitmap_last(set) >= CPU_SETSIZE)
-		argp_error(state, "--cpus: \"%s\" is not a list of processors, as 2-5,8", arg);
+		argp_error(state, "cpus: \"%s\" is not a list of processors, as 2-5,8", arg);
 	if (sched_getaffinity(0, sizeof(mine), &mine))
 		CPU_ZERO(&mine);
 	hwloc_bitmap_foreach_begin(cpu, set) {
 		if (!CPU_ISSET(cpu, &mine))
-			argp_error(state, "--cpus: processor %u does not exist, or this process may not use it",
+			argp_error(state, "cpus: processor %u does not exist, or this process may not use it",
 				   cpu);
 	}
 	hwloc_bitmap_foreach_end();

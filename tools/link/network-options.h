@@ -15,8 +15,9 @@ enum {
 #define NETWORK_DEFAULTS	{ .gid = -1, .retries = 7 }
 
 /* Rows of a table of options, for network_option(). */
+#define NETWORK_DEVICE \
+	{ "device", OPT_NET_DEVICE, "NAME", 0, "RDMA device (default: the first one)", 1 },
 #define NETWORK_OPTIONS \
-	{ "device", OPT_NET_DEVICE, "NAME", 0, "RDMA device (default: the first one)", 1 }, \
 	{ "port", OPT_NET_PORT, "N", 0, "port of the device (default: the first active one)", 1 }, \
 	{ "gid", OPT_NET_GID, "INDEX", 0, "address of the port (default: RoCE v2, IPv4)", 1 }, \
 	{ "mtu", OPT_NET_MTU, "BYTES", 0, \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* --tls-*: the keys of this side. */
+/* --tls: the keys of this side. */
 #ifndef TLS_OPTIONS_H
 #define TLS_OPTIONS_H
 

@@ -109,7 +109,7 @@ static int read_revoked(struct wire_tls *tls, const char *path, char *why)
 		return because(why, -1, "%s: there is no list of revoked certificates in it: %s",
 			       path, gnutls_strerror(error));
 	return added == (int)n ? 0 :
-	       because(why, -1, "%s: this list of revoked certificates is too old, or not signed by the authority of --tls-ca",
+	       because(why, -1, "%s: this list of revoked certificates is too old, or not signed by the authority of --tls",
 		       path);
 }
 

@@ -13,7 +13,7 @@
 enum transport_has {
 	/* images go to receivers, which have the buffer: remu --to, romulu --listen */
 	TRANSPORT_NETWORK = 1 << 0,
-	/* or remu has it: --buffer, --slots, --lock, --payload, --live, --resume */
+	/* or remu has it: --buffer, --slots, --payload, --live; lock, resume */
 	TRANSPORT_BUFFER = 1 << 1,
 	/*
 	 * Both ends agree over a control link (contract.h), and detectors say when it is over. Without,
@@ -38,7 +38,7 @@ struct transport {
 	const char *name;
 	const char *to;			/* form of a receiver's address */
 	uint32_t has;			/* bits of enum transport_has */
-	uint32_t packet;		/* UDP payload of each packet, bytes; 0: as --message says */
+	uint32_t packet;		/* UDP payload of each packet, bytes; 0: as message says */
 	uint32_t lines;			/* lines of each region; 0: any */
 };
 

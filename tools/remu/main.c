@@ -25,7 +25,7 @@
 const char *argp_program_version = "remu " RASHPA_VERSION;
 
 enum {
-	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_FREE_RUN,
+	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_TUNE,
 	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT, OPT_LOCK, OPT_PERIOD, OPT_LIVE, OPT_POLICY,
 	OPT_PAYLOAD, OPT_TO, OPT_SHARE, OPT_IMMEDIATE, OPT_MESSAGE, OPT_LINKED, OPT_WRITES,
 	OPT_RAMP, OPT_CPUS, OPT_FIRST,
@@ -45,27 +45,31 @@ static struct argp_option options[] = {
 	{ "bunch", OPT_BUNCH, "N", 0, "images per stack, that is per event (default 8)", 0 },
 	{ "slots", OPT_SLOTS, "N[images]", 0,
 	  "size of the buffer in stacks or images (default: as many as fit)", 0 },
-	{ "sampling", OPT_SAMPLING, "N[,PHASE]", 0,
-	  "send 1 of N images, after the first PHASE ones (default 1)", 0 },
 	{ "rate", OPT_RATE, "HZ", 0, "images per second, not waiting for the receiver", 0 },
-	{ "period", OPT_PERIOD, "TICKS", 0, "the same in ticks of the board per image", 0 },
 	{ "live", OPT_LIVE, NULL, 0,
-	  "take the images from live source 0 of the board, at --rate or --period", 0 },
+	  "take the images from live source 0 of the board, at --rate", 0 },
 	{ "policy", OPT_POLICY, "wait|overwrite|drop", 0,
-	  "without a free slot: wait (default; a live source loses images), overwrite the oldest stack (default with a rate, but not --live), or leave stacks out",
+	  "without a free slot: wait (default; a live source loses images), overwrite the oldest stack (default with a rate, but not --live; without a rate as fast as possible), or leave stacks out",
 	  0 },
-	{ "free-run", OPT_FREE_RUN, NULL, 0,
-	  "as fast as possible, not waiting for the receiver: --policy overwrite", 0 },
-	{ "vector", OPT_VECTOR, "V", 0, "interrupt vector of the complete stacks (default 0)", 0 },
-	{ "lock", OPT_LOCK, "NAME", 0,
-	  "lock memory for the lock records (rashpactl lock create; default: in the buffer)", 0 },
 	{ "payload", OPT_PAYLOAD, "NAME", 0,
 	  "memory for the images: a buffer, or a program's (default: in the buffer)", 0 },
-	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
+	OPTION_TUNE(OPT_TUNE),
 	{ "transport", OPT_TRANSPORT, NULL, 0, "transport of the images (default pcie)", 0 },
 	{ NULL, 0, NULL, 0, "Over a network:", 1 },
 	{ "to", OPT_TO, "[tls:]HOST:PORT", 0,
 	  "address of a receiver; repeat it for several receivers", 1 },
+	NETWORK_DEVICE
+	{}
+};
+
+static const struct argp_option tunes[] = {
+	{ "sampling", OPT_SAMPLING, "N[,PHASE]", 0,
+	  "send 1 of N images, after the first PHASE ones (default 1)", 0 },
+	{ "period", OPT_PERIOD, "TICKS", 0, "--rate in ticks of the board per image", 0 },
+	{ "vector", OPT_VECTOR, "V", 0, "interrupt vector of the complete stacks (default 0)", 0 },
+	{ "lock", OPT_LOCK, "NAME", 0,
+	  "lock memory for the lock records (rashpactl lock create; default: in the buffer)", 0 },
+	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
 	{ "share", OPT_SHARE, "images|stacks", 0,
 	  "receivers share the images, in turn (default: each gets all)", 1 },
 	{ "immediate", OPT_IMMEDIATE, "each|stack", 0,
@@ -85,21 +89,18 @@ static struct argp_option options[] = {
 /* Default of the policy for a stream without free slots, and combinations that are impossible. */
 static void check_policy(struct argp_state *state, struct config *c)
 {
-	if (c->free_run && c->policy_given && c->policy != RASHPA_STREAM_OVERWRITE)
-		argp_error(state, "--free-run sets --policy overwrite: omit --policy");
-	if (!c->policy_given && (c->free_run || (c->period && !c->live)))
+	if (!c->policy_given && c->period && !c->live)
 		c->policy = RASHPA_STREAM_OVERWRITE;
 	if (c->live && !c->period)
-		argp_error(state, "--live needs --rate or --period");
+		argp_error(state, "--live needs --rate");
 	if (c->policy == RASHPA_STREAM_DROP && !c->period)
-		argp_error(state, "--policy drop needs --rate or --period");
+		argp_error(state, "--policy drop needs --rate");
 	if (c->policy == RASHPA_STREAM_WAIT && c->period && !c->live)
-		argp_error(state, "--policy wait excludes --rate and --period without --live: images in memory wait for credit");
+		argp_error(state, "--policy wait excludes --rate without --live: images in memory wait for credit");
 	if (c->policy == RASHPA_STREAM_DROP && (c->regions > 1 || c->split > 1))
 		argp_error(state, "--policy drop: several processes would drop different images: use one (--split 1)");
 	if (c->live && c->sampling > UINT16_MAX)
-		argp_error(state, "--live: --sampling is at most %d",
-			   UINT16_MAX);
+		argp_error(state, "--live: sampling is at most %d", UINT16_MAX);
 }
 
 static void parse_sampling(struct argp_state *state, const char *arg, struct config *c)
@@ -109,21 +110,10 @@ static void parse_sampling(struct argp_state *state, const char *arg, struct con
 
 	if (comma && (size_t)(comma - arg) < sizeof(number))
 		memcpy(number, arg, comma - arg);
-	option_u32(state, "--sampling", comma ? number : arg, 1, 1 << 20, &c->sampling);
+	option_u32(state, "sampling", comma ? number : arg, 1, 1 << 20, &c->sampling);
 	c->phase = 0;
 	if (comma)
-		option_u32(state, "--sampling: phase", comma + 1, 0, c->sampling - 1, &c->phase);
-}
-
-static void parse_policy(struct argp_state *state, const char *arg, struct config *c)
-{
-	for (c->policy = 0; c->policy < sizeof(policies) / sizeof(policies[0]); c->policy++) {
-		if (!strcmp(arg, policies[c->policy])) {
-			c->policy_given = true;
-			return;
-		}
-	}
-	argp_error(state, "--policy: \"%s\" is not wait, overwrite or drop", arg);
+		option_u32(state, "sampling: phase", comma + 1, 0, c->sampling - 1, &c->phase);
 }
 
 static void parse_dtp(struct argp_state *state, const char *arg, struct config *c)
@@ -159,26 +149,25 @@ static void check_transport(struct argp_state *state, struct config *c)
 			   t->to);
 	if ((c->opt.buffer || c->lock || c->payload || c->live || c->resume || c->depth.n) &&
 	    !(t->has & TRANSPORT_BUFFER))
-		argp_error(state, "--transport %s: --buffer, --slots, --lock, --payload, --live and --resume need --transport %s: the receiver has the buffer",
+		argp_error(state, "--transport %s: --buffer, --slots, --payload, --live, lock and resume need --transport %s: the receiver has the buffer",
 			   t->name, transport_names(TRANSPORT_BUFFER, ", ", " or "));
 	if (c->policy == RASHPA_STREAM_DROP && !(t->has & TRANSPORT_DROP))
 		argp_error(state, "--transport %s: --policy drop needs --transport %s", t->name,
 			   transport_names(TRANSPORT_DROP, ", ", " or "));
 	if (c->policy == RASHPA_STREAM_WAIT && !(t->has & TRANSPORT_WAIT))
-		argp_error(state, "--transport %s: a detector does not wait: give --rate or --free-run",
+		argp_error(state, "--transport %s: a detector does not wait: give --rate or --policy overwrite",
 			   t->name);
 	if (!(t->has & TRANSPORT_NETWORK))
 		return;
 	if (c->net.immediate != CONTRACT_EACH && !(t->has & TRANSPORT_RDMA))
-		argp_error(state, "--transport %s: --immediate needs --transport %s", t->name,
+		argp_error(state, "--transport %s: immediate needs --transport %s", t->name,
 			   transport_names(TRANSPORT_RDMA, ", ", " or "));
 	if (t->packet && (c->net.message || c->net.first_given))
-		argp_error(state, "--transport %s excludes --message and --first-immediate",
-			   t->name);
+		argp_error(state, "--transport %s excludes message and first-immediate", t->name);
 	if (c->net.share == SHARE_STACKS && c->sampling > 1)
-		argp_error(state, "--share stacks and --sampling exclude each other");
+		argp_error(state, "share=stacks and sampling exclude each other");
 	if (c->net.ramp && !c->period)
-		argp_error(state, "--start-ramp: needs --rate");
+		argp_error(state, "start-ramp: needs --rate");
 }
 
 #define SENDING(transport, ...) &sending_##transport,
@@ -204,7 +193,7 @@ static void check(struct argp_state *state, struct config *c)
 	check_policy(state, c);
 	check_transport(state, c);
 	if (c->opt.darks && c->sampling > 1)
-		argp_error(state, "--darks: --sampling would leave out images of a pair");
+		argp_error(state, "darks: sampling would leave out images of a pair");
 	c->slots = depth_stacks(&c->depth, c->bunch);
 	c->images = depth_images(&c->opt.images, c->bunch);
 	if (c->images > IMAGES_MAX)
@@ -257,35 +246,31 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 		n->to[n->receivers++] = arg;
 		break;
 	case OPT_SHARE:
-		n->share = !strcmp(arg, "images") ? SHARE_IMAGES : SHARE_STACKS;
-		if (strcmp(arg, "images") && strcmp(arg, "stacks"))
-			argp_error(state, "--share: \"%s\" is not images or stacks", arg);
+		n->share = option_word(state, "share", arg, "images|stacks") ? SHARE_STACKS : SHARE_IMAGES;
 		break;
 	case OPT_IMMEDIATE:
-		n->immediate = strcmp(arg, "each") ? CONTRACT_STACK : CONTRACT_EACH;
-		if (strcmp(arg, "each") && strcmp(arg, "stack"))
-			argp_error(state, "--immediate: \"%s\" is not each or stack", arg);
+		n->immediate = option_word(state, "immediate", arg, "each|stack") ? CONTRACT_STACK : CONTRACT_EACH;
 		break;
 	case OPT_MESSAGE:
 		if (!parse_size(arg, &bytes) || bytes < 64 || bytes > 1u << 31)
-			argp_error(state, "--message: \"%s\" is not 64 to 2G bytes", arg);
+			argp_error(state, "message: \"%s\" is not 64 to 2G bytes", arg);
 		n->message = bytes;
 		break;
 	case OPT_LINKED:
-		option_u32(state, "--linked", arg, 1, 256, &n->linked);
+		option_u32(state, "linked", arg, 1, 256, &n->linked);
 		break;
 	case OPT_WRITES:
-		option_u32(state, "--writes", arg, 2, 1 << 15, &n->writes);
+		option_u32(state, "writes", arg, 2, 1 << 15, &n->writes);
 		break;
 	case OPT_CPUS:
 		cpus_option(state, arg, &n->cpus);
 		break;
 	case OPT_RAMP:
 		if (!parse_real(arg, &n->ramp) || n->ramp > 3600)
-			argp_error(state, "--start-ramp: \"%s\" is not a number of seconds", arg);
+			argp_error(state, "start-ramp: \"%s\" is not a number of seconds", arg);
 		break;
 	case OPT_FIRST:
-		option_u32(state, "--first-immediate", arg, 0, UINT32_MAX, &n->first);
+		option_u32(state, "first-immediate", arg, 0, UINT32_MAX, &n->first);
 		n->first_given = true;
 		break;
 	default:
@@ -328,11 +313,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->live = true;
 		break;
 	case OPT_POLICY:
-		parse_policy(state, arg, c);
+		c->policy = option_word(state, "--policy", arg, "wait|overwrite|drop");
+		c->policy_given = true;
 		break;
 	case OPT_PERIOD:
 		if (!parse_u64(arg, (1ull << 48) - 1, &c->period) || !c->period)
-			argp_error(state, "--period: \"%s\" is not 1 to 2^48 - 1 ticks", arg);
+			argp_error(state, "period: \"%s\" is not 1 to 2^48 - 1 ticks", arg);
 		break;
 	case OPT_RATE:
 		if (!parse_real(arg, &rate) || rate < RATE_MIN || rate > RATE_MAX)
@@ -340,14 +326,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				   RATE_MIN, RATE_MAX);
 		c->period = RATE_MAX / rate + 0.5;
 		break;
-	case OPT_FREE_RUN:
-		c->free_run = true;
-		break;
+	case OPT_TUNE:
+		return option_tune(state, arg, c->tunes);
 	case OPT_VECTOR:
-		option_u32(state, "--vector", arg, 0, 2047, &c->vector);
+		option_u32(state, "vector", arg, 0, 2047, &c->vector);
 		break;
 	case OPT_LOCK:
-		c->lock = parse_name(state, "--lock", arg);
+		c->lock = parse_name(state, "lock", arg);
 		break;
 	case OPT_PAYLOAD:
 		c->payload = parse_name(state, "--payload", arg);
@@ -419,11 +404,16 @@ int main(int argc, char **argv)
 	char why[WHY_SIZE];
 	int result;
 
+	const struct tune tune[] = {
+		{ tunes, parse, &config }, { stream_tunes, stream_argp.parser, &config.opt }, {}
+	};
+
+	config.tunes = tune;
 	tool_begin(argc, argv);
 	transport_option(options, OPT_TRANSPORT, 0);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 	if (is_daemon(&config.daemon))
-		return daemon_run(&config.daemon, true, argv, stop);
+		return daemon_run(&config.daemon, true, argv, tune, stop);
 	fpga_catch_removal();
 	if (config.daemon.led && led_open(config.daemon.led, why))
 		return fail("%s", why);

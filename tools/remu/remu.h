@@ -42,6 +42,7 @@ struct network_config {
 
 struct config {
 	struct stream_options opt;
+	const struct tune *tunes;
 	struct daemon_options daemon;
 	unsigned int fpga;
 	struct region region[RFPGA_DTPS_MAX];
@@ -52,7 +53,7 @@ struct config {
 	uint64_t images;				/* images to send; 0: no limit */
 	uint64_t period;				/* ticks, with a rate */
 	uint32_t policy;				/* enum rashpa_stream_policy */
-	bool policy_given, free_run, live, resume;
+	bool policy_given, live, resume;
 	struct network_config net;
 	const char *lock;		/* name of lock memory, NULL: lock records in the buffer */
 	const char *payload;		/* name of the slots' memory, NULL: in the buffer */

@@ -156,7 +156,7 @@ static int open_port(struct sender *s, char *why)
 	info = rashpa_net_about(r->net);
 	s->message = c->message ? c->message : info->mtu;
 	if (s->message > info->message)
-		return because(why, -1, "%s: messages have %" PRIu32 " bytes at most, --message is %"
+		return because(why, -1, "%s: messages have %" PRIu32 " bytes at most, message is %"
 			       PRIu32, info->device, info->message, s->message);
 	return 0;
 }

@@ -253,7 +253,7 @@ static int take_accept(struct receiver *r, char *why)
 	json_object_put(message);
 	if (!result && r->accept.mtu != s->sending->mtu(s))
 		result = because(why, -1, "%s: its packets have %" PRIu32 " bytes, ours %" PRIu32
-				 ": give both the same --mtu", r->link.peer, r->accept.mtu,
+				 ": give both the same mtu", r->link.peer, r->accept.mtu,
 				 s->sending->mtu(s));
 	for (uint32_t i = 0; i < c->regions && !result; i++) {
 		struct worker *w = worker_of(r, i);

@@ -108,7 +108,7 @@ static int flush(struct worker *w)
 	}
 	if (n < 0 && errno != ECONNREFUSED)
 		return because(w->why, -1, "%s: %s%s", w->receiver->to, strerror(errno),
-			       errno == EMSGSIZE ? ": give a smaller --message" : "");
+			       errno == EMSGSIZE ? ": give a smaller message" : "");
 	w->messages += p->packets;
 	p->packets = p->bytes = 0;
 	return 0;
@@ -184,7 +184,7 @@ static int open_udp(struct sender *s, char *why)
 {
 	s->message = message_bytes(s);
 	if (s->message > PACKET_BYTES - sizeof(struct packet))
-		return because(why, -1, "--message: a packet of UDP has at most %zu bytes",
+		return because(why, -1, "message: a packet of UDP has at most %zu bytes",
 			       PACKET_BYTES - sizeof(struct packet));
 	return 0;
 }

@@ -29,7 +29,7 @@ enum {
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE,
 	OPT_DEADLINE,
-	OPT_FULL_AT, OPT_ACCEPT,
+	OPT_FULL_AT, OPT_ACCEPT, OPT_TUNE,
 };
 
 static struct argp_option options[] = {
@@ -45,25 +45,31 @@ static struct argp_option options[] = {
 	  0 },
 	{ "drive", OPT_DRIVE, "WAY", 0,
 	  "the GPU fetches the images without the CPU: launch, ahead or persistent", 0 },
-	{ "deadline", OPT_DEADLINE, "US", 0,
-	  "count results later than US microseconds after the event of their stack (default 0: none)",
-	  0 },
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
-	{ "from-start", OPT_FROM_START, NULL, 0,
-	  "begin at the first stack of the stream, even if the stream has ended", 0 },
 	OPTION_ACCEPT(OPT_ACCEPT, 0),
+	OPTION_TUNE(OPT_TUNE),
 	{ NULL, 0, NULL, 0, "From a network:", 1 },
 	{ "transport", OPT_TRANSPORT, NULL, 0, "network transport (default roce)", 1 },
 	{ "listen", OPT_LISTEN, "[tls:][ADDRESS:]PORT", 0, "TCP port where senders connect", 1 },
+	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 1 },
+	{ "payload", OPT_PAYLOAD, "NAME", 0,
+	  "memory for the images: a named buffer or a program's offer (default: the buffer)", 1 },
+	NETWORK_DEVICE
+	{}
+};
+
+static const struct argp_option tunes[] = {
+	{ "deadline", OPT_DEADLINE, "US", 0,
+	  "count results later than US microseconds after the event of their stack (default 0: none)",
+	  0 },
+	{ "from-start", OPT_FROM_START, NULL, 0,
+	  "begin at the first stack of the stream, even if the stream has ended", 0 },
 	{ "senders", OPT_SENDERS, "N", 0, "senders that fill the buffer together (default 1)", 1 },
 	{ "receive-only", OPT_ONLY, NULL, 0, "only receive: another program takes the stacks", 1 },
 	{ "threads", OPT_THREADS, "N", 0, "completion threads (default 1)", 1 },
 	{ "cpus", OPT_CPUS, "LIST", 0, "processors of the completion threads, one each, in turn", 1 },
 	{ "receives", OPT_RECEIVES, "N", 0,
 	  "receives that each thread posts (default 8192)", 1 },
-	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 1 },
-	{ "payload", OPT_PAYLOAD, "NAME", 0,
-	  "memory for the images: a named buffer or a program's offer (default: the buffer)", 1 },
 	{ "close-after", OPT_CLOSE_AFTER, "N", 0,
 	  "give up an incomplete stack when every process is N stacks ahead (default 1)", 1 },
 	{ "settle", OPT_SETTLE, "MS", 0,
@@ -91,24 +97,10 @@ static void parse_modules(struct argp_state *state, const char *arg, struct netw
 	const char *x = strchr(arg, 'x');
 
 	if (!x || (size_t)(x - arg) >= sizeof(columns))
-		argp_error(state, "--modules: \"%s\" is not CxR, as 1x4", arg);
+		argp_error(state, "modules: \"%s\" is not CxR, as 1x4", arg);
 	memcpy(columns, arg, x - arg);
-	option_u32(state, "--modules: columns", columns, 1, 64, &n->columns);
-	option_u32(state, "--modules: rows", x + 1, 1, 64 / n->columns, &n->rows);
-}
-
-static void parse_wait(struct argp_state *state, const char *arg, uint32_t *how)
-{
-	static const char * const names[] = {
-		[RASHPA_NET_EVENT] = "event", [RASHPA_NET_POLL] = "poll",
-		[RASHPA_NET_ADAPTIVE] = "adaptive",
-	};
-
-	for (*how = 0; *how < sizeof(names) / sizeof(names[0]); ++*how) {
-		if (!strcmp(arg, names[*how]))
-			return;
-	}
-	argp_error(state, "--wait: \"%s\" is not event, poll or adaptive", arg);
+	option_u32(state, "modules: columns", columns, 1, 64, &n->columns);
+	option_u32(state, "modules: rows", x + 1, 1, 64 / n->columns, &n->rows);
 }
 
 /* vulkan or cuda, or with :N */
@@ -160,18 +152,18 @@ static void check(struct argp_state *state, struct config *c)
 	c->net.receiving = receivings[t - transports];
 	c->opt.without_buffer = is_daemon(&c->daemon) || c->daemon.probe;
 	if (c->only_receive && !c->net.listen)
-		argp_error(state, "--receive-only requires --listen");
+		argp_error(state, "--tune receive-only requires --listen");
 	if (c->net.receiving != &receiving_roce && !c->net.listen)
 		argp_error(state, "--transport %s requires --listen", t->name);
 	if (c->net.xdp && !(t->has & TRANSPORT_DATAGRAMS))
-		argp_error(state, "--xdp requires --transport %s",
+		argp_error(state, "--tune xdp requires --transport %s",
 			   transport_names(TRANSPORT_DATAGRAMS, ", ", " or "));
 	if (c->write && c->use != &use_write)
 		argp_error(state, "--write excludes --check and --pipeline");
 	if (c->pipeline && c->use != &use_process)
 		argp_error(state, "--pipeline excludes --check and --write");
 	if (compares_not(c))
-		argp_error(state, "--dataset, --geometry and --darks require --check");
+		argp_error(state, "--dataset, --geometry and --tune darks require --check");
 	if (c->engine && !c->pipeline)
 		argp_error(state, "--engine requires --pipeline");
 	if (c->offer && (!c->engine || !strcmp(c->engine, "cpu") ||
@@ -180,7 +172,7 @@ static void check(struct argp_state *state, struct config *c)
 	if (c->driven && (!c->engine || !is_gpu(c->engine)))
 		argp_error(state, "--drive requires --engine vulkan or cuda");
 	if (c->deadline_us && c->use != &use_process)
-		argp_error(state, "--deadline requires --pipeline");
+		argp_error(state, "--tune deadline requires --pipeline");
 	if (c->offer_bytes && !is_gpu(c->engine))
 		argp_error(state, "--offer: a board offers half of its memory: give no size");
 }
@@ -194,22 +186,22 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 		n->listen = arg;
 		break;
 	case OPT_SENDERS:
-		option_u32(state, "--senders", arg, 1, 64, &n->senders);
+		option_u32(state, "senders", arg, 1, 64, &n->senders);
 		break;
 	case OPT_THREADS:
-		option_u32(state, "--threads", arg, 1, 64, &n->threads);
+		option_u32(state, "threads", arg, 1, 64, &n->threads);
 		break;
 	case OPT_CPUS:
 		cpus_option(state, arg, &n->cpus);
 		break;
 	case OPT_RECEIVES:
-		option_u32(state, "--receives", arg, 16, 1 << 20, &n->receives);
+		option_u32(state, "receives", arg, 16, 1 << 20, &n->receives);
 		break;
 	case OPT_SLOTS:
 		option_u32(state, "--slots", arg, 2, INT32_MAX, &n->slots);
 		break;
 	case OPT_CLOSE_AFTER:
-		option_u32(state, "--close-after", arg, 0, 1 << 20, &n->close_after);
+		option_u32(state, "close-after", arg, 0, 1 << 20, &n->close_after);
 		break;
 	case OPT_PAYLOAD:
 		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
@@ -218,13 +210,13 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 		n->payload = arg;
 		break;
 	case OPT_SETTLE:
-		option_u32(state, "--settle", arg, 10, 3600000, &n->settle_ms);
+		option_u32(state, "settle", arg, 10, 3600000, &n->settle_ms);
 		break;
 	case OPT_STALL:
-		option_u32(state, "--stall", arg, 10, 3600000, &n->stall_ms);
+		option_u32(state, "stall", arg, 10, 3600000, &n->stall_ms);
 		break;
 	case OPT_WAIT:
-		parse_wait(state, arg, &n->wait);
+		n->wait = option_word(state, "wait", arg, "event|poll|adaptive");
 		break;
 	case OPT_TRANSPORT:
 		n->transport = transport_named(arg);
@@ -236,11 +228,11 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 		parse_modules(state, arg, n);
 		break;
 	case OPT_BUNCH:
-		option_u32(state, "--bunch", arg, 1, 1 << 20, &n->bunch);
+		option_u32(state, "bunch", arg, 1, 1 << 20, &n->bunch);
 		break;
 	case OPT_IDLE:
 		if (!parse_real(arg, &n->idle) || n->idle < 0.001 || n->idle > 86400)
-			argp_error(state, "--idle: \"%s\" is not 0.001 to 86400 seconds", arg);
+			argp_error(state, "idle: \"%s\" is not 0.001 to 86400 seconds", arg);
 		break;
 	case OPT_UNSOLICITED:
 		n->unsolicited = true;
@@ -292,7 +284,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				   arg);
 		break;
 	case OPT_DEADLINE:
-		option_u32(state, "--deadline", arg, 0, UINT32_MAX, &c->deadline_us);
+		option_u32(state, "deadline", arg, 0, UINT32_MAX, &c->deadline_us);
 		break;
 	case OPT_FULL_AT:
 		option_u32(state, "--full-at", arg, 1, UINT32_MAX, &c->full_at);
@@ -303,6 +295,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_ACCEPT:
 		option_accept(state, arg, &c->accept);
 		break;
+	case OPT_TUNE:
+		return option_tune(state, arg, c->tunes);
 	case OPT_ONLY:
 		c->only_receive = true;
 		break;
@@ -501,12 +495,17 @@ int main(int argc, char **argv)
 	char why[WHY_SIZE];
 	int result;
 
+	const struct tune tune[] = {
+		{ tunes, parse, &config }, { stream_tunes, stream_argp.parser, &config.opt }, {}
+	};
+
+	config.tunes = tune;
 	tool_begin(argc, argv);
 	transport_option(options, OPT_TRANSPORT, TRANSPORT_NETWORK);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
 	if (is_daemon(&config.daemon))
-		return daemon_run(&config.daemon, false, argv, stop);
+		return daemon_run(&config.daemon, false, argv, tune, stop);
 	if (config.daemon.led && led_open(config.daemon.led, why))
 		return fail("%s", why);
 	if (config.daemon.probe) {

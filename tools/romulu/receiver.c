@@ -306,14 +306,14 @@ static const char *difference(const struct hello *a, const struct hello *b)
 		const char *what;
 	} members[] = {
 		{ a->pixel == b->pixel, "another type of pixels" },
-		{ a->bunch == b->bunch, "another --bunch" },
+		{ a->bunch == b->bunch, "another bunch" },
 		{ a->images == b->images, "another number of --images" },
 		{ a->sampling == b->sampling && a->phase == b->phase && a->unit == b->unit,
 		  "another share of the images" },
-		{ a->paced == b->paced, "another --policy" },
-		{ a->service == b->service, "another --service" },
-		{ a->immediate == b->immediate, "another --immediate" },
-		{ a->mtu == b->mtu, "another --mtu" },
+		{ a->paced == b->paced, "another policy" },
+		{ a->service == b->service, "another service" },
+		{ a->immediate == b->immediate, "another immediate" },
+		{ a->mtu == b->mtu, "another mtu" },
 	};
 
 	for (unsigned int i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
@@ -359,7 +359,7 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 		 because(why, -1, "it says \"%.40s\" instead of \"hello\"", link_kind(message)) :
 		 hello_read(message, &s->hello, why);
 	if (!result && s->hello.transport != n->config->transport)
-		result = because(why, -1, "it uses another --transport than %s",
+		result = because(why, -1, "it uses another transport than %s",
 				 n->config->transport->name);
 	if (!result && s != n->sender)
 		what = difference(&n->sender->hello, &s->hello);

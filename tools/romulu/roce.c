@@ -187,7 +187,7 @@ static int accept_sender(struct network *n, struct sender *s, struct accept *a, 
 	const struct roce *r = n->path;
 
 	if (s->hello.service != n->config->options.service)
-		return because(why, -1, "the services differ: use the same --service on both sides");
+		return because(why, -1, "the services differ: use the same service on both sides");
 	a->address = r->memory.address + r->offset;
 	a->key = r->memory.remote;
 	a->mtu = rashpa_net_about(r->net)->mtu;

@@ -55,6 +55,7 @@ extern const struct use use_process;	/* run a pipeline: photons, veto, sinks */
 
 struct config {
 	struct stream_options opt;
+	const struct tune *tunes;
 	struct daemon_options daemon;
 	uint32_t full_at;		/* stacks when full; 0: three quarters of the slots */
 	const struct use *use;

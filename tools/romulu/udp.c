@@ -404,7 +404,7 @@ static int open_udp(struct network *n)
 	if (getrandom(&u->token, sizeof(u->token), 0) != sizeof(u->token))
 		return fail("no random number: %s", strerror(errno));
 	if (n->config->xdp && !xdp_open)
-		return fail("--xdp: romulu was built without %s", ROMULU_NO_XDP);
+		return fail("xdp: romulu was built without %s", ROMULU_NO_XDP);
 	return n->config->xdp ? xdp_open(&u->xdp, n->config->listen, n->config->threads) : 0;
 }
 

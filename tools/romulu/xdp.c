@@ -217,7 +217,7 @@ static int wrong(const struct xdp *x, const char *what, int error)
 		remedy = ": memory that may be locked is short: ulimit -l unlimited";
 		break;
 	}
-	return fail("--xdp: %s: %s: %s%s", x->name, what, strerror(error), remedy);
+	return fail("xdp: %s: %s: %s%s", x->name, what, strerror(error), remedy);
 }
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
@@ -245,7 +245,7 @@ static int find_interface(struct xdp *x, const char *listen)
 	if (link_resolve(listen, true, &at, &size, why))
 		return fail("%s", why);
 	if (getifaddrs(&list))
-		return fail("--xdp: no list of interfaces: %s", strerror(errno));
+		return fail("xdp: no list of interfaces: %s", strerror(errno));
 	for (const struct ifaddrs *i = list; i && !x->index; i = i->ifa_next) {
 		if (!same_address(i->ifa_addr, &at))
 			continue;
@@ -254,7 +254,7 @@ static int find_interface(struct xdp *x, const char *listen)
 	}
 	freeifaddrs(list);
 	if (!x->index)
-		return fail("--xdp: --listen %s is not the address of an interface: give one, as 10.1.0.2:5001",
+		return fail("xdp: --listen %s is not the address of an interface: give one, as 10.1.0.2:5001",
 			    listen);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	memcpy(request.ifr_name, x->name, sizeof(x->name));
@@ -303,7 +303,7 @@ static int open_umem(struct xdp *x, struct queue *q)
 	q->frames = mmap(NULL, FRAMES * FRAME, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (q->frames == MAP_FAILED)
-		return fail("--xdp: no memory for packets");
+		return fail("xdp: no memory for packets");
 	result = xsk_umem__create(&q->umem, q->frames, FRAMES * FRAME, &q->fill, &q->done, &config);
 	if (result)
 		return wrong(x, "no memory for packets", -result);
@@ -330,7 +330,7 @@ static int open_queue(struct xdp *x, uint32_t i)
 
 	result = xsk_socket__create(&q->socket, x->name, i, q->umem, &q->came, NULL, &config);
 	if (result == -EINVAL && longer)
-		return fail("--xdp: %s: packets of %" PRIu32 " bytes need a kernel whose AF_XDP has multi-buffer (6.6): ip link set dev %s mtu %u, or less, and as much at the sender",
+		return fail("xdp: %s: packets of %" PRIu32 " bytes need a kernel whose AF_XDP has multi-buffer (6.6): ip link set dev %s mtu %u, or less, and as much at the sender",
 			    x->name, x->mtu, x->name, FRAME - HEADROOM - ETH_HLEN - 4);
 	if (result)
 		return wrong(x, "no socket for a queue", -result);

@@ -75,7 +75,7 @@ refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
 refuses "need --transport pcie" remu --buffer here --transport roce --to a:1
 refuses "give --transport roce, udp or jungfrau" remu --buffer here --to a:1
 refuses "does not wait" remu --transport jungfrau --to a:1
-refuses "2,x.*is not a list" remu --transport udp --to a:1 --cpus 2,x
+refuses "2,x.*is not a list" remu --transport udp --to a:1 --tune cpus=2,x
 refuses "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
 refuses "1e-12.*1e-06 to 250000000 images" remu --buffer here --rate 1e-12
 refuses "images per second" remu --buffer here --rate 0
@@ -83,17 +83,19 @@ refuses "live.*--rate" remu --buffer here --fpga 77 --live
 refuses "drop.*--rate" remu --buffer here --fpga 77 --policy drop
 refuses "drop.*--split 1" remu --buffer here --fpga 77 --policy drop --rate 5 --split 2
 refuses "wait.*memory" remu --buffer here --fpga 77 --policy wait --rate 5
-refuses "free-run.*overwrite" remu --buffer here --fpga 77 --free-run --policy wait
+refuses "nonsense.*--tune help" remu --buffer here --tune nonsense=1
+refuses "needs a value" remu --buffer here --tune vector
+refuses "takes no value" remu --buffer here --tune resume=1
+refuses "there.*unexpected" remu here there
 refuses "\"some\" is not wait" remu --buffer here --fpga 77 --policy some
-refuses "phase.*3" remu --buffer here --fpga 77 --sampling 3,3
+refuses "phase.*3" remu --buffer here --fpga 77 --tune sampling=3,3
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" remu --daemon "unix:$work/socket" --leader somebody
 refuses "leader.*--daemon" remu --buffer here --leader anyone
-refuses "tls-key and --tls-ca" remu --daemon tls:6001 --tls-cert here.pem
-refuses "tls-crl require --tls-cert" remu --daemon tls:6001 --tls-ca here.pem
+refuses "CERTIFICATE,KEY,CA" remu --daemon tls:6001 --tls here.pem
 refused "usage-remu: wrong usage is refused"
 refuses "stray.*--json=FILE" romulu --buffer here --json stray
-refuses "3-.*is not a list" romulu --buffer here --listen 1 --cpus 3-
-refuses "processor 1000 does not exist" romulu --buffer here --listen 1 --cpus 0,1000
+refuses "3-.*is not a list" romulu --buffer here --listen 1 --tune cpus=3-
+refuses "processor 1000 does not exist" romulu --buffer here --listen 1 --tune cpus=0,1000
 refuses "vulkan:N" romulu --buffer here --pipeline '{}' --engine vulkan:x
 refuses "cuda:N" romulu --buffer here --pipeline '{}' --engine cuda:1x
 refuses "--offer requires" romulu --buffer here --pipeline '{}' --offer gpu
@@ -101,15 +103,14 @@ refuses "\"1Q\" is not a size" romulu --buffer here --pipeline '{}' --engine vul
 refuses "\"later\" is not launch, ahead or persistent" romulu --buffer here --pipeline '{}' --engine vulkan --drive later
 refuses "--drive requires --engine vulkan or cuda" romulu --buffer here --pipeline '{}' --engine reference --drive ahead
 refuses "give no size" romulu --buffer here --pipeline '{}' --engine fpga7 --offer board:1M
-refuses "--receive-only requires" romulu --buffer here --receive-only
+refuses "--tune receive-only requires" romulu --buffer here --tune receive-only
 refuses "pcie.*is not roce, udp or jungfrau" romulu --buffer here --listen 1 --transport pcie
 refuses "udp requires --listen" romulu --buffer here --transport udp
-refuses "xdp requires --transport udp or jungfrau" romulu --buffer here --listen 1 --xdp
-refuses "event, poll" romulu --buffer here --listen 1 --wait long
+refuses "xdp requires --transport udp or jungfrau" romulu --buffer here --listen 1 --tune xdp
+refuses "event.poll" romulu --buffer here --listen 1 --tune wait=long
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" romulu --daemon "unix:$work/socket" --leader somebody
 refuses "leader.*--daemon" romulu --buffer here --leader anyone
-refuses "tls-key and --tls-ca" romulu --daemon tls:6001 --tls-cert here.pem
-refuses "tls-crl require --tls-cert" romulu --daemon tls:6001 --tls-ca here.pem
+refuses "CERTIFICATE,KEY,CA" romulu --daemon tls:6001 --tls here.pem
 refused "usage-romulu: wrong usage is refused"
 refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
 refuses "unknown command.*nosuch" rashpa-bench nosuch
@@ -141,7 +142,7 @@ refuses "\"go\".*run, check, plan or watch" rashpa-manager go experiment.xml
 refuses "argument.*more" rashpa-manager run experiment.xml more
 refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
 refuses "take-over.*run" rashpa-manager check --take-over experiment.xml
-refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
+refuses "CERTIFICATE,KEY,CA" rashpa-manager run --tls here.pem experiment.xml
 refused "usage-rashpa-manager: wrong usage is refused"
 refuses "nton.*nxn.*build" rashpa-builder
 refuses "\"sideways\".*--help" rashpa-builder sideways
@@ -186,10 +187,10 @@ refused "usage-rashpa-builder: wrong usage is refused"
 takes() {
 	local option words got=() to=(--to 127.0.0.1:9)
 	[[ $1 != pcie ]] || to=(--buffer here)
-	for option in "--policy wait" "--policy drop --rate 1" "--buffer here" "--free-run --immediate stack" "--free-run --message 512"; do
+	for option in "--policy wait" "--policy drop --rate 1" "--buffer here" "--policy overwrite --tune immediate=stack" "--policy overwrite --tune message=512"; do
 		read -ra words <<<"$option"
 		RASHPA_DEV="$work/none" timeout 20 remu --transport "$1" "${to[@]}" --dataset generate:1 --images 1 "${words[@]}" >"$work/out" 2>&1
-		(($? == 2)) || got+=("${words[-1]}")
+		(($? == 2)) || got+=("${words[-1]#*=}")
 	done
 	echo "${got[*]-}"
 }
@@ -198,7 +199,7 @@ for transport in $(remu --help | sed -nE 's/.*--transport=([a-z|]+).*/\1/p' | tr
 	is "transports/$transport: remu takes the options of its transport, and no others" "$(takes "$transport")" \
 		"${taken[$transport]-this test does not know it}"
 done
-good "transports-modules: a JUNGFRAU is split into its modules" remu --transport jungfrau --to 127.0.0.1:9 --free-run \
+good "transports-modules: a JUNGFRAU is split into its modules" remu --transport jungfrau --to 127.0.0.1:9 --policy overwrite \
 	--dataset generate:1 --images 1
 
 # The name of a dataset reaches a receiver as a text: a long one ends before a character that does not fit.
@@ -402,6 +403,13 @@ options_known() {
 		[[ " ${COMPREPLY[*]} " == *" $option "* ]] || missing+=" $option (completion)"
 		[[ $manual == *" $option "* || $option == --help ]] || missing+=" $option (manual)"
 	done
+	if [[ $known == *" --tune "* ]]; then
+		complete_words "${words[@]}" --tune ""
+		for option in "${COMPREPLY[@]%=}"; do
+			[[ $manual == *" $option "* ]] || missing+=" --tune $option (manual)"
+		done
+		((${#COMPREPLY[@]})) || missing+=" --tune (completion)"
+	fi
 	while read -r option want; do
 		complete_words "${words[@]}" "$option" ""
 		[[ ${COMPREPLY[*]} == "$want" ]] || missing+=" $option $want (completion: ${COMPREPLY[*]})"

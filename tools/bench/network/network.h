@@ -79,7 +79,7 @@ enum {
 	  "way to wait for completions (default: event)", 0 }, \
 	{ "pages", OPT_NET_PAGES, "thp|4K|2M|1G", 0, "page size of the memory (default: thp)", 0 }, \
 	{ "buffer", OPT_NET_BUFFER, "NAME", 0, "use this named buffer of the driver", 0 }, \
-	NETWORK_OPTIONS
+	NETWORK_DEVICE NETWORK_OPTIONS
 
 error_t network_setting(int key, char *arg, struct argp_state *state,
 			struct network_settings *settings);

@@ -109,8 +109,8 @@ class Target:
             self.plain, self.tls = a.getsockname()[1], b.getsockname()[1]
         self.process = subprocess.Popen([
             f"{TOOLS}/remu", "--daemon", f"unix:{self.path}", "--daemon", f"plain:127.0.0.1:{self.plain}", "--daemon",
-            f"tls:127.0.0.1:{self.tls}", "--dataset", "generate:2", "--tls-ca", f"{keys}/ca.pem", "--tls-cert", f"{keys}/detector.pem",
-            "--tls-key", f"{keys}/detector.key"], stderr=open(f"{work}/log", "w", encoding="utf-8"))
+            f"tls:127.0.0.1:{self.tls}", "--dataset", "generate:2", "--tls",
+            f"{keys}/detector.pem,{keys}/detector.key,{keys}/ca.pem"], stderr=open(f"{work}/log", "w", encoding="utf-8"))
         self.context = ssl.create_default_context(cafile=f"{keys}/ca.pem")
         self.context.load_cert_chain(f"{keys}/manager.pem", f"{keys}/manager.key")
         until(lambda: tcp(self.tls).close())

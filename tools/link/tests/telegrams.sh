@@ -45,7 +45,7 @@ certificate ca2 foreign
 CERTIFICATE_DAYS=-1 certificate ca expired
 CERTIFICATE_DAYS=-1 certificate ca late
 port() { python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-tls() { echo --tls-ca "$keys/ca.pem" --tls-cert "$keys/$1.pem" --tls-key "$keys/$1.key"; }
+tls() { echo "--tls=$keys/$1.pem,$keys/$1.key,$keys/ca.pem"; }
 good=$(port) old=$(port)
 # shellcheck disable=SC2046 # these are words
 {
@@ -87,8 +87,8 @@ says() {
 	ok $? "named-leads: a named manager leads" || sed 's/^/# /' "$work/out"
 	says "not-named-not: a manager that is not named does not" "may not lead" $(tls stranger)
 	says "no-certificate-refused: a manager without a certificate is refused" "certificate"
-	says "certificate-another-authority: a certificate of another authority is refused" "certificate" --tls-ca "$keys/ca.pem" \
-		--tls-cert "$keys/foreign.pem" --tls-key "$keys/foreign.key"
+	says "certificate-another-authority: a certificate of another authority is refused" "certificate" --tls \
+		"$keys/foreign.pem,$keys/foreign.key,$keys/ca.pem"
 	says "expired-one-refused: an expired one is refused" "expired" $(tls expired)
 	experiment "tls:127.0.0.1:$good" another
 	says "daemon-another-name: a daemon of another name is refused" "another" $(tls manager)

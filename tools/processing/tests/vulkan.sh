@@ -69,7 +69,7 @@ end_program() {
 }
 received() { # NAME STATUS OPTION...: by a pipeline with a veto, into $work/NAME.f32
 	local status=0
-	timeout 240 "$tools/romulu-fake" --buffer frames --from-start --timeout 60 --json="$work/romulu.json" \
+	timeout 240 "$tools/romulu-fake" --buffer frames --tune from-start --timeout 60 --json="$work/romulu.json" \
 		--pipeline "{\"pretreat\": {\"gain\": 2}, \"veto\": {\"threshold\": 50, \"pixels\": 100}, ${more-}
 			\"sinks\": {\"raw\": {\"file\": \"$work/$1.f32\"}}}" "${@:3}" >"$work/out" 2>&1 || status=$?
 	is "romulu: $1" "$status" "$2" || sed 's/^/# /' "$work/out"
@@ -94,13 +94,13 @@ late() { jq -c '.processing | [.late, .deadline_us]' "$work/romulu.json"; }
 for way in launch ahead persistent none; do
 	drive=(--engine vulkan --drive "$way")
 	[[ $way != none ]] || drive=(--engine reference)
-	received "late, drive $way" 0 "${drive[@]}" --deadline 1
+	received "late, drive $way" 0 "${drive[@]}" --tune deadline=1
 	is "drive/all-results-behind/$way: drive $way: all results that come behind 1 us are late, and written" \
 		"$(late) $(stat -c %s "$work/late, drive $way.f32")" "[3,1] $(stat -c %s "$work/reference.f32")"
-	received "in time, drive $way" 0 "${drive[@]}" --deadline 4000000000
+	received "in time, drive $way" 0 "${drive[@]}" --tune deadline=4000000000
 	is "drive/none-behind-hour/$way: drive $way: none is behind an hour" "$(late)" "[0,4000000000]"
 done
-is "without-deadline-nothing: without a deadline nothing is late" "$(received none 0 --engine reference --deadline 0 >/dev/null; late)" "[0,0]"
+is "without-deadline-nothing: without a deadline nothing is late" "$(received none 0 --engine reference --tune deadline=0 >/dev/null; late)" "[0,0]"
 more='"compress": {"threshold": 1},'
 received "a stage that a drive leaves out" 1 --engine vulkan --drive ahead
 refused "refused: is refused" "leave the stage"

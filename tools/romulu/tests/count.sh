@@ -20,7 +20,7 @@ read -r RASHPA_DEV <&"${program[0]}"
 receive() {
 	local status=0
 	rm -f "$work/report"
-	timeout 60 "$tools/romulu-fake" --buffer frames --from-start --timeout 30 --json="$work/report" "${@:3}" \
+	timeout 60 "$tools/romulu-fake" --buffer frames --tune from-start --timeout 30 --json="$work/report" "${@:3}" \
 		>"$work/out" 2>&1 || status=$?
 	is "$1" "$status" "$2" || sed 's/^/# /' "$work/out"
 }

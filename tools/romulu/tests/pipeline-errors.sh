@@ -25,7 +25,7 @@ end() {
 }
 consumed() { od -An -t u8 -j 512 -N 8 "$header" | tr -d ' '; }
 process() { # FILE [VARIABLE=VALUE]...: into FILE, and what it says into $work/out
-	env "${@:2}" timeout -s KILL 60 "$tools/romulu-fake" --buffer frames --from-start --timeout 30 \
+	env "${@:2}" timeout -s KILL 60 "$tools/romulu-fake" --buffer frames --tune from-start --timeout 30 \
 		--json="$work/report" --engine reference --pipeline "{\"pretreat\": {\"gain\": 2}, \"sinks\": {\"raw\": {\"file\": \"$1\"}}}" >"$work/out" 2>&1
 }
 # fails NAME STATUS PATTERN: the last run did
