@@ -32,7 +32,7 @@ static void change(void *what, size_t size)
 static void must_lie(const struct rashpa_stream_header *h, uint64_t offset, uint64_t align,
 		     unsigned __int128 bytes, uint64_t length)
 {
-	must(offset % align == 0 && offset >= sizeof(*h) && offset >= h->header_size &&
+	must(offset % align == 0 && offset >= RASHPA_STREAM_TABLES && offset >= h->header_size &&
 	     offset + bytes <= length);
 }
 
@@ -77,8 +77,13 @@ static void must_fit(const struct rashpa_stream_header *h, uint64_t length)
 		must(h->map_slot % 8 == 0);
 		must_lie(h, h->map_offset, 8, (unsigned __int128)h->slots * h->map_slot, length);
 	}
-	if (h->work_offset)
+	if (h->work_offset >= RASHPA_STREAM_PAGE)
 		must_lie(h, h->work_offset, 8, sizeof(struct rashpa_stream_work), length);
+	else if (h->work_offset)
+		must(h->work_offset % 8 == 0 && h->work_offset >= h->header_size &&
+		     h->work_offset + sizeof(struct rashpa_stream_work) <= RASHPA_STREAM_PAGE);
+	must_lie(h, h->claim_offset, 8,
+		 (unsigned __int128)8 * RASHPA_STREAM_PLACES * h->slots, length);
 	must(memchr(h->lock_name, 0, sizeof(h->lock_name)) && !strchr(h->lock_name, '/') &&
 	     memchr(h->payload_name, 0, sizeof(h->payload_name)) &&
 	     !strchr(h->payload_name, '/') && memchr(h->dataset, 0, sizeof(h->dataset)));
@@ -87,16 +92,17 @@ static void must_fit(const struct rashpa_stream_header *h, uint64_t length)
 /* Computations of readers with the header, for any stack number in a lock record. */
 static void numbers(const struct rashpa_stream_header *h, uint64_t stack, uint64_t frame)
 {
-	uint64_t end = stream_end(h), oldest;
+	const uint64_t end = stream_end(h), credit = stream_number(h->credit);
+	uint64_t oldest;
 
-	must(h->consumed >= h->first_stack && h->consumed <= end && h->credit <= h->consumed);
+	must(credit >= h->first_stack && credit <= end);
 	must(stream_images(h, h->first_stack, h->first_stack + 1) <= h->bunch &&
 	     stream_images(h, h->first_stack, h->first_stack + 1));
 	must(!h->images || stream_images(h, end - 1, end));
 	must(!h->images || !stream_images(h, end, end + 1));
 	must(stream_extent(h, 1) <= stream_extent(h, h->bunch));
-	must(stream_possible(h, h->first_stack) && stream_possible(h, h->consumed));
-	oldest = stream_oldest(h, stack, h->credit);
+	must(stream_possible(h, h->first_stack) && stream_possible(h, credit));
+	oldest = stream_oldest(h, stack, credit);
 	must(oldest <= stack && stack - oldest <= h->slots);
 	if (stream_possible(h, stack))
 		must(stack <= end && stream_images(h, stack, stack + 1) <= h->bunch);
@@ -142,7 +148,7 @@ static void good(struct rashpa_stream_header *h, struct rashpa_stream_process *p
 		.state = RASHPA_STREAM_RUNNING,
 		.width = 1024, .height = 512, .pixel = RASHPA_PIXEL_U16,
 		.bunch = 8,
-		.images = 100, .first_stack = 4, .consumed = 5, .credit = 4,
+		.images = 100, .first_stack = 4, .credit = 5,
 		.sampling = 1, .dataset_images = 10,
 		.processes = 2, .modules = 2, .locks = 2,
 		.record_size = sizeof(struct rashpa_stream_record),

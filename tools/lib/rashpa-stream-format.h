@@ -13,13 +13,19 @@
 #include <stdint.h>
 
 #define RASHPA_PAYLOAD_MAGIC	0x3159415048534152ull	/* "RASHPAY1" */
-#define RASHPA_STREAM_MAGIC	0x3254535048534152ull	/* "RASHPST2" */
+#define RASHPA_STREAM_MAGIC	0x3354535048534152ull	/* "RASHPST3" */
+#define RASHPA_PLACES_MAGIC	0x31434c5048534152ull	/* "RASHPLC1" */
 #define RASHPA_STREAM_PAGE	4096
+#define RASHPA_STREAM_TABLE	4096	/* offset of struct rashpa_stream_table */
+#define RASHPA_STREAM_TABLES	12288	/* all that follows begins here, or later */
 #define RASHPA_STREAM_NAME	64	/* bytes of a name, the final NUL included */
 #define RASHPA_STREAM_PROCESSES	1024	/* most of them, and of modules */
 #define RASHPA_STREAM_LOCKS	64	/* most lock records */
 #define RASHPA_STREAM_STAGES	16	/* most stages in a consumer's report */
 #define RASHPA_STREAM_WORD	16	/* bytes of a stage's name, the final NUL included */
+#define RASHPA_STREAM_PLACES	16	/* places for consumers */
+#define RASHPA_STREAM_WORKERS	63	/* most workers of a place */
+#define RASHPA_PLACE_NAME	32	/* bytes of a place's name, the final NUL included */
 
 /** enum rashpa_stream_state - life of a stream; valid only while the producer's lease exists */
 enum rashpa_stream_state {
@@ -27,6 +33,22 @@ enum rashpa_stream_state {
 	RASHPA_STREAM_RUNNING = 1,	/* stacks come */
 	RASHPA_STREAM_DRAINING = 2,	/* no more stacks come; complete ones can still be taken */
 	RASHPA_STREAM_ENDED = 3,	/* likewise, and the producer's counts are valid */
+};
+
+/** enum rashpa_place_state - life of a consumer's place */
+enum rashpa_place_state {
+	RASHPA_PLACE_FREE = 0,
+	RASHPA_PLACE_WAITS = 1,		/* its consumer waits for the next stream */
+	RASHPA_PLACE_JOINS = 2,		/* its consumer is about to take part: no credit meanwhile */
+	RASHPA_PLACE_ACTIVE = 3,	/* it takes part; its consumer may have died, or left */
+	RASHPA_PLACE_GIVEN_UP = 4,	/* it had no consumer for longer than it is kept */
+};
+
+/** enum rashpa_claim_state - life of a stack in a place */
+enum rashpa_claim_state {
+	RASHPA_CLAIM_TAKEN = 1,		/* a worker has it, or had it (RASHPA_STREAM_WORKERS) */
+	RASHPA_CLAIM_DONE = 2,		/* likewise, and no worker asks for it again */
+	RASHPA_CLAIM_RELEASED = 3,
 };
 
 /** enum rashpa_stream_policy - treatment of a stack without a free slot */
@@ -88,8 +110,8 @@ enum rashpa_stream_function {
 /**
  * struct rashpa_stream_header - at offset 0 of the buffer, one page
  *
- * The producer writes all but @consumed, @credit and @waiting before the run, @magic last. While it
- * changes the header @magic is 0; afterwards @generation is different. During a run only @state and
+ * The producer writes all but @credit before the run, @magic last. While it changes the header
+ * @magic is 0; afterwards @generation is different. During a run only @state, @waiting, the clock and
  * the producer's counts change. Later fields replaced padding, so they are 0 from older producers.
  */
 struct rashpa_stream_header {
@@ -147,18 +169,76 @@ struct rashpa_stream_header {
 	uint64_t lost;			/* images of a live source that found no room */
 	uint64_t missed;		/* images that the live source's detector did not deliver */
 
-	/* written by the consumer, which holds the role */
+	/*
+	 * Bits 0 to 41: stacks whose slots are given back; 42 to 63: changes with every place that
+	 * joins. Consumers write it, see "Credit" in stream.rst.
+	 */
 	uint64_t __reserved1[5];
-	uint64_t consumed;		/* stacks that no consumer asks for again */
-	uint64_t credit;		/* stacks whose slots are given back, at most consumed */
+	uint64_t credit;
 	/* written by a producer that is a program: 1: call LOOK after credit has grown */
-	uint64_t __reserved2[6];
+	uint64_t __reserved2[7];
 	uint32_t waiting;
 
-	/* added later; the producer's, before the run */
 	uint32_t content;		/* enum rashpa_stream_content */
 	uint64_t work_offset;		/* struct rashpa_stream_work; 0: no room for it */
-	uint64_t __reserved[6];		/* 0 */
+	uint64_t claim_offset;		/* claims: 8 bytes for each slot of each place */
+	uint64_t __reserved3[5];
+
+	/*
+	 * The clock: the producer's library writes it now and then: @clock_sequence + 1, the rest,
+	 * @clock_sequence + 2. An odd number, or one that changes: read it again.
+	 */
+	uint32_t clock_sequence;
+	int32_t clock_utc;		/* seconds from UTC to TAI, as the system knows them */
+	uint64_t clock_monotonic;	/* CLOCK_MONOTONIC in ns */
+	uint64_t clock_tai;		/* CLOCK_TAI at that moment, ns */
+	/* the detector's clock, before the run; tick_of 0: not known */
+	uint64_t tick_tai;		/* CLOCK_TAI at tick 0, ns */
+	uint32_t tick_ns, tick_of;	/* a tick takes tick_ns / tick_of ns */
+	uint64_t __reserved[3];		/* 0 */
+};
+
+/**
+ * struct rashpa_stream_place - what a consumer, or several that share their work, asks of a stream
+ *
+ * A stamped number has 42 bits, and in the upper 22 bits the lowest ones of the stream's generation.
+ * The lock of a worker is a byte of the node that it locks for writing (F_OFD_SETLK): byte 128 +
+ * place * 64 + worker. It ends with its process. "Places" in stream.rst has the protocol.
+ */
+struct rashpa_stream_place {
+	/* written by the holder of the table's lock */
+	char name[RASHPA_PLACE_NAME];
+	uint32_t state;			/* enum rashpa_place_state */
+	uint16_t loses;			/* 1: it is not waited for */
+	uint16_t workers;		/* most of them */
+	uint64_t keep_ns;		/* how long it is kept for a successor */
+	uint64_t left_ns;		/* CLOCK_MONOTONIC when somebody noticed that no worker is left; 0 */
+	uint64_t given_up;		/* how often it was given up in this stream */
+
+	uint64_t next;			/* stamped: the first stack that no worker has claimed */
+	uint64_t orphaned;		/* counts changes after which claims have no worker */
+	uint64_t __reserved1[6];
+
+	uint64_t credit;		/* stamped: all stacks before it are released here */
+	uint64_t consumed;		/* stamped: likewise or done; credit may be ahead */
+	uint64_t lost;			/* images that the place could not have */
+	uint64_t __reserved2[5];
+
+	int32_t worker[RASHPA_STREAM_WORKERS + 1];	/* process of each; 0: none */
+};
+
+/**
+ * struct rashpa_stream_table - the places for consumers, with and without a stream
+ *
+ * Whoever changes a name or a state has locked byte 64 of the node (F_OFD_SETLK). The magic is
+ * stored last. Claims are words: bits 0 to 41: number of the stack + 1; 42 to 47: its worker;
+ * 48 and 49: enum rashpa_claim_state; 50 to 63: lowest bits of the stream's generation.
+ */
+struct rashpa_stream_table {
+	uint64_t magic;
+	uint64_t device, inode;		/* of the node whose bytes are locked */
+	uint64_t __reserved[5];
+	struct rashpa_stream_place place[RASHPA_STREAM_PLACES];
 };
 
 /** struct rashpa_stream_process - moves a region of each image */

@@ -43,6 +43,8 @@ struct rashpa_stream;
 #define RASHPA_STREAM_WRITE		(1u << 4)
 /** RASHPA_STREAM_NO_DATA - only count: the payload is not opened, and pixels are at NULL */
 #define RASHPA_STREAM_NO_DATA		(1u << 5)
+/** RASHPA_STREAM_LOSE - not with OBSERVE: nobody waits for this consumer; too late, it goes on with the newest stack */
+#define RASHPA_STREAM_LOSE		(1u << 6)
 
 /** RASHPA_STACK_INCOMPLETE - lines or messages are missing: rashpa_stack_image(), @missing */
 #define RASHPA_STACK_INCOMPLETE		(1u << 0)
@@ -198,13 +200,58 @@ int rashpa_stack_describe_sized(const struct rashpa_stack *stack, uint32_t proce
  * @flags: RASHPA_STREAM_*; 0: be the consumer
  * @stream: becomes the handle; rashpa_stream_close() it
  *
- * The stream may begin later. A consumer gives credit, so a buffer has only one consumer. If the
- * previous consumer left stacks of a paced stream, the new one goes on there.
+ * The stream may begin later. A consumer has the place "default": rashpa_stream_open_as() with
+ * nothing but flags.
  *
- * Return: 0 or a negative errno, -EBUSY if the buffer has a consumer: the sentence names its
+ * Return: 0 or a negative errno, -EBUSY if the place has a consumer: the sentence names its
  * process.
  */
 int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream);
+
+/**
+ * struct rashpa_place_options - place of a consumer among others
+ * @name: its name, up to 31 letters, digits and . _ -; NULL: "default"
+ * @flags: RASHPA_STREAM_*
+ * @workers: processes or threads that share this place, each with its own handle, at most
+ *	RASHPA_STREAM_WORKERS; 0 or 1: one consumer
+ * @keep_ns: how long the place is kept for a successor of the same name when its process has died; -1:
+ *	no limit. Until then the producer waits for it
+ *
+ * A stream has RASHPA_STREAM_PLACES places. Each place gets all stacks. Credit is given for stacks that
+ * all places have released, but those with RASHPA_STREAM_LOSE. A place that joins during a stream begins
+ * with the first stack that is not given back. If all consumers have left, the next one begins where
+ * the last one stopped. A place that closes its last handle is not kept if others take part.
+ *
+ * Workers of a place get each stack once. If one dies or closes its handle, others get the stacks
+ * that it held. So a worker's rashpa_stream_next() returns the end after all others have released
+ * theirs.
+ */
+struct rashpa_place_options {
+	const char *name;
+	uint32_t flags;
+	uint32_t workers;
+	int64_t keep_ns;
+};
+
+int rashpa_stream_open_as_sized(const char *buffer, const struct rashpa_place_options *options,
+				struct rashpa_stream **stream, size_t size);
+
+/**
+ * rashpa_stream_open_as() - take part in the stream of a buffer, in a place with a name
+ * @buffer: name of the buffer
+ * @options: see &struct rashpa_place_options
+ * @stream: becomes the handle; rashpa_stream_close() it
+ *
+ * Return: 0 or a negative errno: -EBUSY (the place has a consumer, or all its workers; the sentence
+ * names a process), -ENOSPC (no place is free), -EINVAL, -EXDEV (other consumers opened another node of
+ * the buffer).
+ */
+static inline int rashpa_stream_open_as(const char *buffer,
+					const struct rashpa_place_options *options,
+					struct rashpa_stream **stream)
+{
+	return rashpa_stream_open_as_sized(buffer, options, stream, sizeof(*options));
+}
 
 /**
  * rashpa_stream_close() - close the stream and free its resources

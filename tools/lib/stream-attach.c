@@ -34,6 +34,14 @@ void stream_copy_words(void *to, const volatile void *from, size_t size)
 		out[i] = in[i];
 }
 
+/* The same magic, with another number at its end. */
+static bool older(uint64_t magic)
+{
+	const uint64_t other = magic ^ RASHPA_STREAM_MAGIC;
+
+	return other && other << 8 == 0 && magic >> 56 >= '1' && magic >> 56 <= '9';
+}
+
 int stream_copy(struct rashpa_stream *s)
 {
 	struct rashpa_stream_header *h = &s->head;
@@ -41,9 +49,12 @@ int stream_copy(struct rashpa_stream *s)
 	const uint8_t *from;
 	int error;
 
-	if (s->buffer.length < RASHPA_STREAM_PAGE)
-		return fail(EPROTO, "buffer %s is shorter than a stream header", s->name);
-	if (__atomic_load_n(&s->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC)
+	const uint64_t magic = __atomic_load_n(&s->shared->magic, __ATOMIC_ACQUIRE);
+
+	if (older(magic))
+		return fail(EPROTO, "buffer %s: its stream has the format RASHPST%c, but this library knows only RASHPST3: use one version",
+			    s->name, (int)(magic >> 56));
+	if (magic != RASHPA_STREAM_MAGIC)
 		return 0;
 	stream_copy_words(h, s->shared, sizeof(*h));
 	h->magic = RASHPA_STREAM_MAGIC;
@@ -52,6 +63,7 @@ int stream_copy(struct rashpa_stream *s)
 	error = stream_check(h, s->buffer.length);
 	if (error)
 		return librashpa_prefix(error, "buffer %s: ", s->name);
+	h->credit = stream_number(h->credit);
 	process = calloc(h->processes, sizeof(*process));
 	if (!process)
 		return fail(ENOMEM, "no memory for %" PRIu32 " processes", h->processes);
@@ -295,9 +307,10 @@ static int listen_group(struct rashpa_stream *s)
 	struct rashpa_group_make group = {
 		.members = (uintptr_t)member,
 		.member_size = sizeof(member[0]),
-		.slots = s->head.slots,
+		/* other workers of the place release what this one does not see */
+		.slots = place_shared(s) ? 0 : s->head.slots,
 		.full = RASHPA_FULL_NEVER,
-		.first = s->credit,
+		.first = s->next,
 	};
 	int id;
 
@@ -361,7 +374,7 @@ static void set_timer(struct rashpa_stream *s, int64_t at)
 
 int stream_sleep(struct rashpa_stream *s, int64_t deadline)
 {
-	const int64_t tick = s->polls ? STREAM_POLL_NS : STREAM_TICK_NS;
+	const int64_t tick = s->polls || s->lingers ? STREAM_POLL_NS : STREAM_TICK_NS;
 	const int64_t now = clock_ns(), left = deadline - now;
 	int error;
 
@@ -461,9 +474,7 @@ static int map_slots(struct rashpa_stream *s)
 int stream_open(const char *name, unsigned int flags, bool producer, struct rashpa_stream **stream)
 {
 	const bool observes = flags & RASHPA_STREAM_OBSERVE;
-	struct rashpa_role role = {
-		.take = producer ? RASHPA_ROLE_PRODUCER : RASHPA_ROLE_CONSUMER,
-	};
+	struct rashpa_role role = { .take = RASHPA_ROLE_PRODUCER };
 	struct rashpa_stream *s;
 	int error;
 
@@ -476,15 +487,15 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 	strcpy(s->name, name);
 	s->flags = flags;
 	s->producer = producer;
-	s->memory = s->channel = s->set = s->timer = -1;
+	s->memory = s->channel = s->set = s->timer = s->place = -1;
 	s->buffer = s->locks = s->payload = (struct memory)MEMORY_NONE;
 	pthread_mutex_init(&s->lock, NULL);
 	error = memory_open(NULL, &s->buffer, name, !observes);
 	s->shared = (volatile struct rashpa_stream_header *)s->buffer.base;
-	if (!error && !observes)
+	if (!error && producer)
 		error = rashpa_buffer_role(s->buffer.node, &role);
-	if (!error && s->buffer.length < RASHPA_STREAM_PAGE)
-		error = fail(EPROTO, "buffer %s is shorter than a stream header", name);
+	if (!error && s->buffer.length < RASHPA_STREAM_TABLES)
+		error = fail(EPROTO, "buffer %s is shorter than a stream header and its places", name);
 	if (!error && !producer && !observes &&
 	    !(flags & (RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA)))
 		error = map_slots(s);
@@ -500,6 +511,7 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 
 void stream_close(struct rashpa_stream *s)
 {
+	place_close(s);
 	if (s->channel >= 0)
 		stream_forget(s);
 	rashpa_ring_unmap(&s->queue);

@@ -11,6 +11,7 @@
 #define PAGE		RASHPA_STREAM_PAGE
 #define IMAGES_BITS	56	/* no run has more images */
 #define META		RFPGA_META_SIZE
+#define CLAIMS		(UINT64_C(8) * RASHPA_STREAM_PLACES)	/* of a slot */
 
 /* a + b * c, or UINT64_MAX on overflow */
 static uint64_t reach(uint64_t a, uint64_t b, uint64_t c)
@@ -70,7 +71,8 @@ uint64_t stream_images(const struct rashpa_stream_header *h, uint64_t a, uint64_
 
 bool stream_possible(const struct rashpa_stream_header *h, uint64_t stacks)
 {
-	return stacks <= stream_end(h) && !(images_before(h, stacks) >> IMAGES_BITS);
+	return stacks <= stream_end(h) && !(stacks >> STREAM_STACKS_BITS) &&
+	       !(images_before(h, stacks) >> IMAGES_BITS);
 }
 
 uint64_t stream_oldest(const struct rashpa_stream_header *h, uint64_t most, uint64_t credit)
@@ -133,15 +135,27 @@ int stream_check_name(const char *what, const char name[RASHPA_STREAM_NAME], boo
 	return 0;
 }
 
-/* Is something of so many parts, so far apart, in the buffer, and not in the header? */
+/* Is something of so many parts, so far apart, in the buffer, and not in the header or the places? */
 static int check_place(const struct rashpa_stream_header *h, const char *what, uint64_t offset,
 		       uint64_t parts, uint64_t apart, uint64_t align, uint64_t length)
 {
-	if (offset % align || offset < h->header_size || reach(offset, parts, apart) > length)
+	if (offset % align || offset < h->header_size || offset < RASHPA_STREAM_TABLES ||
+	    reach(offset, parts, apart) > length)
 		return fail(EPROTO, "%s: %" PRIu64 " x %" PRIu64 " bytes at %" PRIu64
-			    " are in the header, or not in the buffer's %" PRIu64 " bytes",
-			    what, parts, apart, offset, length);
+			    " are in the header, in the places, or not in the buffer's %" PRIu64
+			    " bytes", what, parts, apart, offset, length);
 	return 0;
+}
+
+/* In the rest of the header's page, or after the places. */
+static int check_work(const struct rashpa_stream_header *h, uint64_t length)
+{
+	const uint64_t size = sizeof(struct rashpa_stream_work);
+
+	if (h->work_offset % 8 == 0 && h->work_offset >= h->header_size &&
+	    reach(h->work_offset, 1, size) <= PAGE - 64)
+		return 0;
+	return check_place(h, "the consumer's work", h->work_offset, 1, size, 8, length);
 }
 
 static int check_places(const struct rashpa_stream_header *h, uint64_t length)
@@ -169,8 +183,10 @@ static int check_places(const struct rashpa_stream_header *h, uint64_t length)
 		error = check_place(h, "records", h->record_offset, h->slots, h->record_size,
 				    8, length);
 	if (!error && h->work_offset)
-		error = check_place(h, "the consumer's work", h->work_offset, 1,
-				    sizeof(struct rashpa_stream_work), 8, length);
+		error = check_work(h, length);
+	if (!error)
+		error = check_place(h, "claims", h->claim_offset,
+				    reach(0, RASHPA_STREAM_PLACES, h->slots), 8, 8, length);
 	if (!error && h->map_slot)
 		error = check_place(h, "maps", h->map_offset, h->slots, h->map_slot, 8, length);
 	return error;
@@ -178,6 +194,7 @@ static int check_places(const struct rashpa_stream_header *h, uint64_t length)
 
 int stream_check(const struct rashpa_stream_header *h, uint64_t length)
 {
+	const uint64_t credit = stream_number(h->credit);
 	int error;
 
 	if (h->header_size < sizeof(*h) || h->process_size < sizeof(struct rashpa_stream_process) ||
@@ -216,11 +233,12 @@ int stream_check(const struct rashpa_stream_header *h, uint64_t length)
 	if (h->map_slot % 8)
 		return fail(EPROTO, "maps of %" PRIu64 " bytes: not whole words", h->map_slot);
 	/* Frame numbers stay far from wrapping. */
-	if (h->first_stack >> 40 || h->images >> IMAGES_BITS || h->consumed >> 41)
-		return fail(EPROTO, "first_stack, images or consumed is above its limit of 40, 56 or 41 bits");
-	if (h->consumed < h->first_stack || h->consumed > stream_end(h) || h->credit > h->consumed)
-		return fail(EPROTO, "consumed is %" PRIu64 ", but the run goes from stack %" PRIu64
-			    " to %" PRIu64, h->consumed, h->first_stack, stream_end(h));
+	if (h->first_stack >> 40 || h->images >> IMAGES_BITS || credit >> STREAM_STACKS_BITS)
+		return fail(EPROTO, "first_stack, images or credit is above its limit of 40, 56 or %d bits",
+			    STREAM_STACKS_BITS);
+	if (credit < h->first_stack || credit > stream_end(h))
+		return fail(EPROTO, "credit is %" PRIu64 ", but the run goes from stack %" PRIu64
+			    " to %" PRIu64, credit, h->first_stack, stream_end(h));
 	return 0;
 }
 
@@ -265,10 +283,10 @@ int stream_check_processes(const struct rashpa_stream_header *h,
 	return error;
 }
 
-/* Including metadata, records and maps. */
+/* Including metadata, records, maps and claims. */
 static uint64_t slot_bytes(const struct rashpa_stream_header *h)
 {
-	return reach(reach(h->record_size + h->map_slot, h->processes, h->meta_slot), 1,
+	return reach(reach(h->record_size + h->map_slot + CLAIMS, h->processes, h->meta_slot), 1,
 		     *h->payload_name ? 0 : h->slot_stride);
 }
 
@@ -284,7 +302,7 @@ int stream_layout(struct rashpa_stream_header *h, uint64_t messages, bool meta, 
 	h->line_stride = reach(0, h->width, stream_pixel_bytes(h->pixel));
 	h->image_stride = reach(0, h->line_stride, h->height);
 	h->slot_stride = up(reach(0, h->image_stride, h->bunch), PAGE);
-	h->process_offset = PAGE;
+	h->process_offset = RASHPA_STREAM_TABLES;
 	h->work_offset = PAGE / 2;
 	h->module_offset = h->process_offset + (uint64_t)h->processes * h->process_size;
 	behind = up(h->module_offset + (uint64_t)h->modules * h->module_size, PAGE);
@@ -295,9 +313,8 @@ int stream_layout(struct rashpa_stream_header *h, uint64_t messages, bool meta, 
 	h->map_slot = (messages + 63) / 64 * 8;
 	h->data_offset = *h->payload_name ? 0 : behind;
 
-	/* nothing, where the payload is elsewhere and nothing is kept about it */
 	each = slot_bytes(h);
-	fit = length < behind ? 0 : each ? (length - behind) / each : UINT64_MAX;
+	fit = length < behind ? 0 : (length - behind) / each;
 	if (*h->payload_name && fit > payload / h->slot_stride)
 		fit = payload / h->slot_stride;
 	if (fit < wanted)
@@ -313,6 +330,7 @@ int stream_layout(struct rashpa_stream_header *h, uint64_t messages, bool meta, 
 	h->record_offset = h->record_size ? behind : 0;
 	behind += h->slots * h->record_size;
 	h->map_offset = h->map_slot ? behind : 0;
+	h->claim_offset = behind + h->slots * h->map_slot;
 	return 0;
 }
 
@@ -338,8 +356,10 @@ uint64_t *stream_map(const struct rashpa_stream *s, uint64_t stack)
 			    stack % s->head.slots * s->head.map_slot);
 }
 
-_Static_assert(offsetof(struct rashpa_stream_header, consumed) % 64 == 0 &&
-	       offsetof(struct rashpa_stream_header, waiting) % 64 == 0, "each writer has a cache line");
+_Static_assert(offsetof(struct rashpa_stream_header, credit) % 64 == 0 &&
+	       offsetof(struct rashpa_stream_header, waiting) % 64 == 0 &&
+	       offsetof(struct rashpa_stream_header, clock_sequence) % 64 == 0,
+	       "each writer has a cache line");
 _Static_assert(sizeof(struct rashpa_stream_header) <= PAGE, "the header is one page");
 _Static_assert(sizeof(struct rashpa_stream_process) == 72, "a format");
 _Static_assert(sizeof(struct rashpa_stream_record) == 128, "a format");

@@ -88,7 +88,9 @@ static void take_plan(struct rashpa_stream *s, const struct rashpa_stream_plan *
 		.content = p->content,
 		.processes = plan->processes,
 		.modules = plan->modules ? plan->modules : 1,
-		.consumed = first_stack,
+		.tick_tai = p->tick_tai,
+		.tick_ns = p->tick_ns,
+		.tick_of = p->tick_of,
 		.credit = first_stack,
 	};
 	memcpy(h->dataset, p->dataset, sizeof(h->dataset));
@@ -177,7 +179,7 @@ static int prepare(struct rashpa_stream *s, const struct wish *wish)
 		return fail(EINVAL, "the image has no pixels or no type of pixel, or the stack no images");
 	if (plan->flags & RASHPA_PLAN_RESUME) {
 		error = resume(s, &plan->header);
-		first = s->head.consumed;
+		first = error ? 0 : stream_consumed(s);
 	}
 	if (error)
 		return error;
@@ -306,11 +308,14 @@ static void prepare_locks(struct rashpa_stream *s)
 
 int rashpa_stream_start(struct rashpa_stream *s, uint32_t segments, uint32_t map_class)
 {
+	const uint64_t joins = s->shared->credit - stream_credit(s) + (UINT64_C(1) << STREAM_NUMBER_BITS);
 	struct rashpa_stream_header *h = &s->head;
+	int error;
 
 	if (!s->producer || s->started)
 		return fail(EINVAL, "the stream is not a producer's, or runs already");
 	h->generation = s->shared->generation + 1;
+	h->credit = h->first_stack;
 	h->segments = segments;
 	h->map_class = map_class;
 	h->state = RASHPA_STREAM_RUNNING;
@@ -319,7 +324,12 @@ int rashpa_stream_start(struct rashpa_stream *s, uint32_t segments, uint32_t map
 	prepare_locks(s);
 	if (h->record_size)
 		memset(s->buffer.base + h->record_offset, 0, h->slots * h->record_size);
+	error = place_reset(s);
+	if (error)
+		return error;
+	h->credit |= joins;
 	memcpy((void *)(uintptr_t)s->shared, h, sizeof(*h));
+	h->credit = h->first_stack;
 	h->magic = RASHPA_STREAM_MAGIC;
 	__atomic_store_n(&s->shared->magic, RASHPA_STREAM_MAGIC, __ATOMIC_RELEASE);
 	__sync_synchronize();
@@ -338,16 +348,14 @@ uint64_t rashpa_stream_complete(const struct rashpa_stream *s)
 int rashpa_stream_again(struct rashpa_stream *s, uint64_t *first)
 {
 	const uint64_t complete = rashpa_stream_complete(s);
-	struct rashpa_role role = {};
 
 	if (!s->producer || !s->started || s->ended)
 		return fail(EINVAL, "the stream is not a producer's, or does not run");
 	if (!stream_same(s))
 		return fail(ESTALE, "buffer %s: another producer began a stream", s->name);
 	/* a consumer that wrote too large a value harms only itself */
-	if (__atomic_load_n(&s->shared->credit, __ATOMIC_ACQUIRE) < complete &&
-	    (s->head.policy != RASHPA_STREAM_OVERWRITE ||
-	     rashpa_buffer_role(s->buffer.node, &role) || stream_who(&role, 1)))
+	if (stream_credit(s) < complete &&
+	    (s->head.policy != RASHPA_STREAM_OVERWRITE || place_consumer(s)))
 		return fail(EAGAIN, "buffer %s: the consumer still holds stacks", s->name);
 	for (uint32_t i = 0; i < s->head.locks; i++) {
 		volatile uint64_t *lock = (volatile uint64_t *)
@@ -455,7 +463,7 @@ static void close_late(struct rashpa_stream *s)
 static bool has_room(struct rashpa_stream *s)
 {
 	const struct rashpa_stream_header *h = &s->head;
-	uint64_t consumed = __atomic_load_n(&s->shared->credit, __ATOMIC_ACQUIRE);
+	uint64_t consumed = stream_credit(s);
 
 	close_late(s);
 	/* do not trust the consumer's value: limit it to the complete stacks */

@@ -8,29 +8,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream)
+static int check_flags(unsigned int flags)
 {
 	const unsigned int known = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START |
 				   RASHPA_STREAM_LATEST | RASHPA_STREAM_FRESH |
-				   RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA;
-	int error;
+				   RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA | RASHPA_STREAM_LOSE;
 
-	*stream = NULL;
 	if (flags & ~known)
 		return fail(EINVAL, "flags %#x are not defined", flags & ~known);
 	if (flags & RASHPA_STREAM_LATEST && !(flags & RASHPA_STREAM_OBSERVE))
 		return fail(EINVAL, "only an observer leaves stacks out: a consumer takes all of them");
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_OBSERVE)
 		return fail(EINVAL, "an observer does not write into slots: only the consumer may");
+	if (flags & RASHPA_STREAM_LOSE && flags & RASHPA_STREAM_OBSERVE)
+		return fail(EINVAL, "nobody waits for an observer: only a consumer may lose");
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_NO_DATA)
 		return fail(EINVAL, "a consumer without data cannot write into slots");
 	if (flags & RASHPA_STREAM_FRESH && flags & RASHPA_STREAM_FROM_START)
 		return fail(EINVAL, "flags for an existing stream and for a new one exclude each other");
-	error = stream_open(buffer, flags, false, stream);
-	/* ignore a stream that has ended, unless stacks of it are left to be taken */
+	return 0;
+}
+
+static int check_options(const struct rashpa_place_options *o)
+{
+	char name[RASHPA_STREAM_NAME] = "";
+
+	if (o->workers > RASHPA_STREAM_WORKERS)
+		return fail(EINVAL, "%" PRIu32 " workers: at most %d share a place", o->workers,
+			    RASHPA_STREAM_WORKERS);
+	if (!*o->name || strlen(o->name) >= RASHPA_PLACE_NAME)
+		return fail(EINVAL, "the name of a place has 1 to %d letters", RASHPA_PLACE_NAME - 1);
+	strcpy(name, o->name);
+	return stream_check_name("the name of the place", name, true) ? -EINVAL : 0;
+}
+
+int rashpa_stream_open_as_sized(const char *buffer, const struct rashpa_place_options *options,
+				struct rashpa_stream **stream, size_t size)
+{
+	struct rashpa_place_options o;
+	struct rashpa_stream *s;
+	int error;
+
+	*stream = NULL;
+	sized_copy(&o, sizeof(o), options, size);
+	if (!o.name)
+		o.name = "default";
+	if (!o.workers)
+		o.workers = 1;
+	error = check_flags(o.flags);
 	if (!error)
-		(*stream)->generation = (*stream)->shared->generation;
+		error = check_options(&o);
+	if (!error)
+		error = stream_open(buffer, o.flags, false, stream);
+	if (error)
+		return error;
+	s = *stream;
+	s->options = o;
+	strcpy(s->place_name, o.name);
+	s->options.name = s->place_name;
+	/* ignore a stream that has ended, unless stacks of it are left to be taken */
+	s->generation = s->shared->generation;
+	if (!(o.flags & RASHPA_STREAM_OBSERVE))
+		error = place_open(s);
+	if (error) {
+		stream_close(s);
+		*stream = NULL;
+	}
 	return error;
+}
+
+int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream)
+{
+	return rashpa_stream_open_as(buffer, &(struct rashpa_place_options) { .flags = flags },
+				     stream);
 }
 
 void rashpa_stream_close(struct rashpa_stream *s)
@@ -50,87 +100,7 @@ static bool observes(const struct rashpa_stream *s)
 /* Credit of which an observer knows nothing is endless: then the oldest stack is in danger. */
 static uint64_t oldest(const struct rashpa_stream *s, uint64_t most)
 {
-	return stream_oldest(&s->head, most, observes(s) ? UINT64_MAX / 2 : s->credit);
-}
-
-/* --- credit --- */
-
-/*
- * Is the memory still this stream's? A producer retires it before it maps the buffer, some time
- * before its first stack.
- */
-static bool undisturbed(const struct rashpa_stream *s)
-{
-	return stream_same(s) &&
-	       __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_IDLE;
-}
-
-/* s->lock is held, so that credit only grows. */
-static void give_credit(struct rashpa_stream *s)
-{
-	if (!stream_same(s))
-		return;
-	/* all that was read from the slots, and written into them, is done before */
-	__sync_synchronize();
-	__atomic_store_n(&s->shared->credit, s->credit, __ATOMIC_RELEASE);
-	/* a producer stores waiting, and looks at credit: one of us sees the other's word */
-	__sync_synchronize();
-	if (s->group)
-		rashpa_ring_ack(&s->queue, s->group, s->credit);
-	if (!undisturbed(s))
-		return;
-	/* The number of the run: should it be over before this arrives, the next one ignores it. */
-	for (uint32_t i = 0; i < s->head.processes; i++) {
-		const struct rashpa_stream_process *p = &s->process[i];
-
-		for (uint32_t b = 0; b < s->boards && p->function == RASHPA_STREAM_FPGA; b++) {
-			if (s->board[b].number == p->fpga && s->board[b].bells)
-				rashpa_doorbell64(s->board[b].bells, p->doorbell_offset,
-						  (uint32_t)s->credit |
-						  (uint64_t)s->head.run << 32);
-		}
-	}
-	if (__atomic_load_n(&s->shared->waiting, __ATOMIC_ACQUIRE))
-		stream_tell(s, &s->buffer);
-}
-
-/* The first held stack from @at on, with at most these marks; s->next if no stack is held. */
-static uint64_t first_held(const struct rashpa_stream *s, uint64_t at, uint64_t marks)
-{
-	uint64_t first = s->next, held;
-
-	if (at >= s->next || (s->held[at % s->head.slots] & marks) == at + 1)
-		return at;
-	/* another process sets the distance, so after a leap check at most every slot once */
-	if (s->next - at > s->head.slots) {
-		for (uint32_t i = 0; i < s->head.slots; i++) {
-			held = s->held[i] & marks;
-			if (held > at && held <= first)
-				first = held - 1;
-		}
-		return first;
-	}
-	while (at < s->next && (s->held[at % s->head.slots] & marks) != at + 1)
-		at++;
-	return at;
-}
-
-/* s->lock is held: as far as nothing is held. */
-static void advance(struct rashpa_stream *s)
-{
-	const uint64_t credit = s->credit, done = s->done;
-
-	s->credit = first_held(s, s->credit, ~HELD_DONE);
-	if (s->done < s->credit)
-		s->done = s->credit;
-	s->done = first_held(s, s->done, UINT64_MAX);
-	if (observes(s))
-		return;
-	/* a successor goes on from here if we are killed */
-	if (s->done != done && stream_same(s))
-		__atomic_store_n(&s->shared->consumed, s->done, __ATOMIC_RELEASE);
-	if (s->credit != credit)
-		give_credit(s);
+	return stream_oldest(&s->head, most, observes(s) ? UINT64_MAX / 2 : stream_credit(s));
 }
 
 /* --- to find a stream --- */
@@ -142,7 +112,8 @@ static bool left_over(struct rashpa_stream *s)
 
 	return s->head.state != RASHPA_STREAM_IDLE && !observes(s) &&
 	       s->head.policy != RASHPA_STREAM_OVERWRITE &&
-	       stream_stacks(s, &most) > s->head.consumed && most <= stream_end(&s->head);
+	       stream_stacks(s, &most) > stream_consumed_at(s, s->place) &&
+	       most <= stream_end(&s->head);
 }
 
 /*
@@ -172,9 +143,9 @@ static int attach(struct rashpa_stream *s)
 	s->held = calloc(h->slots, sizeof(*s->held));
 	if (!s->held)
 		return fail(ENOMEM, "no memory for %" PRIu32 " slots", h->slots);
-	s->credit = s->done = h->consumed;
-	s->next = s->flags & RASHPA_STREAM_FROM_START ? h->first_stack : h->consumed;
-	s->first = s->next;
+	if (observes(s))
+		s->next = s->flags & RASHPA_STREAM_FROM_START ? h->first_stack : stream_consumed(s);
+	s->lingers = false;
 	s->end = stream_end(h);
 	s->stat = (struct rashpa_stream_stat) {};
 	s->pending = 0;
@@ -195,9 +166,9 @@ static int attach(struct rashpa_stream *s)
 	s->generation = h->generation;
 	s->dead = false;
 	stream_forget_work(s);
-	/* If the consumer before us was killed between storing consumed and ringing: ring now. */
+	/* If the consumer before us was killed between raising the credit and ringing: ring now. */
 	if (alive && !observes(s))
-		give_credit(s);
+		stream_ring(s);
 	return 0;
 }
 
@@ -218,6 +189,9 @@ static int look_for_stream(struct rashpa_stream *s)
 	/* the memory of an old stream may have gone, and is not needed */
 	if (error)
 		return found ? error : 0;
+	error = observes(s) ? 0 : place_attend(s);
+	if (error)
+		return error;
 	if (!found && !left_over(s))
 		return 0;
 	error = attach(s);
@@ -478,16 +452,16 @@ static uint32_t images_of(const struct rashpa_stream *s, uint64_t stack)
 	return stream_images(h, stack, stack + 1);
 }
 
-static void describe(struct rashpa_stream *s, struct rashpa_stack *st)
+static void describe(struct rashpa_stream *s, uint64_t number, struct rashpa_stack *st)
 {
 	const struct rashpa_stream_header *h = &s->head;
 	struct rashpa_stream_record record;
 
 	*st = (struct rashpa_stack) {
 		.stream = s,
-		.number = s->next,
-		.frame = s->next * h->bunch,
-		.slot = s->next % h->slots,
+		.number = number,
+		.frame = number * h->bunch,
+		.slot = number % h->slots,
 		.run = h->run,
 		.width = h->width,
 		.height = h->height,
@@ -582,7 +556,8 @@ int rashpa_stream_done(struct rashpa_stream *s, const struct rashpa_stack *stack
 			     stack->number);
 	if (!error) {
 		s->held[stack->number % s->head.slots] |= HELD_DONE;
-		advance(s);
+		if (!observes(s))
+			place_release(s, stack->number, RASHPA_CLAIM_DONE);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return error;
@@ -604,9 +579,12 @@ static int release(struct rashpa_stream *s, const struct rashpa_stack *stack)
 	good = *held & HELD_DONE || intact(s, stack);
 	*held = 0;
 	s->stat.held--;
-	if (!good)
+	if (!good) {
 		s->stat.lost += stack->images;
-	advance(s);
+		place_count_lost(s, stack->images);
+	}
+	if (!observes(s))
+		place_release(s, stack->number, RASHPA_CLAIM_RELEASED);
 	return good ? 0 : fail(ESTALE, "stack %" PRIu64 " was overwritten while it was held",
 			       stack->number);
 }
@@ -632,13 +610,12 @@ static void lose(struct rashpa_stream *s, uint64_t to)
 	s->stat.lost += images;
 	s->pending += images;
 	s->next = to;
-	advance(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void take(struct rashpa_stream *s, struct rashpa_stack *st)
+static void take(struct rashpa_stream *s, uint64_t number, struct rashpa_stack *st)
 {
-	describe(s, st);
+	describe(s, number, st);
 	pthread_mutex_lock(&s->lock);
 	/* the stack that was held there is overwritten: its release will report that */
 	if (s->held[st->slot])
@@ -651,7 +628,6 @@ static void take(struct rashpa_stream *s, struct rashpa_stack *st)
 	s->stat.skipped = st->skipped;
 	s->stat.incomplete += !!(st->flags & RASHPA_STACK_INCOMPLETE);
 	s->pending = 0;
-	s->next++;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -690,6 +666,7 @@ static int look_around(struct rashpa_stream *s)
 	producer = stream_has_producer(s);
 	if (!producer && !s->over)
 		s->over = -EOWNERDEAD;
+	place_tick(s);
 	return producer < 0 ? producer : 0;
 }
 
@@ -730,12 +707,20 @@ static int replaced(struct rashpa_stream *s, uint64_t complete)
 		    s->stat.frames + s->stat.lost, s->stat.lost);
 }
 
+/* Whether other workers hold stacks of which all are taken, and which may come back. */
+static bool waits_for_others(struct rashpa_stream *s)
+{
+	s->lingers = !observes(s) && place_awaits(s);
+	return s->lingers;
+}
+
 /* 1: a stack was taken, 0: no stack is ready, or a negative errno. *ended: no more will come. */
 static int look(struct rashpa_stream *s, struct rashpa_stack *st, uint64_t *complete, bool *ended)
 {
 	/* read before the locks, so that they include all stacks complete by then */
 	uint32_t state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
-	uint64_t least, most, first;
+	uint64_t least, most, first, number, lost = 0;
+	bool found;
 
 	*ended = s->over || state == RASHPA_STREAM_ENDED;
 	least = stream_stacks(s, &most);
@@ -747,14 +732,24 @@ static int look(struct rashpa_stream *s, struct rashpa_stack *st, uint64_t *comp
 			    " complete stacks, which is impossible", s->name, most);
 	*complete = least;
 	first = oldest(s, most);
-	if (first > s->next && least > s->next)
-		lose(s, first < least ? first : least);
-	if (least <= s->next)
-		return 0;
-	if (s->flags & RASHPA_STREAM_LATEST)
-		s->next = least - 1;
-	take(s, st);
-	return 1;
+	if (observes(s)) {
+		if (first > s->next && least > s->next)
+			lose(s, first < least ? first : least);
+		found = least > s->next;
+		number = s->flags & RASHPA_STREAM_LATEST ? least - 1 : s->next;
+		if (found)
+			s->next = number + 1;
+	} else {
+		found = place_take(s, least, first, &number, &lost);
+		pthread_mutex_lock(&s->lock);
+		s->stat.lost += lost;
+		s->pending += lost;
+		pthread_mutex_unlock(&s->lock);
+		*ended = *ended && !waits_for_others(s);
+	}
+	if (found)
+		take(s, number, st);
+	return found;
 }
 
 int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack,
@@ -776,7 +771,7 @@ int rashpa_stream_next_sized(struct rashpa_stream *s, struct rashpa_stack *stack
 			return result;
 	}
 	for (;;) {
-		if (s->next >= s->end)
+		if (s->next >= s->end && !waits_for_others(s))
 			return finish(s);
 		result = look(s, &taken, &complete, &ended);
 		if (result > 0)
@@ -825,9 +820,11 @@ void rashpa_stream_get_stat_sized(struct rashpa_stream *s, struct rashpa_stream_
 		s->stat.producer = stream_who(&role, 0);
 		s->stat.consumer = stream_who(&role, 1);
 	}
+	if (!s->stat.consumer)
+		s->stat.consumer = place_consumer(s);
 	s->stat.state = RASHPA_STREAM_IDLE;
 	if (s->known && !s->producer && stream_same(s)) {
-		s->stat.consumed = __atomic_load_n(&s->shared->consumed, __ATOMIC_ACQUIRE);
+		s->stat.consumed = stream_consumed(s);
 		s->stat.state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
 		least = stream_stacks(s, &most);
 		s->stat.behind = least > s->next ? least - s->next : 0;
@@ -879,7 +876,7 @@ int rashpa_stream_await_end_sized(struct rashpa_stream *s, struct rashpa_stream_
 		now.lost = s->shared->lost;
 		now.missed = s->shared->missed;
 		sized_copy(count, size, &now, sizeof(now));
-		if (!undisturbed(s))
+		if (!stream_undisturbed(s))
 			return fail(ESTALE, "buffer %s: another stream began", s->name);
 		if (state == RASHPA_STREAM_ENDED)
 			return 0;

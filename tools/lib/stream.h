@@ -13,6 +13,8 @@
 
 #define STREAM_BOARDS	RFPGA_DTPS_MAX	/* functions of one stream */
 #define STREAM_ACCEPTED	8	/* names */
+#define STREAM_NUMBER_BITS	42	/* of a stack's number in words of places */
+#define STREAM_STACKS_BITS	41	/* no stream has more */
 #define HELD_DONE	(UINT64_C(1) << 63)
 #define STREAM_TICK_NS	500000000ll	/* between looks for what makes no event */
 #define STREAM_POLL_NS	10000000ll	/* between looks of those that get no events */
@@ -76,16 +78,21 @@ struct rashpa_stream {
 	uint32_t n_accepted;
 
 	/* consumers and observers */
+	struct rashpa_place_options options;
+	char place_name[RASHPA_PLACE_NAME];
+	int32_t place;			/* -1: none (yet) */
+	uint32_t worker;
+	bool inherits;			/* claims of a worker that has died */
+	bool lingers;			/* all is taken, but other workers hold stacks */
+	uint64_t orphaned;		/* count of the place whose claims were all looked at */
 	uint64_t next, end;		/* stacks */
 	uint64_t first;			/* first stack that we took */
 	uint64_t pending;		/* frames lost, not reported yet */
 	uint64_t generation;		/* generation of the stream to ignore */
 	bool dead;			/* that stream had no producer, and will not get one */
 	struct rashpa_stream_stat stat;
-	pthread_mutex_t lock;		/* the next four, stat.held, .lost */
+	pthread_mutex_t lock;		/* the next two, stat.held, .lost */
 	uint64_t out;			/* stacks held, of this or earlier streams */
-	uint64_t credit;		/* stacks given back */
-	uint64_t done;			/* stacks that no consumer asks for again */
 	uint64_t *held;			/* by slot: number of the stack + 1; HELD_DONE */
 
 	/* of who fills them */
@@ -129,6 +136,52 @@ static inline uint8_t *stream_data(const struct rashpa_stream *s, uint64_t slot)
 {
 	return s->data ? s->data + slot * s->head.slot_stride : NULL;
 }
+
+static inline uint64_t stream_number(uint64_t word)
+{
+	return word & ((UINT64_C(1) << STREAM_NUMBER_BITS) - 1);
+}
+
+static inline uint64_t stream_credit(const struct rashpa_stream *s)
+{
+	return stream_number(__atomic_load_n(&s->shared->credit, __ATOMIC_SEQ_CST));
+}
+
+/* stream-place.c */
+/* Have a place, at once or at the first stream. */
+int place_open(struct rashpa_stream *s);
+void place_close(struct rashpa_stream *s);
+/* Take part in the stream that was found. */
+int place_attend(struct rashpa_stream *s);
+/* A producer's stream begins: all places begin there. */
+int place_reset(struct rashpa_stream *s);
+/*
+ * Take a stack, of those before @least. Those before @first may be overwritten: skip them, and add
+ * their images to *@lost.
+ */
+bool place_take(struct rashpa_stream *s, uint64_t least, uint64_t first, uint64_t *number,
+		uint64_t *lost);
+/* @state: RASHPA_CLAIM_DONE or _RELEASED */
+void place_release(struct rashpa_stream *s, uint64_t number, uint32_t state);
+void place_count_lost(struct rashpa_stream *s, uint64_t images);
+bool place_shared(const struct rashpa_stream *s);
+/* All is taken. Do other workers hold stacks that may come back? */
+bool place_awaits(const struct rashpa_stream *s);
+/* Look for processes that have died. */
+void place_tick(struct rashpa_stream *s);
+/* Process of some consumer; 0: none */
+int32_t place_consumer(const struct rashpa_stream *s);
+/* Raise the credit to what all places have released, and ring. */
+void stream_advance(struct rashpa_stream *s);
+void stream_ring(struct rashpa_stream *s);
+/*
+ * Is the memory still this stream's? A producer retires it before it maps the buffer, some time
+ * before its first stack.
+ */
+bool stream_undisturbed(const struct rashpa_stream *s);
+/* Stacks that no consumer asks for again: in a place, and in all that are waited for. */
+uint64_t stream_consumed_at(const struct rashpa_stream *s, uint32_t place);
+uint64_t stream_consumed(const struct rashpa_stream *s);
 
 /* stream-work.c */
 /* Discard the report of an earlier consumer. */
