@@ -21,7 +21,7 @@ extern "C" {
  *   buffer. When that has ended, it waits for the next stream.
  * - Errors and timeouts are as in rashpa.h.
  * - A handle is for one thread at a time; only rashpa_stream_release(), rashpa_stack_image(),
- *   rashpa_stack_intact() and rashpa_stream_wake() may be called from any thread at any time until
+ *   rashpa_stack_intact(), rashpa_stream_get_clock() and rashpa_stream_wake() may be called from any thread at any time until
  *   rashpa_stream_close().
  * - Taking stacks allocates nothing. It makes no system call while complete stacks are available.
  */
@@ -165,6 +165,58 @@ struct rashpa_stream_stat {
 	uint32_t __reserved;
 };
 
+/**
+ * struct rashpa_place_info - a place of a stream
+ * @name: its name, printable
+ * @state: enum rashpa_place_state
+ * @loses: 1: the producer does not wait for it
+ * @workers: workers that live
+ * @workers_max: most workers
+ * @process: process of the first of them, as it wrote it; 0: none
+ * @given_up: how often it was given up in this stream
+ * @consumed: stacks that no worker asks for again
+ * @behind: complete stacks that are not released
+ * @held: stacks that workers hold, or that a dead one left
+ * @lost: images that the place could not have
+ * @keep_ns: how long it is kept without a worker; UINT64_MAX: no limit
+ * @left_ns: CLOCK_MONOTONIC when it was seen without a worker; 0: it has one
+ */
+struct rashpa_place_info {
+	char name[RASHPA_PLACE_NAME];
+	uint32_t state;
+	uint32_t loses;
+	uint32_t workers;
+	uint32_t workers_max;
+	int32_t process;
+	uint32_t given_up;
+	uint64_t consumed;
+	uint64_t behind;
+	uint64_t held;
+	uint64_t lost;
+	uint64_t keep_ns;
+	uint64_t left_ns;
+};
+
+/**
+ * struct rashpa_stream_clock - one moment in two clocks, and the detector's clock
+ * @monotonic_ns: CLOCK_MONOTONIC
+ * @tai_ns: CLOCK_TAI at that moment, nanoseconds since 1970-01-01 00:00:00 TAI
+ * @utc_s: seconds from UTC to TAI; 0: the system does not know them, and TAI shows UTC
+ * @tick_ns: a tick of the detector takes @tick_ns / @tick_of ns
+ * @tick_of: 0: the producer does not know the detector's clock
+ * @__reserved: not used
+ * @tick_tai_ns: CLOCK_TAI of tick 0
+ */
+struct rashpa_stream_clock {
+	uint64_t monotonic_ns;
+	uint64_t tai_ns;
+	int32_t utc_s;
+	uint32_t tick_ns;
+	uint32_t tick_of;
+	uint32_t __reserved;
+	uint64_t tick_tai_ns;
+};
+
 /*
  * Structs grow at their end: see "Growth" in rashpa.h. The functions without _sized call these, with
  * the sizes in the program's header. From a stack that the program hands back, the library reads
@@ -181,6 +233,10 @@ int rashpa_stream_tell_sized(struct rashpa_stream *stream, const struct rashpa_s
 			     size_t size);
 int rashpa_stream_told_sized(struct rashpa_stream *stream, struct rashpa_stream_work *work,
 			     size_t size);
+int rashpa_stream_get_place_sized(struct rashpa_stream *stream, uint32_t index,
+				  struct rashpa_place_info *info, size_t size);
+int rashpa_stream_get_clock_sized(struct rashpa_stream *stream, struct rashpa_stream_clock *clock,
+				  size_t size);
 int rashpa_stream_await_end_sized(struct rashpa_stream *stream, struct rashpa_stream_header *count,
 				  int64_t timeout_ns, size_t size);
 struct rashpa_stream_plan;
@@ -442,6 +498,37 @@ static inline int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa
 }
 
 /**
+ * rashpa_stream_get_place() - state of a place
+ * @stream: the handle, for example of an observer, after rashpa_stream_begin() or a stack
+ * @index: index of the place, below RASHPA_STREAM_PLACES
+ * @info: filled in
+ *
+ * Return: 0 or a negative errno: -ERANGE, -ENOENT: the place is free, -ENODATA: no stream.
+ */
+static inline int rashpa_stream_get_place(struct rashpa_stream *stream, uint32_t index,
+					  struct rashpa_place_info *info)
+{
+	return rashpa_stream_get_place_sized(stream, index, info, sizeof(*info));
+}
+
+/**
+ * rashpa_stream_get_clock() - times of the stream as times of day
+ * @stream: the handle, after rashpa_stream_begin() or a stack
+ * @clock: filled in. The time t of CLOCK_MONOTONIC is tai_ns + t - monotonic_ns of TAI, and utc_s
+ *	seconds less of UTC
+ *
+ * The producer's library keeps it fresh, so that it follows a clock that was set meanwhile.
+ *
+ * Return: 0 or a negative errno: -ENODATA: no stream, or its producer writes no clock; -EAGAIN: the
+ * producer was killed while it wrote.
+ */
+static inline int rashpa_stream_get_clock(struct rashpa_stream *stream,
+					  struct rashpa_stream_clock *clock)
+{
+	return rashpa_stream_get_clock_sized(stream, clock, sizeof(*clock));
+}
+
+/**
  * rashpa_stream_get_header() - header of the stream
  * @stream: the handle, after rashpa_stream_begin() or a stack
  *
@@ -491,7 +578,7 @@ static inline int rashpa_stream_await_end(struct rashpa_stream *stream,
  * struct rashpa_stream_plan - layout of a producer's stream
  * @header: the library reads width, height, pixel, bit_depth, big_endian, bunch, slots (0: as
  *	many as fit), policy, images, first_stack, sampling, phase, unit, live, dark_every,
- *	dataset_*, lock_name, payload_name, segments and map_class; it sets the other fields
+ *	dataset_*, tick_*, lock_name, payload_name, segments and map_class; it sets the other fields
  * @process: array of processes
  * @module: array of modules, or NULL: one module that covers the image
  * @processes: elements of @process

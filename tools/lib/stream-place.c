@@ -852,16 +852,73 @@ uint64_t stream_consumed(const struct rashpa_stream *s)
 	return least == UINT64_MAX ? stream_credit(s) : least;
 }
 
+/* Workers of a place that live. */
+static uint32_t count_workers(const struct rashpa_stream *s, uint32_t place, int32_t *process)
+{
+	const struct rashpa_stream_place *p = &table_of(s)->place[place];
+	uint32_t n = 0;
+
+	for (uint32_t w = 0; w < RASHPA_STREAM_WORKERS; w++) {
+		const int32_t pid = p->worker[w];
+
+		if (!pid || (!((int32_t)place == s->place && w == s->worker) && !locked(s, place, w, 1)))
+			continue;
+		if (!n++)
+			*process = pid;
+	}
+	return n;
+}
+
 int32_t place_consumer(const struct rashpa_stream *s)
 {
-	const struct rashpa_stream_table *t = table_of(s);
+	int32_t process = 0;
 
-	for (uint32_t i = 0; i < RASHPA_STREAM_PLACES; i++) {
-		for (uint32_t w = 0; t->place[i].state && w < RASHPA_STREAM_WORKERS; w++) {
-			if (t->place[i].worker[w] > 0 &&
-			    (((int32_t)i == s->place && w == s->worker) || locked(s, i, w, 1)))
-				return t->place[i].worker[w];
-		}
+	for (uint32_t i = 0; i < RASHPA_STREAM_PLACES && !process; i++)
+		count_workers(s, i, &process);
+	return process;
+}
+
+static uint64_t count_held(const struct rashpa_stream *s, uint32_t place)
+{
+	const uint64_t *claims = claims_of(s, place);
+	uint64_t n = 0, word;
+
+	for (uint32_t i = 0; i < s->head.slots; i++) {
+		word = LOAD(&claims[i]);
+		n += claim_number(s, word) && claim_state(word) < RELEASED;
 	}
+	return n;
+}
+
+int rashpa_stream_get_place_sized(struct rashpa_stream *s, uint32_t index,
+				  struct rashpa_place_info *to, size_t size)
+{
+	const struct rashpa_stream_place *p = &table_of(s)->place[index];
+	struct rashpa_place_info info = {};
+	uint64_t least, most;
+
+	if (index >= RASHPA_STREAM_PLACES)
+		return fail(ERANGE, "there is no place %" PRIu32, index);
+	if (!s->known || !stream_same(s))
+		return fail(ENODATA, "buffer %s: no stream", s->name);
+	info.state = LOAD(&p->state);
+	if (info.state == RASHPA_PLACE_FREE || info.state > RASHPA_PLACE_GIVEN_UP)
+		return fail(ENOENT, "buffer %s: place %" PRIu32 " is free", s->name, index);
+	memcpy(info.name, p->name, sizeof(info.name));
+	stream_make_printable(info.name, sizeof(info.name));
+	info.loses = !!p->loses;
+	info.workers = count_workers(s, index, &info.process);
+	info.workers_max = p->workers;
+	info.given_up = p->given_up;
+	info.lost = p->lost;
+	info.keep_ns = p->keep_ns;
+	info.left_ns = p->left_ns;
+	info.consumed = stream_consumed_at(s, index);
+	if (info.state == RASHPA_PLACE_ACTIVE) {
+		least = stream_stacks(s, &most);
+		info.behind = least > info.consumed ? least - info.consumed : 0;
+		info.held = count_held(s, index);
+	}
+	sized_copy(to, size, &info, sizeof(info));
 	return 0;
 }

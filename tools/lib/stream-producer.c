@@ -329,6 +329,8 @@ int rashpa_stream_start(struct rashpa_stream *s, uint32_t segments, uint32_t map
 		return error;
 	h->credit |= joins;
 	memcpy((void *)(uintptr_t)s->shared, h, sizeof(*h));
+	s->clocked = 0;
+	stream_keep_clock(s, h->start_ns);
 	h->credit = h->first_stack;
 	h->magic = RASHPA_STREAM_MAGIC;
 	__atomic_store_n(&s->shared->magic, RASHPA_STREAM_MAGIC, __ATOMIC_RELEASE);
@@ -338,10 +340,15 @@ int rashpa_stream_start(struct rashpa_stream *s, uint32_t segments, uint32_t map
 	return 0;
 }
 
-uint64_t rashpa_stream_complete(const struct rashpa_stream *s)
+uint64_t rashpa_stream_complete(const struct rashpa_stream *stream)
 {
+	struct rashpa_stream *s = (struct rashpa_stream *)(uintptr_t)stream;
 	uint64_t most;
 
+	if (s->started && !s->ended && stream_same(s) && !pthread_mutex_trylock(&s->lock)) {
+		stream_keep_clock(s, clock_ns());
+		pthread_mutex_unlock(&s->lock);
+	}
 	return stream_stacks(s, &most);
 }
 
@@ -435,6 +442,7 @@ static int publish(struct rashpa_stream *s, uint64_t number)
 	slot->published = true;
 	r->missing = slot->left;
 	r->time_ns = clock_ns();
+	stream_keep_clock(s, r->time_ns);
 	__atomic_store_n(&r->stack, number + 1, __ATOMIC_RELEASE);
 	s->stat.stacks++;
 	s->stat.frames += r->images;

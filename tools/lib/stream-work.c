@@ -55,13 +55,12 @@ int rashpa_stream_tell_sized(struct rashpa_stream *s, const struct rashpa_stream
 	return error;
 }
 
-/* It is printed. */
-static void make_printable(char name[RASHPA_STREAM_WORD])
+void stream_make_printable(char *text, size_t size)
 {
-	name[RASHPA_STREAM_WORD - 1] = '\0';
-	for (; *name; name++) {
-		if (*name < ' ' || *name > '~')
-			*name = '?';
+	text[size - 1] = '\0';
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			*text = '?';
 	}
 }
 
@@ -93,11 +92,11 @@ int rashpa_stream_told_sized(struct rashpa_stream *s, struct rashpa_stream_work 
 	}
 	if (work.run != s->head.run)
 		return fail(ENODATA, "buffer %s: no consumer has reported its work", s->name);
-	make_printable(work.engine);
+	stream_make_printable(work.engine, RASHPA_STREAM_WORD);
 	if (work.stages > RASHPA_STREAM_STAGES)
 		work.stages = RASHPA_STREAM_STAGES;
 	for (uint32_t i = 0; i < work.stages; i++)
-		make_printable(work.stage[i].name);
+		stream_make_printable(work.stage[i].name, RASHPA_STREAM_WORD);
 	sized_copy(to, size, &work, sizeof(work));
 	return 0;
 }

@@ -102,6 +102,7 @@ struct rashpa_stream {
 	uint32_t close_after;
 	uint64_t close_ns;
 	uint64_t frame;			/* first frame of the next stack */
+	int64_t clocked;		/* when the clock was written; 0: not yet */
 	bool started, ended;
 };
 
@@ -183,9 +184,14 @@ bool stream_undisturbed(const struct rashpa_stream *s);
 uint64_t stream_consumed_at(const struct rashpa_stream *s, uint32_t place);
 uint64_t stream_consumed(const struct rashpa_stream *s);
 
+/* stream-clock.c: write the clock, unless it is fresh. The lock is held. */
+void stream_keep_clock(struct rashpa_stream *s, int64_t now);
+
 /* stream-work.c */
 /* Discard the report of an earlier consumer. */
 void stream_forget_work(struct rashpa_stream *s);
+/* It is printed. */
+void stream_make_printable(char *text, size_t size);
 
 /* payload.c */
 int payload_open(const struct rashpa_stream *s, struct memory *m, const char *name, bool write);

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/tests/fake-driver.h"
@@ -1180,10 +1181,46 @@ static void test_next_stream(void)
 		ok(takes(a, 0, 4) && !stream_credit(p) && takes(b, 0, 4) && stream_credit(p) == 4,
 		   "again-%d: both take all", i);
 		rashpa_stream_close(p);
-		ok(!rashpa_stream_next(a, &st, 0) && !rashpa_stream_next(b, &st, 0), "again-end-%d", i);
+		ok(!rashpa_stream_next(a, &st, 0) && !rashpa_stream_next(b, &st, 0), "again-%d-end: both get the end", i);
 	}
 	rashpa_stream_close(a);
 	rashpa_stream_close(b);
+}
+
+static void test_info(void)
+{
+	struct rashpa_stream *a = enter("a", RASHPA_STREAM_LOSE, 2, 7), *o, *p;
+	struct rashpa_place_info info;
+	struct rashpa_stream_clock clock;
+	struct rashpa_stack st;
+	uint32_t *sequence;
+
+	p = produce("", RASHPA_STREAM_WAIT);
+	publish(p, 3);
+	ok(takes(a, 0, 1) && rashpa_stream_next(a, &st, 0) == 1, "info-takes: one is released, one is held");
+	o = consume(RASHPA_STREAM_OBSERVE);
+	strcpy(find_place("a")->name, "\033[2J");
+	ok(!rashpa_stream_get_place(o, 0, &info) && !strcmp(info.name, "?[2J") && info.loses == 1 &&
+	   info.state == RASHPA_PLACE_ACTIVE && info.workers == 1 && info.workers_max == 2 &&
+	   info.process == getpid() && info.consumed == 1 && info.behind == 2 && info.held == 1 &&
+	   info.keep_ns == 7 && !info.left_ns && !info.lost && !info.given_up, "info: of a place: %s", info.name);
+	ok(rashpa_stream_get_place(o, 1, &info) == -ENOENT &&
+	   rashpa_stream_get_place(o, RASHPA_STREAM_PLACES, &info) == -ERANGE, "info-none: no other");
+	ok(!rashpa_stream_get_clock(o, &clock) && llabs((int64_t)(st.time_ns - clock.monotonic_ns)) < HANG_S * 1000000000ll &&
+	   llabs((int64_t)clock.tai_ns / 1000000000 - clock.utc_s - time(NULL)) <= HANG_S && !clock.tick_of,
+	   "clock: the time of day");
+	sequence = &((struct rashpa_stream_header *)buffer)->clock_sequence;
+	++*sequence;
+	ok(rashpa_stream_get_clock(o, &clock) == -EAGAIN, "clock-torn: %s", rashpa_reason());
+	p->clocked = 0;
+	publish(p, 1);
+	ok(!rashpa_stream_get_clock(o, &clock) && !(*sequence & 1), "clock-again: the next stack writes it");
+	rashpa_stream_close(o);
+	rashpa_stream_close(a);
+	rashpa_stream_close(p);
+	ok(rashpa_stream_open("q", 0, &o) == 0 && rashpa_stream_get_clock(o, &clock) == -ENODATA &&
+	   rashpa_stream_get_place(o, 0, &info) == -ENODATA, "clock-none: without a stream");
+	rashpa_stream_close(o);
 }
 
 static void test_options(void)
@@ -1389,6 +1426,7 @@ int main(void)
 		test_losing();
 		test_workers();
 		test_next_stream();
+		test_info();
 		test_options();
 	} else {
 		ok(false, "no-buffers: no buffers");

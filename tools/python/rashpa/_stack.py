@@ -51,6 +51,10 @@ class Slots:
                              (c.image_stride, c.line_stride, c.pixel_bytes))
 
 
+def _utc(clock, tai_ns):
+    return numpy.datetime64(tai_ns - clock.utc_s * 1_000_000_000, "ns")
+
+
 def _field(name, doc):
     return property(lambda self: getattr(self._c, name), doc=doc)
 
@@ -136,6 +140,29 @@ class Stack(_Stack):
     skipped = _field("skipped", "Images that the stream has left out so far.")
     missing = _field("missing", "Lost messages, if the producer counts messages.")
     time_ns = _field("time_ns", "CLOCK_MONOTONIC of the completion; 0: not known.")
+
+    @property
+    def datetime(self):
+        """UTC of the completion, a datetime64; None: not known."""
+        with self._lock:
+            self._check()
+            clock = self._stream._clock() if self.time_ns else None
+        if clock is None:
+            return None
+        return _utc(clock, clock.tai_ns + self.time_ns - clock.monotonic_ns)
+
+    @property
+    def datetimes(self):
+        """UTC of each image by the detector's clock, an array of datetime64; None: not known."""
+        ticks = [int(tick) for tick in self.table["time"]]
+        with self._lock:
+            self._check()
+            clock = self._stream._clock()
+        if clock is None or not clock.tick_of:
+            return None
+        return numpy.array([_utc(clock, clock.tick_tai_ns + tick * clock.tick_ns // clock.tick_of)
+                            for tick in ticks])
+
     event_ns = _field("event_ns", "CLOCK_MONOTONIC of the event that ended the wait for it; 0: none.")
     woken_ns = _field("woken_ns", "CLOCK_MONOTONIC at the end of that wait; 0: none.")
 

@@ -16,6 +16,7 @@ from ._stack import Slot, Slots, Stack, dtype_of, pixel_of
 _STATES = names_of("rashpa_stream_state", "RASHPA_STREAM_")
 _POLICIES = names_of("rashpa_stream_policy", "RASHPA_STREAM_")
 _CONTENTS = names_of("rashpa_stream_content", "RASHPA_CONTENT_")
+_PLACES = names_of("rashpa_place_state", "RASHPA_PLACE_")
 _SLICE_NS = 500_000_000     # then Python looks at its signals
 
 
@@ -124,6 +125,33 @@ class _Handle:
                             for stage in fields.pop("stage")[:work.stages]]
         return types.SimpleNamespace(**fields)
 
+    def places(self):
+        """Places of the stream's consumers: a list with the fields of struct rashpa_place_info."""
+        places, info = [], ffi.new("struct rashpa_place_info *")
+        for index in range(lib.RASHPA_STREAM_PLACES):
+            with self._turn:
+                result = lib.rashpa_stream_get_place_sized(self._open(), index, info, size_of(info))
+            if result in (-errno.ENODATA, -errno.ENOENT):
+                continue
+            check(result)
+            fields = plain(info)
+            fields["state"] = _PLACES[info.state]
+            places.append(types.SimpleNamespace(**fields))
+        return places
+
+    def clock(self):
+        """The stream's clock: the fields of struct rashpa_stream_clock; None: not known."""
+        with self.lock:
+            return self._clock()
+
+    def _clock(self):
+        clock = ffi.new("struct rashpa_stream_clock *")
+        result = lib.rashpa_stream_get_clock_sized(self._open(), clock, size_of(clock))
+        if result in (-errno.ENODATA, -errno.EAGAIN):
+            return None
+        check(result)
+        return types.SimpleNamespace(**plain(clock))
+
     @staticmethod
     def _about(header):
         fields = plain(header)
@@ -174,6 +202,11 @@ class Stream(_Handle):
     stream has ended. The next iteration releases the stack; a break or an exception does not.
     Another loop waits for the next stream.
 
+    place: name of its place; consumers with different places get all stacks each. workers: number of
+    workers that share the place, each a Stream of its own: each stack goes to one of them. keep:
+    seconds that the place is kept for a successor if this process dies; None: no limit. lose: the
+    producer does not wait for this consumer, which goes on with the newest stack if it is too late.
+
     observe: observe without giving credit; no other process waits for an observer. latest: take
     only the newest stack; for an observer. from_start: begin at the first stack, even of an ended
     stream. write: a consumer may write into its stacks; else arrays are read-only. timeout: time
@@ -184,13 +217,19 @@ class Stream(_Handle):
     _function, _kind = lib.rashpa_stream_next_sized, Stack
 
     def __init__(self, name, observe=False, latest=False, from_start=False, timeout=None,
-                 accept=(), write=False):
+                 accept=(), write=False, place="default", workers=1, keep=0, lose=False):
         handle = ffi.new("struct rashpa_stream **")
         flags = lib.RASHPA_STREAM_OBSERVE if observe else 0
         flags |= lib.RASHPA_STREAM_LATEST if latest else 0
         flags |= lib.RASHPA_STREAM_FROM_START if from_start else 0
         flags |= lib.RASHPA_STREAM_WRITE if write else 0
-        check(lib.rashpa_stream_open(name.encode(), flags, handle))
+        flags |= lib.RASHPA_STREAM_LOSE if lose else 0
+        place = ffi.new("char[]", place.encode())
+        options = ffi.new("struct rashpa_place_options *", {
+            "name": place, "flags": flags, "workers": workers,
+            "keep_ns": -1 if keep is None else int(keep * 1e9),
+        })
+        check(lib.rashpa_stream_open_as_sized(name.encode(), options, handle, size_of(options)))
         super().__init__(name, handle[0])
         self.observes = observe
         self.writes = write
