@@ -18,6 +18,7 @@
 #define RASHPA_STREAM_PAGE	4096
 #define RASHPA_STREAM_TABLE	4096	/* offset of struct rashpa_stream_table */
 #define RASHPA_STREAM_TABLES	12288	/* all that follows begins here, or later */
+#define RASHPA_STREAM_FILE	4032	/* offset of struct rashpa_stream_file */
 #define RASHPA_STREAM_NAME	64	/* bytes of a name, the final NUL included */
 #define RASHPA_STREAM_PROCESSES	1024	/* most of them, and of modules */
 #define RASHPA_STREAM_LOCKS	64	/* most lock records */
@@ -239,6 +240,19 @@ struct rashpa_stream_table {
 	uint64_t device, inode;		/* of the node whose bytes are locked */
 	uint64_t __reserved[5];
 	struct rashpa_stream_place place[RASHPA_STREAM_PLACES];
+};
+
+/**
+ * struct rashpa_stream_file - the last 64 bytes of the header's page, of a stream in a file
+ *
+ * A file has no driver: byte i of it is locked (F_OFD_SETLK) as long as a process has role i, and
+ * @wake is a futex. The driver's buffers leave all this 0.
+ */
+struct rashpa_stream_file {
+	uint32_t wake;			/* futex: counts changes for which somebody may wait */
+	uint32_t __reserved1;
+	int32_t holder[2];		/* process that has the role: producer, consumer; for display only */
+	uint64_t __reserved[6];		/* 0 */
 };
 
 /** struct rashpa_stream_process - moves a region of each image */
