@@ -4,7 +4,9 @@
 #include "lib/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,7 +332,7 @@ static int listen_group(struct rashpa_stream *s)
 	return 0;
 }
 
-int stream_listen(struct rashpa_stream *s)
+static int driver_listen(struct rashpa_stream *s)
 {
 	int error = 0;
 
@@ -376,7 +378,6 @@ int stream_sleep(struct rashpa_stream *s, int64_t deadline)
 {
 	const int64_t tick = s->polls || s->lingers ? STREAM_POLL_NS : STREAM_TICK_NS;
 	const int64_t now = clock_ns(), left = deadline - now;
-	int error;
 
 	if (now >= s->due)
 		set_timer(s, now + tick);
@@ -384,27 +385,29 @@ int stream_sleep(struct rashpa_stream *s, int64_t deadline)
 		return -ETIMEDOUT;
 	if (__atomic_exchange_n(&s->wake, false, __ATOMIC_ACQUIRE))
 		return fail(EINTR, "buffer %s: another thread ended the wait", s->name);
-	error = rashpa_ring_wait(&s->queue, left < tick ? left : tick);
-	return error == -ETIMEDOUT ? 0 : error;
+	return s->buffer.kind->wait(s, left < tick ? left : tick);
 }
 
 void rashpa_stream_wake(struct rashpa_stream *s)
 {
 	__atomic_store_n(&s->wake, true, __ATOMIC_RELEASE);
-	rashpa_channel_signal(s->channel, 0);
+	s->buffer.kind->interrupt(s);
 }
 
-/* The channel, and a timer for what makes no event. */
+/* What the memory has, and a timer for what makes no event. */
 int rashpa_stream_fd(struct rashpa_stream *s)
 {
 	struct epoll_event in = { .events = EPOLLIN };
-	int set, timer, error;
+	int set, timer, change, error;
 
 	if (s->set >= 0)
 		return s->set;
+	change = s->buffer.kind->fd(s);
+	if (change < 0)
+		return change;
 	set = epoll_create1(EPOLL_CLOEXEC);
 	timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	if (set < 0 || timer < 0 || epoll_ctl(set, EPOLL_CTL_ADD, s->channel, &in) ||
+	if (set < 0 || timer < 0 || epoll_ctl(set, EPOLL_CTL_ADD, change, &in) ||
 	    epoll_ctl(set, EPOLL_CTL_ADD, timer, &in)) {
 		error = fail(errno, "buffer %s: no descriptor for poll(): %s", s->name,
 			     strerror(errno));
@@ -422,20 +425,33 @@ int rashpa_stream_fd(struct rashpa_stream *s)
 int stream_has_producer(struct rashpa_stream *s)
 {
 	struct rashpa_role role = {};
-	int error = rashpa_buffer_role(s->buffer.node, &role);
+	int error = stream_role(s, &role);
 
 	return error ? error : !!(role.out_held & RASHPA_ROLE_PRODUCER);
 }
 
-void stream_tell(struct rashpa_stream *s, struct memory *m)
+/* --- buffers of the driver --- */
+
+static int driver_open(const char *name, bool write)
 {
-	if (memory_dmabuf(m) >= 0)
-		rashpa_memory_look(s->memory, m->dmabuf);
+	return rashpa_buffer_open(name, write ? O_RDWR : O_RDONLY);
 }
 
-/* --- a handle --- */
+static int driver_length(int node, uint64_t *length)
+{
+	struct rashpa_info info = { .fd = -1 };
+	int error = rashpa_memory_get_info(node, &info);
 
-static int open_channel(struct rashpa_stream *s)
+	*length = info.out_length;
+	return error;
+}
+
+static int driver_role(struct rashpa_stream *s, struct rashpa_role *role)
+{
+	return rashpa_buffer_role(s->buffer.node, role);
+}
+
+static int driver_attend(struct rashpa_stream *s)
 {
 	struct rashpa_channel_make make = {
 		.sources = sizeof(s->sources) / sizeof(s->sources[0]) + 1,
@@ -461,6 +477,60 @@ static int open_channel(struct rashpa_stream *s)
 	return error < 0 ? error : 0;
 }
 
+static bool driver_event(struct rashpa_stream *s, struct rashpa_event *event)
+{
+	return rashpa_ring_next(&s->queue, event);
+}
+
+static int driver_wait(struct rashpa_stream *s, int64_t ns)
+{
+	int error = rashpa_ring_wait(&s->queue, ns);
+
+	return error == -ETIMEDOUT ? 0 : error;
+}
+
+static void driver_wake(struct rashpa_stream *s, struct memory *m)
+{
+	if (memory_dmabuf(m) >= 0)
+		rashpa_memory_look(s->memory, m->dmabuf);
+}
+
+static void driver_interrupt(struct rashpa_stream *s)
+{
+	rashpa_channel_signal(s->channel, 0);
+}
+
+static int driver_fd(struct rashpa_stream *s)
+{
+	return s->channel;
+}
+
+static void driver_leave(struct rashpa_stream *s)
+{
+	if (s->channel >= 0)
+		stream_forget(s);
+	rashpa_ring_unmap(&s->queue);
+	if (s->memory >= 0)
+		close(s->memory);
+}
+
+const struct memory_kind memory_driver = {
+	.open = driver_open,
+	.length = driver_length,
+	.dmabuf = rashpa_buffer_dmabuf,
+	.role = driver_role,
+	.attend = driver_attend,
+	.listen = driver_listen,
+	.event = driver_event,
+	.wait = driver_wait,
+	.wake = driver_wake,
+	.interrupt = driver_interrupt,
+	.fd = driver_fd,
+	.leave = driver_leave,
+};
+
+/* --- a handle --- */
+
 /* A consumer that only reads writes nothing into slots by mistake, wherever they are. */
 static int map_slots(struct rashpa_stream *s)
 {
@@ -479,12 +549,15 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 	int error;
 
 	*stream = NULL;
-	if (!name || strlen(name) >= RASHPA_STREAM_NAME)
+	if (!name || strlen(name) >= (strchr(name, '/') ? PATH_MAX : RASHPA_STREAM_NAME))
 		return fail(EINVAL, "the name of the buffer is missing, or too long");
 	s = calloc(1, sizeof(*s));
-	if (!s)
+	if (s)
+		s->name = strdup(name);
+	if (!s || !s->name) {
+		free(s);
 		return fail(ENOMEM, "no memory for a stream");
-	strcpy(s->name, name);
+	}
 	s->flags = flags;
 	s->producer = producer;
 	s->memory = s->channel = s->set = s->timer = s->place = -1;
@@ -492,15 +565,15 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 	pthread_mutex_init(&s->lock, NULL);
 	error = memory_open(NULL, &s->buffer, name, !observes);
 	s->shared = (volatile struct rashpa_stream_header *)s->buffer.base;
-	if (!error && producer)
-		error = rashpa_buffer_role(s->buffer.node, &role);
 	if (!error && s->buffer.length < RASHPA_STREAM_TABLES)
 		error = fail(EPROTO, "buffer %s is shorter than a stream header and its places", name);
+	if (!error && producer)
+		error = stream_role(s, &role);
 	if (!error && !producer && !observes &&
 	    !(flags & (RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA)))
 		error = map_slots(s);
 	if (!error)
-		error = open_channel(s);
+		error = s->buffer.kind->attend(s);
 	if (!error) {
 		*stream = s;
 		return 0;
@@ -512,17 +585,14 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 void stream_close(struct rashpa_stream *s)
 {
 	place_close(s);
-	if (s->channel >= 0)
-		stream_forget(s);
-	rashpa_ring_unmap(&s->queue);
+	if (s->buffer.kind)
+		s->buffer.kind->leave(s);
 	if (s->set >= 0) {
 		close(s->set);
 		close(s->timer);
 	}
 	if (s->channel >= 0)
 		close(s->channel);
-	if (s->memory >= 0)
-		close(s->memory);
 	if (s->slots)
 		munmap(s->slots, s->buffer.length);
 	memory_close(&s->payload);
@@ -532,5 +602,6 @@ void stream_close(struct rashpa_stream *s)
 	free(s->process);
 	free(s->held);
 	free(s->slot);
+	free(s->name);
 	free(s);
 }

@@ -3,30 +3,31 @@
 #include "lib/stream.h"
 #include "lib/internal.h"
 
-#include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 int memory_open(const struct rashpa_stream *s, struct memory *m, const char *name, bool write)
 {
 	const int prot = write ? PROT_READ | PROT_WRITE : PROT_READ;
-	struct rashpa_info info = { .fd = -1 };
+	uint64_t length = 0;
 	void *base;
 	int error;
 
 	*m = (struct memory)MEMORY_NONE;
-	m->node = rashpa_buffer_open(name, write ? O_RDWR : O_RDONLY);
+	m->kind = strchr(name, '/') ? &memory_file : &memory_driver;
+	m->node = m->kind->open(name, write);
 	if (m->node < 0)
 		return m->node;
 	error = s ? stream_check_node(s, name, m->node, write) : 0;
 	if (error)
 		goto close;
-	error = rashpa_memory_get_info(m->node, &info);
+	error = m->kind->length(m->node, &length);
 	if (!error)
-		error = rashpa_mmap(m->node, 0, info.out_length, prot, &base);
+		error = rashpa_mmap(m->node, 0, length, prot, &base);
 	if (!error) {
 		m->base = base;
-		m->length = info.out_length;
+		m->length = length;
 		return 0;
 	}
 	librashpa_prefix(error, "buffer %s: ", name);
@@ -38,7 +39,7 @@ close:
 int memory_dmabuf(struct memory *m)
 {
 	if (m->dmabuf < 0)
-		m->dmabuf = rashpa_buffer_dmabuf(m->node);
+		m->dmabuf = m->kind->dmabuf(m->node);
 	return m->dmabuf;
 }
 

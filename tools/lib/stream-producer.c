@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#define FILE_SLOTS	8	/* of a file that has to be made */
+
 /* Random id that differs from all earlier runs, also those of other producers; not 0. */
 static uint32_t new_run(void)
 {
@@ -146,6 +148,37 @@ static int take_processes(struct rashpa_stream *s, const struct wish *wish, uint
 	return 0;
 }
 
+static int check_plan(const struct rashpa_stream_plan *plan)
+{
+	if (plan->flags & ~(RASHPA_PLAN_META | RASHPA_PLAN_RESUME))
+		return fail(EINVAL, "flags %#" PRIx32 " are not defined", plan->flags);
+	if (!plan->header.width || !plan->header.height || !plan->header.bunch ||
+	    !stream_pixel_bytes(plan->header.pixel))
+		return fail(EINVAL, "the image has no pixels or no type of pixel, or the stack no images");
+	return 0;
+}
+
+/* A file that is not there yet gets room for the slots of the plan. */
+static int make_file(const char *path, const struct wish *wish)
+{
+	struct rashpa_stream s = {};
+	struct rashpa_stream_header *h = &s.head;
+	uint64_t messages;
+	int error;
+
+	take_plan(&s, &wish->plan, 0);
+	error = take_processes(&s, wish, &messages);
+	h->slots = h->slots ? h->slots : FILE_SLOTS;
+	if (!error && !h->record_size)
+		error = fail(ENOTSUP, "file %s: the processes are boards: these write buffers of the driver", path);
+	if (!error)
+		error = stream_layout(h, messages, wish->plan.flags & RASHPA_PLAN_META, INT64_MAX, INT64_MAX);
+	if (!error)
+		error = file_make(path, h->record_offset + h->slots * (h->record_size + h->map_slot));
+	free(s.process);
+	return error;
+}
+
 /*
  * A producer that was killed leaves RUNNING behind, and what is left of any stream is about to be
  * overwritten.
@@ -172,11 +205,6 @@ static int prepare(struct rashpa_stream *s, const struct wish *wish)
 	struct rashpa_role role = { .take = RASHPA_ROLE_PRODUCER };
 	int error = 0;
 
-	if (plan->flags & ~(RASHPA_PLAN_META | RASHPA_PLAN_RESUME))
-		return fail(EINVAL, "flags %#" PRIx32 " are not defined", plan->flags);
-	if (!plan->header.width || !plan->header.height || !plan->header.bunch ||
-	    !stream_pixel_bytes(plan->header.pixel))
-		return fail(EINVAL, "the image has no pixels or no type of pixel, or the stack no images");
 	if (plan->flags & RASHPA_PLAN_RESUME) {
 		error = resume(s, &plan->header);
 		first = error ? 0 : stream_consumed(s);
@@ -252,7 +280,11 @@ int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_pl
 	sized_copy(&plan->header, sizeof(plan->header), from, header_size);
 	sized_copy(&plan->process, sizeof(*plan) - sizeof(plan->header),
 		   (const char *)from + header_size, plan_size - header_size);
-	error = stream_open(buffer, 0, true, stream);
+	error = check_plan(plan);
+	if (!error && buffer && strchr(buffer, '/'))
+		error = make_file(buffer, &wish);
+	if (!error)
+		error = stream_open(buffer, 0, true, stream);
 	if (error)
 		return error;
 	s = *stream;
@@ -558,7 +590,7 @@ int rashpa_stream_slot_sized(struct rashpa_stream *s, struct rashpa_stack *to, i
 				    s->name);
 		}
 		/* records after the last check stay in the queue */
-		while (rashpa_ring_next(&s->queue, &event))
+		while (stream_event(s, &event))
 			;
 		__atomic_store_n(&s->shared->waiting, 1, __ATOMIC_RELAXED);
 		__sync_synchronize();

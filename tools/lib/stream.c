@@ -153,7 +153,7 @@ static int attach(struct rashpa_stream *s)
 	s->looked = s->due = 0;
 	/* a stream that is over makes no events; and listening turns bus mastering on */
 	alive = h->state == RASHPA_STREAM_RUNNING ? stream_has_producer(s) : 0;
-	error = alive > 0 ? stream_listen(s) : alive;
+	error = alive > 0 ? s->buffer.kind->listen(s) : alive;
 	/* an observer can poll instead */
 	s->polls = error && observes(s);
 	if (s->polls) {
@@ -228,7 +228,7 @@ int rashpa_stream_begin(struct rashpa_stream *s, int64_t timeout_ns)
 	int found;
 
 	while (!s->attached) {
-		while (rashpa_ring_next(&s->queue, &event))
+		while (stream_event(s, &event))
 			;
 		found = look_for_next(s);
 		if (found < 0)
@@ -636,7 +636,7 @@ static void take_events(struct rashpa_stream *s)
 {
 	struct rashpa_event event;
 
-	while (rashpa_ring_next(&s->queue, &event)) {
+	while (stream_event(s, &event)) {
 		if (event.kind == RASHPA_SOURCE_GROUP) {
 			s->stat.events++;
 			s->stat.events_lost = event.lost;
@@ -816,7 +816,7 @@ void rashpa_stream_get_stat_sized(struct rashpa_stream *s, struct rashpa_stream_
 
 	if (s->group && !rashpa_group_get_info(s->channel, &info))
 		s->stat.overruns = info.out_overruns;
-	if (!rashpa_buffer_role(s->buffer.node, &role)) {
+	if (!stream_role(s, &role)) {
 		s->stat.producer = stream_who(&role, 0);
 		s->stat.consumer = stream_who(&role, 1);
 	}

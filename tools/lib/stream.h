@@ -19,9 +19,35 @@
 #define STREAM_TICK_NS	500000000ll	/* between looks for what makes no event */
 #define STREAM_POLL_NS	10000000ll	/* between looks of those that get no events */
 
+struct memory;
+struct rashpa_stream;
+
+/* What a stream needs of its memory. The calls return 0 or a negative errno. */
+struct memory_kind {
+	int (*open)(const char *name, bool write);	/* a descriptor */
+	int (*length)(int node, uint64_t *length);
+	int (*dmabuf)(int node);			/* a descriptor */
+	/* What follows is for the stream's own buffer. As rashpa_buffer_role() */
+	int (*role)(struct rashpa_stream *s, struct rashpa_role *role);
+	int (*attend)(struct rashpa_stream *s);		/* prepare waits */
+	int (*listen)(struct rashpa_stream *s);		/* to processes of the stream that was found */
+	/* Take a record, if any: changes after the last one end the next wait. */
+	bool (*event)(struct rashpa_stream *s, struct rashpa_event *event);
+	int (*wait)(struct rashpa_stream *s, int64_t ns);	/* 0 also without a change */
+	void (*wake)(struct rashpa_stream *s, struct memory *m);	/* others: something changed there */
+	void (*interrupt)(struct rashpa_stream *s);	/* our own wait */
+	int (*fd)(struct rashpa_stream *s);		/* readable after a change */
+	void (*leave)(struct rashpa_stream *s);
+};
+
+extern const struct memory_kind memory_driver;	/* named buffers: stream-attach.c */
+extern const struct memory_kind memory_file;	/* names with a slash: stream-file.c */
+
 /* A named memory, opened and mapped. */
 struct memory {
+	const struct memory_kind *kind;
 	int node, dmabuf;	/* the dma-buf: -1 until memory_dmabuf() */
+	uint32_t roles;		/* of a file: bits of those that this handle has */
 	uint8_t *base;
 	uint64_t length;
 	char name[RASHPA_STREAM_NAME];
@@ -45,7 +71,7 @@ struct open_slot {
 };
 
 struct rashpa_stream {
-	char name[RASHPA_STREAM_NAME];
+	char *name;
 	unsigned int flags;
 	bool producer;
 	struct memory buffer, locks, payload;	/* one of the last two: not in the buffer */
@@ -67,6 +93,10 @@ struct rashpa_stream {
 	int64_t due;			/* when the timer is readable */
 	bool wake;			/* the next wait ends at once */
 	struct rashpa_queue queue;
+	/* of a file, instead: its channel is an eventfd, -1 before rashpa_stream_fd() */
+	uint32_t seen;			/* count of changes before the last look */
+	pthread_t watcher;		/* makes the eventfd readable, as long as */
+	bool leaves;			/* is false */
 	uint32_t group, sources[RASHPA_STREAM_LOCKS + STREAM_BOARDS + 3], n_sources;
 	struct board board[STREAM_BOARDS];
 	uint32_t boards;
@@ -193,6 +223,9 @@ void stream_forget_work(struct rashpa_stream *s);
 /* It is printed. */
 void stream_make_printable(char *text, size_t size);
 
+/* stream-file.c: make a file of this length, unless there is one */
+int file_make(const char *path, uint64_t length);
+
 /* payload.c */
 int payload_open(const struct rashpa_stream *s, struct memory *m, const char *name, bool write);
 
@@ -218,13 +251,20 @@ void stream_copy_words(void *to, const volatile void *from, size_t size);
 int stream_copy(struct rashpa_stream *s);
 bool stream_same(const struct rashpa_stream *s);
 int stream_open_memories(struct rashpa_stream *s, bool write);
-int stream_listen(struct rashpa_stream *s);
 void stream_forget(struct rashpa_stream *s);
 /* Stacks complete in all processes; *most: in the most advanced one. */
 uint64_t stream_stacks(const struct rashpa_stream *s, uint64_t *most);
 uint32_t stream_lock_read(const struct rashpa_stream *s, uint32_t lock, struct rfpga_lock *record);
 /* Sleep for an event, until @deadline or a tick. 0, -ETIMEDOUT or -EINTR */
 int stream_sleep(struct rashpa_stream *s, int64_t deadline);
+static inline bool stream_event(struct rashpa_stream *s, struct rashpa_event *event)
+{
+	return s->buffer.kind->event(s, event);
+}
+static inline int stream_role(struct rashpa_stream *s, struct rashpa_role *role)
+{
+	return s->buffer.kind->role(s, role);
+}
 /* 1, 0, or a negative errno */
 int stream_has_producer(struct rashpa_stream *s);
 /* process that has role 0, producer, or 1, consumer; 0: none, -1: it cannot be seen from here */
@@ -234,6 +274,9 @@ static inline int32_t stream_who(const struct rashpa_role *role, uint32_t i)
 		return 0;
 	return role->out_pid[i] ? role->out_pid[i] : -1;
 }
-void stream_tell(struct rashpa_stream *s, struct memory *m);
+static inline void stream_tell(struct rashpa_stream *s, struct memory *m)
+{
+	s->buffer.kind->wake(s, m);
+}
 
 #endif /* STREAM_INTERNAL_H */

@@ -45,6 +45,7 @@ struct transport {
 /* The tables of programs have this order: transport - transports is the index. */
 #define TRANSPORTS(ROW) \
 	ROW(pcie, .has = TRANSPORT_BUFFER | TRANSPORT_WAIT | TRANSPORT_DROP) \
+	ROW(memory, .has = TRANSPORT_BUFFER | TRANSPORT_WAIT | TRANSPORT_DROP) \
 	ROW(roce, .to = "HOST:PORT", .has = TRANSPORT_NETWORK | TRANSPORT_CONTRACT | \
 	    TRANSPORT_WAIT | TRANSPORT_RDMA) \
 	ROW(udp, .to = "HOST:PORT", .has = TRANSPORT_NETWORK | TRANSPORT_CONTRACT | \

@@ -71,7 +71,7 @@ refused "usage-rashpactl: wrong usage is refused"
 refuses "stray.*--json=FILE" remu --buffer here --json stray
 refuses "--buffer" remu
 refuses "udp: a receiver is missing: give --to HOST:PORT" remu --transport udp
-refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
+refuses "pcie, memory, roce, udp or jungfrau" remu --buffer here --transport tcp
 refuses "need --transport pcie" remu --buffer here --transport roce --to a:1
 refuses "give --transport roce, udp or jungfrau" remu --buffer here --to a:1
 refuses "does not wait" remu --transport jungfrau --to a:1
@@ -186,7 +186,7 @@ refused "usage-rashpa-builder: wrong usage is refused"
 # takes TRANSPORT: one word of each
 takes() {
 	local option words got=() to=(--to 127.0.0.1:9)
-	[[ $1 != pcie ]] || to=(--buffer here)
+	[[ $1 != pcie && $1 != memory ]] || to=(--buffer here)
 	for option in "--policy wait" "--policy drop --rate 1" "--buffer here" "--policy overwrite --tune immediate=stack" "--policy overwrite --tune message=512"; do
 		read -ra words <<<"$option"
 		RASHPA_DEV="$work/none" timeout 20 remu --transport "$1" "${to[@]}" --dataset generate:1 --images 1 "${words[@]}" >"$work/out" 2>&1
@@ -194,7 +194,7 @@ takes() {
 	done
 	echo "${got[*]-}"
 }
-declare -A taken=([pcie]="wait 1 here stack 512" [roce]="wait stack 512" [udp]="wait 512" [jungfrau]="")
+declare -A taken=([pcie]="wait 1 here stack 512" [memory]="wait 1 here stack 512" [roce]="wait stack 512" [udp]="wait 512" [jungfrau]="")
 for transport in $(remu --help | sed -nE 's/.*--transport=([a-z|]+).*/\1/p' | tr '|' ' '); do
 	is "transports/$transport: remu takes the options of its transport, and no others" "$(takes "$transport")" \
 		"${taken[$transport]-this test does not know it}"
