@@ -693,7 +693,7 @@ int place_open(struct rashpa_stream *s)
 	unlock_table(s);
 	/* for display only: it has one holder */
 	if (!error)
-		rashpa_buffer_role(s->buffer.node, &role);
+		stream_role(s, &role);
 	return error;
 }
 
@@ -772,9 +772,11 @@ void place_close(struct rashpa_stream *s)
 {
 	const int32_t place = s->place;
 	struct rashpa_stream_place *p;
+	struct rashpa_role role = {};
 	bool other;
 
-	if (place < 0 || lock_table(s, LOCK_NS))
+	/* of a file that was cut no page may be touched; its locks end with the handle */
+	if (place < 0 || stream_role(s, &role) || lock_table(s, LOCK_NS))
 		return;
 	p = place_of(s);
 	if (knows(s))

@@ -400,8 +400,8 @@ static void test_cut(void)
 	rashpa_stream_start(s, 0, 0);
 	c = consume(0);
 	ok(rashpa_stream_begin(c, FOREVER) == 0, "begun: a stream");
-	/* the header's page stays */
-	result = truncate(path, 8192 + 4096);
+	/* what programs look at all the time stays */
+	result = truncate(path, rashpa_stream_get_header(c)->data_offset + 4096);
 	do
 		result = rashpa_stream_next(c, &st, 0);
 	while (result == -ETIMEDOUT);
@@ -435,7 +435,7 @@ static void test_hostile(void)
 	s = create(path, 2, 0);
 	rashpa_stream_start(s, 0, 0);
 	fd = open(path, O_RDWR);
-	base = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	base = mmap(NULL, 4 * RASHPA_STREAM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	process = (struct rashpa_stream_process *)(base + rashpa_stream_get_header(s)->process_offset);
 	process->function = RASHPA_STREAM_FPGA;
@@ -453,7 +453,7 @@ static void test_hostile(void)
 	ok(counts.producer == -1 && counts.consumer == getpid(), "unknown: a process id that is none is not believed");
 	rashpa_stream_close(c);
 	rashpa_stream_close(s);
-	munmap(base, 8192);
+	munmap(base, 4 * RASHPA_STREAM_PAGE);
 	unlink(path);
 }
 
