@@ -381,8 +381,9 @@ static int run(struct run *r)
 	const bool fresh = led() && !r->config->net.listen;
 	/* a stream that we receive is ours from its first stack on, however late we look */
 	const bool first = r->config->from_start || r->config->net.listen;
-	/* a GPU's driver pins pages for writing only; --check marks what it has compared */
-	const bool writes = use->after || (r->config->driven && !r->config->offer);
+	/* a GPU's driver and io_uring pin pages for writing only; --check marks what it compared */
+	const bool writes = use->after || use == &use_record ||
+			    (r->config->driven && !r->config->offer);
 	unsigned int flags = (first ? RASHPA_STREAM_FROM_START : fresh ? RASHPA_STREAM_FRESH : 0) |
 			     (writes ? RASHPA_STREAM_WRITE : 0) |
 			     (use->look ? 0 : RASHPA_STREAM_NO_DATA);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "romulu/driven.h"
 #include "common/fpga.h"
@@ -24,7 +25,7 @@
 const char *argp_program_version = "romulu " RASHPA_VERSION;
 
 enum {
-	OPT_CHECK = 256, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
+	OPT_CHECK = 256, OPT_WRITE, OPT_SYNC, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE,
@@ -35,7 +36,11 @@ enum {
 static struct argp_option options[] = {
 	{ "check", OPT_CHECK, NULL, 0,
 	  "compare every frame with the dataset (default: count, and touch no pixel)", 0 },
-	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
+	{ "write", OPT_WRITE, "FILE|DIR", 0,
+	  "append the frames to a file; or record them in a folder, or in several (repeat it)", 0 },
+	{ "sync", OPT_SYNC, "end|never|each", 0,
+	  "when a recording is on the disk: at its end (default), or each stack before its release",
+	  0 },
 	{ "pipeline", OPT_PIPELINE, "FILE|{JSON}", 0,
 	  "process the frames by a pipeline, see romulu(1)", 0 },
 	{ "engine", OPT_ENGINE, "cpu|reference|vulkan[:N]|cuda[:N]|fpgaN", 0,
@@ -148,6 +153,7 @@ static const struct receiving * const receivings[] = { TRANSPORTS(RECEIVING) };
 static void check(struct argp_state *state, struct config *c)
 {
 	const struct transport *t = c->net.transport;
+	struct stat st;
 
 	c->net.receiving = receivings[t - transports];
 	c->opt.without_buffer = is_daemon(&c->daemon) || c->daemon.probe;
@@ -158,8 +164,12 @@ static void check(struct argp_state *state, struct config *c)
 	if (c->net.xdp && !(t->has & TRANSPORT_DATAGRAMS))
 		argp_error(state, "--tune xdp requires --transport %s",
 			   transport_names(TRANSPORT_DATAGRAMS, ", ", " or "));
-	if (c->write && c->use != &use_write)
+	if (c->writes && c->use != &use_write)
 		argp_error(state, "--write excludes --check and --pipeline");
+	if (c->writes && !stat(*c->write, &st) && S_ISDIR(st.st_mode))
+		c->use = &use_record;
+	if (c->use != &use_record && (c->writes > 1 || c->sync))
+		argp_error(state, "--sync, or several of --write, require --write DIR");
 	if (c->pipeline && c->use != &use_process)
 		argp_error(state, "--pipeline excludes --check and --write");
 	if (compares_not(c))
@@ -261,7 +271,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_WRITE:
 		c->use = &use_write;
-		c->write = arg;
+		if (c->writes == RECORDING_FOLDERS)
+			argp_error(state, "--write: more than %d folders", RECORDING_FOLDERS);
+		c->write[c->writes++] = arg;
+		break;
+	case OPT_SYNC:
+		c->sync = option_word(state, "--sync", arg, "end|never|each");
 		break;
 	case OPT_PIPELINE:
 		c->use = &use_process;

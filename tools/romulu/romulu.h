@@ -9,6 +9,7 @@
 #include "daemon/daemon.h"
 #include "dataset/dataset.h"
 #include "romulu/receiver.h"
+#include "romulu/recording.h"
 #include "common/options.h"
 #include <rashpa-stream.h>
 #include "common/stats.h"
@@ -50,6 +51,7 @@ struct use {
 
 extern const struct use use_check;	/* compare with the dataset */
 extern const struct use use_none;	/* touch nothing */
+extern const struct use use_record;	/* record in folders */
 extern const struct use use_write;	/* append to a file */
 extern const struct use use_process;	/* run a pipeline: photons, veto, sinks */
 
@@ -59,7 +61,9 @@ struct config {
 	struct daemon_options daemon;
 	uint32_t full_at;		/* stacks when full; 0: three quarters of the slots */
 	const struct use *use;
-	const char *write;
+	const char *write[RECORDING_FOLDERS];	/* a file, or folders */
+	uint32_t writes;
+	enum recording_sync sync;
 	const char *pipeline, *engine;	/* processing of images, and its engine (NULL: cpu) */
 	bool driven;			/* the GPU fetches images without the CPU: */
 	uint32_t way;			/* enum rashpa_drive_way */

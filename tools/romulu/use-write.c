@@ -2,58 +2,34 @@
 /* Frames are appended to a file. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "romulu/romulu.h"
 #include "common/say.h"
 
-#define TICK_NS		100000000ull	/* so late may --timeout be */
+#define LOOK_MS		100		/* so late may --timeout be */
 
 struct writer {
 	int file;
 	uint8_t *bounce;	/* one stack: a file may take longer than it is ours */
 	uint64_t written;	/* bytes of the stack that is being written */
-	bool have_timer;
-	timer_t timer;
 };
-
-static void on_tick(int number)
-{
-	(void)number;
-}
-
-/* A timer interrupts a write() that blocks without a reader. */
-static int start_ticks(struct writer *w)
-{
-	const struct sigaction action = { .sa_handler = on_tick };
-	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
-	const struct itimerspec interval = {
-		.it_value.tv_nsec = TICK_NS, .it_interval.tv_nsec = TICK_NS,
-	};
-
-	sigaction(SIGALRM, &action, NULL);
-	if (timer_create(CLOCK_MONOTONIC, &event, &w->timer))
-		return fail("cannot make a timer: %s", strerror(errno));
-	w->have_timer = true;
-	return timer_settime(w->timer, 0, &interval, NULL) ?
-	       fail("cannot set a timer: %s", strerror(errno)) : 0;
-}
 
 static int write_open(struct run *r)
 {
-	const char *path = r->config->write;
+	const char *path = *r->config->write;
 	struct writer *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return fail("no memory to write a file");
 	r->data = w;
 	w->file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	return w->file < 0 ? fail("cannot write %s: %s", path, strerror(errno)) : 0;
+	/* open() waits for the reader of a pipe; write() does not */
+	return w->file < 0 || fcntl(w->file, F_SETFL, O_APPEND | O_NONBLOCK) ?
+	       fail("cannot write %s: %s", path, strerror(errno)) : 0;
 }
 
 static size_t extent(const struct rashpa_stack *st)
@@ -68,9 +44,7 @@ static int write_begin(struct run *r)
 	struct writer *w = r->data;
 
 	w->bounce = malloc(h->bunch * h->image_stride + h->line_stride);
-	if (!w->bounce)
-		return fail("no memory for a copy of one stack");
-	return start_ticks(w);
+	return w->bounce ? 0 : fail("no memory for a copy of one stack");
 }
 
 static int write_look(struct run *r, const struct rashpa_stack *st)
@@ -85,6 +59,7 @@ static int write_all(struct run *r, const void *data, size_t size)
 {
 	const double timeout = r->config->opt.timeout;
 	struct writer *w = r->data;
+	struct pollfd room = { .fd = w->file, .events = POLLOUT };
 	uint64_t taken = now_ns();	/* something */
 
 	while (size) {
@@ -97,15 +72,16 @@ static int write_all(struct run *r, const void *data, size_t size)
 			taken = now_ns();
 			continue;
 		}
-		if (!n || errno != EINTR)
-			return fail("cannot write %s: %s", r->config->write, strerror(errno));
+		if (!n || (errno != EINTR && errno != EAGAIN))
+			return fail("cannot write %s: %s", *r->config->write, strerror(errno));
 		if (*r->stop)
 			return -EINTR;
 		if (timeout > 0 && now_ns() - taken >= timeout * 1e9) {
-			say("cannot write %s: no reader took data for %g s", r->config->write,
+			say("cannot write %s: no reader took data for %g s", *r->config->write,
 			    timeout);
 			return EXIT_TIMEOUT;
 		}
+		poll(&room, 1, LOOK_MS);
 	}
 	return 0;
 }
@@ -117,7 +93,7 @@ static void unwrite(struct run *r)
 	off_t end = w->written ? lseek(w->file, 0, SEEK_CUR) : -1;
 
 	if (end >= 0 && ftruncate(w->file, end - w->written))
-		say("%s ends with a part of a stack: %s", r->config->write, strerror(errno));
+		say("%s ends with a part of a stack: %s", *r->config->write, strerror(errno));
 }
 
 static int write_images(struct run *r, const struct rashpa_stack *st)
@@ -158,10 +134,8 @@ static int write_close(struct run *r)
 
 	if (!w)
 		return 0;
-	if (w->have_timer)
-		timer_delete(w->timer);
 	if (w->file >= 0 && close(w->file))
-		result = fail("cannot write %s: %s", r->config->write, strerror(errno));
+		result = fail("cannot write %s: %s", *r->config->write, strerror(errno));
 	free(w->bounce);
 	free(w);
 	return result;

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Stacks are recorded in folders, straight from their slots. Several writes are under way; a thread
+ * takes their completions, and releases stacks in their order.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <liburing.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/say.h"
+#include "romulu/romulu.h"
+
+#define DEPTH		64u			/* most writes under way, */
+#define BYTES		(UINT64_C(256) << 20)	/* of so many bytes, or two writes */
+#define AT_ONCE		(UINT64_C(1) << 30)	/* most bytes of a write, and of a registered buffer */
+#define REGISTERED	(1u << 14)		/* most buffers that io_uring registers */
+#define LOOK_NS		100000000ull
+
+/* A stack on its way to the disk. */
+struct request {
+	struct rashpa_stack stack;
+	uint8_t *from;
+	uint64_t number, offset;	/* in the recording, and bytes in its file */
+	uint64_t done;			/* bytes */
+	bool copied, safe;		/* safe: copied before the stack could be overwritten */
+	bool complete;
+};
+
+struct recorder {
+	struct recording rec;
+	uint64_t bytes;			/* of a stack */
+	uint32_t depth;
+	struct request *request;	/* [depth], one after the other */
+	uint8_t *copies;		/* [depth] of stacks; NULL: straight from the slots */
+	struct io_uring ring;
+	bool started, have_ring, registered;
+	pthread_t reaper;
+
+	pthread_mutex_t lock;		/* of what follows, and of submissions */
+	pthread_cond_t change;
+	uint64_t put, kept, flying;	/* stacks */
+	uint64_t kept_ns;		/* when the last one was kept */
+	int failed;			/* exit status */
+};
+
+static int record_open(struct run *r)
+{
+	const struct config *c = r->config;
+	struct recorder *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return fail("no memory to record");
+	r->data = w;
+	w->rec.index = -1;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->change, NULL);
+	/* a limit of the size of files is an error as others are */
+	signal(SIGXFSZ, SIG_IGN);
+	return recording_open(&w->rec, c->write, c->writes, c->sync);
+}
+
+/* --- writes; the lock is held --- */
+
+/* From now on stacks are copied first. */
+static bool copy_first(struct recorder *w, const char *why)
+{
+	void *copies;
+
+	if (w->copies)
+		return true;
+	copies = mmap(NULL, w->depth * w->bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copies == MAP_FAILED)
+		return false;
+	w->copies = copies;
+	say("%s: stacks are copied before they are written: %s", *w->rec.folder, why);
+	return true;
+}
+
+static void copy(struct recorder *w, struct request *q)
+{
+	const struct rashpa_stack *st = &q->stack;
+
+	q->from = w->copies + (q - w->request) * w->bytes;
+	q->copied = true;
+	memcpy(q->from, st->data, (st->images - 1) * st->image_stride +
+	       (st->height - 1) * st->line_stride + (size_t)st->width * st->pixel_bytes);
+}
+
+/* Stacks that are written belong to the recording in their order. */
+static void keep(struct recorder *w)
+{
+	for (; w->kept < w->put && !w->failed; w->kept++) {
+		const struct request *q = &w->request[w->kept % w->depth];
+
+		if (!q->complete)
+			break;
+		if (!q->safe && !rashpa_stack_intact(&q->stack))
+			w->failed = fail("%s: stack %" PRIu64 " was overwritten before it was recorded",
+					 *w->rec.folder, q->stack.number);
+		else
+			w->failed = recording_keep(&w->rec, &q->stack);
+		if (w->failed)
+			break;
+		rashpa_stream_release(q->stack.stream, &q->stack);
+		w->kept_ns = now_ns();
+	}
+}
+
+/* Write the rest. -EINPROGRESS, or the result of what was written at once. */
+static int submit(struct recorder *w, struct request *q)
+{
+	const int file = w->rec.file[q->number % w->rec.files];
+	const uint64_t left = w->bytes - q->done, offset = q->offset + q->done;
+	const unsigned int bytes = left < AT_ONCE ? left : AT_ONCE;
+	const uint8_t *from = q->from + q->done;
+	struct io_uring_sqe *sqe;
+	ssize_t result;
+
+	if (!w->have_ring) {
+		result = pwrite(file, from, bytes, offset);
+		return result < 0 ? -errno : result;
+	}
+	sqe = io_uring_get_sqe(&w->ring);	/* as many as requests */
+	if (w->registered && !q->copied)
+		io_uring_prep_write_fixed(sqe, file, from, bytes, offset, q->stack.slot);
+	else
+		io_uring_prep_write(sqe, file, from, bytes, offset);
+	io_uring_sqe_set_data(sqe, q);
+	result = io_uring_submit(&w->ring);
+	return result < 0 ? result : -EINPROGRESS;
+}
+
+/* Does a request go on after this result? */
+static bool goes_on(struct recorder *w, struct request *q, int result)
+{
+	const uint64_t left = w->bytes - q->done;
+
+	if (result == -EINTR || result == -EAGAIN)
+		return true;
+	if (result == -EFAULT && !q->copied && copy_first(w, "their memory cannot be pinned")) {
+		copy(w, q);
+		return true;
+	}
+	if (result == -EINVAL && w->rec.direct) {
+		recording_indirect(&w->rec, EINVAL);
+		return true;
+	}
+	/* O_DIRECT goes on at blocks only */
+	if (result > 0 && w->rec.direct && (uint64_t)result < left)
+		result -= result % RECORDING_BLOCK;
+	if (result <= 0) {
+		w->failed = fail("%s: cannot write frames: %s",
+				 w->rec.folder[q->number % w->rec.files],
+				 strerror(result ? -result : ENOSPC));
+		return false;
+	}
+	q->done += result;
+	q->complete = q->done == w->bytes;
+	return !q->complete;
+}
+
+/* A part of it was written, with this result; -EAGAIN: nothing yet. */
+static void advance(struct recorder *w, struct request *q, int result)
+{
+	while (goes_on(w, q, result)) {
+		result = submit(w, q);
+		if (result == -EINPROGRESS)
+			return;
+	}
+	w->flying--;
+	keep(w);
+	pthread_cond_broadcast(&w->change);
+}
+
+static void *reap(void *argument)
+{
+	struct recorder *w = argument;
+	struct io_uring_cqe *cqe;
+	struct request *q;
+
+	do {
+		while (io_uring_wait_cqe(&w->ring, &cqe))
+			;
+		q = io_uring_cqe_get_data(cqe);
+		pthread_mutex_lock(&w->lock);
+		if (q)
+			advance(w, q, cqe->res);
+		io_uring_cqe_seen(&w->ring, cqe);
+		pthread_mutex_unlock(&w->lock);
+	} while (q);
+	return NULL;
+}
+
+/* --- stacks --- */
+
+static int record_begin(struct run *r)
+{
+	const struct rashpa_stream_header *h = r->about;
+	struct recorder *w = r->data;
+	int result = recording_begin(&w->rec, h);
+
+	if (result)
+		return result;
+	w->bytes = w->rec.header.pitch;
+	w->depth = BYTES / w->bytes < 2 ? 2 : BYTES / w->bytes < DEPTH ? BYTES / w->bytes : DEPTH;
+	/* one slot at least is being filled meanwhile */
+	if (w->depth >= h->slots)
+		w->depth = h->slots > 1 ? h->slots - 1 : 1;
+	w->request = calloc(w->depth, sizeof(*w->request));
+	return w->request ? 0 : fail("no memory to record");
+}
+
+/* Slots are where the first stack shows. */
+static void register_slots(struct recorder *w, const struct rashpa_stream_header *h, uint8_t *data)
+{
+	struct iovec *slot = calloc(h->slots, sizeof(*slot));
+	int result = -ENOMEM;
+
+	for (uint32_t i = 0; slot && i < h->slots; i++)
+		slot[i] = (struct iovec) { data + i * h->slot_stride, w->bytes };
+	if (slot && h->slots <= REGISTERED && w->bytes <= AT_ONCE)
+		result = io_uring_register_buffers(&w->ring, slot, h->slots);
+	free(slot);
+	w->registered = !result;
+	if (result)
+		say("%s: slots are not registered, and each write pins them: %s", *w->rec.folder,
+		    strerror(-result));
+}
+
+static int start(struct recorder *w, const struct rashpa_stream_header *h, uint8_t *data)
+{
+	const bool aligned = !((h->slot_stride | (uintptr_t)data) % RECORDING_BLOCK) &&
+			     w->bytes <= h->slot_stride;
+	int error;
+
+	if ((h->policy == RASHPA_STREAM_OVERWRITE && !copy_first(w, "the stream overwrites them")) ||
+	    (!aligned && !copy_first(w, "slots are not aligned to 4096 bytes")))
+		return fail("no memory for copies of stacks");
+	error = io_uring_queue_init(w->depth, &w->ring, 0);
+	w->have_ring = !error;
+	if (error)
+		say("%s: one stack is written at a time, without io_uring: %s", *w->rec.folder,
+		    strerror(-error));
+	else if (!w->copies)
+		register_slots(w, h, data);
+	error = w->have_ring ? pthread_create(&w->reaper, NULL, reap, w) : 0;
+	if (error) {
+		io_uring_queue_exit(&w->ring);
+		w->have_ring = false;
+		return fail("cannot make a thread: %s", strerror(error));
+	}
+	w->started = true;
+	w->kept_ns = now_ns();
+	return 0;
+}
+
+/* Wait until there is room for one more. */
+static int await_room(struct run *r, struct recorder *w)
+{
+	const double timeout = r->config->opt.timeout;
+	uint64_t now = now_ns();
+	int result = 0;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->put == w->kept)
+		w->kept_ns = now;
+	while (w->put - w->kept == w->depth && !w->failed && !result) {
+		const uint64_t until = now + LOOK_NS;
+		const struct timespec at = { until / 1000000000, until % 1000000000 };
+
+		pthread_cond_clockwait(&w->change, &w->lock, CLOCK_MONOTONIC, &at);
+		now = now_ns();
+		if (*r->stop)
+			result = -EINTR;
+		else if (timeout > 0 && now > w->kept_ns && now - w->kept_ns >= timeout * 1e9)
+			result = EXIT_TIMEOUT;
+	}
+	if (w->failed)
+		result = w->failed;
+	pthread_mutex_unlock(&w->lock);
+	if (result == EXIT_TIMEOUT)
+		say("%s: no stack was written for %g s", *w->rec.folder, timeout);
+	return result;
+}
+
+static int record_look(struct run *r, const struct rashpa_stack *st)
+{
+	struct recorder *w = r->data;
+	struct request *q;
+	int result = w->started ? 0 : start(w, r->about, (uint8_t *)st->data -
+					    st->slot * r->about->slot_stride);
+
+	if (!result)
+		result = await_room(r, w);
+	if (result)
+		return result;
+	q = &w->request[w->put % w->depth];
+	*q = (struct request) { .stack = *st, .from = st->data };
+	if (w->copies && st->images) {
+		copy(w, q);
+		q->safe = true;
+	}
+	return 0;
+}
+
+static int record_stack(struct run *r, const struct rashpa_stack *st)
+{
+	struct recorder *w = r->data;
+	const struct recording_image *last = &w->rec.last;
+	struct request *q = &w->request[w->put % w->depth];
+
+	pthread_mutex_lock(&w->lock);
+	/* a receiver that was killed had no time to give it back */
+	if (!st->images || (last->images && last->run == st->run && st->number <= last->stack)) {
+		rashpa_stream_release(r->stream, st);
+	} else {
+		q->number = w->rec.stacks + w->put - w->kept;
+		q->offset = recording_place(&w->rec, q->number);
+		w->put++;
+		w->flying++;
+		advance(w, q, -EAGAIN);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return 0;
+}
+
+/* Stacks that did not come into the recording are the next receiver's. */
+static void end_writes(struct run *r, struct recorder *w)
+{
+	struct io_uring_sqe *sqe;
+
+	pthread_mutex_lock(&w->lock);
+	while (w->flying)
+		pthread_cond_wait(&w->change, &w->lock);
+	for (; w->put > w->kept; w->put--) {
+		const struct rashpa_stack *st = &w->request[(w->put - 1) % w->depth].stack;
+
+		r->report->bytes -= r->report->bytes / r->report->frames * st->images;
+		r->report->frames -= st->images;
+		r->report->stacks--;
+	}
+	pthread_mutex_unlock(&w->lock);
+	if (!w->have_ring)
+		return;
+	sqe = io_uring_get_sqe(&w->ring);
+	io_uring_prep_nop(sqe);
+	io_uring_sqe_set_data(sqe, NULL);
+	io_uring_submit(&w->ring);
+	pthread_join(w->reaper, NULL);
+	io_uring_queue_exit(&w->ring);
+}
+
+static int record_close(struct run *r)
+{
+	struct recorder *w = r->data;
+	int result;
+
+	if (!w)
+		return 0;
+	end_writes(r, w);
+	result = recording_close(&w->rec);
+	if (w->failed)
+		result = w->failed;
+	if (w->copies)
+		munmap(w->copies, w->depth * w->bytes);
+	free(w->request);
+	pthread_cond_destroy(&w->change);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+	return result;
+}
+
+const struct use use_record = {
+	.name = "record",
+	.open = record_open,
+	.begin = record_begin,
+	.look = record_look,
+	.stack = record_stack,
+	.keeps = true,
+	.close = record_close,
+};
