@@ -16,7 +16,8 @@
 
 #define MAGIC		"RASHPREC"
 #define VERSION		1
-#define STEP		(UINT64_C(1) << 30)	/* most bytes that are allocated at a time */
+#define STEP		(UINT64_C(4) << 30)	/* most bytes that are allocated at a time */
+#define STACKS		16			/* fewest stacks, of a stream without an end */
 
 _Static_assert(sizeof(struct recording_header) == 128 && sizeof(struct recording_image) == 64,
 	       "readers know these sizes");
@@ -146,6 +147,7 @@ int recording_begin(struct recording *rec, const struct rashpa_stream_header *h)
 		return cannot(rec, 0, "write frames.index");
 	rec->header = header;
 	rec->begun = true;
+	rec->step = header.pitch * (h->images ? h->images / h->bunch / rec->files + 1 : STACKS);
 	return ftruncate(rec->index, index_size(rec)) ? cannot(rec, 0, "write frames.index") : 0;
 }
 
@@ -153,12 +155,14 @@ uint64_t recording_place(struct recording *rec, uint64_t k)
 {
 	const uint64_t pitch = rec->header.pitch, offset = k / rec->files * pitch;
 	const uint32_t file = k % rec->files;
-	uint64_t *allocated = &rec->allocated[file], step = *allocated;
+	uint64_t *allocated = &rec->allocated[file];
+	uint64_t step = *allocated < rec->step ? rec->step : *allocated;
 
 	if (offset + pitch <= *allocated)
 		return offset;
 	/* a write that makes a file longer waits for all others; a disk that is full says so then */
-	step = step < 16 * pitch ? 16 * pitch : step < STEP ? step : STEP < pitch ? pitch : STEP;
+	if (step > STEP)
+		step = STEP < pitch ? pitch : STEP;
 	*allocated = fallocate(rec->file[file], 0, offset, step) ? UINT64_MAX : offset + step;
 	return offset;
 }

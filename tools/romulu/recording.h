@@ -53,6 +53,7 @@ struct recording {
 	uint32_t files;
 	int file[RECORDING_FOLDERS], index;
 	uint64_t allocated[RECORDING_FOLDERS];	/* bytes; UINT64_MAX: no more */
+	uint64_t step;			/* least bytes that are allocated at a time */
 	bool direct;			/* O_DIRECT */
 	bool sync;			/* at the end */
 	bool begun;

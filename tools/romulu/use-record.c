@@ -39,7 +39,8 @@ struct recorder {
 	struct request *request;	/* [depth], one after the other */
 	uint8_t *copies;		/* [depth] of stacks; NULL: straight from the slots */
 	struct io_uring ring;
-	bool started, have_ring, registered;
+	bool *registered;		/* slots; NULL: none */
+	bool started, have_ring;
 	pthread_t reaper;
 
 	pthread_mutex_t lock;		/* of what follows, and of submissions */
@@ -113,6 +114,26 @@ static void keep(struct recorder *w)
 	}
 }
 
+/* A slot is registered when it comes for the first time: all at once would take long. */
+static bool is_registered(struct recorder *w, const struct request *q)
+{
+	const struct iovec slot = { q->from, w->bytes };
+	const uint32_t i = q->stack.slot;
+	int result;
+
+	if (!w->registered || q->copied || w->registered[i])
+		return w->registered && !q->copied;
+	result = io_uring_register_buffers_update_tag(&w->ring, i, &slot, NULL, 1);
+	w->registered[i] = result == 1;
+	if (result == 1)
+		return true;
+	say("%s: slots are not registered, and each write pins its own: %s", *w->rec.folder,
+	    strerror(-result));
+	free(w->registered);
+	w->registered = NULL;
+	return false;
+}
+
 /* Write the rest. -EINPROGRESS, or the result of what was written at once. */
 static int submit(struct recorder *w, struct request *q)
 {
@@ -128,7 +149,7 @@ static int submit(struct recorder *w, struct request *q)
 		return result < 0 ? -errno : result;
 	}
 	sqe = io_uring_get_sqe(&w->ring);	/* as many as requests */
-	if (w->registered && !q->copied)
+	if (is_registered(w, q))
 		io_uring_prep_write_fixed(sqe, file, from, bytes, offset, q->stack.slot);
 	else
 		io_uring_prep_write(sqe, file, from, bytes, offset);
@@ -217,26 +238,9 @@ static int record_begin(struct run *r)
 	return w->request ? 0 : fail("no memory to record");
 }
 
-/* Slots are where the first stack shows. */
-static void register_slots(struct recorder *w, const struct rashpa_stream_header *h, uint8_t *data)
+static int start(struct recorder *w, const struct rashpa_stream_header *h, const void *slot)
 {
-	struct iovec *slot = calloc(h->slots, sizeof(*slot));
-	int result = -ENOMEM;
-
-	for (uint32_t i = 0; slot && i < h->slots; i++)
-		slot[i] = (struct iovec) { data + i * h->slot_stride, w->bytes };
-	if (slot && h->slots <= REGISTERED && w->bytes <= AT_ONCE)
-		result = io_uring_register_buffers(&w->ring, slot, h->slots);
-	free(slot);
-	w->registered = !result;
-	if (result)
-		say("%s: slots are not registered, and each write pins them: %s", *w->rec.folder,
-		    strerror(-result));
-}
-
-static int start(struct recorder *w, const struct rashpa_stream_header *h, uint8_t *data)
-{
-	const bool aligned = !((h->slot_stride | (uintptr_t)data) % RECORDING_BLOCK) &&
+	const bool aligned = !((h->slot_stride | (uintptr_t)slot) % RECORDING_BLOCK) &&
 			     w->bytes <= h->slot_stride;
 	int error;
 
@@ -248,8 +252,9 @@ static int start(struct recorder *w, const struct rashpa_stream_header *h, uint8
 	if (error)
 		say("%s: one stack is written at a time, without io_uring: %s", *w->rec.folder,
 		    strerror(-error));
-	else if (!w->copies)
-		register_slots(w, h, data);
+	else if (h->slots <= REGISTERED && w->bytes <= AT_ONCE &&
+		 !io_uring_register_buffers_sparse(&w->ring, h->slots))
+		w->registered = calloc(h->slots, sizeof(*w->registered));
 	error = w->have_ring ? pthread_create(&w->reaper, NULL, reap, w) : 0;
 	if (error) {
 		io_uring_queue_exit(&w->ring);
@@ -294,8 +299,7 @@ static int record_look(struct run *r, const struct rashpa_stack *st)
 {
 	struct recorder *w = r->data;
 	struct request *q;
-	int result = w->started ? 0 : start(w, r->about, (uint8_t *)st->data -
-					    st->slot * r->about->slot_stride);
+	int result = w->started ? 0 : start(w, r->about, st->data);
 
 	if (!result)
 		result = await_room(r, w);
@@ -360,17 +364,22 @@ static void end_writes(struct run *r, struct recorder *w)
 static int record_close(struct run *r)
 {
 	struct recorder *w = r->data;
+	uint64_t begin;
 	int result;
 
 	if (!w)
 		return 0;
+	begin = now_ns();
 	end_writes(r, w);
 	result = recording_close(&w->rec);
+	if (r->report->ns)
+		r->report->ns += now_ns() - begin;
 	if (w->failed)
 		result = w->failed;
 	if (w->copies)
 		munmap(w->copies, w->depth * w->bytes);
 	free(w->request);
+	free(w->registered);
 	pthread_cond_destroy(&w->change);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
