@@ -5,6 +5,7 @@
 .. run: any        needs nothing
 .. run: driver     needs the driver
 .. run: fpga       needs a board, too
+.. run: edu        needs QEMU's device edu, too
 .. not run: WHY    files of tests in it have to be there
 
 tutorials.py check PAGE...      a line for each block that does not say so
@@ -17,7 +18,7 @@ import sys
 import docutils.core
 from docutils import nodes
 
-NEEDS = ("any", "driver", "fpga")
+NEEDS = ("any", "driver", "fpga", "edu")
 
 
 def blocks(page):
