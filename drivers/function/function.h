@@ -58,6 +58,8 @@ struct rashpa_sequence {
 	struct rashpa_profile_step *step;	/* steps as the profile defines them */
 	void __iomem **reg;	/* mapped register of each step, NULL until they are mapped */
 	u32 n;	/* number of steps */
+	u32 at;	/* step that ran last (hw_lock) */
+	u32 seen;	/* value that the last wait read (hw_lock) */
 };
 
 /* An engine of the profile. The first four are a part of a profile, with its locks. */
@@ -305,8 +307,9 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 /* ------------------------------------------ function/quiesce.c --- */
 
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
-int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end);
-int rashpa_sequence_stop(const struct rashpa_sequence *s, ktime_t end);
+int rashpa_sequence_run(struct rashpa_sequence *s, ktime_t end);
+int rashpa_sequence_stop(struct rashpa_sequence *s, ktime_t end);
+int rashpa_sequence_fail(struct rashpa_call *call, const struct rashpa_device *dev);
 bool rashpa_profile_answers(struct rashpa_device *dev);
 u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);

@@ -178,8 +178,8 @@ int rashpa_dma_fail(struct rashpa_call *call, struct rashpa_device *dev)
 		return rashpa_fail(call, -EREMOTEIO,
 				   "all DMA uses bounce buffers here (swiotlb=force, or a confidential guest): enable the IOMMU or disable bounce buffers");
 	return rashpa_fail(call, -EOVERFLOW,
-			   "the memory is above what fpga%d can address (%d bits): allocate it with dma_bits (rashpactl buffer create --for), or enable the IOMMU",
-			   dev->id, fls64(rashpa_dma_limit(d)));
+			   "the memory is above what fpga%d can address (%d bits): allocate it with dma_bits (rashpactl buffer create --for fpga%d, or dma_bits in buffers.d), or enable the IOMMU",
+			   dev->id, fls64(rashpa_dma_limit(d)), dev->id);
 }
 
 /* Memory that an address leads to. */

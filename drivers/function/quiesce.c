@@ -25,7 +25,8 @@ ktime_t rashpa_profile_deadline(struct rashpa_device *dev)
 	return ktime_add_us(ktime_get(), dev->profile.quiesce_us ?: RASHPA_QUIESCE_US);
 }
 
-static int rashpa_step_wait(const struct rashpa_profile_step *s, void __iomem *reg, ktime_t end)
+static int rashpa_step_wait(const struct rashpa_profile_step *s, void __iomem *reg, ktime_t end,
+			    u32 *seen)
 {
 	/* at least 1: 0 means no timeout */
 	const s64 left = clamp_t(s64, ktime_us_delta(end, ktime_get()), 1, s->timeout_us);
@@ -36,6 +37,7 @@ static int rashpa_step_wait(const struct rashpa_profile_step *s, void __iomem *r
 	err = readl_poll_timeout(reg, value, (value & s->mask) == s->value ||
 				 (value == RASHPA_ALL_ONES && s->mask != RASHPA_ALL_ONES),
 				 RASHPA_STEP_POLL_US, left);
+	*seen = value;
 	/* all ones is how a removed function reads: a match only for a step that waits for them */
 	if (value == RASHPA_ALL_ONES && s->value != RASHPA_ALL_ONES)
 		return -EIO;
@@ -49,7 +51,7 @@ static int rashpa_step_wait(const struct rashpa_profile_step *s, void __iomem *r
  *
  * Return: 0, -ETIMEDOUT (not idle before @end), -EIO (does not answer).
  */
-int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end)
+int rashpa_sequence_run(struct rashpa_sequence *s, ktime_t end)
 {
 	int err = 0;
 	u32 i;
@@ -58,8 +60,9 @@ int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end)
 		const struct rashpa_profile_step *step = &s->step[i];
 		u32 value = step->value;
 
+		s->at = i;
 		if (step->op == RASHPA_STEP_WAIT) {
-			err = rashpa_step_wait(step, s->reg[i], end);
+			err = rashpa_step_wait(step, s->reg[i], end, &s->seen);
 			continue;
 		}
 		if (step->mask != RASHPA_ALL_ONES)
@@ -70,11 +73,23 @@ int rashpa_sequence_run(const struct rashpa_sequence *s, ktime_t end)
 }
 
 /* A process with a doorbell may have restarted DMA between the steps: retry. */
-int rashpa_sequence_stop(const struct rashpa_sequence *s, ktime_t end)
+int rashpa_sequence_stop(struct rashpa_sequence *s, ktime_t end)
 {
 	int err = rashpa_sequence_run(s, end);
 
 	return err == -ETIMEDOUT ? rashpa_sequence_run(s, end) : err;
+}
+
+/* Report the step of the profile that timed out in rashpa_sequence_run(). */
+int rashpa_sequence_fail(struct rashpa_call *call, const struct rashpa_device *dev)
+{
+	const struct rashpa_sequence *s = &dev->profile.quiesce;
+	const struct rashpa_profile_step *step = &s->step[s->at];
+
+	return rashpa_fail(call, -ETIMEDOUT,
+			   "fpga%d did not become idle: quiesce step %u waits for 0x%x in bits 0x%x of register 0x%llx of BAR %u, which reads 0x%x; bus mastering stays off: correct the step or reset the function",
+			   dev->id, s->at, step->value, step->mask, step->offset, step->bar,
+			   s->seen);
 }
 
 /*

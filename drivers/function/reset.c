@@ -242,13 +242,15 @@ int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bo
 		return rashpa_device_used(dev) ? rashpa_device_master(call, dev) : 0;
 	if (!reachable)
 		return rashpa_pci_unresponsive(call, dev);
+	if (err == -ETIMEDOUT)
+		return rashpa_sequence_fail(call, dev);
 	if (err == -ENXIO)
 		return rashpa_fail(call, -EIO,
 				   "fpga%d does not keep the bounds of its engines (see the kernel log), bus mastering stays off: correct the engines in the profile or remove them",
 				   dev->id);
-	return rashpa_fail(call, err, "fpga%d %s, bus mastering stays off: reset it", dev->id,
-			   err == -ETIMEDOUT ? "did not become idle" :
-			   "does not answer, or did not come back from its reset");
+	return rashpa_fail(call, err,
+			   "fpga%d does not answer, or did not come back from its reset, bus mastering stays off: reset it",
+			   dev->id);
 }
 
 /*
