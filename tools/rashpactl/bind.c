@@ -262,32 +262,37 @@ static int apply(const struct bind *b, const struct pci_function *f, struct prof
 	return result;
 }
 
-/* Returns 1 if the function has a profile, 0 if not, -1 after a message. */
-static int has_profile(const struct pci_function *f)
+enum profiled { UNKNOWN = -1, NO_PROFILE, PROFILE, STUCK };
+
+/* State of a bound function; UNKNOWN after a message. */
+static enum profiled profile_state(const struct pci_function *f)
 {
 	struct fpga fpga = FPGA_NONE;
 	char why[WHY_SIZE];
-	int result = -1;
+	enum profiled result = UNKNOWN;
 
 	if (fpga_open(&fpga, f->fpga, why))
 		say("%s: %s", f->bdf, why);
+	else if (!(fpga.info.out_flags & RASHPA_DEVICE_PROFILE))
+		result = NO_PROFILE;
 	else
-		result = !!(fpga.info.out_flags & RASHPA_DEVICE_PROFILE);
+		result = fpga.info.out_state == RASHPA_STATE_READY ? PROFILE : STUCK;
 	fpga_close(&fpga);
 	return result;
 }
 
-/* The function is bound already: only its profile may be missing. */
+/* The function is bound already: its profile may be missing, or may not stop it. */
 static int complete(const struct bind *b, const struct pci_function *f, struct profile *profile,
 		    bool *profiled)
 {
-	int found = has_profile(f);
+	const enum profiled state = profile_state(f);
+	int found;
 
-	if (found < 0)
+	if (state == UNKNOWN)
 		return EXIT_FAILED;
-	if (found && b->exist_ok)
+	if (state == PROFILE && b->exist_ok)
 		return 0;
-	if (found)
+	if (state == PROFILE)
 		return fail("%s is bound already, as fpga%d: unbind it first (rashpactl unbind fpga%d)",
 			    f->bdf, f->fpga, f->fpga);
 	found = choose(b, f, profile);
@@ -321,7 +326,11 @@ int bind_function(const struct bind *b, struct pci_function *function, struct pr
 	result = wait_node(function->fpga);
 	if (!result)
 		result = apply(b, function, profile, found);
-	if (result)
+	/* registers show why */
+	if (result && profile_state(function) == STUCK)
+		say("%s stays bound as fpga%d, without DMA, so that its registers can be read (rashpactl fpga read fpga%d BAR:OFFSET); bind it again with a corrected profile",
+		    function->bdf, function->fpga, function->fpga);
+	else if (result)
 		give_back(function->bdf, &before);
 	*profiled = found;
 	return result;

@@ -15,9 +15,10 @@ struct bind {
 
 /*
  * Bind @function, wait until its node can be opened, and apply the profile. A function that is bound
- * already (e.g. by the module's parameter ids) gets its profile if it has none; with a profile it is
- * refused, or stays unchanged with exist_ok. *@profiled: @profile was applied. Returns an exit code,
- * after a message; after an error the function is in its previous state.
+ * already (e.g. by the module's parameter ids) gets its profile if it has none, or is stuck; with a
+ * profile it is refused, or stays unchanged with exist_ok. *@profiled: @profile was applied. Returns
+ * an exit code, after a message; after an error the function is in its previous state, or it stays
+ * bound and stuck, because its profile does not stop it.
  */
 int bind_function(const struct bind *bind, struct pci_function *function, struct profile *profile,
 		  bool *profiled);
