@@ -336,16 +336,16 @@ static int read_word(struct json_place *at, struct json_object *value, const cha
 	return json_wrong(at, "\"%s\" is not a known word for this key", text);
 }
 
+const char *const profile_kinds[RASHPA_FETCH_COUNT + 1] = {
+	[RASHPA_FETCH_CONSTANT] = "constant", [RASHPA_FETCH_ADDRESS] = "address",
+	[RASHPA_FETCH_LENGTH] = "length", [RASHPA_FETCH_SUM] = "sum",
+	[RASHPA_FETCH_NEXT] = "next", [RASHPA_FETCH_INDEX] = "index",
+	[RASHPA_FETCH_COUNT] = "count",
+};
+
 static int read_kind(struct json_place *at, struct json_object *value, void *to)
 {
-	static const char *const kinds[] = {
-		[RASHPA_FETCH_CONSTANT] = "constant", [RASHPA_FETCH_ADDRESS] = "address",
-		[RASHPA_FETCH_LENGTH] = "length", [RASHPA_FETCH_SUM] = "sum",
-		[RASHPA_FETCH_NEXT] = "next", [RASHPA_FETCH_INDEX] = "index",
-		[RASHPA_FETCH_COUNT] = "count",
-	};
-
-	return read_word(at, value, kinds, ARRAY_SIZE(kinds), to);
+	return read_word(at, value, profile_kinds, ARRAY_SIZE(profile_kinds), to);
 }
 
 static int read_only(struct json_place *at, struct json_object *value, void *to)

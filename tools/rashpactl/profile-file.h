@@ -43,6 +43,9 @@ struct profile {
 	struct profile_engine engine[RASHPA_PROFILE_ENGINES_MAX];
 };
 
+/* Names of enum rashpa_fetch_kind. */
+extern const char *const profile_kinds[];
+
 /*
  * 0, or -1 with the reason in why[WHY_SIZE]: file, line or key, what is wrong. A broken profile
  * has its matches nevertheless, where they can be read.

@@ -31,6 +31,36 @@ static struct json_object *put_field(struct json_object *to, const char *name, u
 	return field;
 }
 
+static struct json_object *parts_json(const struct rashpa_fetch_field *f, uint32_t n)
+{
+	struct json_object *parts = json_object_new_array(), *o;
+
+	for (; n--; f++) {
+		o = json_object_new_object();
+		put_text(o, "kind", profile_kinds[f->kind]);
+		put_u64(o, "offset_bytes", f->offset);
+		put_u64(o, "shift", f->shift);
+		put_u64(o, "bits", f->width);
+		put_u64(o, "unit", f->unit);
+		if (f->kind == RASHPA_FETCH_CONSTANT)
+			put_u64(o, "value", f->value);
+		json_object_array_add(parts, o);
+	}
+	return parts;
+}
+
+static struct json_object *fetch_json(const struct profile *p)
+{
+	struct json_object *o = json_object_new_object();
+	const struct rashpa_fetch *f = &p->table.fetch;
+
+	put_u64(o, "descriptor_bytes", f->descriptor_size);
+	put_bool(o, "closed", f->flags & RASHPA_FETCH_CLOSED);
+	json_object_object_add(o, "fields", parts_json(p->table.field, f->n_fields));
+	json_object_object_add(o, "registers", parts_json(p->table.reg, f->n_registers));
+	return o;
+}
+
 void put_table(struct json_object *to, const struct profile *profile)
 {
 	struct json_object *control, *table = NULL;
@@ -46,6 +76,10 @@ void put_table(struct json_object *to, const struct profile *profile)
 	put_u64(table, "offset_bytes", profile->table.offset);
 	put_u64(table, "length_bytes", profile->table.length);
 	put_u64(table, "stride_bytes", l->stride);
+	if (profile->table.fetch.n_fields) {
+		json_object_object_add(table, "fetch", fetch_json(profile));
+		return;
+	}
 	put_u64(table, "segment_bytes", l->segment_size);
 	put_field(table, "address", l->address_offset, l->address_bits);
 	put_field(table, "length", l->length_offset, l->length_bits);
@@ -65,6 +99,31 @@ static void print_field(const char *name, uint32_t offset, uint32_t bits)
 		printf(", no %s", name);
 }
 
+static void print_parts(const char *what, const struct rashpa_fetch_field *f, uint32_t n)
+{
+	printf("  %s:", what);
+	for (; n--; f++) {
+		printf(" %s", profile_kinds[f->kind]);
+		if (f->kind == RASHPA_FETCH_CONSTANT)
+			printf(" 0x%" PRIx64, (uint64_t)f->value);
+		printf(" %" PRIu32 " bits at %" PRIu32, f->width, f->offset);
+		if (f->shift)
+			printf(".%" PRIu32, f->shift);
+		printf("%s", n ? "," : "\n");
+	}
+}
+
+static void print_fetch(const struct profile *p)
+{
+	const struct rashpa_fetch *f = &p->table.fetch;
+
+	printf(", each with the registers of a ring of descriptors, which the board fetches\n");
+	printf("ring: descriptors of %" PRIu32 " bytes%s\n", f->descriptor_size,
+	       f->flags & RASHPA_FETCH_CLOSED ? ", the last one leads to the first" : "");
+	print_parts("descriptor", p->table.field, f->n_fields);
+	print_parts("registers", p->table.reg, f->n_registers);
+}
+
 static void print_profile(const struct profile *profile)
 {
 	const struct rashpa_layout *l = &profile->table.layout;
@@ -78,6 +137,10 @@ static void print_profile(const struct profile *profile)
 		       profile->n_engines);
 	printf("table: %" PRIu64 " entries of %" PRIu32 " bytes", profile->table.length / l->stride,
 	       l->stride);
+	if (profile->table.fetch.n_fields) {
+		print_fetch(profile);
+		return;
+	}
 	print_field("address", l->address_offset, l->address_bits);
 	print_field("length", l->length_offset, l->length_bits);
 	print_field("control", l->control_offset, l->control_bits);
