@@ -263,11 +263,12 @@ static void check_limits(struct doctor *d)
 	if (!module_parameter(user, sizeof(user), "user_limit_mib"))
 		strcpy(user, "0");
 	getrlimit(RLIMIT_MEMLOCK, &locked);
-	if (locked.rlim_cur == RLIM_INFINITY)
+	/* the kernel's check excepts CAP_IPC_LOCK */
+	if (locked.rlim_cur == RLIM_INFINITY || !geteuid())
 		strcpy(pin, "no limit");
 	else
 		format_size(pin, locked.rlim_cur);
-	found(d, "limits", OK, NULL, "all buffers %s%s, of one user %s%s, pinned by one process %s",
+	found(d, "limits", OK, NULL, "all buffers %s%s, of one user other than root %s%s, pinned by this process %s",
 	      strcmp(all, "0") ? all : "no limit", strcmp(all, "0") ? " MiB" : "",
 	      strcmp(user, "0") ? user : "no limit", strcmp(user, "0") ? " MiB" : "", pin);
 }

@@ -169,6 +169,8 @@ int limits_list(struct json_object *list)
 		else
 			limit_text(&limit);
 	}
+	if (!list && !geteuid())
+		puts("For root, only the column \"limit\" holds.");
 	close(memory);
 	return result;
 }
