@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Images of streams: taken, binned and compressed once for all viewers, and only while somebody views them."""
+import json
+import struct
+import threading
+import time
+import zlib
+
+import numpy
+
+from .. import Error, ProducerDied, Removed, Replaced, Stopped, Stream
+
+MOST_PIXELS = 1 << 19       # of a picture that is sent
+MOST_VALUES = 1 << 26       # bytes of an image that is copied
+DUTY = 4                    # pause after a picture, in times of its cost
+AGAIN = 1                   # seconds between attempts to open a stream
+ENDS = {ProducerDied: "dead", Removed: "gone", Replaced: "replaced", Stopped: "stopped"}
+ABOUT = ("width", "height", "bunch", "slots", "policy", "content", "dataset", "images", "run", "sent", "dropped", "lost",
+         "missed")
+
+
+def clip(region, width, height):
+    """The region (x, y, width, height) inside of the image; all of it for None."""
+    x, y, w, h = region or (0, 0, width, height)
+    x, y = min(max(x, 0), width - 1), min(max(y, 0), height - 1)
+    return x, y, max(1, min(w, width - x)), max(1, min(h, height - y))
+
+
+def factor(width, height, most=MOST_PIXELS):
+    """Pixels of a line that become one, so that the picture has at most so many."""
+    b = 1
+    while -(-width // b) * -(-height // b) > most:
+        b += 1
+    return b
+
+
+def binned(part, b):
+    """The maximum of each b x b pixels: single bright pixels stay visible. The last ones may be fewer."""
+    if b == 1:
+        return part
+    for axis in 0, 1:
+        part = numpy.fmax.reduceat(part, numpy.arange(0, part.shape[axis], b), axis)
+    return part
+
+
+def plain(pixels):
+    """The same values in a type that browsers have."""
+    kind = pixels.dtype.kind + str(min(pixels.dtype.itemsize, 4 if pixels.dtype.kind in "iu" else 8))
+    if pixels.dtype.itemsize == 8:
+        kind = "f8"         # exact up to 2**53
+    return kind, numpy.ascontiguousarray(pixels, "<" + kind)
+
+
+def message(header, payload=b""):
+    """Length of the header (32 bits, little-endian), header as JSON, compressed payload."""
+    text = json.dumps(header).encode()
+    return struct.pack("<I", len(text)) + text + payload
+
+
+def content_of(name):
+    """Content of the stream of a buffer: image, profile, peaks; None if it cannot be read."""
+    try:
+        with Stream(name, observe=True, from_start=True) as stream:
+            return stream.begin(0).content
+    except Error:
+        return None
+
+
+class Look:
+    """One buffer's stream, followed by a thread while there are regions to show.
+
+    tell(look, state) and show(look, region, message) are called in that thread.
+    """
+
+    def __init__(self, name, tell, show, rate=5, accept=()):
+        self.name, self.tell, self.show, self.rate, self.accept = name, tell, show, rate, accept
+        self.regions = frozenset()      # replaced, never changed
+        self.image = self.header = None
+        self._fresh = threading.Event()
+        self.state = None
+        self._again = frozenset()
+        self._thread = None
+
+    def want(self, regions):
+        """Show these regions of images from now on; none: end."""
+        self.regions = frozenset(regions)
+        self._fresh.set()
+        if not self._thread:
+            self._thread = threading.Thread(target=self._run, name=f"look {self.name}", daemon=True)
+            self._thread.start()
+
+    def again(self, region):
+        """Show this region although it was shown: there is another viewer."""
+        self._again |= {region}
+
+    def sums(self, x, y, w, h):
+        """Exact numbers of a region of the last image, or None outside of it."""
+        image, header = self.image, self.header
+        if image is None or min(x, y) < 0 or min(w, h) < 1 or x + w > image.shape[1] or y + h > image.shape[0]:
+            return None
+        part = image[y:y + h, x:x + w]
+        good = part[numpy.isfinite(part)]
+        numbers = {"sum": good.sum(), "mean": good.mean(), "least": good.min(), "most": good.max()} if good.size else {}
+        return {"buffer": self.name, "frame": header["frame"], "x": x, "y": y, "w": w, "h": h, "pixels": good.size,
+                **{name: value.item() for name, value in numbers.items()}}
+
+    def _say(self, state, stream=None, why=None):
+        about = stream.about if stream else None
+        words = {"buffer": self.name, "state": state, "why": why,
+                 "about": about and {"dtype": about.dtype.name, **{name: getattr(about, name) for name in ABOUT}}}
+        if words != self.state:
+            self.state = words
+            self.tell(self, words)
+
+    def _run(self):
+        self.state = None
+        while self.regions:
+            try:
+                # the last image even of an ended stream
+                with Stream(self.name, observe=True, latest=True, from_start=True, accept=self.accept) as stream:
+                    self._follow(stream)
+            except Error as failure:
+                self._say("unavailable", why=failure.strerror)
+                self._fresh.clear()
+                self._fresh.wait(AGAIN)
+
+    def _follow(self, stream):
+        self._begin(None)
+        shown = frozenset()
+        while self.regions:
+            begin = time.monotonic()
+            new = self._take(stream)
+            taken = time.monotonic()
+            regions, again, self._again = self.regions, self._again, frozenset()
+            for region in regions if new else (regions - shown) | (regions & again):
+                self._picture(region)
+            shown = regions
+            self._fresh.clear()
+            self._pause(begin, time.monotonic() - taken)
+
+    def _pause(self, begin, cost):
+        """The next image: after the interval, and after a multiple of the cost. A new region need not wait for the interval."""
+        time.sleep(min(1, DUTY * cost))
+        self._fresh.wait(max(0, begin + 1 / self.rate - time.monotonic()))
+
+    def _begin(self, run):
+        self.image = self.header = None
+        self.run, self.torn, self.looks, self.over = run, 0, 0, 0
+
+    def _take(self, stream):
+        """Copy the newest image. Is there a new one?"""
+        try:
+            stack = stream.latest(1 / self.rate)
+        except tuple(ENDS) as end:
+            self._say(ENDS[type(end)], stream, end.strerror)
+            return False
+        if stack is None:
+            self._say(stream.stat().state if stream.about else "no stream yet", stream)
+            return False
+        with stack:
+            return self._copy(stream, stack)
+
+    def _copy(self, stream, stack):
+        if stack.run != self.run:
+            self._begin(stack.run)
+        source = stack.images[-1]
+        if source.nbytes > MOST_VALUES:
+            raise Error(0, f"an image has {source.nbytes} bytes, and at most {MOST_VALUES} are shown")
+        header = {"frame": stack.frame + len(stack) - 1, "stack": stack.number, "run": stack.run,
+                  "role": int(stack.roles[-1]), "missing": stack.missing, "incomplete": stack.incomplete,
+                  "wrong": stack.wrong, "skipped": stack.skipped, "user": stack.user,
+                  "age_ns": time.monotonic_ns() - stack.time_ns if stack.time_ns else None}
+        image = source.copy()
+        if not stack.intact():
+            self.torn += 1          # it was overwritten while it was copied
+            return False
+        self.looks += 1
+        self.over += stack.lost     # overwritten before the page took them
+        self.image, self.header = image, header
+        self._say("running", stream)
+        return True
+
+    def _picture(self, region):
+        """Send a region of the last image; results are sent as they are."""
+        if self.image is None:
+            return
+        about = self.state["about"]
+        height, width = self.image.shape
+        x, y, w, h = clip(region, width, height)
+        b = factor(w, h)
+        if about["content"] in ("profile", "peaks"):
+            b, h = 1, min(h, max(1, MOST_PIXELS // w))
+        kind, pixels = plain(binned(self.image[y:y + h, x:x + w], b))
+        self.show(self, region, message({
+            **self.header, "buffer": self.name, "content": about["content"], "dataset": about["dataset"],
+            "width": width, "height": height, "x": x, "y": y, "bin": b, "rows": pixels.shape[0],
+            "columns": pixels.shape[1], "kind": kind, "looks": self.looks, "over": self.over, "torn": self.torn,
+        }, zlib.compress(pixels, 1)))

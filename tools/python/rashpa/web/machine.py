@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The state of the machine, as rashpactl --json prints it."""
+import asyncio
+import collections
+import json
+import time
+
+TOP = "rashpactl", "--json", "top", "--interval", "1"
+LIST = {"list": ("rashpactl", "--json", "list"), "buffers": ("rashpactl", "--json", "buffer", "list")}
+AGAIN = 2           # seconds until a command that failed runs again
+LIST_EVERY = 3      # seconds
+HISTORY = 300       # seconds
+EVENTS = 300        # the newest ones
+LONGEST = 1 << 24   # bytes of a line
+BAD = "stuck", "gone", "error", "revoked"
+STREAMS = 256       # with a history
+
+
+async def _last_line(stream):
+    line = b""
+    while more := await stream.read(1 << 12):
+        line = (line + more)[-(1 << 12):]
+    return line.decode(errors="replace").strip().split("\n")[-1]
+
+
+async def _start(command):
+    return await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, limit=LONGEST,
+                                                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+
+
+def _judge(process, command, said):
+    return said or (f"{' '.join(command)}: exit status {process.returncode}" if process.returncode else None)
+
+
+async def _end(process):
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def each(command, line):
+    """Call line() with each object that the command prints. Returns its last message, or None."""
+    try:
+        process = await _start(command)
+    except OSError as failure:
+        return f"{command[0]}: {failure.strerror}"
+    errors = asyncio.ensure_future(_last_line(process.stderr))
+    try:
+        while text := await process.stdout.readline():
+            line(json.loads(text))
+        await process.wait()
+        return _judge(process, command, await errors)
+    except ValueError as failure:   # a line that is too long, or no JSON
+        return f"{' '.join(command)}: {failure}"
+    finally:
+        errors.cancel()
+        await _end(process)
+
+
+async def whole(command):
+    """The one object that the command prints, or None, and its last message, or None."""
+    try:
+        process = await _start(command)
+    except OSError as failure:
+        return None, f"{command[0]}: {failure.strerror}"
+    try:
+        text, errors = await process.communicate()
+        said = _judge(process, command, errors.decode(errors="replace").strip().split("\n")[-1])
+        return json.loads(text) if text.strip() else None, said
+    except ValueError as failure:
+        return None, f"{' '.join(command)}: {failure}"
+    finally:
+        await _end(process)
+
+
+class Machine:
+    """Collects while somebody views the page; tell(name, value) passes on what is new. content(buffer): of a stream."""
+
+    def __init__(self, tell, content):
+        self.tell, self.content = tell, content
+        self._contents = {}
+        self.streams = {"streams": [], "skipped": [], "rings": [], "why": "no answer of rashpactl yet"}
+        self.machine = {}
+        self.history = {}           # by buffer: rows of its stream
+        self.events = collections.deque(maxlen=EVENTS)
+        self._tasks = {}
+        self._boards = {}
+
+    def begin(self):
+        if not self._tasks:
+            self._tasks = {asyncio.ensure_future(self._top()), asyncio.ensure_future(self._lists())}
+
+    async def end(self):
+        tasks = [*self._tasks, *self._boards.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks, self._boards = {}, {}
+
+    def event(self, source, text, bad=False, when=None):
+        self.events.append({"time": when or time.time(), "source": source, "text": text, "bad": bad})
+        self.tell("events", list(self.events))
+
+    async def _top(self):
+        while True:
+            why = await each(TOP, self._look)
+            self.streams = {"streams": [], "skipped": [], "rings": [], "why": why or "rashpactl top has ended"}
+            self.tell("streams", self.streams)
+            await asyncio.sleep(AGAIN)
+
+    def _look(self, now):
+        before = {s["buffer"]: s for s in self.streams["streams"]}
+        now["time"] = time.time()
+        for s in now["streams"]:
+            self._compare(before.get(s["buffer"]), s)
+            s["content"] = self._contents.get(s["buffer"])
+            latency, work = s.get("latency_ns", {}), s.get("processing") or {}
+            s["row"] = [now["time"], s.get("images_per_second"), s.get("bytes_per_second"), latency.get("p50"),
+                        latency.get("p99"), work.get("images"), work.get("vetoed")]
+            if s["buffer"] in self.history or len(self.history) < STREAMS:
+                self.history.setdefault(s["buffer"], collections.deque(maxlen=HISTORY)).append(s["row"])
+        for name in self.history.keys() - {s["buffer"] for s in now["streams"]}:
+            del self.history[name]
+            self._contents.pop(name, None)
+        self.streams = now
+        self.tell("streams", now)
+
+    def _compare(self, before, now):
+        """Changes of a stream are events, too."""
+        was = (before or {}).get("state")
+        if was != now["state"]:
+            self.event(now["buffer"], f"stream: {was or 'new'} to {now['state']}" + (f": {now['why']}" if now["why"] else ""),
+                       now["state"] in ("dead", "gone"))
+            asyncio.ensure_future(self._ask(now["buffer"]))
+        lost = now.get("lost", 0) - (before or {}).get("lost", 0)
+        if lost > 0:
+            self.event(now["buffer"], f"{lost} images lost: overwritten before they were given back", True)
+
+    async def _ask(self, buffer):
+        self._contents[buffer] = await asyncio.to_thread(self.content, buffer)
+
+    async def _lists(self):
+        while True:
+            found = {"why": None}
+            for name, command in LIST.items():
+                found[name], why = await whole(command)
+                found["why"] = why or found["why"]
+            boards = {d["node"] for d in (found["list"] or {}).get("devices", [])}
+            for board in boards - self._boards.keys():
+                self._boards[board] = asyncio.ensure_future(self._board(board))
+            for board in self._boards.keys() - boards:
+                self._boards.pop(board).cancel()
+            if found != self.machine:
+                self.machine = found
+                self.tell("machine", found)
+            await asyncio.sleep(LIST_EVERY)
+
+    async def _board(self, board):
+        def line(event):
+            age = (time.monotonic_ns() - event["time_ns"]) / 1e9
+            text = f"{event.get('label') or event['kind']}: {event.get('event', event['value'])}"
+            self.event(board, text, event.get("event") in BAD, time.time() - age)
+            if event["records_lost"]:
+                self.event(board, f"{event['records_lost']} records of events lost", True)
+
+        while True:
+            why = await each(("rashpactl", "--json", "event", "watch", "--device", "--map", board), line)
+            self.event(board, why or "no more events")
+            await asyncio.sleep(10)

@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The server: static files, and one WebSocket for each page, whose first message is the token."""
+import argparse
+import asyncio
+import collections
+import hmac
+import ipaddress
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+import webbrowser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aiohttp import WSMsgType, web
+
+from .experiment import Experiment
+from .look import Look, content_of
+from .machine import Machine
+
+PORT = 9880
+MOST_LINKS = 256        # connections
+MOST_VIEWERS = 64       # pages
+MOST_IMAGES = 4         # streams of a page
+MOST_LOOKS = 16         # streams that are viewed at a time
+MOST_REQUEST = 4096     # bytes of a message of a page
+REQUESTS = 60           # messages of a page in a second
+PATIENCE = 10           # seconds for a request, and for the token
+STALLED = 30            # seconds until a page that does not read loses its link
+LINGER = 60             # seconds that the machine is followed without a viewer
+KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-cache",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def refuse(status, why):
+    return web.Response(status=status, text=why + "\n", headers=HEADERS)
+
+
+class Viewer:
+    """A page. Of each topic only the newest message waits, so a slow page leaves messages out."""
+
+    def __init__(self, socket_):
+        self.socket = socket_
+        self.left_out = 0
+        self.wanted = {}        # name of a buffer: region
+        self._waiting = collections.OrderedDict()
+        self._wake = asyncio.Event()
+        self._times = collections.deque(maxlen=REQUESTS)
+
+    def put(self, topic, message):
+        self.left_out += self._waiting.pop(topic, None) is not None and topic[0] == "image"
+        self._waiting[topic] = message
+        self._wake.set()
+
+    def may_ask(self):
+        """Not more often than REQUESTS a second."""
+        now = time.monotonic()
+        full = len(self._times) == REQUESTS and now - self._times[0] < 1
+        self._times.append(now)
+        return not full
+
+    async def send(self):
+        while True:
+            await self._wake.wait()
+            while self._waiting:
+                _, message = self._waiting.popitem(last=False)
+                one = self.socket.send_bytes if isinstance(message, bytes) else self.socket.send_str
+                await asyncio.wait_for(one(message), STALLED)
+            self._wake.clear()
+
+
+class Refused(asyncio.Protocol):
+    """A connection for which there is no room."""
+
+    def connection_made(self, transport):
+        text = f"there are {MOST_LINKS} connections already\n"
+        transport.write(f"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\n"
+                        f"Connection: close\r\n\r\n{text}".encode())
+        transport.close()
+
+
+class Links(web.Server):
+    """HTTP connections: at most so many, and each with a limited time, except for viewers."""
+
+    def __init__(self, handler):
+        super().__init__(handler, access_log=None, keepalive_timeout=PATIENCE, lingering_time=0)
+        self.born = {}
+
+    def __call__(self):
+        if len(self.born) >= MOST_LINKS:
+            return Refused()
+        return super().__call__()
+
+    def connection_made(self, handler, transport):
+        super().connection_made(handler, transport)
+        self.born[handler] = time.monotonic()
+
+    def connection_lost(self, handler, exc=None):
+        super().connection_lost(handler, exc)
+        self.born.pop(handler, None)
+
+    def keep(self, handler):
+        self.born[handler] = float("inf")
+
+    async def reap(self):
+        while True:
+            await asyncio.sleep(1)
+            for handler, born in list(self.born.items()):
+                if time.monotonic() - born > PATIENCE and handler.transport:
+                    handler.transport.abort()
+
+
+class Page:
+    """All of it: viewers, and what they view."""
+
+    def __init__(self, options, token):
+        self.options, self.token = options, token
+        self.viewers = set()
+        self.looks = {}
+        self.machine = Machine(self.tell, content_of)
+        self.experiment = options.experiment and Experiment(options.experiment, self.tell, self.machine.event,
+                                                            options.control)
+        self.hosts = set(options.host)
+        self.loop = asyncio.get_running_loop()
+        folder = Path(__file__).parent / "static"
+        self.files = {"/" + file.name: (file.read_bytes(), KINDS[file.suffix]) for file in folder.iterdir()
+                      if file.suffix in KINDS}
+        self.files["/"] = self.files["/index.html"]
+        self.links = Links(self.answer)
+        self._linger = None
+
+    # --- HTTP ---
+
+    def _is_ours(self, place):
+        """Is HOST or HOST:PORT a name of this page?"""
+        try:
+            name = urlsplit("//" + place).hostname
+        except ValueError:
+            return False
+        return name in self.hosts or name in ("localhost", "127.0.0.1", "::1")
+
+    async def answer(self, request):
+        if not self._is_ours(request.headers.get("Host", "")):
+            return refuse(421, "another host's name: rashpa-web --host NAME permits it")
+        if request.method not in ("GET", "HEAD"):
+            return refuse(405, "GET only")
+        if request.path == "/link":
+            return await self.link(request)
+        if request.path not in self.files:
+            return refuse(404, "there is no such file")
+        body, kind = self.files[request.path]
+        return web.Response(body=body, content_type=kind, charset="utf-8", headers=HEADERS)
+
+    # --- WebSocket ---
+
+    async def link(self, request):
+        host = request.headers["Host"]
+        if request.headers.get("Origin") not in (f"http://{host}", f"https://{host}"):
+            return refuse(403, "a request of another site's page")
+        if len(self.viewers) >= MOST_VIEWERS:
+            return refuse(503, f"there are {MOST_VIEWERS} viewers already")
+        ws = web.WebSocketResponse(max_msg_size=MOST_REQUEST, heartbeat=STALLED, compress=False, timeout=1)
+        if not ws.can_prepare(request):
+            return refuse(400, "this is a WebSocket")
+        await ws.prepare(request)
+        try:
+            first = await ws.receive(PATIENCE)
+            right = first.type == WSMsgType.TEXT and hmac.compare_digest(first.data.encode(), self.token.encode())
+        except asyncio.TimeoutError:
+            right = False
+        if not right:
+            await asyncio.sleep(0.2)
+            await ws.close(code=4403, message=b"wrong token")
+            return ws
+        if len(self.viewers) >= MOST_VIEWERS:
+            await ws.close(code=4503, message=b"too many viewers")
+            return ws
+        self.links.keep(request.protocol)
+        await self._serve(ws, request.transport)
+        return ws
+
+    async def _serve(self, ws, transport):
+        viewer = Viewer(ws)
+        self.viewers.add(viewer)
+        self._begin()
+        self._welcome(viewer)
+        sender = asyncio.ensure_future(viewer.send())
+        # a page that does not read
+        sender.add_done_callback(lambda task: task.cancelled() or task.exception() and transport.abort())
+        try:
+            async for message in ws:
+                if message.type != WSMsgType.TEXT or not viewer.may_ask():
+                    await ws.close(code=4400, message=b"too many requests, or no text")
+                    break
+                await self._ask(viewer, json.loads(message.data))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            await ws.close(code=4400, message=b"not a request of this page")
+        finally:
+            sender.cancel()
+            self.viewers.discard(viewer)
+            viewer.wanted = {}
+            self._update()
+
+    def _begin(self):
+        if self._linger:
+            self._linger.cancel()
+            self._linger = None
+        self.machine.begin()
+        if self.experiment:
+            self.experiment.begin()
+
+    def _welcome(self, viewer):
+        history = [[name, list(rows)] for name, rows in self.machine.history.items()]
+        hello = {"machine_name": socket.gethostname(), "history": history, "experiment": bool(self.experiment),
+                 "streams": self.options.streams}
+        viewer.put(("hello",), json.dumps({"hello": hello}))
+        for name, value in ("streams", self.machine.streams), ("machine", self.machine.machine), \
+                           ("events", list(self.machine.events)):
+            viewer.put((name,), json.dumps({name: value}))
+        if self.experiment:
+            viewer.put(("experiment",), json.dumps({"experiment": self.experiment.value()}))
+
+    async def _ask(self, viewer, request):
+        if "want" in request:
+            wanted = {}
+            for name, region in request["want"][:MOST_IMAGES]:
+                if not isinstance(name, str) or (region is not None and
+                                                 [type(n) for n in region] != 4 * [int]):
+                    raise ValueError(request)
+                # a page opens no file but these
+                if "/" in name and name not in self.options.streams:
+                    raise ValueError(name)
+                wanted[name] = region and tuple(region)
+            viewer.wanted = wanted
+            self._update(viewer)
+        if "sums" in request:
+            name, *region = request["sums"]
+            look = self.looks.get(name)
+            # the next request of this viewer waits
+            sums = look and name in viewer.wanted and await asyncio.to_thread(look.sums, *map(int, region))
+            viewer.put(("sums",), json.dumps({"sums": sums or None}))
+        if "control" in request and self.experiment:
+            refusal = await self.experiment.command(str(request["control"]))
+            if refusal:
+                viewer.put(("refused",), json.dumps({"refused": refusal}))
+
+    def _update(self, viewer=None):
+        """Look at what viewers want, and at nothing else."""
+        regions = collections.defaultdict(set)
+        for one in self.viewers:
+            for name, region in one.wanted.items():
+                regions[name].add(region)
+        for name in list(self.looks):
+            if name not in regions:
+                self.looks.pop(name).want(())
+        for name, wanted in regions.items():
+            if name not in self.looks:
+                if len(self.looks) >= MOST_LOOKS:
+                    if viewer:
+                        viewer.put(("refused",), json.dumps({"refused": f"{MOST_LOOKS} streams are viewed already"}))
+                    continue
+                self.looks[name] = Look(name, self._state, self._image, self.options.rate, self.options.accept)
+            look = self.looks[name]
+            if viewer and name in viewer.wanted and look.state:
+                viewer.put(("look", name), json.dumps({"look": look.state}))
+                look.again(viewer.wanted[name])
+            look.want(wanted)
+        if not self.viewers and not self._linger:
+            self._linger = self.loop.call_later(LINGER, lambda: asyncio.ensure_future(self._rest()))
+
+    async def _rest(self):
+        await self.machine.end()
+        if self.experiment:
+            await self.experiment.end()
+
+    # --- to viewers ---
+
+    def tell(self, name, value):
+        message = json.dumps({name: value})
+        for viewer in self.viewers:
+            viewer.put((name,), message)
+
+    def _state(self, look, state):
+        message = json.dumps({"look": state})
+        self.loop.call_soon_threadsafe(self._pass_on, ("look", look.name), message, look.name, ...)
+
+    def _image(self, look, region, message):
+        self.loop.call_soon_threadsafe(self._pass_on, ("image", look.name), message, look.name, region)
+
+    def _pass_on(self, topic, message, name, region):
+        for viewer in self.viewers:
+            if name in viewer.wanted and region in (..., viewer.wanted[name]):
+                viewer.put(topic, message)
+
+    async def start(self, s):
+        make = self.loop.create_unix_server if s.family == socket.AF_UNIX else self.loop.create_server
+        self.server = await make(self.links, sock=s)
+        self.reaper = asyncio.ensure_future(self.links.reap())
+
+    async def end(self):
+        self.reaper.cancel()
+        self.server.close()
+        for look in self.looks.values():
+            look.want(())
+        await self._rest()
+        await self.links.shutdown(1)
+
+
+# --- the program ---
+
+def the_token(file):
+    """The token of a file, which is made if it does not exist; of no file: a random one."""
+    if not file:
+        return secrets.token_urlsafe(24)
+    try:
+        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        token = Path(file).read_text(encoding="utf-8").strip()
+        if len(token) < 16:
+            raise ValueError(f"{file}: a token has at least 16 characters") from None
+        return token
+    with open(fd, "w", encoding="utf-8") as made:
+        token = secrets.token_urlsafe(24)
+        made.write(token + "\n")
+    return token
+
+
+def listener(place):
+    """A socket that listens: the one of systemd, or at PORT, ADDRESS:PORT, unix:PATH."""
+    if os.environ.get("LISTEN_PID") == str(os.getpid()):
+        return socket.socket(fileno=3)
+    if place.startswith("unix:"):
+        path = Path(place[5:])
+        if path.is_socket():
+            path.unlink()
+        s = socket.socket(socket.AF_UNIX)
+        mask = os.umask(0o117)
+        try:
+            s.bind(str(path))
+        finally:
+            os.umask(mask)
+    else:
+        address, _, port = place.rpartition(":")
+        address = ipaddress.ip_address(address.strip("[]") or "127.0.0.1")
+        if not address.is_loopback:
+            raise ValueError(f"{place}: only addresses of this machine; a proxy with TLS connects to it")
+        s = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind((str(address), int(port)))
+    s.listen(512)
+    return s
+
+
+def url_of(s, token, buffer=None):
+    if s.family == socket.AF_UNIX:
+        return f"unix:{s.getsockname()}, token {token}"
+    address, port = s.getsockname()[:2]
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}/#token={token}"
+
+
+async def serve(options, s, token):
+    page = Page(options, token)
+    await page.start(s)
+    stop = asyncio.Event()
+    for number in signal.SIGINT, signal.SIGTERM:
+        page.loop.add_signal_handler(number, stop.set)
+    print(url_of(s, token), flush=True)
+    if options.browser:
+        page.loop.run_in_executor(None, webbrowser.open, url_of(s, token))
+    await stop.wait()
+    await page.end()
+
+
+def arguments(argv):
+    parser = argparse.ArgumentParser(
+        prog="rashpa-web", description="Show boards, buffers and streams of this machine in a browser. It observes: streams "
+        "do not wait for it. It prints its address, which has the token that pages need.")
+    parser.add_argument("streams", nargs="*", metavar="BUFFER", help="show the first one at once; only streams in files, "
+                        "which are names with a slash, must be given")
+    parser.add_argument("--listen", metavar="PLACE", default=f"127.0.0.1:{PORT}",
+                        help="ADDRESS:PORT of this machine, PORT 0 for any, or unix:PATH (default: %(default)s)")
+    parser.add_argument("--token", metavar="FILE", help="read the token from FILE, which is made if it does not exist "
+                        "(default: another one each time)")
+    parser.add_argument("--host", metavar="NAME", action="append", default=[],
+                        help="name of the page behind a proxy; repeatable")
+    parser.add_argument("--rate", type=float, default=5, metavar="N", help="images per second (default: %(default)s)")
+    parser.add_argument("--accept", metavar="NAME", action="append", default=[],
+                        help="use this memory, although some writers of the stream's header may not; repeatable")
+    parser.add_argument("--experiment", metavar="FILE", help="show this experiment of rashpa-manager")
+    parser.add_argument("--control", action="store_true",
+                        help="pages may start the experiment, and stop it; without it they only read")
+    parser.add_argument("--browser", action="store_true", help="open the page in a browser")
+    options = parser.parse_args(argv)
+    if options.control and not options.experiment:
+        parser.error("--control requires --experiment")
+    if not 0.1 <= options.rate <= 25:
+        parser.error("--rate: 0.1 to 25 images per second")
+    return options
+
+
+def main(argv=None):
+    options = arguments(argv)
+    try:
+        asyncio.run(serve(options, listener(options.listen), the_token(options.token)))
+    except (OSError, ValueError, SyntaxError) as failure:
+        print(f"rashpa-web: {failure}", file=sys.stderr)
+        return 1
+    return 0
