@@ -106,9 +106,9 @@ def main():
                                 ("pictures/top.txt", screen, "top.svg")):
         if (results / name).exists():
             draw((results / name).read_text(encoding="utf-8"), out / picture)
-    view = results / "pictures/view.png"
-    if view.exists():
-        Image.open(view).quantize(64, dither=Image.Dither.NONE).save(out / "view.png", optimize=True)
+    page = results / "pictures/stream.png"      # tools/python/tests/page.py
+    if page.exists():
+        Image.open(page).quantize(64, dither=Image.Dither.NONE).save(out / "page.png", optimize=True)
 
 
 if __name__ == "__main__":

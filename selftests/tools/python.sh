@@ -41,18 +41,6 @@ stream() { # DATASET, more arguments of remu
 	remu=$!
 }
 is_png() { [[ $(head -c 4 "$1" | tail -c 3) == PNG ]]; }
-# small images, and few of them: pictures take long where a machine is emulated. usage.sh has the window
-head -c 64K /dev/urandom >"$work/small.raw"
-images=1000000 stream "$work/small.raw" --geometry 128x64,u16 --rate 10
-timeout $((300 * ${RASHPA_SLOW:-1})) python3 -m rashpa.view ring5 --log --save "$work/view.png" --looks 2 >"$work/out" 2>&1
-ok $? "viewer-without-window: the viewer, without a window" || sed 's/^/# /' "$work/out"
-grep -Eq '^rate +[0-9.]+ images/s' "$work/out" && ! grep -q '^looked at  [01]$' "$work/out"
-ok $? "shows-several-images: shows several images, and a rate" || sed 's/^/# /' "$work/out"
-is_png "$work/view.png"
-ok $? "png: in a PNG"
-kill "$remu"
-wait "$remu"
-
 stream "$work/data"
 tools/examples/consumer.py ring5 "$work/plot.png" >"$work/out" 2>&1
 ok $? "example: the example" || sed 's/^/# /' "$work/out"

@@ -443,14 +443,4 @@ refused "planted: a removal from the manual is detected"
 is "letter-means-same: a letter means the same everywhere" \
 	"$(sort -u <<<"$letters" | cut -d' ' -f1 | uniq -d | xargs)" ""
 
-# --- the viewer's window
-
-Xvfb -displayfd 9 -screen 0 1280x900x24 9>"$work/display" >/dev/null 2>&1 &
-server=$!
-wait_for 30 test -s "$work/display"
-good "window-viewer-shows: the window of the viewer shows a stream" env MPLBACKEND=TkAgg DISPLAY=:"$(cat "$work/display")" PYTHONPATH=build/tools/python \
-	PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY="$PWD/build/tools/librashpa.so.0" MPLCONFIGDIR="$PWD/build/matplotlib" \
-	timeout 300 python3 tools/tests/window.py
-kill "$server"
-wait "$server"
 finish

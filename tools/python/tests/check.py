@@ -13,7 +13,6 @@ import errno
 import faulthandler
 import functools
 import gc
-import io
 import json
 import os
 import random
@@ -25,10 +24,13 @@ import tempfile
 import threading
 import time
 import traceback
+import zlib
 
+import aiohttp
 import numpy
 
 import rashpa
+from rashpa.web import server
 
 HEIGHT, WIDTH = 512, 1024   # of remu's datasets
 TIMEOUT = 60
@@ -782,21 +784,39 @@ def board(buffer, data):
         raises(ValueError, made.addresses, "closed")
 
 
-@check("viewer-missing: the viewer reports a missing stream")
-def viewer(buffer):
-    from rashpa import view     # takes its time
+@check("page-board: the page shows a board, its stream, and its images as they are", "64M", True)
+def page(buffer, data):
+    async def look():
+        token = "a token of the test"
+        one = server.Page(server.arguments([]), token)
+        listener = server.listener("127.0.0.1:0")
+        url = server.url_of(listener, token).split("/#")[0]
+        await one.start(listener)
+        missing = {"streams", "machine", "image"}
+        async with aiohttp.ClientSession() as session, \
+                session.ws_connect(url + "/link", headers={"Origin": url}, max_msg_size=1 << 24) as ws:
+            await ws.send_str(token)
+            await ws.send_str(json.dumps({"want": [[buffer, None]]}))
+            while missing:
+                message = (await ws.receive()).data
+                if isinstance(message, bytes):
+                    size = 4 + int.from_bytes(message[:4], "little")
+                    header = json.loads(message[4:size])
+                    image = numpy.frombuffer(zlib.decompress(message[size:]), "<" + header["kind"])
+                    assert numpy.array_equal(image.reshape(HEIGHT, WIDTH), data.images[header["frame"] % 7]), header
+                    missing -= {"image"}
+                    continue
+                found = json.loads(message)
+                if any((s["buffer"], s["content"]) == (buffer, "image") for s in found.get("streams", {}).get("streams", [])):
+                    missing -= {"streams"}
+                if any(d["number"] == int(data.number) for d in (found.get("machine", {}).get("list") or {}).get("devices", [])):
+                    missing -= {"machine"}
+        await one.end()
 
-    def fails(status, words, *arguments):
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
-            assert view.main(arguments) == status
-        assert words in said.getvalue(), said.getvalue()
-
-    fails(1, "use --save", buffer)
-    fails(1, "nobody", "nobody", "--save", "/dev/null")
-    fails(3, f"buffer {buffer}: no image came within 0.2 s: start a producer",
-          buffer, "--save", "/dev/null", "--after", "0.2")
-    view.matplotlib.pyplot.close("all")
+    with data.stream(buffer), rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+        asyncio.run(asyncio.wait_for(look(), TIMEOUT))
+        for _ in stream:
+            pass
 
 
 def make(name, function, size, *data):

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import socket
 import struct
 import sys
@@ -38,9 +39,10 @@ COMMAND = """#!/usr/bin/env python3
 import os, sys, time
 folder, words = os.path.dirname(sys.argv[0]), [w for w in sys.argv[1:] if not w.startswith("-")]
 if words[0] == "top":
-    while os.getppid() != 1:
+    for n in range(1, 1 << 30):
         with open(folder + "/top.json") as file:
-            print(file.read().replace("NOW", str(time.monotonic_ns())), flush=True)
+            text = file.read().replace("NOW", str(time.monotonic_ns()))
+        print(text.replace("-IMAGES", str(1000 * n)).replace("-VETOED", str(900 * n)).replace("-SECONDS", str(2.5 * n)), flush=True)
         time.sleep(0.1)
 elif words[0] == "event":
     with open(folder + "/events.json") as file:
@@ -51,6 +53,7 @@ else:
     with open(folder + "/" + words[0] + ".json") as file:
         print(file.read())
 """
+BEGIN = time.monotonic()
 tests = []
 
 
@@ -58,6 +61,7 @@ def ok(right, name, note=""):
     tests.append(bool(right))
     if not right and note != "":
         print("#", *str(note).splitlines(), sep="\n# ")
+    print(f"# {time.monotonic() - BEGIN:.1f} s")
     print("ok" if right else "not ok", len(tests), "-", name, flush=True)
 
 
@@ -94,13 +98,13 @@ class Machine:
     def put(self, name, value):
         """In one step, as the script reads it at any time."""
         file = self.folder / f"{name}.new"
-        file.write_text(json.dumps(value).replace('"NOW"', "NOW"), encoding="utf-8")
+        file.write_text(re.sub('"(NOW|-[A-Z]+)"', r"\1", json.dumps(value)), encoding="utf-8")
         file.rename(self.folder / f"{name}.json")
 
     def write(self):
-        work = {"time_ns": 1, "engine": "cpu", "images": 1000, "dark": 10, "vetoed": 900, "overflow": 0, "lost": 0, "late": 3,
+        work = {"time_ns": 1, "engine": "cpu", "images": "-IMAGES", "dark": 10, "vetoed": "-VETOED", "overflow": 0, "lost": 0, "late": 3,
                 "queue": {"stacks": 4, "fill": 1, "most": 2, "full": 0}, "sinks": [],
-                "stages": [{"name": "peaks", "images": 1000, "lost": 0, "seconds": 2.5, "bytes_in": 10**9, "bytes_out": 1}]}
+                "stages": [{"name": "peaks", "images": "-IMAGES", "lost": 0, "seconds": "-SECONDS", "bytes_in": 10**9, "bytes_out": 1}]}
         self.put("top", {"time_ns": "NOW", "skipped": [], "rings": [], "streams": [{
             "buffer": name, "state": state, "why": None, "fpga": 0, "vector": 0, "paced": False, "dtps": 1, "bunch": 1, "slots": 8,
             "seconds": 1.0, "images_per_second": 1234.5, "bytes_per_second": 2.5e9, "stacks": 10, "consumed": 8, "lag_stacks": 2,
@@ -145,6 +149,11 @@ def frame(n, shape=(256, 384)):
     y, x = numpy.indices(shape)
     rings = 200 * numpy.exp(-((numpy.hypot(x - shape[1] / 2, y - shape[0] / 2) % (shape[0] / 6) - 20) / 6) ** 2)
     return (rings + (x * 7 + y * 13 + n) % 50 + (n % 100)).astype("u2")
+
+
+def noise(n):
+    """It cannot be compressed."""
+    return numpy.random.default_rng(n).integers(0, 1 << 16, (512, 900), "u2")
 
 
 def peak_list(n):
@@ -195,7 +204,7 @@ class Browser:
     def wait(self, condition):
         """Wait until condition() is true; False after a long time."""
         with contextlib.suppress(Exception):
-            return WebDriverWait(self.driver, PATIENCE / 3).until(lambda _: condition())
+            return WebDriverWait(self.driver, PATIENCE / 3, 0.1).until(lambda _: condition())
         return False
 
     def text(self, place="body"):
@@ -437,8 +446,10 @@ async def hostile(page, url, token):
                 await ws.send_str(first)
                 for text in more:
                     await ws.send_str(text)
-                async for _ in ws:
-                    pass
+                with contextlib.suppress(asyncio.TimeoutError):
+                    async with asyncio.timeout(PATIENCE):
+                        async for _ in ws:
+                            pass
                 return ws.close_code
         ok(await closed("wrong") == 4403 and not page.viewers, "hostile/token: a wrong token is refused")
         ok(await closed(token, "{") == 4400, "hostile/json: no JSON")
@@ -572,7 +583,7 @@ async def main():
         while page.viewers:
             await asyncio.sleep(0.05)
         await hostile(page, url, token)
-        with Source("big0", lambda n: frame(n, (512, 900))) as source:
+        with Source("big0", noise) as source:
             await slow(page, url, token, source)
         await page.end()
         machine.driver.fake_driver_unload()

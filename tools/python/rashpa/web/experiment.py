@@ -70,7 +70,7 @@ class Experiment:
             try:
                 await self._link(party)
             except (OSError, ValueError, ET.ParseError, EOFError, IndexError, asyncio.TimeoutError) as failure:
-                party.update(state="gone", why=str(failure) or f"no answer within {SILENCE} s", rate=None)
+                party.update(state="gone", why=getattr(failure, "strerror", None) or str(failure) or f"no answer within {SILENCE} s", rate=None)
                 self._changed()
             await asyncio.sleep(AGAIN)
 

@@ -6,17 +6,20 @@ import collections
 import hmac
 import ipaddress
 import json
+import logging
 import os
 import secrets
 import signal
 import socket
 import sys
+import tempfile
 import time
 import webbrowser
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from .experiment import Experiment
 from .look import Look, content_of
@@ -41,6 +44,13 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+def four(region):
+    """The four integers of a region."""
+    if not isinstance(region, list) or [type(n) for n in region] != 4 * [int]:
+        raise ValueError(region)
+    return tuple(region)
 
 
 def refuse(status, why):
@@ -94,7 +104,10 @@ class Links(web.Server):
     """HTTP connections: at most so many, and each with a limited time, except for viewers."""
 
     def __init__(self, handler):
-        super().__init__(handler, access_log=None, keepalive_timeout=PATIENCE, lingering_time=0)
+        logger = logging.getLogger("rashpa-web")
+        # anybody can send what is no HTTP
+        logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+        super().__init__(handler, access_log=None, logger=logger, keepalive_timeout=PATIENCE, lingering_time=0)
         self.born = {}
 
     def __call__(self):
@@ -232,23 +245,23 @@ class Page:
             viewer.put(("experiment",), json.dumps({"experiment": self.experiment.value()}))
 
     async def _ask(self, viewer, request):
+        if not isinstance(request, dict):
+            raise ValueError(request)
         if "want" in request:
             wanted = {}
             for name, region in request["want"][:MOST_IMAGES]:
-                if not isinstance(name, str) or (region is not None and
-                                                 [type(n) for n in region] != 4 * [int]):
-                    raise ValueError(request)
                 # a page opens no file but these
                 if "/" in name and name not in self.options.streams:
                     raise ValueError(name)
-                wanted[name] = region and tuple(region)
+                wanted[name] = None if region is None else four(region)
             viewer.wanted = wanted
             self._update(viewer)
         if "sums" in request:
             name, *region = request["sums"]
             look = self.looks.get(name)
+            region = four(region)
             # the next request of this viewer waits
-            sums = look and name in viewer.wanted and await asyncio.to_thread(look.sums, *map(int, region))
+            sums = look and name in viewer.wanted and await asyncio.to_thread(look.sums, *region)
             viewer.put(("sums",), json.dumps({"sums": sums or None}))
         if "control" in request and self.experiment:
             refusal = await self.experiment.command(str(request["control"]))
@@ -376,9 +389,13 @@ async def serve(options, s, token):
     for number in signal.SIGINT, signal.SIGTERM:
         page.loop.add_signal_handler(number, stop.set)
     print(url_of(s, token), flush=True)
-    if options.browser:
-        page.loop.run_in_executor(None, webbrowser.open, url_of(s, token))
-    await stop.wait()
+    with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
+        if options.browser:
+            # others can read the command line of a browser, but not this file
+            file.write(f'<meta http-equiv="refresh" content="0; url={url_of(s, token)}">')
+            file.flush()
+            page.loop.run_in_executor(None, webbrowser.open, f"file://{file.name}")
+        await stop.wait()
     await page.end()
 
 

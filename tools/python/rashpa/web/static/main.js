@@ -136,7 +136,6 @@ function route() {
 }
 
 const to = buffer => element("a", {href: `#stream/${encodeURIComponent(buffer)}`}, buffer);
-const yes = value => value ? "yes" : "no";
 
 function overview() {
 	const why = now.why ?? machine.why;
@@ -146,7 +145,7 @@ function overview() {
 		["Stacks", s => count(s.stacks), true],
 		["Lag, stacks", s => s.lag_stacks === undefined ? "–" : `${count(s.lag_stacks)} of ${count(s.slots)}`, true],
 		["Lost, images", s => lost(s.lost), true],
-		["Latency 50 %, µs", s => micro(s.latency_ns?.p50), true], ["99 %, µs", s => micro(s.latency_ns?.p99), true],
+		["Latency 50 %, µs", s => micro(s.latency_ns?.p50), true], ["Latency 99 %, µs", s => micro(s.latency_ns?.p99), true],
 		["Board", s => `fpga${s.fpga}`],
 	], now.why ?? "there is no stream: start a producer (remu)");
 	table($("boards"), machine.list?.devices ?? [], [
@@ -159,7 +158,7 @@ function overview() {
 	table($("buffers"), machine.buffers ?? [], [
 		["Buffer", b => to(b.name)], ["Size", b => bytes(b.length_bytes), true], ["Memory", b => b.unknown ?? b.backend],
 		["NUMA node", b => count(b.numa_node), true], ["Owner", b => `${b.owner ?? b.uid}:${b.group ?? b.gid}`], ["Mode", b => b.mode],
-		["Mapped by boards", b => count(b.importers), true], ["by processes", b => count(b.mappings), true], ["Leases", b => count(b.leases), true],
+		["Boards that map it", b => count(b.importers), true], ["Processes that map it", b => count(b.mappings), true], ["Leases", b => count(b.leases), true],
 	], why ?? "there is no buffer: rashpactl buffer create");
 	table($("holdings"), machine.list?.holdings ?? [], [
 		["What", h => h.resource], ["Name", h => h.name ?? h.node], ["User", h => h.user ?? h.uid],
@@ -250,8 +249,8 @@ function showExperiment() {
 		["Name", p => p.name], ["Role", p => p.role], ["State", p => state(p.state)], ["Outcome", p => p.why ?? p.outcome],
 		["Images", p => count(p.counts.images), true], ["Images/s", p => real(p.rate), true],
 		["Lag, stacks", p => p.counts.lag === undefined ? "–" : `${count(p.counts.lag)} of ${count(p.counts.slots)}`, true],
-		["Lost, images", p => lost(p.counts.lost), true], ["Missing", p => lost(p.counts.missing), true],
-		["Kept", p => count(p.counts.kept), true],
+		["Lost, images", p => lost(p.counts.lost), true], ["Missing lines", p => lost(p.counts.missing), true],
+		["Kept, images", p => count(p.counts.kept), true],
 	], "the experiment has no part");
 	table($("flows"), experiment.flows, [["From", f => f.from], ["To", f => f.to], ["Transport", f => f.transport], ["Address", f => f.address]], "no flow");
 	table($("settings"), experiment.parties.flatMap(p => [["at", p.at], ...p.settings].map(([name, value]) => ({p, name, value}))),

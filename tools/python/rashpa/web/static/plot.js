@@ -51,6 +51,8 @@ export function plot(canvas, series, {xUnit = "", log = false, zero = true, x: r
 		y1 = y0 + (Math.abs(y0) || 1);
 	if (!log)
 		y1 += (y1 - y0) * 0.06;
+	if (series[0].kind === "points")
+		[x0, x1] = [x0 - (x1 - x0) * 0.05, x1 + (x1 - x0) * 0.05];
 	const X = x => left + (x - x0) / (x1 - x0) * (width - left - right);
 	const Y = y => height - bottom - ((log ? Math.log10(y) : y) - y0) / (y1 - y0) * (height - bottom - top);
 	c.strokeStyle = colour("--line");
@@ -64,7 +66,7 @@ export function plot(canvas, series, {xUnit = "", log = false, zero = true, x: r
 		c.fillText(digits(log ? 10 ** t : t), left - 6, y + 4);
 	}
 	c.textAlign = "center";
-	for (const t of ticks(x0, x1, Math.max(2, Math.floor(width / 110))))
+	for (const t of ticks(x0, x1, Math.max(3, Math.floor(width / 90))))
 		c.fillText(digits(t) + (xUnit && ` ${xUnit}`), Math.min(X(t), width - right - 16), height - 5);
 	c.save();
 	c.beginPath(), c.rect(left, 0, width - left - right + 1, height - bottom + 1), c.clip();

@@ -46,7 +46,7 @@ export function table(place, rows, columns, none) {
 		return;
 	}
 	const kind = number => number ? "number" : undefined;
-	const focus = document.activeElement?.closest?.("td a")?.textContent;
+	const focus = place.contains(document.activeElement) ? document.activeElement.textContent : undefined;
 	place.replaceChildren(element("table", {},
 		element("thead", {}, element("tr", {}, ...columns.map(([title, , number]) => element("th", {scope: "col", class: kind(number)}, title)))),
 		element("tbody", {}, ...rows.map(row => element("tr", {}, ...columns.map(([title, of, number]) =>
