@@ -12,7 +12,7 @@ from .. import Error, ProducerDied, Removed, Replaced, Stopped, Stream
 
 MOST_PIXELS = 1 << 19       # of a picture that is sent
 MOST_VALUES = 1 << 26       # bytes of an image that is copied
-DUTY = 4                    # pause after a picture, in times of its cost
+DUTY = 4                    # pause after a picture, in times of its processor time
 AGAIN = 1                   # seconds between attempts to open a stream
 ENDS = {ProducerDied: "dead", Removed: "gone", Replaced: "replaced", Stopped: "stopped"}
 ABOUT = ("width", "height", "bunch", "slots", "policy", "content", "dataset", "images", "run", "sent", "dropped", "lost",
@@ -36,10 +36,13 @@ def factor(width, height, most=MOST_PIXELS):
 
 def binned(part, b):
     """The maximum of each b x b pixels: single bright pixels stay visible. The last ones may be fewer."""
-    if b == 1:
-        return part
-    for axis in 0, 1:
-        part = numpy.fmax.reduceat(part, numpy.arange(0, part.shape[axis], b), axis)
+    most = numpy.fmax if part.dtype.kind == "f" else numpy.maximum
+    for _ in range(2 if b > 1 else 0):
+        thin = part[::b].copy()
+        for k in range(1, b):
+            more = part[k::b]
+            most(thin[:len(more)], more, out=thin[:len(more)])
+        part = thin.T
     return part
 
 
@@ -129,14 +132,14 @@ class Look:
         shown = frozenset()
         while self.regions:
             begin = time.monotonic()
+            taken = time.thread_time()
             new = self._take(stream)
-            taken = time.monotonic()
             regions, again, self._again = self.regions, self._again, frozenset()
             for region in regions if new else (regions - shown) | (regions & again):
                 self._picture(region)
             shown = regions
             self._fresh.clear()
-            self._pause(begin, time.monotonic() - taken)
+            self._pause(begin, time.thread_time() - taken)
 
     def _pause(self, begin, cost):
         """The next image: after the interval, and after a multiple of the cost. A new region need not wait for the interval."""
