@@ -45,22 +45,22 @@ counted() { jq -c '[.frames, .stacks]' "$work/report"; }
 # --- one folder, several, sizes that are no blocks
 stream 64x96 2 20
 folders da
-record "one: a stream in a folder" 0 --from-start
+record "one: a stream in a folder" 0 --tune from-start
 is "one-report: the report counts all" "$(counted)" "[$images,20]"
 compares "one-right: each image is there and right" "$images"
 is "one-size: the file ends with the last stack" "$(stat -c %s "$work/da/frames-0.raw")" $((20 * 24576))
 stream 61x37 3 20
 folders da db dc
-record "three: stacks that are no blocks, in three folders" 0 --from-start
+record "three: stacks that are no blocks, in three folders" 0 --tune from-start
 compares "three-right: each image is right" "$images"
-record "again: the same stream once more" 0 --from-start
+record "again: the same stream once more" 0 --tune from-start
 compares "again-once: adds no stack twice" "$images"
 to=("${to[@]:0:2}")
-record "other-folders: fewer folders than before are refused" 1 --from-start
+record "other-folders: fewer folders than before are refused" 1 --tune from-start
 says "other-folders-reason: with the reason" "in 3 folders"
 stream 61x38 3 4
 to=("--write=$work/da" "--write=$work/db" "--write=$work/dc")
-record "other-size: images of another size are refused" 1 --from-start
+record "other-size: images of another size are refused" 1 --tune from-start
 says "other-size-reason: with the reason" "another size"
 size=61x37
 compares "other-size-kept: the recording stays as it was" $((3 * 20 - 1))
@@ -101,17 +101,17 @@ fi
 # --- other ways to the disk
 stream 64x96 2 20 overwrite
 folders da
-record "overwrites: a stream that overwrites" 0 --from-start --sync each
+record "overwrites: a stream that overwrites" 0 --tune from-start --sync each
 says "overwrites-copy: is copied first" "copied before"
 compares "overwrites-right: and right" "$images"
 folders da
 exec {lock}>"$work/da/frames.index"
 flock "$lock"
-record "busy: another program records there" 1 --from-start
+record "busy: another program records there" 1 --tune from-start
 says "busy-reason: the reason" "another program"
 exec {lock}>&-
 echo x >"$work/da/frames-0.raw"
-record "no-index: frames without an index are not overwritten" 1 --from-start
+record "no-index: frames without an index are not overwritten" 1 --tune from-start
 says "no-index-reason: the reason" "index"
 is "no-index-kept: they are kept" "$(<"$work/da/frames-0.raw")" x
 to=(--write="$work/file" --write="$work/da")
