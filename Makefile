@@ -3,6 +3,8 @@
 # Everything is built under build/, nothing in the source folders.
 #
 #   make                module for the running kernel, tools
+#   make try            without root, module and virtual machine: frames go through shared memory to a file,
+#                       through processing and to a picture; builds what that needs in build/try
 #   make install        tools, udev rule, man pages; the module through DKMS
 #   make deb            packages for Debian, in build/deb
 #   make rpm            the same as RPM, in build/rpm
@@ -53,7 +55,7 @@ MODDIR  ?= $(BUILD)/modules/$(KREL)
 DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
-.PHONY: abi all help modules tools selftests install install-tools install-dkms install-source deb rpm \
+.PHONY: abi all help modules tools try selftests install install-tools install-dkms install-source deb rpm \
 	uninstall uninstall-dkms lab-build demo bench docs pictures check check-all check-nightly check-packages coverage fuzz kernels soak static clean
 
 all: modules tools
@@ -78,6 +80,9 @@ tools:
 		--prefix=$(PREFIX) --libdir=$(LIBDIR) -Dwerror=$(if $(WERROR),true,false) $(MESON) >$(BUILD)/setup.log || \
 		{ cat $(BUILD)/setup.log; false; }
 	ninja -C $(BUILD)/tools $(filter-out -j,$(filter -j%,$(MAKEFLAGS))) $(if $(V),-v) $(TARGETS)
+
+try:
+	@selftests/demo/try.py
 
 # some stand on libraries of the tools
 selftests: tools

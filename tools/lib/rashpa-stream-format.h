@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause */
 /*
- * Layout of a named buffer that receives a stream of detector data: see Documentation/stream.rst.
+ * Layout of a named buffer, or a file, that receives a stream of detector data: see Documentation/stream.rst.
  *
  * The producer writes the header at offset 0, so a consumer needs only the name of the buffer.
  * librashpa reads and writes all of this (rashpa-stream.h); these structs are for producers and

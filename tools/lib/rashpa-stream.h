@@ -17,7 +17,8 @@ extern "C" {
 /**
  * DOC: Streams
  *
- * - A stream is a named buffer with a header. The library waits until a stream begins in the
+ * - A stream is a named buffer with a header. A name with a slash is the path of a file instead:
+ *   stream.rst lists the differences. The library waits until a stream begins in the
  *   buffer. When that has ended, it waits for the next stream.
  * - Errors and timeouts are as in rashpa.h.
  * - A handle is for one thread at a time; only rashpa_stream_release(), rashpa_stack_image(),
@@ -252,7 +253,7 @@ int rashpa_stack_describe_sized(const struct rashpa_stack *stack, uint32_t proce
 
 /**
  * rashpa_stream_open() - take part in the stream of a buffer
- * @buffer: name of the buffer
+ * @buffer: name of the buffer, or path of a file
  * @flags: RASHPA_STREAM_*; 0: be the consumer
  * @stream: becomes the handle; rashpa_stream_close() it
  *
@@ -609,7 +610,7 @@ struct rashpa_stream_plan {
 
 /**
  * rashpa_stream_create() - become the producer of a buffer's stream
- * @buffer: name of the buffer
+ * @buffer: name of the buffer, or path of a file, which is made if it is not there
  * @plan: see &struct rashpa_stream_plan
  * @stream: becomes the handle; rashpa_stream_close() it, which ends the stream
  *
@@ -617,7 +618,7 @@ struct rashpa_stream_plan {
  * process fills. After this call rashpa_stream_get_header() returns the values for the hardware.
  *
  * Return: 0 or a negative errno: -EBUSY (the sentence names the other producer's process), -ENOSPC
- * (fewer slots fit than are wanted, or than two), -EINVAL, -ENODATA (nothing to resume).
+ * (fewer slots fit than are wanted, or than two; or no memory for a file), -EINVAL, -ENODATA (nothing to resume).
  */
 static inline int rashpa_stream_create(const char *buffer, const struct rashpa_stream_plan *plan,
 				       struct rashpa_stream **stream)
@@ -641,7 +642,8 @@ int rashpa_stream_buffer(const struct rashpa_stream *stream);
  * For devices that write or read there, for example a GPU. Pixels begin at data_offset of
  * rashpa_stream_get_header().
  *
- * Return: a dma-buf, which the library owns, or a negative errno: -ENODATA before a stream begins.
+ * Return: a dma-buf, which the library owns, or a negative errno: -ENODATA before a stream begins,
+ * -ENOTSUP of a file.
  */
 int rashpa_stream_payload(struct rashpa_stream *stream);
 

@@ -156,7 +156,7 @@ static int file_role(struct rashpa_stream *s, struct rashpa_role *role)
 	uint64_t length;
 	int error = file_length(m->node, &length);
 
-	/* who may write the file may also do that */
+	/* each user who may write the file may cut it */
 	if (!error && length < m->length)
 		error = fail(EPROTO, "file %s was cut from %" PRIu64 " to %" PRIu64 " bytes", s->name,
 			     m->length, length);
@@ -213,7 +213,7 @@ static void file_wake(struct rashpa_stream *s, struct memory *m)
 	uint32_t *word = &words(&s->buffer)->wake;
 
 	(void)m;
-	/* of observers, who may not write, only the sleep ends */
+	/* observers may not write: of theirs only the sleep ends */
 	if (!(s->flags & RASHPA_STREAM_OBSERVE))
 		__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
 	futex(word, FUTEX_WAKE, INT_MAX, NULL);
@@ -287,7 +287,7 @@ static int file_listen(struct rashpa_stream *s)
 {
 	for (uint32_t i = 0; i < s->head.processes; i++) {
 		if (s->process[i].function != RASHPA_STREAM_SOFTWARE)
-			return fail(ENOTSUP, "file %s: process %" PRIu32 " of the stream is a board's: only the driver makes its events, in its own buffers",
+			return fail(ENOTSUP, "file %s: process %" PRIu32 " of the stream is a board, whose events only the driver has: use a buffer of the driver",
 				    s->name, i);
 	}
 	return 0;

@@ -256,7 +256,7 @@ static void print_row(struct follower *f)
 	struct samples *l = &f->latency;
 	char lag[24], p50[24] = "-", p99[24] = "-", fpga[16];
 
-	snprintf(fpga, sizeof(fpga), "fpga%" PRIu32, f->process.fpga);
+	snprintf(fpga, sizeof(fpga), f->process.function ? "fpga%" PRIu32 : "-", f->process.fpga);
 	if (!f->stream) {
 		screen_line(SCREEN_BAD, "%-16s %-7s %-8s", f->name, fpga, f->state);
 		return;

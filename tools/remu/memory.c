@@ -123,7 +123,7 @@ static struct json_object *counts(const struct run *r)
 	return o;
 }
 
-/* What the leader wishes, before image @frame. */
+/* Take a command of the leader, before image @frame. */
 static void obey(struct run *r, uint64_t frame)
 {
 	const struct led_command c = led_take();
@@ -193,10 +193,9 @@ static int take_slot(struct run *r, uint64_t *frame, struct rashpa_stack *stack)
 		if (result == -ENOBUFS) {
 			r->dropped++;
 			*frame += r->config->bunch;
-			continue;
-		}
-		if (result != -ETIMEDOUT && result != -EINTR)
+		} else if (result != -ETIMEDOUT && result != -EINTR) {
 			break;
+		}
 		progress_show(&r->progress, "%" PRIu64 " images sent, waiting for the receiver", r->images);
 		if (!timeout || now_ns() - begin < timeout)
 			continue;
@@ -204,6 +203,8 @@ static int take_slot(struct run *r, uint64_t *frame, struct rashpa_stack *stack)
 		    r->config->opt.timeout, r->stacks);
 		return -EXIT_TIMEOUT;
 	}
+	if (*r->stop)
+		return 0;
 	return result < 0 ? -fail("%s", rashpa_reason()) : result;
 }
 
