@@ -11,6 +11,7 @@ import sys
 
 # beginning of a line, or of a fenced block; place where it runs, or reason why it does not
 RULES = (
+    ("make try", "not: the packages come later; tools/tests/memory.sh runs it"),
     ("make demo", "not: makes a separate lab with machines; make check runs parts of it"),
     ("make bench", "not: as make demo"),
     ("make check", "not: runs this, except for the packages"),

@@ -527,8 +527,7 @@ int main(int argc, char **argv)
 		tell_able();
 		return 0;
 	}
-	if (config.engine && strncmp(config.engine, "fpga", strlen("fpga")) == 0)
-		fpga_catch_removal();
+	fpga_catch_removal();
 	if (config.use == &use_check && !config.only_receive &&
 	    (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why) ||
 	     (config.opt.darks &&
