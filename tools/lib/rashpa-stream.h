@@ -642,8 +642,8 @@ int rashpa_stream_buffer(const struct rashpa_stream *stream);
  * For devices that write or read there, for example a GPU. Pixels begin at data_offset of
  * rashpa_stream_get_header().
  *
- * Return: a dma-buf, which the library owns, or a negative errno: -ENODATA before a stream begins,
- * -ENOTSUP of a file.
+ * Return: a dma-buf, which the library owns, or a negative errno: -ENODATA before a stream begins.
+ * Of a file it is a descriptor that can only be mapped.
  */
 int rashpa_stream_payload(struct rashpa_stream *stream);
 

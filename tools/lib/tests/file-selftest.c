@@ -162,6 +162,8 @@ static void test_file(void)
 	struct rashpa_stream_stat counts;
 	struct stat st = {};
 	char other[80];
+	void *base;
+	int fd;
 
 	ok((intptr_t)opened(path) == -ENOENT && strstr(rashpa_reason(), "fallocate"),
 	   "no-file: a consumer says how a file is made");
@@ -181,9 +183,17 @@ static void test_file(void)
 	   "one-consumer: a second one is refused");
 	rashpa_stream_get_stat(second, &counts);
 	ok(counts.producer == getpid() && counts.consumer == getpid(), "who: the processes are known");
-	ok(rashpa_stream_payload(s) == -ENOTSUP, "no-device: there is no dma-buf of a file");
+	fd = dup(rashpa_stream_payload(s));
+	base = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	ok(base != MAP_FAILED && ((struct rashpa_stream_header *)base)->magic == RASHPA_STREAM_MAGIC,
+	   "payload: the file can be mapped");
 	rashpa_stream_close(second);
 	rashpa_stream_close(s);
+	s = create(path, 0, 0);
+	ok(s, "payload-kept: a descriptor that a program keeps is no role");
+	rashpa_stream_close(s);
+	munmap(base, st.st_size);
+	close(fd);
 	s = create(path, 100, 0);
 	ok(!s && strstr(rashpa_reason(), "slots"), "too-small: a file that is too small stays");
 	unlink(path);
