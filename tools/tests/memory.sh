@@ -56,10 +56,24 @@ compared rate 04 '[.frames + .lost, 0, .corrupt]' --images 192 --rate 4000
 compared drop 04 '[.frames, .lost, .corrupt]' --images 192 --rate 4000 --policy drop --slots 2
 compared free 04 '[.frames + .lost, 0, .corrupt]' --images 192 --free-run
 
-rm -f "$ring"
-remu --transport memory --buffer "$ring" "${data[@]}" --images 8 --slots 1000000000 >"$work/out" 2>&1
-is "full: memory that is not there is an error, and no file is left" \
-	"$? $(grep -c "No space left" "$work/out") $(ls "$memory")" "1 1 " || sed 's/^/# /' "$work/out"
+# full ID FILE: neither room for the slots of FILE, nor SIGBUS
+full() {
+	remu --transport memory --buffer "$2" "${data[@]}" --images 8 >"$work/out" 2>&1
+	is "full/$1: memory that is not there is an error" "$? $(grep -c "no room" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
+}
+mkdir "$work/small" "$work/huge"
+mount -t tmpfs -o size=1M none "$work/small"
+full new "$work/small/ring0"
+is "full-left: and leaves no file" "$(ls "$work/small")" ""
+truncate -s 64M "$work/small/ring0"
+full sparse "$work/small/ring0"
+umount "$work/small"
+if (($(</proc/sys/vm/nr_hugepages))) || ! mount -t hugetlbfs none "$work/huge"; then
+	skip "full/huge: memory that is not there is an error" "there are huge pages, or none are possible"
+else
+	full huge "$work/huge/ring0"
+	umount "$work/huge"
+fi
 remu --transport memory --buffer "$ring" "${data[@]}" --live --rate 10 >"$work/out" 2>&1
 is "live: a live source is refused" "$? $(grep -c -- "--transport pcie" "$work/out")" "2 1"
 
