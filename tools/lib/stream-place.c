@@ -317,7 +317,8 @@ static bool take_orphan(struct rashpa_stream *s, uint64_t *number)
 	if (seen == s->orphaned)
 		return false;
 	from = stream_number(LOAD(&p->credit));
-	to = stream_number(LOAD(&p->next));
+	/* a worker may have died between its claim and next */
+	to = stream_number(LOAD(&p->next)) + 1;
 	if (to > from && to - from > s->head.slots)
 		from = to - s->head.slots;
 	for (; from < to; from++) {
@@ -388,6 +389,8 @@ void place_release(struct rashpa_stream *s, uint64_t number, uint32_t state)
 	/* a later stack may be there, in a stream that overwrites */
 	if (claim_number(s, old) == number + 1 && claim_worker(old) == s->worker)
 		swap(at, &old, claim(s, number, s->worker, state));
+	/* nor had its first worker moved next, if it died right after its claim */
+	raise_to(s, &p->next, number + 1);
 	if (state == RASHPA_CLAIM_DONE) {
 		done = stream_number(LOAD(&p->consumed));
 		number = stream_number(LOAD(&p->credit));
@@ -412,7 +415,7 @@ bool place_awaits(const struct rashpa_stream *s)
 {
 	const struct rashpa_stream_place *p = place_of(s);
 	const uint64_t *claims = claims_of(s, s->place);
-	uint64_t from = stream_number(LOAD(&p->credit)), to = stream_number(LOAD(&p->next)), word;
+	uint64_t from = stream_number(LOAD(&p->credit)), to = stream_number(LOAD(&p->next)) + 1, word;
 
 	if (to > from && to - from > s->head.slots)
 		from = to - s->head.slots;

@@ -169,6 +169,13 @@ static void look_at_work(struct follower *f)
 		f->before = (struct rashpa_stream_work) {};
 }
 
+static void look_at_places(struct follower *f)
+{
+	f->places = 0;
+	for (uint32_t i = 0; i < RASHPA_STREAM_PLACES; i++)
+		f->places += !rashpa_stream_get_place(f->stream, i, &f->place[f->places]);
+}
+
 static void measure(struct follower *f, uint64_t consumed)
 {
 	uint64_t least = UINT64_MAX, before = f->stacks, last = f->when, overruns = 0;
@@ -199,6 +206,7 @@ static void measure(struct follower *f, uint64_t consumed)
 	}
 	f->fresh = false;
 	count_events(f);
+	look_at_places(f);
 	look_at_work(f);
 }
 

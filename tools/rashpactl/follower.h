@@ -32,6 +32,8 @@ struct follower {
 	double time, images_per_second, bytes_per_second;
 	uint64_t events;
 	struct samples latency;
+	struct rashpa_place_info place[RASHPA_STREAM_PLACES];
+	uint32_t places;
 	/* work that the consumer reports, now and before; stages 0: none */
 	struct rashpa_stream_work work, before;
 	bool fresh;			/* no check yet */

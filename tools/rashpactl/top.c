@@ -275,6 +275,27 @@ static void print_row(struct follower *f)
 		    p99);
 }
 
+static const char *place_state(const struct rashpa_place_info *p)
+{
+	if (p->state == RASHPA_PLACE_GIVEN_UP)
+		return "given up";
+	if (!p->workers)
+		return p->left_ns ? "kept" : "left";
+	return p->loses ? "may lose" : "paces";
+}
+
+static void print_place(const struct follower *f, const struct rashpa_place_info *p)
+{
+	char workers[24], lag[24];
+
+	snprintf(workers, sizeof(workers), "%" PRIu32 "/%" PRIu32, p->workers, p->workers_max);
+	snprintf(lag, sizeof(lag), "%" PRIu64 "/%" PRIu32, p->behind, f->about.slots);
+	screen_line(p->workers && !p->lost ? SCREEN_PLAIN : SCREEN_BAD,
+		    "  %-22s %-8s lag %-9s held %-5" PRIu64 " lost %-8" PRIu64
+		    " workers %-5s process %" PRId32, p->name, place_state(p), lag, p->held, p->lost,
+		    workers, p->process);
+}
+
 /* Earlier numbers of a stage. Stages are added with their first work, and never removed. */
 static const struct rashpa_stream_stage *stage_before(const struct follower *f,
 						      const struct rashpa_stream_stage *s)
@@ -367,8 +388,11 @@ static void print_text(const struct top *t)
 		if (!*t->follower[i].state)
 			continue;
 		print_row(&t->follower[i]);
-		if (t->follower[i].stream)
+		if (t->follower[i].stream) {
+			for (uint32_t k = 0; k < t->follower[i].places; k++)
+				print_place(&t->follower[i], &t->follower[i].place[k]);
 			print_work(&t->follower[i]);
+		}
 		any = true;
 	}
 	if (!any)
@@ -451,6 +475,28 @@ static struct json_object *work_json(const struct rashpa_stream_work *w)
 	return o;
 }
 
+static struct json_object *places_json(const struct follower *f)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (uint32_t i = 0; i < f->places; i++) {
+		const struct rashpa_place_info *p = &f->place[i];
+		struct json_object *o = json_object_new_object();
+
+		put_text(o, "name", p->name);
+		put_text(o, "state", place_state(p));
+		put_int(o, "pid", p->process);
+		put_int(o, "workers", p->workers);
+		put_u64(o, "consumed", p->consumed);
+		put_u64(o, "lag_stacks", p->behind);
+		put_u64(o, "held_stacks", p->held);
+		put_u64(o, "lost_images", p->lost);
+		put_int(o, "given_up", p->given_up);
+		json_object_array_add(array, o);
+	}
+	return array;
+}
+
 static struct json_object *row_json(struct follower *f)
 {
 	const struct rashpa_stream_header *s = &f->about;
@@ -477,6 +523,7 @@ static struct json_object *row_json(struct follower *f)
 	put_u64(o, "lost", f->lost);
 	put_u64(o, "events", f->events);
 	json_object_object_add(o, "latency_ns", latency_json(&f->latency));
+	json_object_object_add(o, "places", places_json(f));
 	json_object_object_add(o, "processing", work_json(&f->work));
 	return o;
 }

@@ -1165,6 +1165,17 @@ static void test_workers(void)
 	die(w[0]);
 	place_tick(w[2]);
 	ok(takes(w[2], 10, 1) && !rashpa_stream_next(w[2], &st[0], 0), "workers-last: which may die");
+	rashpa_stream_close(p);
+	/* killed between its claim and the next number */
+	p = produce("", RASHPA_STREAM_WAIT);
+	w[0] = enter("w", 0, 3, -1);
+	publish(p, 1);
+	rashpa_stream_next(w[0], &st[0], 0);
+	find_place("w")->next--;
+	die(w[0]);
+	rashpa_stream_begin(w[2], 0);
+	place_tick(w[2]);
+	ok(takes(w[2], 0, 1) && takes_nothing(w[2]) && stream_credit(p) == 1, "workers-between: its claim counts");
 	rashpa_stream_close(w[2]);
 	rashpa_stream_close(p);
 }
