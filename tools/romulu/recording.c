@@ -178,39 +178,52 @@ void recording_indirect(struct recording *rec, int error)
 		fcntl(rec->file[i], F_SETFL, 0);
 }
 
-int recording_keep(struct recording *rec, const struct rashpa_stack *st)
+int recording_add(struct recording *rec, const struct rashpa_stack *st)
 {
-	const uint32_t file = rec->stacks % rec->files;
-	const uint64_t offset = rec->stacks / rec->files * rec->header.pitch;
-	const size_t bytes = st->images * sizeof(struct recording_image);
-	struct recording_image *record = calloc(st->images, sizeof(*record));
+	const uint64_t k = rec->stacks + rec->added_stacks;
+	const uint32_t file = k % rec->files;
+	const size_t all = rec->added + st->images;
 	struct rashpa_image image;
-	ssize_t written = -1;
 
-	for (uint32_t i = 0; record && i < st->images; i++) {
+	if (all > rec->room) {
+		struct recording_image *more = reallocarray(rec->entry, all, 2 * sizeof(*more));
+
+		if (!more)
+			return fail("%s: no memory for the index", *rec->folder);
+		rec->entry = more;
+		rec->room = 2 * all;
+	}
+	for (uint32_t i = 0; i < st->images; i++) {
 		image = (struct rashpa_image) {};
 		rashpa_stack_image(st, i, &image);
-		record[i] = (struct recording_image) {
+		rec->entry[rec->added++] = (struct recording_image) {
 			.frame = image.frame, .trigger = image.trigger, .time = image.time,
 			.stack = st->number, .run = st->run, .file = file,
-			.offset = offset + i * st->image_stride,
+			.offset = k / rec->files * rec->header.pitch + i * st->image_stride,
 			.flags = (st->flags & RASHPA_STACK_INCOMPLETE) |
 				 (image.wrong ? RASHPA_STACK_WRONG : 0),
 			.role = image.role, .missing_lines = image.missing_lines,
 			.index = i, .images = st->images,
 		};
 	}
-	if (record)
-		written = pwrite(rec->index, record, bytes, index_size(rec));
-	if (written == (ssize_t)bytes) {
-		rec->last = record[st->images - 1];
-		rec->images += st->images;
-		rec->stacks++;
+	rec->added_stacks++;
+	return 0;
+}
+
+int recording_keep(struct recording *rec)
+{
+	const size_t bytes = rec->added * sizeof(*rec->entry);
+	const ssize_t written = pwrite(rec->index, rec->entry, bytes, index_size(rec));
+
+	if (written != (ssize_t)bytes) {
+		errno = written < 0 ? errno : ENOSPC;
+		return cannot(rec, 0, "write frames.index");
 	}
-	free(record);
-	if (written >= 0 && written < (ssize_t)bytes)
-		errno = ENOSPC;
-	return written == (ssize_t)bytes ? 0 : cannot(rec, 0, "write frames.index");
+	rec->last = rec->entry[rec->added - 1];
+	rec->images += rec->added;
+	rec->stacks += rec->added_stacks;
+	rec->added = rec->added_stacks = 0;
+	return 0;
 }
 
 /* Room that was allocated and not used is given back. */
@@ -225,8 +238,11 @@ int recording_close(struct recording *rec)
 			result = cannot(rec, i, "write frames");
 		close(rec->file[i]);
 	}
+	free(rec->entry);
 	if (rec->index < 0)
 		return result;
+	if (rec->begun && ftruncate(rec->index, index_size(rec)))
+		result = cannot(rec, 0, "end frames.index");
 	if (rec->sync && fsync(rec->index))
 		result = cannot(rec, 0, "write frames.index");
 	close(rec->index);

@@ -60,6 +60,8 @@ struct recording {
 	struct recording_header header;
 	uint64_t stacks, images;	/* kept */
 	struct recording_image last;	/* of them; images 0: none */
+	struct recording_image *entry;	/* of stacks that are added and not kept */
+	size_t room, added, added_stacks;
 };
 
 /* Make or open the files, for this program alone. All return 0, or an exit code after a message. */
@@ -71,8 +73,10 @@ int recording_begin(struct recording *rec, const struct rashpa_stream_header *h)
 uint64_t recording_place(struct recording *rec, uint64_t k);
 /* Write through the page cache from now on. */
 void recording_indirect(struct recording *rec, int error);
-/* The next stack is in its place: from now on it belongs to the recording. */
-int recording_keep(struct recording *rec, const struct rashpa_stack *stack);
+/* The next stack is in its place. */
+int recording_add(struct recording *rec, const struct rashpa_stack *stack);
+/* From now on these stacks, one at least, belong to the recording. */
+int recording_keep(struct recording *rec);
 int recording_close(struct recording *rec);
 
 #endif /* ROMULU_RECORDING_H */

@@ -35,19 +35,21 @@ struct request {
 struct recorder {
 	struct recording rec;
 	uint64_t bytes;			/* of a stack */
-	uint32_t depth;
+	uint32_t depth, most;		/* stacks; how many are left when a wait for room ends */
+	uint64_t first;			/* stacks of the recording before this run, */
+	struct recording_image last;	/* and its last image */
 	struct request *request;	/* [depth], one after the other */
-	uint8_t *copies;		/* [depth] of stacks; NULL: straight from the slots */
-	struct io_uring ring;
-	bool *registered;		/* slots; NULL: none */
+	uint8_t *_Atomic copies;	/* [depth] of stacks; NULL: straight from the slots */
 	bool started, have_ring;
 	pthread_t reaper;
-
-	pthread_mutex_t lock;		/* of what follows, and of submissions */
+	_Atomic uint64_t ended;		/* stacks whose writes have ended */
+	_Atomic uint64_t put, kept;	/* stacks */
+	_Atomic int failed;		/* exit status */
+	_Atomic bool waits;		/* for room */
+	pthread_mutex_t lock;		/* of submissions and waits */
 	pthread_cond_t change;
-	uint64_t put, kept, flying;	/* stacks */
-	uint64_t kept_ns;		/* when the last one was kept */
-	int failed;			/* exit status */
+	struct io_uring ring;
+	bool *registered;		/* slots; NULL: none */
 };
 
 static int record_open(struct run *r)
@@ -66,7 +68,7 @@ static int record_open(struct run *r)
 	return recording_open(&w->rec, c->write, c->writes, c->sync);
 }
 
-/* --- writes; the lock is held --- */
+/* --- writes --- */
 
 /* From now on stacks are copied first. */
 static bool copy_first(struct recorder *w, const char *why)
@@ -97,8 +99,10 @@ static void copy(struct recorder *w, struct request *q)
 /* Stacks that are written belong to the recording in their order. */
 static void keep(struct recorder *w)
 {
-	for (; w->kept < w->put && !w->failed; w->kept++) {
-		const struct request *q = &w->request[w->kept % w->depth];
+	uint64_t end = w->kept;
+
+	for (; end < w->put && !w->failed; end++) {
+		const struct request *q = &w->request[end % w->depth];
 
 		if (!q->complete)
 			break;
@@ -106,11 +110,19 @@ static void keep(struct recorder *w)
 			w->failed = fail("%s: stack %" PRIu64 " was overwritten before it was recorded",
 					 *w->rec.folder, q->stack.number);
 		else
-			w->failed = recording_keep(&w->rec, &q->stack);
-		if (w->failed)
-			break;
-		rashpa_stream_release(q->stack.stream, &q->stack);
-		w->kept_ns = now_ns();
+			w->failed = recording_add(&w->rec, &q->stack);
+	}
+	if (end > w->kept && !w->failed)
+		w->failed = recording_keep(&w->rec);
+	for (; w->kept < end && !w->failed; w->kept++) {
+		const struct rashpa_stack *st = &w->request[w->kept % w->depth].stack;
+
+		rashpa_stream_release(st->stream, st);
+	}
+	if (w->waits && (w->put - w->kept <= w->most || w->failed)) {
+		pthread_mutex_lock(&w->lock);
+		pthread_cond_signal(&w->change);
+		pthread_mutex_unlock(&w->lock);
 	}
 }
 
@@ -148,6 +160,7 @@ static int submit(struct recorder *w, struct request *q)
 		result = pwrite(file, from, bytes, offset);
 		return result < 0 ? -errno : result;
 	}
+	pthread_mutex_lock(&w->lock);
 	sqe = io_uring_get_sqe(&w->ring);	/* as many as requests */
 	if (is_registered(w, q))
 		io_uring_prep_write_fixed(sqe, file, from, bytes, offset, q->stack.slot);
@@ -155,6 +168,7 @@ static int submit(struct recorder *w, struct request *q)
 		io_uring_prep_write(sqe, file, from, bytes, offset);
 	io_uring_sqe_set_data(sqe, q);
 	result = io_uring_submit(&w->ring);
+	pthread_mutex_unlock(&w->lock);
 	return result < 0 ? result : -EINPROGRESS;
 }
 
@@ -195,27 +209,30 @@ static void advance(struct recorder *w, struct request *q, int result)
 		if (result == -EINPROGRESS)
 			return;
 	}
-	w->flying--;
-	keep(w);
-	pthread_cond_broadcast(&w->change);
+	w->ended++;
 }
 
 static void *reap(void *argument)
 {
 	struct recorder *w = argument;
 	struct io_uring_cqe *cqe;
-	struct request *q;
+	bool over = false;
 
-	do {
+	while (!over || w->ended < w->put) {
 		while (io_uring_wait_cqe(&w->ring, &cqe))
 			;
-		q = io_uring_cqe_get_data(cqe);
-		pthread_mutex_lock(&w->lock);
-		if (q)
-			advance(w, q, cqe->res);
-		io_uring_cqe_seen(&w->ring, cqe);
-		pthread_mutex_unlock(&w->lock);
-	} while (q);
+		while (!io_uring_peek_cqe(&w->ring, &cqe)) {
+			struct request *q = io_uring_cqe_get_data(cqe);
+			const int result = cqe->res;
+
+			io_uring_cqe_seen(&w->ring, cqe);
+			if (q)
+				advance(w, q, result);
+			else
+				over = true;
+		}
+		keep(w);
+	}
 	return NULL;
 }
 
@@ -234,6 +251,9 @@ static int record_begin(struct run *r)
 	/* one slot at least is being filled meanwhile */
 	if (w->depth >= h->slots)
 		w->depth = h->slots > 1 ? h->slots - 1 : 1;
+	w->most = w->depth - (w->depth + 3) / 4;
+	w->first = w->rec.stacks;
+	w->last = w->rec.last;
 	w->request = calloc(w->depth, sizeof(*w->request));
 	return w->request ? 0 : fail("no memory to record");
 }
@@ -262,37 +282,40 @@ static int start(struct recorder *w, const struct rashpa_stream_header *h, const
 		return fail("cannot make a thread: %s", strerror(error));
 	}
 	w->started = true;
-	w->kept_ns = now_ns();
 	return 0;
 }
 
-/* Wait until there is room for one more. */
+/* Wait until there is room: for several stacks, since each wait takes time. */
 static int await_room(struct run *r, struct recorder *w)
 {
 	const double timeout = r->config->opt.timeout;
-	uint64_t now = now_ns();
+	uint64_t kept = w->kept, since, now;
 	int result = 0;
 
+	if (w->put - kept < w->depth)
+		return w->failed;
+	since = now = now_ns();
 	pthread_mutex_lock(&w->lock);
-	if (w->put == w->kept)
-		w->kept_ns = now;
-	while (w->put - w->kept == w->depth && !w->failed && !result) {
+	w->waits = true;
+	while (w->put - w->kept > w->most && !w->failed && !result) {
 		const uint64_t until = now + LOOK_NS;
 		const struct timespec at = { until / 1000000000, until % 1000000000 };
 
 		pthread_cond_clockwait(&w->change, &w->lock, CLOCK_MONOTONIC, &at);
 		now = now_ns();
+		if (w->kept != kept)
+			since = now;
+		kept = w->kept;
 		if (*r->stop)
 			result = -EINTR;
-		else if (timeout > 0 && now > w->kept_ns && now - w->kept_ns >= timeout * 1e9)
+		else if (timeout > 0 && now - since >= timeout * 1e9)
 			result = EXIT_TIMEOUT;
 	}
-	if (w->failed)
-		result = w->failed;
+	w->waits = false;
 	pthread_mutex_unlock(&w->lock);
 	if (result == EXIT_TIMEOUT)
 		say("%s: no stack was written for %g s", *w->rec.folder, timeout);
-	return result;
+	return w->failed ? w->failed : result;
 }
 
 static int record_look(struct run *r, const struct rashpa_stack *st)
@@ -317,21 +340,20 @@ static int record_look(struct run *r, const struct rashpa_stack *st)
 static int record_stack(struct run *r, const struct rashpa_stack *st)
 {
 	struct recorder *w = r->data;
-	const struct recording_image *last = &w->rec.last;
 	struct request *q = &w->request[w->put % w->depth];
 
-	pthread_mutex_lock(&w->lock);
 	/* a receiver that was killed had no time to give it back */
-	if (!st->images || (last->images && last->run == st->run && st->number <= last->stack)) {
+	if (!st->images || (w->last.images && w->last.run == st->run &&
+			    st->number <= w->last.stack)) {
 		rashpa_stream_release(r->stream, st);
-	} else {
-		q->number = w->rec.stacks + w->put - w->kept;
-		q->offset = recording_place(&w->rec, q->number);
-		w->put++;
-		w->flying++;
-		advance(w, q, -EAGAIN);
+		return 0;
 	}
-	pthread_mutex_unlock(&w->lock);
+	q->number = w->first + w->put;
+	q->offset = recording_place(&w->rec, q->number);
+	w->put++;
+	advance(w, q, -EAGAIN);
+	if (!w->have_ring)
+		keep(w);
 	return 0;
 }
 
@@ -340,25 +362,23 @@ static void end_writes(struct run *r, struct recorder *w)
 {
 	struct io_uring_sqe *sqe;
 
-	pthread_mutex_lock(&w->lock);
-	while (w->flying)
-		pthread_cond_wait(&w->change, &w->lock);
-	for (; w->put > w->kept; w->put--) {
-		const struct rashpa_stack *st = &w->request[(w->put - 1) % w->depth].stack;
+	if (w->have_ring) {
+		pthread_mutex_lock(&w->lock);
+		sqe = io_uring_get_sqe(&w->ring);
+		io_uring_prep_nop(sqe);
+		io_uring_sqe_set_data(sqe, NULL);
+		io_uring_submit(&w->ring);
+		pthread_mutex_unlock(&w->lock);
+		pthread_join(w->reaper, NULL);
+		io_uring_queue_exit(&w->ring);
+	}
+	for (uint64_t k = w->kept; k < w->put; k++) {
+		const struct rashpa_stack *st = &w->request[k % w->depth].stack;
 
 		r->report->bytes -= r->report->bytes / r->report->frames * st->images;
 		r->report->frames -= st->images;
 		r->report->stacks--;
 	}
-	pthread_mutex_unlock(&w->lock);
-	if (!w->have_ring)
-		return;
-	sqe = io_uring_get_sqe(&w->ring);
-	io_uring_prep_nop(sqe);
-	io_uring_sqe_set_data(sqe, NULL);
-	io_uring_submit(&w->ring);
-	pthread_join(w->reaper, NULL);
-	io_uring_queue_exit(&w->ring);
 }
 
 static int record_close(struct run *r)

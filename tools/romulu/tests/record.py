@@ -94,4 +94,5 @@ def kill(size, stacks, kills, romulu, *folders):
     driver.fake_driver_unload()
 
 
-{"stream": stream, "compare": compare, "kill": kill}[sys.argv[1]](*sys.argv[2:])
+if __name__ == "__main__":
+    {"stream": stream, "compare": compare, "kill": kill}[sys.argv[1]](*sys.argv[2:])
