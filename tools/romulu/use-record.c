@@ -35,6 +35,7 @@ struct request {
 struct recorder {
 	struct recording rec;
 	uint64_t bytes;			/* of a stack */
+	uint32_t slots;
 	uint32_t depth, most;		/* stacks; how many are left when a wait for room ends */
 	uint64_t first;			/* stacks of the recording before this run, */
 	struct recording_image last;	/* and its last image */
@@ -126,15 +127,20 @@ static void keep(struct recorder *w)
 	}
 }
 
-/* A slot is registered when it comes for the first time: all at once would take long. */
+/*
+ * A slot is registered when it comes for the second time: that takes as long as to pin it for some
+ * writes, and all slots at once would stop the stream.
+ */
 static bool is_registered(struct recorder *w, const struct request *q)
 {
 	const struct iovec slot = { q->from, w->bytes };
 	const uint32_t i = q->stack.slot;
 	int result;
 
-	if (!w->registered || q->copied || w->registered[i])
-		return w->registered && !q->copied;
+	if (!w->registered || q->copied || q->number - w->first < w->slots)
+		return false;
+	if (w->registered[i])
+		return true;
 	result = io_uring_register_buffers_update_tag(&w->ring, i, &slot, NULL, 1);
 	w->registered[i] = result == 1;
 	if (result == 1)
@@ -252,6 +258,7 @@ static int record_begin(struct run *r)
 	if (w->depth >= h->slots)
 		w->depth = h->slots > 1 ? h->slots - 1 : 1;
 	w->most = w->depth - (w->depth + 3) / 4;
+	w->slots = h->slots;
 	w->first = w->rec.stacks;
 	w->last = w->rec.last;
 	w->request = calloc(w->depth, sizeof(*w->request));

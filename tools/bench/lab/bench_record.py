@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Compare the recorder of romulu with fio: bench_record.py RESULT FOLDER [ROUNDS].
 
-Both write 1 GiB to FOLDER, in turn, with O_DIRECT and registered buffers of io_uring, from a mapped file of
-/dev/shm. romulu takes a stream that is in memory already.
+Both write 1 GiB to FOLDER, in turn, with O_DIRECT and io_uring, from a mapped file of /dev/shm. romulu takes a stream that is in memory already.
 """
 import functools
 import json
@@ -15,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, "tools/romulu/tests")
-from record import produce
+from recorder import produce
 
 ALL, SIZES, DEPTH = 1 << 30, (1 << 16, 1 << 20, 1 << 22, 1 << 24), 64
 
@@ -23,7 +22,7 @@ ALL, SIZES, DEPTH = 1 << 30, (1 << 16, 1 << 20, 1 << 22, 1 << 24), 64
 def fio(folder, size, depth):
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as memory:
         out = subprocess.run(
-            ["fio", "--name=fio", f"--directory={folder}", "--rw=write", "--direct=1", "--ioengine=io_uring", "--fixedbufs=1",
+            ["fio", "--name=fio", f"--directory={folder}", "--rw=write", "--direct=1", "--ioengine=io_uring",
              f"--iodepth={depth}", f"--bs={size}", f"--size={ALL}", "--fallocate=native", f"--iomem=mmap:{memory.name}",
              "--output-format=json"], check=True, stdout=subprocess.PIPE).stdout
     return json.loads(out)["jobs"][0]["write"]["bw_bytes"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What record.sh needs. record.py stream WIDTHxHEIGHT BUNCH STACKS POLICY: a stream that has ended, in a driver of
+"""What recorder.sh needs. recorder.py stream WIDTHxHEIGHT BUNCH STACKS POLICY: a stream that has ended, in a driver of
 files (librashpa-fake.so); it writes what names the files, and lets go of them at the end of its input.
-record.py compare WIDTHxHEIGHT IMAGES DIR...: are these images in the recording, each once and in order? IMAGES "some":
+recorder.py compare WIDTHxHEIGHT IMAGES DIR...: are these images in the recording, each once and in order? IMAGES "some":
 as many as there are.
-record.py kill WIDTHxHEIGHT STACKS KILLS ROMULU DIR...: the same of a stream whose receiver is killed so many times,
+recorder.py kill WIDTHxHEIGHT STACKS KILLS ROMULU DIR...: the same of a stream whose receiver is killed so many times,
 each one after some hundreds of stacks."""
 import ctypes
 import os

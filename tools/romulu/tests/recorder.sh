@@ -12,7 +12,7 @@ export LD_LIBRARY_PATH=$tools RASHPA_DEV PYTHONPATH=$tools/python RASHPA_LIBRARY
 # stream WIDTHxHEIGHT BUNCH STACKS [POLICY]: the one that the following tests record
 stream() {
 	[[ ! ${input-} ]] || { exec {input}>&-; wait "$pid"; }
-	coproc program { python3 -B tools/romulu/tests/record.py stream "$1" "$2" "$3" "${4-wait}" 2>&1; }
+	coproc program { python3 -B tools/romulu/tests/recorder.py stream "$1" "$2" "$3" "${4-wait}" 2>&1; }
 	input=${program[1]}
 	read -r RASHPA_DEV <&"${program[0]}"
 	pid=$program_PID size=$1 images=$(($2 * $3 - $2 / 2))
@@ -34,7 +34,7 @@ record() {
 	is "$1" "$status" "$2" || sed 's/^/# /' "$work/out"
 }
 compares() { # NAME IMAGES
-	good "$1" python3 -B tools/romulu/tests/record.py compare "$size" "$2" "${at[@]}"
+	good "$1" python3 -B tools/romulu/tests/recorder.py compare "$size" "$2" "${at[@]}"
 }
 says() { # NAME WORDS
 	grep -q "$2" "$work/out"
@@ -68,7 +68,7 @@ compares "other-size-kept: the recording stays as it was" $((3 * 20 - 1))
 # --- receivers that are killed: each kept frame is right, and none is lost or twice
 folders da db
 good "killed: receivers that are killed, and the next ones, keep each image once" \
-	python3 -B tools/romulu/tests/record.py kill 64x48 8000 6 "$tools/romulu-fake" "${at[@]}"
+	python3 -B tools/romulu/tests/recorder.py kill 64x48 8000 6 "$tools/romulu-fake" "${at[@]}"
 grep '^#' "$work/log"
 
 # --- a file that may not grow, and one disk of two that is full
