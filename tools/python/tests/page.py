@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -525,6 +526,51 @@ async def slow(page, url, token, source):
     s.close()
 
 
+# --- the program ---
+
+def program(folder):
+    """rashpa-web itself: where it listens, and its token."""
+    environment = {**os.environ, "PYTHONPATH": str(TOOLS / "python"), "PYTHONUNBUFFERED": "1"}
+
+    @contextlib.contextmanager
+    def started(*words, before=()):
+        with subprocess.Popen([*before, sys.executable, "-m", "rashpa.web", *words], env=environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+                yield process
+            finally:
+                process.terminate()
+
+    def ask(path):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(PATIENCE)
+            s.connect(path)
+            s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return s.makefile("rb").readline()
+
+    token = folder / "token"
+    for name in "made", "read":
+        with started("--listen", f"unix:{folder}/page", "--token", str(token)) as process:
+            line = process.stdout.readline()
+            ok(line.endswith(f"token {token.read_text().strip()}\n") and token.stat().st_mode & 0o777 == 0o600
+               and b"200" in ask(f"{folder}/page") and (folder / "page").stat().st_mode & 0o777 == 0o660,
+               f"program/token-{name}: the token's file is {name}, and the UNIX socket answers", line)
+        ok(process.returncode == 0, f"program/end-{name}: SIGTERM ends it", process.returncode)
+    with started(before=["systemd-socket-activate", "-E", "PYTHONPATH", "-E", "RASHPA_LIBRARY", "-l", f"{folder}/activated"]) as process:
+        while "Listening" not in process.stderr.readline():
+            pass
+        ok(b"200" in ask(f"{folder}/activated"), "program/systemd: it takes the socket of systemd")
+    for words, why in ((["--listen", "0.0.0.0:0"], "proxy"), (["--listen", "nowhere"], "nowhere"), (["--rate", "99"], "--rate"),
+                       (["--control"], "--experiment"), (["--experiment", "/dev/null"], "rashpa-web")):
+        with started(*words) as process:
+            said, status = process.stderr.read(), process.wait(PATIENCE)
+        if why not in said or "Traceback" in said or status not in (1, 2):
+            break
+    else:
+        why = None
+    ok(not why, "program/refused: wrong options are refused by name", why and said)
+
+
 async def main():
     pictures = Path(sys.argv[1]) if sys.argv[1:] else None
     token = "a token of the test"
@@ -582,6 +628,7 @@ async def main():
         await asyncio.to_thread(browse)
         while page.viewers:
             await asyncio.sleep(0.05)
+        await asyncio.to_thread(program, folder)
         await hostile(page, url, token)
         with Source("big0", noise) as source:
             await slow(page, url, token, source)
