@@ -40,19 +40,24 @@ struct rashpa_descriptors {
 
 /* Values for the fields of one descriptor or of the registers, by enum rashpa_fetch_kind. */
 struct rashpa_values {
-	u64 of[RASHPA_FETCH_COUNT + 1];
+	u64 of[RASHPA_FETCH_END + 1];
 	bool first;
 	bool last;
 };
+
+static bool rashpa_field_absent(const struct rashpa_fetch_field *f, const struct rashpa_values *v)
+{
+	return (f->flags & RASHPA_FIELD_FIRST && !v->first) ||
+	       (f->flags & RASHPA_FIELD_LAST && !v->last) ||
+	       (f->flags & RASHPA_FIELD_NOT_LAST && v->last);
+}
 
 /* Bits of the field, shifted to their place in the word. */
 static u64 rashpa_field_bits(const struct rashpa_fetch_field *f, const struct rashpa_values *v)
 {
 	u64 value = f->kind == RASHPA_FETCH_CONSTANT ? f->value : v->of[f->kind];
 
-	if ((f->flags & RASHPA_FIELD_FIRST && !v->first) ||
-	    (f->flags & RASHPA_FIELD_LAST && !v->last) ||
-	    (f->flags & RASHPA_FIELD_NOT_LAST && v->last))
+	if (rashpa_field_absent(f, v))
 		return 0;
 	value = (value >> f->unit) - !!(f->flags & RASHPA_FIELD_MINUS_ONE);
 	return (value & rashpa_field_mask(f)) << f->shift;
@@ -224,7 +229,8 @@ static void rashpa_fetch_values(const struct rashpa_map *map, u32 i, u64 sum,
 	v->of[RASHPA_FETCH_SUM] = sum;
 	v->of[RASHPA_FETCH_INDEX] = i;
 	v->of[RASHPA_FETCH_COUNT] = count;
-	if (!v->last || f->flags & RASHPA_FETCH_CLOSED)
+	v->of[RASHPA_FETCH_END] = s->address + s->length;
+	if (map->ring && (!v->last || f->flags & RASHPA_FETCH_CLOSED))
 		v->of[RASHPA_FETCH_NEXT] = rashpa_descriptor_bus(map->ring, v->last ? 0 : i + 1);
 }
 
@@ -244,31 +250,40 @@ static const char * const rashpa_kind_names[] = {
 	[RASHPA_FETCH_NEXT] = "the address of the next one",
 	[RASHPA_FETCH_INDEX] = "a number",
 	[RASHPA_FETCH_COUNT] = "the number of descriptors",
+	[RASHPA_FETCH_END] = "an end address",
 };
 
 /*
  * Check that a segment fits into a descriptor, and with the first one, that the registers can
- * describe the ring. @sum: bytes of the segments before. Return: 0, -EOVERFLOW.
+ * describe the ring. @sum: bytes of the segments before. Return: 0, -EOVERFLOW, -E2BIG.
  */
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 i, u64 sum)
 {
 	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
+	const u32 most = fetch->about.max_descriptors;
 	struct rashpa_values v;
-	u32 lost;
+	u32 lost = 0;
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	rashpa_register_values(map, &v);
-	lost = i ? 0 : rashpa_fields_lost(fetch->registers, fetch->about.n_registers, &v);
+	if (!fetch->fields && most && map->table->count > most)
+		return rashpa_fail(call, -E2BIG,
+				   "the map has %u segments, an entry takes %u: map less at a time, or a contiguous buffer",
+				   map->table->count, most);
+	if (!i && fetch->fields) {
+		rashpa_register_values(map, &v);
+		lost = rashpa_fields_lost(fetch->registers, fetch->about.n_registers, &v);
+	}
 	if (lost)
 		return rashpa_fail(call, -EOVERFLOW,
 				   "%s of the ring is wider than its register or not a multiple of its unit",
 				   rashpa_kind_names[lost]);
 	rashpa_fetch_values(map, i, sum, &v);
-	lost = rashpa_fields_lost(fetch->fields, fetch->about.n_fields, &v);
+	lost = fetch->fields ? rashpa_fields_lost(fetch->fields, fetch->about.n_fields, &v) :
+	       rashpa_fields_lost(fetch->registers, fetch->about.n_registers, &v);
 	if (!lost)
 		return 0;
 	return rashpa_fail(call, -EOVERFLOW,
-			   "descriptor %u: %s is wider than its field or not a multiple of its unit: change segments in the profile",
+			   "descriptor %u: %s is wider than its field or not a multiple of its unit: change segments or dma_bits in the profile",
 			   i, rashpa_kind_names[lost]);
 }
 
@@ -299,47 +314,62 @@ void rashpa_fetch_write(struct rashpa_map *map, u32 i, u64 sum)
 	map->ring->written = i + 1;
 }
 
-static void rashpa_register_write(void __iomem *regs, const struct rashpa_fetch_field *f, u64 word)
+/* Write a word of the registers of an entry; of one with a bit for each entry only that bit. */
+static void rashpa_register_write(struct rashpa_device *dev, u32 entry,
+				  const struct rashpa_fetch_field *f, u64 word)
 {
+	void __iomem *reg = dev->profile.table_regs + f->offset;
+
+	if (f->flags & RASHPA_FIELD_ENTRY) {
+		writel((readl(reg) & ~(BIT(f->shift) << entry)) | (u32)word << entry, reg);
+		return;
+	}
+	reg += (size_t)entry * dev->profile.layout.stride;
 	if (f->bits == 64)
-		writeq(word, regs + f->offset);
+		writeq(word, reg);
 	else
-		writel(word, regs + f->offset);
+		writel(word, reg);
 }
 
-/* Write the place of a complete ring to the registers of a table entry. */
-void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs)
+/*
+ * Write the registers of an entry: the place of a complete ring, or with RASHPA_FETCH_PUSH the next
+ * segment. @sum: bytes of the segments before.
+ */
+void rashpa_fetch_point(struct rashpa_map *map, u32 i, u64 sum)
 {
 	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
-	const u32 n = fetch->about.n_registers;
+	const struct rashpa_fetch_field *f = fetch->registers, *end = f + fetch->about.n_registers;
 	struct rashpa_values v;
 	u64 word = 0;
-	u32 i;
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	rashpa_register_values(map, &v);
+	if (map->ring)
+		rashpa_register_values(map, &v);
+	else
+		rashpa_fetch_values(map, i, sum, &v);
 	/* descriptors before the register that makes the function fetch them */
 	dma_wmb();
-	for (i = 0; i < n; i++) {
-		word |= rashpa_field_bits(&fetch->registers[i], &v);
-		if (i + 1 < n && rashpa_same_word(&fetch->registers[i], &fetch->registers[i + 1]))
+	for (; f < end; f++) {
+		word |= rashpa_field_bits(f, &v);
+		if (f + 1 < end && rashpa_same_word(f, f + 1))
 			continue;
-		rashpa_register_write(regs, &fetch->registers[i], word);
+		if (!rashpa_field_absent(f, &v))
+			rashpa_register_write(map->dev, map->first, f, word);
 		word = 0;
 	}
 }
 
-/* Clear the registers that hold the place of a ring. */
-void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs)
+/* Clear the registers of an entry. */
+void rashpa_fetch_forget(struct rashpa_device *dev, u32 entry)
 {
 	const struct rashpa_fetching *fetch = &dev->profile.fetch;
+	const struct rashpa_fetch_field *f = fetch->registers;
 	u32 i;
 
 	lockdep_assert_held(&dev->hw_lock);
 	for (i = fetch->about.n_registers; i--;)
-		if (!i || !rashpa_same_word(&fetch->registers[i], &fetch->registers[i - 1]))
-			rashpa_register_write(regs, &fetch->registers[i],
-					      fetch->registers[i].clear);
+		if ((!i || !rashpa_same_word(&f[i], &f[i - 1])) && !(f[i].flags & RASHPA_FIELD_KEEP))
+			rashpa_register_write(dev, entry, &f[i], f[i].clear);
 }
 
 /* Zero the ring of a map, after a stop and rashpa_fetch_forget(). */

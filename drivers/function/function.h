@@ -82,9 +82,9 @@ struct rashpa_engine {
 struct rashpa_fetching {
 	/* definition in the profile; its pointers are user pointers */
 	struct rashpa_fetch about;
-	/* fields of a descriptor; NULL if the function does not fetch descriptors */
+	/* fields of a descriptor; NULL if the function fetches none */
 	struct rashpa_fetch_field *fields;
-	/* register fields that describe a ring to the function */
+	/* register fields that describe a ring or segment to the function; NULL for a layout */
 	struct rashpa_fetch_field *registers;
 	bool chained;	/* each descriptor holds the address of the next one */
 };
@@ -233,7 +233,7 @@ static inline u64 rashpa_field_mask(const struct rashpa_fetch_field *f)
 static inline bool rashpa_same_word(const struct rashpa_fetch_field *a,
 				    const struct rashpa_fetch_field *b)
 {
-	return a->offset == b->offset && a->bits == b->bits;
+	return a->offset == b->offset && a->bits == b->bits && !(a->flags & RASHPA_FIELD_ENTRY);
 }
 
 /* ----------------------------------------------- function/hw.c --- */
@@ -325,7 +325,7 @@ void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
 
 /* -------------------------------------- function/descriptors.c --- */
 
-void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs);
+void rashpa_fetch_forget(struct rashpa_device *dev, u32 entry);
 
 /* ------------------------------------------ function/profile.c --- */
 

@@ -113,7 +113,7 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
 		      const struct rashpa_fetching *fetch);
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 i, u64 sum);
 void rashpa_fetch_write(struct rashpa_map *map, u32 i, u64 sum);
-void rashpa_fetch_point(struct rashpa_map *map, void __iomem *regs);
+void rashpa_fetch_point(struct rashpa_map *map, u32 i, u64 sum);
 void rashpa_fetch_clear(struct rashpa_map *map);
 void rashpa_fetch_end(struct rashpa_map *map);
 

@@ -92,7 +92,7 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 			  (READ_ONCE(dev->have_profile) ? RASHPA_DEVICE_PROFILE : 0) |
 			  (READ_ONCE(dev->disclose) ? RASHPA_DEVICE_DISCLOSE : 0) |
 			  (READ_ONCE(dev->master) ? RASHPA_DEVICE_MASTER : 0) |
-			  (READ_ONCE(dev->profile.fetch.fields) ? RASHPA_DEVICE_FETCH : 0);
+			  (READ_ONCE(dev->profile.fetch.registers) ? RASHPA_DEVICE_FETCH : 0);
 	info->out_maps = READ_ONCE(dev->n_maps);
 	info->out_windows = READ_ONCE(dev->n_open_windows);
 	info->out_state = READ_ONCE(dev->state);

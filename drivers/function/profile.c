@@ -288,36 +288,39 @@ static int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_lay
 	return 0;
 }
 
+static const u32 rashpa_field_some = RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST | RASHPA_FIELD_NOT_LAST;
+
 static int rashpa_field_flags(struct rashpa_call *call, const struct rashpa_fetch_field *f,
-			      const char *what, bool descriptor)
+			      const char *what, bool descriptor, bool push)
 {
-	const u32 some = RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST | RASHPA_FIELD_NOT_LAST;
-	/* kinds that no register has */
-	const u32 descriptors = BIT(RASHPA_FETCH_SUM) | BIT(RASHPA_FETCH_NEXT) |
-				BIT(RASHPA_FETCH_INDEX);
-	const u32 all[RASHPA_FETCH_COUNT + 1] = {
-		[RASHPA_FETCH_CONSTANT] = descriptor ? some : 0,
+	/* kinds that the registers of a ring do not have */
+	const u32 others = BIT(RASHPA_FETCH_SUM) | BIT(RASHPA_FETCH_INDEX) | BIT(RASHPA_FETCH_END);
+	const u32 refused = descriptor ? 0 : BIT(RASHPA_FETCH_NEXT) | (push ? 0 : others);
+	const u32 keep = descriptor ? 0 : RASHPA_FIELD_KEEP;
+	const u32 all[RASHPA_FETCH_END + 1] = {
+		[RASHPA_FETCH_CONSTANT] = (descriptor || push ? rashpa_field_some : 0) |
+					  (keep ? RASHPA_FIELD_ENTRY : 0),
 		[RASHPA_FETCH_LENGTH] = RASHPA_FIELD_MINUS_ONE,
 		[RASHPA_FETCH_COUNT] = RASHPA_FIELD_MINUS_ONE,
 	};
 
-	if (!f->kind || f->kind >= ARRAY_SIZE(all) || (!descriptor && BIT(f->kind) & descriptors))
+	if (!f->kind || f->kind >= ARRAY_SIZE(all) || BIT(f->kind) & refused)
 		return rashpa_fail(call, -EINVAL, "%s: kind %u is not defined there", what,
 				   f->kind);
-	if (f->flags & ~all[f->kind] || hweight32(f->flags & some) > 1)
+	if (f->flags & ~(all[f->kind] | keep) || hweight32(f->flags & rashpa_field_some) > 1)
 		return rashpa_fail(call, -EINVAL, "%s: flags 0x%x are not for its kind", what,
 				   f->flags);
 	return 0;
 }
 
 static int rashpa_field_check(struct rashpa_call *call, const struct rashpa_fetch_field *f,
-			      u32 i, u32 size, bool descriptor)
+			      u32 i, u32 size, bool descriptor, bool push)
 {
 	char what[24];
 	int err;
 
 	snprintf(what, sizeof(what), "%s %u", descriptor ? "field" : "register", i);
-	err = rashpa_field_flags(call, f, what, descriptor);
+	err = rashpa_field_flags(call, f, what, descriptor, push);
 	if (err)
 		return err;
 	if (f->__reserved || (descriptor && f->clear))
@@ -346,15 +349,20 @@ static int rashpa_field_check(struct rashpa_call *call, const struct rashpa_fetc
 	return 0;
 }
 
-/* Check the fields of a descriptor, or the registers of a ring. Return: bitmap of their kinds. */
+/*
+ * Check the fields of a descriptor, or the registers of an entry: of a ring, or with @push of a
+ * segment. @table: bytes of the table. Return: bitmap of their kinds.
+ */
 static int rashpa_fields_check(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 n,
-			       u32 size, bool descriptor)
+			       u32 size, bool descriptor, bool push, u32 table)
 {
 	u32 i, j, kinds = 0;
 	int err;
 
 	for (i = 0; i < n; i++) {
-		err = rashpa_field_check(call, &f[i], i, size, descriptor);
+		err = rashpa_field_check(call, &f[i], i,
+					 f[i].flags & RASHPA_FIELD_ENTRY ? table : size,
+					 descriptor, push);
 		if (err)
 			return err;
 		kinds |= BIT(f[i].kind);
@@ -369,7 +377,7 @@ static int rashpa_fields_check(struct rashpa_call *call, const struct rashpa_fet
 	if (kinds & BIT(RASHPA_FETCH_ADDRESS))
 		return kinds;
 	return rashpa_fail(call, -EINVAL, descriptor ? "descriptors have no address" :
-			   "no register has the address of a ring");
+			   "no register has the address of a %s", push ? "segment" : "ring");
 }
 
 static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
@@ -377,7 +385,8 @@ static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetch
 	const struct rashpa_fetch *f = &fetch->about;
 	DECLARE_BITMAP(bits, RASHPA_DESCRIPTOR_SIZE_MAX * 8) = { };
 	u32 i;
-	int kinds = rashpa_fields_check(call, fetch->fields, f->n_fields, f->descriptor_size, true);
+	int kinds = rashpa_fields_check(call, fetch->fields, f->n_fields, f->descriptor_size, true,
+					false, 0);
 
 	if (kinds < 0)
 		return kinds;
@@ -393,31 +402,60 @@ static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetch
 	if (f->flags & RASHPA_FETCH_CLOSED && !fetch->chained)
 		return rashpa_fail(call, -EINVAL,
 				   "a closed ring of descriptors that do not lead to the next one");
-	return rashpa_length_check(call, "descriptors", kinds & BIT(RASHPA_FETCH_LENGTH),
-				   f->segment_size);
+	return rashpa_length_check(call, "descriptors", kinds & (BIT(RASHPA_FETCH_LENGTH) |
+				   BIT(RASHPA_FETCH_END)), f->segment_size);
 }
 
-static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetching *fetch)
+/* Check the registers of an entry. @table: bytes of the table, which has @entries. */
+static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetching *fetch,
+			      u32 table, u32 entries)
 {
 	const struct rashpa_fetch_field *r = fetch->registers;
 	const struct rashpa_fetch *f = &fetch->about;
-	int kinds = rashpa_fields_check(call, r, f->n_registers, f->stride, false);
+	const bool push = f->flags & RASHPA_FETCH_PUSH;
+	/* registers of entries may be apart: those of the last one are in the table */
+	const u32 size = f->entries ? table - (entries - 1) * f->stride : f->stride;
+	int kinds = rashpa_fields_check(call, r, f->n_registers, size, false, push, table);
 	u32 i;
 
-	for (i = 1; kinds >= 0 && i < f->n_registers; i++)
-		if (rashpa_same_word(&r[i], &r[i - 1]) && r[i].clear)
+	for (i = 0; kinds >= 0 && i < f->n_registers; i++) {
+		if (r[i].flags & RASHPA_FIELD_ENTRY &&
+		    (!i || r[i].bits != 32 || r[i].width != 1 || !r[i].value || r[i].clear ||
+		     entries > 32 - r[i].shift))
+			return rashpa_fail(call, -EINVAL,
+					   "register %u: not the first, 32 bits, and one for each of %u entries",
+					   i, entries);
+		if (!i || !rashpa_same_word(&r[i], &r[i - 1]))
+			continue;
+		if (r[i].clear || r[i].flags & RASHPA_FIELD_KEEP)
 			return rashpa_fail(call, -EINVAL,
 					   "register %u: set clear in the first field of a word only",
 					   i);
-	return min(kinds, 0);
+		if ((r[i].flags ^ r[i - 1].flags) & rashpa_field_some)
+			return rashpa_fail(call, -EINVAL,
+					   "register %u: all parts of a word are written, or none",
+					   i);
+	}
+	if (kinds < 0 || !push)
+		return min(kinds, 0);
+	return rashpa_length_check(call, "registers", kinds & (BIT(RASHPA_FETCH_LENGTH) |
+				   BIT(RASHPA_FETCH_END)), f->segment_size);
 }
 
-static int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
+static int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch, u32 table)
 {
 	struct rashpa_fetch *f = &fetch->about;
+	const u32 fit = table / f->stride, entries = f->entries ?: fit;
+	const bool push = f->flags == RASHPA_FETCH_PUSH;
 
-	if (f->flags & ~RASHPA_FETCH_CLOSED)
+	if (f->flags & ~RASHPA_FETCH_CLOSED && !push)
 		return rashpa_fail(call, -EINVAL, "the ring has an undefined flag 0x%x", f->flags);
+	if (f->__reserved || entries > fit || (push && f->descriptor_size))
+		return rashpa_fail(call, -EINVAL,
+				   "%u entries of %u, a reserved field that is not zero, or a descriptor of a table without any",
+				   entries, fit);
+	if (push)
+		return rashpa_place_check(call, fetch, table, entries);
 	if (!f->descriptor_size || f->descriptor_size > RASHPA_DESCRIPTOR_SIZE_MAX ||
 	    !IS_ALIGNED(f->descriptor_size, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
@@ -425,7 +463,8 @@ static int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *
 				   f->descriptor_size, RASHPA_DESCRIPTOR_SIZE_MAX);
 	return rashpa_number_check(call, f->max_descriptors, 0, RASHPA_DESCRIPTORS_MAX,
 				   "descriptors of a ring") ?:
-	       rashpa_descriptor_check(call, fetch) ?: rashpa_place_check(call, fetch);
+	       rashpa_descriptor_check(call, fetch) ?:
+	       rashpa_place_check(call, fetch, table, entries);
 }
 
 static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
@@ -453,7 +492,7 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 	if (profile->layout.flags & RASHPA_LAYOUT_WRITE_ONLY && !profile->quiesce.n)
 		return rashpa_fail(call, -EINVAL,
 				   "a write-only table needs a quiesce sequence, whose last register is read instead");
-	return t->fetch ? rashpa_fetch_check(call, &profile->fetch) :
+	return t->fetch ? rashpa_fetch_check(call, &profile->fetch, t->length) :
 			  rashpa_layout_check(call, &profile->layout);
 }
 
@@ -614,6 +653,7 @@ static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_prof
 	struct rashpa_fetching *fetch = &profile->fetch;
 	struct rashpa_fetch *f = &fetch->about, *in;
 	struct rashpa_layout *layout;
+	bool ring;
 	int err;
 
 	if (!t->fetch && !t->fetch_size) {
@@ -634,7 +674,8 @@ static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_prof
 	kvfree(in);
 	profile->layout.stride = f->stride;
 	profile->layout.segment_size = f->segment_size;
-	return rashpa_number_check(call, f->n_fields, 1, RASHPA_FETCH_FIELDS_MAX,
+	ring = !(f->flags & RASHPA_FETCH_PUSH);
+	return rashpa_number_check(call, f->n_fields, ring, ring * RASHPA_FETCH_FIELDS_MAX,
 				   "fields of a descriptor") ?:
 	       rashpa_number_check(call, f->n_registers, 1, RASHPA_FETCH_REGISTERS_MAX,
 				   "parts of registers describe a ring") ?:

@@ -64,7 +64,8 @@ static void __iomem *rashpa_entry(const struct rashpa_device *dev, u32 i)
 
 static u32 rashpa_entries(const struct rashpa_device *dev)
 {
-	return div_u64(dev->profile.table->length, dev->profile.layout.stride);
+	return dev->profile.fetch.about.entries ?:
+	       div_u64(dev->profile.table->length, dev->profile.layout.stride);
 }
 
 /*
@@ -77,7 +78,7 @@ static u32 rashpa_entries(const struct rashpa_device *dev)
 static int rashpa_entries_flush(struct rashpa_device *dev, u32 i)
 {
 	/* the first register of the place of a ring */
-	const u32 at = dev->profile.fetch.fields ? dev->profile.fetch.registers[0].offset :
+	const u32 at = dev->profile.fetch.registers ? dev->profile.fetch.registers[0].offset :
 					   dev->profile.layout.address_offset;
 	bool ones;
 
@@ -96,8 +97,8 @@ static int rashpa_entries_clear(struct rashpa_device *dev, u32 first, u32 n)
 
 	lockdep_assert_held(&dev->hw_lock);
 	for (i = 0; i < n; i++) {
-		if (dev->profile.fetch.fields)
-			rashpa_fetch_forget(dev, rashpa_entry(dev, first + i));
+		if (dev->profile.fetch.registers)
+			rashpa_fetch_forget(dev, first + i);
 		else
 			rashpa_entry_write(rashpa_entry(dev, first + i), &dev->profile.layout,
 					   &none, 0);
@@ -247,7 +248,7 @@ struct rashpa_program_run {
 static int rashpa_program_fits(struct rashpa_call *call, struct rashpa_map *map,
 			       struct rashpa_program_run *run)
 {
-	const bool fetched = map->dev->profile.fetch.fields;
+	const bool fetched = map->dev->profile.fetch.registers;
 	u32 i = 0, count, end;
 	u64 sum = 0;
 	int err = 0;
@@ -279,7 +280,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 			       const struct rashpa_program_run *run, u32 first, bool reprogram)
 {
 	struct rashpa_device *dev = map->dev;
-	const bool fetched = dev->profile.fetch.fields;
+	const bool fetched = dev->profile.fetch.registers;
 	const u32 entries = fetched ? 1 : map->table->count, all = rashpa_entries(dev);
 	u64 engine;
 	int err;
@@ -288,7 +289,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	if (first > all || entries > all - first)
 		return rashpa_fail(call, -ERANGE,
 				   "%u %s from entry %u on exceed the %u entries of the table",
-				   entries, fetched ? "ring" : "segments", first, all);
+				   entries, fetched ? "map" : "segments", first, all);
 	if (map->table->generation != run->generation)
 		return rashpa_program_stale(call);
 	err = rashpa_program_free(call, map, first, entries);
@@ -322,7 +323,7 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 			       struct rashpa_program_run *run)
 {
 	const u32 end = min(map->table->count, run->written + RASHPA_PROGRAM_BATCH);
-	const bool fetched = map->dev->profile.fetch.fields;
+	const bool fetched = map->dev->profile.fetch.registers;
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (map->table->generation != run->generation || !map->programmed)
@@ -333,20 +334,23 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	for (; run->written < end; run->written++) {
 		const struct rashpa_segment *s = &map->table->segment[run->written];
 
-		if (fetched)
+		if (map->ring)
 			rashpa_fetch_write(map, run->written, run->sum);
+		else if (fetched)
+			rashpa_fetch_point(map, run->written, run->sum);
 		else
 			rashpa_entry_write(rashpa_entry(map->dev, map->first + map->entries++),
 					   &map->dev->profile.layout, s, run->sum);
 		run->sum += s->length;
 	}
 	run->done = end == map->table->count;
-	if (fetched && !run->done)
+	/* an unfinished ring is not known to the function */
+	if (map->ring && !run->done)
 		return 0;
-	if (fetched) {
-		rashpa_fetch_point(map, rashpa_entry(map->dev, map->first));
+	if (map->ring)
+		rashpa_fetch_point(map, 0, 0);
+	if (fetched)
 		map->entries = 1;
-	}
 	if (rashpa_entries_flush(map->dev, map->first))
 		return rashpa_program_unresponsive(call, map);
 	return 0;
@@ -355,13 +359,13 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 			  struct rashpa_program *p, bool reprogram)
 {
-	const bool fetched = map->dev->profile.fetch.fields;
+	const bool fetched = map->dev->profile.fetch.registers;
 	struct rashpa_program_run run = { };
 	int err;
 
 	lockdep_assert_held(&map->dev->lock);
 	/* ended after rashpa_program_room() */
-	if (fetched && (map->ended || !map->ring))
+	if (map->dev->profile.fetch.fields && (map->ended || !map->ring))
 		return rashpa_program_stale(call);
 	err = rashpa_program_fits(call, map, &run);
 	if (err)

@@ -71,6 +71,7 @@ static void written(void *at, u32 bytes, u64 value)
 	CHECK(barriers, "a register is written before the ring can be seen");
 }
 
+u32 readl(const void *at) { return *(const u32 *)at; }
 void writel(u32 value, void *at) { written(at, 4, value); }
 void writeq(u64 value, void *at) { written(at, 8, value); }
 
@@ -131,7 +132,9 @@ static const struct {
 	u64 value;
 	const char *word;	/* NULL: the check accepts it */
 } changes[] = {
-	{ F(flags), 2, "flag 0x2" }, { F(flags), RASHPA_FETCH_CLOSED, "closed" },
+	{ F(flags), 4, "flag 0x4" }, { F(flags), RASHPA_FETCH_PUSH, "a descriptor" },
+	{ F(entries), 128, NULL }, { F(entries), 129, "129 entries of 128" },
+	{ F(__reserved), 1, "reserved" }, { F(flags), RASHPA_FETCH_CLOSED, "closed" },
 	{ F(stride), 4096, NULL }, { F(stride), 16, NULL }, { F(stride), 12, "register 2" },
 	{ F(descriptor_size), 0, "0 bytes" }, { F(descriptor_size), 18, "18 bytes" },
 	{ F(descriptor_size), 16, NULL }, { F(descriptor_size), 12, "field 2" },
@@ -139,8 +142,8 @@ static const struct {
 	{ F(descriptor_size), ~0U, "bytes" }, { F(max_descriptors), 1 << 24, NULL },
 	{ F(max_descriptors), (1 << 24) + 1, "16777217" },
 	{ F(segment_size), 4096, "must be 0" },
-	{ D(1, kind), 0, "field 1: kind 0" }, { D(1, kind), 8, "field 1: kind 8" },
-	{ D(1, kind), RASHPA_FETCH_INDEX, "no length" },
+	{ D(1, kind), 0, "field 1: kind 0" }, { D(1, kind), 9, "field 1: kind 9" },
+	{ D(1, kind), RASHPA_FETCH_INDEX, "no length" }, { D(1, kind), RASHPA_FETCH_END, NULL },
 	{ D(0, kind), RASHPA_FETCH_SUM, "no address" },
 	{ D(1, flags), 16, "flags 0x10" }, { D(1, flags), RASHPA_FIELD_LAST, "flags" },
 	{ D(1, flags), RASHPA_FIELD_MINUS_ONE, NULL },
@@ -167,7 +170,9 @@ static const struct {
 	{ R(1, flags), RASHPA_FIELD_MINUS_ONE, NULL }, { R(2, flags), RASHPA_FIELD_FIRST, "flags" },
 	{ R(1, offset), 32, "not inside 32" }, { R(1, clear), U32_MAX, NULL },
 	{ R(1, clear), 1ULL << 32, "clear" }, { R(0, clear), 1ULL << 32, NULL },
-	{ R(2, offset), 8, NULL },
+	{ R(2, offset), 8, NULL }, { R(1, kind), RASHPA_FETCH_END, "register 1: kind 8" },
+	{ R(1, flags), RASHPA_FIELD_KEEP, NULL }, { R(1, flags), RASHPA_FIELD_ENTRY, "flags 0x20" },
+	{ R(2, flags), RASHPA_FIELD_ENTRY, "for each of 128" },
 };
 
 TEST(checks, "invalid fields and registers are refused")
@@ -182,7 +187,7 @@ TEST(checks, "invalid fields and registers are refused")
 
 		memcpy(to + changes[i].at, &changes[i].value, changes[i].size);
 		call.reason[0] = '\0';
-		CHECK(rashpa_fetch_check(&call, &f) == (changes[i].word ? -EINVAL : 0) &&
+		CHECK(rashpa_fetch_check(&call, &f, SZ_4K) == (changes[i].word ? -EINVAL : 0) &&
 		      strstr(call.reason, changes[i].word ?: ""), "row %zu, value 0x%llx: \"%s\"",
 		      i, changes[i].value, call.reason);
 	}
@@ -203,34 +208,34 @@ TEST(checks_together, "values that are wrong only in combination are refused")
 	struct rashpa_fetching f = plan(16, RASHPA_FETCH_CLOSED, chain, usual);
 
 	f.about.segment_size = 4096;
-	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), 0, "");
 	CHECK(f.chained, "it is a chain");
 	f.about.segment_size = 2048;
-	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "0x800");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), -EINVAL, "0x800");
 	f.about.segment_size = 12288;
-	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "0x3000");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), -EINVAL, "0x3000");
 	f = plan(16, 0, parts, usual);
-	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "another part");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), -EINVAL, "another part");
 	CHECK(!f.chained, "it is no chain");
 	fields[1].unit = 16;
 	fields[2].unit = 0;
-	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "another part");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), -EINVAL, "another part");
 	/* a copy is not another part */
 	fields[1].unit = 0;
-	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), 0, "");
 	f = plan(16, 0, array, parts);
-	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "register 1: one less");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), -EINVAL, "register 1: one less");
 	f = plan(16, 0, array, clears);
-	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "register 2: set clear");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), -EINVAL, "register 2: set clear");
 	told[2].clear = 0;
-	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), 0, "");
 	/* the last bit of the largest descriptor */
 	f = plan(RASHPA_DESCRIPTOR_SIZE_MAX, 0, array, usual);
 	fields[2].offset = RASHPA_DESCRIPTOR_SIZE_MAX - 4;
 	fields[2].shift = 31;
-	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), 0, "");
 	fields[3] = fields[2];
-	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "field 3: overlaps");
+	ANSWERS(rashpa_fetch_check(&call, &f, SZ_4K), -EINVAL, "field 3: overlaps");
 }
 
 TEST(copy, "a profile is copied")
@@ -387,7 +392,7 @@ static void segments(u32 n)
 static int room(const struct way *way)
 {
 	dev.profile.fetch = plan(way->size, way->flags, way->fields, usual);
-	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch), 0, "");
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), 0, "");
 	mutex_lock(&map.lock);
 	return rashpa_fetch_room(&call, &map, &dev.profile.fetch);
 }
@@ -565,7 +570,7 @@ TEST(fits, "segments that do not fit into descriptors are refused")
 	fields[2].shift = 0;
 	dev.profile.fetch.about.descriptor_size = 16;
 	mutex_lock(&map.lock);
-	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch), 0, "");
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), 0, "");
 	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), 0, "");
 	mutex_lock(&dev.hw_lock);
 	ANSWERS(fits_all(1), 0, "");
@@ -594,7 +599,7 @@ TEST(registers, "registers are written in order, and cleared in reverse")
 
 	segments(3);
 	dev.profile.fetch = plan(16, 0, array, some);
-	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch), 0, "");
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), 0, "");
 	mutex_lock(&map.lock);
 	ANSWERS(rashpa_fetch_room(&call, &map, &dev.profile.fetch), 0, "");
 	bus = map.ring->piece[0].bus;
@@ -603,7 +608,7 @@ TEST(registers, "registers are written in order, and cleared in reverse")
 	write_all(&sum);
 	n_writes = 0;
 	barriers = 0;
-	rashpa_fetch_point(&map, registers);
+	rashpa_fetch_point(&map, 0, 0);
 	CHECK(n_writes == 4, "%zu writes", n_writes);
 	CHECK(writes[0].at == 0 && writes[0].value == (u32)bus && writes[1].at == 4 &&
 	      writes[1].value == bus >> 32, "the address");
@@ -612,7 +617,7 @@ TEST(registers, "registers are written in order, and cleared in reverse")
 	CHECK(writes[3].at == 16 && writes[3].bytes == 8 && writes[3].value == 5ULL << 60, "0x%llx",
 	      writes[3].value);
 	n_writes = 0;
-	rashpa_fetch_forget(&dev, registers);
+	rashpa_fetch_forget(&dev, 0);
 	CHECK(n_writes == 4 && writes[0].at == 16 && writes[0].value == 1ULL << 40 &&
 	      writes[1].at == 8 && writes[1].value == 0xc1 && writes[2].at == 4 &&
 	      !writes[2].value && !writes[3].at && !writes[3].value, "not cleared");
@@ -626,11 +631,76 @@ TEST(registers, "registers are written in order, and cleared in reverse")
 	done();
 }
 
+/* A FIFO for descriptors (LitePCIe), and a bit for each entry (Wupper). */
+TEST(push, "segments are pushed one after the other")
+{
+	static const struct rashpa_fetch_field fifo[] = {
+		FIELD(CONSTANT, 28, 32, 0, 32, .value = 1, .flags = RASHPA_FIELD_FIRST, .clear = 1),
+		FIELD(LENGTH, 0, 32, 0, 24), FIELD(CONSTANT, 0, 32, 24, 8, .value = 2),
+		FIELD(ADDRESS, 4, 32, 0, 32, .unit = 12), FIELD(END, 8, 64, 0, 64),
+		FIELD(CONSTANT, 12, 32, 0, 32, .value = 1, .flags = RASHPA_FIELD_KEEP),
+		FIELD(CONSTANT, 0x400, 32, 0, 1, .value = 1,
+		      .flags = RASHPA_FIELD_ENTRY | RASHPA_FIELD_LAST), { }
+	};
+	const u32 at = 3 * 32;
+	u64 address;
+
+	segments(2);
+	map.first = 3;
+	dev.profile.fetch = plan(0, RASHPA_FETCH_PUSH, &fifo[ARRAY_SIZE(fifo) - 1], fifo);
+	dev.profile.fetch.fields = NULL;
+	dev.profile.fetch.about.entries = 8;
+	dev.profile.fetch.about.max_descriptors = 2;
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), 0, "");
+	mutex_lock(&dev.hw_lock);
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 0), 0, "");
+	n_writes = 0;
+	address = table->segment[0].address;
+	*(u32 *)(registers + 0x400) = 0x81;
+	rashpa_fetch_point(&map, 0, 0);
+	CHECK(n_writes == 5 && writes[0].at == at + 28 && writes[0].value == 1, "%zu writes",
+	      n_writes);
+	CHECK(writes[1].at == at && writes[1].value == (0x1000 | 2 << 24), "length and flags");
+	CHECK(writes[2].at == at + 4 && writes[2].value == (u32)(address >> 12), "address");
+	CHECK(writes[3].value == address + 0x1000 && writes[3].bytes == 8, "end");
+	CHECK(writes[4].at == at + 12 && writes[4].value == 1, "the word that pushes");
+	n_writes = 0;
+	rashpa_fetch_point(&map, 1, 0x1000);
+	CHECK(n_writes == 5 && writes[0].at == at && writes[4].at == 0x400 &&
+	      writes[4].value == 0x89, "bit 3 is set at the end, not 0x%llx", writes[4].value);
+	n_writes = 0;
+	*(u32 *)(registers + 0x400) = 0x89;
+	rashpa_fetch_forget(&dev, 3);
+	CHECK(n_writes == 5 && writes[0].at == 0x400 && writes[0].value == 0x81 &&
+	      writes[4].at == at + 28 && writes[4].value == 1, "cleared, but nothing is pushed");
+	/* deeper than the FIFO; an address that its field cannot hold */
+	table->segment[1].address = 0x12345678;
+	ANSWERS(rashpa_fetch_fits(&call, &map, 1, 0), -EOVERFLOW, "an address");
+	segments(3);
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 0), -E2BIG, "3 segments");
+	mutex_unlock(&dev.hw_lock);
+	/* what only the registers of segments may be */
+	told[1].flags = RASHPA_FIELD_LAST;
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), -EINVAL, "flags");
+	told[1].flags = 0;
+	told[2].flags = RASHPA_FIELD_LAST;
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), -EINVAL, "register 2: all");
+	told[2].flags = 0;
+	told[6].shift = 25;
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), -EINVAL, "each of 8");
+	told[6].shift = 0;
+	told[6].offset = SZ_4K;
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), -EINVAL, "not inside 4096");
+	map.first = 0;
+}
+
 void setup(void)
 {
 	table = calloc(1, sizeof(*table) + SEGMENTS * sizeof(table->segment[0]));
 	map.table = table;
 	dev.pdev = &pdev;
+	dev.profile.table_regs = registers;
+	dev.profile.layout.stride = 32;
 }
 
 void teardown(void)

@@ -324,7 +324,7 @@ TEST(table, "a table is checked, and overlaps no window for users")
 	};
 	struct rashpa_profile profile = { .windows = w, .n_windows = 2, .layout = {
 		.stride = 8, .address_bits = 32, .length_offset = 4, .length_bits = 32,
-	} };
+	}, .fetch.about.stride = 8 };
 	struct rashpa_profile_table t;
 	size_t i;
 

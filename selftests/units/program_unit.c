@@ -46,7 +46,7 @@ bool rashpa_device_reachable(struct rashpa_device *d) { return reachable; }
 bool rashpa_profile_answers(struct rashpa_device *d) { return answers; }
 void rashpa_hw_lock(struct rashpa_device *d) { mutex_lock(&d->hw_lock); }
 u64 rashpa_engine_of(struct rashpa_device *d, u32 first, u32 n) { return 0; }
-void rashpa_fetch_forget(struct rashpa_device *d, void *regs) { }
+void rashpa_fetch_forget(struct rashpa_device *d, u32 entry) { }
 
 /* ------------------------------------------------------------- layouts ---- */
 

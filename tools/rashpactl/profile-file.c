@@ -21,6 +21,7 @@
 #endif
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define FIELD_ONLY	(RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST | RASHPA_FIELD_NOT_LAST)
 #define PAGE		4096
 
 static int read_name(struct json_place *at, struct json_object *value, void *to)
@@ -336,11 +337,11 @@ static int read_word(struct json_place *at, struct json_object *value, const cha
 	return json_wrong(at, "\"%s\" is not a known word for this key", text);
 }
 
-const char *const profile_kinds[RASHPA_FETCH_COUNT + 1] = {
+const char *const profile_kinds[RASHPA_FETCH_END + 1] = {
 	[RASHPA_FETCH_CONSTANT] = "constant", [RASHPA_FETCH_ADDRESS] = "address",
 	[RASHPA_FETCH_LENGTH] = "length", [RASHPA_FETCH_SUM] = "sum",
 	[RASHPA_FETCH_NEXT] = "next", [RASHPA_FETCH_INDEX] = "index",
-	[RASHPA_FETCH_COUNT] = "count",
+	[RASHPA_FETCH_COUNT] = "count", [RASHPA_FETCH_END] = "end",
 };
 
 static int read_kind(struct json_place *at, struct json_object *value, void *to)
@@ -379,8 +380,10 @@ static int check_fetch_field(struct json_place *at, const struct rashpa_fetch_fi
 	if (f->flags & RASHPA_FIELD_MINUS_ONE && f->kind != RASHPA_FETCH_LENGTH &&
 	    f->kind != RASHPA_FETCH_COUNT)
 		return json_wrong(at, "minus_one is for length and count");
-	if (f->flags & ~RASHPA_FIELD_MINUS_ONE && f->kind != RASHPA_FETCH_CONSTANT)
-		return json_wrong(at, "only is for constants");
+	if (f->flags & (FIELD_ONLY | RASHPA_FIELD_ENTRY) && f->kind != RASHPA_FETCH_CONSTANT)
+		return json_wrong(at, "only and entry_bit are for constants");
+	if (f->flags & RASHPA_FIELD_ENTRY && (f->bits != 32 || f->width != 1 || !f->value || f->clear))
+		return json_wrong(at, "entry_bit is for a constant of width 1, value 1, in 32 bits, without clear");
 	return 0;
 }
 
@@ -388,7 +391,7 @@ static int check_fetch_field(struct json_place *at, const struct rashpa_fetch_fi
 static int read_fetch_field(struct json_place *at, struct json_object *value, void *to)
 {
 	struct rashpa_fetch_field *f = to;
-	bool minus_one = false;
+	bool minus_one = false, keep = false, entry_bit = false;
 	const struct json_key keys[] = {
 		{ "kind", true, read_kind, &f->kind },
 		{ "description", false, json_read_comment, NULL },
@@ -401,6 +404,8 @@ static int read_fetch_field(struct json_place *at, struct json_object *value, vo
 		{ "value", false, json_read_u64, &f->value },
 		{ "only", false, read_only, &f->flags },
 		{ "clear", false, json_read_u64, &f->clear },
+		{ "keep", false, json_read_bool, &keep },
+		{ "entry_bit", false, json_read_bool, &entry_bit },
 	};
 
 	f->bits = 32;
@@ -408,7 +413,8 @@ static int read_fetch_field(struct json_place *at, struct json_object *value, vo
 		return -1;
 	if (!json_object_object_get_ex(value, "width", NULL) && f->shift < f->bits)
 		f->width = f->bits - f->shift;
-	f->flags |= minus_one ? RASHPA_FIELD_MINUS_ONE : 0;
+	f->flags |= (minus_one ? RASHPA_FIELD_MINUS_ONE : 0) | (keep ? RASHPA_FIELD_KEEP : 0) |
+		    (entry_bit ? RASHPA_FIELD_ENTRY : 0);
 	return check_fetch_field(at, f);
 }
 
@@ -449,8 +455,9 @@ static int check_descriptor(struct json_place *at, const struct profile *p)
 		if (f[i].offset > size || f[i].bits / 8 > size - f[i].offset)
 			return json_wrong(at, "field %" PRIu32 " is not in a descriptor of %" PRIu32
 					  " bytes", i, size);
-		if (f[i].clear)
-			return json_wrong(at, "field %" PRIu32 ": only registers are cleared", i);
+		if (f[i].clear || f[i].flags & (RASHPA_FIELD_KEEP | RASHPA_FIELD_ENTRY))
+			return json_wrong(at, "field %" PRIu32
+					  ": clear, keep and entry_bit are for registers", i);
 		for (uint32_t b = f[i].offset * 8 + f[i].shift;
 		     b < f[i].offset * 8 + f[i].shift + f[i].width; b++) {
 			if (taken[b]++)
@@ -496,36 +503,85 @@ static int read_fetch(struct json_place *at, struct json_object *value, void *to
 		{ "size", true, json_read_u32, &f->descriptor_size },
 		{ "max", false, json_read_u32, &f->max_descriptors },
 		{ "closed", false, json_read_bool, &closed },
+		{ "entries", false, json_read_u32, &f->entries },
 		{ "segment_size", false, json_read_u64, &f->segment_size },
 		{ "fields", true, read_descriptor, p },
 		{ "registers", true, read_ring_registers, p },
 	};
 
+	if (f->n_registers)
+		return json_wrong(at, "fetch and push exclude each other");
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
 	f->flags = closed ? RASHPA_FETCH_CLOSED : 0;
 	return check_fetch(at, p);
 }
 
-/* Check the registers of an entry that describes a ring. */
+static int read_push(struct json_place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+	struct rashpa_fetch *f = &p->table.fetch;
+	const struct json_key keys[] = {
+		{ "description", false, json_read_comment, NULL },
+		{ "max", false, json_read_u32, &f->max_descriptors },
+		{ "entries", false, json_read_u32, &f->entries },
+		{ "segment_size", false, json_read_u64, &f->segment_size },
+		{ "words", true, read_ring_registers, p },
+	};
+	bool length;
+
+	if (f->n_registers)
+		return json_wrong(at, "push and fetch exclude each other");
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	f->flags = RASHPA_FETCH_PUSH;
+	if (f->max_descriptors > RASHPA_DESCRIPTORS_MAX)
+		return json_wrong(at, "max must be %d at most", RASHPA_DESCRIPTORS_MAX);
+	length = fetches(p->table.reg, f->n_registers, RASHPA_FETCH_LENGTH) ||
+		 fetches(p->table.reg, f->n_registers, RASHPA_FETCH_END);
+	if (!fetches(p->table.reg, f->n_registers, RASHPA_FETCH_ADDRESS))
+		return json_wrong(at, "no word has the address");
+	if (fetches(p->table.reg, f->n_registers, RASHPA_FETCH_NEXT))
+		return json_wrong(at, "there is no next descriptor");
+	if (length ? f->segment_size != 0 :
+		     f->segment_size < PAGE || (f->segment_size & (f->segment_size - 1)))
+		return json_wrong(at, length ? "has both a length and segment_size" :
+				  "has no length: segment_size must be a power of two, at least 4096");
+	return 0;
+}
+
+/* Check the registers of an entry: those of a ring, or of segments that are pushed. */
 static int check_ring_registers(struct json_place *at, struct profile *p)
 {
+	const bool push = p->table.fetch.flags & RASHPA_FETCH_PUSH;
 	const struct rashpa_layout *l = &p->table.layout;
+	const uint64_t fit = p->table.length / l->stride;
+	const uint64_t entries = p->table.fetch.entries ? p->table.fetch.entries : fit ? fit : 1;
 
 	if (l->address_bits || l->length_bits || l->control_bits || l->sum_bits || l->segment_size)
-		return json_wrong(at, "fetch, and fields of an entry, exclude each other");
+		return json_wrong(at, "fetch or push, and fields of an entry, exclude each other");
+	if (p->table.fetch.entries > fit)
+		return json_wrong(at, "entries are more than the %" PRIu64 " that fit", fit);
 	for (uint32_t i = 0; i < p->table.fetch.n_registers; i++) {
 		const struct rashpa_fetch_field *r = &p->table.reg[i];
+		const bool bit = r->flags & RASHPA_FIELD_ENTRY;
+		/* registers may be apart: those of the last entry are in the table */
+		const uint64_t size = bit ? p->table.length : !p->table.fetch.entries ? l->stride :
+				      p->table.length - (entries - 1) * l->stride;
 
-		if (r->offset > l->stride || r->bits / 8 > l->stride - r->offset)
-			return json_wrong(at, "register %" PRIu32 " is not in the stride of %"
-					  PRIu32, i, l->stride);
-		if (r->kind == RASHPA_FETCH_SUM || r->kind == RASHPA_FETCH_NEXT ||
-		    r->kind == RASHPA_FETCH_INDEX)
+		if (r->offset > size || r->bits / 8 > size - r->offset)
+			return json_wrong(at, "register %" PRIu32 " is not in the %s of %" PRIu64,
+					  i, bit ? "table" : "stride", size);
+		if (bit && (!i || entries > 32 - r->shift))
+			return json_wrong(at, "register %" PRIu32
+					  ": entry_bit is not for the first one, and needs a bit for each entry",
+					  i);
+		if (!push && (r->kind == RASHPA_FETCH_SUM || r->kind == RASHPA_FETCH_NEXT ||
+			      r->kind == RASHPA_FETCH_INDEX || r->kind == RASHPA_FETCH_END))
 			return json_wrong(at, "register %" PRIu32
 					  " describes a ring: its kind is constant, address, length or count",
 					  i);
-		if (r->flags & ~RASHPA_FIELD_MINUS_ONE)
+		if (!push && r->flags & FIELD_ONLY)
 			return json_wrong(at, "register %" PRIu32 ": only is for descriptors",
 					  i);
 	}
@@ -539,7 +595,7 @@ static int check_layout(struct json_place *at, const struct profile *p)
 	const struct rashpa_layout *l = &p->table.layout;
 
 	if (!l->address_bits)
-		return json_wrong(at, "has neither address nor fetch");
+		return json_wrong(at, "has neither address nor fetch nor push");
 	if (l->length_bits && l->segment_size)
 		return json_wrong(at, "has both length_field and segment_size");
 	if (!l->length_bits && !l->control_bits)
@@ -579,6 +635,7 @@ static int read_table(struct json_place *at, struct json_object *value, void *to
 		{ "upper_first", false, json_read_bool, &upper_first },
 		{ "write_only", false, json_read_bool, &write_only },
 		{ "fetch", false, read_fetch, p },
+		{ "push", false, read_push, p },
 	};
 
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
@@ -589,7 +646,7 @@ static int read_table(struct json_place *at, struct json_object *value, void *to
 		return json_wrong(at, "stride must be a multiple of 4 up to %d", PAGE);
 	if (!p->table.length)
 		return json_wrong(at, "length must not be 0");
-	if (p->table.fetch.n_fields ? check_ring_registers(at, p) : check_layout(at, p))
+	if (p->table.fetch.n_registers ? check_ring_registers(at, p) : check_layout(at, p))
 		return -1;
 	if (check_fields(at, fields, ARRAY_SIZE(fields), l->stride))
 		return -1;
@@ -914,7 +971,7 @@ int profile_apply(const struct profile *profile, int device, char *why)
 	};
 	struct rashpa_region_info region;
 
-	if (fetch.n_fields) {
+	if (fetch.n_registers) {
 		fetch.fields = (uintptr_t)profile->table.field;
 		fetch.field_size = sizeof(profile->table.field[0]);
 		fetch.registers = (uintptr_t)profile->table.reg;

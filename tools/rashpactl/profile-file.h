@@ -34,7 +34,7 @@ struct profile {
 		char window[RASHPA_PROFILE_NAME_SIZE];
 		uint64_t offset, length;
 		struct rashpa_layout layout;
-		/* with fields: an entry says where a ring of descriptors is, and has no layout */
+		/* with registers: an entry takes a ring of descriptors, or segments; no layout */
 		struct rashpa_fetch fetch;
 		struct rashpa_fetch_field field[RASHPA_FETCH_FIELDS_MAX];
 		struct rashpa_fetch_field reg[RASHPA_FETCH_REGISTERS_MAX];

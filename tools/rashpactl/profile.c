@@ -54,6 +54,7 @@ static struct json_object *fetch_json(const struct profile *p)
 	struct json_object *o = json_object_new_object();
 	const struct rashpa_fetch *f = &p->table.fetch;
 
+	put_bool(o, "push", f->flags & RASHPA_FETCH_PUSH);
 	put_u64(o, "descriptor_bytes", f->descriptor_size);
 	put_bool(o, "closed", f->flags & RASHPA_FETCH_CLOSED);
 	json_object_object_add(o, "fields", parts_json(p->table.field, f->n_fields));
@@ -76,7 +77,7 @@ void put_table(struct json_object *to, const struct profile *profile)
 	put_u64(table, "offset_bytes", profile->table.offset);
 	put_u64(table, "length_bytes", profile->table.length);
 	put_u64(table, "stride_bytes", l->stride);
-	if (profile->table.fetch.n_fields) {
+	if (profile->table.fetch.n_registers) {
 		json_object_object_add(table, "fetch", fetch_json(profile));
 		return;
 	}
@@ -117,6 +118,11 @@ static void print_fetch(const struct profile *p)
 {
 	const struct rashpa_fetch *f = &p->table.fetch;
 
+	if (f->flags & RASHPA_FETCH_PUSH) {
+		printf(", each takes the segments of a map, one after the other\n");
+		print_parts("words", p->table.reg, f->n_registers);
+		return;
+	}
 	printf(", each with the registers of a ring of descriptors, which the board fetches\n");
 	printf("ring: descriptors of %" PRIu32 " bytes%s\n", f->descriptor_size,
 	       f->flags & RASHPA_FETCH_CLOSED ? ", the last one leads to the first" : "");
@@ -135,9 +141,10 @@ static void print_profile(const struct profile *profile)
 	if (profile->n_engines)
 		printf("engines: %u, each of which is stopped without the others\n",
 		       profile->n_engines);
-	printf("table: %" PRIu64 " entries of %" PRIu32 " bytes", profile->table.length / l->stride,
-	       l->stride);
-	if (profile->table.fetch.n_fields) {
+	printf("table: %" PRIu64 " entries of %" PRIu32 " bytes",
+	       profile->table.fetch.entries ? profile->table.fetch.entries :
+	       profile->table.length / l->stride, l->stride);
+	if (profile->table.fetch.n_registers) {
 		print_fetch(profile);
 		return;
 	}

@@ -576,21 +576,24 @@ struct rashpa_layout {
 #define RASHPA_FETCH_FIELDS_MAX		32		/* fields of a descriptor */
 #define RASHPA_FETCH_REGISTERS_MAX	16		/* register fields of a ring */
 
-/** enum rashpa_fetch_kind - content of a field of a descriptor or register; D: only descriptor */
+/** enum rashpa_fetch_kind - content of a field; D: of a descriptor, or a register with PUSH only */
 enum rashpa_fetch_kind {
 	RASHPA_FETCH_CONSTANT = 1,	/* @value of the field */
 	RASHPA_FETCH_ADDRESS = 2,	/* bus address of the segment; register: of descriptor 0 */
 	RASHPA_FETCH_LENGTH = 3,	/* bytes of the segment; register: of all descriptors */
 	RASHPA_FETCH_SUM = 4,		/* D: bytes of all earlier segments */
-	RASHPA_FETCH_NEXT = 5,		/* D: bus address of the next one; last: 0, or see CLOSED */
+	RASHPA_FETCH_NEXT = 5,		/* bus address of the next descriptor; last: 0, or see CLOSED */
 	RASHPA_FETCH_INDEX = 6,		/* D: number of the descriptor, from 0 */
 	RASHPA_FETCH_COUNT = 7,		/* descriptors of the ring */
+	RASHPA_FETCH_END = 8,		/* D: bus address after the last byte of the segment */
 };
 
 #define RASHPA_FIELD_MINUS_ONE	_BITUL(0)	/* LENGTH, COUNT: store the value minus 1 */
 #define RASHPA_FIELD_FIRST	_BITUL(1)	/* CONSTANT: 0 in all but the first */
 #define RASHPA_FIELD_LAST	_BITUL(2)	/* CONSTANT: 0 in all but the last */
 #define RASHPA_FIELD_NOT_LAST	_BITUL(3)	/* CONSTANT: 0 in the last */
+#define RASHPA_FIELD_KEEP	_BITUL(4)	/* register: not written when the entry is cleared */
+#define RASHPA_FIELD_ENTRY	_BITUL(5)	/* register: CONSTANT 1, @shift grows with the entry */
 
 /**
  * struct rashpa_fetch_field - bit field of a descriptor or register
@@ -610,6 +613,9 @@ enum rashpa_fetch_kind {
  * parts of one value: an address in two words has units 0 and 32. A value with MINUS_ONE cannot be
  * split. PROGRAM fails with EOVERFLOW if bits would be lost: an address is not a multiple of the
  * unit, or a length is wider than its field.
+ *
+ * ENTRY is for a register that has a bit for each table entry. Its offset begins at the table. The
+ * bit is set, or cleared; the other bits are read and stay.
  */
 struct rashpa_fetch_field {
 	__u32 kind;
@@ -625,6 +631,7 @@ struct rashpa_fetch_field {
 };
 
 #define RASHPA_FETCH_CLOSED	_BITUL(0)	/* NEXT of the last is the first */
+#define RASHPA_FETCH_PUSH	_BITUL(1)	/* no ring: registers take each segment */
 
 /**
  * struct rashpa_fetch - format of the descriptor rings that a function fetches from host memory
@@ -642,9 +649,16 @@ struct rashpa_fetch_field {
  * @field_size: bytes of an element of @fields
  * @n_registers: number of register fields, 1 to RASHPA_FETCH_REGISTERS_MAX
  * @register_size: bytes of an element of @registers
+ * @entries: number of table entries, 0 for as many as the length of the table holds. Registers may
+ *	be beyond the stride, as those of the last entry are in the table
+ * @__reserved: must be zero
  *
  * ADDRESS must be in @fields and in @registers. Fields of a descriptor do not overlap. Other bits
  * are 0.
+ *
+ * With PUSH, @fields and @descriptor_size are 0. The words of @registers are written once for each
+ * segment, @max_descriptors segments at most. A word of constants with FIRST, LAST or NOT_LAST is
+ * written for these segments only.
  *
  * Descriptors are stored without gaps. With NEXT they may be in several pieces of memory that hold
  * whole descriptors. Without NEXT a ring is one piece, whose allocation may fail for large rings
@@ -662,6 +676,8 @@ struct rashpa_fetch {
 	__u32 field_size;
 	__u32 n_registers;
 	__u32 register_size;
+	__u32 entries;
+	__u32 __reserved;
 };
 
 /**

@@ -50,13 +50,22 @@ FULL = {
 # The same for a board that fetches addresses, with all keys for that.
 FETCH = {**FULL, "table": {
     "window": "t", "offset": 0, "length": 8192, "stride": 32, "fetch": {
-        "description": "a ring", "size": 32, "max": 1024, "closed": True, "segment_size": 0,
+        "description": "a ring", "size": 32, "max": 1024, "closed": True, "entries": 8, "segment_size": 0,
         "fields": [
             {"kind": "address", "description": "low", "offset": 0, "bits": 64, "shift": 12, "width": 52, "unit": 12},
             {"kind": "length", "offset": 8, "width": 20, "unit": 12, "minus_one": True},
             {"kind": "constant", "offset": 12, "value": 1, "only": "last"},
             {"kind": "next", "offset": 16, "bits": 64}],
-        "registers": [{"kind": "address", "offset": 0, "bits": 64}, {"kind": "count", "offset": 8, "clear": 1}]}}}
+        "registers": [{"kind": "address", "offset": 0, "bits": 64}, {"kind": "count", "offset": 8, "clear": 1, "keep": False}]}}}
+
+# The same for a board that takes segments one after the other.
+PUSH = {**FULL, "table": {
+    "window": "t", "offset": 0, "length": 8192, "stride": 32, "push": {
+        "description": "a FIFO", "max": 256, "entries": 8, "segment_size": 0,
+        "words": [
+            {"kind": "address", "offset": 0, "bits": 64}, {"kind": "end", "offset": 8, "bits": 64},
+            {"kind": "constant", "offset": 12, "value": 1, "keep": True, "only": "last"},
+            {"kind": "constant", "offset": "0x400", "width": 1, "value": 1, "entry_bit": True}]}}}
 
 # Errors: the place in FULL, the wrong value, a part of rashpactl's message, and whether a schema can detect it.
 
@@ -93,25 +102,42 @@ PART = ("table", "fetch")
 FIELDS = (*PART, "fields")
 WRONG_FETCH = [
     (("table", "address"), {"offset": 0, "bits": 64}, "exclude each other", BOTH),
-    (("table", "fetch"), NONE, "neither address nor fetch", BOTH),
+    (("table", "fetch"), NONE, "neither address nor fetch nor push", BOTH),
     ((*PART, "size"), 16, "not in a descriptor of 16 bytes", TOOL),
     ((*PART, "segment_size"), 4096, "both a length and segment_size", TOOL),
     ((*FIELDS, 0, "kind"), "constant", "unit must be 0 to 63, and 0 for a constant", TOOL),
     ((*FIELDS, 0), {"kind": "index", "offset": 0}, "no field has the address", TOOL),
     ((*FIELDS, 1), {"kind": "index", "offset": 8}, "segment_size must be a power of two", TOOL),
     ((*FIELDS, 0, "minus_one"), True, "for length and count", TOOL),
-    ((*FIELDS, 0, "only"), "first", "only is for constants", TOOL),
+    ((*FIELDS, 0, "only"), "first", "are for constants", TOOL),
     ((*FIELDS, 1, "shift"), 13, "are not in a word of 32", TOOL),
     ((*FIELDS, 1, "value"), 1, "only a constant has a value", TOOL),
     ((*FIELDS, 1, "offset"), 4, "overlaps", TOOL),
-    ((*FIELDS, 1, "clear"), 1, "only registers are cleared", TOOL),
+    ((*FIELDS, 1, "clear"), 1, "are for registers", TOOL),
     ((*FIELDS, 2, "value"), 1 << 32, "wider than 32 bits", TOOL),
     ((*FIELDS, 3), {"kind": "index", "offset": 16}, "is closed", TOOL),
     ((*FIELDS, 3, "offset"), 20, "multiple of the word's bytes", TOOL),
     ((*PART, "registers", 0, "kind"), "count", "no register has the address", TOOL),
     ((*PART, "registers", 1, "kind"), "next", "describes a ring", TOOL),
-    ((*PART, "registers", 1, "offset"), 32, "not in the stride of 32", TOOL),
+    ((*PART, "registers", 1, "offset"), 8000, "not in the stride", TOOL),
     ((*PART, "registers", 1), {"kind": "constant", "offset": 8, "only": "last"}, "only is for descriptors", TOOL),
+]
+
+# The same for PUSH.
+WORDS = ("table", "push", "words")
+WRONG_PUSH = [
+    (("table", "address"), {"offset": 0, "bits": 64}, "exclude each other", BOTH),
+    (("table", "fetch"), FETCH["table"]["fetch"], "exclude each other", BOTH),
+    (("table", "push", "segment_size"), 4096, "both a length and segment_size", TOOL),
+    (("table", "push", "entries"), 300, "more than the 256", TOOL),
+    ((*WORDS, 0), {"kind": "index", "offset": 0}, "no word has the address", TOOL),
+    ((*WORDS, 1), {"kind": "index", "offset": 8}, "segment_size must be a power of two", TOOL),
+    ((*WORDS, 1), {"kind": "next", "offset": 8}, "no next descriptor", TOOL),
+    ((*WORDS, 1, "entry_bit"), True, "are for constants", TOOL),
+    ((*WORDS, 3, "width"), 2, "of width 1", TOOL),
+    ((*WORDS, 3, "shift"), 25, "a bit for each entry", TOOL),
+    ((*WORDS, 3, "offset"), 8192, "not in the table", TOOL),
+    ((*WORDS, 0, "offset"), 8000, "not in the stride", TOOL),
 ]
 
 # Variants of FULL that both accept.
@@ -211,6 +237,38 @@ class Lite:
         return int(self.running[name]) if register == 0x00 else 256 * self.running[f"{name}'s table"]
 
 
+class Wupper:
+    """Wupper: a bit for each descriptor."""
+
+    def __init__(self, _):
+        self.running = {"descriptors": True}
+        self.stuck = None
+
+    def write(self, offset, value):
+        assert (offset, value) == (0x400, 0), f"{value} is not to be written to {offset:#x}"
+        self.running["descriptors"] = self.stuck == "descriptors"
+
+    def read(self, offset):
+        assert offset == 0x400, f"there is nothing to wait for at {offset:#x}"
+        return 0x81 if self.running["descriptors"] else 0
+
+
+class Verilog:
+    """The example design of verilog-pcie: an enable register, counters of reads and writes under way."""
+
+    def __init__(self, _):
+        self.running = {"reads": True, "writes": True}
+        self.stuck = None
+
+    def write(self, offset, value):
+        assert (offset, value) == (0, 0), f"{value} is not to be written to {offset:#x}"
+        self.running = {part: part == self.stuck for part in self.running}
+
+    def read(self, offset):
+        assert offset in (0x20, 0x28), f"there is nothing to wait for at {offset:#x}"
+        return int(self.running["reads" if offset == 0x20 else "writes"])
+
+
 class Dead:
     """A removed board."""
 
@@ -222,7 +280,7 @@ class Dead:
 
 
 BOARDS = {"rashpa-fpga": Reference, "rashpa-fetch": Reference, "rashpa-chain": Reference, "rashpa-packed": Reference,
-          "xilinx-xdma": Xdma, "litepcie": Lite}
+          "xilinx-xdma": Xdma, "litepcie": Lite, "wupper": Wupper, "verilog-pcie": Verilog}
 
 
 def number(value, default=None):
@@ -420,7 +478,7 @@ def test_keys(schema):
     # one function reads fields with and without the values of control
     read.add(frozenset((("offset", True), ("bits", True))))
     described = set(objects(schema, schema))
-    wide = [place for full in (FULL, FETCH) for part, place, _ in parts(schema, schema, (), full)
+    wide = [place for full in (FULL, FETCH, PUSH) for part, place, _ in parts(schema, schema, (), full)
             if part.get("type") == "object" and part.get("additionalProperties") is not False]
     ok(not wide, "schema-takes-no: the schema takes no other keys", *map(key, wide))
     ok(read == described, "schema-keys-read: the schema has the keys that are read, with the same required ones",
@@ -429,7 +487,7 @@ def test_keys(schema):
 
 
 def test_full(judge, schema):
-    said = judge.tool(FULL) + judge.tool(FETCH)
+    said = judge.tool(FULL) + judge.tool(FETCH) + judge.tool(PUSH)
     ok(not said, "profiles-all-keys: profiles with all keys are taken", said)
     seen = set(objects(schema, schema))
     used = set()
@@ -445,6 +503,7 @@ def test_full(judge, schema):
                 walk(part["items"], item)
     walk(schema, FULL)
     walk(schema, FETCH)
+    walk(schema, PUSH)
     left = [name for keys in seen for name, _ in keys if (frozenset(name for name, _ in keys), name) not in used]
     ok(not left, "all-keys-schema: they have all keys of the schema", f"not: {left}")
 
@@ -452,7 +511,7 @@ def test_full(judge, schema):
 def test_broken(judge, schema):
     """Break each rule of the schema, one by one."""
     count, taken, elsewhere, missed = 0, [], [], []
-    for full, place, value in ((full, *wrong) for full in (FULL, FETCH) for part in parts(schema, schema, (), full)
+    for full, place, value in ((full, *wrong) for full in (FULL, FETCH, PUSH) for part in parts(schema, schema, (), full)
                                if full is FULL or "table" in part[1] for wrong in broken(*part)):
         count += 1
         profile = changed(place, value, full)
@@ -481,7 +540,8 @@ def test_broken(judge, schema):
 
 
 def test_tables(judge):
-    for full, place, value, words, both in [(FULL, *wrong) for wrong in WRONG] + [(FETCH, *wrong) for wrong in WRONG_FETCH]:
+    for full, place, value, words, both in [(FULL, *wrong) for wrong in WRONG] + [(FETCH, *wrong) for wrong in WRONG_FETCH] + \
+            [(PUSH, *wrong) for wrong in WRONG_PUSH]:
         profile = changed(place, value, full)
         said = judge.tool(profile)
         by_schema = judge.takes(profile)
@@ -504,7 +564,7 @@ def test_installed(judge):
         ok(not said and not errors, path, said, *errors)
         # a profile of an untested board says so in its name
         untried = "untried" in path
-        ok(untried == ("(never tried on hardware)" in profile["name"]), f"whether-tried: {path}: its name says if it is untested")
+        ok(untried == ("(never tried on a card)" in profile["name"]), f"whether-tried: {path}: its name says if it is untested")
         kind = BOARDS[os.path.basename(path).removesuffix(".json")]
         test_quiesce(path, profile["quiesce"], kind)
         wrong = [engine["name"] for engine in profile.get("engines", ())
