@@ -4,7 +4,8 @@
 # contiguous buffer of a virtual machine, checked byte for byte; IOMMU off, then on.
 # Then raw frames are processed. demo.sh [SERIES]: kernel. Writes build/demo.json,
 # demo-process.json and demo-process.svg. RASHPA_BOARD: array (or ring), chain or packed: a board
-# that fetches its addresses from host memory, without processing.
+# that fetches its addresses from host memory, without processing; litepcie, wupper or verilog-pcie: a
+# model of that engine.
 # Exit: 0 all frames arrived, and the hits were found.
 set -euo pipefail
 
@@ -18,6 +19,13 @@ status=0
 board=()
 [[ ${RASHPA_BOARD-} != ring ]] || RASHPA_BOARD=array
 [[ ! ${RASHPA_BOARD-} ]] || board=(--fpga-option "--fetch=$RASHPA_BOARD")
+guest=selftests/demo/demo-guest.sh least=2000
+case ${RASHPA_BOARD-} in
+litepcie | wupper | verilog-pcie)
+	board=(--fpga-option "--board=$RASHPA_BOARD")
+	guest=selftests/demo/demo-engine-guest.sh least=100
+	;;
+esac
 export RASHPA_BOARD=${RASHPA_BOARD-}
 
 rm -rf "$out" build/demo{,-process}.{json,svg}
@@ -40,14 +48,14 @@ for iommu in off on; do
 	echo "== Linux $release, IOMMU $iommu: booting"
 	if ! "$lab" run --kernel "$series" --iommu "$iommu" --fpga 1 "${board[@]}" --memory 2G --no-checks --timeout 900 \
 		--log "$out/$series-iommu-$iommu.log" -- \
-		selftests/demo/demo-guest.sh "$out/$iommu.json"; then
+		"$guest" "$out/$iommu.json"; then
 		status=1
 	fi
 done
 
 # jq from the lab's root, so that the machine needs none
 "$lab" exec -- jq -s '{runs: .}' "$out"/*.json >build/demo.json
-"$lab" exec -- jq -e '[.runs[] | select(.frames >= 2000 and .lost == 0 and .corrupt == 0)] | length == 2' \
+"$lab" exec -- jq -e --argjson least "$least" '[.runs[] | select(.frames >= $least and .lost == 0 and .corrupt == 0)] | length == 2' \
 	build/demo.json >/dev/null || status=1
 
 [[ $RASHPA_BOARD ]] || echo "== Linux $release, IOMMU on: frames are processed"

@@ -5,15 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fpga/board.h"
 #include "fpga/fpga.h"
 #include "fpga/log.h"
 
 enum {
 	OPT_INTX = 256, OPT_WITHOUT, OPT_LIVE, OPT_ALIGN, OPT_PROCESSING, OPT_RINGS, OPT_WIRE,
-	OPT_FETCH,
+	OPT_FETCH, OPT_BOARD,
 };
 
 static struct fpga fpga = { .features = FPGA_FEATURES, .sources = 1 };
+static const struct model *model;	/* another engine */
 static uint32_t units = UINT32_MAX, rings = UINT32_MAX;	/* not given */
 
 static const struct argp_option option_list[] = {
@@ -30,6 +32,9 @@ static const struct argp_option option_list[] = {
 	{ "fetch", OPT_FETCH, "FORMAT", 0,
 	  "have no address table: fetch addresses from rings of descriptors in memory of the host. "
 	  "FORMAT: array, chain or packed", 0 },
+	{ "board", OPT_BOARD, "NAME", 0,
+	  "be a model of another DMA engine, before a detector that makes a packet every 20 ms: "
+	  "litepcie, wupper or verilog-pcie", 0 },
 	{ "align", OPT_ALIGN, "BYTES", 0,
 	  "have offsets in memory be multiples of BYTES, a power of two up to 4096 (1)", 0 },
 	{ "intx", OPT_INTX, NULL, 0,
@@ -110,6 +115,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			argp_error(state, "align: %s is no power of two", arg);
 		f->align = (uint32_t)__builtin_ctz(bytes);
 		return 0;
+	case OPT_BOARD:
+		model = board_find(arg);
+		if (!model)
+			argp_error(state, "board: %s is no model: litepcie, wupper or verilog-pcie",
+				   arg);
+		return 0;
 	case OPT_FETCH:
 		f->fetch = parse_fetch(arg, state);
 		f->features |= RFPGA_FEATURE_FETCH;
@@ -132,6 +143,8 @@ int main(int argc, char **argv)
 	struct server *server = server_open(argc, argv, &options, &argp, &fpga);
 	int err;
 
+	if (model)
+		return board_run(server, model, &options);
 	fpga.host = server_host(server);
 	fpga.memory_size = options.memory;
 	fpga.dtps = options.dtps;
