@@ -26,7 +26,7 @@ end() { # NAME STATUS
 # Processes of user space; functions that are bound; software FPGAs, which should be bound. Boards
 # that fetch descriptors are left out: tests bind them with their own profiles.
 processes() { ps -N --ppid 2 -o pid= | tr -s '\n' ' '; }
-bound() { grep -sLx '0x525[1-3]' /sys/bus/pci/drivers/rashpa/0000:*/device | cut -d/ -f7; }
+bound() { grep -sLx '0x525[1-6]' /sys/bus/pci/drivers/rashpa/0000:*/device | cut -d/ -f7; }
 boards() { grep -lx 0x5250 /sys/bus/pci/devices/*/device | cut -d/ -f6; }
 
 # Before each program the software FPGAs are bound, and nothing else.

@@ -40,6 +40,8 @@ static const struct command commands[] = {
 	  "print events of a function or of memory; acknowledges those of groups" },
 	{ "event", "stat", "fpgaN|memory", cmd_event_stat, "count events, print positions of groups" },
 	{ NULL, "top", "[BUFFER...]", cmd_top, "streams, live: rate, lag, losses, latency" },
+	{ "board", "test", "fpgaN", cmd_board_test,
+	  "try what the profile of a board promises, and print a report; nothing else may use the board" },
 	{ "fpga", "status", "fpgaN", cmd_fpga_status, "registers of the reference interface" },
 	{ "fpga", "quiesce", "fpgaN", cmd_fpga_quiesce, "stop all DMA of a function" },
 	{ "fpga", "reset", "fpgaN", cmd_fpga_reset, "reset a function, after a stop" },

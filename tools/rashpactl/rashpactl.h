@@ -21,6 +21,7 @@ int cmd_list(int argc, char **argv);
 int cmd_bind(int argc, char **argv);
 int cmd_unbind(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_board_test(int argc, char **argv);
 int cmd_buffer_create(int argc, char **argv);
 int cmd_buffer_list(int argc, char **argv);
 int cmd_buffer_info(int argc, char **argv);

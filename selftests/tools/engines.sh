@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=60 needs=engines
+# Models of DMA engines of others, with the profiles for them: they stream, stop, and survive the death of
+# their program.
+. "$(dirname "$0")/../lib/shell.sh"
+
+declare -A ids=([litepcie]=5254 [wupper]=5255 [verilog-pcie]=5256)
+declare -A ways=([litepcie]=round [wupper]=each [verilog-pcie]=each)
+# the test of "board test" that finds the defect of each model
+declare -A finds=([litepcie]=silence [wupper]=load [verilog-pcie]=silence)
+number=0
+declare -A idle=([litepcie]=0:0x1818 [wupper]=0:0x400 [verilog-pcie]=0:0x28)
+
+# Does each frame have one value, and the values go up by one?
+in_order() { awk 'NR > 1 && $2 != last + 1 { exit 1 } { last = $2 } END { exit NR < 10 }' "$1"; }
+
+for engine in litepcie wupper verilog-pcie; do
+	n_fpga=$((number++))
+	bdf=$(lspci -D -d "1234:${ids[$engine]}" | cut -d' ' -f1)
+	if [[ ! $bdf ]]; then
+		skip "$engine: frames" "no such engine in this guest (lab run --fpga-option --board=$engine)"
+		continue
+	fi
+	good "binds/$engine: $engine takes the profile" \
+		rashpactl bind --profile "tools/data/profiles/untried/$engine.json" "$bdf"
+	node=$(rashpactl --json list | jq -r ".devices[] | select(.bdf == \"$bdf\").node")
+	rashpactl buffer create engine 1M --for "$node" >/dev/null
+	build/tools/examples/consumer engine >"$work/means" 2>"$work/err" &
+	consumer=$!
+	good "streams/$engine: $engine streams 40 stacks" build/tools/examples/engine engine "$node" 40 "${ways[$engine]}"
+	wait "$consumer"
+	ok $? "consumer/$engine: its consumer ends with it" || sed 's/^/# /' "$work/err"
+	in_order "$work/means"
+	ok $? "frames/$engine: its frames come in order, with their pixels" || head -n 50 "$work/means" | sed 's/^/# /'
+	is "cleared/$engine: it is idle afterwards" "$(rashpactl fpga read "$node" "${idle[$engine]}")" 0x00000000
+
+	# the program dies during a run; the kernel stops the engine before it frees the memory
+	build/tools/examples/engine engine "$node" 100000 "${ways[$engine]}" 2>/dev/null &
+	producer=$!
+	# one that goes round waits for no consumer: 4
+	romulu --buffer engine --images 5 --timeout 30 >/dev/null 2>&1 || [[ $? == 4 ]]
+	ok $? "runs/$engine: it runs"
+	kill -KILL "$producer"
+	wait "$producer" 2>/dev/null
+	wait_for 20 rashpactl buffer remove engine >/dev/null 2>&1
+	ok $? "killed/$engine: after kill -9 its memory is free"
+	is "stopped/$engine: it has stopped" "$(rashpactl fpga read "$node" "${idle[$engine]}")" 0x00000000
+	is "ready/$engine: it is not stuck" \
+		"$(rashpactl --json list | jq -r ".devices[] | select(.bdf == \"$bdf\").state")" ready
+
+	# the board test, without and with a defect of the board
+	rashpactl --json board test "$node" >"$work/test"
+	is "board-test/$engine: the board test succeeds" $? 0 || sed 's/^/# /' "$work/test"
+	is "board-test-runs/$engine: it has stopped a running board" \
+		"$(jq -r '[.tests[] | select(.verdict == "passed").test] | contains(["interrupt", "load", "silence", "end"])' "$work/test")" true
+	selftests/lab/host fpga "$n_fpga" defect on >/dev/null
+	rashpactl --json board test "$node" >"$work/test" 2>/dev/null
+	is "defect/$engine: with a defect it fails" $? 1
+	is "defect-named/$engine: and names ${finds[$engine]}" \
+		"$(jq -r "[.tests[] | select(.verdict == \"failed\").test] | contains([\"${finds[$engine]}\"])" "$work/test")" true ||
+		sed 's/^/# /' "$work/test"
+	selftests/lab/host fpga "$n_fpga" defect off >/dev/null
+	good "reset/$engine: after a reset it is ready" rashpactl fpga reset "$node"
+done
+finish
