@@ -20,7 +20,6 @@ const struct gpu_maker gpu_by_cuda = { .open = open_none };
 
 #else
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,34 +33,6 @@ const struct gpu_maker gpu_by_cuda = { .open = open_none };
 #define SETTLE_NS	2000000		/* time for a kernel to start waiting or polling */
 #define WORDS		4096		/* bytes */
 
-struct calls {
-	int (*push)(struct cuda_context *context);
-	int (*pop)(struct cuda_context **context);
-	int (*error)(int result, const char **text);
-	int (*attribute)(int *value, int attribute, int device);
-	int (*alloc)(uint64_t *address, size_t bytes);
-	int (*free)(uint64_t address);
-	int (*alloc_host)(void **base, size_t bytes, unsigned int flags);
-	int (*free_host)(void *base);
-	int (*load)(struct cuda_module **module, const void *image);
-	int (*unload)(struct cuda_module *module);
-	int (*function)(struct cuda_function **function, struct cuda_module *module,
-			const char *name);
-	int (*stream)(struct cuda_stream **stream, unsigned int flags);
-	int (*end_stream)(struct cuda_stream *stream);
-	int (*query)(struct cuda_stream *stream);
-	int (*to_gpu)(uint64_t to, const void *from, size_t bytes, struct cuda_stream *stream);
-	int (*to_host)(void *to, uint64_t from, size_t bytes, struct cuda_stream *stream);
-	int (*inside)(uint64_t to, uint64_t from, size_t bytes, struct cuda_stream *stream);
-	int (*to_gpu_now)(uint64_t to, const void *from, size_t bytes);
-	int (*to_host_now)(void *to, uint64_t from, size_t bytes);
-	int (*launch)(struct cuda_function *function, unsigned int groups_x,
-		      unsigned int groups_y, unsigned int groups_z, unsigned int lanes_x,
-		      unsigned int lanes_y, unsigned int lanes_z, unsigned int shared,
-		      struct cuda_stream *stream, void **arguments, void **more);
-	int (*wait)(struct cuda_stream *stream, uint64_t word, uint32_t value, unsigned int flags);
-};
-
 /* "struct touched" of cuda.cu */
 struct touched {
 	uint64_t word;
@@ -72,7 +43,7 @@ struct cuda_bench {
 	struct gpu_bench head;		/* first */
 	struct rashpa_gpu *gpu;
 	struct rashpa_gpu_cuda by_cuda;
-	struct calls cu;
+	struct cuda_calls cu;
 	struct cuda_module *module;
 	struct cuda_function *touch;
 	struct cuda_stream *stream;
@@ -90,49 +61,19 @@ static struct cuda_bench *of(struct gpu_bench *g)
 	return (struct cuda_bench *)g;
 }
 
-static int load_calls(struct cuda_bench *g, char *why)
-{
-#define F(member, name) { "cu" name, offsetof(struct calls, member) }
-	static const struct {
-		const char *name;
-		size_t at;
-	} functions[] = {
-		F(push, "CtxPushCurrent_v2"), F(pop, "CtxPopCurrent_v2"),
-		F(error, "GetErrorString"), F(attribute, "DeviceGetAttribute"),
-		F(alloc, "MemAlloc_v2"), F(free, "MemFree_v2"), F(alloc_host, "MemHostAlloc"),
-		F(free_host, "MemFreeHost"), F(load, "ModuleLoadData"),
-		F(unload, "ModuleUnload"), F(function, "ModuleGetFunction"),
-		F(stream, "StreamCreate"), F(end_stream, "StreamDestroy_v2"),
-		F(query, "StreamQuery"), F(to_gpu, "MemcpyHtoDAsync_v2"),
-		F(to_host, "MemcpyDtoHAsync_v2"), F(inside, "MemcpyDtoDAsync_v2"),
-		F(to_gpu_now, "MemcpyHtoD_v2"), F(to_host_now, "MemcpyDtoH_v2"),
-		F(launch, "LaunchKernel"), F(wait, "StreamWaitValue32_v2"),
-	};
-#undef F
-
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *const f = dlsym(g->by_cuda.library, functions[i].name);
-
-		if (!f)
-			return because(why, -1, "libcuda.so.1 has no %s: install a newer driver",
-				       functions[i].name);
-		memcpy((char *)&g->cu + functions[i].at, &f, sizeof(f));
-	}
-	return 0;
-}
-
 static int open_all(struct cuda_bench *g, const char *name, uint64_t most,
 		    struct rashpa_gpu_info *info, char *why)
 {
-	const char *text = NULL;
+	const char *text = NULL, *lacking;
 	void *base[2] = {};
 	int flushes = 0, result;
 
 	if (rashpa_gpu_open(name, &g->gpu) || rashpa_gpu_as_cuda(g->gpu, &g->by_cuda))
 		return because(why, -1, "%s", rashpa_reason());
 	rashpa_gpu_get_info(g->gpu, info);
-	if (load_calls(g, why))
-		return -1;
+	lacking = cuda_load(&g->cu, g->by_cuda.library);
+	if (lacking)
+		return because(why, -1, "libcuda.so.1 has no %s: install a newer driver", lacking);
 	g->pageable = malloc(most);
 	if (!g->pageable)
 		return because(why, -1, "no memory for copies of %llu bytes",

@@ -71,7 +71,7 @@ static int open_memory(const struct rashpa_drive *d, struct rpu_wheel *w, char *
 {
 	const size_t banks = d->plan.credits * rpu_bank_bytes(d);
 	struct cuda_wheel *c = of(w);
-	const struct rpu_cuda_calls *cu = &c->g->cu;
+	const struct cuda_calls *cu = &c->g->cu;
 	void *base[2] = {};
 	int result = 0;
 
@@ -153,7 +153,7 @@ static int open_wheel(struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 static void close_wheel(struct rpu_wheel *w)
 {
 	struct cuda_wheel *c = of(w);
-	const struct rpu_cuda_calls *cu = &c->g->cu;
+	const struct cuda_calls *cu = &c->g->cu;
 
 	rashpa_gpu_free(c->ring);
 	rashpa_gpu_free(c->lock_page);

@@ -5,7 +5,6 @@
  */
 #include "processing/cuda.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -120,35 +119,6 @@ static void keep(struct rpu_cuda *g, int result)
 
 /* --- open --- */
 
-#define F(member, name) { "cu" name, offsetof(struct rpu_cuda_calls, member) }
-static const struct {
-	const char *name;
-	size_t at;
-} functions[] = {
-	F(push, "CtxPushCurrent_v2"), F(pop, "CtxPopCurrent_v2"), F(error, "GetErrorString"),
-	F(attribute, "DeviceGetAttribute"), F(alloc, "MemAlloc_v2"), F(free, "MemFree_v2"),
-	F(alloc_host, "MemHostAlloc"), F(free_host, "MemFreeHost"), F(load, "ModuleLoadData"),
-	F(unload, "ModuleUnload"), F(function, "ModuleGetFunction"), F(stream, "StreamCreate"),
-	F(end_stream, "StreamDestroy_v2"), F(query, "StreamQuery"),
-	F(to_gpu, "MemcpyHtoDAsync_v2"), F(to_host, "MemcpyDtoHAsync_v2"),
-	F(inside, "MemcpyDtoDAsync_v2"), F(fill, "MemsetD32Async"), F(launch, "LaunchKernel"),
-	F(wait, "StreamWaitValue32_v2"), F(write, "StreamWriteValue32_v2"),
-};
-
-#undef F
-
-static bool load(struct rpu_cuda *g)
-{
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *const f = dlsym(g->by_cuda.library, functions[i].name);
-
-		if (!f)
-			return false;
-		memcpy((char *)&g->cu + functions[i].at, &f, sizeof(f));
-	}
-	return true;
-}
-
 static int open_all(struct rpu_cuda *g, const char *name, char *why)
 {
 	int result;
@@ -156,7 +126,7 @@ static int open_all(struct rpu_cuda *g, const char *name, char *why)
 	if (rashpa_gpu_open(name, &g->head.gpu) || rashpa_gpu_as_cuda(g->head.gpu, &g->by_cuda))
 		return because(why, -1, "engine %s: %s", name, rashpa_reason());
 	rashpa_gpu_get_info(g->head.gpu, &g->head.info);
-	if (!load(g))
+	if (cuda_load(&g->cu, g->by_cuda.library))
 		return because(why, -1, "%s: its driver (%s) lacks functions: install one of CUDA 12 or later",
 			       g->head.info.name, g->head.info.driver);
 	if (enter(g, why))
