@@ -24,7 +24,6 @@ int cmd_latency(int argc, char **argv);
 int cmd_roundtrip(int argc, char **argv);
 int cmd_network_sink(int argc, char **argv);
 int cmd_network_write(int argc, char **argv);
-int cmd_network_sweep(int argc, char **argv);
 int cmd_process(int argc, char **argv);
 int cmd_gpu(int argc, char **argv);
 int cmd_loop(int argc, char **argv);
@@ -43,8 +42,6 @@ enum unit {
 	UNIT_NS_EACH,		/* time of one access, nanoseconds */
 	UNIT_GBPS,		/* rate, 10^9 bytes a second */
 	UNIT_FAULTS,		/* number of page faults */
-	UNIT_CPU,		/* processor time for 10^9 bytes, seconds */
-	UNIT_EVENTS,		/* number for 10^9 bytes */
 };
 
 /*
@@ -60,7 +57,7 @@ struct row {
 	bool spread;		/* report percentiles of this driver, too */
 	double ours, theirs;
 	double percentile[BENCH_PERCENTILES];
-	double ratio;		/* 0: report_row() computes that of the medians, or NAN */
+	double ratio;		/* of the medians, or NAN */
 };
 
 /* 50, 90, 99, 99.9 and the largest */

@@ -19,7 +19,7 @@ const char *unit_name(enum unit unit)
 {
 	static const char *const names[] = {
 		[UNIT_US] = "us", [UNIT_NS_EACH] = "ns", [UNIT_GBPS] = "GB/s",
-		[UNIT_FAULTS] = "faults", [UNIT_CPU] = "CPU s/GB", [UNIT_EVENTS] = "1/GB",
+		[UNIT_FAULTS] = "faults",
 	};
 
 	return names[unit];
@@ -45,8 +45,6 @@ static double nth(const struct row *row, struct samples *samples, double p)
 		return ns / row->accesses;
 	case UNIT_GBPS:
 		return row->accesses / ns;
-	case UNIT_CPU:
-		return ns / 1e9;
 	default:
 		return ns;
 	}
@@ -74,8 +72,7 @@ void report_row(struct report *report, const struct row *row, struct samples *ou
 	r->theirs = theirs ? nth(row, theirs, 50) : NAN;
 	for (unsigned int i = 0; i < BENCH_PERCENTILES && row->spread; i++)
 		r->percentile[i] = nth(row, ours, bench_percentiles[i]);
-	if (!(r->ratio > 0))
-		r->ratio = theirs && r->theirs > 0 ? r->ours / r->theirs : NAN;
+	r->ratio = theirs && r->theirs > 0 ? r->ours / r->theirs : NAN;
 }
 
 void report_leave_out(struct report *report, const char *what, const char *format, ...)

@@ -114,7 +114,7 @@ refuses "CERTIFICATE,KEY,CA" romulu --daemon tls:6001 --tls here.pem
 refused "usage-romulu: wrong usage is refused"
 refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
 refuses "unknown command.*nosuch" rashpa-bench nosuch
-refuses "\"sweeep\".*\"network sweep\"" rashpa-bench network sweeep
+refuses "\"writte\".*\"network write\"" rashpa-bench network writte
 refuses "--fpga is missing" rashpa-bench loop
 refuses "window 8 exceeds the 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
 refuses "excludes --buffer and --gpu" rashpa-bench loop --fpga fpga77 --memory vulkan --gpu vulkan
@@ -422,7 +422,7 @@ manuals=Documentation/man
 # Each letter means one option, whatever the tool; boards and frames have their own.
 letters=
 for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu} \
-	rashpa-bench\ network\ {sink,write,sweep} rashpa-builder\ {nton,nxn,burst,build} rashpa-builder\ model\ {nton,nxn,build} \
+	rashpa-bench\ network\ {sink,write} rashpa-builder\ {nton,nxn,burst,build} rashpa-builder\ model\ {nton,nxn,build} \
 	rashpa-{manager,fpga,fpga-conformance,inject,capture-check}; do
 	options_known "$command"
 	is "options/${command// /-}: completion and manual list the options and their words" "$missing" ""

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/json-out.h"
-#include "bench/network/sweep.h"
 
 #define RDMA	"/sys/class/infiniband/%s/ports/%u/"
 
@@ -40,22 +39,15 @@ static bool read_folder(struct json_object *to, const char *prefix, const char *
 /* In a network namespace, sysfs has no counters of an RDMA device, so run rdma(8). */
 static void ask_rdma(struct json_object *to, const struct rashpa_net_info *port)
 {
-	const struct side here = {};
 	struct json_object *all = NULL;
-	FILE *out = tmpfile();
-	struct command c;
-	char why[WHY_SIZE], key[128];
-	bool never = false;
-	int pid;
+	char command[128], key[128];
+	FILE *out;
 
-	command_begin(&c, &here, "rdma");
-	command_add(&c, "-j");
-	command_add(&c, "statistic");
-	command_add(&c, "show");
-	command_add(&c, "link");
-	command_add(&c, "%s/%u", port->device, port->port);
-	pid = out ? command_start(&c, fileno(out), why) : -1;
-	if (pid >= 0 && !command_end(pid, 10, &never) && !lseek(fileno(out), 0, SEEK_SET))
+	/* the kernel's name for a device has no quotes */
+	snprintf(command, sizeof(command), "exec timeout 10 rdma -j statistic show link '%s/%u' 2>/dev/null", port->device,
+		 port->port);
+	out = popen(command, "re");
+	if (out)
 		all = json_object_from_fd(fileno(out));
 	if (json_object_is_type(json_object_array_get_idx(all, 0), json_type_object)) {
 		json_object_object_foreach(json_object_array_get_idx(all, 0), name, value) {
@@ -66,7 +58,7 @@ static void ask_rdma(struct json_object *to, const struct rashpa_net_info *port)
 	}
 	json_object_put(all);
 	if (out)
-		fclose(out);
+		pclose(out);
 }
 
 /* UDP counters include frames for soft-RoCE. */
