@@ -217,16 +217,16 @@ nonsense() {
 	journalctl --sync
 }
 
-# read metrics of Prometheus from systemd's socket
-scraped() { python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9879/metrics", timeout=100).read().decode())'; }
+# metrics of Prometheus in the folder of a collector
 metrics() {
-	good "exporter-socket-starts: the exporter's socket starts" systemctl start rashpa-exporter.socket
-	is "nothing-runs-before: the exporter does not run before the first request" "$(systemctl is-active rashpa-exporter.service)" inactive
-	good "whoever-asks-metrics: a request returns metrics" scraped
+	local file=/var/lib/prometheus/node-exporter/rashpa.prom
+	mkdir -p "${file%/*}"
+	good "metrics-start: the unit of metrics starts" systemctl start rashpa-metrics
 	# a stream that has ended has the state "ended" only
-	is "version-stream: metrics contain version and stream" "$(grep -c "^rashpa_build_info{version=\"$(version_of rashpa-tools)" "$work/said") \
-$(sed -n 's/^rashpa_stream_state{buffer="ring0",state="ended"} //p' "$work/said")" "1 1" || sed 's/^/# /' "$work/said"
-	systemctl stop rashpa-exporter.socket rashpa-exporter.service
+	wait_for 100 grep -qs '^rashpa_stream_state{buffer="ring0",state="ended"} 1$' "$file"
+	ok $? "version-stream: metrics contain version and stream" || sed 's/^/# /' "$file"
+	is "metrics-version: and the version" "$(grep -c "^rashpa_build_info{version=\"$(version_of rashpa-tools)" "$file")" 1
+	systemctl stop rashpa-metrics
 }
 
 # packages STATUS: names of our packages that are installed (ii), or removed but configured (rc)
@@ -253,7 +253,7 @@ second)
 	nonsense
 	is "journal-knows-lines: lines of the journal name their subject" "$(fields RASHPA_BUFFER rashpa-apply) $(fields RASHPA_DETECTOR remu@one) $(fields RASHPA_RECEIVER romulu@one)" \
 		"ring0 one one"
-	for unit in rashpa-apply rashpa-exporter rashpa-metrics rashpa-board@fpga0 rashpa-manager@one remu@one romulu@one; do
+	for unit in rashpa-apply rashpa-metrics rashpa-board@fpga0 rashpa-manager@one remu@one romulu@one; do
 		good "systemd-analyze-security/${unit/@/-}: systemd-analyze security accepts $unit" systemd-analyze security --threshold=40 "$unit.service"
 	done
 	# changes of the administrator stay, also changes in a running system

@@ -334,21 +334,3 @@ int metrics_write(const struct metrics *m, const char *file)
 	free(part);
 	return bad ? -1 : 0;
 }
-
-char *metrics_text(const struct metrics *m, size_t *size)
-{
-	char *text = NULL;
-	FILE *to = open_memstream(&text, size);
-	int bad = !to;
-
-	if (to) {
-		put_all(to, m);
-		bad = ferror(to);
-		bad |= fclose(to);
-	}
-	if (!bad)
-		return text;
-	say("no memory for metrics");
-	free(text);
-	return NULL;
-}

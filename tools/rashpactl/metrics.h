@@ -22,7 +22,4 @@ struct metrics {
  */
 int metrics_write(const struct metrics *m, const char *file);
 
-/* All metrics in memory, to be freed by free(), with the size; NULL after a message. */
-char *metrics_text(const struct metrics *m, size_t *size);
-
 #endif /* METRICS_H */

@@ -17,7 +17,6 @@
 #include "rashpactl/parts.h"
 #include "rashpactl/rashpactl.h"
 #include "screen/screen.h"
-#include "rashpactl/serve.h"
 #include "common/stop.h"
 
 #define WANTED_MAX	64
@@ -26,19 +25,17 @@ struct top {
 	double interval, timeout;	/* seconds; timeout 0: none */
 	uint64_t count;			/* refreshes, 0: for ever */
 	bool json, prometheus, quit;
-	bool serve, asked;		/* by HTTP */
-	struct server *server;		/* HTTP server, or NULL */
 	const char *file;		/* for Prometheus; NULL: standard output */
 	volatile bool *stop;
 	const char *wanted[WANTED_MAX];	/* none: all buffers */
 	unsigned int n_wanted;
 	struct follower *follower;
-	struct pollfd *pollfd;		/* more than followers: keys, the server's */
+	struct pollfd *pollfd;		/* more than followers: keys */
 	unsigned int followers, room;
 	struct rings rings;
 };
 
-enum { OPT_PROMETHEUS = 512, OPT_SERVE };
+#define OPT_PROMETHEUS	512
 
 static const struct argp_option options[] = {
 	{ "interval", 'i', "SECONDS", 0, "time between refreshes (default: 1)", 0 },
@@ -47,8 +44,6 @@ static const struct argp_option options[] = {
 	  "wait SECONDS for a running stream, then end with status 3", 0 },
 	{ "prometheus", OPT_PROMETHEUS, "FILE", OPTION_ARG_OPTIONAL,
 	  "write metrics for Prometheus to FILE at each refresh (default: standard output)", 0 },
-	{ "serve", OPT_SERVE, NULL, 0,
-	  "serve the metrics by HTTP at a socket from systemd, as /metrics", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -74,9 +69,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		t->prometheus = true;
 		t->file = arg && strcmp(arg, "-") ? arg : NULL;
 		break;
-	case OPT_SERVE:
-		t->serve = true;
-		break;
 	case 'j':
 		t->json = true;
 		json_to(arg);
@@ -84,8 +76,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (t->json && t->prometheus)
 			argp_error(state, "--json and --prometheus: one of the two");
-		if (t->serve && (t->json || t->prometheus))
-			argp_error(state, "--serve, and --json or --prometheus: one of the two");
 		break;
 	case ARGP_KEY_ARG:
 		if (t->n_wanted == WANTED_MAX)
@@ -117,7 +107,7 @@ static bool make_room(struct top *t)
 
 	if (follower) {
 		t->follower = follower;
-		pollfd = reallocarray(t->pollfd, room + 1 + SERVE_FDS, sizeof(*pollfd));
+		pollfd = reallocarray(t->pollfd, room + 1, sizeof(*pollfd));
 	}
 	if (!pollfd)
 		return false;
@@ -221,13 +211,11 @@ static void take_keys(struct top *t, const struct pollfd *keys)
  */
 static void listen_until(struct top *t, uint64_t end)
 {
-	uint64_t due;
-	int n, all;
+	int n;
 
 	for (unsigned int i = 0; i < t->followers; i++)
 		follower_begin(&t->follower[i]);
-	t->asked = false;
-	while (!*t->stop && !t->quit && !t->asked && now_ns() < end) {
+	while (!*t->stop && !t->quit && now_ns() < end) {
 		n = 0;
 		for (unsigned int i = 0; i < t->followers; i++) {
 			if (follower_wants(&t->follower[i]))
@@ -237,11 +225,8 @@ static void listen_until(struct top *t, uint64_t end)
 		}
 		t->pollfd[n].fd = screen_fd();
 		t->pollfd[n].events = POLLIN;
-		due = t->server ? serve_poll(t->server, t->pollfd + n + 1) : end;
-		all = n + 1 + (t->server ? SERVE_FDS : 0);
-		if (stop_poll(t->pollfd, all, due < end ? due : end) < 0)
+		if (stop_poll(t->pollfd, n + 1, end) < 0)
 			continue;
-		t->asked = t->server && serve_look(t->server, t->pollfd + n + 1);
 		take_ready(t, n);
 		if (t->pollfd[n].revents)
 			take_keys(t, &t->pollfd[n]);
@@ -554,18 +539,6 @@ static struct json_object *all_json(const struct top *t)
 
 /* --- all of it --- */
 
-static int serve_metrics(const struct top *t, const struct metrics *m)
-{
-	size_t size;
-	char *text = metrics_text(m, &size);
-
-	if (!text)
-		return EXIT_FAILED;
-	serve_answer(t->server, text, size);
-	free(text);
-	return 0;
-}
-
 static int print(const struct top *t)
 {
 	const struct metrics metrics = {
@@ -573,8 +546,6 @@ static int print(const struct top *t)
 		.resources = !t->n_wanted,
 	};
 
-	if (t->serve)
-		return t->asked ? serve_metrics(t, &metrics) : 0;
 	if (t->prometheus)
 		return metrics_write(&metrics, t->file) ? EXIT_FAILED : 0;
 	if (t->json)
@@ -617,12 +588,12 @@ static int run(struct top *t)
 		if (t->follower[i].missing)
 			return fail("%s", t->follower[i].why);
 	}
-	if (!result && !t->json && !t->prometheus && !t->serve && t->count != 1)
+	if (!result && !t->json && !t->prometheus && t->count != 1)
 		screen_begin();
 	look_at_rings(t);
 	next = now_ns();
 	while (!result && !*t->stop && (!t->count || n++ < t->count)) {
-		next = (t->asked ? now_ns() : next) + t->interval * 1e9;
+		next += t->interval * 1e9;
 		listen_until(t, next);
 		if (*t->stop || t->quit)
 			break;
@@ -649,7 +620,6 @@ static void top_end(struct top *t)
 		follower_close(&t->follower[--t->followers]);
 	free(t->follower);
 	free(t->pollfd);
-	free(t->server);
 	rings_free(&t->rings);
 }
 
@@ -678,16 +648,9 @@ int cmd_top(int argc, char **argv)
 	int result;
 
 	command_parse(&argp, argc, argv, &t);
-	if (t.serve)
-		t.server = serve_open();
-	if (t.serve && !t.server)
-		return EXIT_FAILED;
 	t.stop = stop_on_signals();
 	fpga_catch_removal();
 	result = run(&t);
-	/* answer waiting clients, else systemd would start us again */
-	if (result && t.serve)
-		serve_sorry(t.server);
 	screen_end();
 	top_end(&t);
 	return result;

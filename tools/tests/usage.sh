@@ -64,7 +64,6 @@ refuses "BUFFER:OFFSET" rashpactl event watch fpga77 --lock here
 refuses "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=3
 refuses "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0 --group 1,2
 refuses "json and --prometheus: one of the two" rashpactl top --json --prometheus
-refuses "serve, and --json.*one of the two" rashpactl top --serve --json
 refuses "give FILE, or --schema" rashpactl profile
 refuses "give FILE, or --schema" rashpactl profile --schema board.json
 refused "usage-rashpactl: wrong usage is refused"
@@ -284,18 +283,6 @@ for format in "" --json --prometheus; do
 done
 RASHPA_DEV=$work/empty rashpactl report >"$work/out" 2>&1
 is "no-buffer/report: report succeeds, too" $? 0
-
-# --- by HTTP, at a socket from systemd
-rashpactl top --serve 2>"$work/said"
-is "without-one: without a socket, the error names the unit to start" "$? $(grep -c "no socket that listens: start rashpa-exporter.socket" "$work/said")" "1 1"
-for from in empty none; do
-	RASHPA_DEV=$work/$from systemd-socket-activate -E RASHPA_DEV -l "$work/$from.socket" rashpactl top --serve >"$work/served" 2>&1 &
-	server=$!
-	python3 -B tools/tests/ask.py "$from" "$work/$from.socket" >"$work/said" 2>&1
-	ok $? "http/$from: metrics by HTTP" || sed 's/^/# /' "$work/said" "$work/served"
-	kill "$server" 2>/dev/null
-	wait "$server" 2>/dev/null
-done
 
 # --- configuration that is applied at every boot
 

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check where=root seconds=3
-"""Attacks on a daemon and on "rashpactl top --serve", written from Documentation/telegrams.rst and monitoring.rst
-alone. After each attack a right client is answered, and the leader of the daemon still leads. TAP."""
+"""Attacks on a daemon, written from Documentation/telegrams.rst alone. After each attack a right client is answered, and the leader of the daemon still leads. TAP."""
 import contextlib
-import http.client
 import os
 import random
 import resource
@@ -282,67 +280,11 @@ def attack_daemon(t):
     ok(t.process.wait() == 0, "end: the daemon ends well")
 
 
-def serve(work):
-    """rashpactl top --serve at a socket, as systemd starts it: a driver that has no buffer."""
-    os.makedirs(f"{work}/dev/buffer")
-    open(f"{work}/dev/memory", "w", encoding="utf-8").close()
-    listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
-    pid = os.fork()
-    if not pid:
-        os.dup2(listener.fileno(), 3)
-        os.set_inheritable(3, True)
-        os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", RASHPA_DEV=f"{work}/dev")
-        os.execv(f"{TOOLS}/rashpactl", ["rashpactl", "top", "--serve"])
-    return pid, listener.getsockname()[1]
-
-
-def attack_server(pid, port):
-    def survives(title):
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-            connection.request("GET", "/metrics")
-            good = connection.getresponse().status == 200 and not os.waitpid(pid, os.WNOHANG)[0]
-        except OSError as e:
-            good = False
-            print("#", repr(e))
-        ok(good, title)
-
-    question = b"GET /metrics HTTP/1.1\r\n\r\n"
-    survives("http/begin: metrics are answered")
-    links = [tcp(port) for _ in range(600)]
-    survives("http/silent: with 600 that say nothing")
-    for i, link in enumerate(links):
-        send(link, question[:i % (len(question) - 1)])
-    survives("http/slow: and that then begin")
-    for i in range(300):
-        links.append(tcp(port))
-        send(links[-1], [b"\0" * 9000, random.randbytes(500), b"GET " + b"/" * 8000 + b" HTTP/1.1\r\n\r\n", b"\r\n\r\n", question * 300,
-                         b"GET %s%n /metrics\r\n\r\n"][i % 6])
-    survives("http/garbage: garbage")
-    for i in range(len(question) + 1):
-        link = tcp(port)
-        send(link, question[:i])
-        reset(link)
-    survives("http/close: links that end in the middle")
-    links += [tcp(port) for _ in range(600)]
-    for link in links[-600:]:
-        send(link, question)
-    survives("http/deaf: 600 that ask and read nothing")
-    os.kill(pid, 15)
-    ok(os.waitpid(pid, 0)[1] == 0, "http/end: it ends well")
-
-
 with tempfile.TemporaryDirectory() as work:
     target = Target(work)
     try:
         attack_daemon(target)
     finally:
         target.process.kill()
-    server = serve(work)
-    try:
-        attack_server(*server)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(server[0], 9)
 print(f"1..{count}")
 sys.exit(bad != 0)
