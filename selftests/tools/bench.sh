@@ -43,7 +43,7 @@ check("row-fields: every row has its fields"; .rows | length > 0 and all(
 check("ratio-theirs: a ratio is ours by theirs"; [.rows[] | select(.theirs and .theirs > 0)] |
 	length > 0 and all((.ratio - .ours / .theirs) | fabs < 1e-3)),
 check("no-page-fault: no page fault after mmap"; row("faults after mmap") | length > 0 and all(.ours == 0)),
-(("alloc, zeroed", "mmap", "read, in sequence", "read, at random", "write, in sequence") as $name |
+(("alloc, zeroed", "mmap", "read, in sequence", "copy, in sequence", "read, at random", "write, in sequence") as $name |
 	check("beside-hugetlbfs: beside hugetlbfs: \($name)"; row($name) | beside("hugetlbfs") |
 		length > 0 and all(.ours > 0 and .theirs > 0))),
 check("left-reason: each omission has a reason"; .left_out | length > 0 and

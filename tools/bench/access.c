@@ -17,7 +17,7 @@
 /* a disk of the module null_blk, which drops all data */
 #define NULL_DISK	"/dev/nullb0"
 
-enum what { MMAP, FAULTS, PIN, WRITE, READ, RANDOM, WHATS };
+enum what { MMAP, FAULTS, PIN, WRITE, READ, COPY, RANDOM, WHATS };
 
 static const struct {
 	const char *name;
@@ -28,6 +28,7 @@ static const struct {
 	[PIN] = { "write by O_DIRECT, to a disk that drops it", UNIT_US },
 	[WRITE] = { "write, in sequence", UNIT_GBPS },
 	[READ] = { "read, in sequence", UNIT_GBPS },
+	[COPY] = { "copy, in sequence", UNIT_GBPS },
 	[RANDOM] = { "read, at random", UNIT_NS_EACH },
 };
 
@@ -110,6 +111,18 @@ static uint64_t time_read(const uint64_t *p, uint64_t n, unsigned int times)
 	return now_ns() - start;
 }
 
+/* The first half of the block to the second one */
+static uint64_t time_copy(uint64_t *p, uint64_t n, unsigned int times)
+{
+	uint64_t start = now_ns();
+
+	for (unsigned int t = 0; t < times; t++) {
+		memcpy(p + n / 2, p, n / 2 * sizeof(*p));
+		__asm__ volatile("" : : : "memory");
+	}
+	return now_ns() - start;
+}
+
 /* Each address depends on the previous value, so no access can start early. */
 static uint64_t time_random(const uint64_t *p, uint64_t n)
 {
@@ -136,6 +149,7 @@ static bool measure(struct block *b, uint64_t size)
 		samples_add(&b->samples[PIN], ns);
 	samples_add(&b->samples[WRITE], time_write(p, n, passes(size)));
 	samples_add(&b->samples[READ], time_read(p, n, passes(size)));
+	samples_add(&b->samples[COPY], time_copy(p, n, passes(size)));
 	samples_add(&b->samples[RANDOM], time_random(p, n));
 	munmap(p, size);
 	return true;
@@ -159,7 +173,8 @@ static void rows(struct bench *bench, uint64_t size, struct block *ours, struct 
 			.name = whats[w].name, .backend = ours->source->backend,
 			.peer = theirs ? theirs->source->name : NULL,
 			.size = size, .unit = whats[w].unit,
-			.accesses = w == RANDOM ? ACCESSES : size * passes(size),
+			.accesses = w == RANDOM ? ACCESSES :
+				    size / (w == COPY ? 2 : 1) * passes(size),
 		};
 
 		if (ours->samples[w].count && (!theirs || theirs->samples[w].count))
