@@ -242,6 +242,13 @@ static void rows(struct report *report, const struct work *w, const struct sampl
 				    (3 * sizeof(float) * pixels(w)));
 		report_row(report, &row, &ours[i], &theirs);
 		samples_free(&theirs);
+		if (strcmp(stat.stage[i].name, "pretreat"))
+			continue;
+		row.name = "pretreat, raw bytes";
+		row.backend = strdup(backend);
+		row.peer = NULL;
+		row.accesses = pixels(w) * sizeof(uint16_t);
+		report_row(report, &row, &ours[i], NULL);
 	}
 	report_row(report, &(struct row) {
 		.name = "all stages, raw bytes", .backend = strdup(backend), .unit = UNIT_GBPS,
