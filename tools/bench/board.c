@@ -76,23 +76,35 @@ static int buffer(struct board *b, enum rashpa_backend backend, char *why)
 	return 0;
 }
 
-static int ours_memory(struct board *b, char *why)
+/* Entries of the address table. The target ends with the board. */
+static int reach(struct board *b, int dmabuf, uint32_t flags, struct rashpa_target_info *info,
+		 char *why)
 {
-	struct rashpa_target_info info;
 	struct rashpa_target *target;
 
-	if (buffer(b, RASHPA_BACKEND_AUTO, why))
-		return -1;
-	/* the target ends with the board */
-	if (rashpa_board_map(b->ours, RASHPA_BOARD_DTP(0), b->dmabuf, 0, &target) ||
-	    rashpa_target_get_info(target, RASHPA_BOARD_DTP(0), &info))
+	if (rashpa_board_map(b->ours, RASHPA_BOARD_DTP(0), dmabuf, flags, &target) ||
+	    rashpa_target_get_info(target, RASHPA_BOARD_DTP(0), info))
 		return because(why, -1, "%s", rashpa_reason());
-	b->first = info.first;
-	b->entries = info.entries;
 	return 0;
 }
 
-static int ours_open(struct board *b, const char *device, size_t room, char *why)
+static int ours_memory(struct board *b, size_t room, const char *gpu, char *why)
+{
+	struct rashpa_target_info info;
+
+	if (buffer(b, RASHPA_BACKEND_AUTO, why) || reach(b, b->dmabuf, 0, &info, why))
+		return -1;
+	b->first = info.first;
+	b->entries = info.entries;
+	if (!gpu)
+		return 0;
+	if (rashpa_gpu_open(gpu, &b->gpu) ||
+	    rashpa_gpu_alloc(b->gpu, (room + PAGE - 1) / PAGE * PAGE, &b->payload))
+		return because(why, -1, "%s", rashpa_reason());
+	return reach(b, rashpa_gpu_dmabuf(b->payload), RASHPA_MAP_DEVICE, &b->payload_at, why);
+}
+
+static int ours_open(struct board *b, const char *device, size_t room, const char *gpu, char *why)
 {
 	struct rashpa_board_view registers, doorbells;
 	struct rashpa_device_info info;
@@ -109,16 +121,16 @@ static int ours_open(struct board *b, const char *device, size_t room, char *why
 	b->credit = (volatile uint32_t *)(doorbells.base + RFPGA_DB_CREDIT);
 	if (check(b, device, room, why))
 		return -1;
-	return ours_memory(b, why);
+	return ours_memory(b, room, gpu, why);
 }
 
-int board_open_ours(struct board *b, const char *device, size_t room, char *why)
+int board_open_ours(struct board *b, const char *device, size_t room, const char *gpu, char *why)
 {
 	*b = (struct board)BOARD_NONE;
 	b->memory = MAP_FAILED;
 	b->bar[0] = b->bar[1] = MAP_FAILED;
-	b->length = memory_length(room);
-	b->open = !ours_open(b, device, room, why);
+	b->length = memory_length(gpu ? 0 : room);
+	b->open = !ours_open(b, device, room, gpu, why);
 	if (!b->open)
 		board_close(b);
 	return b->open ? 0 : -1;
@@ -323,6 +335,8 @@ void board_close(struct board *b)
 	rashpa_board_close(b->ours);
 	if (b->dmabuf >= 0)
 		close(b->dmabuf);
+	rashpa_gpu_free(b->payload);
+	rashpa_gpu_close(b->gpu);
 	unmap(b->bar[0], RFPGA_BAR_REGS_SIZE);
 	unmap(b->bar[1], RFPGA_BAR_DOORBELL_SIZE);
 	vfio_close(&b->vfio);
@@ -345,8 +359,8 @@ static void configure(struct board *b, const struct run *run)
 		.dst_line = run->bytes,
 		.dst_image = run->bytes,
 		.dst_slot = run->bytes,
-		.dst_first = b->first,
-		.dst_count = b->entries,
+		.dst_first = b->payload ? b->payload_at.first : b->first,
+		.dst_count = b->payload ? b->payload_at.entries : b->entries,
 		.lock_offset = b->length - PAGE,
 		.lock_first = b->first,
 		.lock_count = b->entries,

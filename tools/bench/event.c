@@ -162,7 +162,7 @@ static void boards_open(struct config *c)
 	const struct settings *s = &c->settings;
 	char why[WHY_SIZE];
 
-	if (board_open_ours(&c->board[OURS], s->device, 64, why))
+	if (board_open_ours(&c->board[OURS], s->device, 64, NULL, why))
 		report_leave_out(s->report, s->device, "%s", why);
 	else
 		s->report->iommu = c->board[OURS].iommu;

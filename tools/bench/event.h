@@ -9,6 +9,7 @@
 
 #include "common/path.h"
 #include <rashpa-board.h>
+#include <rashpa-gpu.h>
 #include "bench/uio.h"
 #include "common/vfio.h"
 
@@ -18,7 +19,7 @@
 enum owner { OURS, VFIO, UIO, OWNERS };
 
 /*
- * The payload goes to the start of the memory, the lock record to its last page. All drivers lead
+ * The payload goes to the start of the memory, or to that of a GPU, the lock record to its last page. All drivers lead
  * to the same registers, so measurements differ in the driver only.
  */
 struct board {
@@ -36,6 +37,9 @@ struct board {
 	int device;			/* its node; -1: another driver */
 	bool iommu;
 	int dmabuf;			/* uio_pci_generic uses it, too */
+	struct rashpa_gpu *gpu;		/* NULL: payload is in the memory, too */
+	struct rashpa_gpu_memory *payload;
+	struct rashpa_target_info payload_at;
 	/* vfio-pci */
 	struct vfio vfio;
 	/* uio_pci_generic */
@@ -46,8 +50,8 @@ struct board {
 
 #define BOARD_NONE { .device = -1, .dmabuf = -1, .vfio = VFIO_NONE, .uio = UIO_NONE }
 
-/* room: bytes of payload. 0, or -1 with the reason in why[WHY_SIZE]. */
-int board_open_ours(struct board *board, const char *device, size_t room, char *why);
+/* room: bytes of payload; gpu: its place, or NULL. 0, or -1 with the reason in why[WHY_SIZE]. */
+int board_open_ours(struct board *board, const char *device, size_t room, const char *gpu, char *why);
 int board_open_vfio(struct board *board, const char *bdf, size_t room, char *why);
 /* Requires that the function uses physical addresses: no IOMMU, or an identity domain. */
 int board_open_uio(struct board *board, const char *bdf, size_t room, char *why);

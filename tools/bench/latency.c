@@ -238,7 +238,7 @@ static void boards_open(struct latency *l, const struct config *c)
 	struct board *ours = &l->board[OURS];
 	char why[WHY_SIZE];
 
-	if (board_open_ours(ours, c->settings.device, LATENCY_BYTES, why)) {
+	if (board_open_ours(ours, c->settings.device, LATENCY_BYTES, NULL, why)) {
 		report_leave_out(l->report, c->settings.device, "%s", why);
 	} else {
 		l->report->device = c->settings.device;

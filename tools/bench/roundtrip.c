@@ -29,6 +29,7 @@ struct config {
 	uint64_t size[SIZES_MAX];
 	size_t sizes;
 	unsigned int trips;
+	const char *memory, *flush;
 	struct trip *trip;	/* sizes x ways */
 };
 
@@ -37,12 +38,19 @@ static const unsigned int ways[] = { PATH_LOCK, PATH_READ, PATH_EVENTFD, PATH_RI
 
 #define WAYS	(sizeof(ways) / sizeof(ways[0]))
 
+enum { OPT_MEMORY = OPT_OWN, OPT_FLUSH };
+
 static const struct argp_option options[] = {
 	OPTION_FPGA("an unused bound function with the reference interface"),
 	{ "sizes", 's', "SIZE,...", 0,
 	  "bytes of a transfer, multiples of 8 (default: 1K,4K,16K,64K,256K,1M,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
 	{ "events", 'e', "N", 0, "round trips in a round, 1 to 1000000 (default: 200)", 0 },
+	{ "memory", OPT_MEMORY, "NAME", 0,
+	  "put the payload into the memory of this GPU, as of loop (default: the host)", 0 },
+	{ "flush", OPT_FLUSH, "on|off", 0,
+	  "the board flushes payload by a read before its notification (default: on with --memory, else off)",
+	  0 },
 	OPTION_JSON,
 	{}
 };
@@ -64,6 +72,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'e':
 		c->trips = option_number(state, "--events", arg, 1, 1000000);
 		break;
+	case OPT_MEMORY:
+		c->memory = arg;
+		break;
+	case OPT_FLUSH:
+		option_word(state, "--flush", arg, "on|off");
+		c->flush = arg;
+		break;
 	case ARGP_KEY_END:
 		settings_need_device(&c->settings, state);
 		break;
@@ -82,6 +97,17 @@ static const struct argp argp = {
 };
 
 /* --- one turn --- */
+
+/* Into a GPU, the notification may overtake payload that is not flushed. */
+static bool flushes(const struct config *c)
+{
+	return c->flush ? !strcmp(c->flush, "on") : !!c->memory;
+}
+
+static uint32_t mode(const struct config *c)
+{
+	return RFPGA_MODE_LOCK | (flushes(c) ? RFPGA_MODE_FLUSH : 0);
+}
 
 static uint64_t lock_ticks(const struct board *b)
 {
@@ -123,7 +149,7 @@ static bool trips(struct path *p, struct trip *t, unsigned int n)
 
 static int turn_of(struct config *c, struct path *p, struct trip *t, char *why)
 {
-	const struct run run = { .mode = p->kind->mode | RFPGA_MODE_LOCK, .bytes = t->size };
+	const struct run run = { .mode = p->kind->mode | mode(c), .bytes = t->size };
 	bool good;
 
 	if (path_open(p, why))
@@ -140,10 +166,10 @@ static int turn_of(struct config *c, struct path *p, struct trip *t, char *why)
 }
 
 /* Time of a stack when the engine runs freely: the lower limit of a round trip. */
-static uint64_t dma_ns(struct board *b, uint64_t size)
+static uint64_t dma_ns(const struct config *c, struct board *b, uint64_t size)
 {
 	const struct run run = {
-		.mode = RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN, .bytes = size, .stacks = FREE_STACKS,
+		.mode = mode(c) | RFPGA_MODE_FREERUN, .bytes = size, .stacks = FREE_STACKS,
 	};
 	uint64_t span;
 
@@ -178,7 +204,7 @@ static void measure_size(struct config *c, struct board *b, size_t s)
 	if (!going_on())
 		return;
 	for (size_t w = 0; w < WAYS; w++)
-		c->trip[s * WAYS + w].dma_ns = w ? c->trip[s * WAYS].dma_ns : dma_ns(b, c->size[s]);
+		c->trip[s * WAYS + w].dma_ns = w ? c->trip[s * WAYS].dma_ns : dma_ns(c, b, c->size[s]);
 }
 
 static void measure(struct config *c)
@@ -189,7 +215,7 @@ static void measure(struct config *c)
 
 	for (size_t s = 0; s < c->sizes; s++)
 		most = c->size[s] > most ? c->size[s] : most;
-	if (board_open_ours(&board, c->settings.device, most, why)) {
+	if (board_open_ours(&board, c->settings.device, most, c->memory, why)) {
 		report_leave_out(c->settings.report, c->settings.device, "%s", why);
 		return;
 	}
@@ -239,6 +265,8 @@ static int write_json(const struct config *c)
 
 	put_u64(o, "events", c->trips);
 	put_u64(o, "tick_ns", RFPGA_TICK_NS);
+	put_text(o, "memory", c->memory ? c->memory : "host");
+	put_bool(o, "flush", flushes(c));
 	for (size_t i = 0; i < c->sizes * WAYS; i++) {
 		const struct trip *t = &c->trip[i];
 

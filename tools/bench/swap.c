@@ -123,7 +123,7 @@ static int open_board(struct latency *l, enum owner owner, char *why)
 		       board_open_uio(b, l->bdf, LATENCY_BYTES, why);
 	default:
 		return to_rashpa(l->bdf, l->node, sizeof(l->node), why) ? -1 :
-		       board_open_ours(b, l->node, LATENCY_BYTES, why);
+		       board_open_ours(b, l->node, LATENCY_BYTES, NULL, why);
 	}
 }
 
