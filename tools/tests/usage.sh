@@ -132,7 +132,7 @@ refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
 refuses "\"3M\".*power of two" rashpa-bench gpu --sizes 3M
 refuses "rocm.*vulkan:N" rashpa-bench gpu --gpu rocm
 refuses "yes.*on or off" rashpa-bench loop --fpga fpga77 --flush yes
-refuses "yes.*on or off" rashpa-bench roundtrip --fpga fpga77 --flush yes
+refuses "yes.*on.off" rashpa-bench roundtrip --fpga fpga77 --flush yes
 refuses "2G.*1K to 1G" rashpa-bench gpu --copies 2G
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
 refused "usage-rashpa-bench: wrong usage is refused"
