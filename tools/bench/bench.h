@@ -27,6 +27,7 @@ int cmd_network_write(int argc, char **argv);
 int cmd_process(int argc, char **argv);
 int cmd_gpu(int argc, char **argv);
 int cmd_loop(int argc, char **argv);
+int cmd_paper(int argc, char **argv);
 
 /* --- settings.c --- */
 

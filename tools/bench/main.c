@@ -12,6 +12,7 @@ static const struct command commands[] = {
 	{ NULL, "loop", NULL, cmd_loop, "drive the board by a ring, and check each event" },
 	{ NULL, "process", NULL, cmd_process, "stages of a pipeline, compared with STREAM" },
 	{ NULL, "gpu", NULL, cmd_gpu, "GPU notifications, copies, stages of a pipeline" },
+	{ NULL, "paper", NULL, cmd_paper, "figures of the source documents, repeated here" },
 	{ "network", "sink", NULL, cmd_network_sink, "memory that a writer writes to (rcwritesink)" },
 	{ "network", "write", NULL, cmd_network_write,
 	  "messages to a sink, by RDMA and other transports (rcwrite)" },

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpa-bench paper: the programs in paper/, which run the other commands. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+
+#define PATH_SIZE	4096
+
+int cmd_paper(int argc, char **argv)
+{
+	char program[PATH_SIZE] = "", folder[PATH_SIZE + 32];
+	char **words = calloc(argc + 3, sizeof(*words));
+	char *end;
+
+	if (!words || readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
+		return fail("cannot find this program: %s", strerror(errno));
+	setenv("RASHPA_BENCH", program, true);
+	/* next to a program that is not installed */
+	end = strrchr(program, '/');
+	snprintf(folder, sizeof(folder), "%.*s/bench/paper", (int)(end - program), program);
+	words[0] = "python3";
+	words[1] = "-B";
+	words[2] = access(folder, F_OK) ? PAPER_DIR : folder;
+	memcpy(words + 3, argv + 1, argc * sizeof(*words));
+	execvp(words[0], words);
+	return fail("%s: %s", words[0], strerror(errno));
+}

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=30
+# Runs inside the lab's root: rashpa-bench paper with commands that answer at once, and one figure for real. TAP.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
+. "$(dirname "$0")/../../../selftests/lib/shell.sh"
+tools=$PWD/${RASHPA_TOOLS:-build/tools}
+paper=$tools/bench/paper
+export MPLCONFIGDIR=$work
+
+good "data: each figure has values or a reason, in its units" python3 -B tools/bench/tests/paper.py "$paper"
+
+# --- commands that answer with the file that begins as their options, and keep their arguments
+bin=$work/bin
+mkdir -p "$bin/answers"
+cat >"$bin/rashpa-bench" <<-'END'
+	#!/bin/bash
+	here=$(dirname "$0")
+	echo "$*" >>"$here/asked"
+	for answer in "$here/answers/"*; do
+		[[ "$*" != "$(basename "$answer")"* ]] || { cat "$answer"; exit; }
+	done
+	echo "rashpa-bench: no such thing here" >&2
+	exit 1
+END
+cp "$bin/rashpa-bench" "$bin/rashpa-builder"
+# an MPI that starts one process
+printf '#!/bin/sh\nexec "$@"\n' >"$bin/start"
+chmod +x "$bin"/*
+answer() { cat >"$bin/answers/$1"; }
+fake() { PATH=$bin:$PATH RASHPA_BENCH=$bin/rashpa-bench python3 -B "$paper" "$@"; }
+# rows FILTER: of the last JSON
+rows() { jq -c ".figures[].rows | $1" "$work/json"; }
+
+fake 000 T3.2 --json >"$work/json"
+is "needs-named: the reason is named, and nothing is measured" \
+	"$? $(rows 'map(.here) | unique') $(rows '.[0].needs | test("--address")')" "0 [null] true"
+answer "network sweep --only=peers" <<-'END'
+	{ "trials": [
+	  { "name": "uc, poll", "size_bytes": 4096, "destinations": 1, "goodput_bytes_per_second": 125000000, "missing_percent": 0 },
+	  { "name": "uc, poll", "size_bytes": 2048, "destinations": 1, "goodput_bytes_per_second": 250000000, "missing_percent": 0 },
+	  { "name": "UD send", "size_bytes": 4096, "destinations": 1, "goodput_bytes_per_second": 500000000, "missing_percent": 0 },
+	  { "name": "UD send", "size_bytes": 2048, "destinations": 1, "goodput_bytes_per_second": null, "missing_percent": null },
+	  { "name": "UDP sockets", "size_bytes": 2048, "destinations": 1, "goodput_bytes_per_second": 125000000, "missing_percent": 12 },
+	  { "name": "UDP sockets", "size_bytes": 2048, "destinations": 100000, "goodput_bytes_per_second": 125000000, "missing_percent": 0 }
+	] }
+END
+fake 000 T3.2 --address 10.0.0.1 --sink-at "ssh there" --repeat 2 --json >"$work/json"
+is "equal: a value is in the line of the document's, in its unit" \
+	"$(rows 'map(select(.what == "WRITE" and .size_bytes == 4096) | .document.throughput_gbit_per_s, .here == 1)')" "[97.5,true]"
+is "asked: the command had the options" "$(tail -n 1 "$bin/asked")" \
+	"network sweep --only=peers --address=10.0.0.1 --sink-at=ssh there --repeat=2 --json"
+is "trial-failed: a trial without a result takes no other with it" \
+	"$(rows 'map(select(.what == "SEND") | [.size_bytes, .here == 4])')" "[[2048,false],[4096,true]]"
+is "raw: a measurement that no command has is named" "$(rows 'map(select(.what == "RAW") | .needs | test("raw queue pairs")) | all')" true
+fake 000 t3.1 --address 10.0.0.1 --json >"$work/json"
+is "no-look-alike: a rate with losses is not in the line of one without" \
+	"$(rows 'map(select(.what == "UDP, regular socket" and .size_bytes == 2048) | .here == 1)')" "[false,true]"
+is "loss-named: the loss is the reason" "$(rows 'map(select(.needs // "" | test("12.0 % are lost"))) | length')" 1
+: >"$bin/asked"
+fake 000 --address 10.0.0.1 --json >"$work/json"
+is "once: a measurement runs once for all figures" "$(grep -c peers "$bin/asked")" 1
+
+answer "gpu " <<-'END'
+	{ "rows": [
+	  { "name": "a launch", "backend": "llvmpipe, a program on processors: no GPU", "size_bytes": 4, "ours": 30, "theirs": null },
+	  { "name": "a copy in it", "backend": "llvmpipe", "size_bytes": 16777216, "ours": 20, "theirs": null },
+	  { "name": "a copy to it, of pinned memory", "backend": "llvmpipe", "size_bytes": 16777216, "ours": 10, "theirs": 5 }
+	] }
+END
+fake 000 4.5 --json >"$work/json"
+is "no-gpu: a program on processors is no GPU" "$(rows 'map(.here == null and (.needs | test("^a GPU"))) | all')" true
+fake 000 4.5 --gpu vulkan --json >"$work/json"
+is "gpu-asked: unless it is asked for, and then it is named" "$(rows '.[0] | [.here, (.remark | test("no GPU"))]')" "[30,true]"
+answer "memory " <<-'END'
+	{ "rows": [ { "name": "copy, in sequence", "backend": "contig", "peer": "hugetlbfs", "size_bytes": 2097152, "ours": 8, "theirs": 7 } ] }
+END
+fake 000 2.4 --plots --out "$work/plots" --json >"$work/json"
+is "others: a value that the document's text lacks has its own line" "$(rows '.[1:] | map([.what, .size_bytes, .here, .document])')" \
+	'[["contig",1048576,8,null],["hugetlbfs",1048576,7,null]]'
+grep -q "throughput, GB/s" "$work/plots/000-2.4-throughput_gbyte_per_s.svg"
+ok $? "plot: a plot has the axes of the document"
+answer burst <<<'{ "rows": [ { "name": "x", "size_bytes": 4096, "ours": 3, "theirs": 4, "ratio": 0.75 } ] }'
+fake 004 8.6 --mpirun start --json >"$work/json"
+is "curve: a sentence about a curve has its points below" "$(rows '[.[0].remark, .[0].needs, (map(select(.here)) | length)]')" \
+	'["see below",null,7]'
+
+# --- for people
+all=$(jq -s 'map(.figures | length) | add' "$paper"/00?.json)
+fake --all --mpirun start --out "$work/report" --gpu vulkan >"$work/out"
+is "report: all figures are in one report" \
+	"$? $(grep -c '<h3 id="' "$work/report/index.html") $(grep -cE '^00[0-4] (figure|table|section|poster) ' "$work/out")" "0 $all $all"
+grep -q '^the host launches  *40  *30  ' "$work/out"
+ok $? "columns: document, here, remark"
+is "list: the list has all figures" "$(fake --list | grep -c '^  [0-9TSPB]')" "$all"
+
+refuses() { # PATTERN OPTION...
+	fake "${@:2}" >"$work/out" 2>"$work/err"
+	is "refused: rashpa-bench paper ${*:2}" "$? $(grep -cE "$1" "$work/err")" "2 1"
+}
+refuses "005" 005
+refuses "no \"9.9\".*8.2" 004 9.9
+refuses "no measurement" 000 4.4
+refuses "repeat.*1 to 1000" --repeat 0
+refuses "excludes \"001\"" 001 --all
+
+# --- one for real
+"$tools/rashpa-bench" paper 000 S4.3.2 --repeat 1 --json="$work/json" >"$work/out"
+is "real: pre-processing on these processors" "$? $(rows 'map(select(.here)) | length > 0 and all(.here > 0)')" "0 true"
+finish
