@@ -27,7 +27,7 @@ FIGURE all of a source, without a source all of them. FIGURE: 4.5 of a figure, T
                              the GPU (default: vulkan); a program on processors runs only by its name here
   -j, --json[=FILE]          write the result as JSON
       --list                 print the figures, and what runs them
-      --mpirun=COMMAND       starts two processes (default: mpirun --bind-to none -n 2)
+      --mpirun=COMMAND       starts two processes (default: mpirun -n 2, not bound)
       --out=DIR              folder of plots and report (default: paper)
       --plots                write a plot of each figure that was measured to DIR
   -r, --repeat=N             rounds of each measurement (default: its own)
@@ -36,7 +36,7 @@ FIGURE all of a source, without a source all of them. FIGURE: 4.5 of a figure, T
       --time=SECONDS         of each trial of a network
       --writer-at=COMMAND    as of network sweep
       --writer-device=NAME   as of network sweep
-  -?, -h, --help             give this help list
+  -h, --help                 give this help list
 
 Exit status: 0 success, and each missing measurement is named; 1 failure; 2 wrong usage.
 """
@@ -186,7 +186,7 @@ def remark_of(figure, how):
 
 def show(source, figure, rows, how, out=sys.stdout):
     print(f"\n{source} {name_of(figure['id'])}: {figure['title']}: {unit_of(figure)}", file=out)
-    print(f"there: {figure['there']} ({figure['from']}{'; points ' + figure['points'] if 'points' in figure else ''})", file=out)
+    print(f"there: {figure['there']} ({figure['from']}{'; ' + figure['points'] if 'points' in figure else ''})", file=out)
     if any(row["here"] is not None for row in rows) and how.__doc__:
         print(f"here:  {remark_of(figure, how)}", file=out)
     table = [("", "document", "here", "remark"), *(cells(figure, row) for row in rows)]
