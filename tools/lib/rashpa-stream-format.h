@@ -210,7 +210,8 @@ struct rashpa_stream_place {
 	/* written by the holder of the table's lock */
 	char name[RASHPA_PLACE_NAME];
 	uint32_t state;			/* enum rashpa_place_state */
-	uint16_t loses;			/* 1: it is not waited for */
+	uint8_t loses;			/* 1: it is not waited for */
+	uint8_t writes;			/* 1: it writes into stacks, so there is no other place */
 	uint16_t workers;		/* most of them */
 	uint64_t keep_ns;		/* how long it is kept for a successor */
 	uint64_t left_ns;		/* CLOCK_MONOTONIC when somebody noticed that no worker is left; 0 */

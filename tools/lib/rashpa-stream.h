@@ -40,7 +40,10 @@ struct rashpa_stream;
 #define RASHPA_STREAM_LATEST		(1u << 2)
 /** RASHPA_STREAM_FRESH - only streams that begin after this call; leave the rest of earlier ones */
 #define RASHPA_STREAM_FRESH		(1u << 3)
-/** RASHPA_STREAM_WRITE - not with OBSERVE: the consumer may write into stacks that it holds */
+/**
+ * RASHPA_STREAM_WRITE - not with OBSERVE: the consumer may write into stacks that it holds. No other
+ * place has a consumer meanwhile
+ */
 #define RASHPA_STREAM_WRITE		(1u << 4)
 /** RASHPA_STREAM_NO_DATA - only count: the payload is not opened, and pixels are at NULL */
 #define RASHPA_STREAM_NO_DATA		(1u << 5)
@@ -299,8 +302,8 @@ int rashpa_stream_open_as_sized(const char *buffer, const struct rashpa_place_op
  * @options: see &struct rashpa_place_options
  * @stream: becomes the handle; rashpa_stream_close() it
  *
- * Return: 0 or a negative errno: -EBUSY (the place has a consumer, or all its workers; the sentence
- * names a process), -ENOSPC (no place is free), -EINVAL, -EXDEV (other consumers opened another node of
+ * Return: 0 or a negative errno: -EBUSY (the place has a consumer, or all its workers, or one of two places
+ * writes into stacks; the sentence names a process), -ENOSPC (no place is free), -EINVAL, -EXDEV (other consumers opened another node of
  * the buffer).
  */
 static inline int rashpa_stream_open_as(const char *buffer,

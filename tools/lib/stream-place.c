@@ -613,14 +613,29 @@ static int32_t find_room(const struct rashpa_stream *s)
 	return found;
 }
 
-static int in_use(const struct rashpa_stream *s, const struct rashpa_stream_place *p)
+static int in_use(const struct rashpa_stream *s, const struct rashpa_stream_place *p, const char *why)
 {
 	int32_t pid = 0;
 
 	for (uint32_t w = 0; w < RASHPA_STREAM_WORKERS && !pid; w++)
 		pid = p->worker[w];
-	return fail(EBUSY, "%s has a consumer: process %" PRId32 " has the place %s%s", s->name, pid,
-		    s->options.name, p->workers > 1 ? ", with all its workers" : "");
+	return fail(EBUSY, "%s has a consumer: process %" PRId32 " %s %s", s->name, pid, why,
+		    s->options.name);
+}
+
+/* Consumers in other places would see what one writes into a stack. */
+static int check_writers(const struct rashpa_stream *s, int32_t place)
+{
+	const bool writes = s->flags & RASHPA_STREAM_WRITE;
+
+	for (int32_t i = 0; i < RASHPA_STREAM_PLACES; i++) {
+		const struct rashpa_stream_place *p = &table_of(s)->place[i];
+
+		if (i != place && p->state && (writes || p->writes) && lives(s, i))
+			return in_use(s, p, writes ? "would see what is written into stacks by" :
+					    "writes into stacks, also of");
+	}
+	return 0;
 }
 
 /* Become a worker of it. */
@@ -642,7 +657,8 @@ static int take_worker(struct rashpa_stream *s, int32_t place)
 		p->left_ns = 0;
 		return 0;
 	}
-	return error ? error : in_use(s, p);
+	return error ? error : in_use(s, p, p->workers > 1 ? "and others work for the place" :
+					    "has the place");
 }
 
 static int enter(struct rashpa_stream *s)
@@ -652,8 +668,11 @@ static int enter(struct rashpa_stream *s)
 	const bool loses = s->flags & RASHPA_STREAM_LOSE;
 	int32_t place = find(s, o->name);
 	struct rashpa_stream_place *p;
+	int error = check_writers(s, place);
 	bool lived;
 
+	if (error)
+		return error;
 	if (place >= 0)
 		look_at(s, place);
 	if (place >= 0 && t->place[place].state == RASHPA_PLACE_FREE)
@@ -668,14 +687,15 @@ static int enter(struct rashpa_stream *s)
 	}
 	p = &t->place[place];
 	lived = p->state != RASHPA_PLACE_FREE && lives(s, place);
-	if (lived && (!!p->loses != loses || p->workers == 1 || o->workers == 1))
-		return in_use(s, p);
+	if (lived && (!!p->loses != loses || !p->writes != !(s->flags & RASHPA_STREAM_WRITE) || p->workers == 1 || o->workers == 1))
+		return in_use(s, p, "has the place");
 	if (!lived) {
 		/* its claims stay, and if it is waited for from now on, it has to join */
 		if (p->state == RASHPA_PLACE_FREE || p->state == RASHPA_PLACE_GIVEN_UP ||
 		    (p->loses && !loses) || s->flags & RASHPA_STREAM_FRESH)
 			STORE(&p->state, RASHPA_PLACE_WAITS);
 		p->loses = loses;
+		p->writes = !!(s->flags & RASHPA_STREAM_WRITE);
 		p->workers = o->workers;
 		p->keep_ns = o->keep_ns < 0 ? UINT64_MAX : (uint64_t)o->keep_ns;
 		memcpy(p->name, o->name, RASHPA_PLACE_NAME);
@@ -798,6 +818,17 @@ void place_close(struct rashpa_stream *s)
 		stream_advance(s);
 }
 
+int place_prepare(struct rashpa_stream *s)
+{
+	int error = lock_table(s, LOCK_NS);
+
+	if (error)
+		return error;
+	error = make_table(s);
+	unlock_table(s);
+	return error < 0 ? error : 0;
+}
+
 int place_reset(struct rashpa_stream *s)
 {
 	const uint64_t first = stamp(s, s->head.first_stack);
@@ -805,8 +836,7 @@ int place_reset(struct rashpa_stream *s)
 
 	if (error)
 		return error;
-	error = make_table(s);
-	for (uint32_t i = 0; error > 0 && i < RASHPA_STREAM_PLACES; i++) {
+	for (uint32_t i = 0; i < RASHPA_STREAM_PLACES; i++) {
 		struct rashpa_stream_place *p = &table_of(s)->place[i];
 
 		/* workers that are gone have no claims any more */
@@ -825,10 +855,9 @@ int place_reset(struct rashpa_stream *s)
 		STORE(&p->credit, first);
 		STORE(&p->state, RASHPA_PLACE_ACTIVE);
 	}
-	if (error > 0)
-		memset(claims_of(s, 0), 0, (uint64_t)RASHPA_STREAM_PLACES * s->head.slots * 8);
+	memset(claims_of(s, 0), 0, (uint64_t)RASHPA_STREAM_PLACES * s->head.slots * 8);
 	unlock_table(s);
-	return error < 0 ? error : 0;
+	return 0;
 }
 
 /* --- what is known of places --- */

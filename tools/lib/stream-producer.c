@@ -288,7 +288,9 @@ int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_pl
 	if (error)
 		return error;
 	s = *stream;
-	error = prepare(s, &wish);
+	error = place_prepare(s);
+	if (!error)
+		error = prepare(s, &wish);
 	if (!error) {
 		/* no process reads the header while magic is 0 */
 		__atomic_store_n(&s->shared->magic, 0, __ATOMIC_RELAXED);

@@ -184,7 +184,8 @@ int place_open(struct rashpa_stream *s);
 void place_close(struct rashpa_stream *s);
 /* Take part in the stream that was found. */
 int place_attend(struct rashpa_stream *s);
-/* A producer's stream begins: all places begin there. */
+/* A producer makes the table; its stream begins, and all places begin there. */
+int place_prepare(struct rashpa_stream *s);
 int place_reset(struct rashpa_stream *s);
 /*
  * Take a stack, of those before @least. Those before @first may be overwritten: skip them, and add

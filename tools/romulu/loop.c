@@ -388,10 +388,11 @@ static int run(struct run *r)
 			     (writes ? RASHPA_STREAM_WRITE : 0) |
 			     (use->look ? 0 : RASHPA_STREAM_NO_DATA);
 	struct report *report = r->report;
+	const struct rashpa_place_options place = { .name = "romulu", .flags = flags };
 	int result;
 
 	/* Where there is no buffer no file is made. */
-	if (rashpa_stream_open(r->config->opt.buffer, flags, &r->stream))
+	if (rashpa_stream_open_as(r->config->opt.buffer, &place, &r->stream))
 		return fail("%s", rashpa_reason());
 	result = accept_all(r);
 	if (!result && use->open)

@@ -1257,8 +1257,12 @@ static void test_options(void)
 		all[i] = enter(name, 0, 1, 0);
 	}
 	ok(rashpa_stream_open("b", 0, &s) == -ENOSPC, "options-full: %s", rashpa_reason());
+	ok(rashpa_stream_open("b", RASHPA_STREAM_WRITE, &s) == -EBUSY, "options-writes: %s", rashpa_reason());
 	for (int i = 0; i < RASHPA_STREAM_PLACES; i++)
 		rashpa_stream_close(all[i]);
+	all[0] = enter("w", RASHPA_STREAM_WRITE, 1, 0);
+	ok(rashpa_stream_open("b", 0, &s) == -EBUSY, "options-written: %s", rashpa_reason());
+	rashpa_stream_close(all[0]);
 	s = enter("x", 0, 1, 0);
 	*magic -= UINT64_C(1) << 56;
 	ok(rashpa_stream_begin(s, 0) == -EPROTO && strstr(rashpa_reason(), "RASHPST2"),
