@@ -63,7 +63,7 @@ static void overwrite(void)
 	uint64_t at, new;
 	unsigned int which = 0;
 
-	switch (where % 8) {
+	switch (where % 9) {
 	case 0:
 		which = where / 8 % 3;
 		at = word;
@@ -84,6 +84,12 @@ static void overwrite(void)
 		break;
 	case 6:
 		at = h->work_offset + word % sizeof(struct rashpa_stream_work);
+		break;
+	case 7:
+		if (where & 0x20)
+			at = RASHPA_STREAM_TABLE + word % sizeof(struct rashpa_stream_table);
+		else
+			at = h->claim_offset + word % (3 * 8 * RASHPA_STREAM_PLACES);
 		break;
 	default:
 		at = word % sizeof(*h);
@@ -147,11 +153,18 @@ static void begin_reader(void)
 		RASHPA_STREAM_NO_DATA,
 		RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START,
 		RASHPA_STREAM_OBSERVE | RASHPA_STREAM_LATEST,
+		RASHPA_STREAM_LOSE,
+	};
+	const uint64_t how = number(1);
+	const struct rashpa_place_options options = {
+		.name = how & 0x80 ? "other" : NULL, .flags = flags[how % 0x40 % COUNT(flags)],
+		.workers = how & 0x40 ? 3 : 1,
 	};
 
 	n_held = 0;
 	rashpa_stream_close(reader);
-	if (!rashpa_stream_open("b", flags[number(1) % COUNT(flags)], &reader))
+	reader = NULL;
+	if (!rashpa_stream_open_as("b", &options, &reader))
 		rashpa_stream_begin(reader, 0);
 }
 
@@ -224,9 +237,16 @@ static void tell(void)
 
 static void ask(void)
 {
+	const uint32_t index = number(1) % (RASHPA_STREAM_PLACES + 1);
 	struct rashpa_stream_header count;
+	struct rashpa_stream_clock clock;
 	struct rashpa_stream_stat stat;
+	struct rashpa_place_info info;
 	struct rfpga_lock lock;
+
+	rashpa_stream_get_clock(reader, &clock);
+	if (!rashpa_stream_get_place(reader, index, &info))
+		must(memchr(info.name, 0, sizeof(info.name)) && info.workers <= RASHPA_STREAM_WORKERS);
 
 	rashpa_stream_get_stat(reader, &stat);
 	rashpa_stream_lock(reader, number(1), &lock);

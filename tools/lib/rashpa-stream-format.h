@@ -214,7 +214,7 @@ struct rashpa_stream_place {
 	uint8_t writes;			/* 1: it writes into stacks, so there is no other place */
 	uint16_t workers;		/* most of them */
 	uint64_t keep_ns;		/* how long it is kept for a successor */
-	uint64_t left_ns;		/* CLOCK_MONOTONIC when somebody noticed that no worker is left; 0 */
+	uint64_t left_ns;		/* CLOCK_MONOTONIC when a consumer noticed that no worker is left; 0 */
 	uint64_t given_up;		/* how often it was given up in this stream */
 
 	uint64_t next;			/* stamped: the first stack that no worker has claimed */

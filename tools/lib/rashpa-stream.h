@@ -47,7 +47,7 @@ struct rashpa_stream;
 #define RASHPA_STREAM_WRITE		(1u << 4)
 /** RASHPA_STREAM_NO_DATA - only count: the payload is not opened, and pixels are at NULL */
 #define RASHPA_STREAM_NO_DATA		(1u << 5)
-/** RASHPA_STREAM_LOSE - not with OBSERVE: nobody waits for this consumer; too late, it goes on with the newest stack */
+/** RASHPA_STREAM_LOSE - not with OBSERVE: credit does not wait; after a loss the newest stack is next */
 #define RASHPA_STREAM_LOSE		(1u << 6)
 
 /** RASHPA_STACK_INCOMPLETE - lines or messages are missing: rashpa_stack_image(), @missing */

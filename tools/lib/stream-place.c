@@ -136,12 +136,12 @@ static off_t lock_of(uint32_t place, uint32_t worker)
 	return LOCK_WORKER + (off_t)place * WORKERS + worker;
 }
 
-/* Only a lock for writing is seen, which needs the right to write. Our own lock is none. */
+/* Only a lock for writing is seen, which needs the right to write. Our own lock is not seen. */
 static bool locked(const struct rashpa_stream *s, uint32_t place, uint32_t worker, uint32_t workers)
 {
 	bool other = false;
 
-	/* unsure: nobody may take what still is in use */
+	/* unsure: what is in use must not be taken */
 	return lock_range(s, F_OFD_GETLK, F_RDLCK, lock_of(place, worker), workers, &other) || other;
 }
 
@@ -171,7 +171,7 @@ static void unlock_table(const struct rashpa_stream *s)
 
 /* --- credit --- */
 
-/* The first stack from @from on whose claim is in no later state than @state, or that nobody claimed. */
+/* The first stack from @from on with a claim in no later state than @state, or without a claim. */
 static uint64_t first_kept(const struct rashpa_stream *s, uint32_t place, uint64_t from, uint32_t state)
 {
 	const uint64_t *claims = claims_of(s, place);
@@ -371,7 +371,7 @@ bool place_take(struct rashpa_stream *s, uint64_t least, uint64_t first, uint64_
 			s->next = n + 1;
 			return true;
 		}
-		/* too late for it: who may lose goes to the newest one */
+		/* too late for it: a place that may lose goes to the newest one */
 		if (p->loses)
 			to = least - 1;
 		if (to <= n || !swap(&p->next, &word, stamp(s, to)))
@@ -430,7 +430,7 @@ bool place_awaits(const struct rashpa_stream *s)
 
 /* --- the table, whose lock is held --- */
 
-/* Claims of a worker that is gone: others take its stacks, and nobody uses its scratch memory. */
+/* Claims of a worker that is gone: others take its stacks, and its scratch memory is free. */
 static void leave_claims(struct rashpa_stream *s, uint32_t place, uint32_t worker)
 {
 	uint64_t *claims = claims_of(s, place), old;
@@ -509,8 +509,8 @@ static void free_place(struct rashpa_stream_place *p)
 }
 
 /*
- * A place without a worker stays as long as it asked, and longer while nobody else takes part: the next
- * consumer goes on there.
+ * A place without a worker stays as long as it asked, and longer without any other consumer: the
+ * next one goes on there.
  */
 static void look_at(struct rashpa_stream *s, uint32_t place)
 {
@@ -651,7 +651,7 @@ static int take_worker(struct rashpa_stream *s, int32_t place)
 			continue;
 		s->place = place;
 		s->worker = w;
-		/* of one that has died, and whose claims nobody has seen to */
+		/* of one that has died, with claims that are still its own */
 		s->inherits = p->worker[w];
 		p->worker[w] = getpid();
 		p->left_ns = 0;
@@ -777,7 +777,8 @@ int place_attend(struct rashpa_stream *s)
 	}
 	if (!error) {
 		look_at_all(s);
-		if (place_of(s)->state != RASHPA_PLACE_ACTIVE || !stamped(s, place_of(s)->credit))
+		if (place_of(s)->state != RASHPA_PLACE_ACTIVE || !stamped(s, place_of(s)->credit) ||
+		    (s->flags & RASHPA_STREAM_FROM_START && !place_shared(s)))
 			join(s);
 		else if (s->inherits)
 			leave_claims(s, s->place, s->worker);

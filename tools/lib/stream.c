@@ -21,7 +21,7 @@ static int check_flags(unsigned int flags)
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_OBSERVE)
 		return fail(EINVAL, "an observer does not write into slots: only the consumer may");
 	if (flags & RASHPA_STREAM_LOSE && flags & RASHPA_STREAM_OBSERVE)
-		return fail(EINVAL, "nobody waits for an observer: only a consumer may lose");
+		return fail(EINVAL, "credit never waits for an observer: only a consumer may lose");
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_NO_DATA)
 		return fail(EINVAL, "a consumer without data cannot write into slots");
 	if (flags & RASHPA_STREAM_FRESH && flags & RASHPA_STREAM_FROM_START)

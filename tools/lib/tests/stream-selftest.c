@@ -27,7 +27,7 @@
 #define HEADER		((uint64_t)sizeof(struct rashpa_stream_header))
 #define WORK		sizeof(struct rashpa_stream_work)
 #define PROCESSES	2
-#define FIRST		((uint64_t)RASHPA_STREAM_TABLES)	/* what is not the header's or a place's */
+#define FIRST		((uint64_t)RASHPA_STREAM_TABLES)	/* after the header and the places */
 
 /* 7 slots of 8 MiB, their metadata, records and maps: 58740720 bytes with all in front */
 static void good_stream(struct rashpa_stream_header *h)
@@ -1042,7 +1042,7 @@ static void test_joining(void)
 	publish(p, 2);
 	ok(takes(a, 5, 2) && takes(b, 5, 2) && rashpa_stream_next(c, &stack, 0) == 1, "places-hold: one holds");
 	rashpa_stream_close(c);
-	ok(stream_credit(p) == 7 && !find_place("c"), "places-leave: who leaves is not waited for");
+	ok(stream_credit(p) == 7 && !find_place("c"), "places-leave: credit does not wait for one that has left");
 	ok(rashpa_stream_open_as("b", &(struct rashpa_place_options) { .name = "a" }, &c) == -EBUSY &&
 	   strstr(rashpa_reason(), "process"), "places-busy: a place has one consumer: %s", rashpa_reason());
 	rashpa_stream_close(a);
@@ -1090,7 +1090,7 @@ static void test_successor(void)
 	rashpa_stream_close(p);
 }
 
-/* Who may lose is not waited for. */
+/* Credit does not wait for a place that may lose. */
 static void test_losing(void)
 {
 	struct rashpa_stream *l = enter("l", RASHPA_STREAM_LOSE, 1, 0), *a = enter("a", 0, 1, 0), *p;
@@ -1196,6 +1196,9 @@ static void test_next_stream(void)
 	}
 	rashpa_stream_close(a);
 	rashpa_stream_close(b);
+	a = enter("b", RASHPA_STREAM_FROM_START, 1, 0);
+	ok(takes(a, 0, 4) && !rashpa_stream_next(a, &st, 0), "again-from-start: the last one once more");
+	rashpa_stream_close(a);
 }
 
 static void test_info(void)
