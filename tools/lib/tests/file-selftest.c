@@ -405,6 +405,7 @@ static void test_cut(void)
 {
 	struct rashpa_stream *s = create(path, 4, 0), *c;
 	struct rashpa_stack st;
+	struct stat file = {};
 	int result;
 
 	rashpa_stream_start(s, 0, 0);
@@ -437,6 +438,7 @@ static void test_hostile(void)
 	struct rashpa_stream *s, *c;
 	struct rashpa_stream_stat counts;
 	struct rashpa_stack st;
+	struct stat file = {};
 	uint8_t *base;
 	int fd, result;
 
@@ -445,7 +447,8 @@ static void test_hostile(void)
 	s = create(path, 2, 0);
 	rashpa_stream_start(s, 0, 0);
 	fd = open(path, O_RDWR);
-	base = mmap(NULL, 4 * RASHPA_STREAM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	fstat(fd, &file);
+	base = mmap(NULL, file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	process = (struct rashpa_stream_process *)(base + rashpa_stream_get_header(s)->process_offset);
 	process->function = RASHPA_STREAM_FPGA;
@@ -463,7 +466,7 @@ static void test_hostile(void)
 	ok(counts.producer == -1 && counts.consumer == getpid(), "unknown: a process id that is none is not believed");
 	rashpa_stream_close(c);
 	rashpa_stream_close(s);
-	munmap(base, 4 * RASHPA_STREAM_PAGE);
+	munmap(base, file.st_size);
 	unlink(path);
 }
 
