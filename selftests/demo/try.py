@@ -63,7 +63,7 @@ def build():
 
 
 class Station:
-    """A program that works beside others; its report is JSON."""
+    """A program of the run; its report is JSON."""
     all = []
 
     def __init__(self, name, *options):

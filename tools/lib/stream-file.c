@@ -113,7 +113,7 @@ int file_make(const char *path, uint64_t length)
 	return error;
 }
 
-/* A dma-buf it is not, but it can be mapped: opened again, since whoever has it may keep it after our locks. */
+/* No dma-buf, but it can be mapped. It is opened again, since a program may keep it for longer than our locks. */
 static int file_dmabuf(int fd)
 {
 	char path[32];
@@ -292,7 +292,7 @@ static int file_listen(struct rashpa_stream *s)
 {
 	for (uint32_t i = 0; i < s->head.processes; i++) {
 		if (s->process[i].function != RASHPA_STREAM_SOFTWARE)
-			return fail(ENOTSUP, "file %s: process %" PRIu32 " of the stream is a board, whose events only the driver has: use a buffer of the driver",
+			return fail(ENOTSUP, "file %s: process %" PRIu32 " is a board: only buffers of the driver have its events",
 				    s->name, i);
 	}
 	return 0;

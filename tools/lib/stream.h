@@ -22,7 +22,7 @@
 struct memory;
 struct rashpa_stream;
 
-/* What a stream needs of its memory. The calls return 0 or a negative errno. */
+/* Calls by which a stream uses its memory. They return 0 or a negative errno. */
 struct memory_kind {
 	int (*open)(const char *name, bool write);	/* a descriptor */
 	int (*length)(int node, uint64_t *length);
@@ -47,7 +47,7 @@ extern const struct memory_kind memory_file;	/* names with a slash: stream-file.
 struct memory {
 	const struct memory_kind *kind;
 	int node, dmabuf;	/* the dma-buf: -1 until memory_dmabuf() */
-	uint32_t roles;		/* of a file: bits of those that this handle has */
+	uint32_t roles;		/* roles of this handle, only for a file */
 	uint8_t *base;
 	uint64_t length;
 	char name[RASHPA_STREAM_NAME];
@@ -93,7 +93,7 @@ struct rashpa_stream {
 	int64_t due;			/* when the timer is readable */
 	bool wake;			/* the next wait ends at once */
 	struct rashpa_queue queue;
-	/* of a file, instead: its channel is an eventfd, -1 before rashpa_stream_fd() */
+	/* In a file, instead of the queue. The channel is an eventfd, -1 before rashpa_stream_fd(). */
 	uint32_t seen;			/* count of changes before the last look */
 	pthread_t watcher;		/* makes the eventfd readable, as long as */
 	bool leaves;			/* is false */

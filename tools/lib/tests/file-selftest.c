@@ -236,7 +236,7 @@ static void test_memfd(void)
 
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(), fd);
 	ok(!ftruncate(fd, 1 << 20) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW),
-	   "sealed: a memfd that nobody cuts");
+	   "sealed: a memfd that cannot be cut");
 	s = create(name, 4, 8 * BUNCH);
 	ok(s && !rashpa_stream_start(s, 0, 0), "memfd: has a stream by its path");
 	ok(!rashpa_stream_open(name, RASHPA_STREAM_FROM_START, &c) && publish(s, 2) > 0 &&
@@ -423,7 +423,7 @@ static void test_cut(void)
 	unlink(path);
 }
 
-/* A board writes no file, whoever claims that it does. */
+/* No board writes a file. */
 static void test_hostile(void)
 {
 	static const struct rashpa_stream_process board = {
@@ -463,7 +463,7 @@ static void test_hostile(void)
 	ok(publish(s, 1) > 0 && take(c, 1, &result) == 1 && result > 0,
 	   "any-words: stacks come, whatever the words of the file are");
 	rashpa_stream_get_stat(c, &counts);
-	ok(counts.producer == -1 && counts.consumer == getpid(), "unknown: a process id that is none is not believed");
+	ok(counts.producer == -1 && counts.consumer == getpid(), "unknown: an impossible process id is not believed");
 	rashpa_stream_close(c);
 	rashpa_stream_close(s);
 	munmap(base, file.st_size);
