@@ -149,6 +149,18 @@ ok $? "top: rashpactl top sees it run"
 kill "$sender"
 wait "$sender"
 
+# --- over a network
+
+rm -f "$ring"
+port=$((20000 + $$ % 20000))
+receive --listen "127.0.0.1:$port" --transport udp --slots 4 --check "${data[@]}" &
+receiver=$!
+network=(remu --transport udp --to "127.0.0.1:$port" "${data[@]}" --images 64 --timeout "$patience")
+# refused until romulu listens
+wait_for 60 "${network[@]}" >"$work/remu" 2>&1
+wait "$receiver"
+is "udp: romulu receives packets into a file" "$? $(jq -c '[.frames, .corrupt]' "$work/received")" "0 [64,0]" || said
+
 # --- make try
 
 is "try-needs: README lists the packages that it names" "$(python3 -c '
