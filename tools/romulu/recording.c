@@ -64,7 +64,7 @@ static uint64_t end_of(const struct recording *rec, uint32_t file)
 	return (rec->stacks + rec->files - 1 - file) / rec->files * rec->header.pitch;
 }
 
-/* What a receiver that was killed has left of a stack is not in the recording. */
+/* A receiver that was killed may have left a part of a stack: that is not in the recording. */
 static int find_end(struct recording *rec)
 {
 	struct recording_header *h = &rec->header;

@@ -39,7 +39,7 @@ struct recording_header {
 struct recording_image {
 	uint64_t frame, trigger, time;	/* as in struct rashpa_image */
 	uint64_t stack;			/* number of its stack in the stream */
-	uint64_t offset;		/* of its first pixel in the file */
+	uint64_t offset;		/* place of its first pixel in the file */
 	uint16_t file;
 	uint16_t flags;			/* RASHPA_STACK_INCOMPLETE, RASHPA_STACK_WRONG */
 	uint32_t run;			/* id of the run */

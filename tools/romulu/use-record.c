@@ -46,6 +46,7 @@ struct recorder {
 	_Atomic uint64_t ended;		/* stacks whose writes have ended */
 	_Atomic uint64_t put, kept;	/* stacks */
 	_Atomic int failed;		/* exit status */
+	int stuck;			/* likewise: no further stack can be kept */
 	_Atomic bool waits;		/* for room */
 	pthread_mutex_t lock;		/* of submissions and waits */
 	pthread_cond_t change;
@@ -102,24 +103,30 @@ static void keep(struct recorder *w)
 {
 	uint64_t end = w->kept;
 
-	for (; end < w->put && !w->failed; end++) {
+	for (; end < w->put && !w->stuck; end++) {
 		const struct request *q = &w->request[end % w->depth];
 
 		if (!q->complete)
 			break;
 		if (!q->safe && !rashpa_stack_intact(&q->stack))
-			w->failed = fail("%s: stack %" PRIu64 " was overwritten before it was recorded",
-					 *w->rec.folder, q->stack.number);
+			w->stuck = fail("%s: stack %" PRIu64 " was overwritten before it was recorded",
+					*w->rec.folder, q->stack.number);
 		else
-			w->failed = recording_add(&w->rec, &q->stack);
+			w->stuck = recording_add(&w->rec, &q->stack);
+		if (w->stuck)
+			break;
 	}
-	if (end > w->kept && !w->failed)
-		w->failed = recording_keep(&w->rec);
-	for (; w->kept < end && !w->failed; w->kept++) {
+	if (end > w->kept && recording_keep(&w->rec)) {
+		w->stuck = EXIT_FAILED;
+		end = w->kept;
+	}
+	for (; w->kept < end; w->kept++) {
 		const struct rashpa_stack *st = &w->request[w->kept % w->depth].stack;
 
 		rashpa_stream_release(st->stream, st);
 	}
+	if (w->stuck)
+		w->failed = w->stuck;
 	if (w->waits && (w->put - w->kept <= w->most || w->failed)) {
 		pthread_mutex_lock(&w->lock);
 		pthread_cond_signal(&w->change);
@@ -196,12 +203,12 @@ static bool goes_on(struct recorder *w, struct request *q, int result)
 	/* O_DIRECT goes on at blocks only */
 	if (result > 0 && w->rec.direct && (uint64_t)result < left)
 		result -= result % RECORDING_BLOCK;
-	if (result <= 0) {
+	if (result <= 0 && !w->failed)
 		w->failed = fail("%s: cannot write frames: %s",
 				 w->rec.folder[q->number % w->rec.files],
 				 strerror(result ? -result : ENOSPC));
+	if (result <= 0)
 		return false;
-	}
 	q->done += result;
 	q->complete = q->done == w->bytes;
 	return !q->complete;

@@ -20,7 +20,7 @@ _IMAGE = numpy.dtype([("frame", "<u8"), ("trigger", "<u8"), ("time", "<u8"), ("s
 
 
 class Recording:
-    """A sequence of images, as read-only arrays in the files. images: what the index has of each, an array."""
+    """A sequence of images, as read-only arrays in the files. images: the entries of the index, an array."""
 
     def __init__(self, *folders):
         with open(f"{folders[0]}/frames.index", "rb") as index:
