@@ -91,7 +91,7 @@ fi
 # --- receivers that are killed in mid-stream
 folders "$work"/ext4/d{a,b}
 produce $buffer --images 0
-for i in {1..5}; do
+for i in {1..3}; do
 	romulu --buffer $buffer --timeout 60 "${to[@]}" >"$work/out" 2>&1 &
 	romulu=$!
 	kept() { (($(stat -c %s "$work/ext4/da/frames.index" 2>/dev/null || echo 0) >= i * 100 * 64)); }
@@ -107,7 +107,7 @@ kill -INT "$remu"
 wait "$remu"
 recorded some
 ok $? "after-right: each image is there once, and right" || sed 's/^/# /' "$work/log"
-holds "after-all: it added its own" "$(<"$work/log") >= 600"
+holds "after-all: it added its own" "$(<"$work/log") >= 400"
 
 # --- a disk that is full
 mount -o remount,size=1M "$work/tmpfs"
@@ -126,4 +126,5 @@ wait "$remu"
 recorded 400
 ok $? "full-all: each image is there once" || sed 's/^/# /' "$work/log"
 umount "$work"/{ext4,tmpfs}
+for backend in contig cma; do rashpactl buffer remove $backend 2>/dev/null; done
 finish
