@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Compare the recorder of romulu with fio: bench_record.py RESULT FOLDER [ROUNDS].
 
-Both write 1 GiB to FOLDER, in turn, with O_DIRECT and io_uring, from a mapped file of /dev/shm. romulu takes a stream that is in memory already.
+Both write 1 GiB to FOLDER, in turn, with O_DIRECT and io_uring, from a mapped file of /dev/shm. romulu takes a stream
+that is in memory already.
 """
 import functools
 import json
@@ -39,17 +40,16 @@ def romulu(folder):
 def measure(where, rounds, size):
     depth = min(DEPTH, max(2, (256 << 20) // size), ALL // size - 1)
     driver = produce(f"{size // 512}x256", 1, ALL // size)
-    pairs = []
-    for _ in range(rounds):
-        pair = []
-        for run in (romulu,), (fio, size, depth):
+    runs = romulu, functools.partial(fio, size=size, depth=depth)
+    speeds = [], []
+    for k in range(rounds):
+        for i in (0, 1) if k % 2 else (1, 0):
             folder = tempfile.mkdtemp(dir=where)
-            pair.append(run[0](folder, *run[1:]))
+            speeds[i].append(runs[i](folder))
             shutil.rmtree(folder)
-        pairs.append(pair)
     driver.fake_driver_unload()
-    ours, theirs = (statistics.median(speeds) for speeds in zip(*pairs))
-    ratio = statistics.median(a / b for a, b in pairs)
+    ours, theirs = map(statistics.median, speeds)
+    ratio = statistics.median(a / b for a, b in zip(*speeds))
     print(f"{size >> 10:6} KiB, {depth:2} at a time: {ours / 1e6:6.0f} MB/s, fio {theirs / 1e6:6.0f} MB/s, ratio {ratio:.2f}",
           flush=True)
     return {"bytes": size, "depth": depth, "ratio": ratio, "recorder_bytes_per_second": ours,
