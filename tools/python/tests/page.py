@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[3]
@@ -31,7 +32,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import rashpa
-from rashpa.web import server
+from rashpa.web import look, server
+from rashpa.web.experiment import Experiment
 
 PATIENCE = 60 * int(os.environ.get("RASHPA_SLOW", 1))
 STREAMS = "ring0", "big0", "peaks0", "profile0"
@@ -124,8 +126,12 @@ class Source(threading.Thread):
     def __init__(self, name, make, dtype="u2", images=0, **fields):
         super().__init__(daemon=True)
         self.make, self.images, self.done = make, images, threading.Event()
-        self.last, self.name = None, name
+        self.last = self.frame = None
+        self.name = name
+        alive = ctypes.c_bool.in_dll(ctypes.CDLL(os.environ["RASHPA_LIBRARY"]), "fake_has_producer")
+        alive.value = False     # else it is refused
         self.producer = rashpa.Producer(name, make(0).shape, dtype, policy="overwrite", **fields)
+        alive.value = True
 
     def run(self):
         n = 0
@@ -134,6 +140,7 @@ class Source(threading.Thread):
                 continue
             with self.producer.slot(PATIENCE) as slot:
                 slot.images[0] = self.last = self.make(n)
+                self.frame = slot.frame
             n += 1
 
     def __enter__(self):
@@ -253,10 +260,10 @@ for (const kind of ['pointermove'])
 
 def value(browser):
     """(x, y, value) of the pixel, when there is a value."""
-    def look():
+    def seen():
         text, at = browser.number("Value", "#sums"), browser.number("Pixel x, y", "#sums")
         return text and "–" not in text and [int(n) for n in at.split(", ")] + [int(text.split()[0])]
-    return browser.wait(look)
+    return browser.wait(seen)
 
 
 def views(browser, machine):
@@ -279,8 +286,8 @@ def live(browser, source, images):
     ok(browser.wait(lambda: browser.number("Image number") != first), "stream/live: another image comes", first)
     # stands still for values
     source.images = 1
-    ok(browser.wait(lambda: [browser.number("Image number")] * 2 == [time.sleep(0.5) or browser.number("Image number")] * 2),
-       "stream/still: without new images the last one stays")
+    ok(browser.wait(lambda: browser.number("Image number") == str(source.frame)), "stream/last: the last image is shown",
+       (source.frame, browser.text("#numbers")))
     drawn = browser.run("""const c = document.getElementById('image'), p = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
 return new Set(new Uint32Array(p.buffer)).size""")
     ok(drawn > 20, "stream/colours: the image has colours", drawn)
@@ -526,6 +533,86 @@ async def slow(page, url, token, source):
     s.close()
 
 
+async def control(folder):
+    """With --control a page starts rashpa-manager, and stops it."""
+    script = folder / "rashpa-manager"
+    script.write_text("#!/bin/sh\ntrap 'echo stopped; exit 0' INT\necho started $1 $4\nwhile :; do sleep 0.1; done\n", encoding="utf-8")
+    script.chmod(0o755)
+    told = []
+    one = Experiment(folder / "first.xml", lambda _, value: told.append(dict(value)), lambda *_: None, control=True)
+    refused = [await one.command("stop"), await one.command("start"), await one.command("start"), await one.command("x")]
+    ok([bool(r) for r in refused] == [True, False, True, True], "control/refused: no stop before, no second start, no other word", refused)
+    while "started run" not in one.value()["said"]:
+        await asyncio.sleep(0.05)
+    ok(one.value()["manager"] and str(folder / "first.xml") in one.value()["said"], "control/start: the manager runs the experiment", one.value())
+    await one.command("stop")
+    while one.value()["manager"] or "stopped" not in one.value()["said"]:
+        await asyncio.sleep(0.05)
+    ok(told and not one.value()["manager"], "control/stop: and is stopped in order", one.value())
+
+
+# --- cost ---
+
+class Large:
+    """A stream of 4 Mpixel that always has another image; of rashpa.Stream that much that a page needs."""
+
+    images = numpy.random.default_rng(1).poisson(20, (1, 2048, 2048)).astype("u2")
+    about = types.SimpleNamespace(**{**dict.fromkeys(look.ABOUT, 0), "content": "image", "dtype": images.dtype})
+    run = number = lost = skipped = missing = incomplete = wrong = time_ns = 0
+    user, roles = 8 * (0,), [0]
+
+    def __init__(self, *_, **__):
+        pass
+
+    def latest(self, _):
+        self.number += 1
+        return self
+
+    def __len__(self):
+        return 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def intact(self):
+        return True
+
+    frame = property(lambda self: self.number)
+
+
+async def viewers(url, token, count):
+    """So many pages, until each has 10 images."""
+    async def one(session):
+        async with session.ws_connect(url + "link", headers={"Origin": url.rstrip("/")}, max_msg_size=1 << 24) as ws:
+            await ws.send_str(token)
+            await ws.send_str(json.dumps({"want": [["large0", None]]}))
+            images = 0
+            while images < 10:
+                images += (await ws.receive()).type == aiohttp.WSMsgType.BINARY
+
+    async with aiohttp.ClientSession() as session:
+        await asyncio.gather(*(one(session) for _ in range(count)))
+
+
+async def cost(page, url, token):
+    """Processor time of 20 pages and of one page; the pages are another process."""
+    used = {}
+    look.Stream = Large
+    for count in 1, 20:
+        begin, processor = time.monotonic(), time.process_time()
+        process = await asyncio.create_subprocess_exec(sys.executable, __file__, "viewers", url.split("#")[0], token, str(count))
+        await process.wait()
+        used[count] = (time.process_time() - processor) / (time.monotonic() - begin)
+        while page.viewers:
+            await asyncio.sleep(0.05)
+    print(f"# one page of 4 Mpixel takes {used[1]:.3f} processors, 20 pages {used[20]:.3f}")
+    ok(process.returncode == 0 and used[20] < 1, "cost/20: 20 pages of 4 Mpixel take less than one processor", used)
+    look.Stream = rashpa.Stream
+
+
 # --- the program ---
 
 def program(folder):
@@ -632,6 +719,8 @@ async def main():
         await hostile(page, url, token)
         with Source("big0", noise) as source:
             await slow(page, url, token, source)
+        await control(folder)
+        await cost(page, url, token)
         await page.end()
         machine.driver.fake_driver_unload()
     print(f"1..{len(tests)}")
@@ -639,4 +728,4 @@ async def main():
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(viewers(*sys.argv[2:4], int(sys.argv[4])) if sys.argv[1:2] == ["viewers"] else main())
