@@ -182,6 +182,7 @@ docs:
 pictures:
 	$(LAB) exec --kernel $(KERNEL) -- selftests/build.sh --only module --only tools $(KERNEL)
 	$(LAB) run --kernel $(KERNEL) --iommu on --fpga 1 --no-checks -- Documentation/pictures/guest.sh build/pictures
+	$(LAB) exec --full -- tools/python/tests/page.py build/pictures
 	$(LAB) exec --full -- Documentation/pictures/make.sh
 
 check:

@@ -347,6 +347,7 @@ def others(browser, machine):
     browser.picture("processing")
     browser.go("#events")
     ok(browser.has("device: stuck", "device: reset", "device: quiesced", place="#list"), "events/device: events of the board")
+    ok(re.search(r"\b\d\d:\d\d:\d\d\.\d{3}\b", browser.text("#list")), "events/time: with their times", browser.text("#list"))
     order = [browser.text("#list").find(word) for word in ("device: stuck", "device: reset", "device: quiesced")]
     ok(order == sorted(order), "events/order: the newest is the first", order)
     machine.lost = 7
@@ -438,7 +439,7 @@ async def hostile(page, url, token):
             if found[0] != 404:
                 break
         ok(found[0] == 404, "hostile/files: no other file", found)
-        found = await status(base, method="POST", data=b"x" * (8 << 20))
+        found = await status(base, method="POST", data=b"x" * (1 << 16))
         ok(found[0] == 405, "hostile/method: no other method", found)
         found = await status(base + "x" * 20000)
         ok(found[0] in (400, 414), "hostile/long: a long address is refused", found[0])
@@ -660,6 +661,8 @@ def program(folder):
 
 async def main():
     pictures = Path(sys.argv[1]) if sys.argv[1:] else None
+    if pictures:
+        pictures.mkdir(parents=True, exist_ok=True)
     token = "a token of the test"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

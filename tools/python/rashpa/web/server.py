@@ -399,9 +399,17 @@ async def serve(options, s, token):
     await page.end()
 
 
+class Help(argparse.HelpFormatter):
+    """The form of the other programs, which completion reads: --option=ARGUMENT."""
+
+    def _format_action_invocation(self, action):
+        argument = f"={action.metavar}" if action.option_strings and action.metavar else ""
+        return (", ".join(action.option_strings) or action.metavar) + argument
+
+
 def arguments(argv):
     parser = argparse.ArgumentParser(
-        prog="rashpa-web", description="Show boards, buffers and streams of this machine in a browser. It observes: streams "
+        prog="rashpa-web", usage="%(prog)s [OPTION...] [BUFFER...]", formatter_class=Help, description="Show boards, buffers and streams of this machine in a browser. It observes: streams "
         "do not wait for it. It prints its address, which has the token that pages need.")
     parser.add_argument("streams", nargs="*", metavar="BUFFER", help="show the first one at once; only streams in files, "
                         "which are names with a slash, must be given")

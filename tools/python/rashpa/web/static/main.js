@@ -232,7 +232,7 @@ function result(frame) {
 function listEvents() {
 	const list = events.filter(e => e.bad || $("which").value === "all").reverse();
 	table($("list"), list, [
-		["Time", e => new Date(e.time * 1000).toLocaleTimeString("en-GB", {hour12: false, fractionalSecondDigits: 3})],
+		["Time", e => new Date(e.time * 1000).toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3})],
 		["Kind", e => state(e.bad ? "error" : "note")], ["Of", e => e.source], ["Event", e => e.text],
 	], "no event yet");
 }
