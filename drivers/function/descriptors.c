@@ -368,7 +368,8 @@ void rashpa_fetch_forget(struct rashpa_device *dev, u32 entry)
 
 	lockdep_assert_held(&dev->hw_lock);
 	for (i = fetch->about.n_registers; i--;)
-		if ((!i || !rashpa_same_word(&f[i], &f[i - 1])) && !(f[i].flags & RASHPA_FIELD_KEEP))
+		if (!(f[i].flags & RASHPA_FIELD_KEEP) &&
+		    (!i || !rashpa_same_word(&f[i], &f[i - 1])))
 			rashpa_register_write(dev, entry, &f[i], f[i].clear);
 }
 

@@ -58,7 +58,7 @@ static inline uint64_t board_reg64(const struct board *board, uint32_t low)
 
 extern const struct model litepcie, wupper, verilog_pcie;
 
-/* The model of a name; NULL: there is none. */
+/* The model of a name, or NULL. */
 const struct model *board_find(const char *name);
 
 /* Serve it until a signal comes. Return: an exit status. */

@@ -43,7 +43,7 @@ static void verilog_write(struct board *b, uint32_t offset, uint32_t value)
 	b->reg[offset / 4] = value;
 	if (offset == TAG)
 		*pending(b) = 1;
-	/* what has not begun does not begin */
+	/* a write that is under way goes on */
 	if (offset == ENABLE && !(value & 1) && !b->defect)
 		*pending(b) = 0;
 }

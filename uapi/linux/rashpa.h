@@ -576,13 +576,13 @@ struct rashpa_layout {
 #define RASHPA_FETCH_FIELDS_MAX		32		/* fields of a descriptor */
 #define RASHPA_FETCH_REGISTERS_MAX	16		/* register fields of a ring */
 
-/** enum rashpa_fetch_kind - content of a field; D: of a descriptor, or a register with PUSH only */
+/** enum rashpa_fetch_kind - content of a field; D: not of a register, unless PUSH is set */
 enum rashpa_fetch_kind {
 	RASHPA_FETCH_CONSTANT = 1,	/* @value of the field */
 	RASHPA_FETCH_ADDRESS = 2,	/* bus address of the segment; register: of descriptor 0 */
 	RASHPA_FETCH_LENGTH = 3,	/* bytes of the segment; register: of all descriptors */
 	RASHPA_FETCH_SUM = 4,		/* D: bytes of all earlier segments */
-	RASHPA_FETCH_NEXT = 5,		/* bus address of the next descriptor; last: 0, or see CLOSED */
+	RASHPA_FETCH_NEXT = 5,		/* bus address of the next one; last: 0, or see CLOSED */
 	RASHPA_FETCH_INDEX = 6,		/* D: number of the descriptor, from 0 */
 	RASHPA_FETCH_COUNT = 7,		/* descriptors of the ring */
 	RASHPA_FETCH_END = 8,		/* D: bus address after the last byte of the segment */
@@ -592,8 +592,8 @@ enum rashpa_fetch_kind {
 #define RASHPA_FIELD_FIRST	_BITUL(1)	/* CONSTANT: 0 in all but the first */
 #define RASHPA_FIELD_LAST	_BITUL(2)	/* CONSTANT: 0 in all but the last */
 #define RASHPA_FIELD_NOT_LAST	_BITUL(3)	/* CONSTANT: 0 in the last */
-#define RASHPA_FIELD_KEEP	_BITUL(4)	/* register: not written when the entry is cleared */
-#define RASHPA_FIELD_ENTRY	_BITUL(5)	/* register: CONSTANT 1, @shift grows with the entry */
+#define RASHPA_FIELD_KEEP	_BITUL(4)	/* register: clearing an entry skips it */
+#define RASHPA_FIELD_ENTRY	_BITUL(5)	/* register: a bit for each entry, see below */
 
 /**
  * struct rashpa_fetch_field - bit field of a descriptor or register
@@ -614,8 +614,8 @@ enum rashpa_fetch_kind {
  * split. PROGRAM fails with EOVERFLOW if bits would be lost: an address is not a multiple of the
  * unit, or a length is wider than its field.
  *
- * ENTRY is for a register that has a bit for each table entry. Its offset begins at the table. The
- * bit is set, or cleared; the other bits are read and stay.
+ * ENTRY is for a register with a bit for each table entry, at @shift plus the number of the entry,
+ * and for CONSTANT 1. Its offset begins at the table. The other bits are read and stay.
  */
 struct rashpa_fetch_field {
 	__u32 kind;
