@@ -62,14 +62,22 @@ static bool is_ready(struct test *t)
 	       t->fpga.info.out_state == RASHPA_STATE_READY;
 }
 
-/* Wait for an interrupt of any vector; what came before is forgotten. */
-static bool interrupted(struct test *t)
+/* Program the map, after events of earlier interrupts were taken. Return: 0 or an error. */
+static int program(struct test *t, struct rashpa_program *program)
 {
 	struct pollfd channel = { .fd = t->channel, .events = POLLIN };
 	struct rashpa_event event[64];
 
 	while (poll(&channel, 1, 0) > 0 && read(t->channel, event, sizeof(event)) > 0)
 		;
+	*program = (struct rashpa_program) { .first = 0 };
+	return rashpa_map_program(t->map, program);
+}
+
+static bool interrupted(const struct test *t)
+{
+	struct pollfd channel = { .fd = t->channel, .events = POLLIN };
+
 	return poll(&channel, 1, INTERRUPT_MS) > 0;
 }
 
@@ -139,15 +147,15 @@ static void test_mask(struct test *t)
 
 static void test_program(struct test *t)
 {
-	struct rashpa_program program = { .first = 0 };
-	const int error = t->map < 0 ? -EBADF : rashpa_map_program(t->map, &program);
+	struct rashpa_program p;
+	const int error = t->map < 0 ? -EBADF : program(t, &p);
 
 	if (error) {
 		verdict(t, error == -ENOENT ? SKIPPED : FAILED, "program", "%s", rashpa_reason());
 		return;
 	}
 	verdict(t, PASSED, "program", "%" PRIu64 " entries, %" PRIu64 " descriptors",
-		(uint64_t)program.out_entries, (uint64_t)program.out_descriptors);
+		(uint64_t)p.out_entries, (uint64_t)p.out_descriptors);
 	t->runs = interrupted(t);
 	verdict(t, t->runs ? PASSED : SKIPPED, "interrupt", t->runs ? "after the addresses" :
 		"none in 2 s: the board does not start with its addresses; run this while it streams");
@@ -155,7 +163,7 @@ static void test_program(struct test *t)
 
 static void test_load(struct test *t)
 {
-	struct rashpa_program program = { .first = 0 };
+	struct rashpa_program p;
 	uint64_t ns;
 	bool silent;
 
@@ -164,7 +172,7 @@ static void test_load(struct test *t)
 		return;
 	}
 	/* an engine may have been done after one transfer */
-	if (rashpa_map_program(t->map, &program) || rashpa_device_quiesce(t->fpga.device, &ns) || !is_ready(t)) {
+	if (program(t, &p) || rashpa_device_quiesce(t->fpga.device, &ns) || !is_ready(t)) {
 		verdict(t, FAILED, "load", "%s", rashpa_reason());
 		return;
 	}
@@ -177,9 +185,8 @@ static void test_load(struct test *t)
 /* The end of a running map: stopped, and its addresses are gone. */
 static void test_end(struct test *t)
 {
-	struct rashpa_program program = { .first = 0 };
-	const bool again = t->runs && map(t) && !rashpa_map_program(t->map, &program) &&
-			   interrupted(t);
+	struct rashpa_program p;
+	const bool again = t->runs && map(t) && !program(t, &p) && interrupted(t);
 	bool good;
 
 	if (t->map >= 0)
