@@ -4,6 +4,29 @@
 # A board that knows nothing of streams, QEMU's edu, and what the tools say about it.
 . "$(dirname "$0")/../lib/shell.sh"
 
+export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1
+
+# --- a device that keeps its driver fills slots: a disk
+modprobe -q nvme
+disk=/dev/nvme0n1
+wait_for 10 test -b "$disk" >/dev/null
+if [[ -b $disk ]]; then
+	python3 -c 'import sys
+for i in range(20): sys.stdout.buffer.write(bytes([i, 0]) * 4096)' >"$work/frames"
+	dd if="$work/frames" of="$disk" bs=8K oflag=direct status=none
+	rashpactl buffer create vendor 1M --backend contig >/dev/null
+	build/tools/examples/consumer vendor >"$work/means" 2>"$work/err" &
+	consumer=$!
+	good "vendor/streams: a program reads from its device into the slots" \
+		python3 tools/examples/vendor.py vendor "$disk" 20
+	wait "$consumer"
+	seq 0 19 | sed 's/.*/& &.000/' | cmp - "$work/means" 2>&1 | sed 's/^/# /'
+	is "vendor/frames: each frame came once, with its pixels" "${PIPESTATUS[1]}" 0
+	rashpactl buffer remove vendor
+else
+	skip "vendor/streams: a device that keeps its driver" "no disk in this guest (lab run --disk 64M)"
+fi
+
 bdf=$(lspci -D -d 1234:11e8 | tail -n 1 | cut -d' ' -f1)
 if [[ ! $bdf ]]; then
 	skip "edu: a board without the reference interface" "no edu in this guest (lab run --device edu)"
