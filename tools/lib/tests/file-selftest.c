@@ -405,7 +405,6 @@ static void test_cut(void)
 {
 	struct rashpa_stream *s = create(path, 4, 0), *c;
 	struct rashpa_stack st;
-	struct stat file = {};
 	int result;
 
 	rashpa_stream_start(s, 0, 0);
