@@ -37,118 +37,112 @@ static const struct command commands[] = {
 	{}
 };
 
-/* A value of the command line, its place in a struct, and its range. */
-struct value {
-	enum { OTHER, FLAG, TEXT, NAME, REAL, NUMBER, LONG, SIZE, LONG_SIZE } kind;
-	size_t at;
-	double least, most;
-};
-
 enum { OPT_TRANSPORT = 256, OPT_POLL, OPT_BUFFERED, OPT_WAY, OPT_ACCEPT, OPT_GEOMETRY, OPT_FAULT, OPT_NETWORK, OPT_ROW };
 
-#define AT(member)	offsetof(struct options, member)
+#define OF(kind, member, least, most)	{ 0, VALUE_##kind, NULL, offsetof(struct options, member), least, most }
+#define NAME_OF(member)			{ 0, VALUE_TEXT, "a buffer", offsetof(struct options, member), 0, 0 }
 #define MOST_EVENTS	281474976710656.0
 
 static const struct row {
 	unsigned int commands;
 	struct argp_option option;	/* without a key: OPT_ROW and its place in the table */
-	struct value value;
+	struct option_value value;	/* without a key; a name: only of buffers */
 } rows[] = {
 	{ ALL, OPTION_JSON, {} },
 	{ RUNS | IN(BURST),
 	  { "timeout", 't', "SECONDS", 0, "give up after SECONDS without progress (default: 30)", 0 },
-	  { REAL, AT(timeout), 0.01, 86400 } },
+	  OF(REAL, timeout, 0.01, 86400) },
 	{ RUNS | IN(BURST),
 	  { "gather", 0, "SECONDS", 0, "time limit for processes to come (default: that of --timeout)", 0 },
-	  { REAL, AT(gather), 0.01, 86400 } },
+	  OF(REAL, gather, 0.01, 86400) },
 	{ RUNS, { "transport", OPT_TRANSPORT, "shm|mpi|verbs", 0, "transport between processes (default: shm)", 0 }, {} },
 	{ RUNS, { "device", 0, "NAME", 0, "verbs: RDMA device (default: the first usable one)", 0 },
-	  { TEXT, AT(fabric.device), 0, 0 } },
+	  OF(TEXT, fabric.device, 0, 0) },
 	{ RUNS | MODELS, { "depth", 0, "N", 0, "messages of a queue under way, 1 to 64 (default: 8)", 0 },
-	  { NUMBER, AT(fabric.depth), 1, RASHPA_FABRIC_DEPTH } },
+	  OF(U32, fabric.depth, 1, RASHPA_FABRIC_DEPTH) },
 	{ RUNS,
 	  { "poll", OPT_POLL, "test|testsome|testall", 0,
 	    "mpi: function that polls for completions (default: testsome)", 0 }, {} },
 	{ RUNS, { "buffered", OPT_BUFFERED, NULL, 0, "mpi: buffer sent messages; memory may grow", 0 }, {} },
 	{ RUNS,
 	  { "buffer", 0, "NAME", 0, "rank N uses the named buffer NAMEN (default: ordinary memory)", 0 },
-	  { NAME, AT(buffer), 0, 0 } },
+	  NAME_OF(buffer) },
 	{ RUNS | IN(BURST), { "cpu", 0, "N", 0, "processor of the transport's thread", 0 },
-	  { NUMBER, AT(fabric.cpu), 0, 65535 } },
+	  OF(U32, fabric.cpu, 0, 65535) },
 	{ RUNS | MODELS, { "jitter", 0, "PERCENT", 0, "variation of sizes, 0 to 100 (default: 0)", 0 },
-	  { NUMBER, AT(jitter), 0, 100 } },
+	  OF(U32, jitter, 0, 100) },
 	{ TRAFFIC | IN(MODEL_NTON) | IN(MODEL_NXN), { "size", 0, "SIZE", 0, "message size (default: 64K)", 0 },
-	  { SIZE, AT(size), 1, RASHPA_FABRIC_MESSAGE / 2 } },
+	  OF(SIZE32, size, 1, RASHPA_FABRIC_MESSAGE / 2) },
 	{ IN(BURST),
 	  { "size", 0, "SIZE", 0, "message size (default: each power of two from 1K to 1M)", 0 },
-	  { SIZE, AT(size), 1, RASHPA_FABRIC_MESSAGE / 2 } },
+	  OF(SIZE32, size, 1, RASHPA_FABRIC_MESSAGE / 2) },
 	{ TRAFFIC, { "buffers", 0, "N", 0, "buffers of each queue (default: twice the depth)", 0 },
-	  { NUMBER, AT(buffers), 1, 65536 } },
+	  OF(U32, buffers, 1, 65536) },
 	{ TRAFFIC, { "one-buffer", 0, NULL, 0, "all messages of a queue use the same memory", 0 },
-	  { FLAG, AT(one_buffer), 0, 0 } },
+	  OF(FLAG, one_buffer, 0, 0) },
 	{ TRAFFIC, { "verify", 0, NULL, 0, "check tag, sequence and checksum of each message", 0 },
-	  { FLAG, AT(verify), 0, 0 } },
+	  OF(FLAG, verify, 0, 0) },
 	{ TRAFFIC, { "messages", 0, "N", 0, "messages of each pair (default: no limit)", 0 },
-	  { LONG, AT(messages), 1, MOST_EVENTS } },
+	  OF(U64, messages, 1, MOST_EVENTS) },
 	{ TRAFFIC, { "seconds", 0, "SECONDS", 0, "send for SECONDS (default: 10)", 0 },
-	  { REAL, AT(seconds), 0.00001, 86400 } },
+	  OF(REAL, seconds, 0.00001, 86400) },
 	{ MODELS, { "seconds", 0, "SECONDS", 0, "time of the network (default: 10)", 0 },
-	  { REAL, AT(seconds), 0.00001, 86400 } },
+	  OF(REAL, seconds, 0.00001, 86400) },
 	{ TRAFFIC,
 	  { "slow", 0, "MICROSECONDS", 0, "the last rank sleeps for MICROSECONDS after each message", 0 },
-	  { REAL, AT(slow_us), 0, 1e6 } },
+	  OF(REAL, slow_us, 0, 1e6) },
 	{ TRAFFIC,
 	  { "interval", 0, "SECONDS", 0,
 	    "time between samples; the first and last do not count (default: 1)", 0 },
-	  { REAL, AT(interval), 0.01, 3600 } },
+	  OF(REAL, interval, 0.01, 3600) },
 	{ IN(BURST), { "rounds", 0, "N", 0, "rounds of each size and variant (default: 101)", 0 },
-	  { NUMBER, AT(rounds), 1, 1000 } },
+	  OF(U32, rounds, 1, 1000) },
 	{ IN(BURST),
 	  { "way", OPT_WAY, "NAME", 0,
 	    "compare only this variant with MPI, as \"layer alone\" (default: all)", 0 }, {} },
 	{ IN(BUILD),
 	  { "readouts", 0, "N", 0,
 	    "ranks 1 to N are readouts, later ones builders (default: half of them each)", 0 },
-	  { NUMBER, AT(readouts), 1, RASHPA_FABRIC_PEERS } },
+	  OF(U32, readouts, 1, RASHPA_FABRIC_PEERS) },
 	{ MODELS, { "readouts", 0, "N", 0, "number of readouts, or senders (required)", 0 },
-	  { NUMBER, AT(readouts), 1, RASHPA_FABRIC_PEERS } },
+	  OF(U32, readouts, 1, RASHPA_FABRIC_PEERS) },
 	{ IN(MODEL_BUILD), { "builders", 0, "N", 0, "number of builders (default: as --readouts)", 0 },
-	  { NUMBER, AT(builders), 1, RASHPA_FABRIC_PEERS } },
+	  OF(U32, builders, 1, RASHPA_FABRIC_PEERS) },
 	{ BUILDS, { "folded", 0, NULL, 0, "all but rank 0 are readout and builder", 0 },
-	  { FLAG, AT(folded), 0, 0 } },
+	  OF(FLAG, folded, 0, 0) },
 	{ IN(BUILD), { "events", 0, "N", 0, "number of events (default: until SIGINT)", 0 },
-	  { LONG, AT(events), 1, MOST_EVENTS } },
+	  OF(U64, events, 1, MOST_EVENTS) },
 	{ IN(BUILD), { "rate", 0, "HZ", 0, "events a second (default: no limit)", 0 },
-	  { REAL, AT(rate), 0.001, 1e9 } },
+	  OF(REAL, rate, 0.001, 1e9) },
 	{ BUILDS, { "block", 0, "N", 0, "events that are assigned together (default: 8)", 0 },
-	  { NUMBER, AT(block), 1, 65536 } },
+	  OF(U32, block, 1, 65536) },
 	{ BUILDS,
 	  { "credit", 0, "N", 0,
 	    "blocks that a builder asks for ahead (default: 4); N times builders is at most 496", 0 },
-	  { NUMBER, AT(credit), 1, 64 } },
+	  OF(U32, credit, 1, 64) },
 	{ BUILDS, { "pool", 0, "N", 0, "blocks that a readout has room for (default: 16)", 0 },
-	  { NUMBER, AT(pool), 1, 65536 } },
+	  OF(U32, pool, 1, 65536) },
 	{ IN(BUILD),
 	  { "hold", 0, NULL, 0,
 	    "readouts hold a block until it is built, so that another builder can take over", 0 },
-	  { FLAG, AT(hold), 0, 0 } },
+	  OF(FLAG, hold, 0, 0) },
 	{ BUILDS, { "sources", 0, "N", 0, "sources of each readout (default: 4)", 0 },
-	  { NUMBER, AT(sources), 1, 65536 } },
+	  OF(U32, sources, 1, 65536) },
 	{ BUILDS, { "fragment", 0, "SIZE", 0, "fragment size (default: 2K)", 0 },
-	  { SIZE, AT(fragment), 1, RASHPA_FABRIC_MESSAGE / 2 } },
+	  OF(SIZE32, fragment, 1, RASHPA_FABRIC_MESSAGE / 2) },
 	{ IN(BUILD),
 	  { "from", 0, "NAME", 0,
 	    "readout N reads the stream of buffer NAMEN (default: generated fragments)", 0 },
-	  { NAME, AT(from), 0, 0 } },
+	  NAME_OF(from) },
 	{ IN(BUILD), OPTION_ACCEPT(OPT_ACCEPT, 0), {} },
 	{ IN(BUILD),
 	  { "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0, "image size; an image is a fragment", 0 }, {} },
 	{ IN(BUILD),
 	  { "to", 0, "NAME", 0,
 	    "builder N streams whole images into buffer NAMEN (default: only count events)", 0 },
-	  { NAME, AT(to), 0, 0 } },
+	  NAME_OF(to) },
 	{ IN(BUILD), { "files", 0, "DIR", 0, "builders write a file for each block", 0 },
-	  { TEXT, AT(files), 0, 0 } },
+	  OF(TEXT, files, 0, 0) },
 	{ IN(BUILD),
 	  { "fault", OPT_FAULT, "KIND:N:EVENT", 0,
 	    "inject a missing, duplicate, late or corrupt fragment at readout N, for tests; with --from, "
@@ -158,45 +152,6 @@ static const struct row {
 };
 
 #define ROWS	(sizeof(rows) / sizeof(rows[0]))
-
-/* Store the value in its place in a struct; false: it is not in the range. */
-static bool store(const struct value *v, void *to, const char *arg)
-{
-	void *at = (char *)to + v->at;
-	uint64_t number = 0;
-	double n = 0;
-	bool good = true;
-
-	switch (v->kind) {
-	case FLAG:
-		*(bool *)at = true;
-		return true;
-	case TEXT:
-	case NAME:
-		*(const char **)at = arg;
-		return v->kind == TEXT || (*arg && name_possible(arg) && strlen(arg) <= 50);
-	case REAL:
-		good = parse_real(arg, &n);
-		break;
-	case SIZE:
-	case LONG_SIZE:
-		good = parse_size(arg, &number);
-		break;
-	default:
-		good = parse_u64(arg, UINT64_MAX, &number);
-	}
-	if (v->kind != REAL)
-		n = number;
-	if (!good || n < v->least || n > v->most)
-		return false;
-	if (v->kind == REAL)
-		*(double *)at = n;
-	else if (v->kind == LONG || v->kind == LONG_SIZE)
-		*(uint64_t *)at = number;
-	else
-		*(uint32_t *)at = number;
-	return true;
-}
 
 static void fault(struct argp_state *state, const char *arg, struct options *o)
 {
@@ -221,19 +176,19 @@ static void fault(struct argp_state *state, const char *arg, struct options *o)
 /* Parameters of a network, and their ranges. */
 static const struct property {
 	const char *name;
-	struct value value;
+	struct option_value value;	/* without a key; a name: only of buffers */
 } properties[] = {
-	{ "gbps", { REAL, offsetof(struct model_fabric, gbps), 0.000001, 1e6 } },
-	{ "latency", { REAL, offsetof(struct model_fabric, latency_us), 0, 1e9 } },
-	{ "cost", { REAL, offsetof(struct model_fabric, cost_us), 0, 1e9 } },
-	{ "copy", { REAL, offsetof(struct model_fabric, copy_gbps), 0, 1e6 } },
-	{ "ranks", { NUMBER, offsetof(struct model_fabric, ranks), 1, RASHPA_FABRIC_PEERS } },
-	{ "leaf", { NUMBER, offsetof(struct model_fabric, leaf), 0, 65536 } },
-	{ "spines", { NUMBER, offsetof(struct model_fabric, spines), 1, 1024 } },
-	{ "cables", { NUMBER, offsetof(struct model_fabric, cables), 1, 1024 } },
-	{ "packet", { LONG_SIZE, offsetof(struct model_fabric, packet), 1, RASHPA_FABRIC_MESSAGE } },
-	{ "head", { LONG_SIZE, offsetof(struct model_fabric, head), 0, 65536 } },
-	{ "buffer", { LONG_SIZE, offsetof(struct model_fabric, buffer), 1, RASHPA_FABRIC_MESSAGE } },
+	{ "gbps", { 0, VALUE_REAL, NULL, offsetof(struct model_fabric, gbps), 0.000001, 1e6 } },
+	{ "latency", { 0, VALUE_REAL, NULL, offsetof(struct model_fabric, latency_us), 0, 1e9 } },
+	{ "cost", { 0, VALUE_REAL, NULL, offsetof(struct model_fabric, cost_us), 0, 1e9 } },
+	{ "copy", { 0, VALUE_REAL, NULL, offsetof(struct model_fabric, copy_gbps), 0, 1e6 } },
+	{ "ranks", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, ranks), 1, RASHPA_FABRIC_PEERS } },
+	{ "leaf", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, leaf), 0, 65536 } },
+	{ "spines", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, spines), 1, 1024 } },
+	{ "cables", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, cables), 1, 1024 } },
+	{ "packet", { 0, VALUE_SIZE, NULL, offsetof(struct model_fabric, packet), 1, RASHPA_FABRIC_MESSAGE } },
+	{ "head", { 0, VALUE_SIZE, NULL, offsetof(struct model_fabric, head), 0, 65536 } },
+	{ "buffer", { 0, VALUE_SIZE, NULL, offsetof(struct model_fabric, buffer), 1, RASHPA_FABRIC_MESSAGE } },
 };
 
 #define PROPERTIES	(sizeof(properties) / sizeof(properties[0]))
@@ -254,7 +209,7 @@ static void network(struct argp_state *state, const char *arg, struct model_fabr
 		else if (i < 0 || i == (int)PROPERTIES || !value)
 			argp_error(state, "--network: \"%s\" is not gbps, latency, cost, copy, ranks, leaf, spines, cables, packet, head or buffer with =NUMBER, or mixed",
 				   arg);
-		else if (!store(&properties[i].value, f, value))
+		else if (!value_set(&properties[i].value, f, value))
 			argp_error(state, "--network: %s: \"%s\" is not %.12g to %.12g",
 				   properties[i].name, value, properties[i].value.least,
 				   properties[i].value.most);
@@ -362,9 +317,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		row++;
 	if (row == rows + ROWS)
 		return ARGP_ERR_UNKNOWN;
-	if (!store(&row->value, o, arg) && row->value.kind == NAME)
+	if (row->value.name && (!*arg || !name_possible(arg) || strlen(arg) > 50))
 		argp_error(state, "--%s: \"%s\" is not a valid buffer name", row->option.name, arg);
-	else if (!store(&row->value, o, arg))
+	if (!value_set(&row->value, o, arg))
 		argp_error(state, "--%s: \"%s\" is not %.15g to %.15g", row->option.name, arg,
 			   row->value.least, row->value.most);
 	return 0;

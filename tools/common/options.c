@@ -45,6 +45,55 @@ void option_u32(struct argp_state *state, const char *what, const char *arg, uin
 			   what, arg, min, max);
 }
 
+bool value_set(const struct option_value *v, void *input, const char *arg)
+{
+	void *at = (char *)input + v->at;
+	uint64_t number = 0;
+	double real = 0;
+	bool good;
+
+	switch (v->kind) {
+	case VALUE_FLAG:
+		*(bool *)at = true;
+		return true;
+	case VALUE_TEXT:
+		*(const char **)at = arg;
+		return true;
+	case VALUE_REAL:
+		good = parse_real(arg, &real);
+		break;
+	case VALUE_SIZE32:
+	case VALUE_SIZE:
+		good = parse_size(arg, &number);
+		break;
+	default:
+		good = parse_u64(arg, UINT64_MAX, &number);
+	}
+	if (v->kind != VALUE_REAL)
+		real = number;
+	if (!good || real < v->least || real > v->most)
+		return false;
+	if (v->kind == VALUE_REAL)
+		*(double *)at = real;
+	else if (v->kind == VALUE_U64 || v->kind == VALUE_SIZE)
+		*(uint64_t *)at = number;
+	else
+		*(uint32_t *)at = number;
+	return true;
+}
+
+error_t option_set(const struct option_value *v, int key, const char *arg, struct argp_state *state)
+{
+	while (v->key && v->key != key)
+		v++;
+	if (!v->key)
+		return ARGP_ERR_UNKNOWN;
+	if (!value_set(v, state->input, arg))
+		argp_error(state, "%s: \"%s\" is not a %s from %.15g to %.15g", v->name, arg,
+			   v->kind == VALUE_SIZE || v->kind == VALUE_SIZE32 ? "size" : "number", v->least, v->most);
+	return 0;
+}
+
 uint32_t option_word(struct argp_state *state, const char *what, const char *arg, const char *words)
 {
 	const size_t length = strlen(arg);

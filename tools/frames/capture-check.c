@@ -66,15 +66,24 @@ static void parse_pair(struct argp_state *state, struct options *o, char *arg)
 	o->check.n_queue_pairs++;
 }
 
+#define AT(member)	offsetof(struct options, member)
+
+static const struct option_value values[] = {
+	{ 'i', VALUE_TEXT, "--interface", AT(interface), 0, 0 },
+	{ OPT_MTU, VALUE_U32, "--mtu", AT(check.mtu), 68, 65535 },
+	{ OPT_NO_IMMEDIATE, VALUE_FLAG, "--no-immediate", AT(check.no_immediate), 0, 0 },
+	{ OPT_FAULTS, VALUE_U64, "--faults", AT(lines), 0, 0x1p63 },
+	{ OPT_FRAMES, VALUE_U64, "--frames", AT(frames), 1, 0x1p63 },
+	{ OPT_SECONDS, VALUE_REAL, "--seconds", AT(seconds), 1e-9, 1e9 },
+	{}
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
 	uint32_t *path_mtu = &o->check.path_mtu;
 
 	switch (key) {
-	case 'i':
-		o->interface = arg;
-		break;
 	case 'q':
 		parse_pair(state, o, arg);
 		break;
@@ -83,24 +92,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (*path_mtu & (*path_mtu - 1))
 			argp_error(state, "--path-mtu: %s is not 256, 512, 1024, 2048 or 4096",
 				   arg);
-		break;
-	case OPT_MTU:
-		option_u32(state, "--mtu", arg, 68, 65535, &o->check.mtu);
-		break;
-	case OPT_NO_IMMEDIATE:
-		o->check.no_immediate = true;
-		break;
-	case OPT_FAULTS:
-		if (!parse_u64(arg, UINT64_MAX, &o->lines))
-			argp_error(state, "--faults: \"%s\" is not a number", arg);
-		break;
-	case OPT_FRAMES:
-		if (!parse_u64(arg, UINT64_MAX, &o->frames) || !o->frames)
-			argp_error(state, "--frames: \"%s\" is not a number from 1 on", arg);
-		break;
-	case OPT_SECONDS:
-		if (!parse_real(arg, &o->seconds) || o->seconds <= 0 || o->seconds > 1e9)
-			argp_error(state, "--seconds: \"%s\" is not a number of seconds", arg);
 		break;
 	case 'j':
 		o->json = true;
@@ -118,7 +109,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--seconds does not apply to a file: use --frames, or --interface");
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return option_set(values, key, arg, state);
 	}
 	return 0;
 }

@@ -24,7 +24,6 @@
 
 #define FROM_PORT	49152
 #define MESSAGES_MAX	(UINT64_C(1) << 32)	/* keeps the number of packets below 2^64 */
-#define SIZE_MAX_	(UINT64_C(1) << 31)
 
 enum {
 	OPT_SOURCE_MAC = 1024, OPT_DESTINATION_MAC, OPT_SOURCE_PORT, OPT_PSN, OPT_RKEY,
@@ -137,14 +136,6 @@ static void option_rate(struct argp_state *state, struct options *o, const char 
 		   arg);
 }
 
-static void option_size(struct argp_state *state, const char *what, const char *arg, uint64_t max,
-			uint64_t *size)
-{
-	if (!parse_size(arg, size) || *size > max)
-		argp_error(state, "%s: \"%s\" is not a size up to %" PRIu64 " bytes", what, arg,
-			   max);
-}
-
 static void option_fault(struct argp_state *state, struct options *o, const char *arg)
 {
 	char why[WHY_SIZE];
@@ -179,6 +170,24 @@ static void check_options(struct argp_state *state, struct options *o)
 			argp_error(state, "--fault %s", why);
 	}
 }
+
+#define AT(member)	offsetof(struct options, member)
+
+static const struct option_value values[] = {
+	{ 'q', VALUE_U32, "--queue-pair", AT(plan.like.qpn), 0, QPN_MASK },
+	{ OPT_PSN, VALUE_U32, "--first-psn", AT(plan.like.psn), 0, PSN_MASK },
+	{ OPT_RKEY, VALUE_U32, "--rkey", AT(plan.like.rkey), 0, UINT32_MAX },
+	{ 'i', VALUE_TEXT, "--interface", AT(interface), 0, 0 },
+	{ 'w', VALUE_TEXT, "--write", AT(file), 0, 0 },
+	{ OPT_ADDRESS, VALUE_U64, "--address", AT(plan.address), 0, UINT64_MAX },
+	{ OPT_REGION, VALUE_SIZE, "--region", AT(plan.region), 0, UINT64_MAX },
+	{ 'b', VALUE_SIZE32, "--size", AT(plan.size), 0, 0x1p31 },
+	{ 'n', VALUE_U64, "--messages", AT(plan.messages), 0, MESSAGES_MAX },
+	{ OPT_IMMEDIATE, VALUE_U32, "--immediate", AT(plan.immediate), 0, UINT32_MAX },
+	{ OPT_SOLICITED, VALUE_FLAG, "--solicited", AT(plan.solicited), 0, 0 },
+	{ OPT_PAYLOAD, VALUE_TEXT, "--payload", AT(payload), 0, 0 },
+	{}
+};
 
 static void parse_frame(int key, char *arg, struct argp_state *state, struct options *o)
 {
@@ -218,16 +227,6 @@ static void parse_frame(int key, char *arg, struct argp_state *state, struct opt
 		option_u32(state, "--pkey", arg, 0, 65535, &v);
 		f->pkey = (uint16_t)v;
 		break;
-	case 'q':
-		option_u32(state, "--queue-pair", arg, 0, QPN_MASK, &f->qpn);
-		o->qpn = true;
-		break;
-	case OPT_PSN:
-		option_u32(state, "--first-psn", arg, 0, PSN_MASK, &f->psn);
-		break;
-	case OPT_RKEY:
-		option_u32(state, "--rkey", arg, 0, UINT32_MAX, &f->rkey);
-		break;
 	}
 }
 
@@ -235,30 +234,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
 	struct plan *p = &o->plan;
-	uint64_t size;
 
 	switch (key) {
-	case 'i':
-		o->interface = arg;
-		break;
-	case 'w':
-		o->file = arg;
-		break;
-	case OPT_ADDRESS:
-		if (!parse_u64(arg, UINT64_MAX, &p->address))
-			argp_error(state, "--address: \"%s\" is not a number", arg);
-		break;
-	case OPT_REGION:
-		option_size(state, "--region", arg, UINT64_MAX, &p->region);
-		break;
 	case OPT_TRANSPORT:
 		if (strcmp(arg, "uc") && strcmp(arg, "rc"))
 			argp_error(state, "--transport: \"%s\" is neither uc nor rc", arg);
 		p->transport = *arg == 'u' ? TRANSPORT_UC : TRANSPORT_RC;
-		break;
-	case 'b':
-		option_size(state, "--size", arg, SIZE_MAX_, &size);
-		p->size = (uint32_t)size;
 		break;
 	case OPT_PATH_MTU:
 		option_u32(state, "--path-mtu", arg, PATH_MTU_MIN, PATH_MTU_MAX, &p->path_mtu);
@@ -266,22 +247,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--path-mtu: %s is not 256, 512, 1024, 2048 or 4096",
 				   arg);
 		break;
-	case 'n':
-		if (!parse_u64(arg, MESSAGES_MAX, &p->messages))
-			argp_error(state, "--messages: \"%s\" is not a number up to %" PRIu64, arg,
-				   MESSAGES_MAX);
-		break;
-	case OPT_IMMEDIATE:
-		option_u32(state, "--immediate", arg, 0, UINT32_MAX, &p->immediate);
-		break;
 	case OPT_NO_IMMEDIATE:
 		p->has_immediate = false;
-		break;
-	case OPT_SOLICITED:
-		p->solicited = true;
-		break;
-	case OPT_PAYLOAD:
-		o->payload = arg;
 		break;
 	case 'r':
 		option_rate(state, o, arg);
@@ -295,15 +262,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 's':
 	case 'd':
-	case 'q':
 	case OPT_SOURCE_MAC:
 	case OPT_DESTINATION_MAC:
 	case OPT_SOURCE_PORT:
 	case OPT_TTL:
 	case OPT_TOS:
 	case OPT_PKEY:
-	case OPT_PSN:
-	case OPT_RKEY:
 		parse_frame(key, arg, state, o);
 		break;
 	case ARGP_KEY_ARG:
@@ -312,8 +276,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		check_options(state, o);
 		break;
+	case 'q':
+		o->qpn = true;
+		/* fall through */
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return option_set(values, key, arg, state);
 	}
 	return 0;
 }

@@ -233,6 +233,21 @@ static int plan_regions(struct config *c, const struct dataset *dataset)
 	return 0;
 }
 
+#define AT(member)	offsetof(struct config, member)
+
+static const struct option_value values[] = {
+	{ OPT_LINKED, VALUE_U32, "linked", AT(net.linked), 1, 256 },
+	{ OPT_WRITES, VALUE_U32, "writes", AT(net.writes), 2, 1 << 15 },
+	{ OPT_RAMP, VALUE_REAL, "start-ramp", AT(net.ramp), 0, 3600 },
+	{ OPT_SPLIT, VALUE_U32, "--split", AT(split), 1, RFPGA_DTPS_MAX },
+	{ OPT_BUNCH, VALUE_U32, "--bunch", AT(bunch), 1, 1 << 20 },
+	{ OPT_LIVE, VALUE_FLAG, "--live", AT(live), 0, 0 },
+	{ OPT_PERIOD, VALUE_U64, "period", AT(period), 1, 0x1p48 - 1 },
+	{ OPT_VECTOR, VALUE_U32, "vector", AT(vector), 0, 2047 },
+	{ OPT_RESUME, VALUE_FLAG, "resume", AT(resume), 0, 0 },
+	{}
+};
+
 /* Options of a network. */
 static error_t parse_network(int key, char *arg, struct argp_state *state,
 			     struct network_config *n)
@@ -256,18 +271,8 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 			argp_error(state, "message: \"%s\" is not 64 to 2G bytes", arg);
 		n->message = bytes;
 		break;
-	case OPT_LINKED:
-		option_u32(state, "linked", arg, 1, 256, &n->linked);
-		break;
-	case OPT_WRITES:
-		option_u32(state, "writes", arg, 2, 1 << 15, &n->writes);
-		break;
 	case OPT_CPUS:
 		cpus_option(state, arg, &n->cpus);
-		break;
-	case OPT_RAMP:
-		if (!parse_real(arg, &n->ramp) || n->ramp > 3600)
-			argp_error(state, "start-ramp: \"%s\" is not a number of seconds", arg);
 		break;
 	case OPT_FIRST:
 		option_u32(state, "first-immediate", arg, 0, UINT32_MAX, &n->first);
@@ -295,12 +300,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_DTP:
 		parse_dtp(state, arg, c);
 		break;
-	case OPT_SPLIT:
-		option_u32(state, "--split", arg, 1, RFPGA_DTPS_MAX, &c->split);
-		break;
-	case OPT_BUNCH:
-		option_u32(state, "--bunch", arg, 1, 1 << 20, &c->bunch);
-		break;
 	case OPT_SLOTS:
 		if (!parse_depth(arg, UINT32_MAX, &c->depth) || !c->depth.n)
 			argp_error(state, "--slots: \"%s\" is not a number of stacks, or of images (as 64images), from 1 to %"
@@ -309,16 +308,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_SAMPLING:
 		parse_sampling(state, arg, c);
 		break;
-	case OPT_LIVE:
-		c->live = true;
-		break;
 	case OPT_POLICY:
 		c->policy = option_word(state, "--policy", arg, "wait|overwrite|drop");
 		c->policy_given = true;
-		break;
-	case OPT_PERIOD:
-		if (!parse_u64(arg, (1ull << 48) - 1, &c->period) || !c->period)
-			argp_error(state, "period: \"%s\" is not 1 to 2^48 - 1 ticks", arg);
 		break;
 	case OPT_RATE:
 		if (!parse_real(arg, &rate) || rate < RATE_MIN || rate > RATE_MAX)
@@ -328,17 +320,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_TUNE:
 		return option_tune(state, arg, c->tunes);
-	case OPT_VECTOR:
-		option_u32(state, "vector", arg, 0, 2047, &c->vector);
-		break;
 	case OPT_LOCK:
 		c->lock = parse_name(state, "lock", arg);
 		break;
 	case OPT_PAYLOAD:
 		c->payload = parse_name(state, "--payload", arg);
-		break;
-	case OPT_RESUME:
-		c->resume = true;
 		break;
 	case OPT_TRANSPORT:
 		c->net.transport = transport_named(arg);
@@ -350,7 +336,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		check(state, c);
 		break;
 	default:
-		return parse_network(key, arg, state, &c->net);
+		return option_set(values, key, arg, state) ? parse_network(key, arg, state, &c->net) : 0;
 	}
 	return 0;
 }

@@ -187,43 +187,41 @@ static void check(struct argp_state *state, struct config *c)
 		argp_error(state, "--offer: a board offers half of its memory: give no size");
 }
 
+#define AT(member)	offsetof(struct config, member)
+
+static const struct option_value values[] = {
+	{ OPT_LISTEN, VALUE_TEXT, "--listen", AT(net.listen), 0, 0 },
+	{ OPT_SENDERS, VALUE_U32, "senders", AT(net.senders), 1, 64 },
+	{ OPT_THREADS, VALUE_U32, "threads", AT(net.threads), 1, 64 },
+	{ OPT_RECEIVES, VALUE_U32, "receives", AT(net.receives), 16, 1 << 20 },
+	{ OPT_SLOTS, VALUE_U32, "--slots", AT(net.slots), 2, INT32_MAX },
+	{ OPT_CLOSE_AFTER, VALUE_U32, "close-after", AT(net.close_after), 0, 1 << 20 },
+	{ OPT_SETTLE, VALUE_U32, "settle", AT(net.settle_ms), 10, 3600000 },
+	{ OPT_STALL, VALUE_U32, "stall", AT(net.stall_ms), 10, 3600000 },
+	{ OPT_BUNCH, VALUE_U32, "bunch", AT(net.bunch), 1, 1 << 20 },
+	{ OPT_IDLE, VALUE_REAL, "idle", AT(net.idle), 0.001, 86400 },
+	{ OPT_UNSOLICITED, VALUE_FLAG, "unsolicited", AT(net.unsolicited), 0, 0 },
+	{ OPT_XDP, VALUE_FLAG, "xdp", AT(net.xdp), 0, 0 },
+	{ OPT_DEADLINE, VALUE_U32, "deadline", AT(deadline_us), 0, UINT32_MAX },
+	{ OPT_FULL_AT, VALUE_U32, "--full-at", AT(full_at), 1, UINT32_MAX },
+	{ OPT_FROM_START, VALUE_FLAG, "from-start", AT(from_start), 0, 0 },
+	{ OPT_ONLY, VALUE_FLAG, "receive-only", AT(only_receive), 0, 0 },
+	{}
+};
+
 /* Options of a network. */
 static error_t parse_network(int key, char *arg, struct argp_state *state,
 			     struct network_config *n)
 {
 	switch (key) {
-	case OPT_LISTEN:
-		n->listen = arg;
-		break;
-	case OPT_SENDERS:
-		option_u32(state, "senders", arg, 1, 64, &n->senders);
-		break;
-	case OPT_THREADS:
-		option_u32(state, "threads", arg, 1, 64, &n->threads);
-		break;
 	case OPT_CPUS:
 		cpus_option(state, arg, &n->cpus);
-		break;
-	case OPT_RECEIVES:
-		option_u32(state, "receives", arg, 16, 1 << 20, &n->receives);
-		break;
-	case OPT_SLOTS:
-		option_u32(state, "--slots", arg, 2, INT32_MAX, &n->slots);
-		break;
-	case OPT_CLOSE_AFTER:
-		option_u32(state, "close-after", arg, 0, 1 << 20, &n->close_after);
 		break;
 	case OPT_PAYLOAD:
 		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
 			argp_error(state, "--payload: \"%s\" is not a name of 1 to %d characters",
 				   arg, RASHPA_STREAM_NAME - 1);
 		n->payload = arg;
-		break;
-	case OPT_SETTLE:
-		option_u32(state, "settle", arg, 10, 3600000, &n->settle_ms);
-		break;
-	case OPT_STALL:
-		option_u32(state, "stall", arg, 10, 3600000, &n->stall_ms);
 		break;
 	case OPT_WAIT:
 		n->wait = option_word(state, "wait", arg, "event|poll|adaptive");
@@ -236,19 +234,6 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 		break;
 	case OPT_MODULES:
 		parse_modules(state, arg, n);
-		break;
-	case OPT_BUNCH:
-		option_u32(state, "bunch", arg, 1, 1 << 20, &n->bunch);
-		break;
-	case OPT_IDLE:
-		if (!parse_real(arg, &n->idle) || n->idle < 0.001 || n->idle > 86400)
-			argp_error(state, "idle: \"%s\" is not 0.001 to 86400 seconds", arg);
-		break;
-	case OPT_UNSOLICITED:
-		n->unsolicited = true;
-		break;
-	case OPT_XDP:
-		n->xdp = true;
 		break;
 	default:
 		return network_option(key, arg, state, &n->options);
@@ -298,28 +283,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--drive: \"%s\" is not launch, ahead or persistent",
 				   arg);
 		break;
-	case OPT_DEADLINE:
-		option_u32(state, "deadline", arg, 0, UINT32_MAX, &c->deadline_us);
-		break;
-	case OPT_FULL_AT:
-		option_u32(state, "--full-at", arg, 1, UINT32_MAX, &c->full_at);
-		break;
-	case OPT_FROM_START:
-		c->from_start = true;
-		break;
 	case OPT_ACCEPT:
 		option_accept(state, arg, &c->accept);
 		break;
 	case OPT_TUNE:
 		return option_tune(state, arg, c->tunes);
-	case OPT_ONLY:
-		c->only_receive = true;
-		break;
 	case ARGP_KEY_END:
 		check(state, c);
 		break;
 	default:
-		return parse_network(key, arg, state, &c->net);
+		return option_set(values, key, arg, state) ? parse_network(key, arg, state, &c->net) : 0;
 	}
 	return 0;
 }

@@ -105,28 +105,27 @@ static uint32_t power_of_two(struct argp_state *state, const char *what, const c
 	return n;
 }
 
+#define AT(member)	offsetof(struct config, member)
+
+static const struct option_value values[] = {
+	{ 'e', VALUE_U32, "--events", AT(events), 2, 10000000 },
+	{ OPT_GPU, VALUE_TEXT, "--gpu", AT(gpu), 0, 0 },
+	{ OPT_MEMORY, VALUE_TEXT, "--memory", AT(memory), 0, 0 },
+	{ OPT_BUFFER, VALUE_TEXT, "--buffer", AT(buffer), 0, 0 },
+	{ OPT_WINDOW, VALUE_U32, "--window", AT(window), 1, 1u << RFPGA_RING_LOG2_MAX },
+	{ OPT_DEADLINE, VALUE_U32, "--deadline", AT(deadline_us), 0, 10000000 },
+	{ OPT_STALE, VALUE_U32, "--stale", AT(stale), 0, 1000000 },
+	{ OPT_TAIL, VALUE_U32, "--overrun", AT(tail), 0, 1000000 },
+	{}
+};
+
 static error_t parse_own(struct config *c, int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
-	case 'e':
-		c->events = option_number(state, "--events", arg, 2, 10000000);
-		break;
-	case OPT_GPU:
-		c->gpu = arg;
-		break;
-	case OPT_MEMORY:
-		c->memory = arg;
-		break;
 	case OPT_FLUSH:
 		if (strcmp(arg, "on") && strcmp(arg, "off"))
 			argp_error(state, "--flush: \"%s\" is not on or off", arg);
 		c->flush = arg;
-		break;
-	case OPT_BUFFER:
-		c->buffer = arg;
-		break;
-	case OPT_WINDOW:
-		c->window = option_number(state, "--window", arg, 1, 1u << RFPGA_RING_LOG2_MAX);
 		break;
 	case OPT_RING:
 		c->ring = power_of_two(state, "--ring", arg, 1);
@@ -139,20 +138,11 @@ static error_t parse_own(struct config *c, int key, char *arg, struct argp_state
 		if (c->bytes % 4)
 			argp_error(state, "--size: \"%s\" is not a multiple of 4", arg);
 		break;
-	case OPT_DEADLINE:
-		c->deadline_us = option_number(state, "--deadline", arg, 0, 10000000);
-		break;
-	case OPT_STALE:
-		c->stale = option_number(state, "--stale", arg, 0, 1000000);
-		break;
 	case OPT_VERDICTS:
 		c->kind = &loop_stacks;
 		break;
-	case OPT_TAIL:
-		c->tail = option_number(state, "--overrun", arg, 0, 1000000);
-		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return option_set(values, key, arg, state);
 	}
 	return 0;
 }

@@ -38,47 +38,28 @@ static const struct argp_option options[] = {
 	{}
 };
 
+#define AT(member)	offsetof(struct sink_config, member)
+
+static const struct option_value values[] = {
+	{ OPT_LISTEN, VALUE_TEXT, "--listen", AT(listen), 0, 0 },
+	{ OPT_MEMORY, VALUE_SIZE, "--memory", AT(memory), 1, 0x1p60 },
+	{ OPT_WRITERS, VALUE_U32, "--writers", AT(writers), 1, WRITERS_MOST },
+	{ OPT_RECEIVES, VALUE_U32, "--receives", AT(receives), 16, 1 << 20 },
+	{ OPT_UNSOLICITED, VALUE_FLAG, "--unsolicited", AT(unsolicited), 0, 0 },
+	{ OPT_INTERVAL, VALUE_U32, "--interval", AT(interval_ms), 1, 10000 },
+	{ OPT_SETTLE, VALUE_U32, "--settle", AT(settle_ms), 10, 600000 },
+	{ OPT_STALL, VALUE_U32, "--stall", AT(stall_ms), 10, 600000 },
+	{ OPT_VERIFY, VALUE_FLAG, "--verify", AT(verify), 0, 0 },
+	{}
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct sink_config *c = state->input;
 
-	switch (key) {
-	case OPT_LISTEN:
-		c->listen = arg;
-		break;
-	case OPT_MEMORY:
-		if (!parse_size(arg, &c->memory) || !c->memory)
-			argp_error(state, "--memory: \"%s\" is not a size: give 64M", arg);
-		break;
-	case OPT_WRITERS:
-		option_u32(state, "--writers", arg, 1, WRITERS_MOST, &c->writers);
-		break;
-	case OPT_RECEIVES:
-		option_u32(state, "--receives", arg, 16, 1 << 20, &c->receives);
-		break;
-	case OPT_UNSOLICITED:
-		c->unsolicited = true;
-		break;
-	case OPT_INTERVAL:
-		option_u32(state, "--interval", arg, 1, 10000, &c->interval_ms);
-		break;
-	case OPT_SETTLE:
-		option_u32(state, "--settle", arg, 10, 600000, &c->settle_ms);
-		break;
-	case OPT_STALL:
-		option_u32(state, "--stall", arg, 10, 600000, &c->stall_ms);
-		break;
-	case OPT_VERIFY:
-		c->verify = true;
-		break;
-	case ARGP_KEY_END:
-		if (!c->listen)
-			argp_error(state, "--listen is required: set a port");
-		break;
-	default:
-		return network_setting(key, arg, state, &c->common);
-	}
-	return 0;
+	if (key == ARGP_KEY_END && !c->listen)
+		argp_error(state, "--listen is required: set a port");
+	return option_set(values, key, arg, state) ? network_setting(key, arg, state, &c->common) : 0;
 }
 
 static const struct argp argp = {

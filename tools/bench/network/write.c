@@ -45,22 +45,6 @@ static const struct argp_option options[] = {
 	{}
 };
 
-static void parse_seconds(struct argp_state *state, const char *what, const char *arg, double *s)
-{
-	if (!parse_real(arg, s) || *s > 86400)
-		argp_error(state, "%s: \"%s\" is not a number of seconds", what, arg);
-}
-
-static uint64_t parse_bytes(struct argp_state *state, const char *what, const char *arg,
-			    uint64_t most)
-{
-	uint64_t n = 0;
-
-	if (!parse_size(arg, &n) || !n || n > most)
-		argp_error(state, "%s: \"%s\" is not a size: give 4K or the like", what, arg);
-	return n;
-}
-
 static void check(struct argp_state *state, const struct write_config *c)
 {
 	const struct plan *p = &c->plan;
@@ -81,10 +65,26 @@ static void check(struct argp_state *state, const struct write_config *c)
 		argp_error(state, "--time must be more than 0 seconds");
 }
 
+#define AT(member)	offsetof(struct write_config, member)
+
+static const struct option_value values[] = {
+	{ OPT_SIZE, VALUE_SIZE32, "--size", AT(plan.size), 1, MESSAGE_MOST },
+	{ OPT_PAIRS, VALUE_U32, "--pairs", AT(plan.pairs), 1, PAIRS_MOST },
+	{ OPT_LINKED, VALUE_U32, "--linked", AT(plan.linked), 1, 4096 },
+	{ OPT_DESTINATIONS, VALUE_U32, "--destinations", AT(plan.destinations), 1, DESTINATIONS_MOST },
+	{ OPT_SOURCES, VALUE_U32, "--sources", AT(sources), 1, DESTINATIONS_MOST },
+	{ OPT_DEPTH, VALUE_U32, "--depth", AT(depth), 1, 1 << 16 },
+	{ OPT_TIME, VALUE_REAL, "--time", AT(time), 0, 86400 },
+	{ OPT_WARM_UP, VALUE_REAL, "--warm-up", AT(warm_up), 0, 86400 },
+	{ OPT_MESSAGES, VALUE_U64, "--messages", AT(plan.messages), 1, 0x1p40 },
+	{ 'r', VALUE_U32, "--repeat", AT(plan.repeats), 1, 1000 },
+	{ OPT_RATE, VALUE_SIZE, "--rate", AT(rate), 1, 0x1p46 },
+	{}
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct write_config *c = state->input;
-	struct plan *p = &c->plan;
 
 	switch (key) {
 	case OPT_TO:
@@ -93,50 +93,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->to[c->targets++] = arg;
 		break;
 	case OPT_TRANSPORT:
-		p->way = option_word(state, "--transport", arg, "write|udp|zmq");
-		break;
-	case OPT_SIZE:
-		p->size = parse_bytes(state, "--size", arg, MESSAGE_MOST);
-		break;
-	case OPT_PAIRS:
-		option_u32(state, "--pairs", arg, 1, PAIRS_MOST, &p->pairs);
-		break;
-	case OPT_LINKED:
-		option_u32(state, "--linked", arg, 1, 4096, &p->linked);
+		c->plan.way = option_word(state, "--transport", arg, "write|udp|zmq");
 		break;
 	case OPT_SOLICITED:
-		p->solicited = 1;
-		break;
-	case OPT_DESTINATIONS:
-		option_u32(state, "--destinations", arg, 1, DESTINATIONS_MOST, &p->destinations);
-		break;
-	case OPT_SOURCES:
-		option_u32(state, "--sources", arg, 1, DESTINATIONS_MOST, &c->sources);
-		break;
-	case OPT_DEPTH:
-		option_u32(state, "--depth", arg, 1, 1 << 16, &c->depth);
-		break;
-	case OPT_TIME:
-		parse_seconds(state, "--time", arg, &c->time);
-		break;
-	case OPT_WARM_UP:
-		parse_seconds(state, "--warm-up", arg, &c->warm_up);
-		break;
-	case OPT_MESSAGES:
-		if (!parse_u64(arg, UINT64_C(1) << 40, &p->messages) || !p->messages)
-			argp_error(state, "--messages: \"%s\" is not a number from 1", arg);
-		break;
-	case 'r':
-		option_u32(state, "--repeat", arg, 1, 1000, &p->repeats);
-		break;
-	case OPT_RATE:
-		c->rate = parse_bytes(state, "--rate", arg, UINT64_C(1) << 46);
+		c->plan.solicited = 1;
 		break;
 	case ARGP_KEY_END:
 		check(state, c);
 		break;
 	default:
-		return network_setting(key, arg, state, &c->common);
+		return option_set(values, key, arg, state) ? network_setting(key, arg, state, &c->common) : 0;
 	}
 	return 0;
 }
