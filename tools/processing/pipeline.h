@@ -258,5 +258,11 @@ int rpu_read_real(struct json_place *at, struct json_object *value, double min, 
 		  double *to);
 int rpu_read_u32(struct json_place *at, struct json_object *value, uint32_t min, uint32_t max,
 		 uint32_t *to);
+/* Define such a reader for a table of keys. */
+#define RPU_READS(kind, name, min, max)								\
+	static int name(struct json_place *at, struct json_object *value, void *to)		\
+	{											\
+		return rpu_read_##kind(at, value, min, max, to);				\
+	}
 
 #endif /* RPU_PIPELINE_H */

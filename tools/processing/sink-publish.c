@@ -85,10 +85,7 @@ static int read_packing(struct json_place *at, struct json_object *value, void *
 	return 0;
 }
 
-static int read_waiting(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, 1 << 20, to);
-}
+RPU_READS(u32, read_waiting, 1, 1 << 20)
 
 static int publish_read(struct json_place *at, struct json_object *value, void *to)
 {

@@ -9,10 +9,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-static int read_images(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 2, 1 << 30, to);
-}
+RPU_READS(u32, read_images, 2, 1 << 30)
 
 static int accumulate_read(struct json_place *at, struct json_object *value, void *to)
 {

@@ -14,26 +14,12 @@
 
 /* --- the configuration --- */
 
-static int read_side(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, RPU_SIDE, to);
-}
+RPU_READS(u32, read_side, 1, RPU_SIDE)
 
 /* A pixel is at one border of its chip. */
-static int read_chip(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 2, RPU_SIDE, to);
-}
-
-static int read_place(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 0, RPU_SIDE, to);
-}
-
-static int read_block(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, 64, to);
-}
+RPU_READS(u32, read_chip, 2, RPU_SIDE)
+RPU_READS(u32, read_place, 0, RPU_SIDE)
+RPU_READS(u32, read_block, 1, 64)
 
 static int read_rotate(struct json_place *at, struct json_object *value, void *to)
 {

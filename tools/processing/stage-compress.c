@@ -8,10 +8,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-static int read_capacity(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, INT32_MAX, to);
-}
+RPU_READS(u32, read_capacity, 1, INT32_MAX)
 
 static int compress_read(struct json_place *at, struct json_object *value, void *to)
 {

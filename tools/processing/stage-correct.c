@@ -9,10 +9,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-static int read_side(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, RPU_SIDE, to);
-}
+RPU_READS(u32, read_side, 1, RPU_SIDE)
 
 static int read_positive(struct json_place *at, struct json_object *value, void *to)
 {

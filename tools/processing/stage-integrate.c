@@ -25,10 +25,7 @@ static const char * const units[] = { "2th_deg", "q_nm^-1", "q_A^-1", "r_mm", NU
 
 /* --- the configuration --- */
 
-static int read_bins(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, BINS, to);
-}
+RPU_READS(u32, read_bins, 1, BINS)
 
 static int read_unit(struct json_place *at, struct json_object *value, void *to)
 {

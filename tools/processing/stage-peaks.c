@@ -45,10 +45,7 @@ static int read_positive(struct json_place *at, struct json_object *value, void 
 	return 0;
 }
 
-static int read_cycles(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 0, 20, to);
-}
+RPU_READS(u32, read_cycles, 0, 20)
 
 static int read_patch(struct json_place *at, struct json_object *value, void *to)
 {
@@ -57,26 +54,12 @@ static int read_patch(struct json_place *at, struct json_object *value, void *to
 	return *(uint32_t *)to % 2 ? 0 : json_wrong(at, "must be odd");
 }
 
-static int read_few(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, 10000, to);
-}
+RPU_READS(u32, read_few, 1, 10000)
 
 /* As many pixels are looked at for each peak as the square of it. */
-static int read_radius(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, 100, to);
-}
-
-static int read_many(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, 1 << 20, to);
-}
-
-static int read_place(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_real(at, value, -1000000, 1000000, to);
-}
+RPU_READS(u32, read_radius, 1, 100)
+RPU_READS(u32, read_many, 1, 1 << 20)
+RPU_READS(real, read_place, -1000000, 1000000)
 
 static int read_centre(struct json_place *at, struct json_object *value, void *to)
 {

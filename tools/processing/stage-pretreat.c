@@ -67,10 +67,7 @@ static int read_gain(struct json_place *at, struct json_object *value, void *to)
 	return p->pretreat.constant_gain ? 0 : json_wrong(at, "a gain of 0");
 }
 
-static int read_energy(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_real(at, value, 0.001, 1000000, to);
-}
+RPU_READS(real, read_energy, 0.001, 1000000)
 
 static int read_dark(struct json_place *at, struct json_object *value, void *to)
 {
@@ -83,15 +80,8 @@ static int read_dark(struct json_place *at, struct json_object *value, void *to)
 	return 0;
 }
 
-static int read_images(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, 1 << 20, to);
-}
-
-static int read_saturated(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, UINT32_MAX, to);
-}
+RPU_READS(u32, read_images, 1, 1 << 20)
+RPU_READS(u32, read_saturated, 1, UINT32_MAX)
 
 static int pretreat_read(struct json_place *at, struct json_object *value, void *to)
 {

@@ -4,10 +4,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-static int read_peaks(struct json_place *at, struct json_object *value, void *to)
-{
-	return rpu_read_u32(at, value, 1, UINT32_MAX, to);
-}
+RPU_READS(u32, read_peaks, 1, UINT32_MAX)
 
 static int veto_read(struct json_place *at, struct json_object *value, void *to)
 {
