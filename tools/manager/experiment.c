@@ -240,9 +240,10 @@ static int read_rule(struct experiment *e, const xmlNode *node, char *why)
 	r->of = party_of(e, node, "of", why);
 	r->act = element_first(node);
 	r->count = count_named(held(node, "count"));
-	if (!r->of || !attribute_number(node, "at-least", &r->at_least))
-		return r->of ? because(why, -1, "line %d: at-least is beyond 64 bits", node->line) :
-			       -1;
+	if (!r->of)
+		return -1;
+	if (!attribute_number(node, "at-least", &r->at_least))
+		return because(why, -1, "line %d: at-least is beyond 64 bits", node->line);
 	if (!strcmp(element_name(r->act), "stop"))
 		return 0;
 	r->at = party_of(e, r->act, strcmp(element_name(r->act), "set-rate") ? "at" : "detector",
@@ -264,8 +265,11 @@ static void read_party(struct experiment *e, const xmlNode *node)
 static void read_head(struct experiment *e, const xmlNode *root)
 {
 	attribute(root, "name", e->name, sizeof(e->name));
-	e->overrun = attribute_is(root, "overrun", "drop") ? OVERRUN_DROP :
-		     attribute_is(root, "overrun", "stop") ? OVERRUN_STOP : OVERRUN_PAUSE;
+	e->overrun = OVERRUN_PAUSE;
+	if (attribute_is(root, "overrun", "drop"))
+		e->overrun = OVERRUN_DROP;
+	else if (attribute_is(root, "overrun", "stop"))
+		e->overrun = OVERRUN_STOP;
 	e->degrade = attribute_is(root, "failure", "degrade");
 	attribute(root, "orphan", e->orphan, sizeof(e->orphan));
 }

@@ -276,10 +276,13 @@ void parties_turn(struct experiment *e, uint64_t until, int keys, const volatile
 
 	for (unsigned int i = 0; i < e->parties; i++) {
 		const struct wire *w = e->party[i].wire;
-		const uint64_t due = !w ? UINT64_MAX : wire_pending(w) ? now : wire_deadline(w);
+		uint64_t due;
 
-		fds[i] = (struct pollfd) { .fd = w ? wire_fd(w) : -1,
-					   .events = w ? wire_events(w) : 0 };
+		fds[i].fd = -1;
+		if (!w)
+			continue;
+		fds[i] = (struct pollfd) { .fd = wire_fd(w), .events = wire_events(w) };
+		due = wire_pending(w) ? now : wire_deadline(w);
 		until = due < until ? due : until;
 	}
 	fds[e->parties] = (struct pollfd) { .fd = keys, .events = POLLIN };

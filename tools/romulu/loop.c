@@ -220,13 +220,16 @@ static uint64_t asked(const struct run *r)
 /* The stream is over, and more was to come. */
 static int too_short(const struct run *r, int over)
 {
-	const char *why = over == -EOWNERDEAD ? "the producer is gone" :
-			  over == -ENODEV ? "the function was removed" :
-			  over == -ECONNABORTED ? "the function was stopped" :
-			  "the producer ended the stream";
+	const char *why = "the producer ended the stream";
 	uint64_t want = asked(r) ? asked(r) : r->about->images;
 	char of[32] = "";
 
+	if (over == -EOWNERDEAD)
+		why = "the producer is gone";
+	else if (over == -ENODEV)
+		why = "the function was removed";
+	else if (over == -ECONNABORTED)
+		why = "the function was stopped";
 	if (want)
 		snprintf(of, sizeof(of), " of %" PRIu64, want);
 	return fail("buffer %s: %s after %" PRIu64 "%s images", r->config->opt.buffer, why,
@@ -384,8 +387,8 @@ static int run(struct run *r)
 	/* a GPU's driver and io_uring pin pages for writing only; --check marks what it compared */
 	const bool writes = use->after || use == &use_record ||
 			    (r->config->driven && !r->config->offer);
-	unsigned int flags = (first ? RASHPA_STREAM_FROM_START : fresh ? RASHPA_STREAM_FRESH : 0) |
-			     (writes ? RASHPA_STREAM_WRITE : 0) |
+	unsigned int flags = (first ? RASHPA_STREAM_FROM_START : 0) |
+			     (fresh && !first ? RASHPA_STREAM_FRESH : 0) | (writes ? RASHPA_STREAM_WRITE : 0) |
 			     (use->look ? 0 : RASHPA_STREAM_NO_DATA);
 	struct report *report = r->report;
 	const struct rashpa_place_options place = { .name = "romulu", .flags = flags };

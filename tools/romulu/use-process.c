@@ -266,7 +266,9 @@ static int process_begin(struct run *r)
 	p->stream = r->stream;
 	p->bunch = h->bunch;
 	/* one slot at least is being filled meanwhile */
-	p->depth = h->slots > DEPTH ? DEPTH : h->slots > 2 ? h->slots - 1 : 1;
+	p->depth = h->slots > 2 ? h->slots - 1 : 1;
+	if (h->slots > DEPTH)
+		p->depth = DEPTH;
 	p->batch = calloc(p->depth, sizeof(*p->batch));
 	if (h->policy == RASHPA_STREAM_OVERWRITE)
 		p->copy = malloc((size_t)h->height * h->line_stride);
@@ -316,7 +318,9 @@ static int await_room(struct run *r, struct processing *p)
 	waiting = p->put - p->written;
 	if (waiting < p->depth && p->most <= waiting)
 		p->most = waiting + 1;
-	result = p->failed ? p->failed : waiting < p->depth ? 0 : -EINTR;
+	result = p->failed;
+	if (!result && waiting >= p->depth)
+		result = -EINTR;
 	pthread_mutex_unlock(&p->lock);
 	return result;
 }
@@ -387,7 +391,7 @@ static int drive_images(struct run *r, struct processing *p, const struct rashpa
  */
 static uint64_t deadline_of(const struct run *r, const struct rashpa_stack *st)
 {
-	const uint64_t since = st->event_ns ? st->event_ns : st->time_ns ? st->time_ns : now_ns();
+	const uint64_t since = st->event_ns ?: st->time_ns ?: now_ns();
 
 	return r->config->deadline_us ? since + r->config->deadline_us * UINT64_C(1000) : 0;
 }
