@@ -264,5 +264,17 @@ int rpu_read_u32(struct json_place *at, struct json_object *value, uint32_t min,
 	{											\
 		return rpu_read_##kind(at, value, min, max, to);				\
 	}
+/* The index of one of these words, in the order of their enum; false or true of two. */
+#define RPU_READS_WORD(type, name, ...)								\
+	static int name(struct json_place *at, struct json_object *value, void *to)		\
+	{											\
+		static const char * const words[] = { __VA_ARGS__, NULL };			\
+		unsigned int index;								\
+												\
+		if (json_read_word(at, value, words, &index))					\
+			return -1;								\
+		*(type *)to = index;								\
+		return 0;									\
+	}
 
 #endif /* RPU_PIPELINE_H */

@@ -40,16 +40,7 @@ static int read_buffer(struct json_place *at, struct json_object *value, void *t
 	return json_read_text(at, value, to, RASHPA_STREAM_NAME);
 }
 
-static int read_policy(struct json_place *at, struct json_object *value, void *to)
-{
-	static const char * const words[] = { "overwrite", "drop", NULL };
-	unsigned int index;
-
-	if (json_read_word(at, value, words, &index))
-		return -1;
-	*(bool *)to = index;
-	return 0;
-}
+RPU_READS_WORD(bool, read_policy, "overwrite", "drop")
 
 static int read_output(struct json_place *at, struct json_object *value, void *to)
 {

@@ -28,16 +28,7 @@ static int read_rotate(struct json_place *at, struct json_object *value, void *t
 	return *(uint32_t *)to % 90 ? json_wrong(at, "is not 0, 90, 180 or 270") : 0;
 }
 
-static int read_flip(struct json_place *at, struct json_object *value, void *to)
-{
-	static const char * const words[] = { "none", "x", "y", NULL };
-	unsigned int index;
-
-	if (json_read_word(at, value, words, &index))
-		return -1;
-	*(uint32_t *)to = index;
-	return 0;
-}
+RPU_READS_WORD(uint32_t, read_flip, "none", "x", "y")
 
 static int read_module(struct json_place *at, struct json_object *value, void *to)
 {

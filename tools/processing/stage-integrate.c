@@ -37,30 +37,8 @@ static int read_unit(struct json_place *at, struct json_object *value, void *to)
 	return 0;
 }
 
-static int read_split(struct json_place *at, struct json_object *value, void *to)
-{
-	static const char * const words[] = { "no", "bbox", NULL };
-	unsigned int index;
-
-	if (json_read_word(at, value, words, &index))
-		return -1;
-	*(bool *)to = index;
-	return 0;
-}
-
-static int read_error(struct json_place *at, struct json_object *value, void *to)
-{
-	static const char * const words[] = {
-		[RPU_ERROR_NONE] = "none", [RPU_ERROR_POISSON] = "poisson",
-		[RPU_ERROR_AZIMUTHAL] = "azimuthal", NULL,
-	};
-	unsigned int index;
-
-	if (json_read_word(at, value, words, &index))
-		return -1;
-	*(uint32_t *)to = index;
-	return 0;
-}
+RPU_READS_WORD(bool, read_split, "no", "bbox")
+RPU_READS_WORD(uint32_t, read_error, "none", "poisson", "azimuthal")
 
 static int read_range(struct json_place *at, struct json_object *value, void *to)
 {

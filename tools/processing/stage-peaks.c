@@ -22,18 +22,7 @@
 
 /* --- the configuration --- */
 
-static int read_steps(struct json_place *at, struct json_object *value, void *to)
-{
-	static const char * const words[] = {
-		[RPU_PYFAI] = "pyfai", [RPU_PEAKFINDER8] = "peakfinder8", NULL,
-	};
-	unsigned int index;
-
-	if (json_read_word(at, value, words, &index))
-		return -1;
-	*(uint32_t *)to = index;
-	return 0;
-}
+RPU_READS_WORD(uint32_t, read_steps, "pyfai", "peakfinder8")
 
 static int read_positive(struct json_place *at, struct json_object *value, void *to)
 {

@@ -13,27 +13,8 @@
 
 /* --- the configuration --- */
 
-static int read_detector(struct json_place *at, struct json_object *value, void *to)
-{
-	static const char * const words[] = { "counting", "jungfrau", NULL };
-	unsigned int index;
-
-	if (json_read_word(at, value, words, &index))
-		return -1;
-	*(bool *)to = index;
-	return 0;
-}
-
-static int read_unit(struct json_place *at, struct json_object *value, void *to)
-{
-	static const char * const words[] = { "photon", "keV", NULL };
-	unsigned int index;
-
-	if (json_read_word(at, value, words, &index))
-		return -1;
-	*(bool *)to = index;
-	return 0;
-}
+RPU_READS_WORD(bool, read_detector, "counting", "jungfrau")
+RPU_READS_WORD(bool, read_unit, "photon", "keV")
 
 /* A file, or one for each gain. */
 static int read_files(struct json_place *at, struct json_object *value, char (*path)[RPU_PATH],
