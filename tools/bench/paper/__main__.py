@@ -105,10 +105,6 @@ def key_of(row, figure):
     return (row["what"], quantity_of(row, figure), *(row.get(at) for at in figure["at"]))
 
 
-def same_curve(here, row, figure):
-    return "needs" not in here and here["what"] == row["what"] and all(here.get(at) == row[at] for at in figure["at"] if at in row)
-
-
 def measure(figure, how, benches):
     """Rows of the figure: of the document, with what is here, and then others that are here."""
     here, needs = [], figure.get("needs")
@@ -127,11 +123,11 @@ def measure(figure, how, benches):
         used.add(id(same))
         reason = next((h["needs"] for h in here if "needs" in h and h["what"] == row["what"] and
                        all(h[at] == row.get(at) for at in figure["at"] if at in h)), None)
-        joint = joined(row, same, None if same else reason or needs or "this setting, which is not measured", figure)
-        # a sentence about a curve, whose points follow
-        if not same and "says" in row and any(same_curve(h, row, figure) for h in here):
-            del joint["needs"]
-            joint["remark"] = "see below"
+        reason = None if same else reason or needs
+        joint = joined(row, same, reason, figure)
+        # a sentence about a curve, or a point of it, whose points here follow
+        if not same and not reason:
+            joint["remark"] = "see below" if "says" in row else "not with these settings: see below"
         rows.append(joint)
     for row in here:
         if id(row) in used or ("needs" in row and any(r["what"] == row["what"] for r in figure["rows"])):
@@ -148,7 +144,7 @@ def joined(document, here, needs, figure, either=None):
                                                     if k in document}
     result["here"] = here[quantity] if here else None
     result["remark"] = here.get("remark", "") if here else ""
-    if needs and not here:
+    if needs:
         result["needs"] = needs
     return result
 
@@ -230,7 +226,11 @@ def main():
                 show(document["source"], figure, rows, how)
             results.append({"source": document["source"], "document": document["title"], **{k: figure[k] for k in figure if k not in ("rows", "needs")},
                             "differs": remark_of(figure, how), "needs": needs, "rows": rows})
-    report = {"bench": "paper", "figures": results}
+    machine = next((r["machine"] for r in benches.results.values() if isinstance(r, dict) and "machine" in r), None)
+    report = {"bench": "paper", "machine": machine, "figures": results}
+    if text and machine:
+        print(f"\nhere: {machine['cpu']}, {machine['cpus']} processors, Linux {machine['kernel']}"
+              f"{', a virtual machine' if machine['virtual'] else ''}")
     if options.json:
         to = json.dumps(report, indent=1) + "\n"
         if text:

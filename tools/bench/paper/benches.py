@@ -70,11 +70,12 @@ class Benches:
         return result["rows"]
 
     def roundtrip_gpu(self, flush, *options):
-        """The payload in memory of a GPU that the board reaches."""
+        """(rows, remark) with the payload in memory of a GPU that the board reaches."""
         self.board()
-        self.gpu("--sizes=4K", "--copies=1K")
+        _, name = self.gpu("--sizes=4K", "--copies=16M")
         try:
-            return self.roundtrip(f"--memory={self.options.gpu or 'vulkan'}", f"--flush={flush}", *options)
+            rows = self.roundtrip(f"--memory={self.options.gpu or 'vulkan'}", f"--flush={flush}", *options)
+            return rows, ", ".join(filter(None, (name, self.board_remark())))
         except Needs as reason:
             raise Needs(f"a GPU whose memory the board reaches: {reason}") from None
 
@@ -84,7 +85,8 @@ class Benches:
         if not result["rows"]:
             raise Needs("a GPU: " + "; ".join(left["reason"] for left in result["left_out"]))
         name = result["rows"][0]["backend"]
-        if "no GPU" in name and not self.options.gpu:
+        # also behind a virtual one
+        if ("no GPU" in name or "llvmpipe" in name) and not self.options.gpu:
             raise Needs(f"a GPU: here is {name} (--gpu runs it all the same)")
         return {(row["name"], row["size_bytes"]): row for row in result["rows"]}, name
 
