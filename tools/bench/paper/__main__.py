@@ -114,8 +114,8 @@ def measure(figure, how, benches):
                 here.append(row)
         except Needs as reason:
             needs = str(reason)
-    elif not needs:
-        needs = "a command that measures it"
+    if not here:
+        needs = needs or "a measurement that succeeds"
     rows, used = [], set()
     for row in figure["rows"]:
         key = key_of(row, figure)
