@@ -217,7 +217,7 @@ run_shellcheck() {
 }
 
 run_ids() {
-	{ shell_scripts | xargs grep -l 'lib/shell\.sh"$'; ls tools/*/tests/*.py tools/tests/*.py tools/*/tests/*selftest.c; } | wanted |
+	{ shell_scripts | xargs grep -l 'lib/shell\.sh"$'; ls tools/*/tests/*.py tools/*/tests/*selftest.c; } | wanted |
 		xargs -r python3 -B selftests/static/ids.py
 }
 

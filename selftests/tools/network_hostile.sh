@@ -16,7 +16,7 @@ listens() { grep -qsi "0100007F:$(printf %04X "$1") 00000000:0000 0A" /proc/net/
 # receive OPTION...: begins a receiver
 receive() {
 	rm -f "$work/romulu.json"
-	romulu --buffer hostile0 --check --transport udp --listen $here --dataset "$work/data" \
+	romulu --buffer hostile0 --check --transport udp --listen "$here" --dataset "$work/data" \
 		--geometry 256x64,u16 --timeout 60 --tune settle=10000 --json="$work/romulu.json" "$@" \
 		>"$work/out" 2>&1 &
 	receiver=$!
