@@ -753,6 +753,29 @@ def elsewhere(buffer):
     run("rashpactl", "buffer", "remove", other)
 
 
+@check("places-workers: places, workers that share one, and times of day")
+def places(buffer):
+    with rashpa.Stream(buffer, place="a") as a, rashpa.Stream(buffer, place="w", workers=2) as one, \
+            rashpa.Stream(buffer, place="w", workers=2) as two:
+        raises(rashpa.Error, lambda: rashpa.Stream(buffer, place="a"), f"process {os.getpid()}")
+        with rashpa.Producer(buffer, (4, 6), slots=4, meta=True, tick_ns=10, tick_of=1, tick_tai=1 << 60) as producer:
+            for number in range(3):
+                with producer.slot() as slot:
+                    slot.images[:] = number
+                    slot.describe(0, time=7)
+            stacks = [stream.next(TIMEOUT) for stream in (a, one, two, a)]
+            assert [stack.number for stack in stacks] == [0, 0, 1, 1], stacks
+            known = {place.name: place for place in a.places()}
+            assert known["w"].workers == 2 and known["a"].held == 2 and known["a"].process == os.getpid(), known
+            late = numpy.datetime64(time.time_ns(), "ns") - stacks[0].datetime
+            assert abs(late) < numpy.timedelta64(TIMEOUT, "s"), late
+            clock = a.clock()
+            assert stacks[0].datetimes[0] == numpy.datetime64((1 << 60) + 70 - clock.utc_s * 10**9, "ns")
+            for stack in stacks:
+                assert stack.release()
+            assert a.stat().consumed == 2
+
+
 @check("buffers-arrays: buffers are arrays")
 def memory(buffer):
     """Buffers as arrays."""
