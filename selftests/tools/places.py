@@ -89,7 +89,7 @@ def main(fpga, folder):
     opened = [begin(role) for role, n in CHILDREN.items() for _ in range(n)]
     for listen in opened:
         assert os.read(listen, 1) == b"!", "a consumer did not open the stream"
-    romulu = subprocess.Popen(["romulu", "--buffer", BUFFER, "--timeout", str(TIMEOUT), *shape,
+    romulu = subprocess.Popen(["romulu", "--buffer", BUFFER, "--timeout", str(TIMEOUT),
                                f"--json={folder}/romulu.json"], stdout=subprocess.DEVNULL)
 
     def places():

@@ -308,6 +308,17 @@ void place_count_lost(struct rashpa_stream *s, uint64_t images)
 		__atomic_fetch_add(&place_of(s)->lost, images, __ATOMIC_RELAXED);
 }
 
+/* Stacks that may have claims: a worker may have died between its claim and next. */
+static void claimed(const struct rashpa_stream *s, uint64_t *from, uint64_t *to)
+{
+	const struct rashpa_stream_place *p = place_of(s);
+
+	*from = stream_number(LOAD(&p->credit));
+	*to = stream_number(LOAD(&p->next)) + 1;
+	if (*to > *from && *to - *from > s->head.slots + UINT64_C(1))
+		*from = *to - s->head.slots - 1;
+}
+
 /* A stack that a worker has left behind. */
 static bool take_orphan(struct rashpa_stream *s, uint64_t *number)
 {
@@ -316,11 +327,7 @@ static bool take_orphan(struct rashpa_stream *s, uint64_t *number)
 
 	if (seen == s->orphaned)
 		return false;
-	from = stream_number(LOAD(&p->credit));
-	/* a worker may have died between its claim and next */
-	to = stream_number(LOAD(&p->next)) + 1;
-	if (to > from && to - from > s->head.slots)
-		from = to - s->head.slots;
+	claimed(s, &from, &to);
 	for (; from < to; from++) {
 		uint64_t old = claim(s, from, NOBODY, RASHPA_CLAIM_TAKEN);
 
@@ -413,12 +420,10 @@ bool place_shared(const struct rashpa_stream *s)
 /* Stacks that other workers hold may still come back. */
 bool place_awaits(const struct rashpa_stream *s)
 {
-	const struct rashpa_stream_place *p = place_of(s);
 	const uint64_t *claims = claims_of(s, s->place);
-	uint64_t from = stream_number(LOAD(&p->credit)), to = stream_number(LOAD(&p->next)) + 1, word;
+	uint64_t from, to, word;
 
-	if (to > from && to - from > s->head.slots)
-		from = to - s->head.slots;
+	claimed(s, &from, &to);
 	for (; from < to; from++) {
 		word = LOAD(&claims[from % s->head.slots]);
 		if (claim_number(s, word) == from + 1 && claim_worker(word) != s->worker &&

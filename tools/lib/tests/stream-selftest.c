@@ -1176,6 +1176,14 @@ static void test_workers(void)
 	rashpa_stream_begin(w[2], 0);
 	place_tick(w[2]);
 	ok(takes(w[2], 0, 1) && takes_nothing(w[2]) && stream_credit(p) == 1, "workers-between: its claim counts");
+	/* the oldest stack of all slots */
+	w[0] = enter("w", 0, 3, -1);
+	publish(p, p->head.slots);
+	ok(rashpa_stream_next(w[0], &st[0], 0) == 1 && st[0].number == 1 &&
+	   takes(w[2], 2, p->head.slots - 1) && takes_nothing(w[2]), "workers-full-slots: all others are released");
+	die(w[0]);
+	place_tick(w[2]);
+	ok(takes(w[2], 1, 1) && stream_credit(p) == p->head.slots + 1, "workers-oldest: its stack comes");
 	rashpa_stream_close(w[2]);
 	rashpa_stream_close(p);
 }
