@@ -147,7 +147,7 @@ def run(memory):
     detector, writer = stream(ring, FRAMES, "--write", "frames.raw")
     sent, written = detector.end(), writer.end()
     print("   {frames} frames, {lost} lost, {0:.2f} GB/s".format(written["bytes"] / written["seconds"] / 1e9, **written))
-    print(f"== {PROCESSED} frames are processed: photons, peaks, azimuthal profile, NeXus; rashpactl looks on")
+    print(f"== {PROCESSED} frames are processed: photons, peaks, azimuthal profile, NeXus")
     settings()
     detector, processor = stream(other, PROCESSED, "--pipeline", pipeline(profiles))
     processor.await_file(profiles)
