@@ -108,7 +108,7 @@ def main():
             draw((results / name).read_text(encoding="utf-8"), out / picture)
     page = results / "pictures/stream.png"      # tools/python/tests/page.py
     if page.exists():
-        Image.open(page).quantize(64, dither=Image.Dither.NONE).save(out / "page.png", optimize=True)
+        Image.open(page).quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out / "page.png", optimize=True)
 
 
 if __name__ == "__main__":
