@@ -233,7 +233,8 @@ static inline u64 rashpa_field_mask(const struct rashpa_fetch_field *f)
 static inline bool rashpa_same_word(const struct rashpa_fetch_field *a,
 				    const struct rashpa_fetch_field *b)
 {
-	return a->offset == b->offset && a->bits == b->bits && !(a->flags & RASHPA_FIELD_ENTRY);
+	return a->offset == b->offset && a->bits == b->bits &&
+	       !((a->flags | b->flags) & RASHPA_FIELD_ENTRY);
 }
 
 /* ----------------------------------------------- function/hw.c --- */
