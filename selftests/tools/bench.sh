@@ -146,6 +146,7 @@ if ((${#device[@]})); then
 	is "round-trip-measured: the round trip is measured" $? 0 || sed 's/^/# /' "$work/err"
 	check_json '
 	check("roundtrip/row-fields: roundtrip: every row has its fields"; .bench == "roundtrip" and .tick_ns == 4 and
+		.memory == "host" and .flush == false and
 		(.rows | length > 0 and all((.path | length > 0) and .trips == 20 and
 		.dma_ns > 0 and .min_ns <= .p50_ns and .p50_ns <= .p99_ns))),
 	check("roundtrip/all-sizes: roundtrip: all sizes"; [.rows[].size_bytes] | unique == [1024, 65536])' \

@@ -83,6 +83,12 @@ is "event-datagram-once: each event and datagram came once" \
 	"$(jq -c '.rows[0] | [.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .board.lost]' "$work/loop.json")" \
 	"[4000,2000,0,0,0,0,0]"
 
+# --- a transfer whose payload goes there, and its notification to the host
+rashpa-bench roundtrip --fpga "fpga$fpga" --memory vulkan --sizes 64K --repeat 1 --events 5 --json="$work/trip.json" >"$work/out" 2>&1
+is "round-trip-gpu: a round trip with payload in the GPU, flushed" \
+	"$? $(jq -c '[.memory, .flush, (.rows | length > 0 and all(.min_ns > 0 and .dma_ns > 0))]' "$work/trip.json")" \
+	'0 ["vulkan",true,true]' || sed 's/^/# /' "$work/out"
+
 # --- a GPU that takes images without the CPU: raw ones in its memory, or in a window that has parts of one
 driven() { # NAME PATTERN OPTION...
 	local got
