@@ -53,7 +53,7 @@ extern const struct argp_option stream_tunes[];	/* for its parser */
 void option_u32(struct argp_state *state, const char *what, const char *arg, uint32_t min,
 		uint32_t max, uint32_t *value);
 
-/* What an option sets in the struct that is its parser's input, and its range. */
+/* The member that an option sets in the input of its parser, and its range. */
 struct option_value {
 	int key;		/* 0: the end of a table */
 	enum { VALUE_NONE, VALUE_FLAG, VALUE_TEXT, VALUE_U32, VALUE_U64, VALUE_SIZE32, VALUE_SIZE, VALUE_REAL } kind;
@@ -64,7 +64,7 @@ struct option_value {
 
 /* False: it is out of range. */
 bool value_set(const struct option_value *value, void *input, const char *arg);
-/* For a parser: the row with this key, or the end of the program with a message. ARGP_ERR_UNKNOWN: there is none. */
+/* For a parser: the row with this key, or the end of the program with a message. ARGP_ERR_UNKNOWN without a row. */
 error_t option_set(const struct option_value *values, int key, const char *arg, struct argp_state *state);
 
 /* The place of the word in "this|that|other", from 0 on, or the end of the program with a message. */

@@ -113,7 +113,7 @@ refuses "CERTIFICATE,KEY,CA" romulu --daemon tls:6001 --tls here.pem
 refused "usage-romulu: wrong usage is refused"
 refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
 refuses "unknown command.*nosuch" rashpa-bench nosuch
-refuses "\"nosuch\".*\"network write\"" rashpa-bench network nosuch
+refuses "\"writer\".*\"network write\"" rashpa-bench network writer
 refuses "--fpga is missing" rashpa-bench loop
 refuses "window 8 exceeds the 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
 refuses "excludes --buffer and --gpu" rashpa-bench loop --fpga fpga77 --memory vulkan --gpu vulkan

@@ -185,7 +185,7 @@ def trial_of(experiment, t, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--address", required=True, help="of the sink, as the writer reaches it")
+    parser.add_argument("--address", required=True, help="address of the sink, as the writer reaches it")
     parser.add_argument("--port", type=int, default=18600, help="first one of those that are used")
     for side in "sink", "writer":
         parser.add_argument(f"--{side}-at", default="", metavar="COMMAND",
@@ -195,7 +195,7 @@ def main():
     parser.add_argument("--warm-up", type=float, default=1, help="seconds before")
     parser.add_argument("--repeat", type=int, default=3, help="rounds")
     parser.add_argument("--only", metavar="NAME,...", help="experiments; default: all")
-    parser.add_argument("--json", metavar="FILE", help="where the results go")
+    parser.add_argument("--json", metavar="FILE", help="file for the results")
     o = parser.parse_args()
     report, rows, trials, left_out = {}, [], [], []
     for experiment, group in experiments():
