@@ -159,8 +159,10 @@ ok $? "telegrams-rst-telegrams: telegrams.rst is what telegrams.py makes of the 
 # settings ROLE TOOL
 settings() {
 	Documentation/telegrams.py --settings "$1" | sort >/tmp/settings
-	"build/tools/$2" --help | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p' |
-		grep -vxE 'accept|daemon|leader|tls-.*|json|progress|help|usage|version' | sort -u >/tmp/options
+	{
+		"build/tools/$2" --help | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p'
+		"build/tools/$2" --tune help | sed -nE 's/^([a-z-]+).*/\1/p'
+	} | grep -vxE 'accept|daemon|leader|tls|tune|json|progress|help|usage|version' | sort -u >/tmp/options
 	diff /tmp/settings /tmp/options | sed -n 's/^</# no option/p; s/^>/# no setting/p'
 	[[ -s /tmp/settings ]] && cmp -s /tmp/settings /tmp/options
 	ok $? "settings/$1: they are the options of $2"
