@@ -21,7 +21,7 @@ import rashpa
 BUFFER, WIDTH, HEIGHT, BUNCH = "places", 64, 32, 4
 STACKS, EVERY, TIMEOUT = 120, 12, 120
 ROLES = {"a": {"keep": None}, "b": {"keep": None}, "c": {"keep": None}, "w": {"keep": None, "workers": 3},
-         "o": {"observe": True}}
+         "o": {}}
 CHILDREN = {"a": 1, "b": 1, "c": 1, "w": 3, "o": 2}
 
 images = numpy.random.default_rng(1).integers(0, 1 << 16, (7, HEIGHT, WIDTH), "<u2")
@@ -38,7 +38,7 @@ def check(stack):
 
 def consume(role, say):
     with rashpa.Stream(BUFFER, place=role, timeout=TIMEOUT, **ROLES[role]) if role != "o" else \
-            rashpa.Stream(BUFFER, observe=True, timeout=TIMEOUT) as stream:
+            rashpa.Stream(BUFFER, observe=True, from_start=True, timeout=TIMEOUT) as stream:
         os.write(say, b"!")
         for stack in stream:
             check(stack)
