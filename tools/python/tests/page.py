@@ -188,6 +188,7 @@ async def daemon(reader, writer):
         send('<capabilities role="detector" state="running"/>')
         for n in range(1000):
             send(f'<status state="running"><count name="images">{100 * n}</count></status>')
+            await writer.drain()
             await asyncio.sleep(0.2)
 
 
@@ -212,7 +213,7 @@ class Browser:
     def wait(self, condition):
         """Wait until condition() is true; False after a long time."""
         with contextlib.suppress(Exception):
-            return WebDriverWait(self.driver, PATIENCE / 3, 0.1).until(lambda _: condition())
+            return WebDriverWait(self.driver, PATIENCE, 0.1).until(lambda _: condition())
         return False
 
     def text(self, place="body"):

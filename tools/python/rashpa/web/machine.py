@@ -76,10 +76,12 @@ async def whole(command):
 class Machine:
     """Collects while somebody views the page; tell(name, value) passes on what is new. content(buffer): of a stream."""
 
-    def __init__(self, tell, content):
+    def __init__(self, tell, content, files=()):
         self.tell, self.content = tell, content
+        # of all buffers, and of streams in files, which rashpactl must be given
+        self._parts = {names: {"streams": [], "why": "no answer of rashpactl yet"} for names in {(), tuple(files)}}
         self._contents = {}
-        self.streams = {"streams": [], "skipped": [], "rings": [], "why": "no answer of rashpactl yet"}
+        self.streams = self._parts[()]
         self.machine = {}
         self.history = {}           # by buffer: rows of its stream
         self.events = collections.deque(maxlen=EVENTS)
@@ -88,7 +90,7 @@ class Machine:
 
     def begin(self):
         if not self._tasks:
-            self._tasks = {asyncio.ensure_future(self._top()), asyncio.ensure_future(self._lists())}
+            self._tasks = {*(asyncio.ensure_future(self._top(names)) for names in self._parts), asyncio.ensure_future(self._lists())}
 
     async def end(self):
         tasks = [*self._tasks, *self._boards.values()]
@@ -101,29 +103,29 @@ class Machine:
         self.events.append({"time": when or time.time(), "source": source, "text": text, "bad": bad})
         self.tell("events", list(self.events))
 
-    async def _top(self):
+    async def _top(self, names):
         while True:
-            why = await each(TOP, self._look)
-            self.streams = {"streams": [], "skipped": [], "rings": [], "why": why or "rashpactl top has ended"}
-            self.tell("streams", self.streams)
+            why = await each((*TOP, *names), lambda now: self._look(names, now))
+            self._look(names, {"streams": [], "why": why or "rashpactl top has ended"})
             await asyncio.sleep(AGAIN)
 
-    def _look(self, now):
-        before = {s["buffer"]: s for s in self.streams["streams"]}
-        now["time"] = time.time()
+    def _look(self, names, now):
+        before = {s["buffer"]: s for s in self._parts[names]["streams"]}
+        self._parts[names] = now
         for s in now["streams"]:
             self._compare(before.get(s["buffer"]), s)
             s["content"] = self._contents.get(s["buffer"])
             latency, work = s.get("latency_ns", {}), s.get("processing") or {}
-            s["row"] = [now["time"], s.get("images_per_second"), s.get("bytes_per_second"), latency.get("p50"),
+            s["row"] = [time.time(), s.get("images_per_second"), s.get("bytes_per_second"), latency.get("p50"),
                         latency.get("p99"), work.get("images"), work.get("vetoed")]
             if s["buffer"] in self.history or len(self.history) < STREAMS:
                 self.history.setdefault(s["buffer"], collections.deque(maxlen=HISTORY)).append(s["row"])
-        for name in self.history.keys() - {s["buffer"] for s in now["streams"]}:
+        streams = [s for part in self._parts.values() for s in part["streams"]]
+        for name in self.history.keys() - {s["buffer"] for s in streams}:
             del self.history[name]
             self._contents.pop(name, None)
-        self.streams = now
-        self.tell("streams", now)
+        self.streams = {"streams": streams, "why": self._parts[()].get("why")}
+        self.tell("streams", self.streams)
 
     def _compare(self, before, now):
         """Changes of a stream are events, too."""

@@ -141,7 +141,7 @@ class Page:
         self.options, self.token = options, token
         self.viewers = set()
         self.looks = {}
-        self.machine = Machine(self.tell, content_of)
+        self.machine = Machine(self.tell, content_of, [name for name in options.streams if "/" in name])
         self.experiment = options.experiment and Experiment(options.experiment, self.tell, self.machine.event,
                                                             options.control)
         self.hosts = set(options.host)

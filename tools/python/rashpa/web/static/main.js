@@ -6,7 +6,7 @@ import * as stream from "./stream.js";
 import {$, bytes, count, element, gigabytes, lost, micro, real, state, table} from "./words.js";
 
 const VIEWS = ["overview", "stream", "processing", "events", "experiment"];
-let socket = null, now = {streams: [], skipped: [], rings: []}, before = new Map(), machine = {}, events = [], experiment = null, retry = 1000;
+let socket = null, now = {streams: []}, before = new Map(), machine = {}, events = [], experiment = null, retry = 1000;
 let results = new Map();
 
 // --- link ---

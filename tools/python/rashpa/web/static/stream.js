@@ -185,7 +185,7 @@ function values() {
 function ask() {
 	values();
 	const {pixel, box, frame} = picture;
-	if (pending || !frame || (!pixel && !box))
+	if (pending || !frame || (!pixel && !box) || $("stream").hidden)
 		return;
 	pending = true;
 	if (box && (!ask.box || !pixel || picture.value(pixel) !== undefined))
@@ -195,12 +195,15 @@ function ask() {
 	ask.box = !ask.box;
 	ask.asked = JSON.stringify([pixel, box]);
 	clearTimeout(timer);
-	timer = setTimeout(() => { pending = false; }, 2000);
+	timer = setTimeout(() => { pending = false; ask(); }, 2000);
 }
 
 export function answer(numbers_) {
+	if (!numbers_)
+		return;		// no image yet: the timer asks again
 	pending = false;
-	if (numbers_?.buffer === view.buffer) {
+	clearTimeout(timer);
+	if (numbers_.buffer === view.buffer) {
 		const {box} = picture, isBox = box && ["x", "y", "w", "h"].every((key, i) => numbers_[key] === box[i]);
 		sums[isBox ? "box" : "pixel"] = numbers_;
 	}
