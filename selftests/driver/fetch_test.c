@@ -289,7 +289,7 @@ TEST(unfit, "a map that does not fit into descriptors is refused")
 	profile(0);
 	REQUIRE(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
 	ANSWERED(fpga_program(map.out_fd, RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE, NULL), ERANGE,
-		 "1 ring|1024 entries");
+		 "1 map|1024 entries");
 	close(map.out_fd);
 	close(fd);
 }
