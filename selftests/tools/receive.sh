@@ -49,7 +49,7 @@ poke() {
 		mmap.mmap(fd, 12288)[offset:offset + 8] = value.to_bytes(8, "little")
 	P
 }
-image_stride=88 lock_stacks=$((8192 + 56)) # offsets in the buffer
+image_stride=88 lock_stacks=$((16384 + 56)) # offsets in the buffer
 now() { python3 -c 'import time; print(time.monotonic_ns())'; }
 waits() { [[ $(status '.dtps[0].waiting') == true ]]; }
 sent() { (($(status '.dtps[0].images') >= $1)); }
