@@ -490,8 +490,13 @@ static struct json_object *row_json(struct follower *f)
 	put_text(o, "buffer", f->name);
 	put_text(o, "state", f->state);
 	put_text(o, "why", *f->why ? f->why : NULL);
-	put_int(o, "fpga", f->process.fpga);
-	put_int(o, "vector", f->process.vector);
+	if (f->process.function) {
+		put_int(o, "fpga", f->process.fpga);
+		put_int(o, "vector", f->process.vector);
+	} else {
+		put_text(o, "fpga", NULL);	/* a program fills the slots */
+		put_text(o, "vector", NULL);
+	}
 	put_bool(o, "paced", s->policy != RASHPA_STREAM_OVERWRITE);
 	put_int(o, "dtps", s->processes);
 	put_int(o, "bunch", s->bunch);

@@ -59,9 +59,10 @@ static void ask_function(struct run *r)
 	struct rashpa_device_info info;
 	int device;
 
+	r->report->board = p->function == RASHPA_STREAM_FPGA;
 	r->report->fpga = p->fpga;
 	r->report->vector = p->vector;
-	device = p->function == RASHPA_STREAM_FPGA ? rashpa_device_open(p->fpga) : -1;
+	device = r->report->board ? rashpa_device_open(p->fpga) : -1;
 	if (device < 0)
 		return;
 	memset(&info, 0, sizeof(info));

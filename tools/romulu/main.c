@@ -373,9 +373,22 @@ static void print_text(const struct report *r)
 	       r->stacks_without_wait);
 	printf("group    %" PRIu32 " process%s, %" PRIu64 " events, %" PRIu64 " overruns\n",
 	       r->stream.processes, r->stream.processes == 1 ? "" : "es", r->events, r->overruns);
+	if (!r->board) {
+		printf("map      none: a program fills the slots\n");
+		return;
+	}
 	printf("map      %s, %" PRIu32 " segment%s, iommu %s, fpga%" PRIu32 "\n",
 	       rashpa_class_name(r->stream.map_class), r->stream.segments,
 	       r->stream.segments == 1 ? "" : "s", r->iommu ? "on" : "off", r->fpga);
+}
+
+/* null: a program fills the slots */
+static void put_board(struct json_object *o, const char *key, const struct report *r, uint32_t value)
+{
+	if (r->board)
+		put_int(o, key, value);
+	else
+		put_text(o, key, NULL);
 }
 
 static struct json_object *latency_json(const struct samples *l)
@@ -411,8 +424,8 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	struct json_object *o = json_object_new_object();
 
 	put_text(o, "buffer", c->opt.buffer);
-	put_int(o, "fpga", r->fpga);
-	put_int(o, "vector", r->vector);
+	put_board(o, "fpga", r, r->fpga);
+	put_board(o, "vector", r, r->vector);
 	put_text(o, "mode", c->use->name);
 	put_text(o, "source", c->use == &use_check ? dataset->source : NULL);
 	put_bool(o, "interrupted", r->interrupted);
@@ -448,9 +461,12 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_int(o, "dtps", r->stream.processes);
 	put_int(o, "bunch", r->stream.bunch);
 	put_int(o, "slots", r->stream.slots);
-	put_int(o, "segments", r->stream.segments);
-	put_text(o, "class", rashpa_class_name(r->stream.map_class));
-	put_bool(o, "iommu", r->iommu);
+	put_board(o, "segments", r, r->stream.segments);
+	put_text(o, "class", r->board ? rashpa_class_name(r->stream.map_class) : NULL);
+	if (r->board)
+		put_bool(o, "iommu", r->iommu);
+	else
+		put_text(o, "iommu", NULL);
 	if (r->network)
 		json_object_object_add(o, "network", json_object_get(r->network));
 	if (r->processing)

@@ -77,9 +77,9 @@ struct config {
 };
 
 struct report {
-	bool attached, interrupted, iommu;
+	bool attached, interrupted, board, iommu;
 	struct rashpa_stream_header stream;
-	uint32_t fpga, vector;	/* FPGA and vector of the first process */
+	uint32_t fpga, vector;	/* of the first process, if it is a board's */
 	uint64_t frames, stacks, lost, bytes;
 	uint64_t corrupt;	/* frames that differ from the dataset; among them: */
 	uint64_t duplicate;	/* frames that show an earlier image */

@@ -146,7 +146,7 @@ function overview() {
 		["Lag, stacks", s => s.lag_stacks === undefined ? "–" : `${count(s.lag_stacks)} of ${count(s.slots)}`, true],
 		["Lost, images", s => lost(s.lost), true],
 		["Latency 50 %, µs", s => micro(s.latency_ns?.p50), true], ["Latency 99 %, µs", s => micro(s.latency_ns?.p99), true],
-		["Board", s => `fpga${s.fpga}`],
+		["Board", s => s.fpga === null ? "a program" : `fpga${s.fpga}`],
 	], now.why ?? "there is no stream: start a producer (remu)");
 	table($("boards"), machine.list?.devices ?? [], [
 		["Board", d => d.node], ["State", d => state(d.state)], ["Function", d => d.bdf],
