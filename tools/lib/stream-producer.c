@@ -174,7 +174,7 @@ static int make_file(const char *path, const struct wish *wish)
 	if (!error)
 		error = stream_layout(h, messages, wish->plan.flags & RASHPA_PLAN_META, INT64_MAX, INT64_MAX);
 	if (!error)
-		error = file_make(path, h->record_offset + h->slots * (h->record_size + h->map_slot));
+		error = file_make(path, h->claim_offset + h->slots * UINT64_C(8) * RASHPA_STREAM_PLACES);
 	free(s.process);
 	return error;
 }

@@ -197,6 +197,10 @@ static void test_file(void)
 	s = create(path, 100, 0);
 	ok(!s && strstr(rashpa_reason(), "slots"), "too-small: a file that is too small stays");
 	unlink(path);
+	s = create(path, 4096, 0);
+	ok(s, "many-slots: a file is made with all that its slots need");
+	rashpa_stream_close(s);
+	unlink(path);
 
 	snprintf(other, sizeof(other), "%s/fifo", folder);
 	mkfifo(other, 0600);
