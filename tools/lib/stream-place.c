@@ -776,6 +776,11 @@ int place_attend(struct rashpa_stream *s)
 
 	if (error)
 		return error;
+	/* the claims of an earlier stream may be slots of this one */
+	if (!stream_same(s)) {
+		unlock_table(s);
+		return 0;
+	}
 	if (s->place < 0) {
 		error = make_table(s);
 		error = error > 0 ? enter(s) : error ? error : fail(EPROTO, "buffer %s has no table of places", s->name);
@@ -792,9 +797,10 @@ int place_attend(struct rashpa_stream *s)
 		s->orphaned = 0;
 	}
 	unlock_table(s);
-	if (!error)
-		stream_advance(s);
-	return error;
+	if (error)
+		return error;
+	stream_advance(s);
+	return 1;
 }
 
 void place_close(struct rashpa_stream *s)

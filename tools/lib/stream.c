@@ -189,8 +189,8 @@ static int look_for_stream(struct rashpa_stream *s)
 	/* the memory of an old stream may have gone, and is not needed */
 	if (error)
 		return found ? error : 0;
-	error = observes(s) ? 0 : place_attend(s);
-	if (error)
+	error = observes(s) ? 1 : place_attend(s);
+	if (error <= 0)
 		return error;
 	if (!found && !left_over(s))
 		return 0;

@@ -182,7 +182,7 @@ static inline uint64_t stream_credit(const struct rashpa_stream *s)
 /* Have a place, at once or at the first stream. */
 int place_open(struct rashpa_stream *s);
 void place_close(struct rashpa_stream *s);
-/* Take part in the stream that was found. */
+/* Take part in the stream that was found. 1; 0: another one has replaced it; or a negative errno */
 int place_attend(struct rashpa_stream *s);
 /* A producer makes the table; its stream begins, and all places begin there. */
 int place_prepare(struct rashpa_stream *s);

@@ -1050,6 +1050,26 @@ static void test_joining(void)
 	rashpa_stream_close(p);
 }
 
+/* Another stream replaces the one that a consumer has found, before the consumer takes part. */
+static void test_late_joining(void)
+{
+	struct rashpa_stream *p = produce("", RASHPA_STREAM_WAIT), *c = enter("c", 0, 1, 0);
+	const bool found = stream_copy(c) == 1;
+	volatile uint64_t *claim = (volatile uint64_t *)(c->buffer.base + c->head.claim_offset) +
+				   (uint64_t)c->place * c->head.slots;
+
+	p->shared->generation++;
+	*claim = UINT64_MAX;
+	ok(found && !place_attend(c) && *claim == UINT64_MAX,
+	   "late-joining: what were claims before is not touched");
+	p->shared->generation--;
+	*claim = 0;
+	ok(place_attend(c) == 1 && find_place("c")->state == RASHPA_PLACE_ACTIVE,
+	   "late-joined: it takes part in the stream that is there");
+	rashpa_stream_close(c);
+	rashpa_stream_close(p);
+}
+
 /* A place stays for its successor, as long as it asked. */
 static void test_successor(void)
 {
@@ -1448,6 +1468,7 @@ int main(void)
 		test_board();
 		test_dropping();
 		test_joining();
+		test_late_joining();
 		test_successor();
 		test_losing();
 		test_workers();
