@@ -171,11 +171,11 @@ void recording_indirect(struct recording *rec, int error)
 {
 	if (!rec->direct)
 		return;
+	for (uint32_t i = 0; i < rec->files; i++)
+		fcntl(rec->file[i], F_SETFL, 0);
 	rec->direct = false;
 	say("%s: frames go through the page cache, because O_DIRECT fails: %s", *rec->folder,
 	    strerror(error));
-	for (uint32_t i = 0; i < rec->files; i++)
-		fcntl(rec->file[i], F_SETFL, 0);
 }
 
 int recording_add(struct recording *rec, const struct rashpa_stack *st)

@@ -54,7 +54,7 @@ struct recording {
 	int file[RECORDING_FOLDERS], index;
 	uint64_t allocated[RECORDING_FOLDERS];	/* bytes; UINT64_MAX: no more */
 	uint64_t step;			/* least bytes that are allocated at a time */
-	bool direct;			/* O_DIRECT */
+	_Atomic bool direct;		/* O_DIRECT */
 	bool sync;			/* at the end */
 	bool begun;
 	struct recording_header header;

@@ -29,6 +29,7 @@ struct request {
 	uint64_t number, offset;	/* in the recording, and bytes in its file */
 	uint64_t done;			/* bytes */
 	bool copied, safe;		/* safe: copied before the stack could be overwritten */
+	bool direct;			/* the last write of it was to be O_DIRECT */
 	bool complete;
 };
 
@@ -169,6 +170,7 @@ static int submit(struct recorder *w, struct request *q)
 	struct io_uring_sqe *sqe;
 	ssize_t result;
 
+	q->direct = w->rec.direct;
 	if (!w->have_ring) {
 		result = pwrite(file, from, bytes, offset);
 		return result < 0 ? -errno : result;
@@ -180,7 +182,10 @@ static int submit(struct recorder *w, struct request *q)
 	else
 		io_uring_prep_write(sqe, file, from, bytes, offset);
 	io_uring_sqe_set_data(sqe, q);
-	result = io_uring_submit(&w->ring);
+	/* it stays in the ring: a second one for the same request would count twice */
+	do
+		result = io_uring_submit(&w->ring);
+	while (result == -EAGAIN || result == -EINTR);
 	pthread_mutex_unlock(&w->lock);
 	return result < 0 ? result : -EINPROGRESS;
 }
@@ -196,12 +201,13 @@ static bool goes_on(struct recorder *w, struct request *q, int result)
 		copy(w, q);
 		return true;
 	}
-	if (result == -EINVAL && w->rec.direct) {
+	/* others that are under way fail likewise */
+	if (result == -EINVAL && q->direct) {
 		recording_indirect(&w->rec, EINVAL);
 		return true;
 	}
 	/* O_DIRECT goes on at blocks only */
-	if (result > 0 && w->rec.direct && (uint64_t)result < left)
+	if (result > 0 && q->direct && (uint64_t)result < left)
 		result -= result % RECORDING_BLOCK;
 	if (result <= 0 && !w->failed)
 		w->failed = fail("%s: cannot write frames: %s",
