@@ -14,7 +14,7 @@ bdf=$(lspci -D -d "1234:${ids[$RASHPA_BOARD]}" | cut -d' ' -f1)
 fpga=$(rashpactl bind --profile "tools/data/profiles/untried/$RASHPA_BOARD.json" "$bdf")
 echo "   rashpactl bind: $fpga, a model of $RASHPA_BOARD"
 rashpactl buffer create ring0 4M --for "$fpga" | sed 's/^/   rashpactl buffer create: /'
-romulu --buffer ring0 --progress --timeout 60 --json=/tmp/romulu.json &
+romulu --buffer ring0 --tune progress --timeout 60 --json=/tmp/romulu.json &
 receiver=$!
 build/tools/examples/engine ring0 "$fpga" 100 "$way"
 wait "$receiver"

@@ -92,7 +92,7 @@ def stream(ring, frames, *receiver):
     detector = Station("remu", "--transport", "memory", "--buffer", ring, "--images", str(frames),
                        "--dataset", "generate", "--slots", "4")
     detector.await_file(ring)
-    return detector, Station("romulu", "--buffer", ring, "--from-start", *receiver)
+    return detector, Station("romulu", "--buffer", ring, "--tune", "from-start", *receiver)
 
 
 def settings():

@@ -15,7 +15,7 @@ RULES = (
     ("make demo", "not: makes a separate lab with machines; make check runs parts of it"),
     ("make bench", "not: as make demo"),
     ("make check", "not: runs this, except for the packages"),
-    ("apt install bpftool", "not: only for romulu --xdp; this is a build without it"),
+    ("apt install bpftool", "not: only for romulu --tune xdp; this is a build without it"),
     ("apt install", "root"),
     ("make install", "root"),
     ("groupadd ", "guest"),

@@ -39,7 +39,7 @@ compared() {
 	rm -f "$ring"
 	send "${@:4}"
 	wait_for 60 test -e "$ring"
-	receive --check "${data[@]}" --from-start
+	receive --check "${data[@]}" --tune from-start
 	status=$?
 	[[ $status != ["$2"] ]] || status=good
 	is "frames/$id: romulu compares every frame" "$status $(jq -c "$filter" "$work/received")" "good [192,0,0]" || said
@@ -50,11 +50,11 @@ compared wait 0 '[.frames, .lost, .corrupt]' --images 192
 compared one-slot 0 '[.frames, .lost, .corrupt]' --images 192 --slots 1 --bunch 16
 compared split 0 '[.frames, .lost, .corrupt]' --images 192 --split 4 --slots 3
 compared regions 0 '[.frames, .lost, .corrupt]' --images 192 --dtp 0,0,128x128 --dtp 128,0,64x100@200,20
-compared sampling 0 '[.frames, .lost, .corrupt]' --images 192 --sampling 5,2
+compared sampling 0 '[.frames, .lost, .corrupt]' --images 192 --tune sampling=5,2
 # some may be lost, or left out: 4
 compared rate 04 '[.frames + .lost, 0, .corrupt]' --images 192 --rate 4000
 compared drop 04 '[.frames, .lost, .corrupt]' --images 192 --rate 4000 --policy drop --slots 2
-compared free 04 '[.frames + .lost, 0, .corrupt]' --images 192 --free-run
+compared free 04 '[.frames + .lost, 0, .corrupt]' --images 192 --policy overwrite
 
 # full ID FILE: neither room for the slots of FILE, nor SIGBUS
 full() {
@@ -81,7 +81,7 @@ is "live: a live source is refused" "$? $(grep -c -- "--transport pcie" "$work/o
 
 send --images 0 --slots 4
 wait_for 60 test -e "$ring"
-romulu --buffer "$ring" --timeout "$patience" --from-start --write "$work/first.raw" >"$work/romulu" 2>&1 &
+romulu --buffer "$ring" --timeout "$patience" --tune from-start --write "$work/first.raw" >"$work/romulu" 2>&1 &
 first=$!
 wait_for 60 test -s "$work/first.raw"
 kill -9 "$first"
@@ -96,7 +96,7 @@ ok $? "stopped: a signal ends remu" || said
 rm -f "$ring"
 send --images 0 --slots 4
 wait_for 60 test -e "$ring"
-romulu --buffer "$ring" --timeout "$patience" --from-start --json="$work/killed" --check "${data[@]}" >"$work/romulu" 2>&1 &
+romulu --buffer "$ring" --timeout "$patience" --tune from-start --json="$work/killed" --check "${data[@]}" >"$work/romulu" 2>&1 &
 receiver=$!
 wait_for 60 runs
 receive --check "${data[@]}"
@@ -110,7 +110,7 @@ wait "$receiver"
 is "producer-killed: romulu has all complete frames, and says that the producer is gone" \
 	"$? $(jq -c '[.lost, .corrupt]' "$work/killed")" "1 [0,0]" || said
 send --images 64
-receive --check "${data[@]}" --from-start
+receive --check "${data[@]}" --tune from-start
 is "next-producer: the next one takes the file" "$? $(jq .frames "$work/received")" "0 64" || said
 wait "$sender"
 

@@ -11,7 +11,7 @@ send() { # NAME OPTION...
 	remu --buffer keepup --fpga "$fpga" --split 2 --bunch 8 --slots 8 --images 8000 --timeout 60 \
 		--json="$work/$1.json" "${@:2}" >/dev/null
 }
-send alone --free-run
+send alone --policy overwrite
 romulu --buffer keepup --timeout 60 >/dev/null 2>&1 &
 send with
 wait
