@@ -463,7 +463,7 @@ async def hostile(page, url, token):
                 return ws.close_code
         ok(await closed("wrong") == 4403 and not page.viewers, "hostile/token: a wrong token is refused")
         ok(await closed(token, "{") == 4400, "hostile/json: no JSON")
-        for text in '{"want": 1}', '{"want": [["x"]]}', '{"want": [[1, null]]}', '{"want": [["x", [1, 2, 3]]]}', "[]", '{"sums": "x"}':
+        for text in '{"want": 1}', '{"want": [["x"]]}', '{"want": [[1, null]]}', '{"want": [["x", [1, 2, 3]]]}', '{"want": [["\\ud800", null]]}', "[]", '{"sums": "x"}':
             code = await closed(token, text)
             if code != 4400:
                 break

@@ -39,6 +39,7 @@ class Experiment:
         self.file, self.tell, self.event, self.control = file, tell, event, control
         self.manager = None
         self._said = ""
+        self._turn = asyncio.Lock()     # of commands: to start takes a while
         self.parties = [{
             "name": p.get("name"), "role": p.tag.removeprefix(SPACE), "at": p.get("at"), "state": "not connected",
             "why": None, "counts": {}, "rate": None, "outcome": None,
@@ -60,10 +61,11 @@ class Experiment:
             self._tasks = {asyncio.ensure_future(self._follow(party)) for party in self.parties}
 
     async def end(self):
-        for task in self._tasks:
+        # begin() may be called meanwhile
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = set()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, party):
         while True:
@@ -123,15 +125,22 @@ class Experiment:
 
     async def command(self, word):
         """start or stop. Returns a refusal, or None."""
+        async with self._turn:
+            return await self._command(word)
+
+    async def _command(self, word):
         runs = self.manager is not None and self.manager.returncode is None
         if not self.control:
             return "the page may only read: rashpa-web --control"
         if word == "start":
             if runs:
                 return "the experiment runs already"
-            self.manager = await asyncio.create_subprocess_exec(
-                "rashpa-manager", "run", "--name", "rashpa-web", self.file, stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+            try:
+                self.manager = await asyncio.create_subprocess_exec(
+                    "rashpa-manager", "run", "--name", "rashpa-web", self.file, stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+            except OSError as failure:
+                return f"rashpa-manager: {failure.strerror}"
             self._said = ""
             self._reader = asyncio.ensure_future(self._read())
         elif word == "stop":

@@ -93,11 +93,12 @@ class Machine:
             self._tasks = {*(asyncio.ensure_future(self._top(names)) for names in self._parts), asyncio.ensure_future(self._lists())}
 
     async def end(self):
+        # begin() may be called meanwhile
         tasks = [*self._tasks, *self._boards.values()]
+        self._tasks, self._boards = {}, {}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._tasks, self._boards = {}, {}
 
     def event(self, source, text, bad=False, when=None):
         self.events.append({"time": when or time.time(), "source": source, "text": text, "bad": bad})

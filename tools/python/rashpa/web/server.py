@@ -253,6 +253,7 @@ class Page:
                 # a page opens no file but these
                 if "/" in name and name not in self.options.streams:
                     raise ValueError(name)
+                name.encode()       # half a surrogate pair is no name
                 wanted[name] = None if region is None else four(region)
             viewer.wanted = wanted
             self._update(viewer)
