@@ -865,9 +865,13 @@ int rashpa_stream_await_end_sized(struct rashpa_stream *s, struct rashpa_stream_
 	if (!s->known)
 		return fail(EINVAL, "no stream has begun");
 	for (;;) {
-		uint32_t state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
-		int producer = stream_has_producer(s);
+		uint32_t state;
+		int producer;
 
+		/* those after the look at the state end the sleep */
+		take_events(s);
+		state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
+		producer = stream_has_producer(s);
 		if (producer < 0)
 			return producer;
 		now = s->head;
@@ -882,7 +886,6 @@ int rashpa_stream_await_end_sized(struct rashpa_stream *s, struct rashpa_stream_
 			return 0;
 		if (!producer)
 			return fail(EOWNERDEAD, "buffer %s: the producer is gone", s->name);
-		take_events(s);
 		result = stream_sleep(s, deadline);
 		if (result == -ETIMEDOUT)
 			return fail(ETIMEDOUT, "buffer %s: the producer does not end the stream",

@@ -179,8 +179,8 @@ static void pace(struct run *r, uint64_t frame)
 /* 1; 0: all are sent, or stop; or an exit code as a negative number */
 static int take_slot(struct run *r, uint64_t *frame, struct rashpa_stack *stack)
 {
-	const uint64_t begin = now_ns(), timeout = r->config->opt.timeout * 1e9;
-	uint64_t asked;
+	const uint64_t timeout = r->config->opt.timeout * 1e9;
+	uint64_t begin = 0, asked;
 	int result = 0;
 
 	while (!*r->stop) {
@@ -188,6 +188,8 @@ static int take_slot(struct run *r, uint64_t *frame, struct rashpa_stack *stack)
 		if (*r->stop)
 			return 0;
 		asked = now_ns();
+		/* neither a pause nor the time until the image is due counts */
+		begin = begin ? begin : asked;
 		result = rashpa_stream_slot(r->stream, stack, TICK_NS);
 		r->waited_ns += now_ns() - asked;
 		if (result == -ENOBUFS) {
@@ -221,6 +223,10 @@ static int stream_all(struct run *r)
 	r->start_ns = now_ns();
 	begin_anew(r, frame);
 	while ((result = take_slot(r, &frame, &stack)) > 0) {
+		if (!stack.data) {
+			result = -fail("memory %s: no program can write there", r->config->payload);
+			break;
+		}
 		for (uint32_t i = 0; i < stack.images && !*r->stop; i++) {
 			pace(r, stack.frame + i);
 			copy_image(r, &stack, i);
