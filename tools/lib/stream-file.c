@@ -255,6 +255,9 @@ static int file_fd(struct rashpa_stream *s)
 	sigset_t all, before;
 	int error;
 
+	/* the caller may have failed after this */
+	if (s->channel >= 0)
+		return s->channel;
 	s->channel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->channel < 0)
 		return fail(errno, "file %s: no descriptor for poll(): %s", s->name, strerror(errno));
