@@ -64,9 +64,12 @@ int link_connect(struct link *l, const char *to, struct wire_tls *tls, char *why
 
 int link_accept(struct wire_listener *listener, struct link *l, char *why)
 {
+	int result;
+
 	*l = (struct link)LINK_NONE;
-	if (wire_accept(listener, &l->wire, why) <= 0)
-		return -1;
+	result = wire_accept(listener, &l->wire, why);
+	if (result <= 0)
+		return result ? -1 : because(why, -1, "%s: the other side has gone again", listener->at);
 	name_peer(l);
 	return 0;
 }
