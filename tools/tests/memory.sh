@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check seconds=60
-# Streams in files of shared memory, without the driver: remu --transport memory, romulu, the examples, the
-# view. Every frame is compared. Processes are killed. "make try" builds and runs in a plain copy of the
+# Streams in files of shared memory, without the driver: remu --transport memory, romulu, the examples.
+# Every frame is compared. Processes are killed. "make try" builds and runs in a plain copy of the
 # sources, except in the tier "check", where it runs the tools that are built. RASHPA_TOOLS: folder of the
 # tools. TAP.
 set -uo pipefail
@@ -142,8 +142,6 @@ timeout "$patience" python3 tools/examples/consumer.py "$ring" "$work/means.png"
 is "python: the consumer in Python" "$? $(grep -c "images, 0 lost" "$work/out")" "0 1" || sed 's/^/# /' "$work/out"
 wait "$sender"
 send --images 0 --rate 200
-timeout "$patience" python3 -m rashpa.view --save "$work/view.png" --looks 1 "$ring" >"$work/out" 2>&1
-is "view: the view saves a picture" "$? $(head -c 4 "$work/view.png" | tail -c 3)" "0 PNG" || sed 's/^/# /' "$work/out"
 wait_for 60 runs
 ok $? "top: rashpactl top sees it run"
 kill "$sender"
