@@ -31,8 +31,8 @@ def fio(folder, size, depth):
 
 def romulu(folder):
     report = f"{folder}/report"
-    subprocess.run(["build/tools/romulu-fake", "--buffer", "frames", "--tune", "from-start", "--timeout", "10", f"--json={report}",
-                    f"--write={folder}", "--sync", "never"], check=True)
+    subprocess.run(["build/tools/romulu-fake", "--buffer", "frames", "--tune", "from-start", "--timeout", "10",
+                    f"--json={report}", f"--write={folder}", "--sync", "never"], check=True)
     with open(report) as file:
         return json.load(file)["bytes_per_second"]
 
