@@ -116,8 +116,9 @@ static void attach(struct follower *f)
 		producer_died(f);
 	if (stat.state != RASHPA_STREAM_RUNNING || !stat.producer)
 		return let_go(f);
-	if (f->process.function == RASHPA_STREAM_FPGA)
-		f->device = rashpa_device_open(f->process.fpga);
+	if (f->process.function != RASHPA_STREAM_FPGA)
+		return;
+	f->device = rashpa_device_open(f->process.fpga);
 	if (f->device >= 0)
 		open_channel(f);
 	else
