@@ -92,7 +92,7 @@ def stream(ring, frames, *receiver):
     detector = Station("remu", "--transport", "memory", "--buffer", ring, "--images", str(frames),
                        "--dataset", "generate", "--slots", "4")
     detector.await_file(ring)
-    return detector, Station("romulu", "--buffer", ring, "--tune", "from-start", *receiver)
+    return detector, Station("romulu", "--buffer", ring, *receiver)
 
 
 def settings():
@@ -145,7 +145,7 @@ def run(memory):
     ring, other, profiles = (os.path.join(memory, name) for name in ("ring0", "ring1", "profiles"))
     print(f"== A detector streams {FRAMES} frames into shared memory; a writer takes them")
     detector, writer = stream(ring, FRAMES, "--write", "frames.raw")
-    sent, written = detector.end(), writer.end()
+    written, sent = writer.end(), detector.end()
     print("   {frames} frames, {lost} lost, {0:.2f} GB/s".format(written["bytes"] / written["seconds"] / 1e9, **written))
     print(f"== {PROCESSED} frames are processed: photons, peaks, azimuthal profile, NeXus")
     settings()
@@ -154,10 +154,9 @@ def run(memory):
     top = subprocess.run(["rashpactl", "top", "--interval", "0.5", "--count", "1", other, profiles],
                          stdout=subprocess.PIPE, text=True, check=True).stdout
     for line in top.splitlines():
-        if "no latencies" not in line:      # those are of interrupts
-            print("   | " + line.replace(memory + "/", ""))
-    detector.end()
+        print("   | " + line.replace(memory + "/", ""))
     done = processor.end()
+    detector.end()
     print("   {frames} frames, {lost} lost, in {seconds:.1f} s; {0} MiB in, {1} MiB in results.h5".format(
         done["bytes"] >> 20, os.path.getsize("results.h5") >> 20, **done))
     mean, most = picture("frames.raw", "frame.png")
