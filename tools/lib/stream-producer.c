@@ -295,7 +295,7 @@ int rashpa_stream_create_sized(const char *buffer, const struct rashpa_stream_pl
 		/* no process reads the header while magic is 0 */
 		__atomic_store_n(&s->shared->magic, 0, __ATOMIC_RELAXED);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		/* who has the lock still writes claims of the stream before */
+		/* a consumer with the lock still writes claims of the stream before */
 		error = place_prepare(s);
 	}
 	if (!error) {

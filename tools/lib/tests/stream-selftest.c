@@ -1061,7 +1061,7 @@ static void test_late_joining(void)
 	p->shared->generation++;
 	*claim = UINT64_MAX;
 	ok(found && !place_attend(c) && *claim == UINT64_MAX,
-	   "late-joining: what were claims before is not touched");
+	   "late-joining: it clears no claims of the stream before");
 	p->shared->generation--;
 	*claim = 0;
 	ok(place_attend(c) == 1 && find_place("c")->state == RASHPA_PLACE_ACTIVE,
