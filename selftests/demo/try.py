@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Frames go through writer, processing and viewer, without root, driver and virtual machine: the
+"""Frames go to a file, through processing and to a picture, without root, driver and virtual machine: the
 stream lives in a file of shared memory. Needs only what the tools need to be built, and Python.
 
 try.py [TOOLS]: folder with remu, romulu and rashpactl (default: build them in build/try). Results are
