@@ -49,6 +49,11 @@ struct rashpa_stream;
 #define RASHPA_STREAM_NO_DATA		(1u << 5)
 /** RASHPA_STREAM_LOSE - not with OBSERVE: credit does not wait; after a loss the newest stack is next */
 #define RASHPA_STREAM_LOSE		(1u << 6)
+/**
+ * RASHPA_STREAM_PIN - with WRITE: the consumer changes no pixel, and only pins slots in a way that needs
+ * the right to write, as io_uring does. Other places may have consumers
+ */
+#define RASHPA_STREAM_PIN		(1u << 7)
 
 /** RASHPA_STACK_INCOMPLETE - lines or messages are missing: rashpa_stack_image(), @missing */
 #define RASHPA_STACK_INCOMPLETE		(1u << 0)

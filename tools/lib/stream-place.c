@@ -628,10 +628,15 @@ static int in_use(const struct rashpa_stream *s, const struct rashpa_stream_plac
 		    s->options.name);
 }
 
+static bool changes_pixels(const struct rashpa_stream *s)
+{
+	return (s->flags & (RASHPA_STREAM_WRITE | RASHPA_STREAM_PIN)) == RASHPA_STREAM_WRITE;
+}
+
 /* Consumers in other places would see what one writes into a stack. */
 static int check_writers(const struct rashpa_stream *s, int32_t place)
 {
-	const bool writes = s->flags & RASHPA_STREAM_WRITE;
+	const bool writes = changes_pixels(s);
 
 	for (int32_t i = 0; i < RASHPA_STREAM_PLACES; i++) {
 		const struct rashpa_stream_place *p = &table_of(s)->place[i];
@@ -692,7 +697,7 @@ static int enter(struct rashpa_stream *s)
 	}
 	p = &t->place[place];
 	lived = p->state != RASHPA_PLACE_FREE && lives(s, place);
-	if (lived && (!!p->loses != loses || !p->writes != !(s->flags & RASHPA_STREAM_WRITE) || p->workers == 1 || o->workers == 1))
+	if (lived && (!!p->loses != loses || !!p->writes != changes_pixels(s) || p->workers == 1 || o->workers == 1))
 		return in_use(s, p, "has the place");
 	if (!lived) {
 		/* its claims stay, and if it is waited for from now on, it has to join */
@@ -700,7 +705,7 @@ static int enter(struct rashpa_stream *s)
 		    (p->loses && !loses) || s->flags & RASHPA_STREAM_FRESH)
 			STORE(&p->state, RASHPA_PLACE_WAITS);
 		p->loses = loses;
-		p->writes = !!(s->flags & RASHPA_STREAM_WRITE);
+		p->writes = changes_pixels(s);
 		p->workers = o->workers;
 		p->keep_ns = o->keep_ns < 0 ? UINT64_MAX : (uint64_t)o->keep_ns;
 		memcpy(p->name, o->name, RASHPA_PLACE_NAME);

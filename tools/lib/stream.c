@@ -12,7 +12,8 @@ static int check_flags(unsigned int flags)
 {
 	const unsigned int known = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START |
 				   RASHPA_STREAM_LATEST | RASHPA_STREAM_FRESH |
-				   RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA | RASHPA_STREAM_LOSE;
+				   RASHPA_STREAM_WRITE | RASHPA_STREAM_NO_DATA | RASHPA_STREAM_LOSE |
+				   RASHPA_STREAM_PIN;
 
 	if (flags & ~known)
 		return fail(EINVAL, "flags %#x are not defined", flags & ~known);
@@ -22,6 +23,8 @@ static int check_flags(unsigned int flags)
 		return fail(EINVAL, "an observer does not write into slots: only the consumer may");
 	if (flags & RASHPA_STREAM_LOSE && flags & RASHPA_STREAM_OBSERVE)
 		return fail(EINVAL, "credit never waits for an observer: only a consumer may lose");
+	if (flags & RASHPA_STREAM_PIN && !(flags & RASHPA_STREAM_WRITE))
+		return fail(EINVAL, "slots that are not mapped for writing need no flag to be pinned");
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_NO_DATA)
 		return fail(EINVAL, "a consumer without data cannot write into slots");
 	if (flags & RASHPA_STREAM_FRESH && flags & RASHPA_STREAM_FROM_START)

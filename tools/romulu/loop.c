@@ -386,10 +386,11 @@ static int run(struct run *r)
 	/* a stream that we receive is ours from its first stack on, however late we look */
 	const bool first = r->config->from_start || r->config->net.listen;
 	/* a GPU's driver and io_uring pin pages for writing only; --check marks what it compared */
-	const bool writes = use->after || use == &use_record ||
-			    (r->config->driven && !r->config->offer);
+	const bool pins = use == &use_record || (r->config->driven && !r->config->offer);
+	const unsigned int writes = pins ? RASHPA_STREAM_WRITE | RASHPA_STREAM_PIN : 0;
 	unsigned int flags = (first ? RASHPA_STREAM_FROM_START : 0) |
-			     (fresh && !first ? RASHPA_STREAM_FRESH : 0) | (writes ? RASHPA_STREAM_WRITE : 0) |
+			     (fresh && !first ? RASHPA_STREAM_FRESH : 0) |
+			     (use->after ? RASHPA_STREAM_WRITE : writes) |
 			     (use->look ? 0 : RASHPA_STREAM_NO_DATA);
 	struct report *report = r->report;
 	const struct rashpa_place_options place = { .name = "romulu", .flags = flags };

@@ -1275,6 +1275,7 @@ static void test_options(void)
 		{ "long", { .name = "12345678901234567890123456789012" } },
 		{ "workers", { .workers = RASHPA_STREAM_WORKERS + 1 } },
 		{ "observer", { .flags = RASHPA_STREAM_LOSE | RASHPA_STREAM_OBSERVE } },
+		{ "pin", { .flags = RASHPA_STREAM_PIN } },
 	};
 	struct rashpa_stream *s, *all[RASHPA_STREAM_PLACES];
 	uint64_t *magic = (uint64_t *)buffer;
@@ -1293,6 +1294,11 @@ static void test_options(void)
 		rashpa_stream_close(all[i]);
 	all[0] = enter("w", RASHPA_STREAM_WRITE, 1, 0);
 	ok(rashpa_stream_open("b", 0, &s) == -EBUSY, "options-written: %s", rashpa_reason());
+	rashpa_stream_close(all[0]);
+	all[0] = enter("r", RASHPA_STREAM_WRITE | RASHPA_STREAM_PIN, 1, 0);
+	all[1] = enter("a", 0, 1, 0);
+	ok(rashpa_stream_open("b", RASHPA_STREAM_WRITE, &s) == -EBUSY, "options-pinned: %s", rashpa_reason());
+	rashpa_stream_close(all[1]);
 	rashpa_stream_close(all[0]);
 	s = enter("x", 0, 1, 0);
 	*magic -= UINT64_C(1) << 56;
