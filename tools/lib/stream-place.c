@@ -743,6 +743,18 @@ static int32_t vacant(struct rashpa_stream *s)
 	return -1;
 }
 
+/*
+ * No claim is 0, which pixels often are: the compare-and-swap of a worker that was delayed until another
+ * stream has other things there fails.
+ */
+static void clear_claims(const struct rashpa_stream *s, uint32_t place, uint32_t places)
+{
+	uint64_t *claims = claims_of(s, place);
+
+	for (uint64_t i = 0; i < (uint64_t)places * s->head.slots; i++)
+		STORE(&claims[i], claim(s, UINT64_MAX, NOBODY, RELEASED));
+}
+
 /* Take part in the stream, from the first stack that is not given back. */
 static void join(struct rashpa_stream *s)
 {
@@ -766,7 +778,7 @@ static void join(struct rashpa_stream *s)
 		start = s->head.first_stack;
 	if (start > before)
 		__atomic_fetch_add(&p->lost, stream_images(&s->head, before, start), __ATOMIC_RELAXED);
-	memset(claims_of(s, s->place), 0, s->head.slots * sizeof(uint64_t));
+	clear_claims(s, s->place, 1);
 	STORE(&p->next, stamp(s, start));
 	STORE(&p->consumed, stamp(s, start));
 	STORE(&p->credit, stamp(s, start));
@@ -872,7 +884,7 @@ int place_reset(struct rashpa_stream *s)
 		STORE(&p->credit, first);
 		STORE(&p->state, RASHPA_PLACE_ACTIVE);
 	}
-	memset(claims_of(s, 0), 0, (uint64_t)RASHPA_STREAM_PLACES * s->head.slots * 8);
+	clear_claims(s, 0, RASHPA_STREAM_PLACES);
 	unlock_table(s);
 	return 0;
 }
