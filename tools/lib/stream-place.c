@@ -412,11 +412,6 @@ void place_release(struct rashpa_stream *s, uint64_t number, uint32_t state)
 	stream_advance(s);
 }
 
-bool place_shared(const struct rashpa_stream *s)
-{
-	return s->place >= 0 && place_of(s)->workers > 1;
-}
-
 /* Stacks that other workers hold may still come back. */
 bool place_awaits(const struct rashpa_stream *s)
 {
@@ -661,6 +656,7 @@ static int take_worker(struct rashpa_stream *s, int32_t place)
 			continue;
 		s->place = place;
 		s->worker = w;
+		s->shares = p->workers > 1;
 		/* of one that has died, with claims that are still its own */
 		s->inherits = p->worker[w];
 		p->worker[w] = getpid();
@@ -805,7 +801,7 @@ int place_attend(struct rashpa_stream *s)
 	if (!error) {
 		look_at_all(s);
 		if (place_of(s)->state != RASHPA_PLACE_ACTIVE || !stamped(s, place_of(s)->credit) ||
-		    (s->flags & RASHPA_STREAM_FROM_START && !place_shared(s)))
+		    (s->flags & RASHPA_STREAM_FROM_START && !s->shares))
 			join(s);
 		else if (s->inherits)
 			leave_claims(s, s->place, s->worker);

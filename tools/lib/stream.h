@@ -112,6 +112,7 @@ struct rashpa_stream {
 	char place_name[RASHPA_PLACE_NAME];
 	int32_t place;			/* -1: none (yet) */
 	uint32_t worker;
+	bool shares;			/* the place has room for other workers */
 	bool inherits;			/* claims of a worker that has died */
 	bool lingers;			/* all is taken, but other workers hold stacks */
 	uint64_t orphaned;		/* count of the place whose claims were all looked at */
@@ -196,7 +197,6 @@ bool place_take(struct rashpa_stream *s, uint64_t least, uint64_t first, uint64_
 /* @state: RASHPA_CLAIM_DONE or _RELEASED */
 void place_release(struct rashpa_stream *s, uint64_t number, uint32_t state);
 void place_count_lost(struct rashpa_stream *s, uint64_t images);
-bool place_shared(const struct rashpa_stream *s);
 /* All is taken. Do other workers hold stacks that may come back? */
 bool place_awaits(const struct rashpa_stream *s);
 /* Look for processes that have died. */
@@ -242,7 +242,7 @@ int memory_open(const struct rashpa_stream *s, struct memory *m, const char *nam
 int memory_dmabuf(struct memory *m);
 void memory_close(struct memory *m);
 
-/* stream-attach.c */
+/* stream-handle.c, stream-attach.c */
 int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write);
 int stream_open(const char *name, unsigned int flags, bool producer, struct rashpa_stream **stream);
 void stream_close(struct rashpa_stream *s);
