@@ -3,18 +3,18 @@
  * librashpa: places of consumers, their workers, and the credit of all of them.
  *
  * A place has a count of the stacks that all its workers released. Credit is the least count of the
- * places that are waited for. Who changes the table of places (joins, leaves, gives up a place) holds
- * the table's lock. Stacks are taken and released without a lock:
+ * places that are waited for. A process that changes the table of places (joins, leaves, gives up a
+ * place) holds the table's lock. Stacks are taken and released without a lock:
  *
  * - A worker claims stack n by a compare-and-swap of the claim of its slot. Then any worker may move
  *   next from n to n + 1: if this one dies in between, the next one does that.
- * - Who releases a stack stores that in the claim, then looks how far no claim is held, and raises the
+ * - A worker that releases a stack stores that in the claim, looks how far no claim is held, and raises the
  *   place's count. Of two workers that release at once, one sees the other's claim.
- * - Who raised the count reads the credit, then the counts of all places, and swaps the credit for
+ * - The worker that raised the count reads the credit, then the counts of all places, and swaps the credit for
  *   the least one. The upper bits of the credit change with each place that joins, after it is
  *   seen in the table and before it has a count. So the swap fails if a place has joined since the read.
  *   Credit never falls.
- * - Who raised the credit rings the doorbells, until the credit that it has rung is the current one.
+ * - The worker that raised the credit rings the doorbells, until the credit that it has rung is the current one.
  *   So the last store of all is the newest one. If it dies before that, the others ring at their
  *   next tick, or the next consumer does.
  *
