@@ -46,7 +46,7 @@ poke() {
 		import mmap, os, sys
 		fd = os.open("/dev/rashpa/buffer/ring3", os.O_RDWR)
 		offset, value = int(sys.argv[1]), int(sys.argv[2])
-		mmap.mmap(fd, 12288)[offset:offset + 8] = value.to_bytes(8, "little")
+		mmap.mmap(fd, 20480)[offset:offset + 8] = value.to_bytes(8, "little")
 	P
 }
 image_stride=88 lock_stacks=$((16384 + 56)) # offsets in the buffer

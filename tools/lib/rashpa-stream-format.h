@@ -43,6 +43,7 @@ enum rashpa_place_state {
 	RASHPA_PLACE_JOINS = 2,		/* its consumer is about to take part: no credit meanwhile */
 	RASHPA_PLACE_ACTIVE = 3,	/* it takes part; its consumer may have died, or left */
 	RASHPA_PLACE_GIVEN_UP = 4,	/* it had no consumer for longer than it is kept */
+	RASHPA_PLACE_LEFT = 5,		/* its consumers closed it; one that comes back goes on there */
 };
 
 /** enum rashpa_claim_state - life of a stack in a place */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timex.h>
 
 #define LOOKS		16	/* while it is being written */
 #define TRIES		4
@@ -25,7 +24,7 @@ void stream_keep_clock(struct rashpa_stream *s, int64_t now)
 	struct rashpa_stream_header *h = (struct rashpa_stream_header *)(uintptr_t)s->shared;
 	uint64_t monotonic = 0, tai = 0, least = UINT64_MAX;
 	const uint32_t sequence = h->clock_sequence | 1;
-	struct timex system = {};
+	int64_t utc = 0;
 
 	if (s->clocked && now - s->clocked < FRESH_NS)
 		return;
@@ -39,12 +38,13 @@ void stream_keep_clock(struct rashpa_stream *s, int64_t now)
 			least = took;
 			monotonic = before + took / 2;
 			tai = between;
+			/* sandboxes refuse adjtimex() */
+			utc = tai - read_clock(CLOCK_REALTIME);
 		}
 	}
-	adjtimex(&system);
 	__atomic_store_n(&h->clock_sequence, sequence, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	h->clock_utc = system.tai;
+	h->clock_utc = (utc + 500000000) / 1000000000;
 	h->clock_monotonic = monotonic;
 	h->clock_tai = tai;
 	__atomic_store_n(&h->clock_sequence, sequence + 1, __ATOMIC_RELEASE);

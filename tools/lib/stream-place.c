@@ -697,7 +697,8 @@ static int enter(struct rashpa_stream *s)
 		return in_use(s, p, "has the place");
 	if (!lived) {
 		/* its claims stay, and if it is waited for from now on, it has to join */
-		if (p->state == RASHPA_PLACE_FREE || p->state == RASHPA_PLACE_GIVEN_UP ||
+		s->returns = p->state == RASHPA_PLACE_LEFT;
+		if (p->state == RASHPA_PLACE_FREE || p->state >= RASHPA_PLACE_GIVEN_UP ||
 		    (p->loses && !loses) || s->flags & RASHPA_STREAM_FRESH)
 			STORE(&p->state, RASHPA_PLACE_WAITS);
 		p->loses = loses;
@@ -758,7 +759,7 @@ static void join(struct rashpa_stream *s)
 	uint64_t *credit = (uint64_t *)(uintptr_t)&s->shared->credit, old, start, before;
 	int32_t left = p->loses || others_live(s, s->place) ? -1 : vacant(s);
 
-	/* of the place that was given up, in this stream */
+	/* where it stopped in this stream */
 	before = stamped(s, p->credit) ? stream_consumed_at(s, s->place) : UINT64_MAX;
 	STORE(&p->state, RASHPA_PLACE_JOINS);
 	old = LOAD(credit);
@@ -770,9 +771,12 @@ static void join(struct rashpa_stream *s)
 
 		start = done > start ? done : start;
 	}
+	/* others may still ask for stacks that this place has had */
+	if (before != UINT64_MAX && before > start)
+		start = before;
 	if (s->flags & RASHPA_STREAM_FROM_START)
 		start = s->head.first_stack;
-	if (start > before)
+	if (start > before && !s->returns)
 		__atomic_fetch_add(&p->lost, stream_images(&s->head, before, start), __ATOMIC_RELAXED);
 	clear_claims(s, s->place, 1);
 	STORE(&p->next, stamp(s, start));
@@ -835,8 +839,10 @@ void place_close(struct rashpa_stream *s)
 	if (!locked(s, place, 0, WORKERS)) {
 		p->keep_ns = 0;
 		p->left_ns = clock_ns();
-		if (p->state != RASHPA_PLACE_ACTIVE || others_live(s, place))
+		if (p->state != RASHPA_PLACE_ACTIVE)
 			free_place(p);
+		else if (others_live(s, place))
+			STORE(&p->state, RASHPA_PLACE_LEFT);
 	}
 	unlock_table(s);
 	if (knows(s))
@@ -869,7 +875,7 @@ int place_reset(struct rashpa_stream *s)
 			if (p->worker[w] && !locked(s, i, w, 1))
 				p->worker[w] = 0;
 		}
-		if (p->state == RASHPA_PLACE_FREE || p->state == RASHPA_PLACE_GIVEN_UP ||
+		if (p->state == RASHPA_PLACE_FREE || p->state >= RASHPA_PLACE_GIVEN_UP ||
 		    (!lives(s, i) && (p->state != RASHPA_PLACE_ACTIVE || expired(s, i)))) {
 			free_place(p);
 			continue;
@@ -961,7 +967,7 @@ int rashpa_stream_get_place_sized(struct rashpa_stream *s, uint32_t index,
 	if (!s->known || !stream_same(s))
 		return fail(ENODATA, "buffer %s: no stream", s->name);
 	info.state = LOAD(&p->state);
-	if (info.state == RASHPA_PLACE_FREE || info.state > RASHPA_PLACE_GIVEN_UP)
+	if (info.state == RASHPA_PLACE_FREE || info.state > RASHPA_PLACE_LEFT)
 		return fail(ENOENT, "buffer %s: place %" PRIu32 " is free", s->name, index);
 	memcpy(info.name, p->name, sizeof(info.name));
 	stream_make_printable(info.name, sizeof(info.name));

@@ -113,6 +113,7 @@ struct rashpa_stream {
 	int32_t place;			/* -1: none (yet) */
 	uint32_t worker;
 	bool shares;			/* the place has room for other workers */
+	bool returns;			/* it was closed before, in this stream */
 	bool inherits;			/* claims of a worker that has died */
 	bool lingers;			/* all is taken, but other workers hold stacks */
 	uint64_t orphaned;		/* count of the place whose claims were all looked at */

@@ -264,8 +264,10 @@ static const char *place_state(const struct rashpa_place_info *p)
 {
 	if (p->state == RASHPA_PLACE_GIVEN_UP)
 		return "given up";
+	if (p->state == RASHPA_PLACE_LEFT)
+		return "left";
 	if (!p->workers)
-		return p->left_ns ? "kept" : "left";
+		return p->left_ns ? "kept" : "dead";
 	return p->loses ? "may lose" : "paces";
 }
 

@@ -1042,9 +1042,27 @@ static void test_joining(void)
 	publish(p, 2);
 	ok(takes(a, 5, 2) && takes(b, 5, 2) && rashpa_stream_next(c, &stack, 0) == 1, "places-hold: one holds");
 	rashpa_stream_close(c);
-	ok(stream_credit(p) == 7 && !find_place("c"), "places-leave: credit does not wait for one that has left");
+	ok(stream_credit(p) == 7 && find_place("c")->state == RASHPA_PLACE_LEFT,
+	   "places-leave: credit does not wait for one that has left");
 	ok(rashpa_stream_open_as("b", &(struct rashpa_place_options) { .name = "a" }, &c) == -EBUSY &&
 	   strstr(rashpa_reason(), "process"), "places-busy: a place has one consumer: %s", rashpa_reason());
+	rashpa_stream_close(a);
+	rashpa_stream_close(b);
+	rashpa_stream_close(p);
+}
+
+/* Others are slower than a consumer that closes its handle, and opens another one. */
+static void test_return(void)
+{
+	struct rashpa_stream *a = enter("a", 0, 1, -1), *b = enter("b", 0, 1, 0), *p;
+
+	p = produce("", RASHPA_STREAM_WAIT);
+	publish(p, 6);
+	ok(takes(a, 0, 4) && takes(b, 0, 1), "return-first: both take part");
+	rashpa_stream_close(a);
+	a = enter("a", 0, 1, 0);
+	ok(takes(a, 4, 2) && !find_place("a")->lost && stream_credit(p) == 1,
+	   "return: it goes on where it stopped");
 	rashpa_stream_close(a);
 	rashpa_stream_close(b);
 	rashpa_stream_close(p);
@@ -1233,6 +1251,8 @@ static void test_info(void)
 {
 	struct rashpa_stream *a = enter("a", RASHPA_STREAM_LOSE, 2, 7), *o, *p;
 	struct rashpa_place_info info;
+	struct rashpa_stream_table *t = (void *)(buffer + RASHPA_STREAM_TABLE);
+	const uint32_t at = find_place("a") - t->place;
 	struct rashpa_stream_clock clock;
 	struct rashpa_stack st;
 	uint32_t *sequence;
@@ -1242,11 +1262,11 @@ static void test_info(void)
 	ok(takes(a, 0, 1) && rashpa_stream_next(a, &st, 0) == 1, "info-takes: one is released, one is held");
 	o = consume(RASHPA_STREAM_OBSERVE);
 	strcpy(find_place("a")->name, "\033[2J");
-	ok(!rashpa_stream_get_place(o, 0, &info) && !strcmp(info.name, "?[2J") && info.loses == 1 &&
+	ok(!rashpa_stream_get_place(o, at, &info) && !strcmp(info.name, "?[2J") && info.loses == 1 &&
 	   info.state == RASHPA_PLACE_ACTIVE && info.workers == 1 && info.workers_max == 2 &&
 	   info.process == getpid() && info.consumed == 1 && info.behind == 2 && info.held == 1 &&
 	   info.keep_ns == 7 && !info.left_ns && !info.lost && !info.given_up, "info: of a place: %s", info.name);
-	ok(rashpa_stream_get_place(o, 1, &info) == -ENOENT &&
+	ok(rashpa_stream_get_place(o, at + 1, &info) == -ENOENT &&
 	   rashpa_stream_get_place(o, RASHPA_STREAM_PLACES, &info) == -ERANGE, "info-none: no other");
 	ok(!rashpa_stream_get_clock(o, &clock) && llabs((int64_t)(st.time_ns - clock.monotonic_ns)) < HANG_S * 1000000000ll &&
 	   llabs((int64_t)clock.tai_ns / 1000000000 - clock.utc_s - time(NULL)) <= HANG_S && !clock.tick_of,
@@ -1474,7 +1494,8 @@ int main(void)
 		test_board();
 		test_dropping();
 		test_joining();
-		test_late_joining();
+		test_return();
+	test_late_joining();
 		test_successor();
 		test_losing();
 		test_workers();
