@@ -110,6 +110,7 @@ wait "$receiver"
 is "producer-killed: romulu has all complete frames, and says that the producer is gone" \
 	"$? $(jq -c '[.lost, .corrupt]' "$work/killed")" "1 [0,0]" || said
 send --images 64
+wait_for 60 runs
 receive --check "${data[@]}" --tune from-start
 is "next-producer: the next one takes the file" "$? $(jq .frames "$work/received")" "0 64" || said
 wait "$sender"
