@@ -5,7 +5,7 @@
 # the board.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/mpi.sh"
-export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0
 
 have_fpga && rashpactl unbind "$bdf" >/dev/null || bdf=
 edu=$(lspci -D -d 1234:11e8 | tail -n 1 | cut -d' ' -f1)
@@ -30,7 +30,7 @@ END
 mkdir -p "$work/blocks" /etc/rashpa/{buffers,boards}.d
 mapfile -t pages < <(grep -l '^\.\. run: ' Documentation/*.rst Documentation/tutorials/*.rst)
 python3 -B Documentation/tests/tutorials.py scripts "$work/blocks" "${pages[@]}"
-is "pages: there are six tutorials, and five guides" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 11
+is "pages: there are six tutorials, and six guides" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 12
 for blocks in "$work"/blocks/*.sh; do
 	name=$(basename "$blocks" .sh)
 	if [[ ! $bdf ]] && grep -q "^between fpga" "$blocks"; then
