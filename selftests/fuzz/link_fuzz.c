@@ -58,13 +58,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const size_t piece = size ? data[0] + 1 : 1;
 	char why[WHY_SIZE];
 	static struct wire_listener listener = { .fd = -1 };
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct sockaddr_un there = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), result = 0;
 
-	snprintf(at.sun_path, sizeof(at.sun_path), "/tmp/link-fuzz.%d", getpid());
-	snprintf(why, sizeof(why), "unix:%s", at.sun_path);
+	snprintf(there.sun_path, sizeof(there.sun_path), "/tmp/link-fuzz.%d", getpid());
+	snprintf(why, sizeof(why), "unix:%s", there.sun_path);
 	if ((listener.fd < 0 && wire_listen(why, NULL, &listener, why)) ||
-	    connect(fd, (struct sockaddr *)&at, sizeof(at)) || link_accept(&listener, &link, why))
+	    connect(fd, (struct sockaddr *)&there, sizeof(there)) || link_accept(&listener, &link, why))
 		abort();
 	for (size_t at = 1; at < size && result >= 0; at += piece) {
 		const size_t n = size - at < piece ? size - at : piece;

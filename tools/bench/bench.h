@@ -28,6 +28,7 @@ int cmd_process(int argc, char **argv);
 int cmd_gpu(int argc, char **argv);
 int cmd_loop(int argc, char **argv);
 int cmd_paper(int argc, char **argv);
+int cmd_network_sweep(int argc, char **argv);
 
 /* --- settings.c --- */
 

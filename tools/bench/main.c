@@ -16,6 +16,7 @@ static const struct command commands[] = {
 	{ "network", "sink", NULL, cmd_network_sink, "memory that a writer writes to (rcwritesink)" },
 	{ "network", "write", NULL, cmd_network_write,
 	  "messages to a sink, by RDMA and other transports (rcwrite)" },
+	{ "network", "sweep", NULL, cmd_network_sweep, "messages between two ends with many settings" },
 	{}
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench paper: the programs in paper/, which run the other commands. */
+/* rashpa-bench paper, network sweep: the programs in paper/, which run the other commands. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,10 @@
 
 #define PATH_SIZE	4096
 
-int cmd_paper(int argc, char **argv)
+/* Run a file of the folder, or the folder itself. */
+static int run_there(const char *file, int argc, char **argv)
 {
-	char program[PATH_SIZE] = "", folder[PATH_SIZE + 32];
+	char program[PATH_SIZE] = "", folder[PATH_SIZE + 64];
 	char **words = calloc(argc + 3, sizeof(*words));
 	char *end;
 
@@ -22,10 +23,23 @@ int cmd_paper(int argc, char **argv)
 	/* next to a program that is not installed */
 	end = strrchr(program, '/');
 	snprintf(folder, sizeof(folder), "%.*s/bench/paper", (int)(end - program), program);
+	if (access(folder, F_OK))
+		snprintf(folder, sizeof(folder), "%s", PAPER_DIR);
+	strcat(folder, file);
 	words[0] = "python3";
 	words[1] = "-B";
-	words[2] = access(folder, F_OK) ? PAPER_DIR : folder;
+	words[2] = folder;
 	memcpy(words + 3, argv + 1, argc * sizeof(*words));
 	execvp(words[0], words);
 	return fail("%s: %s", words[0], strerror(errno));
+}
+
+int cmd_paper(int argc, char **argv)
+{
+	return run_there("", argc, argv);
+}
+
+int cmd_network_sweep(int argc, char **argv)
+{
+	return run_there("/sweep.py", argc, argv);
 }

@@ -329,7 +329,7 @@ good "rules-udev-well-formed: the rules of udev are well-formed" udevadm verify 
 
 commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
 	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map make" "map explain"
-	"map list" "map program" "map release" "event watch" "event stat" "top" "fpga "{status,quiesce,reset,read,write,dump})
+	"map list" "map program" "map release" "board test" "event watch" "event stat" "top" "fpga "{status,quiesce,reset,read,write,dump})
 
 is "help-names-all: the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed 's/ *$//' | sort)" "$(printf '%s\n' "${commands[@]}" | sort)"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Guest part of bench-network.sh.
-# bench-network-guest.sh FOLDER [OPTION...]: options of bench_network.py.
+# bench-network-guest.sh FOLDER [OPTION...]: options of sweep.py.
 set -euo pipefail
 
 cd "$(dirname "$0")/../../.."
@@ -13,5 +13,5 @@ shift
 rxe_pair
 echo 64 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 echo "== $(uname -sr)"
-python3 -B tools/bench/lab/bench_network.py --address 10.1.0.2 --sink-at "ip netns exec b" --sink-device rxb \
+python3 -B tools/bench/paper/sweep.py --address 10.1.0.2 --sink-at "ip netns exec b" --sink-device rxb \
 	--writer-at "ip netns exec a" --writer-device rxa --json="$out/network.json" "$@"

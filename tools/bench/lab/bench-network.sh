@@ -3,7 +3,7 @@
 # Measurements of the network: a writer and a sink in two network namespaces of one guest, over
 # soft-RoCE, compared with perftest, UDP and ZeroMQ. bench-network.sh [SERIES [OPTION...]]: kernel
 # series (soft-RoCE supports namespaces only on the newest), and options of
-# bench_network.py. Writes network.json and network.svg to build/bench. Only ratios are meaningful.
+# sweep.py. Writes network.json and network.svg to build/bench. Only ratios are meaningful.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/../../.." && pwd)

@@ -195,7 +195,7 @@ def main():
     parser.add_argument("--warm-up", type=float, default=1, help="seconds before")
     parser.add_argument("--repeat", type=int, default=3, help="rounds")
     parser.add_argument("--only", metavar="NAME,...", help="experiments; default: all")
-    parser.add_argument("--json", metavar="FILE", help="file for the results")
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="/dev/stdout", help="file for the results; default: instead of the rows")
     o = parser.parse_args()
     report, rows, trials, left_out = {}, [], [], []
     for experiment, group in experiments():
@@ -214,10 +214,14 @@ def main():
                     left_out.append({"name": f"{t['name']}, {t['size']} bytes, a round", "reason": str(error)})
         rows += rows_of(group, rounds)
         trials += [trial_of(experiment, t, values) for t, values in zip(group, rounds)]
-    for row in rows:
+    if o.json == "/dev/stdout":
+        rows_shown, left_shown = [], []
+    else:
+        rows_shown, left_shown = rows, left_out
+    for row in rows_shown:
         print(f"{row['name']:26} {row['size_bytes']:8}  {row['backend']:26} {row['peer']:26} {row['ours']:10.4g} "
               f"{row['theirs']:10.4g} {row['ratio'] or math.nan:7.2f}")
-    for one in left_out:
+    for one in left_shown:
         print(f"not measured: {one['name']}: {one['reason']}")
     if o.json:
         with open(o.json, "w", encoding="utf-8") as file:
