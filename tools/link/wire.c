@@ -151,7 +151,7 @@ static int parse(const char *text, bool own, bool open, struct wire_tls *tls, st
 	const char *rest;
 
 	*a = (struct address){ .kind = open ? WIRE_TLS : WIRE_UNIX };
-	while (strncmp(text, prefixes[a->kind], strlen(prefixes[a->kind])))
+	while (a->kind < WIRE_OPEN && strncmp(text, prefixes[a->kind], strlen(prefixes[a->kind])))
 		a->kind++;
 	if (a->kind == WIRE_OPEN && !open)
 		return because(why, -1, "\"%.200s\" is not unix:/PATH, tls:HOST:PORT or plain:HOST:PORT",
