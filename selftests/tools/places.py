@@ -25,7 +25,7 @@ ROLES = {"a": {"keep": None}, "b": {"keep": None}, "c": {"keep": None}, "w": {"k
 CHILDREN = {"a": 1, "b": 1, "c": 1, "w": 3, "o": 2}
 
 images = numpy.random.default_rng(1).integers(0, 1 << 16, (7, HEIGHT, WIDTH), "<u2")
-# of each role and stack: how often it was used, and whether a child was killed with it
+# for each role and stack: number of uses, and whether a child was killed with it
 seen = {role: mmap.mmap(-1, STACKS) for role in ROLES}
 held = {role: mmap.mmap(-1, STACKS) for role in ROLES}
 

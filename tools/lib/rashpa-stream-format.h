@@ -251,7 +251,7 @@ struct rashpa_stream_table {
  * @wake is a futex. The driver's buffers leave all this 0.
  */
 struct rashpa_stream_file {
-	uint32_t wake;			/* futex: counts changes for which somebody may wait */
+	uint32_t wake;			/* futex: counts changes that a process may wait for */
 	uint32_t __reserved1;
 	int32_t holder[2];		/* process that has the role: producer, consumer; for display only */
 	uint64_t __reserved[6];		/* 0 */

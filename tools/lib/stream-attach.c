@@ -393,7 +393,7 @@ void rashpa_stream_wake(struct rashpa_stream *s)
 	s->buffer.kind->interrupt(s);
 }
 
-/* What the memory has, and a timer for what makes no event. */
+/* The descriptor of the memory, and a timer for changes without an event. */
 int rashpa_stream_fd(struct rashpa_stream *s)
 {
 	struct epoll_event in = { .events = EPOLLIN };

@@ -19,7 +19,7 @@
  *   next tick, or the next consumer does.
  *
  * All numbers carry low bits of the generation. A worker that was delayed from one stream to the next
- * changes nothing there.
+ * changes nothing there: no claim is 0.
  */
 #include "lib/stream.h"
 #include "lib/internal.h"
@@ -141,7 +141,7 @@ static bool locked(const struct rashpa_stream *s, uint32_t place, uint32_t worke
 {
 	bool other = false;
 
-	/* unsure: what is in use must not be taken */
+	/* unsure: a place in use must not be taken */
 	return lock_range(s, F_OFD_GETLK, F_RDLCK, lock_of(place, worker), workers, &other) || other;
 }
 
@@ -759,7 +759,7 @@ static void join(struct rashpa_stream *s)
 	uint64_t *credit = (uint64_t *)(uintptr_t)&s->shared->credit, old, start, before;
 	int32_t left = p->loses || others_live(s, s->place) ? -1 : vacant(s);
 
-	/* where it stopped in this stream */
+	/* the place stopped here in this stream */
 	before = stamped(s, p->credit) ? stream_consumed_at(s, s->place) : UINT64_MAX;
 	STORE(&p->state, RASHPA_PLACE_JOINS);
 	old = LOAD(credit);
@@ -827,7 +827,7 @@ void place_close(struct rashpa_stream *s)
 	struct rashpa_role role = {};
 	bool other;
 
-	/* of a file that was cut no page may be touched; its locks end with the handle */
+	/* touch no page of a file that was cut; its locks end with the handle */
 	if (place < 0 || stream_role(s, &role) || lock_table(s, LOCK_NS))
 		return;
 	p = place_of(s);

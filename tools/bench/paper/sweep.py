@@ -214,14 +214,11 @@ def main():
                     left_out.append({"name": f"{t['name']}, {t['size']} bytes, a round", "reason": str(error)})
         rows += rows_of(group, rounds)
         trials += [trial_of(experiment, t, values) for t, values in zip(group, rounds)]
-    if o.json == "/dev/stdout":
-        rows_shown, left_shown = [], []
-    else:
-        rows_shown, left_shown = rows, left_out
-    for row in rows_shown:
+    shown = o.json != "/dev/stdout"
+    for row in rows if shown else ():
         print(f"{row['name']:26} {row['size_bytes']:8}  {row['backend']:26} {row['peer']:26} {row['ours']:10.4g} "
               f"{row['theirs']:10.4g} {row['ratio'] or math.nan:7.2f}")
-    for one in left_shown:
+    for one in left_out if shown else ():
         print(f"not measured: {one['name']}: {one['reason']}")
     if o.json:
         with open(o.json, "w", encoding="utf-8") as file:
