@@ -155,11 +155,16 @@ alive() { [[ -e /proc/$1/exe ]]; }
 
 # Answer requests of "host" in the guest, until QEMU ends.
 serve_guest() {
-	local request number pid
+	local line='' part status request number pid
 
 	exec 5<>"$JOB/host.out"
 	while alive "$QEMU_PID"; do
-		read -r -t 0.2 -u 5 request number || continue
+		status=0
+		IFS= read -r -t 0.2 -u 5 part || status=$?
+		line+=$part	# a time-out in the middle of a line leaves its beginning here
+		((status)) && continue
+		read -r request number <<<"$line"
+		line=''
 		if [[ $request == start-fpga && -e $JOB/share/fpga$number.json ]]; then
 			pid=${FPGA_PID[number]-}
 			if [[ $pid ]] && alive "$pid"; then
