@@ -23,9 +23,9 @@
 #   make help           these lines
 #   make check          in virtual machines, on the newest kernel: the tests that answer within minutes
 #                       (TEST=map_test:segments runs one test, TEST=-l lists all)
-#   make check-all      the same and all other tests, on all kernels: before a merge
-#   make check-nightly  everything three times with half of the processor time, then soak, fuzz, coverage,
-#                       kernels and check-packages
+#   make check-all      the same and all other tests, on all stock kernels: before a merge
+#   make check-nightly  everything three times with half of the processor time, also on a debug kernel;
+#                       then soak, fuzz, coverage, kernels and check-packages
 #   make check-packages in virtual machines: packages are installed, there after a reboot, upgraded, removed;
 #                       Secure Boot; README as it stands (DEBIAN="12 13")
 #   make coverage       in virtual machines: which lines of the driver the tests run
