@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check where=host kernel=newest seconds=20
+# test: where=host kernel=newest seconds=20
 # test: where=host kernel=debug seconds=45
 # Does the kernel's log name each planted defect, and does the lab fail for it? Plants one
 # defect of each class (modules/rashpa_defect.c) and searches the kernel's log for its name,

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=any seconds=25
+# test: iommu=any seconds=25
 # Setup at every boot: rashpactl apply, --exist-ok, boards of other drivers, and boards that the kernel
 # bound by their ids.
 . "$(dirname "$0")/../lib/shell.sh"

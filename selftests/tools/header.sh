@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check seconds=55
+# test: seconds=55
 # A member of a group writes names of root's memory and of a board into the header of a stream. The
 # consumer of root uses none of them, unless it accepts the name.
 . "$(dirname "$0")/../lib/shell.sh"

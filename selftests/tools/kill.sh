@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=on seconds=60
+# test: tier=check iommu=on seconds=80
 # kill -9 of the producer and of the receiver in mid-stream, repeatedly: the DMA stops before memory
 # can be freed, buffer and data stay, and a restart streams again.
 . "$(dirname "$0")/../lib/shell.sh"

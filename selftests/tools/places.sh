@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check seconds=90
+# test: seconds=90
 # Three consumers that are waited for, workers and observers of one stream of a board: each gets each frame,
 # although all of them are killed again and again.
 . "$(dirname "$0")/../lib/shell.sh"

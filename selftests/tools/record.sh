@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=off seconds=90
+# test: iommu=off seconds=90
 # romulu records a stream of a board in folders: memory of all kinds, several file systems, without io_uring, and with
 # receivers that are killed.
 . "$(dirname "$0")/../lib/shell.sh"

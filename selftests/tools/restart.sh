@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=on seconds=15
+# test: tier=check iommu=on seconds=36
 # After a producer was killed, a receiver that starts before the next producer takes all of its stream.
 . "$(dirname "$0")/../lib/shell.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=check iommu=on seconds=60
+# test: tier=check iommu=on seconds=76
 # test: needs=sanitized iommu=on seconds=90
 # test: tier=nightly kernel=rt iommu=on smp=2 seconds=90
 # test: tier=nightly needs=passthrough,numa,amd,virtio iommu=on seconds=60
