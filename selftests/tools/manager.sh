@@ -47,13 +47,14 @@ by() { sed -i "s|transport=\"pcie\"|transport=\"$1\" address=\"$2\"|" "$work/exp
 # manage COMMAND OPTION...: its output is in out
 manage() { rashpa-manager "$@" "${file-$work/experiment.xml}" >"$work/out" 2>&1; }
 # lead OPTION...: in the background; sets manager
+slow=${RASHPA_SLOW:-1}	# a stream by soft-RoCE may leave little of the processor
 lead() {
-	rashpa-manager run --json="$work/report.json" "$@" "${file-$work/experiment.xml}" >"$work/out" 2>&1 &
+	rashpa-manager run --timeout=$((30 * slow)) --json="$work/report.json" "$@" "${file-$work/experiment.xml}" >"$work/out" 2>&1 &
 	manager=$!
 }
 show() { sed 's/^/# /' "$work/out"; }
 # is_in NAME STATE [NAME]: wait for it, and for another one
-is_in() { timeout 60 python3 -B "$client" "$work/$1" until "$2" ${3:+"$work/$3"}; }
+is_in() { timeout $((60 * slow)) python3 -B "$client" "$work/$1" until "$2" ${3:+"$work/$3"}; }
 # says FILTER: values from the report
 says() { jq -c "$1" "$work/report.json"; }
 # accounted ID STATUS [SENT]: a run has ended with this status, and its flow adds up. A network loses
@@ -177,7 +178,7 @@ wait "$manager"
 accounted run-udp $? 40
 # the receiver has ended, with the request to start unread, before its daemon looks at what it said last
 zombie() { [[ $(ps -o stat= -p "$1") == Z* ]]; }
-late=$((40 * ${RASHPA_SLOW:-1}))	# it must still run when its process is known
+late=$((40 * slow))	# it must still run when its process is known
 experiment "" "<bunch>4</bunch><images>$late</images><rate>10</rate>" ""
 lead
 is_in romulu running
@@ -426,7 +427,7 @@ finished() {
 	accounted "orphan-$1-account" $? "$images"
 }
 part "orphans"
-images=300 # 30 s, longer than a busy machine takes to see it run and the daemons wait for another manager
+images=$((300 * slow)) # 30 s, longer than a busy machine takes to see it run and the daemons wait for another manager
 finishes="$small<images>$images</images>"
 if [[ $rdma ]]; then
 	by_rdma 'orphan="finish"' "$finishes"
