@@ -76,37 +76,6 @@ sed 's/^/# function and type: /' /tmp/twice
 [[ ! -s /tmp/twice ]]
 ok $? "no-function-name: no function has the name of a type"
 
-# the table of the stream header in stream.rst: as assertions, for a compiler
-python3 - Documentation/stream.rst >/tmp/offsets.c <<'P'
-import sys
-print('#include <stddef.h>\n#include "rashpa-stream-format.h"\n#define S struct rashpa_stream_header')
-names, place = "", ""
-def row():
-    fields = names.replace(",", " ").split()
-    if not place or "offset" in place:
-        return
-    at, size = (int(n) for n in place.split(","))
-    print(f'_Static_assert(offsetof(S, {fields[0]}) == {at}, "{fields[0]}: offset");')
-    sizes = " + ".join(f"sizeof((S){{}}.{f})" for f in fields if f)
-    print(f'_Static_assert({sizes} == {size}, "{fields[0]}: size");')
-inside = False
-for line in open(sys.argv[1]):
-    if line.startswith("=" * 24 + "  " + "=" * 13 + "  "):
-        inside = True
-    elif inside and not line.strip():
-        break
-    elif inside:
-        if line[26:39].strip():
-            row()
-            names, place = line[:24], line[26:39].strip()
-        else:
-            names += line[:24]
-row()
-P
-[[ $(grep -c _Static_assert /tmp/offsets.c) -gt 60 ]] &&
-	gcc -Wall -Iuapi -Itools/lib -fsyntax-only /tmp/offsets.c
-ok $? "stream-rst-offsets: stream.rst has the offsets and sizes of the header"
-
 missing=$(for folder in tools/*/ drivers/ selftests/ Documentation/; do
 	grep -q "^\`\`${folder%/}\`\`" Documentation/house.rst || echo "$folder"
 done)

@@ -39,9 +39,6 @@ says '.families | keys[]' | sort >"$work/families"
 grep -oE '\brashpa_[a-z_]+' tools/data/monitoring/grafana.json | sort -u | comm -23 - "$work/families" >"$work/unknown"
 [[ -s $work/families && ! -s $work/unknown ]] && jq -e '[.. | .expr? // empty] | length > 5' tools/data/monitoring/grafana.json >/dev/null
 ok $? "dashboard: the dashboard uses metrics that there are" || sed 's/^/# /' "$work/unknown"
-sed -nE 's/^``(rashpa_[a-z_]+)``.*/\1/p' Documentation/monitoring.rst | sort | diff - "$work/families" | sed 's/^/# /' >"$work/differ"
-[[ ! -s $work/differ ]]
-ok $? "manual: monitoring.rst has all of them, and no other" || cat "$work/differ"
 
 # --- a processing consumer with a full sink
 mkfifo "$work/pipe"

@@ -361,5 +361,10 @@ _Static_assert(offsetof(struct rashpa_stream_header, credit) % 64 == 0 &&
 	       offsetof(struct rashpa_stream_header, clock_sequence) % 64 == 0,
 	       "each writer has a cache line");
 _Static_assert(sizeof(struct rashpa_stream_header) <= PAGE, "the header is one page");
+#define PLACE(member, at) (offsetof(struct rashpa_stream_header, member) == (at))
+_Static_assert(PLACE(run, 24) && PLACE(width, 40) && PLACE(data_offset, 72) && PLACE(images, 104) && PLACE(live, 132) &&
+	       PLACE(dataset, 152) && PLACE(process_offset, 232) && PLACE(lock_name, 256) && PLACE(meta_offset, 384) &&
+	       PLACE(segments, 432) && PLACE(sent, 440) && PLACE(credit, 512) && PLACE(waiting, 576) &&
+	       PLACE(work_offset, 584) && PLACE(clock_sequence, 640) && PLACE(tick_of, 676), "the header does not move");
 _Static_assert(sizeof(struct rashpa_stream_process) == 72, "a format");
 _Static_assert(sizeof(struct rashpa_stream_record) == 128, "a format");
