@@ -200,12 +200,37 @@ struct rashpa_stream_header {
 	uint64_t __reserved[3];		/* 0 */
 };
 
+/*
+ * The protocol of places. Changes without the table's lock are compare-and-swap.
+ *
+ * Claim of stack n = @next: a worker swaps the claim of its slot for n + 1, its number, "taken" and bits of the generation,
+ * then @next for n + 1. If the claim of n is taken, it swaps only @next: the first worker may have died in between.
+ *
+ * Release: a worker swaps its claim for "released", then raises @credit up to the first stack whose claim is in another state.
+ * Of two workers that release at once, the later one sees both claims.
+ *
+ * Credit: then it reads the header's credit, after it the state and the count of each place, and swaps the credit for the
+ * least count, if that is greater. A place that joined since has changed the upper bits, so the swap fails: begin again. So
+ * credit never falls.
+ *
+ * Join, with the table's lock, and if the generation is still the same (a producer takes the lock once after it has stored 0 as
+ * magic): set RASHPA_PLACE_JOINS, for which credit waits; increment the upper bits of the credit; begin with the credit that
+ * this swap found; set RASHPA_PLACE_ACTIVE.
+ *
+ * Leave, and death, with the table's lock: claims of a worker without its lock become those of worker 63, and @orphaned
+ * counts up. Others swap such a claim for their own. A place that is given up, left or free has no part in the least count.
+ * In the same stream a consumer of that name goes on where the place stopped.
+ *
+ * Doorbells: hardware has one for each process, and takes a lower credit than before as no more room. The consumer that raised the
+ * credit rings, reads the credit again, and rings again if it has grown. So the last ring is the newest. If it
+ * dies before, the others repeat the ring twice a second, and the next one at its first stack.
+ */
 /**
  * struct rashpa_stream_place - what a consumer, or several that share their work, asks of a stream
  *
  * A stamped number has 42 bits, and in the upper 22 bits the lowest ones of the stream's generation.
  * The lock of a worker is a byte of the node that it locks for writing (F_OFD_SETLK): byte 128 +
- * place * 64 + worker. It ends with its process. "Places" in stream.rst has the protocol.
+ * place * 64 + worker. It ends with its process.
  */
 struct rashpa_stream_place {
 	/* written by the holder of the table's lock */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A recording: stacks in files of several folders, and an index of their images. Documentation:
- * "Recordings" in stream.rst. All numbers are little-endian.
+ * "The bytes" in recording.rst. All numbers are little-endian.
  */
 #ifndef ROMULU_RECORDING_H
 #define ROMULU_RECORDING_H
