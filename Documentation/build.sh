@@ -56,7 +56,7 @@ chapters() {
 rm -rf "$out"
 mkdir -p "$pages/man"
 cp -r Documentation/. "$pages"
-rm -r "$pages"/man/* "$pages"/{patches,tests,pictures/*.{dot,sh,py},build.sh,custom.css,telegrams.py,telegrams.head.rst}
+rm -r "$pages"/man/* "$pages"/{patches,tests,pictures/*.{dot,sh,py},build.sh,custom.css,telegrams.py}
 find selftests -name README.rst -exec cp --parents {} "$pages" \;
 
 {

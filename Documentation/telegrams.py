@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Makes telegrams.rst of the schema of telegrams, behind the head that is in telegrams.head.rst.
+"""Makes telegrams-reference.rst from the schema of telegrams.
 
 telegrams.py            write it
 telegrams.py --check    exit with status 1 if the page is not up to date
@@ -13,10 +13,21 @@ import xml.etree.ElementTree as ET
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "../tools/link/rashpa.xsd")
-HEAD = os.path.join(HERE, "telegrams.head.rst")
-PAGE = os.path.join(HERE, "telegrams.rst")
+PAGE = os.path.join(HERE, "telegrams-reference.rst")
 XS = "{http://www.w3.org/2001/XMLSchema}"
 WIDTH = 110
+HEAD = """.. SPDX-License-Identifier: LGPL-2.1-or-later
+.. Made by Documentation/telegrams.py from tools/link/rashpa.xsd: change these.
+
+===================
+Telegrams reference
+===================
+
+The elements of `telegrams <telegrams.rst>`__, and the file of a manager.
+
+.. contents::
+   :depth: 1
+"""
 
 root = ET.parse(SCHEMA).getroot()
 types = {t.get("name"): t for t in root if t.tag in (XS + "simpleType", XS + "complexType")}
@@ -170,28 +181,17 @@ def element(name):
     kind, told = content_type(node), info(node)
     out = [title(name, "-"), paragraph(words(node))]
     if told:
-        who = {"yes": "The leader only.", "no": "Anybody."}[told["leader"]]
-        if "role" in told:
-            who += f" To a {told['role']} only."
-        out.append(paragraph(who))
+        states = told["states"].split()
+        said = "In any state" if len(states) == len(list(types["state"].iter(XS + "enumeration"))) else \
+            "In state " + ", ".join(states)
+        said += "; the leader only" if told["leader"] == "yes" else ""
+        out.append(paragraph(said + (f"; to a {told['role']} only." if "role" in told else ".")))
     if text_type(kind):
         out.append(paragraph(f"Between its tags: {text_type(kind)}."))
     rows = list(rows_of(kind, ""))
     if rows:
         out.append(table(["what", "type", "how often", "meaning"], rows))
     return "\n".join(out)
-
-
-def states():
-    names = [v.get("value") for v in types["state"].iter(XS + "enumeration")]
-    rows = []
-    for name, node in elements.items():
-        told = info(node)
-        if told:
-            may = told["states"].split()
-            rows.append([f"`{name}`_"] + ["x" if s in may else "" for s in names] +
-                        [told["leader"]])
-    return table(["telegram"] + names + ["leader only"], rows)
 
 
 def values():
@@ -228,15 +228,11 @@ def setting_list(of):
 
 def page():
     """All of it."""
-    with open(HEAD, encoding="utf-8") as file:
-        head = file.read()
     asked = [n for n, e in elements.items() if info(e)]
     said = [n for n, e in elements.items() if not info(e) and n not in ("telegram", "experiment")]
     groups = {g.get("name"): words(g) for g in root.findall(XS + "group")}
-    parts = [head.rstrip("\n") + "\n", title("Telegrams by state", "="),
-             paragraph("x: accepted in this state of the daemon. Other telegrams are answered by an error, and change nothing."),
-             states(), title("The envelope", "="), element("telegram"),
-             title("Telegrams of a manager", "=")]
+    parts = [HEAD, title("Telegrams of a manager", "="),
+             paragraph("In another state they are answered by an error, and change nothing.")]
     parts += [element(name) for name in asked]
     parts.append(title("Telegrams of a daemon", "="))
     parts += [element(name) for name in said]
