@@ -23,7 +23,7 @@ HEAD = """.. SPDX-License-Identifier: LGPL-2.1-or-later
 Telegrams reference
 ===================
 
-The elements of `telegrams <telegrams.rst>`__, and the file of a manager.
+The elements of `telegrams <telegrams.rst>`__, and the file of a manager. *others* are elements of other name spaces.
 
 .. contents::
    :depth: 1
@@ -109,10 +109,8 @@ def listed(name):
 def often(node):
     least, most = node.get("minOccurs", "1"), node.get("maxOccurs", "1")
     if most == "unbounded":
-        return "any number" if least == "0" else f"{least} or more"
-    if (least, most) == ("0", "1"):
-        return "0 or 1"
-    return least if least == most else f"{least} to {most}"
+        return f"{least}–"
+    return least if least == most else f"{least}–{most}"
 
 
 def settings(of):
@@ -154,22 +152,21 @@ def rows_of(kind, path):
     """Rows of a table: attributes, then elements and what is in these."""
     for a in attributes(kind):
         yield [f"``{path}@{a.get('name')}``", type_name(a),
-               "1" if a.get("use") == "required" else "0 or 1",
+               "1" if a.get("use") == "required" else "0–1",
                words(a) or listed(a.get("type"))]
     for node, choice in inside(kind):
         if node.tag == XS + "any":
-            yield ["others", "", often(node),
-                   f"Elements of other name spaces{', in ' + path.rstrip('/') if path else ''}."]
+            yield [path + "others", "", often(node), ""]
             continue
         if node.tag == XS + "group":
-            yield ["settings", "", "any number", "See Settings_. Only dtp and to may be repeated."]
+            yield [path + "settings", "", "0–", "See Settings_."]
             continue
         if node.get("ref"):
             continue
         name, own = path + node.get("name"), content_type(node)
         named = own is not None and own.get("name")
         said = words(node) or (words(own) if named else "")
-        times = "one of these" if choice else often(node)
+        times = "choice" if choice else often(node)
         between = text_type(own) if own is not None else type_name(node)
         yield [f"``{name}``", between or "", times, said]
         if own is not None and named != "empty":
@@ -190,7 +187,7 @@ def element(name):
         out.append(paragraph(f"Between its tags: {text_type(kind)}."))
     rows = list(rows_of(kind, ""))
     if rows:
-        out.append(table(["what", "type", "how often", "meaning"], rows))
+        out.append(table(["what", "type", "times", "meaning"], rows))
     return "\n".join(out)
 
 
@@ -237,7 +234,7 @@ def page():
     parts.append(title("Telegrams of a daemon", "="))
     parts += [element(name) for name in said]
     parts += [title("Settings", "="),
-              paragraph("Each is an option with its name, and means the same."),
+              paragraph("Each is an option with its name, and means the same. Only dtp and to may be repeated."),
               title("Of a detector", "-"), paragraph(groups["detector-setting"]), setting_list("detector"),
               title("Of a receiver", "-"), paragraph(groups["receiver-setting"]), setting_list("receiver"),
               title("The file of an experiment", "="),
