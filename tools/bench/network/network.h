@@ -22,7 +22,7 @@
 #include "bench/network/sequence.h"
 
 #define PAIRS_MOST	4096
-#define THREADS_MOST	64
+#define THREADS_MOST	2048
 #define WRITERS_MOST	16
 #define DESTINATIONS_MOST	(1u << 24)
 #define MESSAGE_MOST	(1u << 30)
@@ -138,7 +138,7 @@ struct sink_config {
 	const char *listen;
 	uint64_t memory;
 	uint32_t writers, receives, settle_ms, stall_ms, interval_ms;
-	bool unsolicited, verify;
+	bool unsolicited, verify, series;
 };
 
 /* All return 0, or -1 and why. */

@@ -59,8 +59,8 @@ struct lap {
 	struct mark from, until;	/* measured time */
 	struct total before, after;	/* whole repetition, with the warm-up */
 	bool counts, stopped;
-	struct samples goodput;		/* bytes a second */
-	uint64_t sample_ns, sample_bytes;
+	struct samples time_us, goodput, cpu;	/* of each interval: end, bytes a second, ns a second */
+	uint64_t sample_ns, sample_bytes, sample_cpu_ns;
 	struct json_object *counters;
 	uint64_t again;
 	uint64_t moved_ns, moved;	/* time and total of the last arrival */
@@ -69,28 +69,56 @@ struct lap {
 
 static void sample(const struct sink *s, struct lap *l)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = now_ns(), ns = now - l->sample_ns, cpu_ns = usage_process();
 	struct total t;
 
-	if (now - l->sample_ns < s->config->interval_ms * UINT64_C(1000000))
+	if (ns < s->config->interval_ms * UINT64_C(1000000))
 		return;
 	total_of(s, &t);
-	if (l->counts && !l->stopped && l->sample_bytes)
-		samples_add(&l->goodput, (t.bytes - l->sample_bytes) * 1e9 / (now - l->sample_ns));
+	if (l->counts && !l->stopped && l->sample_bytes) {
+		samples_add(&l->time_us, (now - l->from.usage.ns) / 1000);
+		samples_add(&l->goodput, (t.bytes - l->sample_bytes) * 1e9 / ns);
+		samples_add(&l->cpu, (cpu_ns - l->sample_cpu_ns) * 1e9 / ns);
+	}
 	l->sample_ns = now;
 	l->sample_bytes = t.bytes;
+	l->sample_cpu_ns = cpu_ns;
 	if (t.received != l->moved)
 		l->moved_ns = now;
 	l->moved = t.received;
 }
 
-static void put_quantiles(struct json_object *o, struct samples *g)
+static void put_quantiles(struct json_object *o, struct lap *l)
 {
+	struct samples *g = &l->goodput;
+
 	samples_sort(g);
 	put_u64(o, "goodput_samples", g->count);
 	put_u64(o, "goodput_p10_bytes_per_second", percentile(g->value, g->count, 10));
 	put_u64(o, "goodput_p50_bytes_per_second", percentile(g->value, g->count, 50));
 	put_u64(o, "goodput_p90_bytes_per_second", percentile(g->value, g->count, 90));
+	samples_sort(&l->cpu);
+	put_real(o, "cpu_p10_percent", percentile(l->cpu.value, l->cpu.count, 10) / 1e7);
+}
+
+static struct json_object *column(const struct samples *s, double unit)
+{
+	struct json_object *o = json_object_new_array();
+
+	for (size_t i = 0; i < s->count; i++)
+		json_object_array_add(o, json_object_new_double(s->value[i] / unit));
+	return o;
+}
+
+/* What happened over time, in the order of time: before the samples are sorted. */
+static struct json_object *series(const struct lap *l)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "time_ms", column(&l->time_us, 1e3));
+	json_object_object_add(o, "goodput_bytes_per_second", column(&l->goodput, 1));
+	json_object_object_add(o, "cpu_percent", column(&l->cpu, 1e7));
+	return o;
 }
 
 static void put_arrivals(struct json_object *o, const struct lap *l, uint64_t bytes)
@@ -148,7 +176,7 @@ static struct json_object *lap_json(const struct sink *s, struct lap *l)
 			 seconds > 0 ? messages * wire_bytes(plan) / seconds : 0);
 		put_real(o, "line_efficiency_percent", 100.0 * plan->size / wire_bytes(plan));
 	}
-	put_quantiles(o, &l->goodput);
+	put_quantiles(o, l);
 	put_missing(o, s, l);
 	put_arrivals(o, l, bytes);
 	usage_put(o, &l->from.usage, &l->until.usage, bytes);
@@ -323,7 +351,7 @@ static int begin(struct sink *s, char *why)
 int sink_lap(struct sink *s, struct json_object *laps, char *why)
 {
 	struct lap l = {};
-	struct json_object *before = counters_now(s->port), *o;
+	struct json_object *before = counters_now(s->port), *o, *over_time = NULL;
 	uint32_t pairs = 0;
 	int result;
 
@@ -342,13 +370,19 @@ int sink_lap(struct sink *s, struct json_object *laps, char *why)
 	total_of(s, &l.after);
 	l.counters = counters_since(before, counters_now(s->port));
 	if (!result) {
+		if (s->config->series)
+			over_time = series(&l);
 		o = lap_json(s, &l);
 		for (uint32_t i = 0; i < s->guests && !result; i++)
 			result = link_send(&s->guest[i].link, json_object_get(o), why);
+		if (over_time)
+			json_object_object_add(o, "series", over_time);
 		json_object_array_add(laps, o);
 	}
 	json_object_put(l.counters);
+	samples_free(&l.time_us);
 	samples_free(&l.goodput);
+	samples_free(&l.cpu);
 	free(l.expected);
 	free(l.quiet_ns);
 	return result;

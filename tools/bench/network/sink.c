@@ -16,7 +16,7 @@
 
 enum {
 	OPT_LISTEN = OPT_NET_OWN, OPT_MEMORY, OPT_WRITERS, OPT_RECEIVES, OPT_SETTLE, OPT_STALL,
-	OPT_INTERVAL, OPT_UNSOLICITED, OPT_VERIFY,
+	OPT_INTERVAL, OPT_UNSOLICITED, OPT_VERIFY, OPT_SERIES,
 };
 
 static const struct argp_option options[] = {
@@ -27,7 +27,8 @@ static const struct argp_option options[] = {
 	  "receives that the pairs of a thread share (default: 512)", 0 },
 	{ "unsolicited", OPT_UNSOLICITED, NULL, 0,
 	  "an event for each message, even if writers ask for fewer", 0 },
-	{ "interval", OPT_INTERVAL, "MS", 0, "time between goodput samples (default: 10)", 0 },
+	{ "interval", OPT_INTERVAL, "MS", 0, "time between samples (default: 10)", 0 },
+	{ "series", OPT_SERIES, NULL, 0, "add goodput and processor time over time to --json", 0 },
 	{ "settle", OPT_SETTLE, "MS", 0,
 	  "time after the last message until others count as missing (default: 2000)", 0 },
 	{ "stall", OPT_STALL, "MS", 0,
@@ -50,6 +51,7 @@ static const struct option_value values[] = {
 	{ OPT_SETTLE, VALUE_U32, "--settle", AT(settle_ms), 10, 600000 },
 	{ OPT_STALL, VALUE_U32, "--stall", AT(stall_ms), 10, 600000 },
 	{ OPT_VERIFY, VALUE_FLAG, "--verify", AT(verify), 0, 0 },
+	{ OPT_SERIES, VALUE_FLAG, "--series", AT(series), 0, 0 },
 	{}
 };
 
@@ -284,11 +286,13 @@ int cmd_network_sink(int argc, char **argv)
 		.memory = UINT64_C(64) << 20, .writers = 1, .receives = 512, .settle_ms = 2000,
 		.stall_ms = 500, .interval_ms = 10,
 	};
-	struct sink s = { .config = &c, .memory.fd = -1 };
+	static struct sink s;	/* large */
 	struct json_object *laps;
 	char why[WHY_SIZE] = "";
 	int result;
 
+	s.config = &c;
+	s.memory.fd = -1;
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
 	s.stop = stop_on_signals();
 	laps = json_object_new_array();

@@ -35,12 +35,16 @@ static void read_machine(struct usage *u)
 		fclose(file);
 }
 
+uint64_t usage_process(void)
+{
+	return clock_of(CLOCK_PROCESS_CPUTIME_ID) - clock_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
 void usage_now(struct usage *u)
 {
 	*u = (struct usage) {
 		.ns = now_ns(),
-		.process_ns = clock_of(CLOCK_PROCESS_CPUTIME_ID) -
-			      clock_of(CLOCK_THREAD_CPUTIME_ID),
+		.process_ns = usage_process(),
 	};
 	read_machine(u);
 }

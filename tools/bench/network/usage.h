@@ -16,6 +16,7 @@ struct usage {
 
 void usage_now(struct usage *usage);
 /* Processor time of a thread that has not been joined, ns. */
+uint64_t usage_process(void);	/* without the calling thread */
 uint64_t usage_thread(pthread_t thread);
 /* Put the seconds between the two, and the seconds of processor time for 10^9 bytes. */
 void usage_put(struct json_object *to, const struct usage *from, const struct usage *until,

@@ -231,7 +231,7 @@ static int open_senders(struct writer *w, char *why)
 		s->writer = w;
 		s->index = i;
 		s->rate = c->rate / w->senders;
-		s->lane = calloc(lanes, sizeof(struct lane *));
+		s->lane = calloc((lanes + w->senders - 1) / w->senders, sizeof(struct lane *));
 		if (!s->lane)
 			return because(why, -1, "no memory");
 		if (w->way->open_sender(s, why))
@@ -326,11 +326,13 @@ int cmd_network_write(int argc, char **argv)
 			  .mtu = 4096 },
 		.time = 5, .warm_up = 1, .depth = 128, .sources = 1,
 	};
-	struct writer w = { .config = &c, .memory.fd = -1 };
+	static struct writer w;	/* large */
 	struct json_object *laps;
 	char why[WHY_SIZE] = "";
 	int result;
 
+	w.config = &c;
+	w.memory.fd = -1;
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
 	w.plan = c.plan;
 	w.plan.service = c.common.port.service;
