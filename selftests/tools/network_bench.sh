@@ -32,7 +32,7 @@ write() {
 says() { jq -c "$1" "$work/write.json"; }
 same() {
 	is "$part-same: both have the same counts" "$(says '.repeats[0].sinks[0]')" \
-		"$(jq -c '.repeats[0] | del(.kind)' "$work/sink.json")"
+		"$(jq -c '.repeats[0] | del(.kind, .series)' "$work/sink.json")"
 }
 # both SENT RECEIVED MISSING: counts of the first repetition
 both() {
@@ -60,6 +60,15 @@ is "uc-counters: the card's counters" "$(says '.repeats[0].sinks[0].counters |
 sink --threads 3 --wait adaptive --pages 4K
 write rc 0 --messages 50 --repeat 1 --service rc --pairs 5 --size 16K --wait poll --threads 2
 both 250 250 0
+# receives of each pair, and a thread each; the pairs of UC begin again after a loss
+sink --threads 5 --private-receives --receives 16 --series
+write private 0 --messages 50 --repeat 2 --service rc --pairs 5 --threads 5 --rate 4M
+both 250 250 0
+is "private-series: samples of goodput and processor time" "$(jq -c '.repeats[1].series | map_values(length) |
+	[.time_ms > 0, .time_ms == .goodput_bytes_per_second, .time_ms == .cpu_percent]' "$work/sink.json")" "[true,true,true]"
+sink --threads 2 --private-receives --receives 16
+write private-uc 0 --messages 50 --repeat 1 --pairs 4 --rate 4M
+both 200 200 0
 # one queue of receives for 200 pairs
 sink
 write pairs 0 --messages 4 --repeat 1 --pairs 200 --rate 4M

@@ -138,7 +138,7 @@ struct sink_config {
 	const char *listen;
 	uint64_t memory;
 	uint32_t writers, receives, settle_ms, stall_ms, interval_ms;
-	bool unsolicited, verify, series;
+	bool unsolicited, verify, series, private;
 };
 
 /* All return 0, or -1 and why. */
@@ -150,7 +150,7 @@ struct sink_way {
 		      struct json_object *acceptance, char *why);
 	int (*receive)(struct receiver *r);
 	void (*arrivals)(const struct sink *s, struct arrivals *arrivals);	/* or NULL */
-	int (*again)(struct guest *g, uint32_t pair, char *why);		/* or NULL */
+	int (*again)(struct sink *s, struct guest *g, uint32_t pair, char *why);	/* or NULL */
 	void (*close)(struct sink *s);
 };
 

@@ -59,7 +59,7 @@ struct lap {
 	struct mark from, until;	/* measured time */
 	struct total before, after;	/* whole repetition, with the warm-up */
 	bool counts, stopped;
-	struct samples time_us, goodput, cpu;	/* of each interval: end, bytes a second, ns a second */
+	struct samples time_us, goodput, cpu;	/* intervals: end, bytes a second, ns a second */
 	uint64_t sample_ns, sample_bytes, sample_cpu_ns;
 	struct json_object *counters;
 	uint64_t again;
@@ -278,7 +278,7 @@ static int wake_stalled(struct sink *s, struct lap *l, char *why)
 				l->expected[n] = at;
 				l->quiet_ns[n] = now;
 			} else if (now - l->quiet_ns[n] > s->config->stall_ms * UINT64_C(1000000)) {
-				if (s->way->again(g, p, why))
+				if (s->way->again(s, g, p, why))
 					return -1;
 				l->quiet_ns[n] = now;
 				l->again++;

@@ -19,6 +19,43 @@ static int sorry(char *why)
 	return because(why, -1, "%s", rashpa_net_reason());
 }
 
+/* Of a thread, if each writer has as many pairs as the first one. */
+static uint32_t completions(const struct sink *s)
+{
+	const struct sink_config *c = s->config;
+	const uint32_t pairs = s->guest[0].plan.pairs, threads = c->common.threads;
+
+	return c->writers * ((pairs + threads - 1) / threads) * (c->receives + DONE);
+}
+
+/* A receive has memory in name only: a WRITE with immediate writes elsewhere. */
+static int receive_again(const struct sink *s, struct rashpa_net_pair *pair, uint32_t n)
+{
+	const struct rdma *r = s->path;
+	const struct rashpa_net_message one = {
+		.address = r->memory.address, .length = 1, .local = r->memory.local,
+	};
+	int error = 0;
+
+	while (n-- && !error)
+		error = rashpa_net_receive(pair, &one);
+	return error;
+}
+
+static int open_pair(struct sink *s, uint32_t i, struct sequence *sequence,
+		     struct rashpa_net_pair **pair)
+{
+	const uint32_t receives = s->config->receives;
+	struct rdma *r = s->path;
+	struct rashpa_net_queue *queue = r->queue[i % s->receivers];
+
+	if (!s->config->private)
+		return rashpa_net_pair_open(queue, 1, sequence, pair);
+	/* room for those that are posted again while the pair connects again */
+	return rashpa_net_pair_messages(queue, 1, receives + DONE, sequence, pair) ?:
+	       receive_again(s, *pair, receives);
+}
+
 static int open_sink(struct sink *s, char *why)
 {
 	const struct sink_config *c = s->config;
@@ -34,7 +71,10 @@ static int open_sink(struct sink *s, char *why)
 		return sorry(why);
 	s->port = rashpa_net_about(r->net);
 	for (uint32_t i = 0; i < c->common.threads; i++) {
-		if (rashpa_net_queue_open(r->net, 1, c->receives, &r->queue[i]))
+		/* private receives of all pairs complete here */
+		const uint32_t all = c->private ? completions(s) : 1;
+
+		if (rashpa_net_queue_open(r->net, all, c->private ? 0 : c->receives, &r->queue[i]))
 			return sorry(why);
 		s->receiver[i] = (struct receiver) { .sink = s, .index = i, .path = r->queue[i] };
 		s->receivers = i + 1;
@@ -45,13 +85,11 @@ static int open_sink(struct sink *s, char *why)
 static int open_pairs(struct sink *s, struct guest *g, struct json_object *ends,
 		      struct json_object *mine, char *why)
 {
-	struct rdma *r = s->path;
-
 	for (uint32_t i = 0; i < g->plan.pairs; i++) {
 		struct rashpa_net_pair *pair;
 		struct rashpa_net_address end;
 
-		if (rashpa_net_pair_open(r->queue[i % s->receivers], 1, &g->sequence[i], &pair))
+		if (open_pair(s, i, &g->sequence[i], &pair))
 			return sorry(why);
 		g->pair[i] = pair;
 		if (end_read(ends, i, &end, why))
@@ -93,8 +131,11 @@ static int receive(struct receiver *r)
 			return sorry(r->why);
 		for (int i = 0; i < n; i++) {
 			/* a reconnected pair completes its old requests with errors */
-			if (done[i].received && !done[i].error && done[i].user)
-				sequence_take(done[i].user, done[i].immediate);
+			if (!done[i].received || done[i].error || !done[i].user)
+				continue;
+			sequence_take(done[i].user, done[i].immediate);
+			if (c->private && receive_again(r->sink, done[i].pair, 1))
+				return sorry(r->why);
 		}
 	}
 	return 0;
@@ -116,10 +157,13 @@ static void arrivals(const struct sink *s, struct arrivals *a)
 	}
 }
 
-static int again(struct guest *g, uint32_t pair, char *why)
+static int again(struct sink *s, struct guest *g, uint32_t pair, char *why)
 {
-	return g->plan.service == RASHPA_NET_UC && rashpa_net_pair_again(g->pair[pair]) ?
-	       sorry(why) : 0;
+	if (g->plan.service != RASHPA_NET_UC)
+		return 0;
+	if (rashpa_net_pair_again(g->pair[pair]))
+		return sorry(why);
+	return s->config->private && receive_again(s, g->pair[pair], s->config->receives) ? sorry(why) : 0;
 }
 
 static void close_sink(struct sink *s)

@@ -16,7 +16,7 @@
 
 enum {
 	OPT_LISTEN = OPT_NET_OWN, OPT_MEMORY, OPT_WRITERS, OPT_RECEIVES, OPT_SETTLE, OPT_STALL,
-	OPT_INTERVAL, OPT_UNSOLICITED, OPT_VERIFY, OPT_SERIES,
+	OPT_INTERVAL, OPT_UNSOLICITED, OPT_VERIFY, OPT_SERIES, OPT_PRIVATE,
 };
 
 static const struct argp_option options[] = {
@@ -25,6 +25,7 @@ static const struct argp_option options[] = {
 	{ "writers", OPT_WRITERS, "N", 0, "number of concurrent writers (default: 1)", 0 },
 	{ "receives", OPT_RECEIVES, "N", 0,
 	  "receives that the pairs of a thread share (default: 512)", 0 },
+	{ "private-receives", OPT_PRIVATE, NULL, 0, "each pair has --receives; the pairs of a thread share none", 0 },
 	{ "unsolicited", OPT_UNSOLICITED, NULL, 0,
 	  "an event for each message, even if writers ask for fewer", 0 },
 	{ "interval", OPT_INTERVAL, "MS", 0, "time between samples (default: 10)", 0 },
@@ -51,6 +52,7 @@ static const struct option_value values[] = {
 	{ OPT_SETTLE, VALUE_U32, "--settle", AT(settle_ms), 10, 600000 },
 	{ OPT_STALL, VALUE_U32, "--stall", AT(stall_ms), 10, 600000 },
 	{ OPT_VERIFY, VALUE_FLAG, "--verify", AT(verify), 0, 0 },
+	{ OPT_PRIVATE, VALUE_FLAG, "--private-receives", AT(private), 0, 0 },
 	{ OPT_SERIES, VALUE_FLAG, "--series", AT(series), 0, 0 },
 	{}
 };
@@ -270,6 +272,7 @@ static int print_json(const struct sink *s, struct json_object *laps)
 	put_text(o, "transport", way_name(s->guest[0].plan.way));
 	put_int(o, "threads", s->receivers);
 	put_int(o, "receives", c->receives);
+	put_bool(o, "private_receives", c->private);
 	put_text(o, "wait", wait_name(c->common.wait));
 	put_text(o, "pages", c->common.buffer ? c->common.buffer : c->common.pages);
 	put_int(o, "writers", s->guests);

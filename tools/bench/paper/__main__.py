@@ -22,6 +22,7 @@ FIGURE all of a source, without a source all of them. FIGURE: 4.5 of a figure, T
 
       --address=ADDRESS      address of the sink, as of network sweep; without it networks are left out
       --all                  also write a report, DIR/index.html
+      --file=FILE            experiments and nodes of network sweep, as 002.toml (default: its own)
   -f, --fpga=fpgaN           a bound function (default: the first one)
       --gpu=vulkan[:N]|cuda[:N]
                              the GPU (default: vulkan); a program on processors runs only by its name here
@@ -54,7 +55,7 @@ def parse(words):
     parser.add_argument("figure", nargs="?")
     for flag in "--all", "--list", "--plots":
         parser.add_argument(flag, action="store_true")
-    for name in "address", "gpu", "sink-at", "sink-device", "writer-at", "writer-device", "time":
+    for name in "address", "file", "gpu", "sink-at", "sink-device", "writer-at", "writer-device", "time":
         parser.add_argument(f"--{name}")
     parser.add_argument("-f", "--fpga")
     parser.add_argument("-r", "--repeat", type=int)

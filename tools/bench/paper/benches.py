@@ -95,11 +95,11 @@ class Benches:
     def network(self, experiment):
         """Trials of "network sweep"."""
         o = self.options
-        if not o.address:
-            raise Needs("two ends of a network with RDMA: --address, --sink-at")
+        if not o.address and not o.file:
+            raise Needs("two ends of a network with RDMA: --address, --sink-at, or --file")
         ends = [f"--{name.replace('_', '-')}={getattr(o, name)}" for name in
                 ("address", "sink_at", "writer_at", "sink_device", "writer_device", "time") if getattr(o, name)]
-        return self.bench("network", "sweep", f"--only={experiment}", *ends)["trials"]
+        return self.bench("network", "sweep", *([o.file] if o.file else []), f"--only={experiment}", *ends)["trials"]
 
     def network_remark(self):
         devices = glob.glob("/sys/class/infiniband/*")

@@ -2,6 +2,9 @@
 """How each figure is measured here. The docstring says how this differs from the document's measurement; a row has the
 names of the document's rows, so that equal ones are printed in one line. Other quantities are not yielded; a
 row may have "needs" instead of a value."""
+import re
+import statistics
+
 from benches import Needs
 
 HOW = {}
@@ -36,7 +39,7 @@ def memory_copies(b):
                 yield {"what": name, "size_bytes": r["size_bytes"] // 2, "throughput_gbyte_per_s": value}
 
 
-SOCKETS = {"UDP, regular socket": "UDP sockets", "ZeroMQ, push/pull": "ZeroMQ push/pull"}
+SOCKETS = {"UDP, regular socket": "UDP sockets, without loss", "ZeroMQ, push/pull": "ZeroMQ push/pull"}
 
 
 def find(trials, name, size, places=None):
@@ -64,19 +67,12 @@ def throughput_of(b, trial, what, **at):
 
 @figure("000", "T3.1")
 def sockets(b):
-    """Both ends as given; goodput at full rate. A rate with losses is another quantity than one without, and is left
-    out."""
+    """Both ends as given. UDP: the largest rate without loss, found by halves; ZeroMQ loses nothing."""
     trials = b.network("peers")
     for what, name in SOCKETS.items():
         for size in 2048, 4096, 8246:
             for places in 1, 100000:
-                at = {"size_bytes": size, "destinations": places}
-                trial = find(trials, name, size, places)
-                lost = trial and trial["missing_percent"]
-                if lost:
-                    yield missing(what, f"a search of the rate without loss: at full rate {lost:.1f} % are lost", **at)
-                else:
-                    yield from throughput_of(b, trial, what, **at)
+                yield from throughput_of(b, find(trials, name, size, places), what, size_bytes=size, destinations=places)
     for what in "UDP, kernel tuning", "UDP, VMA", "ZeroMQ, rep/req":
         yield missing(what, "a transport that rashpa-bench network has not")
 
@@ -240,89 +236,215 @@ def round_trip_gpu(b):
 
 # --- 002
 
+def named(trials, pattern):
+    """(trial, number in its name) of those whose name is the pattern with a number"""
+    for t in trials:
+        found = re.fullmatch(pattern.replace("#", r"(\d+)"), t["name"])
+        if found:
+            yield t, int(found.group(1))
+
+
+def of_writer(b, trial, what, **at):
+    """Of the first writer: bytes that it posted a second, and percent of a core."""
+    seen = trial and {**trial, "goodput_bytes_per_second": trial["writer_bytes_per_second"], "sink_cpu_s_per_gb": trial["writer_cpu_s_per_gb"]}
+    return of_trial(b, seen, what, **at)
+
+
+def over_time(b, trial, what, **at):
+    """Of the samples of 10 ms of each round: the lowest, and the median."""
+    for number, series in enumerate(trial.get("series", []) if trial else [], 1):
+        rates = series["goodput_bytes_per_second"]
+        for name, of in ("lowest", min), ("median", statistics.median):
+            if rates:
+                yield {"what": f"{what}, {name} of {len(rates)} samples, round {number}", "goodput_gbit_per_s": of(rates) * 8e-9,
+                       "remark": b.network_remark(), **at}
+
+
 @figure("002", "T5.1")
 def udp_roce(b):
-    """Largest datagram 65507 bytes; RoCE in 64 kB likewise; goodput and processor time of the sink. A rate of UDP with losses
-    is left out: the document does not say whether its rate has any."""
+    """Largest datagram 65507 bytes; RoCE in 64 kB likewise; goodput and processor time of the sink. UDP: the largest rate without
+    loss; the document does not say whether its rate has any."""
     trials = b.network("A")
-    for what, name in ("UDP", "UDP sockets"), ("RoCE", "rc"):
+    for what, name in ("UDP", "UDP sockets, without loss"), ("RoCE", "rc"):
         for size, here in (9000, 9000), (32000, 32768), (64000, 65507):
-            t = find(trials, name, here)
-            if t and t["missing_percent"]:
-                yield missing(what, f"a rate without loss: {t['missing_percent']:.1f} % are lost", size_bytes=size)
-                continue
-            yield from of_trial(b, t, what, "" if here == size else f"{here} bytes", size_bytes=size)
+            yield from of_trial(b, find(trials, name, here), what, "" if here == size else f"{here} bytes", size_bytes=size)
     yield missing("UDP", "a datagram of 1 MB: 65507 bytes are the most", size_bytes=1000000)
-    yield missing("RoCE", "a trial of 1 MB, which the experiment A has not", size_bytes=1000000)
+    yield from of_trial(b, find(trials, "rc", 1 << 20), "RoCE", "1048576 bytes", size_bytes=1000000)
+
+
+PAGES = {"thp": "thp", "2M": "pages of 2 MiB", "1G": "pages of 1 GiB"}
+
+
+@figure("002", "5.1")
+def pages_writer(b):
+    """Linked by ten, ten places of ten messages; the sizes of network.toml, or of 002.toml (--file)."""
+    for t in b.network("B"):
+        yield from of_writer(b, t, PAGES[t["name"]], size_bytes=t["size_bytes"])
 
 
 @figure("002", "5.2")
 def pages(b):
-    """Messages of 4 KiB, 64 KiB and 1 MiB, 10 linked, ten places."""
+    """As 5.1. The lowest and the median of samples take the place of the dips."""
     trials = b.network("B")
-    for what, name in ("thp", "thp"), ("pages of 2 MiB", "2M"), ("pages of 1 GiB", "1G"):
-        for size in 4096, 65536, 1048576:
-            yield from of_trial(b, find(trials, name, size), what, size_bytes=size)
-    for what in "4 and 16 KiB, lowest in a dip", "4 and 16 KiB, after a dip":
-        yield missing(what, "series over time, which rashpa-bench network sweep does not keep")
+    for t in trials:
+        yield from of_trial(b, t, PAGES[t["name"]], size_bytes=t["size_bytes"])
+    for size in 4096, 16384:
+        yield from over_time(b, find(trials, "thp", size), "thp", size_bytes=size)
 
 
 @figure("002", "5.3")
 def solicited(b):
-    """Processor time for a byte of the sink's process; 256 writes under way, receives shared (2000)."""
+    """Processor time for a byte of the sink's process; receives shared."""
     trials = b.network("C")
-    for size in 4096, 16384:
-        for linked in 5, 25, 100:
-            yes, no = (find(trials, f"{name}, {linked}", size) for name in ("solicited", "unsolicited"))
-            if yes and no and yes["sink_cpu_s_per_gb"] and no["sink_cpu_s_per_gb"]:
-                yield {"what": "solicited by unsolicited", "size_bytes": size, "linked": linked, "remark": b.network_remark(),
-                       "reduction_percent": 100 * (1 - yes["sink_cpu_s_per_gb"] / no["sink_cpu_s_per_gb"])}
-            else:
-                yield missing("solicited by unsolicited", "trials of rashpa-bench network sweep that succeed",
-                              size_bytes=size, linked=linked)
+    for yes, linked in named(trials, "solicited, #"):
+        size = yes["size_bytes"]
+        no = find(trials, f"unsolicited, {linked}", size)
+        if no and yes["sink_cpu_s_per_gb"] and no["sink_cpu_s_per_gb"]:
+            yield {"what": "solicited by unsolicited", "size_bytes": size, "linked": linked, "remark": b.network_remark(),
+                   "reduction_percent": 100 * (1 - yes["sink_cpu_s_per_gb"] / no["sink_cpu_s_per_gb"])}
+        else:
+            yield missing("solicited by unsolicited", "trials of rashpa-bench network sweep that succeed", size_bytes=size, linked=linked)
+
+
+@figure("002", "5.4")
+def one_over_time(b):
+    """Samples of 10 ms of each round; a dip is in the lowest one, if there is one. --json has all samples of network sweep."""
+    yield from over_time(b, find(b.network("C"), "unsolicited, 1", 4096), "4 KiB, not linked")
+
+
+@figure("002", "5.5")
+def linked_writer(b):
+    """Percent of a core that the writer's process takes."""
+    for how in "unsolicited", "solicited":
+        for t, linked in named(b.network("C"), how + ", #"):
+            what = f"{t['size_bytes'] >> 10} KiB" + (", solicited" if how == "solicited" else "")
+            yield from (row for row in of_writer(b, t, what, linked=linked) if "cpu_percent" in row)
+
+
+@figure("002", "5.6")
+def a_thread_each(b):
+    """A thread, receives and completions for each pair at both ends. 50 linked in network.toml; means."""
+    for t, pairs in named(b.network("D,E"), "a thread each, #"):
+        yield from of_trial(b, t, "a thread each", size_bytes=t["size_bytes"], pairs=pairs)
 
 
 @figure("002", "5.7")
 def shared_receives(b):
-    """10 linked, 20000 receives; means; all pairs write to one place, not to ten for each."""
-    trials = b.network("E")
-    for size in 4096, 16384:
-        for pairs in 100, 750:
-            yield from of_trial(b, find(trials, f"one thread, {pairs}", size), "one thread", size_bytes=size, pairs=pairs)
-    yield missing("configuration 2 of table 5.5, one thread", "messages of 8 KiB, which the experiment E has not")
+    """Means, ten places for each pair if the memory is enough; network.toml: 10 linked, 20000 receives."""
+    trials = b.network("D,E")
+    for t, pairs in named(trials, "one thread, #"):
+        yield from of_trial(b, t, "one thread", size_bytes=t["size_bytes"], pairs=pairs)
+    yield from of_trial(b, find(trials, "one thread, 100", 8192), "configuration 2 of table 5.5, one thread", pairs=100)
 
 
 @figure("002", "T5.6")
 def threads(b):
-    """The mean of the sink's process, not the 10 % quantile; 10 linked, 20000 receives; all pairs write to one place, not to ten
-    for each."""
-    trials = b.network("E")
-    yield missing("a thread each", "private receive queues with a thread each: queue pairs of the sink share the receives of a thread")
-    for pairs in 100, 750:
-        yield from (row for row in of_trial(b, find(trials, f"one thread, {pairs}", 16384), "shared receive queue", pairs=pairs)
-                    if "goodput_gbit_per_s" not in row)
+    """10 % quantiles of samples of 10 ms, of the sink's process."""
+    trials = b.network("D,E")
+    for what, name in ("a thread each", "a thread each, #"), ("shared receive queue", "one thread, #"):
+        for t, pairs in named(trials, name):
+            if t["size_bytes"] == 16384 and t.get("cpu_p10_percent") is not None:
+                yield {"what": what, "pairs": pairs, "cpu_percent": t["cpu_p10_percent"], "remark": b.network_remark()}
+
+
+@figure("002", "5.10")
+def four_to_one_threads(b):
+    """Messages of 8 KiB; network.toml: four writers of 5 MB/s each, which is their limit."""
+    for t, pairs in named(b.network("G,H"), "4 to 1, a thread each, 4 x #"):
+        if t["size_bytes"] == 8192:
+            yield from of_trial(b, t, "a thread each", pairs=4 * pairs)
+
+
+@figure("002", "5.11")
+def two_runs(b):
+    """Samples of 10 ms; 8 KiB in network.toml, which has no 16 KiB."""
+    trials = b.network("G,H")
+    t = find(trials, "4 to 1, a thread each, 4 x 100", 16384) or find(trials, "4 to 1, a thread each, 4 x 100", 8192)
+    yield from over_time(b, t, f"400 pairs, {t['size_bytes'] >> 10 if t else 16} KiB")
 
 
 @figure("002", "5.12")
 def four_to_one(b):
-    """Four writers of 5 MB/s each, which is their limit; 10 linked; means; all pairs of a writer write to one place."""
-    trials = b.network("G,H")
-    for pairs in 1, 10, 100, 500:
-        yield from of_trial(b, find(trials, f"4 to 1, one thread, 4 x {pairs}", 8192), "one thread", size_bytes=8192, pairs=4 * pairs)
+    """Means; network.toml: four writers of 5 MB/s each, which is their limit."""
+    for t, pairs in named(b.network("G,H"), "4 to 1, one thread, 4 x #"):
+        yield from of_trial(b, t, "one thread", size_bytes=t["size_bytes"], pairs=4 * pairs)
+
+
+def limit_of(trial):
+    return f", limit {trial['rate'] * 8e-9:.3g} Gb/s" if trial.get("rate") else ""
 
 
 @figure("002", "5.14")
 def one_to_four(b):
-    """A quarter of the sum of four sinks, with a limit of the rate; pairs of all sinks."""
-    yield missing("one of four responders", "one writer without a limit of the rate: rashpa-bench network sweep has one of 20 MB/s")
-    trials = b.network("J")
-    for pairs in 1, 100, 500:
-        for row in of_trial(b, find(trials, f"1 to 4, 4 x {pairs}", 8192), "one of four responders, limit 0.04 Gb/s", size_bytes=8192,
-                            pairs=4 * pairs):
+    """A quarter of the sum of four sinks; network.toml limits the rate; pairs of all sinks."""
+    for t, pairs in named(b.network("J"), "1 to 4, 4 x #"):
+        for row in of_trial(b, t, "one of four responders" + limit_of(t), size_bytes=t["size_bytes"], pairs=4 * pairs):
             if "goodput_gbit_per_s" in row:
                 row["goodput_gbit_per_s"] /= 4
             if "cpu_percent" not in row:
                 yield row
+
+
+@figure("002", "5.15")
+def one_to_four_writer(b):
+    """As 5.14, of the writer: the sum of its sinks."""
+    for t, pairs in named(b.network("J"), "1 to 4, 4 x #"):
+        yield from of_writer(b, t, f"{4 * pairs} pairs, {t['size_bytes'] >> 10} KiB{limit_of(t)}")
+
+
+@figure("002", "T6.1")
+def latency(b):
+    """perftest between network cards: ib_write_lat (typical), ib_write_bw."""
+    for t in b.network("latency"):
+        at = {"what": "WRITE", "size_bytes": t["size_bytes"], "remark": b.network_remark()}
+        if t.get("latency_us"):
+            yield {**at, "latency_us": t["latency_us"]}
+        if t["name"] == "ib_write_bw" and t["goodput_bytes_per_second"]:
+            yield {**at, "throughput_mbit_per_s": t["goodput_bytes_per_second"] * 8e-6}
+
+
+def writers(b, experiment, *names):
+    """Rows of the writer's side, by size and number."""
+    trials = b.network(experiment)
+    for what, name, key in names:
+        for t, number in named(trials, name):
+            yield from of_writer(b, t, what, size_bytes=t["size_bytes"], **{key: number})
+
+
+@figure("002", "B.1")
+def solicited_writer(b):
+    """As 5.3, of the writer."""
+    yield from writers(b, "C", ("solicited", "solicited, #", "linked"), ("unsolicited", "unsolicited, #", "linked"))
+
+
+@figure("002", "B.2")
+def a_thread_each_writer(b):
+    """As 5.6, of the writer."""
+    yield from writers(b, "D,E", ("a thread each", "a thread each, #", "pairs"))
+
+
+@figure("002", "B.3")
+def shared_receives_writer(b):
+    """As 5.7, of the writer."""
+    yield from writers(b, "D,E", ("one thread", "one thread, #", "pairs"))
+
+
+@figure("002", "B.6")
+def four_to_one_threads_writer(b):
+    """As 5.10, of the first writer and its pairs."""
+    yield from writers(b, "G,H", ("a thread each", "4 to 1, a thread each, 4 x #", "pairs"))
+
+
+@figure("002", "B.7")
+def forty_pairs(b):
+    """Samples of 10 ms of the sink; 8 KiB."""
+    yield from over_time(b, find(b.network("G,H"), "4 to 1, a thread each, 4 x 10", 8192), "40 pairs")
+
+
+@figure("002", "B.8")
+def four_to_one_writer(b):
+    """As 5.12, of the first writer and its pairs."""
+    yield from writers(b, "G,H", ("one thread", "4 to 1, one thread, 4 x #", "pairs"))
 
 
 # --- 003

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Send messages from writers to sinks with the settings of a file, beside perftest, UDP sockets and ZeroMQ.
+"""Send messages from writers to sinks with the settings of a file, compared with perftest, UDP sockets and ZeroMQ.
 
 Results are medians of rounds in which all trials of a group take turns. Prints rows, and writes them and each trial with the
 values of all rounds ("trials") as JSON. FILE: groups of trials and the nodes of a site in TOML; network.toml, the default,
@@ -31,11 +31,12 @@ METRICS = (("goodput_bytes_per_second", "goodput", "GB/s", "higher"),
            ("cpu_p10_percent", None, None, None),
            ("latency_us", "latency", "us", "lower"),
            ("missing_percent", None, None, None))
-# Settings of a trial. threads 0: one for each pair. regions: places of each pair, each as large as a chain, instead of
-# destinations. lossless: find the largest rate. peer: a program of perftest. 0 of others: the default of rashpa-bench network.
+# Settings of a trial. peer: a program of perftest. threads 0: one for each pair. regions: places of each pair, each as large
+# as a chain, instead of destinations. private: pairs do not share receives. lossless: find the largest rate. Other settings
+# that are 0: the default of rashpa-bench network.
 DEFAULTS = {"peer": "", "transport": "write", "service": "uc", "size": 4096, "pairs": 1, "linked": 1, "solicited": False,
             "destinations": 1, "regions": 0, "threads": 1, "writers": 1, "sinks": 1, "pages": "thp", "wait": "event", "receives": 0,
-            "depth": 0, "rate": 0, "lossless": False, "series": False}
+            "private": False, "depth": 0, "rate": 0, "lossless": False, "series": False}
 
 
 def trial(settings, memory):
@@ -73,7 +74,7 @@ class Program:
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def end(self, seconds):
-        """What it wrote; it is ended after the time."""
+        """The output; after the time the program is killed."""
         try:
             out, errors = self.process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -81,7 +82,8 @@ class Program:
             self.process.communicate()
             raise Failed(f"{self.name}: no end after {seconds:.0f} s") from None
         if self.process.returncode:
-            raise Failed(f"{self.name}: " + (errors.strip() or f"exit status {self.process.returncode}").splitlines()[-1])
+            said = [line for line in errors.splitlines() if line.startswith("rashpa-bench")] or errors.splitlines()
+            raise Failed(f"{self.name}: " + (said or [f"exit status {self.process.returncode}"])[-1])
         return out
 
     def stop(self):
@@ -112,7 +114,7 @@ class Sweep:
 
     def run(self, experiment, t, number):
         """Values of a round: kept ones of an earlier run, or new ones."""
-        key = json.dumps([experiment, number, t])
+        key = json.dumps([experiment, number, self.o.time, t])
         if key in self.kept:
             return self.kept[key]["values"]
         print(f"{experiment}: {t['name']}, {t['size']} bytes, round {number + 1}", file=sys.stderr, flush=True)
@@ -158,7 +160,8 @@ class Sweep:
         to = [f"{node['address']}:{self.port + i}" for i, node in enumerate(where)]
         self.port += t["sinks"]
         sinks = [Program(node, ["rashpa-bench", "network", "sink", f"--listen={at}", f"--memory={memory}", f"--writers={t['writers']}",
-                                f"--pages={t['pages']}", "--json", *both, *device(node), *(["--series"] if t["series"] else []),
+                                f"--pages={t['pages']}", "--json", *both, *device(node),
+                                *(["--series"] if t["series"] else []), *(["--private-receives"] if t["private"] else []),
                                 *([f"--receives={t['receives']}"] if t["receives"] else [])]) for node, at in zip(where, to)]
         words = ["rashpa-bench", "network", "write", *(f"--to={at}" for at in to),
                  *(f"--{key}={t[key]}" for key in ("transport", "service", "size", "pairs", "linked", "destinations")),
@@ -169,6 +172,11 @@ class Sweep:
         try:
             # writers first: they notice the end of a sink, but a sink may wait for ever
             sides = [json.loads(p.end(self.o.time + self.o.warm_up + MARGIN)) for p in writers + sinks]
+        except Failed:
+            for program in sinks:
+                if program.process.poll():      # the writer's reason is only that it is not there
+                    program.end(1)
+            raise
         finally:
             for program in writers + sinks:
                 program.stop()
@@ -245,7 +253,7 @@ def rows_of(group, rounds):
 
 def trial_of(experiment, t, rounds):
     o = {"experiment": experiment, "name": t["name"], "transport": "perftest" if t["peer"] else t["transport"], "size_bytes": t["size"],
-         **{k: t[k] for k in ("service", "pairs", "linked", "solicited", "destinations", "threads", "writers", "sinks", "pages", "wait")}}
+         **{k: t[k] for k in ("service", "pairs", "linked", "solicited", "destinations", "threads", "writers", "sinks", "pages", "wait", "rate")}}
     for key, *_ in METRICS:
         values = sorted(r[key] for r in rounds if r.get(key, math.nan) >= 0)
         o[key] = statistics.median(values) if values else None
@@ -255,7 +263,8 @@ def trial_of(experiment, t, rounds):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="rashpa-bench network sweep", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", metavar="FILE", type=Path, default=HERE / "network.toml",
                         help="groups and nodes; a name without a slash may be one of the files here, as 002.toml")
     parser.add_argument("--address", help="address of the sink, as the writer reaches it")
@@ -286,7 +295,7 @@ def parse():
     if o.writer_at or o.writer_device:
         file["writer"] = [{"at": o.writer_at or "", "device": o.writer_device}]
     if not all(node.get("address") for node in file.get("sink", [{}])):
-        parser.error("a sink has no address: give --address, or [[sink]] of the file")
+        parser.error("an address of a sink is missing: give --address, or [[sink]] in the file")
     return o, file, all_groups
 
 

@@ -29,7 +29,7 @@ def check_figure(figure, how):
     assert all(figure[key] for key in ("title", "there", "from", "quantities")), "a text is missing"
     assert all(quantity.endswith(UNITS) for quantity in figure["quantities"]), "a unit is missing in a name"
     assert figure.get("x") in [None, *figure["at"]], "the axis is not in the rows"
-    assert figure["rows"] or figure["needs"], "neither values nor a reason"
+    assert figure["rows"] or how or figure["needs"], "neither values nor a reason"
     assert ("needs" in figure) != bool(how), "a reason, or a way to measure it"
     assert not how or how.__doc__, "nothing says how the measurement differs"
     names = [check_row(row, figure) for row in figure["rows"]]
