@@ -18,7 +18,6 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "core/compat.h"
 #include "function/map.h"
 
 /* Largest piece of a chained ring: larger ones gain nothing and are harder to allocate. */

@@ -124,100 +124,69 @@ struct rashpa_bar_range {
 	u64 length;
 };
 
-/**
- * struct rashpa_device - a bound PCI function
- * @dev: class device; its reference count is the lifetime of this struct
- * @cdev: character device /dev/rashpa/fpgaN, set before it is added, constant
- * @pdev: PCI device, constant; its registers may be accessed only while not @gone
- * @id: N in fpgaN, constant
- * @saved: configuration space at bind time, constant
- * @msix: ranges of the MSI-X table and of the pending bits, constant
- * @lock: see the top of this file
- * @translated: an IOMMU translates the function's addresses; constant while bound
- * @gone: removal has begun (written under @lock and @hw_lock)
- * @initialized: rashpa_device_reinit() has run: DMA of a previous owner was stopped, or the
- *	function is stuck (@lock)
- * @disclose: members of the group may see addresses (written under @lock)
- * @have_profile: a profile was applied (written under @lock)
- * @profile: the applied profile (written under @lock and @hw_lock while no map exists)
- * @maps: maps of this importer (written under @lock and @hw_lock)
- * @n_maps: number of @maps (written under @lock)
- * @n_imports: attached memories and pending attachments; removal waits for 0 (atomic)
- * @imports_wait: woken up when @n_imports becomes 0
- * @windows_key: separate lock class of @windows_lock
- * @bars_key: separate lock class of @bars_lock
- * @windows_lock: protects @open_windows and @n_open_windows
- * @open_windows: existing windows (@windows_lock)
- * @n_open_windows: number of @open_windows (written under @windows_lock)
- * @bars_lock: held by page faults in windows for reading, by a reset for writing
- * @suspended: the function is being reset (written under @bars_lock)
- * @n_users: number of users other than maps that need bus mastering (@lock)
- * @hw_lock: see the top of this file
- * @resetting: between the handlers of a reset: registers are not accessible (@hw_lock)
- * @resets: number of finished resets (@hw_lock)
- * @reset_wait: woken up at the end of a reset
- * @stale: revoked maps whose entries must still be cleared (@hw_lock)
- * @reprogram: maps that the kernel programs again after a reset or revocation (@hw_lock)
- * @state: enum rashpa_state (written under @hw_lock)
- * @master: bus mastering is on (written under @hw_lock)
- * @quiesces: number of stops of the whole function (written under @hw_lock)
- * @engines_lost: the bounds of an engine have changed (@hw_lock)
- * @engine_stops: number of stops of single engines (written under @hw_lock)
- * @vectors: interrupt vectors, constant
- * @n_vectors: number of @vectors, constant
- * @events: origin of device events (quiesced, reset, gone); has its own lock, as the next two.
- *	Fired under @hw_lock for what it protects: so the last record is the current state
- * @map_events: origin of map states
- * @end: origin that fires once: the function is gone, no more events follow
+/*
+ * A bound PCI function. A lock in brackets protects the field; with W it is held for each write.
+ * Fields with none of them are constant.
  */
 struct rashpa_device {
-	struct device dev;
-	struct cdev cdev;
-	struct pci_dev *pdev;
-	int id;
-	struct pci_saved_state *saved;
-	struct rashpa_bar_range msix[2];
+	struct device dev;		/* class device; its references keep this struct */
+	struct cdev cdev;		/* /dev/rashpa/fpgaN */
+	struct pci_dev *pdev;		/* its registers may be accessed only while not @gone */
+	int id;				/* N in fpgaN */
+	struct pci_saved_state *saved;	/* configuration space at bind time */
+	struct rashpa_bar_range msix[2];	/* MSI-X table and pending bits */
+	bool translated;		/* an IOMMU translates the function's addresses */
 
-	bool translated;
-
-	struct mutex lock;		/* lifetime, profile, maps, windows */
-	bool gone;
+	struct mutex lock;		/* see the top of this file */
+	bool gone;			/* removal has begun (W lock and hw_lock) */
+	/*
+	 * rashpa_device_reinit() has run: DMA of a previous owner was stopped, or the function is
+	 * stuck (lock)
+	 */
 	bool initialized;
-	bool disclose;
-	bool have_profile;
+	bool disclose;			/* members of the group may see addresses (W lock) */
+	bool have_profile;		/* a profile was applied (W lock) */
+	/* the applied profile (W lock and hw_lock, while no map exists) */
 	struct rashpa_profile profile;
-	struct list_head maps;
-	u32 n_maps;
+	struct list_head maps;		/* maps of this importer (W lock and hw_lock) */
+	u32 n_maps;			/* number of @maps (W lock) */
+	u32 n_users;			/* users other than maps that need bus mastering (lock) */
+	/* attached memories and pending attachments: removal waits for 0 (atomic) */
 	atomic_t n_imports;
-	wait_queue_head_t imports_wait;
-	u32 n_users;
+	wait_queue_head_t imports_wait;	/* woken up when @n_imports becomes 0 */
 
 	/* separate lock classes: a bus reset holds these locks of several functions in bus order */
 	struct lock_class_key windows_key;
 	struct lock_class_key bars_key;
-	struct mutex windows_lock;	/* list of windows */
-	struct list_head open_windows;
-	u32 n_open_windows;
-	struct rw_semaphore bars_lock;	/* CPU access to the BARs */
-	bool suspended;
+	struct mutex windows_lock;	/* protects the next two */
+	struct list_head open_windows;	/* existing windows */
+	u32 n_open_windows;		/* number of @open_windows */
+	struct rw_semaphore bars_lock;	/* page faults in windows read, a reset writes */
+	bool suspended;			/* the function is being reset (W bars_lock) */
 
-	struct mutex hw_lock;		/* registers, master, state */
+	struct mutex hw_lock;		/* see the top of this file */
+	/* between the handlers of a reset: registers are not accessible (hw_lock) */
 	bool resetting;
-	u32 resets;
-	wait_queue_head_t reset_wait;
-	struct list_head stale;
+	u32 resets;			/* number of finished resets (hw_lock) */
+	wait_queue_head_t reset_wait;	/* woken up at the end of a reset */
+	struct list_head stale;		/* revoked maps with entries to clear (hw_lock) */
+	/* maps that the kernel programs again after a reset or revocation (hw_lock) */
 	struct list_head reprogram;
-	u32 state;
-	bool master;
-	u64 quiesces;
-	bool engines_lost;
-	u64 engine_stops;
+	u32 state;			/* enum rashpa_state (W hw_lock) */
+	bool master;			/* bus mastering is on (W hw_lock) */
+	u64 quiesces;			/* stops of the whole function (W hw_lock) */
+	bool engines_lost;		/* the bounds of an engine have changed (hw_lock) */
+	u64 engine_stops;		/* stops of single engines (W hw_lock) */
 
-	struct rashpa_vector *vectors;
-	u32 n_vectors;
-	struct rashpa_origin events;
-	struct rashpa_origin map_events;
-	struct rashpa_origin end;
+	struct rashpa_vector *vectors;	/* interrupt vectors */
+	u32 n_vectors;			/* number of @vectors */
+	/*
+	 * Origins, with locks of their own. The first two fire under hw_lock for what it protects:
+	 * so the last record is the current state
+	 */
+	struct rashpa_origin events;	/* device events: quiesced, reset, gone */
+	struct rashpa_origin map_events;	/* states of maps */
+	struct rashpa_origin end;	/* fires once: the function is gone, the last event */
 };
 
 static inline bool rashpa_ranges_overlap(u64 a, u64 a_length, u64 b, u64 b_length)

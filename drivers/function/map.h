@@ -14,94 +14,74 @@
 
 struct rashpa_descriptors;
 
-/**
- * struct rashpa_map - one map
- * @ref: reference count: one for the file, one for the list that holds the map
- * @dev: importing function, with one reference; constant
- * @id: number of the map in events, constant
- * @entry: entry in rashpa_device.maps (written under its lock and hw_lock), later in the list
- *	of the caller that ended the map
- * @lock: held while the exporter attaches, maps or unmaps, which may take long; only
- *	reservation locks and hw_lock nest inside
- * @dmabuf: the memory, with one reference until it is detached (written under @lock)
- * @attach: attachment, or NULL (@lock)
- * @pinned: @attach is pinned (@lock)
- * @sgt: mapping, NULL while revoked (reservation lock)
- * @pieces: merged ranges of @sgt, NULL while revoked (reservation lock)
- * @dir: DMA direction, constant
- * @offset: offset of the first mapped byte in the memory, constant
- * @length: length in bytes, constant
- * @limits: limits of segments, constant
- * @device_only: host memory is refused, constant
- * @pin: the exporter may not move the memory, constant
- * @ended: ended for good (written under @dev->lock and hw_lock)
- * @restore: work that maps the memory again after a revocation; queued under the reservation lock
- *	or hw_lock, cancelled when nothing can queue it any more
- * @restored: jiffies of the last mapping (reservation lock)
- * @give_up: jiffies after which @restore stops trying (reservation lock)
- * @delay: jiffies until the next try of @restore (reservation lock)
- * @table: table that user space may mmap; written under hw_lock, its segments under @lock
- *	while it is not valid
- * @table_size: bytes of @table, whole pages (@lock)
- * @size: charged bytes of @table and of the exporter's mapping (@lock)
- * @room: segments that fit into @table (@lock)
- * @programmed: the function's table may hold entries of this map (hw_lock)
- * @place: number of reserved table entries from @first, 0 for none; a map on @reprogram keeps
- *	them while it is revoked (hw_lock)
- * @entries: number of written entries (hw_lock)
- * @ring: descriptors that the function fetches, or NULL (written under @lock, freed when the map
- *	is detached; holders of @dev->lock may use it until @ended)
- * @reprogram: entry in rashpa_device.reprogram: the kernel programs the map again (hw_lock)
- * @first: first reserved entry (written under @dev->lock and hw_lock)
- * @resets: value of rashpa_device.resets when the map was last programmed (hw_lock)
- * @exposed: any part of the function may know the addresses, because a process has mapped @table
- *	or the map was programmed outside the entries of one engine (hw_lock)
- * @engines: bitmap of the engines in whose entries the map was programmed (written under
- *	@dev->lock and hw_lock)
- * @stale: entry in rashpa_device.stale (hw_lock)
- * @seen: last generation that read() returned; accessed with READ_ONCE() and WRITE_ONCE()
- * @wait: woken up when the generation of @table changes; has its own lock
- * @charge: charge of the map, its table and its ring; see there for its lock
+/*
+ * One map. A lock in brackets protects the field; with W it is held for each write. Fields with
+ * none are constant. dev: rashpa_device.lock; resv: the reservation lock of @dmabuf.
  */
 struct rashpa_map {
-	struct kref ref;
-	struct rashpa_device *dev;
-	u32 id;
+	struct kref ref;		/* one for the file, one for the list that holds the map */
+	struct rashpa_device *dev;	/* importing function, with one reference */
+	u32 id;				/* number of the map in events */
+	/* in rashpa_device.maps (W dev and hw_lock), later in a list of the caller that ended it */
 	struct list_head entry;
-	struct mutex lock;		/* attach, map, unmap */
-	struct dma_buf *dmabuf;
-	struct dma_buf_attachment *attach;
-	bool pinned;
-	struct sg_table *sgt;
-	struct rashpa_pieces *pieces;
-	enum dma_data_direction dir;
-	u64 offset;
-	u64 length;
-	struct rashpa_limits limits;
-	bool device_only;
-	bool pin;
-	bool ended;
+	/*
+	 * Held while the exporter attaches, maps or unmaps, which may take long; only reservation
+	 * locks and hw_lock nest inside
+	 */
+	struct mutex lock;
+	struct dma_buf *dmabuf;		/* the memory; a reference until it is detached (W lock) */
+	struct dma_buf_attachment *attach;	/* attachment, or NULL (lock) */
+	bool pinned;			/* @attach is pinned (lock) */
+	struct sg_table *sgt;		/* mapping, NULL while revoked (resv) */
+	struct rashpa_pieces *pieces;	/* merged ranges of @sgt, NULL while revoked (resv) */
+	enum dma_data_direction dir;	/* DMA direction */
+	u64 offset;			/* of the first mapped byte in the memory */
+	u64 length;			/* in bytes */
+	struct rashpa_limits limits;	/* limits of segments */
+	bool device_only;		/* host memory is refused */
+	bool pin;			/* the exporter may not move the memory */
+	bool ended;			/* ended for good (W dev and hw_lock) */
+	/*
+	 * Work that maps the memory again after a revocation; queued under resv or hw_lock,
+	 * cancelled when nothing can queue it any more
+	 */
 	struct delayed_work restore;
-	unsigned long restored;
-	unsigned long give_up;
-	unsigned long delay;
+	unsigned long restored;		/* jiffies of the last mapping (resv) */
+	unsigned long give_up;		/* jiffies after which @restore stops trying (resv) */
+	unsigned long delay;		/* jiffies until the next try of @restore (resv) */
+	/*
+	 * Table that user space may mmap (W hw_lock); its segments are written under @lock while it
+	 * is not valid
+	 */
 	struct rashpa_table *table;
-	size_t table_size;
-	u64 size;
-	u32 room;
-	bool programmed;
+	size_t table_size;		/* bytes of @table, whole pages (lock) */
+	u64 size;			/* charged for @table and the exporter's mapping (lock) */
+	u32 room;			/* segments that fit into @table (lock) */
+	bool programmed;		/* the function's table may hold entries of it (hw_lock) */
+	/*
+	 * Number of reserved table entries from @first, 0 for none; a map on @reprogram keeps them
+	 * while it is revoked (hw_lock)
+	 */
 	u32 place;
-	u32 entries;
+	u32 entries;			/* number of written entries (hw_lock) */
+	/*
+	 * Descriptors that the function fetches, or NULL (W lock), freed when the map is detached;
+	 * holders of rashpa_device.lock may use it until @ended
+	 */
 	struct rashpa_descriptors *ring;
-	struct list_head reprogram;
-	u32 first;
-	u32 resets;
+	struct list_head reprogram;	/* in rashpa_device.reprogram (hw_lock) */
+	u32 first;			/* first reserved entry (W dev and hw_lock) */
+	u32 resets;			/* rashpa_device.resets when it was programmed (hw_lock) */
+	/*
+	 * Any part of the function may know the addresses, because a process has mapped @table or
+	 * the map was programmed outside the entries of one engine (hw_lock)
+	 */
 	bool exposed;
-	u64 engines;
-	struct list_head stale;
-	u64 seen;
-	wait_queue_head_t wait;
-	struct rashpa_charge charge;
+	u64 engines;			/* bits of engines that got entries (W dev and hw_lock) */
+	struct list_head stale;		/* in rashpa_device.stale (hw_lock) */
+	u64 seen;			/* last generation that read() returned (READ_ONCE) */
+	wait_queue_head_t wait;		/* woken up when the generation of @table changes */
+	struct rashpa_charge charge;	/* of the map, its table and its ring; see there */
 };
 
 /* --------------------------- function/program.c, descriptors.c --- */

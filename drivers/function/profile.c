@@ -5,14 +5,12 @@
  */
 #include <linux/bitmap.h>
 #include <linux/capability.h>
-#include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "core/compat.h"
 #include "function/function.h"
 
 /* Check a number of a profile. */

@@ -8,7 +8,6 @@
 #include <linux/capability.h>
 #include <linux/pm.h>
 
-#include "core/compat.h"
 #include "function/function.h"
 
 static int rashpa_pci_unresponsive(struct rashpa_call *call, struct rashpa_device *dev)

@@ -4,7 +4,6 @@
  */
 #include <linux/mm.h>
 #include <linux/overflow.h>
-#include <linux/slab.h>
 #include <linux/vmalloc.h>
 
 #include "core/compat.h"

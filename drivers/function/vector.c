@@ -5,7 +5,6 @@
 #include <linux/interrupt.h>
 #include <linux/slab.h>
 
-#include "core/compat.h"
 #include "core/trace.h"
 #include "function/function.h"
 

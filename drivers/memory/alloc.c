@@ -3,7 +3,6 @@
  * rashpa: the calls ALLOC and QUERY.
  */
 #include <linux/dma-mapping.h>
-#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
