@@ -172,7 +172,7 @@ bench:
 	$(MAKE) --no-print-directory lab-build KERNEL=$(KERNEL)
 	tools/bench/lab/bench$(BENCH:%=-%).sh $(KERNEL)
 
-# after a struct, flag or call was added: write down what the header promises now
+# after a struct, flag, call or function was added: write down what the headers promise now
 abi:
 	$(LAB) exec -- selftests/abi/update.sh
 

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: tier=check seconds=6
-# Runs inside the lab's root: the header keeps its promises. Layouts and numbers are those of the
-# first header and abi/rashpa.abi ("make abi" adds new ones), on every machine and with every
-# compiler. The header compiles alone. The library orders a doorbell
-# after writes to memory, also on arm64. TAP.
+# Runs inside the lab's root: headers and libraries keep their promises. Layouts and numbers of the driver's header are
+# those of the first header and abi/rashpa.abi, on every machine and with every compiler. It compiles alone.
+# Functions, layouts and numbers of the libraries are those of abi/libraries.abi ("make abi" adds new ones).
+# The library orders a doorbell after writes to memory, also on arm64. TAP.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
 . "$(dirname "$0")/../lib/shell.sh"
 # shellcheck source-path=SCRIPTDIR source=rules.sh
@@ -79,6 +79,39 @@ injected "noticed/type-everywhere: a type that depends on the machine is noticed
 injected "noticed/pointer: a pointer is noticed" \
 	'/^struct rashpa_pin \{/,/^\}/s/^\t__aligned_u64 address;/\tvoid *address;/' \
 	unsound "rashpa_pin.*: the type void"
+
+# --- the libraries
+tools=build/tools version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+for library in librashpa librashpa-processing; do
+	is "soname/$library: the SONAME of $library has the major version" \
+		"$(objdump -p "$tools/$library.so" | awk '$1 == "SONAME" { print $2 }')" "$library.so.${version%%.*}"
+done
+for node in $(sed -nE 's/^function .*@@([^ ]*) .*/\1/p' "$LIBRARIES" | sort -u); do
+	printf '%s\n' "${node##*_}" "${version%.*}" | sort -VC
+	ok $? "symbols/$node: the version of symbols is not later than that of the libraries"
+done
+facts --libraries "$tools" >"$work/libraries" 2>"$work/out" || echo "facts of the libraries are missing" >>"$work/out"
+broken "$LIBRARIES" "$work/libraries" >>"$work/out"
+silent "libraries: they have all functions, layouts and numbers of $LIBRARIES" "$work/out"
+diff -U0 "$LIBRARIES" "$work/libraries" >"$work/out"
+silent "recorded: $LIBRARIES has all of them" "$work/out"
+
+# Checks must notice a changed library: the record is changed instead. NAME SED-EXPRESSION WORD: word of the report
+injected() {
+	sed -E "$2" "$work/libraries" >"$work/old"
+	cmp -s "$work/old" "$work/libraries" || broken "$work/old" "$work/libraries" >"$work/out"
+	grep -q -- "$3" "$work/out"
+	ok $? "$1" || sed 's/^/# /' "$work/out"
+}
+injected "noticed/removed: a function that is gone is noticed" 's/^function rashpa_reason@/function rashpa_why@/' rashpa_why@
+injected "noticed/parameter: another type of a parameter is noticed" '/ rashpa_sync_begin@/s/\(int,/(long,/' rashpa_sync_begin@
+injected "noticed/version: another version of a symbol is noticed" 's/^(function rashpa_open@@RASHPA_)[^ ]*/\10.1/' rashpa_open@
+injected "noticed/struct: a changed struct of a library is noticed" 's/^(field rashpa_image.missing_lines [0-9]+ )4/\18/' \
+	rashpa_image.missing_lines
+sed '/^function rashpa_reason@/d; /^field rashpa_image.wrong /d; s/^size rashpa_image .*/size rashpa_image 44/' \
+	"$work/libraries" >"$work/old"
+! cmp -s "$work/old" "$work/libraries" && broken "$work/old" "$work/libraries" >"$work/out"
+silent "added: a new function and a field at the end of a struct pass" "$work/out"
 
 # Pedantic only for languages with the features that the kernel's headers use everywhere: an
 # array without a length at the end of a struct (C99), a comma after the last enumerator (C99).

@@ -7,6 +7,8 @@
 FIRST=$(echo selftests/abi/*/linux/rashpa.h)
 # the facts that later headers have added
 ADDED=selftests/abi/rashpa.abi
+# the facts of the public libraries
+LIBRARIES=selftests/abi/libraries.abi
 
 # added FIRST-FACTS FACTS: those that FIRST-FACTS does not have
 added() { grep -vxFf "$1" "$2"; }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root (make abi): record in selftests/abi/rashpa.abi the promises of
-# uapi/linux/rashpa.h that the first header does not have. Refuses to break a promise: structs and
-# lists may only grow at the end. "update.sh --anew VERSION" drops all promises, and makes this
-# header the first one; for headers without users.
+# uapi/linux/rashpa.h that the first header does not have, in libraries.abi those of the libraries.
+# Refuses to break a promise: structs and lists may only grow at the end. "update.sh --anew VERSION" drops all
+# promises, and makes this header the first one; for headers and libraries without users.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -24,10 +24,13 @@ if [[ ${1-} == --anew ]]; then
 		print(first, re.sub(r"\n\s*\n", "\n", text).strip(), sep="\n")
 	END
 	: >"$ADDED"
+	: >"$LIBRARIES"
 fi
 selftests/abi/facts.sh "$FIRST" >"$work/first"
 selftests/abi/facts.sh uapi/linux/rashpa.h >"$work/now"
-lost=$(cat "$work/first" "$ADDED" | broken - "$work/now")
+make -s tools TARGETS="librashpa.so.0 librashpa-processing.so.0" >&2
+selftests/abi/facts.sh --libraries build/tools >"$work/libraries"
+lost=$(cat "$work/first" "$ADDED" | broken - "$work/now"; broken "$LIBRARIES" "$work/libraries")
 if [[ $lost ]]; then
 	echo "abi: programs rely on these facts, which were removed or changed:" >&2
 	echo "$lost" >&2
@@ -36,3 +39,5 @@ fi
 added "$work/first" "$work/now" >"$work/added" || : # none
 diff -u "$ADDED" "$work/added" || true
 cat "$work/added" >"$ADDED"
+diff -u "$LIBRARIES" "$work/libraries" || true
+cat "$work/libraries" >"$LIBRARIES"

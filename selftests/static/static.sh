@@ -233,7 +233,7 @@ run_licence() {
 		./drivers/* | ./Documentation/patches/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
 		./tools/packaging/debian/rules | ./tools/packaging/debian/*.post*) want="LGPL-2\.1-or-later" ;;
 		./tools/packaging/debian/*) continue ;; # the file copyright states it
-		./README.md | ./Documentation/*.png | ./Documentation/ABI/* | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
+		./README.md | ./Documentation/*.png | ./Documentation/ABI/* | *.json | ./selftests/abi/*.abi | *.const) continue ;;
 		./selftests/lab/debug.config | ./.git) continue ;;
 		*) want="LGPL-2\.1-or-later" ;;
 		esac
