@@ -3,28 +3,43 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-const char *host_resolve(const char *text, bool own, struct addrinfo **list)
+static bool is_port(const char *text, bool own)
+{
+	const size_t n = strlen(text);
+
+	return n && n < 6 && strspn(text, "0123456789") == n && atoi(text) <= UINT16_MAX &&
+	       (own || atoi(text));
+}
+
+const char *host_resolve(const char *text, enum host_use use, char *host, struct addrinfo **list)
 {
 	const struct addrinfo hints = {
-		.ai_socktype = SOCK_STREAM, .ai_flags = own ? AI_PASSIVE : 0,
+		.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP,
+		.ai_flags = AI_NUMERICSERV | (use == HOST_OWN ? AI_PASSIVE : 0),
 	};
 	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
-	char host[256] = "";
 	size_t n = colon ? colon - text : 0;
+	const bool brackets = n > 2 && text[0] == '[' && text[n - 1] == ']', own = use != HOST_OTHER;
 	int error;
 
-	if (n && text[0] == '[' && text[n - 1] == ']') {
-		text++;
-		n -= 2;
-	}
-	if (n >= sizeof(host) || !*port || (!n && !own))
-		return "it is not HOST:PORT";
+	*list = NULL;
+	text += brackets;
+	n -= 2 * brackets;
+	if (!is_port(port, own) || n >= HOST_SIZE || (colon ? !n : !own) || (!brackets && memchr(text, ':', n)))
+		return own ? "it is not HOST:PORT, [ADDRESS]:PORT or PORT" : "it is not HOST:PORT or [ADDRESS]:PORT";
 	memcpy(host, text, n);
+	host[n] = '\0';
 	error = getaddrinfo(n ? host : NULL, port, &hints, list);
-	return error ? gai_strerror(error) : NULL;
+	if (!error)
+		return NULL;
+	*list = NULL;
+	return gai_strerror(error);
 }
 
 void host_tune(int fd)

@@ -4,13 +4,17 @@
 #define HOST_H
 
 #include <netdb.h>
-#include <stdbool.h>
+
+#define HOST_SIZE	256
+
+/* PORT alone stands for an own address: any of this machine, or its loopback address. */
+enum host_use { HOST_OTHER, HOST_OWN, HOST_LOOPBACK };
 
 /*
- * HOST:PORT or [ADDRESS]:PORT; PORT alone, for an address to listen at: any of this machine.
- * NULL: freeaddrinfo() the list. Or what is wrong with it, in words that follow the text.
+ * HOST:PORT, [ADDRESS]:PORT, or PORT. NULL: freeaddrinfo() the list; host[HOST_SIZE] is HOST. Or what is wrong with
+ * the text, in words that follow it, and *list is NULL.
  */
-const char *host_resolve(const char *text, bool own, struct addrinfo **list);
+const char *host_resolve(const char *text, enum host_use use, char *host, struct addrinfo **list);
 
 /* A connection sends at once, and fails if its peer takes no data, or its machine is gone, for 20 s. */
 void host_tune(int fd);

@@ -20,9 +20,10 @@
 int link_resolve(const char *to, bool own, struct sockaddr_storage *at, socklen_t *size, char *why)
 {
 	const char *rest = to + (strncmp(to, TLS, strlen(TLS)) ? 0 : strlen(TLS)), *wrong;
+	char host[HOST_SIZE];
 	struct addrinfo *list;
 
-	wrong = host_resolve(rest, own, &list);
+	wrong = host_resolve(rest, own ? HOST_OWN : HOST_OTHER, host, &list);
 	if (wrong)
 		return because(why, -1, "%s: %s", to, wrong);
 	memcpy(at, list->ai_addr, list->ai_addrlen);

@@ -36,7 +36,7 @@ struct bytes {
 
 struct address {
 	enum wire_kind kind;
-	char host[256], port[8];
+	char host[HOST_SIZE];
 	struct sockaddr_un local;
 	struct addrinfo local_info, *list;	/* of UNIX, where list points to, too */
 };
@@ -81,31 +81,6 @@ static int parse_path(const char *path, struct address *a, char *why)
 	return 0;
 }
 
-static bool is_port(const char *text, bool own)
-{
-	const size_t n = strlen(text);
-
-	return n && n < 6 && strspn(text, "0123456789") == n && atoi(text) <= UINT16_MAX &&
-	       (own || atoi(text));
-}
-
-static int parse_host(const char *text, bool own, struct address *a, char *why)
-{
-	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
-	size_t n = colon ? colon - text : 0;
-	const bool brackets = n > 2 && text[0] == '[' && text[n - 1] == ']';
-	const char *host = text + brackets;
-
-	n -= 2 * brackets;
-	if (!is_port(port, own) || n >= sizeof(a->host) || (colon ? !n : !own) ||
-	    (!brackets && memchr(text, ':', n)))
-		return because(why, -1, "\"%s%.200s\" is not %sHOST:PORT, [ADDRESS]:PORT%s",
-			       prefixes[a->kind], text, prefixes[a->kind], own ? " or PORT" : "");
-	memcpy(a->host, host, n);
-	strcpy(a->port, port);
-	return 0;
-}
-
 static bool is_loopback(const struct sockaddr *at)
 {
 	const struct sockaddr_in *v4 = (const void *)at;
@@ -115,18 +90,13 @@ static bool is_loopback(const struct sockaddr *at)
 	       at->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static int resolve(struct address *a, const char *text, bool own, char *why)
+static int resolve(const char *text, const char *rest, bool own, struct address *a, char *why)
 {
-	const struct addrinfo hints = {
-		.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP,
-		.ai_flags = AI_NUMERICSERV | (own && a->kind >= WIRE_TLS ? AI_PASSIVE : 0),
-	};
-	const int error = getaddrinfo(a->host[0] ? a->host : NULL, a->port, &hints, &a->list);
+	const enum host_use use = !own ? HOST_OTHER : a->kind == WIRE_PLAIN ? HOST_LOOPBACK : HOST_OWN;
+	const char *wrong = host_resolve(rest, use, a->host, &a->list);
 
-	if (error) {
-		a->list = NULL;
-		return because(why, -1, "%s: %s", text, gai_strerror(error));
-	}
+	if (wrong)
+		return because(why, -1, "%.300s: %s", text, wrong);
 	for (const struct addrinfo *i = a->list; i && a->kind == WIRE_PLAIN; i = i->ai_next) {
 		if (!is_loopback(i->ai_addr))
 			return because(why, -1, "%s: plain: is for this machine only (127.0.0.1, [::1]); use tls: between machines",
@@ -160,9 +130,7 @@ static int parse(const char *text, bool own, bool open, struct wire_tls *tls, st
 		return because(why, -1, "%.200s: tls: requires a certificate and its key",
 			       text);
 	rest = text + strlen(prefixes[a->kind]);
-	if (a->kind == WIRE_UNIX)
-		return parse_path(rest, a, why);
-	return parse_host(rest, own, a, why) ? -1 : resolve(a, text, own, why);
+	return a->kind == WIRE_UNIX ? parse_path(rest, a, why) : resolve(text, rest, own, a, why);
 }
 
 /* "tls:10.0.0.7:5000"; an IPv4 address inside an IPv6 address is shown as IPv4. */
