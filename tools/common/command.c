@@ -118,54 +118,67 @@ int command_run(const char *program, const struct command *commands, int argc, c
 	return words[1] || option == help ? EXIT_OK : EXIT_USAGE;
 }
 
-void command_parse(const struct argp *argp, int argc, char **argv, void *input)
-{
-	struct argp own = *argp;
-	char doc[256];
+bool command_json;
 
-	snprintf(doc, sizeof(doc), "%c%s.", toupper(*command_running->help), command_running->help + 1);
-	own.args_doc = command_running->args;
-	own.doc = doc;
-	argp_parse(&own, argc, argv, 0, NULL, input);
-}
-
-struct simple {
+/* What the parser of a command leaves to us. */
+struct rest {
+	const struct argp *own;
+	void *input;
 	const char **value;
-	unsigned int n;
-	bool *json;
+	unsigned int n;			/* arguments that are required, or ours */
 };
 
-static error_t parse_simple(int key, char *arg, struct argp_state *state)
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct simple *s = state->input;
+	struct rest *r = state->input;
+	error_t error = ARGP_ERR_UNKNOWN;
 
-	switch (key) {
-	case 'j':
-		*s->json = true;
-		json_to(arg);
-		break;
-	case ARGP_KEY_ARG:
-		if (state->arg_num >= s->n)
+	if (key == ARGP_KEY_ARG && r->value) {
+		if (state->arg_num >= r->n)
 			return ARGP_ERR_UNKNOWN;
-		s->value[state->arg_num] = arg;
-		break;
-	case ARGP_KEY_END:
-		if (state->arg_num < s->n)
-			argp_error(state, "give %s", command_running->args);
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
+		r->value[state->arg_num] = arg;
+		return 0;
 	}
-	return 0;
+	if (key == ARGP_KEY_END && r->value && state->arg_num < r->n)
+		argp_error(state, "give %s", command_running->args);
+	if (key == 'j') {
+		command_json = true;
+		json_to(arg);
+	}
+	if (r->own->parser) {
+		state->input = r->input;
+		error = r->own->parser(key, arg, state);
+		state->input = r;
+	}
+	return key == 'j' && error == ARGP_ERR_UNKNOWN ? 0 : error;
 }
 
-void command_simple(int argc, char **argv, const char **value, bool *json)
+void command_read(const struct argp *argp, int argc, char **argv, void *input, const char **value)
 {
-	static const struct argp_option options[] = { OPTION_JSON, {} };
-	const struct argp argp = { .options = options + !json, .parser = parse_simple };
-	struct simple s = { .value = value, .n = !!*command_running->args, .json = json };
+	struct rest rest = { .own = argp, .input = input, .value = value, .n = !!*command_running->args };
+	struct argp all = *argp;
+	char doc[256];
 
 	for (const char *c = command_running->args; *c; c++)
-		s.n += *c == ' ';
-	command_parse(&argp, argc, argv, &s);
+		rest.n += *c == ' ';
+	snprintf(doc, sizeof(doc), "%c%s.", toupper(*command_running->help), command_running->help + 1);
+	all.parser = parse;
+	all.args_doc = command_running->args;
+	all.doc = doc;
+	argp_parse(&all, argc, argv, 0, NULL, &rest);
+}
+
+void command_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+	command_read(argp, argc, argv, input, NULL);
+}
+
+const struct argp command_bare;
+
+void command_simple(int argc, char **argv, const char **value)
+{
+	static const struct argp_option options[] = { OPTION_JSON, {} };
+	static const struct argp argp = { .options = options };
+
+	command_read(&argp, argc, argv, NULL, value ? value : (const char *[1]) {});
 }

@@ -19,10 +19,18 @@ extern const struct command *command_running;
 /* Run the command of this table that argv names; the last row is {}. An exit code. */
 int command_run(const char *program, const struct command *commands, int argc, char **argv);
 
-/* argp_parse(), with arguments and help of the command that runs. */
-void command_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* Was --json given? */
+extern bool command_json;
 
-/* Parser of commands without own options; value[] receives the arguments. json: NULL without --json. */
-void command_simple(int argc, char **argv, const char **value, bool *json);
+/*
+ * argp_parse(), with arguments and help of the command that runs. --json of the options need not be in the parser.
+ * value[] receives the arguments, a word of the usage each; NULL: the parser takes them.
+ */
+void command_read(const struct argp *argp, int argc, char **argv, void *input, const char **value);
+void command_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* For commands with no option but --json. value: NULL without arguments. */
+void command_simple(int argc, char **argv, const char **value);
+/* Without any option: for command_read(). */
+extern const struct argp command_bare;
 
 #endif /* COMMAND_H */

@@ -16,7 +16,7 @@
 
 struct apply {
 	const char *fpga;	/* apply only the profile of this function; NULL: everything */
-	bool check, json;
+	bool check;
 	struct json_object *buffers, *boards;
 	int result;
 };
@@ -37,10 +37,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_CHECK:
 		a->check = true;
-		break;
-	case 'j':
-		a->json = true;
-		json_to(arg);
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
@@ -73,13 +69,13 @@ static void tell_buffer(struct apply *a, const struct create *c)
 	struct json_object *o;
 	char size[SIZE_TEXT], field[RASHPA_NAME_SIZE + 16];
 
-	if (!a->check && !a->json) {
+	if (!a->check && !command_json) {
 		snprintf(field, sizeof(field), "RASHPA_BUFFER=%s", c->alloc.name);
 		if (!journal_line(LOG_INFO, field, "buffer %s: %s%s", c->alloc.name,
 				  format_size(size, c->alloc.out_length),
 				  c->existed ? ", existed" : ""))
 			create_tell(c);
-	} else if (!a->json) {
+	} else if (!command_json) {
 		printf("buffer %s: %s\n", c->alloc.name, format_size(size, c->alloc.length));
 	} else if (a->check) {
 		o = json_object_new_object();
@@ -125,7 +121,7 @@ static void tell_board(struct apply *a, const struct config_board *board,
 	struct json_object *o;
 	char field[32];
 
-	if (!a->json) {
+	if (!command_json) {
 		snprintf(field, sizeof(field), "RASHPA_BOARD=fpga%d", f ? f->fpga : -1);
 		if (f && journal_line(LOG_INFO, field, "%s: fpga%d", f->bdf, f->fpga))
 			return;
@@ -250,7 +246,7 @@ int cmd_apply(int argc, char **argv)
 	struct json_object *o = NULL;
 
 	command_parse(&argp, argc, argv, &a);
-	if (a.json) {
+	if (command_json) {
 		o = json_object_new_object();
 		a.buffers = json_object_new_array();
 		a.boards = json_object_new_array();
@@ -272,7 +268,7 @@ int cmd_apply(int argc, char **argv)
 		}
 	}
 	config_free(&config);
-	if (a.json && json_finish(o))
+	if (command_json && json_finish(o))
 		return EXIT_FAILED;
 	return a.result;
 }

@@ -40,18 +40,6 @@ static error_t parse_bind(int key, char *arg, struct argp_state *state)
 	case OPT_EXIST_OK:
 		b->exist_ok = true;
 		break;
-	case 'j':
-		b->json = true;
-		json_to(arg);
-		break;
-	case ARGP_KEY_ARG:
-		if (state->arg_num)
-			return ARGP_ERR_UNKNOWN;
-		b->what = arg;
-		break;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "give BDF or VENDOR:DEVICE");
-		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -346,13 +334,13 @@ int cmd_bind(int argc, char **argv)
 	bool profiled;
 	int result;
 
-	command_parse(&argp, argc, argv, &b);
+	command_read(&argp, argc, argv, &b, &b.what);
 	result = find_function(b.what, &function);
 	if (!result)
 		result = bind_function(&b, &function, &profile, &profiled);
 	if (result)
 		return result;
-	if (b.json) {
+	if (command_json) {
 		o = json_object_new_object();
 		put_node(o, function.fpga);
 		put_text(o, "bdf", function.bdf);
@@ -372,7 +360,7 @@ int cmd_unbind(int argc, char **argv)
 	char bdf[BDF_SIZE];
 	int n;
 
-	command_simple(argc, argv, &what, NULL);
+	command_read(&command_bare, argc, argv, NULL, &what);
 	if (parse_bdf(what, bdf)) {
 		if (!pci_read(bdf, &function))
 			return EXIT_FAILED;

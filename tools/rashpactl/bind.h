@@ -10,7 +10,7 @@
 
 struct bind {
 	const char *what, *profile;	/* no profile: found by the ids */
-	bool force, exist_ok, json;
+	bool force, exist_ok;
 };
 
 /*

@@ -273,10 +273,9 @@ int cmd_board_test(int argc, char **argv)
 	struct test t = { .fpga = FPGA_NONE, .memory = -1, .dmabuf = -1, .channel = -1, .map = -1 };
 	struct json_object *o = NULL;
 	const char *name;
-	bool json = false;
 	int result;
 
-	command_simple(argc, argv, &name, &json);
+	command_simple(argc, argv, &name);
 	result = fpga_named(&t.fpga, name);
 	if (!result && t.fpga.info.out_maps)
 		result = fail("fpga%u has %" PRIu32 " maps: end the programs that use it first",
@@ -284,13 +283,13 @@ int cmd_board_test(int argc, char **argv)
 	if (!result)
 		result = prepare(&t);
 	if (!result) {
-		if (json) {
+		if (command_json) {
 			o = json_object_new_object();
 			t.results = json_object_new_array();
 		}
 		put_head(&t, o);
 		run(&t);
-		if (json && json_finish(o))
+		if (o && json_finish(o))
 			result = EXIT_FAILED;
 		else if (t.failed)
 			result = fail("fpga%u: %u tests failed", t.fpga.number, t.failed);

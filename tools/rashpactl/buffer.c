@@ -132,17 +132,16 @@ static void print_row(const struct entry *e)
 
 int cmd_buffer_list(int argc, char **argv)
 {
-	bool json = false;
 	struct json_object *list = NULL;
 	struct entry entry;
 	char **names;
 	int n, error, result = 0;
 
-	command_simple(argc, argv, NULL, &json);
+	command_simple(argc, argv, NULL);
 	n = rashpa_buffer_list(&names);
 	if (n < 0)
 		return fail("%s", rashpa_reason());
-	if (json)
+	if (command_json)
 		list = json_object_new_array();
 	else
 		printf("%-24s %10s  %-7s %4s  %-16s %4s %6s %9s %8s\n", "NAME", "SIZE", "BACKEND",
@@ -153,13 +152,13 @@ int cmd_buffer_list(int argc, char **argv)
 			continue;	/* removed meanwhile */
 		if (error)
 			result = fail("buffer %s: %s", names[i], rashpa_reason());
-		else if (json)
+		else if (list)
 			json_object_array_add(list, entry_json(&entry));
 		else
 			print_row(&entry);
 	}
 	rashpa_buffer_list_free(names, n);
-	if (json && json_finish(list))
+	if (list && json_finish(list))
 		result = EXIT_FAILED;
 	return result;
 }
@@ -201,13 +200,12 @@ static void print_entry(const struct entry *e)
 int cmd_buffer_info(int argc, char **argv)
 {
 	const char *name;
-	bool json = false;
 	struct entry entry;
 
-	command_simple(argc, argv, &name, &json);
+	command_simple(argc, argv, &name);
 	if (look(name, &entry) || entry.error)
 		return fail("buffer %s: %s", name, rashpa_reason());
-	if (json)
+	if (command_json)
 		return json_finish(entry_json(&entry)) ? EXIT_FAILED : 0;
 	print_entry(&entry);
 	return 0;
@@ -275,6 +273,6 @@ int cmd_buffer_remove(int argc, char **argv)
 {
 	const char *name;
 
-	command_simple(argc, argv, &name, NULL);
+	command_read(&command_bare, argc, argv, NULL, &name);
 	return rashpa_buffer_remove(name) ? fail("buffer %s: %s", name, rashpa_reason()) : 0;
 }

@@ -72,10 +72,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_EXIST_OK:
 		c->exist_ok = true;
 		break;
-	case 'j':
-		c->json = true;
-		json_to(arg);
-		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0)
 			option_buffer(state, arg, c->alloc.name);
@@ -144,7 +140,7 @@ int create_tell(const struct create *c)
 	const struct rashpa_alloc *a = &c->alloc;
 	char size[SIZE_TEXT];
 
-	if (c->json)
+	if (command_json)
 		return json_finish(create_json(c)) ? EXIT_FAILED : 0;
 	printf("%s: %s, %s, node %" PRId32 "%s\n", a->name, format_size(size, a->out_length),
 	       rashpa_backend_name(a->out_backend), a->out_node, c->existed ? ", existed" : "");

@@ -15,12 +15,11 @@ struct create {
 	int fpga;		/* number of the function that must reach it, or -1 */
 	bool exist_ok;		/* an equal existing buffer is accepted */
 	bool existed;		/* an equal buffer existed */
-	bool json;
 };
 
 /* Returns an exit code, after a message; create->alloc receives the buffer. */
 int create_buffer(int memory, struct create *create);
-/* Print the buffer as text, or as JSON if json. */
+/* Print the buffer. */
 int create_tell(const struct create *create);
 struct json_object *create_json(const struct create *create);
 

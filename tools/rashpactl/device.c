@@ -23,18 +23,17 @@ int cmd_fpga_quiesce(int argc, char **argv)
 {
 	struct fpga fpga = FPGA_NONE;
 	const char *name;
-	bool json = false;
 	struct json_object *o;
 	uint64_t ns = 0;
 	int result;
 
-	command_simple(argc, argv, &name, &json);
+	command_simple(argc, argv, &name);
 	result = fpga_named(&fpga, name);
 	if (result)
 		return result;
 	if (rashpa_device_quiesce(fpga.device, &ns)) {
 		result = fail("fpga%u: %s", fpga.number, rashpa_reason());
-	} else if (json) {
+	} else if (command_json) {
 		o = json_object_new_object();
 		put_u64(o, "time_ns", ns);
 		result = json_finish(o) ? EXIT_FAILED : 0;
@@ -51,7 +50,7 @@ int cmd_fpga_reset(int argc, char **argv)
 	const char *name;
 	int result;
 
-	command_simple(argc, argv, &name, NULL);
+	command_read(&command_bare, argc, argv, NULL, &name);
 	result = fpga_named(&fpga, name);
 	if (!result && rashpa_device_reset(fpga.device))
 		result = fail("fpga%u: %s", fpga.number, rashpa_reason());

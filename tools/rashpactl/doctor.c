@@ -539,11 +539,10 @@ struct json_object *doctor_json(unsigned int *problems)
 
 int cmd_doctor(int argc, char **argv)
 {
-	bool json = false;
 	unsigned int problems;
 
-	command_simple(argc, argv, NULL, &json);
-	if (!json)
+	command_simple(argc, argv, NULL);
+	if (!command_json)
 		problems = examine(NULL);
 	else if (json_finish(doctor_json(&problems)))
 		return EXIT_FAILED;

@@ -14,7 +14,6 @@
 
 struct watch {
 	struct listen listen;
-	bool json;
 	uint64_t count;		/* 0: for ever */
 	double timeout;		/* seconds, 0: none */
 	double time;		/* seconds, of stat */
@@ -103,9 +102,9 @@ static int print_event(const struct watch *w, const struct rashpa_event *e)
 {
 	const struct source *s = listen_source(&w->listen, e->source);
 
-	if (!w->json)
+	if (!command_json)
 		print_text(e, s ? s->label : "?");
-	if (w->json ? print_json(e, s, &w->listen) : flush_output())
+	if (command_json ? print_json(e, s, &w->listen) : flush_output())
 		return EXIT_FAILED;
 	/* We are the consumer: a printed event is done. */
 	if (e->kind == RASHPA_SOURCE_GROUP)
@@ -160,10 +159,6 @@ static error_t parse_watch(int key, char *arg, struct argp_state *state)
 		break;
 	case 't':
 		w->timeout = seconds(state, "--timeout", arg);
-		break;
-	case 'j':
-		w->json = true;
-		json_to(arg);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -234,10 +229,6 @@ static error_t parse_stat(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_TIME:
 		w->time = seconds(state, "--time", arg);
-		break;
-	case 'j':
-		w->json = true;
-		json_to(arg);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -415,14 +406,14 @@ static int report_device(const struct listen *l, struct json_object *o)
 static int report(const struct watch *w, double time)
 {
 	const struct listen *l = &w->listen;
-	struct json_object *o = w->json ? json_object_new_object() : NULL, *list = NULL;
+	struct json_object *o = command_json ? json_object_new_object() : NULL, *list = NULL;
 	static struct source_stat stat;
 
 	if (report_device(l, o)) {
 		json_object_put(o);
 		return EXIT_FAILED;
 	}
-	if (w->json) {
+	if (command_json) {
 		list = json_object_new_array();
 		put_real(o, "seconds", time);
 		json_object_object_add(o, "sources", list);
@@ -432,12 +423,12 @@ static int report(const struct watch *w, double time)
 			json_object_put(o);
 			return EXIT_FAILED;
 		}
-		if (w->json)
+		if (command_json)
 			json_object_array_add(list, stat_json(w, &stat));
 		else
 			stat_text(w, &stat, time);
 	}
-	return w->json && json_finish(o) ? EXIT_FAILED : 0;
+	return command_json && json_finish(o) ? EXIT_FAILED : 0;
 }
 
 int cmd_event_stat(int argc, char **argv)

@@ -334,11 +334,6 @@ static int print_json(const struct explanation *e)
 
 /* --- command --- */
 
-struct options {
-	const char *memory, *fpga;
-	bool json;
-};
-
 enum { OPT_FOR = 256 };
 
 static const struct argp_option options[] = {
@@ -349,25 +344,14 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct options *o = state->input;
+	const char **fpga = state->input;
 
 	switch (key) {
 	case OPT_FOR:
-		o->fpga = arg;
-		break;
-	case 'j':
-		o->json = true;
-		json_to(arg);
-		break;
-	case ARGP_KEY_ARG:
-		if (state->arg_num)
-			return ARGP_ERR_UNKNOWN;
-		o->memory = arg;
+		*fpga = arg;
 		break;
 	case ARGP_KEY_END:
-		if (!o->memory)
-			argp_error(state, "give a memory: NAME, or fpgaN:WINDOW");
-		if (!o->fpga)
+		if (!*fpga)
 			argp_error(state, "the function is missing: give --for fpgaM");
 		break;
 	default:
@@ -379,21 +363,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_map_explain(int argc, char **argv)
 {
 	static const struct argp argp = { .options = options, .parser = parse };
-	struct options o = {};
+	const char *name, *function = NULL;
 	struct fpga fpga = FPGA_NONE;
 	struct memory memory;
 	struct explanation e = { .memory = &memory, .fpga = &fpga };
 	char why[WHY_SIZE];
 	int result;
 
-	command_parse(&argp, argc, argv, &o);
-	if (memory_open(&memory, o.memory, O_RDWR, why))
+	command_read(&argp, argc, argv, &function, &name);
+	if (memory_open(&memory, name, O_RDWR, why))
 		return fail("%s", why);
 	e.costs = json_object_new_array();
-	result = fpga_named(&fpga, o.fpga);
+	result = fpga_named(&fpga, function);
 	if (!result && !find_out(&e))
 		result = EXIT_FAILED;
-	if (!result && o.json)
+	if (!result && command_json)
 		result = print_json(&e);
 	else if (!result)
 		print_text(&e);

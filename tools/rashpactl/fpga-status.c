@@ -399,11 +399,10 @@ int cmd_fpga_status(int argc, char **argv)
 	struct rashpa_board *board = NULL;
 	struct rashpa_board_info info;
 	const char *name;
-	bool json = false;
 	unsigned int n;
 	int result;
 
-	command_simple(argc, argv, &name, &json);
+	command_simple(argc, argv, &name);
 	if (!parse_fpga(name, &n)) {
 		say("\"%s\" is not fpgaN: see rashpactl list", name);
 		return EXIT_USAGE;
@@ -412,7 +411,7 @@ int cmd_fpga_status(int argc, char **argv)
 	if (rashpa_board_open(name, &board) || rashpa_board_get_info(board, &info))
 		result = fail("%s", rashpa_reason());
 	else
-		result = json ? print_json(board, &info) : print_text(board, &info);
+		result = command_json ? print_json(board, &info) : print_text(board, &info);
 	rashpa_board_close(board);
 	return result;
 }

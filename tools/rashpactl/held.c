@@ -177,15 +177,13 @@ int limits_list(struct json_object *list)
 
 int cmd_limits(int argc, char **argv)
 {
-	bool json = false;
-	struct json_object *list = NULL;
+	struct json_object *list;
 	int result;
 
-	command_simple(argc, argv, NULL, &json);
-	if (json)
-		list = json_object_new_array();
+	command_simple(argc, argv, NULL);
+	list = command_json ? json_object_new_array() : NULL;
 	result = limits_list(list);
-	if (json && json_object_array_length(list) && json_finish(list))
+	if (list && json_object_array_length(list) && json_finish(list))
 		result = EXIT_FAILED;
 	return result;
 }
@@ -219,7 +217,7 @@ int cmd_map_release(int argc, char **argv)
 	uint32_t id;
 	int number, result = 0;
 
-	command_simple(argc, argv, &text, NULL);
+	command_read(&command_bare, argc, argv, NULL, &text);
 	if (!parse_u32(text, &id)) {
 		say("\"%s\" is not the number of a map: see rashpactl map list", text);
 		return EXIT_USAGE;

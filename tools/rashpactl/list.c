@@ -169,14 +169,13 @@ int list_all(struct json_object *o)
 
 int cmd_list(int argc, char **argv)
 {
-	bool json = false;
 	struct json_object *o;
 	int result;
 
-	command_simple(argc, argv, NULL, &json);
-	o = json ? json_object_new_object() : NULL;
+	command_simple(argc, argv, NULL);
+	o = command_json ? json_object_new_object() : NULL;
 	result = list_all(o);
-	if (json && json_object_object_length(o) && json_finish(o))
+	if (o && json_object_object_length(o) && json_finish(o))
 		result = EXIT_FAILED;
 	return result;
 }

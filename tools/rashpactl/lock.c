@@ -10,11 +10,11 @@
 #include <rashpa.h>
 #include "rashpactl/rashpactl.h"
 
-static int print(const struct rashpa_alloc *lock, uint32_t slots, bool json)
+static int print(const struct rashpa_alloc *lock, uint32_t slots)
 {
 	struct json_object *o;
 
-	if (!json) {
+	if (!command_json) {
 		printf("%s: %u slots of %d bytes\n", lock->name, slots, RASHPA_LOCK_SLOT);
 		return 0;
 	}
@@ -43,7 +43,6 @@ static int create(int device, struct rashpa_alloc *lock)
 int cmd_lock_create(int argc, char **argv)
 {
 	const char *value[3];	/* function, name, slots */
-	bool json = false;
 	struct fpga fpga = FPGA_NONE;
 	struct rashpa_alloc lock = {
 		.head.flags = RASHPA_ALLOC_LOCK,
@@ -51,7 +50,7 @@ int cmd_lock_create(int argc, char **argv)
 	uint32_t slots;
 	int result;
 
-	command_simple(argc, argv, value, &json);
+	command_simple(argc, argv, value);
 	/* without a name it would end with this process */
 	if (!*value[1]) {
 		say("NAME: the name of lock memory is empty");
@@ -71,5 +70,5 @@ int cmd_lock_create(int argc, char **argv)
 	lock.length = (uint64_t)slots * RASHPA_LOCK_SLOT;
 	result = create(fpga.device, &lock);
 	fpga_close(&fpga);
-	return result ? result : print(&lock, slots, json);
+	return result ? result : print(&lock, slots);
 }

@@ -17,24 +17,21 @@
 
 int cmd_map_list(int argc, char **argv)
 {
-	bool json = false;
 	struct json_object *list;
 	int result;
 
-	command_simple(argc, argv, NULL, &json);
-	list = json ? json_object_new_array() : NULL;
+	command_simple(argc, argv, NULL);
+	list = command_json ? json_object_new_array() : NULL;
 	result = maps_list(list);
-	if (json)
-		return json_finish(list) || result ? EXIT_FAILED : 0;
-	return result;
+	return list && json_finish(list) ? EXIT_FAILED : result;
 }
 
 /* --- program --- */
 
 struct options {
-	const char *memory, *fpga, *engine;
+	const char *name[2], *engine;	/* memory, function */
 	uint32_t direction, first;
-	bool has_first, json;
+	bool has_first;
 };
 
 enum { OPT_DIRECTION = 256, OPT_FIRST, OPT_ENGINE };
@@ -64,18 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_ENGINE:
 		o->engine = arg;
 		break;
-	case 'j':
-		o->json = true;
-		json_to(arg);
-		break;
-	case ARGP_KEY_ARG:
-		if (state->arg_num > 1)
-			return ARGP_ERR_UNKNOWN;
-		*(state->arg_num ? &o->fpga : &o->memory) = arg;
-		break;
 	case ARGP_KEY_END:
-		if (state->arg_num < 2)
-			argp_error(state, "give a memory and fpgaN");
 		if (o->engine && o->has_first)
 			argp_error(state, "--engine and --first exclude each other: the profile gives the first entry of an engine");
 		break;
@@ -92,7 +78,7 @@ static int find_engine(struct options *o, const struct fpga *fpga)
 
 	for (uint32_t i = 0; o->engine && i < fpga->info.out_engines; i++) {
 		if (rashpa_device_engine(fpga->device, i, &e))
-			return fail("%s: %s", o->fpga, rashpa_reason());
+			return fail("%s: %s", o->name[1], rashpa_reason());
 		if (strcmp(e.out_name, o->engine) || e.out_flags & RASHPA_ENGINE_ABSENT)
 			continue;
 		o->first = e.out_first;
@@ -100,7 +86,7 @@ static int find_engine(struct options *o, const struct fpga *fpga)
 	}
 	if (!o->engine)
 		return 0;
-	return fail("%s has no engine \"%s\": rashpactl list names those of its profile", o->fpga,
+	return fail("%s has no engine \"%s\": rashpactl list names those of its profile", o->name[1],
 		    o->engine);
 }
 
@@ -108,15 +94,15 @@ static int print(const struct options *o, const struct rashpa_map_make *map, uin
 {
 	struct json_object *top;
 
-	if (!o->json) {
+	if (!command_json) {
 		printf("%s for %s: map %" PRIu32 ", entries %" PRIu32 " to %" PRIu32 ", ",
-		       o->memory, o->fpga, map->out_id, o->first, o->first + entries - 1);
+		       o->name[0], o->name[1], map->out_id, o->first, o->first + entries - 1);
 		print_map(map);
 		return 0;
 	}
 	top = json_object_new_object();
-	put_text(top, "name", o->memory);
-	put_text(top, "fpga", o->fpga);
+	put_text(top, "name", o->name[0]);
+	put_text(top, "fpga", o->name[1]);
 	put_int(top, "id", map->out_id);
 	put_text(top, "direction", rashpa_direction_name(map->direction));
 	put_int(top, "first_entry", o->first);
@@ -134,9 +120,9 @@ static int program(const struct options *o, const struct memory *memory, const s
 	int fd = rashpa_device_map(fpga->device, &map), result = 0;
 
 	if (fd < 0)
-		return fail("%s for %s: %s", o->memory, o->fpga, rashpa_reason());
+		return fail("%s for %s: %s", o->name[0], o->name[1], rashpa_reason());
 	if (rashpa_map_program(fd, &arg))
-		result = fail("%s for %s: %s", o->memory, o->fpga, rashpa_reason());
+		result = fail("%s for %s: %s", o->name[0], o->name[1], rashpa_reason());
 	else
 		result = print(o, &map, arg.out_entries);
 	if (!result)
@@ -154,11 +140,11 @@ int cmd_map_program(int argc, char **argv)
 	char why[WHY_SIZE];
 	int result;
 
-	command_parse(&argp, argc, argv, &o);
-	if (memory_open(&memory, o.memory,
+	command_read(&argp, argc, argv, &o, o.name);
+	if (memory_open(&memory, o.name[0],
 			o.direction == RASHPA_FROM_MEMORY ? O_RDONLY : O_RDWR, why))
 		return fail("%s", why);
-	result = fpga_named(&fpga, o.fpga);
+	result = fpga_named(&fpga, o.name[1]);
 	if (!result)
 		result = find_engine(&o, &fpga);
 	if (!result)

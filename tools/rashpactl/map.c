@@ -53,9 +53,9 @@ void print_map(const struct rashpa_map_make *map)
 }
 
 struct options {
-	const char *memory, *fpga;
+	const char *name[2];		/* memory, function */
 	struct rashpa_map_make map;
-	bool hold, json;
+	bool hold;
 };
 
 enum {
@@ -103,19 +103,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_PIN:
 		o->map.head.flags |= RASHPA_MAP_PIN;
 		break;
-	case 'j':
-		o->json = true;
-		json_to(arg);
-		break;
-	case ARGP_KEY_ARG:
-		if (state->arg_num > 1)
-			return ARGP_ERR_UNKNOWN;
-		*(state->arg_num ? &o->fpga : &o->memory) = arg;
-		break;
-	case ARGP_KEY_END:
-		if (state->arg_num < 2)
-			argp_error(state, "give a memory and fpgaN");
-		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -127,7 +114,7 @@ static int print_json(const struct options *o, unsigned int number,
 {
 	struct json_object *top = json_object_new_object(), *list, *s;
 
-	put_text(top, "name", o->memory);
+	put_text(top, "name", o->name[0]);
 	put_node(top, number);
 	put_text(top, "direction", rashpa_direction_name(o->map.direction));
 	put_map(top, &o->map);
@@ -145,7 +132,7 @@ static int print_json(const struct options *o, unsigned int number,
 static void print_text(const struct options *o, unsigned int number,
 		       const struct rashpa_table *table)
 {
-	printf("%s for fpga%u: ", o->memory, number);
+	printf("%s for fpga%u: ", o->name[0], number);
 	print_map(&o->map);
 	for (uint32_t i = 0; table && i < table->count; i++)
 		printf("%#018" PRIx64 " %" PRIu64 "\n", (uint64_t)table->segment[i].address,
@@ -195,7 +182,7 @@ static int make(struct options *o, const struct memory *memory, struct fpga *fpg
 	fd = rashpa_device_map(fpga->device, &o->map);
 	error = fd < 0 ? fd : copy_table(fd, &o->map, table);
 	if (error)
-		fail("%s for fpga%u: %s", o->memory, fpga->number, rashpa_reason());
+		fail("%s for fpga%u: %s", o->name[0], fpga->number, rashpa_reason());
 	if (o->hold && !error) {
 		*held = fd;
 		return 0;
@@ -216,7 +203,7 @@ static int show(struct options *o, const struct memory *memory, struct fpga *fpg
 	result = make(o, memory, fpga, &table, &held);
 	if (!o->hold)
 		flock(fpga->device, LOCK_UN);
-	if (!result && o->json)
+	if (!result && command_json)
 		result = print_json(o, fpga->number, table);
 	else if (!result)
 		print_text(o, fpga->number, table);
@@ -237,11 +224,11 @@ int cmd_map_make(int argc, char **argv)
 	char why[WHY_SIZE];
 	int result;
 
-	command_parse(&argp, argc, argv, &o);
-	if (memory_open(&memory, o.memory,
+	command_read(&argp, argc, argv, &o, o.name);
+	if (memory_open(&memory, o.name[0],
 			o.map.direction == RASHPA_FROM_MEMORY ? O_RDONLY : O_RDWR, why))
 		return fail("%s", why);
-	result = fpga_named(&fpga, o.fpga);
+	result = fpga_named(&fpga, o.name[1]);
 	if (!result)
 		result = show(&o, &memory, &fpga);
 	fpga_close(&fpga);

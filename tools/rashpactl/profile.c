@@ -168,7 +168,7 @@ static void put_profile(struct json_object *o, const struct profile *profile)
 
 struct options {
 	const char *path;
-	bool json, schema;
+	bool schema;
 };
 
 enum { OPT_SCHEMA = 256 };
@@ -186,10 +186,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_SCHEMA:
 		o->schema = true;
-		break;
-	case 'j':
-		o->json = true;
-		json_to(arg);
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
@@ -221,7 +217,7 @@ int cmd_profile(int argc, char **argv)
 	}
 	if (profile_load(&profile, o.path, why))
 		return fail("%s", why);
-	if (!o.json) {
+	if (!command_json) {
 		print_profile(&profile);
 		return 0;
 	}

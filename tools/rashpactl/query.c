@@ -233,11 +233,6 @@ static void print_text(const struct question *q, const struct answer *answer, un
 	printf("would fit: %s at most\n", format_size(fit, would_fit(answer, n)));
 }
 
-struct query_options {
-	struct question question;
-	bool json;
-};
-
 enum { OPT_NODE = 256, OPT_BACKEND };
 
 static const struct argp_option options[] = {
@@ -249,19 +244,15 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct query_options *o = state->input;
+	struct question *q = state->input;
 
 	switch (key) {
 	case OPT_NODE:
-		option_node(state, arg, &o->question.node);
-		o->question.has_node = true;
+		option_node(state, arg, &q->node);
+		q->has_node = true;
 		break;
 	case OPT_BACKEND:
-		option_backend(state, arg, &o->question.backend);
-		break;
-	case 'j':
-		o->json = true;
-		json_to(arg);
+		option_backend(state, arg, &q->backend);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -272,23 +263,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_buffer_query(int argc, char **argv)
 {
 	static const struct argp argp = { .options = options, .parser = parse };
-	struct query_options o = {};
+	struct question question = {};
 	struct answer answer[2];
 	unsigned int n, failed = 0;
 	int memory, result = 0;
 
-	command_parse(&argp, argc, argv, &o);
+	command_parse(&argp, argc, argv, &question);
 	memory = rashpa_memory_open();
 	if (memory < 0)
 		return fail("%s", rashpa_reason());
-	n = ask(memory, &o.question, answer);
+	n = ask(memory, &question, answer);
 	close(memory);
 	for (unsigned int i = 0; i < n; i++)
 		failed += answer[i].error != 0;
-	if (o.json)
-		result = print_json(&o.question, answer, n);
+	if (command_json)
+		result = print_json(&question, answer, n);
 	else if (failed < n)
-		print_text(&o.question, answer, n);
+		print_text(&question, answer, n);
 	if (failed == n) {
 		for (unsigned int i = 0; i < n; i++)
 			say("%s: %s", rashpa_backend_name(answer[i].query.backend),

@@ -108,9 +108,9 @@ static struct json_object *word_json(const struct place *p, uint64_t offset, uin
 	return o;
 }
 
-static int tell(const struct place *p, uint32_t value, bool json)
+static int tell(const struct place *p, uint32_t value)
 {
-	if (json)
+	if (command_json)
 		return json_finish(word_json(p, p->offset, value)) ? EXIT_FAILED : 0;
 	printf("0x%08" PRIx32 "\n", value);
 	return 0;
@@ -119,15 +119,14 @@ static int tell(const struct place *p, uint32_t value, bool json)
 int cmd_fpga_read(int argc, char **argv)
 {
 	const char *value[2];
-	bool json = false;
 	struct place p;
 	int result;
 
-	command_simple(argc, argv, value, &json);
+	command_simple(argc, argv, value);
 	result = open_place(&p, value[0], value[1], 4);
 	if (result)
 		return result;
-	result = tell(&p, word_at(&p, p.offset), json);
+	result = tell(&p, word_at(&p, p.offset));
 	close_place(&p);
 	return result;
 }
@@ -135,12 +134,11 @@ int cmd_fpga_read(int argc, char **argv)
 int cmd_fpga_write(int argc, char **argv)
 {
 	const char *value[3];
-	bool json = false;
 	struct place p;
 	uint32_t word;
 	int result;
 
-	command_simple(argc, argv, value, &json);
+	command_simple(argc, argv, value);
 	if (!parse_u32(value[2], &word)) {
 		say("\"%s\" is not a number of 32 bits", value[2]);
 		return EXIT_USAGE;
@@ -149,7 +147,7 @@ int cmd_fpga_write(int argc, char **argv)
 	if (result)
 		return result;
 	p.view[(p.offset - p.base) / 4] = word;
-	result = tell(&p, word_at(&p, p.offset), json);
+	result = tell(&p, word_at(&p, p.offset));
 	close_place(&p);
 	return result;
 }
@@ -177,12 +175,11 @@ static int dump_json(const struct place *p, uint64_t length)
 int cmd_fpga_dump(int argc, char **argv)
 {
 	const char *value[3];
-	bool json = false;
 	uint64_t length;
 	struct place p;
 	int result;
 
-	command_simple(argc, argv, value, &json);
+	command_simple(argc, argv, value);
 	if (!parse_size(value[2], &length) || !length || length % 4 || length > DUMP_MAX) {
 		say("\"%s\" is not a length: a multiple of 4 up to 1M", value[2]);
 		return EXIT_USAGE;
@@ -190,7 +187,7 @@ int cmd_fpga_dump(int argc, char **argv)
 	result = open_place(&p, value[0], value[1], length);
 	if (result)
 		return result;
-	if (json)
+	if (command_json)
 		result = dump_json(&p, length);
 	else
 		dump_text(&p, length);

@@ -169,13 +169,12 @@ static struct json_object *clean(struct json_object *from)
 
 int cmd_report(int argc, char **argv)
 {
-	bool json = true;
 	struct json_object *o, *list, *limits, *cleaned;
 	unsigned int problems;
 	char date[32];
 	time_t now = time(NULL);
 
-	command_simple(argc, argv, NULL, &json);
+	command_simple(argc, argv, NULL);
 	o = json_object_new_object();
 	list = json_object_new_object();
 	limits = json_object_new_array();

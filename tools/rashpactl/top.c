@@ -24,7 +24,7 @@
 struct top {
 	double interval, timeout;	/* seconds; timeout 0: none */
 	uint64_t count;			/* refreshes, 0: for ever */
-	bool json, prometheus, quit;
+	bool prometheus, quit;
 	const char *file;		/* for Prometheus; NULL: standard output */
 	volatile bool *stop;
 	const char *wanted[WANTED_MAX];	/* none: all buffers */
@@ -69,12 +69,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		t->prometheus = true;
 		t->file = arg && strcmp(arg, "-") ? arg : NULL;
 		break;
-	case 'j':
-		t->json = true;
-		json_to(arg);
-		break;
 	case ARGP_KEY_END:
-		if (t->json && t->prometheus)
+		if (command_json && t->prometheus)
 			argp_error(state, "--json and --prometheus: one of the two");
 		break;
 	case ARGP_KEY_ARG:
@@ -555,7 +551,7 @@ static int print(const struct top *t)
 
 	if (t->prometheus)
 		return metrics_write(&metrics, t->file) ? EXIT_FAILED : 0;
-	if (t->json)
+	if (command_json)
 		return json_line(all_json(t)) ? EXIT_FAILED : 0;
 	print_text(t);
 	return flush_output();
@@ -595,7 +591,7 @@ static int run(struct top *t)
 		if (t->follower[i].missing)
 			return fail("%s", t->follower[i].why);
 	}
-	if (!result && !t->json && !t->prometheus && t->count != 1)
+	if (!result && !command_json && !t->prometheus && t->count != 1)
 		screen_begin();
 	look_at_rings(t);
 	next = now_ns();

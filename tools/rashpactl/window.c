@@ -98,28 +98,28 @@ static struct json_object *row_json(const struct row *row)
 	return o;
 }
 
-static int list(struct fpga *fpga, const struct profile *profile, bool json)
+static int list(struct fpga *fpga, const struct profile *profile)
 {
 	struct json_object *o;
 	int memory = rashpa_memory_open();
 
 	if (memory < 0)
 		return fail("%s", rashpa_reason());
-	o = json ? json_object_new_array() : NULL;
-	if (!json)
+	o = command_json ? json_object_new_array() : NULL;
+	if (!o)
 		printf("%-32s %3s %10s %10s  %-7s %-4s  %s\n", "NAME", "BAR", "OFFSET", "LENGTH",
 		       "CACHE", "USER", "STATE");
 	for (unsigned int i = 0; i < profile->n_windows; i++) {
 		struct row row = { .window = profile->window[i] };
 
 		row.state = state_of(memory, fpga, &row);
-		if (json)
+		if (o)
 			json_object_array_add(o, row_json(&row));
 		else
 			print_row(&row);
 	}
 	close(memory);
-	return json && json_finish(o) ? EXIT_FAILED : 0;
+	return o && json_finish(o) ? EXIT_FAILED : 0;
 }
 
 int cmd_window_list(int argc, char **argv)
@@ -127,11 +127,10 @@ int cmd_window_list(int argc, char **argv)
 	static struct profile profile;
 	struct fpga fpga = FPGA_NONE;
 	const char *name;
-	bool json = false;
 	char why[WHY_SIZE];
 	int found, result;
 
-	command_simple(argc, argv, &name, &json);
+	command_simple(argc, argv, &name);
 	result = fpga_named(&fpga, name);
 	if (result)
 		return result;
@@ -142,7 +141,7 @@ int cmd_window_list(int argc, char **argv)
 		result = fail("fpga%u: no profile is installed for %04" PRIx32 ":%04" PRIx32 ": write one (rashpactl(1)), and bind again",
 			      fpga.number, fpga.info.out_vendor, fpga.info.out_device);
 	else
-		result = list(&fpga, &profile, json);
+		result = list(&fpga, &profile);
 	fpga_close(&fpga);
 	return result;
 }
@@ -168,19 +167,18 @@ static struct json_object *info_json(const struct memory *m)
 int cmd_window_info(int argc, char **argv)
 {
 	const char *name;
-	bool json = false;
 	struct memory m;
 	char why[WHY_SIZE], size[SIZE_TEXT], bdf[BDF_SIZE];
 	int result = 0;
 
-	command_simple(argc, argv, &name, &json);
+	command_simple(argc, argv, &name);
 	if (!strchr(name, ':')) {
 		say("\"%s\" is not fpgaN:WINDOW: see rashpactl window list", name);
 		return EXIT_USAGE;
 	}
 	if (memory_open(&m, name, O_RDWR, why))
 		return fail("%s", why);
-	if (json) {
+	if (command_json) {
 		result = json_finish(info_json(&m)) ? EXIT_FAILED : 0;
 	} else {
 		printf("name       %s\n", m.name);

@@ -56,7 +56,7 @@ refuses "neither a user nor a group" rashpactl buffer permit here --owner :
 refuses "--node.*x" rashpactl buffer query --node x
 refuses "magic" rashpactl buffer query --backend magic
 refuses "--for" rashpactl map explain here
-refuses "memory" rashpactl map explain --for fpga77
+refuses "BUFFER" rashpactl map explain --for fpga77
 refuses "sideways.*both.*to-memory" rashpactl map make here fpga77 --direction sideways
 refuses "--boundary.*x" rashpactl map make here fpga77 --boundary x
 refuses "fpgaN:WINDOW" rashpactl window info fpga77
