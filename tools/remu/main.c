@@ -233,6 +233,37 @@ static int plan_regions(struct config *c, const struct dataset *dataset)
 	return 0;
 }
 
+void plan_stream(struct rashpa_stream_plan *plan, struct rashpa_stream_process *process,
+		 const struct config *c, const struct dataset *dataset)
+{
+	struct rashpa_stream_header *h = &plan->header;
+
+	*plan = (struct rashpa_stream_plan) {
+		.header = {
+			.pixel = dataset->geometry.pixel, .bunch = c->bunch, .slots = c->slots,
+			.policy = c->policy, .images = c->images, .sampling = c->sampling, .phase = c->phase,
+			.dark_every = dataset->dark_every,
+		},
+		.process = process, .processes = c->regions, .flags = c->resume ? RASHPA_PLAN_RESUME : 0,
+	};
+	for (unsigned int i = 0; i < c->regions; i++) {
+		const struct region *r = &c->region[i];
+
+		process[i] = (struct rashpa_stream_process) {
+			.number = i, .x = r->to_x, .y = r->to_y, .width = r->width, .height = r->height,
+			.origin_x = r->x, .origin_y = r->y,
+		};
+		/* The image is as large as the regions reach. */
+		if (h->width < r->to_x + r->width)
+			h->width = r->to_x + r->width;
+		if (h->height < r->to_y + r->height)
+			h->height = r->to_y + r->height;
+	}
+	snprintf(h->dataset, sizeof(h->dataset), "%.63s", dataset->source);
+	snprintf(h->lock_name, sizeof(h->lock_name), "%s", c->lock ?: "");
+	snprintf(h->payload_name, sizeof(h->payload_name), "%s", c->payload ?: "");
+}
+
 #define AT(member)	offsetof(struct config, member)
 
 static const struct option_value values[] = {

@@ -34,46 +34,15 @@ struct run {
 static int open_stream(struct run *r)
 {
 	const struct config *c = r->config;
-	struct rashpa_stream_process process[RFPGA_DTPS_MAX] = {};
-	struct rashpa_stream_plan plan = {
-		.header = {
-			.pixel = r->dataset->geometry.pixel,
-			.bunch = c->bunch,
-			.slots = c->slots,
-			.policy = c->policy,
-			.images = c->images,
-			.sampling = c->sampling,
-			.phase = c->phase,
-			.dataset_images = r->dataset->held,
-			.dark_every = r->dataset->dark_every,
-			.dataset_sum = r->dataset->sum[r->dataset->held - 1],
-		},
-		.process = process,
-		.processes = c->regions,
-		.flags = c->resume ? RASHPA_PLAN_RESUME : 0,
-	};
-	struct rashpa_stream_header *h = &plan.header;
+	struct rashpa_stream_process process[RFPGA_DTPS_MAX];
+	struct rashpa_stream_plan plan;
 
-	for (unsigned int i = 0; i < c->regions; i++) {
-		const struct region *region = &c->region[i];
-
-		process[i] = (struct rashpa_stream_process) {
-			.number = i,
-			.x = region->to_x, .y = region->to_y,
-			.width = region->width, .height = region->height,
-			.origin_x = region->x, .origin_y = region->y,
-		};
-		r->image_bytes += (uint64_t)region->width * region->height *
-				  pixel_bytes(h->pixel);
-		/* The image is as large as the regions reach. */
-		if (h->width < region->to_x + region->width)
-			h->width = region->to_x + region->width;
-		if (h->height < region->to_y + region->height)
-			h->height = region->to_y + region->height;
-	}
-	snprintf(h->dataset, sizeof(h->dataset), "%.63s", r->dataset->source);
-	snprintf(h->lock_name, sizeof(h->lock_name), "%s", c->lock ?: "");
-	snprintf(h->payload_name, sizeof(h->payload_name), "%s", c->payload ?: "");
+	plan_stream(&plan, process, c, r->dataset);
+	plan.header.dataset_images = r->dataset->held;
+	plan.header.dataset_sum = r->dataset->sum[r->dataset->held - 1];
+	for (unsigned int i = 0; i < c->regions; i++)
+		r->image_bytes += (uint64_t)c->region[i].width * c->region[i].height *
+				  pixel_bytes(plan.header.pixel);
 	if (rashpa_stream_create(c->opt.buffer, &plan, &r->stream))
 		return fail("%s", rashpa_reason());
 	r->about = rashpa_stream_get_header(r->stream);

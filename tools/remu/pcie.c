@@ -47,52 +47,20 @@ struct run {
 static int open_stream(struct run *r)
 {
 	const struct config *c = r->config;
-	struct rashpa_stream_process process[RFPGA_DTPS_MAX] = {};
-	struct rashpa_stream_plan plan = {
-		.header = {
-			.pixel = r->dataset->geometry.pixel,
-			.bunch = c->bunch,
-			.slots = c->slots,
-			.policy = c->policy,
-			.images = c->images,
-			.sampling = c->sampling,
-			.phase = c->phase,
-			.live = c->live,
-			.dataset_images = r->loaded,
-			.dark_every = r->dataset->dark_every,
-			.dataset_sum = r->sum,
-		},
-		.process = process,
-		.processes = c->regions,
-		.flags = (r->info.features & RFPGA_FEATURE_META ? RASHPA_PLAN_META : 0) |
-			 (c->resume ? RASHPA_PLAN_RESUME : 0),
-	};
+	struct rashpa_stream_process process[RFPGA_DTPS_MAX];
+	struct rashpa_stream_plan plan;
 
+	plan_stream(&plan, process, c, r->dataset);
+	plan.header.live = c->live;
+	plan.header.dataset_images = r->loaded;
+	plan.header.dataset_sum = r->sum;
+	plan.flags |= r->info.features & RFPGA_FEATURE_META ? RASHPA_PLAN_META : 0;
 	for (unsigned int i = 0; i < c->regions; i++) {
-		const struct region *region = &c->region[i];
-
-		process[i] = (struct rashpa_stream_process) {
-			.function = RASHPA_STREAM_FPGA,
-			.fpga = c->fpga,
-			.number = i,
-			.vector = c->vector,
-			.x = region->to_x, .y = region->to_y,
-			.width = region->width, .height = region->height,
-			.origin_x = region->x, .origin_y = region->y,
-			.doorbell_offset = i * RFPGA_DOORBELL_PAGE + RFPGA_DB_TAGGED,
-		};
-		/* The image is as large as the regions reach. */
-		if (plan.header.width < region->to_x + region->width)
-			plan.header.width = region->to_x + region->width;
-		if (plan.header.height < region->to_y + region->height)
-			plan.header.height = region->to_y + region->height;
+		process[i].function = RASHPA_STREAM_FPGA;
+		process[i].fpga = c->fpga;
+		process[i].vector = c->vector;
+		process[i].doorbell_offset = i * RFPGA_DOORBELL_PAGE + RFPGA_DB_TAGGED;
 	}
-	snprintf(plan.header.dataset, sizeof(plan.header.dataset), "%.63s", r->dataset->source);
-	if (c->lock)
-		snprintf(plan.header.lock_name, sizeof(plan.header.lock_name), "%s", c->lock);
-	if (c->payload)
-		snprintf(plan.header.payload_name, sizeof(plan.header.payload_name), "%s",
-			 c->payload);
 	close(r->producer);
 	r->producer = -1;
 	if (rashpa_stream_create(c->opt.buffer, &plan, &r->stream))
@@ -309,31 +277,13 @@ static int take_events(struct run *r)
 
 static void count(const struct run *r, struct report *report)
 {
-	struct rashpa_dtp_stat c;
-
-	report->counted = !rashpa_run_get_stat(r->dtps, &c);
+	report->counted = !rashpa_run_get_stat(r->dtps, &report->count);
 	report->dtps = r->about->processes;
 	report->segments = r->about->segments;
 	report->map_class = r->about->map_class;
 	report->iommu = r->info.device_flags & RASHPA_DEVICE_IOMMU;
 	report->slots = r->about->slots;
 	report->first_stack = r->about->first_stack;
-	report->images = c.images;
-	report->stacks = c.stacks;
-	report->bytes = c.bytes;
-	report->descriptors = c.descriptors;
-	report->events = c.events;
-	report->overruns = c.overruns;
-	report->faults = c.faults;
-	report->dropped = c.dropped;
-	report->lost = c.lost;
-	report->missed = c.missed;
-	report->fifo_peak = c.fifo_peak;
-	report->stall = c.stall;
-	report->stall_bus = c.stall_bus;
-	report->stall_source = c.stall_source;
-	report->start = c.start;
-	report->stop = c.stop;
 }
 
 /* One past the last stack; UINT64_MAX if endless. */
@@ -349,16 +299,15 @@ static void tell_leader(const struct run *r)
 	const struct rashpa_stream_header *h = r->about;
 	struct json_object *o = json_object_new_object(), *counts = json_object_new_object();
 	const uint64_t whole = stacks_sent(r) * h->bunch;
-	struct report report = {};
+	struct rashpa_dtp_stat c;
 
-	count(r, &report);
-	if (report.counted) {
+	if (!rashpa_run_get_stat(r->dtps, &c)) {
 		/* a stack that stops in its middle is never delivered */
-		put_u64(counts, "images", report.images < whole ? report.images : whole);
-		put_u64(counts, "stacks", report.stacks);
-		put_u64(counts, "bytes", report.bytes);
-		put_u64(counts, "dropped", report.dropped * h->bunch + report.lost + report.missed);
-		put_u64(counts, "waited", report.stall * RFPGA_TICK_NS);
+		put_u64(counts, "images", c.images < whole ? c.images : whole);
+		put_u64(counts, "stacks", c.stacks);
+		put_u64(counts, "bytes", c.bytes);
+		put_u64(counts, "dropped", c.dropped * h->bunch + c.lost + c.missed);
+		put_u64(counts, "waited", c.stall * RFPGA_TICK_NS);
 	}
 	json_object_object_add(o, "counts", counts);
 	led_say("status", o);

@@ -12,6 +12,7 @@
 #include "link/transport.h"
 #include "common/options.h"
 #include "common/parse.h"
+#include <rashpa-board.h>
 #include <rashpa-fpga.h>
 #include "verbs/verbs.h"
 #include <rashpa-stream.h>
@@ -64,15 +65,18 @@ struct report {
 	uint32_t dtps, segments, map_class;
 	bool iommu, interrupted;
 	bool counted;			/* false: the board did not answer, no counts */
-	uint64_t first_stack, images, stacks, bytes, descriptors, events, overruns, faults;
-	uint64_t dropped, lost, fifo_peak, missed, stall, stall_bus, stall_source;
-	uint64_t start, stop;		/* ticks */
+	struct rashpa_dtp_stat count;
+	uint64_t first_stack;
 	uint64_t load_ns, load_bytes;	/* loading of the dataset into on-board memory */
 	uint32_t loaded;		/* images in on-board memory */
 	uint32_t slots;
 };
 
 extern const char * const policies[];	/* names, by enum rashpa_stream_policy */
+
+/* All of a stream that does not depend on who writes it. */
+void plan_stream(struct rashpa_stream_plan *plan, struct rashpa_stream_process *process,
+		 const struct config *config, const struct dataset *dataset);
 
 /* Prints the report of a board. An exit code. */
 int report_board(const struct config *config, const struct dataset *dataset,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The report of a stream by a board. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "common/json-out.h"
@@ -8,23 +9,27 @@
 #include <rashpa-fpga.h>
 #include "remu/remu.h"
 
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
 static void print_figures(const struct report *r, double seconds, bool live)
 {
+	const struct rashpa_dtp_stat *c = &r->count;
+
 	printf("images      %" PRIu64 " in %" PRIu64 " stacks from stack %" PRIu64 "%s\n",
-	       r->images, r->stacks, r->first_stack, r->interrupted ? ", interrupted" : "");
-	printf("bytes       %" PRIu64 "\n", r->bytes);
-	printf("descriptors %" PRIu64 "\n", r->descriptors);
-	printf("events      %" PRIu64 "\n", r->events);
-	printf("overruns    %" PRIu64 "\n", r->overruns);
-	printf("dropped     %" PRIu64 " stacks\n", r->dropped);
+	       c->images, c->stacks, r->first_stack, r->interrupted ? ", interrupted" : "");
+	printf("bytes       %" PRIu64 "\n", c->bytes);
+	printf("descriptors %" PRIu64 "\n", c->descriptors);
+	printf("events      %" PRIu64 "\n", c->events);
+	printf("overruns    %" PRIu64 "\n", c->overruns);
+	printf("dropped     %" PRIu64 " stacks\n", c->dropped);
 	if (live)
 		printf("source      %" PRIu64 " lost, %" PRIu64 " missed, FIFO %" PRIu64 "\n",
-		       r->lost, r->missed, r->fifo_peak);
+		       c->lost, c->missed, c->fifo_peak);
 	printf("stalls      %" PRIu64 " ticks for credit, %" PRIu64 " for the bus, %" PRIu64 " for the source\n",
-	       r->stall, r->stall_bus, r->stall_source);
-	printf("faults      %" PRIu64 "\n", r->faults);
+	       c->stall, c->stall_bus, c->stall_source);
+	printf("faults      %" PRIu64 "\n", c->faults);
 	if (seconds > 0)
-		printf("time        %.9f s, %.6f GB/s\n", seconds, r->bytes / seconds / 1e9);
+		printf("time        %.9f s, %.6f GB/s\n", seconds, c->bytes / seconds / 1e9);
 }
 
 static void print_text(const struct report *r, const struct dataset *dataset, double seconds,
@@ -40,6 +45,29 @@ static void print_text(const struct report *r, const struct dataset *dataset, do
 	       rashpa_class_name(r->map_class), r->segments, r->segments == 1 ? "" : "s",
 	       r->iommu ? "on" : "off", r->slots);
 }
+
+/* The counts of the board as JSON names them. */
+static const struct {
+	const char *key;
+	size_t at;
+} figures[] = {
+	{ "images", offsetof(struct rashpa_dtp_stat, images) },
+	{ "stacks", offsetof(struct rashpa_dtp_stat, stacks) },
+	{ "bytes", offsetof(struct rashpa_dtp_stat, bytes) },
+	{ "descriptors", offsetof(struct rashpa_dtp_stat, descriptors) },
+	{ "events", offsetof(struct rashpa_dtp_stat, events) },
+	{ "overruns", offsetof(struct rashpa_dtp_stat, overruns) },
+	{ "dropped", offsetof(struct rashpa_dtp_stat, dropped) },
+	{ "source_lost", offsetof(struct rashpa_dtp_stat, lost) },
+	{ "source_missed", offsetof(struct rashpa_dtp_stat, missed) },
+	{ "fifo_peak", offsetof(struct rashpa_dtp_stat, fifo_peak) },
+	{ "stall_ticks", offsetof(struct rashpa_dtp_stat, stall) },
+	{ "stall_bus_ticks", offsetof(struct rashpa_dtp_stat, stall_bus) },
+	{ "stall_source_ticks", offsetof(struct rashpa_dtp_stat, stall_source) },
+	{ "faults", offsetof(struct rashpa_dtp_stat, faults) },
+	{ "start_ticks", offsetof(struct rashpa_dtp_stat, start) },
+	{ "stop_ticks", offsetof(struct rashpa_dtp_stat, stop) },
+};
 
 /* A number from the board; null if the board did not answer. */
 static void put_figure(struct json_object *to, const char *key, const struct report *r,
@@ -72,28 +100,17 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 	put_bool(o, "paced", c->policy != RASHPA_STREAM_OVERWRITE);
 	put_bool(o, "interrupted", r->interrupted);
 	put_u64(o, "first_stack", r->first_stack);
-	put_figure(o, "images", r, r->images);
-	put_figure(o, "stacks", r, r->stacks);
-	put_figure(o, "bytes", r, r->bytes);
-	put_figure(o, "descriptors", r, r->descriptors);
-	put_figure(o, "events", r, r->events);
-	put_figure(o, "overruns", r, r->overruns);
-	put_figure(o, "dropped", r, r->dropped);
-	put_figure(o, "source_lost", r, r->lost);
-	put_figure(o, "source_missed", r, r->missed);
-	put_figure(o, "fifo_peak", r, r->fifo_peak);
-	put_figure(o, "stall_ticks", r, r->stall);
-	put_figure(o, "stall_bus_ticks", r, r->stall_bus);
-	put_figure(o, "stall_source_ticks", r, r->stall_source);
-	put_figure(o, "faults", r, r->faults);
-	put_figure(o, "start_ticks", r, r->start);
-	put_figure(o, "stop_ticks", r, r->stop);
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
+		const void *figure = (const char *)&r->count + figures[i].at;
+
+		put_figure(o, figures[i].key, r, *(const uint64_t *)figure);
+	}
 	if (r->counted)
 		put_real(o, "seconds", seconds);
 	else
 		put_text(o, "seconds", NULL);
 	if (r->counted && seconds > 0)
-		put_real(o, "bytes_per_second", r->bytes / seconds);
+		put_real(o, "bytes_per_second", r->count.bytes / seconds);
 	else
 		put_text(o, "bytes_per_second", NULL);
 	put_u64(o, "load_bytes", r->load_bytes);
@@ -106,8 +123,8 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 
 int report_board(const struct config *c, const struct dataset *dataset, const struct report *r)
 {
-	const double seconds = r->stop > r->start ?
-			       (r->stop - r->start) * (RFPGA_TICK_NS / 1e9) : 0;
+	const double seconds = r->count.stop > r->count.start ?
+			       (r->count.stop - r->count.start) * (RFPGA_TICK_NS / 1e9) : 0;
 
 	if (c->opt.json)
 		return print_json(c, dataset, r, seconds);
