@@ -100,8 +100,7 @@ static int write_json(struct json_object *object, int flags, bool more)
 
 	if (!text) {
 		json_object_put(object);
-		say("no memory to write JSON");
-		return -1;
+		return fail("no memory to write JSON");
 	}
 	if (json_file && !file)
 		file = fopen(json_file, "we");
@@ -117,8 +116,8 @@ static int write_json(struct json_object *object, int flags, bool more)
 	free(text);
 	json_object_put(object);
 	if (error)
-		say("cannot write %s: %s", json_file, strerror(error));
-	return error || (!json_file && flush_output()) ? -1 : 0;
+		return fail("cannot write %s: %s", json_file, strerror(error));
+	return json_file ? 0 : flush_output();
 }
 
 int json_finish(struct json_object *object)

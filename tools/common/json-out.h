@@ -44,7 +44,7 @@ bool json_elsewhere(void);
 
 /* As it is printed. free() it; NULL: no memory. */
 char *json_shown(struct json_object *object, int flags);
-/* Write all there is, and free it. 0, or -1 after a message. */
+/* Write all there is, and free it. 0, or EXIT_FAILED after a message. */
 int json_finish(struct json_object *object);
 /* The same as one line of several. */
 int json_line(struct json_object *object);

@@ -346,7 +346,7 @@ int cmd_bind(int argc, char **argv)
 		put_text(o, "bdf", function.bdf);
 		put_text(o, "profile", profiled ? profile.name : NULL);
 		put_table(o, profiled ? &profile : NULL);
-		return json_finish(o) ? EXIT_FAILED : 0;
+		return json_finish(o);
 	}
 	printf("fpga%d\n", function.fpga);
 	return 0;

@@ -206,7 +206,7 @@ int cmd_buffer_info(int argc, char **argv)
 	if (look(name, &entry) || entry.error)
 		return fail("buffer %s: %s", name, rashpa_reason());
 	if (command_json)
-		return json_finish(entry_json(&entry)) ? EXIT_FAILED : 0;
+		return json_finish(entry_json(&entry));
 	print_entry(&entry);
 	return 0;
 }

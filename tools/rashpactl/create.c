@@ -141,7 +141,7 @@ int create_tell(const struct create *c)
 	char size[SIZE_TEXT];
 
 	if (command_json)
-		return json_finish(create_json(c)) ? EXIT_FAILED : 0;
+		return json_finish(create_json(c));
 	printf("%s: %s, %s, node %" PRId32 "%s\n", a->name, format_size(size, a->out_length),
 	       rashpa_backend_name(a->out_backend), a->out_node, c->existed ? ", existed" : "");
 	return 0;

@@ -36,7 +36,7 @@ int cmd_fpga_quiesce(int argc, char **argv)
 	} else if (command_json) {
 		o = json_object_new_object();
 		put_u64(o, "time_ns", ns);
-		result = json_finish(o) ? EXIT_FAILED : 0;
+		result = json_finish(o);
 	} else {
 		printf("fpga%u: stopped in %.3f ms\n", fpga.number, ns / 1e6);
 	}

@@ -428,7 +428,7 @@ static int report(const struct watch *w, double time)
 		else
 			stat_text(w, &stat, time);
 	}
-	return command_json && json_finish(o) ? EXIT_FAILED : 0;
+	return command_json ? json_finish(o) : 0;
 }
 
 int cmd_event_stat(int argc, char **argv)

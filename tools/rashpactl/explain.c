@@ -329,7 +329,7 @@ static int print_json(const struct explanation *e)
 	json_object_object_add(o, "checked", map);
 	put_bool(o, "refused", e->refused);
 	put_text(o, "reason", *e->reason ? e->reason : NULL);
-	return json_finish(o) ? EXIT_FAILED : 0;
+	return json_finish(o);
 }
 
 /* --- command --- */

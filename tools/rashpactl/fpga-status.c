@@ -340,7 +340,7 @@ static int print_json(const struct rashpa_board *f, const struct rashpa_board_in
 	json_object_object_add(o, "dtps", list);
 	put_engines(o, f);
 	put_blocks(o, f);
-	return json_finish(o) ? EXIT_FAILED : 0;
+	return json_finish(o);
 }
 
 static int print_text(const struct rashpa_board *f, const struct rashpa_board_info *info)

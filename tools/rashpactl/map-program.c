@@ -108,7 +108,7 @@ static int print(const struct options *o, const struct rashpa_map_make *map, uin
 	put_int(top, "first_entry", o->first);
 	put_int(top, "entries", entries);
 	put_map(top, map);
-	return json_finish(top) ? EXIT_FAILED : 0;
+	return json_finish(top);
 }
 
 static int program(const struct options *o, const struct memory *memory, const struct fpga *fpga)

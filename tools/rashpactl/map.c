@@ -126,7 +126,7 @@ static int print_json(const struct options *o, unsigned int number,
 		json_object_array_add(list, s);
 	}
 	json_object_object_add(top, "addresses", list);
-	return json_finish(top) ? EXIT_FAILED : 0;
+	return json_finish(top);
 }
 
 static void print_text(const struct options *o, unsigned int number,

@@ -223,5 +223,5 @@ int cmd_profile(int argc, char **argv)
 	}
 	top = json_object_new_object();
 	put_profile(top, &profile);
-	return json_finish(top) ? EXIT_FAILED : 0;
+	return json_finish(top);
 }

@@ -204,7 +204,7 @@ static int print_json(const struct question *q, const struct answer *answer, uns
 	}
 	put_u64(o, "fits_bytes", would_fit(answer, n));
 	json_object_object_add(o, "text", explain_answers(q, answer, n));
-	return json_finish(o) ? EXIT_FAILED : 0;
+	return json_finish(o);
 }
 
 static void print_held(const char *who, uint64_t held, uint64_t limit)

@@ -111,7 +111,7 @@ static struct json_object *word_json(const struct place *p, uint64_t offset, uin
 static int tell(const struct place *p, uint32_t value)
 {
 	if (command_json)
-		return json_finish(word_json(p, p->offset, value)) ? EXIT_FAILED : 0;
+		return json_finish(word_json(p, p->offset, value));
 	printf("0x%08" PRIx32 "\n", value);
 	return 0;
 }
@@ -169,7 +169,7 @@ static int dump_json(const struct place *p, uint64_t length)
 	for (uint64_t i = 0; i < length; i += 4)
 		json_object_array_add(list, word_json(p, p->offset + i,
 						      word_at(p, p->offset + i)));
-	return json_finish(list) ? EXIT_FAILED : 0;
+	return json_finish(list);
 }
 
 int cmd_fpga_dump(int argc, char **argv)

@@ -193,5 +193,5 @@ int cmd_report(int argc, char **argv)
 	json_object_object_add(o, "log", log_json());
 	cleaned = clean(o);
 	json_object_put(o);
-	return json_finish(cleaned) ? EXIT_FAILED : 0;
+	return json_finish(cleaned);
 }

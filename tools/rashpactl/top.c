@@ -552,7 +552,7 @@ static int print(const struct top *t)
 	if (t->prometheus)
 		return metrics_write(&metrics, t->file) ? EXIT_FAILED : 0;
 	if (command_json)
-		return json_line(all_json(t)) ? EXIT_FAILED : 0;
+		return json_line(all_json(t));
 	print_text(t);
 	return flush_output();
 }

@@ -119,7 +119,7 @@ static int list(struct fpga *fpga, const struct profile *profile)
 			print_row(&row);
 	}
 	close(memory);
-	return o && json_finish(o) ? EXIT_FAILED : 0;
+	return o ? json_finish(o) : 0;
 }
 
 int cmd_window_list(int argc, char **argv)
@@ -179,7 +179,7 @@ int cmd_window_info(int argc, char **argv)
 	if (memory_open(&m, name, O_RDWR, why))
 		return fail("%s", why);
 	if (command_json) {
-		result = json_finish(info_json(&m)) ? EXIT_FAILED : 0;
+		result = json_finish(info_json(&m));
 	} else {
 		printf("name       %s\n", m.name);
 		printf("function   %s BAR %" PRId32 "\n", bdf_text(bdf, m.info.out_bdf),
