@@ -40,7 +40,6 @@ struct rashpa_net_queue {
 struct rashpa_net_pair {
 	struct rashpa_net_queue *queue;
 	struct ibv_qp *qp;
-	struct ibv_qp_ex *qpx;
 	void *user;
 	uint32_t psn;
 	bool connected;

@@ -12,6 +12,12 @@
 #define TIMEOUT		14		/* 67 ms */
 #define FOR_EVER	7		/* value of rnr_retry for no limit */
 #define HOPS		64
+#define CHAIN		64		/* writes that are posted at once */
+
+struct work {
+	struct ibv_send_wr request;
+	struct ibv_sge part;
+};
 
 static int to_init(struct rashpa_net_pair *p)
 {
@@ -77,7 +83,7 @@ static int open_pair(struct rashpa_net_queue *q, uint32_t writes, uint32_t recei
 		     struct rashpa_net_pair **pair)
 {
 	const struct rashpa_net *n = q->net;
-	struct ibv_qp_init_attr_ex attr = {
+	struct ibv_qp_init_attr attr = {	/* ibv_create_qp_ex() is not in all providers */
 		.send_cq = q->cq,
 		.recv_cq = q->cq,
 		.srq = q->srq,
@@ -85,10 +91,6 @@ static int open_pair(struct rashpa_net_queue *q, uint32_t writes, uint32_t recei
 			 .max_recv_wr = q->srq ? 0 : receives ? receives : 1,
 			 .max_recv_sge = q->srq ? 0 : 1 },
 		.qp_type = n->options.service == RASHPA_NET_RC ? IBV_QPT_RC : IBV_QPT_UC,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = n->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-				  (receives ? IBV_QP_EX_WITH_SEND_WITH_IMM : 0),
 	};
 	struct rashpa_net_pair *p = calloc(1, sizeof(*p));
 	int error;
@@ -98,14 +100,13 @@ static int open_pair(struct rashpa_net_queue *q, uint32_t writes, uint32_t recei
 	p->queue = q;
 	p->user = user;
 	p->messages = receives;
-	p->qp = ibv_create_qp_ex(n->context, &attr);
+	p->qp = ibv_create_qp(n->pd, &attr);
 	if (!p->qp) {
 		error = net_fail(errno, "%s: cannot create a queue pair for %u writes: %s", n->info.device,
 				 writes, strerror(errno));
 		free(p);
 		return error;
 	}
-	p->qpx = ibv_qp_to_qp_ex(p->qp);
 	if (getrandom(&p->psn, sizeof(p->psn), GRND_NONBLOCK) != sizeof(p->psn))
 		p->psn = p->qp->qp_num;
 	p->psn &= PSN_MASK;
@@ -174,42 +175,67 @@ int rashpa_net_pair_again(struct rashpa_net_pair *p)
 	return 0;
 }
 
-int rashpa_net_write(struct rashpa_net_pair *p, const struct rashpa_net_write *write, uint32_t n)
+static int post_error(struct rashpa_net_pair *p, int error, uint32_t n, const char *what)
 {
-	struct ibv_qp_ex *q = p->qpx;
-	int error;
+	return error ? net_fail(error, "%s: cannot post %u %s: %s", p->queue->net->info.device, n,
+				what, strerror(error)) : 0;
+}
 
-	ibv_wr_start(q);
+static void describe(struct work *work, const struct ibv_send_wr *request, uint64_t address,
+		     uint32_t length, uint32_t key)
+{
+	work->part = (struct ibv_sge) { .addr = address, .length = length, .lkey = key };
+	work->request = *request;
+	work->request.wr_id++;		/* 0 stands for shared receives */
+	work->request.sg_list = &work->part;
+	work->request.num_sge = length > 0;
+}
+
+static int post_chain(struct rashpa_net_pair *p, const struct rashpa_net_write *write, uint32_t n)
+{
+	struct work work[CHAIN];
+	struct ibv_send_wr *bad;
+
 	for (uint32_t i = 0; i < n; i++) {
 		const struct rashpa_net_write *w = &write[i];
+		const struct ibv_send_wr request = {
+			.wr_id = w->id,
+			.next = i + 1 < n ? &work[i + 1].request : NULL,
+			.opcode = w->flags & RASHPA_NET_IMMEDIATE ? IBV_WR_RDMA_WRITE_WITH_IMM :
+								    IBV_WR_RDMA_WRITE,
+			.send_flags = (w->flags & RASHPA_NET_SOLICITED ? IBV_SEND_SOLICITED : 0) |
+				      (w->flags & RASHPA_NET_SIGNALED ? IBV_SEND_SIGNALED : 0),
+			.imm_data = htonl(w->immediate),
+			.wr.rdma = { .remote_addr = w->to, .rkey = w->remote },
+		};
 
-		q->wr_id = w->id + 1;	/* 0 stands for shared receives */
-		q->wr_flags = (w->flags & RASHPA_NET_SOLICITED ? IBV_SEND_SOLICITED : 0) |
-			      (w->flags & RASHPA_NET_SIGNALED ? IBV_SEND_SIGNALED : 0);
-		if (w->flags & RASHPA_NET_IMMEDIATE)
-			ibv_wr_rdma_write_imm(q, w->remote, w->to, htonl(w->immediate));
-		else
-			ibv_wr_rdma_write(q, w->remote, w->to);
-		ibv_wr_set_sge(q, w->local, w->from, w->length);
+		describe(&work[i], &request, w->from, w->length, w->local);
 	}
-	error = ibv_wr_complete(q);
-	return error ? net_fail(error, "%s: cannot post %u writes: %s", p->queue->net->info.device,
-				n, strerror(error)) : 0;
+	return post_error(p, ibv_post_send(p->qp, &work->request, &bad), n, "writes");
+}
+
+int rashpa_net_write(struct rashpa_net_pair *p, const struct rashpa_net_write *write, uint32_t n)
+{
+	int error = 0;
+
+	for (uint32_t done = 0, some; done < n && !error; done += some) {
+		some = n - done < CHAIN ? n - done : CHAIN;
+		error = post_chain(p, write + done, some);
+	}
+	return error;
 }
 
 int rashpa_net_send(struct rashpa_net_pair *p, const struct rashpa_net_message *m)
 {
-	struct ibv_qp_ex *q = p->qpx;
-	int error;
+	const struct ibv_send_wr request = {
+		.wr_id = m->id, .opcode = IBV_WR_SEND_WITH_IMM, .send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htonl(m->immediate),
+	};
+	struct ibv_send_wr *bad;
+	struct work work;
 
-	ibv_wr_start(q);
-	q->wr_id = m->id + 1;
-	q->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_send_imm(q, htonl(m->immediate));
-	ibv_wr_set_sge(q, m->local, m->address, m->length);
-	error = ibv_wr_complete(q);
-	return error ? net_fail(error, "%s: cannot post a message: %s", p->queue->net->info.device,
-				strerror(error)) : 0;
+	describe(&work, &request, m->address, m->length, m->local);
+	return post_error(p, ibv_post_send(p->qp, &work.request, &bad), 1, "messages");
 }
 
 int rashpa_net_receive(struct rashpa_net_pair *p, const struct rashpa_net_message *m)
@@ -218,8 +244,6 @@ int rashpa_net_receive(struct rashpa_net_pair *p, const struct rashpa_net_messag
 	struct ibv_recv_wr work = {
 		.wr_id = (m->id + 1) | RECEIVE_BIT, .sg_list = &room, .num_sge = 1,
 	}, *bad;
-	const int error = ibv_post_recv(p->qp, &work, &bad);
 
-	return error ? net_fail(error, "%s: cannot post a receive: %s", p->queue->net->info.device,
-				strerror(error)) : 0;
+	return post_error(p, ibv_post_recv(p->qp, &work, &bad), 1, "receives");
 }

@@ -326,12 +326,12 @@ struct rashpa_net_write {
 };
 
 /**
- * rashpa_net_write() - post writes, all at once
+ * rashpa_net_write() - post writes
  * @pair: a connected pair
  * @write: array of writes
  * @n: length of the array; the caller keeps count of free room
  *
- * Return: 0; on -ENOMEM (no room) or another errno, no write was posted.
+ * Return: 0, -ENOMEM (no room) or another errno; then close the pair, as some may be under way
  */
 int rashpa_net_write(struct rashpa_net_pair *pair, const struct rashpa_net_write *write,
 		     uint32_t n);
