@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Transport over reliable connections of RDMA devices. If the peer has posted no
- * receive, the card of the sender retries. Addresses of queue pairs go through an exchange.
+ * Transport over reliable connections of RDMA devices. A sender has a credit for each receive that
+ * the peer has posted. Messages carry credits back; if there are none, messages of a second queue
+ * pair do, which has receives for those only. Addresses of queue pairs go through an exchange.
  */
 #include "fabric/internal.h"
 
@@ -20,11 +21,27 @@
 #define ALIVE_MS	500	/* between two checks that peers are alive */
 #define ASK		UINT64_C(1000)	/* id of the request for that check, above all slots */
 #define BATCH		32
+/*
+ * Messages with credits: one is sent if the peer has none left, or if half of a pipeline waits to
+ * be granted. So three at most wait for the peer's thread, and find a receive.
+ */
+#define GRANTS		4
+#define CREDIT		(RASHPA_FABRIC_TAG + 1)	/* beside the tag: the message carries a credit */
 
 struct verbs_peer {
 	struct peer *peer;
-	struct rashpa_net_pair *pair;
+	struct rashpa_net_pair *pair, *grants;
 	bool asked;		/* a check is under way */
+	uint32_t held;		/* newest requests to send, which wait for credits */
+	uint32_t credits;	/* messages that the peer has room for */
+	uint32_t owed;		/* posted receives that the peer does not know of */
+	uint32_t granted;	/* and those that it knows of */
+	uint32_t granting;	/* messages with credits under way */
+};
+
+/* What peers exchange. */
+struct address {
+	struct rashpa_net_address pair, grants;
 };
 
 struct verbs {
@@ -94,10 +111,27 @@ static int verbs_enrol(struct rashpa_fabric *f, struct rashpa_arena *a)
 	return 0;
 }
 
-static int open_pairs(struct rashpa_fabric *f, struct verbs *v, struct rashpa_net_address *mine)
+static int open_pair(struct verbs *v, uint32_t depth, struct verbs_peer *l, struct address *mine)
+{
+	/* one more send for the check */
+	int error = rashpa_net_pair_messages(v->queue, depth + 1, depth, l, &l->pair);
+
+	if (!error)
+		error = rashpa_net_pair_messages(v->queue, GRANTS, GRANTS, l, &l->grants);
+	for (unsigned int i = 0; i < GRANTS && !error; i++)
+		error = rashpa_net_receive(l->grants, &(struct rashpa_net_message) { .id = i });
+	if (!error) {
+		rashpa_net_pair_address(l->pair, &mine->pair);
+		rashpa_net_pair_address(l->grants, &mine->grants);
+	}
+	return error;
+}
+
+static int open_pairs(struct rashpa_fabric *f, struct verbs *v, struct address *mine)
 {
 	const uint32_t depth = f->options.depth;
-	int error = rashpa_net_queue_open(v->net, f->launch.size * (2 * depth + 1), 0, &v->queue);
+	int error = rashpa_net_queue_open(v->net, f->launch.size * (2 * (depth + GRANTS) + 1), 0,
+					  &v->queue);
 
 	for (uint32_t i = 0; i < f->launch.size && !error; i++) {
 		struct verbs_peer *l;
@@ -109,15 +143,12 @@ static int open_pairs(struct rashpa_fabric *f, struct verbs *v, struct rashpa_ne
 			return fabric_fail(ENOMEM, "no memory");
 		l->peer = &f->peer[i];
 		f->peer[i].link = l;
-		/* one more send for the check */
-		error = rashpa_net_pair_messages(v->queue, depth + 1, depth, l, &l->pair);
-		if (!error)
-			rashpa_net_pair_address(l->pair, &mine[i]);
+		error = open_pair(v, depth, l, &mine[i]);
 	}
 	return error ? net_error(error) : 0;
 }
 
-static int connect_pairs(struct rashpa_fabric *f, const struct rashpa_net_address *theirs)
+static int connect_pairs(struct rashpa_fabric *f, const struct address *theirs)
 {
 	int error = 0;
 
@@ -125,7 +156,9 @@ static int connect_pairs(struct rashpa_fabric *f, const struct rashpa_net_addres
 		struct verbs_peer *l = f->peer[i].link;
 
 		if (l)
-			error = rashpa_net_pair_connect(l->pair, &theirs[i]);
+			error = rashpa_net_pair_connect(l->pair, &theirs[i].pair);
+		if (l && !error)
+			error = rashpa_net_pair_connect(l->grants, &theirs[i].grants);
 	}
 	return error ? net_error(error) : 0;
 }
@@ -133,8 +166,8 @@ static int connect_pairs(struct rashpa_fabric *f, const struct rashpa_net_addres
 static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
 {
 	struct verbs *v = f->link;
-	struct rashpa_net_address *mine = calloc(f->launch.size, sizeof(*mine));
-	struct rashpa_net_address *theirs = calloc(f->launch.size, sizeof(*theirs));
+	struct address *mine = calloc(f->launch.size, sizeof(*mine));
+	struct address *theirs = calloc(f->launch.size, sizeof(*theirs));
 	int error = mine && theirs ? open_pairs(f, v, mine) : fabric_fail(ENOMEM, "no memory");
 
 	v->first = f->launch.rank ? 0 : 1;
@@ -153,26 +186,95 @@ static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
 /* --- the thread --- */
 
 /* The card has given the connection up: it does not access memory for it any more. */
-static void lose(struct peer *peer)
+static void lose(struct verbs_peer *l)
 {
-	peer_gone(peer, peer->rank);
-	queue_end(&peer->send, -EPIPE);
-	queue_end(&peer->receive, -EPIPE);
+	l->held = 0;
+	peer_gone(l->peer, l->peer->rank);
+	queue_end(&l->peer->send, -EPIPE);
+	queue_end(&l->peer->receive, -EPIPE);
 }
 
-static int verbs_begin(struct queue *q, struct peer *peer, unsigned int slot)
+static int post(struct queue *q, struct verbs_peer *l, unsigned int slot, uint32_t flags)
 {
-	struct verbs_peer *l = peer->link;
 	const struct rashpa_fabric_request *r = &queue_flying(q, slot)->request;
 	const struct rashpa_arena *a = r->pool ? r->pool->arena :
 						 arena_of(q->fabric, r->buffer, r->length);
 	const struct rashpa_net_memory *memory = a->registered;
 	const struct rashpa_net_message m = {
 		.address = (uintptr_t)r->buffer, .length = r->length, .local = memory->local,
-		.immediate = r->tag, .id = slot,
+		.immediate = r->tag | flags, .id = slot,
 	};
 
 	return q->receives ? rashpa_net_receive(l->pair, &m) : rashpa_net_send(l->pair, &m);
+}
+
+/* Send the oldest messages that wait, as many as the peer has room for. */
+static void send_held(struct verbs_peer *l)
+{
+	struct queue *q = &l->peer->send;
+
+	while (l->held && l->credits) {
+		const bool carry = l->owed;
+
+		if (post(q, l, q->order[q->flying - l->held], carry ? CREDIT : 0)) {
+			lose(l);
+			return;
+		}
+		l->held--;
+		l->credits--;
+		l->owed -= carry;
+		l->granted += carry;
+	}
+}
+
+/* Grant receives to the peer, if it may have to wait for them. */
+static void grant(struct verbs_peer *l)
+{
+	const uint32_t depth = l->peer->send.fabric->options.depth;
+	const struct rashpa_net_message m = { .immediate = l->owed };
+
+	if (!l->owed || (l->granted && l->owed < (depth + 1) / 2) || l->granting == GRANTS)
+		return;
+	if (rashpa_net_send(l->grants, &m)) {
+		lose(l);
+		return;
+	}
+	l->granting++;
+	l->granted += l->owed;
+	l->owed = 0;
+}
+
+static int verbs_begin(struct queue *q, struct peer *peer, unsigned int slot)
+{
+	struct verbs_peer *l = peer->link;
+	int error = 0;
+
+	if (q->receives) {
+		error = post(q, l, slot, 0);
+		l->owed += !error;
+		grant(l);
+	} else {
+		l->held++;
+		send_held(l);
+	}
+	return error;
+}
+
+/* The peer has posted more receives, or a message that said so has arrived there. */
+static void take_grant(struct verbs_peer *l, const struct rashpa_net_done *d)
+{
+	const struct rashpa_net_message again = { .id = d->id };
+
+	if (!d->received) {
+		l->granting--;
+		grant(l);
+		return;
+	}
+	l->credits += d->immediate;
+	if (rashpa_net_receive(l->grants, &again))
+		lose(l);
+	else
+		send_held(l);
 }
 
 static void take(const struct rashpa_net_done *d)
@@ -183,7 +285,11 @@ static void take(const struct rashpa_net_done *d)
 	if (!l || atomic_load_explicit(&l->peer->gone, memory_order_relaxed))
 		return;
 	if (d->error) {
-		lose(l->peer);
+		lose(l);
+		return;
+	}
+	if (d->pair == l->grants) {
+		take_grant(l, d);
 		return;
 	}
 	if (!d->received && d->id == ASK) {
@@ -193,6 +299,12 @@ static void take(const struct rashpa_net_done *d)
 	q = d->received ? &l->peer->receive : &l->peer->send;
 	queue_done(q, d->id, 0, d->received ? d->length : queue_flying(q, d->id)->request.length,
 		   d->immediate & RASHPA_FABRIC_TAG);
+	l->granted -= d->received;
+	if (d->received && d->immediate & CREDIT) {
+		l->credits++;
+		send_held(l);
+	}
+	grant(l);
 }
 
 /* Check that peers are alive: an empty write fails if the peer has gone. */
@@ -253,8 +365,10 @@ static void verbs_close(struct rashpa_fabric *f)
 	for (uint32_t i = 0; f->peer && i < f->launch.size; i++) {
 		struct verbs_peer *l = f->peer[i].link;
 
-		if (l)
+		if (l) {
 			rashpa_net_pair_close(l->pair);
+			rashpa_net_pair_close(l->grants);
+		}
 		free(l);
 	}
 	rashpa_net_queue_close(v->queue);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fabric/tests/card.h"
 #include "fabric/tests/selftest.h"
 #include "fabric/shm.h"
 #define TAP_LINKAGE	/* other files use the functions, too */
@@ -440,17 +441,19 @@ struct part {
 	uint32_t rank, size;
 	uint32_t depth, queue, messages;
 	bool brought;
+	bool verbs;		/* ranks are threads, with a card of the test between them */
 	uint32_t flags;
 	struct rashpa_launch launch;
 	struct rashpa_fabric *f;
 	struct rashpa_arena *a;
+	int (*body)(struct part *t);
 };
 
 static int open_part(struct part *t, uint64_t bytes)
 {
 	const struct rashpa_fabric_options o = {
-		.transport = "shm", .launch = &t->launch, .depth = t->depth, .queue = t->queue,
-		.cpu = -1, .flags = t->flags,
+		.transport = t->verbs ? "verbs" : "shm", .launch = &t->launch, .depth = t->depth,
+		.queue = t->queue, .cpu = -1, .flags = t->flags,
 	};
 	int error = rashpa_fabric_open(&o, &t->f);
 
@@ -499,6 +502,38 @@ static unsigned int run(struct part *like, int (*body)(struct part *t), unsigned
 		if (killed)
 			*killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 	}
+	return good;
+}
+
+static void *rank_of(void *arg)
+{
+	struct part *t = arg;
+
+	return t->body(t) ? arg : NULL;
+}
+
+/* The same with a thread for each rank. */
+static unsigned int run_threads(const struct part *like, int (*body)(struct part *t))
+{
+	struct part part[8];
+	pthread_t thread[8];
+	unsigned int good = 0;
+	void *failed;
+
+	choose_port();
+	for (uint32_t i = 0; i < like->size; i++) {
+		part[i] = *like;
+		part[i].verbs = true;
+		part[i].body = body;
+		part[i].rank = i;
+		part[i].launch = (struct rashpa_launch) { .rank = i, .size = like->size, .job = "test" };
+		pthread_create(&thread[i], NULL, rank_of, &part[i]);
+	}
+	for (uint32_t i = 0; i < like->size; i++) {
+		pthread_join(thread[i], &failed);
+		good += !failed;
+	}
+	unsetenv("RASHPA_MEET");
 	return good;
 }
 
@@ -677,6 +712,50 @@ static int pressure(struct part *t)
 	return wrong;
 }
 
+/* One way, and the receiver is late: it posts a receive when no message comes any more. */
+static int late(struct part *t)
+{
+	struct rashpa_fabric_request r = { .length = 64, .peer = !t->rank };
+	struct rashpa_fabric_event e;
+	uint32_t wrong = 0;
+
+	if (open_part(t, 1 << 20) || connect_part(t))
+		return 1;
+	r.buffer = rashpa_arena_base(t->a);
+	for (r.tag = 0; r.tag < t->messages; r.tag++) {
+		wrong += !!(t->rank ? rashpa_fabric_receive(t->f, &r) : rashpa_fabric_send(t->f, &r));
+		wrong += t->rank && (rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1 || e.status ||
+				     e.request.tag != r.tag);
+		if (wrong)
+			return 1;
+	}
+	while (!t->rank && r.tag--)
+		wrong += rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1 || e.status;
+	rashpa_fabric_close(t->f);
+	return wrong;
+}
+
+/* Rank 1 leaves with messages of rank 0 waiting for receives. */
+static int leaves(struct part *t)
+{
+	struct rashpa_fabric_request r = { .length = 64, .peer = 1 };
+	struct rashpa_fabric_event e = {};
+	unsigned int ended = 0;
+
+	if (open_part(t, 1 << 20) || connect_part(t))
+		return 1;
+	r.buffer = rashpa_arena_base(t->a);
+	for (r.tag = 0; !t->rank && r.tag < t->queue; r.tag++) {
+		if (rashpa_fabric_send(t->f, &r))
+			return 1;
+	}
+	while (!t->rank && ended < t->queue &&
+	       rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) == 1 && e.status == -EPIPE)
+		ended++;
+	rashpa_fabric_close(t->f);
+	return !t->rank && ended != t->queue;
+}
+
 /* Rank 1 dies with messages under way in both directions. */
 static int die(struct part *t)
 {
@@ -805,6 +884,39 @@ static void test_peers(void)
 		ok(run(&t, lie, NULL) == 2, "peer-not-believed: a peer that claims %s is dropped", lies[mischief]);
 }
 
+/* The same with verbs: no message may come before its receive. */
+static void test_verbs(void)
+{
+	static const uint32_t sizes[] = { 2, 4, 8 }, depths[] = { 1, 2, 3, 8, 64 };
+	struct part t = { .queue = 64, .messages = 500 };
+	unsigned int good;
+
+	card_not_ready();
+	for (unsigned int i = 0; i < 3; i++) {
+		for (unsigned int j = 0; j < 5; j++) {
+			t.size = sizes[i];
+			t.depth = depths[j];
+			good = run_threads(&t, everyone);
+			ok(good == t.size && !card_not_ready(),
+			   "verbs-everyone/%u/%u: verbs: %u to %u ranks, depth %u: all messages are right, and find a receive",
+			   t.size, t.depth, t.size, t.size, t.depth);
+		}
+	}
+	t.size = 2;
+	for (unsigned int j = 0; j < 5; j++) {
+		t.depth = depths[j];
+		good = run_threads(&t, pressure);
+		ok(good == 2 && !card_not_ready(),
+		   "verbs-full/%u: verbs, depth %u: a full queue waits for room, and nothing at the card", t.depth, t.depth);
+		t.queue = 500;
+		good = run_threads(&t, late);
+		ok(good == 2 && !card_not_ready(),
+		   "verbs-late/%u: verbs, depth %u: each receive of a late receiver is used", t.depth, t.depth);
+		t.queue = 64;
+	}
+	ok(run_threads(&t, leaves) == 2, "verbs-leaves: verbs: messages that wait for receives end with the peer");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -818,6 +930,7 @@ int main(void)
 	test_fairness();
 	test_everyone();
 	test_peers();
+	test_verbs();
 	test_meet();
 	test_ranges();
 	return tap_end();

@@ -21,6 +21,8 @@ static inline void refused(int got, int error, const char *word, const char *wha
 		printf("# got %d: %s\n", got, rashpa_fabric_reason());
 }
 
+/* Choose a free port of this machine for RASHPA_MEET. */
+void choose_port(void);
 void test_meet(void);
 void test_ranges(void);
 
