@@ -243,7 +243,10 @@ int rashpa_pipeline_begin_sized(struct rashpa_pipeline *p, const struct rashpa_g
 	p->height = geometry->height;
 	p->state = RPU_BROKEN;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
-		if (p->used[i] && rpu_stages[i]->begin && rpu_stages[i]->begin(p, p->refused))
+		if (!p->used[i])
+			continue;
+		if ((rpu_stages[i]->begin && rpu_stages[i]->begin(p, p->refused)) ||
+		    (rpu_stages[i]->scratch && rpu_stages[i]->scratch(p, p->refused)))
 			return rashpa_fail(EINVAL, "%s", p->refused);
 	}
 	if (p->gpu && rpu_gpu_ready(p->gpu, most_pixels(p), p->refused))
@@ -251,6 +254,38 @@ int rashpa_pipeline_begin_sized(struct rashpa_pipeline *p, const struct rashpa_g
 	if (rpu_sinks_open(p, p->refused))
 		return rashpa_fail(EINVAL, "%s", p->refused);
 	p->state = RPU_BEGUN;
+	return 0;
+}
+
+/* A worker has no sinks, and its own scratch. */
+int rashpa_pipeline_worker(const struct rashpa_pipeline *p, struct rashpa_pipeline **worker)
+{
+	const int threads = omp_get_max_threads();
+	struct rashpa_pipeline *w;
+	int failed = 0;
+
+	if (p->state != RPU_BEGUN || p->of || p->gpu || p->board || rpu_is_elsewhere(p))
+		return rashpa_fail(EINVAL, "only a pipeline that has begun, with engine cpu or reference, has workers");
+	w = malloc(sizeof(*w));
+	if (!w)
+		return rashpa_fail(ENOMEM, "no memory for a worker");
+	*w = *p;
+	w->of = p;
+	w->used[RPU_ACCUMULATE] = false;	/* put() does that, in the order of images */
+	memset(w->sink, 0, sizeof(w->sink));
+	memset(w->file, 0, sizeof(w->file));
+	omp_set_num_threads(1);
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		if (w->used[i] && rpu_stages[i]->scratch)
+			failed |= rpu_stages[i]->scratch(w, w->why);
+	}
+	omp_set_num_threads(threads);
+	if (failed) {
+		rashpa_fail(ENOMEM, "%s", w->why);
+		rashpa_pipeline_close(w);
+		return -ENOMEM;
+	}
+	*worker = w;
 	return 0;
 }
 
@@ -323,36 +358,30 @@ static int run_stage(struct rashpa_pipeline *p, const struct rpu_stage *stage, s
 	return result;
 }
 
-int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t line_stride,
-			struct rashpa_result *result)
+static int time_stage(struct rashpa_pipeline *p, unsigned int i, struct rpu_work *w)
 {
-	struct rpu_work *w = rpu_work_of(result);
-	const bool dark = result->role == RASHPA_IMAGE_DARK;
+	const unsigned long long begin = now_ns();
+	const int result = run_stage(p, rpu_stages[i], w);
 
-	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
-		return rpu_unready(p);
-	if (w->pipeline != p)
-		return rashpa_fail(EINVAL, "the result is another pipeline's");
-	*result = (struct rashpa_result) {
-		.frame = result->frame, .role = result->role,
-		.width = p->width, .height = p->height,
-	};
-	w->raw = (struct rpu_raw) { .data = image, .line_stride = line_stride };
-	w->image = NULL;
+	p->stage_stat[i].ns += now_ns() - begin;
+	p->stage_stat[i].images++;
+	return result;
+}
+
+static int run_stages(struct rashpa_pipeline *p, struct rpu_work *w)
+{
+	const bool dark = w->result.role == RASHPA_IMAGE_DARK;
+
 	if (dark)
 		p->stat.dark++;
 	else
 		p->stat.images++;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
-		unsigned long long begin;
 		int more;
 
 		if (!p->used[i])
 			continue;
-		begin = now_ns();
-		more = run_stage(p, rpu_stages[i], w);
-		p->stage_stat[i].ns += now_ns() - begin;
-		p->stage_stat[i].images++;
+		more = time_stage(p, i, w);
 		if (more < 0)
 			return rashpa_fail(EIO, "%s", p->why);
 		if (dark)
@@ -361,16 +390,63 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 			p->stat.vetoed++;
 			/* a vetoed image stays in GPU memory */
 			if (p->gpu && !p->gpu->here)
-				result->image = NULL;
+				w->result.image = NULL;
 			return 0;
 		}
 	}
 	if (fetch(p, w))
 		return rashpa_fail(EIO, "%s", p->why);
-	result->kept = true;
-	result->signal = p->stat.images;
-	result->signal_kept = p->stat.images - p->stat.vetoed;
+	w->result.kept = true;
+	w->result.signal = p->stat.images;
+	w->result.signal_kept = p->stat.images - p->stat.vetoed;
 	return 1;
+}
+
+int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t line_stride,
+			struct rashpa_result *result)
+{
+	struct rpu_work *w = rpu_work_of(result);
+	int kept;
+
+	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
+		return rpu_unready(p);
+	if (w->pipeline != (p->of ? p->of : p))
+		return rashpa_fail(EINVAL, "the result is another pipeline's");
+	*result = (struct rashpa_result) {
+		.frame = result->frame, .role = result->role,
+		.width = p->width, .height = p->height,
+	};
+	w->raw = (struct rpu_raw) { .data = image, .line_stride = line_stride };
+	w->image = NULL;
+	w->stat.stage = NULL;
+	if (!p->of)
+		return run_stages(p, w);
+	omp_set_num_threads(1);		/* of this thread */
+	p->stat = (struct rashpa_pipeline_stat) {};
+	memset(p->stage_stat, 0, sizeof(p->stage_stat));
+	kept = run_stages(p, w);
+	w->stat = p->stat;
+	w->stat.stage = memcpy(w->spent, p->stage_stat, sizeof(w->spent));
+	return kept;
+}
+
+void rpu_follow(struct rashpa_pipeline *p, struct rpu_work *w)
+{
+	p->stat.images += w->stat.images;
+	p->stat.dark += w->stat.dark;
+	p->stat.vetoed += w->stat.vetoed;
+	p->stat.overflow += w->stat.overflow;
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		p->stage_stat[i].images += w->spent[i].images;
+		p->stage_stat[i].ns += w->spent[i].ns;
+		p->stage_stat[i].bytes_in += w->spent[i].bytes_in;
+		p->stage_stat[i].bytes_out += w->spent[i].bytes_out;
+	}
+	w->stat.stage = NULL;
+	w->result.signal = p->stat.images;
+	w->result.signal_kept = p->stat.images - p->stat.vetoed;
+	if (w->result.kept && p->used[RPU_ACCUMULATE])
+		time_stage(p, RPU_ACCUMULATE, w);
 }
 
 void rashpa_pipeline_get_stat_sized(const struct rashpa_pipeline *p,
@@ -391,7 +467,7 @@ void rashpa_pipeline_close(struct rashpa_pipeline *p)
 	if (!p || rpu_is_elsewhere(p))
 		return;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
-		if (p->geometry.width && rpu_stages[i]->end)
+		if (p->geometry.width && rpu_stages[i]->end && (!p->of || rpu_stages[i]->scratch))
 			rpu_stages[i]->end(p);
 	}
 	rpu_board_end(p->board);

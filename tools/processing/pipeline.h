@@ -40,18 +40,20 @@ struct rpu_work;
  * @read: read the stage's object in the configuration; paths of files by rpu_read_input(), so that
  *	no sink writes them
  * @begin: read files and allocate buffers, when the geometry is known; -1 with the reason
+ * @scratch: allocate memory that the pipeline and each worker have of their own; sets all of its pointers
  * @room: allocate the stage's part of a result; -1: no memory
  * @run: process an image. 1: go on; 0: veto; -1 with the reason in the pipeline's why. Adds to
  *	bytes_in and bytes_out
  * @whole: are whole numbers still whole after the stage? NULL of one that changes the image: no
  * @valid: can a pixel of the raw image be valid? NULL: each
- * @end: release the resources of begin(), even after a failure
+ * @end: release the resources of begin() and scratch(), even after a failure; a worker's of scratch() only
  */
 struct rpu_stage {
 	const char *name;
 	bool on_gpu, changes, driven;
 	json_reader read;
 	int (*begin)(struct rashpa_pipeline *p, char *why);
+	int (*scratch)(struct rashpa_pipeline *p, char *why);
 	int (*room)(const struct rashpa_pipeline *p, struct rpu_work *w);
 	int (*run)(struct rashpa_pipeline *p, struct rpu_work *w);
 	bool (*whole)(const struct rashpa_pipeline *p);
@@ -112,12 +114,17 @@ int rpu_threads(void);
 bool rpu_is_elsewhere(const struct rashpa_pipeline *p);
 /* Returns a negative errno, with the reason why the pipeline's state refuses a call. */
 int rpu_unready(const struct rashpa_pipeline *p);
+/* Count the image of a worker, and run what depends on the order of images. */
+void rpu_follow(struct rashpa_pipeline *p, struct rpu_work *w);
 int rpu_sinks_open(struct rashpa_pipeline *p, char *why);
 void rpu_sinks_end(struct rashpa_pipeline *p);
 
 /* A result and the memory that it points to. One free() releases all. */
 struct rpu_work {
 	const struct rashpa_pipeline *pipeline;
+	/* counts of an image that a worker has processed, until put() adds them; stat.stage: NULL then */
+	struct rashpa_pipeline_stat stat;
+	struct rashpa_stage_stat spent[RPU_STAGES];
 	struct rpu_raw raw;
 	float *pretreated, *assembled;
 	float *image;			/* input of the next stage: one of these */
@@ -152,6 +159,7 @@ struct rpu_module {
 };
 
 struct rashpa_pipeline {
+	const struct rashpa_pipeline *of;	/* a worker's pipeline; NULL: it is no worker */
 	const struct rpu_engine *engine;
 	char board_name[32];		/* board that pretreats; empty: the engine does */
 	struct rpu_board *board;	/* set after begin or an offer of memory */

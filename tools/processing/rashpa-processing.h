@@ -269,6 +269,20 @@ int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, siz
 			struct rashpa_result *result);
 
 /**
+ * rashpa_pipeline_worker() - let other threads process images of a pipeline
+ * @pipeline: the handle, begun, with engine cpu or reference
+ * @worker: becomes a handle for rashpa_pipeline_run() with results of @pipeline; release it by
+ *	rashpa_pipeline_close() before @pipeline
+ *
+ * Each worker processes an image of its own, in one thread. All share the calibration, which a dark
+ * image changes: run one while no other worker runs. Then rashpa_pipeline_put() takes each result,
+ * kept or not, in the order of images: it counts them, and accumulates.
+ *
+ * Return: 0, -EINVAL or -ENOMEM.
+ */
+int rashpa_pipeline_worker(const struct rashpa_pipeline *pipeline, struct rashpa_pipeline **worker);
+
+/**
  * rashpa_pipeline_axis() - positions of the bins of profiles
  * @pipeline: the handle, begun
  * @bins: becomes the number of bins
@@ -282,7 +296,7 @@ const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint3
 /**
  * rashpa_pipeline_put() - write a result to the sinks
  * @pipeline: the handle, begun
- * @result: result for which rashpa_pipeline_run() returned 1
+ * @result: result for which rashpa_pipeline_run() returned 1, or each one of a worker
  *
  * The thread may differ from that of rashpa_pipeline_run(), but must always be the same. Sinks
  * write results in the order of the calls.

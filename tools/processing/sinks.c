@@ -101,14 +101,20 @@ static int told(int result, const char *why)
 
 int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r)
 {
-	const size_t bytes = bytes_of(r);
+	struct rpu_work *w = rpu_work_of(r);
 	char why[WHY_SIZE];
 	int result = 0;
+	size_t bytes;
 
 	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
 		return rpu_unready(p);
-	if (!r->kept || rpu_work_of(r)->pipeline != p)
+	if (w->pipeline != p || (!r->kept && !w->stat.stage))
 		return rashpa_fail(EINVAL, "the result is not of an image that this pipeline has kept");
+	if (w->stat.stage)
+		rpu_follow(p, w);
+	if (!r->kept)
+		return 0;
+	bytes = bytes_of(r);
 	for (unsigned int i = 0; i < RPU_SINKS; i++) {
 		struct rashpa_stage_stat *stat = &p->sink_stat[i];
 		struct rpu_sink_at *s = &p->sink[i];

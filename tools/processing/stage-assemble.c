@@ -225,11 +225,18 @@ static int assemble_begin(struct rashpa_pipeline *p, char *why)
 			       " pixels are not whole blocks of %" PRIu32 " x %" PRIu32
 			       " (bin_x, bin_y): cut some off by \"modules\", or give numbers that divide them",
 			       p->width, p->height, b->x, b->y);
-	p->assemble.fine = rpu_memory(rpu_pixels(p), sizeof(float));
 	p->width /= b->x;
 	p->height /= b->y;
 	b->width = p->width;
 	b->height = p->height;
+	return 0;
+}
+
+static int assemble_scratch(struct rashpa_pipeline *p, char *why)
+{
+	if (p->assemble.bin.x * p->assemble.bin.y == 1)
+		return 0;
+	p->assemble.fine = rpu_memory(p->assemble.map.pixels, sizeof(float));
 	return p->assemble.fine ? 0 : because(why, -1, "no memory to assemble images");
 }
 
@@ -261,12 +268,14 @@ static bool assemble_whole(const struct rashpa_pipeline *p)
 
 static void assemble_end(struct rashpa_pipeline *p)
 {
+	free(p->assemble.fine);
+	if (p->of)
+		return;
 	free(p->assemble.map.source);
 	free(p->assemble.map.weight);
-	free(p->assemble.fine);
 }
 
 const struct rpu_stage rpu_stage_assemble = {
 	.name = "assemble", .changes = true, .read = assemble_read, .begin = assemble_begin,
-	.room = assemble_room, .run = assemble_run, .whole = assemble_whole, .end = assemble_end,
+	.scratch = assemble_scratch, .room = assemble_room, .run = assemble_run, .whole = assemble_whole, .end = assemble_end,
 };

@@ -58,8 +58,13 @@ static int compress_begin(struct rashpa_pipeline *p, char *why)
 		p->compress.capacity = rpu_pixels(p);
 	if (p->gpu)
 		return rpu_gpu_begin_compress(p->gpu, p->height, p->compress.capacity, why);
-	p->compress.bench = rpu_bench_new(p->width, p->compress.capacity);
-	return p->compress.bench ? 0 : because(why, -1, "no memory to compress images");
+	return 0;
+}
+
+static int compress_scratch(struct rashpa_pipeline *p, char *why)
+{
+	p->compress.bench = p->gpu ? NULL : rpu_bench_new(p->width, p->compress.capacity);
+	return p->compress.bench || p->gpu ? 0 : because(why, -1, "no memory to compress images");
 }
 
 static void compress_end(struct rashpa_pipeline *p)
@@ -69,7 +74,6 @@ static void compress_end(struct rashpa_pipeline *p)
 
 static int compress_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 {
-	w->csr.bench = p->compress.bench;
 	w->csr.capacity = p->compress.capacity;
 	w->csr.row = rpu_memory(p->height + 1, sizeof(*w->csr.row));
 	w->csr.column = rpu_memory(w->csr.capacity, sizeof(*w->csr.column));
@@ -82,6 +86,7 @@ static int compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_COMPRESS];
 	struct rpu_csr *csr = &w->csr;
 
+	csr->bench = p->compress.bench;
 	if (!p->gpu)
 		p->engine->compress(w->image, p->width, p->height, p->compress.threshold, csr);
 	else if (rpu_gpu_compress(p->gpu, p->width, p->height, p->compress.threshold, csr,
@@ -103,5 +108,5 @@ static int compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
 
 const struct rpu_stage rpu_stage_compress = {
 	.name = "compress", .on_gpu = true, .read = compress_read, .begin = compress_begin,
-	.room = compress_room, .run = compress_run, .end = compress_end,
+	.scratch = compress_scratch, .room = compress_room, .run = compress_run, .end = compress_end,
 };

@@ -76,13 +76,21 @@ static int correct_begin(struct rashpa_pipeline *p, char *why)
 
 	c->width = p->width;
 	c->height = p->height;
-	c->partial = rpu_memory(2 * (size_t)p->height, sizeof(*c->partial));
-	c->mark = rpu_memory(rpu_pixels(p), sizeof(*c->mark));
-	if (*path)
-		c->blank = rpu_memory(rpu_pixels(p), sizeof(*c->blank));
-	if (!c->partial || !c->mark || (*path && !c->blank))
+	if (!*path)
+		return 0;
+	c->blank = rpu_memory(rpu_pixels(p), sizeof(*c->blank));
+	if (!c->blank)
 		return because(why, -1, "no memory to correct images");
-	return *path ? rpu_planes_read(&path, 1, &shape, c->blank, why) : 0;
+	return rpu_planes_read(&path, 1, &shape, c->blank, why);
+}
+
+static int correct_scratch(struct rashpa_pipeline *p, char *why)
+{
+	struct rpu_correction *c = &p->correct.by;
+
+	c->partial = rpu_memory(2 * (size_t)c->height, sizeof(*c->partial));
+	c->mark = rpu_memory((size_t)c->width * c->height, sizeof(*c->mark));
+	return c->partial && c->mark ? 0 : because(why, -1, "no memory to correct images");
 }
 
 static int correct_run(struct rashpa_pipeline *p, struct rpu_work *w)
@@ -109,10 +117,11 @@ static void correct_end(struct rashpa_pipeline *p)
 {
 	free(p->correct.by.partial);
 	free(p->correct.by.mark);
-	free(p->correct.by.blank);
+	if (!p->of)
+		free(p->correct.by.blank);
 }
 
 const struct rpu_stage rpu_stage_correct = {
 	.name = "correct", .changes = true, .read = correct_read, .begin = correct_begin,
-	.run = correct_run, .whole = correct_whole, .valid = correct_valid, .end = correct_end,
+	.scratch = correct_scratch, .run = correct_run, .whole = correct_whole, .valid = correct_valid, .end = correct_end,
 };

@@ -165,6 +165,16 @@ static int peaks_begin(struct rashpa_pipeline *p, char *why)
 	f->start = rpu_memory((size_t)f->rings + 1, sizeof(*f->start));
 	f->slot = rpu_memory(n, sizeof(*f->slot));
 	f->place = rpu_memory(n, sizeof(*f->place));
+	if (!f->start || !f->slot || !f->place)
+		return because(why, -1, "no memory to find peaks");
+	return find_rings(p, &view, why);
+}
+
+static int peaks_scratch(struct rashpa_pipeline *p, char *why)
+{
+	struct rpu_finder *f = &p->peaks.finder;
+	const size_t n = rpu_pixels(p);
+
 	f->mark = rpu_memory(n, sizeof(*f->mark));
 	f->found = rpu_memory(p->height, sizeof(*f->found));
 	f->list = rpu_memory(n, sizeof(*f->list));
@@ -172,10 +182,8 @@ static int peaks_begin(struct rashpa_pipeline *p, char *why)
 	f->deviation = rpu_memory(f->rings, sizeof(*f->deviation));
 	f->limit = rpu_memory(f->rings, sizeof(*f->limit));
 	f->value = rpu_memory(n, sizeof(*f->value));
-	if (!f->start || !f->slot || !f->place || !f->mark || !f->found || !f->list || !f->mean ||
-	    !f->deviation || !f->limit || !f->value)
-		return because(why, -1, "no memory to find peaks");
-	return find_rings(p, &view, why);
+	return f->mark && f->found && f->list && f->mean && f->deviation && f->limit && f->value ?
+	       0 : because(why, -1, "no memory to find peaks");
 }
 
 static int peaks_room(const struct rashpa_pipeline *p, struct rpu_work *w)
@@ -420,9 +428,11 @@ static void peaks_end(struct rashpa_pipeline *p)
 {
 	struct rpu_finder *f = &p->peaks.finder;
 
-	free(f->start);
-	free(f->slot);
-	free(f->place);
+	if (!p->of) {
+		free(f->start);
+		free(f->slot);
+		free(f->place);
+	}
 	free(f->mean);
 	free(f->deviation);
 	free(f->limit);
@@ -433,6 +443,6 @@ static void peaks_end(struct rashpa_pipeline *p)
 }
 
 const struct rpu_stage rpu_stage_peaks = {
-	.name = "peaks", .read = peaks_read, .begin = peaks_begin, .room = peaks_room,
-	.run = peaks_run, .end = peaks_end,
+	.name = "peaks", .read = peaks_read, .begin = peaks_begin, .scratch = peaks_scratch,
+	.room = peaks_room, .run = peaks_run, .end = peaks_end,
 };

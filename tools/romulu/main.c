@@ -30,7 +30,7 @@ enum {
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE,
 	OPT_DEADLINE,
-	OPT_FULL_AT, OPT_ACCEPT, OPT_TUNE,
+	OPT_FULL_AT, OPT_ACCEPT, OPT_TUNE, OPT_WORKERS,
 };
 
 static struct argp_option options[] = {
@@ -67,6 +67,8 @@ static const struct argp_option tunes[] = {
 	{ "deadline", OPT_DEADLINE, "US", 0,
 	  "count results later than US microseconds after the event of their stack (default 0: none)",
 	  0 },
+	{ "workers", OPT_WORKERS, "N", 0,
+	  "threads of a pipeline that process a stack each (default: all threads share each image)", 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, even if the stream has ended", 0 },
 	{ "senders", OPT_SENDERS, "N", 0, "senders that fill the buffer together (default 1)", 1 },
@@ -181,6 +183,9 @@ static void check(struct argp_state *state, struct config *c)
 		argp_error(state, "--offer requires --engine vulkan, cuda or fpgaN");
 	if (c->driven && (!c->engine || !is_gpu(c->engine)))
 		argp_error(state, "--drive requires --engine vulkan or cuda");
+	if (c->workers && (!c->pipeline || c->driven ||
+			   (c->engine && strcmp(c->engine, "cpu") && strcmp(c->engine, "reference"))))
+		argp_error(state, "--tune workers requires --pipeline and engine cpu or reference");
 	if (c->deadline_us && c->use != &use_process)
 		argp_error(state, "--tune deadline requires --pipeline");
 	if (c->offer_bytes && !is_gpu(c->engine))
@@ -202,6 +207,7 @@ static const struct option_value values[] = {
 	{ OPT_IDLE, VALUE_REAL, "idle", AT(net.idle), 0.001, 86400 },
 	{ OPT_UNSOLICITED, VALUE_FLAG, "unsolicited", AT(net.unsolicited), 0, 0 },
 	{ OPT_XDP, VALUE_FLAG, "xdp", AT(net.xdp), 0, 0 },
+	{ OPT_WORKERS, VALUE_U32, "workers", AT(workers), 1, 4096 },
 	{ OPT_DEADLINE, VALUE_U32, "deadline", AT(deadline_us), 0, UINT32_MAX },
 	{ OPT_FULL_AT, VALUE_U32, "--full-at", AT(full_at), 1, UINT32_MAX },
 	{ OPT_FROM_START, VALUE_FLAG, "from-start", AT(from_start), 0, 0 },

@@ -26,7 +26,16 @@
 struct batch {
 	struct rashpa_stack stack;
 	struct rashpa_result **result;	/* [bunch] */
-	uint32_t kept;
+	uint32_t kept;			/* with workers: all, put() leaves out what is not kept */
+	uint64_t deadline_ns;		/* of results of this stack; 0: none */
+	bool processed;
+};
+
+/* A thread that processes whole stacks. */
+struct worker {
+	struct run *run;
+	struct rashpa_pipeline *pipeline;
+	pthread_t thread;
 };
 
 struct processing {
@@ -41,6 +50,8 @@ struct processing {
 	uint32_t bunch, depth;
 	struct batch *batch;		/* [depth], one after the other */
 	int near;			/* threads that are bound to the buffer's NUMA node */
+	struct worker *worker;		/* NULL: all processors share each image */
+	uint32_t workers;		/* those that run */
 
 	pthread_t writer;
 	bool have_writer;
@@ -48,15 +59,19 @@ struct processing {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	uint64_t put, written;		/* batches */
+	uint64_t begun, processed;	/* likewise, by workers */
+	bool alone;			/* one of them changes the calibration */
 	bool over;
 	int failed;			/* exit status */
 	uint64_t lost;			/* results */
 	uint64_t full, most;		/* stacks that found no room; batches at a time */
-	struct rashpa_stage_stat sink[RASHPA_STREAM_STAGES];	/* as the writer saw them last */
+	uint64_t late;			/* results after the deadline */
+	/* as the writer saw them last: */
+	struct rashpa_stage_stat sink[RASHPA_STREAM_STAGES];
+	struct rashpa_pipeline_stat stat;	/* with workers */
+	struct rashpa_stage_stat stage[RASHPA_STREAM_STAGES];
 
 	uint64_t told_ns;		/* when the last word was */
-	uint64_t deadline_ns;		/* of results of this stack; 0: none */
-	uint64_t late;			/* results after the deadline */
 };
 
 /* Who streams into the engine's memory asks for it before there is a stream. */
@@ -114,21 +129,37 @@ static void write_batch(struct processing *p, struct batch *b)
 		rashpa_stream_release(p->stream, &b->stack);
 }
 
+/* The next one in order. */
+static bool is_processed(const struct processing *p)
+{
+	return p->written < p->put && p->batch[p->written % p->depth].processed;
+}
+
+static void see_stages(struct processing *p)
+{
+	if (!p->worker)
+		return;		/* the main thread changes them */
+	rashpa_pipeline_get_stat(p->pipeline, &p->stat);
+	memcpy(p->stage, p->stat.stage, p->stat.stages * sizeof(*p->stage));
+	p->stat.stage = p->stage;
+}
+
 static void *writer(void *argument)
 {
 	struct processing *p = argument;
 
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
-		while (p->written == p->put && !p->over)
+		while (!is_processed(p) && !p->over)
 			pthread_cond_wait(&p->change, &p->lock);
-		if (p->written == p->put)
+		if (!is_processed(p))
 			break;
 		pthread_mutex_unlock(&p->lock);
 		if (!p->failed)		/* only this thread sets it */
 			write_batch(p, &p->batch[p->written % p->depth]);
 		pthread_mutex_lock(&p->lock);
 		memcpy(p->sink, p->sinks, p->n_sinks * sizeof(*p->sink));
+		see_stages(p);
 		p->written++;
 		pthread_cond_broadcast(&p->change);
 	}
@@ -138,9 +169,13 @@ static void *writer(void *argument)
 
 /* --- reports to observers --- */
 
+/* With the lock, if the writer runs. */
 static void get_status(const struct processing *p, struct rashpa_pipeline_stat *stat)
 {
-	rashpa_pipeline_get_stat(p->pipeline, stat);
+	if (p->worker)
+		*stat = p->stat;
+	else
+		rashpa_pipeline_get_stat(p->pipeline, stat);
 	driven_status(p->driven, stat);
 }
 
@@ -169,6 +204,7 @@ static void say_how_it_goes(struct run *r, struct processing *p)
 	struct rashpa_stream_work work = { .queue = p->depth };
 	struct rashpa_pipeline_stat stat;
 
+	pthread_mutex_lock(&p->lock);
 	get_status(p, &stat);
 	snprintf(work.engine, sizeof(work.engine), "%s",
 		 r->config->engine ? r->config->engine : "cpu");
@@ -178,7 +214,6 @@ static void say_how_it_goes(struct run *r, struct processing *p)
 	work.overflow = stat.overflow;
 	work.late = p->late;
 	add_stages(&work, stat.stage, stat.stages, RASHPA_STAGE_PROCESS);
-	pthread_mutex_lock(&p->lock);
 	work.lost = p->lost;
 	work.queue_fill = p->put - p->written;
 	work.queue_most = p->most;
@@ -242,16 +277,133 @@ static int make_results(const struct processing *p, struct batch *b)
 	return 0;
 }
 
+/* Pedestals move and images are counted: part of another stack must not be taken for one. */
+static const void *own(struct run *r, const struct rashpa_stack *st, uint32_t i, const void *data)
+{
+	struct processing *p = r->data;
+
+	if (p->there)
+		return p->there + st->number % r->about->slots * r->about->slot_stride +
+		       i * r->about->image_stride;
+	if (!p->copy)
+		return data;
+	memcpy(p->copy, data, (st->height - 1) * st->line_stride +
+	       (size_t)st->width * st->pixel_bytes);
+	return rashpa_stack_intact(st) ? p->copy : NULL;
+}
+
+/* Images of a stack, one after the other. What workers have begun they finish: it is counted. */
+static int run_images(struct run *r, struct rashpa_pipeline *pipeline,
+		      const struct rashpa_stack *st, struct batch *b, uint64_t *late)
+{
+	struct processing *p = r->data;
+	struct rashpa_image image;
+	int result;
+
+	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
+		struct rashpa_result *to = b->result[b->kept];
+		const void *data;
+
+		if (*r->stop && !p->worker)
+			return -EINTR;
+		if (image.wrong)
+			continue;
+		data = own(r, st, i, image.data);
+		if (!data)
+			break;
+		to->frame = image.frame;
+		to->role = image.role;
+		result = rashpa_pipeline_run(pipeline, data, st->line_stride, to);
+		if (result < 0)
+			return fail("%s", rashpa_reason());
+		b->kept += p->worker ? 1 : result;
+		*late += result && b->deadline_ns && now_ns() > b->deadline_ns;
+	}
+	return 0;
+}
+
+/* --- workers --- */
+
+/* The next stack, or NULL. One with dark images waits for all before it, and those after it for that one. */
+static struct batch *next_batch(const struct processing *p)
+{
+	struct batch *b = &p->batch[p->begun % p->depth];
+
+	if (p->begun == p->put || p->alone)
+		return NULL;
+	return b->stack.flags & RASHPA_STACK_ROLES && p->processed < p->begun ? NULL : b;
+}
+
+static void *work(void *argument)
+{
+	struct worker *w = argument;
+	struct processing *p = w->run->data;
+	uint64_t late;
+	int result;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->over || p->begun < p->put) {
+		struct batch *b = next_batch(p);
+
+		if (!b) {
+			pthread_cond_wait(&p->change, &p->lock);
+			continue;
+		}
+		p->begun++;
+		p->alone = b->stack.flags & RASHPA_STACK_ROLES;
+		pthread_mutex_unlock(&p->lock);
+		late = 0;
+		result = run_images(w->run, w->pipeline, &b->stack, b, &late);
+		pthread_mutex_lock(&p->lock);
+		p->late += late;
+		if (result)
+			p->failed = result;
+		b->processed = true;
+		p->processed++;
+		p->alone = false;
+		pthread_cond_broadcast(&p->change);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* They run where this thread does: on the buffer's NUMA node. */
+static int start_workers(struct run *r, struct processing *p)
+{
+	int error;
+
+	p->worker = calloc(r->config->workers, sizeof(*p->worker));
+	if (!p->worker)
+		return fail("no memory for workers");
+	for (; p->workers < r->config->workers; p->workers++) {
+		struct worker *w = &p->worker[p->workers];
+
+		w->run = r;
+		if (rashpa_pipeline_worker(p->pipeline, &w->pipeline))
+			return fail("%s", rashpa_reason());
+		error = pthread_create(&w->thread, NULL, work, w);
+		if (error) {
+			rashpa_pipeline_close(w->pipeline);
+			return fail("cannot make a thread: %s", strerror(error));
+		}
+	}
+	return 0;
+}
+
 static int process_begin(struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
 	struct rashpa_geometry geometry = {
 		.width = h->width, .height = h->height, .pixel = h->pixel, .bunch = h->bunch,
 	};
+	const uint32_t most = r->config->workers ? 2 * r->config->workers : DEPTH;
 	struct processing *p = r->data;
 	struct rashpa_pipeline_stat stat;
 	int error;
 
+	if (r->config->workers && h->policy == RASHPA_STREAM_OVERWRITE)
+		return fail("buffer %s: its images may be overwritten while workers have them: stream with --policy wait or drop, or without --tune workers",
+			    r->config->opt.buffer);
 	if (h->big_endian)
 		return fail("buffer %s: pixels are big-endian, which no engine takes",
 			    r->config->opt.buffer);
@@ -267,8 +419,8 @@ static int process_begin(struct run *r)
 	p->bunch = h->bunch;
 	/* one slot at least is being filled meanwhile */
 	p->depth = h->slots > 2 ? h->slots - 1 : 1;
-	if (h->slots > DEPTH)
-		p->depth = DEPTH;
+	if (p->depth > most)
+		p->depth = most;
 	p->batch = calloc(p->depth, sizeof(*p->batch));
 	if (h->policy == RASHPA_STREAM_OVERWRITE)
 		p->copy = malloc((size_t)h->height * h->line_stride);
@@ -283,7 +435,7 @@ static int process_begin(struct run *r)
 	if (error)
 		return fail("cannot make a thread: %s", strerror(error));
 	p->have_writer = true;
-	return 0;
+	return r->config->workers ? start_workers(r, p) : 0;
 }
 
 /* The writer has done something; or it is that late. */
@@ -325,50 +477,6 @@ static int await_room(struct run *r, struct processing *p)
 	return result;
 }
 
-/* Pedestals move and images are counted: part of another stack must not be taken for one. */
-static const void *own(struct run *r, const struct rashpa_stack *st, uint32_t i, const void *data)
-{
-	struct processing *p = r->data;
-
-	if (p->there)
-		return p->there + st->number % r->about->slots * r->about->slot_stride +
-		       i * r->about->image_stride;
-	if (!p->copy)
-		return data;
-	memcpy(p->copy, data, (st->height - 1) * st->line_stride +
-	       (size_t)st->width * st->pixel_bytes);
-	return rashpa_stack_intact(st) ? p->copy : NULL;
-}
-
-/* Images of a stack, one after the other. */
-static int run_images(struct run *r, struct processing *p, const struct rashpa_stack *st,
-		      struct batch *b)
-{
-	struct rashpa_image image;
-	int result;
-
-	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
-		struct rashpa_result *to = b->result[b->kept];
-		const void *data;
-
-		if (*r->stop)
-			return -EINTR;
-		if (image.wrong)
-			continue;
-		data = own(r, st, i, image.data);
-		if (!data)
-			break;
-		to->frame = image.frame;
-		to->role = image.role;
-		result = rashpa_pipeline_run(p->pipeline, data, st->line_stride, to);
-		if (result < 0)
-			return fail("%s", rashpa_reason());
-		b->kept += result;
-		p->late += result && p->deadline_ns && now_ns() > p->deadline_ns;
-	}
-	return 0;
-}
-
 /* All of them at once. */
 static int drive_images(struct run *r, struct processing *p, const struct rashpa_stack *st,
 			struct batch *b)
@@ -381,7 +489,7 @@ static int drive_images(struct run *r, struct processing *p, const struct rashpa
 			return fail("%s", rashpa_reason());
 		result = driven_open(r, p->pipeline, st, p->there ? NULL : image.data, &p->driven);
 	}
-	return result ? result : driven_stack(p->driven, r, st, p->deadline_ns, b->result,
+	return result ? result : driven_stack(p->driven, r, st, b->deadline_ns, b->result,
 					       &b->kept, &p->late);
 }
 
@@ -402,7 +510,6 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 	struct batch *b = &p->batch[p->put % p->depth];
 	int result;
 
-	p->deadline_ns = deadline_of(r, st);
 	result = await_room(r, p);
 	if (result)
 		return result;
@@ -410,14 +517,20 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 	if (now_ns() - p->told_ns >= TELL_NS)
 		say_how_it_goes(r, p);
 	b->kept = 0;
-	return r->config->driven ? drive_images(r, p, st, b) : run_images(r, p, st, b);
+	b->deadline_ns = deadline_of(r, st);
+	if (p->worker)
+		return 0;
+	return r->config->driven ? drive_images(r, p, st, b) :
+				   run_images(r, p->pipeline, st, b, &p->late);
 }
 
 static int process_stack(struct run *r, const struct rashpa_stack *st)
 {
 	struct processing *p = r->data;
+	struct batch *b = &p->batch[p->put % p->depth];
 
-	p->batch[p->put % p->depth].stack = *st;
+	b->stack = *st;
+	b->processed = !p->worker;
 	pthread_mutex_lock(&p->lock);
 	p->put++;
 	pthread_cond_broadcast(&p->change);
@@ -464,6 +577,7 @@ static void tell(struct run *r, const struct processing *p)
 	put_u64(o, "late", p->late);
 	put_u64(o, "deadline_us", r->config->deadline_us);
 	put_int(o, "bound_threads", p->near);
+	put_int(o, "workers", p->workers);
 	put_bool(o, "in_place", !!p->there);
 	put_u64(queue, "stacks", p->depth);
 	put_u64(queue, "most", p->most);
@@ -504,6 +618,10 @@ static int process_close(struct run *r)
 		pthread_cond_broadcast(&p->change);
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->writer, NULL);
+		for (uint32_t i = 0; i < p->workers; i++) {
+			pthread_join(p->worker[i].thread, NULL);
+			rashpa_pipeline_close(p->worker[i].pipeline);
+		}
 		/* only a complete run may finish its files */
 		if (!p->failed && !r->failed && rashpa_pipeline_finish(p->pipeline))
 			p->failed = fail("%s", rashpa_reason());
@@ -517,6 +635,7 @@ static int process_close(struct run *r)
 		free(p->batch[i].result);
 	}
 	free(p->batch);
+	free(p->worker);
 	free(p->copy);
 	driven_close(p->driven);
 	offer_close(p->offer);
@@ -537,8 +656,8 @@ static void process_count(struct run *r, struct done *done)
 	uint64_t unkept = r->report->unkept;
 
 	if (p && p->have_writer) {
-		get_status(p, &stat);
 		pthread_mutex_lock(&p->lock);
+		get_status(p, &stat);
 		unkept = p->lost + stat.overflow;
 		pthread_mutex_unlock(&p->lock);
 	} else if (told) {
