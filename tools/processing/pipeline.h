@@ -40,7 +40,7 @@ struct rpu_work;
  * @read: read the stage's object in the configuration; paths of files by rpu_read_input(), so that
  *	no sink writes them
  * @begin: read files and allocate buffers, when the geometry is known; -1 with the reason
- * @scratch: allocate memory that the pipeline and each worker have of their own; sets all of its pointers
+ * @scratch: allocate memory that workers do not share with the pipeline; sets all of its pointers
  * @room: allocate the stage's part of a result; -1: no memory
  * @run: process an image. 1: go on; 0: veto; -1 with the reason in the pipeline's why. Adds to
  *	bytes_in and bytes_out

@@ -274,7 +274,7 @@ int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, siz
  * @worker: becomes a handle for rashpa_pipeline_run() with results of @pipeline; release it by
  *	rashpa_pipeline_close() before @pipeline
  *
- * Each worker processes an image of its own, in one thread. All share the calibration, which a dark
+ * Workers process an image each, in one thread. All share the calibration, which a dark
  * image changes: run one while no other worker runs. Then rashpa_pipeline_put() takes each result,
  * kept or not, in the order of images: it counts them, and accumulates.
  *

@@ -264,7 +264,7 @@ static int end(struct run *r, int over, uint64_t first)
 	else if (!h->images)
 		want = 0;
 	if ((over < 0 && over != -EINTR) ||
-	    (report->frames + report->lost < want && !all_sent(r, sent)))
+	    (report->frames + report->lost < want && !r->config->share && !all_sent(r, sent)))
 		return too_short(r, over);
 	return 0;
 }
@@ -393,7 +393,9 @@ static int run(struct run *r)
 			     (use->after ? RASHPA_STREAM_WRITE : writes) |
 			     (use->look ? 0 : RASHPA_STREAM_NO_DATA);
 	struct report *report = r->report;
-	const struct rashpa_place_options place = { .name = "romulu", .flags = flags };
+	const struct rashpa_place_options place = {
+		.name = "romulu", .flags = flags, .workers = r->config->share,
+	};
 	int result;
 
 	/* Where there is no buffer no file is made. */

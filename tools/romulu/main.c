@@ -30,7 +30,7 @@ enum {
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE,
 	OPT_DEADLINE,
-	OPT_FULL_AT, OPT_ACCEPT, OPT_TUNE, OPT_WORKERS,
+	OPT_FULL_AT, OPT_ACCEPT, OPT_TUNE, OPT_WORKERS, OPT_SHARE,
 };
 
 static struct argp_option options[] = {
@@ -69,6 +69,7 @@ static const struct argp_option tunes[] = {
 	  0 },
 	{ "workers", OPT_WORKERS, "N", 0,
 	  "threads of a pipeline that process a stack each (default: all threads share each image)", 0 },
+	{ "share", OPT_SHARE, "N", 0, "this is one of N receivers, and each stack goes to one of them", 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, even if the stream has ended", 0 },
 	{ "senders", OPT_SENDERS, "N", 0, "senders that fill the buffer together (default 1)", 1 },
@@ -207,6 +208,7 @@ static const struct option_value values[] = {
 	{ OPT_IDLE, VALUE_REAL, "idle", AT(net.idle), 0.001, 86400 },
 	{ OPT_UNSOLICITED, VALUE_FLAG, "unsolicited", AT(net.unsolicited), 0, 0 },
 	{ OPT_XDP, VALUE_FLAG, "xdp", AT(net.xdp), 0, 0 },
+	{ OPT_SHARE, VALUE_U32, "share", AT(share), 1, RASHPA_STREAM_WORKERS },
 	{ OPT_WORKERS, VALUE_U32, "workers", AT(workers), 1, 4096 },
 	{ OPT_DEADLINE, VALUE_U32, "deadline", AT(deadline_us), 0, UINT32_MAX },
 	{ OPT_FULL_AT, VALUE_U32, "--full-at", AT(full_at), 1, UINT32_MAX },
