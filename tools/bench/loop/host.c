@@ -22,6 +22,7 @@ static struct loop *loop;		/* the only loop */
 #include "bench/loop/drive.h"
 
 static pthread_t thread;
+static bool runs;
 
 static void *thread_main(void *arg)
 {
@@ -37,6 +38,7 @@ static int begin(struct loop_drive *self, struct loop *l, char *why)
 	(void)self;
 	loop = l;
 	error = pthread_create(&thread, NULL, thread_main, NULL);
+	runs = !error;
 	return error ? because(why, -1, "cannot start a thread: %s", strerror(error)) : 0;
 }
 
@@ -44,7 +46,9 @@ static int end(struct loop_drive *self, char *why)
 {
 	(void)self;
 	(void)why;
-	pthread_join(thread, NULL);
+	if (runs)
+		pthread_join(thread, NULL);
+	runs = false;
 	return 0;
 }
 

@@ -74,7 +74,7 @@ static const struct argp_option options[] = {
 	{ "buffer", OPT_BUFFER, "NAME", 0,
 	  "put the ring into this buffer (default: a new one)", 0 },
 	{ "memory", OPT_MEMORY, "NAME", 0,
-	  "put the ring into the memory of this GPU (a name as for --gpu); the host drives", 0 },
+	  "put events, ring and payload into the memory of this GPU; gpu: the one of --gpu", 0 },
 	{ "flush", OPT_FLUSH, "on|off", 0,
 	  "the board flushes payload by a read before its event (default: on with --memory, else off)",
 	  0 },
@@ -153,8 +153,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	if (key == ARGP_KEY_END) {
 		settings_need_device(&c->settings, state);
-		if (c->memory && (c->gpu || c->buffer))
-			argp_error(state, "--memory excludes --buffer and --gpu, which use host memory");
+		if (c->memory && c->buffer)
+			argp_error(state, "--memory excludes --buffer, which is host memory");
+		if (c->memory && !strcmp(c->memory, "gpu") && !c->gpu)
+			argp_error(state, "--memory gpu needs --gpu");
 		/* with one stack under way, the board sees each verdict */
 		if (!c->window)
 			c->window = c->kind == &loop_ring ? 4 : 1;
@@ -319,16 +321,15 @@ static int run(const struct config *c, struct loop *l, struct loop_drive *d, str
 
 	if (loop_start(l, o->why))
 		return -1;
-	if (d->begin(d, l, o->why)) {
-		l->kind->stop(l);
-		return -1;
-	}
-	given_up = watch(c, l, d->name, o->why);
+	error = d->begin(d, l, o->why);
+	given_up = error || watch(c, l, d->name, o->why);
 	if (given_up)
 		tell_stop(l);
+	o->ran = !error;
 	error = d->end(d, why);
 	l->kind->stop(l);
-	o->ran = true;
+	if (!o->ran)
+		return -1;
 	for (unsigned int i = 0; i < sizeof(o->told) / sizeof(o->told[0]); i++)
 		o->told[i] = told(l, i);
 	read_counters(l, &o->board);
@@ -363,7 +364,10 @@ static int drive_once(const struct config *c, struct loop_drive *d, struct outco
 
 	l.kind = c->kind;
 	l.deadline_us = c->deadline_us;
-	l.gpu_name = c->memory;
+	if (c->memory) {
+		l.gpu_name = strcmp(c->memory, "gpu") ? c->memory : c->gpu;
+		l.gpu = l.gpu_name == c->gpu ? d->gpu : NULL;
+	}
 	/* through a bridge, only a flush keeps payload and events in order */
 	l.flush = c->flush ? !strcmp(c->flush, "on") : !!c->memory;
 	l.plan = (struct loop_plan) {
@@ -379,8 +383,10 @@ static int drive_once(const struct config *c, struct loop_drive *d, struct outco
 	c->settings.report->device = c->settings.device;
 	c->settings.report->iommu = !!(l.info.device_flags & RASHPA_DEVICE_IOMMU);
 	error = run(c, &l, d, o);
-	d->close(d);
+	if (d->lost)
+		return error;
 	loop_close(&l);
+	d->close(d);
 	return error;
 }
 

@@ -51,7 +51,8 @@ struct loop {
 	struct rashpa_target *target;
 	struct rashpa_target_info entries;	/* entries of the table for this target */
 	const char *gpu_name;		/* GPU that provides the memory; NULL: host memory */
-	struct rashpa_gpu *gpu;
+	struct rashpa_gpu *gpu;		/* that of the drive, or opened */
+	bool opened;
 	struct rashpa_gpu_memory *memory;
 	volatile uint32_t *word;
 	uint64_t length;
@@ -65,7 +66,7 @@ struct loop {
 
 /*
  * Open board and memory. @buffer: name of a buffer; NULL: a new one, or GPU memory. The caller has
- * set kind, logs, words, total and window.
+ * set kind, gpu_name and gpu, logs, words, total and window.
  */
 int loop_open(struct loop *loop, const char *device, const char *buffer, char *why);
 void loop_close(struct loop *loop);
@@ -81,9 +82,12 @@ uint64_t loop_ring_counter(const struct loop *loop, uint32_t which);
 
 struct loop_drive {
 	const char *name;
+	struct rashpa_gpu *gpu;		/* NULL: the host drives */
 	void *own;
-	/* 0, or -1 with the reason; end() waits for the drive, after TOLD_END or TOLD_STOP */
+	bool lost;			/* the GPU may use the memory until the process exits */
+	/* 0, or -1 with the reason */
 	int (*begin)(struct loop_drive *drive, struct loop *loop, char *why);
+	/* after begin(), and after TOLD_END or TOLD_STOP: wait for the drive, which leaves the memory */
 	int (*end)(struct loop_drive *drive, char *why);
 	void (*close)(struct loop_drive *drive);
 };

@@ -49,12 +49,12 @@ static int named_buffer(struct loop *l, const char *name, char *why)
 /* GPU memory that this process can access through the BAR. */
 static int gpu_memory(struct loop *l, char *why)
 {
-	if (rashpa_gpu_open(l->gpu_name, &l->gpu) ||
-	    rashpa_gpu_alloc(l->gpu, l->length, &l->memory))
+	l->opened = !l->gpu && !rashpa_gpu_open(l->gpu_name, &l->gpu);
+	if (!l->gpu || rashpa_gpu_alloc(l->gpu, l->length, &l->memory))
 		return because(why, -1, "%s", rashpa_reason());
 	l->word = rashpa_gpu_base(l->memory);
 	if (!l->word)
-		return because(why, -1, "%s: the host cannot access its memory, so it cannot drive",
+		return because(why, -1, "%s: the host cannot access its memory, so it cannot watch",
 			       l->gpu_name);
 	return 0;
 }
@@ -72,6 +72,17 @@ static int host_memory(struct loop *l, const char *buffer, char *why)
 	return 0;
 }
 
+/* A program on processors has its memory in the host, where a driver did not move it. */
+static uint32_t map_flags(const struct loop *l)
+{
+	struct rashpa_gpu_info info;
+
+	if (!l->memory)
+		return 0;
+	rashpa_gpu_get_info(l->gpu, &info);
+	return info.flags & RASHPA_GPU_SOFTWARE ? 0 : RASHPA_MAP_DEVICE;
+}
+
 static int open_memory(struct loop *l, const char *buffer, char *why)
 {
 	int error;
@@ -80,7 +91,7 @@ static int open_memory(struct loop *l, const char *buffer, char *why)
 		return -1;
 	error = rashpa_board_map(l->board, l->kind->user,
 				 l->memory ? rashpa_gpu_dmabuf(l->memory) : l->dmabuf,
-				 l->memory ? RASHPA_MAP_DEVICE : 0, &l->target);
+				 map_flags(l), &l->target);
 	if (!error)
 		error = rashpa_target_get_info(l->target, l->kind->user, &l->entries);
 	return error ? because(why, -1, "%s", rashpa_reason()) : 0;
@@ -114,7 +125,8 @@ void loop_close(struct loop *l)
 	if (l->dmabuf >= 0)
 		close(l->dmabuf);
 	rashpa_gpu_free(l->memory);
-	rashpa_gpu_close(l->gpu);
+	if (l->opened)
+		rashpa_gpu_close(l->gpu);
 	rashpa_board_close(l->board);
 	*l = (struct loop)LOOP_NONE;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A persistent shader drives the board. The GPU accesses memory and doorbell page of this process
- * by their addresses. The host only watches.
+ * A persistent shader drives the board. The memory is the GPU's, or accessed by its address in this
+ * process, as the doorbell page is. The host only watches.
  */
 #include "common/compute.h"
 #include "bench/loop/loop.h"
@@ -16,8 +16,9 @@
 
 struct vulkan {
 	struct compute c;
-	struct rashpa_gpu_memory *memory[PLACES];
+	struct rashpa_gpu_memory *registered[PLACES];
 	VkPipeline shader;
+	bool runs;
 };
 
 static VkResult submit(struct vulkan *v, const struct loop_plan *plan)
@@ -35,38 +36,46 @@ static VkResult submit(struct vulkan *v, const struct loop_plan *plan)
 static int begin(struct loop_drive *self, struct loop *loop, char *why)
 {
 	struct vulkan *v = self->own;
+	const bool its_own = loop->memory && loop->gpu == v->c.gpu;
 	const uint32_t judges = loop->plan.judges;
 
-	if (rashpa_gpu_register(v->c.gpu, (void *)(uintptr_t)loop->word, loop->length, 0,
-				&v->memory[0]) ||
+	if ((!its_own && rashpa_gpu_register(v->c.gpu, (void *)(uintptr_t)loop->word, loop->length,
+					     0, &v->registered[0])) ||
 	    rashpa_gpu_register(v->c.gpu, (void *)(uintptr_t)loop->page, PAGE, RASHPA_GPU_WINDOW,
-				&v->memory[1]))
+				&v->registered[1]))
 		return because(why, -1, "%s", rashpa_reason());
 	for (uint32_t i = 0; i < PLACES; i++)
-		compute_bind(&v->c, v->c.set, i, (VkBuffer)rashpa_gpu_vulkan_buffer(v->memory[i]));
-	if (compute_shader(&v->c, loop_shader, sizeof(loop_shader), &judges, 1, &v->shader, why))
+		compute_bind(&v->c, v->c.set, i, (VkBuffer)rashpa_gpu_vulkan_buffer(
+			     i == 0 && its_own ? loop->memory : v->registered[i]));
+	if (compute_shader(&v->c, loop_shader, sizeof(loop_shader), &judges, 1, &v->shader, why) ||
+	    compute_wrong(&v->c, "to begin", submit(v, &loop->plan), why))
 		return -1;
-	return compute_wrong(&v->c, "to begin", submit(v, &loop->plan), why);
+	v->runs = true;
+	return 0;
 }
 
 static int end(struct loop_drive *self, char *why)
 {
 	struct vulkan *v = self->own;
+	int error = 0;
 
-	return compute_wrong(&v->c, "the loop", compute_wait(&v->c, PATIENCE_NS), why);
+	if (v->runs)
+		error = compute_wrong(&v->c, "the loop", compute_wait(&v->c, PATIENCE_NS), why);
+	v->runs = false;
+	self->lost = v->c.lost;
+	if (v->c.lost)
+		return error;
+	if (v->shader)
+		v->c.DestroyPipeline(v->c.device, v->shader, NULL);
+	for (unsigned int i = 0; i < PLACES; i++)
+		rashpa_gpu_free(v->registered[i]);
+	return error;
 }
 
 static void close_drive(struct loop_drive *self)
 {
 	struct vulkan *v = self->own;
 
-	/* if the GPU may still use the memory, leave it until the process exits */
-	if (v->c.lost)
-		return;
-	if (v->shader)
-		v->c.DestroyPipeline(v->c.device, v->shader, NULL);
-	for (unsigned int i = 0; i < PLACES; i++)
-		rashpa_gpu_free(v->memory[i]);
 	compute_close(&v->c);
 	free(v);
 	self->own = NULL;
@@ -91,8 +100,10 @@ int loop_by_vulkan(struct loop_drive *self, const char *gpu, char *why)
 	*self = (struct loop_drive) {
 		.name = v->c.info.name, .own = v, .begin = begin, .end = end, .close = close_drive,
 	};
-	if (!open_drive(v, gpu, why))
+	if (!open_drive(v, gpu, why)) {
+		self->gpu = v->c.gpu;
 		return 0;
+	}
 	close_drive(self);
 	return -1;
 }
