@@ -127,6 +127,8 @@ int main(int argc, char **argv)
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGUSR1, run_hold);
+	signal(SIGUSR2, run_hold);
 	gethostname(machine, sizeof(machine) - 1);
 	o.name = o.name ? o.name : machine;
 	if (experiment_read(&e, o.file, why))

@@ -130,6 +130,8 @@ int parties_settle(struct experiment *e, const struct options *o, const volatile
 
 /* --- run.c --- */
 
+/* Handler of SIGUSR1, which pauses all detectors, and SIGUSR2, which resumes them. */
+void run_hold(int number);
 int run_experiment(struct experiment *e, const struct options *o, const volatile bool *stop);
 
 /* --- ahead.c, watch.c, report.c --- */

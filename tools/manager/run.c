@@ -3,6 +3,7 @@
 #include "manager/manager.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +28,24 @@ static bool among(const struct party *p, enum whom whom)
 
 /* --- what daemons say --- */
 
+static volatile sig_atomic_t held;	/* a pause that a person wants */
+
+void run_hold(int number)
+{
+	held = number == SIGUSR1;
+}
+
 /* A request was refused. Do not ask for a pause again: a live source cannot pause. */
 static void hear_refusal(struct party *p)
 {
 	if (p->asked || !*p->error || !p->wire)
 		return;
 	if (!strcmp(p->asking, "pause")) {
-		say("%s: %s; images are lost, and counted", p->name, p->error);
-		p->experiment->overrun = OVERRUN_DROP;
+		say("%s: %s; %s", p->name, p->error,
+		    held ? "the run goes on" : "images are lost, and counted");
+		if (!held)
+			p->experiment->overrun = OVERRUN_DROP;
+		held = false;
 	} else if (!p->ended) {
 		say("%s: %s: %s", p->name, p->asking, p->error);
 	}
@@ -43,11 +54,10 @@ static void hear_refusal(struct party *p)
 
 static void pause_or_resume(struct party *p)
 {
-	const bool wanted = p->full_receivers;
+	const bool full = p->full_receivers && p->experiment->overrun == OVERRUN_PAUSE;
+	const bool wanted = held || full;
 
 	if (!p->detector || !p->wire || p->asked || p->ended)
-		return;
-	if (p->experiment->overrun != OVERRUN_PAUSE)
 		return;
 	if (wanted && is(p, "running"))
 		ask_simply(p, "pause");
