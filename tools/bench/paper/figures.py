@@ -2,6 +2,7 @@
 """How each figure is measured here. The docstring says how this differs from the document's measurement; a row has the
 names of the document's rows, so that equal ones are printed in one line. Other quantities are not yielded; a
 row may have "needs" instead of a value."""
+import math
 import re
 import statistics
 
@@ -258,6 +259,12 @@ def over_time(b, trial, what, **at):
             if rates:
                 yield {"what": f"{what}, {name} of {len(rates)} samples, round {number}", "goodput_gbit_per_s": of(rates) * 8e-9,
                        "remark": b.network_remark(), **at}
+
+
+@figure("002", "E3.1")
+def pairs_of_node(_):
+    """The equation; of another site: stations by subbands by compute nodes, rounded up."""
+    yield {"what": "LOFAR", "subbands": 488, "stations": 80, "nodes": 24, "queue_pairs": math.ceil(488 * 80 / 24)}
 
 
 @figure("002", "T5.1")

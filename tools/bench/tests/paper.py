@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from figures import HOW
 
-UNITS = "bit_per_s", "byte_per_s", "_us", "_ns", "_percent", "_watt", "_cycles", "in_flight"
+UNITS = "bit_per_s", "byte_per_s", "_us", "_ns", "_percent", "_watt", "_cycles", "in_flight", "queue_pairs"
 BOUNDS = "about", "at most", "at least", "below", "above"
 
 
