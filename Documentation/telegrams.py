@@ -23,7 +23,8 @@ HEAD = """.. SPDX-License-Identifier: LGPL-2.1-or-later
 Telegrams reference
 ===================
 
-The elements of `telegrams <telegrams.rst>`__, and the file of a manager. *others* are elements of other name spaces.
+The elements of `telegrams <telegrams.rst>`__. *others* are elements of other name spaces. For the file of an experiment
+see `A manager <manager.rst#the-file>`__.
 
 .. contents::
    :depth: 1
@@ -237,9 +238,7 @@ def page():
               paragraph("Each is an option with its name, and means the same. Only dtp and to may be repeated."),
               title("Of a detector", "-"), paragraph(groups["detector-setting"]), setting_list("detector"),
               title("Of a receiver", "-"), paragraph(groups["receiver-setting"]), setting_list("receiver"),
-              title("The file of an experiment", "="),
-              paragraph("`A manager <manager.rst>`__ explains it; this is its form."),
-              element("experiment"), title("Values", "="), values()]
+              title("Values", "="), values()]
     return "\n".join(parts)
 
 
