@@ -211,19 +211,6 @@ def values():
     return "\n".join([table(["type", "what it is"], rows)] + out)
 
 
-def setting_list(of):
-    plain = [s for s in settings(of) if s.get("type") == "line"]
-    empty = [s for s in settings(of) if s.get("type") == "empty"]
-    other = [s for s in settings(of) if s not in plain and s not in empty]
-
-    def names(some):
-        return ", ".join(f"``{s.get('name')}``" for s in some)
-    out = [paragraph(f"With a line of text: {names(plain)}.")]
-    out += [paragraph(f"With text: {names(other)}.")] if other else []
-    out.append(paragraph(f"Empty elements: {names(empty)}."))
-    return "\n".join(out)
-
-
 def page():
     """All of it."""
     asked = [n for n, e in elements.items() if info(e)]
@@ -235,9 +222,11 @@ def page():
     parts.append(title("Telegrams of a daemon", "="))
     parts += [element(name) for name in said]
     parts += [title("Settings", "="),
-              paragraph("Each is an option with its name, and means the same. Only dtp and to may be repeated."),
-              title("Of a detector", "-"), paragraph(groups["detector-setting"]), setting_list("detector"),
-              title("Of a receiver", "-"), paragraph(groups["receiver-setting"]), setting_list("receiver"),
+              paragraph("Each is an option with its name, and means the same; without a value it is an empty element. "
+                        "Only dtp and to may be repeated. The options accept, daemon, json, leader, progress, tls and "
+                        "tune are no settings."),
+              paragraph("Of a detector: " + groups["detector-setting"]),
+              paragraph("Of a receiver: " + groups["receiver-setting"]),
               title("Values", "="), values()]
     return "\n".join(parts)
 
