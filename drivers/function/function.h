@@ -174,6 +174,7 @@ struct rashpa_device {
 	struct list_head reprogram;
 	u32 state;			/* enum rashpa_state (W hw_lock) */
 	bool master;			/* bus mastering is on (W hw_lock) */
+	bool reset_due;			/* a step with RASHPA_STEP_RESET timed out (hw_lock) */
 	u64 quiesces;			/* stops of the whole function (W hw_lock) */
 	bool engines_lost;		/* the bounds of an engine have changed (hw_lock) */
 	u64 engine_stops;		/* stops of single engines (W hw_lock) */
@@ -352,6 +353,7 @@ extern const struct dev_pm_ops rashpa_pm_ops;
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
+bool rashpa_device_recover(struct rashpa_device *dev);
 void rashpa_shutdown(struct pci_dev *pdev);
 
 /* ---------------------------------------------- function/map.c --- */

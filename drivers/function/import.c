@@ -235,6 +235,9 @@ void rashpa_map_restore(struct work_struct *work)
 	struct rashpa_call call = {};
 	bool may;
 
+	/* a stop of the exporter's call that has failed, see rashpa_map_invalidate() */
+	scoped_guard(mutex, &map->dev->lock)
+		rashpa_device_recover(map->dev);
 	mutex_lock(&map->lock);
 	/* NULL after a close */
 	if (map->attach) {

@@ -155,6 +155,7 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 	const bool one = quiesce->head.flags & RASHPA_QUIESCE_MAP;
 	u64 start = ktime_get_ns();
 	LIST_HEAD(ended);
+	bool stuck;
 	int err;
 
 	if (quiesce->__reserved)
@@ -169,7 +170,8 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 		err = rashpa_map_quiesce(call, dev, quiesce->map, &ended);
 	else
 		err = rashpa_maps_check_stop(call, dev);
-	if (!one && !err && rashpa_device_stop(dev))
+	stuck = !one && !err && rashpa_device_stop(dev);
+	if (!rashpa_device_recover(dev) && stuck)
 		err = rashpa_fail(call, -ETIMEDOUT,
 				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
 				  dev->id);
@@ -191,6 +193,7 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 	scoped_guard(mutex, &dev->lock)
 		if (!map->ended) {
 			rashpa_map_end(map, &ended);
+			rashpa_device_recover(dev);
 			rashpa_device_idle(dev);
 		}
 	rashpa_maps_release(&ended);

@@ -154,7 +154,7 @@ static int rashpa_pwindows_check(struct rashpa_call *call, struct rashpa_device 
 static int rashpa_sequence_fetch(struct rashpa_call *call, struct rashpa_sequence *s, u64 from,
 				 u32 n, u32 size)
 {
-	int err = rashpa_copy(call, &s->step, from, n, size, __reserved);
+	int err = rashpa_copy(call, &s->step, from, n, size, flags);
 
 	s->n = err ? 0 : n;
 	return err;
@@ -168,8 +168,9 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 
 	if (!wait && s->op != RASHPA_STEP_WRITE)
 		return rashpa_fail(call, -EINVAL, "%s: operation %u is not defined", what, s->op);
-	if (s->__reserved)
-		return rashpa_fail(call, -EINVAL, "%s: a reserved field is not zero", what);
+	if (s->flags & ~(wait && !profile ? RASHPA_STEP_RESET : 0))
+		return rashpa_fail(call, -EINVAL, "%s: flags 0x%x are not for this step", what,
+				   s->flags);
 	if (wait ? !s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX : s->timeout_us)
 		return rashpa_fail(call, -EINVAL,
 				   "%s: a wait has a time limit of 1 to %u microseconds, a write has no time limit",
@@ -182,8 +183,8 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 
 /*
  * @owner begins each error sentence. The last step must be a WAIT for at least one bit: a write is
- * posted, and an empty mask always matches. Unless @profile is NULL, its windows for users contain
- * no register of a step.
+ * posted, and an empty mask always matches. @profile: of an engine, whose registers are in none of
+ * its windows for users; NULL: the sequence is that of the whole function.
  */
 static int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev,
 				 const char *owner, const struct rashpa_sequence *s,

@@ -113,6 +113,8 @@ bool rashpa_profile_answers(struct rashpa_device *dev)
  */
 u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err)
 {
+	const struct rashpa_sequence *s = &dev->profile.quiesce;
+
 	lockdep_assert_held(&dev->hw_lock);
 	if (dev->state == RASHPA_STATE_STUCK)
 		return 0;
@@ -121,6 +123,7 @@ u64 rashpa_device_set_stuck(struct rashpa_device *dev, int err)
 	dev_warn(&dev->pdev->dev, "%s (%d), bus mastering is off until reset\n",
 		 err == -ETIMEDOUT ? "did not become idle" : "does not answer", err);
 	dev->state = RASHPA_STATE_STUCK;
+	dev->reset_due = err == -ETIMEDOUT && s->step[s->at].flags & RASHPA_STEP_RESET;
 	return RASHPA_DEVICE_EVENT_STUCK;
 }
 

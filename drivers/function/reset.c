@@ -107,6 +107,7 @@ static int rashpa_device_clean(struct rashpa_device *dev)
 	int err;
 
 	lockdep_assert_held(&dev->hw_lock);
+	dev->reset_due = false;
 	if (!rashpa_device_reachable(dev))
 		return -EIO;
 	err = rashpa_sequence_run(&dev->profile.quiesce, rashpa_profile_deadline(dev));
@@ -250,6 +251,29 @@ int rashpa_device_reinit(struct rashpa_call *call, struct rashpa_device *dev, bo
 	return rashpa_fail(call, err,
 			   "fpga%d does not answer, or did not come back from its reset, bus mastering stays off: reset it",
 			   dev->id);
+}
+
+/*
+ * Reset a function whose stop has failed in a step with RASHPA_STEP_RESET, and let its users go on.
+ * Not in the stop itself: its caller may hold a reservation lock, which the reset may need.
+ *
+ * Return: true if the function has stopped by that.
+ */
+bool rashpa_device_recover(struct rashpa_device *dev)
+{
+	struct rashpa_call call = { };
+	bool due;
+
+	lockdep_assert_held(&dev->lock);
+	scoped_guard(rashpa_hw, dev) {
+		due = dev->reset_due && !dev->gone;
+		dev->reset_due = false;
+	}
+	if (!due || rashpa_device_flr(dev) || READ_ONCE(dev->state) != RASHPA_STATE_READY)
+		return false;
+	if (rashpa_device_used(dev))
+		rashpa_device_master(&call, dev);
+	return true;
 }
 
 /*

@@ -665,13 +665,13 @@ TEST(quiesce, "QUIESCE stops the function and is counted")
 }
 
 /* A function that is busy as long as its scratch register says so, and all its registers. */
-static void *busy_profile(uint32_t step_us, uint32_t quiesce_us)
+static void *busy_profile(uint32_t step_us, uint32_t quiesce_us, uint32_t flags)
 {
 	const struct rashpa_profile_step steps[] = {
 		{ .op = RASHPA_STEP_WRITE, .bar = 0, .offset = RFPGA_DTP(0) + RFPGA_DTP_SRC_X,
 		  .value = 77, .mask = ~0U },
 		{ .op = RASHPA_STEP_WAIT, .bar = 0, .offset = RFPGA_SCRATCH, .mask = 1,
-		  .timeout_us = step_us },
+		  .timeout_us = step_us, .flags = flags },
 	};
 	struct rashpa_profile_set p = { HEAD(p), STEPS(steps), .quiesce_us = quiesce_us };
 
@@ -681,7 +681,7 @@ static void *busy_profile(uint32_t step_us, uint32_t quiesce_us)
 
 TEST(stuck, "a function that does not stop is stuck until reset")
 {
-	void *regs = busy_profile(1000, 0);
+	void *regs = busy_profile(1000, 0, 0);
 	struct rashpa_device_info info;
 	int channel;
 
@@ -703,11 +703,50 @@ TEST(stuck, "a function that does not stop is stuck until reset")
 	close(channel);
 }
 
+/* The stop has failed, a reset has ended it, and the users go on. */
+static void check_reset(int channel, void *regs)
+{
+	static const u64 values[] = { RASHPA_DEVICE_EVENT_STUCK, RASHPA_DEVICE_EVENT_RESET };
+	struct rashpa_device_info info;
+	struct rashpa_event e = {};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(values); i++)
+		CHECK(next_event(channel, &e) && e.value == values[i], "event %zu: %llu", i,
+		      e.value);
+	CHECK(!next_event(channel, &e), "one more event, %llu", e.value);
+	CHECK(!reg32(regs, RFPGA_SCRATCH), "it was not reset");
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_state == RASHPA_STATE_READY && info.out_flags & RASHPA_DEVICE_MASTER,
+	      "state %u, flags 0x%x", info.out_state, info.out_flags);
+}
+
+TEST(else_reset, "a function that does not stop is reset, if its profile says so")
+{
+	void *regs = busy_profile(1000, 0, RASHPA_STEP_RESET);
+	int fd = buffer_alloc(PAGE, NULL);
+	int channel = fpga_listen(&f, 0, RASHPA_SOURCE_DEVICE, 0);
+	struct rashpa_map_make map;
+
+	set32(regs, RFPGA_SCRATCH, 1);
+	ANSWERED(fpga_quiesce(&f), 0, NULL);
+	check_reset(channel, regs);
+	/* the end of a map whose addresses the function may know */
+	fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+	table_seen(&map);
+	set32(regs, RFPGA_SCRATCH, 1);
+	close(map.out_fd);
+	check_reset(channel, regs);
+	close(fd);
+	close(channel);
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+}
+
 /* The steps may take longer, each, and are tried twice: all of it has one limit. */
 TEST(quiesce_limit, "a quiesce sequence has one time limit")
 {
 	const uint32_t step_us = RASHPA_QUIESCE_US_MAX;
-	void *regs = busy_profile(step_us, 10000);
+	void *regs = busy_profile(step_us, 10000, 0);
 	u64 begin, ns;
 	int channel;
 
@@ -731,7 +770,7 @@ static void *quiesce_slowly(void *arg)
 
 TEST(quiesce_meanwhile, "queries do not wait for a function that still stops")
 {
-	void *regs = busy_profile(RASHPA_QUIESCE_US_MAX, RASHPA_QUIESCE_US_MAX), *result;
+	void *regs = busy_profile(RASHPA_QUIESCE_US_MAX, RASHPA_QUIESCE_US_MAX, 0), *result;
 	int fd = buffer_alloc(PAGE, NULL), channel = fpga_events(&f, 0), m;
 	struct rashpa_region_info region = { HEAD(region) };
 	struct rashpa_device_info info;

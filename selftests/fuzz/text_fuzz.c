@@ -81,7 +81,7 @@ static void read_profile(const uint8_t *data, size_t size)
 	for (i = 0; i < p.n_vectors; i++)
 		must(ends(p.vector[i], sizeof(p.vector[i])));
 	for (i = 0; i < p.n_steps; i++)
-		must(p.step[i].bar < 6 && !p.step[i].__reserved);
+		must(p.step[i].bar < 6 && p.step[i].flags <= RASHPA_STEP_RESET);
 }
 
 static void read_dataset(const char *name, const uint8_t *data, size_t size)

@@ -349,7 +349,7 @@ const struct op ops[] = {
 		{ AT(profile_set, windows), sizeof(struct rashpa_profile_window), false, false,
 		  offsetof(struct rashpa_profile_window, __reserved), EFAULT },
 		{ AT(profile_set, steps), 2 * sizeof(struct rashpa_profile_step), false, false,
-		  offsetof(struct rashpa_profile_step, __reserved), EFAULT },
+		  offsetof(struct rashpa_profile_step, flags), EFAULT },
 		{ AT(profile_set, table), sizeof(struct rashpa_profile_table), false, false,
 		  offsetof(struct rashpa_profile_table, __reserved), EINVAL } },
 	   .reserved = { AT(profile_set, __reserved) }),

@@ -77,7 +77,9 @@ TEST(steps, "steps of a quiesce sequence are checked")
 		{ WAIT(4, 0, 1, 0), -EINVAL, "time limit" }, { WAIT(4, 2, 1, 1), -EINVAL, "mask" },
 		{ WAIT(4, 1, 1, 1), 0, "" }, { WAIT(4, 0, 0, 1), 0, "" },
 		{ WRITE(0, 1, .timeout_us = 1), -EINVAL, "no time limit" },
-		{ WRITE(0, 1, .__reserved = 1), -EINVAL, "reserved" },
+		{ WRITE(0, 1, .flags = RASHPA_STEP_RESET), -EINVAL, "flags 0x1" },
+		{ WAIT(4, 0, 1, 1, .flags = RASHPA_STEP_RESET), 0, "" },
+		{ WAIT(4, 0, 1, 1, .flags = 2), -EINVAL, "flags 0x2" },
 		{ WRITE(0, 1, .op = 0), -EINVAL, "operation 0" },
 		{ WRITE(0, 1, .op = 3), -EINVAL, "operation 3" },
 		{ WRITE(2, 1), -EINVAL, "multiple of 4" }, { WRITE(BAR, 1), -ERANGE, "BAR 0" },
@@ -105,6 +107,10 @@ TEST(steps, "steps of a quiesce sequence are checked")
 	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all, NULL), 0, "");
 	all = (struct rashpa_sequence) { .step = s + 2, .n = 1 };
 	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all, NULL), 0, "");
+	/* an engine cannot be reset alone */
+	s[2].flags = RASHPA_STEP_RESET;
+	ANSWERS(rashpa_sequence_check(&call, &dev, "", &all, NULL), 0, "");
+	ANSWERS(rashpa_sequence_check(&call, &dev, "engine e", &all, &dev.profile), -EINVAL, "flags");
 }
 
 static int run(const struct rashpa_profile_step *in, u32 n, s64 us)
@@ -207,6 +213,32 @@ TEST(answers, "all ones are an answer only if a step waits for them")
 		step.value = rows[i].value;
 		registers[0] = rows[i].is;
 		CHECK(rashpa_profile_answers(&dev) == rows[i].answers, "row %zu", i);
+	}
+	dev.profile.quiesce = (struct rashpa_sequence) { };
+	mutex_unlock(&dev.hw_lock);
+}
+
+TEST(due, "a step that timed out decides whether a reset is due")
+{
+	static const struct { u32 at; int err; bool due; } rows[] = {
+		{ 0, -ETIMEDOUT, false }, { 1, -ETIMEDOUT, true }, { 1, -EIO, false },
+		{ 1, -ENODEV, false },
+	};
+	struct rashpa_profile_step steps[] = {
+		WAIT(0, 0, 1, 1), WAIT(4, 0, 1, 1, .flags = RASHPA_STEP_RESET),
+	};
+	size_t i;
+
+	mutex_lock(&dev.hw_lock);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		dev.state = RASHPA_STATE_READY;
+		dev.profile.quiesce = (struct rashpa_sequence) { .step = steps, .n = 2,
+								 .at = rows[i].at };
+		CHECK(rashpa_device_set_stuck(&dev, rows[i].err) == RASHPA_DEVICE_EVENT_STUCK &&
+		      dev.reset_due == rows[i].due, "row %zu", i);
+		/* a second failure changes nothing */
+		CHECK(!rashpa_device_set_stuck(&dev, -EIO) && dev.reset_due == rows[i].due,
+		      "row %zu, again", i);
 	}
 	dev.profile.quiesce = (struct rashpa_sequence) { };
 	mutex_unlock(&dev.hw_lock);

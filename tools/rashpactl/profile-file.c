@@ -196,6 +196,17 @@ static int read_write_step(struct json_place *at, struct json_object *value, voi
 	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
 }
 
+/* What follows if a wait of the whole function is in vain: without this key, the function is stuck. */
+static int read_else(struct json_place *at, struct json_object *value, void *to)
+{
+	const char *text = json_object_get_string(value);
+
+	if (!json_object_is_type(value, json_type_string) || strcmp(text, "reset"))
+		return json_wrong(at, "must be \"reset\"");
+	*(uint32_t *)to = RASHPA_STEP_RESET;
+	return 0;
+}
+
 static int read_wait_step(struct json_place *at, struct json_object *value, void *to)
 {
 	struct rashpa_profile_step *s = to;
@@ -205,6 +216,7 @@ static int read_wait_step(struct json_place *at, struct json_object *value, void
 		{ "value", true, json_read_u32, &s->value },
 		{ "mask", false, json_read_u32, &s->mask },
 		{ "timeout_ms", true, read_timeout, &s->timeout_us },
+		{ "else", false, read_else, &s->flags },
 	};
 
 	s->op = RASHPA_STEP_WAIT;
@@ -670,7 +682,12 @@ static int read_engine_steps(struct json_place *at, struct json_object *value, v
 {
 	struct profile_engine *e = to;
 
-	return read_sequence(at, value, e->step, RASHPA_ENGINE_STEPS_MAX, &e->n_steps);
+	if (read_sequence(at, value, e->step, RASHPA_ENGINE_STEPS_MAX, &e->n_steps))
+		return -1;
+	for (unsigned int i = 0; i < e->n_steps; i++)
+		if (e->step[i].flags)
+			return json_wrong(at, "an engine cannot be reset alone: \"else\" is for steps of the board");
+	return 0;
 }
 
 static int read_engine(struct json_place *at, struct json_object *value, void *to)

@@ -506,12 +506,12 @@ struct rashpa_profile_window {
 enum rashpa_step_op {
 	/* write the masked bits of @value, keep the others; a mask of all ones: without reading */
 	RASHPA_STEP_WRITE = 1,
-	/*
-	 * wait until (register & mask) == value; a function that reads all ones does not answer,
-	 * unless @value is all ones
-	 */
+	/* wait until (register & mask) == value; all ones: no answer, unless they are @value */
 	RASHPA_STEP_WAIT = 2,
 };
+
+/* WAIT, not of an engine: if it times out, the stop goes on with a function-level reset */
+#define RASHPA_STEP_RESET	_BITUL(0)
 
 /** struct rashpa_profile_step - step of a quiesce sequence */
 struct rashpa_profile_step {
@@ -521,7 +521,7 @@ struct rashpa_profile_step {
 	__u32 value;
 	__u32 mask;
 	__u32 timeout_us;	/* WAIT: time limit, 1 to RASHPA_QUIESCE_US_MAX; WRITE: 0 */
-	__u32 __reserved;
+	__u32 flags;		/* RASHPA_STEP_RESET, or 0 */
 };
 
 #define RASHPA_LAYOUT_UPPER_FIRST	_BITUL(0)	/* 64-bit fields: upper word first */
