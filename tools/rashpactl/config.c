@@ -47,19 +47,14 @@ static int read_align(struct json_place *at, struct json_object *value, void *to
 static int read_word(struct json_place *at, struct json_object *value, uint32_t *to,
 		     const char *(*name)(unsigned int n), uint32_t first, uint32_t last)
 {
-	const char *text = json_object_get_string(value);
-	char all[128] = "";
-	size_t length = 0;
+	const char *words[8] = {};
 
-	if (!json_object_is_type(value, json_type_string))
-		return json_wrong(at, "must be a string");
-	for (*to = first; *to <= last; (*to)++) {
-		if (!strcmp(text, name(*to)))
-			return 0;
-		length += snprintf(all + length, sizeof(all) - length, "%s%s",
-				   *to == first ? "" : ", ", name(*to));
-	}
-	return json_wrong(at, "\"%s\" is not one of %s", text, all);
+	for (uint32_t n = first; n <= last; n++)
+		words[n - first] = name(n);
+	if (json_read_word(at, value, words, to))
+		return -1;
+	*to += first;
+	return 0;
 }
 
 static int read_backend(struct json_place *at, struct json_object *value, void *to)

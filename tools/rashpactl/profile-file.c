@@ -90,17 +90,14 @@ static int read_matches(struct json_place *at, struct json_object *value, void *
 
 static int read_cache(struct json_place *at, struct json_object *value, void *to)
 {
-	const char *text = json_object_get_string(value);
+	static const char *const words[] = { "default", "wc", "uc", NULL };
+	static const uint32_t caches[] = { RASHPA_CACHE_DEFAULT, RASHPA_CACHE_WC, RASHPA_CACHE_UC };
+	uint32_t word;
 
-	if (!json_object_is_type(value, json_type_string))
-		return json_wrong(at, "must be a string");
-	for (uint32_t i = RASHPA_CACHE_DEFAULT; i <= RASHPA_CACHE_UC; i++) {
-		if (i != RASHPA_CACHE_CACHED && !strcmp(text, rashpa_cache_name(i))) {
-			*(uint32_t *)to = i;
-			return 0;
-		}
-	}
-	return json_wrong(at, "\"%s\" is not one of default, wc, uc", text);
+	if (json_read_word(at, value, words, &word))
+		return -1;
+	*(uint32_t *)to = caches[word];
+	return 0;
 }
 
 static int read_page(struct json_place *at, struct json_object *value, void *to)
@@ -335,21 +332,7 @@ static int check_fields(struct json_place *at, const struct field *const field[]
 	return 0;
 }
 
-/* The text as an index of @names; entries of NULL match no text. */
-static int read_word(struct json_place *at, struct json_object *value, const char *const *names,
-		     unsigned int n, uint32_t *to)
-{
-	const char *text = json_object_get_string(value);
-
-	if (!json_object_is_type(value, json_type_string))
-		return json_wrong(at, "must be a string");
-	for (*to = 0; *to < n; (*to)++)
-		if (names[*to] && !strcmp(text, names[*to]))
-			return 0;
-	return json_wrong(at, "\"%s\" is not a known word for this key", text);
-}
-
-const char *const profile_kinds[RASHPA_FETCH_END + 1] = {
+const char *const profile_kinds[RASHPA_FETCH_END + 2] = {
 	[RASHPA_FETCH_CONSTANT] = "constant", [RASHPA_FETCH_ADDRESS] = "address",
 	[RASHPA_FETCH_LENGTH] = "length", [RASHPA_FETCH_SUM] = "sum",
 	[RASHPA_FETCH_NEXT] = "next", [RASHPA_FETCH_INDEX] = "index",
@@ -358,17 +341,20 @@ const char *const profile_kinds[RASHPA_FETCH_END + 1] = {
 
 static int read_kind(struct json_place *at, struct json_object *value, void *to)
 {
-	return read_word(at, value, profile_kinds, ARRAY_SIZE(profile_kinds), to);
+	if (json_read_word(at, value, profile_kinds + RASHPA_FETCH_CONSTANT, to))
+		return -1;
+	*(uint32_t *)to += RASHPA_FETCH_CONSTANT;
+	return 0;
 }
 
 static int read_only(struct json_place *at, struct json_object *value, void *to)
 {
-	static const char *const words[] = { "all", "first", "last", "not last" };
+	static const char *const words[] = { "all", "first", "last", "not last", NULL };
 	static const uint32_t flags[] = { 0, RASHPA_FIELD_FIRST, RASHPA_FIELD_LAST,
 					  RASHPA_FIELD_NOT_LAST };
 	uint32_t word;
 
-	if (read_word(at, value, words, ARRAY_SIZE(words), &word))
+	if (json_read_word(at, value, words, &word))
 		return -1;
 	*(uint32_t *)to = flags[word];
 	return 0;
@@ -480,6 +466,16 @@ static int check_descriptor(struct json_place *at, const struct profile *p)
 	return 0;
 }
 
+/* Segments tell their length, or all have the same. */
+static int check_length(struct json_place *at, const struct rashpa_fetch *f, bool told)
+{
+	if (told ? f->segment_size != 0 :
+		     f->segment_size < PAGE || (f->segment_size & (f->segment_size - 1)))
+		return json_wrong(at, told ? "has both a length and segment_size" :
+				  "has no length: segment_size must be a power of two, at least 4096");
+	return 0;
+}
+
 static int check_fetch(struct json_place *at, const struct profile *p)
 {
 	const struct rashpa_fetch *f = &p->table.fetch;
@@ -498,11 +494,7 @@ static int check_fetch(struct json_place *at, const struct profile *p)
 		return json_wrong(at, "no register has the address of the ring");
 	if (f->flags && !fetches(field, f->n_fields, RASHPA_FETCH_NEXT))
 		return json_wrong(at, "is closed, but no field leads to the next descriptor");
-	if (length ? f->segment_size != 0 :
-		     f->segment_size < PAGE || (f->segment_size & (f->segment_size - 1)))
-		return json_wrong(at, length ? "has both a length and segment_size" :
-				  "has no length: segment_size must be a power of two, at least 4096");
-	return check_descriptor(at, p);
+	return check_length(at, f, length) || check_descriptor(at, p);
 }
 
 static int read_fetch(struct json_place *at, struct json_object *value, void *to)
@@ -555,11 +547,7 @@ static int read_push(struct json_place *at, struct json_object *value, void *to)
 		return json_wrong(at, "no word has the address");
 	if (fetches(p->table.reg, f->n_registers, RASHPA_FETCH_NEXT))
 		return json_wrong(at, "there is no next descriptor");
-	if (length ? f->segment_size != 0 :
-		     f->segment_size < PAGE || (f->segment_size & (f->segment_size - 1)))
-		return json_wrong(at, length ? "has both a length and segment_size" :
-				  "has no length: segment_size must be a power of two, at least 4096");
-	return 0;
+	return check_length(at, f, length);
 }
 
 /* Check the registers of an entry: those of a ring, or of segments that are pushed. */

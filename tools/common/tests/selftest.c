@@ -597,6 +597,11 @@ static void test_profile(const char *folder)
 	   p.table.layout.sum_offset == RFPGA_ENTRY_SUM && p.table.layout.sum_bits == 64,
 	   "address-table: its address table");
 	test_engines(&p);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		snprintf(real, sizeof(real), "%s/rashpa-%s.json", folder, others[i]);
+		why[0] = '\0';
+		ok(!profile_load(&p, real, why), "other-profile: %s%s", real, why);
+	}
 	test_broken_profiles(real);
 	setenv("RASHPA_PROFILES", folder, 1);
 	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1, "found-ids: it is found by its ids");
