@@ -551,6 +551,7 @@ static void test_profile(const char *folder)
 	};
 	static struct profile p;
 	char why[WHY_SIZE], path[] = "/tmp/rashpa-selftest-XXXXXX", real[512];
+	static const char *const others[] = { "chain", "fetch", "packed" };
 	FILE *file;
 	int fd = mkstemp(path);
 
