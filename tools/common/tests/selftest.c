@@ -549,9 +549,9 @@ static void test_profile(const char *folder)
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 63 } } }",
 		  "table.address" },
 	};
+	static const char *const others[] = { "chain", "fetch", "packed" };
 	static struct profile p;
 	char why[WHY_SIZE], path[] = "/tmp/rashpa-selftest-XXXXXX", real[512];
-	static const char *const others[] = { "chain", "fetch", "packed" };
 	FILE *file;
 	int fd = mkstemp(path);
 
@@ -598,12 +598,12 @@ static void test_profile(const char *folder)
 	   p.table.layout.sum_offset == RFPGA_ENTRY_SUM && p.table.layout.sum_bits == 64,
 	   "address-table: its address table");
 	test_engines(&p);
+	test_broken_profiles(real);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		snprintf(real, sizeof(real), "%s/rashpa-%s.json", folder, others[i]);
 		why[0] = '\0';
 		ok(!profile_load(&p, real, why), "other-profile: %s%s", real, why);
 	}
-	test_broken_profiles(real);
 	setenv("RASHPA_PROFILES", folder, 1);
 	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1, "found-ids: it is found by its ids");
 	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing-found-others: nothing is found for others");
