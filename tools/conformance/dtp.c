@@ -31,12 +31,12 @@ void fresh(void)
 	unsigned int i;
 	uint64_t events;
 
-	function_reset();
-	dma_unmap(0, UINT64_MAX);
+	target->reset();
+	target->unmap(0, UINT64_MAX);
 	bus_master(true);
-	msix_enable(true);
+	target->msix(true);
 	memset(host, CANARY, HOST_SIZE);
-	CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
+	CHECK_EQ(target->map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
 	set_entry(0, HOST_ADDR + DST, board.entries > 1 ? 32 << 20 : HOST_SIZE, RFPGA_ENTRY_VALID);
 	if (board.entries > 1)
 		set_entry(1, HOST_ADDR + LOCKS, 4096, RFPGA_ENTRY_VALID);

@@ -73,6 +73,10 @@ void start(const struct dtp *d);
 #define run_to(d, end)	run_to_at(__FILE__, __LINE__, d, end)
 void run_to_at(const char *file, int line, const struct dtp *d, uint32_t end);
 void give_credit(uint32_t n, uint32_t credit);
+/* Stop, and wait until nothing runs. */
+#define stop_by(reg, value)	do { wr(reg, value); CHECK(EVENTUALLY(idle())); } while (0)
+#define stop_dtp(n)		stop_by(DTP(n), RFPGA_DTP_STOP)
+#define stop_board()		stop_by(RFPGA_CONTROL, RFPGA_CONTROL_STOP)
 
 bool idle(void);
 uint32_t status(uint32_t n);

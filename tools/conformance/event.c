@@ -125,9 +125,9 @@ static void test_modes(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 4);
 	d.mode = RFPGA_MODE_MSIX;
-	msix_enable(false);
+	target->msix(false);
 	run_to(&d, RFPGA_DTP_DONE);
-	msix_enable(true);
+	target->msix(true);
 	CHECK(silent(0));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
 	run_to(&d, RFPGA_DTP_DONE);

@@ -242,8 +242,8 @@ static void test_fault_flush(void)
 	struct dtp d = plain(0);
 
 	d.mode |= RFPGA_MODE_FLUSH;
-	dma_unmap(HOST_ADDR, HOST_SIZE);
-	if (dma_map(HOST_ADDR, HOST_SIZE, 0, 2))
+	target->unmap(HOST_ADDR, HOST_SIZE);
+	if (target->map(HOST_ADDR, HOST_SIZE, 0, 2))
 		skip("the host has no write-only memory");
 	start(&d);
 	CHECK(EVENTUALLY(status(0) & (RFPGA_DTP_FAULTED | RFPGA_DTP_WAITING)));

@@ -176,8 +176,7 @@ static void test_group_left(void)
 		CHECK(comes_to(1, WAITS, 2));
 		CHECK_EQ(lock_record(1)[0], 2);
 		CHECK(silent(VECTOR));
-		wr(DTP(1), RFPGA_DTP_STOP);
-		CHECK(EVENTUALLY(idle()));
+		stop_dtp(1);
 	}
 	/* those stacks do not count for the next group */
 	set_entry(2, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
@@ -186,8 +185,7 @@ static void test_group_left(void)
 	start_group(d, 2);
 	CHECK(comes_to(0, RFPGA_DTP_DONE, 1) && comes_to(1, WAITS, 4));
 	CHECK(told(VECTOR, 1));
-	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_board();
 	/* alone it sends events again */
 	run_to(&d[1], WAITS);
 	CHECK(told(VECTOR, 4));

@@ -32,8 +32,7 @@ static void test_credit(void)
 	give_credit(0, 1000);
 	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 56);
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 	CHECK_EQ(rd(RFPGA_STOPS), 1);
 	/* it waited for us nearly all of the time */
 	CHECK(counter(0, RFPGA_DTP_C_STALL) >= board.tick_rate / 125);
@@ -51,8 +50,7 @@ static void test_stale_credit(void)
 	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
 	doorbell_write64(DOORBELL(0) + RFPGA_DB_TAGGED, 1 | 7ull << 32);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 	d.run = 8;
 	start(&d);
 	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
@@ -67,8 +65,7 @@ static void test_stale_credit(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
 	doorbell_write(DOORBELL(0) + RFPGA_DB_TAGGED + 4, 8);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 }
 
 static void test_credit_wraps(void)
@@ -111,8 +108,7 @@ static void test_freerun(void)
 		skip("PERIOD is at most 10 s: stopping a nearly endless period was not tested");
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) == 1));
-	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_board();
 }
 
 static struct dtp dropping(void)
@@ -161,8 +157,7 @@ static void test_drop_stacks(void)
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_DROPPED) >= 3));
 	give_credit(0, 1);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
-	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_board();
 	CHECK(rfpga_lock_read(lock_record(0), &lock));
 	CHECK_EQ(lock.stacks, 3);
 	CHECK(lock.dropped >= 3);
@@ -265,8 +260,7 @@ static void test_verdict(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_UNJUDGED), 1);
 	CHECK_EQ(counter(0, RFPGA_DTP_JUDGED), first + 3);
 	CHECK(counter(0, RFPGA_DTP_FAILURE_TICKS) >= counter(0, RFPGA_DTP_SUCCESS_TICKS));
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 	/* the upper half is set, so the lower one is enough */
 	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT,
 		       (uint32_t)RFPGA_VERDICT(first + 3, RFPGA_VERDICT_SUCCESS, 0));
@@ -277,8 +271,7 @@ static void test_verdict(void)
 	judge(first, RFPGA_VERDICT_SUCCESS, d.run);
 	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_SUCCESSES) + counter(0, RFPGA_DTP_C_UNJUDGED), 0);
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 }
 
 static const struct test tests[] = {

@@ -127,8 +127,7 @@ static void test_clear(void)
 
 	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	CHECK_EQ(rd64(RFPGA_BYTES), 8ull * board.image);
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 	d.pixel = 3;
 	run_to(&d, RFPGA_DTP_FAULTED);
 	CHECK_EQ(rd64(RFPGA_FAULTS), 1);
@@ -209,8 +208,7 @@ static void test_config_locked(void)
 		wr(DTP(1) + RFPGA_DTP_WIDTH, 77);
 		CHECK_EQ(rd(DTP(1) + RFPGA_DTP_WIDTH), 77);
 	}
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 	wr(DTP(0) + RFPGA_DTP_WIDTH, 78);
 	CHECK_EQ(rd(DTP(0) + RFPGA_DTP_WIDTH), 78);
 }
@@ -230,7 +228,7 @@ static void test_table(void)
 			wrong(__FILE__, __LINE__, "entry %u does not keep what was written", i);
 			return;
 		}
-	function_reset();
+	target->reset();
 	for (i = 0; i < board.entries; i++)
 		if (rd(ENTRY(i) + RFPGA_ENTRY_CONTROL)) {
 			wrong(__FILE__, __LINE__, "entry %u is valid after a reset", i);

@@ -72,7 +72,7 @@ static void reset(enum how how)
 		usleep(100000);		/* as long as PCI Express grants a function */
 		break;
 	case BY_FUNCTION:
-		function_reset();
+		target->reset();
 		break;
 	}
 }
@@ -163,8 +163,7 @@ static void test_power(void)
 	CHECK(same_stack(&d, 2));
 	CHECK(EVENTUALLY(status(0) == (RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING)));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 3);
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 	/* a stream that never waits: it would send during one of these sleeps */
 	d.mode |= RFPGA_MODE_FREERUN;
 	start(&d);

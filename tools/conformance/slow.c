@@ -24,7 +24,7 @@ static void test_identity(void)
 		any |= id[i];
 	}
 	CHECK(any);
-	function_reset();
+	target->reset();
 	for (i = 0; i < RFPGA_BUILD_ID_WORDS; i++)
 		CHECK_EQ(rd(RFPGA_BUILD_ID + 4 * i), id[i]);
 }

@@ -242,8 +242,7 @@ static void test_drop_overwrite(void)
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_DROPPED) >= 2));
 	give_credit(0, 1);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 	CHECK(rfpga_lock_read(lock_record(0), &lock));
 	CHECK_EQ(lock.stacks, 3);
 	CHECK(lock.dropped >= 2);

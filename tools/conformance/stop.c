@@ -19,8 +19,7 @@ static void test_stop(void)
 			start(&e);
 		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 0));
 		us = now_us();
-		wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-		CHECK(EVENTUALLY(idle()));
+		stop_board();
 		us = now_us() - us;
 		worst = us > worst ? us : worst;
 		bytes = rd64(RFPGA_BYTES);
@@ -102,8 +101,7 @@ static void test_stop_one(void)
 	CHECK(EVENTUALLY(counter(1, RFPGA_DTP_C_STACKS) == 3));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
 	CHECK(same_stack(&other, 2));
-	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_board();
 	CHECK_EQ(rd(RFPGA_STOPS), 2);
 }
 
@@ -130,8 +128,7 @@ static void test_states(void)
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) >= 1));
 	events_so_far(0);
-	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_dtp(0);
 	if (counter(0, RFPGA_DTP_C_STACKS))
 		skip("the stack was complete before the stop came");
 	CHECK(silent(0));
@@ -159,8 +156,7 @@ static void test_metadata(void)
 		memset(host + LOCKS + d.meta, CANARY, RECORDS * RFPGA_META_SIZE);
 		start(&d);
 		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 0));
-		wr(DTP(0), RFPGA_DTP_STOP);
-		CHECK(EVENTUALLY(idle()));
+		stop_dtp(0);
 		images = counter(0, RFPGA_DTP_C_IMAGES);
 		CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS) / d.height, images);
 		for (m = images < RECORDS ? 0 : images - RECORDS; m < images; m++) {

@@ -168,8 +168,7 @@ static void test_round_robin(void)
 	}
 	first = counter(0, RFPGA_DTP_C_IMAGES);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 20000 + 4 * first));
-	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_board();
 	least = most = counter(0, RFPGA_DTP_C_IMAGES);
 	for (i = 1; i < 4; i++) {
 		images = counter(i, RFPGA_DTP_C_IMAGES);
@@ -338,9 +337,9 @@ static void test_addresses(void)
 
 	d.slots = 4;
 	d.mode = 0;
-	dma_unmap(HOST_ADDR, HOST_SIZE);
+	target->unmap(HOST_ADDR, HOST_SIZE);
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (dma_map(places[i], 1 << 20, 0, 3)) {
+		if (target->map(places[i], 1 << 20, 0, 3)) {
 			note("the host has no bus address %#llx", (unsigned long long)places[i]);
 			continue;
 		}
@@ -348,7 +347,7 @@ static void test_addresses(void)
 		set_entry(0, places[i], 1 << 20, RFPGA_ENTRY_VALID);
 		run_to(&d, RFPGA_DTP_DONE);
 		CHECK(same_stack(&d, 0) && same_stack(&d, 3));
-		dma_unmap(places[i], 1 << 20);
+		target->unmap(places[i], 1 << 20);
 	}
 }
 

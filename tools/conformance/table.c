@@ -261,8 +261,7 @@ static void test_bounds(void)
 			CHECK_EQ(rd64(RFPGA_FAULT_ADDR), how == 1 ? 1 << 20 : 64);
 		} else {
 			CHECK(EVENTUALLY(counter(1, RFPGA_DTP_C_STACKS) == 2));
-			wr(DTP(1), RFPGA_DTP_STOP);
-			CHECK(EVENTUALLY(idle()));
+			stop_dtp(1);
 		}
 		CHECK_EQ(untouched(1 << 20, 2 << 20), how == 1);
 	}

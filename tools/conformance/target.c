@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/words.h"
@@ -22,14 +21,6 @@ uint8_t *dataset;
 static char why[256];
 
 /* ------------------------------------------------------------- access --- */
-
-uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static uint64_t region_read(unsigned int region, uint64_t offset, unsigned int size)
 {
@@ -159,31 +150,11 @@ void bus_master(bool on)
 	config_write(PCI_COMMAND, PCI_COMMAND_MEMORY | (on ? PCI_COMMAND_MASTER : 0), 2);
 }
 
-uint32_t dma_map(uint64_t addr, uint64_t size, uint64_t offset, uint32_t flags)
-{
-	return target->map(addr, size, offset, flags);
-}
-
-void dma_unmap(uint64_t addr, uint64_t size)
-{
-	target->unmap(addr, size);
-}
-
 int vector_event(uint32_t vector)
 {
 	if (target->serve)
 		target->serve();
 	return target->event(vector);
-}
-
-void msix_enable(bool on)
-{
-	target->msix(on);
-}
-
-void function_reset(void)
-{
-	target->reset();
 }
 
 /* -------------------------------------------------------------- facts --- */

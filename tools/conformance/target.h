@@ -24,7 +24,9 @@ struct target_ops {
 	uint64_t (*bar_size)(unsigned int region);
 	uint64_t (*read)(unsigned int region, uint64_t offset, unsigned int size);
 	void (*write)(unsigned int region, uint64_t offset, uint64_t value, unsigned int size);
+	/* let the board reach host + @offset at this bus address; @flags: 1 read, 2 write; 0 or an errno */
 	uint32_t (*map)(uint64_t addr, uint64_t size, uint64_t offset, uint32_t flags);
+	/* remove all maps in this range, before this returns */
 	void (*unmap)(uint64_t addr, uint64_t size);
 	int (*event)(uint32_t vector);		/* -1: the function has no such vector */
 	void (*msix)(bool on);
@@ -103,19 +105,8 @@ void config_write(uint32_t offset, uint32_t value, unsigned int size);
 uint32_t config_capability(uint8_t id);
 void bus_master(bool on);
 
-/*
- * Let the board reach host + @offset at this bus address. @flags: 1 read, 2 write. Returns 0 or an
- * errno.
- */
-uint32_t dma_map(uint64_t addr, uint64_t size, uint64_t offset, uint32_t flags);
-/* Remove all maps in this range, before this returns. */
-void dma_unmap(uint64_t addr, uint64_t size);
-
 /* Becomes readable when this MSI-X vector is sent. */
 int vector_event(uint32_t vector);
-void msix_enable(bool on);
-
-void function_reset(void);
 
 /* A vfio-user socket: a simulation, or rashpa-fpga. NULL, or an error. */
 const char *socket_open(const char *path);

@@ -434,8 +434,7 @@ static void test_wait(void)
 	}
 	CHECK_EQ(rd64(base + RFPGA_UNIT_C_IN), RAW_SLOTS);
 	CHECK_EQ(rd(base + RFPGA_UNIT_STATUS), RFPGA_UNIT_RUNNING);
-	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-	CHECK(EVENTUALLY(idle()));
+	stop_board();
 	/* it does not wait for a stopped DTP */
 	for (i = 0; i < 3 * RAW_SLOTS; i++) {
 		give(RAW_SLOTS + i + 1, 0);

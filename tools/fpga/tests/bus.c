@@ -53,7 +53,7 @@ static void test_cut_off(void)
 	CHECK(!ftruncate(fd, (off_t)size));
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
-	dma_unmap(addr, size);
+	target->unmap(addr, size);
 	close(fd);
 }
 
@@ -104,7 +104,7 @@ static void test_whole_space(void)
 	struct dtp d = plain(0);
 	size_t i;
 
-	dma_unmap(0, UINT64_MAX);
+	target->unmap(0, UINT64_MAX);
 	CHECK_EQ(client_map(c, 0, half, 0, 3, -1), 0);
 	CHECK_EQ(client_map(c, half, half, 0, 3, -1), 0);
 	set_entry(5, 0, c->remote_size, RFPGA_ENTRY_VALID);
@@ -134,7 +134,7 @@ static void test_mute(void)
 	for (int i = 0; i < 1000 && c->remote_messages == before; i++)
 		client_serve(c, 20);
 	CHECK_EQ(status(0) & RFPGA_DTP_RUNNING, RFPGA_DTP_RUNNING);
-	dma_unmap(REMOTE_ADDR, c->remote_size);
+	target->unmap(REMOTE_ADDR, c->remote_size);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(!idle());			/* it is in flight, and the status shows that */
 	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_STOPPING);
@@ -146,7 +146,7 @@ static void test_mute(void)
 	wr(RFPGA_DTP(0), RFPGA_DTP_START);
 	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_STOPPING | RFPGA_DTP_IGNORED);
 	us = now_us();
-	function_reset();
+	target->reset();
 	CHECK(now_us() - us < 500000);
 	CHECK(idle());
 	c->remote_mute = false;
@@ -158,8 +158,8 @@ static void test_address_end(void)
 	const uint64_t last = UINT64_MAX - 4095;
 	struct dtp d = plain(0);
 
-	CHECK_EQ(dma_map(last, 4096, 0, 3), 0);
-	CHECK_EQ(dma_map(0, 4096, 4096, 3), 0);
+	CHECK_EQ(target->map(last, 4096, 0, 3), 0);
+	CHECK_EQ(target->map(0, 4096, 4096, 3), 0);
 	set_entry(0, last, 8192, RFPGA_ENTRY_VALID);
 	d.width = 4096;
 	d.height = 1;
@@ -167,7 +167,7 @@ static void test_address_end(void)
 	check_refused(RFPGA_FAULT_BUS);
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), last);
 	CHECK(untouched(4096, 8192));
-	dma_unmap(last, 4096);
+	target->unmap(last, 4096);
 }
 
 /* At a region that ends inside a word, words cannot become visible one by one. */
@@ -176,8 +176,8 @@ static void test_odd_regions(void)
 	const uint64_t addr = 0xb00000000ull;
 	struct dtp d = plain(0);
 
-	CHECK_EQ(dma_map(addr, 12, LOCKS, 3), 0);
-	CHECK_EQ(dma_map(addr + 12, 4084, LOCKS + 4096, 3), 0);
+	CHECK_EQ(target->map(addr, 12, LOCKS, 3), 0);
+	CHECK_EQ(target->map(addr + 12, 4084, LOCKS + 4096, 3), 0);
 	set_entry(1, addr, 4096, RFPGA_ENTRY_VALID);
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_BUS));
@@ -190,14 +190,14 @@ static void test_pieces(void)
 	unsigned int i;
 
 	/* pages of the buffer arrive in any order, and some as one */
-	dma_unmap(HOST_ADDR, HOST_SIZE);
+	target->unmap(HOST_ADDR, HOST_SIZE);
 	for (i = 1; i < 16; i += 2)
-		CHECK_EQ(dma_map(HOST_ADDR + i * 4096, 4096, i * 4096, 3), 0);
+		CHECK_EQ(target->map(HOST_ADDR + i * 4096, 4096, i * 4096, 3), 0);
 	for (i = 0; i < 16; i += 2)
-		CHECK_EQ(dma_map(HOST_ADDR + i * 4096, 4096, i * 4096, 3), 0);
-	CHECK_EQ(dma_map(HOST_ADDR + LOCKS, 4096, LOCKS, 3), 0);
-	CHECK_EQ(dma_map(HOST_ADDR + 0x3000, 4096, 0, 3), EEXIST);
-	CHECK_EQ(dma_map(HOST_ADDR - 0x1000, 0x2000, 0, 3), EEXIST);
+		CHECK_EQ(target->map(HOST_ADDR + i * 4096, 4096, i * 4096, 3), 0);
+	CHECK_EQ(target->map(HOST_ADDR + LOCKS, 4096, LOCKS, 3), 0);
+	CHECK_EQ(target->map(HOST_ADDR + 0x3000, 4096, 0, 3), EEXIST);
+	CHECK_EQ(target->map(HOST_ADDR - 0x1000, 0x2000, 0, 3), EEXIST);
 	d.slots = 4;
 	d.dst_base = 100;
 	d.images = 12;
@@ -206,7 +206,7 @@ static void test_pieces(void)
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK(same_stack(&d, 0) && same_stack(&d, 2));
 	/* without the 9th page, every burst that needs it is refused as a whole */
-	dma_unmap(HOST_ADDR + 8 * 4096, 4096);
+	target->unmap(HOST_ADDR + 8 * 4096, 4096);
 	memset(host, CANARY, 1 << 20);
 	d.images = 4;
 	start(&d);
@@ -242,8 +242,8 @@ static void test_fault_bus(void)
 	d.dst_base = 0;
 	/* mapped, but only for reading */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	dma_unmap(HOST_ADDR, HOST_SIZE);
-	CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 1), 0);
+	target->unmap(HOST_ADDR, HOST_SIZE);
+	CHECK_EQ(target->map(HOST_ADDR, HOST_SIZE, 0, 1), 0);
 	set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
 	start(&d);
 	check_refused(RFPGA_FAULT_BUS);
@@ -251,12 +251,12 @@ static void test_fault_bus(void)
 
 static void unmap_host(void)
 {
-	dma_unmap(HOST_ADDR, HOST_SIZE);
+	target->unmap(HOST_ADDR, HOST_SIZE);
 }
 
 static void map_host(void)
 {
-	CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
+	CHECK_EQ(target->map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
 }
 
 /* Clearing an entry has effect at once: stop/entry tests that on every board. */
@@ -265,7 +265,7 @@ static void test_unmap(void)
 	struct dtp d = large(256);
 
 	take_away(&d, unmap_host, map_host, RFPGA_FAULT_BUS);
-	dma_unmap(0x5000, 0x1000);
+	target->unmap(0x5000, 0x1000);
 }
 
 /* The maximum number of regions, and no more; each unmap is fast. */

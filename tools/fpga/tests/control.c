@@ -73,7 +73,7 @@ static void test_control(void)
 	CHECK(!idle());
 	CHECK(control(fd, "clock run\n", "ok\n"));
 	CHECK_EQ(rd(RFPGA_STOPS), 0);
-	function_reset();
+	target->reset();
 	CHECK(idle());
 	/* so does "honest" for the whole board */
 	fresh();
@@ -264,9 +264,9 @@ static void test_flood(void)
 	/* a reset ends it */
 	tell("flood 1000 2");
 	tell("clock step 0");
-	function_reset();
+	target->reset();
 	bus_master(true);
-	msix_enable(true);
+	target->msix(true);
 	tell("clock step 250000");
 	CHECK_EQ(flood_sent(), 1);
 	tell("clock run");

@@ -73,7 +73,7 @@ static void check_late_refused(const struct dtp *d)
 {
 	start(d);
 	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
-	dma_unmap(HOST_ADDR, HOST_SIZE);
+	target->unmap(HOST_ADDR, HOST_SIZE);
 	tell("release");
 	CHECK(faulted(0, RFPGA_FAULT_BUS));
 	CHECK(last_image_untouched(d));
@@ -112,7 +112,7 @@ static void test_late(void)
 	fresh();
 	start(&d);
 	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
-	function_reset();
+	target->reset();
 	CHECK(idle());
 	CHECK(same_stack(&d, 0));
 	fresh();
@@ -125,7 +125,7 @@ static void test_late(void)
 	tell("late on 0");
 	start(&d);
 	CHECK(EVENTUALLY(lock_record(0)[0] == 1 && counter(0, RFPGA_DTP_C_BYTES)));
-	function_reset();
+	target->reset();
 	CHECK(idle());
 	tell("honest");
 }
@@ -325,7 +325,7 @@ static void test_linger(void)
 	CHECK_EQ(status(0), 0);
 	/* an address that it may no longer use: refused and counted */
 	d = lingering();
-	dma_unmap(HOST_ADDR, HOST_SIZE);
+	target->unmap(HOST_ADDR, HOST_SIZE);
 	tell("release");
 	CHECK(faulted(0, RFPGA_FAULT_BUS));
 	CHECK(untouched(0, 1 << 20));
@@ -366,7 +366,7 @@ static void test_linger(void)
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_BYTES)));
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(EVENTUALLY(idle()));
-	function_reset();
+	target->reset();
 	CHECK(idle());
 	tell("honest");
 }
@@ -398,7 +398,7 @@ static void test_drop(void)
 
 	tell("drop on");
 	d.slots = 4;
-	dma_unmap(HOST_ADDR + 2 * d.dst_slot, 2 * d.dst_slot);
+	target->unmap(HOST_ADDR + 2 * d.dst_slot, 2 * d.dst_slot);
 	start(&d);
 	CHECK(EVENTUALLY(idle()));
 	CHECK_EQ(status(0), RFPGA_DTP_DONE);
@@ -410,7 +410,7 @@ static void test_drop(void)
 	CHECK(same_stack(&d, 1));
 	CHECK(untouched(2 * d.dst_slot, 4 * d.dst_slot));
 	/* after a dropped lock record the previous one stays */
-	dma_unmap(HOST_ADDR + LOCKS, 4096);
+	target->unmap(HOST_ADDR + LOCKS, 4096);
 	d.first_stack = 4;
 	d.images = d.bunch;
 	start(&d);

@@ -185,11 +185,11 @@ static void test_bad_commands(void)
 	CHECK_EQ(rd(RFPGA_ID), RFPGA_ID_VALUE);
 	CHECK_EQ(count_fds(c->pid), fds);
 	/* ranges that wrap, memory that the file does not have */
-	CHECK_EQ(dma_map(UINT64_MAX - 4095, 8192, 0, 3), EINVAL);
-	CHECK_EQ(dma_map(1ull << 40, HOST_SIZE, 4096, 3), EINVAL);
-	CHECK_EQ(dma_map(1ull << 40, 4096, UINT64_MAX - 4095, 3), EINVAL);
-	CHECK_EQ(dma_map(1ull << 40, 0, 0, 3), EINVAL);
-	CHECK_EQ(dma_map(1ull << 40, 4096, 0, 4), EINVAL);
+	CHECK_EQ(target->map(UINT64_MAX - 4095, 8192, 0, 3), EINVAL);
+	CHECK_EQ(target->map(1ull << 40, HOST_SIZE, 4096, 3), EINVAL);
+	CHECK_EQ(target->map(1ull << 40, 4096, UINT64_MAX - 4095, 3), EINVAL);
+	CHECK_EQ(target->map(1ull << 40, 0, 0, 3), EINVAL);
+	CHECK_EQ(target->map(1ull << 40, 4096, 0, 4), EINVAL);
 	CHECK_EQ(count_fds(c->pid), fds);
 }
 

@@ -20,7 +20,7 @@ static void test_sensors(void)
 	CHECK_EQ(rd64(base + RFPGA_SENSOR_NAME), 0x746e69636376);	/* "vccint" */
 	CHECK(obeys("sensor 3 1", "error") && obeys("sensor 0", "error") &&
 	      obeys("sensor 0 1 2", "error"));
-	function_reset();
+	target->reset();
 	CHECK_EQ((int32_t)rd(base - RFPGA_SENSOR_SIZE + RFPGA_SENSOR_VALUE), -12345);
 	tell("sensor 0 41250");
 }
@@ -72,7 +72,7 @@ static void test_mailbox(void)
 	tell("clock step 1");
 	CHECK_EQ(rd(mailbox + RFPGA_MAILBOX_STATUS), RFPGA_MAILBOX_TIMEOUT << 8);
 	mail(8, 0, RFPGA_MAILBOX_READ);
-	function_reset();
+	target->reset();
 	CHECK_EQ(rd(mailbox + RFPGA_MAILBOX_STATUS), 0);
 	tell("clock run");
 }
@@ -123,7 +123,7 @@ static void test_power(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_MASTER);
 	CHECK(untouched(DST, DST + 2 * d.dst_slot));
 	config_write(pm + 4, D3HOT, 2);
-	function_reset();
+	target->reset();
 	CHECK_EQ(config_read(pm + 4) & 3, 0);
 }
 
