@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/say.h"
 #include "common/words.h"
 #include "conformance/test.h"
 
@@ -21,6 +22,11 @@ uint8_t *dataset;
 static char why[256];
 
 /* ------------------------------------------------------------- access --- */
+
+uint64_t now_us(void)
+{
+	return now_ns() / 1000;
+}
 
 static uint64_t region_read(unsigned int region, uint64_t offset, unsigned int size)
 {

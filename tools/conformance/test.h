@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/say.h"
-
 /*
  * The name is SUITE/NAME; the title states the tested property. A test is skipped if the board
  * lacks a requirement; 0: no requirement.
@@ -65,11 +63,7 @@ void give_up(const char *text) __attribute__((noreturn));
 		wrong(__FILE__, __LINE__, "%s is %#llx, not %#llx", #a, _a, _b); \
 } while (0)
 
-static inline uint64_t now_us(void)
-{
-	return now_ns() / 1000;
-}
-
+uint64_t now_us(void);
 /*
  * Time limit for actions of the board: two seconds and its STOP_TIME, multiplied by the slowness of
  * its clock. Shorter after the test has failed a check.
