@@ -183,12 +183,13 @@ static const struct property {
 	{ "cost", { 0, VALUE_REAL, NULL, offsetof(struct model_fabric, cost_us), 0, 1e9 } },
 	{ "copy", { 0, VALUE_REAL, NULL, offsetof(struct model_fabric, copy_gbps), 0, 1e6 } },
 	{ "ranks", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, ranks), 1, RASHPA_FABRIC_PEERS } },
-	{ "leaf", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, leaf), 0, 65536 } },
+	{ "leaves", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, leaves), 0, RASHPA_FABRIC_PEERS } },
 	{ "spines", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, spines), 1, 1024 } },
 	{ "cables", { 0, VALUE_U32, NULL, offsetof(struct model_fabric, cables), 1, 1024 } },
 	{ "packet", { 0, VALUE_SIZE, NULL, offsetof(struct model_fabric, packet), 1, RASHPA_FABRIC_MESSAGE } },
 	{ "head", { 0, VALUE_SIZE, NULL, offsetof(struct model_fabric, head), 0, 65536 } },
 	{ "buffer", { 0, VALUE_SIZE, NULL, offsetof(struct model_fabric, buffer), 1, RASHPA_FABRIC_MESSAGE } },
+	{ "rendezvous", { 0, VALUE_SIZE, NULL, offsetof(struct model_fabric, rendezvous), 0, RASHPA_FABRIC_MESSAGE } },
 };
 
 #define PROPERTIES	(sizeof(properties) / sizeof(properties[0]))
@@ -196,18 +197,21 @@ static const struct property {
 /* Parse the parameters of a network, separated by commas. */
 static void network(struct argp_state *state, const char *arg, struct model_fabric *f)
 {
-	char *names[PROPERTIES + 2] = {}, *list = strdupa(arg), *value;
+	char *names[PROPERTIES + 3] = {}, *list = strdupa(arg), *value;
 
 	for (size_t i = 0; i < PROPERTIES; i++)
 		names[i] = (char *)(uintptr_t)properties[i].name;
 	names[PROPERTIES] = (char *)(uintptr_t)"mixed";
+	names[PROPERTIES + 1] = (char *)(uintptr_t)"credits";
 	while (*list) {
 		const int i = getsubopt(&list, names, &value);
 
 		if (i == (int)PROPERTIES && !value)
 			f->mixed = true;
-		else if (i < 0 || i == (int)PROPERTIES || !value)
-			argp_error(state, "--network: \"%s\" is not gbps, latency, cost, copy, ranks, leaf, spines, cables, packet, head or buffer with =NUMBER, or mixed",
+		else if (i == (int)PROPERTIES + 1 && !value)
+			f->credits = true;
+		else if (i < 0 || i >= (int)PROPERTIES || !value)
+			argp_error(state, "--network: \"%s\" is not gbps, latency, cost, copy, ranks, leaves, spines, cables, packet, head, buffer or rendezvous with =NUMBER, or mixed or credits",
 				   arg);
 		else if (!value_set(&properties[i].value, f, value))
 			argp_error(state, "--network: %s: \"%s\" is not %.12g to %.12g",

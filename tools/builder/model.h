@@ -17,10 +17,12 @@ struct model_fabric {
 	double cost_us;		/* processor time to send or receive a message, microseconds */
 	double copy_gbps;	/* copy rate of a process, 10^9 bytes a second; 0: no copy */
 	uint32_t ranks;		/* processes per machine */
-	uint32_t leaf;		/* machines per leaf; 0: one switch for all */
+	uint32_t leaves;	/* 0: one switch for all */
 	uint32_t spines, cables;	/* number of spines, and of links from a leaf to each */
 	uint64_t packet, head, buffer;	/* bytes of a packet, its headers, a queue */
+	uint64_t rendezvous;	/* messages of so many bytes ask before they are sent; 0: none do */
 	bool mixed;		/* distribute machines over the leaves in turn */
+	bool credits;		/* a sender waits for credits of the receiver, as with verbs */
 };
 
 struct net;

@@ -8,6 +8,7 @@
 
 #define NONE		UINT32_MAX
 #define FOREVER_NS	1e12	/* limit of a copy time, so that sums do not overflow */
+#define CONTROL		64	/* bytes of a message of the protocol itself */
 
 enum what { LINK_FREE, PACKET_THERE, MESSAGE_OUT, MESSAGE_IN, MESSAGE_ACK };
 
@@ -18,10 +19,15 @@ struct step {
 	uint32_t which;
 };
 
+/* Messages of a process, and of protocols: may I send, send, use more receives. */
+enum kind { DATA, ASK, ANSWER, GRANT };
+
 /* Messages of a pair of processes form a list. */
 struct message {
 	uint32_t pair, next;
-	uint64_t bytes, left, tag;
+	uint64_t bytes, left, tag;	/* GRANT: tag is their number; ASK, ANSWER: the message */
+	enum kind kind;
+	bool carries;		/* a credit for the other direction */
 };
 
 struct packet {
@@ -40,6 +46,7 @@ struct link {
 
 struct pair {
 	uint32_t from, to, flying;
+	uint32_t credits, owed;		/* of the sender; not granted yet */
 	uint32_t waits_first, waits_last;	/* messages that are not under way */
 	uint32_t first, last;			/* messages that go to the link */
 	uint32_t next;				/* next pair in the ring of its machine */
@@ -163,7 +170,7 @@ static struct step earliest(struct net *n)
 
 static uint32_t leaf_of(const struct net *n, uint32_t machine)
 {
-	return n->f.mixed ? machine % n->leaves : machine / n->f.leaf;
+	return n->f.mixed ? machine % n->leaves : machine * n->leaves / n->machines;
 }
 
 /* The path from a leaf to a machine is fixed, as with static routes. NONE: packet has arrived. */
@@ -171,7 +178,8 @@ static uint32_t link_of(const struct net *n, const struct pair *p, uint32_t hop)
 {
 	const uint32_t from = p->from / n->f.ranks, to = p->to / n->f.ranks;
 	const uint32_t there = leaf_of(n, to), here = leaf_of(n, from);
-	const uint32_t place = n->f.mixed ? to / n->leaves : to % n->f.leaf;
+	const uint32_t place = n->f.mixed ? to / n->leaves :
+				to - (there * n->machines + n->leaves - 1) / n->leaves;
 	const uint32_t way = n->uplinks ? place % n->uplinks : 0;
 
 	if (from == to)
@@ -359,16 +367,68 @@ static void packet_there(struct net *n, uint32_t i)
 	put(&n->packets, i);
 }
 
+static uint32_t find_pair(struct net *n, uint32_t from, uint32_t to)
+{
+	uint32_t *known = &n->pair_of[(size_t)from * n->processes + to];
+
+	if (*known != NONE)
+		return *known;
+	*known = get(&n->pairs);
+	if (*known != NONE)
+		*pair(n, *known) = (struct pair) {
+			.from = from, .to = to, .waits_first = NONE, .first = NONE, .credits = n->depth,
+		};
+	n->failed |= *known == NONE;
+	return *known;
+}
+
+static void control(struct net *n, uint32_t which, enum kind kind, uint64_t tag)
+{
+	const uint32_t i = which == NONE ? NONE : get(&n->messages);
+
+	if (i == NONE) {
+		n->failed = true;
+		return;
+	}
+	*message(n, i) = (struct message) {
+		.pair = which, .bytes = CONTROL, .left = CONTROL, .kind = kind, .tag = tag,
+	};
+	at(n, works(n, pair(n, which)->from, 0), MESSAGE_OUT, i);
+}
+
+static uint32_t reverse(struct net *n, uint32_t which)
+{
+	return find_pair(n, pair(n, which)->to, pair(n, which)->from);
+}
+
+/* A message takes a credit with it, as the library's messages do. */
+static void carry(struct net *n, uint32_t which, uint32_t i)
+{
+	const uint32_t other = reverse(n, which);
+
+	pair(n, which)->credits--;
+	if (other == NONE || !pair(n, other)->owed)
+		return;
+	pair(n, other)->owed--;
+	message(n, i)->carries = true;
+}
+
 static void begin(struct net *n, uint32_t which)
 {
-	struct pair *p = pair(n, which);
-
-	while (p->flying < n->depth && p->waits_first != NONE) {
+	while (pair(n, which)->flying < n->depth && pair(n, which)->credits &&
+	       pair(n, which)->waits_first != NONE && !n->failed) {
+		struct pair *p = pair(n, which);
 		const uint32_t i = p->waits_first;
+		const uint64_t bytes = message(n, i)->bytes;
 
 		p->waits_first = message(n, i)->next;
 		p->flying++;
-		at(n, works(n, p->from, message(n, i)->bytes), MESSAGE_OUT, i);
+		if (n->f.rendezvous && bytes >= n->f.rendezvous)
+			control(n, which, ASK, i);
+		else
+			at(n, works(n, p->from, bytes), MESSAGE_OUT, i);
+		if (n->f.credits)
+			carry(n, which, i);
 	}
 }
 
@@ -384,6 +444,12 @@ static void message_out(struct net *n, uint32_t i)
 		return;
 	}
 	m->next = NONE;
+	/* messages of a protocol have a queue pair of their own */
+	if (p->active && m->kind != DATA && p->first != p->last) {
+		m->next = message(n, p->first)->next;
+		message(n, p->first)->next = i;
+		return;
+	}
 	if (p->active) {
 		message(n, p->last)->next = i;
 		p->last = i;
@@ -402,13 +468,52 @@ static void message_out(struct net *n, uint32_t i)
 	start(n, machine);
 }
 
+/* The receiver has posted another receive, and grants half of a pipeline at a time. */
+static void grant(struct net *n, uint32_t which)
+{
+	const uint32_t half = (n->depth + 1) / 2;
+
+	if (++pair(n, which)->owed < half)
+		return;
+	pair(n, which)->owed -= half;
+	control(n, reverse(n, which), GRANT, half);
+}
+
+static void use(struct net *n, uint32_t which, uint32_t credits)
+{
+	if (which == NONE)
+		return;
+	pair(n, which)->credits += credits;
+	begin(n, which);
+}
+
 static void message_in(struct net *n, uint32_t i)
 {
 	const struct message m = *message(n, i);
 	const struct pair p = *pair(n, m.pair);
 
-	at(n, n->now + hops(n, &p) * (uint64_t)(n->f.latency_us * 1e3), MESSAGE_ACK, i);
-	n->hooks.arrived(n->hooks.user, p.from, p.to, m.bytes, m.tag);
+	if (m.kind != DATA)
+		put(&n->messages, i);
+	else
+		at(n, n->now + hops(n, &p) * (uint64_t)(n->f.latency_us * 1e3), MESSAGE_ACK, i);
+	switch (m.kind) {
+	case ASK:
+		control(n, reverse(n, m.pair), ANSWER, m.tag);
+		break;
+	case ANSWER:
+		at(n, works(n, p.to, message(n, m.tag)->bytes), MESSAGE_OUT, m.tag);
+		break;
+	case GRANT:
+		use(n, reverse(n, m.pair), m.tag);
+		break;
+	case DATA:
+		if (n->f.credits)
+			grant(n, m.pair);
+		if (m.carries)
+			use(n, reverse(n, m.pair), 1);
+		n->hooks.arrived(n->hooks.user, p.from, p.to, m.bytes, m.tag);
+		break;
+	}
 }
 
 static void message_ack(struct net *n, uint32_t i)
@@ -420,20 +525,6 @@ static void message_ack(struct net *n, uint32_t i)
 	pair(n, m.pair)->flying--;
 	begin(n, m.pair);
 	n->hooks.acknowledged(n->hooks.user, from, to, m.tag);
-}
-
-static uint32_t find_pair(struct net *n, uint32_t from, uint32_t to)
-{
-	uint32_t *known = &n->pair_of[(size_t)from * n->processes + to];
-
-	if (*known != NONE)
-		return *known;
-	*known = get(&n->pairs);
-	if (*known != NONE)
-		*pair(n, *known) = (struct pair) {
-			.from = from, .to = to, .waits_first = NONE, .first = NONE,
-		};
-	return *known;
 }
 
 int net_send(struct net *n, uint32_t from, uint32_t to, uint64_t bytes, uint64_t tag)
@@ -495,10 +586,10 @@ static struct store store_of(size_t size)
 static void shape(struct net *n)
 {
 	n->machines = (n->processes + n->f.ranks - 1) / n->f.ranks;
-	n->cable = !n->f.leaf && n->machines == 2;
-	if (!n->f.leaf)
-		n->f.leaf = n->machines;
-	n->leaves = (n->machines + n->f.leaf - 1) / n->f.leaf;
+	n->cable = !n->f.leaves && n->machines == 2;
+	n->leaves = n->f.leaves ? n->f.leaves : 1;
+	if (n->leaves > n->machines)
+		n->leaves = n->machines;
 	n->uplinks = n->leaves > 1 ? n->f.spines * n->f.cables : 0;
 	n->links = 2 * n->machines + 2 * n->leaves * n->uplinks;
 }

@@ -173,10 +173,10 @@ refuses "sideways" rashpa-builder model sideways
 refuses "gbps: .x. is not 1e-06 to 1000000" rashpa-builder model build --readouts 4 --network gbps=x
 refuses "speed=1.*is not gbps" rashpa-builder model build --readouts 4 --network speed=1
 refuses "packet=1048576 is above buffer=65536" rashpa-builder model build --readouts 4 --network packet=1M
-refuses "spines: .0. is not 1 to 1024" rashpa-builder model build --readouts 4 --network leaf=4,spines=0
+refuses "spines: .0. is not 1 to 1024" rashpa-builder model build --readouts 4 --network leaves=2,spines=0
 refuses "ranks: .4294967295. is not 1 to 1024" rashpa-builder model build --readouts 4 --network ranks=4294967295
-refuses "leaf: .4294967295. is not 0 to 65536" rashpa-builder model build --readouts 4 --network leaf=4294967295
-refuses "64 cables to each of 1024 spines exceed the limit of 1024" rashpa-builder model build --readouts 4 --network leaf=1,spines=1024,cables=64
+refuses "leaves: .4294967295. is not 0 to 1024" rashpa-builder model build --readouts 4 --network leaves=4294967295
+refuses "64 cables to each of 1024 spines exceed the limit of 1024" rashpa-builder model build --readouts 4 --network leaves=4,spines=1024,cables=64
 refuses "copy: .1e7. is not 0 to 1000000" rashpa-builder model build --readouts 4 --network copy=1e7
 refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model build --readouts 4 --network latency=1e30
 refuses "there is no event 77 with --events 77" rashpa-builder build --events 77 --fault corrupt:0:77

@@ -10,7 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 LINK = "gbps=54.3,latency=0.2,cost=0.3,head=30"
-FABRIC = LINK + ",leaf=15,spines=6,cables=3,mixed"
+FABRIC = LINK + ",spines=6,cables=3,mixed,leaves="
 MACHINES = (2, 4, 8, 16, 32, 64, 128, 178, 256, 500, 1000)
 # name, size, depth, time of a message on a link in seconds, maximum number of machines (more take hours)
 SCALES = (("4 KiB", 4096, 2, 6.1e-7, 1000), ("64 KiB", 65536, 2, 9.8e-6, 178))
@@ -30,19 +30,19 @@ def scale(size, depth, each, machines):
     # time for four times the data under way, as the first quarter does not count
     seconds = max(1e-3, 4 * depth * each * machines / 2)
     return model("nton", "--readouts", machines // 2, "--size", size, "--depth", depth, "--jitter", 10,
-                 "--seconds", f"{seconds:.6f}", "--network", FABRIC if machines > 2 else LINK)["part_of_link"]
+                 "--seconds", f"{seconds:.6f}", "--network", f"{FABRIC}{-(-machines // 15)}" if machines > 2 else LINK)["part_of_link"]
 
 
 def blocks(block, credit):
     # time for twelve times the data under way to a builder, at 6.8 GB/s
     seconds = max(0.003, 12 * 108 * block * credit * FRAGMENT / 6.8e9)
     return model("build", "--readouts", 108, "--builders", 73, "--sources", 1, "--fragment", FRAGMENT, "--jitter", 50, "--block", block,
-                 "--credit", credit, "--seconds", f"{seconds:.6f}", "--network", FABRIC + ",packet=16K,buffer=256K")["events_per_second"]
+                 "--credit", credit, "--seconds", f"{seconds:.6f}", "--network", FABRIC + "13,packet=16K,buffer=256K")["events_per_second"]
 
 
 def depths(size, depth):
     return model("nton", "--readouts", 1, "--size", size, "--depth", depth, "--seconds", 0.01,
-                 "--network", LINK + ",leaf=1,spines=1,cables=1")["part_of_link"]
+                 "--network", LINK + ",leaves=2,spines=1,cables=1")["part_of_link"]
 
 
 def curves():

@@ -149,9 +149,18 @@ ok $? "model/link-full-carries: model: a full link carries packets and their hea
 modelled "$near near(.mean_bytes_per_second; 4096 / 0.0116616)" nton --readouts 1 --size 4096 --depth 1 --seconds 20 \
 	--network gbps=0.02,latency=5000,head=58,cost=0
 ok $? "model/one-message-time: model: one message at a time waits for its acknowledgement"
+# a message of the protocol takes 48.8 us, and its delay
+modelled "$near near(.mean_bytes_per_second; 4096 / 0.0217592)" nton --readouts 1 --size 4096 --depth 1 --seconds 20 \
+	--network gbps=0.02,latency=5000,head=58,cost=0,rendezvous=4096
+ok $? "model/rendezvous: model: a long message waits for the answer of the receiver"
+modelled "$near near(.mean_bytes_per_second; 4096 / 0.0117104)" nton --readouts 1 --size 4096 --depth 1 --seconds 20 \
+	--network gbps=0.02,latency=5000,head=58,cost=0,rendezvous=4097,credits
+ok $? "model/credits: model: a message waits for the credit of the one before"
+modelled "$near near(.part_of_link; 4096 / (4096 + 82))" nxn --readouts 2 --network credits
+ok $? "model/credits-carried: model: messages of both directions carry credits"
 modelled "$near near(.part_of_link; 4096 / (4096 + 82) / 4) and near(.least_bytes_per_second; .most_bytes_per_second) and
 	.fullest_queue_bytes > 61440 and .fullest_queue_bytes <= 65536" \
-	nton --readouts 4 --network leaf=4,spines=1,cables=1
+	nton --readouts 4 --network leaves=2,spines=1,cables=1
 ok $? "model/four-share-one: model: four senders share one link between switches, and no queue exceeds its size"
 modelled "$near near(.part_of_link; 4096 / (4096 + 82))" nxn --readouts 5 --size 64K
 ok $? "model/all-all-one-switch: model: all to all at one switch fills links in both directions"
@@ -162,8 +171,8 @@ ok $? "model/process-one-message: model: a process handles one message at a time
 modelled "$near near(.part_of_link; 4096 / (4096 + 82)) and near(.events_per_second * 2 * (.block_bytes / 8); .mean_bytes_per_second)" \
 	build --readouts 2 --builders 1 --fragment 64K --credit 16 --pool 64 --seconds 0.2
 ok $? "model/builder-link-carries: model: a builder builds as many events as its link carries"
-rashpa-builder model build --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed >"$work/once"
-rashpa-builder model build --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed |
+rashpa-builder model build --readouts 20 --jitter 50 --seconds 0.002 --json --network leaves=8,spines=2,cables=2,mixed >"$work/once"
+rashpa-builder model build --readouts 20 --jitter 50 --seconds 0.002 --json --network leaves=8,spines=2,cables=2,mixed |
 	cmp - "$work/once"
 ok $? "model/same-again: model: a second run gives the same result"
 
