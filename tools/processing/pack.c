@@ -17,16 +17,16 @@
 
 #define HEADER		12u
 #define PREFIX		4u
-#define SHUFFLED	2048u		/* numbers of a block, as bitshuffle itself does */
-#define PLAIN		(1u << 16)	/* of LZ4 */
-#define PIECE		(1u << 16)	/* numbers that a thread takes at a time, at least */
+#define SHUFFLED	8192u		/* bytes of a block, as bitshuffle itself does */
+#define PLAIN		(1u << 18)	/* of LZ4 */
+#define PIECE		(1u << 18)	/* bytes that a thread takes at a time, at least */
 #define BITS		8u
 #define LEVEL		1		/* of zstd */
 
 struct rpu_packer {
 	enum rpu_packing packing;
-	size_t numbers;
-	size_t block, block_room;	/* numbers, and bytes that they may become */
+	size_t number, bytes;		/* bytes of a number, and of an image */
+	size_t block, block_room;	/* bytes, and those that they may become */
 	size_t piece, pieces, room;	/* likewise, of a thread at a time */
 	int threads;
 	struct ZSTD_CCtx_s **zstd;	/* [threads] */
@@ -54,21 +54,19 @@ static inline uint64_t turn(uint64_t x)
 	return x ^ t ^ (t << 28);
 }
 
-/* Bit b of number i becomes bit i of plane b. */
-static CLONES void shuffle(const uint32_t *from, size_t n, uint8_t *to)
+/* Bit b of number i, of little-endian ones, becomes bit i of plane b. */
+static inline __attribute__((always_inline))
+void shuffle_any(const uint8_t *from, size_t n, size_t number, uint8_t *to)
 {
 	uint64_t eight[SHUFFLED / BITS];
 	const size_t groups = n / BITS;
 
-	for (unsigned int byte = 0; byte < RPU_PACK_NUMBER; byte++, to += n) {
+	for (size_t byte = 0; byte < number; byte++, to += n) {
 		for (size_t i = 0; i < groups; i++) {
 			uint64_t x = 0;
 
-			for (unsigned int k = 0; k < BITS; k++) {
-				const uint8_t part = from[BITS * i + k] >> BITS * byte;
-
-				x |= (uint64_t)part << BITS * k;
-			}
+			for (unsigned int k = 0; k < BITS; k++)
+				x |= (uint64_t)from[(BITS * i + k) * number + byte] << BITS * k;
 			eight[i] = turn(x);
 		}
 		for (unsigned int k = 0; k < BITS; k++) {
@@ -78,16 +76,26 @@ static CLONES void shuffle(const uint32_t *from, size_t n, uint8_t *to)
 	}
 }
 
-/* Its size, and what became of it; how many bytes in all. */
-static size_t pack_block(const struct rpu_packer *p, const uint32_t *from, size_t n, uint8_t *to)
+static CLONES void shuffle(const uint8_t *from, size_t bytes, size_t number, uint8_t *to)
 {
-	const size_t bytes = n * RPU_PACK_NUMBER, room = p->block_room - PREFIX;
-	uint8_t planes[SHUFFLED * RPU_PACK_NUMBER];
+	if (number == 1)
+		shuffle_any(from, bytes, 1, to);
+	else if (number == 2)
+		shuffle_any(from, bytes / 2, 2, to);
+	else
+		shuffle_any(from, bytes / 4, 4, to);
+}
+
+/* Its size, and what became of it; how many bytes in all. */
+static size_t pack_block(const struct rpu_packer *p, const uint8_t *from, size_t bytes, uint8_t *to)
+{
+	const size_t room = p->block_room - PREFIX;
+	uint8_t planes[SHUFFLED];
 	const void *data = from;
 	size_t packed;
 
 	if (p->packing != RPU_PACK_LZ4) {
-		shuffle(from, n, planes);
+		shuffle(from, bytes, p->number, planes);
 		data = planes;
 	}
 	if (p->packing == RPU_PACK_BITSHUFFLE_ZSTD) {
@@ -107,13 +115,13 @@ static size_t pack_block(const struct rpu_packer *p, const uint32_t *from, size_
 /* bitshuffle's blocks are multiples of eight numbers; the rest follows them. */
 static size_t whole_part(const struct rpu_packer *p)
 {
-	return p->packing == RPU_PACK_LZ4 ? p->numbers : p->numbers / BITS * BITS;
+	return p->packing == RPU_PACK_LZ4 ? p->bytes : p->bytes - p->bytes % (BITS * p->number);
 }
 
 /* Threads pack pieces, each where there is room for it; then pieces are moved together. */
-static size_t pack_blocks(struct rpu_packer *p, const uint32_t *image)
+static size_t pack_blocks(struct rpu_packer *p, const uint8_t *image)
 {
-	const size_t whole = whole_part(p), left = (p->numbers - whole) * RPU_PACK_NUMBER;
+	const size_t whole = whole_part(p), left = p->bytes - whole;
 	uint8_t *to = p->data + HEADER;
 
 	#pragma omp parallel for schedule(dynamic) num_threads(p->threads)
@@ -133,8 +141,8 @@ static size_t pack_blocks(struct rpu_packer *p, const uint32_t *image)
 		to += p->packed[k];
 	}
 	memcpy(to, image + whole, left);
-	put_be(p->data, p->numbers * RPU_PACK_NUMBER, 8);
-	put_be(p->data + 8, p->block * RPU_PACK_NUMBER, 4);
+	put_be(p->data, p->bytes, 8);
+	put_be(p->data + 8, p->block, 4);
 	return to + left - p->data;
 }
 
@@ -145,25 +153,26 @@ static size_t room_of(enum rpu_packing packing, size_t bytes)
 	return LZ4_compressBound(bytes);
 }
 
-struct rpu_packer *rpu_packer_new(enum rpu_packing packing, size_t numbers)
+struct rpu_packer *rpu_packer_new(enum rpu_packing packing, size_t number, size_t numbers, int threads)
 {
 	struct rpu_packer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->packing = packing;
-	p->numbers = numbers;
+	p->number = number;
+	p->bytes = number * numbers;
 	if (packing == RPU_PACK_NONE)
 		return p;
-	p->threads = omp_get_max_threads();
-	p->block = packing == RPU_PACK_ZSTD ? numbers : packing == RPU_PACK_LZ4 ? PLAIN : SHUFFLED;
-	p->block_room = PREFIX + room_of(packing, p->block * RPU_PACK_NUMBER);
+	p->threads = threads ? threads : omp_get_max_threads();
+	p->block = packing == RPU_PACK_ZSTD ? p->bytes : packing == RPU_PACK_LZ4 ? PLAIN : SHUFFLED;
+	p->block_room = PREFIX + room_of(packing, p->block);
 	p->piece = p->block < PIECE ? PIECE : p->block;
 	p->pieces = (whole_part(p) + p->piece - 1) / p->piece;
 	p->room = p->piece / p->block * p->block_room;
 	p->zstd = calloc(p->threads, sizeof(*p->zstd));
 	p->packed = calloc(p->pieces + 1, sizeof(*p->packed));
-	p->data = malloc(HEADER + p->pieces * p->room + BITS * RPU_PACK_NUMBER);
+	p->data = malloc(HEADER + p->pieces * p->room + BITS * number);
 	if (!p->zstd || !p->packed || !p->data)
 		goto failed;
 	for (int i = 0; i < p->threads; i++) {
@@ -198,16 +207,14 @@ void rpu_packer_free(struct rpu_packer *p)
 
 const void *rpu_pack(struct rpu_packer *p, const void *image, size_t *bytes)
 {
-	const size_t all = p->numbers * RPU_PACK_NUMBER;
-
 	if (p->packing == RPU_PACK_NONE) {
-		*bytes = all;
+		*bytes = p->bytes;
 		return image;
 	}
 	if (p->packing != RPU_PACK_ZSTD) {
 		*bytes = pack_blocks(p, image);
 		return p->data;
 	}
-	*bytes = ZSTD_compress2(*p->zstd, p->data, p->block_room, image, all);
+	*bytes = ZSTD_compress2(*p->zstd, p->data, p->block_room, image, p->bytes);
 	return ZSTD_isError(*bytes) ? NULL : p->data;
 }

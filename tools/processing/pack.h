@@ -16,12 +16,10 @@ enum rpu_packing {
 	RPU_PACK_LZ4,			/* filter 32004 */
 };
 
-#define RPU_PACK_NUMBER	4	/* bytes of each number */
-
 struct rpu_packer;
 
-/* For images of so many numbers. NULL: no memory. */
-struct rpu_packer *rpu_packer_new(enum rpu_packing packing, size_t numbers);
+/* For images of so many numbers, of 1, 2 or 4 bytes each. threads: 0: all. NULL: no memory. */
+struct rpu_packer *rpu_packer_new(enum rpu_packing packing, size_t number, size_t numbers, int threads);
 void rpu_packer_free(struct rpu_packer *p);
 
 /* What became of an image, until the next one comes; NULL: it cannot be packed. */

@@ -98,6 +98,23 @@ int rpu_read_u32(struct json_place *at, struct json_object *value, uint32_t min,
 	       json_wrong(at, "%" PRIu32 " is not %" PRIu32 " to %" PRIu32, *to, min, max);
 }
 
+/* At least the numbers become floating ones, unless no stage or sink takes them. */
+static bool takes_images(const struct rashpa_pipeline *p)
+{
+	bool raw = false;
+
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		if (p->used[i])
+			return true;
+	}
+	for (unsigned int i = 0; i < RPU_SINKS; i++) {
+		if (p->sink[i].state && !p->sink[i].only_raw)
+			return true;
+		raw |= p->sink[i].only_raw;
+	}
+	return !raw;
+}
+
 static int read_pipeline(struct json_place *at, struct json_object *value,
 			 struct rashpa_pipeline *p)
 {
@@ -111,7 +128,7 @@ static int read_pipeline(struct json_place *at, struct json_object *value,
 	keys[RPU_STAGES + 1] = (struct json_key) { "sinks", false, rpu_sinks_read, p };
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
-	p->used[RPU_PRETREAT] = true;	/* at least the numbers become floating ones */
+	p->used[RPU_PRETREAT] = takes_images(p);
 	return 0;
 }
 
@@ -323,6 +340,7 @@ void rashpa_result_free(struct rashpa_result *result)
 	free(w->sigma);
 	free(w->mean);
 	free(w->deviation);
+	rpu_packer_free(w->packer);
 	free(w);
 }
 
@@ -419,12 +437,17 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 	w->raw = (struct rpu_raw) { .data = image, .line_stride = line_stride };
 	w->image = NULL;
 	w->stat.stage = NULL;
+	w->packed = NULL;
 	if (!p->of)
 		return run_stages(p, w);
 	omp_set_num_threads(1);		/* of this thread */
 	p->stat = (struct rashpa_pipeline_stat) {};
 	memset(p->stage_stat, 0, sizeof(p->stage_stat));
 	kept = run_stages(p, w);
+	for (const struct rpu_sink_at *s = p->of->sink; s < p->of->sink + RPU_SINKS && kept > 0; s++) {
+		if (s->state && s->sink->pack)
+			s->sink->pack(s->state, w);
+	}
 	w->stat = p->stat;
 	w->stat.stage = memcpy(w->spent, p->stage_stat, sizeof(w->spent));
 	return kept;

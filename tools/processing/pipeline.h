@@ -10,6 +10,7 @@
 #include "processing/board.h"
 #include "processing/engine.h"
 #include "processing/gpu.h"
+#include "processing/pack.h"
 #include "common/json-in.h"
 #include "common/say.h"
 #include <rashpa-processing.h>
@@ -74,6 +75,7 @@ extern const struct rpu_stage * const rpu_stages[RPU_STAGES];
  *	sink may be refused; -1 with the reason
  * @start: all sinks are accepted, so existing data may be replaced; -1 with the reason. NULL:
  *	nothing to do
+ * @pack: in a worker: pack what put() will write, as the work's packed; NULL: put does it
  * @put: write a result: 0; or -1 with the reason: it is lost. Adds to bytes_out
  * @flush: make results survive the end of this program: 0; or -1 with the reason: results since
  *	the last flush are lost, and are counted here. NULL: put does it
@@ -85,6 +87,7 @@ struct rpu_sink {
 	json_reader read;
 	int (*open)(struct rashpa_pipeline *p, void *state, char *why);
 	int (*start)(struct rashpa_pipeline *p, void *state, char *why);
+	void (*pack)(void *state, struct rpu_work *w);
 	int (*put)(void *state, const struct rashpa_result *r, struct rashpa_stage_stat *stat,
 		   char *why);
 	int (*flush)(void *state, struct rashpa_stage_stat *stat, char *why);
@@ -99,6 +102,7 @@ struct rpu_file;
 struct rpu_sink_at {
 	const struct rpu_sink *sink;
 	void *state;		/* NULL: the configuration does not name the sink */
+	bool only_raw;		/* needs no image but the raw one */
 	bool go_on;		/* "on_error": "go_on" */
 	bool dead;		/* has failed and reported it */
 };
@@ -132,6 +136,9 @@ struct rpu_work {
 	struct rashpa_peak *peak;
 	float *intensity, *sigma;
 	float *mean, *deviation;
+	struct rpu_packer *packer;	/* of a sink, which a worker uses; or NULL */
+	const void *packed;
+	size_t packed_bytes;
 	/* last: a program with a newer header has a longer one */
 	struct rashpa_result result;
 };

@@ -255,7 +255,7 @@ void rashpa_result_free(struct rashpa_result *result);
 /**
  * rashpa_pipeline_run() - process an image
  * @pipeline: the handle, begun
- * @image: its first pixel, little-endian
+ * @image: its first pixel, little-endian; a sink of raw images reads it in rashpa_pipeline_put(), too
  * @line_stride: bytes from line to line
  * @result: frame and role are set by the caller; the rest is filled in. Images whose role is not
  *	signal or dark are processed as signal

@@ -34,7 +34,7 @@
 #define ZSTD		32015
 
 /* Kinds of data, in the order of the words below. */
-enum what { IMAGES, COMPRESSED, PROFILES, PEAKS, STATISTICS, WHATS };
+enum what { IMAGES, RAW, COMPRESSED, PROFILES, PEAKS, STATISTICS, WHATS };
 
 /* Rows of numbers, of which each image, or each element, has one. */
 struct column {
@@ -50,6 +50,9 @@ struct column {
 struct stack {
 	hid_t set;
 	hsize_t images;
+	uint32_t width, height;
+	size_t number;		/* bytes */
+	struct rpu_packer *packer;
 };
 
 /* Data per image. A column exists only if its stage is configured. */
@@ -71,7 +74,7 @@ struct nexus {
 	bool whole;		/* numbers are int32 */
 	int32_t *rounded;
 	uint32_t *no_row;	/* row starts of an image without kept pixels */
-	struct rpu_packer *packer;
+	uint8_t *lines;		/* of a raw image, without the gaps between them */
 	hid_t file, complete, end_time;
 	struct column column[COLUMNS];
 	struct stack image, mean, deviation;
@@ -86,7 +89,7 @@ struct nexus {
 static int read_what(struct json_place *at, struct json_object *value, void *to)
 {
 	static const char * const words[] = {
-		"images", "compressed", "profiles", "peaks", "statistics", NULL
+		"images", "raw", "compressed", "profiles", "peaks", "statistics", NULL
 	};
 	unsigned int index;
 
@@ -106,6 +109,8 @@ static int read_whats(struct json_place *at, struct json_object *value, void *to
 	for (unsigned int i = 0; i < n; i++)
 		x->wanted[what[i]] = true;
 	x->chosen = true;
+	if (x->wanted[RAW] && x->wanted[IMAGES])
+		return json_wrong(at, "has raw or images, not both: a file shows one of them");
 	return n ? 0 : json_wrong(at, "keeps nothing: name images, results or both");
 }
 
@@ -136,7 +141,10 @@ static int nexus_read(struct json_place *at, struct json_object *value, void *to
 	x->file = -1;
 	x->kept.fd = -1;
 	s->state = x;
-	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	s->only_raw = x->wanted[RAW];	/* unless a stage makes more, which needs the image */
+	return 0;
 }
 
 /* --- errors of HDF5 --- */
@@ -243,6 +251,12 @@ static hid_t numbers(const struct nexus *x)
 	return x->whole ? H5T_STD_I32LE : H5T_IEEE_F32LE;
 }
 
+static hid_t raw_numbers(const struct rashpa_pipeline *p)
+{
+	return p->geometry.pixel == RASHPA_PIXEL_U8 ? H5T_STD_U8LE :
+	       p->geometry.pixel == RASHPA_PIXEL_U16 ? H5T_STD_U16LE : H5T_STD_U32LE;
+}
+
 static void make_column(struct nexus *x, hid_t at, enum column_index index, const char *name,
 			hid_t type, size_t width)
 {
@@ -331,13 +345,13 @@ static bool append(struct nexus *x, enum column_index index, const void *rows, s
 }
 
 /* The filter need not be there: we do its work. A reader needs it. */
-static void set_filter(struct nexus *x, hid_t plist)
+static void set_filter(struct nexus *x, hid_t plist, unsigned int bytes)
 {
 	const bool shuffled = x->packing != RPU_PACK_ZSTD;
 	const unsigned int kind = x->packing == RPU_PACK_BITSHUFFLE_LZ4 ? BITSHUFFLE_LZ4 :
 				  BITSHUFFLE_ZSTD;
 	/* version, bytes of a number, block (its own), kind: a plugin sets the first three */
-	const unsigned int values[] = { 0, 5, RPU_PACK_NUMBER, 0, kind };
+	const unsigned int values[] = { 0, 5, bytes, 0, kind };
 	const bool plugin = shuffled && H5Zfilter_avail(BITSHUFFLE) > 0;
 	const unsigned int known = plugin ? 3 : 0;
 
@@ -350,17 +364,21 @@ static void set_filter(struct nexus *x, hid_t plist)
 static void make_stack(struct nexus *x, struct stack *s, hid_t at, const char *name, hid_t type,
 		       const char *units)
 {
-	const hsize_t none[] = { 0, x->height, x->width };
-	const hsize_t most[] = { H5S_UNLIMITED, x->height, x->width };
-	const hsize_t chunk[] = { 1, x->height, x->width };
+	const hsize_t none[] = { 0, s->height, s->width };
+	const hsize_t most[] = { H5S_UNLIMITED, s->height, s->width };
+	const hsize_t chunk[] = { 1, s->height, s->width };
+	const bool invalid = H5Tequal(type, H5T_STD_I32LE) > 0;
 	hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, none, most);
 	const int32_t no_number = RPU_NO_NUMBER;
 	const float nan = NAN;
 
 	fine(x, H5Pset_chunk(plist, 3, chunk) >= 0);
-	fine(x, H5Pset_fill_value(plist, type, type == H5T_STD_I32LE ? (const void *)&no_number :
-				  &nan) >= 0);
-	set_filter(x, plist);
+	if (s != &x->image || !x->wanted[RAW])
+		fine(x, H5Pset_fill_value(plist, type, invalid ? (const void *)&no_number : &nan) >= 0);
+	s->number = H5Tget_size(type);
+	set_filter(x, plist, s->number);
+	s->packer = rpu_packer_new(x->packing, s->number, (size_t)s->width * s->height, 0);
+	fine(x, s->packer);
 	s->set = H5Dcreate2(at, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
 	if (fine(x, s->set >= 0))
 		attribute(x, s->set, "units", units);
@@ -424,7 +442,8 @@ static void make_detector(struct nexus *x, const struct rashpa_pipeline *p, hid_
 	rpu_know(p, &known);
 	make_beam(x, &known, instrument);
 	make_place(x, &known, detector);
-	make_mask(x, p, detector);
+	if (x->image.width == x->width && x->image.height == x->height)
+		make_mask(x, p, detector);
 	scalar(x, detector, "bit_depth_readout", H5T_NATIVE_UINT32, &bits, NULL);
 	if (p->pretreat.jungfrau) {
 		text(x, detector, "description", "JUNGFRAU");
@@ -443,12 +462,12 @@ static void make_detector(struct nexus *x, const struct rashpa_pipeline *p, hid_
 	H5Gclose(instrument);
 }
 
-static void make_images(struct nexus *x, hid_t entry, const char *units)
+static void make_images(struct nexus *x, hid_t entry, hid_t type, const char *units)
 {
 	hid_t data = group(x, entry, "data", "NXdata");
 
 	attribute(x, data, "signal", "data");
-	make_stack(x, &x->image, data, "data", numbers(x), units);
+	make_stack(x, &x->image, data, "data", type, units);
 	fine(x, H5Lcreate_hard(entry, "data/data", entry, "instrument/detector/data", H5P_DEFAULT,
 			       H5P_DEFAULT) >= 0);
 	H5Gclose(data);
@@ -531,7 +550,9 @@ static void make_data(struct nexus *x, const struct rashpa_pipeline *p, hid_t en
 	const char *units = p->pretreat.result_kev ? "keV" : "counts";
 
 	if (x->wanted[IMAGES])
-		make_images(x, entry, units);
+		make_images(x, entry, numbers(x), units);
+	if (x->wanted[RAW])
+		make_images(x, entry, raw_numbers(p), "counts");
 	if (x->wanted[COMPRESSED])
 		make_compressed(x, p, entry, units);
 	if (x->wanted[PROFILES])
@@ -569,7 +590,7 @@ static void make_layout(struct nexus *x, const struct rashpa_pipeline *p)
 	attribute(x, root, "creator", "rashpa");
 	attribute(x, root, "creator_version", RASHPA_VERSION);
 	attribute(x, root, "file_time", now);
-	attribute(x, entry, "default", x->wanted[IMAGES] ? "data" :
+	attribute(x, entry, "default", x->wanted[IMAGES] || x->wanted[RAW] ? "data" :
 		  x->wanted[PROFILES] ? "profiles" : x->wanted[STATISTICS] ? "statistics" :
 		  x->wanted[PEAKS] ? "peaks" : "compressed");
 	text(x, entry, "definition", "NXmx");
@@ -626,7 +647,11 @@ static int choose(struct nexus *x, const struct rashpa_pipeline *p, char *why)
 		[STATISTICS] = { RPU_ACCUMULATE, "accumulate" },
 	};
 
+	if (x->wanted[RAW] && (p->gpu_driver || *p->board_name))
+		return because(why, -1, "pipeline: sinks.nexus.what: raw images need the engine cpu or reference");
 	for (unsigned int i = 0; i < WHATS; i++) {
+		if (i == RAW)
+			continue;
 		if (!x->chosen)
 			x->wanted[i] = p->used[maker[i].stage];
 		else if (x->wanted[i] && !p->used[maker[i].stage])
@@ -635,6 +660,11 @@ static int choose(struct nexus *x, const struct rashpa_pipeline *p, char *why)
 				       maker[i].name);
 	}
 	return 0;
+}
+
+static size_t raw_line(const struct rashpa_pipeline *p)
+{
+	return (size_t)p->geometry.width << (p->geometry.pixel - RASHPA_PIXEL_U8);
 }
 
 static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
@@ -646,10 +676,14 @@ static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
 	x->width = p->width;
 	x->height = p->height;
 	x->whole = rpu_is_whole(p);
-	x->packer = rpu_packer_new(x->packing, rpu_pixels(p));
+	x->mean.width = x->deviation.width = x->width;
+	x->mean.height = x->deviation.height = x->height;
+	x->image.width = x->wanted[RAW] ? p->geometry.width : x->width;
+	x->image.height = x->wanted[RAW] ? p->geometry.height : x->height;
+	x->lines = x->wanted[RAW] ? malloc(raw_line(p) * p->geometry.height) : NULL;
 	x->rounded = x->whole ? rpu_memory(rpu_pixels(p), sizeof(*x->rounded)) : NULL;
 	x->no_row = x->wanted[COMPRESSED] ? rpu_memory(x->height + 1, sizeof(*x->no_row)) : NULL;
-	if (!x->packer || (x->whole && !x->rounded) || (x->wanted[COMPRESSED] && !x->no_row))
+	if ((x->wanted[RAW] && !x->lines) || (x->whole && !x->rounded) || (x->wanted[COMPRESSED] && !x->no_row))
 		return because(why, -1, "%s: no memory", x->kept.path);
 	if (rpu_file_open(p, RPU_SINK_NEXUS, &x->kept, why))
 		return -1;
@@ -683,20 +717,64 @@ static const void *as_numbers(struct nexus *x, const float *from, size_t n)
 	return x->rounded;
 }
 
-static bool append_image(struct nexus *x, struct stack *s, const void *image, uint64_t *bytes_out)
+static bool append_chunk(struct nexus *x, struct stack *s, const void *packed, size_t bytes,
+			 uint64_t *bytes_out)
 {
-	const hsize_t size[] = { s->images + 1, x->height, x->width };
+	const hsize_t size[] = { s->images + 1, s->height, s->width };
 	const hsize_t begin[] = { s->images, 0, 0 };
-	const void *packed;
-	size_t bytes;
 
-	packed = rpu_pack(x->packer, image, &bytes);
 	if (!fine(x, packed && H5Dset_extent(s->set, size) >= 0 &&
 		  H5Dwrite_chunk(s->set, H5P_DEFAULT, 0, begin, bytes, packed) >= 0))
 		return false;
 	s->images++;
 	*bytes_out += bytes;
 	return true;
+}
+
+static bool append_image(struct nexus *x, struct stack *s, const void *image, uint64_t *bytes_out)
+{
+	size_t bytes;
+	const void *packed = rpu_pack(s->packer, image, &bytes);
+
+	return append_chunk(x, s, packed, bytes, bytes_out);
+}
+
+/* In a worker: what is to be packed lies there as it is. */
+static void nexus_pack(void *state, struct rpu_work *w)
+{
+	const struct nexus *x = state;
+	const bool raw = x->wanted[RAW];
+	const void *image = raw ? w->raw.data : w->image;
+
+	if (x->packing == RPU_PACK_NONE || (raw && w->raw.line_stride != raw_line(w->pipeline)) ||
+	    (!raw && (x->whole || !x->wanted[IMAGES])))
+		return;
+	if (!w->packer)
+		w->packer = rpu_packer_new(x->packing, x->image.number,
+					   (size_t)x->image.width * x->image.height, 1);
+	w->packed = w->packer ? rpu_pack(w->packer, image, &w->packed_bytes) : NULL;
+}
+
+/* Straight from where it is, if there are no gaps between its lines. */
+static const void *raw_image(struct nexus *x, const struct rpu_work *w)
+{
+	const size_t line = raw_line(w->pipeline);
+
+	if (w->raw.line_stride == line)
+		return w->raw.data;
+	for (uint32_t y = 0; y < x->image.height; y++)
+		memcpy(x->lines + y * line, (const uint8_t *)w->raw.data + y * w->raw.line_stride, line);
+	return x->lines;
+}
+
+static bool append_shown(struct nexus *x, const struct rpu_work *w, uint64_t *bytes_out)
+{
+	const struct rashpa_result *r = &w->result;
+
+	if (w->packed)
+		return append_chunk(x, &x->image, w->packed, w->packed_bytes, bytes_out);
+	return append_image(x, &x->image, x->wanted[RAW] ? raw_image(x, w) :
+			    as_numbers(x, r->image, (size_t)x->width * x->height), bytes_out);
 }
 
 /* An image with too many elements is kept empty; "elements" shows their number. */
@@ -759,9 +837,7 @@ static int nexus_put(void *state, const struct rashpa_result *r, struct rashpa_s
 	bool good;
 
 	quiet();
-	good = (!x->wanted[IMAGES] ||
-		append_image(x, &x->image, as_numbers(x, r->image, (size_t)x->width * x->height),
-			     &bytes)) &&
+	good = (!(x->wanted[IMAGES] || x->wanted[RAW]) || append_shown(x, rpu_work_of(r), &bytes)) &&
 	       (!x->wanted[COMPRESSED] || append_compressed(x, r, &bytes)) &&
 	       (!x->wanted[PROFILES] || append_profile(x, r, &bytes)) &&
 	       (!x->wanted[PEAKS] || append_peaks(x, r, &bytes)) &&
@@ -821,7 +897,10 @@ static void nexus_end(void *state)
 	rpu_file_close(&x->kept);
 	for (int i = 0; i < COLUMNS; i++)
 		free(x->column[i].row);
-	rpu_packer_free(x->packer);
+	rpu_packer_free(x->image.packer);
+	rpu_packer_free(x->mean.packer);
+	rpu_packer_free(x->deviation.packer);
+	free(x->lines);
 	free(x->rounded);
 	free(x->no_row);
 	free(x);
@@ -829,5 +908,5 @@ static void nexus_end(void *state)
 
 const struct rpu_sink rpu_sink_nexus = {
 	.name = "nexus", .read = nexus_read, .open = nexus_open, .start = nexus_start,
-	.put = nexus_put, .flush = nexus_flush, .finish = nexus_finish, .end = nexus_end,
+	.pack = nexus_pack, .put = nexus_put, .flush = nexus_flush, .finish = nexus_finish, .end = nexus_end,
 };

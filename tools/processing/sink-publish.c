@@ -311,7 +311,7 @@ static int make_image(struct publish *x, const struct rashpa_result *r, zmq_msg_
 		ITEM(&c, tag, TAG_COMPRESSED);
 		ITEM(&c, array_start, 3);
 		put_string(&c, shuffled ? "bslz4" : "lz4");
-		ITEM(&c, uint, shuffled ? RPU_PACK_NUMBER : 0);
+		ITEM(&c, uint, shuffled ? sizeof(float) : 0);
 	}
 	ITEM(&c, bytestring_start, *bytes);
 	return make_message(x, &c, data, *bytes, message, why);
@@ -381,7 +381,7 @@ static int publish_open(struct rashpa_pipeline *p, void *state, char *why)
 	x->width = p->width;
 	x->height = p->height;
 	x->whole = rpu_is_whole(p);
-	x->packer = rpu_packer_new(x->packing, rpu_pixels(p));
+	x->packer = rpu_packer_new(x->packing, sizeof(float), rpu_pixels(p), 0);
 	x->rounded = x->whole ? rpu_memory(rpu_pixels(p), sizeof(*x->rounded)) : NULL;
 	if (!x->packer || (x->whole && !x->rounded))
 		return because(why, -1, "%s: no memory", x->endpoint);

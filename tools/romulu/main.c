@@ -37,7 +37,8 @@ static struct argp_option options[] = {
 	{ "check", OPT_CHECK, NULL, 0,
 	  "compare every frame with the dataset (default: count, and touch no pixel)", 0 },
 	{ "write", OPT_WRITE, "FILE|DIR", 0,
-	  "append the frames to a file; or record them in a folder, or in several (repeat it)", 0 },
+	  "append the frames to a file; write them as NeXus (FILE.h5, FILE.nxs); or record them in a folder, or in several (repeat it)",
+	  0 },
 	{ "sync", OPT_SYNC, "end|never|each", 0,
 	  "when a recording is on the disk: at its end (default), or each stack before its release",
 	  0 },
@@ -152,6 +153,24 @@ static bool compares_not(const struct config *c)
 #define RECEIVING(transport, ...) &receiving_##transport,
 static const struct receiving * const receivings[] = { TRANSPORTS(RECEIVING) };
 
+/* A file of NeXus is a pipeline's, which has no stage. */
+static void write_nexus(struct config *c)
+{
+	const char *path = *c->write, *end = strrchr(path, '.');
+	struct json_object *file;
+
+	if (c->writes > 1 || !end || (strcmp(end, ".h5") && strcmp(end, ".nxs")))
+		return;
+	file = json_object_new_object();
+	put_text(file, "file", path);
+	json_object_object_add(file, "what", json_tokener_parse("[\"raw\"]"));
+	if (asprintf(&c->nexus, "{\"sinks\": {\"nexus\": %s}}", json_object_to_json_string(file)) < 0)
+		c->nexus = NULL;
+	json_object_put(file);
+	c->pipeline = c->nexus;
+	c->use = &use_process;
+}
+
 /* Combinations that are impossible. */
 static void check(struct argp_state *state, struct config *c)
 {
@@ -167,10 +186,12 @@ static void check(struct argp_state *state, struct config *c)
 	if (c->net.xdp && !(t->has & TRANSPORT_DATAGRAMS))
 		argp_error(state, "--tune xdp requires --transport %s",
 			   transport_names(TRANSPORT_DATAGRAMS, ", ", " or "));
-	if (c->writes && c->use != &use_write)
+	if (c->writes && (c->use != &use_write || c->pipeline))
 		argp_error(state, "--write excludes --check and --pipeline");
 	if (c->writes && !stat(*c->write, &st) && S_ISDIR(st.st_mode))
 		c->use = &use_record;
+	else if (c->writes)
+		write_nexus(c);
 	if (c->use != &use_record && (c->writes > 1 || c->sync))
 		argp_error(state, "--sync, or several of --write, require --write DIR");
 	if (c->pipeline && c->use != &use_process)
@@ -555,5 +576,6 @@ int main(int argc, char **argv)
 	samples_free(&report.latency);
 	wire_tls_close(config.net.tls);
 	dataset_close(&dataset);
+	free(config.nexus);
 	return result;
 }

@@ -64,6 +64,7 @@ struct config {
 	const char *write[RECORDING_FOLDERS];	/* a file, or folders */
 	uint32_t writes;
 	enum recording_sync sync;
+	char *nexus;			/* pipeline that writes a file of NeXus */
 	const char *pipeline, *engine;	/* processing of images, and its engine (NULL: cpu) */
 	bool driven;			/* the GPU fetches images without the CPU: */
 	uint32_t way;			/* enum rashpa_drive_way */

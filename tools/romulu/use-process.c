@@ -45,7 +45,8 @@ struct processing {
 	uint32_t n_sinks;
 	struct offer *offer;		/* offer of the engine's memory, or NULL */
 	const uint8_t *there;		/* raw images in that memory; NULL: in the stream */
-	uint8_t *copy;			/* copied image, NULL if images are not overwritten */
+	size_t image_bytes;
+	uint8_t *copy;			/* [depth * bunch] images, NULL if they are not overwritten */
 	struct driven *driven;		/* with --drive, from the first stack on */
 	uint32_t bunch, depth;
 	struct batch *batch;		/* [depth], one after the other */
@@ -278,18 +279,21 @@ static int make_results(const struct processing *p, struct batch *b)
 }
 
 /* Pedestals move and images are counted: part of another stack must not be taken for one. */
-static const void *own(struct run *r, const struct rashpa_stack *st, uint32_t i, const void *data)
+static const void *own(struct run *r, const struct batch *b, const struct rashpa_stack *st, uint32_t i,
+		       const void *data)
 {
 	struct processing *p = r->data;
+	uint8_t *copy;
 
 	if (p->there)
 		return p->there + st->number % r->about->slots * r->about->slot_stride +
 		       i * r->about->image_stride;
 	if (!p->copy)
 		return data;
-	memcpy(p->copy, data, (st->height - 1) * st->line_stride +
+	copy = p->copy + ((b - p->batch) * p->bunch + i) * p->image_bytes;
+	memcpy(copy, data, (st->height - 1) * st->line_stride +
 	       (size_t)st->width * st->pixel_bytes);
-	return rashpa_stack_intact(st) ? p->copy : NULL;
+	return rashpa_stack_intact(st) ? copy : NULL;
 }
 
 /* Images of a stack, one after the other. What workers have begun they finish: it is counted. */
@@ -308,7 +312,7 @@ static int run_images(struct run *r, struct rashpa_pipeline *pipeline,
 			return -EINTR;
 		if (image.wrong)
 			continue;
-		data = own(r, st, i, image.data);
+		data = own(r, b, st, i, image.data);
 		if (!data)
 			break;
 		to->frame = image.frame;
@@ -422,8 +426,9 @@ static int process_begin(struct run *r)
 	if (p->depth > most)
 		p->depth = most;
 	p->batch = calloc(p->depth, sizeof(*p->batch));
+	p->image_bytes = h->height * h->line_stride;
 	if (h->policy == RASHPA_STREAM_OVERWRITE)
-		p->copy = malloc((size_t)h->height * h->line_stride);
+		p->copy = malloc(p->depth * p->bunch * p->image_bytes);
 	if (!p->batch || (h->policy == RASHPA_STREAM_OVERWRITE && !p->copy))
 		return fail("no memory to process images");
 	for (uint32_t i = 0; i < p->depth; i++) {

@@ -68,8 +68,9 @@ def process(pipeline, engine, *options, dark=()):
 
     with h5py.File("out.h5") as file:
         file.visititems(read)
-    with open("out.f32", "rb") as file:
-        found["raw"] = file.read()
+    if "raw" in pipeline["sinks"]:
+        with open("out.f32", "rb") as file:
+            found["raw"] = file.read()
     return status, report, found
 
 
@@ -96,6 +97,32 @@ def threads(engine):
             ok(counts and counts == first[1] and report["processing"]["workers"] == workers and
                counts["dark"] == 10 * bool(dark) and 0 < counts["vetoed"] < 390,
                f"counts/{engine}{name}-{workers}: {engine}, {workers} workers{name}: the same counts")
+
+
+def raw():
+    """Images as the stream has them, straight from its slots; dark ones, too."""
+    dark, kept = ("--tune", "darks=darks.raw", "--tune", "dark-every=40"), {}
+    for packing in "none", "bitshuffle-lz4", "zstd":
+        for workers in 0, 3:
+            pipeline = {"sinks": {"nexus": {"file": "out.h5", "what": ["raw"], "compression": packing, "overwrite": True}}}
+            status, report, found = process(pipeline, "cpu", *(("--tune", f"workers={workers}") if workers else ()),
+                                            dark=dark)
+            kept.setdefault(packing, found)
+            ok(not status and found == kept[packing] and report["processing"]["stages"] == [],
+               f"raw/{packing}-{workers}: raw images, {packing}, {workers} workers: files have the same bytes, by no stage")
+        if packing == "zstd":
+            continue
+        with h5py.File("out.h5") as file:
+            data, role = file["entry/data/data"][:], file["entry/instrument/detector/role"][:]
+        sent = [darks[i // 40 % 3] if i % 40 == 39 else images[(i % 120 - i // 40 % 3) % 8] for i in range(400)]
+        ok(data.dtype == "u2" and list(role) == [i % 40 == 39 for i in range(400)] and numpy.array_equal(data, sent),
+           f"raw-right/{packing}: raw images, {packing}: each is right")
+    producer = produce("--images", 50, "--bunch", 1, "--slots", 60, "--policy", "overwrite")
+    producer.wait()
+    status = run("romulu", "--tune", "from-start", "--write", "write.h5").wait()
+    with h5py.File("write.h5") as file:
+        ok(not status and numpy.array_equal(file["entry/data/data"][:], images[numpy.arange(50) % 8]) and
+           file["entry/complete"][()] == 1, "written: --write FILE.h5 of a stream that overwrites, each is right")
 
 
 def refused():
@@ -168,6 +195,7 @@ def main():
         try:
             threads("cpu")
             threads("reference")
+            raw()
             refused()
             shared()
         finally:
