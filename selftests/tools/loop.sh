@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=60
-# A program drives the board by a ring: a thread of this machine, and a persistent shader of a GPU
-# emulated here (lavapipe), because that accepts memory of the host and the doorbell's page by
-# address. Each event is checked; errors of software and of the board are found.
+# A program drives the board by a ring: a thread of this machine, alone and with launches, and a
+# persistent shader of a GPU emulated here (lavapipe), because that accepts memory of the host and the
+# doorbell's page by address. Each event is checked; errors of software and of the board are found.
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "program-drives-board: a program drives the board" "no software FPGA in this guest"; finish; }
@@ -13,11 +13,12 @@ events=${RASHPA_LOOP_EVENTS:-100000}
 # told WORD...: send a command to the software FPGA's control socket; it must obey
 told() { selftests/lab/host fpga 0 "$@" >/dev/null; }
 
-# loop STATUS NAME OPTION...: ends with this status; $work/loop.json has the result
+# loop STATUS NAME OPTION...: ends with this status; $work/loop.json has the result. Runs under $trace
+trace=()
 loop() {
 	local wanted=$1 name=$2 status=0
 	shift 2
-	rashpa-bench loop --fpga "fpga$fpga" --json="$work/loop.json" "$@" >"$work/out" 2>"$work/err" || status=$?
+	"${trace[@]}" rashpa-bench loop --fpga "fpga$fpga" --json="$work/loop.json" "$@" >"$work/out" 2>"$work/err" || status=$?
 	is "$name" "$status" "$wanted" || sed 's/^/# /' "$work/out" "$work/err"
 }
 
@@ -26,21 +27,45 @@ says() { jq -c "$1" "$work/loop.json"; }
 rashpactl buffer create loop 16M >/dev/null
 ok $? "buffer-ring-queue: a buffer for ring, queue and payload"
 
-# --- all of it, side by side
-loop 0 "events-machine-shader: $events events by this machine, then by a shader" --events "$events" --buffer loop --gpu vulkan \
-	--deadline 1000000
+# --- all of it, side by side; launches have a tenth of the events
+# whole EVENTS: all of them came, by each drive, and the board counts the same
+whole() {
+	is "all-events-none: all events, none missing, doubled, wrong or out of turn" \
+		"$(says '.rows | map([.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .stale])')" \
+		"[[$1,$(($1 / 2)),0,0,0,0,0],[$(($1 / 10)),$(($1 / 20)),0,0,0,0,0],[$1,$(($1 / 2)),0,0,0,0,0]]"
+	is "board-counts-same: the board counts the same" "$(says '.rows | map(.board | [.sent, .received, .events, .lost, .errors])')" \
+		"[[$(($1 / 2)),$(($1 / 2)),$1,0,0],[$(($1 / 20)),$(($1 / 20)),$(($1 / 10)),0,0],[$(($1 / 2)),$(($1 / 2)),$1,0,0]]"
+	is "interrupts: only launches have interrupts, of each event" "$(says '.rows | map(.interrupts == if (.drive | test("launches")) then .events else 0 end)')" \
+		"[true,true,true]"
+	is "ring-rest: the ring is at rest" "$(status .busy)" false
+}
+loop 0 "events-machine-shader: $((events / 10)) events by this machine, by launches, and by a shader" --events $((events / 10)) --buffer loop \
+	--gpu vulkan --deadline 1000000
 sed 's/^/# /' "$work/out"
-is "two-drives: two drives" "$(says '[.rows[].drive] | length')" 2
-is "all-events-none: all events, none missing, doubled, wrong or out of turn" \
-	"$(says '.rows | map([.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .stale])')" \
-	"[[$events,$((events / 2)),0,0,0,0,0],[$events,$((events / 2)),0,0,0,0,0]]"
-is "board-counts-same: the board counts the same" "$(says '.rows | map(.board | [.sent, .received, .events, .lost, .errors])')" \
-	"[[$((events / 2)),$((events / 2)),$events,0,0],[$((events / 2)),$((events / 2)),$events,0,0]]"
-is "ring-rest: the ring is at rest" "$(status .busy)" false
+whole $((events / 10))
+
+# --- the GPU has all of it: events, ring and payload are in its memory, and the host does nothing
+if [[ -w /dev/udmabuf ]]; then
+	trace=(strace -f --seccomp-bpf -e trace=ioctl -o "$work/ioctls")
+	loop 0 "memory-gpu: $events events, ring and payload in memory of the GPU" --events "$events" --gpu vulkan --memory gpu \
+		--deadline 1000000
+	sed 's/^/# /' "$work/out"
+	whole "$events"
+	ioctls=$(wc -l <"$work/ioctls")
+	holds "ioctls: few ioctls, of beginning and end ($ioctls)" "ioctls > 0 && ioctls < 500"
+	trace=()
+	loop 0 "rings: rings of Cherenkov light, fitted as in NA62, with a dummy computation" --events 2000 --gpu vulkan --memory gpu --rings \
+		--compute 200
+	sed 's/^/# /' "$work/out"
+	is "rings-right: all are those of the reference" "$(says '.rows | map([.rings, .wrong_rings])')" "[[996,0],[96,0],[996,0]]"
+	is "late-counted: late answers are counted, by drive and board" "$(says '.rows | map(.late == .board.late)')" "[true,true,true]"
+else
+	skip "memory-gpu: a ring in memory of the GPU" "this kernel has no udmabuf, from which lavapipe's memory is exported"
+fi
 
 # --- a full queue: the board holds, and nothing is lost
 loop 0 "way-queue-room: more under way than the queue has room for" --events 4000 --window 32 --ring 32 --queue 32 --gpu vulkan
-is "board-held-all: the board has held, and all came" "$(says '.rows | map(.board.held > 0 and .missing == 0 and .out_of_turn == 0)')" "[true,true]"
+is "board-held-all: the board has held, and all came" "$(says '.rows | map(.board.held > 0 and .missing == 0 and .out_of_turn == 0)')" "[true,true,true]"
 
 # --- what software does wrong
 loop 0 "descriptor-not-written: a descriptor that was not written" --events 2000 --stale 777 --gpu vulkan

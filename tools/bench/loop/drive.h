@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The loop that drives a ring: take an event, process, write a descriptor, ring the doorbell. It is
- * the same for a thread of this machine (host.c) and for a shader (loop.comp), in the common subset
- * of C and GLSL. The including file defines:
+ * the same for a thread of this machine (host.c), a shader (loop.comp) and a kernel (loop.cu), in the
+ * common subset of C, GLSL and CUDA. The including file defines:
  *
  *   OWN		specifier for names that are local to this file
  *   P			the plan (struct loop_plan)
@@ -10,11 +10,20 @@
  *   PUT(i, value)	store a word
  *   PUBLISH()		release fence: order earlier stores before later ones
  *   BELL(at, value)	store word number @at of the doorbell page
- *   JUDGES		true: stacks instead of a ring. A constant for a shader
+ *   IDLE()		wait for the next event, or return at once
+ *   PROCESS(data, to)	drive_process(), or another one that does the same
+ *   INT(), FLOAT(), BITS(), SQRT()	conversions, the bits of a float, and the square root
+ *   KIND		KIND_*. A constant for a shader
  *
- * The first word of a datagram is its number, and the other words are computed from it. WINDOW
- * datagrams are under way; the return of datagram N lets datagram N + WINDOW go.
+ * The first word of a datagram is its number, and the other words are computed from it, or are hits
+ * of a ring. WINDOW datagrams are under way; the return of datagram N lets datagram N + WINDOW go,
+ * which is its answer.
  */
+#define KIND_RING	0u
+#define KIND_STACKS	1u	/* stacks of a DTP */
+#define KIND_ONE	2u	/* a launch: process the datagram at P.data, into P.to */
+
+#define RINGS		256u	/* events with different rings */
 #define TX_WORDS	16u	/* words of a descriptor */
 #define EVENT_WORDS	8u	/* words of an event */
 
@@ -31,6 +40,8 @@
 #define TOLD_DOUBLED	9u
 #define TOLD_DETAIL	10u	/* number and status of the event that ended the loop */
 #define TOLD_BEGUN	12u	/* 1: the loop runs. Compiling a shader may take long */
+#define TOLD_GOOD	13u	/* KIND_ONE: 1: the datagram is right; 2: it is not */
+#define TOLD_SPUN	14u	/* result of the dummy computation */
 #define TOLD_WORDS	16u
 
 #define LOOP_RUNS	0u
@@ -59,6 +70,97 @@ OWN uint drive_content(uint number, uint k)
 	return number * 2654435761u + k;
 }
 
+/* Word k of a datagram. Of rings, words 1 to 3 are the answer, which drive_fit() writes. */
+OWN uint drive_word(uint number, uint k)
+{
+	if (P.hits != 0u)
+		return WORD(P.hits + (number % RINGS << P.slot_log2) + k);
+	return drive_content(number, k);
+}
+
+OWN uint drive_slot(uint n)
+{
+	return P.source + ((n & ((1u << P.descriptors_log2) - 1u)) << P.slot_log2);
+}
+
+OWN void drive_fill(uint to, uint number)
+{
+	PUT(to, number);
+	for (uint k = 1u; k < P.words; k++)
+		PUT(to + k, drive_word(number, k));
+}
+
+OWN float drive_x(uint hit)
+{
+	return FLOAT(INT(hit << 16u) >> 16);
+}
+
+OWN float drive_y(uint hit)
+{
+	return FLOAT(INT(hit) >> 16);
+}
+
+/*
+ * Fit a ring to hits, without iterations: the centre (x, y) and radius r with the least sum of
+ * (distance^2 - r^2)^2 (Crawford, 1983). The sums are relative to the mean of the hits.
+ */
+OWN void drive_fit(uint data, uint to)
+{
+	uint hits = WORD(data + 4u), hit;
+	float n, x, y, u, v, x0 = 0.0f, y0 = 0.0f;
+	float uu = 0.0f, uv = 0.0f, vv = 0.0f, a = 0.0f, b = 0.0f, det;
+
+	if (hits > P.words - 5u)
+		hits = P.words - 5u;
+	n = FLOAT(hits);
+	for (uint k = 0u; k < hits; k++) {
+		hit = WORD(data + 5u + k);
+		x0 += drive_x(hit) / n;
+		y0 += drive_y(hit) / n;
+	}
+	for (uint k = 0u; k < hits; k++) {
+		hit = WORD(data + 5u + k);
+		u = drive_x(hit) - x0;
+		v = drive_y(hit) - y0;
+		uu += u * u;
+		uv += u * v;
+		vv += v * v;
+		a += 0.5f * u * (u * u + v * v);
+		b += 0.5f * v * (u * u + v * v);
+	}
+	det = uu * vv - uv * uv;
+	x = (a * vv - b * uv) / det;
+	y = (b * uu - a * uv) / det;
+	PUT(to + 1u, BITS(x0 + x));
+	PUT(to + 2u, BITS(y0 + y));
+	PUT(to + 3u, BITS(SQRT(x * x + y * y + (uu + vv) / n)));
+}
+
+/* A computation that takes time. */
+OWN void drive_spin(uint rounds)
+{
+	uint x = rounds;
+
+	for (uint i = 0u; i < rounds; i++)
+		x = x * 1664525u + 1013904223u;
+	PUT(P.told + TOLD_SPUN, x);
+}
+
+/* Check a datagram, compute, and write the answer. Returns whether the datagram is right. */
+OWN bool drive_process(uint data, uint to)
+{
+	uint number = WORD(data);
+	bool good = number < P.total;
+
+	for (uint k = P.hits != 0u ? 4u : 1u; k < P.words && good; k++)
+		good = WORD(data + k) == drive_word(number, k);
+	drive_spin(P.rounds);
+	drive_fill(to, number + P.window);
+	if (P.hits != 0u)
+		drive_fit(data, to);
+	return good;
+}
+
 OWN void drive_plan(uint number, uint since, uint flags)
 {
 	to_give = true;
@@ -67,17 +169,13 @@ OWN void drive_plan(uint number, uint since, uint flags)
 	next_flags = flags;
 }
 
-/* Write the next descriptor and its datagram. With next_flags, it answers the tick next_since. */
+/* Write the next descriptor; its slot has the datagram. With next_flags, it answers next_since. */
 OWN void drive_give(void)
 {
 	uint slot = given & ((1u << P.descriptors_log2) - 1u);
 	uint at = P.descriptors + slot * TX_WORDS;
-	uint data = P.source + (slot << P.slot_log2);
 
-	PUT(data, next_number);
-	for (uint k = 1u; k < P.words; k++)
-		PUT(data + k, drive_content(next_number, k));
-	PUT(at, data * 4u);
+	PUT(at, drive_slot(given) * 4u);
 	PUT(at + 1u, 0u);
 	PUT(at + 2u, P.words * 4u);
 	PUT(at + 4u, 0x7f000001u);
@@ -115,6 +213,7 @@ OWN uint drive_wait(void)
 		/* events come in order, so the previous one has come by now, or is missing */
 		if (drive_has(seen + 1u) && !drive_has(seen))
 			return LOOP_MISSING;
+		IDLE();
 	}
 	return LOOP_RUNS;
 }
@@ -133,6 +232,8 @@ OWN uint drive_sent(uint event)
 	}
 	if ((status & 4u) != 0u) {
 		drive_count(TOLD_STALE);
+		for (uint k = 0u; k < P.words; k++)
+			PUT(drive_slot(given) + k, WORD(drive_slot(sent - 1u) + k));
 		drive_plan(number, WORD(at + 8u), WORD(at + 9u));
 		return LOOP_RUNS;
 	}
@@ -151,12 +252,14 @@ OWN void drive_received(uint event)
 	if (WORD(event) != received || number != received)
 		drive_count(TOLD_DISORDER);
 	received++;
-	for (uint k = 1u; k < P.words && good; k++)
-		good = WORD(data + k) == drive_content(number, k);
+	if (good)
+		good = PROCESS(data, drive_slot(given));
 	if (!good) {
 		drive_count(TOLD_CONTENT);
 		return;
 	}
+	for (uint k = 0u; k < 3u && P.hits != 0u && number >= P.window; k++)
+		PUT(P.fits + (number - P.window) * 4u + k, WORD(data + 1u + k));
 	PUT(P.came + number, WORD(P.came + number) + 1u);
 	if (WORD(P.came + number) != 1u)
 		drive_count(TOLD_DOUBLED);
@@ -176,12 +279,12 @@ OWN uint drive_loop(void)
 {
 	uint end, event;
 
-	drive_plan(0u, 0u, 0u);
 	for (;;) {
 		if (to_give)
 			drive_give();
 		/* fill the window */
 		if (seen == 0u && given < P.window && given < P.total) {
+			drive_fill(drive_slot(given), given);
 			drive_plan(given, 0u, 0u);
 			continue;
 		}
@@ -254,8 +357,13 @@ OWN void drive(void)
 	seen = 0u;
 	sent = 0u;
 	received = 0u;
+	to_give = false;
+	if (KIND == KIND_ONE) {
+		PUT(P.told + TOLD_GOOD, drive_process(P.data, P.to) ? 1u : 2u);
+		return;
+	}
 	PUT(P.told + TOLD_BEGUN, 1u);
-	if (JUDGES)
+	if (KIND == KIND_STACKS)
 		end = judge_loop();
 	else
 		end = drive_loop();

@@ -9,17 +9,22 @@
 #include <rashpa-board.h>
 #include <rashpa-gpu.h>
 
-/* Parameters of a drive; loop.comp has the same, except judges. Places are word numbers. */
+/*
+ * Parameters of a drive; loop.comp and loop.cu have the same. Places are word numbers; hits is 0
+ * without rings. data and to are those of a launch.
+ */
 struct loop_plan {
-	uint32_t told, descriptors, events, receive, source, answers, came;
+	uint32_t told, descriptors, events, receive, source, answers, came, hits, fits;
 	uint32_t descriptors_log2, events_log2, slot_log2, words;
-	uint32_t run, total, window, stale_at, tail_at, judges;
+	uint32_t run, total, window, stale_at, tail_at, rounds, data, to;
 };
 
 #define LOOP_NEVER	UINT32_MAX	/* stale_at, tail_at */
+#define LOOP_GOOD	13u		/* TOLD_GOOD of drive.h */
 #define LOOP_STOP_MS	6000u		/* longer than any STOP_TIME */
 
 struct loop;
+struct loop_drive;
 
 /* Kind of a loop. Functions return 0, or -1 with the reason in why[WHY_SIZE]. */
 struct loop_kind {
@@ -44,7 +49,11 @@ struct loop {
 	struct rashpa_board *board;
 	struct rashpa_board_info info;
 	struct rashpa_block ring;
-	uint32_t deadline_us;
+	uint32_t deadline_us, compute_us;
+	bool rings;			/* datagrams are hits of rings, which the drive fits */
+	struct loop_drive *drive;
+	int channel;			/* of the ring's vector; -1: none */
+	uint32_t source;
 	bool flush;			/* the board flushes payload by a read before its event */
 	struct rashpa_board_view doorbells;
 	int dmabuf;
@@ -60,7 +69,7 @@ struct loop {
 	struct loop_plan plan;
 };
 
-#define LOOP_NONE { .dmabuf = -1 }
+#define LOOP_NONE { .dmabuf = -1, .channel = -1 }
 
 /* --- memory.c: all return 0, or -1 with the reason in why[WHY_SIZE] --- */
 
@@ -77,12 +86,26 @@ uint32_t loop_place(struct loop *loop, uint64_t bytes);
 /* --- ring.c --- */
 
 uint64_t loop_ring_counter(const struct loop *loop, uint32_t which);
+/* Interrupts that the driver has counted since the loop was opened. */
+uint64_t loop_ring_interrupts(const struct loop *loop);
+
+/* --- rings.c: events of a detector of rings --- */
+
+#define LOOP_RINGS	256u	/* RINGS of drive.h */
+#define LOOP_RINGS_BYTES 64u	/* the least size of such a datagram */
+
+/* Write the datagrams of all events, a slot each. */
+void loop_rings_fill(const struct loop *loop);
+/* Number of answers that differ from the reference. */
+uint32_t loop_rings_wrong(const struct loop *loop);
 
 /* --- drives --- */
 
 struct loop_drive {
-	const char *name;
+	char name[RASHPA_GPU_NAME + 16];
 	struct rashpa_gpu *gpu;		/* NULL: the host drives */
+	/* process a datagram by a launch, when an interrupt has reported it; NULL: poll, and no launch */
+	bool (*launch)(struct loop_drive *drive, uint32_t data, uint32_t to);
 	void *own;
 	bool lost;			/* the GPU may use the memory until the process exits */
 	/* 0, or -1 with the reason */
@@ -92,8 +115,16 @@ struct loop_drive {
 	void (*close)(struct loop_drive *drive);
 };
 
-int loop_by_host(struct loop_drive *drive, char *why);
-/* @gpu: name for rashpa_gpu_open() */
-int loop_by_vulkan(struct loop_drive *drive, const char *gpu, char *why);
+void loop_by_host(struct loop_drive *drive);
+/* @gpu: name for rashpa_gpu_open(). @launches: the host drives, and launches for each datagram */
+int loop_by_vulkan(struct loop_drive *drive, const char *gpu, bool launches, char *why);
+
+/* The thread of the host: for launches, too. */
+int loop_host_begin(struct loop_drive *drive, struct loop *loop, char *why);
+int loop_host_end(struct loop_drive *drive, char *why);
+/*
+ * Rounds of drive_spin() that take so long. @spin returns the time of these, ns, or 0.
+ */
+uint32_t loop_rounds(uint32_t us, uint64_t (*spin)(void *own, uint32_t rounds), void *own);
 
 #endif /* LOOP_H */

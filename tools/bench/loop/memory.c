@@ -118,6 +118,8 @@ int loop_open(struct loop *l, const char *device, const char *buffer, char *why)
 
 void loop_close(struct loop *l)
 {
+	if (l->channel >= 0)
+		close(l->channel);
 	/* closing the target ends all DMA, so close it before the memory */
 	rashpa_target_close(l->target);
 	if (l->word && !l->memory)

@@ -2,7 +2,7 @@
 /*
  * The board's first ring, in loopback, and its memory:
  *
- *   told | descriptors | events | received payload | payload to send | answers, came
+ *   told | descriptors | events | received payload | payload to send | answers, came | hits, fits
  *
  * Its bounds limit the ring to the entries of this map.
  */
@@ -13,6 +13,7 @@
 #include "common/say.h"
 
 #define PAGE		4096u
+#define VECTOR		0u
 
 static uint32_t reg(const struct loop *l, uint32_t offset)
 {
@@ -40,6 +41,10 @@ static void lay_out(struct loop *l)
 	p->source = loop_place(l, UINT64_C(4) << p->slot_log2 << p->descriptors_log2);
 	p->answers = loop_place(l, UINT64_C(4) * p->total);
 	p->came = loop_place(l, UINT64_C(4) * p->total);
+	if (!l->rings)
+		return;
+	p->hits = loop_place(l, (UINT64_C(4) << p->slot_log2) * LOOP_RINGS);
+	p->fits = loop_place(l, UINT64_C(16) * p->total);
 }
 
 /* Limit the ring to the entries of this map. */
@@ -69,6 +74,32 @@ static int bound(struct loop *l, char *why)
 		       l->info.number);
 }
 
+/* The interrupts of the ring's vector, of which a ring that is polled has none. */
+static int open_channel(struct loop *l, char *why)
+{
+	struct rashpa_channel_make make = {};
+	struct rashpa_source_add source = {
+		.kind = RASHPA_SOURCE_VECTOR, .index = VECTOR, .device = -1, .memory = -1,
+	};
+
+	if (rashpa_ioctl(rashpa_board_device(l->board), RASHPA_IOC_CHANNEL_MAKE, &make,
+			 sizeof(make)))
+		return because(why, -1, "%s", rashpa_reason());
+	l->channel = make.out_fd;
+	if (rashpa_ioctl(l->channel, RASHPA_IOC_SOURCE_ADD, &source, sizeof(source)))
+		return because(why, -1, "%s", rashpa_reason());
+	l->source = source.out_id;
+	return 0;
+}
+
+uint64_t loop_ring_interrupts(const struct loop *l)
+{
+	struct rashpa_source_info info = { .id = l->source };
+
+	return rashpa_ioctl(l->channel, RASHPA_IOC_SOURCE_INFO, &info, sizeof(info)) ? 0 :
+	       info.out_events;
+}
+
 static int open_ring(struct loop *l, char *why)
 {
 	if (rashpa_board_find_block(l->board, RFPGA_BLOCK_RING, RFPGA_RING_SIZE, &l->ring) ||
@@ -78,7 +109,7 @@ static int open_ring(struct loop *l, char *why)
 		return because(why, -1, "fpga%u: the ring's doorbell is not in BAR %u",
 			       l->info.number, RFPGA_BAR_DOORBELL);
 	l->page = l->doorbells.base + l->ring.doorbell;
-	return bound(l, why);
+	return bound(l, why) || open_channel(l, why) ? -1 : 0;
 }
 
 static bool faulted(const struct loop *l, char *why)
@@ -100,7 +131,9 @@ static int start(struct loop *l, char *why)
 		{ RFPGA_RING_FIRST, l->entries.first }, { RFPGA_RING_COUNT, l->entries.entries },
 		{ RFPGA_RING_PAYLOAD_FIRST, l->entries.first },
 		{ RFPGA_RING_PAYLOAD_COUNT, l->entries.entries },
-		{ RFPGA_RING_MODE, RFPGA_RING_LOOPBACK | (l->flush ? RFPGA_RING_FLUSH : 0) },
+		{ RFPGA_RING_MODE, RFPGA_RING_LOOPBACK | (l->flush ? RFPGA_RING_FLUSH : 0) |
+		  (l->drive->launch ? RFPGA_RING_MSIX : 0) },
+		{ RFPGA_RING_VECTOR, VECTOR },
 		{ RFPGA_RING_DESCRIPTORS, p->descriptors * 4 }, { RFPGA_RING_DESCRIPTORS + 4, 0 },
 		{ RFPGA_RING_EVENTS, p->events * 4 }, { RFPGA_RING_EVENTS + 4, 0 },
 		{ RFPGA_RING_RECEIVE, p->receive * 4 }, { RFPGA_RING_RECEIVE + 4, 0 },
@@ -113,6 +146,8 @@ static int start(struct loop *l, char *why)
 	if (reg(l, RFPGA_RING_STATUS) & RFPGA_RING_RUNNING)
 		return because(why, -1, "fpga%u: its ring is running: stop it first (rashpactl fpga quiesce fpga%u)",
 			       l->info.number, l->info.number);
+	if (l->rings)
+		loop_rings_fill(l);
 	/* a new run number makes leftovers of the previous run invalid */
 	p->run = reg(l, RFPGA_RING_RUN) % UINT16_MAX + 1;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
