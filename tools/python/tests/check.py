@@ -812,9 +812,7 @@ def page(buffer, data):
     async def look():
         token = "a token of the test"
         one = server.Page(server.arguments([]), token)
-        listener = server.listener("127.0.0.1:0")
-        url = server.url_of(listener, token).split("/#")[0]
-        await one.start(listener)
+        url = (await one.start("127.0.0.1:0")).split("/#")[0]
         missing = {"streams", "machine", "image"}
         async with aiohttp.ClientSession() as session, \
                 session.ws_connect(url + "/link", headers={"Origin": url}, max_msg_size=1 << 24) as ws:

@@ -13,6 +13,8 @@ LONGEST = 1 << 20   # bytes of a telegram
 AGAIN = 3           # seconds between attempts to connect
 SILENCE = 20        # seconds without a status until a daemon counts as gone
 TEXT = 2000         # characters of a setting that are shown
+COMMANDS = {"start": None, "pause": signal.SIGUSR1, "resume": signal.SIGUSR2, "stop": signal.SIGINT}
+NEEDS = {"pause": "running", "resume": "paused"}    # before that its signals may find no handler
 
 
 def _counts(element):
@@ -49,9 +51,12 @@ class Experiment:
         self.name = root.get("name")
         self._tasks = set()
 
+    def _runs(self):
+        return self.manager is not None and self.manager.returncode is None
+
     def value(self):
         return {"name": self.name, "parties": self.parties, "flows": self.flows, "control": self.control,
-                "manager": self.manager is not None and self.manager.returncode is None, "said": self._said}
+                "manager": self._runs(), "said": self._said}
 
     def _changed(self):
         self.tell("experiment", self.value())
@@ -124,34 +129,31 @@ class Experiment:
         party["counts"] = counts
 
     async def command(self, word):
-        """start or stop. Returns a refusal, or None."""
+        """start, pause, resume or stop. Returns a refusal, or None."""
         async with self._turn:
-            return await self._command(word)
-
-    async def _command(self, word):
-        runs = self.manager is not None and self.manager.returncode is None
-        if not self.control:
-            return "the page may only read: rashpa-web --control"
-        if word == "start":
-            if runs:
-                return "the experiment runs already"
-            try:
-                self.manager = await asyncio.create_subprocess_exec(
-                    "rashpa-manager", "run", "--name", "rashpa-web", self.file, stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
-            except OSError as failure:
-                return f"rashpa-manager: {failure.strerror}"
-            self._said = ""
-            self._reader = asyncio.ensure_future(self._read())
-        elif word == "stop":
-            if not runs:
-                return "the page stops only an experiment that it started"
-            self.manager.send_signal(signal.SIGINT)
-        else:
-            return f"{word[:20]}: start and stop are known"
-        self.event("manager", word)
-        self._changed()
-        return None
+            runs = self._runs()
+            if not self.control:
+                return "the page may only read: rashpa-web --control"
+            if word not in COMMANDS:
+                return f"{word[:20]}: start, pause, resume and stop are known"
+            if runs == (word == "start"):
+                return "the experiment runs already" if runs else "the page leads only an experiment that it started"
+            if word != "start":
+                if word in NEEDS and not any((p["role"], p["state"]) == ("detector", NEEDS[word]) for p in self.parties):
+                    return f"no detector is {NEEDS[word]}"
+                self.manager.send_signal(COMMANDS[word])
+            else:
+                try:
+                    self.manager = await asyncio.create_subprocess_exec(
+                        "rashpa-manager", "run", "--name", "rashpa-web", self.file, stdin=asyncio.subprocess.DEVNULL,
+                        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+                except OSError as failure:
+                    return f"rashpa-manager: {failure.strerror}"
+                self._said = ""
+                self._reader = asyncio.ensure_future(self._read())
+            self.event("manager", word)
+            self._changed()
+            return None
 
     async def _read(self):
         while text := await self.manager.stdout.read(1 << 12):

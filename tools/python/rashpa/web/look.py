@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Images of streams: taken, binned and compressed once for all viewers, and only while somebody views them."""
+import functools
 import json
 import struct
 import threading
@@ -36,13 +37,11 @@ def factor(width, height, most=MOST_PIXELS):
 
 def binned(part, b):
     """The maximum of each b x b pixels: single bright pixels stay visible. The last ones may be fewer."""
-    most = numpy.fmax if part.dtype.kind == "f" else numpy.maximum
-    for _ in range(2 if b > 1 else 0):
-        thin = part[::b].copy()
-        for k in range(1, b):
-            more = part[k::b]
-            most(thin[:len(more)], more, out=thin[:len(more)])
-        part = thin.T
+    if b > 1:
+        most = numpy.fmax if part.dtype.kind == "f" else numpy.maximum
+        part = numpy.pad(part, [(0, -n % b) for n in part.shape], "edge")
+        part = functools.reduce(most, (part[k::b] for k in range(b)))
+        part = functools.reduce(most, (part[:, k::b] for k in range(b)))
     return part
 
 
@@ -70,10 +69,8 @@ def content_of(name):
 
 
 class Look:
-    """One buffer's stream, followed by a thread while there are regions to show.
-
-    tell(look, state) and show(look, region, message) are called in that thread.
-    """
+    """One buffer's stream, followed by a thread while there are regions to show, in which it calls tell(look, state) and
+    show(look, region, message)."""
 
     def __init__(self, name, tell, show, rate=5, accept=()):
         self.name, self.tell, self.show, self.rate, self.accept = name, tell, show, rate, accept
@@ -96,16 +93,18 @@ class Look:
         """Show this region although it was shown: there is another viewer."""
         self._again |= {region}
 
-    def sums(self, x, y, w, h):
-        """Exact numbers of a region of the last image, or None outside of it."""
+    def sums(self, places):
+        """Sum, mean, least and most of regions of the last image; those outside of it are left out."""
         image, header = self.image, self.header
-        if image is None or min(x, y) < 0 or min(w, h) < 1 or x + w > image.shape[1] or y + h > image.shape[0]:
-            return None
-        part = image[y:y + h, x:x + w]
-        good = part[numpy.isfinite(part)]
-        numbers = {"sum": good.sum(), "mean": good.mean(), "least": good.min(), "most": good.max()} if good.size else {}
-        return {"buffer": self.name, "frame": header["frame"], "x": x, "y": y, "w": w, "h": h, "pixels": good.size,
-                **{name: value.item() for name, value in numbers.items()}}
+        found = []
+        for x, y, w, h in places if image is not None else ():
+            part = image[max(y, 0):max(y + h, 0), max(x, 0):max(x + w, 0)]
+            good = part[numpy.isfinite(part)]
+            if part.shape == (h, w) and good.size:
+                wide = float if part.dtype.kind == "f" or part.dtype.itemsize == 8 else None
+                numbers = good.sum(dtype=wide), good.mean(dtype=float), good.min(), good.max()
+                found.append({"at": [x, y, w, h], "numbers": [n.item() if numpy.isfinite(n) else None for n in numbers]})
+        return {"buffer": self.name, "frame": header and header["frame"], "places": found}
 
     def _say(self, state, stream=None, why=None):
         about = stream.about if stream else None
@@ -122,8 +121,8 @@ class Look:
                 # the last image even of an ended stream
                 with Stream(self.name, observe=True, latest=True, from_start=True, accept=self.accept) as stream:
                     self._follow(stream)
-            except Error as failure:
-                self._say("unavailable", why=failure.strerror)
+            except (Error, MemoryError, ValueError) as failure:
+                self._say("unavailable", why=getattr(failure, "strerror", None) or str(failure))
                 self._fresh.clear()
                 self._fresh.wait(AGAIN)
 
@@ -139,16 +138,13 @@ class Look:
                 self._picture(region)
             shown = regions
             self._fresh.clear()
-            self._pause(begin, time.thread_time() - taken)
-
-    def _pause(self, begin, cost):
-        """The next image: after the interval, and after a multiple of the cost. A new region need not wait for the interval."""
-        time.sleep(min(1, DUTY * cost))
-        self._fresh.wait(max(0, begin + 1 / self.rate - time.monotonic()))
+            # the next image: after a multiple of the cost, and after the interval, for which a new region need not wait
+            time.sleep(min(1, DUTY * (time.thread_time() - taken)))
+            self._fresh.wait(max(0, begin + 1 / self.rate - time.monotonic()))
 
     def _begin(self, run):
         self.image = self.header = None
-        self.run, self.torn, self.looks, self.over = run, 0, 0, 0
+        self.run, self.torn, self.over = run, 0, 0
 
     def _take(self, stream):
         """Copy the newest image. Is there a new one?"""
@@ -169,15 +165,13 @@ class Look:
         source = stack.images[-1]
         if source.nbytes > MOST_VALUES:
             raise Error(0, f"an image has {source.nbytes} bytes, and at most {MOST_VALUES} are shown")
-        header = {"frame": stack.frame + len(stack) - 1, "stack": stack.number, "run": stack.run,
-                  "role": int(stack.roles[-1]), "missing": stack.missing, "incomplete": stack.incomplete,
-                  "wrong": stack.wrong, "skipped": stack.skipped, "user": stack.user,
+        header = {"frame": stack.frame + len(stack) - 1, "role": int(stack.roles[-1]),
+                  **{name: getattr(stack, name) for name in ("run", "missing", "incomplete", "wrong", "skipped")},
                   "age_ns": time.monotonic_ns() - stack.time_ns if stack.time_ns else None}
         image = source.copy()
         if not stack.intact():
             self.torn += 1          # it was overwritten while it was copied
             return False
-        self.looks += 1
         self.over += stack.lost     # overwritten before the page took them
         self.image, self.header = image, header
         self._say("running", stream)
@@ -197,5 +191,5 @@ class Look:
         self.show(self, region, message({
             **self.header, "buffer": self.name, "content": about["content"], "dataset": about["dataset"],
             "width": width, "height": height, "x": x, "y": y, "bin": b, "rows": pixels.shape[0],
-            "columns": pixels.shape[1], "kind": kind, "looks": self.looks, "over": self.over, "torn": self.torn,
+            "columns": pixels.shape[1], "kind": kind, "over": self.over, "torn": self.torn,
         }, zlib.compress(pixels, 1)))

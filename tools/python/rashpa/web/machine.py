@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import json
+import subprocess
 import time
 
 TOP = "rashpactl", "--json", "top", "--interval", "1"
@@ -16,61 +17,39 @@ BAD = "stuck", "gone", "error", "revoked"
 STREAMS = 256       # with a history
 
 
-async def _last_line(stream):
-    line = b""
-    while more := await stream.read(1 << 12):
-        line = (line + more)[-(1 << 12):]
-    return line.decode(errors="replace").strip().split("\n")[-1]
-
-
-async def _start(command):
-    return await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, limit=LONGEST,
-                                                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
-
-
-def _judge(process, command, said):
-    return said or (f"{' '.join(command)}: exit status {process.returncode}" if process.returncode else None)
-
-
-async def _end(process):
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
+def _say(command, why):
+    return f"{' '.join(command)}: {getattr(why, 'strerror', None) or why}"
 
 
 async def each(command, line):
-    """Call line() with each object that the command prints. Returns its last message, or None."""
+    """Call line() with each object that the command prints, one a line. Returns its last message."""
+    said = _say(command, "it has ended")
     try:
-        process = await _start(command)
-    except OSError as failure:
-        return f"{command[0]}: {failure.strerror}"
-    errors = asyncio.ensure_future(_last_line(process.stderr))
-    try:
-        while text := await process.stdout.readline():
-            line(json.loads(text))
-        await process.wait()
-        return _judge(process, command, await errors)
-    except ValueError as failure:   # a line that is too long, or no JSON
-        return f"{' '.join(command)}: {failure}"
-    finally:
-        errors.cancel()
-        await _end(process)
+        process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, limit=LONGEST,
+                                                       stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+        try:
+            while text := await process.stdout.readline():
+                if text.startswith(b"{"):
+                    line(json.loads(text))
+                else:
+                    said = text.decode(errors="replace").strip()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    except (OSError, ValueError) as failure:    # ValueError: a line that is too long, or no JSON
+        said = _say(command, failure)
+    return said
 
 
-async def whole(command):
+def whole(command):
     """The one object that the command prints, or None, and its last message, or None."""
     try:
-        process = await _start(command)
-    except OSError as failure:
-        return None, f"{command[0]}: {failure.strerror}"
-    try:
-        text, errors = await process.communicate()
-        said = _judge(process, command, errors.decode(errors="replace").strip().split("\n")[-1])
-        return json.loads(text) if text.strip() else None, said
-    except ValueError as failure:
-        return None, f"{' '.join(command)}: {failure}"
-    finally:
-        await _end(process)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        said = done.stderr.decode(errors="replace").strip().split("\n")[-1]
+        return json.loads(done.stdout) if done.stdout.strip() else None, said or None
+    except (OSError, ValueError) as failure:
+        return None, _say(command, failure)
 
 
 class Machine:
@@ -107,7 +86,7 @@ class Machine:
     async def _top(self, names):
         while True:
             why = await each((*TOP, *names), lambda now: self._look(names, now))
-            self._look(names, {"streams": [], "why": why or "rashpactl top has ended"})
+            self._look(names, {"streams": [], "why": why})
             await asyncio.sleep(AGAIN)
 
     def _look(self, names, now):
@@ -134,19 +113,19 @@ class Machine:
         if was != now["state"]:
             self.event(now["buffer"], f"stream: {was or 'new'} to {now['state']}" + (f": {now['why']}" if now["why"] else ""),
                        now["state"] in ("dead", "gone"))
-            asyncio.ensure_future(self._ask(now["buffer"]))
+            asyncio.get_running_loop().run_in_executor(None, self._ask, now["buffer"])
         lost = now.get("lost", 0) - (before or {}).get("lost", 0)
         if lost > 0:
             self.event(now["buffer"], f"{lost} images lost: overwritten before they were given back", True)
 
-    async def _ask(self, buffer):
-        self._contents[buffer] = await asyncio.to_thread(self.content, buffer)
+    def _ask(self, buffer):
+        self._contents[buffer] = self.content(buffer)
 
     async def _lists(self):
         while True:
             found = {"why": None}
             for name, command in LIST.items():
-                found[name], why = await whole(command)
+                found[name], why = await asyncio.to_thread(whole, command)
                 found["why"] = why or found["why"]
             boards = {d["node"] for d in (found["list"] or {}).get("devices", [])}
             for board in boards - self._boards.keys():
@@ -168,5 +147,5 @@ class Machine:
 
         while True:
             why = await each(("rashpactl", "--json", "event", "watch", "--device", "--map", board), line)
-            self.event(board, why or "no more events")
+            self.event(board, why)
             await asyncio.sleep(10)

@@ -16,7 +16,7 @@ import tempfile
 import time
 import webbrowser
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -108,30 +108,24 @@ class Links(web.Server):
         # anybody can send what is no HTTP
         logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
         super().__init__(handler, access_log=None, logger=logger, keepalive_timeout=PATIENCE, lingering_time=0)
-        self.born = {}
+        self.timers = {}
 
     def __call__(self):
-        if len(self.born) >= MOST_LINKS:
+        if len(self.timers) >= MOST_LINKS:
             return Refused()
-        return super().__call__()
+        handler = super().__call__()
+        self.timers[handler] = asyncio.get_running_loop().call_later(PATIENCE, self._late, handler)
+        return handler
 
-    def connection_made(self, handler, transport):
-        super().connection_made(handler, transport)
-        self.born[handler] = time.monotonic()
+    def _late(self, handler):
+        if handler.transport:
+            handler.transport.abort()       # calls connection_lost()
+        else:
+            self.timers.pop(handler, None)
 
     def connection_lost(self, handler, exc=None):
         super().connection_lost(handler, exc)
-        self.born.pop(handler, None)
-
-    def keep(self, handler):
-        self.born[handler] = float("inf")
-
-    async def reap(self):
-        while True:
-            await asyncio.sleep(1)
-            for handler, born in list(self.born.items()):
-                if time.monotonic() - born > PATIENCE and handler.transport:
-                    handler.transport.abort()
+        self.timers.pop(handler).cancel()
 
 
 class Page:
@@ -181,8 +175,6 @@ class Page:
         host = request.headers["Host"]
         if request.headers.get("Origin") not in (f"http://{host}", f"https://{host}"):
             return refuse(403, "a request of another site's page")
-        if len(self.viewers) >= MOST_VIEWERS:
-            return refuse(503, f"there are {MOST_VIEWERS} viewers already")
         ws = web.WebSocketResponse(max_msg_size=MOST_REQUEST, heartbeat=STALLED, compress=False, timeout=1)
         if not ws.can_prepare(request):
             return refuse(400, "this is a WebSocket")
@@ -199,7 +191,7 @@ class Page:
         if len(self.viewers) >= MOST_VIEWERS:
             await ws.close(code=4503, message=b"too many viewers")
             return ws
-        self.links.keep(request.protocol)
+        self.links.timers[request.protocol].cancel()
         await self._serve(ws, request.transport)
         return ws
 
@@ -258,12 +250,12 @@ class Page:
             viewer.wanted = wanted
             self._update(viewer)
         if "sums" in request:
-            name, *region = request["sums"]
-            look = self.looks.get(name)
-            region = four(region)
-            # the next request of this viewer waits
-            sums = look and name in viewer.wanted and await asyncio.to_thread(look.sums, *region)
-            viewer.put(("sums",), json.dumps({"sums": sums or None}))
+            name, *places = request["sums"]
+            places = [four(place) for place in places[:2]]
+            if name in self.looks and name in viewer.wanted:
+                # the next request of this viewer waits
+                sums = await asyncio.to_thread(self.looks[name].sums, places)
+                viewer.put(("sums",), json.dumps({"sums": sums}))
         if "control" in request and self.experiment:
             refusal = await self.experiment.command(str(request["control"]))
             if refusal:
@@ -317,13 +309,33 @@ class Page:
             if name in viewer.wanted and region in (..., viewer.wanted[name]):
                 viewer.put(topic, message)
 
-    async def start(self, s):
-        make = self.loop.create_unix_server if s.family == socket.AF_UNIX else self.loop.create_server
-        self.server = await make(self.links, sock=s)
-        self.reaper = asyncio.ensure_future(self.links.reap())
+    async def start(self, place):
+        """Listen at the socket of systemd, or at ADDRESS:PORT, or unix:PATH; says where."""
+        def at(path, **options):
+            return self.loop.create_unix_server(self.links, path, backlog=512, **options)
+
+        if os.environ.get("LISTEN_PID") == str(os.getpid()):
+            s = socket.socket(fileno=3)
+            made = at(None, sock=s) if s.family == socket.AF_UNIX else self.loop.create_server(self.links, sock=s, backlog=512)
+        elif place.startswith("unix:"):
+            made = at(place[5:])
+        else:
+            address, _, port = place.rpartition(":")
+            address = ipaddress.ip_address(address.strip("[]") or "127.0.0.1")
+            if not address.is_loopback:
+                raise ValueError(f"{place}: only addresses of this machine; a proxy with TLS connects to it")
+            made = self.loop.create_server(self.links, str(address), int(port), backlog=512)
+        mask = os.umask(0o117)
+        try:
+            self.server = await made
+        finally:
+            os.umask(mask)
+        name = self.server.sockets[0].getsockname()
+        if isinstance(name, str):
+            return f"unix:{name}, token {self.token}"
+        return f"http://{f'[{name[0]}]' if ':' in name[0] else name[0]}:{name[1]}/#token={quote(self.token)}"
 
     async def end(self):
-        self.reaper.cancel()
         self.server.close()
         for look in self.looks.values():
             look.want(())
@@ -335,65 +347,29 @@ class Page:
 
 def the_token(file):
     """The token of a file, which is made if it does not exist; of no file: a random one."""
-    if not file:
-        return secrets.token_urlsafe(24)
-    try:
-        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        token = Path(file).read_text(encoding="utf-8").strip()
-        if len(token) < 16:
-            raise ValueError(f"{file}: a token has at least 16 characters") from None
-        return token
-    with open(fd, "w", encoding="utf-8") as made:
-        token = secrets.token_urlsafe(24)
-        made.write(token + "\n")
+    token = secrets.token_urlsafe(24)
+    if file:
+        try:
+            with open(file, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as made:
+                print(token, file=made)
+        except FileExistsError:
+            token = Path(file).read_text(encoding="utf-8").strip()
+            if len(token) < 16:
+                raise ValueError(f"{file}: a token has at least 16 characters") from None
     return token
 
 
-def listener(place):
-    """A socket that listens: the one of systemd, or at PORT, ADDRESS:PORT, unix:PATH."""
-    if os.environ.get("LISTEN_PID") == str(os.getpid()):
-        return socket.socket(fileno=3)
-    if place.startswith("unix:"):
-        path = Path(place[5:])
-        if path.is_socket():
-            path.unlink()
-        s = socket.socket(socket.AF_UNIX)
-        mask = os.umask(0o117)
-        try:
-            s.bind(str(path))
-        finally:
-            os.umask(mask)
-    else:
-        address, _, port = place.rpartition(":")
-        address = ipaddress.ip_address(address.strip("[]") or "127.0.0.1")
-        if not address.is_loopback:
-            raise ValueError(f"{place}: only addresses of this machine; a proxy with TLS connects to it")
-        s = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        s.bind((str(address), int(port)))
-    s.listen(512)
-    return s
-
-
-def url_of(s, token, buffer=None):
-    if s.family == socket.AF_UNIX:
-        return f"unix:{s.getsockname()}, token {token}"
-    address, port = s.getsockname()[:2]
-    return f"http://{f'[{address}]' if ':' in address else address}:{port}/#token={token}"
-
-
-async def serve(options, s, token):
+async def serve(options, token):
     page = Page(options, token)
-    await page.start(s)
+    url = await page.start(options.listen)
     stop = asyncio.Event()
     for number in signal.SIGINT, signal.SIGTERM:
         page.loop.add_signal_handler(number, stop.set)
-    print(url_of(s, token), flush=True)
+    print(url, flush=True)
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
         if options.browser:
             # others can read the command line of a browser, but not this file
-            file.write(f'<meta http-equiv="refresh" content="0; url={url_of(s, token)}">')
+            file.write(f'<meta http-equiv="refresh" content="0; url={url}">')
             file.flush()
             page.loop.run_in_executor(None, webbrowser.open, f"file://{file.name}")
         await stop.wait()
@@ -438,7 +414,7 @@ def arguments(argv):
 def main(argv=None):
     options = arguments(argv)
     try:
-        asyncio.run(serve(options, listener(options.listen), the_token(options.token)))
+        asyncio.run(serve(options, the_token(options.token)))
     except (OSError, ValueError, SyntaxError) as failure:
         print(f"rashpa-web: {failure}", file=sys.stderr)
         return 1

@@ -13,15 +13,15 @@ export const palettes = Object.keys(PALETTES);
 const KINDS = {u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i1: Int8Array, i2: Int16Array, i4: Int32Array, f4: Float32Array, f8: Float64Array};
 const BINS = 120, SAMPLES = 1 << 16;
 
+const STEPS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
+
+// 256 colours, as the browser mixes them.
 function lut(name) {
-	const stops = PALETTES[name].split(" ").map(hex => [0, 2, 4].map(i => parseInt(hex.slice(i, i + 2), 16)));
-	const table = new Uint32Array(256);
-	for (let i = 0; i < 256; i++) {
-		const at = i / 255 * (stops.length - 1), k = Math.min(Math.floor(at), stops.length - 2), f = at - k;
-		const [r, g, b] = [0, 1, 2].map(n => Math.round(stops[k][n] * (1 - f) + stops[k + 1][n] * f));
-		table[i] = 0xff000000 | b << 16 | g << 8 | r;
-	}
-	return table;
+	const c = new OffscreenCanvas(256, 1).getContext("2d"), colours = PALETTES[name].split(" ");
+	c.fillStyle = c.createLinearGradient(0.5, 0, 255.5, 0);
+	colours.forEach((hex, i) => c.fillStyle.addColorStop(i / (colours.length - 1), `#${hex}`));
+	c.fillRect(0, 0, 256, 1);
+	return new Uint32Array(c.getImageData(0, 0, 256, 1).data.buffer);
 }
 
 // Header and values of a message of the server.
@@ -33,24 +33,26 @@ export async function unpack(buffer) {
 	return header;
 }
 
+const between = (low, value, high) => Math.max(low, Math.min(high, value));
+
 export class Picture {
 	constructor(canvas, changed) {
 		this.canvas = canvas;
-		this.changed = changed;		// called after the region, the pixel or the selection changed
+		this.changed = changed;		// called after the region, the pixel or the box changed
 		this.palette = lut(palettes[0]);
 		this.log = false;
 		this.fixed = null;		// [low, high], or null: automatic
 		this.depth = 1;			// images of the mean
 		this.peaks = null;
-		this.off = document.createElement("canvas");
+		this.off = new OffscreenCanvas(1, 1);
 		this.clear();
 		for (const name of ["pointerdown", "pointermove", "pointerup", "pointercancel", "wheel", "keydown"])
-			canvas.addEventListener(name, event => this[name](event), {passive: false});
+			canvas.addEventListener(name, event => this.frame && this[name](event), {passive: false});
 		new ResizeObserver(() => this.draw()).observe(canvas);
 	}
 
 	clear() {
-		this.frame = this.values = this.region = this.pixel = this.box = this.drag = null;
+		this.frame = this.region = this.pixel = this.box = this.drag = null;
 		this.last = [];
 		this.draw();
 	}
@@ -61,20 +63,21 @@ export class Picture {
 	}
 
 	take(frame) {
-		const f = this.frame;
-		const same = f && ["run", "x", "y", "bin", "rows", "columns", "width", "height"].every(key => f[key] === frame[key]);
+		const same = ["run", "x", "y", "bin", "rows", "columns", "width", "height"].every(key => this.frame?.[key] === frame[key]);
 		this.frame = frame;
 		this.last = [...(same ? this.last : []), frame.values].slice(-20);
-		this.paint();
 	}
 
 	paint() {
 		if (!this.frame)
 			return;
-		this.mean();
-		this.contrast();
-		const {rows, columns} = this.frame, values = this.values;
-		const pixels = new ImageData(columns, rows), to = new Uint32Array(pixels.data.buffer);
+		const images = this.last.slice(-this.depth), n = this.images = images.length;
+		const values = n === 1 ? images[0] : new Float64Array(images[0].length);
+		for (const image of n === 1 ? [] : images)
+			for (let i = 0; i < image.length; i++)
+				values[i] += image[i] / n;
+		this.contrast(values);
+		const {rows, columns} = this.frame, pixels = new ImageData(columns, rows), to = new Uint32Array(pixels.data.buffer);
 		const scale = this.log ? Math.log : v => v, [low, high] = this.limits.map(scale), factor = 255 / (high - low || 1);
 		for (let i = 0; i < values.length; i++) {
 			const v = scale(values[i]);
@@ -87,36 +90,17 @@ export class Picture {
 		this.draw();
 	}
 
-	mean() {
-		const images = this.last.slice(-this.depth);
-		this.images = images.length;
-		if (images.length === 1) {
-			this.values = images[0];
-			return;
-		}
-		this.values = new Float64Array(images[0].length);
-		for (const image of images)
-			for (let i = 0; i < image.length; i++)
-				this.values[i] += image[i] / images.length;
-	}
-
 	// The range without the few darkest and brightest pixels, and the histogram, of a sample of the pixels.
-	contrast() {
-		const step = Math.max(1, Math.floor(this.values.length / SAMPLES)), sample = [];
-		for (let i = 0; i < this.values.length; i += step)
-			if (Number.isFinite(this.values[i]))
-				sample.push(this.values[i]);
-		const sorted = Float64Array.from(sample).sort();
-		const from = this.log ? sorted.findIndex(v => v > 0) : 0, good = from < 0 ? [] : sorted.subarray(from);
-		const at = p => good[Math.floor(p * (good.length - 1))];
-		this.range = good.length ? [at(0.005), at(0.995)] : [0, 1];
-		if (this.range[0] >= this.range[1])
-			this.range[1] = this.range[0] + 1;
-		this.limits = this.fixed ?? this.range;
-		const low = sorted[0] ?? 0, width = ((sorted.at(-1) ?? 1) - low) / BINS || 1, bins = new Array(BINS).fill(0);
+	contrast(values) {
+		const step = Math.ceil(values.length / SAMPLES);
+		const sorted = Float64Array.from(values.filter((v, i) => i % step === 0 && Number.isFinite(v))).sort();
+		const good = this.log ? sorted.filter(v => v > 0) : sorted, at = p => good[Math.floor(p * (good.length - 1))] ?? p;
+		const [low, high] = [at(0.005), at(0.995)];
+		this.limits = this.fixed ?? [low, high > low ? high : low + 1];
+		const least = sorted[0] ?? 0, width = (sorted.at(-1) - least) / BINS || 1, bins = new Array(BINS).fill(0);
 		for (const v of sorted)
-			bins[Math.min(BINS - 1, Math.floor((v - low) / width))] += step;
-		this.histogram = bins.map((n, i) => [low + i * width, n]);
+			bins[Math.min(BINS - 1, Math.floor((v - least) / width))] += step;
+		this.histogram = bins.map((n, i) => [least + i * width, n]);
 	}
 
 	// --- places: pixels of the image, and points of the canvas ---
@@ -133,50 +117,32 @@ export class Picture {
 	}
 
 	inside(x, y) {
-		return [Math.max(0, Math.min(this.frame.width - 1, x)), Math.max(0, Math.min(this.frame.height - 1, y))];
+		return [between(0, x, this.frame.width - 1), between(0, y, this.frame.height - 1)];
 	}
 
 	draw() {
 		const [c] = prepare(this.canvas), {frame} = this;
-		if (!frame || !this.off.width) {
-			this.canvas.setAttribute("aria-label", "no image yet");
+		this.canvas.setAttribute("aria-label", frame ? `image ${frame.frame}, ${frame.width} × ${frame.height} pixels` : "no image yet");
+		if (!frame)
 			return;
-		}
 		const {scale, left, top, w, h} = this.place();
 		c.imageSmoothingEnabled = false;
 		c.drawImage(this.off, left, top, w * scale, h * scale);
-		const X = x => left + (x - frame.x) * scale, Y = y => top + (y - frame.y) * scale;
-		const rectangle = (x, y, width, height) => {
-			for (const [line, dash] of [["#000", []], ["#fff", [4, 4]]]) {
-				c.strokeStyle = line;
-				c.setLineDash(dash);
-				c.strokeRect(X(x), Y(y), Math.max(width * scale, 5), Math.max(height * scale, 5));
-			}
-			c.setLineDash([]);
-		};
-		c.save();
 		c.beginPath(), c.rect(left, top, w * scale, h * scale), c.clip();
-		for (const [x, y] of this.peaks ?? [])
-			for (const [line, thick] of [["#000", 3], ["#ffb000", 1.5]]) {
-				c.strokeStyle = line;
-				c.lineWidth = thick;
-				c.beginPath(), c.arc(X(x + 0.5), Y(y + 0.5), Math.max(7, 3 * scale), 0, 7), c.stroke();
+		const X = x => left + (x - frame.x) * scale, Y = y => top + (y - frame.y) * scale;
+		// bright on dark: visible on each colour
+		const twice = (path, ...lines) => {
+			for (const [colour, width, dash] of lines) {
+				c.strokeStyle = colour;
+				c.lineWidth = width;
+				c.setLineDash(dash);
+				c.beginPath(), path(), c.stroke();
 			}
-		c.lineWidth = 1;
-		if (this.pixel)
-			rectangle(...this.pixel, 1, 1);
-		if (this.box)
-			rectangle(...this.box);
-		c.restore();
-		this.canvas.setAttribute("aria-label", `image ${frame.frame}, ${frame.width} × ${frame.height} pixels`);
-	}
-
-	// The value of a pixel that was sent as it is, or undefined.
-	value([x, y]) {
-		const f = this.frame;
-		if (f.bin === 1 && this.images === 1 && x >= f.x && y >= f.y && x < f.x + f.columns && y < f.y + f.rows)
-			return f.values[(y - f.y) * f.columns + x - f.x];
-		return undefined;
+		};
+		for (const [x, y] of this.peaks ?? [])
+			twice(() => c.arc(X(x + 0.5), Y(y + 0.5), Math.max(7, 3 * scale), 0, 7), ["#000", 3, []], ["#ffb000", 1.5, []]);
+		for (const [x, y, width, height] of [this.pixel && [...this.pixel, 1, 1], this.box].filter(Boolean))
+			twice(() => c.rect(X(x), Y(y), Math.max(width * scale, 5), Math.max(height * scale, 5)), ["#000", 1, []], ["#fff", 1, [4, 4]]);
 	}
 
 	// --- what a person does ---
@@ -185,37 +151,30 @@ export class Picture {
 		const f = this.frame;
 		if (!f)
 			return;
-		const [x, y, w, h] = this.region ?? [0, 0, f.width, f.height];
+		const [x, y, w, h] = this.region ?? [0, 0, f.width, f.height], [cx, cy] = centre ?? [x + w / 2, y + h / 2];
 		const width = Math.min(f.width, Math.max(16, Math.round(w / factor))), height = Math.min(f.height, Math.max(16, Math.round(h / factor)));
-		const [cx, cy] = centre ?? [x + w / 2, y + h / 2];
-		this.look([Math.round(cx - (cx - x) / w * width), Math.round(cy - (cy - y) / h * height), width, height]);
+		this.look([between(0, Math.round(cx - (cx - x) / w * width), f.width - width),
+			between(0, Math.round(cy - (cy - y) / h * height), f.height - height), width, height]);
 	}
 
 	look(region) {
-		const f = this.frame;
-		if (!f)
-			return;
-		let [x, y, w, h] = region ?? [0, 0, f.width, f.height];
-		x = Math.max(0, Math.min(x, f.width - w));
-		y = Math.max(0, Math.min(y, f.height - h));
-		this.region = w >= f.width && h >= f.height ? null : [x, y, w, h];
+		const whole = !region || (region[2] === this.frame.width && region[3] === this.frame.height);
+		this.region = whole ? null : region;
 		this.changed("region");
 	}
 
-	point(x, y) {
-		this.pixel = this.inside(x, y);
+	mark(pixel, box) {
+		[this.pixel, this.box] = [pixel, box];
 		this.draw();
-		this.changed("pixel");
+		this.changed("places");
 	}
 
-	select(x0, y0, x1, y1) {
-		this.box = [Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0) + 1, Math.abs(y1 - y0) + 1];
-		this.draw();
-		this.changed("box");
+	select([x0, y0], [x1, y1]) {
+		this.mark(this.pixel, [Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0) + 1, Math.abs(y1 - y0) + 1]);
 	}
 
 	pointerdown(event) {
-		if (!this.frame || event.button)
+		if (event.button)
 			return;
 		this.canvas.setPointerCapture(event.pointerId);
 		this.drag = this.at(event);
@@ -223,21 +182,16 @@ export class Picture {
 	}
 
 	pointermove(event) {
-		if (!this.frame)
-			return;
-		const [x, y] = this.at(event);
-		this.point(x, y);
-		this.moved ||= this.drag && (Math.abs(this.drag[0] - x) > 1 || Math.abs(this.drag[1] - y) > 1);
+		const at = this.at(event);
+		this.mark(at, this.box);
+		this.moved ||= this.drag?.some((start, axis) => Math.abs(start - at[axis]) > 1);
 		if (this.drag && this.moved)
-			this.select(...this.drag, x, y);
+			this.select(this.drag, at);
 	}
 
 	pointerup() {
-		if (this.drag && !this.moved) {
-			this.box = null;	// a click ends the selection
-			this.draw();
-			this.changed("box");
-		}
+		if (this.drag && !this.moved)
+			this.mark(this.pixel, null);	// a click ends the selection
 		this.drag = null;
 	}
 
@@ -246,37 +200,28 @@ export class Picture {
 	}
 
 	wheel(event) {
-		if (!this.frame)
-			return;
 		event.preventDefault();
 		this.zoom(event.deltaY < 0 ? 1.4 : 1 / 1.4, this.at(event));
 	}
 
 	keydown(event) {
-		const move = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[event.key];
-		if (!this.frame || event.altKey || event.metaKey)
+		const move = STEPS[event.key]?.map(n => n * (event.ctrlKey ? 10 : 1)), f = this.frame, key = event.key.toLowerCase();
+		const pixel = this.pixel ?? [f.x + (f.columns * f.bin >> 1), f.y + (f.rows * f.bin >> 1)];
+		if (event.altKey || event.metaKey)
 			return;
-		if (move) {
-			const f = this.frame, step = event.ctrlKey ? 10 : 1;
-			const [x, y] = this.pixel ?? [f.x + (f.columns * f.bin >> 1), f.y + (f.rows * f.bin >> 1)];
-			if (event.shiftKey) {
-				const [bx, by, w, h] = this.box ?? [x, y, 1, 1];
-				this.select(bx, by, ...this.inside(bx + w - 1 + move[0] * step, by + h - 1 + move[1] * step));
-			} else {
-				this.point(x + move[0] * step, y + move[1] * step);
-			}
-		} else if (event.key === "+" || event.key === "=") {
-			this.zoom(1.4);
-		} else if (event.key === "-") {
-			this.zoom(1 / 1.4);
-		} else if (event.key === "0") {
+		if (move && event.shiftKey) {
+			const [x, y, w, h] = this.box ?? [...pixel, 1, 1];
+			this.select([x, y], this.inside(x + w - 1 + move[0], y + h - 1 + move[1]));
+		} else if (move) {
+			this.mark(this.inside(pixel[0] + move[0], pixel[1] + move[1]), this.box);
+		} else if (key === "escape" && this.box) {
+			this.mark(this.pixel, null);
+		} else if ("+=-".includes(key)) {
+			this.zoom(key === "-" ? 1 / 1.4 : 1.4);
+		} else if (key === "0") {
 			this.look(null);
-		} else if (event.key === "Escape" && this.box) {
-			this.box = null;
-			this.draw();
-			this.changed("box");
-		} else if ("lcm".includes(event.key.toLowerCase()) && !event.ctrlKey) {
-			this.changed(event.key.toLowerCase());
+		} else if ("lcm".includes(key) && !event.ctrlKey) {
+			this.changed(key);
 		} else {
 			return;
 		}

@@ -78,33 +78,18 @@ const HEAR = {
 		document.querySelector('nav a[href="#experiment"]').hidden = !hello.experiment;
 		stream.view.given = hello.streams;
 		if (hello.streams.length && !location.hash)
-			location.hash = `#stream/${encodeURIComponent(hello.streams[0])}`;
+			location.hash = `#stream=${encodeURIComponent(hello.streams[0])}`;
 		route();
 	},
 	streams(value) {
 		before = new Map(now.streams.map(s => [s.buffer, s]));
 		now = value;
 		stream.streams(now.streams);
-		if (current() === "overview")
-			overview();
-		else if (current() === "processing")
-			processing();
+		draw("overview", "processing");
 	},
-	machine(value) {
-		machine = value;
-		if (current() === "overview")
-			overview();
-	},
-	events(value) {
-		events = value;
-		if (current() === "events")
-			listEvents();
-	},
-	experiment(value) {
-		experiment = value;
-		if (current() === "experiment")
-			showExperiment();
-	},
+	machine: value => { machine = value; draw("overview"); },
+	events: value => { events = value; draw("events"); },
+	experiment: value => { experiment = value; draw("experiment"); },
 	look: value => stream.state_(value),
 	sums: value => stream.answer(value),
 	refused,
@@ -122,20 +107,27 @@ function image(frame) {
 const current = () => VIEWS.find(view => !$(view).hidden);
 
 function route() {
-	const [, view, rest] = location.hash.match(/^#([a-z]+)(?:\/(.*))?$/) ?? [];
-	const wanted = VIEWS.includes(view) ? view : "overview";
+	const given = new URLSearchParams(location.hash.slice(1)), wanted = VIEWS.find(view => given.has(view)) ?? "overview";
 	for (const one of VIEWS)
 		$(one).hidden = one !== wanted;
 	for (const a of document.querySelectorAll("nav a"))
 		a.toggleAttribute("aria-current", a.hash === `#${wanted}`);
 	if (wanted === "stream")
-		stream.show(rest ? decodeURIComponent(rest) : stream.view.buffer || now.streams.find(s => s.state !== "ended")?.buffer || now.streams[0]?.buffer || "");
-	HEAR.streams(now);
-	({events: listEvents, experiment: showExperiment})[wanted]?.();
+		stream.show(given.get("stream") || stream.view.buffer || (now.streams.find(s => s.state !== "ended") ?? now.streams[0])?.buffer || "");
+	stream.streams(now.streams);
+	draw(wanted);
 	link.want();
 }
 
-const to = buffer => element("a", {href: `#stream/${encodeURIComponent(buffer)}`}, buffer);
+const DRAW = {overview, processing, events: listEvents, experiment: showExperiment};
+
+// Draw the view again, if it is one of these.
+function draw(...views) {
+	if (views.includes(current()))
+		DRAW[current()]?.();
+}
+
+const to = buffer => element("a", {href: `#stream=${encodeURIComponent(buffer)}`}, buffer);
 
 function overview() {
 	const why = now.why ?? machine.why;
@@ -188,7 +180,7 @@ function processing() {
 	for (const s of work) {
 		const rows = stream.history(s.buffer), end = rows.at(-1)?.[0];
 		const points = rows.slice(1).map((row, i) => [row[0] - end, 100 * (1 - (row[6] - rows[i][6]) / (row[5] - rows[i][5]))]);
-		plot(figure(s.buffer, `Hit rate of ${s.buffer}, % of images that were kept`), [{points}], {xUnit: "s", x: [-300, 0]});
+		plot(figure(s.buffer, `Hit rate of ${s.buffer}, % of images that were kept`), [points], {unit: "s", x: [-300, 0]});
 	}
 	const wanted = JSON.stringify(shown().map(s => s.buffer));
 	if (wanted !== processing.wanted) {
@@ -221,11 +213,11 @@ function result(frame) {
 	if (frame.content === "profile") {
 		const [x, y] = [0, 1].map(row => frame.values.subarray(row * frame.columns, (row + 1) * frame.columns));
 		plot(figure(frame.buffer, `Profile of image ${count(frame.frame)}, ${frame.buffer}: counts over ${frame.dataset.replaceAll("_", " ")}`),
-			[{points: Array.from(x, (value, i) => [value, y[i]])}]);
+			[Array.from(x, (value, i) => [value, y[i]])]);
 	} else if (frame.content === "peaks") {
 		const list = stream.peaks(frame);
 		plot(figure(frame.buffer, `${count(list.length)} peaks of image ${count(frame.frame)}, ${frame.buffer}: y over x, pixels`),
-			[{points: list.map(([x, y]) => [x, y]), kind: "points"}]);
+			[list.map(([x, y]) => [x, y])], {kind: "points"});
 	}
 }
 
@@ -242,8 +234,10 @@ function showExperiment() {
 		return;
 	$("name").textContent = experiment.name;
 	$("control").hidden = !experiment.control;
-	$("start").disabled = experiment.manager;
-	$("stop").disabled = !experiment.manager;
+	const some = word => experiment.manager && experiment.parties.some(p => p.role === "detector" && p.state === word);
+	const can = {start: !experiment.manager, pause: some("running"), resume: some("paused"), stop: experiment.manager};
+	for (const [word, possible] of Object.entries(can))
+		$(word).disabled = !possible;
 	$("manager").replaceChildren(state(experiment.manager ? "running" : "idle"));
 	table($("parties"), experiment.parties, [
 		["Name", p => p.name], ["Role", p => p.role], ["State", p => state(p.state)], ["Outcome", p => p.why ?? p.outcome],
@@ -260,9 +254,9 @@ function showExperiment() {
 
 // --- begin ---
 
-const given = location.hash.match(/^#token=(.+)$/);
-if (given) {
-	sessionStorage.setItem("rashpa-token", decodeURIComponent(given[1]));
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
+if (token) {
+	sessionStorage.setItem("rashpa-token", token);
 	history.replaceState(null, "", location.pathname);
 }
 $("enter").onsubmit = event => {
@@ -271,8 +265,8 @@ $("enter").onsubmit = event => {
 	connect();
 };
 $("which").onchange = listEvents;
-$("start").onclick = () => link.send({control: "start"});
-$("stop").onclick = () => link.send({control: "stop"});
+for (const button of document.querySelectorAll("#control button"))
+	button.onclick = () => link.send({control: button.id});
 window.onhashchange = route;
 document.addEventListener("keydown", event => {
 	const n = "12345".indexOf(event.key);

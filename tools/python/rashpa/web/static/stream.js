@@ -4,44 +4,46 @@ import {Picture, palettes} from "./image.js";
 import {plot} from "./plot.js";
 import {$, count, element, lost, options, pairs, real, short, state, table} from "./words.js";
 
-const MINUTES = 5;
-let link, picture, rows = new Map(), look = null, pending = false, timer = 0, sums = {};
+const SECONDS = 300, THROTTLE = 50;	// milliseconds between questions for values
+let link, picture, rows = new Map(), look = null, timer = 0, sums = [];
 
 export const view = {buffer: "", peaks: "", given: []};
 
 export function wants() {
-	if (!view.buffer)
-		return [];
-	return [[view.buffer, picture.region], ...(view.peaks && view.peaks !== view.buffer ? [[view.peaks, null]] : [])];
+	const names = view.buffer ? [...new Set([view.buffer, view.peaks || view.buffer])] : [];
+	return names.map(name => [name, name === view.buffer ? picture.region : null]);
 }
 
-function next(select) {
-	select.selectedIndex = (select.selectedIndex + 1) % select.options.length;
-	select.dispatchEvent(new Event("change"));
+const KEYS = {l: "scale", c: "contrast", m: "mean"};
+
+function changed(what) {
+	const select = $(KEYS[what]);
+	if (select) {
+		select.selectedIndex = (select.selectedIndex + 1) % select.length;
+		select.dispatchEvent(new Event("change"));
+	} else if (what === "region") {
+		link.want();
+	} else {
+		ask();
+	}
 }
 
 export function begin(theLink) {
 	link = theLink;
-	picture = new Picture($("image"), what => {
-		if (what === "region")
-			link.want();
-		else if (what === "l")
-			next($("scale"));
-		else if (what === "c")
-			next($("contrast"));
-		else if (what === "m")
-			next($("mean"));
-		else
-			ask();
-	});
-	options($("palette"), palettes);
-	$("palette").onchange = () => picture.setPalette($("palette").value);
-	$("scale").onchange = () => { picture.log = $("scale").value === "log"; paint(); };
-	$("contrast").onchange = () => { fix(picture.limits ?? [0, 1]); };
-	$("low").onchange = $("high").onchange = () => { fix([$("low").valueAsNumber, $("high").valueAsNumber]); };
-	$("mean").onchange = () => { picture.depth = Number($("mean").value); paint(); };
-	$("overlay").onchange = () => { view.peaks = $("overlay").value; picture.peaks = null; paint(); link.want(); };
-	$("buffer").onchange = () => { location.hash = `#stream/${encodeURIComponent($("buffer").value)}`; };
+	picture = new Picture($("image"), changed);
+	options($("palette"), palettes.map(name => [name, name]));
+	const on = {
+		palette: name => picture.setPalette(name),
+		scale: word => { picture.log = word === "log"; paint(); },
+		contrast: () => fix(picture.limits ?? [0, 1]),
+		low: () => fix([$("low").valueAsNumber, $("high").valueAsNumber]),
+		high: () => on.low(),
+		mean: depth => { picture.depth = Number(depth); paint(); },
+		overlay: name => { view.peaks = name; picture.peaks = null; paint(); link.want(); },
+		buffer: name => { location.hash = `#stream=${encodeURIComponent(name)}`; },
+	};
+	for (const [id, set] of Object.entries(on))
+		$(id).onchange = () => set($(id).value);
 	$("in").onclick = () => picture.zoom(1.4);
 	$("out").onclick = () => picture.zoom(1 / 1.4);
 	$("all").onclick = () => picture.look(null);
@@ -52,7 +54,7 @@ function fix(limits) {
 	const fixed = $("contrast").value === "fixed";
 	$("limits").hidden = !fixed;
 	picture.fixed = fixed && limits.every(Number.isFinite) ? limits : null;
-	if (fixed && picture.fixed && document.activeElement !== $("low") && document.activeElement !== $("high"))
+	if (picture.fixed)
 		[$("low").value, $("high").value] = limits.map(v => +v.toPrecision(6));
 	paint();
 }
@@ -62,51 +64,48 @@ export function show(buffer) {
 		return;
 	view.buffer = buffer;
 	look = null;
-	sums = {};
+	sums = [];
 	picture.clear();
 	numbers();
 	plots();
 }
 
 export function streams(list) {
-	options($("buffer"), [...new Set([...list.map(s => s.buffer), ...view.given])], "choose");
+	const names = [...new Set([...list.map(s => s.buffer), ...view.given])];
+	options($("buffer"), [["", "choose"], ...names.map(name => [name, name])]);
 	$("buffer").value = view.buffer;
-	options($("overlay"), list.filter(s => s.content === "peaks").map(s => s.buffer), "none");
-	const s = list.find(one => one.buffer === view.buffer);
+	options($("overlay"), [["", "none"], ...list.filter(s => s.content === "peaks").map(s => [s.buffer, s.buffer])]);
 	for (const one of list)
 		add(one.buffer, [one.row]);
 	if (!$("stream").hidden)
-		plots(s);
+		plots(list.find(one => one.buffer === view.buffer));
 }
 
 // Rows that are newer than those already here.
 export function add(buffer, more) {
 	const all = history(buffer), last = all.at(-1)?.[0] ?? 0;
-	rows.set(buffer, [...all, ...more.filter(row => row?.[0] > last)].slice(-60 * MINUTES));
+	rows.set(buffer, [...all, ...more.filter(row => row?.[0] > last)].slice(-SECONDS));
 }
 
 export const history = buffer => rows.get(buffer) ?? [];
 
 function plots(stream) {
 	const all = history(view.buffer), now = all.at(-1)?.[0] ?? 0;
-	const of = column => all.map(row => [row[0] - now, row[column] ?? NaN]);
-	const settings = {xUnit: "s", x: [-60 * MINUTES, 0]};
-	plot($("rate"), [{points: of(1)}], settings);
-	plot($("data"), [{points: of(2).map(([x, y]) => [x, y / 1e9])}], settings);
-	plot($("latency"), [3, 4].map(column => ({points: of(column).map(([x, y]) => [x, y / 1e3])})), settings);
+	const of = (column, unit) => all.map(row => [row[0] - now, (row[column] ?? NaN) / unit]), settings = {unit: "s", x: [-SECONDS, 0]};
+	plot($("rate"), [of(1, 1)], settings);
+	plot($("data"), [of(2, 1e9)], settings);
+	plot($("latency"), [of(3, 1e3), of(4, 1e3)], settings);
 	const about = look?.about, f = picture.frame;
-	const causes = [
-		["overwritten before the consumer gave it back", stream?.lost, "images"],
-		["left out by the producer, because no slot was free", about?.dropped, "stacks"],
-		["no room for a live source", about?.lost, "images"],
-		["not delivered by the detector", about?.missed, "images"],
-		["messages missing in the last stack", f?.missing, "messages"],
-		["left out by the stream", f?.skipped, "images"],
-		["not shown: overwritten before this page took it", f?.over, "images"],
-		["not shown: overwritten while this page took it", f?.torn, "images"],
-	];
-	table($("losses"), causes.filter(([, n]) => n !== undefined), [["Cause", c => c[0]],
-		["Lost", c => c[0].startsWith("not shown") ? count(c[1]) : lost(c[1]), true], ["Unit", c => c[2]]], "no stream yet");
+	table($("losses"), [
+		["overwritten before the consumer gave it back", lost(stream?.lost), "images"],
+		["left out by the producer, because no slot was free", lost(about?.dropped), "stacks"],
+		["no room for a live source", lost(about?.lost), "images"],
+		["not delivered by the detector", lost(about?.missed), "images"],
+		["messages missing in the last stack", lost(f?.missing), "messages"],
+		["left out by the stream", lost(f?.skipped), "images"],
+		["not shown: overwritten before this page took it", count(f?.over), "images"],
+		["not shown: overwritten while this page took it", count(f?.torn), "images"],
+	], [["Cause", c => c[0]], ["Lost", c => c[1], true], ["Unit", c => c[2]]]);
 }
 
 export function state_(words) {
@@ -117,51 +116,45 @@ export function state_(words) {
 }
 
 export function image(frame) {
-	if (frame.buffer === view.buffer && frame.content !== "profile" && frame.content !== "peaks") {
+	if (frame.buffer === view.peaks) {
+		picture.peaks = peaks(frame);
+		picture.draw();
+	} else if (frame.buffer === view.buffer) {
 		picture.take(frame);
 		paint();
 		ask();
-	} else if (frame.buffer === view.peaks) {
-		picture.peaks = peaks(frame);
-		picture.draw();
 	}
 }
 
 export function peaks(frame) {
 	const list = [];
-	for (let row = 0; row < frame.rows && !Number.isNaN(frame.values[row * frame.columns]); row++)
-		list.push(frame.values.subarray(row * frame.columns, (row + 1) * frame.columns));
+	for (let at = 0; at < frame.values.length && !Number.isNaN(frame.values[at]); at += frame.columns)
+		list.push(frame.values.subarray(at, at + frame.columns));
 	return list;
 }
 
 function paint() {
 	picture.paint();
-	if (picture.frame) {
-		plot($("histogram"), [{points: picture.histogram, kind: "bars"}], {log: true});
-		legend();
-	}
 	numbers();
-}
-
-function legend() {
-	const canvas = element("canvas", {width: 256, height: 1}), c = canvas.getContext("2d"), line = new ImageData(256, 1);
-	new Uint32Array(line.data.buffer).set(picture.palette);
-	c.putImageData(line, 0, 0);
-	const [low, high] = picture.limits.map(short);
+	if (!picture.frame)
+		return;
+	plot($("histogram"), [picture.histogram], {kind: "bars", log: true});
+	const canvas = element("canvas", {width: 256, height: 1}), [low, high] = picture.limits.map(short);
+	canvas.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(picture.palette.buffer), 256), 0, 0);
 	$("legend").replaceChildren(low, canvas, `${high} counts${picture.log ? ", logarithmic" : ""}`);
 }
 
+const size = ([x, y, w, h]) => `${w} × ${h} at ${x}, ${y}`;
+
 function numbers() {
 	const about = look?.about, f = picture.frame;
-	$("state").replaceChildren(state(look?.state ?? (view.buffer ? "connecting" : "choose a buffer")));
-	if (look?.why)
-		$("state").append(` ${look.why}`);
+	$("state").replaceChildren(state(look?.state ?? (view.buffer ? "connecting" : "choose a buffer")), ` ${look?.why ?? ""}`);
 	pairs($("numbers"), [
 		...(about ? [["Image", `${about.width} × ${about.height} pixels, ${about.dtype}`], ["Stack", `${about.bunch} images`],
 			["Slots", `${count(about.slots)}, policy ${about.policy}`], ["Dataset", about.dataset || "–"]] : []),
-		...(f ? [["Image number", count(f.frame)], ["Role", f.role === 0 ? "signal" : f.role === 1 ? "dark" : `role ${f.role}`],
+		...(f ? [["Image number", count(f.frame)], ["Role", ["signal", "dark"][f.role] ?? `role ${f.role}`],
 			["Shown", f.bin > 1 ? `maximum of ${f.bin} × ${f.bin} pixels` : "each pixel"],
-			["Part", picture.region ? `${f.columns * f.bin} × ${f.rows * f.bin} at ${f.x}, ${f.y}` : "whole image"],
+			["Part", picture.region ? size([f.x, f.y, f.columns * f.bin, f.rows * f.bin]) : "whole image"],
 			["Mean of", `${picture.images} image${picture.images > 1 ? "s" : ""}`],
 			["Age when taken", f.age_ns === null ? "–" : `${real(f.age_ns / 1e6, 2)} ms`],
 			...(f.incomplete || f.wrong ? [["Attention", f.wrong ? "metadata of another stack" : "incomplete"]] : []),
@@ -170,44 +163,32 @@ function numbers() {
 	values();
 }
 
+const places = () => [picture.pixel && [...picture.pixel, 1, 1], picture.box];
+
+// The server's numbers are those of the buffer, whatever the picture shows.
 function values() {
-	const {pixel, box} = picture, direct = pixel && picture.frame ? picture.value(pixel) : undefined;
-	const point = direct ?? (sums.pixel && pixel && sums.pixel.x === pixel[0] && sums.pixel.y === pixel[1] ? sums.pixel.sum : undefined);
-	const region = box && sums.box && ["x", "y", "w", "h"].every((key, i) => sums.box[key] === box[i]) ? sums.box : null;
+	const [pixel, box] = places();
+	const of = place => (sums.find(s => String(s.at) === String(place))?.numbers ?? []).map(short);
+	const [value = "–"] = of(pixel), [sum = "–", mean = "–", least = "–", most = "–"] = of(box);
 	pairs($("sums"), [
-		["Pixel x, y", pixel ? `${pixel[0]}, ${pixel[1]}` : "–"], ["Value", `${short(point)} counts`],
-		...(box ? [["Region", `${box[2]} × ${box[3]} at ${box[0]}, ${box[1]}`], ["Sum", `${short(region?.sum)} counts`],
-			["Mean", `${short(region?.mean)} counts`], ["Least, most", `${short(region?.least)}, ${short(region?.most)} counts`]] : []),
+		["Pixel x, y", pixel ? `${pixel[0]}, ${pixel[1]}` : "–"], ["Value", `${value} counts`],
+		...(box ? [["Region", size(box)], ["Sum", `${sum} counts`], ["Mean", `${mean} counts`],
+			["Least, most", `${least}, ${most} counts`]] : []),
 	]);
 }
 
-// Exact numbers come from the server, one question at a time.
 function ask() {
 	values();
-	const {pixel, box, frame} = picture;
-	if (pending || !frame || (!pixel && !box) || $("stream").hidden)
-		return;
-	pending = true;
-	if (box && (!ask.box || !pixel || picture.value(pixel) !== undefined))
-		link.send({sums: [view.buffer, ...box]});
-	else if (pixel)
-		link.send({sums: [view.buffer, ...pixel, 1, 1]});
-	ask.box = !ask.box;
-	ask.asked = JSON.stringify([pixel, box]);
-	clearTimeout(timer);
-	timer = setTimeout(() => { pending = false; ask(); }, 2000);
+	timer ||= setTimeout(() => {
+		timer = 0;
+		const wanted = places().filter(Boolean);
+		if (wanted.length && picture.frame && !$("stream").hidden)
+			link.send({sums: [view.buffer, ...wanted]});
+	}, THROTTLE);
 }
 
 export function answer(numbers_) {
-	if (!numbers_)
-		return;		// no image yet: the timer asks again
-	pending = false;
-	clearTimeout(timer);
-	if (numbers_.buffer === view.buffer) {
-		const {box} = picture, isBox = box && ["x", "y", "w", "h"].every((key, i) => numbers_[key] === box[i]);
-		sums[isBox ? "box" : "pixel"] = numbers_;
-	}
+	if (numbers_.buffer === view.buffer)
+		sums = numbers_.places;
 	values();
-	if (ask.asked !== JSON.stringify([picture.pixel, picture.box]) || (picture.box && picture.pixel && ask.box))
-		setTimeout(ask, 30);
 }

@@ -5,8 +5,7 @@ export const $ = id => document.getElementById(id);
 export function element(name, attributes = {}, ...children) {
 	const e = document.createElement(name);
 	for (const [key, value] of Object.entries(attributes))
-		if (value !== undefined && value !== null)
-			e.setAttribute(key, value);
+		e.setAttribute(key, value);
 	e.append(...children.map(child => child instanceof Node ? child : String(child ?? "–")));
 	return e;
 }
@@ -14,26 +13,24 @@ export function element(name, attributes = {}, ...children) {
 const known = value => typeof value === "number" && Number.isFinite(value);
 export const count = value => known(value) ? value.toLocaleString("en").replaceAll(",", "\u202f") : "–";
 export const real = (value, digits = 1) => known(value) ? value.toFixed(digits) : "–";
-export const short = value => !known(value) ? "–" : Number.isInteger(value) && Math.abs(value) < 1e9 ? count(value) : String(+value.toPrecision(5));
+export const short = value => Number.isInteger(value) && Math.abs(value) < 1e9 ? count(value) : known(value) ? String(+value.toPrecision(5)) : "–";
 export const gigabytes = value => real(value / 1e9, 3);
 export const micro = value => known(value) ? real(value / 1e3) : "–";
 
 export function bytes(value) {
-	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-	let i = 0;
-	if (!known(value))
-		return "–";
-	for (; value >= 1024 && i < units.length - 1; i++)
-		value /= 1024;
-	return `${+value.toPrecision(4)} ${units[i]}`;
+	const power = Math.min(4, Math.floor(Math.log2(value || 1) / 10));
+	return known(value) ? `${+(value / 1024 ** power).toPrecision(4)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}` : "–";
 }
 
-const GOOD = ["running", "ready", "connected", "bound"], WAIT = ["waiting", "paused", "draining", "pausing", "stopping", "configuring", "arming", "connecting"];
-const BAD = ["dead", "gone", "stopped", "stuck", "error", "unavailable", "replaced", "failed"];
+const KINDS = {
+	good: ["running", "ready", "connected", "bound"],
+	wait: ["waiting", "paused", "draining", "pausing", "stopping", "configuring", "arming", "connecting"],
+	bad: ["dead", "gone", "stopped", "stuck", "error", "unavailable", "replaced", "failed"],
+};
 
 // A state has a word, a colour and a shape.
 export function state(word) {
-	const kind = GOOD.includes(word) ? "good" : WAIT.includes(word) ? "wait" : BAD.includes(word) ? "bad" : "rest";
+	const kind = Object.keys(KINDS).find(one => KINDS[one].includes(word)) ?? "rest";
 	return element("span", {class: `state ${kind}`}, word);
 }
 
@@ -41,18 +38,14 @@ export const lost = value => value > 0 ? element("span", {class: "lost"}, count(
 
 // A table in place of the last one; columns: [title, function of the row, is a number].
 export function table(place, rows, columns, none) {
-	if (!rows.length) {
-		place.replaceChildren(element("p", {class: "none"}, none));
-		return;
-	}
-	const kind = number => number ? "number" : undefined;
-	const focus = place.contains(document.activeElement) ? document.activeElement.textContent : undefined;
-	place.replaceChildren(element("table", {},
-		element("thead", {}, element("tr", {}, ...columns.map(([title, , number]) => element("th", {scope: "col", class: kind(number)}, title)))),
+	const focus = place.contains(document.activeElement) && document.activeElement.textContent;
+	const cell = (name, number, attributes, text) => element(name, {class: number ? "number" : "", ...attributes}, text);
+	place.replaceChildren(!rows.length ? element("p", {class: "none"}, none) : element("table", {},
+		element("thead", {}, element("tr", {}, ...columns.map(([title, , number]) => cell("th", number, {scope: "col"}, title)))),
 		element("tbody", {}, ...rows.map(row => element("tr", {}, ...columns.map(([title, of, number]) =>
-			element("td", {class: kind(number), "data-label": title}, of(row))))))));
+			cell("td", number, {"data-label": title}, of(row))))))));
 	// the focus of the keyboard stays
-	if (focus !== undefined)
+	if (focus)
 		[...place.querySelectorAll("td a")].find(a => a.textContent === focus)?.focus();
 }
 
@@ -60,14 +53,13 @@ export function pairs(place, rows) {
 	place.replaceChildren(...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 }
 
-// Options of a select; the choice stays where it still exists.
-export function options(select, names, first) {
-	const wanted = [...(first === undefined ? [] : [["", first]]), ...names.map(name => [name, name])];
-	const now = [...select.options].map(o => [o.value, o.textContent]);
-	if (JSON.stringify(wanted) === JSON.stringify(now))
+// Options of a select: [value, text]; the choice stays where it still exists.
+export function options(select, wanted) {
+	const chosen = select.value, made = wanted.map(([value, text]) => element("option", {value}, text));
+	// an open list is left alone
+	if (made.length === select.length && made.every((one, i) => one.isEqualNode(select[i])))
 		return;
-	const chosen = select.value;
-	select.replaceChildren(...wanted.map(([value, text]) => element("option", {value}, text)));
-	if (wanted.some(([value]) => value === chosen))
+	select.replaceChildren(...made);
+	if (made.some(one => one.value === chosen))
 		select.value = chosen;
 }
