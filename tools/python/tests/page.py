@@ -380,6 +380,22 @@ def life(browser, machine):
         browser.shows("life/event: and is an event", "#list", "stream: running to dead")
 
 
+def tutorial(browser, folder):
+    """Commands of "See it in a browser"."""
+    opener, opened = folder / "opener", folder / "opened.html"
+    opener.write_text(f'#!/bin/sh\ncp "${{1#file://}}" {folder}/part && mv {folder}/part {opened}\n', encoding="utf-8")
+    opener.chmod(0o755)
+    environment = {**os.environ, "BROWSER": str(opener), "RASHPA_LIBRARY": str(TOOLS / "librashpa.so.0")}
+    detector = ["remu", "--transport", "memory", "--buffer", f"{folder}/ring0", "--rate", "20", "--images", "100000"]
+    with subprocess.Popen(detector) as remu, subprocess.Popen([sys.executable, "-m", "rashpa.view", f"{folder}/ring0"], env=environment) as view:
+        browser.wait(opened.exists)
+        browser.driver.get(f"file://{opened}")
+        browser.shows("tutorial: rashpa.view opens the page of a stream in a file, which remu makes", "#stream", "1024 × 512", "running", "Image number")
+        remu.terminate()
+        browser.shows("tutorial/ended: its end is shown", "#state", "ended")
+        view.terminate()
+
+
 # --- hostile programs ---
 
 class Visitor:
@@ -585,6 +601,7 @@ async def main():
             ok(not hosts, "hosts: nothing is loaded from another host", hosts)
             browser.run("sessionStorage.clear(); location.reload()")
             browser.shows("token: without a token the page asks for it", "#enter", "Token")
+            tutorial(browser, folder)
             browser.driver.get("data:,")
         await asyncio.to_thread(browse)
         await asyncio.to_thread(program, folder)

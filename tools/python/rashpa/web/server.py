@@ -401,7 +401,7 @@ def arguments(argv):
                         help="use this memory, although some writers of the stream's header may not; repeatable")
     parser.add_argument("--experiment", metavar="FILE", help="show this experiment of rashpa-manager")
     parser.add_argument("--control", action="store_true",
-                        help="pages may start the experiment, and stop it; without it they only read")
+                        help="pages may start the experiment, pause and stop it; without it they only read")
     parser.add_argument("--browser", action="store_true", help="open the page in a browser")
     options = parser.parse_args(argv)
     if options.control and not options.experiment:
