@@ -6,13 +6,14 @@ import struct
 import time
 import xml.etree.ElementTree as ET
 
+from .machine import TEXT, Follower
+
 SPACE = "{urn:rashpa:1}"
 HELLO = (b'<telegram xmlns="urn:rashpa:1" version="1.0" id="1">'
          b'<hello name="rashpa-web" role="observer" interval="1"/></telegram>')
 LONGEST = 1 << 20   # bytes of a telegram
 AGAIN = 3           # seconds between attempts to connect
 SILENCE = 20        # seconds without a status until a daemon counts as gone
-TEXT = 2000         # characters of a setting that are shown
 COMMANDS = {"start": None, "pause": signal.SIGUSR1, "resume": signal.SIGUSR2, "stop": signal.SIGINT}
 NEEDS = {"pause": "running", "resume": "paused"}    # before that its signals may find no handler
 
@@ -31,10 +32,11 @@ async def _receive(reader):
     return ET.fromstring(text)[0]
 
 
-class Experiment:
+class Experiment(Follower):
     """Follows the daemons while somebody views the page; tell(name, value) passes on what is new."""
 
     def __init__(self, file, tell, event, control=False):
+        super().__init__()
         root = ET.parse(file).getroot()
         if root.tag != SPACE + "experiment":
             raise ValueError(f"{file}: {root.tag} is not the experiment of a rashpa-manager")
@@ -49,7 +51,6 @@ class Experiment:
         } for p in root if p.tag in (SPACE + "detector", SPACE + "receiver")]
         self.flows = [dict(f.attrib) for f in root.iter(SPACE + "flow")]
         self.name = root.get("name")
-        self._tasks = set()
 
     def _runs(self):
         return self.manager is not None and self.manager.returncode is None
@@ -61,22 +62,14 @@ class Experiment:
     def _changed(self):
         self.tell("experiment", self.value())
 
-    def begin(self):
-        if not self._tasks:
-            self._tasks = {asyncio.ensure_future(self._follow(party)) for party in self.parties}
-
-    async def end(self):
-        # begin() may be called meanwhile
-        tasks, self._tasks = self._tasks, set()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def work(self):
+        return {party["name"]: self._follow(party) for party in self.parties}
 
     async def _follow(self, party):
         while True:
             try:
                 await self._link(party)
-            except (OSError, ValueError, ET.ParseError, EOFError, IndexError, asyncio.TimeoutError) as failure:
+            except (OSError, ValueError, TypeError, ET.ParseError, EOFError, IndexError) as failure:
                 party.update(state="gone", why=getattr(failure, "strerror", None) or str(failure) or f"no answer within {SILENCE} s", rate=None)
                 self._changed()
             await asyncio.sleep(AGAIN)

@@ -69,11 +69,11 @@ def content_of(name):
 
 
 class Look:
-    """One buffer's stream, followed by a thread while there are regions to show, in which it calls tell(look, state) and
-    show(look, region, message)."""
+    """One buffer's stream, followed by a thread while there are regions to show, in which it calls show(name, "look" or
+    "image", message), of images also with the region."""
 
-    def __init__(self, name, tell, show, rate=5, accept=()):
-        self.name, self.tell, self.show, self.rate, self.accept = name, tell, show, rate, accept
+    def __init__(self, name, show, rate=5, accept=()):
+        self.name, self.show, self.rate, self.accept = name, show, rate, accept
         self.regions = frozenset()      # replaced, never changed
         self.image = self.header = None
         self._fresh = threading.Event()
@@ -112,7 +112,7 @@ class Look:
                  "about": about and {"dtype": about.dtype.name, **{name: getattr(about, name) for name in ABOUT}}}
         if words != self.state:
             self.state = words
-            self.tell(self, words)
+            self.show(self.name, "look", json.dumps({"look": words}))
 
     def _run(self):
         self.state = None
@@ -188,8 +188,8 @@ class Look:
         if about["content"] in ("profile", "peaks"):
             b, h = 1, min(h, max(1, MOST_PIXELS // w))
         kind, pixels = plain(binned(self.image[y:y + h, x:x + w], b))
-        self.show(self, region, message({
+        self.show(self.name, "image", message({
             **self.header, "buffer": self.name, "content": about["content"], "dataset": about["dataset"],
             "width": width, "height": height, "x": x, "y": y, "bin": b, "rows": pixels.shape[0],
             "columns": pixels.shape[1], "kind": kind, "over": self.over, "torn": self.torn,
-        }, zlib.compress(pixels, 1)))
+        }, zlib.compress(pixels, 1)), region)

@@ -12,6 +12,7 @@ AGAIN = 2           # seconds until a command that failed runs again
 LIST_EVERY = 3      # seconds
 HISTORY = 300       # seconds
 EVENTS = 300        # the newest ones
+TEXT = 2000         # characters of an event that are shown
 LONGEST = 1 << 24   # bytes of a line
 BAD = "stuck", "gone", "error", "revoked"
 STREAMS = 256       # with a history
@@ -52,10 +53,29 @@ def whole(command):
         return None, _say(command, failure)
 
 
-class Machine:
+class Follower:
+    """Tasks that go on while somebody views the page: coroutines of work(), by name."""
+
+    def __init__(self):
+        self._tasks = {}
+
+    def begin(self):
+        if not self._tasks:
+            self._tasks = {name: asyncio.ensure_future(one) for name, one in self.work().items()}
+
+    async def end(self):
+        # begin() may be called meanwhile
+        tasks, self._tasks = self._tasks, {}
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+
+class Machine(Follower):
     """Collects while somebody views the page; tell(name, value) passes on what is new. content(buffer): of a stream."""
 
     def __init__(self, tell, content, files=()):
+        super().__init__()
         self.tell, self.content = tell, content
         # of all buffers, and of streams in files, which rashpactl must be given
         self._parts = {names: {"streams": [], "why": "no answer of rashpactl yet"} for names in {(), tuple(files)}}
@@ -64,23 +84,19 @@ class Machine:
         self.machine = {}
         self.history = {}           # by buffer: rows of its stream
         self.events = collections.deque(maxlen=EVENTS)
-        self._tasks = {}
-        self._boards = {}
+        self._late = None
 
-    def begin(self):
-        if not self._tasks:
-            self._tasks = {*(asyncio.ensure_future(self._top(names)) for names in self._parts), asyncio.ensure_future(self._lists())}
-
-    async def end(self):
-        # begin() may be called meanwhile
-        tasks = [*self._tasks, *self._boards.values()]
-        self._tasks, self._boards = {}, {}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def work(self):
+        # boards, by their names, come later
+        return {None: self._lists(), **{names: self._top(names) for names in self._parts}}
 
     def event(self, source, text, bad=False, when=None):
-        self.events.append({"time": when or time.time(), "source": source, "text": text, "bad": bad})
+        self.events.append({"time": when or time.time(), "source": source, "text": text[:TEXT], "bad": bad})
+        # others may send many
+        self._late = self._late or asyncio.get_running_loop().call_later(0.2, self._tell_events)
+
+    def _tell_events(self):
+        self._late = None
         self.tell("events", list(self.events))
 
     async def _top(self, names):
@@ -128,10 +144,10 @@ class Machine:
                 found[name], why = await asyncio.to_thread(whole, command)
                 found["why"] = why or found["why"]
             boards = {d["node"] for d in (found["list"] or {}).get("devices", [])}
-            for board in boards - self._boards.keys():
-                self._boards[board] = asyncio.ensure_future(self._board(board))
-            for board in self._boards.keys() - boards:
-                self._boards.pop(board).cancel()
+            for board in boards - self._tasks.keys():
+                self._tasks[board] = asyncio.ensure_future(self._board(board))
+            for board in {name for name in self._tasks if isinstance(name, str)} - boards:
+                self._tasks.pop(board).cancel()
             if found != self.machine:
                 self.machine = found
                 self.tell("machine", found)

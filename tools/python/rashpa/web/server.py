@@ -73,6 +73,9 @@ class Viewer:
         self._waiting[topic] = message
         self._wake.set()
 
+    def say(self, name, value):
+        self.put((name,), json.dumps({name: value}))
+
     def may_ask(self):
         """Not more often than REQUESTS a second."""
         now = time.monotonic()
@@ -138,7 +141,7 @@ class Page:
         self.machine = Machine(self.tell, content_of, [name for name in options.streams if "/" in name])
         self.experiment = options.experiment and Experiment(options.experiment, self.tell, self.machine.event,
                                                             options.control)
-        self.hosts = set(options.host)
+        self.followers = [self.machine, self.experiment] if self.experiment else [self.machine]
         self.loop = asyncio.get_running_loop()
         folder = Path(__file__).parent / "static"
         self.files = {"/" + file.name: (file.read_bytes(), KINDS[file.suffix]) for file in folder.iterdir()
@@ -155,7 +158,7 @@ class Page:
             name = urlsplit("//" + place).hostname
         except ValueError:
             return False
-        return name in self.hosts or name in ("localhost", "127.0.0.1", "::1")
+        return name in (*self.options.host, "localhost", "127.0.0.1", "::1")
 
     async def answer(self, request):
         if not self._is_ours(request.headers.get("Host", "")):
@@ -221,20 +224,19 @@ class Page:
         if self._linger:
             self._linger.cancel()
             self._linger = None
-        self.machine.begin()
-        if self.experiment:
-            self.experiment.begin()
+        for follower in self.followers:
+            follower.begin()
 
     def _welcome(self, viewer):
         history = [[name, list(rows)] for name, rows in self.machine.history.items()]
         hello = {"machine_name": socket.gethostname(), "history": history, "experiment": bool(self.experiment),
                  "streams": self.options.streams}
-        viewer.put(("hello",), json.dumps({"hello": hello}))
-        for name, value in ("streams", self.machine.streams), ("machine", self.machine.machine), \
-                           ("events", list(self.machine.events)):
-            viewer.put((name,), json.dumps({name: value}))
+        viewer.say("hello", hello)
+        viewer.say("streams", self.machine.streams)
+        viewer.say("machine", self.machine.machine)
+        viewer.say("events", list(self.machine.events))
         if self.experiment:
-            viewer.put(("experiment",), json.dumps({"experiment": self.experiment.value()}))
+            viewer.say("experiment", self.experiment.value())
 
     async def _ask(self, viewer, request):
         if not isinstance(request, dict):
@@ -254,12 +256,11 @@ class Page:
             places = [four(place) for place in places[:2]]
             if name in self.looks and name in viewer.wanted:
                 # the next request of this viewer waits
-                sums = await asyncio.to_thread(self.looks[name].sums, places)
-                viewer.put(("sums",), json.dumps({"sums": sums}))
+                viewer.say("sums", await asyncio.to_thread(self.looks[name].sums, places))
         if "control" in request and self.experiment:
             refusal = await self.experiment.command(str(request["control"]))
             if refusal:
-                viewer.put(("refused",), json.dumps({"refused": refusal}))
+                viewer.say("refused", refusal)
 
     def _update(self, viewer=None):
         """Look at what viewers want, and at nothing else."""
@@ -274,40 +275,34 @@ class Page:
             if name not in self.looks:
                 if len(self.looks) >= MOST_LOOKS:
                     if viewer:
-                        viewer.put(("refused",), json.dumps({"refused": f"{MOST_LOOKS} streams are viewed already"}))
+                        viewer.say("refused", f"{MOST_LOOKS} streams are viewed already")
                     continue
-                self.looks[name] = Look(name, self._state, self._image, self.options.rate, self.options.accept)
+                self.looks[name] = Look(name, self._show, self.options.rate, self.options.accept)
             look = self.looks[name]
             if viewer and name in viewer.wanted and look.state:
-                viewer.put(("look", name), json.dumps({"look": look.state}))
+                viewer.say("look", look.state)
                 look.again(viewer.wanted[name])
             look.want(wanted)
         if not self.viewers and not self._linger:
             self._linger = self.loop.call_later(LINGER, lambda: asyncio.ensure_future(self._rest()))
 
     async def _rest(self):
-        await self.machine.end()
-        if self.experiment:
-            await self.experiment.end()
+        for follower in self.followers:
+            await follower.end()
 
     # --- to viewers ---
 
     def tell(self, name, value):
-        message = json.dumps({name: value})
         for viewer in self.viewers:
-            viewer.put((name,), message)
+            viewer.say(name, value)
 
-    def _state(self, look, state):
-        message = json.dumps({"look": state})
-        self.loop.call_soon_threadsafe(self._pass_on, ("look", look.name), message, look.name, ...)
-
-    def _image(self, look, region, message):
-        self.loop.call_soon_threadsafe(self._pass_on, ("image", look.name), message, look.name, region)
-
-    def _pass_on(self, topic, message, name, region):
-        for viewer in self.viewers:
-            if name in viewer.wanted and region in (..., viewer.wanted[name]):
-                viewer.put(topic, message)
+    def _show(self, name, what, message, region=...):
+        """Called in the thread of a look: pass it on to those who want this region."""
+        def show():
+            for viewer in self.viewers:
+                if name in viewer.wanted and region in (..., viewer.wanted[name]):
+                    viewer.put((what, name), message)
+        self.loop.call_soon_threadsafe(show)
 
     async def start(self, place):
         """Listen at the socket of systemd, or at ADDRESS:PORT, or unix:PATH; says where."""
