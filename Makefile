@@ -10,7 +10,8 @@
 #   make rpm            the same as RPM, in build/rpm
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
 #   make demo BOARD=ring  the same with a board that fetches its addresses (array, chain, packed),
-#                         or a model of another engine (litepcie, wupper, verilog-pcie)
+#                         or a model of another engine (litepcie, wupper, verilog-pcie,
+#                         xilinx-xdma)
 #   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
 #   make demo BUILDER=1 in two of them: halves of images, of an FPGA each, are put together
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);

@@ -182,8 +182,8 @@ struct rashpa_device {
 	struct rashpa_vector *vectors;	/* interrupt vectors */
 	u32 n_vectors;			/* number of @vectors */
 	/*
-	 * Origins, with locks of their own. The first two fire under hw_lock for what it protects:
-	 * so the last record is the current state
+	 * Origins have their locks. The first two fire under hw_lock for what it protects: so the
+	 * last record is the current state
 	 */
 	struct rashpa_origin events;	/* device events: quiesced, reset, gone */
 	struct rashpa_origin map_events;	/* states of maps */

@@ -35,7 +35,7 @@ struct rashpa_map {
 	struct sg_table *sgt;		/* mapping, NULL while revoked (resv) */
 	struct rashpa_pieces *pieces;	/* merged ranges of @sgt, NULL while revoked (resv) */
 	enum dma_data_direction dir;	/* DMA direction */
-	u64 offset;			/* of the first mapped byte in the memory */
+	u64 offset;			/* offset of the first mapped byte in the memory */
 	u64 length;			/* in bytes */
 	struct rashpa_limits limits;	/* limits of segments */
 	bool device_only;		/* host memory is refused */
@@ -81,7 +81,7 @@ struct rashpa_map {
 	struct list_head stale;		/* in rashpa_device.stale (hw_lock) */
 	u64 seen;			/* last generation that read() returned (READ_ONCE) */
 	wait_queue_head_t wait;		/* woken up when the generation of @table changes */
-	struct rashpa_charge charge;	/* of the map, its table and its ring; see there */
+	struct rashpa_charge charge;	/* charge of the map, its table and its ring */
 };
 
 /* --------------------------- function/program.c, descriptors.c --- */

@@ -183,8 +183,8 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 
 /*
  * @owner begins each error sentence. The last step must be a WAIT for at least one bit: a write is
- * posted, and an empty mask always matches. @profile: of an engine, whose registers are in none of
- * its windows for users; NULL: the sequence is that of the whole function.
+ * posted, and an empty mask always matches. @profile: NULL for the sequence of the whole function.
+ * Registers of an engine's sequence are in none of its windows for users.
  */
 static int rashpa_sequence_check(struct rashpa_call *call, struct rashpa_device *dev,
 				 const char *owner, const struct rashpa_sequence *s,

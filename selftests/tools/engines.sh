@@ -1,21 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=60 needs=engines
+# test: iommu=on seconds=110 needs=engines
 # Models of DMA engines of others, with the profiles for them: they stream, stop, and survive the death of
 # their program.
 . "$(dirname "$0")/../lib/shell.sh"
 
-declare -A ids=([litepcie]=5254 [wupper]=5255 [verilog-pcie]=5256)
-declare -A ways=([litepcie]=round [wupper]=each [verilog-pcie]=each)
+declare -A ids=([litepcie]=5254 [wupper]=5255 [verilog-pcie]=5256 [xilinx-xdma]=5257)
+declare -A ways=([litepcie]=round [wupper]=each [verilog-pcie]=each [xilinx-xdma]=each)
 # the test of "board test" that finds the defect of each model
-declare -A finds=([litepcie]=silence [wupper]=load [verilog-pcie]=silence)
+declare -A finds=([litepcie]=silence [wupper]=load [verilog-pcie]=silence [xilinx-xdma]=silence)
 number=0
-declare -A idle=([litepcie]=0:0x1818 [wupper]=0:0x400 [verilog-pcie]=0:0x28)
+declare -A idle=([litepcie]=0:0x1818 [wupper]=0:0x400 [verilog-pcie]=0:0x28 [xilinx-xdma]=0:0x1004)
 
 # Does each frame have one value, and the values go up by one?
 in_order() { awk 'NR > 1 && $2 != last + 1 { exit 1 } { last = $2 } END { exit NR < 10 }' "$1"; }
 
-for engine in litepcie wupper verilog-pcie; do
+is_dead() { [[ $(rashpactl fpga read "$1" 0:0x1000) == 0xffffffff ]]; }
+
+for engine in litepcie wupper verilog-pcie xilinx-xdma; do
 	n_fpga=$((number++))
 	bdf=$(lspci -D -d "1234:${ids[$engine]}" | cut -d' ' -f1)
 	if [[ ! $bdf ]]; then
@@ -63,4 +65,25 @@ for engine in litepcie wupper verilog-pcie; do
 	selftests/lab/host fpga "$n_fpga" defect off >/dev/null
 	good "reset/$engine: after a reset it is ready" rashpactl fpga reset "$node"
 done
+
+# The last one loses its power while it streams, and is removed. (QEMU cannot unplug it in another way.)
+if [[ $bdf ]]; then
+	rashpactl buffer create engine 1M --for "$node" >/dev/null
+	build/tools/examples/engine engine "$node" 100000 "${ways[$engine]}" 2>"$work/err" &
+	producer=$!
+	romulu --buffer engine --images 5 --timeout 30 >/dev/null 2>&1 || [[ $? == 4 ]]
+	ok $? "unplug-runs: it runs"
+	# no process is left to answer
+	selftests/lab/host fpga "$n_fpga" exit >/dev/null 2>&1 &
+	asks=$!
+	good "unplug-dead: its registers do not answer" wait_for 20 is_dead "$node"
+	echo 1 >"/sys/bus/pci/devices/$bdf/remove"
+	ok $? "unplug: it is removed"
+	wait "$producer"
+	is "unplug-ends: its program ends" $? 1 || sed 's/^/# /' "$work/err"
+	good "unplug-gone: its node goes" wait_for 30 test ! -e "/dev/rashpa/$node"
+	good "unplug-free: its memory is free" wait_for 20 rashpactl buffer remove engine
+	kill "$asks" 2>/dev/null
+	wait "$asks" 2>/dev/null
+fi
 finish

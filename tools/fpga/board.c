@@ -12,7 +12,7 @@
 #define VENDOR		0x1234
 #define MSIX_BAR	4
 
-static const struct model *const models[] = { &litepcie, &wupper, &verilog_pcie };
+static const struct model *const models[] = { &litepcie, &wupper, &verilog_pcie, &xilinx_xdma };
 
 const struct model *board_find(const char *name)
 {
@@ -26,18 +26,19 @@ const struct model *board_find(const char *name)
 
 static bool move(struct board *b, const struct packet *p)
 {
-	static uint16_t data[HOST_BURST / sizeof(uint16_t)];
+	static uint16_t pixels[HOST_BURST / sizeof(uint16_t)];
+	char *data = p->own ? p->own : pixels;
 	_Atomic uint64_t sent = 0;
 	uint32_t at, n;
 	bool arrived = true;
 
-	for (at = 0; at < sizeof(data) / sizeof(data[0]); at++)
-		data[at] = (uint16_t)p->number;
+	for (at = 0; at < sizeof(pixels) / sizeof(pixels[0]); at++)
+		pixels[at] = (uint16_t)p->number;
 	for (at = 0; at < p->length && arrived; at += n) {
 		n = p->length - at < HOST_BURST ? p->length - at : HOST_BURST;
 		host_begin(b->host);
-		arrived = host_access(b->host, HOST_WRITE, p->address + at, data, n, NULL) ==
-			  HOST_DONE;
+		arrived = host_access(b->host, p->fetch ? HOST_READ : HOST_WRITE, p->address + at,
+				      data, n, NULL) == HOST_DONE;
 		host_end(b->host);
 	}
 	if (arrived && p->vector >= 0) {
@@ -65,7 +66,7 @@ static void *detect(void *arg)
 			arrived = move(b, &p);
 			pthread_mutex_lock(&b->lock);
 			b->flying = false;
-			b->packets += arrived;
+			b->packets += arrived && !p.own;
 			b->model->done(b, &p, arrived);
 			pthread_cond_broadcast(&b->idle);
 		}

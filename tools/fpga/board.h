@@ -13,12 +13,14 @@
 #define BOARD_BAR	0x10000u	/* bytes of BAR 0, which has all registers */
 #define BOARD_NS	20000000
 
-/* A packet on its way to the host: all words of 16 bits are its number. */
+/* A packet on its way to the host: all words of 16 bits are its number, except in one of the engine. */
 struct packet {
 	uint64_t address;
 	uint32_t length;
-	int vector;		/* -1: no interrupt */
+	int vector;		/* after it; -1: no interrupt */
 	uint64_t number;
+	void *own;		/* the engine sends these bytes instead */
+	bool fetch;		/* or fetches them from the host */
 };
 
 struct board;
@@ -49,6 +51,9 @@ struct board {
 	/* a FIFO of descriptors */
 	struct { uint64_t address; uint32_t length; bool quiet; } fifo[256];
 	uint32_t first, level, index, count;
+	/* a descriptor from the host, and the address of the next one */
+	uint32_t own[8];
+	uint64_t next;
 };
 
 static inline uint64_t board_reg64(const struct board *board, uint32_t low)
@@ -56,7 +61,7 @@ static inline uint64_t board_reg64(const struct board *board, uint32_t low)
 	return board->reg[low / 4] | (uint64_t)board->reg[low / 4 + 1] << 32;
 }
 
-extern const struct model litepcie, wupper, verilog_pcie;
+extern const struct model litepcie, wupper, verilog_pcie, xilinx_xdma;
 
 /* The model of a name, or NULL. */
 const struct model *board_find(const char *name);
