@@ -77,8 +77,7 @@ if [[ $bdf ]]; then
 	selftests/lab/host fpga "$n_fpga" exit >/dev/null 2>&1 &
 	asks=$!
 	good "unplug-dead: its registers do not answer" wait_for 20 is_dead "$node"
-	echo 1 >"/sys/bus/pci/devices/$bdf/remove"
-	ok $? "unplug: it is removed"
+	good "unplug: it is removed" tee "/sys/bus/pci/devices/$bdf/remove" <<<1
 	wait "$producer"
 	is "unplug-ends: its program ends" $? 1 || sed 's/^/# /' "$work/err"
 	good "unplug-gone: its node goes" wait_for 30 test ! -e "/dev/rashpa/$node"
