@@ -24,7 +24,7 @@ int compute_wrong(const struct compute *c, const char *what, VkResult result, ch
 		return because(why, -1, "%s: %s: the GPU has gone, or was reset", c->info.name,
 			       what);
 	default:
-		return because(why, -1, "%s: %s: its driver (%s) said %d", c->info.name, what,
+		return because(why, -1, "%s: %s: its driver (%s) failed with %d: update it, or use --engine cpu", c->info.name, what,
 			       c->info.driver, result);
 	}
 }

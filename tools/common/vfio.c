@@ -44,7 +44,8 @@ static int open_group(struct vfio *v, const char *bdf, char *why)
 		return because(why, -1, "%s: %s: bind %s to vfio-pci", path, strerror(errno), bdf);
 	v->container = open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
 	if (v->container < 0)
-		return because(why, -1, "/dev/vfio/vfio: %s", strerror(errno));
+		return because(why, -1, "/dev/vfio/vfio: %s: modprobe vfio-pci, and be allowed to open it",
+			       strerror(errno));
 	if (ioctl(v->group, VFIO_GROUP_GET_STATUS, &status) ||
 	    !(status.flags & VFIO_GROUP_FLAGS_VIABLE))
 		return because(why, -1, "%s is not viable: bind all functions of the group to vfio-pci",
@@ -96,10 +97,12 @@ static int set_master(const struct vfio *v, char *why)
 	if (region(v, VFIO_PCI_CONFIG_REGION_INDEX, &config, why))
 		return -1;
 	if (pread(v->device, &command, 2, config.offset + PCI_COMMAND) != 2)
-		return because(why, -1, "configuration space: %s", strerror(errno));
+		return because(why, -1, "the command register cannot be read: %s (see the kernel log)",
+			       strerror(errno));
 	command |= PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
 	if (pwrite(v->device, &command, 2, config.offset + PCI_COMMAND) != 2)
-		return because(why, -1, "configuration space: %s", strerror(errno));
+		return because(why, -1, "bus mastering cannot be switched on: %s (see the kernel log)",
+			       strerror(errno));
 	return 0;
 }
 
@@ -124,7 +127,9 @@ void *vfio_map_bar(const struct vfio *v, unsigned int bar, size_t size, char *wh
 	if (region(v, bar, &info, why))
 		return MAP_FAILED;
 	if (info.size < size || !(info.flags & VFIO_REGION_INFO_FLAG_MMAP)) {
-		because(why, -1, "BAR %u cannot be mapped", bar);
+		because(why, -1, "BAR %u has %llu bytes%s, and %zu are to be mapped: does the card run the reference interface?",
+			bar, (unsigned long long)info.size,
+			info.flags & VFIO_REGION_INFO_FLAG_MMAP ? "" : " that cannot be mapped", size);
 		return MAP_FAILED;
 	}
 	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, v->device, info.offset);

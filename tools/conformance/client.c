@@ -56,7 +56,7 @@ void client_spawn(struct client *c, const char *program)
 	for (i = 0; i < 500 && access(c->path, F_OK); i++)
 		usleep(10000);
 	if (access(c->path, F_OK))
-		die("%s does not listen", program);
+		die("%s does not listen at %s after 5 s: start it by hand to see why", program, c->path);
 }
 
 int client_wait(pid_t pid)
@@ -329,7 +329,8 @@ bool client_receive(struct client *c, struct reply *r)
 	r->error = h.flags & 0x20 ? h.error : 0;
 	r->size = h.size - sizeof(h);
 	if (r->size > sizeof(r->data))
-		die("answer of %u bytes", h.size);
+		die("an answer of %u bytes is longer than any that was asked for: see what the simulation has logged",
+		    h.size);
 	return read_all(c, r->data, r->size);
 }
 
@@ -342,7 +343,7 @@ void client_serve(struct client *c, int timeout_ms)
 		if (!read_header(c, &h, &fd))
 			die("it hung up: see what the simulation has logged");
 		if ((h.flags & 0xf) != 0)
-			die("an unrequested answer");
+			die("it answered a command that was not sent: see what the simulation has logged");
 		serve_dma(c, &h);
 	}
 }
@@ -357,7 +358,7 @@ void client_call(struct client *c, uint16_t command, const void *data, size_t si
 	struct reply mine;
 
 	if (h.size > sizeof(frame))
-		die("frame too big");
+		die("command %u: %zu bytes do not fit into one frame of a test", command, size);
 	memcpy(frame, &h, sizeof(h));
 	if (size)
 		memcpy(frame + sizeof(h), data, size);

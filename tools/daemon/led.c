@@ -24,7 +24,8 @@ int led_open(int fd, char *why)
 	socklen_t size = sizeof(type);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_SEQPACKET)
-		return because(why, -1, "--led: %d is not the socket of a daemon", fd);
+		return because(why, -1, "--led: %d is not a socket of a daemon: leave this option to --daemon",
+			       fd);
 	/* one that died before this call has closed its end, which is seen when we wait */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM))
 		return because(why, -1, "--led: %s", strerror(errno));

@@ -332,7 +332,8 @@ int machine_write_register(uint64_t fpga, const char *window, uint64_t offset, u
 	void *view;
 
 	if (fpga > UINT32_MAX || fpga_open(&f, fpga, why))
-		return fpga > UINT32_MAX ? because(why, -1, "there is no such board") : -1;
+		return fpga > UINT32_MAX ? because(why, -1, "there is no fpga%" PRIu64 ": see rashpactl list",
+							  (uint64_t)fpga) : -1;
 	/* Permit only windows of the profile: telegrams must not write to the rest of a BAR. */
 	strncpy(make.name, window, sizeof(make.name) - 1);
 	fd = rashpa_device_window(f.device, &make);

@@ -61,7 +61,7 @@ static int add_argument(struct arguments *a, char *argument, char *why)
 {
 	if (!argument || a->n == ARGUMENTS) {
 		free(argument);
-		return because(why, -1, "too many settings");
+		return because(why, -1, "there are more than %d settings, or there is no memory: leave some out", ARGUMENTS);
 	}
 	a->argv[a->n++] = argument;
 	return 0;

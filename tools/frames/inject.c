@@ -100,7 +100,7 @@ static const struct argp_option known[] = {
 static void option_ip(struct argp_state *state, const char *what, const char *arg, uint8_t *ip)
 {
 	if (inet_pton(AF_INET, arg, ip) != 1)
-		argp_error(state, "%s: \"%s\" is not an IPv4 address", what, arg);
+		argp_error(state, "%s: \"%s\" is not an IPv4 address like 192.0.2.1", what, arg);
 }
 
 static void option_mac(struct argp_state *state, const char *what, const char *arg, uint8_t *mac)

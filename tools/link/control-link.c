@@ -70,7 +70,7 @@ int link_accept(struct wire_listener *listener, struct link *l, char *why)
 	*l = (struct link)LINK_NONE;
 	result = wire_accept(listener, &l->wire, why);
 	if (result <= 0)
-		return result ? -1 : because(why, -1, "%s: the other side has gone again", listener->at);
+		return result ? -1 : because(why, -1, "%s: the caller closed the link at once: see what it says", listener->at);
 	name_peer(l);
 	return 0;
 }

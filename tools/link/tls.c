@@ -50,7 +50,7 @@ static int check_file(const char *path, bool key, char *why)
 	if (fd < 0 || fstat(fd, &st))
 		error = because(why, -1, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		error = because(why, -1, "%s is not a file", path);
+		error = because(why, -1, "%s is not a file: give one in PEM format", path);
 	else if (key && (st.st_mode & 0027))
 		error = because(why, -1, "%s: other users can read this key: chmod 600 %s", path, path);
 	if (fd >= 0)

@@ -66,7 +66,7 @@ static void *more(void *array, size_t n, size_t size)
 {
 	array = reallocarray(array, n, size);
 	if (!array) {
-		say("out of memory");
+		say("no memory for %zu sources: name fewer", n);
 		exit(EXIT_FAILED);
 	}
 	return array;
@@ -77,7 +77,8 @@ static struct source *add(struct argp_state *state, struct listen *l, uint32_t k
 	struct source *s;
 
 	if (l->sources == RASHPA_SOURCES_MAX)
-		argp_error(state, "there are more than %d sources", RASHPA_SOURCES_MAX);
+		argp_error(state, "there are more than %d sources: divide them between commands",
+			   RASHPA_SOURCES_MAX);
 	l->source = more(l->source, l->sources + 1, sizeof(*l->source));
 	s = &l->source[l->sources++];
 	*s = (struct source) { .add = { .kind = kind, .device = -1, .memory = -1 },

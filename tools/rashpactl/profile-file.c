@@ -792,7 +792,8 @@ static int check_engines(struct json_place *at, const struct profile *p)
 	size_t outer = json_enter(at, "engines", 0), inner;
 
 	if (p->n_engines && (!p->has_table || !p->n_steps))
-		return json_wrong(at, "there is no %s", p->has_table ? "quiesce" : "table");
+		return json_wrong(at, "engines need the key \"%s\" of the whole board: add it",
+				  p->has_table ? "quiesce" : "table");
 	for (unsigned int i = 0; i < p->n_engines; i++) {
 		inner = json_enter(at, NULL, i);
 		if (check_engine(at, p, i))

@@ -71,7 +71,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_END:
 		if (command_json && t->prometheus)
-			argp_error(state, "--json and --prometheus: one of the two");
+			argp_error(state, "--json and --prometheus exclude each other: give one of them");
 		break;
 	case ARGP_KEY_ARG:
 		if (t->n_wanted == WANTED_MAX)

@@ -63,7 +63,7 @@ refuses "fpgaN:WINDOW" rashpactl window info fpga77
 refuses "BUFFER:OFFSET" rashpactl event watch fpga77 --lock here
 refuses "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=3
 refuses "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0 --group 1,2
-refuses "json and --prometheus: one of the two" rashpactl top --json --prometheus
+refuses "json and --prometheus exclude each other" rashpactl top --json --prometheus
 refuses "give FILE, or --schema" rashpactl profile
 refuses "give FILE, or --schema" rashpactl profile --schema board.json
 refused "usage-rashpactl: wrong usage is refused"

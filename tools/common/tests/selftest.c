@@ -530,7 +530,7 @@ static void test_profile(const char *folder)
 		  "table.window: the window \"u\" is for users" },
 		{ HEAD ", \"reset\": 0 }", "reset" },
 		{ HEAD ", \"engines\": [ " ENGINE("a", 0, 1, 1, 0) " ] }",
-		  "engines: there is no table" },
+		  "engines: engines need the key \"table\"" },
 		{ WITH_ENGINES(ENGINE("a", 0, 1, 1, 2)) " }", "engines[0].bounds.first" },
 		{ WITH_ENGINES(ENGINE("a/b", 0, 1, 1, 0)) " }", "engines[0].name" },
 		{ WITH_ENGINES(ENGINE("a", 0, 257, 1, 0)) " }", "engines[0]: its entries are not" },
