@@ -25,6 +25,8 @@ int cmd_roundtrip(int argc, char **argv);
 int cmd_network_sink(int argc, char **argv);
 int cmd_network_write(int argc, char **argv);
 int cmd_process(int argc, char **argv);
+int cmd_sizing(int argc, char **argv);
+int cmd_stream(int argc, char **argv);
 int cmd_gpu(int argc, char **argv);
 int cmd_loop(int argc, char **argv);
 int cmd_paper(int argc, char **argv);

@@ -11,6 +11,8 @@ static const struct command commands[] = {
 	  "start, DMA, notification and acknowledgement, by the clock of the FPGA" },
 	{ NULL, "loop", NULL, cmd_loop, "drive the board by a ring, and check each event" },
 	{ NULL, "process", NULL, cmd_process, "stages of a pipeline, compared with STREAM" },
+	{ NULL, "sizing", NULL, cmd_sizing, "processors that each stage of a pipeline needs for 1 GB/s" },
+	{ NULL, "stream", NULL, cmd_stream, "cost of a stack for consumers, and loss and latency at fixed rates" },
 	{ NULL, "gpu", NULL, cmd_gpu, "GPU notifications, copies, stages of a pipeline" },
 	{ NULL, "paper", NULL, cmd_paper, "figures of the source documents, repeated here" },
 	{ "network", "sink", NULL, cmd_network_sink, "memory that a writer writes to (rcwritesink)" },

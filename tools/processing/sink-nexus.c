@@ -739,7 +739,7 @@ static bool append_image(struct nexus *x, struct stack *s, const void *image, ui
 	return append_chunk(x, s, packed, bytes, bytes_out);
 }
 
-/* In a worker: what is to be packed lies there as it is. */
+/* In a worker: images that need no copy first. */
 static void nexus_pack(void *state, struct rpu_work *w)
 {
 	const struct nexus *x = state;

@@ -158,14 +158,17 @@ static void write_nexus(struct config *c)
 {
 	const char *path = *c->write, *end = strrchr(path, '.');
 	struct json_object *file;
+	char *text;
 
 	if (c->writes > 1 || !end || (strcmp(end, ".h5") && strcmp(end, ".nxs")))
 		return;
 	file = json_object_new_object();
 	put_text(file, "file", path);
 	json_object_object_add(file, "what", json_tokener_parse("[\"raw\"]"));
-	if (asprintf(&c->nexus, "{\"sinks\": {\"nexus\": %s}}", json_object_to_json_string(file)) < 0)
+	text = json_shown(file, JSON_C_TO_STRING_PLAIN);
+	if (!text || asprintf(&c->nexus, "{\"sinks\": {\"nexus\": %s}}", text) < 0)
 		c->nexus = NULL;
+	free(text);
 	json_object_put(file);
 	c->pipeline = c->nexus;
 	c->use = &use_process;

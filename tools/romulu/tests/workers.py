@@ -181,7 +181,7 @@ def shared():
     every, times = numpy.unique(numpy.concatenate(frames), return_counts=True)
     ok(not sent and not any(status for _, status in last), f"ended: all end well, {last}")
     ok(kills == KILLS and numpy.array_equal(every, numpy.arange(len(every))),
-       f"killed: {len(every)} images, none is missing after {kills} kills")
+       f"killed: {len(every)} images without a gap after {kills} kills")
     ok(right and (times > 1).sum() <= kills, f"right: all are right, {(times > 1).sum()} twice")
     ok(sorted(reported) == sorted(len(frames[-1 - i]) for i in range(3)) and min(reported) > 0,
        f"reported: those that lived report what they have, {reported}")
