@@ -5,6 +5,7 @@
 # although all of them are killed again and again.
 . "$(dirname "$0")/../lib/shell.sh"
 
+[[ ${RASHPA_TIER-} != nightly ]] || export RASHPA_LONG=1
 have_fpga || { skip "places: places" "no software FPGA in this guest"; finish; }
 export PYTHONPATH=$PWD/build/tools/python PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1
 export RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0
