@@ -48,6 +48,7 @@ struct cuda_bench {
 	struct cuda_function *touch;
 	struct cuda_stream *stream;
 	uint64_t from, to;		/* GPU addresses */
+	struct rashpa_gpu_memory *board;
 	uint8_t *pinned, *pageable;
 	atomic_uint *word;
 	uint32_t value;			/* last value of the word */
@@ -221,6 +222,9 @@ static int copy_now(struct cuda_bench *g, enum gpu_copy_of which, uint64_t bytes
 	case GPU_INSIDE:
 		result = g->cu.inside(g->to, g->from, bytes, g->stream);
 		break;
+	case GPU_TO_BOARD:
+		result = g->cu.inside(rashpa_gpu_address(g->board), g->from, bytes, g->stream);
+		break;
 	case GPU_TO_PINNED:
 		result = g->cu.to_gpu(g->from, g->pinned, bytes, g->stream);
 		break;
@@ -241,6 +245,8 @@ static uint64_t copy(struct gpu_bench *of_all, enum gpu_copy_of which, uint64_t 
 
 	if (g->lost)
 		return 0;
+	if (which == GPU_TO_BOARD)
+		last = (uint32_t *)((uint8_t *)rashpa_gpu_base(g->board) + bytes) - 1;
 	if (to_gpu)
 		*last = ++g->stamp;
 	from = now_ns();
@@ -253,8 +259,19 @@ static uint64_t copy(struct gpu_bench *of_all, enum gpu_copy_of which, uint64_t 
 	return result ? 0 : took;
 }
 
+static int board(struct gpu_bench *of_all, volatile void *base, uint64_t bytes, char *why)
+{
+	struct cuda_bench *g = of(of_all);
+
+	if (!base)
+		rashpa_gpu_free(g->board);
+	else if (rashpa_gpu_register(g->gpu, (void *)(uintptr_t)base, bytes, RASHPA_GPU_WINDOW, &g->board))
+		return because(why, -1, "%s", rashpa_reason());
+	return 0;
+}
+
 const struct gpu_maker gpu_by_cuda = {
-	.open = open_gpu, .close = close_gpu, .latency = latency, .copy = copy,
+	.open = open_gpu, .close = close_gpu, .latency = latency, .copy = copy, .board = board,
 };
 
 #endif

@@ -32,12 +32,13 @@ const struct gpu_maker gpu_by_vulkan = { .open = open_none };
 #define STAGING		(UINT64_C(4) << 20)	/* bytes of pageable memory to copy at a time */
 #define SETTLE_NS	2000000		/* time for a shader to start waiting or polling */
 
-enum { FROM, TO, PINNED, WORDS, BUFFERS };
+enum { FROM, TO, PINNED, WORDS, BUFFERS, BOARD = BUFFERS };
 
 struct vulkan_bench {
 	struct gpu_bench head;		/* first */
 	struct compute c;
-	struct compute_buffer buffer[BUFFERS];
+	struct compute_buffer buffer[BUFFERS + 1];
+	struct rashpa_gpu_memory *board;
 	atomic_uint *word;
 	uint32_t value;		/* last value of the word */
 	uint64_t signalled;
@@ -214,9 +215,13 @@ static uint64_t copy(struct gpu_bench *of_all, enum gpu_copy_of which, uint64_t 
 
 	if (to_gpu)
 		*last = ++g->stamp;
+	if (which == GPU_TO_BOARD)
+		last = (uint32_t *)((uint8_t *)rashpa_gpu_base(g->board) + bytes) - 1;
 	from = now_ns();
 	if (which == GPU_INSIDE)
 		result = copy_part(g, FROM, TO, &all);
+	else if (which == GPU_TO_BOARD)
+		result = copy_part(g, FROM, BOARD, &all);
 	else if (pinned)
 		result = copy_part(g, to_gpu ? PINNED : FROM, to_gpu ? FROM : PINNED, &all);
 	else
@@ -229,8 +234,22 @@ static uint64_t copy(struct gpu_bench *of_all, enum gpu_copy_of which, uint64_t 
 	return result ? 0 : took;
 }
 
+static int board(struct gpu_bench *of_all, volatile void *base, uint64_t bytes, char *why)
+{
+	struct vulkan_bench *g = of(of_all);
+
+	if (!base) {
+		rashpa_gpu_free(g->board);
+		return 0;
+	}
+	if (rashpa_gpu_register(g->c.gpu, (void *)(uintptr_t)base, bytes, RASHPA_GPU_WINDOW, &g->board))
+		return because(why, -1, "%s", rashpa_reason());
+	g->buffer[BOARD].buffer = (VkBuffer)rashpa_gpu_vulkan_buffer(g->board);
+	return 0;
+}
+
 const struct gpu_maker gpu_by_vulkan = {
-	.open = open_gpu, .close = close_gpu, .latency = latency, .copy = copy,
+	.open = open_gpu, .close = close_gpu, .latency = latency, .copy = copy, .board = board,
 };
 
 #endif

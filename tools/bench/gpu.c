@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * rashpa-bench gpu: time from a notification to the first instruction of a shader, in several ways;
- * reads of four bytes; copies inside the GPU, to it and from it; stages of a pipeline, compared
- * with a copy inside the GPU; images that the GPU takes without the host.
+ * reads of four bytes; copies inside the GPU, to it, from it and from it to a board; stages of a
+ * pipeline, compared with a copy inside the GPU; images that the GPU takes without the host.
  */
 #include "bench/gpu.h"
 
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/parse.h"
+#include <rashpa-board.h>
 #include <rashpa-processing.h>
 #include "bench/settings.h"
 
@@ -37,6 +38,7 @@ struct config {
 enum { OPT_GPU = OPT_OWN, OPT_COPIES };
 
 static const struct argp_option options[] = {
+	OPTION_FPGA("an unused bound function; the GPU also copies to its memory"),
 	{ "gpu", OPT_GPU, "vulkan[:N]|cuda[:N]", 0,
 	  "the GPU (default: vulkan, the best one)", 0 },
 	{ "copies", OPT_COPIES, "SIZE", 0, "longest copy, 1K to 1G bytes (default: 64M)", 0 },
@@ -83,7 +85,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.doc = "Measure a GPU: time from a notification until the host sees the first store of a "
 	       "shader; reads of four bytes, with percentiles; copies inside the GPU, to it and from "
-	       "it, over sizes; stages of a pipeline, compared with a copy inside the GPU; the "
+	       "it, with --fpga also from it to the board, over sizes; stages of a pipeline, compared with a copy inside the GPU; the "
 	       "processing of images without the host, from host memory and GPU memory. "
 	       "Results are medians of rounds that alternate all measurements. Needs no driver of "
 	       "rashpa. Each row names the GPU: lavapipe is a program on processors, not a GPU.",
@@ -213,6 +215,58 @@ static int measure_copies(const struct config *c, struct gpu_bench *g)
 			      &all[i][GPU_FROM_PINNED], &all[i][GPU_FROM_PAGEABLE]);
 	for (int i = 0; i < n * GPU_COPIES; i++)
 		samples_free(&all[i / GPU_COPIES][i % GPU_COPIES]);
+	return result;
+}
+
+/* As clEnqueueCopyBuffer() in the paper about DirectGMA: the GPU is the master of the bus. */
+static int copy_to_board(const struct config *c, struct gpu_bench *g, uint64_t room)
+{
+	struct report *report = c->settings.report;
+
+	for (uint64_t bytes = LEAST_COPY; bytes <= room; bytes *= 4) {
+		struct samples samples = {};
+
+		for (unsigned int r = 0; r <= report->repeat && going_on(); r++) {
+			const uint64_t ns = g->by->copy(g, GPU_TO_PINNED, bytes) ?
+					    g->by->copy(g, GPU_TO_BOARD, bytes) : 0;
+
+			if (!ns)
+				return fail("%s: a copy of %" PRIu64 " bytes to the board failed, or wrote wrong data",
+					    c->who, bytes);
+			if (r)
+				samples_add(&samples, ns);
+		}
+		report_copies(c, "a copy of it, to the board", bytes, &samples, NULL);
+		samples_free(&samples);
+	}
+	return 0;
+}
+
+static int measure_board(const struct config *c, struct gpu_bench *g)
+{
+	static const char what[] = "copies to the board";
+	struct rashpa_board_view memory;
+	struct rashpa_board *board;
+	char why[WHY_SIZE];
+	uint64_t room;
+	int result = 0;
+
+	if (!c->settings.device)
+		return 0;
+	if (rashpa_board_open(c->settings.device, &board) || rashpa_board_claim(board) ||
+	    rashpa_board_window(board, "memory", &memory)) {
+		report_leave_out(c->settings.report, what, "%s", rashpa_reason());
+		rashpa_board_close(board);
+		return 0;
+	}
+	room = memory.length < c->copies ? memory.length : c->copies;
+	if (g->by->board(g, memory.base, room / 4096 * 4096, why)) {
+		report_leave_out(c->settings.report, what, "%s", why);
+	} else {
+		result = copy_to_board(c, g, room / 4096 * 4096);
+		g->by->board(g, NULL, 0, why);
+	}
+	rashpa_board_close(board);
 	return result;
 }
 
@@ -528,6 +582,8 @@ static int measure(struct config *c, struct gpu_bench *g, const struct rashpa_gp
 		result = measure_reads(c, g);
 	if (!result)
 		result = measure_copies(c, g);
+	if (!result)
+		result = measure_board(c, g);
 	for (size_t i = 0; i < c->sizes && !result && going_on(); i++)
 		result = measure_size(c, g, c->size[i]);
 	return result;

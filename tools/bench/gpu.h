@@ -17,6 +17,7 @@ enum gpu_way_of { GPU_LAUNCH, GPU_AHEAD, GPU_AHEAD_FLUSH, GPU_POLL, GPU_WAYS };
  */
 enum gpu_copy_of {
 	GPU_INSIDE, GPU_TO_PINNED, GPU_TO_PAGEABLE, GPU_FROM_PINNED, GPU_FROM_PAGEABLE, GPU_COPIES,
+	GPU_TO_BOARD = GPU_COPIES,	/* after a copy to the GPU of the same length */
 };
 
 struct gpu_bench {
@@ -31,6 +32,7 @@ struct gpu_bench {
  * @latency: time from the notification until the host sees the first store of the shader, in
  *	nanoseconds; 0: this way is not supported
  * @copy: time until the host sees the end of the copy, in nanoseconds; 0: failed, or wrong data
+ * @board: for GPU_TO_BOARD, a window of the board; NULL: the window ends. 0, or -1 with the reason
  */
 struct gpu_maker {
 	struct gpu_bench *(*open)(const char *name, uint64_t most, struct rashpa_gpu_info *info,
@@ -38,6 +40,7 @@ struct gpu_maker {
 	void (*close)(struct gpu_bench *g);
 	uint64_t (*latency)(struct gpu_bench *g, enum gpu_way_of way);
 	uint64_t (*copy)(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t bytes);
+	int (*board)(struct gpu_bench *g, volatile void *base, uint64_t bytes, char *why);
 };
 
 extern const struct gpu_maker gpu_by_vulkan, gpu_by_cuda;

@@ -4,7 +4,7 @@
  * the same for a thread of this machine (host.c), a shader (loop.comp) and a kernel (loop.cu), in the
  * common subset of C, GLSL and CUDA. The including file defines:
  *
- *   OWN		specifier for names that are local to this file
+ *   OWN, OWN_WORDS	specifiers for functions and for variables that are local to this file
  *   P			the plan (struct loop_plan)
  *   WORD(i)		load word i of the memory, with acquire order
  *   PUT(i, value)	store a word
@@ -51,9 +51,9 @@
 #define LOOP_OVERWRITTEN 4u	/* the event was overwritten before it was consumed */
 #define LOOP_UNSENT	5u	/* the board could not send */
 
-OWN uint given, seen, sent, received;
-OWN bool to_give;			/* drive_give() has a datagram to send */
-OWN uint next_number, next_since, next_flags;
+OWN_WORDS uint given, seen, sent, received;
+OWN_WORDS bool to_give;			/* drive_give() has a datagram to send */
+OWN_WORDS uint next_number, next_since, next_flags;
 
 OWN void drive_count(uint what)
 {

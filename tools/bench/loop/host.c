@@ -31,6 +31,7 @@ static void idle(void)
 }
 
 #define OWN			static
+#define OWN_WORDS		static
 #define KIND			kind
 #define P			(loop->plan)
 #define WORD(i)			__atomic_load_n(&loop->word[i], __ATOMIC_ACQUIRE)

@@ -45,6 +45,7 @@ struct counters {
 /* Result of a drive. */
 struct outcome {
 	char drive[RASHPA_GPU_NAME + 16];	/* empty: not used */
+	const char *way;
 	bool ran;
 	uint32_t told[16];
 	uint64_t missing;		/* datagrams that never came */
@@ -58,7 +59,7 @@ struct outcome {
 struct config {
 	struct settings settings;
 	const struct loop_kind *kind;
-	const char *buffer, *gpu, *memory, *flush;
+	const char *buffer, *gpu, *memory, *flush, *only;
 	uint32_t events, window, ring, queue, bytes, deadline_us, compute_us, stale, tail;
 	bool rings;
 	struct outcome outcome[DRIVES];
@@ -66,7 +67,7 @@ struct config {
 
 enum {
 	OPT_BUFFER = OPT_OWN, OPT_GPU, OPT_WINDOW, OPT_RING, OPT_QUEUE, OPT_SIZE, OPT_DEADLINE,
-	OPT_STALE, OPT_TAIL, OPT_VERDICTS, OPT_MEMORY, OPT_FLUSH, OPT_COMPUTE, OPT_RINGS,
+	OPT_STALE, OPT_TAIL, OPT_VERDICTS, OPT_MEMORY, OPT_FLUSH, OPT_COMPUTE, OPT_RINGS, OPT_ONLY,
 };
 
 static const struct argp_option options[] = {
@@ -76,6 +77,7 @@ static const struct argp_option options[] = {
 	{ "gpu", OPT_GPU, "NAME", 0,
 	  "also answer by launches on this GPU (a tenth of the events), then let a shader of it drive the board: vulkan, or vulkan:N",
 	  0 },
+	{ "only", OPT_ONLY, "host|launches|gpu", 0, "drive in this way only", 0 },
 	{ "buffer", OPT_BUFFER, "NAME", 0,
 	  "put the ring into this buffer (default: a new one)", 0 },
 	{ "memory", OPT_MEMORY, "NAME", 0,
@@ -133,8 +135,7 @@ static error_t parse_own(struct config *c, int key, char *arg, struct argp_state
 {
 	switch (key) {
 	case OPT_FLUSH:
-		if (strcmp(arg, "on") && strcmp(arg, "off"))
-			argp_error(state, "--flush: \"%s\" is not on or off", arg);
+		option_word(state, "--flush", arg, "on|off");
 		c->flush = arg;
 		break;
 	case OPT_RING:
@@ -147,6 +148,10 @@ static error_t parse_own(struct config *c, int key, char *arg, struct argp_state
 		c->bytes = option_number(state, "--size", arg, 4, 8192);
 		if (c->bytes % 4)
 			argp_error(state, "--size: \"%s\" is not a multiple of 4", arg);
+		break;
+	case OPT_ONLY:
+		option_word(state, "--only", arg, "host|launches|gpu");
+		c->only = arg;
 		break;
 	case OPT_RINGS:
 		c->rings = true;
@@ -415,21 +420,35 @@ static int drive_once(const struct config *c, struct loop_drive *d, struct outco
 	return error;
 }
 
+static const char * const ways[DRIVES] = { "host", "launches", "gpu" };
+
+static int open_drive(const struct config *c, unsigned int way, struct loop_drive *drive, char *why)
+{
+	if (way)
+		return (c->gpu[0] == 'c' ? loop_by_cuda : loop_by_vulkan)(drive, c->gpu, way == 1, why);
+	loop_by_host(drive);
+	return 0;
+}
+
+static bool skipped(const struct config *c, unsigned int way)
+{
+	/* stacks have no answer, and mistakes are those of a ring, not of a way */
+	if (way == 1 && (c->kind != &loop_ring || c->stale != LOOP_NEVER || c->tail != LOOP_NEVER))
+		return true;
+	return (way && !c->gpu) || (c->only && strcmp(c->only, ways[way])) || !going_on();
+}
+
 static void measure(struct config *c)
 {
-	struct loop_drive drive;
-	struct outcome *o = c->outcome;
-	int launches;
+	for (unsigned int way = 0; way < DRIVES; way++) {
+		struct outcome *o = &c->outcome[way];
+		struct loop_drive drive;
 
-	loop_by_host(&drive);
-	strcpy(o->drive, drive.name);
-	drive_once(c, &drive, o);
-	/* mistakes are of the ring, not of a way to drive it */
-	launches = c->kind == &loop_ring && c->stale == LOOP_NEVER && c->tail == LOOP_NEVER;
-	for (; c->gpu && launches >= 0 && going_on(); launches--) {
-		o++;
-		snprintf(o->drive, sizeof(o->drive), "%s", c->gpu);
-		if (loop_by_vulkan(&drive, c->gpu, launches, o->why))
+		if (skipped(c, way))
+			continue;
+		o->way = ways[way];
+		snprintf(o->drive, sizeof(o->drive), "%s", c->gpu ? c->gpu : "");
+		if (open_drive(c, way, &drive, o->why))
 			continue;
 		strcpy(o->drive, drive.name);
 		drive_once(c, &drive, o);
@@ -495,6 +514,7 @@ static struct json_object *outcome_json(const struct outcome *o)
 	struct json_object *e = json_object_new_object(), *b = json_object_new_object();
 
 	put_text(e, "drive", o->drive);
+	put_text(e, "way", o->way);
 	put_text(e, "wrong", *o->why ? o->why : NULL);
 	put_u64(e, "events", o->told[EVENTS]);
 	put_u64(e, "datagrams", o->told[RECEIVED]);
@@ -538,7 +558,7 @@ static int write_json(const struct config *c)
 	put_u64(o, "queue", c->queue);
 	put_u64(o, "size_bytes", c->bytes);
 	for (const struct outcome *r = c->outcome; r < c->outcome + DRIVES; r++) {
-		if (r->ran)
+		if (*r->drive)
 			json_object_array_add(rows, c->kind == &loop_ring ? outcome_json(r) :
 					      verdicts_json(r));
 	}

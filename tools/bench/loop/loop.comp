@@ -26,6 +26,7 @@ uint load_word(uint i)
 }
 
 #define OWN
+#define OWN_WORDS
 #define KIND		kind
 #define WORD(i)		load_word(i)
 #define PUT(i, value)	word[i] = value

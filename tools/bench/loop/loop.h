@@ -118,6 +118,7 @@ struct loop_drive {
 void loop_by_host(struct loop_drive *drive);
 /* @gpu: name for rashpa_gpu_open(). @launches: the host drives, and launches for each datagram */
 int loop_by_vulkan(struct loop_drive *drive, const char *gpu, bool launches, char *why);
+int loop_by_cuda(struct loop_drive *drive, const char *gpu, bool launches, char *why);
 
 /* The thread of the host: for launches, too. */
 int loop_host_begin(struct loop_drive *drive, struct loop *loop, char *why);

@@ -79,6 +79,16 @@ class Benches:
         except Needs as reason:
             raise Needs(f"a GPU whose memory the board reaches: {reason}") from None
 
+    def loop(self, *options):
+        """(rows by way, remark) of answers to a board, with a ring in memory of the GPU."""
+        board = self.board()
+        _, name = self.gpu("--sizes=4K", "--copies=16M")
+        result = self.bench("loop", f"--fpga={board}", f"--gpu={self.options.gpu or 'vulkan'}", "--memory=gpu", *options)
+        wrong = [row["wrong"] for row in result["rows"] if row["wrong"]]
+        if wrong:
+            raise Needs("a GPU that drives the board: " + "; ".join(wrong))
+        return {row["way"]: row for row in result["rows"]}, ", ".join(filter(None, (name, self.board_remark())))
+
     def gpu(self, *options):
         """(rows of the GPU by name and size, remark). A program on processors is no GPU, unless it is asked for."""
         result = self.bench("gpu", f"--gpu={self.options.gpu or 'vulkan'}", *options)

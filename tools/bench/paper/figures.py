@@ -198,6 +198,15 @@ def inside(b):
     yield {"what": "largest rate, copies above 5 MB", "throughput_gbyte_per_s": row["ours"], "remark": f"{size} bytes; {name}"}
 
 
+@figure("001", "S2.1")
+def to_board(b):
+    """From memory of the GPU into the window of on-board memory, until the host has read the last word back."""
+    rows, name = b.gpu("--sizes=4K", "--copies=16M", f"--fpga={b.board()}")
+    for size, row in copies(rows, "a copy of it, to the board"):
+        yield {"what": "copies to the board", "size_bytes": size, "throughput_gbyte_per_s": row["ours"],
+               "remark": ", ".join(filter(None, (name, b.board_remark())))}
+
+
 def trips(rows):
     """Round trips of a program that looks at the lock record all the time: as the documents' hosts do."""
     return [r for r in rows if r["path"] == "lock, spinning"]
@@ -455,6 +464,23 @@ def four_to_one_writer(b):
 
 
 # --- 003
+
+WAYS = {"launches": "classical: driver, launch, driver", "gpu": "persistent kernel", "host": "a processor that polls and computes"}
+
+
+@figure("003", "1")
+def answers(b):
+    """From the arrival of a datagram to its answer on the wire, by the counter of the board; one at a time, 256 bytes, in loopback.
+    Medians. Events, descriptors and payload are in memory of the GPU in all of them. Classical: the program writes the
+    descriptor, as this driver has no call that sends."""
+    rows, remark = b.loop("--compute=200", "--events=4000", "--window=1")
+    yield missing("the dummy kernel alone", "a clock in the kernel: it computes as many rounds as took 200 us before")
+    for way, what in WAYS.items():
+        r = rows[way]
+        for name, key in ("", "p50"), (", 99 % of the answers", "p99"), (", slowest", "max"):
+            yield {"what": what + name, "total_us": r[f"answer_{key}_ns"] / 1e3, "remark": remark}
+        yield {"what": what, "late_percent": 100 * r["late"] / r["datagrams"], "remark": remark}
+
 
 @figure("003", "P1")
 def card_rates(b):

@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 	loop_by_host(&d);
 	test_drive(&d);
 	for (int launches = 0; launches < 2; launches++) {
-		if (loop_by_vulkan(&d, gpu, launches, why)) {
+		if ((gpu[0] == 'c' ? loop_by_cuda : loop_by_vulkan)(&d, gpu, launches, why)) {
 			ok(true, "gpu: a GPU drives # SKIP %s", why);
 			continue;
 		}

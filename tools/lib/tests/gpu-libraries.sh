@@ -118,6 +118,12 @@ ok $? "engine-computes-reference: the engine computes what the reference does" |
 is "tests: it ran more than 50 tests" "$(($(grep -c '^ok' "$work/out") > 50))" 1
 is "no-mistake-stand-in: it makes no mistake that the stand-in sees" "$(mistakes)" ""
 
+# --- CUDA: a kernel that drives a ring, and launches
+
+rm -f "$work/calls"
+good "loop: a kernel drives a ring, and launches answer" "${RASHPA_TOOLS:-build/tools}/loop-selftest" cuda
+is "loop-kernel: both were kernels of CUDA" "$(grep -c '^cuLaunchKernel stream[0-9]* rpu_loop 1 1$' "$work/calls" | sed 's/^[1-9][0-9][0-9]*$/many/'; mistakes)" many
+
 # --- CUDA: ways to be driven
 
 # drives NAME PATTERN WAY OPTION...: compares the output, and expects no mistakes

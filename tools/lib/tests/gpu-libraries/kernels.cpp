@@ -61,6 +61,10 @@ static tell tell_##name("rpu_" #name, [](const void *from) \
 
 #include "processing/cuda.cu"
 
+#define RPU_ROOT(x)	sqrtf(x)
+#define RPU_FENCE()	__atomic_thread_fence(__ATOMIC_ACQ_REL)
+#include "bench/loop/loop.cu"
+
 static const named *find(const char *name)
 {
 	for (int i = 0; i < known; i++) {
