@@ -39,6 +39,8 @@ from rashpa.web import look, machine, server
 PATIENCE = 60 * int(os.environ.get("RASHPA_SLOW", 1))
 STREAMS = "ring0", "big0", "peaks0", "profile0"
 HOSTILE = "<img src=x onerror=alert(1)>\"'&"
+HANDSHAKE = ("GET /link HTTP/1.1\r\nHost: {0}\r\nOrigin: http://{0}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
 BEGIN = time.monotonic()
 tests = []
 
@@ -435,6 +437,13 @@ async def hostile(page, url, token):
         while page.looks:
             await asyncio.sleep(0.01)
         ok(True, "cost/nobody: without viewers nothing is looked at")
+    # a message that has no end, before the token
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(visitor.base.strip("/").rsplit(":", 1)[1]))
+    writer.write(HANDSHAKE.format(url.split("/")[2]).encode() + b"\x81\xff" + (1 << 40).to_bytes(8) + bytes(1 << 20))
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(PATIENCE):
+            await reader.read()
+    ok(writer.is_closing() or reader.at_eof(), "hostile/endless: an endless message is cut off")
     # as fast as a program can, which is why it is another one
     crowd = await asyncio.create_subprocess_exec(sys.executable, "-c", """import socket, sys
 links = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(500)]
@@ -468,8 +477,7 @@ async def slow(page, url, token, name):
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     place = url.split("/")[2]
     s.connect(("127.0.0.1", int(place.split(":")[1])))
-    s.sendall(f"GET /link HTTP/1.1\r\nHost: {place}\r\nOrigin: http://{place}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-              "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode())
+    s.sendall(HANDSHAKE.format(place).encode())
     await asyncio.to_thread(s.recv, 4096)
     for text in token, json.dumps({"want": [[name, None]]}):
         s.sendall(bytes([0x81, 0x80 | len(text)]) + bytes(4) + text.encode())

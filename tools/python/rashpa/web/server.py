@@ -31,6 +31,7 @@ MOST_VIEWERS = 64       # pages
 MOST_IMAGES = 4         # streams of a page
 MOST_LOOKS = 16         # streams that are viewed at a time
 MOST_REQUEST = 4096     # bytes of a message of a page
+MOST_TAKEN = 1 << 18    # bytes of a connection without such a message
 REQUESTS = 60           # messages of a page in a second
 PATIENCE = 10           # seconds for a request, and for the token
 STALLED = 30            # seconds until a page that does not read loses its link
@@ -103,6 +104,19 @@ class Refused(asyncio.Protocol):
         transport.close()
 
 
+class Link(web.RequestHandler):
+    """aiohttp collects requests, and a message of any length, before it looks at them."""
+
+    taken = 0       # bytes since the last good message
+
+    def data_received(self, data):
+        self.taken += len(data)
+        if self.taken > MOST_TAKEN:
+            self.transport.abort()
+        else:
+            super().data_received(data)
+
+
 class Links(web.Server):
     """HTTP connections: at most so many, and each with a limited time, except for viewers."""
 
@@ -110,14 +124,16 @@ class Links(web.Server):
         logger = logging.getLogger("rashpa-web")
         # anybody can send what is no HTTP
         logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
-        super().__init__(handler, access_log=None, logger=logger, keepalive_timeout=PATIENCE, lingering_time=0)
+        super().__init__(handler)
+        self.options = {"access_log": None, "logger": logger, "keepalive_timeout": PATIENCE, "lingering_time": 0}
         self.timers = {}
 
     def __call__(self):
         if len(self.timers) >= MOST_LINKS:
             return Refused()
-        handler = super().__call__()
-        self.timers[handler] = asyncio.get_running_loop().call_later(PATIENCE, self._late, handler)
+        loop = asyncio.get_running_loop()
+        handler = Link(self, loop=loop, **self.options)
+        self.timers[handler] = loop.call_later(PATIENCE, self._late, handler)
         return handler
 
     def _late(self, handler):
@@ -195,23 +211,24 @@ class Page:
             await ws.close(code=4503, message=b"too many viewers")
             return ws
         self.links.timers[request.protocol].cancel()
-        await self._serve(ws, request.transport)
+        await self._serve(ws, request.protocol)
         return ws
 
-    async def _serve(self, ws, transport):
+    async def _serve(self, ws, link):
         viewer = Viewer(ws)
         self.viewers.add(viewer)
         self._begin()
         self._welcome(viewer)
         sender = asyncio.ensure_future(viewer.send())
         # a page that does not read
-        sender.add_done_callback(lambda task: task.cancelled() or task.exception() and transport.abort())
+        sender.add_done_callback(lambda task: task.cancelled() or task.exception() and link.transport.abort())
         try:
             async for message in ws:
                 if message.type != WSMsgType.TEXT or not viewer.may_ask():
                     await ws.close(code=4400, message=b"too many requests, or no text")
                     break
                 await self._ask(viewer, json.loads(message.data))
+                link.taken = 0
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             await ws.close(code=4400, message=b"not a request of this page")
         finally:
