@@ -215,13 +215,13 @@ class Page:
         return ws
 
     async def _serve(self, ws, link):
-        viewer = Viewer(ws)
+        viewer, transport = Viewer(ws), link.transport
         self.viewers.add(viewer)
         self._begin()
         self._welcome(viewer)
         sender = asyncio.ensure_future(viewer.send())
         # a page that does not read
-        sender.add_done_callback(lambda task: task.cancelled() or task.exception() and link.transport.abort())
+        sender.add_done_callback(lambda task: task.cancelled() or task.exception() and transport.abort())
         try:
             async for message in ws:
                 if message.type != WSMsgType.TEXT or not viewer.may_ask():
