@@ -91,10 +91,10 @@ all=$(jq -s 'map(.figures | length) | add' "$paper"/00?.json)
 rm "$bin/answers/"[bn]*	# fewer plots
 fake --all --mpirun start --out "$work/report" --gpu vulkan >"$work/out"
 is "report: all figures are in one report" \
-	"$? $(grep -c '<h3 id="' "$work/report/index.html") $(grep -cE '^00[0-4] (figure|table|section|poster) ' "$work/out")" "0 $all $all"
+	"$? $(grep -c '<h3 id="' "$work/report/index.html") $(grep -cE '^00[0-4] (figure|table|section|poster|equation) ' "$work/out")" "0 $all $all"
 grep -q '^the host launches  *40  *30  ' "$work/out"
 ok $? "columns: document, here, remark"
-is "list: the list has all figures" "$(fake --list | grep -c '^  [0-9TSPB]')" "$all"
+is "list: the list has all figures" "$(fake --list | grep -c '^  [0-9TSPBE]')" "$all"
 
 refuses() { # PATTERN OPTION...
 	fake "${@:2}" >"$work/out" 2>"$work/err"
