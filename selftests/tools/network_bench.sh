@@ -66,7 +66,7 @@ write private 0 --messages 50 --repeat 2 --service rc --pairs 5 --threads 5 --ra
 both 250 250 0
 is "private-series: samples of goodput and processor time" "$(jq -c '.repeats[1].series | map_values(length) |
 	[.time_ms > 0, .time_ms == .goodput_bytes_per_second, .time_ms == .cpu_percent]' "$work/sink.json")" "[true,true,true]"
-sink --threads 2 --private-receives --receives 16
+sink --threads 2 --private-receives --receives 64
 write private-uc 0 --messages 50 --repeat 1 --pairs 4 --rate 4M
 both 200 200 0
 # one queue of receives for 200 pairs
