@@ -118,12 +118,15 @@ class Benches:
 
     # --- MPI
 
+    def builder(self, *words, launch=(), env=()):
+        program = shutil.which("rashpa-builder", path=os.path.dirname(self.program)) or "rashpa-builder"
+        return self.run(*launch, program, *words, "--json", env=env)
+
     def burst(self, way, env=()):
         """Rows of messages between two processes, by size."""
         launch = shlex.split(self.options.mpirun)
         if not shutil.which(launch[0]):
             raise Needs(f"MPI: {launch[0]} is not here")
-        builder = shutil.which("rashpa-builder", path=os.path.dirname(self.program)) or "rashpa-builder"
         rounds = [f"--rounds={self.options.repeat}"] if self.options.repeat else []
-        result = self.run(*launch, builder, "burst", f"--way={way}", *rounds, "--json", env=tuple({**MPI_ROOT, **dict(env)}.items()))
+        result = self.builder("burst", f"--way={way}", *rounds, launch=launch, env=tuple({**MPI_ROOT, **dict(env)}.items()))
         return {row["size_bytes"]: row for row in result["rows"]}
