@@ -334,7 +334,7 @@ static int run(int argc, char **argv)
 	struct options o = {
 		.set = IN(command_running - commands), .command = command_running->name,
 		.fabric = { .transport = "shm", .depth = 8, .poll = RASHPA_FABRIC_TESTSOME,
-			    .cpu = -1 },
+			    .flags = RASHPA_FABRIC_ONLY_USED, .cpu = -1 },
 		.timeout = 30, .seconds = 10, .interval = 1, .rounds = 101,
 		.model = { .gbps = 100, .latency_us = 1, .cost_us = 0.5, .ranks = 1, .packet = 4096,
 			   .head = 82, .buffer = 65536, .spines = 1, .cables = 1 },

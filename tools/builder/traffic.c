@@ -521,10 +521,6 @@ static int gather(struct run *r, struct json_object *mine)
 	if (r->rank == 0) {
 		r->said[0] = json_object_get(mine);
 		r->results++;
-		for (uint32_t i = 1; i < r->size; i++) {
-			if (!r->in[i].used)
-				error |= room_for(r, i, r->in[i].memory);
-		}
 	} else {
 		buffer = r->out[0].pool ? rashpa_pool_take(r->out[0].pool, -1) : r->out[0].memory;
 		memcpy(buffer, text, length < TEXT_BYTES ? length : TEXT_BYTES);
@@ -573,12 +569,12 @@ static int open_flow(struct run *r, struct rashpa_arena *a, struct flow *flow, b
 	return 0;
 }
 
-static int post_rooms(struct run *r, uint32_t peer)
+static int post_rooms(struct run *r, uint32_t peer, uint32_t n)
 {
 	struct flow *from = &r->in[peer];
 	int error = 0;
 
-	for (uint32_t i = 0; i < r->o->buffers && !error; i++)
+	while (n-- && !error)
 		error = room_for(r, peer, from->pool ? rashpa_pool_take(from->pool, 0) :
 						       (void *)from->memory);
 	return error ? fail_fabric(r->f, error, "") : 0;
@@ -606,8 +602,9 @@ static int prepare(struct run *r)
 		result = open_flow(r, a, &r->out[i], one || !r->out[i].used);
 		if (!result)
 			result = open_flow(r, a, &r->in[i], one || !r->in[i].used);
-		if (!result && r->in[i].used)
-			result = post_rooms(r, i);
+		/* rank 0 gets at least the result */
+		if (!result && (r->in[i].used || (!r->rank && i)))
+			result = post_rooms(r, i, r->in[i].used ? r->o->buffers : 1);
 	}
 	if (result)
 		return result;

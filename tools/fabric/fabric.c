@@ -64,30 +64,53 @@ static bool driven(const struct rashpa_fabric *f)
 	return f->options.flags & RASHPA_FABRIC_DRIVEN;
 }
 
-static int open_queue(struct rashpa_fabric *f, struct queue *q, uint32_t number, bool receives)
+static void close_queue(struct queue *q)
 {
-	const uint32_t n = f->options.queue;
+	ring_close(&q->free);
+	ring_close(&q->waiting);
+	free(q->item);
+	q->item = NULL;
+}
 
+static void init_queue(struct rashpa_fabric *f, struct queue *q, uint32_t number, bool receives)
+{
 	q->fabric = f;
 	q->number = number;
 	q->order = q->places;
 	q->receives = receives;
 	q->room = f->options.depth == 64 ? UINT64_MAX : (UINT64_C(1) << f->options.depth) - 1;
 	atomic_init(&q->low, f->options.depth);
-	q->item = fabric_memory(n, sizeof(*q->item));
+}
+
+static int queue_memory(struct queue *q)
+{
+	const uint32_t n = q->fabric->options.queue;
+
+	q->item = aligned_alloc(alignof(*q->item), n * sizeof(*q->item));
 	if (!q->item || ring_open(&q->free, n, NULL) || ring_open(&q->waiting, n, NULL))
 		return fabric_fail(ENOMEM, "no memory");
-	q->free.alone = q->waiting.alone = driven(f);
+	q->free.alone = q->waiting.alone = driven(q->fabric);
 	for (uint32_t i = 0; i < n; i++)
 		ring_push(&q->free, i);
+	atomic_store_explicit(&q->open, true, memory_order_release);
 	return 0;
 }
 
-static void close_queue(struct queue *q)
+/* Most pairs of many processes never have a message: their queues take no memory. */
+static int open_queue(struct queue *q)
 {
-	ring_close(&q->free);
-	ring_close(&q->waiting);
-	free(q->item);
+	int error = 0;
+
+	if (atomic_load_explicit(&q->open, memory_order_acquire))
+		return 0;
+	pthread_mutex_lock(&q->fabric->lock);
+	if (!atomic_load_explicit(&q->open, memory_order_relaxed)) {
+		error = queue_memory(q);
+		if (error)
+			close_queue(q);
+	}
+	pthread_mutex_unlock(&q->fabric->lock);
+	return error;
 }
 
 static struct queue *queue_of(struct rashpa_fabric *f, uint32_t number)
@@ -154,6 +177,8 @@ bool queue_begin(struct queue *q, struct peer *peer)
 	bool any = false;
 	uint32_t i;
 
+	if (!atomic_load_explicit(&q->open, memory_order_acquire))
+		return false;
 	if (atomic_load_explicit(&q->done, memory_order_relaxed) &&
 	    q->flying < atomic_load_explicit(&q->low, memory_order_relaxed))
 		atomic_store_explicit(&q->low, q->flying, memory_order_relaxed);
@@ -329,6 +354,9 @@ static int post(struct rashpa_fabric *f, const struct rashpa_fabric_request *r, 
 	if (atomic_load_explicit(&f->peer[r->peer].gone, memory_order_relaxed))
 		return fabric_fail(EPIPE, "peer %u has gone", r->peer);
 	q = receives ? &f->peer[r->peer].receive : &f->peer[r->peer].send;
+	error = open_queue(q);
+	if (error)
+		return error;
 	if (!ring_pop(&q->free, &i))
 		return fabric_fail(EAGAIN, "the queue of peer %u is full (%u requests): take events", r->peer,
 				   f->options.queue);
@@ -400,7 +428,7 @@ static int check_options(struct rashpa_fabric *f)
 		return fabric_fail(EINVAL, "a queue has 1 to %u requests, not %u",
 				   1u << QUEUE_BITS, o->queue);
 	if (o->poll > RASHPA_FABRIC_WAITALL ||
-	    o->flags & ~(RASHPA_FABRIC_BUFFERED | RASHPA_FABRIC_DRIVEN))
+	    o->flags & ~(RASHPA_FABRIC_BUFFERED | RASHPA_FABRIC_DRIVEN | RASHPA_FABRIC_ONLY_USED))
 		return fabric_fail(EINVAL, "unknown way to poll: see enum rashpa_fabric_poll");
 	if (o->device)
 		snprintf(f->device, sizeof(f->device), "%s", o->device);
@@ -422,19 +450,17 @@ static int open_peers(struct rashpa_fabric *f)
 	const uint32_t queue = f->options.queue, size = f->launch.size;
 	/* without a thread, no call sleeps */
 	struct bell *bell = driven(f) ? NULL : &f->event_bell;
-	int error = 0;
 
 	f->peer = fabric_memory(size, sizeof(*f->peer));
 	if (!f->peer || ring_open(&f->events, size * 2 * queue, bell))
 		return fabric_fail(ENOMEM, "no memory");
 	f->events.alone = driven(f);
-	for (uint32_t i = 0; i < size && !error; i++) {
+	for (uint32_t i = 0; i < size; i++) {
 		f->peer[i].rank = i;
-		error = open_queue(f, &f->peer[i].send, 2 * i, false);
-		if (!error)
-			error = open_queue(f, &f->peer[i].receive, 2 * i + 1, true);
+		init_queue(f, &f->peer[i].send, 2 * i, false);
+		init_queue(f, &f->peer[i].receive, 2 * i + 1, true);
 	}
-	return error;
+	return 0;
 }
 
 int rashpa_fabric_open_sized(const struct rashpa_fabric_options *options,
@@ -463,6 +489,7 @@ int fabric_open_with(const struct transport *transport, const struct rashpa_fabr
 	if (!f)
 		return fabric_fail(ENOMEM, "no memory");
 	f->transport = transport;
+	pthread_mutex_init(&f->lock, NULL);
 	f->options = *options;
 	f->asleep = &f->own_asleep;
 	f->device_node = -1;
@@ -544,6 +571,7 @@ void rashpa_fabric_close(struct rashpa_fabric *f)
 		close_queue(&f->peer[i].receive);
 	}
 	free(f->peer);
+	pthread_mutex_destroy(&f->lock);
 	ring_close(&f->events);
 	arenas_close(f);
 	free(f);

@@ -111,6 +111,14 @@ enum rashpa_fabric_poll {
  * sleep. No other function may wait: messages move, and buffers come back, only in that call.
  */
 #define RASHPA_FABRIC_DRIVEN	(1u << 1)
+/**
+ * RASHPA_FABRIC_ONLY_USED - "verbs" connects only pairs that are used
+ *
+ * Those are pairs for which either process has posted a request before rashpa_fabric_connect().
+ * Requests of others end with -ENOTCONN, and nobody sees whether that peer has gone. For runs of many
+ * processes, as each connection takes memory and time.
+ */
+#define RASHPA_FABRIC_ONLY_USED	(1u << 2)
 
 /**
  * RASHPA_FABRIC_OPENMPI - arguments of setenv(), for a program that calls MPI_Init() itself

@@ -60,6 +60,7 @@ struct queue {
 	struct item *item;
 	uint32_t number;		/* among all of the fabric */
 	bool receives;
+	_Atomic bool open;		/* has memory, since the first request */
 	/* used by the transport's thread only: items under way, by slot */
 	uint32_t flight[RASHPA_FABRIC_DEPTH];
 	uint8_t *order;			/* slots, oldest first; points into places */
@@ -110,6 +111,7 @@ struct rashpa_fabric {
 	struct ring events;
 	struct bell event_bell;
 	pthread_t thread;
+	pthread_mutex_t lock;	/* of queues that open */
 	bool connected, running, threaded;
 	bool failed;		/* this process leaves before the run is over */
 	int32_t device_node, memory_node;

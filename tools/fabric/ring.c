@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Bounded queues without locks. Each cell holds the count that may use it. */
+/*
+ * Bounded queues without locks. Each cell holds the count that may use it, without the bits of its
+ * index: zeros are right at the beginning, so a large queue takes no memory before it is used.
+ */
 #include "fabric/ring.h"
 
 #include <errno.h>
@@ -101,8 +104,6 @@ int ring_open(struct ring *ring, uint32_t room, struct bell *bell)
 	ring->cell = calloc(cells, sizeof(*ring->cell));
 	if (!ring->cell)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < cells; i++)
-		atomic_init(&ring->cell[i].turn, i);
 	ring->mask = cells - 1;
 	ring->bell = bell;
 	return 0;
@@ -125,7 +126,7 @@ static struct cell *claim(struct ring *ring, _Atomic uint32_t *counter, uint32_t
 	for (;;) {
 		cell = &ring->cell[*at & ring->mask];
 		off = (int32_t)(atomic_load_explicit(&cell->turn, memory_order_acquire) -
-				(*at + ahead));
+				((*at & ~ring->mask) + ahead));
 		if (off < 0)
 			return NULL;
 		if (off > 0)
@@ -145,7 +146,7 @@ bool ring_push_shared(struct ring *ring, uint32_t value)
 	if (!cell)
 		return false;
 	cell->value = value;
-	atomic_store_explicit(&cell->turn, at + 1, memory_order_release);
+	atomic_store_explicit(&cell->turn, (at & ~ring->mask) + 1, memory_order_release);
 	bell_ring(ring->bell);
 	return true;
 }
@@ -158,7 +159,7 @@ bool ring_pop_shared(struct ring *ring, uint32_t *value)
 	if (!cell)
 		return false;
 	*value = cell->value;
-	atomic_store_explicit(&cell->turn, at + ring->mask + 1, memory_order_release);
+	atomic_store_explicit(&cell->turn, (at | ring->mask) + 1, memory_order_release);
 	return true;
 }
 

@@ -111,41 +111,44 @@ static int verbs_enrol(struct rashpa_fabric *f, struct rashpa_arena *a)
 	return 0;
 }
 
-static int open_pair(struct verbs *v, uint32_t depth, struct verbs_peer *l, struct address *mine)
-{
-	/* one more send for the check */
-	int error = rashpa_net_pair_messages(v->queue, depth + 1, depth, l, &l->pair);
-
-	if (!error)
-		error = rashpa_net_pair_messages(v->queue, GRANTS, GRANTS, l, &l->grants);
-	for (unsigned int i = 0; i < GRANTS && !error; i++)
-		error = rashpa_net_receive(l->grants, &(struct rashpa_net_message) { .id = i });
-	if (!error) {
-		rashpa_net_pair_address(l->pair, &mine->pair);
-		rashpa_net_pair_address(l->grants, &mine->grants);
-	}
-	return error;
-}
-
-static int open_pairs(struct rashpa_fabric *f, struct verbs *v, struct address *mine)
+static int open_pair(struct rashpa_fabric *f, uint32_t i, struct address *mine)
 {
 	const uint32_t depth = f->options.depth;
-	int error = rashpa_net_queue_open(v->net, f->launch.size * (2 * (depth + GRANTS) + 1), 0,
-					  &v->queue);
+	struct verbs_peer *l = calloc(1, sizeof(*l));
+	struct verbs *v = f->link;
+	int error;
+
+	if (!l)
+		return fabric_fail(ENOMEM, "no memory");
+	l->peer = &f->peer[i];
+	f->peer[i].link = l;
+	/* one more send for the check */
+	error = rashpa_net_pair_messages(v->queue, depth + 1, depth, l, &l->pair);
+	if (!error)
+		error = rashpa_net_pair_messages(v->queue, GRANTS, GRANTS, l, &l->grants);
+	for (uint32_t j = 0; j < GRANTS && !error; j++)
+		error = rashpa_net_receive(l->grants, &(struct rashpa_net_message) { .id = j });
+	if (error)
+		return net_error(error);
+	rashpa_net_pair_address(l->pair, &mine[i].pair);
+	rashpa_net_pair_address(l->grants, &mine[i].grants);
+	return 0;
+}
+
+/* Open a pair to each peer that this process or the peer uses. */
+static int open_pairs(struct rashpa_fabric *f, struct address *mine, const struct address *theirs)
+{
+	const bool all = !(f->options.flags & RASHPA_FABRIC_ONLY_USED);
+	int error = 0;
 
 	for (uint32_t i = 0; i < f->launch.size && !error; i++) {
-		struct verbs_peer *l;
+		const struct peer *p = &f->peer[i];
 
-		if (i == f->launch.rank)
-			continue;
-		l = calloc(1, sizeof(*l));
-		if (!l)
-			return fabric_fail(ENOMEM, "no memory");
-		l->peer = &f->peer[i];
-		f->peer[i].link = l;
-		error = open_pair(v, depth, l, &mine[i]);
+		if (i != f->launch.rank && !p->link &&
+		    (all || atomic_load(&p->send.open) || atomic_load(&p->receive.open) || theirs[i].pair.qpn))
+			error = open_pair(f, i, mine);
 	}
-	return error ? net_error(error) : 0;
+	return error;
 }
 
 static int connect_pairs(struct rashpa_fabric *f, const struct address *theirs)
@@ -166,13 +169,22 @@ static int connect_pairs(struct rashpa_fabric *f, const struct address *theirs)
 static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
 {
 	struct verbs *v = f->link;
+	const uint32_t entries = f->launch.size * (2 * (f->options.depth + GRANTS) + 1);
 	struct address *mine = calloc(f->launch.size, sizeof(*mine));
 	struct address *theirs = calloc(f->launch.size, sizeof(*theirs));
-	int error = mine && theirs ? open_pairs(f, v, mine) : fabric_fail(ENOMEM, "no memory");
+	int error = rashpa_net_queue_open(v->net, entries, 0, &v->queue);
 
 	v->first = f->launch.rank ? 0 : 1;
-	if (!error)
-		error = v->exchange->swap(v->exchange_link, mine, sizeof(*mine), theirs, end);
+	if (error)
+		net_error(error);
+	else if (!mine || !theirs)
+		error = fabric_fail(ENOMEM, "no memory");
+	/* the second time also those that only the peer uses */
+	for (unsigned int i = 0; i < 2 && !error; i++) {
+		error = open_pairs(f, mine, theirs);
+		if (!error)
+			error = v->exchange->swap(v->exchange_link, mine, sizeof(*mine), theirs, end);
+	}
 	if (!error)
 		error = connect_pairs(f, theirs);
 	/* wait until all ranks have connected their pairs, before any message is sent */
@@ -249,6 +261,8 @@ static int verbs_begin(struct queue *q, struct peer *peer, unsigned int slot)
 	struct verbs_peer *l = peer->link;
 	int error = 0;
 
+	if (!l)
+		return -ENOTCONN;
 	if (q->receives) {
 		error = post(q, l, slot, 0);
 		l->owed += !error;

@@ -35,7 +35,7 @@ static void test_ring(void)
 	atomic_store(&r.in, UINT32_MAX - 5);	/* counters wrap */
 	atomic_store(&r.out, UINT32_MAX - 5);
 	for (uint32_t i = 0; i < 4; i++)
-		atomic_store(&r.cell[(UINT32_MAX - 5 + i) & 3].turn, UINT32_MAX - 5 + i);
+		atomic_store(&r.cell[(UINT32_MAX - 5 + i) & 3].turn, (UINT32_MAX - 5 + i) & ~3u);
 	for (uint32_t i = 0; i < 1000; i++)
 		wrong += !ring_push(&r, i) || !ring_pop(&r, &value) || value != i;
 	ok(!wrong, "counters-round: all numbers come out in order, also when counters wrap");
