@@ -87,6 +87,8 @@ ok $? "verbs/2-readouts-2: verbs: 2 readouts, 2 builders: all events, once"
 
 # without a launcher, which would end all when one dies
 export RASHPA_MEET=127.0.0.1:7000
+not_ready() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/send_rnr_err; }
+not_ready=$(not_ready)
 for count in 2 4 8; do
 	for depth in 1 8 64; do
 		total=$((count * count * 20))
@@ -101,6 +103,11 @@ for count in 2 4 8; do
 			sed 's/^/# /' "$work"/err.*
 	done
 done
+by_hand 2 nton --transport verbs --device rxe0 --messages 100 --size 6000 --slow 2000 --verify --json --timeout 60
+reap
+[[ ! ${statuses//[0 ]/} ]] && json ".received == 100 and .lost + .wrong == 0" cat "$work/out.0"
+ok $? "verbs-late: the receiver is late, and each message is right" || sed 's/^/# /' "$work"/err.*
+is "verbs-credits: no message came before its receive, and was sent again" "$(not_ready)" "$not_ready"
 # with certificates; by the wrong name no process meets another one
 selftests/lib/certificates.sh "$work/keys" ca localhost >"$work/certificates" 2>&1
 export RASHPA_TLS_CA=$work/keys/ca.pem RASHPA_TLS_CERT=$work/keys/localhost.pem RASHPA_TLS_KEY=$work/keys/localhost.key
