@@ -13,7 +13,8 @@
 #                         or a model of another engine (litepcie, wupper, verilog-pcie,
 #                         xilinx-xdma)
 #   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
-#   make demo BUILDER=1 in two of them: halves of images, of an FPGA each, are put together
+#   make demo BUILDER=1 in two of them: halves of images, of an FPGA each, are put together;
+#                       then by mpirun and by Slurm on both
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);
 #                       BENCH=network: messages over a network instead; BENCH=process: what
 #                       processing images takes, on this machine; BENCH=builder: messages of the
@@ -168,6 +169,7 @@ lab-build:
 demo:
 	$(LAB) exec --kernel $(KERNEL) -- selftests/build.sh --only demo $(KERNEL)
 	RASHPA_BOARD=$(BOARD) $(if $(BUILDER),tools/builder/tests/builder-network,selftests/demo/demo$(if $(NETWORK),-network)).sh $(KERNEL)
+	$(if $(BUILDER),tools/builder/tests/builder-hosts.sh $(KERNEL))
 
 bench:
 	$(MAKE) --no-print-directory lab-build KERNEL=$(KERNEL)

@@ -46,7 +46,8 @@ struct link {
 
 struct pair {
 	uint32_t from, to, flying;
-	uint32_t credits, owed;		/* of the sender; not granted yet */
+	uint32_t credits;	/* messages that the sender may begin */
+	uint32_t owed;		/* credits that the receiver has not granted */
 	uint32_t waits_first, waits_last;	/* messages that are not under way */
 	uint32_t first, last;			/* messages that go to the link */
 	uint32_t next;				/* next pair in the ring of its machine */
@@ -444,7 +445,7 @@ static void message_out(struct net *n, uint32_t i)
 		return;
 	}
 	m->next = NONE;
-	/* messages of a protocol have a queue pair of their own */
+	/* messages of a protocol have a separate queue pair */
 	if (p->active && m->kind != DATA && p->first != p->last) {
 		m->next = message(n, p->first)->next;
 		message(n, p->first)->next = i;

@@ -115,7 +115,7 @@ enum rashpa_fabric_poll {
  * RASHPA_FABRIC_ONLY_USED - "verbs" connects only pairs that are used
  *
  * Those are pairs for which either process has posted a request before rashpa_fabric_connect().
- * Requests of others end with -ENOTCONN, and nobody sees whether that peer has gone. For runs of many
+ * Requests of others end with -ENOTCONN, and such a peer never counts as gone. For runs of many
  * processes, as each connection takes memory and time.
  */
 #define RASHPA_FABRIC_ONLY_USED	(1u << 2)

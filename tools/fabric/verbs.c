@@ -26,7 +26,7 @@
  * be granted. So three at most wait for the peer's thread, and find a receive.
  */
 #define GRANTS		4
-#define CREDIT		(RASHPA_FABRIC_TAG + 1)	/* beside the tag: the message carries a credit */
+#define CREDIT		(RASHPA_FABRIC_TAG + 1)	/* bit above the tag: the message carries a credit */
 
 struct verbs_peer {
 	struct peer *peer;
