@@ -756,6 +756,29 @@ static int leaves(struct part *t)
 	return !t->rank && ended != t->queue;
 }
 
+/* Only rank 1 says before connecting that it uses the pair of ranks 0 and 1. */
+static int only_used(struct part *t)
+{
+	struct rashpa_fabric_request r = { .length = 64, .peer = !t->rank };
+	const bool last = t->rank == 2;
+	struct rashpa_fabric_event e = {};
+	int wrong = 0;
+
+	t->flags = RASHPA_FABRIC_ONLY_USED;
+	if (open_part(t, 1 << 20))
+		return 1;
+	r.buffer = rashpa_arena_base(t->a);
+	if (t->rank == 1)
+		wrong = rashpa_fabric_receive(t->f, &r);
+	if (connect_part(t))
+		return 1;
+	if (t->rank != 1)
+		wrong |= rashpa_fabric_send(t->f, &r);
+	wrong |= rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1 || e.status != (last ? -ENOTCONN : 0);
+	rashpa_fabric_close(t->f);
+	return wrong;
+}
+
 /* Rank 1 dies with messages under way in both directions. */
 static int die(struct part *t)
 {
@@ -914,6 +937,9 @@ static void test_verbs(void)
 		   "verbs-late/%u: verbs, depth %u: each receive of a late receiver is used", t.depth, t.depth);
 		t.queue = 64;
 	}
+	t.size = 3;
+	ok(run_threads(&t, only_used) == 3, "verbs-only-used: verbs: pairs are connected that one side uses, and no others");
+	t.size = 2;
 	ok(run_threads(&t, leaves) == 2, "verbs-leaves: verbs: messages that wait for receives end with the peer");
 }
 
