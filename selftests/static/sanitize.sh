@@ -58,6 +58,10 @@ good "engines-built-thread: engines are built for the thread sanitizer" for_thre
 raced "$out/threads/tools/processing-selftest"
 ok $? "engines: no race in their self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
 
+good "places-built: places of streams are built for the thread sanitizer" for_threads places-selftest
+raced "$out/threads/tools/places-selftest"
+ok $? "places: no race of consumers that join, leave and die" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
+
 good "builder-self-test-built: builder's self-test is built for the thread sanitizer" for_threads builder-selftest
 # a library of MPI starts a thread before main(), which forked processes lack
 tsan=report_thread_leaks=0 raced "$out/threads/tools/builder-selftest"

@@ -32,7 +32,7 @@ void stream_copy_words(void *to, const volatile void *from, size_t size)
 	uint64_t *out = to;
 
 	for (size_t i = 0; i < size / sizeof(*out); i++)
-		out[i] = in[i];
+		out[i] = __atomic_load_n(&in[i], __ATOMIC_RELAXED);
 }
 
 /* The same magic, with another number at its end. */

@@ -44,9 +44,9 @@ void stream_keep_clock(struct rashpa_stream *s, int64_t now)
 	}
 	__atomic_store_n(&h->clock_sequence, sequence, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	h->clock_utc = (utc + 500000000) / 1000000000;
-	h->clock_monotonic = monotonic;
-	h->clock_tai = tai;
+	__atomic_store_n(&h->clock_utc, (utc + 500000000) / 1000000000, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->clock_monotonic, monotonic, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->clock_tai, tai, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->clock_sequence, sequence + 1, __ATOMIC_RELEASE);
 }
 
@@ -56,9 +56,9 @@ static bool copy_clock(const struct rashpa_stream *s, struct rashpa_stream_clock
 	const uint32_t sequence = __atomic_load_n(&h->clock_sequence, __ATOMIC_ACQUIRE);
 
 	*clock = (struct rashpa_stream_clock) {
-		.monotonic_ns = h->clock_monotonic,
-		.tai_ns = h->clock_tai,
-		.utc_s = h->clock_utc,
+		.monotonic_ns = __atomic_load_n(&h->clock_monotonic, __ATOMIC_RELAXED),
+		.tai_ns = __atomic_load_n(&h->clock_tai, __ATOMIC_RELAXED),
+		.utc_s = __atomic_load_n(&h->clock_utc, __ATOMIC_RELAXED),
 		.tick_tai_ns = s->head.tick_tai,
 		.tick_ns = s->head.tick_ns,
 		.tick_of = s->head.tick_of,

@@ -216,7 +216,7 @@ static uint64_t least_count(const struct rashpa_stream *s)
 
 		if (state != RASHPA_PLACE_ACTIVE && state != RASHPA_PLACE_JOINS)
 			continue;
-		if (p->loses) {
+		if (LOAD(&p->loses)) {
 			losers = true;
 			continue;
 		}
@@ -504,8 +504,11 @@ static bool others_live(const struct rashpa_stream *s, uint32_t place)
 
 static void free_place(struct rashpa_stream_place *p)
 {
+	uint64_t *word = (uint64_t *)p;
+
 	STORE(&p->state, RASHPA_PLACE_FREE);
-	memset(p, 0, sizeof(*p));
+	for (size_t i = 0; i < sizeof(*p) / sizeof(*word); i++)
+		__atomic_store_n(&word[i], 0, __ATOMIC_RELAXED);
 }
 
 /*
@@ -701,7 +704,7 @@ static int enter(struct rashpa_stream *s)
 		if (p->state == RASHPA_PLACE_FREE || p->state >= RASHPA_PLACE_GIVEN_UP ||
 		    (p->loses && !loses) || s->flags & RASHPA_STREAM_FRESH)
 			STORE(&p->state, RASHPA_PLACE_WAITS);
-		p->loses = loses;
+		STORE(&p->loses, loses);
 		p->writes = changes_pixels(s);
 		p->workers = o->workers;
 		p->keep_ns = o->keep_ns < 0 ? UINT64_MAX : (uint64_t)o->keep_ns;
@@ -734,7 +737,7 @@ static int32_t vacant(struct rashpa_stream *s)
 		const struct rashpa_stream_place *p = &table_of(s)->place[i];
 
 		if (i != s->place && p->state == RASHPA_PLACE_ACTIVE && !p->loses &&
-		    stamped(s, p->credit) && expired(s, i))
+		    stamped(s, LOAD(&p->credit)) && expired(s, i))
 			return i;
 	}
 	return -1;
@@ -760,7 +763,7 @@ static void join(struct rashpa_stream *s)
 	int32_t left = p->loses || others_live(s, s->place) ? -1 : vacant(s);
 
 	/* the place stopped here in this stream */
-	before = stamped(s, p->credit) ? stream_consumed_at(s, s->place) : UINT64_MAX;
+	before = stamped(s, LOAD(&p->credit)) ? stream_consumed_at(s, s->place) : UINT64_MAX;
 	STORE(&p->state, RASHPA_PLACE_JOINS);
 	old = LOAD(credit);
 	while (!swap(credit, &old, old + NUMBER_MASK + 1))
@@ -804,13 +807,13 @@ int place_attend(struct rashpa_stream *s)
 	}
 	if (!error) {
 		look_at_all(s);
-		if (place_of(s)->state != RASHPA_PLACE_ACTIVE || !stamped(s, place_of(s)->credit) ||
+		if (place_of(s)->state != RASHPA_PLACE_ACTIVE || !stamped(s, LOAD(&place_of(s)->credit)) ||
 		    (s->flags & RASHPA_STREAM_FROM_START && !s->shares))
 			join(s);
 		else if (s->inherits)
 			leave_claims(s, s->place, s->worker);
 		s->inherits = false;
-		s->next = stream_number(place_of(s)->next);
+		s->next = stream_number(LOAD(&place_of(s)->next));
 		s->orphaned = 0;
 	}
 	unlock_table(s);

@@ -429,10 +429,10 @@ int rashpa_stream_end_sized(struct rashpa_stream *s, const struct rashpa_stream_
 	count.dropped = s->stat.skipped / s->head.bunch;
 	if (from)
 		sized_copy(&count, sizeof(count), from, size);
-	s->shared->sent = count.sent;
-	s->shared->dropped = count.dropped;
-	s->shared->lost = count.lost;
-	s->shared->missed = count.missed;
+	__atomic_store_n(&s->shared->sent, count.sent, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->shared->dropped, count.dropped, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->shared->lost, count.lost, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->shared->missed, count.missed, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
 	stream_tell(s, &s->buffer);
 	return 0;
