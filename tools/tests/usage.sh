@@ -116,7 +116,10 @@ refuses "unknown command.*nosuch" rashpa-bench nosuch
 refuses "\"writer\".*\"network write\"" rashpa-bench network writer
 refuses "--fpga is missing" rashpa-bench loop
 refuses "window 8 exceeds the 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
-refuses "excludes --buffer and --gpu" rashpa-bench loop --fpga fpga77 --memory vulkan --gpu vulkan
+refuses "excludes --buffer" rashpa-bench loop --fpga fpga77 --memory vulkan --buffer one
+refuses "needs --gpu" rashpa-bench loop --fpga fpga77 --memory gpu
+refuses "needs --gpu" rashpa-bench loop --fpga fpga77 --only launches
+refuses "--rings needs" rashpa-bench loop --fpga fpga77 --rings --size 32
 refuses "\"12\" is not a power of two" rashpa-bench loop --fpga fpga77 --queue 12
 refuses "\"6\" is not a multiple of 4" rashpa-bench loop --fpga fpga77 --size 6
 refuses "3M.*multiple of 2M" rashpa-bench memory --sizes 3M
@@ -131,7 +134,7 @@ refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
 refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
 refuses "\"3M\".*power of two" rashpa-bench gpu --sizes 3M
 refuses "rocm.*vulkan:N" rashpa-bench gpu --gpu rocm
-refuses "yes.*on or off" rashpa-bench loop --fpga fpga77 --flush yes
+refuses "yes.*on.off" rashpa-bench loop --fpga fpga77 --flush yes
 refuses "yes.*on.off" rashpa-bench roundtrip --fpga fpga77 --flush yes
 refuses "2G.*1K to 1G" rashpa-bench gpu --copies 2G
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3

@@ -59,7 +59,7 @@ static int wrong(const struct cuda *v, const char *what, int result, char *why)
 		       v->info.driver, result, text ? text : "no text");
 }
 
-static int submit(struct cuda *v, uint32_t kind, const struct loop_plan *plan)
+static int submit(struct cuda *v, uint32_t kind, const struct loop_plan *plan, uint32_t groups)
 {
 	const bool its_own = !v->registered[0];
 	struct arguments all = {
@@ -68,7 +68,7 @@ static int submit(struct cuda *v, uint32_t kind, const struct loop_plan *plan)
 	};
 	void *argument = &all;
 
-	return v->cu.launch(v->kernel, 1, 1, 1, 1, 1, 1, 0, v->stream, &argument, NULL);
+	return v->cu.launch(v->kernel, groups, 1, 1, 1, 1, 1, 0, v->stream, &argument, NULL);
 }
 
 /* Threads other than that of begin() need the context. */
@@ -83,14 +83,14 @@ static int wait_for(struct cuda *v)
 	return result;
 }
 
-static int once(struct cuda *v, const struct loop_plan *plan)
+static int once(struct cuda *v, const struct loop_plan *plan, uint32_t groups)
 {
 	struct cuda_context *ours;
 	int result = v->cu.push(v->by_cuda.context);
 
 	if (result)
 		return result;
-	result = submit(v, 2, plan);
+	result = submit(v, 2, plan, groups);
 	if (!result)
 		result = wait_for(v);
 	v->cu.pop(&ours);
@@ -106,20 +106,14 @@ static bool launch(struct loop_drive *self, uint32_t data, uint32_t to)
 	plan.data = data;
 	plan.to = to;
 	*good = 0;
-	return !once(v, &plan) && __atomic_load_n(good, __ATOMIC_ACQUIRE) == 1;
+	return !once(v, &plan, 1) && __atomic_load_n(good, __ATOMIC_ACQUIRE) == 1;
 }
 
-static uint64_t spin(void *own, uint32_t rounds)
+static uint64_t trial(void *own, const struct loop_plan *plan, uint32_t groups)
 {
-	struct cuda *v = own;
-	struct loop_plan plan = v->loop->plan;
 	const uint64_t from = now_ns();
 
-	plan.data = plan.receive;
-	plan.to = plan.source;
-	plan.words = 5;
-	plan.rounds = rounds;
-	return once(v, &plan) ? 0 : now_ns() - from;
+	return once(own, plan, groups) ? 0 : now_ns() - from;
 }
 
 static int begin(struct loop_drive *self, struct loop *loop, char *why)
@@ -135,12 +129,12 @@ static int begin(struct loop_drive *self, struct loop *loop, char *why)
 	    rashpa_gpu_register(v->gpu, (void *)(uintptr_t)loop->page, PAGE, RASHPA_GPU_WINDOW,
 				&v->registered[1]))
 		return because(why, -1, "%s", rashpa_reason());
-	loop->plan.rounds = loop_rounds(loop->compute_us, spin, v);
+	loop_calibrate(loop, trial, v);
 	if (self->launch)
 		return loop_host_begin(self, loop, why);
 	result = v->cu.push(v->by_cuda.context);
 	if (!result)
-		result = submit(v, loop->kind == &loop_ring ? 0 : 1, &loop->plan);
+		result = submit(v, loop->kind == &loop_ring ? 0 : 1, &loop->plan, 1);
 	v->cu.pop(&ours);
 	return wrong(v, "to begin", result, why);
 }

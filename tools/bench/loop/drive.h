@@ -14,6 +14,7 @@
  *   PROCESS(data, to)	drive_process(), or another one that does the same
  *   INT(), FLOAT(), BITS(), SQRT()	conversions, the bits of a float, and the square root
  *   KIND		KIND_*. A constant for a shader
+ *   GROUP		number of this thread in a launch
  *
  * The first word of a datagram is its number, and the other words are computed from it, or are hits
  * of a ring. WINDOW datagrams are under way; the return of datagram N lets datagram N + WINDOW go,
@@ -21,7 +22,7 @@
  */
 #define KIND_RING	0u
 #define KIND_STACKS	1u	/* stacks of a DTP */
-#define KIND_ONE	2u	/* a launch: process the datagram at P.data, into P.to */
+#define KIND_ONE	2u	/* a launch: drive_one() */
 
 #define RINGS		256u	/* events with different rings */
 #define TX_WORDS	16u	/* words of a descriptor */
@@ -349,6 +350,15 @@ OWN uint judge_loop(void)
 	return LOOP_DONE;
 }
 
+/* Process the datagram at P.data, into P.to; without one, fit one event in each thread. */
+OWN void drive_one(void)
+{
+	if (P.data == 0u)
+		drive_fit(P.hits + (GROUP % RINGS << P.slot_log2), P.fits + GROUP * 4u - 1u);
+	else
+		PUT(P.told + TOLD_GOOD, drive_process(P.data, P.to) ? 1u : 2u);
+}
+
 OWN void drive(void)
 {
 	uint end;
@@ -359,7 +369,7 @@ OWN void drive(void)
 	received = 0u;
 	to_give = false;
 	if (KIND == KIND_ONE) {
-		PUT(P.told + TOLD_GOOD, drive_process(P.data, P.to) ? 1u : 2u);
+		drive_one();
 		return;
 	}
 	PUT(P.told + TOLD_BEGUN, 1u);

@@ -15,9 +15,10 @@
 #define IDLE_MS		100		/* then look at TOLD_STOP */
 #define ROUNDS		1000000u	/* to calibrate */
 #define TRIALS		5u
+#define GROUPS		65535u	/* any GPU has so many */
 
 static struct loop *loop;		/* the only loop */
-static uint32_t kind;
+static uint32_t kind, group;
 
 /* The classical way: the driver wakes this thread at the interrupt of the event. */
 static void idle(void)
@@ -33,6 +34,7 @@ static void idle(void)
 #define OWN			static
 #define OWN_WORDS		static
 #define KIND			kind
+#define GROUP			group
 #define P			(loop->plan)
 #define WORD(i)			__atomic_load_n(&loop->word[i], __ATOMIC_ACQUIRE)
 #define PUT(i, value)		__atomic_store_n(&loop->word[i], value, __ATOMIC_RELAXED)
@@ -51,29 +53,59 @@ static void idle(void)
 static pthread_t thread;
 static bool runs;
 
-uint32_t loop_rounds(uint32_t us, uint64_t (*spin)(void *own, uint32_t rounds), void *own)
+struct trials {
+	uint64_t (*trial)(void *own, const struct loop_plan *plan, uint32_t groups);
+	void *own;
+	struct loop_plan plan;
+};
+
+static uint64_t least(const struct trials *t, uint32_t groups)
 {
-	uint64_t least = UINT64_MAX, none = UINT64_MAX;
+	uint64_t least = UINT64_MAX;
 
-	if (!us)
-		return 0;
 	/* the first one may compile */
-	spin(own, 0);
-	for (unsigned int i = 0; i < TRIALS; i++) {
-		const uint64_t with = spin(own, ROUNDS), without = spin(own, 0);
+	for (unsigned int i = 0; i <= TRIALS; i++) {
+		const uint64_t ns = t->trial(t->own, &t->plan, groups);
 
-		least = with < least ? with : least;
-		none = without < none ? without : none;
+		least = i && ns < least ? ns : least;
 	}
-	return least > none ? us * 1000.0 * ROUNDS / (least - none) : ROUNDS;
+	return least;
 }
 
-static uint64_t spin(void *own, uint32_t rounds)
+void loop_calibrate(struct loop *l, uint64_t (*trial)(void *own, const struct loop_plan *plan,
+						      uint32_t groups), void *own)
 {
+	const uint32_t groups = l->plan.total < GROUPS ? l->plan.total : GROUPS;
+	struct trials t = { .trial = trial, .own = own, .plan = l->plan };
+	uint64_t none, all;
+
+	if (l->rings && groups > 1) {
+		none = least(&t, 1);
+		all = least(&t, groups);
+		l->fit_ns = all > none ? (double)(all - none) / (groups - 1) : 0;
+		memset((void *)(uintptr_t)(l->word + l->plan.fits), 0, groups * 16);
+	}
+	if (!l->compute_us)
+		return;
+	t.plan.data = t.plan.receive;
+	t.plan.to = t.plan.source;
+	t.plan.words = 5;
+	none = least(&t, 1);
+	t.plan.rounds = ROUNDS;
+	all = least(&t, 1);
+	l->plan.rounds = all > none ? l->compute_us * 1000.0 * ROUNDS / (all - none) : ROUNDS;
+}
+
+static uint64_t trial(void *own, const struct loop_plan *plan, uint32_t groups)
+{
+	const struct loop_plan kept = P;
 	const uint64_t from = now_ns();
 
 	(void)own;
-	drive_spin(rounds);
+	P = *plan;
+	for (group = 0; group < groups; group++)
+		drive_one();
+	P = kept;
 	return now_ns() - from;
 }
 
@@ -91,7 +123,7 @@ int loop_host_begin(struct loop_drive *self, struct loop *l, char *why)
 	loop = l;
 	kind = l->kind == &loop_ring ? KIND_RING : KIND_STACKS;
 	if (!self->launch)
-		l->plan.rounds = loop_rounds(l->compute_us, spin, NULL);
+		loop_calibrate(l, trial, NULL);
 	error = pthread_create(&thread, NULL, thread_main, NULL);
 	runs = !error;
 	return error ? because(why, -1, "cannot start a thread: %s", strerror(error)) : 0;

@@ -50,6 +50,7 @@ struct outcome {
 	uint32_t told[16];
 	uint64_t missing;		/* datagrams that never came */
 	uint64_t interrupts;
+	double fit_ns;
 	uint32_t rings, wrong_rings;	/* answers: fits that were compared, and differ */
 	struct counters board;
 	struct samples answer;		/* ns */
@@ -75,7 +76,7 @@ static const struct argp_option options[] = {
 	{ "events", 'e', "N", 0,
 	  "number of events, two for each datagram, or of stacks (default: 100000)", 0 },
 	{ "gpu", OPT_GPU, "NAME", 0,
-	  "also answer by launches on this GPU (a tenth of the events), then let a shader of it drive the board: vulkan, or vulkan:N",
+	  "also answer by launches on this GPU (a tenth of the events), then let a thread of it drive the board: vulkan[:N] or cuda[:N]",
 	  0 },
 	{ "only", OPT_ONLY, "host|launches|gpu", 0, "drive in this way only", 0 },
 	{ "buffer", OPT_BUFFER, "NAME", 0,
@@ -173,8 +174,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		settings_need_device(&c->settings, state);
 		if (c->memory && c->buffer)
 			argp_error(state, "--memory excludes --buffer, which is host memory");
-		if (c->memory && !strcmp(c->memory, "gpu") && !c->gpu)
+		if (!c->gpu && c->memory && !strcmp(c->memory, "gpu"))
 			argp_error(state, "--memory gpu needs --gpu");
+		if (!c->gpu && c->only && strcmp(c->only, "host"))
+			argp_error(state, "--only %s needs --gpu", c->only);
 		if (c->rings && (c->kind != &loop_ring || c->bytes < LOOP_RINGS_BYTES))
 			argp_error(state, "--rings needs --size of at least %u, and no --verdicts",
 				   LOOP_RINGS_BYTES);
@@ -337,6 +340,7 @@ static void take_samples(const struct loop *l, struct outcome *o)
 		return;
 	o->rings = l->plan.total > l->plan.window ? l->plan.total - l->plan.window : 0;
 	o->wrong_rings = loop_rings_wrong(l);
+	o->fit_ns = l->fit_ns;
 }
 
 static int run(const struct config *c, struct loop *l, struct loop_drive *d, struct outcome *o)
@@ -487,6 +491,9 @@ static void print(const struct config *c)
 			       o->drive, o->told[EVENTS], o->interrupts, o->told[STALE],
 			       o->board.held, o->told[LATE], nth(o, 0) / 1e3, nth(o, 50) / 1e3,
 			       nth(o, 99) / 1e3, nth(o, 100) / 1e3);
+		if (o->ran && o->rings)
+			printf("  %" PRIu32 " of %" PRIu32 " rings are right; a fit of many at once takes %.0f ns\n",
+			       o->rings - o->wrong_rings, o->rings, o->fit_ns);
 		if (*o->why)
 			printf("%s: %s\n", o->drive, SHOWN(o->why));
 	}
@@ -527,6 +534,7 @@ static struct json_object *outcome_json(const struct outcome *o)
 	put_u64(e, "interrupts", o->interrupts);
 	put_u64(e, "rings", o->rings);
 	put_u64(e, "wrong_rings", o->wrong_rings);
+	put_real(e, "fit_ns", o->fit_ns);
 	put_u64(b, "sent", o->board.sent);
 	put_u64(b, "received", o->board.received);
 	put_u64(b, "events", o->board.events);

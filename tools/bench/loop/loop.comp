@@ -28,6 +28,7 @@ uint load_word(uint i)
 #define OWN
 #define OWN_WORDS
 #define KIND		kind
+#define GROUP		gl_WorkGroupID.x
 #define WORD(i)		load_word(i)
 #define PUT(i, value)	word[i] = value
 #define PUBLISH()	memoryBarrierBuffer()

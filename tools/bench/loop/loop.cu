@@ -8,12 +8,14 @@
 #ifdef __NVCC__
 #define RPU_WORD(x)	__float_as_uint(x)
 #define RPU_ROOT(x)	sqrtf(x)
+#define RPU_GROUP	blockIdx.x
 #else
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
 #define __forceinline__ inline __attribute__((always_inline))
 #define RPU_WORD(x)	__builtin_bit_cast(uint, x)
 #define RPU_ROOT(x)	__builtin_sqrtf(x)
+#define RPU_GROUP	__nvvm_read_ptx_sreg_ctaid_x()
 #endif
 #define RPU_KERNEL(name, type)	extern "C"
 #define RPU_LOAD(word, from) \
@@ -51,6 +53,7 @@ struct loops : loop_arguments {
 #define OWN		DEVICE
 #define OWN_WORDS
 #define KIND		kind
+#define GROUP		RPU_GROUP
 #define WORD(i)		load(i)
 #define PUT(i, value)	word[i] = value
 #define PUBLISH()	RPU_FENCE()

@@ -50,6 +50,7 @@ struct loop {
 	struct rashpa_board_info info;
 	struct rashpa_block ring;
 	uint32_t deadline_us, compute_us;
+	double fit_ns;			/* time of a fit, of many at once */
 	bool rings;			/* datagrams are hits of rings, which the drive fits */
 	struct loop_drive *drive;
 	int channel;			/* of the ring's vector; -1: none */
@@ -123,9 +124,8 @@ int loop_by_cuda(struct loop_drive *drive, const char *gpu, bool launches, char 
 /* The thread of the host: for launches, too. */
 int loop_host_begin(struct loop_drive *drive, struct loop *loop, char *why);
 int loop_host_end(struct loop_drive *drive, char *why);
-/*
- * Rounds of drive_spin() that take so long. @spin returns the time of these, ns, or 0.
- */
-uint32_t loop_rounds(uint32_t us, uint64_t (*spin)(void *own, uint32_t rounds), void *own);
+/* Find rounds and fit_ns. @trial returns the time of a launch (KIND_ONE), ns. */
+void loop_calibrate(struct loop *loop, uint64_t (*trial)(void *own, const struct loop_plan *plan,
+							  uint32_t groups), void *own);
 
 #endif /* LOOP_H */

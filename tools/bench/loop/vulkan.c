@@ -38,14 +38,15 @@ struct vulkan {
 	bool runs;
 };
 
-static VkResult submit(struct vulkan *v, VkPipeline shader, const struct loop_plan *plan)
+static VkResult submit(struct vulkan *v, VkPipeline shader, const struct loop_plan *plan,
+		       uint32_t groups)
 {
 	VkResult result = compute_begin(&v->c, v->c.commands);
 
 	if (result)
 		return result;
 	compute_load(&v->c, v->c.commands, shader, v->c.set, plan);
-	compute_run(&v->c, v->c.commands, 1);
+	compute_run(&v->c, v->c.commands, groups);
 	compute_barrier(&v->c, v->c.commands);
 	result = v->c.EndCommandBuffer(v->c.commands);
 	return result ? result : compute_submit(&v->c, NULL, 0);
@@ -61,21 +62,17 @@ static bool launch(struct loop_drive *self, uint32_t data, uint32_t to)
 	plan.data = data;
 	plan.to = to;
 	*good = 0;
-	return !submit(v, v->one, &plan) && !compute_wait(&v->c, PATIENCE_NS) &&
+	return !submit(v, v->one, &plan, 1) && !compute_wait(&v->c, PATIENCE_NS) &&
 	       __atomic_load_n(good, __ATOMIC_ACQUIRE) == 1;
 }
 
-static uint64_t spin(void *own, uint32_t rounds)
+static uint64_t trial(void *own, const struct loop_plan *plan, uint32_t groups)
 {
 	struct vulkan *v = own;
-	struct loop_plan plan = v->loop->plan;
 	const uint64_t from = now_ns();
 
-	plan.data = plan.receive;
-	plan.to = plan.source;
-	plan.words = 5;
-	plan.rounds = rounds;
-	return submit(v, v->one, &plan) || compute_wait(&v->c, PATIENCE_NS) ? 0 : now_ns() - from;
+	return submit(v, v->one, plan, groups) || compute_wait(&v->c, PATIENCE_NS) ? 0 :
+	       now_ns() - from;
 }
 
 static int bind(struct vulkan *v, const struct loop *loop, char *why)
@@ -100,14 +97,14 @@ static int begin(struct loop_drive *self, struct loop *loop, char *why)
 
 	v->loop = loop;
 	if (bind(v, loop, why) ||
-	    ((self->launch || loop->compute_us) &&
+	    ((self->launch || loop->compute_us || loop->rings) &&
 	     compute_shader(&v->c, loop_shader, sizeof(loop_shader), &one, 1, &v->one, why)))
 		return -1;
-	loop->plan.rounds = loop_rounds(loop->compute_us, spin, v);
+	loop_calibrate(loop, trial, v);
 	if (self->launch)
 		return loop_host_begin(self, loop, why);
 	if (compute_shader(&v->c, loop_shader, sizeof(loop_shader), &kind, 1, &v->shader, why) ||
-	    compute_wrong(&v->c, "to begin", submit(v, v->shader, &loop->plan), why))
+	    compute_wrong(&v->c, "to begin", submit(v, v->shader, &loop->plan, 1), why))
 		return -1;
 	v->runs = true;
 	return 0;

@@ -482,6 +482,15 @@ def answers(b):
         yield {"what": what, "late_percent": 100 * r["late"] / r["datagrams"], "remark": remark}
 
 
+@figure("003", "P2")
+def ring_fit(b):
+    """A fit without a search: each event has one ring, and 12 to 32 hits. 2000 events in one launch, one thread in each group,
+    without the launch; the document does not say how many at a time."""
+    rows, remark = b.loop("--rings", "--events=4000")
+    yield missing("recognition and fit of rings", "a search for several rings: an event has one here")
+    yield {"what": "fit of one ring", "event_ns": rows["gpu"]["fit_ns"], "remark": remark}
+
+
 @figure("003", "P1")
 def card_rates(b):
     """Transfers of 4 MiB without a wait; the slot is that of the board here."""
