@@ -28,7 +28,7 @@ rashpactl buffer create loop 16M >/dev/null
 ok $? "buffer-ring-queue: a buffer for ring, queue and payload"
 
 # --- all of it, side by side; launches have a tenth of the events
-# whole EVENTS: all of them came, by each drive, and the board counts the same
+# whole EVENTS IN-GPU: all of them came, by each drive, and the board counts the same
 whole() {
 	is "all-events-none: all events, none missing, doubled, wrong or out of turn" \
 		"$(says '.rows | map([.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .stale])')" \
@@ -36,14 +36,14 @@ whole() {
 	is "board-counts-same: the board counts the same" "$(says '.rows | map(.board | [.sent, .received, .events, .lost, .errors])')" \
 		"[[$(($1 / 2)),$(($1 / 2)),$1,0,0],[$(($1 / 20)),$(($1 / 20)),$(($1 / 10)),0,0],[$(($1 / 2)),$(($1 / 2)),$1,0,0]]"
 	is "interrupts: only launches have interrupts, at most one for each event" \
-		"$(says '.rows | map([.way, .interrupts > 0, .interrupts <= .events])')" \
-		'[["host",false,true],["launches",true,true],["gpu",false,true]]'
+		"$(says '.rows | map([.way, .interrupts > 0, .interrupts <= .events, .in_gpu])')" \
+		"[[\"host\",false,true,$2],[\"launches\",true,true,$2],[\"gpu\",false,true,$2]]"
 	is "ring-rest: the ring is at rest" "$(status .busy)" false
 }
 loop 0 "events-machine-shader: $((events / 10)) events by this machine, by launches, and by a shader" --events $((events / 10)) --buffer loop \
 	--gpu vulkan --deadline 1000000
 sed 's/^/# /' "$work/out"
-whole $((events / 10))
+whole $((events / 10)) false
 
 # --- the GPU has all of it: events, ring and payload are in its memory, and the host does nothing
 if [[ -w /dev/udmabuf ]]; then
@@ -51,7 +51,7 @@ if [[ -w /dev/udmabuf ]]; then
 	loop 0 "memory-gpu: $events events, ring and payload in memory of the GPU" --events "$events" --gpu vulkan --memory gpu \
 		--deadline 1000000
 	sed 's/^/# /' "$work/out"
-	whole "$events"
+	whole "$events" true
 	ioctls=$(wc -l <"$work/ioctls")
 	holds "ioctls: few ioctls, of beginning and end ($ioctls)" "ioctls > 0 && ioctls < 500"
 	trace=()

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib/gpu.sh"
 
 buffer=loop
-have_gpu "bar: a ring in the BAR of a GPU"
+have_gpu "gpu-loop: a ring in the BAR of a GPU"
 rashpactl buffer remove "$buffer"
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json:/usr/share/vulkan/icd.d/lvp_icd.json
 events=${RASHPA_LOOP_EVENTS:-20000}

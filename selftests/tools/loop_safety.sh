@@ -10,7 +10,7 @@ have_fpga || { skip "kept: a loop that ends early" "no software FPGA in this gue
 [[ -w /dev/udmabuf ]] || { skip "kept: a loop that ends early" "no udmabuf, from which lavapipe's memory is exported"; finish; }
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
 
-# keep PROCESS: take the dma-buf of its GPU's memory, and say so. At each line of the input, the memory is filled
+# keep PROCESS: take the dma-buf of its GPU's memory, and print "kept". At each line of the input, the memory is filled
 # and "filled" printed; at the next one, words that differ from that are counted
 cat >"$work/keep.py" <<-'END'
 	import ctypes, glob, mmap, os, sys
@@ -46,13 +46,32 @@ begin() { # a loop without an end, whose GPU drives
 unwritten() {
 	echo >&"${keep[1]}"
 	read -ru "${keep[0]}" said
+	[[ $1 != killed ]] || again "$1"
 	rashpa-bench loop --fpga "fpga$fpga" --events 4000 >"$work/next" 2>&1
 	is "next: $1: the next loop has the board" $? 0 || sed 's/^/# /' "$work/next"
 	echo >&"${keep[1]}"
 	read -ru "${keep[0]}" said
 	is "unwritten: $1: no byte of the memory was written" "$said" 0
 	eval "exec ${keep[1]}>&-"
+	# shellcheck disable=SC2154 # a word of coproc
 	wait "$keep_PID"
+}
+
+# a register of BAR 0, and a store to a BAR
+register() { rashpactl fpga read "fpga$fpga" "0:$(($1))"; }
+store() { rashpactl fpga write "fpga$fpga" "$1:$(($2))" $(($3)) >/dev/null; }
+stopped_again() { (($(register ring+4) & 4)); }
+# again NAME: start the ring with the registers that the loop has left, and ring for a descriptor
+again() {
+	local entry
+	entry=$(register 0x5c)
+	while ((($(register entry) & 0xffff) != 8)); do entry=$((entry + 16)); done
+	ring=$(register entry+4) doorbell=$(register entry+12)
+	store 0 ring+0x14 "$(register ring+0x14) + 1"
+	store 0 ring 1
+	store 2 doorbell+0x10 1
+	wait_for 20 stopped_again
+	ok $? "again: $1: a ring that starts with the same registers ends with a fault"
 }
 
 begin "killed"

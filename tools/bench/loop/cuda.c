@@ -109,6 +109,23 @@ static bool launch(struct loop_drive *self, uint32_t data, uint32_t to)
 	return !once(v, &plan, 1) && __atomic_load_n(good, __ATOMIC_ACQUIRE) == 1;
 }
 
+/* The stream of the kernel does not wait for the others. */
+static void copy(const struct loop *loop, bool to_gpu, uint32_t at, uint32_t words)
+{
+	const struct cuda *v = loop->drive->own;
+	const uint64_t there = rashpa_gpu_address(loop->memory) + 4 * (uint64_t)at;
+	void *here = (void *)(uintptr_t)(loop->word + at);
+	struct cuda_context *ours;
+
+	if (v->cu.push(v->by_cuda.context))
+		return;
+	if (to_gpu)
+		v->cu.to_gpu_now(there, here, 4ull * words);
+	else
+		v->cu.to_host_now(here, there, 4ull * words);
+	v->cu.pop(&ours);
+}
+
 static uint64_t trial(void *own, const struct loop_plan *plan, uint32_t groups)
 {
 	const uint64_t from = now_ns();
@@ -209,7 +226,7 @@ int loop_by_cuda(struct loop_drive *self, const char *gpu, bool launches, char *
 		return because(why, -1, "no memory");
 	*self = (struct loop_drive) {
 		.own = v, .begin = begin, .end = end, .close = close_drive,
-		.launch = launches ? launch : NULL,
+		.launch = launches ? launch : NULL, .copy = launches ? NULL : copy,
 	};
 	if (!open_drive(v, gpu, why)) {
 		self->gpu = v->gpu;

@@ -84,6 +84,7 @@ void loop_calibrate(struct loop *l, uint64_t (*trial)(void *own, const struct lo
 		all = least(&t, groups);
 		l->fit_ns = all > none ? (double)(all - none) / (groups - 1) : 0;
 		memset((void *)(uintptr_t)(l->word + l->plan.fits), 0, groups * 16);
+		loop_put(l, l->plan.fits, groups * 4);
 	}
 	if (!l->compute_us)
 		return;

@@ -31,6 +31,7 @@ enum { DONE = 1, STOPPED, MISSING, OVERWRITTEN, UNSENT };
 #define LOOK_US		2000u		/* watching period, long enough not to disturb the drive */
 #define PATIENCE_NS	30000000000ull	/* time limit without an event */
 #define COMPILE_NS	600000000000ull	/* time limit for compiling and starting a shader */
+#define TOLD		16u		/* words */
 #define DRIVES		3u
 #define LAUNCHES	10u		/* launches have this part of the events */
 
@@ -46,8 +47,8 @@ struct counters {
 struct outcome {
 	char drive[RASHPA_GPU_NAME + 16];	/* empty: not used */
 	const char *way;
-	bool ran;
-	uint32_t told[16];
+	bool ran, in_gpu;		/* has the GPU the memory? */
+	uint32_t told[TOLD];
 	uint64_t missing;		/* datagrams that never came */
 	uint64_t interrupts;
 	double fit_ns;
@@ -221,6 +222,7 @@ static uint32_t told(const struct loop *l, unsigned int what)
 static void tell_stop(struct loop *l)
 {
 	__atomic_store_n(&l->word[l->plan.told + STOP], 1, __ATOMIC_RELEASE);
+	loop_put(l, l->plan.told + STOP, 1);
 }
 
 /* Wait for the end of the drive. true, with the reason: the drive must be stopped. */
@@ -230,7 +232,7 @@ static bool watch(const struct config *c, struct loop *l, const char *name, char
 	uint64_t moved = begin;
 	uint32_t before = 0;
 
-	while (!told(l, END)) {
+	while (loop_get(l, l->plan.told, TOLD), !told(l, END)) {
 		if (!told(l, BEGUN) && now_ns() - begin > COMPILE_NS) {
 			because(why, 0, "the drive does not start");
 			return true;
@@ -356,7 +358,10 @@ static int run(const struct config *c, struct loop *l, struct loop_drive *d, str
 	if (given_up)
 		tell_stop(l);
 	o->ran = !error;
+	o->in_gpu = l->memory;
 	error = d->end(d, why);
+	if (!error)
+		loop_get(l, 0, l->length / 4);
 	l->kind->stop(l);
 	if (!o->ran)
 		return -1;
@@ -531,6 +536,7 @@ static struct json_object *outcome_json(const struct outcome *o)
 	put_u64(e, "out_of_turn", o->told[DISORDER]);
 	put_u64(e, "stale", o->told[STALE]);
 	put_u64(e, "late", o->told[LATE]);
+	put_bool(e, "in_gpu", o->in_gpu);
 	put_u64(e, "interrupts", o->interrupts);
 	put_u64(e, "rings", o->rings);
 	put_u64(e, "wrong_rings", o->wrong_rings);

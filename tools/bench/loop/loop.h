@@ -53,7 +53,7 @@ struct loop {
 	double fit_ns;			/* time of a fit, of many at once */
 	bool rings;			/* datagrams are hits of rings, which the drive fits */
 	struct loop_drive *drive;
-	int channel;			/* of the ring's vector; -1: none */
+	int channel;			/* event channel with the vector of the ring; -1: none */
 	uint32_t source;
 	bool flush;			/* the board flushes payload by a read before its event */
 	struct rashpa_board_view doorbells;
@@ -65,6 +65,7 @@ struct loop {
 	bool opened;
 	struct rashpa_gpu_memory *memory;
 	volatile uint32_t *word;
+	bool copied;			/* word is a copy: the host does not access the memory */
 	uint64_t length;
 	volatile uint8_t *page;		/* doorbell page */
 	struct loop_plan plan;
@@ -81,6 +82,9 @@ struct loop {
 int loop_open(struct loop *loop, const char *device, const char *buffer, char *why);
 void loop_close(struct loop *loop);
 int loop_start(struct loop *loop, char *why);
+/* Copy words to the memory, or from it, if the host does not access it. */
+void loop_put(const struct loop *loop, uint32_t at, uint32_t words);
+void loop_get(const struct loop *loop, uint32_t at, uint32_t words);
 /* Reserve bytes at the next page. Returns the word number. */
 uint32_t loop_place(struct loop *loop, uint64_t bytes);
 
@@ -107,6 +111,8 @@ struct loop_drive {
 	struct rashpa_gpu *gpu;		/* NULL: the host drives */
 	/* process a datagram by a launch, when an interrupt has reported it; NULL: poll, and no launch */
 	bool (*launch)(struct loop_drive *drive, uint32_t data, uint32_t to);
+	/* copy words, while the kernel runs; NULL: the host accesses the memory */
+	void (*copy)(const struct loop *loop, bool to_gpu, uint32_t at, uint32_t words);
 	void *own;
 	bool lost;			/* the GPU may use the memory until the process exits */
 	/* 0, or -1 with the reason */

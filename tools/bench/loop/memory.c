@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -46,17 +47,21 @@ static int named_buffer(struct loop *l, const char *name, char *why)
 	return 0;
 }
 
-/* GPU memory that this process can access through the BAR. */
+/* GPU memory, unless the host drives and cannot access it through a BAR. */
 static int gpu_memory(struct loop *l, char *why)
 {
 	l->opened = !l->gpu && !rashpa_gpu_open(l->gpu_name, &l->gpu);
 	if (!l->gpu || rashpa_gpu_alloc(l->gpu, l->length, &l->memory))
 		return because(why, -1, "%s", rashpa_reason());
 	l->word = rashpa_gpu_base(l->memory);
-	if (!l->word)
-		return because(why, -1, "%s: the host cannot access its memory, so it cannot watch",
-			       l->gpu_name);
-	return 0;
+	l->copied = !l->word && l->drive->copy;
+	if (l->copied) {
+		l->word = calloc(1, l->length);
+	} else if (!l->word) {
+		rashpa_gpu_free(l->memory);
+		l->memory = NULL;
+	}
+	return l->copied && !l->word ? because(why, -1, "no memory") : 0;
 }
 
 static int host_memory(struct loop *l, const char *buffer, char *why)
@@ -87,7 +92,7 @@ static int open_memory(struct loop *l, const char *buffer, char *why)
 {
 	int error;
 
-	if (l->gpu_name ? gpu_memory(l, why) : host_memory(l, buffer, why))
+	if ((l->gpu_name && gpu_memory(l, why)) || (!l->word && host_memory(l, buffer, why)))
 		return -1;
 	error = rashpa_board_map(l->board, l->kind->user,
 				 l->memory ? rashpa_gpu_dmabuf(l->memory) : l->dmabuf,
@@ -122,7 +127,9 @@ void loop_close(struct loop *l)
 		close(l->channel);
 	/* closing the target ends all DMA, so close it before the memory */
 	rashpa_target_close(l->target);
-	if (l->word && !l->memory)
+	if (l->copied)
+		free((void *)(uintptr_t)l->word);
+	else if (l->word && !l->memory)
 		munmap((void *)(uintptr_t)l->word, l->length);
 	if (l->dmabuf >= 0)
 		close(l->dmabuf);
@@ -133,8 +140,23 @@ void loop_close(struct loop *l)
 	*l = (struct loop)LOOP_NONE;
 }
 
+void loop_put(const struct loop *l, uint32_t at, uint32_t words)
+{
+	if (l->copied)
+		l->drive->copy(l, true, at, words);
+}
+
+void loop_get(const struct loop *l, uint32_t at, uint32_t words)
+{
+	if (l->copied)
+		l->drive->copy(l, false, at, words);
+}
+
 int loop_start(struct loop *l, char *why)
 {
 	memset((void *)(uintptr_t)l->word, 0, l->length);
+	if (l->rings)
+		loop_rings_fill(l);
+	loop_put(l, 0, l->length / 4);
 	return l->kind->start(l, why);
 }

@@ -146,8 +146,6 @@ static int start(struct loop *l, char *why)
 	if (reg(l, RFPGA_RING_STATUS) & RFPGA_RING_RUNNING)
 		return because(why, -1, "fpga%u: its ring is running: stop it first (rashpactl fpga quiesce fpga%u)",
 			       l->info.number, l->info.number);
-	if (l->rings)
-		loop_rings_fill(l);
 	/* a new run number makes leftovers of the previous run invalid */
 	p->run = reg(l, RFPGA_RING_RUN) % UINT16_MAX + 1;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

@@ -27,6 +27,7 @@ enum { STOP, END, RECEIVED, SENT, EVENTS, STALE, LATE, DISORDER, CONTENT, DOUBLE
 
 struct board {
 	struct loop *loop;
+	volatile uint32_t *word;	/* the memory */
 	pthread_t thread;
 	bool stop;
 	uint32_t events, sent;
@@ -42,7 +43,7 @@ static void event(struct board *b, uint32_t kind, uint32_t offset, uint32_t cont
 {
 	const struct loop_plan *p = &b->loop->plan;
 	const uint32_t slot = b->events & ((1u << p->events_log2) - 1);
-	volatile uint32_t *e = b->loop->word + p->events + slot * 8;
+	volatile uint32_t *e = b->word + p->events + slot * 8;
 
 	e[0] = context;
 	e[2] = offset;
@@ -61,7 +62,7 @@ static void datagram(struct board *b)
 {
 	const struct loop_plan *p = &b->loop->plan;
 	const uint32_t slot = b->sent & ((1u << p->descriptors_log2) - 1);
-	volatile uint32_t *word = b->loop->word, *d = word + p->descriptors + slot * 16;
+	volatile uint32_t *word = b->word, *d = word + p->descriptors + slot * 16;
 	const uint32_t from = d[0] / 4;
 	uint32_t to;
 
@@ -93,6 +94,7 @@ static int run_board(struct board *b, struct loop_drive *d, char *why)
 {
 	struct loop *l = b->loop;
 	volatile uint32_t *told = l->word + l->plan.told;
+	const uint32_t whole = l->length / 4;
 	char other[WHY_SIZE];
 	int error;
 
@@ -100,12 +102,16 @@ static int run_board(struct board *b, struct loop_drive *d, char *why)
 	error = d->begin(d, l, why);
 	/* a datagram that was changed has no answer */
 	for (unsigned int ms = 0; !error && ms < 60000 && told[CONTENT] < l->plan.window &&
-	     !__atomic_load_n(&told[END], __ATOMIC_ACQUIRE); ms++)
+	     !__atomic_load_n(&told[END], __ATOMIC_ACQUIRE); ms++) {
 		usleep(1000);
+		loop_get(l, l->plan.told, 16);
+	}
 	told[STOP] = 1;
+	loop_put(l, l->plan.told + STOP, 1);
 	error |= d->end(d, error ? other : why);
 	__atomic_store_n(&b->stop, true, __ATOMIC_RELAXED);
 	pthread_join(b->thread, NULL);
+	loop_get(l, 0, whole);
 	return error;
 }
 
@@ -125,10 +131,18 @@ static int drive(struct loop *l, struct loop_drive *d, bool wrong, uint32_t told
 	l->length = 0;
 	l->kind->lay_out(l);
 	l->word = mmap(NULL, l->length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	b.word = l->word;
+	if (l->copied) {
+		l->gpu = d->gpu;
+		if (rashpa_gpu_alloc(d->gpu, l->length, &l->memory))
+			return because(why, -1, "%s", rashpa_reason());
+		b.word = (volatile uint32_t *)rashpa_gpu_address(l->memory);
+	}
 	l->page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	l->channel = eventfd(0, EFD_CLOEXEC);
 	if (l->rings)
 		loop_rings_fill(l);
+	loop_put(l, 0, l->length / 4);
 	error = run_board(&b, d, why);
 	memcpy(told, (void *)(uintptr_t)(l->word + l->plan.told), 16 * sizeof(*told));
 	return error;
@@ -136,6 +150,8 @@ static int drive(struct loop *l, struct loop_drive *d, bool wrong, uint32_t told
 
 static void leave(struct loop *l)
 {
+	rashpa_gpu_free(l->memory);
+	l->memory = NULL;
 	munmap((void *)(uintptr_t)l->word, l->length);
 	munmap((void *)(uintptr_t)l->page, PAGE);
 	close(l->channel);
@@ -161,12 +177,14 @@ static uint32_t spun(uint32_t rounds)
 	return x;
 }
 
-static void test_drive(struct loop_drive *d)
+/* @copied: the memory is the GPU's, which the host does not access. */
+static void test_drive(struct loop_drive *d, bool copied)
 {
 	struct loop l = LOOP_NONE;
 	uint32_t told[16];
 	char why[WHY_SIZE] = "";
 
+	l.copied = copied;
 	ok(!drive(&l, d, false, told, why) && whole(told), "all: %s: all come once and unchanged%s",
 	   d->name, why);
 	leave(&l);
@@ -191,13 +209,15 @@ int main(int argc, char **argv)
 
 	alarm(500);
 	loop_by_host(&d);
-	test_drive(&d);
+	test_drive(&d, false);
 	for (int launches = 0; launches < 2; launches++) {
 		if ((gpu[0] == 'c' ? loop_by_cuda : loop_by_vulkan)(&d, gpu, launches, why)) {
 			ok(true, "gpu: a GPU drives # SKIP %s", why);
 			continue;
 		}
-		test_drive(&d);
+		test_drive(&d, false);
+		if (d.copy)
+			test_drive(&d, true);
 		d.close(&d);
 	}
 	return tap_end();
