@@ -482,6 +482,7 @@ static struct json_object *places_json(const struct follower *f)
 
 static struct json_object *row_json(struct follower *f)
 {
+	static const char * const contents[] = { "image", "profile", "peaks" };
 	const struct rashpa_stream_header *s = &f->about;
 	struct json_object *o = json_object_new_object();
 
@@ -501,6 +502,7 @@ static struct json_object *row_json(struct follower *f)
 	put_int(o, "slots", s->slots);
 	if (!f->stream)
 		return o;
+	put_text(o, "content", s->content < 3 ? contents[s->content] : NULL);
 	put_real(o, "seconds", f->time);
 	put_real(o, "images_per_second", f->images_per_second);
 	put_real(o, "bytes_per_second", f->bytes_per_second);

@@ -77,7 +77,7 @@ class Answers:
                 "queue": {"stacks": 4, "fill": 1, "full": 0}, "sinks": [],
                 "stages": [{"name": "peaks", "images": 1000 * n, "lost": 0, "seconds": 2.5 * n, "bytes_in": 10**9}]}
         return {"streams": [{
-            "buffer": name, "state": state, "why": None, "fpga": 0, "slots": 8, "images_per_second": 1234.5, "bytes_per_second": 2.5e9,
+            "buffer": name, "state": state, "why": None, "fpga": 0, "content": name.strip("0") if name[0] == "p" else "image", "slots": 8, "images_per_second": 1234.5, "bytes_per_second": 2.5e9,
             "stacks": 10, "lag_stacks": 2, "lost": self.lost if name == "ring0" else 0, "latency_ns": {"p50": 12300, "p99": 45600},
             "processing": work if name == "ring0" else None} for name, state in self.states.items()]}
 
@@ -274,7 +274,7 @@ def others(browser, answers):
     browser.go("processing")
     browser.shows("processing/work: hit rate, queue and late results", "#work", "cpu", "10.0", "1 of 4", "Late results")
     browser.shows("processing/stages: milliseconds per image", "#stages", "2.500")
-    browser.shows("processing/results: profile and peaks", "#results", "Profile of image", "peaks of image")
+    browser.shows("processing/results: hit rate and profile", "#results", "Hit rate of ring0", "Profile of image")
     browser.picture("processing")
     browser.go("events")
     browser.shows("events/device: events of the board", "#list", "device: stuck", "device: reset", "device: quiesced")
@@ -472,7 +472,7 @@ print(refused)""", visitor.base.strip("/").rsplit(":", 1)[1], stdin=asyncio.subp
 async def slow(page, url, token, name):
     """A page that does not read leaves images out, and others get theirs, all the same ones."""
     made = []
-    look.message, message = lambda *parts: made.append(1) or message(*parts), look.message
+    look.binned, binned = lambda *parts: made.append(1) or binned(*parts), look.binned
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     place = url.split("/")[2]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Images of streams: taken, binned and compressed once for all viewers, and only while somebody views them."""
 import functools
+import itertools
 import json
 import struct
 import threading
@@ -20,21 +21,6 @@ ABOUT = ("width", "height", "bunch", "slots", "policy", "content", "dataset", "i
          "missed")
 
 
-def clip(region, width, height):
-    """The region (x, y, width, height) inside of the image; all of it for None."""
-    x, y, w, h = region or (0, 0, width, height)
-    x, y = min(max(x, 0), width - 1), min(max(y, 0), height - 1)
-    return x, y, max(1, min(w, width - x)), max(1, min(h, height - y))
-
-
-def factor(width, height, most=MOST_PIXELS):
-    """Pixels of a line that become one, so that the picture has at most so many."""
-    b = 1
-    while -(-width // b) * -(-height // b) > most:
-        b += 1
-    return b
-
-
 def binned(part, b):
     """The maximum of each b x b pixels: single bright pixels stay visible. The last ones may be fewer."""
     if b > 1:
@@ -43,29 +29,6 @@ def binned(part, b):
         part = functools.reduce(most, (part[k::b] for k in range(b)))
         part = functools.reduce(most, (part[:, k::b] for k in range(b)))
     return part
-
-
-def plain(pixels):
-    """The same values in a type that browsers have."""
-    kind = pixels.dtype.kind + str(min(pixels.dtype.itemsize, 4 if pixels.dtype.kind in "iu" else 8))
-    if pixels.dtype.itemsize == 8:
-        kind = "f8"         # exact up to 2**53
-    return kind, numpy.ascontiguousarray(pixels, "<" + kind)
-
-
-def message(header, payload=b""):
-    """Length of the header (32 bits, little-endian), header as JSON, compressed payload."""
-    text = json.dumps(header).encode()
-    return struct.pack("<I", len(text)) + text + payload
-
-
-def content_of(name):
-    """Content of the stream of a buffer: image, profile, peaks; None if it cannot be read."""
-    try:
-        with Stream(name, observe=True, from_start=True) as stream:
-            return stream.begin(0).content
-    except Error:
-        return None
 
 
 class Look:
@@ -183,13 +146,19 @@ class Look:
             return
         about = self.state["about"]
         height, width = self.image.shape
-        x, y, w, h = clip(region, width, height)
-        b = factor(w, h)
+        x, y, w, h = region or (0, 0, width, height)
+        x, y = min(max(x, 0), width - 1), min(max(y, 0), height - 1)
+        w, h = max(1, min(w, width - x)), max(1, min(h, height - y))
+        # pixels of a line that become one
+        b = next(b for b in itertools.count(1) if -(-w // b) * -(-h // b) <= MOST_PIXELS)
         if about["content"] in ("profile", "peaks"):
             b, h = 1, min(h, max(1, MOST_PIXELS // w))
-        kind, pixels = plain(binned(self.image[y:y + h, x:x + w], b))
-        self.show(self.name, "image", message({
-            **self.header, "buffer": self.name, "content": about["content"], "dataset": about["dataset"],
-            "width": width, "height": height, "x": x, "y": y, "bin": b, "rows": pixels.shape[0],
-            "columns": pixels.shape[1], "kind": kind, "over": self.over, "torn": self.torn,
-        }, zlib.compress(pixels, 1)), region)
+        pixels = binned(self.image[y:y + h, x:x + w], b)
+        # a type that browsers have; integers of 64 bits are exact up to 2**53
+        kind = "f8" if pixels.dtype.itemsize == 8 else pixels.dtype.str[1:]
+        header = json.dumps({
+            **self.header, "buffer": self.name, "content": about["content"], "dataset": about["dataset"], "width": width, "height": height,
+            "x": x, "y": y, "bin": b, "rows": pixels.shape[0], "columns": pixels.shape[1], "kind": kind, "over": self.over, "torn": self.torn,
+        }).encode()
+        payload = zlib.compress(numpy.ascontiguousarray(pixels, "<" + kind), 1)
+        self.show(self.name, "image", struct.pack("<I", len(header)) + header + payload, region)

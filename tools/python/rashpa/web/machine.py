@@ -72,14 +72,13 @@ class Follower:
 
 
 class Machine(Follower):
-    """Collects while somebody views the page; tell(name, value) passes on what is new. content(buffer): of a stream."""
+    """Collects while somebody views the page; tell(name, value) passes on what is new."""
 
-    def __init__(self, tell, content, files=()):
+    def __init__(self, tell, files=()):
         super().__init__()
-        self.tell, self.content = tell, content
+        self.tell = tell
         # of all buffers, and of streams in files, which rashpactl must be given
         self._parts = {names: {"streams": [], "why": "no answer of rashpactl yet"} for names in {(), tuple(files)}}
-        self._contents = {}
         self.streams = self._parts[()]
         self.machine = {}
         self.history = {}           # by buffer: rows of its stream
@@ -110,7 +109,6 @@ class Machine(Follower):
         self._parts[names] = now
         for s in now["streams"]:
             self._compare(before.get(s["buffer"]), s)
-            s["content"] = self._contents.get(s["buffer"])
             latency, work = s.get("latency_ns", {}), s.get("processing") or {}
             s["row"] = [time.time(), s.get("images_per_second"), s.get("bytes_per_second"), latency.get("p50"),
                         latency.get("p99"), work.get("images"), work.get("vetoed")]
@@ -119,7 +117,6 @@ class Machine(Follower):
         streams = [s for part in self._parts.values() for s in part["streams"]]
         for name in self.history.keys() - {s["buffer"] for s in streams}:
             del self.history[name]
-            self._contents.pop(name, None)
         self.streams = {"streams": streams, "why": self._parts[()].get("why")}
         self.tell("streams", self.streams)
 
@@ -129,13 +126,9 @@ class Machine(Follower):
         if was != now["state"]:
             self.event(now["buffer"], f"stream: {was or 'new'} to {now['state']}" + (f": {now['why']}" if now["why"] else ""),
                        now["state"] in ("dead", "gone"))
-            asyncio.get_running_loop().run_in_executor(None, self._ask, now["buffer"])
         lost = now.get("lost", 0) - (before or {}).get("lost", 0)
         if lost > 0:
             self.event(now["buffer"], f"{lost} images lost: overwritten before they were given back", True)
-
-    def _ask(self, buffer):
-        self._contents[buffer] = self.content(buffer)
 
     async def _lists(self):
         while True:

@@ -22,7 +22,7 @@ from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from .experiment import Experiment
-from .look import Look, content_of
+from .look import Look
 from .machine import Machine
 
 PORT = 9880
@@ -154,7 +154,7 @@ class Page:
         self.options, self.token = options, token
         self.viewers = set()
         self.looks = {}
-        self.machine = Machine(self.tell, content_of, [name for name in options.streams if "/" in name])
+        self.machine = Machine(self.tell, [name for name in options.streams if "/" in name])
         self.experiment = options.experiment and Experiment(options.experiment, self.tell, self.machine.event,
                                                             options.control)
         self.followers = [self.machine, self.experiment] if self.experiment else [self.machine]

@@ -98,8 +98,8 @@ const HEAR = {
 function image(frame) {
 	if (current() === "stream")
 		stream.image(frame);
-	else if (current() === "processing")
-		result(frame);
+	else if (frame.content === "profile")
+		profile(frame);
 }
 
 // --- views ---
@@ -159,7 +159,7 @@ function overview() {
 	], why ?? "nothing is held");
 }
 
-const shown = () => now.streams.filter(s => s.content === "profile" || s.content === "peaks").slice(0, 4);
+const shown = () => now.streams.filter(s => s.content === "profile").slice(0, 4);
 
 function processing() {
 	const work = now.streams.filter(s => s.processing);
@@ -209,16 +209,10 @@ function figure(key, title) {
 	return place.lastChild;
 }
 
-function result(frame) {
-	if (frame.content === "profile") {
-		const [x, y] = [0, 1].map(row => frame.values.subarray(row * frame.columns, (row + 1) * frame.columns));
-		plot(figure(frame.buffer, `Profile of image ${count(frame.frame)}, ${frame.buffer}: counts over ${frame.dataset.replaceAll("_", " ")}`),
-			[Array.from(x, (value, i) => [value, y[i]])]);
-	} else if (frame.content === "peaks") {
-		const list = stream.peaks(frame);
-		plot(figure(frame.buffer, `${count(list.length)} peaks of image ${count(frame.frame)}, ${frame.buffer}: y over x, pixels`),
-			[list.map(([x, y]) => [x, y])], {kind: "points"});
-	}
+function profile(frame) {
+	const [x, y] = [0, 1].map(row => frame.values.subarray(row * frame.columns, (row + 1) * frame.columns));
+	plot(figure(frame.buffer, `Profile of image ${count(frame.frame)}, ${frame.buffer}: counts over ${frame.dataset.replaceAll("_", " ")}`),
+		[Array.from(x, (value, i) => [value, y[i]])]);
 }
 
 function listEvents() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Plots on a canvas: lines, points, bars.
+// Plots on a canvas: lines, bars.
 export function prepare(canvas) {
 	const ratio = window.devicePixelRatio || 1, {clientWidth: width, clientHeight: height} = canvas;
 	canvas.width = Math.round(width * ratio);	// this clears it, too
@@ -18,7 +18,7 @@ function ticks(low, high, most) {
 
 const digits = value => Math.abs(value) >= 1e4 || (value && Math.abs(value) < 1e-3) ? value.toExponential(0) : String(+value.toPrecision(4));
 
-// series: points [[x, y]]; kind: "line", "points" or "bars"; options: unit of x, log, x: [low, high]
+// series: points [[x, y]]; options: kind ("line" or "bars"), unit of x, log, x: [low, high]
 export function plot(canvas, series, {kind = "line", unit = "", log = false, x: range} = {}) {
 	const [c, width, height] = prepare(canvas), style = getComputedStyle(document.documentElement);
 	// of a logarithm: powers of ten
@@ -36,8 +36,6 @@ export function plot(canvas, series, {kind = "line", unit = "", log = false, x: 
 	[y0, y1] = log ? [Math.floor(y0), Math.ceil(y1 + 1e-9)] : [Math.min(0, y0), y1 + (y1 - Math.min(0, y0)) * 0.06];
 	x1 = x0 === x1 ? x0 + 1 : x1;
 	y1 = y0 === y1 ? y0 + 1 : y1;
-	if (kind === "points")
-		[x0, x1] = [x0 - (x1 - x0) * 0.05, x1 + (x1 - x0) * 0.05];
 	const X = x => left + (x - x0) / (x1 - x0) * (width - left - right);
 	const Y = y => height - bottom - (y - y0) / (y1 - y0) * (height - bottom - top);
 	c.strokeStyle = style.getPropertyValue("--line");
@@ -56,9 +54,7 @@ export function plot(canvas, series, {kind = "line", unit = "", log = false, x: 
 		c.setLineDash(i ? [5, 3] : []);
 		c.beginPath();
 		for (const [x, y] of points) {
-			if (kind === "points")
-				c.rect(X(x) - 1.5, Y(y) - 1.5, 3, 3);
-			else if (kind === "bars")
+			if (kind === "bars")
 				c.rect(X(x), Y(y), Math.max(1, (width - left - right) / points.length - 0.5), height - bottom - Y(y));
 			else
 				c.lineTo(X(x), Y(y));
