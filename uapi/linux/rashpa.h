@@ -103,7 +103,7 @@ enum rashpa_cache {
 /* ------------------------------------------------- /dev/rashpa/memory --- */
 
 #define RASHPA_ALLOC_NODE	_BITUL(0)	/* take memory of NUMA node @node only */
-#define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)	/* @out_fd holds an exclusive lease */
+#define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)	/* with @name: @out_fd is an exclusive lease */
 #define RASHPA_ALLOC_MODE	_BITUL(2)	/* @mode is given */
 #define RASHPA_ALLOC_LOCK	_BITUL(3)	/* lock memory, see below */
 
@@ -132,7 +132,7 @@ enum rashpa_cache {
  * @out_segments: physically contiguous pieces: 1, of HUGE at most one for each page
  * @out_backend: the backend that served, enum rashpa_backend
  * @out_node: the NUMA node of the memory, its first page
- * @memfd: with HUGE, a memfd of huge pages, see below
+ * @memfd: with HUGE, a memfd of huge pages, see below; else 0, not -1
  *
  * The file /dev/rashpa/buffer/NAME says which users may use a named buffer: it belongs to the user
  * that made it (file system user id) and to the group of /dev/rashpa/memory, with the mode of that
@@ -877,7 +877,7 @@ struct rashpa_window_make {
 /** enum rashpa_direction - direction of the DMA of a map */
 enum rashpa_direction {
 	RASHPA_BIDIRECTIONAL = 0,	/* the function reads and writes the memory */
-	/* the function only writes: an IOMMU blocks its reads, even one that flushes writes */
+	/* the function only writes: an IOMMU blocks its reads, even those that flush writes */
 	RASHPA_TO_MEMORY = 1,
 	RASHPA_FROM_MEMORY = 2,		/* the function reads the memory */
 };
@@ -917,8 +917,8 @@ enum rashpa_class {
  *	of this limit and the profile's applies, also for the next two
  * @boundary: power of two that no segment may cross, at least 4096; 0 for none. It reveals
  *	addresses, so it needs the same privilege as mmap of the table
- * @alignment: power of two that all addresses must be a multiple of, 0 for any; with the same
- *	privilege
+ * @alignment: power of two that all addresses must be a multiple of, 0 for any. It needs the
+ *	privilege of @boundary
  * @out_fd: map fd, for RASHPA_IOC_PROGRAM, mmap (struct rashpa_table), poll and read
  * @out_class: enum rashpa_class
  * @out_generation: generation of the new table, see struct rashpa_table
@@ -1160,7 +1160,7 @@ struct rashpa_restore {
  *
  * Errors: EPERM (the node was opened read-only; the profile has no quiesce sequence: needs
  * CAP_SYS_RAWIO), E2BIG (@record_size is larger than the records of this kernel), EIO (the function
- * is stuck, or does not answer).
+ * is stuck, or does not answer), EDQUOT.
  */
 struct rashpa_channel_make {
 	struct rashpa_head head;
@@ -1429,7 +1429,7 @@ struct rashpa_member {
  * two groups. RASHPA_SOURCE_DEL ends the group, not its members.
  *
  * Errors: EINVAL (also: a member is a group, or one-shot), EEXIST (twice in the list), EBUSY (a
- * member of another group), ENOSPC (the channel is full).
+ * member of another group), ENOSPC (the channel is full), EDQUOT.
  */
 struct rashpa_group_make {
 	struct rashpa_head head;
