@@ -66,6 +66,10 @@ refuses "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0
 refuses "json and --prometheus exclude each other" rashpactl top --json --prometheus
 refuses "give FILE, or --schema" rashpactl profile
 refuses "give FILE, or --schema" rashpactl profile --schema board.json
+refuses "engine and --first exclude" rashpactl map program here fpga77 --engine e --first 0
+refuses "huge.*omit --backend" rashpactl buffer create odd 4M --huge 2M --backend contig
+refuses "for excludes --huge" rashpactl buffer create odd 4M --huge 2M --for fpga77
+refuses "memory has no vectors" rashpactl event watch memory
 refused "usage-rashpactl: wrong usage is refused"
 refuses "stray.*--json=FILE" remu --buffer here --json stray
 refuses "--buffer" remu
@@ -110,6 +114,11 @@ refuses "event.poll" romulu --buffer here --listen 1 --tune wait=long
 refuses "somebody.*user:NAME.*cert:NAME.*anyone" romulu --daemon "unix:$work/socket" --leader somebody
 refuses "leader.*--daemon" romulu --buffer here --leader anyone
 refuses "CERTIFICATE,KEY,CA" romulu --daemon tls:6001 --tls here.pem
+refuses "write excludes --check and --pipeline" romulu --buffer here --write "$work/frames" --check
+refuses "write excludes --check and --pipeline" romulu --buffer here --pipeline '{}' --write "$work/frames"
+refuses "pipeline excludes --check" romulu --buffer here --pipeline '{}' --check
+refuses "sync.*require --write DIR" romulu --buffer here --write "$work/frames" --sync each
+refuses "deadline requires --pipeline" romulu --buffer here --tune deadline=1
 refused "usage-romulu: wrong usage is refused"
 refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
 refuses "unknown command.*nosuch" rashpa-bench nosuch
