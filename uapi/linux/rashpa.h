@@ -123,7 +123,7 @@ enum rashpa_cache {
  * @dma_bits: physical addresses fit into this number of bits, 24 to 64; 0 for any. For a function
  *	without an IOMMU: &struct rashpa_device_info.out_dma_bits
  * @name: NUL-terminated name; empty for an anonymous buffer, which lives as long
- *	as any fd, mapping or map of it. A named buffer lives until
+ *	as any fd, mapping, map or LOCK source of it. A named buffer lives until
  *	RASHPA_IOC_REMOVE and is at /dev/rashpa/buffer/NAME. Letters, digits, and
  *	``. _ -``; does not begin with a dot; all bytes after the NUL must be 0.
  * @mode: permission bits of the node, 0 to 0666, with RASHPA_ALLOC_MODE and a name
@@ -139,9 +139,9 @@ enum rashpa_cache {
  * node unless RASHPA_ALLOC_MODE gives another; chown() and chmod() change that.
  *
  * @out_fd, and each open of /dev/rashpa/buffer/NAME, is a lease of a named buffer, shared unless
- * RASHPA_ALLOC_EXCLUSIVE or O_EXCL is given. It ends with its last duplicate, mapping, map and
- * dma-buf of RASHPA_IOC_EXPORT. While an exclusive lease exists, open() fails with EBUSY; so does
- * O_EXCL while any lease exists. O_EXCL needs a node that is opened for writing (EACCES).
+ * RASHPA_ALLOC_EXCLUSIVE or O_EXCL is given. It ends with its last duplicate, mapping, map, LOCK
+ * source and dma-buf of RASHPA_IOC_EXPORT. While an exclusive lease exists, open() fails with
+ * EBUSY; so does O_EXCL while any lease exists. O_EXCL needs a node opened for writing (EACCES).
  * open(NAME, 3) (O_ACCMODE; it needs permission to read and write) takes no lease: it is for
  * RASHPA_IOC_REMOVE and RASHPA_IOC_INFO, which names the process with an exclusive lease.
  *
