@@ -86,6 +86,26 @@ TEST(one_of_a_kind, "each role has one holder")
 	buffer_end(b, NAME);
 }
 
+TEST(exchange, "one call gives roles back and takes others")
+{
+	int a = make(), b = buffer_node(NAME, O_RDWR);
+	struct rashpa_role r;
+
+	REQUIRE(a >= 0 && b >= 0, "open: %s", strerror(errno));
+	ANSWERED(role(a, RASHPA_ROLE_CONSUMER, 0, &r), 0, NULL);
+	ANSWERED(role(a, RASHPA_ROLE_PRODUCER, RASHPA_ROLE_CONSUMER, &r), 0, NULL);
+	CHECK(r.out_mine == RASHPA_ROLE_PRODUCER && r.out_held == RASHPA_ROLE_PRODUCER &&
+	      r.out_pid[0] == getpid() && !r.out_pid[1], "mine %#x of %#x", r.out_mine,
+	      r.out_held);
+	ANSWERED(role(b, RASHPA_ROLE_CONSUMER, 0, &r), 0, NULL);
+	/* the same role: first given back, then taken */
+	ANSWERED(role(a, RASHPA_ROLE_PRODUCER, BOTH, &r), 0, NULL);
+	CHECK(r.out_mine == RASHPA_ROLE_PRODUCER && r.out_held == BOTH, "mine %#x of %#x",
+	      r.out_mine, r.out_held);
+	close(a);
+	buffer_end(b, NAME);
+}
+
 TEST(ends_with_file, "a role ends with its file, even if a dma-buf of the file stays")
 {
 	int a = make(), b = buffer_node(NAME, O_RDWR), copy = dup(a);
