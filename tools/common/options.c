@@ -71,12 +71,17 @@ bool value_set(const struct option_value *v, void *input, const char *arg)
 	}
 	if (v->kind != VALUE_REAL)
 		real = number;
-	if (!good || real < v->least || real > v->most)
+	if (!good || real < v->least || real > v->most ||
+	    (v->kind == VALUE_POWER && number & (number - 1)))
 		return false;
 	if (v->kind == VALUE_REAL)
 		*(double *)at = real;
 	else if (v->kind == VALUE_U64 || v->kind == VALUE_SIZE)
 		*(uint64_t *)at = number;
+	else if (v->kind == VALUE_U8)
+		*(uint8_t *)at = number;
+	else if (v->kind == VALUE_U16)
+		*(uint16_t *)at = number;
 	else
 		*(uint32_t *)at = number;
 	return true;
@@ -90,6 +95,7 @@ error_t option_set(const struct option_value *v, int key, const char *arg, struc
 		return ARGP_ERR_UNKNOWN;
 	if (!value_set(v, state->input, arg))
 		argp_error(state, "%s: \"%s\" is not a %s from %.15g to %.15g", v->name, arg,
+			   v->kind == VALUE_POWER ? "power of two" :
 			   v->kind == VALUE_SIZE || v->kind == VALUE_SIZE32 ? "size" : "number", v->least, v->most);
 	return 0;
 }

@@ -56,7 +56,8 @@ void option_u32(struct argp_state *state, const char *what, const char *arg, uin
 /* The member that an option sets in the input of its parser, and its range. */
 struct option_value {
 	int key;		/* 0: the end of a table */
-	enum { VALUE_NONE, VALUE_FLAG, VALUE_TEXT, VALUE_U32, VALUE_U64, VALUE_SIZE32, VALUE_SIZE, VALUE_REAL } kind;
+	enum { VALUE_NONE, VALUE_FLAG, VALUE_TEXT, VALUE_U32, VALUE_U64, VALUE_SIZE32, VALUE_SIZE, VALUE_REAL,
+	       VALUE_U8, VALUE_U16, VALUE_POWER /* of two, 32 bits */ } kind;
 	const char *name;	/* for messages */
 	size_t at;
 	double least, most;

@@ -70,6 +70,7 @@ static void parse_pair(struct argp_state *state, struct options *o, char *arg)
 
 static const struct option_value values[] = {
 	{ 'i', VALUE_TEXT, "--interface", AT(interface), 0, 0 },
+	{ OPT_PATH_MTU, VALUE_POWER, "--path-mtu", AT(check.path_mtu), PATH_MTU_MIN, PATH_MTU_MAX },
 	{ OPT_MTU, VALUE_U32, "--mtu", AT(check.mtu), 68, 65535 },
 	{ OPT_NO_IMMEDIATE, VALUE_FLAG, "--no-immediate", AT(check.no_immediate), 0, 0 },
 	{ OPT_FAULTS, VALUE_U64, "--faults", AT(lines), 0, 0x1p63 },
@@ -81,17 +82,10 @@ static const struct option_value values[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
-	uint32_t *path_mtu = &o->check.path_mtu;
 
 	switch (key) {
 	case 'q':
 		parse_pair(state, o, arg);
-		break;
-	case OPT_PATH_MTU:
-		option_u32(state, "--path-mtu", arg, PATH_MTU_MIN, PATH_MTU_MAX, path_mtu);
-		if (*path_mtu & (*path_mtu - 1))
-			argp_error(state, "--path-mtu: %s is not 256, 512, 1024, 2048 or 4096",
-				   arg);
 		break;
 	case 'j':
 		o->json = true;

@@ -176,6 +176,11 @@ static void check_options(struct argp_state *state, struct options *o)
 static const struct option_value values[] = {
 	{ 'q', VALUE_U32, "--queue-pair", AT(plan.like.qpn), 0, QPN_MASK },
 	{ OPT_PSN, VALUE_U32, "--first-psn", AT(plan.like.psn), 0, PSN_MASK },
+	{ OPT_SOURCE_PORT, VALUE_U16, "--source-port", AT(plan.like.from_port), 1, UINT16_MAX },
+	{ OPT_TTL, VALUE_U8, "--ttl", AT(plan.like.ttl), 1, UINT8_MAX },
+	{ OPT_TOS, VALUE_U8, "--tos", AT(plan.like.tos), 0, UINT8_MAX },
+	{ OPT_PKEY, VALUE_U16, "--pkey", AT(plan.like.pkey), 0, UINT16_MAX },
+	{ OPT_PATH_MTU, VALUE_POWER, "--path-mtu", AT(plan.path_mtu), PATH_MTU_MIN, PATH_MTU_MAX },
 	{ OPT_RKEY, VALUE_U32, "--rkey", AT(plan.like.rkey), 0, UINT32_MAX },
 	{ 'i', VALUE_TEXT, "--interface", AT(interface), 0, 0 },
 	{ 'w', VALUE_TEXT, "--write", AT(file), 0, 0 },
@@ -189,47 +194,6 @@ static const struct option_value values[] = {
 	{}
 };
 
-static void parse_frame(int key, char *arg, struct argp_state *state, struct options *o)
-{
-	struct frame *f = &o->plan.like;
-	uint32_t v = 0;
-
-	switch (key) {
-	case 's':
-		option_ip(state, "--source", arg, f->from);
-		o->from = true;
-		break;
-	case 'd':
-		option_ip(state, "--destination", arg, f->to);
-		o->to = true;
-		break;
-	case OPT_SOURCE_MAC:
-		option_mac(state, "--source-mac", arg, f->from_mac);
-		o->from_mac = true;
-		break;
-	case OPT_DESTINATION_MAC:
-		option_mac(state, "--destination-mac", arg, f->to_mac);
-		o->to_mac = true;
-		break;
-	case OPT_SOURCE_PORT:
-		option_u32(state, "--source-port", arg, 1, 65535, &v);
-		f->from_port = (uint16_t)v;
-		break;
-	case OPT_TTL:
-		option_u32(state, "--ttl", arg, 1, 255, &v);
-		f->ttl = (uint8_t)v;
-		break;
-	case OPT_TOS:
-		option_u32(state, "--tos", arg, 0, 255, &v);
-		f->tos = (uint8_t)v;
-		break;
-	case OPT_PKEY:
-		option_u32(state, "--pkey", arg, 0, 65535, &v);
-		f->pkey = (uint16_t)v;
-		break;
-	}
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -240,12 +204,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (strcmp(arg, "uc") && strcmp(arg, "rc"))
 			argp_error(state, "--transport: \"%s\" is neither uc nor rc", arg);
 		p->transport = *arg == 'u' ? TRANSPORT_UC : TRANSPORT_RC;
-		break;
-	case OPT_PATH_MTU:
-		option_u32(state, "--path-mtu", arg, PATH_MTU_MIN, PATH_MTU_MAX, &p->path_mtu);
-		if (p->path_mtu & (p->path_mtu - 1))
-			argp_error(state, "--path-mtu: %s is not 256, 512, 1024, 2048 or 4096",
-				   arg);
 		break;
 	case OPT_NO_IMMEDIATE:
 		p->has_immediate = false;
@@ -261,14 +219,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		json_to(arg);
 		break;
 	case 's':
+		option_ip(state, "--source", arg, p->like.from);
+		o->from = true;
+		break;
 	case 'd':
+		option_ip(state, "--destination", arg, p->like.to);
+		o->to = true;
+		break;
 	case OPT_SOURCE_MAC:
+		option_mac(state, "--source-mac", arg, p->like.from_mac);
+		o->from_mac = true;
+		break;
 	case OPT_DESTINATION_MAC:
-	case OPT_SOURCE_PORT:
-	case OPT_TTL:
-	case OPT_TOS:
-	case OPT_PKEY:
-		parse_frame(key, arg, state, o);
+		option_mac(state, "--destination-mac", arg, p->like.to_mac);
+		o->to_mac = true;
 		break;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument \"%s\": use options only", arg);
