@@ -34,7 +34,10 @@ struct rashpa_stream;
 
 /** RASHPA_STREAM_OBSERVE - observe only: give no credit; read permission is enough */
 #define RASHPA_STREAM_OBSERVE		(1u << 0)
-/** RASHPA_STREAM_FROM_START - begin at the first stack, also of a stream that has ended */
+/**
+ * RASHPA_STREAM_FROM_START - begin at the first stack, also of a stream that has ended. Stacks that
+ * others gave back before may be overwritten while they are held: rashpa_stack_intact()
+ */
 #define RASHPA_STREAM_FROM_START	(1u << 1)
 /** RASHPA_STREAM_LATEST - with OBSERVE: take only the latest complete stack */
 #define RASHPA_STREAM_LATEST		(1u << 2)

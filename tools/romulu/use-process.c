@@ -118,13 +118,21 @@ static int lost(struct processing *p, int result)
 	return result < 0;
 }
 
-/* The stack of what failed is the next receiver's. */
+/*
+ * The stack of what failed is the next receiver's. A receiver that began at stacks which were given back
+ * before (from-start) may have lost one while it was processed: its results are not reliable.
+ */
 static void write_batch(struct processing *p, struct batch *b)
 {
-
 	for (uint32_t i = 0; i < b->kept; i++) {
 		if (lost(p, rashpa_pipeline_put(p->pipeline, b->result[i])))
 			return;
+	}
+	if (!p->copy && !rashpa_stack_intact(&b->stack)) {
+		say("stack %" PRIu64 " was overwritten before its results were written", b->stack.number);
+		pthread_mutex_lock(&p->lock);
+		p->lost += b->kept;
+		pthread_mutex_unlock(&p->lock);
 	}
 	if (!lost(p, rashpa_pipeline_flush(p->pipeline)))
 		rashpa_stream_release(p->stream, &b->stack);

@@ -141,6 +141,10 @@ refuses "\"5\".*20 to 1000000" rashpa-bench latency --fpga fpga77 --period 5
 refuses "\"0\".*1 to 1000" rashpa-bench latency --fpga fpga77 --repeat 0
 refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
 refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
+refuses "\"3M\".*power of two" rashpa-bench sizing --sizes 3M
+refuses "give one size" rashpa-bench sizing --sizes 1M,2M
+refuses "\"0\".*0.001 to 1000" rashpa-bench stream --rates 1,0
+refuses "\"5000\".*multiple of 4096" rashpa-bench stream --sizes 5000
 refuses "\"3M\".*power of two" rashpa-bench gpu --sizes 3M
 refuses "rocm.*vulkan:N" rashpa-bench gpu --gpu rocm
 refuses "yes.*on.off" rashpa-bench loop --fpga fpga77 --flush yes
@@ -347,7 +351,7 @@ is "help-names-all: the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed 's/ *$//' | sort)" "$(printf '%s\n' "${commands[@]}" | sort)"
 is "help-group: the help of a group names its commands" "$(rashpactl help map | grep -c '^  map ') $(rashpactl map --help | grep -c '^  ')" "5 5"
 is "help-command: help before a command prints its options" "$(rashpactl help map make)" "$(rashpactl map make --help)"
-measures="event gpu latency loop memory network paper process roundtrip"
+measures="event gpu latency loop memory network paper process roundtrip sizing stream"
 is "rashpa-bench: the help of rashpa-bench names all its commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort -u | xargs)" "$measures"
 completion=${RASHPA_TOOLS:-build/tools}/data/completion
 for tool in rashpa{ctl,-bench,-builder,-manager}; do
@@ -421,7 +425,7 @@ options_known() {
 manuals=Documentation/man
 # Each letter means one option, whatever the tool; boards and frames have their own.
 letters=
-for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu,paper} \
+for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,sizing,stream,gpu,paper} \
 	rashpa-bench\ network\ {sink,write} rashpa-builder\ {nton,nxn,burst,build} rashpa-builder\ model\ {nton,nxn,build} \
 	rashpa-{manager,fpga,fpga-conformance,inject,capture-check}; do
 	options_known "$command"
