@@ -69,7 +69,7 @@ static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MAP, RESTORE, restore, out_segments, ANY, rashpa_ioc_restore, 0),
 	RASHPA_OP(CHANNEL, SOURCE_ADD, source_add, budget, ANY, rashpa_ioc_source_add,
 		  RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK |
-		  RASHPA_SOURCE_ONE_SHOT),
+		  RASHPA_SOURCE_ONE_SHOT | RASHPA_SOURCE_COUNTER),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, source_del, __reserved, SILENT, rashpa_ioc_source_del, 0),
 	RASHPA_OP(CHANNEL, EVENTFD_BIND, eventfd_bind, id, SILENT, rashpa_ioc_eventfd, 0),
 	RASHPA_OP(CHANNEL, SIGNAL, signal, value, SILENT, rashpa_ioc_signal, 0),

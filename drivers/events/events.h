@@ -59,7 +59,7 @@ struct rashpa_watch {
 	u64 mask;			/* bits that count */
 	u64 value;			/* next value of the condition (lock) */
 	u64 step;			/* see RASHPA_CONDITION_REACHED */
-	bool counter;			/* of 32 bits, whose position has 64 */
+	bool counter;			/* its lowest bits count, its position has 64 */
 	u64 max;			/* greatest possible position */
 	u64 last;			/* position at the last check (lock) */
 	bool held;			/* EQUAL, REACHED once: true at the last check (lock) */

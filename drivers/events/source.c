@@ -113,9 +113,9 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 	if (add->index && add->kind != RASHPA_SOURCE_VECTOR && add->kind != RASHPA_SOURCE_MAP)
 		return rashpa_fail(call, -EINVAL, "index %u: this kind of source has only 0",
 				   add->index);
-	if (add->head.flags & RASHPA_SOURCE_NO_VECTOR)
+	if (add->head.flags & (RASHPA_SOURCE_NO_VECTOR | RASHPA_SOURCE_COUNTER))
 		return rashpa_fail(call, -EINVAL,
-				   "RASHPA_SOURCE_POLL and RASHPA_SOURCE_LOOK (by RASHPA_IOC_LOOK or a timer) are for lock slots only");
+				   "RASHPA_SOURCE_POLL, _LOOK (by a timer or RASHPA_IOC_LOOK) and _COUNTER are for lock slots only");
 	if (add->memory != -1)
 		return rashpa_fail(call, -EINVAL,
 				   "memory %d: must be -1, as only lock slots have a memory",

@@ -30,19 +30,19 @@ static u64 rashpa_watch_read(const struct rashpa_watch *w)
 }
 
 /*
- * A counter of 32 bits wraps: many positions have the same low bits. Take the one nearest to the
- * last position.
+ * A counter wraps: many positions have the same low bits. Take the one nearest to the last
+ * position.
  */
 static u64 rashpa_watch_position(const struct rashpa_watch *w, u64 v)
 {
-	s32 delta;
+	u64 delta;
 
 	if (!w->counter)
 		return v;
-	delta = (u32)v - (u32)w->last;
+	delta = sign_extend64(v - w->last, fls64(w->mask) - 1);
 	/* no position is negative: this moved forward by more than half of the range */
-	if (delta < 0 && w->last < -(s64)delta)
-		return w->last + (u32)delta;
+	if ((s64)delta < 0 && w->last < -delta)
+		delta &= w->mask;
 	return w->last + delta;
 }
 
@@ -171,8 +171,9 @@ static int rashpa_watch_check_poll(struct rashpa_call *call, const struct rashpa
 /* Positions of a counter have 64 bits, see &struct rashpa_source_add. */
 static bool rashpa_watch_counts(const struct rashpa_source_add *add)
 {
-	return add->bits == 32 && (!add->mask || add->mask == U32_MAX) &&
-	       add->condition != RASHPA_CONDITION_EQUAL;
+	return add->head.flags & RASHPA_SOURCE_COUNTER ||
+	       (add->bits == 32 && (!add->mask || add->mask == U32_MAX) &&
+		add->condition != RASHPA_CONDITION_EQUAL);
 }
 
 static int rashpa_watch_check(struct rashpa_call *call, const struct rashpa_source_add *add)
@@ -192,6 +193,10 @@ static int rashpa_watch_check(struct rashpa_call *call, const struct rashpa_sour
 		return rashpa_fail(call, -EINVAL, "the mask has bits outside the word");
 	if (add->value & ~(add->mask ?: all) && !rashpa_watch_counts(add))
 		return rashpa_fail(call, -EINVAL, "the value has bits outside the mask");
+	if (add->head.flags & RASHPA_SOURCE_COUNTER &&
+	    (add->mask & (add->mask + 1) || add->condition == RASHPA_CONDITION_EQUAL))
+		return rashpa_fail(call, -EINVAL,
+				   "a counter has the lowest bits of the word, and EQUAL compares no positions");
 	if (add->value && add->condition == RASHPA_CONDITION_CHANGED)
 		return rashpa_fail(call, -EINVAL, "CHANGED has no value");
 	if (add->step && add->condition != RASHPA_CONDITION_REACHED)

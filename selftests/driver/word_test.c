@@ -65,7 +65,8 @@ TEST(word, "a number in a part of a word, at any offset, is a source of events")
 			.next = buffer + (i + 1) * sizeof(*d),
 		};
 	channel = fpga_events(&f, 0);
-	add = word_source(lock.out_fd, RASHPA_SOURCE_POLL);
+	fcntl(channel, F_SETFL, O_NONBLOCK);
+	add = word_source(lock.out_fd, RASHPA_SOURCE_POLL | RASHPA_SOURCE_COUNTER);
 	add.bits = 32;
 	add.mask = MASK;
 	add.offset = WORD;

@@ -93,7 +93,7 @@ FLAGS = {
     "rashpa_quiesce_flags": ["RASHPA_QUIESCE_MAP"],
     "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_PIN"],
     "rashpa_source_flags": ["RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL",
-                            "RASHPA_SOURCE_LOOK", "RASHPA_SOURCE_ONE_SHOT"],
+                            "RASHPA_SOURCE_LOOK", "RASHPA_SOURCE_ONE_SHOT", "RASHPA_SOURCE_COUNTER"],
     "rashpa_pengine_flags": ["RASHPA_PENGINE_OPTIONAL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
     "rashpa_fetch_flags": ["RASHPA_FETCH_CLOSED"],

@@ -100,7 +100,7 @@ const struct call calls[] = {
 		F(source_add, device, T_MAYBE_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER) } },
 	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,
 	  .flags = RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL |
-		   RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT,
+		   RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT | RASHPA_SOURCE_COUNTER,
 	  .fields = {
 		F(source_add, kind, T_BELOW, 5), F(source_add, index, T_BELOW, 8),
 		F(source_add, device, T_MAYBE_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER),

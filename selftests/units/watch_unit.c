@@ -233,17 +233,34 @@ TEST(wrap, "words of 32 bits have positions of 64")
 	      CONDITION(REACHED), .bits = 32, .value = G4 + 16, .step = 16);
 }
 
-/* Compared with a counter of 64 bits, whose lower half is the word. */
-TEST(wrap_random, "100000 random moves agree with a counter of 64 bits")
+TEST(wrap_some, "the lowest bits of a word are a counter, if that is asked for")
 {
+	LOOKS("24 bits, and others above", 0x80fffff0,
+	      ({ 0x80fffff0, NONE }, { 0xfffff0, NONE }, { 0x80fffff8, 0xfffff8 },
+	       { 8, 0x1000008 }, { 0xfffff0, 0xfffff0 }),
+	      CONDITION(CHANGED), .bits = 32, .mask = 0xffffff, .head.flags = RASHPA_SOURCE_COUNTER);
+	LOOKS("16 bits of 64, step by step", 0xfffe,
+	      ({ 0xffff, NONE }, { 0xabcd0001, 0x10001 }, { 3, NONE }, { 5, 0x10005 }),
+	      CONDITION(REACHED), .bits = 64, .mask = 0xffff, .value = 0x10001, .step = 4,
+	      .head.flags = RASHPA_SOURCE_COUNTER);
+	LOOKS("one bit", 0, ({ 1, 1 }, { 0, 0 }, { 1, 1 }),
+	      CONDITION(CHANGED), .bits = 32, .mask = 1, .head.flags = RASHPA_SOURCE_COUNTER);
+	LOOKS("64 bits", U64_MAX - 1, ({ 1, 1 }, { U64_MAX - 2, U64_MAX - 2 }),
+	      CONDITION(CHANGED), .bits = 64, .head.flags = RASHPA_SOURCE_COUNTER);
+}
+
+/* Compared with a counter of 64 bits, whose lowest @bits are the word. */
+static void wrap_at_random(struct rashpa_source_add add, u32 bits)
+{
+	const u32 half = (1ULL << (bits - 1)) - 1;
 	struct rashpa_watch *w;
 	u64 at = 0, is;
 	int i;
 
 	word[0] = 0;
-	w = watch((struct rashpa_source_add) { CONDITION(CHANGED), .bits = 32 });
+	w = watch(add);
 	for (i = 0; i < 100000; i++) {
-		const u32 way = unit_random() % 0x7fffffff + 1;
+		const u32 way = unit_random() % half + 1;
 
 		if (unit_random() % 4 || way > at)
 			at += way;
@@ -252,8 +269,15 @@ TEST(wrap_random, "100000 random moves agree with a counter of 64 bits")
 		is = look(w, (u32)at);
 		REQUIRE(is == at, "0x%llx instead of 0x%llx", is, at);
 	}
-	CHECK(at > 100 * G4, "it has not wrapped");
+	CHECK(at >> bits > 100, "it has not wrapped");
 	rashpa_watch_free(w);
+}
+
+TEST(wrap_random, "100000 random moves agree with a counter of 64 bits")
+{
+	wrap_at_random((struct rashpa_source_add) { CONDITION(CHANGED), .bits = 32 }, 32);
+	wrap_at_random((struct rashpa_source_add) { CONDITION(CHANGED), .bits = 32,
+			.mask = 0xffffff, .head.flags = RASHPA_SOURCE_COUNTER }, 24);
 }
 
 /* ------------------------------------------------------------- checks ---- */
@@ -276,6 +300,9 @@ static const struct {
 	BAD("outside the mask", CONDITION(REACHED), .bits = 32, .value = 16, .mask = 15),
 	BAD("outside the mask", CONDITION(REACHED), .bits = 64, .value = 16, .mask = 15),
 	BAD("no value", CONDITION(CHANGED), .bits = 64, .value = 1),
+	BAD("lowest bits", CONDITION(CHANGED), .bits = 32, .mask = 0xff0,
+	    .head.flags = RASHPA_SOURCE_COUNTER),
+	BAD("EQUAL", CONDITION(EQUAL), .bits = 32, .head.flags = RASHPA_SOURCE_COUNTER),
 	BAD("step", CONDITION(CHANGED), .bits = 64, .step = 1),
 	BAD("step", CONDITION(EQUAL), .bits = 64, .step = 1),
 	BAD("vector 1", CONDITION(CHANGED), .bits = 64, .index = 1,

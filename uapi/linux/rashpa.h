@@ -730,9 +730,8 @@ struct rashpa_profile_table {
  * another one, nor make it look stopped.
  *
  * The end of a map stops only the engines in whose entries the map was programmed. The whole
- * function is stopped if a process has mapped the table, or if the map was programmed outside the
- * entries of one engine. It is also stopped if an engine does not stop in time, or if bounds have
- * changed.
+ * function is stopped if a process has mapped the table, or the map was programmed outside the
+ * entries of one engine. So it is if an engine does not stop in time, or bounds have changed.
  *
  * Every part of the function that reads the table must be an engine of the profile, with @count 0
  * if it has no entries.
@@ -1241,13 +1240,14 @@ enum rashpa_device_event {
 #define RASHPA_SOURCE_POLL	_BITUL(1)	/* LOCK: check every @period_us */
 #define RASHPA_SOURCE_LOOK	_BITUL(2)	/* LOCK: check at RASHPA_IOC_LOOK; also with POLL */
 #define RASHPA_SOURCE_ONE_SHOT	_BITUL(3)	/* VECTOR, LOCK: disarmed by an event until ARM */
+#define RASHPA_SOURCE_COUNTER	_BITUL(4)	/* LOCK: the masked word wraps, see below */
 
 #define RASHPA_PERIOD_MIN	20	/* shortest @period_us */
 #define RASHPA_PERIOD_MAX	1000000	/* longest @period_us */
 
 /**
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: add a source to a channel
- * @head: flags: RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK, RASHPA_SOURCE_ONE_SHOT
+ * @head: flags: RASHPA_SOURCE_QUIET to RASHPA_SOURCE_COUNTER
  * @kind: enum rashpa_source, up to MAP
  * @index: VECTOR: number of the vector. LOCK: number of the vector whose interrupts check the word;
  *	0 with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK. MAP: out_id of the map, or 0 for all. 0
@@ -1275,10 +1275,10 @@ enum rashpa_device_event {
  * at the first check).
  *
  * The *position* of a word is the word, masked. A word of 32 bits without a mask (0, or all bits)
- * is a counter that wraps. Its position has 64 bits, begins with the word when the source is added,
- * and its low 32 bits follow the word. This is right as long as the word moves by less than 2^31
- * between two checks, in either direction. CHANGED and REACHED report and compare positions. EQUAL
- * compares the word itself.
+ * is a counter that wraps. With RASHPA_SOURCE_COUNTER so is a word whose mask is its lowest bits.
+ * Its position has 64 bits, begins with the word when the source is added, and follows the word.
+ * This is right as long as the word moves by less than half of its range between two checks, in
+ * either direction. CHANGED and REACHED compare positions, EQUAL the word itself.
  *
  * All timers together take no more than the module parameter ``poll_budget``. A source keeps its
  * part until it is deleted or its channel is closed, even after the removal of the function.

@@ -76,6 +76,8 @@ typedef struct { int unused; } wait_queue_head_t, poll_table;
 #define __ffs(n)		((unsigned long)__builtin_ctzl(n))
 #define ilog2(n)		(63 - __builtin_clzll(n))
 #define hweight32(n)		((u32)__builtin_popcount(n))
+#define fls64(n)		((n) ? ilog2(n) + 1 : 0)
+#define sign_extend64(n, bit)	((s64)((u64)(n) << (63 - (bit))) >> (63 - (bit)))
 #define rounddown_pow_of_two(n)	(1UL << ilog2(n))
 #define roundup_pow_of_two(n)	((n) > 1 ? 2UL << ilog2((n) - 1) : 1UL)
 #define div_u64(a, b)		((u64)(a) / (u32)(b))
