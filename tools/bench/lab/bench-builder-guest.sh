@@ -57,3 +57,7 @@ for ((round = 0; round < rounds; round++)); do
 		echo "{\"way\": \"late $way\", \"size_bytes\": 4096, \"round\": $round, \"bytes_per_second\": $rate}" >>"$out/builder-verbs.jsonl"
 	done
 done
+# as many processes as the event builder of CMS has machines; most of them do little
+for ranks in 60 182; do
+	python3 -B tools/bench/lab/bench_ranks.py "$out/builder-ranks.jsonl" verbs "$ranks" --device rxe0
+done

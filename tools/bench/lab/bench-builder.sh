@@ -13,7 +13,7 @@ shift || true
 out=build/bench
 
 mkdir -p "$out"
-rm -f "$out"/builder.{json,svg} "$out"/builder-*.json # keep the .jsonl file of the guest
+rm -f "$out"/builder.{json,svg} "$out"/builder-*.json # keep the .jsonl files of the guest
 selftests/lab/lab exec -- make -s tools
 # shellcheck disable=SC2016 # of the inner shell
 selftests/lab/lab exec -- bash -c '
@@ -32,6 +32,9 @@ selftests/lab/lab exec -- bash -c '
 	PATH=$PWD/build/tools:$PATH
 	python3 -B tools/bench/lab/bench_model.py "$out"
 	python3 -B tools/bench/lab/bench_resident.py "$out"
+	for transport in shm mpi; do
+		python3 -B tools/bench/lab/bench_ranks.py "$out/builder-ranks.jsonl" "$transport"
+	done
 	MPLCONFIGDIR=/tmp python3 -B tools/bench/lab/bench_curves.py "$out/builder-curves.svg" "$out/builder-curves.json"' bench "$out" "$@"
 selftests/lab/lab exec -- env MPLCONFIGDIR=/tmp python3 -B tools/bench/lab/bench_builder.py "$out"
 echo

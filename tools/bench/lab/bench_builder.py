@@ -100,6 +100,8 @@ def main():
     report["rows"] += protocols(folder) + verbs(folder)
     report["model"] = load(f"{folder}/builder-model.json")
     report["resident"] = load(f"{folder}/builder-resident.json")
+    with open(f"{folder}/builder-ranks.jsonl") as file:
+        report["ranks"] = [json.loads(line) for line in file]
     report["load"] = os.getloadavg()[0]
     with open(f"{folder}/builder.json", "w") as file:
         json.dump(report, file, indent=2)

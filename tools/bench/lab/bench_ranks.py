@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Many ranks on one machine that build few events: bench_ranks.py OUT TRANSPORT [RANKS [OPTION...]]
 
-Appends a line of JSON to OUT: time until all are connected, memory of a rank and of the whole machine, and its growth.
+Writes a line of JSON to OUT, instead of an earlier one: time until all are connected, memory of a rank and of the whole machine, and its growth.
 As in the event builder of CMS, 6 of 10 ranks are readouts, and 4 are builders."""
 import json
 import os
@@ -71,8 +71,9 @@ def main():
     row = {"name": "ranks that are mostly idle", "transport": transport, "ranks": count, "setup_s": round(setup, 2),
            "resident_bytes": sum(first) // count, "most_resident_bytes": max(first), "machine_bytes": used // count,
            "growth_bytes": growth, "statuses": sorted(statuses)}
-    with open(out, "a", encoding="ascii") as file:
-        file.write(json.dumps(row) + "\n")
+    rows = [r for r in map(json.loads, read(out).splitlines()) if (r["transport"], r["ranks"]) != (transport, count)]
+    with open(out, "w", encoding="ascii") as file:
+        file.writelines(json.dumps(r) + "\n" for r in [*rows, row])
     print(f"{transport:6} {count:4} ranks: connected after {setup:6.1f} s, {row['resident_bytes'] / 1e6:5.1f} MB a rank (at most "
           f"{max(first) / 1e6:.1f}), {used / count / 1e6:5.1f} MB of the machine, growth {growth / 1024:.0f} KiB in {SECONDS // 2} s, "
           f"statuses {row['statuses']}")
