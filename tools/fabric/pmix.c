@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pmix.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 struct pmix {
 	pmix_proc_t me;
-	uint32_t size;
+	uint32_t size, swaps;
 };
 
 static int pmix_error(pmix_status_t status, const char *what)
@@ -65,21 +66,21 @@ static int fence(const struct pmix *p, uint64_t end)
 	return status == PMIX_SUCCESS ? 0 : pmix_error(status, "some processes did not come");
 }
 
-static int publish(const void *pieces, size_t bytes)
+static int publish(const char *key, const void *pieces, size_t bytes)
 {
 	pmix_value_t value = { .type = PMIX_BYTE_OBJECT };
 	pmix_status_t status;
 
 	value.data.bo.bytes = (void *)(uintptr_t)pieces;	/* which PMIx copies */
 	value.data.bo.size = bytes;
-	status = PMIx_Put(PMIX_GLOBAL, "rashpa.builder", &value);
+	status = PMIx_Put(PMIX_GLOBAL, key, &value);
 	if (status == PMIX_SUCCESS)
 		status = PMIx_Commit();
 	return status == PMIX_SUCCESS ? 0 : pmix_error(status, "addresses cannot be published");
 }
 
 /* Get the piece of a peer for this process. */
-static int piece_of(const struct pmix *p, uint32_t peer, uint32_t bytes, void *piece)
+static int piece_of(const struct pmix *p, const char *key, uint32_t peer, uint32_t bytes, void *piece)
 {
 	pmix_value_t *value;
 	pmix_proc_t whose;
@@ -87,7 +88,7 @@ static int piece_of(const struct pmix *p, uint32_t peer, uint32_t bytes, void *p
 	int error = 0;
 
 	PMIX_LOAD_PROCID(&whose, p->me.nspace, peer);
-	status = PMIx_Get(&whose, "rashpa.builder", NULL, 0, &value);
+	status = PMIx_Get(&whose, key, NULL, 0, &value);
 	if (status != PMIX_SUCCESS)
 		return pmix_error(status, "the address of a peer is missing");
 	if (value->type != PMIX_BYTE_OBJECT || value->data.bo.size != (size_t)p->size * bytes)
@@ -100,13 +101,17 @@ static int piece_of(const struct pmix *p, uint32_t peer, uint32_t bytes, void *p
 
 static int pmix_swap(void *link, const void *mine, uint32_t bytes, void *theirs, uint64_t end)
 {
-	const struct pmix *p = link;
-	int error = bytes ? publish(mine, (size_t)p->size * bytes) : 0;
+	struct pmix *p = link;
+	char key[32];
+	int error;
 
+	/* PMIx keeps what it got for a key, so each swap has another one */
+	snprintf(key, sizeof(key), "rashpa.builder.%u", p->swaps++);
+	error = bytes ? publish(key, mine, (size_t)p->size * bytes) : 0;
 	if (!error)
 		error = fence(p, end);
 	for (uint32_t i = 0; bytes && i < p->size && !error; i++)
-		error = piece_of(p, i, bytes, (uint8_t *)theirs + (size_t)i * bytes);
+		error = piece_of(p, key, i, bytes, (uint8_t *)theirs + (size_t)i * bytes);
 	return error;
 }
 
