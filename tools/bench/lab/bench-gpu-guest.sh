@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs in a guest with a GPU: round trips of a ring by the clock of the board, with payload in host memory and in
-# GPU memory, without and with a flush. A thread drives, and with host memory also a shader of lavapipe.
+# GPU memory, without and with a flush. A thread drives, and with host memory also lavapipe, by launches and by a shader.
 # RASHPA_BENCH_EVENTS: number of events for each. Writes build/bench/gpu-loop-*.json.
 set -euo pipefail
 
