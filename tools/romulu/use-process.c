@@ -63,7 +63,7 @@ struct processing {
 	uint64_t begun, processed;	/* likewise, by workers */
 	bool alone;			/* one of them changes the calibration */
 	bool over;
-	int failed;			/* exit status */
+	_Atomic int failed;		/* exit status, of the writer or a worker */
 	uint64_t lost;			/* results */
 	uint64_t full, most;		/* stacks that found no room; batches at a time */
 	uint64_t late;			/* results after the deadline */
@@ -164,7 +164,7 @@ static void *writer(void *argument)
 		if (!is_processed(p))
 			break;
 		pthread_mutex_unlock(&p->lock);
-		if (!p->failed)		/* only this thread sets it */
+		if (!p->failed)
 			write_batch(p, &p->batch[p->written % p->depth]);
 		pthread_mutex_lock(&p->lock);
 		memcpy(p->sink, p->sinks, p->n_sinks * sizeof(*p->sink));
