@@ -510,8 +510,7 @@ enum rashpa_step_op {
 	RASHPA_STEP_WAIT = 2,
 };
 
-/* WAIT, not of an engine: if it times out, the stop goes on with a function-level reset */
-#define RASHPA_STEP_RESET	_BITUL(0)
+#define RASHPA_STEP_RESET	_BITUL(0)	/* WAIT, not of an engine: a time-out ends in a reset */
 
 /** struct rashpa_profile_step - step of a quiesce sequence */
 struct rashpa_profile_step {
