@@ -28,9 +28,15 @@ static struct fpga f;
 
 static u64 address_of(int fd, struct rashpa_map_make *map)
 {
+	const struct rashpa_table *table;
+	u64 address;
+
 	if (fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, map) < 0)
 		tap_bail("map: %s", reason);
-	return table_of(map)->segment[0].address;
+	table = table_of(map);
+	address = table->segment[0].address;
+	munmap((void *)table, map->out_table_size);
+	return address;
 }
 
 TEST(word, "a number in a part of a word, at any offset, is a source of events")
@@ -51,6 +57,7 @@ TEST(word, "a number in a part of a word, at any offset, is a source of events")
 	unsigned int i;
 	char *regs;
 
+	SKIP_IF(!function_open(&f, 0x1234, 0x5257, 0), "no model of XDMA");
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	fd = buffer_alloc((DESCRIPTORS + 1) * PAGE, NULL);
 	ANSWERED(lock_alloc(2, NULL, &lock), 0, NULL);
@@ -94,10 +101,10 @@ TEST(word, "a number in a part of a word, at any offset, is a source of events")
 	close(lock_map.out_fd);
 	unmap_fd(d, (DESCRIPTORS + 1) * PAGE, fd);
 	unmap_fd(words, PAGE, lock.out_fd);
+	fpga_close(&f);
+	CHECK(!fpga_unbind(&f), "it cannot be unbound");
 }
 
 void setup(void)
 {
-	if (!function_open(&f, 0x1234, 0x5257, 0))
-		tap_skip_all("no model of XDMA");
 }
