@@ -105,46 +105,38 @@ class Refused(asyncio.Protocol):
 
 
 class Link(web.RequestHandler):
-    """aiohttp collects requests, and a message of any length, before it looks at them."""
+    """A connection, with a limited time except for viewers. aiohttp collects requests, and a message of any length, before
+    it looks at them."""
 
     taken = 0       # bytes since the last good message
+
+    def __init__(self, page):
+        super().__init__(page.http, loop=page.loop, access_log=None, logger=LOGGER, keepalive_timeout=PATIENCE, lingering_time=0)
+        self.links = page.links
+        self.links.add(self)
+        self.timer = page.loop.call_later(PATIENCE, self.end)
+
+    def end(self):
+        if self.transport:
+            self.transport.abort()      # calls connection_lost()
+        self.links.discard(self)
+
+    def connection_lost(self, exc):
+        super().connection_lost(exc)
+        self.timer.cancel()
+        self.links.discard(self)
 
     def data_received(self, data):
         self.taken += len(data)
         if self.taken > MOST_TAKEN:
-            self.transport.abort()
+            self.end()
         else:
             super().data_received(data)
 
 
-class Links(web.Server):
-    """HTTP connections: at most so many, and each with a limited time, except for viewers."""
-
-    def __init__(self, handler):
-        logger = logging.getLogger("rashpa-web")
-        # anybody can send what is no HTTP
-        logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
-        super().__init__(handler)
-        self.options = {"access_log": None, "logger": logger, "keepalive_timeout": PATIENCE, "lingering_time": 0}
-        self.timers = {}
-
-    def __call__(self):
-        if len(self.timers) >= MOST_LINKS:
-            return Refused()
-        loop = asyncio.get_running_loop()
-        handler = Link(self, loop=loop, **self.options)
-        self.timers[handler] = loop.call_later(PATIENCE, self._late, handler)
-        return handler
-
-    def _late(self, handler):
-        if handler.transport:
-            handler.transport.abort()       # calls connection_lost()
-        else:
-            self.timers.pop(handler, None)
-
-    def connection_lost(self, handler, exc=None):
-        super().connection_lost(handler, exc)
-        self.timers.pop(handler).cancel()
+LOGGER = logging.getLogger("rashpa-web")
+# anybody can send what is no HTTP
+LOGGER.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
 
 
 class Page:
@@ -163,7 +155,7 @@ class Page:
         self.files = {"/" + file.name: (file.read_bytes(), KINDS[file.suffix]) for file in folder.iterdir()
                       if file.suffix in KINDS}
         self.files["/"] = self.files["/index.html"]
-        self.links = Links(self.answer)
+        self.http, self.links = web.Server(self.answer), set()
         self._linger = None
 
     # --- HTTP ---
@@ -210,7 +202,7 @@ class Page:
         if len(self.viewers) >= MOST_VIEWERS:
             await ws.close(code=4503, message=b"too many viewers")
             return ws
-        self.links.timers[request.protocol].cancel()
+        request.protocol.timer.cancel()
         await self._serve(ws, request.protocol)
         return ws
 
@@ -323,20 +315,20 @@ class Page:
 
     async def start(self, place):
         """Listen at the socket of systemd, or at ADDRESS:PORT, or unix:PATH; says where."""
-        def at(path, **options):
-            return self.loop.create_unix_server(self.links, path, backlog=512, **options)
+        def accept():
+            return Link(self) if len(self.links) < MOST_LINKS else Refused()
 
         if os.environ.get("LISTEN_PID") == str(os.getpid()):
-            s = socket.socket(fileno=3)
-            made = at(None, sock=s) if s.family == socket.AF_UNIX else self.loop.create_server(self.links, sock=s, backlog=512)
+            # of any family
+            made = self.loop.create_server(accept, sock=socket.socket(fileno=3), backlog=512)
         elif place.startswith("unix:"):
-            made = at(place[5:])
+            made = self.loop.create_unix_server(accept, place[5:], backlog=512)
         else:
             address, _, port = place.rpartition(":")
             address = ipaddress.ip_address(address.strip("[]") or "127.0.0.1")
             if not address.is_loopback:
                 raise ValueError(f"{place}: only addresses of this machine; a proxy with TLS connects to it")
-            made = self.loop.create_server(self.links, str(address), int(port), backlog=512)
+            made = self.loop.create_server(accept, str(address), int(port), backlog=512)
         mask = os.umask(0o117)
         try:
             self.server = await made
@@ -352,7 +344,7 @@ class Page:
         for look in self.looks.values():
             look.want(())
         await self._rest()
-        await self.links.shutdown(1)
+        await self.http.shutdown(1)
 
 
 # --- the program ---
