@@ -19,7 +19,8 @@
 #                       BENCH=network: messages over a network instead; BENCH=process: what
 #                       processing images takes, on this machine; BENCH=builder: messages of the
 #                       event builder beside MPI; BENCH=gpu: GPUs, on lavapipe; BENCH=record:
-#                       the recorder beside fio, on the disk of this folder
+#                       the recorder beside fio, on the disk of this folder;
+#                       BENCH=page: viewers of rashpa-web, on this machine
 #   make docs           the documentation as a site: build/docs/html/index.html
 #   make pictures       its pictures, with results of "make bench" if there are any
 #   make help           these lines

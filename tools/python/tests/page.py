@@ -220,7 +220,7 @@ def overview(browser):
                   "2.500", "2 of 8", "12.3", "45.6")
     browser.shows("overview/boards: the board", "#boards", "fpga0", "0000:03:00.0", "ready")
     browser.shows("overview/buffers: the buffer", "#buffers", "8 MiB", "root:rashpa", "0660")
-    browser.shows("overview/holdings: who holds what", "#holdings", "remu (4711)")
+    browser.shows("overview/holdings: the holders", "#holdings", "remu (4711)")
     ok(HOSTILE in browser.text("#streams") and HOSTILE in browser.text("#boards") and not browser.run("return document.images.length"),
        "hostile/names: a name is a text, not HTML")
     browser.picture("overview")
@@ -365,7 +365,7 @@ def tutorial(browser, folder):
 # --- hostile programs ---
 
 class Visitor:
-    """What a program may send."""
+    """A program that sends requests."""
 
     def __init__(self, session, url):
         self.session, self.base = session, url.split("#")[0]
@@ -426,7 +426,7 @@ async def hostile(page, url, token):
                 ("sums", 4400, '{"sums": ["x", 1]}'), ("deep", 4400, 2000 * "["), ("path", 4400, '{"want": [["/etc/passwd", null]]}'),
                 ("big", 1009, "x" * 10000), ("often", 4400, *100 * ["{}"]), ("control", 4400, '{"control": "start"}', "{")):
             found = await visitor.closed(token, *messages)
-            ok(found == code, f"hostile/{name}: {code}", found)
+            ok(found == code, f"hostile/link-{name}: {code}", found)
         ok(not page.experiment.value()["manager"], "hostile/no-control: without --control no experiment starts")
         async with visitor.link() as ws:
             await ws.send_str(token)

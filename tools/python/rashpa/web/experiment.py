@@ -33,7 +33,7 @@ async def _receive(reader):
 
 
 class Experiment(Follower):
-    """Follows the daemons while somebody views the page; tell(name, value) passes on what is new."""
+    """Follows the daemons while there are viewers; tell(name, value) passes on what is new."""
 
     def __init__(self, file, tell, event, control=False):
         super().__init__()

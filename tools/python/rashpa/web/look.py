@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Images of streams: taken, binned and compressed once for all viewers, and only while somebody views them."""
+"""Images of streams: taken, binned and compressed once for all viewers, and only while there are viewers."""
 import functools
 import itertools
 import json

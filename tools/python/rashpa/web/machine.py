@@ -54,7 +54,7 @@ def whole(command):
 
 
 class Follower:
-    """Tasks that go on while somebody views the page: coroutines of work(), by name."""
+    """Tasks that go on while there are viewers: coroutines of work(), by name."""
 
     def __init__(self):
         self._tasks = {}
@@ -72,7 +72,7 @@ class Follower:
 
 
 class Machine(Follower):
-    """Collects while somebody views the page; tell(name, value) passes on what is new."""
+    """Collects while there are viewers; tell(name, value) passes on what is new."""
 
     def __init__(self, tell, files=()):
         super().__init__()
