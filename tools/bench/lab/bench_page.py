@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The cost of rashpa-web: bench_page.py RESULT [ROUNDS [SECONDS]].
 
-remu and romulu move 4-Mpixel images through a file of shared memory, at 100 images/s and as fast as they can. In each
-round there are no viewers, then one, then 20, of the whole image. Viewers are another process, which yields to all others.
+remu and romulu move 4-Mpixel images through a file of shared memory, 100 in a second. In each round there are no viewers,
+then one, then 20, of the whole image. Viewers are another process.
 """
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ import numpy
 
 import rashpa
 
-SIDE, VIEWERS, RATES = 2048, (0, 1, 20), (100, None)
+SIDE, VIEWERS, RATE = 2048, (0, 1, 20), 100
 
 
 def processor_time(pid):
@@ -44,7 +44,6 @@ async def view(url, name):
 
 
 async def viewers(url, name, count):
-    os.nice(19)
     await asyncio.gather(*(view(url, name) for _ in range(int(count))))
 
 
@@ -68,10 +67,10 @@ def window(count, page, url, ring, seconds):
                 "seen_per_second": seen / took / count if count else 0}
 
 
-def measure(rate, rounds, seconds, folder):
+def measure(rounds, seconds, folder):
     ring = f"{folder}/ring0"
     command = ["remu", "--transport", "memory", "--buffer", ring, "--dataset", f"{folder}/images.raw", "--geometry", f"{SIDE}x{SIDE}",
-               "--slots", "8", "--bunch", "1", "--images", "100000000"] + (["--rate", str(rate)] if rate else [])
+               "--slots", "8", "--bunch", "1", "--images", "100000000", "--rate", str(RATE)]
     runs = {count: [] for count in VIEWERS}
     with contextlib.ExitStack() as end:
         def start(*words, **options):
@@ -88,13 +87,12 @@ def measure(rate, rounds, seconds, folder):
         for _ in range(rounds):
             for count in VIEWERS:
                 runs[count].append(window(count, page, url, ring, seconds))
-    os.unlink(ring)
     rows = []
     for count in VIEWERS:
         middle = {key: statistics.median(run[key] for run in runs[count]) for key in runs[count][0]}
         ratio = statistics.median(a["images_per_second"] / b["images_per_second"] for a, b in zip(runs[count], runs[0]))
-        rows.append({"rate": rate, "viewers": count, "ratio": ratio, **middle})
-        print(f"{rate or 'fastest':>7} images/s, {count:2} viewers: {middle['images_per_second']:7.1f} images/s, ratio {ratio:.4f}; "
+        rows.append({"viewers": count, "ratio": ratio, **middle})
+        print(f"{count:2} viewers: {middle['images_per_second']:.1f} images/s, ratio {ratio:.4f}; "
               f"page {middle['processors']:.2f} processors, {middle['seen_per_second']:.1f} images/s to each viewer", flush=True)
     return rows
 
@@ -102,7 +100,7 @@ def measure(rate, rounds, seconds, folder):
 def main(result, rounds="5", seconds="10"):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         numpy.random.default_rng(1).poisson(20, (4, SIDE, SIDE)).astype("u2").tofile(f"{folder}/images.raw")
-        rows = [row for rate in RATES for row in measure(rate, int(rounds), float(seconds), folder)]
+        rows = measure(int(rounds), float(seconds), folder)
     with open(result, "w", encoding="utf-8") as file:
         json.dump({"rounds": int(rounds), "seconds": float(seconds), "rows": rows}, file, indent=1)
 

@@ -346,6 +346,14 @@ def life(browser, answers):
         browser.shows("life/event: and is an event", "#list", "stream: running to dead")
 
 
+    wild = [numpy.nan, numpy.inf, -numpy.inf, 1e308, 1e308, -1e308, 5e-324]
+    browser.go("stream=ring0")
+    with source("ring0", lambda n: numpy.array([wild]), "f8"):
+        browser.shows("hostile/pixels: numbers without a sum or a range are shown", "#numbers", "7 × 1 pixels, float64", "Image number")
+        webdriver.ActionChains(browser.driver).click_and_hold(browser.driver.find_element(By.ID, "image")).move_by_offset(300, 0).release().perform()
+        browser.shows("hostile/sum: the other numbers of a region without a sum", "#sums", "Region", "-1e+308, 1e+308 counts")
+
+
 def tutorial(browser, folder):
     """Commands of "See it in a browser"."""
     opener, opened = folder / "opener", folder / "opened.html"

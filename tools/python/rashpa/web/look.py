@@ -65,7 +65,8 @@ class Look:
             good = part[numpy.isfinite(part)]
             if part.shape == (h, w) and good.size:
                 wide = float if part.dtype.kind == "f" or part.dtype.itemsize == 8 else None
-                numbers = good.sum(dtype=wide), good.mean(dtype=float), good.min(), good.max()
+                with numpy.errstate(over="ignore"):
+                    numbers = good.sum(dtype=wide), good.mean(dtype=float), good.min(), good.max()
                 found.append({"at": [x, y, w, h], "numbers": [n.item() if numpy.isfinite(n) else None for n in numbers]})
         return {"buffer": self.name, "frame": header and header["frame"], "places": found}
 
