@@ -134,6 +134,13 @@ void pool_restore(void);
  */
 void *map_aligned(int fd, uint64_t size, uint64_t *ns);
 
+/* --- process.c --- */
+
+/* A calibration file: three planes of n numbers, one for each gain of a JUNGFRAU. An exit code. */
+int planes_write(const char *folder, const char *name, size_t n, float value);
+/* Remove a folder with what measurements write there. */
+void folder_remove(const char *folder);
+
 /* --- the measurements --- */
 
 struct bench {

@@ -113,14 +113,13 @@ static void make_raw(const struct work *w, unsigned int k)
 	}
 }
 
-/* Writes a calibration file: three planes of n numbers, one for each gain of a JUNGFRAU. */
-static int write_planes(const struct config *c, const char *name, size_t n, float value)
+int planes_write(const char *folder, const char *name, size_t n, float value)
 {
 	char path[128];
 	FILE *file;
 	bool good;
 
-	snprintf(path, sizeof(path), "%s/%s", c->folder, name);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	file = fopen(path, "w");
 	if (!file)
 		return fail("%s: %s", path, strerror(errno));
@@ -131,13 +130,13 @@ static int write_planes(const struct config *c, const char *name, size_t n, floa
 	return good ? 0 : fail("%s: %s", path, strerror(errno));
 }
 
-static void remove_planes(const struct config *c)
+void folder_remove(const char *folder)
 {
-	static const char * const names[] = { "/pedestal", "/gain", "" };
+	static const char * const names[] = { "/pedestal", "/gain", "/poni", "/nexus", "" };
 	char path[128];
 
-	for (unsigned int i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s%s", c->folder, names[i]);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "%s%s", folder, names[i]);
 		remove(path);
 	}
 }
@@ -304,9 +303,9 @@ static int measure_size(const struct config *c, uint64_t size)
 	while ((uint64_t)w.width * w.width < size)
 		w.width *= 2;
 	w.height = size / w.width;
-	result = write_planes(c, "pedestal", size, PEDESTAL);
+	result = planes_write(c->folder, "pedestal", size, PEDESTAL);
 	if (!result)
-		result = write_planes(c, "gain", size, GAIN);
+		result = planes_write(c->folder, "gain", size, GAIN);
 	for (unsigned int i = 0; i < 2 && !result && going_on(); i++) {
 		if (i && (c->threads || all == 1))
 			break;
@@ -337,7 +336,7 @@ int cmd_process(int argc, char **argv)
 	for (size_t i = 0; i < c.sizes && !result && going_on(); i++)
 		result = measure_size(&c, c.size[i]);
 	progress_end(&report.progress);
-	remove_planes(&c);
+	folder_remove(c.folder);
 	if (settings_text(&c.settings))
 		report_print(&report);
 	if (c.settings.json)

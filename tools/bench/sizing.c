@@ -90,43 +90,22 @@ static const struct argp argp = {
 
 /* --- files and images --- */
 
-static int write_file(const struct config *c, const char *name, const void *data, size_t size, unsigned int times)
+static int write_poni(const struct config *c)
 {
 	char path[128];
 	FILE *file;
-	bool good;
 
-	snprintf(path, sizeof(path), "%s/%s", c->folder, name);
+	snprintf(path, sizeof(path), "%s/poni", c->folder);
 	file = fopen(path, "w");
-	good = file;
-	while (good && times--)
-		good = fwrite(data, size, 1, file);
-	if (file)
-		good = !fclose(file) && good;
-	return good ? 0 : fail("%s: %s", path, strerror(errno));
-}
-
-/* Three planes, of which the others than the first are of lower gains. */
-static int write_planes(const struct config *c, const char *name, float value)
-{
-	const size_t n = (size_t)c->width * c->height;
-	float *planes = malloc(3 * n * sizeof(*planes));
-	int result;
-
-	if (!planes)
-		return fail("no memory for a calibration");
-	for (size_t i = 0; i < 3 * n; i++)
-		planes[i] = i < n ? value : -value;
-	result = write_file(c, name, planes, 3 * n * sizeof(*planes), 1);
-	free(planes);
-	return result;
+	if (!file)
+		return fail("%s: %s", path, strerror(errno));
+	fputs("poni_version: 2\nDetector: Detector\nDetector_config: {\"pixel1\": 75e-6, \"pixel2\": 75e-6}\n"
+	      "Distance: 0.1\nPoni1: 0.0225\nPoni2: 0.0225\nWavelength: 1e-10\n", file);
+	return fclose(file) ? fail("%s: %s", path, strerror(errno)) : 0;
 }
 
 static int prepare(struct config *c)
 {
-	static const char poni[] = "poni_version: 2\nDetector: Detector\n"
-		"Detector_config: {\"pixel1\": 75e-6, \"pixel2\": 75e-6}\nDistance: 0.1\nPoni1: 0.0225\n"
-		"Poni2: 0.0225\nWavelength: 1e-10\n";
 	const size_t n = (size_t)c->width * c->height;
 
 	for (unsigned int k = 0; k < IMAGES; k++) {
@@ -141,22 +120,9 @@ static int prepare(struct config *c)
 			c->raw[k][i] |= (random >> 7) % 1009 ? 0 : 0x4000;
 		}
 	}
-	if (write_planes(c, "pedestal", PEDESTAL) || write_planes(c, "gain", GAIN))
+	if (planes_write(c->folder, "pedestal", n, PEDESTAL) || planes_write(c->folder, "gain", n, GAIN))
 		return EXIT_FAILED;
-	return write_file(c, "poni", poni, sizeof(poni) - 1, 1);
-}
-
-static void clean(struct config *c)
-{
-	static const char * const names[] = { "/pedestal", "/gain", "/poni", "/nexus", "" };
-	char path[128];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		snprintf(path, sizeof(path), "%s%s", c->folder, names[i]);
-		remove(path);
-	}
-	for (unsigned int k = 0; k < IMAGES; k++)
-		free(c->raw[k]);
+	return write_poni(c);
 }
 
 /* --- measurements --- */
@@ -275,7 +241,9 @@ int cmd_sizing(int argc, char **argv)
 		json_object_array_add(list, part_json(&parts[i], each));
 	}
 	progress_end(&report.progress);
-	clean(&c);
+	folder_remove(c.folder);
+	for (unsigned int k = 0; k < IMAGES; k++)
+		free(c.raw[k]);
 	o = report_json_head(&report, "sizing");
 	json_object_object_add(o, "parts", list);
 	if (!c.settings.json)
