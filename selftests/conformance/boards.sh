@@ -246,6 +246,6 @@ ends 2 "the name is empty: give a PCI function" --vfio ""
 ends 2 "there is no such PCI function" --vfio 0000:99:00.0
 ends 2 "stream/nothing: there is no such test" --socket "$work/socket" stream/nothing
 ends 2 "name the board" stream
-ends 2 "give a number" --list --seed 0
+ends 2 "number from 1" --list --seed 0
 ends 0 "^stream/region " --list stream
 finish

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Does a board, or its simulation, do what fpga-interface.rst says? */
 #include <argp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/parse.h"
+#include "common/options.h"
 #include "conformance/dtp.h"
 #include "conformance/target.h"
 #include "conformance/test.h"
@@ -33,14 +34,15 @@ static const struct argp_option known[] = {
 	{ NULL, 0, NULL, 0, NULL, 0 },
 };
 
-static uint32_t number(struct argp_state *state, const char *name, const char *arg)
-{
-	uint32_t n = 0;
-
-	if (!parse_u32(arg, &n) || !n)
-		argp_error(state, "--%s %s: give a number from 1 to %u", name, arg, UINT32_MAX);
-	return n;
-}
+static const struct option_value values[] = {
+	{ 's', VALUE_TEXT, "--socket", offsetof(struct options, socket), 0, 0 },
+	{ 'f', VALUE_TEXT, "--vfio", offsetof(struct options, card), 0, 0 },
+	{ 'l', VALUE_FLAG, "--list", offsetof(struct options, list), 0, 0 },
+	{ 'j', VALUE_FLAG, "--json", offsetof(struct options, run.json), 0, 0 },
+	{ 'S', VALUE_U32, "--seed", offsetof(struct options, seed), 1, UINT32_MAX },
+	{ 'p', VALUE_U32, "--patience", offsetof(struct options, run.patience), 1, UINT32_MAX },
+	{}
+};
 
 static void check_name(struct argp_state *state, char *name)
 {
@@ -61,24 +63,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	unsigned int i;
 
 	switch (key) {
-	case 's':
-		o->socket = arg;
-		break;
-	case 'f':
-		o->card = arg;
-		break;
-	case 'l':
-		o->list = true;
-		break;
-	case 'j':
-		o->run.json = true;
-		break;
-	case 'S':
-		o->seed = number(state, "seed", arg);
-		break;
-	case 'p':
-		o->run.patience = number(state, "patience", arg);
-		break;
 	case ARGP_KEY_ARGS:
 		o->run.names = state->argv + state->next;
 		for (i = 0; o->run.names[i]; i++)
@@ -90,7 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				   "--vfio DDDD:BB:DD.F");
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return option_set(values, key, arg, state);
 	}
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* rashpa-manager: lead the detectors and receivers of an experiment. See rashpa-manager(1). */
 #include <argp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +39,14 @@ static bool known_command(const char *text)
 	return false;
 }
 
+static const struct option_value values[] = {
+	{ 't', VALUE_REAL, "--timeout", offsetof(struct options, timeout), 0.1, 86400 },
+	{ OPT_NAME, VALUE_TEXT, "--name", offsetof(struct options, name), 0, 0 },
+	{ OPT_TAKE_OVER, VALUE_FLAG, "--take-over", offsetof(struct options, take_over), 0, 0 },
+	{ OPT_PROGRESS, VALUE_FLAG, "--progress", offsetof(struct options, progress), 0, 0 },
+	{}
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -49,19 +58,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'j':
 		o->json = true;
 		json_to(arg);
-		break;
-	case 't':
-		if (!parse_real(arg, &o->timeout) || o->timeout < 0.1 || o->timeout > 86400)
-			argp_error(state, "--timeout: \"%s\" is not 0.1 to 86400 seconds", arg);
-		break;
-	case OPT_NAME:
-		o->name = arg;
-		break;
-	case OPT_TAKE_OVER:
-		o->take_over = true;
-		break;
-	case OPT_PROGRESS:
-		o->progress = true;
 		break;
 	case ARGP_KEY_ARG:
 		if (!o->command && !known_command(arg))
@@ -80,7 +76,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--take-over requires the command run");
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return option_set(values, key, arg, state);
 	}
 	return 0;
 }

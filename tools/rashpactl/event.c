@@ -2,15 +2,18 @@
 /* rashpactl event watch, event stat */
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/json-out.h"
 #include "rashpactl/listen.h"
-#include "common/parse.h"
+#include "common/options.h"
 #include "rashpactl/rashpactl.h"
 #include "common/stop.h"
+
+enum { OPT_TIME = 256 };
 
 struct watch {
 	struct listen listen;
@@ -20,13 +23,21 @@ struct watch {
 	volatile bool *stop;
 };
 
-static double seconds(struct argp_state *state, const char *what, const char *arg)
-{
-	double value = 0;
+static const struct option_value values[] = {
+	{ 'c', VALUE_U64, "--count", offsetof(struct watch, count), 0, UINT64_MAX },
+	{ 't', VALUE_REAL, "--timeout", offsetof(struct watch, timeout), 0, 1e6 },
+	{ OPT_TIME, VALUE_REAL, "--time", offsetof(struct watch, time), 0, 1e6 },
+	{}
+};
 
-	if (!parse_real(arg, &value) || value > 1e6)
-		argp_error(state, "%s: \"%s\" is not a number of seconds", what, arg);
-	return value;
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct watch *w = state->input;
+
+	if (key != ARGP_KEY_INIT)
+		return option_set(values, key, arg, state);
+	state->child_inputs[0] = &w->listen;
+	return 0;
 }
 
 static const struct argp_child listen_child[] = { { .argp = &listen_argp }, {} };
@@ -145,27 +156,6 @@ static const struct argp_option watch_options[] = {
 	{}
 };
 
-static error_t parse_watch(int key, char *arg, struct argp_state *state)
-{
-	struct watch *w = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &w->listen;
-		break;
-	case 'c':
-		if (!parse_u64(arg, UINT64_MAX, &w->count))
-			argp_error(state, "--count: \"%s\" is not a number", arg);
-		break;
-	case 't':
-		w->timeout = seconds(state, "--timeout", arg);
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	return 0;
-}
-
 static int watch(const struct watch *w)
 {
 	struct pollfd pollfd = { .fd = w->listen.channel, .events = POLLIN };
@@ -196,7 +186,7 @@ static int watch(const struct watch *w)
 
 int cmd_event_watch(int argc, char **argv)
 {
-	static const struct argp argp = { .options = watch_options, .parser = parse_watch, .children = listen_child };
+	static const struct argp argp = { .options = watch_options, .parser = parse, .children = listen_child };
 	static struct watch w = { .listen = LISTEN_NONE };
 	int result;
 
@@ -211,30 +201,11 @@ int cmd_event_watch(int argc, char **argv)
 
 /* --- stat --- */
 
-enum { OPT_TIME = 256 };
-
 static const struct argp_option stat_options[] = {
 	{ "time", OPT_TIME, "SECONDS", 0, "listen for SECONDS (default: 1)", 0 },
 	OPTION_JSON,
 	{}
 };
-
-static error_t parse_stat(int key, char *arg, struct argp_state *state)
-{
-	struct watch *w = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &w->listen;
-		break;
-	case OPT_TIME:
-		w->time = seconds(state, "--time", arg);
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	return 0;
-}
 
 /* Take the records before the queue overflows, and acknowledge groups. */
 static int collect(const struct watch *w)
@@ -433,7 +404,7 @@ static int report(const struct watch *w, double time)
 
 int cmd_event_stat(int argc, char **argv)
 {
-	static const struct argp argp = { .options = stat_options, .parser = parse_stat, .children = listen_child };
+	static const struct argp argp = { .options = stat_options, .parser = parse, .children = listen_child };
 	static struct watch w = { .listen = LISTEN_NONE, .time = 1 };
 	uint64_t begin;
 	int result;

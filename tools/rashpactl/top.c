@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "common/fpga.h"
 #include "common/json-out.h"
 #include "rashpactl/metrics.h"
-#include "common/parse.h"
+#include "common/options.h"
 #include "rashpactl/parts.h"
 #include "rashpactl/rashpactl.h"
 #include "screen/screen.h"
@@ -48,23 +49,18 @@ static const struct argp_option options[] = {
 	{}
 };
 
+static const struct option_value values[] = {
+	{ 'i', VALUE_REAL, "--interval", offsetof(struct top, interval), 0.01, 3600 },
+	{ 'c', VALUE_U64, "--count", offsetof(struct top, count), 0, UINT64_MAX },
+	{ 't', VALUE_REAL, "--timeout", offsetof(struct top, timeout), 0, 1e6 },
+	{}
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct top *t = state->input;
 
 	switch (key) {
-	case 'i':
-		if (!parse_real(arg, &t->interval) || t->interval < 0.01 || t->interval > 3600)
-			argp_error(state, "--interval: \"%s\" is not 0.01 to 3600 seconds", arg);
-		break;
-	case 'c':
-		if (!parse_u64(arg, UINT64_MAX, &t->count))
-			argp_error(state, "--count: \"%s\" is not a number", arg);
-		break;
-	case 't':
-		if (!parse_real(arg, &t->timeout) || t->timeout > 1e6)
-			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
-		break;
 	case OPT_PROMETHEUS:
 		t->prometheus = true;
 		t->file = arg && strcmp(arg, "-") ? arg : NULL;
@@ -79,7 +75,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		t->wanted[t->n_wanted++] = arg;
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return option_set(values, key, arg, state);
 	}
 	return 0;
 }
