@@ -86,10 +86,10 @@ for library in librashpa librashpa-processing; do
 	is "soname/$library: the SONAME of $library has the major version" \
 		"$(objdump -p "$tools/$library.so" | awk '$1 == "SONAME" { print $2 }')" "$library.so.${version%%.*}"
 done
-for node in $(sed -nE 's/^function .*@@([^ ]*) .*/\1/p' "$LIBRARIES" | sort -u); do
+while read -r node; do
 	printf '%s\n' "${node##*_}" "${version%.*}" | sort -VC
 	ok $? "symbols/$node: the version of symbols is not later than that of the libraries"
-done
+done < <(sed -nE 's/^function .*@@([^ ]*) .*/\1/p' "$LIBRARIES" | sort -u)
 facts --libraries "$tools" >"$work/libraries" 2>"$work/out" || echo "facts of the libraries are missing" >>"$work/out"
 broken "$LIBRARIES" "$work/libraries" >>"$work/out"
 silent "libraries: they have all functions, layouts and numbers of $LIBRARIES" "$work/out"
@@ -97,16 +97,16 @@ diff -U0 "$LIBRARIES" "$work/libraries" >"$work/out"
 silent "recorded: $LIBRARIES has all of them" "$work/out"
 
 # Checks must notice a changed library: the record is changed instead. NAME SED-EXPRESSION WORD: word of the report
-injected() {
+library_injected() {
 	sed -E "$2" "$work/libraries" >"$work/old"
 	cmp -s "$work/old" "$work/libraries" || broken "$work/old" "$work/libraries" >"$work/out"
 	grep -q -- "$3" "$work/out"
 	ok $? "$1" || sed 's/^/# /' "$work/out"
 }
-injected "noticed/removed: a function that is gone is noticed" 's/^function rashpa_reason@/function rashpa_why@/' rashpa_why@
-injected "noticed/parameter: another type of a parameter is noticed" '/ rashpa_sync_begin@/s/\(int,/(long,/' rashpa_sync_begin@
-injected "noticed/version: another version of a symbol is noticed" 's/^(function rashpa_open@@RASHPA_)[^ ]*/\10.1/' rashpa_open@
-injected "noticed/struct: a changed struct of a library is noticed" 's/^(field rashpa_image.missing_lines [0-9]+ )4/\18/' \
+library_injected "noticed/removed: a function that is gone is noticed" 's/^function rashpa_reason@/function rashpa_why@/' rashpa_why@
+library_injected "noticed/parameter: another type of a parameter is noticed" '/ rashpa_sync_begin@/s/\(int,/(long,/' rashpa_sync_begin@
+library_injected "noticed/version: another version of a symbol is noticed" 's/^(function rashpa_open@@RASHPA_)[^ ]*/\10.1/' rashpa_open@
+library_injected "noticed/struct: a changed struct of a library is noticed" 's/^(field rashpa_image.missing_lines [0-9]+ )4/\18/' \
 	rashpa_image.missing_lines
 sed '/^function rashpa_reason@/d; /^field rashpa_image.wrong /d; s/^size rashpa_image .*/size rashpa_image 44/' \
 	"$work/libraries" >"$work/old"
