@@ -24,8 +24,8 @@ int compute_wrong(const struct compute *c, const char *what, VkResult result, ch
 		return because(why, -1, "%s: %s: the GPU has gone, or was reset", c->info.name,
 			       what);
 	default:
-		return because(why, -1, "%s: %s: its driver (%s) failed with %d: update it, or use --engine cpu", c->info.name, what,
-			       c->info.driver, result);
+		return because(why, -1, "%s: %s: its driver (%s) failed with %d: update it, or use --engine cpu",
+			       c->info.name, what, c->info.driver, result);
 	}
 }
 
