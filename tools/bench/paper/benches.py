@@ -81,13 +81,17 @@ class Benches:
 
     def loop(self, *options):
         """(rows by way, remark) of answers to a board, with a ring in memory of the GPU."""
-        board = self.board()
-        _, name = self.gpu("--sizes=4K", "--copies=16M")
-        result = self.bench("loop", f"--fpga={board}", f"--gpu={self.options.gpu or 'vulkan'}", "--memory=gpu", *options)
-        wrong = [row["wrong"] for row in result["rows"] if row["wrong"]]
+        rows = self.bench("loop", f"--fpga={self.board()}", f"--gpu={self.options.gpu or 'vulkan'}", "--memory=gpu", *options)["rows"]
+        wrong = [row["wrong"] for row in rows if row["wrong"]]
         if wrong:
             raise Needs("a GPU that drives the board: " + "; ".join(wrong))
-        return {row["way"]: row for row in result["rows"]}, ", ".join(filter(None, (name, self.board_remark())))
+        self.need_gpu(rows[-1]["drive"])
+        return {row["way"]: row for row in rows}, ", ".join(filter(None, (rows[-1]["drive"], self.board_remark())))
+
+    def need_gpu(self, name):
+        # also behind a virtual one
+        if ("no GPU" in name or "llvmpipe" in name) and not self.options.gpu:
+            raise Needs(f"a GPU: here is {name} (--gpu runs it all the same)")
 
     def gpu(self, *options):
         """(rows of the GPU by name and size, remark). A program on processors is no GPU, unless it is asked for."""
@@ -95,9 +99,7 @@ class Benches:
         if not result["rows"]:
             raise Needs("a GPU: " + "; ".join(left["reason"] for left in result["left_out"]))
         name = result["rows"][0]["backend"]
-        # also behind a virtual one
-        if ("no GPU" in name or "llvmpipe" in name) and not self.options.gpu:
-            raise Needs(f"a GPU: here is {name} (--gpu runs it all the same)")
+        self.need_gpu(name)
         return {(row["name"], row["size_bytes"]): row for row in result["rows"]}, name
 
     # --- networks
