@@ -60,16 +60,16 @@ unwritten() {
 # a register of BAR 0, and a store to a BAR
 register() { rashpactl fpga read "fpga$fpga" "0:$(($1))"; }
 store() { rashpactl fpga write "fpga$fpga" "$1:$(($2))" $(($3)) >/dev/null; }
-stopped_again() { (($(register ring+4) & 4)); }
+stopped_again() { (($(register "$ring+4") & 4)); }
 # again NAME: start the ring with the registers that the loop has left, and ring for a descriptor
 again() {
 	local entry
 	entry=$(register 0x5c)
 	while ((($(register entry) & 0xffff) != 8)); do entry=$((entry + 16)); done
 	ring=$(register entry+4) doorbell=$(register entry+12)
-	store 0 ring+0x14 "$(register ring+0x14) + 1"
-	store 0 ring 1
-	store 2 doorbell+0x10 1
+	store 0 "$ring+0x14" "$(register "$ring+0x14") + 1"
+	store 0 "$ring" 1
+	store 2 "$doorbell+0x10" 1
 	wait_for 20 stopped_again
 	ok $? "again: $1: a ring that starts with the same registers ends with a fault"
 }
