@@ -75,6 +75,13 @@ static const struct exchange *way(void)
 #endif
 }
 
+static void close_exchange(struct verbs *v)
+{
+	if (v->exchange)
+		v->exchange->close(v->exchange_link);
+	v->exchange = NULL;
+}
+
 static int verbs_open(struct rashpa_fabric *f)
 {
 	const struct rashpa_net_options options = {
@@ -192,6 +199,8 @@ static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
 		error = v->exchange->swap(v->exchange_link, NULL, 0, NULL, end);
 	free(mine);
 	free(theirs);
+	/* Slurm ends a job that has lost a process of PMIx */
+	close_exchange(v);
 	return error;
 }
 
@@ -389,8 +398,7 @@ static void verbs_close(struct rashpa_fabric *f)
 	for (uint32_t i = 0; i < v->memories; i++)
 		rashpa_net_unregister(&v->memory[i]);
 	rashpa_net_close(v->net);
-	if (v->exchange)
-		v->exchange->close(v->exchange_link);
+	close_exchange(v);
 	free(v);
 }
 
