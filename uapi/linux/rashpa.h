@@ -510,7 +510,7 @@ enum rashpa_step_op {
 	RASHPA_STEP_WAIT = 2,
 };
 
-#define RASHPA_STEP_RESET	_BITUL(0)	/* WAIT, not of an engine: a time-out ends in a reset */
+#define RASHPA_STEP_RESET	_BITUL(0)	/* WAIT, not engines: a time-out ends in a reset */
 
 /** struct rashpa_profile_step - step of a quiesce sequence */
 struct rashpa_profile_step {

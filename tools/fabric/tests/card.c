@@ -44,6 +44,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct card_pair *pairs[PAIRS];
 static uint32_t not_ready;
 
+static void *make(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p)
+		abort();
+	return p;
+}
+
 uint32_t card_not_ready(void)
 {
 	uint32_t n;
@@ -112,7 +121,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+	struct ibv_pd *pd = make(1, sizeof(*pd));
 
 	pd->context = context;
 	return pd;
@@ -127,7 +136,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
 				unsigned int access)
 {
-	struct ibv_mr *mr = calloc(1, sizeof(*mr));
+	struct ibv_mr *mr = make(1, sizeof(*mr));
 
 	(void)access;
 	*mr = (struct ibv_mr) { .pd = pd, .addr = address, .length = iova ? length : 0, .lkey = 1 };
@@ -144,7 +153,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct ibv_comp_channel *channel = calloc(1, sizeof(*channel));
+	struct ibv_comp_channel *channel = make(1, sizeof(*channel));
 
 	channel->context = context;
 	channel->fd = eventfd(0, EFD_CLOEXEC);
@@ -161,12 +170,12 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int n, void *user,
 			     struct ibv_comp_channel *channel, int vector)
 {
-	struct card_queue *q = calloc(1, sizeof(*q));
+	struct card_queue *q = make(1, sizeof(*q));
 
 	(void)vector;
 	q->cq = (struct ibv_cq) { .context = context, .channel = channel, .cq_context = user };
 	q->room = n;
-	q->done = calloc(n, sizeof(*q->done));
+	q->done = make(n, sizeof(*q->done));
 	return &q->cq;
 }
 
@@ -322,7 +331,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct card_pair *p = calloc(1, sizeof(*p));
+	struct card_pair *p = make(1, sizeof(*p));
 	uint32_t i = 0;
 
 	pthread_mutex_lock(&lock);
@@ -371,7 +380,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 
 struct ibv_context *ibv_open_device(struct ibv_device *d)
 {
-	struct verbs_context *v = calloc(1, sizeof(*v));
+	struct verbs_context *v = make(1, sizeof(*v));
 
 	v->sz = sizeof(*v);
 	v->query_port = query_port;
