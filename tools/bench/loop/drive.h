@@ -108,7 +108,7 @@ OWN float drive_y(uint hit)
 OWN void drive_fit(uint data, uint to)
 {
 	uint hits = WORD(data + 4u), hit;
-	float n, x, y, u, v, x0 = 0.0f, y0 = 0.0f;
+	float n, x, y, x0 = 0.0f, y0 = 0.0f;
 	float uu = 0.0f, uv = 0.0f, vv = 0.0f, a = 0.0f, b = 0.0f, det;
 
 	if (hits > P.words - 5u)
@@ -120,6 +120,8 @@ OWN void drive_fit(uint data, uint to)
 		y0 += drive_y(hit) / n;
 	}
 	for (uint k = 0u; k < hits; k++) {
+		float u, v;
+
 		hit = WORD(data + 5u + k);
 		u = drive_x(hit) - x0;
 		v = drive_y(hit) - y0;

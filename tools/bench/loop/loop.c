@@ -451,7 +451,7 @@ static void measure(struct config *c)
 {
 	for (unsigned int way = 0; way < DRIVES; way++) {
 		struct outcome *o = &c->outcome[way];
-		struct loop_drive drive;
+		struct loop_drive drive = {};
 
 		if (skipped(c, way))
 			continue;

@@ -205,7 +205,7 @@ int main(int argc, char **argv)
 {
 	const char *gpu = argc > 1 ? argv[1] : "vulkan";
 	struct loop_drive d;
-	char why[WHY_SIZE];
+	char why[WHY_SIZE] = "";
 
 	alarm(500);
 	loop_by_host(&d);
