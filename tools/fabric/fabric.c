@@ -86,7 +86,7 @@ static int queue_memory(struct queue *q)
 {
 	const uint32_t n = q->fabric->options.queue;
 
-	q->item = aligned_alloc(alignof(*q->item), n * sizeof(*q->item));
+	q->item = aligned_alloc(alignof(struct item), n * sizeof(*q->item));
 	if (!q->item || ring_open(&q->free, n, NULL) || ring_open(&q->waiting, n, NULL))
 		return fabric_fail(ENOMEM, "no memory");
 	q->free.alone = q->waiting.alone = driven(q->fabric);
