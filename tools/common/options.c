@@ -89,14 +89,20 @@ bool value_set(const struct option_value *v, void *input, const char *arg)
 
 error_t option_set(const struct option_value *v, int key, const char *arg, struct argp_state *state)
 {
+	const char *what;
+
 	while (v->key && v->key != key)
 		v++;
 	if (!v->key)
 		return ARGP_ERR_UNKNOWN;
-	if (!value_set(v, state->input, arg))
-		argp_error(state, "%s: \"%s\" is not a %s from %.15g to %.15g", v->name, arg,
-			   v->kind == VALUE_POWER ? "power of two" :
-			   v->kind == VALUE_SIZE || v->kind == VALUE_SIZE32 ? "size" : "number", v->least, v->most);
+	if (value_set(v, state->input, arg))
+		return 0;
+	what = v->kind == VALUE_POWER ? "power of two" :
+	       v->kind == VALUE_SIZE || v->kind == VALUE_SIZE32 ? "size" : "number";
+	if (v->most < 0x1p63)
+		argp_error(state, "%s: \"%s\" is not a %s from %.15g to %.15g", v->name, arg, what, v->least, v->most);
+	else
+		argp_error(state, "%s: \"%s\" is not a %s of %.15g or more", v->name, arg, what, v->least);
 	return 0;
 }
 
