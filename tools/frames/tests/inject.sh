@@ -197,7 +197,7 @@ ends 2 "use --interface NAME, or --write" rashpa-inject --destination 10.0.0.2 -
 ends 2 "use --destination" rashpa-inject --write "$work/file" --queue-pair 1
 ends 2 "requires --source" rashpa-inject --write "$work/file" --destination 10.0.0.2 --queue-pair 1
 ends 2 "not a number from 0 to 16777215" rashpa-inject "${to[@]}" --queue-pair 0x1000000
-ends 2 "1500 is not 256" rashpa-inject "${to[@]}" --path-mtu 1500
+ends 2 "1500.*power of two from 256" rashpa-inject "${to[@]}" --path-mtu 1500
 ends 2 "there are only 4 frames" rashpa-inject "${to[@]}" --fault icrc@5
 ends 2 "fewer than 2 frames follow" rashpa-inject "${to[@]}" --fault reorder@3:2
 ends 2 "no RETH: give the first one" rashpa-inject "${to[@]}" --fault length@2
