@@ -330,12 +330,16 @@ static void take(const struct rashpa_net_done *d)
 	grant(l);
 }
 
-/* Check that peers are alive: an empty write fails if the peer has gone. */
+/*
+ * Check that peers are alive: an empty write fails if the peer has gone. With many ranks more rarely, as
+ * the checks of all ranks on a machine grow with their square.
+ */
 static void ask(struct rashpa_fabric *f, struct verbs *v)
 {
 	const struct rashpa_net_write nothing = { .flags = RASHPA_NET_SIGNALED, .id = ASK };
+	const uint64_t period = ALIVE_MS * UINT64_C(1000000) * (1 + f->launch.size / 16);
 
-	if (fabric_now() - v->asked_ns < ALIVE_MS * UINT64_C(1000000))
+	if (fabric_now() - v->asked_ns < period)
 		return;
 	v->asked_ns = fabric_now();
 	for (uint32_t i = 0; i < f->launch.size; i++) {
