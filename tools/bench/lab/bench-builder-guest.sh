@@ -57,7 +57,3 @@ for ((round = 0; round < rounds; round++)); do
 		echo "{\"way\": \"late $way\", \"size_bytes\": 4096, \"round\": $round, \"bytes_per_second\": $rate}" >>"$out/builder-verbs.jsonl"
 	done
 done
-# many processes, most of which do little; 182 are too many for soft-RoCE on two emulated processors
-for ranks in 24 48; do
-	python3 -B tools/bench/lab/bench_ranks.py "$out/builder-ranks.jsonl" verbs "$ranks" --device rxe0
-done
