@@ -17,7 +17,7 @@ build() {
 	CFLAGS="-fno-sanitize-recover=undefined -fno-omit-frame-pointer" flock "$out/lock" \
 		make -s tools BUILD="$out" MESON=-Db_sanitize=address,undefined TARGETS="all tests"
 }
-[[ ${1-} != build ]] || { build; exit; }
+[[ ${1-} != build ]] || { build >"$out/build.log" 2>&1 || { cat "$out/build.log"; exit 1; }; exit 0; }
 
 good "tools-software-fpga: tools and software FPGA are built with sanitizers" build
 good "software-fpga/nothing-self-test: software FPGA: its self-test passes" "$out/tools/rashpa-fpga-selftest" --all
