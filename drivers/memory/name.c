@@ -187,11 +187,22 @@ static void rashpa_buffer_node_fdinfo(struct seq_file *m, struct file *file)
 		   info.out_leases);
 }
 
+/* Consumers of a stream lock bytes of the node. Files without write access would block them. */
+static int rashpa_buffer_node_lock(struct file *file, int cmd, struct file_lock *lock)
+{
+	if (cmd == F_GETLK) {
+		posix_test_lock(file, lock);
+		return 0;
+	}
+	return file->f_mode & FMODE_WRITE ? posix_lock_file(file, lock, NULL) : -EBADF;
+}
+
 static const struct file_operations rashpa_buffer_node_fops = {
 	.owner = THIS_MODULE,
 	.open = rashpa_buffer_node_open,
 	.release = rashpa_buffer_node_release,
 	.mmap = rashpa_buffer_node_mmap,
+	.lock = rashpa_buffer_node_lock,
 	.get_unmapped_area = rashpa_buffer_node_area,
 	.llseek = rashpa_buffer_node_llseek,
 	.fsync = noop_fsync, /* msync: numpy.memmap.flush() */

@@ -157,6 +157,7 @@ static void read_pipeline(const char *text)
 int omp_get_max_threads(void) { return 1; }
 int omp_get_num_threads(void) { return 1; }
 int omp_get_thread_num(void) { return 0; }
+void omp_set_num_threads(int threads) { (void)threads; }
 
 static void read_numbers(const char *text)
 {

@@ -409,9 +409,12 @@ static int try(struct meet *m, uint64_t end, char *why)
 static int reach(struct meet *m, uint64_t end)
 {
 	const struct timespec pause = { .tv_nsec = RETRY_NS };
-	char why[WHY_SIZE];
+	char now[WHY_SIZE], why[WHY_SIZE] = "";
 
-	while (try(m, end, why)) {
+	while (try(m, end, now)) {
+		/* rank 0 may have given up since it gave a reason */
+		if (!*why || !strstr(now, strerror(ECONNREFUSED)))
+			memcpy(why, now, sizeof(why));
 		if (fabric_now() >= end)
 			return fabric_fail(ETIMEDOUT, "rank 0 did not answer at RASHPA_MEET=%s within %u ms: %s: check that it runs, with the same address, and that its port can be reached",
 					   m->at, waited_ms(m), why);

@@ -326,7 +326,7 @@ def main():
         with open(o.json, "w", encoding="utf-8") as out:
             json.dump({"bench": "network", **sweep.head, "repetitions": o.repeat, "rows": rows, "trials": trials, "left_out": left_out},
                       out, indent=1)
-    sys.exit(not sweep.head)
+    sys.exit(not any(t[key + "_rounds"] for t in trials for key, *_ in METRICS))
 
 
 if __name__ == "__main__":
