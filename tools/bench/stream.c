@@ -44,7 +44,7 @@ struct config {
 	double rate[RATES];		/* GB/s */
 	unsigned int rates;
 	double seconds;
-	const char *folder;		/* of the page cache's file */
+	const char *folder;		/* for the file that fills the page cache */
 	char path[64];
 };
 
@@ -109,7 +109,7 @@ static const struct argp argp = {
 	.parser = parse,
 	.doc = "Measure a stream in a file in /dev/shm: processor time, instructions and cache misses that "
 	       "a consumer needs to take and release a stack and to wake up for it, for 1 to 16 consumers "
-	       "in places of their own and workers of one place; then loss, largest backlog and latency at "
+	       "in a place each, and workers of one place; then loss, largest backlog and latency at "
 	       "fixed rates, alone and with hogs. Needs no driver.",
 };
 

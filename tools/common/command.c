@@ -120,7 +120,7 @@ int command_run(const char *program, const struct command *commands, int argc, c
 
 bool command_json;
 
-/* What the parser of a command leaves to us. */
+/* State of a parser around the parser of a command. */
 struct rest {
 	const struct argp *own;
 	void *input;

@@ -136,7 +136,7 @@ struct rpu_work {
 	struct rashpa_peak *peak;
 	float *intensity, *sigma;
 	float *mean, *deviation;
-	struct rpu_packer *packer;	/* of a sink, which a worker uses; or NULL */
+	struct rpu_packer *packer;	/* compresses for a sink, in a worker; or NULL */
 	const void *packed;
 	size_t packed_bytes;
 	/* last: a program with a newer header has a longer one */

@@ -33,7 +33,7 @@ METRICS = (("goodput_bytes_per_second", "goodput", "GB/s", "higher"),
            ("missing_percent", None, None, None))
 # Settings of a trial. peer: a program of perftest. threads 0: one for each pair. regions: places of each pair, each as large
 # as a chain, instead of destinations. private: pairs do not share receives. lossless: find the largest rate. Other settings
-# that are 0: the default of rashpa-bench network.
+# that are 0 keep the default of rashpa-bench network.
 DEFAULTS = {"peer": "", "transport": "write", "service": "uc", "size": 4096, "pairs": 1, "linked": 1, "solicited": False,
             "destinations": 1, "regions": 0, "threads": 1, "writers": 1, "sinks": 1, "pages": "thp", "wait": "event", "receives": 0,
             "private": False, "depth": 0, "rate": 0, "lossless": False, "series": False}
@@ -295,7 +295,7 @@ def parse():
     if o.writer_at or o.writer_device:
         file["writer"] = [{"at": o.writer_at or "", "device": o.writer_device}]
     if not all(node.get("address") for node in file.get("sink", [{}])):
-        parser.error("an address of a sink is missing: give --address, or [[sink]] in the file")
+        parser.error("an address of a sink is missing: set --address, or address of [[sink]] in the file")
     return o, file, all_groups
 
 

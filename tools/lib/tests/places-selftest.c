@@ -2,7 +2,7 @@
 /* test: tier=check seconds=8 run=build/tools/places-selftest */
 /*
  * Places of a stream in a file, whose consumers join, leave and die while the producer waits for credit:
- * TAP. Each thread has handles of its own. All map the file at one address, so that the thread sanitizer sees
+ * TAP. Each thread opens its handles. All map the file at one address, so that the thread sanitizer sees
  * what one process does to memory that another one reads: sanitize.sh.
  */
 #include <errno.h>
