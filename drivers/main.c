@@ -33,69 +33,69 @@ static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
 	return 0;
 }
 
+static const struct file_operations rashpa_memory_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = rashpa_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
+
 static const struct rashpa_op rashpa_ops[] = {
-	RASHPA_OP(MEMORY, ALLOC, alloc, memfd, WRITE_FD, rashpa_ioc_alloc,
+	RASHPA_OP(memory, ALLOC, alloc, memfd, WRITE_FD, rashpa_ioc_alloc,
 		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE |
 		  RASHPA_ALLOC_LOCK),
-	RASHPA_OP(MEMORY, PIN, pin, out_segments, WRITE_FD, rashpa_ioc_pin, 0),
-	RASHPA_OP(MEMORY, QUERY, query, out_area, ANY, rashpa_ioc_query, RASHPA_QUERY_NODE),
-	RASHPA_OP(MEMORY, INFO, info, out_page_size, ANY, rashpa_ioc_info, 0),
-	RASHPA_OP(MEMORY, LIST, list, out_count, ANY, rashpa_ioc_list, 0),
-	RASHPA_OP(MEMORY, LIMIT, limit, out_user_limit, ANY, rashpa_ioc_buffers_limit, 0),
-	RASHPA_OP(MEMORY, LOOK, look, out_events, ANY, rashpa_ioc_look, 0),
-	RASHPA_OP(MEMORY, CHANNEL_MAKE, channel_make, out_consumer_size, WRITE_FD,
+	RASHPA_OP(memory, PIN, pin, out_segments, WRITE_FD, rashpa_ioc_pin, 0),
+	RASHPA_OP(memory, QUERY, query, out_area, ANY, rashpa_ioc_query, RASHPA_QUERY_NODE,
+		  RASHPA_OP_ZERO(query)),
+	RASHPA_OP(memory, INFO, info, out_page_size, ANY, rashpa_ioc_info, 0),
+	RASHPA_OP(memory, LIST, list, out_count, ANY, rashpa_ioc_list, 0),
+	RASHPA_OP(memory, LIMIT, limit, out_user_limit, ANY, rashpa_ioc_buffers_limit, 0,
+		  RASHPA_OP_ZERO(limit)),
+	RASHPA_OP(memory, LOOK, look, out_events, ANY, rashpa_ioc_look, 0),
+	RASHPA_OP(memory, CHANNEL_MAKE, channel_make, out_consumer_size, WRITE_FD,
 		  rashpa_ioc_channel, 0),
-	RASHPA_OP(BUFFER, INFO, info, out_page_size, ANY, rashpa_ioc_buffer_info, 0),
-	RASHPA_OP(BUFFER, EXPORT, export, __reserved, FD, rashpa_ioc_export, 0),
-	RASHPA_OP(BUFFER, REMOVE, remove, head, SILENT, rashpa_ioc_remove, 0),
-	RASHPA_OP(BUFFER, ROLE, role, out_pid, ANY, rashpa_ioc_role, 0),
-	RASHPA_OP(FPGA, DEVICE_INFO, device_info, out_engine_stops, ANY, rashpa_ioc_device_info, 0),
-	RASHPA_OP(FPGA, REGION_INFO, region_info, out_length, ANY, rashpa_ioc_region_info, 0),
-	RASHPA_OP(FPGA, ENGINE_INFO, engine_info, out_failures, ANY, rashpa_ioc_engine_info, 0),
-	RASHPA_OP(FPGA, LIST, list, out_count, ANY, rashpa_ioc_device_list, 0),
-	RASHPA_OP(FPGA, PROFILE_SET, profile_set, __reserved, WRITE_SILENT, rashpa_ioc_profile,
-		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET),
-	RASHPA_OP(FPGA, WINDOW_MAKE, window_make, __reserved, WRITE_FD, rashpa_ioc_window,
-		  RASHPA_WINDOW_BLANK),
-	RASHPA_OP(FPGA, MAP_MAKE, map_make, out_flags, WRITE_FD, rashpa_ioc_map,
+	RASHPA_OP(buffer, INFO, info, out_page_size, ANY, rashpa_ioc_buffer_info, 0),
+	RASHPA_OP(buffer, EXPORT, export, __reserved, FD, rashpa_ioc_export, 0,
+		  RASHPA_OP_ZERO(export)),
+	RASHPA_OP(buffer, REMOVE, remove, head, SILENT, rashpa_ioc_remove, 0),
+	RASHPA_OP(buffer, ROLE, role, out_pid, ANY, rashpa_ioc_role, 0),
+	RASHPA_OP(fpga, DEVICE_INFO, device_info, out_engine_stops, ANY, rashpa_ioc_device_info, 0),
+	RASHPA_OP(fpga, REGION_INFO, region_info, out_length, ANY, rashpa_ioc_region_info, 0),
+	RASHPA_OP(fpga, ENGINE_INFO, engine_info, out_failures, ANY, rashpa_ioc_engine_info, 0),
+	RASHPA_OP(fpga, LIST, list, out_count, ANY, rashpa_ioc_list, 0),
+	RASHPA_OP(fpga, PROFILE_SET, profile_set, __reserved, WRITE_SILENT, rashpa_ioc_profile,
+		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET, RASHPA_OP_ZERO(profile_set)),
+	RASHPA_OP(fpga, WINDOW_MAKE, window_make, __reserved, WRITE_FD, rashpa_ioc_window,
+		  RASHPA_WINDOW_BLANK, RASHPA_OP_ZERO(window_make)),
+	RASHPA_OP(fpga, MAP_MAKE, map_make, out_flags, WRITE_FD, rashpa_ioc_map,
 		  RASHPA_MAP_DEVICE | RASHPA_MAP_PIN),
-	RASHPA_OP(FPGA, CHANNEL_MAKE, channel_make, out_consumer_size, WRITE_FD,
+	RASHPA_OP(fpga, CHANNEL_MAKE, channel_make, out_consumer_size, WRITE_FD,
 		  rashpa_ioc_channel, 0),
-	RASHPA_OP(FPGA, QUIESCE, quiesce, out_time_ns, WRITE, rashpa_ioc_quiesce,
-		  RASHPA_QUIESCE_MAP),
-	RASHPA_OP(FPGA, RESET, reset, head, WRITE_SILENT, rashpa_ioc_reset, 0),
-	RASHPA_OP(MAP, PROGRAM, program, out_descriptors, ANY, rashpa_ioc_program,
+	RASHPA_OP(fpga, QUIESCE, quiesce, out_time_ns, WRITE, rashpa_ioc_quiesce,
+		  RASHPA_QUIESCE_MAP, RASHPA_OP_ZERO(quiesce)),
+	RASHPA_OP(fpga, RESET, reset, head, WRITE_SILENT, rashpa_ioc_reset, 0),
+	RASHPA_OP(map, PROGRAM, program, out_descriptors, ANY, rashpa_ioc_program,
 		  RASHPA_PROGRAM_AGAIN),
-	RASHPA_OP(MAP, RESTORE, restore, out_segments, ANY, rashpa_ioc_restore, 0),
-	RASHPA_OP(CHANNEL, SOURCE_ADD, source_add, budget, ANY, rashpa_ioc_source_add,
+	RASHPA_OP(map, RESTORE, restore, out_segments, ANY, rashpa_ioc_restore, 0),
+	RASHPA_OP(channel, SOURCE_ADD, source_add, budget, ANY, rashpa_ioc_source_add,
 		  RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK |
-		  RASHPA_SOURCE_ONE_SHOT | RASHPA_SOURCE_COUNTER),
-	RASHPA_OP(CHANNEL, SOURCE_DEL, source_del, __reserved, SILENT, rashpa_ioc_source_del, 0),
-	RASHPA_OP(CHANNEL, EVENTFD_BIND, eventfd_bind, id, SILENT, rashpa_ioc_eventfd, 0),
-	RASHPA_OP(CHANNEL, SIGNAL, signal, value, SILENT, rashpa_ioc_signal, 0),
-	RASHPA_OP(CHANNEL, GROUP_MAKE, group_make, __reserved, ANY, rashpa_ioc_group, 0),
-	RASHPA_OP(CHANNEL, ACK, ack, position, SILENT, rashpa_ioc_ack, 0),
-	RASHPA_OP(CHANNEL, SOURCE_INFO, source_info, out_period_ns, ANY, rashpa_ioc_source_info, 0),
-	RASHPA_OP(CHANNEL, GROUP_INFO, group_info, out_overruns, ANY, rashpa_ioc_group_info, 0),
-	RASHPA_OP(CHANNEL, ARM, arm, __reserved, ANY, rashpa_ioc_arm, 0),
+		  RASHPA_SOURCE_ONE_SHOT | RASHPA_SOURCE_COUNTER, RASHPA_OP_ZERO(source_add)),
+	RASHPA_OP(channel, SOURCE_DEL, source_del, __reserved, SILENT, rashpa_ioc_source_del, 0,
+		  RASHPA_OP_ZERO(source_del)),
+	RASHPA_OP(channel, EVENTFD_BIND, eventfd_bind, id, SILENT, rashpa_ioc_eventfd, 0),
+	RASHPA_OP(channel, SIGNAL, signal, value, SILENT, rashpa_ioc_signal, 0),
+	RASHPA_OP(channel, GROUP_MAKE, group_make, __reserved, ANY, rashpa_ioc_group, 0,
+		  RASHPA_OP_ZERO(group_make)),
+	RASHPA_OP(channel, ACK, ack, position, SILENT, rashpa_ioc_ack, 0, RASHPA_OP_ZERO(ack)),
+	RASHPA_OP(channel, SOURCE_INFO, source_info, out_period_ns, ANY, rashpa_ioc_source_info, 0),
+	RASHPA_OP(channel, GROUP_INFO, group_info, out_overruns, ANY, rashpa_ioc_group_info, 0),
+	RASHPA_OP(channel, ARM, arm, __reserved, ANY, rashpa_ioc_arm, 0, RASHPA_OP_ZERO(arm)),
 };
 
 /* ------------------------------------------------- /dev/rashpa/memory --- */
 
 static struct device *rashpa_memory_dev;
 static struct cdev rashpa_memory_cdev;
-
-static long rashpa_memory_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	return rashpa_ioctl(RASHPA_NODE_MEMORY, file, cmd, arg);
-}
-
-static const struct file_operations rashpa_memory_fops = {
-	.owner = THIS_MODULE,
-	.unlocked_ioctl = rashpa_memory_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
-	.llseek = noop_llseek,
-};
 
 static void rashpa_memory_dev_release(struct device *dev)
 {

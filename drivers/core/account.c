@@ -393,19 +393,12 @@ int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 devi
 	return err;
 }
 
-int rashpa_ioc_list(struct rashpa_call *call, void *arg)
-{
-	return rashpa_holdings(call, arg, RASHPA_NO_DEVICE);
-}
-
 int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_limit *limit = arg;
 	const struct rashpa_budget *b;
 	struct rashpa_user *user;
 
-	if (limit->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (limit->resource < RASHPA_RESOURCE_MEMORY || limit->resource > RASHPA_RESOURCE_LAST)
 		return rashpa_fail(call, -EINVAL, "resource %u is not defined", limit->resource);
 	b = &rashpa_budgets[array_index_nospec(limit->resource, ARRAY_SIZE(rashpa_budgets))];

@@ -50,7 +50,7 @@ void rashpa_charge_show(struct rashpa_charge *charge, const char *kind, struct s
 void rashpa_uncharge(struct rashpa_charge *charge);
 int rashpa_memlock(struct rashpa_call *call, unsigned long pages);
 int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 device);
-rashpa_handler rashpa_ioc_list, rashpa_ioc_limit;
+rashpa_handler rashpa_ioc_limit;
 void rashpa_account_init(void);
 
 #endif /* RASHPA_ACCOUNT_H */

@@ -52,9 +52,8 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	if (arg->head.flags & ~op->flags)
 		return rashpa_fail(call, -EINVAL, "flags 0x%x are not defined",
 				   arg->head.flags & ~op->flags);
-	if (arg->head.__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field of the head is not zero");
-
+	if (arg->head.__reserved || memchr_inv(arg->room + op->reserved, 0, op->n_reserved))
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (op->rules & RASHPA_OP_WRITE && !(call->file->f_mode & FMODE_WRITE))
 		return rashpa_fail(call, -EPERM,
 				   "/dev/%pD2 is open read-only: open it for writing",
@@ -93,8 +92,8 @@ static void rashpa_call_explain(struct rashpa_call *call, const struct rashpa_he
 		return;
 }
 
-/* Every ioctl of every node comes through here. */
-long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, unsigned long arg)
+/* Every ioctl of every kind of file comes through here. */
+long rashpa_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	const struct rashpa_op *const end = rashpa_ops + rashpa_n_ops, *op = rashpa_ops;
 	void __user *uarg = (void __user *)arg;
@@ -108,7 +107,7 @@ long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, un
 	u32 usize;
 	int err;
 
-	while (op < end && (op->node != node || op->cmd != cmd))
+	while (op < end && (op->fops != file->f_op || op->cmd != cmd))
 		op++;
 	if (op == end)
 		return -ENOTTY;

@@ -38,15 +38,6 @@
 #include <linux/stddef.h>
 #include <linux/types.h>
 
-/* What kind of file an ioctl arrived on. */
-enum rashpa_node {
-	RASHPA_NODE_MEMORY,	/* /dev/rashpa/memory */
-	RASHPA_NODE_BUFFER,	/* /dev/rashpa/buffer/NAME */
-	RASHPA_NODE_FPGA,	/* /dev/rashpa/fpgaN */
-	RASHPA_NODE_MAP,	/* map fd */
-	RASHPA_NODE_CHANNEL,	/* event channel fd */
-};
-
 /* One ioctl in progress; only its thread knows it. */
 struct rashpa_call {
 	struct file *file;	/* the file it arrived on */
@@ -79,17 +70,19 @@ union rashpa_arg {
 
 /* One line of the ioctl table; constant. */
 struct rashpa_op {
-	enum rashpa_node node;	/* kind of file on which it may be called */
+	const struct file_operations *fops;	/* of the files on which it may be called */
 	unsigned int cmd;
 	size_t min;		/* size of the struct as first published */
 	size_t size;		/* size of the struct now */
+	size_t reserved;	/* bytes of the struct that must be zero */
+	size_t n_reserved;	/* their number */
 	u32 flags;		/* flags that head.flags may hold */
 	u32 rules;		/* RASHPA_OP_* */
 	rashpa_handler *fn;
 };
 
-#define RASHPA_OP(_node, _cmd, _struct, _last, _rules, _fn, _flags) {	\
-	.node = RASHPA_NODE_##_node,					\
+#define RASHPA_OP(_node, _cmd, _struct, _last, _rules, _fn, _flags, ...) {	\
+	.fops = &rashpa_##_node##_fops,					\
 	.cmd = RASHPA_IOC_##_cmd,					\
 	.min = offsetofend(struct rashpa_##_struct, _last),		\
 	.size = sizeof(struct rashpa_##_struct) +			\
@@ -97,7 +90,13 @@ struct rashpa_op {
 	.flags = (_flags),						\
 	.rules = RASHPA_OP_##_rules,					\
 	.fn = (_fn),							\
+	##__VA_ARGS__							\
 }
+
+/* last argument of RASHPA_OP() for a struct with a reserved field */
+#define RASHPA_OP_ZERO(_struct)						\
+	.reserved = offsetof(struct rashpa_##_struct, __reserved),	\
+	.n_reserved = sizeof_field(struct rashpa_##_struct, __reserved)
 
 /* Set the table, before there is a node. */
 void rashpa_call_init(const struct rashpa_op *ops, size_t n);
@@ -106,7 +105,7 @@ void rashpa_call_init(const struct rashpa_op *ops, size_t n);
 
 __printf(3, 4)
 int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...);
-long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd, unsigned long arg);
+long rashpa_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size);
 void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, size_t min,
 			size_t size);

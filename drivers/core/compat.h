@@ -54,14 +54,14 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
-/* Is the caller the owner of the inode of @file, or does it have CAP_FOWNER over it? */
-static inline bool rashpa_file_owned(const struct file *file)
-{
-#ifdef RASHPA_HAVE_MNT_IDMAP
-	return inode_owner_or_capable(file_mnt_idmap(file), file_inode(file));
-#else
-	return inode_owner_or_capable(file_mnt_user_ns((struct file *)file), file_inode(file));
+#ifndef RASHPA_HAVE_MNT_IDMAP
+#define file_mnt_idmap	file_mnt_user_ns
 #endif
+
+/* Is the caller the owner of the inode of @file, or does it have CAP_FOWNER over it? */
+static inline bool rashpa_file_owned(struct file *file)
+{
+	return inode_owner_or_capable(file_mnt_idmap(file), file_inode(file));
 }
 
 #ifndef RASHPA_HAVE_FAULT_LOCK
@@ -72,29 +72,20 @@ static inline bool rashpa_file_owned(const struct file *file)
 #define eventfd_signal(ctx)	eventfd_signal(ctx, 1)
 #endif
 
-static inline void rashpa_hrtimer_setup(struct hrtimer *timer,
-					enum hrtimer_restart (*fn)(struct hrtimer *timer))
+#ifndef RASHPA_HAVE_HRTIMER_SETUP
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*fn)(struct hrtimer *timer),
+				 clockid_t clock, enum hrtimer_mode mode)
 {
-#ifdef RASHPA_HAVE_HRTIMER_SETUP
-	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-#else
-	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	hrtimer_init(timer, clock, mode);
 	timer->function = fn;
-#endif
 }
+#endif
 
-#ifdef RASHPA_HAVE_DMABUF_INVALIDATE
-#define RASHPA_ATTACH_INVALIDATE	invalidate_mappings
-#else
-#define RASHPA_ATTACH_INVALIDATE	move_notify
+#ifndef RASHPA_HAVE_DMABUF_INVALIDATE
+#define invalidate_mappings		move_notify
 #define dma_buf_invalidate_mappings	dma_buf_move_notify
 #endif
-
-/* Does this importer stop when a mapping ends? */
-static inline bool rashpa_attach_obeys(const struct dma_buf_attachment *attach)
-{
-	return attach->importer_ops && attach->importer_ops->RASHPA_ATTACH_INVALIDATE;
-}
 
 /*
  * The number of pins of an importer that stops then. Older kernels want the callback from all

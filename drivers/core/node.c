@@ -86,5 +86,4 @@ void rashpa_nodes_exit(void)
 {
 	class_unregister(&rashpa_class);
 	unregister_chrdev_region(rashpa_devt, RASHPA_MINORS);
-	ida_destroy(&rashpa_minors);
 }

@@ -40,9 +40,8 @@ void rashpa_origin_mask(struct rashpa_origin *origin, bool mask)
 /* Never mask or unmask again, because the device goes. */
 void rashpa_origin_end(struct rashpa_origin *origin)
 {
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	origin->mask = NULL;
-	spin_unlock_irq(&origin->lock);
 }
 
 /* The subscribers have changed. */
@@ -64,10 +63,9 @@ void rashpa_origin_direct(struct rashpa_subscriber *subscriber, struct rashpa_di
 
 	if (!origin)
 		return;
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	subscriber->direct = direct;
 	rashpa_origin_choose(origin);
-	spin_unlock_irq(&origin->lock);
 }
 
 /* One user leaves places to the others, and all users leave places to root. */
@@ -108,18 +106,17 @@ int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 {
 	int err;
 
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	err = call ? rashpa_origin_check(call, origin, subscriber->user) : 0;
-	if (!err) {
-		origin->n_subscribers++;
-		origin->n_shared += !!subscriber->user;
-		subscriber->origin = origin;
-		list_add_tail(&subscriber->entry, &origin->subscribers);
-		rashpa_origin_choose(origin);
-		rashpa_origin_mask(origin, false);
-	}
-	spin_unlock_irq(&origin->lock);
-	return err;
+	if (err)
+		return err;
+	origin->n_subscribers++;
+	origin->n_shared += !!subscriber->user;
+	subscriber->origin = origin;
+	list_add_tail(&subscriber->entry, &origin->subscribers);
+	rashpa_origin_choose(origin);
+	rashpa_origin_mask(origin, false);
+	return 0;
 }
 
 /* End a subscription, if any: no callback runs after this returns. */
@@ -129,7 +126,7 @@ void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 
 	if (!origin)
 		return;
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	list_del(&subscriber->entry);
 	origin->n_subscribers--;
 	rashpa_origin_choose(origin);
@@ -137,7 +134,6 @@ void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 	/* an origin without subscribers counts its events */
 	if (!origin->n_subscribers)
 		rashpa_origin_mask(origin, false);
-	spin_unlock_irq(&origin->lock);
 	subscriber->origin = NULL;
 }
 
@@ -148,18 +144,16 @@ void rashpa_origin_leave(struct rashpa_subscriber *subscriber)
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 {
 	struct rashpa_subscriber *subscriber;
-	unsigned long flags;
 	bool wanted;
 	u64 time;
 
-	spin_lock_irqsave(&origin->lock, flags);
+	guard(spinlock_irqsave)(&origin->lock);
 	time = ktime_get_ns();
 	origin->sequence++;
 	wanted = !origin->n_subscribers;
 	list_for_each_entry(subscriber, &origin->subscribers, entry)
 		wanted |= subscriber->notify(subscriber, origin->sequence, time, value);
 	rashpa_origin_mask(origin, !wanted);
-	spin_unlock_irqrestore(&origin->lock, flags);
 }
 
 /*

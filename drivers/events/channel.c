@@ -139,36 +139,24 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static long rashpa_channel_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	return rashpa_ioctl(RASHPA_NODE_CHANNEL, file, cmd, arg);
-}
-
 static void rashpa_channel_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct rashpa_channel *ch = file->private_data;
-	u64 head, used, lost;
-	bool gone;
 
 	rashpa_charge_show(&ch->charge, "channel", m);
-	spin_lock_irq(&ch->lock);
-	head = ch->head;
-	used = rashpa_ring_used(ch);
-	lost = ch->ring->lost;
-	gone = ch->gone;
-	spin_unlock_irq(&ch->lock);
+	guard(spinlock_irq)(&ch->lock);
 	seq_printf(m, "rashpa-depth:\t%u\nrashpa-records:\t%llu\nrashpa-waiting:\t%llu\n",
-		   ch->depth, head, used);
-	seq_printf(m, "rashpa-lost:\t%llu\nrashpa-gone:\t%u\n", lost, gone);
+		   ch->depth, ch->head, rashpa_ring_used(ch));
+	seq_printf(m, "rashpa-lost:\t%llu\nrashpa-gone:\t%u\n", ch->ring->lost, ch->gone);
 }
 
-static const struct file_operations rashpa_channel_fops = {
+const struct file_operations rashpa_channel_fops = {
 	.owner = THIS_MODULE,
 	.release = rashpa_channel_release,
 	.read = rashpa_channel_read,
 	.poll = rashpa_channel_poll,
 	.mmap = rashpa_ring_mmap,
-	.unlocked_ioctl = rashpa_channel_ioctl,
+	.unlocked_ioctl = rashpa_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
 	.show_fdinfo = rashpa_channel_fdinfo,

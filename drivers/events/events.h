@@ -183,6 +183,7 @@ struct rashpa_channel {
 	struct rashpa_charge charge;
 };
 
+extern const struct file_operations rashpa_channel_fops;
 rashpa_handler rashpa_ioc_channel;
 
 /* N of the channel's function, for traces and charges. */

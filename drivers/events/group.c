@@ -16,8 +16,6 @@
 
 static int rashpa_group_check(struct rashpa_call *call, const struct rashpa_group_make *arg)
 {
-	if (arg->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (!arg->n_members || arg->n_members > RASHPA_MEMBERS_MAX)
 		return rashpa_fail(call, -EINVAL, "%u members: must be 1 to %d",
 				   arg->n_members, RASHPA_MEMBERS_MAX);
@@ -234,8 +232,6 @@ int rashpa_ioc_ack(struct rashpa_call *call, void *arg)
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_ack *ack = arg;
 
-	if (ack->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	guard(mutex)(&ch->sources_lock);
 	if (!rashpa_group_find(call, ch, ack->id))
 		return -ENOENT;

@@ -17,9 +17,8 @@ void rashpa_notifier_free(struct rashpa_notifier *n)
 	ch = n->channel;
 	/* no wake-up is in progress under this lock */
 	spin_lock_bh(&ch->wake_lock);
-	spin_lock_irq(&ch->lock);
-	list_del(&n->entry);
-	spin_unlock_irq(&ch->lock);
+	scoped_guard(spinlock_irq, &ch->lock)
+		list_del(&n->entry);
 	spin_unlock_bh(&ch->wake_lock);
 	/* an interrupt may be signalling it */
 	if (n->direct.events)

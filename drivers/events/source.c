@@ -23,9 +23,8 @@ static bool rashpa_listener_notify(struct rashpa_subscriber *subscriber, u64 seq
 
 void rashpa_channel_leave(struct rashpa_device *dev)
 {
-	mutex_lock(&dev->lock);
+	guard(mutex)(&dev->lock);
 	rashpa_device_leave(dev);
-	mutex_unlock(&dev->lock);
 }
 
 /* No event of its origin or timer comes after this. */
@@ -101,8 +100,6 @@ static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_
 static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_channel *ch,
 			       const struct rashpa_source_add *add)
 {
-	if (add->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP)
 		return rashpa_fail(call, -EINVAL, "source kind %u is not defined", add->kind);
 	if (add->head.flags & RASHPA_SOURCE_ONE_SHOT && add->kind != RASHPA_SOURCE_VECTOR &&
@@ -323,8 +320,6 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 	struct rashpa_source_del *del = arg;
 	struct rashpa_listener *l;
 
-	if (del->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	scoped_guard(mutex, &ch->sources_lock) {
 		l = rashpa_source_find(call, ch, del->id);
 		if (!l)
@@ -390,8 +385,6 @@ int rashpa_ioc_arm(struct rashpa_call *call, void *arg)
 	struct rashpa_arm *arm = arg;
 	struct rashpa_listener *l;
 
-	if (arm->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	guard(mutex)(&ch->sources_lock);
 	l = rashpa_source_find(call, ch, arm->id);
 	if (!l)

@@ -271,7 +271,7 @@ int rashpa_watch_new(struct rashpa_call *call, const struct rashpa_source_add *a
 	w->last = rashpa_watch_read(w);
 	w->period = (u64)add->period_us * NSEC_PER_USEC;
 	w->period_now = w->period;
-	rashpa_hrtimer_setup(&w->timer, rashpa_watch_tick);
+	hrtimer_setup(&w->timer, rashpa_watch_tick, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	*to = w;
 	return 0;
 }
@@ -338,16 +338,15 @@ static u32 rashpa_words_look(struct rashpa_words *words)
 	struct rashpa_look_walk k = { .words = words };
 
 	lockdep_assert_held(&words->lock);
-	spin_lock_irq(&origin->lock);
-	origin->sequence++;
-	k.left = origin->n_subscribers;
-	list_add(&k.cursor.entry, &origin->subscribers);
-	spin_unlock_irq(&origin->lock);
+	scoped_guard(spinlock_irq, &origin->lock) {
+		origin->sequence++;
+		k.left = origin->n_subscribers;
+		list_add(&k.cursor.entry, &origin->subscribers);
+	}
 	while (rashpa_look_batch(&k))
 		cond_resched();
-	spin_lock_irq(&origin->lock);
+	guard(spinlock_irq)(&origin->lock);
 	list_del(&k.cursor.entry);
-	spin_unlock_irq(&origin->lock);
 	return k.events;
 }
 

@@ -358,6 +358,7 @@ void rashpa_shutdown(struct pci_dev *pdev);
 
 /* ---------------------------------------------- function/map.c --- */
 
+extern const struct file_operations rashpa_map_fops;
 rashpa_handler rashpa_ioc_map, rashpa_ioc_restore, rashpa_ioc_quiesce;
 void rashpa_maps_end(struct rashpa_device *dev, struct list_head *ended);
 void rashpa_maps_release(struct list_head *ended);
@@ -372,8 +373,9 @@ u64 rashpa_vectors_sum(struct rashpa_device *dev);
 
 /* ---------------------------------------------- function/pci.c --- */
 
+extern const struct file_operations rashpa_fpga_fops;
 struct rashpa_device *rashpa_device_of(struct file *file);
-rashpa_handler rashpa_ioc_device_info, rashpa_ioc_region_info, rashpa_ioc_device_list,
+rashpa_handler rashpa_ioc_device_info, rashpa_ioc_region_info, rashpa_ioc_list,
 	rashpa_ioc_engine_info, rashpa_ioc_profile, rashpa_ioc_reset;
 int rashpa_pci_init(void);
 void rashpa_pci_exit(void);

@@ -158,8 +158,6 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 	bool stuck;
 	int err;
 
-	if (quiesce->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (quiesce->map && !one)
 		return rashpa_fail(call, -EINVAL,
 				   "a map is given without the flag RASHPA_QUIESCE_MAP");
@@ -279,11 +277,6 @@ static __poll_t rashpa_map_poll(struct file *file, poll_table *wait)
 	return rashpa_map_changed(map, &head) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
-static long rashpa_map_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	return rashpa_ioctl(RASHPA_NODE_MAP, file, cmd, arg);
-}
-
 /* Lockless, so that it never waits for a function that is being stopped. */
 static void rashpa_map_fdinfo(struct seq_file *m, struct file *file)
 {
@@ -296,13 +289,13 @@ static void rashpa_map_fdinfo(struct seq_file *m, struct file *file)
 		   READ_ONCE(map->table->count), READ_ONCE(map->entries));
 }
 
-static const struct file_operations rashpa_map_fops = {
+const struct file_operations rashpa_map_fops = {
 	.owner = THIS_MODULE,
 	.release = rashpa_map_release,
 	.mmap = rashpa_map_mmap,
 	.read = rashpa_map_read,
 	.poll = rashpa_map_poll,
-	.unlocked_ioctl = rashpa_map_ioctl,
+	.unlocked_ioctl = rashpa_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
 	.show_fdinfo = rashpa_map_fdinfo,
@@ -591,5 +584,4 @@ int rashpa_maps_init(void)
 void rashpa_maps_exit(void)
 {
 	destroy_workqueue(rashpa_map_wq);
-	xa_destroy(&rashpa_map_ids);
 }

@@ -37,23 +37,18 @@ static int rashpa_fpga_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static long rashpa_fpga_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	return rashpa_ioctl(RASHPA_NODE_FPGA, file, cmd, arg);
-}
-
 /* Programs claim a function with flock(); files without write access may not. */
 static int rashpa_fpga_flock(struct file *file, int cmd, struct file_lock *lock)
 {
 	return file->f_mode & FMODE_WRITE ? locks_lock_file_wait(file, lock) : -EBADF;
 }
 
-static const struct file_operations rashpa_fpga_fops = {
+const struct file_operations rashpa_fpga_fops = {
 	.owner = THIS_MODULE,
 	.open = rashpa_fpga_open,
 	.release = rashpa_fpga_release,
 	.flock = rashpa_fpga_flock,
-	.unlocked_ioctl = rashpa_fpga_ioctl,
+	.unlocked_ioctl = rashpa_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
 };
@@ -123,10 +118,13 @@ int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
 	return rashpa_device_check_present(call, dev);
 }
 
-int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
+int rashpa_ioc_list(struct rashpa_call *call, void *arg)
 {
+	/* NULL on /dev/rashpa/memory: for all */
 	struct rashpa_device *dev = call->obj;
 
+	if (!dev)
+		return rashpa_holdings(call, arg, RASHPA_NO_DEVICE);
 	/* a removal in between does no harm: the number is reserved while this file is open */
 	return rashpa_device_check_present(call, dev) ?: rashpa_holdings(call, arg, dev->id);
 }
@@ -480,5 +478,4 @@ int rashpa_pci_init(void)
 void rashpa_pci_exit(void)
 {
 	pci_unregister_driver(&rashpa_pci_driver);
-	ida_destroy(&rashpa_ids);
 }

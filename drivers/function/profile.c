@@ -616,9 +616,8 @@ static int rashpa_profile_limits(struct rashpa_call *call, const struct rashpa_p
 				   "engines without %s: they need a table and a quiesce sequence of the whole function",
 				   p->table ? "a quiesce sequence of the whole function" :
 					      "a table");
-	if (p->__reserved || (!p->table && p->table_size))
-		return rashpa_fail(call, -EINVAL,
-				   "a reserved field is not zero, or a table has a size but no address");
+	if (!p->table && p->table_size)
+		return rashpa_fail(call, -EINVAL, "a table has a size but no address");
 	return rashpa_limits_check(call, p->max_segment, p->boundary, p->alignment);
 }
 

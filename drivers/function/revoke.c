@@ -172,7 +172,7 @@ static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
 
 const struct dma_buf_attach_ops rashpa_attach_ops = {
 	.allow_peer2peer = true,
-	.RASHPA_ATTACH_INVALIDATE = rashpa_map_invalidate,
+	.invalidate_mappings = rashpa_map_invalidate,
 };
 
 /* Queue new mappings of a memory that is accessible again. A worker takes the locks of each map. */

@@ -232,7 +232,7 @@ static int rashpa_window_attach(struct dma_buf *dmabuf, struct dma_buf_attachmen
 	if (!attach->peer2peer || !dev_is_pci(attach->dev))
 		return -EOPNOTSUPP;
 	/* after a removal another function may get these addresses: the importer must stop then */
-	if (!rashpa_attach_obeys(attach))
+	if (!attach->importer_ops || !attach->importer_ops->invalidate_mappings)
 		return -EOPNOTSUPP;
 	class = rashpa_path_between(&call, to_pci_dev(attach->dev), win->dev->pdev);
 	if (class < 0)
@@ -684,11 +684,10 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_window *wi
 		return PTR_ERR(win->dmabuf);
 	win->inode = file_inode(win->dmabuf->file);
 	ihold(win->inode);
-	mutex_lock(&dev->windows_lock);
+	call->new_file = win->dmabuf->file;
+	guard(mutex)(&dev->windows_lock);
 	list_add_tail(&win->entry, &dev->open_windows);
 	dev->n_open_windows++;
-	mutex_unlock(&dev->windows_lock);
-	call->new_file = win->dmabuf->file;
 	return 0;
 }
 
@@ -699,8 +698,6 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 	struct rashpa_window *win;
 	int err;
 
-	if (w->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
 	if (!win)
 		return -ENOMEM;

@@ -212,8 +212,6 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 	const bool given = query->head.flags & RASHPA_QUERY_NODE;
 	int err;
 
-	if (query->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (query->backend > RASHPA_BACKEND_CONTIG)
 		return rashpa_fail(call, -EINVAL,
 				   "backend %u is not defined, or is HUGE: /sys/kernel/mm/hugepages has the pools",

@@ -193,6 +193,7 @@ struct rashpa_named *rashpa_named_new(struct rashpa_call *call, const struct ras
 int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 			 struct rashpa_buffer *buffer);
 void rashpa_named_drop(struct rashpa_named *named);
+extern const struct file_operations rashpa_buffer_fops;
 rashpa_handler rashpa_ioc_buffer_info, rashpa_ioc_export, rashpa_ioc_remove, rashpa_ioc_role;
 
 /* ------------------------------------------------ memory/pin.c --- */

@@ -162,11 +162,6 @@ static unsigned long rashpa_buffer_node_area(struct file *file, unsigned long ad
 		       thp_get_unmapped_area(file, addr, length, offset, flags);
 }
 
-static long rashpa_buffer_node_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	return rashpa_ioctl(RASHPA_NODE_BUFFER, file, cmd, arg);
-}
-
 static loff_t rashpa_buffer_node_llseek(struct file *file, loff_t offset, int whence)
 {
 	/* for programs that find out the size by seeking to the end */
@@ -197,7 +192,7 @@ static int rashpa_buffer_node_lock(struct file *file, int cmd, struct file_lock 
 	return file->f_mode & FMODE_WRITE ? posix_lock_file(file, lock, NULL) : -EBADF;
 }
 
-static const struct file_operations rashpa_buffer_node_fops = {
+const struct file_operations rashpa_buffer_fops = {
 	.owner = THIS_MODULE,
 	.open = rashpa_buffer_node_open,
 	.release = rashpa_buffer_node_release,
@@ -207,7 +202,7 @@ static const struct file_operations rashpa_buffer_node_fops = {
 	.llseek = rashpa_buffer_node_llseek,
 	.fsync = noop_fsync, /* msync: numpy.memmap.flush() */
 	.show_fdinfo = rashpa_buffer_node_fdinfo,
-	.unlocked_ioctl = rashpa_buffer_node_ioctl,
+	.unlocked_ioctl = rashpa_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 };
 
@@ -327,7 +322,7 @@ int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
 	named->buffer = buffer;
 	/* while events are suppressed, rashpa_buffer_devnode() reports the owner */
 	dev_set_uevent_suppress(&named->dev, 1);
-	err = rashpa_node_add(&named->dev, &named->cdev, &rashpa_buffer_node_fops,
+	err = rashpa_node_add(&named->dev, &named->cdev, &rashpa_buffer_fops,
 			      RASHPA_MINORS_KEPT);
 	if (err == -ENOSPC)
 		rashpa_fail(call, err,
@@ -360,8 +355,6 @@ int rashpa_ioc_export(struct rashpa_call *call, void *arg)
 	struct rashpa_lease *lease = call->obj;
 	struct rashpa_export *get = arg;
 
-	if (get->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	/* a dma-buf can always be read */
 	if (!(call->file->f_mode & FMODE_READ))
 		return rashpa_fail(call, -EACCES, "the buffer is not open for reading");

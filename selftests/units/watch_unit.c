@@ -46,7 +46,8 @@ struct rashpa_memory *rashpa_dmabuf_memory(struct dma_buf *dmabuf)
 	return ours.n_extents ? &ours : NULL;
 }
 
-void rashpa_hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *t))
+void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *t),
+		   int clock, int mode)
 {
 	timer->fn = fn;
 }

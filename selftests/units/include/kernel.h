@@ -318,7 +318,7 @@ typedef unsigned int fmode_t;
 enum { CAP_SYS_ADMIN, CAP_SYS_RAWIO, CAP_SYS_RESOURCE };
 enum dma_data_direction { DMA_BIDIRECTIONAL };
 enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
-enum { HRTIMER_MODE_REL };
+enum { HRTIMER_MODE_REL, CLOCK_MONOTONIC };
 
 struct cdev { int unused; };
 struct kref { int count; };
@@ -389,7 +389,8 @@ void dma_free_coherent(struct device *d, size_t size, void *p, dma_addr_t bus);
 
 /* do not include the driver's header for differences between kernels */
 #define RASHPA_COMPAT_H
-void rashpa_hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *t));
+void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*fn)(struct hrtimer *t),
+		   int clock, int mode);
 
 /* tracepoints that no test reads */
 #define RASHPA_TRACE_H
