@@ -70,7 +70,7 @@ union rashpa_arg {
 
 /* One line of the ioctl table; constant. */
 struct rashpa_op {
-	const struct file_operations *fops;	/* of the files on which it may be called */
+	const struct file_operations *fops;	/* operations of the files that have it */
 	unsigned int cmd;
 	size_t min;		/* size of the struct as first published */
 	size_t size;		/* size of the struct now */
