@@ -332,12 +332,13 @@ static void rashpa_register_write(struct rashpa_device *dev, u32 entry,
 
 /*
  * Write the registers of an entry: the place of a complete ring, or with RASHPA_FETCH_PUSH the next
- * segment. @sum: bytes of the segments before.
+ * segment, in an entry of its own with RASHPA_FETCH_SPREAD. @sum: bytes of the segments before.
  */
 void rashpa_fetch_point(struct rashpa_map *map, u32 i, u64 sum)
 {
 	const struct rashpa_fetching *fetch = &map->dev->profile.fetch;
 	const struct rashpa_fetch_field *f = fetch->registers, *end = f + fetch->about.n_registers;
+	const bool spread = fetch->about.flags & RASHPA_FETCH_SPREAD;
 	struct rashpa_values v;
 	u64 word = 0;
 
@@ -352,8 +353,8 @@ void rashpa_fetch_point(struct rashpa_map *map, u32 i, u64 sum)
 		word |= rashpa_field_bits(f, &v);
 		if (f + 1 < end && rashpa_same_word(f, f + 1))
 			continue;
-		if (!rashpa_field_absent(f, &v))
-			rashpa_register_write(map->dev, map->first, f, word);
+		if (spread || !rashpa_field_absent(f, &v))
+			rashpa_register_write(map->dev, map->first + spread * i, f, word);
 		word = 0;
 	}
 }

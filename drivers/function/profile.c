@@ -412,6 +412,7 @@ static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetc
 	const struct rashpa_fetch_field *r = fetch->registers;
 	const struct rashpa_fetch *f = &fetch->about;
 	const bool push = f->flags & RASHPA_FETCH_PUSH;
+	const bool spread = f->flags & RASHPA_FETCH_SPREAD;
 	/* registers of entries may be apart: those of the last one are in the table */
 	const u32 size = f->entries ? table - (entries - 1) * f->stride : f->stride;
 	int kinds = rashpa_fields_check(call, r, f->n_registers, size, false, push, table);
@@ -430,7 +431,7 @@ static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetc
 			return rashpa_fail(call, -EINVAL,
 					   "register %u: set clear in the first field of a word only",
 					   i);
-		if ((r[i].flags ^ r[i - 1].flags) & rashpa_field_some)
+		if (!spread && (r[i].flags ^ r[i - 1].flags) & rashpa_field_some)
 			return rashpa_fail(call, -EINVAL,
 					   "register %u: all parts of a word are written, or none",
 					   i);
@@ -445,9 +446,9 @@ static int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *
 {
 	struct rashpa_fetch *f = &fetch->about;
 	const u32 fit = table / f->stride, entries = f->entries ?: fit;
-	const bool push = f->flags == RASHPA_FETCH_PUSH;
+	const bool push = f->flags & RASHPA_FETCH_PUSH;
 
-	if (f->flags & ~RASHPA_FETCH_CLOSED && !push)
+	if (f->flags & ~(push ? RASHPA_FETCH_PUSH | RASHPA_FETCH_SPREAD : RASHPA_FETCH_CLOSED))
 		return rashpa_fail(call, -EINVAL, "the ring has an undefined flag 0x%x", f->flags);
 	if (f->__reserved || entries > fit || (push && f->descriptor_size))
 		return rashpa_fail(call, -EINVAL,

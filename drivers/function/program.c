@@ -68,6 +68,13 @@ static u32 rashpa_entries(const struct rashpa_device *dev)
 	       div_u64(dev->profile.table->length, dev->profile.layout.stride);
 }
 
+/* Does a map take one entry, not one for each segment? */
+static bool rashpa_one_entry(const struct rashpa_device *dev)
+{
+	return dev->profile.fetch.registers &&
+	       !(dev->profile.fetch.about.flags & RASHPA_FETCH_SPREAD);
+}
+
 /*
  * Flush posted writes with a read. All ones may mean that the function does not answer, or be a
  * genuine value: then another register decides. With memory decoding off, the writes were lost and
@@ -280,8 +287,8 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 			       const struct rashpa_program_run *run, u32 first, bool reprogram)
 {
 	struct rashpa_device *dev = map->dev;
-	const bool fetched = dev->profile.fetch.registers;
-	const u32 entries = fetched ? 1 : map->table->count, all = rashpa_entries(dev);
+	const bool one = rashpa_one_entry(dev);
+	const u32 entries = one ? 1 : map->table->count, all = rashpa_entries(dev);
 	u64 engine;
 	int err;
 
@@ -289,7 +296,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	if (first > all || entries > all - first)
 		return rashpa_fail(call, -ERANGE,
 				   "%u %s from entry %u on exceed the %u entries of the table",
-				   entries, fetched ? "map" : "segments", first, all);
+				   entries, one ? "map" : "segments", first, all);
 	if (map->table->generation != run->generation)
 		return rashpa_program_stale(call);
 	err = rashpa_program_free(call, map, first, entries);
@@ -334,12 +341,14 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	for (; run->written < end; run->written++) {
 		const struct rashpa_segment *s = &map->table->segment[run->written];
 
+		if (!map->ring)
+			map->entries = rashpa_one_entry(map->dev) ? 1 : run->written + 1;
 		if (map->ring)
 			rashpa_fetch_write(map, run->written, run->sum);
 		else if (fetched)
 			rashpa_fetch_point(map, run->written, run->sum);
 		else
-			rashpa_entry_write(rashpa_entry(map->dev, map->first + map->entries++),
+			rashpa_entry_write(rashpa_entry(map->dev, map->first + run->written),
 					   &map->dev->profile.layout, s, run->sum);
 		run->sum += s->length;
 	}
@@ -347,10 +356,10 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	/* an unfinished ring is not known to the function */
 	if (map->ring && !run->done)
 		return 0;
-	if (map->ring)
+	if (map->ring) {
 		rashpa_fetch_point(map, 0, 0);
-	if (fetched)
 		map->entries = 1;
+	}
 	if (rashpa_entries_flush(map->dev, map->first))
 		return rashpa_program_unresponsive(call, map);
 	return 0;

@@ -476,7 +476,7 @@ TEST(read, "a map reports its changes")
 
 /* ----------------------------------------------------------- PROGRAM ---- */
 
-TEST(program, "PROGRAM writes the table, and it is cleared with the map")
+static void programs(void)
 {
 	int fd = buffer_alloc(16 * MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -510,6 +510,39 @@ TEST(program, "PROGRAM writes the table, and it is cleared with the map")
 		if (!CHECK(entry_is_clear(i), "entry %u was left", i))
 			break;
 	close(fd);
+}
+
+TEST(program, "PROGRAM writes the table, and it is cleared with the map")
+{
+	programs();
+}
+
+TEST_IDLE(program_spread, "PROGRAM writes the words of an entry for each segment")
+{
+#define WORD(kind_, at, bits_, value_)					\
+	{ .kind = RASHPA_FETCH_##kind_, .offset = RFPGA_ENTRY_##at, .bits = bits_, \
+	  .width = bits_, .value = value_ }
+	struct rashpa_fetch_field words[] = {
+		WORD(ADDRESS, ADDR, 64, 0), WORD(LENGTH, LEN, 64, 0), WORD(SUM, SUM, 64, 0),
+		WORD(CONSTANT, CONTROL, 32, RFPGA_ENTRY_VALID),
+	};
+#undef WORD
+	struct rashpa_fetch fetch = {
+		.stride = RFPGA_ENTRY_STRIDE, .flags = RASHPA_FETCH_PUSH | RASHPA_FETCH_SPREAD,
+		.registers = (uintptr_t)words, .register_size = sizeof(words[0]),
+		.n_registers = ARRAY_SIZE(words),
+	};
+	struct rashpa_profile_table table = {
+		.bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE, .length = RFPGA_TABLE_SIZE,
+		.fetch = (uintptr_t)&fetch, .fetch_size = sizeof(fetch),
+	};
+	struct rashpa_profile_set p = { HEAD(p), TABLE(table), .dma_bits = 64 };
+
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
+	regs_open();
+	programs();
+	regs_close();
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
 
 static void program_as_user(void *arg)

@@ -96,7 +96,7 @@ FLAGS = {
                             "RASHPA_SOURCE_LOOK", "RASHPA_SOURCE_ONE_SHOT", "RASHPA_SOURCE_COUNTER"],
     "rashpa_pengine_flags": ["RASHPA_PENGINE_OPTIONAL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
-    "rashpa_fetch_flags": ["RASHPA_FETCH_CLOSED", "RASHPA_FETCH_PUSH"],
+    "rashpa_fetch_flags": ["RASHPA_FETCH_CLOSED", "RASHPA_FETCH_PUSH", "RASHPA_FETCH_SPREAD"],
     "rashpa_fetch_kinds": ["RASHPA_FETCH_CONSTANT", "RASHPA_FETCH_ADDRESS", "RASHPA_FETCH_LENGTH",
                            "RASHPA_FETCH_SUM", "RASHPA_FETCH_NEXT", "RASHPA_FETCH_INDEX",
                            "RASHPA_FETCH_COUNT", "RASHPA_FETCH_END"],

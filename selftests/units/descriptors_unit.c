@@ -694,6 +694,43 @@ TEST(push, "segments are pushed one after the other")
 	map.first = 0;
 }
 
+/* A table of descriptors in a BAR: an entry for each segment. */
+TEST(spread, "segments are spread over entries")
+{
+	static const struct rashpa_fetch_field entry[] = {
+		FIELD(ADDRESS, 0, 64, 0, 64),
+		FIELD(LENGTH, 8, 32, 0, 32, .flags = RASHPA_FIELD_MINUS_ONE),
+		FIELD(CONSTANT, 12, 32, 0, 1, .value = 1),
+		FIELD(CONSTANT, 12, 32, 1, 1, .value = 1, .flags = RASHPA_FIELD_LAST), { }
+	};
+	u32 i;
+
+	segments(3);
+	map.first = 5;
+	dev.profile.fetch = plan(0, RASHPA_FETCH_PUSH, &entry[ARRAY_SIZE(entry) - 1], entry);
+	dev.profile.fetch.fields = NULL;
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), -EINVAL, "register 3: all");
+	dev.profile.fetch.about.flags = RASHPA_FETCH_SPREAD;
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), -EINVAL, "flag 0x4");
+	dev.profile.fetch.about.flags |= RASHPA_FETCH_PUSH;
+	ANSWERS(rashpa_fetch_check(&call, &dev.profile.fetch, SZ_4K), 0, "");
+	mutex_lock(&dev.hw_lock);
+	for (i = 0; i < 3; i++) {
+		const u32 at = (5 + i) * 32;
+
+		n_writes = 0;
+		rashpa_fetch_point(&map, i, 0);
+		CHECK(n_writes == 3 && writes[0].at == at &&
+		      writes[0].value == table->segment[i].address, "address of entry %u", i);
+		CHECK(writes[1].at == at + 8 && writes[1].value == table->segment[i].length - 1,
+		      "length of entry %u", i);
+		CHECK(writes[2].at == at + 12 && writes[2].value == (i == 2 ? 3 : 1),
+		      "flags 0x%llx of entry %u", writes[2].value, i);
+	}
+	mutex_unlock(&dev.hw_lock);
+	map.first = 0;
+}
+
 void setup(void)
 {
 	table = calloc(1, sizeof(*table) + SEGMENTS * sizeof(table->segment[0]));

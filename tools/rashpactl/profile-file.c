@@ -525,20 +525,21 @@ static int read_push(struct json_place *at, struct json_object *value, void *to)
 {
 	struct profile *p = to;
 	struct rashpa_fetch *f = &p->table.fetch;
+	bool length, spread = false;
 	const struct json_key keys[] = {
 		{ "description", false, json_read_comment, NULL },
 		{ "max", false, json_read_u32, &f->max_descriptors },
+		{ "spread", false, json_read_bool, &spread },
 		{ "entries", false, json_read_u32, &f->entries },
 		{ "segment_size", false, json_read_u64, &f->segment_size },
 		{ "words", true, read_ring_registers, p },
 	};
-	bool length;
 
 	if (f->n_registers)
 		return json_wrong(at, "push and fetch exclude each other");
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
-	f->flags = RASHPA_FETCH_PUSH;
+	f->flags = RASHPA_FETCH_PUSH | (spread ? RASHPA_FETCH_SPREAD : 0);
 	if (f->max_descriptors > RASHPA_DESCRIPTORS_MAX)
 		return json_wrong(at, "max must be %d at most", RASHPA_DESCRIPTORS_MAX);
 	length = fetches(p->table.reg, f->n_registers, RASHPA_FETCH_LENGTH) ||

@@ -31,6 +31,12 @@ static struct json_object *put_field(struct json_object *to, const char *name, u
 	return field;
 }
 
+static const char *profile_only(const struct rashpa_fetch_field *f)
+{
+	return f->flags & RASHPA_FIELD_FIRST ? "first" : f->flags & RASHPA_FIELD_LAST ? "last" :
+	       f->flags & RASHPA_FIELD_NOT_LAST ? "not last" : NULL;
+}
+
 static struct json_object *parts_json(const struct rashpa_fetch_field *f, uint32_t n)
 {
 	struct json_object *parts = json_object_new_array(), *o;
@@ -42,6 +48,10 @@ static struct json_object *parts_json(const struct rashpa_fetch_field *f, uint32
 		put_u64(o, "shift", f->shift);
 		put_u64(o, "bits", f->width);
 		put_u64(o, "unit", f->unit);
+		put_bool(o, "minus_one", f->flags & RASHPA_FIELD_MINUS_ONE);
+		put_bool(o, "keep", f->flags & RASHPA_FIELD_KEEP);
+		put_bool(o, "entry_bit", f->flags & RASHPA_FIELD_ENTRY);
+		put_text(o, "only", profile_only(f));
 		if (f->kind == RASHPA_FETCH_CONSTANT)
 			put_u64(o, "value", f->value);
 		json_object_array_add(parts, o);
@@ -55,6 +65,8 @@ static struct json_object *fetch_json(const struct profile *p)
 	const struct rashpa_fetch *f = &p->table.fetch;
 
 	put_bool(o, "push", f->flags & RASHPA_FETCH_PUSH);
+	put_bool(o, "spread", f->flags & RASHPA_FETCH_SPREAD);
+	put_u64(o, "max_segments", f->max_descriptors);
 	put_u64(o, "descriptor_bytes", f->descriptor_size);
 	put_bool(o, "closed", f->flags & RASHPA_FETCH_CLOSED);
 	json_object_object_add(o, "fields", parts_json(p->table.field, f->n_fields));
@@ -110,6 +122,16 @@ static void print_parts(const char *what, const struct rashpa_fetch_field *f, ui
 		printf(" %" PRIu32 " bits at %" PRIu32, f->width, f->offset);
 		if (f->shift)
 			printf(".%" PRIu32, f->shift);
+		if (f->unit)
+			printf(" / 2^%" PRIu32, f->unit);
+		if (f->flags & RASHPA_FIELD_MINUS_ONE)
+			printf(" - 1");
+		if (f->flags & RASHPA_FIELD_ENTRY)
+			printf(" (bit of the entry)");
+		if (profile_only(f))
+			printf(" (%s)", profile_only(f));
+		if (f->flags & RASHPA_FIELD_KEEP)
+			printf(" (kept)");
 		printf("%s", n ? "," : "\n");
 	}
 }
@@ -119,7 +141,10 @@ static void print_fetch(const struct profile *p)
 	const struct rashpa_fetch *f = &p->table.fetch;
 
 	if (f->flags & RASHPA_FETCH_PUSH) {
-		printf(", each takes the segments of a map, one after the other\n");
+		printf(f->flags & RASHPA_FETCH_SPREAD ? ", each takes one segment of a map\n" :
+		       ", each takes all segments of a map, one after the other\n");
+		if (f->max_descriptors)
+			printf("  at most %" PRIu32 " segments of a map\n", f->max_descriptors);
 		print_parts("words", p->table.reg, f->n_registers);
 		return;
 	}

@@ -631,6 +631,7 @@ struct rashpa_fetch_field {
 
 #define RASHPA_FETCH_CLOSED	_BITUL(0)	/* NEXT of the last is the first */
 #define RASHPA_FETCH_PUSH	_BITUL(1)	/* no ring: registers take each segment */
+#define RASHPA_FETCH_SPREAD	_BITUL(2)	/* with PUSH: each segment has its own entry */
 
 /**
  * struct rashpa_fetch - format of the descriptor rings that a function fetches from host memory
@@ -657,7 +658,7 @@ struct rashpa_fetch_field {
  *
  * With PUSH, @fields and @descriptor_size are 0. The words of @registers are written once for each
  * segment, @max_descriptors segments at most. A word of constants with FIRST, LAST or NOT_LAST is
- * written for these segments only.
+ * written for these segments only. With SPREAD, segment i has entry first + i, and all its words.
  *
  * Descriptors are stored without gaps. With NEXT they may be in several pieces of memory that hold
  * whole descriptors. Without NEXT a ring is one piece, whose allocation may fail for large rings
@@ -691,7 +692,7 @@ struct rashpa_fetch {
  * @fetch_size: bytes of the &struct rashpa_fetch; 0 without @fetch
  *
  * With @fetch, an entry of the table holds the place of a ring of descriptors instead of an
- * address. The ring is in host memory that no process can map. Every map takes one entry.
+ * address. The ring is in host memory that no process can map. A map takes one entry, unless SPREAD.
  *
  * Windows with RASHPA_PWINDOW_USER must not overlap the table: a process that can write to it can
  * make the function write anywhere. Segments of maps are split to fit the entries.

@@ -61,7 +61,7 @@ FETCH = {**FULL, "table": {
 # The same for a board that takes segments one after the other.
 PUSH = {**FULL, "table": {
     "window": "t", "offset": 0, "length": 8192, "stride": 32, "push": {
-        "description": "a FIFO", "max": 256, "entries": 8, "segment_size": 0,
+        "description": "a FIFO", "max": 256, "spread": False, "entries": 8, "segment_size": 0,
         "words": [
             {"kind": "address", "offset": 0, "bits": 64}, {"kind": "end", "offset": 8, "bits": 64},
             {"kind": "constant", "offset": 12, "value": 1, "keep": True, "only": "last"},
