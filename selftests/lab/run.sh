@@ -424,10 +424,11 @@ cmd_run() {
 	# briefly misses the fifth level of page tables. An interrupt at that moment makes KASAN report
 	# a valid address as wild. Stock kernels can check for writes to freed memory, and beyond the
 	# end. With U, reports would name the allocating function, but a boot takes a second longer.
+	# guest-init starts KFENCE.
 	case $kernel$checks in
 	debug*) append="tsc=reliable no5lvl slab_debug=F,kmalloc-* $append" ;;
 	6.1yes) append="slub_debug=FZP page_poison=1 $append" ;;
-	*yes) append="slab_debug=FZP page_poison=1 kfence.sample_interval=20 $append" ;;
+	*yes) append="slab_debug=FZP page_poison=1 kfence.sample_interval=0 $append" ;;
 	esac
 	# no_timer_check: on a busy machine ticks come late, and 6.1 would panic
 	QEMU+=(-append "console=$console loglevel=7 printk.devkmsg=on panic=-1 no_timer_check $append")
