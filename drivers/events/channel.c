@@ -240,9 +240,8 @@ int rashpa_ioc_channel(struct rashpa_call *call, void *arg)
 {
 	/* NULL on /dev/rashpa/memory: a channel without a function */
 	struct rashpa_device *dev = call->obj;
-	int err;
+	int err = rashpa_channel_prepare(call, arg);
 
-	err = rashpa_channel_prepare(call, arg);
 	if (err)
 		return err;
 	if (!dev)

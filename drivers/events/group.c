@@ -179,9 +179,8 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_group_make *group = arg;
 	struct rashpa_member *members;
-	int err;
+	int err = rashpa_group_check(call, group);
 
-	err = rashpa_group_check(call, group);
 	if (err)
 		return err;
 	err = rashpa_copy(call, &members, group->members, group->n_members, group->member_size,

@@ -287,9 +287,8 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 	struct rashpa_source_add *add = arg;
 	struct rashpa_device *dev;
 	struct rashpa_listener *l;
-	int err;
+	int err = rashpa_source_check(call, ch, add);
 
-	err = rashpa_source_check(call, ch, add);
 	if (err)
 		return err;
 	l = rashpa_listener_new(call, ch, add);

@@ -231,9 +231,8 @@ int rashpa_watch_new(struct rashpa_call *call, const struct rashpa_source_add *a
 		     struct rashpa_watch **to)
 {
 	struct rashpa_watch *w;
-	int err;
+	int err = rashpa_watch_check(call, add);
 
-	err = rashpa_watch_check(call, add);
 	if (err)
 		return err;
 	w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);

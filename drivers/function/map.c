@@ -554,9 +554,8 @@ int rashpa_ioc_map(struct rashpa_call *call, void *arg)
 	struct rashpa_map_make *make = arg;
 	struct rashpa_map *map;
 	struct dma_buf *dmabuf;
-	int err;
+	int err = rashpa_map_check(call, make);
 
-	err = rashpa_map_check(call, make);
 	if (err)
 		return err;
 	dmabuf = dma_buf_get(make->fd);

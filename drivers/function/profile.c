@@ -412,7 +412,6 @@ static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetc
 	const struct rashpa_fetch_field *r = fetch->registers;
 	const struct rashpa_fetch *f = &fetch->about;
 	const bool push = f->flags & RASHPA_FETCH_PUSH;
-	const bool spread = f->flags & RASHPA_FETCH_SPREAD;
 	/* registers of entries may be apart: those of the last one are in the table */
 	const u32 size = f->entries ? table - (entries - 1) * f->stride : f->stride;
 	int kinds = rashpa_fields_check(call, r, f->n_registers, size, false, push, table);
@@ -431,7 +430,8 @@ static int rashpa_place_check(struct rashpa_call *call, const struct rashpa_fetc
 			return rashpa_fail(call, -EINVAL,
 					   "register %u: set clear in the first field of a word only",
 					   i);
-		if (!spread && (r[i].flags ^ r[i - 1].flags) & rashpa_field_some)
+		if ((r[i].flags ^ r[i - 1].flags) & rashpa_field_some &&
+		    !(f->flags & RASHPA_FETCH_SPREAD))
 			return rashpa_fail(call, -EINVAL,
 					   "register %u: all parts of a word are written, or none",
 					   i);

@@ -330,7 +330,6 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 			       struct rashpa_program_run *run)
 {
 	const u32 end = min(map->table->count, run->written + RASHPA_PROGRAM_BATCH);
-	const bool fetched = map->dev->profile.fetch.registers;
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (map->table->generation != run->generation || !map->programmed)
@@ -341,11 +340,9 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	for (; run->written < end; run->written++) {
 		const struct rashpa_segment *s = &map->table->segment[run->written];
 
-		if (!map->ring)
-			map->entries = rashpa_one_entry(map->dev) ? 1 : run->written + 1;
 		if (map->ring)
 			rashpa_fetch_write(map, run->written, run->sum);
-		else if (fetched)
+		else if (map->dev->profile.fetch.registers)
 			rashpa_fetch_point(map, run->written, run->sum);
 		else
 			rashpa_entry_write(rashpa_entry(map->dev, map->first + run->written),
@@ -356,10 +353,9 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 	/* an unfinished ring is not known to the function */
 	if (map->ring && !run->done)
 		return 0;
-	if (map->ring) {
+	if (map->ring)
 		rashpa_fetch_point(map, 0, 0);
-		map->entries = 1;
-	}
+	map->entries = rashpa_one_entry(map->dev) ? 1 : end;
 	if (rashpa_entries_flush(map->dev, map->first))
 		return rashpa_program_unresponsive(call, map);
 	return 0;
@@ -368,7 +364,6 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 			  struct rashpa_program *p, bool reprogram)
 {
-	const bool fetched = map->dev->profile.fetch.registers;
 	struct rashpa_program_run run = { };
 	int err;
 
@@ -385,7 +380,7 @@ static int rashpa_program(struct rashpa_call *call, struct rashpa_map *map,
 		rashpa_hw_lock(map->dev);
 		err = rashpa_program_more(call, map, &run);
 		p->out_entries = map->entries;
-		p->out_descriptors = fetched ? map->table->count : 0;
+		p->out_descriptors = map->dev->profile.fetch.registers ? map->table->count : 0;
 		mutex_unlock(&map->dev->hw_lock);
 	}
 	trace_rashpa_program(map->dev->id, map->id, p->first, p->out_entries, err);
@@ -423,9 +418,8 @@ void rashpa_reprogram(struct rashpa_map *map)
 static int rashpa_program_room(struct rashpa_call *call, struct rashpa_map *map)
 {
 	struct rashpa_fetching fetch;
-	int err;
+	int err = rashpa_device_lock(call, map->dev);
 
-	err = rashpa_device_lock(call, map->dev);
 	if (err)
 		return err;
 	fetch = map->dev->profile.fetch;
@@ -447,9 +441,8 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 	struct rashpa_map *map = call->obj;
 	struct rashpa_device *dev = map->dev;
 	struct rashpa_program *p = arg;
-	int err;
+	int err = rashpa_program_room(call, map);
 
-	err = rashpa_program_room(call, map);
 	if (err)
 		return err;
 	err = rashpa_device_lock(call, dev);
