@@ -169,8 +169,9 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 	if (!wait && s->op != RASHPA_STEP_WRITE)
 		return rashpa_fail(call, -EINVAL, "%s: operation %u is not defined", what, s->op);
 	if (s->flags & ~(wait && !profile ? RASHPA_STEP_RESET : 0))
-		return rashpa_fail(call, -EINVAL, "%s: flags 0x%x are reserved, or not for this step",
-				   what, s->flags);
+		return rashpa_fail(call, -EINVAL,
+				   "%s: flags 0x%x are reserved, or not for this step", what,
+				   s->flags);
 	if (wait ? !s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX : s->timeout_us)
 		return rashpa_fail(call, -EINVAL,
 				   "%s: a wait has a time limit of 1 to %u microseconds, a write has no time limit",
