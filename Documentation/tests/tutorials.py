@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Blocks of commands in tutorials. Before each of them stands a comment that says who runs it:
+"""Blocks of commands in Start and Guides. Before each of them stands a comment that says who runs it:
 
 .. run: any        needs nothing
 .. run: driver     needs the driver
 .. run: fpga       needs a board, too
 .. run: edu        needs QEMU's device edu, too
 .. not run: WHY    files of tests in it have to be there
+
+Blocks of a language (.. code-block:: text, ...) hold no commands.
 
 tutorials.py check PAGE...      a line for each block that does not say so
 tutorials.py scripts TO PAGE... what is run of PAGE, as TO/PAGE.sh; a line "between" before each block
@@ -41,7 +43,7 @@ def wrong(said):
         return None
     if kind != "not run" or not rest:
         return "says not whether it is run"
-    for name in re.findall(r"\b[\w-]+/[\w./-]+\.sh", rest):
+    for name in re.findall(r"\b[\w-]+/[\w./-]+\.(?:sh|py)\b", rest):
         if not os.path.exists(name):
             return f"there is no {name}"
     return None
