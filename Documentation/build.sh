@@ -39,16 +39,23 @@ chapters() {
 		# the first line is not C: hide it
 		sed '1s,.*,,' "$part" >"$part.h"
 		[[ $title == Rules && $1 != uapi/* ]] || underlined "$title" "$2"
-		# kernel-doc skips structs and enums with a one-line comment, whose members have comments
-		# themselves. docs.sh reports other omissions.
-		perl -0777 -ne 'while (m,^/\*\* (struct|enum) (\w+) - ([^\n]*) \*/\n(\1 \2(?: \{.*?\n\})?;),msg) {
-			my ($kind, $name, $text, $all) = ($1, $2, $3, $4);
+		# kernel-doc skips structs and enums whose members have comments themselves, after a comment of
+		# one line; after a longer one it prints no member. docs.sh reports other omissions.
+		perl -0777 -ne 'while (m,^/\*\*(?: |\n \* )(struct|enum) (\w+) - ([^\n]*?)(?:\n((?: \*[^/\n]?[^\n]*\n)*?))? \*/\n(\1 \2(?: \{.*?\n\})?;),msg) {
+			my ($kind, $name, $text, $more, $all) = ($1, $2, $3, $4 // "", $5);
+			next if $more =~ /^ \* @\w+:/m;
+			$more =~ s/^ \*\n//;
+			$more =~ s/^ \* ?/   /mg;
+			$more =~ s/@(\w+)/**$1**/g;
+			$more =~ s/&struct /struct /g;
 			# Sphinx refuses two items of one name
 			print /\b$name\(/ ? "**$kind $name**\n\n   $text\n\n" : ".. c:${kind}:: $name\n\n   $text\n\n";
+			print "$more\n" if $more;
 			next if $all !~ /\{/;
 			$all =~ s/^/      /mg;
 			print "   ::\n\n$all\n\n";
 		}' "$part"
+		perl -0777 -pi -e 's,^/\*\*(\n \* (?:struct|enum) \w+ - [^\n]*\n(?:(?! \*/| \* @\w+:) \*[^\n]*\n)* \*/\n(?:struct|enum)),/*$1,msg' "$part.h"
 		perl "$kernel_doc" -rst -sphinx-version 3.0.0 "$part.h" 2>"$work/said" || { cat "$work/said" >&2; return 1; }
 	done
 }

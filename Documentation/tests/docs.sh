@@ -50,6 +50,10 @@ sed 's/^/# missing: /' /tmp/missing
 [[ ! -s /tmp/missing ]]
 ok $? "struct-enum-flag: it has every struct, enum and flag of the header"
 
+missing=$(awk '/^\.\. c:/ { name = $NF } /\*\*Members\*\*/ { getline; if ((getline line) <= 0 || line !~ /``/) print name }' "$reference" build/docs/source/man/*.3.rst)
+[[ ! $missing ]]
+ok $? "members: each struct has its members" || echo "# $missing"
+
 # public functions: headers, map, and symbols of the library
 # functions LIBRARY FOLDER
 functions() {

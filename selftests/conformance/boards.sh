@@ -233,8 +233,8 @@ ends 2 "Connection refused: the simulation has ended: start" --socket "$work/soc
 end_board
 
 ends 2 "No such file or directory: start the simulation first" --socket "$work/nothing"
-ends 2 "no socket: give the one at which" --socket "$work/out"
-ends 2 "the path is empty: give the socket" --socket ""
+ends 2 "no socket: use the one at which" --socket "$work/out"
+ends 2 "the path is empty: use the socket" --socket ""
 pretend
 chmod 0 "$work/socket"
 setpriv --reuid=65534 --clear-groups "$tools/rashpa-fpga-conformance" --socket "$work/socket" \
@@ -242,7 +242,7 @@ setpriv --reuid=65534 --clear-groups "$tools/rashpa-fpga-conformance" --socket "
 (($? == 2)) && grep -q "socket: Permission denied: run as the user that started" "$work/out"
 ok $? "socket-another-user: a socket of another user ends with 2, and it names the allowed user"
 end_board
-ends 2 "the name is empty: give a PCI function" --vfio ""
+ends 2 "the name is empty: use a PCI function" --vfio ""
 ends 2 "there is no such PCI function" --vfio 0000:99:00.0
 ends 2 "stream/nothing: there is no such test" --socket "$work/socket" stream/nothing
 ends 2 "name the board" stream

@@ -438,7 +438,7 @@ static const struct call *pick_call(struct rng *r)
 	return &calls[i];
 }
 
-/* Run one call as user nobody: calls that need a capability are refused. */
+/* Run one call without privileges: calls that need a capability are refused. */
 static void be(uid_t uid)
 {
 	/* of this thread only, so not by the C library */

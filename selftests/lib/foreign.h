@@ -39,7 +39,7 @@ extern int liar;	/* /dev/rashpa-liar, or -1 */
 
 #define LIAR_LENGTH	((u64)IMAGES * IMAGE)	/* a dataset */
 
-/* Memory of LIAR_LENGTH; kinds with a BAR have @bar's on-board memory. NULL if there is none. */
+/* Memory of LIAR_LENGTH; kinds with a BAR have @bar's on-board memory. NULL if it does not exist. */
 struct rashpa_liar_export liar_memory(uint32_t model, uint32_t kind, const struct fpga *bar);
 /* fd of the dma-buf; the test ends where it fails */
 int liar_export(struct rashpa_liar_export *arg);

@@ -50,8 +50,8 @@ says "huge-map: a function maps it" 0 "" rashpactl map make giant "fpga$fpga"
 says "huge-too-many: too few are free" 1 "2 huge pages of 2048 KiB wanted, 1 of [0-9]* are free: reserve" \
 	rashpactl buffer create more 4M --huge 2M
 says "huge-node: a node without enough huge pages is named" 1 "wanted, 1 of [0-9]* of node 0 are free" rashpactl buffer create more 4M --huge 2M --node 0
-says "huge-no-node: of no node" 1 "22\|Invalid" rashpactl buffer create more 2M --huge 2M --node 99
-says "huge-size: of a size that is none" 1 "no huge pages of 8 KiB" rashpactl buffer create more 2M --huge 8K
+says "huge-no-node: a node that does not exist" 1 "22\|Invalid" rashpactl buffer create more 2M --huge 2M --node 99
+says "huge-size: a size without a pool" 1 "no huge pages of 8 KiB" rashpactl buffer create more 2M --huge 8K
 says "huge-for: not for a function" 2 "give .-node" rashpactl buffer create more 2M --huge 2M --for "fpga$fpga"
 rashpactl buffer remove giant
 is "huge-back: they are back" "$(<$pool/free_hugepages)" 3
@@ -99,7 +99,7 @@ modprobe pci-stub
 echo pci-stub >"/sys/bus/pci/devices/$bdf/driver_override"
 echo "$bdf" >/sys/bus/pci/drivers/pci-stub/bind
 is "another-driver: another driver has it" "$(served_by "$bdf")" pci-stub
-says "left-alone: that driver keeps it" 1 "served by the driver pci-stub" rashpactl apply
+says "left-alone: another driver keeps it" 1 "served by the driver pci-stub" rashpactl apply
 is "it-is-still-there: it is still there" "$(served_by "$bdf")" pci-stub
 boards "{ \"function\": \"$bdf\", \"take\": true }"
 says "unless: unless told" 0 "^$bdf: fpga" rashpactl apply

@@ -9,7 +9,7 @@
 bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
 device=/sys/bus/pci/devices/$bdf
 
-holder() { basename "$(readlink "$device/driver" || echo nobody)"; }
+holder() { basename "$(readlink "$device/driver" || echo none)"; }
 
 # refuses TEXT: it ends with 2, and says so
 refuses() {
@@ -23,12 +23,12 @@ if [[ ! $bdf ]]; then
 	finish
 fi
 before=$(holder)
-if [[ $before == nobody ]]; then
+if [[ $before == none ]]; then
 	echo rashpa >"$device/driver_override"
 	echo "$bdf" >/sys/bus/pci/drivers_probe
 fi
 [[ $(holder) != rashpa ]] || refuses "the driver rashpa holds it"
-[[ $(holder) == nobody ]] || echo "$bdf" >"$device/driver/unbind"
+[[ $(holder) == none ]] || echo "$bdf" >"$device/driver/unbind"
 refuses "no driver has it"
 if [[ $RASHPA_IOMMU == on ]] && modprobe vfio-pci; then
 	echo vfio-pci >"$device/driver_override"
@@ -48,7 +48,7 @@ if [[ $RASHPA_IOMMU == on ]] && modprobe vfio-pci; then
 else
 	skip "conformance-card: conformance of a card" "VFIO needs an IOMMU"
 fi
-echo "${before/nobody/}" >"$device/driver_override"
-[[ $before == nobody ]] || echo "$bdf" >/sys/bus/pci/drivers_probe
+echo "${before/none/}" >"$device/driver_override"
+[[ $before == none ]] || echo "$bdf" >/sys/bus/pci/drivers_probe
 is "function-given-back: the function is given back" "$(holder)" "$before"
 finish

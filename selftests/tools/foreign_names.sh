@@ -75,7 +75,7 @@ rashpactl buffer create other 8M >/dev/null
 remu --buffer other --fpga "$fpga" --images 1 >"$work/remu" 2>&1
 is "remu-refused: remu does not take the board" $? 1
 # it prints the first line of the name
-is "remu-line: its sentence is one line" "$(grep -cF "process $holder_pid (\x1b[31m\"}) has it to itself" "$work/remu") $(wc -l <"$work/remu")" \
+is "remu-line: its sentence is one line" "$(grep -cF "process $holder_pid (\x1b[31m\"}) has claimed it" "$work/remu") $(wc -l <"$work/remu")" \
 	"1 1" || cat -v "$work/remu" | sed 's/^/# /'
 is "python: Python reads the header all the same, and shows it as the tools do" "$(python3 -c 'import rashpa
 with rashpa.Stream("names", observe=True) as stream: print(stream.begin(10).dataset)' 2>&1)" 'M\xfcnchen\xc2\x9b2J'

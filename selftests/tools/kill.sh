@@ -182,7 +182,7 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 	is "until-end: $1: until we end it" $? 0
 	holds "data: $1: with data" "$(jq .bytes "$work/both$i.json") > 0"
 }
-# A board that another program has to itself: it is named.
+# A board that another program has claimed: it is named.
 coproc holder { exec python3 -c "import fcntl, signal
 node = open('/dev/rashpa/fpga$fpga', 'rb+', 0)
 fcntl.flock(node, fcntl.LOCK_EX)
@@ -191,8 +191,8 @@ signal.pause()"; }
 claims=$!
 read -r -u "${holder[0]}"
 remu --buffer ring1 --fpga "$fpga" "${images[@]}" --images 1 >"$work/out" 2>&1
-is "board-program-itself: a board that a program has to itself" "$? $(grep -c \
-	"fpga$fpga: process $claims (python3) has it to itself" "$work/out")" "1 1"
+is "board-program-claimed: a board that a program has claimed" "$? $(grep -c \
+	"fpga$fpga: process $claims (python3) has claimed it" "$work/out")" "1 1"
 kill "$claims"
 wait "$claims" 2>/dev/null
 

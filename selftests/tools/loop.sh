@@ -109,7 +109,7 @@ ok $? "rashpactl-top: and so has rashpactl top"
 rashpactl top --count 1 --interval 0.1 | grep -q "^fpga$fpga ring 0 .*events/s.*held.*late"
 ok $? "people: and for people"
 rashpa-bench loop --fpga "fpga$fpga" --events 100 >"$work/out" 2>&1
-is "second-one-refused: a second one is refused" "$? $(grep -c "has it to itself" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
+is "second-one-refused: a second one is refused" "$? $(grep -c "has claimed it" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
 kill -INT "$looper"
 wait "$looper"
 is "interrupted-one-ends: an interrupted one ends with 1" $? 1

@@ -52,5 +52,5 @@ holds "15-lines: it has 15 lines at most ($lines)" "$lines > 0 && $lines <= 15"
 wait "$remu"
 ok $? "remu-ends-well: remu ends well" || sed 's/^/# /' "$work/remu.out"
 rashpactl buffer remove ring5
-ok $? "nobody-holds-buffer: no process holds the buffer"
+ok $? "buffer-not-held: no process holds the buffer"
 finish

@@ -178,7 +178,7 @@ refused "refused/limit: more than a user may hold"
 json '.limit_bytes == 8388608 and .fits_bytes <= 4194304' rashpactl --json buffer query
 ok $? "limit-fits: a limit is what fits"
 echo 0 >$limits/limit_mib
-refuses 1 "contig: there is no more memory than .*B" rashpactl buffer create large 512G --node 0
+refuses 1 "contig: the machine has only .*B" rashpactl buffer create large 512G --node 0
 refused "refused/too-large: more than there is"
 
 # a terminal, so that there is progress from the third second on

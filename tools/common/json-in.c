@@ -138,7 +138,7 @@ int json_read_text(struct json_place *at, struct json_object *value, char *to, s
 	if (!json_object_get_string_len(value))
 		return json_wrong(at, "must not be empty");
 	if ((size_t)json_object_get_string_len(value) != strlen(json_object_get_string(value)))
-		return json_wrong(at, "has a character 0");
+		return json_wrong(at, "has a NUL character");
 	if ((size_t)json_object_get_string_len(value) >= size)
 		return json_wrong(at, "is longer than %zu bytes", size - 1);
 	memset(to, 0, size);

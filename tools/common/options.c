@@ -175,7 +175,7 @@ error_t option_tune(struct argp_state *state, char *arg, const struct tune *tune
 				continue;
 			if (!row->arg != !value)
 				argp_error(state, "--tune %s %s", row->name,
-					   value ? "takes no value" : "needs a value: give KEY=VALUE");
+					   value ? "takes no value" : "needs a value, as KEY=VALUE");
 			state->input = tune->input;
 			err = tune->parse(row->key, value, state);
 			state->input = input;
@@ -232,7 +232,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_SUCCESS:	/* behind the end of the tool's own parser */
 		if (!o->buffer && !o->without_buffer)
-			argp_error(state, "the buffer is missing: give --buffer NAME");
+			argp_error(state, "the buffer is missing: use --buffer NAME");
 		if (o->dark_every && !o->darks)
 			argp_error(state, "--tune dark-every requires --tune darks=DATASET");
 		if (!o->dark_every)

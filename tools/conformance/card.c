@@ -137,7 +137,7 @@ static void msix(bool on)
 static void reset(void)
 {
 	if (ioctl(vfio.device, VFIO_DEVICE_RESET))
-		die("function level reset: %s: it is what each test begins with",
+		die("function level reset: %s: each test begins with one",
 		    strerror(errno));
 }
 
@@ -155,7 +155,7 @@ static int check_driver(const char *name, char *why)
 	ssize_t n;
 
 	if (!*name)
-		return because(why, -1, "--vfio: the name is empty: give a PCI function, as lspci -D lists them");
+		return because(why, -1, "--vfio: the name is empty: use a PCI function, as lspci -D lists them");
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", name);
 	if (strchr(name, '/') || *name == '.' || access(path, F_OK))
 		return because(why, -1, "%s: there is no such PCI function: lspci -D lists them",
@@ -214,8 +214,8 @@ static int make_events(const char *name, char *why)
 
 	if (ioctl(vfio.device, VFIO_DEVICE_GET_INFO, &device) ||
 	    !(device.flags & VFIO_DEVICE_FLAGS_RESET))
-		return because(why, -1, "%s: the kernel knows no way to reset it: it has to have a "
-			       "function level reset", name);
+		return because(why, -1, "%s: the kernel cannot reset it: a function "
+			       "level reset is required", name);
 	if (ioctl(vfio.device, VFIO_DEVICE_GET_IRQ_INFO, &info) || !info.count)
 		return because(why, -1, "%s: it has no MSI-X", name);
 	n_events = info.count < VECTORS_MAX ? info.count : VECTORS_MAX;

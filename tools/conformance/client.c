@@ -329,7 +329,7 @@ bool client_receive(struct client *c, struct reply *r)
 	r->error = h.flags & 0x20 ? h.error : 0;
 	r->size = h.size - sizeof(h);
 	if (r->size > sizeof(r->data))
-		die("an answer of %u bytes is longer than any that was asked for: see what the simulation has logged",
+		die("an answer of %u bytes is longer than any requested one: see what the simulation has logged",
 		    h.size);
 	return read_all(c, r->data, r->size);
 }

@@ -126,9 +126,9 @@ static const char *remedy(int err)
 	case EACCES:
 		return "run as the user that started the simulation, or make the socket writable";
 	case EPROTOTYPE:
-		return "the socket has another type: give the socket for QEMU";
+		return "the socket has another type: use the socket for QEMU";
 	default:
-		return "give the socket at which a simulation listens";
+		return "use the socket at which a simulation listens";
 	}
 }
 
@@ -138,7 +138,7 @@ const char *socket_open(const char *path)
 	struct stat file;
 
 	if (!*path)
-		return "--socket: the path is empty: give the socket at which a simulation listens";
+		return "--socket: the path is empty: use the socket at which a simulation listens";
 	if (strlen(path) >= sizeof(c->path)) {
 		snprintf(why, sizeof(why),
 			 "%s: longer than the %zu bytes that a socket's path can have: use another folder",
@@ -147,7 +147,7 @@ const char *socket_open(const char *path)
 	}
 	if (!stat(path, &file) && !S_ISSOCK(file.st_mode)) {
 		snprintf(why, sizeof(why),
-			 "%s: no socket: give the one at which a simulation listens", path);
+			 "%s: no socket: use the one at which a simulation listens", path);
 		return why;
 	}
 	strcpy(c->path, path);

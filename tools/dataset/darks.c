@@ -46,7 +46,7 @@ static int join(struct dataset *d, char *why)
 	snprintf(d->source, sizeof(d->source), "%.120s, darks %.120s", s->signal.source,
 		 s->dark.source);
 	if (g->width != dark->width || g->height != dark->height || g->pixel != dark->pixel)
-		return because(why, -1, "dataset %s: images of %s, and darks of %s", d->source,
+		return because(why, -1, "dataset %s: images of %s need dark ones of that size and type, not %s", d->source,
 			       format_geometry(one, g), format_geometry(other, dark));
 	groups = groups < s->dark.images ? s->dark.images : groups;
 	return dataset_set(d, groups * d->dark_every, g->width, g->height, g->pixel, why);

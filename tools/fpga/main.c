@@ -55,7 +55,7 @@ static uint32_t parse_feature(const char *text, const struct argp_state *state)
 	for (i = 0; i < sizeof(features) / sizeof(features[0]); i++)
 		if (!strcmp(text, features[i].name))
 			return features[i].bit;
-	argp_error(state, "without: %s is no feature", text);
+	argp_error(state, "without: %s is not a feature: see --help", text);
 	return 0;
 }
 

@@ -268,7 +268,7 @@ static int summary(const struct options *o, const struct check *c, uint64_t lost
 		return EXIT_FAILED;
 	if (!c->roce)
 		return fail("%s: no frame of RoCE v2 (UDP port %u) among %" PRIu64
-			    ": is it where they pass?", source, ROCE_PORT, c->frames);
+			    ": choose the interface that they pass", source, ROCE_PORT, c->frames);
 	return faults ? EXIT_DATA : EXIT_OK;
 }
 

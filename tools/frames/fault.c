@@ -73,7 +73,7 @@ int fault_parse(const char *text, struct injected_fault *fault, char why[WHY_SIZ
 			break;
 	}
 	if (i == INJECTED_KINDS)
-		return because(why, -1, "%s: there is no such fault: give one of %s", text,
+		return because(why, -1, "%s: there is no such fault: use one of %s", text,
 			       FAULT_KINDS);
 	fault->kind = i;
 	fault->value = kinds[i].otherwise;
@@ -119,10 +119,10 @@ int fault_fits(struct injected_fault *f, const struct plan *plan, char why[WHY_S
 			       " frames follow", f->frame, f->value);
 	parts = opcode_parts(plan_opcode(plan, f->frame - 1));
 	if (f->kind == INJECT_LENGTH && !(parts & HAS_RETH))
-		return because(why, -1, "length@%" PRIu64 ": this frame has no RETH: give the first one of a message",
+		return because(why, -1, "length@%" PRIu64 ": this frame has no RETH: use the first one of a message",
 			       f->frame);
 	if (f->kind == INJECT_IMMEDIATE && !(parts & HAS_IMMEDIATE))
-		return because(why, -1, "immediate@%" PRIu64 ": this frame has none: give the last one of a message",
+		return because(why, -1, "immediate@%" PRIu64 ": this frame has none: use the last one of a message",
 			       f->frame);
 	if (f->told)
 		return 0;

@@ -96,7 +96,7 @@ static int fail_claimed(int device, const char *node)
 	if (!pid && access(path, R_OK) && errno == EACCES)
 		pid = took;	/* another user's process, probably the same */
 	if (!pid)
-		return fail(EBUSY, "%s: another program has it to itself, which got that from process %d: stop that program (as root, fuser -v /dev/rashpa/%s lists who has the node open)",
+		return fail(EBUSY, "%s: another program has claimed it by a descriptor of process %d: stop that program (as root, fuser -v /dev/rashpa/%s lists who has the node open)",
 			    node, took, node);
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	file = fopen(path, "re");
@@ -104,7 +104,7 @@ static int fail_claimed(int device, const char *node)
 		name[strcspn(name, "\n")] = '\0';
 	if (file)
 		fclose(file);
-	return fail(EBUSY, "%s: process %d%s%s%s has it to itself: stop the producer first (kill %d)",
+	return fail(EBUSY, "%s: process %d%s%s%s has claimed it: stop the producer first (kill %d)",
 		    node, pid, *name ? " (" : "", name, *name ? ")" : "", pid);
 }
 
@@ -669,7 +669,8 @@ int rashpa_board_stop(const struct rashpa_board *b, uint32_t dtps, int64_t timeo
 		if (error == -ENODEV)
 			return error;
 		if (timeout_ns >= 0 && now() - begin > timeout_ns)
-			return fail(ETIMEDOUT, "fpga%u: it ignores STOP", b->number);
+			return fail(ETIMEDOUT, "fpga%u: it ignores STOP: reset it (rashpactl fpga reset fpga%u)",
+				    b->number, b->number);
 		poll(NULL, 0, 1);
 	}
 	return 0;

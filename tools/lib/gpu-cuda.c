@@ -395,7 +395,7 @@ int rashpa_gpu_as_cuda_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_cud
 	struct rashpa_gpu_cuda all;
 
 	if (gpu->way != &gpu_cuda)
-		return fail(EOPNOTSUPP, "%s: it is not CUDA's", gpu->info.name);
+		return fail(EOPNOTSUPP, "%s: it was not opened by CUDA", gpu->info.name);
 	all = (struct rashpa_gpu_cuda) {
 		.library = c->library, .context = c->context, .device = c->device,
 	};

@@ -316,7 +316,7 @@ static int find_queue(struct vulkan *v)
 		v->queues = all[v->family].queueCount < QUEUES ? all[v->family].queueCount : QUEUES;
 		return 0;
 	}
-	return fail(EOPNOTSUPP, "%s: it does not compute", v->gpu.info.name);
+	return fail(EOPNOTSUPP, "%s: it has no queue for compute shaders", v->gpu.info.name);
 }
 
 static int make_device(struct vulkan *v)
@@ -651,7 +651,7 @@ int rashpa_gpu_as_vulkan_sized(const struct rashpa_gpu *gpu, struct rashpa_gpu_v
 	struct rashpa_gpu_vulkan all;
 
 	if (gpu->way != &gpu_vulkan)
-		return fail(EOPNOTSUPP, "%s: it is not Vulkan's", gpu->info.name);
+		return fail(EOPNOTSUPP, "%s: it was not opened by Vulkan", gpu->info.name);
 	all = (struct rashpa_gpu_vulkan) {
 		.get_instance_proc = (void *)v->get, .instance = v->instance,
 		.physical = v->physical, .device = v->device, .queue = v->queue,

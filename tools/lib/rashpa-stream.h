@@ -591,7 +591,7 @@ static inline int rashpa_stream_await_end(struct rashpa_stream *stream,
  * @header: the library reads width, height, pixel, bit_depth, big_endian, bunch, slots (0: as
  *	many as fit), policy, images, first_stack, sampling, phase, unit, live, dark_every,
  *	dataset_*, tick_*, lock_name, payload_name, segments and map_class; it sets the other fields
- * @process: array of processes
+ * @process: array of processes; a program that fills all is one
  * @module: array of modules, or NULL: one module that covers the image
  * @processes: elements of @process
  * @modules: elements of @module

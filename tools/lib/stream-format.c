@@ -105,7 +105,7 @@ static int check_image(const struct rashpa_stream_header *h)
 	    h->phase >= h->sampling)
 		return fail(EPROTO, "bunch, slots or sampling is 0, or phase not below sampling");
 	if (h->policy > RASHPA_STREAM_DROP)
-		return fail(EPROTO, "policy is %" PRIu32, h->policy);
+		return fail(EPROTO, "policy %" PRIu32 " is not defined", h->policy);
 	if (h->line_stride < (uint64_t)h->width * pixel || h->line_stride % pixel)
 		return fail(EPROTO, "line_stride %" PRIu64 " is too small or not whole pixels",
 			    h->line_stride);
@@ -204,7 +204,7 @@ int stream_check(const struct rashpa_stream_header *h, uint64_t length)
 			    ", modules of %" PRIu32 ": its producer is older than this library",
 			    h->header_size, h->process_size, h->module_size);
 	if (h->state > RASHPA_STREAM_ENDED)
-		return fail(EPROTO, "state is %" PRIu32, h->state);
+		return fail(EPROTO, "state %" PRIu32 " is not defined", h->state);
 	if (!h->processes || h->processes > RASHPA_STREAM_PROCESSES || !h->modules ||
 	    h->modules > RASHPA_STREAM_PROCESSES || !h->locks || h->locks > RASHPA_STREAM_LOCKS)
 		return fail(EPROTO, "%" PRIu32 " processes, %" PRIu32 " modules, %" PRIu32

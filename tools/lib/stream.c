@@ -22,7 +22,7 @@ static int check_flags(unsigned int flags)
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_OBSERVE)
 		return fail(EINVAL, "an observer does not write into slots: only the consumer may");
 	if (flags & RASHPA_STREAM_LOSE && flags & RASHPA_STREAM_OBSERVE)
-		return fail(EINVAL, "credit never waits for an observer: only a consumer may lose");
+		return fail(EINVAL, "RASHPA_STREAM_LOSE is for consumers: no stream waits for an observer");
 	if (flags & RASHPA_STREAM_PIN && !(flags & RASHPA_STREAM_WRITE))
 		return fail(EINVAL, "slots that are not mapped for writing need no flag to be pinned");
 	if (flags & RASHPA_STREAM_WRITE && flags & RASHPA_STREAM_NO_DATA)

@@ -212,7 +212,7 @@ static int check_flows(const struct experiment *e, char *why)
 				return because(why, -1, "%s, %s: over PCIe a detector fills one buffer, and a buffer has one detector",
 					       a->from->name, a->to->name);
 			if (a->transport != b->transport)
-				return because(why, -1, "%s, %s: flows of both %s and %s",
+				return because(why, -1, "%s, %s: flows by %s and by %s: give them one transport",
 					       a->from->name, a->to->name, a->transport->name,
 					       b->transport->name);
 			if (a->to == b->to && (a->from == b->from ||

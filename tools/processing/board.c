@@ -161,8 +161,8 @@ static int place_theirs(struct rpu_board *b, const struct rashpa_raw_ring *ring,
 			       b->info.number, ring->slots, RFPGA_UNIT_SLOTS_MAX);
 	if (ring->step < image || ring->step > UINT32_MAX ||
 	    (ring->offset | ring->step) & ((b->info.align - 1) | (b->bytes - 1)))
-		return because(why, -1, "fpga%u: its processing unit takes no images of %" PRIu64
-			       " bytes each %" PRIu64 " bytes, from byte %" PRIu64 " on",
+		return because(why, -1, "fpga%u: its processing unit takes no slots of %" PRIu64
+			       " bytes at steps of %" PRIu64 " from offset %" PRIu64 " (ALIGN)",
 			       b->info.number, image, ring->step, ring->offset);
 	if (ring->offset > b->offered_length ||
 	    (ring->slots - 1) * ring->step + image > b->offered_length - ring->offset)
@@ -445,7 +445,7 @@ static int bring(struct rpu_board *b, const struct rpu_raw *raw, char *why)
 	}
 	if (at % b->raw_step || at / b->raw_step >= b->raw_slots ||
 	    raw->line_stride != b->width * b->bytes)
-		return because(why, -1, "fpga%u: an image is not where its memory has them",
+		return because(why, -1, "fpga%u: an image is not in a slot of the offered memory",
 			       b->info.number);
 	while (b->given % b->raw_slots != at / b->raw_step) {
 		give(b, false);

@@ -32,7 +32,7 @@ struct cuda_wheel {
 	struct cuda_stream *stream[RPU_STREAMS];
 	struct cuda_function *kernel[OWN_KERNELS];
 	uint64_t in[2], decision, banks;
-	struct rashpa_gpu_memory *lock_page, *ring, *given_page;	/* of the first GPU */
+	struct rashpa_gpu_memory *lock_page, *ring, *given_page;	/* the first GPU has them */
 	uint64_t lock, ring_address, given;	/* as GPUs have them */
 	const uint8_t *raw;
 	bool flushes;

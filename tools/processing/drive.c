@@ -108,13 +108,12 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 	}
 	if (plan->way > RASHPA_DRIVE_POLL || !plan->credits || !plan->ahead || !plan->patience_ns ||
 	    !plan->images || plan->images > INT32_MAX / 2)
-		return rashpa_fail(EINVAL, "a plan has a way, images, credits, and how many are enqueued ahead");
+		return rashpa_fail(EINVAL, "the plan of a drive needs way, images, credits, ahead and patience_ns");
 	if ((plan->given || plan->lock_images > 1) &&
 	    (plan->way != RASHPA_DRIVE_POLL || !plan->lock || count > 1))
-		return rashpa_fail(EINVAL, "only a kernel that stays, of one GPU, and with a lock owns the loop: it counts stacks, and gives slots back");
+		return rashpa_fail(EINVAL, "given and lock_images need way RASHPA_DRIVE_POLL, a lock, and one GPU");
 	if (plan->lock_images > 1 && plan->images % plan->lock_images)
-		return rashpa_fail(EINVAL, "stacks are whole: %" PRIu32 " images are none of %"
-				   PRIu32 " each", plan->images, plan->lock_images);
+		return rashpa_fail(EINVAL, "images: %" PRIu32 " are not whole stacks of %" PRIu32, plan->images, plan->lock_images);
 	if (plan->raw && (!plan->slots || plan->step % 4 || (uintptr_t)plan->raw % 4))
 		return rashpa_fail(EINVAL, "raw images are in slots, at multiples of 4 bytes");
 	return 0;

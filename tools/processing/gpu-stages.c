@@ -43,8 +43,8 @@ static int take_ring(struct rpu_gpu *g, const struct rashpa_raw_ring *ring, uint
 		     char *why)
 {
 	if (ring->step < image || ring->step % 4 || ring->offset % 4)
-		return because(why, -1, "%s: it takes no images of %" PRIu64 " bytes each %" PRIu64
-			       " bytes, from byte %" PRIu64 " on: both are multiples of 4 there",
+		return because(why, -1, "%s: slots of %" PRIu64 " bytes at steps of %" PRIu64
+			       " from offset %" PRIu64 ": step and offset must be multiples of 4",
 			       g->info.name, image, ring->step, ring->offset);
 	if (ring->offset > g->offered_bytes || image > g->offered_bytes - ring->offset ||
 	    ring->slots - 1 > (g->offered_bytes - ring->offset - image) / ring->step)
@@ -172,7 +172,7 @@ static int bring(struct rpu_gpu *g, const struct rpu_raw *raw, uint32_t *first, 
 	base = g->addresses ? g->addresses : rashpa_gpu_base(g->offered);
 	at = line - base - g->ring.offset;
 	if (at % g->ring.step || at / g->ring.step >= g->ring.slots || raw->line_stride != row)
-		return because(why, -1, "%s: an image is not where its memory has them",
+		return because(why, -1, "%s: an image is not in a slot of the offered memory",
 			       g->info.name);
 	*first = (g->ring.offset + at) / 4;
 	return 0;

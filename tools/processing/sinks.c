@@ -130,7 +130,7 @@ int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r
 		}
 		stat->lost++;
 		if (s->dead && !s->go_on)
-			return rashpa_fail(EIO, "%s: it has lost a result before", s->sink->name);
+			return rashpa_fail(EIO, "%s: a result was lost before", s->sink->name);
 		if (!s->dead)
 			result = 1;
 		s->dead = true;		/* and what it has is not complete */

@@ -145,7 +145,7 @@ static int find_range(struct rashpa_pipeline *p, struct maker *k, char *why)
 	if (low > high)
 		return because(why, -1, "pipeline: integrate: no pixel is ever valid");
 	if (p->integrate.has_range && (range[0] > high || range[1] < low))
-		return because(why, -1, "pipeline: integrate.range: no pixel is there, they are from %g to %g %s",
+		return because(why, -1, "pipeline: integrate.range: no pixel is in it: pixels are from %g to %g %s",
 			       low, high, units[p->integrate.unit]);
 	if (p->integrate.has_range) {
 		low = range[0];
@@ -158,7 +158,7 @@ static int find_range(struct rashpa_pipeline *p, struct maker *k, char *why)
 	k->first = low;
 	k->width = high > low ? (high - low) / p->integrate.matrix.bins : 1;
 	return isnormal(k->width) ? 0 :
-	       because(why, -1, "pipeline: integrate.range: %g to %g is too much, or too little, for %"
+	       because(why, -1, "pipeline: integrate.range: %g to %g is too wide or too narrow for %"
 		       PRIu32 " bins", low, high, p->integrate.matrix.bins);
 }
 

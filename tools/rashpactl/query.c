@@ -134,7 +134,7 @@ static void tell_contig(struct json_object *to, const struct question *q, const 
 		tell(to, "contig: %s free, the longest run that looks free or movable is %s", free,
 		     run);
 	if (q->size > query->out_total)
-		tell(to, "contig: there is no more memory than %s",
+		tell(to, "contig: the machine has only %s",
 		     format_size(run, query->out_total));
 	else if ((q->refused || query->out_largest < want) && want <= query->out_free)
 		tell(to, "contig: memory is in pieces that cannot be moved: make buffers soon after boot%s",

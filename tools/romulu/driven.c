@@ -96,7 +96,7 @@ static int tell(struct driven *d, const struct run *r, const struct rashpa_stack
 				    r->config->opt.buffer, image.frame);
 	}
 	if (st->images > ENDLESS - d->told)
-		return fail("buffer %s: a drive takes %u images: start romulu again",
+		return fail("buffer %s: the drive has taken its %u images: start romulu again for more",
 			    r->config->opt.buffer, ENDLESS);
 	d->told += st->images;
 	rashpa_drive_arrived(d->drive, d->told);

@@ -156,14 +156,14 @@ int flow_place(struct flow *f, uint32_t number, struct place *place, char *why)
 	place->stack = in->about->first_stack + place->number / f->per_stack;
 	place->message = place->number % f->per_stack;
 	if (ahead > JUMP || (ahead < 0 && (uint64_t)-(int64_t)ahead > expected))
-		return wrong(f, place->stack, "a message has a number that cannot be", why);
+		return wrong(f, place->stack, "the number of a message is out of range: it is of another run", why);
 	if (in->about->images && place->stack - in->about->first_stack >=
 				 (in->about->images + in->about->bunch - 1) / in->about->bunch)
-		return wrong(f, place->stack, "there are not so many", why);
+		return wrong(f, place->stack, "it is after the last announced stack", why);
 	if (place->stack + in->ahead < in->opened)
 		return 0;
 	if (intake_paced(in))
-		return wrong(f, place->stack, "it does not wait for credit", why);
+		return wrong(f, place->stack, "it was sent without credit", why);
 	pthread_mutex_lock(&in->lock);
 	if (in->direct && place->stack >= in->opened)
 		count_overrun(in, place->stack);

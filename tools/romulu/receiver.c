@@ -364,7 +364,7 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 	if (!result && s != n->sender)
 		what = difference(&n->sender->hello, &s->hello);
 	if (what)
-		result = because(why, -1, "it has %s than the sender before", what);
+		result = because(why, -1, "it has %s than the sender before: start all with the same options", what);
 	if (!result && writes_twice(n, s))
 		result = because(why, -1, "its regions overlap each other, or those of another sender");
 	if (result) {

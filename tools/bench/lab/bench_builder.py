@@ -50,7 +50,7 @@ def verbs(folder):
                 rates.setdefault((other["way"], mine["size_bytes"]), []).append(
                     (mine["bytes_per_second"], other["bytes_per_second"]))
     return [{**(median_row("late receiver", "verbs", "shared memory", size, pairs) if way == "late shm" else
-                median_row("verbs beside MPI", "verbs", f"MPI over {way}", size, pairs)), "virtual_machine": True}
+                median_row("verbs compared with MPI", "verbs", f"MPI over {way}", size, pairs)), "virtual_machine": True}
             for (way, size), pairs in rates.items()]
 
 

@@ -53,7 +53,7 @@ def main():
     rows = []
     for (processes, size, depth), value in rate.items():
         model = foretold(processes, size, depth, told)
-        rows.append({"name": "model beside a run", "processes": processes, "size_bytes": size, "depth": depth,
+        rows.append({"name": "model compared with a run", "processes": processes, "size_bytes": size, "depth": depth,
                      "given": (processes, size, depth) in GIVEN, "model_bytes_per_second": model, "run_bytes_per_second": value,
                      "run_least_bytes_per_second": min(runs[processes, size, depth]),
                      "run_most_bytes_per_second": max(runs[processes, size, depth]), "model_by_run": model / value})

@@ -64,7 +64,7 @@ check "builder-built: each builder has built images" 'all(.[]; .frames | length 
 check "byte-detectors: all bytes are those of the detectors" 'all(.[]; .wrong == [] and .incomplete == [])' "${both[@]}"
 check "manager: the manager reports all events as built" '.[0] | .events == $images and .built == $images and .incomplete + .lost + .unknown + .foreign == 0' \
 	"$out/good/build.json"
-is "nobody-complains: no rank reports a bad fragment" "$(said good)" ""
+is "no-complaint: no rank reports a bad fragment" "$(said good)" ""
 
 both=("$out"/bad/whole-{0,1}.json)
 at=$((images / 3)) gap=$((images / 2))

@@ -200,9 +200,9 @@ ends 2 "not a number from 0 to 16777215" rashpa-inject "${to[@]}" --queue-pair 0
 ends 2 "1500.*power of two from 256" rashpa-inject "${to[@]}" --path-mtu 1500
 ends 2 "there are only 4 frames" rashpa-inject "${to[@]}" --fault icrc@5
 ends 2 "fewer than 2 frames follow" rashpa-inject "${to[@]}" --fault reorder@3:2
-ends 2 "no RETH: give the first one" rashpa-inject "${to[@]}" --fault length@2
-ends 2 "this frame has none: give the last" rashpa-inject "${to[@]}" --fault immediate@2
-ends 2 "there is no such fault: give one of icrc" rashpa-inject "${to[@]}" --fault crc@1
+ends 2 "no RETH: use the first one" rashpa-inject "${to[@]}" --fault length@2
+ends 2 "this frame has none: use the last" rashpa-inject "${to[@]}" --fault immediate@2
+ends 2 "there is no such fault: use one of icrc" rashpa-inject "${to[@]}" --fault crc@1
 ends 2 "frame is missing.*icrc@N" rashpa-inject "${to[@]}" --fault icrc
 ends 2 "is not a number from 1 on" rashpa-inject "${to[@]}" --fault icrc@0
 ends 2 "drop has no value" rashpa-inject "${to[@]}" --fault drop@1:2

@@ -330,7 +330,7 @@ static void test_board(const char *name)
 	ok(older.version == info.version && older.dtps == 0xa5,
 	   "board-older: a program with a shorter struct gets no more than that");
 	ok(!rashpa_board_open(name, &second), "board-second: a second program opens it");
-	refused(rashpa_board_claim(second), EBUSY, "has it to itself", "a second claim");
+	refused(rashpa_board_claim(second), EBUSY, "has claimed it", "a second claim");
 	rashpa_board_close(second);
 	ok(!rashpa_board_window(board, "memory", &memory) &&
 	   !rashpa_board_window(board, "memory", &again) && memory.base == again.base &&

@@ -573,19 +573,19 @@ static void test_unix_paths(void)
 		   masks[i]);
 		ok(umask(022) == masks[i], "mask-before: and the mask is as before");
 		wire_unlisten(&listener);
-		ok(!is_socket("s", 0660) && errno == ENOENT, "nobody-listens: it is gone after the listener");
+		ok(!is_socket("s", 0660) && errno == ENOENT, "no-listener: it is gone after the listener");
 	}
 	close(raw_unix("s", true));
 	ok(!wire_listen(unix_at("s"), NULL, &listener, why) && is_socket("s", 0660),
-	   "socket-somebody-died: a socket of a dead process is replaced");
+	   "socket-dead: a socket of a dead process is replaced");
 	strcpy(why, "no");
-	ok(wire_listen(unix_at("s"), NULL, &second, why), "not-one-somebody: a socket of a living process is not");
+	ok(wire_listen(unix_at("s"), NULL, &second, why), "socket-living: a socket of a living process is not");
 	says(why, "another process listens there already", "and why");
 	ok(is_socket("s", 0660), "it-is-still-there: it is still there");
 	unlink(path_of("s"));
 	fd = raw_unix("s", true);
 	wire_unlisten(&listener);
-	ok(!lstat(path_of("s"), &st) && S_ISSOCK(st.st_mode), "socket-somebody-else: the socket of another process stays");
+	ok(!lstat(path_of("s"), &st) && S_ISSOCK(st.st_mode), "socket-other: the socket of another process stays");
 	ok(wire_listen(unix_at("s"), NULL, &second, why), "even-one-not: even one that is not ours");
 	close(fd);
 	unlink(path_of("s"));
@@ -682,7 +682,7 @@ static void test_frames(const struct place *place)
 	ok(drive(s, 1, first_over) && s[0].frames == 1 && !memcmp(s[0].last, "bye", 3) &&
 	   !s[0].why[0], "end-no-reason: %s: it comes, and then the end, which has no reason", place->at);
 	strcpy(why, "no");
-	ok(wire_send(s[0].wire, "x", 1, why), "nothing-sent-nobody: %s: nothing can be sent after the end", place->at);
+	ok(wire_send(s[0].wire, "x", 1, why), "nothing-sent: %s: nothing can be sent after the end", place->at);
 	says(why, "closed", "%s: and why", place->at);
 	ok(!wire_deadline(s[0].wire) && !wire_sent(s[0].wire), "end-once: %s: the end is reported at once",
 	   place->at);
@@ -850,10 +850,10 @@ static void test_connect(void)
 		wire_close(wires[--n]);
 	close(fd);
 	strcpy(why, "no");
-	ok(wire_connect(at, NULL, NULL, &none, why), "port-nobody-listens: a port without a listener");
+	ok(wire_connect(at, NULL, NULL, &none, why), "port-unused: a port without a listener");
 	says(why, "no process listens", "and why");
 	strcpy(why, "no");
-	ok(wire_connect(unix_at("nobody"), NULL, NULL, &none, why), "path-nobody: a path without a listener");
+	ok(wire_connect(unix_at("unused"), NULL, NULL, &none, why), "path-unused: a path without a listener");
 	says(why, "no process listens", "and why");
 }
 
@@ -887,19 +887,19 @@ static void test_files(void)
 	write_file("garbage", ".crt", &text, 0644);
 	write_file("garbage", ".crl", &text, 0644);
 	strcpy(why, "no");
-	ok(open_keys("nobody", "client", NULL, &tls), "no-authority: no authority");
-	says(why, "nobody.crt: No such file", "and why");
+	ok(open_keys("missing", "client", NULL, &tls), "no-authority: no authority");
+	says(why, "missing.crt: No such file", "and why");
 	ok(open_keys("garbage", "client", NULL, &tls), "authority-none: an invalid authority");
 	says(why, "garbage.crt", "and why");
-	ok(open_keys("ca", "nobody", NULL, &tls), "no-certificate: no certificate");
-	says(why, "nobody.crt: No such file", "and why");
+	ok(open_keys("ca", "missing", NULL, &tls), "no-certificate: no certificate");
+	says(why, "missing.crt: No such file", "and why");
 	ok(open_keys("ca", "garbage", NULL, &tls), "certificate-none: an invalid certificate");
 	says(why, "garbage", "and why");
-	ok(open_keys("ca", "client", "nobody", &tls), "no-list: no list");
-	says(why, "nobody.crl: No such file", "and why");
+	ok(open_keys("ca", "client", "missing", &tls), "no-list: no list");
+	says(why, "missing.crl: No such file", "and why");
 	ok(open_keys("ca", "client", "garbage", &tls), "list-none: an invalid list");
 	says(why, "garbage.crl: there is no list", "and why");
-	ok(open_keys("ca", "client", "foreign", &tls), "list-somebody-else: a list of another authority");
+	ok(open_keys("ca", "client", "foreign", &tls), "list-foreign: a list of another authority");
 	says(why, "foreign.crl: this list of revoked", "and why");
 	ok(open_keys("ca", "client", "old", &tls), "list-old: a list that is too old");
 	says(why, "too old", "and why");
@@ -947,7 +947,7 @@ static void test_tls_peers(struct wire_tls *server, struct wire_tls *client)
 
 	if (join(&place, s)) {
 		ok(!wire_ready(s[0].wire) && !wire_ready(s[1].wire) &&
-		   !wire_other_end(s[0].wire)->common_name[0], "nobody-anybody-first: no side is known at first");
+		   !wire_other_end(s[0].wire)->common_name[0], "no-side-first: no side is known at first");
 		ok(drive(s, 2, both_ready), "certificate-address: the certificate has the address");
 		peer = wire_other_end(s[0].wire);
 		ok(peer->kind == WIRE_TLS && !strcmp(peer->common_name, "manager.lab") &&

@@ -259,8 +259,8 @@ def alone(folder):
     os.close(writer)
     ok(Pipeline(f"/dev/fd/{reader}")(image).above == (image > 1).sum(), "pipe-configuration: a pipe has its configuration")
     os.close(reader)
-    ok(fails(lambda: Pipeline({}, "cpu\0x"), ValueError, "a character 0") and
-       fails(lambda: Pipeline('{}\0'), ValueError, "a character 0") and
+    ok(fails(lambda: Pipeline({}, "cpu\0x"), ValueError, "a NUL character") and
+       fails(lambda: Pipeline('{}\0'), ValueError, "a NUL character") and
        Pipeline(os.fsencode(write(f"{folder}/x.json", "{}")))(image).kept,
        "names-taken-whole: names are taken as a whole")
     path = f"{folder}/gone"
@@ -420,7 +420,7 @@ def told(folder):
             ({"pretreat": {"gain": 1e50}}, "all results would be 0 or infinite"),
             ({"pretreat": {"gain": 1e-39}}, "all results would be 0 or infinite"),
             ({"pretreat": {"gain": []}}, "pretreat.gain: names no file"),
-            ({"pretreat": {"pedestal": "a\0b"}}, "a character 0"),
+            ({"pretreat": {"pedestal": "a\0b"}}, "a NUL character"),
             ({"pretreat": {"saturated": 65537}}, "up to 65535"),
             ({"assemble": {"modules": []}}, "names no module"),
             ({"assemble": {"wide_every_x": 1}}, "1 is not 2 to"),
@@ -431,7 +431,7 @@ def told(folder):
             ({"peaks": {"finder": "peakfinder8", "centre": [1, 1], "radius": 101}}, "1 to 100"),
             ({"integrate": {"poni": poni, "bins": 10.0}}, "a whole number"),
             ({"integrate": {"poni": poni, "bins": 10, "unit": "r_mm", "range": [5, 9]}},
-             "no pixel is there, they are from 0 to"),
+             "no pixel is in it: pixels are from 0 to"),
             ({"integrate": {"poni": poni, "bins": 10, "range": [-1e308, 1e308]}}, "is too much, or too"),
             ({"integrate": {"poni": poni, "bins": 10, "range": [0, 1e-310]}}, "is too much, or too"),
             ({"integrate": {"poni": poni, "bins": 10, "unit": "r_mm", "split": "no", "range": [0.08, 0.1]}},

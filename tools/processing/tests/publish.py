@@ -116,7 +116,7 @@ def series(context, folder):
                     results.append(r)
         start, *images, end = client.all()
         ok(lost == 1 and first.kept and images_are(images, results),
-           f"images-sent-somebody: {packing}: images are sent to a connected client")
+           f"images-sent-client: {packing}: images are sent to a connected client")
         ok({m["type"] for m in images} == {"image"} and
            len({(m["series_id"], m["series_unique_id"]) for m in (start, *images, end)}) == 1 and
            uuid.UUID(start["series_unique_id"]).version == 4, f"series: {packing}: they are a series")

@@ -104,7 +104,7 @@ class Pipeline:
     def __init__(self, config, engine="cpu"):
         text = json.dumps(config) if isinstance(config, dict) else os.fsdecode(config)
         if "\0" in text + engine:
-            raise ValueError("a name has a character 0")
+            raise ValueError("a name has a NUL character")
         handle = ffi.new("struct rashpa_pipeline **")
         _check(lib.rashpa_pipeline_open(text.encode(errors="surrogateescape"), engine.encode(),
                                         handle))

@@ -205,7 +205,7 @@ def threads(buffer, data):
     assert sorted(order) == list(range(len(order))) and order != sorted(order), order
 
 
-@check("consumer-asyncio-beside: a consumer of asyncio, with other tasks", "64M", True)
+@check("consumer-asyncio-tasks: a consumer of asyncio, with other tasks", "64M", True)
 def asynchronous(buffer, data):
     with data.stream(buffer):
         asyncio.run(both(buffer, data))
@@ -230,7 +230,7 @@ async def both(buffer, data):
     assert ticks > 10, "no other task ran"
 
 
-@check("two-observers-beside: two observers of a slow consumer's stream", "64M", True)
+@check("two-observers: two observers of a slow consumer's stream", "64M", True)
 def observers(buffer, data):
     """The consumer gets all stacks; the observers see correct ones."""
     stop = threading.Event()
@@ -425,7 +425,7 @@ def released(buffer):
     assert mappings(buffer) == 0
 
 
-@check("loop-stream-nobody: a loop over an unnamed stream, and another one")
+@check("loop-stream-unnamed: a loop over an unnamed stream, and another one")
 def nameless(buffer):
     """The stream is closed after the loop, though its last stack has a name."""
     for value in range(2):

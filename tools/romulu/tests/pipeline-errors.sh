@@ -23,7 +23,7 @@ end() {
 	exec {input}>&-
 	wait
 }
-# of the first place: stacks released, and those that are done
+# prints of the first place the stacks released, and those that are done
 consumed() { od -An -t u4 -j 4288 -N 16 "$header" | awk '{ print ($1 > $3 ? $1 : $3) }'; }
 process() { # FILE [VARIABLE=VALUE]...: into FILE, and what it says into $work/out
 	env "${@:2}" timeout -s KILL 60 "$tools/romulu-fake" --buffer frames --tune from-start --timeout 30 \
