@@ -109,6 +109,20 @@ sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
 ok $? "chapters-names-fpga-interface: the chapters that it names are in the two pages of the interface"
 
+# macros of alternating fonts print their arguments without blanks
+joined() { mandoc -T lint -W warning "$@"; grep -nE '^\.(BR|RB|BI|IB|IR|RI) [^"]* [[:alpha:]]{2,} [[:alpha:]]{2,}( |$)' "$@"; grep -nE '^\.[BIR]+ [^"]*("[^"]*"[^"]*)*"[^"]*$' "$@" | awk -F'"' 'NF % 2 == 0'; }
+printf '.TH A 1 2026-01-01\n.BR a ). Default: as many as fit\n.BR "b c\n' >/tmp/planted.1
+joined Documentation/man/* >/tmp/said 2>&1
+[[ ! -s /tmp/said && $(joined /tmp/planted.1 | wc -l) -ge 2 ]]
+ok $? "man-pages: no words run together, no quote is open, and mandoc has no warning" || sed 's/^/# /' /tmp/said
+errnos() { grep -ohE '\bE[A-Z0-9]{2,}\b' "$1" | sort -u | grep -xFf <(python3 -c 'import errno; print(*errno.errorcode.values(), sep="\n")'); }
+errnos uapi/linux/rashpa.h | diff - <(errnos Documentation/uapi.rst) >/tmp/errnos
+ok $? "errnos: uapi.rst explains the errnos of the header" || sed 's/^/# /' /tmp/errnos
+# the text and the picture name the steps in one order
+sed -nE '/^The order of teardown/,/^Sleep/s/^([1-5])\. \*([A-Z][a-z]+).*/\1 \L\2/p' Documentation/translation.rst >/tmp/steps
+grep -oE '>[1-5] [a-z]+' Documentation/pictures/teardown.svg | tr -d '>' | sort | diff /tmp/steps - >/tmp/said && [[ $(wc -l </tmp/steps) == 5 ]]
+ok $? "teardown: its steps are those of the picture" || sed 's/^/# /' /tmp/said
+
 versions=$(sed -nE 's/^(PACKAGE_VERSION=|MODULE_VERSION\()"([^"]*)".*/\2/p' dkms.conf drivers/main.c
 	sed -nE '1s/^rashpa \((.*)\) .*/\1/p' tools/packaging/debian/changelog)
 [[ $(wc -l <<<"$versions") == 3 && $(uniq <<<"$versions" | wc -l) == 1 ]]
