@@ -1,7 +1,8 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""python3 -m rashpa.web: the same as rashpa-web."""
+"""python3 -m rashpa.web: rashpa-web."""
 import sys
 
-from .server import main
+from rashpa.web.server import main
 
 sys.exit(main())

@@ -11,14 +11,14 @@ import zlib
 import numpy
 
 from .. import Error, ProducerDied, Removed, Replaced, Stopped, Stream
+from .machine import reason
 
 MOST_PIXELS = 1 << 19       # of a picture that is sent
 MOST_VALUES = 1 << 26       # bytes of an image that is copied
 DUTY = 4                    # pause after a picture, in times of its processor time
 AGAIN = 1                   # seconds between attempts to open a stream
 ENDS = {ProducerDied: "dead", Removed: "gone", Replaced: "replaced", Stopped: "stopped"}
-ABOUT = ("width", "height", "bunch", "slots", "policy", "content", "dataset", "images", "run", "sent", "dropped", "lost",
-         "missed")
+ABOUT = "width", "height", "bunch", "slots", "policy", "content", "dataset", "dropped", "lost", "missed"
 
 
 def binned(part, b):
@@ -66,8 +66,9 @@ class Look:
             if part.shape == (h, w) and good.size:
                 wide = float if part.dtype.kind == "f" or part.dtype.itemsize == 8 else None
                 with numpy.errstate(over="ignore"):
-                    numbers = good.sum(dtype=wide), good.mean(dtype=float), good.min(), good.max()
-                found.append({"at": [x, y, w, h], "numbers": [n.item() if numpy.isfinite(n) else None for n in numbers]})
+                    all_of = good.sum(dtype=wide), good.mean(dtype=float), good.min(), good.max()
+                numbers = [n.item() if numpy.isfinite(n) else None for n in all_of]
+                found.append({"at": [x, y, w, h], "numbers": numbers})
         return {"buffer": self.name, "frame": header and header["frame"], "places": found}
 
     def _say(self, state, stream=None, why=None):
@@ -86,7 +87,7 @@ class Look:
                 with Stream(self.name, observe=True, latest=True, from_start=True, accept=self.accept) as stream:
                     self._follow(stream)
             except (Error, MemoryError, ValueError) as failure:
-                self._say("unavailable", why=getattr(failure, "strerror", None) or str(failure))
+                self._say("unavailable", why=reason(failure))
                 self._fresh.clear()
                 self._fresh.wait(AGAIN)
 
@@ -158,8 +159,8 @@ class Look:
         # a type that browsers have; integers of 64 bits are exact up to 2**53
         kind = "f8" if pixels.dtype.itemsize == 8 else pixels.dtype.str[1:]
         header = json.dumps({
-            **self.header, "buffer": self.name, "content": about["content"], "dataset": about["dataset"], "width": width, "height": height,
-            "x": x, "y": y, "bin": b, "rows": pixels.shape[0], "columns": pixels.shape[1], "kind": kind, "over": self.over, "torn": self.torn,
-        }).encode()
+            **self.header, **{name: about[name] for name in ("content", "dataset", "width", "height")},
+            "buffer": self.name, "x": x, "y": y, "bin": b, "rows": pixels.shape[0], "columns": pixels.shape[1],
+            "kind": kind, "over": self.over, "torn": self.torn}).encode()
         payload = zlib.compress(numpy.ascontiguousarray(pixels, "<" + kind), 1)
         self.show(self.name, "image", struct.pack("<I", len(header)) + header + payload, region)

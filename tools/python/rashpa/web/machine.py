@@ -6,28 +6,29 @@ import json
 import subprocess
 import time
 
-TOP = "rashpactl", "--json", "top", "--interval", "1"
-LIST = {"list": ("rashpactl", "--json", "list"), "buffers": ("rashpactl", "--json", "buffer", "list")}
+RASHPACTL = "rashpactl", "--json"
 AGAIN = 2           # seconds until a command that failed runs again
 LIST_EVERY = 3      # seconds
-HISTORY = 300       # seconds
 EVENTS = 300        # the newest ones
 TEXT = 2000         # characters of an event that are shown
 LONGEST = 1 << 24   # bytes of a line
 BAD = "stuck", "gone", "error", "revoked"
-STREAMS = 256       # with a history
 
 
-def _say(command, why):
-    return f"{' '.join(command)}: {getattr(why, 'strerror', None) or why}"
+def reason(failure):
+    return getattr(failure, "strerror", None) or str(failure)
+
+
+def spawn(*command, stderr=subprocess.STDOUT):
+    return asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                                          limit=LONGEST)
 
 
 async def each(command, line):
     """Call line() with each object that the command prints, one a line. Returns its last message."""
-    said = _say(command, "it has ended")
+    said = f"{' '.join(command)}: it has ended"
     try:
-        process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, limit=LONGEST,
-                                                       stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+        process = await spawn(*command)
         try:
             while text := await process.stdout.readline():
                 if text.startswith(b"{"):
@@ -39,18 +40,17 @@ async def each(command, line):
                 process.kill()
                 await process.wait()
     except (OSError, ValueError) as failure:    # ValueError: a line that is too long, or no JSON
-        said = _say(command, failure)
+        said = f"{' '.join(command)}: {reason(failure)}"
     return said
 
 
-def whole(command):
-    """The one object that the command prints, or None, and its last message, or None."""
+async def whole(command):
+    """The value that the command prints, or None, and its message, or None."""
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        said = done.stderr.decode(errors="replace").strip().split("\n")[-1]
-        return json.loads(done.stdout) if done.stdout.strip() else None, said or None
+        text, said = await (await spawn(*command, stderr=subprocess.PIPE)).communicate()
+        return json.loads(text or "null"), said.decode(errors="replace").strip() or None
     except (OSError, ValueError) as failure:
-        return None, _say(command, failure)
+        return None, f"{' '.join(command)}: {reason(failure)}"
 
 
 class Follower:
@@ -63,12 +63,10 @@ class Follower:
         if not self._tasks:
             self._tasks = {name: asyncio.ensure_future(one) for name, one in self.work().items()}
 
-    async def end(self):
-        # begin() may be called meanwhile
-        tasks, self._tasks = self._tasks, {}
-        for task in tasks.values():
+    def end(self):
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        self._tasks = {}
 
 
 class Machine(Follower):
@@ -79,9 +77,7 @@ class Machine(Follower):
         self.tell = tell
         # of all buffers, and of streams in files, which rashpactl must be given
         self._parts = {names: {"streams": [], "why": "no answer of rashpactl yet"} for names in {(), tuple(files)}}
-        self.streams = self._parts[()]
-        self.machine = {}
-        self.history = {}           # by buffer: rows of its stream
+        self.streams, self.machine = self._parts[()], {}
         self.events = collections.deque(maxlen=EVENTS)
         self._late = None
 
@@ -90,7 +86,8 @@ class Machine(Follower):
         return {None: self._lists(), **{names: self._top(names) for names in self._parts}}
 
     def event(self, source, text, bad=False, when=None):
-        self.events.append({"time": when or time.time(), "source": source, "text": text[:TEXT], "bad": bad})
+        when = when or time.time()
+        self.events.append({"time": when, "source": source, "text": text[:TEXT], "bad": bad})
         # others may send many
         self._late = self._late or asyncio.get_running_loop().call_later(0.2, self._tell_events)
 
@@ -99,8 +96,9 @@ class Machine(Follower):
         self.tell("events", list(self.events))
 
     async def _top(self, names):
+        command = *RASHPACTL, "top", "--interval", "1", *names
         while True:
-            why = await each((*TOP, *names), lambda now: self._look(names, now))
+            why = await each(command, lambda now: self._look(names, now))
             self._look(names, {"streams": [], "why": why})
             await asyncio.sleep(AGAIN)
 
@@ -108,42 +106,33 @@ class Machine(Follower):
         before = {s["buffer"]: s for s in self._parts[names]["streams"]}
         self._parts[names] = now
         for s in now["streams"]:
-            self._compare(before.get(s["buffer"]), s)
-            latency, work = s.get("latency_ns", {}), s.get("processing") or {}
-            s["row"] = [time.time(), s.get("images_per_second"), s.get("bytes_per_second"), latency.get("p50"),
-                        latency.get("p99"), work.get("images"), work.get("vetoed")]
-            if s["buffer"] in self.history or len(self.history) < STREAMS:
-                self.history.setdefault(s["buffer"], collections.deque(maxlen=HISTORY)).append(s["row"])
-        streams = [s for part in self._parts.values() for s in part["streams"]]
-        for name in self.history.keys() - {s["buffer"] for s in streams}:
-            del self.history[name]
-        self.streams = {"streams": streams, "why": self._parts[()].get("why")}
+            self._compare(before.get(s["buffer"], {}), s)
+        self.streams = {"streams": [s for part in self._parts.values() for s in part["streams"]],
+                        "why": self._parts[()].get("why")}
         self.tell("streams", self.streams)
 
     def _compare(self, before, now):
         """Changes of a stream are events, too."""
-        was = (before or {}).get("state")
-        if was != now["state"]:
-            self.event(now["buffer"], f"stream: {was or 'new'} to {now['state']}" + (f": {now['why']}" if now["why"] else ""),
-                       now["state"] in ("dead", "gone"))
-        lost = now.get("lost", 0) - (before or {}).get("lost", 0)
+        name, state, lost = now["buffer"], now["state"], now.get("lost", 0) - before.get("lost", 0)
+        if before.get("state") != state:
+            text = f"stream: {before.get('state', 'new')} to {state}" + (f": {now['why']}" if now["why"] else "")
+            self.event(name, text, state in ("dead", "gone"))
         if lost > 0:
-            self.event(now["buffer"], f"{lost} images lost: overwritten before they were given back", True)
+            self.event(name, f"{lost} images lost: overwritten before they were given back", True)
 
     async def _lists(self):
         while True:
-            found = {"why": None}
-            for name, command in LIST.items():
-                found[name], why = await asyncio.to_thread(whole, command)
-                found["why"] = why or found["why"]
-            boards = {d["node"] for d in (found["list"] or {}).get("devices", [])}
+            found, why = await whole((*RASHPACTL, "list"))
+            buffers, why_no_buffers = await whole((*RASHPACTL, "buffer", "list"))
+            boards = {d["node"] for d in (found or {}).get("devices", [])}
             for board in boards - self._tasks.keys():
                 self._tasks[board] = asyncio.ensure_future(self._board(board))
             for board in {name for name in self._tasks if isinstance(name, str)} - boards:
                 self._tasks.pop(board).cancel()
-            if found != self.machine:
-                self.machine = found
-                self.tell("machine", found)
+            new = {"list": found, "buffers": buffers, "why": why or why_no_buffers}
+            if new != self.machine:
+                self.machine = new
+                self.tell("machine", new)
             await asyncio.sleep(LIST_EVERY)
 
     async def _board(self, board):
@@ -155,6 +144,6 @@ class Machine(Follower):
                 self.event(board, f"{event['records_lost']} records of events lost", True)
 
         while True:
-            why = await each(("rashpactl", "--json", "event", "watch", "--device", "--map", board), line)
-            self.event(board, why)
+            command = *RASHPACTL, "event", "watch", "--device", "--map", board
+            self.event(board, await each(command, line))
             await asyncio.sleep(10)

@@ -1,53 +1,56 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The link to the server, and the views of tables.
 import {unpack} from "./image.js";
-import {plot} from "./plot.js";
+import {figure} from "./plot.js";
 import * as stream from "./stream.js";
-import {$, bytes, count, element, gigabytes, lost, micro, real, state, table} from "./words.js";
+import {$, count, element, share, state, table} from "./words.js";
 
-const VIEWS = ["overview", "stream", "processing", "events", "experiment"];
-let socket = null, now = {streams: []}, before = new Map(), machine = {}, events = [], experiment = null, retry = 1000;
-let results = new Map();
+const VIEWS = {overview, stream: stream.draw, processing, events, experiment};
+const current = () => Object.keys(VIEWS).find(view => !$(view).hidden);
+let socket = null, retry = 1000, before = new Map();
+// the last message of each name
+const now = {hello: {}, streams: {streams: []}, machine: {}, events: [], experiment: null};
 
 // --- link ---
 
-const link = {
-	send(request) {
-		if (socket?.readyState === WebSocket.OPEN)
-			socket.send(JSON.stringify(request));
-	},
-	want() {
-		const view = current();
-		this.send({want: view === "stream" ? stream.wants() : view === "processing" ? shown().map(s => [s.buffer, null]) : []});
-	},
-};
+function send(request) {
+	if (socket?.readyState === WebSocket.OPEN)
+		socket.send(JSON.stringify(request));
+}
+
+function want() {
+	send({want: {stream: stream.wants, processing: () => profiles().map(name => [name, null])}[current()]?.() ?? []});
+}
 
 function say(word, text = "") {
 	$("link").replaceChildren(state(word), text);
 }
 
+function refused(text) {
+	$("refused").textContent = text;
+	$("refused").hidden = !text;
+}
+
 function connect() {
 	const token = sessionStorage.getItem("rashpa-token");
+	let right = false;
 	$("enter").hidden = !!token;
 	if (!token) {
 		say("not connected");
 		$("enter").token.focus();
 		return;
 	}
-	let right = false;
 	say("connecting");
-	socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/link`);
+	socket = new WebSocket(`${location.origin.replace("http", "ws")}/link`);
 	socket.binaryType = "arraybuffer";
 	socket.onopen = () => socket.send(token);
 	socket.onmessage = async ({data}) => {
 		right = true;
 		retry = 1000;
-		if (typeof data !== "string") {
+		if (typeof data !== "string")
 			image(await unpack(data));
-			return;
-		}
-		for (const [name, value] of Object.entries(JSON.parse(data)))
-			HEAR[name]?.(value);
+		else
+			Object.entries(JSON.parse(data)).forEach(hear);
 	};
 	socket.onclose = ({code, reason}) => {
 		if (code === 4403) {
@@ -56,194 +59,151 @@ function connect() {
 			connect();
 			return;
 		}
-		say("gone", right ? ": the page shows the last state" : reason ? `: ${reason}` : ": rashpa-web does not answer");
+		say("gone", `: ${right ? "the page shows the last state" : reason || "rashpa-web does not answer"}`);
 		setTimeout(connect, retry);
 		retry = Math.min(10000, retry * 1.5);
 	};
 }
 
-function refused(text) {
-	$("refused").textContent = text;
-	$("refused").hidden = !text;
+function hear([name, value]) {
+	if (name === "streams")
+		before = new Map(now.streams.streams.map(s => [s.buffer, s.processing]));
+	if (name in now)
+		now[name] = value;
+	HEAR[name]?.(value);
+	if (name in now)
+		VIEWS[current()]();
 }
 
 const HEAR = {
-	hello(hello) {
+	hello({machine_name, experiment, streams}) {
 		say("connected");
 		refused("");
-		$("machine").textContent = hello.machine_name;
-		document.title = `rashpa ${hello.machine_name}`;
-		for (const [buffer, rows] of hello.history)
-			stream.add(buffer, rows);
-		document.querySelector('nav a[href="#experiment"]').hidden = !hello.experiment;
-		stream.view.given = hello.streams;
-		if (hello.streams.length && !location.hash)
-			location.hash = `#stream=${encodeURIComponent(hello.streams[0])}`;
+		$("machine").textContent = machine_name;
+		document.title = `rashpa ${machine_name}`;
+		document.querySelector('nav a[href="#experiment"]').hidden = !experiment;
+		if (streams.length && !location.hash)
+			location.hash = `#stream=${encodeURIComponent(streams[0])}`;
 		route();
 	},
-	streams(value) {
-		before = new Map(now.streams.map(s => [s.buffer, s]));
-		now = value;
-		stream.streams(now.streams);
-		draw("overview", "processing");
-	},
-	machine: value => { machine = value; draw("overview"); },
-	events: value => { events = value; draw("events"); },
-	experiment: value => { experiment = value; draw("experiment"); },
-	look: value => stream.state_(value),
-	sums: value => stream.answer(value),
+	streams: ({streams}) => stream.list(streams, now.hello.streams),
+	look: stream.look,
+	sums: stream.answer,
 	refused,
 };
 
 function image(frame) {
 	if (current() === "stream")
 		stream.image(frame);
-	else if (frame.content === "profile")
-		profile(frame);
+	else if (frame.content === "profile") {
+		const [x, y] = [0, 1].map(row => frame.values.subarray(row * frame.columns, (row + 1) * frame.columns));
+		figure("results", `profile-${frame.buffer}`, `Profile of image ${count(frame.frame)}, ${frame.buffer}: ` +
+			`counts over ${frame.dataset.replaceAll("_", " ")}`, [Array.from(x, (value, i) => [value, y[i]])]);
+	}
 }
 
 // --- views ---
 
-const current = () => VIEWS.find(view => !$(view).hidden);
-
 function route() {
-	const given = new URLSearchParams(location.hash.slice(1)), wanted = VIEWS.find(view => given.has(view)) ?? "overview";
-	for (const one of VIEWS)
-		$(one).hidden = one !== wanted;
-	for (const a of document.querySelectorAll("nav a"))
+	const given = new URLSearchParams(location.hash.slice(1)), list = now.streams.streams;
+	const wanted = Object.keys(VIEWS).find(view => given.has(view)) ?? "overview";
+	for (const view of Object.keys(VIEWS))
+		$(view).hidden = view !== wanted;
+	for (const a of $("views").children)
 		a.toggleAttribute("aria-current", a.hash === `#${wanted}`);
 	if (wanted === "stream")
-		stream.show(given.get("stream") || stream.view.buffer || (now.streams.find(s => s.state !== "ended") ?? now.streams[0])?.buffer || "");
-	stream.streams(now.streams);
-	draw(wanted);
-	link.want();
+		stream.show(given.get("stream") || $("buffer").value || (list.find(s => s.state !== "ended") ?? list[0])?.buffer || "");
+	VIEWS[wanted]();
+	want();
 }
-
-const DRAW = {overview, processing, events: listEvents, experiment: showExperiment};
-
-// Draw the view again, if it is one of these.
-function draw(...views) {
-	if (views.includes(current()))
-		DRAW[current()]?.();
-}
-
-const to = buffer => element("a", {href: `#stream=${encodeURIComponent(buffer)}`}, buffer);
 
 function overview() {
-	const why = now.why ?? machine.why;
-	table($("streams"), now.streams, [
-		["Buffer", s => to(s.buffer)], ["State", s => state(s.state)], ["Content", s => s.content],
-		["Images/s", s => real(s.images_per_second), true], ["GB/s", s => gigabytes(s.bytes_per_second), true],
-		["Stacks", s => count(s.stacks), true],
-		["Lag, stacks", s => s.lag_stacks === undefined ? "–" : `${count(s.lag_stacks)} of ${count(s.slots)}`, true],
-		["Lost, images", s => lost(s.lost), true],
-		["Latency 50 %, µs", s => micro(s.latency_ns?.p50), true], ["Latency 99 %, µs", s => micro(s.latency_ns?.p99), true],
-		["Board", s => s.fpga === null ? "a program" : `fpga${s.fpga}`],
-	], now.why ?? "there is no stream: start a producer (remu)");
-	table($("boards"), machine.list?.devices ?? [], [
-		["Board", d => d.node], ["State", d => state(d.state)], ["Function", d => d.bdf],
-		["Name", d => d.name ?? `${d.vendor}:${d.device}`], ["Profile", d => d.profile ? "applied" : "missing"],
-		["Bus master", d => d.master ? "on" : "off"], ["IOMMU", d => d.iommu ? "on" : "off"],
-		["NUMA node", d => count(d.numa_node), true], ["Interrupts", d => count(d.interrupts), true],
-		["Maps", d => count(d.maps), true], ["Windows", d => count(d.windows), true],
-	], why ?? "no board is bound: rashpactl bind");
-	table($("buffers"), machine.buffers ?? [], [
-		["Buffer", b => to(b.name)], ["Size", b => bytes(b.length_bytes), true], ["Memory", b => b.unknown ?? b.backend],
-		["NUMA node", b => count(b.numa_node), true], ["Owner", b => `${b.owner ?? b.uid}:${b.group ?? b.gid}`], ["Mode", b => b.mode],
-		["Boards that map it", b => count(b.importers), true], ["Processes that map it", b => count(b.mappings), true], ["Leases", b => count(b.leases), true],
-	], why ?? "there is no buffer: rashpactl buffer create");
-	table($("holdings"), machine.list?.holdings ?? [], [
-		["What", h => h.resource], ["Name", h => h.name ?? h.node], ["User", h => h.user ?? h.uid],
-		["Process", h => h.orphan ? "ended" : `${h.command} (${h.pid})`], ["Memory", h => h.memory_bytes ? bytes(h.memory_bytes) : "–", true],
-		["Amount", h => count(h.amount), true],
-	], why ?? "nothing is held");
+	const {list, buffers, why} = now.machine, none = now.streams.why ?? why;
+	table("overview", "streams", "Streams", now.streams.streams.map(s => ({
+		...s, ...s.latency_ns, lag: share(s.lag_stacks, s.slots), lost_images: s.lost,
+		board: s.fpga === null ? "a program" : `fpga${s.fpga}`})),
+	"buffer state content images_per_second bytes_per_second stacks lag lost_images p50 p99 board",
+	now.streams.why ?? "there is no stream: start a producer (remu)");
+	table("overview", "boards", "Boards", list?.devices.map(d => ({
+		...d, board: d.node, name: d.name ?? `${d.vendor}:${d.device}`, bus_master: d.master})),
+	"board state bdf name profile bus_master iommu numa_node interrupts maps windows",
+	none ?? "no board is bound: rashpactl bind");
+	table("overview", "buffers", "Buffers", buffers?.map(b => ({
+		...b, buffer: b.name, memory: b.unknown ?? b.backend, owner: `${b.owner ?? b.uid}:${b.group ?? b.gid}`})),
+	"buffer length_bytes memory numa_node owner mode importers mappings leases",
+	none ?? "there is no buffer: rashpactl buffer create");
+	table("overview", "holdings", "Who holds what", list?.holdings.map(h => ({
+		...h, name: h.name ?? h.node, user: h.user ?? h.uid,
+		process: h.orphan ? "ended" : `${h.command} (${h.pid})`})),
+	"resource name user process memory_bytes amount", none ?? "nothing is held");
 }
 
-const shown = () => now.streams.filter(s => s.content === "profile").slice(0, 4);
+const profiles = () => now.streams.streams.filter(s => s.content === "profile").slice(0, 4).map(s => s.buffer);
 
 function processing() {
-	const work = now.streams.filter(s => s.processing);
-	table($("work"), work, [
-		["Buffer", s => to(s.buffer)], ["Engine", s => s.processing.engine], ["Images", s => count(s.processing.images), true],
-		["Kept, %", s => s.processing.images ? real(100 * (1 - s.processing.vetoed / s.processing.images)) : "–", true],
-		["Dark", s => count(s.processing.dark), true], ["Late results", s => lost(s.processing.late), true],
-		["Lost results", s => lost(s.processing.lost), true], ["Overflows", s => lost(s.processing.overflow), true],
-		["Queue, stacks", s => `${count(s.processing.queue.fill)} of ${count(s.processing.queue.stacks)}`, true],
-		["Queue was full, times", s => count(s.processing.queue.full), true],
-	], now.why ?? "no consumer reports its work: romulu --pipeline");
-	table($("stages"), work.flatMap(s => ["stages", "sinks"].flatMap(kind => s.processing[kind].map(one => ({s, kind, one,
-		last: before.get(s.buffer)?.processing?.[kind].find(b => b.name === one.name)})))), [
-		["Buffer", r => r.s.buffer], ["Stage", r => r.one.name], ["Kind", r => r.kind === "sinks" ? "sink" : "process"],
-		["Images", r => count(r.one.images), true], ["ms per image", r => real(1e3 * rate(r, "seconds", "images"), 3), true],
-		["GB/s", r => gigabytes(rate(r, "bytes_in", "seconds")), true], ["Lost", r => lost(r.one.lost), true],
-	], "no stage yet");
-	for (const s of work) {
-		const rows = stream.history(s.buffer), end = rows.at(-1)?.[0];
-		const points = rows.slice(1).map((row, i) => [row[0] - end, 100 * (1 - (row[6] - rows[i][6]) / (row[5] - rows[i][5]))]);
-		plot(figure(s.buffer, `Hit rate of ${s.buffer}, % of images that were kept`), [points], {unit: "s", x: [-300, 0]});
+	const work = now.streams.streams.filter(s => s.processing).map(({buffer, processing: p}) => ({
+		...p, buffer, kept: 100 * (1 - p.vetoed / p.images), lost_results: p.lost,
+		queue: share(p.queue.fill, p.queue.stacks), full: p.queue.full}));
+	table("processing", "work", "Work of consumers", work,
+		"buffer engine images kept dark late lost_results overflow queue full",
+		now.streams.why ?? "no consumer reports its work: romulu --pipeline");
+	table("processing", "stages", "Stages and sinks", work.flatMap(stages),
+		"buffer stage kind images ms bytes_per_second lost", "no stage yet");
+	for (const {buffer} of work) {
+		const rows = stream.history(buffer), kept = (row, last) =>
+			100 * (1 - (row.vetoed - last.vetoed) / (row.images - last.images));
+		figure("results", `hits-${buffer}`, `Hit rate of ${buffer}, % of images that were kept`,
+			[rows.slice(1).map((row, i) => [row.time, kept(row, rows[i])])], stream.AXIS);
 	}
-	const wanted = JSON.stringify(shown().map(s => s.buffer));
-	if (wanted !== processing.wanted) {
-		processing.wanted = wanted;
-		link.want();
+	const wanted = profiles(), shown = [...wanted.map(name => `profile-${name}`), ...work.map(p => `hits-${p.buffer}`)];
+	for (const svg of $("results").querySelectorAll("svg.plot"))
+		if (!shown.includes(svg.id))
+			svg.parentNode.remove();
+	if (String(wanted) !== processing.wanted) {
+		processing.wanted = String(wanted);
+		want();
 	}
-	for (const [key, place] of results)
-		if (![...work, ...shown()].some(s => s.buffer === key))
-			place.remove(), results.delete(key);
 }
 
-// Since the last look, or of all before the first one.
-function rate({one, last}, top, bottom) {
-	const below = one[bottom] - (last?.[bottom] ?? 0);
-	return below > 0 ? (one[top] - (last?.[top] ?? 0)) / below : NaN;
+// Rates are those since the last message, or of all before the first one.
+function stages(work) {
+	return ["stage", "sink"].flatMap(kind => work[`${kind}s`].map(one => {
+		const last = before.get(work.buffer)?.[`${kind}s`].find(b => b.name === one.name) ?? {};
+		const [images, seconds, input] = ["images", "seconds", "bytes_in"].map(key => one[key] - (last[key] ?? 0));
+		return {...one, buffer: work.buffer, stage: one.name, kind, ms: 1e3 * seconds / images,
+			bytes_per_second: input / seconds};
+	}));
 }
 
-function figure(key, title) {
-	let place = results.get(key);
-	if (!place) {
-		place = element("figure", {}, element("figcaption"), element("canvas", {class: "plot", role: "img"}));
-		results.set(key, place);
-		$("results").append(place);
-	}
-	place.firstChild.textContent = title;
-	return place.lastChild;
+function events() {
+	const time = at => `${at.toLocaleTimeString("en-GB")}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+	const list = now.events.filter(e => e.bad || $("which").value === "all").reverse();
+	table("events", "list", "Events, the newest first", list.map(e => ({
+		...e, time: time(new Date(e.time * 1000)), state: e.bad ? "error" : "note", event: e.text})),
+	"time state source event", "no event yet");
 }
 
-function profile(frame) {
-	const [x, y] = [0, 1].map(row => frame.values.subarray(row * frame.columns, (row + 1) * frame.columns));
-	plot(figure(frame.buffer, `Profile of image ${count(frame.frame)}, ${frame.buffer}: counts over ${frame.dataset.replaceAll("_", " ")}`),
-		[Array.from(x, (value, i) => [value, y[i]])]);
-}
-
-function listEvents() {
-	const list = events.filter(e => e.bad || $("which").value === "all").reverse();
-	table($("list"), list, [
-		["Time", e => new Date(e.time * 1000).toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3})],
-		["Kind", e => state(e.bad ? "error" : "note")], ["Of", e => e.source], ["Event", e => e.text],
-	], "no event yet");
-}
-
-function showExperiment() {
-	if (!experiment)
+function experiment() {
+	const it = now.experiment;
+	if (!it)
 		return;
-	$("name").textContent = experiment.name;
-	$("control").hidden = !experiment.control;
-	const some = word => experiment.manager && experiment.parties.some(p => p.role === "detector" && p.state === word);
-	const can = {start: !experiment.manager, pause: some("running"), resume: some("paused"), stop: experiment.manager};
+	const some = word => it.manager && it.parties.some(p => p.role === "detector" && p.state === word);
+	const can = {start: !it.manager, pause: some("running"), resume: some("paused"), stop: it.manager};
 	for (const [word, possible] of Object.entries(can))
 		$(word).disabled = !possible;
-	$("manager").replaceChildren(state(experiment.manager ? "running" : "idle"));
-	table($("parties"), experiment.parties, [
-		["Name", p => p.name], ["Role", p => p.role], ["State", p => state(p.state)], ["Outcome", p => p.why ?? p.outcome],
-		["Images", p => count(p.counts.images), true], ["Images/s", p => real(p.rate), true],
-		["Lag, stacks", p => p.counts.lag === undefined ? "–" : `${count(p.counts.lag)} of ${count(p.counts.slots)}`, true],
-		["Lost, images", p => lost(p.counts.lost), true], ["Missing lines", p => lost(p.counts.missing), true],
-		["Kept, images", p => count(p.counts.kept), true],
-	], "the experiment has no part");
-	table($("flows"), experiment.flows, [["From", f => f.from], ["To", f => f.to], ["Transport", f => f.transport], ["Address", f => f.address]], "no flow");
-	table($("settings"), experiment.parties.flatMap(p => [["at", p.at], ...p.settings].map(([name, value]) => ({p, name, value}))),
-		[["Name", r => r.p.name], ["Setting", r => r.name], ["Value", r => r.value || "yes"]], "no setting");
-	$("said").textContent = experiment.said || "–";
+	$("name").textContent = it.name;
+	$("control").hidden = !it.control;
+	$("manager").replaceChildren(state(it.manager ? "running" : "idle"));
+	table("experiment", "parties", "State", it.parties.map(p => ({
+		...p, outcome: p.why ?? p.outcome, lag: share(p.lag, p.slots), lost_images: p.lost, kept_images: p.kept})),
+	"name role state outcome images images_per_second lag lost_images missing kept_images",
+	"the experiment has no part");
+	table("experiment", "flows", "Flows", it.flows, "from to transport address", "no flow");
+	table("experiment", "settings", "Settings", it.parties.flatMap(({name, at, settings}) =>
+		[["at", at], ...settings].map(([setting, value]) => ({name, setting, value: value || "yes"}))),
+	"name setting value", "no setting");
+	table("experiment", "said", "rashpa-manager", it.said && [{output: element("pre", {}, it.said)}],
+		"output", "no output yet");
 }
 
 // --- begin ---
@@ -258,17 +218,15 @@ $("enter").onsubmit = event => {
 	sessionStorage.setItem("rashpa-token", $("enter").token.value.trim());
 	connect();
 };
-$("which").onchange = listEvents;
-for (const button of document.querySelectorAll("#control button"))
-	button.onclick = () => link.send({control: button.id});
+$("which").onchange = events;
+for (const button of $("control").querySelectorAll("button"))
+	button.onclick = () => send({control: button.id});
+$("views").append(...Object.keys(VIEWS).map(view => element("a", {href: `#${view}`}, view)));
 window.onhashchange = route;
-document.addEventListener("keydown", event => {
-	const n = "12345".indexOf(event.key);
-	if (n >= 0 && !event.ctrlKey && !event.altKey && !event.metaKey && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
-		const a = document.querySelectorAll("nav a")[n];
-		if (!a.hidden)
-			location.hash = a.hash;
-	}
-});
-stream.begin(link);
+document.onkeydown = event => {
+	const a = /^[1-5]$/.test(event.key) && $("views").children[event.key - 1];
+	if (a && !a.hidden && !event.ctrlKey && !event.altKey && !event.metaKey && !event.target.matches("input, select"))
+		location.hash = a.hash;
+};
+stream.begin(send, want);
 connect();
