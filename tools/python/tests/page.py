@@ -140,7 +140,7 @@ def profile(n):
 # --- a browser ---
 
 class Browser:
-    def __init__(self, folder, pictures):
+    def __init__(self, folder):
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         for option in "headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", f"user-data-dir={folder}/c":
@@ -148,7 +148,7 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
         self.driver.set_page_load_timeout(PATIENCE)
-        self.pictures, self.run = pictures, self.driver.execute_script
+        self.run = self.driver.execute_script
         self.width(1280)
 
     def width(self, width, height=900):
@@ -156,10 +156,10 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
     def picture(self, view, width=1280, height=900):
-        if self.pictures:
-            time.sleep(1)       # two rows of rates more
+        for folder in sys.argv[1:]:
+            os.makedirs(folder, exist_ok=True)
             self.width(width, height)
-            self.driver.save_screenshot(str(self.pictures / f"{view}{'' if width == 1280 else -width}.png"))
+            self.driver.save_screenshot(f"{folder}/{view}{'' if width == 1280 else -width}.png")
             self.width(width)
 
     def wait(self, condition):
@@ -168,11 +168,11 @@ class Browser:
             return WebDriverWait(self.driver, PATIENCE, 0.1).until(lambda _: condition())
         return False
 
-    def text(self, place):
-        return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", place)
+    def of(self, place, property_):
+        return self.run(f"return document.querySelector(arguments[0])?.{property_}", place)
 
-    def of(self, place, attribute):
-        return self.run(f"return document.querySelector(arguments[0]).{attribute}", place)
+    def text(self, place):
+        return self.of(place, "innerText") or ""
 
     def shows(self, name, place, *words):
         """A test: these words come."""
@@ -194,14 +194,11 @@ class Browser:
     def choose(self, select, text):
         Select(self.driver.find_element(By.ID, select)).select_by_visible_text(text)
 
-    def keys(self, *keys, place=None, shift=False):
+    def keys(self, *keys, place=None):
         """Press keys, of an element."""
         if place:
-            self.run("document.querySelector(arguments[0]).focus()", place)
-        actions = webdriver.ActionChains(self.driver)
-        actions = actions.key_down(Keys.SHIFT) if shift else actions
-        actions = actions.send_keys(*keys)
-        (actions.key_up(Keys.SHIFT) if shift else actions).perform()
+            self.of(place, "focus()")
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
     def value(self, source, name, x=None, y=None):
         """A test: the value of the pixel, which the pointer shows at this part of the image, is the buffer's."""
@@ -231,15 +228,12 @@ class Browser:
 def overview(browser):
     browser.shows("connected: the page has its token from the address, and connects", "#link", "connected")
     ok("token" not in browser.driver.current_url, "hidden: the address shows no token any more")
-    for name, place, *words in (
-            ("streams: state, rate, lag and latency, with units", "#streams", "ring0", "running", "GB/s", "1234.5",
-             "2.500", "2 of 8", "12.3", "45.6"),
-            ("boards: the board", "#boards", "fpga0", "0000:03:00.0", "ready"),
-            ("buffers: the buffer", "#buffers", "8 MiB", "root:rashpa", "0660"),
-            ("holdings: the holders", "#holdings", "remu (4711)")):
-        browser.shows("overview/" + name, place, *words)
-    ok(HOSTILE in browser.text("#streams") and HOSTILE in browser.text("#boards") and not browser.of("html", "querySelector('img')"),
-       "hostile/names: a name is a text, not HTML")
+    row = "ring0", "running", "GB/s", "1234.5", "2.500", "2 of 8", "12.3", "45.6"
+    browser.shows("overview/streams: state, rate, lag and latency, with units", "#streams", *row)
+    browser.shows("overview/boards: the board", "#boards", "fpga0", "0000:03:00.0", "ready", HOSTILE)
+    browser.shows("overview/buffers: the buffer", "#buffers", "8 MiB", "root:rashpa", "0660")
+    browser.shows("overview/holdings: the holders", "#holdings", "remu (4711)")
+    ok(HOSTILE in browser.text("#streams"), "hostile/names: a name is a text, not HTML")
     browser.picture("overview")
 
 
@@ -257,9 +251,9 @@ def live(browser, ring, large):
     browser.wait(lambda: browser.number("Pixel x, y", "#sums") == f"{before[0] + 1}, {before[1]}")
     x, y = browser.value(ring, "keyboard/pixel: an arrow moves the pixel")
     ok([x, y] == [before[0] + 1, before[1]], "keyboard/one: by one", (before, x, y))
-    browser.keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN, shift=True)
-    total = ring.last[y:y + 2, x:x + 2].sum()
-    browser.shows("keyboard/region: the sum of a region is that of the buffer", "#sums", "2 × 2", f"{total} counts")
+    browser.driver.find_element(By.ID, "image").send_keys(Keys.SHIFT, Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+    region = ring.last[y:y + 2, x:x + 2]
+    browser.shows("keyboard/region: the sum is that of the buffer", "#sums", "2 × 2", f"{region.sum()} counts")
     browser.keys("+", "+")
     browser.comes("keyboard/zoom: + zooms", lambda: browser.number("Part") not in ("", "whole image"))
     browser.value(ring, "stream/zoomed: values of a part are right, too", 0.4, 0.5)
@@ -267,8 +261,8 @@ def live(browser, ring, large):
     browser.shows("keyboard/scale: L is logarithmic", "#legend", "logarithmic")
     browser.shows("keyboard/whole: 0 shows the whole image", "#numbers", "whole image")
     browser.keys("l", "c", "m")
-    ok([browser.of("#contrast", "value"), browser.of("#mean", "value"), browser.of("#limits", "hidden")] ==
-       ["fixed", "5", False], "keyboard/contrast: C fixes the contrast, M takes a mean")
+    settings = browser.of("#contrast", "value"), browser.of("#mean", "value"), browser.of("#limits", "hidden")
+    ok(settings == ("fixed", "5", False), "keyboard/contrast: C fixes the contrast, M takes a mean", settings)
     ring.images = 0
     browser.shows("stream/mean: a mean of images", "#numbers", "5 images")
     browser.keys("c", "m", "m")
@@ -286,29 +280,27 @@ def live(browser, ring, large):
 
 def others(browser, answers):
     browser.go("processing")
-    for name, place, *words in (
-            ("work: hit rate, queue and late results", "#work", "cpu", "10.0", "1 of 4", "Late results"),
-            ("stages: milliseconds per image", "#stages", "2.500"),
-            ("results: hit rate and profile", "#results", "Hit rate of ring0", "Profile of image")):
-        browser.shows("processing/" + name, place, *words)
+    browser.shows("processing/work: hit rate, queue and late results", "#work", "10.0", "1 of 4", "Late results")
+    browser.shows("processing/stages: milliseconds per image", "#stages", "2.500")
+    browser.shows("processing/results: plots", "#results", "Hit rate of ring0", "Profile of image")
     browser.picture("processing")
     browser.go("events")
-    browser.shows("events/device: events of the board", "#list", "device: stuck", "device: reset", "device: quiesced")
-    ok(re.search(r"\b\d\d:\d\d:\d\d\.\d{3}\b.*device: stuck.*device: reset.*device: quiesced", browser.text("#list"), re.S),
-       "events/order: the newest is the first, with times", browser.text("#list"))
+    browser.shows("events/device: events of the board", "#list", "device: quiesced", "device: stuck")
+    order = r"\b\d\d:\d\d:\d\d\.\d{3}\b.*device: stuck.*device: reset.*device: quiesced"
+    ok(re.search(order, browser.text("#list"), re.S), "events/order: the newest is the first, with times", order)
     answers.lost = 7
     browser.shows("events/lost: a loss is an event", "#list", "7 images lost")
     browser.choose("which", "errors and losses")
-    browser.wait(lambda: "reset" not in browser.text("#list"))
-    ok("reset" not in browser.text("#list") and "7 images lost" in browser.text("#list"),
-       "events/errors: only errors and losses")
+    bad = lambda text: "reset" not in text and "7 images lost" in text
+    browser.comes("events/errors: only errors and losses", lambda: bad(browser.text("#list")))
     browser.picture("events")
 
 
 def control(browser, experiment, loop):
     """A manager leads daemons of remu and romulu."""
     browser.go("experiment")
-    browser.shows("experiment/plan: parts, flows and settings", "#experiment", "board", "judge", "idle", "memory", "images")
+    plan = "board", "judge", "idle", "memory", "images"
+    browser.shows("experiment/plan: parts, flows and settings", "#experiment", *plan)
     ok(browser.of("#control", "hidden"), "control/read-only: without --control there is no button")
     experiment.control = True
     loop.call_soon_threadsafe(experiment.changed)
@@ -325,22 +317,19 @@ def control(browser, experiment, loop):
 
 def narrow(browser):
     """Keys choose a view, and each fits into 400 pixels."""
-    wrong = []
+    widths = []
     browser.width(400)
     for n, view in enumerate(("overview", "stream", "processing", "events", "experiment"), 1):
-        browser.run("document.activeElement.blur()")
+        browser.of(":focus", "blur()")
         browser.keys(str(n))
-        shown = browser.wait(lambda: not browser.of("#" + view, "hidden"))
-        width, height = (browser.of("html", name) for name in ("scrollWidth", "scrollHeight"))
-        wrong += [] if shown and width <= 400 else [(view, shown, width)]
-        browser.picture(view, 400, min(height, 2500))
-    ok(not wrong, "narrow: 1 to 5 choose a view, none of which is wider than 400 pixels", wrong)
+        widths.append(browser.wait(lambda: not browser.of("#" + view, "hidden")) and browser.of("html", "scrollWidth"))
+        browser.picture(view, 400, min(browser.of("html", "scrollHeight"), 2500))
+    ok(widths == 5 * [400], "narrow: 1 to 5 choose a view, none of which is wider than 400 pixels", widths)
     browser.width(1280)
     browser.go("overview")
-    browser.keys(place="nav a")
-    browser.wait(lambda: browser.keys(Keys.TAB) or browser.run("return document.activeElement.textContent") == "big0")
+    browser.wait(lambda: browser.keys(Keys.TAB) or browser.of(":focus", "textContent") == "big0")
     browser.keys(Keys.ENTER)
-    browser.comes("keyboard/links: Tab and Enter open a stream", lambda: browser.driver.current_url.endswith("stream=big0"))
+    browser.shows("keyboard/links: Tab and Enter open a stream", "#stream", "1024 × 768")
 
 
 def life(browser, answers):
@@ -361,10 +350,10 @@ def life(browser, answers):
     wild = [numpy.nan, numpy.inf, -numpy.inf, 1e308, 1e308, -1e308, 5e-324]
     browser.go("stream=ring0")
     with source("ring0", lambda n: numpy.array([wild]), "f8"):
-        browser.shows("hostile/pixels: numbers without a sum or a range are shown", "#numbers", "7 × 1 pixels, float64",
-                      "Image number")
-        webdriver.ActionChains(browser.driver).drag_and_drop_by_offset(browser.driver.find_element(By.ID, "image"), 300, 0).perform()
-        browser.shows("hostile/sum: the other numbers of a region without a sum", "#sums", "Region", "-1e+308, 1e+308 counts")
+        browser.shows("hostile/pixels: without a sum or a range", "#numbers", "7 × 1 pixels, float64", "Image number")
+        image = browser.driver.find_element(By.ID, "image")
+        webdriver.ActionChains(browser.driver).drag_and_drop_by_offset(image, 300, 0).perform()
+        browser.shows("hostile/sum: the other numbers of a region", "#sums", "Region", "-1e+308, 1e+308 counts")
 
 
 def tutorial(browser, folder):
@@ -378,8 +367,7 @@ def tutorial(browser, folder):
     with subprocess.Popen(detector) as remu, subprocess.Popen(viewer, env=environment) as view:
         browser.wait(opened.exists)
         browser.driver.get(f"file://{opened}")
-        browser.shows("tutorial: rashpa.view opens the page of a stream in a file, which remu makes", "#stream",
-                      "1024 × 512", "running", "Image number")
+        browser.shows("tutorial: rashpa.view opens the page of remu's file", "#stream", "1024 × 512", "Image number")
         remu.terminate()
         browser.shows("tutorial/ended: its end is shown", "#state", "ended")
         view.terminate()
@@ -465,7 +453,8 @@ async def hostile(page, url, token):
             ok(found == code, f"hostile/link-{name}: {code}", found)
         ok(not page.experiment.value()["manager"], "hostile/no-control: without --control no experiment starts")
         async with link(url, token, {"want": [[f"none{n}", None] for n in range(100)]}):
-            ok(await until(lambda: page.looks) and len(page.looks) <= server.MOST_IMAGES, "hostile/streams: few streams of a page", len(page.looks))
+            ok(await until(lambda: page.looks) and len(page.looks) <= server.MOST_IMAGES,
+               "hostile/streams: few streams of a page", len(page.looks))
         ok(await until(lambda: not page.looks), "cost/nobody: without viewers nothing is looked at")
         # a message that has no end, before the token
         async with session.get(base + "/link", headers={"Origin": base, **UPGRADE}) as answer:
@@ -547,11 +536,8 @@ EXPERIMENT = """<experiment xmlns="urn:rashpa:1" version="1.0" name="first">
 
 
 def browse(folder, page, url):
-    pictures = Path(sys.argv[1]) if sys.argv[1:] else None
-    if pictures:
-        pictures.mkdir(parents=True, exist_ok=True)
-    answers, browser = Answers(), Browser(folder, pictures)
-    with contextlib.closing(browser.driver) as _:
+    answers, browser = Answers(), Browser(folder)
+    with browser.driver:
         with source("ring0", frame) as ring, \
              source("peaks0", peak_list, "f4", content="peaks"), \
              source("profile0", profile, "f8", content="profile", dataset="q_nm^-1"), \

@@ -24,8 +24,9 @@ def spawn(*command, stderr=subprocess.STDOUT):
                                           limit=LONGEST)
 
 
-async def each(command, line):
-    """Call line() with each object that the command prints, one a line. Returns its last message."""
+async def each(command, line, other=lambda text: None):
+    """Call line() with each object that the command prints, one a line, and other() with other lines. Returns the last
+    of these."""
     said = f"{' '.join(command)}: it has ended"
     try:
         process = await spawn(*command)
@@ -34,7 +35,8 @@ async def each(command, line):
                 if text.startswith(b"{"):
                     line(json.loads(text))
                 else:
-                    said = text.decode(errors="replace").strip()
+                    said = text.decode(errors="replace").rstrip("\n")
+                    other(said)
         finally:
             if process.returncode is None:
                 process.kill()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The live image: received values become colours here, so each viewer has a palette, a scale and a contrast of its own.
+// The live image: received values become colours here, so each viewer has its own palette, scale and contrast.
 import {shape} from "./words.js";
 
 // of matplotlib's maps (CC0); all but "grey" are made for everybody's eyes
@@ -15,11 +15,12 @@ const KINDS = {
 	u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i1: Int8Array, i2: Int16Array, i4: Int32Array,
 	f4: Float32Array, f8: Float64Array,
 };
+export const KEYS = {l: "scale", c: "contrast", m: "mean"};		// and what they change
 const STEPS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
 const BINS = 120, SAMPLES = 1 << 16, ZOOM = 1.4, LEAST = 16;	// pixels that are shown
 
 // 256 colours, as the browser mixes them.
-function mix(name) {
+export function mix(name) {
 	const c = new OffscreenCanvas(256, 1).getContext("2d"), colours = PALETTES[name].split(" ");
 	c.fillStyle = c.createLinearGradient(0.5, 0, 255.5, 0);
 	colours.forEach((hex, i) => c.fillStyle.addColorStop(i / (colours.length - 1), `#${hex}`));
@@ -57,10 +58,6 @@ export class Picture {
 		this.last = [];
 		this.canvas.width = this.canvas.height = 1;
 		this.draw();
-	}
-
-	setPalette(name) {
-		this.palette = mix(name);
 	}
 
 	take(frame) {
@@ -199,7 +196,7 @@ export class Picture {
 			this.zoom(key === "-" ? 1 / ZOOM : ZOOM);
 		else if (key === "0")
 			this.look(null);
-		else if ("lcm".includes(key) && !event.ctrlKey)
+		else if (key in KEYS && !event.ctrlKey)
 			this.changed(key);
 		else
 			return;

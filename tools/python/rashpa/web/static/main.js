@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The link to the server, and the views of tables.
-import {unpack} from "./image.js";
-import {figure} from "./plot.js";
-import * as stream from "./stream.js";
-import {$, count, element, share, state, table} from "./words.js";
+// The link to the server, and the views.
+import {KEYS, Picture, mix, palettes, unpack} from "./image.js";
+import {figure, plot} from "./plot.js";
+import {$, bytes, count, element, fixed, link, lost, options, pairs, share, short, state, table} from "./words.js";
 
-const VIEWS = {overview, stream: stream.draw, processing, events, experiment};
+const VIEWS = {overview, stream, processing, events, experiment};
+const SECONDS = 300, AXIS = {unit: "s", x: [-SECONDS, 0]};
+const AGAIN = 2000, THROTTLE = 50;	// milliseconds between attempts to connect, and questions for values
+const now = {hello: {}, streams: {streams: []}, machine: {}, events: [], experiment: null, look: {}, sums: {}};
+const picture = new Picture($("image"), $("marks"), changed);
+let socket = null, rows = new Map(), timer = 0, buffer = "", overlay = "";
+
 const current = () => Object.keys(VIEWS).find(view => !$(view).hidden);
-let socket = null, retry = 1000, before = new Map();
-// the last message of each name
-const now = {hello: {}, streams: {streams: []}, machine: {}, events: [], experiment: null};
+const streams = content => now.streams.streams.filter(s => s.content === content).map(s => s.buffer);
 
 // --- link ---
 
@@ -19,7 +22,9 @@ function send(request) {
 }
 
 function want() {
-	send({want: {stream: stream.wants, processing: () => profiles().map(name => [name, null])}[current()]?.() ?? []});
+	const wanted = {stream: [...new Set([buffer, overlay])], processing: streams("profile")}[current()] ?? [];
+	const part = name => current() === "stream" && name === buffer ? picture.region : null;
+	send({want: wanted.filter(Boolean).map(name => [name, part(name)])});
 }
 
 function say(word, text = "") {
@@ -33,86 +38,79 @@ function refused(text) {
 
 function connect() {
 	const token = sessionStorage.getItem("rashpa-token");
-	let right = false;
 	$("enter").hidden = !!token;
-	if (!token) {
-		say("not connected");
-		$("enter").token.focus();
+	say(token ? "connecting" : "not connected");
+	if (!token)
 		return;
-	}
-	say("connecting");
 	socket = new WebSocket(`${location.origin.replace("http", "ws")}/link`);
 	socket.binaryType = "arraybuffer";
 	socket.onopen = () => socket.send(token);
-	socket.onmessage = async ({data}) => {
-		right = true;
-		retry = 1000;
-		if (typeof data !== "string")
-			image(await unpack(data));
-		else
-			Object.entries(JSON.parse(data)).forEach(hear);
-	};
+	socket.onmessage = async ({data}) => typeof data === "string" ?
+		Object.entries(JSON.parse(data)).forEach(hear) : image(await unpack(data));
 	socket.onclose = ({code, reason}) => {
+		say("gone", `: ${reason || "rashpa-web does not answer"}`);
 		if (code === 4403) {
 			sessionStorage.removeItem("rashpa-token");
 			refused("the token is wrong: rashpa-web prints the right one");
-			connect();
-			return;
 		}
-		say("gone", `: ${right ? "the page shows the last state" : reason || "rashpa-web does not answer"}`);
-		setTimeout(connect, retry);
-		retry = Math.min(10000, retry * 1.5);
+		setTimeout(connect, code === 4403 ? 0 : AGAIN);
 	};
 }
 
 function hear([name, value]) {
-	if (name === "streams")
-		before = new Map(now.streams.streams.map(s => [s.buffer, s.processing]));
-	if (name in now)
-		now[name] = value;
-	HEAR[name]?.(value);
-	if (name in now)
-		VIEWS[current()]();
-}
-
-const HEAR = {
-	hello({machine_name, experiment, streams}) {
+	if (name === "refused") {
+		refused(value);
+		return;
+	}
+	now[name] = value;
+	if (name === "hello") {
 		say("connected");
 		refused("");
-		$("machine").textContent = machine_name;
-		document.title = `rashpa ${machine_name}`;
-		document.querySelector('nav a[href="#experiment"]').hidden = !experiment;
-		if (streams.length && !location.hash)
-			location.hash = `#stream=${encodeURIComponent(streams[0])}`;
+		$("machine").textContent = value.machine_name;
+		document.title = `rashpa ${value.machine_name}`;
+		$("views").lastChild.hidden = !value.experiment;
+		if (value.streams.length && !location.hash)
+			location.hash = `#stream=${encodeURIComponent(value.streams[0])}`;
 		route();
-	},
-	streams: ({streams}) => stream.list(streams, now.hello.streams),
-	look: stream.look,
-	sums: stream.answer,
-	refused,
-};
+	} else if (name === "streams") {
+		// of five minutes, as far as this page was open
+		rows = new Map(value.streams.map(s => [s.buffer, [...(rows.get(s.buffer) ?? []).slice(1 - SECONDS),
+			{...s, ...s.processing, ...s.latency_ns, at: Date.now()}]]));
+	}
+	VIEWS[current()]();
+}
 
 function image(frame) {
-	if (current() === "stream")
-		stream.image(frame);
-	else if (frame.content === "profile") {
-		const [x, y] = [0, 1].map(row => frame.values.subarray(row * frame.columns, (row + 1) * frame.columns));
+	const {rows, columns, values} = frame;
+	const row = i => values.subarray(i * columns, (i + 1) * columns);
+	if (current() === "processing" && frame.content === "profile") {
 		figure("results", `profile-${frame.buffer}`, `Profile of image ${count(frame.frame)}, ${frame.buffer}: ` +
-			`counts over ${frame.dataset.replaceAll("_", " ")}`, [Array.from(x, (value, i) => [value, y[i]])]);
+			`counts over ${frame.dataset.replaceAll("_", " ")}`, [Array.from(row(0), (x, i) => [x, row(1)[i]])]);
+	} else if (frame.buffer === overlay) {
+		picture.peaks = Array.from({length: rows}, (_, i) => row(i)).filter(([x]) => !Number.isNaN(x));
+		picture.draw();
+	} else if (frame.buffer === buffer) {
+		picture.take(frame);
+		paint();
+		ask();
 	}
 }
 
 // --- views ---
 
 function route() {
-	const given = new URLSearchParams(location.hash.slice(1)), list = now.streams.streams;
+	const given = new URLSearchParams(location.hash.slice(1));
 	const wanted = Object.keys(VIEWS).find(view => given.has(view)) ?? "overview";
 	for (const view of Object.keys(VIEWS))
 		$(view).hidden = view !== wanted;
 	for (const a of $("views").children)
 		a.toggleAttribute("aria-current", a.hash === `#${wanted}`);
-	if (wanted === "stream")
-		stream.show(given.get("stream") || $("buffer").value || (list.find(s => s.state !== "ended") ?? list[0])?.buffer || "");
+	const list = now.streams.streams, first = list.find(s => s.state !== "ended") ?? list[0];
+	const name = given.get("stream") || buffer || first?.buffer;
+	if (wanted === "stream" && name && name !== buffer) {
+		buffer = name;
+		picture.clear();
+	}
 	VIEWS[wanted]();
 	want();
 }
@@ -120,90 +118,178 @@ function route() {
 function overview() {
 	const {list, buffers, why} = now.machine, none = now.streams.why ?? why;
 	table("overview", "streams", "Streams", now.streams.streams.map(s => ({
-		...s, ...s.latency_ns, lag: share(s.lag_stacks, s.slots), lost_images: s.lost,
-		board: s.fpga === null ? "a program" : `fpga${s.fpga}`})),
-	"buffer state content images_per_second bytes_per_second stacks lag lost_images p50 p99 board",
-	now.streams.why ?? "there is no stream: start a producer (remu)");
+		Buffer: link(s.buffer), State: state(s.state), Content: s.content, "Images/s": fixed(s.images_per_second),
+		"GB/s": fixed(s.bytes_per_second / 1e9, 3), Stacks: s.stacks, "Lag, stacks": share(s.lag_stacks, s.slots),
+		"Lost, images": lost(s.lost), "Latency 50 %, µs": fixed(s.latency_ns?.p50 / 1e3),
+		"Latency 99 %, µs": fixed(s.latency_ns?.p99 / 1e3), Board: s.fpga === null ? "a program" : `fpga${s.fpga}`,
+	})), now.streams.why ?? "there is no stream: start a producer (remu)");
 	table("overview", "boards", "Boards", list?.devices.map(d => ({
-		...d, board: d.node, name: d.name ?? `${d.vendor}:${d.device}`, bus_master: d.master})),
-	"board state bdf name profile bus_master iommu numa_node interrupts maps windows",
-	none ?? "no board is bound: rashpactl bind");
+		Board: d.node, State: state(d.state), Function: d.bdf, Name: d.name ?? `${d.vendor}:${d.device}`,
+		Profile: d.profile, "Bus master": d.master, IOMMU: d.iommu, "NUMA node": d.numa_node, Interrupts: d.interrupts,
+		Maps: d.maps, Windows: d.windows,
+	})), none ?? "no board is bound: rashpactl bind");
 	table("overview", "buffers", "Buffers", buffers?.map(b => ({
-		...b, buffer: b.name, memory: b.unknown ?? b.backend, owner: `${b.owner ?? b.uid}:${b.group ?? b.gid}`})),
-	"buffer length_bytes memory numa_node owner mode importers mappings leases",
-	none ?? "there is no buffer: rashpactl buffer create");
+		Buffer: link(b.name), Size: bytes(b.length_bytes), Memory: b.unknown ?? b.backend, "NUMA node": b.numa_node,
+		Owner: `${b.owner ?? b.uid}:${b.group ?? b.gid}`, Mode: b.mode, "Boards that map it": b.importers,
+		"Processes that map it": b.mappings, Leases: b.leases,
+	})), none ?? "there is no buffer: rashpactl buffer create");
 	table("overview", "holdings", "Who holds what", list?.holdings.map(h => ({
-		...h, name: h.name ?? h.node, user: h.user ?? h.uid,
-		process: h.orphan ? "ended" : `${h.command} (${h.pid})`})),
-	"resource name user process memory_bytes amount", none ?? "nothing is held");
+		What: h.resource, Name: h.name ?? h.node, User: h.user ?? h.uid,
+		Process: h.orphan ? "ended" : `${h.command} (${h.pid})`, Memory: bytes(h.memory_bytes), Amount: h.amount,
+	})), none ?? "nothing is held");
 }
-
-const profiles = () => now.streams.streams.filter(s => s.content === "profile").slice(0, 4).map(s => s.buffer);
 
 function processing() {
-	const work = now.streams.streams.filter(s => s.processing).map(({buffer, processing: p}) => ({
-		...p, buffer, kept: 100 * (1 - p.vetoed / p.images), lost_results: p.lost,
-		queue: share(p.queue.fill, p.queue.stacks), full: p.queue.full}));
-	table("processing", "work", "Work of consumers", work,
-		"buffer engine images kept dark late lost_results overflow queue full",
-		now.streams.why ?? "no consumer reports its work: romulu --pipeline");
-	table("processing", "stages", "Stages and sinks", work.flatMap(stages),
-		"buffer stage kind images ms bytes_per_second lost", "no stage yet");
+	const work = now.streams.streams.filter(s => s.processing).map(s => ({...s.processing, buffer: s.buffer}));
+	table("processing", "work", "Work of consumers", work.map(p => ({
+		Buffer: link(p.buffer), Engine: p.engine, Images: p.images, "Kept, %": fixed(100 * (1 - p.vetoed / p.images)),
+		Dark: p.dark, "Late results": lost(p.late), "Lost results": lost(p.lost), Overflows: lost(p.overflow),
+		"Queue, stacks": share(p.queue.fill, p.queue.stacks), "Queue was full, times": p.queue.full,
+	})), now.streams.why ?? "no consumer reports its work: romulu --pipeline");
+	const stage = (p, kind) => p[kind].map(one => {
+		// since the last message, or of all before the first one
+		const last = rows.get(p.buffer).at(-2)?.[kind]?.find(b => b.name === one.name);
+		const [images, seconds, input] = ["images", "seconds", "bytes_in"].map(key => one[key] - (last?.[key] ?? 0));
+		return {
+			Buffer: p.buffer, Stage: one.name, Kind: kind === "sinks" ? "sink" : "process", Images: one.images,
+			"ms per image": fixed(1e3 * seconds / images, 3), "GB/s": fixed(input / seconds / 1e9, 3),
+			Lost: lost(one.lost)};
+	});
+	table("processing", "stages", "Stages and sinks", work.flatMap(p => [...stage(p, "stages"), ...stage(p, "sinks")]),
+		"no stage yet");
 	for (const {buffer} of work) {
-		const rows = stream.history(buffer), kept = (row, last) =>
-			100 * (1 - (row.vetoed - last.vetoed) / (row.images - last.images));
+		const kept = (row, last) => 100 * (1 - (row.vetoed - last.vetoed) / (row.images - last.images));
 		figure("results", `hits-${buffer}`, `Hit rate of ${buffer}, % of images that were kept`,
-			[rows.slice(1).map((row, i) => [row.time, kept(row, rows[i])])], stream.AXIS);
+			[recent(buffer).map((row, i, all) => [row.time, i ? kept(row, all[i - 1]) : NaN])], AXIS);
 	}
-	const wanted = profiles(), shown = [...wanted.map(name => `profile-${name}`), ...work.map(p => `hits-${p.buffer}`)];
-	for (const svg of $("results").querySelectorAll("svg.plot"))
-		if (!shown.includes(svg.id))
+	const profiles = streams("profile"), shown = [...profiles, ...work.map(p => p.buffer)];
+	for (const svg of $("results").querySelectorAll("figure > svg"))
+		if (!shown.includes(svg.id.replace(/^[a-z]*-/, "")))
 			svg.parentNode.remove();
-	if (String(wanted) !== processing.wanted) {
-		processing.wanted = String(wanted);
+	if (String(profiles) !== processing.wanted) {
+		processing.wanted = String(profiles);
 		want();
 	}
-}
-
-// Rates are those since the last message, or of all before the first one.
-function stages(work) {
-	return ["stage", "sink"].flatMap(kind => work[`${kind}s`].map(one => {
-		const last = before.get(work.buffer)?.[`${kind}s`].find(b => b.name === one.name) ?? {};
-		const [images, seconds, input] = ["images", "seconds", "bytes_in"].map(key => one[key] - (last[key] ?? 0));
-		return {...one, buffer: work.buffer, stage: one.name, kind, ms: 1e3 * seconds / images,
-			bytes_per_second: input / seconds};
-	}));
 }
 
 function events() {
 	const time = at => `${at.toLocaleTimeString("en-GB")}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 	const list = now.events.filter(e => e.bad || $("which").value === "all").reverse();
 	table("events", "list", "Events, the newest first", list.map(e => ({
-		...e, time: time(new Date(e.time * 1000)), state: e.bad ? "error" : "note", event: e.text})),
-	"time state source event", "no event yet");
+		Time: time(new Date(e.time * 1000)), Kind: state(e.bad ? "error" : "note"), Of: e.source, Event: e.text,
+	})), "no event yet");
 }
 
 function experiment() {
 	const it = now.experiment;
 	if (!it)
 		return;
-	const some = word => it.manager && it.parties.some(p => p.role === "detector" && p.state === word);
-	const can = {start: !it.manager, pause: some("running"), resume: some("paused"), stop: it.manager};
-	for (const [word, possible] of Object.entries(can))
-		$(word).disabled = !possible;
 	$("name").textContent = it.name;
 	$("control").hidden = !it.control;
 	$("manager").replaceChildren(state(it.manager ? "running" : "idle"));
 	table("experiment", "parties", "State", it.parties.map(p => ({
-		...p, outcome: p.why ?? p.outcome, lag: share(p.lag, p.slots), lost_images: p.lost, kept_images: p.kept})),
-	"name role state outcome images images_per_second lag lost_images missing kept_images",
-	"the experiment has no part");
-	table("experiment", "flows", "Flows", it.flows, "from to transport address", "no flow");
-	table("experiment", "settings", "Settings", it.parties.flatMap(({name, at, settings}) =>
-		[["at", at], ...settings].map(([setting, value]) => ({name, setting, value: value || "yes"}))),
-	"name setting value", "no setting");
-	table("experiment", "said", "rashpa-manager", it.said && [{output: element("pre", {}, it.said)}],
-		"output", "no output yet");
+		Name: p.name, Role: p.role, State: state(p.state), Images: p.images, "Images/s": fixed(p.images_per_second),
+		"Lag, stacks": p.lag, "Lost, images": lost(p.lost), "Missing lines": lost(p.missing), Reason: p.why,
+	})), "the experiment has no part");
+	table("experiment", "flows", "Flows", it.flows.map(f => ({
+		From: f.from, To: f.to, Transport: f.transport, Address: f.address})), "no flow");
+	table("experiment", "settings", "Settings", it.parties.flatMap(p => [["at", p.at], ...p.settings].map(
+		([name, value]) => ({Name: p.name, Setting: name, Value: value || "yes"}))), "no setting");
+	table("experiment", "said", "Output of rashpa-manager", it.said && [{Text: element("pre", {}, it.said)}], "none");
+}
+
+// --- the view of one stream ---
+
+// Times are seconds, now is 0.
+const recent = name => (rows.get(name) ?? []).map(row => ({...row, time: (row.at - Date.now()) / 1e3}));
+const places = () => [picture.pixel && [...picture.pixel, 1, 1], picture.box];
+const size = ([x, y, w, h]) => `${w} × ${h} at ${x}, ${y}`;
+
+function stream() {
+	const list = now.streams.streams, [pixel, box] = places(), f = picture.frame;
+	const {about, state: word, why} = now.look.buffer === buffer ? now.look : {};
+	options($("buffer"), "choose", [...list.map(s => s.buffer), ...now.hello.streams]);
+	options($("overlay"), "none", streams("peaks"));
+	$("buffer").value = buffer;
+	$("overlay").value = overlay;
+	$("state").replaceChildren(state(word ?? (buffer ? "connecting" : "choose a buffer")), ` ${why ?? ""}`);
+	pairs($("numbers"), {
+		...about && {
+			Image: `${about.width} × ${about.height} pixels, ${about.dtype}`, Stack: `${about.bunch} images`,
+			Slots: `${count(about.slots)}, policy ${about.policy}`, Dataset: about.dataset || "–"},
+		...f && {
+			"Image number": f.frame, Role: ["signal", "dark"][f.role] ?? `role ${f.role}`,
+			Shown: f.bin > 1 ? `maximum of ${f.bin} × ${f.bin} pixels` : "each pixel",
+			Part: picture.region ? size([f.x, f.y, f.columns * f.bin, f.rows * f.bin]) : "whole image",
+			"Mean of": `${picture.images} image${picture.images > 1 ? "s" : ""}`,
+			"Age when taken": f.age_ns === null ? "–" : `${fixed(f.age_ns / 1e6, 2)} ms`,
+			Attention: f.wrong ? "metadata of another stack" : f.incomplete ? "incomplete" : null,
+			Peaks: picture.peaks?.length ?? null},
+	});
+	// the server's numbers are those of the buffer, whatever the picture shows
+	const sums = now.sums.buffer === buffer ? now.sums.places : [];
+	const of = place => sums.find(s => String(s.at) === String(place))?.numbers ?? [];
+	const [value] = of(pixel).map(short), [sum, mean, least, most] = of(box).map(short);
+	pairs($("sums"), {
+		"Pixel x, y": pixel ? `${pixel[0]}, ${pixel[1]}` : "–", Value: `${value ?? "–"} counts`,
+		...box && {Region: size(box), Sum: `${sum ?? "–"} counts`, Mean: `${mean ?? "–"} counts`,
+			"Least, most": `${least ?? "–"}, ${most ?? "–"} counts`},
+	});
+	const plots = (id, title, unit, ...keys) =>
+		figure("rates", id, title, keys.map(key => recent(buffer).map(row => [row.time, row[key] / unit])), AXIS);
+	plots("rate", "Rate, images/s", 1, "images_per_second");
+	plots("data", "Data, GB/s", 1e9, "bytes_per_second");
+	plots("latency", "Latency of events, µs: 50 % and 99 %", 1e3, "p50", "p99");
+	table("stream", "losses", "Losses", [
+		["overwritten before the consumer gave it back", list.find(s => s.buffer === buffer)?.lost, "images"],
+		["left out by the producer, because no slot was free", about?.dropped, "stacks"],
+		["no room for a live source", about?.lost, "images"], ["not delivered by the detector", about?.missed, "images"],
+		["messages missing in the last stack", f?.missing, "messages"], ["left out by the stream", f?.skipped, "images"],
+		["not shown: overwritten before this page took it", f?.over, "images"],
+		["not shown: overwritten while this page took it", f?.torn, "images"],
+	].map(([cause, n, unit]) => ({Cause: cause, Lost: lost(n), Unit: unit})));
+}
+
+function paint() {
+	picture.paint();
+	if (picture.frame) {
+		plot($("histogram"), [picture.histogram], {log: true});
+		const canvas = element("canvas", {width: 256, height: 1}), [low, high] = picture.limits.map(short);
+		const colours = new Uint8ClampedArray(picture.palette.buffer);
+		canvas.getContext("2d").putImageData(new ImageData(colours, 256), 0, 0);
+		$("legend").replaceChildren(low, canvas, `${high} counts${picture.log ? ", logarithmic" : ""}`);
+	}
+	stream();
+}
+
+// The picture's region or its places, or a key that was pressed.
+function changed(what) {
+	const select = $(KEYS[what]);
+	if (select) {
+		select.selectedIndex = (select.selectedIndex + 1) % select.length;
+		select.onchange();
+	} else if (what === "region") {
+		want();
+	} else {
+		ask();
+		stream();
+	}
+}
+
+function ask() {
+	timer ||= setTimeout(() => {
+		timer = 0;
+		const wanted = places().filter(Boolean);
+		if (wanted.length && picture.frame && current() === "stream")
+			send({sums: [buffer, ...wanted]});
+	}, THROTTLE);
+}
+
+function fix(limits) {
+	$("limits").hidden = $("contrast").value !== "fixed";
+	picture.fixed = !$("limits").hidden && limits.every(Number.isFinite) ? limits : null;
+	if (picture.fixed)
+		[$("low").value, $("high").value] = limits.map(v => +v.toPrecision(6));
 }
 
 // --- begin ---
@@ -213,12 +299,29 @@ if (token) {
 	sessionStorage.setItem("rashpa-token", token);
 	history.replaceState(null, "", location.pathname);
 }
+const given = () => [$("low").valueAsNumber, $("high").valueAsNumber];
+const on = {
+	palette: name => { picture.palette = mix(name); },
+	scale: word => { picture.log = word !== "linear"; },
+	contrast: () => fix(picture.limits ?? [0, 1]),
+	low: () => fix(given()),
+	high: () => fix(given()),
+	mean: depth => { picture.depth = Number(depth); },
+	overlay: name => { [overlay, picture.peaks] = [name, null]; want(); },
+	buffer: name => { location.hash = `#stream=${encodeURIComponent(name)}`; },
+};
+for (const [id, set] of Object.entries(on))
+	$(id).onchange = () => { set($(id).value); paint(); };
+$("palette").append(...palettes.map(name => element("option", {}, name)));
+$("in").onclick = () => picture.zoom(1.4);
+$("out").onclick = () => picture.zoom(1 / 1.4);
+$("all").onclick = () => picture.look(null);
+$("which").onchange = events;
 $("enter").onsubmit = event => {
 	event.preventDefault();
 	sessionStorage.setItem("rashpa-token", $("enter").token.value.trim());
 	connect();
 };
-$("which").onchange = events;
 for (const button of $("control").querySelectorAll("button"))
 	button.onclick = () => send({control: button.id});
 $("views").append(...Object.keys(VIEWS).map(view => element("a", {href: `#${view}`}, view)));
@@ -228,5 +331,5 @@ document.onkeydown = event => {
 	if (a && !a.hidden && !event.ctrlKey && !event.altKey && !event.metaKey && !event.target.matches("input, select"))
 		location.hash = a.hash;
 };
-stream.begin(send, want);
+fix([0, 1]);
 connect();
