@@ -4,7 +4,7 @@ import asyncio
 import signal
 import xml.etree.ElementTree as ET
 
-from .machine import TEXT, Follower, each, spawn
+from .machine import TEXT, Follower, each
 
 SPACE = "{urn:rashpa:1}"
 AGAIN = 3       # seconds between observers
@@ -16,7 +16,7 @@ COMMANDS = {"start": (None, None), "pause": (signal.SIGUSR1, "running"),
 
 
 class Experiment(Follower):
-    """Follows the daemons while there are viewers; tell(name, value) passes on what is new."""
+    """Follows the daemons while there are viewers; tell(name=value) passes on what is new."""
 
     def __init__(self, file, tell, event, control=False):
         super().__init__()
@@ -24,23 +24,19 @@ class Experiment(Follower):
         if root.tag != SPACE + "experiment":
             raise ValueError(f"{file}: {root.tag} is not the experiment of a rashpa-manager")
         self.file, self.tell, self.event, self.control = file, tell, event, control
-        self.name, self.manager, self._said, self._heard = root.get("name"), None, "", None
-        self._turn = asyncio.Lock()     # of commands: to start takes a while
+        self.name, self.manager, self._run, self._said, self._heard = root.get("name"), None, None, "", None
         self.parties = {p.get("name"): {
             "name": p.get("name"), "role": p.tag.removeprefix(SPACE), "state": "not connected", "at": p.get("at"),
             "settings": [[s.tag.removeprefix(SPACE), (s.text or "")[:TEXT].strip()] for s in p]}
                         for p in root if p.tag in (SPACE + "detector", SPACE + "receiver")}
         self.flows = [dict(f.attrib) for f in root.iter(SPACE + "flow")]
 
-    def _runs(self):
-        return self.manager is not None and self.manager.returncode is None
-
     def value(self):
         return {"name": self.name, "parties": list(self.parties.values()), "flows": self.flows,
-                "control": self.control, "manager": self._runs(), "said": self._said}
+                "control": self.control, "manager": self.manager is not None, "said": self._said}
 
     def changed(self):
-        self.tell("experiment", self.value())
+        self.tell(experiment=self.value())
 
     def work(self):
         return {"watch": self._watch()}
@@ -68,41 +64,35 @@ class Experiment(Follower):
             self._heard = text
             self.event(self.name, text)
 
-    def _refusal(self, word):
-        runs = self._runs()
+    def command(self, word):
+        """start, pause, resume or stop. Returns a refusal, or None."""
         if not self.control:
             return "the page may only read: rashpa-web --control"
         if word not in COMMANDS:
             return f"{word[:20]}: start, pause, resume and stop are known"
-        if runs == (word == "start"):
-            return "the experiment runs already" if runs else "the page leads only an experiment that it started"
-        needs = COMMANDS[word][1]
+        number, needs = COMMANDS[word]
         if needs and ("detector", needs) not in [(p["role"], p["state"]) for p in self.parties.values()]:
             return f"no detector is {needs}"
+        if number and not self.manager:
+            return "the page leads only an experiment that it started"
+        if number:
+            self.manager.send_signal(number)
+        elif self._run and not self._run.done():
+            return "the experiment runs already"
+        else:
+            self._said, self._run = "", asyncio.ensure_future(self._lead())
+        self.event("manager", word)
         return None
 
-    async def command(self, word):
-        """start, pause, resume or stop. Returns a refusal, or None."""
-        async with self._turn:
-            if refusal := self._refusal(word):
-                return refusal
-            if word != "start":
-                self.manager.send_signal(COMMANDS[word][0])
-            else:
-                try:
-                    self.manager = await spawn("rashpa-manager", "run", "--name", "rashpa-web", self.file)
-                except OSError as failure:
-                    return f"rashpa-manager: {failure.strerror}"
-                self._said = ""
-                self._reader = asyncio.ensure_future(self._read())
-            self.event("manager", word)
+    async def _lead(self):
+        def say(text):
+            self._said = f"{self._said}{text}\n"[-8 * TEXT:]
             self.changed()
-            return None
 
-    async def _read(self):
-        while text := await self.manager.stdout.read(1 << 12):
-            self._said = (self._said + text.decode(errors="replace"))[-8 * TEXT:]
-            self.changed()
-        status = await self.manager.wait()
-        self.event("manager", f"ended with status {status}", status != 0)
+        def started(process):
+            self.manager = process
+
+        why = await each(("rashpa-manager", "run", "--name", "rashpa-web", self.file), None, say, started)
+        self.event("manager", f"ended: {why}", not self.manager or self.manager.returncode != 0)
+        self.manager = None
         self.changed()

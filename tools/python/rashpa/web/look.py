@@ -40,21 +40,15 @@ class Look:
         self.regions = frozenset()      # replaced, never changed
         self.image = self.header = None
         self._fresh = threading.Event()
-        self.state = None
-        self._again = frozenset()
-        self._thread = None
+        self.state = self._thread = None
 
     def want(self, regions):
         """Show these regions of images from now on; none: end."""
-        self.regions = frozenset(regions)
+        self.regions, self._again = frozenset(regions), True    # there may be another viewer of them
         self._fresh.set()
         if not self._thread:
             self._thread = threading.Thread(target=self._run, name=f"look {self.name}", daemon=True)
             self._thread.start()
-
-    def again(self, region):
-        """Show this region although it was shown: there is another viewer."""
-        self._again |= {region}
 
     def sums(self, places):
         """Sum, mean, least and most of regions of the last image; those outside of it are left out."""
@@ -93,15 +87,12 @@ class Look:
 
     def _follow(self, stream):
         self._begin(None)
-        shown = frozenset()
         while self.regions:
-            begin = time.monotonic()
-            taken = time.thread_time()
-            new = self._take(stream)
-            regions, again, self._again = self.regions, self._again, frozenset()
-            for region in regions if new else (regions - shown) | (regions & again):
+            begin, taken = time.monotonic(), time.thread_time()
+            new = self._take(stream) or self._again
+            self._again = False
+            for region in self.regions if new else ():
                 self._picture(region)
-            shown = regions
             self._fresh.clear()
             # the next image: after a multiple of the cost, and after the interval, for which a new region need not wait
             time.sleep(min(1, DUTY * (time.thread_time() - taken)))

@@ -24,15 +24,15 @@ def spawn(*command, stderr=subprocess.STDOUT):
                                           limit=LONGEST)
 
 
-async def each(command, line, other=lambda text: None):
-    """Call line() with each object that the command prints, one a line, and other() with other lines. Returns the last
-    of these."""
+async def each(command, line, other=lambda text: None, started=lambda process: None):
+    """Call line() with each object that the command prints, one a line, and other() with texts. Returns the last text."""
     said = f"{' '.join(command)}: it has ended"
     try:
         process = await spawn(*command)
+        started(process)
         try:
             while text := await process.stdout.readline():
-                if text.startswith(b"{"):
+                if line and text.startswith(b"{"):
                     line(json.loads(text))
                 else:
                     said = text.decode(errors="replace").rstrip("\n")
@@ -72,7 +72,7 @@ class Follower:
 
 
 class Machine(Follower):
-    """Collects while there are viewers; tell(name, value) passes on what is new."""
+    """Collects while there are viewers; tell(name=value) passes on what is new."""
 
     def __init__(self, tell, files=()):
         super().__init__()
@@ -95,7 +95,7 @@ class Machine(Follower):
 
     def _tell_events(self):
         self._late = None
-        self.tell("events", list(self.events))
+        self.tell(events=list(self.events))
 
     async def _top(self, names):
         command = *RASHPACTL, "top", "--interval", "1", *names
@@ -111,7 +111,7 @@ class Machine(Follower):
             self._compare(before.get(s["buffer"], {}), s)
         self.streams = {"streams": [s for part in self._parts.values() for s in part["streams"]],
                         "why": self._parts[()].get("why")}
-        self.tell("streams", self.streams)
+        self.tell(streams=self.streams)
 
     def _compare(self, before, now):
         """Changes of a stream are events, too."""
@@ -134,7 +134,7 @@ class Machine(Follower):
             new = {"list": found, "buffers": buffers, "why": why or why_no_buffers}
             if new != self.machine:
                 self.machine = new
-                self.tell("machine", new)
+                self.tell(machine=new)
             await asyncio.sleep(LIST_EVERY)
 
     async def _board(self, board):

@@ -35,7 +35,7 @@ MOST_TAKEN = 1 << 18    # bytes of a connection without such a message
 REQUESTS = 60           # messages of a page in a second
 PATIENCE = 10           # seconds for a request, and for the token
 STALLED = 30            # seconds until a page that does not read loses its link
-KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+FILES = Path(__file__).parent / "static"
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-cache",
@@ -75,8 +75,8 @@ class Viewer:
         self.waiting[topic] = message
         self._wake.set()
 
-    def say(self, name, value):
-        self.put((name,), json.dumps({name: value}))
+    def say(self, **values):
+        self.put(tuple(values), json.dumps(values))
 
     def may_ask(self):
         """Not more often than REQUESTS a second."""
@@ -142,9 +142,6 @@ class Page:
         self.followers = [one for one in (self.machine, self.experiment) if one]
         self.loop = asyncio.get_running_loop()
         self.http = web.Server(self.answer)
-        self.files = {"/" + file.name: (file.read_bytes(), KINDS[file.suffix])
-                      for file in (Path(__file__).parent / "static").iterdir() if file.suffix in KINDS}
-        self.files["/"] = self.files["/index.html"]
 
     # --- HTTP ---
 
@@ -162,10 +159,10 @@ class Page:
             return refuse(405, "GET only")
         if request.path == "/link":
             return await self.link(request)
-        if request.path not in self.files:
+        name = request.path[1:] or "index.html"
+        if name not in os.listdir(FILES):
             return refuse(404, "there is no such file")
-        body, kind = self.files[request.path]
-        return web.Response(body=body, content_type=kind, charset="utf-8", headers=HEADERS)
+        return web.FileResponse(FILES / name, headers=HEADERS)
 
     # --- WebSocket ---
 
@@ -195,15 +192,12 @@ class Page:
     async def _serve(self, ws, link):
         viewer, transport = Viewer(ws), link.transport
         self.viewers.add(viewer)
+        hello = {"machine_name": socket.gethostname(), "streams": self.options.streams,
+                 "experiment": bool(self.experiment)}
+        viewer.say(hello=hello, streams=self.machine.streams, machine=self.machine.machine,
+                   events=list(self.machine.events), experiment=self.experiment and self.experiment.value())
         for follower in self.followers:
             follower.begin()
-        viewer.say("hello", {"machine_name": socket.gethostname(), "streams": self.options.streams,
-                             "experiment": bool(self.experiment)})
-        viewer.say("streams", self.machine.streams)
-        viewer.say("machine", self.machine.machine)
-        viewer.say("events", list(self.machine.events))
-        if self.experiment:
-            viewer.say("experiment", self.experiment.value())
         sender = asyncio.ensure_future(viewer.send())
         # a page that does not read
         sender.add_done_callback(lambda task: task.cancelled() or task.exception() and transport.abort())
@@ -236,11 +230,9 @@ class Page:
             places = [four(place) for place in places[:2]]
             if name in self.looks and name in viewer.wanted:
                 # the next request of this viewer waits
-                viewer.say("sums", await asyncio.to_thread(self.looks[name].sums, places))
+                viewer.say(sums=await asyncio.to_thread(self.looks[name].sums, places))
         if control is not None and self.experiment:
-            refusal = await self.experiment.command(str(control))
-            if refusal:
-                viewer.say("refused", refusal)
+            viewer.say(refused=self.experiment.command(str(control)) or "")
 
     def _update(self, viewer=None):
         """Look at what viewers want, and at nothing else."""
@@ -253,21 +245,21 @@ class Page:
         for name, wanted in regions.items():
             if name not in self.looks and len(self.looks) < MOST_LOOKS:
                 self.looks[name] = Look(name, self._show, self.options.rate, self.options.accept)
-            if look := self.looks.get(name):
-                if viewer and name in viewer.wanted and look.state:
-                    viewer.say("look", look.state)
-                    look.again(viewer.wanted[name])
+            look, asked = self.looks.get(name), viewer and name in viewer.wanted
+            if asked and not look:
+                viewer.say(refused=f"{MOST_LOOKS} streams are viewed already")
+            elif asked and look.state:
+                self._show(name, "look", json.dumps({"look": look.state}))
+            if look and (asked or wanted != look.regions):
                 look.want(wanted)
-            elif viewer:
-                viewer.say("refused", f"{MOST_LOOKS} streams are viewed already")
         for follower in () if self.viewers else self.followers:
             follower.end()
 
     # --- to viewers ---
 
-    def tell(self, name, value):
+    def tell(self, **values):
         for viewer in self.viewers:
-            viewer.say(name, value)
+            viewer.say(**values)
 
     def _show(self, name, what, message, region=...):
         """Called in the thread of a look: pass it on to those who want this region."""
@@ -355,19 +347,16 @@ def arguments(argv):
         description="Show boards, buffers and streams of this machine in a browser. It observes: streams do not wait "
         "for it. It prints its address, which has the token that pages need.")
     add = parser.add_argument
-    add("streams", nargs="*", metavar="BUFFER", help="show the first one at once; only streams in files, which are "
-        "names with a slash, must be given")
+    add("streams", nargs="*", metavar="BUFFER", help="show the first one; streams in files, with a slash, must be given")
     add("--listen", metavar="PLACE", default=f"127.0.0.1:{PORT}",
         help="ADDRESS:PORT of this machine, PORT 0 for any, or unix:PATH (default: %(default)s)")
-    add("--token", metavar="FILE", help="read the token from FILE, which is made if it does not exist "
-        "(default: another one each time)")
+    add("--token", metavar="FILE", help="token, which is made if FILE does not exist (default: another one each time)")
     add("--host", metavar="NAME", action="append", default=[], help="name of the page behind a proxy; repeatable")
     add("--rate", type=float, default=5, metavar="N", help="images per second (default: %(default)s)")
     add("--accept", metavar="NAME", action="append", default=[],
         help="use this memory, although some writers of the stream's header may not; repeatable")
     add("--experiment", metavar="FILE", help="show this experiment of rashpa-manager")
-    add("--control", action="store_true",
-        help="pages may start the experiment, pause and stop it; without it they only read")
+    add("--control", action="store_true", help="pages may start the experiment, pause and stop it")
     add("--browser", action="store_true", help="open the page in a browser")
     options = parser.parse_args(argv)
     if options.control and not options.experiment:

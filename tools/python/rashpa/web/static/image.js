@@ -39,13 +39,11 @@ export async function unpack(buffer) {
 const between = (low, value, high) => Math.max(low, Math.min(high, value));
 
 export class Picture {
-	log = false;
-	fixed = null;		// [low, high], or null: automatic
-	depth = 1;		// images of the mean
+	limits = [0, 1];
 	peaks = null;
-	palette = mix(palettes[0]);
 
-	// changed("region" or "places", or a key that was pressed)
+	// changed("region" or "places", or a key that was pressed); palette, log, depth (images of the mean) and fixed
+	// (contrast, or null) are set by others
 	constructor(canvas, marks, changed) {
 		Object.assign(this, {canvas, marks, changed});
 		for (const name of ["pointerdown", "pointermove", "lostpointercapture", "wheel", "keydown"])
@@ -55,16 +53,15 @@ export class Picture {
 
 	clear() {
 		this.frame = this.region = this.pixel = this.box = this.drag = null;
-		this.last = [];
 		this.canvas.width = this.canvas.height = 1;
 		this.draw();
 	}
 
 	take(frame) {
-		const same = ["run", "x", "y", "bin", "rows", "columns", "width", "height"].every(
-			key => this.frame?.[key] === frame[key]);
-		this.frame = frame;
+		const keys = ["run", "x", "y", "bin", "rows", "columns", "width", "height"];
+		const same = keys.every(key => this.frame?.[key] === frame[key]);
 		this.last = [...(same ? this.last : []), frame.values].slice(-20);
+		this.frame = frame;
 	}
 
 	paint() {

@@ -9,7 +9,7 @@ const SECONDS = 300, AXIS = {unit: "s", x: [-SECONDS, 0]};
 const AGAIN = 2000, THROTTLE = 50;	// milliseconds between attempts to connect, and questions for values
 const now = {hello: {}, streams: {streams: []}, machine: {}, events: [], experiment: null, look: {}, sums: {}};
 const picture = new Picture($("image"), $("marks"), changed);
-let socket = null, rows = new Map(), timer = 0, buffer = "", overlay = "";
+let socket = null, rows = new Map(), timer = 0, buffer = "";
 
 const current = () => Object.keys(VIEWS).find(view => !$(view).hidden);
 const streams = content => now.streams.streams.filter(s => s.content === content).map(s => s.buffer);
@@ -22,18 +22,13 @@ function send(request) {
 }
 
 function want() {
-	const wanted = {stream: [...new Set([buffer, overlay])], processing: streams("profile")}[current()] ?? [];
+	const wanted = {stream: [...new Set([buffer, $("overlay").value])], processing: streams("profile")}[current()] ?? [];
 	const part = name => current() === "stream" && name === buffer ? picture.region : null;
 	send({want: wanted.filter(Boolean).map(name => [name, part(name)])});
 }
 
 function say(word, text = "") {
 	$("link").replaceChildren(state(word), text);
-}
-
-function refused(text) {
-	$("refused").textContent = text;
-	$("refused").hidden = !text;
 }
 
 function connect() {
@@ -49,23 +44,18 @@ function connect() {
 		Object.entries(JSON.parse(data)).forEach(hear) : image(await unpack(data));
 	socket.onclose = ({code, reason}) => {
 		say("gone", `: ${reason || "rashpa-web does not answer"}`);
-		if (code === 4403) {
+		if (code === 4403)
 			sessionStorage.removeItem("rashpa-token");
-			refused("the token is wrong: rashpa-web prints the right one");
-		}
-		setTimeout(connect, code === 4403 ? 0 : AGAIN);
+		setTimeout(connect, AGAIN);
 	};
 }
 
 function hear([name, value]) {
+	now[name] = name === "look" ? {...now.look, [value.buffer]: value} : value;
 	if (name === "refused") {
-		refused(value);
-		return;
-	}
-	now[name] = value;
-	if (name === "hello") {
+		say("connected", value && `, but: ${value}`);
+	} else if (name === "hello") {
 		say("connected");
-		refused("");
 		$("machine").textContent = value.machine_name;
 		document.title = `rashpa ${value.machine_name}`;
 		$("views").lastChild.hidden = !value.experiment;
@@ -76,6 +66,8 @@ function hear([name, value]) {
 		// of five minutes, as far as this page was open
 		rows = new Map(value.streams.map(s => [s.buffer, [...(rows.get(s.buffer) ?? []).slice(1 - SECONDS),
 			{...s, ...s.processing, ...s.latency_ns, at: Date.now()}]]));
+		if (current() === "processing")
+			want();
 	}
 	VIEWS[current()]();
 }
@@ -86,7 +78,7 @@ function image(frame) {
 	if (current() === "processing" && frame.content === "profile") {
 		figure("results", `profile-${frame.buffer}`, `Profile of image ${count(frame.frame)}, ${frame.buffer}: ` +
 			`counts over ${frame.dataset.replaceAll("_", " ")}`, [Array.from(row(0), (x, i) => [x, row(1)[i]])]);
-	} else if (frame.buffer === overlay) {
+	} else if (frame.buffer === $("overlay").value) {
 		picture.peaks = Array.from({length: rows}, (_, i) => row(i)).filter(([x]) => !Number.isNaN(x));
 		picture.draw();
 	} else if (frame.buffer === buffer) {
@@ -111,6 +103,7 @@ function route() {
 		buffer = name;
 		picture.clear();
 	}
+	$("results").replaceChildren();
 	VIEWS[wanted]();
 	want();
 }
@@ -162,14 +155,6 @@ function processing() {
 		figure("results", `hits-${buffer}`, `Hit rate of ${buffer}, % of images that were kept`,
 			[recent(buffer).map((row, i, all) => [row.time, i ? kept(row, all[i - 1]) : NaN])], AXIS);
 	}
-	const profiles = streams("profile"), shown = [...profiles, ...work.map(p => p.buffer)];
-	for (const svg of $("results").querySelectorAll("figure > svg"))
-		if (!shown.includes(svg.id.replace(/^[a-z]*-/, "")))
-			svg.parentNode.remove();
-	if (String(profiles) !== processing.wanted) {
-		processing.wanted = String(profiles);
-		want();
-	}
 }
 
 function events() {
@@ -207,11 +192,10 @@ const size = ([x, y, w, h]) => `${w} × ${h} at ${x}, ${y}`;
 
 function stream() {
 	const list = now.streams.streams, [pixel, box] = places(), f = picture.frame;
-	const {about, state: word, why} = now.look.buffer === buffer ? now.look : {};
+	const {about, state: word, why} = now.look[buffer] ?? {};
 	options($("buffer"), "choose", [...list.map(s => s.buffer), ...now.hello.streams]);
 	options($("overlay"), "none", streams("peaks"));
 	$("buffer").value = buffer;
-	$("overlay").value = overlay;
 	$("state").replaceChildren(state(word ?? (buffer ? "connecting" : "choose a buffer")), ` ${why ?? ""}`);
 	pairs($("numbers"), {
 		...about && {
@@ -250,7 +234,13 @@ function stream() {
 	].map(([cause, n, unit]) => ({Cause: cause, Lost: lost(n), Unit: unit})));
 }
 
+// As the controls want it.
 function paint() {
+	const limits = [$("low").valueAsNumber, $("high").valueAsNumber];
+	picture.palette = mix($("palette").value);
+	picture.log = $("scale").value !== "linear";
+	picture.depth = Number($("mean").value);
+	picture.fixed = $("contrast").value === "fixed" && limits.every(Number.isFinite) ? limits : null;
 	picture.paint();
 	if (picture.frame) {
 		plot($("histogram"), [picture.histogram], {log: true});
@@ -285,13 +275,6 @@ function ask() {
 	}, THROTTLE);
 }
 
-function fix(limits) {
-	$("limits").hidden = $("contrast").value !== "fixed";
-	picture.fixed = !$("limits").hidden && limits.every(Number.isFinite) ? limits : null;
-	if (picture.fixed)
-		[$("low").value, $("high").value] = limits.map(v => +v.toPrecision(6));
-}
-
 // --- begin ---
 
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
@@ -299,19 +282,18 @@ if (token) {
 	sessionStorage.setItem("rashpa-token", token);
 	history.replaceState(null, "", location.pathname);
 }
-const given = () => [$("low").valueAsNumber, $("high").valueAsNumber];
-const on = {
-	palette: name => { picture.palette = mix(name); },
-	scale: word => { picture.log = word !== "linear"; },
-	contrast: () => fix(picture.limits ?? [0, 1]),
-	low: () => fix(given()),
-	high: () => fix(given()),
-	mean: depth => { picture.depth = Number(depth); },
-	overlay: name => { [overlay, picture.peaks] = [name, null]; want(); },
-	buffer: name => { location.hash = `#stream=${encodeURIComponent(name)}`; },
-};
-for (const [id, set] of Object.entries(on))
-	$(id).onchange = () => { set($(id).value); paint(); };
+for (const id of ["palette", "scale", "contrast", "low", "high", "mean", "overlay"])
+	$(id).onchange = () => {
+		$("limits").hidden = $("contrast").value !== "fixed";
+		if (id === "contrast")
+			[$("low").value, $("high").value] = picture.limits.map(v => +v.toPrecision(6));
+		if (id === "overlay") {
+			picture.peaks = null;
+			want();
+		}
+		paint();
+	};
+$("buffer").onchange = () => { location.hash = `#stream=${encodeURIComponent($("buffer").value)}`; };
 $("palette").append(...palettes.map(name => element("option", {}, name)));
 $("in").onclick = () => picture.zoom(1.4);
 $("out").onclick = () => picture.zoom(1 / 1.4);
@@ -331,5 +313,4 @@ document.onkeydown = event => {
 	if (a && !a.hidden && !event.ctrlKey && !event.altKey && !event.metaKey && !event.target.matches("input, select"))
 		location.hash = a.hash;
 };
-fix([0, 1]);
 connect();

@@ -61,6 +61,7 @@ export function pairs(place, values) {
 // Options of a select: the first one is of no value; the choice stays. An open list is left alone.
 export function options(select, none, names) {
 	const made = [element("option", {value: ""}, none), ...[...new Set(names)].map(name => element("option", {}, name))];
+	const {value} = select;
 	if (made.length !== select.length || made.some((one, i) => !one.isEqualNode(select[i])))
-		select.replaceChildren(...made);
+		select.replaceChildren(...made), select.value = value;
 }
