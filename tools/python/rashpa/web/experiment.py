@@ -3,8 +3,9 @@
 import asyncio
 import signal
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
-from .machine import TEXT, Follower, each
+from .machine import TEXT, each
 
 SPACE = "{urn:rashpa:1}"
 AGAIN = 3       # seconds between observers
@@ -15,33 +16,27 @@ COMMANDS = {"start": (None, None), "pause": (signal.SIGUSR1, "running"),
             "resume": (signal.SIGUSR2, "paused"), "stop": (signal.SIGINT, None)}
 
 
-class Experiment(Follower):
-    """Follows the daemons while there are viewers; tell(name=value) passes on what is new."""
+class Experiment:
+    """Follows the daemons while follow() runs; tell(name=value) passes on what is new."""
 
     def __init__(self, file, tell, event, control=False):
-        super().__init__()
         root = ET.parse(file).getroot()
         if root.tag != SPACE + "experiment":
             raise ValueError(f"{file}: {root.tag} is not the experiment of a rashpa-manager")
         self.file, self.tell, self.event, self.control = file, tell, event, control
         self.name, self.manager, self._run, self._said, self._heard = root.get("name"), None, None, "", None
-        self.parties = {p.get("name"): {
-            "name": p.get("name"), "role": p.tag.removeprefix(SPACE), "state": "not connected", "at": p.get("at"),
-            "settings": [[s.tag.removeprefix(SPACE), (s.text or "")[:TEXT].strip()] for s in p]}
+        self.plan = Path(file).read_text(encoding="utf-8")
+        self.parties = {p.get("name"): {"name": p.get("name"), "role": p.tag.removeprefix(SPACE), "state": "unknown"}
                         for p in root if p.tag in (SPACE + "detector", SPACE + "receiver")}
-        self.flows = [dict(f.attrib) for f in root.iter(SPACE + "flow")]
 
     def value(self):
-        return {"name": self.name, "parties": list(self.parties.values()), "flows": self.flows,
-                "control": self.control, "manager": self.manager is not None, "said": self._said}
+        return {"name": self.name, "plan": self.plan, "parties": list(self.parties.values()), "said": self._said,
+                "control": self.control, "manager": self.manager is not None}
 
     def changed(self):
         self.tell(experiment=self.value())
 
-    def work(self):
-        return {"watch": self._watch()}
-
-    async def _watch(self):
+    async def follow(self):
         while True:
             self._gone = 0
             why = await each(("rashpa-manager", "watch", self.file), None, self._hear)
@@ -89,10 +84,8 @@ class Experiment(Follower):
             self._said = f"{self._said}{text}\n"[-8 * TEXT:]
             self.changed()
 
-        def started(process):
-            self.manager = process
-
-        why = await each(("rashpa-manager", "run", "--name", "rashpa-web", self.file), None, say, started)
+        why = await each(("rashpa-manager", "run", "--name", "rashpa-web", self.file), None, say,
+                         lambda process: setattr(self, "manager", process))
         self.event("manager", f"ended: {why}", not self.manager or self.manager.returncode != 0)
         self.manager = None
         self.changed()

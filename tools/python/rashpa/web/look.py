@@ -52,8 +52,7 @@ class Look:
 
     def sums(self, places):
         """Sum, mean, least and most of regions of the last image; those outside of it are left out."""
-        image, header = self.image, self.header
-        found = []
+        image, found = self.image, []
         for x, y, w, h in places if image is not None else ():
             part = image[max(y, 0):max(y + h, 0), max(x, 0):max(x + w, 0)]
             good = part[numpy.isfinite(part)]
@@ -63,7 +62,7 @@ class Look:
                     all_of = good.sum(dtype=wide), good.mean(dtype=float), good.min(), good.max()
                 numbers = [n.item() if numpy.isfinite(n) else None for n in all_of]
                 found.append({"at": [x, y, w, h], "numbers": numbers})
-        return {"buffer": self.name, "frame": header and header["frame"], "places": found}
+        return {"buffer": self.name, "places": found}
 
     def _say(self, state, stream=None, why=None):
         about = stream.about if stream else None

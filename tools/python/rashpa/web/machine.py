@@ -7,8 +7,7 @@ import subprocess
 import time
 
 RASHPACTL = "rashpactl", "--json"
-AGAIN = 2           # seconds until a command that failed runs again
-LIST_EVERY = 3      # seconds
+AGAIN = 3           # seconds until a command runs again
 EVENTS = 300        # the newest ones
 TEXT = 2000         # characters of an event that are shown
 LONGEST = 1 << 24   # bytes of a line
@@ -25,7 +24,7 @@ def spawn(*command, stderr=subprocess.STDOUT):
 
 
 async def each(command, line, other=lambda text: None, started=lambda process: None):
-    """Call line() with each object that the command prints, one a line, and other() with texts. Returns the last text."""
+    """Call line() with each object that the command prints, one a line, other() with texts. Returns the last text."""
     said = f"{' '.join(command)}: it has ended"
     try:
         process = await spawn(*command)
@@ -55,47 +54,25 @@ async def whole(command):
         return None, f"{' '.join(command)}: {reason(failure)}"
 
 
-class Follower:
-    """Tasks that go on while there are viewers: coroutines of work(), by name."""
-
-    def __init__(self):
-        self._tasks = {}
-
-    def begin(self):
-        if not self._tasks:
-            self._tasks = {name: asyncio.ensure_future(one) for name, one in self.work().items()}
-
-    def end(self):
-        for task in self._tasks.values():
-            task.cancel()
-        self._tasks = {}
-
-
-class Machine(Follower):
-    """Collects while there are viewers; tell(name=value) passes on what is new."""
+class Machine:
+    """Collects while follow() runs; tell(name=value) passes on what is new."""
 
     def __init__(self, tell, files=()):
-        super().__init__()
         self.tell = tell
         # of all buffers, and of streams in files, which rashpactl must be given
         self._parts = {names: {"streams": [], "why": "no answer of rashpactl yet"} for names in {(), tuple(files)}}
         self.streams, self.machine = self._parts[()], {}
-        self.events = collections.deque(maxlen=EVENTS)
-        self._late = None
+        self.events, self._told = collections.deque(maxlen=EVENTS), None
 
-    def work(self):
-        # boards, by their names, come later
-        return {None: self._lists(), **{names: self._top(names) for names in self._parts}}
+    async def follow(self):
+        async with asyncio.TaskGroup() as group:
+            for names in self._parts:
+                group.create_task(self._top(names))
+            await self._lists(group)
 
     def event(self, source, text, bad=False, when=None):
-        when = when or time.time()
-        self.events.append({"time": when, "source": source, "text": text[:TEXT], "bad": bad})
-        # others may send many
-        self._late = self._late or asyncio.get_running_loop().call_later(0.2, self._tell_events)
-
-    def _tell_events(self):
-        self._late = None
-        self.tell(events=list(self.events))
+        """Tell it with the next state of streams: others may send many."""
+        self.events.append({"time": when or time.time(), "source": source, "text": text[:TEXT], "bad": bad})
 
     async def _top(self, names):
         command = *RASHPACTL, "top", "--interval", "1", *names
@@ -112,6 +89,9 @@ class Machine(Follower):
         self.streams = {"streams": [s for part in self._parts.values() for s in part["streams"]],
                         "why": self._parts[()].get("why")}
         self.tell(streams=self.streams)
+        if self.events and self._told is not self.events[-1]:
+            self._told = self.events[-1]
+            self.tell(events=list(self.events))
 
     def _compare(self, before, now):
         """Changes of a stream are events, too."""
@@ -122,20 +102,21 @@ class Machine(Follower):
         if lost > 0:
             self.event(name, f"{lost} images lost: overwritten before they were given back", True)
 
-    async def _lists(self):
+    async def _lists(self, group):
+        tasks = {}
         while True:
             found, why = await whole((*RASHPACTL, "list"))
             buffers, why_no_buffers = await whole((*RASHPACTL, "buffer", "list"))
             boards = {d["node"] for d in (found or {}).get("devices", [])}
-            for board in boards - self._tasks.keys():
-                self._tasks[board] = asyncio.ensure_future(self._board(board))
-            for board in {name for name in self._tasks if isinstance(name, str)} - boards:
-                self._tasks.pop(board).cancel()
+            for board in boards - tasks.keys():
+                tasks[board] = group.create_task(self._board(board))
+            for board in tasks.keys() - boards:
+                tasks.pop(board).cancel()
             new = {"list": found, "buffers": buffers, "why": why or why_no_buffers}
             if new != self.machine:
                 self.machine = new
                 self.tell(machine=new)
-            await asyncio.sleep(LIST_EVERY)
+            await asyncio.sleep(AGAIN)
 
     async def _board(self, board):
         def line(event):
@@ -148,4 +129,4 @@ class Machine(Follower):
         while True:
             command = *RASHPACTL, "event", "watch", "--device", "--map", board
             self.event(board, await each(command, line))
-            await asyncio.sleep(10)
+            await asyncio.sleep(4 * AGAIN)

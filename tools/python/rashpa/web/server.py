@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The server: static files, and one WebSocket for each page, whose first message is the token."""
-import argparse
 import asyncio
 import collections
 import hmac
-import ipaddress
 import json
 import logging
+import optparse
 import os
+import re
 import secrets
 import signal
 import socket
@@ -16,7 +16,7 @@ import tempfile
 import time
 import webbrowser
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -26,6 +26,7 @@ from .look import Look
 from .machine import Machine
 
 PORT = 9880
+LOCAL = "localhost", "127.0.0.1", "[::1]"
 MOST_LINKS = 256        # connections
 MOST_VIEWERS = 64       # pages
 MOST_IMAGES = 4         # streams of a page
@@ -68,7 +69,7 @@ class Viewer:
         self.wanted = {}        # name of a buffer: region
         self.waiting = collections.OrderedDict()
         self._wake = asyncio.Event()
-        self._times = collections.deque([0] * REQUESTS, REQUESTS)
+        self.times = collections.deque([0] * REQUESTS, REQUESTS)
 
     def put(self, topic, message):
         self.left_out += self.waiting.pop(topic, None) is not None and topic[0] == "image"
@@ -77,11 +78,6 @@ class Viewer:
 
     def say(self, **values):
         self.put(tuple(values), json.dumps(values))
-
-    def may_ask(self):
-        """Not more often than REQUESTS a second."""
-        self._times.append(time.monotonic())
-        return self._times[-1] - self._times[0] > 1
 
     async def send(self):
         while await self._wake.wait():
@@ -139,21 +135,15 @@ class Page:
         self.machine = Machine(self.tell, [name for name in options.streams if "/" in name])
         self.experiment = options.experiment and Experiment(options.experiment, self.tell, self.machine.event,
                                                             options.control)
-        self.followers = [one for one in (self.machine, self.experiment) if one]
+        self.following = []
         self.loop = asyncio.get_running_loop()
         self.http = web.Server(self.answer)
 
     # --- HTTP ---
 
-    def _is_ours(self, place):
-        """Is HOST or HOST:PORT a name of this page?"""
-        try:
-            return urlsplit("//" + place).hostname in (*self.options.host, "localhost", "127.0.0.1", "::1")
-        except ValueError:
-            return False
-
     async def answer(self, request):
-        if not self._is_ours(request.headers.get("Host", "")):
+        name = re.sub(r":\d*$", "", request.headers.get("Host", ""))
+        if name not in (*self.options.host, *LOCAL):
             return refuse(421, "another host's name: rashpa-web --host NAME permits it")
         if request.method not in ("GET", "HEAD"):
             return refuse(405, "GET only")
@@ -196,14 +186,15 @@ class Page:
                  "experiment": bool(self.experiment)}
         viewer.say(hello=hello, streams=self.machine.streams, machine=self.machine.machine,
                    events=list(self.machine.events), experiment=self.experiment and self.experiment.value())
-        for follower in self.followers:
-            follower.begin()
+        both = self.machine, self.experiment
+        self.following = self.following or [asyncio.ensure_future(one.follow()) for one in both if one]
         sender = asyncio.ensure_future(viewer.send())
         # a page that does not read
         sender.add_done_callback(lambda task: task.cancelled() or task.exception() and transport.abort())
         try:
             async for message in ws:
-                if message.type != WSMsgType.TEXT or not viewer.may_ask():
+                viewer.times.append(time.monotonic())
+                if message.type != WSMsgType.TEXT or viewer.times[-1] - viewer.times[0] < 1:
                     raise ValueError("too many requests, or no text")
                 await self._ask(viewer, **json.loads(message.data))
                 link.taken = 0
@@ -252,8 +243,8 @@ class Page:
                 self._show(name, "look", json.dumps({"look": look.state}))
             if look and (asked or wanted != look.regions):
                 look.want(wanted)
-        for follower in () if self.viewers else self.followers:
-            follower.end()
+        while not self.viewers and self.following:
+            self.following.pop().cancel()
 
     # --- to viewers ---
 
@@ -278,10 +269,9 @@ class Page:
             kind, path = self.loop.create_unix_server, {"path": place[5:]}
         else:
             address, _, port = place.rpartition(":")
-            address = ipaddress.ip_address(address.strip("[]") or "127.0.0.1")
-            if not address.is_loopback:
+            if address not in LOCAL:
                 raise ValueError(f"{place}: only addresses of this machine; a proxy with TLS connects to it")
-            path = {"host": str(address), "port": int(port)}
+            path = {"host": address.strip("[]"), "port": int(port)}
         mask = os.umask(0o117)
         try:
             self.server = await kind(lambda: Link(self), backlog=512, **path)
@@ -294,10 +284,8 @@ class Page:
 
     async def end(self):
         self.server.close()
-        for look in self.looks.values():
-            look.want(())
-        for follower in self.followers:
-            follower.end()
+        self.viewers.clear()
+        self._update()
         await self.http.shutdown(1)
 
 
@@ -333,32 +321,23 @@ async def serve(options):
     await page.end()
 
 
-class Help(argparse.HelpFormatter):
-    """The form of the other programs, which completion reads: --option=ARGUMENT."""
-
-    def _format_action_invocation(self, action):
-        argument = f"={action.metavar}" if action.option_strings and action.metavar else ""
-        return (", ".join(action.option_strings) or action.metavar) + argument
-
-
 def arguments(argv):
-    parser = argparse.ArgumentParser(
-        prog="rashpa-web", usage="%(prog)s [OPTION...] [BUFFER...]", formatter_class=Help,
-        description="Show boards, buffers and streams of this machine in a browser. It observes: streams do not wait "
-        "for it. It prints its address, which has the token that pages need.")
-    add = parser.add_argument
-    add("streams", nargs="*", metavar="BUFFER", help="show the first one; streams in files, with a slash, must be given")
+    parser = optparse.OptionParser(
+        prog="rashpa-web", usage="%prog [OPTION...] [BUFFER...]", description="Show boards, buffers and streams of "
+        "this machine in a browser, BUFFER first; only streams in files, which are names with a slash, must be given. "
+        "It observes: streams do not wait for it. It prints its address, which has the token that pages need.")
+    add = parser.add_option
     add("--listen", metavar="PLACE", default=f"127.0.0.1:{PORT}",
-        help="ADDRESS:PORT of this machine, PORT 0 for any, or unix:PATH (default: %(default)s)")
+        help="127.0.0.1:PORT, PORT 0 for any, or unix:PATH (default: %default)")
     add("--token", metavar="FILE", help="token, which is made if FILE does not exist (default: another one each time)")
     add("--host", metavar="NAME", action="append", default=[], help="name of the page behind a proxy; repeatable")
-    add("--rate", type=float, default=5, metavar="N", help="images per second (default: %(default)s)")
+    add("--rate", type=float, default=5, metavar="N", help="images per second (default: %default)")
     add("--accept", metavar="NAME", action="append", default=[],
         help="use this memory, although some writers of the stream's header may not; repeatable")
     add("--experiment", metavar="FILE", help="show this experiment of rashpa-manager")
     add("--control", action="store_true", help="pages may start the experiment, pause and stop it")
     add("--browser", action="store_true", help="open the page in a browser")
-    options = parser.parse_args(argv)
+    options, options.streams = parser.parse_args(argv)
     if options.control and not options.experiment:
         parser.error("--control requires --experiment")
     if not 0.1 <= options.rate <= 25:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The live image: received values become colours here, so each viewer has its own palette, scale and contrast.
-import {shape} from "./words.js";
+import {shape} from "./draw.js";
 
 // of matplotlib's maps (CC0); all but "grey" are made for everybody's eyes
 const PALETTES = {
@@ -46,7 +46,7 @@ export class Picture {
 	// (contrast, or null) are set by others
 	constructor(canvas, marks, changed) {
 		Object.assign(this, {canvas, marks, changed});
-		for (const name of ["pointerdown", "pointermove", "lostpointercapture", "wheel", "keydown"])
+		for (const name of ["pointerdown", "pointermove", "wheel", "keydown"])
 			canvas.addEventListener(name, event => this.frame && this[name](event), {passive: false});
 		this.clear();
 	}
@@ -123,16 +123,14 @@ export class Picture {
 	// --- what a person does ---
 
 	zoom(factor, centre = this.pixel) {
-		const f = this.frame;
-		if (!f)
-			return;
-		const [x, y, w, h] = this.region ?? [0, 0, f.width, f.height];
-		const [cx, cy] = centre ?? [x + w / 2, y + h / 2];
-		const side = (old, most) => Math.min(most, Math.max(LEAST, Math.round(old / factor)));
-		const width = side(w, f.width), height = side(h, f.height);
-		const whole = width === f.width && height === f.height;
-		this.look(whole ? null : [between(0, Math.round(cx - (cx - x) / w * width), f.width - width),
-			between(0, Math.round(cy - (cy - y) / h * height), f.height - height), width, height]);
+		const {width, height} = this.frame, region = this.region ?? [0, 0, width, height];
+		const axis = (i, most) => {
+			const at = region[i], old = region[i + 2], middle = centre?.[i] ?? at + old / 2;
+			const size = between(Math.min(LEAST, most), Math.round(old / factor), most);
+			return [between(0, Math.round(middle - (middle - at) / old * size), most - size), size];
+		};
+		const [x, w] = axis(0, width), [y, h] = axis(1, height);
+		this.look(w === width && h === height ? null : [x, y, w, h]);
 	}
 
 	look(region) {
@@ -161,14 +159,10 @@ export class Picture {
 
 	pointermove(event) {
 		const at = this.at(event);
-		if (this.drag && String(this.drag) !== String(at))
+		if (event.buttons && this.drag && String(this.drag) !== String(at))
 			this.select(at, this.drag, at);
 		else
 			this.mark(at, this.box);
-	}
-
-	lostpointercapture() {
-		this.drag = null;
 	}
 
 	wheel(event) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The link to the server, and the views.
 import {KEYS, Picture, mix, palettes, unpack} from "./image.js";
-import {figure, plot} from "./plot.js";
-import {$, bytes, count, element, fixed, link, lost, options, pairs, share, short, state, table} from "./words.js";
+import {
+	$, count, element, fixed, link, lost, mebi, options, pairs, plot, share, short, state, table,
+} from "./draw.js";
 
 const VIEWS = {overview, stream, processing, events, experiment};
 const SECONDS = 300, AXIS = {unit: "s", x: [-SECONDS, 0]};
@@ -64,8 +65,8 @@ function hear([name, value]) {
 		route();
 	} else if (name === "streams") {
 		// of five minutes, as far as this page was open
-		rows = new Map(value.streams.map(s => [s.buffer, [...(rows.get(s.buffer) ?? []).slice(1 - SECONDS),
-			{...s, ...s.processing, ...s.latency_ns, at: Date.now()}]]));
+		const last = s => (rows.get(s.buffer) ?? []).filter(row => Date.now() - row.at < 1e3 * SECONDS);
+		rows = new Map(value.streams.map(s => [s.buffer, [...last(s), {...s, ...s.processing, ...s.latency_ns, at: Date.now()}]]));
 		if (current() === "processing")
 			want();
 	}
@@ -76,7 +77,7 @@ function image(frame) {
 	const {rows, columns, values} = frame;
 	const row = i => values.subarray(i * columns, (i + 1) * columns);
 	if (current() === "processing" && frame.content === "profile") {
-		figure("results", `profile-${frame.buffer}`, `Profile of image ${count(frame.frame)}, ${frame.buffer}: ` +
+		plot("results", `profile-${frame.buffer}`, `Profile of image ${count(frame.frame)}, ${frame.buffer}: ` +
 			`counts over ${frame.dataset.replaceAll("_", " ")}`, [Array.from(row(0), (x, i) => [x, row(1)[i]])]);
 	} else if (frame.buffer === $("overlay").value) {
 		picture.peaks = Array.from({length: rows}, (_, i) => row(i)).filter(([x]) => !Number.isNaN(x));
@@ -97,8 +98,7 @@ function route() {
 		$(view).hidden = view !== wanted;
 	for (const a of $("views").children)
 		a.toggleAttribute("aria-current", a.hash === `#${wanted}`);
-	const list = now.streams.streams, first = list.find(s => s.state !== "ended") ?? list[0];
-	const name = given.get("stream") || buffer || first?.buffer;
+	const name = given.get("stream") || buffer || now.streams.streams.find(s => s.state !== "ended")?.buffer;
 	if (wanted === "stream" && name && name !== buffer) {
 		buffer = name;
 		picture.clear();
@@ -122,13 +122,13 @@ function overview() {
 		Maps: d.maps, Windows: d.windows,
 	})), none ?? "no board is bound: rashpactl bind");
 	table("overview", "buffers", "Buffers", buffers?.map(b => ({
-		Buffer: link(b.name), Size: bytes(b.length_bytes), Memory: b.unknown ?? b.backend, "NUMA node": b.numa_node,
+		Buffer: link(b.name), Size: mebi(b.length_bytes), Memory: b.unknown ?? b.backend, "NUMA node": b.numa_node,
 		Owner: `${b.owner ?? b.uid}:${b.group ?? b.gid}`, Mode: b.mode, "Boards that map it": b.importers,
 		"Processes that map it": b.mappings, Leases: b.leases,
 	})), none ?? "there is no buffer: rashpactl buffer create");
 	table("overview", "holdings", "Who holds what", list?.holdings.map(h => ({
 		What: h.resource, Name: h.name ?? h.node, User: h.user ?? h.uid,
-		Process: h.orphan ? "ended" : `${h.command} (${h.pid})`, Memory: bytes(h.memory_bytes), Amount: h.amount,
+		Process: h.orphan ? "ended" : `${h.command} (${h.pid})`, Memory: mebi(h.memory_bytes), Amount: h.amount,
 	})), none ?? "nothing is held");
 }
 
@@ -139,20 +139,12 @@ function processing() {
 		Dark: p.dark, "Late results": lost(p.late), "Lost results": lost(p.lost), Overflows: lost(p.overflow),
 		"Queue, stacks": share(p.queue.fill, p.queue.stacks), "Queue was full, times": p.queue.full,
 	})), now.streams.why ?? "no consumer reports its work: romulu --pipeline");
-	const stage = (p, kind) => p[kind].map(one => {
-		// since the last message, or of all before the first one
-		const last = rows.get(p.buffer).at(-2)?.[kind]?.find(b => b.name === one.name);
-		const [images, seconds, input] = ["images", "seconds", "bytes_in"].map(key => one[key] - (last?.[key] ?? 0));
-		return {
-			Buffer: p.buffer, Stage: one.name, Kind: kind === "sinks" ? "sink" : "process", Images: one.images,
-			"ms per image": fixed(1e3 * seconds / images, 3), "GB/s": fixed(input / seconds / 1e9, 3),
-			Lost: lost(one.lost)};
-	});
-	table("processing", "stages", "Stages and sinks", work.flatMap(p => [...stage(p, "stages"), ...stage(p, "sinks")]),
-		"no stage yet");
+	table("processing", "stages", "Stages and sinks", work.flatMap(p => [...p.stages, ...p.sinks].map(one => ({
+		Buffer: p.buffer, Stage: one.name, Images: one.images, "ms per image": fixed(1e3 * one.seconds / one.images, 3),
+		"GB/s": fixed(one.bytes_in / one.seconds / 1e9, 3), Lost: lost(one.lost)}))), "no stage yet");
 	for (const {buffer} of work) {
 		const kept = (row, last) => 100 * (1 - (row.vetoed - last.vetoed) / (row.images - last.images));
-		figure("results", `hits-${buffer}`, `Hit rate of ${buffer}, % of images that were kept`,
+		plot("results", `hits-${buffer}`, `Hit rate of ${buffer}, % of images that were kept`,
 			[recent(buffer).map((row, i, all) => [row.time, i ? kept(row, all[i - 1]) : NaN])], AXIS);
 	}
 }
@@ -166,21 +158,15 @@ function events() {
 }
 
 function experiment() {
-	const it = now.experiment;
-	if (!it)
-		return;
-	$("name").textContent = it.name;
+	const it = now.experiment ?? {parties: []};
 	$("control").hidden = !it.control;
 	$("manager").replaceChildren(state(it.manager ? "running" : "idle"));
-	table("experiment", "parties", "State", it.parties.map(p => ({
+	table("experiment", "parties", `Experiment ${it.name}`, it.parties.map(p => ({
 		Name: p.name, Role: p.role, State: state(p.state), Images: p.images, "Images/s": fixed(p.images_per_second),
 		"Lag, stacks": p.lag, "Lost, images": lost(p.lost), "Missing lines": lost(p.missing), Reason: p.why,
 	})), "the experiment has no part");
-	table("experiment", "flows", "Flows", it.flows.map(f => ({
-		From: f.from, To: f.to, Transport: f.transport, Address: f.address})), "no flow");
-	table("experiment", "settings", "Settings", it.parties.flatMap(p => [["at", p.at], ...p.settings].map(
-		([name, value]) => ({Name: p.name, Setting: name, Value: value || "yes"}))), "no setting");
 	table("experiment", "said", "Output of rashpa-manager", it.said && [{Text: element("pre", {}, it.said)}], "none");
+	table("experiment", "plan", "Plan", [{File: element("pre", {}, it.plan)}]);
 }
 
 // --- the view of one stream ---
@@ -220,7 +206,7 @@ function stream() {
 			"Least, most": `${least ?? "–"}, ${most ?? "–"} counts`},
 	});
 	const plots = (id, title, unit, ...keys) =>
-		figure("rates", id, title, keys.map(key => recent(buffer).map(row => [row.time, row[key] / unit])), AXIS);
+		plot("rates", id, title, keys.map(key => recent(buffer).map(row => [row.time, row[key] / unit])), AXIS);
 	plots("rate", "Rate, images/s", 1, "images_per_second");
 	plots("data", "Data, GB/s", 1e9, "bytes_per_second");
 	plots("latency", "Latency of events, µs: 50 % and 99 %", 1e3, "p50", "p99");
@@ -243,7 +229,7 @@ function paint() {
 	picture.fixed = $("contrast").value === "fixed" && limits.every(Number.isFinite) ? limits : null;
 	picture.paint();
 	if (picture.frame) {
-		plot($("histogram"), [picture.histogram], {log: true});
+		plot("side", "histogram", "Histogram, pixels", [picture.histogram], {log: true});
 		const canvas = element("canvas", {width: 256, height: 1}), [low, high] = picture.limits.map(short);
 		const colours = new Uint8ClampedArray(picture.palette.buffer);
 		canvas.getContext("2d").putImageData(new ImageData(colours, 256), 0, 0);
@@ -295,8 +281,8 @@ for (const id of ["palette", "scale", "contrast", "low", "high", "mean", "overla
 	};
 $("buffer").onchange = () => { location.hash = `#stream=${encodeURIComponent($("buffer").value)}`; };
 $("palette").append(...palettes.map(name => element("option", {}, name)));
-$("in").onclick = () => picture.zoom(1.4);
-$("out").onclick = () => picture.zoom(1 / 1.4);
+$("in").onclick = () => picture.frame && picture.zoom(1.4);
+$("out").onclick = () => picture.frame && picture.zoom(1 / 1.4);
 $("all").onclick = () => picture.look(null);
 $("which").onchange = events;
 $("enter").onsubmit = event => {

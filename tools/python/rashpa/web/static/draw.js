@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Elements, and numbers with units. Texts of others become text nodes, never HTML.
+// Elements, numbers with units, tables and plots. Texts of others become text nodes, never HTML.
 export const $ = id => document.getElementById(id);
 
 const make = space => (name, attributes = {}, ...children) => {
@@ -13,18 +13,14 @@ export const element = make("1999/xhtml"), shape = make("2000/svg");
 
 // of what is no number: –
 const number = write => value => Number.isFinite(value) ? write(value) : "–";
-const yes = {true: "yes", false: "no"};
-export const text = v => typeof v === "number" ? count(v) : yes[v] ?? v ?? "–";
+export const text = v => typeof v === "number" ? count(v) : {true: "yes", false: "no"}[v] ?? v ?? "–";
 export const count = number(v => v.toLocaleString("en").replaceAll(",", "\u202f"));
 export const fixed = (v, digits = 1) => number(n => n.toFixed(digits))(v);
 export const short = number(v => Number.isInteger(v) && Math.abs(v) < 1e9 ? count(v) : `${+v.toPrecision(5)}`);
 export const lost = v => v > 0 ? element("span", {class: "lost"}, v) : v;
 export const share = (v, all) => v === undefined ? "–" : `${count(v)} of ${count(all)}`;
 export const link = name => element("a", {href: `#stream=${encodeURIComponent(name)}`}, name);
-export const bytes = number(v => {
-	const power = Math.min(4, Math.floor(Math.log2(v || 1) / 10));
-	return `${+(v / 1024 ** power).toPrecision(4)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
-});
+export const mebi = number(v => `${short(v / 2 ** 20)} MiB`);
 
 const KINDS = {
 	good: "running ready connected bound",
@@ -64,4 +60,42 @@ export function options(select, none, names) {
 	const {value} = select;
 	if (made.length !== select.length || made.some((one, i) => !one.isEqualNode(select[i])))
 		select.replaceChildren(...made), select.value = value;
+}
+
+function ticks(low, high, most) {
+	const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
+	const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough * 0.999);
+	const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+	return Array.from({length: last - first + 1}, (_, i) => +((first + i) * step).toPrecision(12));
+}
+
+// A figure of this place, which is made at the first time. series: points [[x, y]]; log: y has a logarithmic scale, x: [low, high]
+export function plot(place, id, title, series, {log = false, unit = "", x: range} = {}) {
+	if (!$(id))
+		$(place).append(element("figure", {}, element("figcaption"), shape("svg", {id, class: "plot", role: "img"})));
+	const svg = $(id);
+	svg.previousSibling.textContent = title;
+	const good = series.map(points => points.map(([x, y]) => [x, log ? Math.log10(y) : y])
+		.filter(point => point.every(Number.isFinite)));
+	const all = good.flat(), label = y => short(log ? 10 ** y : y);
+	const text = (x, y, anchor, word) => shape("text", {x: `${x}%`, y: `${y}%`, "text-anchor": anchor}, word);
+	svg.ariaLabel = all.length ? `${all.length} points, the last one ${label(all.at(-1)[1])}` : "no data yet";
+	if (!all.length) {
+		svg.replaceChildren(text(5, 20, "start", svg.ariaLabel));
+		return;
+	}
+	const extent = axis => all.reduce(([low, high], {[axis]: v}) => [Math.min(low, v), Math.max(high, v)],
+		[Infinity, -Infinity]);
+	const wide = ([low, high]) => [low, high > low ? high : low + 1];
+	const [x0, x1] = wide(range ?? extent(0)), [least, most] = extent(1), zero = Math.min(0, least);
+	const [y0, y1] = wide(log ? [Math.floor(least), Math.ceil(most)] : [zero, most + (most - zero) * 0.06]);
+	// percent
+	const X = x => 14 + 84 * (x - x0) / (x1 - x0), Y = y => 84 - 79 * (y - y0) / (y1 - y0);
+	svg.replaceChildren(
+		...ticks(y0, y1, 4).filter(y => !log || Number.isInteger(y)).flatMap(y => [
+			shape("line", {x1: "14%", x2: "98%", y1: `${Y(y)}%`, y2: `${Y(y)}%`}),
+			text(13, Y(y) + 2, "end", label(y))]),
+		...ticks(x0, x1, 4).map(x => text(X(x), 97, "middle", `${short(x)} ${unit}`)),
+		shape("svg", {viewBox: "0 0 100 100", preserveAspectRatio: "none"}, ...good.map(points =>
+			shape("polyline", {points: points.map(([x, y]) => `${X(x)},${Y(y)}`).join(" ")}))));
 }
