@@ -298,7 +298,7 @@ def narrow(browser):
         browser.of(":focus", "blur()")
         browser.keys(str(n))
         widths.append(browser.wait(lambda: not browser.of("#" + view, "hidden")) and browser.of("html", "scrollWidth"))
-    ok(all(widths) and max(widths) <= 400, "narrow: 1 to 5 choose a view, none is wider than 400 pixels", widths)
+    ok(all(widths) and max(widths) <= 400, "narrow: 1 to 5 choose a view, each fits into 400 pixels", widths)
     browser.width(1280)
     browser.go("overview")
     browser.wait(lambda: browser.keys(Keys.TAB) or browser.of(":focus", "textContent") == "big0")
@@ -485,7 +485,7 @@ def program(folder):
         with started(*words) as process:
             said, status = process.stderr.read(), process.wait(PATIENCE)
         right = why in said and "Traceback" not in said and status in (1, 2)
-        ok(right, f"program/refused: {' '.join(words[:2])}", said)
+        ok(right, f"program/refused: {words[0]}, for {why}", said)
 
 
 EXPERIMENT = """<experiment xmlns="urn:rashpa:1" version="1.0" name="first">
