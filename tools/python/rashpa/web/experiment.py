@@ -11,7 +11,7 @@ SPACE = "{urn:rashpa:1}"
 AGAIN = 3       # seconds between observers
 GONE = 10       # seconds without a daemon until another observer connects to it
 COLUMNS = "state", "images", "images_per_second", "lag", "lost", "missing"
-# of a command: the signal, and the state that a detector must have, before which a signal may find no handler
+# The signal of a command, and the state that it needs of a detector: an earlier signal may find no handler.
 COMMANDS = {"start": (None, None), "pause": (signal.SIGUSR1, "running"),
             "resume": (signal.SIGUSR2, "paused"), "stop": (signal.SIGINT, None)}
 

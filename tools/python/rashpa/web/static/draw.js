@@ -56,10 +56,11 @@ export function pairs(place, values) {
 
 // Options of a select: the first one is of no value; the choice stays. An open list is left alone.
 export function options(select, none, names) {
-	const made = [element("option", {value: ""}, none), ...[...new Set(names)].map(name => element("option", {}, name))];
-	const {value} = select;
-	if (made.length !== select.length || made.some((one, i) => !one.isEqualNode(select[i])))
-		select.replaceChildren(...made), select.value = value;
+	const {value} = select, texts = [none, ...new Set(names)];
+	if (select.textContent === texts.join(""))
+		return;
+	select.replaceChildren(...texts.map((one, i) => element("option", {value: i ? one : ""}, one)));
+	select.value = value;
 }
 
 function ticks(low, high, most) {
