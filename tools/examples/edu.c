@@ -2,9 +2,8 @@
 /*
  * Control software of a board without the reference interface: edu BUFFER fpgaN STACKS [records]
  *
- * The board is QEMU's edu. It copies between its own 4 KiB and the host, then it interrupts. All
- * pixels of frame n have the value n mod 2 + 1. This program publishes the slots. With "records" the
- * board writes the lock records.
+ * QEMU's edu copies between its own 4 KiB and the host, then interrupts. Pixels of frame n have the
+ * value n mod 2 + 1. This program publishes the slots; with "records" edu writes the lock records.
  */
 #include <err.h>
 #include <poll.h>
@@ -25,7 +24,6 @@
 #define TO_HOST		(1u | 2u | 4u)
 #define INSIDE		0x40000u	/* address of its 4 KiB */
 #define RECORD		3072u		/* offset of a lock record there, after the images */
-
 #define WIDTH		32u
 #define HEIGHT		16u
 #define IMAGE		(WIDTH * HEIGHT * sizeof(uint16_t))
@@ -33,6 +31,7 @@
 
 static int device, channel;
 static volatile char *regs;
+static uint64_t buffer, notes;	/* bus addresses of the stream, and of a page of the program */
 
 static void check(int error)
 {
@@ -69,8 +68,7 @@ static void copy(uint64_t from, uint64_t to, uint64_t bytes, uint64_t command)
 		errx(1, "%s", rashpa_device_event_name(event.value));
 }
 
-/* Fill slots, and publish them. */
-static void publish(struct rashpa_stream *s, uint64_t buffer)
+static void publish(struct rashpa_stream *s)
 {
 	const struct rashpa_stream_header *h = rashpa_stream_get_header(s);
 	struct rashpa_stack st;
@@ -86,18 +84,15 @@ static void publish(struct rashpa_stream *s, uint64_t buffer)
 }
 
 /* The board's part of a stream, if edu had logic: image, record, its last word, interrupt. */
-static void write_records(struct rashpa_stream *s, uint64_t buffer, uint64_t notes,
-			  volatile uint64_t *record)
+static void write_records(struct rashpa_stream *s, volatile uint64_t *record)
 {
 	const struct rashpa_stream_header *h = rashpa_stream_get_header(s);
-	const struct rashpa_stream_header count = { .sent = h->images };
 	struct rashpa_stream_header *now;
 
 	check(rashpa_mmap(rashpa_stream_buffer(s), 0, RASHPA_STREAM_PAGE, PROT_READ, (void **)&now));
 	for (uint64_t n = h->first_stack; n < h->first_stack + h->images; n++) {
-		/* consumers also write it to the doorbell */
 		while (n >= __atomic_load_n(&now->credit, __ATOMIC_ACQUIRE) + h->slots)
-			usleep(1000);
+			usleep(1000);	/* consumers also write it to the doorbell */
 		copy(INSIDE + n % IMAGES * IMAGE,
 		     buffer + h->data_offset + n % h->slots * h->slot_stride, IMAGE, TO_HOST);
 		record[RFPGA_LOCK_BEGUN / 8] = record[RFPGA_LOCK_STACKS / 8] = n + 1;
@@ -109,7 +104,7 @@ static void write_records(struct rashpa_stream *s, uint64_t buffer, uint64_t not
 		copy(INSIDE + RECORD + RFPGA_LOCK_STACKS,
 		     buffer + h->lock_offset + RFPGA_LOCK_STACKS, 8, TO_HOST);
 	}
-	check(rashpa_stream_end(s, &count));
+	check(rashpa_stream_end(s, &(struct rashpa_stream_header){ .sent = h->images }));
 }
 
 int main(int argc, char **argv)
@@ -121,7 +116,6 @@ int main(int argc, char **argv)
 	};
 	struct rashpa_window_make window = { .name = "registers" };
 	struct rashpa_alloc page = { .length = RASHPA_STREAM_PAGE };
-	uint64_t notes, buffer;
 	struct rashpa_stream *s;
 	void *memory;
 
@@ -136,7 +130,6 @@ int main(int argc, char **argv)
 	check(channel = rashpa_channel_open(device, 0));
 	check(rashpa_channel_add(channel, RASHPA_SOURCE_VECTOR, 0));
 	check(rashpa_channel_add(channel, RASHPA_SOURCE_DEVICE, 0));	/* stopped, reset, removed */
-
 	/* the images, into the board */
 	check(rashpa_memory_alloc_for(rashpa_memory_open(), device, &page));
 	check(rashpa_mmap(page.out_fd, 0, RASHPA_STREAM_PAGE, PROT_READ | PROT_WRITE, &memory));
@@ -149,9 +142,9 @@ int main(int argc, char **argv)
 	buffer = map(rashpa_buffer_dmabuf(rashpa_stream_buffer(s)));
 	check(rashpa_stream_start(s, 1, 0));
 	if (argc > 4)
-		write_records(s, buffer, notes, memory);
+		write_records(s, memory);
 	else
-		publish(s, buffer);
+		publish(s);
 	rashpa_stream_close(s);
 	return 0;
 }
