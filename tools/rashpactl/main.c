@@ -7,6 +7,7 @@ static const struct command commands[] = {
 	{ NULL, "doctor", "", cmd_doctor, "check this machine, print remedies; a problem is a failure" },
 	{ NULL, "report", "", cmd_report,
 	  "JSON to attach to a request for help, without addresses and data" },
+	{ NULL, "cdi", "", cmd_cdi, "buffers and boards as devices of containers: a file for /etc/cdi" },
 	{ NULL, "list", "", cmd_list, "bound functions, bindable functions, holders of resources" },
 	{ NULL, "limits", "", cmd_limits, "usage and limits of each resource" },
 	{ NULL, "apply", "[fpgaN]", cmd_apply,

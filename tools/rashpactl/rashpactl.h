@@ -47,6 +47,7 @@ int cmd_fpga_read(int argc, char **argv);
 int cmd_fpga_write(int argc, char **argv);
 int cmd_fpga_dump(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_cdi(int argc, char **argv);
 
 /* --- device.c --- */
 

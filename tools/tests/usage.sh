@@ -343,7 +343,7 @@ good "rules-udev-well-formed: the rules of udev are well-formed" udevadm verify 
 
 # --- help, manual, completion
 
-commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
+commands=("doctor" "report" "cdi" "list" "limits" "apply" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
 	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map make" "map explain"
 	"map list" "map program" "map release" "board test" "event watch" "event stat" "top" "fpga "{status,quiesce,reset,read,write,dump})
 
