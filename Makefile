@@ -11,7 +11,7 @@
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
 #   make demo BOARD=ring  the same with a board that fetches its addresses (array, chain, packed),
 #                         or a model of another engine (litepcie, wupper, verilog-pcie,
-#                         xilinx-xdma)
+#                         xilinx-xdma, xilinx-xdma-stream)
 #   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
 #   make demo BUILDER=1 in two of them: halves of images, of an FPGA each, are put together;
 #                       then by mpirun and by Slurm on both

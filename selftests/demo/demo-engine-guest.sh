@@ -6,7 +6,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 export PATH=$PWD/build/tools:$PATH
-declare -A ids=([litepcie]=5254 [wupper]=5255 [verilog-pcie]=5256 [xilinx-xdma]=5257)
+declare -A ids=([litepcie]=5254 [wupper]=5255 [verilog-pcie]=5256 [xilinx-xdma]=5257 [xilinx-xdma-stream]=5258)
 way=each
 [[ $RASHPA_BOARD != litepcie ]] || way=round
 [[ -e /dev/rashpa/memory ]] || insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"

@@ -4,8 +4,8 @@
 # contiguous buffer of a virtual machine, checked byte for byte; IOMMU off, then on.
 # Then raw frames are processed. demo.sh [SERIES]: kernel. Writes build/demo.json,
 # demo-process.json and demo-process.svg. RASHPA_BOARD: array (or ring), chain or packed: a board
-# that fetches its addresses from host memory, without processing; litepcie, wupper, verilog-pcie
-# or xilinx-xdma: a model of that engine.
+# that fetches its addresses from host memory, without processing; litepcie, wupper, verilog-pcie,
+# xilinx-xdma or xilinx-xdma-stream: a model of that engine.
 # Exit: 0 all frames arrived, and the hits were found.
 set -euo pipefail
 
@@ -21,7 +21,7 @@ board=()
 [[ ! ${RASHPA_BOARD-} ]] || board=(--fpga-option "--fetch=$RASHPA_BOARD")
 guest=selftests/demo/demo-guest.sh least=2000
 case ${RASHPA_BOARD-} in
-litepcie | wupper | verilog-pcie | xilinx-xdma)
+litepcie | wupper | verilog-pcie | xilinx-xdma | xilinx-xdma-stream)
 	board=(--fpga-option "--board=$RASHPA_BOARD")
 	guest=selftests/demo/demo-engine-guest.sh least=100
 	;;

@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=110 needs=engines
+# test: iommu=on seconds=130 needs=engines
 # Models of DMA engines of others, with the profiles for them: they stream, stop, and survive the death of
 # their program.
 . "$(dirname "$0")/../lib/shell.sh"
 
-declare -A ids=([litepcie]=5254 [wupper]=5255 [verilog-pcie]=5256 [xilinx-xdma]=5257)
-declare -A ways=([litepcie]=round [wupper]=each [verilog-pcie]=each [xilinx-xdma]=each)
+declare -A ids=([litepcie]=5254 [wupper]=5255 [verilog-pcie]=5256 [xilinx-xdma]=5257 [xilinx-xdma-stream]=5258)
+declare -A ways=([litepcie]=round [wupper]=each [verilog-pcie]=each [xilinx-xdma]=each [xilinx-xdma-stream]=each)
 # the test of "board test" that finds the defect of each model
-declare -A finds=([litepcie]=silence [wupper]=load [verilog-pcie]=silence [xilinx-xdma]=silence)
+declare -A finds=([litepcie]=silence [wupper]=load [verilog-pcie]=silence [xilinx-xdma]=silence [xilinx-xdma-stream]=silence)
 number=0
-declare -A idle=([litepcie]=0:0x1818 [wupper]=0:0x400 [verilog-pcie]=0:0x28 [xilinx-xdma]=0:0x1004)
+declare -A idle=([litepcie]=0:0x1818 [wupper]=0:0x400 [verilog-pcie]=0:0x28 [xilinx-xdma]=0:0x1004 [xilinx-xdma-stream]=0:0x1004)
 
 # Does each frame have one value, and the values go up by one?
 in_order() { awk 'NR > 1 && $2 != last + 1 { exit 1 } { last = $2 } END { exit NR < 10 }' "$1"; }
 
-for engine in litepcie wupper verilog-pcie xilinx-xdma; do
+for engine in litepcie wupper verilog-pcie xilinx-xdma xilinx-xdma-stream; do
 	n_fpga=$((number++))
 	bdf=$(lspci -D -d "1234:${ids[$engine]}" | cut -d' ' -f1)
 	if [[ ! $bdf ]]; then

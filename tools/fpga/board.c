@@ -12,7 +12,9 @@
 #define VENDOR		0x1234
 #define MSIX_BAR	4
 
-static const struct model *const models[] = { &litepcie, &wupper, &verilog_pcie, &xilinx_xdma };
+static const struct model *const models[] = {
+	&litepcie, &wupper, &verilog_pcie, &xilinx_xdma, &xilinx_xdma_stream
+};
 
 const struct model *board_find(const char *name)
 {

@@ -61,7 +61,7 @@ static inline uint64_t board_reg64(const struct board *board, uint32_t low)
 	return board->reg[low / 4] | (uint64_t)board->reg[low / 4 + 1] << 32;
 }
 
-extern const struct model litepcie, wupper, verilog_pcie, xilinx_xdma;
+extern const struct model litepcie, wupper, verilog_pcie, xilinx_xdma, xilinx_xdma_stream;
 
 /* The model of a name, or NULL. */
 const struct model *board_find(const char *name);

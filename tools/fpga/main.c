@@ -34,7 +34,7 @@ static const struct argp_option option_list[] = {
 	  "FORMAT: array, chain or packed", 0 },
 	{ "board", OPT_BOARD, "NAME", 0,
 	  "be a model of another DMA engine, before a detector that makes a packet every 20 ms: "
-	  "litepcie, wupper, verilog-pcie or xilinx-xdma", 0 },
+	  "litepcie, wupper, verilog-pcie, xilinx-xdma or xilinx-xdma-stream", 0 },
 	{ "align", OPT_ALIGN, "BYTES", 0,
 	  "have offsets in memory be multiples of BYTES, a power of two up to 4096 (1)", 0 },
 	{ "intx", OPT_INTX, NULL, 0,
@@ -118,7 +118,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_BOARD:
 		model = board_find(arg);
 		if (!model)
-			argp_error(state, "board: %s is no model: litepcie, wupper, verilog-pcie or xilinx-xdma",
+			argp_error(state, "board: %s is no model: litepcie, wupper, verilog-pcie, xilinx-xdma or xilinx-xdma-stream",
 				   arg);
 		return 0;
 	case OPT_FETCH:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * XDMA (Xilinx PG195), AXI memory mapped: channel 0 from card to host, of a design with four channels each
- * way. A rising run bit lets it fetch a chain of descriptors from the host. It writes the number of completed
- * ones to an address in the host, and interrupts as often as its status changes from none to some.
+ * XDMA (Xilinx PG195), AXI memory mapped or AXI4-Stream: channel 0 from card to host, of a design with four
+ * channels each way. A rising run bit lets it fetch a chain of descriptors from the host. It writes the number of completed
+ * ones to an address in the host, and interrupts as often as its status changes from none to some. With
+ * streams a packet fills a descriptor, and its length goes to the descriptor's source.
  */
 #include "fpga/board.h"
 
@@ -23,13 +24,14 @@
 #define IDLE		(1u << 6)
 #define ERROR		(1u << 19)	/* a descriptor could not be read */
 #define COUNT_BACK	(1u << 26)	/* CONTROL: write the number back */
+#define NO_LENGTH	(1u << 27)	/* CONTROL, of streams: lengths are not written back */
 
 /* words of a descriptor */
 enum { FLAGS, LENGTH, SOURCE, ADDRESS = 4, NEXT = 6 };
 #define STOP		(1u << 0)
 #define COMPLETE	(1u << 1)
 
-enum { AT_REST, FETCHES, MOVES, WRITES_BACK, INTERRUPTS_NOW };
+enum { AT_REST, FETCHES, MOVES, WRITES_LENGTH, WRITES_BACK, INTERRUPTS_NOW };
 
 static uint64_t word64(const struct board *b, unsigned int low)
 {
@@ -96,6 +98,10 @@ static bool xdma_next(struct board *b, struct packet *p)
 		p->address = word64(b, ADDRESS);
 		p->length = b->own[LENGTH] & 0xfffffff;
 		return true;
+	case WRITES_LENGTH:
+		*p = (struct packet){ .address = word64(b, SOURCE), .own = &b->own[FLAGS], .length = 8,
+				      .vector = -1 };
+		return true;
 	case WRITES_BACK:
 		*p = (struct packet){ .address = board_reg64(b, WRITE_BACK),
 				      .own = &b->reg[COMPLETED / 4], .length = 4, .vector = -1 };
@@ -122,7 +128,9 @@ static void xdma_done(struct board *b, const struct packet *p, bool arrived)
 	} else if (b->level == FETCHES) {
 		b->next = flags & STOP ? board_reg64(b, FIRST) : word64(b, NEXT);
 		b->level = MOVES;
-	} else if (b->level == MOVES) {
+	} else if (b->level == MOVES && b->model == &xilinx_xdma_stream && !(control & NO_LENGTH)) {
+		b->level = WRITES_LENGTH;
+	} else if (b->level == MOVES || b->level == WRITES_LENGTH) {
 		b->reg[COMPLETED / 4]++;
 		b->level = WRITES_BACK;
 		if (!(flags & COMPLETE && control & COUNT_BACK && control & DONE))
@@ -134,5 +142,10 @@ static void xdma_done(struct board *b, const struct packet *p, bool arrived)
 
 const struct model xilinx_xdma = {
 	.name = "xilinx-xdma", .id = 0x5257, .read = xdma_read, .write = xdma_write,
+	.next = xdma_next, .done = xdma_done,
+};
+
+const struct model xilinx_xdma_stream = {
+	.name = "xilinx-xdma-stream", .id = 0x5258, .read = xdma_read, .write = xdma_write,
 	.next = xdma_next, .done = xdma_done,
 };

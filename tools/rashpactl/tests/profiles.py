@@ -282,7 +282,7 @@ class Dead:
 
 
 BOARDS = {"rashpa-fpga": Reference, "rashpa-fetch": Reference, "rashpa-chain": Reference, "rashpa-packed": Reference,
-          "xilinx-xdma": Xdma, "litepcie": Lite, "wupper": Wupper, "verilog-pcie": Verilog}
+          "xilinx-xdma": Xdma, "xilinx-xdma-stream": Xdma, "litepcie": Lite, "wupper": Wupper, "verilog-pcie": Verilog}
 
 
 def number(value, default=None):
