@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=60
+# test: iommu=on seconds=90
 # rashpa-bench: the layout of its JSON, and that it leaves the machine unchanged. Measured values are
 # not judged here.
 . "$(dirname "$0")/../lib/shell.sh"
@@ -159,6 +159,17 @@ if ((${#device[@]})); then
 			grep -qF "$word" "$work/$result.svg"
 		ok $? "drawn/$result: $result: rashpa.plot draws the rows"
 	done
+	rashpa-bench validate --repeat 1 --name "reference interface" --out "$work/card" "fpga$fpga" >"$work/line" 2>"$work/err"
+	is "validate: a board is validated" $? 0 || sed 's/^/# /' "$work/line" "$work/err"
+	check_json '
+	check("validate/figures: validate: latency, round trip and throughput, with units"; [.figures[] | .id, .quantities[]] ==
+		["latency", "us", "round-trip", "us, median", "throughput", "GB/s"] and
+		(.figures | all(.rows | length > 0 and all(.here > 0))) and .missing == {}),
+	check("validate/parts: validate: the report of the machine, and the board test"; (.report.doctor.checks | length > 3) and
+		([.test.tests[] | select(.verdict == "passed").test] | contains(["stop", "program", "end"])))' "$work/card/validation.json"
+	is "validate/page: validate: the page has a plot of each" "$(grep -c '<svg' "$work/card/index.html")" 3
+	grep -qxF "$(head -n 1 "$work/line")" README.md
+	ok $? "validate/status: validate: README.md has its line" || sed 's/^/# /' "$work/line"
 else
 	skip "events: events" "no software FPGA in this guest"
 fi

@@ -73,6 +73,14 @@ rashpactl bind --profile "$work/edu.json" "$bdf" >"$work/out" 2>"$work/err"
 is "unfit/once: a profile in force is not replaced" $? 1
 good "unfit/map: then it gets a map" rashpactl map make edu "$number"
 
+# --- it is validated: its DMA is not timed, since it does not start with its addresses
+rashpa-bench validate --name "edu of QEMU" --out "$work/card" "$number" >"$work/line" 2>"$work/err"
+is "validate/passes: the board test passes" $? 0 || sed 's/^/# /' "$work/line" "$work/err"
+is "validate/missing: it names what was not measured, and why" \
+	"$(jq -c '[.missing[] | test("reference interface")]' "$work/card/validation.json")" "[true,true]"
+grep -qxF "$(head -n 1 "$work/line")" README.md
+ok $? "validate/status: README.md has its line" || sed 's/^/# /' "$work/line"
+
 # --- a stream of a program, for a consumer that wants to compare
 build/tools/examples/edu edu "$number" 2 >/dev/null 2>"$work/producer" &
 producer=$!

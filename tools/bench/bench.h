@@ -30,6 +30,7 @@ int cmd_stream(int argc, char **argv);
 int cmd_gpu(int argc, char **argv);
 int cmd_loop(int argc, char **argv);
 int cmd_paper(int argc, char **argv);
+int cmd_validate(int argc, char **argv);
 int cmd_network_sweep(int argc, char **argv);
 
 /* --- settings.c --- */

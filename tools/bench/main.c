@@ -15,6 +15,7 @@ static const struct command commands[] = {
 	{ NULL, "stream", NULL, cmd_stream, "cost of a stack for consumers, and loss and latency at fixed rates" },
 	{ NULL, "gpu", NULL, cmd_gpu, "GPU notifications, copies, stages of a pipeline" },
 	{ NULL, "paper", NULL, cmd_paper, "figures of the source documents, repeated here" },
+	{ NULL, "validate", NULL, cmd_validate, "state of the machine, board test, latency, throughput, as one page" },
 	{ "network", "sink", NULL, cmd_network_sink, "memory that a writer writes to (rcwritesink)" },
 	{ "network", "write", NULL, cmd_network_write,
 	  "messages to a sink, by RDMA and other transports (rcwrite)" },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpa-bench paper, network sweep: the programs in paper/, which run the other commands. */
+/* rashpa-bench paper, validate, network sweep: the programs in paper/, which run the other commands. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +37,11 @@ static int run_there(const char *file, int argc, char **argv)
 int cmd_paper(int argc, char **argv)
 {
 	return run_there("", argc, argv);
+}
+
+int cmd_validate(int argc, char **argv)
+{
+	return run_there("/validate.py", argc, argv);
 }
 
 int cmd_network_sweep(int argc, char **argv)

@@ -8,15 +8,18 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/fpga.h"
 #include "common/json-out.h"
+#include "common/stats.h"
 #include <rashpa.h>
 #include "rashpactl/rashpactl.h"
 
 #define LENGTH		65536u
 #define STOPS		10
+#define TRANSFERS	20
 #define INTERRUPT_MS	2000
 #define QUIET_MS	200	/* a write that is under way arrives within */
 #define PATTERN		0x5a
@@ -30,7 +33,7 @@ struct test {
 	uint64_t table_size;
 	bool runs;			/* the board interrupts after PROGRAM */
 	unsigned int failed;
-	struct json_object *results;	/* NULL: print */
+	struct json_object *results, *transfers;	/* NULL: print */
 };
 
 static void __attribute__((format(printf, 4, 5)))
@@ -81,14 +84,17 @@ static bool interrupted(const struct test *t)
 	return poll(&channel, 1, INTERRUPT_MS) > 0;
 }
 
-static bool map(struct test *t)
+/* Map the begin of the memory, in one segment or more. */
+static bool map(struct test *t, uint32_t length, uint32_t *segments)
 {
-	struct rashpa_map_make make = { .fd = t->dmabuf };
+	struct rashpa_map_make make = { .fd = t->dmabuf, .length = length };
 
 	if (t->map >= 0)
 		close(t->map);
 	t->map = rashpa_device_map(t->fpga.device, &make);
 	t->table_size = make.out_table_size;
+	if (segments)
+		*segments = make.out_segments;
 	return t->map >= 0;
 }
 
@@ -126,7 +132,7 @@ static void test_mask(struct test *t)
 	bool above = false;
 	int error;
 
-	if (!map(t)) {
+	if (!map(t, LENGTH, NULL)) {
 		verdict(t, FAILED, "map", "%s", rashpa_reason());
 		return;
 	}
@@ -142,7 +148,7 @@ static void test_mask(struct test *t)
 		table->count, above ? "not all within" : "all within", bits);
 	rashpa_table_unmap(table, t->table_size);
 	/* a process that maps addresses makes the end of a map stop the whole board */
-	map(t);
+	map(t, LENGTH, NULL);
 }
 
 static void test_program(struct test *t)
@@ -159,6 +165,55 @@ static void test_program(struct test *t)
 	t->runs = interrupted(t);
 	verdict(t, t->runs ? PASSED : SKIPPED, "interrupt", t->runs ? "after the addresses" :
 		"none in 2 s: the board does not start with its addresses; run this while it streams");
+}
+
+/* Median and maximum in ns from PROGRAM to the interrupt. False: the board did not run, or takes several segments. */
+static bool transfer(struct test *t, uint32_t length, uint64_t *median, uint64_t *most)
+{
+	struct rashpa_program p;
+	struct samples all = {};
+	struct timespec begin, end;
+	uint32_t segments;
+
+	for (int i = 0; i < TRANSFERS; i++) {
+		if (!map(t, length, &segments) || segments > 1)
+			break;
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+		if (program(t, &p) || !interrupted(t))
+			break;
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		samples_add(&all, (end.tv_sec - begin.tv_sec) * UINT64_C(1000000000) + end.tv_nsec - begin.tv_nsec);
+	}
+	samples_sort(&all);
+	*median = percentile(all.value, all.count, 50);
+	*most = all.max;
+	segments = all.count;
+	samples_free(&all);
+	return segments == TRANSFERS;
+}
+
+static void test_transfer(struct test *t)
+{
+	uint64_t median, most;
+	struct json_object *o;
+
+	for (uint32_t length = 4096; t->runs && length <= LENGTH; length *= 4) {
+		if (!transfer(t, length, &median, &most)) {
+			verdict(t, SKIPPED, "transfer", "%" PRIu32 " bytes need several segments, or came without an interrupt",
+				length);
+			break;
+		}
+		verdict(t, PASSED, "transfer", "%" PRIu32 " bytes in %.1f us, at most %.1f us, %.3f GB/s",
+			length, median / 1e3, most / 1e3, (double)length / median);
+		if (!t->transfers)
+			continue;
+		o = json_object_new_object();
+		put_u64(o, "size_bytes", length);
+		put_u64(o, "p50_ns", median);
+		put_u64(o, "max_ns", most);
+		json_object_array_add(t->transfers, o);
+	}
+	map(t, LENGTH, NULL);
 }
 
 static void test_load(struct test *t)
@@ -186,7 +241,7 @@ static void test_load(struct test *t)
 static void test_end(struct test *t)
 {
 	struct rashpa_program p;
-	const bool again = t->runs && map(t) && !program(t, &p) && interrupted(t);
+	const bool again = t->runs && map(t, LENGTH, NULL) && !program(t, &p) && interrupted(t);
 	bool good;
 
 	if (t->map >= 0)
@@ -226,6 +281,7 @@ static void run(struct test *t)
 	test_stop(t);
 	test_mask(t);
 	test_program(t);
+	test_transfer(t);
 	test_load(t);
 	test_end(t);
 	test_reset(t);
@@ -262,6 +318,7 @@ static void put_head(const struct test *t, struct json_object *o)
 		put_text(o, "version", rashpa_version());
 		put_bool(o, "iommu", i->out_flags & RASHPA_DEVICE_IOMMU);
 		json_object_object_add(o, "tests", t->results);
+		json_object_object_add(o, "transfers", t->transfers);
 		return;
 	}
 	printf("board test of fpga%u, %s, rashpa %s, Linux %s, iommu %s\n", t->fpga.number, id,
@@ -286,6 +343,7 @@ int cmd_board_test(int argc, char **argv)
 		if (command_json) {
 			o = json_object_new_object();
 			t.results = json_object_new_array();
+			t.transfers = json_object_new_array();
 		}
 		put_head(&t, o);
 		run(&t);

@@ -351,7 +351,7 @@ is "help-names-all: the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed 's/ *$//' | sort)" "$(printf '%s\n' "${commands[@]}" | sort)"
 is "help-group: the help of a group names its commands" "$(rashpactl help map | grep -c '^  map ') $(rashpactl map --help | grep -c '^  ')" "5 5"
 is "help-command: help before a command prints its options" "$(rashpactl help map make)" "$(rashpactl map make --help)"
-measures="event gpu latency loop memory network paper process roundtrip sizing stream"
+measures="event gpu latency loop memory network paper process roundtrip sizing stream validate"
 is "rashpa-bench: the help of rashpa-bench names all its commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort -u | xargs)" "$measures"
 completion=${RASHPA_TOOLS:-build/tools}/data/completion
 for tool in rashpa{ctl,-bench,-builder,-manager}; do
@@ -425,7 +425,7 @@ options_known() {
 manuals=Documentation/man
 # Each letter means one option, whatever the tool; boards and frames have their own.
 letters=
-for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,sizing,stream,gpu,paper} \
+for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,sizing,stream,gpu,paper,validate} \
 	rashpa-bench\ network\ {sink,write} rashpa-builder\ {nton,nxn,burst,build} rashpa-builder\ model\ {nton,nxn,build} \
 	rashpa-{manager,fpga,fpga-conformance,inject,capture-check}; do
 	options_known "$command"

@@ -55,13 +55,9 @@ class Benches:
         return found
 
     def board_remark(self):
-        """A software FPGA is a process: its PCI identity says so."""
-        bdf = next((d["bdf"] for d in self.run("rashpactl", "--json", "list")["devices"] if d["node"] == self.board()), None)
-        ids = []
-        for name in "vendor", "device":
-            with open(f"/sys/bus/pci/devices/{bdf}/{name}", encoding="ascii") as file:
-                ids.append(int(file.read(), 16))
-        return "software FPGA, no card" if ids[0] == 0x1234 and ids[1] in range(0x5250, 0x5254) else ""
+        """A software FPGA is a process: its PCI identity says so (1234 is QEMU's)."""
+        vendor = next((d["vendor"] for d in self.run("rashpactl", "--json", "list")["devices"] if d["node"] == self.board()), None)
+        return "software FPGA, no card" if vendor == "0x1234" else ""
 
     def roundtrip(self, *options):
         result = self.bench("roundtrip", f"--fpga={self.board()}", *options)

@@ -37,7 +37,7 @@ def plot(figure, quantity):
     for i, name in enumerate(names):
         for lines, style in (here, "o-"), (there, "x--"):
             of = lines.get(name, [])
-            label = f"{name}: {'here' if lines is here else 'document'}"
+            label = f"{name}: {'here' if lines is here else 'document'}" if there else name
             if x:
                 placed = sorted(p for p in of if p[0] is not None)
                 if placed:
@@ -52,10 +52,10 @@ def plot(figure, quantity):
         axis.set(yscale="log", xlabel=LINES[x], ylabel=text)
         figure_.legend(fontsize=7, loc="outside right upper")
     else:
-        axis.set(xscale="log", xlabel=f"{text}: o here, x document", yticks=range(len(names)), yticklabels=names)
+        axis.set(xscale="log", xlabel=text + (": o here, x document" if there else ""), yticks=range(len(names)), yticklabels=names)
         axis.margins(y=0.3)
     axis.grid(alpha=0.3)
-    axis.set_title(f"{figure['source']} {figure['id']}: {figure['title']}", fontsize=9)
+    axis.set_title(f"{figure['source']} {figure['id']}: {figure['title']}".strip(), fontsize=9)
     out = io.StringIO()
     figure_.savefig(out, metadata={"Date": None})
     pyplot.close(figure_)

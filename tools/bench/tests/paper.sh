@@ -129,6 +129,39 @@ is "file-failed: a trial that fails says why" "$(jq -c '[.left_out[].reason | te
 sweep
 is "file-resumed: rounds that succeeded are not run again" "$? $(grep -c zmq "$work/err") $(grep -c card "$work/err")" "0 0 4"
 
+# --- validation of a board
+cp "$bin/rashpa-bench" "$bin/rashpactl"
+answer report <<-'END'
+	{ "date": "2026-01-01T00:00:00Z", "kernel": { "release": "6.12.1", "machine": "x86_64" },
+	  "doctor": { "problems": 0, "checks": [ { "check": "iommu", "verdict": "note", "text": "off", "remedy": "turn it on" } ] } }
+END
+answer "--json list" <<<'{ "devices": [ { "node": "fpga0", "vendor": "0x10ee" } ] }'
+answer "--json board test fpga0" <<-'END'
+	{ "id": "10ee:7024", "kernel": "6.12.1", "version": "0", "iommu": false,
+	  "tests": [ { "test": "stop", "verdict": "passed", "text": "10 times" }, { "test": "mask", "verdict": "skipped", "text": "<root>" } ],
+	  "transfers": [ { "size_bytes": 4096, "p50_ns": 8000, "max_ns": 9000 }, { "size_bytes": 65536, "p50_ns": 32768, "max_ns": 40000 } ] }
+END
+validate() { PATH=$bin:$PATH RASHPA_BENCH=$bin/rashpa-bench python3 -B "$paper/validate.py" --out "$work/card" "$@" >"$work/out" 2>"$work/err"; }
+validate --name KC705 fpga0
+is "card: a card's line has its kernel, latency and throughput, with units" "$? $(head -n 1 "$work/out")" \
+	"0 | KC705 | passed | card, 6.12.1 | 8.0 us | 2.00 GB/s |"
+is "card-json: all that was measured is in one file" \
+	"$(jq -c '[.report.kernel.release, .test.id, .software, (.figures | map([.id, .quantities[], .rows[-1].here]))]' "$work/card/validation.json")" \
+	'["6.12.1","10ee:7024",false,[["transfer","us, median",32.768],["throughput","GB/s",2.0]]]'
+is "card-page: the page has the tests, the remedies and a plot of each figure" \
+	"$(grep -o '&lt;root&gt;\|turn it on\|<svg\|<h2>throughput' "$work/card/index.html" | sort | xargs)" "&lt;root&gt; <h2>throughput <svg <svg turn it on"
+sed -i 's/0x10ee/0x1234/' "$bin/answers/--json list"
+sed -i 's/"skipped"/"failed"/; s/"transfers": .*/"transfers": [] }/' "$bin/answers/--json board test fpga0"
+answer "latency " <<<'{ "rows": [], "left_out": [] }'
+validate fpga0
+is "card-failed: a test that fails is named; a program is no card" "$? $(head -n 1 "$work/out")" \
+	"1 | 10ee:7024 | fails: mask | lab only | - | - |"
+is "card-missing: the reason of a missing measurement is on the page" \
+	"$(jq -r .missing.throughput "$work/card/validation.json") $(grep -c 'Not measured: rashpa-bench: no such thing' "$work/card/index.html")" \
+	"rashpa-bench: no such thing here 1"
+validate fpga1
+is "card-none: without the board test there is no result" "$? $(<"$work/err")" "1 rashpa-bench: no such thing here"
+
 # --- one for real
 "$tools/rashpa-bench" paper 000 S4.3.2 --repeat 1 --json="$work/json" >"$work/out"
 is "real: pre-processing on these processors" "$? $(rows 'map(select(.here)) | length > 0 and all(.here > 0)')" "0 true"
