@@ -225,8 +225,8 @@ int stream_check(const struct rashpa_stream_header *h, uint64_t length)
 	/* metadata are complete or absent; a stream that leaves images out must name the rest */
 	if (h->meta_slot ? h->meta_slot != (uint64_t)h->bunch * META :
 			   h->live || (h->policy == RASHPA_STREAM_DROP && !h->record_size))
-		return fail(EPROTO, "metadata of %" PRIu64 " bytes a slot for %" PRIu32 " images",
-			    h->meta_slot, h->bunch);
+		return fail(EPROTO, "metadata of %" PRIu64 " bytes a slot for %" PRIu32 " images%s",
+			    h->meta_slot, h->bunch, h->meta_slot ? "" : ": RASHPA_PLAN_META is missing");
 	if (h->record_size % 8 ||
 	    (h->record_size && h->record_size < sizeof(struct rashpa_stream_record)))
 		return fail(EPROTO, "records of %" PRIu64 " bytes", h->record_size);
