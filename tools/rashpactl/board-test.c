@@ -174,6 +174,7 @@ static bool transfer(struct test *t, uint32_t length, uint64_t *median, uint64_t
 	struct samples all = {};
 	struct timespec begin, end;
 	uint32_t segments;
+	bool all_came;
 
 	for (int i = 0; i < TRANSFERS; i++) {
 		if (!map(t, length, &segments) || segments > 1)
@@ -187,9 +188,9 @@ static bool transfer(struct test *t, uint32_t length, uint64_t *median, uint64_t
 	samples_sort(&all);
 	*median = percentile(all.value, all.count, 50);
 	*most = all.max;
-	segments = all.count;
+	all_came = all.count == TRANSFERS;
 	samples_free(&all);
-	return segments == TRANSFERS;
+	return all_came;
 }
 
 static void test_transfer(struct test *t)
