@@ -2,11 +2,15 @@
 #include "common/path.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define BUS(bdf)	((bdf) >> 8)	/* domain and bus */
 #define DEVICE(bdf)	((bdf) >> 3)
+/* flag in a line of "resource": <linux/ioport.h> */
+#define IORESOURCE_MEM	0x200
+#define BARS		6
 
 /* A number of at most @digits hexadecimal digits, and @stop after them. */
 static bool field(const char **text, unsigned int digits, char stop, uint32_t *value)
@@ -44,6 +48,25 @@ const char *bdf_text(char bdf[BDF_SIZE], uint64_t function)
 	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", (uint32_t)(function >> 16), f >> 8 & 0xff,
 		 f >> 3 & 0x1f, f & 7);
 	return bdf;
+}
+
+/* "resource" has a line for each: first and last address, flags. */
+uint64_t path_largest_bar(const char *root, const char *bdf)
+{
+	uint64_t first, last, flags, largest = 0;
+	char path[512], line[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/resource", root, bdf);
+	file = fopen(path, "re");
+	for (int i = 0; file && i < BARS && fgets(line, sizeof(line), file); i++) {
+		if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64, &first, &last, &flags) == 3 &&
+		    flags & IORESOURCE_MEM && last > first && last - first >= largest)
+			largest = last - first + 1;
+	}
+	if (file)
+		fclose(file);
+	return largest;
 }
 
 enum meeting chains_meet(const struct chain *a, const struct chain *b, uint64_t *where)

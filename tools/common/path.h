@@ -19,6 +19,9 @@ bool parse_bdf(const char *text, char bdf[BDF_SIZE]);
 /* Of PCI_BDF(); returns bdf. */
 const char *bdf_text(char bdf[BDF_SIZE], uint64_t function);
 
+/* Its largest BAR of memory, bytes; 0: none. @root: "", or a folder with another /sys, for tests. */
+uint64_t path_largest_bar(const char *root, const char *bdf);
+
 /*
  * The way from a function up to its host bridge: at[0] is the function itself, at[n - 1] is on the
  * root bus (a root port, or the function if there is no bridge).

@@ -2,13 +2,12 @@
 #include "rashpactl/gpus.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "rashpactl/nvml.h"
+#include "common/nvml.h"
 #include "common/parse.h"
 #include "common/text-file.h"
 
@@ -16,9 +15,6 @@
 #define CLASS_DISPLAY	0x03
 #define CLASS_PROCESSOR	0x12		/* processing accelerators */
 #define NVIDIA		0x10de
-/* flag in a line of "resource": <linux/ioport.h> */
-#define IORESOURCE_MEM	0x200
-#define BARS		6
 
 static uint64_t number(const char *root, const char *bdf, const char *name)
 {
@@ -27,25 +23,6 @@ static uint64_t number(const char *root, const char *bdf, const char *name)
 	if (!read_line(text, sizeof(text), "%s" DEVICES "/%s/%s", root, bdf, name))
 		return 0;
 	return strtoull(text, NULL, 0);
-}
-
-/* "resource" has a line for each: first and last address, flags. */
-static uint64_t largest_bar(const char *root, const char *bdf)
-{
-	char path[512], line[128];
-	uint64_t first, last, flags, largest = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s" DEVICES "/%s/resource", root, bdf);
-	file = fopen(path, "re");
-	for (int i = 0; file && i < BARS && fgets(line, sizeof(line), file); i++) {
-		if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64, &first, &last, &flags) == 3 &&
-		    flags & IORESOURCE_MEM && last > first && last - first >= largest)
-			largest = last - first + 1;
-	}
-	if (file)
-		fclose(file);
-	return largest;
 }
 
 static bool read_driver(char driver[GPU_DRIVER], const char *root, const char *device)
@@ -116,7 +93,7 @@ static void read_gpu(struct gpu *gpu, const char *root, const char *bdf)
 		    read_line(text, sizeof(text), "%s/proc/driver/nvidia/version", root) &&
 		    strstr(text, "Open Kernel Module");
 	gpu->windows = read_parameter(root, "RegistryDwords", "PeerMappingOverride=1");
-	gpu->bar_bytes = largest_bar(root, bdf);
+	gpu->bar_bytes = path_largest_bar(root, bdf);
 	gpu->memory_bytes = number(root, bdf, "mem_info_vram_total");	/* amdgpu */
 }
 
@@ -147,9 +124,14 @@ unsigned int gpus_look(struct gpu *gpu, unsigned int most, const char *root)
 bool gpu_ask(struct gpu *gpu, char *why, size_t size)
 {
 	struct nvml_memory memory;
+	struct nvml *nvml;
+	bool found;
 
 	*why = '\0';
-	if (strcmp(gpu->driver, "nvidia") || !nvml_look(gpu->bdf, &memory, why, size))
+	nvml = strcmp(gpu->driver, "nvidia") ? NULL : nvml_open(gpu->bdf, why, size);
+	found = nvml && nvml_memory(nvml, &memory, why, size);
+	nvml_close(nvml);
+	if (!found)
 		return false;
 	gpu->used_is_known = true;
 	gpu->bar_bytes = memory.bar_bytes;

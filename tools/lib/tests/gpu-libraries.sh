@@ -104,10 +104,10 @@ STAND_IN=small says "bar-smaller-memory: a BAR that is smaller than the memory" 
 	"^note: .*but only 256 MiB of 80 GiB are in its BAR, BAR1 256 MiB, 3 MiB of it used -> switch on Resizable BAR" "${gpus[@]}"
 STAND_IN=no-total says "gpu-not-memory: a GPU that does not report the size of its memory" "^gives: .*BAR1 128 GiB, 3 MiB of it used$" "${gpus[@]}"
 STAND_IN=none says "driver-not-answer: a driver that does not answer" "^gives: .*, BAR 256 MiB; NVML does not begin: said by a stand-in$" "${gpus[@]}"
-STAND_IN=lost says "gpu-not-know: a GPU that it does not know" "^gives: .*, BAR 256 MiB; NVML does not report BAR1: said by a stand-in$" "${gpus[@]}"
+STAND_IN=lost says "gpu-not-know: a GPU that it does not know" "^gives: .*, BAR 256 MiB; NVML does not know the GPU: said by a stand-in$" "${gpus[@]}"
 is "library/nothing-left-failure: nothing is left of a failure" "$(STAND_IN=lost calls "${gpus[@]}" | paste -sd';'; mistakes)" \
 	"nvmlInit;nvmlDeviceGetHandleByPciBusId 0000:41:00.0;nvmlShutdown"
-LD_LIBRARY_PATH='' says "no-nvml: no NVML" "^gives: .*, BAR 256 MiB; how much of BAR1 is used is not known: there is no libnvidia-ml.so.1$" \
+LD_LIBRARY_PATH='' says "no-nvml: no NVML" "^gives: .*, BAR 256 MiB; NVML is missing: there is no libnvidia-ml.so.1$" \
 	"${gpus[@]}"
 
 # --- CUDA: the engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A stand-in for libnvidia-ml.so.1, with one simulated GPU: it logs the calls.
- * STAND_IN: none (no driver), lost (it does not know the GPU), small (BAR1 of 256 MiB), no-total.
+ * STAND_IN: none (no driver), lost (it does not know the GPU), small (BAR1 of 256 MiB), no-total, no-power.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -70,6 +70,26 @@ CALL(DeviceGetMemoryInfo)(void *device, struct memory *memory)
 {
 	note("nvmlDeviceGetMemoryInfo");
 	return told("no-total") ? NOT_SUPPORTED : tell(device, memory, UINT64_C(80) << 30);
+}
+
+CALL(DeviceGetUtilizationRates)(void *device, unsigned int rates[2])
+{
+	if (device != &the_gpu)
+		return note("WRONG: unknown GPU"), INVALID;
+	rates[0] = 17;
+	rates[1] = 23;
+	return 0;
+}
+
+/* more each time */
+CALL(DeviceGetPowerUsage)(void *device, unsigned int *milliwatt)
+{
+	static unsigned int more;
+
+	if (device != &the_gpu)
+		return note("WRONG: unknown GPU"), INVALID;
+	*milliwatt = 36000 + 500 * more++;
+	return told("no-power") ? NOT_SUPPORTED : 0;
 }
 
 __attribute__((visibility("default"))) const char *nvmlErrorString(int result)
