@@ -20,6 +20,7 @@ struct options {
 	unsigned int set;	/* IN() of the command, see main.c */
 	const char *command;
 	struct rashpa_fabric_options fabric;
+	const char *gpu;	/* messages are in its memory; NULL: in the host's */
 	const char *buffer;	/* name of buffers, before the rank; NULL: ordinary memory */
 	bool json;
 	double timeout;		/* seconds without progress */

@@ -67,6 +67,8 @@ static const struct row {
 	{ RUNS,
 	  { "buffer", 0, "NAME", 0, "rank N uses the named buffer NAMEN (default: ordinary memory)", 0 },
 	  NAME_OF(buffer) },
+	{ RUNS, { "gpu", 0, "NAME", 0, "verbs: messages are in memory of this GPU, as vulkan", 0 },
+	  OF(TEXT, gpu, 0, 0) },
 	{ RUNS | IN(BURST), { "cpu", 0, "N", 0, "processor of the transport's thread", 0 },
 	  OF(U32, fabric.cpu, 0, 65535) },
 	{ RUNS | MODELS, { "jitter", 0, "PERCENT", 0, "variation of sizes, 0 to 100 (default: 0)", 0 },
@@ -239,6 +241,8 @@ static void check(struct argp_state *state, struct options *o)
 		argp_error(state, "burst needs MPI: %s", rashpa_fabric_has("mpi"));
 	if (o->one_buffer && o->verify)
 		argp_error(state, "--verify: messages in one buffer overwrite each other: leave --one-buffer out");
+	if (o->gpu && (o->buffer || strcmp(o->fabric.transport, "verbs")))
+		argp_error(state, "--gpu requires --transport verbs, and excludes --buffer");
 	if (o->fabric.flags & RASHPA_FABRIC_BUFFERED && strcmp(o->fabric.transport, "mpi"))
 		argp_error(state, "--buffered requires --transport mpi");
 	if ((o->from || o->to) && !o->geometry.width)

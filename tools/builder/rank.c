@@ -37,6 +37,8 @@ int make_arena(struct rashpa_fabric *f, const struct options *o, uint64_t bytes,
 	if (o->buffer) {
 		snprintf(name, sizeof(name), "%s%u", o->buffer, rashpa_fabric_rank(f));
 		error = rashpa_arena_buffer(f, name, arena);
+	} else if (o->gpu) {
+		error = rashpa_arena_gpu(f, o->gpu, bytes, arena);
 	} else {
 		error = rashpa_arena_allocate(f, bytes, arena);
 	}

@@ -252,6 +252,19 @@ int rashpa_arena_buffer(struct rashpa_fabric *fabric, const char *name,
 			 struct rashpa_arena **arena);
 
 /**
+ * rashpa_arena_gpu() - use memory of a GPU as an arena; "verbs" only
+ * @fabric: the handle, before rashpa_fabric_connect()
+ * @name: GPU as for rashpa_gpu_open()
+ * @length: bytes
+ * @arena: becomes the handle, which ends with the fabric
+ *
+ * Return: 0, -EOPNOTSUPP (the sentence names the missing driver, module or card; or processors cannot
+ * map the memory) or another errno.
+ */
+int rashpa_arena_gpu(struct rashpa_fabric *fabric, const char *name, uint64_t length,
+		     struct rashpa_arena **arena);
+
+/**
  * rashpa_arena_bring() - use memory of the caller as an arena
  * @fabric: the handle, before rashpa_fabric_connect()
  * @base: start of the memory, which the caller keeps until rashpa_fabric_close()

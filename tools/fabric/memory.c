@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <rashpa.h>
+#include <rashpa-gpu.h>
 
 #define LINE	64	/* bytes of a cache line */
 
@@ -48,6 +48,10 @@ static void release(struct rashpa_arena *a)
 {
 	if (a->mapped)
 		munmap(a->base, a->length);
+	rashpa_gpu_free(a->memory);
+	rashpa_gpu_close(a->gpu);
+	if (a->dmabuf >= 0 && !a->gpu)
+		close(a->dmabuf);
 	if (a->fd >= 0)
 		close(a->fd);
 }
@@ -88,7 +92,7 @@ static int32_t node_of(void *page)
 
 int rashpa_arena_allocate(struct rashpa_fabric *f, uint64_t length, struct rashpa_arena **arena)
 {
-	struct rashpa_arena a = { .length = round_up(length, PAGE), .fd = -1, .mapped = true };
+	struct rashpa_arena a = { .length = round_up(length, PAGE), .fd = -1, .dmabuf = -1, .mapped = true };
 	void *base = MAP_FAILED;
 
 	if (!length || length > INT64_MAX)
@@ -115,7 +119,7 @@ int rashpa_arena_allocate(struct rashpa_fabric *f, uint64_t length, struct rashp
 int rashpa_arena_buffer(struct rashpa_fabric *f, const char *name, struct rashpa_arena **arena)
 {
 	struct rashpa_info info = { .fd = -1 };
-	struct rashpa_arena a = { .mapped = true };
+	struct rashpa_arena a = { .dmabuf = -1, .mapped = true };
 	void *base;
 	int error;
 
@@ -132,13 +136,36 @@ int rashpa_arena_buffer(struct rashpa_fabric *f, const char *name, struct rashpa
 	a.base = base;
 	a.length = info.out_length;
 	a.node = info.out_node;
+	a.dmabuf = rashpa_buffer_dmabuf(a.fd);
+	return add(f, &a, arena);
+}
+
+int rashpa_arena_gpu(struct rashpa_fabric *f, const char *name, uint64_t length,
+		     struct rashpa_arena **arena)
+{
+	struct rashpa_arena a = { .length = round_up(length, PAGE), .fd = -1, .dmabuf = -1, .node = -1 };
+	int error = rashpa_gpu_open(name, &a.gpu);
+
+	if (!error)
+		error = rashpa_gpu_alloc(a.gpu, a.length, &a.memory);
+	if (error) {
+		release(&a);
+		return fabric_fail(-error, "%s", rashpa_reason());
+	}
+	a.base = rashpa_gpu_base(a.memory);
+	a.dmabuf = rashpa_gpu_dmabuf(a.memory);
+	if (!a.base) {
+		release(&a);
+		return fabric_fail(EOPNOTSUPP, "%s: its driver does not map its memory for processors, which read messages",
+				   name);
+	}
 	return add(f, &a, arena);
 }
 
 int rashpa_arena_bring(struct rashpa_fabric *f, void *base, uint64_t length,
 		       struct rashpa_arena **arena)
 {
-	struct rashpa_arena a = { .base = base, .length = length, .fd = -1, .node = -1 };
+	struct rashpa_arena a = { .base = base, .length = length, .fd = -1, .dmabuf = -1, .node = -1 };
 
 	if (!base || !length || length > UINTPTR_MAX - (uintptr_t)base)
 		return fabric_fail(EINVAL, "an arena needs an address and a length");

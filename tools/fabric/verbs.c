@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "fabric/exchange.h"
+#include <rashpa-gpu.h>
 #include "verbs/verbs.h"
 
 /*
@@ -109,7 +110,20 @@ static int verbs_enrol(struct rashpa_fabric *f, struct rashpa_arena *a)
 {
 	struct verbs *v = f->link;
 	struct rashpa_net_memory *m = &v->memory[v->memories];
-	const int error = rashpa_net_register(v->net, a->base, -1, a->length, false, m);
+	struct rashpa_net_device device = {
+		.address = (uintptr_t)a->base, .length = a->length, .dmabuf = a->dmabuf,
+		.numa_node = a->node, .host = !a->gpu,
+	};
+	struct rashpa_gpu_info gpu;
+	int error;
+
+	if (a->gpu) {
+		rashpa_gpu_get_info(a->gpu, &gpu);
+		if (gpu.pci != RASHPA_GPU_NOWHERE)
+			rashpa_net_device_at(&device, gpu.pci);
+		a->node = device.numa_node;
+	}
+	error = rashpa_net_register_device(v->net, &device, false, m);
 
 	if (error)
 		return net_error(error);

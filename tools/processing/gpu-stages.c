@@ -13,6 +13,14 @@
 
 #define OFFERED		(UINT64_C(64) << 20)	/* bytes, by default */
 
+/* Address of the offered memory: for processors, in CUDA's space, which is theirs too, or a reserved one. */
+static const uint8_t *offered_at(const struct rpu_gpu *g)
+{
+	void *const gpu = (void *)(uintptr_t)rashpa_gpu_address(g->offered);
+
+	return rashpa_gpu_base(g->offered) ?: gpu ?: g->addresses;
+}
+
 int rpu_gpu_offer(struct rpu_gpu *g, const void **base, uint64_t *length, char *why)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
@@ -21,7 +29,7 @@ int rpu_gpu_offer(struct rpu_gpu *g, const void **base, uint64_t *length, char *
 	if (rashpa_gpu_alloc(g->gpu, wanted, &g->offered))
 		return because(why, -1, "memory for raw images: %s", rashpa_reason());
 	g->offered_bytes = *length = wanted;
-	*base = rashpa_gpu_base(g->offered);
+	*base = offered_at(g);
 	if (!*base) {
 		/* only to say where an image is */
 		g->addresses = mmap(NULL, wanted, PROT_NONE,
@@ -169,7 +177,7 @@ static int bring(struct rpu_gpu *g, const struct rpu_raw *raw, uint32_t *first, 
 		return raw->line_stride != row ? 0 :
 		       g->by->store(g, RPU_AT_RAW, 0, line, row * g->height, why);
 	}
-	base = g->addresses ? g->addresses : rashpa_gpu_base(g->offered);
+	base = offered_at(g);
 	at = line - base - g->ring.offset;
 	if (at % g->ring.step || at / g->ring.step >= g->ring.slots || raw->line_stride != row)
 		return because(why, -1, "%s: an image is not in a slot of the offered memory",

@@ -99,7 +99,7 @@ struct rpu_gpu_driver {
  * @info: description from librashpa
  * @offered: memory offered for raw images; NULL: not requested
  * @offered_bytes: size of the offered memory
- * @addresses: address range of the offered memory, if the CPU cannot access it
+ * @addresses: address range of the offered memory, if neither CPU nor CUDA has one
  * @ring: location of raw images in the offered memory
  * @raw_bytes: bytes of a raw pixel
  * @width: width of raw images, pixels

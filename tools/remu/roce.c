@@ -150,7 +150,7 @@ static int open_port(struct sender *s, char *why)
 		return because(why, -1, "no memory");
 	s->path = r;
 	if (rashpa_net_open(&c->options, &r->net) ||
-	    rashpa_net_register(r->net, d->pixels, -1, (uint64_t)d->held * dataset_bytes(d), false,
+	    rashpa_net_register(r->net, d->pixels, (uint64_t)d->held * dataset_bytes(d), false,
 				&r->memory))
 		return because(why, -1, "%s", rashpa_net_reason());
 	info = rashpa_net_about(r->net);

@@ -402,7 +402,7 @@ static int run(struct run *r)
 	if (rashpa_stream_open_as(r->config->opt.buffer, &place, &r->stream))
 		return fail("%s", rashpa_reason());
 	result = accept_all(r);
-	if (!result && use->open)
+	if (!result && use->open && !r->data)
 		result = use->open(r);
 	if (!result && !r->config->net.listen)
 		led_say("armed", NULL);
@@ -438,7 +438,14 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 	int result = 0;
 
 	report->latency.limit = LATENCIES;
-	if (config->net.listen) {
+	/* senders stream into what is offered */
+	if (config->net.listen && config->offer)
+		result = config->use->open(&r);
+	if (config->net.listen && !result) {
+		/* only CUDA's is an address of the GPU, too */
+		if (config->offer && config->net.payload &&
+		    !strcmp(config->offer, config->net.payload) && !strncmp(config->engine, "cuda", 4))
+			net.there = r.offered;
 		net.timeout = config->opt.timeout;
 		net.images = depth_images(&config->opt.images, net.bunch);
 		result = receiver_open(&net, config->opt.buffer, stop, &network);
@@ -462,6 +469,11 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 		const int ended = receiver_end(network, &report->network);
 
 		result = result ? result : ended;
+	}
+	/* no card writes into memory of a pipeline that is closed */
+	if (config->offer) {
+		receiver_close(network);
+		network = NULL;
 	}
 	r.failed = result == EXIT_FAILED;
 	if (config->use->close && config->use->close(&r) && !result)

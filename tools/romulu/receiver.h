@@ -18,6 +18,7 @@ struct network_config {
 	const char *listen;		/* NULL: no network */
 	struct wire_tls *tls;		/* NULL: no TLS */
 	const char *payload;		/* name of the memory for images; NULL: in the buffer */
+	const void *there;		/* its address in CUDA and this process, or NULL */
 	uint32_t senders;		/* detectors, or modules, that fill the buffer together */
 	uint32_t threads;
 	hwloc_const_bitmap_t cpus;	/* of them; NULL: any */

@@ -27,7 +27,6 @@ struct roce {
 	void *base;			/* buffer address, if registered by address */
 	uint64_t length;
 	uint32_t receives;		/* receives per thread */
-	uint64_t offset;		/* offset of slot 0 in the registered memory */
 	struct worker *worker;
 	uint32_t workers;
 };
@@ -71,46 +70,43 @@ static void *receive_messages(void *arg)
 	return NULL;
 }
 
-/* By its dma-buf: memory without pages, if the card can. */
-static int register_dmabuf(struct network *n)
+/* A buffer of the host is mapped: most have pages. */
+static int map_buffer(struct network *n)
 {
+	const int node = rashpa_stream_buffer(n->stream);
+	struct rashpa_info info = { .fd = -1 };
 	struct roce *r = n->path;
-	const struct rashpa_stream_header *h = n->about;
-	const int payload = rashpa_stream_payload(n->stream);
 
-	if (payload < 0)
-		return fail("%s", rashpa_reason());
-	r->offset = h->data_offset;
-	if (rashpa_net_register(r->net, NULL, payload, h->data_offset + h->slots * h->slot_stride,
-				true, &r->memory))
-		return fail("%s: %s", n->config->payload ? n->config->payload : n->buffer,
-			    rashpa_net_reason());
-	return 0;
+	if (rashpa_memory_get_info(node, &info))
+		return fail("buffer %s: %s", n->buffer, rashpa_reason());
+	r->length = info.out_length;
+	r->base = mmap(NULL, r->length, PROT_READ | PROT_WRITE, MAP_SHARED, node, 0);
+	if (r->base != MAP_FAILED)
+		return 0;
+	r->base = NULL;
+	return fail("buffer %s: cannot map it: %s", n->buffer, strerror(errno));
 }
 
 static int open_memory(struct network *n)
 {
 	struct roce *r = n->path;
+	const char *payload = n->config->payload;
 	const struct rashpa_stream_header *h = n->about;
-	const int node = rashpa_stream_buffer(n->stream);
-	struct rashpa_info info = { .fd = -1 };
-	int error;
+	const uint8_t *at;
+	struct rashpa_net_device device = {
+		.offset = h->data_offset, .length = h->slots * h->slot_stride, .numa_node = -1,
+		.host = !payload, .dmabuf = rashpa_stream_payload(n->stream),
+	};
 
-	if (n->config->payload)
-		return register_dmabuf(n);
-	if (rashpa_memory_get_info(node, &info))
-		return fail("buffer %s: %s", n->buffer, rashpa_reason());
-	r->length = info.out_length;
-	r->base = mmap(NULL, r->length, PROT_READ | PROT_WRITE, MAP_SHARED, node, 0);
-	if (r->base == MAP_FAILED) {
-		r->base = NULL;
-		return fail("buffer %s: cannot map it: %s", n->buffer, strerror(errno));
-	}
-	error = rashpa_net_register(r->net, (char *)r->base + h->data_offset, -1,
-				    h->slots * h->slot_stride, true, &r->memory);
-	if (error == -EFAULT)
-		return register_dmabuf(n);
-	return error ? fail("buffer %s: %s", n->buffer, rashpa_net_reason()) : 0;
+	if (payload && device.dmabuf < 0)
+		return fail("%s", rashpa_reason());
+	if (!payload && map_buffer(n))
+		return EXIT_FAILED;
+	at = payload ? n->config->there : r->base;
+	device.address = at ? (uintptr_t)at + h->data_offset : 0;
+	if (rashpa_net_register_device(r->net, &device, true, &r->memory))
+		return fail("%s: %s", payload ? payload : n->buffer, rashpa_net_reason());
+	return 0;
 }
 
 /* Messages of a stack that one thread gets, at most. */
@@ -188,7 +184,7 @@ static int accept_sender(struct network *n, struct sender *s, struct accept *a, 
 
 	if (s->hello.service != n->config->options.service)
 		return because(why, -1, "the services differ: use the same service on both sides");
-	a->address = r->memory.address + r->offset;
+	a->address = r->memory.address;
 	a->key = r->memory.remote;
 	a->mtu = rashpa_net_about(r->net)->mtu;
 	for (uint32_t i = 0; i < s->hello.processes; i++) {

@@ -113,6 +113,7 @@ struct run {
 	struct rashpa_stream *stream;
 	const struct rashpa_stream_header *about;
 	void *data;		/* private data of the use */
+	const void *offered;	/* address of the offered memory, or NULL */
 	unsigned int printed;	/* wrong frames that were printed */
 	bool failed;		/* the stream ended early */
 	struct lookout *lookout;	/* NULL without a daemon */

@@ -78,13 +78,12 @@ struct processing {
 /* Who streams into the engine's memory asks for it before there is a stream. */
 static int offer_memory(struct run *r, struct processing *p)
 {
-	const void *base;
 	uint64_t length = r->config->offer_bytes;
-	int dmabuf = rashpa_pipeline_offer(p->pipeline, &base, &length);
+	int dmabuf = rashpa_pipeline_offer(p->pipeline, &r->offered, &length);
 
 	if (dmabuf < 0)
 		return fail("%s", rashpa_reason());
-	p->there = base;
+	p->there = r->offered;
 	return offer_open(r->config->offer, dmabuf, &p->offer);
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The port of a card, and its registered memory. */
+/* The port of a card. */
 #include "verbs/internal.h"
 #include "lib/sized.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Thread_local char reason[512];
 
@@ -103,6 +103,20 @@ static int choose_port(struct rashpa_net *n, uint8_t ports)
 	return error ? error : choose_mtu(n, &port);
 }
 
+/* Driver of the card; empty for a soft one, which has no function. */
+static void read_driver(struct rashpa_net *n, const struct ibv_device *device)
+{
+	char path[sizeof(device->ibdev_path) + 32], link[256];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "%s/device/driver", device->ibdev_path);
+	length = readlink(path, link, sizeof(link) - 1);
+	if (length <= 0)
+		return;
+	link[length] = '\0';
+	snprintf(n->driver, sizeof(n->driver), "%s", basename(link));
+}
+
 /* NUMA node of the card; -1 for a virtual one. */
 static int32_t numa_node(const struct ibv_device *device)
 {
@@ -136,6 +150,7 @@ static int use_device(struct rashpa_net *n, struct ibv_device *device)
 	/* each receive needs a completion */
 	n->info.receives = attr.max_srq_wr < attr.max_cqe ? attr.max_srq_wr : attr.max_cqe - 1;
 	n->info.numa_node = numa_node(device);
+	read_driver(n, device);
 	error = choose_port(n, attr.phys_port_cnt);
 	if (error)
 		return error;
@@ -204,74 +219,4 @@ void rashpa_net_close(struct rashpa_net *n)
 const struct rashpa_net_info *rashpa_net_about(const struct rashpa_net *n)
 {
 	return &n->info;
-}
-
-/* --- memory --- */
-
-static int explain(const struct rashpa_net *n, int error, bool dmabuf)
-{
-	if (dmabuf && (error == EOPNOTSUPP || error == EPROTONOSUPPORT))
-		return net_fail(EOPNOTSUPP, "%s supports no dma-buf, and CMA, windows and device memory have no pages to pin: use a contig buffer",
-				n->info.device);
-	if (!dmabuf && error == EFAULT)
-		return net_fail(EFAULT, "%s: the memory has no pages that can be pinned, as CMA buffers and windows: use a contig buffer",
-				n->info.device);
-	if (error == ENOMEM)
-		return net_fail(ENOMEM, "%s: too much memory to pin: see ulimit -l, and /etc/security/limits.d/rashpa.conf",
-				n->info.device);
-	return net_fail(error, "%s: cannot register memory: %s", n->info.device,
-			strerror(error));
-}
-
-int rashpa_net_register(struct rashpa_net *n, void *base, int dmabuf, uint64_t length,
-			bool remote, struct rashpa_net_memory *memory)
-{
-	const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0);
-	struct ibv_mr *mr;
-
-	*memory = (struct rashpa_net_memory) {};
-	errno = 0;
-	mr = base ? ibv_reg_mr(n->pd, base, length, access) :
-		    ibv_reg_dmabuf_mr(n->pd, 0, length, 0, dmabuf, access);
-	if (!mr)
-		return explain(n, errno ? errno : EIO, !base);
-	*memory = (struct rashpa_net_memory) {
-		.address = (uintptr_t)base,
-		.length = length,
-		.local = mr->lkey,
-		.remote = mr->rkey,
-		.private_ = mr,
-	};
-	return 0;
-}
-
-int rashpa_net_register_device(struct rashpa_net *n, struct rashpa_net_device *d, bool remote,
-			       struct rashpa_net_memory *memory)
-{
-	const int32_t node = n->info.numa_node;
-	int error;
-
-	*memory = (struct rashpa_net_memory) {};
-	if (d->window && d->length > d->window)
-		return net_fail(E2BIG, "%" PRIu64 " bytes of GPU memory exceed the %" PRIu64
-				" bytes of its BAR: use less, or enable Resizable BAR in the firmware",
-				d->length, d->window);
-	d->far = node >= 0 && d->numa_node >= 0 && node != d->numa_node;
-	d->by = RASHPA_NET_BY_DMABUF;
-	error = rashpa_net_register(n, NULL, d->dmabuf, d->length, remote, memory);
-	if (error != -EOPNOTSUPP || !d->address)
-		return error;
-	d->by = RASHPA_NET_BY_PEER_MODULE;
-	error = rashpa_net_register(n, (void *)(uintptr_t)d->address, -1, d->length, remote,
-				    memory);
-	return error != -EFAULT ? error :
-	       net_fail(EOPNOTSUPP, "%s supports neither dma-buf nor addresses of a GPU: modprobe nvidia-peermem",
-			n->info.device);
-}
-
-void rashpa_net_unregister(struct rashpa_net_memory *memory)
-{
-	if (memory->private_)
-		ibv_dereg_mr(memory->private_);
-	*memory = (struct rashpa_net_memory) {};
 }

@@ -129,57 +129,68 @@ struct rashpa_net_memory {
 /**
  * rashpa_net_register() - let the card use memory
  * @net: the port
- * @base: address in this process; NULL: use @dmabuf
- * @dmabuf: if @base is NULL: a dma-buf, as of a GPU or an FPGA; starts at its offset 0
+ * @base: address in this process
  * @length: bytes
  * @remote: true: others may write to it
  * @memory: filled in; rashpa_net_unregister() it
  *
- * Call it once: it pins pages, which takes long. Contig buffers and process memory can be
- * registered by address. CMA buffers and windows need a dma-buf, which some cards do not support.
+ * Call it once: it pins pages, which takes long.
  *
- * Return: 0, -EFAULT (memory without pages), -EOPNOTSUPP (the card supports no dma-buf), -ENOMEM.
+ * Return: 0, -EFAULT (memory without pages: rashpa_net_register_device()), -ENOMEM.
  */
-int rashpa_net_register(struct rashpa_net *net, void *base, int dmabuf, uint64_t length,
-			bool remote, struct rashpa_net_memory *memory);
+int rashpa_net_register(struct rashpa_net *net, void *base, uint64_t length, bool remote,
+			struct rashpa_net_memory *memory);
 
-/** enum rashpa_net_by - how memory of a device was registered */
+/** enum rashpa_net_by - how memory was registered */
 enum rashpa_net_by {
 	RASHPA_NET_BY_DMABUF = 0,
-	RASHPA_NET_BY_PEER_MODULE = 1,	/* nvidia-peermem */
+	RASHPA_NET_BY_ADDRESS = 1,	/* memory of a GPU: nvidia-peermem */
 };
 
 /**
- * struct rashpa_net_device - contiguous memory of a GPU
- * @address: GPU address from rashpa_gpu_address(), for nvidia-peermem; 0: do not try that
+ * struct rashpa_net_device - memory that may have no pages: of a GPU, of a board, or a buffer
+ * @address: its address; other memory than the host's: in CUDA and this process, for nvidia-peermem;
+ *	0: none
+ * @offset: where it begins in its dma-buf, whole pages
  * @length: bytes
  * @window: size of the BAR through which others access GPU memory, bytes; 0: not known
- * @dmabuf: rashpa_gpu_dmabuf()
- * @numa_node: NUMA node of the GPU; -1: not known
+ * @dmabuf: its dma-buf; -1: none
+ * @numa_node: its NUMA node; -1: not known
+ * @host: 1: memory of the host, which most often has pages
  * @by: becomes enum rashpa_net_by
- * @far: becomes 1 if card and GPU are on different NUMA nodes, which costs throughput
+ * @far: becomes 1 if card and memory are on different NUMA nodes, which costs throughput
+ * @__reserved: not used
  */
 struct rashpa_net_device {
 	uint64_t address;
+	uint64_t offset;
 	uint64_t length;
 	uint64_t window;
 	int32_t dmabuf;
 	int32_t numa_node;
+	uint32_t host;
 	uint32_t by;
 	uint32_t far;
+	uint32_t __reserved;
 };
 
+/** rashpa_net_device_at() - fill in window and node of a GPU with this PCI_BDF(), from sysfs */
+void rashpa_net_device_at(struct rashpa_net_device *device, uint64_t pci);
+
 /**
- * rashpa_net_register_device() - let the card use memory of a GPU
+ * rashpa_net_register_device() - let the card use memory that may have no pages
  * @net: the port
- * @device: memory of the GPU
+ * @device: the memory
  * @remote: true: others may write to it
- * @memory: filled in; rashpa_net_unregister() it before the memory of the GPU is freed
+ * @memory: filled in, with the address of @device whichever way is taken; rashpa_net_unregister() it
+ *	before the memory is freed
  *
- * Uses the dma-buf. If the driver of the card does not support that, uses the address, which needs
- * the kernel module nvidia-peermem.
+ * The host's memory is registered by its address; if it has no pages, by its dma-buf. Other memory
+ * is registered by its dma-buf; if the driver of the card takes none, by its address, which needs the
+ * kernel module nvidia-peermem.
  *
- * Return: 0, -E2BIG (longer than the BAR), -EOPNOTSUPP (neither is supported), -ENOMEM.
+ * Return: 0, -E2BIG (longer than the BAR), -EOPNOTSUPP (the sentence names the missing driver,
+ * module or card), -ENOMEM.
  */
 int rashpa_net_register_device(struct rashpa_net *net, struct rashpa_net_device *device,
 			       bool remote, struct rashpa_net_memory *memory);

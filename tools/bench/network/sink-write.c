@@ -67,7 +67,7 @@ static int open_sink(struct sink *s, char *why)
 	s->path = r;
 	port.service = s->guest[0].plan.service;
 	if (rashpa_net_open(&port, &r->net) ||
-	    rashpa_net_register(r->net, s->memory.base, -1, s->memory.length, true, &r->memory))
+	    rashpa_net_register(r->net, s->memory.base, s->memory.length, true, &r->memory))
 		return sorry(why);
 	s->port = rashpa_net_about(r->net);
 	for (uint32_t i = 0; i < c->common.threads; i++) {

@@ -38,7 +38,7 @@ static int open_writer(struct writer *w, char *why)
 		return because(why, -1, "no memory");
 	w->path = r;
 	if (rashpa_net_open(&w->config->common.port, &r->net) ||
-	    rashpa_net_register(r->net, w->memory.base, -1, w->memory.length, false, &r->memory))
+	    rashpa_net_register(r->net, w->memory.base, w->memory.length, false, &r->memory))
 		return sorry(why);
 	w->port = rashpa_net_about(r->net);
 	w->plan.mtu = w->port->mtu;

@@ -246,13 +246,25 @@ export STAND_IN=
 # --- memory of a GPU as target of RDMA
 
 rdma() { says "$1" "$2" "$here/rdma" "${@:3}"; }
-dmabuf="reg_dmabuf_mr offset 0 length 1048576 iova 0 fd 7 access 3;"
+dmabuf="reg_dmabuf_mr offset 8192 length 1048576 iova 139637976727552 fd 7 access 3;"
 by_address="reg_mr 0x7f0000000000 length 1048576 iova 0x7f0000000000 access 3;"
-rdma "RDMA: by its dma-buf" "^$dmabuf by 0, far 0, at 0, key 4; dereg_mr$" - 0x100000 0 0 0
+rdma "RDMA: by its dma-buf" "^$dmabuf by 0, far 0, at 0x7f0000000000, key 4; dereg_mr$" - 0x100000 0 0 0
+rdma "no-gpu-address: by its dma-buf, without an address" "^${dmabuf/139637976727552/0} by 0, far 0, at 0, key 4; dereg_mr$" \
+	no-address 0x100000 0 0 0
 rdma "a card that takes none: nvidia-peermem" "^$dmabuf $by_address by 1, far 0, at 0x7f0000000000, key 4; dereg_mr$" \
 	no-dmabuf 0x100000 0 0 0
-rdma "and no such module" "^$dmabuf $by_address EOPNOTSUPP: .*modprobe nvidia-peermem$" no-dmabuf,no-module 0x100000 0 0 0
-rdma "no address" "^$dmabuf EOPNOTSUPP: card supports no dma-buf" no-dmabuf,no-address 0x100000 0 0 0
+rdma "old-kernel: a kernel that takes none: nvidia-peermem" "^$dmabuf $by_address by 1," old 0x100000 0 0 0
+rdma "no-dma-buf: memory without one: nvidia-peermem" "^$by_address by 1," none 0x100000 0 0 0
+rdma "and no such module" "^$dmabuf $by_address EOPNOTSUPP: card: its driver, mlx9,.*modprobe nvidia-peermem" \
+	no-dmabuf,no-module 0x100000 0 0 0
+rdma "module-refuses: a module that does not take it" "^$dmabuf $by_address EOPNOTSUPP: .*nvidia-peermem does not" \
+	no-dmabuf,no-pages 0x100000 0 0 0
+rdma "no address" "^${dmabuf/139637976727552/0} EOPNOTSUPP: .*the same process only" no-dmabuf,no-address 0x100000 0 0 0
+rdma "nothing: neither dma-buf nor address" "^EOPNOTSUPP: the driver of the memory.*the same process only" none,no-address 0x100000 0 0 0
+rdma "soft: a soft card" "^$dmabuf $by_address EOPNOTSUPP: card is a soft card.*contig" soft,no-dmabuf,no-pages 0x100000 0 0 0
+rdma "host: memory of the host: by its address" "^$by_address by 1, far 0, at 0x7f0000000000, key 4; dereg_mr$" host 0x100000 0 0 0
+rdma "host-no-pages: which has no pages: by its dma-buf" "^$by_address $dmabuf by 0," host,no-pages 0x100000 0 0 0
+rdma "host-neither: nor does the card take that" "^$by_address $dmabuf EOPNOTSUPP: .*contig" host,no-pages,no-dmabuf 0x100000 0 0 0
 rdma "too much to pin: that is no reason for another way" "^$dmabuf ENOMEM: .*ulimit -l," full 0x100000 0 0 0
 rdma "more than the BAR has" "^E2BIG: 1048576 bytes.*65536.*Resizable BAR" - 0x100000 0x10000 0 0
 rdma "as much as the BAR has" "by 0" - 0x100000 0x100000 0 0
