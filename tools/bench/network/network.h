@@ -17,6 +17,7 @@
 
 #include "bench/bench.h"
 #include "link/control-link.h"
+#include "bench/network/gpu-memory.h"
 #include "bench/network/pages.h"
 #include "verbs/verbs.h"
 #include "bench/network/sequence.h"
@@ -120,7 +121,8 @@ struct arrivals {
 
 struct sink {
 	const struct sink_config *config;
-	struct pages memory;
+	struct pages memory;		/* of a GPU: without a file; where processors have it, or NULL */
+	struct gpu_memory gpu;
 	uint64_t used;			/* bytes assigned to writers */
 	struct guest guest[WRITERS_MOST];
 	uint32_t guests;
@@ -135,7 +137,7 @@ struct sink {
 
 struct sink_config {
 	struct network_settings common;
-	const char *listen;
+	const char *listen, *gpu;	/* gpu: NULL: memory of the host */
 	uint64_t memory;
 	uint32_t writers, receives, settle_ms, stall_ms, interval_ms;
 	bool unsolicited, verify, series, private;

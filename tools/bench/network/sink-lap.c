@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-bench network sink: a repetition, and its counters. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,12 +61,24 @@ struct lap {
 	struct total before, after;	/* whole repetition, with the warm-up */
 	bool counts, stopped;
 	struct samples time_us, goodput, cpu;	/* intervals: end, bytes a second, ns a second */
+	struct samples gpu, milliwatt;	/* of them: percent, mW */
 	uint64_t sample_ns, sample_bytes, sample_cpu_ns;
 	struct json_object *counters;
 	uint64_t again;
 	uint64_t moved_ns, moved;	/* time and total of the last arrival */
 	uint64_t *expected, *quiet_ns;	/* one for each pair of all guests */
 };
+
+static void sample_gpu(const struct sink *s, struct lap *l)
+{
+	double percent, watt;
+
+	gpu_memory_load(&s->gpu, &percent, &watt);
+	if (!isnan(percent))
+		samples_add(&l->gpu, percent);
+	if (!isnan(watt))
+		samples_add(&l->milliwatt, watt * 1e3);
+}
 
 static void sample(const struct sink *s, struct lap *l)
 {
@@ -79,6 +92,7 @@ static void sample(const struct sink *s, struct lap *l)
 		samples_add(&l->time_us, (now - l->from.usage.ns) / 1000);
 		samples_add(&l->goodput, (t.bytes - l->sample_bytes) * 1e9 / ns);
 		samples_add(&l->cpu, (cpu_ns - l->sample_cpu_ns) * 1e9 / ns);
+		sample_gpu(s, l);
 	}
 	l->sample_ns = now;
 	l->sample_bytes = t.bytes;
@@ -99,6 +113,14 @@ static void put_quantiles(struct json_object *o, struct lap *l)
 	put_u64(o, "goodput_p90_bytes_per_second", percentile(g->value, g->count, 90));
 	samples_sort(&l->cpu);
 	put_real(o, "cpu_p10_percent", percentile(l->cpu.value, l->cpu.count, 10) / 1e7);
+	samples_sort(&l->gpu);
+	samples_sort(&l->milliwatt);
+	if (l->gpu.count)
+		put_u64(o, "gpu_p50_percent", percentile(l->gpu.value, l->gpu.count, 50));
+	if (!l->milliwatt.count)
+		return;
+	put_real(o, "power_p50_watt", percentile(l->milliwatt.value, l->milliwatt.count, 50) / 1e3);
+	put_real(o, "power_max_watt", l->milliwatt.max / 1e3);
 }
 
 static struct json_object *column(const struct samples *s, double unit)
@@ -118,6 +140,10 @@ static struct json_object *series(const struct lap *l)
 	json_object_object_add(o, "time_ms", column(&l->time_us, 1e3));
 	json_object_object_add(o, "goodput_bytes_per_second", column(&l->goodput, 1));
 	json_object_object_add(o, "cpu_percent", column(&l->cpu, 1e7));
+	if (l->gpu.count)
+		json_object_object_add(o, "gpu_percent", column(&l->gpu, 1));
+	if (l->milliwatt.count)
+		json_object_object_add(o, "power_watt", column(&l->milliwatt, 1e3));
 	return o;
 }
 
@@ -383,6 +409,8 @@ int sink_lap(struct sink *s, struct json_object *laps, char *why)
 	samples_free(&l.time_us);
 	samples_free(&l.goodput);
 	samples_free(&l.cpu);
+	samples_free(&l.gpu);
+	samples_free(&l.milliwatt);
 	free(l.expected);
 	free(l.quiet_ns);
 	return result;

@@ -56,6 +56,13 @@ static int open_pair(struct sink *s, uint32_t i, struct sequence *sequence,
 	       receive_again(s, *pair, receives);
 }
 
+static int register_memory(struct sink *s, struct rdma *r)
+{
+	if (s->config->gpu)
+		return rashpa_net_register_device(r->net, &s->gpu.device, true, &r->memory);
+	return rashpa_net_register(r->net, s->memory.base, s->memory.length, true, &r->memory);
+}
+
 static int open_sink(struct sink *s, char *why)
 {
 	const struct sink_config *c = s->config;
@@ -66,8 +73,7 @@ static int open_sink(struct sink *s, char *why)
 		return because(why, -1, "no memory");
 	s->path = r;
 	port.service = s->guest[0].plan.service;
-	if (rashpa_net_open(&port, &r->net) ||
-	    rashpa_net_register(r->net, s->memory.base, s->memory.length, true, &r->memory))
+	if (rashpa_net_open(&port, &r->net) || register_memory(s, r))
 		return sorry(why);
 	s->port = rashpa_net_about(r->net);
 	for (uint32_t i = 0; i < c->common.threads; i++) {

@@ -16,12 +16,14 @@
 
 enum {
 	OPT_LISTEN = OPT_NET_OWN, OPT_MEMORY, OPT_WRITERS, OPT_RECEIVES, OPT_SETTLE, OPT_STALL,
-	OPT_INTERVAL, OPT_UNSOLICITED, OPT_VERIFY, OPT_SERIES, OPT_PRIVATE,
+	OPT_INTERVAL, OPT_UNSOLICITED, OPT_VERIFY, OPT_SERIES, OPT_PRIVATE, OPT_GPU,
 };
 
 static const struct argp_option options[] = {
 	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "address for writers (required)", 0 },
 	{ "memory", OPT_MEMORY, "SIZE", 0, "memory for all writers (default: 64M)", 0 },
+	{ "gpu", OPT_GPU, "cuda[:N]|vulkan[:N]|rocm[:N]", 0,
+	  "the memory is that of this GPU; its load and power are sampled (NVML)", 0 },
 	{ "writers", OPT_WRITERS, "N", 0, "number of concurrent writers (default: 1)", 0 },
 	{ "receives", OPT_RECEIVES, "N", 0,
 	  "receives that the pairs of a thread share (default: 512)", 0 },
@@ -44,6 +46,7 @@ static const struct argp_option options[] = {
 
 static const struct option_value values[] = {
 	{ OPT_LISTEN, VALUE_TEXT, "--listen", AT(listen), 0, 0 },
+	{ OPT_GPU, VALUE_TEXT, "--gpu", AT(gpu), 0, 0 },
 	{ OPT_MEMORY, VALUE_SIZE, "--memory", AT(memory), 1, 0x1p60 },
 	{ OPT_WRITERS, VALUE_U32, "--writers", AT(writers), 1, WRITERS_MOST },
 	{ OPT_RECEIVES, VALUE_U32, "--receives", AT(receives), 16, 1 << 20 },
@@ -63,6 +66,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	if (key == ARGP_KEY_END && !c->listen)
 		argp_error(state, "--listen is required: set a port");
+	if (key == ARGP_KEY_END && c->gpu && c->common.buffer)
+		argp_error(state, "--gpu and --buffer exclude each other");
 	return option_set(values, key, arg, state) ? network_setting(key, arg, state, &c->common) : 0;
 }
 
@@ -120,6 +125,9 @@ static int open_way(struct sink *s, uint32_t way, char *why)
 		[WAY_WRITE] = &sink_write, [WAY_UDP] = &sink_udp, [WAY_ZMQ] = &sink_zmq,
 	};
 
+	if (s->config->gpu && way != WAY_WRITE)
+		return because(why, -1, "--transport %s copies messages, and --gpu is for those of the card: use --transport write",
+			       way_name(way));
 	s->way = all[way];
 	return s->way->open(s, why);
 }
@@ -156,16 +164,31 @@ static int welcome(struct sink *s, struct guest *g, char *why)
 	return link_send(&g->link, acceptance, why);
 }
 
+static int open_memory(struct sink *s, char *why)
+{
+	const struct sink_config *c = s->config;
+
+	if (!c->gpu)
+		return pages_open(&s->memory, c->common.pages, c->common.buffer, c->memory, why);
+	s->memory.length = (c->memory + 4095) & ~UINT64_C(4095);
+	if (gpu_memory_open(&s->gpu, c->gpu, s->memory.length, why))
+		return -1;
+	s->memory.base = rashpa_gpu_base(s->gpu.memory);
+	if (c->verify && !s->memory.base)
+		return because(why, -1, "%s: its driver does not map its memory for processors: leave out --verify",
+			       s->gpu.info.name);
+	return 0;
+}
+
 static int wait_for_writers(struct sink *s, char *why)
 {
-	const struct network_settings *c = &s->config->common;
 	struct wire_listener listener;
 	int result = wire_listen_open(s->config->listen, NULL, &listener, why);
 	struct pollfd ready = { .fd = listener.fd, .events = POLLIN };
 
 	/* allocating much memory takes a while; connections wait meanwhile */
 	if (!result)
-		result = pages_open(&s->memory, c->pages, c->buffer, s->config->memory, why);
+		result = open_memory(s, why);
 	while (!result && s->guests < s->config->writers) {
 		struct guest *g = &s->guest[s->guests];
 
@@ -243,7 +266,10 @@ static void close_sink(struct sink *s)
 		free(g->pair);
 		free(g->sent);
 	}
-	pages_close(&s->memory);
+	if (s->config->gpu)
+		gpu_memory_close(&s->gpu);
+	else
+		pages_close(&s->memory);
 }
 
 static int run(struct sink *s, struct json_object *laps, char *why)
@@ -274,7 +300,10 @@ static int print_json(const struct sink *s, struct json_object *laps)
 	put_int(o, "receives", c->receives);
 	put_bool(o, "private_receives", c->private);
 	put_text(o, "wait", wait_name(c->common.wait));
-	put_text(o, "pages", c->common.buffer ? c->common.buffer : c->common.pages);
+	if (c->gpu)
+		json_object_object_add(o, "gpu", gpu_memory_json(&s->gpu));
+	else
+		put_text(o, "pages", c->common.buffer ? c->common.buffer : c->common.pages);
 	put_int(o, "writers", s->guests);
 	if (c->verify)
 		put_u64(o, "destinations_written", written(s));
