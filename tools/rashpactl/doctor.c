@@ -19,12 +19,14 @@
 #include "common/json-out.h"
 #include "common/parse.h"
 #include <rashpa.h>
+#include "rashpactl/nics.h"
 #include "rashpactl/rashpactl.h"
 #include "rashpactl/signing.h"
 #include "rashpactl/topology.h"
 #include "rashpactl/versions.h"
 
 #define GPUS_MOST	64	/* GPUs that are listed */
+#define NICS_MOST	64	/* and cards */
 
 enum verdict { OK, NOTE, PROBLEM };
 
@@ -419,62 +421,86 @@ static void check_p2p(struct doctor *d)
 	      !strcmp(bridge, "allow") ? "allowed" : "refused", bridge);
 }
 
-/* Path from a bound function to a GPU. */
-static void check_way(struct doctor *d, const struct fpga *fpga, const struct gpu *gpu)
+/* Path to a GPU from a bound function, or a network card. */
+static void check_way(struct doctor *d, const char *who, uint64_t function, int node,
+		      const struct gpu *gpu)
 {
-	const struct rashpa_device_info *info = &fpga->info;
 	struct chain from, to;
 	char port_text[BDF_SIZE];
 	uint64_t where = 0, port = 0;
 
-	if (!topology_chain(PCI_BDF(info->out_domain, info->out_bus, info->out_devfn), &from) ||
-	    !topology_chain(gpu->function, &to))
+	if (!topology_chain(function, &from) || !topology_chain(gpu->function, &to))
 		return;
-	if (topology_nodes(info->out_node, gpu->node) == NODE_OTHER_SOCKET) {
+	if (topology_nodes(node, gpu->node) == NODE_OTHER_SOCKET) {
 		found(d, "gpu-way", NOTE, "put both into slots of one processor",
-		      "fpga%u to %s: through the interconnect of the processors", fpga->number,
-		      gpu->bdf);
+		      "%s to %s: through the interconnect of the processors", who, gpu->bdf);
 		return;
 	}
 	switch (chains_meet(&from, &to, &where)) {
 	case MEET_SWITCH:
 		if (topology_acs(&from, where, &port) != ACS_REDIRECTS &&
 		    topology_acs(&to, where, &port) != ACS_REDIRECTS) {
-			found(d, "gpu-way", OK, NULL, "fpga%u to %s: below one switch",
-			      fpga->number, gpu->bdf);
+			found(d, "gpu-way", OK, NULL, "%s to %s: below one switch",
+			      who, gpu->bdf);
 			return;
 		}
 		found(d, "gpu-way", NOTE,
 		      "boot with pci=disable_acs_redir=PORT if no virtual machine has one of them",
-		      "fpga%u to %s: below one switch, but port %s sends requests up to the host bridge (ACS)",
-		      fpga->number, gpu->bdf, bdf_text(port_text, port));
+		      "%s to %s: below one switch, but port %s sends requests up to the host bridge (ACS)",
+		      who, gpu->bdf, bdf_text(port_text, port));
 		return;
 	case MEET_NOWHERE:
 		found(d, "gpu-way", NOTE, "put both below one host bridge, better below one switch",
-		      "fpga%u to %s: through two host bridges, which some machines do not route",
-		      fpga->number, gpu->bdf);
+		      "%s to %s: through two host bridges, which some machines do not route",
+		      who, gpu->bdf);
 		return;
 	default:
-		found(d, "gpu-way", OK, NULL, "fpga%u to %s: through the host bridge, if it is allowed to (line bridge)",
-		      fpga->number, gpu->bdf);
+		found(d, "gpu-way", OK, NULL, "%s to %s: through the host bridge, if it is allowed to (line bridge)",
+		      who, gpu->bdf);
 	}
 }
 
-static void check_ways(struct doctor *d, const struct gpu *gpu)
+static void check_ways(struct doctor *d, const struct gpu *gpu, const struct nic *nic,
+		       unsigned int nics)
 {
 	unsigned int *numbers = NULL;
 	const int n = rashpa_device_list(&numbers);
-	char why[WHY_SIZE];
+	char why[WHY_SIZE], who[32];
 
 	for (int i = 0; i < n; i++) {
 		struct fpga fpga = FPGA_NONE;
+		const struct rashpa_device_info *info = &fpga.info;
 
 		if (fpga_open(&fpga, numbers[i], why))
 			continue;	/* check_functions() has reported it */
-		check_way(d, &fpga, gpu);
+		snprintf(who, sizeof(who), "fpga%u", numbers[i]);
+		check_way(d, who, PCI_BDF(info->out_domain, info->out_bus, info->out_devfn),
+			  info->out_node, gpu);
 		fpga_close(&fpga);
 	}
 	free(numbers);
+	for (unsigned int i = 0; i < nics; i++) {
+		if (*nic[i].bdf)
+			check_way(d, nic[i].name, nic[i].function, nic[i].node, gpu);
+	}
+}
+
+/* Those that could write into memory of GPUs and boards. */
+static unsigned int check_nics(struct doctor *d, struct nic *nic)
+{
+	static const enum verdict verdicts_of[] = { [NIC_OK] = OK, [NIC_NOTE] = NOTE };
+	const bool peermem = !access("/sys/module/nvidia_peermem", F_OK);
+	unsigned int n = nics_look(nic, NICS_MOST, "");
+
+	n = n < NICS_MOST ? n : NICS_MOST;
+	for (unsigned int i = 0; i < n; i++) {
+		const char *remedy;
+		char text[512];
+		const enum nic_verdict verdict = nic_judge(&nic[i], peermem, text, sizeof(text), &remedy);
+
+		found(d, "nic", verdicts_of[verdict], remedy, "%s", text);
+	}
+	return n;
 }
 
 static void check_gpus(struct doctor *d)
@@ -483,7 +509,8 @@ static void check_gpus(struct doctor *d)
 		[GPU_GIVES] = OK, [GPU_NOTE] = NOTE, [GPU_OTHER] = OK,
 	};
 	struct gpu gpu[GPUS_MOST];
-	const unsigned int n = gpus_look(gpu, GPUS_MOST, "");
+	struct nic nic[NICS_MOST];
+	const unsigned int nics = check_nics(d, nic), n = gpus_look(gpu, GPUS_MOST, "");
 	const bool p2pdma = !n || kernel_config("CONFIG_PCI_P2PDMA") != 'n';
 
 	for (unsigned int i = 0; i < n && i < GPUS_MOST; i++) {
@@ -503,7 +530,7 @@ static void check_gpus(struct doctor *d)
 			      "%s: only root may register windows of boards (doorbells, memory) with it",
 			      gpu[i].bdf);
 		if (verdict == GPU_GIVES)
-			check_ways(d, &gpu[i]);
+			check_ways(d, &gpu[i], nic, nics);
 	}
 	topology_done();
 }

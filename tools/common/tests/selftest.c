@@ -22,6 +22,7 @@
 #include "dataset/dataset.h"
 #include "common/geometry.h"
 #include "rashpactl/gpus.h"
+#include "rashpactl/nics.h"
 #include "common/iommu.h"
 #include "common/json-out.h"
 #include "common/parse.h"
@@ -1344,6 +1345,68 @@ static void put_line(const char *root, const char *device, const char *name, con
 	put_file(root, path, text, strlen(text));
 }
 
+/* --- cards --- */
+
+static void test_nics(void)
+{
+	/* Capabilities at 0x48 (power management) and 0x60 (PCIe): relaxed ordering as [0x68] bit 4. */
+	uint8_t config[4096] = { [0x34] = 0x48, [0x48] = 1, 0x60, [0x60] = 0x10, 0, [0x68] = 0x10 };
+	const struct { const char *name, *bdf, *driver; } cards[] = {
+		{ "bnxt_re0", "0000:5e:00.0", "bnxt_en" }, { "mlx5_0", "0000:3b:00.0", "mlx5_core" },
+	};
+	char root[] = "/tmp/rashpa-nics.XXXXXX", command[64], text[512], link[256];
+	const char *remedy;
+	struct nic nic[4];
+
+	if (!mkdtemp(root)) {
+		ok(false, "nics: %s", root);
+		return;
+	}
+	ok(!nics_look(nic, 4, root), "nics-none: a machine without RDMA cards");
+	for (size_t i = 0; i < 2; i++) {
+		put_line(root, cards[i].bdf, "numa_node", i ? "1\n" : "-1\n");
+		snprintf(link, sizeof(link), "%s/sys/bus/pci/devices/%s/driver", root, cards[i].bdf);
+		snprintf(text, sizeof(text), "../../drivers/%s", cards[i].driver);
+		if (symlink(text, link))
+			perror(link);
+		snprintf(link, sizeof(link), "/sys/class/infiniband/%s/node_type", cards[i].name);
+		put_file(root, link, "1: CA\n", 6);
+		snprintf(link, sizeof(link), "%s/sys/class/infiniband/%s/device", root, cards[i].name);
+		snprintf(text, sizeof(text), "../../../bus/pci/devices/%s", cards[i].bdf);
+		if (symlink(text, link))
+			perror(link);
+	}
+	put_file(root, "/sys/class/infiniband/rxe0/node_type", "1: CA\n", 6);
+	put_file(root, "/sys/bus/pci/devices/0000:3b:00.0/config", config, sizeof(config));
+	ok(nics_look(nic, 4, root) == 3 && nics_look(nic, 1, root) == 3, "nics-all: three cards, one of them wanted");
+	nics_look(nic, 4, root);
+	ok(nic_judge(&nic[2], false, text, sizeof(text), &remedy) == NIC_OK && !remedy && strstr(text, "soft"),
+	   "nics-soft: %s", text);
+	ok(nic[1].node == 1 && nic[1].function == PCI_BDF(0, 0x3b, 0) && nic[1].order == ORDER_RELAXED &&
+	   nic_judge(&nic[1], false, text, sizeof(text), &remedy) == NIC_OK && !remedy &&
+	   strstr(text, "dma-buf: yes") && strstr(text, "ordering on"), "nics-dma-buf: %s", text);
+	ok(nic_judge(&nic[0], false, text, sizeof(text), &remedy) == NIC_NOTE && strstr(remedy, "nvidia-peermem") &&
+	   strstr(text, "root"), "nics-peermem: %s", text);
+	ok(nic_judge(&nic[0], true, text, sizeof(text), &remedy) == NIC_OK && !remedy && strstr(text, "peermem loaded"),
+	   "nics-peermem-loaded: %s", text);
+	config[0x68] = 0;
+	put_file(root, "/sys/bus/pci/devices/0000:3b:00.0/config", config, sizeof(config));
+	nics_look(nic, 2, root);
+	ok(nic_judge(&nic[1], false, text, sizeof(text), &remedy) == NIC_NOTE && strstr(remedy, "ordering"),
+	   "nics-strict: %s", text);
+	/* a list without an end, and what other users see */
+	config[0x49] = 0x48;
+	put_file(root, "/sys/bus/pci/devices/0000:3b:00.0/config", config, sizeof(config));
+	nics_look(nic, 2, root);
+	ok(nic[1].order == ORDER_UNKNOWN, "nics-circle: a circle of capabilities");
+	put_file(root, "/sys/bus/pci/devices/0000:3b:00.0/config", config, 64);
+	nics_look(nic, 2, root);
+	ok(nic[1].order == ORDER_UNKNOWN, "nics-user: 64 bytes of the configuration space");
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	if (system(command))
+		perror(root);
+}
+
 static void test_gpus(void)
 {
 	static const struct {
@@ -1547,6 +1610,7 @@ int main(int argc, char **argv)
 	test_unloaded();
 	test_iommu();
 	test_gpus();
+	test_nics();
 	test_shown();
 	test_numbers();
 	test_said();
