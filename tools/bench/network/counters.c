@@ -39,7 +39,7 @@ static bool read_folder(struct json_object *to, const char *prefix, const char *
 /* In a network namespace, sysfs has no counters of an RDMA device, so run rdma(8). */
 static void ask_rdma(struct json_object *to, const struct rashpa_net_info *port)
 {
-	struct json_object *all = NULL;
+	struct json_object *all = NULL, *first = NULL;
 	char command[128], key[128];
 	FILE *out;
 
@@ -49,8 +49,11 @@ static void ask_rdma(struct json_object *to, const struct rashpa_net_info *port)
 	out = popen(command, "re");
 	if (out)
 		all = json_object_from_fd(fileno(out));
-	if (json_object_is_type(json_object_array_get_idx(all, 0), json_type_object)) {
-		json_object_object_foreach(json_object_array_get_idx(all, 0), name, value) {
+	/* without rdma(8) there is none */
+	if (json_object_is_type(all, json_type_array))
+		first = json_object_array_get_idx(all, 0);
+	if (json_object_is_type(first, json_type_object)) {
+		json_object_object_foreach(first, name, value) {
 			snprintf(key, sizeof(key), "rdma.%s", name);
 			if (json_object_is_type(value, json_type_int) && strcmp(name, "port"))
 				put_u64(to, key, json_object_get_uint64(value));
