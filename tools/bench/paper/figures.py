@@ -363,6 +363,49 @@ def threads(b):
                 yield {"what": what, "pairs": pairs, "cpu_percent": t["cpu_p10_percent"], "remark": b.network_remark()}
 
 
+GPU = "a GPU, and a network card that writes into its memory (nvidia-peermem or dma-buf)"
+
+
+def gpu_trials(b, experiment, pattern):
+    """Those that succeeded, and their numbers."""
+    if not b.options.file:
+        raise Needs(f"{GPU}: 002.toml has trials (--file)")
+    trials = [(t, pairs) for t, pairs in named(b.network(experiment), pattern) if t["goodput_bytes_per_second"]]
+    if not trials:
+        raise Needs(GPU)
+    return trials
+
+
+@figure("002", "5.8")
+def gpu_memory(b):
+    """Means."""
+    for t, pairs in gpu_trials(b, "F", "GPU, one thread, #"):
+        yield from of_trial(b, t, "GPU, one thread", size_bytes=t["size_bytes"], pairs=pairs)
+
+
+@figure("002", "5.9")
+def gpu_power(b):
+    """100 pairs of 16 KiB; samples of 10 ms; what data add to the idle GPU, by median and largest sample."""
+    t = next((t for t, pairs in gpu_trials(b, "F", "GPU, one thread, #") if (t["size_bytes"], pairs) == (16384, 100)), None)
+    if not t:
+        raise Needs(GPU)
+    yield from over_time(b, t, "100 pairs, 16 KiB")
+    if t["idle_watt"] is None or t["power_p50_watt"] is None:
+        yield missing("power, idle", "a GPU that reports its power (NVML)")
+        return
+    yield {"what": "power, idle", "power_watt": t["idle_watt"]}
+    yield {"what": "power, while memory is allocated", "power_watt": t["allocated_watt"]}
+    yield {"what": "power, least that data add", "power_watt": t["power_p50_watt"] - t["idle_watt"]}
+    yield {"what": "power, most that data add", "power_watt": t["power_max_watt"] - t["idle_watt"]}
+
+
+@figure("002", "5.13")
+def gpu_four_to_one(b):
+    """Means."""
+    for t, pairs in gpu_trials(b, "I", "GPU, 4 to 1, one thread, 4 x #"):
+        yield from of_trial(b, t, "GPU, one thread", size_bytes=t["size_bytes"], pairs=4 * pairs)
+
+
 @figure("002", "5.10")
 def four_to_one_threads(b):
     """Messages of 8 KiB; network.toml: four writers of 5 MB/s each, which is their limit."""

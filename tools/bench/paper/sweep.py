@@ -30,13 +30,15 @@ METRICS = (("goodput_bytes_per_second", "goodput", "GB/s", "higher"),
            ("goodput_p10_bytes_per_second", None, None, None),
            ("cpu_p10_percent", None, None, None),
            ("latency_us", "latency", "us", "lower"),
-           ("missing_percent", None, None, None))
+           ("missing_percent", None, None, None),
+           ("idle_watt", None, None, None), ("allocated_watt", None, None, None),
+           ("power_p50_watt", None, None, None), ("power_max_watt", None, None, None))
 # Settings of a trial. peer: a program of perftest. threads 0: one for each pair. regions: places of each pair, each as large
-# as a chain, instead of destinations. private: pairs do not share receives. lossless: find the largest rate. Other settings
+# as a chain, instead of destinations. gpu: one of the sink's node, as of network sink. private: pairs do not share receives. lossless: find the largest rate. Other settings
 # that are 0 keep the default of rashpa-bench network.
 DEFAULTS = {"peer": "", "transport": "write", "service": "uc", "size": 4096, "pairs": 1, "linked": 1, "solicited": False,
             "destinations": 1, "regions": 0, "threads": 1, "writers": 1, "sinks": 1, "pages": "thp", "wait": "event", "receives": 0,
-            "private": False, "depth": 0, "rate": 0, "lossless": False, "series": False}
+            "private": False, "gpu": "", "depth": 0, "rate": 0, "lossless": False, "series": False}
 
 
 def trial(settings, memory):
@@ -161,6 +163,7 @@ class Sweep:
         self.port += t["sinks"]
         sinks = [Program(node, ["rashpa-bench", "network", "sink", f"--listen={at}", f"--memory={memory}", f"--writers={t['writers']}",
                                 f"--pages={t['pages']}", "--json", *both, *device(node),
+                                *([f"--gpu={t['gpu']}"] if t["gpu"] else []),
                                 *(["--series"] if t["series"] else []), *(["--private-receives"] if t["private"] else []),
                                 *([f"--receives={t['receives']}"] if t["receives"] else [])]) for node, at in zip(where, to)]
         words = ["rashpa-bench", "network", "write", *(f"--to={at}" for at in to),
@@ -194,6 +197,8 @@ class Sweep:
                   "events_per_gb": mean("events_per_gb"), "polls_per_gb": mean("polls_per_gb"),
                   "writer_bytes_per_second": mine["posted_bytes_per_second"], "writer_cpu_s_per_gb": mine.get("cpu_s_per_gb", math.nan),
                   "missing_percent": 100 * sum(r["missing_messages"] for r in results) / sent if sent else math.nan}
+        for one in (sides[-1].get("gpu", {}), results[-1]):
+            values |= {key: one[key] for key in ("idle_watt", "allocated_watt", "power_p50_watt", "power_max_watt") if key in one}
         if t["series"]:
             values["series"] = results[0]["series"]
         return values, sides

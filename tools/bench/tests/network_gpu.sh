@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: seconds=15
+# test: seconds=25
 # Runs inside the lab's root: a card writes into memory of a GPU for rashpa-bench network, and the calls come in the
 # right order. Card, CUDA and NVML are stand-ins (tools/fabric/tests/card.h, tools/lib/tests/gpu-libraries). TAP.
 set -uo pipefail
@@ -70,6 +70,42 @@ is "full: a GPU without memory" "${status%% *} $(grep -c 'no memory left' "$work
 writes "" --transport udp
 grep -q "transport udp.*--gpu" "$work/sink.err"
 ok $? "udp: packets of UDP are not for a GPU" || sed 's/^/# /' "$work/sink.err"
+
+# --- figures of the document about radio telescopes
+
+cat >"$work/gpu.toml" <<T
+[run]
+time = 0.3
+warm_up = 0.1
+repeat = 1
+memory = 1048576
+[[sink]]
+at = "${card[*]}"
+address = "127.0.0.1"
+[[writer]]
+at = "${card[*]}"
+[[group]]
+experiment = "F"
+with = {size = 16384, pairs = 100, gpu = "cuda", solicited = true, series = true}
+trials = [{name = "GPU, one thread, {pairs}"}]
+[[group]]
+experiment = "I"
+with = {size = 8192, pairs = 10, gpu = "cuda", writers = 4, rate = 1000000}
+trials = [{name = "GPU, 4 to 1, one thread, 4 x {pairs}"}]
+T
+# figures OPTION...: of each of those three, whether it has a value here, and the reason
+figures() {
+	local one
+	for one in 5.8 5.9 5.13; do
+		PATH=${bench%/*}:$PATH RASHPA_BENCH=$bench python3 -B "${bench%/*}/bench/paper" 002 "$one" "$@" --json="$work/paper.json" \
+			>/dev/null 2>"$work/paper.err" || sed 's/^/# /' "$work/paper.err" >&2
+		jq -r '.figures[] | [.id, ([.rows[] | select(.here != null)] | length > 0),
+			(.needs // "" | test("^a GPU, and a network card"))] | join(" ")' "$work/paper.json"
+	done | paste -sd,
+}
+is "paper-needs: paper 002 names what its figures need" "$(figures)" "5.8 false true,5.9 false true,5.13 false true"
+is "paper: and has values with both" "$(figures --file="$work/gpu.toml")" "5.8 true false,5.9 true false,5.13 true false" ||
+	jq -c . "$work/paper.json" | sed 's/^/# /'
 
 # --- memory that is taken away, and a process that dies
 
