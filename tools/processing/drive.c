@@ -37,7 +37,7 @@ static const struct rpu_drive_way * const ways[] = {
 	NULL
 };
 
-static const char * const streams[RPU_STREAMS] = { "in", "compute", "out" };
+const char * const rpu_streams[RPU_STREAMS] = { "in", "compute", "out" };
 
 static uint32_t look(const uint32_t *word)
 {
@@ -189,6 +189,7 @@ static void look_again(struct rashpa_drive *d, struct rpu_wheel *w)
 {
 	if (d->way->look)
 		d->way->look(d, w);
+	rpu_trace_look(d, w);
 }
 
 static uint64_t sum_of_words(const struct rashpa_drive *d)
@@ -238,6 +239,8 @@ int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t 
 		if (!i && !plan->lock && !error)
 			d->lock_here = (atomic_uint *)&d->wheel[0].control[RPU_CONTROL_LOCK];
 	}
+	if (!error && plan->trace)
+		error = rpu_trace_open(d);
 	if (error) {
 		rashpa_drive_close(d);
 		return *why ? rashpa_fail(-error, "%s", why) : error;
@@ -251,11 +254,6 @@ int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t 
 /* --- what is enqueued --- */
 
 /* The word that rises when In[] may be written again. */
-static unsigned int decided(const struct rashpa_drive *d)
-{
-	return d->way->by_image ? RPU_CONTROL_DECIDED : RPU_CONTROL_COMPUTED;
-}
-
 /* A host's image, or a window's pieces, which may be written again as soon as they are copied. */
 static void enqueue_in(struct rashpa_drive *d, struct rpu_wheel *w, uint32_t k)
 {
@@ -263,7 +261,7 @@ static void enqueue_in(struct rashpa_drive *d, struct rpu_wheel *w, uint32_t k)
 	const uint32_t s = rpu_number_of(d, w, k);
 
 	if (k >= 2)
-		way->wait(d, w, RPU_IN, decided(d), k - 1);
+		way->wait(d, w, RPU_IN, rpu_decided(d), k - 1);
 	for (uint32_t q = 0; q < d->pieces; q++) {
 		const uint32_t piece = s * d->pieces + q;
 		const size_t at = q * d->piece_bytes;
@@ -335,7 +333,7 @@ static void enqueue_compute(struct rashpa_drive *d, struct rpu_wheel *w, uint32_
 	if (way->by_image && k >= 2)
 		way->wait(d, w, RPU_COMPUTE, RPU_CONTROL_COMPUTED, k - 1);
 	way->compute(d, w, k);
-	way->write(w, RPU_COMPUTE, decided(d), k + 1);
+	way->write(w, RPU_COMPUTE, rpu_decided(d), k + 1);
 }
 
 /* One result goes out once it is accepted: the veto's own lock decides. */
@@ -466,7 +464,7 @@ static int lost_patience(const struct rashpa_drive *d)
 					   " ms: stream %s waits for the lock to be %" PRIu32
 					   ", and it is %" PRIu32 ": check its producer",
 					   w->gpu->info.name, ms,
-					   streams[d->direct ? RPU_COMPUTE : RPU_IN], wanted, lock);
+					   rpu_streams[d->direct ? RPU_COMPUTE : RPU_IN], wanted, lock);
 		return rashpa_fail(EIO, "%s: it did not answer for %" PRIu64
 				   " ms: image %" PRIu32 " is there, %" PRIu32
 				   " are copied in and %" PRIu32 " computed", w->gpu->info.name,
@@ -507,6 +505,7 @@ static int step(struct rashpa_drive *d, struct rashpa_driven *result)
 		uint32_t record[RPU_RECORD];
 		const float *image = result_of(d, w, record);
 
+		rpu_trace_look(d, w);
 		*result = (struct rashpa_driven) {
 			.frame = record[0], .above = record[1], .gpu = w - d->wheel, .image = image,
 		};
@@ -619,7 +618,8 @@ static bool becomes_idle(struct rashpa_drive *d, struct rpu_wheel *w, enum rpu_s
 	const unsigned long long begin = now_ns();
 
 	for (;;) {
-		look_again(d, w);
+		if (d->way->look)
+			d->way->look(d, w);
 		if (d->way->is_idle(w, stream))
 			return true;
 		if (now_ns() - begin > d->plan.patience_ns)
@@ -644,9 +644,14 @@ int rashpa_drive_close(struct rashpa_drive *d)
 {
 	uint32_t had = 0;
 	bool idle = true;
+	int error;
 
 	if (!d)
 		return 0;
+	/* later the lock is no longer the producer's */
+	for (uint32_t i = 0; i < d->count; i++)
+		rpu_trace_look(d, &d->wheel[i]);
+	error = rpu_trace_close(d);
 	if (d->lock_here) {
 		/* a kernel that stays looks whether it is to stop: the lock may be a board's */
 		if (d->plan.way != RASHPA_DRIVE_POLL)
@@ -674,5 +679,5 @@ int rashpa_drive_close(struct rashpa_drive *d)
 			d->wheel[i].gpu->driven = false;
 	}
 	free(d);
-	return 0;
+	return error;
 }

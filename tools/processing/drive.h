@@ -7,6 +7,7 @@
 #define RPU_DRIVE_H
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "processing/pipeline.h"
 
@@ -25,6 +26,12 @@ struct rpu_driven {
 	uint32_t gives;			/* 1: release slots by the plan's word "given" */
 };
 
+/* When the host saw what of a GPU's images, in rings of [size]; times begin with the drive. */
+struct rpu_timeline {
+	uint32_t size, arrivals, seen[RPU_STREAMS];
+	uint64_t *arrived, *copied, *computed, last[RPU_STREAMS];
+};
+
 /* One GPU of a drive: it computes each count-th image. */
 struct rpu_wheel {
 	struct rpu_gpu *gpu;
@@ -34,6 +41,7 @@ struct rpu_wheel {
 	uint32_t images;		/* images that this GPU will compute */
 	uint32_t enqueued, outs;	/* images, and copies of results that await the veto */
 	uint32_t given, released;	/* results */
+	struct rpu_timeline timeline;
 };
 
 struct rashpa_drive {
@@ -51,6 +59,8 @@ struct rashpa_drive {
 	struct rashpa_drive_stat stat;
 	uint64_t moved;			/* sum of all words at the last change */
 	unsigned long long moved_ns;
+	FILE *trace;			/* NULL: no timeline */
+	unsigned long long traced_ns;	/* its begin */
 };
 
 /**
@@ -112,6 +122,19 @@ static inline size_t rpu_bank_bytes(const struct rashpa_drive *d)
 {
 	return (d->pixels + RPU_RECORD) * sizeof(float);
 }
+
+extern const char * const rpu_streams[RPU_STREAMS];	/* their names */
+/* The word of images with a decision. */
+static inline unsigned int rpu_decided(const struct rashpa_drive *d)
+{
+	return d->way->by_image ? RPU_CONTROL_DECIDED : RPU_CONTROL_COMPUTED;
+}
+
+/* Make the timeline's file: 0 or a negative errno. */
+int rpu_trace_open(struct rashpa_drive *d);
+/* Add what is new in the words of this GPU. */
+void rpu_trace_look(struct rashpa_drive *d, struct rpu_wheel *w);
+int rpu_trace_close(struct rashpa_drive *d);
 
 /* Arguments for image k of this GPU; for the polling kernel, from image k on. */
 struct rpu_push rpu_push_of(const struct rashpa_drive *d, const struct rpu_wheel *w, uint32_t k);

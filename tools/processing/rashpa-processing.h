@@ -400,6 +400,8 @@ enum rashpa_drive_way {
  * @patience_ns: longest time without progress; the error then names the blocking wait. It does not
  *	count while the caller holds all @credits
  * @__reserved: 0
+ * @trace: a file for a timeline in Chrome's trace format: when images were copied in, computed and
+ *	copied out, as rashpa_drive_next() saw it; replaced if it exists. NULL: none
  */
 struct rashpa_drive_plan {
 	uint32_t way;
@@ -415,6 +417,7 @@ struct rashpa_drive_plan {
 	uint32_t lock_images;
 	bool given_is_window;
 	uint8_t __reserved[3];
+	const char *trace;
 };
 
 /**
