@@ -15,6 +15,9 @@
 struct driven {
 	struct rashpa_drive *drive;
 	uint32_t told;		/* images announced to the drive */
+	uint32_t through;	/* images of stacks that are computed */
+	struct rashpa_driven got;
+	bool has;		/* @got is an image of a later stack */
 };
 
 static const char * const ways[] = {
@@ -57,7 +60,8 @@ static int check(const struct run *r, const struct rashpa_stack *first)
 }
 
 int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
-		const struct rashpa_stack *first, const void *raw, struct driven **driven)
+		const struct rashpa_stack *first, const void *raw, uint32_t depth,
+		struct driven **driven)
 {
 	const struct rashpa_stream_header *h = r->about;
 	const struct rashpa_drive_plan plan = {
@@ -65,7 +69,9 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 		.images = h->images && h->images < ENDLESS ? h->images : ENDLESS,
 		.raw = raw, .slots = h->slots * h->bunch,
 		.step = h->bunch > 1 ? h->image_stride : h->slot_stride,
-		.credits = h->bunch + 1, .ahead = AHEAD, .patience_ns = PATIENCE_NS,
+		/* no image of the announced stacks lacks one */
+		.credits = depth * h->bunch, .ahead = AHEAD, .patience_ns = PATIENCE_NS,
+		.trace = r->config->trace,
 	};
 	struct driven *d;
 
@@ -80,8 +86,8 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 	return 0;
 }
 
-/* Announce a stack. Dark images are refused: they would change pedestals that the drive uses. */
-static int tell(struct driven *d, const struct run *r, const struct rashpa_stack *st)
+/* Dark images are refused: they would change pedestals that the drive uses. */
+int driven_tell(struct driven *d, const struct run *r, const struct rashpa_stack *st)
 {
 	const struct rashpa_stream_header *h = r->about;
 	struct rashpa_image image;
@@ -103,59 +109,52 @@ static int tell(struct driven *d, const struct run *r, const struct rashpa_stack
 	return 0;
 }
 
-/* Are all announced images computed, and their results taken? */
-static bool is_done(const struct driven *d)
+/* Are all images up to this number computed, and their results taken? */
+static bool is_through(const struct driven *d, uint32_t end)
 {
 	struct rashpa_drive_stat stat;
 
 	rashpa_drive_get_stat(d->drive, &stat);
-	return stat.images >= d->told && stat.results >= stat.accepted;
+	return stat.images >= end && stat.results >= stat.accepted;
 }
 
-int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stack *st,
-		 uint64_t deadline_ns, struct rashpa_result * const *to, uint32_t *kept,
-		 uint64_t *late)
+int driven_stack(struct driven *d, const struct rashpa_stack *st, uint64_t deadline_ns,
+		 struct rashpa_result * const *to, uint32_t *kept, uint64_t *late)
 {
-	const uint32_t first = d->told;
-	struct rashpa_driven got;
+	const uint32_t first = d->through;
 	struct rashpa_image image;
-	int result = tell(d, r, st);
+	int result;
 
-	while (!result && !is_done(d)) {
-		if (*r->stop)
-			return -EINTR;
-		result = rashpa_drive_next(d->drive, &got, 1000000);
+	d->through += st->images;
+	while (d->has || !is_through(d, d->through)) {
+		result = d->has ? 1 : rashpa_drive_next(d->drive, &d->got, 1000000);
 		if (result < 0 && result != -ETIMEDOUT)
 			return fail("--drive: %s", rashpa_reason());
-		if (result > 0 && !rashpa_stack_image(st, got.frame - first, &image) &&
-		    !image.wrong) {
+		d->has = result > 0;
+		/* results are in the order of images: this stack has no more */
+		if (d->has && d->got.frame >= d->through)
+			break;
+		if (!d->has)
+			continue;
+		if (!rashpa_stack_image(st, d->got.frame - first, &image) && !image.wrong) {
 			to[*kept]->frame = image.frame;
 			to[*kept]->role = image.role;
-			rashpa_drive_result(d->drive, &got, to[(*kept)++]);
+			rashpa_drive_result(d->drive, &d->got, to[(*kept)++]);
 			*late += deadline_ns && now_ns() > deadline_ns;
 		}
-		if (result > 0)
-			rashpa_drive_release(d->drive, &got);
-		result = 0;
+		rashpa_drive_release(d->drive, &d->got);
+		d->has = false;
 	}
-	return result;
+	return 0;
 }
 
-void driven_status(const struct driven *d, struct rashpa_pipeline_stat *stat)
+void driven_status(const struct driven *d, struct rashpa_drive_stat *stat)
 {
-	struct rashpa_drive_stat drive;
-
-	if (!d || !d->drive)
-		return;
-	rashpa_drive_get_stat(d->drive, &drive);
-	stat->images = drive.images;
-	stat->vetoed = drive.vetoed;
-	stat->overflow += drive.dropped;
+	rashpa_drive_get_stat(d->drive, stat);
 }
 
 void driven_close(struct driven *d)
 {
-
 	if (d && rashpa_drive_close(d->drive))
 		say("--drive: %s", rashpa_reason());
 	free(d);

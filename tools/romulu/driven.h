@@ -13,20 +13,24 @@ bool driven_way(const char *text, uint32_t *way);
 const char *driven_name(uint32_t way);
 
 /*
- * Drive @pipeline's GPU from the stream's first stack on. Images are at @raw, in a ring in
- * host memory; NULL: in memory that the GPU has offered. 0 or an exit status, after a message.
+ * Drive @pipeline's GPU from the stream's first stack on, up to @depth stacks at a time. Images are
+ * at @raw, in a ring in host memory; NULL: in memory that the GPU has offered. 0 or an exit
+ * status, after a message.
  */
 int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
-		const struct rashpa_stack *first, const void *raw, struct driven **driven);
+		const struct rashpa_stack *first, const void *raw, uint32_t depth,
+		struct driven **driven);
+/* Announce a stack to the GPU. 0 or an exit status, after a message. */
+int driven_tell(struct driven *d, const struct run *r, const struct rashpa_stack *st);
 /*
- * Process a stack and put accepted images into @to[*kept]. Returns as functions of struct use do.
+ * Wait until the oldest stack that was announced is computed, and put accepted images into
+ * @to[*kept]; another thread may announce more. 0 or an exit status, after a message.
  * @late counts results that came after @deadline_ns (0: no deadline).
  */
-int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stack *st,
-		 uint64_t deadline_ns, struct rashpa_result * const *to, uint32_t *kept,
-		 uint64_t *late);
-/* Set the drive's counts in @stat, and add its dropped results. */
-void driven_status(const struct driven *d, struct rashpa_pipeline_stat *stat);
+int driven_stack(struct driven *d, const struct rashpa_stack *st, uint64_t deadline_ns,
+		 struct rashpa_result * const *to, uint32_t *kept, uint64_t *late);
+/* Get the drive's counts, in the thread of driven_stack(). */
+void driven_status(const struct driven *d, struct rashpa_drive_stat *stat);
 /* Call before closing the pipeline. NULL is allowed. */
 void driven_close(struct driven *d);
 

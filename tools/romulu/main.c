@@ -28,7 +28,7 @@ enum {
 	OPT_CHECK = 256, OPT_WRITE, OPT_SYNC, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
-	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE,
+	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE, OPT_TRACE,
 	OPT_DEADLINE,
 	OPT_FULL_AT, OPT_ACCEPT, OPT_TUNE, OPT_WORKERS, OPT_SHARE,
 };
@@ -51,6 +51,8 @@ static struct argp_option options[] = {
 	  0 },
 	{ "drive", OPT_DRIVE, "WAY", 0,
 	  "the GPU fetches the images without the CPU: launch, ahead or persistent", 0 },
+	{ "trace", OPT_TRACE, "FILE", 0,
+	  "with --drive: a timeline of copies and kernels, in Chrome's trace format", 0 },
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	OPTION_ACCEPT(OPT_ACCEPT, 0),
 	OPTION_TUNE(OPT_TUNE),
@@ -208,6 +210,8 @@ static void check(struct argp_state *state, struct config *c)
 		argp_error(state, "--offer requires --engine vulkan, cuda or fpgaN");
 	if (c->driven && (!c->engine || !is_gpu(c->engine)))
 		argp_error(state, "--drive requires --engine vulkan or cuda");
+	if (c->trace && !c->driven)
+		argp_error(state, "--trace requires --drive");
 	if (c->workers && (!c->pipeline || c->driven ||
 			   (c->engine && strcmp(c->engine, "cpu") && strcmp(c->engine, "reference"))))
 		argp_error(state, "--tune workers requires --pipeline and engine cpu or reference");
@@ -235,6 +239,7 @@ static const struct option_value values[] = {
 	{ OPT_SHARE, VALUE_U32, "share", AT(share), 1, RASHPA_STREAM_WORKERS },
 	{ OPT_WORKERS, VALUE_U32, "workers", AT(workers), 1, 4096 },
 	{ OPT_DEADLINE, VALUE_U32, "deadline", AT(deadline_us), 0, UINT32_MAX },
+	{ OPT_TRACE, VALUE_TEXT, "--trace", AT(trace), 0, 0 },
 	{ OPT_FULL_AT, VALUE_U32, "--full-at", AT(full_at), 1, UINT32_MAX },
 	{ OPT_FROM_START, VALUE_FLAG, "from-start", AT(from_start), 0, 0 },
 	{ OPT_ONLY, VALUE_FLAG, "receive-only", AT(only_receive), 0, 0 },

@@ -48,6 +48,8 @@ struct processing {
 	size_t image_bytes;
 	uint8_t *copy;			/* [depth * bunch] images, NULL if they are not overwritten */
 	struct driven *driven;		/* with --drive, from the first stack on */
+	pthread_t collector;
+	bool collects;			/* that thread runs */
 	uint32_t bunch, depth;
 	struct batch *batch;		/* [depth], one after the other */
 	int near;			/* threads that are bound to the buffer's NUMA node */
@@ -60,10 +62,11 @@ struct processing {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	uint64_t put, written;		/* batches */
-	uint64_t begun, processed;	/* likewise, by workers */
+	uint64_t begun, processed;	/* likewise, by workers or a drive */
+	struct rashpa_drive_stat drove;	/* after the last stack that was processed */
 	bool alone;			/* one of them changes the calibration */
 	bool over;
-	_Atomic int failed;		/* exit status, of the writer or a worker */
+	_Atomic int failed;		/* exit status, of the writer, the collector or a worker */
 	uint64_t lost;			/* results */
 	uint64_t full, most;		/* stacks that found no room; batches at a time */
 	uint64_t late;			/* results after the deadline */
@@ -184,7 +187,11 @@ static void get_status(const struct processing *p, struct rashpa_pipeline_stat *
 		*stat = p->stat;
 	else
 		rashpa_pipeline_get_stat(p->pipeline, stat);
-	driven_status(p->driven, stat);
+	if (!p->driven)
+		return;
+	stat->images = p->drove.images;
+	stat->vetoed = p->drove.vetoed;
+	stat->overflow += p->drove.dropped;
 }
 
 static void add_stages(struct rashpa_stream_work *w, const struct rashpa_stage_stat *s, uint32_t n,
@@ -489,20 +496,55 @@ static int await_room(struct run *r, struct processing *p)
 	return result;
 }
 
-/* All of them at once. */
-static int drive_images(struct run *r, struct processing *p, const struct rashpa_stack *st,
-			struct batch *b)
+/* --- a GPU that is driven --- */
+
+/* Collect the results of one stack after the other; the GPU has those after it meanwhile. */
+static void *collect(void *argument)
+{
+	struct processing *p = argument;
+
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		struct batch *b = &p->batch[p->processed % p->depth];
+		uint64_t late = 0;
+		int result;
+
+		while (p->processed == p->put && !p->over)
+			pthread_cond_wait(&p->change, &p->lock);
+		if (p->processed == p->put)
+			break;
+		pthread_mutex_unlock(&p->lock);
+		result = p->failed ? 0 : driven_stack(p->driven, &b->stack, b->deadline_ns,
+						      b->result, &b->kept, &late);
+		pthread_mutex_lock(&p->lock);
+		p->late += late;
+		if (result)
+			p->failed = result;
+		driven_status(p->driven, &p->drove);
+		b->processed = true;
+		p->processed++;
+		pthread_cond_broadcast(&p->change);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+static int begin_drive(struct run *r, struct processing *p, const struct rashpa_stack *first)
 {
 	struct rashpa_image image;
-	int result = 0;
+	int error;
 
-	if (!p->driven) {
-		if (rashpa_stack_image(st, 0, &image))
-			return fail("%s", rashpa_reason());
-		result = driven_open(r, p->pipeline, st, p->there ? NULL : image.data, &p->driven);
-	}
-	return result ? result : driven_stack(p->driven, r, st, b->deadline_ns, b->result,
-					       &b->kept, &p->late);
+	if (rashpa_stack_image(first, 0, &image))
+		return fail("%s", rashpa_reason());
+	error = driven_open(r, p->pipeline, first, p->there ? NULL : image.data, p->depth,
+			    &p->driven);
+	if (error)
+		return error;
+	error = pthread_create(&p->collector, NULL, collect, p);
+	if (error)
+		return fail("cannot make a thread: %s", strerror(error));
+	p->collects = true;
+	return 0;
 }
 
 /*
@@ -530,19 +572,21 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 		say_how_it_goes(r, p);
 	b->kept = 0;
 	b->deadline_ns = deadline_of(r, st);
-	if (p->worker)
-		return 0;
-	return r->config->driven ? drive_images(r, p, st, b) :
-				   run_images(r, p->pipeline, st, b, &p->late);
+	if (r->config->driven)
+		return p->driven ? 0 : begin_drive(r, p, st);
+	return p->worker ? 0 : run_images(r, p->pipeline, st, b, &p->late);
 }
 
 static int process_stack(struct run *r, const struct rashpa_stack *st)
 {
 	struct processing *p = r->data;
 	struct batch *b = &p->batch[p->put % p->depth];
+	const int result = p->driven ? driven_tell(p->driven, r, st) : 0;
 
+	if (result)
+		return result;
 	b->stack = *st;
-	b->processed = !p->worker;
+	b->processed = !p->worker && !p->driven;
 	pthread_mutex_lock(&p->lock);
 	p->put++;
 	pthread_cond_broadcast(&p->change);
@@ -630,6 +674,8 @@ static int process_close(struct run *r)
 		pthread_cond_broadcast(&p->change);
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->writer, NULL);
+		if (p->collects)
+			pthread_join(p->collector, NULL);
 		for (uint32_t i = 0; i < p->workers; i++) {
 			pthread_join(p->worker[i].thread, NULL);
 			rashpa_pipeline_close(p->worker[i].pipeline);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A stream that has ended, in a driver of files (librashpa-fake.so): program.py [short|many]. Writes what
+"""A stream that has ended, in a driver of files (librashpa-fake.so): program.py [short|many|single]. Writes what
 names the files, and lets go of them at the end of its input. short: the second stack has one image. many: 20 stacks
-at once."""
+at once. single: 24 stacks of an image each."""
 import ctypes
 import os
 import sys
@@ -10,8 +10,8 @@ import sys
 import numpy
 import rashpa
 
-SHAPE, BUNCH = (64, 96), 2
-IMAGES, SLOTS = (40, 20) if sys.argv[1:] == ["many"] else (7, 4)
+SHAPE = 64, 96
+IMAGES, SLOTS, BUNCH = {"many": (40, 20, 2), "single": (24, 24, 1)}.get("".join(sys.argv[1:]), (7, 4, 2))
 
 driver = ctypes.CDLL(os.environ["RASHPA_LIBRARY"])
 driver.fake_buffer.restype = ctypes.c_void_p

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=30
+# Runs inside the lab's root: romulu drives a stand-in for a GPU of CUDA, whose streams are threads. TAP.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
+. "$(dirname "$0")/../../../selftests/lib/shell.sh"
+tools=$PWD/${RASHPA_TOOLS:-build/tools}
+export LD_LIBRARY_PATH=$PWD/build/tools/lib/tests/gpu-libraries:$tools
+export STAND_IN_LOG=$work/calls RASHPA_DEV RASHPA_RUN=$work
+
+begin_program() { # ARGUMENT...: a stream, which a program has sent
+	coproc program {
+		PYTHONPATH=$tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
+			python3 -B tools/processing/tests/program.py "$@" 2>&1
+	}
+	input=${program[1]}
+	read -r RASHPA_DEV <&"${program[0]}"
+}
+end_program() {
+	exec {input}>&-
+	wait
+}
+received() { # NAME VETO OPTION...: all images above the veto are in $work/NAME.f32
+	local status=0
+	rm -f "$work/$1.f32" "$work/calls"
+	timeout 240 "$tools/romulu-fake" --buffer frames --tune from-start --timeout 60 --json="$work/romulu.json" \
+		--pipeline "{\"pretreat\": {\"gain\": 2}, \"veto\": {\"threshold\": $2, \"pixels\": 100},
+			\"sinks\": {\"raw\": {\"file\": \"$work/$1.f32\"}}}" "${@:3}" >"$work/out" 2>&1 || status=$?
+	is "status/$1: romulu: $1" "$status" 0 || sed 's/^/# /' "$work/out"
+}
+same() { # NAME [REFERENCE]
+	cmp "$work/${2-reference}.f32" "$work/$1.f32" | sed 's/^/# /'
+	is "pixels/$1: $1: each pixel is the reference's" "${PIPESTATUS[0]}" 0
+}
+mistakes() { grep WRONG "$work/calls"; }
+
+# --- three stacks at a time, each of an image: the stages of a round wait for each other
+
+begin_program single
+received reference 0 --engine reference
+for way in launch ahead; do
+	STAND_IN_MEET=24 received "$way" 0 --engine cuda --drive "$way" --trace "$work/$way.json"
+	same "$way"
+	is "mistakes/$way: $way: the stand-in sees no mistake" "$(mistakes)" ""
+	# a round takes as long as a stage: 24 images take 26, and one after the other 72
+	is "rounds/$way: $way: three stages of three stacks begin together" \
+		"$(sed -n 's/^round \([0-9]*\) .*/\1/p' "$work/calls" | sort -n | uniq -c | awk '{ printf "%s", $1 }')" \
+		"12$(printf '3%.0s' {1..22})21"
+	is "trace/$way: $way: the timeline has each stage of each image, in their order" \
+		"$(jq -c '[.[] | select(.ph == "X")] | [length, (group_by(.args.image) | map(sort_by(.tid) |
+			[.[].ts] == ([.[].ts] | sort) and (.[0].name | startswith("in ")) and length == 3) | all)]' "$work/$way.json")" \
+		"[72,true]"
+done
+# half of the images are vetoed
+received some 52 --engine reference
+received persistent 52 --engine cuda --drive persistent --trace "$work/persistent.json"
+same persistent some
+is "trace/persistent: persistent: the timeline has kernels, and the copies out of accepted images" \
+	"$(jq -c '[.[] | select(.ph == "X").tid] | group_by(.) | map([.[0], length])' "$work/persistent.json")" \
+	"[[1,24],[2,8]]"
+end_program
+finish
