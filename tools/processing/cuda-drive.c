@@ -21,10 +21,10 @@ struct driven_arguments {
 _Static_assert(sizeof(struct driven_arguments) == sizeof(struct rpu_arguments) + 80,
 	       "cuda.cu has the same");
 
-enum { DECIDE, BANK, PUBLISH, POLL, OWN_KERNELS };
+enum { TAKE, DECIDE, BANK, PUBLISH, POLL, OWN_KERNELS };
 
 static const char * const own_kernels[OWN_KERNELS] = {
-	"rpu_decide", "rpu_bank", "rpu_publish", "rpu_poll",
+	"rpu_take", "rpu_decide", "rpu_bank", "rpu_publish", "rpu_poll",
 };
 
 struct cuda_wheel {
@@ -88,7 +88,7 @@ static int open_memory(const struct rashpa_drive *d, struct rpu_wheel *w, char *
 	if (!result)
 		result = cu->alloc(&c->banks, banks);
 	if (!result)
-		result = cu->alloc_host(&base[0], RPU_CONTROLS * sizeof(uint32_t), 0);
+		result = cu->alloc_host(&base[0], rpu_control_bytes(d), 0);
 	w->control = base[0];
 	if (!result)
 		result = cu->alloc_host(&base[1], banks, 0);
@@ -96,7 +96,7 @@ static int open_memory(const struct rashpa_drive *d, struct rpu_wheel *w, char *
 	leave(w);
 	if (result)
 		return refuse(c, "memory of a drive", result, why);
-	memset(w->control, 0, RPU_CONTROLS * sizeof(uint32_t));
+	memset(w->control, 0, rpu_control_bytes(d));
 	return 0;
 }
 
@@ -269,7 +269,7 @@ static void compute(const struct rashpa_drive *d, struct rpu_wheel *w, uint32_t 
 	if (!c->failed)
 		keep(c, c->g->cu.fill(all.all.at[RPU_AT_TOLD], 0, RPU_TOLDS,
 				      c->stream[RPU_COMPUTE]));
-	launch(c, c->g->function[RPU_KERNEL_PRETREAT], &all, rpu_raw_groups(d, w));
+	launch(c, c->kernel[TAKE], &all, rpu_raw_groups(d, w));
 	launch(c, c->g->function[RPU_KERNEL_ABOVE], &all, (d->pixels - 1) / RPU_PIECE + 1);
 	launch(c, c->kernel[DECIDE], &all, 1);
 	launch(c, c->kernel[BANK], &all, (d->pixels - 1) / RPU_LANES + 1);

@@ -59,9 +59,8 @@ struct arguments {
 	uint first;
 	uint saturated;
 	uint capacity;
-	float number;
+	float number, weight;
 	uint pixel_bytes, jungfrau, whole, parts;
-	uint unused;
 	/* enum rpu_place of gpu.h */
 	const uint *raw;
 	uint *pedestal;
@@ -176,6 +175,7 @@ KERNEL(keep)
 KERNEL(pretreat)
 KERNEL(rows)
 KERNEL(scan)
+DRIVEN(take)
 DRIVEN(decide)
 DRIVEN(bank)
 DRIVEN(publish)

@@ -10,7 +10,6 @@
 struct rpu_arguments {
 	struct rpu_push push;
 	struct rpu_constants constants;
-	uint32_t unused;
 	uint64_t at[RPU_PLACES];
 };
 

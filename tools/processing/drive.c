@@ -229,6 +229,7 @@ int rashpa_drive_open_sized(struct rashpa_pipeline * const *pipelines, uint32_t 
 	d->pixels = (size_t)d->calibration.width * d->calibration.height;
 	d->image_bytes = d->pixels << (d->calibration.pixel - RASHPA_PIXEL_U8);
 	d->threshold = pipelines[0]->veto.threshold;
+	d->dark_weight = pipelines[0]->pretreat.move ? d->calibration.dark_weight : 0;
 	d->least = pipelines[0]->veto.pixels < UINT32_MAX ? pipelines[0]->veto.pixels : UINT32_MAX;
 	error = plan_source(d, pipelines[0]);
 	for (uint32_t i = 0; i < count && !error; i++) {
@@ -292,6 +293,7 @@ struct rpu_push rpu_push_of(const struct rashpa_drive *d, const struct rpu_wheel
 	return (struct rpu_push) {
 		.width = c->width, .height = c->height, .pixels = d->pixels,
 		.saturated = c->saturated, .number = d->threshold,
+		.weight = d->dark_weight,
 		.first = !d->direct ? 0 : polls ? w->gpu->ring.offset / 4 :
 			 first_word(d, w, rpu_number_of(d, w, k)),
 	};
@@ -550,12 +552,14 @@ void rashpa_drive_result(const struct rashpa_drive *d, const struct rashpa_drive
 			 struct rashpa_result *to)
 {
 	const struct rpu_work *w = rpu_work_of(to);
+	uint32_t record[RPU_RECORD];
 
+	memcpy(record, from->image + d->pixels, sizeof(record));
 	memcpy(w->pretreated, from->image, d->pixels * sizeof(float));
 	*to = (struct rashpa_result) {
 		.frame = to->frame, .role = to->role, .kept = true, .above = from->above,
 		.width = d->calibration.width, .height = d->calibration.height,
-		.image = w->pretreated, .signal = from->frame + 1,
+		.image = w->pretreated, .signal = from->frame + 1 - record[2],
 		.signal_kept = d->stat.results,
 	};
 }
@@ -565,6 +569,17 @@ void rashpa_drive_release(struct rashpa_drive *d, const struct rashpa_driven *re
 	struct rpu_wheel *w = &d->wheel[result->gpu];
 
 	__atomic_store_n(&w->control[RPU_CONTROL_FREED], ++w->released, __ATOMIC_RELEASE);
+}
+
+int rashpa_drive_role(struct rashpa_drive *d, uint32_t image, uint32_t role)
+{
+	if (role == RASHPA_IMAGE_DARK && d->count > 1)
+		return rashpa_fail(EINVAL, "a drive of %" PRIu32 " GPUs has no dark images: each would move the pedestal of one of them only",
+				   d->count);
+	/* before the lock rises, which is stored later */
+	__atomic_store_n(&d->wheel[0].control[RPU_CONTROLS + image % (d->plan.slots + RPU_ROLES_MORE)],
+			 role == RASHPA_IMAGE_DARK, __ATOMIC_RELAXED);
+	return 0;
 }
 
 void rashpa_drive_arrived(struct rashpa_drive *d, uint32_t arrived)
@@ -602,10 +617,11 @@ void rashpa_drive_get_stat_sized(const struct rashpa_drive *d, struct rashpa_dri
 		stat.images += look(&w->control[RPU_CONTROL_COMPUTED]);
 		stat.accepted += look(&w->control[RPU_CONTROL_ACCEPTED]);
 		stat.dropped += look(&w->control[RPU_CONTROL_DROPPED]);
+		stat.dark += look(&w->control[RPU_CONTROL_DARK]);
 		stat.copies_ahead += (d->way->by_image ? look(&w->control[RPU_CONTROL_ACCEPTED]) :
 				       w->outs) - look(&w->control[RPU_CONTROL_TAKEN]);
 	}
-	stat.vetoed = stat.images - stat.accepted - stat.dropped;
+	stat.vetoed = stat.images - stat.accepted - stat.dropped - stat.dark;
 	sized_copy(to, size, &stat, sizeof(stat));
 }
 

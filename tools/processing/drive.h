@@ -50,7 +50,7 @@ struct rashpa_drive {
 	struct rpu_wheel wheel[RPU_DRIVE_GPUS];
 	uint32_t count, pieces;
 	struct rpu_calibration calibration;
-	float threshold;
+	float threshold, dark_weight;
 	uint32_t least;
 	size_t pixels, image_bytes, piece_bytes;
 	bool direct;			/* images are in memory of the only GPU: no copy */
@@ -135,6 +135,12 @@ int rpu_trace_open(struct rashpa_drive *d);
 /* Add what is new in the words of this GPU. */
 void rpu_trace_look(struct rashpa_drive *d, struct rpu_wheel *w);
 int rpu_trace_close(struct rashpa_drive *d);
+
+/* Bytes of the control block, with the roles of images. */
+static inline size_t rpu_control_bytes(const struct rashpa_drive *d)
+{
+	return (RPU_CONTROLS + (size_t)d->plan.slots + RPU_ROLES_MORE) * sizeof(uint32_t);
+}
 
 /* Arguments for image k of this GPU; for the polling kernel, from image k on. */
 struct rpu_push rpu_push_of(const struct rashpa_drive *d, const struct rpu_wheel *w, uint32_t k);

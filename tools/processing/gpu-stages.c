@@ -192,7 +192,7 @@ static int of_raw(struct rpu_gpu *g, const struct rpu_calibration *c, const stru
 	const uint32_t each = 4 / g->raw_bytes;
 	struct rpu_push push = {
 		.width = c->width, .height = c->height, .pixels = c->width * c->height,
-		.saturated = c->saturated, .number = c->dark_weight,
+		.saturated = c->saturated, .weight = c->dark_weight,
 	};
 
 	if (bring(g, raw, &push.first, why) || g->by->begin(g, why))

@@ -34,7 +34,8 @@ enum rpu_kernel {
  * @first: first word of the raw image
  * @saturated: raw values from here on are invalid
  * @capacity: elements, or the error model (enum rpu_error)
- * @number: threshold, or weight of a dark image
+ * @number: threshold
+ * @weight: weight of a dark image; 0: it changes nothing
  */
 struct rpu_push {
 	uint32_t width, height, pixels;
@@ -42,6 +43,7 @@ struct rpu_push {
 	uint32_t saturated;
 	uint32_t capacity;
 	float number;
+	float weight;
 };
 
 /** struct rpu_constants - arguments of a kernel that are set once */

@@ -6,12 +6,12 @@ DEVICE void move(uint i, uint v)
 	const float p = uintBitsToFloat(pedestal[i]);
 
 	/* no mean of what is no number */
-	if (!is_number(pedestal[i]) && number < 1.0f)
+	if (!is_number(pedestal[i]) && weight < 1.0f)
 		return;
 	if (jungfrau)
-		pedestal[i] = floatBitsToUint(rpu_dark_mean(p, v, number));
+		pedestal[i] = floatBitsToUint(rpu_dark_mean(p, v, weight));
 	else if (v < saturated)
-		pedestal[i] = floatBitsToUint(rpu_mean_of(p, float(v), number));
+		pedestal[i] = floatBitsToUint(rpu_mean_of(p, float(v), weight));
 }
 
 DEVICE void dark()

@@ -10,6 +10,21 @@ DEVICE uint this_bank()
 	return decision[RPU_DECISION_BANK] * (pixels + RPU_RECORD);
 }
 
+/* The host says so before the image arrives. */
+DEVICE bool is_dark()
+{
+	return has(RPU_CONTROLS + image_number % (ring_slots + RPU_ROLES_MORE)) != 0u;
+}
+
+/* The words of this group: pretreat a signal, or move the pedestal by a dark image. */
+DEVICE void take()
+{
+	if (!is_dark())
+		pretreat();
+	else if (weight > 0.0f)
+		dark();
+}
+
 /* Once, since the host takes results meanwhile. */
 DEVICE void decide()
 {
@@ -19,7 +34,8 @@ DEVICE void decide()
 		return;
 	decision[RPU_DECISION_BANK] = accepted % bank_count;
 	decision[RPU_DECISION_NUMBER] = accepted + 1u;
-	decision[RPU_DECISION_IS] = told[RPU_TOLD_ABOVE] < least ? RPU_VETOED :
+	decision[RPU_DECISION_IS] = is_dark() ? RPU_DARK :
+		told[RPU_TOLD_ABOVE] < least ? RPU_VETOED :
 		accepted - has(RPU_CONTROL_FREED) < bank_count ? RPU_ACCEPTED : RPU_DROPPED;
 }
 
@@ -39,9 +55,12 @@ DEVICE void publish()
 	if (decision[RPU_DECISION_IS] == RPU_ACCEPTED) {
 		banks[this_bank() + pixels] = image_number;
 		banks[this_bank() + pixels + 1u] = told[RPU_TOLD_ABOVE];
+		banks[this_bank() + pixels + 2u] = has(RPU_CONTROL_DARK);
 		tell(RPU_CONTROL_ACCEPTED, decision[RPU_DECISION_NUMBER]);
 	} else if (decision[RPU_DECISION_IS] == RPU_DROPPED) {
 		tell(RPU_CONTROL_DROPPED, has(RPU_CONTROL_DROPPED) + 1u);
+	} else if (decision[RPU_DECISION_IS] == RPU_DARK) {
+		tell(RPU_CONTROL_DARK, has(RPU_CONTROL_DARK) + 1u);
 	}
 }
 
@@ -77,7 +96,7 @@ DEVICE void poll()
 			return;
 		first = begin + image_number % ring_slots * ring_step;
 		for (this_group = 0u; this_group * RPU_LANES < words; this_group++)
-			pretreat();
+			take();
 		barrier();
 		/* the raw image is no longer needed */
 		if (gives != 0u && lane() == 0u && (image_number + 1u) % lock_images == 0u)

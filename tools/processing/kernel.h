@@ -23,7 +23,10 @@
 #define RPU_CONTROL_LOCK	7u	/* internal lock: images or pieces that have arrived */
 #define RPU_CONTROL_FREED	8u	/* results that the host has released */
 #define RPU_CONTROL_DECIDED	9u	/* images with a decision, if COMPUTED includes the copy */
-#define RPU_CONTROLS		10u
+#define RPU_CONTROL_DARK	10u	/* dark images */
+#define RPU_CONTROLS		11u
+/* Behind them the host sets for image s word s % (slots + RPU_ROLES_MORE): 1 for a dark one. */
+#define RPU_ROLES_MORE		8u	/* a slot may be written before its image was computed */
 
 #define RPU_DECISION_IS		0u
 #define RPU_DECISION_BANK	1u
@@ -32,11 +35,12 @@
 #define RPU_DECISION_GROUPS	4u	/* groups of the result's copy, in three dimensions */
 #define RPU_DECISIONS		8u
 
-/* Words that follow an accepted image: its number, pixels above the threshold, two unused. */
+/* Words that follow an accepted image: its number, pixels above the threshold, dark images before it, unused. */
 #define RPU_RECORD		4u
 
 #define RPU_VETOED		0u
 #define RPU_ACCEPTED		1u
 #define RPU_DROPPED		2u
+#define RPU_DARK		3u
 
 #endif /* RPU_KERNEL_H */

@@ -353,8 +353,9 @@ void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
  * - With a drive, GPUs of CUDA or Vulkan fetch images without the CPU. They pretreat, apply a veto
  *   by pixels, and copy accepted images to the host. A drive uses the calibration and threshold
  *   of one begun pipeline for each GPU, which must not run meanwhile. The GPUs take images in turn.
- * - All images are signal images.
- * - One thread at a time may use a drive, except for rashpa_drive_arrived().
+ * - Dark images move the pedestal, as in the pipeline: rashpa_drive_role() tells which ones are dark.
+ * - One thread at a time may use a drive, except for rashpa_drive_arrived() and
+ *   rashpa_drive_role().
  */
 
 /** struct rashpa_drive - GPUs that fetch images; opaque */
@@ -434,16 +435,18 @@ struct rashpa_driven {
 
 /**
  * struct rashpa_drive_stat - statistics of a drive
- * @images: images computed
+ * @images: images computed, dark ones included
  * @accepted: images accepted
  * @vetoed: images vetoed
  * @dropped: images that passed the veto, but found no credit
  * @results: results returned by rashpa_drive_next()
  * @copies_ahead: enqueued copies of results that await the veto
+ * @dark: dark images among @images
  */
 struct rashpa_drive_stat {
 	uint64_t images, accepted, vetoed, dropped, results;
 	uint32_t copies_ahead;
+	uint64_t dark;
 };
 
 /**
@@ -497,6 +500,19 @@ void rashpa_drive_result(const struct rashpa_drive *drive, const struct rashpa_d
  * @result: image from rashpa_drive_next(); release those of one GPU in their order
  */
 void rashpa_drive_release(struct rashpa_drive *drive, const struct rashpa_driven *result);
+
+/**
+ * rashpa_drive_role() - tell the role of an image, before it arrives
+ * @drive: the handle
+ * @image: number of the image
+ * @role: enum rashpa_image_role. A program that calls this for one image calls it for all, in their
+ *	order, and not before the image @slots earlier is computed. Images of others are signals
+ *
+ * Another thread may call this.
+ *
+ * Return: 0 or -EINVAL (a dark image, and several GPUs).
+ */
+int rashpa_drive_role(struct rashpa_drive *drive, uint32_t image, uint32_t role);
 
 /**
  * rashpa_drive_arrived() - announce images

@@ -17,6 +17,7 @@
 #include "vulkan-out.spv.h"
 #include "vulkan-poll.spv.h"
 #include "vulkan-publish.spv.h"
+#include "vulkan-take.spv.h"
 #include "vulkan-taken.spv.h"
 
 #define EACH		4	/* semaphores of a batch, to wait for or to signal */
@@ -27,9 +28,10 @@
 #define POLLS		(1u << 18)
 #define POLL_IMAGES	64u
 
-enum { DECIDE, BANK, PUBLISH, OUT, TAKEN, POLL, OWN_KERNELS };
+enum { TAKE, DECIDE, BANK, PUBLISH, OUT, TAKEN, POLL, OWN_KERNELS };
 
 static const struct { const uint32_t *code; size_t bytes; } own_kernels[OWN_KERNELS] = {
+	[TAKE] = { vulkan_take, sizeof(vulkan_take) },
 	[DECIDE] = { vulkan_decide, sizeof(vulkan_decide) },
 	[BANK] = { vulkan_bank, sizeof(vulkan_bank) },
 	[PUBLISH] = { vulkan_publish, sizeof(vulkan_publish) },
@@ -122,8 +124,7 @@ static int open_memory(const struct rashpa_drive *d, struct vulkan_wheel *v, cha
 	}
 	/* the kernel that stays has the only queue that there may be: it writes results itself */
 	return (!polls && compute_buffer(c, &v->banks, banks, 0, why)) ||
-	       compute_buffer(c, &v->control, RPU_CONTROLS * sizeof(uint32_t),
-			      COMPUTE_HOST, why) ||
+	       compute_buffer(c, &v->control, rpu_control_bytes(d), COMPUTE_HOST, why) ||
 	       compute_buffer(c, &v->results, banks, COMPUTE_HOST, why) ? -1 : 0;
 }
 
@@ -399,7 +400,7 @@ static void compute(const struct rashpa_drive *d, struct rpu_wheel *w, uint32_t 
 	/* the one before has told */
 	compute_barrier(c, commands);
 	c->CmdFillBuffer(commands, v->g->at[RPU_AT_TOLD].buffer, 0, VK_WHOLE_SIZE, 0);
-	run(v, commands, v->g->shader[RPU_KERNEL_PRETREAT], k, &push, rpu_raw_groups(d, w));
+	run(v, commands, v->shader[TAKE], k, &push, rpu_raw_groups(d, w));
 	run(v, commands, v->g->shader[RPU_KERNEL_ABOVE], k, &push,
 	    (d->pixels - 1) / RPU_PIECE + 1);
 	run(v, commands, v->shader[DECIDE], k, &push, 1);

@@ -54,6 +54,7 @@ void both()
 #define RPU_REST()
 
 #include "kernel.glsl"
+#include "kernel-dark.glsl"
 #include "kernel-pretreat.glsl"
 #include "kernel-drive.glsl"
 

@@ -23,6 +23,7 @@ layout(push_constant) uniform Push {
 	uint saturated;
 	uint capacity;
 	float number;
+	float weight;
 #ifdef RPU_DRIVEN
 	/* struct rpu_driven of drive.h */
 	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;

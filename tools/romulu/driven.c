@@ -86,7 +86,6 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 	return 0;
 }
 
-/* Dark images are refused: they would change pedestals that the drive uses. */
 int driven_tell(struct driven *d, const struct run *r, const struct rashpa_stack *st)
 {
 	const struct rashpa_stream_header *h = r->about;
@@ -97,9 +96,9 @@ int driven_tell(struct driven *d, const struct run *r, const struct rashpa_stack
 			    r->config->opt.buffer, st->number, h->bunch);
 
 	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
-		if (image.role == RASHPA_IMAGE_DARK)
-			return fail("buffer %s: image %" PRIu64 " is a dark one, which a drive does not take: leave --drive out",
-				    r->config->opt.buffer, image.frame);
+		/* one whose metadata are wrong moves no pedestal */
+		rashpa_drive_role(d->drive, d->told + i,
+				  image.wrong ? RASHPA_IMAGE_SIGNAL : image.role);
 	}
 	if (st->images > ENDLESS - d->told)
 		return fail("buffer %s: the drive has taken its %u images: start romulu again for more",

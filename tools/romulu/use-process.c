@@ -189,7 +189,8 @@ static void get_status(const struct processing *p, struct rashpa_pipeline_stat *
 		rashpa_pipeline_get_stat(p->pipeline, stat);
 	if (!p->driven)
 		return;
-	stat->images = p->drove.images;
+	stat->images = p->drove.images - p->drove.dark;
+	stat->dark = p->drove.dark;
 	stat->vetoed = p->drove.vetoed;
 	stat->overflow += p->drove.dropped;
 }

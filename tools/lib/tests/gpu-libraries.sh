@@ -201,7 +201,7 @@ in_stream() { sed -nE "s/^([A-Za-z0-9]+) stream$1 (.*)/\1 \2/p" "$work/order" | 
 is "in: the lock, a copy, the word" "$(in_stream 2)" \
 	"StreamWaitValue32 registered >= 1;MemcpyHtoDAsync memory registered 1152;StreamWriteValue32 host 1"
 is "compute: the word, kernels, the next word" "$(in_stream 3)" \
-	"StreamWaitValue32 host >= 1;MemsetD32Async memory 0 2;LaunchKernel rpu_pretreat 3 128;LaunchKernel rpu_above 1 128;LaunchKernel rpu_decide 1 128;LaunchKernel rpu_bank 5 128;LaunchKernel rpu_publish 1 128;StreamWriteValue32 host+4 1"
+	"StreamWaitValue32 host >= 1;MemsetD32Async memory 0 2;LaunchKernel rpu_take 3 128;LaunchKernel rpu_above 1 128;LaunchKernel rpu_decide 1 128;LaunchKernel rpu_bank 5 128;LaunchKernel rpu_publish 1 128;StreamWriteValue32 host+4 1"
 is "out: the veto's lock, a copy, the word" "$(in_stream 4)" \
 	"StreamWaitValue32 host+8 >= 1;MemcpyDtoHAsync host memory 2320;StreamWriteValue32 host+12 1"
 is "payload-gpu/flush-wait: payload in the GPU: a flush with the wait" \

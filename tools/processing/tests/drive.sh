@@ -26,7 +26,7 @@ received() { # NAME VETO OPTION...: all images above the veto are in $work/NAME.
 	local status=0
 	rm -f "$work/$1.f32" "$work/calls"
 	timeout 240 "$tools/romulu-fake" --buffer frames --tune from-start --timeout 60 --json="$work/romulu.json" \
-		--pipeline "{\"pretreat\": {\"gain\": 2}, \"veto\": {\"threshold\": $2, \"pixels\": 100},
+		--pipeline "{\"pretreat\": {\"gain\": 2${more-}}, \"veto\": {\"threshold\": $2, \"pixels\": 100},
 			\"sinks\": {\"raw\": {\"file\": \"$work/$1.f32\"}}}" "${@:3}" >"$work/out" 2>&1 || status=$?
 	is "status/$1: romulu: $1" "$status" 0 || sed 's/^/# /' "$work/out"
 }
@@ -60,5 +60,28 @@ same persistent some
 is "trace/persistent: persistent: the timeline has kernels, and the copies out of accepted images" \
 	"$(jq -c '[.[] | select(.ph == "X").tid] | group_by(.) | map([.[0], length])' "$work/persistent.json")" \
 	"[[1,24],[2,8]]"
+end_program
+
+# --- dark images among the others
+
+begin_program darks
+counts() { jq -c '.processing | [.images, .dark, .vetoed, .overflow, .lost]' "$work/romulu.json"; }
+for dark in move mean ignore; do
+	case $dark in
+	move) more= ;;
+	mean) more=', "dark_images": 4' ;;
+	ignore) more=', "dark": "ignore"' ;;
+	esac
+	received "$dark" 35 --engine reference
+	expected=$(counts)
+	for way in launch ahead persistent; do
+		received "$dark-$way" 35 --engine cuda --drive "$way"
+		same "$dark-$way" "$dark"
+		is "counts/$dark-$way: $dark, $way: it counts as the reference" "$(counts)" "$expected"
+		is "mistakes/$dark-$way: $dark, $way: the stand-in sees no mistake" "$(mistakes)" ""
+	done
+done
+is "darks: six of the images are dark, and some are vetoed" \
+	"$(jq -c '.processing | [.images, .dark, .vetoed > 0, .vetoed < 18]' "$work/romulu.json")" "[18,6,true,true]"
 end_program
 finish

@@ -106,6 +106,18 @@ received "a stage that a drive leaves out" 1 --engine vulkan --drive ahead
 refused "refused: is refused" "leave the stage"
 end_program
 unset more
+begin_program darks
+received "darks, reference" 0 --engine reference
+darks() { jq -c '.processing | [.images, .dark, .vetoed, .overflow, .lost]' "$work/romulu.json"; }
+expected=$(darks)
+for way in launch ahead persistent; do
+	received "darks, $way" 0 --engine vulkan --drive "$way"
+	is "darks-count/$way: $way: dark images move the pedestal, and are counted" "$(darks)" "$expected"
+	cmp "$work/darks, reference.f32" "$work/darks, $way.f32" | sed 's/^/# /'
+	is "darks-pixel/$way: $way: each pixel is the reference's" "${PIPESTATUS[0]}" 0
+	is "darks-layers/$way: $way: the layers say nothing" "$(grep -c "VUID\|Validation" "$work/out")" 0 || sed 's/^/# /' "$work/out"
+done
+end_program
 begin_program short
 received "a stack behind a short one" 1 --engine vulkan --drive ahead
 refused "refused/refused: is refused too" "a stack before number 2 has less than 2 images, .*leave --drive out"
