@@ -18,7 +18,7 @@ struct driven_arguments {
 	struct rpu_driven driven;
 };
 
-_Static_assert(sizeof(struct driven_arguments) == sizeof(struct rpu_arguments) + 80,
+_Static_assert(sizeof(struct driven_arguments) == sizeof(struct rpu_arguments) + 88,
 	       "cuda.cu has the same");
 
 enum { TAKE, DECIDE, BANK, PUBLISH, POLL, OWN_KERNELS };

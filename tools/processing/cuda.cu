@@ -105,20 +105,20 @@ struct driven : arguments {
 	uint *given;		/* stacks whose slots the kernel has released, if it does so */
 	/* struct rpu_driven of drive.h */
 	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;
-	uint lock_images, gives;
+	uint lock_images, gives, pairs, unused;
 };
 
 struct drives : kernels {
 	uint *lock, *control, *decision, *banks, *given;
 	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;
-	uint lock_images, gives;
+	uint lock_images, gives, pairs, unused;
 	uint image_number;
 
 	DEVICE drives(const driven &d) : kernels(d), lock(d.lock), control(d.control),
 		decision(d.decision), banks(d.banks), given(d.given), least(d.least),
 		bank_count(d.bank_count), polls(d.polls), lock_first(d.lock_first),
 		lock_step(d.lock_step), images(d.images), ring_step(d.ring_step),
-		ring_slots(d.ring_slots), lock_images(d.lock_images), gives(d.gives),
+		ring_slots(d.ring_slots), lock_images(d.lock_images), gives(d.gives), pairs(d.pairs),
 		image_number(d.lock_first) { }
 
 	DEVICE uint look(const uint *word)

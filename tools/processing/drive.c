@@ -112,6 +112,8 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 	if ((plan->given || plan->lock_images > 1) &&
 	    (plan->way != RASHPA_DRIVE_POLL || !plan->lock || count > 1))
 		return rashpa_fail(EINVAL, "given and lock_images need way RASHPA_DRIVE_POLL, a lock, and one GPU");
+	if (plan->pairs && (count > 1 || plan->given || plan->window_bytes || plan->images % 2))
+		return rashpa_fail(EINVAL, "pairs needs one GPU and an even number of images, without given and window_bytes");
 	if (plan->lock_images > 1 && plan->images % plan->lock_images)
 		return rashpa_fail(EINVAL, "images: %" PRIu32 " are not whole stacks of %" PRIu32, plan->images, plan->lock_images);
 	if (plan->raw && (!plan->slots || plan->step % 4 || (uintptr_t)plan->raw % 4))
@@ -270,8 +272,9 @@ static void enqueue_in(struct rashpa_drive *d, struct rpu_wheel *w, uint32_t k)
 				     d->piece_bytes;
 
 		if (d->plan.way == RASHPA_DRIVE_AHEAD)
-			way->wait(d, w, RPU_IN, RPU_CONTROL_LOCK, piece + 1);
-		way->copy_in(d, w, k & 1, at, d->plan.raw ? s % d->plan.slots * d->plan.step :
+			way->wait(d, w, RPU_IN, RPU_CONTROL_LOCK, rpu_arrival(d, piece));
+		way->copy_in(d, w, k & 1, at, d->plan.raw ?
+			     (s ^ d->plan.pairs) % d->plan.slots * d->plan.step :
 			     (piece & 1) * d->piece_bytes, bytes);
 		if (!d->plan.raw)
 			way->write(w, RPU_IN, RPU_CONTROL_PIECES, piece + 1);
@@ -282,7 +285,7 @@ static void enqueue_in(struct rashpa_drive *d, struct rpu_wheel *w, uint32_t k)
 /* Where image s begins in memory of the GPU, words. */
 static uint32_t first_word(const struct rashpa_drive *d, const struct rpu_wheel *w, uint32_t s)
 {
-	return (w->gpu->ring.offset + s % d->plan.slots * d->plan.step) / 4;
+	return (w->gpu->ring.offset + (s ^ d->plan.pairs) % d->plan.slots * d->plan.step) / 4;
 }
 
 struct rpu_push rpu_push_of(const struct rashpa_drive *d, const struct rpu_wheel *w, uint32_t k)
@@ -313,6 +316,7 @@ struct rpu_driven rpu_driven_of(const struct rashpa_drive *d, const struct rpu_w
 		.images = w->images - k,
 		.ring_step = d->plan.step / 4, .ring_slots = d->plan.slots,
 		.lock_images = stack_of(d), .gives = !!d->plan.given,
+		.pairs = d->plan.pairs,
 	};
 }
 
@@ -330,7 +334,8 @@ static void enqueue_compute(struct rashpa_drive *d, struct rpu_wheel *w, uint32_
 	if (!d->direct)
 		way->wait(d, w, RPU_COMPUTE, RPU_CONTROL_IN, k + 1);
 	else if (d->plan.way == RASHPA_DRIVE_AHEAD)
-		way->wait(d, w, RPU_COMPUTE, RPU_CONTROL_LOCK, rpu_number_of(d, w, k) + 1);
+		way->wait(d, w, RPU_COMPUTE, RPU_CONTROL_LOCK,
+			  rpu_arrival(d, rpu_number_of(d, w, k)));
 	/* image k - 2 may still read the decision */
 	if (way->by_image && k >= 2)
 		way->wait(d, w, RPU_COMPUTE, RPU_CONTROL_COMPUTED, k - 1);
@@ -361,7 +366,8 @@ static bool is_due(const struct rashpa_drive *d, const struct rpu_wheel *w)
 	if (k >= w->images || k - look(&w->control[RPU_CONTROL_COMPUTED]) >= d->plan.ahead)
 		return false;
 	return d->plan.way == RASHPA_DRIVE_AHEAD ||
-	       (int32_t)(atomic_load(d->lock_here) - (rpu_number_of(d, w, k) + 1) * d->pieces) >= 0;
+	       (int32_t)(atomic_load(d->lock_here) -
+			 rpu_arrival(d, rpu_number_of(d, w, k)) * d->pieces) >= 0;
 }
 
 /* The kernel that stays has all images of its GPU, and begins again where it has let go. */
@@ -456,8 +462,8 @@ static int lost_patience(const struct rashpa_drive *d)
 		const struct rpu_wheel *w = &d->wheel[i];
 		const uint32_t computed = look(&w->control[RPU_CONTROL_COMPUTED]);
 		const uint32_t lock = atomic_load(d->lock_here);
-		const uint32_t stack = rpu_number_of(d, w, computed) / stack_of(d);
-		const uint32_t wanted = (stack + 1) * d->pieces;
+		const uint32_t last = rpu_arrival(d, rpu_number_of(d, w, computed)) - 1;
+		const uint32_t wanted = (last / stack_of(d) + 1) * d->pieces;
 
 		if (computed == w->images)
 			continue;
@@ -559,7 +565,7 @@ void rashpa_drive_result(const struct rashpa_drive *d, const struct rashpa_drive
 	*to = (struct rashpa_result) {
 		.frame = to->frame, .role = to->role, .kept = true, .above = from->above,
 		.width = d->calibration.width, .height = d->calibration.height,
-		.image = w->pretreated, .signal = from->frame + 1 - record[2],
+		.image = w->pretreated, .signal = (from->frame ^ d->plan.pairs) + 1 - record[2],
 		.signal_kept = d->stat.results,
 	};
 }
@@ -603,7 +609,7 @@ uint32_t rashpa_drive_taken(const struct rashpa_drive *d)
 		if (k < w->images && rpu_number_of(d, w, k) < taken)
 			taken = rpu_number_of(d, w, k);
 	}
-	return taken == UINT32_MAX ? d->plan.images : taken;
+	return taken == UINT32_MAX ? d->plan.images : taken - (d->plan.pairs & taken);
 }
 
 void rashpa_drive_get_stat_sized(const struct rashpa_drive *d, struct rashpa_drive_stat *to,

@@ -24,6 +24,7 @@ struct rpu_driven {
 	uint32_t ring_step, ring_slots;	/* words */
 	uint32_t lock_images;		/* images per count of the lock */
 	uint32_t gives;			/* 1: release slots by the plan's word "given" */
+	uint32_t pairs;			/* 1: image 2N + 1 is computed before image 2N */
 };
 
 /* When the host saw what of a GPU's images, in rings of [size]; times begin with the drive. */
@@ -115,6 +116,12 @@ static inline uint32_t rpu_number_of(const struct rashpa_drive *d, const struct 
 				     uint32_t k)
 {
 	return k * d->count + (w - d->wheel);
+}
+
+/* The lock when image s of the order of computing is there. */
+static inline uint32_t rpu_arrival(const struct rashpa_drive *d, uint32_t s)
+{
+	return (s | d->plan.pairs) + 1;
 }
 
 /* Bytes of an image with its record in banks and results. */

@@ -13,7 +13,7 @@ DEVICE uint this_bank()
 /* The host says so before the image arrives. */
 DEVICE bool is_dark()
 {
-	return has(RPU_CONTROLS + image_number % (ring_slots + RPU_ROLES_MORE)) != 0u;
+	return has(RPU_CONTROLS + (image_number ^ pairs) % (ring_slots + RPU_ROLES_MORE)) != 0u;
 }
 
 /* The words of this group: pretreat a signal, or move the pedestal by a dark image. */
@@ -53,7 +53,7 @@ DEVICE void publish()
 	if (lane() != 0u)
 		return;
 	if (decision[RPU_DECISION_IS] == RPU_ACCEPTED) {
-		banks[this_bank() + pixels] = image_number;
+		banks[this_bank() + pixels] = image_number ^ pairs;
 		banks[this_bank() + pixels + 1u] = told[RPU_TOLD_ABOVE];
 		banks[this_bank() + pixels + 2u] = has(RPU_CONTROL_DARK);
 		tell(RPU_CONTROL_ACCEPTED, decision[RPU_DECISION_NUMBER]);
@@ -91,10 +91,10 @@ DEVICE void poll()
 
 	for (uint k = 0u; k < images; k++) {
 		image_number = lock_first + k * lock_step;
-		left = await(image_number / lock_images + 1u, left);
+		left = await((image_number | pairs) / lock_images + 1u, left);
 		if (decision[RPU_DECISION_STOP] != 0u)
 			return;
-		first = begin + image_number % ring_slots * ring_step;
+		first = begin + (image_number ^ pairs) % ring_slots * ring_step;
 		for (this_group = 0u; this_group * RPU_LANES < words; this_group++)
 			take();
 		barrier();

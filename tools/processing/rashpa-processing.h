@@ -403,6 +403,8 @@ enum rashpa_drive_way {
  * @__reserved: 0
  * @trace: a file for a timeline in Chrome's trace format: when images were copied in, computed and
  *	copied out, as rashpa_drive_next() saw it; replaced if it exists. NULL: none
+ * @pairs: image 2N + 1 is computed before image 2N, whose dark image it is; for one GPU, without
+ *	@given and @window_bytes
  */
 struct rashpa_drive_plan {
 	uint32_t way;
@@ -419,6 +421,7 @@ struct rashpa_drive_plan {
 	bool given_is_window;
 	uint8_t __reserved[3];
 	const char *trace;
+	bool pairs;
 };
 
 /**

@@ -49,13 +49,14 @@ int rpu_trace_open(struct rashpa_drive *d)
 	return 0;
 }
 
-/* Work of a stream for an image has ended. It began after these moments, and the image before. */
+/* Work of a stream for an image, in the order of computing, has ended. It began after these moments, and the image before. */
 static uint64_t add(const struct rashpa_drive *d, struct rpu_wheel *w, enum rpu_stream stream,
 		    uint32_t number, uint64_t after, uint64_t end)
 {
 	uint64_t *last = &w->timeline.last[stream];
 	const uint64_t begin = latest(after, *last);
 
+	number ^= d->plan.pairs;
 	fprintf(d->trace, ",\n{\"ph\":\"X\",\"name\":\"%s %" PRIu32 "\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"image\":%"
 		PRIu32 "}}", rpu_streams[stream], number, (unsigned int)(w - d->wheel), stream,
 		begin / 1e3, (end - begin) / 1e3, number);
@@ -78,6 +79,7 @@ void rpu_trace_look(struct rashpa_drive *d, struct rpu_wheel *w)
 	/* words rise meanwhile: no later stage is seen before an earlier one */
 	until = atomic_load(d->lock_here) / d->pieces *
 		(d->plan.lock_images ? d->plan.lock_images : 1);
+	until -= until & d->plan.pairs;
 	until = until > index ? (until - index - 1) / d->count + 1 : 0;
 	until = least(least(until, w->images), seen[RPU_COMPUTE] + size);
 	for (; t->arrivals < until; t->arrivals++)
@@ -98,6 +100,7 @@ void rpu_trace_look(struct rashpa_drive *d, struct rpu_wheel *w)
 
 		memcpy(&number, w->results + j % d->plan.credits * (d->pixels + RPU_RECORD) +
 		       d->pixels, sizeof(number));
+		number ^= d->plan.pairs;
 		if (number / d->count >= seen[RPU_COMPUTE])
 			break;
 		add(d, w, RPU_OUT, number, t->computed[number / d->count % size], now);

@@ -27,7 +27,7 @@ layout(push_constant) uniform Push {
 #ifdef RPU_DRIVEN
 	/* struct rpu_driven of drive.h */
 	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;
-	uint lock_images, gives;
+	uint lock_images, gives, pairs;
 	uint lock_at;		/* word of what has the lock */
 	uint given_at;		/* and of what has that of slots that are given back */
 #endif

@@ -10,7 +10,7 @@
 
 #define AHEAD		4u	/* images that are enqueued before they were computed */
 #define PATIENCE_NS	60000000000ull
-#define ENDLESS		(INT32_MAX / 2u)
+#define ENDLESS		(INT32_MAX / 2u - 1)
 
 struct driven {
 	struct rashpa_drive *drive;
@@ -71,7 +71,7 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 		.step = h->bunch > 1 ? h->image_stride : h->slot_stride,
 		/* no image of the announced stacks lacks one */
 		.credits = depth * h->bunch, .ahead = AHEAD, .patience_ns = PATIENCE_NS,
-		.trace = r->config->trace,
+		.trace = r->config->trace, .pairs = r->config->pairs,
 	};
 	struct driven *d;
 

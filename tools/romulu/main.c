@@ -28,7 +28,7 @@ enum {
 	OPT_CHECK = 256, OPT_WRITE, OPT_SYNC, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
-	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE, OPT_TRACE,
+	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE, OPT_TRACE, OPT_PAIRS,
 	OPT_DEADLINE,
 	OPT_FULL_AT, OPT_ACCEPT, OPT_TUNE, OPT_WORKERS, OPT_SHARE,
 };
@@ -72,6 +72,8 @@ static const struct argp_option tunes[] = {
 	  0 },
 	{ "workers", OPT_WORKERS, "N", 0,
 	  "threads of a pipeline that process a stack each (default: all threads share each image)", 0 },
+	{ "pairs", OPT_PAIRS, NULL, 0,
+	  "a pipeline takes image 2N + 1 of a stack before image 2N, as its dark image", 0 },
 	{ "share", OPT_SHARE, "N", 0, "this is one of N receivers, and each stack goes to one of them", 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, even if the stream has ended", 0 },
@@ -210,6 +212,8 @@ static void check(struct argp_state *state, struct config *c)
 		argp_error(state, "--offer requires --engine vulkan, cuda or fpgaN");
 	if (c->driven && (!c->engine || !is_gpu(c->engine)))
 		argp_error(state, "--drive requires --engine vulkan or cuda");
+	if (c->pairs && !c->pipeline)
+		argp_error(state, "--tune pairs requires --pipeline");
 	if (c->trace && !c->driven)
 		argp_error(state, "--trace requires --drive");
 	if (c->workers && (!c->pipeline || c->driven ||
@@ -239,6 +243,7 @@ static const struct option_value values[] = {
 	{ OPT_SHARE, VALUE_U32, "share", AT(share), 1, RASHPA_STREAM_WORKERS },
 	{ OPT_WORKERS, VALUE_U32, "workers", AT(workers), 1, 4096 },
 	{ OPT_DEADLINE, VALUE_U32, "deadline", AT(deadline_us), 0, UINT32_MAX },
+	{ OPT_PAIRS, VALUE_FLAG, "pairs", AT(pairs), 0, 0 },
 	{ OPT_TRACE, VALUE_TEXT, "--trace", AT(trace), 0, 0 },
 	{ OPT_FULL_AT, VALUE_U32, "--full-at", AT(full_at), 1, UINT32_MAX },
 	{ OPT_FROM_START, VALUE_FLAG, "from-start", AT(from_start), 0, 0 },

@@ -68,6 +68,7 @@ struct config {
 	const char *pipeline, *engine;	/* processing of images, and its engine (NULL: cpu) */
 	bool driven;			/* the GPU fetches images without the CPU: */
 	uint32_t way;			/* enum rashpa_drive_way */
+	bool pairs;			/* image 2N + 1 of a stack is the dark one of image 2N */
 	const char *trace;		/* file of its timeline, or NULL */
 	uint32_t share;			/* receivers that share the stacks; 0: this one has all */
 	uint32_t workers;		/* threads that process a stack each; 0: share each image */

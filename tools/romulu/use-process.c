@@ -319,9 +319,14 @@ static int run_images(struct run *r, struct rashpa_pipeline *pipeline,
 	struct rashpa_image image;
 	int result;
 
-	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
+	for (uint32_t k = 0; k < st->images; k++) {
+		/* a dark image before its signal */
+		const uint32_t i = r->config->pairs && (k | 1) < st->images ? k ^ 1 : k;
 		struct rashpa_result *to = b->result[b->kept];
 		const void *data;
+
+		if (rashpa_stack_image(st, i, &image))
+			break;
 
 		if (*r->stop && !p->worker)
 			return -EINTR;
@@ -423,6 +428,9 @@ static int process_begin(struct run *r)
 	if (r->config->workers && h->policy == RASHPA_STREAM_OVERWRITE)
 		return fail("buffer %s: its images may be overwritten while workers have them: stream with --policy wait or drop, or without --tune workers",
 			    r->config->opt.buffer);
+	if (r->config->pairs && h->bunch % 2)
+		return fail("buffer %s: --tune pairs requires an even --bunch, not %" PRIu32,
+			    r->config->opt.buffer, h->bunch);
 	if (h->big_endian)
 		return fail("buffer %s: pixels are big-endian, which no engine takes",
 			    r->config->opt.buffer);

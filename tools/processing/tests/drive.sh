@@ -83,5 +83,22 @@ for dark in move mean ignore; do
 done
 is "darks: six of the images are dark, and some are vetoed" \
 	"$(jq -c '.processing | [.images, .dark, .vetoed > 0, .vetoed < 18]' "$work/romulu.json")" "[18,6,true,true]"
+# a dark image before its signal
+more=
+received pairs 35 --engine reference --tune pairs
+expected=$(counts)
+! cmp -s "$work/pairs.f32" "$work/move.f32"
+ok $? "pairs-matter: another order makes other images"
+for way in launch ahead persistent; do
+	received "pairs-$way" 35 --engine cuda --drive "$way" --tune pairs --trace "$work/pairs.json"
+	same "pairs-$way" pairs
+	is "counts/pairs-$way: pairs, $way: it counts as the reference" "$(counts)" "$expected"
+	is "trace/pairs-$way: pairs, $way: kernels of the second image of each two are first" \
+		"$(jq -c '[.[] | select(.ph == "X" and .tid == 1).args.image][:4]' "$work/pairs.json")" "[1,0,3,2]"
+done
+end_program
+begin_program single
+timeout 60 "$tools/romulu-fake" --buffer frames --tune from-start --tune pairs --pipeline '{}' >"$work/out" 2>&1
+is "pairs-one: stacks of one image have no pairs" "$? $(grep -c 'even --bunch, not 1' "$work/out")" "1 1"
 end_program
 finish

@@ -117,6 +117,12 @@ for way in launch ahead persistent; do
 	is "darks-pixel/$way: $way: each pixel is the reference's" "${PIPESTATUS[0]}" 0
 	is "darks-layers/$way: $way: the layers say nothing" "$(grep -c "VUID\|Validation" "$work/out")" 0 || sed 's/^/# /' "$work/out"
 done
+received "pairs, reference" 0 --engine reference --tune pairs
+for way in launch ahead persistent; do
+	received "pairs, $way" 0 --engine vulkan --drive "$way" --tune pairs
+	cmp "$work/pairs, reference.f32" "$work/pairs, $way.f32" | sed 's/^/# /'
+	is "pairs-pixel/$way: $way: a dark image before its signal: each pixel is the reference's" "${PIPESTATUS[0]}" 0
+done
 end_program
 begin_program short
 received "a stack behind a short one" 1 --engine vulkan --drive ahead
