@@ -107,6 +107,12 @@ is "paper-needs: paper 002 names what its figures need" "$(figures)" "5.8 false 
 is "paper: and has values with both" "$(figures --file="$work/gpu.toml")" "5.8 true false,5.9 true false,5.13 true false" ||
 	jq -c . "$work/paper.json" | sed 's/^/# /'
 
+# --- the builder, whose messages processors read
+
+"${card[@]}" RASHPA_RANK=0 RASHPA_SIZE=2 RASHPA_JOB=gpu "RASHPA_MEET=127.0.0.1:$((++port))" timeout 60 "${bench%/*}/rashpa-builder" nton \
+	--transport verbs --gpu cuda 2>"$work/builder.err"
+is "builder: it refuses memory that processors cannot read" "$? $(grep -c 'cuda.*does not map its memory' "$work/builder.err")" "1 1"
+
 # --- memory that is taken away, and a process that dies
 
 writes revoke --service rc

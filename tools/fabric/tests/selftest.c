@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "fabric/tests/card.h"
 #include "fabric/tests/selftest.h"
 #include "fabric/shm.h"
+#include "verbs/verbs.h"
 #define TAP_LINKAGE	/* other files use the functions, too */
 #include "tests/tap.h"
 
@@ -915,6 +917,27 @@ static void test_peers(void)
 		ok(run(&t, lie, NULL) == 2, "peer-not-believed: a peer that claims %s is dropped", lies[mischief]);
 }
 
+/* The card cannot pin the pages of this memory: it takes the dma-buf, if there is one. */
+static int without_pages(struct part *t)
+{
+	const struct rashpa_fabric_options o = { .transport = "verbs", .launch = &t->launch, .cpu = -1 };
+	struct rashpa_arena a = { .length = PAGE, .fd = -1, .node = -1 };
+	bool good;
+
+	a.dmabuf = memfd_create("arena", MFD_CLOEXEC);
+	if (a.dmabuf < 0 || ftruncate(a.dmabuf, PAGE) || rashpa_fabric_open(&o, &t->f))
+		return 1;
+	a.base = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a.dmabuf, 0);
+	good = !t->f->transport->enrol(t->f, &a) &&
+	       ((const struct rashpa_net_memory *)a.registered)->address == (uintptr_t)a.base;
+	close(a.dmabuf);
+	a.dmabuf = -1;
+	good &= t->f->transport->enrol(t->f, &a) == -EOPNOTSUPP && strstr(rashpa_fabric_reason(), "contig");
+	rashpa_fabric_close(t->f);
+	munmap(a.base, PAGE);
+	return !good;
+}
+
 /* The same with verbs: no message may come before its receive. */
 static void test_verbs(void)
 {
@@ -949,6 +972,9 @@ static void test_verbs(void)
 	ok(run_threads(&t, only_used) == 3, "verbs-only-used: verbs: pairs are connected that one side uses, and no others");
 	t.size = 2;
 	ok(run_threads(&t, leaves) == 2, "verbs-leaves: verbs: messages that wait for receives end with the peer");
+	setenv("STAND_IN", "no-pages", 1);
+	ok(run_threads(&t, without_pages) == 2, "verbs-no-pages: verbs: memory without pages is registered by its dma-buf, or refused");
+	unsetenv("STAND_IN");
 }
 
 int main(void)
