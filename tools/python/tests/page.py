@@ -160,10 +160,6 @@ class Browser(webdriver.Chrome):
         """A test: these words come."""
         ok(self.wait(lambda: all(word in self.text(place) for word in words)), name, self.text(place))
 
-    def comes(self, name, condition):
-        """A test: a condition becomes true."""
-        ok(self.wait(condition), name, self.text("main"))
-
     def number(self, title, place="#numbers"):
         """The value next to a title."""
         lines = self.text(place).splitlines()
@@ -211,7 +207,7 @@ def live(browser, ring, large):
     browser.go("stream=ring0")
     browser.shows("stream/geometry: the stream's geometry", "#stream", "384 × 256 pixels, uint16", "running")
     first = browser.wait(lambda: browser.number("Image number"))
-    browser.comes("stream/live: another image comes", lambda: browser.number("Image number") != first)
+    ok(browser.wait(lambda: browser.number("Image number") != first), "stream/live: another image comes")
     ok(browser.stands(ring), "stream/last: the last image is shown", ring.frame)
     colours = browser.of("#image", "getContext('2d').getImageData(0, 0, 384, 256).data.toString()")
     ok(len(set(colours.split(","))) > 20, "stream/colours: the image has colours", colours[:99])
@@ -226,7 +222,7 @@ def live(browser, ring, large):
     region = ring.last[y:y + 2, x:x + 2]
     browser.shows("keyboard/region: the sum is that of the buffer", "#sums", "2 × 2", f"{region.sum()} counts")
     browser.keys("+", "+")
-    browser.comes("keyboard/zoom: + zooms", lambda: browser.number("Part") not in ("", "whole image"))
+    ok(browser.wait(lambda: browser.number("Part") not in ("", "whole image")), "keyboard/zoom: + zooms")
     browser.value(ring, "stream/zoomed: values of a part are right, too", 0.4, 0.5)
     browser.keys("0", "l")
     browser.shows("keyboard/scale: L is logarithmic", "#legend", "logarithmic")
@@ -238,9 +234,9 @@ def live(browser, ring, large):
     browser.shows("stream/mean: a mean of images", "#numbers", "5 images")
     browser.keys("c", "m", "m")
     Select(browser.find("palette")).select_by_visible_text("inferno")
-    browser.comes("stream/rate: the rate is plotted", lambda: "123" in browser.of("#rate", "ariaLabel"))
+    ok(browser.wait(lambda: "123" in browser.of("#rate", "ariaLabel")), "stream/rate: the rate is plotted")
     Select(browser.find("overlay")).select_by_visible_text("peaks0")
-    browser.comes("processing/overlay: peaks are drawn over the image", lambda: browser.number("Peaks") == "5")
+    ok(browser.wait(lambda: browser.number("Peaks") == "5"), "processing/overlay: peaks are drawn over the image")
     for folder in sys.argv[1:]:
         os.makedirs(folder, exist_ok=True)
         browser.save_screenshot(f"{folder}/stream.png")
@@ -264,8 +260,8 @@ def others(browser, answers):
     answers.lost = 7
     browser.shows("events/lost: a loss is an event", "#list", "7 images lost")
     Select(browser.find("which")).select_by_visible_text("errors and losses")
-    browser.comes("events/errors: only errors and losses",
-                  lambda: "reset" not in (text := browser.text("#list")) and "7 images lost" in text)
+    ok(browser.wait(lambda: "reset" not in (text := browser.text("#list")) and "7 images lost" in text),
+       "events/errors: only errors and losses")
 
 
 def control(browser, experiment, loop):
@@ -280,7 +276,7 @@ def control(browser, experiment, loop):
         browser.shows(f"control/{word}: the detector is {state}", "#parties", state)
         if state == "running":
             counted = lambda: re.search(r"board\s+detector\s+running\s+[1-9]", browser.text("#parties"))
-            browser.comes(f"control/{word}-counts: images are counted", counted)
+            ok(browser.wait(counted), f"control/{word}-counts: images are counted")
     browser.shows("control/report: the manager's report", "#said", "UNACCOUNTED", "stopped")
     experiment.control = False
 
@@ -305,7 +301,7 @@ def life(browser, answers):
     """The stream ends, another begins, and its producer dies."""
     browser.go("stream=ring0")
     browser.shows("life/ended: the end is said", "#state", "ended")
-    browser.comes("life/last: the last image of an ended stream is shown", lambda: browser.number("Image number"))
+    ok(browser.wait(lambda: browser.number("Image number")), "life/last: the last image of an ended stream is shown")
     with source("ring0", lambda n: frame(n, (100, 120))) as other:
         browser.shows("life/again: the next stream is shown", "#numbers", "120 × 100", "Image number")
         browser.stands(other)

@@ -68,7 +68,7 @@ class Experiment:
         number, needs = COMMANDS[word]
         if needs and ("detector", needs) not in [(p["role"], p["state"]) for p in self.parties.values()]:
             return f"no detector is {needs}"
-        if number and not self.manager:
+        if number and (not self.manager or self.manager.returncode is not None):
             return "the page leads only an experiment that it started"
         if number:
             self.manager.send_signal(number)

@@ -110,9 +110,8 @@ export class Picture {
 			shape("circle", {cx: x + 0.5, cy: y + 0.5, r: Math.max(3, 7 * one)})));
 	}
 
-	at(event) {
-		const {x, y} = new DOMPoint(event.clientX, event.clientY).matrixTransform(
-			this.marks.getScreenCTM().inverse());
+	at({clientX, clientY}) {
+		const {x, y} = new DOMPoint(clientX, clientY).matrixTransform(this.marks.getScreenCTM().inverse());
 		return this.inside(Math.floor(x), Math.floor(y));
 	}
 
