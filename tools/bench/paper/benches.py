@@ -59,11 +59,14 @@ class Benches:
         vendor = next((d["vendor"] for d in self.run("rashpactl", "--json", "list")["devices"] if d["node"] == self.board()), None)
         return "software FPGA, no card" if vendor == "0x1234" else ""
 
-    def roundtrip(self, *options):
-        result = self.bench("roundtrip", f"--fpga={self.board()}", *options)
+    def board_rows(self, command, *options):
+        result = self.bench(command, f"--fpga={self.board()}", *options)
         if not result["rows"]:
-            raise Needs("; ".join(left["reason"] for left in result["left_out"]) or "a board that answers")
+            raise Needs("; ".join(dict.fromkeys(left["reason"] for left in result["left_out"])) or "a board that answers")
         return result["rows"]
+
+    def roundtrip(self, *options):
+        return self.board_rows("roundtrip", *options)
 
     def roundtrip_gpu(self, flush, *options):
         """(rows, remark) with the payload in memory of a GPU that the board reaches."""

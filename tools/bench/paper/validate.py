@@ -51,7 +51,7 @@ def figure(name, title, quantity, text, rows):
 
 
 def latency(b):
-    rows = b.bench("latency", f"--fpga={b.board()}", "--max-rate=0")["rows"]
+    rows = b.board_rows("latency", "--max-rate=0")
     yield figure("latency", "from an event of the board to the program", "latency_us", "us",
                  [(f"{r['path']}, {of}", None, r[of + "_ns"] / 1e3) for r in rows for of in ("p50", "p99")])
 

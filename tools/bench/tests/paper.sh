@@ -152,13 +152,13 @@ is "card-page: the page has the tests, the remedies and a plot of each figure" \
 	"$(grep -o '&lt;root&gt;\|turn it on\|<svg\|<h2>throughput' "$work/card/index.html" | sort | xargs)" "&lt;root&gt; <h2>throughput <svg <svg turn it on"
 sed -i 's/0x10ee/0x1234/' "$bin/answers/--json list"
 sed -i 's/"skipped"/"failed"/; s/"transfers": .*/"transfers": [] }/' "$bin/answers/--json board test fpga0"
-answer "latency " <<<'{ "rows": [], "left_out": [] }'
+answer "latency " <<<'{ "rows": [], "left_out": [ { "name": "a", "reason": "no registers" }, { "name": "b", "reason": "no registers" } ] }'
 validate fpga0
 is "card-failed: a test that fails is named; a program is no card" "$? $(head -n 1 "$work/out")" \
 	"1 | 10ee:7024 | fails: mask | lab only | - | - |"
 is "card-missing: the reason of a missing measurement is on the page" \
-	"$(jq -r .missing.throughput "$work/card/validation.json") $(grep -c 'Not measured: rashpa-bench: no such thing' "$work/card/index.html")" \
-	"rashpa-bench: no such thing here 1"
+	"$(jq -r '.missing | .latency, .throughput' "$work/card/validation.json" | xargs) $(grep -c 'Not measured: rashpa-bench: no such thing' "$work/card/index.html")" \
+	"no registers rashpa-bench: no such thing here 1"
 validate fpga1
 is "card-none: without the board test there is no result" "$? $(<"$work/err")" "1 rashpa-bench: no such thing here"
 
