@@ -15,7 +15,8 @@ struct nic {
 	uint64_t function;		/* PCI_BDF() */
 	char driver[64];
 	int node;			/* NUMA, -1: not known */
-	enum { ORDER_UNKNOWN, ORDER_STRICT, ORDER_RELAXED } order;	/* of its writes; only root can know */
+	/* relaxed ordering of its writes; not known to users other than root */
+	enum { ORDER_UNKNOWN, ORDER_STRICT, ORDER_RELAXED } order;
 };
 
 enum nic_verdict { NIC_OK, NIC_NOTE };

@@ -151,7 +151,7 @@ enum rashpa_net_by {
  * struct rashpa_net_device - memory that may have no pages: of a GPU, of a board, or a buffer
  * @address: its address; other memory than the host's: in CUDA and this process, for nvidia-peermem;
  *	0: none
- * @offset: where it begins in its dma-buf, whole pages
+ * @offset: first byte in its dma-buf, a multiple of the page size
  * @length: bytes
  * @window: size of the BAR through which others access GPU memory, bytes; 0: not known
  * @dmabuf: its dma-buf; -1: none

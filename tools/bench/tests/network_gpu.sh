@@ -28,7 +28,7 @@ writes() {
 	wait "$sink"
 	status="$? $status"
 }
-# in_order NAME WORD...: the calls of the sink, each behind the one before, and none is a mistake
+# in_order NAME WORD...: the sink made these calls in this order, and no program made a mistake
 in_order() {
 	local got word at=0 next
 	got=$(grep WRONG "$work/sink.calls" "$work/write.calls")
@@ -60,7 +60,7 @@ in_order "address-order: the memory is given back after the registration" cuMemC
 writes card-no-dmabuf,no-pages
 is "refused: neither" "${status%% *}" 1
 grep -q "mlx9.*nvidia-peermem" "$work/sink.err"
-ok $? "refused-named: what is missing is named" || sed 's/^/# /' "$work/sink.err"
+ok $? "refused-named: the sentence names the driver and the module" || sed 's/^/# /' "$work/sink.err"
 in_order "refused-order: nothing is left" cuMemCreate reg_dmabuf_mr reg_mr cuMemUnmap
 STAND_IN_CARD='' writes card-no-dmabuf,no-pages
 grep -q "card0 is a soft card" "$work/sink.err"

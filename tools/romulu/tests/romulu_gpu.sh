@@ -39,7 +39,7 @@ streams() {
 }
 gpu=(--engine cuda --offer gpu:2M --payload gpu)
 shown() { sed 's/^/# /' "$work/romulu.out" "$work/remu.out"; }
-# in_order NAME WORD...: romulu's calls, each behind the one before, and none is a mistake
+# in_order NAME WORD...: romulu made these calls in this order, and no program made a mistake
 in_order() {
 	local got word at=0 next
 	got=$(grep WRONG "$work/romulu.calls" "$work/remu.calls")
@@ -58,7 +58,7 @@ mv "$work/images.f32" "$work/reference.f32"
 streams "" "${gpu[@]}"
 is "gpu: and into memory of the GPU" "$status $(jq -c '[.frames, .corrupt, .lost]' "$work/romulu.json")" "0 0 [24,0,0]" || shown
 cmp "$work/images.f32" "$work/reference.f32"
-ok $? "gpu-same: where they are the same"
+ok $? "gpu-same: the images are the same there"
 in_order "gpu-order: its memory is given back after the registration, and nothing is posted later" \
 	cuMemGetHandleForAddressRange reg_dmabuf_mr dereg_mr cuMemUnmap cuMemRelease
 streams card-no-dmabuf "${gpu[@]}"
@@ -69,7 +69,7 @@ in_order "address-order: memory of CUDA is registered by its address" reg_dmabuf
 streams card-no-dmabuf,no-pages "${gpu[@]}"
 is "refused: neither: both end" "$status" "1 1"
 grep -q "mlx9.*modprobe nvidia-peermem" "$work/romulu.out"
-ok $? "refused-named: what is missing is named" || shown
+ok $? "refused-named: the sentence names the driver and the module" || shown
 in_order "refused-order: nothing is left" reg_mr cuMemUnmap cuMemRelease
 streams revoke "${gpu[@]}"
 is "revoked: memory that is taken away: both end" "$((${status% *} > 0)) $((${status#* } > 0))" "1 1"
