@@ -9,14 +9,18 @@
 #include "common/parse.h"
 #include "rashpactl/rashpactl.h"
 
+const char *topology_root = "";
 static struct pci_access *bus;
 
 static struct pci_dev *find_function(uint64_t bdf)
 {
 	struct pci_dev *d;
+	char path[512];
 
 	if (!bus) {
 		bus = pci_alloc();
+		snprintf(path, sizeof(path), "%s/sys/bus/pci", topology_root);
+		pci_set_param(bus, (char *)(uintptr_t)"sysfs.path", path);
 		pci_init(bus);
 		pci_scan_bus(bus);
 	}

@@ -8,6 +8,9 @@
 
 #include "common/path.h"
 
+/* "", or a folder with another /sys, for tests; set it before the first call. */
+extern const char *topology_root;
+
 /* Find the bridges above a function, by libpci; false after a message. */
 bool topology_chain(uint64_t bdf, struct chain *chain);
 

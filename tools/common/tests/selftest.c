@@ -23,6 +23,7 @@
 #include "common/geometry.h"
 #include "rashpactl/gpus.h"
 #include "rashpactl/nics.h"
+#include "rashpactl/topology.h"
 #include "common/iommu.h"
 #include "common/json-out.h"
 #include "common/parse.h"
@@ -1407,6 +1408,71 @@ static void test_nics(void)
 		perror(root);
 }
 
+/* A function of a recorded /sys, with its bridges in the path. */
+static void put_function(const char *root, const char *path, const uint8_t *config)
+{
+	static const char *const names[] = { "vendor", "device", "class" };
+	const char *bdf = strrchr(path, '/') + 1;
+	char name[256], link[256];
+
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s/%s", path, names[i]);
+		put_file(root, name, "0x060400\n", 9);
+	}
+	snprintf(name, sizeof(name), "%s/config", path);
+	put_file(root, name, config, 4096);
+	snprintf(name, sizeof(name), "%s/resource", path);
+	put_file(root, name, "", 0);
+	snprintf(name, sizeof(name), "../../..%s", path + strlen("/sys"));
+	snprintf(link, sizeof(link), "%s/sys/bus/pci/devices", root);
+	mkdir(link, 0755);
+	snprintf(link, sizeof(link), "%s/sys/bus/pci/devices/%s", root, bdf);
+	if (symlink(name, link))
+		perror(link);
+}
+
+/* 3b and 3c are below one switch (39), 5e is below another host bridge. */
+static void test_topology(void)
+{
+#define ROOT_PORT	"/sys/devices/pci0000:38/0000:38:00.0"
+#define SWITCH		ROOT_PORT "/0000:39:00.0"
+	/* status: capabilities; PCIe at 0x40; ACS at 0x100, whose control is at 0x106 */
+	uint8_t config[4096] = {
+		[0x06] = 0x10, [0x34] = 0x40, [0x40] = 0x10, [0x100] = 0x0d, 0x00, 0x01, 0x00,
+	};
+	char root[] = "/tmp/rashpa-topology.XXXXXX", command[64];
+	uint64_t where = 0, port = 0;
+	struct chain card, gpu, far;
+
+	if (!mkdtemp(root)) {
+		ok(false, "topology: %s", root);
+		return;
+	}
+	put_file(root, "/sys/bus/pci/version", "", 0);
+	put_function(root, ROOT_PORT, config);
+	put_function(root, SWITCH, config);
+	put_function(root, SWITCH "/0000:3a:00.0", config);
+	put_function(root, SWITCH "/0000:3a:00.0/0000:3b:00.0", config);
+	config[0x106] = 0x04;	/* requests are redirected */
+	put_function(root, SWITCH "/0000:3a:01.0", config);
+	put_function(root, SWITCH "/0000:3a:01.0/0000:3c:00.0", config);
+	put_function(root, "/sys/devices/pci0000:5d/0000:5d:00.0", config);
+	put_function(root, "/sys/devices/pci0000:5d/0000:5d:00.0/0000:5e:00.0", config);
+	topology_root = root;
+	ok(topology_chain(PCI_BDF(0, 0x3b, 0), &card) && topology_chain(PCI_BDF(0, 0x3c, 0), &gpu) &&
+	   topology_chain(PCI_BDF(0, 0x5e, 0), &far) && card.n == 4 && far.n == 2,
+	   "topology-chains: bridges above a function, from sysfs");
+	ok(chains_meet(&card, &gpu, &where) == MEET_SWITCH && where == PCI_BDF(0, 0x39, 0) &&
+	   chains_meet(&card, &far, &port) == MEET_NOWHERE, "topology-meet: two below a switch, one elsewhere");
+	ok(topology_acs(&card, where, &port) == ACS_OFF && topology_acs(&gpu, where, &port) == ACS_REDIRECTS &&
+	   port == PCI_BDF(0, 0x3a, 8), "topology-acs: the port that sends requests up (ACS)");
+	topology_done();
+	topology_root = "";
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	if (system(command))
+		perror(root);
+}
+
 static void test_gpus(void)
 {
 	static const struct {
@@ -1611,6 +1677,7 @@ int main(int argc, char **argv)
 	test_iommu();
 	test_gpus();
 	test_nics();
+	test_topology();
 	test_shown();
 	test_numbers();
 	test_said();
