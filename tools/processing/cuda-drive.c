@@ -77,8 +77,10 @@ static int open_memory(const struct rashpa_drive *d, struct rpu_wheel *w, char *
 
 	if (enter(w))
 		return because(why, -1, "%s: no context", c->g->head.info.name);
-	for (unsigned int i = 0; i < RPU_STREAMS && !result; i++)
+	for (unsigned int i = 0; i < RPU_STREAMS && !result; i++) {
+		w->queue[i] = i;
 		result = cu->stream(&c->stream[i], CUDA_NON_BLOCKING);
+	}
 	for (unsigned int i = 0; i < OWN_KERNELS && !result; i++)
 		result = cu->function(&c->kernel[i], c->g->module, own_kernels[i]);
 	for (unsigned int i = 0; i < 2 && !result && !d->direct; i++)

@@ -42,6 +42,7 @@ struct rpu_wheel {
 	uint32_t images;		/* images that this GPU will compute */
 	uint32_t enqueued, outs;	/* images, and copies of results that await the veto */
 	uint32_t given, released;	/* results */
+	unsigned int queue[RPU_STREAMS];	/* those with one number take turns */
 	struct rpu_timeline timeline;
 };
 

@@ -353,7 +353,7 @@ void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
  * - With a drive, GPUs of CUDA or Vulkan fetch images without the CPU. They pretreat, apply a veto
  *   by pixels, and copy accepted images to the host. A drive uses the calibration and threshold
  *   of one begun pipeline for each GPU, which must not run meanwhile. The GPUs take images in turn.
- * - Dark images move the pedestal, as in the pipeline: rashpa_drive_role() tells which ones are dark.
+ * - Dark images move the pedestal, as in the pipeline: rashpa_drive_role() names them.
  * - One thread at a time may use a drive, except for rashpa_drive_arrived() and
  *   rashpa_drive_role().
  */
@@ -505,7 +505,7 @@ void rashpa_drive_result(const struct rashpa_drive *drive, const struct rashpa_d
 void rashpa_drive_release(struct rashpa_drive *drive, const struct rashpa_driven *result);
 
 /**
- * rashpa_drive_role() - tell the role of an image, before it arrives
+ * rashpa_drive_role() - set the role of an image, before it arrives
  * @drive: the handle
  * @image: number of the image
  * @role: enum rashpa_image_role. A program that calls this for one image calls it for all, in their

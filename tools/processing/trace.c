@@ -49,11 +49,11 @@ int rpu_trace_open(struct rashpa_drive *d)
 	return 0;
 }
 
-/* Work of a stream for an image, in the order of computing, has ended. It began after these moments, and the image before. */
+/* Work of a stream for an image, in the order of computing, has ended. It began after this moment, and the work before it. */
 static uint64_t add(const struct rashpa_drive *d, struct rpu_wheel *w, enum rpu_stream stream,
 		    uint32_t number, uint64_t after, uint64_t end)
 {
-	uint64_t *last = &w->timeline.last[stream];
+	uint64_t *last = &w->timeline.last[w->queue[stream]];
 	const uint64_t begin = latest(after, *last);
 
 	number ^= d->plan.pairs;

@@ -95,14 +95,15 @@ static void keep(struct vulkan_wheel *v, VkResult result)
 
 /* --- open, close --- */
 
-static int open_stream(struct vulkan_wheel *v, unsigned int which, uint32_t room, char *why)
+static int open_stream(struct rpu_wheel *w, unsigned int which, uint32_t room, char *why)
 {
+	struct vulkan_wheel *v = of(w);
 	struct compute *c = &v->g->c;
 	struct stream *s = &v->stream[which];
 
 	/* kernels have the engine's queue */
-	c->GetDeviceQueue(c->device, c->vk.family, (which + RPU_STREAMS - RPU_COMPUTE) %
-			  RPU_STREAMS % c->vk.queues, &s->queue);
+	w->queue[which] = (which + RPU_STREAMS - RPU_COMPUTE) % RPU_STREAMS % c->vk.queues;
+	c->GetDeviceQueue(c->device, c->vk.family, w->queue[which], &s->queue);
 	s->commands = calloc(room, sizeof(*s->commands));
 	if (!s->commands)
 		return because(why, -1, "no memory for a drive");
@@ -181,15 +182,16 @@ static VkResult bind(const struct rashpa_drive *d, struct vulkan_wheel *v, unsig
 	return result;
 }
 
-static int open_rest(const struct rashpa_drive *d, struct vulkan_wheel *v, char *why)
+static int open_rest(const struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 {
+	struct vulkan_wheel *v = of(w);
 	/* of all that may be under way, and of one more */
 	const uint32_t room = (d->plan.ahead < d->plan.images ? d->plan.ahead : d->plan.images) + 2;
 	struct compute *c = &v->g->c;
 	VkResult result = VK_SUCCESS;
 
 	for (unsigned int i = 0; i < RPU_STREAMS; i++) {
-		if (open_stream(v, i, i == RPU_IN ? room * d->pieces : room, why))
+		if (open_stream(w, i, i == RPU_IN ? room * d->pieces : room, why))
 			return -1;
 	}
 	for (unsigned int i = 0; i < SEMAPHORES && !result; i++)
@@ -221,7 +223,7 @@ static int open_wheel(struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 		return -1;
 	memset(v->control.base, 0, v->control.bytes);
 	w->control = v->control.base;
-	if (see(d, w, why) || open_rest(d, v, why))
+	if (see(d, w, why) || open_rest(d, w, why))
 		return -1;
 	w->results = v->results.base;
 	return 0;

@@ -83,12 +83,15 @@ begin_program
 received reference 0 --engine reference
 is "three-seven-images: three of seven images are accepted" "$(counts)" "[7,4,0,0]"
 for way in launch ahead persistent; do
-	received "$way" 0 --engine vulkan --drive "$way"
+	received "$way" 0 --engine vulkan --drive "$way" --trace "$work/$way.json"
 	is "counts-reference/$way: $way: it counts as the reference" "$(jq -r .processing.drive "$work/romulu.json") $(counts)" "$way [7,4,0,0]"
 	cmp "$work/reference.f32" "$work/$way.f32" | sed 's/^/# /'
 	is "pixel-reference/$way: $way: each pixel is the reference's" "${PIPESTATUS[0]}" 0
 	is "layers-nothing/$way: $way: the layers say nothing" "$(grep -c "VUID\|Validation" "$work/out")" 0 || sed 's/^/# /' "$work/out"
 done
+is "timeline-turns: ahead: with one queue the timeline has one stage at a time" \
+	"$(jq -c '[.[] | select(.ph == "X")] | [length, (sort_by(.ts + .dur) | [.[:-1], .[1:]] | transpose |
+		map(.[0].ts + .[0].dur <= .[1].ts + 0.002) | all)]' "$work/ahead.json")" "[17,true]"
 # late ones, in each way: three are accepted. Time runs from the record, which a program made a while ago
 late() { jq -c '.processing | [.late, .deadline_us]' "$work/romulu.json"; }
 for way in launch ahead persistent none; do
