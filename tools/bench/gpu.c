@@ -24,6 +24,7 @@
 #define ALIGNED		(UINT64_C(64) << 10)	/* multiple of any page size */
 #define SLOTS		8u	/* slots of images that the GPU takes without the host */
 #define DRIVEN		8u	/* images in a round */
+#define TRACED		24u	/* images of a timeline */
 
 struct config {
 	struct settings settings;
@@ -31,11 +32,12 @@ struct config {
 	size_t sizes;
 	uint64_t copies;		/* the longest copy, bytes */
 	const char *engine;
+	const char *trace;		/* file of a timeline, or NULL */
 	char who[2 * RASHPA_GPU_NAME];	/* name of the GPU */
 	uint32_t can;			/* RASHPA_GPU_HOST and other flags */
 };
 
-enum { OPT_GPU = OPT_OWN, OPT_COPIES };
+enum { OPT_GPU = OPT_OWN, OPT_COPIES, OPT_TRACE };
 
 static const struct argp_option options[] = {
 	OPTION_FPGA("an unused bound function; the GPU also copies to its memory"),
@@ -43,6 +45,8 @@ static const struct argp_option options[] = {
 	  "the GPU (default: vulkan, the best one)", 0 },
 	{ "copies", OPT_COPIES, "SIZE", 0, "longest copy, 1K to 1G bytes (default: 64M)", 0 },
 	{ "sizes", 's', "SIZE,...", 0, "pixels of an image (default: 512K,4M)", 0 },
+	{ "trace", OPT_TRACE, "FILE", 0,
+	  "also write a timeline of images that are copied in, computed and, if accepted, copied out", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 21)", 0 },
 	OPTION_JSON,
 	{}
@@ -68,6 +72,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--gpu: \"%s\" is not vulkan, vulkan:N, cuda or cuda:N",
 				   arg);
 		c->engine = arg;
+		break;
+	case OPT_TRACE:
+		c->trace = arg;
 		break;
 	case OPT_COPIES:
 		if (!parse_size(arg, &c->copies) || c->copies < LEAST_COPY ||
@@ -492,6 +499,40 @@ static struct rashpa_drive_plan plan_of(const struct work *w)
 	};
 }
 
+static const char every_other[] =
+	"{\"pretreat\": {\"gain\": 40}, \"veto\": {\"threshold\": 5, \"pixels\": 1}}";
+
+/* Copies in, kernels and copies out of accepted images: each other one. Frees the images. */
+static int write_timeline(const struct config *c, struct work *w, struct rashpa_drive_plan plan,
+			  uint8_t *ring)
+{
+	struct rashpa_drive *d;
+	struct rashpa_driven one;
+	int result = open_work(c, w, every_other), got = -1;
+
+	plan.way = RASHPA_DRIVE_AHEAD;
+	plan.images = TRACED;
+	plan.credits = TRACED;
+	plan.trace = c->trace;
+	plan.raw = ring;
+	for (uint32_t i = 1; i < SLOTS; i += 2)
+		memset(ring + i * plan.step, 0, plan.step);
+	if (!result && rashpa_drive_open(&w->pipeline, 1, &plan, &d))
+		result = fail("%s", rashpa_reason());
+	if (!result) {
+		rashpa_drive_arrived(d, plan.images);
+		do {
+			got = rashpa_drive_next(d, &one, -1);
+			if (got == 1)
+				rashpa_drive_release(d, &one);
+		} while (got == 1);
+		if (got || rashpa_drive_close(d))
+			result = fail("%s", rashpa_reason());
+	}
+	close_work(w);
+	return result;
+}
+
 /* Images in host memory, which the GPU reads directly, or copies. */
 static int measure_drives(const struct config *c, struct work *w)
 {
@@ -514,6 +555,8 @@ static int measure_drives(const struct config *c, struct work *w)
 	if (!result)
 		result = measure_ways_of(c, w, &plan, false);
 	close_work(w);
+	if (!result && c->trace && going_on())
+		result = write_timeline(c, w, plan, ring);
 	free(ring);
 	return result;
 }

@@ -226,7 +226,8 @@ def main():
             if text:
                 show(document["source"], figure, rows, how)
             results.append({"source": document["source"], "document": document["title"], **{k: figure[k] for k in figure if k not in ("rows", "needs")},
-                            "differs": remark_of(figure, how), "needs": needs, "rows": rows})
+                            "differs": remark_of(figure, how), "needs": needs, "rows": rows,
+                            **({"timeline": line} if (line := benches.timelines.get((document["source"], figure["id"]))) else {})})
     machine = next((r["machine"] for r in benches.results.values() if isinstance(r, dict) and "machine" in r), None)
     report = {"bench": "paper", "machine": machine, "figures": results}
     if text and machine:

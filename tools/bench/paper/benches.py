@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 
 MPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -23,6 +24,7 @@ class Benches:
     def __init__(self, options, program):
         self.options, self.program = options, program
         self.results = {}
+        self.timelines = {}
 
     def run(self, *command, env=()):
         """The JSON of a command. Of one that fails, too: its reason, each time."""
@@ -100,6 +102,16 @@ class Benches:
         name = result["rows"][0]["backend"]
         self.need_gpu(name)
         return {(row["name"], row["size_bytes"]): row for row in result["rows"]}, name
+
+    def timeline(self, figure):
+        """(work of streams of the GPU, remark); the figure shows it."""
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            _, name = self.gpu("--sizes=512K", "--copies=1K", f"--trace={file.name}")
+            text = file.read()
+        if not text:
+            raise Needs(f"a GPU that reads memory of the host: {name} does not")
+        events = self.timelines[figure] = [e for e in json.loads(text) if e["ph"] == "X"]
+        return events, name
 
     # --- networks
 

@@ -62,6 +62,27 @@ def plot(figure, quantity):
     return out.getvalue()
 
 
+def timeline(figure):
+    """The streams of a GPU as SVG; None as in plot()."""
+    try:
+        import matplotlib
+    except ImportError:
+        return None
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+    events = figure["timeline"]
+    streams = {e["tid"]: e["name"].split()[0] for e in events}
+    figure_, axis = pyplot.subplots(figsize=(9, 2), layout="constrained")
+    for e in events:
+        axis.broken_barh([(e["ts"], e["dur"])], (e["tid"] - 0.4, 0.8), color=f"C{e['args']['image'] % 10}")
+    axis.set(xlabel="time, us; a colour for each image", yticks=list(streams), yticklabels=streams.values())
+    axis.invert_yaxis()
+    out = io.StringIO()
+    figure_.savefig(out, format="svg", metadata={"Date": None})
+    pyplot.close(figure_)
+    return out.getvalue()
+
+
 STYLE = """body { font: 15px sans-serif; max-width: 70em; margin: 2em auto } table { border-collapse: collapse }
 td, th { padding: .2em .8em; border-bottom: 1px solid #ccc; text-align: left } td:nth-child(2), td:nth-child(3) { text-align: right }
 .needs { color: #777 } svg { max-width: 100% }"""
@@ -89,6 +110,8 @@ def write(report, folder, whole, cells, name_of):
     source = None
     for figure in report["figures"]:
         plots = {q: svg for q in figure["quantities"] if (svg := plot(figure, q))}
+        if "timeline" in figure and (svg := timeline(figure)):
+            plots["timeline"] = svg
         for quantity, svg in plots.items():
             (folder / f"{figure['source']}-{figure['id']}-{quantity}.svg").write_text(svg, encoding="utf-8")
         if figure["source"] != source:

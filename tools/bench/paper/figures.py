@@ -131,12 +131,30 @@ def paths(b):
         yield missing(what, "a network card of RDMA: T3.2 has its rate into main memory")
 
 
+@figure("000", "4.10")
+def overlap(b):
+    """24 images in memory of the host, enqueued ahead; every other one is accepted. The most streams that work at a time, as
+    the host sees it, within about 20 us."""
+    events, name = b.timeline(("000", "4.10"))
+    works = [e for e in events if e["dur"] > 0]
+    at = max(works, key=lambda one: sum(e["ts"] <= one["ts"] < e["ts"] + e["dur"] for e in works))["ts"]
+    yield {"what": "copy in, kernel, copy out", "in_flight": sum(e["ts"] <= at < e["ts"] + e["dur"] for e in works), "remark": name}
+
+
 @figure("000", "T4.1")
 def kernels(b):
-    """Nothing yet."""
+    """Images of a counting detector in memory of the GPU, enqueued ahead, eight at a time, all vetoed: from the first kernel to the
+    end of the last one, an eighth of it. The waits between kernels are in it."""
+    rows, name = b.gpu("--sizes=512K,4M", "--copies=16M")
+    for image, pixels in ("500K", 512 << 10), ("4M", 4 << 20):
+        row = rows.get(("an image in the GPU, driven by launches ahead", 2 * pixels))
+        if row:
+            yield {"what": "pre-processing and simple count of peaks", "image": image, "kernel_us": row["ours"],
+                   "remark": f"{pixels} pixels; {name}"}
+    yield missing("pre-processing and simple count of peaks", "images of another size than a power of two", image="2070x2167")
+    for what in "pre-processing", "pre-processing and CSR":
+        yield missing(what, "kernel times of single stages: rashpa-bench gpu times the host's calls")
     yield missing("peak finder of pyFAI", "a peak finder on the GPU: processors find peaks")
-    b.gpu("--sizes=4K", "--copies=16M")
-    raise Needs("kernel times of stages, of JUNGFRAU images and of ten at a time: rashpa-bench gpu times the host's calls, one image each")
 
 
 @figure("000", "4.11")
