@@ -150,7 +150,7 @@ settings() {
 	{
 		"build/tools/$2" --help | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p'
 		"build/tools/$2" --tune help | sed -nE 's/^([a-z-]+).*/\1/p'
-	} | grep -vxE 'accept|daemon|leader|tls|tune|json|progress|help|usage|version' | sort -u >/tmp/options
+	} | grep -vxE 'accept|daemon|leader|tls|trace|tune|json|progress|help|usage|version' | sort -u >/tmp/options
 	diff /tmp/settings /tmp/options | sed -n 's/^</# no option/p; s/^>/# no setting/p'
 	[[ -s /tmp/settings ]] && cmp -s /tmp/settings /tmp/options
 	ok $? "settings/$1: they are the options of $2"

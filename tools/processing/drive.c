@@ -37,8 +37,6 @@ static const struct rpu_drive_way * const ways[] = {
 	NULL
 };
 
-const char * const rpu_streams[RPU_STREAMS] = { "in", "compute", "out" };
-
 static uint32_t look(const uint32_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);

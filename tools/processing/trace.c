@@ -14,6 +14,8 @@
 #include <rashpa.h>
 #include "common/say.h"
 
+const char * const rpu_streams[RPU_STREAMS] = { "in", "compute", "out" };
+
 static uint32_t least(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;

@@ -176,7 +176,7 @@ drives "poll/waited-results: poll: nor is it waited for with its results" \
 drives "poll/watchdog-finds-producer: poll: its watchdog finds that the producer has ended" \
 	"nothing came for 300 ms: .* waits for the lock to be 8, and it is 7: [^:]*producer: 28 images.*"$'\n'"given back: 7 stacks$" \
 	poll owner=1 bunch=4 stop=30 patience=300
-drives "enqueues-not-loop: a way that enqueues does not own the loop" "^refused: only a kernel that stays" ahead owner=1
+drives "enqueues-not-loop: a way that enqueues does not own the loop" "^refused: given and lock_images need" ahead owner=1
 drives "stacks-whole: stacks are whole" "^refused: images: 41 are not whole stacks of 4" poll owner=1 bunch=4 images=41
 is "lock-word-registered: lock and word are registered, and let go of" \
 	"$(calls "$here/drive" poll owner=1 images=1 | grep -c 'MemHost\(Register\|Unregister\) registered'; mistakes)" 6
