@@ -692,7 +692,7 @@ struct rashpa_fetch {
  * @fetch_size: bytes of the &struct rashpa_fetch; 0 without @fetch
  *
  * With @fetch, an entry of the table holds the place of a ring of descriptors instead of an
- * address. The ring is in host memory that no process can map. A map takes one entry, unless SPREAD.
+ * address. Rings are in host memory that no process can map. A map takes one entry, unless SPREAD.
  *
  * Windows with RASHPA_PWINDOW_USER must not overlap the table: a process that can write to it can
  * make the function write anywhere. Segments of maps are split to fit the entries.
