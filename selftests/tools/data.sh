@@ -124,7 +124,7 @@ refused 1 "101 x 67 u16, and --geometry says 101 x 67 u32" --dataset "$work/u16.
 refused 1 "101 x 67 u8, and --geometry says 10 x 10 u16" --dataset "$work/u8.plain.h5" \
 	--geometry 10x10
 refused 1 "67670 bytes are not raw images of 1024 x 512 u16" --dataset "$work/u16.raw"
-refused 1 "images of 101 x 67 u16, and darks of 101 x 67 u8" --dataset "$work/u16.plain.h5" \
+refused 1 "need dark ones of that size and type, not 101 x 67 u8" --dataset "$work/u16.plain.h5" \
 	--tune darks="$work/u8.plain.h5"
 refused 2 "sampling would leave out" --tune darks=generate:1 --tune sampling=2
 refused 2 "darks" --tune dark-every=2
