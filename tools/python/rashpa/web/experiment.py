@@ -5,10 +5,9 @@ import signal
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from .machine import TEXT, each
+from .machine import AGAIN, TEXT, each
 
 SPACE = "{urn:rashpa:1}"
-AGAIN = 3       # seconds between observers
 GONE = 10       # seconds without a daemon until another observer connects to it
 COLUMNS = "state", "images", "images_per_second", "lag", "lost", "missing"
 # The signal of a command, and the state that it needs of a detector: an earlier signal may find no handler.

@@ -40,7 +40,7 @@ async def each(command, line, other=lambda text: None, started=lambda process: N
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    except (OSError, ValueError) as failure:    # ValueError: a line that is too long, or no JSON
+    except Exception as failure:    # a line that is too long, no JSON, or lacks a key ends nothing but this command
         said = f"{' '.join(command)}: {reason(failure)}"
     return said
 
@@ -68,7 +68,20 @@ class Machine:
         async with asyncio.TaskGroup() as group:
             for names in self._parts:
                 group.create_task(self._top(names))
-            await self._lists(group)
+            tasks = {}
+            while True:
+                found, why = await whole((*RASHPACTL, "list"))
+                buffers, why_no_buffers = await whole((*RASHPACTL, "buffer", "list"))
+                boards = {d["node"] for d in (found or {}).get("devices", [])}
+                for board in boards - tasks.keys():
+                    tasks[board] = group.create_task(self._board(board))
+                for board in tasks.keys() - boards:
+                    tasks.pop(board).cancel()
+                new = {"list": found, "buffers": buffers, "why": why or why_no_buffers}
+                if new != self.machine:
+                    self.machine = new
+                    self.tell(machine=new)
+                await asyncio.sleep(AGAIN)
 
     def event(self, source, text, bad=False, when=None):
         """Tell it with the next state of streams: others may send many."""
@@ -83,40 +96,20 @@ class Machine:
 
     def _look(self, names, now):
         before = {s["buffer"]: s for s in self._parts[names]["streams"]}
+        for s in now["streams"]:    # their changes are events, too
+            name, old = s["buffer"], before.get(s["buffer"], {})
+            if old.get("state") != s["state"]:
+                text = f"stream: {old.get('state', 'new')} to {s['state']}" + (f": {s['why']}" if s["why"] else "")
+                self.event(name, text, s["state"] in ("dead", "gone"))
+            if (lost := s.get("lost", 0) - old.get("lost", 0)) > 0:
+                self.event(name, f"{lost} images lost: overwritten before they were given back", True)
         self._parts[names] = now
-        for s in now["streams"]:
-            self._compare(before.get(s["buffer"], {}), s)
         self.streams = {"streams": [s for part in self._parts.values() for s in part["streams"]],
                         "why": self._parts[()].get("why")}
         self.tell(streams=self.streams)
         if self.events and self._told is not self.events[-1]:
             self._told = self.events[-1]
             self.tell(events=list(self.events))
-
-    def _compare(self, before, now):
-        """Changes of a stream are events, too."""
-        name, state, lost = now["buffer"], now["state"], now.get("lost", 0) - before.get("lost", 0)
-        if before.get("state") != state:
-            text = f"stream: {before.get('state', 'new')} to {state}" + (f": {now['why']}" if now["why"] else "")
-            self.event(name, text, state in ("dead", "gone"))
-        if lost > 0:
-            self.event(name, f"{lost} images lost: overwritten before they were given back", True)
-
-    async def _lists(self, group):
-        tasks = {}
-        while True:
-            found, why = await whole((*RASHPACTL, "list"))
-            buffers, why_no_buffers = await whole((*RASHPACTL, "buffer", "list"))
-            boards = {d["node"] for d in (found or {}).get("devices", [])}
-            for board in boards - tasks.keys():
-                tasks[board] = group.create_task(self._board(board))
-            for board in tasks.keys() - boards:
-                tasks.pop(board).cancel()
-            new = {"list": found, "buffers": buffers, "why": why or why_no_buffers}
-            if new != self.machine:
-                self.machine = new
-                self.tell(machine=new)
-            await asyncio.sleep(AGAIN)
 
     async def _board(self, board):
         def line(event):
