@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Images of streams: taken, binned and compressed once for all viewers, and only while there are viewers."""
 import functools
-import itertools
 import json
 import struct
 import threading
@@ -112,22 +111,19 @@ class Look:
             self._say(stream.stat().state if stream.about else "no stream yet", stream)
             return False
         with stack:
-            return self._copy(stream, stack)
-
-    def _copy(self, stream, stack):
-        if stack.run != self.run:
-            self._begin(stack.run)
-        source = stack.images[-1]
-        if source.nbytes > MOST_VALUES:
-            raise Error(0, f"an image has {source.nbytes} bytes, and at most {MOST_VALUES} are shown")
-        header = {"frame": stack.frame + len(stack) - 1, "role": int(stack.roles[-1]),
-                  **{name: getattr(stack, name) for name in ("run", "missing", "incomplete", "wrong", "skipped")},
-                  "age_ns": time.monotonic_ns() - stack.time_ns if stack.time_ns else None}
-        image = source.copy()
-        if not stack.intact():
-            self.torn += 1          # it was overwritten while it was copied
-            return False
-        self.over += stack.lost     # overwritten before the page took them
+            if stack.run != self.run:
+                self._begin(stack.run)
+            source = stack.images[-1]
+            if source.nbytes > MOST_VALUES:
+                raise Error(0, f"an image has {source.nbytes} bytes, and at most {MOST_VALUES} are shown")
+            header = {"frame": stack.frame + len(stack) - 1, "role": int(stack.roles[-1]),
+                      **{name: getattr(stack, name) for name in ("run", "missing", "incomplete", "wrong", "skipped")},
+                      "age_ns": time.monotonic_ns() - stack.time_ns if stack.time_ns else None}
+            image = source.copy()
+            if not stack.intact():
+                self.torn += 1          # it was overwritten while it was copied
+                return False
+            self.over += stack.lost     # overwritten before the page took them
         self.image, self.header = image, header
         self._say("running", stream)
         return True
@@ -142,7 +138,7 @@ class Look:
         x, y = min(max(x, 0), width - 1), min(max(y, 0), height - 1)
         w, h = max(1, min(w, width - x)), max(1, min(h, height - y))
         # pixels of a line that become one
-        b = next(b for b in itertools.count(1) if -(-w // b) * -(-h // b) <= MOST_PIXELS)
+        b = next(b for b in range(1, w + h) if -(-w // b) * -(-h // b) <= MOST_PIXELS)
         if about["content"] in ("profile", "peaks"):
             b, h = 1, min(h, max(1, MOST_PIXELS // w))
         pixels = binned(self.image[y:y + h, x:x + w], b)

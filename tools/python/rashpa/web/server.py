@@ -180,7 +180,7 @@ class Page:
         return ws
 
     async def _serve(self, ws, link):
-        viewer, transport = Viewer(ws), link.transport
+        viewer = Viewer(ws)
         self.viewers.add(viewer)
         hello = {"machine_name": socket.gethostname(), "streams": self.options.streams,
                  "experiment": bool(self.experiment)}
@@ -190,7 +190,7 @@ class Page:
         self.following = self.following or [asyncio.ensure_future(one.follow()) for one in both if one]
         sender = asyncio.ensure_future(viewer.send())
         # a page that does not read
-        sender.add_done_callback(lambda task: task.cancelled() or task.exception() and transport.abort())
+        sender.add_done_callback(lambda task: task.cancelled() or task.exception() and link.end())
         try:
             async for message in ws:
                 viewer.times.append(time.monotonic())
@@ -273,10 +273,8 @@ class Page:
                 raise ValueError(f"{place}: only addresses of this machine; a proxy with TLS connects to it")
             path = {"host": address.strip("[]"), "port": int(port)}
         mask = os.umask(0o117)
-        try:
-            self.server = await kind(lambda: Link(self), backlog=512, **path)
-        finally:
-            os.umask(mask)
+        self.server = await kind(lambda: Link(self), backlog=512, **path)
+        os.umask(mask)
         name = self.server.sockets[0].getsockname()
         if isinstance(name, str):
             return f"unix:{name}, token {self.token}"

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The live image: received values become colours here, so each viewer has its own palette, scale and contrast.
-import {shape} from "./draw.js";
+import {element, shape} from "./draw.js";
 
 // of matplotlib's maps (CC0); all but "grey" are made for everybody's eyes
-const PALETTES = {
+export const PALETTES = {
 	viridis: "440154 472d7b 3b528b 2c728e 21918c 28ae80 5ec962 addc30 fde725",
 	cividis: "00224e 1a386f 434e6c 61656f 7d7c78 9b9476 bcae6c dec958 fee838",
 	inferno: "000004 210c4a 57106e 8a226a bc3754 e45a31 f98e09 f9cb35 fcffa4",
 	grey: "000000 ffffff",
 	"grey, inverted": "ffffff 000000",
 };
-export const palettes = Object.keys(PALETTES);
 const KINDS = {
 	u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i1: Int8Array, i2: Int16Array, i4: Int32Array,
 	f4: Float32Array, f8: Float64Array,
@@ -19,13 +18,13 @@ export const KEYS = {l: "scale", c: "contrast", m: "mean"};		// and what they ch
 const STEPS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
 const BINS = 120, SAMPLES = 1 << 16, ZOOM = 1.4, LEAST = 16;	// pixels that are shown
 
-// 256 colours, as the browser mixes them.
+// A line of 256 colours, as the browser mixes them.
 export function mix(name) {
-	const c = new OffscreenCanvas(256, 1).getContext("2d"), colours = PALETTES[name].split(" ");
+	const c = element("canvas", {width: 256, height: 1}).getContext("2d"), colours = PALETTES[name].split(" ");
 	c.fillStyle = c.createLinearGradient(0.5, 0, 255.5, 0);
 	colours.forEach((hex, i) => c.fillStyle.addColorStop(i / (colours.length - 1), `#${hex}`));
 	c.fillRect(0, 0, 256, 1);
-	return new Uint32Array(c.getImageData(0, 0, 256, 1).data.buffer);
+	return c;
 }
 
 // Header and values of a message of the server.

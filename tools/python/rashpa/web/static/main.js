@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The link to the server, and the views.
-import {KEYS, Picture, mix, palettes, unpack} from "./image.js";
+import {KEYS, PALETTES, Picture, mix, unpack} from "./image.js";
 import {
 	$, count, element, fixed, link, lost, mebi, options, pairs, plot, share, short, state, table,
 } from "./draw.js";
@@ -222,18 +222,16 @@ function stream() {
 
 // As the controls want it.
 function paint() {
-	const limits = [$("low").valueAsNumber, $("high").valueAsNumber];
-	picture.palette = mix($("palette").value);
+	const limits = [$("low").valueAsNumber, $("high").valueAsNumber], colours = mix($("palette").value);
+	picture.palette = new Uint32Array(colours.getImageData(0, 0, 256, 1).data.buffer);
 	picture.log = $("scale").value !== "linear";
 	picture.depth = Number($("mean").value);
 	picture.fixed = $("contrast").value === "fixed" && limits.every(Number.isFinite) ? limits : null;
 	picture.paint();
 	if (picture.frame) {
 		plot("side", "histogram", "Histogram, pixels", [picture.histogram], {log: true});
-		const canvas = element("canvas", {width: 256, height: 1}), [low, high] = picture.limits.map(short);
-		const colours = new Uint8ClampedArray(picture.palette.buffer);
-		canvas.getContext("2d").putImageData(new ImageData(colours, 256), 0, 0);
-		$("legend").replaceChildren(low, canvas, `${high} counts${picture.log ? ", logarithmic" : ""}`);
+		const [low, high] = picture.limits.map(short);
+		$("legend").replaceChildren(low, colours.canvas, `${high} counts${picture.log ? ", logarithmic" : ""}`);
 	}
 	stream();
 }
@@ -280,10 +278,9 @@ for (const id of ["palette", "scale", "contrast", "low", "high", "mean", "overla
 		paint();
 	};
 $("buffer").onchange = () => { location.hash = `#stream=${encodeURIComponent($("buffer").value)}`; };
-$("palette").append(...palettes.map(name => element("option", {}, name)));
-$("in").onclick = () => picture.frame && picture.zoom(1.4);
-$("out").onclick = () => picture.frame && picture.zoom(1 / 1.4);
-$("all").onclick = () => picture.look(null);
+$("palette").append(...Object.keys(PALETTES).map(name => element("option", {}, name)));
+for (const button of document.querySelectorAll(".bar button"))
+	button.onclick = () => $("image").dispatchEvent(new KeyboardEvent("keydown", {key: button.value}));
 $("which").onchange = events;
 $("enter").onsubmit = event => {
 	event.preventDefault();
