@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=60
+# test: iommu=on seconds=150
 # A program drives the board by a ring: a thread of this machine, alone and with launches, and a
 # persistent shader of a GPU emulated here (lavapipe), because that accepts memory of the host and the
 # doorbell's page by address. Each event is checked; errors of software and of the board are found.

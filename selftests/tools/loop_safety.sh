@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: iommu=on seconds=60
+# test: iommu=on smp=2 seconds=120
 # A GPU (lavapipe) drives the board by a ring in its memory, and the loop ends early: the program is
 # killed, the board is removed, which revokes the doorbell's window, or reset. Another process has the
 # dma-buf of the memory all the time: afterwards nothing writes there, while the board works for others.
