@@ -21,5 +21,5 @@ wait "$receiver"
 rashpactl buffer remove ring0 >/dev/null
 jq --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" --arg board "$RASHPA_BOARD" '{
 	kernel: $kernel, iommu: $iommu, board: $board,
-	frames: .frames, lost: .lost, corrupt: .corrupt, bytes: .bytes, seconds: .seconds}' /tmp/romulu.json >"$1"
+	frames: .frames, lost: .lost, bytes: .bytes, seconds: .seconds}' /tmp/romulu.json >"$1"
 jq -r '"   \(.frames) frames, \(.lost) lost"' "$1"

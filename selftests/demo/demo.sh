@@ -55,7 +55,7 @@ done
 
 # jq from the lab's root, so that the machine needs none
 "$lab" exec -- jq -s '{runs: .}' "$out"/*.json >build/demo.json
-"$lab" exec -- jq -e --argjson least "$least" '[.runs[] | select(.frames >= $least and .lost == 0 and .corrupt == 0)] | length == 2' \
+"$lab" exec -- jq -e --argjson least "$least" '[.runs[] | select(.frames >= $least and .lost == 0 and (.corrupt // 0) == 0)] | length == 2' \
 	build/demo.json >/dev/null || status=1
 
 [[ $RASHPA_BOARD ]] || echo "== Linux $release, IOMMU on: frames are processed"

@@ -337,7 +337,9 @@ static int loop(struct run *r)
 		report->lost += st.lost;
 		result = use_stack(r, &st);
 		lookout_note(r);
-		progress_show(&progress, "%" PRIu64 " frames, %" PRIu64 " lost, %" PRIu64 " corrupt",
+		progress_show(&progress, r->config->use == &use_check || report->corrupt ?
+			      "%" PRIu64 " frames, %" PRIu64 " lost, %" PRIu64 " corrupt" :
+			      "%" PRIu64 " frames, %" PRIu64 " lost",
 			      report->frames, report->lost, report->corrupt);
 	}
 	progress_end(&progress);

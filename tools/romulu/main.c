@@ -385,15 +385,18 @@ static void print_processing(const struct json_object *o)
 	}
 }
 
-static void print_text(const struct report *r)
+static void print_text(const struct config *c, const struct report *r)
 {
 	const struct samples *l = &r->latency;
 
 	printf("frames   %" PRIu64 " in %" PRIu64 " stacks%s\n", r->frames, r->stacks,
 	       r->interrupted ? ", interrupted" : "");
 	printf("lost     %" PRIu64 "\n", r->lost);
-	printf("corrupt  %" PRIu64 " (%" PRIu64 " duplicate, %" PRIu64 " never written)\n",
-	       r->corrupt, r->duplicate, r->unwritten);
+	if (c->use == &use_check)
+		printf("corrupt  %" PRIu64 " (%" PRIu64 " duplicate, %" PRIu64 " never written)\n",
+		       r->corrupt, r->duplicate, r->unwritten);
+	else if (r->corrupt)
+		printf("corrupt  %" PRIu64 " by their metadata\n", r->corrupt);
 	if (r->stream.live || r->stream.policy == RASHPA_STREAM_DROP)
 		print_left_out(r);
 	if (r->dark)
@@ -450,11 +453,10 @@ static struct json_object *latency_json(const struct samples *l)
 	return o;
 }
 
-/* null, if the producer did not say: only of streams that leave frames out */
-static void put_told(struct json_object *to, const char *key, const struct report *r,
-		     uint64_t value)
+/* null, if nobody counted it */
+static void put_counted(struct json_object *to, const char *key, bool counted, uint64_t value)
 {
-	if (r->told)
+	if (counted)
 		put_u64(to, key, value);
 	else
 		put_text(to, key, NULL);
@@ -463,28 +465,29 @@ static void put_told(struct json_object *to, const char *key, const struct repor
 static int print_json(const struct config *c, const struct dataset *dataset, const struct report *r)
 {
 	static const char *const policies[] = { "wait", "overwrite", "drop" };
+	const bool compared = c->use == &use_check;
 	struct json_object *o = json_object_new_object();
 
 	put_text(o, "buffer", c->opt.buffer);
 	put_board(o, "fpga", r, r->fpga);
 	put_board(o, "vector", r, r->vector);
 	put_text(o, "mode", c->use->name);
-	put_text(o, "source", c->use == &use_check ? dataset->source : NULL);
+	put_text(o, "source", compared ? dataset->source : NULL);
 	put_bool(o, "interrupted", r->interrupted);
 	put_bool(o, "paced", r->stream.policy != RASHPA_STREAM_OVERWRITE);
 	put_u64(o, "frames", r->frames);
 	put_u64(o, "stacks", r->stacks);
 	put_u64(o, "lost", r->lost);
-	put_u64(o, "corrupt", r->corrupt);
-	put_u64(o, "duplicate", r->duplicate);
-	put_u64(o, "unwritten", r->unwritten);
+	put_counted(o, "corrupt", compared || r->corrupt, r->corrupt);
+	put_counted(o, "duplicate", compared, r->duplicate);
+	put_counted(o, "unwritten", compared, r->unwritten);
 	put_bool(o, "live", r->stream.live);
 	put_text(o, "policy", policies[r->stream.policy]);
 	put_u64(o, "skipped", r->skipped);
-	put_told(o, "dropped", r, r->dropped);
-	put_told(o, "source_lost", r, r->source_lost);
-	put_told(o, "source_missed", r, r->source_missed);
-	put_told(o, "unaccounted", r, r->unaccounted);
+	put_counted(o, "dropped", r->told, r->dropped);
+	put_counted(o, "source_lost", r->told, r->source_lost);
+	put_counted(o, "source_missed", r->told, r->source_missed);
+	put_counted(o, "unaccounted", r->told, r->unaccounted);
 	put_u64(o, "dark", r->dark);
 	put_u64(o, "incomplete", r->incomplete);
 	put_u64(o, "missing_lines", r->missing_lines);
@@ -580,7 +583,7 @@ int main(int argc, char **argv)
 	samples_sort(&report.latency);
 	if (report.attached) {
 		if (!config.opt.json)
-			print_text(&report);
+			print_text(&config, &report);
 		else if (print_json(&config, &dataset, &report) && !result)
 			result = EXIT_FAILED;
 	}

@@ -30,8 +30,11 @@ says() { # NAME WORDS
 }
 
 receive "count: all frames of a separate stream" 0
-is "count-report: the report has the mode, and no wrong frame" \
-	"$(jq -c '[.mode, .source, .frames, .corrupt]' "$work/report")" '["count",null,7,0]'
+is "count-report: the report has the mode, and no count of what was not compared" \
+	"$(jq -c '[.mode, .source, .frames, .corrupt, .duplicate, .unwritten]' "$work/report")" '["count",null,7,null,null,null]'
+timeout 60 "$tools/romulu-fake" --buffer frames --tune from-start --timeout 30 >"$work/out" 2>&1
+is "count-text: nor does the text" "$? $(grep -c corrupt "$work/out") $(grep -c "^frames  *7 " "$work/out")" "0 0 1" ||
+	sed 's/^/# /' "$work/out"
 receive "nothing-to-compare: --check of a stream that names no dataset fails" 1 --check
 says "nothing-said: the sentence has the reason and the remedy" "names no dataset.*--dataset.*--check"
 truncate -s $((7 * 64 * 96 * 2)) "$work/black.raw"
