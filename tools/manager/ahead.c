@@ -193,7 +193,9 @@ static void check_board(struct findings *to, const struct flow *f)
 	board_of(f->from, name, sizeof(name));
 	board = thing(f->from, "board", name);
 	if (!same_machine(f))
-		find(to, f->from, true, "it fills a buffer of another machine over PCIe: use roce or udp");
+		find(to, f->from, true, "it fills a buffer of another machine: use roce or udp");
+	if (!strcmp(f->transport->name, "memory"))
+		return;
 	if (!board) {
 		find(to, f->from, true, "there is no %s: see rashpactl list", name);
 		return;
@@ -221,6 +223,8 @@ static void check_buffer(struct findings *to, const struct flow *f)
 			       0 : SLOTS_LEAST * bunch * image_bytes(f->from);
 
 	buffer = thing(f->to, "buffer", setting(f->to, "buffer", name, sizeof(name)));
+	if (strchr(name, '/'))
+		return;		/* a file, which its producer makes */
 	if (!*name) {
 		find(to, f->to, true, "the buffer is not named: give <buffer>");
 	} else if (!buffer) {

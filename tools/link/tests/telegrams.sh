@@ -63,6 +63,17 @@ experiment() { # ADDRESS [CERTIFICATE]
 		</experiment>
 	END
 }
+cat >"$work/memory.xml" <<-END
+	<experiment xmlns="urn:rashpa:1" version="1.0" name="memory">
+		<detector name="board" at="unix:$work/client"> <dataset>generate:2</dataset> </detector>
+		<receiver name="judge" at="unix:$work/romulu"> <buffer>$work/ring0</buffer> </receiver>
+		<flow from="board" to="judge" transport="memory"/>
+	</experiment>
+END
+wait_for 60 test -S "$work/romulu"
+rashpa-manager check "$work/memory.xml" >"$work/out" 2>&1
+is "memory: a stream in a file requires neither a board nor a buffer" "$? $(grep -c problem "$work/out")" "0 0" ||
+	sed 's/^/# /' "$work/out"
 answers() { ss -Hltn "sport = :$1" | grep -q .; }
 wait_for 60 answers "$good"
 ok $? "daemon-listens-port: a daemon listens at its port"
