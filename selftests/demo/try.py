@@ -151,10 +151,10 @@ def run(memory):
     settings()
     detector, processor = stream(other, PROCESSED, "--pipeline", pipeline(profiles))
     processor.await_file(profiles)
-    top = subprocess.run(["rashpactl", "top", "--interval", "0.5", "--count", "1", other, profiles],
-                         stdout=subprocess.PIPE, text=True, check=True).stdout
+    top = subprocess.run(["rashpactl", "top", "--interval", "0.5", "--count", "1", "./ring1", "./profiles"],
+                         cwd=memory, stdout=subprocess.PIPE, text=True, check=True).stdout
     for line in top.splitlines():
-        print("   | " + line.replace(memory + "/", ""))
+        print("   | " + line)
     done = processor.end()
     detector.end()
     print("   {frames} frames, {lost} lost, in {seconds:.1f} s; {0} MiB in, {1} MiB in results.h5".format(

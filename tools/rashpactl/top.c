@@ -227,7 +227,17 @@ static void listen_until(struct top *t, uint64_t end)
 
 /* --- print --- */
 
-static void print_row(struct follower *f)
+/* A path may be long. */
+static int name_width(const struct top *t)
+{
+	size_t width = 16;
+
+	for (unsigned int i = 0; i < t->followers; i++)
+		width = strlen(t->follower[i].name) > width ? strlen(t->follower[i].name) : width;
+	return width;
+}
+
+static void print_row(struct follower *f, int width)
 {
 	const struct rashpa_stream_header *s = &f->about;
 	struct samples *l = &f->latency;
@@ -235,7 +245,7 @@ static void print_row(struct follower *f)
 
 	snprintf(fpga, sizeof(fpga), f->process.function ? "fpga%" PRIu32 : "-", f->process.fpga);
 	if (!f->stream) {
-		screen_line(SCREEN_BAD, "%-16s %-7s %-8s", f->name, fpga, f->state);
+		screen_line(SCREEN_BAD, "%-*s %-7s %-8s", width, f->name, fpga, f->state);
 		return;
 	}
 	samples_sort(l);
@@ -246,8 +256,8 @@ static void print_row(struct follower *f)
 	snprintf(lag, sizeof(lag), "%" PRIu64 "/%" PRIu32,
 		 f->stacks > f->consumed ? f->stacks - f->consumed : 0, s->slots);
 	screen_line(f->lost ? SCREEN_BAD : SCREEN_PLAIN,
-		    "%-16s %-7s %-8s %10.1f %8.3f %10" PRIu64 " %9s %5" PRIu64 " %8" PRIu64
-		    " %8s %8s", f->name, fpga, f->state, f->images_per_second,
+		    "%-*s %-7s %-8s %10.1f %8.3f %10" PRIu64 " %9s %5" PRIu64 " %8" PRIu64
+		    " %8s %8s", width, f->name, fpga, f->state, f->images_per_second,
 		    f->bytes_per_second / 1e9, f->stacks, lag, f->most - f->stacks, f->lost, p50,
 		    p99);
 }
@@ -354,19 +364,20 @@ static void print_text(const struct top *t)
 {
 	char clock[32];
 	time_t now = time(NULL);
+	const int width = name_width(t);
 	bool any = false;
 
 	screen_picture(2);
 	strftime(clock, sizeof(clock), "%T", localtime(&now));
 	screen_line(SCREEN_PLAIN, "%s, %g s%s", clock, t->interval,
 		    screen_fd() < 0 ? "" : "; q ends, arrows scroll");
-	screen_line(SCREEN_TITLE, "%-16s %-7s %-8s %10s %8s %10s %9s %5s %8s %8s %8s", "BUFFER",
-		    "FPGA", "STATE", "IMAGES/S", "GB/S", "STACKS", "LAG", "SKEW", "LOST", "P50 us",
-		    "P99 us");
+	screen_line(SCREEN_TITLE, "%-*s %-7s %-8s %10s %8s %10s %9s %5s %8s %8s %8s", width,
+		    "BUFFER", "FPGA", "STATE", "IMAGES/S", "GB/S", "STACKS", "LAG", "SKEW", "LOST",
+		    "P50 us", "P99 us");
 	for (unsigned int i = 0; i < t->followers; i++) {
 		if (!*t->follower[i].state)
 			continue;
-		print_row(&t->follower[i]);
+		print_row(&t->follower[i], width);
 		if (t->follower[i].stream) {
 			for (uint32_t k = 0; k < t->follower[i].places; k++)
 				print_place(&t->follower[i], &t->follower[i].place[k]);

@@ -145,6 +145,8 @@ wait "$sender"
 send --images 0 --rate 200
 wait_for 60 runs
 ok $? "top: rashpactl top sees it run"
+columns=$(rashpactl top --count 1 --interval 0.01 "$ring" | sed -En 's/^(BUFFER +)FPGA .*|^([^ ]+ +)- .*/\1\2/p' | awk '{ print length }')
+is "top-columns: a row is below the heading, although the path is long" "${columns//$'\n'/ }" "$((${#ring} + 1)) $((${#ring} + 1))"
 kill "$sender"
 wait "$sender"
 
