@@ -8,6 +8,8 @@
 #include "common/json-out.h"
 #include "rashpactl/rashpactl.h"
 
+#define DEFAULT_QUIESCE_US	1000000	/* of the driver */
+
 /* The schema as text, built in, so that it matches the profiles that this program accepts. */
 extern const char profile_schema[];
 __asm__(".section .rodata\n"
@@ -155,6 +157,12 @@ static void print_fetch(const struct profile *p)
 	print_parts("registers", p->table.reg, f->n_registers);
 }
 
+static uint64_t entries(const struct profile *p)
+{
+	return p->table.fetch.entries ? p->table.fetch.entries :
+	       p->table.length / p->table.layout.stride;
+}
+
 static void print_profile(const struct profile *profile)
 {
 	const struct rashpa_layout *l = &profile->table.layout;
@@ -166,9 +174,7 @@ static void print_profile(const struct profile *profile)
 	if (profile->n_engines)
 		printf("engines: %u, each of which is stopped without the others\n",
 		       profile->n_engines);
-	printf("table: %" PRIu64 " entries of %" PRIu32 " bytes",
-	       profile->table.fetch.entries ? profile->table.fetch.entries :
-	       profile->table.length / l->stride, l->stride);
+	printf("table: %" PRIu64 " entries of %" PRIu32 " bytes", entries(profile), l->stride);
 	if (profile->table.fetch.n_registers) {
 		print_fetch(profile);
 		return;
@@ -189,6 +195,42 @@ static void put_profile(struct json_object *o, const struct profile *profile)
 	put_u64(o, "quiesce_steps", profile->n_steps);
 	put_u64(o, "engines", profile->n_engines);
 	put_table(o, profile);
+}
+
+/* Into the list, or as text. */
+static void put_note(struct json_object *list, const char *note)
+{
+	if (list)
+		json_object_array_add(list, json_object_new_string(note));
+	else
+		printf("note: %s\n", note);
+}
+
+static bool outlasts(const struct rashpa_profile_step *s, unsigned int n, uint32_t us)
+{
+	while (n && s[n - 1].timeout_us <= us)
+		n--;
+	return n;
+}
+
+/* The driver takes these, but they are probably mistakes. */
+static void put_notes(struct json_object *list, const struct profile *p)
+{
+	const uint32_t us = p->quiesce_us ? p->quiesce_us : DEFAULT_QUIESCE_US;
+	const struct rashpa_fetch *f = &p->table.fetch;
+	bool late = outlasts(p->step, p->n_steps, us);
+
+	for (unsigned int i = 0; i < p->n_engines; i++)
+		late |= outlasts(p->engine[i].step, p->engine[i].n_steps, us);
+	if (!p->n_steps)
+		put_note(list, "no quiesce: only a process with CAP_SYS_RAWIO can map memory for the board");
+	if (!p->dma_bits)
+		put_note(list, "no dma_bits: DMA goes to 32-bit addresses");
+	if (late)
+		put_note(list, "quiesce_ms ends a wait before its timeout_ms");
+	if (f->flags & RASHPA_FETCH_PUSH && !(f->flags & RASHPA_FETCH_SPREAD) &&
+	    f->max_descriptors != 1 && entries(p) > 1)
+		put_note(list, "push: an entry takes all segments of a map: descriptors need spread, or max 1");
 }
 
 struct options {
@@ -232,7 +274,7 @@ int cmd_profile(int argc, char **argv)
 	static const struct argp argp = { .options = options, .parser = parse };
 	static struct profile profile;
 	struct options o = {};
-	struct json_object *top;
+	struct json_object *top, *notes;
 	char why[WHY_SIZE];
 
 	command_parse(&argp, argc, argv, &o);
@@ -244,9 +286,13 @@ int cmd_profile(int argc, char **argv)
 		return fail("%s", why);
 	if (!command_json) {
 		print_profile(&profile);
+		put_notes(NULL, &profile);
 		return 0;
 	}
 	top = json_object_new_object();
 	put_profile(top, &profile);
+	notes = json_object_new_array();
+	json_object_object_add(top, "notes", notes);
+	put_notes(notes, &profile);
 	return json_finish(top);
 }

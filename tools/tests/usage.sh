@@ -291,6 +291,26 @@ jq 'del(.table, .engines)' "$reference" >"$work/plain.json"
 json 'has("table") and .table == null' rashpactl profile --json "$work/plain.json"
 ok $? "without-table-well: a profile without a table has a null table"
 
+# notes ID WORDS FILTER: words of the notes on the reference profile as changed by this filter
+notes() {
+	jq "$3" "$reference" >"$work/plain.json"
+	is "notes/$1: notes on probable mistakes" \
+		"$(rashpactl profile --json "$work/plain.json" | jq -c '[.notes[] | match("no [a-z_]+|quiesce_ms|^push").string]')" "$2"
+}
+notes none '[]' .
+notes silent '["no quiesce","no dma_bits"]' 'del(.quiesce, .engines, .dma_bits)'
+notes late '["quiesce_ms"]' '.quiesce[1].wait.timeout_ms = 1001'
+notes long-enough '[]' '.quiesce[1].wait.timeout_ms = 5000 | .quiesce_ms = 5000'
+notes engine '["quiesce_ms"]' '.engines[3].quiesce[1].wait.timeout_ms = 1001'
+push='.table |= ({window, offset, length, stride} + {push: {words: [{kind: "address", offset: 0, bits: 64}, {kind: "length", offset: 8}]}})'
+notes push '["push"]' "$push"
+notes spread '[]' "$push | .table.push.spread = true"
+notes max '[]' "$push | .table.push.max = 1"
+notes fifo '[]' "$push | .table.length = .table.stride | del(.engines)"
+is "notes-text: as text, too" "$(rashpactl profile <(jq 'del(.dma_bits)' "$reference") | grep -c "^note: no dma_bits")" 1
+is "notes-ours: and none on our profiles" \
+	"$(for file in tools/data/profiles/{rashpa-*,untried/*}.json; do rashpactl profile "$file"; done | grep -c "^note: ")" 0
+
 # --- a loaded driver, and no buffer yet
 mkdir -p "$work/empty/buffer"
 : >"$work/empty/memory"
