@@ -269,6 +269,14 @@ for command in rashpactl "rashpactl list" remu romulu rashpa-bench rashpa-builde
 done
 refused "full-device: output that cannot be written is a failure, reported once"
 
+# --- the libraries without an installation
+
+export PKG_CONFIG_PATH=${RASHPA_TOOLS:-build/tools}/meson-uninstalled
+printf '#include <rashpa-%s.h>\n' stream processing >"$work/program.c"
+# shellcheck disable=SC2046 # these are words
+gcc -fsyntax-only $(pkg-config --cflags rashpa rashpa-processing) "$work/program.c"
+ok $? "uninstalled: pkg-config knows the headers of libraries that are built"
+
 # --- profiles
 
 # The layout of table entries is printed, with the sums in them.
