@@ -37,7 +37,7 @@ END
 mkdir -p "$work/blocks" /etc/rashpa/{buffers,boards}.d
 mapfile -t pages < <(grep -l '^\.\. run: ' Documentation/*.rst Documentation/tutorials/*.rst)
 python3 -B Documentation/tests/tutorials.py scripts "$work/blocks" "${pages[@]}"
-is "pages: there are six tutorials, and seven guides" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 13
+is "pages: there are six tutorials, and eight guides" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 14
 cp /etc/hosts "$work/hosts"
 echo 127.0.0.1 det daq >>/etc/hosts
 for blocks in "$work"/blocks/*.sh; do
