@@ -123,6 +123,22 @@ sed -nE '/^The order of teardown/,/^Sleep/s/^([1-5])\. \*([A-Z][a-z]+).*/\1 \L\2
 grep -oE '>[1-5] [a-z]+' Documentation/pictures/teardown.svg | tr -d '>' | sort | diff /tmp/steps - >/tmp/said && [[ $(wc -l </tmp/steps) == 5 ]]
 ok $? "teardown: its steps are those of the picture" || sed 's/^/# /' /tmp/said
 
+# pages for users promise no interrupt that the driver refuses
+! grep -nw INTx README.md Documentation/*.rst Documentation/tutorials/*.rst |
+	grep -vE '^Documentation/(fpga-interface|limitations|software-fpga)\.rst:' && grep -q '^- INTx' Documentation/limitations.rst
+ok $? "interrupts: INTx is only on pages that refuse it, or play it"
+# what is lost has one unit each in the header and the glossary
+grep -qE '@lost:.*records' uapi/linux/rashpa.h && grep -A1 '^lost$' Documentation/glossary.rst | grep -q 'frames .*of events: records'
+ok $? "lost: frames of streams, records of events"
+grep -ohE '\b7\.[0-9]+' README.md Documentation/memory.rst Documentation/testing.rst | sort -u >/tmp/newest
+[[ $(wc -l </tmp/newest) == 1 ]]
+ok $? "newest: README, memory.rst and testing.rst name the same newest kernel" || sed 's/^/# /' /tmp/newest
+for word in descriptor engine group lost node process ring table; do
+	sed -n "/^$word\$/,/^[a-z]/p" Documentation/glossary.rst | grep -qE '\. (Elsewhere|Of|In) |; of ' || echo "# $word"
+done >/tmp/words
+[[ ! -s /tmp/words ]]
+ok $? "glossary: words with two meanings have both" || cat /tmp/words
+
 versions=$(sed -nE 's/^(PACKAGE_VERSION=|MODULE_VERSION\()"([^"]*)".*/\2/p' dkms.conf drivers/main.c
 	sed -nE '1s/^rashpa \((.*)\) .*/\1/p' tools/packaging/debian/changelog)
 [[ $(wc -l <<<"$versions") == 3 && $(uniq <<<"$versions" | wc -l) == 1 ]]
