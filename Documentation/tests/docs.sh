@@ -127,7 +127,7 @@ ok $? "teardown: its steps are those of the picture" || sed 's/^/# /' /tmp/said
 ! grep -nw INTx README.md Documentation/*.rst Documentation/tutorials/*.rst |
 	grep -vE '^Documentation/(fpga-interface|limitations|software-fpga)\.rst:' && grep -q '^- INTx' Documentation/limitations.rst
 ok $? "interrupts: INTx is only on pages that refuse it, or play it"
-# what is lost has one unit each in the header and the glossary
+# header and glossary count losses in the same units
 grep -qE '@lost:.*records' uapi/linux/rashpa.h && grep -A1 '^lost$' Documentation/glossary.rst | grep -q 'frames .*of events: records'
 ok $? "lost: frames of streams, records of events"
 grep -ohE '\b7\.[0-9]+' README.md Documentation/memory.rst Documentation/testing.rst | sort -u >/tmp/newest

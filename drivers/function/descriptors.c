@@ -319,6 +319,8 @@ static void rashpa_register_write(struct rashpa_device *dev, u32 entry,
 {
 	void __iomem *reg = dev->profile.table_regs + f->offset;
 
+	/* descriptors and earlier words before this one: the table may be write-combined */
+	wmb();
 	if (f->flags & RASHPA_FIELD_ENTRY) {
 		writel((readl(reg) & ~(BIT(f->shift) << entry)) | (u32)word << entry, reg);
 		return;
@@ -332,7 +334,7 @@ static void rashpa_register_write(struct rashpa_device *dev, u32 entry,
 
 /*
  * Write the registers of an entry: the place of a complete ring, or with RASHPA_FETCH_PUSH the next
- * segment, in an entry of its own with RASHPA_FETCH_SPREAD. @sum: bytes of the segments before.
+ * segment. With RASHPA_FETCH_SPREAD each segment has its entry. @sum: bytes of the segments before.
  */
 void rashpa_fetch_point(struct rashpa_map *map, u32 i, u64 sum)
 {
@@ -347,8 +349,6 @@ void rashpa_fetch_point(struct rashpa_map *map, u32 i, u64 sum)
 		rashpa_register_values(map, &v);
 	else
 		rashpa_fetch_values(map, i, sum, &v);
-	/* descriptors before the register that makes the function fetch them */
-	dma_wmb();
 	for (; f < end; f++) {
 		word |= rashpa_field_bits(f, &v);
 		if (f + 1 < end && rashpa_same_word(f, f + 1))

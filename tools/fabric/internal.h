@@ -41,7 +41,7 @@ struct rashpa_arena {
 	uint8_t *base;
 	uint64_t length, used;
 	int fd;			/* file that peers on this machine can map; -1: none */
-	int dmabuf;		/* of a buffer or a GPU; -1: none */
+	int dmabuf;		/* dma-buf of a buffer or GPU, or -1 */
 	struct rashpa_gpu *gpu;	/* NULL: memory of the host */
 	struct rashpa_gpu_memory *memory;	/* the GPU's */
 	bool mapped;		/* the library mapped it, and unmaps it */

@@ -8,7 +8,7 @@
 #include "common/json-out.h"
 #include "rashpactl/rashpactl.h"
 
-#define DEFAULT_QUIESCE_US	1000000	/* of the driver */
+#define DEFAULT_QUIESCE_US	1000000	/* the default of the driver */
 
 /* The schema as text, built in, so that it matches the profiles that this program accepts. */
 extern const char profile_schema[];

@@ -453,7 +453,7 @@ static struct json_object *latency_json(const struct samples *l)
 	return o;
 }
 
-/* null, if nobody counted it */
+/* null if it was not counted */
 static void put_counted(struct json_object *to, const char *key, bool counted, uint64_t value)
 {
 	if (counted)

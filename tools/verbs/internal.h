@@ -15,7 +15,7 @@ struct rashpa_net {
 	struct ibv_pd *pd;
 	struct rashpa_net_options options;
 	struct rashpa_net_info info;
-	char driver[64];		/* of the card; empty: a soft one */
+	char driver[64];		/* driver of the card; empty for a soft card */
 	uint8_t info_room[256];		/* zeros, for programs with a longer struct */
 	union ibv_gid gid;
 	enum ibv_mtu mtu;

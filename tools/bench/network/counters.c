@@ -49,7 +49,7 @@ static void ask_rdma(struct json_object *to, const struct rashpa_net_info *port)
 	out = popen(command, "re");
 	if (out)
 		all = json_object_from_fd(fileno(out));
-	/* without rdma(8) there is none */
+	/* rdma(8) is not installed */
 	if (json_object_is_type(all, json_type_array))
 		first = json_object_array_get_idx(all, 0);
 	if (json_object_is_type(first, json_type_object)) {

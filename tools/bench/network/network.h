@@ -121,7 +121,7 @@ struct arrivals {
 
 struct sink {
 	const struct sink_config *config;
-	struct pages memory;		/* of a GPU: without a file; where processors have it, or NULL */
+	struct pages memory;		/* memory of a GPU has no file, and no address if processors cannot map it */
 	struct gpu_memory gpu;
 	uint64_t used;			/* bytes assigned to writers */
 	struct guest guest[WRITERS_MOST];

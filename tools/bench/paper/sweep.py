@@ -34,8 +34,8 @@ METRICS = (("goodput_bytes_per_second", "goodput", "GB/s", "higher"),
            ("idle_watt", None, None, None), ("allocated_watt", None, None, None),
            ("power_p50_watt", None, None, None), ("power_max_watt", None, None, None))
 # Settings of a trial. peer: a program of perftest. threads 0: one for each pair. regions: places of each pair, each as large
-# as a chain, instead of destinations. gpu: one of the sink's node, as of network sink. private: pairs do not share receives. lossless: find the largest rate. Other settings
-# that are 0 keep the default of rashpa-bench network.
+# as a chain, instead of destinations. gpu: one of the sink's node, as of network sink. private: pairs do not share receives.
+# lossless: find the largest rate. Any other 0 stands for the default of rashpa-bench network.
 DEFAULTS = {"peer": "", "transport": "write", "service": "uc", "size": 4096, "pairs": 1, "linked": 1, "solicited": False,
             "destinations": 1, "regions": 0, "threads": 1, "writers": 1, "sinks": 1, "pages": "thp", "wait": "event", "receives": 0,
             "private": False, "gpu": "", "depth": 0, "rate": 0, "lossless": False, "series": False}

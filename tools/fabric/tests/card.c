@@ -59,7 +59,7 @@ struct list {
 struct card_pair {
 	struct ibv_qp qp;
 	uint32_t peer;
-	pid_t process;		/* of the peer */
+	pid_t process;		/* process of the peer */
 	int link;		/* to that process; 0: none */
 	bool failed;
 	struct list sends, receives;
@@ -417,7 +417,7 @@ static int add(struct list *l, uint64_t id, const struct ibv_sge *part, int part
 
 /* --- writes --- */
 
-/* A receive of the pair, or a shared one. false: there is none, and the message is lost. */
+/* A receive of the pair, or a shared one. false: no receive is posted, and the message is lost. */
 static bool take_receive(struct card_pair *p, uint64_t *id)
 {
 	struct list *l = p->qp.srq ? &((struct card_srq *)p->qp.srq)->receives : &p->receives;

@@ -10,18 +10,7 @@ tools=$PWD/${RASHPA_TOOLS:-build/tools}
 export LD_LIBRARY_PATH=$PWD/build/tools/lib/tests/gpu-libraries:$tools
 export STAND_IN_LOG=$work/calls RASHPA_DEV RASHPA_RUN=$work
 
-begin_program() { # ARGUMENT...: a stream, which a program has sent
-	coproc program {
-		PYTHONPATH=$tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
-			python3 -B tools/processing/tests/program.py "$@" 2>&1
-	}
-	input=${program[1]}
-	read -r RASHPA_DEV <&"${program[0]}"
-}
-end_program() {
-	exec {input}>&-
-	wait
-}
+. tools/processing/tests/program.sh
 received() { # NAME VETO OPTION...: all images above the veto are in $work/NAME.f32
 	local status=0
 	rm -f "$work/$1.f32" "$work/calls"

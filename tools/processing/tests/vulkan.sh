@@ -55,18 +55,7 @@ drives "kernel-stays-lets: the kernel that stays lets go now and then, and begin
 # --- romulu, with a driver that is files: a stream, which a program has sent
 tools=$PWD/${RASHPA_TOOLS:-build/tools}
 export RASHPA_DEV RASHPA_RUN=$work
-begin_program() { # ARGUMENT...: its stream
-	coproc program {
-		PYTHONPATH=$tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
-			python3 -B tools/processing/tests/program.py "$@" 2>&1
-	}
-	input=${program[1]}
-	read -r RASHPA_DEV <&"${program[0]}"
-}
-end_program() {
-	exec {input}>&-
-	wait
-}
+. tools/processing/tests/program.sh
 received() { # NAME STATUS OPTION...: by a pipeline with a veto, into $work/NAME.f32
 	local status=0
 	timeout 240 "$tools/romulu-fake" --buffer frames --tune from-start --timeout 60 --json="$work/romulu.json" \
@@ -90,7 +79,7 @@ for way in launch ahead persistent; do
 	is "layers-nothing/$way: $way: the layers say nothing" "$(grep -c "VUID\|Validation" "$work/out")" 0 || sed 's/^/# /' "$work/out"
 done
 is "timeline-turns: ahead: with one queue the timeline has one stage at a time" \
-	"$(jq -c '[.[] | select(.ph == "X")] | [length, (sort_by(.ts + .dur) | [.[:-1], .[1:]] | transpose |
+	"$(jq -c '[.[] | select(.ph == "X")] | [length, (sort_by([.ts, .dur]) | [.[:-1], .[1:]] | transpose |
 		map(.[0].ts + .[0].dur <= .[1].ts + 0.002) | all)]' "$work/ahead.json")" "[17,true]"
 # late ones, in each way: three are accepted. Time runs from the record, which a program made a while ago
 late() { jq -c '.processing | [.late, .deadline_us]' "$work/romulu.json"; }
